@@ -1,0 +1,83 @@
+//! The flags that every lab has, and parsers for those that many have.
+
+use std::ops::RangeInclusive;
+
+mod gpu;
+
+pub use gpu::{GpuChoice, Simulated};
+
+/// The flags of every lab.
+#[derive(clap::Args, Clone, Debug)]
+#[command(next_help_heading = "Flags of every lab")]
+pub struct Common {
+    /// GPUs to run on
+    #[arg(long, value_name = "GPU", default_value = "auto", help = format!("GPUs to run on: {}", gpu::GRAMMAR))]
+    pub gpu: GpuChoice,
+
+    /// Device to use: cpu | cuda | cuda:N [default: cuda if available, else cpu]
+    #[arg(long, value_name = "DEVICE", value_parser = device)]
+    pub device: Option<String>,
+
+    /// Seed of every random number
+    #[arg(long, value_name = "N", default_value = "42", value_parser = seed)]
+    pub seed: u64,
+
+    /// What to print
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    pub format: Format,
+
+    /// When to use colours; auto also respects NO_COLOR
+    #[arg(long, value_name = "WHEN", default_value = "auto")]
+    pub color: Color,
+}
+
+/// What a lab prints: text for people, or one JSON object an event.
+#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    Text,
+    Json,
+}
+
+/// When to use colours. `Auto` is on a terminal, unless `NO_COLOR` is set.
+#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Color {
+    Auto,
+    Always,
+    Never,
+}
+
+/// Parses a whole number within a range, for clap's `value_parser`.
+///
+/// ```
+/// let batch_size = labs::cli::count(1..=65_536);
+/// assert_eq!(batch_size("64"), Ok(64));
+/// assert_eq!(batch_size("0"), Err("expected a whole number from 1 to 65536".to_owned()));
+/// ```
+pub fn count(allowed: RangeInclusive<usize>) -> impl Fn(&str) -> Result<usize, String> + Clone + Send + Sync {
+    move |text| {
+        let count = text.parse().ok().filter(|count| allowed.contains(count));
+        count.ok_or_else(|| format!("expected a whole number from {} to {}", allowed.start(), allowed.end()))
+    }
+}
+
+/// Parses a seed as `torch.manual_seed` takes it: any whole number of 64 bits, signed or unsigned. A negative
+/// one is the unsigned one with the same bits.
+///
+/// ```
+/// assert_eq!(labs::cli::seed("-1"), Ok(u64::MAX));
+/// ```
+pub fn seed(text: &str) -> Result<u64, String> {
+    let unsigned = text.parse::<u64>().ok();
+    let signed = || text.parse::<i64>().ok().map(i64::cast_unsigned);
+    unsigned
+        .or_else(signed)
+        .ok_or_else(|| format!("expected a whole number from {} to {}", i64::MIN, u64::MAX))
+}
+
+fn device(text: &str) -> Result<String, String> {
+    let valid = match text.strip_prefix("cuda:") {
+        Some(index) => index.parse::<u8>().is_ok(),
+        None => text == "cpu" || text == "cuda",
+    };
+    valid.then(|| text.to_owned()).ok_or_else(|| "expected cpu | cuda | cuda:N".to_owned())
+}

@@ -1,0 +1,127 @@
+//! From a lab's flags to its events: the same way in a terminal, a test and a page.
+
+use std::ffi::OsString;
+
+use clap::error::ErrorKind;
+use clap::{Args, Command, FromArgMatches};
+
+use crate::cli::Common;
+use crate::event::{Event, Header};
+use crate::lab::{Lab, Sink};
+use crate::{Result, render_json, render_text};
+
+/// What makes a function a lab: its name, its title, and flags of its own (`O`).
+pub struct Entry<O> {
+    /// The name of its binary, `lab-03`. Its number is the chapter's, and never changes.
+    pub name: &'static str,
+    /// The title of its chapter.
+    pub title: &'static str,
+    /// The lab itself.
+    pub run: fn(&mut Lab, &O) -> Result<()>,
+}
+
+/// Why a lab did not start: a flag is wrong, or it only was to print its help or version.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stop {
+    /// What to tell the reader. When a flag is wrong, a single line, `error: …`.
+    pub message: String,
+    /// 0 for help and version, 2 for a wrong flag.
+    pub exit_code: u8,
+}
+
+impl<O: Args> Entry<O> {
+    /// Reads the flags (without the name of the program).
+    pub fn parse<I>(&self, flags: I) -> Result<(Common, O), Stop>
+    where
+        I: IntoIterator,
+        I::Item: Into<OsString> + Clone,
+    {
+        let command = Command::new(self.name).version(env!("CARGO_PKG_VERSION")).no_binary_name(true);
+        let command = Common::augment_args(O::augment_args(command))
+            .about(self.title) // after the flags, whose docs would replace it
+            .mut_args(|arg| {
+                // `--epochs -1` is a wrong value, not a flag named -1.
+                let takes_value = arg.get_action().takes_values();
+                arg.allow_negative_numbers(takes_value)
+            });
+
+        let matches = command.try_get_matches_from(flags).map_err(stop)?;
+        let common = Common::from_arg_matches(&matches).map_err(stop)?;
+        let options = O::from_arg_matches(&matches).map_err(stop)?;
+        common.gpu.machine().map_err(wrong_flag)?;
+        Ok((common, options))
+    }
+
+    /// Runs the lab, which tells `sink` all that happens, its failure included.
+    pub fn start(&self, common: &Common, options: &O, sink: &mut dyn Sink) -> Result<()> {
+        sink.event(Event::Header(Header {
+            lab: self.name.to_owned(),
+            title: self.title.to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            machine: common.gpu.machine()?.to_owned(),
+            device: common.device.clone(),
+            seed: common.seed,
+        }));
+        let result = (self.run)(&mut Lab::new(common, sink), options);
+        if let Err(error) = &result {
+            sink.event(Event::Failure { lab: self.name.to_owned(), message: error.to_string() });
+        }
+        result
+    }
+}
+
+/// All that a run of a lab produced.
+#[derive(Clone, Debug)]
+pub struct Captured {
+    /// What a reader sees in a terminal without colours, errors included.
+    pub text: String,
+    /// JSON Lines.
+    pub json: String,
+    pub events: Vec<Event>,
+    pub exit_code: u8,
+}
+
+/// Runs a lab in this process and keeps what it says, for tests and the book.
+pub fn run_captured<O: Args>(lab: &Entry<O>, flags: &[&str]) -> Captured {
+    let (common, options) = match lab.parse(flags) {
+        Ok(parsed) => parsed,
+        Err(Stop { message, exit_code }) => {
+            return Captured { text: message, json: String::new(), events: Vec::new(), exit_code };
+        }
+    };
+    let mut events = Vec::new();
+    let exit_code = u8::from(lab.start(&common, &options, &mut events).is_err());
+    Captured {
+        text: render_text::render(&events),
+        json: events.iter().map(|event| format!("{}\n", render_json::render(event))).collect(),
+        events,
+        exit_code,
+    }
+}
+
+/// What clap has to say. Help stays as it is; of an error, which comes in paragraphs (error, tip, usage),
+/// one line is made.
+fn stop(error: clap::Error) -> Stop {
+    let message = error.to_string();
+    if !error.use_stderr() {
+        return Stop { message, exit_code: 0 };
+    }
+    let lines = message.lines().map(str::trim).filter(|line| !line.is_empty());
+    let mut lines: Vec<&str> =
+        lines.take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more")).collect();
+    if error.kind() == ErrorKind::UnknownArgument && lines.len() == 1 {
+        lines.push("tip: --help lists the flags");
+    }
+    let message = lines.join(" ").replace(" tip: ", "; ");
+    wrong_flag(message.trim_start_matches("error: ").to_owned())
+}
+
+/// One line whatever the flag contained.
+fn wrong_flag(message: String) -> Stop {
+    let visible = |letter: char| match letter.is_control() {
+        true => letter.escape_default().to_string(),
+        false => letter.to_string(),
+    };
+    let message: String = message.chars().map(visible).collect();
+    Stop { message: format!("error: {message}\n"), exit_code: 2 }
+}

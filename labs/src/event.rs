@@ -1,0 +1,149 @@
+//! What a lab says, one event at a time.
+
+use crate::figure::Figure;
+use crate::text::Text;
+
+/// One thing a lab says. What is printed, streamed as JSON, drawn in a page and compared between machines
+/// are all renderings of these.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Event {
+    /// Which lab this is and what it runs on. Always the first event.
+    Header(Header),
+    /// The start of a section, with the number it has in the chapter.
+    Section {
+        number: String,
+        title: String,
+    },
+    /// A paragraph of explanation.
+    Prose(Text),
+    /// A question to answer before reading on.
+    Prediction(String),
+    /// A line of output, printed exactly as it is.
+    Line(Text),
+    /// A figure on a line of its own.
+    Figure(Figure),
+    Table(Table),
+    /// Several lines printed exactly as they are: an error report, a tensor.
+    Report(String),
+    /// A drawing, and the words for whoever cannot see it.
+    Picture {
+        svg: String,
+        caption: String,
+    },
+    /// The lab failed. Always the last event.
+    Failure {
+        lab: String,
+        message: String,
+    },
+}
+
+impl Event {
+    /// Every figure the event shows, wherever it stands.
+    pub fn figures(&self) -> Vec<&Figure> {
+        match self {
+            Event::Prose(text) | Event::Line(text) => text.figures().collect(),
+            Event::Figure(figure) => vec![figure],
+            Event::Table(table) => table.figures().collect(),
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// Which lab this is and what it runs on.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Header {
+    /// The name of its binary, `lab-03`.
+    pub lab: String,
+    pub title: String,
+    pub version: String,
+    /// The machine in words: `no GPU`.
+    pub machine: String,
+    /// What `--device` asked for, if anything.
+    pub device: Option<String>,
+    pub seed: u64,
+}
+
+/// A header and rows of cells.
+///
+/// ```
+/// use labs::{Table, exact, row};
+/// let table = Table::new(["target", "MAE"])
+///     .row(row!["noise", exact("mae", 0.7924)])
+///     .row(row!["linear", exact("mae", 0.0151)]);
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Table {
+    pub header: Vec<String>,
+    pub rows: Vec<Vec<Cell>>,
+}
+
+/// A cell of a [`Table`]. (A bare float is none: only a figure knows how many digits to print.)
+#[derive(Clone, Debug, PartialEq)]
+pub enum Cell {
+    Text(String),
+    Count(i64),
+    Figure(Figure),
+}
+
+/// A row of a [`Table`]: texts, integers and figures, side by side.
+#[macro_export]
+macro_rules! row {
+    ($($cell:expr),* $(,)?) => { ::std::vec![$($crate::Cell::from($cell)),*] };
+}
+
+impl Table {
+    /// A table without rows.
+    pub fn new<S: Into<String>>(header: impl IntoIterator<Item = S>) -> Table {
+        Table { header: header.into_iter().map(Into::into).collect(), rows: Vec::new() }
+    }
+
+    /// The table with one more row, made by [`row!`](crate::row!).
+    pub fn row(mut self, cells: Vec<Cell>) -> Table {
+        self.rows.push(cells);
+        self
+    }
+
+    /// The figures in it, row by row.
+    pub fn figures(&self) -> impl Iterator<Item = &Figure> {
+        self.rows.iter().flatten().filter_map(|cell| match cell {
+            Cell::Figure(figure) => Some(figure),
+            Cell::Text(_) | Cell::Count(_) => None,
+        })
+    }
+}
+
+impl From<Figure> for Cell {
+    fn from(figure: Figure) -> Cell {
+        Cell::Figure(figure)
+    }
+}
+
+impl From<&str> for Cell {
+    fn from(text: &str) -> Cell {
+        Cell::Text(text.to_owned())
+    }
+}
+
+impl From<String> for Cell {
+    fn from(text: String) -> Cell {
+        Cell::Text(text)
+    }
+}
+
+impl From<i32> for Cell {
+    fn from(count: i32) -> Cell {
+        Cell::Count(i64::from(count))
+    }
+}
+
+impl From<i64> for Cell {
+    fn from(count: i64) -> Cell {
+        Cell::Count(count)
+    }
+}
+
+impl From<usize> for Cell {
+    fn from(count: usize) -> Cell {
+        Cell::Count(i64::try_from(count).unwrap_or(i64::MAX))
+    }
+}

@@ -1,0 +1,192 @@
+//! A figure: a value with its name, its unit, and how far it can be trusted.
+
+use crate::float::{format_float, near_rounding_boundary};
+
+/// How a figure came about, which decides how two runs may differ in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Computed: the same on every run with the same seed.
+    Exact,
+    /// Read off a real clock or counter: different on every run. Always printed with "measured".
+    Measured,
+    /// Worked out by the simulated machine: the same on every run. Always printed with "modelled".
+    Modelled,
+    /// A fact of the hardware, such as its name or the size of its memory.
+    Hardware,
+}
+
+impl Kind {
+    /// The name of the kind in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Exact => "exact",
+            Kind::Measured => "measured",
+            Kind::Modelled => "modelled",
+            Kind::Hardware => "hardware",
+        }
+    }
+
+    /// The word a reader must see beside every figure of this kind.
+    pub fn warning(self) -> Option<&'static str> {
+        match self {
+            Kind::Measured | Kind::Modelled => Some(self.name()),
+            Kind::Exact | Kind::Hardware => None,
+        }
+    }
+}
+
+/// What a figure says.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    /// A count: examples, bytes, copies.
+    Int(i64),
+    /// A quantity, unrounded.
+    Float(f64),
+    /// A name: a device, a dtype.
+    Text(String),
+}
+
+/// One value a lab shows. Made by [`exact`], [`measured`], [`modelled`] or [`hardware`].
+///
+/// ```
+/// use labs::modelled;
+/// let step = modelled("step_time", 0.8189).unit("ms").digits(2);
+/// assert_eq!(step.label, "Step time");
+/// assert_eq!(step.printed(), "0.82 ms (modelled)");
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Figure {
+    /// Identifies the figure from one version of a lab to the next, in snake_case. A name that comes again,
+    /// such as the loss of each epoch, is a series.
+    pub name: &'static str,
+    /// What the reader sees; the name in words unless given.
+    pub label: String,
+    pub value: Value,
+    /// Empty when the value is a bare number or a text.
+    pub unit: &'static str,
+    /// Digits after the point when the value is a float; 4, as PyTorch prints, unless given.
+    pub digits: u8,
+    pub kind: Kind,
+}
+
+/// A figure that is the same on every run.
+pub fn exact(name: &'static str, value: impl Into<Value>) -> Figure {
+    Figure::new(Kind::Exact, name, value.into())
+}
+
+/// A figure read off a real clock or counter.
+pub fn measured(name: &'static str, value: impl Into<Value>) -> Figure {
+    Figure::new(Kind::Measured, name, value.into())
+}
+
+/// A figure worked out by the simulated machine.
+pub fn modelled(name: &'static str, value: impl Into<Value>) -> Figure {
+    Figure::new(Kind::Modelled, name, value.into())
+}
+
+/// A fact of the hardware.
+pub fn hardware(name: &'static str, value: impl Into<Value>) -> Figure {
+    Figure::new(Kind::Hardware, name, value.into())
+}
+
+impl Figure {
+    fn new(kind: Kind, name: &'static str, value: Value) -> Figure {
+        Figure { name, label: in_words(name), value, unit: "", digits: 4, kind }
+    }
+
+    /// Sets what the reader sees in place of the name.
+    pub fn label(self, label: impl Into<String>) -> Figure {
+        Figure { label: label.into(), ..self }
+    }
+
+    /// Sets the unit, printed after the value.
+    pub fn unit(self, unit: &'static str) -> Figure {
+        Figure { unit, ..self }
+    }
+
+    /// Sets the digits after the point.
+    pub fn digits(self, digits: u8) -> Figure {
+        Figure { digits, ..self }
+    }
+
+    /// The value alone, as printed.
+    pub fn printed_value(&self) -> String {
+        match &self.value {
+            Value::Int(count) => count.to_string(),
+            Value::Float(quantity) => format_float(*quantity, self.digits),
+            Value::Text(text) => text.clone(),
+        }
+    }
+
+    /// The value with its unit and, where its kind demands one, the word that says how far to trust it.
+    pub fn printed(&self) -> String {
+        let mut printed = self.printed_value();
+        if !self.unit.is_empty() {
+            printed = format!("{printed} {}", self.unit);
+        }
+        if let Some(word) = self.kind.warning() {
+            printed = format!("{printed} ({word})");
+        }
+        printed
+    }
+
+    /// Whether another computer might print this figure differently: see [`near_rounding_boundary`].
+    pub fn near_rounding_boundary(&self) -> bool {
+        matches!(self.value, Value::Float(quantity) if near_rounding_boundary(quantity, self.digits))
+    }
+}
+
+/// `step_time` → `Step time`.
+fn in_words(name: &str) -> String {
+    let words = name.replace('_', " ");
+    let mut letters = words.chars();
+    letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
+}
+
+impl From<f64> for Value {
+    fn from(quantity: f64) -> Value {
+        Value::Float(quantity)
+    }
+}
+
+impl From<f32> for Value {
+    fn from(quantity: f32) -> Value {
+        Value::Float(f64::from(quantity))
+    }
+}
+
+impl From<i64> for Value {
+    fn from(count: i64) -> Value {
+        Value::Int(count)
+    }
+}
+
+impl From<i32> for Value {
+    fn from(count: i32) -> Value {
+        Value::Int(i64::from(count))
+    }
+}
+
+impl From<u64> for Value {
+    fn from(count: u64) -> Value {
+        Value::Int(i64::try_from(count).unwrap_or(i64::MAX))
+    }
+}
+
+impl From<usize> for Value {
+    fn from(count: usize) -> Value {
+        Value::from(count as u64)
+    }
+}
+
+impl From<&str> for Value {
+    fn from(text: &str) -> Value {
+        Value::Text(text.to_owned())
+    }
+}
+
+impl From<String> for Value {
+    fn from(text: String) -> Value {
+        Value::Text(text)
+    }
+}

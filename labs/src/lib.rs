@@ -1,0 +1,70 @@
+//! The labs of the To Device course: one module and one binary a chapter.
+//!
+//! A lab is a function that tells a [`Lab`] what it does, as typed [events](Event). Where the events go is
+//! not its concern: the terminal prints them as text or JSON, a test captures them, a web page draws them.
+//!
+//! ```
+//! use labs::{Entry, Lab, Result, cli::count, exact, text};
+//!
+//! #[derive(clap::Args)]
+//! pub struct Options {
+//!     /// Passes over the dataset
+//!     #[arg(long, default_value_t = 3, value_parser = count(1..=1000))]
+//!     pub epochs: usize,
+//! }
+//!
+//! pub const LAB: Entry<Options> = Entry { name: "lab-03", title: "The training loop", run };
+//!
+//! pub fn run(lab: &mut Lab, options: &Options) -> Result<()> {
+//!     let epochs = options.epochs;
+//!
+//!     lab.section(1, "Training");
+//!     lab.predict("Will the loss reach zero?");
+//!     for epoch in 1..=epochs {
+//!         let loss = 1.0 / epoch as f64;
+//!         lab.print(text!("Epoch [{epoch}/{epochs}], Loss: {:.4}", exact("loss", loss)));
+//!     }
+//!     lab.figure(exact("num_samples", 1024));
+//!     Ok(())
+//! }
+//!
+//! let captured = labs::run_captured(&LAB, &["--epochs", "2"]);
+//! assert_eq!(captured.exit_code, 0);
+//! assert!(captured.text.contains("Epoch [2/2], Loss: 0.5000\nNum samples: 1024\n"));
+//! ```
+//!
+//! Its binary is `fn main() -> std::process::ExitCode { labs::main(&LAB) }`.
+
+pub mod cli;
+mod entry;
+mod event;
+mod figure;
+mod float;
+mod lab;
+pub mod render_json;
+pub mod render_text;
+#[cfg(not(target_family = "wasm"))]
+mod terminal;
+mod text;
+
+pub use entry::{Captured, Entry, Stop, run_captured};
+pub use event::{Cell, Event, Header, Table};
+pub use figure::{Figure, Kind, Value, exact, hardware, measured, modelled};
+pub use float::{format_float, near_rounding_boundary};
+pub use lab::{Bar, Lab, Progress, Sink};
+#[cfg(not(target_family = "wasm"))]
+pub use terminal::main;
+pub use text::{Part, Slot, Text};
+
+/// Whatever made a lab fail.
+pub type Error = Box<dyn std::error::Error + Send + Sync>;
+
+/// The result of a lab, and of most of what it calls.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// A web page has no terminal: it calls [`Entry::start`] with a sink of its own. This only lets the binaries
+/// compile there.
+#[cfg(target_family = "wasm")]
+pub fn main<O: clap::Args>(_lab: &Entry<O>) -> std::process::ExitCode {
+    std::process::ExitCode::FAILURE
+}

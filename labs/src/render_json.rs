@@ -1,0 +1,74 @@
+//! Events as JSON Lines: one object an event, one event a line, so that a reader can follow a running lab.
+
+use serde_json::{Value as Json, json};
+
+use crate::event::{Cell, Event};
+use crate::figure::{Figure, Value};
+use crate::text::Text;
+
+/// The event as a JSON object. Its key `event` says which one it is.
+///
+/// A figure has its raw `value`, and in `text` what the reader sees. JSON has no NaN and no infinity: such
+/// a value is `null`, and `text` says which.
+pub fn render(event: &Event) -> Json {
+    match event {
+        Event::Header(header) => json!({
+            "event": "header",
+            "lab": header.lab,
+            "title": header.title,
+            "version": header.version,
+            "machine": header.machine,
+            "device": header.device,
+            "seed": header.seed,
+        }),
+        Event::Section { number, title } => json!({ "event": "section", "number": number, "title": title }),
+        Event::Prose(text) => words("prose", text),
+        Event::Prediction(question) => json!({ "event": "prediction", "question": question }),
+        Event::Line(text) => words("line", text),
+        Event::Figure(shown) => {
+            let mut object = figure(shown);
+            object["event"] = json!("figure");
+            object
+        }
+        Event::Table(table) => {
+            let rows: Vec<Vec<Json>> = table.rows.iter().map(|row| row.iter().map(cell).collect()).collect();
+            json!({ "event": "table", "header": table.header, "rows": rows })
+        }
+        Event::Report(report) => json!({ "event": "report", "text": report }),
+        Event::Picture { svg, caption } => json!({ "event": "picture", "svg": svg, "caption": caption }),
+        Event::Failure { lab, message } => json!({ "event": "failure", "lab": lab, "message": message }),
+    }
+}
+
+fn words(event: &str, text: &Text) -> Json {
+    let figures: Vec<Json> = text.figures().map(figure).collect();
+    json!({ "event": event, "text": text.printed(), "figures": figures })
+}
+
+fn cell(cell: &Cell) -> Json {
+    match cell {
+        Cell::Text(text) => json!(text),
+        Cell::Count(count) => json!(count),
+        Cell::Figure(shown) => figure(shown),
+    }
+}
+
+fn figure(figure: &Figure) -> Json {
+    json!({
+        "name": figure.name,
+        "label": figure.label,
+        "value": value(&figure.value),
+        "unit": figure.unit,
+        "digits": figure.digits,
+        "kind": figure.kind.name(),
+        "text": figure.printed(),
+    })
+}
+
+fn value(value: &Value) -> Json {
+    match value {
+        Value::Int(count) => json!(count),
+        Value::Float(quantity) => json!(quantity), // null unless finite
+        Value::Text(text) => json!(text),
+    }
+}

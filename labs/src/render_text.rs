@@ -1,0 +1,210 @@
+//! Events as text, for a terminal, a snapshot, or the book.
+
+use anstyle::{AnsiColor, Style};
+
+use crate::event::{Cell, Event, Table};
+use crate::figure::{Figure, Value};
+
+/// Prose is wrapped at this width whatever the terminal's, so that everyone sees the same text.
+const WIDTH: usize = 80;
+
+/// The few styles there are.
+#[derive(Clone, Copy, Debug)]
+pub struct Palette {
+    title: Style,
+    question: Style,
+    faint: Style,
+}
+
+impl Palette {
+    /// No colours: for pipes, files and snapshots.
+    pub const PLAIN: Palette = Palette { title: Style::new(), question: Style::new(), faint: Style::new() };
+
+    /// ANSI colours.
+    pub const COLOURED: Palette = Palette {
+        title: Style::new().bold(),
+        question: AnsiColor::Cyan.on_default(),
+        faint: Style::new().dimmed(),
+    };
+}
+
+/// Renders several events at once, without colours.
+///
+/// ```
+/// use labs::{Event, Text, render_text};
+/// let events = [
+///     Event::Section { number: "1".to_owned(), title: "Setting up the device".to_owned() },
+///     Event::Line(Text::from("The selected device is: cpu")),
+/// ];
+/// assert_eq!(render_text::render(&events), "1. Setting up the device\nThe selected device is: cpu\n");
+/// ```
+pub fn render<'a>(events: impl IntoIterator<Item = &'a Event>) -> String {
+    let mut renderer = Renderer::new(Palette::PLAIN);
+    events.into_iter().map(|event| renderer.render(event)).collect()
+}
+
+/// Renders events as they come.
+#[derive(Debug)]
+pub struct Renderer {
+    palette: Palette,
+    previous: Block,
+}
+
+/// The blocks that blank lines keep apart.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Block {
+    Start,
+    Title,
+    Output,
+    Other,
+}
+
+impl Renderer {
+    /// A renderer at the start of a page.
+    pub fn new(palette: Palette) -> Renderer {
+        Renderer { palette, previous: Block::Start }
+    }
+
+    /// The next event as whole lines, after a blank line where one belongs.
+    pub fn render(&mut self, event: &Event) -> String {
+        let block = match event {
+            Event::Section { .. } => Block::Title,
+            Event::Line(_) | Event::Figure(_) => Block::Output,
+            _ => Block::Other,
+        };
+        let together = match (self.previous, block) {
+            (Block::Start, _) | (Block::Output, Block::Output) => true,
+            (Block::Title, next) => next != Block::Title,
+            _ => false,
+        };
+        self.previous = block;
+        format!("{}{}\n", if together { "" } else { "\n" }, self.lines(event))
+    }
+
+    fn lines(&self, event: &Event) -> String {
+        let Palette { title, question, faint } = self.palette;
+        match event {
+            Event::Header(header) => {
+                let chapter = paint(title, &format!("{}: {}", header.lab, header.title));
+                let machine = paint(faint, &format!("machine: {}, seed: {}", header.machine, header.seed));
+                format!("{chapter}\n{machine}")
+            }
+            Event::Section { number, title: name } => paint(title, &format!("{number}. {name}")),
+            Event::Prose(text) => wrap(&text.printed()),
+            Event::Prediction(text) => paint(question, &wrap(&format!("Predict: {text}"))),
+            Event::Line(text) => text.printed(),
+            Event::Figure(figure) => format!("{}: {}", figure.label, figure.printed()),
+            Event::Table(table) => self.table(table),
+            Event::Report(report) => report.trim_end_matches('\n').to_owned(),
+            Event::Picture { caption, .. } => paint(faint, &wrap(&format!("[picture: {caption}]"))),
+            Event::Failure { lab, message } => format!("error: {lab} failed: {message}"),
+        }
+    }
+
+    fn table(&self, table: &Table) -> String {
+        let columns = table.rows.iter().map(Vec::len).chain([table.header.len()]).max().unwrap_or(0);
+        let columns: Vec<Column> = (0..columns).map(|index| Column::new(table, index)).collect();
+        let widths: Vec<usize> = columns.iter().map(Column::width).collect();
+
+        let mut lines = vec![
+            paint(self.palette.title, &line(columns.iter().map(|column| column.aligned(&column.header)))),
+            paint(self.palette.faint, &line(widths.iter().map(|width| "─".repeat(*width)))),
+        ];
+        for row in 0..table.rows.len() {
+            lines.push(line(columns.iter().map(|column| column.aligned(&column.cells[row]))));
+        }
+        lines.join("\n")
+    }
+}
+
+/// A column of a table, all cells printed.
+struct Column {
+    header: String,
+    cells: Vec<String>,
+    numbers: bool,
+}
+
+impl Column {
+    fn new(table: &Table, index: usize) -> Column {
+        let cells = || table.rows.iter().map(|row| row.get(index));
+        let shared = shared_note(cells().flatten());
+
+        let mut header = table.header.get(index).cloned().unwrap_or_default();
+        if let Some(note) = shared.as_deref().filter(|note| !note.is_empty()) {
+            header = format!("{header} ({note})");
+        }
+        let printed = |cell: Option<&Cell>| match cell {
+            Some(Cell::Figure(figure)) if shared.is_some() => figure.printed_value(),
+            Some(Cell::Figure(figure)) => figure.printed(),
+            Some(Cell::Text(text)) => text.clone(),
+            Some(Cell::Count(count)) => count.to_string(),
+            None => String::new(),
+        };
+        Column { header, cells: cells().map(printed).collect(), numbers: cells().flatten().any(is_number) }
+    }
+
+    fn width(&self) -> usize {
+        self.cells.iter().chain([&self.header]).map(|cell| cell.chars().count()).max().unwrap_or(0)
+    }
+
+    fn aligned(&self, cell: &str) -> String {
+        let width = self.width();
+        if self.numbers { format!("{cell:>width$}") } else { format!("{cell:<width$}") }
+    }
+}
+
+/// What stands behind every figure of a column, such as `ms, modelled`: said once, in the header, if it is
+/// the same for all of them.
+fn shared_note<'a>(cells: impl Iterator<Item = &'a Cell>) -> Option<String> {
+    let mut notes = cells.filter_map(|cell| match cell {
+        Cell::Figure(figure) => Some(note(figure)),
+        Cell::Text(_) | Cell::Count(_) => None,
+    });
+    let first = notes.next()?;
+    notes.all(|other| other == first).then_some(first)
+}
+
+fn note(figure: &Figure) -> String {
+    let unit = Some(figure.unit).filter(|unit| !unit.is_empty());
+    unit.into_iter().chain(figure.kind.warning()).collect::<Vec<_>>().join(", ")
+}
+
+fn is_number(cell: &Cell) -> bool {
+    match cell {
+        Cell::Text(_) => false,
+        Cell::Count(_) => true,
+        Cell::Figure(figure) => !matches!(figure.value, Value::Text(_)),
+    }
+}
+
+/// Cells side by side, without the blanks that padding leaves at the end.
+fn line(cells: impl Iterator<Item = String>) -> String {
+    cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
+}
+
+fn paint(style: Style, text: &str) -> String {
+    format!("{style}{text}{style:#}")
+}
+
+/// Fills lines with as many words as fit; a line break in the text stays one.
+fn wrap(text: &str) -> String {
+    text.split('\n').map(fill).collect::<Vec<_>>().join("\n")
+}
+
+fn fill(paragraph: &str) -> String {
+    let mut filled = String::new();
+    let mut column = 0;
+    for word in paragraph.split_whitespace() {
+        let width = word.chars().count();
+        if column > 0 && column + 1 + width > WIDTH {
+            filled.push('\n');
+            column = 0;
+        } else if column > 0 {
+            filled.push(' ');
+            column += 1;
+        }
+        filled.push_str(word);
+        column += width;
+    }
+    filled
+}

@@ -1,0 +1,140 @@
+//! The front of every binary: flags from the command line, events to the terminal.
+
+use std::ffi::OsString;
+use std::io::{self, ErrorKind, IsTerminal, Write};
+use std::process::ExitCode;
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::cli::{Color, Common, Format};
+use crate::entry::Entry;
+use crate::event::Event;
+use crate::lab::{Bar, Progress, Sink};
+use crate::render_json;
+use crate::render_text::{Palette, Renderer};
+
+/// Runs the lab of this binary. Exits with 0, with 1 if the lab failed, with 2 if a flag was wrong.
+pub fn main<O: clap::Args>(lab: &Entry<O>) -> ExitCode {
+    let (common, options) = match lab.parse(std::env::args_os().skip(1)) {
+        Ok(parsed) => parsed,
+        Err(stop) if stop.exit_code == 0 => {
+            to_stdout(&stop.message);
+            return ExitCode::SUCCESS;
+        }
+        Err(stop) => {
+            to_stderr(&stop.message);
+            return ExitCode::from(stop.exit_code);
+        }
+    };
+    match lab.start(&common, &options, &mut Terminal::new(&common)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::FAILURE, // the sink was told why
+    }
+}
+
+struct Terminal {
+    format: Format,
+    renderer: Renderer,
+    watched: bool,
+    bar: Option<ProgressBar>,
+}
+
+impl Terminal {
+    fn new(common: &Common) -> Terminal {
+        let watched = io::stdout().is_terminal();
+        let coloured = coloured(common.color, watched, |variable| std::env::var_os(variable));
+        let palette = if coloured { Palette::COLOURED } else { Palette::PLAIN };
+        Terminal { format: common.format, renderer: Renderer::new(palette), watched, bar: None }
+    }
+
+    fn write(&mut self, event: &Event) {
+        let failed = matches!(event, Event::Failure { .. });
+        if self.format == Format::Json {
+            to_stdout(&format!("{}\n", render_json::render(event)));
+        }
+        if self.format == Format::Text || failed {
+            let text = self.renderer.render(event);
+            if failed { to_stderr(text.trim_start()) } else { to_stdout(&text) }
+        }
+    }
+}
+
+impl Sink for Terminal {
+    fn event(&mut self, event: Event) {
+        match self.bar.clone() {
+            // The bar makes room, and comes back below what is written.
+            Some(bar) => bar.suspend(|| self.write(&event)),
+            None => self.write(&event),
+        }
+    }
+
+    fn progress(&mut self, total: u64, message: &str) -> Progress {
+        if self.format == Format::Json || !self.watched {
+            return Progress::hidden();
+        }
+        let style = ProgressStyle::with_template("{msg} {wide_bar} {pos}/{len}")
+            .unwrap_or_else(|_| ProgressStyle::default_bar());
+        let bar = ProgressBar::new(total).with_style(style).with_message(message.to_owned());
+        self.bar = Some(bar.clone());
+        Progress::new(bar)
+    }
+}
+
+impl Bar for ProgressBar {
+    fn inc(&self, steps: u64) {
+        self.inc(steps);
+    }
+
+    fn finish(&self) {
+        self.finish_and_clear();
+    }
+}
+
+/// Whether to use colours: the flag decides, and if it does not, the terminal and the environment do.
+fn coloured(when: Color, watched: bool, variable: impl Fn(&str) -> Option<OsString>) -> bool {
+    match when {
+        Color::Always => true,
+        Color::Never => false,
+        Color::Auto => {
+            let refused = variable("NO_COLOR").is_some_and(|value| !value.is_empty());
+            let incapable = variable("TERM").is_some_and(|terminal| terminal == "dumb");
+            watched && !refused && !incapable
+        }
+    }
+}
+
+/// Writes to stdout, and ends the program if nobody can read any more.
+fn to_stdout(text: &str) {
+    let mut stdout = io::stdout().lock();
+    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+        Ok(()) => {}
+        // `lab-03 | head -1` has all it wants: no reason to go on, nor to complain.
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => std::process::exit(0),
+        Err(error) => {
+            to_stderr(&format!("error: the output cannot be written: {error}\n"));
+            std::process::exit(1);
+        }
+    }
+}
+
+/// Writes to stderr if it can: `eprint!` would panic on a closed pipe.
+fn to_stderr(text: &str) {
+    let _ = io::stderr().write_all(text.as_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_color_and_dumb_terminals_are_respected() {
+        let auto = |name: &'static str, value: &'static str| {
+            coloured(Color::Auto, true, move |variable| (variable == name).then(|| value.into()))
+        };
+        assert!(auto("TERM", "xterm"));
+        assert!(auto("NO_COLOR", "")); // empty counts as unset
+        assert!(!auto("NO_COLOR", "1"));
+        assert!(!auto("TERM", "dumb"));
+        assert!(!coloured(Color::Auto, false, |_| None));
+    }
+}

@@ -1,0 +1,146 @@
+//! Flags: what is understood, and the one line that answers what is not.
+
+mod tiny;
+
+use labs::Event;
+use labs::cli::{GpuChoice, Simulated, seed};
+
+/// What a lab answers to flags it refuses.
+fn refusal(flags: &[&str]) -> String {
+    let captured = labs::run_captured(&tiny::LAB, flags);
+    assert_eq!(captured.exit_code, 2, "{flags:?}: {}", captured.text);
+    assert!(captured.events.is_empty() && captured.json.is_empty());
+    assert_eq!(captured.text.lines().count(), 1, "{}", captured.text);
+    assert!(captured.text.starts_with("error: ") && captured.text.ends_with('\n'));
+    captured.text
+}
+
+#[test]
+fn bad_flags_get_one_clear_line() {
+    let bad: &[&[&str]] = &[
+        &["--batch-size", "0"],
+        &["--epochs", "-1"],
+        &["--epochs=1.5"],
+        &["--num-workers", "1000000"],
+        &["--num-workers", ""],
+        &["--seed", "abc"],
+        &["--seed", "18446744073709551616"],
+        &["--seed"],
+        &["--seed", "1", "--seed", "2"],
+        &["--epoch", "3"],
+        &["--quantum"],
+        &["-q"],
+        &["lab-04"],
+        &["--fail=yes"],
+        &["--format", "yaml"],
+        &["--color", "alway"],
+        &["--device", "cuda:"],
+        &["--device", "quantum"],
+        &["--gpu", "quantum"],
+        &["--gpu", "real"],
+        &["--gpu", "sim:t4x2,mem=512MiB,seed=7"],
+        &["--gpu", "sim:gtx1080"],
+        &["--gpu", "sim:t4x17"],
+        &["--gpu", "sim,mem=512"],
+        &["--gpu", "line\nbreak\r\u{1b}[31m"],
+    ];
+    let answers: String =
+        bad.iter().map(|flags| format!("{}\n{}\n", flags.join(" ").escape_debug(), refusal(flags))).collect();
+    insta::assert_snapshot!(answers);
+}
+
+#[test]
+fn help_and_version_print_normally() {
+    let help = labs::run_captured(&tiny::LAB, &["--help"]);
+    assert_eq!(help.exit_code, 0);
+    insta::assert_snapshot!(help.text);
+    let version = labs::run_captured(&tiny::LAB, &["--version"]);
+    assert_eq!(
+        (version.text.as_str(), version.exit_code),
+        (concat!("lab-99 ", env!("CARGO_PKG_VERSION"), "\n"), 0)
+    );
+}
+
+#[test]
+fn common_flags_reach_the_header() {
+    let captured = labs::run_captured(&tiny::LAB, &["--gpu", "none", "--seed", "-1", "--device", "cuda:1"]);
+    let Event::Header(header) = &captured.events[0] else { panic!("{:?}", captured.events[0]) };
+    assert_eq!((header.lab.as_str(), header.machine.as_str()), ("lab-99", "no GPU"));
+    assert_eq!((header.seed, header.device.as_deref()), (u64::MAX, Some("cuda:1")));
+}
+
+#[test]
+fn a_failure_is_the_last_event_and_exits_with_1() {
+    let captured = labs::run_captured(&tiny::LAB, &["--fail"]);
+    assert_eq!(captured.exit_code, 1);
+    assert!(captured.text.ends_with("\nerror: lab-99 failed: the optimizer has no parameters\n"));
+    assert!(matches!(captured.events.last(), Some(Event::Failure { .. })));
+}
+
+#[test]
+fn seeds_are_what_torch_takes() {
+    assert_eq!(seed("18446744073709551615"), Ok(u64::MAX));
+    assert_eq!(seed("-9223372036854775808"), Ok(1 << 63));
+    assert_eq!(seed("-0"), Ok(0));
+    for bad in ["-9223372036854775809", "18446744073709551616", "", "-", "1.0", "0x10", "1_000", " 1"] {
+        assert!(seed(bad).is_err(), "{bad:?}");
+    }
+}
+
+#[test]
+fn gpus_follow_the_grammar() {
+    let t4 = Simulated { profile: "t4", count: 1, memory: None, seed: None };
+    let good = [
+        ("auto", GpuChoice::Auto),
+        ("none", GpuChoice::None),
+        ("real", GpuChoice::Real),
+        ("sim", GpuChoice::Simulated(t4.clone())),
+        ("sim:t4", GpuChoice::Simulated(t4.clone())),
+        ("sim:rtx4090", GpuChoice::Simulated(Simulated { profile: "rtx4090", ..t4.clone() })),
+        ("sim:rtx4090x2", GpuChoice::Simulated(Simulated { profile: "rtx4090", count: 2, ..t4.clone() })),
+        ("sim,mem=512MiB", GpuChoice::Simulated(Simulated { memory: Some(512 << 20), ..t4.clone() })),
+        (
+            "sim:h200x16,seed=-1,mem=16GiB",
+            GpuChoice::Simulated(Simulated {
+                profile: "h200",
+                count: 16,
+                memory: Some(16 << 30),
+                seed: Some(u64::MAX),
+            }),
+        ),
+    ];
+    for (text, choice) in good {
+        assert_eq!(text.parse(), Ok(choice), "{text}");
+    }
+    let bad = [
+        "",
+        "Auto",
+        "nonee",
+        "sim:",
+        "simt4",
+        "sim:t4x",
+        "sim:t4x0",
+        "sim:t4x-1",
+        "sim:t4y2",
+        "sim:x2",
+        "sim,",
+        "sim,mem",
+        "sim,mem=",
+        "sim,mem=0MiB",
+        "sim,mem=MiB",
+        "sim,mem=512mb",
+        "sim,mem=-1MiB",
+        "sim,mem=99999999999999999999GiB",
+        "sim,mem=18446744073709551615KiB",
+        "sim,mem=512MiB,mem=512MiB",
+        "sim,seed=x",
+        "sim,seed=1,",
+        "sim,speed=2",
+        "none,mem=1MiB",
+        "sim,mem=5é",
+        "sim:é",
+    ];
+    for text in bad {
+        assert!(text.parse::<GpuChoice>().is_err(), "{text}");
+    }
+}

@@ -1,0 +1,131 @@
+//! The backward pass: gradients flow from a result to the leaves, node by node, without recursion.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, PoisonError};
+
+use super::graph::{Edge, History, Leaf, Meta, Node};
+use super::mode::no_grad;
+use crate::error::{Error, Result};
+use crate::ops;
+use crate::tensor::Tensor;
+
+/// The keyword arguments of `Tensor.backward`.
+#[derive(Clone, Debug, Default)]
+pub struct BackwardOptions {
+    /// The gradient in the result itself; a scalar starts with 1.
+    pub gradient: Option<Tensor>,
+    /// Keeps the saved tensors, so that backward can run through the same graph again.
+    pub retain_graph: bool,
+}
+
+/// The keyword arguments of `torch.autograd.grad`.
+#[derive(Clone, Debug, Default)]
+pub struct GradOptions {
+    pub grad_output: Option<Tensor>,
+    pub retain_graph: bool,
+    /// Answers `None` for an input the result does not depend on, instead of an error.
+    pub allow_unused: bool,
+}
+
+pub(super) fn backward(root: &Tensor, options: BackwardOptions) -> Result<()> {
+    let seed = seed_gradient(root, options.gradient)?;
+    no_grad(|| walk(root, seed, options.retain_graph, |leaf, grad| leaf.accumulate(grad)))
+}
+
+/// The gradients of `output` in `inputs`, without touching any `grad` (`torch.autograd.grad`).
+///
+/// The inputs must be leaves.
+#[track_caller]
+pub fn grad(output: &Tensor, inputs: &[&Tensor], options: GradOptions) -> Result<Vec<Option<Tensor>>> {
+    let wanted: Vec<Arc<Leaf>> = inputs
+        .iter()
+        .map(|input| match input.history() {
+            History::Leaf(leaf) => Ok(leaf),
+            _ => Err(Error::DoesNotRequireGrad),
+        })
+        .collect::<Result<_>>()?;
+    let mut grads: Vec<Option<Tensor>> = vec![None; inputs.len()];
+    let seed = seed_gradient(output, options.grad_output)?;
+    no_grad(|| {
+        walk(output, seed, options.retain_graph, |leaf, grad| {
+            for (slot, _) in
+                grads.iter_mut().zip(&wanted).filter(|(_, wanted)| std::ptr::eq(&***wanted, leaf))
+            {
+                *slot = Some(sum_of(slot.take(), grad.clone())?);
+            }
+            Ok(())
+        })
+    })?;
+    if !options.allow_unused && grads.iter().any(Option::is_none) {
+        return Err(Error::UnusedInGraph);
+    }
+    Ok(grads)
+}
+
+/// The gradient to start from: the one given, or 1 for a scalar.
+fn seed_gradient(root: &Tensor, given: Option<Tensor>) -> Result<Tensor> {
+    if !root.requires_grad() {
+        return Err(Error::NoGraph);
+    }
+    match given {
+        Some(grad) if grad.sizes() != root.sizes() => {
+            Err(Error::GradientShape { grad: grad.sizes().to_vec(), output: root.sizes().to_vec() })
+        }
+        Some(grad) => Ok(grad.detach()),
+        None if root.numel() != 1 => Err(Error::ImplicitGradient),
+        None => no_grad(|| root.ones_like()),
+    }
+}
+
+/// Walks the graph from the latest operation to the earliest, giving each leaf its gradients.
+///
+/// A node runs when it is the latest one with a gradient pending. Everything that could still add to
+/// its gradient was recorded after it, so that gradient is then complete.
+fn walk(
+    root: &Tensor,
+    seed: Tensor,
+    retain_graph: bool,
+    mut at_leaf: impl FnMut(&Leaf, Tensor) -> Result<()>,
+) -> Result<()> {
+    let mut pending: BTreeMap<u64, (Arc<Node>, Tensor)> = BTreeMap::new();
+    let mut send = |pending: &mut BTreeMap<u64, (Arc<Node>, Tensor)>, to: &History, grad: Tensor| match to {
+        History::None => Ok(()),
+        History::Leaf(leaf) => at_leaf(leaf, grad),
+        History::Node(node) => {
+            let sum = sum_of(pending.remove(&node.sequence).map(|(_, sum)| sum), grad)?;
+            pending.insert(node.sequence, (node.clone(), sum));
+            Ok(())
+        }
+    };
+    send(&mut pending, &root.history(), seed)?;
+    while let Some((_, (node, grad))) = pending.pop_last() {
+        let grads = node.step.backward(&node, &grad)?;
+        drop(grad);
+        if !retain_graph {
+            node.saved.lock().unwrap_or_else(PoisonError::into_inner).free();
+        }
+        for (edge, grad) in node.edges.iter().zip(grads) {
+            if let Some(grad) = grad {
+                send(&mut pending, &edge.to, fit(grad, edge)?)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn sum_of(sum: Option<Tensor>, grad: Tensor) -> Result<Tensor> {
+    match sum {
+        Some(sum) => sum.add(&grad),
+        None => Ok(grad),
+    }
+}
+
+/// Brings a gradient to the shape and type of the input it belongs to: what broadcasting repeated in
+/// the forward pass is summed here, and what promotion converted is converted back.
+fn fit(grad: Tensor, edge: &Edge) -> Result<Tensor> {
+    let Edge { to, input: Meta { sizes, dtype, .. } } = edge;
+    if matches!(to, History::None) || (grad.sizes() == &sizes[..] && grad.dtype() == *dtype) {
+        return Ok(grad);
+    }
+    ops::reduce::sum_to(&grad, sizes)?.to(*dtype)
+}

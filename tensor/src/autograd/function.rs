@@ -1,0 +1,275 @@
+//! What an operation says for itself: its value, what it keeps, its gradient (`torch.autograd.Function`).
+
+use std::array;
+use std::panic::Location;
+
+use smallvec::SmallVec;
+
+use super::graph::{Edge, History, Meta, Node};
+use super::mode::{is_grad_enabled, no_grad};
+use crate::error::{Error, Result};
+use crate::ops;
+use crate::tensor::Tensor;
+
+/// A differentiable operation on `N` tensors. Its fields are the arguments that are not tensors.
+///
+/// ```
+/// use todevice::{Result, Tensor};
+/// use todevice::autograd::{Context, Function, Saved};
+///
+/// struct Square;
+///
+/// impl Function<1> for Square {
+///     fn name(&self) -> &'static str {
+///         "square"
+///     }
+///     fn backward_name(&self) -> &'static str {
+///         "SquareBackward"
+///     }
+///     fn forward(&self, ctx: &mut Context<1>, [x]: [&Tensor; 1]) -> Result<Tensor> {
+///         ctx.save_for_backward([x]);
+///         x.mul(x)
+///     }
+///     fn backward(&self, saved: &Saved<1>, grad: &Tensor) -> Result<[Option<Tensor>; 1]> {
+///         let [x] = saved.tensors()?;
+///         Ok([Some(grad.mul(&x)?.mul(2.0)?)])
+///     }
+/// }
+///
+/// let x = Tensor::new([3.0f32])?.requires_grad_(true)?;
+/// Square.apply([&x])?.sum()?.backward()?;
+/// assert_eq!(x.grad().unwrap().to_vec::<f32>()?, [6.0]);
+/// # Ok::<(), todevice::Error>(())
+/// ```
+pub trait Function<const N: usize>: Send + Sync + Sized + 'static {
+    /// PyTorch's name of the operation ("mul"), for errors and traces.
+    fn name(&self) -> &'static str;
+
+    /// The name its node prints under, as in `grad_fn=<MulBackward0>`.
+    fn backward_name(&self) -> &'static str;
+
+    /// Computes the result, and saves what [`backward`](Self::backward) needs, no more. Nothing is
+    /// recorded inside.
+    fn forward(&self, ctx: &mut Context<N>, inputs: [&Tensor; N]) -> Result<Tensor>;
+
+    /// The gradient in every input, given the gradient in the result.
+    ///
+    /// `None` where there is none, or where [`Saved::needs_input_grad`] says nobody asks. A gradient in
+    /// the broadcast shape will do: the engine sums it down to the input's.
+    fn backward(&self, saved: &Saved<N>, grad: &Tensor) -> Result<[Option<Tensor>; N]>;
+
+    /// Runs the operation and records it if an input requires grad.
+    #[track_caller]
+    fn apply(self, inputs: [&Tensor; N]) -> Result<Tensor> {
+        ops::apply(self, inputs)
+    }
+}
+
+/// Collects what a forward pass saves.
+pub struct Context<const N: usize> {
+    recording: bool,
+    needs: [bool; N],
+    saved: SmallVec<[SavedTensor; 2]>,
+    save_output: bool,
+}
+
+impl<const N: usize> Context<N> {
+    /// Whether the gradient in input `index` will be asked for.
+    pub fn needs_input_grad(&self, index: usize) -> bool {
+        self.needs[index]
+    }
+
+    /// Keeps tensors for the backward pass; an input that nobody asks the gradient of may be left out
+    /// as `None`.
+    pub fn save_for_backward<'a, T: Into<Option<&'a Tensor>>>(
+        &mut self,
+        tensors: impl IntoIterator<Item = T>,
+    ) {
+        if self.recording {
+            self.saved.extend(tensors.into_iter().map(|tensor| SavedTensor::new(tensor.into())));
+        }
+    }
+
+    /// Keeps the result of this operation itself, after the other saved tensors.
+    pub fn save_output(&mut self) {
+        self.save_output = true;
+    }
+}
+
+/// A tensor kept for backward, with the version of its memory at that time.
+pub(super) struct SavedTensor {
+    tensor: Option<Tensor>,
+    version: u64,
+    /// What made it, for the message if it was overwritten. The operation's own result is kept without
+    /// its history, which would hold the node that holds it.
+    made_by: Option<&'static str>,
+}
+
+impl SavedTensor {
+    fn new(tensor: Option<&Tensor>) -> SavedTensor {
+        SavedTensor {
+            tensor: tensor.cloned(),
+            version: tensor.map_or(0, Tensor::version),
+            made_by: tensor.and_then(Tensor::grad_fn),
+        }
+    }
+
+    fn unpack(&self, place: &'static Location<'static>) -> Result<Option<Tensor>> {
+        let Some(tensor) = &self.tensor else { return Ok(None) };
+        if tensor.version() != self.version {
+            return Err(Error::ModifiedInPlace {
+                dtype: tensor.dtype(),
+                sizes: tensor.sizes().to_vec(),
+                output_of: self.made_by,
+                version: tensor.version(),
+                expected: self.version,
+                place,
+            });
+        }
+        Ok(Some(tensor.clone()))
+    }
+}
+
+/// The saved tensors of a node, until backward frees them.
+pub(super) enum SavedTensors {
+    Kept(SmallVec<[SavedTensor; 2]>),
+    Freed,
+}
+
+impl SavedTensors {
+    /// Frees them. A node that saved nothing can be walked again, so it stays as it is.
+    pub(super) fn free(&mut self) {
+        if matches!(self, SavedTensors::Kept(tensors) if !tensors.is_empty()) {
+            *self = SavedTensors::Freed;
+        }
+    }
+}
+
+/// What a backward pass may look at.
+pub struct Saved<'a, const N: usize> {
+    tensors: &'a [SavedTensor],
+    node: &'a Node,
+}
+
+impl<const N: usize> Saved<'_, N> {
+    /// The tensors given to `save_for_backward`, then the output if it was saved.
+    ///
+    /// Errors if one was overwritten since. Panics are for mistakes of this crate only: asking for
+    /// another number than was saved.
+    pub fn tensors<const M: usize>(&self) -> Result<[Tensor; M]> {
+        let tensors = self.optional_tensors::<M>()?;
+        Ok(tensors.map(|tensor| tensor.expect("this tensor was saved")))
+    }
+
+    /// The same for an operation that saves some tensors only when they are needed.
+    pub fn optional_tensors<const M: usize>(&self) -> Result<[Option<Tensor>; M]> {
+        assert_eq!(M, self.tensors.len(), "{} saved another number of tensors", self.node.name());
+        let mut tensors = array::from_fn(|_| None);
+        for (tensor, saved) in tensors.iter_mut().zip(self.tensors) {
+            *tensor = saved.unpack(self.node.place)?;
+        }
+        Ok(tensors)
+    }
+
+    /// Whether anybody asks for the gradient in input `index`.
+    pub fn needs_input_grad(&self, index: usize) -> bool {
+        !matches!(self.node.edges[index].to, History::None)
+    }
+
+    /// The sizes of input `index`.
+    pub fn input_sizes(&self, index: usize) -> &[usize] {
+        &self.node.edges[index].input.sizes
+    }
+}
+
+/// A [`Function`] whose number of inputs has been forgotten, so that nodes are all of one type.
+pub(super) trait Step: Send + Sync {
+    fn name(&self) -> &'static str;
+    fn backward(&self, node: &Node, grad: &Tensor) -> Result<SmallVec<[Option<Tensor>; 2]>>;
+}
+
+struct FixedArity<F, const N: usize>(F);
+
+impl<F: Function<N>, const N: usize> Step for FixedArity<F, N> {
+    fn name(&self) -> &'static str {
+        self.0.backward_name()
+    }
+
+    fn backward(&self, node: &Node, grad: &Tensor) -> Result<SmallVec<[Option<Tensor>; 2]>> {
+        let saved = node.saved.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let SavedTensors::Kept(tensors) = &*saved else { return Err(Error::BackwardTwice) };
+        let grads = self.0.backward(&Saved::<N> { tensors, node }, grad)?;
+        Ok(grads.into_iter().collect())
+    }
+}
+
+/// Runs `function` on `inputs`, and gives its result a node if any input requires grad.
+#[track_caller]
+pub(crate) fn record<F: Function<N>, const N: usize>(function: F, inputs: [&Tensor; N]) -> Result<Tensor> {
+    let recording = is_grad_enabled() && inputs.iter().any(|input| input.requires_grad());
+    let needs = inputs.map(|input| recording && input.requires_grad());
+    let mut ctx = Context { recording, needs, saved: SmallVec::new(), save_output: false };
+    let place = Location::caller();
+    if !recording {
+        return Ok(function.forward(&mut ctx, inputs)?.made_at(place));
+    }
+    let output = no_grad(|| function.forward(&mut ctx, inputs))?.made_at(place);
+    if !output.dtype().is_floating_point() {
+        return Ok(output);
+    }
+    let mut saved = ctx.saved;
+    if ctx.save_output {
+        let made_by = Some(function.backward_name());
+        saved.push(SavedTensor { made_by, ..SavedTensor::new(Some(&output.detached_from(place))) });
+    }
+    if saved.iter().any(|saved| saved.tensor.as_ref().is_some_and(Tensor::is_inference)) {
+        return Err(Error::InferenceSaved);
+    }
+    attach(output, Box::new(FixedArity::<F, N>(function)), &inputs, saved, place)
+}
+
+/// A recorded operation on any number of inputs that saves nothing: `cat`.
+struct AnyArity<B> {
+    backward_name: &'static str,
+    backward: B,
+}
+
+impl<B: Fn(&Tensor) -> Result<Vec<Tensor>> + Send + Sync> Step for AnyArity<B> {
+    fn name(&self) -> &'static str {
+        self.backward_name
+    }
+
+    fn backward(&self, _: &Node, grad: &Tensor) -> Result<SmallVec<[Option<Tensor>; 2]>> {
+        Ok((self.backward)(grad)?.into_iter().map(Some).collect())
+    }
+}
+
+/// Gives `output`, computed from a list of inputs, a node if any of them requires grad.
+#[track_caller]
+pub(crate) fn record_list(
+    backward_name: &'static str,
+    inputs: &[&Tensor],
+    output: Tensor,
+    backward: impl Fn(&Tensor) -> Result<Vec<Tensor>> + Send + Sync + 'static,
+) -> Result<Tensor> {
+    let place = Location::caller();
+    let output = output.made_at(place);
+    let recording = is_grad_enabled() && inputs.iter().any(|input| input.requires_grad());
+    if !recording || !output.dtype().is_floating_point() {
+        return Ok(output);
+    }
+    attach(output, Box::new(AnyArity { backward_name, backward }), inputs, SmallVec::new(), place)
+}
+
+fn attach(
+    output: Tensor,
+    step: Box<dyn Step>,
+    inputs: &[&Tensor],
+    saved: SmallVec<[SavedTensor; 2]>,
+    place: &'static Location<'static>,
+) -> Result<Tensor> {
+    let edges = inputs.iter().map(|input| Edge { to: input.history(), input: Meta::of(input) }).collect();
+    let node = Node::new(step, edges, SavedTensors::Kept(saved), place);
+    output.set_history(History::Node(node));
+    Ok(output)
+}

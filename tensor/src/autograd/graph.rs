@@ -1,0 +1,140 @@
+//! The recorded graph: a node for every operation, a leaf for every tensor the user made.
+
+use std::panic::Location;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use smallvec::SmallVec;
+
+use super::function::{SavedTensors, Step};
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::machine::Machine;
+use crate::ops;
+use crate::tensor::Tensor;
+
+/// How gradients flow into a tensor.
+#[derive(Clone, Default)]
+pub(crate) enum History {
+    /// It does not require grad.
+    #[default]
+    None,
+    /// The user made it; gradients end here.
+    Leaf(Arc<Leaf>),
+    /// A recorded operation made it; gradients go on through the node.
+    Node(Arc<Node>),
+}
+
+type Hook = Box<dyn Fn(&Tensor) -> Result<()> + Send + Sync>;
+
+/// Where the gradients of a leaf collect (`AccumulateGrad`).
+#[derive(Default)]
+pub(crate) struct Leaf {
+    grad: Mutex<Option<Tensor>>,
+    hooks: Mutex<Vec<Arc<Hook>>>,
+}
+
+impl Leaf {
+    pub(crate) fn grad(&self) -> Option<Tensor> {
+        self.grad.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn set_grad(&self, grad: Option<Tensor>) {
+        *self.grad.lock().unwrap_or_else(PoisonError::into_inner) = grad;
+    }
+
+    pub(crate) fn add_hook(&self, hook: Hook) {
+        self.hooks.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::new(hook));
+    }
+
+    /// Adds a gradient. The first one becomes `grad`; later ones are added to it in place, so that a
+    /// handle the user holds stays the gradient.
+    pub(super) fn accumulate(&self, grad: Tensor) -> Result<()> {
+        let total = match self.grad() {
+            Some(total) => {
+                total.add_(&grad)?;
+                total
+            }
+            // Anything that somebody else can see, or that is not dense, is copied: the sum of a + b
+            // hands one and the same tensor to both.
+            None => {
+                let own = grad.is_sole_owner() && grad.is_contiguous();
+                let total = if own { grad } else { ops::shape::copy_of(&grad)? };
+                self.set_grad(Some(total.clone()));
+                total
+            }
+        };
+        let hooks = self.hooks.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        hooks.iter().try_for_each(|hook| hook(&total))
+    }
+}
+
+/// One recorded operation.
+pub(crate) struct Node {
+    pub(super) step: Box<dyn Step>,
+    /// Where the gradient of each input goes on to.
+    pub(super) edges: SmallVec<[Edge; 2]>,
+    pub(super) saved: Mutex<SavedTensors>,
+    /// Larger for later operations. A node only depends on earlier ones, so this is a topological order.
+    pub(super) sequence: u64,
+    /// The call in the user's program that was recorded.
+    pub(super) place: &'static Location<'static>,
+}
+
+/// An input of a recorded operation.
+pub(super) struct Edge {
+    pub(super) to: History,
+    pub(super) input: Meta,
+}
+
+/// What is known of a tensor without its values.
+#[derive(Clone)]
+pub(super) struct Meta {
+    pub(super) sizes: SmallVec<[usize; 4]>,
+    pub(super) dtype: DType,
+}
+
+impl Meta {
+    pub(super) fn of(tensor: &Tensor) -> Meta {
+        Meta { sizes: tensor.sizes().into(), dtype: tensor.dtype() }
+    }
+}
+
+impl Node {
+    pub(super) fn new(
+        step: Box<dyn Step>,
+        edges: SmallVec<[Edge; 2]>,
+        saved: SavedTensors,
+        place: &'static Location<'static>,
+    ) -> Arc<Node> {
+        let sequence = Machine::next_sequence();
+        Arc::new(Node { step, edges, saved: Mutex::new(saved), sequence, place })
+    }
+
+    pub(crate) fn name(&self) -> &'static str {
+        self.step.name()
+    }
+}
+
+/// Dropping the last tensor of a long computation frees its whole graph. Node by node from a list,
+/// not each inside the drop of the next: a chain of a million would overflow the stack.
+impl Drop for Node {
+    fn drop(&mut self) {
+        let mut doomed: Vec<Arc<Node>> = Vec::new();
+        take_nodes(&mut self.edges, &mut doomed);
+        while let Some(node) = doomed.pop() {
+            if let Some(mut node) = Arc::into_inner(node) {
+                // Its saved tensors may lead to the same nodes; the list holds those, so dropping the
+                // tensors frees none of them from in here.
+                take_nodes(&mut node.edges, &mut doomed);
+            }
+        }
+    }
+}
+
+fn take_nodes(edges: &mut SmallVec<[Edge; 2]>, doomed: &mut Vec<Arc<Node>>) {
+    for edge in edges.drain(..) {
+        if let History::Node(node) = edge.to {
+            doomed.push(node);
+        }
+    }
+}

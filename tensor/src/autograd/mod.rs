@@ -1,0 +1,116 @@
+//! Automatic differentiation: a graph recorded while operations run, walked backwards by `backward`.
+//!
+//! - [`function`]: what an operation has to say for itself, forward beside backward.
+//! - [`graph`]: the nodes that are recorded, and leaves, where gradients end up.
+//! - [`engine`]: the walk.
+//! - [`mode`]: `no_grad`, `enable_grad` and `inference_mode`.
+
+mod engine;
+mod function;
+mod graph;
+mod mode;
+
+pub use engine::{BackwardOptions, GradOptions, grad};
+pub use function::{Context, Function, Saved};
+pub use mode::{enable_grad, inference_mode, is_grad_enabled, is_inference_mode_enabled, no_grad};
+
+pub(crate) use function::{record, record_list};
+pub(crate) use graph::History;
+
+use crate::error::{Error, Result};
+use crate::tensor::Tensor;
+
+/// The autograd side of a tensor.
+impl Tensor {
+    /// Whether operations on this tensor are recorded.
+    pub fn requires_grad(&self) -> bool {
+        self.has_history()
+    }
+
+    /// Starts or stops recording operations on a leaf (`Tensor.requires_grad_`). Returns the same tensor.
+    pub fn requires_grad_(&self, requires_grad: bool) -> Result<Tensor> {
+        match self.history() {
+            History::Node(_) if !requires_grad => return Err(Error::RequiresGradNonLeaf { to: false }),
+            History::None if requires_grad => {
+                if !self.dtype().is_floating_point() {
+                    return Err(Error::RequiresGradDType);
+                }
+                if self.is_inference() && !is_inference_mode_enabled() {
+                    return Err(Error::InferenceRequiresGrad);
+                }
+                self.set_history(History::Leaf(Default::default()));
+            }
+            History::Leaf(_) if !requires_grad => self.set_history(History::None),
+            _ => {}
+        }
+        Ok(self.clone())
+    }
+
+    /// Whether the user made this tensor, rather than a recorded operation. Gradients collect in leaves.
+    pub fn is_leaf(&self) -> bool {
+        !matches!(self.history(), History::Node(_))
+    }
+
+    /// The name of the recorded operation that made this tensor ("MulBackward0").
+    pub fn grad_fn(&self) -> Option<&'static str> {
+        match self.history() {
+            History::Node(node) => Some(node.name()),
+            _ => None,
+        }
+    }
+
+    /// The gradient collected so far (`Tensor.grad`). Only leaves have one.
+    pub fn grad(&self) -> Option<Tensor> {
+        match self.history() {
+            History::Leaf(leaf) => leaf.grad(),
+            _ => None,
+        }
+    }
+
+    /// Replaces the gradient, or with `None` clears it.
+    pub fn set_grad(&self, grad: Option<Tensor>) -> Result<()> {
+        if let Some(grad) = &grad
+            && grad.sizes() != self.sizes()
+        {
+            return Err(Error::AssignGradient { grad: grad.sizes().into(), tensor: self.sizes().into() });
+        }
+        match self.history() {
+            History::Leaf(leaf) => {
+                leaf.set_grad(grad);
+                Ok(())
+            }
+            History::None => Err(Error::DoesNotRequireGrad),
+            History::Node(_) => Err(Error::RequiresGradNonLeaf { to: true }),
+        }
+    }
+
+    /// Calls `hook` with this leaf's gradient each time backward has added to it
+    /// (`Tensor.register_post_accumulate_grad_hook`).
+    pub fn register_post_accumulate_grad_hook(
+        &self,
+        hook: impl Fn(&Tensor) -> Result<()> + Send + Sync + 'static,
+    ) -> Result<()> {
+        match self.history() {
+            History::Leaf(leaf) => {
+                leaf.add_hook(Box::new(hook));
+                Ok(())
+            }
+            _ => Err(Error::DoesNotRequireGrad),
+        }
+    }
+
+    /// Computes the gradient of this scalar in every leaf of its graph and adds it to their `grad`s.
+    ///
+    /// The tensors saved for it are freed on the way, so memory falls and a second call is an error;
+    /// [`backward_with`](Self::backward_with) can retain them.
+    #[track_caller]
+    pub fn backward(&self) -> Result<()> {
+        self.backward_with(BackwardOptions::default())
+    }
+
+    /// `Tensor.backward(gradient=..., retain_graph=...)`.
+    #[track_caller]
+    pub fn backward_with(&self, options: BackwardOptions) -> Result<()> {
+        engine::backward(self, options)
+    }
+}

@@ -1,0 +1,309 @@
+//! Element types: which there are, how they promote, and which Rust type holds each.
+
+use std::fmt;
+
+use crate::error::{Error, Result};
+
+/// The type of a tensor's elements (`torch.dtype`).
+///
+/// `F16` and `BF16` have their names and sizes already, because devices and formats speak of them;
+/// making a tensor of either is refused until mixed precision arrives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum DType {
+    Bool,
+    U8,
+    I32,
+    I64,
+    F16,
+    BF16,
+    F32,
+    F64,
+}
+
+impl DType {
+    /// Bytes of one element.
+    pub const fn size(self) -> usize {
+        match self {
+            DType::Bool | DType::U8 => 1,
+            DType::F16 | DType::BF16 => 2,
+            DType::I32 | DType::F32 => 4,
+            DType::I64 | DType::F64 => 8,
+        }
+    }
+
+    /// Whether gradients can be taken: only floating point types have them.
+    pub const fn is_floating_point(self) -> bool {
+        matches!(self, DType::F16 | DType::BF16 | DType::F32 | DType::F64)
+    }
+
+    /// The name PyTorch's error messages use ("Float", "Long").
+    pub const fn scalar_type(self) -> &'static str {
+        match self {
+            DType::Bool => "Bool",
+            DType::U8 => "Byte",
+            DType::I32 => "Int",
+            DType::I64 => "Long",
+            DType::F16 => "Half",
+            DType::BF16 => "BFloat16",
+            DType::F32 => "Float",
+            DType::F64 => "Double",
+        }
+    }
+
+    /// The C++ name some messages use instead ("float", "double").
+    pub(crate) const fn cpp_name(self) -> &'static str {
+        match self {
+            DType::Bool => "bool",
+            DType::U8 => "unsigned char",
+            DType::I32 => "int",
+            DType::I64 => "long",
+            DType::F16 => "c10::Half",
+            DType::BF16 => "c10::BFloat16",
+            DType::F32 => "float",
+            DType::F64 => "double",
+        }
+    }
+
+    /// Bool < integers < floating point: what decides a mixed operation first.
+    const fn category(self) -> u8 {
+        match self {
+            DType::Bool => 0,
+            DType::U8 | DType::I32 | DType::I64 => 1,
+            DType::F16 | DType::BF16 | DType::F32 | DType::F64 => 2,
+        }
+    }
+
+    /// The smallest type both convert to without leaving their category (`torch.promote_types`).
+    ///
+    /// The types are declared in promotion order, so this is the later of the two; only the two half
+    /// types meet in a third.
+    pub fn promote(self, other: DType) -> DType {
+        match (self, other) {
+            (DType::F16, DType::BF16) | (DType::BF16, DType::F16) => DType::F32,
+            _ if self as u8 >= other as u8 => self,
+            _ => other,
+        }
+    }
+
+    /// Whether values of this type may be written into a tensor of type `target` by an in-place
+    /// operation: a category may widen, never narrow.
+    pub(crate) fn can_cast(self, target: DType) -> bool {
+        self.category() <= target.category()
+    }
+
+    /// Refuses the types that tensors cannot have yet.
+    pub(crate) fn check_supported(self) -> Result<()> {
+        match self {
+            DType::F16 | DType::BF16 => Err(Error::UnsupportedDType { dtype: self }),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Prints as PyTorch's `torch.float32`.
+impl fmt::Display for DType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            DType::Bool => "torch.bool",
+            DType::U8 => "torch.uint8",
+            DType::I32 => "torch.int32",
+            DType::I64 => "torch.int64",
+            DType::F16 => "torch.float16",
+            DType::BF16 => "torch.bfloat16",
+            DType::F32 => "torch.float32",
+            DType::F64 => "torch.float64",
+        })
+    }
+}
+
+/// A Rust type that tensors can be made from and read into.
+pub trait Element: Copy + PartialEq + Send + Sync + fmt::Debug + 'static + sealed::Sealed {
+    /// The type that lies in memory. `bool` is kept as a byte, since not every byte is a `bool`.
+    #[doc(hidden)]
+    type Stored: bytemuck::Pod + Send + Sync;
+    const DTYPE: DType;
+    #[doc(hidden)]
+    fn store(self) -> Self::Stored;
+    #[doc(hidden)]
+    fn load(stored: Self::Stored) -> Self;
+}
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+macro_rules! element {
+    ($($type:ty => $dtype:ident),*) => {$(
+        impl sealed::Sealed for $type {}
+        impl Element for $type {
+            type Stored = $type;
+            const DTYPE: DType = DType::$dtype;
+            fn store(self) -> $type {
+                self
+            }
+            fn load(stored: $type) -> $type {
+                stored
+            }
+        }
+    )*};
+}
+element!(f32 => F32, f64 => F64, i64 => I64, i32 => I32, u8 => U8);
+
+impl sealed::Sealed for bool {}
+impl Element for bool {
+    type Stored = u8;
+    const DTYPE: DType = DType::Bool;
+    fn store(self) -> u8 {
+        self as u8
+    }
+    fn load(stored: u8) -> bool {
+        stored != 0
+    }
+}
+
+/// A number that takes part in an operation without being a tensor (a Python number in PyTorch).
+///
+/// It decides the result's type only when its category is higher than the tensor's:
+/// an integer tensor times `2.5` is f32, an f32 tensor times `2` stays f32.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Scalar {
+    Bool(bool),
+    Int(i64),
+    Float(f64),
+}
+
+impl Scalar {
+    /// The type a tensor made of this number alone would have.
+    pub fn dtype(self) -> DType {
+        match self {
+            Scalar::Bool(_) => DType::Bool,
+            Scalar::Int(_) => DType::I64,
+            Scalar::Float(_) => DType::F32,
+        }
+    }
+
+    pub(crate) fn to_f64(self) -> f64 {
+        match self {
+            Scalar::Bool(value) => value as u8 as f64,
+            Scalar::Int(value) => value as f64,
+            Scalar::Float(value) => value,
+        }
+    }
+
+    pub(crate) fn to_i64(self) -> i64 {
+        match self {
+            Scalar::Bool(value) => value as i64,
+            Scalar::Int(value) => value,
+            Scalar::Float(value) => value as i64,
+        }
+    }
+}
+
+macro_rules! scalar_from {
+    ($($type:ty => $variant:ident),*) => {$(
+        impl From<$type> for Scalar {
+            fn from(value: $type) -> Scalar {
+                Scalar::$variant(value.into())
+            }
+        }
+    )*};
+}
+scalar_from!(bool => Bool, u8 => Int, i32 => Int, i64 => Int, f32 => Float, f64 => Float);
+
+/// The type of a mixed operation (`torch.result_type`).
+///
+/// Tensors with dimensions decide; 0-dim tensors count only when their category is higher, plain
+/// numbers only when theirs is higher still.
+pub(crate) fn result_type(tensors: &[(DType, usize)], scalars: &[Scalar]) -> DType {
+    let join = |best: Option<DType>, next: DType| Some(best.map_or(next, |best| best.promote(next)));
+    let with_dims = tensors.iter().filter(|(_, ndim)| *ndim > 0).map(|(dtype, _)| *dtype).fold(None, join);
+    let zero_dim = tensors.iter().filter(|(_, ndim)| *ndim == 0).map(|(dtype, _)| *dtype).fold(None, join);
+    let numbers = scalars.iter().map(|scalar| scalar.dtype()).fold(None, join);
+    [with_dims, zero_dim, numbers]
+        .into_iter()
+        .flatten()
+        .reduce(|best, next| if next.category() > best.category() { next } else { best })
+        .unwrap_or(DType::F32)
+}
+
+/// Runs `$body` with the type alias `$T` standing for the memory type of `$dtype`.
+///
+/// The half types never get here: no tensor of either can be made.
+macro_rules! with_dtype {
+    ($dtype:expr, $T:ident => $body:expr) => {
+        match $dtype {
+            $crate::DType::F32 => {
+                type $T = f32;
+                $body
+            }
+            $crate::DType::F64 => {
+                type $T = f64;
+                $body
+            }
+            $crate::DType::I64 => {
+                type $T = i64;
+                $body
+            }
+            $crate::DType::I32 => {
+                type $T = i32;
+                $body
+            }
+            $crate::DType::U8 | $crate::DType::Bool => {
+                type $T = u8;
+                $body
+            }
+            dtype @ ($crate::DType::F16 | $crate::DType::BF16) => {
+                return Err($crate::Error::UnsupportedDType { dtype });
+            }
+        }
+    };
+}
+
+/// The same for the floating point types alone; `$else` answers for the others.
+macro_rules! with_float {
+    ($dtype:expr, $T:ident => $body:expr, else $else:expr) => {
+        match $dtype {
+            $crate::DType::F32 => {
+                type $T = f32;
+                $body
+            }
+            $crate::DType::F64 => {
+                type $T = f64;
+                $body
+            }
+            _ => $else,
+        }
+    };
+}
+
+pub(crate) use {with_dtype, with_float};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn promotion_is_pytorchs_table_of_the_working_types() {
+        use DType::*;
+        let types = [Bool, U8, I32, I64, F32, F64];
+        for (i, a) in types.into_iter().enumerate() {
+            for (j, b) in types.into_iter().enumerate() {
+                assert_eq!(a.promote(b), types[i.max(j)], "{a} with {b}");
+            }
+        }
+        assert_eq!(F16.promote(BF16), F32);
+    }
+
+    #[test]
+    fn numbers_and_zero_dim_tensors_count_only_by_category() {
+        use DType::*;
+        assert_eq!(result_type(&[(I64, 1)], &[Scalar::Float(2.5)]), F32);
+        assert_eq!(result_type(&[(F32, 1)], &[Scalar::Int(2)]), F32);
+        assert_eq!(result_type(&[(F32, 2), (F64, 0)], &[]), F32);
+        assert_eq!(result_type(&[(I32, 2), (F64, 0)], &[]), F64);
+        assert_eq!(result_type(&[(U8, 2), (I64, 0)], &[]), U8);
+        assert_eq!(result_type(&[(F64, 0)], &[Scalar::Float(1.0)]), F64);
+        assert_eq!(result_type(&[(Bool, 1)], &[Scalar::Int(1)]), I64);
+    }
+}

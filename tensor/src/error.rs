@@ -1,0 +1,296 @@
+//! Everything that can go wrong, in PyTorch's words.
+//!
+//! The first line of a message is PyTorch's own text, so that a search for it finds the same answers.
+//! What Rust knows beyond it (the place of the call) follows on further lines.
+
+use std::panic::Location;
+
+use crate::{DType, Device};
+
+/// The result of every fallible call of this crate, operators included.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// An error of a tensor operation, a module, an optimizer or a data loader.
+///
+/// Each variant is one mistake a user can make, not one place of the source.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    // Shapes.
+    #[error(
+        "The size of tensor a ({a}) must match the size of tensor b ({b}) at non-singleton dimension {dim}"
+    )]
+    Broadcast { a: usize, b: usize, dim: usize },
+    #[error("output with shape {output:?} doesn't match the broadcast shape {broadcast:?}")]
+    InPlaceBroadcast { output: Vec<usize>, broadcast: Vec<usize> },
+    #[error("The expanded size of the tensor ({}) must match the existing size ({}) at non-singleton dimension {dim}.  Target sizes: {to:?}.  Tensor sizes: {from:?}", .to[*.dim], .from[.dim + .from.len() - .to.len()])]
+    Expand { from: Vec<usize>, to: Vec<usize>, dim: usize },
+    #[error(
+        "expand: the number of sizes provided ({given}) must be greater or equal to the number of dimensions in the tensor ({ndim})"
+    )]
+    ExpandDims { given: usize, ndim: usize },
+    #[error("t() expects a tensor with <= 2 dimensions, but self is {ndim}D")]
+    TransposeDims { ndim: usize },
+    #[error("shape '{sizes:?}' is invalid for input of size {numel}")]
+    InvalidShape { sizes: Vec<i64>, numel: usize },
+    #[error("invalid shape dimension {size}")]
+    InvalidShapeDimension { size: i64 },
+    #[error("only one dimension can be inferred")]
+    TwoInferredSizes,
+    #[error(
+        "cannot reshape tensor of 0 elements into shape {sizes:?} because the unspecified dimension size -1 can be any value and is ambiguous"
+    )]
+    AmbiguousReshape { sizes: Vec<i64> },
+    #[error(
+        "view size is not compatible with input tensor's size and stride (at least one dimension spans across two contiguous subspaces). Use .reshape(...) instead."
+    )]
+    ViewStrides,
+    #[error("Dimension out of range (expected to be in range of [{low}, {high}], but got {dim})")]
+    DimOutOfRange { dim: i64, low: i64, high: i64 },
+    #[error("dim {dim} appears multiple times in the list of dims")]
+    RepeatedDim { dim: usize },
+    #[error(
+        "permute(dims): the number of dimensions in the tensor input ({ndim}) does not match the length of the desired ordering ({given})"
+    )]
+    PermuteDims { ndim: usize, given: usize },
+    #[error("a tensor has at most {} dimensions, but this one would have {ndim}", crate::shape::MAX_DIMS)]
+    TooManyDims { ndim: usize },
+    #[error("Storage size calculation overflowed with sizes={sizes:?}")]
+    TooLarge { sizes: Vec<usize> },
+    #[error("DefaultCPUAllocator: can't allocate memory: you tried to allocate {bytes} bytes.")]
+    OutOfHostMemory { bytes: usize },
+    #[error(
+        "Sizes of tensors must match except in dimension {dim}. Expected size {expected} but got size {got} for tensor number {index} in the list."
+    )]
+    CatSizes { dim: usize, expected: usize, got: usize, index: usize },
+    #[error("zero-dimensional tensor (at position 0) cannot be concatenated")]
+    ZeroDimCat,
+    #[error("Tensors must have same number of dimensions: got {expected} and {got}")]
+    CatDims { expected: usize, got: usize },
+    #[error(
+        "stack expects each tensor to be equal size, but got {expected:?} at entry 0 and {got:?} at entry {index}"
+    )]
+    StackSizes { expected: Vec<usize>, got: Vec<usize>, index: usize },
+    #[error("{operation} expects a non-empty list of Tensors")]
+    EmptyList { operation: &'static str },
+    #[error("mat1 and mat2 shapes cannot be multiplied ({}x{} and {}x{})", .a[0], .a[1], .b[0], .b[1])]
+    MatmulShapes { a: [usize; 2], b: [usize; 2] },
+    #[error("Expected size for first two dimensions of batch2 tensor to be: [{}, {}] but got: [{}, {}].", .expected[0], .expected[1], .got[0], .got[1])]
+    BmmShapes { expected: [usize; 2], got: [usize; 2] },
+    #[error(
+        "inconsistent tensor size, expected tensor [{a}] and src [{b}] to have the same number of elements, but got {a} and {b} elements respectively"
+    )]
+    DotSizes { a: usize, b: usize },
+    #[error("size mismatch, got input ({}), mat ({}x{}), vec ({vec})", .mat[0], .mat[0], .mat[1])]
+    MvSizes { mat: [usize; 2], vec: usize },
+    #[error("{argument} must be a matrix")]
+    NotAMatrix { argument: &'static str },
+    #[error("batch1 must be a 3D tensor")]
+    NotABatch,
+    #[error("both arguments to matmul need to be at least 1D, but they are {a}D and {b}D")]
+    MatmulDims { a: usize, b: usize },
+
+    // Indices.
+    #[error("index {index} is out of bounds for dimension {dim} with size {size}")]
+    IndexOutOfBounds { index: i64, dim: usize, size: usize },
+    #[error("start ({start}) + length ({length}) exceeds dimension size ({size}).")]
+    NarrowOutOfBounds { start: usize, length: usize, size: usize },
+    #[error("slice step must be positive")]
+    SliceStep,
+    #[error("maximum size for tensor at dimension {dim} is {size} but size is {window}")]
+    UnfoldTooLarge { dim: usize, size: usize, window: usize },
+    #[error("{operation}(): Expected dtype int32 or int64 for index")]
+    IndexDType { operation: &'static str },
+    #[error("index_select(): Index is supposed to be a vector")]
+    IndexNotAVector,
+    #[error("Index tensor must have the same number of dimensions as input tensor")]
+    GatherDims,
+    #[error(
+        "Size does not match at dimension {dim} expected index {index:?} to be no larger than self {input:?} apart from dimension {gather_dim}"
+    )]
+    GatherSizes { dim: usize, index: Vec<usize>, input: Vec<usize>, gather_dim: usize },
+    #[error(
+        "{operation}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the 'dim' argument."
+    )]
+    EmptyReduction { operation: &'static str },
+    #[error("{operation}(): Expected reduction dim {dim} to have non-zero size.")]
+    EmptyReductionDim { operation: &'static str, dim: usize },
+
+    // Types.
+    #[error("{dtype} tensors are not supported yet; use torch.float32 or torch.float64")]
+    UnsupportedDType { dtype: DType },
+    #[error("\"{operation}\" not implemented for '{}'", .dtype.scalar_type())]
+    NotImplemented { operation: &'static str, dtype: DType },
+    #[error("expected m1 and m2 to have the same dtype, but got: {} != {}", .a.cpp_name(), .b.cpp_name())]
+    MatmulDTypes { a: DType, b: DType },
+    #[error("mat1 and mat2 must have the same dtype, but got {} and {}", .a.scalar_type(), .b.scalar_type())]
+    LinearDTypes { a: DType, b: DType },
+    #[error("result type {} can't be cast to the desired output type {}", .result.scalar_type(), .output.scalar_type())]
+    InPlaceCast { result: DType, output: DType },
+    #[error("expected scalar type {} but found {}", .expected.scalar_type(), .got.scalar_type())]
+    ExpectedDType { expected: DType, got: DType },
+    #[error("{operation}(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. Got: {}", .got.scalar_type())]
+    NeedsFloat { operation: &'static str, got: DType },
+    #[error(
+        "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` operator instead."
+    )]
+    SubtractBool,
+    #[error("ZeroDivisionError")]
+    ZeroDivision,
+    #[error("Only Tensors of floating point and complex dtype can require gradients")]
+    RequiresGradDType,
+    #[error("a Tensor with {numel} elements cannot be converted to Scalar")]
+    NotAScalar { numel: usize },
+    #[error("Boolean value of Tensor with {} is ambiguous", if *.numel == 0 { "no values" } else { "more than one value" })]
+    AmbiguousTruth { numel: usize },
+    #[error("this tensor holds {} values, which cannot be read as {}: convert it first, with .to(DType::{:?})", .held.scalar_type(), .asked.scalar_type(), .asked)]
+    ReadDType { held: DType, asked: DType },
+    #[error("{got} values cannot fill a tensor of shape {sizes:?}, which holds {expected}")]
+    DataLength { got: usize, expected: usize, sizes: Vec<usize> },
+    #[error("expected sequence of length {expected} at dim {dim} (got {got})")]
+    RaggedData { expected: usize, got: usize, dim: usize },
+
+    // In-place writes and autograd.
+    #[error(
+        "unsupported operation: more than one element of the written-to tensor refers to a single memory location. Please clone() the tensor before performing the operation."
+    )]
+    WriteOverlap,
+    #[error(
+        "Trying to backward through the graph a second time (or directly access saved tensors after they have already been freed). Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). Specify retain_graph=True if you need to backward through the graph a second time or if you need to access saved tensors after calling backward."
+    )]
+    BackwardTwice,
+    #[error("grad can be implicitly created only for scalar outputs")]
+    ImplicitGradient,
+    #[error("element 0 of tensors does not require grad and does not have a grad_fn")]
+    NoGraph,
+    #[error(
+        "Mismatch in shape: grad_output[0] has a shape of torch.Size({grad:?}) and output[0] has a shape of torch.Size({output:?})."
+    )]
+    GradientShape { grad: Vec<usize>, output: Vec<usize> },
+    #[error(
+        "attempting to assign a gradient of size '{grad:?}' to a tensor of size '{tensor:?}'. Please ensure that the gradient and the tensor are the same size"
+    )]
+    AssignGradient { grad: Vec<usize>, tensor: Vec<usize> },
+    #[error("one of the variables needed for gradient computation has been modified by an inplace operation: [torch.{}Tensor {sizes:?}]{}is at version {version}; expected version {expected} instead. Hint: enable anomaly detection to find the operation that failed to compute its gradient, with torch.autograd.set_detect_anomaly(True, check_nan=False).\nnote: it was saved by the operation called at {place}", .dtype.scalar_type(), .output_of.map_or(" ".to_string(), |node| format!(", which is output 0 of {node}, ")))]
+    ModifiedInPlace {
+        dtype: DType,
+        sizes: Vec<usize>,
+        output_of: Option<&'static str>,
+        version: u64,
+        expected: u64,
+        place: &'static Location<'static>,
+    },
+    #[error("a leaf Variable that requires grad is being used in an in-place operation.")]
+    LeafInPlace,
+    #[error("a view of a leaf Variable that requires grad is being used in an in-place operation.")]
+    LeafViewInPlace,
+    #[error(
+        "an in-place operation on a view is recorded by autograd, which this crate does not do: write to the whole tensor, or to the view under no_grad."
+    )]
+    RecordedViewInPlace,
+    #[error(
+        "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in computation tracked by autograd. To work around this, you can make a clone to get a normal tensor and use it in autograd, or use `torch.no_grad()` instead of `torch.inference_mode()`."
+    )]
+    InferenceSaved,
+    #[error(
+        "Inplace update to inference tensor outside InferenceMode is not allowed.You can make a clone to get a normal tensor before doing inplace update.See https://github.com/pytorch/rfcs/pull/17 for more details."
+    )]
+    InferenceInPlace,
+    #[error("Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.")]
+    InferenceRequiresGrad,
+    #[error("you can only change requires_grad flags of leaf variables.{}", if *.to { "" } else { " If you want to use a computed variable in a subgraph that doesn't require differentiation use var_no_grad = var.detach()." })]
+    RequiresGradNonLeaf { to: bool },
+    #[error(
+        "One of the differentiated Tensors appears to not have been used in the graph. Set allow_unused=True if this is the desired behavior."
+    )]
+    UnusedInGraph,
+    #[error("One of the differentiated Tensors does not require grad")]
+    DoesNotRequireGrad,
+    #[error("the derivative of '{operation}' is not implemented")]
+    NoDerivative { operation: &'static str },
+
+    // Losses and layers.
+    #[error("Expected input batch_size ({input}) to match target batch_size ({target}).")]
+    LossBatch { input: usize, target: usize },
+    #[error("Expected target size {expected:?}, got {got:?}")]
+    LossTargetSize { expected: Vec<usize>, got: Vec<usize> },
+    #[error("Target {target} is out of bounds.")]
+    TargetOutOfBounds { target: i64 },
+    #[error(
+        "weight tensor should be defined either for all {classes} classes or no classes but got weight tensor of shape: {weight:?}"
+    )]
+    LossWeight { classes: usize, weight: Vec<usize> },
+    #[error("input tensor should be 1D or 2D")]
+    LossInput,
+    #[error("dropout probability has to be between 0 and 1, but got {p}")]
+    DropoutProbability { p: f64 },
+    #[error("Error(s) in loading state_dict for {module}:\n\t{}", .problems.join("\n\t"))]
+    StateDict { module: String, problems: Vec<String> },
+
+    // Random numbers.
+    #[error("\"{kernel}\" not implemented for '{}'", .dtype.scalar_type())]
+    RandomDType { kernel: &'static str, dtype: DType },
+    #[error("random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")]
+    EmptyRange { low: i64, high: i64 },
+    #[error("uniform_ expects to return a [from, to) range, but found from={from} > to={to}")]
+    UniformRange { from: f64, to: f64 },
+    #[error("normal expects std >= 0.0, but found std {std}")]
+    NegativeStd { std: f64 },
+    #[error("{0}")]
+    GeneratorState(String),
+
+    // Optimizers.
+    #[error("optimizer got an empty parameter list")]
+    NoParameters,
+    #[error("Invalid {name}: {value}")]
+    InvalidHyperparameter { name: &'static str, value: f64 },
+    #[error("Nesterov momentum requires a momentum and zero dampening")]
+    Nesterov,
+    #[error("some parameters appear in more than one parameter group")]
+    RepeatedParameter,
+    #[error(
+        "The total norm of order {norm_type:?} for gradients from `parameters` is non-finite, so it cannot be clipped. To disable this error and scale the gradients by the non-finite norm anyway, set `error_if_nonfinite=False`"
+    )]
+    NonFiniteNorm { norm_type: f64 },
+
+    // Data.
+    #[error("Size mismatch between tensors")]
+    DatasetSizes,
+    #[error("index {index} is out of range for a dataset of {len} samples")]
+    DatasetIndex { index: usize, len: usize },
+    #[error("Sum of input lengths does not equal the length of the input dataset!")]
+    SplitLengths,
+    #[error("{option} should be a positive integer value, but got {option}={value}")]
+    NotPositive { option: &'static str, value: usize },
+    #[error("{0}")]
+    LoaderOptions(String),
+    #[error("default_collate: batch must contain at least one sample")]
+    EmptyBatch,
+    #[error("Caught {kind} in DataLoader worker process {worker}.\nOriginal error: {message}")]
+    Worker { worker: usize, kind: &'static str, message: String },
+    #[error("DataLoader timed out after {seconds} seconds")]
+    LoaderTimeout { seconds: f64 },
+
+    // Devices.
+    #[error("Expected all tensors to be on the same device, but found at least two devices, {a} and {b}!")]
+    DeviceMismatch { a: Device, b: Device },
+    #[error("Expected one of cpu, cuda device type at start of device string: {0}")]
+    DeviceType(String),
+    #[error("Invalid device string: '{0}'")]
+    DeviceString(String),
+    #[error(
+        "Found no NVIDIA driver on your system. Please check that you have an NVIDIA GPU and installed a driver from http://www.nvidia.com/Download/index.aspx"
+    )]
+    NoDriver,
+
+    /// An error of the user's own: a dataset's file, a callback's failure.
+    #[error("{0}")]
+    Custom(String),
+}
+
+impl Error {
+    /// An error of the caller's own making, for datasets, modules and callbacks.
+    pub fn custom(message: impl std::fmt::Display) -> Error {
+        Error::Custom(message.to_string())
+    }
+}

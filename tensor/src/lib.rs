@@ -1,0 +1,54 @@
+//! `.to(device)`: a tensor crate in PyTorch's shape, small enough to read.
+//!
+//! ```
+//! use todevice::{Result, Tensor, manual_seed};
+//!
+//! fn main() -> Result<()> {
+//!     manual_seed(0);
+//!     let x = Tensor::randn(&[2, 3])?;
+//!     let w = Tensor::randn(&[3, 1])?.requires_grad_(true)?;
+//!     let loss = (x.matmul(&w)? - 1.0)?.square()?.mean()?;
+//!     loss.backward()?;
+//!     println!("{loss} {}", w.grad().unwrap());
+//!     Ok(())
+//! }
+//! ```
+//!
+//! A tour of the source:
+//!
+//! | to learn | read |
+//! | --- | --- |
+//! | what a tensor is | [`Tensor`], `shape.rs` for views, `storage.rs` for memory and aliasing |
+//! | how an operation is made | `ops/mod.rs`, the one way in; then `ops/elementwise/unary.rs` |
+//! | how gradients flow | [`autograd`]: `function.rs`, `graph.rs`, `engine.rs` |
+//! | how PyTorch's random numbers come about | [`random`] |
+//! | layers, optimizers, data | [`nn`], [`optim`], [`data`] |
+//!
+//! Every fallible call returns [`Result`]; operators too. Errors read as PyTorch's do.
+
+#![deny(unsafe_code)]
+
+pub mod autograd;
+pub mod cuda;
+mod device;
+mod dtype;
+mod error;
+mod machine;
+mod ops;
+mod print;
+pub mod random;
+mod shape;
+mod storage;
+mod tensor;
+
+pub use autograd::{enable_grad, inference_mode, is_grad_enabled, no_grad};
+pub use device::Device;
+pub use dtype::{DType, Element, Scalar};
+pub use error::{Error, Result};
+pub use machine::{Machine, manual_seed};
+pub use ops::elementwise::Operand;
+pub use ops::loss::{CrossEntropyOptions, Reduction};
+pub use random::Generator;
+pub use shape::MAX_DIMS;
+pub use storage::HostMemory;
+pub use tensor::{NestedData, Tensor, TensorOptions, ToOptions};

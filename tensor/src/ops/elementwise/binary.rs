@@ -1,0 +1,171 @@
+//! Arithmetic on two tensors, broadcast to a common shape and promoted to a common type.
+
+use super::{Operand, check_in_place, cpu, output};
+use crate::autograd::{Context, Function, Saved};
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::ops;
+use crate::tensor::Tensor;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Binary {
+    Add,
+    Sub,
+    Mul,
+    Div,
+    Maximum,
+    Minimum,
+}
+
+impl Binary {
+    /// The type of the result, given the promoted type of the operands.
+    fn result_type(self, promoted: DType) -> Result<DType> {
+        match (self, promoted) {
+            // Division is true division: 1 / 2 is 0.5.
+            (Binary::Div, dtype) if !dtype.is_floating_point() => Ok(DType::F32),
+            (Binary::Sub, DType::Bool) => Err(Error::SubtractBool),
+            (_, dtype) => Ok(dtype),
+        }
+    }
+}
+
+impl Function<2> for Binary {
+    fn name(&self) -> &'static str {
+        match self {
+            Binary::Add => "add",
+            Binary::Sub => "sub",
+            Binary::Mul => "mul",
+            Binary::Div => "div",
+            Binary::Maximum => "maximum",
+            Binary::Minimum => "minimum",
+        }
+    }
+
+    fn backward_name(&self) -> &'static str {
+        match self {
+            Binary::Add => "AddBackward0",
+            Binary::Sub => "SubBackward0",
+            Binary::Mul => "MulBackward0",
+            Binary::Div => "DivBackward0",
+            Binary::Maximum => "MaximumBackward0",
+            Binary::Minimum => "MinimumBackward0",
+        }
+    }
+
+    fn forward(&self, ctx: &mut Context<2>, [a, b]: [&Tensor; 2]) -> Result<Tensor> {
+        let (needs_a, needs_b) = (ctx.needs_input_grad(0), ctx.needs_input_grad(1));
+        match self {
+            Binary::Add | Binary::Sub => {}
+            Binary::Mul => ctx.save_for_backward([needs_b.then_some(a), needs_a.then_some(b)]),
+            Binary::Div => ctx.save_for_backward([needs_b.then_some(a), Some(b)]),
+            Binary::Maximum | Binary::Minimum => ctx.save_for_backward([a, b]),
+        }
+        let dtype = self.result_type(Operand::Tensor(b).result_type(a))?;
+        let out = output(a.sizes(), b.sizes(), dtype)?;
+        cpu::binary(*self, &a.to(dtype)?, &b.to(dtype)?, &out)?;
+        Ok(out)
+    }
+
+    fn backward(&self, saved: &Saved<2>, grad: &Tensor) -> Result<[Option<Tensor>; 2]> {
+        let (needs_a, needs_b) = (saved.needs_input_grad(0), saved.needs_input_grad(1));
+        if matches!(self, Binary::Add | Binary::Sub) {
+            let grad_b = match self {
+                Binary::Sub if needs_b => Some(grad.neg()?),
+                _ => needs_b.then(|| grad.clone()),
+            };
+            return Ok([needs_a.then(|| grad.clone()), grad_b]);
+        }
+        let [a, b] = saved.optional_tensors()?;
+        let mut grads = [None, None];
+        match self {
+            Binary::Mul => {
+                grads[0] = b.map(|b| grad.mul(&b)).transpose()?;
+                grads[1] = a.map(|a| grad.mul(&a)).transpose()?;
+            }
+            Binary::Div => {
+                let b = b.expect("the divisor is always saved");
+                grads[0] = needs_a.then(|| grad.div(&b)).transpose()?;
+                // d(a/b)/db = −(a/b)/b
+                grads[1] = a.map(|a| grad.neg()?.mul(&a.div(&b)?.div(&b)?)).transpose()?;
+            }
+            _ => {
+                let (a, b) = (a.expect("both are saved"), b.expect("both are saved"));
+                // Where both are equal, each takes half.
+                let tie = a.eq(&b)?.to(grad.dtype())?.mul(0.5)?;
+                let a_wins = if *self == Binary::Maximum { a.gt(&b)? } else { a.lt(&b)? };
+                let share = a_wins.to(grad.dtype())?.add(&tie)?;
+                grads[0] = needs_a.then(|| grad.mul(&share)).transpose()?;
+                grads[1] = needs_b.then(|| grad.sub(&grad.mul(&share)?)).transpose()?;
+            }
+        }
+        Ok(grads)
+    }
+}
+
+/// Runs `op` on a tensor and an operand of any kind.
+#[track_caller]
+fn binary(op: Binary, a: &Tensor, b: Operand<'_>) -> Result<Tensor> {
+    match b {
+        Operand::Tensor(b) => ops::apply(op, [a, b]),
+        Operand::Scalar(_) => {
+            let dtype = op.result_type(b.result_type(a))?;
+            ops::apply(op, [a, &b.to_tensor(dtype)?])
+        }
+    }
+}
+
+#[track_caller]
+fn binary_(op: Binary, target: &Tensor, other: Operand<'_>) -> Result<Tensor> {
+    let result = op.result_type(other.result_type(target))?;
+    check_in_place(target, other, result)?;
+    let other = other.to_tensor(result)?;
+    ops::update(
+        op.name(),
+        target,
+        &[&other],
+        |old| ops::apply(op, [old, &other]),
+        || {
+            if result == target.dtype() {
+                return cpu::binary(op, target, &other, target);
+            }
+            let wide = Tensor::uninit(target.sizes(), result)?;
+            cpu::binary(op, &target.to(result)?, &other, &wide)?;
+            ops::shape::write(target, &wide.to(target.dtype())?)
+        },
+    )
+}
+
+macro_rules! binary {
+    ($($(#[$doc:meta])* $name:ident, $in_place:ident => $op:ident;)*) => {
+        impl Tensor {
+            $(
+                $(#[$doc])*
+                #[track_caller]
+                pub fn $name<'a>(&self, other: impl Into<Operand<'a>>) -> Result<Tensor> {
+                    binary(Binary::$op, self, other.into())
+                }
+
+                #[doc = concat!("[`", stringify!($name), "`](Self::", stringify!($name), ") in place.")]
+                #[track_caller]
+                pub fn $in_place<'a>(&self, other: impl Into<Operand<'a>>) -> Result<Tensor> {
+                    binary_(Binary::$op, self, other.into())
+                }
+            )*
+        }
+    };
+}
+
+binary! {
+    /// `self + other`.
+    add, add_ => Add;
+    /// `self - other`.
+    sub, sub_ => Sub;
+    /// `self * other`.
+    mul, mul_ => Mul;
+    /// `self / other`; of integers too it is a float.
+    div, div_ => Div;
+    /// The larger of both; NaN if either is.
+    maximum, maximum_ => Maximum;
+    /// The smaller of both; NaN if either is.
+    minimum, minimum_ => Minimum;
+}

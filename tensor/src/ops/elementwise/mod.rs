@@ -1,0 +1,83 @@
+//! Operations that compute each element of the result from the same element of their inputs.
+//!
+//! - [`unary`]: `exp`, `relu`, …   - [`binary`]: `add`, `mul`, …, and Rust's operators
+//! - [`compare`]: `eq`, `lt`, …    - [`select`]: `where_cond`, `clamp`
+
+mod binary;
+pub(crate) mod blocks;
+mod compare;
+mod cpu;
+pub(crate) mod math;
+mod operators;
+mod select;
+mod unary;
+
+pub(crate) use cpu::Float;
+
+use crate::dtype::{DType, Scalar, result_type};
+use crate::error::{Error, Result};
+use crate::shape::broadcast;
+use crate::tensor::Tensor;
+
+/// The other side of an operation: a tensor or a plain number.
+#[derive(Clone, Copy)]
+pub enum Operand<'a> {
+    Tensor(&'a Tensor),
+    Scalar(Scalar),
+}
+
+impl<'a> From<&'a Tensor> for Operand<'a> {
+    fn from(tensor: &'a Tensor) -> Operand<'a> {
+        Operand::Tensor(tensor)
+    }
+}
+
+impl<S: Into<Scalar>> From<S> for Operand<'_> {
+    fn from(scalar: S) -> Self {
+        Operand::Scalar(scalar.into())
+    }
+}
+
+impl Operand<'_> {
+    /// The type of this operand together with a tensor.
+    fn result_type(self, with: &Tensor) -> DType {
+        let tensor = |tensor: &Tensor| (tensor.dtype(), tensor.ndim());
+        match self {
+            Operand::Tensor(other) => result_type(&[tensor(with), tensor(other)], &[]),
+            Operand::Scalar(scalar) => result_type(&[tensor(with)], &[scalar]),
+        }
+    }
+
+    /// This operand as a tensor of the given type; a number becomes a 0-dim one.
+    fn to_tensor(self, dtype: DType) -> Result<Tensor> {
+        match self {
+            Operand::Tensor(tensor) => tensor.to(dtype),
+            Operand::Scalar(scalar) => Tensor::full(&[], scalar, dtype),
+        }
+    }
+
+    fn sizes(&self) -> &[usize] {
+        match self {
+            Operand::Tensor(tensor) => tensor.sizes(),
+            Operand::Scalar(_) => &[],
+        }
+    }
+}
+
+/// A fresh tensor for the result of operands of these sizes.
+#[track_caller]
+fn output(a: &[usize], b: &[usize], dtype: DType) -> Result<Tensor> {
+    if a == b { Tensor::uninit(a, dtype) } else { Tensor::uninit(&broadcast(a, b)?, dtype) }
+}
+
+/// Refuses an in-place operation whose result does not fit its target in shape or type.
+fn check_in_place(target: &Tensor, other: Operand<'_>, result: DType) -> Result<()> {
+    let shape = broadcast(target.sizes(), other.sizes())?;
+    if shape != target.sizes() {
+        return Err(Error::InPlaceBroadcast { output: target.sizes().to_vec(), broadcast: shape });
+    }
+    if !result.can_cast(target.dtype()) {
+        return Err(Error::InPlaceCast { result, output: target.dtype() });
+    }
+    Ok(())
+}

@@ -1,0 +1,186 @@
+//! Losses between scores for classes and the right class.
+
+use super::Reduction;
+use crate::autograd::{Context, Function, Saved};
+use crate::dtype::{DType, with_float};
+use crate::error::{Error, Result};
+use crate::ops;
+use crate::ops::elementwise::blocks::elements_mut;
+use crate::ops::reduce::tree;
+use crate::ops::shape::dense;
+use crate::storage::access;
+use crate::tensor::Tensor;
+
+/// The keyword arguments of `cross_entropy` and `nll_loss`.
+#[derive(Clone, Debug)]
+pub struct CrossEntropyOptions {
+    /// A weight for each class, of shape (classes).
+    pub weight: Option<Tensor>,
+    /// Samples with this target count for nothing.
+    pub ignore_index: i64,
+    pub reduction: Reduction,
+}
+
+impl Default for CrossEntropyOptions {
+    fn default() -> CrossEntropyOptions {
+        CrossEntropyOptions { weight: None, ignore_index: -100, reduction: Reduction::Mean }
+    }
+}
+
+impl Tensor {
+    /// How surprised a classifier is by the right classes: `−log softmax(self)[target]`
+    /// (`torch.nn.functional.cross_entropy`).
+    ///
+    /// `self` holds scores (logits), not probabilities: (classes), (n, classes) or (n, classes, …);
+    /// `target` holds class indices as i64, in the same shape without the classes.
+    #[track_caller]
+    pub fn cross_entropy(&self, target: &Tensor, options: &CrossEntropyOptions) -> Result<Tensor> {
+        let classes_dim = if self.ndim() == 1 { 0 } else { 1 };
+        self.log_softmax(classes_dim)?.nll_loss(target, options)
+    }
+
+    /// The negative log likelihood of the right classes, from log-probabilities
+    /// (`torch.nn.functional.nll_loss`).
+    ///
+    /// The mean is weighted: divided by the sum of the weights of the targets.
+    #[track_caller]
+    pub fn nll_loss(&self, target: &Tensor, options: &CrossEntropyOptions) -> Result<Tensor> {
+        if self.ndim() == 0 {
+            return Err(Error::LossInput);
+        }
+        if target.dtype() != DType::I64 {
+            return Err(Error::ExpectedDType { expected: DType::I64, got: target.dtype() });
+        }
+        let classes = self.sizes()[if self.ndim() == 1 { 0 } else { 1 }];
+        if let Some(weight) = &options.weight {
+            if weight.sizes() != [classes] {
+                return Err(Error::LossWeight { classes, weight: weight.sizes().to_vec() });
+            }
+            if weight.dtype() != self.dtype() {
+                return Err(Error::ExpectedDType { expected: self.dtype(), got: weight.dtype() });
+            }
+        }
+        // One sample per row, whatever the shape was.
+        let rows = match self.ndim() {
+            1 => self.unsqueeze(0)?,
+            2 => self.clone(),
+            _ => self.transpose(1, -1)?.reshape(&[-1, classes as i64])?,
+        };
+        let expected: Vec<usize> = match self.ndim() {
+            1 => vec![],
+            _ => [&self.sizes()[..1], &self.sizes()[2..]].concat(),
+        };
+        if self.ndim() > 1 && target.ndim() > 0 && target.sizes()[0] != expected[0] {
+            return Err(Error::LossBatch { input: expected[0], target: target.sizes()[0] });
+        }
+        if target.sizes() != expected {
+            return Err(Error::LossTargetSize { expected, got: target.sizes().to_vec() });
+        }
+        // The classes were moved last, so the other dimensions of the target have to follow suit.
+        let target = if target.ndim() > 2 { target.transpose(1, -1)? } else { target.clone() };
+        let losses = ops::apply(NllLoss { options: options.clone() }, [&rows, &target.reshape(&[-1])?])?;
+        match options.reduction {
+            Reduction::None if target.ndim() > 2 => {
+                let sizes: Vec<i64> = target.sizes().iter().map(|size| *size as i64).collect();
+                losses.reshape(&sizes)?.transpose(1, -1)
+            }
+            Reduction::None => losses.reshape(&expected.iter().map(|size| *size as i64).collect::<Vec<_>>()),
+            _ => Ok(losses),
+        }
+    }
+}
+
+struct NllLoss {
+    options: CrossEntropyOptions,
+}
+
+impl NllLoss {
+    /// The target of each row, `None` if it is ignored.
+    fn targets(&self, target: &Tensor, classes: usize) -> Result<Vec<Option<usize>>> {
+        let check = |target: i64| match usize::try_from(target) {
+            _ if target == self.options.ignore_index => Ok(None),
+            Ok(class) if class < classes => Ok(Some(class)),
+            _ => Err(Error::TargetOutOfBounds { target }),
+        };
+        target.to_vec::<i64>()?.into_iter().map(check).collect()
+    }
+
+    /// The weight of each class.
+    fn weights<T: Copy + crate::dtype::Element>(&self, one: T, classes: usize) -> Result<Vec<T>> {
+        match &self.options.weight {
+            Some(weight) => weight.to_vec::<T>(),
+            None => Ok(vec![one; classes]),
+        }
+    }
+}
+
+impl Function<2> for NllLoss {
+    fn name(&self) -> &'static str {
+        "nll_loss"
+    }
+
+    fn backward_name(&self) -> &'static str {
+        "NllLossBackward0"
+    }
+
+    fn forward(&self, ctx: &mut Context<2>, [log_probs, target]: [&Tensor; 2]) -> Result<Tensor> {
+        ctx.save_for_backward([target]);
+        let [rows, classes] = [log_probs.sizes()[0], log_probs.sizes()[1]];
+        let targets = self.targets(target, classes)?;
+        let sizes: &[usize] = if self.options.reduction == Reduction::None { &[rows] } else { &[] };
+        let out = Tensor::uninit(sizes, log_probs.dtype())?;
+        let log_probs = dense(log_probs)?;
+        with_float!(log_probs.dtype(), T => {
+            let weights = self.weights::<T>(1.0, classes)?;
+            access([&log_probs], [&out], |[input], [bytes]| {
+                let (values, log_probs) = input.expect("the result is fresh memory");
+                let values = &bytemuck::cast_slice::<u8, T>(values)[log_probs.storage_offset()..];
+                let losses: Vec<T> = targets
+                    .iter()
+                    .enumerate()
+                    .map(|(row, class)| class.map_or(0.0, |class| -weights[class] * values[row * classes + class]))
+                    .collect();
+                let sum = |values: &[T]| tree::all(values, 0.0, |a, b| a + b);
+                let out = elements_mut::<T>(bytes, &out);
+                match self.options.reduction {
+                    Reduction::None => out.copy_from_slice(&losses),
+                    Reduction::Sum => out[0] = sum(&losses),
+                    Reduction::Mean => out[0] = sum(&losses) / total_weight(&targets, &weights),
+                }
+            })?;
+            Ok(out)
+        }, else Err(Error::NotImplemented { operation: "nll_loss_out_frame", dtype: out.dtype() }))
+    }
+
+    /// Only the log-probability of the right class counts: its gradient is minus the class's weight.
+    fn backward(&self, saved: &Saved<2>, grad: &Tensor) -> Result<[Option<Tensor>; 2]> {
+        let [target] = saved.tensors()?;
+        let classes = saved.input_sizes(0)[1];
+        let targets = self.targets(&target, classes)?;
+        let grad_x = Tensor::full(saved.input_sizes(0), 0, grad.dtype())?;
+        let grad = dense(grad)?;
+        with_float!(grad.dtype(), T => {
+            let weights = self.weights::<T>(1.0, classes)?;
+            let total = match self.options.reduction {
+                Reduction::Mean => total_weight(&targets, &weights),
+                Reduction::Sum | Reduction::None => 1.0,
+            };
+            access([&grad], [&grad_x], |[input], [bytes]| {
+                let (values, grad) = input.expect("the result is fresh memory");
+                let values = &bytemuck::cast_slice::<u8, T>(values)[grad.storage_offset()..];
+                let grad_x = elements_mut::<T>(bytes, &grad_x);
+                for (row, class) in targets.iter().enumerate() {
+                    let Some(class) = class else { continue };
+                    let grad = values[if self.options.reduction == Reduction::None { row } else { 0 }];
+                    grad_x[row * classes + class] = -weights[*class] * grad / total;
+                }
+            })?;
+            Ok([Some(grad_x), None])
+        }, else Err(Error::NotImplemented { operation: "nll_loss_out_frame", dtype: grad.dtype() }))
+    }
+}
+
+/// The sum of the weights of the targets that count: their number, if all weights are 1.
+fn total_weight<T: Copy + std::iter::Sum>(targets: &[Option<usize>], weights: &[T]) -> T {
+    targets.iter().flatten().map(|class| weights[*class]).sum()
+}

@@ -1,0 +1,41 @@
+//! Losses: how far a prediction is from its target, as one number to minimise.
+//!
+//! - [`regression`]: `mse_loss`, `l1_loss`   - [`classification`]: `cross_entropy`, `nll_loss`
+
+mod classification;
+mod regression;
+
+pub use classification::CrossEntropyOptions;
+
+use crate::error::Result;
+use crate::tensor::Tensor;
+
+/// What a loss does with the losses of the single elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Reduction {
+    /// Their mean: the default, so that the step size does not depend on the batch size.
+    #[default]
+    Mean,
+    Sum,
+    /// Leaves them as they are.
+    None,
+}
+
+impl Reduction {
+    #[track_caller]
+    fn of(self, losses: Tensor) -> Result<Tensor> {
+        match self {
+            Reduction::Mean => losses.mean(),
+            Reduction::Sum => losses.sum(),
+            Reduction::None => Ok(losses),
+        }
+    }
+
+    /// What the gradient of each element is multiplied by.
+    fn scale(self, count: usize) -> f64 {
+        match self {
+            Reduction::Mean => 1.0 / count as f64,
+            Reduction::Sum | Reduction::None => 1.0,
+        }
+    }
+}

@@ -1,0 +1,263 @@
+//! The innermost part: vectors, and the tile of C that is held in them.
+//!
+//! Written over plain arrays, [`tile`] compiles to good code at some sizes and to code thirty times slower
+//! at others, as the compiler's vectoriser pleases. Hence the vectors by name, from `std::arch`.
+
+use super::GemmElement;
+
+/// A register of elements and the five things done with it.
+///
+/// # Safety
+/// The methods of an implementation for some instruction set may only run where the processor has it, and
+/// must be inlined into a function that enables it (hence `inline(always)` from there down to here).
+/// Pointers must be good for the elements read or written; they need not be aligned.
+pub(super) unsafe trait Vector: Copy {
+    type Element: GemmElement;
+    const LANES: usize;
+    /// Edge of the square that [`Vector::transpose`] turns.
+    const SQUARE: usize;
+
+    unsafe fn splat(value: Self::Element) -> Self;
+    unsafe fn load(from: *const Self::Element) -> Self;
+    unsafe fn store(self, to: *mut Self::Element);
+    unsafe fn add(self, other: Self) -> Self;
+    /// `self · factor + addend`.
+    unsafe fn mul_add(self, factor: Self, addend: Self) -> Self;
+    /// Writes the columns of a square at `from` as the rows of one at `to`; strides are those between rows.
+    unsafe fn transpose(
+        from: *const Self::Element,
+        from_stride: usize,
+        to: *mut Self::Element,
+        to_stride: usize,
+    );
+}
+
+/// Computes a tile of C, `ROWS` rows by `VECTORS` vectors: stores it, or adds it to what is there.
+///
+/// Each of the `k` steps reads one column of A and one row of B and multiplies all pairs. The tile lives in
+/// registers, so a step of 8 rows by 2 vectors makes 16 vector multiply-adds out of 10 loads. It takes at
+/// least 8 accumulators to keep a processor busy: two units, each four cycles until its result is there.
+///
+/// # Safety
+/// As for [`Vector`]. `a` is `ROWS`×`k` by its strides, `b` is `k` rows of `VECTORS` vectors, `c` is `ROWS`
+/// such rows that nobody else touches.
+#[inline(always)]
+pub(super) unsafe fn tile<V: Vector, const ROWS: usize, const VECTORS: usize>(
+    k: usize,
+    a: *const V::Element,
+    a_strides: [usize; 2],
+    b: *const V::Element,
+    b_stride: usize,
+    c: *mut V::Element,
+    c_stride: usize,
+    add: bool,
+) {
+    // SAFETY: every pointer below is an element of the a, b and c that the caller vouches for.
+    unsafe {
+        for i in 0..ROWS {
+            for v in 0..VECTORS {
+                prefetch(c.add(i * c_stride + v * V::LANES));
+            }
+        }
+        let zero = V::splat(bytemuck::Zeroable::zeroed());
+        let mut sums = [[zero; VECTORS]; ROWS];
+        for p in 0..k {
+            let mut b_row = [zero; VECTORS];
+            for v in 0..VECTORS {
+                b_row[v] = V::load(b.add(p * b_stride + v * V::LANES));
+            }
+            for i in 0..ROWS {
+                let a_value = V::splat(*a.add(i * a_strides[0] + p * a_strides[1]));
+                for v in 0..VECTORS {
+                    sums[i][v] = a_value.mul_add(b_row[v], sums[i][v]);
+                }
+            }
+        }
+        // All is read before anything is written: a processor holds back a read that it cannot yet tell from
+        // an earlier write, and the rows of a matrix are often 4096 bytes apart, which look alike to it.
+        if add {
+            for i in 0..ROWS {
+                for v in 0..VECTORS {
+                    sums[i][v] = V::load(c.add(i * c_stride + v * V::LANES)).add(sums[i][v]);
+                }
+            }
+        }
+        for i in 0..ROWS {
+            for v in 0..VECTORS {
+                sums[i][v].store(c.add(i * c_stride + v * V::LANES));
+            }
+        }
+    }
+}
+
+/// Asks for a cache line without waiting for it.
+#[inline(always)]
+pub(super) unsafe fn prefetch<T>(line: *const T) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a prefetch has no effect but on speed.
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T0>(line.cast())
+    }
+}
+
+/// Four elements in an array, for processors without vectors of their own below. The compiler makes what
+/// registers it can of them: NEON on ARM, SSE2 on old x86, single numbers in WebAssembly.
+// SAFETY: needs no instruction set.
+unsafe impl<T: GemmElement> Vector for [T; 4] {
+    type Element = T;
+    const LANES: usize = 4;
+    const SQUARE: usize = 4;
+
+    #[inline(always)]
+    unsafe fn splat(value: T) -> Self {
+        [value; 4]
+    }
+
+    #[inline(always)]
+    unsafe fn load(from: *const T) -> Self {
+        // SAFETY: the caller vouches for four elements.
+        unsafe { from.cast::<Self>().read_unaligned() }
+    }
+
+    #[inline(always)]
+    unsafe fn store(self, to: *mut T) {
+        // SAFETY: the caller vouches for four elements.
+        unsafe { to.cast::<Self>().write_unaligned(self) }
+    }
+
+    #[inline(always)]
+    unsafe fn add(self, other: Self) -> Self {
+        std::array::from_fn(|lane| self[lane] + other[lane])
+    }
+
+    #[inline(always)]
+    unsafe fn mul_add(self, factor: Self, addend: Self) -> Self {
+        std::array::from_fn(|lane| T::mul_add(self[lane], factor[lane], addend[lane]))
+    }
+
+    #[inline(always)]
+    unsafe fn transpose(from: *const T, from_stride: usize, to: *mut T, to_stride: usize) {
+        // SAFETY: the caller vouches for a square at either end.
+        unsafe {
+            for i in 0..4 {
+                for j in 0..4 {
+                    *to.add(j * to_stride + i) = *from.add(i * from_stride + j);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    use std::arch::x86_64::*;
+
+    macro_rules! vector {
+        ($vector:ty: $lanes:literal of $element:ty, $splat:ident $load:ident $store:ident $add:ident $mul_add:ident,
+         $transpose:ident of $square:literal) => {
+            // SAFETY: each method is the one instruction it is named after, whose needs are those that the
+            // trait states.
+            unsafe impl super::Vector for $vector {
+                type Element = $element;
+                const LANES: usize = $lanes;
+                const SQUARE: usize = $square;
+
+                #[inline(always)]
+                unsafe fn splat(value: $element) -> Self {
+                    // SAFETY: see above.
+                    unsafe { $splat(value) }
+                }
+
+                #[inline(always)]
+                unsafe fn load(from: *const $element) -> Self {
+                    // SAFETY: see above.
+                    unsafe { $load(from) }
+                }
+
+                #[inline(always)]
+                unsafe fn store(self, to: *mut $element) {
+                    // SAFETY: see above.
+                    unsafe { $store(to, self) }
+                }
+
+                #[inline(always)]
+                unsafe fn add(self, other: Self) -> Self {
+                    // SAFETY: see above.
+                    unsafe { $add(self, other) }
+                }
+
+                #[inline(always)]
+                unsafe fn mul_add(self, factor: Self, addend: Self) -> Self {
+                    // SAFETY: see above.
+                    unsafe { $mul_add(self, factor, addend) }
+                }
+
+                #[inline(always)]
+                unsafe fn transpose(
+                    from: *const $element,
+                    from_stride: usize,
+                    to: *mut $element,
+                    to_stride: usize,
+                ) {
+                    // SAFETY: see above.
+                    unsafe { $transpose(from, from_stride, to, to_stride) }
+                }
+            }
+        };
+    }
+
+    vector!(__m512: 16 of f32, _mm512_set1_ps _mm512_loadu_ps _mm512_storeu_ps _mm512_add_ps _mm512_fmadd_ps,
+        transpose_f32 of 8);
+    vector!(__m512d: 8 of f64, _mm512_set1_pd _mm512_loadu_pd _mm512_storeu_pd _mm512_add_pd _mm512_fmadd_pd,
+        transpose_f64 of 4);
+    vector!(__m256: 8 of f32, _mm256_set1_ps _mm256_loadu_ps _mm256_storeu_ps _mm256_add_ps _mm256_fmadd_ps,
+        transpose_f32 of 8);
+    vector!(__m256d: 4 of f64, _mm256_set1_pd _mm256_loadu_pd _mm256_storeu_pd _mm256_add_pd _mm256_fmadd_pd,
+        transpose_f64 of 4);
+
+    /// First each register takes four elements of row `i` and, above them, four of row `i + 4`; what is left
+    /// to turn is then four by four, twice, side by side.
+    #[inline(always)]
+    unsafe fn transpose_f32(from: *const f32, from_stride: usize, to: *mut f32, to_stride: usize) {
+        // SAFETY: the caller has AVX and vouches for an 8×8 square at either end.
+        unsafe {
+            for half in [0, 4] {
+                let mut rows = [_mm256_setzero_ps(); 4];
+                for i in 0..4 {
+                    let row = from.add(i * from_stride + half);
+                    let low = _mm256_castps128_ps256(_mm_loadu_ps(row));
+                    rows[i] = _mm256_insertf128_ps::<1>(low, _mm_loadu_ps(row.add(4 * from_stride)));
+                }
+                let (low01, high01) =
+                    (_mm256_unpacklo_ps(rows[0], rows[1]), _mm256_unpackhi_ps(rows[0], rows[1]));
+                let (low23, high23) =
+                    (_mm256_unpacklo_ps(rows[2], rows[3]), _mm256_unpackhi_ps(rows[2], rows[3]));
+                let to = to.add(half * to_stride);
+                _mm256_storeu_ps(to, _mm256_shuffle_ps::<0b01_00_01_00>(low01, low23));
+                _mm256_storeu_ps(to.add(to_stride), _mm256_shuffle_ps::<0b11_10_11_10>(low01, low23));
+                _mm256_storeu_ps(to.add(2 * to_stride), _mm256_shuffle_ps::<0b01_00_01_00>(high01, high23));
+                _mm256_storeu_ps(to.add(3 * to_stride), _mm256_shuffle_ps::<0b11_10_11_10>(high01, high23));
+            }
+        }
+    }
+
+    /// As [`transpose_f32`], with two elements where that has four.
+    #[inline(always)]
+    unsafe fn transpose_f64(from: *const f64, from_stride: usize, to: *mut f64, to_stride: usize) {
+        // SAFETY: the caller has AVX and vouches for a 4×4 square at either end.
+        unsafe {
+            for half in [0, 2] {
+                let mut rows = [_mm256_setzero_pd(); 2];
+                for i in 0..2 {
+                    let row = from.add(i * from_stride + half);
+                    let low = _mm256_castpd128_pd256(_mm_loadu_pd(row));
+                    rows[i] = _mm256_insertf128_pd::<1>(low, _mm_loadu_pd(row.add(2 * from_stride)));
+                }
+                let to = to.add(half * to_stride);
+                _mm256_storeu_pd(to, _mm256_unpacklo_pd(rows[0], rows[1]));
+                _mm256_storeu_pd(to.add(to_stride), _mm256_unpackhi_pd(rows[0], rows[1]));
+            }
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! Matrix products: the operation that networks spend their time in.
+//!
+//! Four functions know gradients: vector · vector (`dot`), matrix · matrix (`mm`), a matrix product with
+//! a bias (`addmm`, a linear layer), and a batch of products (`bmm`). [`Tensor::matmul`] reshapes
+//! everything else into one of them.
+
+mod cpu;
+#[allow(unsafe_code)] // SIMD kernels.
+pub(crate) mod gemm;
+
+use crate::autograd::{Context, Function, Saved};
+use crate::error::{Error, Result};
+use crate::ops;
+use crate::shape::broadcast;
+use crate::tensor::Tensor;
+
+impl Tensor {
+    /// The matrix product (`torch.matmul`, Python's `@`).
+    ///
+    /// | self | other | result |
+    /// | --- | --- | --- |
+    /// | (k) | (k) | () |
+    /// | (m, k) | (k) | (m) |
+    /// | (k) | (k, n) | (n) |
+    /// | (m, k) | (k, n) | (m, n) |
+    /// | (…, m, k) | (…, k, n) | (…, m, n), the leading dimensions broadcast |
+    #[track_caller]
+    pub fn matmul(&self, other: &Tensor) -> Result<Tensor> {
+        match (self.ndim(), other.ndim()) {
+            (0, b) | (b, 0) => {
+                Err(Error::MatmulDims { a: self.ndim(), b: if self.ndim() == 0 { b } else { 0 } })
+            }
+            (1, 1) => ops::apply(Dot, [self, other]),
+            (2, 1) => {
+                if self.sizes()[1] != other.numel() {
+                    let mat = [self.sizes()[0], self.sizes()[1]];
+                    return Err(Error::MvSizes { mat, vec: other.numel() });
+                }
+                self.mm(&other.unsqueeze(1)?)?.squeeze(1)
+            }
+            (1, 2) => self.unsqueeze(0)?.mm(other)?.squeeze(0),
+            (2, 2) => self.mm(other),
+            // A batch of rows times one matrix is one tall product.
+            (_, 2) => {
+                let rows = self.reshape(&[-1, self.size(-1)? as i64])?;
+                let mut sizes: Vec<i64> = self.sizes().iter().map(|size| *size as i64).collect();
+                *sizes.last_mut().expect("it has three dimensions or more") = other.size(1)? as i64;
+                rows.mm(other)?.reshape(&sizes)
+            }
+            (1, _) => self.unsqueeze(0)?.matmul(other)?.squeeze(-2),
+            (_, 1) => self.matmul(&other.unsqueeze(1)?)?.squeeze(-1),
+            _ => batched(self, other),
+        }
+    }
+
+    /// The product of two matrices (`torch.mm`): (m, k) · (k, n) = (m, n).
+    #[track_caller]
+    pub fn mm(&self, other: &Tensor) -> Result<Tensor> {
+        matrix(self, "self")?;
+        matrix(other, "mat2")?;
+        ops::apply(Mm, [self, other])
+    }
+
+    /// A product for each of a batch (`torch.bmm`): (b, m, k) · (b, k, n) = (b, m, n).
+    #[track_caller]
+    pub fn bmm(&self, other: &Tensor) -> Result<Tensor> {
+        if self.ndim() != 3 || other.ndim() != 3 {
+            return Err(Error::NotABatch);
+        }
+        ops::apply(Bmm, [self, other])
+    }
+
+    /// `input · weightᵀ + bias`, a linear layer (`torch.nn.functional.linear`).
+    ///
+    /// `input` is (…, in), `weight` is (out, in), `bias` is (out).
+    #[track_caller]
+    pub fn linear(&self, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
+        let Some(bias) = bias else { return self.matmul(&weight.t()?) };
+        if self.ndim() == 2 && weight.ndim() == 2 && bias.ndim() == 1 {
+            return ops::apply(Linear, [self, weight, bias]);
+        }
+        self.matmul(&weight.t()?)?.add(bias)
+    }
+}
+
+fn matrix(tensor: &Tensor, argument: &'static str) -> Result<()> {
+    if tensor.ndim() == 2 { Ok(()) } else { Err(Error::NotAMatrix { argument }) }
+}
+
+#[track_caller]
+fn batched(a: &Tensor, b: &Tensor) -> Result<Tensor> {
+    let (a_dims, b_dims) = (a.ndim() - 2, b.ndim() - 2);
+    let batch = broadcast(&a.sizes()[..a_dims], &b.sizes()[..b_dims])?;
+    let (m, n) = (a.size(-2)? as i64, b.size(-1)? as i64);
+    let count: usize = batch.iter().product();
+    let flat = |x: &Tensor, dims: usize| {
+        let matrix: Vec<i64> = x.sizes()[dims..].iter().map(|size| *size as i64).collect();
+        let sizes: Vec<i64> = batch.iter().map(|size| *size as i64).chain(matrix.clone()).collect();
+        x.expand(&sizes)?.reshape(&[&[count as i64], &matrix[..]].concat())
+    };
+    let product = flat(a, a_dims)?.bmm(&flat(b, b_dims)?)?;
+    product.reshape(&batch.iter().map(|size| *size as i64).chain([m, n]).collect::<Vec<_>>())
+}
+
+struct Dot;
+
+impl Function<2> for Dot {
+    fn name(&self) -> &'static str {
+        "dot"
+    }
+
+    fn backward_name(&self) -> &'static str {
+        "DotBackward0"
+    }
+
+    fn forward(&self, ctx: &mut Context<2>, [a, b]: [&Tensor; 2]) -> Result<Tensor> {
+        if a.numel() != b.numel() {
+            return Err(Error::DotSizes { a: a.numel(), b: b.numel() });
+        }
+        if a.dtype() != b.dtype() {
+            return Err(Error::MatmulDTypes { a: a.dtype(), b: b.dtype() });
+        }
+        let (needs_a, needs_b) = (ctx.needs_input_grad(0), ctx.needs_input_grad(1));
+        ctx.save_for_backward([needs_b.then_some(a), needs_a.then_some(b)]);
+        a.mul(b)?.sum()?.to(a.dtype())
+    }
+
+    fn backward(&self, saved: &Saved<2>, grad: &Tensor) -> Result<[Option<Tensor>; 2]> {
+        let [a, b] = saved.optional_tensors()?;
+        Ok([b.map(|b| grad.mul(&b)).transpose()?, a.map(|a| grad.mul(&a)).transpose()?])
+    }
+}
+
+struct Mm;
+
+impl Function<2> for Mm {
+    fn name(&self) -> &'static str {
+        "mm"
+    }
+
+    fn backward_name(&self) -> &'static str {
+        "MmBackward0"
+    }
+
+    fn forward(&self, ctx: &mut Context<2>, [a, b]: [&Tensor; 2]) -> Result<Tensor> {
+        let (needs_a, needs_b) = (ctx.needs_input_grad(0), ctx.needs_input_grad(1));
+        ctx.save_for_backward([needs_b.then_some(a), needs_a.then_some(b)]);
+        if a.dtype() != b.dtype() {
+            return Err(Error::MatmulDTypes { a: a.dtype(), b: b.dtype() });
+        }
+        cpu::mm(a, b)
+    }
+
+    /// `C = A·B`, so `dA = dC·Bᵀ` and `dB = Aᵀ·dC`.
+    fn backward(&self, saved: &Saved<2>, grad: &Tensor) -> Result<[Option<Tensor>; 2]> {
+        let [a, b] = saved.optional_tensors()?;
+        Ok([b.map(|b| grad.mm(&b.t()?)).transpose()?, a.map(|a| a.t()?.mm(grad)).transpose()?])
+    }
+}
+
+struct Linear;
+
+impl Function<3> for Linear {
+    fn name(&self) -> &'static str {
+        "addmm"
+    }
+
+    fn backward_name(&self) -> &'static str {
+        "AddmmBackward0"
+    }
+
+    fn forward(&self, ctx: &mut Context<3>, [x, weight, bias]: [&Tensor; 3]) -> Result<Tensor> {
+        let (needs_x, needs_weight) = (ctx.needs_input_grad(0), ctx.needs_input_grad(1));
+        ctx.save_for_backward([needs_weight.then_some(x), needs_x.then_some(weight)]);
+        if let Some(other) = [weight, bias].into_iter().find(|other| other.dtype() != x.dtype()) {
+            return Err(Error::LinearDTypes { a: x.dtype(), b: other.dtype() });
+        }
+        cpu::addmm(bias, x, &weight.t()?)
+    }
+
+    /// `Y = X·Wᵀ + b`, so `dX = dY·W`, `dW = dYᵀ·X`, and `db` is the sum of the rows of `dY`.
+    fn backward(&self, saved: &Saved<3>, grad: &Tensor) -> Result<[Option<Tensor>; 3]> {
+        let [x, weight] = saved.optional_tensors()?;
+        let needs_bias = saved.needs_input_grad(2);
+        Ok([
+            weight.map(|weight| grad.mm(&weight)).transpose()?,
+            x.map(|x| grad.t()?.mm(&x)).transpose()?,
+            needs_bias.then(|| grad.sum_dims(&[0], false)).transpose()?,
+        ])
+    }
+}
+
+struct Bmm;
+
+impl Function<2> for Bmm {
+    fn name(&self) -> &'static str {
+        "bmm"
+    }
+
+    fn backward_name(&self) -> &'static str {
+        "BmmBackward0"
+    }
+
+    fn forward(&self, ctx: &mut Context<2>, [a, b]: [&Tensor; 2]) -> Result<Tensor> {
+        let (needs_a, needs_b) = (ctx.needs_input_grad(0), ctx.needs_input_grad(1));
+        ctx.save_for_backward([needs_b.then_some(a), needs_a.then_some(b)]);
+        let (batch, k) = (a.sizes()[0], a.sizes()[2]);
+        if b.sizes()[..2] != [batch, k] {
+            return Err(Error::BmmShapes { expected: [batch, k], got: [b.sizes()[0], b.sizes()[1]] });
+        }
+        if a.dtype() != b.dtype() {
+            return Err(Error::MatmulDTypes { a: a.dtype(), b: b.dtype() });
+        }
+        cpu::bmm(a, b)
+    }
+
+    fn backward(&self, saved: &Saved<2>, grad: &Tensor) -> Result<[Option<Tensor>; 2]> {
+        let [a, b] = saved.optional_tensors()?;
+        Ok([
+            b.map(|b| grad.bmm(&b.transpose(1, 2)?)).transpose()?,
+            a.map(|a| a.transpose(1, 2)?.bmm(grad)).transpose()?,
+        ])
+    }
+}

@@ -1,0 +1,79 @@
+//! Dropout: while training, zero each element with probability `p` and scale the others up.
+
+use super::{draw, memory_order};
+use crate::autograd::{Context, Function, Saved};
+use crate::dtype::with_float;
+use crate::error::{Error, Result};
+use crate::ops;
+use crate::ops::elementwise::blocks::{Cost, map3};
+use crate::ops::simd::kernel;
+use crate::tensor::Tensor;
+
+impl Tensor {
+    /// Zeros each element with probability `p` and multiplies the others by `1 / (1 − p)`, so that the
+    /// expected sum stays (`torch.nn.functional.dropout`). When not training, the tensor itself.
+    ///
+    /// Each element is kept if one double drawn uniformly falls below `1 − p`.
+    #[track_caller]
+    pub fn dropout(&self, p: f64, training: bool) -> Result<Tensor> {
+        if !(0.0..=1.0).contains(&p) {
+            return Err(Error::DropoutProbability { p });
+        }
+        if p == 0.0 || !training || self.numel() == 0 {
+            return Ok(self.clone());
+        }
+        if p == 1.0 {
+            return self.mul(0.0);
+        }
+        let mut keep = vec![false; self.numel()];
+        draw(None, |engine| engine.fill_bernoulli(&mut keep, 1.0 - p));
+        // The draws follow the order of memory; the mask gets the dimensions back in their places.
+        let order = memory_order(self);
+        let sizes: Vec<usize> = order.iter().map(|dim| self.sizes()[*dim]).collect();
+        let mut back = vec![0; order.len()];
+        for (to, from) in order.iter().enumerate() {
+            back[*from] = to as i64;
+        }
+        let mask = Tensor::from_slice(&keep, &sizes)?.permute(&back)?;
+        ops::apply(Dropout { p }, [self, &mask])
+    }
+}
+
+struct Dropout {
+    p: f64,
+}
+
+impl Dropout {
+    /// `x · scale` where the mask is true, `x · 0` elsewhere.
+    fn masked(&self, x: &Tensor, mask: &Tensor) -> Result<Tensor> {
+        let out = Tensor::uninit(x.sizes(), x.dtype())?;
+        with_float!(x.dtype(), T => {
+            // 1 / (1 − p) in the tensor's own type, as PyTorch's division of the mask gives it.
+            let scale = 1.0 / (1.0 - self.p) as T;
+            let scale = Tensor::full(&[], scale, x.dtype())?;
+            let kernel = kernel!(|x: T, keep: u8, scale: T| -> T { x * if keep != 0 { scale } else { 0.0 } });
+            map3([x, mask, &scale], &out, Cost::Cheap, kernel)
+        }, else Err(Error::NotImplemented { operation: "bernoulli_scalar_cpu_", dtype: x.dtype() }))?;
+        Ok(out)
+    }
+}
+
+impl Function<2> for Dropout {
+    fn name(&self) -> &'static str {
+        "dropout"
+    }
+
+    fn backward_name(&self) -> &'static str {
+        "MulBackward0" // PyTorch multiplies by the scaled mask.
+    }
+
+    fn forward(&self, ctx: &mut Context<2>, [x, mask]: [&Tensor; 2]) -> Result<Tensor> {
+        ctx.save_for_backward([mask]);
+        self.masked(x, mask)
+    }
+
+    fn backward(&self, saved: &Saved<2>, grad: &Tensor) -> Result<[Option<Tensor>; 2]> {
+        let [mask] = saved.tensors()?;
+        Ok([Some(self.masked(grad, &mask)?), None])
+    }
+}

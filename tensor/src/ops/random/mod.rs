@@ -1,0 +1,251 @@
+//! Random tensors, and dropout: PyTorch's numbers for PyTorch's seeds.
+//!
+//! The numbers come from [`Generator`]; here they are put where a tensor's elements lie.
+
+mod dropout;
+
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::machine::Machine;
+use crate::ops;
+use crate::ops::elementwise::blocks::elements_mut;
+use crate::ops::shape::write;
+use crate::random::{Engine, Generator};
+use crate::storage::access;
+use crate::tensor::{Tensor, TensorOptions};
+
+/// New random tensors. The `_with` forms take a type, a device, a generator.
+impl Tensor {
+    /// Uniform in [0, 1), f32.
+    #[track_caller]
+    pub fn rand(sizes: &[usize]) -> Result<Tensor> {
+        Tensor::rand_with(sizes, DType::F32, None)
+    }
+
+    #[track_caller]
+    pub fn rand_with(
+        sizes: &[usize],
+        options: impl Into<TensorOptions>,
+        generator: Option<&Generator>,
+    ) -> Result<Tensor> {
+        new(sizes, options.into(), |tensor| uniform_(tensor, 0.0, 1.0, generator))
+    }
+
+    /// Normal with mean 0 and variance 1, f32.
+    #[track_caller]
+    pub fn randn(sizes: &[usize]) -> Result<Tensor> {
+        Tensor::randn_with(sizes, DType::F32, None)
+    }
+
+    #[track_caller]
+    pub fn randn_with(
+        sizes: &[usize],
+        options: impl Into<TensorOptions>,
+        generator: Option<&Generator>,
+    ) -> Result<Tensor> {
+        new(sizes, options.into(), |tensor| normal_(tensor, 0.0, 1.0, generator))
+    }
+
+    /// Whole numbers from `low` up to, not including, `high`, as i64.
+    #[track_caller]
+    pub fn randint(low: i64, high: i64, sizes: &[usize]) -> Result<Tensor> {
+        Tensor::randint_with(low, high, sizes, DType::I64, None)
+    }
+
+    #[track_caller]
+    pub fn randint_with(
+        low: i64,
+        high: i64,
+        sizes: &[usize],
+        options: impl Into<TensorOptions>,
+        generator: Option<&Generator>,
+    ) -> Result<Tensor> {
+        new(sizes, options.into(), |tensor| random_from_to(tensor, low, high, generator))
+    }
+
+    /// The numbers 0 to n − 1 in random order, as i64.
+    #[track_caller]
+    pub fn randperm(n: usize) -> Result<Tensor> {
+        Tensor::randperm_with(n, None)
+    }
+
+    #[track_caller]
+    pub fn randperm_with(n: usize, generator: Option<&Generator>) -> Result<Tensor> {
+        Tensor::from_slice(&draw(generator, |engine| engine.randperm(n)), &[n])
+    }
+
+    /// Normal numbers in the shape and type of this tensor.
+    #[track_caller]
+    pub fn randn_like(&self) -> Result<Tensor> {
+        Tensor::randn_with(self.sizes(), self.dtype(), None)
+    }
+
+    /// Uniform numbers in the shape and type of this tensor.
+    #[track_caller]
+    pub fn rand_like(&self) -> Result<Tensor> {
+        Tensor::rand_with(self.sizes(), self.dtype(), None)
+    }
+
+    /// For each probability 1 if a draw falls below it, else 0.
+    #[track_caller]
+    pub fn bernoulli(&self, generator: Option<&Generator>) -> Result<Tensor> {
+        ops::call("bernoulli", [self], || {
+            let keep = match self.dtype() {
+                DType::F32 => {
+                    let probabilities = self.to_vec::<f32>()?;
+                    check_probabilities(probabilities.iter().map(|p| f64::from(*p)))?;
+                    let mut keep = vec![false; self.numel()];
+                    draw(generator, |engine| engine.fill_bernoulli_from_f32(&probabilities, &mut keep));
+                    keep
+                }
+                DType::F64 => {
+                    let probabilities = self.to_vec::<f64>()?;
+                    check_probabilities(probabilities.iter().copied())?;
+                    let mut keep = vec![false; self.numel()];
+                    draw(generator, |engine| engine.fill_bernoulli_from_f64(&probabilities, &mut keep));
+                    keep
+                }
+                dtype => return Err(Error::RandomDType { kernel: "bernoulli_tensor_cpu_p_", dtype }),
+            };
+            Tensor::from_slice(&keep, self.sizes())?.to(self.dtype())
+        })
+    }
+}
+
+/// Filling a tensor with random numbers.
+impl Tensor {
+    /// Overwrites with uniform numbers in [from, to).
+    #[track_caller]
+    pub fn uniform_(&self, from: f64, to: f64, generator: Option<&Generator>) -> Result<Tensor> {
+        overwrite(self, "uniform_", || uniform_(self, from, to, generator))
+    }
+
+    /// Overwrites with normal numbers.
+    #[track_caller]
+    pub fn normal_(&self, mean: f64, std: f64, generator: Option<&Generator>) -> Result<Tensor> {
+        overwrite(self, "normal_", || normal_(self, mean, std, generator))
+    }
+
+    /// Overwrites with whole numbers from `low` up to, not including, `high`.
+    #[track_caller]
+    pub fn random_from_to_(&self, low: i64, high: i64, generator: Option<&Generator>) -> Result<Tensor> {
+        overwrite(self, "random_", || random_from_to(self, low, high, generator))
+    }
+
+    /// Overwrites with whole numbers from all the type can hold exactly.
+    #[track_caller]
+    pub fn random_(&self, generator: Option<&Generator>) -> Result<Tensor> {
+        overwrite(self, "random_", || match self.dtype() {
+            DType::I64 => fill(self, generator, |engine, out: &mut [i64]| engine.fill_random_i64(out)),
+            DType::I32 => fill(self, generator, |engine, out: &mut [i32]| engine.fill_random_i32(out)),
+            DType::U8 => fill(self, generator, |engine, out: &mut [u8]| engine.fill_random_u8(out)),
+            DType::F32 => fill(self, generator, |engine, out: &mut [f32]| engine.fill_random_f32(out)),
+            DType::F64 => fill(self, generator, |engine, out: &mut [f64]| engine.fill_random_f64(out)),
+            DType::Bool => fill(self, generator, |engine, out: &mut [u8]| {
+                let mut bits = vec![false; out.len()];
+                engine.fill_random_bool(&mut bits);
+                out.iter_mut().zip(bits).for_each(|(out, bit)| *out = bit as u8);
+            }),
+            dtype => Err(Error::UnsupportedDType { dtype }),
+        })
+    }
+}
+
+#[track_caller]
+fn new(sizes: &[usize], options: TensorOptions, fill: impl FnOnce(&Tensor) -> Result<()>) -> Result<Tensor> {
+    let tensor = Tensor::empty(sizes, TensorOptions { requires_grad: false, ..options })?;
+    fill(&tensor)?;
+    if options.requires_grad { tensor.requires_grad_(true) } else { Ok(tensor) }
+}
+
+/// An in-place operation whose result does not depend on what was there.
+#[track_caller]
+fn overwrite(target: &Tensor, name: &'static str, in_place: impl Fn() -> Result<()>) -> Result<Tensor> {
+    let recorded = |_: &Tensor| {
+        in_place()?;
+        ops::shape::copy_of(target)
+    };
+    ops::update(name, target, &[], recorded, &in_place)
+}
+
+fn draw<R>(generator: Option<&Generator>, draw: impl FnOnce(&mut Engine) -> R) -> R {
+    match generator {
+        Some(generator) => draw(&mut generator.lock()),
+        None => draw(&mut Machine::default_generator().lock()),
+    }
+}
+
+/// The dimensions from the slowest in memory to the fastest. PyTorch fills a transposed tensor in the
+/// order of its memory, not of its indices.
+fn memory_order(tensor: &Tensor) -> Vec<usize> {
+    let mut dims: Vec<usize> = (0..tensor.ndim()).collect();
+    dims.sort_by_key(|dim| std::cmp::Reverse(tensor.strides()[*dim]));
+    dims
+}
+
+/// Fills `target` in the order of its memory.
+fn fill<T: bytemuck::Pod>(
+    target: &Tensor,
+    generator: Option<&Generator>,
+    distribution: impl FnOnce(&mut Engine, &mut [T]),
+) -> Result<()> {
+    let in_order = target.with_layout(target.layout().permute(&memory_order(target)));
+    let fresh = match in_order.is_contiguous() {
+        true => in_order.clone(),
+        false => Tensor::uninit(in_order.sizes(), in_order.dtype())?,
+    };
+    access([], [&fresh], |[], [bytes]| {
+        draw(generator, |engine| distribution(engine, elements_mut(bytes, &fresh)));
+    })?;
+    if fresh.is_same(&in_order) { Ok(()) } else { write(&in_order, &fresh) }
+}
+
+fn uniform_(target: &Tensor, from: f64, to: f64, generator: Option<&Generator>) -> Result<()> {
+    if from.is_nan() || to.is_nan() || from > to {
+        return Err(Error::UniformRange { from, to });
+    }
+    match target.dtype() {
+        DType::F32 => fill(target, generator, |engine, out| {
+            engine.fill_uniform_f32(out, from as f32, to as f32);
+        }),
+        DType::F64 => fill(target, generator, |engine, out| engine.fill_uniform_f64(out, from, to)),
+        dtype => Err(Error::RandomDType { kernel: "check_uniform_bounds", dtype }),
+    }
+}
+
+fn normal_(target: &Tensor, mean: f64, std: f64, generator: Option<&Generator>) -> Result<()> {
+    if std.is_nan() || std < 0.0 {
+        return Err(Error::NegativeStd { std });
+    }
+    // A tensor whose elements do not lie in order is filled one by one whatever its size.
+    match (target.dtype(), target.is_contiguous()) {
+        (DType::F32, true) => fill(target, generator, |engine, out| engine.fill_normal_f32(out, mean, std)),
+        (DType::F64, true) => fill(target, generator, |engine, out| engine.fill_normal_f64(out, mean, std)),
+        (DType::F32, false) => fill(target, generator, |engine, out| {
+            engine.fill_normal_scalar_path_f32(out, mean, std);
+        }),
+        (DType::F64, false) => fill(target, generator, |engine, out| {
+            engine.fill_normal_scalar_path_f64(out, mean, std);
+        }),
+        (dtype, _) => Err(Error::RandomDType { kernel: "normal_kernel_cpu", dtype }),
+    }
+}
+
+fn random_from_to(target: &Tensor, low: i64, high: i64, generator: Option<&Generator>) -> Result<()> {
+    if low >= high {
+        return Err(Error::EmptyRange { low, high });
+    }
+    if target.dtype() == DType::I64 {
+        return fill(target, generator, |engine, out| engine.fill_randint_i64(out, low, high));
+    }
+    let integers = Tensor::uninit(target.sizes(), DType::I64)?;
+    fill(&integers, generator, |engine, out| engine.fill_randint_i64(out, low, high))?;
+    write(target, &integers.to(target.dtype())?)
+}
+
+fn check_probabilities(mut probabilities: impl Iterator<Item = f64>) -> Result<()> {
+    match probabilities.find(|p| !(0.0..=1.0).contains(p)) {
+        Some(p) => Err(Error::custom(format!("Expected p_in >= 0 && p_in <= 1 to be true, but got {p}"))),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,269 @@
+//! Reductions on the host, in the order of [`tree`](super::tree).
+//!
+//! The tensor is seen as a matrix: `rows` results, each of `length` elements. Either the elements of one
+//! result lie close together (a row of memory), or those of neighbouring results do (columns); each way
+//! has a loop that runs along memory.
+
+use bytemuck::Pod;
+use rayon::prelude::*;
+
+use super::tree::{self, CHUNK, LANES};
+use crate::error::Result;
+use crate::ops::elementwise::blocks::{Runs, elements_mut};
+use crate::ops::simd::{threads, vectorized};
+use crate::shape::Layout;
+use crate::storage::access;
+use crate::tensor::Tensor;
+
+/// What is combined, and how: a monoid.
+pub(super) trait Reducer: Send + Sync + 'static {
+    type Value: Pod + Send + Sync;
+    const IDENTITY: Self::Value;
+    fn combine(a: Self::Value, b: Self::Value) -> Self::Value;
+}
+
+pub(super) struct Sum<T>(std::marker::PhantomData<T>);
+pub(super) struct Largest<T>(std::marker::PhantomData<T>);
+pub(super) struct Smallest<T>(std::marker::PhantomData<T>);
+
+macro_rules! reducers {
+    ($($T:ty: $add:expr, $lowest:expr, $highest:expr;)*) => {$(
+        impl Reducer for Sum<$T> {
+            type Value = $T;
+            const IDENTITY: $T = 0 as $T;
+            #[inline(always)]
+            fn combine(a: $T, b: $T) -> $T {
+                $add(a, b)
+            }
+        }
+        impl Reducer for Largest<$T> {
+            type Value = $T;
+            const IDENTITY: $T = $lowest;
+            #[inline(always)]
+            #[allow(clippy::eq_op)] // A NaN, once met, stays.
+            fn combine(a: $T, b: $T) -> $T {
+                if b > a || b != b { b } else { a }
+            }
+        }
+        impl Reducer for Smallest<$T> {
+            type Value = $T;
+            const IDENTITY: $T = $highest;
+            #[inline(always)]
+            #[allow(clippy::eq_op)]
+            fn combine(a: $T, b: $T) -> $T {
+                if b < a || b != b { b } else { a }
+            }
+        }
+    )*};
+}
+reducers! {
+    f32: |a, b| a + b, f32::NEG_INFINITY, f32::INFINITY;
+    f64: |a, b| a + b, f64::NEG_INFINITY, f64::INFINITY;
+    i64: i64::wrapping_add, i64::MIN, i64::MAX;
+    i32: i32::wrapping_add, i32::MIN, i32::MAX;
+    u8: u8::wrapping_add, u8::MIN, u8::MAX;
+}
+
+/// From about this many elements on a second thread pays.
+const SMALLEST_PARALLEL: usize = 1 << 18;
+
+/// Reduces the flagged dimensions of `x` into `out`, whose elements are the kept dimensions in order.
+pub(super) fn reduce<R: Reducer>(x: &Tensor, reduced: &[bool], out: &Tensor) -> Result<()> {
+    let (kept, gone): (Vec<usize>, Vec<usize>) = (0..x.ndim()).partition(|dim| !reduced[*dim]);
+    access([x], [out], |[input], [bytes]| {
+        let (values, x) = input.expect("the result of a reduction is fresh memory");
+        let values: &[R::Value] = bytemuck::cast_slice(values);
+        let out: &mut [R::Value] = elements_mut(bytes, out);
+        let dims: Vec<usize> = kept.iter().chain(&gone).copied().collect();
+        let matrix = x.layout().permute(&dims);
+        let length: usize = gone.iter().map(|dim| x.sizes()[*dim]).product();
+        if length == 0 {
+            out.fill(R::IDENTITY);
+            return;
+        }
+        match columns(&matrix, kept.len()) {
+            Some((start, row_stride)) => reduce_columns::<R>(&values[start..], row_stride, length, out),
+            None => reduce_rows::<R>(values, &Runs::of(&matrix), length, out),
+        }
+    })
+}
+
+/// If the kept dimensions lie side by side in memory and the reduced ones step over them evenly: where
+/// they start, and that step.
+fn columns(matrix: &Layout, kept: usize) -> Option<(usize, usize)> {
+    let (mut kept_part, mut gone_part) = (*matrix, *matrix);
+    for _ in kept..matrix.ndim() {
+        kept_part = kept_part.remove_dim(kept);
+    }
+    for _ in 0..kept {
+        gone_part = gone_part.remove_dim(0);
+    }
+    let start = Runs::of(&kept_part).contiguous_start()?;
+    let step = Runs::of(&gone_part).single_stride()?;
+    (kept_part.numel() > 1 && step >= kept_part.numel()).then_some((start, step))
+}
+
+/// [`tree::chunk`] for this reducer and this computer.
+fn chunk_of<R: Reducer>() -> fn(&[R::Value]) -> R::Value {
+    #[inline(always)]
+    fn lanes<R: Reducer>(values: &[R::Value]) -> R::Value {
+        tree::chunk(values, R::IDENTITY, R::combine)
+    }
+    vectorized!([R: Reducer] lanes::<R>, (values: &[R::Value]) -> R::Value)
+}
+
+/// Each result from its own run of elements.
+fn reduce_rows<R: Reducer>(values: &[R::Value], runs: &Runs, length: usize, out: &mut [R::Value]) {
+    let chunk = chunk_of::<R>();
+    // The result of the chunk that starts at an element in logical order.
+    let chunk_at = |start: usize, length: usize| match runs.contiguous_start() {
+        Some(first) => chunk(&values[first + start..first + start + length]),
+        None => {
+            let mut block = [R::IDENTITY; CHUNK];
+            runs.gather(values, start, &mut block[..length]);
+            chunk(&block[..length])
+        }
+    };
+    let chunks = length.div_ceil(CHUNK);
+    let chunk_of_row =
+        |row: usize, i: usize| chunk_at(row * length + i * CHUNK, CHUNK.min(length - i * CHUNK));
+    let row = |row: usize| match chunks {
+        1 => chunk_of_row(row, 0),
+        _ => tree::finish((0..chunks).map(|i| chunk_of_row(row, i)).collect(), R::IDENTITY, chunk),
+    };
+    let parallel = out.len() * length >= SMALLEST_PARALLEL && threads() > 1;
+    if parallel && out.len() >= threads() {
+        let share = out.len().div_ceil(threads());
+        out.par_chunks_mut(share).enumerate().for_each(|(part, out)| {
+            for (i, out) in out.iter_mut().enumerate() {
+                *out = row(part * share + i);
+            }
+        });
+    } else if parallel {
+        for (i, out) in out.iter_mut().enumerate() {
+            let share = chunks.div_ceil(threads());
+            let partials = (0..chunks).into_par_iter().with_min_len(share).map(|c| chunk_of_row(i, c));
+            *out = tree::finish(partials.collect(), R::IDENTITY, chunk);
+        }
+    } else {
+        for (i, out) in out.iter_mut().enumerate() {
+            *out = row(i);
+        }
+    }
+}
+
+/// Columns reduced together: as many as the lanes of this many values fill the first-level cache well.
+const TILE: usize = 32;
+
+/// Neighbouring results together: element `i` of result `c` is `values[i * row_stride + c]`.
+fn reduce_columns<R: Reducer>(values: &[R::Value], row_stride: usize, length: usize, out: &mut [R::Value]) {
+    let tile = |first: usize, out: &mut [R::Value]| {
+        let mut partials: Vec<[R::Value; TILE]> = Vec::with_capacity(length.div_ceil(CHUNK));
+        for start in (0..length).step_by(CHUNK) {
+            let rows = CHUNK.min(length - start);
+            partials.push(column_chunk::<R>(
+                &values[start * row_stride + first..],
+                row_stride,
+                rows,
+                out.len(),
+            ));
+        }
+        while partials.len() > 1 {
+            partials = partials
+                .chunks(CHUNK)
+                .map(|chunk| {
+                    let flat: &[R::Value] = chunk.as_flattened();
+                    column_chunk::<R>(flat, TILE, chunk.len(), out.len())
+                })
+                .collect();
+        }
+        out.copy_from_slice(&partials[0][..out.len()]);
+    };
+    if out.len() * length >= SMALLEST_PARALLEL && threads() > 1 {
+        out.par_chunks_mut(TILE).enumerate().for_each(|(i, out)| tile(i * TILE, out));
+    } else {
+        out.chunks_mut(TILE).enumerate().for_each(|(i, out)| tile(i * TILE, out));
+    }
+}
+
+/// One chunk of up to [`TILE`] columns: [`tree::chunk`], with a column beside a column.
+fn column_chunk<R: Reducer>(
+    values: &[R::Value],
+    row_stride: usize,
+    rows: usize,
+    columns: usize,
+) -> [R::Value; TILE] {
+    #[inline(always)]
+    fn lanes<R: Reducer>(
+        values: &[R::Value],
+        row_stride: usize,
+        rows: usize,
+        columns: usize,
+    ) -> [R::Value; TILE] {
+        let mut lanes = [[R::IDENTITY; TILE]; LANES];
+        for row in 0..rows {
+            let from = &values[row * row_stride..row * row_stride + columns];
+            let lane = &mut lanes[row % LANES];
+            if row < LANES {
+                lane[..columns].copy_from_slice(from);
+            } else if columns == TILE {
+                for (lane, value) in lane.iter_mut().zip(from) {
+                    *lane = R::combine(*lane, *value);
+                }
+            } else {
+                for (lane, value) in lane[..columns].iter_mut().zip(from) {
+                    *lane = R::combine(*lane, *value);
+                }
+            }
+        }
+        let used = rows.min(LANES);
+        let mut width = LANES / 2;
+        while width > 0 {
+            for lane in 0..width.min(used.saturating_sub(width)) {
+                let (low, high) = lanes.split_at_mut(lane + width);
+                for (a, b) in low[lane].iter_mut().zip(&high[0]) {
+                    *a = R::combine(*a, *b);
+                }
+            }
+            width /= 2;
+        }
+        lanes[0]
+    }
+    let best = vectorized!(
+        [R: Reducer] lanes::<R>,
+        (values: &[R::Value], row_stride: usize, rows: usize, columns: usize) -> [R::Value; TILE]
+    );
+    best(values, row_stride, rows, columns)
+}
+
+/// The position of the extreme of each run of `length` elements, the first if there are several; a NaN
+/// counts as more extreme than any number.
+pub(super) fn arg_extreme<T: Pod + PartialOrd + Send + Sync>(
+    x: &Tensor,
+    reduced: &[bool],
+    better: fn(T, T) -> bool,
+    out: &Tensor,
+) -> Result<()> {
+    let (kept, gone): (Vec<usize>, Vec<usize>) = (0..x.ndim()).partition(|dim| !reduced[*dim]);
+    access([x], [out], |[input], [bytes]| {
+        let (values, x) = input.expect("the result of a reduction is fresh memory");
+        let values: &[T] = bytemuck::cast_slice(values);
+        let dims: Vec<usize> = kept.iter().chain(&gone).copied().collect();
+        let runs = Runs::of(&x.layout().permute(&dims));
+        let length: usize = gone.iter().map(|dim| x.sizes()[*dim]).product();
+        let mut row = vec![T::zeroed(); length];
+        for (i, out) in elements_mut::<i64>(bytes, out).iter_mut().enumerate() {
+            runs.gather(values, i * length, &mut row);
+            let mut best = 0;
+            for (at, value) in row.iter().enumerate() {
+                // Only a NaN differs from itself.
+                #[allow(clippy::eq_op)]
+                let (found_nan, have_nan) = (value != value, row[best] != row[best]);
+                if !have_nan && (found_nan || better(*value, row[best])) {
+                    best = at;
+                }
+            }
+            *out = best as i64;
+        }
+    })
+}

@@ -1,0 +1,184 @@
+//! The largest and the smallest, their positions, and the truth of all or any.
+
+use super::cpu::{self, Largest, Smallest};
+use super::sum::spread;
+use super::{reduced_dims, reduced_sizes};
+use crate::autograd::{Context, Function, Saved};
+use crate::dtype::{DType, with_dtype};
+use crate::error::{Error, Result};
+use crate::ops;
+use crate::tensor::Tensor;
+
+impl Tensor {
+    /// The largest element; NaN if there is one.
+    #[track_caller]
+    pub fn max(&self) -> Result<Tensor> {
+        extreme(self, Which::Largest, &[], false, "MaxBackward1")
+    }
+
+    /// The smallest element; NaN if there is one.
+    #[track_caller]
+    pub fn min(&self) -> Result<Tensor> {
+        extreme(self, Which::Smallest, &[], false, "MinBackward1")
+    }
+
+    /// The largest elements over some dimensions. Equal ones share the gradient (`torch.amax`).
+    #[track_caller]
+    pub fn amax(&self, dims: &[i64], keepdim: bool) -> Result<Tensor> {
+        extreme(self, Which::Largest, dims, keepdim, "AmaxBackward0")
+    }
+
+    /// The smallest elements over some dimensions (`torch.amin`).
+    #[track_caller]
+    pub fn amin(&self, dims: &[i64], keepdim: bool) -> Result<Tensor> {
+        extreme(self, Which::Smallest, dims, keepdim, "AminBackward0")
+    }
+
+    /// The largest elements along a dimension and where they are (`torch.max(x, dim)`). The gradient goes
+    /// to the element that was found.
+    #[track_caller]
+    pub fn max_dim(&self, dim: i64, keepdim: bool) -> Result<(Tensor, Tensor)> {
+        with_positions(self, self.argmax(dim, true)?, dim, keepdim)
+    }
+
+    /// The smallest elements along a dimension and where they are (`torch.min(x, dim)`).
+    #[track_caller]
+    pub fn min_dim(&self, dim: i64, keepdim: bool) -> Result<(Tensor, Tensor)> {
+        with_positions(self, self.argmin(dim, true)?, dim, keepdim)
+    }
+
+    /// Where the largest element along a dimension is, the first one if several are equal. `None` counts
+    /// through the flattened tensor.
+    #[track_caller]
+    pub fn argmax(&self, dim: impl Into<Option<i64>>, keepdim: bool) -> Result<Tensor> {
+        arg_extreme(self, Which::Largest, dim.into(), keepdim)
+    }
+
+    /// Where the smallest element along a dimension is.
+    #[track_caller]
+    pub fn argmin(&self, dim: impl Into<Option<i64>>, keepdim: bool) -> Result<Tensor> {
+        arg_extreme(self, Which::Smallest, dim.into(), keepdim)
+    }
+
+    /// Whether every element is true (not zero).
+    #[track_caller]
+    pub fn all(&self) -> Result<Tensor> {
+        truth(self, Which::Smallest)
+    }
+
+    /// Whether any element is true (not zero).
+    #[track_caller]
+    pub fn any(&self) -> Result<Tensor> {
+        truth(self, Which::Largest)
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Which {
+    Largest,
+    Smallest,
+}
+
+impl Which {
+    fn reduce(self, x: &Tensor, reduced: &[bool], out: &Tensor) -> Result<()> {
+        with_dtype!(x.dtype(), T => match self {
+            Which::Largest => cpu::reduce::<Largest<T>>(x, reduced, out),
+            Which::Smallest => cpu::reduce::<Smallest<T>>(x, reduced, out),
+        })
+    }
+}
+
+#[track_caller]
+fn extreme(
+    x: &Tensor,
+    which: Which,
+    dims: &[i64],
+    keepdim: bool,
+    backward_name: &'static str,
+) -> Result<Tensor> {
+    let reduced = reduced_dims(x, dims)?;
+    check_not_empty(x, &reduced, if which == Which::Largest { "amax" } else { "amin" })?;
+    ops::apply(Extreme { which, reduced, keepdim, backward_name }, [x])
+}
+
+/// There is no largest of nothing.
+fn check_not_empty(x: &Tensor, reduced: &[bool], operation: &'static str) -> Result<()> {
+    match (0..x.ndim()).find(|dim| reduced[*dim] && x.sizes()[*dim] == 0) {
+        None => Ok(()),
+        Some(_) if reduced.iter().all(|reduced| *reduced) => Err(Error::EmptyReduction { operation }),
+        Some(dim) => Err(Error::EmptyReductionDim { operation, dim }),
+    }
+}
+
+struct Extreme {
+    which: Which,
+    reduced: Vec<bool>,
+    keepdim: bool,
+    backward_name: &'static str,
+}
+
+impl Function<1> for Extreme {
+    fn name(&self) -> &'static str {
+        if self.which == Which::Largest { "amax" } else { "amin" }
+    }
+
+    fn backward_name(&self) -> &'static str {
+        self.backward_name
+    }
+
+    fn forward(&self, ctx: &mut Context<1>, [x]: [&Tensor; 1]) -> Result<Tensor> {
+        ctx.save_for_backward([x]);
+        ctx.save_output();
+        let out = Tensor::uninit(&reduced_sizes(x, &self.reduced, self.keepdim), x.dtype())?;
+        self.which.reduce(x, &self.reduced, &out)?;
+        Ok(out)
+    }
+
+    /// Equal extremes share the gradient evenly.
+    fn backward(&self, saved: &Saved<1>, grad: &Tensor) -> Result<[Option<Tensor>; 1]> {
+        let [x, y] = saved.tensors()?;
+        let mask = x.eq(&spread(&y, x.sizes(), &self.reduced)?)?.to(grad.dtype())?;
+        let dims: Vec<i64> = (0..x.ndim()).filter(|dim| self.reduced[*dim]).map(|dim| dim as i64).collect();
+        let count = mask.sum_dims(&dims, true)?;
+        Ok([Some(mask.div(&count)?.mul(&spread(grad, x.sizes(), &self.reduced)?)?)])
+    }
+}
+
+#[track_caller]
+fn arg_extreme(x: &Tensor, which: Which, dim: Option<i64>, keepdim: bool) -> Result<Tensor> {
+    let name = if which == Which::Largest { "argmax" } else { "argmin" };
+    let dims: &[i64] = dim.as_slice();
+    let reduced = reduced_dims(x, dims)?;
+    check_not_empty(x, &reduced, name)?;
+    ops::call(name, [x], || {
+        let out = Tensor::uninit(&reduced_sizes(x, &reduced, keepdim), DType::I64)?;
+        with_dtype!(x.dtype(), T => match which {
+            Which::Largest => cpu::arg_extreme::<T>(x, &reduced, |a, b| a > b, &out),
+            Which::Smallest => cpu::arg_extreme::<T>(x, &reduced, |a, b| a < b, &out),
+        })?;
+        Ok(out)
+    })
+}
+
+#[track_caller]
+fn with_positions(x: &Tensor, positions: Tensor, dim: i64, keepdim: bool) -> Result<(Tensor, Tensor)> {
+    if x.ndim() == 0 {
+        return Ok((x.reshape(&[])?, positions));
+    }
+    let values = x.gather(dim, &positions)?;
+    if keepdim { Ok((values, positions)) } else { Ok((values.squeeze(dim)?, positions.squeeze(dim)?)) }
+}
+
+#[track_caller]
+fn truth(x: &Tensor, which: Which) -> Result<Tensor> {
+    let name = if which == Which::Smallest { "all" } else { "any" };
+    ops::call(name, [x], || {
+        let truths = x.detach().to(DType::Bool)?;
+        if truths.numel() == 0 {
+            return Tensor::full(&[], which == Which::Smallest, DType::Bool);
+        }
+        let out = Tensor::uninit(&[], DType::Bool)?;
+        which.reduce(&truths, &vec![true; x.ndim()], &out)?;
+        Ok(out)
+    })
+}

@@ -1,0 +1,43 @@
+//! Operations that make one number of many: sums, means, extremes.
+//!
+//! - [`sum`]: `sum`, `mean`, `var`, `std`, `norm`   - [`extreme`]: `max`, `argmin`, `all`, …
+//! - [`tree`]: the order in which numbers are combined, which is part of the result
+
+mod cpu;
+mod extreme;
+mod sum;
+pub(crate) mod tree;
+
+pub(crate) use sum::sum_to;
+
+use crate::error::{Error, Result};
+use crate::tensor::Tensor;
+
+/// The dimensions a reduction runs over, as a flag for each; no dimension given means all of them.
+fn reduced_dims(x: &Tensor, dims: &[i64]) -> Result<Vec<bool>> {
+    let mut reduced = vec![dims.is_empty(); x.ndim()];
+    for dim in dims {
+        let dim = x.layout().dim(*dim)?;
+        // A number has no dimensions, but PyTorch lets 0 and −1 name its none.
+        if let Some(flag) = reduced.get_mut(dim)
+            && std::mem::replace(flag, true)
+        {
+            return Err(Error::RepeatedDim { dim });
+        }
+    }
+    Ok(reduced)
+}
+
+/// The sizes of the result, with the reduced dimensions kept as 1 or dropped.
+fn reduced_sizes(x: &Tensor, reduced: &[bool], keepdim: bool) -> Vec<usize> {
+    x.sizes()
+        .iter()
+        .zip(reduced)
+        .filter(|(_, reduced)| keepdim || !**reduced)
+        .map(|(size, reduced)| if *reduced { 1 } else { *size })
+        .collect()
+}
+
+fn signed(sizes: &[usize]) -> Vec<i64> {
+    sizes.iter().map(|size| *size as i64).collect()
+}

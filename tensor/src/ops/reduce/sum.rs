@@ -1,0 +1,150 @@
+//! Sums, and what is made of them.
+
+use super::cpu::{self, Sum};
+use super::{reduced_dims, reduced_sizes, signed};
+use crate::autograd::{Context, Function, Saved};
+use crate::dtype::{DType, with_dtype};
+use crate::error::{Error, Result};
+use crate::ops;
+use crate::tensor::Tensor;
+
+impl Tensor {
+    /// The sum of all elements. Integers and bools are summed as i64.
+    #[track_caller]
+    pub fn sum(&self) -> Result<Tensor> {
+        self.sum_dims(&[], false)
+    }
+
+    /// The sum over some dimensions (all, if none is named), which `keepdim` keeps with size 1.
+    #[track_caller]
+    pub fn sum_dims(&self, dims: &[i64], keepdim: bool) -> Result<Tensor> {
+        let reduced = reduced_dims(self, dims)?;
+        ops::apply(SumDims { reduced, keepdim }, [self])
+    }
+
+    /// The mean of all elements. NaN if there are none.
+    #[track_caller]
+    pub fn mean(&self) -> Result<Tensor> {
+        self.mean_dims(&[], false)
+    }
+
+    #[track_caller]
+    pub fn mean_dims(&self, dims: &[i64], keepdim: bool) -> Result<Tensor> {
+        let reduced = reduced_dims(self, dims)?;
+        ops::apply(MeanDims { reduced, keepdim }, [self])
+    }
+
+    /// The variance over some dimensions (all, if none is named): squared deviations from the mean, summed
+    /// and divided by their number less `correction` (1 is Bessel's correction, PyTorch's default).
+    #[track_caller]
+    pub fn var(&self, dims: &[i64], correction: usize, keepdim: bool) -> Result<Tensor> {
+        let reduced = reduced_dims(self, dims)?;
+        let count: usize = self
+            .sizes()
+            .iter()
+            .zip(&reduced)
+            .filter(|(_, reduced)| **reduced)
+            .map(|(size, _)| size)
+            .product();
+        let deviation = self.sub(&self.mean_dims(dims, true)?)?;
+        deviation.square()?.sum_dims(dims, keepdim)?.div(count.saturating_sub(correction) as f64)
+    }
+
+    /// The standard deviation: the root of [`var`](Self::var).
+    #[track_caller]
+    pub fn std(&self, dims: &[i64], correction: usize, keepdim: bool) -> Result<Tensor> {
+        self.var(dims, correction, keepdim)?.sqrt()
+    }
+
+    /// The Euclidean norm of all elements: the root of the sum of their squares.
+    #[track_caller]
+    pub fn norm(&self) -> Result<Tensor> {
+        self.square()?.sum()?.sqrt()
+    }
+}
+
+struct SumDims {
+    reduced: Vec<bool>,
+    keepdim: bool,
+}
+
+impl Function<1> for SumDims {
+    fn name(&self) -> &'static str {
+        "sum"
+    }
+
+    fn backward_name(&self) -> &'static str {
+        if self.reduced.iter().all(|reduced| *reduced) { "SumBackward0" } else { "SumBackward1" }
+    }
+
+    fn forward(&self, _: &mut Context<1>, [x]: [&Tensor; 1]) -> Result<Tensor> {
+        let x = if x.dtype().is_floating_point() { x } else { &x.to(DType::I64)? };
+        let out = Tensor::uninit(&reduced_sizes(x, &self.reduced, self.keepdim), x.dtype())?;
+        with_dtype!(x.dtype(), T => cpu::reduce::<Sum<T>>(x, &self.reduced, &out))?;
+        Ok(out)
+    }
+
+    /// Every summand gets the gradient of the sum.
+    fn backward(&self, saved: &Saved<1>, grad: &Tensor) -> Result<[Option<Tensor>; 1]> {
+        Ok([Some(spread(grad, saved.input_sizes(0), &self.reduced)?)])
+    }
+}
+
+struct MeanDims {
+    reduced: Vec<bool>,
+    keepdim: bool,
+}
+
+impl MeanDims {
+    fn count(&self, sizes: &[usize]) -> f64 {
+        sizes
+            .iter()
+            .zip(&self.reduced)
+            .filter(|(_, reduced)| **reduced)
+            .map(|(size, _)| *size as f64)
+            .product()
+    }
+}
+
+impl Function<1> for MeanDims {
+    fn name(&self) -> &'static str {
+        "mean"
+    }
+
+    fn backward_name(&self) -> &'static str {
+        if self.reduced.iter().all(|reduced| *reduced) { "MeanBackward0" } else { "MeanBackward1" }
+    }
+
+    fn forward(&self, _: &mut Context<1>, [x]: [&Tensor; 1]) -> Result<Tensor> {
+        if !x.dtype().is_floating_point() {
+            return Err(Error::NeedsFloat { operation: "mean", got: x.dtype() });
+        }
+        let sum = SumDims { reduced: self.reduced.clone(), keepdim: self.keepdim }.apply([x])?;
+        sum.div_(self.count(x.sizes()))
+    }
+
+    fn backward(&self, saved: &Saved<1>, grad: &Tensor) -> Result<[Option<Tensor>; 1]> {
+        let sizes = saved.input_sizes(0);
+        Ok([Some(spread(&grad.div(self.count(sizes))?, sizes, &self.reduced)?)])
+    }
+}
+
+/// Repeats the gradient of a reduction over the dimensions it reduced.
+pub(super) fn spread(grad: &Tensor, sizes: &[usize], reduced: &[bool]) -> Result<Tensor> {
+    let with_ones: Vec<usize> =
+        sizes.iter().zip(reduced).map(|(size, reduced)| if *reduced { 1 } else { *size }).collect();
+    grad.reshape(&signed(&with_ones))?.expand(&signed(sizes))
+}
+
+/// Sums a tensor down to a shape it was broadcast from (`Tensor.sum_to_size`).
+pub(crate) fn sum_to(x: &Tensor, sizes: &[usize]) -> Result<Tensor> {
+    if x.sizes() == sizes {
+        return Ok(x.clone());
+    }
+    let new = x.ndim() - sizes.len();
+    let repeated: Vec<i64> = (0..x.ndim())
+        .filter(|dim| *dim < new || (sizes[*dim - new] == 1 && x.sizes()[*dim] != 1))
+        .map(|dim| dim as i64)
+        .collect();
+    x.sum_dims(&repeated, true)?.reshape(&signed(sizes))
+}

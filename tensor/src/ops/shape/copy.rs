@@ -1,0 +1,129 @@
+//! Copying, and overwriting with given values.
+
+use crate::autograd::{Context, Function, Saved};
+use crate::dtype::{Scalar, with_dtype};
+use crate::error::{Error, Result};
+use crate::ops;
+use crate::ops::elementwise::blocks::{Cost, Runs, elements_mut, map1};
+use crate::ops::simd::kernel;
+use crate::shape::broadcast;
+use crate::storage::access;
+use crate::tensor::Tensor;
+
+impl Tensor {
+    /// A copy in fresh memory, recorded by autograd (`Tensor.clone`; in Rust `clone` copies the handle).
+    #[track_caller]
+    pub fn copy(&self) -> Result<Tensor> {
+        ops::apply(Copy, [self])
+    }
+
+    /// This tensor if its elements lie in order without gaps, else a copy for which they do.
+    #[track_caller]
+    pub fn contiguous(&self) -> Result<Tensor> {
+        if self.is_contiguous() { Ok(self.clone()) } else { self.copy() }
+    }
+
+    /// Overwrites this tensor with the values of `source`, broadcast and converted as needed.
+    #[track_caller]
+    pub fn copy_(&self, source: &Tensor) -> Result<Tensor> {
+        let shape = broadcast(self.sizes(), source.sizes())?;
+        if shape != self.sizes() {
+            return Err(Error::InPlaceBroadcast { output: self.sizes().to_vec(), broadcast: shape });
+        }
+        ops::update(
+            "copy_",
+            self,
+            &[source],
+            // What was there before no longer matters, so the gradient goes to the source alone.
+            |_| source.expand(&self.sizes().iter().map(|size| *size as i64).collect::<Vec<_>>())?.copy(),
+            || write(self, &source.detach().to(self.dtype())?),
+        )
+    }
+
+    /// Sets every element.
+    #[track_caller]
+    pub fn fill_(&self, value: impl Into<Scalar>) -> Result<Tensor> {
+        let value = value.into();
+        let filled = |old: &Tensor| Tensor::full(old.sizes(), value, self.dtype());
+        ops::update("fill_", self, &[], filled, || fill(self, value))
+    }
+
+    /// Sets every element to zero.
+    #[track_caller]
+    pub fn zero_(&self) -> Result<Tensor> {
+        self.fill_(0)
+    }
+}
+
+struct Copy;
+
+impl Function<1> for Copy {
+    fn name(&self) -> &'static str {
+        "clone"
+    }
+
+    fn backward_name(&self) -> &'static str {
+        "CloneBackward0"
+    }
+
+    fn forward(&self, _: &mut Context<1>, [x]: [&Tensor; 1]) -> Result<Tensor> {
+        copy_of(x)
+    }
+
+    fn backward(&self, _: &Saved<1>, grad: &Tensor) -> Result<[Option<Tensor>; 1]> {
+        Ok([Some(grad.clone())])
+    }
+}
+
+/// A contiguous copy that autograd does not see.
+pub(crate) fn copy_of(x: &Tensor) -> Result<Tensor> {
+    let out = Tensor::uninit(x.sizes(), x.dtype())?;
+    with_dtype!(x.dtype(), T => map1([x], &out, Cost::Cheap, kernel!(|x: T| -> T { x })))?;
+    Ok(out)
+}
+
+/// The tensor itself if it is contiguous, else a copy that is; autograd does not see it.
+pub(crate) fn dense(x: &Tensor) -> Result<Tensor> {
+    if x.is_contiguous() { Ok(x.clone()) } else { copy_of(x) }
+}
+
+/// Writes the elements of `source`, of the same type and broadcast to the target's shape, wherever the
+/// target's layout puts them. Autograd does not see it.
+pub(crate) fn write(target: &Tensor, source: &Tensor) -> Result<()> {
+    if target.is_contiguous() {
+        return with_dtype!(target.dtype(),
+            T => map1([source], target, Cost::Cheap, kernel!(|x: T| -> T { x })));
+    }
+    with_dtype!(target.dtype(), T => access([source], [target], |[source], [bytes]| {
+        // The target itself as its own source: nothing to do.
+        let Some((source, tensor)) = source else { return Ok(()) };
+        let source: &[T] = bytemuck::cast_slice(source);
+        let target_values: &mut [T] = bytemuck::cast_slice_mut(bytes);
+        let from = Runs::of(&tensor.layout().expand(target.sizes())?);
+        let mut row = Vec::new();
+        let mut done = 0;
+        Runs::of(target.layout()).visit(0, target.numel(), |position, stride, length| {
+            row.resize(length, T::default());
+            from.gather(source, done, &mut row);
+            for (i, value) in row.iter().enumerate() {
+                target_values[position + i * stride] = *value;
+            }
+            done += length;
+        });
+        Ok(())
+    })?)
+}
+
+/// Sets every element the layout reaches.
+pub(crate) fn fill(target: &Tensor, value: Scalar) -> Result<()> {
+    if !target.is_contiguous() {
+        return write(target, &Tensor::full(&[], value, target.dtype())?);
+    }
+    with_dtype!(target.dtype(), T => access([], [target], |[], [bytes]| {
+        let value = match value {
+            Scalar::Float(value) => value as T,
+            other => other.to_i64() as T,
+        };
+        elements_mut::<T>(bytes, target).fill(value);
+    }))
+}

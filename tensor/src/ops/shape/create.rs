@@ -1,0 +1,149 @@
+//! Tensors from nothing but a shape or a range.
+
+use super::copy::fill;
+use crate::dtype::{DType, Scalar};
+use crate::error::{Error, Result};
+use crate::tensor::{Tensor, TensorOptions};
+
+impl Tensor {
+    /// All zeros, f32. Other types: [`full`](Self::full).
+    #[track_caller]
+    pub fn zeros(sizes: &[usize]) -> Result<Tensor> {
+        Tensor::full(sizes, 0, DType::F32)
+    }
+
+    /// All ones, f32.
+    #[track_caller]
+    pub fn ones(sizes: &[usize]) -> Result<Tensor> {
+        Tensor::full(sizes, 1, DType::F32)
+    }
+
+    /// Every element the same; `options` is a type, a device, or [`TensorOptions`].
+    ///
+    /// ```
+    /// # use todevice::{DType, Tensor};
+    /// assert_eq!(Tensor::full(&[2], 7, DType::I64)?.to_vec::<i64>()?, [7, 7]);
+    /// # Ok::<(), todevice::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn full(
+        sizes: &[usize],
+        value: impl Into<Scalar>,
+        options: impl Into<TensorOptions>,
+    ) -> Result<Tensor> {
+        let options = options.into();
+        let tensor = Tensor::empty(sizes, TensorOptions { requires_grad: false, ..options })?;
+        let value = match (options.dtype, value.into()) {
+            (DType::Bool, value) => Scalar::Bool(value.to_f64() != 0.0),
+            (_, value) => value,
+        };
+        fill(&tensor, value)?;
+        if options.requires_grad { tensor.requires_grad_(true) } else { Ok(tensor) }
+    }
+
+    /// Zeros in the shape and type of this tensor.
+    #[track_caller]
+    pub fn zeros_like(&self) -> Result<Tensor> {
+        Tensor::full(self.sizes(), 0, self.dtype())
+    }
+
+    #[track_caller]
+    pub fn ones_like(&self) -> Result<Tensor> {
+        Tensor::full(self.sizes(), 1, self.dtype())
+    }
+
+    /// `start, start + step, …`, all below `end` (above it, for a negative step).
+    ///
+    /// ```
+    /// # use todevice::{DType, Tensor};
+    /// assert_eq!(Tensor::arange(0, 6, 2, DType::I64)?.to_vec::<i64>()?, [0, 2, 4]);
+    /// # Ok::<(), todevice::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn arange(
+        start: impl Into<Scalar>,
+        end: impl Into<Scalar>,
+        step: impl Into<Scalar>,
+        options: impl Into<TensorOptions>,
+    ) -> Result<Tensor> {
+        let (start, end, step) = (start.into(), end.into(), step.into());
+        let options = options.into();
+        if step.to_f64() == 0.0 {
+            return Err(Error::custom("step must be nonzero"));
+        }
+        let span = end.to_f64() - start.to_f64();
+        if !span.is_finite() || !step.to_f64().is_finite() {
+            return Err(Error::custom("unsupported range: arange needs finite numbers"));
+        }
+        if span * step.to_f64() < 0.0 {
+            return Err(Error::custom("upper bound and lower bound inconsistent with step sign"));
+        }
+        let count = (span / step.to_f64()).ceil() as usize;
+        if options.dtype.is_floating_point() {
+            let value = |i: usize| start.to_f64() + i as f64 * step.to_f64();
+            Tensor::from_numbers((0..count).map(value), count, &[count], options)
+        } else {
+            let value = |i: usize| start.to_i64().wrapping_add((i as i64).wrapping_mul(step.to_i64()));
+            Tensor::from_integers((0..count).map(value), count, options)
+        }
+    }
+
+    /// `steps` values evenly spaced from `start` to `end`, both included.
+    #[track_caller]
+    pub fn linspace(start: f64, end: f64, steps: usize, options: impl Into<TensorOptions>) -> Result<Tensor> {
+        let step = if steps > 1 { (end - start) / (steps - 1) as f64 } else { 0.0 };
+        // From both ends, so that the last value is `end` itself.
+        let value = |i: usize| {
+            if i < steps / 2 { start + step * i as f64 } else { end - step * (steps - 1 - i) as f64 }
+        };
+        let value = |i: usize| if steps == 1 { start } else { value(i) };
+        Tensor::from_numbers((0..steps).map(value), steps, &[steps], options.into())
+    }
+
+    /// The identity matrix of size n × n.
+    #[track_caller]
+    pub fn eye(n: usize, options: impl Into<TensorOptions>) -> Result<Tensor> {
+        let numel = n.checked_mul(n).ok_or(Error::TooLarge { sizes: vec![n, n] })?;
+        let value = |i: usize| if i / n == i % n { 1.0 } else { 0.0 };
+        Tensor::from_numbers((0..numel).map(value), numel, &[n, n], options.into())
+    }
+
+    #[track_caller]
+    fn from_numbers(
+        values: impl Iterator<Item = f64>,
+        count: usize,
+        sizes: &[usize],
+        options: TensorOptions,
+    ) -> Result<Tensor> {
+        options.dtype.check_supported()?;
+        options.device.check_usable()?;
+        let values = collect(values, count)?;
+        finish(Tensor::from_slice(&values, sizes)?, options)
+    }
+
+    #[track_caller]
+    fn from_integers(
+        values: impl Iterator<Item = i64>,
+        count: usize,
+        options: TensorOptions,
+    ) -> Result<Tensor> {
+        options.device.check_usable()?;
+        let values = collect(values, count)?;
+        finish(Tensor::from_slice(&values, &[count])?, options)
+    }
+}
+
+/// The values in a vector, or an error if there are more than memory.
+fn collect<T>(values: impl Iterator<Item = T>, count: usize) -> Result<Vec<T>> {
+    let mut vector = Vec::new();
+    let bytes = count.saturating_mul(size_of::<T>());
+    vector.try_reserve_exact(count).map_err(|_| Error::OutOfHostMemory { bytes })?;
+    vector.extend(values);
+    Ok(vector)
+}
+
+#[track_caller]
+fn finish(values: Tensor, options: TensorOptions) -> Result<Tensor> {
+    let tensor = values.to(options.dtype)?;
+    if options.requires_grad { tensor.requires_grad_(true) } else { Ok(tensor) }
+}

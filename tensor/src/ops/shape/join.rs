@@ -1,0 +1,100 @@
+//! Joining tensors and taking them apart.
+
+use super::copy::write;
+use crate::autograd::record_list;
+use crate::error::{Error, Result};
+use crate::ops;
+use crate::shape::normalize_dim;
+use crate::tensor::Tensor;
+
+impl Tensor {
+    /// Joins tensors along a dimension they already have (`torch.cat`).
+    #[track_caller]
+    pub fn cat<T: AsRef<Tensor>>(tensors: &[T], dim: i64) -> Result<Tensor> {
+        let tensors: Vec<&Tensor> = tensors.iter().map(AsRef::as_ref).collect();
+        // A 1-D tensor without elements joins anything: code that starts from an empty one relies on it.
+        let real: Vec<&Tensor> = tensors.iter().copied().filter(|tensor| tensor.sizes() != [0]).collect();
+        let Some(first) = real.first().or(tensors.first()).copied() else {
+            return Err(Error::EmptyList { operation: "torch.cat()" });
+        };
+        if first.ndim() == 0 {
+            return Err(Error::ZeroDimCat);
+        }
+        let dim = first.checked_dim(dim)?;
+        let mut sizes = first.sizes().to_vec();
+        let mut dtype = first.dtype();
+        for (index, tensor) in real.iter().enumerate().skip(1) {
+            if tensor.ndim() != first.ndim() {
+                return Err(Error::CatDims { expected: first.ndim(), got: tensor.ndim() });
+            }
+            for (other, (expected, got)) in first.sizes().iter().zip(tensor.sizes()).enumerate() {
+                if other != dim && expected != got {
+                    return Err(Error::CatSizes { dim, expected: *expected, got: *got, index });
+                }
+            }
+            sizes[dim] += tensor.sizes()[dim];
+            dtype = dtype.promote(tensor.dtype());
+        }
+        ops::enter("cat", real.iter().copied())?;
+        let out = Tensor::uninit(&sizes, dtype)?;
+        let mut starts = Vec::new();
+        let mut start = 0;
+        for tensor in &real {
+            let length = tensor.sizes()[dim];
+            let part = out.with_layout(out.layout().slice(dim, start, length, 1));
+            write(&part, &tensor.detach().to(dtype)?)?;
+            starts.push((start, length));
+            start += length;
+        }
+        record_list("CatBackward0", &real, out, move |grad| {
+            starts.iter().map(|(start, length)| grad.narrow(dim as i64, *start, *length)).collect()
+        })
+    }
+
+    /// Joins tensors of one shape along a new dimension (`torch.stack`).
+    #[track_caller]
+    pub fn stack<T: AsRef<Tensor>>(tensors: &[T], dim: i64) -> Result<Tensor> {
+        let Some(first) = tensors.first().map(AsRef::as_ref) else {
+            return Err(Error::EmptyList { operation: "stack" });
+        };
+        let dim = normalize_dim(dim, first.ndim() + 1)? as i64;
+        let mut rows = Vec::with_capacity(tensors.len());
+        for (index, tensor) in tensors.iter().map(AsRef::as_ref).enumerate() {
+            if tensor.sizes() != first.sizes() {
+                let (expected, got) = (first.sizes().to_vec(), tensor.sizes().to_vec());
+                return Err(Error::StackSizes { expected, got, index });
+            }
+            rows.push(tensor.unsqueeze(dim)?);
+        }
+        Tensor::cat(&rows, dim)
+    }
+
+    /// Views of `size` entries each along a dimension; the last may be shorter (`torch.split`).
+    #[track_caller]
+    pub fn split(&self, size: usize, dim: i64) -> Result<Vec<Tensor>> {
+        let total = self.size(dim)?;
+        if size == 0 {
+            return Err(Error::NotPositive { option: "split_size", value: 0 });
+        }
+        let mut parts = Vec::new();
+        for start in (0..total.max(1)).step_by(size) {
+            parts.push(self.narrow(dim, start, size.min(total - start))?);
+        }
+        Ok(parts)
+    }
+
+    /// At most `chunks` views of equal size along a dimension (`torch.chunk`).
+    #[track_caller]
+    pub fn chunk(&self, chunks: usize, dim: i64) -> Result<Vec<Tensor>> {
+        if chunks == 0 {
+            return Err(Error::NotPositive { option: "chunks", value: 0 });
+        }
+        self.split(self.size(dim)?.div_ceil(chunks).max(1), dim)
+    }
+}
+
+impl AsRef<Tensor> for Tensor {
+    fn as_ref(&self) -> &Tensor {
+        self
+    }
+}

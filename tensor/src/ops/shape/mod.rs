@@ -1,0 +1,11 @@
+//! Views, copies, and joining tensors.
+//!
+//! - [`views`]: the same memory under another layout   - [`join`]: `cat`, `stack`, `split`, `chunk`
+//! - [`copy`]: copying, and writing in place           - [`create`]: `zeros`, `arange`, …
+
+mod copy;
+mod create;
+mod join;
+mod views;
+
+pub(crate) use copy::{copy_of, dense, write};

@@ -1,0 +1,370 @@
+//! The same memory under another layout. Each view knows how its gradient goes back.
+
+use super::copy::write;
+use crate::autograd::{Context, Function, Saved};
+use crate::error::{Error, Result};
+use crate::ops;
+use crate::shape::{Layout, infer_sizes};
+use crate::tensor::Tensor;
+
+impl Tensor {
+    /// The same elements under other sizes, sharing memory; one size may be −1, to be worked out.
+    ///
+    /// Errors if the strides cannot express it; [`reshape`](Self::reshape) then copies.
+    #[track_caller]
+    pub fn view(&self, sizes: &[i64]) -> Result<Tensor> {
+        let sizes = infer_sizes(sizes, self.numel())?;
+        let layout = self.layout().view(&sizes)?.ok_or(Error::ViewStrides)?;
+        ops::apply(View { layout, name: "view", backward_name: "ViewBackward0" }, [self])
+    }
+
+    /// The same elements under other sizes: a view if possible, else a copy.
+    #[track_caller]
+    pub fn reshape(&self, sizes: &[i64]) -> Result<Tensor> {
+        let inferred = infer_sizes(sizes, self.numel())?;
+        match self.layout().view(&inferred)? {
+            Some(layout) => ops::apply(View { layout, name: "view", backward_name: "ViewBackward0" }, [self]),
+            None => self.copy()?.view(sizes),
+        }
+    }
+
+    /// Dimensions `start` to `end`, both included, made one.
+    #[track_caller]
+    pub fn flatten(&self, start: i64, end: i64) -> Result<Tensor> {
+        if self.ndim() == 0 {
+            return self.reshape(&[1]);
+        }
+        let (start, end) = (self.checked_dim(start)?, self.checked_dim(end)?);
+        if start > end {
+            return Err(Error::custom("flatten() has invalid args: start_dim cannot come after end_dim"));
+        }
+        let sizes = self.sizes();
+        let joined: usize = sizes[start..=end].iter().product();
+        let sizes = [&sizes[..start], &[joined], &sizes[end + 1..]].concat();
+        self.reshape(&signed(&sizes))
+    }
+
+    /// Adds a dimension of size 1.
+    #[track_caller]
+    pub fn unsqueeze(&self, dim: i64) -> Result<Tensor> {
+        let dim = crate::shape::normalize_dim(dim, self.ndim() + 1)?;
+        let layout = self.layout().insert_dim(dim, 1, 1)?;
+        ops::apply(View { layout, name: "unsqueeze", backward_name: "UnsqueezeBackward0" }, [self])
+    }
+
+    /// Removes a dimension if its size is 1.
+    #[track_caller]
+    pub fn squeeze(&self, dim: i64) -> Result<Tensor> {
+        let dim = self.layout().dim(dim)?;
+        let layout = match self.sizes().get(dim) {
+            Some(1) => self.layout().remove_dim(dim),
+            _ => *self.layout(),
+        };
+        ops::apply(View { layout, name: "squeeze", backward_name: "SqueezeBackward1" }, [self])
+    }
+
+    /// Repeats dimensions of size 1 without copying; −1 leaves a dimension as it is.
+    #[track_caller]
+    pub fn expand(&self, sizes: &[i64]) -> Result<Tensor> {
+        let new = sizes.len().checked_sub(self.ndim());
+        let new = new.ok_or(Error::ExpandDims { given: sizes.len(), ndim: self.ndim() })?;
+        let own = |dim: usize| dim.checked_sub(new).map(|dim| self.sizes()[dim]);
+        let resolved = sizes.iter().enumerate().map(|(dim, size)| match (*size, own(dim)) {
+            (-1, Some(own)) => Ok(own),
+            (size, _) => usize::try_from(size).map_err(|_| Error::InvalidShapeDimension { size }),
+        });
+        let layout = self.layout().expand(&resolved.collect::<Result<Vec<_>>>()?)?;
+        ops::apply(Expand { layout }, [self])
+    }
+
+    /// Reorders the dimensions.
+    #[track_caller]
+    pub fn permute(&self, dims: &[i64]) -> Result<Tensor> {
+        if dims.len() != self.ndim() {
+            return Err(Error::PermuteDims { ndim: self.ndim(), given: dims.len() });
+        }
+        let dims: Vec<usize> = dims.iter().map(|dim| self.checked_dim(*dim)).collect::<Result<_>>()?;
+        if let Some((_, dim)) = dims.iter().enumerate().find(|(i, dim)| dims[..*i].contains(dim)) {
+            return Err(Error::RepeatedDim { dim: *dim });
+        }
+        ops::apply(Permute { dims }, [self])
+    }
+
+    /// Swaps two dimensions.
+    #[track_caller]
+    pub fn transpose(&self, a: i64, b: i64) -> Result<Tensor> {
+        let (a, b) = (self.layout().dim(a)?, self.layout().dim(b)?);
+        ops::apply(Transpose { a, b, backward_name: "TransposeBackward0" }, [self])
+    }
+
+    /// The transpose of a matrix; vectors and numbers stay as they are (`Tensor.t`).
+    #[track_caller]
+    pub fn t(&self) -> Result<Tensor> {
+        match self.ndim() {
+            0 | 1 => Ok(self.clone()),
+            2 => ops::apply(Transpose { a: 0, b: 1, backward_name: "TBackward0" }, [self]),
+            ndim => Err(Error::TransposeDims { ndim }),
+        }
+    }
+
+    /// One entry of a dimension, which disappears: `x.select(0, 2)` is `x[2]`.
+    #[track_caller]
+    pub fn select(&self, dim: i64, index: i64) -> Result<Tensor> {
+        let dim = self.checked_dim(dim)?;
+        let size = self.sizes()[dim];
+        let from_start = if index < 0 { index + size as i64 } else { index };
+        if from_start < 0 || from_start >= size as i64 {
+            return Err(Error::IndexOutOfBounds { index, dim, size });
+        }
+        ops::apply(Select { dim, index: from_start as usize }, [self])
+    }
+
+    /// `x[index]` along the first dimension.
+    #[track_caller]
+    pub fn get(&self, index: i64) -> Result<Tensor> {
+        self.select(0, index)
+    }
+
+    /// `length` entries of a dimension from `start` on.
+    #[track_caller]
+    pub fn narrow(&self, dim: i64, start: usize, length: usize) -> Result<Tensor> {
+        let dim = self.checked_dim(dim)?;
+        let size = self.sizes()[dim];
+        if start.checked_add(length).is_none_or(|end| end > size) {
+            return Err(Error::NarrowOutOfBounds { start, length, size });
+        }
+        ops::apply(Slice { dim, start, length, step: 1 }, [self])
+    }
+
+    /// Python's `x[start:end:step]` along a dimension: bounds beyond the size are cut back to it.
+    #[track_caller]
+    pub fn slice(&self, dim: i64, start: i64, end: i64, step: usize) -> Result<Tensor> {
+        let dim = self.checked_dim(dim)?;
+        if step == 0 {
+            return Err(Error::SliceStep);
+        }
+        let size = self.sizes()[dim] as i64;
+        let bound = |at: i64| if at < 0 { at.saturating_add(size) } else { at }.clamp(0, size) as usize;
+        let (start, end) = (bound(start), bound(end));
+        let length = end.saturating_sub(start).div_ceil(step);
+        ops::apply(Slice { dim, start, length, step }, [self])
+    }
+
+    /// All windows of `size` entries of a dimension, `step` apart, in a new last dimension. Windows that
+    /// overlap share their memory.
+    #[track_caller]
+    pub fn unfold(&self, dim: i64, size: usize, step: usize) -> Result<Tensor> {
+        let dim = self.checked_dim(dim)?;
+        if size > self.sizes()[dim] {
+            return Err(Error::UnfoldTooLarge { dim, size: self.sizes()[dim], window: size });
+        }
+        if step == 0 {
+            return Err(Error::custom("step is 0 but must be > 0"));
+        }
+        ops::apply(Unfold { dim, size, step }, [self])
+    }
+}
+
+fn signed(sizes: &[usize]) -> Vec<i64> {
+    sizes.iter().map(|size| *size as i64).collect()
+}
+
+/// A view that keeps the order of the elements: its gradient only needs the old sizes back.
+struct View {
+    layout: Layout,
+    name: &'static str,
+    backward_name: &'static str,
+}
+
+impl Function<1> for View {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn backward_name(&self) -> &'static str {
+        self.backward_name
+    }
+
+    fn forward(&self, _: &mut Context<1>, [x]: [&Tensor; 1]) -> Result<Tensor> {
+        Ok(x.with_layout(self.layout))
+    }
+
+    fn backward(&self, saved: &Saved<1>, grad: &Tensor) -> Result<[Option<Tensor>; 1]> {
+        Ok([Some(grad.reshape(&signed(saved.input_sizes(0)))?)])
+    }
+}
+
+struct Expand {
+    layout: Layout,
+}
+
+impl Function<1> for Expand {
+    fn name(&self) -> &'static str {
+        "expand"
+    }
+
+    fn backward_name(&self) -> &'static str {
+        "ExpandBackward0"
+    }
+
+    fn forward(&self, _: &mut Context<1>, [x]: [&Tensor; 1]) -> Result<Tensor> {
+        Ok(x.with_layout(self.layout))
+    }
+
+    /// The engine sums a gradient down to the shape of its input.
+    fn backward(&self, _: &Saved<1>, grad: &Tensor) -> Result<[Option<Tensor>; 1]> {
+        Ok([Some(grad.clone())])
+    }
+}
+
+struct Permute {
+    dims: Vec<usize>,
+}
+
+impl Function<1> for Permute {
+    fn name(&self) -> &'static str {
+        "permute"
+    }
+
+    fn backward_name(&self) -> &'static str {
+        "PermuteBackward0"
+    }
+
+    fn forward(&self, _: &mut Context<1>, [x]: [&Tensor; 1]) -> Result<Tensor> {
+        Ok(x.with_layout(x.layout().permute(&self.dims)))
+    }
+
+    fn backward(&self, _: &Saved<1>, grad: &Tensor) -> Result<[Option<Tensor>; 1]> {
+        let mut inverse = vec![0; self.dims.len()];
+        for (to, from) in self.dims.iter().enumerate() {
+            inverse[*from] = to as i64;
+        }
+        Ok([Some(grad.permute(&inverse)?)])
+    }
+}
+
+struct Transpose {
+    a: usize,
+    b: usize,
+    backward_name: &'static str,
+}
+
+impl Function<1> for Transpose {
+    fn name(&self) -> &'static str {
+        "transpose"
+    }
+
+    fn backward_name(&self) -> &'static str {
+        self.backward_name
+    }
+
+    fn forward(&self, _: &mut Context<1>, [x]: [&Tensor; 1]) -> Result<Tensor> {
+        Ok(x.with_layout(x.layout().transpose(self.a, self.b)))
+    }
+
+    fn backward(&self, _: &Saved<1>, grad: &Tensor) -> Result<[Option<Tensor>; 1]> {
+        Ok([Some(grad.transpose(self.a as i64, self.b as i64)?)])
+    }
+}
+
+struct Select {
+    dim: usize,
+    index: usize,
+}
+
+impl Select {
+    fn view(&self, x: &Tensor) -> Tensor {
+        x.with_layout(x.layout().slice(self.dim, self.index, 1, 1).remove_dim(self.dim))
+    }
+}
+
+impl Function<1> for Select {
+    fn name(&self) -> &'static str {
+        "select"
+    }
+
+    fn backward_name(&self) -> &'static str {
+        "SelectBackward0"
+    }
+
+    fn forward(&self, _: &mut Context<1>, [x]: [&Tensor; 1]) -> Result<Tensor> {
+        Ok(self.view(x))
+    }
+
+    /// Zeros, but for the selected entry.
+    fn backward(&self, saved: &Saved<1>, grad: &Tensor) -> Result<[Option<Tensor>; 1]> {
+        let grad_x = Tensor::full(saved.input_sizes(0), 0, grad.dtype())?;
+        write(&self.view(&grad_x), grad)?;
+        Ok([Some(grad_x)])
+    }
+}
+
+struct Slice {
+    dim: usize,
+    start: usize,
+    length: usize,
+    step: usize,
+}
+
+impl Slice {
+    fn view(&self, x: &Tensor) -> Tensor {
+        x.with_layout(x.layout().slice(self.dim, self.start, self.length, self.step))
+    }
+}
+
+impl Function<1> for Slice {
+    fn name(&self) -> &'static str {
+        "slice"
+    }
+
+    fn backward_name(&self) -> &'static str {
+        "SliceBackward0"
+    }
+
+    fn forward(&self, _: &mut Context<1>, [x]: [&Tensor; 1]) -> Result<Tensor> {
+        Ok(self.view(x))
+    }
+
+    fn backward(&self, saved: &Saved<1>, grad: &Tensor) -> Result<[Option<Tensor>; 1]> {
+        let grad_x = Tensor::full(saved.input_sizes(0), 0, grad.dtype())?;
+        write(&self.view(&grad_x), grad)?;
+        Ok([Some(grad_x)])
+    }
+}
+
+struct Unfold {
+    dim: usize,
+    size: usize,
+    step: usize,
+}
+
+impl Function<1> for Unfold {
+    fn name(&self) -> &'static str {
+        "unfold"
+    }
+
+    fn backward_name(&self) -> &'static str {
+        "UnfoldBackward0"
+    }
+
+    fn forward(&self, _: &mut Context<1>, [x]: [&Tensor; 1]) -> Result<Tensor> {
+        let windows = (x.sizes()[self.dim] - self.size) / self.step + 1;
+        let stride = x.strides()[self.dim];
+        let starts = x.layout().slice(self.dim, 0, windows, self.step);
+        Ok(x.with_layout(starts.insert_dim(x.ndim(), self.size, stride)?))
+    }
+
+    /// An element in several windows gets the sum of their gradients.
+    fn backward(&self, saved: &Saved<1>, grad: &Tensor) -> Result<[Option<Tensor>; 1]> {
+        let grad_x = Tensor::full(saved.input_sizes(0), 0, grad.dtype())?;
+        for window in 0..grad.sizes()[self.dim] {
+            let from = grad.select(self.dim as i64, window as i64)?;
+            let to = grad_x.narrow(self.dim as i64, window * self.step, self.size)?;
+            // The window's entries are the last dimension of `from`, dimension `dim` of `to`.
+            let mut dims: Vec<i64> = (0..from.ndim() as i64 - 1).collect();
+            dims.insert(self.dim, -1);
+            to.add_(&from.permute(&dims)?)?;
+        }
+        Ok([Some(grad_x)])
+    }
+}

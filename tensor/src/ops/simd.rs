@@ -1,0 +1,59 @@
+//! One source, compiled for the vector units of whatever computer it runs on.
+//!
+//! A loop written plainly is vectorised by the compiler, but only for the instructions every x86-64
+//! has. [`vectorized!`] compiles the same loop a second time with AVX2 and FMA and picks at run time.
+//! Nothing is reordered or fused either way, so both give the same bits.
+
+/// A function that calls `$lanes` (which is `#[inline(always)]`) compiled for this computer.
+///
+/// `vectorized!(lanes, (x: &[f32]) -> f32)`; a generic one is `vectorized!([T: Float] lanes::<T>, …)`.
+macro_rules! vectorized {
+    (
+        $([$G:ident: $Bound:path])? $lanes:path,
+        ($($argument:ident: $Argument:ty),* $(,)?) $(-> $Output:ty)?
+    ) => {{
+        #[cfg(target_arch = "x86_64")]
+        #[target_feature(enable = "avx2,fma")]
+        fn with_avx2$(<$G: $Bound>)?($($argument: $Argument),*) $(-> $Output)? {
+            $lanes($($argument),*)
+        }
+        #[allow(unsafe_code)]
+        fn best$(<$G: $Bound>)?($($argument: $Argument),*) $(-> $Output)? {
+            #[cfg(target_arch = "x86_64")]
+            if $crate::ops::simd::has_avx2() {
+                // SAFETY: the function needs nothing but the CPU features just found.
+                return unsafe { with_avx2$(::<$G>)?($($argument),*) };
+            }
+            $lanes($($argument),*)
+        }
+        best$(::<$G>)?
+    }};
+}
+
+/// An elementwise kernel on blocks of equal length: `kernel!(|a: f32, b: f32| -> f32 { a + b })`.
+macro_rules! kernel {
+    (|$($x:ident: $X:ty),+| -> $O:ty { $body:expr }) => {{
+        #[inline(always)]
+        fn lanes($($x: &[$X],)+ out: &mut [$O]) {
+            let n = out.len();
+            $(let $x = &$x[..n];)+
+            for i in 0..n {
+                $(let $x = $x[i];)+
+                out[i] = $body;
+            }
+        }
+        $crate::ops::simd::vectorized!(lanes, ($($x: &[$X],)+ out: &mut [$O]))
+    }};
+}
+
+pub(crate) use {kernel, vectorized};
+
+#[cfg(target_arch = "x86_64")]
+pub(crate) fn has_avx2() -> bool {
+    is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma")
+}
+
+/// How many threads a loop may use. A browser's page has one.
+pub(crate) fn threads() -> usize {
+    if cfg!(target_arch = "wasm32") { 1 } else { rayon::current_num_threads() }
+}

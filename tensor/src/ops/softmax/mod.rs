@@ -1,0 +1,104 @@
+//! Softmax and its logarithm: scores along a dimension made into probabilities.
+//!
+//! Both subtract the largest score first, so that no exponential overflows.
+
+use crate::autograd::{Context, Function, Saved};
+use crate::error::{Error, Result};
+use crate::ops;
+use crate::tensor::Tensor;
+
+mod cpu;
+
+impl Tensor {
+    /// `eˣ / Σ eˣ` along a dimension: positive, with sum 1.
+    #[track_caller]
+    pub fn softmax(&self, dim: i64) -> Result<Tensor> {
+        softmax(self, dim, Which::Softmax)
+    }
+
+    /// `x − log Σ eˣ` along a dimension: the logarithm of [`softmax`](Self::softmax), exact where that
+    /// is too small to be told from 0.
+    #[track_caller]
+    pub fn log_softmax(&self, dim: i64) -> Result<Tensor> {
+        softmax(self, dim, Which::LogSoftmax)
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Which {
+    Softmax,
+    LogSoftmax,
+}
+
+#[track_caller]
+fn softmax(x: &Tensor, dim: i64, which: Which) -> Result<Tensor> {
+    let dim = x.layout().dim(dim)?;
+    if !x.dtype().is_floating_point() {
+        let operation = match which {
+            Which::Softmax => "softmax_lastdim_kernel_impl",
+            Which::LogSoftmax => "log_softmax_lastdim_kernel_impl",
+        };
+        return Err(Error::NotImplemented { operation, dtype: x.dtype() });
+    }
+    ops::apply(SoftmaxAlong { which, dim }, [x])
+}
+
+struct SoftmaxAlong {
+    which: Which,
+    dim: usize,
+}
+
+impl SoftmaxAlong {
+    /// Runs a kernel on rows that lie along memory: `dim` is moved to the end and back.
+    fn along_rows<const N: usize>(
+        &self,
+        inputs: [&Tensor; N],
+        kernel: impl FnOnce([&Tensor; N], &Tensor) -> Result<()>,
+    ) -> Result<Tensor> {
+        let (dim, last) = (self.dim as i64, inputs[0].ndim().max(1) as i64 - 1);
+        if inputs[0].ndim() == 0 || dim == last {
+            let out = Tensor::uninit(inputs[0].sizes(), inputs[0].dtype())?;
+            kernel(inputs, &out)?;
+            return Ok(out);
+        }
+        let moved: Vec<Tensor> =
+            inputs.iter().map(|input| input.transpose(dim, last)).collect::<Result<_>>()?;
+        let out = Tensor::uninit(moved[0].sizes(), moved[0].dtype())?;
+        kernel(std::array::from_fn(|i| &moved[i]), &out)?;
+        ops::shape::dense(&out.transpose(dim, last)?)
+    }
+}
+
+impl Function<1> for SoftmaxAlong {
+    fn name(&self) -> &'static str {
+        match self.which {
+            Which::Softmax => "softmax",
+            Which::LogSoftmax => "log_softmax",
+        }
+    }
+
+    fn backward_name(&self) -> &'static str {
+        match self.which {
+            Which::Softmax => "SoftmaxBackward0",
+            Which::LogSoftmax => "LogSoftmaxBackward0",
+        }
+    }
+
+    fn forward(&self, ctx: &mut Context<1>, [x]: [&Tensor; 1]) -> Result<Tensor> {
+        ctx.save_output();
+        self.along_rows([x], |[x], out| match self.which {
+            Which::Softmax => cpu::softmax(x, out),
+            Which::LogSoftmax => cpu::log_softmax(x, out),
+        })
+    }
+
+    /// softmax: `y · (g − Σ g·y)`; log_softmax: `g − eʸ · Σ g`.
+    fn backward(&self, saved: &Saved<1>, grad: &Tensor) -> Result<[Option<Tensor>; 1]> {
+        let [y] = saved.tensors()?;
+        let grad_x = self.along_rows([grad, &y], |[grad, y], out| match self.which {
+            Which::Softmax => cpu::softmax_backward(grad, y, out),
+            Which::LogSoftmax => cpu::log_softmax_backward(grad, y, out),
+        })?;
+        Ok([Some(grad_x)])
+    }
+}

@@ -1,0 +1,301 @@
+//! What `print(tensor)` shows: the text of PyTorch 2.11 with its default options.
+//!
+//! Printing goes through three stages. Choose the elements to show, look at all of those together to
+//! settle one notation and one width, then lay them out in brackets. Behind the last bracket follow the
+//! facts that the numbers do not tell: device, size, dtype, gradient.
+
+use std::ops::Range;
+
+/// Floats show four decimals.
+const PRECISION: usize = 4;
+/// A tensor of more elements is summarised ...
+const THRESHOLD: usize = 1000;
+/// ... by so many items at both ends of each dimension.
+const EDGE_ITEMS: usize = 3;
+/// Lines are broken to fit, where they can be.
+const LINE_WIDTH: usize = 80;
+
+const PREFIX: &str = "tensor(";
+
+/// The values of a tensor in row-major order, already copied to the host. All float dtypes are widened,
+/// which is exact, to f64.
+pub(crate) enum Values {
+    Float(Vec<f64>),
+    Int(Vec<i64>),
+    Bool(Vec<bool>),
+}
+
+/// What a tensor is besides its numbers. Whether an item is worth showing is decided here.
+pub(crate) struct Facts<'a> {
+    /// `cuda:0`, or None for the CPU, which goes without saying.
+    pub device: Option<&'a str>,
+    /// `torch.float32`
+    pub dtype: &'a str,
+    /// `grad_fn=<MulBackward0>` or `requires_grad=True`
+    pub gradient: Option<&'a str>,
+}
+
+/// `torch.Size([2, 3])`
+pub fn size(sizes: &[usize]) -> String {
+    format!("torch.Size({sizes:?})")
+}
+
+/// The text of a parameter is the text of its tensor under a heading.
+pub(crate) fn parameter(values: &Values, sizes: &[usize], facts: &Facts) -> String {
+    format!("Parameter containing:\n{}", tensor(values, sizes, facts))
+}
+
+/// `tensor([[ 1.0000, -2.5000],\n        [ 3.0000,  4.0000]], grad_fn=<MulBackward0>)`
+pub(crate) fn tensor(values: &Values, sizes: &[usize], facts: &Facts) -> String {
+    let count: usize = sizes.iter().product();
+    let mut text = PREFIX.to_string();
+    if count == 0 {
+        text += "[]";
+    } else {
+        let layout = Layout::new(values, sizes, count > THRESHOLD);
+        text += &layout.block(0..count, sizes, PREFIX.len());
+    }
+    append(&mut text, &suffixes(sizes, count == 0, facts));
+    text.push(')');
+    text
+}
+
+fn suffixes(sizes: &[usize], empty: bool, facts: &Facts) -> Vec<String> {
+    let mut list = Vec::new();
+    list.extend(facts.device.map(|device| format!("device='{device}'")));
+    // Nothing between the brackets betrays a size of (2, 0). A plain [] is taken for (0,).
+    if empty && sizes.len() != 1 {
+        let sizes: Vec<String> = sizes.iter().map(usize::to_string).collect();
+        list.push(format!("size=({})", sizes.join(", ")));
+    }
+    // 3 and True tell their dtypes, as long as there is one to be seen.
+    let told = facts.dtype == "torch.float32"
+        || (!empty && (facts.dtype == "torch.int64" || facts.dtype == "torch.bool"));
+    if !told {
+        list.push(format!("dtype={}", facts.dtype));
+    }
+    list.extend(facts.gradient.map(str::to_string));
+    list
+}
+
+/// Adds the suffixes to the last line of `text`, or each to a new line where it would not fit.
+fn append(text: &mut String, suffixes: &[String]) {
+    // The line breaks of PyTorch come from a count that is two too high, so ours is too.
+    let last_line = text.rsplit('\n').next().unwrap_or_default();
+    let mut column = last_line.len() + 2;
+    for suffix in suffixes {
+        if column + suffix.len() + 2 > LINE_WIDTH {
+            *text += &format!(",\n{:indent$}{suffix}", "", indent = PREFIX.len());
+            column = PREFIX.len() + suffix.len();
+        } else {
+            *text += &format!(", {suffix}");
+            column += suffix.len() + 2;
+        }
+    }
+}
+
+/// The positions 0, 1, ... along one dimension that are shown, with None for the dots between them.
+fn shown(size: usize, summary: bool) -> Vec<Option<usize>> {
+    if !summary || size <= 2 * EDGE_ITEMS {
+        return (0..size).map(Some).collect();
+    }
+    let first = (0..EDGE_ITEMS).map(Some);
+    let last = (size - EDGE_ITEMS..size).map(Some);
+    first.chain([None]).chain(last).collect()
+}
+
+/// The index ranges of the blocks `tensor[0]`, `tensor[1]`, ... inside that of the tensor, as `shown`.
+fn parts(range: Range<usize>, size: usize, summary: bool) -> Vec<Option<Range<usize>>> {
+    let length = range.len() / size;
+    let part = |i| range.start + i * length..range.start + (i + 1) * length;
+    shown(size, summary).into_iter().map(|position| position.map(part)).collect()
+}
+
+/// Collects the indices of all elements that are shown.
+fn visible(range: Range<usize>, sizes: &[usize], summary: bool, indices: &mut Vec<usize>) {
+    match sizes {
+        [] => indices.push(range.start),
+        [size, inner @ ..] => {
+            for part in parts(range, *size, summary).into_iter().flatten() {
+                visible(part, inner, summary, indices);
+            }
+        }
+    }
+}
+
+/// How one float is written.
+#[derive(Clone, Copy)]
+enum Notation {
+    /// `3.`
+    Whole,
+    /// `3.0000`
+    Decimal,
+    /// `3.0000e+00`
+    Scientific,
+}
+
+/// What all elements of one printed tensor have in common.
+struct Layout<'a> {
+    values: &'a Values,
+    summary: bool,
+    notation: Notation,
+    /// Of the widest element.
+    width: usize,
+}
+
+impl<'a> Layout<'a> {
+    fn new(values: &'a Values, sizes: &[usize], summary: bool) -> Self {
+        let count = sizes.iter().product();
+        let mut indices = Vec::new();
+        visible(0..count, sizes, summary, &mut indices);
+
+        let mut notation = Notation::Whole;
+        if let Values::Float(all) = values {
+            // Zero, inf and nan have no say in the notation, and none in the width either: forty zeros
+            // run past the end of the line, in PyTorch as here.
+            indices.retain(|&i| all[i].is_finite() && all[i] != 0.0);
+            notation = choose(indices.iter().map(|&i| all[i]));
+        }
+
+        let mut layout = Layout { values, summary, notation, width: 1 };
+        layout.width = indices.iter().map(|&i| layout.element(i).len()).max().unwrap_or(1);
+        layout
+    }
+
+    /// One element, without padding.
+    fn element(&self, index: usize) -> String {
+        match self.values {
+            Values::Float(all) => float(all[index], self.notation),
+            Values::Int(all) => all[index].to_string(),
+            Values::Bool(all) => (if all[index] { "True" } else { "False" }).to_string(),
+        }
+    }
+
+    fn padded(&self, index: usize) -> String {
+        format!("{:>width$}", self.element(index), width = self.width)
+    }
+
+    /// The elements of `range` as nested brackets, the first of which stands in column `indent`.
+    fn block(&self, range: Range<usize>, sizes: &[usize], indent: usize) -> String {
+        match sizes {
+            [] => self.padded(range.start),
+            [size] => self.row(range, *size, indent),
+            [size, inner @ ..] => {
+                let blocks: Vec<String> = parts(range, *size, self.summary)
+                    .into_iter()
+                    .map(|part| part.map_or("...".to_string(), |part| self.block(part, inner, indent + 1)))
+                    .collect();
+                // One newline between rows, a blank line between matrices, two between their stacks.
+                let newlines = "\n".repeat(sizes.len() - 1);
+                let separator = format!(",{newlines}{:indent$}", "", indent = indent + 1);
+                format!("[{}]", blocks.join(&separator))
+            }
+        }
+    }
+
+    /// The innermost dimension: elements side by side, as many as fit a line.
+    fn row(&self, range: Range<usize>, size: usize, indent: usize) -> String {
+        let elements: Vec<String> = parts(range, size, self.summary)
+            .into_iter()
+            .map(|part| part.map_or(" ...".to_string(), |part| self.padded(part.start)))
+            .collect();
+        let per_line = (LINE_WIDTH.saturating_sub(indent) / (self.width + ", ".len())).max(1);
+        let lines: Vec<String> = elements.chunks(per_line).map(|line| line.join(", ")).collect();
+        let separator = format!(",\n{:indent$}", "", indent = indent + 1);
+        format!("[{}]", lines.join(&separator))
+    }
+}
+
+/// The notation for floats that are neither zero nor inf nor nan.
+fn choose(values: impl Iterator<Item = f64> + Clone) -> Notation {
+    let largest = values.clone().map(f64::abs).fold(0.0, f64::max);
+    let smallest = values.clone().map(f64::abs).fold(f64::INFINITY, f64::min);
+    if largest / smallest > 1000.0 || largest > 1e8 || smallest < 1e-4 {
+        Notation::Scientific
+    } else if values.clone().all(|value| value.fract() == 0.0) {
+        Notation::Whole
+    } else {
+        Notation::Decimal
+    }
+}
+
+fn float(value: f64, notation: Notation) -> String {
+    if value.is_nan() {
+        return "nan".to_string();
+    }
+    if value.is_infinite() {
+        return value.to_string();
+    }
+    match notation {
+        Notation::Whole => format!("{value:.0}."),
+        Notation::Decimal => format!("{value:.PRECISION$}"),
+        Notation::Scientific => scientific(value),
+    }
+}
+
+/// `2.5000e-07`: a sign and at least two digits in the exponent, where Rust writes `2.5000e-7`.
+fn scientific(value: f64) -> String {
+    let text = format!("{value:.PRECISION$e}");
+    let (digits, exponent) = text.split_once('e').expect("{:e} writes an e");
+    let exponent: i32 = exponent.parse().expect("{:e} writes a number after its e");
+    let sign = if exponent < 0 { '-' } else { '+' };
+    format!("{digits}e{sign}{:02}", exponent.abs())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `0..4` or single numbers.
+    fn numbers<T: std::str::FromStr>(text: &str, from_index: fn(i64) -> T) -> Vec<T> {
+        if let Some((start, end)) = text.split_once("..") {
+            let (start, end): (i64, i64) = (start.parse().unwrap(), end.parse().unwrap());
+            return (start..end).map(from_index).collect();
+        }
+        text.split_whitespace().map(|number| number.parse().ok().unwrap()).collect()
+    }
+
+    #[test]
+    fn prints_as_pytorch() {
+        let mut cases = 0;
+        let file = include_str!("print_cases.txt");
+        let mut lines = file.lines().filter(|line| !line.starts_with('#')).peekable();
+        while let Some(line) = lines.next() {
+            let Some(head) = line.strip_prefix("> ") else { continue };
+            let fields: Vec<&str> = head.split('|').map(str::trim).collect();
+            let [class, sizes, dtype, device, gradient] = fields[..] else { panic!("{head}") };
+            let numbers_line = lines.next().unwrap().trim_start_matches('>').trim();
+            let mut expected = String::new();
+            while let Some(line) = lines.next_if(|line| !line.starts_with('>')) {
+                expected = expected + line + "\n";
+            }
+
+            let values = match dtype {
+                "torch.bool" => Values::Bool(numbers(numbers_line, |i| i).iter().map(|&i| i == 1).collect()),
+                _ if dtype.contains("float") => Values::Float(numbers(numbers_line, |i| i as f64)),
+                _ => Values::Int(numbers(numbers_line, |i| i)),
+            };
+            let sizes: Vec<usize> = numbers(sizes.trim_matches('-'), |i| i as usize);
+            let some = |text| (text != "-").then_some(text);
+            let facts = Facts { device: some(device), dtype, gradient: some(gradient) };
+            let text = if class == "Parameter" { parameter } else { tensor }(&values, &sizes, &facts);
+            assert_eq!(text, expected.trim_end(), "{head}\n{numbers_line}");
+            cases += 1;
+        }
+        assert!(cases > 60, "only {cases} cases found in print_cases.txt");
+    }
+
+    #[test]
+    fn prints_sizes() {
+        assert_eq!(size(&[2, 3]), "torch.Size([2, 3])");
+        assert_eq!(size(&[7]), "torch.Size([7])");
+        assert_eq!(size(&[]), "torch.Size([])");
+    }
+
+    #[test]
+    fn names_the_gpu() {
+        let facts = Facts { device: Some("cuda:0"), dtype: "torch.float32", gradient: None };
+        let text = tensor(&Values::Float(vec![1.0, 2.0]), &[2], &facts);
+        assert_eq!(text, "tensor([1., 2.], device='cuda:0')");
+    }
+}

@@ -1,0 +1,121 @@
+//! The engine: MT19937, the Mersenne Twister of Makoto Matsumoto and Takuji Nishimura (1998).
+//!
+//! The state is 624 words. One *refill* replaces them all; after that the words are handed out one by
+//! one, each stirred on its way out (*tempering*). Working on whole refills is what makes the generator
+//! fast, and it is why the functions below prefer to hand out a slice of words instead of a single one.
+
+/// Words in the state (`MERSENNE_STATE_N` in PyTorch).
+pub(super) const N: usize = 624;
+/// A new word depends on the word this far ahead of the one it replaces (`MERSENNE_STATE_M`).
+const M: usize = 397;
+
+/// The CPU random number engine (`at::mt19937` and the cached normal of `at::CPUGeneratorImpl`).
+///
+/// Most programs meet it only through [`Generator`](super::Generator), which shares one engine between
+/// owners.
+#[derive(Clone, Debug)]
+pub struct Engine {
+    pub(super) seed: u64,
+    pub(super) words: [u32; N],
+    /// Where the next word lies.
+    pub(super) next: usize,
+    /// How many words may still be handed out before a refill. Never more than `N - next`.
+    pub(super) ready: usize,
+    /// The second value of the last Box-Muller pair, waiting to be used (see
+    /// `fill_normal_scalar_path_f32`).
+    pub(super) next_normal: Option<f64>,
+}
+
+impl Engine {
+    /// An engine seeded the way `torch.manual_seed` seeds it.
+    ///
+    /// Only the low 32 bits of the seed reach the state, so `7` and `2^32 + 7` give the same numbers. The
+    /// whole value is kept for [`Generator::initial_seed`](super::Generator::initial_seed).
+    pub fn new(seed: u64) -> Engine {
+        // The initialisation of the 2002 revision of MT19937; for the multiplier see Knuth, TAOCP vol. 2,
+        // third edition, p. 106.
+        let mut words = [seed as u32; N];
+        for j in 1..N {
+            let previous = words[j - 1];
+            words[j] = 1_812_433_253_u32.wrapping_mul(previous ^ (previous >> 30)).wrapping_add(j as u32);
+        }
+        // No word is ready: these are raw material, and the first draw starts with a refill.
+        Engine { seed, words, next: 0, ready: 0, next_normal: None }
+    }
+
+    /// One word (`CPUGeneratorImpl::random`).
+    pub fn random(&mut self) -> u32 {
+        temper(self.take(1)[0])
+    }
+
+    /// Two words (`CPUGeneratorImpl::random64`). The first one drawn becomes the high half.
+    pub fn random64(&mut self) -> u64 {
+        let high = u64::from(self.random());
+        let low = u64::from(self.random());
+        high << 32 | low
+    }
+
+    /// Hands out as many words as are ready, `at_most` at most and at least one, *before* tempering.
+    #[inline]
+    pub(super) fn take(&mut self, at_most: usize) -> &[u32] {
+        if self.ready == 0 {
+            refill(&mut self.words);
+            self.next = 0;
+            self.ready = N;
+        }
+        let first = self.next;
+        let count = self.ready.min(at_most);
+        self.next += count;
+        self.ready -= count;
+        &self.words[first..first + count]
+    }
+
+    /// Fills `out` with one word per element. `value` says what to make of a word.
+    // Inlined by force, so that a caller compiled for wide vectors gets a wide loop.
+    #[inline(always)]
+    pub(super) fn fill_from_words<T>(&mut self, out: &mut [T], value: impl Fn(u32) -> T) {
+        let mut rest = out;
+        while !rest.is_empty() {
+            let words = self.take(rest.len());
+            let (now, later) = rest.split_at_mut(words.len());
+            for (slot, &word) in now.iter_mut().zip(words) {
+                *slot = value(temper(word));
+            }
+            rest = later;
+        }
+    }
+}
+
+/// The output transform: an invertible stirring of the 32 bits, so that words look less alike than the
+/// linear recurrence that made them.
+#[inline(always)]
+fn temper(mut y: u32) -> u32 {
+    y ^= y >> 11;
+    y ^= (y << 7) & 0x9d2c_5680;
+    y ^= (y << 15) & 0xefc6_0000;
+    y ^ (y >> 18)
+}
+
+/// Replaces the whole state.
+///
+/// Word k becomes `words[k + M] ^ twist(words[k], words[k + 1])`, indices taken modulo N. Cutting the
+/// loop where an index wraps leaves plain constant offsets, and with those the compiler turns each loop
+/// into vector code: no iteration reads what one of its near neighbours writes.
+fn refill(words: &mut [u32; N]) {
+    for k in 0..N - M {
+        words[k] = words[k + M] ^ twist(words[k], words[k + 1]);
+    }
+    for k in N - M..N - 1 {
+        words[k] = words[k + M - N] ^ twist(words[k], words[k + 1]);
+    }
+    words[N - 1] = words[M - 1] ^ twist(words[N - 1], words[0]);
+}
+
+/// One step of the recurrence: the top bit of `u` joined to the low 31 bits of `v`, times a 32x32 bit
+/// matrix. The matrix was chosen so that multiplying by it is one shift and one conditional exclusive-or.
+#[inline(always)]
+fn twist(u: u32, v: u32) -> u32 {
+    let joined = (u & 0x8000_0000) | (v & 0x7fff_ffff);
+    let matrix = if v & 1 == 1 { 0x9908_b0df } else { 0 };
+    (joined >> 1) ^ matrix
+}

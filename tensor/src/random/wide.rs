@@ -1,0 +1,151 @@
+//! `rand` and `randn` in f32, written to run eight lanes at a time.
+//!
+//! Nothing here names a vector instruction. The loops have no branches and no calls, so the compiler can
+//! turn "do this to each of eight numbers" into one instruction, when it may use instructions that wide.
+//! By default an x86-64 program may not: it has to start on the oldest 64-bit CPU. So the same code is
+//! compiled twice, once for any CPU and once for those with AVX2 and FMA, and [`fill`] chooses while the
+//! program runs. Both give the same bits. (On aarch64 the default already has vectors and FMA.)
+
+use super::mt19937::Engine;
+
+/// What to fill a slice with.
+#[derive(Clone, Copy)]
+pub(super) enum Law {
+    /// Uniform in [from, to).
+    Uniform { from: f32, to: f32 },
+    /// Normal, for each whole block of 16; a rest of fewer elements becomes uniforms in [0, 1).
+    Normal { mean: f32, std: f32 },
+}
+
+/// Fills `out` according to `law`, one word per element, front to back.
+pub(super) fn fill(engine: &mut Engine, out: &mut [f32], law: Law) {
+    #[cfg(target_arch = "x86_64")]
+    if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
+        // SAFETY: `fill_avx2` is ordinary safe code compiled for a CPU with AVX2 and FMA, and this CPU
+        // has both.
+        return unsafe { fill_avx2(engine, out, law) };
+    }
+    fill_lanes(engine, out, law);
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma")]
+fn fill_avx2(engine: &mut Engine, out: &mut [f32], law: Law) {
+    fill_lanes(engine, out, law);
+}
+
+// This function and those it calls are inlined by force: code takes on the instructions of the function
+// it ends up in, and that has to be `fill_avx2`.
+#[inline(always)]
+pub(super) fn fill_lanes(engine: &mut Engine, out: &mut [f32], law: Law) {
+    match law {
+        Law::Uniform { from, to } => {
+            engine.fill_from_words(out, |word| unit(word).mul_add(to - from, from));
+        }
+        Law::Normal { mean, std } => {
+            // The transform takes no words, so it may follow the draws closely, while they are still in
+            // cache.
+            for piece in out.chunks_mut(256 * 16) {
+                engine.fill_from_words(piece, unit);
+                for block in piece.as_chunks_mut::<16>().0 {
+                    normal_block(block, mean, std);
+                }
+            }
+        }
+    }
+}
+
+/// A word as a number in [0, 1): its 24 low bits, as many as an f32 holds exactly.
+#[inline(always)]
+pub(super) fn unit(word: u32) -> f32 {
+    // Through i32, for which x86 has a vector conversion; 24 bits fit either way.
+    (word & 0x00ff_ffff) as i32 as f32 * (1.0 / (1 << 24) as f32)
+}
+
+/// Box-Muller on 16 uniforms (`normal_fill_16_AVX2` in PyTorch): lane j pairs element j with element j + 8.
+#[inline(always)]
+fn normal_block(block: &mut [f32; 16], mean: f32, std: f32) {
+    let (first, second) = block.split_at_mut(8);
+    for j in 0..8 {
+        // 1 - u lies in (0, 1], where the logarithm is finite.
+        let radius = (-2.0 * ln(1.0 - first[j])).sqrt();
+        let (sin, cos) = sin_cos(std::f32::consts::TAU * second[j]);
+        first[j] = (radius * cos).mul_add(std, mean);
+        second[j] = (radius * sin).mul_add(std, mean);
+    }
+}
+
+// The logarithm, sine and cosine are those of PyTorch's avx_mathfun.h, which took them from Stephen
+// Moshier's Cephes library (logf.c, sinf.c). The standard library's are a little more accurate and
+// therefore wrong here: four in ten normals would come out different. Constants are written with the
+// digits of the original.
+
+/// Natural logarithm of a positive, normal number.
+#[inline(always)]
+#[expect(clippy::excessive_precision)]
+fn ln(x: f32) -> f32 {
+    const P: [f32; 9] = [
+        7.0376836292e-2,
+        -1.1514610310e-1,
+        1.1676998740e-1,
+        -1.2420140846e-1,
+        1.4249322787e-1,
+        -1.6668057665e-1,
+        2.0000714765e-1,
+        -2.4999993993e-1,
+        3.3333331174e-1,
+    ];
+    // ln 2 in two parts. The high part has so few bits that a small integer times it is exact.
+    const LN_2_LOW: f32 = -2.12194440e-4;
+    const LN_2_HIGH: f32 = 0.693359375;
+
+    // x = m * 2^e with m in [0.5, 1), read off the bits.
+    let bits = x.to_bits();
+    let m = f32::from_bits(bits & 0x007f_ffff | 0x3f00_0000);
+    let e = ((bits >> 23) as i32 - 126) as f32;
+    // For m below sqrt(1/2) take 2m and e - 1 instead: 1 + t is that m, and the polynomial wants it near 1.
+    let below = m < std::f32::consts::FRAC_1_SQRT_2;
+    let e = if below { e - 1.0 } else { e };
+    let t = if below { (m - 1.0) + m } else { m - 1.0 };
+
+    // ln(1 + t) = t - t^2/2 + t^3 P(t)
+    let z = t * t;
+    let mut y = P[0];
+    for p in &P[1..] {
+        y = y.mul_add(t, *p);
+    }
+    y *= t;
+    y = y.mul_add(z, e * LN_2_LOW);
+    y = (-z).mul_add(0.5, y);
+    e.mul_add(LN_2_HIGH, t + y)
+}
+
+/// Sine and cosine of an angle in [0, 2 pi].
+#[inline(always)]
+#[expect(clippy::excessive_precision)]
+fn sin_cos(angle: f32) -> (f32, f32) {
+    const FOUR_OVER_PI: f32 = 1.27323954473516;
+
+    // Subtract the nearest multiple j of pi/4 with j even, so that x lies in [-pi/4, pi/4]. pi/4 comes in
+    // three parts, of which the first two multiply j exactly.
+    let j = ((angle * FOUR_OVER_PI) as i32 + 1) & !1;
+    let y = j as f32;
+    let mut x = y.mul_add(-0.78515625, angle);
+    x = y.mul_add(-2.4187564849853515625e-4, x);
+    x = y.mul_add(-3.77489497744594108e-8, x);
+
+    let z = x * x;
+    let mut cos = 2.443315711809948e-5_f32.mul_add(z, -1.388731625493765e-3);
+    cos = cos.mul_add(z, 4.166664568298827e-2) * z;
+    cos = cos.mul_add(z, -(z * 0.5)) + 1.0;
+    let mut sin = (-1.9515295891e-4_f32).mul_add(z, 8.3321608736e-3);
+    sin = sin.mul_add(z, -1.6666654611e-1) * z;
+    sin = sin.mul_add(x, x);
+
+    // Bit 1 of j: an odd quarter turn, where sine and cosine change places. The signs follow from the
+    // quadrant.
+    let (sin, cos) = if j & 2 == 0 { (sin, cos) } else { (cos, sin) };
+    let sin = if j & 4 == 0 { sin } else { -sin };
+    let cos = if (j - 2) & 4 == 0 { -cos } else { cos };
+    (sin, cos)
+}

@@ -1,0 +1,237 @@
+//! Host memory, and the one place where operations get at it.
+//!
+//! [`access`] is the only way to the bytes of a tensor. It takes the locks, and it makes aliasing
+//! safe, so that no kernel ever has to think of it.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use smallvec::SmallVec;
+
+use crate::error::{Error, Result};
+use crate::machine::Machine;
+use crate::ops;
+use crate::tensor::Tensor;
+
+/// One cache line. Buffers are made of whole lines, so every buffer is aligned for any vector type.
+#[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(C, align(64))]
+struct Line([u8; 64]);
+
+/// The machine's host memory: what tensors hold, and freed buffers kept for reuse.
+///
+/// The first touch of fresh memory costs a page fault every 4 KiB (a 64 MB result costs more in
+/// faults than in additions), so freed buffers are kept by size and given out again.
+pub struct HostMemory {
+    free: Mutex<FreeBuffers>,
+    allocated: AtomicUsize,
+    peak: AtomicUsize,
+}
+
+#[derive(Default)]
+struct FreeBuffers {
+    by_lines: HashMap<usize, Vec<Vec<Line>>>,
+    bytes: usize,
+}
+
+/// Buffers below this are left to the system allocator, which is as fast for them.
+const SMALLEST_CACHED: usize = 4 * 1024;
+
+/// The most bytes kept for reuse. One buffer over it, and the whole cache is given back: a program
+/// whose sizes changed should not carry the old ones around.
+const MOST_CACHED: usize = 512 << 20;
+
+impl HostMemory {
+    pub(crate) fn new() -> HostMemory {
+        HostMemory { free: Mutex::default(), allocated: AtomicUsize::new(0), peak: AtomicUsize::new(0) }
+    }
+
+    /// Bytes held by tensors now.
+    pub fn allocated(&self) -> usize {
+        self.allocated.load(Ordering::Relaxed)
+    }
+
+    /// The most bytes held by tensors since the start or the last [`reset_peak`](Self::reset_peak).
+    pub fn max_allocated(&self) -> usize {
+        self.peak.load(Ordering::Relaxed)
+    }
+
+    pub fn reset_peak(&self) {
+        self.peak.store(self.allocated(), Ordering::Relaxed);
+    }
+
+    /// Bytes of freed buffers kept for reuse, beside [`allocated`](Self::allocated).
+    pub fn cached(&self) -> usize {
+        self.free.lock().unwrap_or_else(PoisonError::into_inner).bytes
+    }
+
+    /// Gives the freed buffers back to the system.
+    pub fn empty_cache(&self) {
+        *self.free.lock().unwrap_or_else(PoisonError::into_inner) = FreeBuffers::default();
+    }
+
+    fn take(&self, lines: usize) -> Result<Vec<Line>> {
+        let bytes = lines * size_of::<Line>();
+        let reused = (bytes >= SMALLEST_CACHED).then(|| self.take_cached(lines)).flatten();
+        let buffer = match reused {
+            Some(buffer) => buffer,
+            None => {
+                let mut buffer = Vec::new();
+                buffer.try_reserve_exact(lines).map_err(|_| Error::OutOfHostMemory { bytes })?;
+                buffer.resize(lines, Line([0; 64]));
+                buffer
+            }
+        };
+        let allocated = self.allocated.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        self.peak.fetch_max(allocated, Ordering::Relaxed);
+        Ok(buffer)
+    }
+
+    fn take_cached(&self, lines: usize) -> Option<Vec<Line>> {
+        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        let buffer = free.by_lines.get_mut(&lines)?.pop()?;
+        free.bytes -= lines * size_of::<Line>();
+        Some(buffer)
+    }
+
+    fn put(&self, buffer: Vec<Line>) {
+        let bytes = buffer.len() * size_of::<Line>();
+        self.allocated.fetch_sub(bytes, Ordering::Relaxed);
+        if !(SMALLEST_CACHED..=MOST_CACHED).contains(&bytes) {
+            return;
+        }
+        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        if free.bytes + bytes > MOST_CACHED {
+            *free = FreeBuffers::default();
+        }
+        free.bytes += bytes;
+        free.by_lines.entry(buffer.len()).or_default().push(buffer);
+    }
+}
+
+/// Host memory of one storage; returns to its [`HostMemory`] when dropped.
+struct HostBuffer {
+    lines: Vec<Line>,
+    bytes: usize,
+    memory: Arc<HostMemory>,
+}
+
+impl HostBuffer {
+    fn bytes(&self) -> &[u8] {
+        &bytemuck::cast_slice(&self.lines)[..self.bytes]
+    }
+
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        &mut bytemuck::cast_slice_mut(&mut self.lines)[..self.bytes]
+    }
+}
+
+impl Drop for HostBuffer {
+    fn drop(&mut self) {
+        self.memory.put(std::mem::take(&mut self.lines));
+    }
+}
+
+/// The memory that a tensor and all its views share, and its version.
+pub(crate) struct Storage {
+    buffer: RwLock<HostBuffer>,
+    /// Counts in-place writes. Autograd notes it when it saves a tensor and compares in backward.
+    version: AtomicU64,
+}
+
+impl Storage {
+    /// Memory for `bytes` bytes with unspecified contents.
+    pub(crate) fn allocate(bytes: usize) -> Result<Storage> {
+        let memory = Machine::memory();
+        let lines = memory.take(bytes.div_ceil(size_of::<Line>()))?;
+        Ok(Storage { buffer: RwLock::new(HostBuffer { lines, bytes, memory }), version: AtomicU64::new(0) })
+    }
+
+    pub(crate) fn version(&self) -> u64 {
+        self.version.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn bump_version(&self) {
+        self.version.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+enum Guard<'a> {
+    Read(RwLockReadGuard<'a, HostBuffer>),
+    Write(RwLockWriteGuard<'a, HostBuffer>),
+}
+
+/// Gives `kernel` the storage bytes of `reads` and `writes`, made safe against each other.
+///
+/// - A read that is exactly a write (same storage, same layout) arrives as `None`: the kernel reads
+///   its input from the output it is about to overwrite (the in-place variant).
+/// - A read that shares a storage with a write in any other way is copied first. The kernel must
+///   therefore ask for its layout again: it gets the tensors it is really to read.
+/// - Two writes never share a storage; that is an error.
+///
+/// Locks are taken in the order of their addresses, each storage once, so two operations on the same
+/// tensors never wait for each other in a circle.
+pub(crate) fn access<const R: usize, const W: usize, T>(
+    reads: [&Tensor; R],
+    writes: [&Tensor; W],
+    kernel: impl FnOnce([Option<(&[u8], &Tensor)>; R], [&mut [u8]; W]) -> T,
+) -> Result<T> {
+    let mut copies: [Option<Tensor>; R] = [const { None }; R];
+    let mut is_output = [false; R];
+    for (r, read) in reads.into_iter().enumerate() {
+        for write in writes {
+            if Arc::ptr_eq(read.storage(), write.storage()) {
+                if read.layout() == write.layout() && read.dtype() == write.dtype() {
+                    is_output[r] = true;
+                } else {
+                    copies[r] = Some(ops::shape::copy_of(read)?);
+                }
+            }
+        }
+    }
+    let reads: [&Tensor; R] = std::array::from_fn(|r| copies[r].as_ref().unwrap_or(reads[r]));
+
+    let mut order: SmallVec<[(&Storage, bool); 8]> = SmallVec::new();
+    order.extend(writes.iter().map(|write| (&**write.storage(), true)));
+    for read in (0..R).filter(|r| !is_output[*r]).map(|r| reads[r]) {
+        if !order.iter().any(|(storage, _)| std::ptr::eq(*storage, &**read.storage())) {
+            order.push((read.storage(), false));
+        }
+    }
+    order.sort_unstable_by_key(|(storage, _)| std::ptr::from_ref::<Storage>(storage));
+    if order.windows(2).any(|pair| std::ptr::eq(pair[0].0, pair[1].0)) {
+        return Err(Error::WriteOverlap);
+    }
+    let mut guards: SmallVec<[(&Storage, Guard<'_>); 8]> = order
+        .into_iter()
+        .map(|(storage, write)| {
+            // A kernel that panicked left bytes half written, not invalid: any bytes are a number.
+            let guard = if write {
+                Guard::Write(storage.buffer.write().unwrap_or_else(PoisonError::into_inner))
+            } else {
+                Guard::Read(storage.buffer.read().unwrap_or_else(PoisonError::into_inner))
+            };
+            (storage, guard)
+        })
+        .collect();
+
+    let mut inputs: [Option<(&[u8], &Tensor)>; R] = [None; R];
+    let mut outputs: [&mut [u8]; W] = std::array::from_fn(|_| Default::default());
+    for (storage, guard) in &mut guards {
+        match guard {
+            Guard::Read(buffer) => {
+                for (input, read) in inputs.iter_mut().zip(reads) {
+                    if std::ptr::eq(&**read.storage(), *storage) {
+                        *input = Some((buffer.bytes(), read));
+                    }
+                }
+            }
+            Guard::Write(buffer) => {
+                let write = writes.iter().position(|write| std::ptr::eq(&**write.storage(), *storage));
+                outputs[write.expect("every write lock belongs to a write")] = buffer.bytes_mut();
+            }
+        }
+    }
+    Ok(kernel(inputs, outputs))
+}

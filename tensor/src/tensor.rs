@@ -1,0 +1,443 @@
+//! The tensor handle: what it is made of, and how to make, move and read one. No arithmetic.
+
+use std::fmt;
+use std::panic::Location;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::autograd::{self, History};
+use crate::device::Device;
+use crate::dtype::{DType, Element, with_dtype};
+use crate::error::{Error, Result};
+use crate::ops;
+use crate::print;
+use crate::shape::Layout;
+use crate::storage::{Storage, access};
+
+/// An n-dimensional array on a device (`torch.Tensor`).
+///
+/// A handle: clones and views share the same memory, and an in-place operation on one is seen by all.
+#[derive(Clone)]
+pub struct Tensor(Arc<Inner>);
+
+struct Inner {
+    storage: Arc<Storage>,
+    layout: Layout,
+    dtype: DType,
+    /// How gradients flow into this tensor; in-place operations may replace it.
+    history: Mutex<History>,
+    /// The tensor this one is a view of, never itself a view.
+    base: Option<Tensor>,
+    /// Made in inference mode: no version is checked, and autograd may not save it.
+    inference: bool,
+    /// The line of the user's program that made it.
+    place: &'static Location<'static>,
+}
+
+/// What `torch.zeros(..., dtype=, device=, requires_grad=)` takes as keyword arguments.
+#[derive(Clone, Copy, Debug)]
+pub struct TensorOptions {
+    pub dtype: DType,
+    pub device: Device,
+    pub requires_grad: bool,
+}
+
+impl Default for TensorOptions {
+    fn default() -> TensorOptions {
+        TensorOptions { dtype: DType::F32, device: Device::Cpu, requires_grad: false }
+    }
+}
+
+impl From<DType> for TensorOptions {
+    fn from(dtype: DType) -> TensorOptions {
+        TensorOptions { dtype, ..Default::default() }
+    }
+}
+
+impl From<Device> for TensorOptions {
+    fn from(device: Device) -> TensorOptions {
+        TensorOptions { device, ..Default::default() }
+    }
+}
+
+/// Where [`Tensor::to`] goes: a device, a type, or both. What is not named stays as it is.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ToOptions {
+    pub device: Option<Device>,
+    pub dtype: Option<DType>,
+    /// Makes a copy even when nothing changes.
+    pub copy: bool,
+}
+
+impl From<Device> for ToOptions {
+    fn from(device: Device) -> ToOptions {
+        ToOptions { device: Some(device), ..Default::default() }
+    }
+}
+
+impl From<DType> for ToOptions {
+    fn from(dtype: DType) -> ToOptions {
+        ToOptions { dtype: Some(dtype), ..Default::default() }
+    }
+}
+
+impl From<(Device, DType)> for ToOptions {
+    fn from((device, dtype): (Device, DType)) -> ToOptions {
+        ToOptions { device: Some(device), dtype: Some(dtype), ..Default::default() }
+    }
+}
+
+/// How tensors come to be.
+impl Tensor {
+    /// A tensor of unspecified contents (`torch.empty`).
+    #[track_caller]
+    pub fn empty(sizes: &[usize], options: impl Into<TensorOptions>) -> Result<Tensor> {
+        let options = options.into();
+        options.dtype.check_supported()?;
+        options.device.check_usable()?;
+        let tensor = Tensor::uninit(sizes, options.dtype)?;
+        if options.requires_grad { tensor.requires_grad_(true) } else { Ok(tensor) }
+    }
+
+    /// Fresh contiguous memory on the host for an operation to write its result to.
+    #[track_caller]
+    pub(crate) fn uninit(sizes: &[usize], dtype: DType) -> Result<Tensor> {
+        let layout = Layout::contiguous(sizes)?;
+        let storage = Storage::allocate(layout.numel() * dtype.size())?;
+        Ok(Tensor(Arc::new(Inner {
+            storage: Arc::new(storage),
+            layout,
+            dtype,
+            history: Mutex::new(History::None),
+            base: None,
+            inference: autograd::is_inference_mode_enabled(),
+            place: Location::caller(),
+        })))
+    }
+
+    /// The values of `data` in row-major order under the given sizes.
+    #[track_caller]
+    pub fn from_slice<T: Element>(data: &[T], sizes: &[usize]) -> Result<Tensor> {
+        let expected: usize = Layout::contiguous(sizes)?.numel();
+        if data.len() != expected {
+            return Err(Error::DataLength { got: data.len(), expected, sizes: sizes.to_vec() });
+        }
+        let tensor = Tensor::uninit(sizes, T::DTYPE)?;
+        access([], [&tensor], |[], [out]| {
+            for (out, value) in bytemuck::cast_slice_mut::<u8, T::Stored>(out).iter_mut().zip(data) {
+                *out = value.store();
+            }
+        })?;
+        Ok(tensor)
+    }
+
+    /// A tensor from nested arrays, slices or vectors, or from one number (`torch.tensor`).
+    ///
+    /// The element type is that of the Rust values: write `[1.0f32, 2.0]` or `[1i64, 2]`.
+    ///
+    /// ```
+    /// # use todevice::Tensor;
+    /// let x = Tensor::new([[1.0f32, 2.0], [3.0, 4.0]])?;
+    /// assert_eq!(x.sizes(), [2, 2]);
+    /// # Ok::<(), todevice::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn new<D: NestedData>(data: D) -> Result<Tensor> {
+        let mut sizes = Vec::new();
+        data.sizes(&mut sizes);
+        let mut values = Vec::new();
+        data.flatten(&sizes, 0, &mut values)?;
+        Tensor::from_slice(&values, &sizes)
+    }
+
+    /// A view of the same storage, recorded by autograd by whoever makes it.
+    #[track_caller]
+    pub(crate) fn with_layout(&self, layout: Layout) -> Tensor {
+        Tensor(Arc::new(Inner {
+            storage: self.0.storage.clone(),
+            layout,
+            dtype: self.0.dtype,
+            history: Mutex::new(History::None),
+            base: Some(self.0.base.as_ref().unwrap_or(self).clone()),
+            inference: self.0.inference,
+            place: Location::caller(),
+        }))
+    }
+
+    /// The same memory without history. Writes through either are seen, and counted, by both
+    /// (`Tensor.detach`).
+    #[track_caller]
+    pub fn detach(&self) -> Tensor {
+        self.detached_from(Location::caller())
+    }
+
+    pub(crate) fn detached_from(&self, place: &'static Location<'static>) -> Tensor {
+        Tensor(Arc::new(Inner {
+            storage: self.0.storage.clone(),
+            layout: self.0.layout,
+            dtype: self.0.dtype,
+            history: Mutex::new(History::None),
+            base: None,
+            inference: self.0.inference,
+            place,
+        }))
+    }
+}
+
+/// What a tensor is.
+impl Tensor {
+    /// The size of every dimension (`Tensor.shape`).
+    pub fn sizes(&self) -> &[usize] {
+        self.0.layout.sizes()
+    }
+
+    /// The size of one dimension, negative ones counted from the end.
+    pub fn size(&self, dim: i64) -> Result<usize> {
+        Ok(self.sizes()[self.checked_dim(dim)?])
+    }
+
+    /// A dimension of this tensor given by the user. A 0-dim tensor has none, so there it is an error.
+    pub(crate) fn checked_dim(&self, dim: i64) -> Result<usize> {
+        let dim = self.0.layout.dim(dim)?;
+        if self.ndim() == 0 {
+            return Err(Error::DimOutOfRange { dim: dim as i64, low: -1, high: 0 });
+        }
+        Ok(dim)
+    }
+
+    /// How far apart, in elements, neighbours along each dimension lie (`Tensor.stride`).
+    pub fn strides(&self) -> &[usize] {
+        self.0.layout.strides()
+    }
+
+    /// The position of the first element in the storage, in elements.
+    pub fn storage_offset(&self) -> usize {
+        self.0.layout.offset
+    }
+
+    pub fn ndim(&self) -> usize {
+        self.0.layout.ndim()
+    }
+
+    /// The number of elements.
+    pub fn numel(&self) -> usize {
+        self.0.layout.numel()
+    }
+
+    pub fn dtype(&self) -> DType {
+        self.0.dtype
+    }
+
+    pub fn device(&self) -> Device {
+        Device::Cpu
+    }
+
+    pub fn is_cuda(&self) -> bool {
+        self.device().is_cuda()
+    }
+
+    pub fn is_contiguous(&self) -> bool {
+        self.0.layout.is_contiguous()
+    }
+
+    /// Whether this tensor was made by a view operation (`Tensor._is_view`).
+    pub fn is_view(&self) -> bool {
+        self.0.base.is_some()
+    }
+
+    /// Whether it was made in inference mode (`Tensor.is_inference`).
+    pub fn is_inference(&self) -> bool {
+        self.0.inference
+    }
+
+    /// How often its memory was written in place (`Tensor._version`).
+    pub fn version(&self) -> u64 {
+        self.0.storage.version()
+    }
+
+    /// Whether both are handles of one and the same tensor (Python's `is`).
+    pub fn is_same(&self, other: &Tensor) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// Whether both share memory.
+    pub fn shares_storage(&self, other: &Tensor) -> bool {
+        Arc::ptr_eq(&self.0.storage, &other.0.storage)
+    }
+
+    /// The line of the user's program that made this tensor.
+    pub fn place(&self) -> &'static Location<'static> {
+        self.0.place
+    }
+
+    pub(crate) fn layout(&self) -> &Layout {
+        &self.0.layout
+    }
+
+    pub(crate) fn storage(&self) -> &Arc<Storage> {
+        &self.0.storage
+    }
+
+    pub(crate) fn base(&self) -> Option<&Tensor> {
+        self.0.base.as_ref()
+    }
+
+    pub(crate) fn history(&self) -> History {
+        self.0.history.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Whether there is a history, without the cost of handing it out.
+    pub(crate) fn has_history(&self) -> bool {
+        !matches!(*self.0.history.lock().unwrap_or_else(PoisonError::into_inner), History::None)
+    }
+
+    pub(crate) fn set_history(&self, history: History) {
+        *self.0.history.lock().unwrap_or_else(PoisonError::into_inner) = history;
+    }
+
+    /// Notes the line of the user's program that made this tensor, once the operation is done.
+    pub(crate) fn made_at(mut self, place: &'static Location<'static>) -> Tensor {
+        if let Some(inner) = Arc::get_mut(&mut self.0) {
+            inner.place = place;
+        }
+        self
+    }
+
+    /// Whether nobody else can see this tensor's memory, so that it may be kept or overwritten.
+    pub(crate) fn is_sole_owner(&self) -> bool {
+        Arc::strong_count(&self.0) == 1 && Arc::strong_count(&self.0.storage) == 1
+    }
+}
+
+/// Reading values.
+impl Tensor {
+    /// All values in row-major order.
+    pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
+        if T::DTYPE != self.dtype() {
+            return Err(Error::ReadDType { held: self.dtype(), asked: T::DTYPE });
+        }
+        let dense = ops::shape::dense(self)?;
+        access([&dense], [], |[input], []| {
+            let (bytes, tensor) = input.expect("nothing is written");
+            let values = bytemuck::cast_slice::<u8, T::Stored>(bytes);
+            let start = tensor.storage_offset();
+            values[start..start + tensor.numel()].iter().map(|value| T::load(*value)).collect()
+        })
+    }
+
+    /// The one value of a tensor with one element, converted (`Tensor.item`).
+    ///
+    /// A float comes as the f64 equal to it, so an f32 loss prints as `2.3025851249694824`.
+    pub fn item(&self) -> Result<f64> {
+        if self.numel() != 1 {
+            return Err(Error::NotAScalar { numel: self.numel() });
+        }
+        access([self], [], |[input], []| {
+            let (bytes, tensor) = input.expect("nothing is written");
+            Ok(with_dtype!(self.dtype(), T => {
+                bytemuck::cast_slice::<u8, T>(bytes)[tensor.storage_offset()] as f64
+            }))
+        })?
+    }
+
+    /// The truth of a tensor with one element: whether it is not zero.
+    pub fn is_nonzero(&self) -> Result<bool> {
+        if self.numel() != 1 {
+            return Err(Error::AmbiguousTruth { numel: self.numel() });
+        }
+        Ok(self.item()? != 0.0)
+    }
+}
+
+impl Tensor {
+    /// All values on the host, widened to what printing needs.
+    pub(crate) fn values(&self) -> Result<print::Values> {
+        let plain = self.detach();
+        Ok(match self.dtype() {
+            DType::Bool => print::Values::Bool(plain.to_vec()?),
+            DType::U8 | DType::I32 | DType::I64 => print::Values::Int(plain.to(DType::I64)?.to_vec()?),
+            _ => print::Values::Float(plain.to(DType::F64)?.to_vec()?),
+        })
+    }
+}
+
+/// Prints as PyTorch does: `tensor([1., 2.], requires_grad=True)`.
+impl fmt::Display for Tensor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (device, dtype) = (self.device().to_string(), self.dtype().to_string());
+        let gradient = match (self.grad_fn(), self.requires_grad()) {
+            (Some(node), _) => Some(format!("grad_fn=<{node}>")),
+            (None, true) => Some("requires_grad=True".to_string()),
+            (None, false) => None,
+        };
+        let facts = print::Facts {
+            device: self.is_cuda().then_some(&device),
+            dtype: &dtype,
+            gradient: gradient.as_deref(),
+        };
+        let values = self.values().map_err(|_| fmt::Error)?;
+        f.write_str(&print::tensor(&values, self.sizes(), &facts))
+    }
+}
+
+impl fmt::Debug for Tensor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// Data that [`Tensor::new`] takes: numbers, and arrays, slices and vectors of such data.
+pub trait NestedData {
+    type Item: Element;
+    /// Appends the size of each level, read off the first element.
+    #[doc(hidden)]
+    fn sizes(&self, sizes: &mut Vec<usize>);
+    /// Appends the values, and refuses ragged data.
+    #[doc(hidden)]
+    fn flatten(&self, sizes: &[usize], dim: usize, values: &mut Vec<Self::Item>) -> Result<()>;
+}
+
+impl<T: Element> NestedData for T {
+    type Item = T;
+
+    fn sizes(&self, _: &mut Vec<usize>) {}
+
+    fn flatten(&self, _: &[usize], _: usize, values: &mut Vec<T>) -> Result<()> {
+        values.push(*self);
+        Ok(())
+    }
+}
+
+impl<D: NestedData> NestedData for [D] {
+    type Item = D::Item;
+
+    fn sizes(&self, sizes: &mut Vec<usize>) {
+        sizes.push(self.len());
+        if let Some(first) = self.first() {
+            first.sizes(sizes);
+        }
+    }
+
+    fn flatten(&self, sizes: &[usize], dim: usize, values: &mut Vec<D::Item>) -> Result<()> {
+        if self.len() != sizes[dim] {
+            return Err(Error::RaggedData { expected: sizes[dim], got: self.len(), dim });
+        }
+        self.iter().try_for_each(|inner| inner.flatten(sizes, dim + 1, values))
+    }
+}
+
+macro_rules! nested_like_a_slice {
+    ($([$($generics:tt)*] $type:ty),*) => {$(
+        impl<D: NestedData, $($generics)*> NestedData for $type {
+            type Item = D::Item;
+
+            fn sizes(&self, sizes: &mut Vec<usize>) {
+                self[..].sizes(sizes);
+            }
+
+            fn flatten(&self, sizes: &[usize], dim: usize, values: &mut Vec<D::Item>) -> Result<()> {
+                self[..].flatten(sizes, dim, values)
+            }
+        }
+    )*};
+}
+nested_like_a_slice!([const N: usize] [D; N], [] Vec<D>, [] &[D], [const N: usize] &[D; N]);
