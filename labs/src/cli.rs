@@ -2,6 +2,8 @@
 
 use std::ops::RangeInclusive;
 
+use todevice::Device;
+
 mod gpu;
 
 pub use gpu::{GpuChoice, Simulated};
@@ -16,7 +18,7 @@ pub struct Common {
 
     /// Device to use: cpu | cuda | cuda:N [default: cuda if available, else cpu]
     #[arg(long, value_name = "DEVICE", value_parser = device)]
-    pub device: Option<String>,
+    pub device: Option<Device>,
 
     /// Seed of every random number
     #[arg(long, value_name = "N", default_value = "42", value_parser = seed)]
@@ -74,10 +76,6 @@ pub fn seed(text: &str) -> Result<u64, String> {
         .ok_or_else(|| format!("expected a whole number from {} to {}", i64::MIN, u64::MAX))
 }
 
-fn device(text: &str) -> Result<String, String> {
-    let valid = match text.strip_prefix("cuda:") {
-        Some(index) => index.parse::<u8>().is_ok(),
-        None => text == "cpu" || text == "cuda",
-    };
-    valid.then(|| text.to_owned()).ok_or_else(|| "expected cpu | cuda | cuda:N".to_owned())
+fn device(text: &str) -> Result<Device, String> {
+    text.parse().map_err(|_| "expected cpu | cuda | cuda:N".to_owned())
 }

@@ -4,10 +4,11 @@ use std::ffi::OsString;
 
 use clap::error::ErrorKind;
 use clap::{Args, Command, FromArgMatches};
+use todevice::Device;
 
 use crate::cli::Common;
 use crate::event::{Event, Header};
-use crate::lab::{Lab, Sink};
+use crate::lab::{Lab, Sink, Warnings};
 use crate::{Result, render_json, render_text};
 
 /// What makes a function a lab: its name, its title, and flags of its own (`O`).
@@ -48,21 +49,31 @@ impl<O: Args> Entry<O> {
         let matches = command.try_get_matches_from(flags).map_err(stop)?;
         let common = Common::from_arg_matches(&matches).map_err(stop)?;
         let options = O::from_arg_matches(&matches).map_err(stop)?;
-        common.gpu.machine().map_err(wrong_flag)?;
+        let machine = common.gpu.machine().map_err(wrong_flag)?;
+        if let Some(device) = common.device {
+            machine
+                .enter(|| device.check_usable())
+                .map_err(|error| wrong_flag(format!("--device {device}: {error}")))?;
+        }
         Ok((common, options))
     }
 
-    /// Runs the lab, which tells `sink` all that happens, its failure included.
+    /// Runs the lab on a machine of its own. It tells `sink` all that happens, its failure included.
     pub fn start(&self, common: &Common, options: &O, sink: &mut dyn Sink) -> Result<()> {
+        let machine = common.gpu.machine()?;
+        let device = machine.enter(|| common.device.unwrap_or_else(Device::cuda_if_available));
         sink.event(Event::Header(Header {
             lab: self.name.to_owned(),
             title: self.title.to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            machine: common.gpu.machine()?.to_owned(),
-            device: common.device.clone(),
+            machine: machine.to_string(),
+            device: device.to_string(),
             seed: common.seed,
         }));
-        let result = (self.run)(&mut Lab::new(common, sink), options);
+        let warnings = Warnings::of(&machine);
+        let result =
+            machine.enter(|| (self.run)(&mut Lab::new(common.seed, device, warnings.clone(), sink), options));
+        warnings.tell(sink);
         if let Err(error) = &result {
             sink.event(Event::Failure { lab: self.name.to_owned(), message: error.to_string() });
         }
@@ -73,8 +84,10 @@ impl<O: Args> Entry<O> {
 /// All that a run of a lab produced.
 #[derive(Clone, Debug)]
 pub struct Captured {
-    /// What a reader sees in a terminal without colours, errors included.
+    /// What a reader sees in a terminal without colours: standard output.
     pub text: String,
+    /// What goes to standard error: warnings, and why a lab failed or did not start.
+    pub errors: String,
     /// JSON Lines.
     pub json: String,
     pub events: Vec<Event>,
@@ -86,13 +99,16 @@ pub fn run_captured<O: Args>(lab: &Entry<O>, flags: &[&str]) -> Captured {
     let (common, options) = match lab.parse(flags) {
         Ok(parsed) => parsed,
         Err(Stop { message, exit_code }) => {
-            return Captured { text: message, json: String::new(), events: Vec::new(), exit_code };
+            let (text, errors) = if exit_code == 0 { (message, String::new()) } else { (String::new(), message) };
+            return Captured { text, errors, json: String::new(), events: Vec::new(), exit_code };
         }
     };
     let mut events = Vec::new();
     let exit_code = u8::from(lab.start(&common, &options, &mut events).is_err());
+    let (trouble, output): (Vec<Event>, Vec<Event>) = events.iter().cloned().partition(Event::is_trouble);
     Captured {
-        text: render_text::render(&events),
+        text: render_text::render(&output),
+        errors: trouble.iter().map(|event| render_text::render(std::slice::from_ref(event))).collect(),
         json: events.iter().map(|event| format!("{}\n", render_json::render(event))).collect(),
         events,
         exit_code,

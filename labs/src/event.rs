@@ -30,6 +30,8 @@ pub enum Event {
         svg: String,
         caption: String,
     },
+    /// Something PyTorch would warn of, in its words.
+    Warning(String),
     /// The lab failed. Always the last event.
     Failure {
         lab: String,
@@ -38,6 +40,11 @@ pub enum Event {
 }
 
 impl Event {
+    /// Whether it belongs on standard error.
+    pub fn is_trouble(&self) -> bool {
+        matches!(self, Event::Warning(_) | Event::Failure { .. })
+    }
+
     /// Every figure the event shows, wherever it stands.
     pub fn figures(&self) -> Vec<&Figure> {
         match self {
@@ -58,8 +65,8 @@ pub struct Header {
     pub version: String,
     /// The machine in words: `no GPU`.
     pub machine: String,
-    /// What `--device` asked for, if anything.
-    pub device: Option<String>,
+    /// What the lab computes on: `cpu`.
+    pub device: String,
     pub seed: u64,
 }
 

@@ -1,8 +1,10 @@
 //! What a lab sees of the world: somewhere to say things, and the flags every lab has.
 
 use std::fmt::Display;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::cli::Common;
+use todevice::{Device, Machine};
+
 use crate::event::{Event, Table};
 use crate::figure::Figure;
 use crate::text::Text;
@@ -27,70 +29,100 @@ impl Sink for Vec<Event> {
 
 /// What a lab talks to. Every method but the first few says one thing: see [`Event`].
 pub struct Lab<'a> {
-    common: &'a Common,
+    seed: u64,
+    device: Device,
+    warnings: Warnings,
     sink: &'a mut dyn Sink,
 }
 
 impl<'a> Lab<'a> {
-    /// A lab with these flags, talking to this sink.
-    pub fn new(common: &'a Common, sink: &'a mut dyn Sink) -> Lab<'a> {
-        Lab { common, sink }
+    pub(crate) fn new(seed: u64, device: Device, warnings: Warnings, sink: &'a mut dyn Sink) -> Lab<'a> {
+        Lab { seed, device, warnings, sink }
     }
 
     /// The seed, from `--seed`.
     pub fn seed(&self) -> u64 {
-        self.common.seed
+        self.seed
     }
 
-    /// The device asked for with `--device`, if any.
-    pub fn device(&self) -> Option<&str> {
-        self.common.device.as_deref()
+    /// The device of `--device`; without that flag the first GPU if there is one, else the CPU.
+    pub fn device(&self) -> Device {
+        self.device
+    }
+
+    /// Passes an event on, after the warnings of what happened before it.
+    fn tell(&mut self, event: Event) {
+        self.warnings.tell(self.sink);
+        self.sink.event(event);
     }
 
     /// Starts a section, with the number it has in the chapter.
     pub fn section(&mut self, number: impl Display, title: &str) {
-        self.sink.event(Event::Section { number: number.to_string(), title: title.to_owned() });
+        self.tell(Event::Section { number: number.to_string(), title: title.to_owned() });
     }
 
     /// Explains something, in a paragraph.
     pub fn prose(&mut self, text: impl Into<Text>) {
-        self.sink.event(Event::Prose(text.into()));
+        self.tell(Event::Prose(text.into()));
     }
 
     /// Asks the reader what will come out, before it does.
     pub fn predict(&mut self, question: &str) {
-        self.sink.event(Event::Prediction(question.to_owned()));
+        self.tell(Event::Prediction(question.to_owned()));
     }
 
     /// Prints a line exactly as it is.
     pub fn print(&mut self, line: impl Into<Text>) {
-        self.sink.event(Event::Line(line.into()));
+        self.tell(Event::Line(line.into()));
     }
 
     /// Shows a figure on a line of its own.
     pub fn figure(&mut self, figure: Figure) {
-        self.sink.event(Event::Figure(figure));
+        self.tell(Event::Figure(figure));
     }
 
     /// Shows a table.
     pub fn table(&mut self, table: Table) {
-        self.sink.event(Event::Table(table));
+        self.tell(Event::Table(table));
     }
 
     /// Shows several lines exactly as they are: an error report, a tensor.
     pub fn report(&mut self, report: impl Display) {
-        self.sink.event(Event::Report(report.to_string()));
+        self.tell(Event::Report(report.to_string()));
     }
 
     /// Shows a drawing; the caption says what it shows to whoever cannot see it.
     pub fn picture(&mut self, svg: impl Into<String>, caption: &str) {
-        self.sink.event(Event::Picture { svg: svg.into(), caption: caption.to_owned() });
+        self.tell(Event::Picture { svg: svg.into(), caption: caption.to_owned() });
     }
 
     /// Starts a progress bar of `total` steps. Only a person at a terminal sees it; it is no event.
     #[must_use = "the bar ends when the handle is dropped"]
     pub fn progress(&mut self, total: usize, message: &str) -> Progress {
         self.sink.progress(total as u64, message)
+    }
+}
+
+/// The machine's warnings, kept until the next event: they come from anywhere, even from other threads.
+#[derive(Clone)]
+pub(crate) struct Warnings(Arc<Mutex<Vec<String>>>);
+
+impl Warnings {
+    /// Collects the warnings of this machine from now on.
+    pub(crate) fn of(machine: &Machine) -> Warnings {
+        let warnings = Warnings(Arc::default());
+        let kept = warnings.0.clone();
+        machine.on_warning(move |message| {
+            kept.lock().unwrap_or_else(PoisonError::into_inner).push(message.to_owned());
+        });
+        warnings
+    }
+
+    /// Passes on what has come up.
+    pub(crate) fn tell(&self, sink: &mut dyn Sink) {
+        for message in self.0.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+            sink.event(Event::Warning(message));
+        }
     }
 }
 

@@ -41,6 +41,7 @@ mod event;
 mod figure;
 mod float;
 mod lab;
+pub mod lab_03_training_loop;
 pub mod render_json;
 pub mod render_text;
 #[cfg(not(target_family = "wasm"))]

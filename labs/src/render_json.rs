@@ -36,6 +36,7 @@ pub fn render(event: &Event) -> Json {
         }
         Event::Report(report) => json!({ "event": "report", "text": report }),
         Event::Picture { svg, caption } => json!({ "event": "picture", "svg": svg, "caption": caption }),
+        Event::Warning(message) => json!({ "event": "warning", "message": message }),
         Event::Failure { lab, message } => json!({ "event": "failure", "lab": lab, "message": message }),
     }
 }

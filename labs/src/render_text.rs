@@ -97,6 +97,7 @@ impl Renderer {
             Event::Table(table) => self.table(table),
             Event::Report(report) => report.trim_end_matches('\n').to_owned(),
             Event::Picture { caption, .. } => paint(faint, &wrap(&format!("[picture: {caption}]"))),
+            Event::Warning(message) => format!("warning: {message}"),
             Event::Failure { lab, message } => format!("error: {lab} failed: {message}"),
         }
     }

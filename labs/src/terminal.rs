@@ -10,8 +10,8 @@ use crate::cli::{Color, Common, Format};
 use crate::entry::Entry;
 use crate::event::Event;
 use crate::lab::{Bar, Progress, Sink};
-use crate::render_json;
 use crate::render_text::{Palette, Renderer};
+use crate::{render_json, render_text};
 
 /// Runs the lab of this binary. Exits with 0, with 1 if the lab failed, with 2 if a flag was wrong.
 pub fn main<O: clap::Args>(lab: &Entry<O>) -> ExitCode {
@@ -48,13 +48,13 @@ impl Terminal {
     }
 
     fn write(&mut self, event: &Event) {
-        let failed = matches!(event, Event::Failure { .. });
         if self.format == Format::Json {
             to_stdout(&format!("{}\n", render_json::render(event)));
         }
-        if self.format == Format::Text || failed {
-            let text = self.renderer.render(event);
-            if failed { to_stderr(text.trim_start()) } else { to_stdout(&text) }
+        if event.is_trouble() {
+            to_stderr(&render_text::render(std::slice::from_ref(event)));
+        } else if self.format == Format::Text {
+            to_stdout(&self.renderer.render(event));
         }
     }
 }

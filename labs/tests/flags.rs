@@ -10,9 +10,9 @@ fn refusal(flags: &[&str]) -> String {
     let captured = labs::run_captured(&tiny::LAB, flags);
     assert_eq!(captured.exit_code, 2, "{flags:?}: {}", captured.text);
     assert!(captured.events.is_empty() && captured.json.is_empty());
-    assert_eq!(captured.text.lines().count(), 1, "{}", captured.text);
-    assert!(captured.text.starts_with("error: ") && captured.text.ends_with('\n'));
-    captured.text
+    assert_eq!(captured.errors.lines().count(), 1, "{}", captured.errors);
+    assert!(captured.errors.starts_with("error: ") && captured.errors.ends_with('\n'));
+    captured.errors
 }
 
 #[test]
@@ -36,6 +36,8 @@ fn bad_flags_get_one_clear_line() {
         &["--color", "alway"],
         &["--device", "cuda:"],
         &["--device", "quantum"],
+        &["--device", "cuda"],
+        &["--device", "cuda:9"],
         &["--gpu", "quantum"],
         &["--gpu", "real"],
         &["--gpu", "sim:t4x2,mem=512MiB,seed=7"],
@@ -63,17 +65,17 @@ fn help_and_version_print_normally() {
 
 #[test]
 fn common_flags_reach_the_header() {
-    let captured = labs::run_captured(&tiny::LAB, &["--gpu", "none", "--seed", "-1", "--device", "cuda:1"]);
+    let captured = labs::run_captured(&tiny::LAB, &["--gpu", "none", "--seed", "-1", "--device", "cpu"]);
     let Event::Header(header) = &captured.events[0] else { panic!("{:?}", captured.events[0]) };
     assert_eq!((header.lab.as_str(), header.machine.as_str()), ("lab-99", "no GPU"));
-    assert_eq!((header.seed, header.device.as_deref()), (u64::MAX, Some("cuda:1")));
+    assert_eq!((header.seed, header.device.as_str()), (u64::MAX, "cpu"));
 }
 
 #[test]
 fn a_failure_is_the_last_event_and_exits_with_1() {
     let captured = labs::run_captured(&tiny::LAB, &["--fail"]);
     assert_eq!(captured.exit_code, 1);
-    assert!(captured.text.ends_with("\nerror: lab-99 failed: the optimizer has no parameters\n"));
+    assert_eq!(captured.errors, "error: lab-99 failed: the optimizer has no parameters\n");
     assert!(matches!(captured.events.last(), Some(Event::Failure { .. })));
 }
 

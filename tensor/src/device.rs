@@ -33,8 +33,8 @@ impl Device {
         matches!(self, Device::Cuda { .. })
     }
 
-    /// Errors unless tensors can be made here.
-    pub(crate) fn check_usable(self) -> Result<()> {
+    /// Errors unless tensors can be made on this device, with the reason PyTorch would give.
+    pub fn check_usable(self) -> Result<()> {
         match self {
             Device::Cpu => Ok(()),
             Device::Cuda { .. } => Err(Error::NoDriver),

@@ -4,6 +4,7 @@
 //! What Rust knows beyond it (the place of the call) follows on further lines.
 
 use std::panic::Location;
+use std::sync::Arc;
 
 use crate::{DType, Device};
 
@@ -258,16 +259,28 @@ pub enum Error {
     DatasetSizes,
     #[error("index {index} is out of range for a dataset of {len} samples")]
     DatasetIndex { index: usize, len: usize },
+    #[error("datasets should not be an empty iterable")]
+    NoDatasets,
     #[error("Sum of input lengths does not equal the length of the input dataset!")]
     SplitLengths,
+    #[error("Fraction at index {index} is not between 0 and 1")]
+    SplitFraction { index: usize },
+    #[error("Invalid rank {rank}, rank should be in the interval [0, {last}]")]
+    InvalidRank { rank: usize, last: i64 },
     #[error("{option} should be a positive integer value, but got {option}={value}")]
     NotPositive { option: &'static str, value: usize },
     #[error("{0}")]
     LoaderOptions(String),
     #[error("default_collate: batch must contain at least one sample")]
     EmptyBatch,
-    #[error("Caught {kind} in DataLoader worker process {worker}.\nOriginal error: {message}")]
-    Worker { worker: usize, kind: &'static str, message: String },
+    #[error("each element in list of batch should be of equal size")]
+    CollateSizes,
+    /// What went wrong in a worker, with the error itself as `cause`; of a panic, `kind` is "panic" and
+    /// the cause its message.
+    #[error("Caught {kind} in DataLoader worker process {worker}.\nOriginal error: {cause}")]
+    Worker { worker: usize, kind: &'static str, cause: Arc<Error> },
+    #[error("DataLoader worker {worker} could not be started: {reason}")]
+    WorkerStart { worker: usize, reason: String },
     #[error("DataLoader timed out after {seconds} seconds")]
     LoaderTimeout { seconds: f64 },
 

@@ -30,11 +30,15 @@
 
 pub mod autograd;
 pub mod cuda;
+pub mod data;
 mod device;
 mod dtype;
 mod error;
 mod machine;
+pub mod nn;
 mod ops;
+pub mod optim;
+pub mod prelude;
 mod print;
 pub mod random;
 mod shape;

@@ -5,6 +5,7 @@
 
 use std::cell::RefCell;
 use std::collections::HashSet;
+use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
@@ -113,6 +114,19 @@ impl Machine {
     /// One counter for all machines, so that the order holds wherever a graph was built.
     pub(crate) fn next_sequence() -> u64 {
         DEFAULT.0.next_sequence.fetch_add(1, Ordering::Relaxed)
+    }
+}
+
+/// The GPUs, in a word.
+impl fmt::Display for Machine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("no GPU")
+    }
+}
+
+impl fmt::Debug for Machine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Machine({self})")
     }
 }
 

@@ -16,6 +16,8 @@ const EDGE_ITEMS: usize = 3;
 const LINE_WIDTH: usize = 80;
 
 const PREFIX: &str = "tensor(";
+/// A parameter prints as its tensor under this heading.
+pub(crate) const PARAMETER: &str = "Parameter containing:\n";
 
 /// The values of a tensor in row-major order, already copied to the host. All float dtypes are widened,
 /// which is exact, to f64.
@@ -33,16 +35,6 @@ pub(crate) struct Facts<'a> {
     pub dtype: &'a str,
     /// `grad_fn=<MulBackward0>` or `requires_grad=True`
     pub gradient: Option<&'a str>,
-}
-
-/// `torch.Size([2, 3])`
-pub fn size(sizes: &[usize]) -> String {
-    format!("torch.Size({sizes:?})")
-}
-
-/// The text of a parameter is the text of its tensor under a heading.
-pub(crate) fn parameter(values: &Values, sizes: &[usize], facts: &Facts) -> String {
-    format!("Parameter containing:\n{}", tensor(values, sizes, facts))
 }
 
 /// `tensor([[ 1.0000, -2.5000],\n        [ 3.0000,  4.0000]], grad_fn=<MulBackward0>)`
@@ -278,18 +270,12 @@ mod tests {
             let sizes: Vec<usize> = numbers(sizes.trim_matches('-'), |i| i as usize);
             let some = |text| (text != "-").then_some(text);
             let facts = Facts { device: some(device), dtype, gradient: some(gradient) };
-            let text = if class == "Parameter" { parameter } else { tensor }(&values, &sizes, &facts);
+            let heading = if class == "Parameter" { PARAMETER } else { "" };
+            let text = heading.to_string() + &tensor(&values, &sizes, &facts);
             assert_eq!(text, expected.trim_end(), "{head}\n{numbers_line}");
             cases += 1;
         }
         assert!(cases > 60, "only {cases} cases found in print_cases.txt");
-    }
-
-    #[test]
-    fn prints_sizes() {
-        assert_eq!(size(&[2, 3]), "torch.Size([2, 3])");
-        assert_eq!(size(&[7]), "torch.Size([7])");
-        assert_eq!(size(&[]), "torch.Size([])");
     }
 
     #[test]

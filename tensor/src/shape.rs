@@ -141,9 +141,12 @@ impl Layout {
     /// `length` entries of `dim` from `start` on, every `step`-th.
     pub(crate) fn slice(&self, dim: usize, start: usize, length: usize, step: usize) -> Layout {
         let mut out = *self;
-        out.offset += start * self.strides[dim];
         out.sizes[dim] = length;
-        out.strides[dim] *= step;
+        out.strides[dim] = out.strides[dim].wrapping_mul(step); // Too large only if nothing is stepped over.
+        // A view of nothing stays where it was: past the end there may be no memory to point to.
+        if out.numel() > 0 {
+            out.offset += start * self.strides[dim];
+        }
         out
     }
 

@@ -1,1 +1,1 @@
-//! Nothing here but tests, in `tests/`.
+//! Tests across the packages are in `tests/`; the benchmark is `src/bin/bench.rs`.

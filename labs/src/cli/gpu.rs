@@ -2,6 +2,8 @@
 
 use std::str::FromStr;
 
+use todevice::Machine;
+
 /// What can be said, for help and errors.
 pub(super) const GRAMMAR: &str = "auto | none | real | sim[:PROFILE[xN]][,mem=512MiB][,seed=7]";
 
@@ -35,12 +37,10 @@ pub struct Simulated {
 }
 
 impl GpuChoice {
-    /// The machine in words, or why there is none.
-    ///
-    /// Only machines without a GPU exist so far.
-    pub fn machine(&self) -> Result<&'static str, String> {
+    /// The machine, or why there is none. Only machines without a GPU exist so far.
+    pub fn machine(&self) -> Result<Machine, String> {
         match self {
-            GpuChoice::Auto | GpuChoice::None => Ok("no GPU"),
+            GpuChoice::Auto | GpuChoice::None => Ok(Machine::new()),
             GpuChoice::Real => Err("--gpu real: real GPUs are not built yet; --gpu none works".to_owned()),
             GpuChoice::Simulated(_) => {
                 Err("--gpu sim: the simulated GPU is not built yet; --gpu none works".to_owned())

@@ -71,7 +71,7 @@ fn seed_gradient(root: &Tensor, given: Option<Tensor>) -> Result<Tensor> {
         Some(grad) if grad.sizes() != root.sizes() => {
             Err(Error::GradientShape { grad: grad.sizes().to_vec(), output: root.sizes().to_vec() })
         }
-        Some(grad) => Ok(grad.detach()),
+        Some(grad) => grad.detach().to(root.dtype()),
         None if root.numel() != 1 => Err(Error::ImplicitGradient),
         None => no_grad(|| root.ones_like()),
     }

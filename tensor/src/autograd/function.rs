@@ -6,7 +6,7 @@ use std::panic::Location;
 use smallvec::SmallVec;
 
 use super::graph::{Edge, History, Meta, Node};
-use super::mode::{is_grad_enabled, no_grad};
+use super::mode::{is_recording, no_grad};
 use crate::error::{Error, Result};
 use crate::ops;
 use crate::tensor::Tensor;
@@ -206,14 +206,18 @@ impl<F: Function<N>, const N: usize> Step for FixedArity<F, N> {
 /// Runs `function` on `inputs`, and gives its result a node if any input requires grad.
 #[track_caller]
 pub(crate) fn record<F: Function<N>, const N: usize>(function: F, inputs: [&Tensor; N]) -> Result<Tensor> {
-    let recording = is_grad_enabled() && inputs.iter().any(|input| input.requires_grad());
+    let recording = is_recording() && inputs.iter().any(|input| input.requires_grad());
     let needs = inputs.map(|input| recording && input.requires_grad());
     let mut ctx = Context { recording, needs, saved: SmallVec::new(), save_output: false };
     let place = Location::caller();
     if !recording {
         return Ok(function.forward(&mut ctx, inputs)?.made_at(place));
     }
-    let output = no_grad(|| function.forward(&mut ctx, inputs))?.made_at(place);
+    let mut output = no_grad(|| function.forward(&mut ctx, inputs))?.made_at(place);
+    if inputs.iter().any(|input| input.is_same(&output)) {
+        // An identity: the result gets a handle of its own, or the input would lose its history to it.
+        output = output.with_layout(*output.layout());
+    }
     if !output.dtype().is_floating_point() {
         return Ok(output);
     }
@@ -254,7 +258,7 @@ pub(crate) fn record_list(
 ) -> Result<Tensor> {
     let place = Location::caller();
     let output = output.made_at(place);
-    let recording = is_grad_enabled() && inputs.iter().any(|input| input.requires_grad());
+    let recording = is_recording() && inputs.iter().any(|input| input.requires_grad());
     if !recording || !output.dtype().is_floating_point() {
         return Ok(output);
     }

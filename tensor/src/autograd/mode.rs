@@ -53,6 +53,12 @@ pub fn is_grad_enabled() -> bool {
     MODE.get().grad
 }
 
+/// Whether operations on tensors that require grad get a node. In inference mode not even
+/// [`enable_grad`] brings that back.
+pub(super) fn is_recording() -> bool {
+    MODE.get().grad && !MODE.get().inference
+}
+
 pub fn is_inference_mode_enabled() -> bool {
     MODE.get().inference
 }

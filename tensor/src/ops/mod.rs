@@ -9,6 +9,7 @@ pub(crate) mod elementwise;
 pub(crate) mod index;
 pub(crate) mod loss;
 pub(crate) mod matmul;
+pub(crate) mod optimizer;
 pub(crate) mod random;
 pub(crate) mod reduce;
 pub(crate) mod shape;

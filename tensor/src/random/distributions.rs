@@ -212,27 +212,11 @@ impl Engine {
 
 impl Engine {
     /// `Tensor.bernoulli_(p)` with a number for `p`, the mask of dropout: true with `keep_probability`.
-    /// One f64 uniform, so two words, per element, whatever the dtype of the tensor.
+    /// One f64 uniform, so two words, per element, whatever the dtype of the tensor and whatever the CPU:
+    /// older builds asked MKL on Intel CPUs, PyTorch 2.11's does not.
     pub fn fill_bernoulli(&mut self, out: &mut [bool], keep_probability: f64) {
         for slot in out {
             *slot = self.unit_f64() < keep_probability;
-        }
-    }
-
-    /// The same draw in PyTorch builds that hand it to Intel's MKL, as older ones did on Intel CPUs.
-    /// PyTorch 2.11's Linux wheel does not: it draws [`fill_bernoulli`](Self::fill_bernoulli) on every
-    /// CPU.
-    ///
-    /// One word of the engine seeds MKL's MCG31m1, a multiplicative congruential generator of its own
-    /// (P. L'Ecuyer, "Tables of linear congruential generators", 1999), which then serves the whole tensor.
-    pub fn fill_bernoulli_mkl(&mut self, out: &mut [bool], keep_probability: f64) {
-        const MODULUS: u64 = (1 << 31) - 1;
-        const MULTIPLIER: u64 = 1_132_489_760;
-        // Zero would stay zero for ever; MKL starts from one instead.
-        let mut x = (u64::from(self.random()) % MODULUS).max(1);
-        for slot in out {
-            *slot = (x as f64 / MODULUS as f64) < keep_probability;
-            x = x * MULTIPLIER % MODULUS;
         }
     }
 

@@ -151,18 +151,6 @@ fn dropout_masks() {
 
 /// Masks drawn by MKL 2024.2 itself.
 #[test]
-fn dropout_masks_of_mkl() {
-    for case in cases("dropout_intel_mkl.json") {
-        assert_eq!(u64::from(engine(&case).random()), case["vsl_seed"].as_u64().unwrap(), "{case}");
-        let mut keep = vec![false; size(&case)];
-        engine(&case).fill_bernoulli_mkl(&mut keep, 1.0 - number(&case, "p"));
-        let keep: Vec<i64> = keep.iter().map(|&k| i64::from(k)).collect();
-        assert_eq!(keep, integers(&case, "keep"), "{case}");
-    }
-}
-
-/// A Linear or Conv layer starts as uniforms in (-b, b) with b = 1 / sqrt(fan_in), first weight, then bias.
-#[test]
 fn initial_weights() {
     let layer = |engine: &mut Engine, n: usize, fan_in: f64| {
         let bound = (1.0 / fan_in.sqrt()) as f32;

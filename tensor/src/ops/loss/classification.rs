@@ -60,12 +60,6 @@ impl Tensor {
                 return Err(Error::ExpectedDType { expected: self.dtype(), got: weight.dtype() });
             }
         }
-        // One sample per row, whatever the shape was.
-        let rows = match self.ndim() {
-            1 => self.unsqueeze(0)?,
-            2 => self.clone(),
-            _ => self.transpose(1, -1)?.reshape(&[-1, classes as i64])?,
-        };
         let expected: Vec<usize> = match self.ndim() {
             1 => vec![],
             _ => [&self.sizes()[..1], &self.sizes()[2..]].concat(),
@@ -76,14 +70,17 @@ impl Tensor {
         if target.sizes() != expected {
             return Err(Error::LossTargetSize { expected, got: target.sizes().to_vec() });
         }
-        // The classes were moved last, so the other dimensions of the target have to follow suit.
-        let target = if target.ndim() > 2 { target.transpose(1, -1)? } else { target.clone() };
+        // One sample per row, whatever the shape was: the classes move last, all else keeps its order.
+        let rows = match self.ndim() {
+            1 => self.unsqueeze(0)?,
+            2 => self.clone(),
+            ndim => {
+                let dims: Vec<i64> = [0].into_iter().chain(2..ndim as i64).chain([1]).collect();
+                self.permute(&dims)?.reshape(&[target.numel() as i64, classes as i64])?
+            }
+        };
         let losses = ops::apply(NllLoss { options: options.clone() }, [&rows, &target.reshape(&[-1])?])?;
         match options.reduction {
-            Reduction::None if target.ndim() > 2 => {
-                let sizes: Vec<i64> = target.sizes().iter().map(|size| *size as i64).collect();
-                losses.reshape(&sizes)?.transpose(1, -1)
-            }
             Reduction::None => losses.reshape(&expected.iter().map(|size| *size as i64).collect::<Vec<_>>()),
             _ => Ok(losses),
         }

@@ -2,11 +2,12 @@
 //!
 //! The idea is that of every fast matrix product (Goto and van de Geijn, 2008): a processor multiplies far
 //! faster than it reads memory, so whatever has been read must be used many times before it is let go.
-//! There are three levels of that, from the inside out:
+//! From the inside out:
 //!
-//! * a *tile* of C, a few rows by two vectors, stays in registers while `k` runs ([`kernel`]);
-//! * a *panel* of B, as wide as a tile, stays in the first-level cache while rows of A pass it ([`block`]);
-//! * a *block* of A stays in the second-level cache while the panels of B pass it ([`block`]).
+//! * [`kernel`]: a *tile* of C, a few rows by two vectors, stays in registers while `k` runs;
+//! * [`block`]: the strips of A and B that tiles are made of stay in a cache while others pass them;
+//! * [`pack`]: a strip is copied if it does not lie in memory the way a tile reads it;
+//! * [`threads`]: C is cut into parts, one for each thread.
 //!
 //! # Which bits come out
 //!
@@ -19,17 +20,16 @@
 
 mod block;
 mod kernel;
+mod pack;
+#[cfg(not(target_family = "wasm"))]
+mod threads;
 
-use block::Product;
+use block::{Matrix, Product};
 use std::ops::{Add, Mul};
 
-/// Length of a run over `k`. It is part of the definition of the result, hence the same on every machine. A
-/// panel of B of that length and 128 bytes wide fills two thirds of a first-level cache.
+/// Length of a run over `k`. It is part of the definition of the result, hence the same on every machine. It
+/// was chosen so that a strip of B, that long and 128 bytes wide, fills two thirds of a first-level cache.
 pub(crate) const KC: usize = 256;
-
-/// Multiply-adds below which a second thread costs more than it brings: to wake one takes about 15 µs, and
-/// this many take one core about 100 µs.
-const PARALLEL_WORK: usize = 8_000_000;
 
 /// The element types that [`gemm`] multiplies.
 pub(crate) trait GemmElement: sealed::Sealed {}
@@ -37,31 +37,32 @@ impl GemmElement for f32 {}
 impl GemmElement for f64 {}
 
 mod sealed {
-    use super::*;
+    use super::{Add, Mul, Product};
 
     pub(crate) trait Sealed:
         bytemuck::Pod + Send + Sync + Add<Output = Self> + Mul<Output = Self>
     {
-        /// `a · b + c`, fused where the processor can.
+        /// `a · b + c`, fused where plain code can do so fast.
         fn mul_add(a: Self, b: Self, c: Self) -> Self;
 
-        /// Computes a product on this thread with the widest vectors the processor has.
+        /// Computes a product on this thread, with the widest vectors the processor has.
         ///
         /// # Safety
-        /// Every element that `product` names is in bounds, and no other thread touches its `c`.
+        /// Every element that `product` names is in bounds, and nobody else touches its C.
         unsafe fn run(product: &Product<Self>);
     }
 }
-
-/// Whether plain code may use fused multiply-add.
-const FUSED: bool = cfg!(any(target_feature = "fma", target_arch = "aarch64"));
 
 macro_rules! element {
     ($element:ty, $avx512:ident, $avx2:ident) => {
         impl sealed::Sealed for $element {
             #[inline(always)]
             fn mul_add(a: Self, b: Self, c: Self) -> Self {
-                if FUSED { a.mul_add(b, c) } else { a * b + c }
+                if cfg!(any(target_feature = "fma", target_arch = "aarch64")) {
+                    a.mul_add(b, c)
+                } else {
+                    a * b + c
+                }
             }
 
             unsafe fn run(product: &Product<Self>) {
@@ -82,7 +83,8 @@ macro_rules! element {
 element!(f32, __m512, __m256);
 element!(f64, __m512d, __m256d);
 
-// The tiles are as high as there are registers for: AVX-512 and NEON have 32, AVX2 and SSE2 have 16.
+// Tiles are as high as the registers allow: AVX-512 and NEON have 32, AVX2 and SSE2 have 16. A second, lower
+// tile is for the rows left over.
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx2,fma")]
@@ -100,12 +102,14 @@ unsafe fn run_avx2<V: kernel::Vector>(product: &Product<V::Element>) {
 
 unsafe fn run_portable<T: GemmElement>(product: &Product<T>) {
     // SAFETY: the caller's promise.
+    #[cfg(target_arch = "aarch64")]
     unsafe {
-        if cfg!(target_arch = "aarch64") {
-            block::run::<[T; 4], 8, 4>(product)
-        } else {
-            block::run::<[T; 4], 4, 2>(product)
-        }
+        block::run::<[T; 4], 8, 4>(product)
+    }
+    // SAFETY: the caller's promise.
+    #[cfg(not(target_arch = "aarch64"))]
+    unsafe {
+        block::run::<[T; 4], 4, 2>(product)
     }
 }
 
@@ -115,7 +119,8 @@ unsafe fn run_portable<T: GemmElement>(product: &Product<T>) {
 /// to name and a stride of 0 repeats; `c` is `m`×`n`, row-major and contiguous.
 ///
 /// # Panics
-/// If a slice is too short for its shape.
+/// If a slice is too short for its shape, or `c` is not exactly as long as its.
+#[allow(clippy::too_many_arguments)] // the shape of every matrix product since BLAS
 pub(crate) fn gemm<T: GemmElement>(
     m: usize,
     n: usize,
@@ -127,7 +132,7 @@ pub(crate) fn gemm<T: GemmElement>(
     c: &mut [T],
     accumulate: bool,
 ) {
-    assert_eq!(Some(c.len()), m.checked_mul(n), "c is {m}×{n}");
+    assert_eq!(m.checked_mul(n), Some(c.len()), "c is {m}×{n}");
     if m == 0 || n == 0 {
         return;
     }
@@ -137,89 +142,263 @@ pub(crate) fn gemm<T: GemmElement>(
         }
         return;
     }
-    assert!(reaches([m, k], a_strides) < a.len(), "a is {m}×{k} with strides {a_strides:?}");
-    assert!(reaches([k, n], b_strides) < b.len(), "b is {k}×{n} with strides {b_strides:?}");
+    assert!(last_element([m, k], a_strides) < a.len(), "a is {m}×{k} with strides {a_strides:?}");
+    assert!(last_element([k, n], b_strides) < b.len(), "b is {k}×{n} with strides {b_strides:?}");
 
-    let (a, b, c) = (a.as_ptr(), b.as_ptr(), c.as_mut_ptr());
+    let a = Matrix { start: a.as_ptr(), strides: a_strides };
+    let b = Matrix { start: b.as_ptr(), strides: b_strides };
+    let c = c.as_mut_ptr();
     let product = if n == 1 {
         // Vectors run along the rows of C. A single column has none to speak of, so it is computed as the
         // single row Cᵀ = Bᵀ·Aᵀ, which lies in memory just the same.
-        let (a_strides, b_strides) = ([a_strides[1], a_strides[0]], [b_strides[1], b_strides[0]]);
-        Product {
-            m: 1,
-            n: m,
-            k,
-            a: b,
-            a_strides: b_strides,
-            b: a,
-            b_strides: a_strides,
-            c,
-            c_stride: m,
-            accumulate,
-        }
+        Product { m: 1, n: m, k, a: b.transposed(), b: a.transposed(), c, c_stride: m, accumulate }
     } else {
-        Product { m, n, k, a, a_strides, b, b_strides, c, c_stride: n, accumulate }
+        Product { m, n, k, a, b, c, c_stride: n, accumulate }
     };
-    // SAFETY: the asserts above.
-    unsafe { product.run() }
-}
-
-/// Offset of the last element of a matrix (at least one by one).
-fn reaches(shape: [usize; 2], strides: [usize; 2]) -> usize {
-    let along = |axis: usize| (shape[axis] - 1).checked_mul(strides[axis]);
-    along(0).zip(along(1)).and_then(|(rows, columns)| rows.checked_add(columns)).expect("offset overflows")
-}
-
-// SAFETY: a product may move to another thread: what it reads is shared and what it writes is its own.
-unsafe impl<T: Sync> Send for Product<T> {}
-
-impl<T: GemmElement> Product<T> {
-    /// Computes the product, on several threads if it is large.
-    ///
-    /// # Safety
-    /// Every element it names is in bounds, and nobody else touches its `c`.
-    unsafe fn run(self) {
+    // SAFETY: the asserts above; `c` is borrowed for writing.
+    unsafe {
         #[cfg(not(target_family = "wasm"))]
-        if self.work() >= PARALLEL_WORK {
-            // SAFETY: the caller's promise.
-            return unsafe { self.run_on(rayon::current_num_threads()) };
+        threads::run(product);
+        #[cfg(target_family = "wasm")]
+        T::run(&product);
+    }
+}
+
+/// Offset of the last element of a matrix that is at least one by one.
+fn last_element(shape: [usize; 2], strides: [usize; 2]) -> usize {
+    let along = |axis: usize| (shape[axis] - 1).checked_mul(strides[axis]);
+    let offset = along(0).zip(along(1)).and_then(|(rows, columns)| rows.checked_add(columns));
+    offset.expect("a matrix larger than memory")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The definition at the top of the file, one element after another.
+    #[allow(clippy::too_many_arguments)]
+    fn naive<T: GemmElement>(
+        [m, n, k]: [usize; 3],
+        a: &[T],
+        a_strides: [usize; 2],
+        b: &[T],
+        b_strides: [usize; 2],
+        c: &mut [T],
+        accumulate: bool,
+        mul_add: fn(T, T, T) -> T,
+    ) {
+        for i in 0..m {
+            for j in 0..n {
+                let element = &mut c[i * n + j];
+                if !accumulate && k == 0 {
+                    *element = T::zeroed();
+                }
+                for start in (0..k).step_by(KC) {
+                    let mut run = T::zeroed();
+                    for p in start..k.min(start + KC) {
+                        let (x, y) =
+                            (a[i * a_strides[0] + p * a_strides[1]], b[p * b_strides[0] + j * b_strides[1]]);
+                        run = mul_add(x, y, run);
+                    }
+                    *element = if accumulate || start > 0 { *element + run } else { run };
+                }
+            }
         }
-        // SAFETY: the caller's promise.
-        unsafe { T::run(&self) }
     }
 
-    /// Multiply-adds, counting those spent on the unused lanes of a vector.
-    fn work(&self) -> usize {
-        self.m.max(4).saturating_mul(self.n.max(16)).saturating_mul(self.k)
+    /// Whether [`gemm`] fuses on this machine.
+    fn fuses() -> bool {
+        #[cfg(target_arch = "x86_64")]
+        return is_x86_feature_detected!("fma");
+        #[cfg(not(target_arch = "x86_64"))]
+        return cfg!(target_arch = "aarch64");
     }
 
-    /// Halves C, and each half again, until there is a part for each thread or parts get too small.
-    #[cfg(not(target_family = "wasm"))]
-    unsafe fn run_on(self, threads: usize) {
-        if threads == 1 || self.work() < PARALLEL_WORK / 2 {
-            // SAFETY: the caller's promise.
-            return unsafe { T::run(&self) };
-        }
-        let (here, there) = self.halve();
-        // Unlike `join`, this lets a thread from outside the pool do its half itself, at once.
-        rayon::in_place_scope(|scope| {
-            // SAFETY: the halves are parts of this product, and have no element of C in common.
-            scope.spawn(move |_| unsafe { there.run_on(threads / 2) });
-            unsafe { here.run_on(threads - threads / 2) };
-        })
+    fn mul_add_f32() -> fn(f32, f32, f32) -> f32 {
+        if fuses() { f32::mul_add } else { |a, b, c| a * b + c }
     }
 
-    /// Cuts the longer side of C, at a multiple of every tile width.
-    fn halve(self) -> (Self, Self) {
-        let Product { m, n, a, b, c, .. } = self;
-        if m >= n {
-            let half = m.div_ceil(2).next_multiple_of(8).min(m);
-            let (a, c) = (a.wrapping_add(half * self.a_strides[0]), c.wrapping_add(half * self.c_stride));
-            (Product { m: half, ..self }, Product { m: m - half, a, c, ..self })
-        } else {
-            let half = n.div_ceil(2).next_multiple_of(32).min(n);
-            let (b, c) = (b.wrapping_add(half * self.b_strides[1]), c.wrapping_add(half));
-            (Product { n: half, ..self }, Product { n: n - half, b, c, ..self })
+    fn mul_add_f64() -> fn(f64, f64, f64) -> f64 {
+        if fuses() { f64::mul_add } else { |a, b, c| a * b + c }
+    }
+
+    /// Numbers between -0.5 and 0.5 whose products round.
+    fn numbers(count: usize, seed: usize) -> Vec<f32> {
+        (0..count).map(|i| ((i + 1) * (7919 + 2 * seed) % 10007) as f32 / 10007.0 - 0.5).collect()
+    }
+
+    fn bits(numbers: &[f32]) -> Vec<u32> {
+        numbers.iter().map(|x| x.to_bits()).collect()
+    }
+
+    fn check(shape: [usize; 3], a_strides: [usize; 2], b_strides: [usize; 2], accumulate: bool) {
+        let [m, n, k] = shape;
+        let length = |rows: usize, columns: usize, strides| match rows * columns {
+            0 => 0,
+            _ => last_element([rows, columns], strides) + 1,
+        };
+        let (a, b) = (numbers(length(m, k, a_strides), 1), numbers(length(k, n, b_strides), 2));
+        let mut c = numbers(m * n, 3);
+        let mut expected = c.clone();
+        naive(shape, &a, a_strides, &b, b_strides, &mut expected, accumulate, mul_add_f32());
+        gemm(m, n, k, &a, a_strides, &b, b_strides, &mut c, accumulate);
+        assert_eq!(bits(&c), bits(&expected), "{shape:?} {a_strides:?} {b_strides:?} {accumulate}");
+    }
+
+    /// Both row-major, then either and both transposed.
+    fn check_forms(shape: [usize; 3], accumulate: bool) {
+        let [m, n, k] = shape;
+        for a_strides in [[k, 1], [1, m]] {
+            for b_strides in [[n, 1], [1, k]] {
+                check(shape, a_strides, b_strides, accumulate);
+            }
         }
+    }
+
+    #[test]
+    fn agrees_with_the_definition_at_the_edges_of_tiles() {
+        // Heights of tiles are 3, 4, 6 and 8; widths are 4 to 32.
+        for m in [0, 1, 2, 3, 4, 5, 7, 8, 9, 17] {
+            for n in [0, 1, 2, 7, 15, 16, 17, 31, 32, 33, 65] {
+                for k in [0, 1, 2, 9] {
+                    check_forms([m, n, k], false);
+                    check_forms([m, n, k], true);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn agrees_with_the_definition_at_the_edges_of_runs_and_blocks() {
+        for k in [KC - 1, KC, KC + 1, 2 * KC + 3] {
+            for (m, n) in [(1, 1), (1, 40), (40, 1), (20, 36), (3, 100)] {
+                check_forms([m, n, k], false);
+                check_forms([m, n, k], true);
+            }
+        }
+        for (m, n) in [(127, 5), (128, 33), (129, 33), (261, 70), (6, 1023), (17, 1024), (130, 1025)] {
+            check_forms([m, n, 20], false);
+            check_forms([m, n, KC + 1], true);
+        }
+    }
+
+    #[test]
+    fn agrees_with_the_definition_for_any_strides() {
+        for shape in [[5, 7, 9], [20, 70, 30], [150, 40, 300]] {
+            let [m, n, k] = shape;
+            for a_strides in [[0, 1], [1, 0], [0, 0], [1, 1], [k + 3, 1], [3 * k, 3], [2, 2 * m + 1]] {
+                check(shape, a_strides, [n, 1], false);
+                check(shape, a_strides, [1, k], true);
+            }
+            for b_strides in [[0, 1], [1, 0], [0, 0], [1, 1], [n + 3, 1], [3 * n, 3], [2, 2 * k + 1]] {
+                check(shape, [k, 1], b_strides, false);
+                check(shape, [1, m], b_strides, true);
+            }
+        }
+    }
+
+    #[test]
+    fn agrees_with_the_definition_in_f64() {
+        for shape in [[1, 1, 1], [7, 9, 5], [9, 17, 300], [130, 40, 257], [40, 1, 70]] {
+            let [m, n, k] = shape;
+            let wide =
+                |numbers: Vec<f32>| numbers.into_iter().map(f64::from).map(|x| x / 3.0).collect::<Vec<_>>();
+            let (a, b) = (wide(numbers(m * k, 1)), wide(numbers(k * n, 2)));
+            for (a_strides, b_strides) in [([k, 1], [n, 1]), ([k, 1], [1, k]), ([1, m], [n, 1])] {
+                let mut c = wide(numbers(m * n, 3));
+                let mut expected = c.clone();
+                naive(shape, &a, a_strides, &b, b_strides, &mut expected, true, mul_add_f64());
+                gemm(m, n, k, &a, a_strides, &b, b_strides, &mut c, true);
+                let bits = |numbers: &[f64]| numbers.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+                assert_eq!(bits(&c), bits(&expected), "{shape:?} {a_strides:?} {b_strides:?}");
+            }
+        }
+    }
+
+    /// The vectors that this machine would not choose.
+    #[test]
+    fn agrees_with_the_definition_with_every_kind_of_vector() {
+        type Run = unsafe fn(&Product<f32>);
+        let separate: fn(f32, f32, f32) -> f32 = |a, b, c| sealed::Sealed::mul_add(a, b, c);
+        let mut kinds = vec![(run_portable as Run, separate)];
+        #[cfg(target_arch = "x86_64")]
+        if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
+            kinds.push((|product| unsafe { run_avx2::<std::arch::x86_64::__m256>(product) }, f32::mul_add));
+        }
+        for (run, mul_add) in kinds {
+            for shape in [[1, 1, 1], [6, 16, 5], [7, 17, 9], [9, 40, 300], [135, 40, 257], [20, 9, 256]] {
+                let [m, n, k] = shape;
+                for (a_strides, b_strides) in [([k, 1], [n, 1]), ([k, 1], [1, k]), ([1, m], [n, 1])] {
+                    let (a, b) = (numbers(m * k, 1), numbers(k * n, 2));
+                    let (mut c, mut expected) = (vec![0.0; m * n], vec![0.0; m * n]);
+                    naive(shape, &a, a_strides, &b, b_strides, &mut expected, false, mul_add);
+                    let (a, b) = (a.as_ptr(), b.as_ptr());
+                    let a = Matrix { start: a, strides: a_strides };
+                    let b = Matrix { start: b, strides: b_strides };
+                    let product =
+                        Product { m, n, k, a, b, c: c.as_mut_ptr(), c_stride: n, accumulate: false };
+                    // SAFETY: the processor has the instructions; shapes and strides are those of the slices.
+                    unsafe { run(&product) };
+                    assert_eq!(bits(&c), bits(&expected), "{shape:?} {a_strides:?} {b_strides:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn gives_the_same_bits_on_any_number_of_threads() {
+        for (m, n, k) in [(300, 200, 300), (130, 1100, 70), (5000, 9, 300), (3, 20000, 260), (90000, 1, 130)]
+        {
+            let (a, b) = (numbers(m * k, 1), numbers(k * n, 2));
+            let [one, two, five] = [1, 2, 5].map(|threads| {
+                let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+                let mut c = vec![f32::NAN; m * n];
+                pool.install(|| gemm(m, n, k, &a, [k, 1], &b, [n, 1], &mut c, false));
+                bits(&c)
+            });
+            assert!(one == two && one == five, "{m}×{n}×{k}");
+        }
+    }
+
+    /// The same row times the same column, elsewhere in a product of another shape.
+    #[test]
+    fn gives_the_same_bits_wherever_an_element_stands() {
+        let (m, n, k) = (37, 75, 600);
+        let (a, b) = (numbers(m * k, 1), numbers(k * n, 2));
+        let mut c = vec![0.0; m * n];
+        gemm(m, n, k, &a, [k, 1], &b, [n, 1], &mut c, false);
+        for (i, j) in [(0, 0), (36, 74), (17, 33), (32, 64)] {
+            let mut alone = [0.0];
+            gemm(1, 1, k, &a[i * k..], [k, 1], &b[j..], [n, 1], &mut alone, false);
+            assert_eq!(bits(&alone), bits(&c[i * n + j..][..1]));
+        }
+    }
+
+    #[test]
+    fn nan_and_infinity_reach_their_rows_and_columns_only() {
+        let (m, n, k) = (11, 37, 20);
+        let (mut a, mut b) = (vec![1.0f32; m * k], vec![1.0f32; k * n]);
+        a[3 * k + 5] = f32::NAN;
+        b[7 * n + 34] = f32::INFINITY;
+        a[10 * k + 7] = 0.0;
+        let mut c = vec![0.0; m * n];
+        gemm(m, n, k, &a, [k, 1], &b, [n, 1], &mut c, false);
+        for i in 0..m {
+            for j in 0..n {
+                let value = c[i * n + j];
+                match (i, j) {
+                    (3, _) | (10, 34) => assert!(value.is_nan()), // 0 · ∞ is no number
+                    (_, 34) => assert_eq!(value, f32::INFINITY),
+                    (10, _) => assert_eq!(value, 19.0),
+                    _ => assert_eq!(value, 20.0),
+                }
+            }
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "b is 4×3")]
+    fn refuses_a_slice_too_short() {
+        gemm(2, 3, 4, &[0.0f32; 8], [4, 1], &[0.0; 11], [3, 1], &mut [0.0; 6], false);
     }
 }

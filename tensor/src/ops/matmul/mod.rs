@@ -42,9 +42,10 @@ impl Tensor {
             (2, 2) => self.mm(other),
             // A batch of rows times one matrix is one tall product.
             (_, 2) => {
-                let rows = self.reshape(&[-1, self.size(-1)? as i64])?;
                 let mut sizes: Vec<i64> = self.sizes().iter().map(|size| *size as i64).collect();
-                *sizes.last_mut().expect("it has three dimensions or more") = other.size(1)? as i64;
+                let k = sizes.pop().expect("it has three dimensions or more");
+                let rows = self.reshape(&[sizes.iter().product(), k])?;
+                sizes.push(other.size(1)? as i64);
                 rows.mm(other)?.reshape(&sizes)
             }
             (1, _) => self.unsqueeze(0)?.matmul(other)?.squeeze(-2),

@@ -53,13 +53,40 @@ impl Tensor {
     /// The standard deviation: the root of [`var`](Self::var).
     #[track_caller]
     pub fn std(&self, dims: &[i64], correction: usize, keepdim: bool) -> Result<Tensor> {
-        self.var(dims, correction, keepdim)?.sqrt()
+        ops::apply(Root { backward_name: "StdBackward0" }, [&self.var(dims, correction, keepdim)?])
     }
 
-    /// The Euclidean norm of all elements: the root of the sum of their squares.
+    /// The Euclidean norm of all elements: the root of the sum of their squares. Its gradient at 0 is 0.
     #[track_caller]
     pub fn norm(&self) -> Result<Tensor> {
-        self.square()?.sum()?.sqrt()
+        ops::apply(Root { backward_name: "LinalgVectorNormBackward0" }, [&self.square()?.sum()?])
+    }
+}
+
+/// The root of a sum of squares. The slope of the root at 0 is infinite, but that of all squares there
+/// is 0, and so is their product.
+struct Root {
+    backward_name: &'static str,
+}
+
+impl Function<1> for Root {
+    fn name(&self) -> &'static str {
+        "sqrt"
+    }
+
+    fn backward_name(&self) -> &'static str {
+        self.backward_name
+    }
+
+    fn forward(&self, ctx: &mut Context<1>, [x]: [&Tensor; 1]) -> Result<Tensor> {
+        ctx.save_output();
+        x.sqrt()
+    }
+
+    fn backward(&self, saved: &Saved<1>, grad: &Tensor) -> Result<[Option<Tensor>; 1]> {
+        let [y] = saved.tensors()?;
+        let slope = grad.div(&y.mul(2.0)?)?;
+        Ok([Some(y.eq(0)?.where_cond(&Tensor::full(&[], 0, slope.dtype())?, &slope)?)])
     }
 }
 

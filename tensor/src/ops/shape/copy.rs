@@ -1,7 +1,7 @@
 //! Copying, and overwriting with given values.
 
 use crate::autograd::{Context, Function, Saved};
-use crate::dtype::{Scalar, with_dtype};
+use crate::dtype::{DType, Scalar, with_dtype};
 use crate::error::{Error, Result};
 use crate::ops;
 use crate::ops::elementwise::blocks::{Cost, Runs, elements_mut, map1};
@@ -119,6 +119,8 @@ pub(crate) fn fill(target: &Tensor, value: Scalar) -> Result<()> {
     if !target.is_contiguous() {
         return write(target, &Tensor::full(&[], value, target.dtype())?);
     }
+    // Any number but 0 is true, which is kept as 1.
+    let value = if target.dtype() == DType::Bool { Scalar::Bool(value.to_f64() != 0.0) } else { value };
     with_dtype!(target.dtype(), T => access([], [target], |[], [bytes]| {
         let value = match value {
             Scalar::Float(value) => value as T,

@@ -33,11 +33,7 @@ impl Tensor {
     ) -> Result<Tensor> {
         let options = options.into();
         let tensor = Tensor::empty(sizes, TensorOptions { requires_grad: false, ..options })?;
-        let value = match (options.dtype, value.into()) {
-            (DType::Bool, value) => Scalar::Bool(value.to_f64() != 0.0),
-            (_, value) => value,
-        };
-        fill(&tensor, value)?;
+        fill(&tensor, value.into())?;
         if options.requires_grad { tensor.requires_grad_(true) } else { Ok(tensor) }
     }
 

@@ -1,127 +1,157 @@
-//! A product on one thread: which part of A and B is used when, and from where.
+//! A product on one thread: which parts of A and B are used when, and from where.
 //!
-//! Three loops around the tile. Outermost, `k` in runs of [`KC`]; within it the rows of A in blocks that
-//! fit the second-level cache; within that the columns of B in panels as wide as a tile, which fit the
-//! first-level cache; innermost, the tiles of C where that block and that panel meet.
+//! A tile of C is made from a strip of A, as high as the tile, and a strip of B, as wide as the tile, both
+//! [`KC`] long. The order of the loops decides how long a strip stays where it can be read fast. One strip of
+//! B passes 128 rows of A, and sits in the first-level cache meanwhile; those rows of A pass 1024 columns of
+//! B, and sit with them in the second-level cache.
 //!
-//! An operand is read where it lies if a tile can do so quickly, and copied ("packed") otherwise, so that
-//! what a tile reads step by step lies side by side. A copy costs about as much as using the operand once
-//! or twice, so it is made only if each part is used more often.
+//! A tile can read a strip where it lies, if not very fast, as long as a row of A or B is contiguous; a copy
+//! made for it is quicker to read and costs about as much as two uses. So a strip is packed if it is used
+//! often or lies badly, and always if it is narrower than a tile, which reads full width.
 
-use super::kernel::{Vector, tile};
-use super::{GemmElement, KC};
+use super::KC;
+use super::kernel::{Tile, Vector, tile};
+use super::pack::{Strip, pack};
 use bytemuck::{Pod, Zeroable};
-use std::cell::RefCell;
+use std::cell::Cell;
 
-/// Rows in a block of A: 256 KiB of f32, a quarter of the second-level cache of a small processor.
-const BLOCK_ROWS: usize = 1024;
+/// Rows of A, and columns of B, that are worked on together: 128 KiB and 1 MiB of f32.
+const ROWS_TOGETHER: usize = 128;
+const COLUMNS_TOGETHER: usize = 1024;
 
-/// What to compute: C = A·B or C += A·B, by address. `c` is row-major with `c_stride` from row to row.
+/// A matrix by the address of its first element and its strides, without its shape.
+pub(crate) struct Matrix<T> {
+    pub start: *const T,
+    pub strides: [usize; 2],
+}
+
+impl<T> Clone for Matrix<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Matrix<T> {}
+
+impl<T> Matrix<T> {
+    /// The rest of the matrix, from an element on.
+    ///
+    /// # Safety
+    /// The element is in bounds.
+    #[inline(always)]
+    pub unsafe fn at(self, row: usize, column: usize) -> Self {
+        // SAFETY: the caller's promise.
+        Matrix { start: unsafe { self.start.add(row * self.strides[0] + column * self.strides[1]) }, ..self }
+    }
+
+    #[inline(always)]
+    pub fn transposed(self) -> Self {
+        Matrix { strides: [self.strides[1], self.strides[0]], ..self }
+    }
+}
+
+/// What to compute: C = A·B, or C += A·B to accumulate. Rows of C are contiguous and `c_stride` apart.
 pub(crate) struct Product<T> {
     pub m: usize,
     pub n: usize,
     pub k: usize,
-    pub a: *const T,
-    pub a_strides: [usize; 2],
-    pub b: *const T,
-    pub b_strides: [usize; 2],
+    pub a: Matrix<T>,
+    pub b: Matrix<T>,
     pub c: *mut T,
     pub c_stride: usize,
     pub accumulate: bool,
 }
 
-/// Memory for packed operands, kept from call to call; one cache line is the unit, so it starts on one.
+/// The unit of memory for strips, which so begin on a cache line.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C, align(64))]
 struct CacheLine([u8; 64]);
 
 thread_local! {
-    static PACKED: RefCell<Vec<CacheLine>> = const { RefCell::new(Vec::new()) };
+    /// Memory for strips, kept from call to call.
+    static STRIPS: Cell<Vec<CacheLine>> = const { Cell::new(Vec::new()) };
 }
 
-/// Computes `product` in tiles of `ROWS` rows by two vectors; `FEW` is the height of the lower tile used
-/// where at most that many rows are left over.
+/// Computes `product` in tiles of `ROWS` rows by two vectors; a tile of `FEW` rows is used at the bottom
+/// where that is enough.
 ///
 /// # Safety
-/// As for [`Vector`]; every element that `product` names is in bounds and no other thread touches its `c`.
+/// As for [`Vector`]; every element that `product` names is in bounds, and nobody else touches its C.
 #[inline(always)]
 pub(super) unsafe fn run<V: Vector, const ROWS: usize, const FEW: usize>(product: &Product<V::Element>) {
     let columns = 2 * V::LANES;
     let depth = KC.min(product.k);
-    let block_rows = BLOCK_ROWS.min(product.m).next_multiple_of(ROWS);
-    let bytes = (block_rows + columns) * depth * size_of::<V::Element>();
-    // Taken rather than borrowed in a closure: code in a closure is not compiled for the caller's vectors.
-    let mut lines = PACKED.take();
-    if lines.len() * size_of::<CacheLine>() < bytes {
-        lines.resize(bytes.div_ceil(size_of::<CacheLine>()), CacheLine::zeroed());
+    let a_length = product.m.min(ROWS_TOGETHER).next_multiple_of(ROWS) * depth;
+    let b_length = product.n.min(COLUMNS_TOGETHER).next_multiple_of(columns) * depth;
+    let lines = ((a_length + b_length) * size_of::<V::Element>()).div_ceil(size_of::<CacheLine>());
+
+    // Taken and put back, since code in a closure would not be compiled for the instructions of the caller.
+    let mut memory = STRIPS.take();
+    if memory.len() < lines {
+        memory.resize(lines, CacheLine::zeroed());
     }
-    let packed: &mut [V::Element] = bytemuck::cast_slice_mut(&mut lines);
-    let (packed_b, packed_a) = packed.split_at_mut(columns * depth);
-    // SAFETY: the caller's promise.
-    unsafe { blocks::<V, ROWS, FEW>(product, packed_a.as_mut_ptr(), packed_b.as_mut_ptr()) }
-    PACKED.set(lines);
+    let strips: &mut [V::Element] = bytemuck::cast_slice_mut(&mut memory);
+    let (a_strips, b_strips) = strips.split_at_mut(a_length);
+    // SAFETY: the caller's promise; there is room for as many strips as are worked on together.
+    unsafe { tiles::<V, ROWS, FEW>(product, a_strips.as_mut_ptr(), b_strips.as_mut_ptr()) };
+    STRIPS.set(memory);
 }
 
-/// The loops of [`run`], with room for a packed block of A and a packed panel of B.
 #[inline(always)]
-unsafe fn blocks<V: Vector, const ROWS: usize, const FEW: usize>(
+unsafe fn tiles<V: Vector, const ROWS: usize, const FEW: usize>(
     product: &Product<V::Element>,
-    packed_a: *mut V::Element,
-    packed_b: *mut V::Element,
+    a_strips: *mut V::Element,
+    b_strips: *mut V::Element,
 ) {
-    let &Product { m, n, k, a, a_strides, b, b_strides, c, c_stride, accumulate } = product;
+    let &Product { m, n, k, a, b, c, c_stride, accumulate } = product;
     let columns = 2 * V::LANES;
-    let pack_a = n > 512 || a_strides[1] != 1 && n > 2 * columns;
-    let pack_b = b_strides[1] != 1 || m > 2 * ROWS;
-    // SAFETY: all offsets below stay within m, n and k, so the pointers stay within what the caller vouches
-    // for; what is packed has room for a whole panel even where fewer rows or columns are left.
-    unsafe {
-        for p in (0..k).step_by(KC) {
-            let depth = KC.min(k - p);
-            let add = accumulate || p > 0;
-            for block in (0..m).step_by(BLOCK_ROWS) {
-                let block_end = m.min(block + BLOCK_ROWS);
-                for i in (block..block_end).step_by(ROWS) {
-                    let rows = ROWS.min(block_end - i);
-                    if pack_a || rows < ROWS {
-                        let from = a.add(i * a_strides[0] + p * a_strides[1]);
-                        let to = packed_a.add((i - block) * depth);
-                        pack::<V, ROWS>(from, a_strides, rows, depth, to, ROWS);
+    // How often a strip of A is used is the number of strips of B, and the other way round.
+    let pack_a = n > 16 * columns || (a.strides[1] != 1 && n > 2 * columns);
+    let pack_b = m > 2 * ROWS || b.strides[1] != 1;
+    // If all rows pass a strip of B at once, it is not needed again and its place can be.
+    let keep_b = m > ROWS_TOGETHER;
+
+    for p in (0..k).step_by(KC) {
+        let depth = KC.min(k - p);
+        let add = accumulate || p > 0;
+        for left in (0..n).step_by(COLUMNS_TOGETHER) {
+            let right = n.min(left + COLUMNS_TOGETHER);
+            for top in (0..m).step_by(ROWS_TOGETHER) {
+                let bottom = m.min(top + ROWS_TOGETHER);
+                // SAFETY: i, j and p are less than m, n and k, so every strip and tile begins in bounds. It
+                // ends there too: only tiles of full size are computed in place, from strips of full size.
+                unsafe {
+                    for i in (top..bottom).step_by(ROWS) {
+                        let rows = ROWS.min(bottom - i);
+                        if pack_a || rows < ROWS {
+                            let strip = Strip { lanes: rows, width: ROWS, depth };
+                            pack::<V, ROWS>(a.at(i, p), strip, a_strips.add((i - top) * depth));
+                        }
                     }
-                }
-                for j in (0..n).step_by(columns) {
-                    let width = columns.min(n - j);
-                    let mut b_panel = b.add(p * b_strides[0] + j * b_strides[1]);
-                    let mut b_stride = b_strides[0];
-                    if pack_b || width < columns {
-                        pack::<V, ROWS>(
-                            b_panel,
-                            [b_strides[1], b_strides[0]],
-                            width,
-                            depth,
-                            packed_b,
-                            columns,
-                        );
-                        b_panel = packed_b;
-                        b_stride = columns;
-                    }
-                    for i in (block..block_end).step_by(ROWS) {
-                        let rows = ROWS.min(block_end - i);
-                        let (a_panel, a_strides) = if pack_a || rows < ROWS {
-                            (packed_a.add((i - block) * depth).cast_const(), [1, ROWS])
-                        } else {
-                            (a.add(i * a_strides[0] + p * a_strides[1]), a_strides)
-                        };
-                        let c_tile = c.add(i * c_stride + j);
-                        if rows == ROWS && width == columns {
-                            tile::<V, ROWS, 2>(
-                                depth, a_panel, a_strides, b_panel, b_stride, c_tile, c_stride, add,
-                            );
-                        } else {
-                            part_of_tile::<V, ROWS, FEW>(
-                                depth, a_panel, a_strides, b_panel, b_stride, c_tile, c_stride, add, rows,
-                                width,
-                            );
+                    for j in (left..right).step_by(columns) {
+                        let width = columns.min(right - j);
+                        let mut b_strip = b.at(p, j);
+                        if pack_b || width < columns {
+                            let to = b_strips.add(if keep_b { (j - left) * depth } else { 0 });
+                            if top == 0 {
+                                let strip = Strip { lanes: width, width: columns, depth };
+                                pack::<V, ROWS>(b_strip.transposed(), strip, to);
+                            }
+                            b_strip = Matrix { start: to, strides: [columns, 1] };
+                        }
+                        for i in (top..bottom).step_by(ROWS) {
+                            let rows = ROWS.min(bottom - i);
+                            let mut a_strip = a.at(i, p);
+                            if pack_a || rows < ROWS {
+                                a_strip =
+                                    Matrix { start: a_strips.add((i - top) * depth), strides: [1, ROWS] };
+                            }
+                            let c = Tile { start: c.add(i * c_stride + j), stride: c_stride, add };
+                            if rows == ROWS && width == columns {
+                                tile::<V, ROWS, 2>(depth, a_strip, b_strip, c);
+                            } else {
+                                part_of_tile::<V, ROWS, FEW>(depth, a_strip, b_strip, c, rows, width);
+                            }
                         }
                     }
                 }
@@ -130,99 +160,33 @@ unsafe fn blocks<V: Vector, const ROWS: usize, const FEW: usize>(
     }
 }
 
-/// At the edges of C: computes the smallest tile that holds `rows`×`width` on the side and copies that much.
+/// Computes the part of a tile that is inside C: all of the smallest tile that holds it, on the side, of
+/// which that part is copied.
 #[inline(always)]
 unsafe fn part_of_tile<V: Vector, const ROWS: usize, const FEW: usize>(
-    k: usize,
-    a: *const V::Element,
-    a_strides: [usize; 2],
-    b: *const V::Element,
-    b_stride: usize,
-    c: *mut V::Element,
-    c_stride: usize,
-    add: bool,
+    depth: usize,
+    a: Matrix<V::Element>,
+    b: Matrix<V::Element>,
+    c: Tile<V::Element>,
     rows: usize,
     width: usize,
 ) {
-    // SAFETY: the caller's promise; the side tile has room for the largest tile there is.
+    const WIDEST: usize = 32;
+    let mut side = [[V::Element::zeroed(); WIDEST]; ROWS];
+    let aside = Tile { start: side.as_mut_ptr().cast(), stride: WIDEST, add: false };
+    // SAFETY: no tile is larger than `side`; the rest is the caller's promise.
     unsafe {
-        let zero: V::Element = Zeroable::zeroed();
-        let mut side = [[zero; 32]; ROWS];
-        let s = side.as_mut_ptr().cast::<V::Element>();
         match (rows > FEW, width > V::LANES) {
-            (true, true) => tile::<V, ROWS, 2>(k, a, a_strides, b, b_stride, s, 32, false),
-            (true, false) => tile::<V, ROWS, 1>(k, a, a_strides, b, b_stride, s, 32, false),
-            (false, true) => tile::<V, FEW, 2>(k, a, a_strides, b, b_stride, s, 32, false),
-            (false, false) => tile::<V, FEW, 1>(k, a, a_strides, b, b_stride, s, 32, false),
+            (true, true) => tile::<V, ROWS, 2>(depth, a, b, aside),
+            (true, false) => tile::<V, ROWS, 1>(depth, a, b, aside),
+            (false, true) => tile::<V, FEW, 2>(depth, a, b, aside),
+            (false, false) => tile::<V, FEW, 1>(depth, a, b, aside),
         }
-        for i in 0..rows {
-            let to = std::slice::from_raw_parts_mut(c.add(i * c_stride), width);
-            for (to, &from) in to.iter_mut().zip(&side[i]) {
-                *to = if add { *to + from } else { from };
+        for (i, row) in side[..rows].iter().enumerate() {
+            let to = std::slice::from_raw_parts_mut(c.start.add(i * c.stride), width);
+            for (to, &sum) in to.iter_mut().zip(row) {
+                *to = if c.add { *to + sum } else { sum };
             }
-        }
-    }
-}
-
-/// Copies a panel, `lanes` wide and `k` long, so that the lanes of one step lie side by side and each step
-/// is `width` from the last. The lanes beyond `lanes` are left as they are: what a tile computes from them
-/// is not looked at. Strides: from lane to lane, from step to step.
-#[inline(always)]
-unsafe fn pack<V: Vector, const ROWS: usize>(
-    from: *const V::Element,
-    strides: [usize; 2],
-    lanes: usize,
-    k: usize,
-    to: *mut V::Element,
-    width: usize,
-) {
-    let [lane_stride, step] = strides;
-    // SAFETY: offsets stay within `lanes` and `k`, for which the caller vouches.
-    unsafe {
-        if step == 1 {
-            let (square_lanes, square_k) = (lanes - lanes % V::SQUARE, k - k % V::SQUARE);
-            for lane in (0..square_lanes).step_by(V::SQUARE) {
-                for p in (0..square_k).step_by(V::SQUARE) {
-                    V::transpose(
-                        from.add(lane * lane_stride + p),
-                        lane_stride,
-                        to.add(p * width + lane),
-                        width,
-                    );
-                }
-            }
-            copy(from, strides, 0..square_lanes, square_k..k, to, width);
-            copy(from, strides, square_lanes..lanes, 0..k, to, width);
-        } else if lane_stride == 1 && lanes == 2 * V::LANES {
-            for p in 0..k {
-                V::load(from.add(p * step)).store(to.add(p * width));
-                V::load(from.add(p * step + V::LANES)).store(to.add(p * width + V::LANES));
-            }
-        } else if lane_stride == 1 && lanes == ROWS {
-            for p in 0..k {
-                let column = from.add(p * step).cast::<[V::Element; ROWS]>();
-                to.add(p * width).cast::<[V::Element; ROWS]>().write_unaligned(column.read_unaligned());
-            }
-        } else {
-            copy(from, strides, 0..lanes, 0..k, to, width);
-        }
-    }
-}
-
-/// [`pack`], element by element.
-#[inline(always)]
-unsafe fn copy<T: GemmElement>(
-    from: *const T,
-    strides: [usize; 2],
-    lanes: std::ops::Range<usize>,
-    steps: std::ops::Range<usize>,
-    to: *mut T,
-    width: usize,
-) {
-    for p in steps {
-        for lane in lanes.clone() {
-            // SAFETY: the caller vouches for these lanes and steps.
-            unsafe { *to.add(p * width + lane) = *from.add(lane * strides[0] + p * strides[1]) };
         }
     }
 }

@@ -4,6 +4,8 @@
 //! at others, as the compiler's vectoriser pleases. Hence the vectors by name, from `std::arch`.
 
 use super::GemmElement;
+use super::block::Matrix;
+use bytemuck::Zeroable;
 
 /// A register of elements and the five things done with it.
 ///
@@ -32,72 +34,79 @@ pub(super) unsafe trait Vector: Copy {
     );
 }
 
-/// Computes a tile of C, `ROWS` rows by `VECTORS` vectors: stores it, or adds it to what is there.
+/// Where a tile of C goes, by its first element and the stride between its rows, and whether it is added to
+/// what is there.
+#[derive(Clone, Copy)]
+pub(super) struct Tile<T> {
+    pub start: *mut T,
+    pub stride: usize,
+    pub add: bool,
+}
+
+/// Computes a tile of `ROWS` rows by `VECTORS` vectors from a strip of A and a strip of B.
 ///
-/// Each of the `k` steps reads one column of A and one row of B and multiplies all pairs. The tile lives in
-/// registers, so a step of 8 rows by 2 vectors makes 16 vector multiply-adds out of 10 loads. It takes at
-/// least 8 accumulators to keep a processor busy: two units, each four cycles until its result is there.
+/// Each of the `depth` steps reads one column of A and one row of B and multiplies all pairs, so with 8 rows
+/// and 2 vectors, 10 reads make 16 multiply-adds of vectors. All sums stay in registers meanwhile. There
+/// should be 8 sums at least to keep a processor busy: it begins two multiply-adds a cycle, and the next one
+/// on the same sum has to wait four cycles for the last.
 ///
 /// # Safety
-/// As for [`Vector`]. `a` is `ROWS`×`k` by its strides, `b` is `k` rows of `VECTORS` vectors, `c` is `ROWS`
-/// such rows that nobody else touches.
+/// As for [`Vector`]. A is good for `ROWS` by `depth`, B for `depth` by `VECTORS` vectors with contiguous
+/// rows, C for `ROWS` by `VECTORS` vectors that nobody else touches.
 #[inline(always)]
 pub(super) unsafe fn tile<V: Vector, const ROWS: usize, const VECTORS: usize>(
-    k: usize,
-    a: *const V::Element,
-    a_strides: [usize; 2],
-    b: *const V::Element,
-    b_stride: usize,
-    c: *mut V::Element,
-    c_stride: usize,
-    add: bool,
+    depth: usize,
+    a: Matrix<V::Element>,
+    b: Matrix<V::Element>,
+    c: Tile<V::Element>,
 ) {
-    // SAFETY: every pointer below is an element of the a, b and c that the caller vouches for.
+    // SAFETY: every address below is within what the caller vouches for.
     unsafe {
+        let place = |i: usize, v: usize| c.start.add(i * c.stride + v * V::LANES);
         for i in 0..ROWS {
             for v in 0..VECTORS {
-                prefetch(c.add(i * c_stride + v * V::LANES));
+                prefetch(place(i, v));
             }
         }
-        let zero = V::splat(bytemuck::Zeroable::zeroed());
+        let zero = V::splat(V::Element::zeroed());
         let mut sums = [[zero; VECTORS]; ROWS];
-        for p in 0..k {
+        for p in 0..depth {
             let mut b_row = [zero; VECTORS];
-            for v in 0..VECTORS {
-                b_row[v] = V::load(b.add(p * b_stride + v * V::LANES));
+            for (v, vector) in b_row.iter_mut().enumerate() {
+                *vector = V::load(b.start.add(p * b.strides[0] + v * V::LANES));
             }
-            for i in 0..ROWS {
-                let a_value = V::splat(*a.add(i * a_strides[0] + p * a_strides[1]));
-                for v in 0..VECTORS {
-                    sums[i][v] = a_value.mul_add(b_row[v], sums[i][v]);
+            for (i, row) in sums.iter_mut().enumerate() {
+                let factor = V::splat(*a.at(i, p).start);
+                for (sum, vector) in row.iter_mut().zip(b_row) {
+                    *sum = factor.mul_add(vector, *sum);
                 }
             }
         }
         // All is read before anything is written: a processor holds back a read that it cannot yet tell from
-        // an earlier write, and the rows of a matrix are often 4096 bytes apart, which look alike to it.
-        if add {
-            for i in 0..ROWS {
-                for v in 0..VECTORS {
-                    sums[i][v] = V::load(c.add(i * c_stride + v * V::LANES)).add(sums[i][v]);
+        // an earlier write, and rows of a matrix are often 4096 bytes apart, which look alike to it.
+        if c.add {
+            for (i, row) in sums.iter_mut().enumerate() {
+                for (v, sum) in row.iter_mut().enumerate() {
+                    *sum = V::load(place(i, v)).add(*sum);
                 }
             }
         }
-        for i in 0..ROWS {
-            for v in 0..VECTORS {
-                sums[i][v].store(c.add(i * c_stride + v * V::LANES));
+        for (i, row) in sums.iter().enumerate() {
+            for (v, sum) in row.iter().enumerate() {
+                sum.store(place(i, v));
             }
         }
     }
 }
 
-/// Asks for a cache line without waiting for it.
+/// Asks for a cache line without waiting for it: C is needed only at the end of a tile.
 #[inline(always)]
-pub(super) unsafe fn prefetch<T>(line: *const T) {
+pub(super) unsafe fn prefetch<T>(_line: *const T) {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: a prefetch has no effect but on speed.
     unsafe {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        _mm_prefetch::<_MM_HINT_T0>(line.cast())
+        _mm_prefetch::<_MM_HINT_T0>(_line.cast())
     }
 }
 
@@ -154,7 +163,8 @@ mod x86 {
     use std::arch::x86_64::*;
 
     macro_rules! vector {
-        ($vector:ty: $lanes:literal of $element:ty, $splat:ident $load:ident $store:ident $add:ident $mul_add:ident,
+        ($vector:ty: $lanes:literal of $element:ty, $splat:ident $load:ident $store:ident $add:ident
+         $mul_add:ident,
          $transpose:ident of $square:literal) => {
             // SAFETY: each method is the one instruction it is named after, whose needs are those that the
             // trait states.
@@ -224,10 +234,10 @@ mod x86 {
         unsafe {
             for half in [0, 4] {
                 let mut rows = [_mm256_setzero_ps(); 4];
-                for i in 0..4 {
+                for (i, pair) in rows.iter_mut().enumerate() {
                     let row = from.add(i * from_stride + half);
                     let low = _mm256_castps128_ps256(_mm_loadu_ps(row));
-                    rows[i] = _mm256_insertf128_ps::<1>(low, _mm_loadu_ps(row.add(4 * from_stride)));
+                    *pair = _mm256_insertf128_ps::<1>(low, _mm_loadu_ps(row.add(4 * from_stride)));
                 }
                 let (low01, high01) =
                     (_mm256_unpacklo_ps(rows[0], rows[1]), _mm256_unpackhi_ps(rows[0], rows[1]));
@@ -249,10 +259,10 @@ mod x86 {
         unsafe {
             for half in [0, 2] {
                 let mut rows = [_mm256_setzero_pd(); 2];
-                for i in 0..2 {
+                for (i, pair) in rows.iter_mut().enumerate() {
                     let row = from.add(i * from_stride + half);
                     let low = _mm256_castpd128_pd256(_mm_loadu_pd(row));
-                    rows[i] = _mm256_insertf128_pd::<1>(low, _mm_loadu_pd(row.add(2 * from_stride)));
+                    *pair = _mm256_insertf128_pd::<1>(low, _mm_loadu_pd(row.add(2 * from_stride)));
                 }
                 let to = to.add(half * to_stride);
                 _mm256_storeu_pd(to, _mm256_unpacklo_pd(rows[0], rows[1]));

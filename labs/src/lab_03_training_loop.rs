@@ -1,0 +1,237 @@
+//! Lab 03: the training loop. A complete one for numbers, then one for classes.
+
+use todevice::prelude::*;
+
+use crate::cli::count;
+use crate::{Entry, Lab, Table, exact, row, text};
+
+pub const LAB: Entry<Options> = Entry { name: "lab-03", title: "The training loop", run };
+
+/// The knobs of this lab, with PyTorch's names.
+#[derive(clap::Args)]
+pub struct Options {
+    /// Samples per batch
+    #[arg(long, value_name = "N", default_value = "64", value_parser = count(1..=65_536))]
+    pub batch_size: usize,
+
+    /// Passes over the dataset
+    #[arg(long, value_name = "N", default_value = "3", value_parser = count(1..=1000))]
+    pub epochs: usize,
+
+    /// Threads that load batches; 0 loads them in the loop itself
+    #[arg(long, value_name = "N", default_value = "2", value_parser = count(0..=64))]
+    pub num_workers: usize,
+
+    /// Whether batches are put in pinned memory, from where copies to a GPU are fast
+    #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
+    pub pin_memory: bool,
+
+    /// What the network is to learn: random numbers, or a linear function of the features
+    #[arg(long, value_name = "TARGET", default_value = "noise")]
+    pub target: Target,
+}
+
+/// What the network is to learn.
+#[derive(clap::ValueEnum, Clone, Copy, PartialEq, Eq)]
+pub enum Target {
+    Noise,
+    Linear,
+}
+
+pub fn run(lab: &mut Lab, options: &Options) -> crate::Result<()> {
+    let Options { batch_size, epochs, num_workers, pin_memory, target } = *options;
+
+    lab.section(1, "The device");
+    // ANCHOR: device
+    manual_seed(lab.seed());
+    let device = lab.device();
+    lab.print(text!("Training on device: {device}"));
+    // ANCHOR_END: device
+
+    lab.section(2, "The data");
+    // ANCHOR: data
+    let x = Tensor::randn(&[1024, 16])?;
+    let y = match target {
+        Target::Noise => Tensor::randn(&[1024, 1])?,
+        Target::Linear => (x.matmul(&Tensor::randn(&[16, 1])?)? / 4.0)?,
+    };
+    // The mean error of two answers that need no network: always 0.
+    let zero_mse = y.square()?.mean()?.item()?;
+    let zero_mae = y.abs()?.mean()?.item()?;
+
+    let loader = DataLoader::new(
+        TensorDataset::new([x, y])?,
+        DataLoaderOptions { batch_size, shuffle: true, num_workers, pin_memory, ..Default::default() },
+    )?;
+    // ANCHOR_END: data
+    lab.figure(exact("num_samples", loader.dataset().len()));
+    lab.figure(exact("num_batches", loader.len()));
+
+    lab.section(3, "The model, the loss and the optimizer");
+    // ANCHOR: model
+    let model = nn::Sequential::new((nn::Linear::new(16, 64)?, nn::ReLU, nn::Linear::new(64, 1)?));
+    model.to(device)?; // once, before the loop
+
+    let loss_fn = nn::MSELoss::default();
+    let mut optimizer = optim::Adam::new(model.parameters(), AdamOptions { lr: 1e-3, ..Default::default() })?;
+    // ANCHOR_END: model
+    lab.report(&model);
+    let num_parameters: usize = model.parameters().iter().map(|parameter| parameter.numel()).sum();
+    lab.figure(exact("num_parameters", num_parameters));
+
+    lab.section(4, "Training");
+    lab.predict("Each line shows a loss. After the last epoch, will it be lower than after the first?");
+    let progress = lab.progress(epochs * loader.len(), "training");
+    let mut means = Table::new(["epoch", "loss of the last batch", "mean loss of the epoch"]);
+    // ANCHOR: train
+    for epoch in 1..=epochs {
+        model.train();
+        let mut losses = Vec::new();
+        for batch in &loader {
+            let [x, y] = batch?;
+            let (x, y) = (x.to(device)?, y.to(device)?); // every batch
+
+            let loss = loss_fn.forward(&model.forward(&x)?, &y)?;
+            optimizer.zero_grad();
+            loss.backward()?;
+            optimizer.step()?;
+
+            losses.push(loss.detach());
+            progress.inc(1);
+        }
+        let last = losses[losses.len() - 1].item()?;
+        lab.print(text!("Epoch [{epoch}/{epochs}], Loss: {:.4}", exact("loss", last)));
+        // ANCHOR_END: train
+        let mean = Tensor::stack(&losses, 0)?.mean()?.item()?;
+        means = means.row(row![exact("epoch", epoch), exact("last_loss", last), exact("mean_loss", mean)]);
+    }
+    progress.finish();
+
+    lab.section(5, "Evaluation");
+    // ANCHOR: evaluate
+    model.eval();
+    let error = no_grad(|| mean_absolute_error(&model, &loader, device))?;
+    // ANCHOR_END: evaluate
+    lab.print(text!(
+        "Evaluation complete. Mean Absolute Error on the dataset: {:.4}",
+        exact("mean_absolute_error", error)
+    ));
+
+    lab.section(6, "Is it learning?");
+    lab.prose(
+        "The loss printed after an epoch is that of its last batch alone. The mean over the epoch is steadier, \
+         and both mean little without something to compare with: what would a model get that always answers 0?",
+    );
+    lab.table(means);
+    lab.table(
+        Table::new(["always answering 0", "error"])
+            .row(row!["mean squared error (the loss)", exact("zero_mean_squared_error", zero_mse)])
+            .row(row!["mean absolute error", exact("zero_mean_absolute_error", zero_mae)]),
+    );
+    lab.prose(match target {
+        Target::Noise => {
+            "The targets are random numbers that have nothing to do with the features, so there is nothing to \
+             learn but the samples themselves. Try --target linear."
+        }
+        Target::Linear => "The targets are a linear function of the features, so there is something to learn.",
+    });
+
+    lab.section(7, "The same loop for classes");
+    classify(lab, options)
+}
+
+// ANCHOR: mean_absolute_error
+fn mean_absolute_error(
+    model: &impl Module,
+    loader: &DataLoader<TensorDataset<2>>,
+    device: Device,
+) -> Result<f64> {
+    let (mut total, mut num_samples) = (0.0, 0);
+    for batch in loader {
+        let [x, y] = batch?;
+        let (x, y) = (x.to(device)?, y.to(device)?);
+        let predictions = model.forward(&x)?;
+        total += (predictions - &y)?.abs()?.sum()?.item()?;
+        num_samples += x.size(0)?;
+    }
+    Ok(total / num_samples as f64)
+}
+// ANCHOR_END: mean_absolute_error
+
+/// Four classes, and a network that gives each a score.
+fn classify(lab: &mut Lab, options: &Options) -> crate::Result<()> {
+    let Options { batch_size, epochs, num_workers, pin_memory, .. } = *options;
+    let device = lab.device();
+
+    // ANCHOR: classes
+    manual_seed(lab.seed());
+    let x = Tensor::randn(&[1024, 16])?;
+    // The class of a sample is the direction, of four random ones, that it points to most.
+    let y = x.matmul(&Tensor::randn(&[16, 4])?)?.argmax(1, false)?;
+    let loader = DataLoader::new(
+        TensorDataset::new([x, y])?,
+        DataLoaderOptions { batch_size, shuffle: true, num_workers, pin_memory, ..Default::default() },
+    )?;
+
+    let model = nn::Sequential::new((nn::Linear::new(16, 64)?, nn::ReLU, nn::Linear::new(64, 4)?));
+    model.to(device)?;
+    let loss_fn = nn::CrossEntropyLoss::default();
+    let mut optimizer = optim::Adam::new(model.parameters(), AdamOptions { lr: 1e-3, ..Default::default() })?;
+    // ANCHOR_END: classes
+
+    lab.predict("Four classes, and a network that knows nothing yet. What is its first loss?");
+    let every = loader.len().div_ceil(4);
+    // ANCHOR: train_classes
+    let size = loader.dataset().len();
+    for epoch in 1..=epochs {
+        lab.print(text!("Epoch {epoch}"));
+        model.train();
+        for (batch, samples) in loader.iter().enumerate() {
+            let [x, y] = samples?;
+            let (x, y) = (x.to(device)?, y.to(device)?);
+
+            let prediction = model.forward(&x)?;
+            let loss = loss_fn.forward(&prediction, &y)?;
+
+            optimizer.zero_grad();
+            loss.backward()?;
+            optimizer.step()?;
+
+            if batch % every == 0 {
+                let current = batch * batch_size;
+                let loss = exact("cross_entropy", loss.item()?);
+                lab.print(text!("loss: {:.6}  [{current:>5}/{size:>5}]", loss));
+            }
+        }
+    }
+    // ANCHOR_END: train_classes
+
+    // ANCHOR: accuracy
+    model.eval();
+    let correct = no_grad(|| count_correct(&model, &loader, device))?;
+    let accuracy = 100.0 * correct as f64 / size as f64;
+    // ANCHOR_END: accuracy
+    lab.print(text!("Accuracy: {:.1} %", exact("accuracy", accuracy)));
+    lab.prose(
+        "Guessing one of four classes costs ln 4 = 1.3863: about where the loss starts, and 25 % would be right \
+         by chance.",
+    );
+    Ok(())
+}
+
+// ANCHOR: count_correct
+fn count_correct(
+    model: &impl Module,
+    loader: &DataLoader<TensorDataset<2>>,
+    device: Device,
+) -> Result<usize> {
+    let mut correct = 0;
+    for batch in loader {
+        let [x, y] = batch?;
+        let (x, y) = (x.to(device)?, y.to(device)?);
+        let classes = model.forward(&x)?.argmax(1, false)?;
+        correct += classes.eq(&y)?.sum()?.item()? as usize;
+    }
+    Ok(correct)
+}
+// ANCHOR_END: count_correct

@@ -1,0 +1,129 @@
+//! One batch of several samples (`default_collate`), by the type of the sample.
+
+use crate::error::{Error, Result};
+use crate::tensor::Tensor;
+
+/// How samples of this type become a batch.
+///
+/// | samples | batch |
+/// | --- | --- |
+/// | `Tensor` | one tensor with a new first dimension (`torch.stack`) |
+/// | `f64`, `f32`, `i64`, `i32`, `u8`, `bool` | a 1-D tensor of that type |
+/// | `String` | the strings, in a `Vec` |
+/// | `[S; N]`, `(A, B)`, `(A, B, C)`, `Vec<S>` | the same with a batch in each place |
+///
+/// A Python float is a Rust `f64`, and a batch of them a float64 tensor: mixed with float32 tensors, the
+/// usual source of dtype errors.
+///
+/// Write it for a type of your own, or give [`DataLoader::with_collate_fn`](super::DataLoader::with_collate_fn)
+/// a function.
+pub trait Collate: Sized {
+    type Batch: Send + 'static;
+
+    /// Errors if the samples do not fit together, or if there are none.
+    fn collate(samples: Vec<Self>) -> Result<Self::Batch>;
+}
+
+/// Makes a batch of samples in the default way (`torch.utils.data.default_collate`).
+///
+/// ```
+/// # use todevice::Tensor;
+/// # use todevice::data::default_collate;
+/// let samples = vec![(Tensor::zeros(&[3])?, 7i64), (Tensor::ones(&[3])?, 8i64)];
+/// let (x, y) = default_collate(samples)?;
+/// assert_eq!(x.sizes(), [2, 3]);
+/// assert_eq!(y.to_vec::<i64>()?, [7, 8]);
+/// # Ok::<(), todevice::Error>(())
+/// ```
+pub fn default_collate<S: Collate>(samples: Vec<S>) -> Result<S::Batch> {
+    S::collate(samples)
+}
+
+fn not_empty<S>(samples: Vec<S>) -> Result<Vec<S>> {
+    if samples.is_empty() { Err(Error::EmptyBatch) } else { Ok(samples) }
+}
+
+impl Collate for Tensor {
+    type Batch = Tensor;
+
+    fn collate(samples: Vec<Tensor>) -> Result<Tensor> {
+        Tensor::stack(&not_empty(samples)?, 0)
+    }
+}
+
+macro_rules! numbers {
+    ($($T:ty),*) => {$(
+        impl Collate for $T {
+            type Batch = Tensor;
+
+            fn collate(samples: Vec<$T>) -> Result<Tensor> {
+                Tensor::new(not_empty(samples)?)
+            }
+        }
+    )*};
+}
+numbers!(f64, f32, i64, i32, u8, bool);
+
+impl Collate for String {
+    type Batch = Vec<String>;
+
+    fn collate(samples: Vec<String>) -> Result<Vec<String>> {
+        not_empty(samples)
+    }
+}
+
+impl<S: Collate, const N: usize> Collate for [S; N] {
+    type Batch = [S::Batch; N];
+
+    fn collate(samples: Vec<[S; N]>) -> Result<[S::Batch; N]> {
+        let mut transposed = [const { Vec::new() }; N];
+        for sample in not_empty(samples)? {
+            for (column, part) in transposed.iter_mut().zip(sample) {
+                column.push(part);
+            }
+        }
+        columns(transposed, S::collate)
+    }
+}
+
+/// Applies a fallible function to each entry of an array.
+pub(super) fn columns<A, B, const N: usize>(from: [A; N], f: impl FnMut(A) -> Result<B>) -> Result<[B; N]> {
+    let done = from.into_iter().map(f).collect::<Result<Vec<B>>>()?;
+    Ok(done.try_into().unwrap_or_else(|_| unreachable!("one result for each of {N} entries")))
+}
+
+impl<A: Collate, B: Collate> Collate for (A, B) {
+    type Batch = (A::Batch, B::Batch);
+
+    fn collate(samples: Vec<(A, B)>) -> Result<Self::Batch> {
+        let (a, b) = not_empty(samples)?.into_iter().unzip();
+        Ok((A::collate(a)?, B::collate(b)?))
+    }
+}
+
+impl<A: Collate, B: Collate, C: Collate> Collate for (A, B, C) {
+    type Batch = (A::Batch, B::Batch, C::Batch);
+
+    fn collate(samples: Vec<(A, B, C)>) -> Result<Self::Batch> {
+        let (a, b, c) = not_empty(samples)?.into_iter().collect();
+        Ok((A::collate(a)?, B::collate(b)?, C::collate(c)?))
+    }
+}
+
+impl<S: Collate> Collate for Vec<S> {
+    type Batch = Vec<S::Batch>;
+
+    fn collate(samples: Vec<Vec<S>>) -> Result<Vec<S::Batch>> {
+        let samples = not_empty(samples)?;
+        let mut transposed: Vec<Vec<S>> = samples[0].iter().map(|_| Vec::new()).collect();
+        for sample in samples {
+            if sample.len() != transposed.len() {
+                return Err(Error::CollateSizes);
+            }
+            for (column, part) in transposed.iter_mut().zip(sample) {
+                column.push(part);
+            }
+        }
+        transposed.into_iter().map(S::collate).collect()
+    }
+}

@@ -1,0 +1,175 @@
+//! What a loader loads from: anything that knows how many samples it has and can make each of them.
+
+use std::sync::Arc;
+
+use super::collate::{Collate, columns};
+use super::worker;
+use crate::error::{Error, Result};
+use crate::tensor::Tensor;
+
+/// What the default collation makes of a dataset's samples.
+pub type BatchOf<D> = <<D as Dataset>::Sample as Collate>::Batch;
+
+/// A numbered collection of samples (`torch.utils.data.Dataset`, the map style).
+///
+/// Workers call it from several threads at once, so it takes `&self` and is `Sync`.
+///
+/// ```
+/// use todevice::Result;
+/// use todevice::data::{DataLoader, DataLoaderOptions, Dataset};
+///
+/// struct Squares;
+///
+/// impl Dataset for Squares {
+///     type Sample = (i64, f32);
+///
+///     fn len(&self) -> usize {
+///         5
+///     }
+///
+///     fn get(&self, index: usize) -> Result<(i64, f32)> {
+///         Ok((index as i64, (index * index) as f32))
+///     }
+/// }
+///
+/// let loader = DataLoader::new(Squares, DataLoaderOptions { batch_size: 3, ..Default::default() })?;
+/// let batches = loader.iter().collect::<Result<Vec<_>>>()?;
+/// let (numbers, squares) = &batches[1];
+/// assert_eq!(numbers.to_vec::<i64>()?, [3, 4]);
+/// assert_eq!(squares.to_vec::<f32>()?, [9.0, 16.0]);
+/// # Ok::<(), todevice::Error>(())
+/// ```
+pub trait Dataset: Send + Sync {
+    /// What one index gives: often `[Tensor; 2]` or `(Tensor, i64)`, an image and its label.
+    type Sample: Send;
+
+    /// The number of samples (`__len__`).
+    fn len(&self) -> usize;
+
+    /// Makes one sample (`__getitem__`): reads the file, decodes, augments. An error goes to whoever
+    /// iterates, in the place of the batch that needed this sample.
+    fn get(&self, index: usize) -> Result<Self::Sample>;
+
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Makes several samples (`__getitems__`). Worth writing for a source where one request for many
+    /// is cheaper than many for one.
+    fn get_items(&self, indices: &[usize]) -> Result<Vec<Self::Sample>> {
+        let get = |index: &usize| {
+            worker::check_wanted()?;
+            self.get(*index)
+        };
+        indices.iter().map(get).collect()
+    }
+
+    /// Makes a whole batch: what [`collate`](Collate::collate) makes of
+    /// [`get_items`](Self::get_items). Worth writing for a dataset that can do without the samples in
+    /// between; the batch must be the same.
+    fn get_batch(&self, indices: &[usize]) -> Result<BatchOf<Self>>
+    where
+        Self::Sample: Collate,
+    {
+        Collate::collate(self.get_items(indices)?)
+    }
+}
+
+/// Rows of tensors that belong together, such as inputs and targets (`torch.utils.data.TensorDataset`).
+///
+/// Sample `i` is row `i` of each tensor, a view; a batch is `[Tensor; N]` too.
+///
+/// ```
+/// # use todevice::Tensor;
+/// # use todevice::data::{Dataset, TensorDataset};
+/// let x = Tensor::new([[1.0f32, 2.0], [3.0, 4.0], [5.0, 6.0]])?;
+/// let y = Tensor::new([10i64, 20, 30])?;
+/// let dataset = TensorDataset::new([x, y])?;
+/// let [x, y] = dataset.get(2)?;
+/// assert_eq!((x.to_vec::<f32>()?, y.item()?), (vec![5.0, 6.0], 30.0));
+/// # Ok::<(), todevice::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct TensorDataset<const N: usize> {
+    tensors: [Tensor; N],
+    len: usize,
+}
+
+impl<const N: usize> TensorDataset<N> {
+    /// Errors if the tensors differ in their number of rows, or if one has no dimension.
+    pub fn new(tensors: [Tensor; N]) -> Result<TensorDataset<N>> {
+        let Some(first) = tensors.first() else {
+            return Err(Error::EmptyList { operation: "TensorDataset" });
+        };
+        let len = first.size(0)?;
+        for tensor in &tensors {
+            if tensor.size(0)? != len {
+                return Err(Error::DatasetSizes);
+            }
+        }
+        Ok(TensorDataset { tensors, len })
+    }
+
+    /// The tensors it was made of.
+    pub fn tensors(&self) -> &[Tensor; N] {
+        &self.tensors
+    }
+
+    fn check(&self, index: usize) -> Result<i64> {
+        let signed = i64::try_from(index).unwrap_or(i64::MAX);
+        if index < self.len {
+            return Ok(signed);
+        }
+        Err(Error::IndexOutOfBounds { index: signed, dim: 0, size: self.len })
+    }
+}
+
+impl<const N: usize> Dataset for TensorDataset<N> {
+    type Sample = [Tensor; N];
+
+    fn len(&self) -> usize {
+        self.len
+    }
+
+    fn get(&self, index: usize) -> Result<[Tensor; N]> {
+        let index = self.check(index)?;
+        columns(self.tensors.each_ref(), |tensor| tensor.select(0, index))
+    }
+
+    /// One `index_select` a tensor instead of 64 views and a `stack` of them: the same rows, copied
+    /// once, an order of magnitude sooner.
+    fn get_batch(&self, indices: &[usize]) -> Result<BatchOf<Self>> {
+        // `index_select` would first copy the whole of a tensor that is not contiguous, every batch
+        // anew; and of an empty batch collation has to complain.
+        if indices.is_empty() || !self.tensors.iter().all(Tensor::is_contiguous) {
+            return Collate::collate(self.get_items(indices)?);
+        }
+        let rows = indices.iter().map(|index| self.check(*index)).collect::<Result<Vec<i64>>>()?;
+        let rows = Tensor::from_slice(&rows, &[indices.len()])?;
+        columns(self.tensors.each_ref(), |tensor| tensor.index_select(0, &rows))
+    }
+}
+
+/// A dataset shared with others, as the parts of a [`random_split`](super::random_split) share theirs.
+impl<D: Dataset + ?Sized> Dataset for Arc<D> {
+    type Sample = D::Sample;
+
+    fn len(&self) -> usize {
+        (**self).len()
+    }
+
+    fn get(&self, index: usize) -> Result<D::Sample> {
+        (**self).get(index)
+    }
+
+    fn get_items(&self, indices: &[usize]) -> Result<Vec<D::Sample>> {
+        (**self).get_items(indices)
+    }
+
+    fn get_batch(&self, indices: &[usize]) -> Result<BatchOf<D>>
+    where
+        D::Sample: Collate,
+    {
+        (**self).get_batch(indices)
+    }
+}

@@ -1,0 +1,106 @@
+//! A share of the dataset for each of several processes or GPUs.
+
+use std::iter;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::dataset::Dataset;
+use super::sampler::{Sampler, SamplerIter};
+use crate::error::{Error, Result};
+use crate::random::Generator;
+
+/// What `DistributedSampler(...)` takes as keyword arguments.
+#[derive(Clone, Copy, Debug)]
+pub struct DistributedSamplerOptions {
+    pub shuffle: bool,
+    /// The same on all ranks, or their shares would overlap.
+    pub seed: u64,
+    /// Leaves out the samples that do not divide evenly. Otherwise the first ones come twice, so that all
+    /// ranks do the same number of steps.
+    pub drop_last: bool,
+}
+
+impl Default for DistributedSamplerOptions {
+    fn default() -> DistributedSamplerOptions {
+        DistributedSamplerOptions { shuffle: true, seed: 0, drop_last: false }
+    }
+}
+
+/// The samples of one rank out of `num_replicas`: every `num_replicas`-th of an order that all ranks agree
+/// on without a word between them (`torch.utils.data.DistributedSampler`).
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use todevice::data::{DataLoader, DataLoaderOptions, DistributedSampler, DistributedSamplerOptions};
+/// # use todevice::{Tensor, data::TensorDataset};
+/// let dataset = TensorDataset::new([Tensor::zeros(&[10, 3])?])?;
+/// let options = DistributedSamplerOptions::default();
+/// let sampler = Arc::new(DistributedSampler::new(&dataset, 2, 0, options)?);
+/// let options = DataLoaderOptions { batch_size: 4, sampler: Some(sampler.clone()), ..Default::default() };
+/// let loader = DataLoader::new(dataset, options)?;
+/// for epoch in 0..3 {
+///     sampler.set_epoch(epoch); // Without it every epoch has the same order.
+///     for batch in &loader {
+///         batch?;
+///     }
+/// }
+/// # Ok::<(), todevice::Error>(())
+/// ```
+pub struct DistributedSampler {
+    len: usize,
+    num_replicas: usize,
+    rank: usize,
+    num_samples: usize,
+    options: DistributedSamplerOptions,
+    epoch: AtomicU64,
+}
+
+impl DistributedSampler {
+    /// Errors unless `rank` is one of `0..num_replicas`.
+    pub fn new<D: Dataset + ?Sized>(
+        dataset: &D,
+        num_replicas: usize,
+        rank: usize,
+        options: DistributedSamplerOptions,
+    ) -> Result<DistributedSampler> {
+        if rank >= num_replicas {
+            return Err(Error::InvalidRank { rank, last: num_replicas as i64 - 1 });
+        }
+        let len = dataset.len();
+        let num_samples = if options.drop_last { len / num_replicas } else { len.div_ceil(num_replicas) };
+        let epoch = AtomicU64::new(0);
+        Ok(DistributedSampler { len, num_replicas, rank, num_samples, options, epoch })
+    }
+
+    /// Chooses the order of the next epoch. Call it on all ranks with the same number.
+    pub fn set_epoch(&self, epoch: u64) {
+        self.epoch.store(epoch, Ordering::Relaxed);
+    }
+
+    /// The order of the whole dataset, the same on every rank.
+    fn order(&self) -> Vec<usize> {
+        if !self.options.shuffle {
+            return (0..self.len).collect();
+        }
+        let seed = self.options.seed.wrapping_add(self.epoch.load(Ordering::Relaxed));
+        let order = Generator::new().manual_seed(seed).lock().randperm(self.len);
+        order.into_iter().map(|index| index as usize).collect()
+    }
+
+    /// Where in that order this rank's `k`-th sample stands. Past its end the order begins again: each
+    /// rank takes `num_samples` in any case.
+    fn place(&self, k: usize) -> usize {
+        (self.rank + k * self.num_replicas) % self.len
+    }
+}
+
+impl Sampler for DistributedSampler {
+    fn iter(&self) -> SamplerIter<'_> {
+        let order = iter::once_with(|| self.order());
+        let own = move |order: Vec<usize>| (0..self.num_samples).map(move |k| order[self.place(k)]);
+        Box::new(order.flat_map(own))
+    }
+
+    fn len(&self) -> usize {
+        self.num_samples
+    }
+}

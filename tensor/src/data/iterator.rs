@@ -1,0 +1,125 @@
+//! One epoch: batches in order, made by the caller or, ahead of time, by workers.
+
+use std::iter::{self, Fuse};
+use std::sync::{Mutex, PoisonError};
+
+use super::sampler::{Sampler, SamplerIter};
+use super::worker::{Fetch, WorkerPool};
+use crate::error::{Error, Result};
+
+/// The batches of one epoch of a [`DataLoader`](super::DataLoader).
+///
+/// Dropping it before the end stops its workers: they finish the sample they are at, no more. Its length
+/// counts batches; a timeout is an item more, because the batch is waited for again.
+pub struct DataLoaderIter<'a, B> {
+    indices: Fuse<SamplerIter<'a, Vec<usize>>>,
+    remaining: usize,
+    maker: Maker<'a, B>,
+}
+
+/// Who makes the batches.
+enum Maker<'a, B> {
+    Caller(&'a Fetch<B>),
+    Workers {
+        pool: WorkerPool<B>,
+        /// Where persistent workers wait for the next epoch.
+        home: Option<&'a Mutex<Option<WorkerPool<B>>>>,
+        /// The most batches that may be outstanding.
+        capacity: usize,
+    },
+    /// The epoch could not begin, or go on. The error is yet to be said.
+    Failed(Error),
+    Nobody,
+}
+
+impl<'a, B: Send + 'static> DataLoaderIter<'a, B> {
+    pub(super) fn begin(
+        sampler: &'a dyn Sampler<Vec<usize>>,
+        fetch: &'a Fetch<B>,
+        workers: Option<WorkerPool<B>>,
+        home: Option<&'a Mutex<Option<WorkerPool<B>>>>,
+        capacity: usize,
+    ) -> DataLoaderIter<'a, B> {
+        let mut epoch = DataLoaderIter {
+            indices: sampler.iter().fuse(),
+            remaining: sampler.len(),
+            maker: Maker::Caller(fetch),
+        };
+        if let Some(mut pool) = workers {
+            let ready = pool.begin_epoch();
+            epoch.maker = Maker::Workers { pool, home, capacity };
+            if let Err(error) = ready.and_then(|()| epoch.prefetch()) {
+                epoch.maker = Maker::Failed(error);
+            }
+        }
+        epoch
+    }
+
+    /// Sends for batches as long as there are any, and room for them. What is outstanding is bounded, so
+    /// workers never run far ahead of a slow caller.
+    fn prefetch(&mut self) -> Result<()> {
+        let Maker::Workers { pool, capacity, .. } = &mut self.maker else { return Ok(()) };
+        while pool.outstanding() < *capacity {
+            let Some(indices) = self.indices.next() else { break };
+            pool.send(indices)?;
+        }
+        Ok(())
+    }
+}
+
+impl<B> DataLoaderIter<'_, B> {
+    /// Lets the workers go: home, if they are persistent and nobody else has moved in; else for good.
+    fn finish(&mut self) {
+        self.indices = (Box::new(iter::empty()) as SamplerIter<'_, _>).fuse();
+        if let Maker::Workers { pool, home: Some(home), .. } = std::mem::replace(&mut self.maker, Maker::Nobody) {
+            home.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(pool);
+        }
+    }
+}
+
+impl<B: Send + 'static> Iterator for DataLoaderIter<'_, B> {
+    type Item = Result<B>;
+
+    fn next(&mut self) -> Option<Result<B>> {
+        let batch = match &mut self.maker {
+            Maker::Caller(fetch) => fetch(&self.indices.next()?),
+            Maker::Workers { pool, .. } => {
+                if pool.outstanding() == 0 {
+                    self.finish();
+                    return None;
+                }
+                match pool.receive() {
+                    Ok(batch) => {
+                        // The next order goes out before the caller sets to work on this batch.
+                        if let Err(error) = self.prefetch() {
+                            self.maker = Maker::Failed(error);
+                        }
+                        batch
+                    }
+                    Err(timeout) => return Some(Err(timeout)),
+                }
+            }
+            Maker::Failed(_) | Maker::Nobody => {
+                let Maker::Failed(error) = std::mem::replace(&mut self.maker, Maker::Nobody) else { return None };
+                self.remaining = 0;
+                return Some(Err(error));
+            }
+        };
+        self.remaining = self.remaining.saturating_sub(1);
+        Some(batch)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.remaining, Some(self.remaining))
+    }
+}
+
+impl<B: Send + 'static> ExactSizeIterator for DataLoaderIter<'_, B> {}
+
+impl<B: Send + 'static> iter::FusedIterator for DataLoaderIter<'_, B> {}
+
+impl<B> Drop for DataLoaderIter<'_, B> {
+    fn drop(&mut self) {
+        self.finish();
+    }
+}

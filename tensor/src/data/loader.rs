@@ -1,0 +1,310 @@
+//! The loader: its options, what it makes of them, and the warnings PyTorch gives.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use super::collate::Collate;
+use super::dataset::{BatchOf, Dataset};
+use super::iterator::DataLoaderIter;
+use super::sampler::{
+    BatchSampler, RandomSampler, RandomSamplerOptions, Sampler, SequentialSampler, random_i64,
+};
+use super::worker::{Fetch, Plan, WorkerInitFn, WorkerPool};
+use crate::cuda;
+use crate::error::{Error, Result};
+use crate::machine::Machine;
+use crate::random::Generator;
+
+/// Where there are no threads, workers work in the caller's: the batches are the same.
+const THREADS: bool = cfg!(not(target_family = "wasm"));
+
+/// What `DataLoader(...)` takes as keyword arguments.
+#[derive(Clone)]
+pub struct DataLoaderOptions {
+    /// Samples in a batch; the last one may have fewer.
+    pub batch_size: usize,
+    /// A new random order each epoch.
+    pub shuffle: bool,
+    /// An order of one's own, instead of `shuffle`.
+    pub sampler: Option<Arc<dyn Sampler>>,
+    /// Batches of one's own, instead of `batch_size`, `shuffle`, `sampler` and `drop_last`.
+    pub batch_sampler: Option<Arc<dyn Sampler<Vec<usize>>>>,
+    /// How many threads make batches ahead of time; with 0 the caller makes them when it asks for them.
+    pub num_workers: usize,
+    /// Puts batches into page-locked memory, from which a GPU copies faster. On a machine without one,
+    /// batches stay as they are, with a warning.
+    pub pin_memory: bool,
+    /// Leaves out a last batch that is not full.
+    pub drop_last: bool,
+    /// Seconds to wait for a batch from a worker; 0 waits for ever.
+    pub timeout: f64,
+    /// Called in each worker before its first batch.
+    pub worker_init_fn: Option<WorkerInitFn>,
+    /// Where the order and the workers' seeds are drawn from; by default the default generator.
+    pub generator: Option<Generator>,
+    /// How many batches each worker is ahead, by default 2.
+    pub prefetch_factor: Option<usize>,
+    /// Keeps the workers, and their random numbers going, from one epoch to the next.
+    pub persistent_workers: bool,
+}
+
+impl Default for DataLoaderOptions {
+    fn default() -> DataLoaderOptions {
+        DataLoaderOptions {
+            batch_size: 1,
+            shuffle: false,
+            sampler: None,
+            batch_sampler: None,
+            num_workers: 0,
+            pin_memory: false,
+            drop_last: false,
+            timeout: 0.0,
+            worker_init_fn: None,
+            generator: None,
+            prefetch_factor: None,
+            persistent_workers: false,
+        }
+    }
+}
+
+/// Batches of a dataset, epoch after epoch (`torch.utils.data.DataLoader`).
+///
+/// Iterate over a reference, as often as you like. Each iteration is one epoch, and each batch a `Result`:
+/// an error in a dataset comes in the place of its batch, and the batches after it still follow.
+///
+/// ```
+/// # use todevice::{Result, Tensor, manual_seed};
+/// # use todevice::data::{DataLoader, DataLoaderOptions, TensorDataset};
+/// manual_seed(0);
+/// let dataset = TensorDataset::new([Tensor::new([0i64, 1, 2, 3, 4, 5, 6, 7, 8, 9])?])?;
+/// let options = DataLoaderOptions { batch_size: 4, shuffle: true, ..Default::default() };
+/// let loader = DataLoader::new(dataset, options)?;
+/// let mut order = Vec::new();
+/// for batch in &loader {
+///     let [x] = batch?;
+///     order.push(x.to_vec::<i64>()?);
+/// }
+/// assert_eq!(order, [vec![6, 7, 1, 4], vec![2, 0, 9, 8], vec![3, 5]]); // As in PyTorch.
+/// # Ok::<(), todevice::Error>(())
+/// ```
+pub struct DataLoader<D: Dataset, B = BatchOf<D>> {
+    dataset: Arc<D>,
+    pub(super) fetch: Fetch<B>,
+    pub(super) batch_sampler: Arc<dyn Sampler<Vec<usize>>>,
+    num_workers: usize,
+    pub(super) capacity: usize,
+    pin_memory: bool,
+    timeout: Duration,
+    worker_init_fn: Option<WorkerInitFn>,
+    generator: Option<Generator>,
+    persistent_workers: bool,
+    /// Persistent workers between two epochs.
+    idle: Mutex<Option<WorkerPool<B>>>,
+    pub(super) threads: bool,
+}
+
+impl<D> DataLoader<D>
+where
+    D: Dataset + 'static,
+    D::Sample: Collate,
+{
+    /// A loader that makes batches as [`Collate`] says. Errors if the options contradict each other.
+    pub fn new(dataset: D, options: DataLoaderOptions) -> Result<DataLoader<D>> {
+        let dataset = Arc::new(dataset);
+        let source = dataset.clone();
+        DataLoader::build(dataset, Arc::new(move |indices| source.get_batch(indices)), options)
+    }
+}
+
+impl<D: Dataset + 'static, B: Send + 'static> DataLoader<D, B> {
+    /// A loader that makes batches with a function of one's own (`collate_fn`).
+    ///
+    /// ```
+    /// # use todevice::Result;
+    /// # use todevice::data::{DataLoader, DataLoaderOptions, Dataset};
+    /// # struct Words([&'static str; 4]);
+    /// # impl Dataset for Words {
+    /// #     type Sample = String;
+    /// #     fn len(&self) -> usize { self.0.len() }
+    /// #     fn get(&self, index: usize) -> Result<String> { Ok(self.0[index].to_string()) }
+    /// # }
+    /// let words = Words(["a", "list", "of", "words"]);
+    /// let longest = |words: Vec<String>| Ok(words.iter().map(String::len).max().unwrap_or(0));
+    /// let options = DataLoaderOptions { batch_size: 2, ..Default::default() };
+    /// let loader = DataLoader::with_collate_fn(words, longest, options)?;
+    /// assert_eq!(loader.iter().collect::<Result<Vec<usize>>>()?, [4, 5]);
+    /// # Ok::<(), todevice::Error>(())
+    /// ```
+    pub fn with_collate_fn(
+        dataset: D,
+        collate_fn: impl Fn(Vec<D::Sample>) -> Result<B> + Send + Sync + 'static,
+        options: DataLoaderOptions,
+    ) -> Result<DataLoader<D, B>> {
+        let dataset = Arc::new(dataset);
+        let source = dataset.clone();
+        let fetch = move |indices: &[usize]| collate_fn(source.get_items(indices)?);
+        DataLoader::build(dataset, Arc::new(fetch), options)
+    }
+
+    fn build(dataset: Arc<D>, fetch: Fetch<B>, options: DataLoaderOptions) -> Result<DataLoader<D, B>> {
+        options.check()?;
+        warn_of_many_workers(options.num_workers);
+        Ok(DataLoader {
+            batch_sampler: options.batch_sampler_of(&*dataset)?,
+            dataset,
+            fetch,
+            num_workers: options.num_workers,
+            capacity: options.num_workers.saturating_mul(options.prefetch_factor.unwrap_or(2)),
+            pin_memory: options.pin_memory,
+            // Longer than a `Duration` can be is for ever.
+            timeout: Duration::try_from_secs_f64(options.timeout).unwrap_or(Duration::ZERO),
+            worker_init_fn: options.worker_init_fn,
+            generator: options.generator,
+            persistent_workers: options.persistent_workers,
+            idle: Mutex::new(None),
+            threads: THREADS,
+        })
+    }
+
+    /// Begins an epoch. `for batch in &loader` does it for you.
+    ///
+    /// Draws the epoch's base seed, and if there are workers, starts them on the first batches. Several
+    /// iterators may be at work at a time.
+    pub fn iter(&self) -> DataLoaderIter<'_, B> {
+        if self.pin_memory && !cuda::is_available() {
+            Machine::warn_once("pin_memory", || {
+                "'pin_memory' argument is set as true but no accelerator is found, then device pinned memory \
+                 won't be used."
+                    .to_string()
+            });
+        }
+        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let workers = match idle {
+            Some(workers) => Some(workers),
+            None => {
+                // Drawn even where nobody uses it: without workers, the numbers after it are the same.
+                let base_seed = random_i64(self.generator.as_ref());
+                (self.num_workers > 0).then(|| WorkerPool::new(self.plan(base_seed)))
+            }
+        };
+        let home = self.persistent_workers.then_some(&self.idle);
+        DataLoaderIter::begin(self.batch_sampler.as_ref(), &self.fetch, workers, home, self.capacity)
+    }
+
+    fn plan(&self, base_seed: u64) -> Plan<B> {
+        Plan {
+            fetch: self.fetch.clone(),
+            worker_init_fn: self.worker_init_fn.clone(),
+            num_workers: self.num_workers,
+            base_seed,
+            timeout: self.timeout,
+            threads: self.threads,
+        }
+    }
+}
+
+impl<D: Dataset, B> DataLoader<D, B> {
+    pub fn dataset(&self) -> &D {
+        &self.dataset
+    }
+
+    /// How many batches an epoch has.
+    pub fn len(&self) -> usize {
+        self.batch_sampler.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl<'a, D: Dataset + 'static, B: Send + 'static> IntoIterator for &'a DataLoader<D, B> {
+    type Item = Result<B>;
+    type IntoIter = DataLoaderIter<'a, B>;
+
+    fn into_iter(self) -> DataLoaderIter<'a, B> {
+        self.iter()
+    }
+}
+
+impl DataLoaderOptions {
+    /// PyTorch's checks in its order, and two that it makes only when an epoch begins.
+    fn check(&self) -> Result<()> {
+        let refuse = |message: &str| Err(Error::LoaderOptions(message.to_string()));
+        let workers = self.num_workers > 0;
+        if self.timeout.is_nan() || self.timeout < 0.0 {
+            return refuse("timeout option should be non-negative");
+        }
+        if !workers && self.prefetch_factor.is_some() {
+            return refuse(
+                "prefetch_factor option could only be specified in multiprocessing.let num_workers > 0 to \
+                 enable multiprocessing, otherwise set prefetch_factor to None.",
+            );
+        }
+        if self.persistent_workers && !workers {
+            return refuse("persistent_workers option needs num_workers > 0");
+        }
+        if self.sampler.is_some() && self.shuffle {
+            return refuse("sampler option is mutually exclusive with shuffle");
+        }
+        let own = self.batch_size != 1 || self.shuffle || self.sampler.is_some() || self.drop_last;
+        if self.batch_sampler.is_some() && own {
+            return refuse(
+                "batch_sampler option is mutually exclusive with batch_size, shuffle, sampler, and drop_last",
+            );
+        }
+        if !workers && self.timeout != 0.0 {
+            return refuse("_SingleProcessDataLoaderIter requires timeout == 0");
+        }
+        if workers && self.prefetch_factor == Some(0) {
+            return refuse("prefetch_factor must be greater than 0 for MultiProcessingDataLoaderIter");
+        }
+        Ok(())
+    }
+
+    fn batch_sampler_of<D: Dataset>(&self, dataset: &D) -> Result<Arc<dyn Sampler<Vec<usize>>>> {
+        if let Some(batch_sampler) = &self.batch_sampler {
+            return Ok(batch_sampler.clone());
+        }
+        let sampler: Arc<dyn Sampler> = match &self.sampler {
+            Some(sampler) => sampler.clone(),
+            None if self.shuffle => {
+                let generator = self.generator.clone();
+                let options = RandomSamplerOptions { generator, ..Default::default() };
+                Arc::new(RandomSampler::new(dataset, options)?)
+            }
+            None => Arc::new(SequentialSampler::new(dataset)),
+        };
+        Ok(Arc::new(BatchSampler::new(sampler, self.batch_size, self.drop_last)?))
+    }
+}
+
+/// More threads than cores only take turns.
+fn warn_of_many_workers(num_workers: usize) {
+    if num_workers == 0 || !THREADS {
+        return;
+    }
+    let cores = thread::available_parallelism().ok().map(|cores| cores.get());
+    if cores.is_some_and(|cores| num_workers <= cores) {
+        return;
+    }
+    Machine::warn_once("num_workers", || {
+        let suggestion = match cores {
+            Some(cores) => {
+                let cpuset = if cfg!(target_os = "linux") { "" } else { " (`cpuset` is not taken into account)" };
+                format!(
+                    "Our suggested max number of worker in current system is {cores}{cpuset}, which is smaller \
+                     than what this DataLoader is going to create."
+                )
+            }
+            None => "DataLoader is not able to compute a suggested max number of worker in current system."
+                .to_string(),
+        };
+        format!(
+            "This DataLoader will create {num_workers} worker processes in total. {suggestion} Please be aware \
+             that excessive worker creation might get DataLoader running slow or even freeze, lower the worker \
+             number to avoid potential slowness/freeze if necessary."
+        )
+    });
+}

@@ -1,0 +1,57 @@
+//! From samples to batches: `torch.utils.data`.
+//!
+//! ```
+//! use todevice::data::{DataLoader, DataLoaderOptions, TensorDataset};
+//! use todevice::{Result, Tensor, manual_seed};
+//!
+//! fn main() -> Result<()> {
+//!     manual_seed(0);
+//!     let x = Tensor::randn(&[1024, 16])?;
+//!     let y = Tensor::randn(&[1024, 1])?;
+//!     let loader = DataLoader::new(
+//!         TensorDataset::new([x, y])?,
+//!         DataLoaderOptions { batch_size: 64, shuffle: true, num_workers: 2, ..Default::default() },
+//!     )?;
+//!     assert_eq!(loader.len(), 16);
+//!     for batch in &loader {
+//!         let [x, y] = batch?;
+//!         assert_eq!((x.sizes(), y.sizes()), (&[64, 16][..], &[64, 1][..]));
+//!     }
+//!     Ok(())
+//! }
+//! ```
+//!
+//! A batch passes through five hands, one file each:
+//!
+//! 1. `sampler` (and `distributed`) says which samples come next: *indices*, nothing but numbers.
+//! 2. `dataset` (and `split`) turns an index into a *sample*.
+//! 3. `collate` makes one *batch* of several samples.
+//! 4. `worker` does 2 and 3 on another thread, with random numbers of its own.
+//! 5. `loader` holds the options, `iterator` runs one epoch and brings the batches back in order.
+//!
+//! The order of the samples, and every random number drawn on the way, is PyTorch's for the same seed.
+//! It never depends on how fast which worker was.
+
+mod collate;
+mod dataset;
+mod distributed;
+mod iterator;
+mod loader;
+mod sampler;
+mod split;
+mod worker;
+
+#[cfg(test)]
+mod tests;
+
+pub use collate::{Collate, default_collate};
+pub use dataset::{BatchOf, Dataset, TensorDataset};
+pub use distributed::{DistributedSampler, DistributedSamplerOptions};
+pub use iterator::DataLoaderIter;
+pub use loader::{DataLoader, DataLoaderOptions};
+pub use sampler::{
+    BatchSampler, RandomSampler, RandomSamplerOptions, Sampler, SamplerIter, SequentialSampler,
+    SubsetRandomSampler,
+};
+pub use split::{ConcatDataset, SplitLength, Subset, random_split};
+pub use worker::{WorkerInfo, WorkerInitFn, get_worker_info};

@@ -1,0 +1,228 @@
+//! Which samples come next: indices, nothing but numbers.
+//!
+//! *When* a sampler draws its random numbers is part of the contract, because others draw from the same
+//! stream. So all iterators here are lazy, as Python's generators are: nothing is drawn before the first
+//! index is asked for, and no more than needed is drawn at a time.
+
+use std::iter;
+
+use super::dataset::Dataset;
+use crate::error::{Error, Result};
+use crate::machine::Machine;
+use crate::random::Generator;
+
+/// The indices of one epoch.
+pub type SamplerIter<'a, Index = usize> = Box<dyn Iterator<Item = Index> + Send + 'a>;
+
+/// The order in which samples are taken (`torch.utils.data.Sampler`).
+///
+/// `Index` is `usize` for a sampler of samples and `Vec<usize>` for one of batches, such as
+/// [`BatchSampler`].
+///
+/// ```
+/// use todevice::data::{Sampler, SamplerIter};
+///
+/// struct Backwards(usize);
+///
+/// impl Sampler for Backwards {
+///     fn iter(&self) -> SamplerIter<'_> {
+///         Box::new((0..self.0).rev())
+///     }
+///     fn len(&self) -> usize {
+///         self.0
+///     }
+/// }
+///
+/// assert!(Backwards(3).iter().eq([2, 1, 0]));
+/// ```
+pub trait Sampler<Index = usize>: Send + Sync {
+    /// Begins an epoch (`__iter__`).
+    fn iter(&self) -> SamplerIter<'_, Index>;
+
+    /// How many indices an epoch has (`__len__`).
+    fn len(&self) -> usize;
+
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// The draw that seeds come from: `torch.empty((), dtype=torch.int64).random_()`, from 0 to the largest i64.
+pub(super) fn random_i64(generator: Option<&Generator>) -> u64 {
+    let generator = generator.cloned().unwrap_or_else(Machine::default_generator);
+    let mut drawn = [0];
+    generator.lock().fill_random_i64(&mut drawn);
+    drawn[0] as u64
+}
+
+/// In the order of the dataset (`torch.utils.data.SequentialSampler`).
+pub struct SequentialSampler {
+    len: usize,
+}
+
+impl SequentialSampler {
+    pub fn new<D: Dataset + ?Sized>(data_source: &D) -> SequentialSampler {
+        SequentialSampler { len: data_source.len() }
+    }
+}
+
+impl Sampler for SequentialSampler {
+    fn iter(&self) -> SamplerIter<'_> {
+        Box::new(0..self.len)
+    }
+
+    fn len(&self) -> usize {
+        self.len
+    }
+}
+
+/// What `RandomSampler(...)` takes as keyword arguments.
+#[derive(Clone, Debug, Default)]
+pub struct RandomSamplerOptions {
+    /// Each draw is from the whole dataset, so a sample can come twice.
+    pub replacement: bool,
+    /// How many samples an epoch has; by default as many as the dataset.
+    pub num_samples: Option<usize>,
+    /// Where the order is drawn from. By default each epoch has a generator of its own, seeded by a draw
+    /// from the default one.
+    pub generator: Option<Generator>,
+}
+
+/// In random order (`torch.utils.data.RandomSampler`), the sampler of `shuffle: true`.
+///
+/// ```
+/// # use todevice::data::{RandomSampler, RandomSamplerOptions, Sampler, TensorDataset};
+/// # use todevice::{Generator, Tensor};
+/// let dataset = TensorDataset::new([Tensor::zeros(&[5, 3])?])?;
+/// let generator = Some(Generator::new().manual_seed(0));
+/// let sampler = RandomSampler::new(&dataset, RandomSamplerOptions { generator, ..Default::default() })?;
+/// assert!(sampler.iter().eq([4, 0, 1, 3, 2]));
+/// # Ok::<(), todevice::Error>(())
+/// ```
+pub struct RandomSampler {
+    len: usize,
+    num_samples: usize,
+    replacement: bool,
+    generator: Option<Generator>,
+}
+
+impl RandomSampler {
+    /// Errors if there is nothing to draw, or nothing to draw from.
+    pub fn new<D: Dataset + ?Sized>(data_source: &D, options: RandomSamplerOptions) -> Result<RandomSampler> {
+        let RandomSamplerOptions { replacement, num_samples, generator } = options;
+        let len = data_source.len();
+        let num_samples = num_samples.unwrap_or(len);
+        match (num_samples, len, replacement) {
+            (0, _, _) => Err(Error::NotPositive { option: "num_samples", value: 0 }),
+            (_, 0, true) => Err(Error::EmptyRange { low: 0, high: 0 }),
+            (_, 0, false) => Err(Error::ZeroDivision),
+            _ => Ok(RandomSampler { len, num_samples, replacement, generator }),
+        }
+    }
+
+    /// The next `count` indices.
+    fn draw(&self, generator: &Generator, count: usize) -> Vec<usize> {
+        let drawn = if self.replacement {
+            let mut drawn = vec![0; count];
+            generator.lock().fill_randint_i64(&mut drawn, 0, self.len as i64);
+            drawn
+        } else {
+            // A permutation is drawn whole, however little of it is wanted. So the last draw of an epoch,
+            // of which nothing is, still moves the generator on, and the next epoch depends on it.
+            let mut drawn = generator.lock().randperm(self.len);
+            drawn.truncate(count);
+            drawn
+        };
+        drawn.into_iter().map(|index| index as usize).collect()
+    }
+}
+
+impl Sampler for RandomSampler {
+    fn iter(&self) -> SamplerIter<'_> {
+        let own = || Generator::new().manual_seed(random_i64(None));
+        let generator = iter::once_with(move || self.generator.clone().unwrap_or_else(own));
+        // PyTorch draws 32 indices at a time, or a permutation, and then what is left.
+        let portion = if self.replacement { 32 } else { self.len };
+        let counts = iter::repeat_n(portion, self.num_samples / portion);
+        let counts = counts.chain([self.num_samples % portion]);
+        Box::new(generator.flat_map(move |generator| {
+            counts.clone().flat_map(move |count| self.draw(&generator, count))
+        }))
+    }
+
+    fn len(&self) -> usize {
+        self.num_samples
+    }
+}
+
+/// The given indices in random order (`torch.utils.data.SubsetRandomSampler`).
+pub struct SubsetRandomSampler {
+    indices: Vec<usize>,
+    generator: Option<Generator>,
+}
+
+impl SubsetRandomSampler {
+    /// Without a generator the order is drawn from the default one itself.
+    pub fn new(indices: Vec<usize>, generator: Option<Generator>) -> SubsetRandomSampler {
+        SubsetRandomSampler { indices, generator }
+    }
+}
+
+impl Sampler for SubsetRandomSampler {
+    fn iter(&self) -> SamplerIter<'_> {
+        let order = iter::once_with(|| {
+            let generator = self.generator.clone().unwrap_or_else(Machine::default_generator);
+            generator.lock().randperm(self.indices.len())
+        });
+        Box::new(order.flatten().map(|place| self.indices[place as usize]))
+    }
+
+    fn len(&self) -> usize {
+        self.indices.len()
+    }
+}
+
+/// Batches of another sampler's indices (`torch.utils.data.BatchSampler`).
+pub struct BatchSampler<S> {
+    sampler: S,
+    batch_size: usize,
+    drop_last: bool,
+}
+
+impl<S: Sampler> BatchSampler<S> {
+    /// `drop_last` leaves out a last batch that is not full. Errors if `batch_size` is 0.
+    pub fn new(sampler: S, batch_size: usize, drop_last: bool) -> Result<BatchSampler<S>> {
+        if batch_size == 0 {
+            return Err(Error::NotPositive { option: "batch_size", value: 0 });
+        }
+        Ok(BatchSampler { sampler, batch_size, drop_last })
+    }
+}
+
+impl<S: Sampler> Sampler<Vec<usize>> for BatchSampler<S> {
+    fn iter(&self) -> SamplerIter<'_, Vec<usize>> {
+        let mut indices = iter::once_with(|| self.sampler.iter()).flatten();
+        let batches = iter::from_fn(move || {
+            let batch: Vec<usize> = indices.by_ref().take(self.batch_size).collect();
+            let good = if self.drop_last { batch.len() == self.batch_size } else { !batch.is_empty() };
+            good.then_some(batch)
+        });
+        Box::new(batches.fuse())
+    }
+
+    fn len(&self) -> usize {
+        let indices = self.sampler.len();
+        if self.drop_last { indices / self.batch_size } else { indices.div_ceil(self.batch_size) }
+    }
+}
+
+/// A sampler shared with others: with a loader, for one.
+impl<Index, S: Sampler<Index> + ?Sized> Sampler<Index> for std::sync::Arc<S> {
+    fn iter(&self) -> SamplerIter<'_, Index> {
+        (**self).iter()
+    }
+
+    fn len(&self) -> usize {
+        (**self).len()
+    }
+}

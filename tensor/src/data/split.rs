@@ -1,0 +1,187 @@
+//! Parts of datasets, and datasets of parts.
+
+use std::sync::Arc;
+
+use super::collate::{Collate, columns};
+use super::dataset::{BatchOf, Dataset};
+use crate::error::{Error, Result};
+use crate::machine::Machine;
+use crate::random::Generator;
+
+/// Some samples of a dataset (`torch.utils.data.Subset`): sample `i` is sample `indices[i]` of the whole.
+#[derive(Clone, Debug)]
+pub struct Subset<D> {
+    dataset: D,
+    indices: Vec<usize>,
+}
+
+impl<D: Dataset> Subset<D> {
+    /// Give an `Arc` of a dataset that others use too. Indices are looked at when they are asked for.
+    pub fn new(dataset: D, indices: Vec<usize>) -> Subset<D> {
+        Subset { dataset, indices }
+    }
+
+    /// The whole of which this is a part.
+    pub fn dataset(&self) -> &D {
+        &self.dataset
+    }
+
+    /// Which samples of the whole these are.
+    pub fn indices(&self) -> &[usize] {
+        &self.indices
+    }
+
+    fn in_whole(&self, index: usize) -> Result<usize> {
+        let len = self.indices.len();
+        self.indices.get(index).copied().ok_or(Error::DatasetIndex { index, len })
+    }
+
+    fn all_in_whole(&self, indices: &[usize]) -> Result<Vec<usize>> {
+        indices.iter().map(|index| self.in_whole(*index)).collect()
+    }
+}
+
+impl<D: Dataset> Dataset for Subset<D> {
+    type Sample = D::Sample;
+
+    fn len(&self) -> usize {
+        self.indices.len()
+    }
+
+    fn get(&self, index: usize) -> Result<D::Sample> {
+        self.dataset.get(self.in_whole(index)?)
+    }
+
+    fn get_items(&self, indices: &[usize]) -> Result<Vec<D::Sample>> {
+        self.dataset.get_items(&self.all_in_whole(indices)?)
+    }
+
+    fn get_batch(&self, indices: &[usize]) -> Result<BatchOf<D>>
+    where
+        D::Sample: Collate,
+    {
+        self.dataset.get_batch(&self.all_in_whole(indices)?)
+    }
+}
+
+/// Datasets one after the other (`torch.utils.data.ConcatDataset`).
+///
+/// For datasets of different types, `D` is `Arc<dyn Dataset<Sample = …>>`.
+#[derive(Clone, Debug)]
+pub struct ConcatDataset<D> {
+    datasets: Vec<D>,
+    /// Where each dataset ends.
+    cumulative_sizes: Vec<usize>,
+}
+
+impl<D: Dataset> ConcatDataset<D> {
+    /// Errors if there is no dataset at all.
+    pub fn new(datasets: Vec<D>) -> Result<ConcatDataset<D>> {
+        if datasets.is_empty() {
+            return Err(Error::NoDatasets);
+        }
+        let mut end = 0usize;
+        let mut ends = Vec::with_capacity(datasets.len());
+        for dataset in &datasets {
+            end = end.saturating_add(dataset.len());
+            ends.push(end);
+        }
+        Ok(ConcatDataset { datasets, cumulative_sizes: ends })
+    }
+
+    /// The datasets it was made of.
+    pub fn datasets(&self) -> &[D] {
+        &self.datasets
+    }
+}
+
+impl<D: Dataset> Dataset for ConcatDataset<D> {
+    type Sample = D::Sample;
+
+    fn len(&self) -> usize {
+        *self.cumulative_sizes.last().expect("there is at least one dataset")
+    }
+
+    fn get(&self, index: usize) -> Result<D::Sample> {
+        let which = self.cumulative_sizes.partition_point(|end| *end <= index);
+        let Some(dataset) = self.datasets.get(which) else {
+            return Err(Error::DatasetIndex { index, len: self.len() });
+        };
+        let start = if which == 0 { 0 } else { self.cumulative_sizes[which - 1] };
+        dataset.get(index - start)
+    }
+}
+
+/// How the parts of a [`random_split`] are measured: in samples (`usize`) or as fractions of the whole
+/// (`f64`).
+pub trait SplitLength: Copy {
+    /// The parts in samples, for a dataset of `len`.
+    fn lengths(parts: &[Self], len: usize) -> Result<Vec<usize>>;
+}
+
+impl SplitLength for usize {
+    fn lengths(parts: &[usize], len: usize) -> Result<Vec<usize>> {
+        let sum = parts.iter().try_fold(0usize, |sum, part| sum.checked_add(*part));
+        if sum == Some(len) { Ok(parts.to_vec()) } else { Err(Error::SplitLengths) }
+    }
+}
+
+impl SplitLength for f64 {
+    /// Each part is rounded down; the samples left over go to the parts in turn.
+    fn lengths(parts: &[f64], len: usize) -> Result<Vec<usize>> {
+        let sum: f64 = parts.iter().sum();
+        // Python's `math.isclose(sum, 1) and sum <= 1`: 0.7 + 0.2 + 0.1 is a little less than one.
+        if !(1.0 - 1e-9..=1.0).contains(&sum) {
+            return Err(Error::SplitLengths);
+        }
+        if let Some(index) = parts.iter().position(|part| !(0.0..=1.0).contains(part)) {
+            return Err(Error::SplitFraction { index });
+        }
+        let mut lengths: Vec<usize> = parts.iter().map(|part| (len as f64 * part).floor() as usize).collect();
+        let left_over = len.checked_sub(lengths.iter().sum()).ok_or(Error::SplitLengths)?;
+        let parts = lengths.len();
+        for turn in 0..left_over {
+            lengths[turn % parts] += 1;
+        }
+        if let Some(index) = lengths.iter().position(|length| *length == 0) {
+            Machine::warn_once("random_split", || {
+                format!("Length of split at index {index} is 0. This might result in an empty dataset.")
+            });
+        }
+        Ok(lengths)
+    }
+}
+
+/// Splits a dataset at random into parts that share it (`torch.utils.data.random_split`).
+///
+/// The order is one permutation, from `generator` or the default one, cut into pieces.
+///
+/// ```
+/// # use todevice::data::{Dataset, random_split};
+/// # use todevice::{Generator, Tensor};
+/// # use todevice::data::TensorDataset;
+/// let dataset = TensorDataset::new([Tensor::zeros(&[10, 3])?])?;
+/// let generator = Generator::new().manual_seed(42);
+/// let [train, valid] = random_split(dataset, [0.7, 0.3], Some(&generator))?;
+/// assert_eq!(train.indices(), [2, 6, 1, 8, 4, 5, 0]);
+/// assert_eq!(valid.indices(), [9, 3, 7]);
+/// # Ok::<(), todevice::Error>(())
+/// ```
+///
+/// Errors if the lengths do not add up to the dataset, or the fractions to one.
+pub fn random_split<D: Dataset, L: SplitLength, const N: usize>(
+    dataset: D,
+    lengths: [L; N],
+    generator: Option<&Generator>,
+) -> Result<[Subset<Arc<D>>; N]> {
+    let lengths = L::lengths(&lengths, dataset.len())?;
+    let generator = generator.cloned().unwrap_or_else(Machine::default_generator);
+    let order = generator.lock().randperm(dataset.len());
+    let mut order = order.into_iter().map(|index| index as usize);
+    let dataset = Arc::new(dataset);
+    let mut parts = lengths.into_iter();
+    columns([(); N], |()| {
+        let length = parts.next().expect("as many lengths as parts");
+        Ok(Subset::new(dataset.clone(), order.by_ref().take(length).collect()))
+    })
+}

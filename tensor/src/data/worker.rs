@@ -1,0 +1,345 @@
+//! Making batches away from the caller, with the caller none the wiser.
+//!
+//! What a worker makes depends on three things only: the jobs it was given, in order; the seed of its own
+//! generator; and the modes of the thread that began the epoch. So it makes the same batches on a thread of
+//! its own as it does in the caller's, where there are no threads to be had (in a browser). [`Worker`]
+//! knows the difference, nothing else does.
+
+use std::any::Any;
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use crate::autograd::{enable_grad, inference_mode, is_grad_enabled, is_inference_mode_enabled, no_grad};
+use crate::error::{Error, Result};
+use crate::machine::Machine;
+use crate::random::Generator;
+
+/// Called in each worker, with its id, before its first batch (`worker_init_fn`). The worker's generator is
+/// seeded by then.
+pub type WorkerInitFn = Arc<dyn Fn(usize) -> Result<()> + Send + Sync>;
+
+/// Makes the batch of the given indices.
+pub(super) type Fetch<B> = Arc<dyn Fn(&[usize]) -> Result<B> + Send + Sync>;
+
+/// Which worker this is (`torch.utils.data.get_worker_info`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WorkerInfo {
+    /// From 0.
+    pub id: usize,
+    pub num_workers: usize,
+    /// The seed of this worker's default generator: the epoch's base seed plus the id.
+    pub seed: u64,
+}
+
+thread_local! {
+    /// The worker that runs on this thread, and whether its work is still wanted.
+    static CURRENT: RefCell<Option<(WorkerInfo, Arc<AtomicBool>)>> = const { RefCell::new(None) };
+}
+
+/// Inside a worker of a [`DataLoader`](super::DataLoader) what it is, elsewhere `None`
+/// (`torch.utils.data.get_worker_info`).
+pub fn get_worker_info() -> Option<WorkerInfo> {
+    CURRENT.with_borrow(|current| current.as_ref().map(|(info, _)| *info))
+}
+
+/// An error if this is a worker whose iterator is gone, so that a batch of slow samples ends early. Nobody
+/// is left to see the error.
+pub(super) fn check_wanted() -> Result<()> {
+    let stop = CURRENT.with_borrow(|current| match current {
+        Some((_, stop)) => stop.load(Ordering::Relaxed),
+        None => false,
+    });
+    if stop { Err(Error::custom("the iterator of this DataLoader is gone")) } else { Ok(()) }
+}
+
+/// What all workers of one pool have in common.
+pub(super) struct Plan<B> {
+    pub fetch: Fetch<B>,
+    pub worker_init_fn: Option<WorkerInitFn>,
+    pub num_workers: usize,
+    pub base_seed: u64,
+    /// How long to wait for a batch; zero waits for ever.
+    pub timeout: Duration,
+    /// Whether workers run on threads of their own.
+    pub threads: bool,
+}
+
+/// The workers of one iterator, or, if they are persistent, of one after the other.
+///
+/// Batches go to the workers in turn: batch `k` to worker `k % num_workers`, and each worker makes its own
+/// in order. So the next batch is always the next one of a known worker, and no reordering is needed.
+pub(super) struct WorkerPool<B> {
+    plan: Plan<B>,
+    machine: Machine,
+    modes: Modes,
+    /// Started when there is a first batch for them: never more than there are batches.
+    workers: Vec<Worker<B>>,
+    sent: usize,
+    received: usize,
+    stop: Arc<AtomicBool>,
+}
+
+impl<B: Send + 'static> WorkerPool<B> {
+    pub fn new(plan: Plan<B>) -> WorkerPool<B> {
+        let (machine, modes) = (Machine::current(), Modes::current());
+        let stop = Arc::new(AtomicBool::new(false));
+        WorkerPool { plan, machine, modes, workers: Vec::new(), sent: 0, received: 0, stop }
+    }
+
+    /// How many batches were sent for and have not been received.
+    pub fn outstanding(&self) -> usize {
+        self.sent - self.received
+    }
+
+    /// Sends for a batch. Errors if it takes a new worker, which cannot be started.
+    pub fn send(&mut self, indices: Vec<usize>) -> Result<()> {
+        let id = self.sent % self.plan.num_workers;
+        if id == self.workers.len() {
+            self.workers.push(Worker::start(self.desk(id), self.plan.threads)?);
+        }
+        self.workers[id].send(indices);
+        self.sent += 1;
+        Ok(())
+    }
+
+    /// Waits for the oldest outstanding batch. The outer error is that it did not come in time; it is still
+    /// outstanding then.
+    pub fn receive(&mut self) -> Result<Result<B>> {
+        let id = self.received % self.plan.num_workers;
+        let batch = self.workers[id].receive(self.plan.timeout)?;
+        self.received += 1;
+        Ok(batch)
+    }
+
+    /// Makes persistent workers ready for another epoch. What an epoch left early has sent for is made and
+    /// thrown away, so that the workers' random numbers do not depend on how far they had got.
+    pub fn begin_epoch(&mut self) -> Result<()> {
+        while self.outstanding() > 0 {
+            drop(self.receive()?);
+        }
+        (self.sent, self.received) = (0, 0);
+        Ok(())
+    }
+
+    fn desk(&self, id: usize) -> Desk<B> {
+        let seed = self.plan.base_seed.wrapping_add(id as u64);
+        Desk {
+            info: WorkerInfo { id, num_workers: self.plan.num_workers, seed },
+            machine: self.machine.clone(),
+            generator: Generator::new().manual_seed(seed),
+            modes: self.modes,
+            stop: self.stop.clone(),
+            init_fn: self.plan.worker_init_fn.clone(),
+            init_failure: None,
+            fetch: self.plan.fetch.clone(),
+        }
+    }
+}
+
+impl<B> Drop for WorkerPool<B> {
+    fn drop(&mut self) {
+        // All are told before the first is waited for.
+        self.stop.store(true, Ordering::Relaxed);
+    }
+}
+
+/// One worker, wherever it works.
+enum Worker<B> {
+    OnThread(WorkerThread<B>),
+    /// Works when its batch is asked for, in the caller's thread.
+    InCaller {
+        desk: Box<Desk<B>>,
+        jobs: VecDeque<Vec<usize>>,
+    },
+}
+
+struct WorkerThread<B> {
+    id: usize,
+    /// Both queues are as long as what is outstanding, which the iterator bounds; so no worker ever waits
+    /// to hand in a batch.
+    jobs: Option<Sender<Vec<usize>>>,
+    batches: Receiver<Result<B>>,
+    thread: Option<JoinHandle<()>>,
+    timed_out: bool,
+}
+
+impl<B: Send + 'static> Worker<B> {
+    fn start(desk: Desk<B>, threads: bool) -> Result<Worker<B>> {
+        if !threads {
+            return Ok(Worker::InCaller { desk: Box::new(desk), jobs: VecDeque::new() });
+        }
+        let id = desk.info.id;
+        let (jobs, inbox) = mpsc::channel();
+        let (outbox, batches) = mpsc::channel();
+        let thread = thread::Builder::new()
+            .name(format!("DataLoader worker {id}"))
+            .spawn(move || desk.work(inbox, outbox))
+            .map_err(|error| Error::WorkerStart { worker: id, reason: error.to_string() })?;
+        let (jobs, thread) = (Some(jobs), Some(thread));
+        Ok(Worker::OnThread(WorkerThread { id, jobs, batches, thread, timed_out: false }))
+    }
+
+    fn send(&mut self, indices: Vec<usize>) {
+        match self {
+            Worker::OnThread(worker) => {
+                if let Some(jobs) = &worker.jobs {
+                    // A worker that is gone is noticed by who waits for its batch.
+                    let _ = jobs.send(indices);
+                }
+            }
+            Worker::InCaller { jobs, .. } => jobs.push_back(indices),
+        }
+    }
+
+    /// The next batch. The outer error is the timeout.
+    fn receive(&mut self, timeout: Duration) -> Result<Result<B>> {
+        match self {
+            Worker::OnThread(worker) => worker.receive(timeout),
+            Worker::InCaller { desk, jobs } => {
+                Ok(desk.make(&jobs.pop_front().expect("a batch that was sent for")))
+            }
+        }
+    }
+}
+
+impl<B> WorkerThread<B> {
+    fn receive(&mut self, timeout: Duration) -> Result<Result<B>> {
+        let batch = if timeout.is_zero() {
+            self.batches.recv().map_err(|_| RecvTimeoutError::Disconnected)
+        } else {
+            self.batches.recv_timeout(timeout)
+        };
+        self.timed_out = matches!(batch, Err(RecvTimeoutError::Timeout));
+        match batch {
+            Ok(batch) => Ok(batch),
+            Err(RecvTimeoutError::Timeout) => Err(Error::LoaderTimeout { seconds: timeout.as_secs_f64() }),
+            Err(RecvTimeoutError::Disconnected) => {
+                let cause = Error::custom("the worker exited unexpectedly");
+                Ok(Err(Failure { kind: "panic", cause: Arc::new(cause) }.in_worker(self.id)))
+            }
+        }
+    }
+}
+
+impl<B> Drop for WorkerThread<B> {
+    fn drop(&mut self) {
+        self.jobs = None; // The end of the queue is the end of the thread.
+        // A worker that has kept its caller waiting too long once is not waited for again: it ends by
+        // itself when its sample is done, if ever.
+        if let Some(thread) = self.thread.take_if(|_| !self.timed_out) {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Where a worker works: all that must be around it for its results to be its own.
+struct Desk<B> {
+    info: WorkerInfo,
+    machine: Machine,
+    generator: Generator,
+    modes: Modes,
+    stop: Arc<AtomicBool>,
+    /// Not called yet.
+    init_fn: Option<WorkerInitFn>,
+    /// An initialisation that failed is the error of all of this worker's batches.
+    init_failure: Option<Failure>,
+    fetch: Fetch<B>,
+}
+
+impl<B> Desk<B> {
+    /// The life of a worker's thread.
+    fn work(mut self, inbox: Receiver<Vec<usize>>, outbox: Sender<Result<B>>) {
+        for indices in inbox {
+            if self.stop.load(Ordering::Relaxed) || outbox.send(self.make(&indices)).is_err() {
+                break;
+            }
+        }
+    }
+
+    fn make(&mut self, indices: &[usize]) -> Result<B> {
+        if let Some(init_fn) = self.init_fn.take() {
+            self.init_failure = self.enter(|| attempt(|| init_fn(self.info.id))).err();
+        }
+        let batch = match &self.init_failure {
+            Some(failure) => Err(failure.clone()),
+            None => self.enter(|| attempt(|| (self.fetch)(indices))),
+        };
+        batch.map_err(|failure| failure.in_worker(self.info.id))
+    }
+
+    fn enter<R>(&self, scope: impl FnOnce() -> R) -> R {
+        struct Leave(Option<(WorkerInfo, Arc<AtomicBool>)>);
+        impl Drop for Leave {
+            fn drop(&mut self) {
+                CURRENT.set(self.0.take());
+            }
+        }
+        let _leave = Leave(CURRENT.replace(Some((self.info, self.stop.clone()))));
+        self.machine.enter_with(Some(self.generator.clone()), || self.modes.enter(scope))
+    }
+}
+
+/// Whether autograd records. PyTorch's workers are forks, so they have the modes of whoever made them.
+#[derive(Clone, Copy)]
+struct Modes {
+    grad: bool,
+    inference: bool,
+}
+
+impl Modes {
+    fn current() -> Modes {
+        Modes { grad: is_grad_enabled(), inference: is_inference_mode_enabled() }
+    }
+
+    fn enter<R>(self, scope: impl FnOnce() -> R) -> R {
+        match (self.grad, self.inference) {
+            (true, false) => enable_grad(scope),
+            (false, false) => no_grad(scope),
+            (false, true) => inference_mode(scope),
+            (true, true) => inference_mode(|| enable_grad(scope)),
+        }
+    }
+}
+
+/// Why a worker could not make a batch, before it is said which worker.
+#[derive(Clone)]
+struct Failure {
+    kind: &'static str,
+    cause: Arc<Error>,
+}
+
+impl Failure {
+    fn in_worker(self, worker: usize) -> Error {
+        Error::Worker { worker, kind: self.kind, cause: self.cause }
+    }
+}
+
+/// Calls the user's code. A panic in it is its failure, not the end of the worker.
+fn attempt<R>(call: impl FnOnce() -> Result<R>) -> Result<R, Failure> {
+    match catch_unwind(AssertUnwindSafe(call)) {
+        Ok(result) => {
+            result.map_err(|error| Failure { kind: python_class(&error), cause: Arc::new(error) })
+        }
+        Err(panic) => Err(Failure { kind: "panic", cause: Arc::new(Error::custom(panic_message(&*panic))) }),
+    }
+}
+
+/// What PyTorch calls such an error.
+fn python_class(error: &Error) -> &'static str {
+    match error {
+        Error::IndexOutOfBounds { .. } | Error::DatasetIndex { .. } | Error::DimOutOfRange { .. } => "IndexError",
+        Error::NotPositive { .. } | Error::LoaderOptions(_) | Error::SplitLengths => "ValueError",
+        _ => "RuntimeError",
+    }
+}
+
+fn panic_message(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("a panic without a message")
+}

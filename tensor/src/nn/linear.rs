@@ -1,0 +1,87 @@
+//! The fully connected layer.
+
+use super::module::{Module, display_as_module};
+use super::parameter::Parameter;
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::tensor::{Tensor, TensorOptions};
+
+/// `y = x·Wᵀ + b` (`torch.nn.Linear`). Input (…, in_features), output (…, out_features).
+pub struct Linear {
+    /// (out_features, in_features)
+    pub weight: Parameter,
+    /// (out_features)
+    pub bias: Option<Parameter>,
+    in_features: usize,
+    out_features: usize,
+}
+
+/// The keyword arguments of `torch.nn.Linear`.
+#[derive(Clone, Copy, Debug)]
+pub struct LinearOptions {
+    pub bias: bool,
+    pub dtype: DType,
+}
+
+impl Default for LinearOptions {
+    fn default() -> LinearOptions {
+        LinearOptions { bias: true, dtype: DType::F32 }
+    }
+}
+
+impl Linear {
+    /// Weight and bias uniform in ±1/√in_features: PyTorch's Kaiming initialisation with a = √5, drawn from
+    /// the default generator, weight first.
+    #[track_caller]
+    pub fn new(in_features: usize, out_features: usize) -> Result<Linear> {
+        Linear::with_options(in_features, out_features, LinearOptions::default())
+    }
+
+    #[track_caller]
+    pub fn with_options(in_features: usize, out_features: usize, options: LinearOptions) -> Result<Linear> {
+        let weight = Tensor::empty(&[out_features, in_features], TensorOptions::from(options.dtype))?;
+        let fan_in = in_features as f64;
+        if fan_in > 0.0 {
+            // √3 · gain / √fan_in with gain = √(2 / (1 + 5)): the same number as below but for rounding,
+            // which is PyTorch's.
+            let bound = 3f64.sqrt() * ((2.0f64 / 6.0).sqrt() / fan_in.sqrt());
+            weight.uniform_(-bound, bound, None)?;
+        }
+        let bias = match options.bias {
+            true => {
+                let bias = Tensor::full(&[out_features], 0, options.dtype)?;
+                if fan_in > 0.0 {
+                    let bound = 1.0 / fan_in.sqrt();
+                    bias.uniform_(-bound, bound, None)?;
+                }
+                Some(Parameter::new(&bias)?)
+            }
+            false => None,
+        };
+        Ok(Linear { weight: Parameter::new(&weight)?, bias, in_features, out_features })
+    }
+}
+
+impl Module for Linear {
+    fn name(&self) -> &'static str {
+        "Linear"
+    }
+
+    #[track_caller]
+    fn forward(&self, input: &Tensor) -> Result<Tensor> {
+        let bias = self.bias.as_ref().map(Parameter::tensor);
+        input.linear(&self.weight.tensor(), bias.as_ref())
+    }
+
+    fn own_parameters(&self) -> Vec<(&'static str, Parameter)> {
+        let bias = self.bias.iter().map(|bias| ("bias", bias.clone()));
+        [("weight", self.weight.clone())].into_iter().chain(bias).collect()
+    }
+
+    fn extra_repr(&self) -> String {
+        let bias = if self.bias.is_some() { "True" } else { "False" };
+        format!("in_features={}, out_features={}, bias={bias}", self.in_features, self.out_features)
+    }
+}
+
+display_as_module!(Linear);

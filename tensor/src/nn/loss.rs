@@ -1,0 +1,59 @@
+//! Losses as objects that keep their options.
+
+use crate::error::Result;
+use crate::ops::loss::{CrossEntropyOptions, Reduction};
+use crate::tensor::Tensor;
+
+/// The mean squared error (`torch.nn.MSELoss`).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct MSELoss {
+    pub reduction: Reduction,
+}
+
+impl MSELoss {
+    #[track_caller]
+    pub fn forward(&self, input: &Tensor, target: &Tensor) -> Result<Tensor> {
+        input.mse_loss(target, self.reduction)
+    }
+}
+
+/// The mean absolute error (`torch.nn.L1Loss`).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct L1Loss {
+    pub reduction: Reduction,
+}
+
+impl L1Loss {
+    #[track_caller]
+    pub fn forward(&self, input: &Tensor, target: &Tensor) -> Result<Tensor> {
+        input.l1_loss(target, self.reduction)
+    }
+}
+
+/// Cross entropy between scores and class indices (`torch.nn.CrossEntropyLoss`).
+#[derive(Clone, Debug, Default)]
+pub struct CrossEntropyLoss {
+    pub options: CrossEntropyOptions,
+}
+
+impl CrossEntropyLoss {
+    /// `input` holds scores, (n, classes); `target` class indices, (n).
+    #[track_caller]
+    pub fn forward(&self, input: &Tensor, target: &Tensor) -> Result<Tensor> {
+        input.cross_entropy(target, &self.options)
+    }
+}
+
+/// The negative log likelihood (`torch.nn.NLLLoss`).
+#[derive(Clone, Debug, Default)]
+pub struct NLLLoss {
+    pub options: CrossEntropyOptions,
+}
+
+impl NLLLoss {
+    /// `input` holds log-probabilities, (n, classes); `target` class indices, (n).
+    #[track_caller]
+    pub fn forward(&self, input: &Tensor, target: &Tensor) -> Result<Tensor> {
+        input.nll_loss(target, &self.options)
+    }
+}

@@ -1,0 +1,22 @@
+//! `torch.nn`: layers, losses, and what all modules have in common.
+
+mod activation;
+mod dropout;
+mod linear;
+mod loss;
+mod module;
+mod parameter;
+mod sequential;
+mod shape;
+mod state_dict;
+pub mod utils;
+
+pub use activation::{ReLU, Sigmoid, Tanh};
+pub use dropout::Dropout;
+pub use linear::{Linear, LinearOptions};
+pub use loss::{CrossEntropyLoss, L1Loss, MSELoss, NLLLoss};
+pub use module::Module;
+pub use parameter::{Buffer, Parameter};
+pub use sequential::{IntoModules, Sequential};
+pub use shape::Flatten;
+pub use state_dict::{IncompatibleKeys, StateDict};

@@ -1,0 +1,195 @@
+//! What every layer and every network is: a forward pass, parameters, buffers and children.
+
+use std::fmt;
+
+use super::parameter::{Buffer, Parameter};
+use super::state_dict::{self, IncompatibleKeys, StateDict};
+use crate::error::Result;
+use crate::tensor::{Tensor, ToOptions};
+
+/// A layer, or a network made of layers (`torch.nn.Module`).
+///
+/// A module of your own says what its forward pass is and which children it has:
+///
+/// ```
+/// use todevice::{Result, Tensor, manual_seed};
+/// use todevice::nn::{self, Module};
+///
+/// struct Net {
+///     hidden: nn::Linear,
+///     out: nn::Linear,
+/// }
+///
+/// impl Module for Net {
+///     fn name(&self) -> &'static str {
+///         "Net"
+///     }
+///     fn forward(&self, x: &Tensor) -> Result<Tensor> {
+///         self.out.forward(&self.hidden.forward(x)?.relu()?)
+///     }
+///     fn children(&self) -> Vec<(String, &dyn Module)> {
+///         vec![("hidden".into(), &self.hidden), ("out".into(), &self.out)]
+///     }
+/// }
+///
+/// manual_seed(0);
+/// let net = Net { hidden: nn::Linear::new(3, 4)?, out: nn::Linear::new(4, 1)? };
+/// let names: Vec<String> = net.named_parameters().into_iter().map(|(name, _)| name).collect();
+/// assert_eq!(names, ["hidden.weight", "hidden.bias", "out.weight", "out.bias"]);
+/// # Ok::<(), todevice::Error>(())
+/// ```
+pub trait Module: Send + Sync {
+    /// The name of the type, as it prints: "Linear".
+    fn name(&self) -> &'static str;
+
+    #[track_caller]
+    fn forward(&self, input: &Tensor) -> Result<Tensor>;
+
+    /// The modules this one is made of, by name, in the order of construction.
+    fn children(&self) -> Vec<(String, &dyn Module)> {
+        Vec::new()
+    }
+
+    /// Parameters that belong to this module itself, not to its children.
+    fn own_parameters(&self) -> Vec<(&'static str, Parameter)> {
+        Vec::new()
+    }
+
+    /// Buffers that belong to this module itself.
+    fn own_buffers(&self) -> Vec<(&'static str, Buffer)> {
+        Vec::new()
+    }
+
+    /// Called on every module by [`train`](Self::train) and [`eval`](Self::eval); layers that behave
+    /// differently in the two remember it.
+    fn set_training(&self, _training: bool) {}
+
+    /// What stands between the brackets when this module is printed.
+    fn extra_repr(&self) -> String {
+        String::new()
+    }
+
+    /// All parameters, those of children included; a shared one once.
+    fn parameters(&self) -> Vec<Parameter> {
+        self.named_parameters().into_iter().map(|(_, parameter)| parameter).collect()
+    }
+
+    /// All parameters with their names ("0.weight").
+    fn named_parameters(&self) -> Vec<(String, Parameter)> {
+        let mut found = Vec::new();
+        collect_parameters(self, "", &mut found);
+        found
+    }
+
+    /// All buffers with their names.
+    fn named_buffers(&self) -> Vec<(String, Buffer)> {
+        let mut found = Vec::new();
+        collect_buffers(self, "", &mut found);
+        found
+    }
+
+    /// Turns training mode on: dropout drops.
+    fn train(&self) {
+        set_training(self, true);
+    }
+
+    /// Turns training mode off: dropout does nothing. It does not turn gradients off; `no_grad` does.
+    fn eval(&self) {
+        set_training(self, false);
+    }
+
+    /// Moves or converts every parameter and buffer, in place: the parameters stay the same parameters.
+    /// Only floating point tensors change their type.
+    fn to(&self, options: impl Into<ToOptions>) -> Result<&Self>
+    where
+        Self: Sized,
+    {
+        let options = options.into();
+        let for_tensor = |tensor: &Tensor| match tensor.dtype().is_floating_point() {
+            true => options,
+            false => ToOptions { dtype: None, ..options },
+        };
+        for parameter in self.parameters() {
+            parameter.to_(for_tensor(&parameter.tensor()))?;
+        }
+        for (_, buffer) in self.named_buffers() {
+            buffer.to_(for_tensor(&buffer.tensor()))?;
+        }
+        Ok(self)
+    }
+
+    /// Forgets all gradients.
+    fn zero_grad(&self) {
+        self.parameters().iter().for_each(Parameter::zero_grad);
+    }
+
+    /// The values of all parameters and buffers by name. They share memory with the module.
+    fn state_dict(&self) -> StateDict {
+        state_dict::of(self)
+    }
+
+    /// Copies values into the parameters and buffers of the same names.
+    ///
+    /// Errors, before anything is copied, if sizes differ, and, when `strict`, if names are missing or
+    /// unknown.
+    fn load_state_dict(&self, state: &StateDict, strict: bool) -> Result<IncompatibleKeys> {
+        state_dict::load(self, state, strict)
+    }
+}
+
+// These take `M: ?Sized`, so that they call themselves both on a module of any type and on a `dyn Module`.
+
+fn collect_parameters<M: Module + ?Sized>(module: &M, prefix: &str, found: &mut Vec<(String, Parameter)>) {
+    for (name, parameter) in module.own_parameters() {
+        if !found.iter().any(|(_, known)| known.is_same(&parameter)) {
+            found.push((format!("{prefix}{name}"), parameter));
+        }
+    }
+    for (name, child) in module.children() {
+        collect_parameters(child, &format!("{prefix}{name}."), found);
+    }
+}
+
+fn collect_buffers<M: Module + ?Sized>(module: &M, prefix: &str, found: &mut Vec<(String, Buffer)>) {
+    for (name, buffer) in module.own_buffers() {
+        found.push((format!("{prefix}{name}"), buffer));
+    }
+    for (name, child) in module.children() {
+        collect_buffers(child, &format!("{prefix}{name}."), found);
+    }
+}
+
+fn set_training<M: Module + ?Sized>(module: &M, training: bool) {
+    module.set_training(training);
+    for (_, child) in module.children() {
+        set_training(child, training);
+    }
+}
+
+/// Prints as PyTorch does: one line for a layer, one more for each child.
+impl fmt::Display for dyn Module + '_ {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let children = self.children();
+        if children.is_empty() {
+            return write!(f, "{}({})", self.name(), self.extra_repr());
+        }
+        writeln!(f, "{}(", self.name())?;
+        for (name, child) in children {
+            let lines = child.to_string().replace('\n', "\n  ");
+            writeln!(f, "  ({name}): {lines}")?;
+        }
+        f.write_str(")")
+    }
+}
+
+/// Lets a module be printed by its own type as well.
+macro_rules! display_as_module {
+    ($($Type:ty),*) => {$(
+        impl std::fmt::Display for $Type {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                std::fmt::Display::fmt(self as &dyn $crate::nn::Module, f)
+            }
+        }
+    )*};
+}
+pub(super) use display_as_module;

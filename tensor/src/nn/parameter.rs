@@ -1,0 +1,117 @@
+//! The tensors a module owns: shared cells, so that module, optimizer and gradient hold the same one.
+
+use std::fmt;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use crate::error::Result;
+use crate::print;
+use crate::tensor::{Tensor, ToOptions};
+
+/// A tensor that is learned (`torch.nn.Parameter`): a leaf that requires grad.
+///
+/// Clones are the same parameter. Moving the module replaces the tensor in the cell, and everybody who
+/// holds the parameter sees the new one; so an optimizer made before `model.to(device)` still works.
+#[derive(Clone)]
+pub struct Parameter(Arc<RwLock<Tensor>>);
+
+impl Parameter {
+    /// Makes `tensor` a parameter: a leaf of its own that requires grad.
+    #[track_caller]
+    pub fn new(tensor: &Tensor) -> Result<Parameter> {
+        let leaf = tensor.detach().contiguous()?.requires_grad_(true)?;
+        Ok(Parameter(Arc::new(RwLock::new(leaf))))
+    }
+
+    /// The tensor as it is now, for use in a forward pass.
+    pub fn tensor(&self) -> Tensor {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub fn grad(&self) -> Option<Tensor> {
+        self.tensor().grad()
+    }
+
+    pub fn set_grad(&self, grad: Option<Tensor>) -> Result<()> {
+        self.tensor().set_grad(grad)
+    }
+
+    /// Forgets the gradient (`p.grad = None`).
+    pub fn zero_grad(&self) {
+        // A frozen parameter has no gradient to forget.
+        let _ = self.set_grad(None);
+    }
+
+    pub fn numel(&self) -> usize {
+        self.tensor().numel()
+    }
+
+    pub fn requires_grad(&self) -> bool {
+        self.tensor().requires_grad()
+    }
+
+    /// Freezes the parameter, or thaws it.
+    pub fn requires_grad_(&self, requires_grad: bool) -> Result<()> {
+        self.tensor().requires_grad_(requires_grad).map(drop)
+    }
+
+    pub fn is_cuda(&self) -> bool {
+        self.tensor().is_cuda()
+    }
+
+    /// Whether both are one and the same parameter.
+    pub fn is_same(&self, other: &Parameter) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// Moves or converts the tensor in the cell, and its gradient. The gradient goes on collecting in the
+    /// same place, whichever tensor a graph was built from.
+    pub(super) fn to_(&self, options: ToOptions) -> Result<()> {
+        let old = self.tensor();
+        let new = old.detach().to(options)?;
+        if new.shares_storage(&old) {
+            return Ok(());
+        }
+        if let Some(grad) = old.grad() {
+            old.set_grad(Some(grad.to(options)?))?;
+        }
+        new.set_history(old.history());
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = new;
+        Ok(())
+    }
+}
+
+impl fmt::Display for Parameter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}", print::PARAMETER, self.tensor())
+    }
+}
+
+impl fmt::Debug for Parameter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// A tensor that belongs to a module's state but is not learned (a buffer, as in `register_buffer`).
+#[derive(Clone, Debug)]
+pub struct Buffer(Arc<RwLock<Tensor>>);
+
+impl Buffer {
+    pub fn new(tensor: &Tensor) -> Buffer {
+        Buffer(Arc::new(RwLock::new(tensor.detach())))
+    }
+
+    pub fn tensor(&self) -> Tensor {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Replaces the tensor.
+    pub fn set(&self, tensor: &Tensor) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = tensor.detach();
+    }
+
+    pub(super) fn to_(&self, options: ToOptions) -> Result<()> {
+        self.set(&self.tensor().to(options)?);
+        Ok(())
+    }
+}

@@ -1,0 +1,113 @@
+//! A module's values by name, taken out and put back.
+
+use super::module::Module;
+use crate::autograd::no_grad;
+use crate::error::{Error, Result};
+use crate::tensor::Tensor;
+
+/// Tensors by name, in the order of the module (`Module.state_dict()`).
+#[derive(Clone, Debug, Default)]
+pub struct StateDict(Vec<(String, Tensor)>);
+
+impl StateDict {
+    pub fn get(&self, name: &str) -> Option<&Tensor> {
+        self.0.iter().find(|(key, _)| key == name).map(|(_, tensor)| tensor)
+    }
+
+    /// Adds a tensor, or replaces the one of that name.
+    pub fn insert(&mut self, name: impl Into<String>, tensor: Tensor) {
+        let name = name.into();
+        match self.0.iter_mut().find(|(key, _)| *key == name) {
+            Some((_, old)) => *old = tensor,
+            None => self.0.push((name, tensor)),
+        }
+    }
+
+    pub fn remove(&mut self, name: &str) -> Option<Tensor> {
+        let at = self.0.iter().position(|(key, _)| key == name)?;
+        Some(self.0.remove(at).1)
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Tensor)> {
+        self.0.iter().map(|(name, tensor)| (name.as_str(), tensor))
+    }
+
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+/// The names that did not meet when a state was loaded without `strict`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct IncompatibleKeys {
+    /// Names the module has and the state has not.
+    pub missing_keys: Vec<String>,
+    /// Names the state has and the module has not.
+    pub unexpected_keys: Vec<String>,
+}
+
+pub(super) fn of<M: Module + ?Sized>(module: &M) -> StateDict {
+    let mut state = StateDict::default();
+    collect(module, "", &mut state);
+    state
+}
+
+/// Parameters before buffers, a module before its children; a shared tensor under each of its names.
+fn collect<M: Module + ?Sized>(module: &M, prefix: &str, state: &mut StateDict) {
+    for (name, parameter) in module.own_parameters() {
+        state.insert(format!("{prefix}{name}"), parameter.tensor().detach());
+    }
+    for (name, buffer) in module.own_buffers() {
+        state.insert(format!("{prefix}{name}"), buffer.tensor());
+    }
+    for (name, child) in module.children() {
+        collect(child, &format!("{prefix}{name}."), state);
+    }
+}
+
+pub(super) fn load<M: Module + ?Sized>(
+    module: &M,
+    state: &StateDict,
+    strict: bool,
+) -> Result<IncompatibleKeys> {
+    let own = of(module);
+    let not_in = |names: &StateDict, other: &StateDict| -> Vec<String> {
+        names.iter().filter(|(name, _)| other.get(name).is_none()).map(|(name, _)| name.to_string()).collect()
+    };
+    let keys = IncompatibleKeys { missing_keys: not_in(&own, state), unexpected_keys: not_in(state, &own) };
+    let quoted = |names: &[String]| {
+        names.iter().map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(", ")
+    };
+    let mut problems = Vec::new();
+    if strict && !keys.unexpected_keys.is_empty() {
+        problems.push(format!("Unexpected key(s) in state_dict: {}. ", quoted(&keys.unexpected_keys)));
+    }
+    if strict && !keys.missing_keys.is_empty() {
+        problems.insert(0, format!("Missing key(s) in state_dict: {}. ", quoted(&keys.missing_keys)));
+    }
+    for (name, target) in own.iter() {
+        if let Some(source) = state.get(name)
+            && source.sizes() != target.sizes()
+        {
+            problems.push(format!(
+                "size mismatch for {name}: copying a param with shape torch.Size({:?}) from checkpoint, the shape \
+                 in current model is torch.Size({:?}).",
+                source.sizes(),
+                target.sizes()
+            ));
+        }
+    }
+    if !problems.is_empty() {
+        return Err(Error::StateDict { module: module.name().to_string(), problems });
+    }
+    no_grad(|| {
+        own.iter()
+            .filter_map(|(name, target)| state.get(name).map(|source| (target, source)))
+            .try_for_each(|(target, source)| target.copy_(source).map(drop))
+    })?;
+    Ok(keys)
+}

@@ -1,0 +1,59 @@
+//! `torch.nn.utils`.
+
+use super::parameter::Parameter;
+use crate::autograd::no_grad;
+use crate::error::{Error, Result};
+use crate::tensor::Tensor;
+
+/// The keyword arguments of [`clip_grad_norm_`].
+#[derive(Clone, Copy, Debug)]
+pub struct ClipGradNormOptions {
+    /// 2 for the Euclidean norm, infinity for the largest absolute value.
+    pub norm_type: f64,
+    /// Errors if the norm is infinite or NaN, instead of scaling by it.
+    pub error_if_nonfinite: bool,
+}
+
+impl Default for ClipGradNormOptions {
+    fn default() -> ClipGradNormOptions {
+        ClipGradNormOptions { norm_type: 2.0, error_if_nonfinite: false }
+    }
+}
+
+/// Scales all gradients so that their norm, taken as that of one long vector, is at most `max_norm`
+/// (`torch.nn.utils.clip_grad_norm_`). Returns the norm before clipping.
+pub fn clip_grad_norm_(
+    parameters: &[Parameter],
+    max_norm: f64,
+    options: ClipGradNormOptions,
+) -> Result<Tensor> {
+    no_grad(|| {
+        let grads: Vec<Tensor> = parameters.iter().filter_map(Parameter::grad).collect();
+        if grads.is_empty() {
+            return Tensor::zeros(&[]);
+        }
+        let norms: Vec<Tensor> =
+            grads.iter().map(|grad| norm(grad, options.norm_type)).collect::<Result<_>>()?;
+        let total = norm(&Tensor::stack(&norms, 0)?, options.norm_type)?;
+        if options.error_if_nonfinite && !total.item()?.is_finite() {
+            return Err(Error::NonFiniteNorm { norm_type: options.norm_type });
+        }
+        // Multiplied even by 1, so that nothing has to wait for the norm to be known.
+        let factor = (max_norm / total.add(1e-6)?)?.clamp(None, 1.0)?;
+        for grad in &grads {
+            grad.mul_(&factor)?;
+        }
+        Ok(total)
+    })
+}
+
+/// The p-norm of all elements.
+fn norm(x: &Tensor, p: f64) -> Result<Tensor> {
+    if p == 2.0 {
+        x.norm()
+    } else if p == f64::INFINITY {
+        x.abs()?.max()
+    } else {
+        x.abs()?.pow(p)?.sum()?.pow(1.0 / p)
+    }
+}

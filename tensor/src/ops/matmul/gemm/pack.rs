@@ -1,0 +1,67 @@
+//! Packing: a strip of A or B is copied so that what a tile reads in one step lies side by side.
+//!
+//! To the copy, A and B look alike: a strip has *lanes* (the rows of A or the columns of B that a tile is
+//! made of), and each step over `k` takes one number from every lane.
+
+use super::block::Matrix;
+use super::kernel::Vector;
+
+/// The measures of a strip: `lanes` by `depth` numbers, with the steps `width` apart in the copy.
+#[derive(Clone, Copy)]
+pub(super) struct Strip {
+    pub lanes: usize,
+    pub width: usize,
+    pub depth: usize,
+}
+
+/// Copies a strip, whose lanes are the rows of `from`. Where it has fewer lanes than its width, the remaining
+/// places keep what they held: a tile computes something from them, but nobody looks at it.
+///
+/// # Safety
+/// As for [`Vector`]; `from` is good for `lanes` by `depth`, and `to` for `depth` times `width`.
+#[inline(always)]
+pub(super) unsafe fn pack<V: Vector, const ROWS: usize>(
+    from: Matrix<V::Element>,
+    strip: Strip,
+    to: *mut V::Element,
+) {
+    let Strip { lanes, width, depth } = strip;
+    let [lane_stride, step] = from.strides;
+    // SAFETY: all offsets are less than `lanes` and `depth`.
+    unsafe {
+        if step == 1 {
+            // Each lane is contiguous, so this is a transpose: squares in registers, then the rest.
+            let (whole_lanes, whole_depth) = (lanes - lanes % V::SQUARE, depth - depth % V::SQUARE);
+            for lane in (0..whole_lanes).step_by(V::SQUARE) {
+                for p in (0..whole_depth).step_by(V::SQUARE) {
+                    V::transpose(from.at(lane, p).start, lane_stride, to.add(p * width + lane), width);
+                }
+            }
+            for p in 0..depth {
+                let done = if p < whole_depth { whole_lanes } else { 0 };
+                for lane in done..lanes {
+                    *to.add(p * width + lane) = *from.at(lane, p).start;
+                }
+            }
+        } else if lane_stride == 1 && lanes == 2 * V::LANES {
+            // Each step is contiguous, as in a row-major B.
+            for p in 0..depth {
+                let (from, to) = (from.start.add(p * step), to.add(p * width));
+                V::load(from).store(to);
+                V::load(from.add(V::LANES)).store(to.add(V::LANES));
+            }
+        } else if lane_stride == 1 && lanes == ROWS {
+            // Likewise, as in an A that is given transposed.
+            for p in 0..depth {
+                let column = from.start.add(p * step).cast::<[V::Element; ROWS]>();
+                to.add(p * width).cast::<[V::Element; ROWS]>().write_unaligned(column.read_unaligned());
+            }
+        } else {
+            for p in 0..depth {
+                for lane in 0..lanes {
+                    *to.add(p * width + lane) = *from.at(lane, p).start;
+                }
+            }
+        }
+    }
+}

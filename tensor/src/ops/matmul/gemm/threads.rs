@@ -1,0 +1,62 @@
+//! A product on several threads: C is cut in two, and each part again, until there is one for each thread.
+//!
+//! The parts have nothing in common but what they read, so threads need not wait for one another before the
+//! end. The price is that some of A or B is packed by more than one of them; cutting the longer side of C
+//! keeps that small.
+
+use super::GemmElement;
+use super::block::{Matrix, Product};
+
+/// Multiply-adds below which a second thread costs more than it brings: to wake one takes about 15 µs, and
+/// this many take one core about 100 µs.
+const WORTH_SHARING: usize = 8_000_000;
+
+// SAFETY: what a product reads is shared and what it writes is its own, whichever thread computes it.
+unsafe impl<T: Sync> Send for Product<T> {}
+
+/// Computes `product`, on all threads of the current pool if it is large.
+///
+/// # Safety
+/// Every element that `product` names is in bounds, and nobody else touches its C.
+pub(super) unsafe fn run<T: GemmElement>(product: Product<T>) {
+    // A small product does not even ask how many threads there are, which would start them.
+    let threads = if work(&product) < WORTH_SHARING { 1 } else { rayon::current_num_threads() };
+    // SAFETY: the caller's promise.
+    unsafe { run_on(threads, product) }
+}
+
+unsafe fn run_on<T: GemmElement>(threads: usize, product: Product<T>) {
+    if threads == 1 || work(&product) < WORTH_SHARING / 2 {
+        // SAFETY: the caller's promise.
+        return unsafe { T::run(&product) };
+    }
+    let (here, there) = halves(product);
+    // Unlike `join`, a scope in place lets a thread from outside the pool begin with its half at once.
+    rayon::in_place_scope(|scope| {
+        // SAFETY: the caller's promise holds for each half, as they share no element of C.
+        scope.spawn(move |_| unsafe { run_on(threads / 2, there) });
+        // SAFETY: likewise.
+        unsafe { run_on(threads - threads / 2, here) };
+    });
+}
+
+/// Multiply-adds in a product, with those on the unused lanes of a vector.
+fn work<T>(product: &Product<T>) -> usize {
+    product.m.max(4).saturating_mul(product.n.max(16)).saturating_mul(product.k)
+}
+
+/// Cuts the longer side of C, between two tiles.
+fn halves<T>(product: Product<T>) -> (Product<T>, Product<T>) {
+    let Product { m, n, a, b, c, c_stride, .. } = product;
+    if m >= n {
+        let cut = (m / 2).next_multiple_of(8).min(m);
+        let below = Matrix { start: a.start.wrapping_add(cut * a.strides[0]), ..a };
+        let c = c.wrapping_add(cut * c_stride);
+        (Product { m: cut, ..product }, Product { m: m - cut, a: below, c, ..product })
+    } else {
+        let cut = (n / 2).next_multiple_of(32).min(n);
+        let right = Matrix { start: b.start.wrapping_add(cut * b.strides[1]), ..b };
+        let c = c.wrapping_add(cut);
+        (Product { n: cut, ..product }, Product { n: n - cut, b: right, c, ..product })
+    }
+}

@@ -1,0 +1,84 @@
+//! One step of an optimizer on one parameter, in one pass over its memory.
+//!
+//! The arithmetic is PyTorch's to the bit: where its vectorised kernels fuse a multiply and an add, so do
+//! these, and options given as doubles are rounded to the tensor's type once.
+
+mod cpu;
+
+use crate::error::Result;
+use crate::ops::shape::dense;
+use crate::ops::{enter, shape};
+use crate::tensor::Tensor;
+
+/// What one step of Adam is, its options folded into the factors that the formula needs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AdamStep {
+    pub(crate) beta1: f64,
+    pub(crate) beta2: f64,
+    pub(crate) eps: f64,
+    /// Added to the gradient as `weight_decay · p` (Adam).
+    pub(crate) weight_decay: f64,
+    /// What the parameter is multiplied by first: `1 − lr · weight_decay` in AdamW, 1 in Adam.
+    pub(crate) shrink: f64,
+    /// `lr / (1 − β₁ᵗ)`
+    pub(crate) step_size: f64,
+    /// `√(1 − β₂ᵗ)`
+    pub(crate) bias_correction2_sqrt: f64,
+}
+
+/// Updates a parameter and its two moments.
+pub(crate) fn adam(
+    parameter: &Tensor,
+    grad: &Tensor,
+    exp_avg: &Tensor,
+    exp_avg_sq: &Tensor,
+    step: AdamStep,
+) -> Result<()> {
+    enter("_fused_adam_", [parameter, grad, exp_avg, exp_avg_sq])?;
+    cpu::adam(parameter, &dense(&grad.detach())?, exp_avg, exp_avg_sq, step)?;
+    for written in [parameter, exp_avg, exp_avg_sq] {
+        written.storage().bump_version();
+    }
+    Ok(())
+}
+
+/// What one step of SGD is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SgdStep {
+    pub(crate) lr: f64,
+    pub(crate) momentum: f64,
+    pub(crate) dampening: f64,
+    pub(crate) weight_decay: f64,
+    pub(crate) nesterov: bool,
+    pub(crate) maximize: bool,
+}
+
+/// Updates a parameter and, with momentum, its buffer; returns the buffer when it was made just now.
+pub(crate) fn sgd(
+    parameter: &Tensor,
+    grad: &Tensor,
+    momentum_buffer: Option<&Tensor>,
+    step: SgdStep,
+) -> Result<Option<Tensor>> {
+    enter("_fused_sgd_", [parameter, grad].into_iter().chain(momentum_buffer))?;
+    let grad = dense(&grad.detach())?;
+    let made = match momentum_buffer {
+        None if step.momentum != 0.0 => {
+            // The first step's buffer is the gradient itself, decayed but not dampened.
+            let buffer = shape::copy_of(&grad)?;
+            cpu::sgd_first(parameter, &grad, &buffer, step)?;
+            Some(buffer)
+        }
+        Some(buffer) => {
+            cpu::sgd_momentum(parameter, &grad, buffer, step)?;
+            buffer.storage().bump_version();
+            None
+        }
+        None => {
+            cpu::sgd_plain(parameter, &grad, step)?;
+            None
+        }
+    };
+    parameter.storage().bump_version();
+    Ok(made)
+}

@@ -1,0 +1,157 @@
+//! Adam and AdamW (Kingma and Ba, arXiv 1412.6980; Loshchilov and Hutter, arXiv 1711.05101).
+
+use super::groups::LearningRates;
+use super::{GroupOptions, Groups, Optimizer, ParamGroup, check, for_each_with_grad};
+use crate::error::Result;
+use crate::nn::Parameter;
+use crate::ops::optimizer::{AdamStep, adam};
+use crate::tensor::Tensor;
+
+/// The keyword arguments of `torch.optim.Adam`.
+#[derive(Clone, Copy, Debug)]
+pub struct AdamOptions {
+    pub lr: f64,
+    pub betas: (f64, f64),
+    pub eps: f64,
+    /// Added to the gradient as `weight_decay · p`.
+    pub weight_decay: f64,
+}
+
+impl Default for AdamOptions {
+    fn default() -> AdamOptions {
+        AdamOptions { lr: 1e-3, betas: (0.9, 0.999), eps: 1e-8, weight_decay: 0.0 }
+    }
+}
+
+/// The keyword arguments of `torch.optim.AdamW`.
+#[derive(Clone, Copy, Debug)]
+pub struct AdamWOptions {
+    pub lr: f64,
+    pub betas: (f64, f64),
+    pub eps: f64,
+    /// Shrinks the parameter by `lr · weight_decay` before the step, apart from the gradient.
+    pub weight_decay: f64,
+}
+
+impl Default for AdamWOptions {
+    fn default() -> AdamWOptions {
+        AdamWOptions { lr: 1e-3, betas: (0.9, 0.999), eps: 1e-8, weight_decay: 1e-2 }
+    }
+}
+
+macro_rules! adam_options {
+    ($($Options:ty),*) => {$(
+        impl GroupOptions for $Options {
+            fn lr(&self) -> f64 {
+                self.lr
+            }
+
+            fn check(&self) -> Result<()> {
+                check("learning rate", self.lr, self.lr >= 0.0)?;
+                check("epsilon value", self.eps, self.eps >= 0.0)?;
+                check("beta parameter at index 0", self.betas.0, (0.0..1.0).contains(&self.betas.0))?;
+                check("beta parameter at index 1", self.betas.1, (0.0..1.0).contains(&self.betas.1))?;
+                check("weight_decay value", self.weight_decay, self.weight_decay >= 0.0)
+            }
+        }
+    )*};
+}
+adam_options!(AdamOptions, AdamWOptions);
+
+/// The running means of one parameter's gradient and of its square.
+#[derive(Debug, Default)]
+struct Moments {
+    /// Steps taken; a parameter without a gradient does not advance.
+    step: i32,
+    exp_avg: Option<Tensor>,
+    exp_avg_sq: Option<Tensor>,
+}
+
+impl Moments {
+    fn update(
+        &mut self,
+        parameter: &Tensor,
+        grad: &Tensor,
+        lr: f64,
+        (beta1, beta2): (f64, f64),
+        eps: f64,
+        decay: Decay,
+    ) -> Result<()> {
+        if self.exp_avg.is_none() {
+            self.exp_avg = Some(parameter.zeros_like()?);
+            self.exp_avg_sq = Some(parameter.zeros_like()?);
+        }
+        let (Some(exp_avg), Some(exp_avg_sq)) = (&self.exp_avg, &self.exp_avg_sq) else { return Ok(()) };
+        self.step += 1;
+        let (weight_decay, shrink) = match decay {
+            Decay::OfGradient(weight_decay) => (weight_decay, 1.0),
+            Decay::OfParameter(weight_decay) => (0.0, 1.0 - lr * weight_decay),
+        };
+        let step = AdamStep {
+            beta1,
+            beta2,
+            eps,
+            weight_decay,
+            shrink,
+            step_size: lr / (1.0 - beta1.powi(self.step)),
+            bias_correction2_sqrt: (1.0 - beta2.powi(self.step)).sqrt(),
+        };
+        adam(parameter, grad, exp_avg, exp_avg_sq, step)
+    }
+}
+
+/// Where weight decay enters: that is all the difference between Adam and AdamW.
+enum Decay {
+    OfGradient(f64),
+    OfParameter(f64),
+}
+
+macro_rules! adam_optimizer {
+    ($(#[$doc:meta])* $Adam:ident, $Options:ident, $Decay:ident) => {
+        $(#[$doc])*
+        #[derive(Debug)]
+        pub struct $Adam {
+            groups: Groups<$Options, Moments>,
+        }
+
+        impl $Adam {
+            pub fn new(params: Vec<Parameter>, options: $Options) -> Result<$Adam> {
+                $Adam::with_groups(vec![ParamGroup { params, options }])
+            }
+
+            pub fn with_groups(groups: Vec<ParamGroup<$Options>>) -> Result<$Adam> {
+                Ok($Adam { groups: Groups::new(groups)? })
+            }
+        }
+
+        impl Optimizer for $Adam {
+            fn step(&mut self) -> Result<()> {
+                for_each_with_grad(&mut self.groups, |parameter, grad, options, lr, moments| {
+                    let decay = Decay::$Decay(options.weight_decay);
+                    moments.update(&parameter.tensor(), grad, lr, options.betas, options.eps, decay)
+                })
+            }
+
+            fn zero_grad(&self) {
+                self.groups.zero_grad();
+            }
+
+            fn learning_rates(&self) -> &LearningRates {
+                &self.groups.learning_rates
+            }
+        }
+    };
+}
+
+adam_optimizer!(
+    /// Steps of about `lr` in every direction, whatever the size of the gradients (`torch.optim.Adam`).
+    Adam,
+    AdamOptions,
+    OfGradient
+);
+adam_optimizer!(
+    /// Adam with weight decay apart from the gradient (`torch.optim.AdamW`).
+    AdamW,
+    AdamWOptions,
+    OfParameter
+);

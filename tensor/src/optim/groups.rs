@@ -1,0 +1,110 @@
+//! Parameter groups: parameters that share options, each with a state of its own.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::error::{Error, Result};
+use crate::nn::Parameter;
+
+/// Parameters and their options, for an optimizer with several groups.
+#[derive(Clone, Debug)]
+pub struct ParamGroup<O> {
+    pub params: Vec<Parameter>,
+    pub options: O,
+}
+
+/// What an optimizer's options must be able to say for the groups.
+pub trait GroupOptions: Clone {
+    fn lr(&self) -> f64;
+    /// Errors on values that make no sense.
+    fn check(&self) -> Result<()>;
+}
+
+/// The groups of an optimizer, with a state `S` for each parameter.
+#[derive(Debug)]
+pub struct Groups<O, S> {
+    pub(super) groups: Vec<Group<O, S>>,
+    pub(super) learning_rates: LearningRates,
+}
+
+#[derive(Debug)]
+pub(super) struct Group<O, S> {
+    pub(super) params: Vec<Parameter>,
+    pub(super) options: O,
+    pub(super) state: Vec<S>,
+}
+
+impl<O: GroupOptions, S: Default> Groups<O, S> {
+    pub(super) fn new(groups: Vec<ParamGroup<O>>) -> Result<Groups<O, S>> {
+        if groups.iter().all(|group| group.params.is_empty()) {
+            return Err(Error::NoParameters);
+        }
+        let mut seen: Vec<&Parameter> = Vec::new();
+        for group in &groups {
+            group.options.check()?;
+            let known = seen.len();
+            for parameter in &group.params {
+                if seen[..known].iter().any(|other| other.is_same(parameter)) {
+                    return Err(Error::RepeatedParameter);
+                }
+                seen.push(parameter);
+            }
+        }
+        let learning_rates = LearningRates::new(groups.iter().map(|group| group.options.lr()).collect());
+        let groups = groups
+            .into_iter()
+            .map(|ParamGroup { params, options }| {
+                let state = params.iter().map(|_| S::default()).collect();
+                Group { params, options, state }
+            })
+            .collect();
+        Ok(Groups { groups, learning_rates })
+    }
+
+    pub(super) fn zero_grad(&self) {
+        self.groups.iter().flat_map(|group| &group.params).for_each(Parameter::zero_grad);
+    }
+}
+
+/// The learning rates of an optimizer's groups. Clones share them, so a scheduler changes what the
+/// optimizer uses.
+#[derive(Clone, Debug)]
+pub struct LearningRates(Arc<Mutex<Rates>>);
+
+#[derive(Debug)]
+struct Rates {
+    current: Vec<f64>,
+    /// How often the optimizer stepped: a scheduler that goes first gets a warning.
+    steps: u64,
+}
+
+impl LearningRates {
+    fn new(current: Vec<f64>) -> LearningRates {
+        LearningRates(Arc::new(Mutex::new(Rates { current, steps: 0 })))
+    }
+
+    pub(super) fn get(&self, index: usize) -> f64 {
+        self.lock().current[index]
+    }
+
+    pub fn all(&self) -> Vec<f64> {
+        self.lock().current.clone()
+    }
+
+    pub fn set_all(&self, rates: &[f64]) {
+        for (current, rate) in self.lock().current.iter_mut().zip(rates) {
+            *current = *rate;
+        }
+    }
+
+    pub(super) fn count_step(&self) {
+        self.lock().steps += 1;
+    }
+
+    pub(super) fn steps(&self) -> u64 {
+        self.lock().steps
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Rates> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,52 @@
+//! `torch.optim`: optimizers, and schedules for their learning rate.
+
+mod adam;
+mod groups;
+pub mod lr_scheduler;
+mod sgd;
+
+pub use adam::{Adam, AdamOptions, AdamW, AdamWOptions};
+pub use groups::{GroupOptions, Groups, ParamGroup};
+pub use sgd::{SGD, SGDOptions};
+
+use crate::autograd::no_grad;
+use crate::error::{Error, Result};
+use crate::nn::Parameter;
+use groups::LearningRates;
+
+/// What all optimizers have in common (`torch.optim.Optimizer`).
+pub trait Optimizer {
+    /// Updates every parameter that has a gradient.
+    fn step(&mut self) -> Result<()>;
+
+    /// Forgets the gradients of all parameters. They are gone, not zero, as PyTorch's default has it.
+    fn zero_grad(&self);
+
+    /// The learning rate of every parameter group, shared with schedulers.
+    fn learning_rates(&self) -> &LearningRates;
+}
+
+/// Refuses a hyperparameter outside `range`, in PyTorch's words.
+fn check(name: &'static str, value: f64, valid: bool) -> Result<()> {
+    if valid { Ok(()) } else { Err(Error::InvalidHyperparameter { name, value }) }
+}
+
+/// Runs `update` on every parameter that has a gradient, with the options of its group, the group's
+/// learning rate, and its own state. Updates are never recorded.
+fn for_each_with_grad<O, S>(
+    groups: &mut Groups<O, S>,
+    mut update: impl FnMut(&Parameter, &crate::Tensor, &O, f64, &mut S) -> Result<()>,
+) -> Result<()> {
+    groups.learning_rates.count_step();
+    no_grad(|| {
+        for (i, group) in groups.groups.iter_mut().enumerate() {
+            let lr = groups.learning_rates.get(i);
+            for (parameter, state) in group.params.iter().zip(&mut group.state) {
+                if let Some(grad) = parameter.grad() {
+                    update(parameter, &grad, &group.options, lr, state)?;
+                }
+            }
+        }
+        Ok(())
+    })
+}

@@ -1,0 +1,89 @@
+//! Stochastic gradient descent.
+
+use super::groups::LearningRates;
+use super::{GroupOptions, Groups, Optimizer, ParamGroup, check, for_each_with_grad};
+use crate::error::{Error, Result};
+use crate::nn::Parameter;
+use crate::ops::optimizer::{SgdStep, sgd};
+use crate::tensor::Tensor;
+
+/// The keyword arguments of `torch.optim.SGD`.
+#[derive(Clone, Copy, Debug)]
+pub struct SGDOptions {
+    pub lr: f64,
+    pub momentum: f64,
+    pub dampening: f64,
+    pub weight_decay: f64,
+    pub nesterov: bool,
+    /// Goes up the gradient instead of down.
+    pub maximize: bool,
+}
+
+impl Default for SGDOptions {
+    fn default() -> SGDOptions {
+        SGDOptions {
+            lr: 1e-3,
+            momentum: 0.0,
+            dampening: 0.0,
+            weight_decay: 0.0,
+            nesterov: false,
+            maximize: false,
+        }
+    }
+}
+
+impl GroupOptions for SGDOptions {
+    fn lr(&self) -> f64 {
+        self.lr
+    }
+
+    fn check(&self) -> Result<()> {
+        check("learning rate", self.lr, self.lr >= 0.0)?;
+        check("momentum value", self.momentum, self.momentum >= 0.0)?;
+        check("weight_decay value", self.weight_decay, self.weight_decay >= 0.0)?;
+        if self.nesterov && (self.momentum <= 0.0 || self.dampening != 0.0) {
+            return Err(Error::Nesterov);
+        }
+        Ok(())
+    }
+}
+
+/// `p ← p − lr · g`, with momentum, Nesterov's form of it, and weight decay (`torch.optim.SGD`).
+#[derive(Debug)]
+pub struct SGD {
+    groups: Groups<SGDOptions, MomentumBuffer>,
+}
+
+#[derive(Debug, Default)]
+struct MomentumBuffer(Option<Tensor>);
+
+impl SGD {
+    pub fn new(params: Vec<Parameter>, options: SGDOptions) -> Result<SGD> {
+        SGD::with_groups(vec![ParamGroup { params, options }])
+    }
+
+    pub fn with_groups(groups: Vec<ParamGroup<SGDOptions>>) -> Result<SGD> {
+        Ok(SGD { groups: Groups::new(groups)? })
+    }
+}
+
+impl Optimizer for SGD {
+    fn step(&mut self) -> Result<()> {
+        for_each_with_grad(&mut self.groups, |parameter, grad, options, lr, buffer| {
+            let SGDOptions { momentum, dampening, weight_decay, nesterov, maximize, .. } = *options;
+            let step = SgdStep { lr, momentum, dampening, weight_decay, nesterov, maximize };
+            if let Some(made) = sgd(&parameter.tensor(), grad, buffer.0.as_ref(), step)? {
+                buffer.0 = Some(made);
+            }
+            Ok(())
+        })
+    }
+
+    fn zero_grad(&self) {
+        self.groups.zero_grad();
+    }
+
+    fn learning_rates(&self) -> &LearningRates {
+        &self.groups.learning_rates
+    }
+}

@@ -1,0 +1,6 @@
+//! Everything a training program names: `use todevice::prelude::*;`
+
+pub use crate::data::{DataLoader, DataLoaderOptions, Dataset, TensorDataset};
+pub use crate::nn::{self, Module};
+pub use crate::optim::{self, AdamOptions, AdamWOptions, Optimizer, SGDOptions};
+pub use crate::{DType, Device, Error, Result, Tensor, manual_seed, no_grad};

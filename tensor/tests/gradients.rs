@@ -1,0 +1,567 @@
+//! Every differentiable operation against finite differences, and proof that none is missing.
+
+#[path = "common/gradcheck.rs"]
+mod gradcheck;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use gradcheck::{Case, Domain, case, check, names_seen, record_names};
+use todevice::{CrossEntropyOptions, DType, Machine, Reduction, Result, Tensor, manual_seed};
+
+const SHAPES: [&[usize]; 8] = [&[], &[0], &[1], &[2], &[3], &[2, 3], &[3, 0], &[2, 1, 3]];
+
+type Unary = fn(&Tensor) -> Result<Tensor>;
+type Binary = fn(&Tensor, &Tensor) -> Result<Tensor>;
+
+fn index(values: &[i64]) -> Tensor {
+    Tensor::new(values).unwrap()
+}
+
+fn unary() -> Vec<Case> {
+    let anywhere: [(&str, Unary, Unary); 13] = [
+        ("neg", Tensor::neg, Tensor::neg_),
+        ("abs", Tensor::abs, Tensor::abs_),
+        ("sign", Tensor::sign, Tensor::sign_),
+        ("square", Tensor::square, Tensor::square_),
+        ("relu", Tensor::relu, Tensor::relu_),
+        ("floor", Tensor::floor, Tensor::floor_),
+        ("ceil", Tensor::ceil, Tensor::ceil_),
+        ("round", Tensor::round, Tensor::round_),
+        ("exp", Tensor::exp, Tensor::exp_),
+        ("sin", Tensor::sin, Tensor::sin_),
+        ("cos", Tensor::cos, Tensor::cos_),
+        ("tanh", Tensor::tanh, Tensor::tanh_),
+        ("sigmoid", Tensor::sigmoid, Tensor::sigmoid_),
+    ];
+    let positive: [(&str, Unary, Unary); 4] = [
+        ("sqrt", Tensor::sqrt, Tensor::sqrt_),
+        ("rsqrt", Tensor::rsqrt, Tensor::rsqrt_),
+        ("reciprocal", Tensor::reciprocal, Tensor::reciprocal_),
+        ("log", Tensor::log, Tensor::log_),
+    ];
+    let mut cases = Vec::new();
+    let all = anywhere.map(|op| (op, Domain::Any)).into_iter().chain(positive.map(|op| (op, Domain::Positive)));
+    for ((name, operation, in_place), domain) in all {
+        for sizes in SHAPES {
+            cases.push(case(format!("{name} {sizes:?}"), &[sizes], move |x| operation(&x[0])).on(domain));
+        }
+        let written = move |x: &[Tensor]| in_place(&x[0].mul(1.0)?);
+        cases.push(case(format!("{name}_"), &[&[2, 3]], written).on(domain));
+    }
+    for exponent in [-2.0, -1.0, 0.0, 0.5, 1.0, 2.0, 2.5, 3.0] {
+        for sizes in SHAPES {
+            let pow = move |x: &[Tensor]| x[0].pow(exponent);
+            cases.push(case(format!("pow {exponent} {sizes:?}"), &[sizes], pow).on(Domain::Positive));
+        }
+    }
+    cases.push(case("pow 3 of negatives", &[&[7]], |x| x[0].pow(3.0)));
+    cases
+}
+
+#[test]
+fn unary_operations() {
+    unary().iter().for_each(check);
+}
+
+const SHAPES_IN_PLACE: [[&[usize]; 2]; 4] = [[&[2, 3], &[2, 3]], [&[2, 3], &[3]], [&[2, 3], &[]], [&[], &[]]];
+
+fn binary() -> Vec<Case> {
+    let operations: [(&str, Binary, Binary, Domain); 6] = [
+        ("add", |a, b| a.add(b), |a, b| a.add_(b), Domain::Any),
+        ("sub", |a, b| a.sub(b), |a, b| a.sub_(b), Domain::Any),
+        ("mul", |a, b| a.mul(b), |a, b| a.mul_(b), Domain::Any),
+        ("div", |a, b| a.div(b), |a, b| a.div_(b), Domain::Positive),
+        ("maximum", |a, b| a.maximum(b), |a, b| a.maximum_(b), Domain::Any),
+        ("minimum", |a, b| a.minimum(b), |a, b| a.minimum_(b), Domain::Any),
+    ];
+    let shapes: [[&[usize]; 2]; 15] = [
+        [&[], &[]],
+        [&[1], &[1]],
+        [&[3], &[3]],
+        [&[2, 3], &[2, 3]],
+        [&[2, 3], &[3]],
+        [&[3], &[2, 3]],
+        [&[2, 1], &[1, 3]],
+        [&[], &[2, 3]],
+        [&[2, 3], &[]],
+        [&[2, 3], &[1]],
+        [&[2, 1, 3], &[2, 1]],
+        [&[0], &[1]],
+        [&[0, 3], &[3]],
+        [&[2, 0], &[2, 1]],
+        [&[3, 1], &[2, 3, 3]],
+    ];
+    let mut cases = Vec::new();
+    for (name, operation, in_place, domain) in operations {
+        for [a, b] in shapes {
+            let op = move |x: &[Tensor]| operation(&x[0], &x[1]);
+            cases.push(case(format!("{name} {a:?} {b:?}"), &[a, b], op).on(domain));
+        }
+        let of_itself = move |x: &[Tensor]| operation(&x[0], &x[0]);
+        cases.push(case(format!("{name} of a tensor and itself"), &[&[2, 3]], of_itself).on(domain));
+        for [a, b] in SHAPES_IN_PLACE {
+            let op = move |x: &[Tensor]| in_place(&x[0].mul(1.0)?, &x[1]);
+            cases.push(case(format!("{name}_ {a:?} {b:?}"), &[a, b], op).on(domain));
+        }
+    }
+    cases
+}
+
+#[test]
+fn binary_operations_with_broadcasting_on_either_side() {
+    binary().iter().for_each(check);
+}
+
+fn numbers() -> Vec<Case> {
+    vec![
+        case("x + 2.5", &[&[2, 3]], |x| &x[0] + 2.5),
+        case("2.5 + x", &[&[2, 3]], |x| 2.5 + &x[0]),
+        case("x - 2", &[&[2, 3]], |x| &x[0] - 2),
+        case("2 - x", &[&[2, 3]], |x| 2 - &x[0]),
+        case("x * -3", &[&[2, 3]], |x| &x[0] * -3),
+        case("-3.5 * x", &[&[]], |x| -3.5 * &x[0]),
+        case("x / 4", &[&[2, 3]], |x| &x[0] / 4),
+        case("4 / x", &[&[2, 3]], |x| 4 / &x[0]).on(Domain::Positive),
+        case("-x", &[&[3]], |x| -&x[0]),
+        case("maximum(x, 0.2)", &[&[2, 3]], |x| x[0].maximum(0.2)),
+        case("minimum(x, 0.2)", &[&[2, 3]], |x| x[0].minimum(0.2)),
+        case("chain of operators", &[&[2, 3], &[3]], |x| ((&x[0] + &x[1])? * &x[0])? - (&x[1] / 2.0)),
+        case("add_(number)", &[&[2, 3]], |x| x[0].mul(1.0)?.add_(2.5)),
+        case("mul_(number)", &[&[2, 3]], |x| x[0].mul(1.0)?.mul_(2.5)),
+        case("one tensor on many paths", &[&[2, 3]], |x| {
+            let x = &x[0];
+            x.mul(x)?.add(&x.exp()?)?.sub(x)?.mul(&x.sin()?)
+        }),
+    ]
+}
+
+#[test]
+fn numbers_and_operators() {
+    numbers().iter().for_each(check);
+}
+
+fn selections() -> Vec<Case> {
+    let mask = || Tensor::new([[true, false, true], [false, false, true]]).unwrap();
+    let row = || Tensor::new([false, true, true]).unwrap();
+    vec![
+        case("where", &[&[2, 3], &[2, 3]], move |x| mask().where_cond(&x[0], &x[1])),
+        case("where broadcast a", &[&[3], &[2, 1]], move |x| mask().where_cond(&x[0], &x[1])),
+        case("where broadcast b", &[&[2, 3], &[]], move |x| mask().where_cond(&x[0], &x[1])),
+        case("where broadcast condition", &[&[2, 3], &[2, 3]], move |x| row().where_cond(&x[0], &x[1])),
+        case("where beyond the condition", &[&[4, 1], &[1]], move |x| row().where_cond(&x[0], &x[1])),
+        case("where empty", &[&[0, 3], &[3]], move |x| row().where_cond(&x[0], &x[1])),
+        case("clamp both", &[&[2, 3]], |x| x[0].clamp(-0.8, 0.7)),
+        case("clamp min", &[&[7]], |x| x[0].clamp(0.2, None)),
+        case("clamp max", &[&[7]], |x| x[0].clamp(None, 0.2)),
+        case("clamp 0-dim", &[&[]], |x| x[0].clamp(-3.0, 3.0)),
+        case("clamp empty", &[&[0]], |x| x[0].clamp(-3.0, 3.0)),
+        case("clamp_", &[&[2, 3]], |x| x[0].mul(1.0)?.clamp_(-0.8, 0.7)),
+    ]
+}
+
+#[test]
+fn where_and_clamp() {
+    selections().iter().for_each(check);
+}
+
+fn views() -> Vec<Case> {
+    let mut cases = vec![
+        case("view", &[&[2, 3]], |x| x[0].contiguous()?.view(&[3, -1])),
+        case("reshape", &[&[2, 3]], |x| x[0].reshape(&[-1])),
+        case("reshape that copies", &[&[2, 3]], |x| x[0].t()?.reshape(&[6])),
+        case("reshape to 0-dim", &[&[1]], |x| x[0].reshape(&[])),
+        case("reshape empty", &[&[0, 3]], |x| x[0].reshape(&[3, 0, 2])),
+        case("flatten", &[&[2, 1, 3]], |x| x[0].flatten(0, -1)),
+        case("flatten inner", &[&[2, 2, 3]], |x| x[0].flatten(1, 2)),
+        case("flatten 0-dim", &[&[]], |x| x[0].flatten(0, -1)),
+        case("unsqueeze first", &[&[2, 3]], |x| x[0].unsqueeze(0)),
+        case("unsqueeze last", &[&[2, 3]], |x| x[0].unsqueeze(-1)),
+        case("unsqueeze 0-dim", &[&[]], |x| x[0].unsqueeze(0)),
+        case("squeeze", &[&[2, 1, 3]], |x| x[0].squeeze(1)),
+        case("squeeze nothing", &[&[2, 1, 3]], |x| x[0].squeeze(0)),
+        case("expand", &[&[2, 1]], |x| x[0].expand(&[2, 3])),
+        case("expand new", &[&[3]], |x| x[0].expand(&[2, 2, -1])),
+        case("expand 0-dim", &[&[]], |x| x[0].expand(&[2, 3])),
+        case("expand to nothing", &[&[1]], |x| x[0].expand(&[0])),
+        case("permute", &[&[2, 1, 3]], |x| x[0].permute(&[2, 0, 1])),
+        case("permute back", &[&[2, 4, 3]], |x| x[0].permute(&[-1, -3, -2])),
+        case("permute 0-dim", &[&[]], |x| x[0].permute(&[])?.mul(1.0)),
+        case("transpose", &[&[2, 4, 3]], |x| x[0].transpose(0, -1)),
+        case("transpose in place", &[&[2, 3]], |x| x[0].transpose(1, 1)),
+        case("t", &[&[2, 3]], |x| x[0].t()),
+        case("t of a vector", &[&[3]], |x| x[0].mul(1.0)?.t()),
+        case("select", &[&[2, 3]], |x| x[0].select(1, -1)),
+        case("select to 0-dim", &[&[3]], |x| x[0].select(0, 1)),
+        case("select of an empty", &[&[2, 0]], |x| x[0].select(0, 1)),
+        case("get", &[&[2, 3]], |x| x[0].get(-2)),
+        case("narrow", &[&[3, 4]], |x| x[0].narrow(1, 1, 2)),
+        case("narrow to nothing", &[&[3, 4]], |x| x[0].narrow(1, 4, 0)),
+        case("slice", &[&[2, 7]], |x| x[0].slice(1, 1, -1, 2)),
+        case("slice step beyond", &[&[5]], |x| x[0].slice(0, 1, 5, 9)),
+        case("slice to nothing", &[&[5]], |x| x[0].slice(0, 4, 1, 1)),
+        case("unfold overlapping", &[&[5, 2]], |x| x[0].unfold(0, 3, 1)),
+        case("unfold middle", &[&[2, 5, 2]], |x| x[0].unfold(1, 2, 2)),
+        case("unfold with gaps", &[&[2, 7]], |x| x[0].unfold(1, 2, 3)),
+        case("unfold windows of 0", &[&[3]], |x| x[0].unfold(0, 0, 1)),
+        case("unfold all", &[&[3]], |x| x[0].unfold(0, 3, 5)),
+        case("copy", &[&[2, 3]], |x| x[0].copy()),
+        case("copy 0-dim", &[&[]], |x| x[0].copy()),
+        case("contiguous", &[&[2, 3]], |x| x[0].t()?.contiguous()),
+        case("chain of views", &[&[2, 3, 4]], |x| {
+            x[0].permute(&[2, 0, 1])?.slice(0, 0, 4, 2)?.unsqueeze(1)?.expand(&[2, 2, 2, 3])?.select(3, 1)
+        }),
+    ];
+    for dim in [0i64, 1, -1] {
+        cases.push(case(format!("cat {dim}"), &[&[2, 3], &[2, 3]], move |x| Tensor::cat(x, dim)));
+        cases.push(case(format!("stack {dim}"), &[&[2, 3], &[2, 3]], move |x| Tensor::stack(x, dim)));
+    }
+    cases.extend([
+        case("cat of unequal", &[&[2, 3], &[0, 3], &[1, 3]], |x| Tensor::cat(x, 0)),
+        case("cat with an empty vector", &[&[2, 3]], |x| {
+            Tensor::cat(&[Tensor::full(&[0], 0, DType::F64)?, x[0].clone()], 1)
+        }),
+        case("cat of one twice", &[&[2, 3]], |x| Tensor::cat(&[&x[0], &x[0]], 0)),
+        case("cat of one", &[&[3]], |x| Tensor::cat(x, 0)),
+        case("stack 0-dim", &[&[], &[], &[]], |x| Tensor::stack(x, 0)),
+        case("split", &[&[5, 2]], |x| {
+            let parts = x[0].split(2, 0)?;
+            parts[0].mul(&parts[1])?.add(&parts[2])
+        }),
+        case("chunk", &[&[2, 5]], |x| {
+            let parts = x[0].chunk(3, 1)?;
+            parts[0].mul(&parts[1])?.mul(&parts[2])
+        }),
+        case("index_select", &[&[3, 2]], |x| x[0].index_select(0, &index(&[2, 0, 2, 2]))),
+        case("index_select last", &[&[2, 3]], |x| x[0].index_select(-1, &index(&[1, 1]))),
+        case("index_select nothing", &[&[2, 3]], |x| x[0].index_select(1, &index(&[]))),
+        case("index_select i32", &[&[3]], |x| x[0].index_select(0, &Tensor::new([1i32, 0])?)),
+        case("gather", &[&[3, 2]], |x| x[0].gather(0, &Tensor::new([[0i64, 2], [2, 2]])?)),
+        case("gather last", &[&[3, 4]], |x| x[0].gather(1, &Tensor::new([[0i64, 3, 3], [1, 1, 1]])?)),
+        case("gather nothing", &[&[3, 2]], |x| x[0].gather(0, &index(&[]).reshape(&[0, 1])?)),
+        case("index_add", &[&[3, 2], &[4, 2]], |x| x[0].index_add(0, &index(&[2, 0, 2, 2]), &x[1])),
+        case("index_add last", &[&[2, 3], &[2, 2]], |x| x[0].index_add(1, &index(&[1, 1]), &x[1])),
+        case("index_add nothing", &[&[2, 3], &[2, 0]], |x| x[0].index_add(1, &index(&[]), &x[1])),
+        case("scatter_add", &[&[3, 2], &[2, 2]], |x| {
+            x[0].scatter_add(0, &Tensor::new([[0i64, 2], [0, 2]])?, &x[1])
+        }),
+        case("scatter_add last", &[&[2, 3], &[1, 3]], |x| {
+            x[0].scatter_add(-1, &Tensor::new([[2i64, 2, 1]])?, &x[1])
+        }),
+        case("copy_", &[&[2, 3]], |x| Tensor::full(&[2, 3], 1, DType::F64)?.copy_(&x[0])),
+        case("copy_ broadcast", &[&[3]], |x| Tensor::full(&[2, 3], 1, DType::F64)?.copy_(&x[0])),
+    ]);
+    cases
+}
+
+#[test]
+fn views_copies_joins_and_indexing() {
+    views().iter().for_each(check);
+}
+
+fn reductions() -> Vec<Case> {
+    let mut cases = Vec::new();
+    let whole: [(&str, Unary); 7] = [
+        ("sum", Tensor::sum),
+        ("mean", Tensor::mean),
+        ("norm", Tensor::norm),
+        ("max", Tensor::max),
+        ("min", Tensor::min),
+        ("var", |x| x.var(&[], 1, false)),
+        ("std", |x| x.std(&[], 0, false)),
+    ];
+    for (name, operation) in whole {
+        for sizes in [&[] as &[usize], &[1], &[2], &[3], &[2, 3], &[2, 1, 3]] {
+            // The variance of one value is 0/0, and |x| has two slopes at 0.
+            if sizes.iter().product::<usize>() < 3 && matches!(name, "var" | "std") {
+                continue;
+            }
+            cases.push(case(format!("{name} {sizes:?}"), &[sizes], move |x| operation(&x[0])));
+        }
+    }
+    cases.push(case("sum empty", &[&[0, 3]], |x| x[0].sum()));
+    let dims: [(&[usize], &[i64]); 9] = [
+        (&[2, 3], &[0]),
+        (&[2, 3], &[1]),
+        (&[2, 3], &[-1, 0]),
+        (&[2, 3], &[]),
+        (&[3], &[0]),
+        (&[], &[0]),
+        (&[3, 1, 2], &[1]),
+        (&[2, 4, 3], &[0, 2]),
+        (&[2, 0, 3], &[2]),
+    ];
+    for (sizes, dims) in dims {
+        for keepdim in [false, true] {
+            let name = |operation: &str| format!("{operation} {sizes:?} over {dims:?}, keepdim {keepdim}");
+            cases.push(case(name("sum"), &[sizes], move |x| x[0].sum_dims(dims, keepdim)));
+            cases.push(case(name("mean"), &[sizes], move |x| x[0].mean_dims(dims, keepdim)));
+            cases.push(case(name("amax"), &[sizes], move |x| x[0].amax(dims, keepdim)));
+            cases.push(case(name("amin"), &[sizes], move |x| x[0].amin(dims, keepdim)));
+            cases.push(case(name("var"), &[sizes], move |x| x[0].var(dims, 0, keepdim)));
+            if let [dim] = *dims {
+                cases.push(case(name("max_dim"), &[sizes], move |x| Ok(x[0].max_dim(dim, keepdim)?.0)));
+                cases.push(case(name("min_dim"), &[sizes], move |x| Ok(x[0].min_dim(dim, keepdim)?.0)));
+            }
+        }
+    }
+    cases.push(case("sum over a size of 0", &[&[2, 0]], |x| x[0].sum_dims(&[1], false)));
+    cases.push(case("std over the last", &[&[2, 4]], |x| x[0].mul(&x[0].exp()?)?.std(&[1], 1, false)));
+    cases
+}
+
+#[test]
+fn reductions_over_all_and_over_some_dimensions() {
+    reductions().iter().for_each(check);
+}
+
+fn softmaxes() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for (sizes, dims) in [
+        (&[] as &[usize], &[0i64, -1] as &[i64]),
+        (&[1], &[0]),
+        (&[3], &[0]),
+        (&[2, 3], &[0, 1]),
+        (&[2, 0], &[0, 1]),
+        (&[2, 3, 2], &[0, 1, -1]),
+    ] {
+        for dim in dims.iter().copied() {
+            let softmax = move |x: &[Tensor]| x[0].softmax(dim);
+            let log_softmax = move |x: &[Tensor]| x[0].log_softmax(dim);
+            cases.push(case(format!("softmax {sizes:?} along {dim}"), &[sizes], softmax));
+            cases.push(case(format!("log_softmax {sizes:?} along {dim}"), &[sizes], log_softmax));
+        }
+    }
+    cases
+}
+
+#[test]
+fn softmax_along_each_dimension() {
+    softmaxes().iter().for_each(check);
+}
+
+fn products() -> Vec<Case> {
+    let shapes: [[&[usize]; 2]; 34] = [
+        [&[0], &[0]],
+        [&[1], &[1]],
+        [&[3], &[3]],
+        [&[2, 3], &[3]],
+        [&[1, 1], &[1]],
+        [&[0, 3], &[3]],
+        [&[2, 0], &[0]],
+        [&[3], &[3, 2]],
+        [&[0], &[0, 2]],
+        [&[3], &[3, 0]],
+        [&[1, 1], &[1, 1]],
+        [&[2, 3], &[3, 4]],
+        [&[3, 3], &[3, 3]],
+        [&[5, 2], &[2, 1]],
+        [&[0, 2], &[2, 3]],
+        [&[2, 0], &[0, 3]],
+        [&[2, 3], &[3, 0]],
+        [&[2, 2, 3], &[3]],
+        [&[2, 2, 3], &[3, 2]],
+        [&[2, 2, 0], &[0, 3]],
+        [&[0, 2, 3], &[3, 2]],
+        [&[2, 1, 2, 3], &[3, 2]],
+        [&[3], &[2, 3, 2]],
+        [&[3], &[2, 1, 3, 2]],
+        [&[2, 3], &[2, 3, 2]],
+        [&[2, 2, 3], &[2, 3, 2]],
+        [&[1, 2, 3], &[3, 3, 2]],
+        [&[2, 2, 3], &[1, 3, 2]],
+        [&[2, 1, 2, 3], &[3, 3, 2]],
+        [&[2, 1, 1, 2], &[1, 3, 2, 1]],
+        [&[0, 2, 3], &[0, 3, 2]],
+        [&[2, 2, 0], &[2, 0, 2]],
+        [&[2, 0, 3], &[2, 3, 2]],
+        [&[1, 2, 3], &[0, 3, 2]],
+    ];
+    let mut cases: Vec<Case> = shapes
+        .into_iter()
+        .map(|[a, b]| case(format!("matmul {a:?} {b:?}"), &[a, b], |x| x[0].matmul(&x[1])))
+        .collect();
+    cases.extend([
+        case("matmul of a tensor and its transpose", &[&[2, 3]], |x| x[0].matmul(&x[0].t()?)),
+        case("mm", &[&[2, 3], &[3, 4]], |x| x[0].mm(&x[1])),
+        case("bmm", &[&[2, 2, 3], &[2, 3, 4]], |x| x[0].bmm(&x[1])),
+        case("bmm of one", &[&[1, 1, 1], &[1, 1, 1]], |x| x[0].bmm(&x[1])),
+        case("bmm of none", &[&[0, 2, 3], &[0, 3, 4]], |x| x[0].bmm(&x[1])),
+    ]);
+    let inputs: [&[usize]; 6] = [&[2, 3], &[1, 3], &[0, 3], &[3], &[2, 2, 3], &[2, 1, 2, 3]];
+    let biases: [&[usize]; 2] = [&[4], &[1]];
+    for input in inputs {
+        cases.push(case(format!("linear {input:?}"), &[input, &[4, 3]], |x| x[0].linear(&x[1], None)));
+        for bias in biases {
+            let linear = |x: &[Tensor]| x[0].linear(&x[1], Some(&x[2]));
+            cases.push(case(format!("linear {input:?} with bias {bias:?}"), &[input, &[4, 3], bias], linear));
+        }
+    }
+    cases.push(case("linear of no features", &[&[2, 0], &[3, 0], &[3]], |x| x[0].linear(&x[1], Some(&x[2]))));
+    cases
+}
+
+#[test]
+fn matrix_products_of_every_combination_of_shapes() {
+    products().iter().for_each(check);
+}
+
+const REDUCTIONS: [Reduction; 3] = [Reduction::Mean, Reduction::Sum, Reduction::None];
+
+fn losses() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for reduction in REDUCTIONS {
+        for [a, b] in [
+            [&[] as &[usize], &[] as &[usize]],
+            [&[1], &[1]],
+            [&[2, 3], &[2, 3]],
+            [&[2, 1], &[2, 3]],
+            [&[3], &[2, 3]],
+            [&[2, 3], &[]],
+        ] {
+            let name = |loss: &str| format!("{loss} {a:?} {b:?} {reduction:?}");
+            cases.push(case(name("mse_loss"), &[a, b], move |x| x[0].mse_loss(&x[1], reduction)));
+            cases.push(case(name("l1_loss"), &[a, b], move |x| x[0].l1_loss(&x[1], reduction)));
+        }
+        let of_itself = move |x: &[Tensor]| x[0].mse_loss(&x[0].square()?, reduction);
+        cases.push(case(format!("mse_loss of itself {reduction:?}"), &[&[3]], of_itself));
+
+        // (input, target sizes, targets) with 3 classes each; -1 is to be ignored.
+        let classified: [(&[usize], &[i64], &[i64]); 8] = [
+            (&[3], &[], &[1]),
+            (&[1, 3], &[1], &[2]),
+            (&[4, 3], &[4], &[0, 2, 2, 1]),
+            (&[4, 3], &[4], &[0, -1, 2, -1]),
+            (&[2, 3, 2], &[2, 2], &[0, 2, -1, 1]),
+            (&[2, 3, 2, 3], &[2, 2, 3], &[0, 2, 2, 1, -1, 0, 0, 1, 1, 2, 0, 2]),
+            (&[1, 3, 2, 3, 4], &[1, 2, 3, 4], &[
+                0, 1, 2, 2, 1, 0, 0, 0, 2, 1, -1, 2, 2, 2, 0, 1, 1, 2, 0, 0, 1, 2, 1, -1,
+            ]),
+            (&[2, 3, 1, 1], &[2, 1, 1], &[0, 2]),
+        ];
+        for (sizes, target_sizes, targets) in classified {
+            for weighted in [false, true] {
+                let target = index(targets).reshape(target_sizes).unwrap();
+                let weight = Tensor::new([0.5f64, 2.0, 1.25]).unwrap();
+                let weight = weighted.then_some(weight);
+                let options = CrossEntropyOptions { weight, ignore_index: -1, reduction };
+                let name = |loss: &str| format!("{loss} {sizes:?} {reduction:?}, weighted {weighted}");
+                let (target2, options2) = (target.clone(), options.clone());
+                let nll = move |x: &[Tensor]| x[0].nll_loss(&target, &options);
+                cases.push(case(name("nll_loss"), &[sizes], nll));
+                let cross_entropy = move |x: &[Tensor]| x[0].cross_entropy(&target2, &options2);
+                cases.push(case(name("cross_entropy"), &[sizes], cross_entropy));
+            }
+        }
+    }
+    cases
+}
+
+#[test]
+fn losses_with_every_reduction() {
+    losses().iter().for_each(check);
+}
+
+fn dropouts() -> Vec<Case> {
+    let dropout = |p: f64, seed: u64| {
+        move |x: &[Tensor]| {
+            Machine::new().enter(|| {
+                manual_seed(seed);
+                x[0].dropout(p, true)
+            })
+        }
+    };
+    let mut cases = vec![case("dropout off", &[&[2, 3]], |x| x[0].mul(1.0)?.dropout(0.5, false))];
+    for p in [0.25, 0.5, 1.0] {
+        for sizes in [&[] as &[usize], &[1], &[2, 3], &[2, 4, 3]] {
+            cases.push(case(format!("dropout {p} {sizes:?}"), &[sizes], dropout(p, 3)));
+        }
+    }
+    cases
+}
+
+#[test]
+fn dropout_with_a_fixed_seed() {
+    dropouts().iter().for_each(check);
+}
+
+fn types() -> Vec<Case> {
+    use DType::{F32, F64};
+    let mut cases = Vec::new();
+    for to in [F32, F64] {
+        for sizes in SHAPES {
+            let cast = move |x: &[Tensor]| x[0].to(to);
+            let from = if to == F32 { F64 } else { F32 };
+            cases.push(case(format!("{from} to {to} {sizes:?}"), &[sizes], cast).of(&[from]));
+        }
+    }
+    let there_and_back = |x: &[Tensor]| x[0].to(F32)?.to(F64);
+    cases.push(case("to f32 and back", &[&[2, 3]], there_and_back).of(&[F64]));
+    let mask = || Tensor::new([true, false, true]).unwrap();
+    for types in [[F32, F64], [F64, F32]] {
+        let name = |operation: &str| format!("{operation} of {types:?}");
+        let shapes: [[&[usize]; 2]; 4] = [[&[2, 3], &[3]], [&[2, 3], &[]], [&[], &[3]], [&[3], &[3]]];
+        for [a, b] in shapes {
+            cases.push(case(name("add"), &[a, b], |x| x[0].add(&x[1])).of(&types));
+            cases.push(case(name("sub"), &[a, b], |x| x[0].sub(&x[1])).of(&types));
+            cases.push(case(name("mul"), &[a, b], |x| x[0].mul(&x[1])).of(&types));
+            cases.push(case(name("maximum"), &[a, b], |x| x[0].maximum(&x[1])).of(&types));
+            cases.push(case(name("where"), &[a, b], move |x| mask().where_cond(&x[0], &x[1])).of(&types));
+        }
+        let sum = Reduction::Sum;
+        cases.push(case(name("cat"), &[&[2], &[3]], |x| Tensor::cat(x, 0)).of(&types));
+        cases.push(case(name("mse_loss"), &[&[3], &[3]], move |x| x[0].mse_loss(&x[1], sum)).of(&types));
+        cases.push(case(name("l1_loss"), &[&[3], &[3]], move |x| x[0].l1_loss(&x[1], sum)).of(&types));
+        cases.push(case(name("add_"), &[&[2, 3], &[3]], |x| x[0].mul(1.0)?.add_(&x[1])).of(&types));
+        cases.push(case(name("index_add"), &[&[3], &[2]], |x| x[0].index_add(0, &index(&[2, 2]), &x[1])).of(&types));
+        let scatter = |x: &[Tensor]| x[0].scatter_add(0, &index(&[2, 2]), &x[1]);
+        cases.push(case(name("scatter_add"), &[&[3], &[2]], scatter).of(&types));
+    }
+    let into_f32 = |x: &[Tensor]| Tensor::zeros(&[2, 3])?.copy_(&x[0]);
+    cases.push(case("copy_ of f64 into f32", &[&[3]], into_f32).of(&[F64]));
+    cases.push(case("f32 products", &[&[2, 3], &[3, 2]], |x| x[0].matmul(&x[1])).of(&[F32, F32]));
+    cases.push(case("f32 dot", &[&[3], &[3]], |x| x[0].matmul(&x[1])).of(&[F32, F32]));
+    cases.push(case("f32 linear", &[&[2, 3], &[4, 3], &[4]], |x| x[0].linear(&x[1], Some(&x[2]))).of(&[F32; 3]));
+    cases
+}
+
+#[test]
+fn gradients_come_back_in_the_type_of_their_input() {
+    types().iter().for_each(check);
+}
+
+/// All names of backward nodes that the source of the operations mentions.
+fn names_in(folder: &Path, names: &mut BTreeSet<String>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            names_in(&path, names);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            let source = fs::read_to_string(&path).unwrap();
+            let quoted = source.split('"').skip(1).step_by(2).chain(source.split('"').skip(2).step_by(2));
+            names.extend(quoted.filter(|text| is_node_name(text)).map(str::to_string));
+        }
+    }
+}
+
+fn is_node_name(text: &str) -> bool {
+    text.strip_suffix(|last: char| last.is_ascii_digit())
+        .and_then(|text| text.strip_suffix("Backward"))
+        .is_some_and(|name| !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric()))
+}
+
+#[test]
+fn no_operation_lacks_a_gradient_test() {
+    let families =
+        [unary, binary, numbers, selections, views, reductions, softmaxes, products, losses, dropouts, types];
+    for cases in families.map(|family| family()) {
+        cases.iter().for_each(record_names);
+    }
+    let mut written = BTreeSet::new();
+    names_in(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src/ops"), &mut written);
+    assert!(written.len() > 50, "the search for names found only {written:?}");
+    let seen = names_seen();
+    let missing: Vec<_> = written.iter().filter(|name| !seen.contains(name.as_str())).collect();
+    assert!(missing.is_empty(), "no test in this file takes the gradient of {missing:?}");
+}

@@ -1,0 +1,155 @@
+//! How fast training on the CPU is, as ratios with PyTorch taken in the same run.
+//!
+//! `cargo run --release --bin bench -- --python PATH` with a Python that has PyTorch 2.11;
+//! without `--python` only this crate's own times are printed. `--threads N` sets both sides (2).
+
+use std::process::{Command, ExitCode};
+use std::time::Instant;
+
+use todevice::prelude::*;
+
+const USAGE: &str = "usage: bench [--python PATH] [--threads N] [--rounds N]";
+
+/// The work that is timed: a name, a limit for the ratio with PyTorch (design: "Speed that users feel").
+const WORKS: [(&str, f64); 4] =
+    [("tiny_mlp_step", 0.1), ("mnist_mlp_step", 0.85), ("matmul_1024", 1.0), ("add_16m", 0.5)];
+
+struct Options {
+    python: Option<String>,
+    threads: usize,
+    rounds: usize,
+}
+
+fn main() -> ExitCode {
+    let result = parse().and_then(|options| run(&options).map_err(|error| error.to_string()));
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("error: {message}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn parse() -> std::result::Result<Options, String> {
+    let mut options = Options { python: None, threads: 2, rounds: 5 };
+    let mut arguments = std::env::args().skip(1);
+    while let Some(flag) = arguments.next() {
+        let value = arguments.next().ok_or_else(|| USAGE.to_string())?;
+        let number = || match value.parse::<usize>() {
+            Ok(number) if number > 0 => Ok(number),
+            _ => Err(format!("{flag} takes a positive number, not '{value}'")),
+        };
+        match flag.as_str() {
+            "--python" => options.python = Some(value),
+            "--threads" => options.threads = number()?,
+            "--rounds" => options.rounds = number()?,
+            _ => return Err(format!("unknown flag '{flag}'; {USAGE}")),
+        }
+    }
+    Ok(options)
+}
+
+fn run(options: &Options) -> std::result::Result<(), Box<dyn std::error::Error>> {
+    rayon::ThreadPoolBuilder::new().num_threads(options.threads).build_global()?;
+    println!("Median time of one step, measured, {} threads, {} rounds.", options.threads, options.rounds);
+    println!("{:<16} {:>12} {:>12} {:>7} {:>6}", "", "todevice", "PyTorch", "ratio", "aim");
+    // One after the other within a round, so that both sides meet the same weather.
+    let mut rounds = Vec::new();
+    for _ in 0..options.rounds {
+        let theirs = options.python.as_deref().map(|python| pytorch(python, options.threads)).transpose()?;
+        rounds.push((todevice()?, theirs));
+    }
+    for (i, (name, aim)) in WORKS.into_iter().enumerate() {
+        let ours = median(rounds.iter().map(|(ours, _)| ours[i]).collect());
+        let mut line = format!("{name:<16} {:>9.1} µs", ours * 1e6);
+        if options.python.is_some() {
+            let theirs = |times: &Option<[f64; 4]>| times.map_or(f64::NAN, |times| times[i]);
+            let their_time = median(rounds.iter().map(|(_, times)| theirs(times)).collect());
+            let ratio = median(rounds.iter().map(|(ours, times)| ours[i] / theirs(times)).collect());
+            line += &format!(" {:>9.1} µs {ratio:>7.3} {aim:>6.2}", their_time * 1e6);
+        }
+        println!("{line}");
+    }
+    Ok(())
+}
+
+fn pytorch(
+    python: &str,
+    threads: usize,
+) -> std::result::Result<[f64; 4], Box<dyn std::error::Error>> {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/bench/pytorch.py");
+    let output = Command::new(python)
+        .args([script, &threads.to_string()])
+        .output()
+        .map_err(|error| format!("cannot run '{python}': {error}"))?;
+    if !output.status.success() {
+        let message = String::from_utf8_lossy(&output.stderr);
+        let last = message.lines().last().unwrap_or_default();
+        return Err(format!("'{python}' failed: {last}").into());
+    }
+    let times: serde_json::Value = serde_json::from_slice(&output.stdout)?;
+    Ok(WORKS.map(|(name, _)| times[name].as_f64().unwrap_or(f64::NAN)))
+}
+
+fn todevice() -> Result<[f64; 4]> {
+    manual_seed(0);
+    let targets = Tensor::randn(&[64, 1])?;
+    let mse = nn::MSELoss::default();
+    let tiny = training_step(&[16, 64, 1], 64, |output| mse.forward(output, &targets), 5000)?;
+
+    let classes = Tensor::randint(0, 10, &[128])?;
+    let cross_entropy = nn::CrossEntropyLoss::default();
+    let mnist =
+        training_step(&[784, 512, 512, 10], 128, |output| cross_entropy.forward(output, &classes), 100)?;
+
+    let (a, b) = (Tensor::randn(&[1024, 1024])?, Tensor::randn(&[1024, 1024])?);
+    let matmul = time(30, || a.matmul(&b).map(drop))?;
+
+    let (a, b) = (Tensor::randn(&[1 << 24])?, Tensor::randn(&[1 << 24])?);
+    let add = time(15, || a.add(&b).map(drop))?;
+    Ok([tiny, mnist, matmul, add])
+}
+
+fn training_step(
+    sizes: &[usize],
+    batch: usize,
+    loss: impl Fn(&Tensor) -> Result<Tensor>,
+    repetitions: usize,
+) -> Result<f64> {
+    let mut layers: Vec<Box<dyn Module>> = Vec::new();
+    for (i, pair) in sizes.windows(2).enumerate() {
+        if i > 0 {
+            layers.push(Box::new(nn::ReLU));
+        }
+        layers.push(Box::new(nn::Linear::new(pair[0], pair[1])?));
+    }
+    let model = nn::Sequential::new(layers);
+    let mut optimizer = optim::Adam::new(model.parameters(), AdamOptions::default())?;
+    let x = Tensor::randn(&[batch, sizes[0]])?;
+    time(repetitions, || {
+        let loss = loss(&model.forward(&x)?)?;
+        optimizer.zero_grad();
+        loss.backward()?;
+        optimizer.step()
+    })
+}
+
+/// The median time of `work`, in seconds.
+fn time(repetitions: usize, mut work: impl FnMut() -> Result<()>) -> Result<f64> {
+    for _ in 0..repetitions / 10 + 3 {
+        work()?;
+    }
+    let mut times = Vec::with_capacity(repetitions);
+    for _ in 0..repetitions {
+        let start = Instant::now();
+        work()?;
+        times.push(start.elapsed().as_secs_f64());
+    }
+    Ok(median(times))
+}
+
+fn median(mut times: Vec<f64>) -> f64 {
+    times.sort_by(f64::total_cmp);
+    times[times.len() / 2]
+}
