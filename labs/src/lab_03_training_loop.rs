@@ -103,7 +103,7 @@ pub fn run(lab: &mut Lab, options: &Options) -> crate::Result<()> {
         lab.print(text!("Epoch [{epoch}/{epochs}], Loss: {:.4}", exact("loss", last)));
         // ANCHOR_END: train
         let mean = Tensor::stack(&losses, 0)?.mean()?.item()?;
-        means = means.row(row![exact("epoch", epoch), exact("last_loss", last), exact("mean_loss", mean)]);
+        means = means.row(row![exact("epoch", epoch), exact("last_loss", last), exact("mean_loss", mean).digits(3)]);
     }
     progress.finish();
 
@@ -200,7 +200,7 @@ fn classify(lab: &mut Lab, options: &Options) -> crate::Result<()> {
             if batch % every == 0 {
                 let current = batch * batch_size;
                 let loss = exact("cross_entropy", loss.item()?);
-                lab.print(text!("loss: {:.6}  [{current:>5}/{size:>5}]", loss));
+                lab.print(text!("loss: {:.3}  [{current:>5}/{size:>5}]", loss));
             }
         }
     }

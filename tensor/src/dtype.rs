@@ -57,7 +57,7 @@ impl DType {
             DType::Bool => "bool",
             DType::U8 => "unsigned char",
             DType::I32 => "int",
-            DType::I64 => "long",
+            DType::I64 => "long int",
             DType::F16 => "c10::Half",
             DType::BF16 => "c10::BFloat16",
             DType::F32 => "float",

@@ -34,8 +34,10 @@ pub enum Error {
     TransposeDims { ndim: usize },
     #[error("shape '{sizes:?}' is invalid for input of size {numel}")]
     InvalidShape { sizes: Vec<i64>, numel: usize },
-    #[error("invalid shape dimension {size}")]
-    InvalidShapeDimension { size: i64 },
+    #[error("invalid shape dimension {} at index {index} of shape {sizes:?}", .sizes[*.index])]
+    InvalidShapeDimension { sizes: Vec<i64>, index: usize },
+    #[error("The expanded size of the tensor ({size}) isn't allowed in a leading, non-existing dimension {dim}")]
+    ExpandLeading { size: i64, dim: usize },
     #[error("only one dimension can be inferred")]
     TwoInferredSizes,
     #[error(
@@ -51,11 +53,13 @@ pub enum Error {
     #[error("dim {dim} appears multiple times in the list of dims")]
     RepeatedDim { dim: usize },
     #[error(
-        "permute(dims): the number of dimensions in the tensor input ({ndim}) does not match the length of the desired ordering ({given})"
+        "permute(sparse_coo): number of dimensions in the tensor input does not match the length of the desired ordering of dimensions i.e. input.dim() = {ndim} is not equal to len(dims) = {given}"
     )]
     PermuteDims { ndim: usize, given: usize },
     #[error("a tensor has at most {} dimensions, but this one would have {ndim}", crate::shape::MAX_DIMS)]
     TooManyDims { ndim: usize },
+    #[error("numel: integer multiplication overflow")]
+    TooManyElements,
     #[error("Storage size calculation overflowed with sizes={sizes:?}")]
     TooLarge { sizes: Vec<usize> },
     #[error("DefaultCPUAllocator: can't allocate memory: you tried to allocate {bytes} bytes.")]
@@ -64,16 +68,16 @@ pub enum Error {
         "Sizes of tensors must match except in dimension {dim}. Expected size {expected} but got size {got} for tensor number {index} in the list."
     )]
     CatSizes { dim: usize, expected: usize, got: usize, index: usize },
-    #[error("zero-dimensional tensor (at position 0) cannot be concatenated")]
-    ZeroDimCat,
+    #[error("zero-dimensional tensor (at position {position}) cannot be concatenated")]
+    ZeroDimCat { position: usize },
     #[error("Tensors must have same number of dimensions: got {expected} and {got}")]
     CatDims { expected: usize, got: usize },
     #[error(
         "stack expects each tensor to be equal size, but got {expected:?} at entry 0 and {got:?} at entry {index}"
     )]
     StackSizes { expected: Vec<usize>, got: Vec<usize>, index: usize },
-    #[error("{operation} expects a non-empty list of Tensors")]
-    EmptyList { operation: &'static str },
+    #[error("{operation} a non-empty {list}")]
+    EmptyList { operation: &'static str, list: &'static str },
     #[error("mat1 and mat2 shapes cannot be multiplied ({}x{} and {}x{})", .a[0], .a[1], .b[0], .b[1])]
     MatmulShapes { a: [usize; 2], b: [usize; 2] },
     #[error("Expected size for first two dimensions of batch2 tensor to be: [{}, {}] but got: [{}, {}].", .expected[0], .expected[1], .got[0], .got[1])]
@@ -86,14 +90,18 @@ pub enum Error {
     MvSizes { mat: [usize; 2], vec: usize },
     #[error("{argument} must be a matrix")]
     NotAMatrix { argument: &'static str },
-    #[error("batch1 must be a 3D tensor")]
-    NotABatch,
+    #[error("{argument} must be a 3D tensor")]
+    NotABatch { argument: &'static str },
+    #[error("dot : expected both vectors to have same dtype, but found {} and {}", .a.scalar_type(), .b.scalar_type())]
+    DotDTypes { a: DType, b: DType },
     #[error("both arguments to matmul need to be at least 1D, but they are {a}D and {b}D")]
     MatmulDims { a: usize, b: usize },
 
     // Indices.
     #[error("index {index} is out of bounds for dimension {dim} with size {size}")]
     IndexOutOfBounds { index: i64, dim: usize, size: usize },
+    #[error("index out of range in self")]
+    IndexOutOfRange { index: i64, size: usize },
     #[error("start ({start}) + length ({length}) exceeds dimension size ({size}).")]
     NarrowOutOfBounds { start: usize, length: usize, size: usize },
     #[error("slice step must be positive")]
@@ -111,7 +119,7 @@ pub enum Error {
     )]
     GatherSizes { dim: usize, index: Vec<usize>, input: Vec<usize>, gather_dim: usize },
     #[error(
-        "{operation}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the 'dim' argument."
+        "{operation}(): Expected reduction dim to be specified for input.numel() == 0.{}", if .operation.starts_with("arg") { "" } else { " Specify the reduction dim with the 'dim' argument." }
     )]
     EmptyReduction { operation: &'static str },
     #[error("{operation}(): Expected reduction dim {dim} to have non-zero size.")]
@@ -124,8 +132,8 @@ pub enum Error {
     NotImplemented { operation: &'static str, dtype: DType },
     #[error("expected m1 and m2 to have the same dtype, but got: {} != {}", .a.cpp_name(), .b.cpp_name())]
     MatmulDTypes { a: DType, b: DType },
-    #[error("mat1 and mat2 must have the same dtype, but got {} and {}", .a.scalar_type(), .b.scalar_type())]
-    LinearDTypes { a: DType, b: DType },
+    #[error("{argument} and mat2 must have the same dtype, but got {} and {}", .a.scalar_type(), .b.scalar_type())]
+    LinearDTypes { argument: &'static str, a: DType, b: DType },
     #[error("result type {} can't be cast to the desired output type {}", .result.scalar_type(), .output.scalar_type())]
     InPlaceCast { result: DType, output: DType },
     #[error("expected scalar type {} but found {}", .expected.scalar_type(), .got.scalar_type())]

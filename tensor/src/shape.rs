@@ -107,6 +107,10 @@ impl Layout {
 
     pub(crate) fn expand(&self, sizes: &[usize]) -> Result<Layout> {
         let mut out = Layout::from_parts(sizes, &[], self.offset)?;
+        let numel = sizes.iter().try_fold(1usize, |numel, size| numel.checked_mul(*size));
+        if numel.is_none_or(|numel| numel > isize::MAX as usize) {
+            return Err(Error::TooManyElements);
+        }
         let new_dims = sizes
             .len()
             .checked_sub(self.ndim)
@@ -232,8 +236,8 @@ pub(crate) fn broadcast(a: &[usize], b: &[usize]) -> Result<Vec<usize>> {
 /// Resolves the one `-1` a reshape may have.
 pub(crate) fn infer_sizes(sizes: &[i64], numel: usize) -> Result<Vec<usize>> {
     let invalid = || Error::InvalidShape { sizes: sizes.to_vec(), numel };
-    if let Some(size) = sizes.iter().find(|size| **size < -1) {
-        return Err(Error::InvalidShapeDimension { size: *size });
+    if let Some(index) = sizes.iter().position(|size| *size < -1) {
+        return Err(Error::InvalidShapeDimension { sizes: sizes.to_vec(), index });
     }
     let unknown = sizes.iter().filter(|size| **size == -1).count();
     if unknown > 1 {

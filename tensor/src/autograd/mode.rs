@@ -55,7 +55,7 @@ pub fn is_grad_enabled() -> bool {
 
 /// Whether operations on tensors that require grad get a node. In inference mode not even
 /// [`enable_grad`] brings that back.
-pub(super) fn is_recording() -> bool {
+pub(crate) fn is_recording() -> bool {
     MODE.get().grad && !MODE.get().inference
 }
 

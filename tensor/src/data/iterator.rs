@@ -71,7 +71,9 @@ impl<B> DataLoaderIter<'_, B> {
     /// Lets the workers go: home, if they are persistent and nobody else has moved in; else for good.
     fn finish(&mut self) {
         self.indices = (Box::new(iter::empty()) as SamplerIter<'_, _>).fuse();
-        if let Maker::Workers { pool, home: Some(home), .. } = std::mem::replace(&mut self.maker, Maker::Nobody) {
+        if let Maker::Workers { pool, home: Some(home), .. } =
+            std::mem::replace(&mut self.maker, Maker::Nobody)
+        {
             home.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(pool);
         }
     }
@@ -100,7 +102,9 @@ impl<B: Send + 'static> Iterator for DataLoaderIter<'_, B> {
                 }
             }
             Maker::Failed(_) | Maker::Nobody => {
-                let Maker::Failed(error) = std::mem::replace(&mut self.maker, Maker::Nobody) else { return None };
+                let Maker::Failed(error) = std::mem::replace(&mut self.maker, Maker::Nobody) else {
+                    return None;
+                };
                 self.remaining = 0;
                 return Some(Err(error));
             }

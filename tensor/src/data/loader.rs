@@ -292,7 +292,8 @@ fn warn_of_many_workers(num_workers: usize) {
     Machine::warn_once("num_workers", || {
         let suggestion = match cores {
             Some(cores) => {
-                let cpuset = if cfg!(target_os = "linux") { "" } else { " (`cpuset` is not taken into account)" };
+                let cpuset =
+                    if cfg!(target_os = "linux") { "" } else { " (`cpuset` is not taken into account)" };
                 format!(
                     "Our suggested max number of worker in current system is {cores}{cpuset}, which is smaller \
                      than what this DataLoader is going to create."

@@ -145,9 +145,11 @@ impl Sampler for RandomSampler {
         let portion = if self.replacement { 32 } else { self.len };
         let counts = iter::repeat_n(portion, self.num_samples / portion);
         let counts = counts.chain([self.num_samples % portion]);
-        Box::new(generator.flat_map(move |generator| {
-            counts.clone().flat_map(move |count| self.draw(&generator, count))
-        }))
+        Box::new(
+            generator.flat_map(move |generator| {
+                counts.clone().flat_map(move |count| self.draw(&generator, count))
+            }),
+        )
     }
 
     fn len(&self) -> usize {

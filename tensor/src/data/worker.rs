@@ -323,9 +323,7 @@ impl Failure {
 /// Calls the user's code. A panic in it is its failure, not the end of the worker.
 fn attempt<R>(call: impl FnOnce() -> Result<R>) -> Result<R, Failure> {
     match catch_unwind(AssertUnwindSafe(call)) {
-        Ok(result) => {
-            result.map_err(|error| Failure { kind: python_class(&error), cause: Arc::new(error) })
-        }
+        Ok(result) => result.map_err(|error| Failure { kind: python_class(&error), cause: Arc::new(error) }),
         Err(panic) => Err(Failure { kind: "panic", cause: Arc::new(Error::custom(panic_message(&*panic))) }),
     }
 }
@@ -333,7 +331,9 @@ fn attempt<R>(call: impl FnOnce() -> Result<R>) -> Result<R, Failure> {
 /// What PyTorch calls such an error.
 fn python_class(error: &Error) -> &'static str {
     match error {
-        Error::IndexOutOfBounds { .. } | Error::DatasetIndex { .. } | Error::DimOutOfRange { .. } => "IndexError",
+        Error::IndexOutOfBounds { .. } | Error::DatasetIndex { .. } | Error::DimOutOfRange { .. } => {
+            "IndexError"
+        }
         Error::NotPositive { .. } | Error::LoaderOptions(_) | Error::SplitLengths => "ValueError",
         _ => "RuntimeError",
     }

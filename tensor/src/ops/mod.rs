@@ -18,7 +18,7 @@ pub(crate) mod softmax;
 
 use std::panic::Location;
 
-use crate::autograd::{Function, History, is_grad_enabled, is_inference_mode_enabled, record};
+use crate::autograd::{Function, History, is_inference_mode_enabled, is_recording, record};
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::tensor::Tensor;
@@ -75,7 +75,7 @@ pub(crate) fn update(
         return Err(Error::WriteOverlap);
     }
     let is_leaf = |tensor: &Tensor| matches!(tensor.history(), History::Leaf(_));
-    let recording = is_grad_enabled()
+    let recording = is_recording()
         && (target.requires_grad()
             || target.base().is_some_and(Tensor::requires_grad)
             || inputs.iter().any(|input| input.requires_grad()));

@@ -30,10 +30,10 @@ accumulate!(
 );
 
 /// The indices as positions in a dimension of `size` entries.
-fn positions(index: &Tensor, dim: usize, size: usize) -> Result<Vec<usize>> {
+fn positions(index: &Tensor, size: usize, error: impl Fn(i64) -> Error) -> Result<Vec<usize>> {
     let position = |index: i64| match usize::try_from(index) {
         Ok(position) if position < size => Ok(position),
-        _ => Err(Error::IndexOutOfBounds { index, dim, size }),
+        _ => Err(error(index)),
     };
     index.to_vec::<i64>()?.into_iter().map(position).collect()
 }
@@ -53,7 +53,8 @@ impl Around {
 pub(super) fn index_select(x: &Tensor, dim: usize, index: &Tensor, out: &Tensor) -> Result<()> {
     let x = dense(x)?;
     let around = Around::new(x.sizes(), dim);
-    let positions = positions(index, dim, around.size)?;
+    let out_of_range = |index| Error::IndexOutOfRange { index, size: around.size };
+    let positions = positions(index, around.size, out_of_range)?;
     with_dtype!(x.dtype(), T => access([&x], [out], |[input], [bytes]| {
         let (values, x) = input.expect("the result is fresh memory");
         let values = &bytemuck::cast_slice::<u8, T>(values)[x.storage_offset()..];
@@ -69,7 +70,8 @@ pub(super) fn index_select(x: &Tensor, dim: usize, index: &Tensor, out: &Tensor)
 pub(super) fn index_add(target: &Tensor, dim: usize, index: &Tensor, source: &Tensor) -> Result<()> {
     let source = dense(source)?;
     let around = Around::new(target.sizes(), dim);
-    let positions = positions(index, dim, around.size)?;
+    let out_of_range = |index| Error::IndexOutOfRange { index, size: around.size };
+    let positions = positions(index, around.size, out_of_range)?;
     with_dtype!(target.dtype(), T => access([&source], [target], |[input], [bytes]| {
         let (values, source) = input.expect("the source is another tensor");
         let start = source.storage_offset();
@@ -108,7 +110,8 @@ fn visit_gathered(
 
 pub(super) fn gather(x: &Tensor, dim: usize, index: &Tensor, out: &Tensor) -> Result<()> {
     let x = dense(x)?;
-    let positions = positions(index, dim, x.sizes()[dim])?;
+    let size = x.sizes()[dim];
+    let positions = positions(index, size, |index| Error::IndexOutOfBounds { index, dim, size })?;
     with_dtype!(x.dtype(), T => access([&x], [out], |[input], [bytes]| {
         let (values, x) = input.expect("the result is fresh memory");
         let values = &bytemuck::cast_slice::<u8, T>(values)[x.storage_offset()..];
@@ -119,7 +122,8 @@ pub(super) fn gather(x: &Tensor, dim: usize, index: &Tensor, out: &Tensor) -> Re
 
 pub(super) fn scatter_add(target: &Tensor, dim: usize, index: &Tensor, source: &Tensor) -> Result<()> {
     let source = dense(source)?;
-    let positions = positions(index, dim, target.sizes()[dim])?;
+    let size = target.sizes()[dim];
+    let positions = positions(index, size, |index| Error::IndexOutOfBounds { index, dim, size })?;
     with_dtype!(target.dtype(), T => access([&source], [target], |[input], [bytes]| {
         let (values, source) = input.expect("the source is another tensor");
         let values = &bytemuck::cast_slice::<u8, T>(values)[source.storage_offset()..];

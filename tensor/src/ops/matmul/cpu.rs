@@ -9,7 +9,7 @@ use crate::storage::access;
 use crate::tensor::Tensor;
 
 pub(super) fn mm(a: &Tensor, b: &Tensor) -> Result<Tensor> {
-    let ([m, k], [_, n]) = shapes(a, b)?;
+    let ([m, k], [_, n]) = check_shapes(a, b)?;
     let out = Tensor::uninit(&[m, n], a.dtype())?;
     products(a, b, &out, 1, [m, n, k], false)?;
     Ok(out)
@@ -17,7 +17,7 @@ pub(super) fn mm(a: &Tensor, b: &Tensor) -> Result<Tensor> {
 
 /// `bias + a·b`, the bias repeated for every row.
 pub(super) fn addmm(bias: &Tensor, a: &Tensor, b: &Tensor) -> Result<Tensor> {
-    let ([m, k], [_, n]) = shapes(a, b)?;
+    let ([m, k], [_, n]) = check_shapes(a, b)?;
     let out = Tensor::uninit(&[m, n], a.dtype())?;
     write(&out, bias)?;
     products(a, b, &out, 1, [m, n, k], true)?;
@@ -31,7 +31,7 @@ pub(super) fn bmm(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     Ok(out)
 }
 
-fn shapes(a: &Tensor, b: &Tensor) -> Result<([usize; 2], [usize; 2])> {
+pub(super) fn check_shapes(a: &Tensor, b: &Tensor) -> Result<([usize; 2], [usize; 2])> {
     let (a, b) = ([a.sizes()[0], a.sizes()[1]], [b.sizes()[0], b.sizes()[1]]);
     if a[1] == b[0] { Ok((a, b)) } else { Err(Error::MatmulShapes { a, b }) }
 }

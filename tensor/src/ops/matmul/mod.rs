@@ -49,7 +49,14 @@ impl Tensor {
                 rows.mm(other)?.reshape(&sizes)
             }
             (1, _) => self.unsqueeze(0)?.matmul(other)?.squeeze(-2),
-            (_, 1) => self.matmul(&other.unsqueeze(1)?)?.squeeze(-1),
+            (_, 1) => {
+                let k = self.size(-1)?;
+                if k != other.numel() {
+                    let rows = self.sizes()[..self.ndim() - 1].iter().product();
+                    return Err(Error::MvSizes { mat: [rows, k], vec: other.numel() });
+                }
+                self.matmul(&other.unsqueeze(1)?)?.squeeze(-1)
+            }
             _ => batched(self, other),
         }
     }
@@ -65,8 +72,10 @@ impl Tensor {
     /// A product for each of a batch (`torch.bmm`): (b, m, k) · (b, k, n) = (b, m, n).
     #[track_caller]
     pub fn bmm(&self, other: &Tensor) -> Result<Tensor> {
-        if self.ndim() != 3 || other.ndim() != 3 {
-            return Err(Error::NotABatch);
+        for (batch, argument) in [(self, "batch1"), (other, "batch2")] {
+            if batch.ndim() != 3 {
+                return Err(Error::NotABatch { argument });
+            }
         }
         ops::apply(Bmm, [self, other])
     }
@@ -119,7 +128,7 @@ impl Function<2> for Dot {
             return Err(Error::DotSizes { a: a.numel(), b: b.numel() });
         }
         if a.dtype() != b.dtype() {
-            return Err(Error::MatmulDTypes { a: a.dtype(), b: b.dtype() });
+            return Err(Error::DotDTypes { a: a.dtype(), b: b.dtype() });
         }
         let (needs_a, needs_b) = (ctx.needs_input_grad(0), ctx.needs_input_grad(1));
         ctx.save_for_backward([needs_b.then_some(a), needs_a.then_some(b)]);
@@ -146,6 +155,7 @@ impl Function<2> for Mm {
     fn forward(&self, ctx: &mut Context<2>, [a, b]: [&Tensor; 2]) -> Result<Tensor> {
         let (needs_a, needs_b) = (ctx.needs_input_grad(0), ctx.needs_input_grad(1));
         ctx.save_for_backward([needs_b.then_some(a), needs_a.then_some(b)]);
+        cpu::check_shapes(a, b)?;
         if a.dtype() != b.dtype() {
             return Err(Error::MatmulDTypes { a: a.dtype(), b: b.dtype() });
         }
@@ -173,10 +183,14 @@ impl Function<3> for Linear {
     fn forward(&self, ctx: &mut Context<3>, [x, weight, bias]: [&Tensor; 3]) -> Result<Tensor> {
         let (needs_x, needs_weight) = (ctx.needs_input_grad(0), ctx.needs_input_grad(1));
         ctx.save_for_backward([needs_weight.then_some(x), needs_x.then_some(weight)]);
-        if let Some(other) = [weight, bias].into_iter().find(|other| other.dtype() != x.dtype()) {
-            return Err(Error::LinearDTypes { a: x.dtype(), b: other.dtype() });
+        let weight = weight.t()?;
+        cpu::check_shapes(x, &weight)?;
+        for (argument, a) in [("mat1", x), ("self", bias)] {
+            if a.dtype() != weight.dtype() {
+                return Err(Error::LinearDTypes { argument, a: a.dtype(), b: weight.dtype() });
+            }
         }
-        cpu::addmm(bias, x, &weight.t()?)
+        cpu::addmm(bias, x, &weight)
     }
 
     /// `Y = X·Wᵀ + b`, so `dX = dY·W`, `dW = dYᵀ·X`, and `db` is the sum of the rows of `dY`.
@@ -210,7 +224,7 @@ impl Function<2> for Bmm {
             return Err(Error::BmmShapes { expected: [batch, k], got: [b.sizes()[0], b.sizes()[1]] });
         }
         if a.dtype() != b.dtype() {
-            return Err(Error::MatmulDTypes { a: a.dtype(), b: b.dtype() });
+            return Err(Error::ExpectedDType { expected: a.dtype(), got: b.dtype() });
         }
         cpu::bmm(a, b)
     }

@@ -13,25 +13,25 @@ impl Tensor {
     /// The largest element; NaN if there is one.
     #[track_caller]
     pub fn max(&self) -> Result<Tensor> {
-        extreme(self, Which::Largest, &[], false, "MaxBackward1")
+        extreme(self, "max", Which::Largest, &[], false, "MaxBackward1")
     }
 
     /// The smallest element; NaN if there is one.
     #[track_caller]
     pub fn min(&self) -> Result<Tensor> {
-        extreme(self, Which::Smallest, &[], false, "MinBackward1")
+        extreme(self, "min", Which::Smallest, &[], false, "MinBackward1")
     }
 
     /// The largest elements over some dimensions. Equal ones share the gradient (`torch.amax`).
     #[track_caller]
     pub fn amax(&self, dims: &[i64], keepdim: bool) -> Result<Tensor> {
-        extreme(self, Which::Largest, dims, keepdim, "AmaxBackward0")
+        extreme(self, "amax", Which::Largest, dims, keepdim, "AmaxBackward0")
     }
 
     /// The smallest elements over some dimensions (`torch.amin`).
     #[track_caller]
     pub fn amin(&self, dims: &[i64], keepdim: bool) -> Result<Tensor> {
-        extreme(self, Which::Smallest, dims, keepdim, "AminBackward0")
+        extreme(self, "amin", Which::Smallest, dims, keepdim, "AminBackward0")
     }
 
     /// The largest elements along a dimension and where they are (`torch.max(x, dim)`). The gradient goes
@@ -91,26 +91,28 @@ impl Which {
 #[track_caller]
 fn extreme(
     x: &Tensor,
+    name: &'static str,
     which: Which,
     dims: &[i64],
     keepdim: bool,
     backward_name: &'static str,
 ) -> Result<Tensor> {
     let reduced = reduced_dims(x, dims)?;
-    check_not_empty(x, &reduced, if which == Which::Largest { "amax" } else { "amin" })?;
-    ops::apply(Extreme { which, reduced, keepdim, backward_name }, [x])
+    check_not_empty(x, &reduced, name, dims.is_empty())?;
+    ops::apply(Extreme { name, which, reduced, keepdim, backward_name }, [x])
 }
 
 /// There is no largest of nothing.
-fn check_not_empty(x: &Tensor, reduced: &[bool], operation: &'static str) -> Result<()> {
+fn check_not_empty(x: &Tensor, reduced: &[bool], operation: &'static str, all: bool) -> Result<()> {
     match (0..x.ndim()).find(|dim| reduced[*dim] && x.sizes()[*dim] == 0) {
         None => Ok(()),
-        Some(_) if reduced.iter().all(|reduced| *reduced) => Err(Error::EmptyReduction { operation }),
+        Some(_) if all => Err(Error::EmptyReduction { operation }),
         Some(dim) => Err(Error::EmptyReductionDim { operation, dim }),
     }
 }
 
 struct Extreme {
+    name: &'static str,
     which: Which,
     reduced: Vec<bool>,
     keepdim: bool,
@@ -119,7 +121,7 @@ struct Extreme {
 
 impl Function<1> for Extreme {
     fn name(&self) -> &'static str {
-        if self.which == Which::Largest { "amax" } else { "amin" }
+        self.name
     }
 
     fn backward_name(&self) -> &'static str {
@@ -149,7 +151,7 @@ fn arg_extreme(x: &Tensor, which: Which, dim: Option<i64>, keepdim: bool) -> Res
     let name = if which == Which::Largest { "argmax" } else { "argmin" };
     let dims: &[i64] = dim.as_slice();
     let reduced = reduced_dims(x, dims)?;
-    check_not_empty(x, &reduced, name)?;
+    check_not_empty(x, &reduced, name, dims.is_empty())?;
     ops::call(name, [x], || {
         let out = Tensor::uninit(&reduced_sizes(x, &reduced, keepdim), DType::I64)?;
         with_dtype!(x.dtype(), T => match which {

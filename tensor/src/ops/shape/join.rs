@@ -13,17 +13,23 @@ impl Tensor {
     pub fn cat<T: AsRef<Tensor>>(tensors: &[T], dim: i64) -> Result<Tensor> {
         let tensors: Vec<&Tensor> = tensors.iter().map(AsRef::as_ref).collect();
         // A 1-D tensor without elements joins anything: code that starts from an empty one relies on it.
-        let real: Vec<&Tensor> = tensors.iter().copied().filter(|tensor| tensor.sizes() != [0]).collect();
+        let joins = |tensor: &Tensor| tensor.sizes() != [0];
+        let real: Vec<&Tensor> = tensors.iter().copied().filter(|tensor| joins(tensor)).collect();
         let Some(first) = real.first().or(tensors.first()).copied() else {
-            return Err(Error::EmptyList { operation: "torch.cat()" });
+            return Err(Error::EmptyList { operation: "torch.cat(): expected", list: "list of Tensors" });
         };
-        if first.ndim() == 0 {
-            return Err(Error::ZeroDimCat);
+        if let Some(position) = tensors.iter().position(|tensor| tensor.ndim() == 0) {
+            return Err(Error::ZeroDimCat { position });
         }
         let dim = first.checked_dim(dim)?;
         let mut sizes = first.sizes().to_vec();
+        sizes[dim] = 0;
         let mut dtype = first.dtype();
-        for (index, tensor) in real.iter().enumerate().skip(1) {
+        for (index, tensor) in tensors.iter().enumerate() {
+            dtype = dtype.promote(tensor.dtype());
+            if !joins(tensor) {
+                continue;
+            }
             if tensor.ndim() != first.ndim() {
                 return Err(Error::CatDims { expected: first.ndim(), got: tensor.ndim() });
             }
@@ -32,8 +38,8 @@ impl Tensor {
                     return Err(Error::CatSizes { dim, expected: *expected, got: *got, index });
                 }
             }
-            sizes[dim] += tensor.sizes()[dim];
-            dtype = dtype.promote(tensor.dtype());
+            let joined = sizes[dim].checked_add(tensor.sizes()[dim]);
+            sizes[dim] = joined.ok_or_else(|| Error::TooLarge { sizes: sizes.clone() })?;
         }
         ops::enter("cat", real.iter().copied())?;
         let out = Tensor::uninit(&sizes, dtype)?;
@@ -55,7 +61,7 @@ impl Tensor {
     #[track_caller]
     pub fn stack<T: AsRef<Tensor>>(tensors: &[T], dim: i64) -> Result<Tensor> {
         let Some(first) = tensors.first().map(AsRef::as_ref) else {
-            return Err(Error::EmptyList { operation: "stack" });
+            return Err(Error::EmptyList { operation: "stack expects", list: "TensorList" });
         };
         let dim = normalize_dim(dim, first.ndim() + 1)? as i64;
         let mut rows = Vec::with_capacity(tensors.len());

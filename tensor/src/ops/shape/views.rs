@@ -71,7 +71,9 @@ impl Tensor {
         let own = |dim: usize| dim.checked_sub(new).map(|dim| self.sizes()[dim]);
         let resolved = sizes.iter().enumerate().map(|(dim, size)| match (*size, own(dim)) {
             (-1, Some(own)) => Ok(own),
-            (size, _) => usize::try_from(size).map_err(|_| Error::InvalidShapeDimension { size }),
+            (-1, None) => Err(Error::ExpandLeading { size: -1, dim }),
+            (size, _) => usize::try_from(size)
+                .map_err(|_| Error::InvalidShapeDimension { sizes: sizes.to_vec(), index: dim }),
         });
         let layout = self.layout().expand(&resolved.collect::<Result<Vec<_>>>()?)?;
         ops::apply(Expand { layout }, [self])

@@ -34,9 +34,11 @@ enum Which {
 fn softmax(x: &Tensor, dim: i64, which: Which) -> Result<Tensor> {
     let dim = x.layout().dim(dim)?;
     if !x.dtype().is_floating_point() {
-        let operation = match which {
-            Which::Softmax => "softmax_lastdim_kernel_impl",
-            Which::LogSoftmax => "log_softmax_lastdim_kernel_impl",
+        let operation = match (which, dim + 1 >= x.ndim()) {
+            (Which::Softmax, true) => "softmax_lastdim_kernel_impl",
+            (Which::Softmax, false) => "softmax_kernel_impl",
+            (Which::LogSoftmax, true) => "log_softmax_lastdim_kernel_impl",
+            (Which::LogSoftmax, false) => "log_softmax_kernel_impl",
         };
         return Err(Error::NotImplemented { operation, dtype: x.dtype() });
     }
