@@ -28,7 +28,7 @@ fn reads_as_the_chapter_shows_it() {
 
 #[test]
 fn reads_as_the_chapter_shows_it_with_something_to_learn() {
-    let captured = labs::run_captured(&LAB, &flags(&["--target", "linear", "--epochs", "10"]));
+    let captured = labs::run_captured(&LAB, &flags(&["--target", "linear", "--epochs", "5"]));
     assert_eq!((captured.exit_code, captured.errors.as_str()), (0, ""));
     insta::assert_snapshot!("linear", captured.text);
 }
@@ -96,7 +96,7 @@ fn the_binary_refuses_wrong_flags_in_one_line_with_exit_code_2() {
 
 #[test]
 fn no_printed_number_could_round_the_other_way_on_another_cpu() {
-    for more in [&[][..], &["--target", "linear", "--epochs", "10"]] {
+    for more in [&[][..], &["--target", "linear", "--epochs", "5"]] {
         for event in labs::run_captured(&LAB, &flags(more)).events {
             for figure in event.figures() {
                 assert!(!figure.near_rounding_boundary(), "{figure:?}");
