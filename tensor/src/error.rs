@@ -76,8 +76,10 @@ pub enum Error {
         "stack expects each tensor to be equal size, but got {expected:?} at entry 0 and {got:?} at entry {index}"
     )]
     StackSizes { expected: Vec<usize>, got: Vec<usize>, index: usize },
-    #[error("{operation} a non-empty {list}")]
-    EmptyList { operation: &'static str, list: &'static str },
+    #[error("torch.cat(): expected a non-empty list of Tensors")]
+    EmptyCat,
+    #[error("{operation} expects a non-empty TensorList")]
+    EmptyList { operation: &'static str },
     #[error("mat1 and mat2 shapes cannot be multiplied ({}x{} and {}x{})", .a[0], .a[1], .b[0], .b[1])]
     MatmulShapes { a: [usize; 2], b: [usize; 2] },
     #[error("Expected size for first two dimensions of batch2 tensor to be: [{}, {}] but got: [{}, {}].", .expected[0], .expected[1], .got[0], .got[1])]
@@ -295,7 +297,7 @@ pub enum Error {
     // Devices.
     #[error("Expected all tensors to be on the same device, but found at least two devices, {a} and {b}!")]
     DeviceMismatch { a: Device, b: Device },
-    #[error("Expected one of cpu, cuda device type at start of device string: {0}")]
+    #[error("Expected one of cpu, cuda, ipu, xpu, mkldnn, opengl, opencl, ideep, hip, ve, fpga, maia, xla, lazy, vulkan, mps, meta, hpu, mtia, privateuseone device type at start of device string: {0}")]
     DeviceType(String),
     #[error("Invalid device string: '{0}'")]
     DeviceString(String),

@@ -5,7 +5,7 @@ use todevice::optim::lr_scheduler::{CosineAnnealingLR, StepLR};
 use todevice::prelude::*;
 
 fn vectors(file: &str) -> Json {
-    let path = format!("{}/../../shared/reference/vectors/{file}", env!("CARGO_MANIFEST_DIR"));
+    let path = format!("{}/vectors/{file}", env!("CARGO_MANIFEST_DIR"));
     let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("cannot read {path}: {error}"));
     serde_json::from_str(&text).unwrap()
 }

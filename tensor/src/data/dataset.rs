@@ -98,10 +98,8 @@ pub struct TensorDataset<const N: usize> {
 impl<const N: usize> TensorDataset<N> {
     /// Errors if the tensors differ in their number of rows, or if one has no dimension.
     pub fn new(tensors: [Tensor; N]) -> Result<TensorDataset<N>> {
-        let Some(first) = tensors.first() else {
-            return Err(Error::EmptyList { operation: "TensorDataset" });
-        };
-        let len = first.size(0)?;
+        const { assert!(N > 0, "a TensorDataset needs a tensor") };
+        let len = tensors[0].size(0)?;
         for tensor in &tensors {
             if tensor.size(0)? != len {
                 return Err(Error::DatasetSizes);

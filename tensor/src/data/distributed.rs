@@ -46,7 +46,8 @@ impl Default for DistributedSamplerOptions {
 /// # Ok::<(), todevice::Error>(())
 /// ```
 pub struct DistributedSampler {
-    len: usize,
+    /// The size of the dataset.
+    n: usize,
     num_replicas: usize,
     rank: usize,
     num_samples: usize,
@@ -65,10 +66,10 @@ impl DistributedSampler {
         if rank >= num_replicas {
             return Err(Error::InvalidRank { rank, last: num_replicas as i64 - 1 });
         }
-        let len = dataset.len();
-        let num_samples = if options.drop_last { len / num_replicas } else { len.div_ceil(num_replicas) };
+        let n = dataset.len();
+        let num_samples = if options.drop_last { n / num_replicas } else { n.div_ceil(num_replicas) };
         let epoch = AtomicU64::new(0);
-        Ok(DistributedSampler { len, num_replicas, rank, num_samples, options, epoch })
+        Ok(DistributedSampler { n, num_replicas, rank, num_samples, options, epoch })
     }
 
     /// Chooses the order of the next epoch. Call it on all ranks with the same number.
@@ -79,17 +80,17 @@ impl DistributedSampler {
     /// The order of the whole dataset, the same on every rank.
     fn order(&self) -> Vec<usize> {
         if !self.options.shuffle {
-            return (0..self.len).collect();
+            return (0..self.n).collect();
         }
         let seed = self.options.seed.wrapping_add(self.epoch.load(Ordering::Relaxed));
-        let order = Generator::new().manual_seed(seed).lock().randperm(self.len);
+        let order = Generator::new().manual_seed(seed).lock().randperm(self.n);
         order.into_iter().map(|index| index as usize).collect()
     }
 
     /// Where in that order this rank's `k`-th sample stands. Past its end the order begins again: each
     /// rank takes `num_samples` in any case.
     fn place(&self, k: usize) -> usize {
-        (self.rank + k * self.num_replicas) % self.len
+        (self.rank + k * self.num_replicas) % self.n
     }
 }
 

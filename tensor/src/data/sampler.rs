@@ -100,7 +100,8 @@ pub struct RandomSamplerOptions {
 /// # Ok::<(), todevice::Error>(())
 /// ```
 pub struct RandomSampler {
-    len: usize,
+    /// The size of the dataset.
+    n: usize,
     num_samples: usize,
     replacement: bool,
     generator: Option<Generator>,
@@ -110,13 +111,13 @@ impl RandomSampler {
     /// Errors if there is nothing to draw, or nothing to draw from.
     pub fn new<D: Dataset + ?Sized>(data_source: &D, options: RandomSamplerOptions) -> Result<RandomSampler> {
         let RandomSamplerOptions { replacement, num_samples, generator } = options;
-        let len = data_source.len();
-        let num_samples = num_samples.unwrap_or(len);
-        match (num_samples, len, replacement) {
+        let n = data_source.len();
+        let num_samples = num_samples.unwrap_or(n);
+        match (num_samples, n, replacement) {
             (0, _, _) => Err(Error::NotPositive { option: "num_samples", value: 0 }),
             (_, 0, true) => Err(Error::EmptyRange { low: 0, high: 0 }),
             (_, 0, false) => Err(Error::ZeroDivision),
-            _ => Ok(RandomSampler { len, num_samples, replacement, generator }),
+            _ => Ok(RandomSampler { n, num_samples, replacement, generator }),
         }
     }
 
@@ -124,12 +125,12 @@ impl RandomSampler {
     fn draw(&self, generator: &Generator, count: usize) -> Vec<usize> {
         let drawn = if self.replacement {
             let mut drawn = vec![0; count];
-            generator.lock().fill_randint_i64(&mut drawn, 0, self.len as i64);
+            generator.lock().fill_randint_i64(&mut drawn, 0, self.n as i64);
             drawn
         } else {
             // A permutation is drawn whole, however little of it is wanted. So the last draw of an epoch,
             // of which nothing is, still moves the generator on, and the next epoch depends on it.
-            let mut drawn = generator.lock().randperm(self.len);
+            let mut drawn = generator.lock().randperm(self.n);
             drawn.truncate(count);
             drawn
         };
@@ -142,7 +143,7 @@ impl Sampler for RandomSampler {
         let own = || Generator::new().manual_seed(random_i64(None));
         let generator = iter::once_with(move || self.generator.clone().unwrap_or_else(own));
         // PyTorch draws 32 indices at a time, or a permutation, and then what is left.
-        let portion = if self.replacement { 32 } else { self.len };
+        let portion = if self.replacement { 32 } else { self.n };
         let counts = iter::repeat_n(portion, self.num_samples / portion);
         let counts = counts.chain([self.num_samples % portion]);
         Box::new(

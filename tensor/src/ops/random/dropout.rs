@@ -1,6 +1,7 @@
 //! Dropout: while training, zero each element with probability `p` and scale the others up.
 
 use super::{draw, memory_order};
+use crate::ops::shape::reserve;
 use crate::autograd::{Context, Function, Saved};
 use crate::dtype::with_float;
 use crate::error::{Error, Result};
@@ -25,7 +26,8 @@ impl Tensor {
         if p == 1.0 {
             return self.mul(0.0);
         }
-        let mut keep = vec![false; self.numel()];
+        let mut keep = reserve(self.numel())?;
+        keep.resize(self.numel(), false);
         draw(None, |engine| engine.fill_bernoulli(&mut keep, 1.0 - p));
         // The draws follow the order of memory; the mask gets the dimensions back in their places.
         let order = memory_order(self);

@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::machine::Machine;
 use crate::ops;
 use crate::ops::elementwise::blocks::elements_mut;
-use crate::ops::shape::write;
+use crate::ops::shape::{reserve, write};
 use crate::random::{Engine, Generator};
 use crate::storage::access;
 use crate::tensor::{Tensor, TensorOptions};
@@ -71,6 +71,7 @@ impl Tensor {
 
     #[track_caller]
     pub fn randperm_with(n: usize, generator: Option<&Generator>) -> Result<Tensor> {
+        drop(reserve::<i64>(n)?); // The engine's own allocation would abort the program.
         Tensor::from_slice(&draw(generator, |engine| engine.randperm(n)), &[n])
     }
 

@@ -10,6 +10,7 @@ use rayon::prelude::*;
 use super::tree::{self, CHUNK, LANES};
 use crate::error::Result;
 use crate::ops::elementwise::blocks::{Runs, elements_mut};
+use crate::ops::shape::reserve;
 use crate::ops::simd::{threads, vectorized};
 use crate::shape::Layout;
 use crate::storage::access;
@@ -251,7 +252,8 @@ pub(super) fn arg_extreme<T: Pod + PartialOrd + Send + Sync>(
         let dims: Vec<usize> = kept.iter().chain(&gone).copied().collect();
         let runs = Runs::of(&x.layout().permute(&dims));
         let length: usize = gone.iter().map(|dim| x.sizes()[*dim]).product();
-        let mut row = vec![T::zeroed(); length];
+        let mut row = reserve(length)?;
+        row.resize(length, T::zeroed());
         for (i, out) in elements_mut::<i64>(bytes, out).iter_mut().enumerate() {
             runs.gather(values, i * length, &mut row);
             let mut best = 0;
@@ -265,5 +267,6 @@ pub(super) fn arg_extreme<T: Pod + PartialOrd + Send + Sync>(
             }
             *out = best as i64;
         }
-    })
+        Ok(())
+    })?
 }

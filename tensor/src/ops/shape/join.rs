@@ -16,7 +16,7 @@ impl Tensor {
         let joins = |tensor: &Tensor| tensor.sizes() != [0];
         let real: Vec<&Tensor> = tensors.iter().copied().filter(|tensor| joins(tensor)).collect();
         let Some(first) = real.first().or(tensors.first()).copied() else {
-            return Err(Error::EmptyList { operation: "torch.cat(): expected", list: "list of Tensors" });
+            return Err(Error::EmptyCat);
         };
         if let Some(position) = tensors.iter().position(|tensor| tensor.ndim() == 0) {
             return Err(Error::ZeroDimCat { position });
@@ -61,7 +61,7 @@ impl Tensor {
     #[track_caller]
     pub fn stack<T: AsRef<Tensor>>(tensors: &[T], dim: i64) -> Result<Tensor> {
         let Some(first) = tensors.first().map(AsRef::as_ref) else {
-            return Err(Error::EmptyList { operation: "stack expects", list: "TensorList" });
+            return Err(Error::EmptyList { operation: "stack" });
         };
         let dim = normalize_dim(dim, first.ndim() + 1)? as i64;
         let mut rows = Vec::with_capacity(tensors.len());

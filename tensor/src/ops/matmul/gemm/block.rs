@@ -5,9 +5,9 @@
 //! B passes 128 rows of A, and sits in the first-level cache meanwhile; those rows of A pass 1024 columns of
 //! B, and sit with them in the second-level cache.
 //!
-//! A tile can read a strip where it lies, if not very fast, as long as a row of A or B is contiguous; a copy
-//! made for it is quicker to read and costs about as much as two uses. So a strip is packed if it is used
-//! often or lies badly, and always if it is narrower than a tile, which reads full width.
+//! A tile can read a strip of A wherever it lies, and one of B if its rows are contiguous, but not very fast;
+//! a copy is quicker to read and costs about as much as two uses. So a strip is packed if it is used often or
+//! lies badly, and always if it is narrower than a tile, which reads full width.
 
 use super::KC;
 use super::kernel::{Tile, Vector, tile};

@@ -101,7 +101,7 @@ pub(super) unsafe fn tile<V: Vector, const ROWS: usize, const VECTORS: usize>(
 
 /// Asks for a cache line without waiting for it: C is needed only at the end of a tile.
 #[inline(always)]
-pub(super) unsafe fn prefetch<T>(_line: *const T) {
+unsafe fn prefetch<T>(_line: *const T) {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: a prefetch has no effect but on speed.
     unsafe {

@@ -37,7 +37,8 @@ pub(super) unsafe fn pack<V: Vector, const ROWS: usize>(
                     V::transpose(from.at(lane, p).start, lane_stride, to.add(p * width + lane), width);
                 }
             }
-            for p in 0..depth {
+            let first = if whole_lanes == lanes { whole_depth } else { 0 };
+            for p in first..depth {
                 let done = if p < whole_depth { whole_lanes } else { 0 };
                 for lane in done..lanes {
                     *to.add(p * width + lane) = *from.at(lane, p).start;
