@@ -9,9 +9,12 @@ use crate::error::{Error, Result};
 /// The CPU or one CUDA device (`torch.device`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum Device {
+    /// The host.
     #[default]
     Cpu,
+    /// An NVIDIA GPU, real or simulated.
     Cuda {
+        /// Which one, counted from 0.
         index: usize,
     },
 }
@@ -29,6 +32,7 @@ impl Device {
         if cuda::is_available() { Device::cuda(0) } else { Device::Cpu }
     }
 
+    /// Whether this is a CUDA device (`device.type == "cuda"`).
     pub const fn is_cuda(self) -> bool {
         matches!(self, Device::Cuda { .. })
     }

@@ -11,13 +11,21 @@ use crate::error::{Error, Result};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum DType {
+    /// `torch.bool`, a byte each.
     Bool,
+    /// `torch.uint8`
     U8,
+    /// `torch.int32`
     I32,
+    /// `torch.int64`, the type of indices and classes.
     I64,
+    /// `torch.float16`: 5 bits of exponent, 10 of fraction. Not supported yet.
     F16,
+    /// `torch.bfloat16`: 8 bits of exponent, 7 of fraction. Not supported yet.
     BF16,
+    /// `torch.float32`, the default.
     F32,
+    /// `torch.float64`
     F64,
 }
 
@@ -122,6 +130,7 @@ pub trait Element: Copy + PartialEq + Send + Sync + fmt::Debug + 'static + seale
     /// The type that lies in memory. `bool` is kept as a byte, since not every byte is a `bool`.
     #[doc(hidden)]
     type Stored: bytemuck::Pod + Send + Sync;
+    /// The type of a tensor of such elements.
     const DTYPE: DType;
     #[doc(hidden)]
     fn store(self) -> Self::Stored;
@@ -168,8 +177,11 @@ impl Element for bool {
 /// an integer tensor times `2.5` is f32, an f32 tensor times `2` stays f32.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Scalar {
+    /// Ranks below every tensor's type but bool.
     Bool(bool),
+    /// Ranks as an integer.
     Int(i64),
+    /// Ranks as a floating point number.
     Float(f64),
 }
 

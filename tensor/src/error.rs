@@ -16,6 +16,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// Each variant is one mistake a user can make, not one place of the source.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs)] // A variant's message says what it is, and names its fields.
 pub enum Error {
     // Shapes.
     #[error(

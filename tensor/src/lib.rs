@@ -27,6 +27,7 @@
 //! Every fallible call returns [`Result`]; operators too. Errors read as PyTorch's do.
 
 #![deny(unsafe_code)]
+#![warn(missing_docs)]
 
 pub mod autograd;
 pub mod cuda;

@@ -57,6 +57,7 @@ impl HostMemory {
         self.peak.load(Ordering::Relaxed)
     }
 
+    /// Starts the peak anew from what is held now.
     pub fn reset_peak(&self) {
         self.peak.store(self.allocated(), Ordering::Relaxed);
     }

@@ -36,8 +36,11 @@ struct Inner {
 /// What `torch.zeros(..., dtype=, device=, requires_grad=)` takes as keyword arguments.
 #[derive(Clone, Copy, Debug)]
 pub struct TensorOptions {
+    /// The type of the elements; f32 by default.
     pub dtype: DType,
+    /// Where the tensor is made.
     pub device: Device,
+    /// Whether gradients are collected in it.
     pub requires_grad: bool,
 }
 
@@ -62,7 +65,9 @@ impl From<Device> for TensorOptions {
 /// Where [`Tensor::to`] goes: a device, a type, or both. What is not named stays as it is.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ToOptions {
+    /// The device to move to.
     pub device: Option<Device>,
+    /// The type to convert to.
     pub dtype: Option<DType>,
     /// Makes a copy even when nothing changes.
     pub copy: bool,
@@ -214,6 +219,7 @@ impl Tensor {
         self.0.layout.offset
     }
 
+    /// The number of dimensions.
     pub fn ndim(&self) -> usize {
         self.0.layout.ndim()
     }
@@ -223,18 +229,22 @@ impl Tensor {
         self.0.layout.numel()
     }
 
+    /// The type of the elements.
     pub fn dtype(&self) -> DType {
         self.0.dtype
     }
 
+    /// Where it lives.
     pub fn device(&self) -> Device {
         Device::Cpu
     }
 
+    /// Whether it lives on a GPU.
     pub fn is_cuda(&self) -> bool {
         self.device().is_cuda()
     }
 
+    /// Whether its elements lie in order without gaps.
     pub fn is_contiguous(&self) -> bool {
         self.0.layout.is_contiguous()
     }
@@ -387,6 +397,7 @@ impl fmt::Debug for Tensor {
 
 /// Data that [`Tensor::new`] takes: numbers, and arrays, slices and vectors of such data.
 pub trait NestedData {
+    /// The type of the numbers inside.
     type Item: Element;
     /// Appends the size of each level, read off the first element.
     #[doc(hidden)]

@@ -21,7 +21,9 @@ pub struct BackwardOptions {
 /// The keyword arguments of `torch.autograd.grad`.
 #[derive(Clone, Debug, Default)]
 pub struct GradOptions {
+    /// The gradient in the output itself; a scalar starts with 1.
     pub grad_output: Option<Tensor>,
+    /// Keeps the saved tensors for another pass.
     pub retain_graph: bool,
     /// Answers `None` for an input the result does not depend on, instead of an error.
     pub allow_unused: bool,

@@ -49,6 +49,7 @@ pub fn inference_mode<R>(scope: impl FnOnce() -> R) -> R {
     with_mode(Mode { grad: false, inference: true }, scope)
 }
 
+/// Whether operations on this thread are recorded now (`torch.is_grad_enabled`).
 pub fn is_grad_enabled() -> bool {
     MODE.get().grad
 }
@@ -59,6 +60,7 @@ pub(crate) fn is_recording() -> bool {
     MODE.get().grad && !MODE.get().inference
 }
 
+/// Whether this thread is in [`inference_mode`] now.
 pub fn is_inference_mode_enabled() -> bool {
     MODE.get().inference
 }

@@ -14,6 +14,7 @@ pub struct Dropout {
 }
 
 impl Dropout {
+    /// Errors unless `p` is between 0 and 1.
     pub fn new(p: f64) -> Result<Dropout> {
         if !(0.0..=1.0).contains(&p) {
             return Err(Error::DropoutProbability { p });

@@ -19,7 +19,9 @@ pub struct Linear {
 /// The keyword arguments of `torch.nn.Linear`.
 #[derive(Clone, Copy, Debug)]
 pub struct LinearOptions {
+    /// Whether a bias is learned and added.
     pub bias: bool,
+    /// The type of weight and bias.
     pub dtype: DType,
 }
 
@@ -37,6 +39,7 @@ impl Linear {
         Linear::with_options(in_features, out_features, LinearOptions::default())
     }
 
+    /// [`new`](Self::new) with keyword arguments.
     #[track_caller]
     pub fn with_options(in_features: usize, out_features: usize, options: LinearOptions) -> Result<Linear> {
         let weight = Tensor::empty(&[out_features, in_features], TensorOptions::from(options.dtype))?;

@@ -7,10 +7,12 @@ use crate::tensor::Tensor;
 /// The mean squared error (`torch.nn.MSELoss`).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MSELoss {
+    /// What is done with the losses of the single elements.
     pub reduction: Reduction,
 }
 
 impl MSELoss {
+    /// `input` and `target` of the same shape.
     #[track_caller]
     pub fn forward(&self, input: &Tensor, target: &Tensor) -> Result<Tensor> {
         input.mse_loss(target, self.reduction)
@@ -20,10 +22,12 @@ impl MSELoss {
 /// The mean absolute error (`torch.nn.L1Loss`).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct L1Loss {
+    /// What is done with the losses of the single elements.
     pub reduction: Reduction,
 }
 
 impl L1Loss {
+    /// `input` and `target` of the same shape.
     #[track_caller]
     pub fn forward(&self, input: &Tensor, target: &Tensor) -> Result<Tensor> {
         input.l1_loss(target, self.reduction)
@@ -33,6 +37,7 @@ impl L1Loss {
 /// Cross entropy between scores and class indices (`torch.nn.CrossEntropyLoss`).
 #[derive(Clone, Debug, Default)]
 pub struct CrossEntropyLoss {
+    /// Class weights, the index to ignore, the reduction.
     pub options: CrossEntropyOptions,
 }
 
@@ -47,6 +52,7 @@ impl CrossEntropyLoss {
 /// The negative log likelihood (`torch.nn.NLLLoss`).
 #[derive(Clone, Debug, Default)]
 pub struct NLLLoss {
+    /// Class weights, the index to ignore, the reduction.
     pub options: CrossEntropyOptions,
 }
 

@@ -42,6 +42,7 @@ pub trait Module: Send + Sync {
     /// The name of the type, as it prints: "Linear".
     fn name(&self) -> &'static str;
 
+    /// Computes the output; recorded by autograd like any other computation.
     #[track_caller]
     fn forward(&self, input: &Tensor) -> Result<Tensor>;
 

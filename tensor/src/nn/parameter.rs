@@ -27,10 +27,12 @@ impl Parameter {
         self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// The gradient collected so far.
     pub fn grad(&self) -> Option<Tensor> {
         self.tensor().grad()
     }
 
+    /// Replaces the gradient, or with `None` clears it.
     pub fn set_grad(&self, grad: Option<Tensor>) -> Result<()> {
         self.tensor().set_grad(grad)
     }
@@ -41,10 +43,12 @@ impl Parameter {
         let _ = self.set_grad(None);
     }
 
+    /// The number of elements.
     pub fn numel(&self) -> usize {
         self.tensor().numel()
     }
 
+    /// Whether it is learned; false when frozen.
     pub fn requires_grad(&self) -> bool {
         self.tensor().requires_grad()
     }
@@ -54,6 +58,7 @@ impl Parameter {
         self.tensor().requires_grad_(requires_grad).map(drop)
     }
 
+    /// Whether it is on a GPU now.
     pub fn is_cuda(&self) -> bool {
         self.tensor().is_cuda()
     }
@@ -97,10 +102,12 @@ impl fmt::Debug for Parameter {
 pub struct Buffer(Arc<RwLock<Tensor>>);
 
 impl Buffer {
+    /// Makes `tensor` a buffer.
     pub fn new(tensor: &Tensor) -> Buffer {
         Buffer(Arc::new(RwLock::new(tensor.detach())))
     }
 
+    /// The tensor as it is now.
     pub fn tensor(&self) -> Tensor {
         self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
     }

@@ -22,10 +22,12 @@ impl Sequential {
         Sequential { modules: modules.into_modules() }
     }
 
+    /// The number of modules.
     pub fn len(&self) -> usize {
         self.modules.len()
     }
 
+    /// Whether there are none; the output then is the input.
     pub fn is_empty(&self) -> bool {
         self.modules.is_empty()
     }
@@ -55,6 +57,7 @@ display_as_module!(Sequential);
 
 /// What [`Sequential::new`] takes.
 pub trait IntoModules {
+    /// The modules in order.
     fn into_modules(self) -> Vec<Box<dyn Module>>;
 }
 

@@ -8,7 +8,9 @@ use crate::tensor::Tensor;
 /// batch.
 #[derive(Clone, Copy, Debug)]
 pub struct Flatten {
+    /// The first dimension to join.
     pub start_dim: i64,
+    /// The last dimension to join.
     pub end_dim: i64,
 }
 

@@ -10,6 +10,7 @@ use crate::tensor::Tensor;
 pub struct StateDict(Vec<(String, Tensor)>);
 
 impl StateDict {
+    /// The tensor of that name.
     pub fn get(&self, name: &str) -> Option<&Tensor> {
         self.0.iter().find(|(key, _)| key == name).map(|(_, tensor)| tensor)
     }
@@ -23,19 +24,23 @@ impl StateDict {
         }
     }
 
+    /// Takes the tensor of that name out.
     pub fn remove(&mut self, name: &str) -> Option<Tensor> {
         let at = self.0.iter().position(|(key, _)| key == name)?;
         Some(self.0.remove(at).1)
     }
 
+    /// Names and tensors in order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Tensor)> {
         self.0.iter().map(|(name, tensor)| (name.as_str(), tensor))
     }
 
+    /// The number of tensors.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
+    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

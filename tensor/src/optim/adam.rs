@@ -10,8 +10,11 @@ use crate::tensor::Tensor;
 /// The keyword arguments of `torch.optim.Adam`.
 #[derive(Clone, Copy, Debug)]
 pub struct AdamOptions {
+    /// The learning rate: about the size of a step.
     pub lr: f64,
+    /// How slowly the means of the gradient and of its square forget.
     pub betas: (f64, f64),
+    /// Added to the divisor, against division by zero.
     pub eps: f64,
     /// Added to the gradient as `weight_decay · p`.
     pub weight_decay: f64,
@@ -26,8 +29,11 @@ impl Default for AdamOptions {
 /// The keyword arguments of `torch.optim.AdamW`.
 #[derive(Clone, Copy, Debug)]
 pub struct AdamWOptions {
+    /// The learning rate: about the size of a step.
     pub lr: f64,
+    /// How slowly the means of the gradient and of its square forget.
     pub betas: (f64, f64),
+    /// Added to the divisor, against division by zero.
     pub eps: f64,
     /// Shrinks the parameter by `lr · weight_decay` before the step, apart from the gradient.
     pub weight_decay: f64,
@@ -115,10 +121,12 @@ macro_rules! adam_optimizer {
         }
 
         impl $Adam {
+            /// One group of parameters. Errors on options out of range, and if there is no parameter.
             pub fn new(params: Vec<Parameter>, options: $Options) -> Result<$Adam> {
                 $Adam::with_groups(vec![ParamGroup { params, options }])
             }
 
+            /// Several groups, each with its own options.
             pub fn with_groups(groups: Vec<ParamGroup<$Options>>) -> Result<$Adam> {
                 Ok($Adam { groups: Groups::new(groups)? })
             }

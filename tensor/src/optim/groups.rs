@@ -8,12 +8,15 @@ use crate::nn::Parameter;
 /// Parameters and their options, for an optimizer with several groups.
 #[derive(Clone, Debug)]
 pub struct ParamGroup<O> {
+    /// The parameters of the group.
     pub params: Vec<Parameter>,
+    /// What they share.
     pub options: O,
 }
 
 /// What an optimizer's options must be able to say for the groups.
 pub trait GroupOptions: Clone {
+    /// The learning rate to start with.
     fn lr(&self) -> f64;
     /// Errors on values that make no sense.
     fn check(&self) -> Result<()>;
@@ -86,10 +89,12 @@ impl LearningRates {
         self.lock().current[index]
     }
 
+    /// The learning rates of all groups.
     pub fn all(&self) -> Vec<f64> {
         self.lock().current.clone()
     }
 
+    /// Replaces the learning rates of all groups.
     pub fn set_all(&self, rates: &[f64]) {
         for (current, rate) in self.lock().current.iter_mut().zip(rates) {
             *current = *rate;

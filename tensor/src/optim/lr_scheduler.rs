@@ -28,6 +28,7 @@ pub struct StepLR {
 }
 
 impl StepLR {
+    /// Schedules every group of `optimizer`.
     pub fn new(optimizer: &impl Optimizer, step_size: u64, gamma: f64) -> Result<StepLR> {
         if step_size == 0 {
             return Err(Error::NotPositive { option: "step_size", value: 0 });
@@ -46,6 +47,7 @@ impl StepLR {
         }
     }
 
+    /// The learning rates in use now.
     pub fn get_last_lr(&self) -> Vec<f64> {
         self.rates.all()
     }
@@ -63,6 +65,7 @@ pub struct CosineAnnealingLR {
 }
 
 impl CosineAnnealingLR {
+    /// Schedules every group of `optimizer`.
     pub fn new(optimizer: &impl Optimizer, t_max: u64, eta_min: f64) -> Result<CosineAnnealingLR> {
         if t_max == 0 {
             return Err(Error::NotPositive { option: "T_max", value: 0 });
@@ -94,6 +97,7 @@ impl CosineAnnealingLR {
         self.rates.set_all(&rates);
     }
 
+    /// The learning rates in use now.
     pub fn get_last_lr(&self) -> Vec<f64> {
         self.rates.all()
     }

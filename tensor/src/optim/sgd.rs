@@ -10,10 +10,15 @@ use crate::tensor::Tensor;
 /// The keyword arguments of `torch.optim.SGD`.
 #[derive(Clone, Copy, Debug)]
 pub struct SGDOptions {
+    /// The learning rate.
     pub lr: f64,
+    /// How much of the last direction is kept; 0 for none.
     pub momentum: f64,
+    /// How much less of a new gradient enters the momentum.
     pub dampening: f64,
+    /// Added to the gradient as `weight_decay · p`.
     pub weight_decay: f64,
+    /// Nesterov's form of momentum, which looks one step ahead.
     pub nesterov: bool,
     /// Goes up the gradient instead of down.
     pub maximize: bool,
@@ -58,10 +63,12 @@ pub struct SGD {
 struct MomentumBuffer(Option<Tensor>);
 
 impl SGD {
+    /// One group of parameters. Errors on options out of range, and if there is no parameter.
     pub fn new(params: Vec<Parameter>, options: SGDOptions) -> Result<SGD> {
         SGD::with_groups(vec![ParamGroup { params, options }])
     }
 
+    /// Several groups, each with its own options.
     pub fn with_groups(groups: Vec<ParamGroup<SGDOptions>>) -> Result<SGD> {
         Ok(SGD { groups: Groups::new(groups)? })
     }

@@ -22,7 +22,9 @@ use crate::tensor::Tensor;
 /// The other side of an operation: a tensor or a plain number.
 #[derive(Clone, Copy)]
 pub enum Operand<'a> {
+    /// A tensor; the shapes are broadcast.
     Tensor(&'a Tensor),
+    /// A number.
     Scalar(Scalar),
 }
 

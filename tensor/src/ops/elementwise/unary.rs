@@ -200,8 +200,11 @@ unary! {
     exp, exp_ => Exp;
     /// The natural logarithm; −∞ at 0, NaN below.
     log, log_ => Log;
+    /// The sine of an angle in radians.
     sin, sin_ => Sin;
+    /// The cosine of an angle in radians.
     cos, cos_ => Cos;
+    /// The hyperbolic tangent.
     tanh, tanh_ => Tanh;
     /// `1 / (1 + e⁻ˣ)`.
     sigmoid, sigmoid_ => Sigmoid;

@@ -18,6 +18,7 @@ pub struct CrossEntropyOptions {
     pub weight: Option<Tensor>,
     /// Samples with this target count for nothing.
     pub ignore_index: i64,
+    /// What is done with the losses of the single samples.
     pub reduction: Reduction,
 }
 

@@ -16,6 +16,7 @@ pub enum Reduction {
     /// Their mean: the default, so that the step size does not depend on the batch size.
     #[default]
     Mean,
+    /// Their sum.
     Sum,
     /// Leaves them as they are.
     None,

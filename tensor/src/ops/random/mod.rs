@@ -22,6 +22,7 @@ impl Tensor {
         Tensor::rand_with(sizes, DType::F32, None)
     }
 
+    /// [`rand`](Self::rand) with a type, a device, a generator.
     #[track_caller]
     pub fn rand_with(
         sizes: &[usize],
@@ -37,6 +38,7 @@ impl Tensor {
         Tensor::randn_with(sizes, DType::F32, None)
     }
 
+    /// [`randn`](Self::randn) with a type, a device, a generator.
     #[track_caller]
     pub fn randn_with(
         sizes: &[usize],
@@ -52,6 +54,7 @@ impl Tensor {
         Tensor::randint_with(low, high, sizes, DType::I64, None)
     }
 
+    /// [`randint`](Self::randint) with a type, a device, a generator.
     #[track_caller]
     pub fn randint_with(
         low: i64,
@@ -69,6 +72,7 @@ impl Tensor {
         Tensor::randperm_with(n, None)
     }
 
+    /// [`randperm`](Self::randperm) with a generator.
     #[track_caller]
     pub fn randperm_with(n: usize, generator: Option<&Generator>) -> Result<Tensor> {
         drop(reserve::<i64>(n)?); // The engine's own allocation would abort the program.

@@ -28,6 +28,7 @@ impl Tensor {
         self.mean_dims(&[], false)
     }
 
+    /// The mean over some dimensions (all, if none is named), which `keepdim` keeps with size 1.
     #[track_caller]
     pub fn mean_dims(&self, dims: &[i64], keepdim: bool) -> Result<Tensor> {
         let reduced = reduced_dims(self, dims)?;

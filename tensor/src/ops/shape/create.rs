@@ -43,6 +43,7 @@ impl Tensor {
         Tensor::full(self.sizes(), 0, self.dtype())
     }
 
+    /// Ones in the shape and type of this tensor.
     #[track_caller]
     pub fn ones_like(&self) -> Result<Tensor> {
         Tensor::full(self.sizes(), 1, self.dtype())
