@@ -254,7 +254,7 @@ pub enum Error {
     // Optimizers.
     #[error("optimizer got an empty parameter list")]
     NoParameters,
-    #[error("Invalid {name}: {value}")]
+    #[error("Invalid {name}: {value:?}")]
     InvalidHyperparameter { name: &'static str, value: f64 },
     #[error("Nesterov momentum requires a momentum and zero dampening")]
     Nesterov,

@@ -760,7 +760,6 @@ fn more_than_memory_is_an_error() {
             assert!(result.is_err(), "an operation on {sizes:?}");
         }
         assert!(x.to_vec::<f32>().is_err());
-        assert!(x.view(&[-1, 1]).is_err() || x.ndim() == 1);
     }
     let machine = Machine::new();
     machine.enter(|| {

@@ -18,6 +18,7 @@ use crate::tensor::Tensor;
 /// Write it for a type of your own, or give [`DataLoader::with_collate_fn`](super::DataLoader::with_collate_fn)
 /// a function.
 pub trait Collate: Sized {
+    /// What several samples become.
     type Batch: Send + 'static;
 
     /// Errors if the samples do not fit together, or if there are none.

@@ -50,6 +50,7 @@ pub trait Dataset: Send + Sync {
     /// iterates, in the place of the batch that needed this sample.
     fn get(&self, index: usize) -> Result<Self::Sample>;
 
+    /// Whether there are no samples.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -11,6 +11,7 @@ use crate::random::Generator;
 /// What `DistributedSampler(...)` takes as keyword arguments.
 #[derive(Clone, Copy, Debug)]
 pub struct DistributedSamplerOptions {
+    /// A random order, another one each time [`set_epoch`](DistributedSampler::set_epoch) is called.
     pub shuffle: bool,
     /// The same on all ranks, or their shares would overlap.
     pub seed: u64,

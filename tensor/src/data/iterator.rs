@@ -9,8 +9,10 @@ use crate::error::{Error, Result};
 
 /// The batches of one epoch of a [`DataLoader`](super::DataLoader).
 ///
-/// Dropping it before the end stops its workers: they finish the sample they are at, no more. Its length
-/// counts batches; a timeout is an item more, because the batch is waited for again.
+/// Dropping it before the end stops its workers: they finish the sample they are at, no more. (Persistent
+/// workers finish all that was sent for, and wait for the next epoch.)
+///
+/// Its length counts batches; a timeout is an item more, because the batch is waited for again.
 pub struct DataLoaderIter<'a, B> {
     indices: Fuse<SamplerIter<'a, Vec<usize>>>,
     remaining: usize,
@@ -27,9 +29,8 @@ enum Maker<'a, B> {
         /// The most batches that may be outstanding.
         capacity: usize,
     },
-    /// The epoch could not begin, or go on. The error is yet to be said.
-    Failed(Error),
-    Nobody,
+    /// The epoch is over. An error that is yet to be said is why it could not begin.
+    Nobody(Option<Error>),
 }
 
 impl<'a, B: Send + 'static> DataLoaderIter<'a, B> {
@@ -49,7 +50,7 @@ impl<'a, B: Send + 'static> DataLoaderIter<'a, B> {
             let ready = pool.begin_epoch();
             epoch.maker = Maker::Workers { pool, home, capacity };
             if let Err(error) = ready.and_then(|()| epoch.prefetch()) {
-                epoch.maker = Maker::Failed(error);
+                epoch.maker = Maker::Nobody(Some(error));
             }
         }
         epoch
@@ -72,7 +73,7 @@ impl<B> DataLoaderIter<'_, B> {
     fn finish(&mut self) {
         self.indices = (Box::new(iter::empty()) as SamplerIter<'_, _>).fuse();
         if let Maker::Workers { pool, home: Some(home), .. } =
-            std::mem::replace(&mut self.maker, Maker::Nobody)
+            std::mem::replace(&mut self.maker, Maker::Nobody(None))
         {
             home.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(pool);
         }
@@ -94,17 +95,15 @@ impl<B: Send + 'static> Iterator for DataLoaderIter<'_, B> {
                     Ok(batch) => {
                         // The next order goes out before the caller sets to work on this batch.
                         if let Err(error) = self.prefetch() {
-                            self.maker = Maker::Failed(error);
+                            self.maker = Maker::Nobody(Some(error));
                         }
                         batch
                     }
                     Err(timeout) => return Some(Err(timeout)),
                 }
             }
-            Maker::Failed(_) | Maker::Nobody => {
-                let Maker::Failed(error) = std::mem::replace(&mut self.maker, Maker::Nobody) else {
-                    return None;
-                };
+            Maker::Nobody(error) => {
+                let error = error.take()?;
                 self.remaining = 0;
                 return Some(Err(error));
             }

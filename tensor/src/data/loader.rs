@@ -149,11 +149,12 @@ impl<D: Dataset + 'static, B: Send + 'static> DataLoader<D, B> {
 
     fn build(dataset: Arc<D>, fetch: Fetch<B>, options: DataLoaderOptions) -> Result<DataLoader<D, B>> {
         options.check()?;
+        let batch_sampler = options.batch_sampler_of(&*dataset)?;
         warn_of_many_workers(options.num_workers);
         Ok(DataLoader {
-            batch_sampler: options.batch_sampler_of(&*dataset)?,
             dataset,
             fetch,
+            batch_sampler,
             num_workers: options.num_workers,
             capacity: options.num_workers.saturating_mul(options.prefetch_factor.unwrap_or(2)),
             pin_memory: options.pin_memory,
@@ -205,6 +206,7 @@ impl<D: Dataset + 'static, B: Send + 'static> DataLoader<D, B> {
 }
 
 impl<D: Dataset, B> DataLoader<D, B> {
+    /// What it loads from.
     pub fn dataset(&self) -> &D {
         &self.dataset
     }
@@ -214,6 +216,7 @@ impl<D: Dataset, B> DataLoader<D, B> {
         self.batch_sampler.len()
     }
 
+    /// Whether an epoch has no batches.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -5,6 +5,7 @@
 //! index is asked for, and no more than needed is drawn at a time.
 
 use std::iter;
+use std::sync::Arc;
 
 use super::dataset::Dataset;
 use crate::error::{Error, Result};
@@ -42,6 +43,7 @@ pub trait Sampler<Index = usize>: Send + Sync {
     /// How many indices an epoch has (`__len__`).
     fn len(&self) -> usize;
 
+    /// Whether an epoch has no indices.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -61,6 +63,7 @@ pub struct SequentialSampler {
 }
 
 impl SequentialSampler {
+    /// All indices of the dataset, as long as it is now.
     pub fn new<D: Dataset + ?Sized>(data_source: &D) -> SequentialSampler {
         SequentialSampler { len: data_source.len() }
     }
@@ -220,7 +223,7 @@ impl<S: Sampler> Sampler<Vec<usize>> for BatchSampler<S> {
 }
 
 /// A sampler shared with others: with a loader, for one.
-impl<Index, S: Sampler<Index> + ?Sized> Sampler<Index> for std::sync::Arc<S> {
+impl<Index, S: Sampler<Index> + ?Sized> Sampler<Index> for Arc<S> {
     fn iter(&self) -> SamplerIter<'_, Index> {
         (**self).iter()
     }

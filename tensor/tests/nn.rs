@@ -1,0 +1,328 @@
+//! Modules, parameters and optimizers as PyTorch's users know them.
+
+use std::sync::{Arc, Mutex};
+
+use todevice::optim::ParamGroup;
+use todevice::prelude::*;
+use todevice::{Machine, nn::Parameter};
+
+fn model() -> Result<nn::Sequential> {
+    Ok(nn::Sequential::new((nn::Linear::new(3, 4)?, nn::ReLU, nn::Dropout::new(0.5)?, nn::Linear::new(4, 2)?)))
+}
+
+#[test]
+fn parameters_are_named_by_their_place_in_the_model() -> Result<()> {
+    let model = nn::Sequential::new((model()?, nn::Linear::new(2, 1)?));
+    let names: Vec<String> = model.named_parameters().into_iter().map(|(name, _)| name).collect();
+    assert_eq!(names, ["0.0.weight", "0.0.bias", "0.3.weight", "0.3.bias", "1.weight", "1.bias"]);
+    let sizes: Vec<usize> = model.parameters().iter().map(Parameter::numel).collect();
+    assert_eq!(sizes, [12, 4, 8, 2, 2, 1]);
+    Ok(())
+}
+
+/// Two layers that share a weight.
+struct Tied(nn::Linear, nn::Linear);
+
+impl Module for Tied {
+    fn name(&self) -> &'static str {
+        "Tied"
+    }
+    fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        self.1.forward(&self.0.forward(x)?)
+    }
+    fn children(&self) -> Vec<(String, &dyn Module)> {
+        vec![("a".into(), &self.0), ("b".into(), &self.1)]
+    }
+}
+
+#[test]
+fn a_shared_parameter_is_counted_once_and_collects_both_gradients() -> Result<()> {
+    let first = nn::Linear::new(3, 3)?;
+    let mut second = nn::Linear::new(3, 3)?;
+    second.weight = first.weight.clone();
+    let tied = Tied(first, second);
+    let names: Vec<String> = tied.named_parameters().into_iter().map(|(name, _)| name).collect();
+    assert_eq!(names, ["a.weight", "a.bias", "b.bias"]);
+    // The state names it under both, as PyTorch's does.
+    assert_eq!(tied.state_dict().len(), 4);
+
+    let x = Tensor::ones(&[1, 3])?;
+    tied.forward(&x)?.sum()?.backward()?;
+    let together = tied.0.weight.grad().unwrap();
+    let inner = tied.0.forward(&x)?.detach();
+    tied.zero_grad();
+    tied.1.forward(&inner)?.sum()?.backward()?;
+    assert!(!together.equal(&tied.0.weight.grad().unwrap())?, "the inner use must count too");
+    Ok(())
+}
+
+#[test]
+fn models_print_as_in_pytorch() -> Result<()> {
+    let model = nn::Sequential::new((
+        nn::Flatten::default(),
+        nn::Linear::with_options(4, 2, nn::LinearOptions { bias: false, ..Default::default() })?,
+        nn::Sequential::new((nn::Tanh, nn::Sigmoid)),
+        nn::Dropout::new(0.25)?,
+    ));
+    let expected = "Sequential(\n  (0): Flatten(start_dim=1, end_dim=-1)\n  \
+                    (1): Linear(in_features=4, out_features=2, bias=False)\n  \
+                    (2): Sequential(\n    (0): Tanh()\n    (1): Sigmoid()\n  )\n  \
+                    (3): Dropout(p=0.25, inplace=False)\n)";
+    assert_eq!(model.to_string(), expected);
+    let parameter = Parameter::new(&Tensor::ones(&[2])?)?;
+    assert_eq!(parameter.to_string(), "Parameter containing:\ntensor([1., 1.], requires_grad=True)");
+    Ok(())
+}
+
+#[test]
+fn train_and_eval_reach_every_layer() -> Result<()> {
+    manual_seed(0);
+    let model = nn::Sequential::new((nn::Sequential::new((nn::Dropout::new(0.5)?, nn::ReLU)), nn::ReLU));
+    let x = Tensor::ones(&[1000])?;
+    assert!(model.forward(&x)?.eq(0.0)?.any()?.is_nonzero()?, "dropout starts in training mode");
+    model.eval();
+    assert!(model.forward(&x)?.equal(&x)?);
+    model.train();
+    assert!(!model.forward(&x)?.equal(&x)?);
+    Ok(())
+}
+
+#[test]
+fn a_state_dict_goes_into_another_model() -> Result<()> {
+    manual_seed(1);
+    let (one, other) = (model()?, model()?);
+    one.eval();
+    other.eval();
+    let x = Tensor::randn(&[5, 3])?;
+    assert!(!one.forward(&x)?.equal(&other.forward(&x)?)?);
+    let keys = other.load_state_dict(&one.state_dict(), true)?;
+    assert!(keys.missing_keys.is_empty() && keys.unexpected_keys.is_empty());
+    assert!(one.forward(&x)?.equal(&other.forward(&x)?)?);
+    assert!(other.parameters().iter().all(Parameter::requires_grad));
+    Ok(())
+}
+
+#[test]
+fn a_state_dict_that_does_not_fit_changes_nothing_and_says_why() -> Result<()> {
+    let model = nn::Sequential::new((nn::Linear::new(2, 3)?, nn::Linear::new(3, 1)?));
+    let before = model.state_dict().get("0.weight").unwrap().copy()?;
+    let mut state = model.state_dict();
+    state.insert("0.weight", Tensor::zeros(&[3, 3])?);
+    state.insert("0.bias", Tensor::full(&[3], 7.0, DType::F32)?);
+    state.remove("1.weight");
+    state.remove("1.bias");
+    state.insert("x", Tensor::zeros(&[1])?);
+    let error = model.load_state_dict(&state, true).unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "Error(s) in loading state_dict for Sequential:\n\
+         \tMissing key(s) in state_dict: \"1.weight\", \"1.bias\". \n\
+         \tUnexpected key(s) in state_dict: \"x\". \n\
+         \tsize mismatch for 0.weight: copying a param with shape torch.Size([3, 3]) from checkpoint, the shape \
+         in current model is torch.Size([3, 2])."
+    );
+    assert!(model.state_dict().get("0.weight").unwrap().equal(&before)?);
+    assert!(!model.state_dict().get("0.bias").unwrap().eq(7.0)?.any()?.is_nonzero()?);
+
+    state.remove("0.weight");
+    let keys = model.load_state_dict(&state, false)?;
+    assert_eq!(keys.missing_keys, ["0.weight", "1.weight", "1.bias"]);
+    assert_eq!(keys.unexpected_keys, ["x"]);
+    assert!(model.state_dict().get("0.bias").unwrap().eq(7.0)?.all()?.is_nonzero()?);
+    Ok(())
+}
+
+/// What moving to a device does is seen here by a change of type: it replaces the tensors as well.
+#[test]
+fn an_optimizer_made_before_the_model_moved_updates_the_moved_model() -> Result<()> {
+    let train = |optimizer_first: bool| -> Result<Vec<f64>> {
+        Machine::new().enter(|| {
+            manual_seed(3);
+            let model = nn::Sequential::new((nn::Linear::new(3, 4)?, nn::Tanh, nn::Linear::new(4, 1)?));
+            let x = Tensor::randn_with(&[8, 3], DType::F64, None)?;
+            let new = || optim::Adam::new(model.parameters(), AdamOptions { lr: 0.1, ..Default::default() });
+            let mut optimizer = if optimizer_first {
+                let optimizer = new()?;
+                model.to(DType::F64)?;
+                optimizer
+            } else {
+                model.to(DType::F64)?;
+                new()?
+            };
+            let mut losses = Vec::new();
+            for _ in 0..5 {
+                let loss = model.forward(&x)?.square()?.mean()?;
+                optimizer.zero_grad();
+                loss.backward()?;
+                optimizer.step()?;
+                losses.push(loss.item()?);
+            }
+            Ok(losses)
+        })
+    };
+    let (first, after) = (train(true)?, train(false)?);
+    assert_eq!(first, after);
+    assert!(first[4] < first[0], "{first:?}");
+    Ok(())
+}
+
+#[test]
+fn moving_a_model_keeps_its_parameters_and_moves_their_gradients() -> Result<()> {
+    let layer = nn::Linear::new(2, 1)?;
+    let held = layer.parameters();
+    layer.forward(&Tensor::ones(&[1, 2])?)?.sum()?.backward()?;
+    layer.to(DType::F64)?;
+    assert_eq!(held[0].tensor().dtype(), DType::F64);
+    assert!(held[0].is_same(&layer.weight));
+    assert_eq!(held[0].grad().unwrap().dtype(), DType::F64);
+    assert_eq!(held[0].grad().unwrap().to_vec::<f64>()?, [1.0, 1.0]);
+    let before = held[0].tensor();
+    layer.to(Device::Cpu)?;
+    assert!(held[0].tensor().is_same(&before), "nothing changed, so nothing is replaced");
+    Ok(())
+}
+
+#[test]
+fn zero_grad_forgets_gradients_and_they_accumulate_without_it() -> Result<()> {
+    let layer = nn::Linear::new(2, 1)?;
+    let optimizer = optim::SGD::new(layer.parameters(), SGDOptions::default())?;
+    let x = Tensor::ones(&[1, 2])?;
+    layer.forward(&x)?.sum()?.backward()?;
+    layer.forward(&x)?.sum()?.backward()?;
+    assert_eq!(layer.weight.grad().unwrap().to_vec::<f32>()?, [2.0, 2.0]);
+    optimizer.zero_grad();
+    assert!(layer.weight.grad().is_none());
+    Ok(())
+}
+
+#[test]
+fn a_parameter_without_gradient_is_left_alone_and_does_not_advance() -> Result<()> {
+    let (a, b) = (Parameter::new(&Tensor::ones(&[1])?)?, Parameter::new(&Tensor::ones(&[1])?)?);
+    let options = AdamOptions { lr: 0.1, ..Default::default() };
+    let mut optimizer = optim::Adam::new(vec![a.clone(), b.clone()], options)?;
+    for step in 0..3 {
+        a.set_grad(Some(Tensor::ones(&[1])?))?;
+        b.set_grad((step == 2).then(|| Tensor::ones(&[1])).transpose()?)?;
+        optimizer.step()?;
+        assert_eq!(b.tensor().item()? == 1.0, step < 2);
+    }
+    // The first step of Adam is lr whatever the gradient: b took its first just now.
+    assert!((b.tensor().item()? - 0.9).abs() < 1e-6);
+    Ok(())
+}
+
+#[test]
+fn groups_have_their_own_options() -> Result<()> {
+    let (a, b) = (Parameter::new(&Tensor::zeros(&[1])?)?, Parameter::new(&Tensor::zeros(&[1])?)?);
+    let group = |parameter: &Parameter, lr| ParamGroup {
+        params: vec![parameter.clone()],
+        options: SGDOptions { lr, ..Default::default() },
+    };
+    let mut optimizer = optim::SGD::with_groups(vec![group(&a, 0.5), group(&b, 2.0)])?;
+    for parameter in [&a, &b] {
+        parameter.set_grad(Some(Tensor::ones(&[1])?))?;
+    }
+    optimizer.step()?;
+    assert_eq!((a.tensor().item()?, b.tensor().item()?), (-0.5, -2.0));
+    let repeated = optim::SGD::with_groups(vec![group(&a, 0.5), group(&a, 2.0)]);
+    assert_eq!(repeated.unwrap_err().to_string(), "some parameters appear in more than one parameter group");
+    Ok(())
+}
+
+#[test]
+fn wrong_options_are_refused_in_pytorchs_words() -> Result<()> {
+    let parameters = || vec![Parameter::new(&Tensor::zeros(&[1]).unwrap()).unwrap()];
+    let sgd = |options| optim::SGD::new(parameters(), options).unwrap_err().to_string();
+    let adam = |options| optim::Adam::new(parameters(), options).unwrap_err().to_string();
+    let none = optim::Adam::new(vec![], AdamOptions::default()).unwrap_err();
+    assert_eq!(none.to_string(), "optimizer got an empty parameter list");
+    assert_eq!(sgd(SGDOptions { lr: -1.0, ..Default::default() }), "Invalid learning rate: -1.0");
+    assert_eq!(sgd(SGDOptions { momentum: -0.5, ..Default::default() }), "Invalid momentum value: -0.5");
+    assert_eq!(
+        sgd(SGDOptions { nesterov: true, ..Default::default() }),
+        "Nesterov momentum requires a momentum and zero dampening"
+    );
+    assert_eq!(
+        adam(AdamOptions { betas: (1.0, 0.9), ..Default::default() }),
+        "Invalid beta parameter at index 0: 1.0"
+    );
+    assert_eq!(adam(AdamOptions { eps: -1e-8, ..Default::default() }), "Invalid epsilon value: -1e-8");
+    Ok(())
+}
+
+#[test]
+fn clipping_scales_all_gradients_by_one_factor() -> Result<()> {
+    let (a, b) = (Parameter::new(&Tensor::zeros(&[2])?)?, Parameter::new(&Tensor::zeros(&[1])?)?);
+    a.set_grad(Some(Tensor::new([3.0f32, 4.0])?))?;
+    b.set_grad(Some(Tensor::new([12.0f32])?))?;
+    let total = nn::utils::clip_grad_norm_(&[a.clone(), b.clone()], 1.0, Default::default())?;
+    assert_eq!(total.item()?, 13.0);
+    // PyTorch 2.11's values.
+    let clipped: Vec<f64> = a.grad().unwrap().to(DType::F64)?.to_vec()?;
+    for (got, expected) in clipped.iter().zip([0.23076921701431274, 0.307692289352417]) {
+        assert!((got - expected).abs() < 1e-7);
+    }
+    assert!((b.grad().unwrap().item()? - 0.923076868057251).abs() < 1e-7);
+
+    a.set_grad(Some(Tensor::new([f32::INFINITY, 0.0])?))?;
+    let strict = nn::utils::ClipGradNormOptions { error_if_nonfinite: true, ..Default::default() };
+    let error = nn::utils::clip_grad_norm_(std::slice::from_ref(&a), 1.0, strict).unwrap_err().to_string();
+    assert!(error.starts_with("The total norm of order 2.0 for gradients from `parameters` is non-finite"), "{error}");
+    Ok(())
+}
+
+#[test]
+fn a_hook_runs_when_a_parameters_gradient_has_been_added_to() -> Result<()> {
+    let layer = nn::Linear::new(2, 1)?;
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let kept = seen.clone();
+    layer.weight.tensor().register_post_accumulate_grad_hook(move |grad| {
+        kept.lock().unwrap().push(grad.to_vec::<f32>()?);
+        Ok(())
+    })?;
+    let x = Tensor::ones(&[1, 2])?;
+    layer.forward(&x)?.sum()?.backward()?;
+    layer.to(DType::F32)?;
+    layer.forward(&x)?.sum()?.backward()?;
+    assert_eq!(*seen.lock().unwrap(), [[1.0, 1.0], [2.0, 2.0]]);
+    Ok(())
+}
+
+#[test]
+fn a_frozen_parameter_gets_no_gradient_and_no_step() -> Result<()> {
+    let layer = nn::Linear::new(2, 1)?;
+    layer.weight.requires_grad_(false)?;
+    let before = layer.weight.tensor().copy()?;
+    let mut optimizer = optim::SGD::new(layer.parameters(), SGDOptions { lr: 1.0, ..Default::default() })?;
+    layer.forward(&Tensor::ones(&[1, 2])?)?.sum()?.backward()?;
+    optimizer.step()?;
+    assert!(layer.weight.grad().is_none() && layer.weight.tensor().equal(&before)?);
+    assert!(layer.bias.as_ref().unwrap().grad().is_some());
+    optimizer.zero_grad();
+    Ok(())
+}
+
+#[test]
+fn a_scheduler_that_goes_first_is_warned_of_once() -> Result<()> {
+    let machine = Machine::new();
+    let warnings = Arc::new(Mutex::new(Vec::new()));
+    let kept = warnings.clone();
+    machine.on_warning(move |message| kept.lock().unwrap().push(message.to_string()));
+    machine.enter(|| {
+        let layer = nn::Linear::new(1, 1)?;
+        let optimizer = optim::SGD::new(layer.parameters(), SGDOptions::default())?;
+        let mut scheduler = optim::lr_scheduler::StepLR::new(&optimizer, 1, 0.5)?;
+        scheduler.step();
+        scheduler.step();
+        // Predictions of shape (2, 1) against targets of shape (2): broadcast, warned of, computed.
+        for _ in 0..2 {
+            layer.forward(&Tensor::ones(&[2, 1])?)?.mse_loss(&Tensor::ones(&[2])?, Default::default())?;
+        }
+        Ok::<(), Error>(())
+    })?;
+    let warnings = warnings.lock().unwrap();
+    assert_eq!(warnings.len(), 2, "{warnings:?}");
+    assert!(warnings[0].starts_with("Detected call of `lr_scheduler.step()` before `optimizer.step()`."));
+    assert!(warnings[1].starts_with("Using a target size (torch.Size([2])) that is different to the input size"));
+    Ok(())
+}
