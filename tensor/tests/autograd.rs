@@ -355,21 +355,29 @@ fn an_edit_never_changes_a_gradient_silently() {
 
 #[test]
 fn editing_indices_conditions_and_class_weights_is_noticed() {
-    let x = leaf(&[1.0, 2.0, 3.0]);
-    let positions = index(&[0, 1, 1]);
-    let condition = Tensor::new([true, false, true]).unwrap();
-    for (name, out, edited) in [
-        ("index_select", x.index_select(0, &positions), &positions),
-        ("gather", x.gather(0, &positions), &positions),
-        ("index_add", x.index_add(0, &positions, &x), &positions),
-        ("scatter_add", x.scatter_add(0, &positions, &x), &positions),
-        ("where", condition.where_cond(&x, &x.neg().unwrap()), &condition),
-    ] {
-        let out = out.unwrap().sum().unwrap();
-        out.backward_with(retained()).unwrap();
-        edited.zero_().unwrap();
+    type Indexed = fn(&Tensor, &Tensor) -> Result<Tensor>;
+    let indexed: [(&str, Indexed); 5] = [
+        ("index_select", |x, positions| x.index_select(0, positions)),
+        ("gather", |x, positions| x.gather(0, positions)),
+        ("index_add", |x, positions| x.index_add(0, positions, x)),
+        ("scatter_add", |x, positions| x.scatter_add(0, positions, x)),
+        ("nll_loss", |x, positions| x.expand(&[3, 3])?.nll_loss(positions, &Default::default())),
+    ];
+    for (name, operation) in indexed {
+        let (x, positions) = (leaf(&[1.0, 2.0, 3.0]), index(&[0, 1, 1]));
+        let out = operation(&x, &positions).unwrap().sum().unwrap();
+        positions.zero_().unwrap();
         assert!(matches!(out.backward(), Err(Error::ModifiedInPlace { .. })), "{name}");
     }
+    let (x, condition) = (leaf(&[1.0, 2.0]), Tensor::new([true, false]).unwrap());
+    let out = condition.where_cond(&x, &x.neg().unwrap()).unwrap().sum().unwrap();
+    condition.zero_().unwrap();
+    assert!(matches!(out.backward(), Err(Error::ModifiedInPlace { .. })));
+    let (x, weight) = (leaf(&[1.0, 2.0]), Tensor::new([1.0f32, 2.0]).unwrap());
+    let options = CrossEntropyOptions { weight: Some(weight.clone()), ..Default::default() };
+    let out = x.nll_loss(&index(&[1]).select(0, 0).unwrap(), &options).unwrap();
+    weight.zero_().unwrap();
+    assert!(matches!(out.backward(), Err(Error::ModifiedInPlace { .. })), "class weights");
 }
 
 #[test]
@@ -708,7 +716,8 @@ fn a_function_is_asked_only_for_what_is_needed() {
 #[test]
 fn a_gradient_of_a_wrong_shape_is_an_error() {
     let x = Tensor::ones(&[2, 3]).unwrap().requires_grad_(true).unwrap();
-    for wrong in [&[2] as &[usize], &[3], &[], &[4, 3], &[2, 1], &[6], &[0]] {
+    let shapes: [&[usize]; 7] = [&[2], &[3], &[], &[4, 3], &[2, 1], &[6], &[0]];
+    for wrong in shapes {
         let product = Product { asked: Default::default(), wrong: Some(wrong.to_vec()) };
         let out = product.apply([&x, &Tensor::ones(&[2, 3]).unwrap()]).unwrap().sum().unwrap();
         assert!(out.backward().is_err(), "a gradient of shape {wrong:?} was taken");

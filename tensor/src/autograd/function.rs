@@ -137,6 +137,14 @@ pub(super) enum SavedTensors {
 }
 
 impl SavedTensors {
+    pub(super) fn into_tensors(self) -> impl Iterator<Item = Tensor> {
+        let tensors = match self {
+            SavedTensors::Kept(tensors) => tensors,
+            SavedTensors::Freed => SmallVec::new(),
+        };
+        tensors.into_iter().filter_map(|saved| saved.tensor)
+    }
+
     /// Frees them. A node that saved nothing can be walked again, so it stays as it is.
     pub(super) fn free(&mut self) {
         if matches!(self, SavedTensors::Kept(tensors) if !tensors.is_empty()) {

@@ -49,20 +49,22 @@ impl Leaf {
     /// Adds a gradient. The first one becomes `grad`; later ones are added to it in place, so that a
     /// handle the user holds stays the gradient.
     pub(super) fn accumulate(&self, grad: Tensor) -> Result<()> {
-        let total = match self.grad() {
+        // Locked all through: a gradient that another thread adds meanwhile must not be lost.
+        let mut slot = self.grad.lock().unwrap_or_else(PoisonError::into_inner);
+        let total = match &*slot {
             Some(total) => {
                 total.add_(&grad)?;
-                total
+                total.clone()
             }
             // Anything that somebody else can see, or that is not dense, is copied: the sum of a + b
             // hands one and the same tensor to both.
             None => {
                 let own = grad.is_sole_owner() && grad.is_contiguous();
                 let total = if own { grad } else { ops::shape::copy_of(&grad)? };
-                self.set_grad(Some(total.clone()));
-                total
+                slot.insert(total).clone()
             }
         };
+        drop(slot);
         let hooks = self.hooks.lock().unwrap_or_else(PoisonError::into_inner).clone();
         hooks.iter().try_for_each(|hook| hook(&total))
     }
@@ -120,21 +122,36 @@ impl Node {
 impl Drop for Node {
     fn drop(&mut self) {
         let mut doomed: Vec<Arc<Node>> = Vec::new();
-        take_nodes(&mut self.edges, &mut doomed);
+        self.take_apart(&mut doomed);
         while let Some(node) = doomed.pop() {
             if let Some(mut node) = Arc::into_inner(node) {
-                // Its saved tensors may lead to the same nodes; the list holds those, so dropping the
-                // tensors frees none of them from in here.
-                take_nodes(&mut node.edges, &mut doomed);
+                node.take_apart(&mut doomed);
             }
         }
     }
 }
 
-fn take_nodes(edges: &mut SmallVec<[Edge; 2]>, doomed: &mut Vec<Arc<Node>>) {
-    for edge in edges.drain(..) {
-        if let History::Node(node) = edge.to {
-            doomed.push(node);
+impl Node {
+    /// Moves all nodes that this one holds, by its edges or in its saved tensors, to the list.
+    fn take_apart(&mut self, doomed: &mut Vec<Arc<Node>>) {
+        let saved = self.saved.get_mut().unwrap_or_else(PoisonError::into_inner);
+        for mut tensor in std::mem::replace(saved, SavedTensors::Freed).into_tensors() {
+            // A tensor that nobody else holds takes its history, and the tensor it is a view of, along.
+            while let Some((history, base)) = tensor.into_last_parts() {
+                doomed.extend(history.into_node());
+                let Some(base) = base else { break };
+                tensor = base;
+            }
+        }
+        doomed.extend(self.edges.drain(..).filter_map(|edge| edge.to.into_node()));
+    }
+}
+
+impl History {
+    fn into_node(self) -> Option<Arc<Node>> {
+        match self {
+            History::Node(node) => Some(node),
+            History::None | History::Leaf(_) => None,
         }
     }
 }

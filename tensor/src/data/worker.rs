@@ -32,6 +32,7 @@ pub(super) type Fetch<B> = Arc<dyn Fn(&[usize]) -> Result<B> + Send + Sync>;
 pub struct WorkerInfo {
     /// From 0.
     pub id: usize,
+    /// How many workers the loader was asked for, whether or not there was work for all.
     pub num_workers: usize,
     /// The seed of this worker's default generator: the epoch's base seed plus the id.
     pub seed: u64,

@@ -19,7 +19,8 @@ pub(crate) trait Number: Copy {
     fn smaller(self, other: Self) -> Self;
     fn negative(self) -> Self;
     fn absolute(self) -> Self;
-    fn signum(self) -> Self;
+    /// Not `signum`: floats have one of their own, which is 1 at 0.
+    fn sign(self) -> Self;
     fn rectified(self) -> Self;
 }
 
@@ -43,7 +44,7 @@ macro_rules! integers {
             fn absolute(self) -> $T { if self < 0 { self.wrapping_neg() } else { self } }
             #[inline(always)]
             #[allow(unused_comparisons)]
-            fn signum(self) -> $T { (self > 0) as $T - (self < 0) as $T }
+            fn sign(self) -> $T { (self > 0) as $T - (self < 0) as $T }
             #[inline(always)]
             fn rectified(self) -> $T { self.max(0) }
         }
@@ -69,7 +70,7 @@ macro_rules! floats {
             #[inline(always)]
             fn absolute(self) -> $T { self.abs() }
             #[inline(always)]
-            fn signum(self) -> $T { (self > 0.0) as u8 as $T - (self < 0.0) as u8 as $T }
+            fn sign(self) -> $T { (self > 0.0) as u8 as $T - (self < 0.0) as u8 as $T }
             #[inline(always)]
             fn rectified(self) -> $T { if self < 0.0 { 0.0 } else { self } }
         }
@@ -157,7 +158,7 @@ pub(super) fn unary(op: Unary, x: &Tensor, out: &Tensor) -> Result<()> {
             with_dtype!(x.dtype(), T => map1([x], out, Cheap, kernel!(|x: T| -> T { x.absolute() })))
         }
         Unary::Sign => {
-            with_dtype!(x.dtype(), T => map1([x], out, Cheap, kernel!(|x: T| -> T { x.signum() })))
+            with_dtype!(x.dtype(), T => map1([x], out, Cheap, kernel!(|x: T| -> T { x.sign() })))
         }
         Unary::Square => {
             with_dtype!(x.dtype(), T => map1([x], out, Cheap, kernel!(|x: T| -> T { x.times(x) })))

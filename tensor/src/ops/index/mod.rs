@@ -128,16 +128,20 @@ impl Function<3> for IndexAdd {
     }
 
     fn forward(&self, ctx: &mut Context<3>, [x, index, source]: [&Tensor; 3]) -> Result<Tensor> {
-        ctx.save_for_backward([index]);
+        if ctx.needs_input_grad(2) {
+            ctx.save_for_backward([index]);
+        }
         let out = copy_of(x)?;
         cpu::index_add(&out, self.dim, index, &source.to(x.dtype())?)?;
         Ok(out)
     }
 
     fn backward(&self, saved: &Saved<3>, grad: &Tensor) -> Result<[Option<Tensor>; 3]> {
-        let [index] = saved.tensors()?;
-        let needs_source = saved.needs_input_grad(2);
-        let grad_source = needs_source.then(|| grad.index_select(self.dim as i64, &index)).transpose()?;
+        let mut grad_source = None;
+        if saved.needs_input_grad(2) {
+            let [index] = saved.tensors()?;
+            grad_source = Some(grad.index_select(self.dim as i64, &index)?);
+        }
         Ok([Some(grad.clone()), None, grad_source])
     }
 }
@@ -183,16 +187,20 @@ impl Function<3> for ScatterAdd {
     }
 
     fn forward(&self, ctx: &mut Context<3>, [x, index, source]: [&Tensor; 3]) -> Result<Tensor> {
-        ctx.save_for_backward([index]);
+        if ctx.needs_input_grad(2) {
+            ctx.save_for_backward([index]);
+        }
         let out = copy_of(x)?;
         cpu::scatter_add(&out, self.dim, index, &source.to(x.dtype())?)?;
         Ok(out)
     }
 
     fn backward(&self, saved: &Saved<3>, grad: &Tensor) -> Result<[Option<Tensor>; 3]> {
-        let [index] = saved.tensors()?;
-        let needs_source = saved.needs_input_grad(2);
-        let grad_source = needs_source.then(|| grad.gather(self.dim as i64, &index)).transpose()?;
+        let mut grad_source = None;
+        if saved.needs_input_grad(2) {
+            let [index] = saved.tensors()?;
+            grad_source = Some(grad.gather(self.dim as i64, &index)?);
+        }
         Ok([Some(grad.clone()), None, grad_source])
     }
 }

@@ -122,7 +122,7 @@ impl Function<2> for NllLoss {
     }
 
     fn forward(&self, ctx: &mut Context<2>, [log_probs, target]: [&Tensor; 2]) -> Result<Tensor> {
-        ctx.save_for_backward([target]);
+        ctx.save_for_backward([Some(target), self.options.weight.as_ref()]);
         let [rows, classes] = [log_probs.sizes()[0], log_probs.sizes()[1]];
         let targets = self.targets(target, classes)?;
         let sizes: &[usize] = if self.options.reduction == Reduction::None { &[rows] } else { &[] };
@@ -152,7 +152,9 @@ impl Function<2> for NllLoss {
 
     /// Only the log-probability of the right class counts: its gradient is minus the class's weight.
     fn backward(&self, saved: &Saved<2>, grad: &Tensor) -> Result<[Option<Tensor>; 2]> {
-        let [target] = saved.tensors()?;
+        // The weights are at hand, but must be those of the forward pass.
+        let [target, _] = saved.optional_tensors()?;
+        let target = target.expect("it was saved");
         let classes = saved.input_sizes(0)[1];
         let targets = self.targets(&target, classes)?;
         let grad_x = Tensor::full(saved.input_sizes(0), 0, grad.dtype())?;
