@@ -99,7 +99,8 @@ pub fn run_captured<O: Args>(lab: &Entry<O>, flags: &[&str]) -> Captured {
     let (common, options) = match lab.parse(flags) {
         Ok(parsed) => parsed,
         Err(Stop { message, exit_code }) => {
-            let (text, errors) = if exit_code == 0 { (message, String::new()) } else { (String::new(), message) };
+            let (text, errors) =
+                if exit_code == 0 { (message, String::new()) } else { (String::new(), message) };
             return Captured { text, errors, json: String::new(), events: Vec::new(), exit_code };
         }
     };

@@ -103,7 +103,11 @@ pub fn run(lab: &mut Lab, options: &Options) -> crate::Result<()> {
         lab.print(text!("Epoch [{epoch}/{epochs}], Loss: {:.4}", exact("loss", last)));
         // ANCHOR_END: train
         let mean = Tensor::stack(&losses, 0)?.mean()?.item()?;
-        means = means.row(row![exact("epoch", epoch), exact("last_loss", last), exact("mean_loss", mean).digits(3)]);
+        means = means.row(row![
+            exact("epoch", epoch),
+            exact("last_loss", last),
+            exact("mean_loss", mean).digits(3)
+        ]);
     }
     progress.finish();
 

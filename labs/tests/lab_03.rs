@@ -117,7 +117,9 @@ fn pinning_without_a_gpu_warns_as_pytorch_does() {
 
 #[test]
 fn odd_sizes_work() {
-    for more in [&["--batch-size", "1", "--epochs", "1"][..], &["--batch-size", "1000"], &["--batch-size", "65536"]] {
+    for more in
+        [&["--batch-size", "1", "--epochs", "1"][..], &["--batch-size", "1000"], &["--batch-size", "65536"]]
+    {
         let captured = labs::run_captured(&LAB, &flags(more));
         assert_eq!(captured.exit_code, 0, "{more:?}: {}", captured.errors);
     }

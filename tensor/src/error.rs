@@ -37,7 +37,9 @@ pub enum Error {
     InvalidShape { sizes: Vec<i64>, numel: usize },
     #[error("invalid shape dimension {} at index {index} of shape {sizes:?}", .sizes[*.index])]
     InvalidShapeDimension { sizes: Vec<i64>, index: usize },
-    #[error("The expanded size of the tensor ({size}) isn't allowed in a leading, non-existing dimension {dim}")]
+    #[error(
+        "The expanded size of the tensor ({size}) isn't allowed in a leading, non-existing dimension {dim}"
+    )]
     ExpandLeading { size: i64, dim: usize },
     #[error("only one dimension can be inferred")]
     TwoInferredSizes,
@@ -145,6 +147,10 @@ pub enum Error {
     NeedsFloat { operation: &'static str, got: DType },
     #[error(
         "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` operator instead."
+    )]
+    SubtractTwoBools,
+    #[error(
+        "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a mask, use the `~` or `logical_not()` operator instead."
     )]
     SubtractBool,
     #[error("ZeroDivisionError")]
@@ -298,7 +304,9 @@ pub enum Error {
     // Devices.
     #[error("Expected all tensors to be on the same device, but found at least two devices, {a} and {b}!")]
     DeviceMismatch { a: Device, b: Device },
-    #[error("Expected one of cpu, cuda, ipu, xpu, mkldnn, opengl, opencl, ideep, hip, ve, fpga, maia, xla, lazy, vulkan, mps, meta, hpu, mtia, privateuseone device type at start of device string: {0}")]
+    #[error(
+        "Expected one of cpu, cuda, ipu, xpu, mkldnn, opengl, opencl, ideep, hip, ve, fpga, maia, xla, lazy, vulkan, mps, meta, hpu, mtia, privateuseone device type at start of device string: {0}"
+    )]
     DeviceType(String),
     #[error("Invalid device string: '{0}'")]
     DeviceString(String),

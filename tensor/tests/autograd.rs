@@ -137,10 +137,7 @@ fn a_gradient_of_another_type_is_converted_first() {
             let gradient = Some(Tensor::new([1i64, 2, 3]).unwrap().to(dtype).unwrap());
             let expected = leaf(&[1.0, 2.0, 3.0]);
             operation(&expected).unwrap().backward_with(with_gradient(&[1.0, 2.0, 3.0])).unwrap();
-            operation(&x)
-                .unwrap()
-                .backward_with(BackwardOptions { gradient, ..Default::default() })
-                .unwrap();
+            operation(&x).unwrap().backward_with(BackwardOptions { gradient, ..Default::default() }).unwrap();
             assert_eq!(x.grad().unwrap().dtype(), DType::F32);
             assert_eq!(grad(&x), grad(&expected));
         }
@@ -488,9 +485,13 @@ fn inference_tensors_stay_out_of_recorded_computations() {
 
 #[test]
 fn requires_grad_is_for_floating_point_leaves() {
-    for (dtype, allowed) in
-        [(DType::Bool, false), (DType::U8, false), (DType::I32, false), (DType::I64, false), (DType::F64, true)]
-    {
+    for (dtype, allowed) in [
+        (DType::Bool, false),
+        (DType::U8, false),
+        (DType::I32, false),
+        (DType::I64, false),
+        (DType::F64, true),
+    ] {
         let x = Tensor::full(&[2], 1, dtype).unwrap();
         assert_eq!(x.requires_grad_(true).is_ok(), allowed, "{dtype}");
         assert_eq!(x.requires_grad(), allowed);
@@ -615,7 +616,8 @@ fn grad_answers_without_accumulating() {
     autograd::grad(&y, &[&x], GradOptions::default()).unwrap();
     assert!(matches!(autograd::grad(&y, &[&x], GradOptions::default()), Err(Error::BackwardTwice)));
 
-    let weights = GradOptions { grad_output: Some(Tensor::new([1.0f32, 10.0]).unwrap()), ..Default::default() };
+    let weights =
+        GradOptions { grad_output: Some(Tensor::new([1.0f32, 10.0]).unwrap()), ..Default::default() };
     let got = autograd::grad(&x.square().unwrap(), &[&x], weights).unwrap();
     assert_eq!(values(got[0].as_ref().unwrap()), [2.0, 40.0]);
 }

@@ -34,7 +34,8 @@ fn says<T>(expected: &str, result: Result<T>) {
 
 const TWICE: &str = "Trying to backward through the graph a second time (or directly access saved tensors after they have already been freed). Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). Specify retain_graph=True if you need to backward through the graph a second time or if you need to access saved tensors after calling backward.";
 const LEAF: &str = "a leaf Variable that requires grad is being used in an in-place operation.";
-const LEAF_VIEW: &str = "a view of a leaf Variable that requires grad is being used in an in-place operation.";
+const LEAF_VIEW: &str =
+    "a view of a leaf Variable that requires grad is being used in an in-place operation.";
 const INFERENCE_EDITED: &str = "Inplace update to inference tensor outside InferenceMode is not allowed.You can make a clone to get a normal tensor before doing inplace update.See https://github.com/pytorch/rfcs/pull/17 for more details.";
 const OVERLAP: &str = "unsupported operation: more than one element of the written-to tensor refers to a single memory location. Please clone() the tensor before performing the operation.";
 
@@ -126,13 +127,13 @@ fn matrix_products_speak_as_pytorch_does() {
     says("mat1 and mat2 shapes cannot be multiplied (2x3 and 4x5)", two_three.matmul(&four_five));
     says("mat1 and mat2 shapes cannot be multiplied (2x3 and 4x5)", two_three.mm(&four_five));
     says("mat1 and mat2 shapes cannot be multiplied (1x3 and 4x5)", zeros(&[3]).matmul(&four_five));
-    says("mat1 and mat2 shapes cannot be multiplied (6x4 and 5x6)", zeros(&[2, 3, 4]).matmul(&zeros(&[5, 6])));
+    says(
+        "mat1 and mat2 shapes cannot be multiplied (6x4 and 5x6)",
+        zeros(&[2, 3, 4]).matmul(&zeros(&[5, 6])),
+    );
     for bias in [None, Some(&zeros(&[4]))] {
         let weight = zeros(&[4, 3]);
-        says(
-            "mat1 and mat2 shapes cannot be multiplied (2x5 and 3x4)",
-            zeros(&[2, 5]).linear(&weight, bias),
-        );
+        says("mat1 and mat2 shapes cannot be multiplied (2x5 and 3x4)", zeros(&[2, 5]).linear(&weight, bias));
         says(
             "mat1 and mat2 shapes cannot be multiplied (4x5 and 3x4)",
             zeros(&[2, 2, 5]).linear(&weight, bias),
@@ -185,7 +186,8 @@ fn matrix_products_speak_as_pytorch_does() {
 
 #[test]
 fn shapes_and_views_speak_as_pytorch_does() {
-    let broadcast = "The size of tensor a (3) must match the size of tensor b (4) at non-singleton dimension 1";
+    let broadcast =
+        "The size of tensor a (3) must match the size of tensor b (4) at non-singleton dimension 1";
     let (a, b) = (zeros(&[2, 3]), zeros(&[2, 4]));
     for result in [a.add(&b), a.mul_(&b), a.eq(&b), a.maximum(&b), &a - &b, a.copy_(&b)] {
         says(broadcast, result);
@@ -265,7 +267,10 @@ fn shapes_and_views_speak_as_pytorch_does() {
     says(dim, x.chunk(1, 2));
     says("Dimension out of range (expected to be in range of [-2, 1], but got -3)", x.unsqueeze(-3));
     says("Dimension out of range (expected to be in range of [-2, 1], but got 3)", Tensor::stack(&[&x], 3));
-    says("Dimension out of range (expected to be in range of [-1, 0], but got 1)", zeros(&[]).sum_dims(&[1], false));
+    says(
+        "Dimension out of range (expected to be in range of [-1, 0], but got 1)",
+        zeros(&[]).sum_dims(&[1], false),
+    );
 }
 
 #[test]
@@ -273,7 +278,9 @@ fn joins_and_indices_speak_as_pytorch_does() {
     let empty = zeros(&[0]);
     let [a, b] = [zeros(&[2, 3]), zeros(&[2, 4])];
     let cat = |index: usize| {
-        format!("Sizes of tensors must match except in dimension 0. Expected size 3 but got size 4 for tensor number {index} in the list.")
+        format!(
+            "Sizes of tensors must match except in dimension 0. Expected size 3 but got size 4 for tensor number {index} in the list."
+        )
     };
     says(&cat(1), Tensor::cat(&[&a, &b], 0));
     says(&cat(2), Tensor::cat(&[&empty, &a, &b], 0));
@@ -299,12 +306,18 @@ fn joins_and_indices_speak_as_pytorch_does() {
     says("index -4 is out of bounds for dimension 0 with size 3", x.get(-4));
     says("index 5 is out of bounds for dimension 0 with size 3", x.gather(0, &longs(&[5])));
     says("index -1 is out of bounds for dimension 0 with size 3", x.gather(0, &longs(&[-1])));
-    says("index 5 is out of bounds for dimension 0 with size 3", x.scatter_add(0, &longs(&[0, 5]), &zeros(&[2])));
+    says(
+        "index 5 is out of bounds for dimension 0 with size 3",
+        x.scatter_add(0, &longs(&[0, 5]), &zeros(&[2])),
+    );
     // What an embedding says, which is an `index_select`.
     says("index out of range in self", x.index_select(0, &longs(&[5])));
     says("index out of range in self", zeros(&[3, 2]).index_select(0, &longs(&[-1])));
     says("index out of range in self", x.index_add(0, &longs(&[0, 5]), &zeros(&[2])));
-    says("index_select(): Index is supposed to be a vector", x.index_select(0, &longs(&[0]).view(&[1, 1]).unwrap()));
+    says(
+        "index_select(): Index is supposed to be a vector",
+        x.index_select(0, &longs(&[0]).view(&[1, 1]).unwrap()),
+    );
     says("index_select(): Expected dtype int32 or int64 for index", x.index_select(0, &zeros(&[1])));
     let wide = longs(&[0, 0, 0]).view(&[1, 3]).unwrap();
     says("Index tensor must have the same number of dimensions as input tensor", a.gather(0, &longs(&[0])));
@@ -317,11 +330,18 @@ fn joins_and_indices_speak_as_pytorch_does() {
     says("maximum size for tensor at dimension 0 is 3 but size is 4", x.unfold(0, 4, 1));
     says("step is 0 but must be > 0", x.unfold(0, 2, 0));
 
-    let all = |name: &str| format!("{name}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the 'dim' argument.");
+    let all = |name: &str| {
+        format!(
+            "{name}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the 'dim' argument."
+        )
+    };
     says(&all("max"), empty.max());
     says(&all("min"), empty.min());
     says(&all("amax"), empty.amax(&[], false));
-    says("argmax(): Expected reduction dim to be specified for input.numel() == 0.", empty.argmax(None, false));
+    says(
+        "argmax(): Expected reduction dim to be specified for input.numel() == 0.",
+        empty.argmax(None, false),
+    );
     says("amax(): Expected reduction dim 0 to have non-zero size.", empty.amax(&[0], false));
     says("amin(): Expected reduction dim 0 to have non-zero size.", zeros(&[0, 3]).amin(&[0], true));
     says("argmin(): Expected reduction dim 0 to have non-zero size.", empty.argmin(0, false));
@@ -334,7 +354,10 @@ fn losses_speak_as_pytorch_does() {
     let loss = |input: &[usize], target: &Tensor| zeros(input).cross_entropy(target, &options);
     let targets = |sizes: &[usize]| of(DType::I64, sizes);
     says("Expected input batch_size (4) to match target batch_size (5).", loss(&[4, 3], &targets(&[5])));
-    says("Expected input batch_size (2) to match target batch_size (3).", loss(&[2, 3, 4], &targets(&[3, 4])));
+    says(
+        "Expected input batch_size (2) to match target batch_size (3).",
+        loss(&[2, 3, 4], &targets(&[3, 4])),
+    );
     says("Target 7 is out of bounds.", loss(&[1, 3], &longs(&[7])));
     says("Target -1 is out of bounds.", loss(&[1, 3], &longs(&[-1])));
     says("expected scalar type Long but found Float", loss(&[1, 3], &zeros(&[1])));
@@ -374,7 +397,10 @@ fn losses_speak_as_pytorch_does() {
 fn types_speak_as_pytorch_does() {
     let (float, double) = (zeros(&[2, 2]), of(DType::F64, &[2, 2]));
     says("expected m1 and m2 to have the same dtype, but got: float != double", float.matmul(&double));
-    says("expected m1 and m2 to have the same dtype, but got: float != long int", float.mm(&of(DType::I64, &[2, 2])));
+    says(
+        "expected m1 and m2 to have the same dtype, but got: float != long int",
+        float.mm(&of(DType::I64, &[2, 2])),
+    );
     says("expected m1 and m2 to have the same dtype, but got: double != float", double.linear(&float, None));
     says("mat1 and mat2 shapes cannot be multiplied (2x2 and 3x2)", float.mm(&of(DType::F64, &[3, 2])));
     says(
@@ -385,15 +411,15 @@ fn types_speak_as_pytorch_does() {
         "self and mat2 must have the same dtype, but got Double and Float",
         float.linear(&float, Some(&of(DType::F64, &[2]))),
     );
-    says(
-        "expected scalar type Float but found Double",
-        zeros(&[1, 2, 2]).bmm(&of(DType::F64, &[1, 2, 2])),
-    );
+    says("expected scalar type Float but found Double", zeros(&[1, 2, 2]).bmm(&of(DType::F64, &[1, 2, 2])));
     says(
         "dot : expected both vectors to have same dtype, but found Float and Double",
         zeros(&[2]).matmul(&of(DType::F64, &[2])),
     );
-    says("\"addmm_impl_cpu_\" not implemented for 'Bool'", of(DType::Bool, &[2, 2]).mm(&of(DType::Bool, &[2, 2])));
+    says(
+        "\"addmm_impl_cpu_\" not implemented for 'Bool'",
+        of(DType::Bool, &[2, 2]).mm(&of(DType::Bool, &[2, 2])),
+    );
     let long = of(DType::I64, &[2]);
     let cast = "result type Float can't be cast to the desired output type Long";
     for result in [long.add_(1.5), long.mul_(&zeros(&[2])), long.div_(2), long.exp_(), long.sigmoid_()] {
@@ -413,13 +439,18 @@ fn types_speak_as_pytorch_does() {
     );
     says("random_ expects 'from' to be less than 'to', but got from=5 >= to=5", Tensor::randint(5, 5, &[2]));
     for (dtype, name) in [(DType::I64, "Long"), (DType::Bool, "Bool")] {
-        let mean = format!("mean(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. Got: {name}");
+        let mean = format!(
+            "mean(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. Got: {name}"
+        );
         says(&mean, of(dtype, &[2]).mean());
     }
     says("\"softmax_lastdim_kernel_impl\" not implemented for 'Long'", long.softmax(0));
     says("\"log_softmax_lastdim_kernel_impl\" not implemented for 'Long'", long.log_softmax(0));
     says("\"softmax_kernel_impl\" not implemented for 'Long'", of(DType::I64, &[2, 2]).softmax(0));
-    says("\"nll_loss_out_frame\" not implemented for 'Long'", of(DType::I64, &[2, 3]).nll_loss(&long, &Default::default()));
+    says(
+        "\"nll_loss_out_frame\" not implemented for 'Long'",
+        of(DType::I64, &[2, 3]).nll_loss(&long, &Default::default()),
+    );
     says("torch.clamp: At least one of 'min' or 'max' must not be None", zeros(&[2]).clamp(None, None));
     says("expected sequence of length 2 at dim 1 (got 1)", Tensor::new(vec![vec![1i64, 2], vec![3]]));
     says("step must be nonzero", Tensor::arange(0, 3, 0, DType::I64));
@@ -471,16 +502,8 @@ fn overlapping_targets_are_refused_by_every_in_place_operation() {
     }
 }
 
-const DTYPES: [DType; 8] = [
-    DType::Bool,
-    DType::U8,
-    DType::I32,
-    DType::I64,
-    DType::F16,
-    DType::BF16,
-    DType::F32,
-    DType::F64,
-];
+const DTYPES: [DType; 8] =
+    [DType::Bool, DType::U8, DType::I32, DType::I64, DType::F16, DType::BF16, DType::F32, DType::F64];
 
 const EXTREME: [i64; 13] = [i64::MIN, i64::MIN + 1, -9, -3, -2, -1, 0, 1, 2, 3, 9, i64::MAX - 1, i64::MAX];
 
@@ -712,7 +735,10 @@ fn more_than_memory_is_an_error() {
             assert!(result.is_err(), "a tensor of {sizes:?}");
         }
     }
-    says("Storage size calculation overflowed with sizes=[4611686018427387904, 4]", Tensor::zeros(&[1 << 62, 4]));
+    says(
+        "Storage size calculation overflowed with sizes=[4611686018427387904, 4]",
+        Tensor::zeros(&[1 << 62, 4]),
+    );
     for result in [
         Tensor::eye(1 << 31, DType::F32),
         Tensor::eye(usize::MAX, DType::F32),
@@ -782,7 +808,10 @@ fn half_types_are_refused_wherever_they_are_asked_for() {
             Tensor::randint_with(0, 2, &[2], dtype, None),
             zeros(&[2]).to(dtype),
         ] {
-            says(&format!("{dtype} tensors are not supported yet; use torch.float32 or torch.float64"), result);
+            says(
+                &format!("{dtype} tensors are not supported yet; use torch.float32 or torch.float64"),
+                result,
+            );
         }
     }
 }

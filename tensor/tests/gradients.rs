@@ -42,7 +42,8 @@ fn unary() -> Vec<Case> {
         ("log", Tensor::log, Tensor::log_),
     ];
     let mut cases = Vec::new();
-    let all = anywhere.map(|op| (op, Domain::Any)).into_iter().chain(positive.map(|op| (op, Domain::Positive)));
+    let all =
+        anywhere.map(|op| (op, Domain::Any)).into_iter().chain(positive.map(|op| (op, Domain::Positive)));
     for ((name, operation, in_place), domain) in all {
         for sizes in SHAPES {
             cases.push(case(format!("{name} {sizes:?}"), &[sizes], move |x| operation(&x[0])).on(domain));
@@ -435,9 +436,11 @@ fn losses() -> Vec<Case> {
             (&[4, 3], &[4], &[0, -1, 2, -1]),
             (&[2, 3, 2], &[2, 2], &[0, 2, -1, 1]),
             (&[2, 3, 2, 3], &[2, 2, 3], &[0, 2, 2, 1, -1, 0, 0, 1, 1, 2, 0, 2]),
-            (&[1, 3, 2, 3, 4], &[1, 2, 3, 4], &[
-                0, 1, 2, 2, 1, 0, 0, 0, 2, 1, -1, 2, 2, 2, 0, 1, 1, 2, 0, 0, 1, 2, 1, -1,
-            ]),
+            (
+                &[1, 3, 2, 3, 4],
+                &[1, 2, 3, 4],
+                &[0, 1, 2, 2, 1, 0, 0, 0, 2, 1, -1, 2, 2, 2, 0, 1, 1, 2, 0, 0, 1, 2, 1, -1],
+            ),
             (&[2, 3, 1, 1], &[2, 1, 1], &[0, 2]),
         ];
         for (sizes, target_sizes, targets) in classified {
@@ -514,7 +517,9 @@ fn types() -> Vec<Case> {
         cases.push(case(name("mse_loss"), &[&[3], &[3]], move |x| x[0].mse_loss(&x[1], sum)).of(&types));
         cases.push(case(name("l1_loss"), &[&[3], &[3]], move |x| x[0].l1_loss(&x[1], sum)).of(&types));
         cases.push(case(name("add_"), &[&[2, 3], &[3]], |x| x[0].mul(1.0)?.add_(&x[1])).of(&types));
-        cases.push(case(name("index_add"), &[&[3], &[2]], |x| x[0].index_add(0, &index(&[2, 2]), &x[1])).of(&types));
+        cases.push(
+            case(name("index_add"), &[&[3], &[2]], |x| x[0].index_add(0, &index(&[2, 2]), &x[1])).of(&types),
+        );
         let scatter = |x: &[Tensor]| x[0].scatter_add(0, &index(&[2, 2]), &x[1]);
         cases.push(case(name("scatter_add"), &[&[3], &[2]], scatter).of(&types));
     }
@@ -522,7 +527,9 @@ fn types() -> Vec<Case> {
     cases.push(case("copy_ of f64 into f32", &[&[3]], into_f32).of(&[F64]));
     cases.push(case("f32 products", &[&[2, 3], &[3, 2]], |x| x[0].matmul(&x[1])).of(&[F32, F32]));
     cases.push(case("f32 dot", &[&[3], &[3]], |x| x[0].matmul(&x[1])).of(&[F32, F32]));
-    cases.push(case("f32 linear", &[&[2, 3], &[4, 3], &[4]], |x| x[0].linear(&x[1], Some(&x[2]))).of(&[F32; 3]));
+    cases.push(
+        case("f32 linear", &[&[2, 3], &[4, 3], &[4]], |x| x[0].linear(&x[1], Some(&x[2]))).of(&[F32; 3]),
+    );
     cases
 }
 

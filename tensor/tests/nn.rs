@@ -7,7 +7,12 @@ use todevice::prelude::*;
 use todevice::{Machine, nn::Parameter};
 
 fn model() -> Result<nn::Sequential> {
-    Ok(nn::Sequential::new((nn::Linear::new(3, 4)?, nn::ReLU, nn::Dropout::new(0.5)?, nn::Linear::new(4, 2)?)))
+    Ok(nn::Sequential::new((
+        nn::Linear::new(3, 4)?,
+        nn::ReLU,
+        nn::Dropout::new(0.5)?,
+        nn::Linear::new(4, 2)?,
+    )))
 }
 
 #[test]
@@ -267,7 +272,10 @@ fn clipping_scales_all_gradients_by_one_factor() -> Result<()> {
     a.set_grad(Some(Tensor::new([f32::INFINITY, 0.0])?))?;
     let strict = nn::utils::ClipGradNormOptions { error_if_nonfinite: true, ..Default::default() };
     let error = nn::utils::clip_grad_norm_(std::slice::from_ref(&a), 1.0, strict).unwrap_err().to_string();
-    assert!(error.starts_with("The total norm of order 2.0 for gradients from `parameters` is non-finite"), "{error}");
+    assert!(
+        error.starts_with("The total norm of order 2.0 for gradients from `parameters` is non-finite"),
+        "{error}"
+    );
     Ok(())
 }
 
@@ -323,6 +331,8 @@ fn a_scheduler_that_goes_first_is_warned_of_once() -> Result<()> {
     let warnings = warnings.lock().unwrap();
     assert_eq!(warnings.len(), 2, "{warnings:?}");
     assert!(warnings[0].starts_with("Detected call of `lr_scheduler.step()` before `optimizer.step()`."));
-    assert!(warnings[1].starts_with("Using a target size (torch.Size([2])) that is different to the input size"));
+    assert!(
+        warnings[1].starts_with("Using a target size (torch.Size([2])) that is different to the input size")
+    );
     Ok(())
 }

@@ -86,7 +86,10 @@ fn an_overwritten_saved_tensor_is_reported_with_the_line_that_saved_it() -> Resu
     let z = y.sum()?;
     no_grad(|| y.zero_())?;
     let error = z.backward().unwrap_err().to_string();
-    assert!(error.contains("[torch.FloatTensor [3]], which is output 0 of ExpBackward0, is at version 1;"), "{error}");
+    assert!(
+        error.contains("[torch.FloatTensor [3]], which is output 0 of ExpBackward0, is at version 1;"),
+        "{error}"
+    );
     assert!(error.contains(&format!("called at {file}:{line}:")), "{error}");
     Ok(())
 }

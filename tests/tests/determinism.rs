@@ -28,7 +28,11 @@ fn steps() -> Result<Vec<u32>> {
         optimizer.zero_grad();
         loss.backward()?;
         optimizer.step()?;
-        let extras = [output.exp()?.sum()?, output.mean_dims(&[0], false)?, output.t()?.softmax(0)?.amax(&[0], false)?];
+        let extras = [
+            output.exp()?.sum()?,
+            output.mean_dims(&[0], false)?,
+            output.t()?.softmax(0)?.amax(&[0], false)?,
+        ];
         for tensor in [loss].iter().chain(&extras) {
             bits.extend(tensor.detach().reshape(&[-1])?.to_vec::<f32>()?.iter().map(|value| value.to_bits()));
         }

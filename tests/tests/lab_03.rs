@@ -36,7 +36,8 @@ fn every_figure_is_pytorchs_for_every_seed_and_knob() {
     for case in cases.as_array().unwrap() {
         let captured = run(case, "0");
         for (name, expected) in case["figures"].as_object().unwrap() {
-            let expected: Vec<f64> = expected.as_array().unwrap().iter().map(|v| v.as_f64().unwrap()).collect();
+            let expected: Vec<f64> =
+                expected.as_array().unwrap().iter().map(|v| v.as_f64().unwrap()).collect();
             let got = series(&captured, name);
             assert_eq!(got.len(), expected.len(), "{name} of {case}");
             for (got, expected) in got.iter().zip(&expected) {

@@ -214,11 +214,19 @@ fn layers_start_with_pytorchs_weights_bit_for_bit() {
                         "Linear64x10.bias" => bias(&second),
                         _ => continue,
                     };
-                    let bits: Vec<String> =
-                        tensor.detach().to_vec::<f32>()?.iter().map(|v| format!("{:08x}", v.to_bits())).collect();
+                    let bits: Vec<String> = tensor
+                        .detach()
+                        .to_vec::<f32>()?
+                        .iter()
+                        .map(|v| format!("{:08x}", v.to_bits()))
+                        .collect();
                     let expected = case["bits"].as_array().unwrap();
                     assert_eq!(bits.len(), expected.len());
-                    assert!(bits.iter().zip(expected).all(|(got, expected)| expected == got), "{}", case["tensor"]);
+                    assert!(
+                        bits.iter().zip(expected).all(|(got, expected)| expected == got),
+                        "{}",
+                        case["tensor"]
+                    );
                     checked += 1;
                 }
                 Ok(())

@@ -2,8 +2,9 @@
 
 use std::cell::Cell;
 
+/// The modes of a thread, to be taken along to another.
 #[derive(Clone, Copy)]
-struct Mode {
+pub(crate) struct Mode {
     grad: bool,
     inference: bool,
 }
@@ -12,16 +13,22 @@ thread_local! {
     static MODE: Cell<Mode> = const { Cell::new(Mode { grad: true, inference: false }) };
 }
 
-/// Runs `scope` under `mode` and restores the old one, also when `scope` panics.
-fn with_mode<R>(mode: Mode, scope: impl FnOnce() -> R) -> R {
-    struct Restore(Mode);
-    impl Drop for Restore {
-        fn drop(&mut self) {
-            MODE.set(self.0);
-        }
+impl Mode {
+    pub(crate) fn current() -> Mode {
+        MODE.get()
     }
-    let _restore = Restore(MODE.replace(mode));
-    scope()
+
+    /// Runs `scope` in this mode and restores the old one, also when `scope` panics.
+    pub(crate) fn enter<R>(self, scope: impl FnOnce() -> R) -> R {
+        struct Restore(Mode);
+        impl Drop for Restore {
+            fn drop(&mut self) {
+                MODE.set(self.0);
+            }
+        }
+        let _restore = Restore(MODE.replace(self));
+        scope()
+    }
 }
 
 /// Records nothing inside `scope`: results do not require grad, so nothing is kept for a backward pass
@@ -35,32 +42,32 @@ fn with_mode<R>(mode: Mode, scope: impl FnOnce() -> R) -> R {
 /// # Ok::<(), todevice::Error>(())
 /// ```
 pub fn no_grad<R>(scope: impl FnOnce() -> R) -> R {
-    with_mode(Mode { grad: false, ..MODE.get() }, scope)
+    Mode { grad: false, ..Mode::current() }.enter(scope)
 }
 
 /// Records again inside a `no_grad` scope (`torch.enable_grad`).
 pub fn enable_grad<R>(scope: impl FnOnce() -> R) -> R {
-    with_mode(Mode { grad: true, ..MODE.get() }, scope)
+    Mode { grad: true, ..Mode::current() }.enter(scope)
 }
 
 /// Like [`no_grad`], and the tensors made can never enter a recorded computation
 /// (`torch.inference_mode`).
 pub fn inference_mode<R>(scope: impl FnOnce() -> R) -> R {
-    with_mode(Mode { grad: false, inference: true }, scope)
+    Mode { grad: false, inference: true }.enter(scope)
 }
 
 /// Whether operations on this thread are recorded now (`torch.is_grad_enabled`).
 pub fn is_grad_enabled() -> bool {
-    MODE.get().grad
+    Mode::current().grad
 }
 
 /// Whether operations on tensors that require grad get a node. In inference mode not even
 /// [`enable_grad`] brings that back.
 pub(crate) fn is_recording() -> bool {
-    MODE.get().grad && !MODE.get().inference
+    Mode::current().grad && !MODE.get().inference
 }
 
 /// Whether this thread is in [`inference_mode`] now.
 pub fn is_inference_mode_enabled() -> bool {
-    MODE.get().inference
+    Mode::current().inference
 }

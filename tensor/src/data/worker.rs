@@ -1,7 +1,7 @@
 //! Making batches away from the caller, with the caller none the wiser.
 //!
 //! What a worker makes depends on three things only: the jobs it was given, in order; the seed of its own
-//! generator; and the modes of the thread that began the epoch. So it makes the same batches on a thread of
+//! generator; and the mode of the thread that began the epoch. So it makes the same batches on a thread of
 //! its own as it does in the caller's, where there are no threads to be had (in a browser). [`Worker`]
 //! knows the difference, nothing else does.
 
@@ -15,7 +15,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use crate::autograd::{enable_grad, inference_mode, is_grad_enabled, is_inference_mode_enabled, no_grad};
+use crate::autograd::Mode;
 use crate::error::{Error, Result};
 use crate::machine::Machine;
 use crate::random::Generator;
@@ -78,7 +78,8 @@ pub(super) struct Plan<B> {
 pub(super) struct WorkerPool<B> {
     plan: Plan<B>,
     machine: Machine,
-    modes: Modes,
+    /// PyTorch's workers are forks, so they record, or do not, as whoever made them does.
+    mode: Mode,
     /// Started when there is a first batch for them: never more than there are batches.
     workers: Vec<Worker<B>>,
     sent: usize,
@@ -88,9 +89,9 @@ pub(super) struct WorkerPool<B> {
 
 impl<B: Send + 'static> WorkerPool<B> {
     pub fn new(plan: Plan<B>) -> WorkerPool<B> {
-        let (machine, modes) = (Machine::current(), Modes::current());
+        let (machine, mode) = (Machine::current(), Mode::current());
         let stop = Arc::new(AtomicBool::new(false));
-        WorkerPool { plan, machine, modes, workers: Vec::new(), sent: 0, received: 0, stop }
+        WorkerPool { plan, machine, mode, workers: Vec::new(), sent: 0, received: 0, stop }
     }
 
     /// How many batches were sent for and have not been received.
@@ -134,7 +135,7 @@ impl<B: Send + 'static> WorkerPool<B> {
             info: WorkerInfo { id, num_workers: self.plan.num_workers, seed },
             machine: self.machine.clone(),
             generator: Generator::new().manual_seed(seed),
-            modes: self.modes,
+            mode: self.mode,
             stop: self.stop.clone(),
             init_fn: self.plan.worker_init_fn.clone(),
             init_failure: None,
@@ -244,7 +245,7 @@ struct Desk<B> {
     info: WorkerInfo,
     machine: Machine,
     generator: Generator,
-    modes: Modes,
+    mode: Mode,
     stop: Arc<AtomicBool>,
     /// Not called yet.
     init_fn: Option<WorkerInitFn>,
@@ -282,29 +283,7 @@ impl<B> Desk<B> {
             }
         }
         let _leave = Leave(CURRENT.replace(Some((self.info, self.stop.clone()))));
-        self.machine.enter_with(Some(self.generator.clone()), || self.modes.enter(scope))
-    }
-}
-
-/// Whether autograd records. PyTorch's workers are forks, so they have the modes of whoever made them.
-#[derive(Clone, Copy)]
-struct Modes {
-    grad: bool,
-    inference: bool,
-}
-
-impl Modes {
-    fn current() -> Modes {
-        Modes { grad: is_grad_enabled(), inference: is_inference_mode_enabled() }
-    }
-
-    fn enter<R>(self, scope: impl FnOnce() -> R) -> R {
-        match (self.grad, self.inference) {
-            (true, false) => enable_grad(scope),
-            (false, false) => no_grad(scope),
-            (false, true) => inference_mode(scope),
-            (true, true) => inference_mode(|| enable_grad(scope)),
-        }
+        self.machine.enter_with(Some(self.generator.clone()), || self.mode.enter(scope))
     }
 }
 

@@ -84,9 +84,8 @@ pub(super) fn load<M: Module + ?Sized>(
         names.iter().filter(|(name, _)| other.get(name).is_none()).map(|(name, _)| name.to_string()).collect()
     };
     let keys = IncompatibleKeys { missing_keys: not_in(&own, state), unexpected_keys: not_in(state, &own) };
-    let quoted = |names: &[String]| {
-        names.iter().map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(", ")
-    };
+    let quoted =
+        |names: &[String]| names.iter().map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(", ");
     let mut problems = Vec::new();
     if strict && !keys.unexpected_keys.is_empty() {
         problems.push(format!("Unexpected key(s) in state_dict: {}. ", quoted(&keys.unexpected_keys)));

@@ -82,8 +82,8 @@ impl CosineAnnealingLR {
         let angle = std::f64::consts::PI / t_max;
         // A recursion, as in PyTorch: the last digits of the closed form would be others. Its divisor is 0
         // one epoch after each minimum, where the way up is started by hand.
-        let restarts = self.last_epoch > self.t_max
-            && (self.last_epoch - 1 - self.t_max).is_multiple_of(2 * self.t_max);
+        let restarts =
+            self.last_epoch > self.t_max && (self.last_epoch - 1 - self.t_max).is_multiple_of(2 * self.t_max);
         let next = |(lr, base): (&f64, &f64)| match restarts {
             true => lr + (base - eta_min) * (1.0 - angle.cos()) / 2.0,
             false => {

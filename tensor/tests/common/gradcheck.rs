@@ -102,8 +102,7 @@ enum Place {
     Windows,
 }
 
-const PLACES: [Place; 5] =
-    [Place::Dense, Place::Transposed, Place::Strided, Place::Repeated, Place::Windows];
+const PLACES: [Place; 5] = [Place::Dense, Place::Transposed, Place::Strided, Place::Repeated, Place::Windows];
 
 impl Place {
     /// This place, or `Dense` where the sizes do not allow it.

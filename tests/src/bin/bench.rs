@@ -74,10 +74,7 @@ fn run(options: &Options) -> std::result::Result<(), Box<dyn std::error::Error>>
     Ok(())
 }
 
-fn pytorch(
-    python: &str,
-    threads: usize,
-) -> std::result::Result<[f64; 4], Box<dyn std::error::Error>> {
+fn pytorch(python: &str, threads: usize) -> std::result::Result<[f64; 4], Box<dyn std::error::Error>> {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/bench/pytorch.py");
     let output = Command::new(python)
         .args([script, &threads.to_string()])

@@ -18,12 +18,22 @@ pub(super) enum Binary {
 }
 
 impl Binary {
-    /// The type of the result, given the promoted type of the operands.
-    fn result_type(self, promoted: DType) -> Result<DType> {
-        match (self, promoted) {
+    /// The type of the result.
+    fn result_type(self, a: &Tensor, b: Operand<'_>) -> Result<DType> {
+        if self == Binary::Sub {
+            let b = match b {
+                Operand::Tensor(tensor) => tensor.dtype(),
+                Operand::Scalar(scalar) => scalar.dtype(),
+            };
+            match [a.dtype(), b].iter().filter(|dtype| **dtype == DType::Bool).count() {
+                0 => {}
+                1 => return Err(Error::SubtractBool),
+                _ => return Err(Error::SubtractTwoBools),
+            }
+        }
+        match (self, b.result_type(a)) {
             // Division is true division: 1 / 2 is 0.5.
             (Binary::Div, dtype) if !dtype.is_floating_point() => Ok(DType::F32),
-            (Binary::Sub, DType::Bool) => Err(Error::SubtractBool),
             (_, dtype) => Ok(dtype),
         }
     }
@@ -60,7 +70,7 @@ impl Function<2> for Binary {
             Binary::Div => ctx.save_for_backward([needs_b.then_some(a), Some(b)]),
             Binary::Maximum | Binary::Minimum => ctx.save_for_backward([a, b]),
         }
-        let dtype = self.result_type(Operand::Tensor(b).result_type(a))?;
+        let dtype = self.result_type(a, Operand::Tensor(b))?;
         let out = output(a.sizes(), b.sizes(), dtype)?;
         cpu::binary(*self, &a.to(dtype)?, &b.to(dtype)?, &out)?;
         Ok(out)
@@ -108,7 +118,7 @@ fn binary(op: Binary, a: &Tensor, b: Operand<'_>) -> Result<Tensor> {
     match b {
         Operand::Tensor(b) => ops::apply(op, [a, b]),
         Operand::Scalar(_) => {
-            let dtype = op.result_type(b.result_type(a))?;
+            let dtype = op.result_type(a, b)?;
             ops::apply(op, [a, &b.to_tensor(dtype)?])
         }
     }
@@ -116,7 +126,7 @@ fn binary(op: Binary, a: &Tensor, b: Operand<'_>) -> Result<Tensor> {
 
 #[track_caller]
 fn binary_(op: Binary, target: &Tensor, other: Operand<'_>) -> Result<Tensor> {
-    let result = op.result_type(other.result_type(target))?;
+    let result = op.result_type(target, other)?;
     check_in_place(target, other, result)?;
     let other = other.to_tensor(result)?;
     ops::update(

@@ -1,12 +1,12 @@
 //! Dropout: while training, zero each element with probability `p` and scale the others up.
 
 use super::{draw, memory_order};
-use crate::ops::shape::reserve;
 use crate::autograd::{Context, Function, Saved};
 use crate::dtype::with_float;
 use crate::error::{Error, Result};
 use crate::ops;
 use crate::ops::elementwise::blocks::{Cost, map3};
+use crate::ops::shape::reserve;
 use crate::ops::simd::kernel;
 use crate::tensor::Tensor;
 

@@ -1,0 +1,422 @@
+//! Values and types of every operation against PyTorch's, from a file that PyTorch wrote.
+//!
+//! `vectors/operations.json` has a table of tensors, and cases that name an operation, its inputs, the
+//! expected result and the arguments that are not tensors. A tensor is its type (one letter), its sizes
+//! and its values. Without a tolerance the bits must agree, the sign of a zero included.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+use todevice::{CrossEntropyOptions, DType, Operand, Reduction, Result, Scalar, Tensor};
+
+const LETTERS: [(char, DType); 6] = [
+    ('b', DType::Bool),
+    ('u', DType::U8),
+    ('i', DType::I32),
+    ('l', DType::I64),
+    ('f', DType::F32),
+    ('d', DType::F64),
+];
+
+fn dtype(letter: char) -> DType {
+    LETTERS.iter().find(|(known, _)| *known == letter).expect("a known type").1
+}
+
+fn letter(dtype: DType) -> char {
+    LETTERS.iter().find(|(_, known)| *known == dtype).expect("a known type").0
+}
+
+fn vectors() -> Value {
+    serde_json::from_str(include_str!("vectors/operations.json")).unwrap()
+}
+
+fn float(value: &Value) -> f64 {
+    match value.as_str() {
+        Some(text) => text.parse().unwrap(), // "nan", "inf", "-inf"
+        None => value.as_f64().unwrap(),
+    }
+}
+
+fn tensor(value: &Value) -> Tensor {
+    let text = value[0].as_str().unwrap();
+    let sizes: Vec<usize> =
+        text[1..].split(',').filter(|size| !size.is_empty()).map(|size| size.parse().unwrap()).collect();
+    let values = value[1].as_array().unwrap();
+    let floats = || values.iter().map(float);
+    let integers = || values.iter().map(|value| value.as_i64().unwrap());
+    match dtype(text.chars().next().unwrap()) {
+        DType::Bool => Tensor::from_slice(&integers().map(|value| value != 0).collect::<Vec<_>>(), &sizes),
+        DType::U8 => Tensor::from_slice(&integers().map(|value| value as u8).collect::<Vec<_>>(), &sizes),
+        DType::I32 => Tensor::from_slice(&integers().map(|value| value as i32).collect::<Vec<_>>(), &sizes),
+        DType::I64 => Tensor::from_slice(&integers().collect::<Vec<_>>(), &sizes),
+        DType::F32 => Tensor::from_slice(&floats().map(|value| value as f32).collect::<Vec<_>>(), &sizes),
+        _ => Tensor::from_slice(&floats().collect::<Vec<_>>(), &sizes),
+    }
+    .unwrap()
+}
+
+/// The arguments of a case that are not tensors.
+struct Arguments<'a>(&'a Value);
+
+impl Arguments<'_> {
+    fn int(&self, i: usize) -> i64 {
+        self.0[i].as_i64().unwrap()
+    }
+
+    fn size(&self, i: usize) -> usize {
+        self.int(i) as usize
+    }
+
+    fn ints(&self, i: usize) -> Vec<i64> {
+        self.0[i].as_array().unwrap().iter().map(|value| value.as_i64().unwrap()).collect()
+    }
+
+    fn float(&self, i: usize) -> f64 {
+        float(&self.0[i])
+    }
+
+    fn bound(&self, i: usize) -> Option<f64> {
+        (!self.0[i].is_null()).then(|| match self.0[i].as_str() {
+            Some("Infinity") => f64::INFINITY,
+            _ => self.float(i),
+        })
+    }
+
+    fn flag(&self, i: usize) -> bool {
+        self.0[i].as_bool().unwrap()
+    }
+
+    fn number(&self, i: usize) -> Scalar {
+        scalar(&self.0[i])
+    }
+
+    fn reduction(&self, i: usize) -> Reduction {
+        match self.0[i].as_str().unwrap() {
+            "mean" => Reduction::Mean,
+            "sum" => Reduction::Sum,
+            "none" => Reduction::None,
+            other => panic!("reduction {other}"),
+        }
+    }
+}
+
+fn scalar(value: &Value) -> Scalar {
+    match value {
+        Value::Bool(value) => Scalar::Bool(*value),
+        value if value.is_i64() => Scalar::Int(value.as_i64().unwrap()),
+        value => Scalar::Float(float(value)),
+    }
+}
+
+/// A binary operation by its name, comparisons included.
+fn binary(name: &str, a: &Tensor, b: Operand) -> Option<Result<Tensor>> {
+    Some(match name {
+        "add" => a.add(b),
+        "sub" => a.sub(b),
+        "mul" => a.mul(b),
+        "div" => a.div(b),
+        "maximum" => a.maximum(b),
+        "minimum" => a.minimum(b),
+        "eq" => a.eq(b),
+        "ne" => a.ne(b),
+        "lt" => a.lt(b),
+        "le" => a.le(b),
+        "gt" => a.gt(b),
+        "ge" => a.ge(b),
+        _ => return None,
+    })
+}
+
+fn run(name: &str, x: &[Tensor], a: &Arguments) -> Result<Tensor> {
+    if let [x, y] = x
+        && let Some(result) = binary(name, x, y.into())
+    {
+        return result;
+    }
+    if let Some(name) = name.strip_suffix("_number")
+        && let Some(result) = binary(name, &x[0], Operand::Scalar(a.number(0)))
+    {
+        return result;
+    }
+    match name {
+        "neg" => x[0].neg(),
+        "abs" => x[0].abs(),
+        "sign" => x[0].sign(),
+        "square" => x[0].square(),
+        "relu" => x[0].relu(),
+        "floor" => x[0].floor(),
+        "ceil" => x[0].ceil(),
+        "round" => x[0].round(),
+        "reciprocal" => x[0].reciprocal(),
+        "sqrt" => x[0].sqrt(),
+        "rsqrt" => x[0].rsqrt(),
+        "exp" => x[0].exp(),
+        "log" => x[0].log(),
+        "sin" => x[0].sin(),
+        "cos" => x[0].cos(),
+        "tanh" => x[0].tanh(),
+        "sigmoid" => x[0].sigmoid(),
+        "pow" => x[0].pow(a.float(0)),
+        "rsub_number" => match a.number(0) {
+            Scalar::Float(number) => number - &x[0],
+            Scalar::Int(number) => number - &x[0],
+            Scalar::Bool(_) => unreachable!("no operator takes a bool"),
+        },
+        "rdiv_number" => match a.number(0) {
+            Scalar::Float(number) => number / &x[0],
+            Scalar::Int(number) => number / &x[0],
+            Scalar::Bool(_) => unreachable!("no operator takes a bool"),
+        },
+        "add_" => x[0].add_(&x[1]),
+        "sub_" => x[0].sub_(&x[1]),
+        "mul_" => x[0].mul_(&x[1]),
+        "div_" => x[0].div_(&x[1]),
+        "fill_" => x[0].fill_(a.number(0)),
+        "where" => x[0].where_cond(&x[1], &x[2]),
+        "clamp" => x[0].clamp(a.bound(0), a.bound(1)),
+        "to" => x[0].to(dtype(a.0[0].as_str().unwrap().chars().next().unwrap())),
+        "sum" => x[0].sum_dims(&a.ints(0), a.flag(1)),
+        "mean" => x[0].mean_dims(&a.ints(0), a.flag(1)),
+        "amax" => x[0].amax(&a.ints(0), a.flag(1)),
+        "amin" => x[0].amin(&a.ints(0), a.flag(1)),
+        "var" => x[0].var(&a.ints(0), a.size(1), a.flag(2)),
+        "std" => x[0].std(&a.ints(0), a.size(1), a.flag(2)),
+        "norm" => x[0].norm(),
+        "argmax" => x[0].argmax(a.0[0].as_i64(), a.flag(1)),
+        "argmin" => x[0].argmin(a.0[0].as_i64(), a.flag(1)),
+        "max" => x[0].max(),
+        "min" => x[0].min(),
+        "all" => x[0].all(),
+        "any" => x[0].any(),
+        "max_dim" => Ok(x[0].max_dim(a.int(0), a.flag(1))?.0),
+        "max_dim_at" => Ok(x[0].max_dim(a.int(0), a.flag(1))?.1),
+        "min_dim" => Ok(x[0].min_dim(a.int(0), a.flag(1))?.0),
+        "min_dim_at" => Ok(x[0].min_dim(a.int(0), a.flag(1))?.1),
+        "softmax" => x[0].softmax(a.int(0)),
+        "log_softmax" => x[0].log_softmax(a.int(0)),
+        "matmul" => x[0].matmul(&x[1]),
+        "linear" => x[0].linear(&x[1], x.get(2)),
+        "mse_loss" => x[0].mse_loss(&x[1], a.reduction(0)),
+        "l1_loss" => x[0].l1_loss(&x[1], a.reduction(0)),
+        "cross_entropy" | "nll_loss" => {
+            let (reduction, weight) = (a.reduction(0), x.get(2).cloned());
+            let options = CrossEntropyOptions { weight, ignore_index: a.int(1), reduction };
+            if name == "nll_loss" { x[0].nll_loss(&x[1], &options) } else { x[0].cross_entropy(&x[1], &options) }
+        }
+        "cat" => Tensor::cat(x, a.int(0)),
+        "stack" => Tensor::stack(x, a.int(0)),
+        "index_select" => x[0].index_select(a.int(0), &x[1]),
+        "gather" => x[0].gather(a.int(0), &x[1]),
+        "index_add" => x[0].index_add(a.int(0), &x[1], &x[2]),
+        "scatter_add" => x[0].scatter_add(a.int(0), &x[1], &x[2]),
+        "unfold" => counting().unfold(a.int(0), a.size(1), a.size(2)),
+        "slice" => counting().slice(a.int(0), a.int(1), a.int(2), a.size(3)),
+        "select" => counting().select(a.int(0), a.int(1)),
+        "permute" => counting().permute(&a.ints(0)),
+        "transpose" => counting().transpose(a.int(0), a.int(1)),
+        "reshape" => counting().reshape(&a.ints(0)),
+        "flatten" => counting().flatten(a.int(0), a.int(1)),
+        "squeeze" => counting().squeeze(a.int(0)),
+        "unsqueeze" => counting().unsqueeze(a.int(0)),
+        "narrow" => counting().narrow(a.int(0), a.size(1), a.size(2)),
+        "expand" => counting().expand(&a.ints(0)),
+        "arange_l" => Tensor::arange(a.int(0), a.int(1), a.int(2), DType::I64),
+        "arange_f" => Tensor::arange(a.float(0), a.float(1), a.float(2), DType::F32),
+        "arange_d" => Tensor::arange(a.float(0), a.float(1), a.float(2), DType::F64),
+        "linspace_f" => Tensor::linspace(a.float(0), a.float(1), a.size(2), DType::F32),
+        "linspace_d" => Tensor::linspace(a.float(0), a.float(1), a.size(2), DType::F64),
+        "eye" => Tensor::eye(a.size(0), DType::F32),
+        _ => match name.strip_prefix("full_") {
+            Some(dtype) => {
+                let sizes: Vec<usize> = a.ints(0).iter().map(|size| *size as usize).collect();
+                Tensor::full(&sizes, a.number(1), self::dtype(dtype.chars().next().unwrap()))
+            }
+            None => panic!("no operation {name}"),
+        },
+    }
+}
+
+/// The numbers from 0 on, in two layers of three rows of four.
+fn counting() -> Tensor {
+    Tensor::arange(0, 24, 1, DType::I64).unwrap().view(&[2, 3, 4]).unwrap()
+}
+
+/// Values with their bits, for an exact comparison; a NaN is a NaN.
+fn bits(tensor: &Tensor) -> Vec<u64> {
+    match tensor.dtype() {
+        DType::Bool => tensor.to_vec::<bool>().unwrap().into_iter().map(u64::from).collect(),
+        DType::U8 => tensor.to_vec::<u8>().unwrap().into_iter().map(u64::from).collect(),
+        DType::I32 => tensor.to_vec::<i32>().unwrap().into_iter().map(|value| value as u64).collect(),
+        DType::I64 => tensor.to_vec::<i64>().unwrap().into_iter().map(|value| value as u64).collect(),
+        _ => floats(tensor)
+            .into_iter()
+            .map(|value| if value.is_nan() { f64::NAN.to_bits() } else { value.to_bits() })
+            .collect(),
+    }
+}
+
+fn floats(tensor: &Tensor) -> Vec<f64> {
+    tensor.to(DType::F64).unwrap().to_vec().unwrap()
+}
+
+/// The distance from a float to the next one of its type.
+fn ulp(value: f64, dtype: DType) -> f64 {
+    if dtype == DType::F32 {
+        let value = value.abs() as f32;
+        f64::from(value.next_up() - value)
+    } else {
+        value.abs().next_up() - value.abs()
+    }
+}
+
+/// Whether two results agree: to the bit, to some ulp, or as well as sums in another order do.
+fn agree(got: &Tensor, expected: &Tensor, tolerance: &Value) -> bool {
+    if tolerance.is_null() {
+        return bits(got) == bits(expected);
+    }
+    let dtype = expected.dtype();
+    floats(got).into_iter().zip(floats(expected)).all(|(got, expected)| {
+        if !got.is_finite() || !expected.is_finite() {
+            return got == expected || (got.is_nan() && expected.is_nan());
+        }
+        let allowed = match tolerance.as_f64() {
+            Some(ulps) => ulps * ulp(expected, dtype),
+            // The sums in question have up to 24 terms, none above 30.
+            None => 30.0 * ulp(expected.abs().max(1.0), dtype),
+        };
+        (got - expected).abs() <= allowed
+    })
+}
+
+#[test]
+fn values_are_pytorchs() {
+    let vectors = vectors();
+    let tensors: Vec<Value> = vectors["tensors"].as_array().unwrap().clone();
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    let mut wrong = Vec::new();
+    for case in vectors["cases"].as_array().unwrap() {
+        let name = case[0].as_str().unwrap();
+        let table = |index: &Value| tensor(&tensors[index.as_u64().unwrap() as usize]);
+        let inputs: Vec<Tensor> = case[1].as_array().unwrap().iter().map(table).collect();
+        let expected = table(&case[2]);
+        *counts.entry(name.to_string()).or_default() += 1;
+        let told = || format!("{name} of {inputs:?} with {}: expected {expected}", case[3]);
+        match run(name, &inputs, &Arguments(&case[3])) {
+            Err(error) => wrong.push(format!("{}, got an error: {error}", told())),
+            Ok(got) if got.dtype() != expected.dtype() || got.sizes() != expected.sizes() => wrong.push(format!(
+                "{} of type {} and sizes {:?}, got {} and {:?}",
+                told(),
+                expected.dtype(),
+                expected.sizes(),
+                got.dtype(),
+                got.sizes()
+            )),
+            Ok(got) if !agree(&got, &expected, &case[4]) => wrong.push(format!("{}, got {got}", told())),
+            Ok(_) => {}
+        }
+    }
+    assert!(wrong.is_empty(), "{} cases differ:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(counts.len() >= 90 && counts.values().sum::<usize>() > 1500, "cases are missing: {counts:?}");
+}
+
+/// `types` in the file has a string for each operation: for each pair of operands, each of six types with
+/// one dimension and without, the letter of the result's type, or `-` for an error.
+#[test]
+fn types_are_promoted_as_pytorch_does() {
+    let vectors = vectors();
+    let operands: Vec<Tensor> = LETTERS
+        .iter()
+        .flat_map(|(_, dtype)| [&[1][..], &[]].map(|sizes| Tensor::full(sizes, 1, *dtype).unwrap()))
+        .collect();
+    let numbers = [Scalar::Bool(true), Scalar::Int(2), Scalar::Float(1.5)];
+    let condition = Tensor::new(true).unwrap();
+    let types = vectors["types"].as_object().unwrap();
+    assert_eq!(types.len(), 23);
+    for (name, expected) in types {
+        let got = |result: Result<Tensor>| result.map_or('-', |tensor| letter(tensor.dtype()));
+        let mut found = String::new();
+        for a in &operands {
+            if let Some(name) = name.strip_suffix(" number") {
+                for number in numbers {
+                    found.push(got(binary(name, a, Operand::Scalar(number)).unwrap()));
+                }
+            } else {
+                for b in &operands {
+                    let result = binary(name, a, b.into()).unwrap_or_else(|| condition.where_cond(a, b));
+                    found.push(got(result));
+                }
+            }
+        }
+        assert_eq!(&found, expected.as_str().unwrap(), "{name}");
+    }
+}
+
+#[test]
+fn in_place_operations_keep_the_type_of_their_target_or_refuse() {
+    let category = |dtype: DType| match dtype {
+        DType::Bool => 0,
+        DType::U8 | DType::I32 | DType::I64 => 1,
+        _ => 2,
+    };
+    for (_, a) in LETTERS {
+        for (_, b) in LETTERS {
+            let other = Tensor::full(&[2], 1, b).unwrap();
+            let target = || Tensor::full(&[2], 1, a).unwrap();
+            let results = [target().add_(&other), target().mul_(&other), target().maximum_(&other)];
+            for result in results {
+                match result {
+                    Ok(result) => assert!(result.dtype() == a && category(b) <= category(a)),
+                    Err(_) => assert!(category(b) > category(a), "{b} into {a} was refused"),
+                }
+            }
+            assert_eq!(target().div_(&other).is_ok(), category(a) == 2);
+            let copied = target().copy_(&Tensor::full(&[], 0, b).unwrap()).unwrap();
+            assert_eq!((copied.dtype(), bits(&copied)), (a, bits(&target().zero_().unwrap())));
+        }
+    }
+}
+
+#[test]
+fn equal_and_allclose_compare_as_pytorch_does() {
+    let x = Tensor::new([1.0f32, f32::INFINITY, -2.0]).unwrap();
+    let near = Tensor::new([1.000001f32, f32::INFINITY, -2.0]).unwrap();
+    let nan = Tensor::new([f32::NAN]).unwrap();
+    assert!(x.equal(&x).unwrap() && !x.equal(&near).unwrap());
+    assert!(!x.equal(&x.view(&[3, 1]).unwrap()).unwrap());
+    assert!(x.allclose(&near, 1e-5, 1e-8).unwrap());
+    assert!(!x.allclose(&near, 1e-8, 1e-8).unwrap());
+    assert!(!x.allclose(&x.neg().unwrap(), 1e9, 1e9).unwrap(), "infinities of different sign");
+    assert!(!nan.equal(&nan).unwrap() && !nan.allclose(&nan, 1.0, 1.0).unwrap());
+    assert!(Tensor::zeros(&[0]).unwrap().equal(&Tensor::zeros(&[0]).unwrap()).unwrap());
+    assert_eq!(nan.isnan().unwrap().to_vec::<bool>().unwrap(), [true]);
+    assert_eq!(x.eq(-2.0).unwrap().logical_not().unwrap().to_vec::<bool>().unwrap(), [true, true, false]);
+}
+
+/// The same values, however they lie in memory.
+#[test]
+fn values_do_not_depend_on_the_layout_of_the_inputs() {
+    let vectors = vectors();
+    let tensors: Vec<Value> = vectors["tensors"].as_array().unwrap().clone();
+    for case in vectors["cases"].as_array().unwrap() {
+        let name = case[0].as_str().unwrap();
+        let inputs: Vec<Tensor> = case[1]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|index| tensor(&tensors[index.as_u64().unwrap() as usize]))
+            .collect();
+        let strided: Vec<Tensor> = inputs
+            .iter()
+            .map(|x| {
+                // Each second element of a wider tensor, its dimensions in the reverse order.
+                let reversed: Vec<i64> = (0..=x.ndim() as i64).rev().collect();
+                let pair = Tensor::stack(&[x, &x.zeros_like().unwrap()], -1).unwrap();
+                let turned = pair.permute(&reversed).unwrap().contiguous().unwrap();
+                turned.permute(&reversed).unwrap().select(-1, 0).unwrap()
+            })
+            .collect();
+        let arguments = Arguments(&case[3]);
+        let expected = bits(&run(name, &inputs.iter().map(|x| x.copy().unwrap()).collect::<Vec<_>>(), &arguments).unwrap());
+        assert_eq!(bits(&run(name, &strided, &arguments).unwrap()), expected, "{name} of {inputs:?} with {}", case[3]);
+    }
+}
