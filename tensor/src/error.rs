@@ -207,6 +207,10 @@ pub enum Error {
     )]
     RecordedViewInPlace,
     #[error(
+        "a view is used whose base was written to by a recorded in-place operation after the view was made, which this crate does not follow: make the view again."
+    )]
+    StaleView,
+    #[error(
         "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in computation tracked by autograd. To work around this, you can make a clone to get a normal tensor and use it in autograd, or use `torch.no_grad()` instead of `torch.inference_mode()`."
     )]
     InferenceSaved,

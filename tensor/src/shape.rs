@@ -82,6 +82,9 @@ impl Layout {
     /// Sorted by stride, each dimension must step over everything the smaller ones reach. That is
     /// PyTorch's test too: it may call an exotic layout overlapping that is not, never the reverse.
     pub(crate) fn overlaps_itself(&self) -> bool {
+        if self.numel() == 0 {
+            return false;
+        }
         let mut dims: Vec<(usize, usize)> = self
             .strides()
             .iter()

@@ -25,8 +25,9 @@ struct Inner {
     dtype: DType,
     /// How gradients flow into this tensor; in-place operations may replace it.
     history: Mutex<History>,
-    /// The tensor this one is a view of, never itself a view.
-    base: Option<Tensor>,
+    /// The tensor this one is a view of, never itself a view, and the recorded operation that had made
+    /// it when the view was.
+    base: Option<(Tensor, Option<u64>)>,
     /// Made in inference mode: no version is checked, and autograd may not save it.
     inference: bool,
     /// The line of the user's program that made it.
@@ -126,6 +127,7 @@ impl Tensor {
         if data.len() != expected {
             return Err(Error::DataLength { got: data.len(), expected, sizes: sizes.to_vec() });
         }
+        ops::enter("tensor", [])?;
         let tensor = Tensor::uninit(sizes, T::DTYPE)?;
         access([], [&tensor], |[], [out]| {
             for (out, value) in bytemuck::cast_slice_mut::<u8, T::Stored>(out).iter_mut().zip(data) {
@@ -157,12 +159,14 @@ impl Tensor {
     /// A view of the same storage, recorded by autograd by whoever makes it.
     #[track_caller]
     pub(crate) fn with_layout(&self, layout: Layout) -> Tensor {
+        let base = self.base().unwrap_or(self).clone();
+        let made_by = base.history().sequence();
         Tensor(Arc::new(Inner {
             storage: self.0.storage.clone(),
             layout,
             dtype: self.0.dtype,
             history: Mutex::new(History::None),
-            base: Some(self.0.base.as_ref().unwrap_or(self).clone()),
+            base: Some((base, made_by)),
             inference: self.0.inference,
             place: Location::caller(),
         }))
@@ -288,7 +292,15 @@ impl Tensor {
     }
 
     pub(crate) fn base(&self) -> Option<&Tensor> {
-        self.0.base.as_ref()
+        self.0.base.as_ref().map(|(base, _)| base)
+    }
+
+    /// Refuses a view whose history is that of values which a recorded write to its base replaced.
+    pub(crate) fn check_history(&self) -> Result<()> {
+        match &self.0.base {
+            Some((base, made_by)) if base.history().sequence() != *made_by => Err(Error::StaleView),
+            _ => Ok(()),
+        }
     }
 
     pub(crate) fn history(&self) -> History {
@@ -308,7 +320,8 @@ impl Tensor {
     /// the drop of the tensor: they may be the start of a long chain.
     pub(crate) fn into_last_parts(self) -> Option<(History, Option<Tensor>)> {
         let inner = Arc::into_inner(self.0)?;
-        Some((inner.history.into_inner().unwrap_or_else(PoisonError::into_inner), inner.base))
+        let history = inner.history.into_inner().unwrap_or_else(PoisonError::into_inner);
+        Some((history, inner.base.map(|(base, _)| base)))
     }
 
     /// Notes the line of the user's program that made this tensor, once the operation is done.

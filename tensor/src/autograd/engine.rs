@@ -66,6 +66,7 @@ pub fn grad(output: &Tensor, inputs: &[&Tensor], options: GradOptions) -> Result
 
 /// The gradient to start from: the one given, or 1 for a scalar.
 fn seed_gradient(root: &Tensor, given: Option<Tensor>) -> Result<Tensor> {
+    root.check_history()?;
     if !root.requires_grad() {
         return Err(Error::NoGraph);
     }

@@ -214,6 +214,9 @@ impl<F: Function<N>, const N: usize> Step for FixedArity<F, N> {
 /// Runs `function` on `inputs`, and gives its result a node if any input requires grad.
 #[track_caller]
 pub(crate) fn record<F: Function<N>, const N: usize>(function: F, inputs: [&Tensor; N]) -> Result<Tensor> {
+    if is_recording() {
+        inputs.iter().try_for_each(|input| input.check_history())?;
+    }
     let recording = is_recording() && inputs.iter().any(|input| input.requires_grad());
     let needs = inputs.map(|input| recording && input.requires_grad());
     let mut ctx = Context { recording, needs, saved: SmallVec::new(), save_output: false };
@@ -266,6 +269,9 @@ pub(crate) fn record_list(
 ) -> Result<Tensor> {
     let place = Location::caller();
     let output = output.made_at(place);
+    if is_recording() {
+        inputs.iter().try_for_each(|input| input.check_history())?;
+    }
     let recording = is_recording() && inputs.iter().any(|input| input.requires_grad());
     if !recording || !output.dtype().is_floating_point() {
         return Ok(output);

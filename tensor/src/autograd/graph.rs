@@ -148,6 +148,14 @@ impl Node {
 }
 
 impl History {
+    /// Which recorded operation made the tensor.
+    pub(crate) fn sequence(&self) -> Option<u64> {
+        match self {
+            History::Node(node) => Some(node.sequence),
+            History::None | History::Leaf(_) => None,
+        }
+    }
+
     fn into_node(self) -> Option<Arc<Node>> {
         match self {
             History::Node(node) => Some(node),

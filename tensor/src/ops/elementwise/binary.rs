@@ -19,7 +19,7 @@ pub(super) enum Binary {
 
 impl Binary {
     /// The type of the result.
-    fn result_type(self, a: &Tensor, b: Operand<'_>) -> Result<DType> {
+    pub(super) fn result_type(self, a: &Tensor, b: Operand<'_>) -> Result<DType> {
         if self == Binary::Sub {
             let b = match b {
                 Operand::Tensor(tensor) => tensor.dtype(),

@@ -73,8 +73,10 @@ impl Tensor {
     /// (`torch.allclose`; its defaults are 1e-5 and 1e-8).
     #[track_caller]
     pub fn allclose(&self, other: &Tensor, rtol: f64, atol: f64) -> Result<bool> {
-        let close = self.sub(other)?.abs()?.le(&other.abs()?.mul(rtol)?.add(atol)?)?;
-        // Equal infinities differ by NaN.
+        let difference = self.sub(other)?.abs()?;
+        let close =
+            difference.le(&other.abs()?.mul(rtol)?.add(atol)?)?.mul(&difference.lt(f64::INFINITY)?)?;
+        // Equal infinities differ by NaN; others are close to nothing.
         close.maximum(&self.eq(other)?)?.all()?.is_nonzero()
     }
 }

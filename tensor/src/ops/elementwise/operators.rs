@@ -8,6 +8,7 @@ use std::borrow::Borrow;
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
 use super::Operand;
+use super::binary::Binary;
 use crate::dtype::Scalar;
 use crate::error::Result;
 use crate::tensor::Tensor;
@@ -75,7 +76,7 @@ macro_rules! operator {
 
             #[track_caller]
             fn $operator(self, tensor: &Tensor) -> Result<Tensor> {
-                Tensor::$method(&beside(self.into(), tensor)?, tensor)
+                Tensor::$method(&beside(Binary::$Trait, self.into(), tensor)?, tensor)
             }
         }
 
@@ -84,7 +85,7 @@ macro_rules! operator {
 
             #[track_caller]
             fn $operator(self, tensor: Tensor) -> Result<Tensor> {
-                Tensor::$method(&beside(self.into(), &tensor)?, &tensor)
+                Tensor::$method(&beside(Binary::$Trait, self.into(), &tensor)?, &tensor)
             }
         }
     )*};
@@ -95,10 +96,10 @@ operator!(Sub, sub, sub);
 operator!(Mul, mul, mul);
 operator!(Div, div, div);
 
-/// A number as a 0-dim tensor of the type it has beside this tensor.
+/// A number as a 0-dim tensor of the type it has beside this tensor in this operation.
 #[track_caller]
-fn beside(number: Scalar, tensor: &Tensor) -> Result<Tensor> {
-    Tensor::full(&[], number, Operand::Scalar(number).result_type(tensor))
+fn beside(operation: Binary, number: Scalar, tensor: &Tensor) -> Result<Tensor> {
+    Tensor::full(&[], number, operation.result_type(tensor, Operand::Scalar(number))?)
 }
 
 impl Neg for &Tensor {

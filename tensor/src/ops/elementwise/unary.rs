@@ -251,8 +251,12 @@ impl Function<1> for PowScalar {
     fn forward(&self, ctx: &mut Context<1>, [x]: [&Tensor; 1]) -> Result<Tensor> {
         ctx.save_for_backward([x]);
         let x = if x.dtype().is_floating_point() { x } else { &x.to(DType::F32)? };
-        if self.exponent == 2.0 {
-            return x.square();
+        // As in PyTorch, which makes the root of −0 a −0 and that of −∞ a NaN.
+        match self.exponent {
+            2.0 => return x.square(),
+            0.5 => return x.sqrt(),
+            -0.5 => return x.rsqrt(),
+            _ => {}
         }
         let out = Tensor::uninit(x.sizes(), x.dtype())?;
         cpu::pow(x, &Tensor::full(&[], self.exponent, x.dtype())?, &out)?;

@@ -29,7 +29,7 @@ impl Tensor {
         options: impl Into<TensorOptions>,
         generator: Option<&Generator>,
     ) -> Result<Tensor> {
-        new(sizes, options.into(), |tensor| uniform_(tensor, 0.0, 1.0, generator))
+        new("rand", sizes, options.into(), |tensor| uniform_(tensor, 0.0, 1.0, generator))
     }
 
     /// Normal with mean 0 and variance 1, f32.
@@ -45,7 +45,7 @@ impl Tensor {
         options: impl Into<TensorOptions>,
         generator: Option<&Generator>,
     ) -> Result<Tensor> {
-        new(sizes, options.into(), |tensor| normal_(tensor, 0.0, 1.0, generator))
+        new("randn", sizes, options.into(), |tensor| normal_(tensor, 0.0, 1.0, generator))
     }
 
     /// Whole numbers from `low` up to, not including, `high`, as i64.
@@ -63,7 +63,7 @@ impl Tensor {
         options: impl Into<TensorOptions>,
         generator: Option<&Generator>,
     ) -> Result<Tensor> {
-        new(sizes, options.into(), |tensor| random_from_to(tensor, low, high, generator))
+        new("randint", sizes, options.into(), |tensor| random_from_to(tensor, low, high, generator))
     }
 
     /// The numbers 0 to n − 1 in random order, as i64.
@@ -157,7 +157,13 @@ impl Tensor {
 }
 
 #[track_caller]
-fn new(sizes: &[usize], options: TensorOptions, fill: impl FnOnce(&Tensor) -> Result<()>) -> Result<Tensor> {
+fn new(
+    name: &'static str,
+    sizes: &[usize],
+    options: TensorOptions,
+    fill: impl FnOnce(&Tensor) -> Result<()>,
+) -> Result<Tensor> {
+    ops::enter(name, [])?;
     let tensor = Tensor::empty(sizes, TensorOptions { requires_grad: false, ..options })?;
     fill(&tensor)?;
     if options.requires_grad { tensor.requires_grad_(true) } else { Ok(tensor) }

@@ -3,6 +3,7 @@
 use super::copy::fill;
 use crate::dtype::{DType, Scalar};
 use crate::error::{Error, Result};
+use crate::ops;
 use crate::tensor::{Tensor, TensorOptions};
 
 impl Tensor {
@@ -31,6 +32,7 @@ impl Tensor {
         value: impl Into<Scalar>,
         options: impl Into<TensorOptions>,
     ) -> Result<Tensor> {
+        ops::enter("full", [])?;
         let options = options.into();
         let tensor = Tensor::empty(sizes, TensorOptions { requires_grad: false, ..options })?;
         fill(&tensor, value.into())?;

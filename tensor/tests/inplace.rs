@@ -1,0 +1,420 @@
+//! Writing in place: through views, onto itself, and under the eyes of autograd.
+
+#[path = "common/model.rs"]
+mod model;
+
+use model::*;
+use proptest::prelude::*;
+use todevice::autograd::BackwardOptions;
+use todevice::{DType, Error, Result, Tensor, no_grad};
+
+// Against a model that copies everything first.
+
+type InPlace = fn(&Tensor, &Tensor) -> Result<Tensor>;
+
+const OPERATIONS: [(&str, InPlace, fn(i64, i64) -> i64); 6] = [
+    ("add_", |a, b| a.add_(b), |a, b| a + b),
+    ("sub_", |a, b| a.sub_(b), |a, b| a - b),
+    ("mul_", |a, b| a.mul_(b), |a, b| a * b),
+    ("maximum_", |a, b| a.maximum_(b), |a, b| a.max(b)),
+    ("minimum_", |a, b| a.minimum_(b), |a, b| a.min(b)),
+    ("copy_", |a, b| a.copy_(b), |_, b| b),
+];
+
+/// Views of a tensor and their model, made by the same steps, as long as they share its memory.
+fn views(base: &Tensor, model: &Model, steps: &[Step]) -> (Tensor, Model) {
+    let (mut tensor, mut model) = (base.clone(), model.clone());
+    for next in steps {
+        if let Some((Ok(result), Some(expected))) = step(&tensor, &model, next)
+            && result.shares_storage(base)
+        {
+            (tensor, model) = (result, expected);
+        }
+    }
+    (tensor, model)
+}
+
+/// Does `target = operation(target, source)` on tensors that share memory, and on lists that do not.
+fn write_matches_a_copying_loop(
+    base: &Tensor,
+    (target, to): &(Tensor, Model),
+    (source, from): &(Tensor, Model),
+    (name, operation, combine): (&str, InPlace, fn(i64, i64) -> i64),
+) {
+    let before = base.to_vec::<i64>().unwrap();
+    let version = base.version();
+    let result = operation(target, source);
+    let fits = broadcast(&to.sizes, &from.sizes).is_ok_and(|sizes| sizes == to.sizes);
+    let mut expected = before.clone();
+    if fits && !to.overlaps() {
+        match &result {
+            // A layout may be refused that only looks as if it overlapped.
+            Err(Error::WriteOverlap) if !target.is_contiguous() => {}
+            result => {
+                let values: Vec<i64> = from.elements.iter().map(|(_, place)| before[*place]).collect();
+                for (index, (_, place)) in indices(&to.sizes).zip(&to.elements) {
+                    let value = broadcast_value(&from.sizes, &values, &index);
+                    expected[*place] = combine(before[*place], value);
+                }
+                assert!(result.as_ref().unwrap().is_same(target), "{name} answers another tensor");
+            }
+        }
+    } else {
+        assert!(result.is_err(), "{name} wrote {from:?} to {to:?}");
+    }
+    assert_eq!(base.to_vec::<i64>().unwrap(), expected, "{name} of {from:?} to {to:?}");
+    assert_eq!(base.version(), version + u64::from(result.is_ok()));
+}
+
+/// Two views that are likely to fit: of one square, or slices of one row.
+fn related(base: &Tensor, n: usize, choice: [usize; 3]) -> [(Tensor, Model); 2] {
+    let square = Model::counting(&[n, n]);
+    let whole = (base.view(&[n as i64, n as i64]).unwrap(), square.clone());
+    let with = |kind: u8, numbers: [usize; 3]| views(&whole.0, &square, &[Step { kind, numbers }]);
+    let row = (base.clone(), Model::counting(&[n * n]));
+    let slice = |start: usize, by: usize, length: usize| {
+        let taken =
+            row.0.slice(0, start as i64, (start + by * length) as i64, by).unwrap().narrow(0, 0, length);
+        let places = (0..length).map(|i| (0, start + i * by)).collect();
+        (taken.unwrap(), Model { sizes: vec![length], elements: places })
+    };
+    let [a, b, c] = choice;
+    match a % 6 {
+        0 => [whole.clone(), with(1, [0, 1, 0])],
+        1 => [with(1, [0, 1, 0]), whole.clone()],
+        2 => [whole.clone(), with(2, [b, c, 0])],
+        3 => [with(2, [b, c, 0]), with(2, [c, b, 0])],
+        4 => {
+            let length = n * n / 2;
+            [slice(b % (n * n - length + 1), 1, length), slice(c % (n * n - length + 1), 1, length)]
+        }
+        _ => {
+            let length = n * n / 3;
+            [slice(b % 3, 1 + c % 2, length), slice(c % 2, 1 + b % 2, length)]
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(config(3000))]
+
+    #[test]
+    fn writing_through_any_view_is_a_loop_over_a_copy(
+        sizes in proptest::collection::vec(1usize..=4, 0..=3),
+        target in steps(0..5),
+        source in steps(0..5),
+        operation in 0..OPERATIONS.len(),
+    ) {
+        let base = Tensor::arange(1, numel(&sizes) as i64 + 1, 1, DType::I64).unwrap();
+        let model = Model::counting(&sizes);
+        let base = base.view(&signed(&sizes)).unwrap();
+        let (target, source) = (views(&base, &model, &target), views(&base, &model, &source));
+        write_matches_a_copying_loop(&base, &target, &source, OPERATIONS[operation]);
+    }
+
+    #[test]
+    fn overlapping_sources_are_read_before_they_are_written(
+        n in 2usize..6,
+        choice in [0usize..1000, 0usize..1000, 0usize..1000],
+        operation in 0..OPERATIONS.len(),
+    ) {
+        let base = Tensor::arange(1, (n * n) as i64 + 1, 1, DType::I64).unwrap();
+        let [target, source] = related(&base, n, choice);
+        write_matches_a_copying_loop(&base, &target, &source, OPERATIONS[operation]);
+    }
+
+    #[test]
+    fn filling_a_view_touches_its_elements_and_no_others(
+        sizes in proptest::collection::vec(1usize..=4, 0..=3),
+        target in steps(0..6),
+    ) {
+        let base = Tensor::arange(1, numel(&sizes) as i64 + 1, 1, DType::I64).unwrap();
+        let base = base.view(&signed(&sizes)).unwrap();
+        let (view, model) = views(&base, &Model::counting(&sizes), &target);
+        type Write = fn(&Tensor) -> Result<Tensor>;
+        let writes: [(Write, fn(i64) -> i64); 4] = [
+            (|x| x.neg_(), |value| -value),
+            (|x| x.fill_(-7), |_| -7),
+            (|x| x.random_from_to_(5, 6, None), |_| 5),
+            (|x| x.zero_(), |_| 0),
+        ];
+        for (write, expected) in writes {
+            let mut values = base.to_vec::<i64>().unwrap();
+            if write(&view).is_ok() {
+                assert!(!model.overlaps());
+                model.elements.iter().for_each(|(_, place)| values[*place] = expected(values[*place]));
+            }
+            assert_eq!(base.to_vec::<i64>().unwrap(), values, "through {model:?}");
+        }
+    }
+}
+
+// By name.
+
+fn f32s(values: &[f32]) -> Tensor {
+    Tensor::new(values).unwrap()
+}
+
+fn values(tensor: &Tensor) -> Vec<f32> {
+    tensor.detach().to_vec().unwrap()
+}
+
+#[test]
+fn a_tensor_may_be_its_own_operand() {
+    let x = f32s(&[1.0, 2.0, 3.0]);
+    assert_eq!(values(&x.mul_(&x).unwrap()), [1.0, 4.0, 9.0]);
+    assert_eq!(values(&x.add_(&x).unwrap()), [2.0, 8.0, 18.0]);
+    assert_eq!(values(&x.sub_(&x.select(0, 1).unwrap()).unwrap()), [-6.0, 0.0, 10.0]);
+    assert_eq!(values(&x.div_(&x.slice(0, 0, 1, 1).unwrap()).unwrap()), [1.0, -0.0, -10.0 / 6.0]);
+    assert_eq!(values(&x.copy_(&x).unwrap()), values(&x));
+    let square = f32s(&[1.0, 2.0, 3.0, 4.0]).view(&[2, 2]).unwrap();
+    assert_eq!(values(&square.add_(&square.t().unwrap()).unwrap()), [2.0, 5.0, 5.0, 8.0]);
+    let turned = square.t().unwrap();
+    turned.mul_(&square.select(0, 0).unwrap()).unwrap();
+    assert_eq!(values(&square), [4.0, 10.0, 25.0, 40.0]);
+    assert_eq!([x.version(), square.version()], [5, 2]);
+}
+
+/// Large enough for several threads, which must not see each other's results.
+#[test]
+fn large_overlapping_writes_are_loops_over_a_copy() {
+    let n = 600;
+    let original: Vec<f32> = (0..n * n).map(|i| (i * 7919 % 100_003) as f32).collect();
+    let fresh = || f32s(&original);
+
+    let x = fresh();
+    let square = x.view(&[n as i64, n as i64]).unwrap();
+    square.add_(&square.t().unwrap()).unwrap();
+    let expected: Vec<f32> = (0..n * n).map(|i| original[i] + original[i % n * n + i / n]).collect();
+    assert!(values(&x) == expected, "x += xᵀ");
+
+    let count = (n * n) as i64;
+    for (to, from) in [(1, 0), (0, 1), (1000, 0), (0, 1000)] {
+        let x = fresh();
+        let length = n * n - 1000;
+        let [target, source] = [to, from].map(|start: usize| x.narrow(0, start, length).unwrap());
+        target.copy_(&source).unwrap();
+        let mut expected = original.clone();
+        expected.copy_within(from..from + length, to);
+        assert!(values(&x) == expected, "a copy from {from} to {to}");
+    }
+    let x = fresh();
+    x.slice(0, 0, count, 2).unwrap().mul_(&x.slice(0, 1, count, 2).unwrap()).unwrap();
+    let expected: Vec<f32> =
+        (0..n * n).map(|i| if i % 2 == 0 { original[i] * original[i + 1] } else { original[i] }).collect();
+    assert!(values(&x) == expected, "even elements times odd ones");
+
+    let x = fresh();
+    x.mul_(&x).unwrap();
+    assert!(values(&x) == original.iter().map(|value| value * value).collect::<Vec<_>>(), "x *= x");
+}
+
+#[test]
+fn the_type_of_the_target_stays_or_the_write_is_refused() {
+    let ints = Tensor::new([5i32, -3, 7]).unwrap();
+    assert_eq!(
+        ints.add_(&Tensor::new([1i64 << 33, 1, 2]).unwrap()).unwrap().to_vec::<i32>().unwrap(),
+        [5, -2, 9]
+    );
+    assert_eq!(
+        ints.mul_(&Tensor::new([true, false, true]).unwrap()).unwrap().to_vec::<i32>().unwrap(),
+        [5, 0, 9]
+    );
+    let floats = f32s(&[1.0, 2.0]);
+    assert_eq!(values(&floats.add_(&Tensor::new([0.1f64, 1e-9]).unwrap()).unwrap()), [1.1, 2.0]);
+    assert_eq!(floats.dtype(), DType::F32);
+    assert_eq!(values(&floats.copy_(&Tensor::new([3i64, 4]).unwrap()).unwrap()), [3.0, 4.0]);
+
+    type Write = fn(&Tensor) -> Result<Tensor>;
+    let refused: [Write; 8] = [
+        |x| x.add_(0.5),
+        |x| x.mul_(&f32s(&[2.0])),
+        |x| x.div_(1),
+        |x| x.maximum_(0.5),
+        |x| x.exp_(),
+        |x| x.sqrt_(),
+        |x| x.reciprocal_(),
+        |x| x.sub_(&Tensor::full(&[], 1.0, DType::F64)?),
+    ];
+    for write in refused {
+        let x = Tensor::new([4i64]).unwrap();
+        assert!(matches!(write(&x), Err(Error::InPlaceCast { output: DType::I64, .. })));
+        assert_eq!((x.to_vec::<i64>().unwrap(), x.version()), (vec![4], 0));
+    }
+    // Truth values stay 0 and 1, whatever is written.
+    let truths = Tensor::new([true, false, true, false]).unwrap();
+    truths.add_(true).unwrap();
+    assert_eq!(truths.to(DType::U8).unwrap().to_vec::<u8>().unwrap(), [1; 4]);
+    for (value, expected) in
+        [(2.into(), 1), (0.5.into(), 1), (256.into(), 1), (0.into(), 0), (f64::NAN.into(), 1)]
+    {
+        let value: todevice::Scalar = value;
+        for target in [truths.clone(), truths.slice(0, 0, 4, 2).unwrap()] {
+            target.fill_(value).unwrap();
+            let kept = target.to(DType::U8).unwrap().to_vec::<u8>().unwrap();
+            assert!(kept.iter().all(|kept| *kept == expected), "{value:?} became {kept:?}");
+        }
+    }
+}
+
+// Recorded by autograd.
+
+fn leaf(values: &[f32]) -> Tensor {
+    f32s(values).requires_grad_(true).unwrap()
+}
+
+fn gradient_of(x: &Tensor, out: &Tensor) -> Vec<f32> {
+    x.set_grad(None).unwrap();
+    let gradient = Some(out.detach().ones_like().unwrap());
+    out.backward_with(BackwardOptions { gradient, ..Default::default() }).unwrap();
+    values(&x.grad().unwrap())
+}
+
+#[test]
+fn recorded_writes_have_the_gradients_of_the_operations_they_stand_for() {
+    let other = leaf(&[2.0, 0.5, 4.0]);
+    type Written = (&'static str, InPlace, InPlace);
+    let written: [Written; 10] = [
+        ("mul_", |y, o| y.mul_(o), |y, o| y.mul(o)),
+        ("div_", |y, o| y.div_(o), |y, o| y.div(o)),
+        ("sub_", |y, o| y.sub_(o), |y, o| y.sub(o)),
+        ("exp_", |y, _| y.exp_(), |y, _| y.exp()),
+        ("relu_", |y, _| y.relu_(), |y, _| y.relu()),
+        ("square_", |y, _| y.square_(), |y, _| y.square()),
+        ("tanh_ mul_", |y, o| y.tanh_()?.mul_(o), |y, o| y.tanh()?.mul(o)),
+        ("twice", |y, o| y.mul_(o)?.mul_(o), |y, o| y.mul(o)?.mul(o)),
+        ("mul_ by a broadcast one", |y, o| y.mul_(&o.sum()?), |y, o| y.mul(&o.sum()?)),
+        ("clamp_", |y, _| y.clamp_(-0.5, 1.2), |y, _| y.clamp(-0.5, 1.2)),
+    ];
+    for (name, in_place, plain) in written {
+        let x = leaf(&[1.0, -2.0, 0.5]);
+        let y = x.mul(1.5).unwrap();
+        let before = y.version();
+        let result = in_place(&y, &other).unwrap();
+        assert!(result.is_same(&y) && !y.is_leaf() && y.version() > before, "{name}");
+        let expected = plain(&x.mul(1.5).unwrap(), &other).unwrap();
+        assert_eq!(values(&y), values(&expected), "{name}");
+        assert_eq!(y.grad_fn(), expected.grad_fn(), "{name}");
+        assert_eq!(gradient_of(&x, &y), gradient_of(&x, &expected), "{name}");
+    }
+}
+
+#[test]
+fn a_plain_tensor_becomes_a_result_when_something_recorded_is_written_to_it() {
+    let w = leaf(&[1.0, 2.0]);
+    let y = f32s(&[10.0, 20.0]);
+    y.add_(&w.mul(3.0).unwrap()).unwrap();
+    assert!(y.requires_grad() && y.grad_fn() == Some("AddBackward0"));
+    assert_eq!(gradient_of(&w, &y), [3.0, 3.0]);
+
+    let y = Tensor::zeros(&[2, 2]).unwrap();
+    y.copy_(&w).unwrap();
+    assert_eq!(values(&y), [1.0, 2.0, 1.0, 2.0]);
+    assert_eq!(gradient_of(&w, &y), [2.0, 2.0]);
+
+    // What was there before a copy no longer counts.
+    let v = leaf(&[5.0, 6.0]);
+    let y = v.mul(2.0).unwrap();
+    y.copy_(&w.mul(7.0).unwrap()).unwrap();
+    assert_eq!(gradient_of(&w, &y), [7.0, 7.0]);
+    assert!(v.grad().is_none());
+
+    // Nor is anything recorded where the target has no gradient.
+    let ints = Tensor::new([0i64, 0]).unwrap();
+    ints.copy_(&w).unwrap();
+    assert!(!ints.requires_grad());
+    let y = f32s(&[0.0, 0.0]);
+    no_grad(|| y.add_(&w)).unwrap();
+    assert!(!y.requires_grad() && y.is_leaf());
+}
+
+#[test]
+fn what_was_computed_before_a_write_keeps_its_gradient_or_fails() {
+    let x = leaf(&[1.0, 2.0]);
+    // exp saved its result, which nobody touched.
+    let y = x.copy().unwrap();
+    let z = y.exp().unwrap();
+    y.mul_(100.0).unwrap();
+    assert_eq!(gradient_of(&x, &z), values(&z));
+    assert_eq!(gradient_of(&x, &y), [100.0, 100.0]);
+    // The square saved y itself.
+    let y = x.copy().unwrap();
+    let z = y.square().unwrap();
+    y.mul_(100.0).unwrap();
+    assert!(matches!(z.sum().unwrap().backward(), Err(Error::ModifiedInPlace { .. })));
+    // A write to the result of exp spoils exp, not the write.
+    let y = x.exp().unwrap();
+    y.add_(1.0).unwrap();
+    assert!(matches!(y.sum().unwrap().backward(), Err(Error::ModifiedInPlace { .. })));
+}
+
+#[test]
+fn leaves_their_views_and_recorded_views_are_not_written_to() {
+    type Write = fn(&Tensor) -> Result<Tensor>;
+    let writes: [Write; 9] = [
+        |x| x.add_(1.0),
+        |x| x.mul_(x),
+        |x| x.neg_(),
+        |x| x.exp_(),
+        |x| x.zero_(),
+        |x| x.fill_(3.0),
+        |x| x.clamp_(0.0, 1.0),
+        |x| x.copy_(&Tensor::zeros(&[1])?),
+        |x| x.normal_(0.0, 1.0, None),
+    ];
+    for write in writes {
+        let x = leaf(&[1.0, 2.0]);
+        let hidden = x.mul(1.0).unwrap();
+        assert!(matches!(write(&x), Err(Error::LeafInPlace)));
+        assert!(matches!(write(&x.view(&[2, 1]).unwrap()), Err(Error::LeafViewInPlace)));
+        assert!(matches!(write(&no_grad(|| x.view(&[2, 1])).unwrap()), Err(Error::LeafViewInPlace)));
+        assert!(matches!(write(&hidden.narrow(0, 0, 1).unwrap()), Err(Error::RecordedViewInPlace)));
+        assert_eq!((values(&x), x.version()), (vec![1.0, 2.0], 0), "a refused write was done");
+        assert_eq!((values(&hidden), hidden.version()), (vec![1.0, 2.0], 0));
+        assert_eq!(gradient_of(&x, &hidden), [1.0, 1.0]);
+    }
+    // A view of a plain tensor cannot take in something recorded; it would have to tell its base.
+    let (x, plain) = (leaf(&[1.0, 2.0]), f32s(&[0.0, 0.0, 0.0]));
+    let part = plain.narrow(0, 0, 2).unwrap();
+    assert!(matches!(part.copy_(&x), Err(Error::RecordedViewInPlace)));
+    assert_eq!(values(&plain), [0.0; 3]);
+    // Without recording all of them can be written to, as optimizers do.
+    no_grad(|| x.sub_(0.5).and_then(|x| x.view(&[2, 1])?.mul_(2.0))).unwrap();
+    assert_eq!(values(&x), [1.0, 3.0]);
+    assert!(x.requires_grad() && x.is_leaf() && x.version() == 2);
+    x.detach().zero_().unwrap();
+    assert_eq!(values(&x), [0.0, 0.0]);
+}
+
+#[test]
+fn a_view_made_before_a_recorded_write_to_its_base_is_refused() {
+    let x = leaf(&[1.0, 2.0]);
+    let y = x.copy().unwrap();
+    let view = y.view(&[2, 1]).unwrap();
+    let twice = view.t().unwrap();
+    y.mul_(3.0).unwrap();
+    // Their values are those of y now, their history is that of y then.
+    for stale in [&view, &twice] {
+        assert_eq!(values(stale), [3.0, 6.0]);
+        assert!(matches!(stale.sum(), Err(Error::StaleView)));
+        assert!(matches!(Tensor::cat(&[stale, stale], 0), Err(Error::StaleView)));
+        let gradient = Some(stale.detach());
+        let backward = stale.backward_with(BackwardOptions { gradient, ..Default::default() });
+        assert!(matches!(backward, Err(Error::StaleView)));
+        assert_eq!(no_grad(|| stale.sum()).unwrap().item().unwrap(), 9.0);
+    }
+    assert_eq!(gradient_of(&x, &y.view(&[2, 1]).unwrap()), [3.0, 3.0]);
+    // A constant that something recorded is written to: a view of it did not know.
+    let constant = f32s(&[0.0, 0.0]);
+    let view = constant.view(&[2, 1]).unwrap();
+    constant.copy_(&x).unwrap();
+    assert!(matches!(view.mul(2.0), Err(Error::StaleView)));
+    // A write that is not recorded changes no history.
+    let y = x.copy().unwrap();
+    let view = y.view(&[2, 1]).unwrap();
+    no_grad(|| y.mul_(3.0)).unwrap();
+    assert_eq!(gradient_of(&x, &view), [1.0, 1.0]);
+    let view = x.view(&[2, 1]).unwrap();
+    no_grad(|| x.mul_(3.0)).unwrap();
+    assert_eq!(gradient_of(&x, &view), [1.0, 1.0]);
+}

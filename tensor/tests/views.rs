@@ -1,0 +1,446 @@
+//! Views, broadcasting and reductions against naive indexing.
+
+#[path = "common/model.rs"]
+mod model;
+
+use model::*;
+use proptest::prelude::*;
+use todevice::{DType, Error, MAX_DIMS, Result, Tensor};
+
+fn views_exist_where_strides_can_express_them(sizes: &[usize], steps: &[Step], reshapes: Vec<[usize; 3]>) {
+    let (tensor, model) = chain(sizes, steps);
+    for numbers in reshapes {
+        let new = refactored(&model.sizes, numbers);
+        let viewed = tensor.view(&signed(&new));
+        assert_eq!(viewed.is_ok(), model.can_be_viewed_as(&new), "{model:?} as {new:?}");
+        let reshaped = tensor.reshape(&signed(&new)).unwrap();
+        assert_eq!(reshaped.shares_storage(&tensor), viewed.is_ok());
+        assert_eq!(reshaped.to_vec::<i64>().unwrap(), model.values());
+    }
+}
+
+fn overlapping_targets_are_refused(sizes: &[usize], steps: &[Step]) {
+    let (tensor, model) = chain(sizes, steps);
+    if model.overlaps() {
+        assert!(tensor.add_(1).is_err(), "{model:?}");
+    } else if tensor.add_(1).is_ok() {
+        let raised: Vec<i64> = model.values().iter().map(|value| value + 1).collect();
+        assert_eq!(tensor.to_vec::<i64>().unwrap(), raised);
+    }
+}
+
+proptest! {
+    #![proptest_config(config(3000))]
+
+    #[test]
+    fn chains_of_views_are_naive_indexing(sizes in mostly_full_shape(), steps in steps(0..8)) {
+        chain(&sizes, &steps);
+    }
+
+    #[test]
+    fn a_view_exists_exactly_where_strides_can_express_it(
+        sizes in mostly_full_shape(),
+        steps in steps(0..5),
+        reshapes in proptest::collection::vec([0usize..1000, 0usize..1000, 0usize..1000], 8),
+    ) {
+        views_exist_where_strides_can_express_them(&sizes, &steps, reshapes);
+    }
+
+    #[test]
+    fn overlap_is_never_missed(sizes in mostly_full_shape(), steps in steps(1..8)) {
+        overlapping_targets_are_refused(&sizes, &steps);
+    }
+}
+
+fn compatible_shapes() -> impl Strategy<Value = (Vec<usize>, Vec<usize>)> {
+    // From one shape, each dimension of either replaced by 1 or, in front, left out.
+    (mostly_full_shape(), any::<[u8; 2]>(), 0usize..5, 0usize..5).prop_map(
+        |(sizes, masks, skip_a, skip_b)| {
+            let thinned = |mask: u8, skip: usize| -> Vec<usize> {
+                let one = |(dim, size): (usize, &usize)| if mask & (1 << dim) != 0 { 1 } else { *size };
+                sizes.iter().enumerate().map(one).skip(skip.min(sizes.len())).collect()
+            };
+            (thinned(masks[0], skip_a / 2), thinned(masks[1], skip_b / 2))
+        },
+    )
+}
+
+fn broadcasting_matches_naive_indexing(a: &(Tensor, Model), b: &(Tensor, Model)) {
+    let result = a.0.mul(1000).unwrap().add(&b.0);
+    match broadcast(&a.1.sizes, &b.1.sizes) {
+        Ok(sizes) if sizes.len() <= MAX_DIMS => {
+            let naive = |combine: fn(i64, i64) -> i64| -> Vec<i64> {
+                let [a_values, b_values] = [a.1.values(), b.1.values()];
+                let at = |index: Vec<usize>| {
+                    let a = broadcast_value(&a.1.sizes, &a_values, &index);
+                    combine(a, broadcast_value(&b.1.sizes, &b_values, &index))
+                };
+                indices(&sizes).map(at).collect()
+            };
+            let result = result.unwrap();
+            assert_eq!(result.sizes(), &sizes[..]);
+            assert_eq!(result.to_vec::<i64>().unwrap(), naive(|a, b| a * 1000 + b));
+            let chosen = b.0.lt(3).unwrap().where_cond(&a.0, &b.0).unwrap();
+            assert_eq!(chosen.to_vec::<i64>().unwrap(), naive(|a, b| if b < 3 { a } else { b }));
+        }
+        Ok(_) => assert!(result.is_err()),
+        Err(dim) => assert!(matches!(result, Err(Error::Broadcast { dim: at, .. }) if at == dim)),
+    }
+}
+
+/// A reduction seen naively: which elements make up each result.
+struct Groups {
+    dims: Vec<i64>,
+    sizes: Vec<usize>,
+    groups: Vec<Vec<i64>>,
+}
+
+impl Groups {
+    fn new(sizes: &[usize], values: &[i64], mask: u8, keepdim: bool) -> Groups {
+        let ndim = sizes.len();
+        let named = |dim: &usize| mask & (1 << dim) != 0;
+        let written = |dim: usize| maybe_negative(dim, ndim, usize::from(mask >> 4) + dim);
+        let dims: Vec<i64> = (0..ndim).filter(named).map(written).collect();
+        let reduced: Vec<bool> = (0..ndim).map(|dim| dims.is_empty() || named(&dim)).collect();
+        // The kept ones of a list with an entry for each dimension, and `gone` for the others if kept.
+        let keep = |all: &[usize], gone: usize| -> Vec<usize> {
+            let entries = all.iter().zip(&reduced).filter(|(_, reduced)| keepdim || !**reduced);
+            entries.map(|(entry, reduced)| if *reduced { gone } else { *entry }).collect()
+        };
+        let out_sizes = keep(sizes, 1);
+        let mut groups = vec![Vec::new(); numel(&out_sizes)];
+        for (index, value) in indices(sizes).zip(values) {
+            groups[position(&out_sizes, &keep(&index, 0))].push(*value);
+        }
+        Groups { dims, sizes: out_sizes, groups }
+    }
+
+    fn each(&self, reduce: impl Fn(&[i64]) -> i64) -> Vec<i64> {
+        self.groups.iter().map(|group| reduce(group)).collect()
+    }
+}
+
+fn reductions_match_naive_loops(tensor: &Tensor, model: &Model, mask: u8, keepdim: bool, scramble: i64) {
+    // Values in no order: products modulo a prime.
+    let of = |value: i64| value * scramble % 97;
+    let values: Vec<i64> = model.values().iter().map(|value| of(*value)).collect();
+    let table = Tensor::from_slice(&(0..2048).map(of).collect::<Vec<_>>(), &[2048]).unwrap();
+    let places = tensor.reshape(&[-1].map(|size| if tensor.numel() == 0 { 0 } else { size })).unwrap();
+    let picked = table.index_select(0, &places).unwrap().view(&signed(&model.sizes)).unwrap();
+    // In a layout of its own: each second column of a wider tensor, turned.
+    let reversed: Vec<i64> = (0..model.sizes.len() as i64).rev().collect();
+    let pair = Tensor::stack(&[picked.permute(&reversed).unwrap(), tensor.permute(&reversed).unwrap()], -1);
+    let tensor = &pair.unwrap().select(-1, 0).unwrap().permute(&reversed).unwrap();
+    assert_eq!(tensor.to_vec::<i64>().unwrap(), values);
+
+    let naive = Groups::new(&model.sizes, &values, mask, keepdim);
+    let dims = &naive.dims;
+    let sum = tensor.sum_dims(dims, keepdim).unwrap();
+    assert_eq!(sum.sizes(), naive.sizes);
+    assert_eq!(sum.to_vec::<i64>().unwrap(), naive.each(|group| group.iter().sum()));
+
+    let (largest, smallest) = (tensor.amax(dims, keepdim), tensor.amin(dims, keepdim));
+    if naive.groups.iter().any(Vec::is_empty) || largest.is_err() {
+        assert!(largest.is_err() && smallest.is_err());
+        assert!(values.is_empty(), "there was something to find");
+    } else {
+        let [largest, smallest] = [largest, smallest].map(|result| result.unwrap().to_vec::<i64>().unwrap());
+        assert_eq!(largest, naive.each(|group| *group.iter().max().unwrap()));
+        assert_eq!(smallest, naive.each(|group| *group.iter().min().unwrap()));
+        if let [dim] = dims[..] {
+            let first =
+                |group: &[i64], value: &i64| group.iter().position(|other| other == value).unwrap() as i64;
+            let (values, at) = tensor.max_dim(dim, keepdim).unwrap();
+            assert_eq!(
+                at.to_vec::<i64>().unwrap(),
+                naive.each(|group| first(group, group.iter().max().unwrap()))
+            );
+            assert_eq!((values.to_vec::<i64>().unwrap(), values.sizes()), (largest, &naive.sizes[..]));
+            let (values, at) = tensor.min_dim(dim, keepdim).unwrap();
+            assert_eq!(
+                at.to_vec::<i64>().unwrap(),
+                naive.each(|group| first(group, group.iter().min().unwrap()))
+            );
+            assert_eq!((values.to_vec::<i64>().unwrap(), at.sizes()), (smallest, &naive.sizes[..]));
+        }
+    }
+    assert_eq!(tensor.any().unwrap().is_nonzero().unwrap(), values.iter().any(|value| *value != 0));
+    assert_eq!(tensor.all().unwrap().is_nonzero().unwrap(), values.iter().all(|value| *value != 0));
+
+    // Floats: within rounding of the naive sum, and to the bit as those of a contiguous copy.
+    let sevenths = tensor.to(DType::F64).unwrap().div(7.0).unwrap();
+    let strided = sevenths.permute(&reversed).unwrap().contiguous().unwrap().permute(&reversed).unwrap();
+    let sums = sevenths.sum_dims(dims, keepdim).unwrap().to_vec::<f64>().unwrap();
+    assert_eq!(bits(&sums), bits(&strided.sum_dims(dims, keepdim).unwrap().to_vec::<f64>().unwrap()));
+    let means = strided.mean_dims(dims, keepdim).unwrap().to_vec::<f64>().unwrap();
+    for ((sum, mean), group) in sums.iter().zip(&means).zip(&naive.groups) {
+        let expected: f64 = group.iter().map(|value| *value as f64 / 7.0).sum();
+        assert!((sum - expected).abs() <= 1e-12 * expected.abs().max(1.0));
+        assert!(*mean == sum / group.len() as f64 || (mean.is_nan() && group.is_empty()));
+    }
+}
+
+/// The same chain of views on a tensor of floats.
+fn float_chain(sizes: &[usize], steps: &[Step]) -> Tensor {
+    let base = Tensor::arange(0, numel(sizes) as i64, 1, DType::F32).unwrap();
+    let base = base.mul(0.37).unwrap().sub(1.5).unwrap();
+    let (mut tensor, mut model) = (base.view(&signed(sizes)).unwrap(), Model::counting(sizes));
+    for next in steps {
+        if let Some((Ok(result), Some(expected))) = step(&tensor, &model, next) {
+            (tensor, model) = (result, expected);
+        }
+    }
+    tensor
+}
+
+fn operations_match_those_on_a_copy(sizes: &[usize], steps: &[Step]) {
+    let view = float_chain(sizes, steps);
+    let copy = Tensor::from_slice(&view.to_vec::<f32>().unwrap(), view.sizes()).unwrap();
+    let operations: [fn(&Tensor) -> Result<Tensor>; 16] = [
+        Tensor::exp,
+        Tensor::neg,
+        Tensor::relu,
+        Tensor::copy,
+        Tensor::sum,
+        Tensor::sigmoid,
+        Tensor::floor,
+        |x| x.add(x),
+        |x| x.mul(2.0),
+        |x| x.clamp(-1.0, 2.0),
+        |x| x.softmax(-1),
+        |x| x.log_softmax(0),
+        |x| x.to(DType::F64)?.to(DType::F32),
+        |x| x.gt(0.0)?.where_cond(x, &x.neg()?),
+        |x| Tensor::stack(&[x, x], 0),
+        |x| x.unsqueeze(-1)?.matmul(&x.unsqueeze(-2)?),
+    ];
+    for operation in operations {
+        match (operation(&copy), operation(&view)) {
+            (Ok(expected), Ok(got)) => {
+                assert_eq!(got.sizes(), expected.sizes());
+                let [got, expected] = [got, expected].map(|tensor| bits32(&tensor.to_vec::<f32>().unwrap()));
+                assert_eq!(got, expected);
+            }
+            (Err(_), Err(_)) => {}
+            (expected, got) => panic!("{expected:?} of a copy, {got:?} of a view"),
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(config(1500))]
+
+    #[test]
+    fn broadcasting_is_naive_indexing(
+        (a, b) in prop_oneof![3 => compatible_shapes(), 1 => (shape(4, 3), shape(4, 3))],
+        (a_steps, b_steps) in prop_oneof![
+            (steps(0..1), steps(0..1)),
+            (steps(0..4), steps(0..4)),
+        ],
+    ) {
+        broadcasting_matches_naive_indexing(&chain(&a, &a_steps), &chain(&b, &b_steps));
+    }
+
+    #[test]
+    fn reductions_are_naive_loops(
+        sizes in mostly_full_shape(),
+        steps in steps(0..6),
+        mask in any::<u8>(),
+        keepdim in any::<bool>(),
+        scramble in 1i64..1000,
+    ) {
+        let (tensor, model) = chain(&sizes, &steps);
+        reductions_match_naive_loops(&tensor, &model, mask, keepdim, scramble);
+    }
+
+    #[test]
+    fn operations_do_not_see_how_their_input_lies(sizes in mostly_full_shape(), steps in steps(1..7)) {
+        operations_match_those_on_a_copy(&sizes, &steps);
+    }
+}
+
+fn bits(values: &[f64]) -> Vec<u64> {
+    values.iter().map(|value| value.to_bits()).collect()
+}
+
+fn bits32(values: &[f32]) -> Vec<u32> {
+    values.iter().map(|value| if value.is_nan() { f32::NAN.to_bits() } else { value.to_bits() }).collect()
+}
+
+// The order of a reduction is part of its result.
+
+/// Numbers of all magnitudes, so that each order of adding them gives another sum.
+fn rough(count: usize) -> Vec<f32> {
+    let mut state = 0x9e37_79b9_7f4a_7c15u64;
+    (0..count)
+        .map(|_| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let mantissa = (state >> 40) as f32 / 16_777_216.0 - 0.5;
+            mantissa * 2f32.powi((state >> 20 & 15) as i32)
+        })
+        .collect()
+}
+
+/// The sum in the documented order: chunks of 1024, 32 lanes each, lanes folded in halves.
+fn documented_sum(values: &[f32]) -> f32 {
+    fn chunk(values: &[f32]) -> f32 {
+        let mut lanes: Vec<Option<f32>> = vec![None; 32];
+        for (i, value) in values.iter().enumerate() {
+            let lane = &mut lanes[i % 32];
+            *lane = Some(lane.map_or(*value, |sum| sum + value));
+        }
+        for width in [16, 8, 4, 2, 1] {
+            for lane in 0..width {
+                lanes[lane] = match (lanes[lane], lanes[lane + width]) {
+                    (Some(a), Some(b)) => Some(a + b),
+                    (a, b) => a.or(b),
+                };
+            }
+        }
+        lanes[0].unwrap_or(0.0)
+    }
+    let mut values = values.to_vec();
+    loop {
+        values = values.chunks(1024).map(chunk).collect();
+        if values.len() <= 1 {
+            return values.first().copied().unwrap_or(0.0);
+        }
+    }
+}
+
+const SIZES: [usize; 16] =
+    [0, 1, 2, 3, 31, 32, 33, 63, 64, 65, 1023, 1024, 1025, 2048, 33_000, 1024 * 1024 + 1];
+
+fn on_threads<R: Send>(threads: usize, run: impl FnOnce() -> R + Send) -> R {
+    rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap().install(run)
+}
+
+#[test]
+fn sums_have_the_documented_bits_on_any_number_of_threads() {
+    for count in SIZES {
+        let values = rough(count);
+        let expected = documented_sum(&values).to_bits();
+        let doubled: Vec<f32> = values.iter().flat_map(|value| [*value, 77.0]).collect();
+        for threads in [1, 2, 3] {
+            on_threads(threads, || {
+                let sum = |x: &Tensor| (x.sum().unwrap().item().unwrap() as f32).to_bits();
+                let dense = Tensor::from_slice(&values, &[count]).unwrap();
+                assert_eq!(sum(&dense), expected, "{count} on {threads} threads");
+                let strided = Tensor::from_slice(&doubled, &[count, 2]).unwrap().select(1, 0).unwrap();
+                assert_eq!(sum(&strided), expected, "{count} with gaps on {threads} threads");
+                // As a row and as a column of a matrix, and beside others.
+                let row = dense.unsqueeze(0).unwrap().sum_dims(&[1], false).unwrap();
+                assert_eq!(row.to_vec::<f32>().unwrap()[0].to_bits(), expected, "{count} as a row");
+                let column = dense.unsqueeze(1).unwrap().sum_dims(&[0], false).unwrap();
+                assert_eq!(column.to_vec::<f32>().unwrap()[0].to_bits(), expected, "{count} as a column");
+                for columns in [2i64, 31, 33] {
+                    if count as i64 * columns > 1 << 22 {
+                        continue;
+                    }
+                    let wide = dense.unsqueeze(1).unwrap().expand(&[count as i64, columns]).unwrap();
+                    for wide in [wide.contiguous().unwrap(), wide] {
+                        for sum in wide.sum_dims(&[0], false).unwrap().to_vec::<f32>().unwrap() {
+                            assert_eq!(sum.to_bits(), expected, "{count} by {columns} on {threads} threads");
+                        }
+                    }
+                }
+            });
+        }
+    }
+}
+
+#[test]
+fn results_do_not_depend_on_the_number_of_threads() {
+    let count = (1 << 18) + 1029;
+    let values = rough(count);
+    let run = || {
+        let x = Tensor::from_slice(&values, &[count]).unwrap();
+        let matrix = x.slice(0, 0, 512 * 512, 1).unwrap().view(&[512, 512]).unwrap();
+        let turned = matrix.t().unwrap();
+        let results = [
+            x.exp(),
+            x.add(&x),
+            x.mul(&x.select(0, 7).unwrap()),
+            x.relu(),
+            x.gt(0.0).unwrap().where_cond(&x, &x.neg().unwrap()),
+            x.copy().unwrap().mul_(&x),
+            x.max(),
+            x.mean(),
+            matrix.add(&turned),
+            turned.exp(),
+            matrix.softmax(1),
+            matrix.log_softmax(0),
+            matrix.sum_dims(&[0], false),
+            turned.sum_dims(&[0], false),
+            matrix.amax(&[1], true),
+            turned.var(&[0], 1, false),
+            turned.copy(),
+            turned.contiguous().unwrap().add_(&matrix),
+        ];
+        results.map(|result| bits32(&result.unwrap().to_vec::<f32>().unwrap()))
+    };
+    let expected = on_threads(1, run);
+    assert_eq!(expected[1], bits32(&values.iter().map(|value| value + value).collect::<Vec<_>>()));
+    assert_eq!(expected[3], bits32(&values.iter().map(|value| value.max(0.0)).collect::<Vec<_>>()));
+    let largest = values.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    assert_eq!(expected[6], [largest.to_bits()]);
+    for (i, value) in expected[8].iter().enumerate() {
+        assert_eq!(f32::from_bits(*value), values[i] + values[i % 512 * 512 + i / 512]);
+    }
+    for threads in [2, 3] {
+        assert!(on_threads(threads, run) == expected, "{threads} threads");
+    }
+}
+
+#[test]
+fn elementwise_operations_are_right_around_every_block_size() {
+    for count in
+        [0, 1, 2, 3, 1023, 1024, 1025, 2047, 2049, (1 << 16) - 1, (1 << 16) + 1, (1 << 18) - 1, (1 << 18) + 1]
+    {
+        let values: Vec<i64> = (0..count as i64).map(|i| i * 7919 % 10_007).collect();
+        let x = Tensor::from_slice(&values, &[count]).unwrap();
+        let doubled: Vec<i64> = values.iter().map(|value| value * 2 + 1).collect();
+        assert!(x.mul(2).unwrap().add(1).unwrap().to_vec::<i64>().unwrap() == doubled, "{count}");
+        let strided = Tensor::stack(&[&x, &x.neg().unwrap()], 1).unwrap().select(1, 1).unwrap();
+        assert!(strided.neg().unwrap().to_vec::<i64>().unwrap() == values, "{count} with gaps");
+        let roots = x.to(DType::F32).unwrap().sqrt().unwrap().to_vec::<f32>().unwrap();
+        assert!(roots.iter().zip(&values).all(|(root, value)| *root == (*value as f32).sqrt()), "{count}");
+        let total = x.sum().unwrap().item().unwrap();
+        assert_eq!(total, values.iter().sum::<i64>() as f64, "{count}");
+    }
+}
+
+#[test]
+fn views_of_nothing_can_be_used_like_others() {
+    let x = Tensor::ones(&[2, 3]).unwrap();
+    let nothing = x.slice(0, 2, 2, 1).unwrap().slice(1, 3, 3, 1).unwrap();
+    let none_of_none = Tensor::zeros(&[2, 0]).unwrap().select(0, 1).unwrap();
+    for empty in
+        [&nothing, &none_of_none, &x.narrow(1, 3, 0).unwrap(), &x.t().unwrap().narrow(0, 3, 0).unwrap()]
+    {
+        assert_eq!(empty.numel(), 0);
+        assert_eq!(empty.to_vec::<f32>().unwrap(), []);
+        assert_eq!(empty.add_(1.0).unwrap().exp().unwrap().numel(), 0);
+        assert_eq!(empty.zero_().unwrap().sum().unwrap().item().unwrap(), 0.0);
+        assert_eq!(empty.copy_(&Tensor::ones(&[1]).unwrap()).unwrap().softmax(-1).unwrap().numel(), 0);
+        assert_eq!(empty.uniform_(0.0, 1.0, None).unwrap().numel(), 0);
+        assert!(empty.mean().unwrap().item().unwrap().is_nan());
+        assert!(empty.equal(empty).unwrap());
+        assert_eq!(empty.index_select(-1, &Tensor::new::<[i64; 0]>([]).unwrap()).unwrap().numel(), 0);
+        assert_eq!(Tensor::cat(&[empty, empty], 0).unwrap().numel(), 0);
+        assert!(empty.to_string().starts_with("tensor([]"));
+    }
+    let product = nothing.matmul(&Tensor::ones(&[0, 5]).unwrap());
+    assert_eq!(product.unwrap().sizes(), [0, 5]);
+}
+
+/// A product over nothing is 0, not what was in the memory before.
+#[test]
+fn products_over_nothing_are_zero_in_used_memory() {
+    for [a, b] in [[&[64, 0][..], &[0, 64]], [&[4, 32, 0], &[4, 0, 32]], [&[4, 32, 0], &[0, 32]]] {
+        drop(Tensor::full(&[64, 64], 7.0, DType::F32).unwrap());
+        let product = Tensor::zeros(a).unwrap().matmul(&Tensor::zeros(b).unwrap()).unwrap();
+        assert_eq!(product.numel(), 4096);
+        assert!(product.to_vec::<f32>().unwrap().iter().all(|value| *value == 0.0), "{a:?} times {b:?}");
+    }
+}
