@@ -101,7 +101,7 @@ pub fn run(lab: &mut Lab, options: &Options) -> crate::Result<()> {
         }
         let last = losses[losses.len() - 1].item()?;
         lab.print(text!("Epoch [{epoch}/{epochs}], Loss: {:.4}", exact("loss", last)));
-        // ANCHOR_END: train
+
         let mean = Tensor::stack(&losses, 0)?.mean()?.item()?;
         means = means.row(row![
             exact("epoch", epoch),
@@ -109,6 +109,7 @@ pub fn run(lab: &mut Lab, options: &Options) -> crate::Result<()> {
             exact("mean_loss", mean).digits(3)
         ]);
     }
+    // ANCHOR_END: train
     progress.finish();
 
     lab.section(5, "Evaluation");

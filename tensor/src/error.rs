@@ -186,6 +186,10 @@ pub enum Error {
     )]
     GradientShape { grad: Vec<usize>, output: Vec<usize> },
     #[error(
+        "attempting to assign a gradient with dtype '{}' to a tensor with grad_dtype '{}'. The gradient must match the tensor's grad_dtype (defaults to the tensor's dtype). You can set the tensor's grad_dtype attribute with a specific dtype, or None to allow any dtype. Set grad_dtype with caution. Diverging the dtypes of a tensor and its gradient may break downstream systems that assume they match.", .grad.cpp_name(), .tensor.scalar_type()
+    )]
+    AssignGradientDType { grad: DType, tensor: DType },
+    #[error(
         "attempting to assign a gradient of size '{grad:?}' to a tensor of size '{tensor:?}'. Please ensure that the gradient and the tensor are the same size"
     )]
     AssignGradient { grad: Vec<usize>, tensor: Vec<usize> },

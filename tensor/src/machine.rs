@@ -23,7 +23,7 @@ struct State {
     memory: Arc<HostMemory>,
     warned: Mutex<HashSet<&'static str>>,
     /// Receives warnings. The crate itself never prints.
-    on_warning: Mutex<Option<Box<dyn Fn(&str) + Send + Sync>>>,
+    on_warning: Mutex<Option<Arc<dyn Fn(&str) + Send + Sync>>>,
     next_sequence: AtomicU64,
 }
 
@@ -97,15 +97,16 @@ impl Machine {
 
     /// Gives the machine's warnings to `handler`: PyTorch's texts, each at most once.
     pub fn on_warning(&self, handler: impl Fn(&str) + Send + Sync + 'static) {
-        *self.0.on_warning.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(handler));
+        *self.0.on_warning.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(handler));
     }
 
     /// Warns of `topic` if it has not been warned of on this machine.
     pub(crate) fn warn_once(topic: &'static str, message: impl FnOnce() -> String) {
         let machine = Machine::current();
-        let first = machine.0.warned.lock().unwrap_or_else(PoisonError::into_inner).insert(topic);
-        if first && let Some(handler) = &*machine.0.on_warning.lock().unwrap_or_else(PoisonError::into_inner)
-        {
+        // Out of the lock before it is called: a handler may warn, or set another handler.
+        let handler = machine.0.on_warning.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let Some(handler) = handler else { return };
+        if machine.0.warned.lock().unwrap_or_else(PoisonError::into_inner).insert(topic) {
             handler(&message());
         }
     }

@@ -57,7 +57,8 @@ impl Layout {
     }
 
     pub(crate) fn numel(&self) -> usize {
-        self.sizes().iter().product()
+        // A size of 0 first: the others may multiply to more than there is.
+        if self.sizes().contains(&0) { 0 } else { self.sizes().iter().product() }
     }
 
     /// Whether walking the tensor in logical order walks memory without gaps.
@@ -125,6 +126,10 @@ impl Layout {
                 let (from, to) = (self.sizes().to_vec(), sizes.to_vec());
                 return Err(Error::Expand { from, to, dim: new_dims + dim });
             }
+        }
+        let numel = sizes.iter().try_fold(1usize, |numel, size| numel.checked_mul((*size).max(1)));
+        if numel.is_none_or(|numel| numel > isize::MAX as usize) && !sizes.contains(&0) {
+            return Err(Error::TooLarge { sizes: sizes.to_vec() });
         }
         Ok(out)
     }

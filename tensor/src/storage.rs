@@ -172,30 +172,51 @@ enum Guard<'a> {
 /// - Two writes never share a storage; that is an error.
 ///
 /// Locks are taken in the order of their addresses, each storage once, so two operations on the same
-/// tensors never wait for each other in a circle.
+/// tensors never wait for each other in a circle. A kernel must not come back here: it holds the locks.
 pub(crate) fn access<const R: usize, const W: usize, T>(
     reads: [&Tensor; R],
     writes: [&Tensor; W],
     kernel: impl FnOnce([Option<(&[u8], &Tensor)>; R], [&mut [u8]; W]) -> T,
 ) -> Result<T> {
-    let mut copies: [Option<Tensor>; R] = [const { None }; R];
-    let mut is_output = [false; R];
-    for (r, read) in reads.into_iter().enumerate() {
-        for write in writes {
-            if Arc::ptr_eq(read.storage(), write.storage()) {
-                if read.layout() == write.layout() && read.dtype() == write.dtype() {
-                    is_output[r] = true;
-                } else {
-                    copies[r] = Some(ops::shape::copy_of(read)?);
-                }
-            }
-        }
-    }
-    let reads: [&Tensor; R] = std::array::from_fn(|r| copies[r].as_ref().unwrap_or(reads[r]));
+    // A thin shell: the work is done below, compiled once and not for every kernel there is.
+    let sources = sources(&reads, &writes)?;
+    let reads: [Option<&Tensor>; R] = std::array::from_fn(|r| match &sources[r] {
+        Source::Itself => Some(reads[r]),
+        Source::Output => None,
+        Source::Copy(copy) => Some(copy),
+    });
+    let mut guards = lock(&mut reads.iter().flatten().copied(), &writes)?;
+    let mut inputs: [Option<(&[u8], &Tensor)>; R] = [None; R];
+    let mut outputs: [&mut [u8]; W] = std::array::from_fn(|_| Default::default());
+    split(&mut guards, &reads, &writes, &mut inputs, &mut outputs);
+    Ok(kernel(inputs, outputs))
+}
 
+/// Where a kernel finds an input.
+enum Source {
+    /// Where it lies.
+    Itself,
+    /// In the output it is about to overwrite.
+    Output,
+    /// In a copy, since it overlaps an output.
+    Copy(Tensor),
+}
+
+fn sources(reads: &[&Tensor], writes: &[&Tensor]) -> Result<SmallVec<[Source; 4]>> {
+    let source = |read: &&Tensor| match writes.iter().find(|write| read.shares_storage(write)) {
+        None => Ok(Source::Itself),
+        Some(write) if read.layout() == write.layout() && read.dtype() == write.dtype() => Ok(Source::Output),
+        Some(_) => ops::shape::copy_of(read).map(Source::Copy),
+    };
+    reads.iter().map(source).collect()
+}
+
+type Guards<'a> = SmallVec<[(&'a Storage, Guard<'a>); 8]>;
+
+fn lock<'a>(reads: &mut dyn Iterator<Item = &'a Tensor>, writes: &[&'a Tensor]) -> Result<Guards<'a>> {
     let mut order: SmallVec<[(&Storage, bool); 8]> = SmallVec::new();
     order.extend(writes.iter().map(|write| (&**write.storage(), true)));
-    for read in (0..R).filter(|r| !is_output[*r]).map(|r| reads[r]) {
+    for read in reads {
         if !order.iter().any(|(storage, _)| std::ptr::eq(*storage, &**read.storage())) {
             order.push((read.storage(), false));
         }
@@ -204,26 +225,33 @@ pub(crate) fn access<const R: usize, const W: usize, T>(
     if order.windows(2).any(|pair| std::ptr::eq(pair[0].0, pair[1].0)) {
         return Err(Error::WriteOverlap);
     }
-    let mut guards: SmallVec<[(&Storage, Guard<'_>); 8]> = order
-        .into_iter()
-        .map(|(storage, write)| {
-            // A kernel that panicked left bytes half written, not invalid: any bytes are a number.
-            let guard = if write {
-                Guard::Write(storage.buffer.write().unwrap_or_else(PoisonError::into_inner))
-            } else {
-                Guard::Read(storage.buffer.read().unwrap_or_else(PoisonError::into_inner))
-            };
-            (storage, guard)
-        })
-        .collect();
+    let guard = |(storage, write): (&'a Storage, bool)| {
+        // A kernel that panicked left bytes half written, not invalid: any bytes are a number.
+        let guard = match write {
+            true => Guard::Write(storage.buffer.write().unwrap_or_else(PoisonError::into_inner)),
+            false => Guard::Read(storage.buffer.read().unwrap_or_else(PoisonError::into_inner)),
+        };
+        (storage, guard)
+    };
+    Ok(order.into_iter().map(guard).collect())
+}
 
-    let mut inputs: [Option<(&[u8], &Tensor)>; R] = [None; R];
-    let mut outputs: [&mut [u8]; W] = std::array::from_fn(|_| Default::default());
-    for (storage, guard) in &mut guards {
+/// Deals out the locked bytes to the inputs and outputs they belong to.
+fn split<'g>(
+    guards: &'g mut Guards<'_>,
+    reads: &[Option<&'g Tensor>],
+    writes: &[&Tensor],
+    inputs: &mut [Option<(&'g [u8], &'g Tensor)>],
+    outputs: &mut [&'g mut [u8]],
+) {
+    for (storage, guard) in guards {
         match guard {
             Guard::Read(buffer) => {
+                let buffer: &'g HostBuffer = buffer;
                 for (input, read) in inputs.iter_mut().zip(reads) {
-                    if std::ptr::eq(&**read.storage(), *storage) {
+                    if let Some(read) = read
+                        && std::ptr::eq(&**read.storage(), *storage)
+                    {
                         *input = Some((buffer.bytes(), read));
                     }
                 }
@@ -234,5 +262,4 @@ pub(crate) fn access<const R: usize, const W: usize, T>(
             }
         }
     }
-    Ok(kernel(inputs, outputs))
 }

@@ -194,9 +194,14 @@ impl Tensor {
 
 /// What a tensor is.
 impl Tensor {
-    /// The size of every dimension (`Tensor.shape`).
+    /// The size of every dimension (`Tensor.size()`).
     pub fn sizes(&self) -> &[usize] {
         self.0.layout.sizes()
+    }
+
+    /// The same as [`sizes`](Self::sizes), by PyTorch's other name.
+    pub fn shape(&self) -> &[usize] {
+        self.sizes()
     }
 
     /// The size of one dimension, negative ones counted from the end.
@@ -307,9 +312,9 @@ impl Tensor {
         self.0.history.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Whether there is a history, without the cost of handing it out.
+    /// Whether gradients flow into it, without the cost of handing out the history.
     pub(crate) fn has_history(&self) -> bool {
-        !matches!(*self.0.history.lock().unwrap_or_else(PoisonError::into_inner), History::None)
+        self.0.history.lock().unwrap_or_else(PoisonError::into_inner).flows()
     }
 
     pub(crate) fn set_history(&self, history: History) {
@@ -356,7 +361,8 @@ impl Tensor {
 
     /// The one value of a tensor with one element, converted (`Tensor.item`).
     ///
-    /// A float comes as the f64 equal to it, so an f32 loss prints as `2.3025851249694824`.
+    /// A float comes as the f64 equal to it, so an f32 loss prints as `2.3025851249694824`; a whole number
+    /// beyond 2⁵³ is rounded (`to_vec::<i64>` is exact).
     pub fn item(&self) -> Result<f64> {
         if self.numel() != 1 {
             return Err(Error::NotAScalar { numel: self.numel() });
@@ -404,8 +410,11 @@ impl fmt::Display for Tensor {
             dtype: &dtype,
             gradient: gradient.as_deref(),
         };
-        let values = self.values().map_err(|_| fmt::Error)?;
-        f.write_str(&print::tensor(&values, self.sizes(), &facts))
+        match self.values() {
+            Ok(values) => f.write_str(&print::tensor(&values, self.sizes(), &facts)),
+            // `to_string` would panic on an error of ours.
+            Err(error) => write!(f, "tensor(<values cannot be read: {error}>)"),
+        }
     }
 }
 

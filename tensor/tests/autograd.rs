@@ -117,6 +117,23 @@ fn a_tensor_on_many_paths_gets_the_sum_of_all() {
 }
 
 #[test]
+fn a_gradient_added_on_one_path_does_not_show_on_another() {
+    // The sum hands one gradient to both sides; the left one gets more, from the older exp.
+    let (x, w) = (leaf(&[0.0, 0.0]), leaf(&[1.0, 2.0]));
+    let (left, right) = (x.mul(2.0).unwrap(), w.mul(3.0).unwrap());
+    let older = left.exp().unwrap();
+    older.add(&left.add(&right).unwrap()).unwrap().sum().unwrap().backward().unwrap();
+    assert_eq!((grad(&x), grad(&w)), (vec![4.0, 4.0], vec![3.0, 3.0]));
+    // The same with the gradient that was given.
+    let given = Tensor::new([1.0f32, 1.0]).unwrap();
+    let (x, w) = (leaf(&[0.0, 0.0]), leaf(&[1.0, 2.0]));
+    let older = x.exp().unwrap();
+    let out = older.add(&x.copy().unwrap().add(&w).unwrap()).unwrap();
+    out.backward_with(BackwardOptions { gradient: Some(given.clone()), ..Default::default() }).unwrap();
+    assert_eq!((grad(&x), grad(&w), values(&given)), (vec![2.0, 2.0], vec![1.0, 1.0], vec![1.0, 1.0]));
+}
+
+#[test]
 fn backward_of_more_than_one_element_needs_a_gradient() {
     let x = leaf(&[1.0, 2.0, 3.0]);
     assert!(matches!(x.square().unwrap().backward(), Err(Error::ImplicitGradient)));
@@ -923,6 +940,16 @@ fn a_deep_history_held_by_another_tensor_is_dropped_flat() {
                 y = y.select(0, 0).unwrap().mul(&y).unwrap();
             }
             drop(y);
+            // The only way to the one before leads over a saved view to its base, and to what was written
+            // to that base since.
+            let mut z = x.copy().unwrap();
+            for _ in 0..MILLION / 10 {
+                let base = x.copy().unwrap();
+                let next = base.view(&[2]).unwrap().mul(&x).unwrap();
+                base.mul_(&z).unwrap();
+                z = next;
+            }
+            drop(z);
             // A tensor written to over and over again.
             let y = x.mul(1.0).unwrap();
             for _ in 0..MILLION / 10 {

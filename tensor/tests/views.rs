@@ -311,49 +311,76 @@ fn documented_sum(values: &[f32]) -> f32 {
 const SIZES: [usize; 16] =
     [0, 1, 2, 3, 31, 32, 33, 63, 64, 65, 1023, 1024, 1025, 2048, 33_000, 1024 * 1024 + 1];
 
-fn on_threads<R: Send>(threads: usize, run: impl FnOnce() -> R + Send) -> R {
-    rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap().install(run)
+/// Runs a test of this file again, in a process whose thread pool has so many threads (on a pool's own
+/// threads operations are not shared out at all); answers what it printed after "bits:".
+fn bits_on(threads: usize, test: &str) -> String {
+    let output = std::process::Command::new(std::env::current_exe().unwrap())
+        .args([test, "--exact", "--nocapture"])
+        .env("RAYON_NUM_THREADS", threads.to_string())
+        .output()
+        .unwrap();
+    let printed = String::from_utf8(output.stdout).unwrap();
+    assert!(
+        output.status.success() && printed.contains("1 passed"),
+        "{test} on {threads} threads: {printed}"
+    );
+    printed.lines().find_map(|line| line.split_once("bits:")).expect("the test prints its bits").1.to_string()
 }
 
 #[test]
-fn sums_have_the_documented_bits_on_any_number_of_threads() {
-    for count in SIZES {
-        let values = rough(count);
-        let expected = documented_sum(&values).to_bits();
-        let doubled: Vec<f32> = values.iter().flat_map(|value| [*value, 77.0]).collect();
-        for threads in [1, 2, 3] {
-            on_threads(threads, || {
-                let sum = |x: &Tensor| (x.sum().unwrap().item().unwrap() as f32).to_bits();
-                let dense = Tensor::from_slice(&values, &[count]).unwrap();
-                assert_eq!(sum(&dense), expected, "{count} on {threads} threads");
-                let strided = Tensor::from_slice(&doubled, &[count, 2]).unwrap().select(1, 0).unwrap();
-                assert_eq!(sum(&strided), expected, "{count} with gaps on {threads} threads");
-                // As a row and as a column of a matrix, and beside others.
-                let row = dense.unsqueeze(0).unwrap().sum_dims(&[1], false).unwrap();
-                assert_eq!(row.to_vec::<f32>().unwrap()[0].to_bits(), expected, "{count} as a row");
-                let column = dense.unsqueeze(1).unwrap().sum_dims(&[0], false).unwrap();
-                assert_eq!(column.to_vec::<f32>().unwrap()[0].to_bits(), expected, "{count} as a column");
-                for columns in [2i64, 31, 33] {
-                    if count as i64 * columns > 1 << 22 {
-                        continue;
-                    }
-                    let wide = dense.unsqueeze(1).unwrap().expand(&[count as i64, columns]).unwrap();
-                    for wide in [wide.contiguous().unwrap(), wide] {
-                        for sum in wide.sum_dims(&[0], false).unwrap().to_vec::<f32>().unwrap() {
-                            assert_eq!(sum.to_bits(), expected, "{count} by {columns} on {threads} threads");
-                        }
-                    }
-                }
-            });
+fn every_thread_count_gives_the_same_bits() {
+    for test in ["sums_have_the_documented_bits", "results_of_all_kinds"] {
+        let one = bits_on(1, test);
+        for threads in [2, 3] {
+            assert_eq!(bits_on(threads, test), one, "{test} on {threads} threads");
         }
     }
 }
 
+/// A number that stands for all the bits (FNV-1a).
+fn fingerprint(bits: impl IntoIterator<Item = u32>) -> u64 {
+    bits.into_iter()
+        .fold(0xcbf2_9ce4_8422_2325, |hash, bits| (hash ^ u64::from(bits)).wrapping_mul(0x100_0000_01b3))
+}
+
 #[test]
-fn results_do_not_depend_on_the_number_of_threads() {
+fn sums_have_the_documented_bits() {
+    let mut sums = Vec::new();
+    for count in SIZES {
+        let values = rough(count);
+        let expected = documented_sum(&values).to_bits();
+        let doubled: Vec<f32> = values.iter().flat_map(|value| [*value, 77.0]).collect();
+        let sum = |x: &Tensor| (x.sum().unwrap().item().unwrap() as f32).to_bits();
+        let dense = Tensor::from_slice(&values, &[count]).unwrap();
+        assert_eq!(sum(&dense), expected, "{count}");
+        let strided = Tensor::from_slice(&doubled, &[count, 2]).unwrap().select(1, 0).unwrap();
+        assert_eq!(sum(&strided), expected, "{count} with gaps");
+        // As a row and as a column of a matrix, and beside others.
+        let row = dense.unsqueeze(0).unwrap().sum_dims(&[1], false).unwrap();
+        assert_eq!(row.to_vec::<f32>().unwrap()[0].to_bits(), expected, "{count} as a row");
+        let column = dense.unsqueeze(1).unwrap().sum_dims(&[0], false).unwrap();
+        assert_eq!(column.to_vec::<f32>().unwrap()[0].to_bits(), expected, "{count} as a column");
+        for columns in [2i64, 31, 33] {
+            if count as i64 * columns > 1 << 22 {
+                continue;
+            }
+            let wide = dense.unsqueeze(1).unwrap().expand(&[count as i64, columns]).unwrap();
+            for wide in [wide.contiguous().unwrap(), wide] {
+                for sum in wide.sum_dims(&[0], false).unwrap().to_vec::<f32>().unwrap() {
+                    assert_eq!(sum.to_bits(), expected, "{count} by {columns}");
+                }
+            }
+        }
+        sums.push(expected);
+    }
+    println!("bits:{:x}", fingerprint(sums));
+}
+
+#[test]
+fn results_of_all_kinds() {
     let count = (1 << 18) + 1029;
     let values = rough(count);
-    let run = || {
+    let expected = {
         let x = Tensor::from_slice(&values, &[count]).unwrap();
         let matrix = x.slice(0, 0, 512 * 512, 1).unwrap().view(&[512, 512]).unwrap();
         let turned = matrix.t().unwrap();
@@ -379,7 +406,6 @@ fn results_do_not_depend_on_the_number_of_threads() {
         ];
         results.map(|result| bits32(&result.unwrap().to_vec::<f32>().unwrap()))
     };
-    let expected = on_threads(1, run);
     assert_eq!(expected[1], bits32(&values.iter().map(|value| value + value).collect::<Vec<_>>()));
     assert_eq!(expected[3], bits32(&values.iter().map(|value| value.max(0.0)).collect::<Vec<_>>()));
     let largest = values.iter().copied().fold(f32::NEG_INFINITY, f32::max);
@@ -387,9 +413,7 @@ fn results_do_not_depend_on_the_number_of_threads() {
     for (i, value) in expected[8].iter().enumerate() {
         assert_eq!(f32::from_bits(*value), values[i] + values[i % 512 * 512 + i / 512]);
     }
-    for threads in [2, 3] {
-        assert!(on_threads(threads, run) == expected, "{threads} threads");
-    }
+    println!("bits:{:x}", fingerprint(expected.into_iter().flatten()));
 }
 
 #[test]

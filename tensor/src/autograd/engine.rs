@@ -1,6 +1,6 @@
 //! The backward pass: gradients flow from a result to the leaves, node by node, without recursion.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, PoisonError};
 
 use super::graph::{Edge, History, Leaf, Meta, Node};
@@ -53,7 +53,7 @@ pub fn grad(output: &Tensor, inputs: &[&Tensor], options: GradOptions) -> Result
             for (slot, _) in
                 grads.iter_mut().zip(&wanted).filter(|(_, wanted)| std::ptr::eq(&***wanted, leaf))
             {
-                *slot = Some(sum_of(slot.take(), grad.clone())?);
+                *slot = Some(grad.clone());
             }
             Ok(())
         })
@@ -80,28 +80,22 @@ fn seed_gradient(root: &Tensor, given: Option<Tensor>) -> Result<Tensor> {
     }
 }
 
-/// Walks the graph from the latest operation to the earliest, giving each leaf its gradients.
+/// Walks the graph from the latest operation to the earliest, and gives each leaf the sum of its gradients.
 ///
 /// A node runs when it is the latest one with a gradient pending. Everything that could still add to
 /// its gradient was recorded after it, so that gradient is then complete.
+///
+/// Leaves are served at the end, in the order they were reached: one that is used several times gets one
+/// sum, and a walk that fails half way changes no gradient.
 fn walk(
     root: &Tensor,
     seed: Tensor,
     retain_graph: bool,
     mut at_leaf: impl FnMut(&Leaf, Tensor) -> Result<()>,
 ) -> Result<()> {
-    let mut pending: BTreeMap<u64, (Arc<Node>, Tensor)> = BTreeMap::new();
-    let mut send = |pending: &mut BTreeMap<u64, (Arc<Node>, Tensor)>, to: &History, grad: Tensor| match to {
-        History::None => Ok(()),
-        History::Leaf(leaf) => at_leaf(leaf, grad),
-        History::Node(node) => {
-            let sum = sum_of(pending.remove(&node.sequence).map(|(_, sum)| sum), grad)?;
-            pending.insert(node.sequence, (node.clone(), sum));
-            Ok(())
-        }
-    };
-    send(&mut pending, &root.history(), seed)?;
-    while let Some((_, (node, grad))) = pending.pop_last() {
+    let mut pending = Pending::default();
+    pending.send(&root.history(), seed)?;
+    while let Some((_, (node, grad))) = pending.nodes.pop_last() {
         let grads = node.step.backward(&node, &grad)?;
         drop(grad);
         if !retain_graph {
@@ -109,11 +103,43 @@ fn walk(
         }
         for (edge, grad) in node.edges.iter().zip(grads) {
             if let Some(grad) = grad {
-                send(&mut pending, &edge.to, fit(grad, edge)?)?;
+                pending.send(&edge.to, fit(grad, edge)?)?;
             }
         }
     }
-    Ok(())
+    pending.leaves.into_iter().try_for_each(|(leaf, grad)| at_leaf(&leaf, grad))
+}
+
+/// Gradients on their way: sums that more may still be added to.
+#[derive(Default)]
+struct Pending {
+    nodes: BTreeMap<u64, (Arc<Node>, Tensor)>,
+    leaves: Vec<(Arc<Leaf>, Tensor)>,
+    /// Where each leaf, by its address, stands in the list.
+    places: HashMap<*const Leaf, usize>,
+}
+
+impl Pending {
+    fn send(&mut self, to: &History, grad: Tensor) -> Result<()> {
+        match to {
+            History::None | History::Frozen(_) => {}
+            History::Node(node) => {
+                let sum = sum_of(self.nodes.remove(&node.sequence).map(|(_, sum)| sum), grad)?;
+                self.nodes.insert(node.sequence, (node.clone(), sum));
+            }
+            History::Leaf(leaf) => match self.places.get(&Arc::as_ptr(leaf)) {
+                Some(place) => {
+                    let (_, sum) = &mut self.leaves[*place];
+                    *sum = sum.add(&grad)?;
+                }
+                None => {
+                    self.places.insert(Arc::as_ptr(leaf), self.leaves.len());
+                    self.leaves.push((leaf.clone(), grad));
+                }
+            },
+        }
+        Ok(())
+    }
 }
 
 fn sum_of(sum: Option<Tensor>, grad: Tensor) -> Result<Tensor> {
@@ -127,7 +153,7 @@ fn sum_of(sum: Option<Tensor>, grad: Tensor) -> Result<Tensor> {
 /// the forward pass is summed here, and what promotion converted is converted back.
 fn fit(grad: Tensor, edge: &Edge) -> Result<Tensor> {
     let Edge { to, input: Meta { sizes, dtype, .. } } = edge;
-    if matches!(to, History::None) || (grad.sizes() == &sizes[..] && grad.dtype() == *dtype) {
+    if !to.flows() || (grad.sizes() == &sizes[..] && grad.dtype() == *dtype) {
         return Ok(grad);
     }
     ops::reduce::sum_to(&grad, sizes)?.to(*dtype)

@@ -2,6 +2,7 @@
 
 use std::array;
 use std::panic::Location;
+use std::sync::PoisonError;
 
 use smallvec::SmallVec;
 
@@ -97,6 +98,7 @@ impl<const N: usize> Context<N> {
 }
 
 /// A tensor kept for backward, with the version of its memory at that time.
+#[derive(Clone)]
 pub(super) struct SavedTensor {
     tensor: Option<Tensor>,
     version: u64,
@@ -181,7 +183,7 @@ impl<const N: usize> Saved<'_, N> {
 
     /// Whether anybody asks for the gradient in input `index`.
     pub fn needs_input_grad(&self, index: usize) -> bool {
-        !matches!(self.node.edges[index].to, History::None)
+        self.node.edges[index].to.flows()
     }
 
     /// The sizes of input `index`.
@@ -204,9 +206,12 @@ impl<F: Function<N>, const N: usize> Step for FixedArity<F, N> {
     }
 
     fn backward(&self, node: &Node, grad: &Tensor) -> Result<SmallVec<[Option<Tensor>; 2]>> {
-        let saved = node.saved.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let SavedTensors::Kept(tensors) = &*saved else { return Err(Error::BackwardTwice) };
-        let grads = self.0.backward(&Saved::<N> { tensors, node }, grad)?;
+        // Handed out of the lock: a backward of the user's own may look at this graph again.
+        let tensors = match &*node.saved.lock().unwrap_or_else(PoisonError::into_inner) {
+            SavedTensors::Kept(tensors) => tensors.clone(),
+            SavedTensors::Freed => return Err(Error::BackwardTwice),
+        };
+        let grads = self.0.backward(&Saved::<N> { tensors: &tensors, node }, grad)?;
         Ok(grads.into_iter().collect())
     }
 }

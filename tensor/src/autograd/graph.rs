@@ -20,6 +20,8 @@ pub(crate) enum History {
     None,
     /// The user made it; gradients end here.
     Leaf(Arc<Leaf>),
+    /// A leaf that was frozen: nothing flows in, but what was collected is kept.
+    Frozen(Arc<Leaf>),
     /// A recorded operation made it; gradients go on through the node.
     Node(Arc<Node>),
 }
@@ -148,18 +150,23 @@ impl Node {
 }
 
 impl History {
+    /// Whether gradients flow: what `requires_grad` says.
+    pub(crate) fn flows(&self) -> bool {
+        matches!(self, History::Leaf(_) | History::Node(_))
+    }
+
     /// Which recorded operation made the tensor.
     pub(crate) fn sequence(&self) -> Option<u64> {
         match self {
             History::Node(node) => Some(node.sequence),
-            History::None | History::Leaf(_) => None,
+            History::None | History::Leaf(_) | History::Frozen(_) => None,
         }
     }
 
     fn into_node(self) -> Option<Arc<Node>> {
         match self {
             History::Node(node) => Some(node),
-            History::None | History::Leaf(_) => None,
+            History::None | History::Leaf(_) | History::Frozen(_) => None,
         }
     }
 }

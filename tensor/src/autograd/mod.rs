@@ -16,8 +16,11 @@ pub use mode::{enable_grad, inference_mode, is_grad_enabled, is_inference_mode_e
 
 pub(crate) use function::{record, record_list};
 pub(crate) use graph::History;
+use graph::Leaf;
 pub(crate) use mode::Mode;
 pub(crate) use mode::is_recording;
+
+use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::tensor::Tensor;
@@ -42,7 +45,9 @@ impl Tensor {
                 }
                 self.set_history(History::Leaf(Default::default()));
             }
-            History::Leaf(_) if !requires_grad => self.set_history(History::None),
+            // Freezing keeps the gradient and the hooks, and thawing finds them again.
+            History::Leaf(leaf) if !requires_grad => self.set_history(History::Frozen(leaf)),
+            History::Frozen(leaf) if requires_grad => self.set_history(History::Leaf(leaf)),
             _ => {}
         }
         Ok(self.clone())
@@ -64,26 +69,32 @@ impl Tensor {
     /// The gradient collected so far (`Tensor.grad`). Only leaves have one.
     pub fn grad(&self) -> Option<Tensor> {
         match self.history() {
-            History::Leaf(leaf) => leaf.grad(),
+            History::Leaf(leaf) | History::Frozen(leaf) => leaf.grad(),
             _ => None,
         }
     }
 
-    /// Replaces the gradient, or with `None` clears it.
+    /// Replaces the gradient, or with `None` clears it. It must have this tensor's shape and type.
     pub fn set_grad(&self, grad: Option<Tensor>) -> Result<()> {
-        if let Some(grad) = &grad
-            && grad.sizes() != self.sizes()
-        {
-            return Err(Error::AssignGradient { grad: grad.sizes().into(), tensor: self.sizes().into() });
-        }
-        match self.history() {
-            History::Leaf(leaf) => {
-                leaf.set_grad(grad);
-                Ok(())
+        if let Some(grad) = &grad {
+            if grad.sizes() != self.sizes() {
+                return Err(Error::AssignGradient { grad: grad.sizes().into(), tensor: self.sizes().into() });
             }
-            History::None => Err(Error::DoesNotRequireGrad),
-            History::Node(_) => Err(Error::RequiresGradNonLeaf { to: true }),
+            if grad.dtype() != self.dtype() {
+                return Err(Error::AssignGradientDType { grad: grad.dtype(), tensor: self.dtype() });
+            }
         }
+        match (self.history(), grad) {
+            (History::Leaf(leaf) | History::Frozen(leaf), grad) => leaf.set_grad(grad),
+            (History::Node(_), _) => return Err(Error::RequiresGradNonLeaf { to: true }),
+            (History::None, None) => {}
+            (History::None, grad) => {
+                let leaf = Arc::<Leaf>::default();
+                leaf.set_grad(grad);
+                self.set_history(History::Frozen(leaf));
+            }
+        }
+        Ok(())
     }
 
     /// Calls `hook` with this leaf's gradient each time backward has added to it

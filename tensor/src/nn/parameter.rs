@@ -76,10 +76,9 @@ impl Parameter {
         if new.shares_storage(&old) {
             return Ok(());
         }
-        if let Some(grad) = old.grad() {
-            old.set_grad(Some(grad.to(options)?))?;
-        }
+        let grad = old.grad().map(|grad| grad.to(options)).transpose()?;
         new.set_history(old.history());
+        new.set_grad(grad)?;
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = new;
         Ok(())
     }

@@ -53,7 +53,14 @@ pub(crate) fn has_avx2() -> bool {
     is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma")
 }
 
-/// How many threads a loop may use. A browser's page has one.
+/// How many threads a loop may use.
+///
+/// A browser's page has one. So has a job of the user's own on a thread pool: it would have to wait for
+/// its parts, and a pool's thread that waits takes up other jobs of the pool meanwhile. Those would then
+/// run in the middle of an operation, under its locks and its grad mode.
 pub(crate) fn threads() -> usize {
-    if cfg!(target_arch = "wasm32") { 1 } else { rayon::current_num_threads() }
+    if cfg!(target_arch = "wasm32") || rayon::current_thread_index().is_some() {
+        return 1;
+    }
+    rayon::current_num_threads()
 }

@@ -69,8 +69,7 @@ adam_options!(AdamOptions, AdamWOptions);
 struct Moments {
     /// Steps taken; a parameter without a gradient does not advance.
     step: i32,
-    exp_avg: Option<Tensor>,
-    exp_avg_sq: Option<Tensor>,
+    averages: Option<[Tensor; 2]>,
 }
 
 impl Moments {
@@ -83,12 +82,14 @@ impl Moments {
         eps: f64,
         decay: Decay,
     ) -> Result<()> {
-        if self.exp_avg.is_none() {
-            self.exp_avg = Some(parameter.zeros_like()?);
-            self.exp_avg_sq = Some(parameter.zeros_like()?);
-        }
-        let (Some(exp_avg), Some(exp_avg_sq)) = (&self.exp_avg, &self.exp_avg_sq) else { return Ok(()) };
-        self.step += 1;
+        // The averages follow a parameter that was moved or converted since.
+        let averages = match &self.averages {
+            Some([exp_avg, exp_avg_sq]) => {
+                [exp_avg.to(parameter.dtype())?, exp_avg_sq.to(parameter.dtype())?]
+            }
+            None => [parameter.zeros_like()?, parameter.zeros_like()?],
+        };
+        let t = self.step + 1;
         let (weight_decay, shrink) = match decay {
             Decay::OfGradient(weight_decay) => (weight_decay, 1.0),
             Decay::OfParameter(weight_decay) => (0.0, 1.0 - lr * weight_decay),
@@ -99,10 +100,12 @@ impl Moments {
             eps,
             weight_decay,
             shrink,
-            step_size: lr / (1.0 - beta1.powi(self.step)),
-            bias_correction2_sqrt: (1.0 - beta2.powi(self.step)).sqrt(),
+            step_size: lr / (1.0 - libm::pow(beta1, f64::from(t))),
+            bias_correction2_sqrt: (1.0 - libm::pow(beta2, f64::from(t))).sqrt(),
         };
-        adam(parameter, grad, exp_avg, exp_avg_sq, step)
+        adam(parameter, grad, &averages[0], &averages[1], step)?;
+        (self.step, self.averages) = (t, Some(averages));
+        Ok(())
     }
 }
 

@@ -15,7 +15,7 @@ pub struct ParamGroup<O> {
 }
 
 /// What an optimizer's options must be able to say for the groups.
-pub trait GroupOptions: Clone {
+pub(super) trait GroupOptions: Clone {
     /// The learning rate to start with.
     fn lr(&self) -> f64;
     /// Errors on values that make no sense.
@@ -24,7 +24,7 @@ pub trait GroupOptions: Clone {
 
 /// The groups of an optimizer, with a state `S` for each parameter.
 #[derive(Debug)]
-pub struct Groups<O, S> {
+pub(super) struct Groups<O, S> {
     pub(super) groups: Vec<Group<O, S>>,
     pub(super) learning_rates: LearningRates,
 }
@@ -81,10 +81,12 @@ struct Rates {
 }
 
 impl LearningRates {
-    fn new(current: Vec<f64>) -> LearningRates {
+    /// The learning rates an optimizer of your own starts with.
+    pub fn new(current: Vec<f64>) -> LearningRates {
         LearningRates(Arc::new(Mutex::new(Rates { current, steps: 0 })))
     }
 
+    /// The learning rate of group `index`.
     pub(super) fn get(&self, index: usize) -> f64 {
         self.lock().current[index]
     }
@@ -101,7 +103,8 @@ impl LearningRates {
         }
     }
 
-    pub(super) fn count_step(&self) {
+    /// Notes that the optimizer stepped.
+    pub fn count_step(&self) {
         self.lock().steps += 1;
     }
 

@@ -6,13 +6,13 @@ pub mod lr_scheduler;
 mod sgd;
 
 pub use adam::{Adam, AdamOptions, AdamW, AdamWOptions};
-pub use groups::{GroupOptions, Groups, ParamGroup};
+use groups::{GroupOptions, Groups};
+pub use groups::{LearningRates, ParamGroup};
 pub use sgd::{SGD, SGDOptions};
 
 use crate::autograd::no_grad;
 use crate::error::{Error, Result};
 use crate::nn::Parameter;
-use groups::LearningRates;
 
 /// What all optimizers have in common (`torch.optim.Optimizer`).
 pub trait Optimizer {

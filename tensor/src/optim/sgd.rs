@@ -79,7 +79,12 @@ impl Optimizer for SGD {
         for_each_with_grad(&mut self.groups, |parameter, grad, options, lr, buffer| {
             let SGDOptions { momentum, dampening, weight_decay, nesterov, maximize, .. } = *options;
             let step = SgdStep { lr, momentum, dampening, weight_decay, nesterov, maximize };
-            if let Some(made) = sgd(&parameter.tensor(), grad, buffer.0.as_ref(), step)? {
+            let parameter = parameter.tensor();
+            // The buffer follows a parameter that was moved or converted since.
+            if let Some(old) = buffer.0.take() {
+                buffer.0 = Some(old.to(parameter.dtype())?);
+            }
+            if let Some(made) = sgd(&parameter, grad, buffer.0.as_ref(), step)? {
                 buffer.0 = Some(made);
             }
             Ok(())

@@ -100,12 +100,15 @@ impl Function<2> for Binary {
             }
             _ => {
                 let (a, b) = (a.expect("both are saved"), b.expect("both are saved"));
-                // Where both are equal, each takes half.
-                let tie = a.eq(&b)?.to(grad.dtype())?.mul(0.5)?;
-                let a_wins = if *self == Binary::Maximum { a.gt(&b)? } else { a.lt(&b)? };
-                let share = a_wins.to(grad.dtype())?.add(&tie)?;
-                grads[0] = needs_a.then(|| grad.mul(&share)).transpose()?;
-                grads[1] = needs_b.then(|| grad.sub(&grad.mul(&share)?)).transpose()?;
+                // Where both are equal each takes half; where one is NaN, both take all.
+                let zero = Tensor::full(&[], 0.0, grad.dtype())?;
+                let shared = a.eq(&b)?.where_cond(&grad.mul(0.5)?, grad)?;
+                let (a_loses, b_loses) = match self {
+                    Binary::Maximum => (a.lt(&b)?, a.gt(&b)?),
+                    _ => (a.gt(&b)?, a.lt(&b)?),
+                };
+                grads[0] = needs_a.then(|| a_loses.where_cond(&zero, &shared)).transpose()?;
+                grads[1] = needs_b.then(|| b_loses.where_cond(&zero, &shared)).transpose()?;
             }
         }
         Ok(grads)
@@ -133,7 +136,8 @@ fn binary_(op: Binary, target: &Tensor, other: Operand<'_>) -> Result<Tensor> {
         op.name(),
         target,
         &[&other],
-        |old| ops::apply(op, [old, &other]),
+        // In `x.mul_(&x)` the other operand is the old x too.
+        |old| ops::apply(op, [old, if other.is_same(target) { old } else { &other }]),
         || {
             if result == target.dtype() {
                 return cpu::binary(op, target, &other, target);

@@ -77,6 +77,9 @@ impl Runs {
     /// Calls `visit(position, stride, length)` for the runs that make up the elements
     /// `start..start + length` in logical order.
     pub(crate) fn visit(&self, start: usize, length: usize, mut visit: impl FnMut(usize, usize, usize)) {
+        if length == 0 {
+            return; // Of an empty layout there is no position to speak of.
+        }
         let inner = self.ndim - 1;
         let mut index = [0; MAX_DIMS];
         let mut rest = start;
@@ -173,7 +176,10 @@ impl<T: Pod> Scratch<T> {
 }
 
 /// Runs `block(start, out)` over all blocks of a contiguous output, on several threads if it pays.
-fn for_blocks<O: Pod + Send>(out: &mut [O], cost: Cost, block: impl Fn(usize, &mut [O]) + Sync) {
+///
+/// `block` is `dyn`, one call in 1024 elements, so that this is compiled once for each type and not for
+/// each kernel.
+fn for_blocks<O: Pod + Send>(out: &mut [O], cost: Cost, block: &(dyn Fn(usize, &mut [O]) + Sync)) {
     let threads = threads();
     if out.len() < cost.smallest_parallel() || threads == 1 {
         for (i, out) in out.chunks_mut(BLOCK).enumerate() {
@@ -215,7 +221,7 @@ pub(crate) fn map1<A: Pod + Sync, O: Pod + Send>(
     with_contiguous(out, |out| {
         access([a], [out], |[a], [bytes]| {
             let a = Operand::<A>::new(a, out.sizes())?;
-            for_blocks(elements_mut(bytes, out), cost, |start, out| {
+            for_blocks(elements_mut(bytes, out), cost, &|start, out| {
                 let mut from_a = Scratch(None);
                 kernel(a.block(start, out, &mut from_a), out);
             });
@@ -235,7 +241,7 @@ pub(crate) fn map2<A: Pod + Sync, B: Pod + Sync, O: Pod + Send>(
         access([a, b], [out], |[a, b], [bytes]| {
             let a = Operand::<A>::new(a, out.sizes())?;
             let b = Operand::<B>::new(b, out.sizes())?;
-            for_blocks(elements_mut(bytes, out), cost, |start, out| {
+            for_blocks(elements_mut(bytes, out), cost, &|start, out| {
                 let (mut from_a, mut from_b) = (Scratch(None), Scratch(None));
                 kernel(a.block(start, out, &mut from_a), b.block(start, out, &mut from_b), out);
             });
@@ -256,7 +262,7 @@ pub(crate) fn map3<A: Pod + Sync, B: Pod + Sync, C: Pod + Sync, O: Pod + Send>(
             let a = Operand::<A>::new(a, out.sizes())?;
             let b = Operand::<B>::new(b, out.sizes())?;
             let c = Operand::<C>::new(c, out.sizes())?;
-            for_blocks(elements_mut(bytes, out), cost, |start, out| {
+            for_blocks(elements_mut(bytes, out), cost, &|start, out| {
                 let (mut from_a, mut from_b, mut from_c) = (Scratch(None), Scratch(None), Scratch(None));
                 kernel(
                     a.block(start, out, &mut from_a),

@@ -69,7 +69,7 @@ impl Tensor {
         Ok(self.sizes() == other.sizes() && self.eq(other)?.all()?.is_nonzero()?)
     }
 
-    /// Whether both have the same shape and differ nowhere by more than `atol + rtol·|other|`
+    /// Whether both, broadcast to one shape, differ nowhere by more than `atol + rtol·|other|`
     /// (`torch.allclose`; its defaults are 1e-5 and 1e-8).
     #[track_caller]
     pub fn allclose(&self, other: &Tensor, rtol: f64, atol: f64) -> Result<bool> {

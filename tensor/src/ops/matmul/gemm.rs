@@ -351,9 +351,12 @@ mod tests {
         {
             let (a, b) = (numbers(m * k, 1), numbers(k * n, 2));
             let [one, two, five] = [1, 2, 5].map(|threads| {
-                let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
                 let mut c = vec![f32::NAN; m * n];
-                pool.install(|| gemm(m, n, k, &a, [k, 1], &b, [n, 1], &mut c, false));
+                let a = Matrix { start: a.as_ptr(), strides: [k, 1] };
+                let b = Matrix { start: b.as_ptr(), strides: [n, 1] };
+                let product = Product { m, n, k, a, b, c: c.as_mut_ptr(), c_stride: n, accumulate: false };
+                // SAFETY: shapes and strides are those of the slices.
+                unsafe { threads::run_on(threads, product) };
                 bits(&c)
             });
             assert!(one == two && one == five, "{m}×{n}×{k}");

@@ -5,7 +5,7 @@
 
 mod cpu;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::ops::shape::dense;
 use crate::ops::{enter, shape};
 use crate::tensor::Tensor;
@@ -35,7 +35,8 @@ pub(crate) fn adam(
     step: AdamStep,
 ) -> Result<()> {
     enter("_fused_adam_", [parameter, grad, exp_avg, exp_avg_sq])?;
-    cpu::adam(parameter, &dense(&grad.detach())?, exp_avg, exp_avg_sq, step)?;
+    check_alike(parameter, [grad, exp_avg, exp_avg_sq])?;
+    cpu::adam(parameter, &readable(grad, parameter)?, exp_avg, exp_avg_sq, step)?;
     for written in [parameter, exp_avg, exp_avg_sq] {
         written.storage().bump_version();
     }
@@ -61,7 +62,8 @@ pub(crate) fn sgd(
     step: SgdStep,
 ) -> Result<Option<Tensor>> {
     enter("_fused_sgd_", [parameter, grad].into_iter().chain(momentum_buffer))?;
-    let grad = dense(&grad.detach())?;
+    check_alike(parameter, [grad].into_iter().chain(momentum_buffer))?;
+    let grad = readable(grad, parameter)?;
     let made = match momentum_buffer {
         None if step.momentum != 0.0 => {
             // The first step's buffer is the gradient itself, decayed but not dampened.
@@ -81,4 +83,23 @@ pub(crate) fn sgd(
     };
     parameter.storage().bump_version();
     Ok(made)
+}
+
+/// A kernel walks parameter, gradient and state together, so they must be of one type and size.
+fn check_alike<'a>(parameter: &Tensor, others: impl IntoIterator<Item = &'a Tensor>) -> Result<()> {
+    for other in others {
+        if other.dtype() != parameter.dtype() {
+            return Err(Error::ExpectedDType { expected: parameter.dtype(), got: other.dtype() });
+        }
+        if other.sizes() != parameter.sizes() {
+            let (grad, tensor) = (other.sizes().to_vec(), parameter.sizes().to_vec());
+            return Err(Error::AssignGradient { grad, tensor });
+        }
+    }
+    Ok(())
+}
+
+/// The gradient as the kernel wants it: contiguous, and in memory of its own.
+fn readable(grad: &Tensor, parameter: &Tensor) -> Result<Tensor> {
+    if grad.shares_storage(parameter) { shape::copy_of(grad) } else { dense(&grad.detach()) }
 }

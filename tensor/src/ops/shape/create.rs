@@ -7,10 +7,22 @@ use crate::ops;
 use crate::tensor::{Tensor, TensorOptions};
 
 impl Tensor {
-    /// All zeros, f32. Other types: [`full`](Self::full).
+    /// All zeros, f32. Other types and devices: [`zeros_with`](Self::zeros_with).
     #[track_caller]
     pub fn zeros(sizes: &[usize]) -> Result<Tensor> {
         Tensor::full(sizes, 0, DType::F32)
+    }
+
+    /// All zeros; `options` is a type, a device, or [`TensorOptions`].
+    #[track_caller]
+    pub fn zeros_with(sizes: &[usize], options: impl Into<TensorOptions>) -> Result<Tensor> {
+        Tensor::full(sizes, 0, options)
+    }
+
+    /// All ones; `options` is a type, a device, or [`TensorOptions`].
+    #[track_caller]
+    pub fn ones_with(sizes: &[usize], options: impl Into<TensorOptions>) -> Result<Tensor> {
+        Tensor::full(sizes, 1, options)
     }
 
     /// All ones, f32.

@@ -14,18 +14,18 @@ const WORTH_SHARING: usize = 8_000_000;
 // SAFETY: what a product reads is shared and what it writes is its own, whichever thread computes it.
 unsafe impl<T: Sync> Send for Product<T> {}
 
-/// Computes `product`, on all threads of the current pool if it is large.
+/// Computes `product`, on all threads there are if it is large.
 ///
 /// # Safety
 /// Every element that `product` names is in bounds, and nobody else touches its C.
 pub(super) unsafe fn run<T: GemmElement>(product: Product<T>) {
     // A small product does not even ask how many threads there are, which would start them.
-    let threads = if work(&product) < WORTH_SHARING { 1 } else { rayon::current_num_threads() };
+    let threads = if work(&product) < WORTH_SHARING { 1 } else { crate::ops::simd::threads() };
     // SAFETY: the caller's promise.
     unsafe { run_on(threads, product) }
 }
 
-unsafe fn run_on<T: GemmElement>(threads: usize, product: Product<T>) {
+pub(super) unsafe fn run_on<T: GemmElement>(threads: usize, product: Product<T>) {
     if threads == 1 || work(&product) < WORTH_SHARING / 2 {
         // SAFETY: the caller's promise.
         return unsafe { T::run(&product) };

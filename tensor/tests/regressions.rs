@@ -1,0 +1,232 @@
+//! Bugs that were there once. Each test would have caught its bug.
+
+use std::sync::{Arc, Mutex};
+
+use todevice::autograd::{Context, Function, GradOptions, Saved, grad};
+use todevice::nn::Parameter;
+use todevice::prelude::*;
+use todevice::{Machine, enable_grad};
+
+fn leaf(values: &[f32]) -> Result<Tensor> {
+    Tensor::from_slice(values, &[values.len()])?.requires_grad_(true)
+}
+
+#[test]
+fn a_hook_sees_the_whole_gradient_of_a_leaf_used_twice() -> Result<()> {
+    let x = leaf(&[1.0])?;
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let kept = seen.clone();
+    x.register_post_accumulate_grad_hook(move |grad| {
+        kept.lock().unwrap().push(grad.item()?);
+        Ok(())
+    })?;
+    (x.mul(2.0)? + x.mul(3.0)?.mul(1.0)?)?.sum()?.backward()?;
+    assert_eq!(*seen.lock().unwrap(), [5.0]);
+    Ok(())
+}
+
+#[test]
+fn a_backward_pass_that_fails_changes_no_gradient() -> Result<()> {
+    let (x, y) = (leaf(&[1.0])?, leaf(&[2.0])?);
+    let square = y.mul(&y)?;
+    let loss = (x.mul(3.0)? + square.exp()?)?.sum()?;
+    no_grad(|| y.zero_())?;
+    assert!(loss.backward().is_err());
+    assert!(x.grad().is_none() && y.grad().is_none());
+    Ok(())
+}
+
+#[test]
+fn a_gradient_of_another_type_is_refused() -> Result<()> {
+    let parameter = Parameter::new(&Tensor::ones(&[2])?)?;
+    let wide = Tensor::full(&[2], 1.0, DType::F64)?;
+    let error = parameter.set_grad(Some(wide)).unwrap_err().to_string();
+    assert!(
+        error.starts_with(
+            "attempting to assign a gradient with dtype 'double' to a tensor with grad_dtype 'Float'."
+        ),
+        "{error}"
+    );
+    Ok(())
+}
+
+#[test]
+fn an_optimizer_survives_a_model_converted_between_forward_and_step() -> Result<()> {
+    let layer = nn::Linear::new(2, 1)?;
+    let mut optimizer = optim::SGD::new(layer.parameters(), SGDOptions::default())?;
+    let loss = layer.forward(&Tensor::ones(&[1, 2])?)?.sum()?;
+    layer.to(DType::F64)?;
+    loss.backward()?;
+    // The graph was built of f32 weights, so its gradient is f32: an error, not garbage or a panic.
+    let error = optimizer.step().unwrap_err().to_string();
+    assert_eq!(error, "expected scalar type Double but found Float");
+    Ok(())
+}
+
+#[test]
+fn optimizer_state_follows_a_converted_model() -> Result<()> {
+    for (from, to) in [(DType::F32, DType::F64), (DType::F64, DType::F32)] {
+        let parameter = Parameter::new(&Tensor::full(&[2], 1.0, from)?)?;
+        let holder = Holder(parameter.clone());
+        let options = AdamOptions { lr: 0.1, ..Default::default() };
+        let mut adam = optim::Adam::new(vec![parameter.clone()], options)?;
+        let options = SGDOptions { lr: 0.1, momentum: 0.9, ..Default::default() };
+        let mut sgd = optim::SGD::new(vec![parameter.clone()], options)?;
+        for dtype in [from, to] {
+            holder.to(dtype)?;
+            parameter.set_grad(Some(Tensor::full(&[2], 1.0, dtype)?))?;
+            adam.step()?;
+            sgd.step()?;
+        }
+        // Adam: 0.1 each step. SGD: 0.1, then 0.1 · 1.9.
+        let values = parameter.tensor().detach().to(DType::F64)?.to_vec::<f64>()?;
+        assert!(values.iter().all(|value| (value - 0.51).abs() < 1e-5), "{values:?}");
+    }
+    Ok(())
+}
+
+struct Holder(Parameter);
+
+impl Module for Holder {
+    fn name(&self) -> &'static str {
+        "Holder"
+    }
+    fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        x.mul(&self.0.tensor())
+    }
+    fn own_parameters(&self) -> Vec<(&'static str, Parameter)> {
+        vec![("weight", self.0.clone())]
+    }
+}
+
+#[test]
+fn a_gradient_that_is_the_parameter_itself_can_be_stepped_on() -> Result<()> {
+    let parameter = Parameter::new(&Tensor::new([1.0f32, 2.0])?)?;
+    parameter.set_grad(Some(parameter.tensor().detach()))?;
+    optim::SGD::new(vec![parameter.clone()], SGDOptions { lr: 0.5, ..Default::default() })?.step()?;
+    assert_eq!(parameter.tensor().to_vec::<f32>()?, [0.5, 1.0]);
+    Ok(())
+}
+
+#[test]
+fn freezing_keeps_the_gradient_and_thawing_goes_on_collecting_in_it() -> Result<()> {
+    let x = leaf(&[2.0])?;
+    let (before, grads) = (x.mul(3.0)?, || x.grad().unwrap().item());
+    x.mul(5.0)?.backward()?;
+    x.requires_grad_(false)?;
+    assert!(!x.requires_grad() && !x.mul(1.0)?.requires_grad());
+    assert_eq!(grads()?, 5.0);
+    x.requires_grad_(true)?;
+    before.backward()?;
+    assert_eq!(grads()?, 8.0);
+    Ok(())
+}
+
+#[test]
+fn gradients_of_extremes_are_pytorchs_at_the_edges() -> Result<()> {
+    let (infinity, nan) = (f32::INFINITY, f32::NAN);
+    let pairs = [([1.0f32, 2.0], infinity), ([2.0, 2.0], 1.0), ([nan, 1.0], 1.0), ([3.0, 1.0], infinity)];
+    // The gradients PyTorch 2.11 gives to a and b in maximum(a, b).
+    let expected = [[0.0, infinity], [0.5, 0.5], [1.0, 1.0], [infinity, 0.0]];
+    for (([a, b], gradient), expected) in pairs.into_iter().zip(expected) {
+        let (a, b) = (leaf(&[a])?, leaf(&[b])?);
+        let options = GradOptions { grad_output: Some(Tensor::new([gradient])?), ..Default::default() };
+        let grads = grad(&a.maximum(&b)?, &[&a, &b], options)?;
+        let grads: Vec<f32> = grads.into_iter().map(|grad| grad.unwrap().item().unwrap() as f32).collect();
+        assert_eq!(grads, expected);
+    }
+    Ok(())
+}
+
+#[test]
+fn a_warning_handler_may_warn_and_be_replaced_from_within() -> Result<()> {
+    let machine = Machine::new();
+    let inner = machine.clone();
+    machine.on_warning(move |_| inner.on_warning(|_| {}));
+    machine.enter(|| Tensor::ones(&[2, 1])?.mse_loss(&Tensor::ones(&[2])?, Default::default())).map(drop)
+}
+
+/// A function whose backward walks a graph of its own, as gradient checkpointing does.
+struct Checkpoint;
+
+impl Function<1> for Checkpoint {
+    fn name(&self) -> &'static str {
+        "checkpoint"
+    }
+    fn backward_name(&self) -> &'static str {
+        "CheckpointBackward"
+    }
+    fn forward(&self, ctx: &mut Context<1>, [x]: [&Tensor; 1]) -> Result<Tensor> {
+        ctx.save_for_backward([x]);
+        x.exp()
+    }
+    fn backward(&self, saved: &Saved<1>, gradient: &Tensor) -> Result<[Option<Tensor>; 1]> {
+        let [x] = saved.tensors()?;
+        let x = x.detach().requires_grad_(true)?;
+        let again = enable_grad(|| x.exp())?;
+        let options = GradOptions { grad_output: Some(gradient.clone()), ..Default::default() };
+        Ok([grad(&again, &[&x], options)?.remove(0)])
+    }
+}
+
+#[test]
+fn a_backward_may_run_another_backward() -> Result<()> {
+    let x = leaf(&[0.0, 1.0])?;
+    Checkpoint.apply([&x])?.sum()?.backward()?;
+    assert!(x.grad().unwrap().allclose(&x.detach().exp()?, 1e-6, 0.0)?);
+    Ok(())
+}
+
+#[test]
+fn a_tensor_multiplied_by_itself_in_place_frees_its_graph() -> Result<()> {
+    let machine = Machine::new();
+    machine.enter(|| -> Result<()> {
+        let x = leaf(&[3.0])?;
+        let y = x.mul(1.0)?;
+        y.mul_(&y)?;
+        y.backward()?;
+        assert_eq!(x.grad().unwrap().item()?, 6.0);
+        let z = x.mul(1.0)?;
+        z.mul_(&z)?; // Never walked.
+        Ok(())
+    })?;
+    assert_eq!(machine.host_memory().allocated(), 0);
+    Ok(())
+}
+
+/// A job of a thread pool that waits takes up other jobs of the pool. Were an operation to wait for its
+/// parts on such a thread, the next job would run inside it: under its locks, and not recorded.
+#[test]
+fn training_in_the_jobs_of_a_thread_pool_records_and_ends() -> Result<()> {
+    let w = Tensor::full(&[1 << 19], 1.0, DType::F32)?;
+    let losses = Mutex::new(Vec::new());
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(4).build().unwrap();
+    pool.scope(|scope| {
+        for _ in 0..24 {
+            scope.spawn(|_| {
+                let step = || -> Result<f64> {
+                    let w = w.detach().requires_grad_(true)?;
+                    w.mul(2.0)?.sum()?.backward()?;
+                    w.grad().unwrap().mean()?.item()
+                };
+                losses.lock().unwrap().push(step());
+            });
+        }
+    });
+    for loss in losses.into_inner().unwrap() {
+        assert_eq!(loss?, 2.0);
+    }
+    Ok(())
+}
+
+#[test]
+fn empty_and_overflowing_views_are_refused_or_empty_but_never_panic() -> Result<()> {
+    let empty = Tensor::zeros(&[0, 1, 1])?;
+    let huge = 1i64 << 40;
+    let wide = empty.expand(&[0, huge, huge])?;
+    assert_eq!(wide.numel(), 0);
+    assert_eq!(wide.permute(&[1, 2, 0])?.numel(), 0);
+    assert_eq!(wide.transpose(0, 2)?.to_vec::<f32>()?, []);
+    assert!(Tensor::zeros(&[1, 1])?.expand(&[huge, huge]).is_err());
+    Ok(())
+}
