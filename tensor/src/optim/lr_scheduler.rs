@@ -85,10 +85,10 @@ impl CosineAnnealingLR {
         let restarts =
             self.last_epoch > self.t_max && (self.last_epoch - 1 - self.t_max).is_multiple_of(2 * self.t_max);
         let next = |(lr, base): (&f64, &f64)| match restarts {
-            true => lr + (base - eta_min) * (1.0 - libm::cos(angle)) / 2.0,
+            true => lr + (base - eta_min) * (1.0 - angle.cos()) / 2.0,
             false => {
-                (1.0 + libm::cos(std::f64::consts::PI * k / t_max))
-                    / (1.0 + libm::cos(std::f64::consts::PI * (k - 1.0) / t_max))
+                (1.0 + (std::f64::consts::PI * k / t_max).cos())
+                    / (1.0 + (std::f64::consts::PI * (k - 1.0) / t_max).cos())
                     * (lr - eta_min)
                     + eta_min
             }
