@@ -177,6 +177,10 @@ pub enum Error {
         "Trying to backward through the graph a second time (or directly access saved tensors after they have already been freed). Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). Specify retain_graph=True if you need to backward through the graph a second time or if you need to access saved tensors after calling backward."
     )]
     BackwardTwice,
+    #[error(
+        "Function {function} returned an invalid gradient at index {index} - got {got:?} but expected shape compatible with {expected:?}"
+    )]
+    InvalidGradient { function: &'static str, index: usize, got: Vec<usize>, expected: Vec<usize> },
     #[error("grad can be implicitly created only for scalar outputs")]
     ImplicitGradient,
     #[error("element 0 of tensors does not require grad and does not have a grad_fn")]

@@ -7,6 +7,7 @@ use super::graph::{Edge, History, Leaf, Meta, Node};
 use super::mode::no_grad;
 use crate::error::{Error, Result};
 use crate::ops;
+use crate::shape::broadcast;
 use crate::tensor::Tensor;
 
 /// The keyword arguments of `Tensor.backward`.
@@ -101,9 +102,9 @@ fn walk(
         if !retain_graph {
             node.saved.lock().unwrap_or_else(PoisonError::into_inner).free();
         }
-        for (edge, grad) in node.edges.iter().zip(grads) {
+        for (index, (edge, grad)) in node.edges.iter().zip(grads).enumerate() {
             if let Some(grad) = grad {
-                pending.send(&edge.to, fit(grad, edge)?)?;
+                pending.send(&edge.to, fit(grad, &node, index)?)?;
             }
         }
     }
@@ -151,10 +152,14 @@ fn sum_of(sum: Option<Tensor>, grad: Tensor) -> Result<Tensor> {
 
 /// Brings a gradient to the shape and type of the input it belongs to: what broadcasting repeated in
 /// the forward pass is summed here, and what promotion converted is converted back.
-fn fit(grad: Tensor, edge: &Edge) -> Result<Tensor> {
-    let Edge { to, input: Meta { sizes, dtype, .. } } = edge;
+fn fit(grad: Tensor, node: &Node, index: usize) -> Result<Tensor> {
+    let Edge { to, input: Meta { sizes, dtype, .. } } = &node.edges[index];
     if !to.flows() || (grad.sizes() == &sizes[..] && grad.dtype() == *dtype) {
         return Ok(grad);
+    }
+    if broadcast(sizes, grad.sizes()).ok().as_deref() != Some(grad.sizes()) {
+        let (got, expected) = (grad.sizes().to_vec(), sizes.to_vec());
+        return Err(Error::InvalidGradient { function: node.name(), index, got, expected });
     }
     ops::reduce::sum_to(&grad, sizes)?.to(*dtype)
 }

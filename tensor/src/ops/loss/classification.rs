@@ -1,14 +1,10 @@
 //! Losses between scores for classes and the right class.
 
-use super::Reduction;
+use super::{Reduction, cpu};
 use crate::autograd::{Context, Function, Saved};
-use crate::dtype::{DType, with_float};
+use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::ops;
-use crate::ops::elementwise::blocks::elements_mut;
-use crate::ops::reduce::tree;
-use crate::ops::shape::dense;
-use crate::storage::access;
 use crate::tensor::Tensor;
 
 /// The keyword arguments of `cross_entropy` and `nll_loss`.
@@ -102,14 +98,6 @@ impl NllLoss {
         };
         target.to_vec::<i64>()?.into_iter().map(check).collect()
     }
-
-    /// The weight of each class.
-    fn weights<T: Copy + crate::dtype::Element>(&self, one: T, classes: usize) -> Result<Vec<T>> {
-        match &self.options.weight {
-            Some(weight) => weight.to_vec::<T>(),
-            None => Ok(vec![one; classes]),
-        }
-    }
 }
 
 impl Function<2> for NllLoss {
@@ -127,27 +115,8 @@ impl Function<2> for NllLoss {
         let targets = self.targets(target, classes)?;
         let sizes: &[usize] = if self.options.reduction == Reduction::None { &[rows] } else { &[] };
         let out = Tensor::uninit(sizes, log_probs.dtype())?;
-        let log_probs = dense(log_probs)?;
-        with_float!(log_probs.dtype(), T => {
-            let weights = self.weights::<T>(1.0, classes)?;
-            access([&log_probs], [&out], |[input], [bytes]| {
-                let (values, log_probs) = input.expect("the result is fresh memory");
-                let values = &bytemuck::cast_slice::<u8, T>(values)[log_probs.storage_offset()..];
-                let losses: Vec<T> = targets
-                    .iter()
-                    .enumerate()
-                    .map(|(row, class)| class.map_or(0.0, |class| -weights[class] * values[row * classes + class]))
-                    .collect();
-                let sum = |values: &[T]| tree::all(values, 0.0, |a, b| a + b);
-                let out = elements_mut::<T>(bytes, &out);
-                match self.options.reduction {
-                    Reduction::None => out.copy_from_slice(&losses),
-                    Reduction::Sum => out[0] = sum(&losses),
-                    Reduction::Mean => out[0] = sum(&losses) / total_weight(&targets, &weights),
-                }
-            })?;
-            Ok(out)
-        }, else Err(Error::NotImplemented { operation: "nll_loss_out_frame", dtype: out.dtype() }))
+        cpu::nll_loss(log_probs, &targets, &self.options, &out)?;
+        Ok(out)
     }
 
     /// Only the log-probability of the right class counts: its gradient is minus the class's weight.
@@ -157,30 +126,11 @@ impl Function<2> for NllLoss {
         let target = target.expect("it was saved");
         let classes = saved.input_sizes(0)[1];
         let targets = self.targets(&target, classes)?;
-        let grad_x = Tensor::full(saved.input_sizes(0), 0, grad.dtype())?;
-        let grad = dense(grad)?;
-        with_float!(grad.dtype(), T => {
-            let weights = self.weights::<T>(1.0, classes)?;
-            let total = match self.options.reduction {
-                Reduction::Mean => total_weight(&targets, &weights),
-                Reduction::Sum | Reduction::None => 1.0,
-            };
-            access([&grad], [&grad_x], |[input], [bytes]| {
-                let (values, grad) = input.expect("the result is fresh memory");
-                let values = &bytemuck::cast_slice::<u8, T>(values)[grad.storage_offset()..];
-                let grad_x = elements_mut::<T>(bytes, &grad_x);
-                for (row, class) in targets.iter().enumerate() {
-                    let Some(class) = class else { continue };
-                    let grad = values[if self.options.reduction == Reduction::None { row } else { 0 }];
-                    grad_x[row * classes + class] = -weights[*class] * grad / total;
-                }
-            })?;
-            Ok([Some(grad_x), None])
-        }, else Err(Error::NotImplemented { operation: "nll_loss_out_frame", dtype: grad.dtype() }))
+        let grad_x = ops::call("nll_loss_backward", [grad, &target], || {
+            let grad_x = Tensor::full(saved.input_sizes(0), 0, grad.dtype())?;
+            cpu::nll_loss_backward(grad, &targets, &self.options, &grad_x)?;
+            Ok(grad_x)
+        })?;
+        Ok([Some(grad_x), None])
     }
-}
-
-/// The sum of the weights of the targets that count: their number, if all weights are 1.
-fn total_weight<T: Copy + std::iter::Sum>(targets: &[Option<usize>], weights: &[T]) -> T {
-    targets.iter().flatten().map(|class| weights[*class]).sum()
 }

@@ -76,6 +76,7 @@ impl Function<2> for Dropout {
 
     fn backward(&self, saved: &Saved<2>, grad: &Tensor) -> Result<[Option<Tensor>; 2]> {
         let [mask] = saved.tensors()?;
-        Ok([Some(self.masked(grad, &mask)?), None])
+        let grad_x = ops::call("native_dropout_backward", [grad, &mask], || self.masked(grad, &mask))?;
+        Ok([Some(grad_x), None])
     }
 }

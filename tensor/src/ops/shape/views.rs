@@ -269,6 +269,13 @@ impl Function<1> for Transpose {
     }
 }
 
+/// Zeros of the given sizes, but for the part that `view` shows: that is `grad`.
+fn zeros_but(sizes: &[usize], grad: &Tensor, view: impl FnOnce(&Tensor) -> Tensor) -> Result<Tensor> {
+    let whole = Tensor::full(sizes, 0, grad.dtype())?;
+    write(&view(&whole), grad)?;
+    Ok(whole)
+}
+
 struct Select {
     dim: usize,
     index: usize,
@@ -295,8 +302,8 @@ impl Function<1> for Select {
 
     /// Zeros, but for the selected entry.
     fn backward(&self, saved: &Saved<1>, grad: &Tensor) -> Result<[Option<Tensor>; 1]> {
-        let grad_x = Tensor::full(saved.input_sizes(0), 0, grad.dtype())?;
-        write(&self.view(&grad_x), grad)?;
+        let grad_x =
+            ops::call("select_backward", [grad], || zeros_but(saved.input_sizes(0), grad, |x| self.view(x)))?;
         Ok([Some(grad_x)])
     }
 }
@@ -328,8 +335,8 @@ impl Function<1> for Slice {
     }
 
     fn backward(&self, saved: &Saved<1>, grad: &Tensor) -> Result<[Option<Tensor>; 1]> {
-        let grad_x = Tensor::full(saved.input_sizes(0), 0, grad.dtype())?;
-        write(&self.view(&grad_x), grad)?;
+        let grad_x =
+            ops::call("slice_backward", [grad], || zeros_but(saved.input_sizes(0), grad, |x| self.view(x)))?;
         Ok([Some(grad_x)])
     }
 }

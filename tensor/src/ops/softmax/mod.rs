@@ -97,9 +97,15 @@ impl Function<1> for SoftmaxAlong {
     /// softmax: `y · (g − Σ g·y)`; log_softmax: `g − eʸ · Σ g`.
     fn backward(&self, saved: &Saved<1>, grad: &Tensor) -> Result<[Option<Tensor>; 1]> {
         let [y] = saved.tensors()?;
-        let grad_x = self.along_rows([grad, &y], |[grad, y], out| match self.which {
-            Which::Softmax => cpu::softmax_backward(grad, y, out),
-            Which::LogSoftmax => cpu::log_softmax_backward(grad, y, out),
+        let name = match self.which {
+            Which::Softmax => "_softmax_backward_data",
+            Which::LogSoftmax => "_log_softmax_backward_data",
+        };
+        let grad_x = ops::call(name, [grad, &y], || {
+            self.along_rows([grad, &y], |[grad, y], out| match self.which {
+                Which::Softmax => cpu::softmax_backward(grad, y, out),
+                Which::LogSoftmax => cpu::log_softmax_backward(grad, y, out),
+            })
         })?;
         Ok([Some(grad_x)])
     }
