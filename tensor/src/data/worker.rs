@@ -311,9 +311,10 @@ fn attempt<R>(call: impl FnOnce() -> Result<R>) -> Result<R, Failure> {
 /// What PyTorch calls such an error.
 fn python_class(error: &Error) -> &'static str {
     match error {
-        Error::IndexOutOfBounds { .. } | Error::DatasetIndex { .. } | Error::DimOutOfRange { .. } => {
-            "IndexError"
-        }
+        Error::IndexOutOfBounds { .. }
+        | Error::IndexOutOfRange { .. }
+        | Error::DatasetIndex { .. }
+        | Error::DimOutOfRange { .. } => "IndexError",
         Error::NotPositive { .. } | Error::LoaderOptions(_) | Error::SplitLengths => "ValueError",
         _ => "RuntimeError",
     }
