@@ -236,8 +236,6 @@ pub enum Error {
     UnusedInGraph,
     #[error("One of the differentiated Tensors does not require grad")]
     DoesNotRequireGrad,
-    #[error("the derivative of '{operation}' is not implemented")]
-    NoDerivative { operation: &'static str },
 
     // Losses and layers.
     #[error("Expected input batch_size ({input}) to match target batch_size ({target}).")]
@@ -256,6 +254,9 @@ pub enum Error {
     DropoutProbability { p: f64 },
     #[error("Error(s) in loading state_dict for {module}:\n\t{}", .problems.join("\n\t"))]
     StateDict { module: String, problems: Vec<String> },
+
+    #[error("Found dtype {} but expected {}", .found.scalar_type(), .expected.scalar_type())]
+    LossDType { found: DType, expected: DType },
 
     // Random numbers.
     #[error("\"{kernel}\" not implemented for '{}'", .dtype.scalar_type())]
@@ -336,5 +337,12 @@ impl Error {
     /// An error of the caller's own making, for datasets, modules and callbacks.
     pub fn custom(message: impl std::fmt::Display) -> Error {
         Error::Custom(message.to_string())
+    }
+}
+
+/// Datasets read files.
+impl From<std::io::Error> for Error {
+    fn from(error: std::io::Error) -> Error {
+        Error::custom(error)
     }
 }

@@ -3,4 +3,6 @@
 pub use crate::data::{DataLoader, DataLoaderOptions, Dataset, TensorDataset};
 pub use crate::nn::{self, Module};
 pub use crate::optim::{self, AdamOptions, AdamWOptions, Optimizer, SGDOptions};
-pub use crate::{DType, Device, Error, Result, Tensor, manual_seed, no_grad};
+pub use crate::{
+    CrossEntropyOptions, DType, Device, Error, Generator, Reduction, Result, Tensor, manual_seed, no_grad,
+};

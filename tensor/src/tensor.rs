@@ -355,8 +355,9 @@ impl Tensor {
             let (bytes, tensor) = input.expect("nothing is written");
             let values = bytemuck::cast_slice::<u8, T::Stored>(bytes);
             let start = tensor.storage_offset();
-            values[start..start + tensor.numel()].iter().map(|value| T::load(*value)).collect()
-        })
+            let values = &values[start..start + tensor.numel()];
+            ops::shape::collect(values.iter().map(|value| T::load(*value)), values.len())
+        })?
     }
 
     /// The one value of a tensor with one element, converted (`Tensor.item`).

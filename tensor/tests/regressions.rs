@@ -230,3 +230,131 @@ fn empty_and_overflowing_views_are_refused_or_empty_but_never_panic() -> Result<
     assert!(Tensor::zeros(&[1, 1])?.expand(&[huge, huge]).is_err());
     Ok(())
 }
+
+#[test]
+fn truths_added_by_index_stay_truths() -> Result<()> {
+    let truths = Tensor::new([true, false, false])?;
+    let added = truths.index_add(0, &Tensor::new([0i64, 0, 1])?, &Tensor::new([true, true, true])?)?;
+    assert_eq!(added.to_vec::<bool>()?, [true, true, false]);
+    assert_eq!(added.sum()?.item()?, 2.0);
+    assert!(added.equal(&Tensor::new([true, true, false])?)?);
+    let scattered = truths.scatter_add(0, &Tensor::new([0i64, 2])?, &Tensor::new([true, true])?)?;
+    assert_eq!(scattered.to(DType::I64)?.to_vec::<i64>()?, [1, 0, 1]);
+    Ok(())
+}
+
+#[test]
+fn the_extreme_of_a_number_is_a_tensor_of_its_own() -> Result<()> {
+    let number = Tensor::new(1.0f32)?;
+    number.max_dim(0, false)?.0.add_(5.0)?;
+    assert_eq!(number.item()?, 1.0);
+    Ok(())
+}
+
+#[test]
+fn ranges_of_whole_numbers_are_counted_as_whole_numbers() -> Result<()> {
+    let large = 1i64 << 53;
+    assert_eq!(
+        Tensor::arange(large, large + 3, 1, DType::I64)?.to_vec::<i64>()?,
+        [large, large + 1, large + 2]
+    );
+    assert_eq!(Tensor::arange(i64::MAX - 2, i64::MAX, 1, DType::I64)?.numel(), 2);
+    assert_eq!(Tensor::arange(5, 0, -2, DType::I64)?.to_vec::<i64>()?, [5, 3, 1]);
+    assert!(Tensor::arange(0, 5, 0.5, DType::I64).is_err());
+    assert!(Tensor::arange(0, 2, 1, DType::Bool).is_err());
+    Ok(())
+}
+
+#[test]
+fn numbers_a_type_cannot_hold_are_refused() {
+    for (value, dtype) in [(300.0, DType::U8), (-1.0, DType::U8), (f64::NAN, DType::I64), (1e300, DType::F32)]
+    {
+        let error = Tensor::full(&[1], value, dtype).unwrap_err().to_string();
+        assert!(error.starts_with("value cannot be converted to type "), "{error}");
+    }
+    assert!(Tensor::full(&[1], f64::INFINITY, DType::F32).is_ok());
+    assert!(Tensor::full(&[1], i64::MAX, DType::I64).is_ok());
+}
+
+#[test]
+fn a_target_of_another_type_is_noticed_in_backward() -> Result<()> {
+    let prediction = leaf(&[1.0, 2.0])?;
+    let loss = prediction.mse_loss(&Tensor::full(&[2], 1.0, DType::F64)?, Default::default())?;
+    assert_eq!(loss.backward().unwrap_err().to_string(), "Found dtype Double but expected Float");
+    Ok(())
+}
+
+/// Asks for things it never saved.
+struct Confused(u8);
+
+impl Function<1> for Confused {
+    fn name(&self) -> &'static str {
+        "confused"
+    }
+    fn backward_name(&self) -> &'static str {
+        "ConfusedBackward"
+    }
+    fn forward(&self, ctx: &mut Context<1>, [x]: [&Tensor; 1]) -> Result<Tensor> {
+        assert!(!ctx.needs_input_grad(3));
+        ctx.save_for_backward([(self.0 == 0).then_some(x)]);
+        x.copy()
+    }
+    fn backward(&self, saved: &Saved<1>, gradient: &Tensor) -> Result<[Option<Tensor>; 1]> {
+        assert!(!saved.needs_input_grad(5) && saved.input_sizes(5).is_empty());
+        match self.0 {
+            0 => saved.tensors::<2>()?.len(),
+            _ => saved.tensors::<1>()?.len(),
+        };
+        Ok([Some(gradient.clone())])
+    }
+}
+
+#[test]
+fn a_function_of_the_users_own_that_errs_gets_an_error() -> Result<()> {
+    for (mistake, message) in [(0, "asks for 2 saved tensors, but saved 1"), (1, "it saved as None")] {
+        let error = Confused(mistake).apply([&leaf(&[1.0])?])?.sum()?.backward().unwrap_err().to_string();
+        assert!(error.contains(message), "{error}");
+    }
+    Ok(())
+}
+
+#[test]
+fn views_with_more_elements_than_can_be_counted_are_refused() -> Result<()> {
+    let wide = Tensor::zeros(&[1])?.expand(&[1 << 40])?;
+    assert!(wide.unfold(0, 1 << 39, 1).is_err());
+    Ok(())
+}
+
+struct Endless(usize);
+
+impl todevice::data::Dataset for Endless {
+    type Sample = f32;
+    fn len(&self) -> usize {
+        self.0
+    }
+    fn get(&self, _: usize) -> Result<f32> {
+        Ok(0.0)
+    }
+}
+
+#[test]
+fn a_dataset_longer_than_memory_is_refused_when_an_order_is_made() {
+    use todevice::data::{DistributedSampler, random_split};
+    for len in [1 << 60, usize::MAX] {
+        let options = DataLoaderOptions { shuffle: true, ..Default::default() };
+        assert!(DataLoader::new(Endless(len), options).is_err());
+        assert!(DistributedSampler::new(&Endless(len), 2, 0, Default::default()).is_err());
+        assert!(random_split(Endless(len), [0.5, 0.5], None).is_err());
+    }
+}
+
+#[test]
+fn a_copied_state_is_not_changed_by_training() -> Result<()> {
+    let layer = nn::Linear::new(2, 1)?;
+    let (shared, best) = (layer.state_dict(), layer.state_dict().copy()?);
+    let before = best.get("weight").unwrap().to_vec::<f32>()?;
+    no_grad(|| layer.weight.tensor().add_(1.0))?;
+    assert_eq!(best.get("weight").unwrap().to_vec::<f32>()?, before);
+    assert_ne!(shared.get("weight").unwrap().to_vec::<f32>()?, before);
+    Ok(())
+}

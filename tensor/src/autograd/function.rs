@@ -77,7 +77,7 @@ pub struct Context<const N: usize> {
 impl<const N: usize> Context<N> {
     /// Whether the gradient in input `index` will be asked for.
     pub fn needs_input_grad(&self, index: usize) -> bool {
-        self.needs[index]
+        self.needs.get(index).copied().unwrap_or(false)
     }
 
     /// Keeps tensors for the backward pass; an input that nobody asks the gradient of may be left out
@@ -164,16 +164,20 @@ pub struct Saved<'a, const N: usize> {
 impl<const N: usize> Saved<'_, N> {
     /// The tensors given to `save_for_backward`, then the output if it was saved.
     ///
-    /// Errors if one was overwritten since. Panics are for mistakes of this crate only: asking for
-    /// another number than was saved.
+    /// Errors if one was overwritten since, if another number was saved, or if one was saved as `None`.
     pub fn tensors<const M: usize>(&self) -> Result<[Tensor; M]> {
         let tensors = self.optional_tensors::<M>()?;
-        Ok(tensors.map(|tensor| tensor.expect("this tensor was saved")))
+        if tensors.iter().any(Option::is_none) {
+            return Err(self.misuse("asks for a tensor that it saved as None"));
+        }
+        Ok(tensors.map(|tensor| tensor.expect("none is missing")))
     }
 
     /// The same for an operation that saves some tensors only when they are needed.
     pub fn optional_tensors<const M: usize>(&self) -> Result<[Option<Tensor>; M]> {
-        assert_eq!(M, self.tensors.len(), "{} saved another number of tensors", self.node.name());
+        if M != self.tensors.len() {
+            return Err(self.misuse(&format!("asks for {M} saved tensors, but saved {}", self.tensors.len())));
+        }
         let mut tensors = array::from_fn(|_| None);
         for (tensor, saved) in tensors.iter_mut().zip(self.tensors) {
             *tensor = saved.unpack(self.node.place)?;
@@ -181,14 +185,18 @@ impl<const N: usize> Saved<'_, N> {
         Ok(tensors)
     }
 
+    fn misuse(&self, what: &str) -> Error {
+        Error::custom(format!("Function {} {what}", self.node.name()))
+    }
+
     /// Whether anybody asks for the gradient in input `index`.
     pub fn needs_input_grad(&self, index: usize) -> bool {
-        self.node.edges[index].to.flows()
+        self.node.edges.get(index).is_some_and(|edge| edge.to.flows())
     }
 
     /// The sizes of input `index`.
     pub fn input_sizes(&self, index: usize) -> &[usize] {
-        &self.node.edges[index].input.sizes
+        self.node.edges.get(index).map_or(&[], |edge| &edge.input.sizes)
     }
 }
 

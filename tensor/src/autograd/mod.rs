@@ -1,9 +1,9 @@
 //! Automatic differentiation: a graph recorded while operations run, walked backwards by `backward`.
 //!
-//! - [`function`]: what an operation has to say for itself, forward beside backward.
-//! - [`graph`]: the nodes that are recorded, and leaves, where gradients end up.
-//! - [`engine`]: the walk.
-//! - [`mode`]: `no_grad`, `enable_grad` and `inference_mode`.
+//! - `function`: what an operation has to say for itself, forward beside backward.
+//! - `graph`: the nodes that are recorded, and leaves, where gradients end up.
+//! - `engine`: the walk.
+//! - `mode`: `no_grad`, `enable_grad` and `inference_mode`.
 
 mod engine;
 mod function;

@@ -4,7 +4,7 @@ use std::iter;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::dataset::Dataset;
-use super::sampler::{Sampler, SamplerIter};
+use super::sampler::{Sampler, SamplerIter, check_order_fits};
 use crate::error::{Error, Result};
 use crate::random::Generator;
 
@@ -68,6 +68,7 @@ impl DistributedSampler {
             return Err(Error::InvalidRank { rank, last: num_replicas as i64 - 1 });
         }
         let n = dataset.len();
+        check_order_fits(n)?;
         let num_samples = if options.drop_last { n / num_replicas } else { n.div_ceil(num_replicas) };
         let epoch = AtomicU64::new(0);
         Ok(DistributedSampler { n, num_replicas, rank, num_samples, options, epoch })

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use super::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::machine::Machine;
+use crate::ops::shape::reserve;
 use crate::random::Generator;
 
 /// The indices of one epoch.
@@ -120,7 +121,10 @@ impl RandomSampler {
             (0, _, _) => Err(Error::NotPositive { option: "num_samples", value: 0 }),
             (_, 0, true) => Err(Error::EmptyRange { low: 0, high: 0 }),
             (_, 0, false) => Err(Error::ZeroDivision),
-            _ => Ok(RandomSampler { n, num_samples, replacement, generator }),
+            _ => {
+                check_order_fits(if replacement { 0 } else { n })?;
+                Ok(RandomSampler { n, num_samples, replacement, generator })
+            }
         }
     }
 
@@ -231,4 +235,9 @@ impl<Index, S: Sampler<Index> + ?Sized> Sampler<Index> for Arc<S> {
     fn len(&self) -> usize {
         (**self).len()
     }
+}
+
+/// Errors if there is no memory for an order of `n` samples, which could not be said in mid-epoch.
+pub(super) fn check_order_fits(n: usize) -> Result<()> {
+    reserve::<[i64; 2]>(n).map(drop)
 }

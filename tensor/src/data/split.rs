@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::collate::{Collate, columns};
 use super::dataset::{BatchOf, Dataset};
+use super::sampler::check_order_fits;
 use crate::error::{Error, Result};
 use crate::machine::Machine;
 use crate::random::Generator;
@@ -174,6 +175,7 @@ pub fn random_split<D: Dataset, L: SplitLength, const N: usize>(
     lengths: [L; N],
     generator: Option<&Generator>,
 ) -> Result<[Subset<Arc<D>>; N]> {
+    check_order_fits(dataset.len())?;
     let lengths = L::lengths(&lengths, dataset.len())?;
     let generator = generator.cloned().unwrap_or_else(Machine::default_generator);
     let order = generator.lock().randperm(dataset.len());

@@ -35,6 +35,13 @@ impl StateDict {
         self.0.iter().map(|(name, tensor)| (name.as_str(), tensor))
     }
 
+    /// A copy with memory of its own, which further training does not change: to keep the best weights so
+    /// far, since a clone shares the module's memory.
+    pub fn copy(&self) -> Result<StateDict> {
+        let copy = |(name, tensor): &(String, Tensor)| Ok((name.clone(), tensor.copy()?));
+        Ok(StateDict(self.0.iter().map(copy).collect::<Result<_>>()?))
+    }
+
     /// The number of tensors.
     pub fn len(&self) -> usize {
         self.0.len()

@@ -4,6 +4,8 @@
 //! has. [`vectorized!`] compiles the same loop a second time with AVX2 and FMA and picks at run time.
 //! Nothing is reordered or fused either way, so both give the same bits.
 
+use std::sync::OnceLock;
+
 /// A function that calls `$lanes` (which is `#[inline(always)]`) compiled for this computer.
 ///
 /// `vectorized!(lanes, (x: &[f32]) -> f32)`; a generic one is `vectorized!([T: Float] lanes::<T>, …)`.
@@ -59,8 +61,19 @@ pub(crate) fn has_avx2() -> bool {
 /// its parts, and a pool's thread that waits takes up other jobs of the pool meanwhile. Those would then
 /// run in the middle of an operation, under its locks and its grad mode.
 pub(crate) fn threads() -> usize {
-    if cfg!(target_arch = "wasm32") || rayon::current_thread_index().is_some() {
+    if cfg!(target_arch = "wasm32") || rayon::current_thread_index().is_some() || !pool_runs() {
         return 1;
     }
     rayon::current_num_threads()
+}
+
+/// Whether the thread pool could be started: where threads are rationed it may not, and asking it for
+/// their number would panic.
+fn pool_runs() -> bool {
+    static RUNS: OnceLock<bool> = OnceLock::new();
+    *RUNS.get_or_init(|| match rayon::ThreadPoolBuilder::new().build_global() {
+        Ok(()) => true,
+        // That it was started before is no error of the system's, so it has no source.
+        Err(error) => std::error::Error::source(&error).is_none(),
+    })
 }

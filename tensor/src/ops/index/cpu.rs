@@ -3,7 +3,7 @@
 use crate::dtype::with_dtype;
 use crate::error::{Error, Result};
 use crate::ops::elementwise::blocks::elements_mut;
-use crate::ops::shape::dense;
+use crate::ops::shape::{dense, reserve};
 use crate::storage::access;
 use crate::tensor::Tensor;
 
@@ -35,7 +35,12 @@ fn positions(index: &Tensor, size: usize, error: impl Fn(i64) -> Error) -> Resul
         Ok(position) if position < size => Ok(position),
         _ => Err(error(index)),
     };
-    index.to_vec::<i64>()?.into_iter().map(position).collect()
+    let indices = index.to_vec::<i64>()?;
+    let mut positions = reserve(indices.len())?;
+    for index in indices {
+        positions.push(position(index)?);
+    }
+    Ok(positions)
 }
 
 /// A tensor seen around one of its dimensions: `outer` blocks of `size` entries of `inner` elements each.

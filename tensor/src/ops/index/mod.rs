@@ -131,6 +131,11 @@ impl Function<3> for IndexAdd {
         if ctx.needs_input_grad(2) {
             ctx.save_for_backward([index]);
         }
+        if x.dtype() == DType::Bool {
+            // The sum of truths is "or"; counted wide, so that no sum wraps around to nothing.
+            let [x, source] = [x.to(DType::I64)?, source.to(DType::I64)?];
+            return x.index_add(self.dim as i64, index, &source)?.to(DType::Bool);
+        }
         let out = copy_of(x)?;
         cpu::index_add(&out, self.dim, index, &source.to(x.dtype())?)?;
         Ok(out)
@@ -189,6 +194,10 @@ impl Function<3> for ScatterAdd {
     fn forward(&self, ctx: &mut Context<3>, [x, index, source]: [&Tensor; 3]) -> Result<Tensor> {
         if ctx.needs_input_grad(2) {
             ctx.save_for_backward([index]);
+        }
+        if x.dtype() == DType::Bool {
+            let [x, source] = [x.to(DType::I64)?, source.to(DType::I64)?];
+            return x.scatter_add(self.dim as i64, index, &source)?.to(DType::Bool);
         }
         let out = copy_of(x)?;
         cpu::scatter_add(&out, self.dim, index, &source.to(x.dtype())?)?;

@@ -5,6 +5,7 @@ use crate::autograd::{Context, Function, Saved};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::ops;
+use crate::ops::shape::reserve;
 use crate::tensor::Tensor;
 
 /// The keyword arguments of `cross_entropy` and `nll_loss`.
@@ -96,7 +97,12 @@ impl NllLoss {
             Ok(class) if class < classes => Ok(Some(class)),
             _ => Err(Error::TargetOutOfBounds { target }),
         };
-        target.to_vec::<i64>()?.into_iter().map(check).collect()
+        let classes = target.to_vec::<i64>()?;
+        let mut targets = reserve(classes.len())?;
+        for class in classes {
+            targets.push(check(class)?);
+        }
+        Ok(targets)
     }
 }
 

@@ -6,7 +6,7 @@ use crate::dtype::{Element, with_float};
 use crate::error::{Error, Result};
 use crate::ops::elementwise::blocks::elements_mut;
 use crate::ops::reduce::tree;
-use crate::ops::shape::dense;
+use crate::ops::shape::{collect, dense};
 use crate::storage::access;
 use crate::tensor::Tensor;
 
@@ -27,7 +27,7 @@ pub(super) fn nll_loss(
             let loss = |(row, class): (usize, &Option<usize>)| {
                 class.map_or(0.0, |class| -weights[class] * values[row * classes + class])
             };
-            let losses: Vec<T> = targets.iter().enumerate().map(loss).collect();
+            let losses: Vec<T> = collect(targets.iter().enumerate().map(loss), targets.len())?;
             let sum = |values: &[T]| tree::all(values, 0.0, |a, b| a + b);
             let out = elements_mut::<T>(bytes, out);
             match options.reduction {
@@ -35,7 +35,8 @@ pub(super) fn nll_loss(
                 Reduction::Sum => out[0] = sum(&losses),
                 Reduction::Mean => out[0] = sum(&losses) / total_weight(targets, &weights),
             }
-        })
+            Ok(())
+        })?
     }, else Err(Error::NotImplemented { operation: "nll_loss_out_frame", dtype: out.dtype() }))
 }
 

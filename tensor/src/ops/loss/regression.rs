@@ -2,7 +2,7 @@
 
 use super::Reduction;
 use crate::autograd::{Context, Function, Saved};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::machine::Machine;
 use crate::ops;
 use crate::tensor::Tensor;
@@ -77,6 +77,9 @@ impl Function<2> for Regression {
     /// `d(a − b)² = 2(a − b)`, `d|a − b| = sign(a − b)`; for the target both change sign.
     fn backward(&self, saved: &Saved<2>, grad: &Tensor) -> Result<[Option<Tensor>; 2]> {
         let [input, target] = saved.tensors()?;
+        if target.dtype() != input.dtype() {
+            return Err(Error::LossDType { found: target.dtype(), expected: input.dtype() });
+        }
         let difference = input.sub(&target)?;
         let scale = self.reduction.scale(difference.numel());
         let slope = match self.distance {

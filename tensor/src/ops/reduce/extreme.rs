@@ -165,7 +165,7 @@ fn arg_extreme(x: &Tensor, which: Which, dim: Option<i64>, keepdim: bool) -> Res
 #[track_caller]
 fn with_positions(x: &Tensor, positions: Tensor, dim: i64, keepdim: bool) -> Result<(Tensor, Tensor)> {
     if x.ndim() == 0 {
-        return Ok((x.reshape(&[])?, positions));
+        return Ok((x.copy()?, positions));
     }
     let values = x.gather(dim, &positions)?;
     if keepdim { Ok((values, positions)) } else { Ok((values.squeeze(dim)?, positions.squeeze(dim)?)) }

@@ -121,6 +121,7 @@ pub(crate) fn fill(target: &Tensor, value: Scalar) -> Result<()> {
     }
     // Any number but 0 is true, which is kept as 1.
     let value = if target.dtype() == DType::Bool { Scalar::Bool(value.to_f64() != 0.0) } else { value };
+    check_fits(value, target.dtype())?;
     with_dtype!(target.dtype(), T => access([], [target], |[], [bytes]| {
         let value = match value {
             Scalar::Float(value) => value as T,
@@ -128,4 +129,26 @@ pub(crate) fn fill(target: &Tensor, value: Scalar) -> Result<()> {
         };
         elements_mut::<T>(bytes, target).fill(value);
     }))
+}
+
+/// Refuses a number that the type cannot hold, rather than storing another one.
+fn check_fits(value: Scalar, dtype: DType) -> Result<()> {
+    let number = value.to_f64();
+    let fits = match dtype {
+        DType::U8 => (0.0..256.0).contains(&number),
+        DType::I32 => (i32::MIN as f64..2f64.powi(31)).contains(&number),
+        DType::I64 => matches!(value, Scalar::Int(_)) || (i64::MIN as f64..2f64.powi(63)).contains(&number),
+        DType::F32 => !number.is_finite() || number.abs() <= f64::from(f32::MAX),
+        _ => true,
+    };
+    let name = match dtype {
+        DType::U8 => "uint8_t",
+        DType::I64 => "int64_t",
+        other => other.cpp_name(),
+    };
+    if fits {
+        Ok(())
+    } else {
+        Err(Error::custom(format!("value cannot be converted to type {name} without overflow")))
+    }
 }

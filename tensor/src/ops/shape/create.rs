@@ -82,6 +82,9 @@ impl Tensor {
         if step.to_f64() == 0.0 {
             return Err(Error::custom("step must be nonzero"));
         }
+        if options.dtype == DType::Bool {
+            return Err(Error::NotImplemented { operation: "arange_cpu", dtype: DType::Bool });
+        }
         let span = end.to_f64() - start.to_f64();
         if !span.is_finite() || !step.to_f64().is_finite() {
             return Err(Error::custom("unsupported range: arange needs finite numbers"));
@@ -89,14 +92,19 @@ impl Tensor {
         if span * step.to_f64() < 0.0 {
             return Err(Error::custom("upper bound and lower bound inconsistent with step sign"));
         }
-        let count = (span / step.to_f64()).ceil() as usize;
         if options.dtype.is_floating_point() {
+            let count = (span / step.to_f64()).ceil() as usize;
             let value = |i: usize| start.to_f64() + i as f64 * step.to_f64();
-            Tensor::from_numbers((0..count).map(value), count, &[count], options)
-        } else {
-            let value = |i: usize| start.to_i64().wrapping_add((i as i64).wrapping_mul(step.to_i64()));
-            Tensor::from_integers((0..count).map(value), count, options)
+            return Tensor::from_numbers((0..count).map(value), count, &[count], options);
         }
+        // Whole numbers are counted as such: an f64 does not tell 2⁵³ from 2⁵³ + 1.
+        let (first, step) = (i128::from(start.to_i64()), i128::from(step.to_i64()));
+        if step == 0 {
+            return Err(Error::custom("step must be a whole number for a tensor of whole numbers"));
+        }
+        let span = i128::from(end.to_i64()) - first;
+        let count = (span / step + i128::from(span % step != 0)).max(0) as usize;
+        Tensor::from_integers((0..count).map(|i| (first + i as i128 * step) as i64), count, options)
     }
 
     /// `steps` values evenly spaced from `start` to `end`, both included.
@@ -145,7 +153,7 @@ impl Tensor {
 }
 
 /// The values in a vector, or an error if there are more than memory.
-fn collect<T>(values: impl Iterator<Item = T>, count: usize) -> Result<Vec<T>> {
+pub(crate) fn collect<T>(values: impl Iterator<Item = T>, count: usize) -> Result<Vec<T>> {
     let mut vector = reserve(count)?;
     vector.extend(values);
     Ok(vector)

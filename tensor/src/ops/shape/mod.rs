@@ -9,4 +9,4 @@ mod join;
 mod views;
 
 pub(crate) use copy::{copy_of, dense, write};
-pub(crate) use create::reserve;
+pub(crate) use create::{collect, reserve};

@@ -360,6 +360,14 @@ impl Function<1> for Unfold {
         let windows = (x.sizes()[self.dim] - self.size) / self.step + 1;
         let stride = x.strides()[self.dim];
         let starts = x.layout().slice(self.dim, 0, windows, self.step);
+        if x.numel() > 0
+            && (x.numel() / x.sizes()[self.dim])
+                .checked_mul(windows)
+                .and_then(|n| n.checked_mul(self.size.max(1)))
+                .is_none_or(|n| n > isize::MAX as usize)
+        {
+            return Err(Error::TooLarge { sizes: x.sizes().to_vec() });
+        }
         Ok(x.with_layout(starts.insert_dim(x.ndim(), self.size, stride)?))
     }
 
