@@ -77,7 +77,8 @@ impl Function<2> for Regression {
     /// `d(a − b)² = 2(a − b)`, `d|a − b| = sign(a − b)`; for the target both change sign.
     fn backward(&self, saved: &Saved<2>, grad: &Tensor) -> Result<[Option<Tensor>; 2]> {
         let [input, target] = saved.tensors()?;
-        if target.dtype() != input.dtype() {
+        // PyTorch refuses this here, and for this loss only.
+        if self.distance == Distance::Squared && target.dtype() != input.dtype() {
             return Err(Error::LossDType { found: target.dtype(), expected: input.dtype() });
         }
         let difference = input.sub(&target)?;
