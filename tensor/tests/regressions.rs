@@ -273,6 +273,8 @@ fn numbers_a_type_cannot_hold_are_refused() {
         assert!(error.starts_with("value cannot be converted to type "), "{error}");
     }
     assert!(Tensor::full(&[1], f64::INFINITY, DType::F32).is_ok());
+    // Small negative ones wrap around, as in PyTorch.
+    assert_eq!(Tensor::full(&[1], -1, DType::U8).unwrap().item().unwrap(), 255.0);
     assert!(Tensor::full(&[1], i64::MAX, DType::I64).is_ok());
 }
 

@@ -16,6 +16,7 @@ pub(crate) use cpu::Float;
 
 use crate::dtype::{DType, Scalar, result_type};
 use crate::error::{Error, Result};
+use crate::ops::shape::number;
 use crate::shape::broadcast;
 use crate::tensor::Tensor;
 
@@ -54,7 +55,7 @@ impl Operand<'_> {
     fn to_tensor(self, dtype: DType) -> Result<Tensor> {
         match self {
             Operand::Tensor(tensor) => tensor.to(dtype),
-            Operand::Scalar(scalar) => Tensor::full(&[], scalar, dtype),
+            Operand::Scalar(scalar) => number(scalar, dtype),
         }
     }
 

@@ -11,6 +11,7 @@ use super::Operand;
 use super::binary::Binary;
 use crate::dtype::Scalar;
 use crate::error::Result;
+use crate::ops;
 use crate::tensor::Tensor;
 
 macro_rules! operator {
@@ -99,7 +100,7 @@ operator!(Div, div, div);
 /// A number as a 0-dim tensor of the type it has beside this tensor in this operation.
 #[track_caller]
 fn beside(operation: Binary, number: Scalar, tensor: &Tensor) -> Result<Tensor> {
-    Tensor::full(&[], number, operation.result_type(tensor, Operand::Scalar(number))?)
+    ops::shape::number(number, operation.result_type(tensor, Operand::Scalar(number))?)
 }
 
 impl Neg for &Tensor {

@@ -44,6 +44,7 @@ impl Tensor {
     #[track_caller]
     pub fn fill_(&self, value: impl Into<Scalar>) -> Result<Tensor> {
         let value = value.into();
+        check_fits(value, self.dtype())?;
         let filled = |old: &Tensor| Tensor::full(old.sizes(), value, self.dtype());
         ops::update("fill_", self, &[], filled, || fill(self, value))
     }
@@ -114,17 +115,24 @@ pub(crate) fn write(target: &Tensor, source: &Tensor) -> Result<()> {
     })?)
 }
 
+/// A number beside a tensor, as a 0-dim tensor: one the type cannot hold wraps around, as in PyTorch.
+pub(crate) fn number(value: Scalar, dtype: DType) -> Result<Tensor> {
+    let tensor = Tensor::uninit(&[], dtype)?;
+    fill(&tensor, value)?;
+    Ok(tensor)
+}
+
 /// Sets every element the layout reaches.
 pub(crate) fn fill(target: &Tensor, value: Scalar) -> Result<()> {
     if !target.is_contiguous() {
-        return write(target, &Tensor::full(&[], value, target.dtype())?);
+        return write(target, &number(value, target.dtype())?);
     }
     // Any number but 0 is true, which is kept as 1.
     let value = if target.dtype() == DType::Bool { Scalar::Bool(value.to_f64() != 0.0) } else { value };
-    check_fits(value, target.dtype())?;
     with_dtype!(target.dtype(), T => access([], [target], |[], [bytes]| {
+        // Through i64, so that −1 becomes 255 in u8 as it does in PyTorch, not 0.
         let value = match value {
-            Scalar::Float(value) => value as T,
+            Scalar::Float(value) if target.dtype().is_floating_point() => value as T,
             other => other.to_i64() as T,
         };
         elements_mut::<T>(bytes, target).fill(value);
@@ -132,10 +140,11 @@ pub(crate) fn fill(target: &Tensor, value: Scalar) -> Result<()> {
 }
 
 /// Refuses a number that the type cannot hold, rather than storing another one.
-fn check_fits(value: Scalar, dtype: DType) -> Result<()> {
+pub(super) fn check_fits(value: Scalar, dtype: DType) -> Result<()> {
     let number = value.to_f64();
     let fits = match dtype {
-        DType::U8 => (0.0..256.0).contains(&number),
+        // A negative whole number wraps around, as in C++.
+        DType::U8 => number < 256.0 && number > if matches!(value, Scalar::Float(_)) { -1.0 } else { -256.0 },
         DType::I32 => (i32::MIN as f64..2f64.powi(31)).contains(&number),
         DType::I64 => matches!(value, Scalar::Int(_)) || (i64::MIN as f64..2f64.powi(63)).contains(&number),
         DType::F32 => !number.is_finite() || number.abs() <= f64::from(f32::MAX),

@@ -1,6 +1,6 @@
 //! Tensors from nothing but a shape or a range.
 
-use super::copy::fill;
+use super::copy::{check_fits, fill};
 use crate::dtype::{DType, Scalar};
 use crate::error::{Error, Result};
 use crate::ops;
@@ -47,7 +47,9 @@ impl Tensor {
         ops::enter("full", [])?;
         let options = options.into();
         let tensor = Tensor::empty(sizes, TensorOptions { requires_grad: false, ..options })?;
-        fill(&tensor, value.into())?;
+        let value = value.into();
+        check_fits(value, options.dtype)?;
+        fill(&tensor, value)?;
         if options.requires_grad { tensor.requires_grad_(true) } else { Ok(tensor) }
     }
 

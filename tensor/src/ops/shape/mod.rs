@@ -8,5 +8,5 @@ mod create;
 mod join;
 mod views;
 
-pub(crate) use copy::{copy_of, dense, write};
+pub(crate) use copy::{copy_of, dense, number, write};
 pub(crate) use create::{collect, reserve};
