@@ -109,6 +109,16 @@ impl Layout {
         normalize_dim(dim, self.ndim)
     }
 
+    /// Itself, unless it has more elements than can be counted: a view that repeats memory may.
+    fn countable(self) -> Result<Layout> {
+        let numel = self.sizes().iter().try_fold(1usize, |numel, size| numel.checked_mul(*size));
+        match numel {
+            _ if self.sizes().contains(&0) => Ok(self),
+            Some(numel) if numel <= isize::MAX as usize => Ok(self),
+            _ => Err(Error::TooLarge { sizes: self.sizes().to_vec() }),
+        }
+    }
+
     pub(crate) fn expand(&self, sizes: &[usize]) -> Result<Layout> {
         let mut out = Layout::from_parts(sizes, &[], self.offset)?;
         let numel = sizes.iter().try_fold(1usize, |numel, size| numel.checked_mul(*size));
@@ -127,11 +137,7 @@ impl Layout {
                 return Err(Error::Expand { from, to, dim: new_dims + dim });
             }
         }
-        let numel = sizes.iter().try_fold(1usize, |numel, size| numel.checked_mul((*size).max(1)));
-        if numel.is_none_or(|numel| numel > isize::MAX as usize) && !sizes.contains(&0) {
-            return Err(Error::TooLarge { sizes: sizes.to_vec() });
-        }
-        Ok(out)
+        out.countable()
     }
 
     pub(crate) fn permute(&self, dims: &[usize]) -> Layout {
@@ -180,7 +186,7 @@ impl Layout {
         out.strides.copy_within(dim..self.ndim, dim + 1);
         (out.sizes[dim], out.strides[dim]) = (size, stride);
         out.ndim += 1;
-        Ok(out)
+        out.countable()
     }
 
     /// The same elements under other sizes, if strides can express it (`Tensor::view`).
@@ -239,6 +245,11 @@ pub(crate) fn broadcast(a: &[usize], b: &[usize]) -> Result<Vec<usize>> {
             (a, b) => Err(Error::Broadcast { a, b, dim }),
         })
         .collect()
+}
+
+/// Sizes as the operations take them from users, who may write −1.
+pub(crate) fn signed(sizes: &[usize]) -> Vec<i64> {
+    sizes.iter().map(|size| *size as i64).collect()
 }
 
 /// Resolves the one `-1` a reshape may have.

@@ -6,6 +6,7 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::ops;
 use crate::ops::shape::reserve;
+use crate::shape::signed;
 use crate::tensor::Tensor;
 
 /// The keyword arguments of `cross_entropy` and `nll_loss`.
@@ -79,7 +80,7 @@ impl Tensor {
         };
         let losses = ops::apply(NllLoss { options: options.clone() }, [&rows, &target.reshape(&[-1])?])?;
         match options.reduction {
-            Reduction::None => losses.reshape(&expected.iter().map(|size| *size as i64).collect::<Vec<_>>()),
+            Reduction::None => losses.reshape(&signed(&expected)),
             _ => Ok(losses),
         }
     }

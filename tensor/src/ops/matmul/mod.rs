@@ -11,7 +11,7 @@ pub(crate) mod gemm;
 use crate::autograd::{Context, Function, Saved};
 use crate::error::{Error, Result};
 use crate::ops;
-use crate::shape::broadcast;
+use crate::shape::{broadcast, signed};
 use crate::tensor::Tensor;
 
 impl Tensor {
@@ -42,7 +42,7 @@ impl Tensor {
             (2, 2) => self.mm(other),
             // A batch of rows times one matrix is one tall product.
             (_, 2) => {
-                let mut sizes: Vec<i64> = self.sizes().iter().map(|size| *size as i64).collect();
+                let mut sizes = signed(self.sizes());
                 let k = sizes.pop().expect("it has three dimensions or more");
                 let rows = self.reshape(&[sizes.iter().product(), k])?;
                 sizes.push(other.size(1)? as i64);
@@ -104,12 +104,12 @@ fn batched(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     let (m, n) = (a.size(-2)? as i64, b.size(-1)? as i64);
     let count: usize = batch.iter().product();
     let flat = |x: &Tensor, dims: usize| {
-        let matrix: Vec<i64> = x.sizes()[dims..].iter().map(|size| *size as i64).collect();
-        let sizes: Vec<i64> = batch.iter().map(|size| *size as i64).chain(matrix.clone()).collect();
+        let matrix = signed(&x.sizes()[dims..]);
+        let sizes = [signed(&batch), matrix.clone()].concat();
         x.expand(&sizes)?.reshape(&[&[count as i64], &matrix[..]].concat())
     };
     let product = flat(a, a_dims)?.bmm(&flat(b, b_dims)?)?;
-    product.reshape(&batch.iter().map(|size| *size as i64).chain([m, n]).collect::<Vec<_>>())
+    product.reshape(&[&signed(&batch)[..], &[m, n]].concat())
 }
 
 struct Dot;

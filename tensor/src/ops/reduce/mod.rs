@@ -37,7 +37,3 @@ fn reduced_sizes(x: &Tensor, reduced: &[bool], keepdim: bool) -> Vec<usize> {
         .map(|(size, reduced)| if *reduced { 1 } else { *size })
         .collect()
 }
-
-fn signed(sizes: &[usize]) -> Vec<i64> {
-    sizes.iter().map(|size| *size as i64).collect()
-}

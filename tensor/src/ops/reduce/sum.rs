@@ -1,11 +1,12 @@
 //! Sums, and what is made of them.
 
 use super::cpu::{self, Sum};
-use super::{reduced_dims, reduced_sizes, signed};
+use super::{reduced_dims, reduced_sizes};
 use crate::autograd::{Context, Function, Saved};
 use crate::dtype::{DType, with_dtype};
 use crate::error::{Error, Result};
 use crate::ops;
+use crate::shape::signed;
 use crate::tensor::Tensor;
 
 impl Tensor {

@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::ops;
 use crate::ops::elementwise::blocks::{Cost, Runs, elements_mut, map1};
 use crate::ops::simd::kernel;
-use crate::shape::broadcast;
+use crate::shape::{broadcast, signed};
 use crate::storage::access;
 use crate::tensor::Tensor;
 
@@ -35,7 +35,7 @@ impl Tensor {
             self,
             &[source],
             // What was there before no longer matters, so the gradient goes to the source alone.
-            |_| source.expand(&self.sizes().iter().map(|size| *size as i64).collect::<Vec<_>>())?.copy(),
+            |_| source.expand(&signed(self.sizes()))?.copy(),
             || write(self, &source.detach().to(self.dtype())?),
         )
     }

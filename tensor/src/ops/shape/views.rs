@@ -4,7 +4,7 @@ use super::copy::write;
 use crate::autograd::{Context, Function, Saved};
 use crate::error::{Error, Result};
 use crate::ops;
-use crate::shape::{Layout, infer_sizes};
+use crate::shape::{Layout, infer_sizes, signed};
 use crate::tensor::Tensor;
 
 impl Tensor {
@@ -165,10 +165,6 @@ impl Tensor {
         }
         ops::apply(Unfold { dim, size, step }, [self])
     }
-}
-
-fn signed(sizes: &[usize]) -> Vec<i64> {
-    sizes.iter().map(|size| *size as i64).collect()
 }
 
 /// A view that keeps the order of the elements: its gradient only needs the old sizes back.
@@ -360,14 +356,6 @@ impl Function<1> for Unfold {
         let windows = (x.sizes()[self.dim] - self.size) / self.step + 1;
         let stride = x.strides()[self.dim];
         let starts = x.layout().slice(self.dim, 0, windows, self.step);
-        if x.numel() > 0
-            && (x.numel() / x.sizes()[self.dim])
-                .checked_mul(windows)
-                .and_then(|n| n.checked_mul(self.size.max(1)))
-                .is_none_or(|n| n > isize::MAX as usize)
-        {
-            return Err(Error::TooLarge { sizes: x.sizes().to_vec() });
-        }
         Ok(x.with_layout(starts.insert_dim(x.ndim(), self.size, stride)?))
     }
 
