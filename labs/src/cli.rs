@@ -1,28 +1,29 @@
 //! The flags that every lab has, and parsers for those that many have.
 
 use std::ops::RangeInclusive;
+use std::path::PathBuf;
 
-use todevice::Device;
-
-mod gpu;
-
-pub use gpu::{GpuChoice, Simulated};
+use todevice::{Device, GpuSpec, Machine};
 
 /// The flags of every lab.
 #[derive(clap::Args, Clone, Debug)]
 #[command(next_help_heading = "Flags of every lab")]
 pub struct Common {
     /// GPUs to run on
-    #[arg(long, value_name = "GPU", default_value = "auto", help = format!("GPUs to run on: {}", gpu::GRAMMAR))]
-    pub gpu: GpuChoice,
+    #[arg(long, value_name = "GPU", default_value = "auto", help = format!("GPUs to run on: {}", GpuSpec::GRAMMAR))]
+    pub gpu: GpuSpec,
 
     /// Device to use: cpu | cuda | cuda:N [default: cuda if available, else cpu]
     #[arg(long, value_name = "DEVICE", value_parser = device)]
-    pub device: Option<Device>,
+    pub device: Option<String>,
 
     /// Seed of every random number
     #[arg(long, value_name = "N", default_value = "42", value_parser = seed)]
     pub seed: u64,
+
+    /// File to write a timeline of the GPU's work to, for ui.perfetto.dev
+    #[arg(long, value_name = "FILE")]
+    pub trace: Option<PathBuf>,
 
     /// What to print
     #[arg(long, value_name = "FORMAT", default_value = "text")]
@@ -76,6 +77,24 @@ pub fn seed(text: &str) -> Result<u64, String> {
         .ok_or_else(|| format!("expected a whole number from {} to {}", i64::MIN, u64::MAX))
 }
 
-fn device(text: &str) -> Result<Device, String> {
-    text.parse().map_err(|_| "expected cpu | cuda | cuda:N".to_owned())
+/// A device by its name. Which one it is depends on the machine, so the name is kept.
+fn device(text: &str) -> Result<String, String> {
+    match text.parse::<Device>() {
+        Ok(_) => Ok(text.to_owned()),
+        Err(_) => Err("expected cpu | cuda | cuda:N".to_owned()),
+    }
+}
+
+impl Common {
+    /// The device to use on a machine.
+    pub fn device_of(&self, machine: &Machine) -> todevice::Result<Device> {
+        machine.enter(|| match &self.device {
+            None => Ok(Device::cuda_if_available()),
+            Some(name) => {
+                let device: Device = name.parse()?;
+                device.check_usable()?;
+                Ok(device)
+            }
+        })
+    }
 }

@@ -1,10 +1,11 @@
 //! From a lab's flags to its events: the same way in a terminal, a test and a page.
 
 use std::ffi::OsString;
+use std::path::Path;
 
 use clap::error::ErrorKind;
 use clap::{Args, Command, FromArgMatches};
-use todevice::Device;
+use todevice::{Error, Machine, cuda};
 
 use crate::cli::Common;
 use crate::event::{Event, Header};
@@ -50,18 +51,17 @@ impl<O: Args> Entry<O> {
         let common = Common::from_arg_matches(&matches).map_err(stop)?;
         let options = O::from_arg_matches(&matches).map_err(stop)?;
         let machine = common.gpu.machine().map_err(wrong_flag)?;
-        if let Some(device) = common.device {
-            machine
-                .enter(|| device.check_usable())
-                .map_err(|error| wrong_flag(format!("--device {device}: {error}")))?;
-        }
+        common.device_of(&machine).map_err(|error| {
+            let name = common.device.as_deref().unwrap_or_default();
+            wrong_flag(format!("--device {name}: {}", missing(&machine, error)))
+        })?;
         Ok((common, options))
     }
 
     /// Runs the lab on a machine of its own. It tells `sink` all that happens, its failure included.
     pub fn start(&self, common: &Common, options: &O, sink: &mut dyn Sink) -> Result<()> {
         let machine = common.gpu.machine()?;
-        let device = machine.enter(|| common.device.unwrap_or_else(Device::cuda_if_available));
+        let device = common.device_of(&machine)?;
         sink.event(Event::Header(Header {
             lab: self.name.to_owned(),
             title: self.title.to_owned(),
@@ -71,18 +71,31 @@ impl<O: Args> Entry<O> {
             seed: common.seed,
         }));
         let warnings = Warnings::of(&machine);
-        let result =
+        if common.trace.is_some() {
+            machine.start_trace();
+        }
+        let mut result =
             machine.enter(|| (self.run)(&mut Lab::new(common.seed, device, warnings.clone(), sink), options));
         warnings.tell(sink);
+        if let Some(file) = &common.trace {
+            // Of a lab that failed too: what happened until then may be why.
+            let taken = sink.trace(file, machine.trace().to_chrome_json());
+            result = result.and(taken);
+        }
         if let Err(error) = &result {
-            sink.event(Event::Failure { lab: self.name.to_owned(), message: error.to_string() });
+            sink.event(Event::Failure { lab: self.name.to_owned(), message: story(&**error) });
         }
         result
     }
 }
 
+/// What to say of an error: one of the tensor crate's may have more to tell than its message.
+fn story(error: &(dyn std::error::Error + 'static)) -> String {
+    error.downcast_ref::<Error>().map_or_else(|| error.to_string(), Error::report)
+}
+
 /// All that a run of a lab produced.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Captured {
     /// What a reader sees in a terminal without colours: standard output.
     pub text: String,
@@ -91,6 +104,8 @@ pub struct Captured {
     /// JSON Lines.
     pub json: String,
     pub events: Vec<Event>,
+    /// The timeline that `--trace` asks for.
+    pub trace: Option<String>,
     pub exit_code: u8,
 }
 
@@ -101,18 +116,49 @@ pub fn run_captured<O: Args>(lab: &Entry<O>, flags: &[&str]) -> Captured {
         Err(Stop { message, exit_code }) => {
             let (text, errors) =
                 if exit_code == 0 { (message, String::new()) } else { (String::new(), message) };
-            return Captured { text, errors, json: String::new(), events: Vec::new(), exit_code };
+            return Captured { text, errors, exit_code, ..Captured::default() };
         }
     };
-    let mut events = Vec::new();
-    let exit_code = u8::from(lab.start(&common, &options, &mut events).is_err());
+    let mut kept = Kept::default();
+    let exit_code = u8::from(lab.start(&common, &options, &mut kept).is_err());
+    let Kept { events, trace } = kept;
     let (trouble, output): (Vec<Event>, Vec<Event>) = events.iter().cloned().partition(Event::is_trouble);
     Captured {
         text: render_text::render(&output),
         errors: trouble.iter().map(|event| render_text::render(std::slice::from_ref(event))).collect(),
         json: events.iter().map(|event| format!("{}\n", render_json::render(event))).collect(),
         events,
+        trace,
         exit_code,
+    }
+}
+
+/// Keeps what it is told.
+#[derive(Default)]
+struct Kept {
+    events: Vec<Event>,
+    trace: Option<String>,
+}
+
+impl Sink for Kept {
+    fn event(&mut self, event: Event) {
+        self.events.push(event);
+    }
+
+    fn trace(&mut self, _file: &Path, timeline: String) -> Result<()> {
+        self.trace = Some(timeline);
+        Ok(())
+    }
+}
+
+/// Why a device is not there, in one line: which devices are.
+fn missing(machine: &Machine, error: Error) -> String {
+    match machine.enter(cuda::device_count) {
+        0 => error.to_string(),
+        count => {
+            let devices: Vec<String> = (0..count).map(|index| format!("cuda:{index}")).collect();
+            format!("this machine ({machine}) has cpu, {}", devices.join(", "))
+        }
     }
 }
 

@@ -1,5 +1,9 @@
 //! A figure: a value with its name, its unit, and how far it can be trusted.
 
+use std::time::Duration;
+
+use todevice::Machine;
+
 use crate::float::{format_float, near_rounding_boundary};
 
 /// How a figure came about, which decides how two runs may differ in it.
@@ -82,6 +86,13 @@ pub fn measured(name: &'static str, value: impl Into<Value>) -> Figure {
 /// A figure worked out by the simulated machine.
 pub fn modelled(name: &'static str, value: impl Into<Value>) -> Figure {
     Figure::new(Kind::Modelled, name, value.into())
+}
+
+/// A time in milliseconds taken with [`todevice::time::Instant`]: modelled where the machine's time is, measured
+/// elsewhere.
+pub fn timed(name: &'static str, time: Duration) -> Figure {
+    let kind = if Machine::current().time_is_modelled() { Kind::Modelled } else { Kind::Measured };
+    Figure::new(kind, name, (time.as_nanos() as f64 / 1e6).into()).unit("ms").digits(3)
 }
 
 /// A fact of the hardware.

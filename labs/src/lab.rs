@@ -1,10 +1,12 @@
 //! What a lab sees of the world: somewhere to say things, and the flags every lab has.
 
 use std::fmt::Display;
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use todevice::{Device, Machine};
 
+use crate::Result;
 use crate::event::{Event, Table};
 use crate::figure::Figure;
 use crate::text::Text;
@@ -13,6 +15,11 @@ use crate::text::Text;
 pub trait Sink {
     /// Takes the next event.
     fn event(&mut self, event: Event);
+
+    /// Takes the timeline that `--trace` asked for, to be put into a file.
+    fn trace(&mut self, _file: &Path, _timeline: String) -> Result<()> {
+        Ok(())
+    }
 
     /// Starts a progress bar, where there is anyone to watch it.
     fn progress(&mut self, _total: u64, _message: &str) -> Progress {

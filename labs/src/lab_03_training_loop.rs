@@ -1,9 +1,12 @@
 //! Lab 03: the training loop. A complete one for numbers, then one for classes.
 
+use todevice::Machine;
+use todevice::cuda;
 use todevice::prelude::*;
+use todevice::time::Instant;
 
 use crate::cli::count;
-use crate::{Entry, Lab, Table, exact, row, text};
+use crate::{Entry, Lab, Table, exact, row, text, timed};
 
 pub const LAB: Entry<Options> = Entry { name: "lab-03", title: "The training loop", run };
 
@@ -65,7 +68,8 @@ pub fn run(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     )?;
     // ANCHOR_END: data
     lab.figure(exact("num_samples", loader.dataset().len()));
-    lab.figure(exact("num_batches", loader.len()));
+    let num_batches = loader.len();
+    lab.figure(exact("num_batches", num_batches));
 
     lab.section(3, "The model, the loss and the optimizer");
     // ANCHOR: model
@@ -83,6 +87,7 @@ pub fn run(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     lab.predict("Each line shows a loss. After the last epoch, will it be lower than after the first?");
     let progress = lab.progress(epochs * loader.len(), "training");
     let mut means = Table::new(["epoch", "loss of the last batch", "mean loss of the epoch"]);
+    let (before, start) = (Machine::current().counters(), Instant::now());
     // ANCHOR: train
     for epoch in 1..=epochs {
         model.train();
@@ -111,6 +116,7 @@ pub fn run(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     }
     // ANCHOR_END: train
     progress.finish();
+    let (during, time) = (Machine::current().counters() - before, start.elapsed());
 
     lab.section(5, "Evaluation");
     // ANCHOR: evaluate
@@ -142,7 +148,34 @@ pub fn run(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     });
 
     lab.section(7, "The same loop for classes");
-    classify(lab, options)
+    classify(lab, options)?;
+
+    lab.section(8, "What the GPU did in section 4");
+    if !device.is_cuda() {
+        lab.prose("Nothing: the model and its data stayed on the CPU.");
+        if !cuda::is_available() {
+            lab.prose("This machine has no GPU. --gpu sim:t4 simulates one.");
+        }
+        return Ok(());
+    }
+    lab.predict("Each step copies one batch to the GPU. How many numbers come back to the CPU in an epoch?");
+    lab.table(
+        Table::new(["counted in training", ""])
+            .row(row!["steps", exact("steps", epochs * num_batches)])
+            .row(row!["copies to the GPU", exact("copies_to_device", during.copies_to_device as i64)])
+            .row(row!["  their bytes", exact("bytes_to_device", during.bytes_to_device as i64)])
+            .row(row!["copies to the CPU", exact("copies_to_host", during.copies_to_host as i64)])
+            .row(row!["  their bytes", exact("bytes_to_host", during.bytes_to_host as i64)])
+            .row(row!["kernels launched", exact("launches", during.launches as i64)])
+            .row(row!["time of a step", timed("step_time", time / (epochs * num_batches) as u32)]),
+    );
+    lab.prose(
+        "Two copies to the GPU in each step: the features and the targets of a batch. The losses stay on the GPU \
+         until an epoch is over; then two numbers come back, the last loss and the mean. Each of those reads \
+         makes the CPU wait until the GPU has caught up, which is why the loop does not read the loss in every \
+         step.",
+    );
+    Ok(())
 }
 
 // ANCHOR: mean_absolute_error

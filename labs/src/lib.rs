@@ -35,12 +35,15 @@
 //!
 //! Its binary is `fn main() -> std::process::ExitCode { labs::main(&LAB) }`.
 
+pub mod chart;
 pub mod cli;
 mod entry;
 mod event;
 mod figure;
 mod float;
 mod lab;
+pub mod lab_01_devices;
+pub mod lab_02_golden_rule;
 pub mod lab_03_training_loop;
 pub mod render_json;
 pub mod render_text;
@@ -50,7 +53,7 @@ mod text;
 
 pub use entry::{Captured, Entry, Stop, run_captured};
 pub use event::{Cell, Event, Header, Table};
-pub use figure::{Figure, Kind, Value, exact, hardware, measured, modelled};
+pub use figure::{Figure, Kind, Value, exact, hardware, measured, modelled, timed};
 pub use float::{format_float, near_rounding_boundary};
 pub use lab::{Bar, Lab, Progress, Sink};
 #[cfg(not(target_family = "wasm"))]

@@ -2,10 +2,12 @@
 
 use std::ffi::OsString;
 use std::io::{self, ErrorKind, IsTerminal, Write};
+use std::path::Path;
 use std::process::ExitCode;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
+use crate::Result;
 use crate::cli::{Color, Common, Format};
 use crate::entry::Entry;
 use crate::event::Event;
@@ -66,6 +68,10 @@ impl Sink for Terminal {
             Some(bar) => bar.suspend(|| self.write(&event)),
             None => self.write(&event),
         }
+    }
+
+    fn trace(&mut self, file: &Path, timeline: String) -> Result<()> {
+        std::fs::write(file, timeline).map_err(|error| format!("--trace {}: {error}", file.display()).into())
     }
 
     fn progress(&mut self, total: u64, message: &str) -> Progress {

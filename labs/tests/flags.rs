@@ -3,7 +3,8 @@
 mod tiny;
 
 use labs::Event;
-use labs::cli::{GpuChoice, Simulated, seed};
+use labs::cli::seed;
+use todevice::{GpuSpec, SimulatedGpus};
 
 /// What a lab answers to flags it refuses.
 fn refusal(flags: &[&str]) -> String {
@@ -36,11 +37,14 @@ fn bad_flags_get_one_clear_line() {
         &["--color", "alway"],
         &["--device", "cuda:"],
         &["--device", "quantum"],
-        &["--device", "cuda"],
+        &["--gpu", "none", "--device", "cuda"],
         &["--device", "cuda:9"],
         &["--gpu", "quantum"],
         &["--gpu", "real"],
-        &["--gpu", "sim:t4x2,mem=512MiB,seed=7"],
+        &["--gpu", "sim:t4x2", "--device", "cuda:2"],
+        &["--device", "gpu"],
+        &["--gpu", "sim:voodoo"],
+        &["--gpu", "sim:t4x0"],
         &["--gpu", "sim:gtx1080"],
         &["--gpu", "sim:t4x17"],
         &["--gpu", "sim,mem=512"],
@@ -91,19 +95,19 @@ fn seeds_are_what_torch_takes() {
 
 #[test]
 fn gpus_follow_the_grammar() {
-    let t4 = Simulated { profile: "t4", count: 1, memory: None, seed: None };
+    let t4 = SimulatedGpus { profile: "t4", count: 1, memory: None, seed: None };
     let good = [
-        ("auto", GpuChoice::Auto),
-        ("none", GpuChoice::None),
-        ("real", GpuChoice::Real),
-        ("sim", GpuChoice::Simulated(t4.clone())),
-        ("sim:t4", GpuChoice::Simulated(t4.clone())),
-        ("sim:rtx4090", GpuChoice::Simulated(Simulated { profile: "rtx4090", ..t4.clone() })),
-        ("sim:rtx4090x2", GpuChoice::Simulated(Simulated { profile: "rtx4090", count: 2, ..t4.clone() })),
-        ("sim,mem=512MiB", GpuChoice::Simulated(Simulated { memory: Some(512 << 20), ..t4.clone() })),
+        ("auto", GpuSpec::Auto),
+        ("none", GpuSpec::None),
+        ("real", GpuSpec::Real),
+        ("sim", GpuSpec::Simulated(t4.clone())),
+        ("sim:t4", GpuSpec::Simulated(t4.clone())),
+        ("sim:rtx4090", GpuSpec::Simulated(SimulatedGpus { profile: "rtx4090", ..t4.clone() })),
+        ("sim:rtx4090x2", GpuSpec::Simulated(SimulatedGpus { profile: "rtx4090", count: 2, ..t4.clone() })),
+        ("sim,mem=512MiB", GpuSpec::Simulated(SimulatedGpus { memory: Some(512 << 20), ..t4.clone() })),
         (
             "sim:h200x16,seed=-1,mem=16GiB",
-            GpuChoice::Simulated(Simulated {
+            GpuSpec::Simulated(SimulatedGpus {
                 profile: "h200",
                 count: 16,
                 memory: Some(16 << 30),
@@ -143,6 +147,6 @@ fn gpus_follow_the_grammar() {
         "sim:é",
     ];
     for text in bad {
-        assert!(text.parse::<GpuChoice>().is_err(), "{text}");
+        assert!(text.parse::<GpuSpec>().is_err(), "{text}");
     }
 }

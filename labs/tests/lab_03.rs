@@ -3,6 +3,7 @@
 use std::process::{Command, Output};
 
 use labs::lab_03_training_loop::LAB;
+use labs::{Event, Figure};
 
 /// A machine by name, and no warnings that depend on how many cores this computer has.
 const FLAGS: [&str; 6] = ["--gpu", "none", "--num-workers", "0", "--pin-memory", "false"];
@@ -31,6 +32,35 @@ fn reads_as_the_chapter_shows_it_with_something_to_learn() {
     let captured = labs::run_captured(&LAB, &flags(&["--target", "linear", "--epochs", "5"]));
     assert_eq!((captured.exit_code, captured.errors.as_str()), (0, ""));
     insta::assert_snapshot!("linear", captured.text);
+}
+
+#[test]
+fn reads_as_the_chapter_shows_it_on_a_gpu_that_is_not_there() {
+    for (gpu, snapshot) in [("sim:t4", "noise_t4"), ("sim:t4x2", "noise_two_t4")] {
+        let flags = ["--gpu", gpu, "--num-workers", "0"];
+        let captured = labs::run_captured(&LAB, &flags);
+        assert_eq!((captured.exit_code, captured.errors.as_str()), (0, ""));
+        insta::assert_snapshot!(snapshot, captured.text);
+    }
+}
+
+/// The GPU changes what is counted and how long it takes, and not one digit of what is computed.
+#[test]
+fn the_figures_are_the_same_on_every_machine() {
+    let figures = |gpu: &'static str| -> Vec<Figure> {
+        let captured =
+            labs::run_captured(&LAB, &["--gpu", gpu, "--num-workers", "0", "--pin-memory", "false"]);
+        let events = captured.events.iter().take_while(|event| !is_section(event, "8"));
+        events.flat_map(Event::figures).cloned().collect()
+    };
+    let (none, t4) = (figures("none"), figures("sim:t4"));
+    assert!(none.len() > 20);
+    assert_eq!(none, t4);
+    assert_eq!(none, figures("sim:h200,seed=7"));
+}
+
+fn is_section(event: &Event, wanted: &str) -> bool {
+    matches!(event, Event::Section { number, .. } if number == wanted)
 }
 
 #[test]
@@ -79,9 +109,12 @@ fn the_binary_refuses_wrong_flags_in_one_line_with_exit_code_2() {
         (&["--pin-memory", "maybe"], "true, false"),
         (&["--target", "quadratic"], "noise, linear"),
         (&["--device", "gpu"], "cpu | cuda | cuda:N"),
-        (&["--device", "cuda:9"], "Found no NVIDIA driver"),
+        (&["--device", "cuda:9"], "has cpu, cuda:0"),
+        (&["--gpu", "none", "--device", "cuda"], "Found no NVIDIA driver"),
+        (&["--gpu", "sim:voodoo"], "one of t4, rtx4090, h200"),
+        (&["--gpu", "sim:t4x0"], "from 1 to 16"),
+        (&["--gpu", "quantum"], "sim[:PROFILE[xN]]"),
         (&["--gpu", "quantum"], "auto | none | real | sim"),
-        (&["--gpu", "sim:t4"], "not built yet"),
         (&["--batchsize", "64"], "--batch-size"),
         (&["extra"], "'extra'"),
     ] {
@@ -96,8 +129,13 @@ fn the_binary_refuses_wrong_flags_in_one_line_with_exit_code_2() {
 
 #[test]
 fn no_printed_number_could_round_the_other_way_on_another_cpu() {
-    for more in [&[][..], &["--target", "linear", "--epochs", "5"]] {
-        for event in labs::run_captured(&LAB, &flags(more)).events {
+    let runs = [
+        flags(&[]),
+        flags(&["--target", "linear", "--epochs", "5"]),
+        vec!["--gpu", "sim:t4", "--num-workers", "0"],
+    ];
+    for flags in runs {
+        for event in labs::run_captured(&LAB, &flags).events {
             for figure in event.figures() {
                 assert!(!figure.near_rounding_boundary(), "{figure:?}");
             }

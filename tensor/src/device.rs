@@ -5,8 +5,11 @@ use std::str::FromStr;
 
 use crate::cuda;
 use crate::error::{Error, Result};
+use crate::machine::{Machine, MachineId};
 
 /// The CPU or one CUDA device (`torch.device`).
+///
+/// Two CUDA devices are equal when they are of one machine and have the same index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum Device {
     /// The host.
@@ -14,22 +17,25 @@ pub enum Device {
     Cpu,
     /// An NVIDIA GPU, real or simulated.
     Cuda {
-        /// Which one, counted from 0.
+        /// Which one of its machine, counted from 0.
         index: usize,
+        /// The machine it belongs to.
+        machine: MachineId,
     },
 }
 
 impl Device {
-    /// `cuda:index`. Naming a device does not ask whether it is there; the first use does.
-    pub const fn cuda(index: usize) -> Device {
-        Device::Cuda { index }
+    /// `cuda:index` of the current machine. Naming a device does not ask whether it is there; the first use
+    /// does.
+    pub fn cuda(index: usize) -> Device {
+        Device::Cuda { index, machine: Machine::current().id() }
     }
 
-    /// The line that makes a program portable: the first GPU if there is one, else the CPU.
+    /// The line that makes a program portable: the current GPU if there is one, else the CPU.
     ///
     /// `torch.device("cuda" if torch.cuda.is_available() else "cpu")`
     pub fn cuda_if_available() -> Device {
-        if cuda::is_available() { Device::cuda(0) } else { Device::Cpu }
+        if cuda::is_available() { Device::cuda(cuda::current_index()) } else { Device::Cpu }
     }
 
     /// Whether this is a CUDA device (`device.type == "cuda"`).
@@ -37,11 +43,24 @@ impl Device {
         matches!(self, Device::Cuda { .. })
     }
 
+    /// What it is called without its index (`device.type`).
+    pub(crate) const fn kind(self) -> &'static str {
+        if self.is_cuda() { "cuda" } else { "cpu" }
+    }
+
+    /// Which one of its kind it is; the CPU is one.
+    pub const fn index(self) -> usize {
+        match self {
+            Device::Cpu => 0,
+            Device::Cuda { index, .. } => index,
+        }
+    }
+
     /// Errors unless tensors can be made on this device, with the reason PyTorch would give.
     pub fn check_usable(self) -> Result<()> {
         match self {
             Device::Cpu => Ok(()),
-            Device::Cuda { .. } => Err(Error::NoDriver),
+            Device::Cuda { .. } => cuda::of(self).map(drop),
         }
     }
 }
@@ -50,12 +69,12 @@ impl fmt::Display for Device {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Device::Cpu => f.write_str("cpu"),
-            Device::Cuda { index } => write!(f, "cuda:{index}"),
+            Device::Cuda { index, .. } => write!(f, "cuda:{index}"),
         }
     }
 }
 
-/// `cpu`, `cpu:0`, `cuda` (the first GPU) or `cuda:N`.
+/// `cpu`, `cpu:0`, `cuda` (the current GPU) or `cuda:N`, of the current machine.
 impl FromStr for Device {
     type Err = Error;
 
@@ -68,6 +87,7 @@ impl FromStr for Device {
             return Err(Error::DeviceType(text.to_string()));
         }
         let index = match index {
+            None if kind == "cuda" => cuda::current_index(),
             None => 0,
             Some(digits) => {
                 let canonical = digits == "0" || !digits.starts_with('0');

@@ -3,6 +3,11 @@
 //! The first line of a message is PyTorch's own text, so that a search for it finds the same answers.
 //! What Rust knows beyond it (the place of the call) follows on further lines.
 
+mod device_mismatch;
+
+pub use device_mismatch::{DeviceMismatch, Operand};
+
+use std::fmt;
 use std::panic::Location;
 use std::sync::Arc;
 
@@ -181,6 +186,13 @@ pub enum Error {
         "Function {function} returned an invalid gradient at index {index} - got {got:?} but expected shape compatible with {expected:?}"
     )]
     InvalidGradient { function: &'static str, index: usize, got: Vec<usize>, expected: Vec<usize> },
+    #[error("indices should be either on cpu or on the same device as the indexed tensor ({device})")]
+    IndexDevice { device: Device },
+    #[error(
+        "{}invalid gradient at index {index} - expected device {expected} but got {got}",
+        .function.map(|function| format!("Function {function} returned an ")).unwrap_or_default()
+    )]
+    InvalidGradientDevice { function: Option<&'static str>, index: usize, got: Device, expected: Device },
     #[error("grad can be implicitly created only for scalar outputs")]
     ImplicitGradient,
     #[error("element 0 of tensors does not require grad and does not have a grad_fn")]
@@ -193,6 +205,18 @@ pub enum Error {
         "attempting to assign a gradient with dtype '{}' to a tensor with grad_dtype '{}'. The gradient must match the tensor's grad_dtype (defaults to the tensor's dtype). You can set the tensor's grad_dtype attribute with a specific dtype, or None to allow any dtype. Set grad_dtype with caution. Diverging the dtypes of a tensor and its gradient may break downstream systems that assume they match.", .grad.cpp_name(), .tensor.scalar_type()
     )]
     AssignGradientDType { grad: DType, tensor: DType },
+    #[error("{}. Please ensure that the gradient and the tensor are on the same device", match (.grad, .tensor) {
+        (Device::Cuda { index: grad, .. }, Device::Cuda { index: tensor, .. }) => format!(
+            "attempting to assign a gradient located on device with index '{grad}' to a tensor located on device \
+             with index '{tensor}'"
+        ),
+        (grad, tensor) => format!(
+            "attempting to assign a gradient with device type '{}' to a tensor with device type '{}'",
+            grad.kind(),
+            tensor.kind()
+        ),
+    })]
+    AssignGradientDevice { grad: Device, tensor: Device },
     #[error(
         "attempting to assign a gradient of size '{grad:?}' to a tensor of size '{tensor:?}'. Please ensure that the gradient and the tensor are the same size"
     )]
@@ -315,8 +339,9 @@ pub enum Error {
     LoaderTimeout { seconds: f64 },
 
     // Devices.
-    #[error("Expected all tensors to be on the same device, but found at least two devices, {a} and {b}!")]
-    DeviceMismatch { a: Device, b: Device },
+    /// The golden rule: GPU0001.
+    #[error("{0}")]
+    DeviceMismatch(Box<DeviceMismatch>),
     #[error(
         "Expected one of cpu, cuda, ipu, xpu, mkldnn, opengl, opencl, ideep, hip, ve, fpga, maia, xla, lazy, vulkan, mps, meta, hpu, mtia, privateuseone device type at start of device string: {0}"
     )]
@@ -327,13 +352,75 @@ pub enum Error {
         "Found no NVIDIA driver on your system. Please check that you have an NVIDIA GPU and installed a driver from http://www.nvidia.com/Download/index.aspx"
     )]
     NoDriver,
+    #[error(
+        "CUDA error: invalid device ordinal\nGPU device may be out of range, do you have enough GPUs?\n{}",
+        CUDA_ADVICE
+    )]
+    InvalidDevice,
+    #[error("Invalid device id")]
+    InvalidDeviceId,
+    #[error("{device} belongs to another machine than the one entered here")]
+    OtherMachine { device: Device },
+    #[error(
+        "Cannot re-initialize CUDA in forked subprocess. To use CUDA with multiprocessing, you must use the 'spawn' start method"
+    )]
+    CudaInWorker,
+    #[error("a simulated GPU is driven by the thread that used it first, and by no other")]
+    SimulatedThread,
+    #[error(
+        "CUDA error: {message}{}\nSearch for `{name}' in https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__TYPES.html for more information.\n{}",
+        .detail.as_ref().map(|detail| format!(" ({detail})")).unwrap_or_default(),
+        CUDA_ADVICE
+    )]
+    Cuda { name: &'static str, message: &'static str, detail: Option<String> },
+    #[error(
+        "CUDA out of memory. Tried to allocate {}. GPU {device} has a total capacity of {} of which {} is free. Including non-PyTorch memory, this process has {} memory in use. Of the allocated memory {} is allocated by PyTorch, and {} is reserved by PyTorch but unallocated. If reserved but unallocated memory is large try setting PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True to avoid fragmentation.  See documentation for Memory Management  (https://docs.pytorch.org/docs/stable/notes/cuda.html#optimizing-memory-usage-with-pytorch-cuda-alloc-conf)",
+        Size(*.tried), Size(*.total), Size(*.free), Size(.total - .free), Size(*.allocated), Size(.reserved - .allocated)
+    )]
+    OutOfDeviceMemory { device: usize, tried: u64, total: u64, free: u64, allocated: u64, reserved: u64 },
+    #[error("CUDA out of memory. Tried to allocate more than 1EB memory.")]
+    MoreThanAnExabyte { bytes: u64 },
 
     /// An error of the user's own: a dataset's file, a callback's failure.
     #[error("{0}")]
     Custom(String),
 }
 
+/// What PyTorch adds to every error of CUDA.
+const CUDA_ADVICE: &str = "CUDA kernel errors might be asynchronously reported at some other API call, so the stacktrace below might be incorrect.\nFor debugging consider passing CUDA_LAUNCH_BLOCKING=1\nCompile with `TORCH_USE_CUDA_DSA` to enable device-side assertions.";
+
+/// Bytes, as PyTorch writes them in this message.
+struct Size(u64);
+
+impl fmt::Display for Size {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            bytes if bytes <= 1024 => write!(f, "{bytes} bytes"),
+            bytes if bytes <= 1 << 20 => write!(f, "{:.2} KiB", bytes as f64 / 1024.0),
+            bytes if bytes <= 1 << 30 => write!(f, "{:.2} MiB", bytes as f64 / 1048576.0),
+            bytes => write!(f, "{:.2} GiB", bytes as f64 / 1073741824.0),
+        }
+    }
+}
+
 impl Error {
+    /// The code under which the course explains this error, if it has one. Codes never change.
+    pub fn code(&self) -> Option<&'static str> {
+        match self {
+            Error::DeviceMismatch(_) => Some("GPU0001"),
+            _ => None,
+        }
+    }
+
+    /// The whole story: for an error with a code, what took part in it, where that was made and last moved, and
+    /// the fix; for any other, its message.
+    pub fn report(&self) -> String {
+        match self {
+            Error::DeviceMismatch(mismatch) => mismatch.report(),
+            other => other.to_string(),
+        }
+    }
+
     /// An error of the caller's own making, for datasets, modules and callbacks.
     pub fn custom(message: impl std::fmt::Display) -> Error {
         Error::Custom(message.to_string())

@@ -45,12 +45,14 @@ pub mod random;
 mod shape;
 mod storage;
 mod tensor;
+pub mod time;
+pub mod trace;
 
 pub use autograd::{enable_grad, inference_mode, is_grad_enabled, no_grad};
 pub use device::Device;
 pub use dtype::{DType, Element, Scalar};
-pub use error::{Error, Result};
-pub use machine::{Machine, manual_seed};
+pub use error::{DeviceMismatch, Error, Result};
+pub use machine::{GpuSpec, Machine, MachineId, SimulatedGpus, manual_seed};
 pub use ops::elementwise::Operand;
 pub use ops::loss::{CrossEntropyOptions, Reduction};
 pub use random::Generator;

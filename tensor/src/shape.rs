@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 pub const MAX_DIMS: usize = 8;
 
 /// Sizes and strides in elements, and the position of the first element in the storage.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Layout {
     ndim: usize,
     sizes: [usize; MAX_DIMS],
@@ -59,6 +59,29 @@ impl Layout {
     pub(crate) fn numel(&self) -> usize {
         // A size of 0 first: the others may multiply to more than there is.
         if self.sizes().contains(&0) { 0 } else { self.sizes().iter().product() }
+    }
+
+    /// How many elements of memory it reaches from its first one on; none if it is empty.
+    pub(crate) fn reach(&self) -> usize {
+        if self.numel() == 0 {
+            return 0;
+        }
+        1 + self.sizes().iter().zip(self.strides()).map(|(size, stride)| (size - 1) * stride).sum::<usize>()
+    }
+
+    /// How many elements of memory it names: those it repeats count once.
+    pub(crate) fn distinct(&self) -> usize {
+        self.sizes()
+            .iter()
+            .zip(self.strides())
+            .filter(|(_, stride)| **stride != 0)
+            .map(|(size, _)| size)
+            .product()
+    }
+
+    /// The same, counted from its first element.
+    pub(crate) fn at_start(&self) -> Layout {
+        Layout { offset: 0, ..*self }
     }
 
     /// Whether walking the tensor in logical order walks memory without gaps.

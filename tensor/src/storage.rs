@@ -1,6 +1,6 @@
-//! Host memory, and the one place where operations get at it.
+//! The memory of tensors, and the one place where operations of the host get at it.
 //!
-//! [`access`] is the only way to the bytes of a tensor. It takes the locks, and it makes aliasing
+//! [`access`] is the only way to the bytes of a tensor on the host. It takes the locks, and it makes aliasing
 //! safe, so that no kernel ever has to think of it.
 
 use std::collections::HashMap;
@@ -9,9 +9,11 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGua
 
 use smallvec::SmallVec;
 
+use crate::cuda::runtime::DeviceMemory;
 use crate::error::{Error, Result};
 use crate::machine::Machine;
 use crate::ops;
+use crate::ops::kernel::{Input, Output};
 use crate::tensor::Tensor;
 
 /// One cache line. Buffers are made of whole lines, so every buffer is aligned for any vector type.
@@ -136,17 +138,44 @@ impl Drop for HostBuffer {
 
 /// The memory that a tensor and all its views share, and its version.
 pub(crate) struct Storage {
-    buffer: RwLock<HostBuffer>,
+    memory: Memory,
     /// Counts in-place writes. Autograd notes it when it saves a tensor and compares in backward.
     version: AtomicU64,
 }
 
+/// Where it is.
+enum Memory {
+    Host(RwLock<HostBuffer>),
+    Device(DeviceMemory),
+}
+
 impl Storage {
-    /// Memory for `bytes` bytes with unspecified contents.
+    /// Host memory for `bytes` bytes with unspecified contents.
     pub(crate) fn allocate(bytes: usize) -> Result<Storage> {
         let memory = Machine::memory();
         let lines = memory.take(bytes.div_ceil(size_of::<Line>()))?;
-        Ok(Storage { buffer: RwLock::new(HostBuffer { lines, bytes, memory }), version: AtomicU64::new(0) })
+        let memory = Memory::Host(RwLock::new(HostBuffer { lines, bytes, memory }));
+        Ok(Storage { memory, version: AtomicU64::new(0) })
+    }
+
+    pub(crate) fn on_device(memory: DeviceMemory) -> Storage {
+        Storage { memory: Memory::Device(memory), version: AtomicU64::new(0) }
+    }
+
+    /// The memory on a device, if it is there.
+    pub(crate) fn device(&self) -> Option<&DeviceMemory> {
+        match &self.memory {
+            Memory::Host(_) => None,
+            Memory::Device(memory) => Some(memory),
+        }
+    }
+
+    fn host(&self) -> Result<&RwLock<HostBuffer>> {
+        match &self.memory {
+            Memory::Host(buffer) => Ok(buffer),
+            // Operations see to it that no kernel of the host gets here.
+            Memory::Device(_) => Err(Error::custom("the memory of a GPU cannot be read by the host")),
+        }
     }
 
     pub(crate) fn version(&self) -> u64 {
@@ -165,10 +194,10 @@ enum Guard<'a> {
 
 /// Gives `kernel` the storage bytes of `reads` and `writes`, made safe against each other.
 ///
-/// - A read that is exactly a write (same storage, same layout) arrives as `None`: the kernel reads
+/// - A read that is exactly a write (same storage, same layout) arrives without bytes: the kernel reads
 ///   its input from the output it is about to overwrite (the in-place variant).
-/// - A read that shares a storage with a write in any other way is copied first. The kernel must
-///   therefore ask for its layout again: it gets the tensors it is really to read.
+/// - A read that shares a storage with a write in any other way is copied first. The kernel gets the
+///   layout of what it is really to read.
 /// - Two writes never share a storage; that is an error.
 ///
 /// Locks are taken in the order of their addresses, each storage once, so two operations on the same
@@ -176,24 +205,27 @@ enum Guard<'a> {
 pub(crate) fn access<const R: usize, const W: usize, T>(
     reads: [&Tensor; R],
     writes: [&Tensor; W],
-    kernel: impl FnOnce([Option<(&[u8], &Tensor)>; R], [&mut [u8]; W]) -> T,
+    kernel: impl for<'k> FnOnce([Input<'k>; R], [Output<'k>; W]) -> T,
 ) -> Result<T> {
     // A thin shell: the work is done below, compiled once and not for every kernel there is.
     let sources = sources(&reads, &writes)?;
+    let originals = reads;
     let reads: [Option<&Tensor>; R] = std::array::from_fn(|r| match &sources[r] {
-        Source::Itself => Some(reads[r]),
+        Source::Itself => Some(originals[r]),
         Source::Output => None,
         Source::Copy(copy) => Some(copy),
     });
     let mut guards = lock(&mut reads.iter().flatten().copied(), &writes)?;
-    let mut inputs: [Option<(&[u8], &Tensor)>; R] = [None; R];
-    let mut outputs: [&mut [u8]; W] = std::array::from_fn(|_| Default::default());
+    let layout = |r: usize| reads[r].unwrap_or(originals[r]).layout();
+    let mut inputs: [Input; R] = std::array::from_fn(|r| Input { bytes: None, layout: layout(r) });
+    let mut outputs: [Output; W] =
+        std::array::from_fn(|w| Output { bytes: Default::default(), layout: writes[w].layout() });
     split(&mut guards, &reads, &writes, &mut inputs, &mut outputs);
     Ok(kernel(inputs, outputs))
 }
 
 /// Where a kernel finds an input.
-enum Source {
+pub(crate) enum Source {
     /// Where it lies.
     Itself,
     /// In the output it is about to overwrite.
@@ -202,7 +234,7 @@ enum Source {
     Copy(Tensor),
 }
 
-fn sources(reads: &[&Tensor], writes: &[&Tensor]) -> Result<SmallVec<[Source; 4]>> {
+pub(crate) fn sources(reads: &[&Tensor], writes: &[&Tensor]) -> Result<SmallVec<[Source; 4]>> {
     let source = |read: &&Tensor| match writes.iter().find(|write| read.shares_storage(write)) {
         None => Ok(Source::Itself),
         Some(write) if read.layout() == write.layout() && read.dtype() == write.dtype() => Ok(Source::Output),
@@ -226,14 +258,15 @@ fn lock<'a>(reads: &mut dyn Iterator<Item = &'a Tensor>, writes: &[&'a Tensor]) 
         return Err(Error::WriteOverlap);
     }
     let guard = |(storage, write): (&'a Storage, bool)| {
+        let buffer = storage.host()?;
         // A kernel that panicked left bytes half written, not invalid: any bytes are a number.
         let guard = match write {
-            true => Guard::Write(storage.buffer.write().unwrap_or_else(PoisonError::into_inner)),
-            false => Guard::Read(storage.buffer.read().unwrap_or_else(PoisonError::into_inner)),
+            true => Guard::Write(buffer.write().unwrap_or_else(PoisonError::into_inner)),
+            false => Guard::Read(buffer.read().unwrap_or_else(PoisonError::into_inner)),
         };
-        (storage, guard)
+        Ok((storage, guard))
     };
-    Ok(order.into_iter().map(guard).collect())
+    order.into_iter().map(guard).collect()
 }
 
 /// Deals out the locked bytes to the inputs and outputs they belong to.
@@ -241,8 +274,8 @@ fn split<'g>(
     guards: &'g mut Guards<'_>,
     reads: &[Option<&'g Tensor>],
     writes: &[&Tensor],
-    inputs: &mut [Option<(&'g [u8], &'g Tensor)>],
-    outputs: &mut [&'g mut [u8]],
+    inputs: &mut [Input<'g>],
+    outputs: &mut [Output<'g>],
 ) {
     for (storage, guard) in guards {
         match guard {
@@ -252,13 +285,13 @@ fn split<'g>(
                     if let Some(read) = read
                         && std::ptr::eq(&**read.storage(), *storage)
                     {
-                        *input = Some((buffer.bytes(), read));
+                        input.bytes = Some(buffer.bytes());
                     }
                 }
             }
             Guard::Write(buffer) => {
                 let write = writes.iter().position(|write| std::ptr::eq(&**write.storage(), *storage));
-                outputs[write.expect("every write lock belongs to a write")] = buffer.bytes_mut();
+                outputs[write.expect("every write lock belongs to a write")].bytes = buffer.bytes_mut();
             }
         }
     }

@@ -5,10 +5,15 @@ use std::panic::Location;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::autograd::{self, History};
+use crate::cuda;
+use crate::cuda::runtime::DeviceMemory;
 use crate::device::Device;
 use crate::dtype::{DType, Element, with_dtype};
 use crate::error::{Error, Result};
+use crate::machine::Machine;
 use crate::ops;
+use crate::ops::kernel::Cost;
+use crate::ops::scope::{self, Place};
 use crate::print;
 use crate::shape::Layout;
 use crate::storage::{Storage, access};
@@ -31,7 +36,9 @@ struct Inner {
     /// Made in inference mode: no version is checked, and autograd may not save it.
     inference: bool,
     /// The line of the user's program that made it.
-    place: &'static Location<'static>,
+    place: Place,
+    /// The line that moved it to where it is, if it was made elsewhere.
+    moved: Option<Place>,
 }
 
 /// What `torch.zeros(..., dtype=, device=, requires_grad=)` takes as keyword arguments.
@@ -99,8 +106,7 @@ impl Tensor {
     pub fn empty(sizes: &[usize], options: impl Into<TensorOptions>) -> Result<Tensor> {
         let options = options.into();
         options.dtype.check_supported()?;
-        options.device.check_usable()?;
-        let tensor = Tensor::uninit(sizes, options.dtype)?;
+        let tensor = Tensor::uninit_on(options.device, sizes, options.dtype)?;
         if options.requires_grad { tensor.requires_grad_(true) } else { Ok(tensor) }
     }
 
@@ -109,15 +115,41 @@ impl Tensor {
     pub(crate) fn uninit(sizes: &[usize], dtype: DType) -> Result<Tensor> {
         let layout = Layout::contiguous(sizes)?;
         let storage = Storage::allocate(layout.numel() * dtype.size())?;
-        Ok(Tensor(Arc::new(Inner {
+        Ok(Tensor::made_of(storage, layout, dtype))
+    }
+
+    /// The same on any device of the current machine.
+    #[track_caller]
+    pub(crate) fn uninit_on(device: Device, sizes: &[usize], dtype: DType) -> Result<Tensor> {
+        if !device.is_cuda() {
+            return Tensor::uninit(sizes, dtype);
+        }
+        let layout = Layout::contiguous(sizes)?;
+        let memory = cuda::of(device)?.allocate(device.index(), layout.numel() * dtype.size())?;
+        Ok(Tensor::made_of(Storage::on_device(memory), layout, dtype))
+    }
+
+    /// The same where this tensor is (`Tensor.new_empty`).
+    #[track_caller]
+    pub(crate) fn uninit_beside(&self, sizes: &[usize], dtype: DType) -> Result<Tensor> {
+        let Some(memory) = self.storage().device() else { return Tensor::uninit(sizes, dtype) };
+        let layout = Layout::contiguous(sizes)?;
+        let memory = memory.cuda().allocate(memory.device().index(), layout.numel() * dtype.size())?;
+        Ok(Tensor::made_of(Storage::on_device(memory), layout, dtype))
+    }
+
+    #[track_caller]
+    fn made_of(storage: Storage, layout: Layout, dtype: DType) -> Tensor {
+        Tensor(Arc::new(Inner {
             storage: Arc::new(storage),
             layout,
             dtype,
             history: Mutex::new(History::None),
             base: None,
             inference: autograd::is_inference_mode_enabled(),
-            place: Location::caller(),
-        })))
+            place: scope::here(),
+            moved: None,
+        }))
     }
 
     /// The values of `data` in row-major order under the given sizes.
@@ -127,10 +159,10 @@ impl Tensor {
         if data.len() != expected {
             return Err(Error::DataLength { got: data.len(), expected, sizes: sizes.to_vec() });
         }
-        ops::enter("tensor", [])?;
         let tensor = Tensor::uninit(sizes, T::DTYPE)?;
-        access([], [&tensor], |[], [out]| {
-            for (out, value) in bytemuck::cast_slice_mut::<u8, T::Stored>(out).iter_mut().zip(data) {
+        Machine::charge(|host| host.kernel_time(&Cost::Cheap.work_on(&tensor)));
+        access([], [&tensor], |[], [mut out]| {
+            for (out, value) in out.elements::<T::Stored>().iter_mut().zip(data) {
                 *out = value.store();
             }
         })?;
@@ -168,7 +200,8 @@ impl Tensor {
             history: Mutex::new(History::None),
             base: Some((base, made_by)),
             inference: self.0.inference,
-            place: Location::caller(),
+            place: if scope::is_part() { self.0.place } else { scope::here() },
+            moved: self.0.moved,
         }))
     }
 
@@ -176,10 +209,10 @@ impl Tensor {
     /// (`Tensor.detach`).
     #[track_caller]
     pub fn detach(&self) -> Tensor {
-        self.detached_from(Location::caller())
+        self.detached_from(scope::here())
     }
 
-    pub(crate) fn detached_from(&self, place: &'static Location<'static>) -> Tensor {
+    pub(crate) fn detached_from(&self, place: Place) -> Tensor {
         Tensor(Arc::new(Inner {
             storage: self.0.storage.clone(),
             layout: self.0.layout,
@@ -188,6 +221,7 @@ impl Tensor {
             base: None,
             inference: self.0.inference,
             place,
+            moved: self.0.moved,
         }))
     }
 }
@@ -245,7 +279,7 @@ impl Tensor {
 
     /// Where it lives.
     pub fn device(&self) -> Device {
-        Device::Cpu
+        self.0.storage.device().map_or(Device::Cpu, DeviceMemory::device)
     }
 
     /// Whether it lives on a GPU.
@@ -286,6 +320,11 @@ impl Tensor {
     /// The line of the user's program that made this tensor.
     pub fn place(&self) -> &'static Location<'static> {
         self.0.place
+    }
+
+    /// The line that moved it to where it is, if it was made elsewhere.
+    pub fn moved(&self) -> Option<&'static Location<'static>> {
+        self.0.moved
     }
 
     pub(crate) fn layout(&self) -> &Layout {
@@ -330,9 +369,24 @@ impl Tensor {
     }
 
     /// Notes the line of the user's program that made this tensor, once the operation is done.
-    pub(crate) fn made_at(mut self, place: &'static Location<'static>) -> Tensor {
+    ///
+    /// A view that is only part of an operation (the weight that a layer transposes) keeps the line of what it
+    /// is a view of: that is the tensor the user knows.
+    pub(crate) fn made_at(mut self, place: Place) -> Tensor {
+        if self.is_view() && scope::is_part() {
+            return self;
+        }
         if let Some(inner) = Arc::get_mut(&mut self.0) {
-            inner.place = place;
+            inner.place = scope::place_or(place);
+        }
+        self
+    }
+
+    /// Notes that this is the tensor `origin`, moved here on the line under way.
+    #[track_caller]
+    pub(crate) fn moved_from(mut self, origin: &Tensor) -> Tensor {
+        if let Some(inner) = Arc::get_mut(&mut self.0) {
+            (inner.place, inner.moved) = (origin.place(), Some(scope::here()));
         }
         self
     }
@@ -346,16 +400,18 @@ impl Tensor {
 /// Reading values.
 impl Tensor {
     /// All values in row-major order.
+    ///
+    /// Of a tensor on a GPU this is a copy to the host, which waits for all work before it.
+    #[track_caller]
     pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
+        let _scope = scope::operation("tolist", Location::caller());
         if T::DTYPE != self.dtype() {
             return Err(Error::ReadDType { held: self.dtype(), asked: T::DTYPE });
         }
-        let dense = ops::shape::dense(self)?;
+        let dense = ops::shape::dense(&ops::transfer::to_host(self)?)?;
+        Machine::charge(|host| host.kernel_time(&Cost::Cheap.work_on(&dense)));
         access([&dense], [], |[input], []| {
-            let (bytes, tensor) = input.expect("nothing is written");
-            let values = bytemuck::cast_slice::<u8, T::Stored>(bytes);
-            let start = tensor.storage_offset();
-            let values = &values[start..start + tensor.numel()];
+            let values: &[T::Stored] = input.elements();
             ops::shape::collect(values.iter().map(|value| T::load(*value)), values.len())
         })?
     }
@@ -364,19 +420,22 @@ impl Tensor {
     ///
     /// A float comes as the f64 equal to it, so an f32 loss prints as `2.3025851249694824`; a whole number
     /// beyond 2⁵³ is rounded (`to_vec::<i64>` is exact).
+    ///
+    /// Of a tensor on a GPU this is a copy to the host, which waits for all work before it.
+    #[track_caller]
     pub fn item(&self) -> Result<f64> {
+        let _scope = scope::operation("item", Location::caller());
         if self.numel() != 1 {
             return Err(Error::NotAScalar { numel: self.numel() });
         }
-        access([self], [], |[input], []| {
-            let (bytes, tensor) = input.expect("nothing is written");
-            Ok(with_dtype!(self.dtype(), T => {
-                bytemuck::cast_slice::<u8, T>(bytes)[tensor.storage_offset()] as f64
-            }))
+        access([&ops::transfer::to_host(self)?], [], |[input], []| {
+            #[allow(clippy::unnecessary_cast)] // Of an f64 only.
+            Ok(with_dtype!(self.dtype(), T => input.values::<T>()[input.layout.offset] as f64))
         })?
     }
 
     /// The truth of a tensor with one element: whether it is not zero.
+    #[track_caller]
     pub fn is_nonzero(&self) -> Result<bool> {
         if self.numel() != 1 {
             return Err(Error::AmbiguousTruth { numel: self.numel() });

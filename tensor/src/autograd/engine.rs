@@ -1,12 +1,14 @@
 //! The backward pass: gradients flow from a result to the leaves, node by node, without recursion.
 
 use std::collections::{BTreeMap, HashMap};
+use std::panic::Location;
 use std::sync::{Arc, PoisonError};
 
 use super::graph::{Edge, History, Leaf, Meta, Node};
 use super::mode::no_grad;
+use crate::device::Device;
 use crate::error::{Error, Result};
-use crate::ops;
+use crate::ops::{self, scope};
 use crate::shape::broadcast;
 use crate::tensor::Tensor;
 
@@ -30,7 +32,9 @@ pub struct GradOptions {
     pub allow_unused: bool,
 }
 
+#[track_caller]
 pub(super) fn backward(root: &Tensor, options: BackwardOptions) -> Result<()> {
+    let _scope = scope::on_behalf_of(Location::caller());
     let seed = seed_gradient(root, options.gradient)?;
     no_grad(|| walk(root, seed, options.retain_graph, |leaf, grad| leaf.accumulate(grad)))
 }
@@ -47,6 +51,7 @@ pub fn grad(output: &Tensor, inputs: &[&Tensor], options: GradOptions) -> Result
             _ => Err(Error::DoesNotRequireGrad),
         })
         .collect::<Result<_>>()?;
+    let _scope = scope::on_behalf_of(Location::caller());
     let mut grads: Vec<Option<Tensor>> = vec![None; inputs.len()];
     let seed = seed_gradient(output, options.grad_output)?;
     no_grad(|| {
@@ -75,7 +80,7 @@ fn seed_gradient(root: &Tensor, given: Option<Tensor>) -> Result<Tensor> {
         Some(grad) if grad.sizes() != root.sizes() => {
             Err(Error::GradientShape { grad: grad.sizes().to_vec(), output: root.sizes().to_vec() })
         }
-        Some(grad) => grad.detach().to(root.dtype()),
+        Some(grad) => on_device_of(root.device(), None, grad.detach().to(root.dtype())?),
         None if root.numel() != 1 => Err(Error::ImplicitGradient),
         None => no_grad(|| root.ones_like()),
     }
@@ -88,17 +93,21 @@ fn seed_gradient(root: &Tensor, given: Option<Tensor>) -> Result<Tensor> {
 ///
 /// Leaves are served at the end, in the order they were reached: one that is used several times gets one
 /// sum, and a walk that fails half way changes no gradient.
+#[track_caller]
 fn walk(
     root: &Tensor,
     seed: Tensor,
     retain_graph: bool,
     mut at_leaf: impl FnMut(&Leaf, Tensor) -> Result<()>,
 ) -> Result<()> {
+    let place = scope::here();
+    let _scope = scope::on_behalf_of(place);
     let mut pending = Pending::default();
     pending.send(&root.history(), seed)?;
     while let Some((_, (node, grad))) = pending.nodes.pop_last() {
+        let scope = scope::operation(node.name(), place);
         let grads = node.step.backward(&node, &grad)?;
-        drop(grad);
+        drop((grad, scope));
         if !retain_graph {
             node.saved.lock().unwrap_or_else(PoisonError::into_inner).free();
         }
@@ -150,16 +159,32 @@ fn sum_of(sum: Option<Tensor>, grad: Tensor) -> Result<Tensor> {
     }
 }
 
-/// Brings a gradient to the shape and type of the input it belongs to: what broadcasting repeated in
+/// Brings a gradient to the shape, type and device of the input it belongs to: what broadcasting repeated in
 /// the forward pass is summed here, and what promotion converted is converted back.
 fn fit(grad: Tensor, node: &Node, index: usize) -> Result<Tensor> {
-    let Edge { to, input: Meta { sizes, dtype, .. } } = &node.edges[index];
-    if !to.flows() || (grad.sizes() == &sizes[..] && grad.dtype() == *dtype) {
+    let Edge { to, input: Meta { sizes, dtype, device } } = &node.edges[index];
+    let fits = grad.sizes() == &sizes[..] && grad.dtype() == *dtype && grad.device() == *device;
+    if !to.flows() || fits {
         return Ok(grad);
     }
     if broadcast(sizes, grad.sizes()).ok().as_deref() != Some(grad.sizes()) {
         let (got, expected) = (grad.sizes().to_vec(), sizes.to_vec());
         return Err(Error::InvalidGradient { function: node.name(), index, got, expected });
     }
-    ops::reduce::sum_to(&grad, sizes)?.to(*dtype)
+    let grad = ops::reduce::sum_to(&grad, sizes)?.to(*dtype)?;
+    on_device_of(*device, Some((node.name(), index)), grad)
+}
+
+/// The gradient of a number goes where the number is: one of the host may have joined tensors of a GPU. Any
+/// other must be there. `of` is the node that made it, and for which of its inputs.
+fn on_device_of(device: Device, of: Option<(&'static str, usize)>, grad: Tensor) -> Result<Tensor> {
+    if grad.device() == device || grad.ndim() == 0 {
+        return grad.to(device);
+    }
+    Err(Error::InvalidGradientDevice {
+        function: of.map(|(function, _)| function),
+        index: of.map_or(0, |(_, index)| index),
+        got: grad.device(),
+        expected: device,
+    })
 }

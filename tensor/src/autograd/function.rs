@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 use super::graph::{Edge, History, Meta, Node};
 use super::mode::{is_recording, no_grad};
 use crate::error::{Error, Result};
-use crate::ops;
+use crate::ops::{self, Arguments, scope};
 use crate::tensor::Tensor;
 
 /// A differentiable operation on `N` tensors. Its fields are the arguments that are not tensors.
@@ -48,6 +48,12 @@ pub trait Function<const N: usize>: Send + Sync + Sized + 'static {
 
     /// The name its node prints under, as in `grad_fn=<MulBackward0>`.
     fn backward_name(&self) -> &'static str;
+
+    /// What PyTorch calls the arguments, for an operation that checks their devices one by one. Where all
+    /// elements are walked together there is nothing to say: then a 0-dim tensor of the host may join.
+    fn arguments(&self) -> Option<Arguments> {
+        None
+    }
 
     /// Computes the result, and saves what [`backward`](Self::backward) needs, no more. Nothing is
     /// recorded inside.
@@ -233,7 +239,7 @@ pub(crate) fn record<F: Function<N>, const N: usize>(function: F, inputs: [&Tens
     let recording = is_recording() && inputs.iter().any(|input| input.requires_grad());
     let needs = inputs.map(|input| recording && input.requires_grad());
     let mut ctx = Context { recording, needs, saved: SmallVec::new(), save_output: false };
-    let place = Location::caller();
+    let place = scope::here();
     if !recording {
         return Ok(function.forward(&mut ctx, inputs)?.made_at(place));
     }
@@ -280,7 +286,7 @@ pub(crate) fn record_list(
     output: Tensor,
     backward: impl Fn(&Tensor) -> Result<Vec<Tensor>> + Send + Sync + 'static,
 ) -> Result<Tensor> {
-    let place = Location::caller();
+    let place = scope::here();
     let output = output.made_at(place);
     if is_recording() {
         inputs.iter().try_for_each(|input| input.check_history())?;

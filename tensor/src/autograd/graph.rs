@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use smallvec::SmallVec;
 
 use super::function::{SavedTensors, Step};
+use crate::device::Device;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::machine::Machine;
@@ -95,11 +96,12 @@ pub(super) struct Edge {
 pub(super) struct Meta {
     pub(super) sizes: SmallVec<[usize; 4]>,
     pub(super) dtype: DType,
+    pub(super) device: Device,
 }
 
 impl Meta {
     pub(super) fn of(tensor: &Tensor) -> Meta {
-        Meta { sizes: tensor.sizes().into(), dtype: tensor.dtype() }
+        Meta { sizes: tensor.sizes().into(), dtype: tensor.dtype(), device: tensor.device() }
     }
 }
 

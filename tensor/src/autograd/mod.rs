@@ -10,6 +10,7 @@ mod function;
 mod graph;
 mod mode;
 
+pub use crate::ops::Arguments;
 pub use engine::{BackwardOptions, GradOptions, grad};
 pub use function::{Context, Function, Saved};
 pub use mode::{enable_grad, inference_mode, is_grad_enabled, is_inference_mode_enabled, no_grad};
@@ -74,7 +75,7 @@ impl Tensor {
         }
     }
 
-    /// Replaces the gradient, or with `None` clears it. It must have this tensor's shape and type.
+    /// Replaces the gradient, or with `None` clears it. It must have this tensor's shape, type and device.
     pub fn set_grad(&self, grad: Option<Tensor>) -> Result<()> {
         if let Some(grad) = &grad {
             if grad.sizes() != self.sizes() {
@@ -82,6 +83,9 @@ impl Tensor {
             }
             if grad.dtype() != self.dtype() {
                 return Err(Error::AssignGradientDType { grad: grad.dtype(), tensor: self.dtype() });
+            }
+            if grad.device() != self.device() {
+                return Err(Error::AssignGradientDevice { grad: grad.device(), tensor: self.device() });
             }
         }
         match (self.history(), grad) {

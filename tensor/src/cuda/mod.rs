@@ -1,11 +1,180 @@
-//! `torch.cuda`. No GPU is built in yet, so the answers are those of a machine without one.
+//! `torch.cuda`: the GPUs of the machine, real or simulated.
 
-/// Whether this machine has a GPU that can be used.
+pub(crate) mod allocator;
+pub(crate) mod driver;
+pub(crate) mod runtime;
+pub(crate) mod simulated;
+pub(crate) mod stats;
+
+use std::sync::Arc;
+
+use crate::device::Device;
+use crate::error::{Error, Result};
+use crate::machine::Machine;
+use crate::ops;
+use runtime::Cuda;
+
+/// What a device is (`torch.cuda.get_device_properties`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct DeviceProperties {
+    /// `Tesla T4`; a simulated one says so: `Tesla T4 (simulated)`.
+    pub name: String,
+    /// Compute capability: 7 of 7.5.
+    pub major: u32,
+    /// Compute capability: 5 of 7.5.
+    pub minor: u32,
+    /// Bytes of memory.
+    pub total_memory: u64,
+    /// Streaming multiprocessors.
+    pub multi_processor_count: u32,
+    /// Threads that run in step.
+    pub warp_size: u32,
+    /// The most threads of a block.
+    pub max_threads_per_block: u32,
+    /// The most threads a multiprocessor holds at a time.
+    pub max_threads_per_multi_processor: u32,
+    /// Bytes of the second-level cache.
+    pub l2_cache_size: u64,
+    /// The highest clock in kHz.
+    pub clock_rate: u32,
+}
+
+/// What the kernels that exist as CUDA C++ take, by the name of their `__global__` function, in the words of
+/// the launch contract: `In f32`, `Out f32`, `Int`, `Float`. For the test that compiles them.
+#[doc(hidden)]
+pub fn kernel_signatures() -> Vec<(String, Vec<String>)> {
+    let families = [ops::elementwise::piloted(), ops::reduce::piloted(), ops::optimizer::piloted()];
+    families.concat().into_iter().map(|kernel| (kernel.symbol(), kernel.signature())).collect()
+}
+
+/// Whether the machine has a GPU that can be used (`torch.cuda.is_available`).
 pub fn is_available() -> bool {
     device_count() > 0
 }
 
-/// How many GPUs this machine has.
+/// How many GPUs the machine has (`torch.cuda.device_count`).
 pub fn device_count() -> usize {
-    0
+    Machine::current().cuda().map_or(0, |cuda| cuda.device_count())
+}
+
+/// The device new CUDA tensors are made on if no other is named (`torch.cuda.current_device`); each thread has
+/// its own.
+pub fn current_device() -> Result<usize> {
+    of_machine()?;
+    Ok(current_index())
+}
+
+/// Changes the current device of this thread (`torch.cuda.set_device`).
+pub fn set_device(index: usize) -> Result<()> {
+    check_ordinal(index)?;
+    Machine::replace_current_device(index);
+    Ok(())
+}
+
+/// Runs `scope` with another current device (`with torch.cuda.device(index)`).
+pub fn device<R>(index: usize, scope: impl FnOnce() -> R) -> Result<R> {
+    struct Restore(usize);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            Machine::replace_current_device(self.0);
+        }
+    }
+    check_ordinal(index)?;
+    let _restore = Restore(Machine::replace_current_device(index));
+    Ok(scope())
+}
+
+/// The name of a device (`torch.cuda.get_device_name`).
+pub fn get_device_name(index: usize) -> Result<String> {
+    Ok(get_device_properties(index)?.name)
+}
+
+/// What a device is (`torch.cuda.get_device_properties`).
+pub fn get_device_properties(index: usize) -> Result<DeviceProperties> {
+    let cuda = of_machine()?;
+    match index < cuda.device_count() {
+        true => Ok(cuda.properties(index).clone()),
+        false => Err(Error::InvalidDeviceId),
+    }
+}
+
+/// Waits for all work of the current device (`torch.cuda.synchronize`).
+#[track_caller]
+pub fn synchronize() -> Result<()> {
+    let _scope = ops::scope::operation("synchronize", std::panic::Location::caller());
+    of_machine()?.synchronize(current_index())
+}
+
+/// Waits for all work of a device.
+#[track_caller]
+pub fn synchronize_device(index: usize) -> Result<()> {
+    let _scope = ops::scope::operation("synchronize", std::panic::Location::caller());
+    check_ordinal(index)?.synchronize(index)
+}
+
+/// Bytes of blocks that tensors hold on the current device (`torch.cuda.memory_allocated`); 0 without a GPU.
+pub fn memory_allocated() -> u64 {
+    of_current_device(|cuda, device| cuda.memory_stats(device).allocated_bytes.all.current)
+}
+
+/// The most there were since the start or the last reset (`torch.cuda.max_memory_allocated`).
+pub fn max_memory_allocated() -> u64 {
+    of_current_device(|cuda, device| cuda.memory_stats(device).allocated_bytes.all.peak)
+}
+
+/// Bytes of segments that the caching allocator holds on the current device (`torch.cuda.memory_reserved`).
+pub fn memory_reserved() -> u64 {
+    of_current_device(|cuda, device| cuda.memory_stats(device).reserved_bytes.all.current)
+}
+
+/// The most there were (`torch.cuda.max_memory_reserved`).
+pub fn max_memory_reserved() -> u64 {
+    of_current_device(|cuda, device| cuda.memory_stats(device).reserved_bytes.all.peak)
+}
+
+/// Starts the peaks anew from what is held now (`torch.cuda.reset_peak_memory_stats`).
+pub fn reset_peak_memory_stats() {
+    of_current_device(|cuda, device| cuda.reset_peak_memory_stats(device));
+}
+
+/// Gives the segments in which no tensor lives back to the driver (`torch.cuda.empty_cache`). It waits for the
+/// devices; without a GPU it does nothing.
+pub fn empty_cache() -> Result<()> {
+    Machine::current().cuda().map_or(Ok(()), |cuda| cuda.empty_cache())
+}
+
+/// Bytes free on the current device, and all it has (`torch.cuda.mem_get_info`).
+pub fn mem_get_info() -> Result<(u64, u64)> {
+    of_machine()?.memory_info(current_index())
+}
+
+fn of_current_device<T: Default>(read: impl FnOnce(&Cuda, usize) -> T) -> T {
+    Machine::current().cuda().map(|cuda| read(cuda, current_index())).unwrap_or_default()
+}
+
+/// The current device, whether there is one or not.
+pub(crate) fn current_index() -> usize {
+    Machine::current_device()
+}
+
+/// The GPUs of the current machine, or PyTorch's words for there being none.
+fn of_machine() -> Result<Arc<Cuda>> {
+    let cuda = Machine::current().cuda().cloned().ok_or(Error::NoDriver)?;
+    cuda.check_thread()?;
+    Ok(cuda)
+}
+
+fn check_ordinal(index: usize) -> Result<Arc<Cuda>> {
+    let cuda = of_machine()?;
+    if index < cuda.device_count() { Ok(cuda) } else { Err(Error::InvalidDevice) }
+}
+
+/// The GPUs that a device is one of.
+pub(crate) fn of(device: Device) -> Result<Arc<Cuda>> {
+    let Device::Cuda { index, machine } = device else { return Err(Error::NoDriver) };
+    if machine != Machine::current().id() {
+        return Err(Error::OtherMachine { device });
+    }
+    check_ordinal(index)
 }

@@ -6,6 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use super::sampler::{Sampler, SamplerIter};
 use super::worker::{Fetch, WorkerPool};
 use crate::error::{Error, Result};
+use crate::ops::scope::{self, Place};
 
 /// The batches of one epoch of a [`DataLoader`](super::DataLoader).
 ///
@@ -17,6 +18,8 @@ pub struct DataLoaderIter<'a, B> {
     indices: Fuse<SamplerIter<'a, Vec<usize>>>,
     remaining: usize,
     maker: Maker<'a, B>,
+    /// The line that began the epoch.
+    place: Place,
 }
 
 /// Who makes the batches.
@@ -40,11 +43,13 @@ impl<'a, B: Send + 'static> DataLoaderIter<'a, B> {
         workers: Option<WorkerPool<B>>,
         home: Option<&'a Mutex<Option<WorkerPool<B>>>>,
         capacity: usize,
+        place: Place,
     ) -> DataLoaderIter<'a, B> {
         let mut epoch = DataLoaderIter {
             indices: sampler.iter().fuse(),
             remaining: sampler.len(),
             maker: Maker::Caller(fetch),
+            place,
         };
         if let Some(mut pool) = workers {
             let ready = pool.begin_epoch();
@@ -84,6 +89,7 @@ impl<B: Send + 'static> Iterator for DataLoaderIter<'_, B> {
     type Item = Result<B>;
 
     fn next(&mut self) -> Option<Result<B>> {
+        let _scope = scope::on_behalf_of(self.place);
         let batch = match &mut self.maker {
             Maker::Caller(fetch) => fetch(&self.indices.next()?),
             Maker::Workers { pool, .. } => {

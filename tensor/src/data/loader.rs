@@ -14,6 +14,7 @@ use super::worker::{Fetch, Plan, WorkerInitFn, WorkerPool};
 use crate::cuda;
 use crate::error::{Error, Result};
 use crate::machine::Machine;
+use crate::ops::scope::{self, Place};
 use crate::random::Generator;
 
 /// Where there are no threads, workers work in the caller's: the batches are the same.
@@ -143,7 +144,10 @@ impl<D: Dataset + 'static, B: Send + 'static> DataLoader<D, B> {
     ) -> Result<DataLoader<D, B>> {
         let dataset = Arc::new(dataset);
         let source = dataset.clone();
-        let fetch = move |indices: &[usize]| collate_fn(source.get_items(indices)?);
+        let fetch = move |indices: &[usize]| {
+            Machine::charge(|host| host.fetch_time(indices.len()));
+            collate_fn(source.get_items(indices)?)
+        };
         DataLoader::build(dataset, Arc::new(fetch), options)
     }
 
@@ -172,7 +176,9 @@ impl<D: Dataset + 'static, B: Send + 'static> DataLoader<D, B> {
     ///
     /// Draws the epoch's base seed, and if there are workers, starts them on the first batches. Several
     /// iterators may be at work at a time.
+    #[track_caller]
     pub fn iter(&self) -> DataLoaderIter<'_, B> {
+        let place = scope::here();
         if self.pin_memory && !cuda::is_available() {
             Machine::warn_once("pin_memory", || {
                 "'pin_memory' argument is set as true but no accelerator is found, then device pinned memory \
@@ -186,15 +192,16 @@ impl<D: Dataset + 'static, B: Send + 'static> DataLoader<D, B> {
             None => {
                 // Drawn even where nobody uses it: without workers, the numbers after it are the same.
                 let base_seed = random_i64(self.generator.as_ref());
-                (self.num_workers > 0).then(|| WorkerPool::new(self.plan(base_seed)))
+                (self.num_workers > 0).then(|| WorkerPool::new(self.plan(base_seed, place)))
             }
         };
         let home = self.persistent_workers.then_some(&self.idle);
-        DataLoaderIter::begin(self.batch_sampler.as_ref(), &self.fetch, workers, home, self.capacity)
+        DataLoaderIter::begin(self.batch_sampler.as_ref(), &self.fetch, workers, home, self.capacity, place)
     }
 
-    fn plan(&self, base_seed: u64) -> Plan<B> {
+    fn plan(&self, base_seed: u64, place: Place) -> Plan<B> {
         Plan {
+            place,
             fetch: self.fetch.clone(),
             worker_init_fn: self.worker_init_fn.clone(),
             num_workers: self.num_workers,
@@ -226,6 +233,7 @@ impl<'a, D: Dataset + 'static, B: Send + 'static> IntoIterator for &'a DataLoade
     type Item = Result<B>;
     type IntoIter = DataLoaderIter<'a, B>;
 
+    #[track_caller]
     fn into_iter(self) -> DataLoaderIter<'a, B> {
         self.iter()
     }

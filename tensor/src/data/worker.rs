@@ -18,7 +18,9 @@ use std::time::Duration;
 use crate::autograd::Mode;
 use crate::error::{Error, Result};
 use crate::machine::Machine;
+use crate::ops::scope::{self, Place};
 use crate::random::Generator;
+use crate::time::Clock;
 
 /// Called in each worker, with its id, before its first batch (`worker_init_fn`). The worker's generator is
 /// seeded by then.
@@ -65,6 +67,8 @@ pub(super) struct Plan<B> {
     pub worker_init_fn: Option<WorkerInitFn>,
     pub num_workers: usize,
     pub base_seed: u64,
+    /// The line that began the epoch: what workers make is made there.
+    pub place: Place,
     /// How long to wait for a batch; zero waits for ever.
     pub timeout: Duration,
     /// Whether workers run on threads of their own.
@@ -105,7 +109,7 @@ impl<B: Send + 'static> WorkerPool<B> {
         if id == self.workers.len() {
             self.workers.push(Worker::start(self.desk(id), self.plan.threads)?);
         }
-        self.workers[id].send(indices);
+        self.workers[id].send(Job { indices, sent_at: Machine::now() });
         self.sent += 1;
         Ok(())
     }
@@ -114,9 +118,10 @@ impl<B: Send + 'static> WorkerPool<B> {
     /// outstanding then.
     pub fn receive(&mut self) -> Result<Result<B>> {
         let id = self.received % self.plan.num_workers;
-        let batch = self.workers[id].receive(self.plan.timeout)?;
+        let done = self.workers[id].receive(self.plan.timeout)?;
         self.received += 1;
-        Ok(batch)
+        Machine::lane().advance_to(done.ready_at);
+        Ok(done.batch)
     }
 
     /// Makes persistent workers ready for another epoch. What an epoch left early has sent for is made and
@@ -136,6 +141,8 @@ impl<B: Send + 'static> WorkerPool<B> {
             machine: self.machine.clone(),
             generator: Generator::new().manual_seed(seed),
             mode: self.mode,
+            lane: self.machine.worker_lane(),
+            place: self.plan.place,
             stop: self.stop.clone(),
             init_fn: self.plan.worker_init_fn.clone(),
             init_failure: None,
@@ -157,16 +164,29 @@ enum Worker<B> {
     /// Works when its batch is asked for, in the caller's thread.
     InCaller {
         desk: Box<Desk<B>>,
-        jobs: VecDeque<Vec<usize>>,
+        jobs: VecDeque<Job>,
     },
+}
+
+/// A batch to be made, and when it was sent for.
+struct Job {
+    indices: Vec<usize>,
+    sent_at: u64,
+}
+
+/// A batch, and when it was ready: on a machine whose time is virtual that follows from the jobs alone, however
+/// threads took turns.
+struct Done<B> {
+    batch: Result<B>,
+    ready_at: u64,
 }
 
 struct WorkerThread<B> {
     id: usize,
     /// Both queues are as long as what is outstanding, which the iterator bounds; so no worker ever waits
     /// to hand in a batch.
-    jobs: Option<Sender<Vec<usize>>>,
-    batches: Receiver<Result<B>>,
+    jobs: Option<Sender<Job>>,
+    batches: Receiver<Done<B>>,
     thread: Option<JoinHandle<()>>,
     timed_out: bool,
 }
@@ -187,20 +207,20 @@ impl<B: Send + 'static> Worker<B> {
         Ok(Worker::OnThread(WorkerThread { id, jobs, batches, thread, timed_out: false }))
     }
 
-    fn send(&mut self, indices: Vec<usize>) {
+    fn send(&mut self, job: Job) {
         match self {
             Worker::OnThread(worker) => {
                 if let Some(jobs) = &worker.jobs {
                     // A worker that is gone is noticed by who waits for its batch.
-                    let _ = jobs.send(indices);
+                    let _ = jobs.send(job);
                 }
             }
-            Worker::InCaller { jobs, .. } => jobs.push_back(indices),
+            Worker::InCaller { jobs, .. } => jobs.push_back(job),
         }
     }
 
     /// The next batch. The outer error is the timeout.
-    fn receive(&mut self, timeout: Duration) -> Result<Result<B>> {
+    fn receive(&mut self, timeout: Duration) -> Result<Done<B>> {
         match self {
             Worker::OnThread(worker) => worker.receive(timeout),
             Worker::InCaller { desk, jobs } => {
@@ -211,7 +231,7 @@ impl<B: Send + 'static> Worker<B> {
 }
 
 impl<B> WorkerThread<B> {
-    fn receive(&mut self, timeout: Duration) -> Result<Result<B>> {
+    fn receive(&mut self, timeout: Duration) -> Result<Done<B>> {
         let batch = if timeout.is_zero() {
             self.batches.recv().map_err(|_| RecvTimeoutError::Disconnected)
         } else {
@@ -223,7 +243,8 @@ impl<B> WorkerThread<B> {
             Err(RecvTimeoutError::Timeout) => Err(Error::LoaderTimeout { seconds: timeout.as_secs_f64() }),
             Err(RecvTimeoutError::Disconnected) => {
                 let cause = Error::custom("the worker exited unexpectedly");
-                Ok(Err(Failure { kind: "panic", cause: Arc::new(cause) }.in_worker(self.id)))
+                let batch = Err(Failure { kind: "panic", cause: Arc::new(cause) }.in_worker(self.id));
+                Ok(Done { batch, ready_at: 0 })
             }
         }
     }
@@ -246,6 +267,9 @@ struct Desk<B> {
     machine: Machine,
     generator: Generator,
     mode: Mode,
+    /// The clock of this worker.
+    lane: Clock,
+    place: Place,
     stop: Arc<AtomicBool>,
     /// Not called yet.
     init_fn: Option<WorkerInitFn>,
@@ -256,23 +280,25 @@ struct Desk<B> {
 
 impl<B> Desk<B> {
     /// The life of a worker's thread.
-    fn work(mut self, inbox: Receiver<Vec<usize>>, outbox: Sender<Result<B>>) {
-        for indices in inbox {
-            if self.stop.load(Ordering::Relaxed) || outbox.send(self.make(&indices)).is_err() {
+    fn work(mut self, inbox: Receiver<Job>, outbox: Sender<Done<B>>) {
+        for job in inbox {
+            if self.stop.load(Ordering::Relaxed) || outbox.send(self.make(&job)).is_err() {
                 break;
             }
         }
     }
 
-    fn make(&mut self, indices: &[usize]) -> Result<B> {
+    fn make(&mut self, job: &Job) -> Done<B> {
+        self.lane.advance_to(job.sent_at);
         if let Some(init_fn) = self.init_fn.take() {
             self.init_failure = self.enter(|| attempt(|| init_fn(self.info.id))).err();
         }
         let batch = match &self.init_failure {
             Some(failure) => Err(failure.clone()),
-            None => self.enter(|| attempt(|| (self.fetch)(indices))),
+            None => self.enter(|| attempt(|| (self.fetch)(&job.indices))),
         };
-        batch.map_err(|failure| failure.in_worker(self.info.id))
+        let batch = batch.map_err(|failure| failure.in_worker(self.info.id));
+        Done { batch, ready_at: self.lane.now() }
     }
 
     fn enter<R>(&self, scope: impl FnOnce() -> R) -> R {
@@ -282,8 +308,9 @@ impl<B> Desk<B> {
                 CURRENT.set(self.0.take());
             }
         }
+        let _scope = scope::on_behalf_of(self.place);
         let _leave = Leave(CURRENT.replace(Some((self.info, self.stop.clone()))));
-        self.machine.enter_with(Some(self.generator.clone()), || self.mode.enter(scope))
+        self.machine.enter_as_worker(self.generator.clone(), self.lane.clone(), || self.mode.enter(scope))
     }
 }
 

@@ -1,10 +1,12 @@
 //! What every layer and every network is: a forward pass, parameters, buffers and children.
 
 use std::fmt;
+use std::panic::Location;
 
 use super::parameter::{Buffer, Parameter};
 use super::state_dict::{self, IncompatibleKeys, StateDict};
 use crate::error::Result;
+use crate::ops::scope;
 use crate::tensor::{Tensor, ToOptions};
 
 /// A layer, or a network made of layers (`torch.nn.Module`).
@@ -101,10 +103,12 @@ pub trait Module: Send + Sync {
 
     /// Moves or converts every parameter and buffer, in place: the parameters stay the same parameters.
     /// Only floating point tensors change their type.
+    #[track_caller]
     fn to(&self, options: impl Into<ToOptions>) -> Result<&Self>
     where
         Self: Sized,
     {
+        let _scope = scope::on_behalf_of(Location::caller());
         let options = options.into();
         let for_tensor = |tensor: &Tensor| match tensor.dtype().is_floating_point() {
             true => options,
@@ -125,7 +129,9 @@ pub trait Module: Send + Sync {
     }
 
     /// The values of all parameters and buffers by name. They share memory with the module.
+    #[track_caller]
     fn state_dict(&self) -> StateDict {
+        let _scope = scope::on_behalf_of(Location::caller());
         state_dict::of(self)
     }
 
@@ -133,7 +139,9 @@ pub trait Module: Send + Sync {
     ///
     /// Errors, before anything is copied, if sizes differ, and, when `strict`, if names are missing or
     /// unknown.
+    #[track_caller]
     fn load_state_dict(&self, state: &StateDict, strict: bool) -> Result<IncompatibleKeys> {
+        let _scope = scope::on_behalf_of(Location::caller());
         state_dict::load(self, state, strict)
     }
 }

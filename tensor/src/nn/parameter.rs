@@ -72,7 +72,7 @@ impl Parameter {
     /// same place, whichever tensor a graph was built from.
     pub(super) fn to_(&self, options: ToOptions) -> Result<()> {
         let old = self.tensor();
-        let new = old.detach().to(options)?;
+        let new = old.detached_from(old.place()).to(options)?; // moved, not made, on the line under way
         if new.shares_storage(&old) {
             return Ok(());
         }
@@ -103,7 +103,7 @@ pub struct Buffer(Arc<RwLock<Tensor>>);
 impl Buffer {
     /// Makes `tensor` a buffer.
     pub fn new(tensor: &Tensor) -> Buffer {
-        Buffer(Arc::new(RwLock::new(tensor.detach())))
+        Buffer(Arc::new(RwLock::new(tensor.detached_from(tensor.place()))))
     }
 
     /// The tensor as it is now.
@@ -113,7 +113,7 @@ impl Buffer {
 
     /// Replaces the tensor.
     pub fn set(&self, tensor: &Tensor) {
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = tensor.detach();
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = tensor.detached_from(tensor.place());
     }
 
     pub(super) fn to_(&self, options: ToOptions) -> Result<()> {

@@ -1,8 +1,11 @@
 //! `torch.nn.utils`.
 
+use std::panic::Location;
+
 use super::parameter::Parameter;
 use crate::autograd::no_grad;
 use crate::error::{Error, Result};
+use crate::ops::scope;
 use crate::tensor::Tensor;
 
 /// The keyword arguments of [`clip_grad_norm_`].
@@ -22,18 +25,22 @@ impl Default for ClipGradNormOptions {
 
 /// Scales all gradients so that their norm, taken as that of one long vector, is at most `max_norm`
 /// (`torch.nn.utils.clip_grad_norm_`). Returns the norm before clipping.
+#[track_caller]
 pub fn clip_grad_norm_(
     parameters: &[Parameter],
     max_norm: f64,
     options: ClipGradNormOptions,
 ) -> Result<Tensor> {
+    let _scope = scope::operation("clip_grad_norm_", Location::caller());
     no_grad(|| {
         let grads: Vec<Tensor> = parameters.iter().filter_map(Parameter::grad).collect();
         if grads.is_empty() {
             return Tensor::zeros(&[]);
         }
+        // A model may lie on several devices; the norm of all is taken where the first gradient is.
+        let device = grads[0].device();
         let norms: Vec<Tensor> =
-            grads.iter().map(|grad| norm(grad, options.norm_type)).collect::<Result<_>>()?;
+            grads.iter().map(|grad| norm(grad, options.norm_type)?.to(device)).collect::<Result<_>>()?;
         let total = norm(&Tensor::stack(&norms, 0)?, options.norm_type)?;
         if options.error_if_nonfinite && !total.item()?.is_finite() {
             return Err(Error::NonFiniteNorm { norm_type: options.norm_type });
@@ -41,7 +48,7 @@ pub fn clip_grad_norm_(
         // Multiplied even by 1, so that nothing has to wait for the norm to be known.
         let factor = (max_norm / total.add(1e-6)?)?.clamp(None, 1.0)?;
         for grad in &grads {
-            grad.mul_(&factor)?;
+            grad.mul_(&factor.to(grad.device())?)?;
         }
         Ok(total)
     })

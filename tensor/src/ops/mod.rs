@@ -1,5 +1,5 @@
 //! The operations, a family a folder: `mod.rs` says what an operation checks, computes and how its
-//! gradient flows; `cpu.rs` computes it on the host.
+//! gradient flows; `kernels.rs` has the kernels it is made of, for the host and for devices (see [`kernel`]).
 //!
 //! Every operation enters through [`enter`]. Whatever must happen for all of them hangs there, and
 //! nowhere else.
@@ -7,41 +7,111 @@
 pub(crate) mod cast;
 pub(crate) mod elementwise;
 pub(crate) mod index;
+pub(crate) mod kernel;
 pub(crate) mod loss;
 pub(crate) mod matmul;
 pub(crate) mod optimizer;
 pub(crate) mod random;
 pub(crate) mod reduce;
+pub(crate) mod scope;
 pub(crate) mod shape;
 pub(crate) mod simd;
 pub(crate) mod softmax;
+pub(crate) mod transfer;
 
 use std::panic::Location;
 
-use crate::autograd::{Function, History, is_inference_mode_enabled, is_recording, record};
-use crate::device::Device;
-use crate::error::{Error, Result};
-use crate::tensor::Tensor;
+use smallvec::SmallVec;
 
-/// The choke point: what is true of every operation, whatever it computes.
-pub(crate) fn enter<'a>(_name: &'static str, inputs: impl IntoIterator<Item = &'a Tensor>) -> Result<()> {
-    same_device(inputs.into_iter().map(Tensor::device))
+use crate::autograd::{Function, History, is_inference_mode_enabled, is_recording, record};
+use crate::cuda::simulated::host::HostProfile;
+use crate::error::{DeviceMismatch, Error, Operand, Result};
+use crate::machine::Machine;
+use crate::tensor::Tensor;
+use scope::Leave;
+
+/// What PyTorch calls the arguments of an operation, if it checks their devices one by one.
+#[derive(Clone, Copy, Debug)]
+pub struct Arguments {
+    /// `wrapper_CUDA_addmm`
+    pub method: &'static str,
+    /// The names of the tensors, in order.
+    pub names: &'static [&'static str],
+}
+
+/// The choke point: what is true of every operation, whatever it computes. It lasts as long as the guard.
+#[track_caller]
+pub(crate) fn enter(name: &'static str, arguments: Option<Arguments>, inputs: &[&Tensor]) -> Result<Leave> {
+    let leave = scope::operation(name, Location::caller());
+    Machine::charge(HostProfile::dispatch_time);
+    same_device(name, arguments, inputs)?;
+    Ok(leave)
 }
 
 /// The golden rule: all tensors of one operation live on one device.
-fn same_device(devices: impl IntoIterator<Item = Device>) -> Result<()> {
-    let mut devices = devices.into_iter();
-    let Some(first) = devices.next() else { return Ok(()) };
-    match devices.find(|device| *device != first) {
-        Some(other) => Err(Error::DeviceMismatch { a: first, b: other }),
+///
+/// Where PyTorch walks the elements of all tensors together, a number (a 0-dim tensor) of the host may join any
+/// device. Everywhere else each argument is checked by name.
+#[track_caller]
+pub(crate) fn same_device(
+    name: &'static str,
+    arguments: Option<Arguments>,
+    inputs: &[&Tensor],
+) -> Result<()> {
+    let joins = |input: &&&Tensor| arguments.is_none() && is_host_number(input);
+    let Some(first) = inputs.iter().position(|input| !joins(&input)) else { return Ok(()) };
+    let device = inputs[first].device();
+    let stranger = |input: &&Tensor| input.device() != device && !joins(&input);
+    match inputs.iter().position(stranger) {
+        Some(other) => Err(mismatch(name, arguments, inputs, [first, other])),
         None => Ok(()),
     }
+}
+
+/// Whether a tensor may join those of any device: it is as good as a number.
+fn is_host_number(tensor: &Tensor) -> bool {
+    tensor.ndim() == 0 && !tensor.is_cuda()
+}
+
+#[cold]
+fn mismatch(name: &'static str, arguments: Option<Arguments>, inputs: &[&Tensor], pair: [usize; 2]) -> Error {
+    let [a, b] = pair.map(|i| inputs[i].device());
+    let called = |i: usize| match arguments {
+        Some(Arguments { names, .. }) => names[i.min(names.len() - 1)].to_string(),
+        None => ["self", "other"].get(i).map_or(format!("argument {i}"), |name| name.to_string()),
+    };
+    let sentence = match arguments {
+        Some(Arguments { method, .. }) => format!(
+            "Expected all tensors to be on the same device, but got {} is on {b}, different from other tensors on \
+             {a} (when checking argument in method {method})",
+            called(pair[1])
+        ),
+        None => {
+            // PyTorch names the GPU first.
+            let (a, b) = if a.is_cuda() { (a, b) } else { (b, a) };
+            format!(
+                "Expected all tensors to be on the same device, but found at least two devices, {a} and {b}!"
+            )
+        }
+    };
+    let operands = pair.map(|i| Operand::new(called(i), inputs[i]));
+    Error::DeviceMismatch(Box::new(DeviceMismatch {
+        sentence,
+        operation: name,
+        place: scope::here(),
+        operands,
+    }))
+}
+
+/// Of operands that are on one device, but for numbers of the host, one that says which device that is.
+pub(crate) fn lead<'a>(inputs: &[&'a Tensor]) -> &'a Tensor {
+    inputs.iter().find(|input| input.is_cuda()).unwrap_or(&inputs[0])
 }
 
 /// A differentiable operation.
 #[track_caller]
 pub(crate) fn apply<F: Function<N>, const N: usize>(function: F, inputs: [&Tensor; N]) -> Result<Tensor> {
-    enter(function.name(), inputs)?;
+    let _scope = enter(function.name(), function.arguments(), &inputs)?;
     record(function, inputs)
 }
 
@@ -52,7 +122,7 @@ pub(crate) fn call<const N: usize>(
     inputs: [&Tensor; N],
     compute: impl FnOnce() -> Result<Tensor>,
 ) -> Result<Tensor> {
-    enter(name, inputs)?;
+    let _scope = enter(name, None, &inputs)?;
     Ok(compute()?.made_at(Location::caller()))
 }
 
@@ -67,7 +137,14 @@ pub(crate) fn update(
     out_of_place: impl FnOnce(&Tensor) -> Result<Tensor>,
     in_place: impl FnOnce() -> Result<()>,
 ) -> Result<Tensor> {
-    enter(name, inputs.iter().copied().chain([target]))?;
+    let operands: SmallVec<[&Tensor; 4]> = [target].into_iter().chain(inputs.iter().copied()).collect();
+    let _scope = enter(name, None, &operands)?;
+    // A number of the host may be read by any device, but not written.
+    if let Some(i) =
+        operands.iter().position(|operand| operand.device() != target.device() && operand.is_cuda())
+    {
+        return Err(mismatch(name, None, &operands, [0, i]));
+    }
     if target.is_inference() && !is_inference_mode_enabled() {
         return Err(Error::InferenceInPlace);
     }
@@ -96,20 +173,4 @@ pub(crate) fn update(
     }
     target.storage().bump_version();
     Ok(target.clone())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn two_devices_in_one_operation_are_named_in_pytorchs_sentence() {
-        assert!(same_device([]).is_ok());
-        assert!(same_device([Device::Cpu, Device::Cpu]).is_ok());
-        let error = same_device([Device::cuda(0), Device::cuda(0), Device::Cpu]).unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "Expected all tensors to be on the same device, but found at least two devices, cuda:0 and cpu!"
-        );
-    }
 }

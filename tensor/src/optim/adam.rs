@@ -1,10 +1,13 @@
 //! Adam and AdamW (Kingma and Ba, arXiv 1412.6980; Loshchilov and Hutter, arXiv 1711.05101).
 
+use std::panic::Location;
+
 use super::groups::LearningRates;
 use super::{GroupOptions, Groups, Optimizer, ParamGroup, check, for_each_with_grad};
 use crate::error::Result;
 use crate::nn::Parameter;
 use crate::ops::optimizer::{AdamStep, adam};
+use crate::ops::scope;
 use crate::tensor::Tensor;
 
 /// The keyword arguments of `torch.optim.Adam`.
@@ -82,7 +85,7 @@ impl Moments {
         eps: f64,
         decay: Decay,
     ) -> Result<()> {
-        // The averages follow a parameter that was moved or converted since.
+        // The averages follow a parameter that was converted since. To another device they must be moved.
         let averages = match &self.averages {
             Some([exp_avg, exp_avg_sq]) => {
                 [exp_avg.to(parameter.dtype())?, exp_avg_sq.to(parameter.dtype())?]
@@ -136,7 +139,9 @@ macro_rules! adam_optimizer {
         }
 
         impl Optimizer for $Adam {
+            #[track_caller]
             fn step(&mut self) -> Result<()> {
+                let _scope = scope::on_behalf_of(Location::caller());
                 for_each_with_grad(&mut self.groups, |parameter, grad, options, lr, moments| {
                     let decay = Decay::$Decay(options.weight_decay);
                     moments.update(&parameter.tensor(), grad, lr, options.betas, options.eps, decay)

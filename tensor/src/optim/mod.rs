@@ -17,6 +17,7 @@ use crate::nn::Parameter;
 /// What all optimizers have in common (`torch.optim.Optimizer`).
 pub trait Optimizer {
     /// Updates every parameter that has a gradient.
+    #[track_caller]
     fn step(&mut self) -> Result<()>;
 
     /// Forgets the gradients of all parameters. They are gone, not zero, as PyTorch's default has it.

@@ -1,10 +1,13 @@
 //! Stochastic gradient descent.
 
+use std::panic::Location;
+
 use super::groups::LearningRates;
 use super::{GroupOptions, Groups, Optimizer, ParamGroup, check, for_each_with_grad};
 use crate::error::{Error, Result};
 use crate::nn::Parameter;
 use crate::ops::optimizer::{SgdStep, sgd};
+use crate::ops::scope;
 use crate::tensor::Tensor;
 
 /// The keyword arguments of `torch.optim.SGD`.
@@ -75,13 +78,15 @@ impl SGD {
 }
 
 impl Optimizer for SGD {
+    #[track_caller]
     fn step(&mut self) -> Result<()> {
+        let _scope = scope::on_behalf_of(Location::caller());
         for_each_with_grad(&mut self.groups, |parameter, grad, options, lr, buffer| {
             let SGDOptions { momentum, dampening, weight_decay, nesterov, maximize, .. } = *options;
             let step = SgdStep { lr, momentum, dampening, weight_decay, nesterov, maximize };
             let parameter = parameter.tensor();
-            // The buffer follows a parameter that was moved or converted since.
-            if let Some(old) = buffer.0.take() {
+            // The buffer follows a parameter that was converted since. To another device it must be moved.
+            if let Some(old) = &buffer.0 {
                 buffer.0 = Some(old.to(parameter.dtype())?);
             }
             if let Some(made) = sgd(&parameter, grad, buffer.0.as_ref(), step)? {

@@ -19,6 +19,7 @@
 mod distributions;
 mod generator;
 mod mt19937;
+mod philox;
 #[allow(unsafe_code)] // SIMD kernels.
 mod wide;
 
@@ -27,3 +28,4 @@ mod tests;
 
 pub use generator::Generator;
 pub use mt19937::Engine;
+pub(crate) use philox::{Philox, bits as philox_bits};

@@ -7,12 +7,17 @@ use std::process::{Command, ExitCode};
 use std::time::Instant;
 
 use todevice::prelude::*;
+use todevice::{Machine, cuda};
 
 const USAGE: &str = "usage: bench [--python PATH] [--threads N] [--rounds N]";
 
 /// The work that is timed: a name, a limit for the ratio with PyTorch (design: "Speed that users feel").
 const WORKS: [(&str, f64); 4] =
     [("tiny_mlp_step", 0.1), ("mnist_mlp_step", 0.85), ("matmul_1024", 1.0), ("add_16m", 0.5)];
+
+/// Limits for the ratio of a simulated GPU to the plain CPU: what takes under a millisecond may take twice as
+/// long.
+const SIMULATED_AIMS: [f64; 4] = [2.0, 1.2, 1.2, 1.2];
 
 struct Options {
     python: Option<String>,
@@ -58,7 +63,7 @@ fn run(options: &Options) -> std::result::Result<(), Box<dyn std::error::Error>>
     let mut rounds = Vec::new();
     for _ in 0..options.rounds {
         let theirs = options.python.as_deref().map(|python| pytorch(python, options.threads)).transpose()?;
-        rounds.push((todevice()?, theirs));
+        rounds.push((todevice(Device::Cpu)?, theirs));
     }
     for (i, (name, aim)) in WORKS.into_iter().enumerate() {
         let ours = median(rounds.iter().map(|(ours, _)| ours[i]).collect());
@@ -71,7 +76,43 @@ fn run(options: &Options) -> std::result::Result<(), Box<dyn std::error::Error>>
         }
         println!("{line}");
     }
+    simulated(options)
+}
+
+/// What simulating a GPU costs: real time of the same work, against plain CPU.
+fn simulated(options: &Options) -> std::result::Result<(), Box<dyn std::error::Error>> {
+    let mut rounds = Vec::new();
+    for _ in 0..options.rounds {
+        let plain = todevice(Device::Cpu)?;
+        let machine: Machine = "sim:t4".parse()?;
+        rounds.push((plain, machine.enter(|| todevice(Device::cuda(0)))?));
+    }
+    println!("\nReal time on a simulated T4, against plain CPU.");
+    println!("{:<16} {:>12} {:>12} {:>7} {:>6}", "", "simulated", "CPU", "ratio", "aim");
+    for (i, ((name, _), aim)) in WORKS.into_iter().zip(SIMULATED_AIMS).enumerate() {
+        let of = |pick: fn(&([f64; 4], [f64; 4])) -> &[f64; 4]| {
+            1e6 * median(rounds.iter().map(|round| pick(round)[i]).collect())
+        };
+        let ratio = median(rounds.iter().map(|(plain, simulated)| simulated[i] / plain[i]).collect());
+        let (ours, plain) = (of(|round| &round.1), of(|round| &round.0));
+        println!("{name:<16} {ours:>9.1} µs {plain:>9.1} µs {ratio:>7.3} {aim:>6.2}");
+    }
+    let plain = one_element(Device::Cpu)?;
+    let machine: Machine = "sim:t4".parse()?;
+    let simulated = machine.enter(|| one_element(Device::cuda(0)))?;
+    println!(
+        "\nx.add_(1.0) on one element: {simulated:.0} ns simulated, {plain:.0} ns on the CPU; a launch adds \
+         {:.0} ns (aim: 500)",
+        simulated - plain
+    );
     Ok(())
+}
+
+/// Nanoseconds of an operation that is one launch and next to no work.
+fn one_element(device: Device) -> Result<f64> {
+    let x = Tensor::zeros_with(&[1], device)?;
+    let thousand = time(device, 300, || (0..1000).try_for_each(|_| x.add_(1.0).map(drop)))?;
+    Ok(thousand * 1e6)
 }
 
 fn pytorch(python: &str, threads: usize) -> std::result::Result<[f64; 4], Box<dyn std::error::Error>> {
@@ -89,22 +130,29 @@ fn pytorch(python: &str, threads: usize) -> std::result::Result<[f64; 4], Box<dy
     Ok(WORKS.map(|(name, _)| times[name].as_f64().unwrap_or(f64::NAN)))
 }
 
-fn todevice() -> Result<[f64; 4]> {
+/// The same on a device.
+fn todevice(device: Device) -> Result<[f64; 4]> {
     manual_seed(0);
-    let targets = Tensor::randn(&[64, 1])?;
+    let targets = Tensor::randn(&[64, 1])?.to(device)?;
     let mse = nn::MSELoss::default();
-    let tiny = training_step(&[16, 64, 1], 64, |output| mse.forward(output, &targets), 5000)?;
+    let tiny = training_step(&[16, 64, 1], 64, |output| mse.forward(output, &targets), 5000, device)?;
 
-    let classes = Tensor::randint(0, 10, &[128])?;
+    let classes = Tensor::randint(0, 10, &[128])?.to(device)?;
     let cross_entropy = nn::CrossEntropyLoss::default();
-    let mnist =
-        training_step(&[784, 512, 512, 10], 128, |output| cross_entropy.forward(output, &classes), 100)?;
+    let mnist = training_step(
+        &[784, 512, 512, 10],
+        128,
+        |output| cross_entropy.forward(output, &classes),
+        100,
+        device,
+    )?;
 
-    let (a, b) = (Tensor::randn(&[1024, 1024])?, Tensor::randn(&[1024, 1024])?);
-    let matmul = time(30, || a.matmul(&b).map(drop))?;
+    let randn = |sizes: &[usize]| Tensor::randn(sizes)?.to(device);
+    let (a, b) = (randn(&[1024, 1024])?, randn(&[1024, 1024])?);
+    let matmul = time(device, 30, || a.matmul(&b).map(drop))?;
 
-    let (a, b) = (Tensor::randn(&[1 << 24])?, Tensor::randn(&[1 << 24])?);
-    let add = time(15, || a.add(&b).map(drop))?;
+    let (a, b) = (randn(&[1 << 24])?, randn(&[1 << 24])?);
+    let add = time(device, 15, || a.add(&b).map(drop))?;
     Ok([tiny, mnist, matmul, add])
 }
 
@@ -113,6 +161,7 @@ fn training_step(
     batch: usize,
     loss: impl Fn(&Tensor) -> Result<Tensor>,
     repetitions: usize,
+    device: Device,
 ) -> Result<f64> {
     let mut layers: Vec<Box<dyn Module>> = Vec::new();
     for (i, pair) in sizes.windows(2).enumerate() {
@@ -122,9 +171,10 @@ fn training_step(
         layers.push(Box::new(nn::Linear::new(pair[0], pair[1])?));
     }
     let model = nn::Sequential::new(layers);
+    model.to(device)?;
     let mut optimizer = optim::Adam::new(model.parameters(), AdamOptions::default())?;
-    let x = Tensor::randn(&[batch, sizes[0]])?;
-    time(repetitions, || {
+    let x = Tensor::randn(&[batch, sizes[0]])?.to(device)?;
+    time(device, repetitions, || {
         let loss = loss(&model.forward(&x)?)?;
         optimizer.zero_grad();
         loss.backward()?;
@@ -132,8 +182,8 @@ fn training_step(
     })
 }
 
-/// The median time of `work`, in seconds.
-fn time(repetitions: usize, mut work: impl FnMut() -> Result<()>) -> Result<f64> {
+/// The median time of `work` until it is done, in seconds.
+fn time(device: Device, repetitions: usize, mut work: impl FnMut() -> Result<()>) -> Result<f64> {
     for _ in 0..repetitions / 10 + 3 {
         work()?;
     }
@@ -141,6 +191,9 @@ fn time(repetitions: usize, mut work: impl FnMut() -> Result<()>) -> Result<f64>
     for _ in 0..repetitions {
         let start = Instant::now();
         work()?;
+        if device.is_cuda() {
+            cuda::synchronize()?;
+        }
         times.push(start.elapsed().as_secs_f64());
     }
     Ok(median(times))

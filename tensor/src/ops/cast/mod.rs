@@ -1,12 +1,14 @@
 //! Changing the element type, and `to`, which may change the device too.
 
 use crate::autograd::{Context, Function, Saved};
+use crate::cuda;
 use crate::device::Device;
-use crate::dtype::{DType, with_dtype};
-use crate::error::Result;
+use crate::dtype::DType;
+use crate::error::{Error, Result};
 use crate::ops;
-use crate::ops::elementwise::blocks::{Cost, map1};
-use crate::ops::simd::kernel;
+use crate::ops::elementwise::cast;
+use crate::ops::kernel::launch;
+use crate::ops::transfer::ToDevice;
 use crate::tensor::{Tensor, ToOptions};
 
 impl Tensor {
@@ -26,18 +28,34 @@ impl Tensor {
         let options = options.into();
         let device = options.device.unwrap_or(self.device());
         let dtype = options.dtype.unwrap_or(self.dtype());
-        device.check_usable()?;
         dtype.check_supported()?;
-        if dtype != self.dtype() {
-            return ops::apply(Cast { dtype }, [self]);
+        if device == self.device() {
+            return match dtype == self.dtype() {
+                true if options.copy => self.copy(),
+                true => Ok(self.clone()),
+                false => ops::apply(Cast { dtype }, [self]),
+            };
         }
-        if options.copy { self.copy() } else { Ok(self.clone()) }
+        device.check_usable()?;
+        if let (Device::Cuda { machine, .. }, Device::Cuda { machine: other, .. }) = (self.device(), device)
+            && machine != other
+        {
+            return Err(Error::OtherMachine { device: self.device() });
+        }
+        let converted = if dtype == self.dtype() { self } else { &ops::apply(Cast { dtype }, [self])? };
+        Ok(ToDevice::run(converted, device)?.moved_from(self))
     }
 
     /// This tensor on the CPU; itself, if it is there already.
     #[track_caller]
     pub fn cpu(&self) -> Result<Tensor> {
         self.to(Device::Cpu)
+    }
+
+    /// This tensor on the current CUDA device (`Tensor.cuda`).
+    #[track_caller]
+    pub fn cuda(&self) -> Result<Tensor> {
+        self.to(Device::cuda(cuda::current_index()))
     }
 }
 
@@ -55,8 +73,8 @@ impl Function<1> for Cast {
     }
 
     fn forward(&self, _: &mut Context<1>, [x]: [&Tensor; 1]) -> Result<Tensor> {
-        let out = Tensor::uninit(x.sizes(), self.dtype)?;
-        cpu_cast(x, &out)?;
+        let out = x.uninit_beside(x.sizes(), self.dtype)?;
+        launch(cast(x.dtype(), self.dtype)?, [x], [&out], &[], &[])?;
         Ok(out)
     }
 
@@ -64,13 +82,4 @@ impl Function<1> for Cast {
     fn backward(&self, _: &Saved<1>, grad: &Tensor) -> Result<[Option<Tensor>; 1]> {
         Ok([Some(grad.clone())])
     }
-}
-
-/// Rust's `as`: floats are cut off towards zero and kept within an integer's range, NaN becomes 0.
-/// For values out of range C++, and so PyTorch, defines nothing.
-fn cpu_cast(x: &Tensor, out: &Tensor) -> Result<()> {
-    with_dtype!(x.dtype(), From => match out.dtype() {
-        DType::Bool => map1([x], out, Cost::Cheap, kernel!(|x: From| -> u8 { (x != (0 as From)) as u8 })),
-        dtype => with_dtype!(dtype, To => map1([x], out, Cost::Cheap, kernel!(|x: From| -> To { x as To }))),
-    })
 }

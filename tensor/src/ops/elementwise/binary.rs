@@ -1,6 +1,6 @@
 //! Arithmetic on two tensors, broadcast to a common shape and promoted to a common type.
 
-use super::{Operand, check_in_place, cpu, output};
+use super::{Operand, check_in_place, kernels, output};
 use crate::autograd::{Context, Function, Saved};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
@@ -71,8 +71,8 @@ impl Function<2> for Binary {
             Binary::Maximum | Binary::Minimum => ctx.save_for_backward([a, b]),
         }
         let dtype = self.result_type(a, Operand::Tensor(b))?;
-        let out = output(a.sizes(), b.sizes(), dtype)?;
-        cpu::binary(*self, &a.to(dtype)?, &b.to(dtype)?, &out)?;
+        let out = output(a, b, dtype)?;
+        kernels::binary(*self, &a.to(dtype)?, &b.to(dtype)?, &out)?;
         Ok(out)
     }
 
@@ -140,10 +140,10 @@ fn binary_(op: Binary, target: &Tensor, other: Operand<'_>) -> Result<Tensor> {
         |old| ops::apply(op, [old, if other.is_same(target) { old } else { &other }]),
         || {
             if result == target.dtype() {
-                return cpu::binary(op, target, &other, target);
+                return kernels::binary(op, target, &other, target);
             }
-            let wide = Tensor::uninit(target.sizes(), result)?;
-            cpu::binary(op, &target.to(result)?, &other, &wide)?;
+            let wide = target.uninit_beside(target.sizes(), result)?;
+            kernels::binary(op, &target.to(result)?, &other, &wide)?;
             ops::shape::write(target, &wide.to(target.dtype())?)
         },
     )

@@ -8,34 +8,12 @@ use bytemuck::Pod;
 use rayon::prelude::*;
 
 use crate::error::Result;
-use crate::ops::shape;
+use crate::ops::kernel::{Args, Cost, Input, Output};
 use crate::ops::simd::threads;
 use crate::shape::{Layout, MAX_DIMS};
-use crate::storage::access;
-use crate::tensor::Tensor;
 
 /// Elements a kernel sees at a time: small enough for three of them to stay in the first-level cache.
 const BLOCK: usize = 1024;
-
-/// How much work one element is, to decide from when on a second thread pays.
-///
-/// Waking one costs about 17 µs, so below about 100 µs of work everything stays on the caller's.
-#[derive(Clone, Copy)]
-pub(crate) enum Cost {
-    /// Additions, comparisons, copies.
-    Cheap,
-    /// Exponentials, divisions, roots.
-    Costly,
-}
-
-impl Cost {
-    fn smallest_parallel(self) -> usize {
-        match self {
-            Cost::Cheap => 1 << 18,
-            Cost::Costly => 1 << 16,
-        }
-    }
-}
 
 /// The order in which the elements of a layout lie in memory, as few strided runs as possible.
 pub(crate) struct Runs {
@@ -128,6 +106,17 @@ impl Runs {
     }
 }
 
+/// Puts `block` where the elements from `start` on lie: the reverse of [`Runs::gather`].
+fn scatter<T: Pod>(runs: &Runs, block: &[T], start: usize, values: &mut [T]) {
+    let mut taken = 0;
+    runs.visit(start, block.len(), |position, stride, length| {
+        for (i, value) in block[taken..taken + length].iter().enumerate() {
+            values[position + i * stride] = *value;
+        }
+        taken += length;
+    });
+}
+
 /// An operand of a kernel.
 struct Operand<'a, T> {
     /// `None`: the operand is the output, about to be overwritten.
@@ -135,12 +124,11 @@ struct Operand<'a, T> {
 }
 
 impl<'a, T: Pod> Operand<'a, T> {
-    fn new(input: Option<(&'a [u8], &Tensor)>, sizes: &[usize]) -> Result<Operand<'a, T>> {
-        let source = match input {
+    /// Broadcast to the output's sizes.
+    fn new(input: &Input<'a>, sizes: &[usize]) -> Result<Operand<'a, T>> {
+        let source = match input.bytes {
             None => None,
-            Some((bytes, tensor)) => {
-                Some((bytemuck::cast_slice(bytes), Runs::of(&tensor.layout().expand(sizes)?)))
-            }
+            Some(bytes) => Some((bytemuck::cast_slice(bytes), Runs::of(&input.layout.expand(sizes)?))),
         };
         Ok(Operand { source })
     }
@@ -175,11 +163,19 @@ impl<T: Pod> Scratch<T> {
     }
 }
 
-/// Runs `block(start, out)` over all blocks of a contiguous output, on several threads if it pays.
+/// Runs `block(start, out)` over all blocks of the output, on several threads if it pays.
 ///
 /// `block` is `dyn`, one call in 1024 elements, so that this is compiled once for each type and not for
 /// each kernel.
-fn for_blocks<O: Pod + Send>(out: &mut [O], cost: Cost, block: &(dyn Fn(usize, &mut [O]) + Sync)) {
+pub(crate) fn for_blocks<O: Pod + Send>(
+    output: &mut Output,
+    cost: Cost,
+    block: &(dyn Fn(usize, &mut [O]) + Sync),
+) {
+    if !output.layout.is_contiguous() {
+        return for_strided_blocks(output, block);
+    }
+    let out = output.elements::<O>();
     let threads = threads();
     if out.len() < cost.smallest_parallel() || threads == 1 {
         for (i, out) in out.chunks_mut(BLOCK).enumerate() {
@@ -195,83 +191,94 @@ fn for_blocks<O: Pod + Send>(out: &mut [O], cost: Cost, block: &(dyn Fn(usize, &
     });
 }
 
-/// The elements of a contiguous tensor in its storage's bytes.
-pub(crate) fn elements_mut<'a, T: Pod>(bytes: &'a mut [u8], tensor: &Tensor) -> &'a mut [T] {
-    let start = tensor.storage_offset();
-    &mut bytemuck::cast_slice_mut(bytes)[start..start + tensor.numel()]
-}
-
-/// Runs `compute` on a contiguous output: `out` itself, or a fresh tensor that is copied to it.
-fn with_contiguous(out: &Tensor, compute: impl FnOnce(&Tensor) -> Result<()>) -> Result<()> {
-    if out.is_contiguous() {
-        return compute(out);
+/// The same for an output whose elements do not lie in order: through a block on the stack.
+fn for_strided_blocks<O: Pod>(output: &mut Output, block: &dyn Fn(usize, &mut [O])) {
+    let runs = Runs::of(output.layout);
+    let values: &mut [O] = bytemuck::cast_slice_mut(output.bytes);
+    let mut scratch = [O::zeroed(); BLOCK];
+    let numel = output.layout.numel();
+    for start in (0..numel).step_by(BLOCK) {
+        let out = &mut scratch[..BLOCK.min(numel - start)];
+        runs.gather(values, start, out); // An operation in place reads its input from here.
+        block(start, out);
+        scatter(&runs, out, start, values);
     }
-    let fresh = Tensor::uninit(out.sizes(), out.dtype())?;
-    compute(&fresh)?;
-    shape::write(out, &fresh)
 }
 
 /// `out = kernel(a)`, element by element; operands broadcast to the output's shape.
 pub(crate) fn map1<A: Pod + Sync, O: Pod + Send>(
-    [a]: [&Tensor; 1],
-    out: &Tensor,
+    args: Args<'_, '_>,
     cost: Cost,
     kernel: fn(&[A], &mut [O]),
 ) -> Result<()> {
-    with_contiguous(out, |out| {
-        access([a], [out], |[a], [bytes]| {
-            let a = Operand::<A>::new(a, out.sizes())?;
-            for_blocks(elements_mut(bytes, out), cost, &|start, out| {
-                let mut from_a = Scratch(None);
-                kernel(a.block(start, out, &mut from_a), out);
-            });
-            Ok(())
-        })?
-    })
+    let out = &mut args.outputs[0];
+    let a = Operand::<A>::new(&args.inputs[0], out.layout.sizes())?;
+    for_blocks(out, cost, &|start, out| {
+        let mut from_a = Scratch(None);
+        kernel(a.block(start, out, &mut from_a), out);
+    });
+    Ok(())
 }
 
 /// `out = kernel(a, b)`.
 pub(crate) fn map2<A: Pod + Sync, B: Pod + Sync, O: Pod + Send>(
-    [a, b]: [&Tensor; 2],
-    out: &Tensor,
+    args: Args<'_, '_>,
     cost: Cost,
     kernel: fn(&[A], &[B], &mut [O]),
 ) -> Result<()> {
-    with_contiguous(out, |out| {
-        access([a, b], [out], |[a, b], [bytes]| {
-            let a = Operand::<A>::new(a, out.sizes())?;
-            let b = Operand::<B>::new(b, out.sizes())?;
-            for_blocks(elements_mut(bytes, out), cost, &|start, out| {
-                let (mut from_a, mut from_b) = (Scratch(None), Scratch(None));
-                kernel(a.block(start, out, &mut from_a), b.block(start, out, &mut from_b), out);
-            });
-            Ok(())
-        })?
-    })
+    let out = &mut args.outputs[0];
+    let a = Operand::<A>::new(&args.inputs[0], out.layout.sizes())?;
+    let b = Operand::<B>::new(&args.inputs[1], out.layout.sizes())?;
+    for_blocks(out, cost, &|start, out| {
+        let (mut from_a, mut from_b) = (Scratch(None), Scratch(None));
+        kernel(a.block(start, out, &mut from_a), b.block(start, out, &mut from_b), out);
+    });
+    Ok(())
 }
 
 /// `out = kernel(a, b, c)`.
 pub(crate) fn map3<A: Pod + Sync, B: Pod + Sync, C: Pod + Sync, O: Pod + Send>(
-    [a, b, c]: [&Tensor; 3],
-    out: &Tensor,
+    args: Args<'_, '_>,
     cost: Cost,
     kernel: fn(&[A], &[B], &[C], &mut [O]),
 ) -> Result<()> {
-    with_contiguous(out, |out| {
-        access([a, b, c], [out], |[a, b, c], [bytes]| {
-            let a = Operand::<A>::new(a, out.sizes())?;
-            let b = Operand::<B>::new(b, out.sizes())?;
-            let c = Operand::<C>::new(c, out.sizes())?;
-            for_blocks(elements_mut(bytes, out), cost, &|start, out| {
-                let (mut from_a, mut from_b, mut from_c) = (Scratch(None), Scratch(None), Scratch(None));
-                kernel(
-                    a.block(start, out, &mut from_a),
-                    b.block(start, out, &mut from_b),
-                    c.block(start, out, &mut from_c),
-                    out,
-                );
-            });
-            Ok(())
-        })?
-    })
+    let out = &mut args.outputs[0];
+    let a = Operand::<A>::new(&args.inputs[0], out.layout.sizes())?;
+    let b = Operand::<B>::new(&args.inputs[1], out.layout.sizes())?;
+    let c = Operand::<C>::new(&args.inputs[2], out.layout.sizes())?;
+    for_blocks(out, cost, &|start, out| {
+        let (mut from_a, mut from_b, mut from_c) = (Scratch(None), Scratch(None), Scratch(None));
+        kernel(
+            a.block(start, out, &mut from_a),
+            b.block(start, out, &mut from_b),
+            c.block(start, out, &mut from_c),
+            out,
+        );
+    });
+    Ok(())
 }
+
+/// The kernel that computes each element of its output from the same element of its inputs, which are
+/// broadcast: `elementwise!("add"<T>, Cheap, |a: T, b: T| -> T { a + b })`.
+macro_rules! elementwise {
+    (@map $a:ident) => { $crate::ops::elementwise::blocks::map1 };
+    (@map $a:ident $b:ident) => { $crate::ops::elementwise::blocks::map2 };
+    (@map $a:ident $b:ident $c:ident) => { $crate::ops::elementwise::blocks::map3 };
+    ($name:literal<$($T:ty),+>, $cost:ident, |$($x:ident: $X:ty),+| -> $O:ty { $body:expr }) => {{
+        use $crate::ops::kernel::{Cost, Geometry, KernelDef, Parameter};
+        use $crate::dtype::Element;
+        const KERNEL: &KernelDef = &KernelDef {
+            name: $name,
+            types: &[$(<$T as Element>::DTYPE),+],
+            parameters: &[$(Parameter::In(<$X as Element>::DTYPE),)+ Parameter::Out(<$O as Element>::DTYPE)],
+            geometry: Geometry::Elements,
+            cost: Cost::$cost,
+            twin: |args| {
+                let kernel = $crate::ops::simd::kernel!(|$($x: $X),+| -> $O { $body });
+                $crate::ops::elementwise::blocks::elementwise!(@map $($x)+)(args, Cost::$cost, kernel)
+            },
+        };
+        KERNEL
+    }};
+}
+pub(crate) use elementwise;

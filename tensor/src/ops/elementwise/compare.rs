@@ -1,6 +1,6 @@
 //! Comparisons. Their result is a bool tensor and has no gradient.
 
-use super::{Operand, cpu, output};
+use super::{Operand, kernels, output};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::ops;
@@ -21,8 +21,8 @@ fn compare(op: Compare, name: &'static str, a: &Tensor, b: Operand<'_>) -> Resul
     let dtype = b.result_type(a);
     let b = b.to_tensor(dtype)?;
     ops::call(name, [a, &b], || {
-        let out = output(a.sizes(), b.sizes(), DType::Bool)?;
-        cpu::compare(op, &a.to(dtype)?, &b, &out)?;
+        let out = output(a, &b, DType::Bool)?;
+        kernels::compare(op, &a.to(dtype)?, &b, &out)?;
         Ok(out)
     })
 }

@@ -6,16 +6,17 @@
 mod binary;
 pub(crate) mod blocks;
 mod compare;
-mod cpu;
+mod kernels;
 pub(crate) mod math;
 mod operators;
 mod select;
 mod unary;
 
-pub(crate) use cpu::Float;
+pub(crate) use kernels::{Float, cast, copy, piloted};
 
 use crate::dtype::{DType, Scalar, result_type};
 use crate::error::{Error, Result};
+use crate::ops::lead;
 use crate::ops::shape::number;
 use crate::shape::broadcast;
 use crate::tensor::Tensor;
@@ -67,10 +68,14 @@ impl Operand<'_> {
     }
 }
 
-/// A fresh tensor for the result of operands of these sizes.
+/// A fresh tensor for the result of two operands.
 #[track_caller]
-fn output(a: &[usize], b: &[usize], dtype: DType) -> Result<Tensor> {
-    if a == b { Tensor::uninit(a, dtype) } else { Tensor::uninit(&broadcast(a, b)?, dtype) }
+fn output(a: &Tensor, b: &Tensor, dtype: DType) -> Result<Tensor> {
+    let lead = lead(&[a, b]);
+    match a.sizes() == b.sizes() {
+        true => lead.uninit_beside(a.sizes(), dtype),
+        false => lead.uninit_beside(&broadcast(a.sizes(), b.sizes())?, dtype),
+    }
 }
 
 /// Refuses an in-place operation whose result does not fit its target in shape or type.

@@ -1,10 +1,10 @@
 //! Choosing between values: by a condition, or by bounds.
 
-use super::cpu;
+use super::kernels;
 use crate::autograd::{Context, Function, Saved};
 use crate::dtype::{DType, result_type};
 use crate::error::{Error, Result};
-use crate::ops;
+use crate::ops::{self, lead};
 use crate::shape::broadcast;
 use crate::tensor::Tensor;
 
@@ -51,8 +51,8 @@ impl Function<3> for Where {
         ctx.save_for_backward([condition]);
         let dtype = result_type(&[(a.dtype(), a.ndim()), (b.dtype(), b.ndim())], &[]);
         let sizes = broadcast(condition.sizes(), &broadcast(a.sizes(), b.sizes())?)?;
-        let out = Tensor::uninit(&sizes, dtype)?;
-        cpu::where_cond(condition, &a.to(dtype)?, &b.to(dtype)?, &out)?;
+        let out = lead(&[condition, a, b]).uninit_beside(&sizes, dtype)?;
+        kernels::where_cond(condition, &a.to(dtype)?, &b.to(dtype)?, &out)?;
         Ok(out)
     }
 
@@ -86,7 +86,7 @@ impl Clamp {
     fn run(&self, x: &Tensor, out: &Tensor) -> Result<()> {
         let low = Tensor::full(&[], self.min.unwrap_or(f64::NEG_INFINITY), x.dtype())?;
         let high = Tensor::full(&[], self.max.unwrap_or(f64::INFINITY), x.dtype())?;
-        cpu::clamp(x, &low, &high, out)
+        kernels::clamp(x, &low, &high, out)
     }
 }
 
@@ -101,7 +101,7 @@ impl Function<1> for Clamp {
 
     fn forward(&self, ctx: &mut Context<1>, [x]: [&Tensor; 1]) -> Result<Tensor> {
         ctx.save_for_backward([x]);
-        let out = Tensor::uninit(x.sizes(), x.dtype())?;
+        let out = x.uninit_beside(x.sizes(), x.dtype())?;
         self.run(x, &out)?;
         Ok(out)
     }

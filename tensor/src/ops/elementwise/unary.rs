@@ -1,6 +1,6 @@
 //! Operations on one tensor.
 
-use super::cpu;
+use super::kernels;
 use crate::autograd::{Context, Function, Saved};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
@@ -110,8 +110,8 @@ impl Function<1> for Unary {
             return Err(Error::NotImplemented { operation: self.name(), dtype });
         }
         let x = if self.makes_floats() && !dtype.is_floating_point() { &x.to(DType::F32)? } else { x };
-        let out = Tensor::uninit(x.sizes(), x.dtype())?;
-        cpu::unary(*self, x, &out)?;
+        let out = x.uninit_beside(x.sizes(), x.dtype())?;
+        kernels::unary(*self, x, &out)?;
         Ok(out)
     }
 
@@ -135,9 +135,9 @@ impl Function<1> for Unary {
             (Sqrt, Some(y)) => grad.div(&y.mul(2.0)?)?,
             (Rsqrt, Some(y)) => grad.mul(&y.mul(y)?.mul(y)?.mul(-0.5)?)?,
             (Reciprocal, Some(y)) => grad.mul(&y.mul(y)?.neg()?)?,
-            (Relu, Some(y)) => fused(cpu::Gradient::Relu, grad, y)?,
-            (Tanh, Some(y)) => fused(cpu::Gradient::Tanh, grad, y)?,
-            (Sigmoid, Some(y)) => fused(cpu::Gradient::Sigmoid, grad, y)?,
+            (Relu, Some(y)) => fused(kernels::Gradient::Relu, grad, y)?,
+            (Tanh, Some(y)) => fused(kernels::Gradient::Tanh, grad, y)?,
+            (Sigmoid, Some(y)) => fused(kernels::Gradient::Sigmoid, grad, y)?,
             (_, None) => unreachable!("saves() says what is saved"),
         };
         Ok([Some(grad_x)])
@@ -145,10 +145,10 @@ impl Function<1> for Unary {
 }
 
 /// The gradients that networks compute most, in one pass over memory each.
-fn fused(gradient: cpu::Gradient, grad: &Tensor, y: &Tensor) -> Result<Tensor> {
+fn fused(gradient: kernels::Gradient, grad: &Tensor, y: &Tensor) -> Result<Tensor> {
     ops::call(gradient.name(), [grad, y], || {
-        let out = Tensor::uninit(y.sizes(), y.dtype())?;
-        cpu::gradient(gradient, grad, y, &out)?;
+        let out = y.uninit_beside(y.sizes(), y.dtype())?;
+        kernels::gradient(gradient, grad, y, &out)?;
         Ok(out)
     })
 }
@@ -218,7 +218,7 @@ fn unary_(op: Unary, target: &Tensor) -> Result<Tensor> {
     if target.dtype() == DType::Bool {
         return Err(Error::NotImplemented { operation: op.name(), dtype: DType::Bool });
     }
-    ops::update(op.name(), target, &[], |old| ops::apply(op, [old]), || cpu::unary(op, target, target))
+    ops::update(op.name(), target, &[], |old| ops::apply(op, [old]), || kernels::unary(op, target, target))
 }
 
 impl Tensor {
@@ -258,8 +258,8 @@ impl Function<1> for PowScalar {
             -0.5 => return x.rsqrt(),
             _ => {}
         }
-        let out = Tensor::uninit(x.sizes(), x.dtype())?;
-        cpu::pow(x, &Tensor::full(&[], self.exponent, x.dtype())?, &out)?;
+        let out = x.uninit_beside(x.sizes(), x.dtype())?;
+        kernels::pow(x, &Tensor::full(&[], self.exponent, x.dtype())?, &out)?;
         Ok(out)
     }
 

@@ -1,12 +1,15 @@
 //! Choosing elements by index tensors.
 
-mod cpu;
+mod kernels;
+
+use std::panic::Location;
 
 use crate::autograd::{Context, Function, Saved};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::ops;
 use crate::ops::shape::copy_of;
+use crate::ops::{self, scope};
+use crate::shape::signed;
 use crate::tensor::Tensor;
 
 impl Tensor {
@@ -19,6 +22,34 @@ impl Tensor {
         let index = index_dtype("index_select", index)?;
         let dim = self.checked_dim(dim)?;
         ops::apply(IndexSelect { dim }, [self, &index])
+    }
+
+    /// The entries of dimension 0 that an index tensor of any shape names (`x[index]`). Negative ones count from
+    /// the end.
+    ///
+    /// Alone among the operations on indices this one takes an index tensor of the host for a tensor on a
+    /// device, as PyTorch does: it is copied there.
+    ///
+    /// ```
+    /// # use todevice::Tensor;
+    /// let x = Tensor::new([10i64, 20, 30])?;
+    /// let index = Tensor::new([[0i64, -1], [1, 1]])?;
+    /// assert_eq!(x.index(&index)?.to_vec::<i64>()?, [10, 30, 20, 20]);
+    /// # Ok::<(), todevice::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn index(&self, index: &Tensor) -> Result<Tensor> {
+        let _scope = scope::operation("index", Location::caller());
+        if !matches!(index.dtype(), DType::I64 | DType::I32) {
+            return Err(Error::custom("tensors used as indices must be long or int tensors"));
+        }
+        let size = self.size(0)?;
+        if index.is_cuda() && index.device() != self.device() {
+            return Err(Error::IndexDevice { device: self.device() });
+        }
+        let index = index.detach().to((self.device(), DType::I64))?;
+        let wrapped = index.lt(0)?.where_cond(&index.add(size as i64)?, &index)?;
+        ops::apply(Index, [self, &wrapped])
     }
 
     /// `out[i][j] = self[index[i][j]][j]` along dimension 0, and likewise along others (`torch.gather`).
@@ -84,6 +115,35 @@ fn check_gather(x: &Tensor, dim: usize, index: &Tensor) -> Result<()> {
     }
 }
 
+struct Index;
+
+impl Function<2> for Index {
+    fn name(&self) -> &'static str {
+        "index"
+    }
+
+    fn backward_name(&self) -> &'static str {
+        "IndexBackward0"
+    }
+
+    fn arguments(&self) -> Option<ops::Arguments> {
+        Some(ops::Arguments { method: "wrapper_CUDA__index", names: &["self", "indices"] })
+    }
+
+    fn forward(&self, ctx: &mut Context<2>, [x, index]: [&Tensor; 2]) -> Result<Tensor> {
+        ctx.save_for_backward([index]);
+        let sizes = [index.sizes(), &x.sizes()[1..]].concat();
+        x.index_select(0, &index.reshape(&[-1])?)?.reshape(&signed(&sizes))
+    }
+
+    fn backward(&self, saved: &Saved<2>, grad: &Tensor) -> Result<[Option<Tensor>; 2]> {
+        let [index] = saved.tensors()?;
+        let zeros = grad.filled_like(saved.input_sizes(0), 0)?;
+        let rows = [&[index.numel()], &saved.input_sizes(0)[1..]].concat();
+        Ok([Some(zeros.index_add(0, &index.reshape(&[-1])?, &grad.reshape(&signed(&rows))?)?), None])
+    }
+}
+
 struct IndexSelect {
     dim: usize,
 }
@@ -97,19 +157,23 @@ impl Function<2> for IndexSelect {
         "IndexSelectBackward0"
     }
 
+    fn arguments(&self) -> Option<ops::Arguments> {
+        Some(ops::Arguments { method: "wrapper_CUDA__index_select", names: &["self", "index"] })
+    }
+
     fn forward(&self, ctx: &mut Context<2>, [x, index]: [&Tensor; 2]) -> Result<Tensor> {
         ctx.save_for_backward([index]);
         let mut sizes = x.sizes().to_vec();
         sizes[self.dim] = index.numel();
-        let out = Tensor::uninit(&sizes, x.dtype())?;
-        cpu::index_select(x, self.dim, index, &out)?;
+        let out = x.uninit_beside(&sizes, x.dtype())?;
+        kernels::index_select(x, self.dim, index, &out)?;
         Ok(out)
     }
 
     /// An entry chosen several times gets the sum of its gradients.
     fn backward(&self, saved: &Saved<2>, grad: &Tensor) -> Result<[Option<Tensor>; 2]> {
         let [index] = saved.tensors()?;
-        let zeros = Tensor::full(saved.input_sizes(0), 0, grad.dtype())?;
+        let zeros = grad.filled_like(saved.input_sizes(0), 0)?;
         Ok([Some(zeros.index_add(self.dim as i64, &index, grad)?), None])
     }
 }
@@ -127,6 +191,10 @@ impl Function<3> for IndexAdd {
         "IndexAddBackward0"
     }
 
+    fn arguments(&self) -> Option<ops::Arguments> {
+        Some(ops::Arguments { method: "wrapper_CUDA_index_add", names: &["self", "index", "source"] })
+    }
+
     fn forward(&self, ctx: &mut Context<3>, [x, index, source]: [&Tensor; 3]) -> Result<Tensor> {
         if ctx.needs_input_grad(2) {
             ctx.save_for_backward([index]);
@@ -137,7 +205,7 @@ impl Function<3> for IndexAdd {
             return x.index_add(self.dim as i64, index, &source)?.to(DType::Bool);
         }
         let out = copy_of(x)?;
-        cpu::index_add(&out, self.dim, index, &source.to(x.dtype())?)?;
+        kernels::index_add(&out, self.dim, index, &source.to(x.dtype())?)?;
         Ok(out)
     }
 
@@ -164,16 +232,20 @@ impl Function<2> for Gather {
         "GatherBackward0"
     }
 
+    fn arguments(&self) -> Option<ops::Arguments> {
+        Some(ops::Arguments { method: "wrapper_CUDA_gather", names: &["self", "index"] })
+    }
+
     fn forward(&self, ctx: &mut Context<2>, [x, index]: [&Tensor; 2]) -> Result<Tensor> {
         ctx.save_for_backward([index]);
-        let out = Tensor::uninit(index.sizes(), x.dtype())?;
-        cpu::gather(x, self.dim, index, &out)?;
+        let out = x.uninit_beside(index.sizes(), x.dtype())?;
+        kernels::gather(x, self.dim, index, &out)?;
         Ok(out)
     }
 
     fn backward(&self, saved: &Saved<2>, grad: &Tensor) -> Result<[Option<Tensor>; 2]> {
         let [index] = saved.tensors()?;
-        let zeros = Tensor::full(saved.input_sizes(0), 0, grad.dtype())?;
+        let zeros = grad.filled_like(saved.input_sizes(0), 0)?;
         Ok([Some(zeros.scatter_add(self.dim as i64, &index, grad)?), None])
     }
 }
@@ -191,6 +263,10 @@ impl Function<3> for ScatterAdd {
         "ScatterAddBackward0"
     }
 
+    fn arguments(&self) -> Option<ops::Arguments> {
+        Some(ops::Arguments { method: "wrapper_CUDA_scatter_add", names: &["self", "index", "src"] })
+    }
+
     fn forward(&self, ctx: &mut Context<3>, [x, index, source]: [&Tensor; 3]) -> Result<Tensor> {
         if ctx.needs_input_grad(2) {
             ctx.save_for_backward([index]);
@@ -200,7 +276,7 @@ impl Function<3> for ScatterAdd {
             return x.scatter_add(self.dim as i64, index, &source)?.to(DType::Bool);
         }
         let out = copy_of(x)?;
-        cpu::scatter_add(&out, self.dim, index, &source.to(x.dtype())?)?;
+        kernels::scatter_add(&out, self.dim, index, &source.to(x.dtype())?)?;
         Ok(out)
     }
 

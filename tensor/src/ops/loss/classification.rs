@@ -1,11 +1,12 @@
 //! Losses between scores for classes and the right class.
 
-use super::{Reduction, cpu};
+use std::panic::Location;
+
+use super::{Reduction, kernels};
 use crate::autograd::{Context, Function, Saved};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::ops;
-use crate::ops::shape::reserve;
+use crate::ops::{self, scope};
 use crate::shape::signed;
 use crate::tensor::Tensor;
 
@@ -34,6 +35,10 @@ impl Tensor {
     /// `target` holds class indices as i64, in the same shape without the classes.
     #[track_caller]
     pub fn cross_entropy(&self, target: &Tensor, options: &CrossEntropyOptions) -> Result<Tensor> {
+        let _scope = scope::operation("cross_entropy", Location::caller());
+        // Before the scores become probabilities, which the user has never seen.
+        let operands: Vec<&Tensor> = [self, target].into_iter().chain(&options.weight).collect();
+        ops::same_device("cross_entropy", Some(ARGUMENTS), &operands)?;
         let classes_dim = if self.ndim() == 1 { 0 } else { 1 };
         self.log_softmax(classes_dim)?.nll_loss(target, options)
     }
@@ -44,11 +49,15 @@ impl Tensor {
     /// The mean is weighted: divided by the sum of the weights of the targets.
     #[track_caller]
     pub fn nll_loss(&self, target: &Tensor, options: &CrossEntropyOptions) -> Result<Tensor> {
+        let _scope = scope::operation("nll_loss", Location::caller());
         if self.ndim() == 0 {
             return Err(Error::LossInput);
         }
         if target.dtype() != DType::I64 {
             return Err(Error::ExpectedDType { expected: DType::I64, got: target.dtype() });
+        }
+        if let Some(weight) = &options.weight {
+            ops::same_device("nll_loss", Some(ARGUMENTS), &[self, target, weight])?;
         }
         let classes = self.sizes()[if self.ndim() == 1 { 0 } else { 1 }];
         if let Some(weight) = &options.weight {
@@ -86,25 +95,11 @@ impl Tensor {
     }
 }
 
+const ARGUMENTS: ops::Arguments =
+    ops::Arguments { method: "wrapper_CUDA_nll_loss_forward", names: &["self", "target", "weight"] };
+
 struct NllLoss {
     options: CrossEntropyOptions,
-}
-
-impl NllLoss {
-    /// The target of each row, `None` if it is ignored.
-    fn targets(&self, target: &Tensor, classes: usize) -> Result<Vec<Option<usize>>> {
-        let check = |target: i64| match usize::try_from(target) {
-            _ if target == self.options.ignore_index => Ok(None),
-            Ok(class) if class < classes => Ok(Some(class)),
-            _ => Err(Error::TargetOutOfBounds { target }),
-        };
-        let classes = target.to_vec::<i64>()?;
-        let mut targets = reserve(classes.len())?;
-        for class in classes {
-            targets.push(check(class)?);
-        }
-        Ok(targets)
-    }
 }
 
 impl Function<2> for NllLoss {
@@ -116,13 +111,19 @@ impl Function<2> for NllLoss {
         "NllLossBackward0"
     }
 
+    fn arguments(&self) -> Option<ops::Arguments> {
+        Some(ARGUMENTS)
+    }
+
     fn forward(&self, ctx: &mut Context<2>, [log_probs, target]: [&Tensor; 2]) -> Result<Tensor> {
+        if let Some(weight) = &self.options.weight {
+            ops::same_device(self.name(), self.arguments(), &[log_probs, target, weight])?;
+        }
         ctx.save_for_backward([Some(target), self.options.weight.as_ref()]);
-        let [rows, classes] = [log_probs.sizes()[0], log_probs.sizes()[1]];
-        let targets = self.targets(target, classes)?;
+        let rows = log_probs.sizes()[0];
         let sizes: &[usize] = if self.options.reduction == Reduction::None { &[rows] } else { &[] };
-        let out = Tensor::uninit(sizes, log_probs.dtype())?;
-        cpu::nll_loss(log_probs, &targets, &self.options, &out)?;
+        let out = log_probs.uninit_beside(sizes, log_probs.dtype())?;
+        kernels::nll_loss(log_probs, target, &self.options, &out)?;
         Ok(out)
     }
 
@@ -131,11 +132,9 @@ impl Function<2> for NllLoss {
         // The weights are at hand, but must be those of the forward pass.
         let [target, _] = saved.optional_tensors()?;
         let target = target.expect("it was saved");
-        let classes = saved.input_sizes(0)[1];
-        let targets = self.targets(&target, classes)?;
         let grad_x = ops::call("nll_loss_backward", [grad, &target], || {
-            let grad_x = Tensor::full(saved.input_sizes(0), 0, grad.dtype())?;
-            cpu::nll_loss_backward(grad, &targets, &self.options, &grad_x)?;
+            let grad_x = grad.filled_like(saved.input_sizes(0), 0)?;
+            kernels::nll_loss_backward(grad, &target, &self.options, &grad_x)?;
             Ok(grad_x)
         })?;
         Ok([Some(grad_x), None])

@@ -3,7 +3,7 @@
 //! - [`regression`]: `mse_loss`, `l1_loss`   - [`classification`]: `cross_entropy`, `nll_loss`
 
 mod classification;
-mod cpu;
+mod kernels;
 mod regression;
 
 pub use classification::CrossEntropyOptions;

@@ -4,13 +4,17 @@
 //! a bias (`addmm`, a linear layer), and a batch of products (`bmm`). [`Tensor::matmul`] reshapes
 //! everything else into one of them.
 
-mod cpu;
 #[allow(unsafe_code)] // SIMD kernels.
 pub(crate) mod gemm;
+mod kernels;
+
+pub(crate) use kernels::run_gemm;
+
+use std::panic::Location;
 
 use crate::autograd::{Context, Function, Saved};
 use crate::error::{Error, Result};
-use crate::ops;
+use crate::ops::{self, scope};
 use crate::shape::{broadcast, signed};
 use crate::tensor::Tensor;
 
@@ -26,6 +30,7 @@ impl Tensor {
     /// | (…, m, k) | (…, k, n) | (…, m, n), the leading dimensions broadcast |
     #[track_caller]
     pub fn matmul(&self, other: &Tensor) -> Result<Tensor> {
+        let _scope = scope::operation("matmul", Location::caller());
         match (self.ndim(), other.ndim()) {
             (0, b) | (b, 0) => {
                 Err(Error::MatmulDims { a: self.ndim(), b: if self.ndim() == 0 { b } else { 0 } })
@@ -85,11 +90,18 @@ impl Tensor {
     /// `input` is (…, in), `weight` is (out, in), `bias` is (out).
     #[track_caller]
     pub fn linear(&self, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
+        let _scope = scope::operation("linear", Location::caller());
         let Some(bias) = bias else { return self.matmul(&weight.t()?) };
-        if self.ndim() == 2 && weight.ndim() == 2 && bias.ndim() == 1 {
-            return ops::apply(Linear, [self, weight, bias]);
+        match (self.sizes(), weight.sizes()) {
+            (&[_, _], &[_, _]) if bias.ndim() == 1 => ops::apply(Linear, [bias, self, weight]),
+            // Rows of any number of dimensions are rows.
+            (&[ref outer @ .., features], &[out, _]) if outer.len() > 1 && bias.sizes() == [out] => {
+                let rows = self.reshape(&[outer.iter().product::<usize>() as i64, features as i64])?;
+                let sizes = [outer, &[out]].concat();
+                ops::apply(Linear, [bias, &rows, weight])?.reshape(&signed(&sizes))
+            }
+            _ => self.matmul(&weight.t()?)?.add(bias),
         }
-        self.matmul(&weight.t()?)?.add(bias)
     }
 }
 
@@ -123,6 +135,10 @@ impl Function<2> for Dot {
         "DotBackward0"
     }
 
+    fn arguments(&self) -> Option<ops::Arguments> {
+        Some(ops::Arguments { method: "wrapper_CUDA__dot", names: &["self", "tensor"] })
+    }
+
     fn forward(&self, ctx: &mut Context<2>, [a, b]: [&Tensor; 2]) -> Result<Tensor> {
         if a.numel() != b.numel() {
             return Err(Error::DotSizes { a: a.numel(), b: b.numel() });
@@ -152,14 +168,18 @@ impl Function<2> for Mm {
         "MmBackward0"
     }
 
+    fn arguments(&self) -> Option<ops::Arguments> {
+        Some(ops::Arguments { method: "wrapper_CUDA_mm", names: &["self", "mat2"] })
+    }
+
     fn forward(&self, ctx: &mut Context<2>, [a, b]: [&Tensor; 2]) -> Result<Tensor> {
         let (needs_a, needs_b) = (ctx.needs_input_grad(0), ctx.needs_input_grad(1));
         ctx.save_for_backward([needs_b.then_some(a), needs_a.then_some(b)]);
-        cpu::check_shapes(a, b)?;
+        kernels::check_shapes(a, b)?;
         if a.dtype() != b.dtype() {
             return Err(Error::MatmulDTypes { a: a.dtype(), b: b.dtype() });
         }
-        cpu::mm(a, b)
+        kernels::mm(a, b)
     }
 
     /// `C = A·B`, so `dA = dC·Bᵀ` and `dB = Aᵀ·dC`.
@@ -180,27 +200,33 @@ impl Function<3> for Linear {
         "AddmmBackward0"
     }
 
-    fn forward(&self, ctx: &mut Context<3>, [x, weight, bias]: [&Tensor; 3]) -> Result<Tensor> {
-        let (needs_x, needs_weight) = (ctx.needs_input_grad(0), ctx.needs_input_grad(1));
+    fn arguments(&self) -> Option<ops::Arguments> {
+        Some(ops::Arguments { method: "wrapper_CUDA_addmm", names: &["self", "mat1", "mat2"] })
+    }
+
+    fn forward(&self, ctx: &mut Context<3>, [bias, x, weight]: [&Tensor; 3]) -> Result<Tensor> {
+        let (needs_x, needs_weight) = (ctx.needs_input_grad(1), ctx.needs_input_grad(2));
         ctx.save_for_backward([needs_weight.then_some(x), needs_x.then_some(weight)]);
         let weight = weight.t()?;
-        cpu::check_shapes(x, &weight)?;
+        kernels::check_shapes(x, &weight)?;
         for (argument, a) in [("mat1", x), ("self", bias)] {
             if a.dtype() != weight.dtype() {
                 return Err(Error::LinearDTypes { argument, a: a.dtype(), b: weight.dtype() });
             }
         }
-        cpu::addmm(bias, x, &weight)
+        // Before a device is asked to: there it would be an assertion that fails.
+        bias.layout().expand(&[x.sizes()[0], weight.sizes()[1]])?;
+        kernels::addmm(bias, x, &weight)
     }
 
     /// `Y = X·Wᵀ + b`, so `dX = dY·W`, `dW = dYᵀ·X`, and `db` is the sum of the rows of `dY`.
     fn backward(&self, saved: &Saved<3>, grad: &Tensor) -> Result<[Option<Tensor>; 3]> {
         let [x, weight] = saved.optional_tensors()?;
-        let needs_bias = saved.needs_input_grad(2);
+        let needs_bias = saved.needs_input_grad(0);
         Ok([
+            needs_bias.then(|| grad.sum_dims(&[0], false)).transpose()?,
             weight.map(|weight| grad.mm(&weight)).transpose()?,
             x.map(|x| grad.t()?.mm(&x)).transpose()?,
-            needs_bias.then(|| grad.sum_dims(&[0], false)).transpose()?,
         ])
     }
 }
@@ -216,6 +242,10 @@ impl Function<2> for Bmm {
         "BmmBackward0"
     }
 
+    fn arguments(&self) -> Option<ops::Arguments> {
+        Some(ops::Arguments { method: "wrapper_CUDA_bmm", names: &["self", "mat2"] })
+    }
+
     fn forward(&self, ctx: &mut Context<2>, [a, b]: [&Tensor; 2]) -> Result<Tensor> {
         let (needs_a, needs_b) = (ctx.needs_input_grad(0), ctx.needs_input_grad(1));
         ctx.save_for_backward([needs_b.then_some(a), needs_a.then_some(b)]);
@@ -226,7 +256,7 @@ impl Function<2> for Bmm {
         if a.dtype() != b.dtype() {
             return Err(Error::ExpectedDType { expected: a.dtype(), got: b.dtype() });
         }
-        cpu::bmm(a, b)
+        kernels::bmm(a, b)
     }
 
     fn backward(&self, saved: &Saved<2>, grad: &Tensor) -> Result<[Option<Tensor>; 2]> {

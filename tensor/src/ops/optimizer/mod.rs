@@ -3,11 +3,15 @@
 //! The arithmetic is PyTorch's to the bit: where its vectorised kernels fuse a multiply and an add, so do
 //! these, and options given as doubles are rounded to the tensor's type once.
 
-mod cpu;
+mod kernels;
+
+pub(crate) use kernels::piloted;
+
+use smallvec::SmallVec;
 
 use crate::error::{Error, Result};
 use crate::ops::shape::dense;
-use crate::ops::{enter, shape};
+use crate::ops::{enter, mismatch, shape};
 use crate::tensor::Tensor;
 
 /// What one step of Adam is, its options folded into the factors that the formula needs.
@@ -34,9 +38,9 @@ pub(crate) fn adam(
     exp_avg_sq: &Tensor,
     step: AdamStep,
 ) -> Result<()> {
-    enter("_fused_adam_", [parameter, grad, exp_avg, exp_avg_sq])?;
+    let _scope = enter("_fused_adam_", None, &[parameter, grad, exp_avg, exp_avg_sq])?;
     check_alike(parameter, [grad, exp_avg, exp_avg_sq])?;
-    cpu::adam(parameter, &readable(grad, parameter)?, exp_avg, exp_avg_sq, step)?;
+    kernels::adam(parameter, &readable(grad, parameter)?, exp_avg, exp_avg_sq, step)?;
     for written in [parameter, exp_avg, exp_avg_sq] {
         written.storage().bump_version();
     }
@@ -61,23 +65,24 @@ pub(crate) fn sgd(
     momentum_buffer: Option<&Tensor>,
     step: SgdStep,
 ) -> Result<Option<Tensor>> {
-    enter("_fused_sgd_", [parameter, grad].into_iter().chain(momentum_buffer))?;
+    let operands: SmallVec<[&Tensor; 3]> = [parameter, grad].into_iter().chain(momentum_buffer).collect();
+    let _scope = enter("_fused_sgd_", None, &operands)?;
     check_alike(parameter, [grad].into_iter().chain(momentum_buffer))?;
     let grad = readable(grad, parameter)?;
     let made = match momentum_buffer {
         None if step.momentum != 0.0 => {
             // The first step's buffer is the gradient itself, decayed but not dampened.
             let buffer = shape::copy_of(&grad)?;
-            cpu::sgd_first(parameter, &grad, &buffer, step)?;
+            kernels::sgd_first(parameter, &grad, &buffer, step)?;
             Some(buffer)
         }
         Some(buffer) => {
-            cpu::sgd_momentum(parameter, &grad, buffer, step)?;
+            kernels::sgd_momentum(parameter, &grad, buffer, step)?;
             buffer.storage().bump_version();
             None
         }
         None => {
-            cpu::sgd_plain(parameter, &grad, step)?;
+            kernels::sgd_plain(parameter, &grad, step)?;
             None
         }
     };
@@ -88,6 +93,10 @@ pub(crate) fn sgd(
 /// A kernel walks parameter, gradient and state together, so they must be of one type and size.
 fn check_alike<'a>(parameter: &Tensor, others: impl IntoIterator<Item = &'a Tensor>) -> Result<()> {
     for other in others {
+        // A number too: it is written to, not only read.
+        if other.device() != parameter.device() {
+            return Err(mismatch("step", None, &[parameter, other], [0, 1]));
+        }
         if other.dtype() != parameter.dtype() {
             return Err(Error::ExpectedDType { expected: parameter.dtype(), got: other.dtype() });
         }

@@ -1,13 +1,16 @@
 //! Dropout: while training, zero each element with probability `p` and scale the others up.
 
-use super::{draw, memory_order};
+use std::panic::Location;
+
+use super::{draw, kernels, memory_order};
 use crate::autograd::{Context, Function, Saved};
-use crate::dtype::with_float;
+use crate::dtype::{DType, with_float};
 use crate::error::{Error, Result};
 use crate::ops;
-use crate::ops::elementwise::blocks::{Cost, map3};
+use crate::ops::elementwise::blocks::elementwise;
+use crate::ops::kernel::launch;
+use crate::ops::scope;
 use crate::ops::shape::reserve;
-use crate::ops::simd::kernel;
 use crate::tensor::Tensor;
 
 impl Tensor {
@@ -20,11 +23,17 @@ impl Tensor {
         if !(0.0..=1.0).contains(&p) {
             return Err(Error::DropoutProbability { p });
         }
+        let _scope = scope::operation("dropout", Location::caller());
         if p == 0.0 || !training || self.numel() == 0 {
             return Ok(self.clone());
         }
         if p == 1.0 {
             return self.mul(0.0);
+        }
+        if self.is_cuda() {
+            let mask = self.uninit_beside(self.sizes(), DType::Bool)?;
+            kernels::bernoulli_scalar(1.0 - p, &mask)?;
+            return ops::apply(Dropout { p }, [self, &mask]);
         }
         let mut keep = reserve(self.numel())?;
         keep.resize(self.numel(), false);
@@ -48,13 +57,13 @@ struct Dropout {
 impl Dropout {
     /// `x · scale` where the mask is true, `x · 0` elsewhere.
     fn masked(&self, x: &Tensor, mask: &Tensor) -> Result<Tensor> {
-        let out = Tensor::uninit(x.sizes(), x.dtype())?;
+        let out = x.uninit_beside(x.sizes(), x.dtype())?;
         with_float!(x.dtype(), T => {
             // 1 / (1 − p) in the tensor's own type, as PyTorch's division of the mask gives it.
-            let scale = 1.0 / (1.0 - self.p) as T;
-            let scale = Tensor::full(&[], scale, x.dtype())?;
-            let kernel = kernel!(|x: T, keep: u8, scale: T| -> T { x * if keep != 0 { scale } else { 0.0 } });
-            map3([x, mask, &scale], &out, Cost::Cheap, kernel)
+            let scale = Tensor::full(&[], 1.0 / (1.0 - self.p) as T, x.dtype())?;
+            let kernel = elementwise!("masked_scale"<T>, Cheap,
+                |x: T, keep: u8, scale: T| -> T { x * if keep != 0 { scale } else { 0.0 } });
+            launch(kernel, [x, mask, &scale], [&out], &[], &[])
         }, else Err(Error::NotImplemented { operation: "bernoulli_scalar_cpu_", dtype: x.dtype() }))?;
         Ok(out)
     }

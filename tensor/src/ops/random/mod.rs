@@ -3,12 +3,13 @@
 //! The numbers come from [`Generator`]; here they are put where a tensor's elements lie.
 
 mod dropout;
+mod kernels;
 
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::machine::Machine;
 use crate::ops;
-use crate::ops::elementwise::blocks::elements_mut;
+use crate::ops::kernel::Cost;
 use crate::ops::shape::{reserve, write};
 use crate::random::{Engine, Generator};
 use crate::storage::access;
@@ -79,22 +80,28 @@ impl Tensor {
         Tensor::from_slice(&draw(generator, |engine| engine.randperm(n)), &[n])
     }
 
-    /// Normal numbers in the shape and type of this tensor.
+    /// Normal numbers in the shape and type of this tensor, where it is.
     #[track_caller]
     pub fn randn_like(&self) -> Result<Tensor> {
-        Tensor::randn_with(self.sizes(), self.dtype(), None)
+        Tensor::randn_with(self.sizes(), beside(self), None)
     }
 
-    /// Uniform numbers in the shape and type of this tensor.
+    /// Uniform numbers in the shape and type of this tensor, where it is.
     #[track_caller]
     pub fn rand_like(&self) -> Result<Tensor> {
-        Tensor::rand_with(self.sizes(), self.dtype(), None)
+        Tensor::rand_with(self.sizes(), beside(self), None)
     }
 
     /// For each probability 1 if a draw falls below it, else 0.
     #[track_caller]
     pub fn bernoulli(&self, generator: Option<&Generator>) -> Result<Tensor> {
+        check_generator(self, generator)?;
         ops::call("bernoulli", [self], || {
+            if self.is_cuda() && self.dtype().is_floating_point() {
+                let out = self.uninit_beside(self.sizes(), DType::Bool)?;
+                kernels::bernoulli(self, &out)?;
+                return out.to(self.dtype());
+            }
             let keep = match self.dtype() {
                 DType::F32 => {
                     let probabilities = self.to_vec::<f32>()?;
@@ -140,6 +147,11 @@ impl Tensor {
     /// Overwrites with whole numbers from all the type can hold exactly.
     #[track_caller]
     pub fn random_(&self, generator: Option<&Generator>) -> Result<Tensor> {
+        if self.is_cuda() {
+            check_generator(self, generator)?;
+            let (low, range) = all_of(self.dtype());
+            return overwrite(self, "random_", || kernels::integers(self, low, range));
+        }
         overwrite(self, "random_", || match self.dtype() {
             DType::I64 => fill(self, generator, |engine, out: &mut [i64]| engine.fill_random_i64(out)),
             DType::I32 => fill(self, generator, |engine, out: &mut [i32]| engine.fill_random_i32(out)),
@@ -163,10 +175,15 @@ fn new(
     options: TensorOptions,
     fill: impl FnOnce(&Tensor) -> Result<()>,
 ) -> Result<Tensor> {
-    ops::enter(name, [])?;
+    let _scope = ops::enter(name, None, &[])?;
     let tensor = Tensor::empty(sizes, TensorOptions { requires_grad: false, ..options })?;
     fill(&tensor)?;
     if options.requires_grad { tensor.requires_grad_(true) } else { Ok(tensor) }
+}
+
+/// The type and the device of a tensor, for one to be made like it.
+fn beside(tensor: &Tensor) -> TensorOptions {
+    TensorOptions { dtype: tensor.dtype(), device: tensor.device(), requires_grad: false }
 }
 
 /// An in-place operation whose result does not depend on what was there.
@@ -177,6 +194,28 @@ fn overwrite(target: &Tensor, name: &'static str, in_place: impl Fn() -> Result<
         ops::shape::copy_of(target)
     };
     ops::update(name, target, &[], recorded, &in_place)
+}
+
+/// A generator of the host makes no numbers on a device.
+fn check_generator(target: &Tensor, generator: Option<&Generator>) -> Result<()> {
+    match generator {
+        Some(_) if target.is_cuda() => {
+            Err(Error::custom("Expected a 'cuda' device type for generator but found 'cpu'"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The whole numbers that `random_` draws from: the lowest, and how many; 0 stands for 2⁶⁴.
+fn all_of(dtype: DType) -> (i64, u64) {
+    match dtype {
+        DType::Bool => (0, 2),
+        DType::U8 => (0, 1 << 8),
+        DType::I32 => (0, 1 << 31),
+        DType::F32 => (0, (1 << 24) + 1),
+        DType::F64 => (0, (1 << 53) + 1),
+        _ => (0, 1 << 63),
+    }
 }
 
 fn draw<R>(generator: Option<&Generator>, draw: impl FnOnce(&mut Engine) -> R) -> R {
@@ -205,8 +244,9 @@ fn fill<T: bytemuck::Pod>(
         true => in_order.clone(),
         false => Tensor::uninit(in_order.sizes(), in_order.dtype())?,
     };
-    access([], [&fresh], |[], [bytes]| {
-        draw(generator, |engine| distribution(engine, elements_mut(bytes, &fresh)));
+    Machine::charge(|host| host.kernel_time(&Cost::Costly.work_on(&fresh)));
+    access([], [&fresh], |[], [mut out]| {
+        draw(generator, |engine| distribution(engine, out.elements()));
     })?;
     if fresh.is_same(&in_order) { Ok(()) } else { write(&in_order, &fresh) }
 }
@@ -215,7 +255,9 @@ fn uniform_(target: &Tensor, from: f64, to: f64, generator: Option<&Generator>) 
     if from.is_nan() || to.is_nan() || from > to {
         return Err(Error::UniformRange { from, to });
     }
+    check_generator(target, generator)?;
     match target.dtype() {
+        _ if target.is_cuda() => kernels::uniform(target, from, to),
         DType::F32 => fill(target, generator, |engine, out| {
             engine.fill_uniform_f32(out, from as f32, to as f32);
         }),
@@ -227,6 +269,10 @@ fn uniform_(target: &Tensor, from: f64, to: f64, generator: Option<&Generator>) 
 fn normal_(target: &Tensor, mean: f64, std: f64, generator: Option<&Generator>) -> Result<()> {
     if std.is_nan() || std < 0.0 {
         return Err(Error::NegativeStd { std });
+    }
+    check_generator(target, generator)?;
+    if target.is_cuda() {
+        return kernels::normal(target, mean, std);
     }
     // A tensor whose elements do not lie in order is filled one by one whatever its size.
     match (target.dtype(), target.is_contiguous()) {
@@ -245,6 +291,10 @@ fn normal_(target: &Tensor, mean: f64, std: f64, generator: Option<&Generator>) 
 fn random_from_to(target: &Tensor, low: i64, high: i64, generator: Option<&Generator>) -> Result<()> {
     if low >= high {
         return Err(Error::EmptyRange { low, high });
+    }
+    check_generator(target, generator)?;
+    if target.is_cuda() {
+        return kernels::integers(target, low, high.wrapping_sub(low) as u64);
     }
     if target.dtype() == DType::I64 {
         return fill(target, generator, |engine, out| engine.fill_randint_i64(out, low, high));

@@ -1,6 +1,6 @@
 //! The largest and the smallest, their positions, and the truth of all or any.
 
-use super::cpu::{self, Largest, Smallest};
+use super::kernels::{self, Largest, Smallest};
 use super::sum::spread;
 use super::{reduced_dims, reduced_sizes};
 use crate::autograd::{Context, Function, Saved};
@@ -82,8 +82,8 @@ enum Which {
 impl Which {
     fn reduce(self, x: &Tensor, reduced: &[bool], out: &Tensor) -> Result<()> {
         with_dtype!(x.dtype(), T => match self {
-            Which::Largest => cpu::reduce::<Largest<T>>(x, reduced, out),
-            Which::Smallest => cpu::reduce::<Smallest<T>>(x, reduced, out),
+            Which::Largest => kernels::reduce::<Largest<T>>(x, reduced, out),
+            Which::Smallest => kernels::reduce::<Smallest<T>>(x, reduced, out),
         })
     }
 }
@@ -131,7 +131,7 @@ impl Function<1> for Extreme {
     fn forward(&self, ctx: &mut Context<1>, [x]: [&Tensor; 1]) -> Result<Tensor> {
         ctx.save_for_backward([x]);
         ctx.save_output();
-        let out = Tensor::uninit(&reduced_sizes(x, &self.reduced, self.keepdim), x.dtype())?;
+        let out = x.uninit_beside(&reduced_sizes(x, &self.reduced, self.keepdim), x.dtype())?;
         self.which.reduce(x, &self.reduced, &out)?;
         Ok(out)
     }
@@ -153,11 +153,11 @@ fn arg_extreme(x: &Tensor, which: Which, dim: Option<i64>, keepdim: bool) -> Res
     let reduced = reduced_dims(x, dims)?;
     check_not_empty(x, &reduced, name, dims.is_empty())?;
     ops::call(name, [x], || {
-        let out = Tensor::uninit(&reduced_sizes(x, &reduced, keepdim), DType::I64)?;
-        with_dtype!(x.dtype(), T => match which {
-            Which::Largest => cpu::arg_extreme::<T>(x, &reduced, |a, b| a > b, &out),
-            Which::Smallest => cpu::arg_extreme::<T>(x, &reduced, |a, b| a < b, &out),
-        })?;
+        let out = x.uninit_beside(&reduced_sizes(x, &reduced, keepdim), DType::I64)?;
+        match which {
+            Which::Largest => kernels::argmax(x, &reduced, &out)?,
+            Which::Smallest => kernels::argmin(x, &reduced, &out)?,
+        }
         Ok(out)
     })
 }
@@ -177,9 +177,9 @@ fn truth(x: &Tensor, which: Which) -> Result<Tensor> {
     ops::call(name, [x], || {
         let truths = x.detach().to(DType::Bool)?;
         if truths.numel() == 0 {
-            return Tensor::full(&[], which == Which::Smallest, DType::Bool);
+            return truths.filled_like(&[], which == Which::Smallest);
         }
-        let out = Tensor::uninit(&[], DType::Bool)?;
+        let out = truths.uninit_beside(&[], DType::Bool)?;
         which.reduce(&truths, &vec![true; x.ndim()], &out)?;
         Ok(out)
     })

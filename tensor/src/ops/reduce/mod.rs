@@ -3,11 +3,12 @@
 //! - [`sum`]: `sum`, `mean`, `var`, `std`, `norm`   - [`extreme`]: `max`, `argmin`, `all`, …
 //! - [`tree`]: the order in which numbers are combined, which is part of the result
 
-mod cpu;
 mod extreme;
+mod kernels;
 mod sum;
 pub(crate) mod tree;
 
+pub(crate) use kernels::piloted;
 pub(crate) use sum::sum_to;
 
 use crate::error::{Error, Result};

@@ -1,6 +1,6 @@
 //! Sums, and what is made of them.
 
-use super::cpu::{self, Sum};
+use super::kernels::{self, Sum};
 use super::{reduced_dims, reduced_sizes};
 use crate::autograd::{Context, Function, Saved};
 use crate::dtype::{DType, with_dtype};
@@ -108,8 +108,8 @@ impl Function<1> for SumDims {
 
     fn forward(&self, _: &mut Context<1>, [x]: [&Tensor; 1]) -> Result<Tensor> {
         let x = if x.dtype().is_floating_point() { x } else { &x.to(DType::I64)? };
-        let out = Tensor::uninit(&reduced_sizes(x, &self.reduced, self.keepdim), x.dtype())?;
-        with_dtype!(x.dtype(), T => cpu::reduce::<Sum<T>>(x, &self.reduced, &out))?;
+        let out = x.uninit_beside(&reduced_sizes(x, &self.reduced, self.keepdim), x.dtype())?;
+        with_dtype!(x.dtype(), T => kernels::reduce::<Sum<T>>(x, &self.reduced, &out))?;
         Ok(out)
     }
 

@@ -1,13 +1,13 @@
 //! Copying, and overwriting with given values.
 
 use crate::autograd::{Context, Function, Saved};
-use crate::dtype::{DType, Scalar, with_dtype};
+use crate::dtype::{DType, Element, Scalar, with_dtype};
 use crate::error::{Error, Result};
 use crate::ops;
-use crate::ops::elementwise::blocks::{Cost, Runs, elements_mut, map1};
-use crate::ops::simd::kernel;
+use crate::ops::elementwise::blocks::for_blocks;
+use crate::ops::elementwise::copy;
+use crate::ops::kernel::{Cost, Geometry, KernelDef, Parameter, launch};
 use crate::shape::{broadcast, signed};
-use crate::storage::access;
 use crate::tensor::Tensor;
 
 impl Tensor {
@@ -30,6 +30,8 @@ impl Tensor {
         if shape != self.sizes() {
             return Err(Error::InPlaceBroadcast { output: self.sizes().to_vec(), broadcast: shape });
         }
+        // The one operation that takes its operand from any device.
+        let source = &source.to(self.device())?;
         ops::update(
             "copy_",
             self,
@@ -45,7 +47,7 @@ impl Tensor {
     pub fn fill_(&self, value: impl Into<Scalar>) -> Result<Tensor> {
         let value = value.into();
         check_fits(value, self.dtype())?;
-        let filled = |old: &Tensor| Tensor::full(old.sizes(), value, self.dtype());
+        let filled = |old: &Tensor| self.filled_like(old.sizes(), value);
         ops::update("fill_", self, &[], filled, || fill(self, value))
     }
 
@@ -78,8 +80,8 @@ impl Function<1> for Copy {
 
 /// A contiguous copy that autograd does not see.
 pub(crate) fn copy_of(x: &Tensor) -> Result<Tensor> {
-    let out = Tensor::uninit(x.sizes(), x.dtype())?;
-    with_dtype!(x.dtype(), T => map1([x], &out, Cost::Cheap, kernel!(|x: T| -> T { x })))?;
+    let out = x.uninit_beside(x.sizes(), x.dtype())?;
+    launch(copy(x.dtype())?, [x], [&out], &[], &[])?;
     Ok(out)
 }
 
@@ -91,28 +93,7 @@ pub(crate) fn dense(x: &Tensor) -> Result<Tensor> {
 /// Writes the elements of `source`, of the same type and broadcast to the target's shape, wherever the
 /// target's layout puts them. Autograd does not see it.
 pub(crate) fn write(target: &Tensor, source: &Tensor) -> Result<()> {
-    if target.is_contiguous() {
-        return with_dtype!(target.dtype(),
-            T => map1([source], target, Cost::Cheap, kernel!(|x: T| -> T { x })));
-    }
-    with_dtype!(target.dtype(), T => access([source], [target], |[source], [bytes]| {
-        // The target itself as its own source: nothing to do.
-        let Some((source, tensor)) = source else { return Ok(()) };
-        let source: &[T] = bytemuck::cast_slice(source);
-        let target_values: &mut [T] = bytemuck::cast_slice_mut(bytes);
-        let from = Runs::of(&tensor.layout().expand(target.sizes())?);
-        let mut row = Vec::new();
-        let mut done = 0;
-        Runs::of(target.layout()).visit(0, target.numel(), |position, stride, length| {
-            row.resize(length, T::default());
-            from.gather(source, done, &mut row);
-            for (i, value) in row.iter().enumerate() {
-                target_values[position + i * stride] = *value;
-            }
-            done += length;
-        });
-        Ok(())
-    })?)
+    launch(copy(target.dtype())?, [source], [target], &[], &[])
 }
 
 /// A number beside a tensor, as a 0-dim tensor: one the type cannot hold wraps around, as in PyTorch.
@@ -122,21 +103,38 @@ pub(crate) fn number(value: Scalar, dtype: DType) -> Result<Tensor> {
     Ok(tensor)
 }
 
+/// The kernel that fills: with the whole number, or with the other one in a tensor of floats.
+macro_rules! fill_kernel {
+    ($T:ident) => {{
+        const KERNEL: &KernelDef = &KernelDef {
+            name: "fill",
+            types: &[$T::DTYPE],
+            parameters: &[Parameter::Out($T::DTYPE), Parameter::Int, Parameter::Float],
+            geometry: Geometry::Elements,
+            cost: Cost::Cheap,
+            twin: |args| {
+                let value =
+                    if $T::DTYPE.is_floating_point() { args.floats[0] as $T } else { args.ints[0] as $T };
+                for_blocks(&mut args.outputs[0], Cost::Cheap, &|_, out: &mut [$T]| out.fill(value));
+                Ok(())
+            },
+        };
+        KERNEL
+    }};
+}
+
 /// Sets every element the layout reaches.
 pub(crate) fn fill(target: &Tensor, value: Scalar) -> Result<()> {
-    if !target.is_contiguous() {
-        return write(target, &number(value, target.dtype())?);
-    }
     // Any number but 0 is true, which is kept as 1.
     let value = if target.dtype() == DType::Bool { Scalar::Bool(value.to_f64() != 0.0) } else { value };
-    with_dtype!(target.dtype(), T => access([], [target], |[], [bytes]| {
-        // Through i64, so that −1 becomes 255 in u8 as it does in PyTorch, not 0.
-        let value = match value {
-            Scalar::Float(value) if target.dtype().is_floating_point() => value as T,
-            other => other.to_i64() as T,
-        };
-        elements_mut::<T>(bytes, target).fill(value);
-    }))
+    let kernel = with_dtype!(target.dtype(), T => fill_kernel!(T));
+    // Through i64, so that −1 becomes 255 in u8 as it does in PyTorch, not 0.
+    let (int, float) = match value {
+        Scalar::Float(value) if target.dtype().is_floating_point() => (0, value),
+        whole if target.dtype().is_floating_point() => (0, whole.to_i64() as f64),
+        other => (other.to_i64(), 0.0),
+    };
+    launch(kernel, [], [target], &[int], &[float])
 }
 
 /// Refuses a number that the type cannot hold, rather than storing another one.

@@ -44,8 +44,8 @@ impl Tensor {
         value: impl Into<Scalar>,
         options: impl Into<TensorOptions>,
     ) -> Result<Tensor> {
-        ops::enter("full", [])?;
         let options = options.into();
+        let _scope = ops::enter("full", None, &[])?;
         let tensor = Tensor::empty(sizes, TensorOptions { requires_grad: false, ..options })?;
         let value = value.into();
         check_fits(value, options.dtype)?;
@@ -53,16 +53,23 @@ impl Tensor {
         if options.requires_grad { tensor.requires_grad_(true) } else { Ok(tensor) }
     }
 
-    /// Zeros in the shape and type of this tensor.
+    /// Zeros in the shape and type of this tensor, where it is.
     #[track_caller]
     pub fn zeros_like(&self) -> Result<Tensor> {
-        Tensor::full(self.sizes(), 0, self.dtype())
+        self.filled_like(self.sizes(), 0)
     }
 
-    /// Ones in the shape and type of this tensor.
+    /// Ones in the shape and type of this tensor, where it is.
     #[track_caller]
     pub fn ones_like(&self) -> Result<Tensor> {
-        Tensor::full(self.sizes(), 1, self.dtype())
+        self.filled_like(self.sizes(), 1)
+    }
+
+    /// The same number everywhere, in the type and on the device of this tensor (`Tensor.new_full`).
+    #[track_caller]
+    pub(crate) fn filled_like(&self, sizes: &[usize], value: impl Into<Scalar>) -> Result<Tensor> {
+        let options = TensorOptions { dtype: self.dtype(), device: self.device(), requires_grad: false };
+        Tensor::full(sizes, value, options)
     }
 
     /// `start, start + step, …`, all below `end` (above it, for a negative step).
@@ -171,6 +178,6 @@ pub(crate) fn reserve<T>(count: usize) -> Result<Vec<T>> {
 
 #[track_caller]
 fn finish(values: Tensor, options: TensorOptions) -> Result<Tensor> {
-    let tensor = values.to(options.dtype)?;
+    let tensor = values.to(options.dtype)?.to(options.device)?;
     if options.requires_grad { tensor.requires_grad_(true) } else { Ok(tensor) }
 }

@@ -1,9 +1,11 @@
 //! Joining tensors and taking them apart.
 
+use std::panic::Location;
+
 use super::copy::write;
 use crate::autograd::record_list;
 use crate::error::{Error, Result};
-use crate::ops;
+use crate::ops::{self, scope};
 use crate::shape::normalize_dim;
 use crate::tensor::Tensor;
 
@@ -41,8 +43,9 @@ impl Tensor {
             let joined = sizes[dim].checked_add(tensor.sizes()[dim]);
             sizes[dim] = joined.ok_or_else(|| Error::TooLarge { sizes: sizes.clone() })?;
         }
-        ops::enter("cat", real.iter().copied())?;
-        let out = Tensor::uninit(&sizes, dtype)?;
+        let arguments = ops::Arguments { method: "wrapper_CUDA_cat", names: &["tensors"] };
+        let _scope = ops::enter("cat", Some(arguments), &real)?;
+        let out = first.uninit_beside(&sizes, dtype)?;
         let mut starts = Vec::new();
         let mut start = 0;
         for tensor in &real {
@@ -60,6 +63,7 @@ impl Tensor {
     /// Joins tensors of one shape along a new dimension (`torch.stack`).
     #[track_caller]
     pub fn stack<T: AsRef<Tensor>>(tensors: &[T], dim: i64) -> Result<Tensor> {
+        let _scope = scope::operation("stack", Location::caller());
         let Some(first) = tensors.first().map(AsRef::as_ref) else {
             return Err(Error::EmptyList { operation: "stack" });
         };

@@ -267,7 +267,7 @@ impl Function<1> for Transpose {
 
 /// Zeros of the given sizes, but for the part that `view` shows: that is `grad`.
 fn zeros_but(sizes: &[usize], grad: &Tensor, view: impl FnOnce(&Tensor) -> Tensor) -> Result<Tensor> {
-    let whole = Tensor::full(sizes, 0, grad.dtype())?;
+    let whole = grad.filled_like(sizes, 0)?;
     write(&view(&whole), grad)?;
     Ok(whole)
 }
@@ -361,7 +361,7 @@ impl Function<1> for Unfold {
 
     /// An element in several windows gets the sum of their gradients.
     fn backward(&self, saved: &Saved<1>, grad: &Tensor) -> Result<[Option<Tensor>; 1]> {
-        let grad_x = Tensor::full(saved.input_sizes(0), 0, grad.dtype())?;
+        let grad_x = grad.filled_like(saved.input_sizes(0), 0)?;
         for window in 0..grad.sizes()[self.dim] {
             let from = grad.select(self.dim as i64, window as i64)?;
             let to = grad_x.narrow(self.dim as i64, window * self.step, self.size)?;

@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::ops;
 use crate::tensor::Tensor;
 
-mod cpu;
+mod kernels;
 
 impl Tensor {
     /// `eˣ / Σ eˣ` along a dimension: positive, with sum 1.
@@ -59,13 +59,13 @@ impl SoftmaxAlong {
     ) -> Result<Tensor> {
         let (dim, last) = (self.dim as i64, inputs[0].ndim().max(1) as i64 - 1);
         if inputs[0].ndim() == 0 || dim == last {
-            let out = Tensor::uninit(inputs[0].sizes(), inputs[0].dtype())?;
+            let out = inputs[0].uninit_beside(inputs[0].sizes(), inputs[0].dtype())?;
             kernel(inputs, &out)?;
             return Ok(out);
         }
         let moved: Vec<Tensor> =
             inputs.iter().map(|input| input.transpose(dim, last)).collect::<Result<_>>()?;
-        let out = Tensor::uninit(moved[0].sizes(), moved[0].dtype())?;
+        let out = moved[0].uninit_beside(moved[0].sizes(), moved[0].dtype())?;
         kernel(std::array::from_fn(|i| &moved[i]), &out)?;
         ops::shape::dense(&out.transpose(dim, last)?)
     }
@@ -89,8 +89,8 @@ impl Function<1> for SoftmaxAlong {
     fn forward(&self, ctx: &mut Context<1>, [x]: [&Tensor; 1]) -> Result<Tensor> {
         ctx.save_output();
         self.along_rows([x], |[x], out| match self.which {
-            Which::Softmax => cpu::softmax(x, out),
-            Which::LogSoftmax => cpu::log_softmax(x, out),
+            Which::Softmax => kernels::softmax(x, out),
+            Which::LogSoftmax => kernels::log_softmax(x, out),
         })
     }
 
@@ -103,8 +103,8 @@ impl Function<1> for SoftmaxAlong {
         };
         let grad_x = ops::call(name, [grad, &y], || {
             self.along_rows([grad, &y], |[grad, y], out| match self.which {
-                Which::Softmax => cpu::softmax_backward(grad, y, out),
-                Which::LogSoftmax => cpu::log_softmax_backward(grad, y, out),
+                Which::Softmax => kernels::softmax_backward(grad, y, out),
+                Which::LogSoftmax => kernels::log_softmax_backward(grad, y, out),
             })
         })?;
         Ok([Some(grad_x)])

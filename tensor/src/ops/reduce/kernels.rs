@@ -1,4 +1,4 @@
-//! Reductions on the host, in the order of [`tree`](super::tree).
+//! The kernels of reductions, in the order of [`tree`](super::tree).
 //!
 //! The tensor is seen as a matrix: `rows` results, each of `length` elements. Either the elements of one
 //! result lie close together (a row of memory), or those of neighbouring results do (columns); each way
@@ -8,17 +8,19 @@ use bytemuck::Pod;
 use rayon::prelude::*;
 
 use super::tree::{self, CHUNK, LANES};
+use crate::dtype::{DType, Element, with_dtype};
 use crate::error::Result;
-use crate::ops::elementwise::blocks::{Runs, elements_mut};
+use crate::ops::elementwise::blocks::Runs;
+use crate::ops::kernel::{Args, Cost, Geometry, KernelDef, Parameter, launch};
 use crate::ops::shape::reserve;
 use crate::ops::simd::{threads, vectorized};
 use crate::shape::Layout;
-use crate::storage::access;
 use crate::tensor::Tensor;
 
 /// What is combined, and how: a monoid.
 pub(super) trait Reducer: Send + Sync + 'static {
-    type Value: Pod + Send + Sync;
+    type Value: Pod + Element;
+    const NAME: &'static str;
     const IDENTITY: Self::Value;
     fn combine(a: Self::Value, b: Self::Value) -> Self::Value;
 }
@@ -31,6 +33,7 @@ macro_rules! reducers {
     ($($T:ty: $add:expr, $lowest:expr, $highest:expr;)*) => {$(
         impl Reducer for Sum<$T> {
             type Value = $T;
+            const NAME: &'static str = "sum";
             const IDENTITY: $T = 0 as $T;
             #[inline(always)]
             fn combine(a: $T, b: $T) -> $T {
@@ -39,6 +42,7 @@ macro_rules! reducers {
         }
         impl Reducer for Largest<$T> {
             type Value = $T;
+            const NAME: &'static str = "amax";
             const IDENTITY: $T = $lowest;
             #[inline(always)]
             #[allow(clippy::eq_op)] // A NaN, once met, stays.
@@ -48,6 +52,7 @@ macro_rules! reducers {
         }
         impl Reducer for Smallest<$T> {
             type Value = $T;
+            const NAME: &'static str = "amin";
             const IDENTITY: $T = $highest;
             #[inline(always)]
             #[allow(clippy::eq_op)]
@@ -68,25 +73,63 @@ reducers! {
 /// From about this many elements on a second thread pays.
 const SMALLEST_PARALLEL: usize = 1 << 18;
 
+/// A tensor seen as rows, each of which gives one result: the kept dimensions first, then those that are
+/// reduced. And how many elements a row has.
+fn rows(x: &Tensor, reduced: &[bool]) -> (Tensor, i64) {
+    let (kept, gone): (Vec<usize>, Vec<usize>) = (0..x.ndim()).partition(|dim| !reduced[*dim]);
+    let length: usize = gone.iter().map(|dim| x.sizes()[*dim]).product();
+    let dims: Vec<usize> = kept.into_iter().chain(gone).collect();
+    (x.with_layout(x.layout().permute(&dims)), length as i64)
+}
+
+/// How many dimensions of such rows are kept. (One of size 1 may count as either.)
+fn kept_dims(rows: &Layout, length: usize) -> usize {
+    let (mut dim, mut elements) = (rows.ndim(), 1);
+    while elements < length {
+        dim -= 1;
+        elements *= rows.sizes()[dim];
+    }
+    dim
+}
+
+/// The kernels that the `.cu` files have already.
+pub(crate) fn piloted() -> Vec<&'static KernelDef> {
+    vec![Reduce::<Sum<f32>>::KERNEL, Reduce::<Sum<f64>>::KERNEL]
+}
+
 /// Reduces the flagged dimensions of `x` into `out`, whose elements are the kept dimensions in order.
 pub(super) fn reduce<R: Reducer>(x: &Tensor, reduced: &[bool], out: &Tensor) -> Result<()> {
-    let (kept, gone): (Vec<usize>, Vec<usize>) = (0..x.ndim()).partition(|dim| !reduced[*dim]);
-    access([x], [out], |[input], [bytes]| {
-        let (values, x) = input.expect("the result of a reduction is fresh memory");
-        let values: &[R::Value] = bytemuck::cast_slice(values);
-        let out: &mut [R::Value] = elements_mut(bytes, out);
-        let dims: Vec<usize> = kept.iter().chain(&gone).copied().collect();
-        let matrix = x.layout().permute(&dims);
-        let length: usize = gone.iter().map(|dim| x.sizes()[*dim]).product();
-        if length == 0 {
-            out.fill(R::IDENTITY);
-            return;
-        }
-        match columns(&matrix, kept.len()) {
-            Some((start, row_stride)) => reduce_columns::<R>(&values[start..], row_stride, length, out),
-            None => reduce_rows::<R>(values, &Runs::of(&matrix), length, out),
-        }
-    })
+    let (rows, length) = rows(x, reduced);
+    launch(Reduce::<R>::KERNEL, [&rows], [out], &[length], &[])
+}
+
+struct Reduce<R>(std::marker::PhantomData<R>);
+
+impl<R: Reducer> Reduce<R> {
+    const KERNEL: &'static KernelDef = &KernelDef {
+        name: R::NAME,
+        types: &[R::Value::DTYPE],
+        // The number is the length of a row.
+        parameters: &[Parameter::In(R::Value::DTYPE), Parameter::Out(R::Value::DTYPE), Parameter::Int],
+        geometry: Geometry::Rows,
+        cost: Cost::Cheap,
+        twin: |args| {
+            let (x, out) = (&args.inputs[0], &mut args.outputs[0]);
+            let length = args.ints[0] as usize;
+            let (values, out) = (x.values::<R::Value>(), out.elements::<R::Value>());
+            if length == 0 {
+                out.fill(R::IDENTITY);
+                return Ok(());
+            }
+            match columns(x.layout, kept_dims(x.layout, length)) {
+                Some((start, row_stride)) => {
+                    reduce_columns::<R>(&values[start..], row_stride, length, out);
+                }
+                None => reduce_rows::<R>(values, &Runs::of(x.layout), length, out),
+            }
+            Ok(())
+        },
+    };
 }
 
 /// If the kept dimensions lie side by side in memory and the reduced ones step over them evenly: where
@@ -237,36 +280,52 @@ fn column_chunk<R: Reducer>(
     best(values, row_stride, rows, columns)
 }
 
-/// The position of the extreme of each run of `length` elements, the first if there are several; a NaN
-/// counts as more extreme than any number.
-pub(super) fn arg_extreme<T: Pod + PartialOrd + Send + Sync>(
-    x: &Tensor,
-    reduced: &[bool],
-    better: fn(T, T) -> bool,
-    out: &Tensor,
-) -> Result<()> {
-    let (kept, gone): (Vec<usize>, Vec<usize>) = (0..x.ndim()).partition(|dim| !reduced[*dim]);
-    access([x], [out], |[input], [bytes]| {
-        let (values, x) = input.expect("the result of a reduction is fresh memory");
-        let values: &[T] = bytemuck::cast_slice(values);
-        let dims: Vec<usize> = kept.iter().chain(&gone).copied().collect();
-        let runs = Runs::of(&x.layout().permute(&dims));
-        let length: usize = gone.iter().map(|dim| x.sizes()[*dim]).product();
-        let mut row = reserve(length)?;
-        row.resize(length, T::zeroed());
-        for (i, out) in elements_mut::<i64>(bytes, out).iter_mut().enumerate() {
-            runs.gather(values, i * length, &mut row);
-            let mut best = 0;
-            for (at, value) in row.iter().enumerate() {
-                // Only a NaN differs from itself.
-                #[allow(clippy::eq_op)]
-                let (found_nan, have_nan) = (value != value, row[best] != row[best]);
-                if !have_nan && (found_nan || better(*value, row[best])) {
-                    best = at;
-                }
+/// The position of the extreme of each run of elements, the first if there are several; a NaN counts as more
+/// extreme than any number.
+fn positions<T: Pod + PartialOrd>(args: Args<'_, '_>, better: fn(T, T) -> bool) -> Result<()> {
+    let (x, out) = (&args.inputs[0], &mut args.outputs[0]);
+    let runs = Runs::of(x.layout);
+    let length = args.ints[0] as usize;
+    let mut row = reserve(length)?;
+    row.resize(length, T::zeroed());
+    for (i, out) in out.elements::<i64>().iter_mut().enumerate() {
+        runs.gather(x.values(), i * length, &mut row);
+        let mut best = 0;
+        for (at, value) in row.iter().enumerate() {
+            // Only a NaN differs from itself.
+            #[allow(clippy::eq_op)]
+            let (found_nan, have_nan) = (value != value, row[best] != row[best]);
+            if !have_nan && (found_nan || better(*value, row[best])) {
+                best = at;
             }
-            *out = best as i64;
         }
-        Ok(())
-    })?
+        *out = best as i64;
+    }
+    Ok(())
+}
+
+macro_rules! positions {
+    ($name:literal, $T:ty, $better:expr) => {{
+        const KERNEL: &KernelDef = &KernelDef {
+            name: $name,
+            types: &[<$T>::DTYPE],
+            parameters: &[Parameter::In(<$T>::DTYPE), Parameter::Out(DType::I64), Parameter::Int],
+            geometry: Geometry::Rows,
+            cost: Cost::Cheap,
+            twin: |args| positions::<$T>(args, $better),
+        };
+        KERNEL
+    }};
+}
+
+pub(super) fn argmax(x: &Tensor, reduced: &[bool], out: &Tensor) -> Result<()> {
+    let kernel = with_dtype!(x.dtype(), T => positions!("argmax", T, |a, b| a > b));
+    let (rows, length) = rows(x, reduced);
+    launch(kernel, [&rows], [out], &[length], &[])
+}
+
+pub(super) fn argmin(x: &Tensor, reduced: &[bool], out: &Tensor) -> Result<()> {
+    let kernel = with_dtype!(x.dtype(), T => positions!("argmin", T, |a, b| a < b));
+    let (rows, length) = rows(x, reduced);
+    launch(kernel, [&rows], [out], &[length], &[])
 }

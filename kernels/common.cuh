@@ -1,0 +1,72 @@
+// What all kernels share: where the elements of a tensor are, and which thread takes which of them.
+//
+// A kernel takes, for each input of type T, `const T* x, T x_value, View x_view`, and for each output
+// `T* y, View y_view`. The macros INPUT and OUTPUT write that down, so that every kernel agrees with the
+// launches of the tensor crate.
+#pragma once
+
+// How a tensor lies in memory. Sizes and strides count elements, as in PyTorch. A broadcast dimension has
+// stride 0. A tensor without dimensions is a number: one element.
+//
+// It is passed by value, so a launch needs no memory on the device for it; hence the fixed 8 dimensions.
+struct View {
+    long long ndim;
+    long long size[8];
+    long long stride[8];
+};
+
+// `__grid_constant__`: the view is the same for all threads and never written, so they read it where the
+// launch put it. Without this, each thread could make a copy of its own to look up `size[dim]`.
+#define INPUT(T, x) const T *x, const T x##_value, const __grid_constant__ View x##_view
+#define OUTPUT(T, y) T *y, const __grid_constant__ View y##_view
+
+// The loops over the dimensions are short, and there is one for each operand of each kernel. Unrolled by the
+// compiler they would be most of the program: `#pragma unroll 1` says not to.
+
+// How many elements there are.
+__device__ inline long long elements(const View &view) {
+    long long count = 1;
+#pragma unroll 1
+    for (int dim = 0; dim < view.ndim; dim++) {
+        count *= view.size[dim];
+    }
+    return count;
+}
+
+// Where element `index`, counted row by row, is. The last dimension counts fastest, so it comes off first:
+// the remainder is its coordinate, the quotient what is left for the others. The first dimension takes
+// all that is left, which saves a division: one of 64 bits takes about as long as dozens of additions, and
+// a view with one dimension needs none.
+__device__ inline long long position(const View &view, long long index) {
+    if (view.ndim == 0) {
+        return 0;
+    }
+    long long position = 0;
+#pragma unroll 1
+    for (int dim = (int)view.ndim - 1; dim > 0; dim--) {
+        position += index % view.size[dim] * view.stride[dim];
+        index /= view.size[dim];
+    }
+    return position + index * view.stride[0];
+}
+
+// Element `index` of an input. An input that is a number has no memory on the device: its pointer is null,
+// and the number came with the launch. All threads of a launch take the same way, so the question is cheap.
+template <typename T>
+__device__ inline T load(const T *x, T x_value, const View &x_view, long long index) {
+    return x == nullptr ? x_value : x[position(x_view, index)];
+}
+
+// Which element a thread takes first, and how far its next one is: a grid-stride loop,
+//
+//     for (long long i = first_element(); i < n; i += all_threads())
+//
+// It is right for any number of blocks, and neighbouring threads take neighbouring elements, which the
+// hardware then fetches together. The product is made in 64 bits: in 32 it overflows on large tensors.
+__device__ inline long long first_element() {
+    return (long long)blockIdx.x * blockDim.x + threadIdx.x;
+}
+
+__device__ inline long long all_threads() {
+    return (long long)gridDim.x * blockDim.x;
+}

@@ -1,0 +1,106 @@
+//! The labs as a WebAssembly module, for a web page or Node.
+//!
+//! There is no command line there, and a function of a module takes and returns numbers only. So the caller
+//! asks for memory with [`input`], writes the lab's name and its flags into it, each but the last followed
+//! by a NUL, and calls [`run`]. What a terminal would show is then [`output`] and [`errors`].
+//!
+//! `cargo build --example player --target wasm32-unknown-unknown` makes `player.wasm`.
+
+use std::cell::RefCell;
+
+use labs::cli::Format;
+use labs::{Captured, Entry, lab_01_devices, lab_02_golden_rule, lab_03_training_loop, run_captured};
+
+thread_local! {
+    // A module has one thread, so this is all the state there is.
+    static INPUT: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+    static OUTPUT: RefCell<String> = const { RefCell::new(String::new()) };
+    static ERRORS: RefCell<String> = const { RefCell::new(String::new()) };
+    static TRACE: RefCell<String> = const { RefCell::new(String::new()) };
+}
+
+/// Makes room for `length` bytes of input, and says where. They may be written until the next call.
+// No mangling: the caller looks the function up by this name, and no other has it. So too below.
+#[unsafe(no_mangle)]
+pub extern "C" fn input(length: usize) -> *mut u8 {
+    INPUT.with_borrow_mut(|input| {
+        *input = vec![0; length];
+        input.as_mut_ptr()
+    })
+}
+
+/// Runs the lab that the input names, with the flags of the input. Returns its exit code: 0 if all went well, 1
+/// if it failed, 2 if there is no such lab or a flag was wrong.
+#[unsafe(no_mangle)]
+pub extern "C" fn run() -> u32 {
+    let input = INPUT.with_borrow(|input| String::from_utf8_lossy(input).into_owned());
+    let mut words = input.split('\0');
+    let name = words.next().unwrap_or_default();
+    let flags: Vec<&str> = words.collect();
+    let shown = match name {
+        "lab-01" => show(&lab_01_devices::LAB, &flags),
+        "lab-02" => show(&lab_02_golden_rule::LAB, &flags),
+        "lab-03" => show(&lab_03_training_loop::LAB, &flags),
+        _ => Shown {
+            output: String::new(),
+            errors: format!("error: there is no lab '{name}'\n"),
+            trace: String::new(),
+            exit_code: 2,
+        },
+    };
+    OUTPUT.set(shown.output);
+    ERRORS.set(shown.errors);
+    TRACE.set(shown.trace);
+    shown.exit_code.into()
+}
+
+/// Where the output of the last run is, in UTF-8.
+#[unsafe(no_mangle)]
+pub extern "C" fn output() -> *const u8 {
+    OUTPUT.with_borrow(|output| output.as_ptr())
+}
+
+/// How many bytes it has.
+#[unsafe(no_mangle)]
+pub extern "C" fn output_length() -> usize {
+    OUTPUT.with_borrow(|output| output.len())
+}
+
+/// Where the errors and warnings of the last run are, in UTF-8.
+#[unsafe(no_mangle)]
+pub extern "C" fn errors() -> *const u8 {
+    ERRORS.with_borrow(|errors| errors.as_ptr())
+}
+
+/// How many bytes they have.
+#[unsafe(no_mangle)]
+pub extern "C" fn errors_length() -> usize {
+    ERRORS.with_borrow(|errors| errors.len())
+}
+
+/// Where the timeline of the last run is, if `--trace` asked for one.
+#[unsafe(no_mangle)]
+pub extern "C" fn trace() -> *const u8 {
+    TRACE.with_borrow(|trace| trace.as_ptr())
+}
+
+/// How many bytes it has.
+#[unsafe(no_mangle)]
+pub extern "C" fn trace_length() -> usize {
+    TRACE.with_borrow(|trace| trace.len())
+}
+
+/// What a run shows, as in a terminal, and the timeline.
+struct Shown {
+    output: String,
+    errors: String,
+    trace: String,
+    exit_code: u8,
+}
+
+fn show<O: clap::Args>(lab: &Entry<O>, flags: &[&str]) -> Shown {
+    let format = lab.parse(flags).map_or(Format::Text, |(common, _)| common.format);
+    let Captured { text, errors, json, trace, exit_code, .. } = run_captured(lab, flags);
+    let output = if format == Format::Json { json } else { text };
+    Shown { output, errors, trace: trace.unwrap_or_default(), exit_code }
+}

@@ -1,0 +1,621 @@
+//! Lab 01: devices. Why a GPU, which ones there are, and how tensors and models get onto them.
+
+use std::time::Duration;
+
+use todevice::prelude::*;
+use todevice::time::Instant;
+use todevice::trace::Counters;
+use todevice::{Machine, ToOptions, cuda};
+
+use crate::chart::{Series, log_log};
+use crate::cli::count;
+use crate::event::Cell;
+use crate::{Entry, Figure, Lab, Table, exact, hardware, row, text, timed};
+
+pub const LAB: Entry<Options> = Entry { name: "lab-01", title: "Devices", run };
+
+/// The knobs of this lab.
+#[derive(clap::Args)]
+pub struct Options {
+    /// Rows and columns of the largest matrices to multiply
+    #[arg(long, value_name = "N", default_value = MAX_SIZE, value_parser = count(16..=8192))]
+    pub max_size: usize,
+}
+
+/// The product of a simulated GPU is computed on the CPU. At 4096 that takes a computer a second or two,
+/// but a web page more than a minute.
+const MAX_SIZE: &str = if cfg!(target_family = "wasm") { "1024" } else { "4096" };
+
+pub fn run(lab: &mut Lab, options: &Options) -> crate::Result<()> {
+    manual_seed(lab.seed());
+
+    lab.section(1, "Why a GPU");
+    why_a_gpu(lab, options.max_size)?;
+
+    lab.section(2, "Which GPUs are there?");
+    which_gpus(lab)?;
+
+    lab.section(3, "The line that makes a program portable");
+    portable_line(lab)?;
+
+    lab.section(4, "Six calls of .to");
+    six_calls(lab)?;
+
+    lab.section(5, "There and back");
+    there_and_back(lab)?;
+
+    lab.section(6, "Made where it is needed");
+    made_where_needed(lab)?;
+
+    lab.section(7, "A model on the device");
+    model_on_the_device(lab)?;
+
+    lab.section(8, "The current device");
+    current_device(lab)
+}
+
+fn why_a_gpu(lab: &mut Lab, max_size: usize) -> crate::Result<()> {
+    lab.prose(
+        "The CPU and its memory are the host. A GPU and its memory are a device. A program is host code: it runs \
+         on the host. To have the device compute, it launches a kernel. That is device code, a function that \
+         thousands of threads of the GPU run at the same time.",
+    );
+    if cuda::is_available() {
+        first_use(lab)?;
+    }
+
+    lab.predict(
+        "A square matrix is multiplied by itself. A GPU does thousands of multiplications at once: is it \
+         faster than the CPU at every size?",
+    );
+
+    // ANCHOR: crossover
+    product_on_cpu(256)?; // not shown: it wakes the threads of the CPU
+
+    let (mut on_cpu, mut on_gpu) = (Vec::new(), Vec::new());
+    let progress = lab.progress(1 + (max_size / 16).ilog2() as usize, "multiplying");
+    let mut size = 16;
+    while size <= max_size {
+        on_cpu.push((size, product_on_cpu(size)?));
+        if cuda::is_available() {
+            on_gpu.push((size, product_on_gpu(size)?));
+        }
+        size *= 2;
+        progress.inc(1);
+    }
+    // ANCHOR_END: crossover
+    progress.finish();
+
+    if on_gpu.is_empty() {
+        let mut times = Table::new(["rows and columns", "CPU"]);
+        for (size, time) in on_cpu {
+            times = times.row(row![size, in_ms("cpu_time", time)]);
+        }
+        lab.table(times);
+        lab.prose(
+            "A second column belongs here, but this machine has no GPU. The rest of the lab runs all the same, on \
+             the CPU. To see what a GPU does, run it with --gpu sim:t4: a simulated one.",
+        );
+        return Ok(());
+    }
+
+    let mut times = Table::new(["rows and columns", "CPU", "GPU", "CPU / GPU"]);
+    for ((size, cpu), (_, gpu)) in on_cpu.iter().zip(&on_gpu) {
+        times = times.row(row![
+            *size,
+            in_ms("cpu_time", *cpu),
+            in_ms("gpu_time", *gpu),
+            ratio("speedup", *cpu, *gpu)
+        ]);
+    }
+    lab.table(times);
+    lab.picture(
+        chart(&on_cpu, &on_gpu),
+        "The same times against the size, both axes logarithmic. The line of the CPU rises from the start. \
+         That of the GPU is flat at first, and rises later.",
+    );
+
+    let (_, smallest) = on_gpu[0];
+    lab.prose(text!(
+        "CPU / GPU says how many times as long the CPU takes. At size 16 the GPU needs {}, and hardly any of \
+         it is arithmetic: it goes into the launch, the way to the device, the wait for the end. So a product \
+         of sixteen times the numbers costs nearly the same.",
+        in_ms("smallest_gpu_time", smallest)
+    ));
+    let faster = on_cpu.iter().zip(&on_gpu).find(|((_, cpu), (_, gpu))| gpu < cpu);
+    lab.prose(match faster {
+        Some(((size, cpu), _)) => text!(
+            "Size {} is the first at which the GPU wins. Many small operations can be slower on a GPU than on \
+             the CPU; a few large ones are faster.",
+            Figure { kind: in_ms("", *cpu).kind, ..exact("crossover", *size) }
+        ),
+        None => text!("The GPU does not win at any of these sizes. Try a larger --max-size."),
+    });
+    Ok(())
+}
+
+/// What a program pays for once, and how often it launches.
+fn first_use(lab: &mut Lab) -> crate::Result<()> {
+    let device = Device::cuda(0);
+    lab.predict("The GPU makes a small tensor, and then another like it. Do both take as long?");
+
+    // ANCHOR: first_use
+    let first = time_of(device, || Tensor::zeros_with(&[16, 16], device))?;
+    let second = time_of(device, || Tensor::zeros_with(&[16, 16], device))?;
+    // ANCHOR_END: first_use
+    lab.table(
+        Table::new(["16 × 16 zeros on the GPU", "time"])
+            .row(row!["the first time", in_ms("first_use_time", first)])
+            .row(row!["the second time", in_ms("second_use_time", second)]),
+    );
+    lab.prose(
+        "The first use of a GPU creates its context: the driver sets up memory and loads code. A program pays \
+         for that once. So the times below leave the first time out.",
+    );
+
+    lab.predict("Three operations on the GPU: matmul, + and relu. How many kernels are launched?");
+
+    // ANCHOR: launches
+    let x = Tensor::rand_with(&[16, 16], device, None)?;
+    let before = Machine::current().counters();
+    (x.matmul(&x)? + 1.0)?.relu()?;
+    let done = Machine::current().counters() - before;
+    // ANCHOR_END: launches
+    lab.print(text!("Kernels launched: {}", exact("launches", done.launches)));
+    lab.prose(
+        "Each operation launches its own. A launch takes the host some time, whatever the tensor's size.",
+    );
+    Ok(())
+}
+
+// ANCHOR: product
+fn product_on_cpu(size: usize) -> Result<Duration> {
+    let x = Tensor::rand(&[size, size])?;
+
+    let start = Instant::now();
+    x.matmul(&x)?;
+    Ok(start.elapsed())
+}
+
+fn product_on_gpu(size: usize) -> Result<Duration> {
+    let x = Tensor::rand_with(&[size, size], Device::cuda(0), None)?;
+    x.matmul(&x)?; // not timed: the first takes memory and loads code
+
+    cuda::synchronize()?; // the GPU is done with all that came before
+    let start = Instant::now();
+    x.matmul(&x)?; // only launches it
+    cuda::synchronize()?; // now it is done
+    Ok(start.elapsed())
+}
+// ANCHOR_END: product
+
+fn which_gpus(lab: &mut Lab) -> crate::Result<()> {
+    lab.predict("How many GPUs can this program use, and what is the name of the first?");
+
+    // ANCHOR: availability
+    let is_available = cuda::is_available();
+    let device_count = cuda::device_count();
+    // ANCHOR_END: availability
+    lab.print(text!("cuda::is_available(): {is_available}"));
+    lab.print(text!("cuda::device_count(): {}", hardware("device_count", device_count)));
+
+    // ANCHOR: current
+    match cuda::current_device() {
+        Ok(index) => lab.print(text!("cuda::current_device(): {index}")),
+        Err(error) => lab.prose(format!("cuda::current_device() is an error: {error}")),
+    }
+    // ANCHOR_END: current
+    if !is_available {
+        lab.prose(
+            "Ask is_available() first: it only answers. Everything that needs a GPU fails without one, even the \
+             question which is the current one.",
+        );
+        return Ok(());
+    }
+
+    let mut gpus = Table::new(["device", "name", "memory", "multiprocessors", "threads", "capability"]);
+    // ANCHOR: properties
+    for index in 0..device_count {
+        let name = cuda::get_device_name(index)?;
+        let gpu = cuda::get_device_properties(index)?;
+        let threads = gpu.multi_processor_count * gpu.max_threads_per_multi_processor;
+        // ANCHOR_END: properties
+        gpus = gpus.row(row![
+            Device::cuda(index).to_string(),
+            hardware("name", name),
+            hardware("total_memory", gpu.total_memory as f64 / f64::from(1 << 30)).unit("GiB").digits(1),
+            hardware("multi_processor_count", u64::from(gpu.multi_processor_count)),
+            hardware("threads", u64::from(threads)),
+            hardware("compute_capability", format!("{}.{}", gpu.major, gpu.minor)),
+        ]);
+    }
+    lab.table(gpus);
+    lab.prose(
+        "A multiprocessor is to a GPU what a core is to a CPU, but it keeps a thousand threads or more going. The \
+         column threads is their sum. The compute capability is the version of the hardware.",
+    );
+    Ok(())
+}
+
+fn portable_line(lab: &mut Lab) -> crate::Result<()> {
+    lab.predict("One line picks the device, on a laptop as on a server. What does it pick here?");
+
+    // ANCHOR: device
+    let device = Device::cuda_if_available();
+    // ANCHOR_END: device
+    lab.print(text!("The selected device is: {device}"));
+    if lab.device() != device {
+        lab.print(text!(
+            "The rest uses the one that --device names: {}",
+            hardware("device", lab.device().to_string())
+        ));
+    }
+
+    lab.predict("Device::cuda(7) names the eighth GPU. Is naming it already an error?");
+    // ANCHOR: naming
+    let eighth = Device::cuda(7);
+    let used = Tensor::zeros_with(&[2], eighth);
+    // ANCHOR_END: naming
+    lab.print(text!("Its name: {eighth}"));
+    match used {
+        Ok(tensor) => lab.print(text!("A tensor on it: {tensor}")),
+        Err(error) => lab.prose(format!("A tensor on it is an error: {}", first_line(&error))),
+    }
+    lab.prose("A device is a name. Whether it is there is found out when something is put on it.");
+    Ok(())
+}
+
+fn six_calls(lab: &mut Lab) -> crate::Result<()> {
+    let device = lab.device();
+    lab.prose(format!(
+        "The device is {device}, and each tensor has 1000 numbers of 4 bytes. The machine counts what is copied \
+         from the host to the device: the last two columns."
+    ));
+    lab.predict("Which of the six calls return a new tensor? Which copy to the device, and how many bytes?");
+
+    // ANCHOR: six_calls
+    let on_cpu = Tensor::rand(&[1000])?;
+    let on_device = Tensor::rand_with(&[1000], device, None)?;
+
+    let calls = [
+        call("on_cpu.to(Device::Cpu)", &on_cpu, Device::Cpu)?,
+        call("on_cpu.to(device)", &on_cpu, device)?,
+        call("on_device.to(device)", &on_device, device)?,
+        call("on_device.to(DType::F64)", &on_device, DType::F64)?,
+        call("on_device.to(copy: true)", &on_device, ToOptions { copy: true, ..Default::default() })?,
+        call("on_cpu.to((device, DType::F64))", &on_cpu, (device, DType::F64))?,
+    ];
+    // ANCHOR_END: six_calls
+    let mut table = Table::new(["call", "device", "dtype", "result", "copies", "bytes"]);
+    table.rows.extend(calls);
+    lab.table(table);
+    lab.prose(
+        "If device and type are right already, .to returns the same tensor and costs nothing. So write it \
+         everywhere. A new type, or copy: true, makes a new tensor where the old one is.",
+    );
+    lab.prose(if device.is_cuda() {
+        "The last call converts on the CPU, and then moves twice the bytes. Moving first and converting on the \
+         GPU moves 4000."
+    } else {
+        "Without a GPU nothing is copied to one. --gpu sim:t4 shows which of the calls would."
+    });
+    Ok(())
+}
+
+// ANCHOR: call
+/// Calls `x.to(options)`: what comes back, and what the machine copied to the device for it.
+fn call(name: &str, x: &Tensor, options: impl Into<ToOptions>) -> Result<Vec<Cell>> {
+    let before = Machine::current().counters();
+    let result = x.to(options)?;
+    let done = Machine::current().counters() - before;
+
+    Ok(row![
+        name,
+        result.device().to_string(),
+        result.dtype().to_string(),
+        if result.is_same(x) { "the same" } else { "new" },
+        exact("copies_to_device", done.copies_to_device),
+        exact("bytes_to_device", done.bytes_to_device),
+    ])
+}
+// ANCHOR_END: call
+
+fn there_and_back(lab: &mut Lab) -> crate::Result<()> {
+    let device = lab.device();
+    lab.predict("Two numbers go to the device and come back. Are they still the same, to the last bit?");
+
+    // ANCHOR: there_and_back
+    let start = Machine::current().counters();
+    let x = Tensor::new([0.1f32, 0.2])?;
+    let x_device = x.to(device)?;
+    let there = Machine::current().counters();
+    let x_back = x_device.to(Device::Cpu)?;
+    let back = Machine::current().counters();
+
+    let equal = x_back.to_vec::<f32>()? == x.to_vec::<f32>()?;
+    // ANCHOR_END: there_and_back
+    lab.print(text!("x:        {x}"));
+    lab.print(text!("x_device: {x_device}"));
+    lab.print(text!("x_back:   {x_back}"));
+    lab.print(text!("Equal bits: {equal}"));
+
+    // ANCHOR: item
+    let before_item = Machine::current().counters();
+    let sum = x_device.sum()?.item()?;
+    let after_item = Machine::current().counters();
+    // ANCHOR_END: item
+    let crossed = |what: &str, done: Counters| {
+        row![what, exact("bytes_to_device", done.bytes_to_device), exact("bytes_to_host", done.bytes_to_host),]
+    };
+    lab.table(
+        Table::new(["call", "bytes to the device", "bytes to the host"])
+            .row(crossed("x.to(device)", there - start))
+            .row(crossed("x_device.to(Device::Cpu)", back - there))
+            .row(crossed("x_device.sum()?.item()", after_item - before_item)),
+    );
+    lab.prose(text!(
+        "A copy changes no bit. item() reads one number, here {:.2}: it, too, is a copy to the host if the \
+         number is on a GPU, and it waits until the GPU has computed it.",
+        exact("sum", sum)
+    ));
+    Ok(())
+}
+
+fn made_where_needed(lab: &mut Lab) -> crate::Result<()> {
+    let device = lab.device();
+    lab.predict(
+        "A million random numbers are needed on the device. How many bytes does each way move there?",
+    );
+
+    // ANCHOR: made
+    let moved = cost_of(device, || Tensor::rand(&[1000, 1000])?.to(device))?;
+    let made = cost_of(device, || Tensor::rand_with(&[1000, 1000], device, None))?;
+    // ANCHOR_END: made
+    let cost = |way: &str, (done, time): (Counters, Duration)| {
+        row![
+            way,
+            exact("copies_to_device", done.copies_to_device),
+            exact("bytes_to_device", done.bytes_to_device),
+            in_ms("time", time),
+        ]
+    };
+    lab.table(
+        Table::new(["1000 × 1000 random numbers", "copies", "bytes", "time"])
+            .row(cost("Tensor::rand(…)?.to(device)", moved))
+            .row(cost("Tensor::rand_with(…, device, …)", made)),
+    );
+    if device.is_cuda() {
+        lab.prose("What is made on the device need not be moved there. Tensor::zeros_with and ones_with do the same.");
+        // ANCHOR: seeds
+        manual_seed(lab.seed());
+        let by_cpu = Tensor::rand(&[1])?.item()?;
+        let by_gpu = Tensor::rand_with(&[1], device, None)?.item()?;
+        // ANCHOR_END: seeds
+        lab.print(text!("First number made by the CPU: {}", exact("cpu_rand", by_cpu)));
+        lab.print(text!("First number made by the GPU: {}", exact("gpu_rand", by_gpu)));
+        lab.prose(
+            "One seed, two generators: the CPU and the GPU draw different numbers. To compare runs on both, make \
+             the numbers on the CPU and move them.",
+        );
+    } else {
+        lab.prose("Without a GPU both are the same: .to(device) has nothing to do.");
+    }
+    Ok(())
+}
+
+/// What making something costs, once it has been made before.
+fn cost_of(device: Device, make: impl Fn() -> Result<Tensor>) -> Result<(Counters, Duration)> {
+    make()?;
+    let before = Machine::current().counters();
+    let time = time_of(device, make)?;
+    Ok((Machine::current().counters() - before, time))
+}
+
+/// The time until the device is done.
+fn time_of(device: Device, make: impl Fn() -> Result<Tensor>) -> Result<Duration> {
+    let start = Instant::now();
+    make()?;
+    if device.is_cuda() {
+        cuda::synchronize_device(device.index())?;
+    }
+    Ok(start.elapsed())
+}
+
+// ANCHOR: actor
+/// What an agent does in a given state: ten numbers in, one action out.
+struct Actor {
+    hidden: nn::Sequential,
+    out: nn::Linear,
+    low: f64,
+    high: f64,
+}
+
+impl Actor {
+    fn new(inputs: usize, low: f64, high: f64, hidden: [usize; 3]) -> Result<Actor> {
+        let [first, second, third] = hidden;
+        Ok(Actor {
+            hidden: nn::Sequential::new((
+                nn::Linear::new(inputs, first)?,
+                nn::ReLU,
+                nn::Linear::new(first, second)?,
+                nn::ReLU,
+                nn::Linear::new(second, third)?,
+                nn::ReLU,
+            )),
+            out: nn::Linear::new(third, 1)?,
+            low,
+            high,
+        })
+    }
+}
+
+impl Module for Actor {
+    fn name(&self) -> &'static str {
+        "Actor"
+    }
+
+    /// tanh squashes any number into [−1, 1]; from there it is stretched to [low, high].
+    fn forward(&self, state: &Tensor) -> Result<Tensor> {
+        let squashed = self.out.forward(&self.hidden.forward(state)?)?.tanh()?;
+        let share = ((squashed + 1.0)? / 2.0)?; // in [0, 1]
+        (share * (self.high - self.low))? + self.low
+    }
+
+    fn children(&self) -> Vec<(String, &dyn Module)> {
+        vec![("hidden".to_owned(), &self.hidden), ("out".to_owned(), &self.out)]
+    }
+}
+// ANCHOR_END: actor
+
+fn model_on_the_device(lab: &mut Lab) -> crate::Result<()> {
+    let device = lab.device();
+    manual_seed(lab.seed());
+
+    // ANCHOR: new_actor
+    let actor = Actor::new(10, -2.0, 2.0, [100, 50, 25])?;
+    // ANCHOR_END: new_actor
+    lab.report(&actor as &dyn Module);
+    lab.prose("Ten numbers go in, one action between -2 and 2 comes out.");
+
+    lab.predict(
+        "actor.hidden is moved, actor.out is forgotten. What does is_cuda() of the first parameter say?",
+    );
+    // ANCHOR: half_moved
+    actor.hidden.to(device)?; // forgets actor.out
+
+    let first = &actor.parameters()[0];
+    // ANCHOR_END: half_moved
+    lab.print(text!("Is the first parameter on a GPU? {}", hardware("is_cuda", first.is_cuda().to_string())));
+    let half = places(&actor);
+
+    // ANCHOR: half_forward
+    let state = Tensor::randn(&[1, 10])?.to(device)?;
+    let action = actor.forward(&state);
+    // ANCHOR_END: half_forward
+    if let Err(error) = action {
+        lab.prose(format!("Its forward pass is an error: {}", first_line(&error)));
+    }
+
+    // ANCHOR: moved
+    actor.to(device)?;
+    let all_on_device = actor.parameters().iter().all(|parameter| parameter.tensor().device() == device);
+    // ANCHOR_END: moved
+    let mut table = Table::new(["parameter", "after actor.hidden.to(device)", "after actor.to(device)"]);
+    for ((name, half), (_, whole)) in half.into_iter().zip(places(&actor)) {
+        table = table.row(row![name, half, whole]);
+    }
+    lab.table(table);
+    lab.print(text!("All parameters on {device}: {all_on_device}"));
+    lab.prose("The first parameter speaks for itself only. To know where a model is, ask all of them. Lab 02 is about \
+         the error that a forgotten one leads to.");
+
+    lab.predict("How many copies does it take to move this model, and how many to move it again?");
+    // ANCHOR: copies
+    let actor = Actor::new(10, -2.0, 2.0, [100, 50, 25])?;
+    let before = Machine::current().counters();
+    actor.to(device)?;
+    let once = Machine::current().counters();
+    actor.to(device)?;
+    let twice = Machine::current().counters();
+    // ANCHOR_END: copies
+    let copies = |call: &str, done: Counters| {
+        row![
+            call,
+            exact("copies_to_device", done.copies_to_device),
+            exact("bytes_to_device", done.bytes_to_device),
+        ]
+    };
+    lab.table(
+        Table::new(["call", "copies", "bytes"])
+            .row(copies("actor.to(device)", once - before))
+            .row(copies("actor.to(device) again", twice - once)),
+    );
+    let numbers: usize = actor.parameters().iter().map(|parameter| parameter.numel()).sum();
+    lab.prose(text!(
+        "This model has {} numbers of 4 bytes, in 8 tensors. Its .to changes the model itself: there is nothing \
+         to assign. A tensor's .to returns another tensor, and leaves the one it was called on where it is.",
+        exact("num_parameters", numbers)
+    ));
+
+    // ANCHOR: action
+    let action = no_grad(|| actor.forward(&state))?;
+    // ANCHOR_END: action
+    lab.print(text!(
+        "One action, on {}: {}",
+        hardware("device", action.device().to_string()),
+        exact("action", action.item()?)
+    ));
+    Ok(())
+}
+
+/// Each parameter of a model and where it is.
+fn places(model: &impl Module) -> Vec<(String, String)> {
+    let parameters = model.named_parameters().into_iter();
+    parameters.map(|(name, parameter)| (name, parameter.tensor().device().to_string())).collect()
+}
+
+fn current_device(lab: &mut Lab) -> crate::Result<()> {
+    if cuda::device_count() < 2 {
+        lab.prose(
+            "With several GPUs one of them is the current device of a thread: where a tensor goes if you only say \
+             \"cuda\". This machine has too few to show it; --gpu sim:t4x2 has two.",
+        );
+        return Ok(());
+    }
+    lab.predict("x is on cuda:0, and cuda:1 is made the current device. Where is x + 1?");
+
+    // ANCHOR: scope
+    let y = Tensor::zeros(&[2])?;
+    let x = y.to(Device::cuda(0))?;
+    let (moved, sum) = cuda::device(1, || -> Result<_> { Ok((y.cuda()?, (&x + 1.0)?)) })??;
+    // ANCHOR_END: scope
+    lab.table(
+        Table::new(["within cuda::device(1, …)", "is on"])
+            .row(row!["y.cuda()", moved.device().to_string()])
+            .row(row!["x + 1", sum.device().to_string()]),
+    );
+    lab.prose(
+        "The current device decides where new tensors go if you only say \"cuda\". Operations run where their \
+         tensors are, and leave the result there.",
+    );
+
+    // ANCHOR: set_device
+    let before = cuda::current_device()?;
+    cuda::set_device(1)?;
+    let after = cuda::current_device()?;
+    cuda::set_device(before)?;
+    // ANCHOR_END: set_device
+    lab.print(text!("cuda::current_device(): {before}, after cuda::set_device(1): {after}"));
+    lab.prose(
+        "The scope puts the current device back by itself; set_device does not. Most programs need neither: \
+         Device::cuda(1) says which one is meant.",
+    );
+    Ok(())
+}
+
+/// A time with the digits that matter.
+fn in_ms(name: &'static str, time: Duration) -> Figure {
+    timed(name, time).digits(if time < Duration::from_millis(10) { 3 } else { 1 })
+}
+
+/// How many times as long; as far to be trusted as the times are.
+fn ratio(name: &'static str, time: Duration, other: Duration) -> Figure {
+    let kind = timed(name, time).kind;
+    Figure { kind, ..exact(name, time.as_secs_f64() / other.as_secs_f64()).digits(2) }
+}
+
+fn first_line(error: &Error) -> String {
+    error.to_string().lines().next().unwrap_or_default().to_owned()
+}
+
+fn chart(on_cpu: &[(usize, Duration)], on_gpu: &[(usize, Duration)]) -> String {
+    let points = |times: &[(usize, Duration)]| {
+        times.iter().map(|(size, time)| (*size as f64, time.as_secs_f64() * 1e3)).collect()
+    };
+    let kind = timed("time", on_cpu[0].1).kind.name();
+    log_log(
+        "rows and columns",
+        &format!("time of a product (ms, {kind})"),
+        &[Series { name: "CPU", points: points(on_cpu) }, Series { name: "GPU", points: points(on_gpu) }],
+    )
+}

@@ -1,0 +1,512 @@
+//! Lab 02: the golden rule. All tensors of one operation live on one device.
+
+use std::time::Duration;
+
+use todevice::cuda;
+use todevice::nn::Buffer;
+use todevice::prelude::*;
+use todevice::time::Instant;
+
+use crate::cli::count;
+use crate::{Entry, Figure, Lab, Table, exact, row, text, timed};
+
+pub const LAB: Entry<Options> = Entry { name: "lab-02", title: "The golden rule", run };
+
+/// The knobs of this lab, with PyTorch's names.
+#[derive(clap::Args)]
+pub struct Options {
+    /// Samples per batch
+    #[arg(long, value_name = "N", default_value = "256", value_parser = count(1..=65_536))]
+    pub batch_size: usize,
+
+    /// Training steps that are timed, for each placement of model and data
+    #[arg(long, value_name = "N", default_value = "5", value_parser = count(1..=1000))]
+    pub steps: usize,
+}
+
+pub fn run(lab: &mut Lab, options: &Options) -> crate::Result<()> {
+    devices(lab)?;
+    tensor_and_tensor(lab)?;
+    model_and_data(lab, options)?;
+    loss_and_target(lab, options)?;
+    four_placements(lab, options)?;
+    exceptions(lab)?;
+    what_moves(lab)?;
+    optimizer_before_or_after(lab, options)?;
+    module_of_your_own(lab)?;
+    two_gpus(lab)
+}
+
+fn devices(lab: &mut Lab) -> crate::Result<()> {
+    lab.section(1, "The devices");
+    // ANCHOR: devices
+    let device = lab.device();
+    let x = Tensor::zeros(&[3])?;
+    lab.print(text!("Tensors are made on: {}", place(&x)));
+    let x = x.to(device)?;
+    lab.print(text!("Here they move to: {}", place(&x)));
+    // ANCHOR_END: devices
+    lab.prose("The golden rule: all tensors of one operation live on one device.");
+    if !device.is_cuda() {
+        lab.prose(match cuda::is_available() {
+            false => {
+                "This machine has no GPU. Its only device is the CPU, so the rule cannot be broken: every \
+                 line below runs, also those that fail on a machine with a GPU. To see them fail, simulate \
+                 one: --gpu sim:t4"
+            }
+            true => {
+                "This run uses the CPU only, so the rule cannot be broken: every line below runs, also those \
+                 that fail with a GPU. To see them fail, leave out --device cpu."
+            }
+        });
+    }
+    Ok(())
+}
+
+fn tensor_and_tensor(lab: &mut Lab) -> crate::Result<()> {
+    lab.section(2, "Tensor and tensor");
+    let device = lab.device();
+    lab.predict(&format!("a stays on cpu, b moves to {device}. Does a + b run? If so, where is the sum?"));
+    // ANCHOR: tensors
+    manual_seed(lab.seed());
+    let a = Tensor::randn(&[3, 4])?;
+    let b = Tensor::randn(&[3, 4])?.to(device)?;
+    show(lab, "a + b", &a + &b)?;
+    // ANCHOR_END: tensors
+    if device.is_cuda() {
+        lab.prose(
+            "The first line is PyTorch's sentence. The arrow points at the operation. Then come its two \
+             tensors: self is the left one, a, and other is b. Each says where it was made and where it was \
+             last moved. The one that never moved is usually the one that was forgotten.",
+        );
+    }
+    lab.prose("The fix: move a as well. (If it already is on the device, .to(device) does nothing.)");
+    // ANCHOR: tensors_fixed
+    let a = a.to(device)?;
+    show(lab, "a + b", &a + &b)?;
+    // ANCHOR_END: tensors_fixed
+    Ok(())
+}
+
+fn model_and_data(lab: &mut Lab, options: &Options) -> crate::Result<()> {
+    let batch_size = options.batch_size;
+
+    lab.section(3, "Model and data");
+    let device = lab.device();
+    lab.predict(&format!("The model moves to {device}, its input does not. What does model.forward(&x) do?"));
+    // ANCHOR: model
+    let model = network()?;
+    model.to(device)?;
+    let x = Tensor::randn(&[batch_size, 784])?;
+    show(lab, "model.forward(&x)", model.forward(&x))?;
+    // ANCHOR_END: model
+    if device.is_cuda() {
+        lab.prose(
+            "A model is made of tensors, so the rule holds for it too. Its first layer computes self + mat1 \
+             · mat2: self is the bias, mat1 the input x, mat2 the weight. Layers have another sentence than \
+             +, but it is the same rule.",
+        );
+    }
+    lab.prose("The fix: move every batch to where the model is.");
+    // ANCHOR: model_fixed
+    let x = x.to(device)?;
+    show(lab, "model.forward(&x)", model.forward(&x))?;
+    // ANCHOR_END: model_fixed
+    Ok(())
+}
+
+fn loss_and_target(lab: &mut Lab, options: &Options) -> crate::Result<()> {
+    let batch_size = options.batch_size;
+
+    lab.section(4, "Loss and target");
+    let device = lab.device();
+    lab.predict(&format!(
+        "The model and its input are on {device}, so the scores are too. What else does the loss need, and \
+         where is that?"
+    ));
+    // ANCHOR: loss
+    let x = Tensor::randn(&[batch_size, 784])?;
+    let y = Tensor::randint(0, 10, &[batch_size])?;
+    let model = network()?;
+    model.to(device)?;
+    let loss_fn = nn::CrossEntropyLoss::default();
+
+    let scores = model.forward(&x.to(device)?)?;
+    show(lab, "loss_fn.forward(&scores, &y)", loss_fn.forward(&scores, &y))?;
+    // ANCHOR_END: loss
+    if device.is_cuda() {
+        lab.prose(
+            "The target was forgotten. (self is the scores. Nobody moved them: the model made them, where it is \
+             itself.)",
+        );
+    }
+    lab.prose("The fix: a batch is x and y. Move both.");
+    // ANCHOR: loss_fixed
+    let y = y.to(device)?;
+    show(lab, "loss_fn.forward(&scores, &y)", loss_fn.forward(&scores, &y))?;
+    // ANCHOR_END: loss_fixed
+    Ok(())
+}
+
+fn four_placements(lab: &mut Lab, options: &Options) -> crate::Result<()> {
+    lab.section(5, "Four placements");
+    let device = lab.device();
+    lab.predict(
+        "The model can be moved or forgotten, and so can the data. Which of the four placements train, and \
+         do they reach the same loss?",
+    );
+    // ANCHOR: placements
+    let devices = if device.is_cuda() { vec![Device::Cpu, device] } else { vec![Device::Cpu] };
+    let mut table = Table::new(["model", "data", "outcome", "first loss", "last loss", "one step"]);
+    let mut errors = Vec::new();
+    for &model_device in &devices {
+        for &data_device in &devices {
+            let (model, data) = (model_device.to_string(), data_device.to_string());
+            match train(lab.seed(), model_device, data_device, options) {
+                Ok(Training { first_loss, last_loss, step_time }) => {
+                    table = table.row(row![
+                        model,
+                        data,
+                        "trains",
+                        exact("first_loss", first_loss),
+                        exact("last_loss", last_loss),
+                        timed("step_time", step_time)
+                    ]);
+                }
+                Err(error @ Error::DeviceMismatch(_)) => {
+                    table = table.row(row![model, data, "error GPU0001"]);
+                    errors.push((model_device, data_device, error));
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+    // ANCHOR_END: placements
+    lab.table(table);
+    if !device.is_cuda() {
+        lab.prose("With one device the four placements are one and the same.");
+        return Ok(());
+    }
+    lab.prose(
+        "Forgetting one of the two fails at once. Forgetting both does not fail: the network trains on the \
+         CPU and reaches the same loss. Nothing warns you; only the time of a step differs. (By how much for \
+         a small batch? Try --batch-size 8.)",
+    );
+    for (model, data, error) in errors {
+        lab.print(text!("Model on {model}, data on {data}:"));
+        lab.report(error.report());
+    }
+    lab.prose(
+        "PyTorch's sentence blames mat1, the data, both times. The bias comes first, so its device is taken \
+         for the right one, even where the model was forgotten. Look for what never moved.",
+    );
+    Ok(())
+}
+
+/// What a few steps of training came to.
+struct Training {
+    first_loss: f64,
+    last_loss: f64,
+    step_time: Duration,
+}
+
+// ANCHOR: train
+/// Trains a new network on one batch.
+fn train(seed: u64, model_device: Device, data_device: Device, options: &Options) -> Result<Training> {
+    manual_seed(seed);
+    let (x, y) = batch(options.batch_size)?;
+    let (x, y) = (x.to(data_device)?, y.to(data_device)?);
+
+    let model = network()?;
+    model.to(model_device)?;
+    let loss_fn = nn::CrossEntropyLoss::default();
+    let mut optimizer = optim::SGD::new(model.parameters(), SGDOptions { lr: 0.1, ..Default::default() })?;
+    let mut step = || -> Result<Tensor> {
+        let loss = loss_fn.forward(&model.forward(&x)?, &y)?;
+        optimizer.zero_grad();
+        loss.backward()?;
+        optimizer.step()?;
+        Ok(loss.detach())
+    };
+
+    // The first step is not timed: it also takes memory and starts libraries.
+    let mut loss = step()?;
+    let first_loss = loss.item()?;
+
+    synchronize(model_device)?;
+    let start = Instant::now();
+    for _ in 0..options.steps {
+        loss = step()?;
+    }
+    synchronize(model_device)?; // a GPU may still be working when the loop is done
+    let time = start.elapsed();
+
+    let last_loss = loss.item()?;
+    Ok(Training { first_loss, last_loss, step_time: time / options.steps as u32 })
+}
+
+/// Waits until the device has done all its work. The CPU always has.
+fn synchronize(device: Device) -> Result<()> {
+    if device.is_cuda() { cuda::synchronize_device(device.index()) } else { Ok(()) }
+}
+// ANCHOR_END: train
+
+fn exceptions(lab: &mut Lab) -> crate::Result<()> {
+    lab.section(6, "The exceptions");
+    let device = lab.device();
+    lab.predict(&format!(
+        "x is on {device}. On cpu are number, a 0-dim tensor; vector, one element in one dimension; and \
+         index. Which of these run?\n\
+         x + 2.0, x + number, x + vector, number.to(device)? + vector,\n\
+         x.copy_(&vector), x.index(&index),\n\
+         x.index_select(0, &index), x.gather(0, &index)",
+    ));
+    // ANCHOR: exceptions
+    let x = Tensor::ones(&[3])?.to(device)?;
+    let number = Tensor::new(2.0f32)?;
+    let vector = Tensor::new([2.0f32])?;
+    let index = Tensor::new([2i64, 0])?;
+
+    let table = Table::new(["operation", "its operand on cpu", "outcome"])
+        .row(row!["x + 2.0", "2.0, a Rust number", outcome(&x + 2.0)?])
+        .row(row!["x + number", "number, sizes []", outcome(&x + &number)?])
+        .row(row!["x + vector", "vector, sizes [1]", outcome(&x + &vector)?])
+        .row(row!["number.to(device)? + vector", "vector, sizes [1]", outcome(number.to(device)? + &vector)?])
+        .row(row!["x.copy_(&vector)", "vector, sizes [1]", outcome(x.copy_(&vector))?])
+        .row(row!["x.index(&index)", "index, sizes [2]", outcome(x.index(&index))?])
+        .row(row!["x.index_select(0, &index)", "index, sizes [2]", outcome(x.index_select(0, &index))?])
+        .row(row!["x.gather(0, &index)", "index, sizes [2]", outcome(x.gather(0, &index))?]);
+    // ANCHOR_END: exceptions
+    lab.table(table);
+    if device.is_cuda() {
+        lab.prose(
+            "A Rust number is no tensor and has no device. A 0-dim tensor on the CPU counts as a number. One \
+             element in one dimension does not; and a 0-dim tensor on the GPU does not join a vector on the \
+             CPU. copy_ takes its source from any device: copying is all it does. And x.index(&index), \
+             PyTorch's x[index], takes an index from the CPU, although index_select and gather do not.",
+        );
+    }
+    Ok(())
+}
+
+fn what_moves(lab: &mut Lab) -> crate::Result<()> {
+    lab.section(7, "What moves");
+    let device = lab.device();
+    lab.predict(
+        "Two lines: x.to(device)?; and model.to(device)?; What they return is not kept. Where is x \
+         afterwards, and where is the model?",
+    );
+    // ANCHOR: moves
+    let x = Tensor::randn(&[64, 784])?;
+    x.to(device)?;
+    lab.print(text!("x.to(device)?;          x is on {}", place(&x)));
+
+    let x = x.to(device)?;
+    lab.print(text!("let x = x.to(device)?;  x is on {}", place(&x)));
+
+    let model = network()?;
+    model.to(device)?;
+    let weight = model.parameters()[0].tensor();
+    lab.print(text!("model.to(device)?;      its first weight is on {}", place(&weight)));
+    // ANCHOR_END: moves
+    lab.prose(
+        "A tensor's to leaves the tensor where it is and returns another one: keep it. A model's to changes \
+         the model: its parameters stay the same parameters, but their values are on the device.",
+    );
+    Ok(())
+}
+
+fn optimizer_before_or_after(lab: &mut Lab, options: &Options) -> crate::Result<()> {
+    lab.section(8, "An optimizer, made before or after");
+    let device = lab.device();
+    lab.predict(&format!(
+        "An optimizer is made from the model's parameters. Then the model moves to {device}. Does the \
+         optimizer still update the model?"
+    ));
+    // ANCHOR: optimizers
+    let after = losses(lab.seed(), device, options, OptimizerMade::AfterTheMove)?;
+    let before = losses(lab.seed(), device, options, OptimizerMade::BeforeTheMove)?;
+    // ANCHOR_END: optimizers
+    let mut table = Table::new(["step", "loss if made after the move", "loss if made before"]);
+    for (step, (after, before)) in after.into_iter().zip(before).enumerate() {
+        table = table.row(row![step + 1, exact("loss_after", after), exact("loss_before", before)]);
+    }
+    lab.table(table);
+    lab.prose(
+        "It does, and the losses are the same. The optimizer holds the parameters, and they stay the same \
+         parameters when the model moves. (An optimizer that has taken steps also has tensors of its own: \
+         chapter 11.)",
+    );
+    Ok(())
+}
+
+// ANCHOR: losses
+enum OptimizerMade {
+    BeforeTheMove,
+    AfterTheMove,
+}
+
+/// The losses of the first three steps.
+fn losses(seed: u64, device: Device, options: &Options, made: OptimizerMade) -> Result<Vec<f64>> {
+    manual_seed(seed);
+    let (x, y) = batch(options.batch_size)?;
+    let (x, y) = (x.to(device)?, y.to(device)?);
+    let loss_fn = nn::CrossEntropyLoss::default();
+
+    let model = network()?;
+    let adam = || optim::Adam::new(model.parameters(), AdamOptions { lr: 1e-3, ..Default::default() });
+    let mut optimizer = match made {
+        OptimizerMade::BeforeTheMove => {
+            let optimizer = adam()?;
+            model.to(device)?;
+            optimizer
+        }
+        OptimizerMade::AfterTheMove => {
+            model.to(device)?;
+            adam()?
+        }
+    };
+
+    let mut losses = Vec::new();
+    for _ in 0..3 {
+        let loss = loss_fn.forward(&model.forward(&x)?, &y)?;
+        optimizer.zero_grad();
+        loss.backward()?;
+        optimizer.step()?;
+        losses.push(loss.item()?);
+    }
+    Ok(losses)
+}
+// ANCHOR_END: losses
+
+// ANCHOR: center
+/// Subtracts a mean from its input.
+struct Center {
+    mean: Tensor,
+}
+
+impl Module for Center {
+    fn name(&self) -> &'static str {
+        "Center"
+    }
+
+    fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        x - &self.mean
+    }
+}
+// ANCHOR_END: center
+
+// ANCHOR: buffer
+/// The same, with the mean as a buffer: not learned, but part of the module.
+struct CenterWithBuffer {
+    mean: Buffer,
+}
+
+impl Module for CenterWithBuffer {
+    fn name(&self) -> &'static str {
+        "CenterWithBuffer"
+    }
+
+    fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        x - self.mean.tensor()
+    }
+
+    fn own_buffers(&self) -> Vec<(&'static str, Buffer)> {
+        vec![("mean", self.mean.clone())]
+    }
+}
+// ANCHOR_END: buffer
+
+fn module_of_your_own(lab: &mut Lab) -> crate::Result<()> {
+    lab.section(9, "A module of your own");
+    let device = lab.device();
+    lab.predict(&format!(
+        "The module Center subtracts a mean, a tensor in one of its fields. x is on {device}. After \
+         center.to(device)?; does center.forward(&x) run?"
+    ));
+    // ANCHOR: own_module
+    let x = Tensor::randn(&[64, 784])?.to(device)?;
+    let mean = Tensor::zeros(&[784])?;
+
+    let center = Center { mean: mean.clone() };
+    center.to(device)?;
+    show(lab, "center.forward(&x)", center.forward(&x))?;
+    // ANCHOR_END: own_module
+    if device.is_cuda() {
+        lab.prose(
+            "self is x, other the mean. The mean did not move: a module moves its parameters and its \
+             buffers, and a plain tensor in a field is neither.",
+        );
+    }
+    lab.prose("The fix: make it a buffer and name it in own_buffers. (PyTorch: register_buffer.)");
+    // ANCHOR: own_module_fixed
+    let center = CenterWithBuffer { mean: Buffer::new(&mean) };
+    center.to(device)?;
+    show(lab, "center.forward(&x)", center.forward(&x))?;
+    // ANCHOR_END: own_module_fixed
+    Ok(())
+}
+
+fn two_gpus(lab: &mut Lab) -> crate::Result<()> {
+    lab.section(10, "Two GPUs");
+    if cuda::device_count() < 2 {
+        lab.prose(
+            "Two GPUs are two devices, and the rule holds between them as well. To see it: --gpu sim:t4x2",
+        );
+        return Ok(());
+    }
+    lab.predict("a is on cuda:0, b on cuda:1. Both are on a GPU. Does a + b run?");
+    // ANCHOR: two_gpus
+    let a = Tensor::ones(&[3])?.to(Device::cuda(0))?;
+    let b = Tensor::ones(&[3])?.to(Device::cuda(1))?;
+    show(lab, "a + b", &a + &b)?;
+    // ANCHOR_END: two_gpus
+    lab.prose("Two GPUs are two devices. Copies between them always work, so the fix is the same.");
+    // ANCHOR: two_gpus_fixed
+    let b = b.to(a.device())?;
+    show(lab, "a + b", &a + &b)?;
+    // ANCHOR_END: two_gpus_fixed
+    Ok(())
+}
+
+// ANCHOR: network
+/// Scores for ten classes from 784 features.
+fn network() -> Result<nn::Sequential> {
+    let hidden = nn::Linear::new(784, 1024)?;
+    let out = nn::Linear::new(1024, 10)?;
+    Ok(nn::Sequential::new((hidden, nn::ReLU, out)))
+}
+// ANCHOR_END: network
+
+/// Features, and the class of each sample: the direction, of ten random ones, that it points to most.
+fn batch(batch_size: usize) -> Result<(Tensor, Tensor)> {
+    let x = Tensor::randn(&[batch_size, 784])?;
+    let y = x.matmul(&Tensor::randn(&[784, 10])?)?.argmax(1, false)?;
+    Ok((x, y))
+}
+
+// ANCHOR: show
+/// Shows what came of an attempt: where the result is, or the report of the broken rule.
+fn show(lab: &mut Lab, attempt: &str, result: Result<Tensor>) -> Result<()> {
+    match result {
+        Ok(tensor) => lab.print(text!("{attempt} runs. The result is on {}", place(&tensor))),
+        Err(error @ Error::DeviceMismatch(_)) => lab.report(error.report()),
+        Err(error) => return Err(error),
+    }
+    Ok(())
+}
+// ANCHOR_END: show
+
+/// The same in a few words.
+fn outcome(result: Result<Tensor>) -> Result<String> {
+    match result {
+        Ok(tensor) => Ok(format!("runs, on {}", tensor.device())),
+        Err(Error::DeviceMismatch(_)) => Ok("error GPU0001".to_string()),
+        Err(error) => Err(error),
+    }
+}
+
+/// The device of a tensor, to be printed.
+fn place(tensor: &Tensor) -> Figure {
+    exact("device", tensor.device().to_string())
+}

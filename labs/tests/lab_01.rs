@@ -1,0 +1,131 @@
+//! Lab 01 as its readers meet it, on a machine without a GPU, with one, and with two.
+
+use std::process::Command;
+
+use labs::lab_01_devices::LAB;
+use labs::{Cell, Event, Figure, Kind, Part, Value, render_text};
+
+/// What the lab prints. In place of a measured figure, which differs from run to run, stands `…`.
+fn shown(flags: &[&str]) -> String {
+    let captured = labs::run_captured(&LAB, flags);
+    assert_eq!((captured.exit_code, captured.errors.as_str()), (0, ""));
+    let mut events = captured.events;
+    for figure in events.iter_mut().flat_map(figures) {
+        if figure.kind == Kind::Measured {
+            figure.value = Value::Text("…".to_owned());
+        }
+    }
+    render_text::render(&events)
+}
+
+fn figures<'a>(event: &'a mut Event) -> Vec<&'a mut Figure> {
+    match event {
+        Event::Prose(text) | Event::Line(text) => {
+            let figure =
+                |part: &'a mut Part| if let Part::Figure(figure) = part { Some(figure) } else { None };
+            text.parts.iter_mut().filter_map(figure).collect()
+        }
+        Event::Figure(figure) => vec![figure],
+        Event::Table(table) => {
+            let figure =
+                |cell: &'a mut Cell| if let Cell::Figure(figure) = cell { Some(figure) } else { None };
+            table.rows.iter_mut().flatten().filter_map(figure).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+#[test]
+fn reads_as_the_chapter_shows_it() {
+    insta::assert_snapshot!("t4", shown(&["--gpu", "sim:t4"]));
+}
+
+#[test]
+fn reads_as_the_chapter_shows_it_on_two_gpus() {
+    insta::assert_snapshot!("two_t4", shown(&["--gpu", "sim:t4x2"]));
+}
+
+#[test]
+fn reads_as_the_chapter_shows_it_without_a_gpu() {
+    insta::assert_snapshot!("no_gpu", shown(&["--gpu", "none"]));
+}
+
+#[test]
+fn every_line_fits_a_terminal() {
+    for gpu in ["none", "sim:t4x2"] {
+        let text = shown(&["--gpu", gpu, "--max-size", "64"]);
+        let long: Vec<&str> = text.lines().filter(|line| line.chars().count() > 80).collect();
+        assert!(long.is_empty(), "{long:#?}");
+    }
+}
+
+#[test]
+fn no_printed_number_could_round_the_other_way_on_another_cpu() {
+    for gpu in ["none", "sim:t4", "sim:t4x2"] {
+        for event in labs::run_captured(&LAB, &["--gpu", gpu]).events {
+            for figure in event.figures().into_iter().filter(|figure| figure.kind != Kind::Measured) {
+                assert!(!figure.near_rounding_boundary(), "{gpu}: {figure:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn every_time_says_whether_it_is_modelled_or_measured() {
+    for (gpu, kind) in [("none", Kind::Measured), ("sim:t4", Kind::Modelled)] {
+        let events = labs::run_captured(&LAB, &["--gpu", gpu, "--max-size", "64"]).events;
+        let figures: Vec<&Figure> = events.iter().flat_map(Event::figures).collect();
+        let times: Vec<_> = figures.iter().filter(|figure| figure.unit == "ms").collect();
+        assert!(times.len() >= 5 && times.iter().all(|time| time.kind == kind), "{gpu}: {times:?}");
+    }
+}
+
+#[test]
+fn the_picture_shows_both_curves_and_says_that_its_times_are_modelled() {
+    let events = labs::run_captured(&LAB, &["--gpu", "sim:t4", "--max-size", "256"]).events;
+    let pictures: Vec<&String> = events
+        .iter()
+        .filter_map(|event| if let Event::Picture { svg, .. } = event { Some(svg) } else { None })
+        .collect();
+    let [svg] = pictures[..] else { panic!("{} pictures", pictures.len()) };
+    for part in [">CPU</text>", ">GPU</text>", ">256</text>", "(ms, modelled)"] {
+        assert!(svg.contains(part), "{part} is missing in\n{svg}");
+    }
+    assert_eq!((svg.matches("<polyline").count(), svg.matches("<circle").count()), (2, 2 * 5));
+    assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
+}
+
+#[test]
+fn any_device_of_any_machine_will_do() {
+    for flags in [
+        &["--gpu", "sim:t4", "--device", "cpu"][..],
+        &["--gpu", "sim:t4x2", "--device", "cuda:1"],
+        &["--gpu", "sim:h200x16", "--seed", "-7"],
+        &["--gpu", "sim:rtx4090,mem=1GiB"],
+    ] {
+        let flags: Vec<&str> = flags.iter().copied().chain(["--max-size", "16"]).collect();
+        let captured = labs::run_captured(&LAB, &flags);
+        assert_eq!((captured.exit_code, captured.errors.as_str()), (0, ""), "{flags:?}");
+    }
+}
+
+#[test]
+fn the_binary_prints_what_the_function_does() {
+    for more in [&[][..], &["--format", "json"]] {
+        let flags: Vec<&str> = ["--gpu", "sim:t4", "--max-size", "64"].iter().chain(more).copied().collect();
+        let output = Command::new(env!("CARGO_BIN_EXE_lab-01")).args(&flags).output().unwrap();
+        let captured = labs::run_captured(&LAB, &flags);
+        assert_eq!((output.status.code(), String::from_utf8_lossy(&output.stderr).as_ref()), (Some(0), ""));
+        let expected = if more.is_empty() { captured.text } else { captured.json };
+        assert_eq!(String::from_utf8_lossy(&output.stdout), expected);
+    }
+}
+
+#[test]
+fn wrong_sizes_get_one_line() {
+    for size in ["0", "15", "1000000", "many"] {
+        let captured = labs::run_captured(&LAB, &["--gpu", "none", "--max-size", size]);
+        assert_eq!(captured.exit_code, 2);
+        assert!(captured.errors.contains("expected a whole number from 16 to 8192"), "{}", captured.errors);
+    }
+}

@@ -1,0 +1,466 @@
+//! The caching allocator: where the memory of a CUDA device comes from.
+//!
+//! The driver's own `cudaMalloc` and `cudaFree` are slow and, worse, wait for the device, which a program
+//! that wants to keep its GPU busy cannot do at every tensor. But a training loop asks for the same sizes
+//! step after step. So memory, once taken from the driver, is kept and handed out again. The rules are those
+//! of PyTorch's `CUDACachingAllocator`, and so are the figures:
+//!
+//! * The driver gives *segments*. A segment is cut into *blocks*, which know their neighbours; a block is
+//!   allocated or free.
+//! * A request is rounded up to a multiple of 512 bytes. Up to 1 MiB it is served by the *small pool*, whose
+//!   segments have 2 MiB; beyond that by the *large pool*, whose segments have 20 MiB for requests below
+//!   10 MiB, and from there on as much as the request, rounded up to 2 MiB. Kept apart, small tensors cannot
+//!   sit in the middle of the memory that a large one needs.
+//! * A free block belongs to the stream its segment was taken for, and serves only that stream. This is why
+//!   it is free at once, though work that uses it may still be queued: the work of whoever gets it next is
+//!   queued behind.
+//! * A request gets the smallest free block of its pool and stream that is large enough; of equals, the one
+//!   with the lowest address. Without any, a segment is taken from the driver.
+//! * What the request does not need of a block is split off and stays free, if it is worth it: from 512 bytes
+//!   on in the small pool, above 1 MiB in the large one. Otherwise the request is charged the whole block.
+//! * A block that is freed merges with its neighbours if they are free. When all of a segment is free again,
+//!   it is one block again.
+//! * When `cudaMalloc` finds no memory, all segments that are one free block go back to the driver, and it is
+//!   tried once more. A segment in which anything lives must stay. Much free memory in such segments, and
+//!   none in one piece, is what is called *fragmentation*.
+//!
+//! Follow [`Allocator::malloc`] and [`Allocator::free`]; each step is a function below them.
+
+// Nothing calls it yet.
+#![allow(dead_code)] // Reports of single segments and blocks have no reader yet.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::panic::Location;
+
+use super::driver::{DevicePtr, DriverError, DriverResult, StreamId};
+use super::stats::DeviceStats;
+
+pub(crate) mod snapshot;
+#[cfg(test)]
+mod tests;
+
+/// Sizes of blocks are multiples of this (`kMinBlockSize`).
+const MIN_BLOCK_SIZE: u64 = 512;
+/// The largest block of the small pool (`kSmallSize`).
+const SMALL_SIZE: u64 = 1 << 20;
+/// The segments of the small pool (`kSmallBuffer`).
+const SMALL_BUFFER: u64 = 2 << 20;
+/// The segments of the large pool for blocks below [`MIN_LARGE_ALLOC`] (`kLargeBuffer`).
+const LARGE_BUFFER: u64 = 20 << 20;
+/// From here on a block gets a segment of its own size (`kMinLargeAlloc`), ...
+const MIN_LARGE_ALLOC: u64 = 10 << 20;
+/// ... which is a multiple of this (`kRoundLarge`).
+const ROUND_LARGE: u64 = 2 << 20;
+/// Requests from here on are refused unseen, so that no sum below can overflow.
+const EXABYTE: u64 = 1 << 60;
+
+/// `cudaErrorMemoryAllocation`, the one error of `cudaMalloc` that an emptied cache may cure.
+const ERROR_MEMORY_ALLOCATION: u32 = 2;
+
+/// Where segments come from and go to: the driver, for one device.
+pub(crate) trait Segments {
+    fn malloc(&self, bytes: usize) -> DriverResult<DevicePtr>;
+    fn free(&self, pointer: DevicePtr) -> DriverResult<()>;
+}
+
+/// Memory that somebody holds, to be handed back to [`Allocator::free`] once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Allocation {
+    /// 0 for an allocation of 0 bytes.
+    pub(crate) pointer: DevicePtr,
+    block: BlockId,
+}
+
+impl Allocation {
+    /// An allocation of 0 bytes.
+    pub(crate) const NULL: Allocation = Allocation { pointer: DevicePtr(0), block: 0 };
+}
+
+/// Why there is no memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum MallocError {
+    OutOfMemory(OutOfMemory),
+    /// More was asked for than any device will ever have. PyTorch has a message of its own for it.
+    MoreThanAnExabyte,
+    /// The driver failed for another reason, which need not have to do with memory.
+    Driver(DriverError),
+}
+
+impl From<DriverError> for MallocError {
+    fn from(error: DriverError) -> MallocError {
+        MallocError::Driver(error)
+    }
+}
+
+/// The device is full, and emptying the cache did not help.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct OutOfMemory {
+    /// The segment that the driver was asked for: what PyTorch says it "tried to allocate".
+    pub(crate) requested: u64,
+    /// Bytes in allocated blocks.
+    pub(crate) allocated: u64,
+    /// Bytes in segments, after the cache was emptied.
+    pub(crate) reserved: u64,
+}
+
+/// The two kinds of memory: so that small blocks do not break up what large ones need.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pool {
+    Large,
+    Small,
+}
+
+impl Pool {
+    /// Which pool serves blocks of a size.
+    fn serving(size: u64) -> Pool {
+        if size <= SMALL_SIZE { Pool::Small } else { Pool::Large }
+    }
+
+    /// Whether what remains of a block is worth a block of its own.
+    fn should_split(self, remaining: u64) -> bool {
+        match self {
+            Pool::Small => remaining >= MIN_BLOCK_SIZE,
+            Pool::Large => remaining > SMALL_SIZE,
+        }
+    }
+}
+
+/// A block's position in [`Allocator::blocks`].
+type BlockId = usize;
+
+/// A piece of a segment.
+#[derive(Clone, Copy)]
+struct Block {
+    pointer: DevicePtr,
+    size: u64,
+    stream: StreamId,
+    pool: Pool,
+    /// The blocks before and after it in its segment.
+    previous: Option<BlockId>,
+    next: Option<BlockId>,
+    /// What it holds; nothing if it is free.
+    contents: Option<Contents>,
+}
+
+/// What is known of the bytes in an allocated block.
+#[derive(Clone, Copy)]
+struct Contents {
+    /// Bytes asked for.
+    requested: u64,
+    /// The line that asked.
+    place: &'static Location<'static>,
+}
+
+impl Block {
+    /// Whether it is one of several in its segment.
+    fn is_split(&self) -> bool {
+        self.previous.is_some() || self.next.is_some()
+    }
+}
+
+/// A free block as its pool sees it. The order of the fields is the order of the search.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct FreeBlock {
+    /// The stream's number. Its device is the allocator's, and comparing it would only take time.
+    stream: u32,
+    size: u64,
+    pointer: DevicePtr,
+    block: BlockId,
+}
+
+/// The caching allocator of one device.
+#[derive(Default)]
+pub(crate) struct Allocator {
+    /// All blocks. A block keeps its position for as long as it is; positions in `vacant` have no block now.
+    blocks: Vec<Block>,
+    vacant: Vec<BlockId>,
+    /// The first block of every segment, by address.
+    segments: BTreeMap<DevicePtr, BlockId>,
+    large_blocks: BTreeSet<FreeBlock>,
+    small_blocks: BTreeSet<FreeBlock>,
+    stats: DeviceStats,
+}
+
+impl Allocator {
+    /// Memory for `bytes` bytes, used by work of `stream`, which is one of this device.
+    pub(crate) fn malloc(
+        &mut self,
+        segments: &dyn Segments,
+        bytes: usize,
+        stream: StreamId,
+        place: &'static Location<'static>,
+    ) -> Result<Allocation, MallocError> {
+        if bytes == 0 {
+            return Ok(Allocation::NULL);
+        }
+        let requested = bytes as u64;
+        if requested >= EXABYTE {
+            return Err(MallocError::MoreThanAnExabyte);
+        }
+        let size = round_size(requested);
+        let pool = Pool::serving(size);
+        let block = match self.get_free_block(pool, stream, size) {
+            Some(block) => block,
+            None => self.get_segment(segments, pool, stream, size)?,
+        };
+        self.cut_to_size(block, size);
+
+        let Block { pointer, size, .. } = self.blocks[block];
+        self.blocks[block].contents = Some(Contents { requested, place });
+        self.stats.allocation.increase(pool, 1);
+        self.stats.allocated_bytes.increase(pool, size);
+        self.stats.active.increase(pool, 1);
+        self.stats.active_bytes.increase(pool, size);
+        self.stats.requested_bytes.increase(pool, requested);
+        Ok(Allocation { pointer, block })
+    }
+
+    /// Takes memory back. It stays with the allocator; the driver is not asked, so this cannot fail.
+    pub(crate) fn free(&mut self, allocation: Allocation) {
+        if allocation == Allocation::NULL {
+            return;
+        }
+        let Block { pointer, size, pool, contents, .. } = self.blocks[allocation.block];
+        let Some(Contents { requested, .. }) = contents.filter(|_| pointer == allocation.pointer) else {
+            // To go on would hand the same memory to two tensors.
+            panic!("{:?} is freed, but is not allocated", allocation.pointer);
+        };
+        self.blocks[allocation.block].contents = None;
+        self.stats.allocation.decrease(pool, 1);
+        self.stats.allocated_bytes.decrease(pool, size);
+        self.return_to_pool(allocation.block);
+        self.stats.active.decrease(pool, 1);
+        self.stats.active_bytes.decrease(pool, size);
+        self.stats.requested_bytes.decrease(pool, requested);
+    }
+
+    /// Gives all segments in which nothing lives back to the driver. If that fails, the segments not given
+    /// back are still in the cache, and can be used or given back later.
+    pub(crate) fn empty_cache(&mut self, segments: &dyn Segments) -> DriverResult<()> {
+        self.release_cached_blocks(segments)
+    }
+
+    /// The best free block for `size` bytes, if there is one, taken out of its pool.
+    fn get_free_block(&mut self, pool: Pool, stream: StreamId, size: u64) -> Option<BlockId> {
+        let smallest = FreeBlock { stream: stream.number, size, pointer: DevicePtr(0), block: 0 };
+        let free_blocks = self.free_blocks(pool);
+        let best = *free_blocks.range(smallest..).next()?;
+        // Behind the last block of a stream come those of the next one.
+        if best.stream != stream.number {
+            return None;
+        }
+        free_blocks.remove(&best);
+        Some(best.block)
+    }
+
+    /// A new segment that holds a block of `size` bytes, as one block.
+    fn get_segment(
+        &mut self,
+        segments: &dyn Segments,
+        pool: Pool,
+        stream: StreamId,
+        size: u64,
+    ) -> Result<BlockId, MallocError> {
+        let size = get_allocation_size(size);
+        if let Some(block) = self.alloc_block(segments, pool, stream, size)? {
+            return Ok(block);
+        }
+        self.release_cached_blocks(segments)?;
+        self.stats.num_alloc_retries += 1;
+        if let Some(block) = self.alloc_block(segments, pool, stream, size)? {
+            return Ok(block);
+        }
+        self.stats.num_ooms += 1;
+        Err(MallocError::OutOfMemory(OutOfMemory {
+            requested: size,
+            allocated: self.stats.allocated_bytes.all.current,
+            reserved: self.stats.reserved_bytes.all.current,
+        }))
+    }
+
+    /// A segment of `size` bytes as one block, or none if the driver has no memory for it.
+    fn alloc_block(
+        &mut self,
+        segments: &dyn Segments,
+        pool: Pool,
+        stream: StreamId,
+        size: u64,
+    ) -> DriverResult<Option<BlockId>> {
+        // Where addresses have 32 bits, rounding can make more of a request than a driver can be asked for.
+        let Ok(bytes) = usize::try_from(size) else {
+            return Ok(None);
+        };
+        let pointer = match segments.malloc(bytes) {
+            Ok(pointer) => pointer,
+            Err(error) if error.code == ERROR_MEMORY_ALLOCATION => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        self.stats.num_device_alloc += 1;
+        self.stats.segment.increase(pool, 1);
+        self.stats.reserved_bytes.increase(pool, size);
+        let block =
+            self.insert(Block { pointer, size, stream, pool, previous: None, next: None, contents: None });
+        self.segments.insert(pointer, block);
+        Ok(Some(block))
+    }
+
+    /// Splits off and leaves free what a block just found has beyond `size` bytes, if that is worth it.
+    fn cut_to_size(&mut self, block: BlockId, size: u64) {
+        let found = self.blocks[block];
+        let pool = found.pool;
+        let remaining = found.size - size;
+        if pool.should_split(remaining) {
+            let rest = self.insert(Block {
+                pointer: DevicePtr(found.pointer.0 + size),
+                size: remaining,
+                previous: Some(block),
+                ..found
+            });
+            if let Some(next) = found.next {
+                self.blocks[next].previous = Some(rest);
+            }
+            self.blocks[block].next = Some(rest);
+            self.blocks[block].size = size;
+            self.add_to_pool(rest);
+            if found.is_split() {
+                self.stats.inactive_split_bytes.decrease(pool, size);
+            } else {
+                self.stats.inactive_split.increase(pool, 1);
+                self.stats.inactive_split_bytes.increase(pool, remaining);
+            }
+        } else if found.is_split() {
+            self.stats.inactive_split.decrease(pool, 1);
+            self.stats.inactive_split_bytes.decrease(pool, found.size);
+        }
+    }
+
+    /// Makes a block, just freed, one with its free neighbours, and puts it into its pool.
+    fn return_to_pool(&mut self, block: BlockId) {
+        let Block { pool, previous, next, .. } = self.blocks[block];
+        let previous = self.take_if_free(previous);
+        let next = self.take_if_free(next);
+        let merged = [previous, next].into_iter().flatten();
+        let (blocks, bytes) =
+            merged.fold((0, 0), |(blocks, bytes), block| (blocks + 1, bytes + self.blocks[block].size));
+
+        if let Some(next) = next {
+            self.absorb_next(block, next);
+        }
+        if let Some(previous) = previous {
+            self.absorb_next(previous, block);
+        }
+        let whole = previous.unwrap_or(block);
+        self.add_to_pool(whole);
+
+        let (new_blocks, new_bytes) = match self.blocks[whole] {
+            whole if whole.is_split() => (1, whole.size),
+            _ => (0, 0),
+        };
+        self.stats.inactive_split.replace(pool, blocks, new_blocks);
+        self.stats.inactive_split_bytes.replace(pool, bytes, new_bytes);
+    }
+
+    /// The neighbour of a block, taken out of its pool, if there is one and it is free.
+    fn take_if_free(&mut self, neighbour: Option<BlockId>) -> Option<BlockId> {
+        let neighbour = neighbour.filter(|&neighbour| self.blocks[neighbour].contents.is_none())?;
+        self.remove_from_pool(neighbour);
+        Some(neighbour)
+    }
+
+    /// Merges a block and the one behind it. The first of a segment so stays the first.
+    fn absorb_next(&mut self, block: BlockId, next: BlockId) {
+        let absorbed = self.blocks[next];
+        self.blocks[block].size += absorbed.size;
+        self.blocks[block].next = absorbed.next;
+        if let Some(after) = absorbed.next {
+            self.blocks[after].previous = Some(block);
+        }
+        self.vacant.push(next);
+    }
+
+    /// Gives back to the driver whatever can be.
+    fn release_cached_blocks(&mut self, segments: &dyn Segments) -> DriverResult<()> {
+        self.stats.num_sync_all_streams += 1;
+        for pool in [Pool::Large, Pool::Small] {
+            let cached: Vec<FreeBlock> = self.free_blocks(pool).iter().copied().collect();
+            for FreeBlock { block, .. } in cached {
+                if !self.blocks[block].is_split() {
+                    self.release_block(segments, block)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives a segment, all of which is one free block, back to the driver.
+    fn release_block(&mut self, segments: &dyn Segments, block: BlockId) -> DriverResult<()> {
+        let Block { pointer, size, pool, .. } = self.blocks[block];
+        // First of all: if it fails, we still have the segment, and all our books say so.
+        segments.free(pointer)?;
+        self.stats.num_device_free += 1;
+        self.stats.segment.decrease(pool, 1);
+        self.stats.reserved_bytes.decrease(pool, size);
+        self.remove_from_pool(block);
+        self.segments.remove(&pointer);
+        self.vacant.push(block);
+        Ok(())
+    }
+
+    fn insert(&mut self, block: Block) -> BlockId {
+        match self.vacant.pop() {
+            Some(vacant) => {
+                self.blocks[vacant] = block;
+                vacant
+            }
+            None => {
+                self.blocks.push(block);
+                self.blocks.len() - 1
+            }
+        }
+    }
+
+    fn free_blocks(&mut self, pool: Pool) -> &mut BTreeSet<FreeBlock> {
+        match pool {
+            Pool::Large => &mut self.large_blocks,
+            Pool::Small => &mut self.small_blocks,
+        }
+    }
+
+    fn add_to_pool(&mut self, block: BlockId) {
+        let Block { pointer, size, stream, pool, .. } = self.blocks[block];
+        self.free_blocks(pool).insert(FreeBlock { stream: stream.number, size, pointer, block });
+    }
+
+    fn remove_from_pool(&mut self, block: BlockId) {
+        let Block { pointer, size, stream, pool, .. } = self.blocks[block];
+        self.free_blocks(pool).remove(&FreeBlock { stream: stream.number, size, pointer, block });
+    }
+
+    pub(crate) fn stats(&self) -> &DeviceStats {
+        &self.stats
+    }
+
+    pub(crate) fn reset_peak_memory_stats(&mut self) {
+        self.stats.reset_peak();
+    }
+
+    pub(crate) fn reset_accumulated_memory_stats(&mut self) {
+        self.stats.reset_accumulated();
+    }
+}
+
+/// The size of the block that a request gets.
+fn round_size(requested: u64) -> u64 {
+    requested.next_multiple_of(MIN_BLOCK_SIZE)
+}
+
+/// The size of the segment that is taken for a block.
+fn get_allocation_size(size: u64) -> u64 {
+    if size <= SMALL_SIZE {
+        SMALL_BUFFER
+    } else if size < MIN_LARGE_ALLOC {
+        LARGE_BUFFER
+    } else {
+        size.next_multiple_of(ROUND_LARGE)
+    }
+}

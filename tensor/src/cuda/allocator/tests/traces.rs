@@ -1,0 +1,158 @@
+//! Traces that the model of PyTorch's allocator wrote (`tests/vectors/allocator_traces_model.json`).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::panic::Location;
+
+use serde_json::Value;
+
+use super::driver::FakeDriver;
+use crate::cuda::allocator::{Allocator, MallocError};
+use crate::cuda::driver::StreamId;
+use crate::cuda::stats::DeviceStats;
+
+/// Traces of what there is not yet.
+const LEFT_ASIDE: [(&str, &str); 5] = [
+    ("record_stream", "record_stream"),
+    ("record_same_stream", "record_stream"),
+    ("fraction", "set_per_process_memory_fraction"),
+    ("max_split_size_mb_200", "the option max_split_size_mb"),
+    ("roundup_power2_divisions_4", "the option roundup_power2_divisions"),
+];
+
+fn traces() -> Vec<Value> {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/vectors/allocator_traces_model.json");
+    let mut file: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    match file["traces"].take() {
+        Value::Array(traces) => traces,
+        other => panic!("{other}"),
+    }
+}
+
+fn name(trace: &Value) -> &str {
+    trace["name"].as_str().unwrap()
+}
+
+/// Whether a trace uses only what there is.
+fn can_run(trace: &Value) -> bool {
+    let configured =
+        trace["config"].as_object().unwrap().keys().all(|key| key == "total" || key == "context");
+    let known = ["alloc", "free", "empty_cache", "reset_peak"];
+    let mut steps = trace["steps"].as_array().unwrap().iter();
+    configured && steps.all(|step| known.contains(&step["op"][0].as_str().unwrap()))
+}
+
+#[test]
+fn every_trace_is_run_or_left_aside_for_a_reason() {
+    let traces = traces();
+    let cannot_run: BTreeSet<&str> = traces.iter().filter(|trace| !can_run(trace)).map(name).collect();
+    assert_eq!(cannot_run, BTreeSet::from(LEFT_ASIDE.map(|(name, _)| name)));
+    assert_eq!(traces.len() - LEFT_ASIDE.len(), 11);
+}
+
+#[test]
+fn traces_have_the_figures_of_the_model_at_every_step() {
+    for trace in traces().iter().filter(|trace| can_run(trace)) {
+        run(trace);
+    }
+}
+
+fn run(trace: &Value) {
+    let config = |key: &str| trace["config"][key].as_u64();
+    let capacity = config("total").map_or(u64::MAX, |total| total - config("context").unwrap_or(0));
+    let driver = FakeDriver::with_growing_addresses(capacity);
+    let mut allocator = Allocator::default();
+    let mut held = BTreeMap::new();
+    for (index, step) in trace["steps"].as_array().unwrap().iter().enumerate() {
+        let at = format!("{}, step {index}: {}", name(trace), step["op"]);
+        let op = &step["op"];
+        let mut error = None;
+        match op[0].as_str().unwrap() {
+            "alloc" => {
+                let bytes = usize::try_from(op[2].as_u64().unwrap()).unwrap();
+                let stream = StreamId { device: 0, number: op[3].as_u64().unwrap().try_into().unwrap() };
+                match allocator.malloc(&driver, bytes, stream, Location::caller()) {
+                    Ok(allocation) => {
+                        assert!(held.insert(op[1].as_str().unwrap(), allocation).is_none(), "{at}");
+                    }
+                    Err(why) => error = Some(why),
+                }
+            }
+            "free" => allocator.free(held.remove(op[1].as_str().unwrap()).expect(&at)),
+            "empty_cache" => allocator.empty_cache(&driver).unwrap(),
+            "reset_peak" => allocator.reset_peak_memory_stats(),
+            other => panic!("{other}"),
+        }
+        check_error(error, step["error"].as_str(), &at);
+        check_figures(allocator.stats(), step, &at);
+        driver.check(&allocator);
+    }
+    check_stats(*allocator.stats(), &trace["final_stats"], name(trace));
+}
+
+fn check_error(error: Option<MallocError>, message: Option<&str>, at: &str) {
+    match (error, message) {
+        (None, None) => {}
+        (Some(MallocError::OutOfMemory(error)), Some(message)) => {
+            let mib = |bytes: u64| format!("{:.2} MiB", bytes as f64 / (1 << 20) as f64);
+            let held = match error.reserved - error.allocated {
+                0 => "0 bytes".to_string(),
+                bytes => mib(bytes),
+            };
+            for part in [
+                format!("Tried to allocate {}.", mib(error.requested)),
+                format!("{} is allocated by PyTorch", mib(error.allocated)),
+                format!("{held} is reserved by PyTorch"),
+            ] {
+                assert!(message.contains(&part), "{at}: {part:?} is not in {message:?}");
+            }
+        }
+        (error, message) => panic!("{at}: {error:?}, but the model says {message:?}"),
+    }
+}
+
+fn check_figures(stats: &DeviceStats, step: &Value, at: &str) {
+    let figures = [
+        ("allocated", stats.allocated_bytes.all.current),
+        ("max_allocated", stats.allocated_bytes.all.peak),
+        ("reserved", stats.reserved_bytes.all.current),
+        ("max_reserved", stats.reserved_bytes.all.peak),
+        ("active", stats.active_bytes.all.current),
+        ("inactive_split", stats.inactive_split_bytes.all.current),
+        ("requested", stats.requested_bytes.all.current),
+        ("segments", stats.segment.all.current),
+        ("allocations", stats.allocation.all.current),
+        ("inactive_split_blocks", stats.inactive_split.all.current),
+    ];
+    for (name, figure) in figures {
+        assert_eq!(Some(figure), step[name].as_u64(), "{name} at {at}");
+    }
+}
+
+/// Every number of `memory_stats()`, but for those of `max_split_size`, which there is not yet.
+fn check_stats(mut stats: DeviceStats, expected: &Value, trace: &str) {
+    let mut ours = BTreeMap::new();
+    for (counter, array) in stats.counters() {
+        for (pool, stat) in
+            [("all", array.all), ("large_pool", array.large_pool), ("small_pool", array.small_pool)]
+        {
+            ours.insert(format!("{counter}.{pool}.current"), stat.current);
+            ours.insert(format!("{counter}.{pool}.peak"), stat.peak);
+            ours.insert(format!("{counter}.{pool}.allocated"), stat.allocated);
+            ours.insert(format!("{counter}.{pool}.freed"), stat.freed);
+        }
+    }
+    ours.insert("num_alloc_retries".to_string(), stats.num_alloc_retries);
+    ours.insert("num_ooms".to_string(), stats.num_ooms);
+    ours.insert("num_sync_all_streams".to_string(), stats.num_sync_all_streams);
+    ours.insert("num_device_alloc".to_string(), stats.num_device_alloc);
+    ours.insert("num_device_free".to_string(), stats.num_device_free);
+    let theirs: BTreeMap<String, u64> = expected
+        .as_object()
+        .unwrap()
+        .iter()
+        .filter(|(name, _)| !name.starts_with("oversize") && *name != "max_split_size")
+        .map(|(name, value)| (name.clone(), value.as_u64().unwrap()))
+        .collect();
+    assert_eq!(ours, theirs, "{trace}");
+    assert_eq!(ours.len(), 122 - 9);
+}

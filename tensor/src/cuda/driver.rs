@@ -1,0 +1,225 @@
+//! The driver contract: what this crate asks of whatever stands behind `cuda:0`.
+//!
+//! It is as low as the CUDA driver's own interface: memory, copies, streams, events, launches. It knows no
+//! tensors and no operations. Everything above it (the caching allocator, streams, statistics, and the
+//! GPU side of every operation) is written once, for the simulated GPU and for the real one.
+
+use std::fmt;
+
+use crate::cuda::DeviceProperties;
+use crate::dtype::DType;
+use crate::ops::kernel::{Launch, Work};
+
+/// An address in the memory of a device (`CUdeviceptr`). 0 is no address.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct DevicePtr(pub(crate) u64);
+
+/// An address in page-locked host memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct PinnedPtr(pub(crate) u64);
+
+/// A queue of work on a device (`CUstream`). Number 0 is the device's legacy default stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct StreamId {
+    pub(crate) device: usize,
+    pub(crate) number: u32,
+}
+
+impl StreamId {
+    pub(crate) const fn default_of(device: usize) -> StreamId {
+        StreamId { device, number: 0 }
+    }
+}
+
+/// A point in a stream (`CUevent`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct EventId(pub(crate) u64);
+
+/// The number of a piece of work, counted from 0 in the order it was queued. Spans name it.
+pub(crate) type OpId = u64;
+
+/// Where the host end of a copy lies.
+#[allow(dead_code)] // Nothing above the driver pins memory yet.
+pub(crate) enum HostSource<'a> {
+    /// Ordinary memory: read before the call returns.
+    Pageable(&'a [u8]),
+    /// Page-locked memory: read when the copy runs.
+    Pinned(PinnedPtr),
+}
+
+/// Where the host end of a copy lies.
+#[allow(dead_code)]
+pub(crate) enum HostTarget<'a> {
+    /// Ordinary memory: written before the call returns.
+    Pageable(&'a mut [u8]),
+    /// Page-locked memory: written when the copy runs.
+    Pinned(PinnedPtr),
+}
+
+/// A batch of matrix products `C = A·B`, or `C += A·B` (`cublasGemmStridedBatchedEx`). Row-major, with
+/// strides in elements: `[row, column]`, and from matrix to matrix. C is contiguous.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Gemm {
+    pub(crate) dtype: DType,
+    pub(crate) batch: usize,
+    pub(crate) m: usize,
+    pub(crate) n: usize,
+    pub(crate) k: usize,
+    pub(crate) a: DevicePtr,
+    pub(crate) a_strides: [usize; 2],
+    pub(crate) a_step: usize,
+    pub(crate) b: DevicePtr,
+    pub(crate) b_strides: [usize; 2],
+    pub(crate) b_step: usize,
+    pub(crate) c: DevicePtr,
+    pub(crate) accumulate: bool,
+}
+
+impl Gemm {
+    /// What it does, each operand moved once.
+    pub(crate) fn work(&self) -> Work {
+        let (batch, m, n, k) = (self.batch as u64, self.m as u64, self.n as u64, self.k as u64);
+        let elements = m * k + k * n + m * n * (1 + u64::from(self.accumulate));
+        Work {
+            bytes: batch * elements * self.dtype.size() as u64,
+            flops: 2 * batch * m * n * k,
+            double: self.dtype == DType::F64,
+        }
+    }
+}
+
+/// An error of the driver (`CUresult`), by its number, its name and its text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct DriverError {
+    pub(crate) code: u32,
+    /// `cudaErrorMemoryAllocation`
+    pub(crate) name: &'static str,
+    /// `out of memory`
+    pub(crate) message: &'static str,
+    /// What more is known: the kernel and its assertion, the piece of work that can never run.
+    pub(crate) detail: Option<String>,
+}
+
+impl fmt::Display for DriverError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.message)
+    }
+}
+
+pub(crate) type DriverResult<T> = std::result::Result<T, DriverError>;
+
+/// The memory of a device in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct MemoryInfo {
+    pub(crate) free: u64,
+    pub(crate) total: u64,
+}
+
+/// Which unit of a device did a piece of work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Engine {
+    /// The multiprocessors.
+    Compute,
+    /// The copy engine to the device.
+    HostToDevice,
+    /// The copy engine from the device.
+    DeviceToHost,
+    /// The link to another device.
+    Peer,
+}
+
+/// When a piece of work ran, in nanoseconds of the host's clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Span {
+    pub(crate) op: OpId,
+    pub(crate) stream: StreamId,
+    pub(crate) engine: Engine,
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+}
+
+/// What stands behind the CUDA devices of a machine.
+///
+/// Calls may fail with an error of work queued earlier: errors of kernels surface late, and stick.
+#[allow(dead_code)] // Streams, timed events and pinned memory have no user above it yet.
+pub(crate) trait Driver: Send + Sync {
+    fn device_count(&self) -> usize;
+    fn properties(&self, device: usize) -> DeviceProperties;
+    fn memory_info(&self, device: usize) -> DriverResult<MemoryInfo>;
+
+    /// Takes memory (`cudaMalloc`): waits for the device.
+    fn malloc(&self, device: usize, bytes: usize) -> DriverResult<DevicePtr>;
+    /// Gives memory back (`cudaFree`): waits for the device.
+    fn free(&self, device: usize, pointer: DevicePtr) -> DriverResult<()>;
+    /// Takes page-locked host memory (`cudaMallocHost`).
+    fn malloc_host(&self, bytes: usize) -> DriverResult<PinnedPtr>;
+    /// Gives it back; the memory lives on until the work that uses it has run.
+    fn free_host(&self, pointer: PinnedPtr) -> DriverResult<()>;
+    /// Reads page-locked memory as it is now, whatever copies are still under way.
+    fn read_host(&self, from: PinnedPtr, into: &mut [u8]) -> DriverResult<()>;
+    /// Writes page-locked memory now, whatever copies are still under way.
+    fn write_host(&self, into: PinnedPtr, from: &[u8]) -> DriverResult<()>;
+
+    fn copy_host_to_device(
+        &self,
+        stream: StreamId,
+        to: DevicePtr,
+        from: HostSource<'_>,
+        bytes: usize,
+    ) -> DriverResult<OpId>;
+    fn copy_device_to_host(
+        &self,
+        stream: StreamId,
+        to: HostTarget<'_>,
+        from: DevicePtr,
+        bytes: usize,
+    ) -> DriverResult<OpId>;
+    /// A copy within the stream's device.
+    fn copy_device_to_device(
+        &self,
+        stream: StreamId,
+        to: DevicePtr,
+        from: DevicePtr,
+        bytes: usize,
+    ) -> DriverResult<OpId>;
+    /// A copy from one device to another, on a stream of either. Through the host if they are no peers.
+    fn copy_peer(
+        &self,
+        stream: StreamId,
+        to: (usize, DevicePtr),
+        from: (usize, DevicePtr),
+        bytes: usize,
+    ) -> DriverResult<OpId>;
+    fn memset(&self, stream: StreamId, to: DevicePtr, value: u8, bytes: usize) -> DriverResult<OpId>;
+
+    /// A new stream. A blocking one keeps order with the device's default stream, as CUDA's do unless told
+    /// otherwise; PyTorch's do not.
+    fn stream_create(&self, device: usize, blocking: bool) -> DriverResult<StreamId>;
+    fn stream_destroy(&self, stream: StreamId) -> DriverResult<()>;
+    /// Whether all work queued on the stream has run.
+    fn stream_query(&self, stream: StreamId) -> DriverResult<bool>;
+    /// Waits until it has.
+    fn stream_synchronize(&self, stream: StreamId) -> DriverResult<()>;
+    /// Makes later work of the stream wait for what the event recorded last; nothing if it never did.
+    fn stream_wait_event(&self, stream: StreamId, event: EventId) -> DriverResult<()>;
+
+    fn event_create(&self, device: usize, timing: bool) -> DriverResult<EventId>;
+    fn event_destroy(&self, event: EventId) -> DriverResult<()>;
+    fn event_record(&self, event: EventId, stream: StreamId) -> DriverResult<()>;
+    /// Whether the work before the event's last record has run; true if there never was one.
+    fn event_query(&self, event: EventId) -> DriverResult<bool>;
+    fn event_synchronize(&self, event: EventId) -> DriverResult<()>;
+    /// Milliseconds from one event to another.
+    fn event_elapsed(&self, start: EventId, end: EventId) -> DriverResult<f32>;
+
+    fn launch(&self, stream: StreamId, launch: Launch) -> DriverResult<OpId>;
+    fn gemm(&self, stream: StreamId, gemm: Gemm) -> DriverResult<OpId>;
+
+    /// Waits for all work of a device.
+    fn synchronize(&self, device: usize) -> DriverResult<()>;
+    fn can_access_peer(&self, device: usize, peer: usize) -> DriverResult<bool>;
+    fn enable_peer_access(&self, device: usize, peer: usize) -> DriverResult<()>;
+
+    /// When the work that has run since the last call ran.
+    fn take_spans(&self) -> Vec<Span>;
+}

@@ -1,0 +1,205 @@
+//! How long work takes on a device, in nanoseconds: a roofline, and what small work loses against it.
+//!
+//! A kernel moves its bytes at the memory's pace or does its arithmetic at the processors', whichever is
+//! slower. It needs enough threads for either: with a quarter of the threads that hide the latency of
+//! memory it gets a quarter of the bandwidth. And none is shorter than one that does nothing.
+
+use super::figure::Figure;
+use super::profile::Profile;
+use crate::cuda::driver::{Engine, Gemm};
+use crate::ops::kernel::Work;
+
+/// So many threads a multiprocessor needs to keep memory and arithmetic busy (a quarter of what an H200's
+/// holds: with the independent loads of each, enough to cover the latency of memory).
+const SATURATING_THREADS: f64 = 512.0;
+
+/// How large the tiles of a matrix product are, and what of the processors' pace each attains: smaller
+/// ones reuse less of what they load.
+const TILES: [(u64, f64); 3] = [(128, 1.0), (64, 0.75), (32, 0.4)];
+
+/// The inner dimension is cut into pieces of this, which multiprocessors can share.
+const INNER: u64 = 256;
+
+/// A kernel of so many blocks of so many threads.
+pub(crate) fn kernel(profile: &Profile, work: &Work, grid: u32, block: u32) -> u64 {
+    let threads = f64::from(grid.max(1)) * f64::from(block.max(1));
+    let filled = (threads / (profile.multiprocessors.value * SATURATING_THREADS)).min(1.0);
+    let memory = profile.dram.time_of(work.bytes) / profile.dram_factor.value;
+    let arithmetic = peak(profile, work.double).time_of(work.flops);
+    smallest(profile, memory.max(arithmetic) / filled)
+}
+
+/// A matrix product: the result is cut into tiles, and those into pieces of the inner dimension, which the
+/// multiprocessors take in waves. The library picks the size of tile that is done first.
+pub(crate) fn gemm(profile: &Profile, gemm: &Gemm) -> u64 {
+    let work = gemm.work();
+    let memory = profile.dram.time_of(work.bytes) / profile.dram_factor.value;
+    let one = peak(profile, work.double).value * profile.gemm_factor.value / profile.multiprocessors.value;
+    let depth = (gemm.k as u64).clamp(1, INNER);
+    let waves_of = |(side, pace): (u64, f64)| {
+        let tiles = (gemm.m as u64).div_ceil(side) * (gemm.n as u64).div_ceil(side) * gemm.batch as u64;
+        let pieces = (tiles * (gemm.k as u64).div_ceil(depth)) as f64;
+        let waves = (pieces / profile.multiprocessors.value).ceil();
+        waves * (2 * side * side * depth) as f64 / (one * pace)
+    };
+    let arithmetic = TILES.into_iter().map(waves_of).fold(f64::INFINITY, f64::min);
+    // Loading the first tiles and storing the last ones hides behind nothing.
+    profile.smallest_kernel.nanoseconds() + memory.max(arithmetic) as u64
+}
+
+/// A fill of memory.
+pub(crate) fn memset(profile: &Profile, bytes: usize) -> u64 {
+    smallest(profile, profile.dram.time_of(bytes as u64) / profile.dram_factor.value)
+}
+
+/// A copy within the device: each byte is read and written.
+pub(crate) fn copy_within(profile: &Profile, bytes: usize) -> u64 {
+    memset(profile, 2 * bytes)
+}
+
+/// A copy to or from page-locked memory, or to a peer.
+pub(crate) fn copy(profile: &Profile, engine: Engine, bytes: usize) -> u64 {
+    let bandwidth = match engine {
+        Engine::Compute => return copy_within(profile, bytes),
+        Engine::HostToDevice => &profile.pinned_to_device,
+        Engine::DeviceToHost => &profile.pinned_to_host,
+        Engine::Peer => &profile.peer,
+    };
+    profile.copy_latency.nanoseconds() + bandwidth.time_of(bytes as u64) as u64
+}
+
+/// A copy to or from pageable memory that the staging memory's few KiB pass through.
+pub(crate) fn pageable_copy(profile: &Profile, engine: Engine, bytes: usize) -> u64 {
+    let to_device = engine == Engine::HostToDevice;
+    let bandwidth = if to_device { &profile.pageable_to_device } else { &profile.pageable_to_host };
+    profile.copy_latency.nanoseconds() + bandwidth.time_of(bytes as u64) as u64
+}
+
+/// `cudaMalloc`, beside waiting for the device.
+pub(crate) fn malloc(profile: &Profile, bytes: usize) -> u64 {
+    let mebibytes = bytes as f64 / 1048576.0;
+    profile.malloc.nanoseconds() + (profile.malloc_growth.value * mebibytes * 1e3) as u64
+}
+
+/// What `seed` makes of the duration of a piece of work: up to a fifth more or less.
+pub(crate) fn jitter(duration: u64, op: u64, seed: Option<u64>) -> u64 {
+    let Some(seed) = seed else { return duration };
+    let part = (mix(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ mix(op)) >> 11) as f64 / (1u64 << 53) as f64;
+    (duration as f64 * (0.8 + 0.4 * part)) as u64
+}
+
+/// SplitMix64's last step: every bit of the result depends on every bit of the input.
+fn mix(word: u64) -> u64 {
+    let word = (word.wrapping_add(0x9e37_79b9_7f4a_7c15) ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    word ^ (word >> 31)
+}
+
+fn peak(profile: &Profile, double: bool) -> &Figure {
+    if double { &profile.fp64 } else { &profile.fp32 }
+}
+
+fn smallest(profile: &Profile, duration: f64) -> u64 {
+    profile.smallest_kernel.nanoseconds().max(duration as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::host::LAPTOP_8_CORES;
+    use super::super::profile::{H200, PROFILES, RTX_4090, T4};
+    use super::*;
+    use crate::cuda::driver::DevicePtr;
+    use crate::dtype::DType;
+
+    fn square(size: usize) -> Gemm {
+        Gemm {
+            dtype: DType::F32,
+            batch: 1,
+            m: size,
+            n: size,
+            k: size,
+            a: DevicePtr(0),
+            a_strides: [size, 1],
+            a_step: 0,
+            b: DevicePtr(0),
+            b_strides: [size, 1],
+            b_step: 0,
+            c: DevicePtr(0),
+            accumulate: false,
+        }
+    }
+
+    /// What a user waits for: the call, the way to the device, the product.
+    fn on_device(profile: &Profile, size: usize) -> u64 {
+        LAPTOP_8_CORES.launch.nanoseconds()
+            + profile.launch_latency.nanoseconds()
+            + gemm(profile, &square(size))
+            + LAPTOP_8_CORES.synchronize.nanoseconds()
+    }
+
+    #[test]
+    fn the_gpu_overtakes_the_cpu_at_matrices_of_some_hundred() {
+        let faster = |size: usize| on_device(&T4, size) < LAPTOP_8_CORES.gemm_time(&square(size).work());
+        assert!(!faster(16) && !faster(32) && !faster(64));
+        assert!(faster(512) && faster(1024) && faster(4096));
+    }
+
+    #[test]
+    fn large_products_come_near_what_is_attainable_and_small_ones_do_not() {
+        for profile in PROFILES {
+            let attainable = profile.fp32.value * profile.gemm_factor.value;
+            let attained = |size: usize| {
+                square(size).work().flops as f64 / gemm(profile, &square(size)) as f64 / attainable
+            };
+            assert!((0.85..=1.0).contains(&attained(4096)), "{}: {}", profile.key, attained(4096));
+            assert!(attained(128) < 0.25, "{}: {}", profile.key, attained(128));
+        }
+    }
+
+    #[test]
+    fn larger_products_never_take_less() {
+        for profile in PROFILES {
+            let times: Vec<u64> = (4..=12).map(|log| gemm(profile, &square(1 << log))).collect();
+            assert!(times.is_sorted(), "{}: {times:?}", profile.key);
+        }
+    }
+
+    #[test]
+    fn a_long_inner_dimension_is_shared_among_multiprocessors() {
+        let tall = Gemm { m: 64, n: 16, k: 65_536, ..square(0) };
+        let one_tile_after_another = 2.0 * 64.0 * 64.0 * 65_536.0 / (8_100.0 * 0.55 * 0.75 / 40.0);
+        assert!((gemm(&T4, &tall) as f64) < one_tile_after_another / 10.0);
+    }
+
+    #[test]
+    fn kernels_are_bound_by_memory_arithmetic_or_their_own_launch() {
+        let time = |bytes, flops, double| kernel(&T4, &Work { bytes, flops, double }, 10_000, 256);
+        assert_eq!(time(0, 0, false), 2_500);
+        assert_eq!(time(240_000_000, 0, false), 1_000_000); // 320 GB/s, three quarters of it attained.
+        assert_eq!(time(0, 8_100_000_000, false), 1_000_000);
+        assert_eq!(time(0, 253_000_000, true), 1_000_000);
+    }
+
+    #[test]
+    fn a_single_block_cannot_keep_a_gpu_busy() {
+        let work = Work { bytes: 1 << 24, flops: 1 << 22, double: false };
+        assert!(kernel(&H200, &work, 1, 256) > 100 * kernel(&H200, &work, 10_000, 256));
+    }
+
+    #[test]
+    fn jitter_is_reproducible_and_stays_within_a_fifth() {
+        let jittered: Vec<u64> = (0..1_000).map(|op| jitter(10_000, op, Some(7))).collect();
+        assert!(jittered.iter().all(|time| (8_000..=12_000).contains(time)));
+        assert!(jittered.iter().any(|time| *time < 8_200) && jittered.iter().any(|time| *time > 11_800));
+        assert_eq!(jitter(10_000, 3, Some(7)), jittered[3]);
+        assert_ne!(jitter(10_000, 3, Some(8)), jittered[3]);
+        assert_eq!(jitter(10_000, 3, None), 10_000);
+    }
+
+    #[test]
+    fn faster_cards_are_faster() {
+        let work = Work { bytes: 1 << 30, flops: 1 << 28, double: false };
+        let time = |profile| kernel(profile, &work, 1 << 20, 256);
+        assert!(time(&H200) < time(&RTX_4090) && time(&RTX_4090) < time(&T4));
+    }
+}

@@ -1,0 +1,72 @@
+//! A simulated device, and what CUDA keeps for it.
+
+use super::memory::AddressSpace;
+use super::profile::Profile;
+use crate::cuda::DeviceProperties;
+use crate::cuda::driver::{DriverError, MemoryInfo};
+
+/// The addresses of a device's memory begin here, those of the next ones [`APART`] each. 48 bits, as of
+/// current GPUs.
+const BASE: u64 = 0x0a00_0000_0000;
+const APART: u64 = 0x0100_0000_0000;
+
+/// Memory is mapped in pages of 2 MiB; CUDA shares one among small blocks, here each has its own.
+const PAGE: u64 = 2 << 20;
+
+pub(super) struct Device {
+    pub(super) profile: &'static Profile,
+    /// Bytes of memory, which may be less than the profile's.
+    total: u64,
+    pub(super) memory: AddressSpace,
+    /// Whether it has been used: CUDA makes its context then.
+    pub(super) used: bool,
+    /// Streams by their numbers: where they are among all.
+    pub(super) streams: Vec<usize>,
+    /// Pieces of work queued or running.
+    pub(super) queued: usize,
+    /// What killed the context. Every later call gets it.
+    pub(super) fault: Option<DriverError>,
+    /// Devices whose memory it was allowed to reach.
+    pub(super) peers: Vec<usize>,
+}
+
+impl Device {
+    pub(super) fn new(index: usize, profile: &'static Profile, total: u64) -> Device {
+        Device {
+            profile,
+            total,
+            memory: AddressSpace::new(BASE + index as u64 * APART, PAGE),
+            used: false,
+            streams: Vec::new(),
+            queued: 0,
+            fault: None,
+            peers: Vec::new(),
+        }
+    }
+
+    pub(super) fn properties(&self) -> DeviceProperties {
+        DeviceProperties {
+            name: format!("{} (simulated)", self.profile.name),
+            major: self.profile.major,
+            minor: self.profile.minor,
+            total_memory: self.total,
+            multi_processor_count: self.profile.multiprocessors.value as u32,
+            warp_size: 32,
+            max_threads_per_block: 1024,
+            max_threads_per_multi_processor: self.profile.threads_per_multiprocessor.value as u32,
+            l2_cache_size: self.profile.l2.value as u64,
+            clock_rate: (self.profile.clock.value * 1e3) as u32,
+        }
+    }
+
+    /// What CUDA's context leaves, and what of it is free.
+    pub(super) fn memory_info(&self) -> MemoryInfo {
+        let taken = self.profile.context.value as u64 + self.memory.taken();
+        MemoryInfo { free: self.total.saturating_sub(taken), total: self.total }
+    }
+
+    /// Whether a block of that size can be had.
+    pub(super) fn has_room_for(&self, bytes: usize) -> bool {
+        bytes as u64 <= self.total && self.memory.size_of(bytes) <= self.memory_info().free
+    }
+}

@@ -1,0 +1,370 @@
+//! A GPU that is not there: a discrete-event simulation behind the driver contract.
+//!
+//! It has no speed of its own. What a call, a copy or a kernel takes comes from the profiles of host and
+//! device, and its effect on memory is applied when its modelled time has come, by the Rust twin of the
+//! kernel. So a program sees what it would see on hardware: a buffer read too early is stale, a source
+//! overwritten too early tears, two streams without an event race, and errors of kernels come late.
+//!
+//! | to learn | read |
+//! | --- | --- |
+//! | in which order things happen | `engine.rs`, `op.rs` |
+//! | what they do to memory | `execute.rs`, `memory.rs`, `pinned.rs` |
+//! | how long they take | `cost.rs`, `profile.rs`, `host.rs` |
+//! | what each call does | this file, `copies.rs` |
+//!
+//! One thread drives a simulated machine. A lock keeps others out, but who comes first would be up to the
+//! scheduler, and then so were the modelled times.
+
+mod copies;
+mod cost;
+mod device;
+mod engine;
+mod errors;
+mod events;
+mod execute;
+pub(crate) mod figure;
+pub(crate) mod host;
+mod memory;
+mod op;
+mod pinned;
+pub(crate) mod profile;
+#[cfg(test)]
+mod tests;
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use self::device::Device;
+use self::engine::State;
+use self::events::Record;
+use self::figure::Figure;
+use self::host::{HostProfile, LAPTOP_8_CORES};
+use self::op::Task;
+use self::profile::Profile;
+use crate::cuda::DeviceProperties;
+use crate::cuda::driver::{
+    DevicePtr, Driver, DriverResult, Engine, EventId, Gemm, HostSource, HostTarget, MemoryInfo, OpId,
+    PinnedPtr, Span, StreamId,
+};
+use crate::ops::kernel::Launch;
+use crate::time::Clock;
+
+/// What to simulate.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SimulatedOptions {
+    pub(crate) profile: &'static Profile,
+    /// How many devices.
+    pub(crate) count: usize,
+    /// Bytes of memory of each, if not the profile's.
+    pub(crate) memory: Option<u64>,
+    /// Makes all work up to a fifth longer or shorter, in a way that depends on the seed.
+    pub(crate) seed: Option<u64>,
+}
+
+/// Simulated devices, all of one kind.
+pub(crate) struct Simulated {
+    host: &'static HostProfile,
+    clock: Clock,
+    state: Mutex<State>,
+}
+
+impl Simulated {
+    pub(crate) fn new(options: SimulatedOptions, clock: Clock) -> Simulated {
+        let total = options.memory.unwrap_or(options.profile.memory.value as u64);
+        let devices = (0..options.count).map(|index| Device::new(index, options.profile, total)).collect();
+        let state = Mutex::new(State::new(clock.clone(), options.seed, devices));
+        Simulated { host: &LAPTOP_8_CORES, clock, state }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A call that concerns a device: it takes the host some time, and then the device is where it is.
+    fn enter(&self, device: usize, cost: &Figure) -> DriverResult<MutexGuard<'_, State>> {
+        let mut state = self.state();
+        let on = state.devices.get_mut(device).ok_or_else(errors::invalid_device)?;
+        if !std::mem::replace(&mut on.used, true) {
+            self.clock.advance(self.host.context.nanoseconds());
+        }
+        self.clock.advance(cost.nanoseconds());
+        state.run_to_now();
+        state.check(device)?;
+        Ok(state)
+    }
+
+    /// A call that concerns a stream.
+    fn enter_stream(&self, id: StreamId, cost: &Figure) -> DriverResult<(MutexGuard<'_, State>, usize)> {
+        let state = self.enter(id.device, cost)?;
+        let stream = state.devices[id.device].streams.get(id.number as usize).copied();
+        let stream = stream.filter(|stream| !state.streams[*stream].destroyed);
+        let stream = stream.ok_or_else(errors::invalid_handle)?;
+        Ok((state, stream))
+    }
+}
+
+/// Refuses a range of a device's memory that is not all allocated.
+fn check_device(state: &mut State, device: usize, pointer: DevicePtr, bytes: usize) -> DriverResult<()> {
+    let device = state.devices.get_mut(device).ok_or_else(errors::invalid_device)?;
+    if device.memory.holds(pointer.0, bytes) { Ok(()) } else { Err(errors::invalid_value()) }
+}
+
+/// Refuses a range of page-locked memory that is not the caller's.
+fn check_pinned(state: &mut State, pointer: PinnedPtr, bytes: usize) -> DriverResult<()> {
+    if bytes == 0 || state.pinned.is_owned(pointer.0, bytes) { Ok(()) } else { Err(errors::invalid_value()) }
+}
+
+impl Driver for Simulated {
+    fn device_count(&self) -> usize {
+        self.state().devices.len()
+    }
+
+    fn properties(&self, device: usize) -> DeviceProperties {
+        self.state().devices[device].properties()
+    }
+
+    fn memory_info(&self, device: usize) -> DriverResult<MemoryInfo> {
+        let state = self.enter(device, &self.host.memory_info)?;
+        Ok(state.devices[device].memory_info())
+    }
+
+    fn malloc(&self, device: usize, bytes: usize) -> DriverResult<DevicePtr> {
+        let mut state = self.enter(device, &self.host.synchronize)?;
+        state.wait_until(device, |state| !state.is_in_use(device))?;
+        let on = &mut state.devices[device];
+        match (bytes, on.has_room_for(bytes)) {
+            (0, _) => Err(errors::invalid_value()),
+            (_, false) => {
+                self.clock.advance(cost::malloc(on.profile, 0)); // Nothing is mapped.
+                Err(errors::out_of_memory())
+            }
+            (_, true) => {
+                self.clock.advance(cost::malloc(on.profile, bytes));
+                Ok(DevicePtr(on.memory.insert(bytes)))
+            }
+        }
+    }
+
+    fn free(&self, device: usize, pointer: DevicePtr) -> DriverResult<()> {
+        // The memory goes even if the context is dead: nothing that is queued there will touch it.
+        let entered = self.enter(device, &self.host.synchronize).map(drop);
+        let mut state = self.state();
+        let drained = entered.and_then(|()| state.wait_until(device, |state| !state.is_in_use(device)));
+        let on = state.devices.get_mut(device).ok_or_else(errors::invalid_device)?;
+        self.clock.advance(on.profile.free.nanoseconds());
+        let removed = on.memory.remove(pointer.0);
+        drained?;
+        if removed { Ok(()) } else { Err(errors::invalid_value()) }
+    }
+
+    fn malloc_host(&self, bytes: usize) -> DriverResult<PinnedPtr> {
+        let mut state = self.state();
+        for device in 0..state.devices.len() {
+            state.wait_until(device, |state| !state.is_in_use(device))?;
+        }
+        self.clock.advance(self.host.malloc_host_time(bytes));
+        Ok(PinnedPtr(state.pinned.take(bytes)?))
+    }
+
+    fn free_host(&self, pointer: PinnedPtr) -> DriverResult<()> {
+        let mut state = self.state();
+        self.clock.advance(self.host.free_host.nanoseconds());
+        state.run_to_now();
+        state.pinned.give_back(pointer.0)
+    }
+
+    // Reading and writing memory is no call of the driver: whoever does it charges the host for it.
+    fn read_host(&self, from: PinnedPtr, into: &mut [u8]) -> DriverResult<()> {
+        let mut state = self.state();
+        state.run_to_now();
+        check_pinned(&mut state, from, into.len())?;
+        state.pinned.space().read(from.0, into)
+    }
+
+    fn write_host(&self, into: PinnedPtr, from: &[u8]) -> DriverResult<()> {
+        let mut state = self.state();
+        state.run_to_now();
+        check_pinned(&mut state, into, from.len())?;
+        state.pinned.space().write(into.0, from)
+    }
+
+    fn copy_host_to_device(
+        &self,
+        stream: StreamId,
+        to: DevicePtr,
+        from: HostSource<'_>,
+        bytes: usize,
+    ) -> DriverResult<OpId> {
+        self.host_to_device(stream, to, from, bytes)
+    }
+
+    fn copy_device_to_host(
+        &self,
+        stream: StreamId,
+        to: HostTarget<'_>,
+        from: DevicePtr,
+        bytes: usize,
+    ) -> DriverResult<OpId> {
+        self.device_to_host(stream, to, from, bytes)
+    }
+
+    fn copy_device_to_device(
+        &self,
+        stream: StreamId,
+        to: DevicePtr,
+        from: DevicePtr,
+        bytes: usize,
+    ) -> DriverResult<OpId> {
+        self.within_device(stream, to, from, bytes)
+    }
+
+    fn copy_peer(
+        &self,
+        stream: StreamId,
+        to: (usize, DevicePtr),
+        from: (usize, DevicePtr),
+        bytes: usize,
+    ) -> DriverResult<OpId> {
+        self.across_devices(stream, to, from, bytes)
+    }
+
+    fn memset(&self, stream: StreamId, to: DevicePtr, value: u8, bytes: usize) -> DriverResult<OpId> {
+        let device = stream.device;
+        let (mut state, stream) = self.enter_stream(stream, &self.host.memset)?;
+        check_device(&mut state, device, to, bytes)?;
+        let duration = cost::memset(state.devices[device].profile, bytes);
+        let engine = state.engine(device, Engine::Compute, 0);
+        state.submit(stream, Some(engine), duration, Task::Memset { to, value, bytes })
+    }
+
+    fn stream_create(&self, device: usize, blocking: bool) -> DriverResult<StreamId> {
+        Ok(self.enter(device, &self.host.stream_create)?.add_stream(device, blocking))
+    }
+
+    /// Work that is queued on it still runs.
+    fn stream_destroy(&self, stream: StreamId) -> DriverResult<()> {
+        let (mut state, index) = self.enter_stream(stream, &self.host.query)?;
+        if stream.number == 0 {
+            return Err(errors::invalid_handle());
+        }
+        state.streams[index].destroyed = true;
+        Ok(())
+    }
+
+    fn stream_query(&self, stream: StreamId) -> DriverResult<bool> {
+        let (state, stream) = self.enter_stream(stream, &self.host.query)?;
+        Ok(state.streams[stream].queue.is_empty())
+    }
+
+    fn stream_synchronize(&self, stream: StreamId) -> DriverResult<()> {
+        let device = stream.device;
+        let (mut state, stream) = self.enter_stream(stream, &self.host.synchronize)?;
+        state.wait_until(device, |state| state.streams[stream].queue.is_empty())
+    }
+
+    fn stream_wait_event(&self, stream: StreamId, event: EventId) -> DriverResult<()> {
+        let (mut state, waiting) = self.enter_stream(stream, &self.host.wait_event)?;
+        if let Some(Record { stream, op, time: None }) = state.events.get(event)?.record {
+            state.submit(waiting, None, 0, Task::Wait { stream, op })?;
+        }
+        Ok(())
+    }
+
+    fn event_create(&self, device: usize, timing: bool) -> DriverResult<EventId> {
+        Ok(self.enter(device, &self.host.event_create)?.events.create(device, timing))
+    }
+
+    fn event_destroy(&self, event: EventId) -> DriverResult<()> {
+        self.state().events.destroy(event)
+    }
+
+    fn event_record(&self, event: EventId, stream: StreamId) -> DriverResult<()> {
+        let device = stream.device;
+        let (mut state, stream) = self.enter_stream(stream, &self.host.event_record)?;
+        if state.events.get(event)?.device != device {
+            return Err(errors::invalid_handle());
+        }
+        let op = state.submit(stream, None, 0, Task::Record(event))?;
+        state.events.get_mut(event)?.record = Some(Record { stream, op, time: None });
+        Ok(())
+    }
+
+    fn event_query(&self, event: EventId) -> DriverResult<bool> {
+        let device = self.state().events.get(event)?.device;
+        let state = self.enter(device, &self.host.query)?;
+        Ok(state.events.get(event)?.is_complete())
+    }
+
+    fn event_synchronize(&self, event: EventId) -> DriverResult<()> {
+        let device = self.state().events.get(event)?.device;
+        let mut state = self.enter(device, &self.host.synchronize)?;
+        state.wait_until(device, |state| state.events.get(event).is_ok_and(|event| event.is_complete()))
+    }
+
+    fn event_elapsed(&self, start: EventId, end: EventId) -> DriverResult<f32> {
+        let device = self.state().events.get(start)?.device;
+        let state = self.enter(device, &self.host.query)?;
+        let (start, end) = (state.events.get(start)?, state.events.get(end)?);
+        if !start.timing || !end.timing || start.device != end.device {
+            return Err(errors::invalid_handle());
+        }
+        let (Some(start), Some(end)) = (start.record, end.record) else {
+            return Err(errors::invalid_handle());
+        };
+        let (Some(start), Some(end)) = (start.time, end.time) else {
+            return Err(errors::not_ready());
+        };
+        Ok((end as f64 - start as f64) as f32 / 1e6)
+    }
+
+    fn launch(&self, stream: StreamId, launch: Launch) -> DriverResult<OpId> {
+        let device = stream.device;
+        let (mut state, stream) = self.enter_stream(stream, &self.host.launch)?;
+        if !execute::arguments_fit(&launch) {
+            return Err(errors::invalid_value());
+        }
+        let profile = state.devices[device].profile;
+        let duration = cost::kernel(profile, &launch.work, launch.grid, launch.block);
+        let engine = state.engine(device, Engine::Compute, 0);
+        state.submit(stream, Some(engine), duration, Task::Kernel(launch))
+    }
+
+    fn gemm(&self, stream: StreamId, gemm: Gemm) -> DriverResult<OpId> {
+        let device = stream.device;
+        let (mut state, stream) = self.enter_stream(stream, &self.host.launch)?;
+        let duration = cost::gemm(state.devices[device].profile, &gemm);
+        let engine = state.engine(device, Engine::Compute, 0);
+        state.submit(stream, Some(engine), duration, Task::Gemm(gemm))
+    }
+
+    fn synchronize(&self, device: usize) -> DriverResult<()> {
+        let mut state = self.enter(device, &self.host.synchronize)?;
+        state.wait_until(device, |state| state.devices[device].queued == 0)
+    }
+
+    fn can_access_peer(&self, device: usize, peer: usize) -> DriverResult<bool> {
+        let state = self.state();
+        let [Some(on), Some(_)] = [device, peer].map(|device| state.devices.get(device)) else {
+            return Err(errors::invalid_device());
+        };
+        Ok(device != peer && on.profile.has_peers())
+    }
+
+    fn enable_peer_access(&self, device: usize, peer: usize) -> DriverResult<()> {
+        if !self.can_access_peer(device, peer)? {
+            return Err(errors::peer_access_unsupported());
+        }
+        let mut state = self.enter(device, &self.host.enable_peer_access)?;
+        let peers = &mut state.devices[device].peers;
+        if peers.contains(&peer) {
+            return Err(errors::peer_access_already_enabled());
+        }
+        peers.push(peer);
+        Ok(())
+    }
+
+    fn take_spans(&self) -> Vec<Span> {
+        let mut state = self.state();
+        state.run_to_now();
+        state.spans.drain(..).collect()
+    }
+}

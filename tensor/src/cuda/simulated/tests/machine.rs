@@ -1,0 +1,193 @@
+//! Memory, several devices, and what a launch costs the computer.
+
+use super::*;
+
+#[test]
+fn out_of_memory_is_the_profiles_and_does_not_stick() {
+    let gibibytes = |count: usize| count << 30;
+    let rig = Rig::one();
+    assert_eq!(rig.gpu.malloc(0, gibibytes(15)), Err(errors::out_of_memory()));
+    let x = rig.gpu.malloc(0, gibibytes(10)).unwrap();
+    let error = rig.gpu.malloc(0, gibibytes(10)).unwrap_err();
+    assert_eq!((error.code, error.name, error.message), (2, "cudaErrorMemoryAllocation", "out of memory"));
+    rig.gpu.free(0, x).unwrap();
+    rig.gpu.malloc(0, gibibytes(10)).unwrap();
+}
+
+#[test]
+fn memory_can_be_less_than_the_profiles_and_the_context_takes_some() {
+    let rig = Rig::new(SimulatedOptions { memory: Some(512 << 20), ..options() });
+    assert_eq!(rig.gpu.properties(0).total_memory, 512 << 20);
+    let MemoryInfo { free, total } = rig.gpu.memory_info(0).unwrap();
+    assert_eq!((free, total), (256 << 20, 512 << 20));
+    assert!(rig.gpu.malloc(0, (256 << 20) + 1).is_err());
+    let x = rig.gpu.malloc(0, 256 << 20).unwrap();
+    assert_eq!(rig.gpu.memory_info(0).unwrap().free, 0);
+    assert!(rig.gpu.malloc(0, 1).is_err());
+    rig.gpu.free(0, x).unwrap();
+    assert_eq!(rig.gpu.free(0, x), Err(errors::invalid_value()));
+    assert_eq!(rig.gpu.memory_info(0).unwrap().free, 256 << 20);
+}
+
+#[test]
+fn page_locked_memory_the_computer_cannot_give_is_an_error() {
+    let rig = Rig::one();
+    for bytes in [usize::MAX, isize::MAX as usize] {
+        let error = rig.gpu.malloc_host(bytes).unwrap_err();
+        assert_eq!((error.code, error.detail.is_some()), (2, true));
+        assert_eq!(rig.gpu.malloc(0, bytes), Err(errors::out_of_memory()));
+    }
+    let x = rig.gpu.malloc_host(10).unwrap();
+    assert_eq!(rig.gpu.read_host(PinnedPtr(x.0 + 5), &mut [0; 6]), Err(errors::invalid_value()));
+}
+
+#[test]
+fn it_says_that_it_is_simulated() {
+    let rig = Rig::one();
+    let properties = rig.gpu.properties(0);
+    assert_eq!(properties.name, "Tesla T4 (simulated)");
+    assert_eq!((properties.major, properties.minor, properties.multi_processor_count), (7, 5, 40));
+    assert_eq!(rig.gpu.memory_info(1), Err(errors::invalid_device()));
+}
+
+#[test]
+fn every_figure_of_a_profile_has_a_source_and_every_key_finds_its_own() {
+    for profile in profile::PROFILES {
+        let found = Profile::find(profile.key).unwrap();
+        assert_eq!(found.name, profile.name);
+        let text = format!("{profile:?}");
+        assert!(!text.contains("source: \"\""));
+    }
+    assert!(Profile::find("t5").is_none());
+}
+
+#[test]
+fn the_first_use_of_a_device_makes_its_context() {
+    let clock = Clock::default();
+    let gpu = Simulated::new(options(), clock.clone());
+    gpu.properties(0);
+    assert_eq!((gpu.device_count(), clock.now()), (1, 0));
+    gpu.memory_info(0).unwrap();
+    let first = clock.now();
+    gpu.memory_info(0).unwrap();
+    assert!(first > 1_000 * (clock.now() - first));
+}
+
+fn two(profile: &'static Profile) -> Rig {
+    Rig::new(SimulatedOptions { profile, count: 2, ..options() })
+}
+
+/// Copies from device 0 to device 1 behind a kernel, and says which engines did it.
+fn copy_across(rig: &Rig) -> Vec<(usize, Engine)> {
+    let (x, y) = (rig.device_floats_on(0, 1000, 1.0), rig.device_floats_on(1, 1000, 0.0));
+    let stream = rig.stream(false);
+    rig.spans();
+    rig.fill(stream, x, 1000, 2.0, 500);
+    rig.gpu.copy_peer(stream, (1, y), (0, x), 4000).unwrap();
+    let event = rig.event();
+    rig.gpu.event_record(event, stream).unwrap();
+    rig.gpu.stream_wait_event(StreamId::default_of(1), event).unwrap();
+    assert_eq!(rig.read_device_on(1, y, 1000), [2.0; 1000]);
+    let spans = rig.spans();
+    spans.iter().map(|span| (span.stream.device, span.engine)).collect()
+}
+
+#[test]
+fn devices_that_are_no_peers_copy_through_the_host() {
+    let rig = two(&profile::RTX_4090);
+    assert_eq!(rig.gpu.can_access_peer(0, 1), Ok(false));
+    assert_eq!(rig.gpu.enable_peer_access(0, 1), Err(errors::peer_access_unsupported()));
+    let engines = copy_across(&rig);
+    let (down, up) = ((0, Engine::DeviceToHost), (0, Engine::HostToDevice));
+    assert_eq!(engines, [(0, Engine::Compute), down, up, (1, Engine::DeviceToHost)]);
+    assert_eq!(rig.gpu.state().pinned.count(), 0);
+}
+
+#[test]
+fn peers_copy_straight_once_it_is_enabled() {
+    let rig = two(&profile::H200);
+    assert_eq!((rig.gpu.can_access_peer(0, 1), rig.gpu.can_access_peer(0, 0)), (Ok(true), Ok(false)));
+    assert!(copy_across(&rig).contains(&(0, Engine::DeviceToHost)));
+    rig.gpu.enable_peer_access(0, 1).unwrap();
+    assert_eq!(rig.gpu.enable_peer_access(0, 1), Err(errors::peer_access_already_enabled()));
+    let engines = copy_across(&rig);
+    assert_eq!(engines, [(0, Engine::Compute), (0, Engine::Peer), (1, Engine::DeviceToHost)]);
+}
+
+#[test]
+fn devices_share_one_time_and_not_their_engines() {
+    let rig = two(&profile::T4);
+    let (x, y) = (rig.device_floats_on(0, 1, 0.0), rig.device_floats_on(1, 1, 0.0));
+    assert_ne!(x, y);
+    rig.spans();
+    rig.fill(StreamId::default_of(0), x, 1, 1.0, 1_000);
+    rig.fill(StreamId::default_of(1), y, 1, 1.0, 1_000);
+    rig.gpu.synchronize(0).unwrap();
+    rig.gpu.synchronize(1).unwrap();
+    let spans = rig.spans();
+    assert!(spans[1].start < spans[0].end, "they run at once");
+    // An address of one device means nothing to the other.
+    rig.fill(StreamId::default_of(1), x, 1, 1.0, 1);
+    assert_eq!(rig.gpu.synchronize(1), Err(errors::illegal_address()));
+}
+
+#[test]
+fn freeing_the_target_of_a_peer_copy_waits_for_it() {
+    let rig = two(&profile::T4);
+    rig.gpu.enable_peer_access(0, 1).unwrap();
+    let (x, y) = (rig.device_floats_on(0, 1000, 1.0), rig.device_floats_on(1, 1000, 0.0));
+    rig.fill(StreamId::default_of(0), x, 1000, 2.0, 1_000);
+    rig.gpu.copy_peer(StreamId::default_of(0), (1, y), (0, x), 4000).unwrap();
+    rig.gpu.free(1, y).unwrap();
+    rig.gpu.synchronize(0).unwrap();
+}
+
+#[test]
+fn matrix_products_take_their_time_in_order() {
+    let rig = Rig::one();
+    let stream = StreamId::default_of(0);
+    let gemm = |batch, size| Gemm {
+        dtype: DType::F32,
+        batch,
+        m: size,
+        n: size,
+        k: size,
+        a: DevicePtr(0),
+        a_strides: [size, 1],
+        a_step: 0,
+        b: DevicePtr(0),
+        b_strides: [size, 1],
+        b_step: 0,
+        c: DevicePtr(0),
+        accumulate: false,
+    };
+    rig.spans();
+    rig.gpu.gemm(stream, gemm(0, 64)).unwrap();
+    rig.gpu.gemm(stream, gemm(0, 4096)).unwrap();
+    rig.gpu.synchronize(0).unwrap();
+    assert_eq!(rig.spans().len(), 2);
+    rig.gpu.gemm(stream, gemm(1, 64)).unwrap();
+    assert_eq!(rig.gpu.synchronize(0), Err(errors::illegal_address()), "it has no memory");
+}
+
+static NOTHING_WITH_TWO: KernelDef = elementwise(
+    "nothing_with_two",
+    &[Parameter::In(DType::F32), Parameter::In(DType::F32), Parameter::Out(DType::F32)],
+    |_| Ok(()),
+);
+
+/// `cargo test -p todevice --release -- --ignored --nocapture launch_costs`
+#[test]
+#[ignore = "a benchmark"]
+fn launch_costs() {
+    const LAUNCHES: u32 = 1_000_000;
+    let rig = Rig::one();
+    let pointers = [1.0, 2.0, 3.0].map(|value| rig.device_floats(1, value));
+    let arguments = pointers.map(|pointer| tensor(pointer, 1));
+    let start = std::time::Instant::now();
+    for _ in 0..LAUNCHES {
+        rig.gpu.launch(StreamId::default_of(0), launch(&NOTHING_WITH_TWO, &arguments, 0)).unwrap();
+    }
+    rig.gpu.synchronize(0).unwrap();
+    println!("{} ns a launch", start.elapsed().as_nanos() / u128::from(LAUNCHES));
+}

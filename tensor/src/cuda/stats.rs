@@ -1,0 +1,144 @@
+//! What the caching allocator counts (`torch.cuda.memory_stats`).
+//!
+//! Each counter is kept for all memory and for each of the two pools, and each of these has four numbers:
+//! what is there now, the most there has been, and all that ever came and went.
+
+use super::allocator::Pool;
+
+/// One number of interest over time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Stat {
+    pub(crate) current: u64,
+    /// The most `current` has been since the last reset.
+    pub(crate) peak: u64,
+    /// The sum of all increases since the last reset.
+    pub(crate) allocated: u64,
+    /// The sum of all decreases since the last reset.
+    pub(crate) freed: u64,
+}
+
+impl Stat {
+    fn increase(&mut self, amount: u64) {
+        self.current += amount;
+        self.peak = self.peak.max(self.current);
+        self.allocated += amount;
+    }
+
+    fn decrease(&mut self, amount: u64) {
+        self.current -= amount;
+        self.freed += amount;
+    }
+}
+
+/// A counter: for all memory, and for each pool.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct StatArray {
+    pub(crate) all: Stat,
+    pub(crate) large_pool: Stat,
+    pub(crate) small_pool: Stat,
+}
+
+impl StatArray {
+    pub(super) fn increase(&mut self, pool: Pool, amount: u64) {
+        self.all.increase(amount);
+        self.of(pool).increase(amount);
+    }
+
+    pub(super) fn decrease(&mut self, pool: Pool, amount: u64) {
+        self.all.decrease(amount);
+        self.of(pool).decrease(amount);
+    }
+
+    /// Counts that `old` becomes `new`: as one change, not as a decrease and an increase.
+    pub(super) fn replace(&mut self, pool: Pool, old: u64, new: u64) {
+        if new >= old {
+            self.increase(pool, new - old);
+        } else {
+            self.decrease(pool, old - new);
+        }
+    }
+
+    fn of(&mut self, pool: Pool) -> &mut Stat {
+        match pool {
+            Pool::Large => &mut self.large_pool,
+            Pool::Small => &mut self.small_pool,
+        }
+    }
+
+    fn stats(&mut self) -> [&mut Stat; 3] {
+        [&mut self.all, &mut self.large_pool, &mut self.small_pool]
+    }
+}
+
+/// All counters of a device. Bytes are those of whole blocks, but for `requested_bytes`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct DeviceStats {
+    /// Blocks that somebody holds.
+    pub(crate) allocation: StatArray,
+    /// Segments taken from the driver and not given back.
+    pub(crate) segment: StatArray,
+    /// Blocks that are not free to be used again.
+    pub(crate) active: StatArray,
+    /// Free blocks that share their segment with others: they cannot be given back to the driver, and so are
+    /// the "non-releasable memory" of the summary.
+    pub(crate) inactive_split: StatArray,
+    /// `memory_allocated()`.
+    pub(crate) allocated_bytes: StatArray,
+    /// `memory_reserved()`.
+    pub(crate) reserved_bytes: StatArray,
+    pub(crate) active_bytes: StatArray,
+    pub(crate) inactive_split_bytes: StatArray,
+    /// What was asked for in active blocks, before any rounding.
+    pub(crate) requested_bytes: StatArray,
+    /// Times `cudaMalloc` failed and was tried again with the cache emptied.
+    pub(crate) num_alloc_retries: u64,
+    /// Times that did not help.
+    pub(crate) num_ooms: u64,
+    /// Times the allocator made sure that freed blocks are out of use on all streams.
+    pub(crate) num_sync_all_streams: u64,
+    /// Calls of `cudaMalloc` that gave memory.
+    pub(crate) num_device_alloc: u64,
+    /// Calls of `cudaFree` that took it back.
+    pub(crate) num_device_free: u64,
+}
+
+impl DeviceStats {
+    /// The counters that have pools and peaks, by their names in `memory_stats()`, which are sorted.
+    pub(crate) fn counters(&mut self) -> [(&'static str, &mut StatArray); 9] {
+        [
+            ("active", &mut self.active),
+            ("active_bytes", &mut self.active_bytes),
+            ("allocated_bytes", &mut self.allocated_bytes),
+            ("allocation", &mut self.allocation),
+            ("inactive_split", &mut self.inactive_split),
+            ("inactive_split_bytes", &mut self.inactive_split_bytes),
+            ("requested_bytes", &mut self.requested_bytes),
+            ("reserved_bytes", &mut self.reserved_bytes),
+            ("segment", &mut self.segment),
+        ]
+    }
+
+    /// Every peak starts again from what there is now (`reset_peak_memory_stats`).
+    pub(super) fn reset_peak(&mut self) {
+        for (_, counter) in self.counters() {
+            for stat in counter.stats() {
+                stat.peak = stat.current;
+            }
+        }
+    }
+
+    /// Sums over time start again from 0 (`reset_accumulated_memory_stats`).
+    pub(super) fn reset_accumulated(&mut self) {
+        for (_, counter) in self.counters() {
+            for stat in counter.stats() {
+                stat.allocated = 0;
+                stat.freed = 0;
+            }
+        }
+        self.num_alloc_retries = 0;
+        self.num_ooms = 0;
+        self.num_sync_all_streams = 0;
+        self.num_device_alloc = 0;
+        self.num_device_free = 0;
+    }
+}

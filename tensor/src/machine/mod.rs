@@ -1,0 +1,329 @@
+//! The machine a program runs on, and what it owns: its GPUs, its clock, default random numbers, host
+//! memory, warnings.
+//!
+//! Nothing here is global but the default machine. A machine can be entered for a scope, so tests
+//! run side by side without sharing a random stream or a GPU.
+
+mod spec;
+
+pub use spec::{GpuSpec, SimulatedGpus};
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashSet;
+use std::fmt;
+use std::str::FromStr;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+
+use crate::cuda::runtime::Cuda;
+use crate::cuda::simulated::host::{HostProfile, LAPTOP_8_CORES};
+use crate::cuda::simulated::{Simulated, SimulatedOptions};
+use crate::random::Generator;
+use crate::storage::HostMemory;
+use crate::time::Clock;
+use crate::trace::{Counters, Trace};
+
+/// A host and the GPUs it sees. Clones share it.
+///
+/// ```
+/// use todevice::{Machine, Tensor, cuda, Device};
+///
+/// let machine: Machine = "sim:t4x2".parse().unwrap(); // as after --gpu
+/// machine.enter(|| {
+///     assert_eq!(cuda::device_count(), 2);
+///     let x = Tensor::zeros_with(&[3], Device::cuda(1))?;
+///     assert_eq!(x.device().to_string(), "cuda:1");
+///     Ok::<(), todevice::Error>(())
+/// }).unwrap();
+/// ```
+#[derive(Clone)]
+pub struct Machine(Arc<State>);
+
+/// Tells machines apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct MachineId(u32);
+
+struct State {
+    id: MachineId,
+    gpus: GpuSpec,
+    clock: Clock,
+    cuda: Option<Arc<Cuda>>,
+    generator: Generator,
+    memory: Arc<HostMemory>,
+    warned: Mutex<HashSet<&'static str>>,
+    /// Receives warnings. The crate itself never prints.
+    on_warning: Mutex<Option<Arc<dyn Fn(&str) + Send + Sync>>>,
+}
+
+/// What counts for all machines: their numbers, and those of graph nodes.
+static NEXT_MACHINE: AtomicU32 = AtomicU32::new(0);
+static NEXT_SEQUENCE: AtomicU64 = AtomicU64::new(0);
+static DEFAULT: LazyLock<Machine> = LazyLock::new(Machine::new);
+
+/// A machine entered on a thread.
+struct Entered {
+    machine: Machine,
+    /// Stands in for the machine's own generator: a data loading worker draws from its own stream.
+    generator: Option<Generator>,
+    /// The thread's own clock on a machine whose time is virtual; the first thread's is the machine's.
+    lane: Clock,
+    /// A data loading worker may not touch a GPU.
+    is_worker: bool,
+}
+
+thread_local! {
+    static ENTERED: RefCell<Vec<Entered>> = const { RefCell::new(Vec::new()) };
+    /// `torch.cuda.current_device()` of this thread.
+    static CURRENT_DEVICE: Cell<usize> = const { Cell::new(0) };
+}
+
+impl Machine {
+    /// A host with no GPU (`--gpu none`), its generator seeded like a fresh `torch.Generator`.
+    #[allow(clippy::new_without_default)] // `Machine::default()` would read as "the default machine".
+    pub fn new() -> Machine {
+        Machine::build(GpuSpec::None, Clock::real(), |_| None)
+    }
+
+    /// A host with simulated GPUs, all of one kind (`--gpu sim:t4`).
+    pub fn simulated(gpus: SimulatedGpus) -> Machine {
+        let options = SimulatedOptions {
+            profile: gpus.profile(),
+            count: gpus.count,
+            memory: gpus.memory,
+            seed: gpus.seed,
+        };
+        Machine::build(GpuSpec::Simulated(gpus), Clock::default(), |machine| {
+            let (id, clock) = machine;
+            let driver = Simulated::new(options, clock.clone());
+            Some(Arc::new(Cuda::new(Box::new(driver), id, clock.clone())))
+        })
+    }
+
+    fn build(
+        gpus: GpuSpec,
+        clock: Clock,
+        cuda: impl FnOnce((MachineId, &Clock)) -> Option<Arc<Cuda>>,
+    ) -> Machine {
+        let id = MachineId(NEXT_MACHINE.fetch_add(1, Ordering::Relaxed));
+        Machine(Arc::new(State {
+            id,
+            gpus,
+            cuda: cuda((id, &clock)),
+            clock,
+            generator: Generator::new(),
+            memory: Arc::new(HostMemory::new()),
+            warned: Mutex::new(HashSet::new()),
+            on_warning: Mutex::new(None),
+        }))
+    }
+
+    /// The machine entered last on this thread, else the default one.
+    pub fn current() -> Machine {
+        ENTERED
+            .with_borrow(|entered| entered.last().map(|entered| entered.machine.clone()))
+            .unwrap_or_else(|| DEFAULT.clone())
+    }
+
+    pub(crate) fn id(&self) -> MachineId {
+        self.0.id
+    }
+
+    pub(crate) fn cuda(&self) -> Option<&Arc<Cuda>> {
+        self.0.cuda.as_ref()
+    }
+
+    /// Runs `scope` on this machine.
+    pub fn enter<R>(&self, scope: impl FnOnce() -> R) -> R {
+        self.enter_as(None, self.0.clock.clone(), false, scope)
+    }
+
+    /// Runs `scope` as a data loading worker of this machine, with a generator and a clock of its own.
+    pub(crate) fn enter_as_worker<R>(
+        &self,
+        generator: Generator,
+        lane: Clock,
+        scope: impl FnOnce() -> R,
+    ) -> R {
+        self.enter_as(Some(generator), lane, true, scope)
+    }
+
+    fn enter_as<R>(
+        &self,
+        generator: Option<Generator>,
+        lane: Clock,
+        is_worker: bool,
+        scope: impl FnOnce() -> R,
+    ) -> R {
+        struct Leave {
+            device: usize,
+        }
+        impl Drop for Leave {
+            fn drop(&mut self) {
+                ENTERED.with_borrow_mut(|entered| entered.pop());
+                CURRENT_DEVICE.set(self.device);
+            }
+        }
+        let entered = Entered { machine: self.clone(), generator, lane, is_worker };
+        ENTERED.with_borrow_mut(|stack| stack.push(entered));
+        let _leave = Leave { device: CURRENT_DEVICE.replace(0) }; // Also when `scope` panics.
+        scope()
+    }
+
+    /// The generator operations draw from when none is given (`torch.default_generator`).
+    pub fn default_generator() -> Generator {
+        ENTERED
+            .with_borrow(|entered| {
+                let entered = entered.last()?;
+                Some(entered.generator.clone().unwrap_or_else(|| entered.machine.0.generator.clone()))
+            })
+            .unwrap_or_else(|| DEFAULT.0.generator.clone())
+    }
+
+    /// Bytes of host memory held by tensors, their peak, and the bytes kept for reuse.
+    pub fn host_memory(&self) -> &HostMemory {
+        &self.0.memory
+    }
+
+    pub(crate) fn memory() -> Arc<HostMemory> {
+        ENTERED
+            .with_borrow(|entered| entered.last().map(|entered| entered.machine.0.memory.clone()))
+            .unwrap_or_else(|| DEFAULT.0.memory.clone())
+    }
+
+    /// Which GPUs it was made with, as `--gpu` names them.
+    pub fn gpus(&self) -> &GpuSpec {
+        &self.0.gpus
+    }
+
+    /// Gives the machine's warnings to `handler`: PyTorch's texts, each at most once.
+    pub fn on_warning(&self, handler: impl Fn(&str) + Send + Sync + 'static) {
+        *self.0.on_warning.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(handler));
+    }
+
+    /// Warns of `topic` if it has not been warned of on this machine.
+    pub(crate) fn warn_once(topic: &'static str, message: impl FnOnce() -> String) {
+        let machine = Machine::current();
+        // Out of the lock before it is called: a handler may warn, or set another handler.
+        let handler = machine.0.on_warning.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let Some(handler) = handler else { return };
+        if machine.0.warned.lock().unwrap_or_else(PoisonError::into_inner).insert(topic) {
+            handler(&message());
+        }
+    }
+
+    /// A number for a new graph node, larger than all before: later nodes run first in backward.
+    /// One counter for all machines, so that the order holds wherever a graph was built.
+    pub(crate) fn next_sequence() -> u64 {
+        NEXT_SEQUENCE.fetch_add(1, Ordering::Relaxed)
+    }
+}
+
+/// Time.
+impl Machine {
+    /// Whether time on this machine is virtual: its GPUs are simulated, or it is a page of a browser, where
+    /// there is no clock.
+    pub fn time_is_modelled(&self) -> bool {
+        self.0.clock.is_virtual()
+    }
+
+    /// Now, on this thread's lane.
+    pub(crate) fn now() -> u64 {
+        ENTERED
+            .with_borrow(|entered| entered.last().map(|entered| entered.lane.now()))
+            .unwrap_or_else(|| DEFAULT.0.clock.now())
+    }
+
+    /// The clock of this thread.
+    pub(crate) fn lane() -> Clock {
+        ENTERED
+            .with_borrow(|entered| entered.last().map(|entered| entered.lane.clone()))
+            .unwrap_or_else(|| DEFAULT.0.clock.clone())
+    }
+
+    /// The clock of a data loading worker: its own where time is virtual.
+    pub(crate) fn worker_lane(&self) -> Clock {
+        if self.0.clock.is_virtual() { Clock::default() } else { self.0.clock.clone() }
+    }
+
+    /// Lets virtual time pass on this thread's lane, by as much as its host takes for something. Where time
+    /// is real this is no more than a look.
+    pub(crate) fn charge(time: impl FnOnce(&HostProfile) -> u64) {
+        ENTERED.with_borrow(|entered| match entered.last() {
+            Some(Entered { lane, .. }) if lane.is_virtual() => lane.advance(time(&LAPTOP_8_CORES)),
+            _ => {}
+        });
+    }
+}
+
+/// What the GPUs did.
+impl Machine {
+    /// How many launches, copies, bytes, synchronizations and allocations there were since the machine was
+    /// made. The difference of two is what happened in between.
+    pub fn counters(&self) -> Counters {
+        self.cuda().map(|cuda| cuda.counters()).unwrap_or_default()
+    }
+
+    /// From now on notes every call of the driver, and when the work ran, for [`trace`](Self::trace).
+    pub fn start_trace(&self) {
+        if let Some(cuda) = self.cuda() {
+            cuda.start_trace();
+        }
+    }
+
+    /// What was noted since [`start_trace`](Self::start_trace).
+    pub fn trace(&self) -> Trace {
+        self.cuda().map(|cuda| cuda.trace()).unwrap_or_default()
+    }
+
+    /// Whether this thread is a data loading worker.
+    pub(crate) fn in_worker() -> bool {
+        ENTERED.with_borrow(|entered| entered.last().is_some_and(|entered| entered.is_worker))
+    }
+
+    pub(crate) fn current_device() -> usize {
+        CURRENT_DEVICE.get()
+    }
+
+    /// Changes this thread's current device, and returns the one before.
+    pub(crate) fn replace_current_device(index: usize) -> usize {
+        CURRENT_DEVICE.replace(index)
+    }
+}
+
+/// A machine by what stands after `--gpu`.
+impl FromStr for Machine {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Machine, String> {
+        text.parse::<GpuSpec>()?.machine()
+    }
+}
+
+/// The GPUs, for people: `no GPU`, `Tesla T4 (simulated)`, `2 x Tesla T4 (simulated)`.
+impl fmt::Display for Machine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.cuda() {
+            None => f.write_str("no GPU"),
+            Some(cuda) if cuda.device_count() == 1 => f.write_str(&cuda.properties(0).name),
+            Some(cuda) => write!(f, "{} x {}", cuda.device_count(), cuda.properties(0).name),
+        }
+    }
+}
+
+impl fmt::Debug for Machine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Machine({self})")
+    }
+}
+
+/// Seeds the machine's default generators, that of the CPU and those of its GPUs, and returns the CPU's
+/// (`torch.manual_seed`).
+///
+/// As in PyTorch only the low 32 bits feed the stream. A negative seed is its two's complement:
+/// `-1i64 as u64`.
+pub fn manual_seed(seed: u64) -> Generator {
+    if let Some(cuda) = Machine::current().cuda() {
+        cuda.manual_seed(seed);
+    }
+    Machine::default_generator().manual_seed(seed)
+}

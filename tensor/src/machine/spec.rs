@@ -1,0 +1,166 @@
+//! The value of `--gpu`: which GPUs a machine has.
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::Machine;
+use crate::cuda::simulated::profile::{PROFILES, Profile};
+
+/// A machine has at most this many GPUs.
+const MOST_GPUS: usize = 16;
+
+/// What `--gpu` asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum GpuSpec {
+    /// The real GPUs if there are any, else a simulated one: the card most readers meet first.
+    Auto,
+    /// No GPU.
+    None,
+    /// The real GPUs.
+    Real,
+    /// Simulated GPUs.
+    Simulated(SimulatedGpus),
+}
+
+/// The simulated GPUs of a machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SimulatedGpus {
+    /// The name of the profile: t4, rtx4090, h200.
+    pub profile: &'static str,
+    /// How many GPUs there are.
+    pub count: usize,
+    /// Bytes of memory of each, if not the profile's own.
+    pub memory: Option<u64>,
+    /// Varies how long everything takes, in a way that can be repeated.
+    pub seed: Option<u64>,
+}
+
+impl SimulatedGpus {
+    pub(super) fn profile(&self) -> &'static Profile {
+        Profile::find(self.profile).unwrap_or(PROFILES[0])
+    }
+}
+
+impl GpuSpec {
+    /// What can be said, for help and errors.
+    pub const GRAMMAR: &str = "auto | none | real | sim[:PROFILE[xN]][,mem=512MiB][,seed=7]";
+
+    /// The machine, or why there is none.
+    pub fn machine(&self) -> Result<Machine, String> {
+        match self {
+            GpuSpec::None => Ok(Machine::new()),
+            GpuSpec::Real => {
+                Err("--gpu real: real GPUs are not built yet; --gpu sim:t4 and --gpu none work".to_owned())
+            }
+            GpuSpec::Auto => Ok(Machine::simulated(SimulatedGpus {
+                profile: PROFILES[0].key,
+                count: 1,
+                memory: None,
+                seed: None,
+            })),
+            GpuSpec::Simulated(gpus) => Ok(Machine::simulated(gpus.clone())),
+        }
+    }
+}
+
+/// As it is written after `--gpu`.
+impl fmt::Display for GpuSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            GpuSpec::Auto => f.write_str("auto"),
+            GpuSpec::None => f.write_str("none"),
+            GpuSpec::Real => f.write_str("real"),
+            GpuSpec::Simulated(SimulatedGpus { profile, count, memory, seed }) => {
+                write!(f, "sim:{profile}")?;
+                if *count != 1 {
+                    write!(f, "x{count}")?;
+                }
+                match memory {
+                    Some(bytes) if bytes % (1 << 30) == 0 => write!(f, ",mem={}GiB", bytes >> 30)?,
+                    Some(bytes) if bytes % (1 << 20) == 0 => write!(f, ",mem={}MiB", bytes >> 20)?,
+                    Some(bytes) => write!(f, ",mem={}KiB", bytes >> 10)?,
+                    None => {}
+                }
+                seed.map_or(Ok(()), |seed| write!(f, ",seed={seed}"))
+            }
+        }
+    }
+}
+
+impl FromStr for GpuSpec {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<GpuSpec, String> {
+        match text {
+            "auto" => Ok(GpuSpec::Auto),
+            "none" => Ok(GpuSpec::None),
+            "real" => Ok(GpuSpec::Real),
+            _ => simulated(text).map(GpuSpec::Simulated),
+        }
+    }
+}
+
+fn simulated(text: &str) -> Result<SimulatedGpus, String> {
+    let (gpus, settings) = match text.split_once(',') {
+        Some((gpus, settings)) => (gpus, settings.split(',').collect()),
+        None => (text, Vec::new()),
+    };
+    let (profile, count) = match gpus.strip_prefix("sim") {
+        Some("") => (PROFILES[0].key, 1),
+        Some(rest) => profile_and_count(rest.strip_prefix(':').ok_or_else(outside_grammar)?)?,
+        None => return Err(outside_grammar()),
+    };
+
+    let mut simulated = SimulatedGpus { profile, count, memory: None, seed: None };
+    for setting in settings {
+        match setting.split_once('=') {
+            Some(("mem", size)) if simulated.memory.is_none() => simulated.memory = Some(memory(size)?),
+            Some(("seed", seed)) if simulated.seed.is_none() => {
+                let signed = || seed.parse().ok().map(i64::cast_unsigned);
+                let number = seed.parse().ok().or_else(signed);
+                let range =
+                    || format!("after seed=, expected a whole number from {} to {}", i64::MIN, u64::MAX);
+                simulated.seed = Some(number.ok_or_else(range)?);
+            }
+            _ => return Err(outside_grammar()),
+        }
+    }
+    Ok(simulated)
+}
+
+/// `t4x2` → T4, 2. The profile is looked for first: the x in `rtx4090` counts nothing.
+fn profile_and_count(text: &str) -> Result<(&'static str, usize), String> {
+    let unknown = || format!("unknown profile '{text}', expected one of {}", profile_names());
+    let known = PROFILES.iter().find_map(|profile| Some((profile.key, text.strip_prefix(profile.key)?)));
+    let (profile, rest) = known.ok_or_else(unknown)?;
+    if rest.is_empty() {
+        return Ok((profile, 1));
+    }
+    let count = rest.strip_prefix('x').ok_or_else(unknown)?;
+    let number = count.parse().ok().filter(|count| (1..=MOST_GPUS).contains(count));
+    let number = number.ok_or_else(|| format!("after x, expected a whole number from 1 to {MOST_GPUS}"))?;
+    Ok((profile, number))
+}
+
+fn profile_names() -> String {
+    PROFILES.iter().map(|profile| profile.key).collect::<Vec<_>>().join(", ")
+}
+
+/// `512MiB` → 536870912.
+fn memory(text: &str) -> Result<u64, String> {
+    let digits = text.trim_end_matches(|letter: char| !letter.is_ascii_digit());
+    let unit: Option<u64> = match &text[digits.len()..] {
+        "KiB" => Some(1 << 10),
+        "MiB" => Some(1 << 20),
+        "GiB" => Some(1 << 30),
+        _ => None,
+    };
+    let bytes = digits.parse::<u64>().ok().zip(unit).and_then(|(count, unit)| count.checked_mul(unit));
+    bytes
+        .filter(|bytes| *bytes > 0)
+        .ok_or_else(|| format!("'{text}' is no size of memory, expected one such as 512MiB or 16GiB"))
+}
+
+fn outside_grammar() -> String {
+    format!("expected {}", GpuSpec::GRAMMAR)
+}

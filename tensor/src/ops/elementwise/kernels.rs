@@ -1,0 +1,309 @@
+//! The elementwise kernels: which one computes what, and for which types.
+
+use super::binary::Binary;
+use super::blocks::elementwise;
+use super::compare::Compare;
+use super::unary::Unary;
+use crate::dtype::{DType, with_dtype, with_float};
+use crate::error::{Error, Result};
+use crate::ops::kernel::{KernelDef, launch};
+use crate::tensor::Tensor;
+
+/// Arithmetic as tensors do it: integers wrap around, floats follow IEEE 754, a NaN operand of
+/// `max` or `min` stays NaN.
+pub(crate) trait Number: Copy {
+    fn plus(self, other: Self) -> Self;
+    fn minus(self, other: Self) -> Self;
+    fn times(self, other: Self) -> Self;
+    fn larger(self, other: Self) -> Self;
+    fn smaller(self, other: Self) -> Self;
+    fn negative(self) -> Self;
+    fn absolute(self) -> Self;
+    /// Not `signum`: floats have one of their own, which is 1 at 0.
+    fn sign(self) -> Self;
+    fn rectified(self) -> Self;
+}
+
+macro_rules! integers {
+    ($($T:ty),*) => {$(
+        impl Number for $T {
+            #[inline(always)]
+            fn plus(self, other: $T) -> $T { self.wrapping_add(other) }
+            #[inline(always)]
+            fn minus(self, other: $T) -> $T { self.wrapping_sub(other) }
+            #[inline(always)]
+            fn times(self, other: $T) -> $T { self.wrapping_mul(other) }
+            #[inline(always)]
+            fn larger(self, other: $T) -> $T { self.max(other) }
+            #[inline(always)]
+            fn smaller(self, other: $T) -> $T { self.min(other) }
+            #[inline(always)]
+            fn negative(self) -> $T { self.wrapping_neg() }
+            #[inline(always)]
+            #[allow(unused_comparisons)] // u8 is one of them.
+            fn absolute(self) -> $T { if self < 0 { self.wrapping_neg() } else { self } }
+            #[inline(always)]
+            #[allow(unused_comparisons)]
+            fn sign(self) -> $T { (self > 0) as $T - (self < 0) as $T }
+            #[inline(always)]
+            fn rectified(self) -> $T { self.max(0) }
+        }
+    )*};
+}
+integers!(i64, i32, u8);
+
+macro_rules! floats {
+    ($($T:ty),*) => {$(
+        impl Number for $T {
+            #[inline(always)]
+            fn plus(self, other: $T) -> $T { self + other }
+            #[inline(always)]
+            fn minus(self, other: $T) -> $T { self - other }
+            #[inline(always)]
+            fn times(self, other: $T) -> $T { self * other }
+            #[inline(always)]
+            fn larger(self, other: $T) -> $T { if self > other || self.is_nan() { self } else { other } }
+            #[inline(always)]
+            fn smaller(self, other: $T) -> $T { if self < other || self.is_nan() { self } else { other } }
+            #[inline(always)]
+            fn negative(self) -> $T { -self }
+            #[inline(always)]
+            fn absolute(self) -> $T { self.abs() }
+            #[inline(always)]
+            fn sign(self) -> $T { (self > 0.0) as u8 as $T - (self < 0.0) as u8 as $T }
+            #[inline(always)]
+            fn rectified(self) -> $T { if self < 0.0 { 0.0 } else { self } }
+        }
+    )*};
+}
+floats!(f32, f64);
+
+/// What only floats can: division, and the transcendental functions of [`math`].
+pub(crate) trait Float: Number {
+    fn zero() -> Self;
+    fn lowest() -> Self;
+    fn over(self, other: Self) -> Self;
+    fn exp(self) -> Self;
+    fn ln(self) -> Self;
+    fn sin(self) -> Self;
+    fn cos(self) -> Self;
+    fn tanh(self) -> Self;
+    fn sigmoid(self) -> Self;
+    fn pow(self, exponent: Self) -> Self;
+}
+
+macro_rules! float {
+    ($T:ty, $math:path) => {
+        impl Float for $T {
+            #[inline(always)]
+            fn zero() -> $T {
+                0.0
+            }
+            #[inline(always)]
+            fn lowest() -> $T {
+                <$T>::NEG_INFINITY
+            }
+            #[inline(always)]
+            fn over(self, other: $T) -> $T {
+                self / other
+            }
+            #[inline(always)]
+            fn exp(self) -> $T {
+                use $math as math;
+                math::exp(self)
+            }
+            #[inline(always)]
+            fn ln(self) -> $T {
+                use $math as math;
+                math::ln(self)
+            }
+            #[inline(always)]
+            fn sin(self) -> $T {
+                use $math as math;
+                math::sin(self)
+            }
+            #[inline(always)]
+            fn cos(self) -> $T {
+                use $math as math;
+                math::cos(self)
+            }
+            #[inline(always)]
+            fn tanh(self) -> $T {
+                use $math as math;
+                math::tanh(self)
+            }
+            #[inline(always)]
+            fn sigmoid(self) -> $T {
+                use $math as math;
+                math::sigmoid(self)
+            }
+            #[inline(always)]
+            fn pow(self, exponent: $T) -> $T {
+                use $math as math;
+                math::powf(self, exponent)
+            }
+        }
+    };
+}
+float!(f32, super::math);
+float!(f64, super::math::double);
+
+pub(super) fn unary(op: Unary, x: &Tensor, out: &Tensor) -> Result<()> {
+    launch(unary_kernel(op, x.dtype())?, [x], [out], &[], &[])
+}
+
+fn unary_kernel(op: Unary, dtype: DType) -> Result<&'static KernelDef> {
+    Ok(match op {
+        Unary::Neg => with_dtype!(dtype, T => elementwise!("neg"<T>, Cheap, |x: T| -> T { x.negative() })),
+        Unary::Abs => with_dtype!(dtype, T => elementwise!("abs"<T>, Cheap, |x: T| -> T { x.absolute() })),
+        Unary::Sign => with_dtype!(dtype, T => elementwise!("sign"<T>, Cheap, |x: T| -> T { x.sign() })),
+        Unary::Square => {
+            with_dtype!(dtype, T => elementwise!("square"<T>, Cheap, |x: T| -> T { x.times(x) }))
+        }
+        Unary::Relu => with_dtype!(dtype, T => elementwise!("relu"<T>, Cheap, |x: T| -> T { x.rectified() })),
+        // Whole numbers are their own rounding.
+        Unary::Floor | Unary::Ceil | Unary::Round if !dtype.is_floating_point() => copy(dtype)?,
+        _ => with_float!(dtype, T => match op {
+            Unary::Floor => elementwise!("floor"<T>, Cheap, |x: T| -> T { x.floor() }),
+            Unary::Ceil => elementwise!("ceil"<T>, Cheap, |x: T| -> T { x.ceil() }),
+            Unary::Round => elementwise!("round"<T>, Cheap, |x: T| -> T { x.round_ties_even() }),
+            Unary::Sqrt => elementwise!("sqrt"<T>, Costly, |x: T| -> T { x.sqrt() }),
+            Unary::Rsqrt => elementwise!("rsqrt"<T>, Costly, |x: T| -> T { 1.0 / x.sqrt() }),
+            Unary::Reciprocal => elementwise!("reciprocal"<T>, Costly, |x: T| -> T { 1.0 / x }),
+            Unary::Exp => elementwise!("exp"<T>, Costly, |x: T| -> T { Float::exp(x) }),
+            Unary::Log => elementwise!("log"<T>, Costly, |x: T| -> T { Float::ln(x) }),
+            Unary::Sin => elementwise!("sin"<T>, Costly, |x: T| -> T { Float::sin(x) }),
+            Unary::Cos => elementwise!("cos"<T>, Costly, |x: T| -> T { Float::cos(x) }),
+            Unary::Tanh => elementwise!("tanh"<T>, Costly, |x: T| -> T { Float::tanh(x) }),
+            Unary::Sigmoid => elementwise!("sigmoid"<T>, Costly, |x: T| -> T { Float::sigmoid(x) }),
+            Unary::Neg | Unary::Abs | Unary::Sign | Unary::Square | Unary::Relu => unreachable!("done above"),
+        }, else return Err(Error::NotImplemented { operation: "unary", dtype })),
+    })
+}
+
+/// The kernels that the `.cu` files have already.
+pub(crate) fn piloted() -> Vec<&'static KernelDef> {
+    use Binary::{Add, Div, Maximum, Minimum, Mul, Sub};
+    use Unary::{Abs, Neg, Reciprocal, Relu, Sign, Sqrt, Square};
+    const FLOATS: [DType; 2] = [DType::F32, DType::F64];
+    const NUMBERS: [DType; 5] = [DType::F32, DType::F64, DType::I64, DType::I32, DType::U8];
+    let mut kernels: Vec<&KernelDef> = Vec::new();
+    for dtype in NUMBERS {
+        kernels.extend([Neg, Abs, Sign, Square, Relu].into_iter().flat_map(|op| unary_kernel(op, dtype)));
+        kernels.extend([Add, Sub, Mul, Maximum, Minimum].into_iter().flat_map(|op| binary_kernel(op, dtype)));
+    }
+    for dtype in FLOATS {
+        kernels.extend([Sqrt, Reciprocal].into_iter().flat_map(|op| unary_kernel(op, dtype)));
+        kernels.extend(binary_kernel(Div, dtype));
+    }
+    kernels
+}
+
+/// The kernel that copies elements as they are, from any layout to any other.
+pub(crate) fn copy(dtype: DType) -> Result<&'static KernelDef> {
+    Ok(with_dtype!(dtype, T => elementwise!("copy"<T>, Cheap, |x: T| -> T { x })))
+}
+
+/// The kernel that converts elements.
+///
+/// Rust's `as`: floats are cut off towards zero and kept within an integer's range, NaN becomes 0.
+/// For values out of range C++, and so PyTorch, defines nothing.
+pub(crate) fn cast(from: DType, to: DType) -> Result<&'static KernelDef> {
+    Ok(with_dtype!(from, From => match to {
+        DType::Bool => elementwise!("truth"<From>, Cheap, |x: From| -> u8 { (x != (0 as From)) as u8 }),
+        to => with_dtype!(to, To => elementwise!("cast"<From, To>, Cheap, |x: From| -> To { x as To })),
+    }))
+}
+
+pub(super) fn binary(op: Binary, a: &Tensor, b: &Tensor, out: &Tensor) -> Result<()> {
+    launch(binary_kernel(op, out.dtype())?, [a, b], [out], &[], &[])
+}
+
+fn binary_kernel(op: Binary, dtype: DType) -> Result<&'static KernelDef> {
+    let op = match (op, dtype) {
+        // Truth values are 0 and 1, and stay so: their sum is "or", their product is "and".
+        (Binary::Add, DType::Bool) => Binary::Maximum,
+        (Binary::Mul, DType::Bool) => Binary::Minimum,
+        (op, _) => op,
+    };
+    if op == Binary::Div {
+        return with_float!(dtype, T => Ok(elementwise!("div"<T>, Costly, |a: T, b: T| -> T { a / b })),
+            else Err(Error::NotImplemented { operation: "div", dtype }));
+    }
+    Ok(with_dtype!(dtype, T => match op {
+        Binary::Add => elementwise!("add"<T>, Cheap, |a: T, b: T| -> T { a.plus(b) }),
+        Binary::Sub => elementwise!("sub"<T>, Cheap, |a: T, b: T| -> T { a.minus(b) }),
+        Binary::Mul => elementwise!("mul"<T>, Cheap, |a: T, b: T| -> T { a.times(b) }),
+        Binary::Maximum => elementwise!("maximum"<T>, Cheap, |a: T, b: T| -> T { a.larger(b) }),
+        Binary::Minimum => elementwise!("minimum"<T>, Cheap, |a: T, b: T| -> T { a.smaller(b) }),
+        Binary::Div => unreachable!("done above"),
+    }))
+}
+
+/// `a` and `b` have one type; the result is bool.
+pub(super) fn compare(op: Compare, a: &Tensor, b: &Tensor, out: &Tensor) -> Result<()> {
+    let kernel = with_dtype!(a.dtype(), T => match op {
+        Compare::Eq => elementwise!("eq"<T>, Cheap, |a: T, b: T| -> u8 { (a == b) as u8 }),
+        Compare::Ne => elementwise!("ne"<T>, Cheap, |a: T, b: T| -> u8 { (a != b) as u8 }),
+        Compare::Lt => elementwise!("lt"<T>, Cheap, |a: T, b: T| -> u8 { (a < b) as u8 }),
+        Compare::Le => elementwise!("le"<T>, Cheap, |a: T, b: T| -> u8 { (a <= b) as u8 }),
+        Compare::Gt => elementwise!("gt"<T>, Cheap, |a: T, b: T| -> u8 { (a > b) as u8 }),
+        Compare::Ge => elementwise!("ge"<T>, Cheap, |a: T, b: T| -> u8 { (a >= b) as u8 }),
+    });
+    launch(kernel, [a, b], [out], &[], &[])
+}
+
+pub(super) fn where_cond(condition: &Tensor, a: &Tensor, b: &Tensor, out: &Tensor) -> Result<()> {
+    let kernel = with_dtype!(out.dtype(),
+        T => elementwise!("where"<T>, Cheap, |c: u8, a: T, b: T| -> T { if c != 0 { a } else { b } }));
+    launch(kernel, [condition, a, b], [out], &[], &[])
+}
+
+/// Comparisons written so that a NaN element stays NaN.
+pub(super) fn clamp(x: &Tensor, low: &Tensor, high: &Tensor, out: &Tensor) -> Result<()> {
+    let kernel = with_float!(out.dtype(), T => {
+        elementwise!("clamp"<T>, Cheap, |x: T, low: T, high: T| -> T {{
+            let x = if x < low { low } else { x };
+            if x > high { high } else { x }
+        }})
+    }, else return Err(Error::NotImplemented { operation: "clamp", dtype: out.dtype() }));
+    launch(kernel, [x, low, high], [out], &[], &[])
+}
+
+pub(super) fn pow(x: &Tensor, exponent: &Tensor, out: &Tensor) -> Result<()> {
+    let kernel = with_float!(out.dtype(),
+        T => elementwise!("pow"<T>, Costly, |x: T, n: T| -> T { Float::pow(x, n) }),
+        else return Err(Error::NotImplemented { operation: "pow", dtype: out.dtype() }));
+    launch(kernel, [x, exponent], [out], &[], &[])
+}
+
+/// The gradients of activations, from the gradient in the result and the result itself.
+#[derive(Clone, Copy)]
+pub(super) enum Gradient {
+    Relu,
+    Tanh,
+    Sigmoid,
+}
+
+impl Gradient {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Gradient::Relu => "threshold_backward",
+            Gradient::Tanh => "tanh_backward",
+            Gradient::Sigmoid => "sigmoid_backward",
+        }
+    }
+}
+
+pub(super) fn gradient(gradient: Gradient, grad: &Tensor, y: &Tensor, out: &Tensor) -> Result<()> {
+    let kernel = with_float!(out.dtype(), T => match gradient {
+        // A NaN result passes its gradient on, so that the trouble stays visible.
+        Gradient::Relu => elementwise!("relu_backward"<T>, Cheap,
+            |g: T, y: T| -> T { if y <= 0.0 { 0.0 } else { g } }),
+        Gradient::Tanh => elementwise!("tanh_backward"<T>, Cheap,
+            |g: T, y: T| -> T { g * (1.0 - y * y) }),
+        Gradient::Sigmoid => elementwise!("sigmoid_backward"<T>, Cheap,
+            |g: T, y: T| -> T { g * ((1.0 - y) * y) }),
+    }, else return Err(Error::NotImplemented { operation: gradient.name(), dtype: out.dtype() }));
+    launch(kernel, [grad, y], [out], &[], &[])
+}

@@ -1,0 +1,169 @@
+//! The kernels of indexing. They check every index before they write: on the host a wrong one is an error,
+//! on a device an assertion that fails.
+
+use crate::dtype::{DType, Element, with_dtype};
+use crate::error::{Error, Result};
+use crate::ops::kernel::{Args, Cost, Geometry, KernelDef, Parameter, launch};
+use crate::ops::shape::{dense, reserve};
+use crate::tensor::Tensor;
+
+/// Addition that wraps for integers, as in every other operation.
+trait Accumulate: bytemuck::Pod {
+    fn accumulate(&mut self, other: Self);
+}
+
+macro_rules! accumulate {
+    ($($T:ty: $add:expr),*) => {$(
+        impl Accumulate for $T {
+            fn accumulate(&mut self, other: $T) {
+                *self = $add(*self, other);
+            }
+        }
+    )*};
+}
+accumulate!(
+    f32: |a, b| a + b,
+    f64: |a, b| a + b,
+    i64: i64::wrapping_add,
+    i32: i32::wrapping_add,
+    u8: u8::wrapping_add
+);
+
+/// The indices as positions in a dimension of `size` entries.
+fn positions(indices: &[i64], size: usize, error: impl Fn(i64) -> Error) -> Result<Vec<usize>> {
+    let mut positions = reserve(indices.len())?;
+    for index in indices {
+        match usize::try_from(*index) {
+            Ok(position) if position < size => positions.push(position),
+            _ => return Err(error(*index)),
+        }
+    }
+    Ok(positions)
+}
+
+/// A tensor seen around one of its dimensions: `outer` blocks of `size` entries of `inner` elements each.
+struct Around {
+    size: usize,
+    inner: usize,
+}
+
+impl Around {
+    fn new(sizes: &[usize], dim: usize) -> Around {
+        Around { size: sizes[dim], inner: sizes[dim + 1..].iter().product() }
+    }
+}
+
+/// A kernel that reads a tensor by an index tensor, along a dimension.
+macro_rules! index_kernel {
+    ($name:literal, $T:ident, $twin:ident) => {{
+        const KERNEL: &KernelDef = &KernelDef {
+            name: $name,
+            types: &[$T::DTYPE],
+            parameters: &[
+                Parameter::In($T::DTYPE),
+                Parameter::In(DType::I64),
+                Parameter::Out($T::DTYPE),
+                Parameter::Int,
+            ],
+            geometry: Geometry::Elements,
+            cost: Cost::Cheap,
+            twin: $twin::<$T>,
+        };
+        KERNEL
+    }};
+}
+
+pub(super) fn index_select(x: &Tensor, dim: usize, index: &Tensor, out: &Tensor) -> Result<()> {
+    let kernel = with_dtype!(x.dtype(), T => index_kernel!("index_select", T, index_select_twin));
+    launch(kernel, [&dense(x)?, &dense(index)?], [out], &[dim as i64], &[])
+}
+
+fn index_select_twin<T: bytemuck::Pod>(args: Args<'_, '_>) -> Result<()> {
+    let (x, index) = (&args.inputs[0], &args.inputs[1]);
+    let around = Around::new(x.layout.sizes(), args.ints[0] as usize);
+    let out_of_range = |index| Error::IndexOutOfRange { index, size: around.size };
+    let positions = positions(index.elements(), around.size, out_of_range)?;
+    let values: &[T] = x.elements();
+    for (i, row) in args.outputs[0].elements::<T>().chunks_mut(around.inner.max(1)).enumerate() {
+        let (outer, chosen) = (i / positions.len(), positions[i % positions.len()]);
+        let start = (outer * around.size + chosen) * around.inner;
+        row.copy_from_slice(&values[start..start + around.inner]);
+    }
+    Ok(())
+}
+
+pub(super) fn index_add(target: &Tensor, dim: usize, index: &Tensor, source: &Tensor) -> Result<()> {
+    let kernel = with_dtype!(target.dtype(), T => index_kernel!("index_add", T, index_add_twin));
+    launch(kernel, [&dense(source)?, &dense(index)?], [target], &[dim as i64], &[])
+}
+
+fn index_add_twin<T: Accumulate>(args: Args<'_, '_>) -> Result<()> {
+    let (source, index, target) = (&args.inputs[0], &args.inputs[1], &mut args.outputs[0]);
+    let around = Around::new(target.layout.sizes(), args.ints[0] as usize);
+    let out_of_range = |index| Error::IndexOutOfRange { index, size: around.size };
+    let positions = positions(index.elements(), around.size, out_of_range)?;
+    let target: &mut [T] = target.elements();
+    for (i, row) in source.elements::<T>().chunks(around.inner.max(1)).enumerate() {
+        let (outer, chosen) = (i / positions.len(), positions[i % positions.len()]);
+        let start = (outer * around.size + chosen) * around.inner;
+        for (target, value) in target[start..start + around.inner].iter_mut().zip(row) {
+            target.accumulate(*value);
+        }
+    }
+    Ok(())
+}
+
+/// Calls `visit(position in x, position in index)` for every element of `index`: the first has the
+/// coordinates of the second, but for dimension `dim`, where it has the index itself.
+fn visit_gathered(
+    x_sizes: &[usize],
+    index_sizes: &[usize],
+    dim: usize,
+    positions: &[usize],
+    mut visit: impl FnMut(usize, usize),
+) {
+    let mut coordinates = vec![0; index_sizes.len()];
+    for (i, chosen) in positions.iter().enumerate() {
+        let mut rest = i;
+        for (coordinate, size) in coordinates.iter_mut().zip(index_sizes).rev() {
+            *coordinate = rest % size;
+            rest /= size;
+        }
+        coordinates[dim] = *chosen;
+        visit(x_sizes.iter().zip(&coordinates).fold(0, |at, (size, c)| at * size + c), i);
+    }
+}
+
+pub(super) fn gather(x: &Tensor, dim: usize, index: &Tensor, out: &Tensor) -> Result<()> {
+    let kernel = with_dtype!(x.dtype(), T => index_kernel!("gather", T, gather_twin));
+    launch(kernel, [&dense(x)?, &dense(index)?], [out], &[dim as i64], &[])
+}
+
+fn gather_twin<T: bytemuck::Pod>(args: Args<'_, '_>) -> Result<()> {
+    let (x, index) = (&args.inputs[0], &args.inputs[1]);
+    let dim = args.ints[0] as usize;
+    let size = x.layout.sizes()[dim];
+    let positions = positions(index.elements(), size, |index| Error::IndexOutOfBounds { index, dim, size })?;
+    let (values, out) = (x.elements::<T>(), args.outputs[0].elements::<T>());
+    let (x_sizes, index_sizes) = (x.layout.sizes(), index.layout.sizes());
+    visit_gathered(x_sizes, index_sizes, dim, &positions, |from, to| out[to] = values[from]);
+    Ok(())
+}
+
+pub(super) fn scatter_add(target: &Tensor, dim: usize, index: &Tensor, source: &Tensor) -> Result<()> {
+    let kernel = with_dtype!(target.dtype(), T => index_kernel!("scatter_add", T, scatter_add_twin));
+    launch(kernel, [&dense(source)?, &dense(index)?], [target], &[dim as i64], &[])
+}
+
+fn scatter_add_twin<T: Accumulate>(args: Args<'_, '_>) -> Result<()> {
+    let (source, index, target) = (&args.inputs[0], &args.inputs[1], &mut args.outputs[0]);
+    let dim = args.ints[0] as usize;
+    let sizes = target.layout.sizes();
+    let size = sizes[dim];
+    let positions = positions(index.elements(), size, |index| Error::IndexOutOfBounds { index, dim, size })?;
+    let (values, target) = (source.elements::<T>(), target.elements::<T>());
+    visit_gathered(sizes, index.layout.sizes(), dim, &positions, |to, from| {
+        target[to].accumulate(values[from]);
+    });
+    Ok(())
+}

@@ -1,0 +1,239 @@
+//! What a kernel is: the unit that operations are made of, on the CPU and on a GPU alike.
+//!
+//! An operation checks its inputs, makes room for its result, and launches kernels. On the host the
+//! *twin*, the kernel in Rust, runs at once. On a device the same launch is queued: a simulated GPU runs
+//! the same twin when the time has come, an NVIDIA GPU runs the `__global__` function of the same name.
+
+use bytemuck::Pod;
+use smallvec::SmallVec;
+
+use crate::cuda::driver::DevicePtr;
+use crate::cuda::runtime;
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::machine::Machine;
+use crate::shape::Layout;
+use crate::storage::access;
+use crate::tensor::Tensor;
+
+/// A kernel for given types: `add` of floats is another than `add` of doubles.
+#[derive(Debug)]
+pub(crate) struct KernelDef {
+    /// Its name; with the types it is the name of the `__global__` function (see [`symbol`](Self::symbol)).
+    pub(crate) name: &'static str,
+    /// What tells it from its siblings, as the arguments of a template would.
+    pub(crate) types: &'static [DType],
+    /// What it takes, in order.
+    pub(crate) parameters: &'static [Parameter],
+    /// How its threads are laid out.
+    pub(crate) geometry: Geometry,
+    /// What one element costs.
+    pub(crate) cost: Cost,
+    /// The kernel in Rust.
+    pub(crate) twin: fn(Args<'_, '_>) -> Result<()>,
+}
+
+/// A parameter of a kernel.
+///
+/// | parameter | what a `__global__` function takes for it |
+/// | --- | --- |
+/// | `In(T)` | `const T* x, T x_value, View x_view`; `x` is null for a number, which is then `x_value` |
+/// | `Out(T)` | `T* y, View y_view`; it may be read before it is written, too |
+/// | `Int` | `long long` |
+/// | `Float` | `double` |
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Parameter {
+    In(DType),
+    Out(DType),
+    Int,
+    Float,
+}
+
+/// What the threads of a kernel stand for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Geometry {
+    /// A thread for each element of the (first) output, up to a limit from where on each takes several.
+    Elements,
+    /// A block for each result: a row, or the sum of one.
+    Rows,
+}
+
+/// How much work one element of the largest operand is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cost {
+    /// Additions, comparisons, copies.
+    Cheap,
+    /// Exponentials, divisions, roots.
+    Costly,
+}
+
+impl Cost {
+    /// Floating point operations of one element, roughly.
+    pub(crate) fn flops(self) -> u64 {
+        match self {
+            Cost::Cheap => 1,
+            Cost::Costly => 20,
+        }
+    }
+
+    /// The work of making, or reading, every element of a tensor on the host.
+    pub(crate) fn work_on(self, tensor: &Tensor) -> Work {
+        let elements = tensor.numel() as u64;
+        let double = tensor.dtype() == DType::F64;
+        Work { bytes: elements * tensor.dtype().size() as u64, flops: self.flops() * elements, double }
+    }
+
+    /// From how many elements on a second thread of the host pays. Waking one costs about 17 µs, so below
+    /// about 100 µs of work everything stays on the caller's.
+    pub(crate) fn smallest_parallel(self) -> usize {
+        match self {
+            Cost::Cheap => 1 << 18,
+            Cost::Costly => 1 << 16,
+        }
+    }
+}
+
+/// What a launch does, for the model of its time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Work {
+    /// Bytes read and written, each once.
+    pub(crate) bytes: u64,
+    /// Floating point operations.
+    pub(crate) flops: u64,
+    /// Whether they are in double precision.
+    pub(crate) double: bool,
+}
+
+/// An input as the twin sees it.
+#[derive(Clone, Copy)]
+pub(crate) struct Input<'a> {
+    /// The memory that the layout's positions are counted in. `None`: the input is the (first) output,
+    /// which is about to be overwritten.
+    pub(crate) bytes: Option<&'a [u8]>,
+    pub(crate) layout: &'a Layout,
+}
+
+impl<'a> Input<'a> {
+    /// All of the memory that the layout's positions are counted in, for kernels that never run in place.
+    pub(crate) fn values<T: Pod>(&self) -> &'a [T] {
+        bytemuck::cast_slice(self.bytes.expect("its output is fresh memory"))
+    }
+
+    /// The elements of a contiguous input.
+    pub(crate) fn elements<T: Pod>(&self) -> &'a [T] {
+        &self.values()[self.layout.offset..][..self.layout.numel()]
+    }
+}
+
+/// An output as the twin sees it.
+pub(crate) struct Output<'a> {
+    pub(crate) bytes: &'a mut [u8],
+    pub(crate) layout: &'a Layout,
+}
+
+impl Output<'_> {
+    /// The elements of a contiguous output.
+    pub(crate) fn elements<T: Pod>(&mut self) -> &mut [T] {
+        &mut bytemuck::cast_slice_mut(self.bytes)[self.layout.offset..][..self.layout.numel()]
+    }
+}
+
+/// The arguments of a twin. Those of one kind are in the order of the parameters.
+pub(crate) struct Args<'a, 'm> {
+    pub(crate) inputs: &'a [Input<'m>],
+    pub(crate) outputs: &'a mut [Output<'m>],
+    pub(crate) ints: &'a [i64],
+    pub(crate) floats: &'a [f64],
+}
+
+/// An argument of a launch on a device.
+#[derive(Clone, Copy)]
+pub(crate) enum Argument {
+    /// A tensor on the device. The pointer is that of its first element, so the layout has no offset.
+    Tensor {
+        pointer: DevicePtr,
+        view: Layout,
+    },
+    /// A number in the place of an input: its bytes, in the type of the parameter.
+    Value([u8; 8]),
+    Int(i64),
+    Float(f64),
+}
+
+/// A kernel with its arguments, ready to be queued.
+pub(crate) struct Launch {
+    pub(crate) kernel: &'static KernelDef,
+    /// Blocks.
+    pub(crate) grid: u32,
+    /// Threads of a block.
+    pub(crate) block: u32,
+    /// Dynamic shared memory of a block in bytes.
+    #[allow(dead_code)] // No twin needs to know.
+    pub(crate) shared: u32,
+    pub(crate) arguments: SmallVec<[Argument; 4]>,
+    pub(crate) work: Work,
+}
+
+/// Runs a kernel where its tensors are.
+///
+/// `reads` and `writes` are the `In` and `Out` parameters. A tensor may be read and written at once if it is
+/// the same view both times; any other overlap is copied out of the way first.
+pub(crate) fn launch<const R: usize, const W: usize>(
+    kernel: &'static KernelDef,
+    reads: [&Tensor; R],
+    writes: [&Tensor; W],
+    ints: &[i64],
+    floats: &[f64],
+) -> Result<()> {
+    if writes.iter().any(|write| write.is_cuda()) {
+        return runtime::launch(kernel, &reads, &writes, ints, floats);
+    }
+    Machine::charge(|host| host.kernel_time(&work(kernel, reads.iter().chain(&writes).copied())));
+    access(reads, writes, |inputs, mut outputs| {
+        (kernel.twin)(Args { inputs: &inputs, outputs: &mut outputs, ints, floats })
+    })?
+}
+
+/// What a kernel does on tensors of these sizes.
+pub(crate) fn work<'a>(kernel: &KernelDef, tensors: impl Iterator<Item = &'a Tensor>) -> Work {
+    let mut work = Work { double: kernel.types.contains(&DType::F64), ..Work::default() };
+    let mut most_elements = 0;
+    for tensor in tensors {
+        most_elements = most_elements.max(tensor.numel());
+        work.bytes += (tensor.layout().distinct() * tensor.dtype().size()) as u64;
+    }
+    work.flops = kernel.cost.flops() * most_elements as u64;
+    work
+}
+
+impl KernelDef {
+    /// The name of the `__global__` function: `add_f32`.
+    pub(crate) fn symbol(&self) -> String {
+        self.types.iter().fold(self.name.to_string(), |name, dtype| format!("{name}_{}", short(*dtype)))
+    }
+
+    /// What it takes, in words: `In f32`, `Out f32`, `Int`, `Float`.
+    pub(crate) fn signature(&self) -> Vec<String> {
+        let words = |parameter: &Parameter| match parameter {
+            Parameter::In(dtype) => format!("In {}", short(*dtype)),
+            Parameter::Out(dtype) => format!("Out {}", short(*dtype)),
+            Parameter::Int => "Int".to_string(),
+            Parameter::Float => "Float".to_string(),
+        };
+        self.parameters.iter().map(words).collect()
+    }
+}
+
+/// A type as the names of kernels have it.
+fn short(dtype: DType) -> &'static str {
+    match dtype {
+        DType::Bool => "bool",
+        DType::U8 => "u8",
+        DType::I32 => "i32",
+        DType::I64 => "i64",
+        DType::F16 => "f16",
+        DType::BF16 => "bf16",
+        DType::F32 => "f32",
+        DType::F64 => "f64",
+    }
+}

@@ -1,0 +1,219 @@
+//! Matrix products: a library's on a device (cuBLAS), our own [`gemm`] on the host, a plain loop for
+//! integers.
+
+use super::gemm::gemm;
+use crate::cuda::driver::{DevicePtr, Gemm};
+use crate::dtype::{DType, Element};
+use crate::error::{Error, Result};
+use crate::machine::Machine;
+use crate::ops::kernel::{Cost, Geometry, KernelDef, Parameter, launch};
+use crate::ops::shape::write;
+use crate::shape::Layout;
+use crate::storage::access;
+use crate::tensor::Tensor;
+
+pub(super) fn mm(a: &Tensor, b: &Tensor) -> Result<Tensor> {
+    let ([m, k], [_, n]) = check_shapes(a, b)?;
+    let out = a.uninit_beside(&[m, n], a.dtype())?;
+    products(a, b, &out, 1, [m, n, k], false)?;
+    Ok(out)
+}
+
+/// `bias + a·b`, the bias repeated for every row.
+pub(super) fn addmm(bias: &Tensor, a: &Tensor, b: &Tensor) -> Result<Tensor> {
+    let ([m, k], [_, n]) = check_shapes(a, b)?;
+    let out = a.uninit_beside(&[m, n], a.dtype())?;
+    write(&out, bias)?;
+    products(a, b, &out, 1, [m, n, k], true)?;
+    Ok(out)
+}
+
+pub(super) fn bmm(a: &Tensor, b: &Tensor) -> Result<Tensor> {
+    let (batch, m, k, n) = (a.sizes()[0], a.sizes()[1], a.sizes()[2], b.sizes()[2]);
+    let out = a.uninit_beside(&[batch, m, n], a.dtype())?;
+    products(a, b, &out, batch, [m, n, k], false)?;
+    Ok(out)
+}
+
+pub(super) fn check_shapes(a: &Tensor, b: &Tensor) -> Result<([usize; 2], [usize; 2])> {
+    let (a, b) = ([a.sizes()[0], a.sizes()[1]], [b.sizes()[0], b.sizes()[1]]);
+    if a[1] == b[0] { Ok((a, b)) } else { Err(Error::MatmulShapes { a, b }) }
+}
+
+/// The products of a batch of matrices, or of the one there is, in contiguous memory of their own.
+fn products(
+    a: &Tensor,
+    b: &Tensor,
+    out: &Tensor,
+    batch: usize,
+    [m, n, k]: [usize; 3],
+    accumulate: bool,
+) -> Result<()> {
+    let (a_step, a_strides) = matrices(a.layout());
+    let (b_step, b_strides) = matrices(b.layout());
+    let gemm = Gemm {
+        dtype: out.dtype(),
+        batch,
+        m,
+        n,
+        k,
+        a: DevicePtr::default(),
+        a_strides,
+        a_step,
+        b: DevicePtr::default(),
+        b_strides,
+        b_step,
+        c: DevicePtr::default(),
+        accumulate,
+    };
+    if !gemm.dtype.is_floating_point() {
+        return launch(integer_product(gemm.dtype)?, [a, b], [out], &[accumulate.into()], &[]);
+    }
+    if let Some(memory) = out.storage().device() {
+        return memory.cuda().gemm(a, b, out, gemm);
+    }
+    Machine::charge(|host| host.gemm_time(&gemm.work()));
+    access([a, b], [out], |[a, b], [c]| {
+        let from = |offset: usize| offset * gemm.dtype.size();
+        let (a_bytes, b_bytes) = (a.values::<u8>(), b.values::<u8>());
+        run_gemm(
+            &gemm,
+            a_bytes.get(from(a.layout.offset)..).unwrap_or_default(),
+            b_bytes.get(from(b.layout.offset)..).unwrap_or_default(),
+            &mut c.bytes[from(c.layout.offset)..],
+        )
+    })?
+}
+
+/// Computes the products in host memory. The operands begin at their first elements.
+pub(crate) fn run_gemm(gemm: &Gemm, a: &[u8], b: &[u8], c: &mut [u8]) -> Result<()> {
+    match gemm.dtype {
+        DType::F32 => each(gemm, a, b, c, |p: Product<f32>| p.floats()),
+        DType::F64 => each(gemm, a, b, c, |p: Product<f64>| p.floats()),
+        dtype => return Err(Error::NotImplemented { operation: "addmm_impl_cpu_", dtype }),
+    }
+    Ok(())
+}
+
+/// The kernel of products of integers, which no library has.
+fn integer_product(dtype: DType) -> Result<&'static KernelDef> {
+    macro_rules! integers {
+        ($T:ty) => {{
+            const KERNEL: &KernelDef = &KernelDef {
+                name: "mm",
+                types: &[<$T>::DTYPE],
+                parameters: &[
+                    Parameter::In(<$T>::DTYPE),
+                    Parameter::In(<$T>::DTYPE),
+                    Parameter::Out(<$T>::DTYPE),
+                    Parameter::Int,
+                ],
+                geometry: Geometry::Elements,
+                cost: Cost::Costly,
+                twin: |args| {
+                    let ([a, b], c) = ([args.inputs[0], args.inputs[1]], &mut args.outputs[0]);
+                    let [(a_step, a_strides), (b_step, b_strides)] = [a, b].map(|x| matrices(x.layout));
+                    let &[.., m, n] = c.layout.sizes() else { return Ok(()) };
+                    let k = a.layout.sizes().last().copied().unwrap_or(0);
+                    let (a_values, b_values) = (a.values::<$T>(), b.values::<$T>());
+                    for (i, c) in c.elements::<$T>().chunks_mut((m * n).max(1)).enumerate() {
+                        let product = Product {
+                            mnk: [m, n, k],
+                            a: a_values.get(a.layout.offset + i * a_step..).unwrap_or_default(),
+                            a_strides,
+                            b: b_values.get(b.layout.offset + i * b_step..).unwrap_or_default(),
+                            b_strides,
+                            c,
+                            accumulate: args.ints[0] != 0,
+                        };
+                        product.integers();
+                    }
+                    Ok(())
+                },
+            };
+            KERNEL
+        }};
+    }
+    match dtype {
+        DType::I64 => Ok(integers!(i64)),
+        DType::I32 => Ok(integers!(i32)),
+        DType::U8 => Ok(integers!(u8)),
+        dtype => Err(Error::NotImplemented { operation: "addmm_impl_cpu_", dtype }),
+    }
+}
+
+/// The step from matrix to matrix of a batch, and the strides of a matrix.
+fn matrices(layout: &Layout) -> (usize, [usize; 2]) {
+    let strides = layout.strides();
+    let step = if strides.len() == 3 { strides[0] } else { 0 };
+    (step, [strides[strides.len() - 2], strides[strides.len() - 1]])
+}
+
+/// One product: `c = a·b`, with `mnk` the sizes.
+struct Product<'a, T> {
+    mnk: [usize; 3],
+    a: &'a [T],
+    a_strides: [usize; 2],
+    b: &'a [T],
+    b_strides: [usize; 2],
+    c: &'a mut [T],
+    accumulate: bool,
+}
+
+impl<T: super::gemm::GemmElement> Product<'_, T> {
+    fn floats(self) {
+        let [m, n, k] = self.mnk;
+        gemm(m, n, k, self.a, self.a_strides, self.b, self.b_strides, self.c, self.accumulate);
+    }
+}
+
+/// Integers wrap around, as in every other operation.
+trait Wrapping: Copy + Default {
+    fn add_product(self, a: Self, b: Self) -> Self;
+}
+
+macro_rules! wrapping {
+    ($($T:ty),*) => {$(
+        impl Wrapping for $T {
+            fn add_product(self, a: $T, b: $T) -> $T {
+                self.wrapping_add(a.wrapping_mul(b))
+            }
+        }
+    )*};
+}
+wrapping!(i64, i32, u8);
+
+impl<T: Wrapping> Product<'_, T> {
+    fn integers(self) {
+        let [m, n, k] = self.mnk;
+        for row in 0..m {
+            let out = &mut self.c[row * n..(row + 1) * n];
+            if !self.accumulate {
+                out.fill(T::default());
+            }
+            for i in 0..k {
+                let a = self.a[row * self.a_strides[0] + i * self.a_strides[1]];
+                for (column, out) in out.iter_mut().enumerate() {
+                    *out = out.add_product(a, self.b[i * self.b_strides[0] + column * self.b_strides[1]]);
+                }
+            }
+        }
+    }
+}
+
+fn each<T: bytemuck::Pod>(gemm: &Gemm, a: &[u8], b: &[u8], c: &mut [u8], run: impl Fn(Product<T>)) {
+    let (a, b): (&[T], &[T]) = (bytemuck::cast_slice(a), bytemuck::cast_slice(b));
+    let c: &mut [T] = bytemuck::cast_slice_mut(c);
+    let size = gemm.m * gemm.n;
+    for (i, c) in c.chunks_mut(size.max(1)).take(gemm.batch).enumerate() {
+        run(Product {
+            mnk: [gemm.m, gemm.n, gemm.k],
+            a: a.get(i * gemm.a_step..).unwrap_or_default(),
+            a_strides: gemm.a_strides,
+            b: b.get(i * gemm.b_step..).unwrap_or_default(),
+            b_strides: gemm.b_strides,
+            c: &mut c[..size],
+            accumulate: gemm.accumulate,
+        });
+    }
+}

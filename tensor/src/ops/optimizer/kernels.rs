@@ -1,0 +1,247 @@
+//! The kernels of optimizer steps.
+
+use bytemuck::Pod;
+use rayon::prelude::*;
+
+use super::{AdamStep, SgdStep};
+use crate::dtype::{DType, Element, with_float};
+use crate::error::{Error, Result};
+use crate::ops::kernel::{Args, Cost, Geometry, KernelDef, Parameter, launch};
+use crate::ops::simd::{threads, vectorized};
+use crate::tensor::Tensor;
+
+/// A float with the fused multiply-add that PyTorch's kernels use.
+trait Real:
+    Pod
+    + Send
+    + Sync
+    + std::ops::Add<Output = Self>
+    + std::ops::Sub<Output = Self>
+    + std::ops::Mul<Output = Self>
+    + std::ops::Div<Output = Self>
+    + std::ops::Neg<Output = Self>
+{
+    /// `self · factor + addend`, rounded once.
+    fn fused(self, factor: Self, addend: Self) -> Self;
+    fn root(self) -> Self;
+    fn rounded(value: f64) -> Self;
+}
+
+macro_rules! real {
+    ($($T:ty),*) => {$(
+        impl Real for $T {
+            #[inline(always)]
+            fn fused(self, factor: $T, addend: $T) -> $T {
+                self.mul_add(factor, addend)
+            }
+            #[inline(always)]
+            fn root(self) -> $T {
+                self.sqrt()
+            }
+            #[inline(always)]
+            fn rounded(value: f64) -> $T {
+                value as $T
+            }
+        }
+    )*};
+}
+real!(f32, f64);
+
+/// Runs `kernel(grad, [written…])` on matching parts of contiguous tensors of one size.
+fn on_parts<T: Real, const W: usize>(args: Args<'_, '_>, kernel: impl Fn(&[T], [&mut [T]; W]) + Sync) {
+    let grad: &[T] = args.inputs[0].elements();
+    let mut outputs = args.outputs.iter_mut();
+    let mut rest: [&mut [T]; W] =
+        std::array::from_fn(|_| outputs.next().map_or(Default::default(), |output| output.elements()));
+    if grad.len() < Cost::Costly.smallest_parallel() || threads() == 1 {
+        return kernel(grad, rest);
+    }
+    let share = grad.len().div_ceil(threads());
+    let mut shares: Vec<(&[T], [&mut [T]; W])> = Vec::new();
+    for grad in grad.chunks(share) {
+        let mut part: [&mut [T]; W] = std::array::from_fn(|_| Default::default());
+        for (part, rest) in part.iter_mut().zip(&mut rest) {
+            (*part, *rest) = std::mem::take(rest).split_at_mut(grad.len());
+        }
+        shares.push((grad, part));
+    }
+    shares.into_par_iter().for_each(|(grad, part)| kernel(grad, part));
+}
+
+impl AdamStep {
+    /// As the kernel takes it.
+    fn floats(&self) -> [f64; 7] {
+        [
+            self.beta1,
+            self.beta2,
+            self.eps,
+            self.weight_decay,
+            self.shrink,
+            self.step_size,
+            self.bias_correction2_sqrt,
+        ]
+    }
+
+    fn of(args: &Args<'_, '_>) -> AdamStep {
+        let [beta1, beta2, eps, weight_decay, shrink, step_size, bias_correction2_sqrt] =
+            std::array::from_fn(|i| args.floats[i]);
+        AdamStep { beta1, beta2, eps, weight_decay, shrink, step_size, bias_correction2_sqrt }
+    }
+}
+
+impl SgdStep {
+    fn floats(&self) -> [f64; 4] {
+        [self.lr, self.momentum, self.dampening, self.weight_decay]
+    }
+
+    fn ints(&self) -> [i64; 2] {
+        [self.nesterov.into(), self.maximize.into()]
+    }
+
+    fn of(args: &Args<'_, '_>) -> SgdStep {
+        let [lr, momentum, dampening, weight_decay] = std::array::from_fn(|i| args.floats[i]);
+        let [nesterov, maximize] = std::array::from_fn(|i| args.ints[i] != 0);
+        SgdStep { lr, momentum, dampening, weight_decay, nesterov, maximize }
+    }
+}
+
+/// The kernel of one step: it reads the gradient and writes the parameter and the optimizer's state.
+macro_rules! step {
+    ($name:literal, $T:ident, $lanes:ident, $Step:ty, [$($written:ident),+], [$($number:ident),*]) => {{
+        const WRITTEN: usize = [$(stringify!($written)),+].len();
+        const KERNEL: &KernelDef = &KernelDef {
+            name: $name,
+            types: &[$T::DTYPE],
+            parameters: &[
+                Parameter::In($T::DTYPE),
+                $({ stringify!($written); Parameter::Out($T::DTYPE) },)+
+                $(Parameter::$number),*
+            ],
+            geometry: Geometry::Elements,
+            cost: Cost::Costly,
+            twin: |args| {
+                let step = <$Step>::of(&args);
+                let kernel = vectorized!($lanes::<$T>, (grad: &[$T], written: [&mut [$T]; WRITTEN], step: $Step));
+                on_parts(args, |grad, written| kernel(grad, written, step));
+                Ok(())
+            },
+        };
+        KERNEL
+    }};
+}
+
+/// Every tensor of a step lies in memory without gaps.
+fn check_dense<const W: usize>(written: [&Tensor; W]) -> Result<()> {
+    match written.iter().all(|tensor| tensor.is_contiguous()) {
+        true => Ok(()),
+        false => Err(Error::custom("an optimizer's parameters must be contiguous")),
+    }
+}
+
+fn adam_kernel(dtype: DType) -> Result<&'static KernelDef> {
+    Ok(with_float!(dtype,
+        T => step!("adam", T, adam_lanes, AdamStep, [parameter, exp_avg, exp_avg_sq],
+            [Float, Float, Float, Float, Float, Float, Float]),
+        else return Err(Error::NotImplemented { operation: "adam", dtype })))
+}
+
+/// The kernels that the `.cu` files have already.
+pub(crate) fn piloted() -> Vec<&'static KernelDef> {
+    [DType::F32, DType::F64].into_iter().flat_map(adam_kernel).collect()
+}
+
+pub(super) fn adam(
+    parameter: &Tensor,
+    grad: &Tensor,
+    exp_avg: &Tensor,
+    exp_avg_sq: &Tensor,
+    step: AdamStep,
+) -> Result<()> {
+    let kernel = adam_kernel(parameter.dtype())?;
+    check_dense([parameter, exp_avg, exp_avg_sq])?;
+    launch(kernel, [grad], [parameter, exp_avg, exp_avg_sq], &[], &step.floats())
+}
+
+macro_rules! sgd {
+    ($name:literal, $lanes:ident, $function:ident($($tensor:ident),*)) => {
+        pub(super) fn $function(parameter: &Tensor, grad: &Tensor, $($tensor: &Tensor,)* step: SgdStep) -> Result<()> {
+            let kernel = with_float!(parameter.dtype(),
+                T => step!($name, T, $lanes, SgdStep, [parameter $(, $tensor)*], [Int, Int, Float, Float, Float, Float]),
+                else return Err(Error::NotImplemented { operation: "sgd", dtype: parameter.dtype() }));
+            check_dense([parameter, $($tensor),*])?;
+            launch(kernel, [grad], [parameter, $($tensor),*], &step.ints(), &step.floats())
+        }
+    };
+}
+sgd!("sgd", sgd_plain_lanes, sgd_plain());
+sgd!("sgd_momentum_first", sgd_first_lanes, sgd_first(buffer));
+sgd!("sgd_momentum", sgd_momentum_lanes, sgd_momentum(buffer));
+
+/// Kingma and Ba, with PyTorch's rounding:
+/// `m ← m + (1 − β₁)(g − m)`, `v ← β₂v + (1 − β₂)g²`, `p ← p − step · m / (√v / √(1 − β₂ᵗ) + ε)`.
+#[inline(always)]
+fn adam_lanes<T: Real>(grad: &[T], [parameter, exp_avg, exp_avg_sq]: [&mut [T]; 3], step: AdamStep) {
+    let n = grad.len();
+    let (parameter, exp_avg, exp_avg_sq) = (&mut parameter[..n], &mut exp_avg[..n], &mut exp_avg_sq[..n]);
+    let weight = T::rounded(1.0 - step.beta1);
+    let (other_weight, small_weight) = (T::rounded(step.beta1), 1.0 - step.beta1 < 0.5);
+    let (beta2, rest2) = (T::rounded(step.beta2), T::rounded(1.0 - step.beta2));
+    let (decay, decays) = (T::rounded(step.weight_decay), step.weight_decay != 0.0);
+    let (shrink, eps) = (T::rounded(step.shrink), T::rounded(step.eps));
+    let (minus_step, correction) = (T::rounded(-step.step_size), T::rounded(step.bias_correction2_sqrt));
+    for i in 0..n {
+        let p = parameter[i] * shrink;
+        let g = if decays { p.fused(decay, grad[i]) } else { grad[i] };
+        // PyTorch's lerp starts from the nearer end.
+        let m = match small_weight {
+            true => (g - exp_avg[i]).fused(weight, exp_avg[i]),
+            false => g - (g - exp_avg[i]) * other_weight,
+        };
+        let v = (rest2 * g).fused(g, exp_avg_sq[i] * beta2);
+        let denominator = v.root() / correction + eps;
+        parameter[i] = p + (minus_step * m) / denominator;
+        exp_avg[i] = m;
+        exp_avg_sq[i] = v;
+    }
+}
+
+/// The gradient with its sign and weight decay.
+#[inline(always)]
+fn decayed<T: Real>(grad: T, parameter: T, step: SgdStep) -> T {
+    let grad = if step.maximize { -grad } else { grad };
+    if step.weight_decay != 0.0 { parameter.fused(T::rounded(step.weight_decay), grad) } else { grad }
+}
+
+/// `p ← p − lr · g`
+#[inline(always)]
+fn sgd_plain_lanes<T: Real>(grad: &[T], [parameter]: [&mut [T]; 1], step: SgdStep) {
+    let minus_lr = T::rounded(-step.lr);
+    for (p, g) in parameter.iter_mut().zip(grad) {
+        *p = decayed(*g, *p, step).fused(minus_lr, *p);
+    }
+}
+
+/// The first step with momentum: the buffer becomes the gradient.
+#[inline(always)]
+fn sgd_first_lanes<T: Real>(grad: &[T], [parameter, buffer]: [&mut [T]; 2], step: SgdStep) {
+    let (minus_lr, momentum) = (T::rounded(-step.lr), T::rounded(step.momentum));
+    for ((p, b), g) in parameter.iter_mut().zip(buffer).zip(grad) {
+        let g = decayed(*g, *p, step);
+        *b = g;
+        let direction = if step.nesterov { g.fused(momentum, g) } else { g };
+        *p = direction.fused(minus_lr, *p);
+    }
+}
+
+/// `b ← μb + (1 − dampening)g`, `p ← p − lr · b`; Nesterov's form takes `g + μb` for the direction.
+#[inline(always)]
+fn sgd_momentum_lanes<T: Real>(grad: &[T], [parameter, buffer]: [&mut [T]; 2], step: SgdStep) {
+    let (minus_lr, momentum) = (T::rounded(-step.lr), T::rounded(step.momentum));
+    let undamped = T::rounded(1.0 - step.dampening);
+    for ((p, b), g) in parameter.iter_mut().zip(buffer).zip(grad) {
+        let g = decayed(*g, *p, step);
+        *b = g.fused(undamped, *b * momentum);
+        let direction = if step.nesterov { b.fused(momentum, g) } else { *b };
+        *p = direction.fused(minus_lr, *p);
+    }
+}

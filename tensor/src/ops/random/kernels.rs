@@ -1,0 +1,171 @@
+//! The kernels of random numbers on a device. (On the host they come from PyTorch's own sequence, which only
+//! one thread can walk; see [`crate::random`].)
+//!
+//! Each element draws at its own position of the generator's sequence: two numbers, whatever it needs.
+
+use crate::dtype::{DType, Element, Scalar, with_dtype, with_float};
+use crate::error::{Error, Result};
+use crate::ops::elementwise::Float;
+use crate::ops::elementwise::blocks::{Runs, for_blocks};
+use crate::ops::kernel::{Args, Cost, Geometry, KernelDef, Parameter, launch};
+use crate::ops::shape::number;
+use crate::random::philox_bits;
+use crate::tensor::Tensor;
+
+/// Numbers of the sequence that an element draws.
+const DRAWS: u64 = 2;
+
+/// The two numbers of each element.
+fn draws(args: &Args<'_, '_>) -> impl Fn(usize) -> [u32; 2] + Sync + use<> {
+    let (seed, first) = (args.ints[0] as u64, args.ints[1] as u64);
+    move |element| {
+        let position = first.wrapping_add(DRAWS * element as u64);
+        [philox_bits(seed, position), philox_bits(seed, position.wrapping_add(1))]
+    }
+}
+
+/// Sets aside what the elements of a tensor draw.
+fn take(target: &Tensor) -> [i64; 2] {
+    match target.storage().device() {
+        Some(memory) => memory.cuda().draw(target.device().index(), DRAWS * target.numel() as u64),
+        None => unreachable!("the host has numbers of its own"),
+    }
+}
+
+/// Uniform in [0, 1): as many bits as the type has, so that 1 itself never comes out.
+trait Uniform: Float + bytemuck::Pod + Send {
+    fn uniform(draws: [u32; 2]) -> Self;
+    fn of(value: f64) -> Self;
+}
+
+impl Uniform for f32 {
+    fn uniform([a, _]: [u32; 2]) -> f32 {
+        (a >> 8) as f32 / 16_777_216.0
+    }
+
+    fn of(value: f64) -> f32 {
+        value as f32
+    }
+}
+
+impl Uniform for f64 {
+    fn uniform([a, b]: [u32; 2]) -> f64 {
+        ((u64::from(a) << 32 | u64::from(b)) >> 11) as f64 / 9_007_199_254_740_992.0
+    }
+
+    fn of(value: f64) -> f64 {
+        value
+    }
+}
+
+/// A kernel that fills its output from two numbers of the sequence and two of the caller's.
+macro_rules! fill_kernel {
+    ($name:literal, $T:ty, $Number:ident, $twin:expr) => {{
+        const KERNEL: &KernelDef = &KernelDef {
+            name: $name,
+            types: &[<$T>::DTYPE],
+            parameters: &[
+                Parameter::Out(<$T>::DTYPE),
+                Parameter::Int,
+                Parameter::Int,
+                Parameter::$Number,
+                Parameter::$Number,
+            ],
+            geometry: Geometry::Elements,
+            cost: Cost::Costly,
+            twin: $twin,
+        };
+        KERNEL
+    }};
+}
+
+pub(super) fn uniform(target: &Tensor, from: f64, to: f64) -> Result<()> {
+    let kernel = with_float!(target.dtype(), T => fill_kernel!("uniform", T, Float, |args| {
+        let (from, to) = (T::of(args.floats[0]), T::of(args.floats[1]));
+        let draws = draws(&args);
+        for_blocks(&mut args.outputs[0], Cost::Costly, &|start, out: &mut [T]| {
+            for (i, out) in out.iter_mut().enumerate() {
+                let value = T::uniform(draws(start + i)) * (to - from) + from;
+                // Rounding may reach the end, which does not belong to the range.
+                *out = if value == to { from } else { value };
+            }
+        });
+        Ok(())
+    }), else return Err(Error::RandomDType { kernel: "check_uniform_bounds", dtype: target.dtype() }));
+    launch(kernel, [], [target], &take(target), &[from, to])
+}
+
+/// Box and Muller: the radius from one number, the angle from the other.
+pub(super) fn normal(target: &Tensor, mean: f64, std: f64) -> Result<()> {
+    let kernel = with_float!(target.dtype(), T => fill_kernel!("normal", T, Float, |args| {
+        let (mean, std) = (T::of(args.floats[0]), T::of(args.floats[1]));
+        let draws = draws(&args);
+        for_blocks(&mut args.outputs[0], Cost::Costly, &|start, out: &mut [T]| {
+            for (i, out) in out.iter_mut().enumerate() {
+                let [a, b] = draws(start + i);
+                // In (0, 1]: there is no logarithm of 0.
+                let distance = (f64::from(a) + 1.0) / 4_294_967_296.0;
+                let angle = f64::from(b) / 4_294_967_296.0;
+                let radius = (-2.0 * Float::ln(distance)).sqrt();
+                *out = T::of(radius * Float::cos(std::f64::consts::TAU * angle)) * std + mean;
+            }
+        });
+        Ok(())
+    }), else return Err(Error::RandomDType { kernel: "normal_kernel_cpu", dtype: target.dtype() }));
+    launch(kernel, [], [target], &take(target), &[mean, std])
+}
+
+/// Whole numbers from `low` on, `range` of them; 0 stands for 2⁶⁴.
+pub(super) fn integers(target: &Tensor, low: i64, range: u64) -> Result<()> {
+    let kernel = with_dtype!(target.dtype(), T => fill_kernel!("random", T, Int, |args| {
+        let (low, range) = (args.ints[2], args.ints[3] as u64);
+        let draws = draws(&args);
+        for_blocks(&mut args.outputs[0], Cost::Costly, &|start, out: &mut [T]| {
+            for (i, out) in out.iter_mut().enumerate() {
+                let [a, b] = draws(start + i);
+                let bits = u64::from(a) << 32 | u64::from(b);
+                let bits = if range == 0 { bits } else { bits % range };
+                *out = low.wrapping_add_unsigned(bits) as T;
+            }
+        });
+        Ok(())
+    }));
+    let [seed, first] = take(target);
+    launch(kernel, [], [target], &[seed, first, low, range as i64], &[])
+}
+
+/// 1 with the probability that `probability`, which is broadcast, gives each element, else 0.
+pub(super) fn bernoulli(probability: &Tensor, target: &Tensor) -> Result<()> {
+    const KERNEL: &KernelDef = &KernelDef {
+        name: "bernoulli",
+        types: &[],
+        parameters: &[Parameter::In(DType::F64), Parameter::Out(DType::Bool), Parameter::Int, Parameter::Int],
+        geometry: Geometry::Elements,
+        cost: Cost::Costly,
+        twin: |args| {
+            let draws = draws(&args);
+            let outputs = &mut *args.outputs;
+            let mut probabilities = vec![0.0f64; outputs[0].layout.numel()];
+            let layout = args.inputs[0].layout.expand(outputs[0].layout.sizes())?;
+            Runs::of(&layout).gather(args.inputs[0].values(), 0, &mut probabilities);
+            if let Some(p) = probabilities.iter().find(|p| !(0.0..=1.0).contains(*p)) {
+                return Err(Error::custom(format!(
+                    "Expected p_in >= 0 && p_in <= 1 to be true, but got {p}"
+                )));
+            }
+            for_blocks(&mut outputs[0], Cost::Costly, &|start, out: &mut [u8]| {
+                for (i, out) in out.iter_mut().enumerate() {
+                    *out = (f64::uniform(draws(start + i)) < probabilities[start + i]).into();
+                }
+            });
+            Ok(())
+        },
+    };
+    let probability = &probability.detach().to(DType::F64)?;
+    launch(KERNEL, [probability], [target], &take(target), &[])
+}
+
+/// 1 with one probability for all elements, else 0.
+pub(super) fn bernoulli_scalar(p: f64, target: &Tensor) -> Result<()> {
+    bernoulli(&number(Scalar::Float(p), DType::F64)?, target)
+}

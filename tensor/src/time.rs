@@ -1,0 +1,103 @@
+//! The clock of a machine: virtual where GPUs are simulated, the real one elsewhere.
+//!
+//! A simulated GPU has no speed of its own, so on its machine all time is modelled: CPU operations, copies
+//! and kernels take what the profiles of host and device say they take, and [`Instant`] reads that clock.
+//! Times of it are *modelled*, and whoever prints one says so.
+
+use std::ops::Sub;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use crate::machine::Machine;
+
+/// The time of a host in nanoseconds, counted from when the clock was made. Clones are the same clock.
+#[derive(Clone, Debug)]
+pub(crate) enum Clock {
+    /// Moves when somebody says how long something takes.
+    Virtual(Arc<AtomicU64>),
+    /// Moves by itself.
+    #[cfg(not(target_family = "wasm"))]
+    Real(std::time::Instant),
+}
+
+impl Default for Clock {
+    fn default() -> Clock {
+        Clock::Virtual(Arc::default())
+    }
+}
+
+impl Clock {
+    /// The real one; in a browser's page, where there is none, a virtual one.
+    pub(crate) fn real() -> Clock {
+        #[cfg(not(target_family = "wasm"))]
+        return Clock::Real(std::time::Instant::now());
+        #[cfg(target_family = "wasm")]
+        Clock::default()
+    }
+
+    pub(crate) fn is_virtual(&self) -> bool {
+        matches!(self, Clock::Virtual(_))
+    }
+
+    pub(crate) fn now(&self) -> u64 {
+        match self {
+            Clock::Virtual(now) => now.load(Ordering::Relaxed),
+            #[cfg(not(target_family = "wasm"))]
+            Clock::Real(start) => start.elapsed().as_nanos() as u64,
+        }
+    }
+
+    /// The host works, or waits, for this long. Real time passes without being told.
+    pub(crate) fn advance(&self, nanoseconds: u64) {
+        if let Clock::Virtual(now) = self {
+            now.fetch_add(nanoseconds, Ordering::Relaxed);
+        }
+    }
+
+    /// The host waits until then; it does not go back.
+    pub(crate) fn advance_to(&self, then: u64) {
+        if let Clock::Virtual(now) = self {
+            now.fetch_max(then, Ordering::Relaxed);
+        }
+    }
+}
+
+/// A moment on the clock of the machine (`time.perf_counter`): modelled where time is virtual
+/// ([`Machine::time_is_modelled`]), measured elsewhere.
+///
+/// ```
+/// use todevice::Machine;
+/// use todevice::time::Instant;
+///
+/// let machine: Machine = "sim:t4".parse().unwrap();
+/// let elapsed = machine.enter(|| {
+///     let start = Instant::now();
+///     todevice::Tensor::zeros(&[1000, 1000]).unwrap();
+///     start.elapsed()
+/// });
+/// assert!(elapsed > std::time::Duration::ZERO);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Instant(u64);
+
+impl Instant {
+    /// Now, on this thread's lane of the current machine.
+    pub fn now() -> Instant {
+        Instant(Machine::now())
+    }
+
+    /// The time since then.
+    pub fn elapsed(self) -> Duration {
+        Instant::now() - self
+    }
+}
+
+/// The time between two moments; none if the second is the later one.
+impl Sub for Instant {
+    type Output = Duration;
+
+    fn sub(self, earlier: Instant) -> Duration {
+        Duration::from_nanos(self.0.saturating_sub(earlier.0))
+    }
+}

@@ -1,0 +1,302 @@
+//! Runs an operation on the CPU and on `cuda:0`, with its inputs lying in memory in every way there is, and
+//! compares everything there is to see, values and gradients bit for bit.
+
+use std::fmt::{Debug, Write};
+
+use todevice::autograd::BackwardOptions;
+use todevice::{DType, Device, Result, Tensor, ToOptions};
+
+pub const FLOATS: [DType; 2] = [DType::F32, DType::F64];
+pub const ALL: [DType; 6] = [DType::F32, DType::F64, DType::I64, DType::I32, DType::U8, DType::Bool];
+
+/// Pairs of types that are promoted.
+const MIXED: [[DType; 2]; 6] = [
+    [DType::F32, DType::F64],
+    [DType::F64, DType::I64],
+    [DType::I64, DType::F32],
+    [DType::I32, DType::I64],
+    [DType::U8, DType::I32],
+    [DType::Bool, DType::U8],
+];
+
+/// An operation and the sizes of the inputs it is tried on. The first word of its name is the function.
+pub struct Case {
+    pub name: &'static str,
+    sizes: Vec<Vec<Vec<usize>>>,
+    run: fn(&[Tensor]) -> Result<Vec<Tensor>>,
+}
+
+pub fn case(
+    name: &'static str,
+    sizes: Vec<Vec<Vec<usize>>>,
+    run: fn(&[Tensor]) -> Result<Vec<Tensor>>,
+) -> Case {
+    Case { name, sizes, run }
+}
+
+impl Case {
+    pub fn function(&self) -> &'static str {
+        self.name.split(' ').next().unwrap_or_default()
+    }
+
+    fn is_in_place(&self) -> bool {
+        self.function().ends_with('_')
+    }
+}
+
+pub fn one(result: Result<Tensor>) -> Result<Vec<Tensor>> {
+    result.map(|tensor| vec![tensor])
+}
+
+/// The sizes where blocks, warps and vectors begin and end, for `inputs` tensors of one size.
+pub fn edges(inputs: usize) -> Vec<Vec<Vec<usize>>> {
+    let lengths = [0, 1, 2, 3, 255, 256, 257, 1023, 1024, 1025].map(|length| vec![length]);
+    let eight = vec![1, 2, 1, 3, 2, 1, 1, 2];
+    let more = [vec![], vec![3, 5], vec![5, 1], vec![0, 4], vec![2, 3, 4], vec![31, 33], eight];
+    lengths.into_iter().chain(more).map(|sizes| vec![sizes; inputs]).collect()
+}
+
+/// Sizes of a list of inputs, several times: `[[3, 1], [4]]` is one time.
+pub fn sizes(all: &[&[&[usize]]]) -> Vec<Vec<Vec<usize>>> {
+    all.iter().map(|inputs| inputs.iter().map(|sizes| sizes.to_vec()).collect()).collect()
+}
+
+/// How an input lies in memory: as which view of a base.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Lay {
+    Dense,
+    Transposed,
+    Step,
+    Offset,
+    Expanded,
+    Windows,
+}
+
+const LAYS: [Lay; 6] = [Lay::Dense, Lay::Transposed, Lay::Step, Lay::Offset, Lay::Expanded, Lay::Windows];
+
+impl Lay {
+    /// This way, or `Dense` where the sizes do not allow it.
+    fn possible(self, sizes: &[usize]) -> Lay {
+        let possible = match self {
+            Lay::Dense | Lay::Step => true,
+            Lay::Offset => !sizes.is_empty(),
+            Lay::Transposed => sizes.len() >= 2,
+            Lay::Expanded => sizes.iter().any(|size| *size > 1),
+            Lay::Windows => sizes.len() >= 2 && sizes[sizes.len() - 2] > 0,
+        };
+        if possible { self } else { Lay::Dense }
+    }
+
+    fn base_sizes(self, sizes: &[usize]) -> Vec<usize> {
+        let mut base = sizes.to_vec();
+        match self {
+            Lay::Dense => {}
+            Lay::Transposed => base.reverse(),
+            Lay::Step => match base.last_mut() {
+                Some(last) => *last = 2 * *last + 1,
+                None => base = vec![3],
+            },
+            Lay::Offset => base[0] += 2,
+            Lay::Expanded => {
+                let dim = base.iter().position(|size| *size > 1).unwrap();
+                base[dim] = 1;
+            }
+            Lay::Windows => {
+                let (windows, size) = (base[base.len() - 2], base.pop().unwrap());
+                *base.last_mut().unwrap() = windows - 1 + size;
+            }
+        }
+        base
+    }
+
+    fn view(self, base: &Tensor, sizes: &[usize]) -> Result<Tensor> {
+        match self {
+            Lay::Dense => Ok(base.clone()),
+            Lay::Transposed => base.permute(&(0..sizes.len() as i64).rev().collect::<Vec<_>>()),
+            Lay::Step if sizes.is_empty() => base.select(0, 1),
+            Lay::Step => base.slice(-1, 1, i64::MAX, 2),
+            Lay::Offset => base.narrow(0, 2, sizes[0]),
+            Lay::Expanded => base.expand(&sizes.iter().map(|size| *size as i64).collect::<Vec<_>>()),
+            Lay::Windows => base.unfold(sizes.len() as i64 - 2, *sizes.last().unwrap(), 1),
+        }
+    }
+}
+
+/// Numbers of both signs, whole and not, equal ones among them; of floats, with what is not a number too.
+pub fn values(sizes: &[usize], dtype: DType, seed: usize) -> Tensor {
+    let count: usize = sizes.iter().product();
+    let special = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -0.0, 0.0, 1e-40, -1e-310];
+    let number = |i: usize| match i + seed {
+        i if i % 19 == 7 && dtype.is_floating_point() => special[i / 19 % special.len()],
+        i if dtype.is_floating_point() => ((i * 37 + 11) % 61) as f64 / 13.0 - 2.25,
+        i if dtype == DType::Bool => f64::from(i * 5 % 3 == 0),
+        i => ((i * 7 + 3) % 23) as f64 - 9.0,
+    };
+    let numbers: Vec<f64> = (0..count).map(number).collect();
+    Tensor::from_slice(&numbers, sizes).unwrap().to(dtype).unwrap()
+}
+
+/// All there is to see of a tensor, but for where it is.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Seen {
+    sizes: Vec<usize>,
+    strides: Vec<usize>,
+    offset: usize,
+    contiguous: bool,
+    dtype: DType,
+    requires_grad: bool,
+    is_leaf: bool,
+    is_view: bool,
+    grad_fn: Option<&'static str>,
+    version: u64,
+    pub bits: Vec<u64>,
+}
+
+pub fn bits(tensor: &Tensor) -> Result<Vec<u64>> {
+    Ok(match tensor.dtype() {
+        DType::F32 => tensor.to_vec::<f32>()?.into_iter().map(|x| x.to_bits().into()).collect(),
+        DType::F64 => tensor.to_vec::<f64>()?.into_iter().map(f64::to_bits).collect(),
+        DType::I64 => tensor.to_vec::<i64>()?.into_iter().map(|x| x as u64).collect(),
+        DType::I32 => tensor.to_vec::<i32>()?.into_iter().map(|x| x as u64).collect(),
+        DType::U8 => tensor.to_vec::<u8>()?.into_iter().map(u64::from).collect(),
+        _ => tensor.to_vec::<bool>()?.into_iter().map(u64::from).collect(),
+    })
+}
+
+/// Looks at a tensor, which must be on the device.
+pub fn see(tensor: &Tensor, device: Device) -> Result<Seen> {
+    assert_eq!(tensor.device(), device, "the result is on another device");
+    Ok(Seen {
+        sizes: tensor.sizes().into(),
+        strides: tensor.strides().into(),
+        offset: tensor.storage_offset(),
+        contiguous: tensor.is_contiguous(),
+        dtype: tensor.dtype(),
+        requires_grad: tensor.requires_grad(),
+        is_leaf: tensor.is_leaf(),
+        is_view: tensor.is_view(),
+        grad_fn: tensor.grad_fn(),
+        version: tensor.version(),
+        bits: bits(tensor)?,
+    })
+}
+
+/// What an operation did: its results, what its inputs are afterwards, and their gradients; or its error.
+#[derive(Debug, PartialEq)]
+struct Outcome {
+    results: Vec<Seen>,
+    inputs: Vec<Seen>,
+    gradients: Vec<Option<Seen>>,
+}
+
+struct Inputs<'a> {
+    bases: &'a [Tensor],
+    lays: &'a [Lay],
+    sizes: &'a [Vec<usize>],
+}
+
+fn observe(case: &Case, inputs: &Inputs, device: Device, gradients: bool) -> Result<Outcome> {
+    let place = |base: &Tensor| {
+        let base = base.to(ToOptions { device: Some(device), copy: true, ..Default::default() })?;
+        if gradients && base.dtype().is_floating_point() { base.requires_grad_(true) } else { Ok(base) }
+    };
+    let leaves: Vec<Tensor> = inputs.bases.iter().map(place).collect::<Result<_>>()?;
+    let view = |((leaf, lay), sizes): ((&Tensor, &Lay), &Vec<usize>)| lay.view(leaf, sizes);
+    let mut views: Vec<Tensor> =
+        leaves.iter().zip(inputs.lays).zip(inputs.sizes).map(view).collect::<Result<_>>()?;
+    if gradients && case.is_in_place() {
+        views[0] = views[0].copy()?; // A leaf cannot be written to.
+    }
+    let results = (case.run)(&views)?;
+    let seen = results.iter().map(|result| see(result, device)).collect::<Result<_>>()?;
+    for (i, result) in results.iter().enumerate().filter(|(_, result)| result.requires_grad()) {
+        let weights: Vec<f64> =
+            (0..result.numel()).map(|k| ((k + i) * 29 % 31) as f64 / 16.0 - 0.9).collect();
+        let weights = Tensor::from_slice(&weights, result.sizes())?.to((device, result.dtype()))?;
+        result.backward_with(BackwardOptions { gradient: Some(weights), retain_graph: true })?;
+    }
+    let gradient = |leaf: &Tensor| leaf.grad().map(|grad| see(&grad, device)).transpose();
+    Ok(Outcome {
+        results: seen,
+        inputs: leaves.iter().map(|leaf| see(&leaf.detach(), device)).collect::<Result<_>>()?,
+        gradients: leaves.iter().map(gradient).collect::<Result<_>>()?,
+    })
+}
+
+/// The first difference of two long texts.
+fn difference<T: Debug>(cpu: &T, cuda: &T) -> String {
+    let (cpu, cuda) = (format!("{cpu:?}"), format!("{cuda:?}"));
+    let at = cpu.bytes().zip(cuda.bytes()).take_while(|(a, b)| a == b).count().saturating_sub(60);
+    let part = |text: &str| text.chars().skip(at).take(200).collect::<String>();
+    format!("\n    cpu  …{}\n    cuda …{}", part(&cpu), part(&cuda))
+}
+
+/// How often a case was refused and how often not, so that no test passes because nothing ran.
+#[derive(Default)]
+struct Tally {
+    ran: usize,
+    refused: usize,
+    differences: String,
+}
+
+fn compare(case: &Case, inputs: &Inputs, gradients: bool, tally: &mut Tally) {
+    let [cpu, cuda] = [Device::Cpu, Device::cuda(0)]
+        .map(|device| observe(case, inputs, device, gradients).map_err(|error| error.to_string()));
+    match &cpu {
+        Ok(_) => tally.ran += 1,
+        Err(_) => tally.refused += 1,
+    }
+    if cpu != cuda && tally.differences.len() < 4000 {
+        let types: Vec<DType> = inputs.bases.iter().map(Tensor::dtype).collect();
+        let (sizes, lays) = (inputs.sizes, inputs.lays);
+        let what = if gradients { " with gradients" } else { "" };
+        let _ = write!(
+            tally.differences,
+            "\n{}{what} {types:?} {sizes:?} {lays:?}:{}",
+            case.name,
+            difference(&cpu, &cuda)
+        );
+    }
+}
+
+/// Runs the cases on the CPU and on `cuda:0` of the current machine.
+pub fn sweep(cases: &[Case]) {
+    let mut differences = String::new();
+    for case in cases {
+        let mut tally = Tally::default();
+        for sizes in &case.sizes {
+            let mut tried: Vec<Vec<Lay>> = Vec::new();
+            for first in 0..LAYS.len() {
+                let lay = |(i, sizes): (usize, &Vec<usize>)| LAYS[(first + i) % LAYS.len()].possible(sizes);
+                let same = |sizes: &Vec<usize>| LAYS[first].possible(sizes);
+                let mixed: Vec<Lay> = sizes.iter().enumerate().map(lay).collect();
+                for lays in [sizes.iter().map(same).collect(), mixed] {
+                    if !tried.contains(&lays) {
+                        sweep_types(case, sizes, &lays, &mut tally);
+                        tried.push(lays);
+                    }
+                }
+            }
+        }
+        assert!(tally.ran > 0, "{} was refused all {} times", case.name, tally.refused);
+        differences += &tally.differences;
+    }
+    assert!(differences.is_empty(), "cuda:0 is not what the CPU is:{differences}");
+}
+
+fn sweep_types(case: &Case, sizes: &[Vec<usize>], lays: &[Lay], tally: &mut Tally) {
+    let mut types: Vec<Vec<DType>> = ALL.iter().map(|dtype| vec![*dtype; sizes.len()]).collect();
+    if sizes.len() > 1 {
+        let mixed = |pair: [DType; 2]| (0..sizes.len()).map(|i| pair[i % 2]).collect();
+        types.extend(MIXED.into_iter().map(mixed));
+    }
+    for types in types {
+        let base = |i: usize| values(&lays[i].base_sizes(&sizes[i]), types[i], i * 5);
+        let bases: Vec<Tensor> = (0..sizes.len()).map(base).collect();
+        let inputs = Inputs { bases: &bases, lays, sizes };
+        compare(case, &inputs, false, tally);
+        if types.iter().any(|dtype| FLOATS.contains(dtype)) {
+            compare(case, &inputs, true, tally);
+        }
+    }
+}

@@ -1,0 +1,860 @@
+//! Everything the crate computes runs on a simulated GPU as it does on the CPU, bit for bit: every operation,
+//! every type, the sizes where blocks end, every way to lie in memory, as an operation and as a gradient.
+
+#[path = "common/sweep.rs"]
+mod sweep;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use sweep::{Case, bits, case, edges, one, see, sizes, sweep, values};
+use todevice::nn::StateDict;
+use todevice::nn::utils::{ClipGradNormOptions, clip_grad_norm_};
+use todevice::optim::lr_scheduler::StepLR;
+use todevice::prelude::*;
+use todevice::{Machine, TensorOptions};
+
+fn on_t4<R>(test: impl FnOnce() -> R) -> R {
+    "sim:t4".parse::<Machine>().unwrap().enter(test)
+}
+
+/// One case for each method that takes nothing.
+macro_rules! methods {
+    ($sizes:expr; $($name:ident)*) => { [$(case(stringify!($name), $sizes, |x| one(x[0].$name()))),*] };
+}
+
+/// One case for each method that takes another tensor, and three with a number.
+macro_rules! operands {
+    ($($name:ident)*) => { [$(
+        case(stringify!($name), pairs(), |x| one(x[0].$name(&x[1]))),
+        case(concat!(stringify!($name), " itself"), edges(1), |x| one(x[0].$name(&x[0]))),
+        case(concat!(stringify!($name), " float"), edges(1), |x| one(x[0].$name(1.5))),
+        case(concat!(stringify!($name), " int"), edges(1), |x| one(x[0].$name(-3))),
+    )*] };
+}
+
+/// Sizes of two operands: equal, broadcast, and not to be broadcast.
+fn pairs() -> Vec<Vec<Vec<usize>>> {
+    let broadcast: [&[&[usize]]; 11] = [
+        &[&[], &[257]],
+        &[&[257], &[]],
+        &[&[1], &[0]],
+        &[&[3, 1], &[1, 4]],
+        &[&[2, 3], &[3]],
+        &[&[3], &[2, 3]],
+        &[&[0, 3], &[1, 3]],
+        &[&[2, 1, 5], &[4, 1]],
+        &[&[31, 33], &[31, 1]],
+        &[&[3], &[4]],
+        &[&[2, 3], &[2]],
+    ];
+    [edges(2), sizes(&broadcast)].concat()
+}
+
+/// The type and the place of a tensor, for one to be made beside it.
+fn like(x: &Tensor) -> TensorOptions {
+    TensorOptions { dtype: x.dtype(), device: x.device(), requires_grad: false }
+}
+
+fn indices(count: usize, below: usize, beside: &Tensor) -> Result<Tensor> {
+    let indices: Vec<i64> = (0..count).map(|i| (i * 7 + 3) as i64 % below.max(1) as i64).collect();
+    Tensor::from_slice(&indices, &[count])?.to(beside.device())
+}
+
+/// An answer as a tensor beside the one asked.
+fn answer(answer: Result<bool>, beside: &Tensor) -> Result<Vec<Tensor>> {
+    one(Tensor::new(answer?)?.to(beside.device()))
+}
+
+fn elementwise() -> Vec<Case> {
+    let mut cases = Vec::new();
+    cases.extend(methods!(edges(1);
+        neg abs sign square relu floor ceil round sqrt rsqrt reciprocal exp log sin cos tanh sigmoid
+        neg_ abs_ sign_ square_ relu_ floor_ ceil_ round_ sqrt_ rsqrt_ reciprocal_ exp_ log_ sin_ cos_ tanh_
+        sigmoid_ isnan logical_not));
+    cases.extend([
+        case("pow 3", edges(1), |x| one(x[0].pow(3.0))),
+        case("pow 2", edges(1), |x| one(x[0].pow(2.0))),
+        case("pow root", edges(1), |x| one(x[0].pow(0.5))),
+        case("pow rsqrt", edges(1), |x| one(x[0].pow(-0.5))),
+        case("pow 0", edges(1), |x| one(x[0].pow(0.0))),
+        case("pow -1.7", edges(1), |x| one(x[0].pow(-1.7))),
+        case("clamp both", edges(1), |x| one(x[0].clamp(-1.0, 1.5))),
+        case("clamp min", edges(1), |x| one(x[0].clamp(0.25, None))),
+        case("clamp max", edges(1), |x| one(x[0].clamp(None, 0.25))),
+        case("clamp crossed", edges(1), |x| one(x[0].clamp(2.0, -2.0))),
+        case("clamp_", edges(1), |x| one(x[0].clamp_(-1.0, 1.5))),
+        case("dropout off", edges(1), |x| one(x[0].dropout(0.5, false))),
+        case("dropout none", edges(1), |x| one(x[0].dropout(0.0, true))),
+        case("dropout all", edges(1), |x| one(x[0].dropout(1.0, true))),
+    ]);
+    cases
+}
+
+fn binary() -> Vec<Case> {
+    let mut cases = Vec::new();
+    cases.extend(operands!(add sub mul div maximum minimum eq ne lt le gt ge));
+    cases.extend(operands!(add_ sub_ mul_ div_ maximum_ minimum_));
+    let three: [&[&[usize]]; 5] = [
+        &[&[3, 1], &[1, 4], &[4]],
+        &[&[], &[5], &[5]],
+        &[&[5], &[], &[]],
+        &[&[2, 0], &[2, 1], &[1]],
+        &[&[2], &[3], &[2]],
+    ];
+    cases.extend([
+        case("where_cond", [edges(3), sizes(&three)].concat(), |x| one(x[0].gt(0)?.where_cond(&x[1], &x[2]))),
+        case("where_cond given", edges(3), |x| one(x[0].where_cond(&x[1], &x[2]))),
+        case("equal", pairs(), |x| answer(x[0].equal(&x[1]), &x[0])),
+        case("equal itself", edges(1), |x| answer(x[0].equal(&x[0].copy()?), &x[0])),
+        case("allclose", pairs(), |x| answer(x[0].allclose(&x[1], 1e-5, 1e-8), &x[0])),
+        case("allclose itself", edges(1), |x| answer(x[0].allclose(&x[0].copy()?, 1e-5, 1e-8), &x[0])),
+        case("mul operators", edges(2), |x| one(((2.0 - &x[0])? * &x[1])? / 3)),
+    ]);
+    cases
+}
+
+fn reductions() -> Vec<Case> {
+    let mut cases = Vec::new();
+    cases.extend(methods!(edges(1); sum mean norm max min all any));
+    let boxes = || {
+        let boxes: [&[&[usize]]; 10] = [
+            &[&[3, 5]],
+            &[&[0, 4]],
+            &[&[4, 0]],
+            &[&[2, 3, 4]],
+            &[&[257, 3]],
+            &[&[3, 1025]],
+            &[&[1, 1]],
+            &[&[7]],
+            &[&[1024]],
+            &[&[]],
+        ];
+        sizes(&boxes)
+    };
+    cases.extend([
+        case("sum_dims 0", boxes(), |x| one(x[0].sum_dims(&[0], false))),
+        case("sum_dims -1 keep", boxes(), |x| one(x[0].sum_dims(&[-1], true))),
+        case("sum_dims 0 -1", boxes(), |x| one(x[0].sum_dims(&[0, -1], false))),
+        case("mean_dims 0", boxes(), |x| one(x[0].mean_dims(&[0], true))),
+        case("mean_dims -1", boxes(), |x| one(x[0].mean_dims(&[-1], false))),
+        case("var", boxes(), |x| one(x[0].var(&[], 1, false))),
+        case("var 0", boxes(), |x| one(x[0].var(&[0], 0, true))),
+        case("std", boxes(), |x| one(x[0].std(&[-1], 1, false))),
+        case("amax", boxes(), |x| one(x[0].amax(&[0], false))),
+        case("amax all", boxes(), |x| one(x[0].amax(&[], true))),
+        case("amin", boxes(), |x| one(x[0].amin(&[-1], true))),
+        case("max_dim", boxes(), |x| x[0].max_dim(0, false).map(|(a, b)| vec![a, b])),
+        case("max_dim keep", boxes(), |x| x[0].max_dim(-1, true).map(|(a, b)| vec![a, b])),
+        case("min_dim", boxes(), |x| x[0].min_dim(-1, false).map(|(a, b)| vec![a, b])),
+        case("argmax", boxes(), |x| one(x[0].argmax(None, false))),
+        case("argmax 0", boxes(), |x| one(x[0].argmax(0, true))),
+        case("argmin", boxes(), |x| one(x[0].argmin(-1, false))),
+        case("softmax 0", boxes(), |x| one(x[0].softmax(0))),
+        case("softmax -1", boxes(), |x| one(x[0].softmax(-1))),
+        case("log_softmax 0", boxes(), |x| one(x[0].log_softmax(0))),
+        case("log_softmax -1", boxes(), |x| one(x[0].log_softmax(-1))),
+    ]);
+    cases
+}
+
+fn products() -> Vec<Case> {
+    let matrices = || {
+        let all: [&[&[usize]]; 12] = [
+            &[&[1, 1], &[1, 1]],
+            &[&[2, 3], &[3, 4]],
+            &[&[0, 3], &[3, 2]],
+            &[&[2, 3], &[3, 0]],
+            &[&[2, 0], &[0, 3]],
+            &[&[3, 257], &[257, 2]],
+            &[&[31, 33], &[33, 17]],
+            &[&[65, 64], &[64, 63]],
+            &[&[1, 1025], &[1025, 1]],
+            &[&[255, 2], &[2, 3]],
+            &[&[2, 3], &[2, 3]],
+            &[&[3], &[3, 2]],
+        ];
+        sizes(&all)
+    };
+    let others: [&[&[usize]]; 15] = [
+        &[&[5], &[5]],
+        &[&[0], &[0]],
+        &[&[1025], &[1025]],
+        &[&[5], &[4]],
+        &[&[3, 5], &[5]],
+        &[&[3, 5], &[4]],
+        &[&[5], &[5, 3]],
+        &[&[2, 3, 4], &[4, 5]],
+        &[&[2, 3, 4], &[2, 4, 5]],
+        &[&[2, 1, 3, 4], &[3, 4, 2]],
+        &[&[4], &[3, 4, 2]],
+        &[&[3, 2, 4], &[4]],
+        &[&[0, 2, 4], &[0, 4, 3]],
+        &[&[], &[3]],
+        &[&[2, 3, 4], &[3, 4, 5]],
+    ];
+    let batches: [&[&[usize]]; 6] = [
+        &[&[2, 3, 4], &[2, 4, 5]],
+        &[&[0, 3, 4], &[0, 4, 5]],
+        &[&[3, 2, 0], &[3, 0, 2]],
+        &[&[1, 31, 33], &[1, 33, 9]],
+        &[&[2, 3, 4], &[3, 4, 5]],
+        &[&[2, 3], &[3, 4]],
+    ];
+    let layers: [&[&[usize]]; 8] = [
+        &[&[4, 3], &[2, 3], &[2]],
+        &[&[0, 3], &[2, 3], &[2]],
+        &[&[4, 0], &[2, 0], &[2]],
+        &[&[33, 257], &[31, 257], &[31]],
+        &[&[2, 4, 3], &[5, 3], &[5]],
+        &[&[3], &[2, 3], &[2]],
+        &[&[4, 3], &[2, 4], &[2]],
+        &[&[4, 3], &[2, 3], &[3]],
+    ];
+    vec![
+        case("mm", matrices(), |x| one(x[0].mm(&x[1]))),
+        case("matmul", [matrices(), sizes(&others)].concat(), |x| one(x[0].matmul(&x[1]))),
+        case("bmm", sizes(&batches), |x| one(x[0].bmm(&x[1]))),
+        case("linear", sizes(&layers), |x| one(x[0].linear(&x[1], Some(&x[2])))),
+        case("linear without bias", sizes(&layers), |x| one(x[0].linear(&x[1], None))),
+    ]
+}
+
+fn losses() -> Vec<Case> {
+    let scores = || {
+        let all: [&[&[usize]]; 8] =
+            [&[&[4, 5]], &[&[1, 1]], &[&[0, 5]], &[&[257, 3]], &[&[3, 1025]], &[&[7]], &[&[2, 3, 4]], &[&[]]];
+        sizes(&all)
+    };
+    fn target(x: &Tensor) -> Result<Tensor> {
+        let classes = *x.sizes().get(usize::from(x.ndim() > 1)).unwrap_or(&1);
+        let sizes: Vec<i64> = match x.ndim() {
+            0 | 1 => vec![],
+            _ => x.sizes().iter().enumerate().filter(|(dim, _)| *dim != 1).map(|(_, n)| *n as i64).collect(),
+        };
+        indices(sizes.iter().product::<i64>() as usize, classes, x)?.reshape(&sizes)
+    }
+    fn weighted(x: &Tensor, reduction: Reduction) -> Result<CrossEntropyOptions> {
+        let classes = *x.sizes().get(usize::from(x.ndim() > 1)).unwrap_or(&1);
+        let weight = Tensor::linspace(0.25, 2.0, classes * 2, like(x))?.slice(0, 1, i64::MAX, 2)?;
+        Ok(CrossEntropyOptions { weight: Some(weight), ignore_index: 1, reduction })
+    }
+    vec![
+        case("mse_loss mean", pairs(), |x| one(x[0].mse_loss(&x[1], Reduction::Mean))),
+        case("mse_loss sum", pairs(), |x| one(x[0].mse_loss(&x[1], Reduction::Sum))),
+        case("mse_loss none", pairs(), |x| one(x[0].mse_loss(&x[1], Reduction::None))),
+        case("l1_loss mean", pairs(), |x| one(x[0].l1_loss(&x[1], Reduction::Mean))),
+        case("l1_loss sum", pairs(), |x| one(x[0].l1_loss(&x[1], Reduction::Sum))),
+        case("l1_loss none", pairs(), |x| one(x[0].l1_loss(&x[1], Reduction::None))),
+        case("cross_entropy", scores(), |x| one(x[0].cross_entropy(&target(&x[0])?, &Default::default()))),
+        case("cross_entropy weighted", scores(), |x| {
+            one(x[0].cross_entropy(&target(&x[0])?, &weighted(&x[0], Reduction::Mean)?))
+        }),
+        case("nll_loss", scores(), |x| one(x[0].nll_loss(&target(&x[0])?, &Default::default()))),
+        case("nll_loss weighted sum", scores(), |x| {
+            one(x[0].nll_loss(&target(&x[0])?, &weighted(&x[0], Reduction::Sum)?))
+        }),
+        case("nll_loss weighted none", scores(), |x| {
+            one(x[0].nll_loss(&target(&x[0])?, &weighted(&x[0], Reduction::None)?))
+        }),
+        case("nll_loss all ignored", scores(), |x| {
+            let none = CrossEntropyOptions { ignore_index: 0, ..Default::default() };
+            one(x[0].nll_loss(&target(&x[0])?.zeros_like()?, &none))
+        }),
+    ]
+}
+
+fn indexing() -> Vec<Case> {
+    let boxes = || {
+        let all: [&[&[usize]]; 9] = [
+            &[&[5]],
+            &[&[257]],
+            &[&[1025]],
+            &[&[3, 5]],
+            &[&[31, 33]],
+            &[&[2, 3, 4]],
+            &[&[3, 0]],
+            &[&[1, 1]],
+            &[&[]],
+        ];
+        sizes(&all)
+    };
+    /// Indices of the shape of a tensor, along a dimension, out of order in memory.
+    fn everywhere(x: &Tensor, dim: i64) -> Result<Tensor> {
+        let back: Vec<i64> = (0..x.ndim() as i64).rev().collect();
+        let reversed: Vec<i64> = x.sizes().iter().rev().map(|size| *size as i64).collect();
+        indices(x.numel(), x.size(dim)?, x)?.view(&reversed)?.permute(&back)
+    }
+    vec![
+        case("index_select 0", boxes(), |x| one(x[0].index_select(0, &indices(7, x[0].size(0)?, &x[0])?))),
+        case("index_select -1", boxes(), |x| {
+            let index = indices(x[0].size(-1)? * 2, x[0].size(-1)?, &x[0])?.slice(0, 0, i64::MAX, 2)?;
+            one(x[0].index_select(-1, &index.to(DType::I32)?))
+        }),
+        case("index", boxes(), |x| one(x[0].index(&indices(6, x[0].size(0)?, &x[0])?.reshape(&[2, 3])?))),
+        case("index from the end", sizes(&[&[&[5]], &[&[3, 2]]]), |x| {
+            one(x[0].index(&Tensor::new([[-1i64, 0], [1, -3]])?)) // An index of the host will do.
+        }),
+        case("index_select none", boxes(), |x| one(x[0].index_select(0, &indices(0, 1, &x[0])?))),
+        case("index_select by floats", sizes(&[&[&[5]], &[&[0]]]), |x| match x[0].numel() {
+            0 => one(x[0].copy()),
+            _ => one(x[0].index_select(0, &Tensor::zeros_with(&[2], x[0].device())?)),
+        }),
+        case("gather 0", boxes(), |x| one(x[0].gather(0, &everywhere(&x[0], 0)?))),
+        case("gather -1", boxes(), |x| one(x[0].gather(-1, &everywhere(&x[0], -1)?))),
+        case("index_add", boxes(), |x| {
+            let source = x[0].index_select(0, &indices(7, x[0].size(0)?, &x[0])?)?;
+            one(x[0].index_add(0, &indices(7, x[0].size(0)?, &x[0])?, &source))
+        }),
+        case("scatter_add", boxes(), |x| one(x[0].scatter_add(0, &everywhere(&x[0], 0)?, &x[0].mul(1)?))),
+        case("scatter_add -1", boxes(), |x| {
+            one(x[0].scatter_add(-1, &everywhere(&x[0], -1)?, &x[0].mul(1)?))
+        }),
+    ]
+}
+
+fn shapes() -> Vec<Case> {
+    let boxes = || {
+        let all: [&[&[usize]]; 8] =
+            [&[&[]], &[&[0]], &[&[6]], &[&[257]], &[&[3, 5]], &[&[0, 4]], &[&[2, 3, 4]], &[&[1, 4, 1]]];
+        sizes(&all)
+    };
+    let joined: [&[&[usize]]; 9] = [
+        &[&[3], &[4]],
+        &[&[0], &[4]],
+        &[&[2, 3], &[0]],
+        &[&[2, 3], &[1, 3]],
+        &[&[2, 3], &[2, 4]],
+        &[&[2, 3], &[2, 3]],
+        &[&[1023], &[1024]],
+        &[&[0, 3], &[2, 3]],
+        &[&[], &[3]],
+    ];
+    let mut cases = Vec::new();
+    cases.extend(methods!(boxes(); t copy contiguous zeros_like ones_like zero_));
+    cases.extend([
+        case("detach", boxes(), |x| Ok(vec![x[0].detach()])),
+        case("view flat", boxes(), |x| one(x[0].view(&[-1]))),
+        case("reshape flat", boxes(), |x| one(x[0].reshape(&[-1]))),
+        case("reshape pairs", boxes(), |x| one(x[0].reshape(&[-1, 2]))),
+        case("flatten", boxes(), |x| one(x[0].flatten(0, -1))),
+        case("flatten 1", boxes(), |x| one(x[0].flatten(1, -1))),
+        case("unsqueeze", boxes(), |x| one(x[0].unsqueeze(-1)?.unsqueeze(0))),
+        case("squeeze", boxes(), |x| one(x[0].squeeze(0)?.squeeze(-1))),
+        case("expand", boxes(), |x| {
+            one(x[0].unsqueeze(0)?.expand(&[&[3], &vec![-1; x[0].ndim()][..]].concat()))
+        }),
+        case("permute", boxes(), |x| one(x[0].permute(&(0..x[0].ndim() as i64).rev().collect::<Vec<_>>()))),
+        case("transpose", boxes(), |x| one(x[0].transpose(0, -1))),
+        case("select", boxes(), |x| one(x[0].select(-1, -1))),
+        case("get", boxes(), |x| one(x[0].get(0))),
+        case("narrow", boxes(), |x| one(x[0].narrow(-1, 1, 2))),
+        case("slice", boxes(), |x| one(x[0].slice(0, -4, i64::MAX, 2))),
+        case("unfold", boxes(), |x| one(x[0].unfold(-1, 3, 2))),
+        case("unfold overlapping", boxes(), |x| one(x[0].unfold(0, 2, 1))),
+        case("split", boxes(), |x| x[0].split(2, 0)),
+        case("chunk", boxes(), |x| x[0].chunk(2, -1)),
+        case("cat", sizes(&joined), |x| one(Tensor::cat(&[&x[0], &x[1], &x[0]], 0))),
+        case("cat -1", sizes(&joined), |x| one(Tensor::cat(&[&x[0], &x[1]], -1))),
+        case("stack", pairs(), |x| one(Tensor::stack(&[&x[0], &x[1]], 0))),
+        case("stack -1", pairs(), |x| one(Tensor::stack(&[&x[0], &x[1]], -1))),
+        case("copy_", pairs(), |x| one(x[0].copy_(&x[1]))),
+        case("copy_ from the host", pairs(), |x| one(x[0].copy_(&x[1].cpu()?))),
+        case("fill_ float", edges(1), |x| one(x[0].fill_(2.5))),
+        case("fill_ int", edges(1), |x| one(x[0].fill_(-3))),
+        case("fill_ too much", edges(1), |x| one(x[0].fill_(1e300))),
+        case("to f32", edges(1), |x| one(x[0].to(DType::F32))),
+        case("to f64", edges(1), |x| one(x[0].to(DType::F64))),
+        case("to i64", edges(1), |x| one(x[0].to(DType::I64))),
+        case("to i32", edges(1), |x| one(x[0].to(DType::I32))),
+        case("to u8", edges(1), |x| one(x[0].to(DType::U8))),
+        case("to bool", edges(1), |x| one(x[0].to(DType::Bool))),
+        case("to here", edges(1), |x| one(x[0].to(x[0].device()))),
+        case("zeros_with", boxes(), |x| one(Tensor::zeros_with(x[0].sizes(), like(&x[0])))),
+        case("ones_with", boxes(), |x| one(Tensor::ones_with(x[0].sizes(), like(&x[0])))),
+        case("full", boxes(), |x| one(Tensor::full(x[0].sizes(), 7.5, like(&x[0])))),
+        case("arange", boxes(), |x| one(Tensor::arange(3, 40, 2, like(&x[0])))),
+        case("linspace", boxes(), |x| one(Tensor::linspace(-1.0, 5.0, 9, like(&x[0])))),
+        case("eye", boxes(), |x| one(Tensor::eye(5, like(&x[0])))),
+    ]);
+    cases
+}
+
+fn all_cases() -> Vec<Case> {
+    [elementwise(), binary(), reductions(), products(), losses(), indexing(), shapes()]
+        .into_iter()
+        .flatten()
+        .collect()
+}
+
+#[test]
+fn operations_on_one_tensor_are_those_of_the_cpu() {
+    on_t4(|| sweep(&elementwise()));
+}
+
+#[test]
+fn operations_on_two_tensors_and_numbers_are_those_of_the_cpu() {
+    on_t4(|| sweep(&binary()));
+}
+
+#[test]
+fn reductions_are_those_of_the_cpu() {
+    on_t4(|| sweep(&reductions()));
+}
+
+#[test]
+fn matrix_products_are_those_of_the_cpu() {
+    on_t4(|| sweep(&products()));
+}
+
+#[test]
+fn losses_are_those_of_the_cpu() {
+    on_t4(|| sweep(&losses()));
+}
+
+#[test]
+fn indexing_is_that_of_the_cpu() {
+    on_t4(|| sweep(&indexing()));
+}
+
+#[test]
+fn shapes_copies_and_conversions_are_those_of_the_cpu() {
+    on_t4(|| sweep(&shapes()));
+}
+
+/// Public functions of `Tensor` that no case names, and why.
+const NOT_SWEPT: [(&str, &str); 52] = [
+    // Of the host.
+    ("new", "makes tensors on the host, from values of the program"),
+    ("from_slice", "makes tensors on the host, from values of the program"),
+    ("zeros", "makes tensors on the host; zeros_with is swept"),
+    ("ones", "makes tensors on the host; ones_with is swept"),
+    ("rand", "makes tensors on the host"),
+    ("randn", "makes tensors on the host"),
+    ("randint", "makes tensors on the host"),
+    ("randperm", "makes tensors on the host"),
+    ("randperm_with", "makes tensors on the host"),
+    // A device has random numbers of its own: devices.rs.
+    ("rand_with", "random"),
+    ("randn_with", "random"),
+    ("randint_with", "random"),
+    ("rand_like", "random"),
+    ("randn_like", "random"),
+    ("bernoulli", "random"),
+    ("uniform_", "random"),
+    ("normal_", "random"),
+    ("random_from_to_", "random"),
+    ("random_", "random"),
+    // Compared for every result, or needed to compare.
+    ("sizes", "compared"),
+    ("shape", "the same as sizes"),
+    ("size", "used by the cases"),
+    ("strides", "compared"),
+    ("storage_offset", "compared"),
+    ("ndim", "used by the cases"),
+    ("numel", "used by the cases"),
+    ("dtype", "compared"),
+    ("device", "compared"),
+    ("is_contiguous", "compared"),
+    ("is_view", "compared"),
+    ("is_leaf", "compared"),
+    ("requires_grad", "compared"),
+    ("grad_fn", "compared"),
+    ("version", "compared"),
+    ("to_vec", "compares"),
+    ("grad", "compared"),
+    ("requires_grad_", "used for all gradients"),
+    ("backward_with", "used for all gradients"),
+    // About the handle, not the memory.
+    ("is_same", "about the handle"),
+    ("shares_storage", "about the handle"),
+    ("place", "about the handle"),
+    ("moved", "about the handle"),
+    // In devices.rs, or below.
+    ("is_cuda", "devices.rs"),
+    ("cpu", "devices.rs"),
+    ("cuda", "devices.rs"),
+    ("set_grad", "devices.rs"),
+    ("empty", "has no values to compare; devices.rs"),
+    ("item", "below"),
+    ("is_nonzero", "below"),
+    ("backward", "below"),
+    ("is_inference", "below"),
+    ("register_post_accumulate_grad_hook", "below"),
+];
+
+/// What `impl Tensor` blocks of the crate's sources, and the macros that write them, call public.
+fn public_functions(folder: &Path, names: &mut BTreeSet<String>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            public_functions(&path, names);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            let text = fs::read_to_string(&path).unwrap();
+            let mut block = "";
+            for line in text.lines() {
+                match line {
+                    "impl Tensor {" | "unary! {" | "binary! {" | "compare! {" => block = line,
+                    "}" => block = "",
+                    _ => {}
+                }
+                let line = line.trim();
+                if block == "impl Tensor {"
+                    && let Some(rest) = line.strip_prefix("pub fn ")
+                {
+                    names.insert(rest.split(['(', '<']).next().unwrap().to_string());
+                } else if block.ends_with("! {")
+                    && let Some((rest, _)) = line.split_once(" => ")
+                {
+                    names.extend(rest.split(", ").map(str::to_string));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn no_public_function_of_tensor_is_missing_here() {
+    let mut public = BTreeSet::new();
+    public_functions(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut public);
+    assert!(public.len() > 150 && public.contains("sigmoid_") && public.contains("ge"), "{public:?}");
+    let swept: BTreeSet<String> = all_cases().iter().map(|case| case.function().to_string()).collect();
+    let excepted: BTreeSet<String> = NOT_SWEPT.iter().map(|(name, _)| name.to_string()).collect();
+    let known: BTreeSet<String> = swept.union(&excepted).cloned().collect();
+    assert_eq!(public, known, "a public function without a case, or a case without a function");
+    assert!(swept.is_disjoint(&excepted), "swept and excepted");
+}
+
+/// Enough elements for a CPU operation to run on several threads.
+#[test]
+fn large_results_are_those_of_the_cpu() -> Result<()> {
+    on_t4(|| {
+        let x = values(&[600, 503], DType::F32, 0);
+        let device = Device::cuda(0);
+        let xd = x.to(device)?;
+        let cases: [fn(&Tensor) -> Result<Tensor>; 9] = [
+            |x| x.add(x),
+            |x| x.exp(),
+            |x| x.sum(),
+            |x| x.t()?.sum_dims(&[0], false),
+            |x| x.t()?.contiguous(),
+            |x| x.softmax(0),
+            |x| x.mean(),
+            |x| x.t()?.mm(x),
+            |x| x.argmax(None, false),
+        ];
+        for (i, case) in cases.iter().enumerate() {
+            let (cpu, cuda) = (see(&case(&x)?, Device::Cpu)?, see(&case(&xd)?, device)?);
+            assert!(cpu == cuda, "case {i}");
+        }
+        Ok(())
+    })
+}
+
+/// Each step reads and writes overlapping parts of one tensor.
+#[test]
+fn in_place_operations_on_overlapping_views_are_those_of_the_cpu() -> Result<()> {
+    type Step = fn(&Tensor) -> Result<Tensor>;
+    let steps: [(&str, Step); 12] = [
+        ("up", |x| x.narrow(0, 1, x.size(0)? - 1)?.copy_(&x.narrow(0, 0, x.size(0)? - 1)?)),
+        ("down", |x| x.narrow(0, 0, x.size(0)? - 1)?.copy_(&x.narrow(0, 1, x.size(0)? - 1)?)),
+        ("add up", |x| x.narrow(0, 1, x.size(0)? - 1)?.add_(&x.narrow(0, 0, x.size(0)? - 1)?)),
+        ("mul down", |x| x.narrow(0, 0, x.size(0)? - 1)?.mul_(&x.narrow(0, 1, x.size(0)? - 1)?)),
+        ("itself", |x| x.add_(x)),
+        ("transposed", |x| x.sub_(&x.t()?)),
+        ("copy of transposed", |x| x.copy_(&x.t()?)),
+        ("first", |x| x.mul_(&x.get(0)?)),
+        ("a number of it", |x| x.maximum_(&x.get(-1)?.reshape(&[-1])?.get(0)?)),
+        ("every second", |x| x.slice(0, 0, i64::MAX, 2)?.minimum_(&x.get(0)?)),
+        ("view of view", |x| x.reshape(&[-1])?.slice(0, 1, i64::MAX, 2)?.exp_()),
+        ("onto itself expanded", |x| x.get(0)?.unsqueeze(0)?.expand(&[3, -1])?.add_(x)),
+    ];
+    on_t4(|| {
+        for n in [2, 3, 16, 17, 33] {
+            for dtype in sweep::ALL {
+                for (name, step) in steps {
+                    let run = |device: Device| {
+                        let x = values(&[n, n], dtype, n).to(device)?.copy()?;
+                        let result = step(&x)?;
+                        Ok((see(&result, device)?, see(&x, device)?))
+                    };
+                    let text = |outcome: Result<_>| outcome.map_err(|error: Error| error.to_string());
+                    assert!(text(run(Device::Cpu)) == text(run(Device::cuda(0))), "{name} {dtype:?} {n}");
+                }
+            }
+        }
+        Ok(())
+    })
+}
+
+#[test]
+fn numbers_truths_hooks_and_modes_are_those_of_the_cpu() -> Result<()> {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    on_t4(|| {
+        let device = Device::cuda(0);
+        for dtype in sweep::ALL {
+            let x = values(&[1, 1], dtype, 0);
+            let xd = x.to(device)?;
+            assert_eq!(x.item()?.to_bits(), xd.item()?.to_bits());
+            assert_eq!(x.is_nonzero()?, xd.is_nonzero()?);
+            assert_eq!(x.to_string(), xd.to_string().replace(", device='cuda:0'", ""));
+        }
+        let two = Tensor::zeros_with(&[2], device)?;
+        assert_eq!(two.item().unwrap_err().to_string(), Tensor::zeros(&[2])?.item().unwrap_err().to_string());
+        assert!(two.is_nonzero().unwrap_err().to_string().contains("ambiguous"));
+
+        let calls = Arc::new(AtomicUsize::new(0));
+        let (w, seen) = (Tensor::ones_with(&[3], device)?.requires_grad_(true)?, calls.clone());
+        w.register_post_accumulate_grad_hook(move |grad| {
+            assert!(grad.is_cuda());
+            seen.fetch_add(1, Ordering::Relaxed);
+            Ok(())
+        })?;
+        w.square()?.sum()?.backward()?;
+        w.square()?.sum()?.backward()?;
+        assert_eq!(w.grad().unwrap().to_vec::<f32>()?, [4.0; 3]);
+        assert_eq!(calls.load(Ordering::Relaxed), 2);
+
+        let y = todevice::inference_mode(|| w.exp())?;
+        assert!(y.is_inference() && !y.requires_grad() && y.device() == device);
+        assert!(y.add_(1.0).unwrap_err().to_string().starts_with("Inplace update to inference tensor"));
+        assert!(no_grad(|| w.exp())?.grad_fn().is_none());
+        let z = w.exp()?;
+        let loss = z.sum()?;
+        no_grad(|| z.zero_())?;
+        assert!(loss.backward().unwrap_err().to_string().contains("modified by an inplace operation"));
+        Ok(())
+    })
+}
+
+// Layers and optimizers.
+
+fn network() -> Result<nn::Sequential> {
+    let head = nn::Sequential::new((nn::Linear::new(8, 6)?, nn::Tanh, nn::Dropout::new(0.0)?));
+    let no_bias = nn::LinearOptions { bias: false, ..Default::default() };
+    let tail = nn::Linear::with_options(6, 4, no_bias)?;
+    Ok(nn::Sequential::new((nn::Flatten::default(), head, nn::ReLU, nn::Sigmoid, tail)))
+}
+
+/// Everything an optimizer with any options does, behind one face.
+type MakeOptimizer = fn(Vec<nn::Parameter>) -> Result<Box<dyn DynOptimizer>>;
+
+trait DynOptimizer {
+    fn step(&mut self) -> Result<()>;
+    fn zero_grad(&self);
+    fn schedule(&self) -> Result<StepLR>;
+}
+
+impl<O: Optimizer> DynOptimizer for O {
+    fn step(&mut self) -> Result<()> {
+        Optimizer::step(self)
+    }
+
+    fn zero_grad(&self) {
+        Optimizer::zero_grad(self);
+    }
+
+    fn schedule(&self) -> Result<StepLR> {
+        StepLR::new(self, 2, 0.5)
+    }
+}
+
+const OPTIMIZERS: [(&str, MakeOptimizer); 8] = [
+    ("SGD", |p| Ok(Box::new(optim::SGD::new(p, SGDOptions { lr: 0.1, ..Default::default() })?))),
+    ("SGD momentum", |p| {
+        Ok(Box::new(optim::SGD::new(
+            p,
+            SGDOptions { lr: 0.1, momentum: 0.9, dampening: 0.1, ..Default::default() },
+        )?))
+    }),
+    ("SGD nesterov", |p| {
+        let options = SGDOptions { lr: 0.1, momentum: 0.9, nesterov: true, ..Default::default() };
+        Ok(Box::new(optim::SGD::new(p, options)?))
+    }),
+    ("SGD decay", |p| {
+        let options = SGDOptions { lr: 0.1, weight_decay: 0.01, maximize: true, ..Default::default() };
+        Ok(Box::new(optim::SGD::new(p, options)?))
+    }),
+    ("Adam", |p| Ok(Box::new(optim::Adam::new(p, AdamOptions { lr: 0.01, ..Default::default() })?))),
+    ("Adam decay", |p| {
+        let options = AdamOptions { lr: 0.01, weight_decay: 0.1, betas: (0.8, 0.9), ..Default::default() };
+        Ok(Box::new(optim::Adam::new(p, options)?))
+    }),
+    ("AdamW", |p| Ok(Box::new(optim::AdamW::new(p, AdamWOptions { lr: 0.01, ..Default::default() })?))),
+    ("AdamW groups", |p| {
+        let (first, rest) = p.split_at(1);
+        let group = |params: &[nn::Parameter], lr| optim::ParamGroup {
+            params: params.to_vec(),
+            options: AdamWOptions { lr, ..Default::default() },
+        };
+        Ok(Box::new(optim::AdamW::with_groups(vec![group(first, 0.1), group(rest, 0.01)])?))
+    }),
+];
+
+const LOSSES: [(&str, fn(&Tensor, &Tensor) -> Result<Tensor>); 6] = [
+    ("CrossEntropyLoss", |y, t| nn::CrossEntropyLoss::default().forward(y, t)),
+    ("CrossEntropyLoss weighted", |y, t| {
+        let weight = Some(Tensor::new([1.0f32, 0.5, 2.0, 0.25])?.to(y.device())?);
+        let options = CrossEntropyOptions { weight, ignore_index: 2, ..Default::default() };
+        nn::CrossEntropyLoss { options }.forward(y, t)
+    }),
+    ("NLLLoss", |y, t| nn::NLLLoss::default().forward(&y.log_softmax(1)?, t)),
+    ("NLLLoss sum", |y, t| {
+        let options =
+            CrossEntropyOptions { ignore_index: 0, reduction: Reduction::Sum, ..Default::default() };
+        nn::NLLLoss { options }.forward(&y.log_softmax(1)?, t)
+    }),
+    ("MSELoss", |y, t| nn::MSELoss::default().forward(&y.get(0)?, &t.slice(0, 0, 4, 1)?.to(y.dtype())?)),
+    ("L1Loss", |y, t| {
+        nn::L1Loss { reduction: Reduction::Sum }.forward(&y.get(0)?, &t.slice(0, 0, 4, 1)?.to(y.dtype())?)
+    }),
+];
+
+/// Five steps on a device. The bits of all losses, norms, gradients and parameters.
+fn train(
+    device: Device,
+    make: MakeOptimizer,
+    loss_of: fn(&Tensor, &Tensor) -> Result<Tensor>,
+    optimizer_first: bool,
+) -> Result<Vec<Vec<u64>>> {
+    manual_seed(7);
+    let model = network()?;
+    let (x, target) = (Tensor::randn(&[9, 2, 4])?.to(device)?, Tensor::randint(0, 4, &[9])?.to(device)?);
+    let early = optimizer_first.then(|| make(model.parameters())).transpose()?;
+    model.to(device)?;
+    let mut optimizer = early.map_or_else(|| make(model.parameters()), Ok)?;
+    let mut schedule = optimizer.schedule()?;
+    let mut seen = Vec::new();
+    for step in 0..5 {
+        let loss = loss_of(&model.forward(&x)?, &target)?;
+        optimizer.zero_grad();
+        loss.backward()?;
+        let norm_type = [2.0, f64::INFINITY, 3.0][step % 3];
+        let options = ClipGradNormOptions { norm_type, error_if_nonfinite: true };
+        let norm = clip_grad_norm_(&model.parameters(), 0.5, options)?;
+        assert!(loss.device() == device && norm.device() == device);
+        seen.extend([bits(&loss)?, bits(&norm)?]);
+        for parameter in model.parameters() {
+            let grad = parameter.grad().unwrap();
+            assert!(grad.device() == device && parameter.tensor().device() == device);
+            seen.push(bits(&grad)?);
+        }
+        optimizer.step()?;
+        schedule.step();
+    }
+    for (_, value) in model.state_dict().iter() {
+        seen.push(bits(value)?);
+    }
+    Ok(seen)
+}
+
+#[test]
+fn five_steps_of_every_optimizer_on_every_loss_are_those_of_the_cpu() -> Result<()> {
+    on_t4(|| {
+        for (optimizer, make) in OPTIMIZERS {
+            for (loss, loss_of) in LOSSES {
+                let cpu = train(Device::Cpu, make, loss_of, false)?;
+                assert!(cpu[0] != cpu[8], "{optimizer}, {loss}: nothing was learned");
+                for first in [true, false] {
+                    let cuda = train(Device::cuda(0), make, loss_of, first)?;
+                    assert!(cpu == cuda, "{optimizer}, {loss}, made before the move: {first}");
+                }
+            }
+        }
+        Ok(())
+    })
+}
+
+/// Layers, losses and optimizers are a type each; none may be missing above.
+#[test]
+fn no_layer_loss_or_optimizer_is_missing_here() {
+    let source = include_str!("cuda_sweep.rs");
+    for (folder, helpers) in [
+        ("nn", &["Parameter", "Buffer", "StateDict", "IncompatibleKeys", "ClipGradNormOptions"][..]),
+        ("optim", &["LearningRates", "ParamGroup", "CosineAnnealingLR"]),
+    ] {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src").join(folder);
+        for entry in fs::read_dir(folder).unwrap() {
+            let text = fs::read_to_string(entry.unwrap().path()).unwrap();
+            let declared = text.lines().filter_map(|line| line.strip_prefix("pub struct "));
+            for name in declared.map(|rest| rest.split(['<', '(', ' ', ';']).next().unwrap()) {
+                let used =
+                    [format!("nn::{name}"), format!("optim::{name}"), format!(" {name}"), format!("({name}")];
+                let known = helpers.contains(&name) || used.iter().any(|used| source.contains(used));
+                assert!(known, "{name} is not run on a GPU here");
+            }
+        }
+    }
+}
+
+#[test]
+fn moving_a_model_twice_copies_nothing_the_second_time() -> Result<()> {
+    let machine: Machine = "sim:t4".parse().unwrap();
+    machine.enter(|| {
+        let model = network()?;
+        let before = machine.counters();
+        model.to(Device::cuda(0))?;
+        let moved = machine.counters() - before;
+        assert_eq!(moved.copies_to_device, 3);
+        assert_eq!(
+            moved.bytes_to_device,
+            model.parameters().iter().map(|p| p.numel() as u64 * 4).sum::<u64>()
+        );
+        let (tensors, before) =
+            (model.parameters().iter().map(nn::Parameter::tensor).collect::<Vec<_>>(), machine.counters());
+        model.to(Device::cuda(0))?;
+        assert_eq!(machine.counters(), before);
+        for (parameter, tensor) in model.parameters().iter().zip(&tensors) {
+            assert!(parameter.tensor().is_same(tensor));
+        }
+        Ok(())
+    })
+}
+
+#[test]
+fn a_model_takes_its_gradients_and_frozen_parameters_along() -> Result<()> {
+    on_t4(|| {
+        manual_seed(3);
+        let model = nn::Linear::new(3, 2)?;
+        let x = Tensor::randn(&[4, 3])?;
+        model.forward(&x)?.sum()?.backward()?;
+        model.weight.requires_grad_(false)?;
+        let grads: Vec<_> =
+            model.parameters().iter().map(|p| bits(&p.grad().unwrap())).collect::<Result<_>>()?;
+        model.to(Device::cuda(0))?;
+        for (parameter, grad) in model.parameters().iter().zip(grads) {
+            let moved = parameter.grad().unwrap();
+            assert!(moved.is_cuda() && bits(&moved)? == grad);
+        }
+        assert!(!model.weight.requires_grad() && model.bias.as_ref().unwrap().requires_grad());
+        model.to(Device::Cpu)?;
+        assert!(model.parameters().iter().all(|p| !p.is_cuda() && !p.grad().unwrap().is_cuda()));
+        Ok(())
+    })
+}
+
+#[test]
+fn a_state_dict_crosses_devices_in_both_directions() -> Result<()> {
+    on_t4(|| {
+        let values = |state: &StateDict| -> Result<Vec<_>> { state.iter().map(|(_, t)| bits(t)).collect() };
+        let (cuda, cpu) = (network()?, network()?);
+        cuda.to(Device::cuda(0))?;
+        for (from, to) in [(&cuda, &cpu), (&cpu, &cuda)] {
+            for parameter in from.parameters() {
+                no_grad(|| parameter.tensor().add_(0.5))?;
+            }
+            let devices: Vec<_> = to.parameters().iter().map(nn::Parameter::is_cuda).collect();
+            assert_ne!(values(&from.state_dict())?, values(&to.state_dict())?);
+            to.load_state_dict(&from.state_dict(), true)?;
+            assert_eq!(values(&from.state_dict())?, values(&to.state_dict())?);
+            assert_eq!(devices, to.parameters().iter().map(nn::Parameter::is_cuda).collect::<Vec<_>>());
+        }
+        let kept = cuda.state_dict().copy()?;
+        assert!(kept.iter().all(|(_, tensor)| tensor.is_cuda()));
+        no_grad(|| cuda.parameters()[0].tensor().zero_())?;
+        assert_ne!(values(&kept)?, values(&cuda.state_dict())?);
+        Ok(())
+    })
+}

@@ -1,0 +1,178 @@
+//! The machine: which GPUs it has, what time it is on it, what its memory holds.
+
+use std::time::Duration;
+
+use todevice::prelude::*;
+use todevice::time::Instant;
+use todevice::{GpuSpec, Machine, cuda};
+
+fn on<R>(gpus: &str, test: impl FnOnce() -> Result<R>) -> R {
+    gpus.parse::<Machine>().unwrap().enter(test).unwrap()
+}
+
+#[test]
+fn a_machine_is_what_its_name_says() {
+    for (text, count, shown) in [
+        ("none", 0, "no GPU"),
+        ("sim", 1, "Tesla T4 (simulated)"),
+        ("sim:t4x2", 2, "2 x Tesla T4 (simulated)"),
+        ("sim:rtx4090,mem=1GiB,seed=7", 1, "NVIDIA GeForce RTX 4090 (simulated)"),
+        ("sim:h200x16", 16, "16 x NVIDIA H200 (simulated)"),
+    ] {
+        let machine: Machine = text.parse().unwrap();
+        assert_eq!(machine.to_string(), shown);
+        assert_eq!(machine.enter(cuda::device_count), count);
+        // What it says of itself makes the same machine.
+        assert_eq!(machine.gpus().to_string().parse::<GpuSpec>().as_ref(), Ok(machine.gpus()));
+    }
+    assert!("real".parse::<Machine>().unwrap_err().contains("not built yet"));
+    assert!("sim:voodoo".parse::<Machine>().unwrap_err().contains("t4, rtx4090, h200"));
+}
+
+#[test]
+fn time_is_virtual_where_gpus_are_simulated() {
+    let twice = [0, 1].map(|_| {
+        on("sim:t4", || {
+            assert!(Machine::current().time_is_modelled());
+            let start = Instant::now();
+            assert_eq!(start.elapsed(), Duration::ZERO, "looking at the clock takes no time");
+            std::thread::sleep(Duration::from_millis(2));
+            assert_eq!(start.elapsed(), Duration::ZERO, "real time is none of its business");
+            let x = Tensor::randn(&[1000, 1000])?;
+            let on_the_cpu = start.elapsed();
+            assert!(on_the_cpu > Duration::from_micros(100), "{on_the_cpu:?}");
+            x.to(Device::cuda(0))?.matmul(&x.to(Device::cuda(0))?)?;
+            cuda::synchronize()?;
+            Ok([on_the_cpu, start.elapsed()])
+        })
+    });
+    assert_eq!(twice[0], twice[1], "the same every time");
+    on("none", || {
+        assert!(!Machine::current().time_is_modelled());
+        let start = Instant::now();
+        std::thread::sleep(Duration::from_millis(2));
+        assert!(start.elapsed() >= Duration::from_millis(2));
+        Ok(())
+    });
+}
+
+#[test]
+fn a_launch_returns_before_the_kernel_has_run_and_a_read_waits_for_it() {
+    on("sim:t4", || {
+        let x = Tensor::rand_with(&[1 << 24], Device::cuda(0), None)?;
+        cuda::synchronize()?;
+        let start = Instant::now();
+        let y = x.exp()?;
+        let launched = start.elapsed();
+        cuda::synchronize()?;
+        let done = start.elapsed();
+        // 128 MB through 320 GB/s take at least 0.4 ms.
+        assert!(launched < Duration::from_micros(150), "{launched:?}");
+        assert!(done > Duration::from_micros(400), "{done:?}");
+        let start = Instant::now();
+        let z = y.add(1.0)?;
+        z.select(0, 0)?.item()?;
+        assert!(start.elapsed() > Duration::from_micros(400), "item() waits");
+        Ok(())
+    });
+}
+
+/// A data set whose samples take work to make.
+struct Slow;
+
+impl Dataset for Slow {
+    type Sample = Tensor;
+
+    fn len(&self) -> usize {
+        32
+    }
+
+    fn get(&self, index: usize) -> Result<Tensor> {
+        let x = Tensor::full(&[100_000], index as f64, DType::F32)?;
+        x.exp()?.sum()
+    }
+}
+
+#[test]
+fn workers_work_on_lanes_of_their_own() {
+    let epoch = |num_workers| {
+        on("sim:t4", || {
+            let loader = DataLoader::new(
+                Slow,
+                DataLoaderOptions { batch_size: 4, num_workers, ..Default::default() },
+            )?;
+            let start = Instant::now();
+            for batch in &loader {
+                batch?;
+            }
+            Ok(start.elapsed())
+        })
+    };
+    let [alone, one, two, four] = [0, 1, 2, 4].map(epoch);
+    let ratio = |a: Duration, b: Duration| a.as_secs_f64() / b.as_secs_f64();
+    // One worker does what the caller did, while the caller has nothing to do.
+    assert!((0.95..1.05).contains(&ratio(one, alone)), "{one:?} and {alone:?}");
+    assert!((0.45..0.55).contains(&ratio(two, one)), "{two:?} and {one:?}");
+    assert!((0.20..0.30).contains(&ratio(four, one)), "{four:?} and {one:?}");
+    // However the threads really took turns.
+    assert_eq!((0..5).map(|_| epoch(3)).collect::<std::collections::HashSet<_>>().len(), 1);
+}
+
+#[test]
+fn memory_is_counted_as_the_caching_allocator_counts_it() {
+    on("sim:t4", || {
+        let device = Device::cuda(0);
+        assert_eq!((cuda::memory_allocated(), cuda::memory_reserved()), (0, 0));
+        let x = Tensor::rand_with(&[300, 300, 300], device, None)?;
+        assert_eq!(cuda::memory_allocated(), 108_000_256);
+        assert_eq!(cuda::memory_reserved(), 109_051_904);
+        drop(x);
+        assert_eq!(cuda::memory_allocated(), 0);
+        assert_eq!(cuda::memory_reserved(), 109_051_904, "kept for reuse");
+        assert_eq!(cuda::max_memory_allocated(), 108_000_256);
+        cuda::empty_cache()?;
+        assert_eq!(cuda::memory_reserved(), 0);
+        cuda::reset_peak_memory_stats();
+        assert_eq!((cuda::max_memory_allocated(), cuda::max_memory_reserved()), (0, 0));
+        let (free, total) = cuda::mem_get_info()?;
+        assert!(free < total && total == cuda::get_device_properties(0)?.total_memory);
+        Ok(())
+    });
+}
+
+#[test]
+fn the_first_product_takes_the_workspace_of_cublas() {
+    for (gpu, workspace) in [("sim:t4", 8_519_680), ("sim:rtx4090", 8_519_680), ("sim:h200", 33_554_432)] {
+        on(gpu, || {
+            let x = Tensor::zeros_with(&[4, 4], Device::cuda(0))?;
+            let before = cuda::memory_allocated();
+            let y = x.matmul(&x)?;
+            assert_eq!(cuda::memory_allocated(), before + workspace + 512, "{gpu}");
+            drop((y, x.matmul(&x)?));
+            assert_eq!(cuda::memory_allocated(), before + workspace, "{gpu}: once, and for good");
+            Ok(())
+        });
+    }
+}
+
+#[test]
+fn what_the_gpus_did_is_counted() {
+    on("sim:t4x2", || {
+        let machine = Machine::current();
+        let x = Tensor::randn(&[8])?;
+        let before = machine.counters();
+        let y = x.to(Device::cuda(0))?;
+        let z = y.to(Device::cuda(1))?;
+        z.exp()?.item().unwrap_err();
+        z.sum()?.item()?;
+        cuda::synchronize()?;
+        let counted = machine.counters() - before;
+        assert_eq!((counted.copies_to_device, counted.bytes_to_device), (1, 32));
+        assert_eq!((counted.copies_between_devices, counted.bytes_between_devices), (1, 32));
+        assert_eq!((counted.copies_to_host, counted.bytes_to_host), (1, 4));
+        assert_eq!((counted.launches, counted.synchronizations), (2, 1));
+        assert_eq!((counted.allocations, counted.driver_mallocs), (4, 2));
+        Ok(())
+    });
+    assert_eq!(on("none", || Ok(Machine::current().counters())), Default::default());
+}

@@ -1,0 +1,172 @@
+//! NVIDIA's compiler of CUDA C++, the real one. It needs no GPU.
+
+use std::error::Error;
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::{env, fs, process, ptr};
+
+use kernels::Header;
+use libloading::Library;
+
+/// The package of the Python index that holds the library.
+const PACKAGE: &str = "nvidia-cuda-nvrtc-cu12";
+const VERSION: &str = "12.9.86";
+
+/// A loaded NVRTC.
+pub struct Nvrtc(Library);
+
+type Program = *mut c_void;
+/// `nvrtcResult`; 0 is success.
+type Status = c_int;
+
+impl Nvrtc {
+    /// The library that `NVRTC_LIBRARY` names, else one of our own, which is fetched the first time.
+    pub fn load() -> Result<Nvrtc, String> {
+        let path = match env::var_os("NVRTC_LIBRARY") {
+            Some(path) => PathBuf::from(path),
+            None => fetched()?,
+        };
+        // SAFETY: loading runs the initialisers of the library, which is NVIDIA's.
+        let library = unsafe { Library::new(&path) };
+        library.map(Nvrtc).map_err(|error| {
+            let cause = error.source().map(|cause| format!(": {cause}")).unwrap_or_default();
+            format!("NVRTC at {} cannot be loaded: {error}{cause}", path.display())
+        })
+    }
+
+    /// Compiles a source for an architecture, `compute_80`, to PTX. The error is what the compiler says.
+    pub fn compile(
+        &self,
+        name: &str,
+        text: &str,
+        headers: &[Header],
+        architecture: &str,
+    ) -> Result<String, String> {
+        let (name, text) = (c_string(name), c_string(text));
+        let names: Vec<CString> = headers.iter().map(|header| c_string(header.name)).collect();
+        let headers: Vec<CString> = headers.iter().map(|header| c_string(header.text)).collect();
+        let architecture = format!("--gpu-architecture={architecture}");
+        let options: Vec<CString> =
+            kernels::OPTIONS.iter().copied().chain([architecture.as_str()]).map(c_string).collect();
+        let (headers, names, options) = (pointers(&headers), pointers(&names), pointers(&options));
+
+        let mut program: Program = ptr::null_mut();
+        // SAFETY: the function has this type in nvrtc.h. The strings end in NUL and outlive the call; NVRTC
+        // copies them. Both arrays have as many as it is told.
+        self.check(unsafe {
+            let create = self.function::<unsafe extern "C" fn(
+                *mut Program,
+                *const c_char,
+                *const c_char,
+                c_int,
+                *const *const c_char,
+                *const *const c_char,
+            ) -> Status>("nvrtcCreateProgram")?;
+            let count = headers.len() as c_int;
+            create(&mut program, text.as_ptr(), name.as_ptr(), count, headers.as_ptr(), names.as_ptr())
+        })?;
+        // SAFETY: as above; the program was made by the call before and not destroyed.
+        let status = unsafe {
+            let compile = self
+                .function::<unsafe extern "C" fn(Program, c_int, *const *const c_char) -> Status>(
+                    "nvrtcCompileProgram",
+                )?;
+            compile(program, options.len() as c_int, options.as_ptr())
+        };
+        let log = self.text(program, "nvrtcGetProgramLogSize", "nvrtcGetProgramLog")?;
+        let ptx = match self.check(status) {
+            // A warning of a kernel is a mistake in it, or should be silenced in it.
+            Ok(()) if log.is_empty() => self.text(program, "nvrtcGetPTXSize", "nvrtcGetPTX"),
+            Ok(()) => Err(log),
+            Err(error) => Err(format!("{error}\n{log}")),
+        };
+        // SAFETY: the program is not used after this.
+        self.check(unsafe {
+            let destroy =
+                self.function::<unsafe extern "C" fn(*mut Program) -> Status>("nvrtcDestroyProgram")?;
+            destroy(&mut program)
+        })?;
+        ptx
+    }
+
+    /// A text of the program: its PTX, or the compiler's messages.
+    fn text(&self, program: Program, size_of: &str, get: &str) -> Result<String, String> {
+        let mut size = 0usize;
+        // SAFETY: the functions have these types in nvrtc.h, and the program exists.
+        self.check(unsafe {
+            self.function::<unsafe extern "C" fn(Program, *mut usize) -> Status>(size_of)?(program, &mut size)
+        })?;
+        let mut text = vec![0u8; size];
+        // SAFETY: as above, and it writes as many bytes as it said, the NUL at the end included.
+        self.check(unsafe {
+            self.function::<unsafe extern "C" fn(Program, *mut c_char) -> Status>(get)?(
+                program,
+                text.as_mut_ptr().cast(),
+            )
+        })?;
+        let text = String::from_utf8(text).map_err(|error| error.to_string())?;
+        Ok(text.trim_end_matches('\0').to_owned())
+    }
+
+    /// SAFETY: `F` has to be the type of that function in nvrtc.h.
+    unsafe fn function<F: Copy>(&self, name: &str) -> Result<F, String> {
+        // SAFETY: the caller's.
+        let found = unsafe { self.0.get::<F>(name.as_bytes()) };
+        found.map(|function| *function).map_err(|error| format!("NVRTC has no {name}: {error}"))
+    }
+
+    fn check(&self, status: Status) -> Result<(), String> {
+        if status == 0 {
+            return Ok(());
+        }
+        // SAFETY: the function has this type in nvrtc.h, and returns a constant string for any number.
+        let message = unsafe {
+            let describe =
+                self.function::<unsafe extern "C" fn(Status) -> *const c_char>("nvrtcGetErrorString")?;
+            CStr::from_ptr(describe(status))
+        };
+        Err(message.to_string_lossy().into_owned())
+    }
+}
+
+fn c_string(text: &str) -> CString {
+    CString::new(text).expect("sources and options have no NUL")
+}
+
+fn pointers(strings: &[CString]) -> Vec<*const c_char> {
+    strings.iter().map(|string| string.as_ptr()).collect()
+}
+
+/// Our own copy, in the target folder; the first time it is fetched from the Python index.
+fn fetched() -> Result<PathBuf, String> {
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("the target folder");
+    let folder = target.join(format!("nvrtc-{VERSION}"));
+    let library = folder.join("nvidia/cuda_nvrtc/lib/libnvrtc.so.12");
+    if library.exists() {
+        return Ok(library);
+    }
+    // Renamed when it is complete: whoever is interrupted, or does the same at the same time, does no harm.
+    let unfinished = target.join(format!("nvrtc-{VERSION}.{}", process::id()));
+    let pip = Command::new("python3")
+        .args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "--target"])
+        .args([unfinished.as_os_str(), format!("{PACKAGE}=={VERSION}").as_ref()])
+        .output();
+    let trouble = match pip {
+        Ok(output) if output.status.success() => {
+            fs::rename(&unfinished, &folder).err().map(|e| e.to_string())
+        }
+        Ok(output) => Some(String::from_utf8_lossy(&output.stderr).trim().replace('\n', "; ")),
+        Err(error) => Some(format!("python3: {error}")),
+    };
+    let _ = fs::remove_dir_all(&unfinished);
+    match trouble {
+        // Or another process has been quicker.
+        _ if library.exists() => Ok(library),
+        trouble => Err(format!(
+            "the tests of the CUDA kernels need NVRTC: install Python 3 with pip, which fetches it, or set \
+             NVRTC_LIBRARY to the path of a libnvrtc.so.12 ({})",
+            trouble.unwrap_or_else(|| format!("{PACKAGE} has no {}", library.display()))
+        )),
+    }
+}

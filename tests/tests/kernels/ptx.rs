@@ -1,0 +1,59 @@
+//! What a compiled kernel looks like from outside: its name, its parameters, and which arithmetic it does.
+
+use std::collections::BTreeMap;
+
+/// A kernel in PTX.
+pub struct Entry<'a> {
+    /// The types of its parameters: `.u64` is a pointer or an integer, `view` a whole view.
+    pub parameters: Vec<String>,
+    /// Its instructions, one a line.
+    pub body: Vec<&'a str>,
+}
+
+/// The kernels of a PTX text, by name.
+pub fn entries(ptx: &str) -> BTreeMap<&str, Entry<'_>> {
+    ptx.split(".entry ").skip(1).map(entry).collect()
+}
+
+fn entry(text: &str) -> (&str, Entry<'_>) {
+    let (name, text) = text.split_once('(').expect("a kernel has a list of parameters");
+    let (parameters, text) = text.split_once(')').expect("the list ends");
+    let parameters = parameters.split(',').map(parameter).filter(|parameter| !parameter.is_empty()).collect();
+    // The next thing on the outermost level begins after a brace at the beginning of a line.
+    let body = text.split("\n}").next().unwrap_or_default();
+    let body = body.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    (name.trim(), Entry { parameters, body })
+}
+
+/// `.param .u64 add_f32_param_0`, `.param .align 8 .b8 add_f32_param_2[136]`.
+fn parameter(text: &str) -> String {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    match words.as_slice() {
+        [] => String::new(),
+        // A view: `ndim`, eight times `size` and eight times `stride`, of eight bytes each.
+        [".param", ".align", "8", ".b8", name] if name.ends_with("[136]") => "view".to_owned(),
+        [".param", kind, _] => (*kind).to_owned(),
+        _ => text.trim().to_owned(),
+    }
+}
+
+/// Whether each floating point instruction rounds once, to the nearest, as on the CPU, and how many of them are
+/// fused. PTX without a rounding may be fused still later, by the driver.
+pub fn check_rounding(name: &str, entry: &Entry<'_>) -> Result<usize, String> {
+    let mut fused = 0;
+    for line in &entry.body {
+        // `@%p1 add.rn.f32 …`: what comes before is the condition.
+        let Some(instruction) = line.split_whitespace().find(|word| !word.starts_with('@')) else { continue };
+        let parts: Vec<&str> = instruction.split('.').collect();
+        let rounds = ["add", "sub", "mul", "div", "fma", "mad", "sqrt", "rcp", "rsqrt", "ex2", "lg2"];
+        let float = parts.contains(&"f32") || parts.contains(&"f64");
+        if !rounds.contains(&parts[0]) || !float {
+            continue;
+        }
+        if !parts.contains(&"rn") || parts.contains(&"ftz") {
+            return Err(format!("{name}: `{line}` does not round as IEEE 754 does"));
+        }
+        fused += usize::from(matches!(parts[0], "fma" | "mad"));
+    }
+    Ok(fused)
+}

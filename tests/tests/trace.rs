@@ -1,0 +1,154 @@
+//! The file that `--trace` writes, read as Perfetto reads the trace event format: rows of nested slices, arrows
+//! that begin and end in slices, counters.
+
+use std::collections::{BTreeMap, HashMap};
+
+use labs::lab_03_training_loop::LAB;
+use labs::run_captured;
+use serde_json::Value as Json;
+
+/// A row of the timeline: a process and one of its threads.
+type Row = (u64, u64);
+
+#[derive(Debug)]
+struct Slice {
+    name: String,
+    start: u64,
+    end: u64,
+    args: Json,
+}
+
+/// A timeline as a viewer has it.
+#[derive(Default)]
+struct Timeline {
+    processes: BTreeMap<u64, String>,
+    rows: BTreeMap<Row, String>,
+    slices: BTreeMap<Row, Vec<Slice>>,
+    marks: Vec<(String, Json)>,
+    /// Where each arrow begins and ends.
+    arrows: HashMap<u64, [Option<(Row, u64)>; 2]>,
+    counters: BTreeMap<u64, Vec<(u64, u64)>>,
+}
+
+fn text(event: &Json, key: &str) -> String {
+    event[key].as_str().unwrap_or_else(|| panic!("{key} is missing in {event}")).to_string()
+}
+
+/// Microseconds with three digits, as whole nanoseconds.
+fn time(event: &Json, key: &str) -> u64 {
+    let microseconds = event[key].as_f64().unwrap_or_else(|| panic!("{key} is missing in {event}"));
+    (microseconds * 1000.0).round() as u64
+}
+
+fn read(file: &str) -> Timeline {
+    let json: Json = serde_json::from_str(file).unwrap();
+    let mut timeline = Timeline::default();
+    for event in json["traceEvents"].as_array().expect("a list of events") {
+        let row = (event["pid"].as_u64().unwrap(), event["tid"].as_u64().unwrap_or(0));
+        match event["ph"].as_str().unwrap() {
+            "M" if event["name"] == "process_name" => {
+                timeline.processes.insert(row.0, text(&event["args"], "name"));
+            }
+            "M" => {
+                timeline.rows.insert(row, text(&event["args"], "name"));
+            }
+            "X" => {
+                let start = time(event, "ts");
+                let (name, args) = (text(event, "name"), event["args"].clone());
+                let slice = Slice { name, start, end: start + time(event, "dur"), args };
+                timeline.slices.entry(row).or_default().push(slice);
+            }
+            "i" => timeline.marks.push((text(event, "name"), event["args"].clone())),
+            "s" => {
+                timeline.arrows.entry(event["id"].as_u64().unwrap()).or_default()[0] =
+                    Some((row, time(event, "ts")))
+            }
+            "f" => {
+                timeline.arrows.entry(event["id"].as_u64().unwrap()).or_default()[1] =
+                    Some((row, time(event, "ts")))
+            }
+            "C" => {
+                let bytes = event["args"]["bytes"].as_u64().expect("never below 0");
+                timeline.counters.entry(row.0).or_default().push((time(event, "ts"), bytes));
+            }
+            other => panic!("an event of an unknown kind: {other}"),
+        }
+    }
+    timeline
+}
+
+/// The innermost slice of a row at a time.
+fn slice_at(timeline: &Timeline, (row, time): (Row, u64)) -> &Slice {
+    let mut inner_first = timeline.slices[&row].iter().rev();
+    inner_first
+        .find(|slice| (slice.start..=slice.end).contains(&time))
+        .unwrap_or_else(|| panic!("nothing happens on {row:?} at {time}"))
+}
+
+fn traced() -> Timeline {
+    let flags = ["--gpu", "sim:t4", "--epochs", "2", "--num-workers", "0", "--trace", "kept-in-memory.json"];
+    let captured = run_captured(&LAB, &flags);
+    assert_eq!((captured.exit_code, captured.errors.as_str()), (0, ""));
+    read(&captured.trace.expect("--trace was given"))
+}
+
+#[test]
+fn rows_have_names_and_slices_nest() {
+    let timeline = traced();
+    assert_eq!(timeline.processes[&0], "host");
+    assert_eq!(timeline.processes[&1], "cuda:0 Tesla T4 (simulated)");
+    for (row, slices) in &timeline.slices {
+        assert!(row.0 == 0 || timeline.rows.contains_key(row), "{row:?} has no name");
+        let mut open: Vec<u64> = Vec::new();
+        for slice in slices {
+            while open.last().is_some_and(|end| *end <= slice.start) {
+                open.pop();
+            }
+            assert!(
+                open.last().is_none_or(|end| slice.end <= *end),
+                "{slice:?} sticks out of what it began in"
+            );
+            // One engine of a device does one thing at a time.
+            assert!(row.0 == 0 || open.is_empty(), "{slice:?} begins while another runs");
+            open.push(slice.end);
+        }
+    }
+}
+
+#[test]
+fn every_arrow_leads_from_a_call_to_the_work_it_queued() {
+    let timeline = traced();
+    let device_slices: usize =
+        timeline.slices.iter().filter(|(row, _)| row.0 > 0).map(|(_, slices)| slices.len()).sum();
+    assert_eq!(timeline.arrows.len(), device_slices);
+    for arrow in timeline.arrows.values() {
+        let [Some(from), Some(to)] = *arrow else { panic!("half an arrow: {arrow:?}") };
+        let (call, work) = (slice_at(&timeline, from), slice_at(&timeline, to));
+        assert!(from.1 <= to.1, "{work:?} ran before it was queued");
+        let expected = match work.name.as_str() {
+            "gemm" => "cublasGemmEx",
+            copy if copy.starts_with("Memcpy") => "cudaMemcpyAsync",
+            _ => "cudaLaunchKernel",
+        };
+        assert_eq!(call.name, expected, "{work:?}");
+        assert_eq!(call.args["place"], work.args["place"]);
+    }
+}
+
+#[test]
+fn all_work_is_there_and_bears_the_lines_of_the_lab() {
+    let timeline = traced();
+    let count = |name: &str| timeline.slices.values().flatten().filter(|slice| slice.name == name).count();
+    // Two trainings of two epochs of 16 batches, 4 parameters each.
+    assert_eq!(count("adam_f32"), 2 * 2 * 16 * 4);
+    // 8 parameters; x and y of every batch, trained on twice and evaluated once.
+    assert_eq!(count("Memcpy HtoD"), 8 + 2 * (2 + 1) * 16 * 2);
+    let places = timeline.slices.values().flatten().map(|slice| &slice.args);
+    for args in places.chain(timeline.marks.iter().filter(|(name, _)| name != "free").map(|(_, args)| args)) {
+        let place = text(args, "place");
+        assert!(place.starts_with("labs/src/lab_03_training_loop.rs:"), "{place}: {args}");
+    }
+    let allocated = &timeline.counters[&1];
+    assert!(allocated.windows(2).all(|pair| pair[0].0 <= pair[1].0));
+    assert!(allocated.iter().any(|(_, bytes)| *bytes > 8_519_680), "cuBLAS works in memory of its own");
+}

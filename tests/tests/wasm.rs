@@ -1,0 +1,165 @@
+//! A lab in WebAssembly, as in the page of the book, shows what it shows in a terminal.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::LazyLock;
+
+use labs::lab_03_training_loop::LAB;
+use labs::{Captured, Entry, lab_01_devices, lab_02_golden_rule, run_captured};
+use serde_json::Value as Json;
+
+/// The module with all labs, built when a test first asks for it.
+static PLAYER: LazyLock<PathBuf> = LazyLock::new(|| {
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("the target folder");
+    let build = Command::new(env!("CARGO"))
+        .args(["build", "--quiet", "--locked", "--package", "labs", "--example", "player"])
+        .args(["--target", "wasm32-unknown-unknown", "--target-dir"])
+        .arg(target)
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .unwrap();
+    assert!(
+        build.status.success(),
+        "the labs cannot be built for the page; `rustup target add wasm32-unknown-unknown` if that is missing:\n{}",
+        String::from_utf8_lossy(&build.stderr)
+    );
+    target.join("wasm32-unknown-unknown/debug/examples/player.wasm")
+});
+
+/// Runs the module in Node.
+fn node(words: &[&str]) -> Output {
+    let harness = Path::new(env!("CARGO_MANIFEST_DIR")).join("wasm.mjs");
+    match Command::new("node").arg(harness).arg(&*PLAYER).args(words).output() {
+        Ok(output) => output,
+        Err(error) => {
+            panic!("the test of the labs in WebAssembly needs Node.js (https://nodejs.org): node: {error}")
+        }
+    }
+}
+
+/// What the module writes for lab 03 with these flags, and what the lab does here: output, errors, exit code.
+fn both(flags: &[&str]) -> [(String, String, i32); 2] {
+    both_of(&LAB, flags)
+}
+
+fn both_of<O: clap::Args>(lab: &Entry<O>, flags: &[&str]) -> [(String, String, i32); 2] {
+    let output = node(&[&[lab.name], flags].concat());
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    let there =
+        (text(output.stdout), text(output.stderr), output.status.code().expect("Node was not killed"));
+    let Captured { text, json, errors, exit_code, .. } = run_captured(lab, flags);
+    let here = if flags.contains(&"json") { json } else { text };
+    [there, (here, errors, exit_code.into())]
+}
+
+fn read(line: &str) -> Json {
+    serde_json::from_str(line).unwrap()
+}
+
+/// Whether two events are the same. All of an event is to be equal, also what is printed of a figure, but for
+/// the digits of its value that are not: a processor with fused multiply-adds rounds matrix products otherwise
+/// than WebAssembly, which has none.
+fn same(there: &Json, here: &Json) -> Result<(), String> {
+    match (there, here) {
+        (Json::Object(there), Json::Object(here)) if there.keys().eq(here.keys()) => {
+            there.iter().zip(here).try_for_each(|((key, there), (_, here))| {
+                match (there.as_f64().filter(|_| there.is_f64()), here.as_f64()) {
+                    (Some(a), Some(b)) if key == "value" && (a - b).abs() <= 1e-6 * b.abs() => Ok(()),
+                    _ => same(there, here),
+                }
+            })
+        }
+        (Json::Array(there), Json::Array(here)) if there.len() == here.len() => {
+            there.iter().zip(here).try_for_each(|(there, here)| same(there, here))
+        }
+        _ if there == here => Ok(()),
+        _ => Err(format!("{there} in WebAssembly, {here} here")),
+    }
+}
+
+#[test]
+fn a_difference_between_events_is_found() {
+    let event = r#"{"event":"figure","text":"0.7924","value":0.7923779301345348,"rows":[["x",{"value":3}]]}"#;
+    let is_same = |other: &str| same(&read(other), &read(event)).is_ok();
+    assert!(is_same(event));
+    assert!(is_same(&event.replace("0.7923779301345348", "0.7923779264092445")));
+    assert!(!is_same(&event.replace("0.7923779301345348", "0.79238")));
+    assert!(!is_same(&event.replace("0.7924", "0.7925")));
+    assert!(!is_same(&event.replace(r#""value":3"#, r#""value":4"#)));
+    assert!(!is_same(&event.replace(r#""x","#, "")));
+    assert!(!is_same(&event.replace("text", "label")));
+}
+
+#[test]
+fn the_same_text_in_wasm() {
+    for target in ["noise", "linear"] {
+        // Two workers by default: threads here, none there.
+        let [there, here] = both(&["--gpu", "none", "--target", target]);
+        assert_eq!(there.0, here.0, "{target}");
+        assert_eq!((there.2, here.2), (0, 0), "{target}");
+        assert!(there.0.contains("\nEvaluation complete."), "{target}: {}", there.0);
+    }
+}
+
+/// On a machine whose GPUs are simulated all times are modelled, so they are the same too.
+#[test]
+fn the_same_text_in_wasm_of_labs_on_simulated_gpus() {
+    for gpu in ["sim:t4", "sim:t4x2"] {
+        let runs = [
+            both_of(&lab_01_devices::LAB, &["--gpu", gpu, "--max-size", "128"]),
+            both_of(&lab_02_golden_rule::LAB, &["--gpu", gpu, "--batch-size", "16"]),
+            both(&["--gpu", gpu, "--epochs", "1"]),
+        ];
+        for [there, here] in runs {
+            assert_eq!(there, here);
+            assert!(here.2 == 0 && here.0.contains("(simulated)"), "{}{}", here.0, here.1);
+        }
+    }
+}
+
+#[test]
+fn the_same_events_in_wasm() {
+    for target in ["noise", "linear"] {
+        // A computer with a single core warns of two workers, and a page does not: so there is one.
+        let flags = ["--gpu", "none", "--target", target, "--num-workers", "1", "--format", "json"];
+        let [there, here] = both(&flags);
+        let (lines_there, lines_here) = (there.0.lines(), here.0.lines());
+        assert_eq!(lines_there.clone().count(), lines_here.clone().count(), "{target}");
+        for (there, here) in lines_there.zip(lines_here) {
+            if let Err(difference) = same(&read(there), &read(here)) {
+                panic!("{target}: {difference}:\n{there}\n{here}");
+            }
+        }
+        assert_eq!((there.1, there.2), (here.1, here.2), "{target}");
+        assert!(here.0.lines().count() > 30 && here.0.contains(r#""mean_absolute_error""#), "{}", here.0);
+    }
+}
+
+/// Nothing the simulated GPU does depends on what computes the numbers: not what is launched and copied, by which
+/// line, nor when.
+#[test]
+fn the_same_timeline_in_wasm() {
+    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("wasm-trace.json");
+    let path = file.to_str().expect("a path in UTF-8");
+    let flags = ["--gpu", "sim:t4", "--epochs", "1", "--trace", path];
+    let [there, here] = both(&flags);
+    assert_eq!(there, here);
+    let there = std::fs::read_to_string(&file).unwrap();
+    let here = run_captured(&LAB, &flags).trace.unwrap();
+    let difference = there.lines().zip(here.lines()).find(|(there, here)| there != here);
+    assert_eq!(difference, None);
+    assert_eq!(there.len(), here.len());
+    assert!(here.contains("adam_f32") && here.contains("Memcpy HtoD"));
+}
+
+#[test]
+fn the_same_help_and_errors_in_wasm() {
+    for (flags, code) in [(["--help"].as_slice(), 0), (&["--epochs", "0"], 2), (&["--gpu", "sim:k80"], 2)] {
+        let [there, here] = both(flags);
+        assert_eq!(there, here, "{flags:?}");
+        assert_eq!(here.2, code, "{flags:?}");
+    }
+    let output = node(&["lab-99"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "error: there is no lab 'lab-99'\n");
+}
