@@ -56,6 +56,10 @@ pub fn run(lab: &mut Lab, options: &Options) -> crate::Result<()> {
 
 fn why_a_gpu(lab: &mut Lab, max_size: usize) -> crate::Result<()> {
     lab.prose(
+        "Training a network is, for the most part, multiplying matrices: millions of simple operations that need \
+         not wait for each other. On a CPU it can take days or weeks; a GPU does thousands of them at once.",
+    );
+    lab.prose(
         "The CPU and its memory are the host. A GPU and its memory are a device. A program is host code: it runs \
          on the host. To have the device compute, it launches a kernel. That is device code, a function that \
          thousands of threads of the GPU run at the same time.",
@@ -65,8 +69,8 @@ fn why_a_gpu(lab: &mut Lab, max_size: usize) -> crate::Result<()> {
     }
 
     lab.predict(
-        "A square matrix is multiplied by itself. A GPU does thousands of multiplications at once: is it \
-         faster than the CPU at every size?",
+        "A square matrix is multiplied by itself, a small one first, then larger ones. Is the GPU faster than the \
+         CPU at every size?",
     );
 
     // ANCHOR: crossover
@@ -118,8 +122,8 @@ fn why_a_gpu(lab: &mut Lab, max_size: usize) -> crate::Result<()> {
     let (_, smallest) = on_gpu[0];
     lab.prose(text!(
         "CPU / GPU says how many times as long the CPU takes. At size 16 the GPU needs {}, and hardly any of \
-         it is arithmetic: it goes into the launch, the way to the device, the wait for the end. So a product \
-         of sixteen times the numbers costs nearly the same.",
+         it is arithmetic: it goes into the launch, the way to the device, the wait for the end. So four times \
+         as many rows and columns, which is 64 times the arithmetic, take hardly longer.",
         in_ms("smallest_gpu_time", smallest)
     ));
     let faster = on_cpu.iter().zip(&on_gpu).find(|((_, cpu), (_, gpu))| gpu < cpu);
@@ -137,7 +141,7 @@ fn why_a_gpu(lab: &mut Lab, max_size: usize) -> crate::Result<()> {
 /// What a program pays for once, and how often it launches.
 fn first_use(lab: &mut Lab) -> crate::Result<()> {
     let device = Device::cuda(0);
-    lab.predict("The GPU makes a small tensor, and then another like it. Do both take as long?");
+    lab.predict("The GPU makes a small tensor, and then another like it. Do both take the same time?");
 
     // ANCHOR: first_use
     let first = time_of(device, || Tensor::zeros_with(&[16, 16], device))?;
@@ -150,7 +154,7 @@ fn first_use(lab: &mut Lab) -> crate::Result<()> {
     );
     lab.prose(
         "The first use of a GPU creates its context: the driver sets up memory and loads code. A program pays \
-         for that once. So the times below leave the first time out.",
+         for that once. So the times below leave the first use out.",
     );
 
     lab.predict("Three operations on the GPU: matmul, + and relu. How many kernels are launched?");
@@ -163,7 +167,7 @@ fn first_use(lab: &mut Lab) -> crate::Result<()> {
     // ANCHOR_END: launches
     lab.print(text!("Kernels launched: {}", exact("launches", done.launches)));
     lab.prose(
-        "Each operation launches its own. A launch takes the host some time, whatever the tensor's size.",
+        "Each of the three launches its own. A launch takes the host some time, whatever the tensor's size.",
     );
     Ok(())
 }
@@ -364,7 +368,8 @@ fn there_and_back(lab: &mut Lab) -> crate::Result<()> {
 fn made_where_needed(lab: &mut Lab) -> crate::Result<()> {
     let device = lab.device();
     lab.predict(
-        "A million random numbers are needed on the device. How many bytes does each way move there?",
+        "A million random numbers are needed on the device. They can be made on the CPU and moved, or made where \
+         they are needed. How many bytes does each way move to the device?",
     );
 
     // ANCHOR: made
@@ -475,7 +480,10 @@ fn model_on_the_device(lab: &mut Lab) -> crate::Result<()> {
     let actor = Actor::new(10, -2.0, 2.0, [100, 50, 25])?;
     // ANCHOR_END: new_actor
     lab.report(&actor as &dyn Module);
-    lab.prose("Ten numbers go in, one action between -2 and 2 comes out.");
+    lab.prose(
+        "An actor decides what an agent does in a given state: ten numbers go in, one action between -2 and 2 \
+         comes out.",
+    );
 
     lab.predict(
         "actor.hidden is moved, actor.out is forgotten. What does is_cuda() of the first parameter say?",
@@ -493,7 +501,7 @@ fn model_on_the_device(lab: &mut Lab) -> crate::Result<()> {
     let action = actor.forward(&state);
     // ANCHOR_END: half_forward
     if let Err(error) = action {
-        lab.prose(format!("Its forward pass is an error: {}", first_line(&error)));
+        lab.prose(format!("The forward pass of this actor is an error: {}", first_line(&error)));
     }
 
     // ANCHOR: moved
@@ -557,8 +565,8 @@ fn places(model: &impl Module) -> Vec<(String, String)> {
 fn current_device(lab: &mut Lab) -> crate::Result<()> {
     if cuda::device_count() < 2 {
         lab.prose(
-            "With several GPUs one of them is the current device of a thread: where a tensor goes if you only say \
-             \"cuda\". This machine has too few to show it; --gpu sim:t4x2 has two.",
+            "With several GPUs one of them is the current device of each thread of the host: where a tensor goes if \
+             you only say \"cuda\". This machine has too few to show it; --gpu sim:t4x2 has two.",
         );
         return Ok(());
     }

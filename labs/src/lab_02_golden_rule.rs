@@ -44,7 +44,7 @@ fn devices(lab: &mut Lab) -> crate::Result<()> {
     let x = Tensor::zeros(&[3])?;
     lab.print(text!("Tensors are made on: {}", place(&x)));
     let x = x.to(device)?;
-    lab.print(text!("Here they move to: {}", place(&x)));
+    lab.print(text!("In this run they move to: {}", place(&x)));
     // ANCHOR_END: devices
     lab.prose("The golden rule: all tensors of one operation live on one device.");
     if !device.is_cuda() {

@@ -58,7 +58,7 @@ pub fn run(lab: &mut Lab, options: &Options) -> crate::Result<()> {
         Target::Noise => Tensor::randn(&[1024, 1])?,
         Target::Linear => (x.matmul(&Tensor::randn(&[16, 1])?)? / 4.0)?,
     };
-    // The mean error of two answers that need no network: always 0.
+    // Two errors of an answer that needs no network: always 0.
     let zero_mse = y.square()?.mean()?.item()?;
     let zero_mae = y.abs()?.mean()?.item()?;
 
@@ -159,18 +159,22 @@ pub fn run(lab: &mut Lab, options: &Options) -> crate::Result<()> {
         return Ok(());
     }
     lab.predict("Each step copies one batch to the GPU. How many numbers come back to the CPU in an epoch?");
+    let steps = epochs * num_batches;
+    let per_step = during.launches as f64 / steps as f64;
     lab.table(
         Table::new(["counted in training", ""])
-            .row(row!["steps", exact("steps", epochs * num_batches)])
-            .row(row!["copies to the GPU", exact("copies_to_device", during.copies_to_device as i64)])
-            .row(row!["  their bytes", exact("bytes_to_device", during.bytes_to_device as i64)])
-            .row(row!["copies to the CPU", exact("copies_to_host", during.copies_to_host as i64)])
-            .row(row!["  their bytes", exact("bytes_to_host", during.bytes_to_host as i64)])
-            .row(row!["kernels launched", exact("launches", during.launches as i64)])
-            .row(row!["time of a step", timed("step_time", time / (epochs * num_batches) as u32)]),
+            .row(row!["steps", exact("steps", steps)])
+            .row(row!["copies to the GPU", exact("copies_to_device", during.copies_to_device)])
+            .row(row!["  their bytes", exact("bytes_to_device", during.bytes_to_device)])
+            .row(row!["copies to the CPU", exact("copies_to_host", during.copies_to_host)])
+            .row(row!["  their bytes", exact("bytes_to_host", during.bytes_to_host)])
+            .row(row!["kernels launched", exact("launches", during.launches)])
+            .row(row!["  in a step", exact("launches_per_step", per_step).digits(1)])
+            .row(row!["time of a step", timed("step_time", time / steps as u32)]),
     );
     lab.prose(
-        "Two copies to the GPU in each step: the features and the targets of a batch. The losses stay on the GPU \
+        "Two copies to the GPU in each step: the features and the targets of a batch. The kernels are those of the \
+         forward pass, the backward pass and the optimizer. The losses stay on the GPU \
          until an epoch is over; then two numbers come back, the last loss and the mean. Each of those reads \
          makes the CPU wait until the GPU has caught up, which is why the loop does not read the loss in every \
          step.",
