@@ -4,11 +4,10 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::fmt::{self, Write};
 use std::ops::Sub;
-use std::panic::Location;
 
 use crate::cuda::driver::{Engine, OpId, Span, StreamId};
 use crate::ops::kernel::KernelDef;
-use crate::ops::scope;
+use crate::ops::scope::{self, Place};
 
 /// How often something happened on the GPUs of a machine ([`Machine::counters`](crate::Machine::counters)).
 ///
@@ -143,9 +142,10 @@ pub(crate) struct Event {
     kind: EventKind,
     stream: StreamId,
     op: Option<OpId>,
-    /// The operation of the user's program that it was part of, and its line.
+    /// The operation of the user's program that it was part of, and its line. A tensor that goes out of scope
+    /// frees its memory on no line.
     operation: Option<&'static str>,
-    place: &'static Location<'static>,
+    place: Option<Place>,
     /// When the call began and when it returned, in nanoseconds of the host's clock.
     begin: u64,
     end: u64,
@@ -163,7 +163,6 @@ impl Recorder {
         self.events = Some(Vec::new());
     }
 
-    #[track_caller]
     pub(crate) fn note(&mut self, begin: u64, end: u64, stream: StreamId, kind: EventKind, op: Option<OpId>) {
         let counters = &mut self.counters;
         match kind {
@@ -187,7 +186,7 @@ impl Recorder {
             EventKind::DriverFree => counters.driver_frees += 1,
         }
         if let Some(events) = &mut self.events {
-            let (operation, place) = (scope::current_operation(), scope::here());
+            let (operation, place) = (scope::current_operation(), scope::current_place());
             events.push(Event { kind, stream, op, operation, place, begin, end });
         }
     }
@@ -290,13 +289,9 @@ fn metadata(what: &str, process: usize, thread: usize, name: &str) -> String {
 }
 
 fn host_row(event: &Event) -> String {
-    let mut args = format!(r#""place":{}"#, Text(&event.place.to_string()));
-    if let Some(operation) = event.operation {
-        let _ = write!(args, r#","operation":{}"#, Text(operation));
-    }
-    if let Some(bytes) = event.kind.bytes() {
-        let _ = write!(args, r#","bytes":{bytes}"#);
-    }
+    let operation = event.operation.map(|operation| format!(r#""operation":{}"#, Text(operation)));
+    let args =
+        [place_of(event), operation, bytes_of(event)].into_iter().flatten().collect::<Vec<_>>().join(",");
     // What takes no time is a mark, not a bar.
     let extent = match event.end - event.begin {
         0 => r#""ph":"i","s":"t""#.to_string(),
@@ -310,10 +305,8 @@ fn host_row(event: &Event) -> String {
 }
 
 fn device_row(span: &Span, event: &Event) -> String {
-    let mut args = format!(r#""stream":{},"place":{}"#, span.stream.number, Text(&event.place.to_string()));
-    if let Some(bytes) = event.kind.bytes() {
-        let _ = write!(args, r#","bytes":{bytes}"#);
-    }
+    let stream = Some(format!(r#""stream":{}"#, span.stream.number));
+    let args = [stream, place_of(event), bytes_of(event)].into_iter().flatten().collect::<Vec<_>>().join(",");
     format!(
         r#"{{"ph":"X","cat":"device","name":{},"pid":{},"tid":{},"ts":{},"dur":{},"args":{{{args}}}}}"#,
         Text(&event.kind.name()),
@@ -322,6 +315,14 @@ fn device_row(span: &Span, event: &Event) -> String {
         Microseconds(span.start),
         Microseconds(span.end - span.start),
     )
+}
+
+fn place_of(event: &Event) -> Option<String> {
+    event.place.map(|place| format!(r#""place":{}"#, Text(&place.to_string())))
+}
+
+fn bytes_of(event: &Event) -> Option<String> {
+    event.kind.bytes().map(|bytes| format!(r#""bytes":{bytes}"#))
 }
 
 /// From the call of the host to the work it queued.

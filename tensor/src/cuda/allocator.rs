@@ -26,7 +26,6 @@
 //!
 //! Follow [`Allocator::malloc`] and [`Allocator::free`]; each step is a function below them.
 
-// Nothing calls it yet.
 #![allow(dead_code)] // Reports of single segments and blocks have no reader yet.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -169,6 +169,20 @@ impl Machine {
         scope()
     }
 
+    /// Whether this thread is a data loading worker.
+    pub(crate) fn in_worker() -> bool {
+        ENTERED.with_borrow(|entered| entered.last().is_some_and(|entered| entered.is_worker))
+    }
+
+    pub(crate) fn current_device() -> usize {
+        CURRENT_DEVICE.get()
+    }
+
+    /// Changes this thread's current device, and returns the one before.
+    pub(crate) fn replace_current_device(index: usize) -> usize {
+        CURRENT_DEVICE.replace(index)
+    }
+
     /// The generator operations draw from when none is given (`torch.default_generator`).
     pub fn default_generator() -> Generator {
         ENTERED
@@ -270,23 +284,10 @@ impl Machine {
         }
     }
 
-    /// What was noted since [`start_trace`](Self::start_trace).
+    /// What was noted since [`start_trace`](Self::start_trace). It waits for the GPUs, so that all work they were
+    /// given is in it; that wait is neither noted nor counted.
     pub fn trace(&self) -> Trace {
         self.cuda().map(|cuda| cuda.trace()).unwrap_or_default()
-    }
-
-    /// Whether this thread is a data loading worker.
-    pub(crate) fn in_worker() -> bool {
-        ENTERED.with_borrow(|entered| entered.last().is_some_and(|entered| entered.is_worker))
-    }
-
-    pub(crate) fn current_device() -> usize {
-        CURRENT_DEVICE.get()
-    }
-
-    /// Changes this thread's current device, and returns the one before.
-    pub(crate) fn replace_current_device(index: usize) -> usize {
-        CURRENT_DEVICE.replace(index)
     }
 }
 

@@ -49,9 +49,14 @@ pub(crate) fn on_behalf_of(place: Place) -> Leave {
     Leave(outer)
 }
 
+/// The line under way.
+pub(crate) fn current_place() -> Option<Place> {
+    SCOPE.get().place
+}
+
 /// The line under way, else the one given.
 pub(crate) fn place_or(place: Place) -> Place {
-    SCOPE.get().place.unwrap_or(place)
+    current_place().unwrap_or(place)
 }
 
 /// The line under way, else that of the caller.
