@@ -14,15 +14,38 @@
 //! }
 //! ```
 //!
+//! The same on a GPU, which can be a simulated one, so that no computer lacks it:
+//!
+//! ```
+//! use todevice::{Device, Machine, Result, Tensor};
+//!
+//! # fn main() -> Result<()> {
+//! let machine: Machine = "sim:t4".parse().unwrap();
+//! machine.enter(|| {
+//!     let device = Device::cuda_if_available();
+//!     let x = Tensor::randn(&[2, 3])?.to(device)?;
+//!     println!("{}", x.matmul(&x.t()?)?);
+//!     Ok(())
+//! })
+//! # }
+//! ```
+//!
 //! A tour of the source:
 //!
 //! | to learn | read |
 //! | --- | --- |
 //! | what a tensor is | [`Tensor`], `shape.rs` for views, `storage.rs` for memory and aliasing |
 //! | how an operation is made | `ops/mod.rs`, the one way in; then `ops/elementwise/unary.rs` |
+//! | what the CPU and a GPU run of it | `ops/kernel.rs`; then `ops/elementwise/kernels.rs` |
 //! | how gradients flow | [`autograd`]: `function.rs`, `graph.rs`, `engine.rs` |
 //! | how PyTorch's random numbers come about | [`random`] |
 //! | layers, optimizers, data | [`nn`], [`optim`], [`data`] |
+//! | what a program runs on | [`Machine`], [`time`] |
+//! | how a tensor gets to a GPU | `ops/transfer.rs`, then `cuda/runtime.rs`; [`cuda`] is `torch.cuda` |
+//! | what is asked of a GPU | `cuda/driver.rs`, the contract; `cuda/allocator.rs`, its memory |
+//! | how a GPU is simulated | `cuda/simulated/mod.rs` has a tour of its own |
+//! | what a GPU did, and when | [`trace`] |
+//! | how errors tell their story | `error.rs`; `ops/scope.rs`: the line of the user's that is under way |
 //!
 //! Every fallible call returns [`Result`]; operators too. Errors read as PyTorch's do.
 
