@@ -194,7 +194,7 @@ enum Guard<'a> {
 
 /// Gives `kernel` the storage bytes of `reads` and `writes`, made safe against each other.
 ///
-/// - A read that is exactly a write (same storage, same layout) arrives without bytes: the kernel reads
+/// - A read that is exactly the first write (same storage, same layout) arrives without bytes: the kernel reads
 ///   its input from the output it is about to overwrite (the in-place variant).
 /// - A read that shares a storage with a write in any other way is copied first. The kernel gets the
 ///   layout of what it is really to read.
@@ -228,16 +228,18 @@ pub(crate) fn access<const R: usize, const W: usize, T>(
 pub(crate) enum Source {
     /// Where it lies.
     Itself,
-    /// In the output it is about to overwrite.
+    /// In the first output, which it is about to overwrite.
     Output,
     /// In a copy, since it overlaps an output.
     Copy(Tensor),
 }
 
 pub(crate) fn sources(reads: &[&Tensor], writes: &[&Tensor]) -> Result<SmallVec<[Source; 4]>> {
-    let source = |read: &&Tensor| match writes.iter().find(|write| read.shares_storage(write)) {
+    let same =
+        |read: &Tensor, write: &Tensor| read.layout() == write.layout() && read.dtype() == write.dtype();
+    let source = |read: &&Tensor| match writes.iter().position(|write| read.shares_storage(write)) {
         None => Ok(Source::Itself),
-        Some(write) if read.layout() == write.layout() && read.dtype() == write.dtype() => Ok(Source::Output),
+        Some(0) if same(read, writes[0]) => Ok(Source::Output),
         Some(_) => ops::shape::copy_of(read).map(Source::Copy),
     };
     reads.iter().map(source).collect()
@@ -294,5 +296,19 @@ fn split<'g>(
                 outputs[write.expect("every write lock belongs to a write")].bytes = buffer.bytes_mut();
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_first_output_is_read_in_place() -> Result<()> {
+        let (a, b, c) = (Tensor::zeros(&[3])?, Tensor::zeros(&[3])?, Tensor::zeros(&[3])?);
+        let part = a.narrow(0, 1, 2)?;
+        let found = sources(&[&a, &b, &c, &part], &[&a, &b])?;
+        assert!(matches!(found[..], [Source::Output, Source::Copy(_), Source::Itself, Source::Copy(_)]));
+        Ok(())
     }
 }

@@ -176,8 +176,8 @@ pub(crate) struct Launch {
 
 /// Runs a kernel where its tensors are.
 ///
-/// `reads` and `writes` are the `In` and `Out` parameters. A tensor may be read and written at once if it is
-/// the same view both times; any other overlap is copied out of the way first.
+/// `reads` and `writes` are the `In` and `Out` parameters. The first output may be read as well, if it is the same
+/// view both times; any other overlap is copied out of the way first.
 pub(crate) fn launch<const R: usize, const W: usize>(
     kernel: &'static KernelDef,
     reads: [&Tensor; R],
