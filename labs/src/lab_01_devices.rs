@@ -217,13 +217,12 @@ fn which_gpus(lab: &mut Lab) -> crate::Result<()> {
         return Ok(());
     }
 
-    let mut gpus = Table::new(["device", "name", "memory", "multiprocessors", "threads", "capability"]);
     // ANCHOR: properties
+    let mut gpus = Table::new(["device", "name", "memory", "multiprocessors", "threads", "capability"]);
     for index in 0..device_count {
         let name = cuda::get_device_name(index)?;
         let gpu = cuda::get_device_properties(index)?;
         let threads = gpu.multi_processor_count * gpu.max_threads_per_multi_processor;
-        // ANCHOR_END: properties
         gpus = gpus.row(row![
             Device::cuda(index).to_string(),
             hardware("name", name),
@@ -233,6 +232,7 @@ fn which_gpus(lab: &mut Lab) -> crate::Result<()> {
             hardware("compute_capability", format!("{}.{}", gpu.major, gpu.minor)),
         ]);
     }
+    // ANCHOR_END: properties
     lab.table(gpus);
     lab.prose(
         "A multiprocessor is to a GPU what a core is to a CPU, but it keeps a thousand threads or more going. The \
@@ -301,7 +301,8 @@ fn six_calls(lab: &mut Lab) -> crate::Result<()> {
         "The last call converts on the CPU, and then moves twice the bytes. Moving first and converting on the \
          GPU moves 4000."
     } else {
-        "Without a GPU nothing is copied to one. --gpu sim:t4 shows which of the calls would."
+        "The device is the CPU, so nothing is copied. On one such as that of --gpu sim:t4 you see which of the \
+         calls copy."
     });
     Ok(())
 }
@@ -403,7 +404,7 @@ fn made_where_needed(lab: &mut Lab) -> crate::Result<()> {
              the numbers on the CPU and move them.",
         );
     } else {
-        lab.prose("Without a GPU both are the same: .to(device) has nothing to do.");
+        lab.prose("On the CPU both are the same: .to(device) has nothing to do.");
     }
     Ok(())
 }
