@@ -98,10 +98,37 @@ __device__ void sum_rows(const T *x, T x_value, const View &x_view, T *out, cons
     }
 }
 
+// The same for rows that are long and few: one block each would leave most of the GPU idle. So a warp sums a chunk,
+// whatever row it belongs to, and a second launch, of the kernel above, sums the chunks' sums of each row.
+template <typename T>
+__device__ void sum_chunks(const T *x, T x_value, const View &x_view, T *out, const View &out_view,
+                           long long length) {
+    const long long chunks = divide_up(length, CHUNK);
+    const long long warps = (long long)gridDim.x * (blockDim.x / LANES);
+    const long long first = (long long)blockIdx.x * (blockDim.x / LANES) + threadIdx.x / LANES;
+    for (long long c = first; c < elements(out_view); c += warps) {
+        const long long start = c % chunks * CHUNK;
+        const T sum = chunk<T>(at_most(CHUNK, length - start), [&](long long j) {
+            return load(x, x_value, x_view, c / chunks * length + start + j);
+        });
+        if (threadIdx.x % LANES == 0) {
+            out[position(out_view, c)] = sum;
+        }
+    }
+}
+
 extern "C" __global__ void sum_f32(INPUT(float, x), OUTPUT(float, out), long long length) {
     sum_rows(x, x_value, x_view, out, out_view, length);
 }
 
 extern "C" __global__ void sum_f64(INPUT(double, x), OUTPUT(double, out), long long length) {
     sum_rows(x, x_value, x_view, out, out_view, length);
+}
+
+extern "C" __global__ void sum_chunks_f32(INPUT(float, x), OUTPUT(float, out), long long length) {
+    sum_chunks(x, x_value, x_view, out, out_view, length);
+}
+
+extern "C" __global__ void sum_chunks_f64(INPUT(double, x), OUTPUT(double, out), long long length) {
+    sum_chunks(x, x_value, x_view, out, out_view, length);
 }

@@ -176,3 +176,44 @@ fn what_the_gpus_did_is_counted() {
     });
     assert_eq!(on("none", || Ok(Machine::current().counters())), Default::default());
 }
+
+/// One block for a long row would leave the other multiprocessors idle.
+#[test]
+fn a_long_sum_takes_two_launches_and_keeps_its_bits() {
+    on("sim:t4", || {
+        let device = Device::cuda(0);
+        let machine = Machine::current();
+        for (sizes, dims, launches) in [
+            (&[8_191][..], &[][..], 2), // 8 chunks, the last one short
+            (&[7_000], &[], 1),
+            (&[1 << 20], &[], 2),
+            (&[3, 20_011], &[1], 2),
+            (&[20_011, 3], &[0], 2),
+            (&[2, 9_000, 3], &[1], 2),
+            (&[1023, 8_192], &[1], 2),
+            (&[1024, 8_192], &[1], 1), // blocks enough for every multiprocessor
+        ] {
+            let x = Tensor::randn(sizes)?;
+            let on_device = x.to(device)?;
+            let before = machine.counters();
+            let sum = on_device.sum_dims(dims, false)?;
+            assert_eq!((machine.counters() - before).launches, launches, "{sizes:?}");
+            assert_eq!(bits(&sum)?, bits(&x.sum_dims(dims, false)?)?, "{sizes:?}");
+            assert_eq!(bits(&on_device.amax(dims, true)?)?, bits(&x.amax(dims, true)?)?, "{sizes:?}");
+        }
+        let x = Tensor::zeros_with(&[1 << 24], device)?;
+        x.sum()?;
+        cuda::synchronize()?;
+        let start = Instant::now();
+        x.sum()?;
+        cuda::synchronize()?;
+        // 64 MB at 320 GB/s are 0.21 ms.
+        let time = start.elapsed();
+        assert!((210..350).contains(&time.as_micros()), "{time:?}");
+        Ok(())
+    });
+}
+
+fn bits(x: &Tensor) -> Result<Vec<u32>> {
+    Ok(x.to_vec::<f32>()?.into_iter().map(f32::to_bits).collect())
+}

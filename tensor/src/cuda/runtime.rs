@@ -26,6 +26,9 @@ use crate::trace::{CopyKind, Counters, EventKind, Recorder, Trace};
 /// Threads of a block, where nothing else is asked for.
 const BLOCK: u32 = 256;
 
+/// Threads that run in step.
+const WARP: u32 = 32;
+
 /// The most blocks of a grid; from there on each thread takes several elements.
 const MOST_BLOCKS: u64 = 65_535;
 
@@ -398,6 +401,7 @@ pub(crate) fn launch(
     let blocks = match kernel.geometry {
         Geometry::Elements => results.div_ceil(u64::from(BLOCK)),
         Geometry::Rows => results,
+        Geometry::Warps => results.div_ceil(u64::from(BLOCK / WARP)),
     };
     let grid = blocks.clamp(1, MOST_BLOCKS) as u32;
     let launch = Launch { kernel, grid, block: BLOCK, shared: 0, arguments, work };

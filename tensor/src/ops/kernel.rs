@@ -56,6 +56,8 @@ pub(crate) enum Geometry {
     Elements,
     /// A block for each result: a row, or the sum of one.
     Rows,
+    /// A warp for each result: a chunk of a row.
+    Warps,
 }
 
 /// How much work one element of the largest operand is.

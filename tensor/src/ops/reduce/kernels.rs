@@ -21,6 +21,7 @@ use crate::tensor::Tensor;
 pub(super) trait Reducer: Send + Sync + 'static {
     type Value: Pod + Element;
     const NAME: &'static str;
+    const CHUNKS_NAME: &'static str;
     const IDENTITY: Self::Value;
     fn combine(a: Self::Value, b: Self::Value) -> Self::Value;
 }
@@ -34,6 +35,7 @@ macro_rules! reducers {
         impl Reducer for Sum<$T> {
             type Value = $T;
             const NAME: &'static str = "sum";
+            const CHUNKS_NAME: &'static str = "sum_chunks";
             const IDENTITY: $T = 0 as $T;
             #[inline(always)]
             fn combine(a: $T, b: $T) -> $T {
@@ -43,6 +45,7 @@ macro_rules! reducers {
         impl Reducer for Largest<$T> {
             type Value = $T;
             const NAME: &'static str = "amax";
+            const CHUNKS_NAME: &'static str = "amax_chunks";
             const IDENTITY: $T = $lowest;
             #[inline(always)]
             #[allow(clippy::eq_op)] // A NaN, once met, stays.
@@ -53,6 +56,7 @@ macro_rules! reducers {
         impl Reducer for Smallest<$T> {
             type Value = $T;
             const NAME: &'static str = "amin";
+            const CHUNKS_NAME: &'static str = "amin_chunks";
             const IDENTITY: $T = $highest;
             #[inline(always)]
             #[allow(clippy::eq_op)]
@@ -94,14 +98,31 @@ fn kept_dims(rows: &Layout, length: usize) -> usize {
 
 /// The kernels that the `.cu` files have already.
 pub(crate) fn piloted() -> Vec<&'static KernelDef> {
-    vec![Reduce::<Sum<f32>>::KERNEL, Reduce::<Sum<f64>>::KERNEL]
+    vec![
+        Reduce::<Sum<f32>>::KERNEL,
+        Reduce::<Sum<f64>>::KERNEL,
+        Chunks::<Sum<f32>>::KERNEL,
+        Chunks::<Sum<f64>>::KERNEL,
+    ]
 }
 
 /// Reduces the flagged dimensions of `x` into `out`, whose elements are the kept dimensions in order.
 pub(super) fn reduce<R: Reducer>(x: &Tensor, reduced: &[bool], out: &Tensor) -> Result<()> {
     let (rows, length) = rows(x, reduced);
-    launch(Reduce::<R>::KERNEL, [&rows], [out], &[length], &[])
+    let chunks = (length as usize).div_ceil(CHUNK);
+    if !out.is_cuda() || chunks < MANY_CHUNKS || out.numel() >= MANY_ROWS {
+        return launch(Reduce::<R>::KERNEL, [&rows], [out], &[length], &[]);
+    }
+    // A few long rows: a block for each would leave most of the device idle. So all chunks are reduced first, and
+    // then their results; the order is the tree's either way.
+    let partials = out.uninit_beside(&[out.numel(), chunks], out.dtype())?;
+    launch(Chunks::<R>::KERNEL, [&rows], [&partials], &[length], &[])?;
+    launch(Reduce::<R>::KERNEL, [&partials], [out], &[chunks as i64], &[])
 }
+
+/// From how many chunks of a row on, and up to how many rows, a device reduces in two steps.
+const MANY_CHUNKS: usize = 8;
+const MANY_ROWS: usize = 1024;
 
 struct Reduce<R>(std::marker::PhantomData<R>);
 
@@ -125,7 +146,39 @@ impl<R: Reducer> Reduce<R> {
                 Some((start, row_stride)) => {
                     reduce_columns::<R>(&values[start..], row_stride, length, out);
                 }
-                None => reduce_rows::<R>(values, &Runs::of(x.layout), length, out),
+                None => reduce_rows::<R>(values, Runs::of(x.layout), length, out),
+            }
+            Ok(())
+        },
+    };
+}
+
+/// The results of the chunks of each row, for rows that are long and few.
+struct Chunks<R>(std::marker::PhantomData<R>);
+
+impl<R: Reducer> Chunks<R> {
+    const KERNEL: &'static KernelDef = &KernelDef {
+        name: R::CHUNKS_NAME,
+        types: &[R::Value::DTYPE],
+        // The number is the length of a row.
+        parameters: &[Parameter::In(R::Value::DTYPE), Parameter::Out(R::Value::DTYPE), Parameter::Int],
+        geometry: Geometry::Warps,
+        cost: Cost::Cheap,
+        twin: |args| {
+            let (x, out) = (&args.inputs[0], &mut args.outputs[0]);
+            let chunk_at = chunk_at::<R>(x.values(), Runs::of(x.layout), args.ints[0] as usize);
+            let chunks = out.layout.sizes()[1];
+            let out = out.elements::<R::Value>();
+            let share = out.len().div_ceil(threads());
+            let reduce = |(part, out): (usize, &mut [R::Value])| {
+                for (i, out) in out.iter_mut().enumerate() {
+                    let chunk = part * share + i;
+                    *out = chunk_at(chunk / chunks, chunk % chunks);
+                }
+            };
+            match x.layout.numel() >= SMALLEST_PARALLEL && threads() > 1 {
+                true => out.par_chunks_mut(share).enumerate().for_each(reduce),
+                false => reduce((0, out)),
             }
             Ok(())
         },
@@ -156,21 +209,31 @@ fn chunk_of<R: Reducer>() -> fn(&[R::Value]) -> R::Value {
     vectorized!([R: Reducer] lanes::<R>, (values: &[R::Value]) -> R::Value)
 }
 
-/// Each result from its own run of elements.
-fn reduce_rows<R: Reducer>(values: &[R::Value], runs: &Runs, length: usize, out: &mut [R::Value]) {
+/// Reduces a chunk of a row, given both by number.
+fn chunk_at<R: Reducer>(
+    values: &[R::Value],
+    runs: Runs,
+    length: usize,
+) -> impl Fn(usize, usize) -> R::Value + Sync {
     let chunk = chunk_of::<R>();
-    // The result of the chunk that starts at an element in logical order.
-    let chunk_at = |start: usize, length: usize| match runs.contiguous_start() {
-        Some(first) => chunk(&values[first + start..first + start + length]),
-        None => {
-            let mut block = [R::IDENTITY; CHUNK];
-            runs.gather(values, start, &mut block[..length]);
-            chunk(&block[..length])
+    move |row, i| {
+        let (start, length) = (row * length + i * CHUNK, CHUNK.min(length - i * CHUNK));
+        match runs.contiguous_start() {
+            Some(first) => chunk(&values[first + start..first + start + length]),
+            None => {
+                let mut block = [R::IDENTITY; CHUNK];
+                runs.gather(values, start, &mut block[..length]);
+                chunk(&block[..length])
+            }
         }
-    };
+    }
+}
+
+/// Each result from its own run of elements.
+fn reduce_rows<R: Reducer>(values: &[R::Value], runs: Runs, length: usize, out: &mut [R::Value]) {
+    let chunk = chunk_of::<R>();
+    let chunk_of_row = chunk_at::<R>(values, runs, length);
     let chunks = length.div_ceil(CHUNK);
-    let chunk_of_row =
-        |row: usize, i: usize| chunk_at(row * length + i * CHUNK, CHUNK.min(length - i * CHUNK));
     let row = |row: usize| match chunks {
         1 => chunk_of_row(row, 0),
         _ => tree::finish((0..chunks).map(|i| chunk_of_row(row, i)).collect(), R::IDENTITY, chunk),
