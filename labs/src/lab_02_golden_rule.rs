@@ -39,6 +39,7 @@ pub fn run(lab: &mut Lab, options: &Options) -> crate::Result<()> {
 
 fn devices(lab: &mut Lab) -> crate::Result<()> {
     lab.section(1, "The devices");
+    lab.predict("Tensor::zeros(&[3]) names no device. Where is the tensor made?");
     // ANCHOR: devices
     let device = lab.device();
     let x = Tensor::zeros(&[3])?;

@@ -45,6 +45,10 @@ pub fn run(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     let Options { batch_size, epochs, num_workers, pin_memory, target } = *options;
 
     lab.section(1, "The device");
+    lab.predict(
+        "The same program trains with a GPU and without one. On which does it train here, and will its losses be \
+         the same on the other?",
+    );
     // ANCHOR: device
     manual_seed(lab.seed());
     let device = lab.device();
