@@ -899,6 +899,19 @@ fn out_of_memory_is_an_error_after_which_the_program_goes_on() -> Result<()> {
 }
 
 #[test]
+fn memory_that_the_computer_itself_has_not_is_refused_at_the_call_and_the_gpu_lives_on() -> Result<()> {
+    on("sim:t4,mem=16777216GiB", || {
+        let device = Device::cuda(0);
+        let text = text(Tensor::zeros_with(&[1 << 50], device));
+        assert!(text.starts_with("CUDA error: out of memory (this computer cannot give the "), "{text}");
+        assert_eq!((cuda::memory_allocated(), cuda::memory_reserved()), (0, 0));
+        cuda::synchronize()?;
+        assert_eq!(Tensor::ones_with(&[1 << 20], device)?.sum()?.item()?, 1048576.0);
+        Ok(())
+    })
+}
+
+#[test]
 fn everything_a_training_run_takes_comes_back() -> Result<()> {
     on("sim:t4x2", || {
         let machine = Machine::current();

@@ -56,6 +56,14 @@ const EXABYTE: u64 = 1 << 60;
 /// `cudaErrorMemoryAllocation`, the one error of `cudaMalloc` that an emptied cache may cure.
 const ERROR_MEMORY_ALLOCATION: u32 = 2;
 
+/// What a driver says that has no memory.
+const NO_MEMORY: DriverError = DriverError {
+    code: ERROR_MEMORY_ALLOCATION,
+    name: "cudaErrorMemoryAllocation",
+    message: "out of memory",
+    detail: None,
+};
+
 /// Where segments come from and go to: the driver, for one device.
 pub(crate) trait Segments {
     fn malloc(&self, bytes: usize) -> DriverResult<DevicePtr>;
@@ -261,13 +269,17 @@ impl Allocator {
         size: u64,
     ) -> Result<BlockId, MallocError> {
         let size = get_allocation_size(size);
-        if let Some(block) = self.alloc_block(segments, pool, stream, size)? {
-            return Ok(block);
+        let has_no_memory = |error: &DriverError| error.code == ERROR_MEMORY_ALLOCATION;
+        match self.alloc_block(segments, pool, stream, size) {
+            Err(error) if has_no_memory(&error) => {}
+            block => return Ok(block?),
         }
         self.release_cached_blocks(segments)?;
         self.stats.num_alloc_retries += 1;
-        if let Some(block) = self.alloc_block(segments, pool, stream, size)? {
-            return Ok(block);
+        match self.alloc_block(segments, pool, stream, size) {
+            // With a reason of the driver's own it is not the device that is full.
+            Err(error) if has_no_memory(&error) && error.detail.is_none() => {}
+            block => return Ok(block?),
         }
         self.stats.num_ooms += 1;
         Err(MallocError::OutOfMemory(OutOfMemory {
@@ -277,30 +289,24 @@ impl Allocator {
         }))
     }
 
-    /// A segment of `size` bytes as one block, or none if the driver has no memory for it.
+    /// A segment of `size` bytes as one block.
     fn alloc_block(
         &mut self,
         segments: &dyn Segments,
         pool: Pool,
         stream: StreamId,
         size: u64,
-    ) -> DriverResult<Option<BlockId>> {
+    ) -> DriverResult<BlockId> {
         // Where addresses have 32 bits, rounding can make more of a request than a driver can be asked for.
-        let Ok(bytes) = usize::try_from(size) else {
-            return Ok(None);
-        };
-        let pointer = match segments.malloc(bytes) {
-            Ok(pointer) => pointer,
-            Err(error) if error.code == ERROR_MEMORY_ALLOCATION => return Ok(None),
-            Err(error) => return Err(error),
-        };
+        let bytes = usize::try_from(size).map_err(|_| NO_MEMORY)?;
+        let pointer = segments.malloc(bytes)?;
         self.stats.num_device_alloc += 1;
         self.stats.segment.increase(pool, 1);
         self.stats.reserved_bytes.increase(pool, size);
         let block =
             self.insert(Block { pointer, size, stream, pool, previous: None, next: None, contents: None });
         self.segments.insert(pointer, block);
-        Ok(Some(block))
+        Ok(block)
     }
 
     /// Splits off and leaves free what a block just found has beyond `size` bytes, if that is worth it.

@@ -1,6 +1,8 @@
 //! A simulated device, and what CUDA keeps for it.
 
-use super::memory::AddressSpace;
+use std::sync::Arc;
+
+use super::memory::{AddressSpace, Room};
 use super::profile::Profile;
 use crate::cuda::DeviceProperties;
 use crate::cuda::driver::{DriverError, MemoryInfo};
@@ -31,11 +33,11 @@ pub(super) struct Device {
 }
 
 impl Device {
-    pub(super) fn new(index: usize, profile: &'static Profile, total: u64) -> Device {
+    pub(super) fn new(index: usize, profile: &'static Profile, total: u64, room: &Arc<Room>) -> Device {
         Device {
             profile,
             total,
-            memory: AddressSpace::new(BASE + index as u64 * APART, PAGE),
+            memory: AddressSpace::new(BASE + index as u64 * APART, PAGE, room.clone()),
             used: false,
             streams: Vec::new(),
             queued: 0,

@@ -4,6 +4,9 @@
 //! that names it is still queued, and then the work finds what is there, as on hardware. Every access is
 //! checked against the blocks there are. A block costs the computer nothing until it is touched.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
 use smallvec::SmallVec;
 
 use super::errors;
@@ -90,11 +93,72 @@ impl Buffer {
     }
 }
 
+/// What the computer has for the simulated memory of a machine. The profile of a GPU may have more memory than
+/// the computer it is simulated on, and a system that promises what it has not ends the program when it is
+/// touched, or swaps until nobody waits any more.
+#[derive(Default)]
+pub(super) struct Room {
+    /// Bytes that were there when the first block was touched; `None` inside where that is not known.
+    limit: OnceLock<Option<u64>>,
+    taken: AtomicU64,
+}
+
+impl Room {
+    /// Whether a block of that size could be given. Much of what was given before may not have been written to
+    /// yet, so it is counted as well as looked for.
+    fn has(&self, bytes: usize) -> bool {
+        let available = available_memory();
+        let limit = self.limit.get_or_init(|| available);
+        let fits = |bytes: u64, room: &Option<u64>| room.is_none_or(|room| bytes <= room / 10 * 9);
+        let taken = self.taken.load(Ordering::Relaxed).saturating_add(bytes as u64);
+        fits(bytes as u64, &available) && fits(taken, limit)
+    }
+
+    /// Memory for a block that is about to be touched.
+    fn give(&self, bytes: usize) -> DriverResult<Buffer> {
+        if !self.has(bytes) {
+            return Err(errors::out_of_host_memory(bytes));
+        }
+        let buffer = Buffer::zeroed(bytes)?;
+        self.taken.fetch_add(bytes as u64, Ordering::Relaxed);
+        Ok(buffer)
+    }
+
+    fn take_back(&self, bytes: usize) {
+        self.taken.fetch_sub(bytes as u64, Ordering::Relaxed);
+    }
+}
+
+/// Bytes of the computer's memory that programs can have without swapping, where the system says so.
+fn available_memory() -> Option<u64> {
+    if !cfg!(target_os = "linux") {
+        return None;
+    }
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
+}
+
 struct Segment {
     address: u64,
     bytes: usize,
     /// Made at the first touch.
     buffer: Option<Buffer>,
+    /// Whether it was: it then counts as taken from the computer.
+    is_given: bool,
+}
+
+impl Segment {
+    fn touch(&mut self, room: &Room) -> DriverResult<&mut Buffer> {
+        match &mut self.buffer {
+            Some(buffer) => Ok(buffer),
+            none => {
+                let buffer = none.insert(room.give(self.bytes)?);
+                self.is_given = true;
+                Ok(buffer)
+            }
+        }
+    }
 }
 
 /// Blocks of memory by their addresses.
@@ -106,12 +170,13 @@ pub(super) struct AddressSpace {
     /// The segment found last: most accesses are to the same as the one before.
     last: usize,
     taken: u64,
+    room: Arc<Room>,
 }
 
 impl AddressSpace {
     /// Addresses from `base` on, in multiples of `granularity`.
-    pub(super) fn new(base: u64, granularity: u64) -> AddressSpace {
-        AddressSpace { base, granularity, segments: Vec::new(), last: 0, taken: 0 }
+    pub(super) fn new(base: u64, granularity: u64, room: Arc<Room>) -> AddressSpace {
+        AddressSpace { base, granularity, segments: Vec::new(), last: 0, taken: 0, room }
     }
 
     /// What a block of that size takes of the memory.
@@ -122,6 +187,11 @@ impl AddressSpace {
     /// What all blocks take.
     pub(super) fn taken(&self) -> u64 {
         self.taken
+    }
+
+    /// Whether the computer has the memory of such a block, should it be touched.
+    pub(super) fn can_back(&self, bytes: usize) -> bool {
+        self.room.has(bytes)
     }
 
     /// A new block, in the first gap that is large enough.
@@ -141,7 +211,7 @@ impl AddressSpace {
             fits
         });
         let index = gap.unwrap_or(self.segments.len());
-        self.segments.insert(index, Segment { address, bytes, buffer });
+        self.segments.insert(index, Segment { address, bytes, buffer, is_given: false });
         self.taken += size;
         address
     }
@@ -156,6 +226,9 @@ impl AddressSpace {
         let index = self.segments.binary_search_by_key(&address, |segment| segment.address).ok()?;
         let segment = self.segments.remove(index);
         self.taken -= self.size_of(segment.bytes);
+        if segment.is_given {
+            self.room.take_back(segment.bytes);
+        }
         Some(segment.buffer)
     }
 
@@ -231,11 +304,17 @@ impl AddressSpace {
         }
         let index = self.find(address, bytes).ok_or_else(errors::illegal_address)?;
         let segment = &mut self.segments[index];
-        let buffer = match &mut segment.buffer {
-            Some(buffer) => buffer,
-            none => none.insert(Buffer::zeroed(segment.bytes)?),
-        };
-        Ok(buffer.pointer((address - segment.address) as usize))
+        let offset = (address - segment.address) as usize;
+        Ok(segment.touch(&self.room)?.pointer(offset))
+    }
+
+    /// Sees to it that the computer has the memory of a block that queued work will touch: the call that
+    /// queues it can say so, and the device lives on. Of an address in no block the work itself will tell.
+    pub(super) fn back(&mut self, address: u64) -> DriverResult<()> {
+        match self.find(address, 1) {
+            Some(index) => self.segments[index].touch(&self.room).map(drop),
+            None => Ok(()),
+        }
     }
 
     /// The segment that holds the range.
@@ -259,7 +338,7 @@ mod tests {
     use super::*;
 
     fn space() -> AddressSpace {
-        AddressSpace::new(1 << 40, 1 << 21)
+        AddressSpace::new(1 << 40, 1 << 21, Arc::default())
     }
 
     #[test]
@@ -313,6 +392,26 @@ mod tests {
         let error = space.bytes(block, 1).unwrap_err();
         assert_eq!((error.code, error.message), (2, "out of memory"));
         assert!(error.detail.unwrap().contains("this computer cannot give"));
+    }
+
+    #[test]
+    fn all_blocks_together_take_no_more_than_the_computer_has() {
+        let room = Arc::new(Room { limit: OnceLock::from(Some(1000)), taken: AtomicU64::new(0) });
+        let mut spaces = [0, 1].map(|_| AddressSpace::new(1 << 40, 1 << 21, room.clone()));
+        let blocks = [400, 400, 200].map(|bytes| spaces[0].insert(bytes));
+        assert_eq!(spaces[0].back(blocks[0]), Ok(()));
+        assert_eq!(spaces[0].back(blocks[0]), Ok(()), "it counts once");
+        let other = spaces[1].insert(400);
+        assert_eq!(spaces[1].back(other), Ok(()));
+        assert_eq!(spaces[0].back(blocks[2]), Err(errors::out_of_host_memory(200)));
+        assert_eq!(spaces[0].bytes(blocks[2], 1), Err(errors::out_of_host_memory(200)));
+        // What was never touched gives nothing back.
+        assert!(spaces[0].remove(blocks[1]));
+        assert_eq!(spaces[0].back(blocks[2]), Err(errors::out_of_host_memory(200)));
+        assert!(spaces[1].remove(other));
+        assert_eq!(spaces[0].back(blocks[2]), Ok(()));
+        assert_eq!(spaces[0].back(0), Ok(()), "no block is there");
+        assert!(spaces[0].can_back(300) && !spaces[0].can_back(301));
     }
 
     #[test]

@@ -31,13 +31,14 @@ pub(crate) mod profile;
 #[cfg(test)]
 mod tests;
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use self::device::Device;
 use self::engine::State;
 use self::events::Record;
 use self::figure::Figure;
 use self::host::{HostProfile, LAPTOP_8_CORES};
+use self::memory::Room;
 use self::op::Task;
 use self::profile::Profile;
 use crate::cuda::DeviceProperties;
@@ -45,7 +46,7 @@ use crate::cuda::driver::{
     DevicePtr, Driver, DriverResult, Engine, EventId, Gemm, HostSource, HostTarget, MemoryInfo, OpId,
     PinnedPtr, Span, StreamId,
 };
-use crate::ops::kernel::Launch;
+use crate::ops::kernel::{Argument, Launch};
 use crate::time::Clock;
 
 /// What to simulate.
@@ -70,7 +71,9 @@ pub(crate) struct Simulated {
 impl Simulated {
     pub(crate) fn new(options: SimulatedOptions, clock: Clock) -> Simulated {
         let total = options.memory.unwrap_or(options.profile.memory.value as u64);
-        let devices = (0..options.count).map(|index| Device::new(index, options.profile, total)).collect();
+        let room = Arc::<Room>::default();
+        let device = |index| Device::new(index, options.profile, total, &room);
+        let devices = (0..options.count).map(device).collect();
         let state = Mutex::new(State::new(clock.clone(), options.seed, devices));
         Simulated { host: &LAPTOP_8_CORES, clock, state }
     }
@@ -102,10 +105,13 @@ impl Simulated {
     }
 }
 
-/// Refuses a range of a device's memory that is not all allocated.
+/// Refuses a range of a device's memory that is not all allocated, or that the computer has no room for.
 fn check_device(state: &mut State, device: usize, pointer: DevicePtr, bytes: usize) -> DriverResult<()> {
     let device = state.devices.get_mut(device).ok_or_else(errors::invalid_device)?;
-    if device.memory.holds(pointer.0, bytes) { Ok(()) } else { Err(errors::invalid_value()) }
+    if !device.memory.holds(pointer.0, bytes) {
+        return Err(errors::invalid_value());
+    }
+    if bytes > 0 { device.memory.back(pointer.0) } else { Ok(()) }
 }
 
 /// Refuses a range of page-locked memory that is not the caller's.
@@ -137,6 +143,8 @@ impl Driver for Simulated {
                 self.clock.advance(cost::malloc(on.profile, 0)); // Nothing is mapped.
                 Err(errors::out_of_memory())
             }
+            // Refused here, so that no cache holds what no one can use.
+            (_, true) if !on.memory.can_back(bytes) => Err(errors::out_of_host_memory(bytes)),
             (_, true) => {
                 self.clock.advance(cost::malloc(on.profile, bytes));
                 Ok(DevicePtr(on.memory.insert(bytes)))
@@ -322,6 +330,11 @@ impl Driver for Simulated {
         if !execute::arguments_fit(&launch) {
             return Err(errors::invalid_value());
         }
+        for argument in &launch.arguments {
+            if let Argument::Tensor { pointer, .. } = argument {
+                state.devices[device].memory.back(pointer.0)?;
+            }
+        }
         let profile = state.devices[device].profile;
         let duration = cost::kernel(profile, &launch.work, launch.grid, launch.block);
         let engine = state.engine(device, Engine::Compute, 0);
@@ -331,6 +344,9 @@ impl Driver for Simulated {
     fn gemm(&self, stream: StreamId, gemm: Gemm) -> DriverResult<OpId> {
         let device = stream.device;
         let (mut state, stream) = self.enter_stream(stream, &self.host.launch)?;
+        for pointer in [gemm.a, gemm.b, gemm.c] {
+            state.devices[device].memory.back(pointer.0)?;
+        }
         let duration = cost::gemm(state.devices[device].profile, &gemm);
         let engine = state.engine(device, Engine::Compute, 0);
         state.submit(stream, Some(engine), duration, Task::Gemm(gemm))

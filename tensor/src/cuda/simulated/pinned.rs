@@ -2,6 +2,7 @@
 //! whose owner has given it back: such a block lives on until the last copy that uses it has run.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::errors;
 use super::memory::{AddressSpace, Buffer};
@@ -32,7 +33,11 @@ struct Block {
 
 impl PinnedMemory {
     pub(super) fn new() -> PinnedMemory {
-        PinnedMemory { space: AddressSpace::new(BASE, PAGE), blocks: BTreeMap::new(), spare: None }
+        PinnedMemory {
+            space: AddressSpace::new(BASE, PAGE, Arc::default()),
+            blocks: BTreeMap::new(),
+            spare: None,
+        }
     }
 
     /// A new block. Page-locked memory is there at once, or the computer says that it cannot give it.
