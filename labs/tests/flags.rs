@@ -139,6 +139,9 @@ fn gpus_follow_the_grammar() {
         "sim,mem=99999999999999999999GiB",
         "sim,mem=18446744073709551615KiB",
         "sim,mem=512MiB,mem=512MiB",
+        "sim,mem=1KiB",
+        "sim,mem=256MiB", // CUDA's own
+        "sim:h200,mem=500MiB",
         "sim,seed=x",
         "sim,seed=1,",
         "sim,speed=2",

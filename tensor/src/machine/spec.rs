@@ -125,7 +125,14 @@ fn simulated(text: &str) -> Result<SimulatedGpus, String> {
             _ => return Err(outside_grammar()),
         }
     }
-    Ok(simulated)
+    let context = simulated.profile().context.value as u64;
+    match simulated.memory {
+        Some(bytes) if bytes <= context => Err(format!(
+            "mem= is too small: CUDA itself takes {} MiB of a {profile} as soon as it is used",
+            context >> 20
+        )),
+        _ => Ok(simulated),
+    }
 }
 
 /// `t4x2` → T4, 2. The profile is looked for first: the x in `rtx4090` counts nothing.
