@@ -439,7 +439,9 @@ fn devices_are_equal_when_machine_and_index_are() -> Result<()> {
         assert_eq!(text(Tensor::zeros_with(&[1], zero)), refused);
         assert_eq!(text(Tensor::zeros(&[1])?.to(zero)), refused);
         let y = Tensor::ones_with(&[2], other)?;
-        assert!(text(x.add(&y)).starts_with("Expected all tensors to be on the same device"));
+        for mixed in [x.add(&y), y.add(&x), Tensor::cat(&[&x, &y], 0), y.copy()?.mul_(&x)] {
+            assert_eq!(text(mixed), refused);
+        }
         // It works where it is, wherever the program is.
         assert_eq!(x.add(&x)?.to_vec::<f32>()?, [2.0; 2]);
         assert_eq!(x.add(1.0)?.device(), zero);

@@ -25,6 +25,7 @@ use smallvec::SmallVec;
 
 use crate::autograd::{Function, History, is_inference_mode_enabled, is_recording, record};
 use crate::cuda::simulated::host::HostProfile;
+use crate::device::Device;
 use crate::error::{DeviceMismatch, Error, Operand, Result};
 use crate::machine::Machine;
 use crate::tensor::Tensor;
@@ -76,6 +77,13 @@ fn is_host_number(tensor: &Tensor) -> bool {
 #[cold]
 fn mismatch(name: &'static str, arguments: Option<Arguments>, inputs: &[&Tensor], pair: [usize; 2]) -> Error {
     let [a, b] = pair.map(|i| inputs[i].device());
+    // Two machines may well have a device of one name: "cuda:0 and cuda:0" would explain nothing.
+    if let (Device::Cuda { machine, .. }, Device::Cuda { machine: other, .. }) = (a, b)
+        && machine != other
+    {
+        let here = other == Machine::current().id();
+        return Error::OtherMachine { device: if here { a } else { b } };
+    }
     let called = |i: usize| match arguments {
         Some(Arguments { names, .. }) => names[i.min(names.len() - 1)].to_string(),
         None => ["self", "other"].get(i).map_or(format!("argument {i}"), |name| name.to_string()),
