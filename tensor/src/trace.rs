@@ -11,7 +11,7 @@ use crate::ops::scope::{self, Place};
 
 /// How often something happened on the GPUs of a machine ([`Machine::counters`](crate::Machine::counters)).
 ///
-/// The difference of two readings is what happened between them.
+/// The difference of two readings is what happened between them; of readings in the wrong order, nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Kernels launched, matrix products included.
@@ -43,17 +43,19 @@ impl Sub for Counters {
 
     fn sub(self, earlier: Counters) -> Counters {
         Counters {
-            launches: self.launches - earlier.launches,
-            copies_to_device: self.copies_to_device - earlier.copies_to_device,
-            bytes_to_device: self.bytes_to_device - earlier.bytes_to_device,
-            copies_to_host: self.copies_to_host - earlier.copies_to_host,
-            bytes_to_host: self.bytes_to_host - earlier.bytes_to_host,
-            copies_between_devices: self.copies_between_devices - earlier.copies_between_devices,
-            bytes_between_devices: self.bytes_between_devices - earlier.bytes_between_devices,
-            synchronizations: self.synchronizations - earlier.synchronizations,
-            allocations: self.allocations - earlier.allocations,
-            driver_mallocs: self.driver_mallocs - earlier.driver_mallocs,
-            driver_frees: self.driver_frees - earlier.driver_frees,
+            launches: self.launches.saturating_sub(earlier.launches),
+            copies_to_device: self.copies_to_device.saturating_sub(earlier.copies_to_device),
+            bytes_to_device: self.bytes_to_device.saturating_sub(earlier.bytes_to_device),
+            copies_to_host: self.copies_to_host.saturating_sub(earlier.copies_to_host),
+            bytes_to_host: self.bytes_to_host.saturating_sub(earlier.bytes_to_host),
+            copies_between_devices: self
+                .copies_between_devices
+                .saturating_sub(earlier.copies_between_devices),
+            bytes_between_devices: self.bytes_between_devices.saturating_sub(earlier.bytes_between_devices),
+            synchronizations: self.synchronizations.saturating_sub(earlier.synchronizations),
+            allocations: self.allocations.saturating_sub(earlier.allocations),
+            driver_mallocs: self.driver_mallocs.saturating_sub(earlier.driver_mallocs),
+            driver_frees: self.driver_frees.saturating_sub(earlier.driver_frees),
         }
     }
 }
@@ -156,11 +158,28 @@ pub(crate) struct Event {
 pub(crate) struct Recorder {
     pub(crate) counters: Counters,
     events: Option<Vec<Event>>,
+    spans: Vec<Span>,
 }
+
+/// A driver keeps its latest spans only. After so many calls they are fetched, lest some be lost.
+const FETCH_SPANS: usize = 1 << 16;
 
 impl Recorder {
     pub(crate) fn start(&mut self) {
         self.events = Some(Vec::new());
+        self.spans.clear();
+    }
+
+    /// Whether it is time to fetch the spans of the driver.
+    pub(crate) fn wants_spans(&self) -> bool {
+        self.events.as_ref().is_some_and(|events| (events.len() + 1).is_multiple_of(FETCH_SPANS))
+    }
+
+    /// Keeps what the driver did while a trace runs.
+    pub(crate) fn keep(&mut self, spans: Vec<Span>) {
+        if self.events.is_some() {
+            self.spans.extend(spans);
+        }
     }
 
     pub(crate) fn note(&mut self, begin: u64, end: u64, stream: StreamId, kind: EventKind, op: Option<OpId>) {
@@ -191,7 +210,8 @@ impl Recorder {
         }
     }
 
-    pub(crate) fn trace(&self, devices: Vec<String>, mut spans: Vec<Span>) -> Trace {
+    pub(crate) fn trace(&self, devices: Vec<String>) -> Trace {
+        let mut spans = self.spans.clone();
         spans.sort_by_key(|span| (span.start, span.op));
         Trace { devices, events: self.events.clone().unwrap_or_default(), spans }
     }

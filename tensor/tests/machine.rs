@@ -217,3 +217,21 @@ fn a_long_sum_takes_two_launches_and_keeps_its_bits() {
 fn bits(x: &Tensor) -> Result<Vec<u32>> {
     Ok(x.to_vec::<f32>()?.into_iter().map(f32::to_bits).collect())
 }
+
+#[test]
+fn a_trace_has_all_the_work_however_long_it_was_and_however_often_it_is_asked_for() {
+    on("sim:t4", || {
+        let machine = Machine::current();
+        let x = Tensor::ones(&[1])?.cuda()?;
+        machine.start_trace();
+        for _ in 0..270_000 {
+            x.add_(0.0)?;
+        }
+        let rows = |text: &str| machine.trace().to_chrome_json().matches(text).count();
+        assert_eq!(rows(r#""cat":"device""#), 270_000);
+        assert_eq!(rows(r#""cat":"device""#), 270_000);
+        machine.start_trace();
+        assert_eq!(rows(r#""cat":"device""#), 0);
+        Ok(())
+    });
+}

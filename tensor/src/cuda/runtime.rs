@@ -342,7 +342,12 @@ impl Cuda {
     }
 
     fn note_since(&self, begin: u64, stream: StreamId, kind: EventKind, op: Option<OpId>) {
-        lock(&self.recorder).note(begin, self.clock.now(), stream, kind, op);
+        let end = self.clock.now();
+        let mut recorder = lock(&self.recorder);
+        if recorder.wants_spans() {
+            recorder.keep(self.driver.take_spans());
+        }
+        recorder.note(begin, end, stream, kind, op);
     }
 
     pub(crate) fn counters(&self) -> Counters {
@@ -360,7 +365,9 @@ impl Cuda {
             let _ = self.driver.synchronize(device);
         }
         let names = self.devices.iter().map(|gpu| gpu.properties.name.clone()).collect();
-        lock(&self.recorder).trace(names, self.driver.take_spans())
+        let mut recorder = lock(&self.recorder);
+        recorder.keep(self.driver.take_spans());
+        recorder.trace(names)
     }
 }
 
