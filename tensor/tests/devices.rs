@@ -731,6 +731,34 @@ fn cuda_in_a_worker_is_the_error_pytorch_gives() -> Result<()> {
     })
 }
 
+/// A dataset that enters its machine by itself.
+struct Entering(Machine);
+
+impl todevice::data::Dataset for Entering {
+    type Sample = Tensor;
+
+    fn len(&self) -> usize {
+        4
+    }
+
+    fn get(&self, _: usize) -> Result<Tensor> {
+        self.0.enter(|| Tensor::ones(&[2])?.cuda()?.cpu())
+    }
+}
+
+#[test]
+fn a_worker_that_enters_its_machine_again_is_still_a_worker() -> Result<()> {
+    on("sim:t4", || {
+        let options = DataLoaderOptions { num_workers: 2, ..Default::default() };
+        let error =
+            DataLoader::new(Entering(Machine::current()), options)?.iter().next().unwrap().unwrap_err();
+        assert!(matches!(error, Error::Worker { cause, .. } if matches!(*cause, Error::CudaInWorker)));
+        // It has not become the thread that drives the GPU.
+        assert_eq!(Tensor::ones(&[2])?.cuda()?.to_vec::<f32>()?, [1.0; 2]);
+        Ok(())
+    })
+}
+
 #[test]
 fn a_second_thread_may_not_drive_a_simulated_gpu() -> Result<()> {
     let machine: Machine = "sim:t4".parse().map_err(Error::custom)?;

@@ -134,7 +134,13 @@ impl Machine {
 
     /// Runs `scope` on this machine.
     pub fn enter<R>(&self, scope: impl FnOnce() -> R) -> R {
-        self.enter_as(None, self.0.clock.clone(), false, scope)
+        // Where it is entered already nothing changes: a data loading worker stays one.
+        let again = ENTERED.with_borrow(|entered| {
+            let entered = entered.last().filter(|entered| entered.machine.id() == self.id())?;
+            Some((entered.generator.clone(), entered.lane.clone(), entered.is_worker))
+        });
+        let (generator, lane, is_worker) = again.unwrap_or((None, self.0.clock.clone(), false));
+        self.enter_as(generator, lane, is_worker, scope)
     }
 
     /// Runs `scope` as a data loading worker of this machine, with a generator and a clock of its own.
