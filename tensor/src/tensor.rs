@@ -70,6 +70,12 @@ impl From<Device> for TensorOptions {
     }
 }
 
+impl From<(Device, DType)> for TensorOptions {
+    fn from((device, dtype): (Device, DType)) -> TensorOptions {
+        TensorOptions { device, dtype, ..Default::default() }
+    }
+}
+
 /// Where [`Tensor::to`] goes: a device, a type, or both. What is not named stays as it is.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ToOptions {

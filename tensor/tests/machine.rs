@@ -235,3 +235,27 @@ fn a_trace_has_all_the_work_however_long_it_was_and_however_often_it_is_asked_fo
         Ok(())
     });
 }
+
+#[test]
+fn what_is_made_on_a_device_is_not_copied_there() {
+    on("sim:t4", || {
+        let device = Device::cuda(0);
+        let machine = Machine::current();
+        let before = machine.counters();
+        let made = [
+            Tensor::zeros_with(&[3], device)?,
+            Tensor::full(&[3], 2.5, device)?,
+            Tensor::arange(0, 10, 3, device)?,
+            Tensor::arange(9, -1, -4, (device, DType::I64))?,
+            Tensor::linspace(0.0, 1.0, 7, device)?,
+            Tensor::eye(3, device)?,
+            Tensor::rand_with(&[3], device, None)?,
+            Tensor::randn_with(&[3], device, None)?,
+            Tensor::randint_with(0, 9, &[3], (device, DType::I64), None)?,
+        ];
+        assert!(made.iter().all(Tensor::is_cuda));
+        let counted = machine.counters() - before;
+        assert_eq!((counted.copies_to_device, counted.launches), (0, made.len() as u64));
+        Ok(())
+    });
+}

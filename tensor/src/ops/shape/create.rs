@@ -1,6 +1,7 @@
 //! Tensors from nothing but a shape or a range.
 
 use super::copy::{check_fits, fill};
+use super::kernels;
 use crate::dtype::{DType, Scalar};
 use crate::error::{Error, Result};
 use crate::ops;
@@ -45,12 +46,11 @@ impl Tensor {
         options: impl Into<TensorOptions>,
     ) -> Result<Tensor> {
         let options = options.into();
-        let _scope = ops::enter("full", None, &[])?;
-        let tensor = Tensor::empty(sizes, TensorOptions { requires_grad: false, ..options })?;
         let value = value.into();
-        check_fits(value, options.dtype)?;
-        fill(&tensor, value)?;
-        if options.requires_grad { tensor.requires_grad_(true) } else { Ok(tensor) }
+        made("full", sizes, options, |out| {
+            check_fits(value, options.dtype)?;
+            fill(out, value)
+        })
     }
 
     /// Zeros in the shape and type of this tensor, where it is.
@@ -103,8 +103,9 @@ impl Tensor {
         }
         if options.dtype.is_floating_point() {
             let count = (span / step.to_f64()).ceil() as usize;
-            let value = |i: usize| start.to_f64() + i as f64 * step.to_f64();
-            return Tensor::from_numbers((0..count).map(value), count, &[count], options);
+            return made("arange", &[count], options, |out| {
+                kernels::arange(out, [0, 0], [start.to_f64(), step.to_f64()])
+            });
         }
         // Whole numbers are counted as such: an f64 does not tell 2⁵³ from 2⁵³ + 1.
         let (first, step) = (i128::from(start.to_i64()), i128::from(step.to_i64()));
@@ -113,52 +114,34 @@ impl Tensor {
         }
         let span = i128::from(end.to_i64()) - first;
         let count = (span / step + i128::from(span % step != 0)).max(0) as usize;
-        Tensor::from_integers((0..count).map(|i| (first + i as i128 * step) as i64), count, options)
+        made("arange", &[count], options, |out| kernels::arange(out, [first as i64, step as i64], [0.0, 0.0]))
     }
 
     /// `steps` values evenly spaced from `start` to `end`, both included.
     #[track_caller]
     pub fn linspace(start: f64, end: f64, steps: usize, options: impl Into<TensorOptions>) -> Result<Tensor> {
-        let step = if steps > 1 { (end - start) / (steps - 1) as f64 } else { 0.0 };
-        // From both ends, so that the last value is `end` itself.
-        let value = |i: usize| {
-            if i < steps / 2 { start + step * i as f64 } else { end - step * (steps - 1 - i) as f64 }
-        };
-        let value = |i: usize| if steps == 1 { start } else { value(i) };
-        Tensor::from_numbers((0..steps).map(value), steps, &[steps], options.into())
+        made("linspace", &[steps], options.into(), |out| kernels::linspace(out, start, end))
     }
 
     /// The identity matrix of size n × n.
     #[track_caller]
     pub fn eye(n: usize, options: impl Into<TensorOptions>) -> Result<Tensor> {
-        let numel = n.checked_mul(n).ok_or(Error::TooLarge { sizes: vec![n, n] })?;
-        let value = |i: usize| if i / n == i % n { 1.0 } else { 0.0 };
-        Tensor::from_numbers((0..numel).map(value), numel, &[n, n], options.into())
+        made("eye", &[n, n], options.into(), kernels::eye)
     }
+}
 
-    #[track_caller]
-    fn from_numbers(
-        values: impl Iterator<Item = f64>,
-        count: usize,
-        sizes: &[usize],
-        options: TensorOptions,
-    ) -> Result<Tensor> {
-        options.dtype.check_supported()?;
-        options.device.check_usable()?;
-        let values = collect(values, count)?;
-        finish(Tensor::from_slice(&values, sizes)?, options)
-    }
-
-    #[track_caller]
-    fn from_integers(
-        values: impl Iterator<Item = i64>,
-        count: usize,
-        options: TensorOptions,
-    ) -> Result<Tensor> {
-        options.device.check_usable()?;
-        let values = collect(values, count)?;
-        finish(Tensor::from_slice(&values, &[count])?, options)
-    }
+/// A new tensor, filled where it is.
+#[track_caller]
+fn made(
+    name: &'static str,
+    sizes: &[usize],
+    options: TensorOptions,
+    fill: impl FnOnce(&Tensor) -> Result<()>,
+) -> Result<Tensor> {
+    let _scope = ops::enter(name, None, &[])?;
+    let tensor = Tensor::empty(sizes, TensorOptions { requires_grad: false, ..options })?;
+    fill(&tensor)?;
+    if options.requires_grad { tensor.requires_grad_(true) } else { Ok(tensor) }
 }
 
 /// The values in a vector, or an error if there are more than memory.
@@ -174,10 +157,4 @@ pub(crate) fn reserve<T>(count: usize) -> Result<Vec<T>> {
     let bytes = count.saturating_mul(size_of::<T>());
     vector.try_reserve_exact(count).map_err(|_| Error::OutOfHostMemory { bytes })?;
     Ok(vector)
-}
-
-#[track_caller]
-fn finish(values: Tensor, options: TensorOptions) -> Result<Tensor> {
-    let tensor = values.to(options.dtype)?.to(options.device)?;
-    if options.requires_grad { tensor.requires_grad_(true) } else { Ok(tensor) }
 }

@@ -6,6 +6,7 @@
 mod copy;
 mod create;
 mod join;
+mod kernels;
 mod views;
 
 pub(crate) use copy::{copy_of, dense, number, write};
