@@ -1,6 +1,7 @@
 //! The front of every binary: flags from the command line, events to the terminal.
 
 use std::ffi::OsString;
+use std::fs::File;
 use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
@@ -28,6 +29,13 @@ pub fn main<O: clap::Args>(lab: &Entry<O>) -> ExitCode {
             return ExitCode::from(stop.exit_code);
         }
     };
+    // Before the lab runs: a file that cannot be written should not cost the reader the run.
+    if let Some(file) = &common.trace
+        && let Err(error) = File::options().append(true).create(true).open(file)
+    {
+        to_stderr(&format!("error: --trace {}: {error}\n", file.display()));
+        return ExitCode::from(2);
+    }
     match lab.start(&common, &options, &mut Terminal::new(&common)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::FAILURE, // the sink was told why

@@ -115,6 +115,7 @@ fn the_binary_refuses_wrong_flags_in_one_line_with_exit_code_2() {
         (&["--gpu", "sim:t4x0"], "from 1 to 16"),
         (&["--gpu", "quantum"], "sim[:PROFILE[xN]]"),
         (&["--gpu", "quantum"], "auto | none | real | sim"),
+        (&["--trace", "no/such/folder/t.json"], "--trace no/such/folder/t.json: No such file or directory"),
         (&["--batchsize", "64"], "--batch-size"),
         (&["extra"], "'extra'"),
     ] {
