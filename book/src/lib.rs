@@ -1,2 +1,25 @@
-//! The book: its chapters, the preprocessor that puts tested code and output into them, the builder and
-//! the local server. No chapter is written yet.
+//! The book of To Device: mdBook, a preprocessor that puts the labs' code and tested output into the chapters,
+//! a builder that runs all of it in one process, and a local server.
+//!
+//! A chapter is Markdown with a few directives, which [`page`] lists. Whatever is wrong with one fails the build
+//! with its place, `book/chapters/03-training-loop.md:12: …`.
+
+mod anchor;
+pub mod builder;
+mod course;
+mod figure;
+mod html;
+mod labs;
+pub mod links;
+mod map;
+mod mistake;
+mod output;
+pub mod page;
+pub mod preprocessor;
+mod questions;
+pub mod server;
+mod warnings;
+pub mod watch;
+
+pub use course::Course;
+pub use mistake::Mistake;

@@ -1,0 +1,96 @@
+//! The checkout that the book is made from: its labs, their sources, their tested output.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use labs::{Captured, Event};
+
+use crate::labs::{LABS, LabOfBook, Run};
+use crate::mistake::choices;
+use crate::output;
+
+/// A checkout of the course.
+pub struct Course {
+    root: PathBuf,
+}
+
+impl Course {
+    /// The course at the root of a checkout.
+    pub fn new(root: impl Into<PathBuf>) -> Course {
+        Course { root: root.into() }
+    }
+
+    /// The course that this program was built from.
+    pub fn here() -> Course {
+        Course::new(Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new("..")))
+    }
+
+    /// The folder of the book.
+    pub fn book(&self) -> PathBuf {
+        self.root.join("book")
+    }
+
+    /// The root of the checkout.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// A file of the checkout, by its path from the root.
+    pub(crate) fn read(&self, file: &str) -> Result<String, String> {
+        fs::read_to_string(self.root.join(file)).map_err(|error| format!("{file} cannot be read: {error}"))
+    }
+
+    /// A lab by its number.
+    pub(crate) fn lab(&self, number: &str) -> Result<&'static LabOfBook, String> {
+        let all = || choices(LABS.iter().map(|lab| lab.number));
+        LABS.iter()
+            .find(|lab| lab.number == number)
+            .ok_or_else(|| format!("no lab `{number}`: say {}", all()))
+    }
+
+    /// The source of a lab. What the lab prints comes from the lab as it was when this program was built, so the
+    /// source must still be that one.
+    pub(crate) fn source(&self, lab: &LabOfBook) -> Result<String, String> {
+        let source = self.read(lab.source)?;
+        match source == lab.built_from {
+            true => Ok(source),
+            false => Err(format!(
+                "{} has changed since this program was built: stop it and start it again, with `cargo run --bin book`",
+                lab.source
+            )),
+        }
+    }
+
+    /// What a lab says when it is run in this way: that which its snapshot holds.
+    pub(crate) fn events(&self, lab: &LabOfBook, run: &str) -> Result<Vec<Event>, String> {
+        let all = || choices(lab.runs.iter().map(|run| run.name));
+        let run = lab.runs.iter().find(|known| known.name == run);
+        let run = run.ok_or_else(|| format!("{} has no such run: say run={}", lab.name(), all()))?;
+        self.source(lab)?;
+        let captured = captured(lab, run)?;
+        let snapshot = format!("labs/tests/snapshots/{}.snap", run.snapshot);
+        output::check(&self.read(&snapshot)?, &captured.events).map_err(|difference| {
+            format!(
+                "stale snapshot {snapshot}{difference} (run: {}). To write it anew: \
+                 INSTA_UPDATE=always cargo test -p labs",
+                lab.command(run.flags)
+            )
+        })?;
+        Ok(captured.events)
+    }
+}
+
+/// Runs a lab, once in the life of this program.
+fn captured(lab: &LabOfBook, run: &'static Run) -> Result<Captured, String> {
+    static KEPT: Mutex<Option<HashMap<&str, Captured>>> = Mutex::new(None);
+    let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+    let kept = kept.get_or_insert_with(HashMap::new);
+    let flags = [run.flags, run.steady].concat();
+    let captured = kept.entry(run.snapshot).or_insert_with(|| (lab.run)(&flags)).clone();
+    match (captured.exit_code, captured.errors.as_str()) {
+        (0, "") => Ok(captured),
+        (_, errors) => Err(format!("{} fails or warns: {}", lab.command(&flags), errors.trim())),
+    }
+}

@@ -1,0 +1,142 @@
+//! The labs that chapters can show, and the runs of them whose output is tested.
+
+use labs::{Captured, run_captured};
+
+/// A lab, as the book knows it.
+pub struct LabOfBook {
+    /// The number of its chapter.
+    pub number: &'static str,
+    /// Its source, from the root of the checkout.
+    pub source: &'static str,
+    /// What that was when this program was built, and so what `run` does.
+    pub built_from: &'static str,
+    /// Runs it in this process.
+    pub run: fn(&[&str]) -> Captured,
+    /// The runs that a test keeps a snapshot of.
+    pub runs: &'static [Run],
+}
+
+/// A way to run a lab whose output is tested.
+pub struct Run {
+    /// What directives call it.
+    pub name: &'static str,
+    /// The file under `labs/tests/snapshots`, without its ending.
+    pub snapshot: &'static str,
+    /// What a reader types after `cargo run --bin lab-03 --`.
+    pub flags: &'static [&'static str],
+    /// More flags, which change nothing that is printed, but make it the same on every computer.
+    pub steady: &'static [&'static str],
+    /// What a reader gets from it.
+    pub what: &'static str,
+}
+
+impl LabOfBook {
+    /// The name of its binary.
+    pub fn name(&self) -> String {
+        format!("lab-{}", self.number)
+    }
+
+    /// What a reader types to run it.
+    pub fn command(&self, flags: &[&str]) -> String {
+        let mut command = format!("cargo run --bin {}", self.name());
+        if !flags.is_empty() {
+            command = format!("{command} -- {}", flags.join(" "));
+        }
+        command
+    }
+
+    /// The page of the book that shows its whole source, from the folder of the chapters.
+    pub fn page(&self) -> String {
+        format!("labs/{}.md", self.name())
+    }
+}
+
+/// All labs.
+pub const LABS: &[LabOfBook] = &[
+    LabOfBook {
+        number: "01",
+        source: "labs/src/lab_01_devices.rs",
+        built_from: include_str!("../../labs/src/lab_01_devices.rs"),
+        run: |flags| run_captured(&labs::lab_01_devices::LAB, flags),
+        runs: &[
+            Run {
+                name: "none",
+                snapshot: "lab_01__no_gpu",
+                flags: &["--gpu", "none"],
+                steady: &[],
+                what: CPU,
+            },
+            Run { name: "t4", snapshot: "lab_01__t4", flags: &["--gpu", "sim:t4"], steady: &[], what: T4 },
+            Run {
+                name: "t4x2",
+                snapshot: "lab_01__two_t4",
+                flags: &["--gpu", "sim:t4x2"],
+                steady: &[],
+                what: T4X2,
+            },
+        ],
+    },
+    LabOfBook {
+        number: "02",
+        source: "labs/src/lab_02_golden_rule.rs",
+        built_from: include_str!("../../labs/src/lab_02_golden_rule.rs"),
+        run: |flags| run_captured(&labs::lab_02_golden_rule::LAB, flags),
+        runs: &[
+            Run { name: "none", snapshot: "lab_02__none", flags: &["--gpu", "none"], steady: &[], what: CPU },
+            Run {
+                name: "t4",
+                snapshot: "lab_02__sim_t4",
+                flags: &["--gpu", "sim:t4"],
+                steady: &[],
+                what: T4,
+            },
+            Run {
+                name: "t4x2",
+                snapshot: "lab_02__sim_t4x2",
+                flags: &["--gpu", "sim:t4x2"],
+                steady: &[],
+                what: T4X2,
+            },
+        ],
+    },
+    LabOfBook {
+        number: "03",
+        source: "labs/src/lab_03_training_loop.rs",
+        built_from: include_str!("../../labs/src/lab_03_training_loop.rs"),
+        run: |flags| run_captured(&labs::lab_03_training_loop::LAB, flags),
+        runs: &[
+            Run {
+                name: "none",
+                snapshot: "lab_03__noise",
+                flags: &["--gpu", "none"],
+                steady: &["--num-workers", "0", "--pin-memory", "false"],
+                what: CPU,
+            },
+            Run {
+                name: "linear",
+                snapshot: "lab_03__linear",
+                flags: &["--gpu", "none", "--target", "linear", "--epochs", "5"],
+                steady: &["--num-workers", "0", "--pin-memory", "false"],
+                what: "on the CPU, with something to learn",
+            },
+            Run {
+                name: "t4",
+                snapshot: "lab_03__noise_t4",
+                flags: &["--gpu", "sim:t4", "--num-workers", "0"],
+                steady: &[],
+                what: T4,
+            },
+            Run {
+                name: "t4x2",
+                snapshot: "lab_03__noise_two_t4",
+                flags: &["--gpu", "sim:t4x2", "--num-workers", "0"],
+                steady: &[],
+                what: T4X2,
+            },
+        ],
+    },
+];
+
+const CPU: &str = "on the CPU";
+const T4: &str = "on a simulated Tesla T4";
+const T4X2: &str = "on two of them";

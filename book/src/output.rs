@@ -1,0 +1,113 @@
+//! What a lab prints: compared with its snapshot, and cut into the sections of its chapter.
+
+use labs::{Cell, Event, Figure, Kind, Part, Text, Value, render_text};
+
+use crate::html;
+
+/// Compares a snapshot with what the lab says now. The error is the place of the first difference.
+pub fn check(snapshot: &str, events: &[Event]) -> Result<(), String> {
+    // insta writes a head of its own between two lines of dashes.
+    let head = snapshot.strip_prefix("---\n").and_then(|rest| rest.find("\n---\n")).map_or(0, |end| end + 9);
+    let before = snapshot[..head].lines().count();
+    let (tested, now) = (snapshot[head..].trim_end(), render_text::render(&without_measured(events)));
+    let now = now.trim_end();
+
+    let (mut tested_lines, mut now_lines) = (tested.lines(), now.lines());
+    for line in before + 1.. {
+        match (tested_lines.next(), now_lines.next()) {
+            (None, None) => break,
+            (tested, now) if tested == now => {}
+            (tested, now) => {
+                let shown =
+                    |line: Option<&str>| line.map_or("the end".to_owned(), |line| format!("`{line}`"));
+                return Err(format!(":{line}: it says {}, the lab says {}", shown(tested), shown(now)));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The events with `…` for every figure that a real clock gave, as the tests of the labs have it.
+pub fn without_measured(events: &[Event]) -> Vec<Event> {
+    let mut events = events.to_vec();
+    let hide = |figure: &mut Figure| {
+        if figure.kind == Kind::Measured {
+            figure.value = Value::Text("…".to_owned());
+        }
+    };
+    let hide_in = |text: &mut Text| {
+        for part in &mut text.parts {
+            if let Part::Figure(figure) = part {
+                hide(figure);
+            }
+        }
+    };
+    for event in &mut events {
+        match event {
+            Event::Prose(text) | Event::Line(text) => hide_in(text),
+            Event::Figure(figure) => hide(figure),
+            Event::Table(table) => {
+                for cell in table.rows.iter_mut().flatten() {
+                    if let Cell::Figure(figure) = cell {
+                        hide(figure);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    events
+}
+
+/// How much of a section to show.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Show {
+    /// All of it, as a terminal has it.
+    All,
+    /// Without its title, explanations and questions, which the chapter has its own words for.
+    Results,
+}
+
+/// The events of a section, by its number. The error lists the numbers there are.
+pub fn section<'a>(events: &'a [Event], number: &str) -> Result<&'a [Event], String> {
+    let number_of = |event: &'a Event| match event {
+        Event::Section { number, .. } => Some(number.as_str()),
+        _ => None,
+    };
+    let Some(start) = events.iter().position(|event| number_of(event) == Some(number)) else {
+        let numbers: Vec<&str> = events.iter().filter_map(number_of).collect();
+        return Err(format!("no section `{number}`: say {}", numbers.join(" | ")));
+    };
+    let rest = &events[start + 1..];
+    let length = rest.iter().position(|event| number_of(event).is_some()).unwrap_or(rest.len());
+    Ok(&events[start..=start + length])
+}
+
+/// Events as Markdown: blocks of text as a terminal shows them, and pictures where they come.
+pub fn markdown(events: &[Event], show: Show) -> String {
+    let shown = |event: &Event| {
+        let words = matches!(event, Event::Section { .. } | Event::Prose(_) | Event::Prediction(_));
+        show == Show::All || !words
+    };
+    let events: Vec<Event> = without_measured(events).into_iter().filter(shown).collect();
+    let mut markdown = String::new();
+    for part in events.chunk_by(|one, next| !is_picture(one) && !is_picture(next)) {
+        match part {
+            [Event::Picture { svg, caption }] => {
+                let caption = html::escape(caption);
+                // An empty line would end the HTML.
+                let svg: Vec<&str> = svg.lines().filter(|line| !line.trim().is_empty()).collect();
+                markdown += &format!(
+                    "<div class=\"picture\">\n{}\n<p>{caption}</p>\n</div>\n\n",
+                    svg.join("\n").replacen("<svg ", &format!("<svg aria-label=\"{caption}\" "), 1)
+                );
+            }
+            part => markdown += &(html::fence("text", &render_text::render(part)) + "\n"),
+        }
+    }
+    markdown
+}
+
+fn is_picture(event: &Event) -> bool {
+    matches!(event, Event::Picture { .. })
+}

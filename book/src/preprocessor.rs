@@ -1,0 +1,69 @@
+//! The preprocessor: in this process, and as a command for a person's own mdBook.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use mdbook_preprocessor::book::Book;
+use mdbook_preprocessor::errors::{Error, Result};
+use mdbook_preprocessor::{Preprocessor, PreprocessorContext, parse_input};
+
+use crate::course::Course;
+use crate::page::{Page, expand};
+
+/// Carries out the directives of every page.
+pub struct ToDevice {
+    course: Course,
+}
+
+impl ToDevice {
+    pub fn new(course: Course) -> ToDevice {
+        ToDevice { course }
+    }
+}
+
+impl Preprocessor for ToDevice {
+    /// As `book.toml` has it.
+    fn name(&self) -> &str {
+        "to-device"
+    }
+
+    fn supports_renderer(&self, renderer: &str) -> Result<bool> {
+        Ok(renderer == "html")
+    }
+
+    fn run(&self, context: &PreprocessorContext, mut book: Book) -> Result<Book> {
+        let mut mistakes = Vec::new();
+        // Not the root that mdBook names: that may be relative to another folder.
+        let folder = self.course.book().join(&context.config.book.src);
+        book.for_each_chapter_mut(|chapter| {
+            let Some(path) = chapter.source_path.clone() else { return };
+            let path = slashes(&path);
+            let file = folder.join(&path);
+            let file = slashes(file.strip_prefix(self.course.root()).unwrap_or(&file));
+            match expand(&self.course, &Page { file: &file, path: &path, text: &chapter.content }) {
+                Ok(expanded) => chapter.content = expanded,
+                Err(found) => mistakes.extend(found),
+            }
+        });
+        if mistakes.is_empty() {
+            return Ok(book);
+        }
+        let lines: Vec<String> = mistakes.iter().map(ToString::to_string).collect();
+        Err(Error::msg(lines.join("\n")))
+    }
+}
+
+fn slashes(path: &Path) -> String {
+    path.to_string_lossy().replace('\\', "/")
+}
+
+/// Does what mdBook asks of a preprocessor that is a command: reads the book from standard input, writes it to
+/// standard output. mdBook starts it in the folder of the book.
+pub fn as_command(folder: PathBuf) -> Result<()> {
+    let root = folder.parent().ok_or_else(|| Error::msg("started outside the folder of the book"))?;
+    let (context, book) = parse_input(io::stdin())?;
+    let book = ToDevice::new(Course::new(root)).run(&context, book)?;
+    serde_json::to_writer(io::stdout().lock(), &book)?;
+    io::stdout().flush()?;
+    Ok(())
+}

@@ -1,0 +1,145 @@
+//! The questions of a chapter, from `book/questions/03.toml`:
+//!
+//! ```toml
+//! [[question]]
+//! id = "03-copies"
+//! ask = "How many copies to the GPU does the training make?"
+//!
+//! [[question.choice]]
+//! text = "{{#figure 03 t4 copies_to_device}}"
+//! right = true
+//!
+//! [[question.choice]]
+//! text = "48, one for each step"
+//! because = "A batch is two tensors: the features and the targets."
+//! ```
+//!
+//! One choice is right, and every other says why it is not. A right answer that is a number comes from a figure of
+//! the lab, so that it stays right. Texts are Markdown.
+//!
+//! In the page a choice shows its reason when it is chosen: HTML and CSS do that, without JavaScript.
+
+use serde::Deserialize;
+use toml::Spanned;
+
+use crate::course::Course;
+use crate::html::inline;
+use crate::mistake::Mistake;
+use crate::page::with_figures;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    question: Vec<Spanned<Question>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Question {
+    /// Never changes: progress is kept under it.
+    id: String,
+    ask: String,
+    choice: Vec<Spanned<Choice>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Choice {
+    text: String,
+    #[serde(default)]
+    right: bool,
+    because: Option<String>,
+}
+
+/// The questions of a chapter as HTML without empty lines, which would end it in Markdown. The error is either
+/// mistakes in the file, or why there is no such file.
+pub fn html(course: &Course, chapter: &str) -> Result<String, Result<Vec<Mistake>, String>> {
+    if !chapter.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
+        return Err(Err(format!("`{chapter}` is no number of a chapter: say {{{{#questions 03}}}}")));
+    }
+    let file = format!("book/questions/{chapter}.toml");
+    let text = course.read(&file).map_err(Err)?;
+    let line_of = |byte: usize| 1 + text.bytes().take(byte).filter(|&byte| byte == b'\n').count();
+    let mistake = |byte, what| Mistake { file: file.clone(), line: line_of(byte), what };
+
+    let File { question: questions } = toml::from_str(&text).map_err(|error| {
+        let start = error.span().map_or(0, |span| span.start);
+        Ok(vec![mistake(start, error.message().trim().replace('\n', "; "))])
+    })?;
+
+    let mut html = String::from("<div class=\"questions\">\n");
+    let mut mistakes = Vec::new();
+    let mut ids = Vec::new();
+    for (index, question) in questions.iter().enumerate() {
+        let place = question.span().start;
+        let question = question.get_ref();
+        let mut wrong = |byte, what: String| mistakes.push(mistake(byte, what));
+
+        let of_chapter = question.id.strip_prefix(chapter).is_some_and(|rest| rest.starts_with('-'));
+        if !of_chapter || !question.id.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-') {
+            wrong(place, format!("the id `{}` is not like `{chapter}-some-words`", question.id));
+        }
+        if ids.contains(&&question.id) {
+            wrong(place, format!("the id `{}` comes twice", question.id));
+        }
+        ids.push(&question.id);
+        let right = question.choice.iter().filter(|choice| choice.get_ref().right).count();
+        if right != 1 {
+            wrong(place, format!("{right} choices are right: mark exactly one with `right = true`"));
+        }
+        if question.choice.len() < 2 {
+            wrong(place, "there is nothing to choose: give at least two choices".to_owned());
+        }
+
+        html += "<fieldset>\n";
+        match shown(course, &question.ask) {
+            Ok(ask) => html += &format!("<legend>{}. {ask}</legend>\n", index + 1),
+            Err(what) => wrong(place, what),
+        }
+        let mut texts = Vec::new();
+        for choice in &question.choice {
+            let (place, choice) = (choice.span().start, choice.get_ref());
+            let because = choice.because.as_deref().unwrap_or_default().trim();
+            if !choice.right && because.is_empty() {
+                wrong(place, format!("no reason why `{}` is wrong: add `because = \"…\"`", choice.text));
+            }
+            if choice.right && is_number(&choice.text) {
+                wrong(
+                    place,
+                    format!(
+                        "the right answer `{}` is a number: take it from the lab, `{{{{#figure {chapter} t4 …}}}}`",
+                        choice.text
+                    ),
+                );
+            }
+            match (shown(course, &choice.text), shown(course, because)) {
+                (Ok(text), _) if texts.contains(&text) => wrong(place, format!("two choices say `{text}`")),
+                (Ok(text), Ok(because)) => {
+                    let (class, verdict) =
+                        if choice.right { ("right", "Right.") } else { ("wrong", "Not so.") };
+                    html += &format!(
+                        "<div class=\"choice\"><label><input type=\"radio\" name=\"{}\" value=\"{class}\"> {text}\
+                         </label><p class=\"reason {class}\"><strong>{verdict}</strong> {because}</p></div>\n",
+                        question.id
+                    );
+                    texts.push(text);
+                }
+                (Err(what), _) | (_, Err(what)) => wrong(place, what),
+            }
+        }
+        html += "</fieldset>\n";
+    }
+    html += "</div>\n";
+    if mistakes.is_empty() { Ok(html) } else { Err(Ok(mistakes)) }
+}
+
+/// A text of a question as HTML.
+fn shown(course: &Course, text: &str) -> Result<String, String> {
+    Ok(inline(&with_figures(course, &text.replace('\n', " "))?))
+}
+
+/// Whether a text is a number, perhaps with a unit: `4000 bytes`.
+fn is_number(text: &str) -> bool {
+    let first = text.split_whitespace().next().unwrap_or_default();
+    first.trim_matches(|letter| "`*,;:%".contains(letter)).replace([',', '_'], "").parse::<f64>().is_ok()
+}

@@ -1,0 +1,42 @@
+//! Notices that a file of the book has changed, by looking every now and then: simple, and the same everywhere.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use crate::course::Course;
+
+/// The state of the files that the book is made from.
+#[derive(PartialEq, Eq)]
+pub struct Files {
+    seen: BTreeMap<PathBuf, (u64, Option<SystemTime>)>,
+}
+
+impl Files {
+    /// As they are now.
+    pub fn of(course: &Course) -> Files {
+        let mut seen = BTreeMap::new();
+        for folder in ["book/chapters", "book/questions", "book/theme", "labs/src", "labs/tests/snapshots"] {
+            look(&course.root().join(folder), &mut seen);
+        }
+        note(course.book().join("book.toml"), &mut seen);
+        Files { seen }
+    }
+}
+
+/// What cannot be read, such as a file that an editor is just replacing, is as good as not there.
+fn look(folder: &Path, seen: &mut BTreeMap<PathBuf, (u64, Option<SystemTime>)>) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        match entry.file_type() {
+            Ok(kind) if kind.is_dir() => look(&entry.path(), seen),
+            _ => note(entry.path(), seen),
+        }
+    }
+}
+
+fn note(file: PathBuf, seen: &mut BTreeMap<PathBuf, (u64, Option<SystemTime>)>) {
+    if let Ok(metadata) = fs::metadata(&file) {
+        seen.insert(file, (metadata.len(), metadata.modified().ok()));
+    }
+}

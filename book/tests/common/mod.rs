@@ -1,0 +1,49 @@
+//! A copy of the checkout, to make mistakes in.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use book::Course;
+use tempfile::TempDir;
+
+/// A copy of what the book is made from.
+pub struct Checkout {
+    folder: TempDir,
+}
+
+impl Checkout {
+    pub fn new() -> Checkout {
+        let folder = tempfile::tempdir().unwrap();
+        for part in ["book/chapters", "book/questions", "book/theme", "labs/src", "labs/tests/snapshots"] {
+            copy(&Course::here().root().join(part), &folder.path().join(part));
+        }
+        fs::copy(Course::here().book().join("book.toml"), folder.path().join("book/book.toml")).unwrap();
+        Checkout { folder }
+    }
+
+    pub fn course(&self) -> Course {
+        Course::new(self.folder.path())
+    }
+
+    pub fn path(&self, file: &str) -> PathBuf {
+        self.folder.path().join(file)
+    }
+
+    /// Changes a file, which must have `from` in it.
+    pub fn change(&self, file: &str, from: &str, to: &str) {
+        let text = fs::read_to_string(self.path(file)).unwrap();
+        assert!(text.contains(from), "{file} has no {from}");
+        fs::write(self.path(file), text.replacen(from, to, 1)).unwrap();
+    }
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        match entry.file_type().unwrap().is_dir() {
+            true => copy(&entry.path(), &to.join(entry.file_name())),
+            false => drop(fs::copy(entry.path(), to.join(entry.file_name())).unwrap()),
+        }
+    }
+}

@@ -1,0 +1,274 @@
+//! What directives become, and the one line that each mistake gets.
+
+mod common;
+
+use book::Course;
+use book::page::{Page, expand};
+use common::Checkout;
+
+fn page(course: &Course, text: &str) -> Result<String, String> {
+    let page = Page { file: "book/chapters/x.md", path: "x.md", text };
+    expand(course, &page).map_err(|mistakes| {
+        let lines: Vec<String> = mistakes.iter().map(ToString::to_string).collect();
+        lines.join("\n")
+    })
+}
+
+fn here(text: &str) -> Result<String, String> {
+    page(&Course::here(), text)
+}
+
+#[test]
+fn code_is_shown_without_its_indentation_and_with_its_place() {
+    let code = here("{{#lab-code 03 evaluate}}").unwrap();
+    assert!(code.contains("```rust\nmodel.eval();\nlet error = no_grad("), "{code}");
+    assert!(
+        code.contains("<a href=\"labs/lab-03.md\"><code>labs/src/lab_03_training_loop.rs</code></a>, line "),
+        "{code}"
+    );
+}
+
+#[test]
+fn output_is_shown_by_section_with_its_machine() {
+    let output = here("{{#lab-output 03 5 run=none}}").unwrap();
+    let printed =
+        "```text\n5. Evaluation\nEvaluation complete. Mean Absolute Error on the dataset: 0.7924\n```";
+    assert!(output.contains(printed), "{output}");
+    assert!(output.contains("(machine: no GPU, seed: 42)"), "{output}");
+}
+
+#[test]
+fn results_are_output_without_the_labs_own_words() {
+    let results = here("{{#lab-output 03 6 run=none show=results}}").unwrap();
+    assert!(results.contains("```text\nepoch  loss of the last batch"), "{results}");
+    for words in ["Is it learning?", "The targets are random numbers"] {
+        assert!(!results.contains(words), "{results}");
+    }
+}
+
+#[test]
+fn a_measured_time_is_never_printed() {
+    let output = here("{{#lab-output 02 5 run=none}}").unwrap();
+    assert!(output.contains("one step (ms, measured)") && output.contains("1.8723  …"), "{output}");
+}
+
+#[test]
+fn figures_stand_within_a_line() {
+    let text = here(
+        "It copies {{#figure 03 t4 copies_to_device}} times; epoch 2 ends at {{#figure 03 none loss 2}}.",
+    );
+    assert_eq!(text.unwrap(), "It copies 96 times; epoch 2 ends at 0.9765.\n");
+}
+
+#[test]
+fn what_mdbook_does_itself_and_what_is_escaped_stays() {
+    let text = "{{#include a.md}}\n\\{{#lab-code 03 train}} and {{#include b.md:2}}\n";
+    assert_eq!(here(text).unwrap(), text);
+}
+
+#[test]
+fn each_mistake_gets_one_line() {
+    for (text, expected) in [
+        (
+            "{{#lab-cod 03 train}}",
+            "no directive `lab-cod`: say minutes | lab-run | lab-code | lab-output | lab-source | questions | objectives | takeaways | map | sources | figure",
+        ),
+        (
+            "See {{#lab 03}}.",
+            "no directive `lab`: say minutes | lab-run | lab-code | lab-output | lab-source | questions | objectives | takeaways | map | sources | figure",
+        ),
+        ("  {{#lab-run 03}}", "`{{#lab-run 03}}` must stand on a line of its own, at its start"),
+        ("{{#figure 03 t4 launches", "`{{#figure 03 t4 launches` is never closed: end it with `}}`"),
+        ("{{#lab-run}}", "`lab-run` is written like `{{#lab-run 03}}`"),
+        ("{{#lab-code 03}}", "`lab-code` is written like `{{#lab-code 03 train}}`"),
+        ("{{#minutes soon}}", "`soon` is no number of minutes: say {{#minutes 30}}"),
+        ("{{#minutes 0}}", "`0` is no number of minutes: say {{#minutes 30}}"),
+        ("{{#lab-run 77}}", "no lab `77`: say 01 | 02 | 03"),
+        ("{{#lab-code 77 train}}", "no lab `77`: say 01 | 02 | 03"),
+        (
+            "{{#lab-code 02 trian}}",
+            "labs/src/lab_02_golden_rule.rs has no anchor `trian`; it has devices | tensors | tensors_fixed | model | \
+             model_fixed | loss | loss_fixed | placements | train | exceptions | moves | optimizers | \
+             losses | center | buffer | own_module | own_module_fixed | two_gpus | two_gpus_fixed | network | show",
+        ),
+        ("{{#lab-output 03 4}}", "lab-output does not say which run: add run=none | linear | t4 | t4x2"),
+        ("{{#lab-output 03 4 run=h200}}", "lab-03 has no such run: say run=none | linear | t4 | t4x2"),
+        ("{{#lab-output 03 4 machine=t4}}", "no option `machine=t4`: say run=… and show=all | show=results"),
+        (
+            "{{#lab-output 03 9 run=t4}}",
+            "lab-03, run=t4, has no section `9`: say 1 | 2 | 3 | 4 | 5 | 6 | 7 | 8",
+        ),
+        ("{{#figure 03 t4}}", "`figure` is written like `{{#figure 03 t4 launches}}`"),
+        (
+            "{{#figure 03 none los 1}}",
+            "lab-03, run=none, has: no figure `los`: say accuracy | cross_entropy | epoch | last_loss | loss | mean_absolute_error | mean_loss | num_batches | num_parameters | num_samples | zero_mean_absolute_error | zero_mean_squared_error",
+        ),
+        (
+            "{{#figure 03 none loss}}",
+            "lab-03, run=none, has: `loss` comes 3 times: say which, `loss 1` to `loss 3`",
+        ),
+        ("{{#figure 03 none loss 4}}", "lab-03, run=none, has: `loss` has no 4: say 1 to 3"),
+        ("{{#figure 03 none loss last}}", "`last` is no place in a series: say 1, 2 …"),
+        (
+            "{{#figure 02 none step_time}}",
+            "lab-02, run=none, has: `step_time` is measured: it differs from run to run, so no text can say it",
+        ),
+        ("{{#questions 77}}", "book/questions/77.toml cannot be read: "),
+        ("{{#questions ../01}}", "`../01` is no number of a chapter: say {{#questions 03}}"),
+        (
+            "{{#map}}\ntorch.ones(3) => \n{{/map}}",
+            "a line of the map is `PyTorch => Rust` or `PyTorch => Rust // note`",
+        ),
+        ("{{#map}}\n{{/map}}", "the map is empty: give it lines `PyTorch => Rust`"),
+        (
+            "{{#objectives}}\nLearn.\n{{/objectives}}",
+            "`{{#objectives}}` lists nothing: write `- …` lines in it",
+        ),
+        ("{{#sources}}\n- one", "`{{#sources}}` is never closed: end it with `{{/sources}}`"),
+        ("{{#sources}}\n- one\n{{/map}}", "`{{/map}}` closes `{{#sources}}`"),
+        ("{{/map}}", "`{{/map}}` closes nothing"),
+    ] {
+        let error = here(&format!("# A page\n\n{text}\n")).unwrap_err();
+        assert_eq!(error.lines().count(), 1, "{error}");
+        let (place, what) = error.split_once(": ").unwrap();
+        assert!(what.starts_with(expected), "{text}\n  says    {what}\n  and not {expected}");
+        assert!(place.starts_with("book/chapters/x.md:"), "{place}");
+    }
+}
+
+#[test]
+fn a_mistake_within_a_block_has_its_own_line() {
+    let text =
+        "{{#sources}}\n- one\n- {{#figure 03 t4 nothing}}\n{{/sources}}\n{{#map}}\na => b\nc\n{{/map}}";
+    let error = here(text).unwrap_err();
+    let places: Vec<&str> = error.lines().filter_map(|line| line.split(": ").next()).collect();
+    assert_eq!(places, ["book/chapters/x.md:3", "book/chapters/x.md:7"]);
+}
+
+#[test]
+fn a_chapter_has_all_its_parts() {
+    let text = "# Nothing\n";
+    let page = Page { file: "book/chapters/07-nothing.md", path: "07-nothing.md", text };
+    let mistakes = expand(&Course::here(), &page).unwrap_err();
+    assert_eq!(mistakes.len(), 7);
+    assert_eq!(
+        mistakes[0].to_string(),
+        "book/chapters/07-nothing.md:1: the chapter has no `{{#objectives …}}`"
+    );
+}
+
+#[test]
+fn a_stale_snapshot_is_told_with_its_line() {
+    let checkout = Checkout::new();
+    checkout.change(
+        "labs/tests/snapshots/lab_03__noise.snap",
+        "Epoch [2/3], Loss: 0.9765",
+        "Epoch [2/3], Loss: 0.9764",
+    );
+    let error = page(&checkout.course(), "\n{{#lab-output 03 1 run=none}}\n").unwrap_err();
+    assert_eq!(
+        error,
+        "book/chapters/x.md:2: stale snapshot labs/tests/snapshots/lab_03__noise.snap:29: it says \
+         `Epoch [2/3], Loss: 0.9764`, the lab says `Epoch [2/3], Loss: 0.9765` \
+         (run: cargo run --bin lab-03 -- --gpu none). To write it anew: INSTA_UPDATE=always cargo test -p labs"
+    );
+    // Other runs are not affected.
+    page(&checkout.course(), "{{#lab-output 03 1 run=t4}}").unwrap();
+}
+
+#[test]
+fn a_snapshot_that_ends_too_early_or_too_late_is_stale() {
+    for (from, to, expected) in [
+        ("\nThis machine has no GPU. --gpu sim:t4 simulates one.\n", "", "it says the end, the lab says ``"),
+        ("simulates one.\n", "simulates one.\nMore.\n", "it says `More.`, the lab says the end"),
+    ] {
+        let checkout = Checkout::new();
+        checkout.change("labs/tests/snapshots/lab_03__noise.snap", from, to);
+        let error = page(&checkout.course(), "{{#lab-output 03 1 run=none}}").unwrap_err();
+        assert!(error.contains(expected), "{error}");
+    }
+}
+
+#[test]
+fn a_lab_that_changed_after_this_program_was_built_is_told() {
+    let checkout = Checkout::new();
+    checkout.change("labs/src/lab_03_training_loop.rs", "lr: 1e-3", "lr: 1e-2");
+    for directive in ["{{#lab-code 03 train}}", "{{#lab-output 03 4 run=none}}", "{{#figure 03 t4 launches}}"]
+    {
+        let error = page(&checkout.course(), directive).unwrap_err();
+        let expected = "labs/src/lab_03_training_loop.rs has changed since this program was built: stop it and start it again";
+        assert!(error.contains(expected), "{error}");
+    }
+}
+
+/// What `{{#questions 03}}` says of a file of questions.
+fn questions(toml: &str) -> Result<String, String> {
+    let checkout = Checkout::new();
+    std::fs::write(checkout.path("book/questions/03.toml"), toml).unwrap();
+    page(&checkout.course(), "{{#questions 03}}")
+}
+
+const QUESTION: &str = r#"[[question]]
+id = "03-copies"
+ask = "How many copies does `train` make?"
+
+[[question.choice]]
+text = "{{#figure 03 t4 copies_to_device}}"
+right = true
+
+[[question.choice]]
+text = "48"
+because = "A batch is *two* tensors."
+"#;
+
+#[test]
+fn a_question_becomes_choices_with_reasons() {
+    let html = questions(QUESTION).unwrap();
+    for part in [
+        "<legend>1. How many copies does <code>train</code> make?</legend>",
+        "<input type=\"radio\" name=\"03-copies\" value=\"right\"> 96</label>",
+        "<p class=\"reason wrong\"><strong>Not so.</strong> A batch is <em>two</em> tensors.</p>",
+    ] {
+        assert!(html.contains(part), "{part} is missing in\n{html}");
+    }
+}
+
+#[test]
+fn each_mistake_in_a_question_gets_one_line() {
+    for (from, to, expected) in [
+        (
+            "because = \"A batch is *two* tensors.\"",
+            "",
+            "9: no reason why `48` is wrong: add `because = \"…\"`",
+        ),
+        ("A batch is *two* tensors.", " ", "9: no reason why `48` is wrong: add `because = \"…\"`"),
+        ("right = true", "because = \"So.\"", "1: 0 choices are right: mark exactly one with `right = true`"),
+        (
+            "text = \"48\"",
+            "text = \"Two\"\nright = true",
+            "1: 2 choices are right: mark exactly one with `right = true`",
+        ),
+        (
+            "{{#figure 03 t4 copies_to_device}}",
+            "96 copies",
+            "5: the right answer `96 copies` is a number: take it from the lab, `{{#figure 03 t4 …}}`",
+        ),
+        ("t4 copies_to_device", "t4 copies", "5: lab-03, run=t4, has: no figure `copies`: say accuracy | "),
+        (
+            "t4 copies_to_device",
+            "t5 copies_to_device",
+            "5: lab-03 has no such run: say run=none | linear | t4 | t4x2",
+        ),
+        ("text = \"48\"", "text = \"96\"", "9: two choices say `96`"),
+        ("03-copies", "copies", "1: the id `copies` is not like `03-some-words`"),
+        ("ask =", "asks =", "3: unknown field `asks`, expected one of `id`, `ask`, `choice`"),
+        ("right = true", "right = yes", "7: "),
+    ] {
+        assert!(QUESTION.contains(from), "{from}");
+        let error = questions(&QUESTION.replacen(from, to, 1)).unwrap_err();
+        assert_eq!(error.lines().count(), 1, "{error}");
+        assert!(error.starts_with(&format!("book/questions/03.toml:{expected}")), "{expected}\n{error}");
+    }
+    let twice = questions(&format!("{QUESTION}{QUESTION}")).unwrap_err();
+    assert_eq!(twice, "book/questions/03.toml:12: the id `03-copies` comes twice");
+}
