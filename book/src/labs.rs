@@ -140,3 +140,49 @@ pub const LABS: &[LabOfBook] = &[
 const CPU: &str = "on the CPU";
 const T4: &str = "on a simulated Tesla T4";
 const T4X2: &str = "on two of them";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Course;
+    use crate::output::check;
+
+    #[test]
+    fn every_lab_is_known_here() {
+        let sources = std::fs::read_dir(Course::here().root().join("labs/src")).unwrap();
+        let names = sources.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let mut labs: Vec<String> = names.filter(|name| name.starts_with("lab_")).collect();
+        labs.sort();
+        let known: Vec<&str> = LABS.iter().map(|lab| lab.source.strip_prefix("labs/src/").unwrap()).collect();
+        assert_eq!(labs, known);
+    }
+
+    /// The flags that a caption leaves out change only warnings.
+    #[test]
+    fn a_reader_sees_what_the_book_shows() {
+        for lab in LABS {
+            for run in lab.runs.iter().filter(|run| !run.steady.is_empty()) {
+                let captured = (lab.run)(run.flags);
+                assert_eq!(captured.exit_code, 0);
+                let output: Vec<_> =
+                    captured.events.into_iter().filter(|event| !event.is_trouble()).collect();
+                let snapshot = format!("labs/tests/snapshots/{}.snap", run.snapshot);
+                assert_eq!(check(&Course::here().read(&snapshot).unwrap(), &output), Ok(()), "{snapshot}");
+            }
+        }
+    }
+
+    #[test]
+    fn runs_have_names_of_their_own() {
+        for lab in LABS {
+            for (index, run) in lab.runs.iter().enumerate() {
+                assert!(
+                    lab.runs[..index].iter().all(|other| other.name != run.name),
+                    "{} {}",
+                    lab.name(),
+                    run.name
+                );
+            }
+        }
+    }
+}

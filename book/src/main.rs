@@ -74,6 +74,7 @@ fn main() -> ExitCode {
 
 fn serve(port: u16) -> Result<(), String> {
     let server = BookServer::start(port)?;
+    println!("The book is at http://{}; Ctrl-C ends this.", server.address());
     thread::scope(|scope| {
         scope.spawn(|| server.serve());
         loop {
@@ -82,7 +83,7 @@ fn serve(port: u16) -> Result<(), String> {
             match built() {
                 Ok(pages) => {
                     server.show(pages);
-                    println!("http://{}", server.address());
+                    println!("Built.");
                 }
                 Err(mistakes) => {
                     server.show_mistakes(&mistakes);

@@ -26,7 +26,7 @@ pub fn table(lines: &[&str]) -> Result<String, (usize, String)> {
         return Err((0, "the map is empty: give it lines `PyTorch => Rust`".to_owned()));
     }
     Ok(format!(
-        "<div class=\"table-wrapper map\">\n<table>\n<thead><tr><th>PyTorch</th><th>Rust</th><th></th></tr></thead>\n\
+        "<div class=\"table-wrapper map\">\n<table>\n<thead><tr><th>PyTorch</th><th>Rust</th><th>Note</th></tr></thead>\n\
          <tbody>\n{rows}</tbody>\n</table>\n</div>\n"
     ))
 }

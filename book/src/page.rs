@@ -80,6 +80,15 @@ pub fn expand(course: &Course, page: &Page) -> Result<String, Vec<Mistake>> {
             open.lines.push(line);
         } else if let Some((name, args)) = alone(line) {
             used.push(name);
+            if let (Some(chapter), "lab-run" | "questions", [other]) =
+                (chapter_number(page.path), name, &args[..])
+                && chapter != *other
+            {
+                mistakes.push(mistake(
+                    number,
+                    format!("this is chapter {chapter}: say `{{{{#{name} {chapter}}}}}`"),
+                ));
+            }
             if let Some((name, heading)) = BLOCKS.iter().find(|block| block.0 == name) {
                 block = Some(Block { name, heading, line: number, lines: Vec::new() });
             } else if let ("questions", [chapter]) = (name, &args[..]) {
@@ -105,7 +114,7 @@ pub fn expand(course: &Course, page: &Page) -> Result<String, Vec<Mistake>> {
         mistakes
             .push(mistake(line, format!("`{{{{#{name}}}}}` is never closed: end it with `{{{{/{name}}}}}`")));
     }
-    if is_chapter(page.path) {
+    if chapter_number(page.path).is_some() {
         for part in PARTS {
             match used.iter().filter(|used| **used == part).count() {
                 0 => mistakes.push(mistake(1, format!("the chapter has no `{{{{#{part} …}}}}`"))),
@@ -119,10 +128,10 @@ pub fn expand(course: &Course, page: &Page) -> Result<String, Vec<Mistake>> {
     if mistakes.is_empty() { Ok(expanded) } else { Err(mistakes) }
 }
 
-/// `03-training-loop.md`
-fn is_chapter(path: &str) -> bool {
-    let (number, rest) = path.split_at_checked(2).unwrap_or(("", path));
-    number.bytes().all(|byte| byte.is_ascii_digit()) && rest.starts_with('-')
+/// `03-training-loop.md` → `03`
+fn chapter_number(path: &str) -> Option<&str> {
+    let (number, rest) = path.split_at_checked(2)?;
+    (number.bytes().all(|byte| byte.is_ascii_digit()) && rest.starts_with('-')).then_some(number)
 }
 
 /// `{{/map}}` → `map`

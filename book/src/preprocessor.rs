@@ -1,5 +1,6 @@
 //! The preprocessor: in this process, and as a command for a person's own mdBook.
 
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -8,6 +9,8 @@ use mdbook_preprocessor::errors::{Error, Result};
 use mdbook_preprocessor::{Preprocessor, PreprocessorContext, parse_input};
 
 use crate::course::Course;
+use crate::links::files;
+use crate::mistake::Mistake;
 use crate::page::{Page, expand};
 
 /// Carries out the directives of every page.
@@ -35,16 +38,27 @@ impl Preprocessor for ToDevice {
         let mut mistakes = Vec::new();
         // Not the root that mdBook names: that may be relative to another folder.
         let folder = self.course.book().join(&context.config.book.src);
+        let from_root = |path: &str| {
+            let file = folder.join(path);
+            slashes(file.strip_prefix(self.course.root()).unwrap_or(&file))
+        };
+        let mut in_summary = BTreeSet::from(["SUMMARY.md".to_owned()]);
         book.for_each_chapter_mut(|chapter| {
             let Some(path) = chapter.source_path.clone() else { return };
             let path = slashes(&path);
-            let file = folder.join(&path);
-            let file = slashes(file.strip_prefix(self.course.root()).unwrap_or(&file));
+            in_summary.insert(path.clone());
+            let file = from_root(&path);
             match expand(&self.course, &Page { file: &file, path: &path, text: &chapter.content }) {
                 Ok(expanded) => chapter.content = expanded,
                 Err(found) => mistakes.extend(found),
             }
         });
+        for path in files(&folder).map_err(Error::msg)?.into_keys() {
+            if path.ends_with(".md") && !in_summary.contains(&path) {
+                let what = "no page is made of this file: name it in SUMMARY.md".to_owned();
+                mistakes.push(Mistake { file: from_root(&path), line: 1, what });
+            }
+        }
         if mistakes.is_empty() {
             return Ok(book);
         }

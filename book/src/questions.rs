@@ -115,11 +115,11 @@ pub fn html(course: &Course, chapter: &str) -> Result<String, Result<Vec<Mistake
             match (shown(course, &choice.text), shown(course, because)) {
                 (Ok(text), _) if texts.contains(&text) => wrong(place, format!("two choices say `{text}`")),
                 (Ok(text), Ok(because)) => {
-                    let (class, verdict) =
+                    let (which, verdict) =
                         if choice.right { ("right", "Right.") } else { ("wrong", "Not so.") };
                     html += &format!(
-                        "<div class=\"choice\"><label><input type=\"radio\" name=\"{}\" value=\"{class}\"> {text}\
-                         </label><p class=\"reason {class}\"><strong>{verdict}</strong> {because}</p></div>\n",
+                        "<div class=\"choice\"><label><input type=\"radio\" name=\"{}\" value=\"{which}\"> {text}\
+                         </label><p class=\"reason is-{which}\"><strong>{verdict}</strong> {because}</p></div>\n",
                         question.id
                     );
                     texts.push(text);

@@ -137,12 +137,18 @@ fn every_mistake_is_named_with_its_place() {
 fn a_link_that_leads_nowhere_fails_the_build() {
     let chapter = "book/chapters/index.md";
     let error = after(chapter, "(02-golden-rule.md)", "(02-silver-rule.md)");
-    assert!(error.contains("index.html: `02-silver-rule.html` leads to no page"), "{error}");
+    assert_eq!(error, "index.html: `02-silver-rule.html` leads to no page");
     let error = after(chapter, "(02-golden-rule.md)", "(02-golden-rule.md#silver)");
     assert!(
         error.contains("index.html: `02-golden-rule.html#silver` leads to a page without `#silver`"),
         "{error}"
     );
+}
+
+#[test]
+fn a_page_that_the_summary_forgets_fails_the_build() {
+    let error = after("book/chapters/SUMMARY.md", "  - [Lab 02](labs/lab-02.md)\n", "");
+    assert_eq!(error, "book/chapters/labs/lab-02.md:1: no page is made of this file: name it in SUMMARY.md");
 }
 
 #[test]

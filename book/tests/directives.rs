@@ -158,6 +158,16 @@ fn a_chapter_has_all_its_parts() {
 }
 
 #[test]
+fn a_chapter_asks_its_own_questions() {
+    let text = "{{#lab-run 02}}\n{{#questions 02}}\n";
+    let page = Page { file: "book/chapters/03-x.md", path: "03-x.md", text };
+    let mistakes = expand(&Course::here(), &page).unwrap_err();
+    let lines: Vec<String> = mistakes.iter().map(ToString::to_string).collect();
+    assert_eq!(lines[0], "book/chapters/03-x.md:1: this is chapter 03: say `{{#lab-run 03}}`");
+    assert_eq!(lines[1], "book/chapters/03-x.md:2: this is chapter 03: say `{{#questions 03}}`");
+}
+
+#[test]
 fn a_stale_snapshot_is_told_with_its_line() {
     let checkout = Checkout::new();
     checkout.change(
@@ -227,7 +237,7 @@ fn a_question_becomes_choices_with_reasons() {
     for part in [
         "<legend>1. How many copies does <code>train</code> make?</legend>",
         "<input type=\"radio\" name=\"03-copies\" value=\"right\"> 96</label>",
-        "<p class=\"reason wrong\"><strong>Not so.</strong> A batch is <em>two</em> tensors.</p>",
+        "<p class=\"reason is-wrong\"><strong>Not so.</strong> A batch is <em>two</em> tensors.</p>",
     ] {
         assert!(html.contains(part), "{part} is missing in\n{html}");
     }
