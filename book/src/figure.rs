@@ -4,9 +4,8 @@ use labs::{Event, Figure, Kind};
 
 use crate::mistake::choices;
 
-/// The figure of a name as printed, with its unit; of a series, the one with this place, from 1.
-/// The error says what would be right.
-pub fn printed(events: &[Event], name: &str, place: Option<usize>) -> Result<String, String> {
+/// The figure of a name; of a series, the one with this place, from 1. The error says what would be right.
+pub fn find<'a>(events: &'a [Event], name: &str, place: Option<usize>) -> Result<&'a Figure, String> {
     let all = || events.iter().flat_map(Event::figures);
     let series: Vec<&Figure> = all().filter(|figure| figure.name == name).collect();
     let mut different: Vec<String> = series.iter().map(|figure| figure.printed()).collect();
@@ -32,6 +31,6 @@ pub fn printed(events: &[Event], name: &str, place: Option<usize>) -> Result<Str
         Kind::Measured => {
             Err(format!("`{name}` is measured: it differs from run to run, so no text can say it"))
         }
-        _ => Ok(figure.printed()),
+        _ => Ok(figure),
     }
 }

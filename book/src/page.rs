@@ -11,7 +11,8 @@
 //!
 //! Within a line, `{{#figure 03 t4 launches}}` becomes a number that the lab prints, by the name of its figure
 //! (`cargo run --bin lab-03 -- --gpu sim:t4 --format json` lists them); `{{#figure 03 none loss 2}}` is the second
-//! of a series.
+//! of a series. Unit and `(modelled)` come with it, unless `value` stands at the end, for a sentence that says so
+//! itself: `{{#figure 01 t4 crossover value}}`.
 //!
 //! Around several lines stand `{{#objectives}}` … `{{/objectives}}`, and in the same way `takeaways` and `sources`,
 //! all three lists, and `map`, whose lines are `torch.ones(3) => Tensor::ones(&[3])?`.
@@ -284,12 +285,7 @@ pub(crate) fn with_figures(course: &Course, line: &str) -> Result<String, String
         match words[..] {
             _ if before.ends_with('\\') => expanded += whole,
             [name, ..] if MDBOOK.contains(&name) => expanded += whole,
-            ["figure", lab, run, name] => expanded += &number(course, lab, run, name, None)?,
-            ["figure", lab, run, name, place] => {
-                let place =
-                    place.parse().map_err(|_| format!("`{place}` is no place in a series: say 1, 2 …"))?;
-                expanded += &number(course, lab, run, name, Some(place))?;
-            }
+            ["figure", lab, run, name, ref more @ ..] => expanded += &number(course, lab, run, name, more)?,
             ["figure", ..] => return Err("`figure` is written like `{{#figure 03 t4 launches}}`".to_owned()),
             [name, ..]
                 if LINES.iter().any(|line| line.0 == name) || BLOCKS.iter().any(|block| block.0 == name) =>
@@ -303,10 +299,24 @@ pub(crate) fn with_figures(course: &Course, line: &str) -> Result<String, String
     Ok(expanded + rest)
 }
 
-fn number(course: &Course, lab: &str, run: &str, name: &str, place: Option<usize>) -> Result<String, String> {
+/// `{{#figure 03 none loss 2 value}}`: `more` is what follows the name.
+fn number(course: &Course, lab: &str, run: &str, name: &str, more: &[&str]) -> Result<String, String> {
+    let (place, value_only) = match more {
+        [] => (None, false),
+        ["value"] => (None, true),
+        [place] => (Some(*place), false),
+        [place, "value"] => (Some(*place), true),
+        _ => return Err("`figure` is written like `{{#figure 03 none loss 2 value}}`".to_owned()),
+    };
+    let place = place.map(|place| {
+        place.parse().map_err(|_| format!("`{place}` is neither a place in a series, 1, 2 …, nor `value`"))
+    });
+    let place = place.transpose()?;
     let lab = course.lab(lab)?;
     let events = course.events(lab, run)?;
-    figure::printed(&events, name, place).map_err(|what| format!("{}, run={run}, has: {what}", lab.name()))
+    let figure = figure::find(&events, name, place)
+        .map_err(|what| format!("{}, run={run}, has: {what}", lab.name()))?;
+    Ok(if value_only { figure.printed_value() } else { figure.printed() })
 }
 
 fn unknown(name: &str) -> String {

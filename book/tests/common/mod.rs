@@ -28,13 +28,6 @@ impl Checkout {
     pub fn path(&self, file: &str) -> PathBuf {
         self.folder.path().join(file)
     }
-
-    /// Changes a file, which must have `from` in it.
-    pub fn change(&self, file: &str, from: &str, to: &str) {
-        let text = fs::read_to_string(self.path(file)).unwrap();
-        assert!(text.contains(from), "{file} has no {from}");
-        fs::write(self.path(file), text.replacen(from, to, 1)).unwrap();
-    }
 }
 
 fn copy(from: &Path, to: &Path) {
