@@ -76,7 +76,10 @@ fn serve(port: u16) -> Result<(), String> {
     let server = BookServer::start(port)?;
     println!("The book is at http://{}; Ctrl-C ends this.", server.address());
     thread::scope(|scope| {
-        scope.spawn(|| server.serve());
+        // Several, so that a browser that reads slowly holds nobody up.
+        for _ in 0..4 {
+            scope.spawn(|| server.serve());
+        }
         loop {
             // Taken before the build, so that a change during it is not missed.
             let files = Files::of(&Course::here());

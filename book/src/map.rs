@@ -3,10 +3,10 @@
 use crate::html::{escape, inline};
 
 /// The table. The error is the index of a wrong line, and what is wrong with it.
-pub fn table(lines: &[&str]) -> Result<String, (usize, String)> {
+pub fn table(lines: &[String]) -> Result<String, (usize, String)> {
     let mut rows = String::new();
     for (index, line) in lines.iter().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
-        let (pytorch, rest) = line.split_once(" => ").unwrap_or((line, ""));
+        let (pytorch, rest) = line.split_once(" => ").unwrap_or((line.as_str(), ""));
         let (rust, note) = rest.split_once(" // ").unwrap_or((rest, ""));
         let (pytorch, rust) = (pytorch.trim(), rust.trim());
         if pytorch.is_empty() || rust.is_empty() {

@@ -252,19 +252,14 @@ impl Block<'_> {
     /// The block as Markdown. The error is the number of a line, and what is wrong with it.
     fn markdown(&self, course: &Course) -> Result<String, (usize, String)> {
         let Block { name, heading, line, lines } = self;
+        let mut expanded = Vec::new();
+        for (index, text) in lines.iter().enumerate() {
+            expanded.push(with_figures(course, text).map_err(|what| (line + 1 + index, what))?);
+        }
         let body = match *name {
-            "map" => map::table(lines).map_err(|(index, what)| (line + 1 + index, what))?,
-            _ => {
-                if !lines.iter().any(|line| line.starts_with("- ")) {
-                    return Err((*line, format!("`{{{{#{name}}}}}` lists nothing: write `- …` lines in it")));
-                }
-                let mut body = String::new();
-                for (index, text) in lines.iter().enumerate() {
-                    let text = with_figures(course, text).map_err(|what| (line + 1 + index, what))?;
-                    body += &format!("{text}\n");
-                }
-                body
-            }
+            "map" => map::table(&expanded).map_err(|(index, what)| (line + 1 + index, what))?,
+            _ if lines.iter().any(|line| line.starts_with("- ")) => expanded.join("\n"),
+            _ => return Err((*line, format!("`{{{{#{name}}}}}` lists nothing: write `- …` lines in it"))),
         };
         Ok(format!("## {heading}\n\n<div class=\"{name}\">\n\n{}\n\n</div>\n\n", body.trim_end()))
     }
@@ -290,7 +285,9 @@ pub(crate) fn with_figures(course: &Course, line: &str) -> Result<String, String
             [name, ..]
                 if LINES.iter().any(|line| line.0 == name) || BLOCKS.iter().any(|block| block.0 == name) =>
             {
-                return Err(format!("`{whole}` must stand on a line of its own, at its start"));
+                return Err(format!(
+                    "`{whole}` must stand on a line of its own, at its start, and inside no other"
+                ));
             }
             [name, ..] => return Err(unknown(name)),
             [] => return Err(format!("`{whole}` says nothing")),

@@ -93,7 +93,10 @@ fn each_mistake_gets_one_line() {
             "See {{#lab 03}}.",
             "no directive `lab`: say minutes | lab-run | lab-code | lab-output | lab-source | questions | objectives | takeaways | map | sources | figure",
         ),
-        ("  {{#lab-run 03}}", "`{{#lab-run 03}}` must stand on a line of its own, at its start"),
+        (
+            "  {{#lab-run 03}}",
+            "`{{#lab-run 03}}` must stand on a line of its own, at its start, and inside no other",
+        ),
         ("{{#figure 03 t4 launches", "`{{#figure 03 t4 launches` is never closed: end it with `}}`"),
         ("{{#lab-run}}", "`lab-run` is written like `{{#lab-run 03}}`"),
         ("{{#lab-code 03}}", "`lab-code` is written like `{{#lab-code 03 train}}`"),
@@ -132,6 +135,10 @@ fn each_mistake_gets_one_line() {
         ("{{#sources}}\n- one", "`{{#sources}}` is never closed: end it with `{{/sources}}`"),
         ("{{#sources}}\n- one\n{{/map}}", "`{{/map}}` closes `{{#sources}}`"),
         ("{{/map}}", "`{{/map}}` closes nothing"),
+        (
+            "{{#sources}}\n- one\n{{#lab-run 03}}\n{{/sources}}",
+            "`{{#lab-run 03}}` must stand on a line of its own, at its start, and inside no other",
+        ),
     ] {
         let error = here(&format!("# A page\n\n{text}\n")).unwrap_err();
         assert_eq!(error.lines().count(), 1, "{error}");

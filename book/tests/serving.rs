@@ -1,11 +1,17 @@
 //! The local server: what it gives, to whom, and what not.
 
+mod common;
+
 use std::collections::BTreeMap;
-use std::io::{Read, Write};
-use std::net::{Ipv4Addr, TcpStream};
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::process::{Child, Command, Stdio};
 use std::thread;
 
 use book::server::BookServer;
+use book::watch::Files;
+use common::Checkout;
 
 fn pages(pairs: &[(&str, &str)]) -> BTreeMap<String, Vec<u8>> {
     pairs.iter().map(|(path, text)| ((*path).to_owned(), text.as_bytes().to_vec())).collect()
@@ -35,8 +41,8 @@ fn with_server(test: impl FnOnce(&BookServer)) {
 }
 
 /// The answer to a request, its head and body together.
-fn ask(server: &BookServer, request: &str, host: &str) -> String {
-    let mut stream = TcpStream::connect(server.address()).unwrap();
+fn ask(address: SocketAddr, request: &str, host: &str) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
     write!(stream, "{request} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n").unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
@@ -44,7 +50,7 @@ fn ask(server: &BookServer, request: &str, host: &str) -> String {
 }
 
 fn get(server: &BookServer, path: &str) -> String {
-    ask(server, &format!("GET {path}"), &server.address().to_string())
+    ask(server.address(), &format!("GET {path}"), &server.address().to_string())
 }
 
 #[test]
@@ -98,11 +104,11 @@ fn it_gives_no_other_file_whatever_the_path() {
 fn it_answers_neither_other_methods_nor_other_names() {
     with_server(|server| {
         let here = server.address().to_string();
-        assert!(ask(server, "POST /", &here).starts_with("HTTP/1.1 405 "));
-        assert!(ask(server, "DELETE /index.html", &here).starts_with("HTTP/1.1 405 "));
-        assert!(ask(server, "GET /", "evil.example").starts_with("HTTP/1.1 403 "));
+        assert!(ask(server.address(), "POST /", &here).starts_with("HTTP/1.1 405 "));
+        assert!(ask(server.address(), "DELETE /index.html", &here).starts_with("HTTP/1.1 405 "));
+        assert!(ask(server.address(), "GET /", "evil.example").starts_with("HTTP/1.1 403 "));
         assert!(
-            ask(server, "GET /", &format!("localhost:{}", server.address().port()))
+            ask(server.address(), "GET /", &format!("localhost:{}", server.address().port()))
                 .starts_with("HTTP/1.1 200 ")
         );
     });
@@ -128,4 +134,48 @@ fn a_port_in_use_is_told() {
         let error = BookServer::start(server.address().port()).err().unwrap();
         assert!(error.contains("cannot be used") && error.contains("--port"), "{error}");
     });
+}
+
+#[test]
+fn a_changed_a_new_and_a_removed_file_are_noticed() {
+    let checkout = Checkout::new();
+    let page = checkout.path("book/chapters/index.md");
+    let mut before = Files::of(&checkout.course());
+    assert!(before == Files::of(&checkout.course()));
+    let mut changed = |what| {
+        let now = Files::of(&checkout.course());
+        assert!(now != before, "{what}");
+        before = now;
+    };
+    fs::write(&page, "# Another\n").unwrap();
+    changed("changed");
+    fs::write(checkout.path("book/questions/99.toml"), "").unwrap();
+    changed("new");
+    fs::remove_file(page).unwrap();
+    changed("removed");
+    fs::write(checkout.path("labs/tests/snapshots/lab_03__noise.snap"), "").unwrap();
+    changed("a snapshot");
+}
+
+/// Ends the program that a test started.
+struct Started(Child);
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn the_binary_says_where_it_serves_and_serves_the_book_there() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_book"));
+    let mut started = Started(command.args(["serve", "--port", "0"]).stdout(Stdio::piped()).spawn().unwrap());
+    let mut lines = BufReader::new(started.0.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let first = lines.next().unwrap();
+    let address = first.split("http://").nth(1).and_then(|rest| rest.split(';').next()).unwrap();
+    assert!(address.starts_with("127.0.0.1:"), "{first}");
+    assert_eq!(lines.next().as_deref(), Some("Built."));
+    let page = ask(address.parse().unwrap(), "GET /", address);
+    assert!(page.starts_with("HTTP/1.1 200 ") && page.contains("<title>To Device"), "{page}");
 }
