@@ -16,6 +16,9 @@ use crate::storage::access;
 use crate::tensor::{Tensor, TensorOptions};
 
 /// New random tensors. The `_with` forms take a type, a device, a generator.
+///
+/// On the CPU the numbers are PyTorch's, bit for bit. On a CUDA device they come from Philox: the same on every
+/// device, simulated or real, for one seed, but not those of PyTorch on CUDA, which depend on the launch.
 impl Tensor {
     /// Uniform in [0, 1), f32.
     #[track_caller]
