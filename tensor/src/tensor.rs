@@ -453,7 +453,8 @@ impl Tensor {
 impl Tensor {
     /// All values on the host, widened to what printing needs.
     pub(crate) fn values(&self) -> Result<print::Values> {
-        let plain = self.detach();
+        // Widened on the host: a GPU is asked for the bytes there are, and for no work.
+        let plain = ops::transfer::to_host(&self.detach())?;
         Ok(match self.dtype() {
             DType::Bool => print::Values::Bool(plain.to_vec()?),
             DType::U8 | DType::I32 | DType::I64 => print::Values::Int(plain.to(DType::I64)?.to_vec()?),

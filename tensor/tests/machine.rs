@@ -256,6 +256,11 @@ fn what_is_made_on_a_device_is_not_copied_there() {
         assert!(made.iter().all(Tensor::is_cuda));
         let counted = machine.counters() - before;
         assert_eq!((counted.copies_to_device, counted.launches), (0, made.len() as u64));
+        // To print one takes a copy of its bytes.
+        let before = machine.counters();
+        assert_eq!(made[1].to_string(), "tensor([2.5000, 2.5000, 2.5000], device='cuda:0')");
+        let counted = machine.counters() - before;
+        assert_eq!((counted.launches, counted.copies_to_host, counted.bytes_to_host), (0, 1, 12));
         Ok(())
     });
 }
