@@ -3,6 +3,7 @@
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
+pub use todevice::parse_seed as seed;
 use todevice::{Device, GpuSpec, Machine};
 
 /// The flags of every lab.
@@ -61,20 +62,6 @@ pub fn count(allowed: RangeInclusive<usize>) -> impl Fn(&str) -> Result<usize, S
         let count = text.parse().ok().filter(|count| allowed.contains(count));
         count.ok_or_else(|| format!("expected a whole number from {} to {}", allowed.start(), allowed.end()))
     }
-}
-
-/// Parses a seed as `torch.manual_seed` takes it: any whole number of 64 bits, signed or unsigned. A negative
-/// one is the unsigned one with the same bits.
-///
-/// ```
-/// assert_eq!(labs::cli::seed("-1"), Ok(u64::MAX));
-/// ```
-pub fn seed(text: &str) -> Result<u64, String> {
-    let unsigned = text.parse::<u64>().ok();
-    let signed = || text.parse::<i64>().ok().map(i64::cast_unsigned);
-    unsigned
-        .or_else(signed)
-        .ok_or_else(|| format!("expected a whole number from {} to {}", i64::MIN, u64::MAX))
 }
 
 /// A device by its name. Which one it is depends on the machine, so the name is kept.

@@ -70,6 +70,13 @@ impl From<Device> for TensorOptions {
     }
 }
 
+/// The type and the device of a tensor, for one to be made like it.
+impl From<&Tensor> for TensorOptions {
+    fn from(like: &Tensor) -> TensorOptions {
+        TensorOptions { dtype: like.dtype(), device: like.device(), requires_grad: false }
+    }
+}
+
 impl From<(Device, DType)> for TensorOptions {
     fn from((device, dtype): (Device, DType)) -> TensorOptions {
         TensorOptions { device, dtype, ..Default::default() }

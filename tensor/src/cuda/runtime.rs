@@ -13,6 +13,7 @@ use super::driver::{
 };
 use super::stats::DeviceStats;
 use crate::device::Device;
+use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::machine::{Machine, MachineId};
 use crate::ops::kernel::{self, Argument, Geometry, KernelDef, Launch, Parameter};
@@ -396,13 +397,16 @@ pub(crate) fn launch(
     let mut arguments: SmallVec<[Argument; 4]> = SmallVec::new();
     for parameter in kernel.parameters {
         arguments.push(match parameter {
-            Parameter::In(_) | Parameter::Out(_) => {
-                let tensor = tensors.next().ok_or_else(|| wrong_arguments(kernel))?;
-                argument(tensor)?
+            Parameter::In(dtype) | Parameter::Out(dtype) => {
+                let fits = |tensor: &&Tensor| stored_alike(tensor.dtype(), *dtype);
+                argument(tensors.next().filter(fits).ok_or_else(|| wrong_arguments(kernel))?)?
             }
             Parameter::Int => Argument::Int(*ints.next().ok_or_else(|| wrong_arguments(kernel))?),
             Parameter::Float => Argument::Float(*floats.next().ok_or_else(|| wrong_arguments(kernel))?),
         });
+    }
+    if tensors.next().is_some() || ints.next().is_some() || floats.next().is_some() {
+        return Err(wrong_arguments(kernel));
     }
     let results = writes[0].numel() as u64;
     let blocks = match kernel.geometry {
@@ -417,7 +421,13 @@ pub(crate) fn launch(
 }
 
 fn wrong_arguments(kernel: &KernelDef) -> Error {
-    Error::custom(format!("{} is launched with too few arguments", kernel.symbol()))
+    Error::custom(format!("{} is not launched with what it takes", kernel.symbol()))
+}
+
+/// Whether kernels cannot tell two types apart: a truth is a byte.
+fn stored_alike(a: DType, b: DType) -> bool {
+    let stored = |dtype| if dtype == DType::Bool { DType::U8 } else { dtype };
+    stored(a) == stored(b)
 }
 
 /// A tensor as a kernel takes it: where it is, or, for a number on the host, its value.

@@ -128,6 +128,7 @@ impl DeviceStats {
     }
 
     /// Sums over time start again from 0 (`reset_accumulated_memory_stats`).
+    #[allow(dead_code)]
     pub(super) fn reset_accumulated(&mut self) {
         for (_, counter) in self.counters() {
             for stat in counter.stats() {

@@ -6,7 +6,7 @@
 
 mod spec;
 
-pub use spec::{GpuSpec, SimulatedGpus};
+pub use spec::{GpuSpec, SimulatedGpus, parse_seed};
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;

@@ -116,11 +116,8 @@ fn simulated(text: &str) -> Result<SimulatedGpus, String> {
         match setting.split_once('=') {
             Some(("mem", size)) if simulated.memory.is_none() => simulated.memory = Some(memory(size)?),
             Some(("seed", seed)) if simulated.seed.is_none() => {
-                let signed = || seed.parse().ok().map(i64::cast_unsigned);
-                let number = seed.parse().ok().or_else(signed);
-                let range =
-                    || format!("after seed=, expected a whole number from {} to {}", i64::MIN, u64::MAX);
-                simulated.seed = Some(number.ok_or_else(range)?);
+                simulated.seed =
+                    Some(parse_seed(seed).map_err(|expected| format!("after seed=, {expected}"))?);
             }
             _ => return Err(outside_grammar()),
         }
@@ -166,6 +163,20 @@ fn memory(text: &str) -> Result<u64, String> {
     bytes
         .filter(|bytes| *bytes > 0)
         .ok_or_else(|| format!("'{text}' is no size of memory, expected one such as 512MiB or 16GiB"))
+}
+
+/// A seed as `torch.manual_seed` takes it: any whole number of 64 bits, signed or unsigned. A negative one is the
+/// unsigned one with the same bits.
+///
+/// ```
+/// assert_eq!(todevice::parse_seed("-1"), Ok(u64::MAX));
+/// ```
+pub fn parse_seed(text: &str) -> Result<u64, String> {
+    let unsigned = text.parse::<u64>().ok();
+    let signed = || text.parse::<i64>().ok().map(i64::cast_unsigned);
+    unsigned
+        .or_else(signed)
+        .ok_or_else(|| format!("expected a whole number from {} to {}", i64::MIN, u64::MAX))
 }
 
 fn outside_grammar() -> String {

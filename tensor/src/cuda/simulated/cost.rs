@@ -107,26 +107,11 @@ fn smallest(profile: &Profile, duration: f64) -> u64 {
 mod tests {
     use super::super::host::LAPTOP_8_CORES;
     use super::super::profile::{H200, PROFILES, RTX_4090, T4};
+    use super::super::tests::squares;
     use super::*;
-    use crate::cuda::driver::DevicePtr;
-    use crate::dtype::DType;
 
     fn square(size: usize) -> Gemm {
-        Gemm {
-            dtype: DType::F32,
-            batch: 1,
-            m: size,
-            n: size,
-            k: size,
-            a: DevicePtr(0),
-            a_strides: [size, 1],
-            a_step: 0,
-            b: DevicePtr(0),
-            b_strides: [size, 1],
-            b_step: 0,
-            c: DevicePtr(0),
-            accumulate: false,
-        }
+        squares(1, size)
     }
 
     /// What a user waits for: the call, the way to the device, the product.

@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::ops::elementwise::Float;
 use crate::ops::elementwise::blocks::{Runs, for_blocks};
 use crate::ops::kernel::{Args, Cost, Geometry, KernelDef, Parameter, launch};
-use crate::ops::shape::number;
+use crate::ops::shape::{number, reserve};
 use crate::random::philox_bits;
 use crate::tensor::Tensor;
 
@@ -145,7 +145,9 @@ pub(super) fn bernoulli(probability: &Tensor, target: &Tensor) -> Result<()> {
         twin: |args| {
             let draws = draws(&args);
             let outputs = &mut *args.outputs;
-            let mut probabilities = vec![0.0f64; outputs[0].layout.numel()];
+            let numel = outputs[0].layout.numel();
+            let mut probabilities: Vec<f64> = reserve(numel)?;
+            probabilities.resize(numel, 0.0);
             let layout = args.inputs[0].layout.expand(outputs[0].layout.sizes())?;
             Runs::of(&layout).gather(args.inputs[0].values(), 0, &mut probabilities);
             if let Some(p) = probabilities.iter().find(|p| !(0.0..=1.0).contains(*p)) {

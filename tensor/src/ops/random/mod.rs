@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::machine::Machine;
 use crate::ops;
 use crate::ops::kernel::Cost;
-use crate::ops::shape::{reserve, write};
+use crate::ops::shape::{made, reserve, write};
 use crate::random::{Engine, Generator};
 use crate::storage::access;
 use crate::tensor::{Tensor, TensorOptions};
@@ -33,7 +33,7 @@ impl Tensor {
         options: impl Into<TensorOptions>,
         generator: Option<&Generator>,
     ) -> Result<Tensor> {
-        new("rand", sizes, options.into(), |tensor| uniform_(tensor, 0.0, 1.0, generator))
+        made("rand", sizes, options.into(), |tensor| uniform_(tensor, 0.0, 1.0, generator))
     }
 
     /// Normal with mean 0 and variance 1, f32.
@@ -49,7 +49,7 @@ impl Tensor {
         options: impl Into<TensorOptions>,
         generator: Option<&Generator>,
     ) -> Result<Tensor> {
-        new("randn", sizes, options.into(), |tensor| normal_(tensor, 0.0, 1.0, generator))
+        made("randn", sizes, options.into(), |tensor| normal_(tensor, 0.0, 1.0, generator))
     }
 
     /// Whole numbers from `low` up to, not including, `high`, as i64.
@@ -67,7 +67,7 @@ impl Tensor {
         options: impl Into<TensorOptions>,
         generator: Option<&Generator>,
     ) -> Result<Tensor> {
-        new("randint", sizes, options.into(), |tensor| random_from_to(tensor, low, high, generator))
+        made("randint", sizes, options.into(), |tensor| random_from_to(tensor, low, high, generator))
     }
 
     /// The numbers 0 to n − 1 in random order, as i64.
@@ -86,13 +86,13 @@ impl Tensor {
     /// Normal numbers in the shape and type of this tensor, where it is.
     #[track_caller]
     pub fn randn_like(&self) -> Result<Tensor> {
-        Tensor::randn_with(self.sizes(), beside(self), None)
+        Tensor::randn_with(self.sizes(), self, None)
     }
 
     /// Uniform numbers in the shape and type of this tensor, where it is.
     #[track_caller]
     pub fn rand_like(&self) -> Result<Tensor> {
-        Tensor::rand_with(self.sizes(), beside(self), None)
+        Tensor::rand_with(self.sizes(), self, None)
     }
 
     /// For each probability 1 if a draw falls below it, else 0.
@@ -169,24 +169,6 @@ impl Tensor {
             dtype => Err(Error::UnsupportedDType { dtype }),
         })
     }
-}
-
-#[track_caller]
-fn new(
-    name: &'static str,
-    sizes: &[usize],
-    options: TensorOptions,
-    fill: impl FnOnce(&Tensor) -> Result<()>,
-) -> Result<Tensor> {
-    let _scope = ops::enter(name, None, &[])?;
-    let tensor = Tensor::empty(sizes, TensorOptions { requires_grad: false, ..options })?;
-    fill(&tensor)?;
-    if options.requires_grad { tensor.requires_grad_(true) } else { Ok(tensor) }
-}
-
-/// The type and the device of a tensor, for one to be made like it.
-fn beside(tensor: &Tensor) -> TensorOptions {
-    TensorOptions { dtype: tensor.dtype(), device: tensor.device(), requires_grad: false }
 }
 
 /// An in-place operation whose result does not depend on what was there.

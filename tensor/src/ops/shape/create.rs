@@ -68,8 +68,7 @@ impl Tensor {
     /// The same number everywhere, in the type and on the device of this tensor (`Tensor.new_full`).
     #[track_caller]
     pub(crate) fn filled_like(&self, sizes: &[usize], value: impl Into<Scalar>) -> Result<Tensor> {
-        let options = TensorOptions { dtype: self.dtype(), device: self.device(), requires_grad: false };
-        Tensor::full(sizes, value, options)
+        Tensor::full(sizes, value, self)
     }
 
     /// `start, start + step, …`, all below `end` (above it, for a negative step).
@@ -132,7 +131,7 @@ impl Tensor {
 
 /// A new tensor, filled where it is.
 #[track_caller]
-fn made(
+pub(crate) fn made(
     name: &'static str,
     sizes: &[usize],
     options: TensorOptions,

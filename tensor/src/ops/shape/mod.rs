@@ -10,4 +10,4 @@ mod kernels;
 mod views;
 
 pub(crate) use copy::{copy_of, dense, number, write};
-pub(crate) use create::{collect, reserve};
+pub(crate) use create::{collect, made, reserve};

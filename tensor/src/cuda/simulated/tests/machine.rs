@@ -146,27 +146,12 @@ fn freeing_the_target_of_a_peer_copy_waits_for_it() {
 fn matrix_products_take_their_time_in_order() {
     let rig = Rig::one();
     let stream = StreamId::default_of(0);
-    let gemm = |batch, size| Gemm {
-        dtype: DType::F32,
-        batch,
-        m: size,
-        n: size,
-        k: size,
-        a: DevicePtr(0),
-        a_strides: [size, 1],
-        a_step: 0,
-        b: DevicePtr(0),
-        b_strides: [size, 1],
-        b_step: 0,
-        c: DevicePtr(0),
-        accumulate: false,
-    };
     rig.spans();
-    rig.gpu.gemm(stream, gemm(0, 64)).unwrap();
-    rig.gpu.gemm(stream, gemm(0, 4096)).unwrap();
+    rig.gpu.gemm(stream, squares(0, 64)).unwrap();
+    rig.gpu.gemm(stream, squares(0, 4096)).unwrap();
     rig.gpu.synchronize(0).unwrap();
     assert_eq!(rig.spans().len(), 2);
-    rig.gpu.gemm(stream, gemm(1, 64)).unwrap();
+    rig.gpu.gemm(stream, squares(1, 64)).unwrap();
     assert_eq!(rig.gpu.synchronize(0), Err(errors::illegal_address()), "it has no memory");
 }
 
