@@ -68,8 +68,10 @@ pub enum Show {
     Results,
 }
 
-/// The events of a section, by its number. The error lists the numbers there are.
+/// The events of a section, by its number; `1.3` is what follows its third prediction, up to the next. The error
+/// says what there is.
 pub fn section<'a>(events: &'a [Event], number: &str) -> Result<&'a [Event], String> {
+    let (number, part) = number.split_once('.').map_or((number, None), |(number, part)| (number, Some(part)));
     let number_of = |event: &'a Event| match event {
         Event::Section { number, .. } => Some(number.as_str()),
         _ => None,
@@ -80,7 +82,17 @@ pub fn section<'a>(events: &'a [Event], number: &str) -> Result<&'a [Event], Str
     };
     let rest = &events[start + 1..];
     let length = rest.iter().position(|event| number_of(event).is_some()).unwrap_or(rest.len());
-    Ok(&events[start..=start + length])
+    let section = &events[start..=start + length];
+    let Some(part) = part else { return Ok(section) };
+
+    let is_prediction = |event: &&[Event]| matches!(event.first(), Some(Event::Prediction(_)));
+    let parts = section.chunk_by(|_, next| !matches!(next, Event::Prediction(_))).filter(is_prediction);
+    let parts: Vec<&[Event]> = parts.collect();
+    let found = part.parse().ok().filter(|&part: &usize| part > 0).and_then(|part| parts.get(part - 1));
+    found.copied().ok_or_else(|| match parts.len() {
+        0 => format!("no prediction in section {number}, and so no part `{part}`"),
+        count => format!("no part `{part}` in section {number}: say {number}.1 to {number}.{count}"),
+    })
 }
 
 /// Events as Markdown: blocks of text as a terminal shows them, and pictures where they come.

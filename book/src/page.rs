@@ -5,7 +5,7 @@
 //! | `{{#minutes 30}}` | how long the chapter takes |
 //! | `{{#lab-run 03}}` | a link to the lab, and the commands that run it |
 //! | `{{#lab-code 03 train}}` | the lab's code between `// ANCHOR: train` and its end |
-//! | `{{#lab-output 03 4 run=t4}}` | section 4 of the lab's tested output, with the machine it ran on; `show=results` leaves out the lab's own words |
+//! | `{{#lab-output 03 4 run=t4}}` | section 4 of the lab's tested output, with the machine it ran on; `show=results` leaves out the lab's own words; `4.2` in place of `4` is what follows its second prediction |
 //! | `{{#lab-source 03}}` | the whole source of the lab |
 //! | `{{#questions 03}}` | the questions of `book/questions/03.toml`: see [`questions`](crate::questions) |
 //!

@@ -54,6 +54,22 @@ fn results_are_output_without_the_labs_own_words() {
 }
 
 #[test]
+fn a_part_of_a_section_begins_at_its_prediction() {
+    let part = here("{{#lab-output 01 1.2 run=t4}}").unwrap();
+    let shown = part.split("```").nth(1).unwrap();
+    assert!(shown.starts_with("text\nPredict: Three operations on the GPU"), "{part}");
+    assert!(shown.contains("Kernels launched: 3") && !shown.contains("rows and columns"), "{part}");
+    assert_eq!(
+        here("{{#lab-output 01 1.4 run=t4}}").unwrap_err(),
+        "book/chapters/x.md:1: lab-01, run=t4, has no part `4` in section 1: say 1.1 to 1.3"
+    );
+    assert_eq!(
+        here("{{#lab-output 03 6.1 run=t4}}").unwrap_err(),
+        "book/chapters/x.md:1: lab-03, run=t4, has no prediction in section 6, and so no part `1`"
+    );
+}
+
+#[test]
 fn a_measured_time_is_never_printed() {
     let output = here("{{#lab-output 02 5 run=none}}").unwrap();
     assert!(output.contains("one step (ms, measured)") && output.contains("1.8723  …"), "{output}");

@@ -248,6 +248,14 @@ fn portable_line(lab: &mut Lab) -> crate::Result<()> {
     let device = Device::cuda_if_available();
     // ANCHOR_END: device
     lab.print(text!("The selected device is: {device}"));
+
+    // ANCHOR: long_form
+    let same = match cuda::is_available() {
+        true => Device::cuda(cuda::current_device()?),
+        false => Device::Cpu,
+    };
+    // ANCHOR_END: long_form
+    lab.print(text!("The same in full, by way of the current device: {same}"));
     if lab.device() != device {
         lab.print(text!(
             "The rest uses the one that --device names: {}",
