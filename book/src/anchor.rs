@@ -33,7 +33,8 @@ fn marked<'a>(line: &'a str, mark: &str) -> Option<&'a str> {
     line.trim().strip_prefix("// ")?.strip_prefix(mark)?.strip_prefix(": ").map(str::trim)
 }
 
-fn dedent(code: &str) -> String {
+/// Code without the indentation that its lines share.
+pub fn dedent(code: &str) -> String {
     let indents = code.lines().filter(|line| !line.trim().is_empty());
     let shared = indents.map(|line| line.len() - line.trim_start().len()).min().unwrap_or(0);
     code.lines().map(|line| line.get(shared..).unwrap_or("")).collect::<Vec<_>>().join("\n")

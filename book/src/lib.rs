@@ -5,19 +5,26 @@
 //! with its place, `book/chapters/03-training-loop.md:12: …`.
 
 mod anchor;
+mod block;
 pub mod builder;
 mod course;
+mod directive;
+mod doctests;
 mod figure;
 mod html;
+mod inline;
 mod labs;
 pub mod links;
 mod map;
 mod mistake;
 mod output;
 pub mod page;
+mod path;
+mod path_page;
 pub mod preprocessor;
 mod questions;
 pub mod server;
+mod toml_file;
 mod warnings;
 pub mod watch;
 

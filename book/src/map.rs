@@ -1,32 +1,104 @@
-//! The PyTorch–Rust map: `torch.cuda.is_available() => cuda::is_available() // a note`, a line each.
+//! The PyTorch–Rust map: a block of Rust, which is compiled and run like every other, as a table.
+//!
+//! ```text
+//! # use todevice::{Device, Tensor};
+//! # let (x, device) = (Tensor::ones(&[2])?, Device::Cpu);
+//! // x = x.to(device)
+//! let x = x.to(device)?; // what it returns must be kept
+//! # Ok::<(), todevice::Error>(())
+//! ```
+//!
+//! Comments at the start of a line are PyTorch and begin a row; the lines of code after them are its Rust, and a
+//! comment at the end of the last one is the note. Hidden lines, `# …`, are not in the table.
 
+use crate::anchor::dedent;
 use crate::html::{escape, inline};
+
+/// A line of the map, and where it was.
+struct Line<'a> {
+    index: usize,
+    text: &'a str,
+}
 
 /// The table. The error is the index of a wrong line, and what is wrong with it.
 pub fn table(lines: &[String]) -> Result<String, (usize, String)> {
+    let code = code(lines)?;
     let mut rows = String::new();
-    for (index, line) in lines.iter().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
-        let (pytorch, rest) = line.split_once(" => ").unwrap_or((line.as_str(), ""));
-        let (rust, note) = rest.split_once(" // ").unwrap_or((rest, ""));
-        let (pytorch, rust) = (pytorch.trim(), rust.trim());
-        if pytorch.is_empty() || rust.is_empty() {
+    let mut rest = &code[..];
+    while let [first, ..] = rest {
+        let pytorch = rest.iter().take_while(|line| is_pytorch(line)).count();
+        let rust = rest[pytorch..].iter().take_while(|line| !is_pytorch(line)).count();
+        if pytorch == 0 {
             return Err((
-                index,
-                "a line of the map is `PyTorch => Rust` or `PyTorch => Rust // note`".to_owned(),
+                first.index,
+                "this Rust has no PyTorch before it: say `// …` in the line above".to_owned(),
             ));
         }
-        rows += &format!(
-            "<tr><td><code>{}</code></td><td><code>{}</code></td><td>{}</td></tr>\n",
-            escape(pytorch),
-            escape(rust),
-            inline(note)
-        );
+        if rust == 0 {
+            return Err((first.index, "this PyTorch has no Rust after it".to_owned()));
+        }
+        rows += &row(&rest[..pytorch], &rest[pytorch..pytorch + rust]);
+        rest = &rest[pytorch + rust..];
     }
     if rows.is_empty() {
-        return Err((0, "the map is empty: give it lines `PyTorch => Rust`".to_owned()));
+        return Err((0, "the map is empty: give it lines `// PyTorch`, each with its Rust below".to_owned()));
     }
     Ok(format!(
         "<div class=\"table-wrapper map\">\n<table>\n<thead><tr><th>PyTorch</th><th>Rust</th><th>Note</th></tr></thead>\n\
          <tbody>\n{rows}</tbody>\n</table>\n</div>\n"
     ))
+}
+
+/// The lines of the one fenced block that show something.
+fn code(lines: &[String]) -> Result<Vec<Line<'_>>, (usize, String)> {
+    let wanted = || "a map is one block of Rust: ```rust … ```".to_owned();
+    let fence = |line: &&String| line.starts_with("```");
+    let start = lines.iter().position(|line| fence(&line)).ok_or((0, wanted()))?;
+    let length = lines[start + 1..].iter().position(|line| fence(&line)).ok_or((start, wanted()))?;
+    // A comment may say why the block is not run.
+    let stray = |line: &String| !line.trim().is_empty() && !line.starts_with("<!--");
+    if let Some(index) = lines[..start].iter().position(stray) {
+        return Err((index, wanted()));
+    }
+    let after = start + length + 2;
+    if let Some(index) = lines[after..].iter().position(stray) {
+        return Err((after + index, wanted()));
+    }
+    if !lines[start].starts_with("```rust") {
+        return Err((start, wanted()));
+    }
+    let inside = lines.iter().enumerate().skip(start + 1).take(length);
+    let shown = |text: &str| !(text.is_empty() || text == "#" || text.starts_with("# "));
+    Ok(inside
+        .filter(|(_, text)| shown(text.trim()))
+        .map(|(index, text)| Line { index, text: text.trim_end() })
+        .collect())
+}
+
+fn is_pytorch(line: &Line) -> bool {
+    line.text.starts_with("//")
+}
+
+fn row(pytorch: &[Line], rust: &[Line]) -> String {
+    let pytorch: Vec<&str> = pytorch
+        .iter()
+        .map(|line| &line.text[2..])
+        .map(|text| text.strip_prefix(' ').unwrap_or(text))
+        .collect();
+    let rust: Vec<&str> = rust.iter().map(|line| line.text).collect();
+    let rust = dedent(&rust.join("\n"));
+    let last = rust.rfind('\n').map_or(0, |newline| newline + 1);
+    let (rust, note) = match rust[last..].find(" // ") {
+        Some(at) => (rust[..last + at].trim_end(), &rust[last + at + 4..]),
+        None => (&rust[..], ""),
+    };
+    // A statement that stands alone is shown as the expression it is.
+    let expression = !rust.contains('\n') && !rust.starts_with("let ") && !rust.starts_with("use ");
+    let rust = if expression { rust.trim_end_matches(';') } else { rust };
+    format!(
+        "<tr><td><code>{}</code></td><td><code>{}</code></td><td>{}</td></tr>\n",
+        escape(&pytorch.join("\n")),
+        escape(rust),
+        inline(note)
+    )
 }

@@ -23,3 +23,18 @@ impl Display for Mistake {
 pub fn choices<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     names.into_iter().collect::<Vec<_>>().join(" | ")
 }
+
+/// Why a directive cannot be carried out.
+#[derive(Debug)]
+pub enum Wrong {
+    /// Its own line says something wrong.
+    Here(String),
+    /// A file that it reads has mistakes.
+    Elsewhere(Vec<Mistake>),
+}
+
+impl From<String> for Wrong {
+    fn from(what: String) -> Wrong {
+        Wrong::Here(what)
+    }
+}

@@ -2,7 +2,9 @@
 //!
 //! | on a line of its own | becomes |
 //! | --- | --- |
-//! | `{{#minutes 30}}` | how long the chapter takes |
+//! | `{{#minutes}}` | how long the chapter takes, as `book/path.toml` has it: see [`path`](crate::path) |
+//! | `{{#path}}` | the path of reading, from the same file |
+//! | `{{#sessions}}` | the same as lessons of a class |
 //! | `{{#lab-run 03}}` | a link to the lab, and the commands that run it |
 //! | `{{#lab-code 03 train}}` | the lab's code between `// ANCHOR: train` and its end |
 //! | `{{#lab-output 03 4 run=t4}}` | section 4 of the lab's tested output, with the machine it ran on; `show=results` leaves out the lab's own words; `4.2` in place of `4` is what follows its second prediction |
@@ -15,33 +17,14 @@
 //! itself: `{{#figure 01 t4 crossover value}}`.
 //!
 //! Around several lines stand `{{#objectives}}` … `{{/objectives}}`, and in the same way `takeaways` and `sources`,
-//! all three lists, and `map`, whose lines are `torch.ones(3) => Tensor::ones(&[3])?`.
+//! all three lists; `predict`, a question to answer before reading on; and `map`, a block of Rust: see
+//! [`map`](crate::map).
 
+use crate::block::{BLOCKS, Block};
 use crate::course::Course;
-use crate::mistake::{Mistake, choices};
-use crate::output::{self, Show};
-use crate::{anchor, figure, html, map, questions};
-
-/// Directives on a line of their own, by example.
-const LINES: [(&str, &str); 6] = [
-    ("minutes", "{{#minutes 30}}"),
-    ("lab-run", "{{#lab-run 03}}"),
-    ("lab-code", "{{#lab-code 03 train}}"),
-    ("lab-output", "{{#lab-output 03 4 run=t4}}"),
-    ("lab-source", "{{#lab-source 03}}"),
-    ("questions", "{{#questions 03}}"),
-];
-
-/// Directives around several lines, with the heading each gets.
-const BLOCKS: [(&str, &str); 4] = [
-    ("objectives", "Objectives"),
-    ("takeaways", "Takeaways"),
-    ("map", "From PyTorch to Rust"),
-    ("sources", "Sources and updates"),
-];
-
-/// What mdBook does by itself.
-const MDBOOK: [&str; 4] = ["include", "rustdoc_include", "playground", "title"];
+use crate::directive;
+use crate::inline::{MDBOOK, with_figures};
+use crate::mistake::{Mistake, Wrong};
 
 /// What every chapter with a number has, once.
 const PARTS: [&str; 7] = ["objectives", "minutes", "lab-run", "questions", "takeaways", "map", "sources"];
@@ -53,6 +36,14 @@ pub struct Page<'a> {
     /// From the folder of the chapters.
     pub path: &'a str,
     pub text: &'a str,
+}
+
+impl Page<'_> {
+    /// The number of the chapter, if the page is one: `03-training-loop.md` → `03`
+    pub fn chapter(&self) -> Option<&str> {
+        let (number, rest) = self.path.split_at_checked(2)?;
+        (number.bytes().all(|byte| byte.is_ascii_digit()) && rest.starts_with('-')).then_some(number)
+    }
 }
 
 /// Carries out the directives of a page. The error lists every mistake in it.
@@ -81,28 +72,14 @@ pub fn expand(course: &Course, page: &Page) -> Result<String, Vec<Mistake>> {
             open.lines.push(line);
         } else if let Some((name, args)) = alone(line) {
             used.push(name);
-            if let (Some(chapter), "lab-run" | "questions", [other]) =
-                (chapter_number(page.path), name, &args[..])
-                && chapter != *other
-            {
-                mistakes.push(mistake(
-                    number,
-                    format!("this is chapter {chapter}: say `{{{{#{name} {chapter}}}}}`"),
-                ));
-            }
             if let Some((name, heading)) = BLOCKS.iter().find(|block| block.0 == name) {
                 block = Some(Block { name, heading, line: number, lines: Vec::new() });
-            } else if let ("questions", [chapter]) = (name, &args[..]) {
-                match questions::html(course, chapter) {
-                    Ok(html) => expanded += &format!("## Check yourself\n\n{html}\n"),
-                    Err(Ok(inside)) => mistakes.extend(inside),
-                    Err(Err(what)) => mistakes.push(mistake(number, what)),
-                }
-            } else {
-                match directive(course, page, name, &args) {
-                    Ok(markdown) => expanded += &markdown,
-                    Err(what) => mistakes.push(mistake(number, what)),
-                }
+                continue;
+            }
+            match directive::markdown(course, page, name, &args) {
+                Ok(markdown) => expanded += &markdown,
+                Err(Wrong::Here(what)) => mistakes.push(mistake(number, what)),
+                Err(Wrong::Elsewhere(found)) => mistakes.extend(found),
             }
         } else {
             match with_figures(course, line) {
@@ -115,7 +92,7 @@ pub fn expand(course: &Course, page: &Page) -> Result<String, Vec<Mistake>> {
         mistakes
             .push(mistake(line, format!("`{{{{#{name}}}}}` is never closed: end it with `{{{{/{name}}}}}`")));
     }
-    if chapter_number(page.path).is_some() {
+    if page.chapter().is_some() {
         for part in PARTS {
             match used.iter().filter(|used| **used == part).count() {
                 0 => mistakes.push(mistake(1, format!("the chapter has no `{{{{#{part} …}}}}`"))),
@@ -127,12 +104,6 @@ pub fn expand(course: &Course, page: &Page) -> Result<String, Vec<Mistake>> {
         }
     }
     if mistakes.is_empty() { Ok(expanded) } else { Err(mistakes) }
-}
-
-/// `03-training-loop.md` → `03`
-fn chapter_number(path: &str) -> Option<&str> {
-    let (number, rest) = path.split_at_checked(2)?;
-    (number.bytes().all(|byte| byte.is_ascii_digit()) && rest.starts_with('-')).then_some(number)
 }
 
 /// `{{/map}}` → `map`
@@ -147,176 +118,4 @@ fn alone(line: &str) -> Option<(&str, Vec<&str>)> {
     let name = words.next()?;
     let elsewhere = name == "figure" || MDBOOK.contains(&name) || inside.contains("{{");
     (!elsewhere).then(|| (name, words.collect()))
-}
-
-/// A directive on a line of its own, as Markdown.
-fn directive(course: &Course, page: &Page, name: &str, args: &[&str]) -> Result<String, String> {
-    match (name, args) {
-        ("minutes", [minutes]) => match minutes.parse::<u16>() {
-            Ok(minutes) if minutes > 0 => Ok(format!("<p class=\"minutes\">About {minutes} minutes</p>\n\n")),
-            _ => Err(format!("`{minutes}` is no number of minutes: say {{{{#minutes 30}}}}")),
-        },
-        ("lab-run", [lab]) => lab_run(course, page, lab),
-        ("lab-code", [lab, anchor]) => {
-            let lab = course.lab(lab)?;
-            let found = anchor::part(&course.source(lab)?, anchor);
-            let (line, code) = found.map_err(|what| format!("{} {what}", lab.source))?;
-            let caption = format!(
-                "<a href=\"{}\"><code>{}</code></a>, line {line}",
-                up(page.path) + &lab.page(),
-                lab.source
-            );
-            Ok(captioned("lab-code", &html::fence("rust", &code), &caption))
-        }
-        ("lab-output", [lab, section, options @ ..]) => lab_output(course, lab, section, options),
-        ("lab-source", [lab]) => {
-            let lab = course.lab(lab)?;
-            let code = anchor::without_marks(&course.source(lab)?);
-            Ok(captioned("lab-code", &html::fence("rust", &code), &format!("<code>{}</code>", lab.source)))
-        }
-        _ => match LINES.iter().find(|line| line.0 == name) {
-            Some((_, example)) => Err(format!("`{name}` is written like `{example}`")),
-            None => Err(unknown(name)),
-        },
-    }
-}
-
-fn lab_run(course: &Course, page: &Page, lab: &str) -> Result<String, String> {
-    let lab = course.lab(lab)?;
-    let mut commands = vec![(lab.command(&[]), "on what your computer has")];
-    commands.extend(lab.runs.iter().map(|run| (lab.command(run.flags), run.what)));
-    commands.push((lab.command(&["--help"]), "its flags"));
-    let width = commands.iter().map(|(command, _)| command.len()).max().unwrap_or(0);
-    let lines: Vec<String> =
-        commands.iter().map(|(command, what)| format!("{command:<width$}  # {what}")).collect();
-    Ok(format!(
-        "## Run it\n\nThe lab of this chapter is [`{}`]({}).\n\n{}\n",
-        lab.name(),
-        up(page.path) + &lab.page(),
-        html::fence("sh", &lines.join("\n"))
-    ))
-}
-
-fn lab_output(course: &Course, lab: &str, number: &str, options: &[&str]) -> Result<String, String> {
-    let lab = course.lab(lab)?;
-    let (mut run, mut show) = (None, Show::All);
-    for option in options {
-        match option.split_once('=') {
-            Some(("run", name)) => run = Some(name),
-            Some(("show", "all")) => show = Show::All,
-            Some(("show", "results")) => show = Show::Results,
-            _ => return Err(format!("no option `{option}`: say run=… and show=all | show=results")),
-        }
-    }
-    let runs = || choices(lab.runs.iter().map(|run| run.name));
-    let run = run.ok_or_else(|| format!("lab-output does not say which run: add run={}", runs()))?;
-    let events = course.events(lab, run)?;
-    let section =
-        output::section(&events, number).map_err(|what| format!("{}, run={run}, has {what}", lab.name()))?;
-
-    let flags = lab.runs.iter().find(|known| known.name == run).map_or(&[][..], |run| run.flags);
-    let machine = events.iter().find_map(|event| match event {
-        labs::Event::Header(header) => Some(format!("machine: {}, seed: {}", header.machine, header.seed)),
-        _ => None,
-    });
-    let caption = format!(
-        "<code>{}</code>, section {number} ({})",
-        html::escape(&lab.command(flags)),
-        html::escape(&machine.unwrap_or_default())
-    );
-    Ok(captioned("lab-output", &output::markdown(section, show), &caption))
-}
-
-/// Markdown with HTML around it: the empty lines tell them apart.
-fn captioned(class: &str, markdown: &str, caption: &str) -> String {
-    format!(
-        "<figure class=\"{class}\">\n\n{}\n\n<figcaption>{caption}</figcaption>\n</figure>\n\n",
-        markdown.trim_end()
-    )
-}
-
-/// The way from a page to the folder of the chapters.
-fn up(path: &str) -> String {
-    "../".repeat(path.matches('/').count())
-}
-
-/// A directive around several lines.
-struct Block<'a> {
-    name: &'static str,
-    heading: &'static str,
-    line: usize,
-    lines: Vec<&'a str>,
-}
-
-impl Block<'_> {
-    /// The block as Markdown. The error is the number of a line, and what is wrong with it.
-    fn markdown(&self, course: &Course) -> Result<String, (usize, String)> {
-        let Block { name, heading, line, lines } = self;
-        let mut expanded = Vec::new();
-        for (index, text) in lines.iter().enumerate() {
-            expanded.push(with_figures(course, text).map_err(|what| (line + 1 + index, what))?);
-        }
-        let body = match *name {
-            "map" => map::table(&expanded).map_err(|(index, what)| (line + 1 + index, what))?,
-            _ if lines.iter().any(|line| line.starts_with("- ")) => expanded.join("\n"),
-            _ => return Err((*line, format!("`{{{{#{name}}}}}` lists nothing: write `- …` lines in it"))),
-        };
-        Ok(format!("## {heading}\n\n<div class=\"{name}\">\n\n{}\n\n</div>\n\n", body.trim_end()))
-    }
-}
-
-/// A line with the numbers that `{{#figure …}}` in it stands for. `\{{#…}}` stays as it is.
-pub(crate) fn with_figures(course: &Course, line: &str) -> Result<String, String> {
-    let mut expanded = String::new();
-    let mut rest = line;
-    while let Some(start) = rest.find("{{#") {
-        let (before, found) = rest.split_at(start);
-        let end = found.find("}}").ok_or_else(|| format!("`{found}` is never closed: end it with `}}}}`"))?;
-        let (whole, after) = found.split_at(end + 2);
-        expanded += before;
-        rest = after;
-
-        let words: Vec<&str> = found[3..end].split_whitespace().collect();
-        match words[..] {
-            _ if before.ends_with('\\') => expanded += whole,
-            [name, ..] if MDBOOK.contains(&name) => expanded += whole,
-            ["figure", lab, run, name, ref more @ ..] => expanded += &number(course, lab, run, name, more)?,
-            ["figure", ..] => return Err("`figure` is written like `{{#figure 03 t4 launches}}`".to_owned()),
-            [name, ..]
-                if LINES.iter().any(|line| line.0 == name) || BLOCKS.iter().any(|block| block.0 == name) =>
-            {
-                return Err(format!(
-                    "`{whole}` must stand on a line of its own, at its start, and inside no other"
-                ));
-            }
-            [name, ..] => return Err(unknown(name)),
-            [] => return Err(format!("`{whole}` says nothing")),
-        }
-    }
-    Ok(expanded + rest)
-}
-
-/// `{{#figure 03 none loss 2 value}}`: `more` is what follows the name.
-fn number(course: &Course, lab: &str, run: &str, name: &str, more: &[&str]) -> Result<String, String> {
-    let (place, value_only) = match more {
-        [] => (None, false),
-        ["value"] => (None, true),
-        [place] => (Some(*place), false),
-        [place, "value"] => (Some(*place), true),
-        _ => return Err("`figure` is written like `{{#figure 03 none loss 2 value}}`".to_owned()),
-    };
-    let place = place.map(|place| {
-        place.parse().map_err(|_| format!("`{place}` is neither a place in a series, 1, 2 …, nor `value`"))
-    });
-    let place = place.transpose()?;
-    let lab = course.lab(lab)?;
-    let events = course.events(lab, run)?;
-    let figure = figure::find(&events, name, place)
-        .map_err(|what| format!("{}, run={run}, has: {what}", lab.name()))?;
-    Ok(if value_only { figure.printed_value() } else { figure.printed() })
-}
-
-fn unknown(name: &str) -> String {
-    let names = LINES.iter().chain(&BLOCKS).map(|known| known.0).chain(["figure"]);
-    format!("no directive `{name}`: say {}", choices(names))
 }

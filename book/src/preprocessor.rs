@@ -50,7 +50,12 @@ impl Preprocessor for ToDevice {
             let file = from_root(&path);
             match expand(&self.course, &Page { file: &file, path: &path, text: &chapter.content }) {
                 Ok(expanded) => chapter.content = expanded,
-                Err(found) => mistakes.extend(found),
+                // Every chapter reads path.toml: its mistakes are told once.
+                Err(found) => found.into_iter().for_each(|mistake| {
+                    if !mistakes.contains(&mistake) {
+                        mistakes.push(mistake);
+                    }
+                }),
             }
         });
         for path in files(&folder).map_err(Error::msg)?.into_keys() {

@@ -24,8 +24,9 @@ use toml::Spanned;
 
 use crate::course::Course;
 use crate::html::inline;
-use crate::mistake::Mistake;
-use crate::page::with_figures;
+use crate::inline::with_figures;
+use crate::mistake::Wrong;
+use crate::toml_file;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -51,21 +52,13 @@ struct Choice {
     because: Option<String>,
 }
 
-/// The questions of a chapter as HTML without empty lines, which would end it in Markdown. The error is either
-/// mistakes in the file, or why there is no such file.
-pub fn html(course: &Course, chapter: &str) -> Result<String, Result<Vec<Mistake>, String>> {
+/// The questions of a chapter as HTML without empty lines, which would end it in Markdown.
+pub fn html(course: &Course, chapter: &str) -> Result<String, Wrong> {
     if !chapter.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
-        return Err(Err(format!("`{chapter}` is no number of a chapter: say {{{{#questions 03}}}}")));
+        return Err(Wrong::Here(format!("`{chapter}` is no number of a chapter: say {{{{#questions 03}}}}")));
     }
-    let file = format!("book/questions/{chapter}.toml");
-    let text = course.read(&file).map_err(Err)?;
-    let line_of = |byte: usize| 1 + text.bytes().take(byte).filter(|&byte| byte == b'\n').count();
-    let mistake = |byte, what| Mistake { file: file.clone(), line: line_of(byte), what };
-
-    let File { question: questions } = toml::from_str(&text).map_err(|error| {
-        let start = error.span().map_or(0, |span| span.start);
-        Ok(vec![mistake(start, error.message().trim().replace('\n', "; "))])
-    })?;
+    let (File { question: questions }, places) =
+        toml_file::read(course, &format!("book/questions/{chapter}.toml"))?;
 
     let mut html = String::from("<div class=\"questions\">\n");
     let mut mistakes = Vec::new();
@@ -73,7 +66,7 @@ pub fn html(course: &Course, chapter: &str) -> Result<String, Result<Vec<Mistake
     for (index, question) in questions.iter().enumerate() {
         let place = question.span().start;
         let question = question.get_ref();
-        let mut wrong = |byte, what: String| mistakes.push(mistake(byte, what));
+        let mut wrong = |byte, what: String| mistakes.push(places.mistake(byte, what));
 
         let of_chapter = question.id.strip_prefix(chapter).is_some_and(|rest| rest.starts_with('-'));
         if !of_chapter || !question.id.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-') {
@@ -130,7 +123,7 @@ pub fn html(course: &Course, chapter: &str) -> Result<String, Result<Vec<Mistake
         html += "</fieldset>\n";
     }
     html += "</div>\n";
-    if mistakes.is_empty() { Ok(html) } else { Err(Ok(mistakes)) }
+    if mistakes.is_empty() { Ok(html) } else { Err(Wrong::Elsewhere(mistakes)) }
 }
 
 /// A text of a question as HTML.

@@ -20,7 +20,9 @@ impl Files {
         for folder in ["book/chapters", "book/questions", "book/theme", "labs/src", "labs/tests/snapshots"] {
             look(&course.root().join(folder), &mut seen);
         }
-        note(course.book().join("book.toml"), &mut seen);
+        for file in ["book.toml", "path.toml"] {
+            note(course.book().join(file), &mut seen);
+        }
         Files { seen }
     }
 }

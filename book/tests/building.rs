@@ -38,14 +38,17 @@ fn read(folder: &Path) -> BTreeMap<String, String> {
 #[test]
 fn a_page_has_what_its_directives_say() {
     let page = page(
-        "# A page\n\n{{#minutes 30}}\n\n{{#objectives}}\n- Train *it*.\n{{/objectives}}\n\n{{#lab-run 03}}\n\n\
+        "# A page\n\n{{#path}}\n\n{{#sessions}}\n\n{{#objectives}}\n- Train *it*.\n{{/objectives}}\n\n{{#lab-run 03}}\n\n\
          {{#lab-code 03 train}}\n\n{{#lab-output 03 4 run=none}}\n\n{{#lab-output 01 1 run=t4}}\n\n\
          It ends at {{#figure 03 none loss 3}}.\n\n{{#takeaways}}\n- One.\n{{/takeaways}}\n\n{{#questions 03}}\n\n\
-         {{#map}}\nloss.item() => loss.item()? // waits\n{{/map}}\n\n{{#sources}}\n- One.\n{{/sources}}\n",
+         {{#map}}\n```rust\n// loss.item()\nloss.item()?; // waits\n```\n{{/map}}\n\n\
+         {{#predict}}\nUnder **{{#figure 03 none loss 3}}**?\n\n- Yes\n{{/predict}}\n\n{{#sources}}\n- One.\n{{/sources}}\n",
     )
     .unwrap();
     for part in [
-        "<p class=\"minutes\">About 30 minutes</p>",
+        "<li><a href=\"03-training-loop.html\">03 The training loop</a>, 30 minutes. You write",
+        "<li>12 Kernels, 30 minutes (optional) (to come). You read",
+        "<li><strong>Time</strong>: 80 of 90 minutes",
         "<div class=\"objectives\">\n<ul>\n<li>Train <em>it</em>.</li>",
         "<a href=\"labs/lab-03.html\"><code>lab-03</code></a>",
         "cargo run --bin lab-03 -- --gpu none",
@@ -58,6 +61,8 @@ fn a_page_has_what_its_directives_say() {
         "<input type=\"radio\" name=\"03-",
         "<p class=\"reason is-wrong\"><strong>Not so.</strong> ",
         "<td><code>loss.item()</code></td><td><code>loss.item()?</code></td><td>waits</td>",
+        "<aside class=\"predict\" aria-label=\"Prediction\">",
+        "<p>Under <strong>0.9117</strong>?</p>",
         "<div class=\"sources\">",
     ] {
         assert!(page.contains(part), "{part} is missing in\n{page}");
@@ -67,6 +72,7 @@ fn a_page_has_what_its_directives_say() {
 #[test]
 fn the_book_builds_and_nothing_of_the_machinery_is_left_in_its_pages() {
     let pages = pages();
+    assert!(pages["03-training-loop.html"].contains("<p class=\"minutes\">About 30 minutes</p>"));
     assert!(pages["labs/lab-03.html"].contains("pub fn run(lab: &amp;mut Lab"), "the source is missing");
     for (path, text) in pages.iter().filter(|(path, _)| path.ends_with(".html")) {
         for left in ["{{#", "{{/", "ANCHOR"] {

@@ -93,6 +93,33 @@ fn a_figure_has_its_unit_and_how_far_to_trust_it_unless_only_its_value_is_wanted
 }
 
 #[test]
+fn a_map_shows_its_code_and_hides_what_the_code_needs() {
+    let map = here(
+        "{{#map}}\n```rust\n# let x = hidden();\n#\n// y = x.to(device)\nlet y = x.to(device)?; // keep **it**\n\n\
+         // with torch.no_grad():\n//     y = model(x)\n    no_grad(|| {\n        model.forward(&x) // once\n\
+         # more();\n    })?;\n// x.cpu()\nx.cpu()?;\n# Ok::<(), Error>(())\n```\n{{/map}}",
+    );
+    let (_, rows) = map.as_ref().unwrap().split_once("<tbody>\n").unwrap();
+    let (rows, _) = rows.split_once("</tbody>").unwrap();
+    assert_eq!(
+        rows,
+        "<tr><td><code>y = x.to(device)</code></td><td><code>let y = x.to(device)?;</code></td><td>keep <strong>it</strong></td></tr>\n\
+         <tr><td><code>with torch.no_grad():\n    y = model(x)</code></td>\
+         <td><code>no_grad(|| {\n    model.forward(&amp;x) // once\n})?;</code></td><td></td></tr>\n\
+         <tr><td><code>x.cpu()</code></td><td><code>x.cpu()?</code></td><td></td></tr>\n"
+    );
+}
+
+#[test]
+fn a_prediction_stands_apart() {
+    assert_eq!(
+        here("{{#predict}}\nWill it be {{#figure 03 none loss 3}}?\n\n- Yes\n{{/predict}}").unwrap(),
+        "<aside class=\"predict\" aria-label=\"Prediction\">\n<p class=\"predict-label\">Predict</p>\n\n\
+         Will it be 0.9117?\n\n- Yes\n\n</aside>\n\n"
+    );
+}
+
+#[test]
 fn what_mdbook_does_itself_and_what_is_escaped_stays() {
     let text = "{{#include a.md}}\n\\{{#lab-code 03 train}} and {{#include b.md:2}}\n";
     assert_eq!(here(text).unwrap(), text);
@@ -103,11 +130,11 @@ fn each_mistake_gets_one_line() {
     for (text, expected) in [
         (
             "{{#lab-cod 03 train}}",
-            "no directive `lab-cod`: say minutes | lab-run | lab-code | lab-output | lab-source | questions | objectives | takeaways | map | sources | figure",
+            "no directive `lab-cod`: say minutes | path | sessions | lab-run | lab-code | lab-output | lab-source | questions | objectives | predict | takeaways | map | sources | figure",
         ),
         (
             "See {{#lab 03}}.",
-            "no directive `lab`: say minutes | lab-run | lab-code | lab-output | lab-source | questions | objectives | takeaways | map | sources | figure",
+            "no directive `lab`: say minutes | path | sessions | lab-run | lab-code | lab-output | lab-source | questions | objectives | predict | takeaways | map | sources | figure",
         ),
         (
             "  {{#lab-run 03}}",
@@ -116,8 +143,8 @@ fn each_mistake_gets_one_line() {
         ("{{#figure 03 t4 launches", "`{{#figure 03 t4 launches` is never closed: end it with `}}`"),
         ("{{#lab-run}}", "`lab-run` is written like `{{#lab-run 03}}`"),
         ("{{#lab-code 03}}", "`lab-code` is written like `{{#lab-code 03 train}}`"),
-        ("{{#minutes soon}}", "`soon` is no number of minutes: say {{#minutes 30}}"),
-        ("{{#minutes 0}}", "`0` is no number of minutes: say {{#minutes 30}}"),
+        ("{{#minutes 30}}", "`minutes` is written like `{{#minutes}}`"),
+        ("{{#minutes}}", "no step in book/path.toml has `page = \"x.md\"`: add it there"),
         ("{{#lab-run 77}}", "no lab `77`: say 01 | 02 | 03"),
         ("{{#lab-code 77 train}}", "no lab `77`: say 01 | 02 | 03"),
         ("{{#lab-code 02 trian}}", "labs/src/lab_02_golden_rule.rs has no anchor `trian`; it has "),
@@ -139,11 +166,21 @@ fn each_mistake_gets_one_line() {
         ),
         ("{{#questions 77}}", "book/questions/77.toml cannot be read: "),
         ("{{#questions ../01}}", "`../01` is no number of a chapter: say {{#questions 03}}"),
+        ("{{#map}}\n{{/map}}", "a map is one block of Rust: ```rust … ```"),
+        ("{{#map}}\ntorch.ones(3)\n{{/map}}", "a map is one block of Rust: ```rust … ```"),
+        ("{{#map}}\nOne\n```rust\n// a\nb;\n```\n{{/map}}", "a map is one block of Rust: ```rust … ```"),
+        ("{{#map}}\n```rust\n// a\nb;\n```\nTwo\n{{/map}}", "a map is one block of Rust: ```rust … ```"),
+        ("{{#map}}\n```text\n// a\nb;\n```\n{{/map}}", "a map is one block of Rust: ```rust … ```"),
         (
-            "{{#map}}\ntorch.ones(3) => \n{{/map}}",
-            "a line of the map is `PyTorch => Rust` or `PyTorch => Rust // note`",
+            "{{#map}}\n```rust\n# a;\n```\n{{/map}}",
+            "the map is empty: give it lines `// PyTorch`, each with its Rust below",
         ),
-        ("{{#map}}\n{{/map}}", "the map is empty: give it lines `PyTorch => Rust`"),
+        (
+            "{{#map}}\n```rust\na;\n```\n{{/map}}",
+            "this Rust has no PyTorch before it: say `// …` in the line above",
+        ),
+        ("{{#map}}\n```rust\n// a\nb;\n// c\n```\n{{/map}}", "this PyTorch has no Rust after it"),
+        ("{{#predict}}\n\n{{/predict}}", "`{{#predict}}` asks nothing: write the question in it"),
         (
             "{{#objectives}}\nLearn.\n{{/objectives}}",
             "`{{#objectives}}` lists nothing: write `- …` lines in it",
@@ -166,11 +203,10 @@ fn each_mistake_gets_one_line() {
 
 #[test]
 fn a_mistake_within_a_block_has_its_own_line() {
-    let text =
-        "{{#sources}}\n- one\n- {{#figure 03 t4 nothing}}\n{{/sources}}\n{{#map}}\na => b\nc\n{{/map}}";
+    let text = "{{#sources}}\n- one\n- {{#figure 03 t4 nothing}}\n{{/sources}}\n{{#map}}\n```rust\n// a\nb;\n// c\n```\n{{/map}}";
     let error = here(text).unwrap_err();
     let places: Vec<&str> = error.lines().filter_map(|line| line.split(": ").next()).collect();
-    assert_eq!(places, ["book/chapters/x.md:3", "book/chapters/x.md:7"]);
+    assert_eq!(places, ["book/chapters/x.md:3", "book/chapters/x.md:9"]);
 }
 
 #[test]

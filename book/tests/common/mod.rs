@@ -17,7 +17,9 @@ impl Checkout {
         for part in ["book/chapters", "book/questions", "book/theme", "labs/src", "labs/tests/snapshots"] {
             copy(&Course::here().root().join(part), &folder.path().join(part));
         }
-        fs::copy(Course::here().book().join("book.toml"), folder.path().join("book/book.toml")).unwrap();
+        for file in ["book.toml", "path.toml"] {
+            fs::copy(Course::here().book().join(file), folder.path().join("book").join(file)).unwrap();
+        }
         Checkout { folder }
     }
 

@@ -1,0 +1,51 @@
+//! Directives around several lines.
+
+use crate::course::Course;
+use crate::inline::with_figures;
+use crate::map;
+
+/// Their names, with the heading each gets.
+pub const BLOCKS: [(&str, &str); 5] = [
+    ("objectives", "Objectives"),
+    ("predict", ""),
+    ("takeaways", "Takeaways"),
+    ("map", "From PyTorch to Rust"),
+    ("sources", "Sources and updates"),
+];
+
+/// A directive around several lines.
+pub struct Block<'a> {
+    pub name: &'static str,
+    pub heading: &'static str,
+    /// The number of the line that opens it.
+    pub line: usize,
+    /// What stands in it.
+    pub lines: Vec<&'a str>,
+}
+
+impl Block<'_> {
+    /// The block as Markdown. The error is the number of a line, and what is wrong with it.
+    pub fn markdown(&self, course: &Course) -> Result<String, (usize, String)> {
+        let Block { name, heading, line, lines } = self;
+        let mut expanded = Vec::new();
+        for (index, text) in lines.iter().enumerate() {
+            expanded.push(with_figures(course, text).map_err(|what| (line + 1 + index, what))?);
+        }
+        let body = match *name {
+            "map" => map::table(&expanded).map_err(|(index, what)| (line + 1 + index, what))?,
+            "predict" if lines.iter().any(|line| !line.trim().is_empty()) => {
+                return Ok(format!(
+                    "<aside class=\"predict\" aria-label=\"Prediction\">\n<p class=\"predict-label\">Predict</p>\n\n\
+                     {}\n\n</aside>\n\n",
+                    expanded.join("\n").trim()
+                ));
+            }
+            "predict" => {
+                return Err((*line, "`{{#predict}}` asks nothing: write the question in it".to_owned()));
+            }
+            _ if lines.iter().any(|line| line.starts_with("- ")) => expanded.join("\n"),
+            _ => return Err((*line, format!("`{{{{#{name}}}}}` lists nothing: write `- …` lines in it"))),
+        };
+        Ok(format!("## {heading}\n\n<div class=\"{name}\">\n\n{}\n\n</div>\n\n", body.trim_end()))
+    }
+}

@@ -1,0 +1,126 @@
+//! Directives on a line of their own.
+
+use crate::block::BLOCKS;
+use crate::course::Course;
+use crate::mistake::{Wrong, choices};
+use crate::output::{self, Show};
+use crate::page::Page;
+use crate::path::Path;
+use crate::{anchor, html, path_page, questions};
+
+/// Their names, by example.
+pub const LINES: [(&str, &str); 8] = [
+    ("minutes", "{{#minutes}}"),
+    ("path", "{{#path}}"),
+    ("sessions", "{{#sessions}}"),
+    ("lab-run", "{{#lab-run 03}}"),
+    ("lab-code", "{{#lab-code 03 train}}"),
+    ("lab-output", "{{#lab-output 03 4 run=t4}}"),
+    ("lab-source", "{{#lab-source 03}}"),
+    ("questions", "{{#questions 03}}"),
+];
+
+/// A directive as Markdown.
+pub fn markdown(course: &Course, page: &Page, name: &str, args: &[&str]) -> Result<String, Wrong> {
+    if let (Some(chapter), "lab-run" | "questions", [other]) = (page.chapter(), name, args)
+        && chapter != *other
+    {
+        return Err(Wrong::Here(format!("this is chapter {chapter}: say `{{{{#{name} {chapter}}}}}`")));
+    }
+    match (name, args) {
+        ("minutes", []) => Ok(path_page::minutes(&Path::read(course)?, page)?),
+        ("path", []) => Ok(path_page::path(&Path::read(course)?, &up(page.path))),
+        ("sessions", []) => Ok(path_page::sessions(&Path::read(course)?, &up(page.path))),
+        ("lab-run", [lab]) => Ok(lab_run(course, page, lab)?),
+        ("lab-code", [lab, anchor]) => {
+            let lab = course.lab(lab)?;
+            let found = anchor::part(&course.source(lab)?, anchor);
+            let (line, code) = found.map_err(|what| format!("{} {what}", lab.source))?;
+            let caption = format!(
+                "<a href=\"{}\"><code>{}</code></a>, line {line}",
+                up(page.path) + &lab.page(),
+                lab.source
+            );
+            Ok(captioned("lab-code", &html::fence("rust", &code), &caption))
+        }
+        ("lab-output", [lab, section, options @ ..]) => Ok(lab_output(course, lab, section, options)?),
+        ("lab-source", [lab]) => {
+            let lab = course.lab(lab)?;
+            let code = anchor::without_marks(&course.source(lab)?);
+            Ok(captioned("lab-code", &html::fence("rust", &code), &format!("<code>{}</code>", lab.source)))
+        }
+        ("questions", [chapter]) => {
+            let html = questions::html(course, chapter)?;
+            Ok(format!("## Check yourself\n\n{html}\n"))
+        }
+        _ => Err(Wrong::Here(match LINES.iter().find(|line| line.0 == name) {
+            Some((_, example)) => format!("`{name}` is written like `{example}`"),
+            None => unknown(name),
+        })),
+    }
+}
+
+fn lab_run(course: &Course, page: &Page, lab: &str) -> Result<String, String> {
+    let lab = course.lab(lab)?;
+    let mut commands = vec![(lab.command(&[]), "on what your computer has")];
+    commands.extend(lab.runs.iter().map(|run| (lab.command(run.flags), run.what)));
+    commands.push((lab.command(&["--help"]), "its flags"));
+    let width = commands.iter().map(|(command, _)| command.len()).max().unwrap_or(0);
+    let lines: Vec<String> =
+        commands.iter().map(|(command, what)| format!("{command:<width$}  # {what}")).collect();
+    Ok(format!(
+        "## Run it\n\nThe lab of this chapter is [`{}`]({}).\n\n{}\n",
+        lab.name(),
+        up(page.path) + &lab.page(),
+        html::fence("sh", &lines.join("\n"))
+    ))
+}
+
+fn lab_output(course: &Course, lab: &str, number: &str, options: &[&str]) -> Result<String, String> {
+    let lab = course.lab(lab)?;
+    let (mut run, mut show) = (None, Show::All);
+    for option in options {
+        match option.split_once('=') {
+            Some(("run", name)) => run = Some(name),
+            Some(("show", "all")) => show = Show::All,
+            Some(("show", "results")) => show = Show::Results,
+            _ => return Err(format!("no option `{option}`: say run=… and show=all | show=results")),
+        }
+    }
+    let runs = || choices(lab.runs.iter().map(|run| run.name));
+    let run = run.ok_or_else(|| format!("lab-output does not say which run: add run={}", runs()))?;
+    let events = course.events(lab, run)?;
+    let section =
+        output::section(&events, number).map_err(|what| format!("{}, run={run}, has {what}", lab.name()))?;
+
+    let flags = lab.runs.iter().find(|known| known.name == run).map_or(&[][..], |run| run.flags);
+    let machine = events.iter().find_map(|event| match event {
+        labs::Event::Header(header) => Some(format!("machine: {}, seed: {}", header.machine, header.seed)),
+        _ => None,
+    });
+    let caption = format!(
+        "<code>{}</code>, section {number} ({})",
+        html::escape(&lab.command(flags)),
+        html::escape(&machine.unwrap_or_default())
+    );
+    Ok(captioned("lab-output", &output::markdown(section, show), &caption))
+}
+
+/// Markdown with HTML around it: the empty lines tell them apart.
+fn captioned(class: &str, markdown: &str, caption: &str) -> String {
+    format!(
+        "<figure class=\"{class}\">\n\n{}\n\n<figcaption>{caption}</figcaption>\n</figure>\n\n",
+        markdown.trim_end()
+    )
+}
+
+/// The way from a page to the folder of the chapters.
+fn up(path: &str) -> String {
+    "../".repeat(path.matches('/').count())
+}
+
+/// What to say of a name that is none.
+pub fn unknown(name: &str) -> String {
+    let names = LINES.iter().chain(&BLOCKS).map(|known| known.0).chain(["figure"]);
+    format!("no directive `{name}`: say {}", choices(names))
+}

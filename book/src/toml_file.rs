@@ -1,0 +1,33 @@
+//! A file of data in TOML, and mistakes with their place in it.
+
+use serde::de::DeserializeOwned;
+
+use crate::course::Course;
+use crate::mistake::{Mistake, Wrong};
+
+/// The text of a file, to say where in it something is wrong.
+pub struct Places {
+    file: String,
+    text: String,
+}
+
+impl Places {
+    /// A mistake at a byte of the file.
+    pub fn mistake(&self, byte: usize, what: String) -> Mistake {
+        let line = 1 + self.text.bytes().take(byte).filter(|&byte| byte == b'\n').count();
+        Mistake { file: self.file.clone(), line, what }
+    }
+}
+
+/// Reads a file of the checkout.
+pub fn read<T: DeserializeOwned>(course: &Course, file: &str) -> Result<(T, Places), Wrong> {
+    let places = Places { file: file.to_owned(), text: course.read(file)? };
+    match toml::from_str(&places.text) {
+        Ok(data) => Ok((data, places)),
+        Err(error) => {
+            let start = error.span().map_or(0, |span| span.start);
+            let what = error.message().trim().replace('\n', "; ");
+            Err(Wrong::Elsewhere(vec![places.mistake(start, what)]))
+        }
+    }
+}
