@@ -99,8 +99,9 @@ fn lab_output(course: &Course, lab: &str, number: &str, options: &[&str]) -> Res
         _ => None,
     });
     let caption = format!(
-        "<code>{}</code>, section {number} ({})",
+        "<code>{}</code>, section {} ({})",
         html::escape(&lab.command(flags)),
+        number.split('.').next().unwrap_or_default(),
         html::escape(&machine.unwrap_or_default())
     );
     Ok(captioned("lab-output", &output::markdown(section, show), &caption))

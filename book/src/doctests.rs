@@ -24,6 +24,7 @@ pages![
     "book/chapters/labs/lab-01.md",
     "book/chapters/labs/lab-02.md",
     "book/chapters/labs/lab-03.md",
+    "book/chapters/path.md",
 ];
 
 #[test]

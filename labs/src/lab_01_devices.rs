@@ -10,6 +10,7 @@ use todevice::{Machine, ToOptions, cuda};
 use crate::chart::{Series, log_log};
 use crate::cli::count;
 use crate::event::Cell;
+use crate::render_text::wrap;
 use crate::{Entry, Figure, Lab, Table, exact, hardware, row, text, timed};
 
 pub const LAB: Entry<Options> = Entry { name: "lab-01", title: "Devices", run };
@@ -206,7 +207,7 @@ fn which_gpus(lab: &mut Lab) -> crate::Result<()> {
     // ANCHOR: current
     match cuda::current_device() {
         Ok(index) => lab.print(text!("cuda::current_device(): {index}")),
-        Err(error) => lab.prose(format!("cuda::current_device() is an error: {error}")),
+        Err(error) => fails(lab, "cuda::current_device()", &error),
     }
     // ANCHOR_END: current
     if !is_available {
@@ -271,7 +272,7 @@ fn portable_line(lab: &mut Lab) -> crate::Result<()> {
     lab.print(text!("Its name: {eighth}"));
     match used {
         Ok(tensor) => lab.print(text!("A tensor on it: {tensor}")),
-        Err(error) => lab.prose(format!("A tensor on it is an error: {}", first_line(&error))),
+        Err(error) => fails(lab, "A tensor on it", &error),
     }
     lab.prose("A device is a name. Whether it is there is found out when something is put on it.");
     Ok(())
@@ -510,7 +511,7 @@ fn model_on_the_device(lab: &mut Lab) -> crate::Result<()> {
     let action = actor.forward(&state);
     // ANCHOR_END: half_forward
     if let Err(error) = action {
-        lab.prose(format!("The forward pass of this actor is an error: {}", first_line(&error)));
+        fails(lab, "Its forward pass", &error);
     }
 
     // ANCHOR: moved
@@ -621,8 +622,10 @@ fn ratio(name: &'static str, time: Duration, other: Duration) -> Figure {
     Figure { kind, ..exact(name, time.as_secs_f64() / other.as_secs_f64()).digits(2) }
 }
 
-fn first_line(error: &Error) -> String {
-    error.to_string().lines().next().unwrap_or_default().to_owned()
+/// Shows what PyTorch would say of an error: the first line, however long.
+fn fails(lab: &mut Lab, what: &str, error: &Error) {
+    let message = error.to_string();
+    lab.report(wrap(&format!("{what} fails: {}", message.lines().next().unwrap_or_default())));
 }
 
 fn chart(on_cpu: &[(usize, Duration)], on_gpu: &[(usize, Duration)]) -> String {

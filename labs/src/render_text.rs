@@ -188,7 +188,7 @@ fn paint(style: Style, text: &str) -> String {
 }
 
 /// Fills lines with as many words as fit; a line break in the text stays one.
-fn wrap(text: &str) -> String {
+pub(crate) fn wrap(text: &str) -> String {
     text.split('\n').map(fill).collect::<Vec<_>>().join("\n")
 }
 
