@@ -336,3 +336,48 @@ fn a_scheduler_that_goes_first_is_warned_of_once() -> Result<()> {
     );
     Ok(())
 }
+
+#[test]
+fn an_optimizer_shows_what_it_keeps_of_a_parameter() -> Result<()> {
+    let gpu: todevice::Machine = "sim:t4".parse().unwrap();
+    gpu.enter(|| {
+        let (model, other) = (nn::Linear::new(3, 2)?, nn::Linear::new(3, 2)?);
+        model.to(Device::cuda(0))?;
+        let params = || model.parameters();
+        let mut adam = optim::Adam::new(params(), AdamOptions::default())?;
+        let mut adamw = optim::AdamW::new(params(), AdamWOptions::default())?;
+        let mut plain = optim::SGD::new(params(), SGDOptions::default())?;
+        let mut sgd = optim::SGD::new(params(), SGDOptions { momentum: 0.9, ..Default::default() })?;
+        let [weight, bias] = &params()[..] else { panic!("weight and bias") };
+        assert!(adam.state(weight).is_none() && adamw.state(weight).is_none() && sgd.state(weight).is_none());
+
+        // Only the weight has a gradient: twice the same, so that its means are known.
+        let grad = Tensor::full(&[2, 3], 2.0, Device::cuda(0))?;
+        weight.set_grad(Some(grad))?;
+        for _ in 0..2 {
+            adam.step()?;
+            adamw.step()?;
+            plain.step()?;
+            sgd.step()?;
+        }
+        for state in [adam.state(weight).unwrap(), adamw.state(weight).unwrap()] {
+            assert_eq!(state.step, 2);
+            for (average, expected) in [(&state.exp_avg, 0.19 * 2.0), (&state.exp_avg_sq, 0.001999 * 4.0)] {
+                assert_eq!((average.sizes(), average.device()), (&[2, 3][..], Device::cuda(0)));
+                let difference = (average - expected)?.abs()?.amax(&[0, 1], false)?.item()?;
+                assert!(difference < 1e-6, "{average}");
+            }
+        }
+        // 2, then 0.9 · 2 + 2.
+        let buffer = sgd.state(weight).unwrap().momentum_buffer;
+        assert_eq!(buffer.cpu()?.reshape(&[-1])?.to_vec::<f32>()?, [3.8f32; 6]);
+        assert!(plain.state(weight).is_none(), "it has no momentum");
+        let strange = &other.parameters()[0];
+        assert!(adam.state(bias).is_none() && sgd.state(bias).is_none(), "it never had a gradient");
+        assert!(adam.state(strange).is_none() && sgd.state(strange).is_none());
+        // It is the buffer itself, so a later step is seen.
+        sgd.step()?;
+        assert!(sgd.state(weight).unwrap().momentum_buffer.shares_storage(&buffer));
+        Ok(())
+    })
+}

@@ -112,6 +112,25 @@ impl Moments {
     }
 }
 
+/// What Adam and AdamW keep of a parameter (`optimizer.state[p]`).
+#[derive(Clone, Debug)]
+pub struct AdamState {
+    /// Steps taken with a gradient. It is a number of the host, wherever the parameter is; PyTorch keeps it on
+    /// the CPU too.
+    pub step: u64,
+    /// The running mean of the gradient: sizes and device of the parameter.
+    pub exp_avg: Tensor,
+    /// The running mean of its square.
+    pub exp_avg_sq: Tensor,
+}
+
+impl Moments {
+    fn state(&self) -> Option<AdamState> {
+        let [exp_avg, exp_avg_sq] = self.averages.clone()?;
+        Some(AdamState { step: self.step.unsigned_abs().into(), exp_avg, exp_avg_sq })
+    }
+}
+
 /// Where weight decay enters: that is all the difference between Adam and AdamW.
 enum Decay {
     OfGradient(f64),
@@ -135,6 +154,26 @@ macro_rules! adam_optimizer {
             /// Several groups, each with its own options.
             pub fn with_groups(groups: Vec<ParamGroup<$Options>>) -> Result<$Adam> {
                 Ok($Adam { groups: Groups::new(groups)? })
+            }
+
+            /// What is kept of a parameter (`optimizer.state[p]`): the tensors themselves, not copies. None
+            /// before its first step with a gradient, and of a parameter that is not this optimizer's.
+            ///
+            /// ```
+            /// # use todevice::{Tensor, nn, nn::Module, optim::{self, Optimizer}};
+            /// let model = nn::Linear::new(2, 1)?;
+            #[doc = concat!("let mut optimizer = optim::", stringify!($Adam), "::new(model.parameters(), Default::default())?;")]
+            /// let weight = &model.parameters()[0];
+            /// assert!(optimizer.state(weight).is_none());
+            ///
+            /// model.forward(&Tensor::ones(&[1, 2])?)?.sum()?.backward()?;
+            /// optimizer.step()?;
+            /// let state = optimizer.state(weight).unwrap();
+            /// assert_eq!((state.step, state.exp_avg.sizes()), (1, &[1, 2][..]));
+            /// # Ok::<(), todevice::Error>(())
+            /// ```
+            pub fn state(&self, parameter: &Parameter) -> Option<AdamState> {
+                self.groups.state(parameter)?.state()
             }
         }
 

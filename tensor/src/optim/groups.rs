@@ -63,6 +63,12 @@ impl<O: GroupOptions, S: Default> Groups<O, S> {
         Ok(Groups { groups, learning_rates })
     }
 
+    /// The state of a parameter; none if it is of no group.
+    pub(super) fn state(&self, parameter: &Parameter) -> Option<&S> {
+        let known = self.groups.iter().flat_map(|group| group.params.iter().zip(&group.state));
+        known.into_iter().find(|(known, _)| known.is_same(parameter)).map(|(_, state)| state)
+    }
+
     pub(super) fn zero_grad(&self) {
         self.groups.iter().flat_map(|group| &group.params).for_each(Parameter::zero_grad);
     }

@@ -5,10 +5,10 @@ mod groups;
 pub mod lr_scheduler;
 mod sgd;
 
-pub use adam::{Adam, AdamOptions, AdamW, AdamWOptions};
+pub use adam::{Adam, AdamOptions, AdamState, AdamW, AdamWOptions};
 use groups::{GroupOptions, Groups};
 pub use groups::{LearningRates, ParamGroup};
-pub use sgd::{SGD, SGDOptions};
+pub use sgd::{SGD, SGDOptions, SGDState};
 
 use crate::autograd::no_grad;
 use crate::error::{Error, Result};

@@ -65,6 +65,13 @@ pub struct SGD {
 #[derive(Debug, Default)]
 struct MomentumBuffer(Option<Tensor>);
 
+/// What SGD keeps of a parameter (`optimizer.state[p]`).
+#[derive(Clone, Debug)]
+pub struct SGDState {
+    /// The direction of the steps so far: sizes and device of the parameter.
+    pub momentum_buffer: Tensor,
+}
+
 impl SGD {
     /// One group of parameters. Errors on options out of range, and if there is no parameter.
     pub fn new(params: Vec<Parameter>, options: SGDOptions) -> Result<SGD> {
@@ -74,6 +81,13 @@ impl SGD {
     /// Several groups, each with its own options.
     pub fn with_groups(groups: Vec<ParamGroup<SGDOptions>>) -> Result<SGD> {
         Ok(SGD { groups: Groups::new(groups)? })
+    }
+
+    /// What is kept of a parameter (`optimizer.state[p]`): the tensor itself, not a copy. None without momentum,
+    /// before the first step with a gradient, and of a parameter that is not this optimizer's.
+    pub fn state(&self, parameter: &Parameter) -> Option<SGDState> {
+        let MomentumBuffer(buffer) = self.groups.state(parameter)?;
+        buffer.clone().map(|momentum_buffer| SGDState { momentum_buffer })
     }
 }
 
