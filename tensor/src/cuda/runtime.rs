@@ -22,7 +22,7 @@ use crate::random::Philox;
 use crate::storage::{self, Source};
 use crate::tensor::Tensor;
 use crate::time::Clock;
-use crate::trace::{CopyKind, Counters, EventKind, Recorder, Trace};
+use crate::trace::{CopyKind, EventKind, Recorder};
 
 /// Threads of a block, where nothing else is asked for.
 const BLOCK: u32 = 256;
@@ -39,7 +39,7 @@ pub(crate) struct Cuda {
     machine: MachineId,
     clock: Clock,
     devices: Vec<Gpu>,
-    recorder: Mutex<Recorder>,
+    recorder: Arc<Mutex<Recorder>>,
     /// The thread that drives simulated devices: with two, the order of the work would be an accident.
     thread: OnceLock<ThreadId>,
 }
@@ -120,7 +120,12 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Cuda {
-    pub(crate) fn new(driver: Box<dyn Driver>, machine: MachineId, clock: Clock) -> Cuda {
+    pub(crate) fn new(
+        driver: Box<dyn Driver>,
+        machine: MachineId,
+        clock: Clock,
+        recorder: Arc<Mutex<Recorder>>,
+    ) -> Cuda {
         let gpu = |device| Gpu {
             properties: driver.properties(device),
             allocator: Mutex::default(),
@@ -132,7 +137,7 @@ impl Cuda {
             driver,
             machine,
             clock,
-            recorder: Mutex::default(),
+            recorder,
             thread: OnceLock::new(),
         }
     }
@@ -351,24 +356,21 @@ impl Cuda {
         recorder.note(begin, end, stream, kind, op);
     }
 
-    pub(crate) fn counters(&self) -> Counters {
-        lock(&self.recorder).counters
+    /// Gives the recordings that run what the devices have done so far.
+    pub(crate) fn fetch_spans(&self) {
+        lock(&self.recorder).keep(self.driver.take_spans());
     }
 
-    pub(crate) fn start_trace(&self) {
-        self.driver.take_spans();
-        lock(&self.recorder).start();
-    }
-
-    pub(crate) fn trace(&self) -> Trace {
+    /// Waits for all work that a recording has seen, and fetches when it ran.
+    pub(crate) fn finish_recorded(&self) {
         for device in 0..self.devices.len() {
-            // A device that has failed has its spans up to then.
-            let _ = self.driver.synchronize(device);
+            // A device that was not used is left so: its first use takes long. One that has failed has its
+            // spans up to then.
+            if lock(&self.recorder).saw(device) {
+                let _ = self.driver.synchronize(device);
+            }
         }
-        let names = self.devices.iter().map(|gpu| gpu.properties.name.clone()).collect();
-        let mut recorder = lock(&self.recorder);
-        recorder.keep(self.driver.take_spans());
-        recorder.trace(names)
+        self.fetch_spans();
     }
 }
 

@@ -13,7 +13,7 @@ use std::collections::HashSet;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
 use crate::cuda::runtime::Cuda;
 use crate::cuda::simulated::host::{HostProfile, LAPTOP_8_CORES};
@@ -21,7 +21,7 @@ use crate::cuda::simulated::{Simulated, SimulatedOptions};
 use crate::random::Generator;
 use crate::storage::HostMemory;
 use crate::time::Clock;
-use crate::trace::{Counters, Trace};
+use crate::trace::{Counters, Recorder, Recording, TRACE, Trace};
 
 /// A host and the GPUs it sees. Clones share it.
 ///
@@ -48,6 +48,7 @@ struct State {
     gpus: GpuSpec,
     clock: Clock,
     cuda: Option<Arc<Cuda>>,
+    recorder: Arc<Mutex<Recorder>>,
     generator: Generator,
     memory: Arc<HostMemory>,
     warned: Mutex<HashSet<&'static str>>,
@@ -92,23 +93,24 @@ impl Machine {
             memory: gpus.memory,
             seed: gpus.seed,
         };
-        Machine::build(GpuSpec::Simulated(gpus), Clock::default(), |machine| {
-            let (id, clock) = machine;
+        Machine::build(GpuSpec::Simulated(gpus), Clock::default(), |(id, clock, recorder)| {
             let driver = Simulated::new(options, clock.clone());
-            Some(Arc::new(Cuda::new(Box::new(driver), id, clock.clone())))
+            Some(Arc::new(Cuda::new(Box::new(driver), id, clock.clone(), recorder.clone())))
         })
     }
 
     fn build(
         gpus: GpuSpec,
         clock: Clock,
-        cuda: impl FnOnce((MachineId, &Clock)) -> Option<Arc<Cuda>>,
+        cuda: impl FnOnce((MachineId, &Clock, &Arc<Mutex<Recorder>>)) -> Option<Arc<Cuda>>,
     ) -> Machine {
         let id = MachineId(NEXT_MACHINE.fetch_add(1, Ordering::Relaxed));
+        let recorder = Arc::<Mutex<Recorder>>::default();
         Machine(Arc::new(State {
             id,
             gpus,
-            cuda: cuda((id, &clock)),
+            cuda: cuda((id, &clock, &recorder)),
+            recorder,
             clock,
             generator: Generator::new(),
             memory: Arc::new(HostMemory::new()),
@@ -280,20 +282,70 @@ impl Machine {
     /// How many launches, copies, bytes, synchronizations and allocations there were since the machine was
     /// made. The difference of two is what happened in between.
     pub fn counters(&self) -> Counters {
-        self.cuda().map(|cuda| cuda.counters()).unwrap_or_default()
+        self.recorder().counters
     }
 
     /// From now on notes every call of the driver, and when the work ran, for [`trace`](Self::trace).
     pub fn start_trace(&self) {
-        if let Some(cuda) = self.cuda() {
-            cuda.start_trace();
-        }
+        self.fetch_spans();
+        self.recorder().start_trace(self.0.clock.now());
     }
 
     /// What was noted since [`start_trace`](Self::start_trace). It waits for the GPUs, so that all work they were
     /// given is in it; that wait is neither noted nor counted.
     pub fn trace(&self) -> Trace {
-        self.cuda().map(|cuda| cuda.trace()).unwrap_or_default()
+        self.trace_of(TRACE)
+    }
+
+    /// Runs `scope`, and records what this machine is asked to do in it (`torch.profiler.profile`).
+    ///
+    /// The work that `scope` queued is in the trace also if it ends later: when `scope` has returned, this waits
+    /// for the GPUs, as PyTorch's profiler does. That wait is neither noted nor counted. Recordings may nest, and
+    /// one may run within [`start_trace`](Self::start_trace): each sees all there is to see.
+    ///
+    /// ```
+    /// use todevice::{Device, Machine, Tensor, cuda};
+    ///
+    /// let machine: Machine = "sim:t4".parse().unwrap();
+    /// machine.enter(|| {
+    ///     let x = Tensor::ones_with(&[64, 64], Device::cuda(0))?;
+    ///     let (y, trace) = machine.profile(|| x.matmul(&x));
+    ///     assert_eq!(y?.sum()?.item()?, 262144.0);
+    ///     assert!(trace.to_chrome_json().contains("gemm"));
+    ///     assert!(trace.to_svg().starts_with("<svg "));
+    ///     Ok::<(), todevice::Error>(())
+    /// }).unwrap();
+    /// ```
+    pub fn profile<R>(&self, scope: impl FnOnce() -> R) -> (R, Trace) {
+        self.fetch_spans();
+        let recording = Recording::start(self);
+        let result = scope();
+        (result, recording.finish())
+    }
+
+    pub(crate) fn recorder(&self) -> MutexGuard<'_, Recorder> {
+        self.0.recorder.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Gives what the GPUs have done so far to the recordings that run.
+    fn fetch_spans(&self) {
+        if let Some(cuda) = self.cuda() {
+            cuda.fetch_spans();
+        }
+    }
+
+    /// What a recording has seen, all work done.
+    pub(crate) fn trace_of(&self, recording: u64) -> Trace {
+        let mut devices = Vec::new();
+        if let Some(cuda) = self.cuda() {
+            cuda.finish_recorded();
+            devices = (0..cuda.device_count()).map(|device| cuda.properties(device).name.clone()).collect();
+        }
+        self.recorder().trace(recording, devices, self.time_is_modelled())
+    }
+
+    pub(crate) fn clock(&self) -> &Clock {
+        &self.0.clock
     }
 }
 

@@ -1,9 +1,20 @@
 //! What the GPUs were asked to do: noted at the driver's boundary, counted, and drawn as a timeline.
+//!
+//! [`Machine::profile`](crate::Machine::profile) records a part of a program, and [`record_function`] names
+//! stretches of it. The timeline can be had as JSON for a viewer (`chrome.rs`) or as a picture (`rows.rs` says what
+//! is in it, `svg.rs` draws it).
 
-use std::cmp::Reverse;
+mod chrome;
+mod profile;
+mod rows;
+mod svg;
+
+pub(crate) use profile::Recording;
+pub use profile::record_function;
+
 use std::collections::HashMap;
-use std::fmt::{self, Write};
 use std::ops::Sub;
+use std::time::Duration;
 
 use crate::cuda::driver::{Engine, OpId, Span, StreamId};
 use crate::ops::kernel::KernelDef;
@@ -139,8 +150,8 @@ impl EventKind {
 }
 
 /// One call of the driver, as the host saw it.
-#[derive(Clone, Debug)]
-pub(crate) struct Event {
+#[derive(Clone, Copy, Debug)]
+struct Event {
     kind: EventKind,
     stream: StreamId,
     op: Option<OpId>,
@@ -153,32 +164,93 @@ pub(crate) struct Event {
     end: u64,
 }
 
-/// Counts always, and keeps the events themselves while a trace runs.
+/// A stretch of the host's time that the program gave a name.
+#[derive(Clone, Debug)]
+struct Range {
+    name: String,
+    place: Place,
+    begin: u64,
+    end: u64,
+    /// How many others it is part of.
+    depth: usize,
+}
+
+/// What one recording has seen so far.
+struct Log {
+    number: u64,
+    began: u64,
+    events: Vec<Event>,
+    spans: Vec<Span>,
+    ranges: Vec<Range>,
+}
+
+/// Counts always, and writes down what happens for every recording that runs: each has a log of its own, so
+/// none disturbs another.
 #[derive(Default)]
 pub(crate) struct Recorder {
     pub(crate) counters: Counters,
-    events: Option<Vec<Event>>,
-    spans: Vec<Span>,
+    logs: Vec<Log>,
+    recordings: u64,
+    /// Calls since spans were fetched last.
+    unfetched: usize,
 }
+
+/// The recording of [`Machine::start_trace`](crate::Machine::start_trace); all others have numbers from 1.
+pub(crate) const TRACE: u64 = 0;
 
 /// A driver keeps its latest spans only. After so many calls they are fetched, lest some be lost.
 const FETCH_SPANS: usize = 1 << 16;
 
 impl Recorder {
-    pub(crate) fn start(&mut self) {
-        self.events = Some(Vec::new());
-        self.spans.clear();
+    /// Starts [`TRACE`], anew if it runs.
+    pub(crate) fn start_trace(&mut self, began: u64) {
+        self.stop(TRACE);
+        self.open(TRACE, began);
+    }
+
+    /// Starts another recording, and says its number.
+    pub(crate) fn start(&mut self, began: u64) -> u64 {
+        self.recordings += 1;
+        self.open(self.recordings, began);
+        self.recordings
+    }
+
+    fn open(&mut self, number: u64, began: u64) {
+        self.logs.push(Log { number, began, events: Vec::new(), spans: Vec::new(), ranges: Vec::new() });
+    }
+
+    /// Ends a recording.
+    pub(crate) fn stop(&mut self, number: u64) {
+        self.logs.retain(|log| log.number != number);
+    }
+
+    fn is_recording(&self) -> bool {
+        !self.logs.is_empty()
+    }
+
+    /// Whether a recording has seen work for a device.
+    pub(crate) fn saw(&self, device: usize) -> bool {
+        let mut events = self.logs.iter().flat_map(|log| &log.events);
+        events.any(|event| event.stream.device == device && event.op.is_some())
     }
 
     /// Whether it is time to fetch the spans of the driver.
     pub(crate) fn wants_spans(&self) -> bool {
-        self.events.as_ref().is_some_and(|events| (events.len() + 1).is_multiple_of(FETCH_SPANS))
+        self.unfetched >= FETCH_SPANS
     }
 
-    /// Keeps what the driver did while a trace runs.
+    /// Keeps what the driver did, where something is recorded.
     pub(crate) fn keep(&mut self, spans: Vec<Span>) {
-        if self.events.is_some() {
-            self.spans.extend(spans);
+        self.unfetched = 0;
+        for log in &mut self.logs {
+            log.spans.extend(&spans);
+        }
+    }
+
+    /// Keeps a range for the recordings that ran when it began.
+    fn note_range(&mut self, range: &Range) {
+        for log in self.logs.iter_mut().filter(|log| log.began <= range.begin) {
+            log.ranges.push(range.clone());
         }
     }
 
@@ -204,96 +276,75 @@ impl Recorder {
             EventKind::DriverMalloc { .. } => counters.driver_mallocs += 1,
             EventKind::DriverFree => counters.driver_frees += 1,
         }
-        if let Some(events) = &mut self.events {
+        if self.is_recording() {
+            self.unfetched += 1;
             let (operation, place) = (scope::current_operation(), scope::current_place());
-            events.push(Event { kind, stream, op, operation, place, begin, end });
+            let event = Event { kind, stream, op, operation, place, begin, end };
+            self.logs.iter_mut().for_each(|log| log.events.push(event));
         }
     }
 
-    pub(crate) fn trace(&self, devices: Vec<String>) -> Trace {
-        let mut spans = self.spans.clone();
-        spans.sort_by_key(|span| (span.start, span.op));
-        Trace { devices, events: self.events.clone().unwrap_or_default(), spans }
+    /// What a recording has seen; nothing if it does not run.
+    pub(crate) fn trace(&self, number: u64, devices: Vec<String>, modelled: bool) -> Trace {
+        let Some(log) = self.logs.iter().find(|log| log.number == number) else {
+            return Trace { devices, modelled, ..Trace::default() };
+        };
+        let queued: HashMap<OpId, Event> =
+            log.events.iter().filter_map(|event| Some((event.op?, *event))).collect();
+        // Work that was queued before has its span here too, if it was still under way.
+        let call_of = |span: &Span| queued.get(&span.op).copied();
+        let mut work: Vec<Work> =
+            log.spans.iter().filter_map(|span| Some(Work { span: *span, call: call_of(span)? })).collect();
+        work.sort_by_key(|work| (work.span.start, work.span.op));
+        let (events, ranges) = (log.events.clone(), log.ranges.clone());
+        Trace { devices, modelled, began: log.began, events, work, ranges }
     }
 }
 
-/// What happened while a trace ran, on the host and on the devices ([`Machine::trace`](crate::Machine::trace)).
+/// A piece of work: when it ran, and the call that queued it.
+#[derive(Clone, Debug)]
+struct Work {
+    span: Span,
+    call: Event,
+}
+
+/// What happened while a recording ran, on the host and on the devices
+/// ([`Machine::profile`](crate::Machine::profile), [`Machine::trace`](crate::Machine::trace)).
 #[derive(Clone, Debug, Default)]
 pub struct Trace {
     /// The names of the devices.
     devices: Vec<String>,
+    /// Whether its times are of a virtual clock.
+    modelled: bool,
+    /// When the recording began, in nanoseconds of the host's clock.
+    began: u64,
     /// What the host asked for, in order.
     events: Vec<Event>,
-    /// When it was done, in order of time. Known for simulated devices.
-    spans: Vec<Span>,
+    /// What the devices did, in order of time. Known for simulated devices.
+    work: Vec<Work>,
+    /// What the program named, in the order in which it ended.
+    ranges: Vec<Range>,
 }
-
-/// Rows of the timeline: the host is process 0, device `i` is process `i + 1`.
-const HOST: usize = 0;
 
 impl Trace {
-    /// The timeline in Chrome's trace format, which `ui.perfetto.dev` opens.
+    /// The time in which the multiprocessors of device `index` worked: kernels and matrix products, not copies.
+    /// None if the device did nothing, or is not simulated.
     ///
-    /// The host has a row of its calls; each device a row for each engine that worked, a piece of work with
-    /// an arrow from the call that queued it; and a curve of the bytes allocated on it. Times are in
-    /// microseconds, modelled where the devices are simulated.
-    pub fn to_chrome_json(&self) -> String {
-        let mut rows = vec![metadata("process_name", HOST, 0, "host")];
-        for (device, name) in self.devices.iter().enumerate() {
-            rows.push(metadata("process_name", device + 1, 0, &format!("cuda:{device} {name}")));
-            for engine in ENGINES {
-                let worked = |span: &Span| span.stream.device == device && span.engine == engine;
-                if self.spans.iter().any(worked) {
-                    rows.push(metadata("thread_name", device + 1, engine as usize, name_of(engine)));
-                }
-            }
-        }
-        // A call is noted when it returns, after those it made; a reader wants it before them.
-        let mut calls: Vec<&Event> = self.events.iter().rev().collect();
-        calls.sort_by_key(|call| (call.begin, Reverse(call.end)));
-        rows.extend(calls.into_iter().map(host_row));
-        let queued: HashMap<OpId, &Event> =
-            self.events.iter().filter_map(|event| Some((event.op?, event))).collect();
-        for span in &self.spans {
-            if let Some(event) = queued.get(&span.op) {
-                rows.push(device_row(span, event));
-                rows.push(arrow(span, event));
-            }
-        }
-        rows.extend(self.memory_rows());
-        format!("{{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n{}\n]}}\n", rows.join(",\n"))
-    }
-
-    /// The bytes allocated on each device, at each change.
-    fn memory_rows(&self) -> Vec<String> {
-        let mut live = HashMap::new();
-        let mut allocated = vec![0u64; self.devices.len()];
-        let mut rows = Vec::new();
-        for event in &self.events {
-            let device = event.stream.device;
-            match event.kind {
-                EventKind::Allocate { address, bytes } => {
-                    live.insert(address, bytes);
-                    allocated[device] += bytes;
-                }
-                EventKind::Free { address } => match live.remove(&address) {
-                    Some(bytes) => allocated[device] -= bytes,
-                    None => continue, // It was taken before the trace began.
-                },
-                _ => continue,
-            }
-            rows.push(format!(
-                r#"{{"ph":"C","name":"allocated bytes","pid":{},"ts":{},"args":{{"bytes":{}}}}}"#,
-                device + 1,
-                Microseconds(event.end),
-                allocated[device]
-            ));
-        }
-        rows
+    /// ```
+    /// # use todevice::{Device, Machine, Tensor};
+    /// let machine: Machine = "sim:t4".parse().unwrap();
+    /// let (_, trace) = machine.enter(|| machine.profile(|| Tensor::ones_with(&[3], Device::cuda(0))));
+    /// assert!(trace.compute_time(0) > std::time::Duration::ZERO);
+    /// ```
+    pub fn compute_time(&self, index: usize) -> Duration {
+        let spans = self.work.iter().map(|work| work.span);
+        let computed = spans.filter(|span| span.stream.device == index && span.engine == Engine::Compute);
+        Duration::from_nanos(computed.map(|span| span.end - span.start).sum())
     }
 }
 
-const ENGINES: [Engine; 4] = [Engine::Compute, Engine::HostToDevice, Engine::DeviceToHost, Engine::Peer];
+/// In the order of a batch's way: to the device, through the kernels, back.
+const ENGINES: [Engine; 4] = [Engine::HostToDevice, Engine::Compute, Engine::DeviceToHost, Engine::Peer];
 
 fn name_of(engine: Engine) -> &'static str {
     match engine {
@@ -301,85 +352,5 @@ fn name_of(engine: Engine) -> &'static str {
         Engine::HostToDevice => "copy engine, host to device",
         Engine::DeviceToHost => "copy engine, device to host",
         Engine::Peer => "peer link",
-    }
-}
-
-fn metadata(what: &str, process: usize, thread: usize, name: &str) -> String {
-    format!(r#"{{"ph":"M","name":"{what}","pid":{process},"tid":{thread},"args":{{"name":{}}}}}"#, Text(name))
-}
-
-fn host_row(event: &Event) -> String {
-    let operation = event.operation.map(|operation| format!(r#""operation":{}"#, Text(operation)));
-    let args =
-        [place_of(event), operation, bytes_of(event)].into_iter().flatten().collect::<Vec<_>>().join(",");
-    // What takes no time is a mark, not a bar.
-    let extent = match event.end - event.begin {
-        0 => r#""ph":"i","s":"t""#.to_string(),
-        duration => format!(r#""ph":"X","dur":{}"#, Microseconds(duration)),
-    };
-    format!(
-        r#"{{{extent},"cat":"host","name":{},"pid":{HOST},"tid":0,"ts":{},"args":{{{args}}}}}"#,
-        Text(event.kind.call()),
-        Microseconds(event.begin),
-    )
-}
-
-fn device_row(span: &Span, event: &Event) -> String {
-    let stream = Some(format!(r#""stream":{}"#, span.stream.number));
-    let args = [stream, place_of(event), bytes_of(event)].into_iter().flatten().collect::<Vec<_>>().join(",");
-    format!(
-        r#"{{"ph":"X","cat":"device","name":{},"pid":{},"tid":{},"ts":{},"dur":{},"args":{{{args}}}}}"#,
-        Text(&event.kind.name()),
-        span.stream.device + 1,
-        span.engine as usize,
-        Microseconds(span.start),
-        Microseconds(span.end - span.start),
-    )
-}
-
-fn place_of(event: &Event) -> Option<String> {
-    event.place.map(|place| format!(r#""place":{}"#, Text(&place.to_string())))
-}
-
-fn bytes_of(event: &Event) -> Option<String> {
-    event.kind.bytes().map(|bytes| format!(r#""bytes":{bytes}"#))
-}
-
-/// From the call of the host to the work it queued.
-fn arrow(span: &Span, event: &Event) -> String {
-    format!(
-        "{{\"ph\":\"s\",\"cat\":\"queued\",\"name\":\"queued\",\"id\":{op},\"pid\":{HOST},\"tid\":0,\"ts\":{begin}}},\n\
-         {{\"ph\":\"f\",\"bp\":\"e\",\"cat\":\"queued\",\"name\":\"queued\",\"id\":{op},\"pid\":{pid},\"tid\":{tid},\"ts\":{start}}}",
-        op = span.op,
-        begin = Microseconds(event.begin),
-        pid = span.stream.device + 1,
-        tid = span.engine as usize,
-        start = Microseconds(span.start),
-    )
-}
-
-/// Nanoseconds, written as microseconds.
-struct Microseconds(u64);
-
-impl fmt::Display for Microseconds {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{:03}", self.0 / 1000, self.0 % 1000)
-    }
-}
-
-/// A string as JSON writes it.
-struct Text<'a>(&'a str);
-
-impl fmt::Display for Text<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_char('"')?;
-        for letter in self.0.chars() {
-            match letter {
-                '"' | '\\' => write!(f, "\\{letter}")?,
-                control if (control as u32) < 32 => write!(f, "\\u{:04x}", control as u32)?,
-                letter => f.write_char(letter)?,
-            }
-        }
-        f.write_char('"')
     }
 }
