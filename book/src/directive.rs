@@ -50,7 +50,8 @@ pub fn markdown(course: &Course, page: &Page, name: &str, args: &[&str]) -> Resu
             Ok(captioned("lab-code", &html::fence("rust", &code), &format!("<code>{}</code>", lab.source)))
         }
         ("questions", [chapter]) => {
-            let html = questions::html(course, chapter)?;
+            let least = if page.chapter().is_some() { 6 } else { 1 };
+            let html = questions::html(course, chapter, least)?;
             Ok(format!("## Check yourself\n\n{html}\n"))
         }
         _ => Err(Wrong::Here(match LINES.iter().find(|line| line.0 == name) {

@@ -51,6 +51,14 @@ impl LabOfBook {
     }
 }
 
+/// The lab and the flags of a command, `cargo run --bin lab-03 -- --gpu none`.
+pub fn of_command(command: &str) -> Option<(&'static LabOfBook, Vec<&str>)> {
+    let rest = command.strip_prefix("cargo run --bin ")?;
+    let (name, flags) = rest.split_once(" -- ").unwrap_or((rest, ""));
+    let lab = LABS.iter().find(|lab| lab.name() == name)?;
+    Some((lab, flags.split_whitespace().collect()))
+}
+
 /// All labs.
 pub const LABS: &[LabOfBook] = &[
     LabOfBook {

@@ -202,6 +202,41 @@ fn each_mistake_gets_one_line() {
 }
 
 #[test]
+fn code_says_its_language_and_why_it_is_not_run() {
+    let reason = "<!-- not run: it needs a GPU -->\n";
+    for (text, expected) in [
+        ("```\na\n```", "4: this code has no language: say ```text | ```sh | ```rust | "),
+        ("```bash\na\n```", "4: no language `bash`: say ```text | ```sh | ```rust | "),
+        ("Text:\n\n    a", "6: an indented line is code, and Rust to its tests: write ```text | "),
+        (
+            "- One:\n\n  ```rust,ignore\n  a\n  ```",
+            "6: with `ignore` this is no program that runs: say why in ",
+        ),
+        (
+            "```rust,no_run\na\n```",
+            "4: with `no_run` this is no program that runs: say why in the line above",
+        ),
+        ("```rust,norun\na\n```", "4: no flag `norun`: say ignore | no_run | compile_fail | should_panic"),
+        ("```sh,ignore\na\n```", "4: `sh` has no flags: leave `ignore` out"),
+        (
+            "<!-- not run: -->\n```rust,ignore\na\n```",
+            "5: why is this not run? Say it: `<!-- not run: … -->`",
+        ),
+        (&format!("{reason}```rust\na\n```"), "5: this Rust is run: take `<!-- not run: … -->` away"),
+        (&format!("{reason}```text\na\n```"), "5: nobody runs `text`: take `<!-- not run: … -->` away"),
+        (&format!("{reason}\n```sh\na\n```"), "4: no block of code follows: put this into the line above"),
+    ] {
+        let error = here(&format!("# A page\n\nText\n{text}\n")).unwrap_err();
+        assert_eq!(error.lines().count(), 1, "{error}");
+        assert!(error.starts_with(&format!("book/chapters/x.md:{expected}")), "{text}\n{expected}\n{error}");
+    }
+    for text in ["```sh\na\n```", "```rust,no_run\na\n```", "```rust,compile_fail,ignore\na\n```"] {
+        let text = format!("{reason}{text}\n");
+        assert_eq!(here(&text).unwrap(), text);
+    }
+}
+
+#[test]
 fn a_mistake_within_a_block_has_its_own_line() {
     let text = "{{#sources}}\n- one\n- {{#figure 03 t4 nothing}}\n{{/sources}}\n{{#map}}\n```rust\n// a\nb;\n// c\n```\n{{/map}}";
     let error = here(text).unwrap_err();
@@ -229,6 +264,17 @@ fn a_chapter_asks_its_own_questions() {
     let lines: Vec<String> = mistakes.iter().map(ToString::to_string).collect();
     assert_eq!(lines[0], "book/chapters/03-x.md:1: this is chapter 03: say `{{#lab-run 03}}`");
     assert_eq!(lines[1], "book/chapters/03-x.md:2: this is chapter 03: say `{{#questions 03}}`");
+}
+
+#[test]
+fn a_chapter_asks_at_least_six_questions() {
+    let checkout = Checkout::new();
+    std::fs::write(checkout.path("book/questions/03.toml"), QUESTION).unwrap();
+    let text = std::fs::read_to_string(checkout.path("book/chapters/03-training-loop.md")).unwrap();
+    let page = Page { file: "book/chapters/03-training-loop.md", path: "03-training-loop.md", text: &text };
+    let mistakes = expand(&checkout.course(), &page).unwrap_err();
+    let lines: Vec<String> = mistakes.iter().map(ToString::to_string).collect();
+    assert_eq!(lines, ["book/questions/03.toml:1: too few questions, 1: a chapter has at least 6"]);
 }
 
 #[test]
@@ -327,8 +373,10 @@ fn each_mistake_in_a_question_gets_one_line() {
         (
             "{{#figure 03 t4 copies_to_device}}",
             "96 copies",
-            "5: the right answer `96 copies` is a number: take it from the lab, `{{#figure 03 t4 …}}`",
+            "5: the right answer says `96`: take the number from the lab, `{{#figure 03 t4 …}}`, or write it as code if it is a name",
         ),
+        ("{{#figure 03 t4 copies_to_device}}", "ln 4, about 1.39", "5: the right answer says `4`: "),
+        ("{{#figure 03 t4 copies_to_device}}", "`x` twice (−3.5)", "5: the right answer says `(−3.5)`: "),
         ("t4 copies_to_device", "t4 copies", "5: lab-03, run=t4, has: no figure `copies`: say accuracy | "),
         (
             "t4 copies_to_device",
@@ -345,6 +393,9 @@ fn each_mistake_in_a_question_gets_one_line() {
         assert_eq!(error.lines().count(), 1, "{error}");
         assert!(error.starts_with(&format!("book/questions/03.toml:{expected}")), "{expected}\n{error}");
     }
+    let names =
+        QUESTION.replace("{{#figure 03 t4 copies_to_device}}", "A T4's 0-dim `2`, {{#figure 03 t4 steps}}");
+    questions(&names).unwrap();
     let twice = questions(&format!("{QUESTION}{QUESTION}")).unwrap_err();
     assert_eq!(twice, "book/questions/03.toml:12: the id `03-copies` comes twice");
 }
