@@ -44,7 +44,7 @@
 //! | how a tensor gets to a GPU | `ops/transfer.rs`, then `cuda/runtime.rs`; [`cuda`] is `torch.cuda` |
 //! | what is asked of a GPU | `cuda/driver.rs`, the contract; `cuda/allocator.rs`, its memory |
 //! | how a GPU is simulated | `cuda/simulated/mod.rs` has a tour of its own |
-//! | what a GPU did, and when | [`trace`]; [`Machine::profile`] and [`trace::record_function`] record a part of a program |
+//! | what a GPU did, and when | [`trace`]; [`Machine::profile`] and [`trace::record_function`] |
 //! | how errors tell their story | `error.rs`; `ops/scope.rs`: the line of the user's that is under way |
 //!
 //! Every fallible call returns [`Result`]; operators too. Errors read as PyTorch's do.
