@@ -150,7 +150,7 @@ impl Picture {
     /// bracket it stands on a line above the names it would run into, with a thin line down to its bracket.
     fn names(&mut self, row: &Row) {
         let mut placed: Vec<Name> = Vec::new();
-        for bar in row.bars.iter().rev() {
+        for bar in row.bars.iter().rev().filter(|bar| bar.pieces == 1) {
             let start = self.across(bar.start);
             // The last may have to begin further to the left, to end where the picture does.
             let x = (start + 3.0).min(WIDTH - MARGIN - wide(&bar.name) + LETTER).max(MARGIN);
