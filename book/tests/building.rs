@@ -62,7 +62,7 @@ fn a_page_has_what_its_directives_say() {
         "<input type=\"radio\" name=\"03-",
         "<p class=\"reason is-wrong\"><strong>Not so.</strong> ",
         "<td><code>loss.item()</code></td><td><code>loss.item()?</code></td><td>waits</td>",
-        "<aside class=\"predict\" aria-label=\"Prediction\">",
+        "<div class=\"predict\">",
         "<p>Under <strong>0.9117</strong>?</p>",
         "<div class=\"sources\">",
     ] {
