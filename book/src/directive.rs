@@ -63,8 +63,9 @@ pub fn markdown(course: &Course, page: &Page, name: &str, args: &[&str]) -> Resu
 
 fn lab_run(course: &Course, page: &Page, lab: &str) -> Result<String, String> {
     let lab = course.lab(lab)?;
-    let mut commands = vec![(lab.command(&[]), "on what your computer has")];
+    let mut commands = vec![(lab.command(&[]), "on a simulated Tesla T4, the default")];
     commands.extend(lab.runs.iter().map(|run| (lab.command(run.flags), run.what)));
+    commands.push((lab.command(&["--section", "1"]), "one section at a time"));
     commands.push((lab.command(&["--help"]), "its flags"));
     let width = commands.iter().map(|(command, _)| command.len()).max().unwrap_or(0);
     let lines: Vec<String> =

@@ -130,14 +130,14 @@ pub const LABS: &[LabOfBook] = &[
             Run {
                 name: "t4",
                 snapshot: "lab_03__noise_t4",
-                flags: &["--gpu", "sim:t4", "--num-workers", "0"],
+                flags: &["--gpu", "sim:t4"],
                 steady: &[],
                 what: T4,
             },
             Run {
                 name: "t4x2",
                 snapshot: "lab_03__noise_two_t4",
-                flags: &["--gpu", "sim:t4x2", "--num-workers", "0"],
+                flags: &["--gpu", "sim:t4x2"],
                 steady: &[],
                 what: T4X2,
             },

@@ -14,7 +14,7 @@
 //! because = "A batch is two tensors: the features and the targets."
 //! ```
 //!
-//! One choice is right, and every other says why it is not. A number in a right answer comes from a figure of the
+//! One choice is right, and every other says why it is not. The page has them in another order. A number in a right answer comes from a figure of the
 //! lab, so that it stays right. A chapter asks at least six. Texts are Markdown.
 //!
 //! In the page a choice shows its reason when it is chosen: HTML and CSS do that, without JavaScript.
@@ -95,6 +95,7 @@ pub fn html(course: &Course, chapter: &str, least: usize) -> Result<String, Wron
             Err(what) => wrong(place, what),
         }
         let mut texts = Vec::new();
+        let mut choices = Vec::new();
         for choice in &question.choice {
             let (place, choice) = (choice.span().start, choice.get_ref());
             let because = choice.because.as_deref().unwrap_or_default().trim();
@@ -115,20 +116,29 @@ pub fn html(course: &Course, chapter: &str, least: usize) -> Result<String, Wron
                 (Ok(text), Ok(because)) => {
                     let (which, verdict) =
                         if choice.right { ("right", "Right.") } else { ("wrong", "Not so.") };
-                    html += &format!(
+                    let html = format!(
                         "<div class=\"choice\"><label><input type=\"radio\" name=\"{}\" value=\"{which}\"> {text}\
                          </label><p class=\"reason is-{which}\"><strong>{verdict}</strong> {because}</p></div>\n",
                         question.id
                     );
+                    choices.push((hash(&question.id, &choice.text), html));
                     texts.push(text);
                 }
                 (Err(what), _) | (_, Err(what)) => wrong(place, what),
             }
         }
+        choices.sort();
+        html.extend(choices.into_iter().map(|(_, choice)| choice));
         html += "</fieldset>\n";
     }
     html += "</div>\n";
     if mistakes.is_empty() { Ok(html) } else { Err(Wrong::Elsewhere(mistakes)) }
+}
+
+/// Puts choices in an order that gives nothing away, and that stays (FNV-1a).
+fn hash(id: &str, text: &str) -> u64 {
+    let bytes = id.bytes().chain(text.bytes());
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
 /// A text of a question as HTML.

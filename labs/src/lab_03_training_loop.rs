@@ -65,7 +65,7 @@ pub fn run(lab: &mut Lab, options: &Options) -> crate::Result<()> {
         Target::Noise => Tensor::randn(&[1024, 1])?,
         Target::Linear => (x.matmul(&Tensor::randn(&[16, 1])?)? / 4.0)?,
     };
-    // Two errors of an answer that needs no network: always 0.
+    // The error of a model that always answers 0, measured in two ways.
     let zero_mse = y.square()?.mean()?.item()?;
     let zero_mae = y.abs()?.mean()?.item()?;
 
@@ -289,11 +289,11 @@ fn what_the_gpu_did(lab: &mut Lab, steps: usize, during: Counters, time: Duratio
             .row(row!["time of a step", timed("step_time", time / steps as u32)]),
     );
     lab.prose(
-        "Two copies to the GPU in each step: the features and the targets of a batch. The kernels are those of the \
-         forward pass, the backward pass and the optimizer. The losses stay on the GPU \
-         until an epoch is over; then two numbers come back, the last loss and the mean. Each of those reads \
-         makes the CPU wait until the GPU has caught up, which is why the loop does not read the loss in every \
-         step.",
+        "Two copies to the GPU in each step: the features and the targets of a batch. Nearly all kernels are those of \
+         the forward pass, the backward pass and the optimizer; a few stack and average the losses of an epoch, and \
+         prepare Adam. The losses stay on the GPU until an epoch is over; then two numbers come back, the last loss \
+         and the mean. Each of those reads makes the CPU wait until the GPU has caught up, which is why the loop does \
+         not read the loss in every step.",
     );
 }
 
@@ -407,8 +407,10 @@ fn one_step_drawn(
     });
     // ANCHOR: profile
     one_step(model, optimizer, &batch, device)?; // not recorded: the first takes memory
+    let before = Machine::current().counters();
     let (times, trace) = Machine::current().profile(|| one_step(model, optimizer, &batch, device));
     let (queued, done) = times?;
+    let launches = (Machine::current().counters() - before).launches;
     // ANCHOR_END: profile
     one_step(model, optimizer, &large_batch, device)?;
     let (_, large_done) = one_step(model, optimizer, &large_batch, device)?;
@@ -434,6 +436,7 @@ fn one_step_drawn(
     let of_kind = if Machine::current().time_is_modelled() { modelled } else { measured };
     lab.table(
         Table::new(["one step", ""])
+            .row(row!["kernels launched", exact("step_launches", launches)])
             .row(row!["until the host has queued it", timed("queued_time", queued)])
             .row(row!["until the loss is read", timed("step_done_time", done)])
             .row(row![
@@ -494,7 +497,7 @@ fn when_to_stop_the_clock(lab: &mut Lab) -> crate::Result<()> {
     // ANCHOR: clock
     model.forward(&x)?; // not timed: the first takes memory and loads code
 
-    wait_for(device)?; // nothing of before is timed
+    wait_for(device)?; // no earlier work is left to be timed
     let start = Instant::now();
     model.forward(&x)?;
     let returned = start.elapsed();

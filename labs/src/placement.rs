@@ -84,6 +84,15 @@ pub fn picture(things: &[Thing]) -> String {
         let x = column as f64 * (width + GAP);
         let title = if device.is_cuda() { format!("{device} memory") } else { "host memory".to_owned() };
         text(&mut drawn, x + GAP, LINE + 4.0, "font-weight=\"bold\" ", &title);
+        let here = things.iter().filter(|thing| thing.device == *device);
+        let total = format!("{} bytes", here.map(|thing| thing.bytes).sum::<usize>());
+        text(
+            &mut drawn,
+            x + width - 2.0 * GAP,
+            LINE + 4.0,
+            "font-weight=\"bold\" text-anchor=\"end\" ",
+            &total,
+        );
         let mut y = LINE + 14.0;
         for thing in things.iter().filter(|thing| thing.device == *device) {
             boxed(&mut drawn, thing, (x + GAP, y), width - 2.0 * GAP);
@@ -99,7 +108,8 @@ pub fn picture(things: &[Thing]) -> String {
              stroke=\"currentColor\" stroke-width=\"1.5\"/>"
         );
     }
-    let height = legend(&mut drawn, things, bottom + GAP);
+    let several = things.iter().any(|thing| thing.role != things[0].role);
+    let height = if several { legend(&mut drawn, things, bottom + GAP) } else { bottom + 2.0 };
     format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height:.0}\" role=\"img\" \
          font-family=\"sans-serif\" font-size=\"14\" fill=\"currentColor\">\n{drawn}</svg>\n"

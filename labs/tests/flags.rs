@@ -153,3 +153,25 @@ fn gpus_follow_the_grammar() {
         assert!(text.parse::<GpuSpec>().is_err(), "{text}");
     }
 }
+
+#[test]
+fn one_section_is_shown_with_its_header_and_the_others_run_unseen() {
+    let all = labs::run_captured(&tiny::LAB, &[]);
+    let one = labs::run_captured(&tiny::LAB, &["--section", "1"]);
+    assert_eq!((one.exit_code, one.errors.as_str()), (0, ""));
+    let sections: Vec<&Event> =
+        one.events.iter().filter(|event| matches!(event, Event::Section { .. })).collect();
+    assert_eq!(sections.len(), 1);
+    assert!(one.events.len() < all.events.len());
+    assert!(matches!(one.events[0], Event::Header(_)));
+    let rest = &one.events[1..];
+    assert!(all.events.windows(rest.len()).any(|window| window == rest), "{}", one.text);
+}
+
+#[test]
+fn a_section_that_is_not_there_is_answered_with_those_that_are() {
+    let captured = labs::run_captured(&tiny::LAB, &["--section", "9"]);
+    assert_eq!(captured.exit_code, 1);
+    assert_eq!(captured.errors.lines().count(), 1, "{}", captured.errors);
+    assert!(captured.errors.contains("no section 9: lab-"), "{}", captured.errors);
+}

@@ -57,8 +57,7 @@ fn reads_as_the_chapter_shows_it_with_something_to_learn() {
 #[test]
 fn reads_as_the_chapter_shows_it_on_a_gpu_that_is_not_there() {
     for (gpu, snapshot) in [("sim:t4", "noise_t4"), ("sim:t4x2", "noise_two_t4")] {
-        let flags = ["--gpu", gpu, "--num-workers", "0"];
-        insta::assert_snapshot!(snapshot, shown(&flags));
+        insta::assert_snapshot!(snapshot, shown(&["--gpu", gpu]));
     }
 }
 
