@@ -95,7 +95,7 @@ fn seeds_are_what_torch_takes() {
 
 #[test]
 fn gpus_follow_the_grammar() {
-    let t4 = SimulatedGpus { profile: "t4", count: 1, memory: None, seed: None };
+    let t4 = SimulatedGpus { profile: "t4", count: 1, memory: None, others: None, seed: None };
     let good = [
         ("auto", GpuSpec::Auto),
         ("none", GpuSpec::None),
@@ -106,11 +106,12 @@ fn gpus_follow_the_grammar() {
         ("sim:rtx4090x2", GpuSpec::Simulated(SimulatedGpus { profile: "rtx4090", count: 2, ..t4.clone() })),
         ("sim,mem=512MiB", GpuSpec::Simulated(SimulatedGpus { memory: Some(512 << 20), ..t4.clone() })),
         (
-            "sim:h200x16,seed=-1,mem=16GiB",
+            "sim:h200x16,seed=-1,mem=16GiB,others=1GiB",
             GpuSpec::Simulated(SimulatedGpus {
                 profile: "h200",
                 count: 16,
                 memory: Some(16 << 30),
+                others: Some(1 << 30),
                 seed: Some(u64::MAX),
             }),
         ),
@@ -142,6 +143,10 @@ fn gpus_follow_the_grammar() {
         "sim,mem=1KiB",
         "sim,mem=256MiB", // CUDA's own
         "sim:h200,mem=500MiB",
+        "sim,others=",
+        "sim,others=1GiB,others=1GiB",
+        "sim,others=16GiB",
+        "sim,mem=512MiB,others=256MiB", // and CUDA's own
         "sim,seed=x",
         "sim,seed=1,",
         "sim,speed=2",

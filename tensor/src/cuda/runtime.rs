@@ -1,23 +1,24 @@
 //! What stands between tensors and the driver: memory through the caching allocator, launches, copies, and a
 //! note of all of it.
 
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+mod memory;
+
+pub(crate) use memory::DeviceMemory;
+
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{self, ThreadId};
 
 use smallvec::SmallVec;
 
 use super::DeviceProperties;
-use super::allocator::{Allocation, Allocator, MallocError, Segments};
+use super::allocator::{Allocation, Allocator};
 use super::driver::{
     DevicePtr, Driver, DriverError, DriverResult, Gemm, HostSource, HostTarget, OpId, StreamId,
 };
-use super::stats::DeviceStats;
-use crate::device::Device;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::machine::{Machine, MachineId};
 use crate::ops::kernel::{self, Argument, Geometry, KernelDef, Launch, Parameter};
-use crate::ops::scope;
 use crate::random::Philox;
 use crate::storage::{self, Source};
 use crate::tensor::Tensor;
@@ -50,68 +51,6 @@ struct Gpu {
     generator: Mutex<Philox>,
     /// What cuBLAS works in, one for each stream that has multiplied matrices.
     workspaces: Mutex<SmallVec<[(StreamId, Allocation); 1]>>,
-}
-
-/// Memory of a device that a storage holds.
-pub(crate) struct DeviceMemory {
-    cuda: Arc<Cuda>,
-    device: usize,
-    allocation: Allocation,
-}
-
-impl DeviceMemory {
-    pub(crate) fn device(&self) -> Device {
-        Device::Cuda { index: self.device, machine: self.cuda.machine }
-    }
-
-    pub(crate) fn cuda(&self) -> &Arc<Cuda> {
-        &self.cuda
-    }
-
-    /// The stream that work on this memory is queued on.
-    fn stream(&self) -> StreamId {
-        StreamId::default_of(self.device)
-    }
-
-    /// The address of a position in it, counted in bytes.
-    fn pointer(&self, offset: usize) -> DevicePtr {
-        DevicePtr(self.allocation.pointer.0 + offset as u64)
-    }
-}
-
-impl Drop for DeviceMemory {
-    fn drop(&mut self) {
-        self.cuda.note(self.stream(), EventKind::Free { address: self.allocation.pointer.0 }, None);
-        lock(&self.cuda.devices[self.device].allocator).free(self.allocation);
-    }
-}
-
-/// The memory of one device, for its allocator.
-struct DeviceSegments<'a> {
-    cuda: &'a Cuda,
-    device: usize,
-}
-
-impl Segments for DeviceSegments<'_> {
-    fn malloc(&self, bytes: usize) -> DriverResult<DevicePtr> {
-        let begin = self.cuda.clock.now();
-        let pointer = self.cuda.driver.malloc(self.device, bytes)?;
-        self.cuda.note_since(begin, self.stream(), EventKind::DriverMalloc { bytes: bytes as u64 }, None);
-        Ok(pointer)
-    }
-
-    fn free(&self, pointer: DevicePtr) -> DriverResult<()> {
-        let begin = self.cuda.clock.now();
-        self.cuda.driver.free(self.device, pointer)?;
-        self.cuda.note_since(begin, self.stream(), EventKind::DriverFree, None);
-        Ok(())
-    }
-}
-
-impl DeviceSegments<'_> {
-    fn stream(&self) -> StreamId {
-        StreamId::default_of(self.device)
-    }
 }
 
 /// A panic while a lock was held left nothing half done that the next holder could not live with.
@@ -172,70 +111,6 @@ impl Cuda {
     /// Takes the next `draws` numbers of a device's generator: the seed, and where they begin.
     pub(crate) fn draw(&self, device: usize, draws: u64) -> [i64; 2] {
         lock(&self.devices[device].generator).take(draws)
-    }
-}
-
-/// Memory.
-impl Cuda {
-    pub(crate) fn allocate(self: &Arc<Cuda>, device: usize, bytes: usize) -> Result<DeviceMemory> {
-        self.check_thread()?;
-        let allocation = self.malloc(device, bytes)?;
-        Ok(DeviceMemory { cuda: self.clone(), device, allocation })
-    }
-
-    fn malloc(&self, device: usize, bytes: usize) -> Result<Allocation> {
-        let (stream, place) = (StreamId::default_of(device), scope::here());
-        let begin = self.clock.now();
-        let allocation = lock(&self.devices[device].allocator)
-            .malloc(&DeviceSegments { cuda: self, device }, bytes, stream, place)
-            .map_err(|error| self.no_memory(device, bytes, error))?;
-        if bytes > 0 {
-            let kind = EventKind::Allocate { address: allocation.pointer.0, bytes: bytes as u64 };
-            self.note_since(begin, stream, kind, None);
-        }
-        Ok(allocation)
-    }
-
-    fn no_memory(&self, device: usize, bytes: usize, error: MallocError) -> Error {
-        match error {
-            MallocError::OutOfMemory(memory) => {
-                let info = self.driver.memory_info(device);
-                let (free, total) = info.map_or((0, 0), |info| (info.free, info.total));
-                Error::OutOfDeviceMemory {
-                    device,
-                    tried: memory.requested,
-                    total,
-                    free,
-                    allocated: memory.allocated,
-                    reserved: memory.reserved,
-                }
-            }
-            MallocError::MoreThanAnExabyte => Error::MoreThanAnExabyte { bytes: bytes as u64 },
-            MallocError::Driver(error) => cuda_error(error),
-        }
-    }
-
-    pub(crate) fn memory_stats(&self, device: usize) -> DeviceStats {
-        *lock(&self.devices[device].allocator).stats()
-    }
-
-    pub(crate) fn reset_peak_memory_stats(&self, device: usize) {
-        lock(&self.devices[device].allocator).reset_peak_memory_stats();
-    }
-
-    pub(crate) fn empty_cache(&self) -> Result<()> {
-        self.check_thread()?;
-        for (device, gpu) in self.devices.iter().enumerate() {
-            lock(&gpu.allocator).empty_cache(&DeviceSegments { cuda: self, device }).map_err(cuda_error)?;
-        }
-        Ok(())
-    }
-
-    /// Bytes that are free, and all there are.
-    pub(crate) fn memory_info(&self, device: usize) -> Result<(u64, u64)> {
-        self.check_thread()?;
-        let info = self.driver.memory_info(device).map_err(cuda_error)?;
-        Ok((info.free, info.total))
     }
 }
 
@@ -325,7 +200,7 @@ impl Cuda {
         }
         // cuBLAS's defaults: 32 MiB on compute capability 9.0, else two of 4 MiB and eight of 16 KiB.
         let bytes = if (gpu.properties.major, gpu.properties.minor) == (9, 0) { 32 << 20 } else { 8_519_680 };
-        let allocation = self.malloc(stream.device, bytes)?;
+        let allocation = self.malloc(stream, bytes)?;
         lock(&gpu.workspaces).push((stream, allocation));
         Ok(())
     }
@@ -383,7 +258,7 @@ pub(crate) fn launch(
     floats: &[f64],
 ) -> Result<()> {
     let target = memory_of(writes[0])?;
-    let cuda = &target.cuda;
+    let cuda = target.cuda();
     cuda.check_thread()?;
     if writes.iter().all(|write| write.numel() == 0) {
         return Ok(());
