@@ -46,12 +46,17 @@ impl Settings {
     /// What the environment asks for: `PYTORCH_CUDA_ALLOC_CONF`, else `PYTORCH_ALLOC_CONF`. The name of the
     /// variable stands before what is wrong with it.
     pub(crate) fn from_environment() -> Result<Settings, String> {
-        for name in ["PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"] {
-            if let Some(value) = std::env::var_os(name) {
-                return Settings::parse(&value.to_string_lossy()).map_err(|error| format!("{name}: {error}"));
-            }
+        Settings::from_variables(|name| {
+            std::env::var_os(name).map(|value| value.to_string_lossy().into_owned())
+        })
+    }
+
+    fn from_variables(value_of: impl Fn(&str) -> Option<String>) -> Result<Settings, String> {
+        let names = ["PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"];
+        match names.into_iter().find_map(|name| Some((name, value_of(name)?))) {
+            Some((name, value)) => Settings::parse(&value).map_err(|error| format!("{name}: {error}")),
+            None => Ok(Settings::default()),
         }
-        Ok(Settings::default())
     }
 
     /// `key:value,key:value`. What is not named has its default; an unknown key or a wrong value is refused.
@@ -176,6 +181,29 @@ mod tests {
         // The last word counts.
         let twice = Settings::parse("max_split_size_mb:30,max_split_size_mb:20").unwrap();
         assert_eq!(twice.max_split_size, Some(20 << 20));
+    }
+
+    #[test]
+    fn the_first_variable_that_is_set_counts() {
+        let of = |variables: &'static [(&str, &str)]| {
+            Settings::from_variables(|name| {
+                let found = variables.iter().find(|(variable, _)| *variable == name);
+                found.map(|(_, value)| (*value).to_string())
+            })
+        };
+        let limit = |variables| of(variables).map(|settings| settings.max_split_size);
+        let (new, old) = ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF");
+        assert_eq!(of(&[]), Ok(Settings::default()));
+        assert_eq!(limit(&[("PYTORCH_ALLOC_CONF", "max_split_size_mb:20")]), Ok(Some(20 << 20)));
+        let both = &[
+            ("PYTORCH_ALLOC_CONF", "max_split_size_mb:20"),
+            ("PYTORCH_CUDA_ALLOC_CONF", "max_split_size_mb:30"),
+        ];
+        assert_eq!(limit(both), Ok(Some(30 << 20)));
+        assert_eq!(limit(&[("PYTORCH_ALLOC_CONF", "foo"), ("PYTORCH_CUDA_ALLOC_CONF", "")]), Ok(None));
+        let unknown = "Unrecognized key 'foo' in Accelerator allocator config.";
+        assert_eq!(limit(&[("PYTORCH_ALLOC_CONF", "foo")]), Err(format!("{new}: {unknown}")));
+        assert_eq!(limit(&[("PYTORCH_CUDA_ALLOC_CONF", "foo")]), Err(format!("{old}: {unknown}")));
     }
 
     #[test]
