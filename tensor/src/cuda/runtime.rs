@@ -5,7 +5,7 @@ mod memory;
 
 pub(crate) use memory::DeviceMemory;
 
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{self, ThreadId};
 
 use smallvec::SmallVec;
