@@ -412,15 +412,13 @@ fn one_step_drawn(
     let (queued, done) = times?;
     let launches = (Machine::current().counters() - before).launches;
     // ANCHOR_END: profile
-    one_step(model, optimizer, &large_batch, device)?;
-    let (_, large_done) = one_step(model, optimizer, &large_batch, device)?;
-    let ratio = large_done.as_secs_f64() / done.as_secs_f64();
-    let compare = Table::new(["batch", "time of a step"])
-        .row(row![batch_size, timed("one_step_time", done)])
-        .row(row![16 * batch_size, timed("large_step_time", large_done)]);
-
+    let large_done = time_of_step(model, optimizer, &large_batch, device)?;
     if !device.is_cuda() {
-        lab.table(compare);
+        lab.table(
+            Table::new(["batch", "time of a step"])
+                .row(row![batch_size, timed("one_step_time", done)])
+                .row(row![16 * batch_size, timed("large_step_time", large_done)]),
+        );
         lab.prose(
             "There is no timeline of a device to draw here: the CPU has computed what it was told when a call \
              returns. --gpu sim:t4 has one.",
@@ -444,19 +442,51 @@ fn one_step_drawn(
                 of_kind("compute_share", share).unit("%").digits(0)
             ]),
     );
-    lab.prose(if ratio < 2.0 {
-        "No. The host needs longer to launch a kernel than the GPU to run it, so the GPU waits for the next launch: \
-         the step is bound by launches. A larger batch needs no more of them."
+    lab.prose(if share < 100.0 {
+        "No. At first it waits for the batch, and then for the host: launching a kernel takes the host longer than the \
+         GPU needs to run it. The step is bound by launches."
     } else {
-        "No: it also waits for the batch to be copied, and for launches. But a larger batch keeps it busy for longer \
-         than its launches take."
+        "Yes: the kernels take longer than their launches."
     });
-    lab.table(compare);
+
+    lab.predict(
+        "The same step on the CPU of this machine, and both with 16 times as many samples. When is the GPU faster?",
+    );
+    // ANCHOR: both
+    let on_cpu = nn::Sequential::new((nn::Linear::new(16, 64)?, nn::ReLU, nn::Linear::new(64, 1)?));
+    let mut adam = optim::Adam::new(on_cpu.parameters(), AdamOptions { lr: 1e-3, ..Default::default() })?;
+    let cpu_done = time_of_step(&on_cpu, &mut adam, &batch, Device::Cpu)?;
+    let cpu_large_done = time_of_step(&on_cpu, &mut adam, &large_batch, Device::Cpu)?;
+    // ANCHOR_END: both
+    lab.table(
+        Table::new(["batch", "a step on the CPU", "a step on the GPU"])
+            .row(row![batch_size, timed("cpu_step_time", cpu_done), timed("one_step_time", done)])
+            .row(row![
+                16 * batch_size,
+                timed("large_cpu_step_time", cpu_large_done),
+                timed("large_step_time", large_done)
+            ]),
+    );
+    let ratio = |large: Duration, small: Duration| large.as_secs_f64() / small.as_secs_f64();
     lab.prose(text!(
-        "The larger batch has 16 times as many samples, and its step takes {} times as long.",
-        of_kind("large_step_ratio", ratio).digits(2)
+        "With 16 times as many samples a step takes {} times as long on the CPU, and {} times as long on the GPU: it \
+         has as many launches as before, with more work in each.",
+        of_kind("large_cpu_step_ratio", ratio(cpu_large_done, cpu_done)).digits(2),
+        of_kind("large_step_ratio", ratio(large_done, done)).digits(2)
     ));
     Ok(())
+}
+
+/// How long a step takes until its loss is read. The first of its kind takes memory, and is not timed.
+fn time_of_step(
+    model: &nn::Sequential,
+    optimizer: &mut optim::Adam,
+    batch: &[Tensor; 2],
+    device: Device,
+) -> Result<Duration> {
+    one_step(model, optimizer, batch, device)?;
+    let (_, done) = one_step(model, optimizer, batch, device)?;
+    Ok(done)
 }
 
 // ANCHOR: one_step
