@@ -5,9 +5,11 @@
 
 mod device_mismatch;
 mod out_of_memory;
+mod race;
 
 pub use device_mismatch::{DeviceMismatch, Operand};
 pub use out_of_memory::{MemoryHolder, OutOfMemory};
+pub use race::{Race, RaceKind, RacingAccess, RacingOperation, RacingWorker};
 
 use std::panic::Location;
 use std::sync::Arc;
@@ -382,6 +384,9 @@ pub enum Error {
     AllocatorOption(String),
     #[error("CUDA out of memory. Tried to allocate more than 1EB memory.")]
     MoreThanAnExabyte { bytes: u64 },
+    /// GPU0003, only where [`RaceCheck::Error`](crate::RaceCheck::Error) is asked for.
+    #[error("{0}")]
+    Race(Box<Race>),
 
     /// An error of the user's own: a dataset's file, a callback's failure.
     #[error("{0}")]
@@ -397,6 +402,7 @@ impl Error {
         match self {
             Error::DeviceMismatch(_) => Some("GPU0001"),
             Error::OutOfDeviceMemory(_) => Some("GPU0002"),
+            Error::Race(_) => Some("GPU0003"),
             _ => None,
         }
     }
@@ -407,6 +413,7 @@ impl Error {
         match self {
             Error::DeviceMismatch(mismatch) => mismatch.report(),
             Error::OutOfDeviceMemory(memory) => memory.report(),
+            Error::Race(race) => race.report(),
             other => other.to_string(),
         }
     }

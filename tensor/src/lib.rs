@@ -74,8 +74,10 @@ pub mod trace;
 pub use autograd::{enable_grad, inference_mode, is_grad_enabled, no_grad};
 pub use device::Device;
 pub use dtype::{DType, Element, Scalar};
-pub use error::{DeviceMismatch, Error, OutOfMemory, Result};
-pub use machine::{GpuSpec, Machine, MachineId, SimulatedGpus, manual_seed, parse_seed};
+pub use error::{
+    DeviceMismatch, Error, OutOfMemory, Race, RaceKind, RacingAccess, RacingOperation, RacingWorker, Result,
+};
+pub use machine::{GpuSpec, Machine, MachineId, RaceCheck, SimulatedGpus, manual_seed, parse_seed};
 pub use ops::elementwise::Operand;
 pub use ops::loss::{CrossEntropyOptions, Reduction};
 pub use random::Generator;

@@ -8,6 +8,7 @@ use std::fmt;
 
 use crate::cuda::DeviceProperties;
 use crate::dtype::DType;
+use crate::machine::RaceLog;
 use crate::ops::kernel::{Launch, Work};
 
 /// An address in the memory of a device (`CUdeviceptr`). 0 is no address.
@@ -236,4 +237,12 @@ pub(crate) trait Driver: Send + Sync {
 
     /// When the work that has run since the last call ran.
     fn take_spans(&self) -> Vec<Span>;
+
+    /// Says that a range of a device's memory belongs to a new owner from now on, which a driver cannot see: its
+    /// block is only a part of what the driver gave. It is for reports of races alone.
+    fn reused(&self, _pointer: DevicePtr, _bytes: usize) {}
+    /// Where it puts the data races it finds, if it looks for them.
+    fn race_log(&self) -> Option<&RaceLog> {
+        None
+    }
 }

@@ -17,7 +17,7 @@ use super::driver::{
 };
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::machine::{Machine, MachineId};
+use crate::machine::{Machine, MachineId, RaceLog};
 use crate::ops::kernel::{self, Argument, Geometry, KernelDef, Launch, Parameter};
 use crate::random::Philox;
 use crate::storage::{self, Source};
@@ -231,6 +231,10 @@ impl Cuda {
         recorder.note(begin, end, stream, kind, op);
     }
 
+    pub(crate) fn race_log(&self) -> Option<&RaceLog> {
+        self.driver.race_log()
+    }
+
     /// Gives the recordings that run what the devices have done so far.
     pub(crate) fn fetch_spans(&self) {
         lock(&self.recorder).keep(self.driver.take_spans());
@@ -335,5 +339,8 @@ fn pointer_of(tensor: &Tensor) -> Result<DevicePtr> {
 }
 
 fn cuda_error(error: DriverError) -> Error {
+    if let Some(race) = Machine::race_behind(&error) {
+        return Error::Race(Box::new(race));
+    }
     Error::Cuda { name: error.name, message: error.message, detail: error.detail }
 }

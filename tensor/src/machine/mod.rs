@@ -4,8 +4,11 @@
 //! Nothing here is global but the default machine. A machine can be entered for a scope, so tests
 //! run side by side without sharing a random stream or a GPU.
 
+mod races;
 mod spec;
 
+pub use races::RaceCheck;
+pub(crate) use races::{RACE, RaceLog};
 pub use spec::{GpuSpec, SimulatedGpus, parse_seed};
 
 use std::cell::{Cell, RefCell};
@@ -226,12 +229,22 @@ impl Machine {
     /// Warns of `topic` if it has not been warned of on this machine.
     pub(crate) fn warn_once(topic: &'static str, message: impl FnOnce() -> String) {
         let machine = Machine::current();
-        // Out of the lock before it is called: a handler may warn, or set another handler.
-        let handler = machine.0.on_warning.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let Some(handler) = handler else { return };
+        let Some(handler) = machine.warning_handler() else { return };
         if machine.0.warned.lock().unwrap_or_else(PoisonError::into_inner).insert(topic) {
             handler(&message());
         }
+    }
+
+    /// Warns, each time.
+    pub(crate) fn warn(message: &str) {
+        if let Some(handler) = Machine::current().warning_handler() {
+            handler(message);
+        }
+    }
+
+    /// Out of its lock before it is called: a handler may warn, or set another handler.
+    fn warning_handler(&self) -> Option<Arc<dyn Fn(&str) + Send + Sync>> {
+        self.0.on_warning.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// A number for a new graph node, larger than all before: later nodes run first in backward.

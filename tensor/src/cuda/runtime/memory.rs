@@ -115,6 +115,7 @@ impl Cuda {
             place,
         );
         let allocation = allocated.map_err(|error| self.no_memory(device, bytes, place, error))?;
+        self.driver.reused(allocation.pointer, bytes);
         if bytes > 0 {
             let kind = EventKind::Allocate { address: allocation.pointer.0, bytes: bytes as u64 };
             self.note_since(begin, stream, kind, None);

@@ -41,6 +41,7 @@ impl Simulated {
             cost::copy(profile, Engine::HostToDevice, bytes)
         } else {
             state.wait_until(device, |state| state.streams[stream].queue.is_empty())?;
+            state.races.host_waited_for_stream(stream);
             cost::pageable_copy(profile, Engine::HostToDevice, bytes)
         };
         let block = state.pinned.take_staging(bytes)?;
@@ -84,6 +85,7 @@ impl Simulated {
         let copy = Copy { from, to: Place::Pinned(block), bytes };
         let done = submit_copy(&mut state, stream, engine, duration, copy).and_then(|op| {
             state.wait_until(device, |state| state.streams[stream].has_run(op))?;
+            state.races.host_waited_for_stream(stream);
             state.pinned.space().read(block, target)?;
             Ok(op)
         });

@@ -21,6 +21,11 @@ const BROWSER: Process = Process { pid: 2112, name: "chrome.exe", used_memory: 0
 /// The program itself. Its number is no real one, so that it is the same in every run.
 const THIS_PROGRAM: Process = Process { pid: 4242, name: "todevice", used_memory: 0, is_this: true };
 
+/// Which device an address is one of; none if it is of the host.
+pub(super) fn index_of(address: u64) -> Option<usize> {
+    (address < super::pinned::BASE).then(|| (address.saturating_sub(BASE) / APART) as usize)
+}
+
 pub(super) struct Device {
     pub(super) profile: &'static Profile,
     /// Bytes of memory, which may be less than the profile's.

@@ -8,6 +8,7 @@
 //! run; an engine that is free takes what has been ready longest, of equals what was queued first.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use super::device::Device;
 use super::errors;
@@ -15,7 +16,9 @@ use super::events::Events;
 use super::execute;
 use super::op::{Head, Op, Place, Stream, Task};
 use super::pinned::PinnedMemory;
+use super::races::Races;
 use crate::cuda::driver::{DriverError, DriverResult, Engine, OpId, Span, StreamId};
+use crate::machine::RaceLog;
 use crate::time::Clock;
 
 /// The device takes so much work ahead, then the host waits.
@@ -34,6 +37,7 @@ pub(super) struct State {
     pub(super) streams: Vec<Stream>,
     pub(super) pinned: PinnedMemory,
     pub(super) events: Events,
+    pub(super) races: Races,
     /// Streams that have work.
     active: Vec<usize>,
     engines: Vec<EngineState>,
@@ -60,7 +64,7 @@ struct Next {
 }
 
 impl State {
-    pub(super) fn new(clock: Clock, seed: Option<u64>, devices: Vec<Device>) -> State {
+    pub(super) fn new(clock: Clock, seed: Option<u64>, devices: Vec<Device>, races: &Arc<RaceLog>) -> State {
         let engines = vec![EngineState::default(); devices.len() * (OWN_ENGINES + devices.len())];
         let mut state = State {
             clock,
@@ -69,6 +73,7 @@ impl State {
             streams: Vec::new(),
             pinned: PinnedMemory::new(),
             events: Events::default(),
+            races: Races::new(races.clone()),
             active: Vec::new(),
             engines,
             next_op: 0,
@@ -125,6 +130,7 @@ impl State {
         }
         let id = self.next_op;
         self.next_op += 1;
+        self.races.queue((stream, &self.streams[stream]), id, &task, &self.pinned);
         let earliest = self.clock.now() + self.devices[device].profile.launch_latency.nanoseconds();
         let duration = super::cost::jitter(duration, id, self.seed);
         self.devices[device].queued += 1;

@@ -59,6 +59,11 @@ pub(super) fn launch_failure(kernel: String) -> DriverError {
     DriverError { detail, ..plain(719, "cudaErrorLaunchFailure", "unspecified launch failure") }
 }
 
+/// Not CUDA's: what stands for the race that the call was found in.
+pub(super) const fn race() -> DriverError {
+    plain(999, crate::machine::RACE, "data race")
+}
+
 /// The host waits for work that nothing will ever start.
 pub(super) fn deadlock(waiting: String) -> DriverError {
     let detail = Some(format!("deadlock: {waiting}"));

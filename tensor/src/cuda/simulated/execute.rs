@@ -193,14 +193,7 @@ pub(super) fn gemm(memory: &mut AddressSpace, gemm: &Gemm) -> DriverResult<()> {
     if gemm.batch * gemm.m * gemm.n == 0 {
         return Ok(());
     }
-    let range = |pointer: DevicePtr, elements: usize, write: bool| {
-        let bytes = elements * gemm.dtype.size();
-        Access { address: pointer.0, bytes, write }
-    };
-    let a = range(gemm.a, reach(gemm.batch, gemm.a_step, [gemm.m, gemm.k], gemm.a_strides), false);
-    let b = range(gemm.b, reach(gemm.batch, gemm.b_step, [gemm.k, gemm.n], gemm.b_strides), false);
-    let c = range(gemm.c, gemm.batch * gemm.m * gemm.n, true);
-    match &mut memory.borrow(&[a, b, c])?[..] {
+    match &mut memory.borrow(&gemm_accesses(gemm))?[..] {
         [Bytes::Read(a), Bytes::Read(b), Bytes::Write(c)] => {
             run(|| "gemm".to_string(), || run_gemm(gemm, a, b, c))
         }
@@ -208,9 +201,23 @@ pub(super) fn gemm(memory: &mut AddressSpace, gemm: &Gemm) -> DriverResult<()> {
     }
 }
 
+/// The memory of A, B and C.
+pub(super) fn gemm_accesses(gemm: &Gemm) -> [Access; 3] {
+    let range = |pointer: DevicePtr, elements: usize, write: bool| {
+        let bytes = elements * gemm.dtype.size();
+        Access { address: pointer.0, bytes, write }
+    };
+    let Gemm { batch, m, n, k, .. } = *gemm;
+    [
+        range(gemm.a, reach(batch, gemm.a_step, [m, k], gemm.a_strides), false),
+        range(gemm.b, reach(batch, gemm.b_step, [k, n], gemm.b_strides), false),
+        range(gemm.c, batch * m * n, true),
+    ]
+}
+
 /// How many elements a batch of matrices reaches from its first one on.
 fn reach(batch: usize, step: usize, sizes: [usize; 2], strides: [usize; 2]) -> usize {
-    if sizes.contains(&0) {
+    if batch == 0 || sizes.contains(&0) {
         return 0;
     }
     1 + (batch - 1) * step + (sizes[0] - 1) * strides[0] + (sizes[1] - 1) * strides[1]

@@ -216,6 +216,12 @@ impl AddressSpace {
         address
     }
 
+    /// How large the block is that begins there.
+    pub(super) fn size_at(&self, address: u64) -> Option<usize> {
+        let index = self.segments.binary_search_by_key(&address, |segment| segment.address).ok()?;
+        Some(self.segments[index].bytes)
+    }
+
     /// Removes the block that begins there; false if none does.
     pub(super) fn remove(&mut self, address: u64) -> bool {
         self.take(address).is_some()

@@ -10,7 +10,8 @@
 //! | in which order things happen | `engine.rs`, `op.rs` |
 //! | what they do to memory | `execute.rs`, `memory.rs`, `pinned.rs` |
 //! | how long they take | `cost.rs`, `profile.rs`, `host.rs` |
-//! | what each call does | this file, `copies.rs` |
+//! | what each call does | this file, `copies.rs`, `launches.rs` |
+//! | how data races are found | `races.rs` |
 //!
 //! One thread drives a simulated machine. A lock keeps others out, but who comes first would be up to the
 //! scheduler, and then so were the modelled times.
@@ -24,10 +25,12 @@ mod events;
 mod execute;
 pub(crate) mod figure;
 pub(crate) mod host;
+mod launches;
 mod memory;
 mod op;
 mod pinned;
 pub(crate) mod profile;
+mod races;
 #[cfg(test)]
 mod tests;
 
@@ -43,10 +46,12 @@ use self::op::Task;
 use self::profile::Profile;
 use crate::cuda::DeviceProperties;
 use crate::cuda::driver::{
-    DevicePtr, Driver, DriverResult, Engine, EventId, Gemm, HostSource, HostTarget, MemoryInfo, OpId,
-    PinnedPtr, Process, Span, StreamId,
+    DevicePtr, Driver, DriverResult, EventId, Gemm, HostSource, HostTarget, MemoryInfo, OpId, PinnedPtr,
+    Process, Span, StreamId,
 };
-use crate::ops::kernel::{Argument, Launch};
+use crate::error::RacingAccess;
+use crate::machine::RaceLog;
+use crate::ops::kernel::Launch;
 use crate::time::Clock;
 
 /// What to simulate.
@@ -68,6 +73,7 @@ pub(crate) struct Simulated {
     host: &'static HostProfile,
     clock: Clock,
     state: Mutex<State>,
+    races: Arc<RaceLog>,
 }
 
 impl Simulated {
@@ -76,8 +82,9 @@ impl Simulated {
         let room = Arc::<Room>::default();
         let device = |index| Device::new(index, options.profile, total, options.others, &room);
         let devices = (0..options.count).map(device).collect();
-        let state = Mutex::new(State::new(clock.clone(), options.seed, devices));
-        Simulated { host: &LAPTOP_8_CORES, clock, state }
+        let races = Arc::<RaceLog>::default();
+        let state = Mutex::new(State::new(clock.clone(), options.seed, devices, &races));
+        Simulated { host: &LAPTOP_8_CORES, clock, state, races }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -95,6 +102,11 @@ impl Simulated {
         state.run_to_now();
         state.check(device)?;
         Ok(state)
+    }
+
+    /// The end of a call in which races may have been found. What was asked for has been done all the same.
+    fn leave<T>(&self, done: DriverResult<T>) -> DriverResult<T> {
+        if self.races.tell() { done.and(Err(errors::race())) } else { done }
     }
 
     /// A call that concerns a stream.
@@ -166,9 +178,11 @@ impl Driver for Simulated {
         let drained = entered.and_then(|()| state.wait_until(device, |state| !state.is_in_use(device)));
         let on = state.devices.get_mut(device).ok_or_else(errors::invalid_device)?;
         self.clock.advance(on.profile.free.nanoseconds());
-        let removed = on.memory.remove(pointer.0);
+        let size = on.memory.size_at(pointer.0);
+        on.memory.remove(pointer.0);
+        state.races.forget(pointer.0, size.unwrap_or(0));
         drained?;
-        if removed { Ok(()) } else { Err(errors::invalid_value()) }
+        if size.is_some() { Ok(()) } else { Err(errors::invalid_value()) }
     }
 
     fn malloc_host(&self, bytes: usize) -> DriverResult<PinnedPtr> {
@@ -184,7 +198,13 @@ impl Driver for Simulated {
         let mut state = self.state();
         self.clock.advance(self.host.free_host.nanoseconds());
         state.run_to_now();
-        state.pinned.give_back(pointer.0)
+        if let Some(bytes) = state.pinned.size_at(pointer.0) {
+            state.races.host_uses(pointer.0, bytes, RacingAccess::Free);
+            state.races.forget(pointer.0, bytes);
+        }
+        let done = state.pinned.give_back(pointer.0);
+        drop(state);
+        self.leave(done)
     }
 
     // Reading and writing memory is no call of the driver: whoever does it charges the host for it.
@@ -192,14 +212,20 @@ impl Driver for Simulated {
         let mut state = self.state();
         state.run_to_now();
         check_pinned(&mut state, from, into.len())?;
-        state.pinned.space().read(from.0, into)
+        state.races.host_uses(from.0, into.len(), RacingAccess::Read);
+        let done = state.pinned.space().read(from.0, into);
+        drop(state);
+        self.leave(done)
     }
 
     fn write_host(&self, into: PinnedPtr, from: &[u8]) -> DriverResult<()> {
         let mut state = self.state();
         state.run_to_now();
         check_pinned(&mut state, into, from.len())?;
-        state.pinned.space().write(into.0, from)
+        state.races.host_uses(into.0, from.len(), RacingAccess::Write);
+        let done = state.pinned.space().write(into.0, from);
+        drop(state);
+        self.leave(done)
     }
 
     fn copy_host_to_device(
@@ -209,7 +235,7 @@ impl Driver for Simulated {
         from: HostSource<'_>,
         bytes: usize,
     ) -> DriverResult<OpId> {
-        self.host_to_device(stream, to, from, bytes)
+        self.leave(self.host_to_device(stream, to, from, bytes))
     }
 
     fn copy_device_to_host(
@@ -219,7 +245,7 @@ impl Driver for Simulated {
         from: DevicePtr,
         bytes: usize,
     ) -> DriverResult<OpId> {
-        self.device_to_host(stream, to, from, bytes)
+        self.leave(self.device_to_host(stream, to, from, bytes))
     }
 
     fn copy_device_to_device(
@@ -229,7 +255,7 @@ impl Driver for Simulated {
         from: DevicePtr,
         bytes: usize,
     ) -> DriverResult<OpId> {
-        self.within_device(stream, to, from, bytes)
+        self.leave(self.within_device(stream, to, from, bytes))
     }
 
     fn copy_peer(
@@ -239,16 +265,11 @@ impl Driver for Simulated {
         from: (usize, DevicePtr),
         bytes: usize,
     ) -> DriverResult<OpId> {
-        self.across_devices(stream, to, from, bytes)
+        self.leave(self.across_devices(stream, to, from, bytes))
     }
 
     fn memset(&self, stream: StreamId, to: DevicePtr, value: u8, bytes: usize) -> DriverResult<OpId> {
-        let device = stream.device;
-        let (mut state, stream) = self.enter_stream(stream, &self.host.memset)?;
-        check_device(&mut state, device, to, bytes)?;
-        let duration = cost::memset(state.devices[device].profile, bytes);
-        let engine = state.engine(device, Engine::Compute, 0);
-        state.submit(stream, Some(engine), duration, Task::Memset { to, value, bytes })
+        self.leave(self.queue_memset(stream, to, value, bytes))
     }
 
     fn stream_create(&self, device: usize, blocking: bool) -> DriverResult<StreamId> {
@@ -266,14 +287,20 @@ impl Driver for Simulated {
     }
 
     fn stream_query(&self, stream: StreamId) -> DriverResult<bool> {
-        let (state, stream) = self.enter_stream(stream, &self.host.query)?;
-        Ok(state.streams[stream].queue.is_empty())
+        let (mut state, stream) = self.enter_stream(stream, &self.host.query)?;
+        let has_run = state.streams[stream].queue.is_empty();
+        if has_run {
+            state.races.host_waited_for_stream(stream);
+        }
+        Ok(has_run)
     }
 
     fn stream_synchronize(&self, stream: StreamId) -> DriverResult<()> {
         let device = stream.device;
         let (mut state, stream) = self.enter_stream(stream, &self.host.synchronize)?;
-        state.wait_until(device, |state| state.streams[stream].queue.is_empty())
+        state.wait_until(device, |state| state.streams[stream].queue.is_empty())?;
+        state.races.host_waited_for_stream(stream);
+        Ok(())
     }
 
     fn stream_wait_event(&self, stream: StreamId, event: EventId) -> DriverResult<()> {
@@ -281,6 +308,9 @@ impl Driver for Simulated {
         if let Some(Record { stream, op, time: None }) = state.events.get(event)?.record {
             state.submit(waiting, None, 0, Task::Wait { stream, op })?;
         }
+        // Also if it has happened already: that was luck.
+        let State { races, streams, .. } = &mut *state;
+        races.wait((waiting, &streams[waiting]), event);
         Ok(())
     }
 
@@ -289,7 +319,9 @@ impl Driver for Simulated {
     }
 
     fn event_destroy(&self, event: EventId) -> DriverResult<()> {
-        self.state().events.destroy(event)
+        let mut state = self.state();
+        state.races.destroyed(event);
+        state.events.destroy(event)
     }
 
     fn event_record(&self, event: EventId, stream: StreamId) -> DriverResult<()> {
@@ -305,14 +337,20 @@ impl Driver for Simulated {
 
     fn event_query(&self, event: EventId) -> DriverResult<bool> {
         let device = self.state().events.get(event)?.device;
-        let state = self.enter(device, &self.host.query)?;
-        Ok(state.events.get(event)?.is_complete())
+        let mut state = self.enter(device, &self.host.query)?;
+        let has_run = state.events.get(event)?.is_complete();
+        if has_run {
+            state.races.host_waited_for_event(event);
+        }
+        Ok(has_run)
     }
 
     fn event_synchronize(&self, event: EventId) -> DriverResult<()> {
         let device = self.state().events.get(event)?.device;
         let mut state = self.enter(device, &self.host.synchronize)?;
-        state.wait_until(device, |state| state.events.get(event).is_ok_and(|event| event.is_complete()))
+        state.wait_until(device, |state| state.events.get(event).is_ok_and(|event| event.is_complete()))?;
+        state.races.host_waited_for_event(event);
+        Ok(())
     }
 
     fn event_elapsed(&self, start: EventId, end: EventId) -> DriverResult<f32> {
@@ -332,36 +370,18 @@ impl Driver for Simulated {
     }
 
     fn launch(&self, stream: StreamId, launch: Launch) -> DriverResult<OpId> {
-        let device = stream.device;
-        let (mut state, stream) = self.enter_stream(stream, &self.host.launch)?;
-        if !execute::arguments_fit(&launch) {
-            return Err(errors::invalid_value());
-        }
-        for argument in &launch.arguments {
-            if let Argument::Tensor { pointer, .. } = argument {
-                state.devices[device].memory.back(pointer.0)?;
-            }
-        }
-        let profile = state.devices[device].profile;
-        let duration = cost::kernel(profile, &launch.work, launch.grid, launch.block);
-        let engine = state.engine(device, Engine::Compute, 0);
-        state.submit(stream, Some(engine), duration, Task::Kernel(launch))
+        self.leave(self.queue_kernel(stream, launch))
     }
 
     fn gemm(&self, stream: StreamId, gemm: Gemm) -> DriverResult<OpId> {
-        let device = stream.device;
-        let (mut state, stream) = self.enter_stream(stream, &self.host.launch)?;
-        for pointer in [gemm.a, gemm.b, gemm.c] {
-            state.devices[device].memory.back(pointer.0)?;
-        }
-        let duration = cost::gemm(state.devices[device].profile, &gemm);
-        let engine = state.engine(device, Engine::Compute, 0);
-        state.submit(stream, Some(engine), duration, Task::Gemm(gemm))
+        self.leave(self.queue_gemm(stream, gemm))
     }
 
     fn synchronize(&self, device: usize) -> DriverResult<()> {
         let mut state = self.enter(device, &self.host.synchronize)?;
-        state.wait_until(device, |state| state.devices[device].queued == 0)
+        state.wait_until(device, |state| state.devices[device].queued == 0)?;
+        state.races.host_waited_for_device(device);
+        Ok(())
     }
 
     fn can_access_peer(&self, device: usize, peer: usize) -> DriverResult<bool> {
@@ -389,5 +409,13 @@ impl Driver for Simulated {
         let mut state = self.state();
         state.run_to_now();
         state.spans.drain(..).collect()
+    }
+
+    fn reused(&self, pointer: DevicePtr, bytes: usize) {
+        self.state().races.reused(pointer.0, bytes);
+    }
+
+    fn race_log(&self) -> Option<&RaceLog> {
+        Some(&self.races)
     }
 }

@@ -9,7 +9,7 @@ use super::memory::{AddressSpace, Buffer};
 use crate::cuda::driver::DriverResult;
 
 /// Where addresses of page-locked memory begin, apart from those of every device.
-const BASE: u64 = 0x7fa0_0000_0000;
+pub(super) const BASE: u64 = 0x7fa0_0000_0000;
 const PAGE: u64 = 4096;
 
 /// No larger buffer is kept for staging.
@@ -91,6 +91,16 @@ impl PinnedMemory {
             let offset = address - start;
             !block.given_back && (offset as usize) <= block.bytes && bytes <= block.bytes - offset as usize
         })
+    }
+
+    /// How large the caller's block is that begins there.
+    pub(super) fn size_at(&self, address: u64) -> Option<usize> {
+        self.blocks.get(&address).filter(|block| !block.given_back).map(|block| block.bytes)
+    }
+
+    /// Whether the address is in a block of the driver's own.
+    pub(super) fn is_staging(&self, address: u64) -> bool {
+        self.blocks.range(..=address).next_back().is_some_and(|(_, block)| block.staging)
     }
 
     /// Blocks there are, those in the graveyard included.

@@ -2,14 +2,17 @@
 //! traps a simulation can fall into.
 
 mod faults;
+mod happens_before;
 mod invariants;
 mod machine;
 mod order;
+mod races;
 mod transfers;
 
 use smallvec::SmallVec;
 
 use super::*;
+use crate::cuda::driver::Engine;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::ops::kernel::{Args, Argument, Cost, Geometry, KernelDef, Parameter, Work};
