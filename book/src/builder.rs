@@ -8,6 +8,7 @@ use mdbook_driver::errors::Error;
 
 use crate::course::Course;
 use crate::links;
+use crate::origin;
 use crate::preprocessor::ToDevice;
 use crate::warnings::Warnings;
 
@@ -32,14 +33,16 @@ pub fn build(course: Course, folder: &Path, site: Site) -> Result<(), String> {
         if site == Site::Local {
             config.set("output.html.site-url", "/")?;
         }
-        let mut book = MDBook::load_with_config(&root, config)?;
+        let mut book = MDBook::load_with_config(&root, config)
+            .map_err(|error| error.context("book/chapters/SUMMARY.md"))?;
         // It takes the place of the command in book.toml, which has the same name.
         book.with_preprocessor(ToDevice::new(course));
         book.build()
     });
     built.map_err(|error| format!("{error:#}"))?;
     let mut wrong = warnings;
-    wrong.extend(links::check(folder)?);
+    let chapters = root.join("chapters");
+    wrong.extend(links::check(folder)?.iter().map(|bad| origin::line(&chapters, bad)));
     if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n")) }
 }
 

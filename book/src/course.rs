@@ -39,7 +39,11 @@ impl Course {
 
     /// A file of the checkout, by its path from the root.
     pub(crate) fn read(&self, file: &str) -> Result<String, String> {
-        fs::read_to_string(self.root.join(file)).map_err(|error| format!("{file} cannot be read: {error}"))
+        match fs::read_to_string(self.root.join(file)) {
+            // On Windows, Git may end lines in its own way.
+            Ok(text) => Ok(text.replace("\r\n", "\n")),
+            Err(error) => Err(format!("{file} cannot be read: {error}")),
+        }
     }
 
     /// A lab by its number.

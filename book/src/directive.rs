@@ -81,7 +81,11 @@ fn lab_run(course: &Course, page: &Page, lab: &str) -> Result<String, String> {
 fn lab_output(course: &Course, lab: &str, number: &str, options: &[&str]) -> Result<String, String> {
     let lab = course.lab(lab)?;
     let (mut run, mut show) = (None, Show::All);
-    for option in options {
+    for (index, option) in options.iter().enumerate() {
+        let name = option.split('=').next();
+        if options[..index].iter().any(|before| before.split('=').next() == name) {
+            return Err(format!("`{}` comes twice: say it once", name.unwrap_or_default()));
+        }
         match option.split_once('=') {
             Some(("run", name)) => run = Some(name),
             Some(("show", "all")) => show = Show::All,
@@ -124,6 +128,11 @@ fn up(path: &str) -> String {
 
 /// What to say of a name that is none.
 pub fn unknown(name: &str) -> String {
+    if ["include", "rustdoc_include", "playground"].contains(&name) {
+        return format!(
+            "`{name}` brings what nobody checks: cut it out of a lab, `{{{{#lab-code 03 train}}}}`"
+        );
+    }
     let names = LINES.iter().chain(&BLOCKS).map(|known| known.0).chain(["figure"]);
     format!("no directive `{name}`: say {}", choices(names))
 }

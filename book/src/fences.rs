@@ -10,7 +10,7 @@
 use mdbook_markdown::pulldown_cmark::{CodeBlockKind, Event, Tag, TagEnd};
 use mdbook_markdown::{MarkdownOptions, new_cmark_parser};
 
-use crate::mistake::{Mistake, choices};
+use crate::mistake::{choices, line_of};
 
 /// With another name for one of them, such as `bash`, a block would slip by those who run it.
 const LANGUAGES: [&str; 7] = ["text", "sh", "rust", "toml", "json", "python", "cpp"];
@@ -20,8 +20,10 @@ const FLAGS: [&str; 4] = ["ignore", "no_run", "compile_fail", "should_panic"];
 
 /// A block of code.
 pub struct CodeBlock {
-    /// Where it begins, from 1.
+    /// The line where it begins, from 1.
     pub line: usize,
+    /// The line where it ends.
+    pub last: usize,
     /// Its language and flags, `rust,no_run`; none for a block that is only indented.
     info: Option<String>,
     pub code: String,
@@ -48,14 +50,15 @@ pub fn blocks(text: &str) -> Vec<CodeBlock> {
     for (event, range) in new_cmark_parser(text, &MarkdownOptions::default()).into_offset_iter() {
         match event {
             Event::Start(Tag::CodeBlock(kind)) => {
-                let line = 1 + text[..range.start].matches('\n').count();
+                let line = line_of(text, range.start);
+                let last = line + text[range].trim_end().matches('\n').count();
                 let above = line.checked_sub(2).and_then(|above| reason(lines[above]));
                 let info = match kind {
                     CodeBlockKind::Fenced(info) => Some(info.to_string()),
                     CodeBlockKind::Indented => None,
                 };
                 let not_run = above.map(str::to_owned);
-                blocks.push(CodeBlock { line, info, code: String::new(), not_run });
+                blocks.push(CodeBlock { line, last, info, code: String::new(), not_run });
                 inside = true;
             }
             Event::End(TagEnd::CodeBlock) => inside = false,
@@ -68,19 +71,20 @@ pub fn blocks(text: &str) -> Vec<CodeBlock> {
 
 /// `<!-- not run: it needs a GPU -->` → `it needs a GPU`
 fn reason(line: &str) -> Option<&str> {
-    line.trim().strip_prefix("<!-- not run:")?.strip_suffix("-->").map(str::trim)
+    // In a quote, too.
+    let line = line.trim_start_matches(['>', ' ']).trim_end();
+    line.strip_prefix("<!-- not run:")?.strip_suffix("-->").map(str::trim)
 }
 
-/// What is wrong with the blocks of a file.
-pub fn mistakes(file: &str, text: &str) -> Vec<Mistake> {
+/// What is wrong with the blocks of a page, each with its line.
+pub fn mistakes(text: &str) -> Vec<(usize, String)> {
     let blocks = blocks(text);
-    let mistake = |line, what| Mistake { file: file.to_owned(), line, what };
-    let mut mistakes: Vec<Mistake> =
-        blocks.iter().filter_map(|block| Some(mistake(block.line, wrong(block)?))).collect();
+    let mut mistakes: Vec<(usize, String)> =
+        blocks.iter().filter_map(|block| Some((block.line, wrong(block)?))).collect();
     for (index, _) in text.lines().enumerate().filter(|(_, line)| reason(line).is_some()) {
         if !blocks.iter().any(|block| block.line == index + 2) {
             let what = "no block of code follows: put this into the line above the one that is not run";
-            mistakes.push(mistake(index + 1, what.to_owned()));
+            mistakes.push((index + 1, what.to_owned()));
         }
     }
     mistakes
@@ -97,6 +101,10 @@ fn wrong(block: &CodeBlock) -> Option<String> {
     }
     if !LANGUAGES.contains(&language) {
         return Some(format!("no language `{language}`: say {}", languages()));
+    }
+    let is_command = |line: &str| line.trim().starts_with("cargo ") || line.trim().starts_with("$ ");
+    if language == "text" && block.code.lines().any(is_command) {
+        return Some("nobody runs the commands in ```text: say ```sh".to_owned());
     }
     let flags: Vec<&str> = block.words().skip(1).collect();
     let allowed = if language == "rust" { &FLAGS[..] } else { &[] };

@@ -3,18 +3,23 @@
 use mdbook_markdown::pulldown_cmark::html::push_html;
 use mdbook_markdown::{MarkdownOptions, new_cmark_parser};
 
+use crate::markdown;
+
 /// Text with nothing in it that HTML would take for a tag.
 pub fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
-/// A line of Markdown, such as a question, as HTML on one line.
-pub fn inline(markdown: &str) -> String {
+/// A line of Markdown, such as a question, as HTML on one line. The error says what is wrong with it.
+pub fn inline(markdown: &str) -> Result<String, String> {
+    if let Some((_, what)) = markdown::mistakes(markdown).into_iter().next() {
+        return Err(what);
+    }
     let mut html = String::new();
     push_html(&mut html, new_cmark_parser(markdown.trim(), &MarkdownOptions::default()));
     let html = html.trim();
     let html = html.strip_prefix("<p>").and_then(|html| html.strip_suffix("</p>")).unwrap_or(html);
-    html.replace('\n', " ")
+    Ok(html.replace('\n', " "))
 }
 
 /// A block of code as Markdown, whatever the code contains.

@@ -5,9 +5,6 @@ use crate::course::Course;
 use crate::directive::{LINES, unknown};
 use crate::figure;
 
-/// What mdBook does by itself.
-pub const MDBOOK: [&str; 4] = ["include", "rustdoc_include", "playground", "title"];
-
 /// A line with the numbers that `{{#figure …}}` in it stands for. `\{{#…}}` stays as it is.
 pub fn with_figures(course: &Course, line: &str) -> Result<String, String> {
     let mut expanded = String::new();
@@ -22,7 +19,6 @@ pub fn with_figures(course: &Course, line: &str) -> Result<String, String> {
         let words: Vec<&str> = found[3..end].split_whitespace().collect();
         match words[..] {
             _ if before.ends_with('\\') => expanded += whole,
-            [name, ..] if MDBOOK.contains(&name) => expanded += whole,
             ["figure", lab, run, name, ref more @ ..] => expanded += &number(course, lab, run, name, more)?,
             ["figure", ..] => return Err("`figure` is written like `{{#figure 03 t4 launches}}`".to_owned()),
             [name, ..]

@@ -4,9 +4,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-/// What is wrong with the links of the pages in a folder, a line each: a page or fragment that is not there, or a
-/// script, style or picture that a browser would fetch from elsewhere. Links to elsewhere are not followed.
-pub fn check(folder: &Path) -> Result<Vec<String>, String> {
+/// What is wrong with a link.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct BadLink {
+    /// The built page that has it.
+    pub page: String,
+    pub link: String,
+    /// As a sentence, with the link.
+    pub what: String,
+}
+
+/// What is wrong with the links of the pages in a folder: a page or fragment that is not there, a path that begins at
+/// the root, where the book need not be, or a script, style or picture that a browser would fetch from elsewhere.
+/// Links to elsewhere are not followed.
+pub fn check(folder: &Path) -> Result<Vec<BadLink>, String> {
     let files = files(folder)?;
     let pages: BTreeMap<&str, Vec<Tag>> = files
         .iter()
@@ -18,15 +29,24 @@ pub fn check(folder: &Path) -> Result<Vec<String>, String> {
         .map(|(path, tags)| (*path, tags.iter().filter_map(|tag| tag.get("id")).collect()))
         .collect();
 
-    let mut wrong = Vec::new();
+    let mut bad = Vec::new();
+    let mut wrong = |page: &str, link: &str, what: String| {
+        bad.push(BadLink { page: page.to_owned(), link: link.to_owned(), what });
+    };
     for (page, tags) in &pages {
         // mdBook gives only 404.html a base, because nobody knows under which address it is shown.
         for tag in tags.iter().filter(|tag| tag.name != "base") {
             let Some(link) = tag.get("href").or(tag.get("src")) else { continue };
             if is_elsewhere(link) {
                 if tag.name != "a" {
-                    wrong.push(format!("{page}: <{}> is fetched from {link}", tag.name));
+                    wrong(page, link, format!("<{}> is fetched from {link}", tag.name));
                 }
+                continue;
+            }
+            if link.starts_with('/') && *page != "404.html" {
+                let right = "../".repeat(page.matches('/').count()) + &link[1..].replace(".html", ".md");
+                let what = format!("`{link}` begins at the root, where the book need not be: say `{right}`");
+                wrong(page, link, what);
                 continue;
             }
             let (path, fragment) = link.split_once('#').unwrap_or((link, ""));
@@ -35,11 +55,11 @@ pub fn check(folder: &Path) -> Result<Vec<String>, String> {
             let target =
                 if *page == "404.html" { resolve("", path, page) } else { resolve(page, path, page) };
             if !files.contains_key(&target) {
-                wrong.push(format!("{page}: `{link}` leads to no page"));
+                wrong(page, link, format!("`{link}` leads to no page"));
             } else if !fragment.is_empty()
                 && !ids.get(target.as_str()).is_some_and(|ids| ids.contains(fragment))
             {
-                wrong.push(format!("{page}: `{link}` leads to a page without `#{fragment}`"));
+                wrong(page, link, format!("`{link}` leads to a page without `#{fragment}`"));
             }
         }
     }
@@ -48,16 +68,16 @@ pub fn check(folder: &Path) -> Result<Vec<String>, String> {
         for url in style.split("url(").skip(1) {
             let url = url.split(')').next().unwrap_or_default().trim_matches(['"', '\'', ' ']);
             if is_elsewhere(url) && !url.starts_with("data:") {
-                wrong.push(format!("{path}: fetches {url}"));
+                wrong(path, url, format!("fetches {url}"));
             }
         }
     }
-    wrong.sort();
-    wrong.dedup();
+    bad.sort();
+    bad.dedup();
     // The page for printing has every chapter again, and so every mistake.
-    let elsewhere = wrong.iter().any(|wrong| !wrong.starts_with("print.html: "));
-    wrong.retain(|wrong| !elsewhere || !wrong.starts_with("print.html: "));
-    Ok(wrong)
+    let elsewhere = bad.iter().any(|bad| bad.page != "print.html");
+    bad.retain(|bad| !elsewhere || bad.page != "print.html");
+    Ok(bad)
 }
 
 /// Every file under a folder, by its path from there with slashes.
@@ -193,20 +213,24 @@ mod tests {
             "labs/x.html",
             "<p id=\"there\"><a href=\"../index.html#top\"><a href=\"#there\"><a href=\"gone.html\">\
              <a href=\"../index.html#gone\"><a href=\"https://example.org/\"><img src=\"https://example.org/x.png\">\
-             <script>'<a href=\"written.html\">'</script><a href=\"../../x.html\">",
+             <script>'<a href=\"written.html\">'</script><a href=\"../../x.html\">\
+             <a href=\"/index.html\">",
         );
         write(
             "a.css",
             "@font-face { src: url('fonts/a.woff2') } b { background: url(https://example.org/a.png) }",
         );
+        write("404.html", "<base href='/'><a href='/index.html'>");
+        let bad = check(folder.path()).unwrap().into_iter();
         assert_eq!(
-            check(folder.path()).unwrap(),
+            bad.map(|bad| format!("{}: {}", bad.page, bad.what)).collect::<Vec<_>>(),
             [
                 "a.css: fetches https://example.org/a.png",
-                "labs/x.html: <img> is fetched from https://example.org/x.png",
                 "labs/x.html: `../../x.html` leads to no page",
                 "labs/x.html: `../index.html#gone` leads to a page without `#gone`",
+                "labs/x.html: `/index.html` begins at the root, where the book need not be: say `../index.md`",
                 "labs/x.html: `gone.html` leads to no page",
+                "labs/x.html: <img> is fetched from https://example.org/x.png",
             ]
         );
     }

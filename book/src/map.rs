@@ -37,7 +37,8 @@ pub fn table(lines: &[String]) -> Result<String, (usize, String)> {
         if rust == 0 {
             return Err((first.index, "this PyTorch has no Rust after it".to_owned()));
         }
-        rows += &row(&rest[..pytorch], &rest[pytorch..pytorch + rust]);
+        let row = row(&rest[..pytorch], &rest[pytorch..pytorch + rust]);
+        rows += &row.map_err(|what| (rest[pytorch + rust - 1].index, what))?;
         rest = &rest[pytorch + rust..];
     }
     if rows.is_empty() {
@@ -79,7 +80,7 @@ fn is_pytorch(line: &Line) -> bool {
     line.text.starts_with("//")
 }
 
-fn row(pytorch: &[Line], rust: &[Line]) -> String {
+fn row(pytorch: &[Line], rust: &[Line]) -> Result<String, String> {
     let pytorch: Vec<&str> = pytorch
         .iter()
         .map(|line| &line.text[2..])
@@ -95,10 +96,10 @@ fn row(pytorch: &[Line], rust: &[Line]) -> String {
     // A statement that stands alone is shown as the expression it is.
     let expression = !rust.contains('\n') && !rust.starts_with("let ") && !rust.starts_with("use ");
     let rust = if expression { rust.trim_end_matches(';') } else { rust };
-    format!(
+    Ok(format!(
         "<tr><td><code>{}</code></td><td><code>{}</code></td><td>{}</td></tr>\n",
         escape(&pytorch.join("\n")),
         escape(rust),
-        inline(note)
-    )
+        inline(note)?
+    ))
 }

@@ -1,5 +1,6 @@
 //! What is wrong in a chapter, and where.
 
+use std::collections::BTreeSet;
 use std::fmt::{self, Display};
 
 /// A mistake of whoever writes the book. Prints as one line, `file:line: what`.
@@ -17,6 +18,29 @@ impl Display for Mistake {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}: {}", self.file, self.line, self.what)
     }
+}
+
+/// A line for each mistake. What is wrong in several places for the same reason is told once, with the first of them.
+pub fn lines(mistakes: &[Mistake]) -> Vec<String> {
+    let mut told: Vec<(&Mistake, BTreeSet<(&str, usize)>)> = Vec::new();
+    for mistake in mistakes {
+        let place = (mistake.file.as_str(), mistake.line);
+        match told.iter_mut().find(|(first, _)| first.what == mistake.what) {
+            Some((_, places)) => drop(places.insert(place)),
+            None => told.push((mistake, BTreeSet::from([place]))),
+        }
+    }
+    let line = |(first, places): &(&Mistake, BTreeSet<_>)| match places.len() - 1 {
+        0 => first.to_string(),
+        1 => format!("{first} (and 1 more place)"),
+        more => format!("{first} (and {more} more places)"),
+    };
+    told.iter().map(line).collect()
+}
+
+/// The number of the line in which a byte of a text stands.
+pub fn line_of(text: &str, byte: usize) -> usize {
+    1 + text.as_bytes().iter().take(byte).filter(|&&byte| byte == b'\n').count()
 }
 
 /// Names to choose from, for a message: `none | t4 | linear`.

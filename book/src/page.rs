@@ -21,11 +21,14 @@
 //! [`map`](crate::map).
 //!
 //! Blocks of code name their language. Those of Rust are doc tests, and those of commands are run: see
-//! [`fences`](crate::fences) for those that cannot be.
+//! [`fences`](crate::fences) for those that cannot be. There are no directives in them.
+//!
+//! mdBook's own directives, `{{#include …}}` and its like, are no part of this book: book.toml leaves them out,
+//! because nobody would check what they bring. `\{{` shows braces.
 
 use crate::block::{BLOCKS, Block};
 use crate::course::Course;
-use crate::inline::{MDBOOK, with_figures};
+use crate::inline::with_figures;
 use crate::mistake::{Mistake, Wrong};
 use crate::{directive, fences};
 
@@ -52,14 +55,16 @@ impl Page<'_> {
 /// Carries out the directives of a page. The error lists every mistake in it.
 pub fn expand(course: &Course, page: &Page) -> Result<String, Vec<Mistake>> {
     let mut expanded = String::new();
-    let mut mistakes = fences::mistakes(page.file, page.text);
+    let mut mistakes = Vec::new();
+    let code = fences::blocks(page.text);
     let mut used = Vec::new();
     let mut block: Option<Block> = None;
     let mistake = |line, what| Mistake { file: page.file.to_owned(), line, what };
 
     for (index, line) in page.text.lines().enumerate() {
         let number = index + 1;
-        if let Some(name) = closing(line) {
+        let in_code = code.iter().any(|block| (block.line..=block.last).contains(&number));
+        if let Some(name) = closing(line).filter(|_| !in_code) {
             match block.take() {
                 Some(open) if open.name == name => match open.markdown(course) {
                     Ok(markdown) => expanded += &markdown,
@@ -73,6 +78,12 @@ pub fn expand(course: &Course, page: &Page) -> Result<String, Vec<Mistake>> {
             }
         } else if let Some(open) = &mut block {
             open.lines.push(line);
+            // Not where it belongs, which `lint` tells: what follows is not blamed for it.
+            if !in_code && line.contains(&format!("{{{{/{}}}}}", open.name)) {
+                block = None;
+            }
+        } else if in_code {
+            expanded += &format!("{line}\n");
         } else if let Some((name, args)) = alone(line) {
             used.push(name);
             if let Some((name, heading)) = BLOCKS.iter().find(|block| block.0 == name) {
@@ -110,7 +121,7 @@ pub fn expand(course: &Course, page: &Page) -> Result<String, Vec<Mistake>> {
 }
 
 /// `{{/map}}` → `map`
-fn closing(line: &str) -> Option<&str> {
+pub fn closing(line: &str) -> Option<&str> {
     line.trim_end().strip_prefix("{{/")?.strip_suffix("}}")
 }
 
@@ -119,6 +130,6 @@ fn alone(line: &str) -> Option<(&str, Vec<&str>)> {
     let inside = line.trim_end().strip_prefix("{{#")?.strip_suffix("}}")?;
     let mut words = inside.split_whitespace();
     let name = words.next()?;
-    let elsewhere = name == "figure" || MDBOOK.contains(&name) || inside.contains("{{");
+    let elsewhere = name == "figure" || inside.contains("{{");
     (!elsewhere).then(|| (name, words.collect()))
 }

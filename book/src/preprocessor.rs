@@ -10,7 +10,8 @@ use mdbook_preprocessor::{Preprocessor, PreprocessorContext, parse_input};
 
 use crate::course::Course;
 use crate::links::files;
-use crate::mistake::Mistake;
+use crate::lint;
+use crate::mistake::{Mistake, lines};
 use crate::page::{Page, expand};
 
 /// Carries out the directives of every page.
@@ -48,17 +49,19 @@ impl Preprocessor for ToDevice {
             let path = slashes(&path);
             in_summary.insert(path.clone());
             let file = from_root(&path);
-            match expand(&self.course, &Page { file: &file, path: &path, text: &chapter.content }) {
+            let text = chapter.content.replace("\r\n", "\n");
+            mistakes.extend(lint::mistakes(&file, &text));
+            match expand(&self.course, &Page { file: &file, path: &path, text: &text }) {
                 Ok(expanded) => chapter.content = expanded,
-                // Every chapter reads path.toml: its mistakes are told once.
-                Err(found) => found.into_iter().for_each(|mistake| {
-                    if !mistakes.contains(&mistake) {
-                        mistakes.push(mistake);
-                    }
-                }),
+                Err(found) => mistakes.extend(found),
             }
         });
         for path in files(&folder).map_err(Error::msg)?.into_keys() {
+            if !path.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"/.-_".contains(&byte)) {
+                let what =
+                    "a link to this name would need `%`: keep to a to z, digits, `-`, `_` and `.`".to_owned();
+                mistakes.push(Mistake { file: from_root(&path), line: 1, what });
+            }
             if path.ends_with(".md") && !in_summary.contains(&path) {
                 let what = "no page is made of this file: name it in SUMMARY.md".to_owned();
                 mistakes.push(Mistake { file: from_root(&path), line: 1, what });
@@ -67,8 +70,7 @@ impl Preprocessor for ToDevice {
         if mistakes.is_empty() {
             return Ok(book);
         }
-        let lines: Vec<String> = mistakes.iter().map(ToString::to_string).collect();
-        Err(Error::msg(lines.join("\n")))
+        Err(Error::msg(lines(&mistakes).join("\n")))
     }
 }
 

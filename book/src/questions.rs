@@ -14,8 +14,11 @@
 //! because = "A batch is two tensors: the features and the targets."
 //! ```
 //!
-//! One choice is right, and every other says why it is not. The page has them in another order. A number in a right answer comes from a figure of the
-//! lab, so that it stays right. A chapter asks at least six. Texts are Markdown.
+//! One choice is right, and every other says why it is not. The page has them in another order. A chapter asks at
+//! least six. Texts are Markdown.
+//!
+//! A number in a right answer comes from a figure of the lab, so that it stays right. Digits are checked; a number in
+//! words, `four bytes`, is for whoever writes it to check.
 //!
 //! In the page a choice shows its reason when it is chosen: HTML and CSS do that, without JavaScript.
 
@@ -25,6 +28,7 @@ use toml::Spanned;
 use crate::course::Course;
 use crate::html::inline;
 use crate::inline::with_figures;
+use crate::markdown::says_something;
 use crate::mistake::Wrong;
 use crate::toml_file;
 
@@ -89,6 +93,9 @@ pub fn html(course: &Course, chapter: &str, least: usize) -> Result<String, Wron
             wrong(place, "there is nothing to choose: give at least two choices".to_owned());
         }
 
+        if !says_something(&question.ask) {
+            wrong(place, "this question asks nothing: write `ask = \"…\"` with words".to_owned());
+        }
         html += "<fieldset>\n";
         match shown(course, &question.ask) {
             Ok(ask) => html += &format!("<legend>{}. {ask}</legend>\n", index + 1),
@@ -99,15 +106,23 @@ pub fn html(course: &Course, chapter: &str, least: usize) -> Result<String, Wron
         for choice in &question.choice {
             let (place, choice) = (choice.span().start, choice.get_ref());
             let because = choice.because.as_deref().unwrap_or_default().trim();
-            if !choice.right && because.is_empty() {
-                wrong(place, format!("no reason why `{}` is wrong: add `because = \"…\"`", choice.text));
+            if !says_something(&choice.text) {
+                wrong(
+                    place,
+                    "this choice says nothing: write `text = \"…\"` with words or numbers".to_owned(),
+                );
+            }
+            // Who is right needs no reason.
+            if !(says_something(because) || choice.right && because.is_empty()) {
+                let why = if choice.right { "right" } else { "wrong" };
+                wrong(place, format!("no reason why `{}` is {why}: add `because = \"…\"`", choice.text));
             }
             if let Some(number) = number_in(&choice.text).filter(|_| choice.right) {
                 wrong(
                     place,
                     format!(
                         "the right answer says `{number}`: take the number from the lab, \
-                         `{{{{#figure {chapter} t4 …}}}}`, or write it as code if it is a name"
+                         `{{{{#figure {chapter} t4 …}}}}`, or write the whole name as code if it is part of one"
                     ),
                 );
             }
@@ -143,16 +158,20 @@ fn hash(id: &str, text: &str) -> u64 {
 
 /// A text of a question as HTML.
 fn shown(course: &Course, text: &str) -> Result<String, String> {
-    Ok(inline(&with_figures(course, &text.replace('\n', " "))?))
+    inline(&with_figures(course, &text.replace('\n', " "))?)
 }
 
-/// A number that a text states by itself, neither in code nor by a figure. What has a number in its name, `a T4` or
-/// `0-dim`, states none.
+/// A number that a text states by itself, not by a figure. What has one in its name, `a T4` or `0-dim`, states none,
+/// and neither does code that is more than a number.
 fn number_in(text: &str) -> Option<String> {
     let mut text = text.to_owned();
     for (start, end) in [("{{#", "}}"), ("`", "`")] {
         while let Some((before, rest)) = text.split_once(start) {
-            let after = rest.split_once(end).map_or("", |(_, after)| after);
+            let (inside, after) = rest.split_once(end).unwrap_or((rest, ""));
+            let digits = inside.replace(['_', ',', ' ', '−', '%'], "");
+            if digits.contains(|letter: char| letter.is_ascii_digit()) && digits.parse::<f64>().is_ok() {
+                return Some(inside.to_owned());
+            }
             text = format!("{before} {after}");
         }
     }
@@ -162,7 +181,7 @@ fn number_in(text: &str) -> Option<String> {
         let name = after.strip_prefix('-').is_some_and(|rest| rest.starts_with(char::is_alphabetic));
         digits.len() > after.len() && !name
     };
-    text.split_whitespace()
+    text.split(|letter: char| letter.is_whitespace() || letter == '=')
         .find(states_one)
         .map(|word| word.trim_end_matches([',', '.', ';', ':']).to_owned())
 }

@@ -3,7 +3,7 @@
 use serde::de::DeserializeOwned;
 
 use crate::course::Course;
-use crate::mistake::{Mistake, Wrong};
+use crate::mistake::{Mistake, Wrong, line_of};
 
 /// The text of a file, to say where in it something is wrong.
 pub struct Places {
@@ -14,8 +14,7 @@ pub struct Places {
 impl Places {
     /// A mistake at a byte of the file.
     pub fn mistake(&self, byte: usize, what: String) -> Mistake {
-        let line = 1 + self.text.bytes().take(byte).filter(|&byte| byte == b'\n').count();
-        Mistake { file: self.file.clone(), line, what }
+        Mistake { file: self.file.clone(), line: line_of(&self.text, byte), what }
     }
 }
 

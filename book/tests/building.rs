@@ -149,28 +149,104 @@ fn every_mistake_is_named_with_its_place() {
 
 #[test]
 fn a_link_that_leads_nowhere_fails_the_build() {
-    let error = page("# A page\n\nSee [this](gone.md).\n").unwrap_err();
-    assert_eq!(error, "index.html: `gone.html` leads to no page");
-    let error = page("# A page\n\nSee [this](labs/lab-03.md#gone).\n").unwrap_err();
-    assert_eq!(error, "index.html: `labs/lab-03.html#gone` leads to a page without `#gone`");
+    let error = page(
+        "# A page\n\nSee [this](gone.md),\n- [this](labs/lab-03.md#gone) and\n- [this][gone].\n\n[gone]: /path.html\n",
+    );
+    let expected = [
+        "book/chapters/index.md:5: `/path.html` begins at the root, where the book need not be: say `path.md`",
+        "book/chapters/index.md:3: `gone.html` leads to no page",
+        "book/chapters/index.md:4: `labs/lab-03.html#gone` leads to a page without `#gone`",
+    ];
+    assert_eq!(error.unwrap_err().lines().collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn a_link_that_a_directive_writes_is_told_of_the_file() {
+    let checkout = Checkout::new();
+    let path = checkout.path("book/path.toml");
+    let text = fs::read_to_string(&path).unwrap();
+    fs::write(&path, text.replacen("page = \"02-golden-rule.md\"", "page = \"02-golden-rule.md#gone\"", 1))
+        .unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let error = build(checkout.course(), folder.path(), Site::Configured).unwrap_err();
+    let what = "`02-golden-rule.html#gone` leads to a page without `#gone`";
+    assert!(error.contains(&format!("book/chapters/path.md: {what}")), "{error}");
 }
 
 #[test]
 fn what_a_browser_would_fetch_from_others_fails_the_build() {
     let error = page("# A page\n\n![A picture](https://example.org/a.png)\n").unwrap_err();
-    assert_eq!(error, "index.html: <img> is fetched from https://example.org/a.png");
+    assert_eq!(error, "book/chapters/index.md:3: <img> is fetched from https://example.org/a.png");
 }
 
 #[test]
 fn what_mdbook_warns_of_fails_the_build() {
-    let error = page("# A page\n\n- <div><p>one\n").unwrap_err();
-    assert!(error.contains("unclosed HTML tag"), "{error}");
+    let error = page("# A page\n\nA note[^1].\n\n[^1]: One.\n\n[^1]: Another.\n").unwrap_err();
+    assert!(error.contains("footnote `1` in index.md defined multiple times"), "{error}");
 }
 
 #[test]
-fn a_file_that_mdbook_cannot_include_fails_the_build() {
-    let error = page("# A page\n\n{{#include nowhere.md}}\n").unwrap_err();
-    assert!(error.contains("nowhere.md"), "{error}");
+fn mdbooks_own_directives_bring_nothing() {
+    let error = page("# A page\n\n{{ #include path.md}}\n").unwrap_err();
+    assert!(
+        error.starts_with("book/chapters/index.md:3: `{{ #include path.md}}` is no directive: "),
+        "{error}"
+    );
+    let page = page("# A page\n\n`{{ #include path.md}}`\n").unwrap();
+    assert!(page.contains("<code>{{ #include path.md}}</code>"), "{page}");
+}
+
+#[test]
+fn a_mistake_that_comes_often_is_told_once_with_its_first_place() {
+    let checkout = Checkout::new();
+    for lab in ["01", "02", "03"] {
+        let page = format!("# Lab {lab}\n\n{{{{#lab-code 03 trian}}}}\n");
+        fs::write(checkout.path(&format!("book/chapters/labs/lab-{lab}.md")), page).unwrap();
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let error = build(checkout.course(), folder.path(), Site::Configured).unwrap_err();
+    assert!(error.starts_with("book/chapters/labs/lab-01.md:3: labs/src/lab_03"), "{error}");
+    assert!(error.ends_with(" (and 2 more places)") && error.lines().count() == 1, "{error}");
+}
+
+#[test]
+fn a_wrong_name_in_the_summary_fails_the_build_and_writes_no_file() {
+    let checkout = Checkout::new();
+    let summary = checkout.path("book/chapters/SUMMARY.md");
+    let text = fs::read_to_string(&summary).unwrap().replace("path.md", "paht.md");
+    fs::write(summary, text).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let error = build(checkout.course(), folder.path(), Site::Configured).unwrap_err();
+    assert!(error.starts_with("book/chapters/SUMMARY.md: failed to read chapter `paht.md`: "), "{error}");
+    assert!(!checkout.path("book/chapters/paht.md").exists());
+}
+
+#[test]
+fn a_name_that_a_link_cannot_have_as_it_is_fails_the_build() {
+    let checkout = Checkout::new();
+    for name in ["gerät.md", "gerät.png", "two words.md"] {
+        fs::write(checkout.path(&format!("book/chapters/{name}")), "# A page\n").unwrap();
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let error = build(checkout.course(), folder.path(), Site::Configured).unwrap_err();
+    let first = error.lines().next().unwrap();
+    assert!(first.starts_with("book/chapters/gerät.md:1: a link to this name would need `%`: "), "{error}");
+    assert!(first.ends_with(" (and 2 more places)"), "{error}");
+}
+
+/// Git on Windows may write a checkout so.
+#[test]
+fn lines_may_end_as_on_windows() {
+    let checkout = Checkout::new();
+    for (path, bytes) in links::files(&checkout.path("")).unwrap() {
+        let text = String::from_utf8(bytes).unwrap().replace('\n', "\r\n");
+        fs::write(checkout.path(&path), text).unwrap();
+    }
+    let folder = tempfile::tempdir().unwrap();
+    build(checkout.course(), folder.path(), Site::Configured).unwrap();
+    let page = read(folder.path()).remove("01-devices.html").unwrap();
+    let (_, text) = page.split_once("<main>").unwrap();
+    assert!(!text.split_once("</main>").unwrap().0.contains('\r'));
 }
 
 #[test]

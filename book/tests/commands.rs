@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use book::page::{Page, expand};
-use book::{Course, fences, links};
+use book::{Course, fences, links, lint};
 
 /// Markdown of the course, with what it becomes: the chapters and the README.
 fn texts(course: &Course) -> Vec<(String, String, String)> {
@@ -82,7 +82,7 @@ fn a_command_that_fails_or_that_nobody_runs_is_named_with_its_place() {
 
 /// Pages are checked when they are built.
 #[test]
-fn the_readme_says_what_is_not_run() {
+fn the_readme_is_checked_like_a_page() {
     let readme = std::fs::read_to_string(Course::here().root().join("README.md")).unwrap();
-    assert_eq!(fences::mistakes("README.md", &readme), []);
+    assert_eq!(lint::mistakes("README.md", &readme), []);
 }

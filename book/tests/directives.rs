@@ -120,8 +120,8 @@ fn a_prediction_stands_apart() {
 }
 
 #[test]
-fn what_mdbook_does_itself_and_what_is_escaped_stays() {
-    let text = "{{#include a.md}}\n\\{{#lab-code 03 train}} and {{#include b.md:2}}\n";
+fn what_is_escaped_and_what_is_code_stays() {
+    let text = "\\{{#lab-code 03 train}}\n\n```text\n{{#lab-code 03 train}}\n{{/map}}\n```\n";
     assert_eq!(here(text).unwrap(), text);
 }
 
@@ -151,6 +151,15 @@ fn each_mistake_gets_one_line() {
         ("{{#lab-output 03 4}}", "lab-output does not say which run: add run=none | linear | t4 | t4x2"),
         ("{{#lab-output 03 4 run=h200}}", "lab-03 has no such run: say run=none | linear | t4 | t4x2"),
         ("{{#lab-output 03 4 machine=t4}}", "no option `machine=t4`: say run=… and show=all | show=results"),
+        ("{{#lab-output 03 4 run=t4 run=none}}", "`run` comes twice: say it once"),
+        ("{{#lab-output 03 4 run=t4 show=all show=all}}", "`show` comes twice: say it once"),
+        (
+            "{{#include a.md}}",
+            "`include` brings what nobody checks: cut it out of a lab, `{{#lab-code 03 train}}`",
+        ),
+        ("{{#playground a.rs}}", "`playground` brings what nobody checks: "),
+        ("See {{#rustdoc_include a.rs:2}}", "`rustdoc_include` brings what nobody checks: "),
+        ("{{#title A title}}", "no directive `title`: say "),
         ("{{#lab-output 03 99 run=t4}}", "lab-03, run=t4, has no section `99`: say 1 | 2 | "),
         ("{{#figure 03 t4}}", "`figure` is written like `{{#figure 03 t4 launches}}`"),
         ("{{#figure 03 none los 1}}", "lab-03, run=none, has: no figure `los`: say accuracy | "),
@@ -179,6 +188,7 @@ fn each_mistake_gets_one_line() {
             "{{#map}}\n```rust\na;\n```\n{{/map}}",
             "this Rust has no PyTorch before it: say `// …` in the line above",
         ),
+        ("{{#map}}\n```rust\n// a\nb; // <b>c\n```\n{{/map}}", "`<b>` is HTML, which nobody checks: "),
         ("{{#map}}\n```rust\n// a\nb;\n// c\n```\n{{/map}}", "this PyTorch has no Rust after it"),
         ("{{#predict}}\n\n{{/predict}}", "`{{#predict}}` asks nothing: write the question in it"),
         (
@@ -198,41 +208,6 @@ fn each_mistake_gets_one_line() {
         let (place, what) = error.split_once(": ").unwrap();
         assert!(what.starts_with(expected), "{text}\n  says    {what}\n  and not {expected}");
         assert!(place.starts_with("book/chapters/x.md:"), "{place}");
-    }
-}
-
-#[test]
-fn code_says_its_language_and_why_it_is_not_run() {
-    let reason = "<!-- not run: it needs a GPU -->\n";
-    for (text, expected) in [
-        ("```\na\n```", "4: this code has no language: say ```text | ```sh | ```rust | "),
-        ("```bash\na\n```", "4: no language `bash`: say ```text | ```sh | ```rust | "),
-        ("Text:\n\n    a", "6: an indented line is code, and Rust to its tests: write ```text | "),
-        (
-            "- One:\n\n  ```rust,ignore\n  a\n  ```",
-            "6: with `ignore` this is no program that runs: say why in ",
-        ),
-        (
-            "```rust,no_run\na\n```",
-            "4: with `no_run` this is no program that runs: say why in the line above",
-        ),
-        ("```rust,norun\na\n```", "4: no flag `norun`: say ignore | no_run | compile_fail | should_panic"),
-        ("```sh,ignore\na\n```", "4: `sh` has no flags: leave `ignore` out"),
-        (
-            "<!-- not run: -->\n```rust,ignore\na\n```",
-            "5: why is this not run? Say it: `<!-- not run: … -->`",
-        ),
-        (&format!("{reason}```rust\na\n```"), "5: this Rust is run: take `<!-- not run: … -->` away"),
-        (&format!("{reason}```text\na\n```"), "5: nobody runs `text`: take `<!-- not run: … -->` away"),
-        (&format!("{reason}\n```sh\na\n```"), "4: no block of code follows: put this into the line above"),
-    ] {
-        let error = here(&format!("# A page\n\nText\n{text}\n")).unwrap_err();
-        assert_eq!(error.lines().count(), 1, "{error}");
-        assert!(error.starts_with(&format!("book/chapters/x.md:{expected}")), "{text}\n{expected}\n{error}");
-    }
-    for text in ["```sh\na\n```", "```rust,no_run\na\n```", "```rust,compile_fail,ignore\na\n```"] {
-        let text = format!("{reason}{text}\n");
-        assert_eq!(here(&text).unwrap(), text);
     }
 }
 
@@ -374,10 +349,33 @@ fn each_mistake_in_a_question_gets_one_line() {
         (
             "{{#figure 03 t4 copies_to_device}}",
             "96 copies",
-            "5: the right answer says `96`: take the number from the lab, `{{#figure 03 t4 …}}`, or write it as code if it is a name",
+            "5: the right answer says `96`: take the number from the lab, `{{#figure 03 t4 …}}`, or write the whole name as code if it is part of one",
         ),
         ("{{#figure 03 t4 copies_to_device}}", "ln 4, about 1.39", "5: the right answer says `4`: "),
         ("{{#figure 03 t4 copies_to_device}}", "`x` twice (−3.5)", "5: the right answer says `(−3.5)`: "),
+        ("{{#figure 03 t4 copies_to_device}}", "`9999`", "5: the right answer says `9999`: "),
+        (
+            "{{#figure 03 t4 copies_to_device}}",
+            "about `-1_024.5 %`",
+            "5: the right answer says `-1_024.5 %`: ",
+        ),
+        ("{{#figure 03 t4 copies_to_device}}", "n=5 or four bytes", "5: the right answer says `5`: "),
+        ("text = \"48\"", "text = \"\"", "9: this choice says nothing: write `text = \"…\"` with words"),
+        ("text = \"48\"", "text = \"**…**\"", "9: this choice says nothing: write `text = \"…\"` with words"),
+        (
+            "How many copies does `train` make?",
+            " ?",
+            "1: this question asks nothing: write `ask = \"…\"` with words",
+        ),
+        ("A batch is *two* tensors.", ".", "9: no reason why `48` is wrong: add `because = \"…\"`"),
+        (
+            "right = true",
+            "right = true\nbecause = \"!\"",
+            "5: no reason why `{{#figure 03 t4 copies_to_device}}` is right: ",
+        ),
+        ("A batch is", "A <b>batch is", "9: `<b>` is HTML, which nobody checks: write Markdown"),
+        ("How many", "<i>How</i> many", "1: `<i>` is HTML, which nobody checks: write Markdown"),
+        ("A batch is", "A [batch][gone] is", "9: `[batch][gone]` leads nowhere: "),
         ("t4 copies_to_device", "t4 copies", "5: lab-03, run=t4, has: no figure `copies`: say accuracy | "),
         (
             "t4 copies_to_device",
@@ -394,9 +392,13 @@ fn each_mistake_in_a_question_gets_one_line() {
         assert_eq!(error.lines().count(), 1, "{error}");
         assert!(error.starts_with(&format!("book/questions/03.toml:{expected}")), "{expected}\n{error}");
     }
-    let names =
-        QUESTION.replace("{{#figure 03 t4 copies_to_device}}", "A T4's 0-dim `2`, {{#figure 03 t4 steps}}");
+    let names = QUESTION.replace(
+        "{{#figure 03 t4 copies_to_device}}",
+        "A T4's 0-dim `[2, 3]` in `x[2]`, {{#figure 03 t4 steps}}",
+    );
     questions(&names).unwrap();
+    let todo = questions(&QUESTION.replace("A batch is *two* tensors.", "<!-- todo -->")).unwrap_err();
+    assert!(todo.contains("questions/03.toml:9: no reason why `48` is wrong: "), "{todo}");
     let twice = questions(&format!("{QUESTION}{QUESTION}")).unwrap_err();
     assert_eq!(twice, "book/questions/03.toml:12: the id `03-copies` comes twice");
 }

@@ -1,0 +1,139 @@
+//! Markdown as mdBook reads it: what in it is code, and what in it is not what it looks like.
+
+use mdbook_markdown::pulldown_cmark::{BrokenLink, CowStr, Event, LinkType, Options, Parser, Tag};
+use mdbook_markdown::{MarkdownOptions, new_cmark_parser};
+
+/// The text with spaces in place of its code, so that every other letter keeps its place.
+pub fn without_code(text: &str) -> String {
+    let mut bytes = text.as_bytes().to_vec();
+    for (event, range) in new_cmark_parser(text, &MarkdownOptions::default()).into_offset_iter() {
+        if matches!(event, Event::Code(_) | Event::Start(Tag::CodeBlock(_))) {
+            bytes[range].iter_mut().filter(|byte| **byte != b'\n').for_each(|byte| *byte = b' ');
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// The links and pictures, each with the byte where it stands and where it leads.
+pub fn links(text: &str) -> Vec<(usize, String)> {
+    let events = new_cmark_parser(text, &MarkdownOptions::default()).into_offset_iter();
+    let links = events.filter_map(|(event, range)| match event {
+        Event::Start(Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. }) => {
+            Some((range.start, dest_url.to_string()))
+        }
+        _ => None,
+    });
+    links.collect()
+}
+
+/// Whether a reader sees a letter or a digit of it.
+pub fn says_something(text: &str) -> bool {
+    new_cmark_parser(text, &MarkdownOptions::default()).any(|event| match event {
+        Event::Text(text) | Event::Code(text) => text.contains(char::is_alphanumeric),
+        _ => false,
+    })
+}
+
+/// What is wrong with a text, each with the byte where it stands.
+pub fn mistakes(text: &str) -> Vec<(usize, String)> {
+    let mut mistakes = Vec::new();
+    for (event, range) in new_cmark_parser(text, &MarkdownOptions::default()).into_offset_iter() {
+        if matches!(event, Event::Start(Tag::HtmlBlock) | Event::InlineHtml(_))
+            && let Some((at, what)) = html(&text[range.clone()])
+        {
+            // The end of what has been told is not told again.
+            if mistakes.is_empty() || !text[range.start + at..].starts_with("</") {
+                mistakes.push((range.start + at, what));
+            }
+        }
+    }
+    mistakes.extend(broken_references(text));
+    mistakes
+}
+
+/// No check looks into HTML: not for the language of code, not for tags that are never closed. Comments may stay.
+fn html(html: &str) -> Option<(usize, String)> {
+    let start = html.find('<')?;
+    if let Some(comment) = html[start..].strip_prefix("<!--") {
+        let Some(length) = comment.find("-->") else {
+            return Some((start, "this comment is never closed: end it with `-->`".to_owned()));
+        };
+        let after = start + "<!--".len() + length + "-->".len();
+        return self::html(&html[after..]).map(|(at, what)| (after + at, what));
+    }
+    let tag = html[start..].split_inclusive('>').next().unwrap_or_default();
+    let tag = tag.split('\n').next().unwrap_or_default();
+    Some((start, format!("`{tag}` is HTML, which nobody checks: write Markdown")))
+}
+
+/// `[text][name]`, `[name][]` and `[^1]` without the line that says where they lead: they would be shown as written.
+fn broken_references(text: &str) -> Vec<(usize, String)> {
+    let parser = new_cmark_parser(text, &MarkdownOptions::default());
+    let footnotes = parser.filter_map(|event| match event {
+        Event::Start(Tag::FootnoteDefinition(name)) => Some(format!("^{name}")),
+        _ => None,
+    });
+    let footnotes: Vec<String> = footnotes.collect();
+    let mut broken = Vec::new();
+    let note = |link: BrokenLink| -> Option<(CowStr, CowStr)> {
+        let shown = text[link.span.clone()].replace('\n', " ");
+        let name = link.reference.replace('\n', " ");
+        // `[3, 4]` by itself is what it looks like.
+        let by_itself = link.link_type == LinkType::Shortcut && !name.starts_with('^');
+        if by_itself || footnotes.contains(&name) {
+            return None;
+        }
+        let what =
+            format!("`{shown}` leads nowhere: add a line `[{name}]: …`, or write `\\[` if it is no link");
+        broken.push((link.span.start, what));
+        None
+    };
+    // As mdBook has them, but without footnotes: a parser that knows these does not tell of one that is missing.
+    let options = Options::ENABLE_TABLES
+        | Options::ENABLE_STRIKETHROUGH
+        | Options::ENABLE_TASKLISTS
+        | Options::ENABLE_HEADING_ATTRIBUTES
+        | Options::ENABLE_SMART_PUNCTUATION
+        | Options::ENABLE_DEFINITION_LIST
+        | Options::ENABLE_GFM;
+    Parser::new_with_broken_link_callback(text, options, Some(note)).for_each(drop);
+    broken
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(text: &str) -> Vec<String> {
+        mistakes(text).into_iter().map(|(at, what)| format!("{at}: {what}")).collect()
+    }
+
+    #[test]
+    fn html_is_told_with_its_place_and_comments_are_not() {
+        assert_eq!(
+            said("A <!-- comment -->\n\n<!-- <b>\n\n</b> -->\n\n`<b>` &lt;b> <https://example.org>"),
+            [""; 0]
+        );
+        assert_eq!(said("a <b>c</b>")[0], "2: `<b>` is HTML, which nobody checks: write Markdown");
+        assert_eq!(
+            said("<!-- a --><PRE class=\"x\">\nb\n</PRE>\n"),
+            ["10: `<PRE class=\"x\">` is HTML, which nobody checks: write Markdown"]
+        );
+        assert_eq!(said("- <!-- a\n\nb"), ["2: this comment is never closed: end it with `-->`"]);
+    }
+
+    #[test]
+    fn a_reference_that_leads_nowhere_is_told_with_its_place() {
+        let end = "add a line `[gone]: …`, or write `\\[` if it is no link";
+        assert_eq!(said("a [this][gone]"), [format!("2: `[this][gone]` leads nowhere: {end}")]);
+        assert_eq!(said("![gone][]"), [format!("0: `![gone]` leads nowhere: {end}")]);
+        assert!(said("a[^1] b")[0].starts_with("1: `[^1]` leads nowhere: add a line `[^1]: …`"));
+        let right = "[a](b.md) [c] [d][c] e[^1] e[^two] [3, 4] \\[f] `[g]` [ ]\n\n- [ ] h\n\n> [!NOTE]\n> i\n\n[c]: c.md\n[^1]: one\n\n[^two]: two words\n";
+        assert_eq!(said(right), [""; 0]);
+    }
+
+    #[test]
+    fn code_is_left_out_and_everything_else_keeps_its_place() {
+        assert_eq!(without_code("ä `b{{` c\n\n```text\n{{\n```\n"), "ä       c\n\n       \n  \n   \n");
+    }
+}
