@@ -1,25 +1,30 @@
 //! The checkout that the book is made from: its labs, their sources, their tested output.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use labs::{Captured, Event};
 
 use crate::labs::{LABS, LabOfBook, Run, of_command};
 use crate::mistake::choices;
-use crate::output;
+use crate::{output, sources};
+
+/// The sources of the labs when this program was built, and so of what they print: each with its hash.
+const BUILT_FROM: &[(&str, u64)] = include!(concat!(env!("OUT_DIR"), "/built_from.rs"));
 
 /// A checkout of the course.
 pub struct Course {
     root: PathBuf,
+    /// Whether its labs are those of this program, once that is known.
+    same: OnceLock<Result<(), String>>,
 }
 
 impl Course {
     /// The course at the root of a checkout.
     pub fn new(root: impl Into<PathBuf>) -> Course {
-        Course { root: root.into() }
+        Course { root: root.into(), same: OnceLock::new() }
     }
 
     /// The course that this program was built from.
@@ -54,17 +59,28 @@ impl Course {
             .ok_or_else(|| format!("no lab `{number}`: say {}", all()))
     }
 
-    /// The source of a lab. What the lab prints comes from the lab as it was when this program was built, so the
-    /// source must still be that one.
+    /// The source of a lab.
     pub(crate) fn source(&self, lab: &LabOfBook) -> Result<String, String> {
-        let source = self.read(lab.source)?;
-        match source == lab.built_from {
-            true => Ok(source),
-            false => Err(format!(
-                "{} has changed since this program was built: stop it and start it again, with `cargo run --bin book`",
-                lab.source
-            )),
-        }
+        self.is_built_in()?;
+        self.read(lab.source)
+    }
+
+    /// What a lab prints comes from the labs as they were when this program was built: the sources must still be those.
+    fn is_built_in(&self) -> Result<(), String> {
+        let compare = || {
+            let built: BTreeMap<&str, u64> = BUILT_FROM.iter().copied().collect();
+            let now = sources::hashes(&self.root)
+                .map_err(|error| format!("the sources of the labs cannot be read: {error}"))?;
+            let mut files = built.keys().copied().chain(now.keys().map(String::as_str));
+            match files.find(|file| built.get(file) != now.get(*file)) {
+                None => Ok(()),
+                Some(file) => Err(format!(
+                    "{file} has changed since this program was built: stop it and start it again, with \
+                     `cargo run --bin book`"
+                )),
+            }
+        };
+        self.same.get_or_init(compare).clone()
     }
 
     /// What a lab says when it is run in this way: that which its snapshot holds.
@@ -72,7 +88,7 @@ impl Course {
         let all = || choices(lab.runs.iter().map(|run| run.name));
         let run = lab.runs.iter().find(|known| known.name == run);
         let run = run.ok_or_else(|| format!("{} has no such run: say run={}", lab.name(), all()))?;
-        self.source(lab)?;
+        self.is_built_in()?;
         let captured = captured(lab, run)?;
         let snapshot = format!("labs/tests/snapshots/{}.snap", run.snapshot);
         output::check(&self.read(&snapshot)?, &captured.events).map_err(|difference| {
@@ -93,6 +109,11 @@ impl Course {
                  block, `<!-- not run: … -->`"
             ));
         };
+        if flags.len() > 1 && flags.iter().any(|flag| ["-h", "--help", "-V", "--version"].contains(flag)) {
+            return Err(format!(
+                "`{command}`: with `--help` nobody looks at the other flags, so let it stand alone"
+            ));
+        }
         let captured = match lab.runs.iter().find(|run| run.flags == flags) {
             Some(run) => captured(lab, run)?,
             None => (lab.run)(&flags),

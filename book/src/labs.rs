@@ -8,8 +8,6 @@ pub struct LabOfBook {
     pub number: &'static str,
     /// Its source, from the root of the checkout.
     pub source: &'static str,
-    /// What that was when this program was built, and so what `run` does.
-    pub built_from: &'static str,
     /// Runs it in this process.
     pub run: fn(&[&str]) -> Captured,
     /// The runs that a test keeps a snapshot of.
@@ -64,7 +62,6 @@ pub const LABS: &[LabOfBook] = &[
     LabOfBook {
         number: "01",
         source: "labs/src/lab_01_devices.rs",
-        built_from: include_str!("../../labs/src/lab_01_devices.rs"),
         run: |flags| run_captured(&labs::lab_01_devices::LAB, flags),
         runs: &[
             Run {
@@ -87,7 +84,6 @@ pub const LABS: &[LabOfBook] = &[
     LabOfBook {
         number: "02",
         source: "labs/src/lab_02_golden_rule.rs",
-        built_from: include_str!("../../labs/src/lab_02_golden_rule.rs"),
         run: |flags| run_captured(&labs::lab_02_golden_rule::LAB, flags),
         runs: &[
             Run { name: "none", snapshot: "lab_02__none", flags: &["--gpu", "none"], steady: &[], what: CPU },
@@ -110,7 +106,6 @@ pub const LABS: &[LabOfBook] = &[
     LabOfBook {
         number: "03",
         source: "labs/src/lab_03_training_loop.rs",
-        built_from: include_str!("../../labs/src/lab_03_training_loop.rs"),
         run: |flags| run_captured(&labs::lab_03_training_loop::LAB, flags),
         runs: &[
             Run {

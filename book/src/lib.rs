@@ -28,6 +28,7 @@ mod path_page;
 pub mod preprocessor;
 mod questions;
 pub mod server;
+mod sources;
 mod toml_file;
 mod warnings;
 pub mod watch;

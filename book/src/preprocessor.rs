@@ -82,9 +82,23 @@ fn slashes(path: &Path) -> String {
 /// standard output. mdBook starts it in the folder of the book.
 pub fn as_command(folder: PathBuf) -> Result<()> {
     let root = folder.parent().ok_or_else(|| Error::msg("started outside the folder of the book"))?;
-    let (context, book) = parse_input(io::stdin())?;
+    let asked = io::read_to_string(io::stdin())?;
+    of_our_version(&asked)?;
+    let (context, book) = parse_input(asked.as_bytes())?;
     let book = ToDevice::new(Course::new(root)).run(&context, book)?;
     serde_json::to_writer(io::stdout().lock(), &book)?;
     io::stdout().flush()?;
     Ok(())
+}
+
+/// Other versions of mdBook write the book in another way, which would only be told as a missing field.
+fn of_our_version(asked: &str) -> Result<()> {
+    let asked: serde_json::Value = serde_json::from_str(asked)?;
+    let version = asked[0]["mdbook_version"].as_str().unwrap_or("of no version");
+    match version.starts_with("0.5.") {
+        true => Ok(()),
+        false => Err(Error::msg(format!(
+            "this mdBook is {version}, and the book needs 0.5; `cargo run --bin book -- build` brings its own"
+        ))),
+    }
 }

@@ -7,8 +7,11 @@ use std::collections::BTreeMap;
 use std::io::Cursor;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Mutex, PoisonError};
+use std::time::UNIX_EPOCH;
 
 use tiny_http::{Header, Method, Request, Response, Server};
+
+use crate::html;
 
 /// Asked by every page, each second: which version of the book is served, and why there is no newer one.
 const VERSION: &str = "/__version";
@@ -16,7 +19,7 @@ const VERSION: &str = "/__version";
 /// Loads the page again when the book has been built again.
 const RELOAD: &str = r#"<script>
 (() => {
-  const note = document.createElement("pre");
+  const note = document.getElementById("mistakes") ?? document.createElement("pre");
   note.style = "position:fixed;inset:auto 0 0 0;margin:0;padding:1em;background:#b00020;color:#fff;white-space:pre-wrap";
   let first;
   setInterval(async () => {
@@ -39,10 +42,10 @@ pub struct BookServer {
 }
 
 /// What it shows.
-#[derive(Default)]
 struct Shown {
+    /// None before the first build.
     pages: BTreeMap<String, Vec<u8>>,
-    version: u64,
+    version: u128,
     mistakes: String,
 }
 
@@ -53,7 +56,10 @@ impl BookServer {
         let server = Server::http(wanted)
             .map_err(|error| format!("port {port} cannot be used: {error}; try --port"))?;
         let address = server.server_addr().to_ip().ok_or("no address of the network")?;
-        Ok(BookServer { server, address, shown: Mutex::default() })
+        // No version of a server that ran before, whose pages are still open in browsers.
+        let version = UNIX_EPOCH.elapsed().map_or(0, |elapsed| elapsed.as_millis());
+        let shown = Shown { pages: BTreeMap::new(), version, mistakes: String::new() };
+        Ok(BookServer { server, address, shown: Mutex::new(shown) })
     }
 
     /// Where it listens.
@@ -98,6 +104,9 @@ impl BookServer {
         if path == VERSION {
             return plain(200, &format!("{}\n{}", shown.version, shown.mistakes));
         }
+        if shown.pages.is_empty() {
+            return no_pages_yet(&shown.mistakes);
+        }
         let Some(path) = path.strip_prefix('/') else { return plain(400, "no path") };
         let file = if path.is_empty() || path.ends_with('/') {
             format!("{path}index.html")
@@ -107,7 +116,7 @@ impl BookServer {
         let (code, file) =
             if shown.pages.contains_key(&file) { (200, file) } else { (404, "404.html".to_owned()) };
         let Some(bytes) = shown.pages.get(&file) else {
-            return plain(404, if shown.mistakes.is_empty() { "no such page" } else { &shown.mistakes });
+            return plain(404, "no such page");
         };
         let mut bytes = bytes.clone();
         if file.ends_with(".html") {
@@ -126,6 +135,18 @@ impl BookServer {
                 .any(|name| host.value == name.as_str())
         })
     }
+}
+
+/// Before the first build has ended, and after it has failed: a page, so that it can load itself again.
+fn no_pages_yet(mistakes: &str) -> Response<Cursor<Vec<u8>>> {
+    let says = match mistakes {
+        "" => "<h1>The book is being built</h1>".to_owned(),
+        _ => {
+            format!("<h1>The book cannot be built</h1><pre id=\"mistakes\">{}</pre>", html::escape(mistakes))
+        }
+    };
+    let page = format!("<!doctype html><html lang=\"en\"><title>To Device</title><body>{says}{RELOAD}");
+    with_type(Response::from_data(page).with_status_code(503), "text/html; charset=utf-8")
 }
 
 fn plain(code: u16, text: &str) -> Response<Cursor<Vec<u8>>> {

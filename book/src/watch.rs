@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use crate::course::Course;
+use crate::sources;
 
 /// The state of the files that the book is made from.
 #[derive(PartialEq, Eq)]
@@ -17,7 +18,8 @@ impl Files {
     /// As they are now.
     pub fn of(course: &Course) -> Files {
         let mut seen = BTreeMap::new();
-        for folder in ["book/chapters", "book/questions", "book/theme", "labs/src", "labs/tests/snapshots"] {
+        let pages = ["book/chapters", "book/questions", "book/theme", "labs/tests/snapshots"];
+        for folder in pages.into_iter().chain(sources::FOLDERS) {
             look(&course.root().join(folder), &mut seen);
         }
         for file in ["book.toml", "path.toml"] {

@@ -4,8 +4,9 @@ mod common;
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::Write;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use book::builder::{Site, build};
 use book::{Course, links};
@@ -108,6 +109,22 @@ fn the_preprocessor_says_which_renderers_it_is_for() {
 }
 
 #[test]
+fn an_mdbook_of_another_version_is_told() {
+    let asked =
+        r#"[{"root": ".", "config": {}, "renderer": "html", "mdbook_version": "0.4.52"}, {"sections": []}]"#;
+    let mut command = Command::new(env!("CARGO_BIN_EXE_book"));
+    let command = command.arg("preprocess").current_dir(Course::here().book());
+    let mut preprocessor = command.stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    preprocessor.stdin.take().unwrap().write_all(asked.as_bytes()).unwrap();
+    let output = preprocessor.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(
+        String::from_utf8_lossy(&output.stderr),
+        "this mdBook is 0.4.52, and the book needs 0.5; `cargo run --bin book -- build` brings its own\n"
+    );
+}
+
+#[test]
 fn the_binary_builds_under_the_path_of_a_site() {
     let folder = tempfile::tempdir().unwrap();
     let output = Command::new(env!("CARGO_BIN_EXE_book"))
@@ -145,6 +162,16 @@ fn every_mistake_is_named_with_its_place() {
     let expected =
         "book/chapters/index.md:5: labs/src/lab_03_training_loop.rs has no anchor `trian`; it has ";
     assert!(code.starts_with(expected), "{error}");
+}
+
+#[test]
+fn nothing_else_is_blamed_for_a_mistake() {
+    let text = "# A page\n\n{{#takeaways}}\n- One.\n {{/takeaways}}\n\n{{#lab-run 03}}\n\n\
+                ```text\n{{#lab-cod 03 train}}\n```\n\n<b>\n";
+    let error = page(text).unwrap_err();
+    let places: Vec<&str> = error.lines().filter_map(|line| line.split(": ").next()).collect();
+    let expected = ["book/chapters/index.md:5", "book/chapters/index.md:10", "book/chapters/index.md:13"];
+    assert_eq!(places, expected, "{error}");
 }
 
 #[test]

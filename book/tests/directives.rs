@@ -289,13 +289,24 @@ fn a_snapshot_that_ends_too_early_or_too_late_is_stale() {
 
 #[test]
 fn a_lab_that_changed_after_this_program_was_built_is_told() {
+    let has_changed = "has changed since this program was built: stop it and start it again";
+    for file in ["labs/src/chart.rs", "tensor/src/ops/mod.rs"] {
+        let checkout = Checkout::new();
+        change(&checkout, file, "\n", "\n\n");
+        let error = page(&checkout.course(), "{{#figure 03 t4 launches}}").unwrap_err();
+        assert!(error.starts_with(&format!("book/chapters/x.md:1: {file} {has_changed}")), "{error}");
+    }
+    let checkout = Checkout::new();
+    std::fs::write(checkout.path("labs/src/more.rs"), "").unwrap();
+    let error = page(&checkout.course(), "{{#figure 03 t4 launches}}").unwrap_err();
+    assert!(error.contains(&format!("labs/src/more.rs {has_changed}")), "{error}");
+
     let checkout = Checkout::new();
     change(&checkout, "labs/src/lab_03_training_loop.rs", "lr: 1e-3", "lr: 1e-2");
     for directive in ["{{#lab-code 03 train}}", "{{#lab-output 03 4 run=none}}", "{{#figure 03 t4 launches}}"]
     {
         let error = page(&checkout.course(), directive).unwrap_err();
-        let expected = "labs/src/lab_03_training_loop.rs has changed since this program was built: stop it and start it again";
-        assert!(error.contains(expected), "{error}");
+        assert!(error.contains(&format!("labs/src/lab_03_training_loop.rs {has_changed}")), "{error}");
     }
 }
 

@@ -8,6 +8,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::thread;
+use std::time::Duration;
 
 use book::server::BookServer;
 use book::watch::Files;
@@ -26,6 +27,10 @@ fn with_server(test: impl FnOnce(&BookServer)) {
         ("a.css", "b{}"),
         ("404.html", "Lost"),
     ]));
+    serving(server, test);
+}
+
+fn serving(server: BookServer, test: impl FnOnce(&BookServer)) {
     thread::scope(|scope| {
         scope.spawn(|| server.serve());
         // Also when the test panics, so that it ends.
@@ -114,16 +119,54 @@ fn it_answers_neither_other_methods_nor_other_names() {
     });
 }
 
+/// The version that open pages are told, and the mistakes.
+fn version(server: &BookServer) -> (String, String) {
+    let answer = get(server, "/__version");
+    let (version, mistakes) = answer.split("\r\n\r\n").nth(1).unwrap().split_once('\n').unwrap();
+    (version.to_owned(), mistakes.to_owned())
+}
+
+#[test]
+fn before_the_first_build_every_page_loads_itself_again() {
+    serving(BookServer::start(0).unwrap(), |server| {
+        let (first, _) = version(server);
+        for path in ["/", "/01-devices.html"] {
+            let answer = get(server, path);
+            assert!(answer.starts_with("HTTP/1.1 503 ") && answer.contains("text/html"), "{answer}");
+            assert!(answer.contains("The book is being built") && answer.contains("location.reload()"));
+        }
+        server.show_mistakes("x.md:3: `<b>` is HTML");
+        let answer = get(server, "/01-devices.html");
+        assert!(answer.starts_with("HTTP/1.1 503 ") && answer.contains("text/html"), "{answer}");
+        assert!(answer.contains("x.md:3: `&lt;b&gt;` is HTML") && answer.contains("location.reload()"));
+        server.show(pages(&[("index.html", "<h1>Home")]));
+        assert!(version(server).0 != first);
+        assert!(get(server, "/").starts_with("HTTP/1.1 200 "));
+    });
+}
+
+#[test]
+fn a_server_that_is_started_again_has_another_version() {
+    let versions = [(); 2].map(|()| {
+        let mut kept = String::new();
+        with_server(|server| kept = version(server).0);
+        thread::sleep(Duration::from_millis(2));
+        kept
+    });
+    assert_ne!(versions[0], versions[1]);
+}
+
 #[test]
 fn a_new_version_or_its_mistakes_reach_the_page() {
     with_server(|server| {
-        let version = |server| get(server, "/__version").split("\r\n\r\n").nth(1).unwrap().to_owned();
-        assert_eq!(version(server), "1\n");
+        let (first, mistakes) = version(server);
+        assert_eq!(mistakes, "");
         server.show_mistakes("book/chapters/x.md:3: no lab `77`");
-        assert_eq!(version(server), "1\nbook/chapters/x.md:3: no lab `77`");
+        assert_eq!(version(server), (first.clone(), "book/chapters/x.md:3: no lab `77`".to_owned()));
         assert!(get(server, "/").contains("<h1>Home"), "the old page is still shown");
         server.show(pages(&[("index.html", "<h1>New")]));
-        assert_eq!(version(server), "2\n");
+        let (second, mistakes) = version(server);
+        assert!(second != first && mistakes.is_empty(), "{first} {second} {mistakes}");
         assert!(get(server, "/").contains("<h1>New"));
     });
 }
@@ -157,6 +200,8 @@ fn a_changed_a_new_and_a_removed_file_are_noticed() {
     changed("a snapshot");
     fs::write(checkout.path("book/path.toml"), "").unwrap();
     changed("the path of reading");
+    fs::write(checkout.path("tensor/src/shape.rs"), "").unwrap();
+    changed("a source of the tensor crate");
 }
 
 /// Ends the program that a test started.

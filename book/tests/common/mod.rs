@@ -14,7 +14,14 @@ pub struct Checkout {
 impl Checkout {
     pub fn new() -> Checkout {
         let folder = tempfile::tempdir().unwrap();
-        for part in ["book/chapters", "book/questions", "book/theme", "labs/src", "labs/tests/snapshots"] {
+        for part in [
+            "book/chapters",
+            "book/questions",
+            "book/theme",
+            "labs/src",
+            "tensor/src",
+            "labs/tests/snapshots",
+        ] {
             copy(&Course::here().root().join(part), &folder.path().join(part));
         }
         for file in ["book.toml", "path.toml"] {
