@@ -4,6 +4,9 @@ use std::collections::BTreeMap;
 
 use book::page::{Page, expand};
 use book::{Course, fences, links, lint};
+use mdbook_markdown::pulldown_cmark::Event;
+use mdbook_markdown::{MarkdownOptions, new_cmark_parser};
+use todevice::GpuSpec;
 
 /// Markdown of the course, with what it becomes: the chapters and the README.
 fn texts(course: &Course) -> Vec<(String, String, String)> {
@@ -24,23 +27,66 @@ fn texts(course: &Course) -> Vec<(String, String, String)> {
 fn commands(texts: &[(String, String, String)]) -> BTreeMap<String, String> {
     let mut commands = BTreeMap::new();
     for (file, text, expanded) in texts {
-        for block in fences::blocks(expanded) {
-            if block.language() != "sh" || block.not_run.is_some() {
-                continue;
-            }
-            for line in block.code.lines() {
-                let command = line.split(" #").next().unwrap_or_default().trim();
-                if command.is_empty() || command.starts_with('#') {
-                    continue;
-                }
-                // What no line of the file says, `{{#lab-run}}` does.
-                let at = |wanted: &str| text.lines().position(|line| line.starts_with(wanted));
-                let place = at(line.trim_end()).or(at("{{#lab-run")).expect("it comes from somewhere") + 1;
-                commands.entry(command.to_owned()).or_insert(format!("{file}:{place}"));
+        for (line, command) in in_blocks(text).into_iter().chain(in_lines(text)) {
+            commands.entry(command).or_insert(format!("{file}:{line}"));
+        }
+        // What the file does not say itself, `{{#lab-run}}` does.
+        let lab_run = text.lines().position(|line| line.starts_with("{{#lab-run"));
+        let place = lab_run.map_or(file.clone(), |index| format!("{file}:{}", index + 1));
+        for (_, command) in in_blocks(expanded) {
+            commands.entry(command).or_insert(place.clone());
+        }
+    }
+    commands
+}
+
+/// The commands of the blocks that are to run, each with its line.
+fn in_blocks(text: &str) -> Vec<(usize, String)> {
+    let mut commands = Vec::new();
+    for block in fences::blocks(text) {
+        if block.language() != "sh" || block.not_run.is_some() {
+            continue;
+        }
+        for (index, line) in block.code.lines().enumerate() {
+            let command = line.split(" #").next().unwrap_or_default().trim();
+            if !command.is_empty() && !command.starts_with('#') {
+                commands.push((block.line + 1 + index, command.to_owned()));
             }
         }
     }
     commands
+}
+
+/// The commands that run a lab, in the code within lines, each with its line.
+fn in_lines(text: &str) -> Vec<(usize, String)> {
+    let is_lab = |code: &str| code.starts_with("cargo run --bin lab-");
+    code_in_lines(text).into_iter().filter(|(_, code)| is_lab(code)).collect()
+}
+
+fn code_in_lines(text: &str) -> Vec<(usize, String)> {
+    let events = new_cmark_parser(text, &MarkdownOptions::default()).into_offset_iter();
+    let code = events.filter_map(|(event, range)| match event {
+        Event::Code(code) => Some((1 + text[..range.start].matches('\n').count(), code.to_string())),
+        _ => None,
+    });
+    code.collect()
+}
+
+/// What is wrong with the machines that code within lines names, `--gpu sim:t4`, each with its place.
+fn wrong_machines(file: &str, text: &str) -> Vec<String> {
+    let mut wrong = Vec::new();
+    for (line, code) in code_in_lines(text) {
+        for (_, after) in code.match_indices("--gpu").map(|(at, flag)| code.split_at(at + flag.len())) {
+            // Without a value it is only the name of the flag.
+            if let Some(spec) =
+                after.trim_start_matches(['=', ' ']).split(' ').next().filter(|spec| !spec.is_empty())
+                && let Err(what) = spec.parse::<GpuSpec>()
+            {
+                wrong.push(format!("{file}:{line}: `--gpu {spec}`: {what}"));
+            }
+        }
+    }
+    wrong
 }
 
 #[test]
@@ -78,6 +124,43 @@ fn a_command_that_fails_or_that_nobody_runs_is_named_with_its_place() {
     let expected = "x.md:5: `cargo run --bin lab-03 -- --epochs` ends with exit code 2: error: ";
     assert!(wrong_flag.starts_with(expected), "{wrong_flag}");
     assert_eq!(fine, "x.md:4: cargo run --bin lab-03 -- --gpu none");
+}
+
+#[test]
+fn a_command_has_its_place_wherever_it_stands() {
+    let text = "# A page\n\n1. One:\n\n   ```sh\n   cargo run --bin lab-01 -- --gpu none\n   ```\n\n> Two:\n>\n> ```sh\n\
+                > cargo run --bin lab-01\n> ```\n\nOr `cargo run --bin lab-02`, not `cargo test`.\n\n{{#lab-run 01}}\n";
+    let course = Course::here();
+    let expanded = expand(&course, &Page { file: "x.md", path: "x.md", text }).unwrap();
+    let commands = commands(&[("x.md".to_owned(), text.to_owned(), expanded)]);
+    let place = |command: &str| commands.get(command).map(String::as_str);
+    assert_eq!(place("cargo run --bin lab-01 -- --gpu none"), Some("x.md:6"));
+    assert_eq!(place("cargo run --bin lab-01"), Some("x.md:12"));
+    assert_eq!(place("cargo run --bin lab-02"), Some("x.md:15"));
+    assert_eq!(place("cargo run --bin lab-01 -- --help"), Some("x.md:17"));
+    assert_eq!(place("cargo test"), None);
+}
+
+#[test]
+fn help_stands_alone() {
+    let error = Course::here().run("cargo run --bin lab-01 -- --gpu quantum --help").unwrap_err();
+    assert!(
+        error.ends_with("with `--help` nobody looks at the other flags, so let it stand alone"),
+        "{error}"
+    );
+    assert_eq!(Course::here().run("cargo run --bin lab-01 -- --help"), Ok(()));
+}
+
+#[test]
+fn every_machine_that_a_page_names_is_one() {
+    let texts = texts(&Course::here());
+    let wrong: Vec<String> = texts.iter().flat_map(|(file, text, _)| wrong_machines(file, text)).collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+
+    let text = "Say `--gpu`, `--gpu real` or `--gpu sim:h200`.\n\nNot `lab-01 --gpu=sim:voodoo --seed 1`.\n";
+    let wrong = wrong_machines("x.md", text);
+    assert_eq!(wrong.len(), 1, "{wrong:?}");
+    assert!(wrong[0].starts_with("x.md:3: `--gpu sim:voodoo`: "), "{wrong:?}");
 }
 
 /// Pages are checked when they are built.
