@@ -359,6 +359,22 @@ pub enum Error {
     InvalidDevice,
     #[error("Invalid device id")]
     InvalidDeviceId,
+    #[error("Expected a cuda device, but got: {device}")]
+    NotCuda { device: Device },
+    #[error(
+        "Could not run 'aten::record_stream' with arguments from the 'CPU' backend: the memory of the host belongs to no stream"
+    )]
+    RecordStreamOnHost,
+    #[error("cannot pin 'torch.cuda.{}Tensor' only dense CPU tensors can be pinned", .dtype.scalar_type())]
+    PinOnDevice { dtype: DType },
+    #[error("Event device {event} does not match recording stream's device {stream}.")]
+    EventDevice { event: usize, stream: usize },
+    #[error("Both events must be created with argument 'enable_timing=True'.")]
+    EventTiming,
+    #[error("Both events must be recorded before calculating elapsed time.")]
+    EventNotRecorded,
+    #[error("Both events must be completed before calculating elapsed time.")]
+    EventNotCompleted,
     #[error("{device} belongs to another machine than the one entered here")]
     OtherMachine { device: Device },
     #[error(

@@ -2,9 +2,15 @@
 
 pub(crate) mod allocator;
 pub(crate) mod driver;
+mod event;
+pub(crate) mod pinned;
 pub(crate) mod runtime;
 pub(crate) mod simulated;
 pub(crate) mod stats;
+pub(crate) mod stream;
+
+pub use event::{Event, EventOptions};
+pub use stream::{Stream, current_stream, default_stream, stream};
 
 use std::sync::Arc;
 
@@ -159,7 +165,7 @@ pub(crate) fn current_index() -> usize {
 }
 
 /// The GPUs of the current machine, or PyTorch's words for there being none.
-fn of_machine() -> Result<Arc<Cuda>> {
+pub(crate) fn of_machine() -> Result<Arc<Cuda>> {
     let cuda = Machine::current().cuda().cloned().ok_or(Error::NoDriver)?;
     cuda.check_thread()?;
     Ok(cuda)
