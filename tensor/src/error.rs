@@ -333,6 +333,9 @@ pub enum Error {
     /// the cause its message.
     #[error("Caught {kind} in DataLoader worker process {worker}.\nOriginal error: {cause}")]
     Worker { worker: usize, kind: &'static str, cause: Arc<Error> },
+    /// What went wrong when a batch that a worker had made was pinned.
+    #[error("Caught {kind} in pin memory thread for device {device}.\nOriginal error: {cause}")]
+    PinThread { kind: &'static str, device: usize, cause: Arc<Error> },
     #[error("DataLoader worker {worker} could not be started: {reason}")]
     WorkerStart { worker: usize, reason: String },
     #[error("DataLoader timed out after {seconds} seconds")]
@@ -367,6 +370,13 @@ pub enum Error {
     RecordStreamOnHost,
     #[error("cannot pin 'torch.cuda.{}Tensor' only dense CPU tensors can be pinned", .dtype.scalar_type())]
     PinOnDevice { dtype: DType },
+    #[error("called a synchronizing CUDA operation{}", match (.operation, .place) {
+        (Some(operation), Some(place)) => format!("\nnote: {operation}, at {place}"),
+        _ => String::new(),
+    })]
+    Synchronizing { operation: Option<&'static str>, place: Option<&'static Location<'static>> },
+    #[error("invalid value of debug_mode, expected one of `default`, `warn`, `error`")]
+    SyncDebugMode,
     #[error("Event device {event} does not match recording stream's device {stream}.")]
     EventDevice { event: usize, stream: usize },
     #[error("Both events must be created with argument 'enable_timing=True'.")]

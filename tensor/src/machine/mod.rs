@@ -18,6 +18,7 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use crate::cuda::runtime::Cuda;
 use crate::cuda::simulated::host::{HostProfile, LAPTOP_8_CORES};
 use crate::cuda::simulated::{Simulated, SimulatedOptions};
+use crate::ops::scope::Place;
 use crate::random::Generator;
 use crate::storage::HostMemory;
 use crate::time::Clock;
@@ -51,7 +52,8 @@ struct State {
     recorder: Arc<Mutex<Recorder>>,
     generator: Generator,
     memory: Arc<HostMemory>,
-    warned: Mutex<HashSet<&'static str>>,
+    /// Of what, and where, if a warning is for each line that gives it.
+    warned: Mutex<HashSet<(&'static str, Option<Place>)>>,
     /// Receives warnings. The crate itself never prints.
     on_warning: Mutex<Option<Arc<dyn Fn(&str) + Send + Sync>>>,
 }
@@ -155,6 +157,11 @@ impl Machine {
         self.enter_as(Some(generator), lane, true, scope)
     }
 
+    /// Runs `scope` on a clock of its own: what another thread does meanwhile.
+    pub(crate) fn enter_lane<R>(&self, lane: Clock, scope: impl FnOnce() -> R) -> R {
+        self.enter_as(None, lane, Machine::in_worker(), scope)
+    }
+
     fn enter_as<R>(
         &self,
         generator: Option<Generator>,
@@ -217,18 +224,24 @@ impl Machine {
         &self.0.gpus
     }
 
-    /// Gives the machine's warnings to `handler`: PyTorch's texts, each at most once.
+    /// Gives the machine's warnings to `handler`: PyTorch's texts, each at most once, or once for each line of the
+    /// program that it is about.
     pub fn on_warning(&self, handler: impl Fn(&str) + Send + Sync + 'static) {
         *self.0.on_warning.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(handler));
     }
 
     /// Warns of `topic` if it has not been warned of on this machine.
     pub(crate) fn warn_once(topic: &'static str, message: impl FnOnce() -> String) {
+        Machine::warn_once_at(topic, None, message);
+    }
+
+    /// The same for each line of the program.
+    pub(crate) fn warn_once_at(topic: &'static str, place: Option<Place>, message: impl FnOnce() -> String) {
         let machine = Machine::current();
         // Out of the lock before it is called: a handler may warn, or set another handler.
         let handler = machine.0.on_warning.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let Some(handler) = handler else { return };
-        if machine.0.warned.lock().unwrap_or_else(PoisonError::into_inner).insert(topic) {
+        if machine.0.warned.lock().unwrap_or_else(PoisonError::into_inner).insert((topic, place)) {
             handler(&message());
         }
     }
