@@ -8,9 +8,11 @@ pub(crate) mod runtime;
 pub(crate) mod simulated;
 pub(crate) mod stats;
 pub(crate) mod stream;
+mod sync_debug;
 
 pub use event::{Event, EventOptions};
 pub use stream::{Stream, current_stream, default_stream, stream};
+pub use sync_debug::{SyncDebugMode, get_sync_debug_mode, set_sync_debug_mode};
 
 use std::sync::Arc;
 

@@ -17,6 +17,7 @@ use super::driver::{DevicePtr, Driver, DriverError, DriverResult, EventId, OpId,
 use super::pinned::PinnedCache;
 use super::stats::DeviceStats;
 use super::stream::{self, StreamKey, StreamPool, Streams};
+use super::sync_debug::SyncDebugMode;
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::machine::{Machine, MachineId};
@@ -33,6 +34,7 @@ pub(crate) struct Cuda {
     clock: Clock,
     devices: Vec<Gpu>,
     pinned: Mutex<PinnedCache>,
+    sync_debug: Mutex<SyncDebugMode>,
     recorder: Arc<Mutex<Recorder>>,
     /// The thread that drives simulated devices: with two, the order of the work would be an accident.
     thread: OnceLock<ThreadId>,
@@ -162,6 +164,7 @@ impl Cuda {
         Cuda {
             devices: (0..driver.device_count()).map(gpu).collect(),
             pinned: Mutex::default(),
+            sync_debug: Mutex::default(),
             driver,
             machine,
             clock,
@@ -176,6 +179,10 @@ impl Cuda {
 
     pub(super) fn pinned(&self) -> &Mutex<PinnedCache> {
         &self.pinned
+    }
+
+    pub(super) fn sync_debug(&self) -> &Mutex<SyncDebugMode> {
+        &self.sync_debug
     }
 
     pub(super) fn now(&self) -> u64 {
@@ -311,6 +318,7 @@ impl Cuda {
 
     pub(crate) fn stream_synchronize(&self, stream: StreamId) -> Result<()> {
         self.check_thread()?;
+        self.check_sync()?;
         let wait = |driver: &dyn Driver| driver.stream_synchronize(stream).map(|()| None);
         self.submit(stream, EventKind::StreamSynchronize, wait)
     }

@@ -42,7 +42,7 @@ fn copy_to(x: &Tensor, device: Device, non_blocking: bool) -> Result<Tensor> {
             match pinned {
                 Some(pinned) => target.cuda().upload_pinned(target, &pinned, offset, bytes, non_blocking)?,
                 None => access([&x], [], |[input], []| {
-                    target.cuda().upload(target, &input.values::<u8>()[offset..offset + bytes])
+                    target.cuda().upload(target, &input.values::<u8>()[offset..offset + bytes], non_blocking)
                 })??,
             }
         }

@@ -11,8 +11,11 @@ use crate::trace::{CopyKind, EventKind};
 
 impl Cuda {
     /// Copies pageable memory, which may be overwritten as soon as this returns, to a device.
-    pub(crate) fn upload(&self, to: &DeviceMemory, from: &[u8]) -> Result<()> {
+    pub(crate) fn upload(&self, to: &DeviceMemory, from: &[u8], non_blocking: bool) -> Result<()> {
         self.check_thread()?;
+        if !non_blocking {
+            self.check_sync()?;
+        }
         let stream = to.current_stream();
         self.submit(stream, copy(CopyKind::HostToDevice, from.len()), |driver| {
             let source = HostSource::Pageable(from);
@@ -23,6 +26,7 @@ impl Cuda {
     /// Copies memory of a device, from a byte on, to pageable memory, and waits for it.
     pub(crate) fn download(&self, to: &mut [u8], from: &DeviceMemory, offset: usize) -> Result<()> {
         self.check_thread()?;
+        self.check_sync()?;
         let (stream, bytes) = (from.current_stream(), to.len());
         self.submit(stream, copy(CopyKind::DeviceToHost, bytes), |driver| {
             let target = HostTarget::Pageable(to);
@@ -72,6 +76,9 @@ impl Cuda {
         call: impl FnOnce(&dyn Driver) -> DriverResult<OpId>,
     ) -> Result<()> {
         self.check_thread()?;
+        if !non_blocking {
+            self.check_sync()?;
+        }
         // First of all: whatever fails from here on, the memory is not used again before the stream is through.
         pinned.used_by(stream);
         self.submit(stream, kind, |driver| {
