@@ -3,6 +3,8 @@
 pub(crate) mod allocator;
 pub(crate) mod driver;
 mod event;
+#[cfg(test)]
+mod faults;
 pub(crate) mod pinned;
 pub(crate) mod runtime;
 pub(crate) mod simulated;

@@ -15,6 +15,8 @@ use std::str::FromStr;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
+#[cfg(test)]
+use crate::cuda::driver::Driver;
 use crate::cuda::runtime::Cuda;
 use crate::cuda::simulated::host::{HostProfile, LAPTOP_8_CORES};
 use crate::cuda::simulated::{Simulated, SimulatedOptions};
@@ -98,6 +100,14 @@ impl Machine {
         Machine::build(GpuSpec::Simulated(gpus), Clock::default(), |(id, clock, recorder)| {
             let driver = Simulated::new(options, clock.clone());
             Some(Arc::new(Cuda::new(Box::new(driver), id, clock.clone(), recorder.clone())))
+        })
+    }
+
+    /// A host with GPUs behind a driver of a test's own.
+    #[cfg(test)]
+    pub(crate) fn with_driver(driver: impl FnOnce(Clock) -> Box<dyn Driver>) -> Machine {
+        Machine::build(GpuSpec::Auto, Clock::default(), |(id, clock, recorder)| {
+            Some(Arc::new(Cuda::new(driver(clock.clone()), id, clock.clone(), recorder.clone())))
         })
     }
 
