@@ -424,3 +424,83 @@ fn a_pinned_tensor_may_be_dropped_by_another_thread() -> Result<()> {
         Ok(())
     })
 }
+
+// Many small programs.
+
+/// Numbers that look like chance.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, n: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (self.0 >> 33) as usize % n
+    }
+}
+
+/// A program that sends tensors there and back, computes on both sides, and overwrites what it has sent. With
+/// streams it waits for nothing but what it must; without, every copy is waited for. What it has on the host.
+fn program(seed: u64, streams: Option<&[Stream]>) -> Result<Vec<Vec<f32>>> {
+    let mut dice = Dice(seed);
+    let size = [1, 1000, 100_000][dice.below(3)];
+    let mut host = (0..3)
+        .map(|i| Tensor::full(&[size], f64::from(i), DType::F32)?.pin_memory())
+        .collect::<Result<Vec<Tensor>>>()?;
+    // Which stream still reads or writes each of them.
+    let mut busy: Vec<Option<Stream>> = vec![None; 3];
+    for step in 0..30 {
+        let (i, turn, kind) = (dice.below(3), dice.below(4), dice.below(4));
+        let device = ToOptions { device: Some(gpu()), ..Default::default() };
+        let compute = |x: &Tensor| x.mul(0.5)?.add(f64::from(step))?.sin();
+        let Some(streams) = streams else {
+            match kind {
+                0 => drop(host[i].add_(1.0)?),
+                1 => host[i] = Tensor::full(&[size], f64::from(step), DType::F32)?,
+                _ => host[i] = compute(&host[i].to(device)?)?.to(Device::Cpu)?,
+            }
+            continue;
+        };
+        let stream = &streams[turn % streams.len()];
+        match kind {
+            0 => {
+                if let Some(user) = busy[i].take() {
+                    user.record_event()?.synchronize()?;
+                }
+                host[i].add_(1.0)?;
+            }
+            1 => {
+                // A copy that is under way keeps the old one's memory.
+                host[i] = Tensor::full(&[size], f64::from(step), DType::F32)?.pin_memory()?;
+                busy[i] = None;
+            }
+            _ => {
+                if let Some(user) = &busy[i] {
+                    stream.wait_stream(user)?;
+                }
+                let at_once =
+                    |device| ToOptions { device: Some(device), non_blocking: true, ..Default::default() };
+                host[i] =
+                    cuda::stream(stream, || compute(&host[i].to(at_once(gpu()))?)?.to(at_once(Device::Cpu)))?;
+                busy[i] = Some(stream.clone());
+            }
+        }
+    }
+    cuda::synchronize()?;
+    host.iter().map(Tensor::to_vec).collect()
+}
+
+#[test]
+fn programs_that_wait_where_they_must_compute_what_they_compute_when_all_is_waited_for() -> Result<()> {
+    for seed in 0..60 {
+        let plain = on("sim:t4", || program(seed, None))?;
+        // The seed of the machine varies how long everything takes.
+        for gpus in ["sim:t4".to_string(), format!("sim:rtx4090,seed={seed}")] {
+            on(&gpus, || {
+                let streams = (0..=seed % 4).map(|_| Stream::new(gpu())).collect::<Result<Vec<_>>>()?;
+                assert_eq!(program(seed, Some(&streams))?, plain, "program {seed} on {gpus}");
+                assert_eq!(cuda::memory_allocated(), 0);
+                Ok::<(), Error>(())
+            })?;
+        }
+    }
+    Ok(())
+}

@@ -29,7 +29,8 @@ pub struct EventOptions {
 /// let machine: Machine = "sim:t4".parse().unwrap();
 /// machine.enter(|| {
 ///     let x = Tensor::ones_with(&[512, 512], Device::cuda(0))?;
-///     let (start, end) = (Event::new(EventOptions { enable_timing: true }), Event::new(EventOptions { enable_timing: true }));
+///     let timed = EventOptions { enable_timing: true };
+///     let (start, end) = (Event::new(timed), Event::new(timed));
 ///     start.record()?;
 ///     x.matmul(&x)?;
 ///     end.record()?;
@@ -120,7 +121,7 @@ impl Event {
         if !self.options.enable_timing || !end.options.enable_timing {
             return Err(Error::EventTiming);
         }
-        // One after the other: of an event to itself this is 0.
+        // One after the other, for both may be one event.
         let id = |event: &Event| event.lock().as_ref().map(|event| event.id).ok_or(Error::EventNotRecorded);
         let (start_id, end_id) = (id(self)?, id(end)?);
         if !self.query()? || !end.query()? {

@@ -1,8 +1,9 @@
 //! What stands between tensors and the driver: memory through the caching allocator, launches (`launch.rs`),
-//! copies (`copy.rs`), streams, and a note of all of it.
+//! copies (`copy.rs`), streams and events (`streams.rs`), and a note of all of it.
 
 mod copy;
 mod launch;
+mod streams;
 
 pub(crate) use launch::launch;
 
@@ -13,7 +14,7 @@ use smallvec::SmallVec;
 
 use super::DeviceProperties;
 use super::allocator::{Allocation, Allocator, MallocError, Segments};
-use super::driver::{DevicePtr, Driver, DriverError, DriverResult, EventId, OpId, StreamId};
+use super::driver::{DevicePtr, Driver, DriverError, DriverResult, OpId, StreamId};
 use super::pinned::PinnedCache;
 use super::stats::DeviceStats;
 use super::stream::{self, StreamKey, StreamPool, Streams};
@@ -189,6 +190,10 @@ impl Cuda {
         self.clock.now()
     }
 
+    pub(crate) fn machine(&self) -> MachineId {
+        self.machine
+    }
+
     pub(crate) fn device_count(&self) -> usize {
         self.devices.len()
     }
@@ -295,71 +300,6 @@ impl Cuda {
         self.check_thread()?;
         let stream = StreamId::default_of(device);
         self.submit(stream, EventKind::Synchronize, |driver| driver.synchronize(device).map(|()| None))
-    }
-}
-
-/// Streams and events.
-impl Cuda {
-    pub(crate) fn machine(&self) -> MachineId {
-        self.machine
-    }
-
-    /// A stream of the device's pool.
-    pub(crate) fn stream_from_pool(&self, device: usize) -> Result<StreamId> {
-        self.check_thread()?;
-        let mut pool = lock(&self.devices[device].streams);
-        pool.next(|| self.driver.stream_create(device, false)).map_err(cuda_error)
-    }
-
-    pub(crate) fn stream_query(&self, stream: StreamId) -> Result<bool> {
-        self.check_thread()?;
-        self.driver.stream_query(stream).map_err(cuda_error)
-    }
-
-    pub(crate) fn stream_synchronize(&self, stream: StreamId) -> Result<()> {
-        self.check_thread()?;
-        self.check_sync()?;
-        let wait = |driver: &dyn Driver| driver.stream_synchronize(stream).map(|()| None);
-        self.submit(stream, EventKind::StreamSynchronize, wait)
-    }
-
-    pub(crate) fn event_create(&self, device: usize, timing: bool) -> Result<EventId> {
-        self.check_thread()?;
-        self.driver.event_create(device, timing).map_err(cuda_error)
-    }
-
-    /// A driver that cannot forget an event has lost it. The next call will say what ails it.
-    pub(crate) fn event_destroy(&self, event: EventId) {
-        let _ = self.driver.event_destroy(event);
-    }
-
-    pub(crate) fn event_record(&self, event: EventId, stream: StreamId) -> Result<()> {
-        self.check_thread()?;
-        let record = |driver: &dyn Driver| driver.event_record(event, stream).map(|()| None);
-        self.submit(stream, EventKind::EventRecord, record)
-    }
-
-    pub(crate) fn stream_wait_event(&self, stream: StreamId, event: EventId) -> Result<()> {
-        self.check_thread()?;
-        let wait = |driver: &dyn Driver| driver.stream_wait_event(stream, event).map(|()| None);
-        self.submit(stream, EventKind::StreamWaitEvent, wait)
-    }
-
-    pub(crate) fn event_query(&self, event: EventId) -> Result<bool> {
-        self.check_thread()?;
-        self.driver.event_query(event).map_err(cuda_error)
-    }
-
-    /// Waits for an event, recorded on a stream of `device`.
-    pub(crate) fn event_synchronize(&self, device: usize, event: EventId) -> Result<()> {
-        self.check_thread()?;
-        let wait = |driver: &dyn Driver| driver.event_synchronize(event).map(|()| None);
-        self.submit(StreamId::default_of(device), EventKind::EventSynchronize, wait)
-    }
-
-    pub(crate) fn event_elapsed(&self, start: EventId, end: EventId) -> Result<f32> {
-        self.check_thread()?;
-        self.driver.event_elapsed(start, end).map_err(cuda_error)
     }
 }
 

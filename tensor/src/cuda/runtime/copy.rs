@@ -119,25 +119,6 @@ impl Cuda {
             Ok(Some(op))
         })
     }
-
-    /// Makes later work of one stream wait for the earlier work of another.
-    pub(super) fn order(&self, earlier: StreamId, later: StreamId) -> DriverResult<()> {
-        let event = self.driver.event_create(earlier.device, false)?;
-        let recorded = self.driver.event_record(event, earlier);
-        let ordered = recorded.and_then(|()| self.driver.stream_wait_event(later, event));
-        // What waits, waits for the work, not for the event.
-        let destroyed = self.driver.event_destroy(event);
-        ordered.and(destroyed)
-    }
-
-    /// The same, for who is not in a call of the driver.
-    pub(crate) fn wait_stream(&self, later: StreamId, earlier: StreamId) -> Result<()> {
-        self.check_thread()?;
-        if later == earlier {
-            return Ok(()); // A stream is in order.
-        }
-        self.submit(later, EventKind::StreamWaitEvent, |_| self.order(earlier, later).map(|()| None))
-    }
 }
 
 fn copy(kind: CopyKind, bytes: usize) -> EventKind {

@@ -14,7 +14,9 @@ use crate::tensor::{Tensor, ToOptions};
 impl Tensor {
     /// This tensor on another device, in another type, or both (`Tensor.to`).
     ///
-    /// The host waits until the tensor is there, unless [`ToOptions::non_blocking`] says that it need not. When nothing changes it is this tensor itself, not a copy:
+    /// The host waits for a copy, unless [`ToOptions::non_blocking`] says that it need not.
+    ///
+    /// When nothing changes it is this tensor itself, not a copy:
     ///
     /// ```
     /// # use todevice::{DType, Device, Tensor};
