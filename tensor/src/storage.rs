@@ -4,6 +4,7 @@
 //! safe, so that no kernel ever has to think of it.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
@@ -208,7 +209,8 @@ enum Guard<'a> {
 }
 
 impl<'a> Guard<'a> {
-    fn take(storage: &'a Storage, write: bool) -> Result<Guard<'a>> {
+    /// The lock of a storage. Of a pinned one, `bytes` are looked at.
+    fn take(storage: &'a Storage, write: bool, bytes: Range<usize>) -> Result<Guard<'a>> {
         // A kernel that panicked left bytes half written, not invalid: any bytes are a number.
         Ok(match (&storage.memory, write) {
             (Memory::Host(buffer), true) => {
@@ -219,11 +221,11 @@ impl<'a> Guard<'a> {
             }
             (Memory::Pinned(memory), true) => {
                 let memory = memory.write().unwrap_or_else(PoisonError::into_inner);
-                let snapshot = snapshot(&memory)?;
+                let snapshot = snapshot(&memory, bytes)?;
                 Guard::Pinned(memory, snapshot)
             }
             (Memory::Pinned(memory), false) => {
-                Guard::Snapshot(snapshot(&memory.read().unwrap_or_else(PoisonError::into_inner))?)
+                Guard::Snapshot(snapshot(&memory.read().unwrap_or_else(PoisonError::into_inner), bytes)?)
             }
             // Operations see to it that no kernel of the host gets here.
             (Memory::Device(_), _) => {
@@ -233,9 +235,10 @@ impl<'a> Guard<'a> {
     }
 }
 
-fn snapshot(memory: &PinnedMemory) -> Result<HostBuffer> {
+/// Pinned memory as it is now. Only those bytes are of meaning, for a row of a data set must not cost the whole.
+fn snapshot(memory: &PinnedMemory, bytes: Range<usize>) -> Result<HostBuffer> {
     let mut buffer = HostBuffer::allocate(memory.bytes())?;
-    memory.read(buffer.bytes_mut())?;
+    memory.read(bytes.start, &mut buffer.bytes_mut()[bytes])?;
     Ok(buffer)
 }
 
@@ -297,18 +300,31 @@ pub(crate) fn sources(reads: &[&Tensor], writes: &[&Tensor]) -> Result<SmallVec<
 type Guards<'a> = SmallVec<[(&'a Storage, Guard<'a>); 8]>;
 
 fn lock<'a>(reads: &mut dyn Iterator<Item = &'a Tensor>, writes: &[&'a Tensor]) -> Result<Guards<'a>> {
-    let mut order: SmallVec<[(&Storage, bool); 8]> = SmallVec::new();
-    order.extend(writes.iter().map(|write| (&**write.storage(), true)));
+    let mut order: SmallVec<[(&Storage, bool, Range<usize>); 8]> = SmallVec::new();
+    order.extend(writes.iter().map(|write| (&**write.storage(), true, reach(write))));
     for read in reads {
-        if !order.iter().any(|(storage, _)| std::ptr::eq(*storage, &**read.storage())) {
-            order.push((read.storage(), false));
+        let reach = reach(read);
+        match order.iter_mut().find(|(storage, ..)| std::ptr::eq(*storage, &**read.storage())) {
+            Some((.., bytes)) => *bytes = bytes.start.min(reach.start)..bytes.end.max(reach.end),
+            None => order.push((read.storage(), false, reach)),
         }
     }
-    order.sort_unstable_by_key(|(storage, _)| std::ptr::from_ref::<Storage>(storage));
+    order.sort_unstable_by_key(|(storage, ..)| std::ptr::from_ref::<Storage>(storage));
     if order.windows(2).any(|pair| std::ptr::eq(pair[0].0, pair[1].0)) {
         return Err(Error::WriteOverlap);
     }
-    order.into_iter().map(|(storage, write)| Ok((storage, Guard::take(storage, write)?))).collect()
+    let guard = |(storage, write, bytes)| Ok((storage, Guard::take(storage, write, bytes)?));
+    order.into_iter().map(guard).collect()
+}
+
+/// The bytes of its storage from a tensor's first element to its last; of an empty one, which may begin past the
+/// end, none.
+fn reach(tensor: &Tensor) -> Range<usize> {
+    let (layout, size) = (tensor.layout(), tensor.dtype().size());
+    match layout.reach() {
+        0 => 0..0,
+        reach => layout.offset * size..(layout.offset + reach) * size,
+    }
 }
 
 /// Deals out the locked bytes to the inputs and outputs they belong to.
@@ -355,9 +371,7 @@ fn write_back(guards: &Guards<'_>, writes: &[&Tensor]) -> Result<()> {
     for (storage, guard) in guards {
         let Guard::Pinned(memory, snapshot) = guard else { continue };
         let write = writes[written(storage, writes)];
-        let size = write.dtype().size();
-        let (offset, reach) = (write.layout().offset, write.layout().reach());
-        let bytes = offset * size..(offset + reach) * size;
+        let bytes = reach(write);
         memory.write(bytes.start, &snapshot.bytes()[bytes])?;
     }
     Ok(())

@@ -108,6 +108,25 @@ fn operations_of_the_host_work_on_pinned_tensors_as_on_others() -> Result<()> {
 }
 
 #[test]
+fn empty_parts_of_pinned_tensors_are_read_and_written() -> Result<()> {
+    on("sim:t4", || {
+        for sizes in [&[3, 0][..], &[0, 3], &[4, 5]] {
+            let x = Tensor::ones(sizes)?.pin_memory()?;
+            for (dim, start) in [(0, sizes[0]), (1, sizes[1]), (0, sizes[0].saturating_sub(1))] {
+                let length = usize::from(sizes == [3, 0] && start == 2);
+                let part = x.narrow(dim, start, length)?;
+                assert_eq!(part.numel(), 0);
+                assert!(Tensor::ones(sizes)?.narrow(dim, start, length)?.pin_memory()?.is_pinned());
+                part.fill_(5.0)?;
+                assert!(part.to_vec::<f32>()?.is_empty() && part.add(&part)?.to(at_once(gpu()))?.is_cuda());
+            }
+            assert_eq!(count_of(&x, 1.0)?, x.numel());
+        }
+        Ok(())
+    })
+}
+
+#[test]
 fn every_type_and_every_way_to_lie_is_pinned_and_copied() -> Result<()> {
     on("sim:t4", || {
         for dtype in [DType::Bool, DType::U8, DType::I32, DType::I64, DType::F32, DType::F64] {

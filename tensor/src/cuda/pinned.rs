@@ -138,12 +138,12 @@ impl PinnedMemory {
         PinnedPtr(self.block.pointer.0 + offset as u64)
     }
 
-    /// What its first bytes are now, whatever copies are under way.
-    pub(crate) fn read(&self, into: &mut [u8]) -> Result<()> {
+    /// What its bytes from a position on are now, whatever copies are under way.
+    pub(crate) fn read(&self, offset: usize, into: &mut [u8]) -> Result<()> {
         if into.is_empty() {
             return Ok(());
         }
-        self.cuda.driver().read_host(self.block.pointer, into).map_err(cuda_error)
+        self.cuda.driver().read_host(self.pointer(offset), into).map_err(cuda_error)
     }
 
     /// Overwrites bytes of it now, whatever copies are under way.

@@ -34,7 +34,8 @@ pub struct DataLoaderOptions {
     pub batch_sampler: Option<Arc<dyn Sampler<Vec<usize>>>>,
     /// How many threads make batches ahead of time; with 0 the caller makes them when it asks for them.
     pub num_workers: usize,
-    /// Puts batches into page-locked memory, from which a GPU copies faster ([`Tensor::pin_memory`](crate::Tensor::pin_memory)).
+    /// Puts batches into page-locked memory, from which a GPU copies faster
+    /// ([`Tensor::pin_memory`](crate::Tensor::pin_memory)).
     /// With workers this is done beside the caller, who does not wait for it. On a machine without a GPU batches
     /// stay as they are, with a warning.
     pub pin_memory: bool,
