@@ -35,8 +35,8 @@ impl Block<'_> {
             "map" => map::table(&expanded).map_err(|(index, what)| (line + 1 + index, what))?,
             "predict" if lines.iter().any(|line| !line.trim().is_empty()) => {
                 return Ok(format!(
-                    "<aside class=\"predict\" aria-label=\"Prediction\">\n<p class=\"predict-label\">Predict</p>\n\n\
-                     {}\n\n</aside>\n\n",
+                    "<div class=\"predict\">\n<p class=\"predict-label\">Predict</p>\n\n\
+                     {}\n\n</div>\n\n",
                     expanded.join("\n").trim()
                 ));
             }

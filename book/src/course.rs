@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 
 use labs::{Captured, Event};
 
-use crate::labs::{LABS, LabOfBook, Run};
+use crate::labs::{LABS, LabOfBook, Run, of_command};
 use crate::mistake::choices;
 use crate::output;
 
@@ -79,6 +79,24 @@ impl Course {
             )
         })?;
         Ok(captured.events)
+    }
+
+    /// Runs a command as a reader would. The error says why it fails, or that it is no command of a lab.
+    pub fn run(&self, command: &str) -> Result<(), String> {
+        let Some((lab, flags)) = of_command(command) else {
+            return Err(format!(
+                "`{command}` is not run: write `cargo run --bin lab-03 -- …`, or say why not in the line above the \
+                 block, `<!-- not run: … -->`"
+            ));
+        };
+        let captured = match lab.runs.iter().find(|run| run.flags == flags) {
+            Some(run) => captured(lab, run)?,
+            None => (lab.run)(&flags),
+        };
+        match captured.exit_code {
+            0 => Ok(()),
+            code => Err(format!("`{command}` ends with exit code {code}: {}", captured.errors.trim())),
+        }
     }
 }
 

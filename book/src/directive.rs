@@ -50,7 +50,8 @@ pub fn markdown(course: &Course, page: &Page, name: &str, args: &[&str]) -> Resu
             Ok(captioned("lab-code", &html::fence("rust", &code), &format!("<code>{}</code>", lab.source)))
         }
         ("questions", [chapter]) => {
-            let html = questions::html(course, chapter)?;
+            let least = if page.chapter().is_some() { 6 } else { 1 };
+            let html = questions::html(course, chapter, least)?;
             Ok(format!("## Check yourself\n\n{html}\n"))
         }
         _ => Err(Wrong::Here(match LINES.iter().find(|line| line.0 == name) {
@@ -62,8 +63,9 @@ pub fn markdown(course: &Course, page: &Page, name: &str, args: &[&str]) -> Resu
 
 fn lab_run(course: &Course, page: &Page, lab: &str) -> Result<String, String> {
     let lab = course.lab(lab)?;
-    let mut commands = vec![(lab.command(&[]), "on what your computer has")];
+    let mut commands = vec![(lab.command(&[]), "on a simulated Tesla T4, the default")];
     commands.extend(lab.runs.iter().map(|run| (lab.command(run.flags), run.what)));
+    commands.push((lab.command(&["--section", "1"]), "one section at a time"));
     commands.push((lab.command(&["--help"]), "its flags"));
     let width = commands.iter().map(|(command, _)| command.len()).max().unwrap_or(0);
     let lines: Vec<String> =

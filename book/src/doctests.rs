@@ -18,6 +18,7 @@ pages![
     "book/chapters/02-golden-rule.md",
     "book/chapters/03-training-loop.md",
     "book/chapters/errors/gpu0001.md",
+    "book/chapters/errors/gpu0002.md",
     "book/chapters/glossary.md",
     "book/chapters/how-to-use.md",
     "book/chapters/index.md",

@@ -51,6 +51,14 @@ impl LabOfBook {
     }
 }
 
+/// The lab and the flags of a command, `cargo run --bin lab-03 -- --gpu none`.
+pub fn of_command(command: &str) -> Option<(&'static LabOfBook, Vec<&str>)> {
+    let rest = command.strip_prefix("cargo run --bin ")?;
+    let (name, flags) = rest.split_once(" -- ").unwrap_or((rest, ""));
+    let lab = LABS.iter().find(|lab| lab.name() == name)?;
+    Some((lab, flags.split_whitespace().collect()))
+}
+
 /// All labs.
 pub const LABS: &[LabOfBook] = &[
     LabOfBook {
@@ -122,14 +130,14 @@ pub const LABS: &[LabOfBook] = &[
             Run {
                 name: "t4",
                 snapshot: "lab_03__noise_t4",
-                flags: &["--gpu", "sim:t4", "--num-workers", "0"],
+                flags: &["--gpu", "sim:t4"],
                 steady: &[],
                 what: T4,
             },
             Run {
                 name: "t4x2",
                 snapshot: "lab_03__noise_two_t4",
-                flags: &["--gpu", "sim:t4x2", "--num-workers", "0"],
+                flags: &["--gpu", "sim:t4x2"],
                 steady: &[],
                 what: T4X2,
             },

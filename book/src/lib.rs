@@ -10,6 +10,7 @@ pub mod builder;
 mod course;
 mod directive;
 mod doctests;
+pub mod fences;
 mod figure;
 mod html;
 mod inline;

@@ -59,6 +59,9 @@ pub fn without_measured(events: &[Event]) -> Vec<Event> {
     events
 }
 
+/// Letters that a block of code shows on a page without being scrolled.
+const PAGE_WIDTH: usize = 84;
+
 /// How much of a section to show.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Show {
@@ -114,10 +117,37 @@ pub fn markdown(events: &[Event], show: Show) -> String {
                     svg.join("\n").replacen("<svg ", &format!("<svg aria-label=\"{caption}\" "), 1)
                 );
             }
-            part => markdown += &(html::fence("text", &render_text::render(part)) + "\n"),
+            part => markdown += &(html::fence("text", &render_text::render(&folded(part))) + "\n"),
         }
     }
     markdown
+}
+
+/// The events with the long lines of reports folded: a terminal would do it, a page would cut them.
+fn folded(events: &[Event]) -> Vec<Event> {
+    let fold = |event: &Event| match event {
+        Event::Report(report) => Event::Report(report.lines().map(fold_line).collect::<Vec<_>>().join("\n")),
+        event => event.clone(),
+    };
+    events.iter().map(fold).collect()
+}
+
+fn fold_line(line: &str) -> String {
+    if line.chars().count() <= PAGE_WIDTH {
+        return line.to_owned();
+    }
+    let mut folded = String::new();
+    let mut column = 0;
+    for word in line.split_inclusive(' ') {
+        let width = word.trim_end().chars().count();
+        if column + width > PAGE_WIDTH {
+            folded = folded.trim_end().to_owned() + "\n    ";
+            column = 4;
+        }
+        folded += word;
+        column += word.chars().count();
+    }
+    folded
 }
 
 fn is_picture(event: &Event) -> bool {

@@ -19,12 +19,15 @@
 //! Around several lines stand `{{#objectives}}` … `{{/objectives}}`, and in the same way `takeaways` and `sources`,
 //! all three lists; `predict`, a question to answer before reading on; and `map`, a block of Rust: see
 //! [`map`](crate::map).
+//!
+//! Blocks of code name their language. Those of Rust are doc tests, and those of commands are run: see
+//! [`fences`](crate::fences) for those that cannot be.
 
 use crate::block::{BLOCKS, Block};
 use crate::course::Course;
-use crate::directive;
 use crate::inline::{MDBOOK, with_figures};
 use crate::mistake::{Mistake, Wrong};
+use crate::{directive, fences};
 
 /// What every chapter with a number has, once.
 const PARTS: [&str; 7] = ["objectives", "minutes", "lab-run", "questions", "takeaways", "map", "sources"];
@@ -49,7 +52,7 @@ impl Page<'_> {
 /// Carries out the directives of a page. The error lists every mistake in it.
 pub fn expand(course: &Course, page: &Page) -> Result<String, Vec<Mistake>> {
     let mut expanded = String::new();
-    let mut mistakes = Vec::new();
+    let mut mistakes = fences::mistakes(page.file, page.text);
     let mut used = Vec::new();
     let mut block: Option<Block> = None;
     let mistake = |line, what| Mistake { file: page.file.to_owned(), line, what };

@@ -13,7 +13,7 @@ use crate::toml_file::{self, Places};
 const FILE: &str = "book/path.toml";
 
 /// How long a lesson is.
-pub const LESSON: u16 = 90;
+const LESSON: u16 = 90;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -137,8 +137,7 @@ impl Path {
                 wrong(place, format!("{} comes twice", step.name()));
             }
             if !(1..=LESSON).contains(&step.minutes()) {
-                let what = format!("{} minutes: a step takes 1 to {LESSON}", step.minutes());
-                wrong(step.minutes.span().start, what);
+                wrong(step.minutes.span().start, format!("a step takes 1 to {LESSON} minutes"));
             }
             if let (Some(page), Some(file)) = (&step.page, step.file()) {
                 let place = page.span().start;

@@ -1,15 +1,16 @@
 //! The path of reading as Markdown. Lists, because a screen reader reads them well and a narrow screen wraps them.
 
 use crate::page::Page;
-use crate::path::{LESSON, Path, Step, minutes as sum};
+use crate::path::{Path, Step, minutes as sum};
 
 /// How long a chapter takes.
 pub fn minutes(path: &Path, page: &Page) -> Result<String, String> {
     let steps = path.steps_of(page.path)?;
+    let optional = |step: &Step| if step.optional { " (optional)" } else { "" };
     let parts: Vec<String> = steps
         .iter()
         .filter(|step| !step.part().is_empty())
-        .map(|step| format!("part {} {}{}", step.part(), step.minutes(), or_not(step)))
+        .map(|step| format!("part {} {}{}", step.part(), step.minutes(), optional(step)))
         .collect();
     let parts = if parts.is_empty() { String::new() } else { format!(": {}", parts.join(", ")) };
     Ok(format!("<p class=\"minutes\">About {} minutes{parts}</p>\n\n", sum(steps)))
@@ -41,8 +42,7 @@ pub fn sessions(path: &Path, up: &str) -> String {
     for session in &path.session {
         let session = session.get_ref();
         let steps = path.steps_in(session);
-        let minutes = sum(steps.iter().copied());
-        markdown += &format!("1. **{}**: {minutes} of {LESSON} minutes\n", session.name);
+        markdown += &format!("1. **{}**: {}\n", session.name, hours(sum(steps.iter().copied())));
         for step in &steps {
             markdown += &format!("   - {}\n", line(step, up));
         }
@@ -64,13 +64,10 @@ fn line(step: &Step, up: &str) -> String {
     let title = format!("{} {}", step.name(), step.title);
     let (title, to_come) = match step.page() {
         Some(page) => (format!("[{title}]({up}{page})"), ""),
-        None => (title, " (to come)"),
+        None => (title, ", to come"),
     };
-    format!("{title}, {} minutes{}{to_come}", step.minutes(), or_not(step))
-}
-
-fn or_not(step: &Step) -> &'static str {
-    if step.optional { " (optional)" } else { "" }
+    let optional = if step.optional { ", optional" } else { "" };
+    format!("{title}, {}{optional}{to_come}", plural(step.minutes().into(), "minute"))
 }
 
 /// `2 hours 15 minutes, and 25 minutes more with what is optional`
@@ -85,16 +82,13 @@ fn together<'a>(steps: impl IntoIterator<Item = &'a Step>) -> String {
     }
 }
 
+/// `1 hour 30 minutes`
 fn hours(minutes: u32) -> String {
-    let hours = match minutes / 60 {
-        0 => String::new(),
-        1 => "1 hour".to_owned(),
-        hours => format!("{hours} hours"),
-    };
-    let minutes = match minutes % 60 {
-        0 => String::new(),
-        1 => "1 minute".to_owned(),
-        minutes => format!("{minutes} minutes"),
-    };
-    [hours, minutes].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ")
+    let parts = [(minutes / 60, "hour"), (minutes % 60, "minute")];
+    let parts = parts.iter().filter(|part| part.0 > 0).map(|part| plural(part.0, part.1));
+    parts.collect::<Vec<_>>().join(" ")
+}
+
+fn plural(number: u32, what: &str) -> String {
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }

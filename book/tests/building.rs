@@ -40,15 +40,15 @@ fn a_page_has_what_its_directives_say() {
     let page = page(
         "# A page\n\n{{#path}}\n\n{{#sessions}}\n\n{{#objectives}}\n- Train *it*.\n{{/objectives}}\n\n{{#lab-run 03}}\n\n\
          {{#lab-code 03 train}}\n\n{{#lab-output 03 4 run=none}}\n\n{{#lab-output 01 1 run=t4}}\n\n\
-         It ends at {{#figure 03 none loss 3}}.\n\n{{#takeaways}}\n- One.\n{{/takeaways}}\n\n{{#questions 03}}\n\n\
+         It ends at {{#figure 03 none loss 3}}.\n\n```rust\n# let x = 1;\nx + 1;\n```\n\n{{#takeaways}}\n- One.\n{{/takeaways}}\n\n{{#questions 03}}\n\n\
          {{#map}}\n```rust\n// loss.item()\nloss.item()?; // waits\n```\n{{/map}}\n\n\
          {{#predict}}\nUnder **{{#figure 03 none loss 3}}**?\n\n- Yes\n{{/predict}}\n\n{{#sources}}\n- One.\n{{/sources}}\n",
     )
     .unwrap();
     for part in [
         "<li><a href=\"03-training-loop.html\">03 The training loop</a>, 30 minutes. You write",
-        "<li>12 Kernels, 30 minutes (optional) (to come). You read",
-        "<li><strong>Time</strong>: 80 of 90 minutes",
+        "<li>12 Kernels, 30 minutes, optional, to come. You read",
+        "<strong>Time</strong>: 1 hour 20 minutes",
         "<div class=\"objectives\">\n<ul>\n<li>Train <em>it</em>.</li>",
         "<a href=\"labs/lab-03.html\"><code>lab-03</code></a>",
         "cargo run --bin lab-03 -- --gpu none",
@@ -57,11 +57,12 @@ fn a_page_has_what_its_directives_say() {
         "section 4 (machine: no GPU, seed: 42)",
         "<polyline ",
         "It ends at 0.9117.",
+        "<span class=\"boring\">let x = 1;\n</span>x + 1;",
         "<div class=\"takeaways\">",
         "<input type=\"radio\" name=\"03-",
         "<p class=\"reason is-wrong\"><strong>Not so.</strong> ",
         "<td><code>loss.item()</code></td><td><code>loss.item()?</code></td><td>waits</td>",
-        "<aside class=\"predict\" aria-label=\"Prediction\">",
+        "<div class=\"predict\">",
         "<p>Under <strong>0.9117</strong>?</p>",
         "<div class=\"sources\">",
     ] {

@@ -114,8 +114,8 @@ fn a_map_shows_its_code_and_hides_what_the_code_needs() {
 fn a_prediction_stands_apart() {
     assert_eq!(
         here("{{#predict}}\nWill it be {{#figure 03 none loss 3}}?\n\n- Yes\n{{/predict}}").unwrap(),
-        "<aside class=\"predict\" aria-label=\"Prediction\">\n<p class=\"predict-label\">Predict</p>\n\n\
-         Will it be 0.9117?\n\n- Yes\n\n</aside>\n\n"
+        "<div class=\"predict\">\n<p class=\"predict-label\">Predict</p>\n\n\
+         Will it be 0.9117?\n\n- Yes\n\n</div>\n\n"
     );
 }
 
@@ -151,7 +151,7 @@ fn each_mistake_gets_one_line() {
         ("{{#lab-output 03 4}}", "lab-output does not say which run: add run=none | linear | t4 | t4x2"),
         ("{{#lab-output 03 4 run=h200}}", "lab-03 has no such run: say run=none | linear | t4 | t4x2"),
         ("{{#lab-output 03 4 machine=t4}}", "no option `machine=t4`: say run=… and show=all | show=results"),
-        ("{{#lab-output 03 9 run=t4}}", "lab-03, run=t4, has no section `9`: say 1 | 2 | "),
+        ("{{#lab-output 03 99 run=t4}}", "lab-03, run=t4, has no section `99`: say 1 | 2 | "),
         ("{{#figure 03 t4}}", "`figure` is written like `{{#figure 03 t4 launches}}`"),
         ("{{#figure 03 none los 1}}", "lab-03, run=none, has: no figure `los`: say accuracy | "),
         (
@@ -202,6 +202,41 @@ fn each_mistake_gets_one_line() {
 }
 
 #[test]
+fn code_says_its_language_and_why_it_is_not_run() {
+    let reason = "<!-- not run: it needs a GPU -->\n";
+    for (text, expected) in [
+        ("```\na\n```", "4: this code has no language: say ```text | ```sh | ```rust | "),
+        ("```bash\na\n```", "4: no language `bash`: say ```text | ```sh | ```rust | "),
+        ("Text:\n\n    a", "6: an indented line is code, and Rust to its tests: write ```text | "),
+        (
+            "- One:\n\n  ```rust,ignore\n  a\n  ```",
+            "6: with `ignore` this is no program that runs: say why in ",
+        ),
+        (
+            "```rust,no_run\na\n```",
+            "4: with `no_run` this is no program that runs: say why in the line above",
+        ),
+        ("```rust,norun\na\n```", "4: no flag `norun`: say ignore | no_run | compile_fail | should_panic"),
+        ("```sh,ignore\na\n```", "4: `sh` has no flags: leave `ignore` out"),
+        (
+            "<!-- not run: -->\n```rust,ignore\na\n```",
+            "5: why is this not run? Say it: `<!-- not run: … -->`",
+        ),
+        (&format!("{reason}```rust\na\n```"), "5: this Rust is run: take `<!-- not run: … -->` away"),
+        (&format!("{reason}```text\na\n```"), "5: nobody runs `text`: take `<!-- not run: … -->` away"),
+        (&format!("{reason}\n```sh\na\n```"), "4: no block of code follows: put this into the line above"),
+    ] {
+        let error = here(&format!("# A page\n\nText\n{text}\n")).unwrap_err();
+        assert_eq!(error.lines().count(), 1, "{error}");
+        assert!(error.starts_with(&format!("book/chapters/x.md:{expected}")), "{text}\n{expected}\n{error}");
+    }
+    for text in ["```sh\na\n```", "```rust,no_run\na\n```", "```rust,compile_fail,ignore\na\n```"] {
+        let text = format!("{reason}{text}\n");
+        assert_eq!(here(&text).unwrap(), text);
+    }
+}
+
+#[test]
 fn a_mistake_within_a_block_has_its_own_line() {
     let text = "{{#sources}}\n- one\n- {{#figure 03 t4 nothing}}\n{{/sources}}\n{{#map}}\n```rust\n// a\nb;\n// c\n```\n{{/map}}";
     let error = here(text).unwrap_err();
@@ -232,6 +267,17 @@ fn a_chapter_asks_its_own_questions() {
 }
 
 #[test]
+fn a_chapter_asks_at_least_six_questions() {
+    let checkout = Checkout::new();
+    std::fs::write(checkout.path("book/questions/03.toml"), QUESTION).unwrap();
+    let text = std::fs::read_to_string(checkout.path("book/chapters/03-training-loop.md")).unwrap();
+    let page = Page { file: "book/chapters/03-training-loop.md", path: "03-training-loop.md", text: &text };
+    let mistakes = expand(&checkout.course(), &page).unwrap_err();
+    let lines: Vec<String> = mistakes.iter().map(ToString::to_string).collect();
+    assert_eq!(lines, ["book/questions/03.toml:1: too few questions, 1: a chapter has at least 6"]);
+}
+
+#[test]
 fn a_stale_snapshot_is_told_with_its_line() {
     let checkout = Checkout::new();
     let snapshot = "labs/tests/snapshots/lab_03__noise.snap";
@@ -254,9 +300,10 @@ fn a_stale_snapshot_is_told_with_its_line() {
 
 #[test]
 fn a_snapshot_that_ends_too_early_or_too_late_is_stale() {
+    let end = "The first pass was not timed:\nit takes memory from the system.\n";
     for (from, to, expected) in [
-        ("\nThis machine has no GPU. --gpu sim:t4 simulates one.\n", "", "it says the end, the lab says ``"),
-        ("simulates one.\n", "simulates one.\nMore.\n", "it says `More.`, the lab says the end"),
+        (end, "The first pass was not timed:\n", "it says the end, the lab says `it takes memory"),
+        (end, &format!("{end}More.\n"), "it says `More.`, the lab says the end"),
     ] {
         let checkout = Checkout::new();
         change(&checkout, "labs/tests/snapshots/lab_03__noise.snap", from, to);
@@ -327,8 +374,10 @@ fn each_mistake_in_a_question_gets_one_line() {
         (
             "{{#figure 03 t4 copies_to_device}}",
             "96 copies",
-            "5: the right answer `96 copies` is a number: take it from the lab, `{{#figure 03 t4 …}}`",
+            "5: the right answer says `96`: take the number from the lab, `{{#figure 03 t4 …}}`, or write it as code if it is a name",
         ),
+        ("{{#figure 03 t4 copies_to_device}}", "ln 4, about 1.39", "5: the right answer says `4`: "),
+        ("{{#figure 03 t4 copies_to_device}}", "`x` twice (−3.5)", "5: the right answer says `(−3.5)`: "),
         ("t4 copies_to_device", "t4 copies", "5: lab-03, run=t4, has: no figure `copies`: say accuracy | "),
         (
             "t4 copies_to_device",
@@ -345,6 +394,9 @@ fn each_mistake_in_a_question_gets_one_line() {
         assert_eq!(error.lines().count(), 1, "{error}");
         assert!(error.starts_with(&format!("book/questions/03.toml:{expected}")), "{expected}\n{error}");
     }
+    let names =
+        QUESTION.replace("{{#figure 03 t4 copies_to_device}}", "A T4's 0-dim `2`, {{#figure 03 t4 steps}}");
+    questions(&names).unwrap();
     let twice = questions(&format!("{QUESTION}{QUESTION}")).unwrap_err();
     assert_eq!(twice, "book/questions/03.toml:12: the id `03-copies` comes twice");
 }

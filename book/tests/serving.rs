@@ -155,6 +155,8 @@ fn a_changed_a_new_and_a_removed_file_are_noticed() {
     changed("removed");
     fs::write(checkout.path("labs/tests/snapshots/lab_03__noise.snap"), "").unwrap();
     changed("a snapshot");
+    fs::write(checkout.path("book/path.toml"), "").unwrap();
+    changed("the path of reading");
 }
 
 /// Ends the program that a test started.

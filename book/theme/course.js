@@ -1,4 +1,75 @@
-// mdBook turns the page on the left and right arrow. Among the choices of a question these keys choose.
-for (const questions of document.querySelectorAll(".questions")) {
-  questions.addEventListener("keydown", event => event.stopPropagation());
-}
+// What mdBook's pages lack for the keyboard and for screen readers. Each part works alone.
+
+// The first thing the Tab key reaches leads past the menu.
+(() => {
+  const main = document.querySelector("main");
+  const skip = document.createElement("a");
+  skip.className = "skip-link";
+  skip.href = "#mdbook-content";
+  skip.textContent = "Skip to the text";
+  main.tabIndex = -1;
+  skip.addEventListener("click", event => {
+    // The 404 page has a <base>, with which the link would lead to another page.
+    event.preventDefault();
+    main.focus();
+  });
+  document.body.prepend(skip);
+})();
+
+// What the parts around the text are. The chapter's title is the page's heading, the book's is none.
+document.getElementById("mdbook-menu-bar").role = "banner";
+document.getElementById("mdbook-search-wrapper").role = "search";
+document.querySelector(".menu-title").role = "none";
+(() => {
+  const help = document.getElementById("mdbook-help-popup");
+  help.role = "dialog";
+  help.ariaLabel = "Keyboard shortcuts";
+})();
+
+// The search field has only a placeholder, and describes itself by an element that mdBook names otherwise.
+(() => {
+  const field = document.getElementById("mdbook-searchbar");
+  field.ariaLabel = "Search this book";
+  field.setAttribute("aria-describedby", "mdbook-searchresults-header");
+})();
+
+// The sidebar's toggle is a label, which the keyboard does not reach: a button stands in for it.
+(() => {
+  const label = document.getElementById("mdbook-sidebar-toggle");
+  const button = document.createElement("button");
+  button.type = "button";
+  button.className = "icon-button sidebar-button";
+  button.title = button.ariaLabel = label.title;
+  button.setAttribute("aria-controls", "mdbook-sidebar");
+  button.append(...label.childNodes);
+  button.addEventListener("click", () => label.click());
+  label.before(button);
+  label.hidden = true;
+  const tell = () => { button.ariaExpanded = label.ariaExpanded; };
+  new MutationObserver(tell).observe(label, { attributeFilter: ["aria-expanded"] });
+  tell();
+})();
+
+// What scrolls sideways can be scrolled with the keyboard.
+(() => {
+  const blocks = document.querySelectorAll("pre > code, .table-wrapper, .picture");
+  const mark = () => {
+    for (const block of blocks) {
+      if (block.scrollWidth > block.clientWidth) block.tabIndex = 0;
+      else block.removeAttribute("tabindex");
+    }
+  };
+  mark();
+  // The window and the sidebar make the text narrower, the book's fonts make it wider.
+  new ResizeObserver(mark).observe(document.querySelector("main"));
+  document.fonts.ready.then(mark);
+})();
+
+// mdBook turns the page on the left and right arrow, and has other keys. In a question the arrows choose; in
+// what scrolls they scroll; in the list of themes they do nothing.
+document.body.addEventListener("keydown", event => {
+  const arrow = event.key === "ArrowLeft" || event.key === "ArrowRight";
+  if (event.target.closest(".questions") || (arrow && event.target.closest("pre, .table-wrapper, .picture, .theme-popup"))) {
+    event.stopPropagation();
+  }
+});

@@ -22,6 +22,10 @@ pub struct Common {
     #[arg(long, value_name = "N", default_value = "42", value_parser = seed)]
     pub seed: u64,
 
+    /// Section to show; the others run unseen
+    #[arg(long, value_name = "N")]
+    pub section: Option<String>,
+
     /// File to write a timeline of the GPU's work to, for ui.perfetto.dev
     #[arg(long, value_name = "FILE")]
     pub trace: Option<PathBuf>,

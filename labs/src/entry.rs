@@ -9,7 +9,7 @@ use todevice::{Error, Machine, cuda};
 
 use crate::cli::Common;
 use crate::event::{Event, Header};
-use crate::lab::{Lab, Sink, Warnings};
+use crate::lab::{Lab, Progress, Sink, Warnings};
 use crate::{Result, render_json, render_text};
 
 /// What makes a function a lab: its name, its title, and flags of its own (`O`).
@@ -74,8 +74,11 @@ impl<O: Args> Entry<O> {
         if common.trace.is_some() {
             machine.start_trace();
         }
-        let mut result =
-            machine.enter(|| (self.run)(&mut Lab::new(common.seed, device, warnings.clone(), sink), options));
+        let mut sections = Sections { wanted: common.section.as_deref(), seen: Vec::new(), sink };
+        let mut result = machine.enter(|| {
+            (self.run)(&mut Lab::new(common.seed, device, warnings.clone(), &mut sections), options)
+        });
+        result = result.and_then(|()| sections.check(self.name));
         warnings.tell(sink);
         if let Some(file) = &common.trace {
             // Of a lab that failed too: what happened until then may be why.
@@ -86,6 +89,43 @@ impl<O: Args> Entry<O> {
             sink.event(Event::Failure { lab: self.name.to_owned(), message: story(&**error) });
         }
         result
+    }
+}
+
+/// Passes on the section that `--section` names; without the flag, all.
+struct Sections<'a> {
+    wanted: Option<&'a str>,
+    /// The sections there were until now.
+    seen: Vec<String>,
+    sink: &'a mut dyn Sink,
+}
+
+impl Sections<'_> {
+    /// Whether there was such a section.
+    fn check(&self, lab: &str) -> Result<()> {
+        match self.wanted {
+            Some(wanted) if !self.seen.iter().any(|seen| seen == wanted) => {
+                Err(format!("no section {wanted}: {lab} has {}", self.seen.join(", ")).into())
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Sink for Sections<'_> {
+    fn event(&mut self, event: Event) {
+        if let Event::Section { number, .. } = &event {
+            self.seen.push(number.clone());
+        }
+        if event.is_trouble()
+            || self.wanted.is_none_or(|wanted| self.seen.last().is_some_and(|now| now == wanted))
+        {
+            self.sink.event(event);
+        }
+    }
+
+    fn progress(&mut self, total: u64, message: &str) -> Progress {
+        self.sink.progress(total, message)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use todevice::nn::Parameter;
 use todevice::prelude::*;
 use todevice::time::Instant;
 use todevice::trace::Counters;
@@ -10,6 +11,7 @@ use todevice::{Machine, ToOptions, cuda};
 use crate::chart::{Series, log_log};
 use crate::cli::count;
 use crate::event::Cell;
+use crate::placement::{Role, Thing, picture};
 use crate::render_text::wrap;
 use crate::{Entry, Figure, Lab, Table, exact, hardware, row, text, timed};
 
@@ -505,6 +507,10 @@ fn model_on_the_device(lab: &mut Lab) -> crate::Result<()> {
     // ANCHOR_END: half_moved
     lab.print(text!("Is the first parameter on a GPU? {}", hardware("is_cuda", first.is_cuda().to_string())));
     let half = places(&actor);
+    lab.picture(
+        picture(&things(&actor)),
+        "The actor after actor.hidden.to(device): its parameters by memory.",
+    );
 
     // ANCHOR: half_forward
     let state = Tensor::randn(&[1, 10])?.to(device)?;
@@ -564,6 +570,13 @@ fn model_on_the_device(lab: &mut Lab) -> crate::Result<()> {
         exact("action", action.item()?)
     ));
     Ok(())
+}
+
+/// Each parameter of a model, to be drawn.
+fn things(model: &impl Module) -> Vec<Thing> {
+    let thing =
+        |(name, parameter): (String, Parameter)| Thing::of(&name, Role::Parameter, &[parameter.tensor()]);
+    model.named_parameters().into_iter().map(thing).collect()
 }
 
 /// Each parameter of a model and where it is.

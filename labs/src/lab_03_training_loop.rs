@@ -1,12 +1,15 @@
 //! Lab 03: the training loop. A complete one for numbers, then one for classes.
 
-use todevice::Machine;
-use todevice::cuda;
+use std::time::Duration;
+
 use todevice::prelude::*;
 use todevice::time::Instant;
+use todevice::trace::{Counters, record_function};
+use todevice::{Machine, cuda};
 
 use crate::cli::count;
-use crate::{Entry, Lab, Table, exact, row, text, timed};
+use crate::placement::{Role, Thing, picture};
+use crate::{Entry, Lab, Table, exact, measured, modelled, row, text, timed};
 
 pub const LAB: Entry<Options> = Entry { name: "lab-03", title: "The training loop", run };
 
@@ -62,7 +65,7 @@ pub fn run(lab: &mut Lab, options: &Options) -> crate::Result<()> {
         Target::Noise => Tensor::randn(&[1024, 1])?,
         Target::Linear => (x.matmul(&Tensor::randn(&[16, 1])?)? / 4.0)?,
     };
-    // Two errors of an answer that needs no network: always 0.
+    // The error of a model that always answers 0, measured in two ways.
     let zero_mse = y.square()?.mean()?.item()?;
     let zero_mae = y.abs()?.mean()?.item()?;
 
@@ -155,35 +158,16 @@ pub fn run(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     classify(lab, options)?;
 
     lab.section(8, "What the GPU did in section 4");
-    if !device.is_cuda() {
-        lab.prose("Nothing: the model and its data stayed on the CPU.");
-        if !cuda::is_available() {
-            lab.prose("This machine has no GPU. --gpu sim:t4 simulates one.");
-        }
-        return Ok(());
-    }
-    lab.predict("Each step copies one batch to the GPU. How many numbers come back to the CPU in an epoch?");
-    let steps = epochs * num_batches;
-    let per_step = during.launches as f64 / steps as f64;
-    lab.table(
-        Table::new(["counted in training", ""])
-            .row(row!["steps", exact("steps", steps)])
-            .row(row!["copies to the GPU", exact("copies_to_device", during.copies_to_device)])
-            .row(row!["  their bytes", exact("bytes_to_device", during.bytes_to_device)])
-            .row(row!["copies to the CPU", exact("copies_to_host", during.copies_to_host)])
-            .row(row!["  their bytes", exact("bytes_to_host", during.bytes_to_host)])
-            .row(row!["kernels launched", exact("launches", during.launches)])
-            .row(row!["  in a step", exact("launches_per_step", per_step).digits(1)])
-            .row(row!["time of a step", timed("step_time", time / steps as u32)]),
-    );
-    lab.prose(
-        "Two copies to the GPU in each step: the features and the targets of a batch. The kernels are those of the \
-         forward pass, the backward pass and the optimizer. The losses stay on the GPU \
-         until an epoch is over; then two numbers come back, the last loss and the mean. Each of those reads \
-         makes the CPU wait until the GPU has caught up, which is why the loop does not read the loss in every \
-         step.",
-    );
-    Ok(())
+    what_the_gpu_did(lab, epochs * num_batches, during, time);
+
+    lab.section(9, "Where everything lives");
+    where_everything_lives(lab, &model, &loader, &optimizer)?;
+
+    lab.section(10, "One step, drawn");
+    one_step_drawn(lab, &model, &mut optimizer, batch_size.min(loader.dataset().len()))?;
+
+    lab.section(11, "When to stop the clock");
+    when_to_stop_the_clock(lab)
 }
 
 // ANCHOR: mean_absolute_error
@@ -258,10 +242,11 @@ fn classify(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     let accuracy = 100.0 * correct as f64 / size as f64;
     // ANCHOR_END: accuracy
     lab.print(text!("Accuracy: {:.1} %", exact("accuracy", accuracy)));
-    lab.prose(
-        "Guessing one of four classes costs ln 4 = 1.3863: about where the loss starts, and 25 % would be right \
-         by chance.",
-    );
+    lab.prose(text!(
+        "Guessing one of four classes costs ln 4 = {}: about where the loss starts, and 25 % would be right by \
+         chance.",
+        exact("chance_loss", 4f64.ln())
+    ));
     Ok(())
 }
 
@@ -281,3 +266,301 @@ fn count_correct(
     Ok(correct)
 }
 // ANCHOR_END: count_correct
+
+fn what_the_gpu_did(lab: &mut Lab, steps: usize, during: Counters, time: Duration) {
+    if !lab.device().is_cuda() {
+        lab.prose("Nothing: the model and its data stayed on the CPU.");
+        if !cuda::is_available() {
+            lab.prose("This machine has no GPU. --gpu sim:t4 simulates one.");
+        }
+        return;
+    }
+    lab.predict("Each step copies one batch to the GPU. How many numbers come back to the CPU in an epoch?");
+    let per_step = during.launches as f64 / steps as f64;
+    lab.table(
+        Table::new(["counted in training", ""])
+            .row(row!["steps", exact("steps", steps)])
+            .row(row!["copies to the GPU", exact("copies_to_device", during.copies_to_device)])
+            .row(row!["  their bytes", exact("bytes_to_device", during.bytes_to_device)])
+            .row(row!["copies to the CPU", exact("copies_to_host", during.copies_to_host)])
+            .row(row!["  their bytes", exact("bytes_to_host", during.bytes_to_host)])
+            .row(row!["kernels launched", exact("launches", during.launches)])
+            .row(row!["  in a step", exact("launches_per_step", per_step).digits(1)])
+            .row(row!["time of a step", timed("step_time", time / steps as u32)]),
+    );
+    lab.prose(
+        "Two copies to the GPU in each step: the features and the targets of a batch. Nearly all kernels are those of \
+         the forward pass, the backward pass and the optimizer; a few stack and average the losses of an epoch, and \
+         prepare Adam. The losses stay on the GPU until an epoch is over; then two numbers come back, the last loss \
+         and the mean. Each of those reads makes the CPU wait until the GPU has caught up, which is why the loop does \
+         not read the loss in every step.",
+    );
+}
+
+/// Every tensor of the training above, by the memory it is in.
+fn where_everything_lives(
+    lab: &mut Lab,
+    model: &nn::Sequential,
+    loader: &DataLoader<TensorDataset<2>>,
+    optimizer: &optim::Adam,
+) -> crate::Result<()> {
+    let device = lab.device();
+    lab.predict(if device.is_cuda() {
+        "The model is on the GPU. How many times its bytes do gradients and optimizer state take there? What stays \
+         on the host?"
+    } else {
+        "The model is trained. How many times its bytes do gradients and optimizer state take?"
+    });
+
+    // ANCHOR: places
+    let [all_x, all_y] = loader.dataset().tensors().clone();
+    let [host_x, host_y] = loader.iter().next().ok_or("no batch")??;
+    let (x, y) = (host_x.to(device)?, host_y.to(device)?);
+
+    let layers = model.children();
+    let hidden = layers[1].1.forward(&layers[0].1.forward(&x)?)?;
+    let loss = nn::MSELoss::default().forward(&layers[2].1.forward(&hidden)?, &y)?;
+
+    let (mut parameters, mut gradients) = (Vec::new(), Vec::new());
+    let (mut exp_avg, mut exp_avg_sq, mut steps) = (Vec::new(), Vec::new(), Vec::new());
+    for parameter in model.parameters() {
+        parameters.push(parameter.tensor());
+        gradients.extend(parameter.grad());
+        if let Some(state) = optimizer.state(&parameter) {
+            exp_avg.push(state.exp_avg);
+            exp_avg_sq.push(state.exp_avg_sq);
+            steps.push(state.step);
+        }
+    }
+    // ANCHOR_END: places
+
+    let mut things = vec![
+        Thing::of("data set, x", Role::Data, &[all_x]),
+        Thing::of("data set, y", Role::Data, &[all_y]),
+        Thing::of("batch, x", Role::Data, &[host_x]),
+        Thing::of("batch, y", Role::Data, &[host_y]),
+        Thing {
+            name: "step counts".to_owned(),
+            role: Role::Optimizer,
+            sizes: format!("{} numbers", steps.len()),
+            bytes: size_of_val(&steps[..]),
+            device: Device::Cpu,
+        },
+    ];
+    if device.is_cuda() {
+        things.push(Thing::of("batch, x", Role::Data, &[x]));
+        things.push(Thing::of("batch, y", Role::Data, &[y]));
+    }
+    let model_of = |name: &str, role, tensors: &[Tensor]| Thing {
+        name: format!("{} {name}", tensors.len()),
+        ..Thing::of(name, role, tensors)
+    };
+    things.extend([
+        model_of("parameters", Role::Parameter, &parameters),
+        model_of("gradients", Role::Gradient, &gradients),
+        model_of("exp_avg", Role::Optimizer, &exp_avg),
+        model_of("exp_avg_sq", Role::Optimizer, &exp_avg_sq),
+        Thing::of("hidden layer", Role::Activation, &[hidden]),
+        Thing::of("the loss", Role::Activation, &[loss]),
+    ]);
+    let mut table = Table::new(["what", "sizes", "bytes", "device"]);
+    for Thing { name, sizes, bytes, device, .. } in &things {
+        table = table.row(row![name.clone(), sizes.clone(), exact("bytes", *bytes), device.to_string()]);
+    }
+    lab.table(table);
+    lab.picture(picture(&things), "Each memory, and in it what lives there.");
+
+    let bytes = |tensors: &[Tensor]| Thing::of("", Role::Data, tensors).bytes;
+    let trained = [&parameters, &gradients, &exp_avg, &exp_avg_sq].map(|tensors| bytes(tensors));
+    lab.prose(text!(
+        "A gradient and Adam's two averages are as large as their parameter: three times the model's bytes. With the \
+         model itself that is {} bytes, {} times the model.",
+        exact("training_bytes", trained.iter().sum::<usize>()),
+        exact("times_the_model", trained.iter().sum::<usize>() / trained[0])
+    ));
+    lab.prose(if device.is_cuda() {
+        "So not everything happens on the GPU. The data set stays on the host, where the loader shuffles it and puts \
+         batches together, and so do the optimizer's step counts."
+    } else {
+        "Here all of it is in the memory of the host. With a GPU the data set and the step counts would still be \
+         there, and each batch first."
+    });
+    Ok(())
+}
+
+/// A step of the training above, under the profiler.
+fn one_step_drawn(
+    lab: &mut Lab,
+    model: &nn::Sequential,
+    optimizer: &mut optim::Adam,
+    batch_size: usize,
+) -> crate::Result<()> {
+    let device = lab.device();
+    model.train();
+    let batch = [Tensor::randn(&[batch_size, 16])?, Tensor::randn(&[batch_size, 1])?];
+    let large_batch = [Tensor::randn(&[16 * batch_size, 16])?, Tensor::randn(&[16 * batch_size, 1])?];
+
+    lab.predict(if device.is_cuda() {
+        "Does the GPU compute all the time during a step of this small network?"
+    } else {
+        "A batch 16 times as large: does a step take 16 times as long?"
+    });
+    // ANCHOR: profile
+    one_step(model, optimizer, &batch, device)?; // not recorded: the first takes memory
+    let before = Machine::current().counters();
+    let (times, trace) = Machine::current().profile(|| one_step(model, optimizer, &batch, device));
+    let (queued, done) = times?;
+    let launches = (Machine::current().counters() - before).launches;
+    // ANCHOR_END: profile
+    let large_done = time_of_step(model, optimizer, &large_batch, device)?;
+    if !device.is_cuda() {
+        lab.table(
+            Table::new(["batch", "time of a step"])
+                .row(row![batch_size, timed("one_step_time", done)])
+                .row(row![16 * batch_size, timed("large_step_time", large_done)]),
+        );
+        lab.prose(
+            "There is no timeline of a device to draw here: the CPU has computed what it was told when a call \
+             returns. --gpu sim:t4 has one.",
+        );
+        return Ok(());
+    }
+    lab.picture(
+        trace.to_svg(),
+        "One training step. Above, what the program named and the calls that the host made; below, when the GPU \
+         copied and computed.",
+    );
+    let share = 100.0 * trace.compute_time(device.index()).as_secs_f64() / done.as_secs_f64();
+    let of_kind = if Machine::current().time_is_modelled() { modelled } else { measured };
+    lab.table(
+        Table::new(["one step", ""])
+            .row(row!["kernels launched", exact("step_launches", launches)])
+            .row(row!["until the host has queued it", timed("queued_time", queued)])
+            .row(row!["until the loss is read", timed("step_done_time", done)])
+            .row(row![
+                "share in which the GPU computes",
+                of_kind("compute_share", share).unit("%").digits(0)
+            ]),
+    );
+    lab.prose(if share < 100.0 {
+        "No. At first it waits for the batch, and then for the host: launching a kernel takes the host longer than the \
+         GPU needs to run it. The step is bound by launches."
+    } else {
+        "Yes: the kernels take longer than their launches."
+    });
+
+    lab.predict(
+        "The same step on the CPU of this machine, and both with 16 times as many samples. When is the GPU faster?",
+    );
+    // ANCHOR: both
+    let on_cpu = nn::Sequential::new((nn::Linear::new(16, 64)?, nn::ReLU, nn::Linear::new(64, 1)?));
+    let mut adam = optim::Adam::new(on_cpu.parameters(), AdamOptions { lr: 1e-3, ..Default::default() })?;
+    let cpu_done = time_of_step(&on_cpu, &mut adam, &batch, Device::Cpu)?;
+    let cpu_large_done = time_of_step(&on_cpu, &mut adam, &large_batch, Device::Cpu)?;
+    // ANCHOR_END: both
+    lab.table(
+        Table::new(["batch", "a step on the CPU", "a step on the GPU"])
+            .row(row![batch_size, timed("cpu_step_time", cpu_done), timed("one_step_time", done)])
+            .row(row![
+                16 * batch_size,
+                timed("large_cpu_step_time", cpu_large_done),
+                timed("large_step_time", large_done)
+            ]),
+    );
+    let ratio = |large: Duration, small: Duration| large.as_secs_f64() / small.as_secs_f64();
+    lab.prose(text!(
+        "With 16 times as many samples a step takes {} times as long on the CPU, and {} times as long on the GPU: it \
+         has as many launches as before, with more work in each.",
+        of_kind("large_cpu_step_ratio", ratio(cpu_large_done, cpu_done)).digits(2),
+        of_kind("large_step_ratio", ratio(large_done, done)).digits(2)
+    ));
+    Ok(())
+}
+
+/// How long a step takes until its loss is read. The first of its kind takes memory, and is not timed.
+fn time_of_step(
+    model: &nn::Sequential,
+    optimizer: &mut optim::Adam,
+    batch: &[Tensor; 2],
+    device: Device,
+) -> Result<Duration> {
+    one_step(model, optimizer, batch, device)?;
+    let (_, done) = one_step(model, optimizer, batch, device)?;
+    Ok(done)
+}
+
+// ANCHOR: one_step
+/// A training step, its parts named. When had the host queued all of it, and when was the loss there?
+fn one_step(
+    model: &nn::Sequential,
+    optimizer: &mut optim::Adam,
+    [x, y]: &[Tensor; 2],
+    device: Device,
+) -> Result<(Duration, Duration)> {
+    let loss_fn = nn::MSELoss::default();
+    let start = Instant::now();
+
+    let (x, y) = record_function("batch to the device", || (x.to(device), y.to(device)));
+    let (x, y) = (x?, y?);
+    record_function("zero_grad", || optimizer.zero_grad());
+    let prediction = record_function("forward", || model.forward(&x))?;
+    let loss = record_function("loss", || loss_fn.forward(&prediction, &y))?;
+    record_function("backward", || loss.backward())?;
+    record_function("optimizer step", || optimizer.step())?;
+    let queued = start.elapsed();
+
+    record_function("reading the loss", || loss.item())?;
+    Ok((queued, start.elapsed()))
+}
+// ANCHOR_END: one_step
+
+/// One forward pass, timed in three ways.
+fn when_to_stop_the_clock(lab: &mut Lab) -> crate::Result<()> {
+    let device = lab.device();
+    // ANCHOR: wide
+    let model = nn::Sequential::new((nn::Linear::new(512, 1024)?, nn::ReLU, nn::Linear::new(1024, 512)?));
+    model.to(device)?;
+    let x = Tensor::randn(&[512, 512])?.to(device)?;
+    // ANCHOR_END: wide
+    lab.predict("A wide network. The clock is stopped when forward() returns. What does it show?");
+
+    // ANCHOR: clock
+    model.forward(&x)?; // not timed: the first takes memory and loads code
+
+    wait_for(device)?; // no earlier work is left to be timed
+    let start = Instant::now();
+    model.forward(&x)?;
+    let returned = start.elapsed();
+
+    wait_for(device)?;
+    let start = Instant::now();
+    model.forward(&x)?;
+    wait_for(device)?;
+    let synchronized = start.elapsed();
+
+    let start = Instant::now();
+    let output = model.forward(&x)?;
+    output.select(0, 0)?.select(0, 0)?.item()?;
+    let read = start.elapsed();
+    // ANCHOR_END: clock
+    lab.table(
+        Table::new(["the clock is stopped", "time"])
+            .row(row!["when forward() returns", timed("returned_time", returned)])
+            .row(row!["after synchronize()", timed("synchronized_time", synchronized)])
+            .row(row!["after item() has read a number", timed("read_time", read)]),
+    );
+    lab.prose(if device.is_cuda() {
+        "Calls return before the work is done: the first time is the time to ask. synchronize() waits for the GPU, \
+         and so does whatever reads a number of it. The first pass was not timed, since it takes memory from the \
+         driver, and a real GPU also loads code then."
+    } else {
+        "On the CPU a call returns when its work is done, so all three show the work. On a GPU, as with --gpu \
+         sim:t4, the first does not. The first pass was not timed: it takes memory from the system."
+    });
+    Ok(())
+}
+
+/// Returns when the device has done all it was asked for.
+fn wait_for(device: Device) -> Result<()> {
+    if device.is_cuda() { cuda::synchronize_device(device.index()) } else { Ok(()) }
+}

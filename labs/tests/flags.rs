@@ -95,7 +95,7 @@ fn seeds_are_what_torch_takes() {
 
 #[test]
 fn gpus_follow_the_grammar() {
-    let t4 = SimulatedGpus { profile: "t4", count: 1, memory: None, seed: None };
+    let t4 = SimulatedGpus { profile: "t4", count: 1, memory: None, others: None, seed: None };
     let good = [
         ("auto", GpuSpec::Auto),
         ("none", GpuSpec::None),
@@ -106,11 +106,12 @@ fn gpus_follow_the_grammar() {
         ("sim:rtx4090x2", GpuSpec::Simulated(SimulatedGpus { profile: "rtx4090", count: 2, ..t4.clone() })),
         ("sim,mem=512MiB", GpuSpec::Simulated(SimulatedGpus { memory: Some(512 << 20), ..t4.clone() })),
         (
-            "sim:h200x16,seed=-1,mem=16GiB",
+            "sim:h200x16,seed=-1,mem=16GiB,others=1GiB",
             GpuSpec::Simulated(SimulatedGpus {
                 profile: "h200",
                 count: 16,
                 memory: Some(16 << 30),
+                others: Some(1 << 30),
                 seed: Some(u64::MAX),
             }),
         ),
@@ -142,6 +143,10 @@ fn gpus_follow_the_grammar() {
         "sim,mem=1KiB",
         "sim,mem=256MiB", // CUDA's own
         "sim:h200,mem=500MiB",
+        "sim,others=",
+        "sim,others=1GiB,others=1GiB",
+        "sim,others=16GiB",
+        "sim,mem=512MiB,others=256MiB", // and CUDA's own
         "sim,seed=x",
         "sim,seed=1,",
         "sim,speed=2",
@@ -152,4 +157,26 @@ fn gpus_follow_the_grammar() {
     for text in bad {
         assert!(text.parse::<GpuSpec>().is_err(), "{text}");
     }
+}
+
+#[test]
+fn one_section_is_shown_with_its_header_and_the_others_run_unseen() {
+    let all = labs::run_captured(&tiny::LAB, &[]);
+    let one = labs::run_captured(&tiny::LAB, &["--section", "1"]);
+    assert_eq!((one.exit_code, one.errors.as_str()), (0, ""));
+    let sections: Vec<&Event> =
+        one.events.iter().filter(|event| matches!(event, Event::Section { .. })).collect();
+    assert_eq!(sections.len(), 1);
+    assert!(one.events.len() < all.events.len());
+    assert!(matches!(one.events[0], Event::Header(_)));
+    let rest = &one.events[1..];
+    assert!(all.events.windows(rest.len()).any(|window| window == rest), "{}", one.text);
+}
+
+#[test]
+fn a_section_that_is_not_there_is_answered_with_those_that_are() {
+    let captured = labs::run_captured(&tiny::LAB, &["--section", "9"]);
+    assert_eq!(captured.exit_code, 1);
+    assert_eq!(captured.errors.lines().count(), 1, "{}", captured.errors);
+    assert!(captured.errors.contains("no section 9: lab-"), "{}", captured.errors);
 }

@@ -80,19 +80,31 @@ fn every_time_says_whether_it_is_modelled_or_measured() {
     }
 }
 
-#[test]
-fn the_picture_shows_both_curves_and_says_that_its_times_are_modelled() {
+/// The pictures of a run on a T4.
+fn pictures() -> Vec<String> {
     let events = labs::run_captured(&LAB, &["--gpu", "sim:t4", "--max-size", "256"]).events;
-    let pictures: Vec<&String> = events
-        .iter()
+    events
+        .into_iter()
         .filter_map(|event| if let Event::Picture { svg, .. } = event { Some(svg) } else { None })
-        .collect();
-    let [svg] = pictures[..] else { panic!("{} pictures", pictures.len()) };
+        .collect()
+}
+
+#[test]
+fn the_first_picture_shows_both_curves_and_says_that_its_times_are_modelled() {
+    let svg = &pictures()[0];
     for part in [">CPU</text>", ">GPU</text>", ">256</text>", "(ms, modelled)"] {
         assert!(svg.contains(part), "{part} is missing in\n{svg}");
     }
     assert_eq!((svg.matches("<polyline").count(), svg.matches("<circle").count()), (2, 2 * 5));
     assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
+}
+
+#[test]
+fn the_second_picture_has_the_forgotten_layer_in_the_memory_of_the_host() {
+    let svg = &pictures()[1];
+    let (host, device) = svg.split_once("cuda:0 memory").unwrap();
+    assert!(host.contains(">out.weight<") && host.contains(">out.bias<"), "{svg}");
+    assert_eq!((host.matches(">hidden.").count(), device.matches(">hidden.").count()), (0, 6), "{svg}");
 }
 
 #[test]

@@ -4,10 +4,11 @@
 //! What Rust knows beyond it (the place of the call) follows on further lines.
 
 mod device_mismatch;
+mod out_of_memory;
 
 pub use device_mismatch::{DeviceMismatch, Operand};
+pub use out_of_memory::{MemoryHolder, OutOfMemory};
 
-use std::fmt;
 use std::panic::Location;
 use std::sync::Arc;
 
@@ -399,11 +400,12 @@ pub enum Error {
         CUDA_ADVICE
     )]
     Cuda { name: &'static str, message: &'static str, detail: Option<String> },
-    #[error(
-        "CUDA out of memory. Tried to allocate {}. GPU {device} has a total capacity of {} of which {} is free. Including non-PyTorch memory, this process has {} memory in use. Of the allocated memory {} is allocated by PyTorch, and {} is reserved by PyTorch but unallocated. If reserved but unallocated memory is large try setting PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True to avoid fragmentation.  See documentation for Memory Management  (https://docs.pytorch.org/docs/stable/notes/cuda.html#optimizing-memory-usage-with-pytorch-cuda-alloc-conf)",
-        Size(*.tried), Size(*.total), Size(*.free), Size(.total - .free), Size(*.allocated), Size(.reserved - .allocated)
-    )]
-    OutOfDeviceMemory { device: usize, tried: u64, total: u64, free: u64, allocated: u64, reserved: u64 },
+    /// The GPU is full: GPU0002.
+    #[error("{0}")]
+    OutOfDeviceMemory(Box<OutOfMemory>),
+    /// A wrong option of the caching allocator.
+    #[error("{0}")]
+    AllocatorOption(String),
     #[error("CUDA out of memory. Tried to allocate more than 1EB memory.")]
     MoreThanAnExabyte { bytes: u64 },
 
@@ -415,34 +417,22 @@ pub enum Error {
 /// What PyTorch adds to every error of CUDA.
 const CUDA_ADVICE: &str = "CUDA kernel errors might be asynchronously reported at some other API call, so the stacktrace below might be incorrect.\nFor debugging consider passing CUDA_LAUNCH_BLOCKING=1\nCompile with `TORCH_USE_CUDA_DSA` to enable device-side assertions.";
 
-/// Bytes, as PyTorch writes them in this message.
-struct Size(u64);
-
-impl fmt::Display for Size {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            bytes if bytes <= 1024 => write!(f, "{bytes} bytes"),
-            bytes if bytes <= 1 << 20 => write!(f, "{:.2} KiB", bytes as f64 / 1024.0),
-            bytes if bytes <= 1 << 30 => write!(f, "{:.2} MiB", bytes as f64 / 1048576.0),
-            bytes => write!(f, "{:.2} GiB", bytes as f64 / 1073741824.0),
-        }
-    }
-}
-
 impl Error {
     /// The code under which the course explains this error, if it has one. Codes never change.
     pub fn code(&self) -> Option<&'static str> {
         match self {
             Error::DeviceMismatch(_) => Some("GPU0001"),
+            Error::OutOfDeviceMemory(_) => Some("GPU0002"),
             _ => None,
         }
     }
 
-    /// The whole story: for an error with a code, what took part in it, where that was made and last moved, and
-    /// the fix; for any other, its message.
+    /// The whole story: for an error with a code, what took part in it, where that was made, and the fix; for
+    /// any other, its message.
     pub fn report(&self) -> String {
         match self {
             Error::DeviceMismatch(mismatch) => mismatch.report(),
+            Error::OutOfDeviceMemory(memory) => memory.report(),
             other => other.to_string(),
         }
     }

@@ -45,7 +45,7 @@
 //! | what runs in which order on a GPU | `cuda/stream.rs`, `cuda/event.rs`; `cuda/pinned.rs` for copies nobody waits for |
 //! | what is asked of a GPU | `cuda/driver.rs`, the contract; `cuda/allocator.rs`, its memory |
 //! | how a GPU is simulated | `cuda/simulated/mod.rs` has a tour of its own |
-//! | what a GPU did, and when | [`trace`]; [`Machine::profile`] and [`trace::record_function`] record a part of a program |
+//! | what a GPU did, and when | [`trace`]; [`Machine::profile`] and [`trace::record_function`] |
 //! | how errors tell their story | `error.rs`; `ops/scope.rs`: the line of the user's that is under way |
 //!
 //! Every fallible call returns [`Result`]; operators too. Errors read as PyTorch's do.
@@ -75,7 +75,7 @@ pub mod trace;
 pub use autograd::{enable_grad, inference_mode, is_grad_enabled, no_grad};
 pub use device::Device;
 pub use dtype::{DType, Element, Scalar};
-pub use error::{DeviceMismatch, Error, Result};
+pub use error::{DeviceMismatch, Error, OutOfMemory, Result};
 pub use machine::{GpuSpec, Machine, MachineId, SimulatedGpus, manual_seed, parse_seed};
 pub use ops::elementwise::Operand;
 pub use ops::loss::{CrossEntropyOptions, Reduction};

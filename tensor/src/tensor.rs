@@ -122,6 +122,7 @@ impl Tensor {
     /// A tensor of unspecified contents (`torch.empty`).
     #[track_caller]
     pub fn empty(sizes: &[usize], options: impl Into<TensorOptions>) -> Result<Tensor> {
+        let _scope = scope::operation("empty", Location::caller());
         let options = options.into();
         options.dtype.check_supported()?;
         let tensor = Tensor::uninit_on(options.device, sizes, options.dtype)?;

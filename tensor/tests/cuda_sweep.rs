@@ -776,7 +776,7 @@ fn no_layer_loss_or_optimizer_is_missing_here() {
     let source = include_str!("cuda_sweep.rs");
     for (folder, helpers) in [
         ("nn", &["Parameter", "Buffer", "StateDict", "IncompatibleKeys", "ClipGradNormOptions"][..]),
-        ("optim", &["LearningRates", "ParamGroup", "CosineAnnealingLR"]),
+        ("optim", &["LearningRates", "ParamGroup", "CosineAnnealingLR", "AdamState", "SGDState"]),
     ] {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src").join(folder);
         for entry in fs::read_dir(folder).unwrap() {

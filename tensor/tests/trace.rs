@@ -296,6 +296,7 @@ fn ten_thousand_pieces_of_work_make_a_picture_that_says_what_it_draws_together()
     .to_svg();
     assert!(svg.len() < 600_000, "{} bytes", svg.len());
     assert!(all(&svg, "title").len() <= 3 * 800);
+    assert!(!all(&svg, "text").contains(&"add".to_string()), "a bracket for several names has none");
     // All of them: the names, the calls, the kernels.
     let note = "30000 pieces are too short to draw alone: what is close together is one bar.";
     assert!(all(&svg, "text").contains(&note.to_string()), "{:?}", all(&svg, "text").last());

@@ -139,10 +139,11 @@ fn every_arrow_leads_from_a_call_to_the_work_it_queued() {
 fn all_work_is_there_and_bears_the_lines_of_the_lab() {
     let timeline = traced();
     let count = |name: &str| timeline.slices.values().flatten().filter(|slice| slice.name == name).count();
-    // Two trainings of two epochs of 16 batches, 4 parameters each.
-    assert_eq!(count("adam_f32"), 2 * 2 * 16 * 4);
-    // 8 parameters; x and y of every batch, trained on twice and evaluated once.
-    assert_eq!(count("Memcpy HtoD"), 8 + 2 * (2 + 1) * 16 * 2);
+    // Two trainings of two epochs of 16 batches, and four steps of section 10; 4 parameters each.
+    assert_eq!(count("adam_f32"), (2 * 2 * 16 + 4) * 4);
+    // The parameters of three networks, and an input; x and y of every batch, trained on twice and evaluated
+    // once, of section 9 and of the four steps.
+    assert_eq!(count("Memcpy HtoD"), 3 * 4 + 1 + 2 * ((2 + 1) * 16 * 2 + 1 + 4));
     let calls = timeline.slices.values().flatten().map(|slice| (&slice.name, &slice.args));
     for (name, args) in calls.chain(timeline.marks.iter().map(|(name, args)| (name, args))) {
         // What goes out of scope is freed on no line.
@@ -155,4 +156,29 @@ fn all_work_is_there_and_bears_the_lines_of_the_lab() {
     let allocated = &timeline.counters[&1];
     assert!(allocated.windows(2).all(|pair| pair[0].0 <= pair[1].0));
     assert!(allocated.iter().any(|(_, bytes)| *bytes > 8_519_680), "cuBLAS works in memory of its own");
+}
+
+/// Section 10 records a step within this recording, and names its parts: both have all of it.
+#[test]
+fn what_the_lab_names_encloses_its_calls() {
+    let timeline = traced();
+    let host = &timeline.slices[&(0, 0)];
+    let ranges = |name: &str| host.iter().filter(|slice| slice.name == name).collect::<Vec<_>>();
+    // How often each of the four steps makes a call in the part of a name.
+    for (name, call, times) in [
+        ("batch to the device", "cudaMemcpyAsync", 2),
+        ("forward", "cublasGemmEx", 2),
+        ("backward", "cublasGemmEx", 3),
+        ("optimizer step", "cudaLaunchKernel", 4),
+        ("reading the loss", "cudaMemcpyAsync", 1),
+    ] {
+        let ranges = ranges(name);
+        assert_eq!(ranges.len(), 4, "{name}");
+        for range in ranges {
+            let inside = host.iter().filter(|slice| range.start <= slice.start && slice.end <= range.end);
+            assert_eq!(inside.filter(|slice| slice.name == call).count(), times, "{name}");
+        }
+    }
+    // It takes the host no time, so it is a mark.
+    assert_eq!(timeline.marks.iter().filter(|(name, _)| name == "zero_grad").count(), 4);
 }

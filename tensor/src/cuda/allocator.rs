@@ -13,7 +13,7 @@
 //!   sit in the middle of the memory that a large one needs.
 //! * A free block belongs to the stream its segment was taken for, and serves only that stream. This is why
 //!   it is free at once, though work that uses it may still be queued: the work of whoever gets it next is
-//!   queued behind.
+//!   queued behind. A block that other streams use as well has to wait for them: `streams.rs`.
 //! * A request gets the smallest free block of its pool and stream that is large enough; of equals, the one
 //!   with the lowest address. Without any, a segment is taken from the driver.
 //! * What the request does not need of a block is split off and stays free, if it is worth it: from 512 bytes
@@ -23,17 +23,25 @@
 //! * When `cudaMalloc` finds no memory, all segments that are one free block go back to the driver, and it is
 //!   tried once more. A segment in which anything lives must stay. Much free memory in such segments, and
 //!   none in one piece, is what is called *fragmentation*.
+//! * A program may set itself a limit, a fraction of the memory: a segment beyond it counts as one that
+//!   `cudaMalloc` has no memory for.
 //!
 //! Follow [`Allocator::malloc`] and [`Allocator::free`]; each step is a function below them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::Location;
 
-use super::driver::{DevicePtr, DriverError, DriverResult, StreamId};
+use self::settings::Settings;
+use self::snapshot::{BlockInfo, BlockState};
+use self::streams::StreamUses;
+use super::driver::{DevicePtr, DriverError, DriverResult, EventId, StreamId};
 use super::stats::DeviceStats;
 
-#[allow(dead_code)] // Only tests ask for one yet.
+mod blocks;
+mod release;
+pub(crate) mod settings;
 pub(crate) mod snapshot;
+mod streams;
 #[cfg(test)]
 mod tests;
 
@@ -63,10 +71,19 @@ const NO_MEMORY: DriverError = DriverError {
     detail: None,
 };
 
-/// Where segments come from and go to: the driver, for one device.
-pub(crate) trait Segments {
+/// What the allocator of a device asks of the driver.
+pub(crate) trait DeviceDriver {
+    /// Takes a segment.
     fn malloc(&self, bytes: usize) -> DriverResult<DevicePtr>;
+    /// Gives it back.
     fn free(&self, pointer: DevicePtr) -> DriverResult<()>;
+    /// An event for streams of a device, which may be another one.
+    fn create_event(&self, device: usize) -> DriverResult<EventId>;
+    fn record_event(&self, event: EventId, stream: StreamId) -> DriverResult<()>;
+    /// Whether the work before it has run.
+    fn query_event(&self, event: EventId) -> DriverResult<bool>;
+    /// Waits until it has.
+    fn synchronize_event(&self, event: EventId) -> DriverResult<()>;
 }
 
 /// Memory that somebody holds, to be handed back to [`Allocator::free`] once.
@@ -107,6 +124,8 @@ pub(crate) struct OutOfMemory {
     pub(crate) allocated: u64,
     /// Bytes in segments, after the cache was emptied.
     pub(crate) reserved: u64,
+    /// Bytes that may be, if there is a limit.
+    pub(crate) allowed: Option<u64>,
 }
 
 /// The two kinds of memory: so that small blocks do not break up what large ones need.
@@ -120,14 +139,6 @@ impl Pool {
     /// Which pool serves blocks of a size.
     fn serving(size: u64) -> Pool {
         if size <= SMALL_SIZE { Pool::Small } else { Pool::Large }
-    }
-
-    /// Whether what remains of a block is worth a block of its own.
-    fn should_split(self, remaining: u64) -> bool {
-        match self {
-            Pool::Small => remaining >= MIN_BLOCK_SIZE,
-            Pool::Large => remaining > SMALL_SIZE,
-        }
     }
 }
 
@@ -148,14 +159,15 @@ struct Block {
     contents: Option<Contents>,
 }
 
-/// What is known of the bytes in an allocated block.
+/// What is known of the bytes in a block that is not free.
 #[derive(Clone, Copy)]
 struct Contents {
     /// Bytes asked for.
     requested: u64,
     /// The line that asked.
-    #[allow(dead_code)] // The snapshot shows it.
     place: &'static Location<'static>,
+    /// How many events must complete before the block is free. 0 for one that somebody still holds.
+    events: u32,
 }
 
 impl Block {
@@ -185,6 +197,11 @@ pub(crate) struct Allocator {
     segments: BTreeMap<DevicePtr, BlockId>,
     large_blocks: BTreeSet<FreeBlock>,
     small_blocks: BTreeSet<FreeBlock>,
+    /// Which streams use which blocks, beside the blocks' own.
+    uses: StreamUses,
+    settings: Settings,
+    /// The most bytes that may be reserved.
+    allowed: Option<u64>,
     stats: DeviceStats,
 }
 
@@ -192,7 +209,7 @@ impl Allocator {
     /// Memory for `bytes` bytes, used by work of `stream`, which is one of this device.
     pub(crate) fn malloc(
         &mut self,
-        segments: &dyn Segments,
+        driver: &dyn DeviceDriver,
         bytes: usize,
         stream: StreamId,
         place: &'static Location<'static>,
@@ -204,241 +221,177 @@ impl Allocator {
         if requested >= EXABYTE {
             return Err(MallocError::MoreThanAnExabyte);
         }
+        self.process_events(driver)?;
         let size = round_size(requested);
         let pool = Pool::serving(size);
         let block = match self.get_free_block(pool, stream, size) {
             Some(block) => block,
-            None => self.get_segment(segments, pool, stream, size)?,
+            None => self.get_segment(driver, pool, stream, size)?,
         };
         self.cut_to_size(block, size);
 
         let Block { pointer, size, .. } = self.blocks[block];
-        self.blocks[block].contents = Some(Contents { requested, place });
+        self.blocks[block].contents = Some(Contents { requested, place, events: 0 });
         self.stats.allocation.increase(pool, 1);
         self.stats.allocated_bytes.increase(pool, size);
         self.stats.active.increase(pool, 1);
         self.stats.active_bytes.increase(pool, size);
         self.stats.requested_bytes.increase(pool, requested);
+        if self.settings.is_oversize(size) {
+            self.stats.oversize_allocations.increase(1);
+        }
         Ok(Allocation { pointer, block })
     }
 
-    /// Takes memory back. It stays with the allocator; the driver is not asked, so this cannot fail.
-    pub(crate) fn free(&mut self, allocation: Allocation) {
+    /// Takes memory back. It stays with the allocator, so this cannot fail. If other streams use the block, it
+    /// is free once they have done so.
+    pub(crate) fn free(&mut self, driver: &dyn DeviceDriver, allocation: Allocation) {
         if allocation == Allocation::NULL {
             return;
         }
         let Block { pointer, size, pool, contents, .. } = self.blocks[allocation.block];
-        let Some(Contents { requested, .. }) = contents.filter(|_| pointer == allocation.pointer) else {
+        let held = contents.filter(|contents| contents.events == 0 && pointer == allocation.pointer);
+        let Some(contents) = held else {
             // To go on would hand the same memory to two tensors.
             panic!("{:?} is freed, but is not allocated", allocation.pointer);
         };
-        self.blocks[allocation.block].contents = None;
         self.stats.allocation.decrease(pool, 1);
         self.stats.allocated_bytes.decrease(pool, size);
-        self.return_to_pool(allocation.block);
+        if self.settings.is_oversize(size) {
+            self.stats.oversize_allocations.decrease(1);
+        }
+        match self.insert_events(driver, allocation.block) {
+            0 => self.free_block(allocation.block),
+            events => self.blocks[allocation.block].contents = Some(Contents { events, ..contents }),
+        }
+    }
+
+    /// One of the events that a freed block waits for has completed.
+    fn event_completed(&mut self, block: BlockId) {
+        match &mut self.blocks[block].contents {
+            Some(Contents { events, .. }) if *events > 1 => *events -= 1,
+            _ => self.free_block(block),
+        }
+    }
+
+    /// Nothing uses the block any more.
+    fn free_block(&mut self, block: BlockId) {
+        let Block { size, pool, contents, .. } = self.blocks[block];
+        let requested = contents.map_or(0, |contents| contents.requested);
+        self.blocks[block].contents = None;
+        self.return_to_pool(block);
         self.stats.active.decrease(pool, 1);
         self.stats.active_bytes.decrease(pool, size);
         self.stats.requested_bytes.decrease(pool, requested);
     }
 
-    /// Gives all segments in which nothing lives back to the driver. If that fails, the segments not given
-    /// back are still in the cache, and can be used or given back later.
-    pub(crate) fn empty_cache(&mut self, segments: &dyn Segments) -> DriverResult<()> {
-        self.release_cached_blocks(segments)
+    /// Gives all segments in which nothing lives back to the driver, once all streams are done with them. If
+    /// that fails, the segments not given back are still in the cache.
+    pub(crate) fn empty_cache(&mut self, driver: &dyn DeviceDriver) -> DriverResult<()> {
+        self.release_cached_blocks(driver)
+    }
+
+    /// Changes the options. What there is stays as it is.
+    pub(crate) fn set_settings(&mut self, settings: Settings) {
+        self.settings = settings;
+        // What counts as oversize is another question now.
+        let (mut allocations, mut segments) = (0, 0);
+        for segment in self.snapshot() {
+            let oversize = |block: &&BlockInfo| {
+                block.state == BlockState::ActiveAllocated && settings.is_oversize(block.size)
+            };
+            allocations += segment.blocks.iter().filter(oversize).count() as u64;
+            segments += u64::from(settings.is_oversize(segment.size));
+        }
+        self.stats.oversize_allocations.restart_at(allocations);
+        self.stats.oversize_segments.restart_at(segments);
+    }
+
+    pub(crate) fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// Sets the limit for what is reserved, in bytes.
+    pub(crate) fn set_allowed(&mut self, bytes: u64) {
+        self.allowed = Some(bytes);
+    }
+
+    /// The limit, if there is one.
+    pub(crate) fn allowed(&self) -> Option<u64> {
+        self.allowed
     }
 
     /// The best free block for `size` bytes, if there is one, taken out of its pool.
     fn get_free_block(&mut self, pool: Pool, stream: StreamId, size: u64) -> Option<BlockId> {
         let smallest = FreeBlock { stream: stream.number, size, pointer: DevicePtr(0), block: 0 };
-        let free_blocks = self.free_blocks(pool);
-        let best = *free_blocks.range(smallest..).next()?;
-        // Behind the last block of a stream come those of the next one.
-        if best.stream != stream.number {
+        let best = *self.free_blocks(pool).range(smallest..).next()?;
+        // Behind the last block of a stream come those of the next one. If the options keep the best block from
+        // the request, no other is looked for.
+        if best.stream != stream.number || !self.settings.may_take(size, best.size) {
             return None;
         }
-        free_blocks.remove(&best);
+        self.free_blocks(pool).remove(&best);
         Some(best.block)
     }
 
     /// A new segment that holds a block of `size` bytes, as one block.
     fn get_segment(
         &mut self,
-        segments: &dyn Segments,
+        driver: &dyn DeviceDriver,
         pool: Pool,
         stream: StreamId,
         size: u64,
     ) -> Result<BlockId, MallocError> {
-        let size = get_allocation_size(size);
-        let has_no_memory = |error: &DriverError| error.code == ERROR_MEMORY_ALLOCATION;
-        match self.alloc_block(segments, pool, stream, size) {
-            Err(error) if has_no_memory(&error) => {}
-            block => return Ok(block?),
+        let segment_size = get_allocation_size(size);
+        let mut block = self.alloc_block(driver, pool, stream, segment_size);
+        if is_out_of_memory(&block) && self.release_available_cached_blocks(driver, pool, stream, size)? {
+            block = self.alloc_block(driver, pool, stream, segment_size);
         }
-        self.release_cached_blocks(segments)?;
-        self.stats.num_alloc_retries += 1;
-        match self.alloc_block(segments, pool, stream, size) {
+        if is_out_of_memory(&block) {
+            self.release_cached_blocks(driver)?;
+            self.stats.num_alloc_retries += 1;
+            block = self.alloc_block(driver, pool, stream, segment_size);
+        }
+        match block {
             // With a reason of the driver's own it is not the device that is full.
-            Err(error) if has_no_memory(&error) && error.detail.is_none() => {}
-            block => return Ok(block?),
+            Err(error) if error.code == ERROR_MEMORY_ALLOCATION && error.detail.is_none() => {
+                self.stats.num_ooms += 1;
+                Err(MallocError::OutOfMemory(OutOfMemory {
+                    requested: segment_size,
+                    allocated: self.stats.allocated_bytes.all.current,
+                    reserved: self.stats.reserved_bytes.all.current,
+                    allowed: self.allowed,
+                }))
+            }
+            block => Ok(block?),
         }
-        self.stats.num_ooms += 1;
-        Err(MallocError::OutOfMemory(OutOfMemory {
-            requested: size,
-            allocated: self.stats.allocated_bytes.all.current,
-            reserved: self.stats.reserved_bytes.all.current,
-        }))
     }
 
     /// A segment of `size` bytes as one block.
     fn alloc_block(
         &mut self,
-        segments: &dyn Segments,
+        driver: &dyn DeviceDriver,
         pool: Pool,
         stream: StreamId,
         size: u64,
     ) -> DriverResult<BlockId> {
+        let reserved = self.stats.reserved_bytes.all.current;
+        if self.allowed.is_some_and(|allowed| reserved + size > allowed) {
+            return Err(NO_MEMORY);
+        }
         // Where addresses have 32 bits, rounding can make more of a request than a driver can be asked for.
         let bytes = usize::try_from(size).map_err(|_| NO_MEMORY)?;
-        let pointer = segments.malloc(bytes)?;
+        let pointer = driver.malloc(bytes)?;
         self.stats.num_device_alloc += 1;
         self.stats.segment.increase(pool, 1);
         self.stats.reserved_bytes.increase(pool, size);
+        if self.settings.is_oversize(size) {
+            self.stats.oversize_segments.increase(1);
+        }
         let block =
             self.insert(Block { pointer, size, stream, pool, previous: None, next: None, contents: None });
         self.segments.insert(pointer, block);
         Ok(block)
-    }
-
-    /// Splits off and leaves free what a block just found has beyond `size` bytes, if that is worth it.
-    fn cut_to_size(&mut self, block: BlockId, size: u64) {
-        let found = self.blocks[block];
-        let pool = found.pool;
-        let remaining = found.size - size;
-        if pool.should_split(remaining) {
-            let rest = self.insert(Block {
-                pointer: DevicePtr(found.pointer.0 + size),
-                size: remaining,
-                previous: Some(block),
-                ..found
-            });
-            if let Some(next) = found.next {
-                self.blocks[next].previous = Some(rest);
-            }
-            self.blocks[block].next = Some(rest);
-            self.blocks[block].size = size;
-            self.add_to_pool(rest);
-            if found.is_split() {
-                self.stats.inactive_split_bytes.decrease(pool, size);
-            } else {
-                self.stats.inactive_split.increase(pool, 1);
-                self.stats.inactive_split_bytes.increase(pool, remaining);
-            }
-        } else if found.is_split() {
-            self.stats.inactive_split.decrease(pool, 1);
-            self.stats.inactive_split_bytes.decrease(pool, found.size);
-        }
-    }
-
-    /// Makes a block, just freed, one with its free neighbours, and puts it into its pool.
-    fn return_to_pool(&mut self, block: BlockId) {
-        let Block { pool, previous, next, .. } = self.blocks[block];
-        let previous = self.take_if_free(previous);
-        let next = self.take_if_free(next);
-        let merged = [previous, next].into_iter().flatten();
-        let (blocks, bytes) =
-            merged.fold((0, 0), |(blocks, bytes), block| (blocks + 1, bytes + self.blocks[block].size));
-
-        if let Some(next) = next {
-            self.absorb_next(block, next);
-        }
-        if let Some(previous) = previous {
-            self.absorb_next(previous, block);
-        }
-        let whole = previous.unwrap_or(block);
-        self.add_to_pool(whole);
-
-        let (new_blocks, new_bytes) = match self.blocks[whole] {
-            whole if whole.is_split() => (1, whole.size),
-            _ => (0, 0),
-        };
-        self.stats.inactive_split.replace(pool, blocks, new_blocks);
-        self.stats.inactive_split_bytes.replace(pool, bytes, new_bytes);
-    }
-
-    /// The neighbour of a block, taken out of its pool, if there is one and it is free.
-    fn take_if_free(&mut self, neighbour: Option<BlockId>) -> Option<BlockId> {
-        let neighbour = neighbour.filter(|&neighbour| self.blocks[neighbour].contents.is_none())?;
-        self.remove_from_pool(neighbour);
-        Some(neighbour)
-    }
-
-    /// Merges a block and the one behind it. The first of a segment so stays the first.
-    fn absorb_next(&mut self, block: BlockId, next: BlockId) {
-        let absorbed = self.blocks[next];
-        self.blocks[block].size += absorbed.size;
-        self.blocks[block].next = absorbed.next;
-        if let Some(after) = absorbed.next {
-            self.blocks[after].previous = Some(block);
-        }
-        self.vacant.push(next);
-    }
-
-    /// Gives back to the driver whatever can be.
-    fn release_cached_blocks(&mut self, segments: &dyn Segments) -> DriverResult<()> {
-        self.stats.num_sync_all_streams += 1;
-        for pool in [Pool::Large, Pool::Small] {
-            let cached: Vec<FreeBlock> = self.free_blocks(pool).iter().copied().collect();
-            for FreeBlock { block, .. } in cached {
-                if !self.blocks[block].is_split() {
-                    self.release_block(segments, block)?;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Gives a segment, all of which is one free block, back to the driver.
-    fn release_block(&mut self, segments: &dyn Segments, block: BlockId) -> DriverResult<()> {
-        let Block { pointer, size, pool, .. } = self.blocks[block];
-        // First of all: if it fails, we still have the segment, and all our books say so.
-        segments.free(pointer)?;
-        self.stats.num_device_free += 1;
-        self.stats.segment.decrease(pool, 1);
-        self.stats.reserved_bytes.decrease(pool, size);
-        self.remove_from_pool(block);
-        self.segments.remove(&pointer);
-        self.vacant.push(block);
-        Ok(())
-    }
-
-    fn insert(&mut self, block: Block) -> BlockId {
-        match self.vacant.pop() {
-            Some(vacant) => {
-                self.blocks[vacant] = block;
-                vacant
-            }
-            None => {
-                self.blocks.push(block);
-                self.blocks.len() - 1
-            }
-        }
-    }
-
-    fn free_blocks(&mut self, pool: Pool) -> &mut BTreeSet<FreeBlock> {
-        match pool {
-            Pool::Large => &mut self.large_blocks,
-            Pool::Small => &mut self.small_blocks,
-        }
-    }
-
-    fn add_to_pool(&mut self, block: BlockId) {
-        let Block { pointer, size, stream, pool, .. } = self.blocks[block];
-        self.free_blocks(pool).insert(FreeBlock { stream: stream.number, size, pointer, block });
-    }
-
-    fn remove_from_pool(&mut self, block: BlockId) {
-        let Block { pointer, size, stream, pool, .. } = self.blocks[block];
-        self.free_blocks(pool).remove(&FreeBlock { stream: stream.number, size, pointer, block });
     }
 
     pub(crate) fn stats(&self) -> &DeviceStats {
@@ -449,10 +402,13 @@ impl Allocator {
         self.stats.reset_peak();
     }
 
-    #[allow(dead_code)] // Only tests call it yet.
     pub(crate) fn reset_accumulated_memory_stats(&mut self) {
         self.stats.reset_accumulated();
     }
+}
+
+fn is_out_of_memory<T>(result: &DriverResult<T>) -> bool {
+    result.as_ref().is_err_and(|error| error.code == ERROR_MEMORY_ALLOCATION)
 }
 
 /// The size of the block that a request gets.

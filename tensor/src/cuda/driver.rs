@@ -113,6 +113,18 @@ pub(crate) struct MemoryInfo {
     pub(crate) total: u64,
 }
 
+/// A process that holds memory of a device (`nvmlProcessInfo_t`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Process {
+    pub(crate) pid: u32,
+    #[allow(dead_code)] // What watches a GPU shows it.
+    pub(crate) name: &'static str,
+    /// Bytes.
+    pub(crate) used_memory: u64,
+    /// Whether it is this program.
+    pub(crate) is_this: bool,
+}
+
 /// Which unit of a device did a piece of work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Engine {
@@ -144,6 +156,8 @@ pub(crate) trait Driver: Send + Sync {
     fn device_count(&self) -> usize;
     fn properties(&self, device: usize) -> DeviceProperties;
     fn memory_info(&self, device: usize) -> DriverResult<MemoryInfo>;
+    /// Who holds memory of a device; nobody where that is not known.
+    fn processes(&self, device: usize) -> Vec<Process>;
 
     /// Takes memory (`cudaMalloc`): waits for the device.
     fn malloc(&self, device: usize, bytes: usize) -> DriverResult<DevicePtr>;

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::driver::{
     DevicePtr, Driver, DriverError, DriverResult, EventId, Gemm, HostSource, HostTarget, MemoryInfo, OpId,
-    PinnedPtr, Span, StreamId,
+    PinnedPtr, Process, Span, StreamId,
 };
 use super::simulated::profile::{H200, T4};
 use super::simulated::{Simulated, SimulatedOptions};
@@ -106,6 +106,10 @@ impl Driver for Faulty {
         self.inner.properties(device)
     }
 
+    fn processes(&self, device: usize) -> Vec<Process> {
+        self.inner.processes(device)
+    }
+
     fn take_spans(&self) -> Vec<Span> {
         self.inner.take_spans()
     }
@@ -133,7 +137,7 @@ impl Driver for Faulty {
 
 fn machine(faults: &Arc<Mutex<Faults>>, linked: bool) -> Machine {
     let profile = if linked { &H200 } else { &T4 };
-    let options = SimulatedOptions { profile, count: 2, memory: None, seed: None };
+    let options = SimulatedOptions { profile, count: 2, memory: None, others: 0, seed: None };
     let faults = faults.clone();
     Machine::with_driver(|clock| Box::new(Faulty { inner: Simulated::new(options, clock), faults }))
 }
@@ -223,12 +227,29 @@ fn feeding() -> Result<Vec<f32>> {
 const QUIET: [&str; 6] =
     ["event_destroy", "event_create", "event_record", "stream_wait_event", "free_host", "event_query"];
 
+/// What is held when nothing is under way: bytes of the device, events, pinned blocks. Allocators keep some for
+/// later.
+fn held(faults: &Mutex<Faults>) -> (u64, usize, usize) {
+    for device in 0..2 {
+        cuda::synchronize_device(device).unwrap();
+        // Looks for blocks that have become free.
+        drop(Tensor::ones_with(&[1], Device::cuda(device)).unwrap());
+    }
+    drop(Tensor::ones(&[1]).unwrap().pin_memory().unwrap());
+    let faults = lock(faults);
+    (cuda::memory_allocated(), faults.events.len(), faults.pinned.len())
+}
+
 /// Lets each call of a program fail in turn.
 fn inject(program: Program, linked: bool) {
     let expected = machine(&Arc::default(), linked).enter(program).unwrap();
     let faults = Arc::<Mutex<Faults>>::default();
-    machine(&faults, linked).enter(program).unwrap();
-    let calls = lock(&faults).calls;
+    let (calls, clean) = machine(&faults, linked).enter(|| {
+        program().unwrap();
+        let calls = lock(&faults).calls;
+        program().unwrap();
+        (calls, held(&faults))
+    });
     assert!(calls > 10, "{calls}");
     let (mut errors, mut quiet) = (0, HashSet::new());
     for fail_at in 1..=calls {
@@ -253,18 +274,14 @@ fn inject(program: Program, linked: bool) {
             // As if nothing had happened, as often as you like.
             let held = |run: usize| {
                 assert_eq!(program().unwrap(), expected, "call {fail_at}, {failed}, run {run}");
-                for device in 0..2 {
-                    cuda::synchronize_device(device).unwrap();
-                }
-                drop(Tensor::ones(&[1]).unwrap().pin_memory().unwrap()); // Looks for blocks that have become free.
-                let faults = lock(&faults);
-                (cuda::memory_allocated(), faults.events.len(), faults.pinned.len())
+                held(&faults)
             };
             let first = held(1);
-            assert!(
-                first.1 <= usize::from(failed == "event_destroy"),
-                "events are lost: {first:?}, {failed}"
-            );
+            let lost = first.1.saturating_sub(clean.1);
+            // One that could not be destroyed is lost; for one that could not be asked the caching allocator makes
+            // another, and keeps both.
+            let allowed = usize::from(["event_destroy", "event_query"].contains(&failed));
+            assert!(lost <= allowed, "{lost} events are lost: {failed}");
             assert_eq!(held(2), first, "call {fail_at}, {failed}");
             assert_eq!(held(3), first, "call {fail_at}, {failed}");
         });

@@ -5,14 +5,17 @@ pub(crate) mod driver;
 mod event;
 #[cfg(test)]
 mod faults;
+mod memory;
 pub(crate) mod pinned;
 pub(crate) mod runtime;
 pub(crate) mod simulated;
 pub(crate) mod stats;
 pub(crate) mod stream;
+mod summary;
 mod sync_debug;
 
 pub use event::{Event, EventOptions};
+pub use memory::*;
 pub use stream::{Stream, current_stream, default_stream, stream};
 pub use sync_debug::{SyncDebugMode, get_sync_debug_mode, set_sync_debug_mode};
 
@@ -121,46 +124,6 @@ pub fn synchronize() -> Result<()> {
 pub fn synchronize_device(index: usize) -> Result<()> {
     let _scope = ops::scope::operation("synchronize", std::panic::Location::caller());
     check_ordinal(index)?.synchronize(index)
-}
-
-/// Bytes of blocks that tensors hold on the current device (`torch.cuda.memory_allocated`); 0 without a GPU.
-pub fn memory_allocated() -> u64 {
-    of_current_device(|cuda, device| cuda.memory_stats(device).allocated_bytes.all.current)
-}
-
-/// The most there were since the start or the last reset (`torch.cuda.max_memory_allocated`).
-pub fn max_memory_allocated() -> u64 {
-    of_current_device(|cuda, device| cuda.memory_stats(device).allocated_bytes.all.peak)
-}
-
-/// Bytes of segments that the caching allocator holds on the current device (`torch.cuda.memory_reserved`).
-pub fn memory_reserved() -> u64 {
-    of_current_device(|cuda, device| cuda.memory_stats(device).reserved_bytes.all.current)
-}
-
-/// The most there were (`torch.cuda.max_memory_reserved`).
-pub fn max_memory_reserved() -> u64 {
-    of_current_device(|cuda, device| cuda.memory_stats(device).reserved_bytes.all.peak)
-}
-
-/// Starts the peaks anew from what is held now (`torch.cuda.reset_peak_memory_stats`).
-pub fn reset_peak_memory_stats() {
-    of_current_device(|cuda, device| cuda.reset_peak_memory_stats(device));
-}
-
-/// Gives the segments in which no tensor lives back to the driver (`torch.cuda.empty_cache`). It waits for the
-/// devices; without a GPU it does nothing.
-pub fn empty_cache() -> Result<()> {
-    Machine::current().cuda().map_or(Ok(()), |cuda| cuda.empty_cache())
-}
-
-/// Bytes free on the current device, and all it has (`torch.cuda.mem_get_info`).
-pub fn mem_get_info() -> Result<(u64, u64)> {
-    of_machine()?.memory_info(current_index())
-}
-
-fn of_current_device<T: Default>(read: impl FnOnce(&Cuda, usize) -> T) -> T {
-    Machine::current().cuda().map(|cuda| read(cuda, current_index())).unwrap_or_default()
 }
 
 /// The current device, whether there is one or not.

@@ -3,9 +3,11 @@
 
 mod copy;
 mod launch;
+mod memory;
 mod streams;
 
 pub(crate) use launch::launch;
+pub(crate) use memory::DeviceMemory;
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{self, ThreadId};
@@ -13,16 +15,13 @@ use std::thread::{self, ThreadId};
 use smallvec::SmallVec;
 
 use super::DeviceProperties;
-use super::allocator::{Allocation, Allocator, MallocError, Segments};
+use super::allocator::{Allocation, Allocator};
 use super::driver::{DevicePtr, Driver, DriverError, DriverResult, OpId, StreamId};
 use super::pinned::PinnedCache;
-use super::stats::DeviceStats;
-use super::stream::{self, StreamKey, StreamPool, Streams};
+use super::stream::StreamPool;
 use super::sync_debug::SyncDebugMode;
-use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::machine::{Machine, MachineId};
-use crate::ops::scope;
 use crate::random::Philox;
 use crate::tensor::Tensor;
 use crate::time::Clock;
@@ -48,99 +47,6 @@ struct Gpu {
     /// What cuBLAS works in, one for each stream that has multiplied matrices.
     workspaces: Mutex<SmallVec<[(StreamId, Allocation); 1]>>,
     streams: Mutex<StreamPool>,
-}
-
-/// Memory of a device that a storage holds.
-pub(crate) struct DeviceMemory {
-    cuda: Arc<Cuda>,
-    device: usize,
-    allocation: Allocation,
-    /// It was taken for work of this stream, and goes back to it.
-    stream: StreamId,
-    /// Other streams that use it.
-    recorded: Mutex<SmallVec<[StreamId; 1]>>,
-}
-
-impl DeviceMemory {
-    pub(crate) fn device(&self) -> Device {
-        Device::Cuda { index: self.device, machine: self.cuda.machine }
-    }
-
-    pub(crate) fn cuda(&self) -> &Arc<Cuda> {
-        &self.cuda
-    }
-
-    /// The stream that work on this memory is queued on: the thread's current one.
-    pub(crate) fn current_stream(&self) -> StreamId {
-        stream::current(self.cuda.machine, self.device)
-    }
-
-    /// The same, by its full name.
-    pub(crate) fn current_stream_key(&self) -> StreamKey {
-        StreamKey { machine: self.cuda.machine, id: self.current_stream() }
-    }
-
-    /// The current one of a snapshot.
-    pub(crate) fn find_stream(&self, streams: &Streams) -> StreamKey {
-        let machine = self.cuda.machine;
-        StreamKey { machine, id: stream::find(streams, machine, self.device) }
-    }
-
-    /// The address of a position in it, counted in bytes.
-    fn pointer(&self, offset: usize) -> DevicePtr {
-        DevicePtr(self.allocation.pointer.0 + offset as u64)
-    }
-
-    /// Says that work of a stream uses it: what is queued there before it is dropped will have run before the
-    /// memory is used again.
-    pub(crate) fn record_stream(&self, stream: StreamId) {
-        let mut recorded = lock(&self.recorded);
-        if stream != self.stream && !recorded.contains(&stream) {
-            recorded.push(stream);
-        }
-    }
-}
-
-impl Drop for DeviceMemory {
-    fn drop(&mut self) {
-        // RECORD_STREAM: the caching allocator is to keep the block back until these streams are done with it.
-        // Until it can, the stream that gets the block next waits for them.
-        for user in std::mem::take(&mut *lock(&self.recorded)) {
-            if self.cuda.order(user, self.stream).is_err() {
-                let _ = self.cuda.driver.stream_synchronize(user);
-            }
-        }
-        self.cuda.note(self.stream, EventKind::Free { address: self.allocation.pointer.0 }, None);
-        lock(&self.cuda.devices[self.device].allocator).free(self.allocation);
-    }
-}
-
-/// The memory of one device, for its allocator.
-struct DeviceSegments<'a> {
-    cuda: &'a Cuda,
-    device: usize,
-}
-
-impl Segments for DeviceSegments<'_> {
-    fn malloc(&self, bytes: usize) -> DriverResult<DevicePtr> {
-        let begin = self.cuda.clock.now();
-        let pointer = self.cuda.driver.malloc(self.device, bytes)?;
-        self.cuda.note_since(begin, self.stream(), EventKind::DriverMalloc { bytes: bytes as u64 }, None);
-        Ok(pointer)
-    }
-
-    fn free(&self, pointer: DevicePtr) -> DriverResult<()> {
-        let begin = self.cuda.clock.now();
-        self.cuda.driver.free(self.device, pointer)?;
-        self.cuda.note_since(begin, self.stream(), EventKind::DriverFree, None);
-        Ok(())
-    }
-}
-
-impl DeviceSegments<'_> {
-    fn stream(&self) -> StreamId {
-        StreamId::default_of(self.device)
-    }
 }
 
 /// A panic while a lock was held left nothing half done that the next holder could not live with.
@@ -224,72 +130,6 @@ impl Cuda {
     /// Takes the next `draws` numbers of a device's generator: the seed, and where they begin.
     pub(crate) fn draw(&self, device: usize, draws: u64) -> [i64; 2] {
         lock(&self.devices[device].generator).take(draws)
-    }
-}
-
-/// Memory.
-impl Cuda {
-    pub(crate) fn allocate(self: &Arc<Cuda>, device: usize, bytes: usize) -> Result<DeviceMemory> {
-        self.check_thread()?;
-        let stream = stream::current(self.machine, device);
-        let allocation = self.malloc(stream, bytes)?;
-        Ok(DeviceMemory { cuda: self.clone(), device, allocation, stream, recorded: Mutex::default() })
-    }
-
-    /// Memory for work of a stream.
-    fn malloc(&self, stream: StreamId, bytes: usize) -> Result<Allocation> {
-        let (device, place) = (stream.device, scope::here());
-        let begin = self.clock.now();
-        let allocation = lock(&self.devices[device].allocator)
-            .malloc(&DeviceSegments { cuda: self, device }, bytes, stream, place)
-            .map_err(|error| self.no_memory(device, bytes, error))?;
-        if bytes > 0 {
-            let kind = EventKind::Allocate { address: allocation.pointer.0, bytes: bytes as u64 };
-            self.note_since(begin, stream, kind, None);
-        }
-        Ok(allocation)
-    }
-
-    fn no_memory(&self, device: usize, bytes: usize, error: MallocError) -> Error {
-        match error {
-            MallocError::OutOfMemory(memory) => {
-                let info = self.driver.memory_info(device);
-                let (free, total) = info.map_or((0, 0), |info| (info.free, info.total));
-                Error::OutOfDeviceMemory {
-                    device,
-                    tried: memory.requested,
-                    total,
-                    free,
-                    allocated: memory.allocated,
-                    reserved: memory.reserved,
-                }
-            }
-            MallocError::MoreThanAnExabyte => Error::MoreThanAnExabyte { bytes: bytes as u64 },
-            MallocError::Driver(error) => cuda_error(error),
-        }
-    }
-
-    pub(crate) fn memory_stats(&self, device: usize) -> DeviceStats {
-        *lock(&self.devices[device].allocator).stats()
-    }
-
-    pub(crate) fn reset_peak_memory_stats(&self, device: usize) {
-        lock(&self.devices[device].allocator).reset_peak_memory_stats();
-    }
-
-    pub(crate) fn empty_cache(&self) -> Result<()> {
-        self.check_thread()?;
-        for (device, gpu) in self.devices.iter().enumerate() {
-            lock(&gpu.allocator).empty_cache(&DeviceSegments { cuda: self, device }).map_err(cuda_error)?;
-        }
-        Ok(())
-    }
-
-    /// Bytes that are free, and all there are.
-    pub(crate) fn memory_info(&self, device: usize) -> Result<(u64, u64)> {
-        self.check_thread()?;
-        let info = self.driver.memory_info(device).map_err(cuda_error)?;
-        Ok((info.free, info.total))
     }
 }
 

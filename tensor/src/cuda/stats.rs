@@ -3,6 +3,8 @@
 //! Each counter is kept for all memory and for each of the two pools, and each of these has four numbers:
 //! what is there now, the most there has been, and all that ever came and went.
 
+use std::collections::BTreeMap;
+
 use super::allocator::Pool;
 
 /// One number of interest over time.
@@ -18,15 +20,21 @@ pub(crate) struct Stat {
 }
 
 impl Stat {
-    fn increase(&mut self, amount: u64) {
+    pub(super) fn increase(&mut self, amount: u64) {
         self.current += amount;
         self.peak = self.peak.max(self.current);
         self.allocated += amount;
     }
 
-    fn decrease(&mut self, amount: u64) {
+    pub(super) fn decrease(&mut self, amount: u64) {
         self.current -= amount;
         self.freed += amount;
+    }
+
+    /// What is counted has changed: there are this many now, and nothing came or went.
+    pub(super) fn restart_at(&mut self, current: u64) {
+        self.current = current;
+        self.peak = current;
     }
 }
 
@@ -90,6 +98,10 @@ pub(crate) struct DeviceStats {
     pub(crate) inactive_split_bytes: StatArray,
     /// What was asked for in active blocks, before any rounding.
     pub(crate) requested_bytes: StatArray,
+    /// Blocks that somebody holds of at least `max_split_size`.
+    pub(crate) oversize_allocations: Stat,
+    /// Segments of at least `max_split_size`.
+    pub(crate) oversize_segments: Stat,
     /// Times `cudaMalloc` failed and was tried again with the cache emptied.
     pub(crate) num_alloc_retries: u64,
     /// Times that did not help.
@@ -118,24 +130,54 @@ impl DeviceStats {
         ]
     }
 
+    /// Everything by its name in `memory_stats()`, but for `max_split_size`, which is an option.
+    pub(crate) fn by_name(mut self) -> BTreeMap<String, i64> {
+        let mut numbers = BTreeMap::new();
+        let mut insert = |name: &str, stat: Stat| {
+            for (what, number) in [
+                ("current", stat.current),
+                ("peak", stat.peak),
+                ("allocated", stat.allocated),
+                ("freed", stat.freed),
+            ] {
+                numbers.insert(format!("{name}.{what}"), number as i64);
+            }
+        };
+        for (name, StatArray { all, large_pool, small_pool }) in self.counters() {
+            insert(&format!("{name}.all"), *all);
+            insert(&format!("{name}.large_pool"), *large_pool);
+            insert(&format!("{name}.small_pool"), *small_pool);
+        }
+        insert("oversize_allocations", self.oversize_allocations);
+        insert("oversize_segments", self.oversize_segments);
+        for (name, number) in [
+            ("num_alloc_retries", self.num_alloc_retries),
+            ("num_ooms", self.num_ooms),
+            ("num_sync_all_streams", self.num_sync_all_streams),
+            ("num_device_alloc", self.num_device_alloc),
+            ("num_device_free", self.num_device_free),
+        ] {
+            numbers.insert(name.to_string(), number as i64);
+        }
+        numbers
+    }
+
+    fn each_stat(&mut self, mut change: impl FnMut(&mut Stat)) {
+        for (_, counter) in self.counters() {
+            counter.stats().into_iter().for_each(&mut change);
+        }
+        change(&mut self.oversize_allocations);
+        change(&mut self.oversize_segments);
+    }
+
     /// Every peak starts again from what there is now (`reset_peak_memory_stats`).
     pub(super) fn reset_peak(&mut self) {
-        for (_, counter) in self.counters() {
-            for stat in counter.stats() {
-                stat.peak = stat.current;
-            }
-        }
+        self.each_stat(|stat| stat.peak = stat.current);
     }
 
     /// Sums over time start again from 0 (`reset_accumulated_memory_stats`).
-    #[allow(dead_code)]
     pub(super) fn reset_accumulated(&mut self) {
-        for (_, counter) in self.counters() {
-            for stat in counter.stats() {
-                stat.allocated = 0;
-                stat.freed = 0;
-            }
-        }
+        self.each_stat(|stat| (stat.allocated, stat.freed) = (0, 0));
         self.num_alloc_retries = 0;
         self.num_ooms = 0;
         self.num_sync_all_streams = 0;

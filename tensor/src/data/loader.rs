@@ -13,6 +13,7 @@ use super::sampler::{
 };
 use super::worker::{Fetch, Plan, WorkerInitFn, WorkerPool};
 use crate::cuda;
+use crate::cuda::simulated::host::MODELLED_CORES;
 use crate::error::{Error, Result};
 use crate::machine::Machine;
 use crate::ops::scope::{self, Place};
@@ -308,7 +309,10 @@ fn warn_of_many_workers(num_workers: usize) {
     if num_workers == 0 || !THREADS {
         return;
     }
-    let cores = thread::available_parallelism().ok().map(|cores| cores.get());
+    let cores = match Machine::current().time_is_modelled() {
+        true => Some(MODELLED_CORES), // So that a program says the same on every computer.
+        false => thread::available_parallelism().ok().map(|cores| cores.get()),
+    };
     if cores.is_some_and(|cores| num_workers <= cores) {
         return;
     }

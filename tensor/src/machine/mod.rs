@@ -95,6 +95,7 @@ impl Machine {
             profile: gpus.profile(),
             count: gpus.count,
             memory: gpus.memory,
+            others: gpus.others.unwrap_or(0),
             seed: gpus.seed,
         };
         Machine::build(GpuSpec::Simulated(gpus), Clock::default(), |(id, clock, recorder)| {
@@ -377,7 +378,7 @@ impl FromStr for Machine {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Machine, String> {
-        text.parse::<GpuSpec>()?.machine()
+        text.parse::<GpuSpec>()?.bare_machine()
     }
 }
 

@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::Machine;
+use crate::cuda::allocator::settings::Settings;
 use crate::cuda::simulated::profile::{PROFILES, Profile};
 
 /// A machine has at most this many GPUs.
@@ -31,6 +32,8 @@ pub struct SimulatedGpus {
     pub count: usize,
     /// Bytes of memory of each, if not the profile's own.
     pub memory: Option<u64>,
+    /// Bytes of memory of each that another process holds, a browser for example.
+    pub others: Option<u64>,
     /// Varies how long everything takes, in a way that can be repeated.
     pub seed: Option<u64>,
 }
@@ -43,10 +46,22 @@ impl SimulatedGpus {
 
 impl GpuSpec {
     /// What can be said, for help and errors.
-    pub const GRAMMAR: &str = "auto | none | real | sim[:PROFILE[xN]][,mem=512MiB][,seed=7]";
+    pub const GRAMMAR: &str = "auto | none | real | sim[:PROFILE[xN]][,mem=512MiB][,others=1GiB][,seed=7]";
 
-    /// The machine, or why there is none.
+    /// The machine for people, or why there is none: with what the environment asks of the memory allocator
+    /// ([`cuda::set_allocator_settings`](crate::cuda::set_allocator_settings)). A machine that is made of a text,
+    /// `"sim:t4".parse()`, does not look at the environment.
     pub fn machine(&self) -> Result<Machine, String> {
+        let settings = Settings::from_environment()?;
+        let machine = self.bare_machine()?;
+        if let Some(cuda) = machine.cuda() {
+            cuda.set_allocator_settings(settings);
+        }
+        Ok(machine)
+    }
+
+    /// The machine as it is without an environment.
+    pub(super) fn bare_machine(&self) -> Result<Machine, String> {
         match self {
             GpuSpec::None => Ok(Machine::new()),
             GpuSpec::Real => {
@@ -56,6 +71,7 @@ impl GpuSpec {
                 profile: PROFILES[0].key,
                 count: 1,
                 memory: None,
+                others: None,
                 seed: None,
             })),
             GpuSpec::Simulated(gpus) => Ok(Machine::simulated(gpus.clone())),
@@ -70,16 +86,18 @@ impl fmt::Display for GpuSpec {
             GpuSpec::Auto => f.write_str("auto"),
             GpuSpec::None => f.write_str("none"),
             GpuSpec::Real => f.write_str("real"),
-            GpuSpec::Simulated(SimulatedGpus { profile, count, memory, seed }) => {
+            GpuSpec::Simulated(SimulatedGpus { profile, count, memory, others, seed }) => {
                 write!(f, "sim:{profile}")?;
                 if *count != 1 {
                     write!(f, "x{count}")?;
                 }
-                match memory {
-                    Some(bytes) if bytes % (1 << 30) == 0 => write!(f, ",mem={}GiB", bytes >> 30)?,
-                    Some(bytes) if bytes % (1 << 20) == 0 => write!(f, ",mem={}MiB", bytes >> 20)?,
-                    Some(bytes) => write!(f, ",mem={}KiB", bytes >> 10)?,
-                    None => {}
+                for (name, bytes) in [("mem", memory), ("others", others)] {
+                    match bytes {
+                        Some(bytes) if bytes % (1 << 30) == 0 => write!(f, ",{name}={}GiB", bytes >> 30)?,
+                        Some(bytes) if bytes % (1 << 20) == 0 => write!(f, ",{name}={}MiB", bytes >> 20)?,
+                        Some(bytes) => write!(f, ",{name}={}KiB", bytes >> 10)?,
+                        None => {}
+                    }
                 }
                 seed.map_or(Ok(()), |seed| write!(f, ",seed={seed}"))
             }
@@ -111,10 +129,11 @@ fn simulated(text: &str) -> Result<SimulatedGpus, String> {
         None => return Err(outside_grammar()),
     };
 
-    let mut simulated = SimulatedGpus { profile, count, memory: None, seed: None };
+    let mut simulated = SimulatedGpus { profile, count, memory: None, others: None, seed: None };
     for setting in settings {
         match setting.split_once('=') {
             Some(("mem", size)) if simulated.memory.is_none() => simulated.memory = Some(memory(size)?),
+            Some(("others", size)) if simulated.others.is_none() => simulated.others = Some(memory(size)?),
             Some(("seed", seed)) if simulated.seed.is_none() => {
                 simulated.seed =
                     Some(parse_seed(seed).map_err(|expected| format!("after seed=, {expected}"))?);
@@ -123,11 +142,16 @@ fn simulated(text: &str) -> Result<SimulatedGpus, String> {
         }
     }
     let context = simulated.profile().context.value as u64;
-    match simulated.memory {
-        Some(bytes) if bytes <= context => Err(format!(
-            "mem= is too small: CUDA itself takes {} MiB of a {profile} as soon as it is used",
-            context >> 20
-        )),
+    let total = simulated.memory.unwrap_or(simulated.profile().memory.value as u64);
+    let taken =
+        |size: u64| format!("CUDA itself takes {} MiB of a {profile} as soon as it is used", size >> 20);
+    if total <= context {
+        return Err(format!("mem= is too small: {}", taken(context)));
+    }
+    match simulated.others {
+        Some(others) if others >= total - context => {
+            Err(format!("others= is too large for {} MiB of memory: {}", total >> 20, taken(context)))
+        }
         _ => Ok(simulated),
     }
 }

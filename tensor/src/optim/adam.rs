@@ -117,7 +117,7 @@ impl Moments {
 pub struct AdamState {
     /// Steps taken with a gradient. It is a number of the host, wherever the parameter is; PyTorch keeps it on
     /// the CPU too.
-    pub step: u64,
+    pub step: u32,
     /// The running mean of the gradient: sizes and device of the parameter.
     pub exp_avg: Tensor,
     /// The running mean of its square.
@@ -127,7 +127,7 @@ pub struct AdamState {
 impl Moments {
     fn state(&self) -> Option<AdamState> {
         let [exp_avg, exp_avg_sq] = self.averages.clone()?;
-        Some(AdamState { step: self.step.unsigned_abs().into(), exp_avg, exp_avg_sq })
+        Some(AdamState { step: self.step.unsigned_abs(), exp_avg, exp_avg_sq })
     }
 }
 

@@ -67,7 +67,9 @@ fn row(label: &str, bars: impl Iterator<Item = Bar>) -> Row {
 }
 
 fn bar(trace: &Trace, sort: Sort, name: String, start: u64, end: u64) -> Bar {
-    Bar { sort, name, start: start - trace.began, end: end - trace.began, pieces: 1 }
+    // A call of another thread may have begun before the recording did.
+    let [start, end] = [start, end].map(|time| time.saturating_sub(trace.began));
+    Bar { sort, name, start, end, pieces: 1 }
 }
 
 fn range_bar(trace: &Trace, range: &Range) -> Bar {

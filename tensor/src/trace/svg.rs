@@ -77,6 +77,15 @@ struct Picture {
     together: usize,
 }
 
+/// Where the name of a range stands.
+struct Name<'a> {
+    text: &'a str,
+    /// Where its bracket begins.
+    start: f64,
+    x: f64,
+    line: usize,
+}
+
 impl Picture {
     fn across(&self, time: u64) -> f64 {
         MARGIN + time as f64 / self.end as f64 * (WIDTH - 2.0 * MARGIN)
@@ -140,25 +149,25 @@ impl Picture {
     /// The names of ranges above their brackets, each at the start of its own. Where a name is wider than its
     /// bracket it stands on a line above the names it would run into, with a thin line down to its bracket.
     fn names(&mut self, row: &Row) {
-        let mut placed: Vec<(f64, usize, &str)> = Vec::new();
-        for bar in row.bars.iter().rev() {
-            let (x, _) = self.place(bar);
-            let end = x + wide(&bar.name);
-            let below = placed.iter().filter(|(other, ..)| *other < end).map(|(_, line, _)| line + 1).max();
-            let line = below.unwrap_or(0);
+        let mut placed: Vec<Name> = Vec::new();
+        for bar in row.bars.iter().rev().filter(|bar| bar.pieces == 1) {
+            let start = self.across(bar.start);
+            // The last may have to begin further to the left, to end where the picture does.
+            let x = (start + 3.0).min(WIDTH - MARGIN - wide(&bar.name) + LETTER).max(MARGIN);
+            let under = placed.iter().filter(|other| other.x < x + wide(&bar.name));
+            let line = under.map(|other| other.line + 1).max().unwrap_or(0);
             if line < MOST_LINES {
-                placed.push((x, line, &bar.name));
+                placed.push(Name { text: &bar.name, start, x, line });
             }
         }
-        let lines = placed.iter().map(|(_, line, _)| line + 1).max().unwrap_or(0);
+        let lines = placed.iter().map(|name| name.line + 1).max().unwrap_or(0);
         self.y += lines as f64 * LINE;
-        for (x, line, name) in placed {
+        for Name { text, start, x, line } in placed {
             let y = self.y - 5.0 - line as f64 * LINE;
             if line > 0 {
-                self.line((x, y + 3.0), (x, self.y));
+                self.line((start, y + 3.0), (start, self.y));
             }
-            // The last name may be pushed to the left, to end where the picture does.
-            self.text(x.min(WIDTH - MARGIN - wide(name) + LETTER).max(MARGIN), y, "start", name);
+            self.text(x, y, "start", text);
         }
     }
 
@@ -171,14 +180,9 @@ impl Picture {
         for tick in (0..=self.end / step).map(|tick| tick * step) {
             let x = self.across(tick);
             self.line((x, self.y), (x, self.y + 5.0));
-            let anchor = if tick == 0 {
-                "start"
-            } else if x > WIDTH - 30.0 {
-                "end"
-            } else {
-                "middle"
-            };
-            self.text(x, self.y + 18.0, anchor, &(tick as f64 / 1e3).to_string());
+            let number = (tick as f64 / 1e3).to_string();
+            let anchor = if x + wide(&number) / 2.0 > WIDTH { "end" } else { "middle" };
+            self.text(x, self.y + 18.0, anchor, &number);
         }
         self.y += 24.0;
         let label = format!("µs from the start, {}", self.kind);
@@ -226,7 +230,8 @@ impl Picture {
 fn shape(svg: &mut String, sort: Sort, x: f64, y: f64, width: f64, height: f64) {
     let look = match sort {
         Sort::Range => {
-            let (low, right) = (y + height, x + width);
+            // Ends a little before the next begins.
+            let (low, right) = (y + height, x + (width - 2.0).max(NARROWEST));
             let path = format!("M{x:.1} {low:.1}V{y:.1}H{right:.1}V{low:.1}");
             let _ = write!(svg, "<path d=\"{path}\" fill=\"none\" stroke=\"currentColor\"/>");
             return;

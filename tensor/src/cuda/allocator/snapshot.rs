@@ -1,9 +1,32 @@
 //! What lies where (`torch.cuda.memory_snapshot`): every segment, its blocks, and who holds them.
 
+use std::fmt;
 use std::panic::Location;
 
-use super::{Allocator, Block, BlockId, Pool};
+use super::{Allocator, Block, BlockId, Contents, Pool};
 use crate::cuda::driver::{DevicePtr, StreamId};
+
+/// What a block of the caching allocator is used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BlockState {
+    /// A tensor, or a library such as cuBLAS, holds it.
+    ActiveAllocated,
+    /// It was freed, but work on other streams may still use it.
+    ActiveAwaitingFree,
+    /// It is free to be used again.
+    Inactive,
+}
+
+/// PyTorch's words: `active_allocated`, `active_awaiting_free`, `inactive`.
+impl fmt::Display for BlockState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            BlockState::ActiveAllocated => "active_allocated",
+            BlockState::ActiveAwaitingFree => "active_awaiting_free",
+            BlockState::Inactive => "inactive",
+        })
+    }
+}
 
 /// A segment as reports show it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,7 +44,7 @@ pub(crate) struct SegmentInfo {
 pub(crate) struct BlockInfo {
     pub(crate) pointer: DevicePtr,
     pub(crate) size: u64,
-    pub(crate) allocated: bool,
+    pub(crate) state: BlockState,
     /// Bytes asked for; 0 if it is free.
     pub(crate) requested_size: u64,
     /// The line that asked; none if it is free.
@@ -45,7 +68,11 @@ impl Allocator {
         BlockInfo {
             pointer,
             size,
-            allocated: contents.is_some(),
+            state: match contents {
+                Some(Contents { events: 0, .. }) => BlockState::ActiveAllocated,
+                Some(_) => BlockState::ActiveAwaitingFree,
+                None => BlockState::Inactive,
+            },
             requested_size: contents.map_or(0, |contents| contents.requested),
             place: contents.map(|contents| contents.place),
         }

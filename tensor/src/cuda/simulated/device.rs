@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::memory::{AddressSpace, Room};
 use super::profile::Profile;
 use crate::cuda::DeviceProperties;
-use crate::cuda::driver::{DriverError, MemoryInfo};
+use crate::cuda::driver::{DriverError, MemoryInfo, Process};
 
 /// The addresses of a device's memory begin here, those of the next ones [`APART`] each. 48 bits, as of
 /// current GPUs.
@@ -15,10 +15,18 @@ const APART: u64 = 0x0100_0000_0000;
 /// Memory is mapped in pages of 2 MiB; CUDA shares one among small blocks, here each has its own.
 const PAGE: u64 = 2 << 20;
 
+/// Who else uses a simulated GPU, if anybody does: most often it is the browser.
+const BROWSER: Process = Process { pid: 2112, name: "chrome.exe", used_memory: 0, is_this: false };
+
+/// The program itself. Its number is no real one, so that it is the same in every run.
+const THIS_PROGRAM: Process = Process { pid: 4242, name: "todevice", used_memory: 0, is_this: true };
+
 pub(super) struct Device {
     pub(super) profile: &'static Profile,
     /// Bytes of memory, which may be less than the profile's.
     total: u64,
+    /// Bytes of it that another process holds.
+    others: u64,
     pub(super) memory: AddressSpace,
     /// Whether it has been used: CUDA makes its context then.
     pub(super) used: bool,
@@ -33,10 +41,17 @@ pub(super) struct Device {
 }
 
 impl Device {
-    pub(super) fn new(index: usize, profile: &'static Profile, total: u64, room: &Arc<Room>) -> Device {
+    pub(super) fn new(
+        index: usize,
+        profile: &'static Profile,
+        total: u64,
+        others: u64,
+        room: &Arc<Room>,
+    ) -> Device {
         Device {
             profile,
             total,
+            others,
             memory: AddressSpace::new(BASE + index as u64 * APART, PAGE, room.clone()),
             used: false,
             streams: Vec::new(),
@@ -61,10 +76,24 @@ impl Device {
         }
     }
 
-    /// What CUDA's context leaves, and what of it is free.
+    /// What this program has: CUDA's context, and what it asked for.
+    fn taken(&self) -> u64 {
+        self.profile.context.value as u64 + self.memory.taken()
+    }
+
     pub(super) fn memory_info(&self) -> MemoryInfo {
-        let taken = self.profile.context.value as u64 + self.memory.taken();
-        MemoryInfo { free: self.total.saturating_sub(taken), total: self.total }
+        let free = self.total.saturating_sub(self.taken()).saturating_sub(self.others);
+        MemoryInfo { free, total: self.total }
+    }
+
+    /// Who holds memory, those that were there first first.
+    pub(super) fn processes(&self) -> Vec<Process> {
+        let other = Process { used_memory: self.others, is_this: false, ..BROWSER };
+        let this = Process { used_memory: self.taken(), is_this: true, ..THIS_PROGRAM };
+        let mut processes = Vec::new();
+        processes.extend((self.others > 0).then_some(other));
+        processes.extend(self.used.then_some(this));
+        processes
     }
 
     /// Whether a block of that size can be had.

@@ -44,6 +44,9 @@ pub(crate) struct HostProfile {
 const CALL: &str = "usual range of traces of the CUDA runtime";
 const LAPTOP: &str = "a laptop of about 2024 with 8 cores";
 
+/// The cores of the one host that is modelled.
+pub(crate) const MODELLED_CORES: usize = 8;
+
 /// A typical laptop.
 pub(crate) static LAPTOP_8_CORES: HostProfile = HostProfile {
     launch: Figure::measured(5.0, Microseconds, "4 to 6 µs a launch in a loop, susun-blog, RTX 5070 Ti"),

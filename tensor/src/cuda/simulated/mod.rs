@@ -44,7 +44,7 @@ use self::profile::Profile;
 use crate::cuda::DeviceProperties;
 use crate::cuda::driver::{
     DevicePtr, Driver, DriverResult, Engine, EventId, Gemm, HostSource, HostTarget, MemoryInfo, OpId,
-    PinnedPtr, Span, StreamId,
+    PinnedPtr, Process, Span, StreamId,
 };
 use crate::ops::kernel::{Argument, Launch};
 use crate::time::Clock;
@@ -57,6 +57,8 @@ pub(crate) struct SimulatedOptions {
     pub(crate) count: usize,
     /// Bytes of memory of each, if not the profile's.
     pub(crate) memory: Option<u64>,
+    /// Bytes of it that another process holds.
+    pub(crate) others: u64,
     /// Makes all work up to a fifth longer or shorter, in a way that depends on the seed.
     pub(crate) seed: Option<u64>,
 }
@@ -72,7 +74,7 @@ impl Simulated {
     pub(crate) fn new(options: SimulatedOptions, clock: Clock) -> Simulated {
         let total = options.memory.unwrap_or(options.profile.memory.value as u64);
         let room = Arc::<Room>::default();
-        let device = |index| Device::new(index, options.profile, total, &room);
+        let device = |index| Device::new(index, options.profile, total, options.others, &room);
         let devices = (0..options.count).map(device).collect();
         let state = Mutex::new(State::new(clock.clone(), options.seed, devices));
         Simulated { host: &LAPTOP_8_CORES, clock, state }
@@ -131,6 +133,11 @@ impl Driver for Simulated {
     fn memory_info(&self, device: usize) -> DriverResult<MemoryInfo> {
         let state = self.enter(device, &self.host.memory_info)?;
         Ok(state.devices[device].memory_info())
+    }
+
+    // NVML's business, not CUDA's: it says so of a device that has failed, too.
+    fn processes(&self, device: usize) -> Vec<Process> {
+        self.state().devices.get(device).map(Device::processes).unwrap_or_default()
     }
 
     fn malloc(&self, device: usize, bytes: usize) -> DriverResult<DevicePtr> {

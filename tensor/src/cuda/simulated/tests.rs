@@ -67,7 +67,7 @@ struct Rig {
 }
 
 fn options() -> SimulatedOptions {
-    SimulatedOptions { profile: &profile::T4, count: 1, memory: None, seed: None }
+    SimulatedOptions { profile: &profile::T4, count: 1, memory: None, others: 0, seed: None }
 }
 
 impl Rig {

@@ -1,10 +1,11 @@
-//! A driver of nothing but addresses.
+//! A driver of nothing but addresses and events.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-use crate::cuda::allocator::{Allocator, ERROR_MEMORY_ALLOCATION, Segments};
-use crate::cuda::driver::{DevicePtr, DriverError, DriverResult};
+use crate::cuda::allocator::snapshot::BlockState;
+use crate::cuda::allocator::{Allocator, DeviceDriver, ERROR_MEMORY_ALLOCATION};
+use crate::cuda::driver::{DevicePtr, DriverError, DriverResult, EventId, StreamId};
 
 const BASE: u64 = 0x7000_0000_0000;
 
@@ -15,14 +16,50 @@ pub(super) struct FakeDriver {
     state: RefCell<State>,
 }
 
+/// The calls, each counted from 0 from the very first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Call {
+    Malloc,
+    Free,
+    CreateEvent,
+    RecordEvent,
+    QueryEvent,
+    SynchronizeEvent,
+}
+
+pub(super) const CALLS: [Call; 6] = [
+    Call::Malloc,
+    Call::Free,
+    Call::CreateEvent,
+    Call::RecordEvent,
+    Call::QueryEvent,
+    Call::SynchronizeEvent,
+];
+
 #[derive(Default)]
 struct State {
     segments: BTreeMap<u64, u64>,
     end: u64,
-    mallocs: usize,
-    frees: usize,
-    failing_mallocs: BTreeMap<usize, DriverError>,
-    failing_frees: BTreeMap<usize, DriverError>,
+    calls: BTreeMap<Call, usize>,
+    failing: BTreeMap<(Call, usize), DriverError>,
+    /// What the events recorded last: the stream, and whether it has been reached.
+    events: Vec<Option<(StreamId, bool)>>,
+    /// The events of every stream that it has not reached, in their order.
+    queued: BTreeMap<StreamId, Vec<EventId>>,
+}
+
+impl State {
+    /// Counts a call, and fails if it is to.
+    fn call(&mut self, call: Call) -> DriverResult<()> {
+        let count = self.calls.entry(call).or_default();
+        let failure = self.failing.remove(&(call, *count));
+        *count += 1;
+        failure.map_or(Ok(()), Err)
+    }
+
+    fn reach(&mut self, event: EventId) {
+        self.events[event.0 as usize].as_mut().expect("a record").1 = true;
+    }
 }
 
 impl Default for FakeDriver {
@@ -41,17 +78,27 @@ impl FakeDriver {
     }
 
     /// Makes a call fail, counted from 0 from the very first.
-    pub(super) fn fail_malloc(&self, call: usize, error: DriverError) {
-        self.state.borrow_mut().failing_mallocs.insert(call, error);
+    pub(super) fn fail(&self, call: Call, number: usize, error: DriverError) {
+        self.state.borrow_mut().failing.insert((call, number), error);
     }
 
-    pub(super) fn fail_free(&self, call: usize, error: DriverError) {
-        self.state.borrow_mut().failing_frees.insert(call, error);
+    /// How often something was called.
+    pub(super) fn calls(&self, call: Call) -> usize {
+        self.state.borrow().calls.get(&call).copied().unwrap_or(0)
     }
 
-    /// How many calls there were of malloc and free.
-    pub(super) fn calls(&self) -> (usize, usize) {
-        (self.state.borrow().mallocs, self.state.borrow().frees)
+    /// A stream gets past some of the events recorded on it.
+    pub(super) fn advance(&self, stream: StreamId, events: usize) {
+        let state = &mut *self.state.borrow_mut();
+        let queued = state.queued.entry(stream).or_default();
+        let reached: Vec<EventId> = queued.drain(..events.min(queued.len())).collect();
+        reached.into_iter().for_each(|event| state.reach(event));
+    }
+
+    /// How many events were made, and how many of them are recorded and not reached.
+    pub(super) fn events(&self) -> (usize, usize) {
+        let state = self.state.borrow();
+        (state.events.len(), state.queued.values().map(Vec::len).sum())
     }
 
     pub(super) fn in_use(&self) -> u64 {
@@ -67,41 +114,42 @@ impl FakeDriver {
         let theirs: Vec<(u64, u64)> =
             segments.iter().map(|segment| (segment.pointer.0, segment.size)).collect();
         assert_eq!(ours, theirs);
-        let (mut allocated, mut split) = (0, 0);
+        let (mut allocated, mut active, mut split) = (0, 0, 0);
         for segment in &segments {
             let mut at = segment.pointer.0;
             let mut before_is_free = false;
             for block in &segment.blocks {
                 assert_eq!(block.pointer.0, at);
-                assert!(block.size > 0 && (block.allocated || !before_is_free), "free blocks are merged");
+                let is_free = block.state == BlockState::Inactive;
+                assert!(block.size > 0 && !(is_free && before_is_free), "free blocks are merged");
                 at += block.size;
-                before_is_free = !block.allocated;
-                match block.allocated {
-                    true => allocated += block.size,
-                    false if segment.blocks.len() > 1 => split += block.size,
-                    false => {}
+                before_is_free = is_free;
+                match block.state {
+                    BlockState::ActiveAllocated => allocated += block.size,
+                    BlockState::ActiveAwaitingFree => active += block.size,
+                    BlockState::Inactive if segment.blocks.len() > 1 => split += block.size,
+                    BlockState::Inactive => {}
                 }
             }
         }
         let stats = allocator.stats();
         assert_eq!(stats.allocated_bytes.all.current, allocated);
-        assert_eq!(stats.active_bytes.all.current, allocated);
+        assert_eq!(stats.active_bytes.all.current, allocated + active);
         assert_eq!(stats.inactive_split_bytes.all.current, split);
         assert_eq!(stats.reserved_bytes.all.current, self.in_use());
         assert_eq!(stats.segment.all.current, segments.len() as u64);
         assert_eq!(stats.num_device_alloc - stats.num_device_free, segments.len() as u64);
+        // Every event is waited for or at hand.
+        let waited_for = allocator.uses.pending.values().flatten().filter(|pending| pending.event.is_some());
+        assert_eq!(self.events().0, waited_for.count() + allocator.uses.spare.len());
     }
 }
 
-impl Segments for FakeDriver {
+impl DeviceDriver for FakeDriver {
     fn malloc(&self, bytes: usize) -> DriverResult<DevicePtr> {
         let in_use = self.in_use();
         let state = &mut *self.state.borrow_mut();
-        let call = state.mallocs;
-        state.mallocs += 1;
-        if let Some(error) = state.failing_mallocs.remove(&call) {
-            return Err(error);
-        }
+        state.call(Call::Malloc)?;
         let bytes = bytes as u64;
         assert!(bytes > 0 && bytes.is_multiple_of(2 << 20), "a segment of {bytes} bytes");
         if self.capacity - in_use < bytes {
@@ -125,12 +173,42 @@ impl Segments for FakeDriver {
 
     fn free(&self, pointer: DevicePtr) -> DriverResult<()> {
         let state = &mut *self.state.borrow_mut();
-        let call = state.frees;
-        state.frees += 1;
-        if let Some(error) = state.failing_frees.remove(&call) {
-            return Err(error);
-        }
+        state.call(Call::Free)?;
         state.segments.remove(&pointer.0).expect("a segment that was given");
+        Ok(())
+    }
+
+    fn create_event(&self, _device: usize) -> DriverResult<EventId> {
+        let state = &mut *self.state.borrow_mut();
+        state.call(Call::CreateEvent)?;
+        state.events.push(None);
+        Ok(EventId(state.events.len() as u64 - 1))
+    }
+
+    fn record_event(&self, event: EventId, stream: StreamId) -> DriverResult<()> {
+        let state = &mut *self.state.borrow_mut();
+        state.call(Call::RecordEvent)?;
+        let last = state.events[event.0 as usize].replace((stream, false));
+        assert!(last.is_none_or(|(_, reached)| reached), "an event that is waited for is recorded anew");
+        state.queued.entry(stream).or_default().push(event);
+        Ok(())
+    }
+
+    fn query_event(&self, event: EventId) -> DriverResult<bool> {
+        let state = &mut *self.state.borrow_mut();
+        state.call(Call::QueryEvent)?;
+        Ok(state.events[event.0 as usize].expect("a record").1)
+    }
+
+    fn synchronize_event(&self, event: EventId) -> DriverResult<()> {
+        let stream = {
+            let state = &mut *self.state.borrow_mut();
+            state.call(Call::SynchronizeEvent)?;
+            state.events[event.0 as usize].expect("a record").0
+        };
+        let queued = self.state.borrow().queued.get(&stream).cloned().unwrap_or_default();
+        let before = queued.iter().position(|queued| *queued == event).map_or(0, |position| position + 1);
+        self.advance(stream, before);
         Ok(())
     }
 }

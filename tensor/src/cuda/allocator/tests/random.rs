@@ -4,8 +4,10 @@ use std::panic::Location;
 
 use proptest::prelude::*;
 
-use super::driver::{FakeDriver, launch_failure, out_of_memory};
+use super::driver::{CALLS, Call, FakeDriver, launch_failure, out_of_memory};
 use super::model::{Model, Outcome};
+use crate::cuda::allocator::settings::Settings;
+use crate::cuda::allocator::snapshot::BlockState;
 use crate::cuda::allocator::{Allocation, Allocator, MallocError};
 use crate::cuda::driver::StreamId;
 
@@ -17,6 +19,18 @@ enum Step {
     },
     /// Frees one of those alive.
     Free(usize),
+    /// Uses one of those alive on a stream.
+    RecordStream {
+        which: usize,
+        stream: u32,
+    },
+    /// A stream gets past some of the events recorded on it.
+    Advance {
+        stream: u32,
+        events: usize,
+    },
+    /// Allows that many bytes in segments.
+    Allow(u64),
     EmptyCache,
     ResetPeak,
     /// Makes a later call of the driver fail; the next if `after` is 0.
@@ -48,6 +62,9 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         50 => (bytes(), 0u32..3).prop_map(|(bytes, stream)| Step::Malloc { bytes, stream }),
         40 => any::<usize>().prop_map(Step::Free),
+        12 => (any::<usize>(), 0u32..3).prop_map(|(which, stream)| Step::RecordStream { which, stream }),
+        8 => (0u32..3, 1usize..4).prop_map(|(stream, events)| Step::Advance { stream, events }),
+        1 => (0u64..80).prop_map(|n| Step::Allow(n << 21)),
         3 => Just(Step::EmptyCache),
         1 => Just(Step::ResetPeak),
         1 => (0usize..3, any::<bool>()).prop_map(|(after, memory)| Step::FailMalloc { after, memory }),
@@ -61,7 +78,8 @@ struct Pair {
     allocator: Allocator,
     model_driver: FakeDriver,
     model: Model,
-    live: Vec<Allocation>,
+    /// Those alive, each with its stream and the other streams that use it.
+    live: Vec<(Allocation, u32, Vec<u32>)>,
 }
 
 impl Pair {
@@ -83,13 +101,31 @@ impl Pair {
                     Err(MallocError::MoreThanAnExabyte) => unreachable!(),
                 };
                 assert_eq!(outcome, theirs);
-                live.extend(ours.ok().filter(|_| bytes > 0));
+                live.extend(
+                    ours.ok().filter(|_| bytes > 0).map(|allocation| (allocation, stream, Vec::new())),
+                );
             }
-            Step::Free(_) if live.is_empty() => {}
+            Step::Free(_) | Step::RecordStream { .. } if live.is_empty() => {}
             Step::Free(which) => {
-                let allocation = live.swap_remove(which % live.len());
-                allocator.free(allocation);
-                model.free(allocation.pointer.0);
+                let (allocation, _, used_on) = live.swap_remove(which % live.len());
+                allocator.free(driver, allocation);
+                model.free(allocation.pointer.0, &used_on);
+            }
+            Step::RecordStream { which, stream } => {
+                let index = which % live.len();
+                let (allocation, own, used_on) = &mut live[index];
+                allocator.record_stream(*allocation, StreamId { device: 0, number: stream });
+                if stream != *own && !used_on.contains(&stream) {
+                    used_on.push(stream);
+                }
+            }
+            Step::Advance { stream, events } => {
+                driver.advance(StreamId { device: 0, number: stream }, events);
+                model.advance(stream, events);
+            }
+            Step::Allow(bytes) => {
+                allocator.set_allowed(bytes);
+                model.allowed = Some(bytes);
             }
             Step::EmptyCache => {
                 assert_eq!(allocator.empty_cache(driver), model.empty_cache(model_driver));
@@ -101,12 +137,12 @@ impl Pair {
             Step::FailMalloc { after, memory } => {
                 for driver in [driver, model_driver] {
                     let error = if memory { out_of_memory() } else { launch_failure() };
-                    driver.fail_malloc(driver.calls().0 + after, error);
+                    driver.fail(Call::Malloc, driver.calls(Call::Malloc) + after, error);
                 }
             }
             Step::FailFree { after } => {
                 for driver in [driver, model_driver] {
-                    driver.fail_free(driver.calls().1 + after, launch_failure());
+                    driver.fail(Call::Free, driver.calls(Call::Free) + after, launch_failure());
                 }
             }
         }
@@ -116,13 +152,44 @@ impl Pair {
     /// Checks that no two live blocks share a byte, and that all there is comes from the driver.
     fn check(&self) {
         self.driver.check(&self.allocator);
-        let blocks = self.allocator.snapshot().flat_map(|segment| segment.blocks);
-        let theirs: Vec<u64> = blocks.filter(|block| block.allocated).map(|block| block.pointer.0).collect();
-        let mut ours: Vec<u64> = self.live.iter().map(|allocation| allocation.pointer.0).collect();
-        ours.sort_unstable();
-        // Blocks do not overlap (above), so addresses that are the same say all.
-        assert_eq!(ours, theirs);
+        let live = self.live.iter().map(|(allocation, ..)| *allocation);
+        check_live(&self.allocator, live);
     }
+}
+
+/// Checks that the blocks held are those that the allocator takes to be. No two blocks overlap, which the driver
+/// has checked, so addresses that are the same say all.
+fn check_live(allocator: &Allocator, live: impl Iterator<Item = Allocation>) {
+    let blocks = allocator.snapshot().flat_map(|segment| segment.blocks);
+    let theirs: Vec<u64> = blocks
+        .filter(|block| block.state == BlockState::ActiveAllocated)
+        .map(|block| block.pointer.0)
+        .collect();
+    let mut ours: Vec<u64> = live.map(|allocation| allocation.pointer.0).collect();
+    ours.sort_unstable();
+    assert_eq!(ours, theirs);
+}
+
+/// Checks that everything can be given back: to the driver, and in the allocator's own books.
+fn check_that_nothing_is_lost(allocator: &mut Allocator, driver: &FakeDriver) {
+    // Failures may still be on order.
+    let freed = (0..40).any(|_| allocator.empty_cache(driver).is_ok());
+    assert!(freed);
+    driver.check(allocator);
+    assert_eq!(driver.in_use(), 0);
+    assert_eq!(allocator.vacant.len(), allocator.blocks.len());
+    assert!(allocator.large_blocks.is_empty() && allocator.small_blocks.is_empty());
+    assert!(allocator.uses.pending.is_empty());
+}
+
+/// Options, and the same for the model.
+fn max_split() -> impl Strategy<Value = Option<u64>> {
+    prop_oneof![2 => Just(None), 2 => (20u64..30).prop_map(Some)]
+}
+
+fn settings(max_split: Option<u64>) -> Settings {
+    let options = max_split.map(|megabytes| format!("max_split_size_mb:{megabytes}"));
+    Settings::parse(&options.unwrap_or_default()).unwrap()
 }
 
 proptest! {
@@ -135,15 +202,17 @@ proptest! {
     #[test]
     fn random_programs_go_as_in_the_naive_model(
         capacity in prop_oneof![1 => Just(u64::MAX), 3 => (1u64..60).prop_map(|n| n << 22)],
+        max_split in max_split(),
         steps in proptest::collection::vec(step(), 1..150),
     ) {
         let mut pair = Pair {
             driver: FakeDriver::with_capacity(capacity),
             allocator: Allocator::default(),
             model_driver: FakeDriver::with_capacity(capacity),
-            model: Model::default(),
+            model: Model::new(max_split.map(|megabytes| megabytes << 20)),
             live: Vec::new(),
         };
+        pair.allocator.set_settings(settings(max_split));
         for step in steps {
             pair.run(step);
             pair.check();
@@ -151,12 +220,47 @@ proptest! {
         while !pair.live.is_empty() {
             pair.run(Step::Free(0));
         }
-        // A failure may still be on order.
-        let freed = (0..4).any(|_| pair.allocator.empty_cache(&pair.driver).is_ok());
-        prop_assert!(freed);
-        pair.check();
-        prop_assert_eq!(pair.driver.in_use(), 0);
-        prop_assert_eq!(pair.allocator.vacant.len(), pair.allocator.blocks.len());
-        prop_assert!(pair.allocator.large_blocks.is_empty() && pair.allocator.small_blocks.is_empty());
+        check_that_nothing_is_lost(&mut pair.allocator, &pair.driver);
+    }
+
+    /// Here every call of the driver may fail, those for events as well.
+    #[test]
+    fn random_failures_lose_nothing(
+        max_split in max_split(),
+        steps in proptest::collection::vec(step(), 1..150),
+        failures in proptest::collection::vec((0..CALLS.len(), 0usize..20), 0..30),
+    ) {
+        let driver = &FakeDriver::with_capacity(100 << 20);
+        let allocator = &mut Allocator::default();
+        allocator.set_settings(settings(max_split));
+        for (call, number) in failures {
+            driver.fail(CALLS[call], number, launch_failure());
+        }
+        let mut live: Vec<Allocation> = Vec::new();
+        for step in steps {
+            match step {
+                Step::Malloc { bytes, stream } => {
+                    let stream = StreamId { device: 0, number: stream };
+                    let block = allocator.malloc(driver, bytes as usize, stream, Location::caller());
+                    live.extend(block.ok().filter(|_| bytes > 0));
+                }
+                Step::Free(which) if !live.is_empty() => {
+                    let index = which % live.len();
+                    allocator.free(driver, live.swap_remove(index));
+                }
+                Step::RecordStream { which, stream } if !live.is_empty() => {
+                    allocator.record_stream(live[which % live.len()], StreamId { device: 0, number: stream });
+                }
+                Step::Advance { stream, events } => {
+                    driver.advance(StreamId { device: 0, number: stream }, events);
+                }
+                Step::EmptyCache => drop(allocator.empty_cache(driver)),
+                _ => {}
+            }
+            driver.check(allocator);
+            check_live(allocator, live.iter().copied());
+        }
+        live.into_iter().for_each(|block| allocator.free(driver, block));
+        check_that_nothing_is_lost(allocator, driver);
     }
 }

@@ -6,18 +6,13 @@ use std::panic::Location;
 use serde_json::Value;
 
 use super::driver::FakeDriver;
+use crate::cuda::allocator::settings::Settings;
 use crate::cuda::allocator::{Allocator, MallocError};
 use crate::cuda::driver::StreamId;
 use crate::cuda::stats::DeviceStats;
 
 /// Traces of what there is not yet.
-const LEFT_ASIDE: [(&str, &str); 5] = [
-    ("record_stream", "record_stream"),
-    ("record_same_stream", "record_stream"),
-    ("fraction", "set_per_process_memory_fraction"),
-    ("max_split_size_mb_200", "the option max_split_size_mb"),
-    ("roundup_power2_divisions_4", "the option roundup_power2_divisions"),
-];
+const LEFT_ASIDE: [(&str, &str); 1] = [("roundup_power2_divisions_4", "the option roundup_power2_divisions")];
 
 fn traces() -> Vec<Value> {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/vectors/allocator_traces_model.json");
@@ -34,9 +29,9 @@ fn name(trace: &Value) -> &str {
 
 /// Whether a trace uses only what there is.
 fn can_run(trace: &Value) -> bool {
-    let configured =
-        trace["config"].as_object().unwrap().keys().all(|key| key == "total" || key == "context");
-    let known = ["alloc", "free", "empty_cache", "reset_peak"];
+    let settings = ["total", "context", "fraction", "max_split"];
+    let configured = trace["config"].as_object().unwrap().keys().all(|key| settings.contains(&key.as_str()));
+    let known = ["alloc", "free", "empty_cache", "reset_peak", "record_stream", "events_done"];
     let mut steps = trace["steps"].as_array().unwrap().iter();
     configured && steps.all(|step| known.contains(&step["op"][0].as_str().unwrap()))
 }
@@ -46,7 +41,7 @@ fn every_trace_is_run_or_left_aside_for_a_reason() {
     let traces = traces();
     let cannot_run: BTreeSet<&str> = traces.iter().filter(|trace| !can_run(trace)).map(name).collect();
     assert_eq!(cannot_run, BTreeSet::from(LEFT_ASIDE.map(|(name, _)| name)));
-    assert_eq!(traces.len() - LEFT_ASIDE.len(), 11);
+    assert_eq!(traces.len() - LEFT_ASIDE.len(), 15);
 }
 
 #[test]
@@ -61,7 +56,15 @@ fn run(trace: &Value) {
     let capacity = config("total").map_or(u64::MAX, |total| total - config("context").unwrap_or(0));
     let driver = FakeDriver::with_growing_addresses(capacity);
     let mut allocator = Allocator::default();
+    if let Some(bytes) = config("max_split") {
+        let options = format!("max_split_size_mb:{}", bytes >> 20);
+        allocator.set_settings(Settings::parse(&options).unwrap());
+    }
+    if let Some(fraction) = trace["config"]["fraction"].as_f64() {
+        allocator.set_allowed((fraction * config("total").unwrap() as f64) as u64);
+    }
     let mut held = BTreeMap::new();
+    let mut streams = BTreeSet::new();
     for (index, step) in trace["steps"].as_array().unwrap().iter().enumerate() {
         let at = format!("{}, step {index}: {}", name(trace), step["op"]);
         let op = &step["op"];
@@ -77,7 +80,13 @@ fn run(trace: &Value) {
                     Err(why) => error = Some(why),
                 }
             }
-            "free" => allocator.free(held.remove(op[1].as_str().unwrap()).expect(&at)),
+            "record_stream" => {
+                let stream = StreamId { device: 0, number: op[2].as_u64().unwrap().try_into().unwrap() };
+                streams.insert(stream);
+                allocator.record_stream(held[op[1].as_str().unwrap()], stream);
+            }
+            "events_done" => streams.iter().for_each(|stream| driver.advance(*stream, usize::MAX)),
+            "free" => allocator.free(&driver, held.remove(op[1].as_str().unwrap()).expect(&at)),
             "empty_cache" => allocator.empty_cache(&driver).unwrap(),
             "reset_peak" => allocator.reset_peak_memory_stats(),
             other => panic!("{other}"),
@@ -86,7 +95,7 @@ fn run(trace: &Value) {
         check_figures(allocator.stats(), step, &at);
         driver.check(&allocator);
     }
-    check_stats(*allocator.stats(), &trace["final_stats"], name(trace));
+    check_stats(&allocator, &trace["final_stats"], name(trace));
 }
 
 fn check_error(error: Option<MallocError>, message: Option<&str>, at: &str) {
@@ -102,6 +111,7 @@ fn check_error(error: Option<MallocError>, message: Option<&str>, at: &str) {
                 format!("Tried to allocate {}.", mib(error.requested)),
                 format!("{} is allocated by PyTorch", mib(error.allocated)),
                 format!("{held} is reserved by PyTorch"),
+                error.allowed.map_or(String::new(), |allowed| format!("{} allowed; ", mib(allowed))),
             ] {
                 assert!(message.contains(&part), "{at}: {part:?} is not in {message:?}");
             }
@@ -128,31 +138,17 @@ fn check_figures(stats: &DeviceStats, step: &Value, at: &str) {
     }
 }
 
-/// Every number of `memory_stats()`, but for those of `max_split_size`, which there is not yet.
-fn check_stats(mut stats: DeviceStats, expected: &Value, trace: &str) {
-    let mut ours = BTreeMap::new();
-    for (counter, array) in stats.counters() {
-        for (pool, stat) in
-            [("all", array.all), ("large_pool", array.large_pool), ("small_pool", array.small_pool)]
-        {
-            ours.insert(format!("{counter}.{pool}.current"), stat.current);
-            ours.insert(format!("{counter}.{pool}.peak"), stat.peak);
-            ours.insert(format!("{counter}.{pool}.allocated"), stat.allocated);
-            ours.insert(format!("{counter}.{pool}.freed"), stat.freed);
-        }
-    }
-    ours.insert("num_alloc_retries".to_string(), stats.num_alloc_retries);
-    ours.insert("num_ooms".to_string(), stats.num_ooms);
-    ours.insert("num_sync_all_streams".to_string(), stats.num_sync_all_streams);
-    ours.insert("num_device_alloc".to_string(), stats.num_device_alloc);
-    ours.insert("num_device_free".to_string(), stats.num_device_free);
-    let theirs: BTreeMap<String, u64> = expected
+/// Every number of `memory_stats()`.
+fn check_stats(allocator: &Allocator, expected: &Value, trace: &str) {
+    let mut ours = allocator.stats().by_name();
+    let max_split_size = allocator.settings().max_split_size.map_or(-1, |bytes| bytes as i64);
+    ours.insert("max_split_size".to_string(), max_split_size);
+    let theirs: BTreeMap<String, i64> = expected
         .as_object()
         .unwrap()
         .iter()
-        .filter(|(name, _)| !name.starts_with("oversize") && *name != "max_split_size")
-        .map(|(name, value)| (name.clone(), value.as_u64().unwrap()))
+        .map(|(name, value)| (name.clone(), value.as_i64().unwrap()))
         .collect();
     assert_eq!(ours, theirs, "{trace}");
-    assert_eq!(ours.len(), 122 - 9);
+    assert_eq!(ours.len(), 122);
 }

@@ -1,0 +1,119 @@
+//! The blocks of code in a page: each says its language, and each that is not run says why, in the line above it:
+//!
+//! ````text
+//! <!-- not run: it needs a GPU -->
+//! ```sh
+//! nvidia-smi
+//! ```
+//! ````
+
+use mdbook_markdown::pulldown_cmark::{CodeBlockKind, Event, Tag, TagEnd};
+use mdbook_markdown::{MarkdownOptions, new_cmark_parser};
+
+use crate::mistake::{Mistake, choices};
+
+/// With another name for one of them, such as `bash`, a block would slip by those who run it.
+const LANGUAGES: [&str; 7] = ["text", "sh", "rust", "toml", "json", "python", "cpp"];
+
+/// With these, rustdoc does not compile a block, does not run it, or wants it to fail.
+const FLAGS: [&str; 4] = ["ignore", "no_run", "compile_fail", "should_panic"];
+
+/// A block of code.
+pub struct CodeBlock {
+    /// Where it begins, from 1.
+    pub line: usize,
+    /// Its language and flags, `rust,no_run`; none for a block that is only indented.
+    info: Option<String>,
+    pub code: String,
+    /// Why it is not run.
+    pub not_run: Option<String>,
+}
+
+impl CodeBlock {
+    pub fn language(&self) -> &str {
+        self.words().next().unwrap_or_default()
+    }
+
+    fn words(&self) -> impl Iterator<Item = &str> {
+        let info = self.info.as_deref().unwrap_or_default();
+        info.split([',', ' ']).filter(|word| !word.is_empty())
+    }
+}
+
+/// The blocks of code in Markdown.
+pub fn blocks(text: &str) -> Vec<CodeBlock> {
+    let lines: Vec<&str> = text.lines().collect();
+    let mut blocks: Vec<CodeBlock> = Vec::new();
+    let mut inside = false;
+    for (event, range) in new_cmark_parser(text, &MarkdownOptions::default()).into_offset_iter() {
+        match event {
+            Event::Start(Tag::CodeBlock(kind)) => {
+                let line = 1 + text[..range.start].matches('\n').count();
+                let above = line.checked_sub(2).and_then(|above| reason(lines[above]));
+                let info = match kind {
+                    CodeBlockKind::Fenced(info) => Some(info.to_string()),
+                    CodeBlockKind::Indented => None,
+                };
+                let not_run = above.map(str::to_owned);
+                blocks.push(CodeBlock { line, info, code: String::new(), not_run });
+                inside = true;
+            }
+            Event::End(TagEnd::CodeBlock) => inside = false,
+            Event::Text(code) if inside => blocks.last_mut().expect("it has begun").code += &code,
+            _ => {}
+        }
+    }
+    blocks
+}
+
+/// `<!-- not run: it needs a GPU -->` → `it needs a GPU`
+fn reason(line: &str) -> Option<&str> {
+    line.trim().strip_prefix("<!-- not run:")?.strip_suffix("-->").map(str::trim)
+}
+
+/// What is wrong with the blocks of a file.
+pub fn mistakes(file: &str, text: &str) -> Vec<Mistake> {
+    let blocks = blocks(text);
+    let mistake = |line, what| Mistake { file: file.to_owned(), line, what };
+    let mut mistakes: Vec<Mistake> =
+        blocks.iter().filter_map(|block| Some(mistake(block.line, wrong(block)?))).collect();
+    for (index, _) in text.lines().enumerate().filter(|(_, line)| reason(line).is_some()) {
+        if !blocks.iter().any(|block| block.line == index + 2) {
+            let what = "no block of code follows: put this into the line above the one that is not run";
+            mistakes.push(mistake(index + 1, what.to_owned()));
+        }
+    }
+    mistakes
+}
+
+fn wrong(block: &CodeBlock) -> Option<String> {
+    let language = block.language();
+    let languages = || LANGUAGES.map(|language| format!("```{language}")).join(" | ");
+    if block.info.is_none() {
+        return Some(format!("an indented line is code, and Rust to its tests: write {}", languages()));
+    }
+    if language.is_empty() {
+        return Some(format!("this code has no language: say {}", languages()));
+    }
+    if !LANGUAGES.contains(&language) {
+        return Some(format!("no language `{language}`: say {}", languages()));
+    }
+    let flags: Vec<&str> = block.words().skip(1).collect();
+    let allowed = if language == "rust" { &FLAGS[..] } else { &[] };
+    if let Some(flag) = flags.iter().find(|flag| !allowed.contains(flag)) {
+        return Some(match allowed {
+            [] => format!("`{language}` has no flags: leave `{flag}` out"),
+            _ => format!("no flag `{flag}`: say {}", choices(FLAGS)),
+        });
+    }
+    match (block.not_run.as_deref(), language, &flags[..]) {
+        (Some(""), ..) => Some("why is this not run? Say it: `<!-- not run: … -->`".to_owned()),
+        (Some(_), "sh", _) | (Some(_), "rust", [_, ..]) | (None, _, []) => None,
+        (Some(_), "rust", []) => Some("this Rust is run: take `<!-- not run: … -->` away".to_owned()),
+        (Some(_), ..) => Some(format!("nobody runs `{language}`: take `<!-- not run: … -->` away")),
+        (None, ..) => Some(format!(
+            "with `{}` this is no program that runs: say why in the line above it, `<!-- not run: … -->`",
+            flags.join(",")
+        )),
+    }
+}

@@ -1,0 +1,336 @@
+//! What a program can ask about the memory of its GPUs, and do about it (`torch.cuda.memory`).
+//!
+//! Memory is counted on three levels. What tensors hold is *allocated*, in blocks of the caching allocator. What
+//! the allocator took from the driver is *reserved*: it holds the allocated blocks and those that are free to be
+//! used again. What the GPU has in use ([`mem_get_info`]) is more than that: CUDA's own, and other programs'.
+//!
+//! Functions that name no device are about the current one. Without a GPU the figures are 0.
+
+use std::collections::BTreeMap;
+use std::panic::Location;
+
+use super::allocator::Pool;
+use super::allocator::settings::Settings;
+pub use super::allocator::snapshot::BlockState;
+use super::allocator::snapshot::SegmentInfo;
+use super::runtime::Cuda;
+use super::stats::DeviceStats;
+use super::{check_ordinal, current_index, of_machine, summary};
+use crate::error::{Error, Result};
+use crate::machine::Machine;
+
+/// Bytes of blocks that tensors hold on the current device (`torch.cuda.memory_allocated`).
+///
+/// ```
+/// use todevice::{Device, Machine, Tensor, cuda};
+///
+/// let machine: Machine = "sim:t4".parse().unwrap();
+/// machine.enter(|| {
+///     let x = Tensor::zeros_with(&[1000], Device::cuda(0))?;
+///     assert_eq!(cuda::memory_allocated(), 4096); // 4000 bytes, and what makes it a multiple of 512
+///     assert_eq!(cuda::memory_reserved(), 2 << 20);
+///     drop(x);
+///     assert_eq!(cuda::memory_allocated(), 0);
+///     assert_eq!(cuda::memory_reserved(), 2 << 20); // kept for reuse
+///     Ok::<(), todevice::Error>(())
+/// }).unwrap();
+/// ```
+pub fn memory_allocated() -> u64 {
+    of_current_device(|cuda, device| allocated(&cuda.memory_stats(device)))
+}
+
+/// Bytes of blocks that tensors hold on a device. An error if there is no such device.
+pub fn memory_allocated_device(index: usize) -> Result<u64> {
+    Ok(allocated(&check_ordinal(index)?.memory_stats(index)))
+}
+
+fn allocated(stats: &DeviceStats) -> u64 {
+    stats.allocated_bytes.all.current
+}
+
+/// The most [`memory_allocated`] there was since the start or the last [`reset_peak_memory_stats`]
+/// (`torch.cuda.max_memory_allocated`).
+pub fn max_memory_allocated() -> u64 {
+    of_current_device(|cuda, device| max_allocated(&cuda.memory_stats(device)))
+}
+
+/// The same of a device. An error if there is no such device.
+pub fn max_memory_allocated_device(index: usize) -> Result<u64> {
+    Ok(max_allocated(&check_ordinal(index)?.memory_stats(index)))
+}
+
+fn max_allocated(stats: &DeviceStats) -> u64 {
+    stats.allocated_bytes.all.peak
+}
+
+/// Bytes of segments that the caching allocator holds on the current device (`torch.cuda.memory_reserved`).
+pub fn memory_reserved() -> u64 {
+    of_current_device(|cuda, device| reserved(&cuda.memory_stats(device)))
+}
+
+/// Bytes of segments that the caching allocator holds on a device. An error if there is no such device.
+pub fn memory_reserved_device(index: usize) -> Result<u64> {
+    Ok(reserved(&check_ordinal(index)?.memory_stats(index)))
+}
+
+fn reserved(stats: &DeviceStats) -> u64 {
+    stats.reserved_bytes.all.current
+}
+
+/// The most [`memory_reserved`] there was since the start or the last [`reset_peak_memory_stats`]
+/// (`torch.cuda.max_memory_reserved`).
+pub fn max_memory_reserved() -> u64 {
+    of_current_device(|cuda, device| max_reserved(&cuda.memory_stats(device)))
+}
+
+/// The same of a device. An error if there is no such device.
+pub fn max_memory_reserved_device(index: usize) -> Result<u64> {
+    Ok(max_reserved(&check_ordinal(index)?.memory_stats(index)))
+}
+
+fn max_reserved(stats: &DeviceStats) -> u64 {
+    stats.reserved_bytes.all.peak
+}
+
+/// Everything that the caching allocator of the current device counts, by PyTorch's names
+/// (`torch.cuda.memory_stats`); nothing without a GPU.
+///
+/// Most names have three parts. The first is what is counted: `allocated_bytes`, `reserved_bytes`, `active_bytes`,
+/// `inactive_split_bytes`, `requested_bytes`, and in pieces `allocation`, `segment`, `active`, `inactive_split`.
+/// The second is where: in `all` pools, the `large_pool` or the `small_pool`. The third is `current`, `peak`, and
+/// what was `allocated` and `freed` over time.
+///
+/// ```
+/// # use todevice::{Device, Machine, Tensor, cuda};
+/// # "sim:t4".parse::<Machine>().unwrap().enter(|| {
+/// let x = Tensor::zeros_with(&[1000], Device::cuda(0))?;
+/// assert_eq!(cuda::memory_stats()["requested_bytes.all.current"], 4000);
+/// # Ok::<(), todevice::Error>(())
+/// # }).unwrap();
+/// ```
+pub fn memory_stats() -> BTreeMap<String, i64> {
+    of_current_device(|cuda, device| cuda.memory_stats_by_name(device))
+}
+
+/// The same of a device. An error if there is no such device.
+pub fn memory_stats_device(index: usize) -> Result<BTreeMap<String, i64>> {
+    Ok(check_ordinal(index)?.memory_stats_by_name(index))
+}
+
+/// The same as a table for people (`torch.cuda.memory_summary`).
+pub fn memory_summary() -> String {
+    let stats = of_current_device(|cuda, device| cuda.memory_stats(device));
+    summary::table(&stats, current_index(), false)
+}
+
+/// The table of a device; `abbreviated`, without the two pools. An error if there is no such device.
+pub fn memory_summary_device(index: usize, abbreviated: bool) -> Result<String> {
+    Ok(summary::table(&check_ordinal(index)?.memory_stats(index), index, abbreviated))
+}
+
+/// Starts the peaks anew from what there is now (`torch.cuda.reset_peak_memory_stats`).
+pub fn reset_peak_memory_stats() {
+    of_current_device(|cuda, device| cuda.reset_peak_memory_stats(device));
+}
+
+/// The same on a device. An error if there is no such device.
+pub fn reset_peak_memory_stats_device(index: usize) -> Result<()> {
+    check_ordinal(index)?.reset_peak_memory_stats(index);
+    Ok(())
+}
+
+/// Starts what is counted over time (`allocated`, `freed`, `num_…`) anew from 0
+/// (`torch.cuda.reset_accumulated_memory_stats`).
+pub fn reset_accumulated_memory_stats() {
+    of_current_device(|cuda, device| cuda.reset_accumulated_memory_stats(device));
+}
+
+/// The same on a device. An error if there is no such device.
+pub fn reset_accumulated_memory_stats_device(index: usize) -> Result<()> {
+    check_ordinal(index)?.reset_accumulated_memory_stats(index);
+    Ok(())
+}
+
+/// Gives the segments in which no tensor lives back to the driver, on all devices (`torch.cuda.empty_cache`). It
+/// waits for the devices; without a GPU it does nothing.
+///
+/// Tensors keep what they have. Other programs can have what is given back; this one could have used it anyway.
+pub fn empty_cache() -> Result<()> {
+    Machine::current().cuda().map_or(Ok(()), |cuda| cuda.empty_cache())
+}
+
+/// Bytes free on the current device, and all it has (`torch.cuda.mem_get_info`): whoever uses the rest.
+pub fn mem_get_info() -> Result<(u64, u64)> {
+    of_machine()?.memory_info(current_index())
+}
+
+/// The same of a device.
+pub fn mem_get_info_device(index: usize) -> Result<(u64, u64)> {
+    check_ordinal(index)?.memory_info(index)
+}
+
+/// Lets this program reserve no more than a share of the current device's memory
+/// (`torch.cuda.set_per_process_memory_fraction`). Beyond it is out of memory, whatever the device still has.
+///
+/// An error if the share is not between 0 and 1.
+pub fn set_per_process_memory_fraction(fraction: f64) -> Result<()> {
+    of_machine()?.set_memory_fraction(current_index(), fraction)
+}
+
+/// The same on a device.
+pub fn set_per_process_memory_fraction_device(fraction: f64, index: usize) -> Result<()> {
+    check_ordinal(index)?.set_memory_fraction(index, fraction)
+}
+
+/// The share of the current device's memory that this program may reserve
+/// (`torch.cuda.get_per_process_memory_fraction`).
+pub fn get_per_process_memory_fraction() -> Result<f64> {
+    Ok(of_machine()?.memory_fraction(current_index()))
+}
+
+/// The same of a device.
+pub fn get_per_process_memory_fraction_device(index: usize) -> Result<f64> {
+    Ok(check_ordinal(index)?.memory_fraction(index))
+}
+
+/// Changes the options of the caching allocator on all devices of the machine
+/// (`torch.cuda.memory._set_allocator_settings`), which are written as in the environment variable
+/// `PYTORCH_CUDA_ALLOC_CONF`: `max_split_size_mb:200,per_process_memory_fraction:0.5`. Those that are not named have
+/// their defaults again; only the fraction stays.
+///
+/// There are `max_split_size_mb`, `max_non_split_rounding_mb` and `per_process_memory_fraction`. An unknown option
+/// is an error, and so is a wrong value.
+pub fn set_allocator_settings(options: &str) -> Result<()> {
+    let settings = Settings::parse(options).map_err(Error::AllocatorOption)?;
+    if let Some(cuda) = Machine::current().cuda() {
+        cuda.set_allocator_settings(settings);
+    }
+    Ok(())
+}
+
+/// A segment: memory that the caching allocator took from the driver. All sizes are in bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct MemorySegment {
+    /// The device whose memory it is.
+    pub device: usize,
+    /// Where it begins.
+    pub address: u64,
+    /// All of it.
+    pub total_size: u64,
+    /// What of it tensors hold.
+    pub allocated_size: u64,
+    /// What of it is not free to be used again.
+    pub active_size: u64,
+    /// What was asked for of that, before rounding.
+    pub requested_size: u64,
+    /// The stream whose work it serves; 0 is the default one.
+    pub stream: u32,
+    /// Which pool it belongs to.
+    pub segment_type: SegmentType,
+    /// Its blocks, in the order of their addresses, without gaps.
+    pub blocks: Vec<MemoryBlock>,
+}
+
+/// Which pool a segment belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SegmentType {
+    /// Blocks of up to 1 MiB.
+    Small,
+    /// Larger ones.
+    Large,
+}
+
+/// A block: a piece of a segment. All sizes are in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct MemoryBlock {
+    /// Where it begins.
+    pub address: u64,
+    /// All of it.
+    pub size: u64,
+    /// What was asked for; 0 if it is free.
+    pub requested_size: u64,
+    /// What it is used for.
+    pub state: BlockState,
+    /// The line of the program that asked for it; none if it is free.
+    pub place: Option<&'static Location<'static>>,
+}
+
+/// All segments and blocks of all devices, in the order of their addresses (`torch.cuda.memory_snapshot`).
+///
+/// ```
+/// # use todevice::{Device, Machine, Tensor, cuda};
+/// # "sim:t4".parse::<Machine>().unwrap().enter(|| {
+/// let x = Tensor::zeros_with(&[1000], Device::cuda(0))?;
+/// for block in &cuda::memory_snapshot()[0].blocks {
+///     println!("{:#x} {:>7} {}", block.address, block.size, block.state);
+/// }
+/// # Ok::<(), todevice::Error>(())
+/// # }).unwrap();
+/// ```
+pub fn memory_snapshot() -> Vec<MemorySegment> {
+    let Some(cuda) = Machine::current().cuda().cloned() else { return Vec::new() };
+    (0..cuda.device_count()).flat_map(|device| cuda.memory_snapshot(device)).map(memory_segment).collect()
+}
+
+fn memory_segment(segment: SegmentInfo) -> MemorySegment {
+    let blocks: Vec<MemoryBlock> = segment
+        .blocks
+        .iter()
+        .map(|block| MemoryBlock {
+            address: block.pointer.0,
+            size: block.size,
+            requested_size: block.requested_size,
+            state: block.state,
+            place: block.place,
+        })
+        .collect();
+    let size_where = |holds: fn(BlockState) -> bool| {
+        blocks.iter().filter(|block| holds(block.state)).map(|block| block.size).sum()
+    };
+    MemorySegment {
+        device: segment.stream.device,
+        address: segment.pointer.0,
+        total_size: segment.size,
+        allocated_size: size_where(|state| state == BlockState::ActiveAllocated),
+        active_size: size_where(|state| state != BlockState::Inactive),
+        requested_size: blocks.iter().map(|block| block.requested_size).sum(),
+        stream: segment.stream.number,
+        segment_type: match segment.pool {
+            Pool::Small => SegmentType::Small,
+            Pool::Large => SegmentType::Large,
+        },
+        blocks,
+    }
+}
+
+/// The old name of [`memory_reserved`] (`torch.cuda.memory_cached`).
+#[deprecated(note = "memory_cached has been renamed to memory_reserved")]
+pub fn memory_cached() -> u64 {
+    memory_reserved()
+}
+
+/// The old name of [`max_memory_reserved`] (`torch.cuda.max_memory_cached`).
+#[deprecated(note = "max_memory_cached has been renamed to max_memory_reserved")]
+pub fn max_memory_cached() -> u64 {
+    max_memory_reserved()
+}
+
+/// The old way to reset one peak. As in PyTorch it now resets all of them
+/// (`torch.cuda.reset_max_memory_allocated`).
+#[deprecated(note = "use reset_peak_memory_stats: it resets all peaks, and so does this")]
+pub fn reset_max_memory_allocated() {
+    reset_peak_memory_stats();
+}
+
+/// The old way to reset one peak. As in PyTorch it now resets all of them
+/// (`torch.cuda.reset_max_memory_cached`).
+#[deprecated(note = "use reset_peak_memory_stats: it resets all peaks, and so does this")]
+pub fn reset_max_memory_cached() {
+    reset_peak_memory_stats();
+}
+
+fn of_current_device<T: Default>(read: impl FnOnce(&Cuda, usize) -> T) -> T {
+    Machine::current().cuda().map(|cuda| read(cuda, current_index())).unwrap_or_default()
+}

@@ -1,0 +1,166 @@
+//! A browser: Chromium, driven through chromedriver in the words of W3C WebDriver.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+use serde_json::{Value as Json, json};
+use ureq::Agent;
+
+use crate::axe::AXE;
+
+/// Why a test fails where the browser is missing.
+const NEEDED: &str = "the tests of the book's pages need Chromium and chromedriver; on Debian: \
+                      apt-get install chromium chromium-driver";
+
+/// Keys by WebDriver's names for them.
+pub const TAB: &str = "\u{e004}";
+pub const ENTER: &str = "\u{e007}";
+pub const ESCAPE: &str = "\u{e00c}";
+pub const LEFT: &str = "\u{e012}";
+pub const RIGHT: &str = "\u{e014}";
+pub const DOWN: &str = "\u{e015}";
+
+/// A browser with one window, and axe-core in each of its pages, ended when it is dropped.
+pub struct Browser {
+    driver: Child,
+    /// Kept open: chromedriver ends when it cannot write.
+    _output: BufReader<ChildStdout>,
+    agent: Agent,
+    session: String,
+}
+
+impl Browser {
+    pub fn start() -> Browser {
+        Browser::with_preferences(json!({}))
+    }
+
+    /// A browser in which pages run no JavaScript; what a test runs still does.
+    pub fn without_javascript() -> Browser {
+        Browser::with_preferences(json!({ "profile.managed_default_content_settings.javascript": 2 }))
+    }
+
+    fn with_preferences(preferences: Json) -> Browser {
+        let mut driver = Command::new("chromedriver")
+            .arg("--port=0")
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap_or_else(|error| panic!("{NEEDED} (chromedriver: {error})"));
+        let mut output = BufReader::new(driver.stdout.take().expect("its output is piped"));
+        let port = port(&mut output);
+        // Any status is an answer: the body of a failure says what failed. And a proxy has no say here.
+        let config = Agent::config_builder().http_status_as_error(false).proxy(None).build();
+        let mut browser = Browser { driver, _output: output, agent: config.into(), session: String::new() };
+        browser.session = format!("http://127.0.0.1:{port}/session");
+
+        let options = json!({
+            "args": [
+                "--headless=new",
+                // Chromium's sandbox does not work for root nor in many containers. All it loads here is ours.
+                "--no-sandbox",
+                "--disable-dev-shm-usage",
+                // A page that wants something from elsewhere does not get it, and says so in the console.
+                "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
+            ],
+            "prefs": preferences,
+        });
+        let wanted = json!({
+            "goog:chromeOptions": options,
+            "goog:loggingPrefs": { "browser": "ALL" },
+            "timeouts": { "pageLoad": 30_000, "script": 60_000 },
+        });
+        let wanted = json!({ "capabilities": { "alwaysMatch": wanted } });
+        let made = browser.ask("", wanted).unwrap_or_else(|what| panic!("{NEEDED} ({what})"));
+        browser.session += &format!("/{}", made["sessionId"].as_str().expect("the session's name"));
+        // The page of the whole book prints itself, which would wait for somebody.
+        let first = format!("window.print = () => {{}};\n{}", *AXE);
+        browser.cdp("Page.addScriptToEvaluateOnNewDocument", json!({ "source": first }));
+        browser
+    }
+
+    /// Loads a page, whole: it returns after the page's `load` event.
+    pub fn open(&self, url: &str) {
+        self.ask("/url", json!({ "url": url })).unwrap_or_else(|what| panic!("{url}: {what}"));
+    }
+
+    /// The value of an expression in the page.
+    pub fn value(&self, expression: &str) -> Json {
+        self.must("/execute/sync", json!({ "script": format!("return {expression};"), "args": [] }))
+    }
+
+    /// The lines that the body of a function in the page returns.
+    pub fn lines(&self, script: &str) -> Vec<String> {
+        lines(self.must("/execute/sync", json!({ "script": script, "args": [] })))
+    }
+
+    /// The lines that the body of a function in the page gives, some time, to the last of its arguments.
+    pub fn lines_later(&self, script: &str, args: &[Json]) -> Vec<String> {
+        lines(self.must("/execute/async", json!({ "script": script, "args": args })))
+    }
+
+    /// Presses keys, one after the other.
+    pub fn press(&self, keys: &[&str]) {
+        let strokes = keys.iter().flat_map(|key| ["keyDown", "keyUp"].map(|kind| (kind, key)));
+        let actions: Vec<Json> = strokes.map(|(kind, key)| json!({ "type": kind, "value": key })).collect();
+        self.must("/actions", json!({ "actions": [{ "type": "key", "id": "keys", "actions": actions }] }));
+    }
+
+    /// A command of Chromium's own protocol.
+    pub fn cdp(&self, command: &str, params: Json) -> Json {
+        self.must("/goog/cdp/execute", json!({ "cmd": command, "params": params }))
+    }
+
+    /// What the console got since it was asked last: errors and warnings of scripts, requests that failed.
+    pub fn complaints(&self) -> Vec<String> {
+        let log = self.must("/se/log", json!({ "type": "browser" }));
+        let entries = log.as_array().expect("a list").iter();
+        let bad = entries.filter(|entry| entry["level"] == "SEVERE" || entry["level"] == "WARNING");
+        bad.map(|entry| entry["message"].as_str().expect("a text").to_owned()).collect()
+    }
+
+    fn must(&self, path: &str, body: Json) -> Json {
+        self.ask(path, body).unwrap_or_else(|what| panic!("{path}: {what}"))
+    }
+
+    fn ask(&self, path: &str, body: Json) -> Result<Json, String> {
+        let answer = self.agent.post(format!("{}{path}", self.session)).send_json(body);
+        let mut answer = answer.map_err(|error| error.to_string())?;
+        // A picture of a long page is large.
+        let body = answer.body_mut().with_config().limit(1 << 30).read_json::<Json>();
+        let mut body = body.map_err(|error| error.to_string())?;
+        match body["value"]["error"].as_str() {
+            None => Ok(body["value"].take()),
+            Some(error) => {
+                let message = body["value"]["message"].as_str().unwrap_or_default();
+                Err(format!("{error}: {}", message.lines().next().unwrap_or_default()))
+            }
+        }
+    }
+}
+
+impl Drop for Browser {
+    fn drop(&mut self) {
+        // Ends Chromium; a test that already failed has said why.
+        let _ = self.agent.delete(&self.session).call();
+        let _ = self.driver.kill();
+        let _ = self.driver.wait();
+    }
+}
+
+fn lines(answer: Json) -> Vec<String> {
+    serde_json::from_value(answer).expect("a list of texts")
+}
+
+/// The port that chromedriver chose.
+fn port(output: &mut impl BufRead) -> u16 {
+    let mut said = String::new();
+    for line in output.lines() {
+        let line = line.unwrap_or_else(|error| panic!("chromedriver cannot be heard: {error}"));
+        let port = line.strip_prefix("ChromeDriver was started successfully on port ");
+        if let Some(port) = port.and_then(|port| port.trim_end_matches('.').parse().ok()) {
+            return port;
+        }
+        said += &line;
+    }
+    panic!("chromedriver does not say its port: {said}");
+}

@@ -1,0 +1,388 @@
+//! The pages of the book in a real browser: each is whole, readable and accessible, in a wide and in a narrow
+//! window, light and dark.
+//!
+//! `SCREENSHOTS=folder` keeps a picture of every page in every mode.
+
+mod axe;
+mod driver;
+mod site;
+
+use std::path::{Path, PathBuf};
+use std::{env, fs};
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use driver::{Browser, DOWN, ENTER, ESCAPE, LEFT, RIGHT, TAB};
+use serde_json::{Value as Json, json};
+use site::{BOOK, Site};
+
+const LAYOUT: &str = include_str!("layout.js");
+
+/// A window, and what its reader likes.
+struct Mode {
+    name: &'static str,
+    size: (u32, u32),
+    scheme: &'static str,
+}
+
+const DESKTOP: (u32, u32) = (1280, 900);
+const PHONE: (u32, u32) = (360, 740);
+const MODES: [Mode; 4] = [
+    Mode { name: "desktop light", size: DESKTOP, scheme: "light" },
+    Mode { name: "desktop dark", size: DESKTOP, scheme: "dark" },
+    Mode { name: "narrow light", size: PHONE, scheme: "light" },
+    Mode { name: "narrow dark", size: PHONE, scheme: "dark" },
+];
+
+fn show_as(browser: &Browser, mode: &Mode) {
+    resize(browser, mode.size);
+    // Without motion, so that no colour is read on its way to another.
+    let features = json!([
+        { "name": "prefers-color-scheme", "value": mode.scheme },
+        { "name": "prefers-reduced-motion", "value": "reduce" },
+    ]);
+    browser.cdp("Emulation.setEmulatedMedia", json!({ "media": "screen", "features": features }));
+}
+
+fn resize(browser: &Browser, (width, height): (u32, u32)) {
+    browser.cdp(
+        "Emulation.setDeviceMetricsOverride",
+        json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": false }),
+    );
+}
+
+/// What is wrong with the page that is open. The options are axe's: none is all its rules.
+fn faults(browser: &Browser, options: Json) -> Vec<String> {
+    let script = format!("{LAYOUT}\n{}", include_str!("checks.js"));
+    browser.lines_later(&script, &[options])
+}
+
+/// Opens a page in a mode. Each line says what is wrong with it, and where.
+fn faults_of(browser: &Browser, site: &Site, page: &str, mode: &Mode) -> Vec<String> {
+    show_as(browser, mode);
+    browser.open(&site.url(page));
+    let mut found = browser.complaints();
+    found.extend(match page {
+        // Never a page of its own: the frame with the chapters of a page without JavaScript. What makes a page,
+        // a main part with a heading and all the rest in parts that have a name, is in the page around it.
+        "toc.html" => {
+            let off = json!({ "enabled": false });
+            let rules = json!({ "landmark-one-main": off, "page-has-heading-one": off, "region": off });
+            faults(browser, json!({ "rules": rules }))
+        }
+        _ => faults(browser, json!({})),
+    });
+    found.iter().map(|what| format!("{page}, {}: {what}", mode.name)).collect()
+}
+
+/// A browser at a page of the book, on a desktop.
+fn at(page: &str) -> Browser {
+    let browser = Browser::start();
+    show_as(&browser, &MODES[0]);
+    browser.open(&BOOK.url(page));
+    browser
+}
+
+/// Fails with every line, if there is one.
+#[track_caller]
+fn none(found: &[String]) {
+    assert!(found.is_empty(), "{} faults:\n{}", found.len(), found.join("\n"));
+}
+
+fn keep_picture(browser: &Browser, folder: &Path, page: &str, mode: &Mode) {
+    let size = &browser.cdp("Page.getLayoutMetrics", json!({}))["cssContentSize"];
+    let clip = json!({ "x": 0, "y": 0, "width": size["width"], "height": size["height"], "scale": 1 });
+    let params = json!({ "captureBeyondViewport": true, "clip": clip });
+    let picture = browser.cdp("Page.captureScreenshot", params);
+    let bytes = BASE64_STANDARD.decode(picture["data"].as_str().expect("a picture")).unwrap();
+    let name = format!("{} {}.png", page.trim_end_matches(".html"), mode.name).replace(['/', ' '], "-");
+    fs::write(folder.join(name), bytes).unwrap();
+}
+
+#[test]
+#[ignore = "needs Chromium and chromedriver: see README"]
+fn every_page_is_right_in_a_wide_window() {
+    every_page_is_right_in(&MODES[..2]);
+}
+
+#[test]
+#[ignore = "needs Chromium and chromedriver: see README"]
+fn every_page_is_right_in_a_narrow_window() {
+    every_page_is_right_in(&MODES[2..]);
+}
+
+fn every_page_is_right_in(modes: &[Mode]) {
+    let pictures = env::var_os("SCREENSHOTS").map(PathBuf::from);
+    if let Some(folder) = &pictures {
+        fs::create_dir_all(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+    }
+    let browser = Browser::start();
+    let mut found = Vec::new();
+    for page in BOOK.pages() {
+        for mode in modes {
+            found.extend(faults_of(&browser, &BOOK, &page, mode));
+            if let Some(folder) = &pictures {
+                keep_picture(&browser, folder, &page, mode);
+            }
+        }
+    }
+    none(&found);
+}
+
+/// mdBook has three more; a reader may have chosen one in another book of the same site.
+#[test]
+#[ignore = "needs Chromium and chromedriver: see README"]
+fn every_theme_has_contrast() {
+    let browser = at("index.html");
+    let mut found = Vec::new();
+    for theme in ["rust", "navy", "ayu"] {
+        browser.value(&format!("localStorage.setItem('mdbook-theme', '{theme}')"));
+        for page in BOOK.pages().iter().filter(|page| *page != "toc.html") {
+            browser.open(&BOOK.url(page));
+            assert_eq!(browser.value("document.documentElement.classList.contains(theme)"), json!(true));
+            let faults = faults(&browser, json!({ "runOnly": ["color-contrast"] }));
+            found.extend(faults.iter().map(|what| format!("{page}, {theme}: {what}")));
+        }
+    }
+    none(&found);
+}
+
+/// The checks themselves: a page with one fault of each kind.
+#[test]
+#[ignore = "needs Chromium and chromedriver: see README"]
+fn the_checks_find_faults() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("faulty-pages");
+    fs::create_dir_all(&folder).unwrap();
+    let page = "<!DOCTYPE html><html lang=en><title>Faulty</title><link rel=icon href=data:,>
+        <body style='margin:0'><main><h1>Faulty</h1><p style='color:#aaa'>pale</p>
+        <img src='/root.png'><img alt='' src='https://example.org/x.png'>
+        <div id=wide style='width:5000px'>wide</div>
+        <pre style='overflow:auto'><code>{}</code></pre></main>
+        <script>console.error('said so'); undefined_function();</script>";
+    fs::write(folder.join("faulty.html"), page.replace("{}", &"long ".repeat(500))).unwrap();
+    let site = Site::serve(folder);
+    let found = faults_of(&Browser::start(), &site, "faulty.html", &MODES[3]);
+    for part in [
+        "/root.png - Failed to load resource",
+        "https://example.org/x.png - Failed to load resource",
+        "said so",
+        "undefined_function is not defined",
+        "wide: the page is 5000 wide in a window of ",
+        "wide: div#wide",
+        "color-contrast: p",
+        "image-alt: img[src$=\"root.png\"]",
+        "scrollable-region-focusable: pre",
+    ] {
+        let is_it = |line: &&String| line.starts_with("faulty.html, narrow dark: ") && line.contains(part);
+        assert_eq!(found.iter().filter(is_it).count(), 1, "{part}:\n{}", found.join("\n"));
+    }
+}
+
+/// What opens over a page is accessible too.
+#[test]
+#[ignore = "needs Chromium and chromedriver: see README"]
+fn what_opens_is_accessible() {
+    let browser = Browser::start();
+    let mut found = Vec::new();
+    for mode in &MODES {
+        show_as(&browser, mode);
+        let mut open = |what: &str, focus: &str, keys: &[&str], shown: &str| {
+            browser.open(&BOOK.url("03-training-loop.html"));
+            browser.value(&format!("document.querySelector({focus:?}).focus()"));
+            browser.press(keys);
+            wait_until(&browser, &format!("document.querySelector({shown:?})?.checkVisibility() === true"));
+            let mut faults = faults(&browser, json!({}));
+            if what == "sidebar" {
+                // On a phone it pushes the text aside.
+                faults.retain(|fault| !fault.starts_with("wide: "));
+            }
+            found.extend(faults.iter().map(|fault| format!("{what}, {}: {fault}", mode.name)));
+        };
+        open("themes", "#mdbook-theme-toggle", &[ENTER], "#mdbook-theme-list");
+        open("search", "main", &["/", "d", "e", "v", "i", "c", "e"], "#mdbook-searchresults li");
+        open("help", "main", &["?"], "#mdbook-help-popup");
+        if mode.size == PHONE {
+            open("sidebar", ".sidebar-button", &[ENTER], "#mdbook-sidebar a");
+        }
+    }
+    none(&found);
+}
+
+/// Waits a little for what takes its time.
+#[track_caller]
+fn wait_until(browser: &Browser, condition: &str) {
+    for _ in 0..50 {
+        if browser.value(condition) == json!(true) {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
+    panic!("not within 5 seconds: {condition}");
+}
+
+#[test]
+#[ignore = "needs Chromium and chromedriver: see README"]
+fn a_question_is_answered_with_the_keyboard() {
+    let browser = at("03-training-loop.html");
+    let address = browser.value("location.href");
+    browser.value("document.querySelector('.questions input').focus()");
+    let shown = "[...document.querySelectorAll('.reason')].filter(one => one.checkVisibility()).length";
+    let own = "document.activeElement.closest('.choice').querySelector('.reason').checkVisibility()";
+    assert_eq!(browser.value(shown), json!(0));
+    browser.press(&[" "]);
+    assert_eq!((browser.value(own), browser.value(shown)), (json!(true), json!(1)));
+    for key in [RIGHT, DOWN, LEFT] {
+        let before = browser.value("document.activeElement.parentElement.textContent");
+        browser.press(&[key]);
+        assert_ne!(browser.value("document.activeElement.parentElement.textContent"), before);
+        assert_eq!((browser.value(own), browser.value(shown)), (json!(true), json!(1)));
+        assert_eq!(browser.value("document.activeElement.checked"), json!(true));
+    }
+    assert_eq!(browser.value("location.href"), address);
+}
+
+#[test]
+#[ignore = "needs Chromium and chromedriver: see README"]
+fn wide_code_scrolls_with_the_keyboard() {
+    let browser = at("03-training-loop.html");
+    resize(&browser, PHONE);
+    wait_until(&browser, "document.querySelector('.lab-code code').tabIndex === 0");
+    let address = browser.value("location.href");
+    browser.value("document.querySelector('.lab-code code').focus()");
+    browser.press(&[RIGHT, RIGHT]);
+    wait_until(&browser, "document.activeElement.scrollLeft > 0");
+    assert_eq!(browser.value("location.href"), address);
+    // Where nothing is focused, the arrow turns the page.
+    browser.value("document.activeElement.blur()");
+    browser.press(&[RIGHT]);
+    wait_until(&browser, "location.pathname.endsWith('/labs/lab-03.html')");
+}
+
+#[test]
+#[ignore = "needs Chromium and chromedriver: see README"]
+fn the_first_tab_leads_past_the_menu() {
+    let browser = Browser::start();
+    // The 404 page has a <base>, which would take a plain link elsewhere.
+    for page in ["03-training-loop.html", "labs/no-such-page.html"] {
+        show_as(&browser, &MODES[0]);
+        browser.open(&BOOK.url(page));
+        browser.press(&[TAB]);
+        assert_eq!(browser.value("document.activeElement.textContent"), json!("Skip to the text"));
+        assert_eq!(browser.value("document.activeElement.getBoundingClientRect().top >= 0"), json!(true));
+        browser.press(&[ENTER]);
+        assert_eq!(browser.value("document.activeElement.localName"), json!("main"));
+        browser.press(&[TAB]);
+        assert_eq!(
+            browser.value("document.activeElement.closest('main, .nav-wrapper') !== null"),
+            json!(true)
+        );
+        assert_eq!(browser.value("location.href"), json!(BOOK.url(page)));
+    }
+}
+
+#[test]
+#[ignore = "needs Chromium and chromedriver: see README"]
+fn the_sidebar_opens_and_closes_with_the_keyboard() {
+    let browser = at("index.html");
+    let shown = "document.querySelector('#mdbook-sidebar a').checkVisibility()";
+    let expanded = "document.activeElement.ariaExpanded";
+    browser.value("document.querySelector('.sidebar-button').focus()");
+    for key in [ENTER, " "] {
+        assert_eq!((browser.value(shown), browser.value(expanded)), (json!(true), json!("true")));
+        browser.press(&[key]);
+        wait_until(&browser, &format!("!{shown}"));
+        assert_eq!(browser.value(expanded), json!("false"));
+        browser.press(&[key]);
+        wait_until(&browser, shown);
+    }
+}
+
+#[test]
+#[ignore = "needs Chromium and chromedriver: see README"]
+fn a_theme_is_chosen_with_the_keyboard() {
+    let browser = at("index.html");
+    let classes = "document.documentElement.className";
+    assert!(browser.value(classes).as_str().unwrap().contains("light"));
+    browser.value("document.getElementById('mdbook-theme-toggle').focus()");
+    browser.press(&[ENTER, DOWN, DOWN, RIGHT, ENTER]);
+    assert!(browser.value(classes).as_str().unwrap().contains("coal"), "{}", browser.value(classes));
+    browser.press(&[ESCAPE]);
+    assert_eq!(browser.value("document.activeElement.id"), json!("mdbook-theme-toggle"));
+    // It stays.
+    browser.open(&BOOK.url("glossary.html"));
+    assert!(browser.value(classes).as_str().unwrap().contains("coal"), "{}", browser.value(classes));
+}
+
+#[test]
+#[ignore = "needs Chromium and chromedriver: see README"]
+fn without_javascript_a_chapter_is_whole() {
+    let browser = Browser::without_javascript();
+    for mode in &MODES {
+        show_as(&browser, mode);
+        browser.open(&BOOK.url("03-training-loop.html"));
+        assert_eq!(browser.value("document.documentElement.classList.contains('js')"), json!(false));
+        let mut found = browser.complaints();
+        // Not axe: it waits for timers, which do not run either.
+        found.extend(browser.lines(&format!("{LAYOUT}\nreturn wide();")));
+        none(&found.iter().map(|what| format!("{}: {what}", mode.name)).collect::<Vec<_>>());
+
+        let count = |what: &str| {
+            browser
+                .value(&format!(
+                    "[...document.querySelectorAll({what:?})].filter(one => one.checkVisibility()).length"
+                ))
+                .as_u64()
+                .unwrap()
+        };
+        assert!(count("main p") > 5 && count("main pre") > 5 && count(".questions input") > 5);
+        assert_eq!(count(".reason"), 0);
+        browser.value("document.querySelector('.questions input').focus()");
+        browser.press(&[" "]);
+        assert_eq!(count(".reason"), 1);
+    }
+}
+
+#[test]
+#[ignore = "needs Chromium and chromedriver: see README"]
+fn on_paper_nothing_is_cut() {
+    let browser = Browser::start();
+    let mut found = Vec::new();
+    for page in BOOK.pages() {
+        // A4 between margins, at 96 dots an inch.
+        resize(&browser, (680, 1000));
+        browser.cdp("Emulation.setEmulatedMedia", json!({ "media": "print" }));
+        browser.open(&BOOK.url(&page));
+        let cut = browser.lines(&format!("{LAYOUT}\nreturn [...wide(), ...cut()];"));
+        found.extend(cut.iter().map(|what| format!("{page}, on paper: {what}")));
+    }
+    none(&found);
+}
+
+#[test]
+#[ignore = "needs Chromium and chromedriver: see README"]
+fn nothing_moves_for_those_who_ask() {
+    let browser = at("03-training-loop.html");
+    let moving = "[...document.querySelectorAll('*')].filter(one => {
+        const { transitionDuration, animationDuration } = getComputedStyle(one);
+        return `${transitionDuration}, ${animationDuration}`.split(', ').some(time => parseFloat(time) > 0.001);
+    }).length";
+    assert_eq!(browser.value(moving), json!(0));
+    browser.cdp("Emulation.setEmulatedMedia", json!({ "features": [] }));
+    assert_ne!(browser.value(moving), json!(0));
+}
+
+#[test]
+#[ignore = "needs Chromium and chromedriver: see README"]
+fn an_address_that_is_none_shows_the_404_page() {
+    let browser = at("labs/no/such/page.html");
+    assert_eq!(
+        browser.value("document.querySelector('main h1').textContent.trim()"),
+        json!("Document not found (404)")
+    );
+    // Only the page itself was not there.
+    let complaints = browser.complaints();
+    assert_eq!(complaints.len(), 1, "{}", complaints.join("\n"));
+    assert!(complaints[0].starts_with(&BOOK.url("labs/no/such/page.html")), "{}", complaints[0]);
+    let first = browser.value("document.querySelector('#mdbook-sidebar a').href");
+    assert_eq!(first, json!(BOOK.url("index.html")));
+}

@@ -1,0 +1,99 @@
+//! The book as its readers get it: built as the workflow that publishes it does, and served in a folder of a site,
+//! where a link from the root of the site leads nowhere.
+
+use std::fs;
+use std::net::Ipv4Addr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::LazyLock;
+use std::thread;
+
+use tiny_http::{Header, Response, Server};
+
+/// The folder of the site.
+const AT: &str = "/to-device/";
+
+/// Pages on a local server.
+pub struct Site {
+    pub folder: PathBuf,
+    url: String,
+}
+
+/// The book, built and served when a test first asks for it.
+pub static BOOK: LazyLock<Site> = LazyLock::new(|| {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("pages");
+    let build = Command::new(env!("CARGO"))
+        .args(["run", "--quiet", "--locked", "--package", "book", "--", "build", "--dest-dir"])
+        .arg(&folder)
+        .env("MDBOOK_OUTPUT__HTML__SITE_URL", AT)
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .unwrap();
+    assert!(build.status.success(), "the book does not build:\n{}", String::from_utf8_lossy(&build.stderr));
+    Site::serve(folder)
+});
+
+impl Site {
+    /// Serves a folder until the tests end.
+    pub fn serve(folder: PathBuf) -> Site {
+        let server = Server::http((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let url = format!("http://{}{AT}", server.server_addr());
+        let served = folder.clone();
+        thread::spawn(move || {
+            for request in server.incoming_requests() {
+                let (code, file) = match file(&served, request.url()) {
+                    Some(file) => (200, file),
+                    // What GitHub Pages does.
+                    None => (404, served.join("404.html")),
+                };
+                let kind = Header::from_bytes("Content-Type", content_type(&file)).expect("a header");
+                let bytes = fs::read(&file).unwrap_or_default();
+                // A browser that went away is no trouble.
+                let _ = request.respond(Response::from_data(bytes).with_status_code(code).with_header(kind));
+            }
+        });
+        Site { folder, url }
+    }
+
+    /// The address of a page: `labs/lab-03.html`.
+    pub fn url(&self, page: &str) -> String {
+        format!("{}{page}", self.url)
+    }
+
+    /// All pages, in order.
+    pub fn pages(&self) -> Vec<String> {
+        let mut pages = Vec::new();
+        let mut folders = vec![self.folder.clone()];
+        while let Some(folder) = folders.pop() {
+            for entry in fs::read_dir(folder).unwrap() {
+                let path = entry.unwrap().path();
+                if path.is_dir() {
+                    folders.push(path);
+                } else if path.extension().is_some_and(|extension| extension == "html") {
+                    let page = path.strip_prefix(&self.folder).unwrap();
+                    pages.push(page.to_str().expect("a name in UTF-8").replace('\\', "/"));
+                }
+            }
+        }
+        pages.sort();
+        pages
+    }
+}
+
+/// The file that an address means.
+fn file(folder: &Path, url: &str) -> Option<PathBuf> {
+    let path = url.split('?').next()?.strip_prefix(AT)?;
+    let file = folder.join(if path.is_empty() { "index.html" } else { path });
+    file.is_file().then_some(file)
+}
+
+fn content_type(file: &Path) -> &'static str {
+    match file.extension().and_then(|extension| extension.to_str()) {
+        Some("html") => "text/html; charset=utf-8",
+        Some("css") => "text/css; charset=utf-8",
+        Some("js") => "text/javascript; charset=utf-8",
+        Some("svg") => "image/svg+xml",
+        Some("woff2") => "font/woff2",
+        _ => "application/octet-stream",
+    }
+}
