@@ -336,6 +336,9 @@ pub enum Error {
     /// the cause its message.
     #[error("Caught {kind} in DataLoader worker process {worker}.\nOriginal error: {cause}")]
     Worker { worker: usize, kind: &'static str, cause: Arc<Error> },
+    /// What went wrong when a batch that a worker had made was pinned.
+    #[error("Caught {kind} in pin memory thread for device {device}.\nOriginal error: {cause}")]
+    PinThread { kind: &'static str, device: usize, cause: Arc<Error> },
     #[error("DataLoader worker {worker} could not be started: {reason}")]
     WorkerStart { worker: usize, reason: String },
     #[error("DataLoader timed out after {seconds} seconds")]
@@ -362,6 +365,29 @@ pub enum Error {
     InvalidDevice,
     #[error("Invalid device id")]
     InvalidDeviceId,
+    #[error("Expected a cuda device, but got: {device}")]
+    NotCuda { device: Device },
+    #[error(
+        "Could not run 'aten::record_stream' with arguments from the 'CPU' backend: the memory of the host belongs to no stream"
+    )]
+    RecordStreamOnHost,
+    #[error("cannot pin 'torch.cuda.{}Tensor' only dense CPU tensors can be pinned", .dtype.scalar_type())]
+    PinOnDevice { dtype: DType },
+    #[error("called a synchronizing CUDA operation{}", match (.operation, .place) {
+        (Some(operation), Some(place)) => format!("\nnote: {operation}, at {place}"),
+        _ => String::new(),
+    })]
+    Synchronizing { operation: Option<&'static str>, place: Option<&'static Location<'static>> },
+    #[error("invalid value of debug_mode, expected one of `default`, `warn`, `error`")]
+    SyncDebugMode,
+    #[error("Event device {event} does not match recording stream's device {stream}.")]
+    EventDevice { event: usize, stream: usize },
+    #[error("Both events must be created with argument 'enable_timing=True'.")]
+    EventTiming,
+    #[error("Both events must be recorded before calculating elapsed time.")]
+    EventNotRecorded,
+    #[error("Both events must be completed before calculating elapsed time.")]
+    EventNotCompleted,
     #[error("{device} belongs to another machine than the one entered here")]
     OtherMachine { device: Device },
     #[error(

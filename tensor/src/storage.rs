@@ -4,11 +4,13 @@
 //! safe, so that no kernel ever has to think of it.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use smallvec::SmallVec;
 
+use crate::cuda::pinned::PinnedMemory;
 use crate::cuda::runtime::DeviceMemory;
 use crate::error::{Error, Result};
 use crate::machine::Machine;
@@ -121,6 +123,12 @@ struct HostBuffer {
 }
 
 impl HostBuffer {
+    fn allocate(bytes: usize) -> Result<HostBuffer> {
+        let memory = Machine::memory();
+        let lines = memory.take(bytes.div_ceil(size_of::<Line>()))?;
+        Ok(HostBuffer { lines, bytes, memory })
+    }
+
     fn bytes(&self) -> &[u8] {
         &bytemuck::cast_slice(&self.lines)[..self.bytes]
     }
@@ -146,16 +154,20 @@ pub(crate) struct Storage {
 /// Where it is.
 enum Memory {
     Host(RwLock<HostBuffer>),
+    /// On the host, but the driver's: copies of a GPU may be at it while the host looks.
+    Pinned(RwLock<PinnedMemory>),
     Device(DeviceMemory),
 }
 
 impl Storage {
     /// Host memory for `bytes` bytes with unspecified contents.
     pub(crate) fn allocate(bytes: usize) -> Result<Storage> {
-        let memory = Machine::memory();
-        let lines = memory.take(bytes.div_ceil(size_of::<Line>()))?;
-        let memory = Memory::Host(RwLock::new(HostBuffer { lines, bytes, memory }));
+        let memory = Memory::Host(RwLock::new(HostBuffer::allocate(bytes)?));
         Ok(Storage { memory, version: AtomicU64::new(0) })
+    }
+
+    pub(crate) fn in_pinned(memory: PinnedMemory) -> Storage {
+        Storage { memory: Memory::Pinned(RwLock::new(memory)), version: AtomicU64::new(0) }
     }
 
     pub(crate) fn on_device(memory: DeviceMemory) -> Storage {
@@ -165,16 +177,16 @@ impl Storage {
     /// The memory on a device, if it is there.
     pub(crate) fn device(&self) -> Option<&DeviceMemory> {
         match &self.memory {
-            Memory::Host(_) => None,
+            Memory::Host(_) | Memory::Pinned(_) => None,
             Memory::Device(memory) => Some(memory),
         }
     }
 
-    fn host(&self) -> Result<&RwLock<HostBuffer>> {
+    /// The pinned memory on the host, if it is such.
+    pub(crate) fn pinned(&self) -> Option<RwLockReadGuard<'_, PinnedMemory>> {
         match &self.memory {
-            Memory::Host(buffer) => Ok(buffer),
-            // Operations see to it that no kernel of the host gets here.
-            Memory::Device(_) => Err(Error::custom("the memory of a GPU cannot be read by the host")),
+            Memory::Pinned(memory) => Some(memory.read().unwrap_or_else(PoisonError::into_inner)),
+            Memory::Host(_) | Memory::Device(_) => None,
         }
     }
 
@@ -190,6 +202,44 @@ impl Storage {
 enum Guard<'a> {
     Read(RwLockReadGuard<'a, HostBuffer>),
     Write(RwLockWriteGuard<'a, HostBuffer>),
+    // Nobody borrows memory that a copy engine may be at: of pinned memory a kernel gets a snapshot, and what it
+    // writes there goes back.
+    Snapshot(HostBuffer),
+    Pinned(RwLockWriteGuard<'a, PinnedMemory>, HostBuffer),
+}
+
+impl<'a> Guard<'a> {
+    /// The lock of a storage. Of a pinned one, `bytes` are looked at.
+    fn take(storage: &'a Storage, write: bool, bytes: Range<usize>) -> Result<Guard<'a>> {
+        // A kernel that panicked left bytes half written, not invalid: any bytes are a number.
+        Ok(match (&storage.memory, write) {
+            (Memory::Host(buffer), true) => {
+                Guard::Write(buffer.write().unwrap_or_else(PoisonError::into_inner))
+            }
+            (Memory::Host(buffer), false) => {
+                Guard::Read(buffer.read().unwrap_or_else(PoisonError::into_inner))
+            }
+            (Memory::Pinned(memory), true) => {
+                let memory = memory.write().unwrap_or_else(PoisonError::into_inner);
+                let snapshot = snapshot(&memory, bytes)?;
+                Guard::Pinned(memory, snapshot)
+            }
+            (Memory::Pinned(memory), false) => {
+                Guard::Snapshot(snapshot(&memory.read().unwrap_or_else(PoisonError::into_inner), bytes)?)
+            }
+            // Operations see to it that no kernel of the host gets here.
+            (Memory::Device(_), _) => {
+                return Err(Error::custom("the memory of a GPU cannot be read by the host"));
+            }
+        })
+    }
+}
+
+/// Pinned memory as it is now. Only those bytes are of meaning, for a row of a data set must not cost the whole.
+fn snapshot(memory: &PinnedMemory, bytes: Range<usize>) -> Result<HostBuffer> {
+    let mut buffer = HostBuffer::allocate(memory.bytes())?;
+    memory.read(bytes.start, &mut buffer.bytes_mut()[bytes])?;
+    Ok(buffer)
 }
 
 /// Gives `kernel` the storage bytes of `reads` and `writes`, made safe against each other.
@@ -221,7 +271,9 @@ pub(crate) fn access<const R: usize, const W: usize, T>(
     let mut outputs: [Output; W] =
         std::array::from_fn(|w| Output { bytes: Default::default(), layout: writes[w].layout() });
     split(&mut guards, &reads, &writes, &mut inputs, &mut outputs);
-    Ok(kernel(inputs, outputs))
+    let result = kernel(inputs, outputs);
+    write_back(&guards, &writes)?;
+    Ok(result)
 }
 
 /// Where a kernel finds an input.
@@ -248,27 +300,31 @@ pub(crate) fn sources(reads: &[&Tensor], writes: &[&Tensor]) -> Result<SmallVec<
 type Guards<'a> = SmallVec<[(&'a Storage, Guard<'a>); 8]>;
 
 fn lock<'a>(reads: &mut dyn Iterator<Item = &'a Tensor>, writes: &[&'a Tensor]) -> Result<Guards<'a>> {
-    let mut order: SmallVec<[(&Storage, bool); 8]> = SmallVec::new();
-    order.extend(writes.iter().map(|write| (&**write.storage(), true)));
+    let mut order: SmallVec<[(&Storage, bool, Range<usize>); 8]> = SmallVec::new();
+    order.extend(writes.iter().map(|write| (&**write.storage(), true, reach(write))));
     for read in reads {
-        if !order.iter().any(|(storage, _)| std::ptr::eq(*storage, &**read.storage())) {
-            order.push((read.storage(), false));
+        let reach = reach(read);
+        match order.iter_mut().find(|(storage, ..)| std::ptr::eq(*storage, &**read.storage())) {
+            Some((.., bytes)) => *bytes = bytes.start.min(reach.start)..bytes.end.max(reach.end),
+            None => order.push((read.storage(), false, reach)),
         }
     }
-    order.sort_unstable_by_key(|(storage, _)| std::ptr::from_ref::<Storage>(storage));
+    order.sort_unstable_by_key(|(storage, ..)| std::ptr::from_ref::<Storage>(storage));
     if order.windows(2).any(|pair| std::ptr::eq(pair[0].0, pair[1].0)) {
         return Err(Error::WriteOverlap);
     }
-    let guard = |(storage, write): (&'a Storage, bool)| {
-        let buffer = storage.host()?;
-        // A kernel that panicked left bytes half written, not invalid: any bytes are a number.
-        let guard = match write {
-            true => Guard::Write(buffer.write().unwrap_or_else(PoisonError::into_inner)),
-            false => Guard::Read(buffer.read().unwrap_or_else(PoisonError::into_inner)),
-        };
-        Ok((storage, guard))
-    };
+    let guard = |(storage, write, bytes)| Ok((storage, Guard::take(storage, write, bytes)?));
     order.into_iter().map(guard).collect()
+}
+
+/// The bytes of its storage from a tensor's first element to its last; of an empty one, which may begin past the
+/// end, none.
+fn reach(tensor: &Tensor) -> Range<usize> {
+    let (layout, size) = (tensor.layout(), tensor.dtype().size());
+    match layout.reach() {
+        0 => 0..0,
+        reach => layout.offset * size..(layout.offset + reach) * size,
+    }
 }
 
 /// Deals out the locked bytes to the inputs and outputs they belong to.
@@ -281,22 +337,44 @@ fn split<'g>(
 ) {
     for (storage, guard) in guards {
         match guard {
-            Guard::Read(buffer) => {
-                let buffer: &'g HostBuffer = buffer;
-                for (input, read) in inputs.iter_mut().zip(reads) {
-                    if let Some(read) = read
-                        && std::ptr::eq(&**read.storage(), *storage)
-                    {
-                        input.bytes = Some(buffer.bytes());
-                    }
-                }
-            }
-            Guard::Write(buffer) => {
-                let write = writes.iter().position(|write| std::ptr::eq(&**write.storage(), *storage));
-                outputs[write.expect("every write lock belongs to a write")].bytes = buffer.bytes_mut();
-            }
+            Guard::Read(buffer) => deal_out(buffer, storage, reads, inputs),
+            Guard::Snapshot(buffer) => deal_out(buffer, storage, reads, inputs),
+            Guard::Write(buffer) => outputs[written(storage, writes)].bytes = buffer.bytes_mut(),
+            Guard::Pinned(_, buffer) => outputs[written(storage, writes)].bytes = buffer.bytes_mut(),
         }
     }
+}
+
+/// Gives the bytes of a storage to the inputs that lie in it.
+fn deal_out<'g>(
+    buffer: &'g HostBuffer,
+    storage: &Storage,
+    reads: &[Option<&'g Tensor>],
+    inputs: &mut [Input<'g>],
+) {
+    for (input, read) in inputs.iter_mut().zip(reads) {
+        if read.is_some_and(|read| std::ptr::eq(&**read.storage(), storage)) {
+            input.bytes = Some(buffer.bytes());
+        }
+    }
+}
+
+/// Which write a write lock belongs to.
+fn written(storage: &Storage, writes: &[&Tensor]) -> usize {
+    let write = writes.iter().position(|write| std::ptr::eq(&**write.storage(), storage));
+    write.expect("every write lock belongs to a write")
+}
+
+/// Brings what was written to snapshots of pinned memory to where it belongs: the bytes that the output reaches,
+/// and no others.
+fn write_back(guards: &Guards<'_>, writes: &[&Tensor]) -> Result<()> {
+    for (storage, guard) in guards {
+        let Guard::Pinned(memory, snapshot) = guard else { continue };
+        let write = writes[written(storage, writes)];
+        let bytes = reach(write);
+        memory.write(bytes.start, &snapshot.bytes()[bytes])?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::autograd::{self, History};
 use crate::cuda;
-use crate::cuda::runtime::DeviceMemory;
+use crate::cuda::pinned::PinnedMemory;
+use crate::cuda::runtime::{Cuda, DeviceMemory};
 use crate::device::Device;
 use crate::dtype::{DType, Element, with_dtype};
 use crate::error::{Error, Result};
@@ -92,6 +93,10 @@ pub struct ToOptions {
     pub dtype: Option<DType>,
     /// Makes a copy even when nothing changes.
     pub copy: bool,
+    /// Does not wait for a copy between the host and a GPU that the GPU can make by itself: one from pinned memory
+    /// ([`Tensor::pin_memory`]), and any to the host, whose result is in pinned memory. Until such a copy has run,
+    /// which a synchronization tells, its source must not be written to, and its result is not there yet.
+    pub non_blocking: bool,
 }
 
 impl From<Device> for ToOptions {
@@ -141,6 +146,14 @@ impl Tensor {
         let layout = Layout::contiguous(sizes)?;
         let memory = cuda::of(device)?.allocate(device.index(), layout.numel() * dtype.size())?;
         Ok(Tensor::made_of(Storage::on_device(memory), layout, dtype))
+    }
+
+    /// The same in memory of the host that a machine's driver has pinned.
+    #[track_caller]
+    pub(crate) fn uninit_pinned(cuda: &Arc<Cuda>, sizes: &[usize], dtype: DType) -> Result<Tensor> {
+        let layout = Layout::contiguous(sizes)?;
+        let memory = PinnedMemory::allocate(cuda, layout.numel() * dtype.size())?;
+        Ok(Tensor::made_of(Storage::in_pinned(memory), layout, dtype))
     }
 
     /// The same where this tensor is (`Tensor.new_empty`).
@@ -299,6 +312,11 @@ impl Tensor {
     /// Whether it lives on a GPU.
     pub fn is_cuda(&self) -> bool {
         self.device().is_cuda()
+    }
+
+    /// Whether it lies in pinned memory of the host (`Tensor.is_pinned`): see [`pin_memory`](Self::pin_memory).
+    pub fn is_pinned(&self) -> bool {
+        self.0.storage.pinned().is_some()
     }
 
     /// Whether its elements lie in order without gaps.

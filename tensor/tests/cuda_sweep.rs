@@ -424,7 +424,7 @@ fn shapes_copies_and_conversions_are_those_of_the_cpu() {
 }
 
 /// Public functions of `Tensor` that no case names, and why.
-const NOT_SWEPT: [(&str, &str); 52] = [
+const NOT_SWEPT: [(&str, &str); 55] = [
     // Of the host.
     ("new", "makes tensors on the host, from values of the program"),
     ("from_slice", "makes tensors on the host, from values of the program"),
@@ -476,6 +476,9 @@ const NOT_SWEPT: [(&str, &str); 52] = [
     ("cpu", "devices.rs"),
     ("cuda", "devices.rs"),
     ("set_grad", "devices.rs"),
+    ("is_pinned", "pinned.rs"),
+    ("pin_memory", "pinned.rs"),
+    ("record_stream", "streams.rs"),
     ("empty", "has no values to compare; devices.rs"),
     ("item", "below"),
     ("is_nonzero", "below"),

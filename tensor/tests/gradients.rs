@@ -8,7 +8,7 @@ use std::fs;
 use std::path::Path;
 
 use gradcheck::{Case, Domain, case, check, names_seen, record_names};
-use todevice::{CrossEntropyOptions, DType, Machine, Reduction, Result, Tensor, manual_seed};
+use todevice::{CrossEntropyOptions, DType, Error, Machine, Reduction, Result, Tensor, manual_seed};
 
 const SHAPES: [&[usize]; 8] = [&[], &[0], &[1], &[2], &[3], &[2, 3], &[3, 0], &[2, 1, 3]];
 
@@ -502,6 +502,11 @@ fn types() -> Vec<Case> {
             cases.push(case(format!("{from} to {to} {sizes:?}"), &[sizes], cast).of(&[from]));
         }
     }
+    let pin = |x: &[Tensor]| {
+        let machine: Machine = "sim:t4".parse().map_err(Error::custom)?;
+        machine.enter(|| x[0].pin_memory())
+    };
+    cases.push(case("pin_memory", &[&[2, 3]], pin));
     let there_and_back = |x: &[Tensor]| x[0].to(F32)?.to(F64);
     cases.push(case("to f32 and back", &[&[2, 3]], there_and_back).of(&[F64]));
     let mask = || Tensor::new([true, false, true]).unwrap();

@@ -6,6 +6,7 @@ use std::sync::{Arc, PoisonError};
 
 use super::graph::{Edge, History, Leaf, Meta, Node};
 use super::mode::no_grad;
+use crate::cuda::stream::{self, StreamKey, Streams};
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::ops::{self, scope};
@@ -93,6 +94,9 @@ fn seed_gradient(root: &Tensor, given: Option<Tensor>) -> Result<Tensor> {
 ///
 /// Leaves are served at the end, in the order they were reached: one that is used several times gets one
 /// sum, and a walk that fails half way changes no gradient.
+///
+/// A node runs on the stream that its operation ran on. A gradient that goes to another stream is waited for
+/// there; those of the leaves go to the streams that are current where backward was called.
 #[track_caller]
 fn walk(
     root: &Tensor,
@@ -102,9 +106,10 @@ fn walk(
 ) -> Result<()> {
     let place = scope::here();
     let _scope = scope::on_behalf_of(place);
-    let mut pending = Pending::default();
+    let mut pending = Pending { caller: stream::snapshot(), ..Pending::default() };
     pending.send(&root.history(), seed)?;
     while let Some((_, (node, grad))) = pending.nodes.pop_last() {
+        let _stream = node.stream.map(stream::enter);
         let scope = scope::operation(node.name(), place);
         let grads = node.step.backward(&node, &grad)?;
         drop((grad, scope));
@@ -127,10 +132,21 @@ struct Pending {
     leaves: Vec<(Arc<Leaf>, Tensor)>,
     /// Where each leaf, by its address, stands in the list.
     places: HashMap<*const Leaf, usize>,
+    /// The streams that were current where backward was called.
+    caller: Streams,
 }
 
 impl Pending {
+    /// Gives a gradient that was made on the current stream to who needs it next.
     fn send(&mut self, to: &History, grad: Tensor) -> Result<()> {
+        let consumer = match to {
+            History::None | History::Frozen(_) => return Ok(()),
+            History::Node(node) => node.stream,
+            History::Leaf(_) => grad.storage().device().map(|memory| memory.find_stream(&self.caller)),
+        };
+        hand_over(&grad, consumer)?;
+        // Sums are made where they are needed.
+        let _stream = consumer.map(stream::enter);
         match to {
             History::None | History::Frozen(_) => {}
             History::Node(node) => {
@@ -150,6 +166,18 @@ impl Pending {
         }
         Ok(())
     }
+}
+
+/// Makes the stream that is to use a gradient wait for the one that made it, the current one, and keeps the memory
+/// until both are done with it.
+fn hand_over(grad: &Tensor, consumer: Option<StreamKey>) -> Result<()> {
+    let (Some(memory), Some(consumer)) = (grad.storage().device(), consumer) else { return Ok(()) };
+    let producer = memory.current_stream_key();
+    if producer != consumer {
+        memory.cuda().wait_stream(consumer.id, producer.id)?;
+        memory.record_stream(consumer.id);
+    }
+    Ok(())
 }
 
 fn sum_of(sum: Option<Tensor>, grad: Tensor) -> Result<Tensor> {

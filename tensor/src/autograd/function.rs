@@ -8,6 +8,7 @@ use smallvec::SmallVec;
 
 use super::graph::{Edge, History, Meta, Node};
 use super::mode::{is_recording, no_grad};
+use crate::cuda::runtime::DeviceMemory;
 use crate::error::{Error, Result};
 use crate::ops::{self, Arguments, scope};
 use crate::tensor::Tensor;
@@ -306,7 +307,8 @@ fn attach(
     place: &'static Location<'static>,
 ) -> Result<Tensor> {
     let edges = inputs.iter().map(|input| Edge { to: input.history(), input: Meta::of(input) }).collect();
-    let node = Node::new(step, edges, SavedTensors::Kept(saved), place);
+    let stream = output.storage().device().map(DeviceMemory::current_stream_key);
+    let node = Node::new(step, edges, SavedTensors::Kept(saved), place, stream);
     output.set_history(History::Node(node));
     Ok(output)
 }

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use smallvec::SmallVec;
 
 use super::function::{SavedTensors, Step};
+use crate::cuda::stream::StreamKey;
 use crate::device::Device;
 use crate::dtype::DType;
 use crate::error::Result;
@@ -83,6 +84,8 @@ pub(crate) struct Node {
     pub(super) sequence: u64,
     /// The call in the user's program that was recorded.
     pub(super) place: &'static Location<'static>,
+    /// The stream it was queued on, if it ran on a GPU. Its backward runs there too.
+    pub(super) stream: Option<StreamKey>,
 }
 
 /// An input of a recorded operation.
@@ -111,9 +114,10 @@ impl Node {
         edges: SmallVec<[Edge; 2]>,
         saved: SavedTensors,
         place: &'static Location<'static>,
+        stream: Option<StreamKey>,
     ) -> Arc<Node> {
         let sequence = Machine::next_sequence();
-        Arc::new(Node { step, edges, saved: Mutex::new(saved), sequence, place })
+        Arc::new(Node { step, edges, saved: Mutex::new(saved), sequence, place, stream })
     }
 
     pub(crate) fn name(&self) -> &'static str {

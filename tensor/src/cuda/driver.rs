@@ -40,7 +40,6 @@ pub(crate) struct EventId(pub(crate) u64);
 pub(crate) type OpId = u64;
 
 /// Where the host end of a copy lies.
-#[allow(dead_code)] // Nothing above the driver pins memory yet.
 pub(crate) enum HostSource<'a> {
     /// Ordinary memory: read before the call returns.
     Pageable(&'a [u8]),
@@ -49,7 +48,6 @@ pub(crate) enum HostSource<'a> {
 }
 
 /// Where the host end of a copy lies.
-#[allow(dead_code)]
 pub(crate) enum HostTarget<'a> {
     /// Ordinary memory: written before the call returns.
     Pageable(&'a mut [u8]),
@@ -154,7 +152,7 @@ pub(crate) struct Span {
 /// What stands behind the CUDA devices of a machine.
 ///
 /// Calls may fail with an error of work queued earlier: errors of kernels surface late, and stick.
-#[allow(dead_code)] // Streams, timed events and pinned memory have no user above it yet.
+#[allow(dead_code)] // Nothing above it fills memory by bytes or destroys a stream.
 pub(crate) trait Driver: Send + Sync {
     fn device_count(&self) -> usize;
     fn properties(&self, device: usize) -> DeviceProperties;

@@ -2,13 +2,22 @@
 
 pub(crate) mod allocator;
 pub(crate) mod driver;
+mod event;
+#[cfg(test)]
+mod faults;
 mod memory;
+pub(crate) mod pinned;
 pub(crate) mod runtime;
 pub(crate) mod simulated;
 pub(crate) mod stats;
+pub(crate) mod stream;
 mod summary;
+mod sync_debug;
 
+pub use event::{Event, EventOptions};
 pub use memory::*;
+pub use stream::{Stream, current_stream, default_stream, stream};
+pub use sync_debug::{SyncDebugMode, get_sync_debug_mode, set_sync_debug_mode};
 
 use std::sync::Arc;
 
@@ -123,7 +132,7 @@ pub(crate) fn current_index() -> usize {
 }
 
 /// The GPUs of the current machine, or PyTorch's words for there being none.
-fn of_machine() -> Result<Arc<Cuda>> {
+pub(crate) fn of_machine() -> Result<Arc<Cuda>> {
     let cuda = Machine::current().cuda().cloned().ok_or(Error::NoDriver)?;
     cuda.check_thread()?;
     Ok(cuda)

@@ -1,5 +1,6 @@
 //! One batch of several samples (`default_collate`), by the type of the sample.
 
+use super::batch::Batch;
 use crate::error::{Error, Result};
 use crate::tensor::Tensor;
 
@@ -19,7 +20,7 @@ use crate::tensor::Tensor;
 /// a function.
 pub trait Collate: Sized {
     /// What several samples become.
-    type Batch: Send + 'static;
+    type Batch: Batch;
 
     /// Errors if the samples do not fit together, or if there are none.
     fn collate(samples: Vec<Self>) -> Result<Self::Batch>;

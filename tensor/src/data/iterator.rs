@@ -3,6 +3,7 @@
 use std::iter::{self, Fuse};
 use std::sync::{Mutex, PoisonError};
 
+use super::batch::{self, Batch};
 use super::sampler::{Sampler, SamplerIter};
 use super::worker::{Fetch, WorkerPool};
 use crate::error::{Error, Result};
@@ -23,8 +24,11 @@ pub struct DataLoaderIter<'a, B> {
 }
 
 /// Who makes the batches.
-enum Maker<'a, B> {
-    Caller(&'a Fetch<B>),
+pub(super) enum Maker<'a, B> {
+    Caller {
+        fetch: &'a Fetch<B>,
+        pin: bool,
+    },
     Workers {
         pool: WorkerPool<B>,
         /// Where persistent workers wait for the next epoch.
@@ -36,27 +40,20 @@ enum Maker<'a, B> {
     Nobody(Option<Error>),
 }
 
-impl<'a, B: Send + 'static> DataLoaderIter<'a, B> {
+impl<'a, B: Batch> DataLoaderIter<'a, B> {
     pub(super) fn begin(
         sampler: &'a dyn Sampler<Vec<usize>>,
-        fetch: &'a Fetch<B>,
-        workers: Option<WorkerPool<B>>,
-        home: Option<&'a Mutex<Option<WorkerPool<B>>>>,
-        capacity: usize,
+        maker: Maker<'a, B>,
         place: Place,
     ) -> DataLoaderIter<'a, B> {
-        let mut epoch = DataLoaderIter {
-            indices: sampler.iter().fuse(),
-            remaining: sampler.len(),
-            maker: Maker::Caller(fetch),
-            place,
+        let indices = sampler.iter().fuse();
+        let mut epoch = DataLoaderIter { indices, remaining: sampler.len(), maker, place };
+        let ready = match &mut epoch.maker {
+            Maker::Workers { pool, .. } => pool.begin_epoch(),
+            Maker::Caller { .. } | Maker::Nobody(_) => Ok(()),
         };
-        if let Some(mut pool) = workers {
-            let ready = pool.begin_epoch();
-            epoch.maker = Maker::Workers { pool, home, capacity };
-            if let Err(error) = ready.and_then(|()| epoch.prefetch()) {
-                epoch.maker = Maker::Nobody(Some(error));
-            }
+        if let Err(error) = ready.and_then(|()| epoch.prefetch()) {
+            epoch.maker = Maker::Nobody(Some(error));
         }
         epoch
     }
@@ -85,13 +82,16 @@ impl<B> DataLoaderIter<'_, B> {
     }
 }
 
-impl<B: Send + 'static> Iterator for DataLoaderIter<'_, B> {
+impl<B: Batch> Iterator for DataLoaderIter<'_, B> {
     type Item = Result<B>;
 
     fn next(&mut self) -> Option<Result<B>> {
         let _scope = scope::on_behalf_of(self.place);
         let batch = match &mut self.maker {
-            Maker::Caller(fetch) => fetch(&self.indices.next()?),
+            Maker::Caller { fetch, pin } => {
+                let batch = fetch(&self.indices.next()?);
+                if *pin { batch.and_then(batch::pin) } else { batch }
+            }
             Maker::Workers { pool, .. } => {
                 if pool.outstanding() == 0 {
                     self.finish();
@@ -123,9 +123,9 @@ impl<B: Send + 'static> Iterator for DataLoaderIter<'_, B> {
     }
 }
 
-impl<B: Send + 'static> ExactSizeIterator for DataLoaderIter<'_, B> {}
+impl<B: Batch> ExactSizeIterator for DataLoaderIter<'_, B> {}
 
-impl<B: Send + 'static> iter::FusedIterator for DataLoaderIter<'_, B> {}
+impl<B: Batch> iter::FusedIterator for DataLoaderIter<'_, B> {}
 
 impl<B> Drop for DataLoaderIter<'_, B> {
     fn drop(&mut self) {

@@ -4,9 +4,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use super::batch::Batch;
 use super::collate::Collate;
 use super::dataset::{BatchOf, Dataset};
-use super::iterator::DataLoaderIter;
+use super::iterator::{DataLoaderIter, Maker};
 use super::sampler::{
     BatchSampler, RandomSampler, RandomSamplerOptions, Sampler, SequentialSampler, random_i64,
 };
@@ -34,8 +35,10 @@ pub struct DataLoaderOptions {
     pub batch_sampler: Option<Arc<dyn Sampler<Vec<usize>>>>,
     /// How many threads make batches ahead of time; with 0 the caller makes them when it asks for them.
     pub num_workers: usize,
-    /// Puts batches into page-locked memory, from which a GPU copies faster. On a machine without one,
-    /// batches stay as they are, with a warning.
+    /// Puts batches into page-locked memory, from which a GPU copies faster
+    /// ([`Tensor::pin_memory`](crate::Tensor::pin_memory)).
+    /// With workers this is done beside the caller, who does not wait for it. On a machine without a GPU batches
+    /// stay as they are, with a warning.
     pub pin_memory: bool,
     /// Leaves out a last batch that is not full.
     pub drop_last: bool,
@@ -119,8 +122,11 @@ where
     }
 }
 
-impl<D: Dataset + 'static, B: Send + 'static> DataLoader<D, B> {
+impl<D: Dataset + 'static, B: Batch> DataLoader<D, B> {
     /// A loader that makes batches with a function of one's own (`collate_fn`).
+    ///
+    /// The function runs where the batch is made. One that puts batches on a GPU works without workers; a worker may
+    /// not use CUDA, and what is on a GPU cannot be pinned.
     ///
     /// ```
     /// # use todevice::Result;
@@ -180,7 +186,8 @@ impl<D: Dataset + 'static, B: Send + 'static> DataLoader<D, B> {
     #[track_caller]
     pub fn iter(&self) -> DataLoaderIter<'_, B> {
         let place = scope::here();
-        if self.pin_memory && !cuda::is_available() {
+        let pin = self.pin_memory && cuda::is_available();
+        if self.pin_memory && !pin {
             Machine::warn_once("pin_memory", || {
                 "'pin_memory' argument is set as true but no accelerator is found, then device pinned memory \
                  won't be used."
@@ -193,14 +200,18 @@ impl<D: Dataset + 'static, B: Send + 'static> DataLoader<D, B> {
             None => {
                 // Drawn even where nobody uses it: without workers, the numbers after it are the same.
                 let base_seed = random_i64(self.generator.as_ref());
-                (self.num_workers > 0).then(|| WorkerPool::new(self.plan(base_seed, place)))
+                (self.num_workers > 0).then(|| WorkerPool::new(self.plan(base_seed, pin, place)))
             }
         };
         let home = self.persistent_workers.then_some(&self.idle);
-        DataLoaderIter::begin(self.batch_sampler.as_ref(), &self.fetch, workers, home, self.capacity, place)
+        let maker = match workers {
+            Some(pool) => Maker::Workers { pool, home, capacity: self.capacity },
+            None => Maker::Caller { fetch: &self.fetch, pin },
+        };
+        DataLoaderIter::begin(self.batch_sampler.as_ref(), maker, place)
     }
 
-    fn plan(&self, base_seed: u64, place: Place) -> Plan<B> {
+    fn plan(&self, base_seed: u64, pin: bool, place: Place) -> Plan<B> {
         Plan {
             place,
             fetch: self.fetch.clone(),
@@ -209,6 +220,7 @@ impl<D: Dataset + 'static, B: Send + 'static> DataLoader<D, B> {
             base_seed,
             timeout: self.timeout,
             threads: self.threads,
+            pin,
         }
     }
 }
@@ -230,7 +242,7 @@ impl<D: Dataset, B> DataLoader<D, B> {
     }
 }
 
-impl<'a, D: Dataset + 'static, B: Send + 'static> IntoIterator for &'a DataLoader<D, B> {
+impl<'a, D: Dataset + 'static, B: Batch> IntoIterator for &'a DataLoader<D, B> {
     type Item = Result<B>;
     type IntoIter = DataLoaderIter<'a, B>;
 

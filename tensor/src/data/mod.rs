@@ -29,14 +29,19 @@
 //! 4. `worker` does 2 and 3 on another thread, with random numbers of its own.
 //! 5. `loader` holds the options, `iterator` runs one epoch and brings the batches back in order.
 //!
+//! Two more lie on its way to a GPU: `batch` says where its tensors are, for whoever pins them; `prefetch` copies it
+//! while the one before is used.
+//!
 //! The order of the samples, and every random number drawn on the way, is PyTorch's for the same seed.
 //! It never depends on how fast which worker was.
 
+mod batch;
 mod collate;
 mod dataset;
 mod distributed;
 mod iterator;
 mod loader;
+mod prefetch;
 mod sampler;
 mod split;
 mod worker;
@@ -44,11 +49,13 @@ mod worker;
 #[cfg(test)]
 mod tests;
 
+pub use batch::Batch;
 pub use collate::{Collate, default_collate};
 pub use dataset::{BatchOf, Dataset, TensorDataset};
 pub use distributed::{DistributedSampler, DistributedSamplerOptions};
 pub use iterator::DataLoaderIter;
 pub use loader::{DataLoader, DataLoaderOptions};
+pub use prefetch::DevicePrefetcher;
 pub use sampler::{
     BatchSampler, RandomSampler, RandomSamplerOptions, Sampler, SamplerIter, SequentialSampler,
     SubsetRandomSampler,

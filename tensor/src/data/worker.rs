@@ -15,6 +15,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use super::batch::{self, Batch};
 use crate::autograd::Mode;
 use crate::error::{Error, Result};
 use crate::machine::Machine;
@@ -73,6 +74,8 @@ pub(super) struct Plan<B> {
     pub timeout: Duration,
     /// Whether workers run on threads of their own.
     pub threads: bool,
+    /// Whether batches are pinned.
+    pub pin: bool,
 }
 
 /// The workers of one iterator, or, if they are persistent, of one after the other.
@@ -89,13 +92,16 @@ pub(super) struct WorkerPool<B> {
     sent: usize,
     received: usize,
     stop: Arc<AtomicBool>,
+    /// The clock of whoever pins the batches that workers have made.
+    pin_lane: Clock,
 }
 
-impl<B: Send + 'static> WorkerPool<B> {
+impl<B: Batch> WorkerPool<B> {
     pub fn new(plan: Plan<B>) -> WorkerPool<B> {
         let (machine, mode) = (Machine::current(), Mode::current());
         let stop = Arc::new(AtomicBool::new(false));
-        WorkerPool { plan, machine, mode, workers: Vec::new(), sent: 0, received: 0, stop }
+        let pin_lane = machine.worker_lane();
+        WorkerPool { plan, machine, mode, workers: Vec::new(), sent: 0, received: 0, stop, pin_lane }
     }
 
     /// How many batches were sent for and have not been received.
@@ -117,18 +123,40 @@ impl<B: Send + 'static> WorkerPool<B> {
     /// Waits for the oldest outstanding batch. The outer error is that it did not come in time; it is still
     /// outstanding then.
     pub fn receive(&mut self) -> Result<Result<B>> {
+        let done = self.receive_unpinned()?;
+        let done = if self.plan.pin { self.pin(done) } else { done };
+        Machine::lane().advance_to(done.ready_at);
+        Ok(done.batch)
+    }
+
+    fn receive_unpinned(&mut self) -> Result<Done<B>> {
         let id = self.received % self.plan.num_workers;
         let done = self.workers[id].receive(self.plan.timeout)?;
         self.received += 1;
-        Machine::lane().advance_to(done.ready_at);
-        Ok(done.batch)
+        Ok(done)
+    }
+
+    /// What PyTorch's pinning thread does, one batch after the other, as they come from the workers.
+    ///
+    /// Only one thread may drive a GPU that is simulated, so this is done in the caller's, at the last moment; but
+    /// the time it takes is that of a thread that began as soon as the batch was there.
+    fn pin(&self, done: Done<B>) -> Done<B> {
+        self.pin_lane.advance_to(done.ready_at);
+        let pin = |batch| {
+            let device = Machine::current_device();
+            self.machine.enter_lane(self.pin_lane.clone(), || batch::pin(batch)).map_err(|error| {
+                Error::PinThread { kind: python_class(&error), device, cause: Arc::new(error) }
+            })
+        };
+        Done { batch: done.batch.and_then(pin), ready_at: self.pin_lane.now() }
     }
 
     /// Makes persistent workers ready for another epoch. What an epoch left early has sent for is made and
     /// thrown away, so that the workers' random numbers do not depend on how far they had got.
     pub fn begin_epoch(&mut self) -> Result<()> {
         while self.outstanding() > 0 {
-            drop(self.receive()?);
+            let done = self.receive_unpinned()?;
+            Machine::lane().advance_to(done.ready_at);
         }
         (self.sent, self.received) = (0, 0);
         Ok(())

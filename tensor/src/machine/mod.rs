@@ -18,9 +18,12 @@ use std::str::FromStr;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
+#[cfg(test)]
+use crate::cuda::driver::Driver;
 use crate::cuda::runtime::Cuda;
 use crate::cuda::simulated::host::{HostProfile, LAPTOP_8_CORES};
 use crate::cuda::simulated::{Simulated, SimulatedOptions};
+use crate::ops::scope::Place;
 use crate::random::Generator;
 use crate::storage::HostMemory;
 use crate::time::Clock;
@@ -54,7 +57,8 @@ struct State {
     recorder: Arc<Mutex<Recorder>>,
     generator: Generator,
     memory: Arc<HostMemory>,
-    warned: Mutex<HashSet<&'static str>>,
+    /// Of what, and where, if a warning is for each line that gives it.
+    warned: Mutex<HashSet<(&'static str, Option<Place>)>>,
     /// Receives warnings. The crate itself never prints.
     on_warning: Mutex<Option<Arc<dyn Fn(&str) + Send + Sync>>>,
 }
@@ -100,6 +104,14 @@ impl Machine {
         Machine::build(GpuSpec::Simulated(gpus), Clock::default(), |(id, clock, recorder)| {
             let driver = Simulated::new(options, clock.clone());
             Some(Arc::new(Cuda::new(Box::new(driver), id, clock.clone(), recorder.clone())))
+        })
+    }
+
+    /// A host with GPUs behind a driver of a test's own.
+    #[cfg(test)]
+    pub(crate) fn with_driver(driver: impl FnOnce(Clock) -> Box<dyn Driver>) -> Machine {
+        Machine::build(GpuSpec::Auto, Clock::default(), |(id, clock, recorder)| {
+            Some(Arc::new(Cuda::new(driver(clock.clone()), id, clock.clone(), recorder.clone())))
         })
     }
 
@@ -157,6 +169,11 @@ impl Machine {
         scope: impl FnOnce() -> R,
     ) -> R {
         self.enter_as(Some(generator), lane, true, scope)
+    }
+
+    /// Runs `scope` on a clock of its own: what another thread does meanwhile.
+    pub(crate) fn enter_lane<R>(&self, lane: Clock, scope: impl FnOnce() -> R) -> R {
+        self.enter_as(None, lane, Machine::in_worker(), scope)
     }
 
     fn enter_as<R>(
@@ -221,16 +238,22 @@ impl Machine {
         &self.0.gpus
     }
 
-    /// Gives the machine's warnings to `handler`: PyTorch's texts, each at most once.
+    /// Gives the machine's warnings to `handler`: PyTorch's texts, each at most once, or once for each line of the
+    /// program that it is about.
     pub fn on_warning(&self, handler: impl Fn(&str) + Send + Sync + 'static) {
         *self.0.on_warning.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(handler));
     }
 
     /// Warns of `topic` if it has not been warned of on this machine.
     pub(crate) fn warn_once(topic: &'static str, message: impl FnOnce() -> String) {
+        Machine::warn_once_at(topic, None, message);
+    }
+
+    /// The same for each line of the program.
+    pub(crate) fn warn_once_at(topic: &'static str, place: Option<Place>, message: impl FnOnce() -> String) {
         let machine = Machine::current();
         let Some(handler) = machine.warning_handler() else { return };
-        if machine.0.warned.lock().unwrap_or_else(PoisonError::into_inner).insert(topic) {
+        if machine.0.warned.lock().unwrap_or_else(PoisonError::into_inner).insert((topic, place)) {
             handler(&message());
         }
     }

@@ -1,36 +1,57 @@
-//! Copies from device to device, the host being one: what `to` does when the device changes.
+//! Copies from device to device, the host being one: what `to` does when the device changes, and `pin_memory`.
+
+use std::sync::Arc;
 
 use crate::autograd::{Context, Function, Saved};
+use crate::cuda;
 use crate::cuda::runtime::memory_of;
 use crate::device::Device;
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::machine::Machine;
 use crate::ops;
+use crate::ops::kernel::Work;
 use crate::ops::shape::dense;
 use crate::storage::access;
 use crate::tensor::Tensor;
 
 /// The tensor on the host; itself, if it is there. Autograd does not see it.
 pub(crate) fn to_host(x: &Tensor) -> Result<Tensor> {
-    if x.is_cuda() { copy_to(x, Device::Cpu) } else { Ok(x.clone()) }
+    if x.is_cuda() { copy_to(x, Device::Cpu, false) } else { Ok(x.clone()) }
 }
 
 /// A contiguous copy on another device. Elements out of order are put in order where they are, so that one
 /// copy does.
-fn copy_to(x: &Tensor, device: Device) -> Result<Tensor> {
+fn copy_to(x: &Tensor, device: Device, non_blocking: bool) -> Result<Tensor> {
     let x = dense(x)?;
-    let out = Tensor::uninit_on(device, x.sizes(), x.dtype())?;
+    let out = match x.storage().device() {
+        // What is written to later must be pinned.
+        Some(source) if non_blocking && !device.is_cuda() => {
+            Tensor::uninit_pinned(source.cuda(), x.sizes(), x.dtype())?
+        }
+        _ => Tensor::uninit_on(device, x.sizes(), x.dtype())?,
+    };
     let bytes = x.numel() * x.dtype().size();
     if bytes == 0 {
         return Ok(out);
     }
     let offset = x.storage_offset() * x.dtype().size();
     match (x.storage().device(), out.storage().device()) {
-        (None, Some(target)) => access([&x], [], |[input], []| {
-            target.cuda().upload(target, &input.values::<u8>()[offset..offset + bytes])
-        })??,
-        (Some(source), None) => {
-            access([], [&out], |[], [out]| source.cuda().download(&mut out.bytes[..bytes], source, offset))??
+        (None, Some(target)) => {
+            // Memory that another machine's driver pinned is to this one as any other.
+            let pinned = x.storage().pinned().filter(|pinned| Arc::ptr_eq(pinned.cuda(), target.cuda()));
+            match pinned {
+                Some(pinned) => target.cuda().upload_pinned(target, &pinned, offset, bytes, non_blocking)?,
+                None => access([&x], [], |[input], []| {
+                    target.cuda().upload(target, &input.values::<u8>()[offset..offset + bytes], non_blocking)
+                })??,
+            }
         }
+        (Some(source), None) => match out.storage().pinned() {
+            Some(pinned) => source.cuda().download_pinned(&pinned, source, offset, bytes)?,
+            None => access([], [&out], |[], [out]| {
+                source.cuda().download(&mut out.bytes[..bytes], source, offset)
+            })??,
+        },
         (Some(source), Some(_)) => source.cuda().copy_peer(memory_of(&out)?, source, offset, bytes)?,
         (None, None) => unreachable!("there is one host"),
     }
@@ -39,14 +60,15 @@ fn copy_to(x: &Tensor, device: Device) -> Result<Tensor> {
 
 /// `to` another device.
 pub(crate) struct ToDevice {
-    pub(crate) from: Device,
-    pub(crate) to: Device,
+    from: Device,
+    to: Device,
+    non_blocking: bool,
 }
 
 impl ToDevice {
     #[track_caller]
-    pub(crate) fn run(x: &Tensor, to: Device) -> Result<Tensor> {
-        Ok(ops::apply(ToDevice { from: x.device(), to }, [x])?.moved_from(x))
+    pub(crate) fn run(x: &Tensor, to: Device, non_blocking: bool) -> Result<Tensor> {
+        Ok(ops::apply(ToDevice { from: x.device(), to, non_blocking }, [x])?.moved_from(x))
     }
 }
 
@@ -60,11 +82,76 @@ impl Function<1> for ToDevice {
     }
 
     fn forward(&self, _: &mut Context<1>, [x]: [&Tensor; 1]) -> Result<Tensor> {
-        copy_to(x, self.to)
+        copy_to(x, self.to, self.non_blocking)
     }
 
-    /// The gradient goes back the way the value came.
+    /// The gradient goes back the way the value came, and is waited for.
     fn backward(&self, _: &Saved<1>, grad: &Tensor) -> Result<[Option<Tensor>; 1]> {
         Ok([Some(grad.to(self.from)?)])
+    }
+}
+
+impl Tensor {
+    /// A copy in pinned memory of the host (`Tensor.pin_memory`); itself, if it is there already.
+    ///
+    /// Memory of the host can be moved about by the system, unless it is page-locked, "pinned". Only such memory a
+    /// GPU copies by itself: faster, and while the host goes on, if it is asked not to wait
+    /// ([`ToOptions::non_blocking`](crate::ToOptions::non_blocking)). In all else a pinned tensor is like any other
+    /// of the host. What operations make of it is not pinned.
+    ///
+    /// ```
+    /// use todevice::{Device, Machine, Tensor, ToOptions};
+    ///
+    /// let machine: Machine = "sim:t4".parse().unwrap();
+    /// machine.enter(|| {
+    ///     let x = Tensor::ones(&[1000])?.pin_memory()?;
+    ///     assert!(x.is_pinned() && !x.is_cuda());
+    ///     let to_device = ToOptions { device: Some(Device::cuda(0)), non_blocking: true, ..Default::default() };
+    ///     let y = x.to(to_device)?; // Returns at once. The copy reads `x` when its turn comes.
+    ///     assert_eq!(y.sum()?.item()?, 1000.0); // The sum comes after the copy, and this waits for it.
+    ///     Ok::<(), todevice::Error>(())
+    /// }).unwrap();
+    /// ```
+    ///
+    /// Errors for a tensor of a GPU, and on a machine without one: there is nobody to pin it for.
+    #[track_caller]
+    pub fn pin_memory(&self) -> Result<Tensor> {
+        if self.is_pinned() {
+            return Ok(self.clone());
+        }
+        if self.is_cuda() {
+            return Err(Error::PinOnDevice { dtype: self.dtype() });
+        }
+        ops::apply(PinMemory, [self])
+    }
+}
+
+struct PinMemory;
+
+impl Function<1> for PinMemory {
+    fn name(&self) -> &'static str {
+        "_pin_memory"
+    }
+
+    fn backward_name(&self) -> &'static str {
+        "PinMemoryBackward0"
+    }
+
+    fn forward(&self, _: &mut Context<1>, [x]: [&Tensor; 1]) -> Result<Tensor> {
+        let x = dense(x)?;
+        let out = Tensor::uninit_pinned(&cuda::of_machine()?, x.sizes(), x.dtype())?;
+        let bytes = x.numel() * x.dtype().size();
+        let offset = x.storage_offset() * x.dtype().size();
+        // Read here and written there.
+        let work = Work { bytes: 2 * bytes as u64, flops: 0, double: false };
+        Machine::charge(|host| host.kernel_time(&work));
+        if let Some(pinned) = out.storage().pinned().filter(|_| bytes > 0) {
+            access([&x], [], |[input], []| pinned.write(0, &input.values::<u8>()[offset..offset + bytes]))??;
+        }
+        Ok(out)
+    }
+
+    fn backward(&self, _: &Saved<1>, grad: &Tensor) -> Result<[Option<Tensor>; 1]> {
+        Ok([Some(grad.clone())])
     }
 }

@@ -31,7 +31,7 @@ pub struct Counters {
     pub copies_to_device: u64,
     /// Their bytes.
     pub bytes_to_device: u64,
-    /// Copies from device to host. Each waits for the device.
+    /// Copies from device to host. Each waits for the device, unless it is a `non_blocking` one.
     pub copies_to_host: u64,
     /// Their bytes.
     pub bytes_to_host: u64,
@@ -39,7 +39,7 @@ pub struct Counters {
     pub copies_between_devices: u64,
     /// Their bytes.
     pub bytes_between_devices: u64,
-    /// Times the host was told to wait (`torch.cuda.synchronize`).
+    /// Times the host was told to wait: for a device (`torch.cuda.synchronize`), a stream or an event.
     pub synchronizations: u64,
     /// Blocks taken from the caching allocator.
     pub allocations: u64,
@@ -93,7 +93,12 @@ pub(crate) enum EventKind {
         kind: CopyKind,
         bytes: u64,
     },
+    /// The host waits for a device, a stream, an event.
     Synchronize,
+    StreamSynchronize,
+    EventSynchronize,
+    EventRecord,
+    StreamWaitEvent,
     /// A block of the caching allocator.
     Allocate {
         address: u64,
@@ -107,6 +112,10 @@ pub(crate) enum EventKind {
         bytes: u64,
     },
     DriverFree,
+    /// Page-locked memory.
+    MallocHost {
+        bytes: u64,
+    },
 }
 
 impl EventKind {
@@ -117,11 +126,7 @@ impl EventKind {
             EventKind::Copy { kind: CopyKind::HostToDevice, .. } => "Memcpy HtoD".to_string(),
             EventKind::Copy { kind: CopyKind::DeviceToHost, .. } => "Memcpy DtoH".to_string(),
             EventKind::Copy { kind: CopyKind::Peer, .. } => "Memcpy PtoP".to_string(),
-            EventKind::Synchronize => "cudaDeviceSynchronize".to_string(),
-            EventKind::Allocate { .. } => "allocate".to_string(),
-            EventKind::Free { .. } => "free".to_string(),
-            EventKind::DriverMalloc { .. } => "cudaMalloc".to_string(),
-            EventKind::DriverFree => "cudaFree".to_string(),
+            other => other.call().to_string(),
         }
     }
 
@@ -129,7 +134,8 @@ impl EventKind {
         match self {
             EventKind::Copy { bytes, .. }
             | EventKind::Allocate { bytes, .. }
-            | EventKind::DriverMalloc { bytes } => Some(*bytes),
+            | EventKind::DriverMalloc { bytes }
+            | EventKind::MallocHost { bytes } => Some(*bytes),
             _ => None,
         }
     }
@@ -141,10 +147,15 @@ impl EventKind {
             EventKind::Gemm => "cublasGemmEx",
             EventKind::Copy { .. } => "cudaMemcpyAsync",
             EventKind::Synchronize => "cudaDeviceSynchronize",
+            EventKind::StreamSynchronize => "cudaStreamSynchronize",
+            EventKind::EventSynchronize => "cudaEventSynchronize",
+            EventKind::EventRecord => "cudaEventRecord",
+            EventKind::StreamWaitEvent => "cudaStreamWaitEvent",
             EventKind::Allocate { .. } => "allocate",
             EventKind::Free { .. } => "free",
             EventKind::DriverMalloc { .. } => "cudaMalloc",
             EventKind::DriverFree => "cudaFree",
+            EventKind::MallocHost { .. } => "cudaMallocHost",
         }
     }
 }
@@ -270,9 +281,14 @@ impl Recorder {
                 counters.copies_between_devices += 1;
                 counters.bytes_between_devices += bytes;
             }
-            EventKind::Synchronize => counters.synchronizations += 1,
+            EventKind::Synchronize | EventKind::StreamSynchronize | EventKind::EventSynchronize => {
+                counters.synchronizations += 1;
+            }
+            EventKind::EventRecord
+            | EventKind::StreamWaitEvent
+            | EventKind::Free { .. }
+            | EventKind::MallocHost { .. } => {}
             EventKind::Allocate { .. } => counters.allocations += 1,
-            EventKind::Free { .. } => {}
             EventKind::DriverMalloc { .. } => counters.driver_mallocs += 1,
             EventKind::DriverFree => counters.driver_frees += 1,
         }

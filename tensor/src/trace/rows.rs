@@ -80,6 +80,8 @@ fn range_bar(trace: &Trace, range: &Range) -> Bar {
 fn call_bar(trace: &Trace, call: &Event) -> Option<Bar> {
     let sort = match call.kind {
         EventKind::Allocate { .. } | EventKind::Free { .. } => return None,
+        // Marks: they take the host no time to speak of.
+        EventKind::EventRecord | EventKind::StreamWaitEvent => return None,
         // It returns when the bytes are there, so for most of it the host waits.
         EventKind::Copy { kind: CopyKind::DeviceToHost, .. } => Sort::Wait,
         _ => sort_of(&call.kind),
@@ -92,11 +94,16 @@ fn sort_of(kind: &EventKind) -> Sort {
         EventKind::Launch { .. } => Sort::Kernel,
         EventKind::Gemm => Sort::Gemm,
         EventKind::Copy { .. } => Sort::Copy,
-        EventKind::Synchronize => Sort::Wait,
+        EventKind::Synchronize
+        | EventKind::StreamSynchronize
+        | EventKind::EventSynchronize
+        | EventKind::EventRecord
+        | EventKind::StreamWaitEvent => Sort::Wait,
         EventKind::Allocate { .. }
         | EventKind::Free { .. }
         | EventKind::DriverMalloc { .. }
-        | EventKind::DriverFree => Sort::Memory,
+        | EventKind::DriverFree
+        | EventKind::MallocHost { .. } => Sort::Memory,
     }
 }
 

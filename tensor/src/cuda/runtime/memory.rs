@@ -9,6 +9,7 @@ use crate::cuda::allocator::snapshot::{BlockState, SegmentInfo};
 use crate::cuda::allocator::{Allocation, DeviceDriver, MallocError};
 use crate::cuda::driver::{DevicePtr, DriverResult, EventId, StreamId};
 use crate::cuda::stats::DeviceStats;
+use crate::cuda::stream::{self, StreamKey, Streams};
 use crate::device::Device;
 use crate::error::{Error, MemoryHolder, OutOfMemory, Result};
 use crate::ops::scope::{self, Place};
@@ -19,6 +20,8 @@ pub(crate) struct DeviceMemory {
     cuda: Arc<Cuda>,
     pub(super) device: usize,
     allocation: Allocation,
+    /// It was taken for work of this stream, and goes back to it.
+    stream: StreamId,
 }
 
 impl DeviceMemory {
@@ -30,9 +33,20 @@ impl DeviceMemory {
         &self.cuda
     }
 
-    /// The stream that work on this memory is queued on.
-    pub(super) fn stream(&self) -> StreamId {
-        StreamId::default_of(self.device)
+    /// The stream that work on this memory is queued on: the thread's current one.
+    pub(crate) fn current_stream(&self) -> StreamId {
+        stream::current(self.cuda.machine, self.device)
+    }
+
+    /// The same, by its full name.
+    pub(crate) fn current_stream_key(&self) -> StreamKey {
+        StreamKey { machine: self.cuda.machine, id: self.current_stream() }
+    }
+
+    /// The current one of a snapshot.
+    pub(crate) fn find_stream(&self, streams: &Streams) -> StreamKey {
+        let machine = self.cuda.machine;
+        StreamKey { machine, id: stream::find(streams, machine, self.device) }
     }
 
     /// The address of a position in it, counted in bytes.
@@ -42,7 +56,6 @@ impl DeviceMemory {
 
     /// Says that work of a stream uses it (`Tensor.record_stream`): what is queued there before it is dropped
     /// will have run before the memory is used again.
-    #[allow(dead_code)] // Tensors have no streams yet.
     pub(crate) fn record_stream(&self, stream: StreamId) {
         lock(&self.cuda.devices[self.device].allocator).record_stream(self.allocation, stream);
     }
@@ -50,7 +63,7 @@ impl DeviceMemory {
 
 impl Drop for DeviceMemory {
     fn drop(&mut self) {
-        self.cuda.note(self.stream(), EventKind::Free { address: self.allocation.pointer.0 }, None);
+        self.cuda.note(self.stream, EventKind::Free { address: self.allocation.pointer.0 }, None);
         let driver = OfDevice { cuda: &self.cuda, device: self.device };
         lock(&self.cuda.devices[self.device].allocator).free(&driver, self.allocation);
     }
@@ -99,8 +112,9 @@ impl Cuda {
     #[track_caller]
     pub(crate) fn allocate(self: &Arc<Cuda>, device: usize, bytes: usize) -> Result<DeviceMemory> {
         self.check_thread()?;
-        let allocation = self.malloc(StreamId::default_of(device), bytes)?;
-        Ok(DeviceMemory { cuda: self.clone(), device, allocation })
+        let stream = stream::current(self.machine, device);
+        let allocation = self.malloc(stream, bytes)?;
+        Ok(DeviceMemory { cuda: self.clone(), device, allocation, stream })
     }
 
     /// Memory for work of a stream, which the line under way asks for.
@@ -253,7 +267,7 @@ mod tests {
             let address = memory.pointer(0);
             cuda.driver.memset(other, address, 1, bytes).unwrap();
             memory.record_stream(other);
-            memory.record_stream(memory.stream());
+            memory.record_stream(memory.stream);
             drop(memory);
             let figures = || {
                 let stats = cuda.memory_stats(0);

@@ -14,6 +14,8 @@ use crate::tensor::{Tensor, ToOptions};
 impl Tensor {
     /// This tensor on another device, in another type, or both (`Tensor.to`).
     ///
+    /// The host waits for a copy, unless [`ToOptions::non_blocking`] says that it need not.
+    ///
     /// When nothing changes it is this tensor itself, not a copy:
     ///
     /// ```
@@ -43,7 +45,7 @@ impl Tensor {
             return Err(Error::OtherMachine { device: self.device() });
         }
         let converted = if dtype == self.dtype() { self } else { &ops::apply(Cast { dtype }, [self])? };
-        Ok(ToDevice::run(converted, device)?.moved_from(self))
+        Ok(ToDevice::run(converted, device, options.non_blocking)?.moved_from(self))
     }
 
     /// This tensor on the CPU; itself, if it is there already.

@@ -1,0 +1,111 @@
+//! Batches that are on the device already when they are asked for.
+
+use std::iter::{self, Fuse};
+
+use super::batch::Batch;
+use crate::cuda::{self, Event, Stream};
+use crate::device::Device;
+use crate::error::Result;
+use crate::ops::scope::{self, Place};
+use crate::tensor::ToOptions;
+
+/// Copies the next batch to a device while the current one is used (the *data prefetcher* of many training
+/// scripts).
+///
+/// The copy has a stream of its own, so it runs beside the work on the current batch. Whoever asks for the batch
+/// gets it at once, and its current stream waits until it is there. It takes a loader with `pin_memory`: from
+/// pageable memory the host waits for each copy, and nothing is gained.
+///
+/// One prefetcher goes through the batches once: make a new one for each epoch. Errors of the loader, and of the
+/// copy, come in the place of their batch. For the CPU it hands the batches on as they are.
+///
+/// ```
+/// use todevice::data::{DataLoader, DataLoaderOptions, DevicePrefetcher, TensorDataset};
+/// use todevice::{Device, Machine, Tensor};
+///
+/// let machine: Machine = "sim:t4".parse().unwrap();
+/// machine.enter(|| {
+///     let device = Device::cuda_if_available();
+///     let dataset = TensorDataset::new([Tensor::ones(&[100, 3])?])?;
+///     let options = DataLoaderOptions { batch_size: 32, pin_memory: true, ..Default::default() };
+///     let loader = DataLoader::new(dataset, options)?;
+///     let mut sum = 0.0;
+///     for batch in DevicePrefetcher::new(&loader, device)? {
+///         let [x] = batch?;
+///         assert_eq!(x.device(), device);
+///         sum += x.sum()?.item()?;
+///     }
+///     assert_eq!(sum, 300.0);
+///     Ok::<(), todevice::Error>(())
+/// }).unwrap();
+/// ```
+pub struct DevicePrefetcher<I, B> {
+    batches: Fuse<I>,
+    device: Device,
+    /// The stream of the copies; none for the CPU.
+    stream: Option<Stream>,
+    /// The batch that is under way, and what says that it has come.
+    next: Option<Result<(B, Option<Event>)>>,
+    place: Place,
+}
+
+impl<I: Iterator<Item = Result<B>>, B: Batch> DevicePrefetcher<I, B> {
+    /// Sends for the first batch. Errors if `device` is a GPU that this machine does not have.
+    #[track_caller]
+    pub fn new(
+        batches: impl IntoIterator<Item = Result<B>, IntoIter = I>,
+        device: Device,
+    ) -> Result<DevicePrefetcher<I, B>> {
+        let place = scope::here();
+        let _scope = scope::on_behalf_of(place);
+        let stream = if device.is_cuda() { Some(Stream::new(device)?) } else { None };
+        let batches = batches.into_iter().fuse();
+        let mut prefetcher = DevicePrefetcher { batches, device, stream, next: None, place };
+        prefetcher.preload();
+        Ok(prefetcher)
+    }
+
+    /// Sends for the next batch.
+    fn preload(&mut self) {
+        let batch = self.batches.next();
+        self.next = batch.map(|batch| self.send(batch?));
+    }
+
+    /// Begins to copy a batch to the device.
+    fn send(&self, batch: B) -> Result<(B, Option<Event>)> {
+        let to = ToOptions { device: Some(self.device), non_blocking: true, ..Default::default() };
+        let copy = || batch.map_tensors(&mut |tensor| tensor.to(to));
+        match &self.stream {
+            Some(stream) => Ok((cuda::stream(stream, copy)?, Some(stream.record_event()?))),
+            None => Ok((copy()?, None)),
+        }
+    }
+
+    /// Makes the current stream wait for a batch, and the batch's memory, which is of another stream, for the
+    /// current one.
+    fn receive(&self, (batch, copied): (B, Option<Event>)) -> Result<B> {
+        let Some(copied) = copied else { return Ok(batch) };
+        let current = cuda::current_stream(self.device)?;
+        current.wait_event(&copied)?;
+        batch.map_tensors(&mut |tensor| tensor.record_stream(&current).map(|()| tensor))
+    }
+}
+
+impl<I: Iterator<Item = Result<B>>, B: Batch> Iterator for DevicePrefetcher<I, B> {
+    type Item = Result<B>;
+
+    fn next(&mut self) -> Option<Result<B>> {
+        let _scope = scope::on_behalf_of(self.place);
+        let batch = self.next.take()?.and_then(|sent| self.receive(sent));
+        self.preload();
+        Some(batch)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let sent = usize::from(self.next.is_some());
+        let (least, most) = self.batches.size_hint();
+        (least + sent, most.map(|most| most + sent))
+    }
+}
+
+impl<I: Iterator<Item = Result<B>>, B: Batch> iter::FusedIterator for DevicePrefetcher<I, B> {}

@@ -1,0 +1,154 @@
+//! Waits that a program does not know of are named, with their line.
+
+use std::sync::{Arc, Mutex};
+
+use todevice::cuda::{self, SyncDebugMode};
+use todevice::nn::utils::{ClipGradNormOptions, clip_grad_norm_};
+use todevice::prelude::*;
+use todevice::{Machine, ToOptions};
+
+fn on_t4<R>(test: impl FnOnce() -> R) -> R {
+    "sim:t4".parse::<Machine>().unwrap().enter(test)
+}
+
+fn text<T>(result: Result<T>) -> String {
+    result.err().map_or("no error".to_string(), |error| error.to_string())
+}
+
+fn to(device: Device, non_blocking: bool) -> ToOptions {
+    ToOptions { device: Some(device), non_blocking, ..Default::default() }
+}
+
+type Operation = fn(&Tensor, &Tensor) -> Result<()>;
+
+/// Operations on a tensor of a GPU and a pinned one, with the name of the wait they hide.
+const WAITS: [(&str, Operation); 11] = [
+    ("item", |x, _| x.sum()?.item().map(drop)),
+    ("item", |x, _| x.sum()?.is_nonzero().map(drop)),
+    ("item", |x, _| x.equal(x).map(drop)),
+    ("tolist", |x, _| x.to_vec::<f32>().map(drop)),
+    ("_to_copy", |x, _| x.cpu().map(drop)),
+    ("_to_copy", |x, _| Tensor::ones(&[3])?.to(x.device()).map(drop)),
+    ("_to_copy", |x, pinned| pinned.to(x.device()).map(drop)),
+    ("_to_copy", |x, _| x.copy_(&Tensor::ones(&[3])?).map(drop)),
+    ("synchronize", |x, _| cuda::current_stream(x.device())?.synchronize()),
+    ("synchronize", |x, _| cuda::Stream::new(x.device())?.synchronize()),
+    ("clip_grad_norm_", |x, _| {
+        let p = nn::Parameter::new(&x.detach())?;
+        p.tensor().sum()?.backward()?;
+        let options = ClipGradNormOptions { error_if_nonfinite: true, ..Default::default() };
+        clip_grad_norm_(&[p], 1.0, options).map(drop)
+    }),
+];
+
+/// Operations that do not wait, or say that they do.
+const NO_WAITS: [Operation; 9] = [
+    |x, _| x.add(1.0)?.sum()?.detach().add_(&x.sum()?).map(drop),
+    |x, _| x.matmul(x).map(drop),
+    |x, pinned| pinned.to(to(x.device(), true)).map(drop),
+    |x, _| Tensor::ones(&[3])?.to(to(x.device(), true)).map(drop),
+    |x, _| x.to(to(Device::Cpu, true)).map(drop),
+    |_, _| cuda::synchronize(),
+    |x, _| cuda::current_stream(x.device())?.record_event()?.synchronize(),
+    |x, _| cuda::current_stream(x.device())?.query().map(drop),
+    |x, _| Tensor::zeros_with(&[1 << 20], x.device()).map(drop),
+];
+
+fn tensors() -> Result<(Tensor, Tensor)> {
+    Ok((Tensor::ones_with(&[3], Device::cuda(0))?, Tensor::ones(&[3])?.pin_memory()?))
+}
+
+#[test]
+fn hidden_waits_are_errors_with_their_name_and_line() -> Result<()> {
+    on_t4(|| {
+        let (x, pinned) = tensors()?;
+        for (case, (name, run)) in WAITS.into_iter().enumerate() {
+            cuda::set_sync_debug_mode(SyncDebugMode::Error)?;
+            let message = text(run(&x, &pinned));
+            let expected = format!("called a synchronizing CUDA operation\nnote: {name}, at ");
+            assert!(message.starts_with(&expected), "case {case}: {message}");
+            assert!(
+                message.contains("tensor/tests/sync_debug.rs:") && !message[1..].contains("src/"),
+                "case {case}: {message}"
+            );
+            cuda::set_sync_debug_mode(SyncDebugMode::Default)?;
+            assert_eq!(text(run(&x, &pinned)), "no error", "case {case}");
+        }
+        Ok(())
+    })
+}
+
+#[test]
+fn what_does_not_wait_is_not_named() -> Result<()> {
+    on_t4(|| {
+        let (x, pinned) = tensors()?;
+        cuda::set_sync_debug_mode(SyncDebugMode::Error)?;
+        for (case, run) in NO_WAITS.into_iter().enumerate() {
+            assert_eq!(text(run(&x, &pinned)), "no error", "case {case}");
+        }
+        Ok(())
+    })
+}
+
+#[test]
+fn an_operation_that_is_refused_does_nothing() -> Result<()> {
+    on_t4(|| {
+        let (x, _) = tensors()?;
+        let before = (Machine::current().counters(), cuda::memory_allocated());
+        cuda::set_sync_debug_mode(SyncDebugMode::Error)?;
+        assert!(x.cpu().is_err() && Tensor::ones(&[3])?.to(x.device()).is_err());
+        let after = Machine::current().counters() - before.0;
+        assert_eq!(
+            (after.copies_to_host, after.copies_to_device, cuda::memory_allocated()),
+            (0, 0, before.1)
+        );
+        assert!(x.to_string().contains("called a synchronizing CUDA operation"), "{x}");
+        Ok(())
+    })
+}
+
+#[test]
+fn a_warning_is_given_once_for_each_line() -> Result<()> {
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let ear = heard.clone();
+    on_t4(|| {
+        Machine::current().on_warning(move |text| ear.lock().unwrap().push(text.to_string()));
+        let (x, _) = tensors()?;
+        cuda::set_sync_debug_mode(SyncDebugMode::Warn)?;
+        for _ in 0..3 {
+            assert_eq!(x.sum()?.item()?, 3.0);
+            assert_eq!(x.to_vec::<f32>()?, [1.0; 3]);
+        }
+        assert_eq!(cuda::get_sync_debug_mode()?, SyncDebugMode::Warn);
+        let heard = heard.lock().unwrap();
+        let names = ["item", "tolist"]
+            .map(|name| format!("called a synchronizing CUDA operation\nnote: {name}, at "));
+        assert!(
+            heard.len() == 2 && heard.iter().zip(&names).all(|(heard, name)| heard.starts_with(name)),
+            "{heard:?}"
+        );
+        Ok(())
+    })
+}
+
+#[test]
+fn modes_have_names_and_belong_to_a_machine_with_a_gpu() -> Result<()> {
+    for (name, mode) in
+        [("default", SyncDebugMode::Default), ("warn", SyncDebugMode::Warn), ("error", SyncDebugMode::Error)]
+    {
+        assert_eq!(name.parse::<SyncDebugMode>()?, mode);
+    }
+    let refused = text("loud".parse::<SyncDebugMode>());
+    assert_eq!(refused, "invalid value of debug_mode, expected one of `default`, `warn`, `error`");
+    on_t4(|| {
+        assert_eq!(cuda::get_sync_debug_mode()?, SyncDebugMode::Default);
+        cuda::set_sync_debug_mode(SyncDebugMode::Error)?;
+        assert_eq!(on_t4(cuda::get_sync_debug_mode)?, SyncDebugMode::Default, "another machine");
+        Ok::<(), Error>(())
+    })?;
+    "none".parse::<Machine>().unwrap().enter(|| {
+        assert!(text(cuda::set_sync_debug_mode(SyncDebugMode::Warn)).starts_with("Found no NVIDIA driver"));
+        assert!(text(cuda::get_sync_debug_mode()).starts_with("Found no NVIDIA driver"));
+    });
+    Ok(())
+}
