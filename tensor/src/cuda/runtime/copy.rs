@@ -19,7 +19,12 @@ impl Cuda {
         let stream = to.current_stream();
         self.submit(stream, copy(CopyKind::HostToDevice, from.len()), |driver| {
             let source = HostSource::Pageable(from);
-            driver.copy_host_to_device(stream, to.pointer(0), source, from.len()).map(Some)
+            let op = driver.copy_host_to_device(stream, to.pointer(0), source, from.len())?;
+            if !non_blocking {
+                // CUDA may return once it has read the source. PyTorch waits for the stream.
+                driver.stream_synchronize(stream)?;
+            }
+            Ok(Some(op))
         })
     }
 
