@@ -59,10 +59,10 @@ impl Course {
             .ok_or_else(|| format!("no lab `{number}`: say {}", all()))
     }
 
-    /// The source of a lab.
-    pub(crate) fn source(&self, lab: &LabOfBook) -> Result<String, String> {
+    /// The path and the text of every source of a lab.
+    pub(crate) fn sources(&self, lab: &LabOfBook) -> Result<Vec<(&'static str, String)>, String> {
         self.is_built_in()?;
-        self.read(lab.source)
+        lab.sources.iter().map(|path| Ok((*path, self.read(path)?))).collect()
     }
 
     /// What a lab prints comes from the labs as they were when this program was built: the sources must still be those.

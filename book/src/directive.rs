@@ -34,20 +34,19 @@ pub fn markdown(course: &Course, page: &Page, name: &str, args: &[&str]) -> Resu
         ("lab-run", [lab]) => Ok(lab_run(course, page, lab)?),
         ("lab-code", [lab, anchor]) => {
             let lab = course.lab(lab)?;
-            let found = anchor::part(&course.source(lab)?, anchor);
-            let (line, code) = found.map_err(|what| format!("{} {what}", lab.source))?;
-            let caption = format!(
-                "<a href=\"{}\"><code>{}</code></a>, line {line}",
-                up(page.path) + &lab.page(),
-                lab.source
-            );
+            let (path, line, code) = anchor_of(&course.sources(lab)?, anchor)?;
+            let caption =
+                format!("<a href=\"{}\"><code>{path}</code></a>, line {line}", up(page.path) + &lab.page());
             Ok(captioned("lab-code", &html::fence("rust", &code), &caption))
         }
         ("lab-output", [lab, section, options @ ..]) => Ok(lab_output(course, lab, section, options)?),
         ("lab-source", [lab]) => {
             let lab = course.lab(lab)?;
-            let code = anchor::without_marks(&course.source(lab)?);
-            Ok(captioned("lab-code", &html::fence("rust", &code), &format!("<code>{}</code>", lab.source)))
+            let file = |(path, text): &(&str, String)| {
+                let code = html::fence("rust", &anchor::without_marks(text));
+                captioned("lab-code", &code, &format!("<code>{path}</code>"))
+            };
+            Ok(course.sources(lab)?.iter().map(file).collect())
         }
         ("questions", [chapter]) => {
             let least = if page.chapter().is_some() { 6 } else { 1 };
@@ -111,6 +110,23 @@ fn lab_output(course: &Course, lab: &str, number: &str, options: &[&str]) -> Res
         html::escape(&machine.unwrap_or_default())
     );
     Ok(captioned("lab-output", &output::markdown(section, show), &caption))
+}
+
+/// The file of a lab that has an anchor, the number of its first line, and its lines.
+fn anchor_of<'a>(sources: &[(&'a str, String)], anchor: &str) -> Result<(&'a str, usize, String), String> {
+    let parts = sources.iter().map(|(path, text)| (path, anchor::part(text, anchor)));
+    let found: Vec<_> =
+        parts.filter_map(|(path, part)| part.ok().map(|(line, code)| (*path, line, code))).collect();
+    if let [part] = &found[..] {
+        return Ok(part.clone());
+    }
+    // Why not is said of all files together.
+    let (paths, texts): (Vec<&str>, Vec<&str>) =
+        sources.iter().map(|(path, text)| (*path, text.as_str())).unzip();
+    match anchor::part(&texts.join("\n"), anchor) {
+        Ok(_) => Err(format!("{} lacks a mark of the anchor `{anchor}`", paths.join(" | "))),
+        Err(what) => Err(format!("{} {what}", paths.join(" | "))),
+    }
 }
 
 /// Markdown with HTML around it: the empty lines tell them apart.

@@ -17,6 +17,7 @@ pages![
     "book/chapters/01-devices.md",
     "book/chapters/02-golden-rule.md",
     "book/chapters/03-training-loop.md",
+    "book/chapters/04-memory.md",
     "book/chapters/errors/gpu0001.md",
     "book/chapters/errors/gpu0002.md",
     "book/chapters/errors/gpu0003.md",
@@ -26,6 +27,7 @@ pages![
     "book/chapters/labs/lab-01.md",
     "book/chapters/labs/lab-02.md",
     "book/chapters/labs/lab-03.md",
+    "book/chapters/labs/lab-04.md",
     "book/chapters/path.md",
 ];
 

@@ -6,8 +6,8 @@ use labs::{Captured, run_captured};
 pub struct LabOfBook {
     /// The number of its chapter.
     pub number: &'static str,
-    /// Its source, from the root of the checkout.
-    pub source: &'static str,
+    /// Its source, in one file or several, from the root of the checkout.
+    pub sources: &'static [&'static str],
     /// Runs it in this process.
     pub run: fn(&[&str]) -> Captured,
     /// The runs that a test keeps a snapshot of.
@@ -61,7 +61,7 @@ pub fn of_command(command: &str) -> Option<(&'static LabOfBook, Vec<&str>)> {
 pub const LABS: &[LabOfBook] = &[
     LabOfBook {
         number: "01",
-        source: "labs/src/lab_01_devices.rs",
+        sources: &["labs/src/lab_01_devices.rs"],
         run: |flags| run_captured(&labs::lab_01_devices::LAB, flags),
         runs: &[
             Run {
@@ -83,7 +83,7 @@ pub const LABS: &[LabOfBook] = &[
     },
     LabOfBook {
         number: "02",
-        source: "labs/src/lab_02_golden_rule.rs",
+        sources: &["labs/src/lab_02_golden_rule.rs"],
         run: |flags| run_captured(&labs::lab_02_golden_rule::LAB, flags),
         runs: &[
             Run { name: "none", snapshot: "lab_02__none", flags: &["--gpu", "none"], steady: &[], what: CPU },
@@ -105,7 +105,7 @@ pub const LABS: &[LabOfBook] = &[
     },
     LabOfBook {
         number: "03",
-        source: "labs/src/lab_03_training_loop.rs",
+        sources: &["labs/src/lab_03_training_loop.rs"],
         run: |flags| run_captured(&labs::lab_03_training_loop::LAB, flags),
         runs: &[
             Run {
@@ -138,6 +138,32 @@ pub const LABS: &[LabOfBook] = &[
             },
         ],
     },
+    LabOfBook {
+        number: "04",
+        sources: &[
+            "labs/src/lab_04_memory/mod.rs",
+            "labs/src/lab_04_memory/why_it_runs_out.rs",
+            "labs/src/lab_04_memory/how_the_allocator_thinks.rs",
+        ],
+        run: |flags| run_captured(&labs::lab_04_memory::LAB, flags),
+        runs: &[
+            Run { name: "none", snapshot: "lab_04__none", flags: &["--gpu", "none"], steady: &[], what: CPU },
+            Run {
+                name: "t4",
+                snapshot: "lab_04__sim_t4",
+                flags: &["--gpu", "sim:t4"],
+                steady: &[],
+                what: T4,
+            },
+            Run {
+                name: "small",
+                snapshot: "lab_04__small_t4",
+                flags: &["--gpu", "sim:t4,mem=512MiB"],
+                steady: &[],
+                what: "on a simulated Tesla T4 with 512 MiB",
+            },
+        ],
+    },
 ];
 
 const CPU: &str = "on the CPU";
@@ -156,8 +182,25 @@ mod tests {
         let names = sources.map(|entry| entry.unwrap().file_name().into_string().unwrap());
         let mut labs: Vec<String> = names.filter(|name| name.starts_with("lab_")).collect();
         labs.sort();
-        let known: Vec<&str> = LABS.iter().map(|lab| lab.source.strip_prefix("labs/src/").unwrap()).collect();
+        let known = LABS.iter().map(|lab| lab.sources[0].strip_prefix("labs/src/").unwrap());
+        let known: Vec<&str> = known.map(|path| path.split('/').next().unwrap()).collect();
         assert_eq!(labs, known);
+    }
+
+    /// A lab in a folder is known with all files of it.
+    #[test]
+    fn every_file_of_a_lab_is_known_here() {
+        for lab in LABS {
+            let paths = lab.sources.to_vec();
+            let folder = paths[0].rsplit_once('/').unwrap().0;
+            if folder == "labs/src" {
+                assert_eq!(paths.len(), 1, "{}", lab.name());
+                continue;
+            }
+            let files = std::fs::read_dir(Course::here().root().join(folder)).unwrap();
+            assert_eq!(files.count(), paths.len(), "{folder}");
+            assert!(paths.iter().all(|path| path.starts_with(folder)), "{folder}");
+        }
     }
 
     /// The flags that a caption leaves out change only warnings.

@@ -36,6 +36,24 @@ fn code_is_shown_without_its_indentation_and_with_its_place() {
 }
 
 #[test]
+fn code_of_a_lab_in_several_files_is_found_in_that_which_has_it() {
+    for (anchor, file) in [("one_step", "why_it_runs_out"), ("merge", "how_the_allocator_thinks")] {
+        let code = here(&format!("{{{{#lab-code 04 {anchor}}}}}")).unwrap();
+        let place = format!("<code>labs/src/lab_04_memory/{file}.rs</code></a>, line ");
+        assert!(code.contains(&place), "{code}");
+    }
+    let error = here("{{#lab-code 04 gone}}").unwrap_err();
+    assert!(
+        error.contains("lab_04_memory/mod.rs | ") && error.contains("has no anchor `gone`; it has "),
+        "{error}"
+    );
+    assert!(error.contains("one_step") && error.contains("merge"), "{error}");
+    let all = here("{{#lab-source 04}}").unwrap();
+    assert_eq!(all.matches("<figcaption>").count(), 3);
+    assert!(all.contains("pub fn run(") && !all.contains("ANCHOR"));
+}
+
+#[test]
 fn output_is_shown_by_section_with_its_machine() {
     let output = here("{{#lab-output 03 5 run=none}}").unwrap();
     let printed =

@@ -9,7 +9,9 @@
 use std::cell::RefCell;
 
 use labs::cli::Format;
-use labs::{Captured, Entry, lab_01_devices, lab_02_golden_rule, lab_03_training_loop, run_captured};
+use labs::{
+    Captured, Entry, lab_01_devices, lab_02_golden_rule, lab_03_training_loop, lab_04_memory, run_captured,
+};
 
 thread_local! {
     // A module has one thread, so this is all the state there is.
@@ -41,6 +43,7 @@ pub extern "C" fn run() -> u32 {
         "lab-01" => show(&lab_01_devices::LAB, &flags),
         "lab-02" => show(&lab_02_golden_rule::LAB, &flags),
         "lab-03" => show(&lab_03_training_loop::LAB, &flags),
+        "lab-04" => show(&lab_04_memory::LAB, &flags),
         _ => Shown {
             output: String::new(),
             errors: format!("error: there is no lab '{name}'\n"),

@@ -82,6 +82,90 @@ pub fn log_log(x_label: &str, y_label: &str, series: &[Series]) -> String {
     svg + "</svg>\n"
 }
 
+/// A bar of [`stacked`]: its name, and its parts from left to right.
+pub struct Stack<'a> {
+    pub name: &'a str,
+    pub parts: Vec<u64>,
+}
+
+const STACK_WIDTH: f64 = 480.0;
+const STACK_LEFT: f64 = 72.0;
+const STACK: f64 = 26.0;
+
+/// The looks of the parts of a bar: a colour, how full it is, and the dashes of its border.
+const PARTS: [(&str, &str, &str); 8] = [
+    ("#d9480f", "0.45", ""),
+    ("#2b8a3e", "0.1", "2 2"),
+    ("#ae3ec9", "0.45", "8 3"),
+    ("#ae3ec9", "0.1", "10 3 2 3"),
+    ("#1c7ed6", "0.7", ""),
+    ("#868e96", "0.45", "4 4"),
+    ("#e67700", "0.1", "1 3"),
+    ("#0c8599", "0.45", "6 2"),
+];
+
+/// Bars from left to right, all to one scale, each made of parts; the legend names the parts.
+///
+/// ```
+/// use labs::chart::{Stack, stacked};
+/// let bars = [Stack { name: "model", parts: vec![512, 0] }, Stack { name: "batch", parts: vec![512, 1024] }];
+/// let svg = stacked("bytes", &["parameters", "batch"], &bars);
+/// assert!(svg.contains("<title>batch, batch: 1024 bytes</title>") && svg.contains(">1536</text>"));
+/// ```
+pub fn stacked(unit: &str, names: &[&str], bars: &[Stack]) -> String {
+    let sum = |bar: &Stack| bar.parts.iter().sum::<u64>();
+    let longest = bars.iter().map(sum).max().unwrap_or(0).max(1);
+    // To the right of the longest bar its sum has to fit.
+    let scale = (STACK_WIDTH - STACK_LEFT - 84.0) / longest as f64;
+    let mut svg = String::new();
+    let mut y = 4.0;
+    for bar in bars {
+        label(&mut svg, (STACK_LEFT - 8.0, y + 18.0), "end", bar.name);
+        let mut x = STACK_LEFT;
+        for ((part, name), look) in bar.parts.iter().zip(names).zip(PARTS.iter().cycle()) {
+            let width = *part as f64 * scale;
+            if *part > 0 {
+                let title = format!("{}, {name}: {part} {unit}", bar.name);
+                let _ = write!(svg, "<g><title>{}</title>", escape(&title));
+                stacked_part(&mut svg, look, (x, y), (width.max(1.0), STACK));
+                svg.push_str("</g>\n");
+            }
+            x += width;
+        }
+        label(&mut svg, (x + 6.0, y + 18.0), "start", &sum(bar).to_string());
+        y += STACK + 8.0;
+    }
+    let mut x = 2.0;
+    for (name, look) in names.iter().zip(PARTS.iter().cycle()) {
+        let width = 28.0 + 7.2 * name.chars().count() as f64 + 14.0;
+        if x + width > STACK_WIDTH {
+            (x, y) = (2.0, y + 22.0);
+        }
+        stacked_part(&mut svg, look, (x, y), (20.0, 14.0));
+        svg.push('\n');
+        label(&mut svg, (x + 28.0, y + 12.0), "start", name);
+        x += width;
+    }
+    format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {STACK_WIDTH} {:.0}\" role=\"img\" \
+         font-family=\"sans-serif\" font-size=\"13\" fill=\"currentColor\">\n{svg}</svg>\n",
+        y + 22.0
+    )
+}
+
+fn stacked_part(
+    svg: &mut String,
+    (colour, full, dashes): &(&str, &str, &str),
+    (x, y): (f64, f64),
+    (width, height): (f64, f64),
+) {
+    let _ = write!(
+        svg,
+        "<rect x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height:.1}\" fill=\"{colour}\" \
+         fill-opacity=\"{full}\" stroke=\"{colour}\" stroke-width=\"1.5\" stroke-dasharray=\"{dashes}\"/>"
+    );
+}
+
 fn range(values: impl Iterator<Item = f64>) -> (f64, f64) {
     let (low, high) = values
         .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| (low.min(value), high.max(value)));

@@ -45,6 +45,7 @@ mod lab;
 pub mod lab_01_devices;
 pub mod lab_02_golden_rule;
 pub mod lab_03_training_loop;
+pub mod lab_04_memory;
 pub mod placement;
 pub mod render_json;
 pub mod render_text;

@@ -44,6 +44,7 @@
 //! | how a tensor gets to a GPU | `ops/transfer.rs`, then `cuda/runtime.rs`; [`cuda`] is `torch.cuda` |
 //! | what runs in which order on a GPU | `cuda/stream.rs`, `cuda/event.rs`; `cuda/pinned.rs` for copies nobody waits for |
 //! | what is asked of a GPU | `cuda/driver.rs`, the contract; `cuda/allocator.rs`, its memory |
+//! | what lies where in that memory | [`cuda::MemoryMap`], a picture of it |
 //! | how a GPU is simulated | `cuda/simulated/mod.rs` has a tour of its own |
 //! | what a GPU did, and when | [`trace`]; [`Machine::profile`] and [`trace::record_function`] |
 //! | how errors tell their story | `error.rs`; `ops/scope.rs`: the line of the user's that is under way |

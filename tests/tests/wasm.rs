@@ -5,7 +5,7 @@ use std::process::{Command, Output};
 use std::sync::LazyLock;
 
 use labs::lab_03_training_loop::LAB;
-use labs::{Captured, Entry, lab_01_devices, lab_02_golden_rule, run_captured};
+use labs::{Captured, Entry, lab_01_devices, lab_02_golden_rule, lab_04_memory, run_captured};
 use serde_json::Value as Json;
 
 /// The module with all labs, built when a test first asks for it.
@@ -132,6 +132,7 @@ fn the_same_text_in_wasm_of_labs_on_simulated_gpus() {
             both_of(&lab_01_devices::LAB, &["--gpu", gpu, "--max-size", "128"]),
             both_of(&lab_02_golden_rule::LAB, &["--gpu", gpu, "--batch-size", "16"]),
             both(&["--gpu", gpu, "--epochs", "1"]),
+            both_of(&lab_04_memory::LAB, &["--gpu", gpu]),
         ];
         for [there, here] in runs {
             assert_eq!(there, here);

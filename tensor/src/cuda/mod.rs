@@ -6,6 +6,7 @@ mod event;
 #[cfg(test)]
 mod faults;
 mod memory;
+mod memory_map;
 pub(crate) mod pinned;
 pub(crate) mod runtime;
 pub(crate) mod simulated;
@@ -16,6 +17,7 @@ mod sync_debug;
 
 pub use event::{Event, EventOptions};
 pub use memory::*;
+pub use memory_map::MemoryMap;
 pub use stream::{Stream, current_stream, default_stream, stream};
 pub use sync_debug::{SyncDebugMode, get_sync_debug_mode, set_sync_debug_mode};
 

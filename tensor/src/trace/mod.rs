@@ -11,6 +11,7 @@ mod svg;
 
 pub(crate) use profile::Recording;
 pub use profile::record_function;
+pub(crate) use svg::escape;
 
 use std::collections::HashMap;
 use std::ops::Sub;

@@ -260,7 +260,7 @@ fn wide(text: &str) -> f64 {
 }
 
 /// A text as XML writes it, which knows no control characters.
-fn escape(text: &str) -> String {
+pub(crate) fn escape(text: &str) -> String {
     let text = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
     text.replace(
         |letter: char| letter.is_control() || ('\u{fffe}'..='\u{ffff}').contains(&letter),

@@ -54,6 +54,11 @@ impl DeviceMemory {
         DevicePtr(self.allocation.pointer.0 + offset as u64)
     }
 
+    /// Where it begins.
+    pub(crate) fn address(&self) -> u64 {
+        self.allocation.pointer.0
+    }
+
     /// Says that work of a stream uses it (`Tensor.record_stream`): what is queued there before it is dropped
     /// will have run before the memory is used again.
     pub(crate) fn record_stream(&self, stream: StreamId) {
@@ -192,6 +197,12 @@ impl Cuda {
 
     pub(crate) fn memory_snapshot(&self, device: usize) -> Vec<SegmentInfo> {
         lock(&self.devices[device].allocator).snapshot().collect()
+    }
+
+    /// Where the workspaces of cuBLAS begin.
+    pub(crate) fn workspaces(&self, device: usize) -> Vec<u64> {
+        let workspaces = lock(&self.devices[device].workspaces);
+        workspaces.iter().map(|(_, allocation)| allocation.pointer.0).collect()
     }
 
     pub(crate) fn reset_peak_memory_stats(&self, device: usize) {

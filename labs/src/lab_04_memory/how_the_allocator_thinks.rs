@@ -1,0 +1,326 @@
+//! Part B: how the allocator thinks.
+
+use todevice::cuda::{self, MemoryMap};
+use todevice::prelude::*;
+
+use super::{on_gpu, use_it};
+use crate::{Lab, Table, exact, hardware, row, text};
+
+pub(super) fn sections(lab: &mut Lab) -> crate::Result<()> {
+    free_is_not_returned(lab)?;
+    blocks_and_segments(lab)?;
+    fragmentation(lab)?;
+    the_notebook(lab)
+}
+
+// ANCHOR: bytes
+const KIB: usize = 1 << 10;
+const MIB: usize = 1 << 20;
+
+/// A tensor that takes so many bytes. What is in it does not matter here.
+fn bytes(bytes: usize, device: Device) -> Result<Tensor> {
+    Tensor::empty(&[bytes / 4], device)
+}
+// ANCHOR_END: bytes
+
+fn free_is_not_returned(lab: &mut Lab) -> crate::Result<()> {
+    lab.section(8, "Free is not returned");
+    lab.predict(
+        "A tensor of 64 MiB is dropped. Which falls: the memory that tensors hold, the memory that the program has \
+         reserved, the memory that nvidia-smi shows?",
+    );
+    if !on_gpu(lab, "three counts of memory, and when each falls.") {
+        return Ok(());
+    }
+    let device = lab.device();
+    cuda::empty_cache()?;
+    let mut table = Table::new(["after", "allocated", "reserved", "in use on the GPU"]);
+    let mut note = |what: &str| -> Result<()> {
+        // ANCHOR: ladder
+        let (free, total) = cuda::mem_get_info()?;
+        let (allocated, reserved, in_use) = (cuda::memory_allocated(), cuda::memory_reserved(), total - free);
+        // ANCHOR_END: ladder
+        table.rows.push(row![
+            what,
+            exact("allocated", allocated),
+            exact("reserved", reserved),
+            hardware("in_use", in_use)
+        ]);
+        Ok(())
+    };
+    note("nothing yet")?;
+    // ANCHOR: free
+    let x = bytes(64 * MIB, device)?;
+    note("x = 64 MiB")?;
+    drop(x);
+    note("drop(x)")?;
+    cuda::empty_cache()?;
+    note("empty_cache()")?;
+    // ANCHOR_END: free
+
+    // ANCHOR: pinned_segment
+    let tensors: Vec<Tensor> = (0..4096).map(|_| bytes(512, device)).collect::<Result<_>>()?;
+    note("4096 tensors of 512 bytes")?;
+    let one = tensors[0].clone(); // the same memory
+    drop(tensors);
+    cuda::empty_cache()?;
+    note("one is left, empty_cache()")?;
+    // ANCHOR_END: pinned_segment
+    drop(one);
+    cuda::empty_cache()?;
+    note("that too, empty_cache()")?;
+
+    // ANCHOR: mixed
+    let tensors: Vec<Tensor> = (0..40).map(|_| bytes(2 * MIB, device)).collect::<Result<_>>()?;
+    note("40 tensors of 2 MiB")?;
+    let left: Vec<Tensor> = tensors.iter().step_by(10).cloned().collect();
+    drop(tensors);
+    note("4 are left")?;
+    cuda::empty_cache()?;
+    note("empty_cache()")?;
+    // ANCHOR_END: mixed
+    drop(left);
+    lab.table(table);
+    lab.prose(
+        "Dropped memory goes back to the allocator, which keeps it for the next tensor. empty_cache() gives back to \
+         the GPU what it can: whole segments in which nothing lives. One tensor of 512 bytes holds a segment of 2 \
+         MiB; four of 2 MiB, each in another segment of 20 MiB, hold 80. Always: allocated ≤ reserved ≤ in use, \
+         where the last also has CUDA's own and what other programs hold. It is what nvidia-smi shows.",
+    );
+    cuda::empty_cache()?;
+    Ok(())
+}
+
+fn blocks_and_segments(lab: &mut Lab) -> crate::Result<()> {
+    lab.section(9, "Blocks and segments");
+    lab.predict("Eight tensors are made. How many times is the driver asked for memory, and for how much?");
+    if !on_gpu(lab, "a map of the memory.") {
+        return Ok(());
+    }
+    let device = lab.device();
+    // ANCHOR: sizes
+    let sizes = [4, 1600, MIB, MIB + 4, 9 * MIB, 6 * MIB, 16 * MIB, 17 * MIB + 512 * KIB];
+    let names = ["A", "B", "C", "D", "E", "F", "G", "H"];
+    let mut grown = Vec::new();
+    let mut tensors = Vec::new();
+    for size in sizes {
+        let (allocated, reserved) = (cuda::memory_allocated(), cuda::memory_reserved());
+        tensors.push(bytes(size, device)?);
+        grown.push((cuda::memory_allocated() - allocated, cuda::memory_reserved() - reserved));
+    }
+    // ANCHOR_END: sizes
+    let mut table = Table::new(["tensor", "bytes asked for", "its block", "a new segment"]);
+    for ((name, size), (block, segment)) in names.into_iter().zip(sizes).zip(grown) {
+        table = table.row(row![name, exact("asked", size), exact("block", block), exact("segment", segment)]);
+    }
+    lab.table(table);
+    lab.prose(
+        "A request is rounded up to 512 bytes. Up to 1 MiB it comes from the small pool, whose segments have 2 MiB; \
+         beyond from the large pool, whose segments have 20 MiB, or, from 10 MiB on, the request's size rounded up to \
+         2 MiB. What a block leaves of its segment is split off, to be had by the next; but in the large pool not if \
+         it is 1 MiB or less: H gets all of its segment. The driver is asked only if no free block is large enough.",
+    );
+    let named = |tensors: &[(&str, &Tensor)]| {
+        tensors.iter().fold(MemoryMap::now(), |map, (name, tensor)| map.name(name, [*tensor]))
+    };
+    let all: Vec<(&str, &Tensor)> = names.into_iter().zip(&tensors).collect();
+    show(lab, &named(&all), "The segments, and in them the blocks of the eight tensors.");
+
+    lab.predict(
+        "A, B and D are dropped. How many more free pieces are there? Then I is made, of 3 MiB: where?",
+    );
+    // ANCHOR: merge
+    tensors.remove(3); // D
+    tensors.remove(1); // B
+    tensors.remove(0); // A
+    tensors.push(bytes(3 * MIB, device)?); // I
+    // ANCHOR_END: merge
+    let left: Vec<(&str, &Tensor)> = ["C", "E", "F", "G", "H", "I"].into_iter().zip(&tensors).collect();
+    show(lab, &named(&left), "The same segments after three tensors are gone and one has come.");
+    lab.prose(
+        "A and B were neighbours: their blocks merged into one. D's is too small for I, which takes the smallest free \
+         block that is large enough; what it does not need of that is split off again.",
+    );
+    drop(tensors);
+    cuda::empty_cache()?;
+    Ok(())
+}
+
+fn fragmentation(lab: &mut Lab) -> crate::Result<()> {
+    lab.section(10, "Fragmentation");
+    lab.predict("Tensors of 2 MiB are made until no more fits, and every second is dropped. Is there room for 12 MiB?");
+    if !on_gpu(lab, "an allocation that fails although more than enough is free.") {
+        return Ok(());
+    }
+    let device = lab.device();
+    cuda::empty_cache()?;
+    let (_, total) = cuda::mem_get_info()?;
+    // ANCHOR: fragments
+    // What there is already (cuBLAS's workspace), and 80 MiB.
+    let limit = cuda::memory_reserved() + 80 * MIB as u64;
+    cuda::set_per_process_memory_fraction((limit as f64 + 0.5) / total as f64)?;
+
+    let mut tensors = Vec::new();
+    while let Ok(tensor) = bytes(2 * MIB, device) {
+        tensors.push(tensor);
+    }
+    let made = tensors.len();
+    let left: Vec<Tensor> = tensors.iter().step_by(2).cloned().collect();
+    drop(tensors); // every second dies
+
+    let free = cuda::memory_reserved() - cuda::memory_allocated();
+    let twelve = bytes(12 * MIB, device);
+    // ANCHOR_END: fragments
+    lab.figure(exact("tensors_made", made).label("Tensors of 2 MiB made"));
+    lab.figure(exact("tensors_left", left.len()).label("Left"));
+    lab.figure(exact("free_in_segments", free).label("Free in the segments, bytes"));
+    match &twelve {
+        Ok(_) => lab.print(text!("12 MiB: there was room")),
+        Err(error) => lab.report(first_line(error)),
+    }
+    drop(twelve);
+    let map = MemoryMap::now().name("2 MiB", &left);
+    show(lab, &map, "Segments of 20 MiB in which every second block of 2 MiB is free.");
+    lab.prose(
+        "More is free than is asked for, but in pieces of 2 MiB, and memory that is held cannot be moved. Nor can \
+         a segment be given back in which anything lives. This is fragmentation.",
+    );
+
+    // ANCHOR: cures
+    // Equal sizes fill the gaps.
+    let equal: Result<Vec<Tensor>> = (left.len()..made).map(|_| bytes(2 * MIB, device)).collect();
+    let equal_fit = equal.is_ok();
+    drop(equal);
+    let count = left.len();
+    drop(left);
+
+    // Between two phases of a program nothing lives, so all can be given back. The large one comes first.
+    cuda::empty_cache()?;
+    let large = bytes(12 * MIB, device);
+    let small: Result<Vec<Tensor>> = (0..count).map(|_| bytes(2 * MIB, device)).collect();
+    let large_first_fits = large.is_ok() && small.is_ok();
+    drop((large, small));
+    // ANCHOR_END: cures
+    cuda::set_per_process_memory_fraction(1.0)?;
+    cuda::empty_cache()?;
+
+    let by_default = after_a_cut(device)?;
+    // ANCHOR: max_split_size
+    cuda::set_allocator_settings("max_split_size_mb:20")?;
+    let with_max_split_size = after_a_cut(device)?;
+    cuda::set_allocator_settings("")?;
+    // ANCHOR_END: max_split_size
+    let yes = |fits| if fits { "yes" } else { "no" };
+    lab.table(
+        Table::new(["what helps", "fits?"])
+            .row(row!["as many more of the same size as were dropped", exact("equal_fit", yes(equal_fit))])
+            .row(row![
+                "empty_cache(); the 12 MiB, then those that were left",
+                exact("large_first_fits", yes(large_first_fits))
+            ]),
+    );
+    lab.table(
+        Table::new(["64 MiB used again after 12 MiB came between", "bytes reserved for both"])
+            .row(row!["as it is", exact("reserved_by_default", by_default)])
+            .row(row!["max_split_size_mb:20", exact("reserved_with_max_split_size", with_max_split_size)]),
+    );
+    lab.prose(
+        "With max_split_size_mb blocks of that size or more are never cut: the 12 MiB get a segment of their own, and \
+         the block of 64 MiB is whole when it is wanted again.",
+    );
+    Ok(())
+}
+
+// ANCHOR: after_a_cut
+/// 64 MiB, dropped; 12 MiB, which may be cut from them; 64 MiB again. How much is reserved for that?
+fn after_a_cut(device: Device) -> Result<u64> {
+    cuda::empty_cache()?;
+    let before = cuda::memory_reserved();
+    drop(bytes(64 * MIB, device)?);
+    let twelve = bytes(12 * MIB, device)?;
+    let again = bytes(64 * MIB, device)?;
+    let reserved = cuda::memory_reserved() - before;
+    drop((twelve, again));
+    cuda::empty_cache()?;
+    Ok(reserved)
+}
+// ANCHOR_END: after_a_cut
+
+fn the_notebook(lab: &mut Lab) -> crate::Result<()> {
+    lab.section(11, "The notebook");
+    lab.predict(
+        "A notebook makes a tensor of 300 × 300 × 300 floats and asks for the peak. The cell is run twice. Which peak \
+         is right?",
+    );
+    if !on_gpu(lab, "the four numbers of a notebook, byte for byte.") {
+        return Ok(());
+    }
+    let device = lab.device();
+    cuda::empty_cache()?;
+    // What earlier sections left, which a new notebook would not have: cuBLAS's workspace.
+    let (allocated, reserved) = (cuda::memory_allocated(), cuda::memory_reserved());
+    cuda::reset_peak_memory_stats();
+    let mut table = Table::new(["cell", "shows"]);
+    let mut shows = |cell: &str, bytes| table.rows.push(row![cell, exact("notebook", bytes)]);
+
+    shows("In [3]  max_memory_allocated()", cuda::max_memory_allocated() - allocated);
+    // ANCHOR: notebook
+    drop(Tensor::zeros_with(&[1], device)?); // something small, before, and gone
+
+    let mut x = Tensor::empty(&[300, 300, 300], device)?;
+    shows("In [7]  memory_reserved()", cuda::memory_reserved() - reserved);
+
+    use_it(&x);
+    x = Tensor::empty(&[300, 300, 300], device)?; // the cell runs again: the old x is still there
+    let true_peak = cuda::max_memory_allocated() - allocated;
+    cuda::reset_peak_memory_stats();
+    shows("In [16] reset, max_memory_allocated()", cuda::max_memory_allocated() - allocated);
+
+    shows("In [17] reset, max_memory_reserved()", cuda::max_memory_reserved() - reserved);
+    shows("In [18] memory_allocated()", cuda::memory_allocated() - allocated);
+    // ANCHOR_END: notebook
+    let map = MemoryMap::now().name("x", [&x]);
+    lab.table(table);
+    show(lab, &map, "The segments at the end of the notebook.");
+    // ANCHOR: notebook_bytes
+    let cube: usize = 4 * 27_000_000;
+    let block = cube.next_multiple_of(512);
+    let segment = block.next_multiple_of(2 * MIB);
+    let small_segment = 2 * MIB;
+    // ANCHOR_END: notebook_bytes
+    lab.table(
+        Table::new(["where the bytes come from", ""])
+            .row(row!["27,000,000 floats of 4 bytes", exact("cube_bytes", cube)])
+            .row(row!["rounded up to 512: a block", exact("cube_block", block)])
+            .row(row!["rounded up to 2 MiB: its segment", exact("cube_segment", segment)])
+            .row(row![
+                "and the small one's segment of 2 MiB",
+                exact("cube_and_small", segment + small_segment)
+            ])
+            .row(row![
+                "two segments, since the cell ran twice",
+                exact("two_and_small", 2 * segment + small_segment)
+            ])
+            .row(row!["the true peak: two blocks, for an instant", exact("true_peak", true_peak)]),
+    );
+    lab.prose(
+        "The peak after a reset is what is there at the reset: it forgot the instant at which both tensors were alive. \
+         The cells ran in the order of their numbers, not in that of the page. What made the small segment is nowhere \
+         to be seen: something of at most 1 MiB, gone before.",
+    );
+    drop(x);
+    cuda::empty_cache()?;
+    Ok(())
+}
+
+/// The map, for those who see pictures and for those who read text.
+fn show(lab: &mut Lab, map: &MemoryMap, caption: &str) {
+    lab.picture(map.to_svg(), caption);
+    lab.report(map);
+}
+
+/// The first line of an error, broken to be read.
+fn first_line(error: &Error) -> String {
+    let message = error.to_string();
+    crate::render_text::wrap(message.lines().next().unwrap_or_default())
+}

@@ -1,0 +1,78 @@
+//! Lab 04: memory. Part A asks why a GPU runs out of it, part B how its allocator thinks.
+
+use todevice::prelude::*;
+use todevice::{Machine, cuda};
+
+use crate::cli::count;
+use crate::{Entry, Lab};
+
+mod how_the_allocator_thinks;
+mod why_it_runs_out;
+
+pub const LAB: Entry<Options> = Entry { name: "lab-04", title: "Memory", run };
+
+/// The knobs of this lab.
+#[derive(clap::Args)]
+pub struct Options {
+    /// Samples per batch, in sections 2 and 4
+    #[arg(long, value_name = "N", default_value = "64", value_parser = count(1..=4096))]
+    pub batch_size: usize,
+
+    /// MiB of the GPU's memory that section 6 limits itself to
+    #[arg(long, value_name = "MIB", default_value = "64", value_parser = count(48..=256))]
+    pub limit: usize,
+}
+
+pub fn run(lab: &mut Lab, options: &Options) -> crate::Result<()> {
+    let device = lab.device();
+    if device.is_cuda() {
+        // torch.cuda's functions are about the current device: here that of --device.
+        cuda::device(device.index(), || sections(lab, options))?
+    } else {
+        sections(lab, options)
+    }
+}
+
+fn sections(lab: &mut Lab, options: &Options) -> crate::Result<()> {
+    manual_seed(lab.seed());
+    why_it_runs_out::sections(lab, options)?;
+    how_the_allocator_thinks::sections(lab)
+}
+
+// ANCHOR: counters
+/// The bytes that tensors hold. On a GPU PyTorch counts them; on the CPU this crate does.
+fn memory_allocated(device: Device) -> u64 {
+    match device {
+        Device::Cpu => Machine::current().host_memory().allocated() as u64,
+        Device::Cuda { .. } => cuda::memory_allocated(),
+    }
+}
+
+/// The most there were since `reset_peak_memory_stats`.
+fn max_memory_allocated(device: Device) -> u64 {
+    match device {
+        Device::Cpu => Machine::current().host_memory().max_allocated() as u64,
+        Device::Cuda { .. } => cuda::max_memory_allocated(),
+    }
+}
+
+fn reset_peak_memory_stats(device: Device) {
+    match device {
+        Device::Cpu => Machine::current().host_memory().reset_peak(),
+        Device::Cuda { .. } => cuda::reset_peak_memory_stats(),
+    }
+}
+// ANCHOR_END: counters
+
+/// Whether there is a GPU to look at; if not, one sentence says what there would be to see.
+fn on_gpu(lab: &mut Lab, to_see: &str) -> bool {
+    let on_gpu = lab.device().is_cuda();
+    if !on_gpu {
+        let how = if cuda::is_available() { "Without --device cpu" } else { "With --gpu sim:t4" };
+        lab.prose(format!("{how} this section shows {to_see}"));
+    }
+    on_gpu
+}
+
+/// Stands for whatever a program does with a tensor.
+fn use_it(_tensor: &Tensor) {}

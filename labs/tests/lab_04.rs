@@ -1,0 +1,306 @@
+//! Lab 04 as its readers meet it: its output word for word, and that its figures add up.
+
+use std::process::Command;
+
+use labs::lab_04_memory::LAB;
+use labs::{Captured, Cell, Event, Kind, Value, render_text, run_captured};
+
+const SOURCE: &str = include_str!("../src/lab_04_memory/why_it_runs_out.rs");
+const FILE: &str = "labs/src/lab_04_memory/why_it_runs_out.rs";
+
+fn on(flags: &[&str]) -> Captured {
+    let captured = run_captured(&LAB, flags);
+    assert_eq!((captured.exit_code, captured.errors.as_str()), (0, ""), "{flags:?}");
+    captured
+}
+
+/// The figures of a name, in order.
+fn numbers(captured: &Captured, name: &str) -> Vec<i64> {
+    let figures = captured.events.iter().flat_map(Event::figures).filter(|figure| figure.name == name);
+    figures
+        .map(|figure| match figure.value {
+            Value::Int(number) => number,
+            Value::Float(number) => number.round() as i64,
+            Value::Text(_) => panic!("{name} is no number"),
+        })
+        .collect()
+}
+
+/// What a table says in words.
+fn words(captured: &Captured, name: &str) -> Vec<String> {
+    let figures = captured.events.iter().flat_map(Event::figures).filter(|figure| figure.name == name);
+    figures.map(|figure| figure.printed_value()).collect()
+}
+
+fn pictures(captured: &Captured) -> Vec<&str> {
+    let pictures = captured.events.iter().filter_map(|event| match event {
+        Event::Picture { svg, .. } => Some(svg.as_str()),
+        _ => None,
+    });
+    pictures.collect()
+}
+
+#[test]
+fn reads_as_the_chapter_shows_it_on_one_gpu() {
+    insta::assert_snapshot!("sim_t4", on(&["--gpu", "sim:t4"]).text);
+}
+
+#[test]
+fn reads_as_the_chapter_shows_it_on_a_small_gpu() {
+    insta::assert_snapshot!("small_t4", on(&["--gpu", "sim:t4,mem=512MiB"]).text);
+}
+
+/// In place of a measured time there is `…`.
+#[test]
+fn reads_as_the_chapter_shows_it_without_a_gpu() {
+    let mut events = on(&["--gpu", "none"]).events;
+    for event in &mut events {
+        let Event::Table(table) = event else { continue };
+        for cell in table.rows.iter_mut().flatten() {
+            if let Cell::Figure(figure) = cell
+                && figure.kind == Kind::Measured
+            {
+                figure.value = Value::Text("…".to_owned());
+            }
+        }
+    }
+    insta::assert_snapshot!("none", render_text::render(&events));
+}
+
+#[test]
+fn which_of_two_gpus_it_is_makes_no_difference() {
+    let lines = |flags: &[&str]| {
+        let text = on(flags).text;
+        text.lines().skip(2).map(|line| line.replace("GPU 1", "GPU 0")).collect::<Vec<_>>()
+    };
+    let first = lines(&["--gpu", "sim:t4"]);
+    assert_eq!(lines(&["--gpu", "sim:t4x2", "--device", "cuda:1"]), first);
+    assert_eq!(lines(&["--gpu", "sim:t4x2"]), first);
+}
+
+#[test]
+fn the_owners_have_all_that_is_allocated() {
+    let owners = ["parameters", "gradients", "exp_avg", "exp_avg_sq", "batch", "activations", "workspace"];
+    for (gpu, batch) in [("sim:t4", "64"), ("sim:h200", "64"), ("sim:t4", "1"), ("sim:rtx4090", "1000")] {
+        let captured = on(&["--gpu", gpu, "--batch-size", batch]);
+        let of = |name: &str| numbers(&captured, &format!("{name}_bytes"));
+        let by_owner = owners.map(of);
+        let sums: Vec<i64> = (0..6).map(|stage| by_owner.iter().map(|owner| owner[stage]).sum()).collect();
+        assert_eq!(of("allocated"), sums, "{gpu}, {batch}");
+
+        // 784-1000-1000-10; each parameter and each activation is rounded up to 512 bytes.
+        let round = |bytes: i64| (bytes + 511) / 512 * 512;
+        let parameters = [784 * 1000, 1000, 1000 * 1000, 1000, 1000 * 10, 10];
+        let model = parameters.iter().map(|floats| round(4 * floats)).sum::<i64>();
+        assert_eq!(of("parameters"), [model; 6]);
+        // The results of two ReLUs and the softmax, and the loss; after the backward pass only that.
+        let size = batch.parse::<i64>().unwrap();
+        let activations = 2 * round(4 * 1000 * size) + round(4 * 10 * size) + 512;
+        let data = round(4 * 784 * size) + round(8 * size);
+        if (gpu, batch) == ("sim:t4", "64") {
+            // Elsewhere some are charged a larger block than they need.
+            assert_eq!(of("gradients"), [0, 0, 0, model, model, 0]);
+            assert_eq!(of("exp_avg"), [0, 0, 0, 0, model, model]);
+            assert_eq!(of("exp_avg"), of("exp_avg_sq"));
+            assert_eq!(of("activations"), [0, 0, activations, 512, 512, 0]);
+            assert_eq!(of("batch"), [0, data, data, data, data, 0]);
+        }
+        let workspace = if gpu == "sim:h200" { 32 << 20 } else { 8_519_680 };
+        assert_eq!(of("workspace"), [workspace; 6]);
+        assert_eq!(numbers(&captured, "of_the_first_product"), [workspace]);
+    }
+}
+
+#[test]
+fn the_figures_of_part_a_are_what_the_text_says() {
+    let captured = on(&["--gpu", "sim:t4"]);
+    let one = |name: &str| numbers(&captured, name)[0];
+    assert_eq!([one("at_first"), one("of_one_float"), one("of_a_cube")], [0, 512, 108_000_256]);
+    // Only the batch and the activations grow.
+    let (once, doubled) = (numbers(&captured, "bytes_once"), numbers(&captured, "bytes_doubled"));
+    let grown: Vec<bool> = once.iter().zip(&doubled).map(|(once, doubled)| doubled > once).collect();
+    assert_eq!(grown, [false, false, false, false, true, true, false]);
+    assert_eq!(one("peak_once") + 64 * one("bytes_per_sample"), one("peak_doubled"));
+    let peaks = numbers(&captured, "iteration_peak");
+    assert!(peaks[0] < peaks[1] && peaks[1] == peaks[2], "{peaks:?}");
+}
+
+#[test]
+fn how_long_things_live_is_the_same_with_and_without_a_gpu() {
+    for gpu in ["none", "sim:t4", "sim:h200"] {
+        let captured = on(&["--gpu", gpu]);
+        let peaks = ["peak_let", "peak_mut", "peak_shadow", "peak_drop"];
+        assert_eq!(peaks.map(|name| numbers(&captured, name)[0]), [1, 2, 3, 1], "{gpu}");
+        assert_eq!(words(&captured, "same_output"), ["no", "no", "no", "yes", "yes", "yes"], "{gpu}");
+        let kept = numbers(&captured, "bytes_kept");
+        let output = 4 * 512 * 256;
+        assert_eq!([kept[1], kept[2], kept[4], kept[5]], [output; 4], "{gpu}: no_grad keeps the output only");
+        assert!(kept[0] > kept[3] && kept[3] > 4 * output, "{gpu}: {kept:?}");
+        assert_eq!(numbers(&captured, "tensors_kept"), [0, 0, 0, 2, 1, 1, 1], "{gpu}");
+        let held = numbers(&captured, "bytes_held");
+        assert_eq!(held.len(), 12);
+        for batch in 0..3 {
+            let [graphs, after_backward, detached, numbers] = held[4 * batch..][..4] else { panic!() };
+            assert_eq!(graphs, (batch as i64 + 1) * held[0], "{gpu}: every batch stays");
+            assert!(graphs > 500 * after_backward && after_backward == detached, "{gpu}: {held:?}");
+            assert_eq!(numbers, 0, "{gpu}");
+        }
+    }
+}
+
+#[test]
+fn running_out_is_an_error_with_a_report_and_the_program_goes_on() {
+    for flags in [&["--gpu", "sim:t4"][..], &["--gpu", "sim:h200", "--limit", "96"]] {
+        let captured = on(flags);
+        let reports: Vec<&String> = captured
+            .events
+            .iter()
+            .filter_map(|event| match event {
+                Event::Report(report) if report.starts_with("error[") => Some(report),
+                _ => None,
+            })
+            .collect();
+        let [report] = reports[..] else { panic!("one report") };
+        assert!(report.starts_with("error[GPU0002]: CUDA out of memory. Tried to allocate "), "{report}");
+        // It points at the line that makes the batch, or that uses it.
+        let arrow = report.lines().find_map(|line| line.strip_prefix("  --> ")).expect("a place");
+        let place = arrow.strip_prefix(FILE).expect("a line of the lab").strip_prefix(':').unwrap();
+        let line: usize = place.split(':').next().unwrap().parse().unwrap();
+        let step = SOURCE.lines().position(|line| line.starts_with("fn step(")).unwrap() + 1;
+        assert!((step..step + 12).contains(&line), "{arrow}");
+
+        let one = |name: &str| numbers(&captured, name)[0];
+        let (predicted, found, too_large) =
+            (one("predicted_batch"), one("found_batch"), one("too_large_batch"));
+        assert!(found < too_large && too_large - found <= 128, "{found} {too_large}");
+        assert!(found < predicted && predicted < 2 * found, "{flags:?}: {found} of {predicted}");
+    }
+}
+
+#[test]
+fn the_three_counts_are_in_order_and_one_small_tensor_holds_a_segment() {
+    for gpu in ["sim:t4", "sim:h200", "sim:rtx4090"] {
+        let captured = on(&["--gpu", gpu]);
+        let [allocated, reserved, in_use] =
+            ["allocated", "reserved", "in_use"].map(|name| numbers(&captured, name));
+        assert_eq!(allocated.len(), 10);
+        for row in 0..10 {
+            assert!(allocated[row] <= reserved[row] && reserved[row] < in_use[row], "{gpu}, row {row}");
+        }
+        let mib = 1 << 20;
+        assert_eq!(reserved[1] - reserved[0], 64 * mib);
+        assert_eq!((allocated[2], reserved[2]), (allocated[0], reserved[1]), "dropped, and still reserved");
+        assert_eq!((reserved[3], in_use[3]), (reserved[0], in_use[0]), "given back");
+        assert_eq!((allocated[5] - allocated[0], reserved[5] - reserved[0]), (512, 2 * mib));
+        assert_eq!(allocated[8] - allocated[0], 8 * mib, "4 of 2 MiB");
+        assert!(reserved[9] - reserved[0] >= 60 * mib, "{gpu}: empty_cache() gives back little");
+    }
+}
+
+#[test]
+fn blocks_are_rounded_and_segments_have_their_sizes() {
+    let captured = on(&["--gpu", "sim:t4"]);
+    let of = |name: &str| numbers(&captured, name);
+    let mib = 1 << 20;
+    assert_eq!(of("block"), [512, 2048, mib, mib + 512, 9 * mib, 6 * mib, 16 * mib, 18 * mib]);
+    assert_eq!(of("segment"), [2 * mib, 0, 0, 0, 0, 20 * mib, 16 * mib, 18 * mib]);
+    let maps = pictures(&captured);
+    assert_eq!(maps.len(), 5, "the owners, two maps of section 9, and one each of sections 10 and 11");
+    for name in ["C", "E", "F", "G", "H"] {
+        assert!(maps[1].contains(&format!(">{name}</text>")) && maps[2].contains(&format!(">{name}</text>")));
+    }
+    assert!(maps[2].contains("<title>I: 3145728 bytes, ") && !maps[1].contains("<title>I: "));
+    assert!(!maps[2].contains("<title>A: ") && !maps[2].contains("<title>D: "));
+}
+
+#[test]
+fn fragmentation_is_more_than_enough_free_and_no_room() {
+    for gpu in ["sim:t4", "sim:h200", "sim:rtx4090"] {
+        let captured = on(&["--gpu", gpu]);
+        assert!(numbers(&captured, "free_in_segments")[0] > 3 * (12 << 20), "{gpu}");
+        assert!(captured.text.contains("Tried to allocate 12.00 MiB."), "{gpu}");
+        assert_eq!(words(&captured, "equal_fit"), ["yes"], "{gpu}");
+        assert_eq!(words(&captured, "large_first_fits"), ["yes"], "{gpu}");
+        let cut = numbers(&captured, "reserved_by_default")[0];
+        assert!(numbers(&captured, "reserved_with_max_split_size")[0] < cut, "{gpu}");
+    }
+}
+
+#[test]
+fn the_notebook_shows_the_numbers_of_the_document() {
+    for gpu in ["sim:t4", "sim:h200", "sim:t4,mem=512MiB"] {
+        let captured = on(&["--gpu", gpu]);
+        let shown = numbers(&captured, "notebook");
+        assert_eq!(shown, [0, 111_149_056, 108_000_256, 220_200_960, 108_000_256], "{gpu}");
+        let explained = ["cube_bytes", "cube_block", "cube_segment", "cube_and_small", "two_and_small"];
+        assert_eq!(
+            explained.map(|name| numbers(&captured, name)[0]),
+            [108_000_000, shown[2], 109_051_904, shown[1], shown[3]]
+        );
+        assert_eq!(numbers(&captured, "true_peak"), [216_000_512], "{gpu}");
+    }
+}
+
+#[test]
+fn every_time_says_whether_it_is_modelled_or_measured() {
+    for (gpu, kind) in [("none", Kind::Measured), ("sim:t4", Kind::Modelled)] {
+        let events = on(&["--gpu", gpu]).events;
+        let times = events.iter().flat_map(Event::figures).filter(|figure| figure.unit == "ms");
+        let kinds: Vec<Kind> = times.map(|time| time.kind).collect();
+        assert!(kinds.len() == 6 && kinds.iter().all(|found| *found == kind), "{kinds:?}");
+    }
+}
+
+#[test]
+fn no_printed_number_could_round_the_other_way_on_another_cpu() {
+    for gpu in ["none", "sim:t4", "sim:t4,mem=512MiB", "sim:h200"] {
+        for event in on(&["--gpu", gpu]).events {
+            for figure in event.figures().into_iter().filter(|figure| figure.kind != Kind::Measured) {
+                assert!(!figure.near_rounding_boundary(), "{figure:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_gpu_that_is_too_small_for_the_lab_is_reported_and_exits_with_1() {
+    let captured = run_captured(&LAB, &["--gpu", "sim:t4,mem=300MiB"]);
+    assert_eq!(captured.exit_code, 1);
+    assert!(captured.errors.starts_with("error: lab-04 failed: error[GPU0002]: "), "{}", captured.errors);
+}
+
+#[test]
+fn the_binary_prints_what_the_function_does() {
+    for flags in [&["--gpu", "sim:t4"][..], &["--gpu", "sim:t4", "--format", "json", "--batch-size", "7"]] {
+        let output = Command::new(env!("CARGO_BIN_EXE_lab-04")).args(flags).output().unwrap();
+        let captured = on(flags);
+        assert_eq!((output.status.code(), output.stderr.len()), (Some(0), 0));
+        let expected = if flags.contains(&"json") { captured.json } else { captured.text };
+        assert_eq!(String::from_utf8_lossy(&output.stdout), expected);
+    }
+}
+
+#[test]
+fn wrong_flags_are_refused_in_one_line_with_exit_code_2() {
+    for (wrong, right) in [
+        (&["--batch-size", "0"][..], "from 1 to 4096"),
+        (&["--batch-size", "4097"], "from 1 to 4096"),
+        (&["--batch-size", "many"], "from 1 to 4096"),
+        (&["--batch-size"], "--batch-size"),
+        (&["--limit", "47"], "from 48 to 256"),
+        (&["--limit", "-1"], "from 48 to 256"),
+        (&["--limit", "1.5"], "from 48 to 256"),
+        (&["--limits", "64"], "--limit"),
+        (&["--gpu", "sim:t4,mem=1KiB"], "mem="),
+        (&["extra"], "'extra'"),
+    ] {
+        let captured = run_captured(&LAB, wrong);
+        assert_eq!((captured.exit_code, captured.text.as_str()), (2, ""), "{wrong:?}");
+        assert_eq!(captured.errors.lines().count(), 1, "{}", captured.errors);
+        assert!(
+            captured.errors.starts_with("error: ") && captured.errors.contains(right),
+            "{}",
+            captured.errors
+        );
+    }
+}
