@@ -164,7 +164,7 @@ fn what_the_lab_names_encloses_its_calls() {
     let timeline = traced();
     let host = &timeline.slices[&(0, 0)];
     let ranges = |name: &str| host.iter().filter(|slice| slice.name == name).collect::<Vec<_>>();
-    // How often each of the four steps makes a call in the part of a name.
+    // How often each of the four steps on the GPU makes a call in the part of a name. Four more are on the CPU.
     for (name, call, times) in [
         ("batch to the device", "cudaMemcpyAsync", 2),
         ("forward", "cublasGemmEx", 2),
@@ -172,13 +172,13 @@ fn what_the_lab_names_encloses_its_calls() {
         ("optimizer step", "cudaLaunchKernel", 4),
         ("reading the loss", "cudaMemcpyAsync", 1),
     ] {
-        let ranges = ranges(name);
-        assert_eq!(ranges.len(), 4, "{name}");
-        for range in ranges {
+        let calls_of = |range: &&Slice| {
             let inside = host.iter().filter(|slice| range.start <= slice.start && slice.end <= range.end);
-            assert_eq!(inside.filter(|slice| slice.name == call).count(), times, "{name}");
-        }
+            inside.filter(|slice| slice.name == call).count()
+        };
+        let calls: Vec<usize> = ranges(name).iter().map(calls_of).filter(|calls| *calls > 0).collect();
+        assert_eq!(calls, [times; 4], "{name}");
     }
     // It takes the host no time, so it is a mark.
-    assert_eq!(timeline.marks.iter().filter(|(name, _)| name == "zero_grad").count(), 4);
+    assert_eq!(timeline.marks.iter().filter(|(name, _)| name == "zero_grad").count(), 2 * 4);
 }
