@@ -164,6 +164,15 @@ pub const LABS: &[LabOfBook] = &[
             },
         ],
     },
+    LabOfBook {
+        number: "08",
+        sources: &["labs/src/lab_08_asynchrony.rs"],
+        run: |flags| run_captured(&labs::lab_08_asynchrony::LAB, flags),
+        runs: &[
+            Run { name: "none", snapshot: "lab_08__none", flags: &["--gpu", "none"], steady: &[], what: CPU },
+            Run { name: "t4", snapshot: "lab_08__t4", flags: &["--gpu", "sim:t4"], steady: &[], what: T4 },
+        ],
+    },
 ];
 
 const CPU: &str = "on the CPU";

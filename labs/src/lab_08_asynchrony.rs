@@ -1,0 +1,809 @@
+//! Lab 08: asynchrony. A call to a GPU returns before its work is done.
+
+use std::time::Duration;
+
+use todevice::cuda::{Event, EventOptions, Stream, SyncDebugMode};
+use todevice::prelude::*;
+use todevice::time::Instant;
+use todevice::trace::Trace;
+use todevice::{Machine, RaceCheck, ToOptions, cuda};
+
+use crate::cli::count;
+use crate::{Entry, Figure, Lab, Table, exact, measured, modelled, row, text, timed};
+
+pub const LAB: Entry<Options> = Entry { name: "lab-08", title: "Asynchrony", run };
+
+/// The knobs of this lab.
+#[derive(clap::Args)]
+pub struct Options {
+    /// Steps of the loop whose waits are found
+    #[arg(long, value_name = "N", default_value = "4", value_parser = count(1..=1000))]
+    pub steps: usize,
+
+    /// Chunks that are copied and computed with, on one stream and on two
+    #[arg(long, value_name = "N", default_value = "4", value_parser = count(1..=100))]
+    pub chunks: usize,
+}
+
+pub fn run(lab: &mut Lab, options: &Options) -> crate::Result<()> {
+    manual_seed(lab.seed());
+    calls_return(lab)?;
+    timing(lab)?;
+    hidden_synchronizations(lab, options)?;
+    two_streams(lab, options)?;
+    a_race(lab)?;
+    the_default_stream(lab)?;
+    the_crime_is_elsewhere(lab)
+}
+
+fn calls_return(lab: &mut Lab) -> crate::Result<()> {
+    let device = lab.device();
+    lab.section(1, "A call returns before the work");
+    lab.predict(
+        "matmul of two matrices of 128 x 128 and of 1024 x 1024: the work is 512 times as much. How much longer \
+         does the call take?",
+    );
+    let mut times = Table::new(["product of", "the call returns", "the work is done"]);
+    // ANCHOR: calls
+    for size in [128, 256, 512, 1024] {
+        let x = Tensor::randn(&[size, size])?.to(device)?;
+        x.matmul(&x)?; // not timed: the first takes memory
+        wait_for(device)?;
+
+        let start = Instant::now();
+        x.matmul(&x)?;
+        let call = start.elapsed();
+        wait_for(device)?;
+        let work = start.elapsed();
+
+        times =
+            times.row(row![format!("{size} x {size}"), timed("call_time", call), timed("work_time", work)]);
+    }
+    // ANCHOR_END: calls
+    lab.table(times);
+    lab.prose(if device.is_cuda() {
+        "The call takes the same time for every size: it puts the product into a queue and returns. The GPU works \
+         through the queue by itself, and synchronize() waits until it is empty."
+    } else {
+        "On the CPU a call returns when its work is done, so both columns are the same. With --gpu sim:t4 the \
+         first does not grow."
+    });
+
+    lab.predict("Ten products, one after the other. How long until the last call returns?");
+    // ANCHOR: queue
+    let x = Tensor::randn(&[512, 512])?.to(device)?;
+    let mut y = x.matmul(&x)?.matmul(&x)?; // not timed
+    wait_for(device)?;
+
+    let start = Instant::now();
+    for _ in 0..10 {
+        y = y.matmul(&x)?; // of a product that is not there yet
+    }
+    let queued = start.elapsed();
+    wait_for(device)?;
+    let done = start.elapsed();
+    // ANCHOR_END: queue
+    lab.table(
+        Table::new(["ten products of 512 x 512", "time"])
+            .row(row!["until the last call returns", timed("ten_calls_time", queued)])
+            .row(row!["until the last product is there", timed("ten_products_time", done)]),
+    );
+    lab.prose(if device.is_cuda() {
+        "Ten launches, not ten products. Each product needs the one before, and still no call waits: the queue \
+         keeps the order."
+    } else {
+        "Each call computes its product before it returns, so the two times are the same."
+    });
+    Ok(())
+}
+
+fn timing(lab: &mut Lab) -> crate::Result<()> {
+    let device = lab.device();
+    lab.section(2, "Timing, wrong and right");
+    lab.predict("Five products are timed in three ways. Which of the times can you use, and for what?");
+    // ANCHOR: wrong
+    let x = Tensor::randn(&[512, 512])?.to(device)?;
+    five_products(&x)?; // not timed
+    wait_for(device)?;
+
+    let start = Instant::now();
+    let y = five_products(&x)?;
+    let returned = start.elapsed(); // wrong: the work may not even have begun
+
+    let start = Instant::now();
+    y.select(0, 0)?.select(0, 0)?.item()?;
+    let item = start.elapsed(); // wrong: it waits for the products
+    // ANCHOR_END: wrong
+
+    // ANCHOR: right
+    let start = Instant::now();
+    five_products(&x)?;
+    wait_for(device)?;
+    let synchronized = start.elapsed();
+    // ANCHOR_END: right
+
+    let mut times = Table::new(["five products of 512 x 512", "time"])
+        .row(row!["the clock stopped at once", timed("returned_time", returned)])
+        .row(row!["the next line, which reads one number", timed("item_time", item)])
+        .row(row!["the clock stopped after synchronize()", timed("synchronized_time", synchronized)]);
+    if !device.is_cuda() {
+        lab.table(times);
+        lab.prose(
+            "On the CPU the clock may be stopped at once. With --gpu sim:t4 that shows only the launches, the next \
+             line seems slow, and there are events, which measure on the GPU.",
+        );
+        return Ok(());
+    }
+
+    // ANCHOR: events
+    let (start, end) = (timing_event(), timing_event());
+    start.record()?;
+    five_products(&x)?;
+    end.record()?;
+    end.synchronize()?; // elapsed_time() wants both to have happened
+    let milliseconds = start.elapsed_time(&end)?;
+    // ANCHOR_END: events
+    times = times.row(row!["between two events", timed("event_time", in_milliseconds(milliseconds))]);
+    lab.table(times);
+    lab.prose(
+        "Stopped at once, the clock shows the time to ask; the work is then charged to the next line that waits, \
+         however small. After synchronize() it shows what a user waits for: launches, work, and the wait itself. \
+         Events are put into the queue with the work and note the time on the GPU, so they show the work without \
+         the host's part. If the host is too slow to keep the queue full, its pauses are between the events too.",
+    );
+    Ok(())
+}
+
+// ANCHOR: five_products
+fn five_products(x: &Tensor) -> Result<Tensor> {
+    let mut y = x.matmul(x)?;
+    for _ in 1..5 {
+        y = y.matmul(x)?;
+    }
+    Ok(y)
+}
+// ANCHOR_END: five_products
+
+// ANCHOR: timing_event
+fn timing_event() -> Event {
+    Event::new(EventOptions { enable_timing: true })
+}
+// ANCHOR_END: timing_event
+
+fn in_milliseconds(milliseconds: f64) -> Duration {
+    Duration::from_secs_f64(milliseconds / 1e3)
+}
+
+fn hidden_synchronizations(lab: &mut Lab, options: &Options) -> crate::Result<()> {
+    let device = lab.device();
+    lab.section(3, "Hidden synchronizations");
+    lab.predict(
+        "A training loop copies a batch, adds loss.item() to a sum and prints the loss, in every step. Which of \
+         these three wait for the GPU?",
+    );
+    let batches = (0..options.steps).map(|_| Tensor::randn(&[256, 256])).collect::<Result<Vec<_>>>()?;
+    if device.is_cuda() {
+        let x = batches[0].to(device)?;
+        let loss = network(lab.seed(), device)?.step(&x)?;
+        // ANCHOR: debug
+        cuda::set_sync_debug_mode(SyncDebugMode::Error)?;
+        let copied = batches[0].to(device);
+        let read = loss.item();
+        let printed = format!("{loss}");
+        cuda::set_sync_debug_mode(SyncDebugMode::Default)?;
+        // ANCHOR_END: debug
+        refused(lab, "batch.to(device)", copied)?;
+        refused(lab, "loss.item()", read)?;
+        lab.print("format!(\"{loss}\")");
+        lab.report(printed);
+        lab.prose(
+            "All three. In the mode Error of set_sync_debug_mode a call that would wait fails and names its line; \
+             printing cannot fail, and says why the numbers are missing. In the mode Warn they wait, and the machine \
+             warns, once for each line. Pinned batches copied with non_blocking need no wait, nor does a sum that \
+             stays on the GPU.",
+        );
+    } else {
+        lab.prose("None here: what a call of the CPU returns is there.");
+    }
+
+    lab.predict("The same steps without these waits. What is saved: a few percent, or more?");
+    // Both once before they are timed: the first takes memory.
+    waiting_loop(&mut network(lab.seed(), device)?, &batches, device)?;
+    let mut training = network(lab.seed(), device)?;
+    wait_for(device)?;
+    // ANCHOR: timelines
+    let start = Instant::now();
+    let (total, waiting) = Machine::current().profile(|| waiting_loop(&mut training, &batches, device));
+    let (waiting_total, waiting_time) = (total?, start.elapsed());
+    // ANCHOR_END: timelines
+
+    let pinned = match device.is_cuda() {
+        true => batches.iter().map(Tensor::pin_memory).collect::<Result<Vec<_>>>()?,
+        false => batches,
+    };
+    loop_that_runs_ahead(&mut network(lab.seed(), device)?, &pinned, device)?;
+    let mut training = network(lab.seed(), device)?;
+    wait_for(device)?;
+    let start = Instant::now();
+    let (total, ahead) = Machine::current().profile(|| loop_that_runs_ahead(&mut training, &pinned, device));
+    let (ahead_total, ahead_time) = (total?, start.elapsed());
+
+    let busy = |trace: &Trace, time: Duration| {
+        100.0 * trace.compute_time(device.index()).as_secs_f64() / time.as_secs_f64()
+    };
+    let waiting_row = row![
+        "three waits a step",
+        exact("waiting_total", waiting_total),
+        timed("waiting_loop_time", waiting_time)
+    ];
+    let ahead_row =
+        row!["one at the end", exact("ahead_total", ahead_total), timed("ahead_loop_time", ahead_time)];
+    if !device.is_cuda() {
+        let table = Table::new(["the loop", "sum of losses", "time"]);
+        lab.table(table.row(waiting_row).row(ahead_row));
+        lab.prose(
+            "Nothing: nothing is late here. With --gpu sim:t4 the first loop is slower, and its waits are named and \
+             drawn.",
+        );
+        return Ok(());
+    }
+    let share = |name, trace, time| share(name, busy(trace, time));
+    lab.table(
+        Table::new(["the loop", "sum of losses", "time", "GPU busy"])
+            .row([waiting_row, row![share("waiting_loop_busy", &waiting, waiting_time)]].concat())
+            .row([ahead_row, row![share("ahead_loop_busy", &ahead, ahead_time)]].concat()),
+    );
+    lab.picture(
+        waiting.to_svg(),
+        "The loop with three waits in a step. The host waits for the GPU, and then the GPU for the host.",
+    );
+    lab.picture(
+        ahead.to_svg(),
+        "The loop with one wait at the end. The host is ahead of the GPU all the time.",
+    );
+    lab.prose(
+        "The same sum, sooner. After each wait the queue is empty, so the GPU has nothing to do until the host has \
+         launched again; a host that is ahead hides the time of its launches. What is left are the copies, which \
+         stand in the same queue, and pauses after kernels that take less time than a launch.",
+    );
+    Ok(())
+}
+
+/// A share of time, in percent.
+fn share(name: &'static str, percent: f64) -> Figure {
+    let of_kind = if Machine::current().time_is_modelled() { modelled } else { measured };
+    of_kind(name, percent).unit("%").digits(0)
+}
+
+/// Shows the error of a call that would have waited.
+fn refused<T>(lab: &mut Lab, call: &str, result: Result<T>) -> crate::Result<()> {
+    let error = result.err().ok_or_else(|| format!("{call} did not wait"))?;
+    lab.print(call);
+    lab.report(error);
+    Ok(())
+}
+
+/// A network that is trained.
+struct Training {
+    model: nn::Sequential,
+    optimizer: optim::SGD,
+}
+
+fn network(seed: u64, device: Device) -> Result<Training> {
+    manual_seed(seed);
+    // ANCHOR: network
+    let model = nn::Sequential::new((nn::Linear::new(256, 256)?, nn::ReLU, nn::Linear::new(256, 256)?));
+    model.to(device)?;
+    let optimizer = optim::SGD::new(model.parameters(), SGDOptions { lr: 0.1, ..Default::default() })?;
+    // ANCHOR_END: network
+    Ok(Training { model, optimizer })
+}
+
+impl Training {
+    // ANCHOR: step
+    /// Learns to give back its input. The loss stays on the GPU.
+    fn step(&mut self, x: &Tensor) -> Result<Tensor> {
+        let loss = self.model.forward(x)?.mse_loss(x, Reduction::Mean)?;
+        self.optimizer.zero_grad();
+        loss.backward()?;
+        self.optimizer.step()?;
+        Ok(loss.detach())
+    }
+    // ANCHOR_END: step
+}
+
+// ANCHOR: waiting
+fn waiting_loop(training: &mut Training, batches: &[Tensor], device: Device) -> Result<f64> {
+    let mut total = 0.0;
+    let mut log = String::new();
+    for batch in batches {
+        let x = batch.to(device)?; // waits until the batch is there
+        let loss = training.step(&x)?;
+        total += loss.item()?; // waits for the step
+        log += &format!("loss: {loss}\n"); // waits for a copy of the loss
+    }
+    Ok(total)
+}
+// ANCHOR_END: waiting
+
+// ANCHOR: ahead
+fn loop_that_runs_ahead(training: &mut Training, batches: &[Tensor], device: Device) -> Result<f64> {
+    let mut total = Tensor::zeros_with(&[], device)?;
+    for batch in batches {
+        let x = batch.to(not_waiting(device))?; // the batch is pinned
+        let loss = training.step(&x)?;
+        total = (total + loss)?; // on the GPU
+    }
+    total.item() // the only wait
+}
+
+fn not_waiting(device: Device) -> ToOptions {
+    ToOptions { device: Some(device), non_blocking: true, ..Default::default() }
+}
+// ANCHOR_END: ahead
+
+fn two_streams(lab: &mut Lab, options: &Options) -> crate::Result<()> {
+    let device = lab.device();
+    lab.section(4, "Two streams that overlap");
+    lab.predict(
+        "A GPU gets chunk after chunk and computes with each. Copies on one stream, computing on another: which of \
+         the two times disappears?",
+    );
+    if !device.is_cuda() {
+        lab.prose(
+            "The CPU has no streams. With --gpu sim:t4 there is one to copy and one to compute, and a picture of \
+             both.",
+        );
+        return Ok(());
+    }
+    let machine = Machine::current();
+    // ANCHOR: chunks
+    let mut chunks = Vec::new();
+    for _ in 0..options.chunks {
+        chunks.push(Tensor::randn(&[1 << 20])?.pin_memory()?);
+    }
+    let copies = Stream::new(device)?;
+    // ANCHOR_END: chunks
+
+    // Both once before they are timed: the first takes memory.
+    on_one_stream(&chunks, device)?;
+    on_two_streams(&chunks, &copies, device)?;
+    wait_for(device)?;
+    let (done, one) = machine.profile(|| until_done(device, || on_one_stream(&chunks, device)));
+    let one_time = done?;
+    let (done, two) = machine.profile(|| until_done(device, || on_two_streams(&chunks, &copies, device)));
+    let two_time = done?;
+    lab.table(
+        Table::new(["copies and computing", "time"])
+            .row(row!["on one stream", timed("one_stream_time", one_time)])
+            .row(row!["on two streams", timed("two_streams_time", two_time)]),
+    );
+    lab.picture(
+        one.to_svg(),
+        "One stream: each copy waits for the computing before it, and the other way round.",
+    );
+    lab.picture(two.to_svg(), "Two streams: the next chunk is copied while the GPU computes with this one.");
+    lab.prose(
+        "The shorter of the two times hides behind the longer. Copies have an engine of their own, which a second \
+         stream lets work while the other computes. Only the first copy and the last computing have nothing beside \
+         them. It takes pinned memory and non_blocking: other copies make the host wait.",
+    );
+
+    lab.predict("And two chains of kernels that need nothing of each other: does a second stream help them?");
+    // ANCHOR: chains
+    let (a, b) = (Tensor::randn(&[1 << 18])?.to(device)?, Tensor::randn(&[1 << 18])?.to(device)?);
+    let side = Stream::new(device)?;
+    let both_here = || {
+        chain(&a)?;
+        chain(&b).map(drop)
+    };
+    let one_beside = || {
+        side.wait_stream(&cuda::current_stream(device)?)?; // b was made there
+        chain(&a)?;
+        cuda::stream(&side, || chain(&b)).map(drop)
+    };
+    // ANCHOR_END: chains
+    until_done(device, both_here)?;
+    until_done(device, one_beside)?;
+    let one_time = until_done(device, both_here)?;
+    let (done, two) = machine.profile(|| until_done(device, one_beside));
+    let two_time = done?;
+    lab.table(
+        Table::new(["two chains of eight kernels", "time"])
+            .row(row!["on one stream", timed("chains_one_stream_time", one_time)])
+            .row(row!["on two streams", timed("chains_two_streams_time", two_time)]),
+    );
+    let busy = 100.0 * two.compute_time(device.index()).as_secs_f64() / two_time.as_secs_f64();
+    lab.prose(text!(
+        "It does not. With two streams too the GPU computes for {} of the time, one kernel after the other: a \
+         simulated GPU has one engine for kernels. A real one may run two kernels side by side as long as neither \
+         fills it; kernels as large as these do.",
+        share("chains_busy", busy)
+    ));
+    Ok(())
+}
+
+// ANCHOR: one_stream
+fn on_one_stream(chunks: &[Tensor], device: Device) -> Result<()> {
+    for chunk in chunks {
+        let x = chunk.to(not_waiting(device))?;
+        chain(&x)?;
+    }
+    Ok(())
+}
+// ANCHOR_END: one_stream
+
+// ANCHOR: two_streams
+fn on_two_streams(chunks: &[Tensor], copies: &Stream, device: Device) -> Result<()> {
+    let compute = cuda::current_stream(device)?;
+    for chunk in chunks {
+        let x = cuda::stream(copies, || chunk.to(not_waiting(device)))?;
+        compute.wait_stream(copies)?; // for this chunk; the next copy is not queued yet
+        chain(&x)?;
+        x.record_stream(&compute)?; // its memory belongs to `copies`
+    }
+    Ok(())
+}
+// ANCHOR_END: two_streams
+
+// ANCHOR: chain
+/// Eight small kernels, one after the other.
+fn chain(x: &Tensor) -> Result<Tensor> {
+    let mut y = x.tanh()?;
+    for _ in 1..8 {
+        y = y.tanh()?;
+    }
+    Ok(y)
+}
+// ANCHOR_END: chain
+
+fn a_race(lab: &mut Lab) -> crate::Result<()> {
+    let device = lab.device();
+    lab.section(5, "A race, named");
+    lab.predict(
+        "One stream fills a tensor of 1000 zeros with ones, another adds them up and does not wait. What is the sum?",
+    );
+    if !device.is_cuda() {
+        lab.prose(
+            "The CPU has no streams, so nothing can race. With --gpu sim:t4 there is a race to see, and its report.",
+        );
+        return Ok(());
+    }
+    let machine = Machine::current();
+    let check = machine.race_check();
+    machine.set_race_check(RaceCheck::Ignore); // else the report is a warning, and the program goes on as here
+
+    // ANCHOR: race
+    let side = Stream::new(device)?;
+    let large = Tensor::ones_with(&[1024, 1024], device)?;
+    let x = Tensor::zeros_with(&[1000], device)?;
+    large.matmul(&large)?; // memory is taken now: that makes the GPU wait
+    cuda::synchronize()?;
+    cuda::stream(&side, || x.sum()?.item())?;
+
+    large.matmul(&large)?; // this stream has something to do
+    x.fill_(1.0)?; // then it fills x
+    let raced = cuda::stream(&side, || x.sum()?.item())?;
+    // ANCHOR_END: race
+    let races = machine.races();
+    cuda::synchronize()?;
+
+    // ANCHOR: wait_stream
+    x.zero_()?;
+    large.matmul(&large)?;
+    x.fill_(1.0)?;
+    side.wait_stream(&cuda::current_stream(device)?)?;
+    let waited = cuda::stream(&side, || x.sum()?.item())?;
+    // ANCHOR_END: wait_stream
+    cuda::synchronize()?;
+    let after_stream = machine.races().len();
+
+    // ANCHOR: wait_event
+    x.zero_()?;
+    large.matmul(&large)?;
+    x.fill_(1.0)?;
+    let filled = cuda::current_stream(device)?.record_event()?;
+    large.matmul(&large)?; // the other stream need not wait for this
+    side.wait_event(&filled)?;
+    let by_event = cuda::stream(&side, || x.sum()?.item())?;
+    // ANCHOR_END: wait_event
+    cuda::synchronize()?;
+    let after_event = machine.races().len();
+
+    // ANCHOR: luck
+    x.zero_()?;
+    cuda::synchronize()?;
+    x.fill_(1.0)?; // nothing is before it in its queue
+    let lucky = cuda::stream(&side, || x.sum()?.item())?;
+    // ANCHOR_END: luck
+    let after_luck = machine.races().len();
+    cuda::synchronize()?;
+    machine.set_race_check(check);
+
+    lab.figure(exact("stale_sum", raced).digits(0).label("Sum of 1000 ones, without waiting"));
+    for race in &races {
+        lab.report(race.report());
+    }
+    lab.prose(
+        "The sum was taken before the ones were there. Each stream keeps its own order, and between two there is none \
+         but the one you ask for. No GPU tells you; a simulated one does: both lines, who reads, who writes, and the \
+         fix.",
+    );
+    lab.predict("Now nothing keeps the first stream busy: the ones are there in time. Is it still a race?");
+    let row_of = |way, sum: Figure, races: Figure| row![way, sum.digits(0), races];
+    lab.table(
+        Table::new(["the other stream", "sum", "races found"])
+            .row(row_of("does not wait", exact("raced_sum", raced), exact("races", races.len())))
+            .row(row_of(
+                "waits for the stream",
+                exact("waited_sum", waited),
+                exact("waited_races", after_stream - races.len()),
+            ))
+            .row(row_of(
+                "waits for the event",
+                exact("event_sum", by_event),
+                exact("event_races", after_event - after_stream),
+            ))
+            .row(row_of(
+                "does not wait, and is lucky",
+                exact("lucky_sum", lucky),
+                exact("lucky_races", after_luck - after_event),
+            )),
+    );
+    lab.prose(
+        "It is. A right number proves nothing: what decides is whether anything makes one stream wait, not which was \
+         faster this time. wait_stream waits for all that the other was given so far; wait_event only for what came \
+         before the event. The host waits for neither.",
+    );
+    Ok(())
+}
+
+fn the_default_stream(lab: &mut Lab) -> crate::Result<()> {
+    let device = lab.device();
+    lab.section(6, "Why the default stream is special");
+    lab.predict(
+        "x is made on the default stream, doubled on a side stream, and added up on the default stream again. Which \
+         of the two waits by itself?",
+    );
+    if !device.is_cuda() {
+        lab.prose("The CPU has no streams. With --gpu sim:t4 this section shows who does not wait for whom.");
+        return Ok(());
+    }
+    let machine = Machine::current();
+    let check = machine.race_check();
+    machine.set_race_check(RaceCheck::Ignore);
+    let before = machine.races().len();
+
+    // ANCHOR: no_order
+    let side = Stream::new(device)?;
+    let x = Tensor::ones_with(&[1000], device)?; // on the default stream, as all that is in no scope
+    let y = cuda::stream(&side, || x.mul(2.0))?;
+    let unordered_sum = y.sum()?.item()?;
+    // ANCHOR_END: no_order
+    let unordered = machine.races().split_off(before);
+    cuda::synchronize()?;
+    for race in &unordered {
+        lab.print(format!("{race}"));
+    }
+    lab.prose(
+        "Neither. In CUDA the default stream waits for other streams, and they for it, unless they were made not to. \
+         PyTorch makes its streams that way, and so does this course. What is special is only that everything \
+         outside a scope runs on it: the tensors that a side stream uses were nearly all made there.",
+    );
+
+    // ANCHOR: both_ways
+    let default = cuda::default_stream(device)?;
+    let x = Tensor::ones_with(&[1000], device)?;
+    side.wait_stream(&default)?; // before it uses what was made there
+    let y = cuda::stream(&side, || x.mul(2.0))?;
+    default.wait_stream(&side)?; // before y is used here
+    let sum = y.sum()?.item()?;
+    // ANCHOR_END: both_ways
+    let ordered = machine.races().len() - before - unordered.len();
+
+    lab.predict("Both ways in order. Then x is dropped while the side stream still needs it. Who waits?");
+    let before = machine.races().len();
+    // ANCHOR: dropped
+    let large = Tensor::ones_with(&[1024, 1024], device)?;
+    side.wait_stream(&default)?;
+    cuda::stream(&side, || large.matmul(&large))?; // memory is taken now
+    cuda::synchronize()?;
+
+    let x = Tensor::ones_with(&[1000], device)?;
+    side.wait_stream(&default)?;
+    let y = cuda::stream(&side, || {
+        large.matmul(&large)?;
+        x.mul(2.0) // late
+    })?;
+    drop(x);
+    let other = Tensor::full(&[1000], 7.0, device)?; // gets the memory of x
+    side.synchronize()?;
+    let dropped_sum = y.sum()?.item()?;
+    // ANCHOR_END: dropped
+    let dropped = machine.races().split_off(before);
+    drop(other);
+
+    // ANCHOR: recorded
+    let x = Tensor::ones_with(&[1000], device)?;
+    side.wait_stream(&default)?;
+    let y = cuda::stream(&side, || {
+        large.matmul(&large)?;
+        x.mul(2.0)
+    })?;
+    x.record_stream(&side)?; // its memory is not used again before side is done with it
+    drop(x);
+    let other = Tensor::full(&[1000], 7.0, device)?;
+    side.synchronize()?;
+    let recorded_sum = y.sum()?.item()?;
+    // ANCHOR_END: recorded
+    let recorded = machine.races().len() - before - dropped.len();
+    drop(other);
+    machine.set_race_check(check);
+
+    lab.table(
+        Table::new(["2 x 1000 ones", "sum", "races found"])
+            .row(row![
+                "no wait",
+                exact("unordered_sum", unordered_sum).digits(0),
+                exact("unordered_races", unordered.len())
+            ])
+            .row(row![
+                "wait_stream both ways",
+                exact("ordered_sum", sum).digits(0),
+                exact("ordered_races", ordered)
+            ])
+            .row(row![
+                "x dropped early",
+                exact("dropped_sum", dropped_sum).digits(0),
+                exact("dropped_races", dropped.len())
+            ])
+            .row(row![
+                "x dropped after record_stream",
+                exact("recorded_sum", recorded_sum).digits(0),
+                exact("recorded_races", recorded)
+            ]),
+    );
+    for race in &dropped {
+        lab.report(race.report());
+    }
+    lab.prose(
+        "Nobody. The memory of x goes back to the stream it was made on, and that one may use it at once, for its own \
+         work is in order: here another tensor got it, and its sevens were doubled. record_stream tells the \
+         allocator who else uses the memory. It makes no order; that is for wait_stream.",
+    );
+    Ok(())
+}
+
+fn the_crime_is_elsewhere(lab: &mut Lab) -> crate::Result<()> {
+    let device = lab.device();
+    lab.section(7, "The crime is elsewhere");
+    lab.predict(
+        "A table has 10 rows, and one of the ids is 12. Four lines: index_select, tanh, mean, item. Which of them \
+         fails?",
+    );
+    // What such an error breaks stays broken, so each of these runs on a machine of its own.
+    let machine = || Machine::current().gpus().machine();
+    machine()?.enter(|| fails(lab, bad_index))?;
+    if !device.is_cuda() {
+        lab.prose(
+            "On the CPU the line that is wrong fails, and says what is wrong. With --gpu sim:t4 another one does, \
+             three lines later.",
+        );
+        return Ok(());
+    }
+    lab.prose(
+        "item() fails, and did nothing wrong. The GPU found the bad index when it came to it; the host had gone on, \
+         and is told where it next waits. That is what the sentence about some other API call means.",
+    );
+
+    lab.predict("The same lines, with synchronize() after each of them. Which fails now?");
+    machine()?.enter(|| fails(lab, bad_index_line_by_line))?;
+    lab.prose(
+        "The wait after the first line, which is the one to blame. CUDA_LAUNCH_BLOCKING=1 does this to a PyTorch \
+         program without a change to it: every launch waits for its kernel. It is slow: use it only to find an \
+         error.",
+    );
+
+    lab.predict("After such an error, does the GPU still add one and one? Does the CPU?");
+    machine()?.enter(|| after_the_error(lab))?;
+    lab.prose(
+        "The error sticks: every call to this GPU fails with it until the program is started again. The CPU is as it \
+         was. Running a step there is often the shortest way to the cause: it fails in the right line, and says what is \
+         wrong.",
+    );
+    Ok(())
+}
+
+/// The device of the same name, on the machine that is entered now.
+fn here(device: Device) -> Device {
+    if device.is_cuda() { Device::cuda(device.index()) } else { device }
+}
+
+// ANCHOR: bad_index
+fn bad_index(lab: &mut Lab, device: Device) -> Result<f64> {
+    let table = Tensor::ones_with(&[10, 4], device)?;
+    let ids = Tensor::new([3i64, 12, 5])?.to(device)?;
+    let large = Tensor::ones_with(&[1024, 1024], device)?;
+    large.matmul(&large)?; // the GPU has something to do, as it has in the middle of a program
+
+    let rows = tell(lab, "index_select", table.index_select(0, &ids))?;
+    let hidden = tell(lab, "tanh", rows.tanh())?;
+    let mean = tell(lab, "mean", hidden.mean())?;
+    tell(lab, "item", mean.item())
+}
+// ANCHOR_END: bad_index
+
+// ANCHOR: line_by_line
+fn bad_index_line_by_line(lab: &mut Lab, device: Device) -> Result<f64> {
+    let table = Tensor::ones_with(&[10, 4], device)?;
+    let ids = Tensor::new([3i64, 12, 5])?.to(device)?;
+
+    let rows = tell(lab, "index_select", table.index_select(0, &ids))?;
+    tell(lab, "synchronize", cuda::synchronize_device(device.index()))?;
+    let hidden = tell(lab, "tanh", rows.tanh())?;
+    tell(lab, "synchronize", cuda::synchronize_device(device.index()))?;
+    let mean = tell(lab, "mean", hidden.mean())?;
+    tell(lab, "synchronize", cuda::synchronize_device(device.index()))?;
+    tell(lab, "item", mean.item())
+}
+// ANCHOR_END: line_by_line
+
+fn after_the_error(lab: &mut Lab) -> crate::Result<()> {
+    let device = here(lab.device());
+    // ANCHOR: sticks
+    let table = Tensor::ones_with(&[10, 4], device)?;
+    let ids = Tensor::new([3i64, 12, 5])?;
+    let one = Tensor::ones_with(&[1], device)?;
+    table.index_select(0, &ids.to(device)?)?;
+    let first = wait_for(device);
+
+    let on_gpu = &one + &one;
+    let one = Tensor::ones(&[1])?;
+    let on_cpu = &one + &one;
+    let looked_up = Tensor::ones(&[10, 4])?.index_select(0, &ids);
+    // ANCHOR_END: sticks
+    lab.table(
+        Table::new(["after the bad index", ""])
+            .row(row!["synchronize()", outcome(&first)])
+            .row(row!["1 + 1 on the GPU", outcome(&on_gpu)])
+            .row(row!["1 + 1 on the CPU", outcome(&on_cpu)])
+            .row(row!["the same lookup on the CPU", outcome(&looked_up)]),
+    );
+    Ok(())
+}
+
+/// Says how a line went, and passes its result on.
+fn tell<T>(lab: &mut Lab, line: &str, result: Result<T>) -> Result<T> {
+    lab.print(format!("{line:<12}  {}", if result.is_ok() { "returned" } else { "failed" }));
+    result
+}
+
+/// Runs lines one of which fails, and shows the error.
+fn fails(lab: &mut Lab, lines: fn(&mut Lab, Device) -> Result<f64>) -> crate::Result<()> {
+    let device = here(lab.device());
+    let error = lines(lab, device).err().ok_or("no line failed")?;
+    lab.report(error);
+    Ok(())
+}
+
+/// The first line of what became of it.
+fn outcome<T>(result: &Result<T>) -> String {
+    let error = result.as_ref().err().map(|error| error.to_string());
+    let first = error.as_deref().and_then(|error| error.split(['\n', '(']).next());
+    first.unwrap_or("right").trim_end().to_owned()
+}
+
+/// How long it takes until the device has done it.
+fn until_done<R>(device: Device, work: impl FnOnce() -> Result<R>) -> Result<Duration> {
+    let start = Instant::now();
+    work()?;
+    wait_for(device)?;
+    Ok(start.elapsed())
+}
+
+// ANCHOR: wait_for
+/// Returns when the device has done all it was asked for.
+fn wait_for(device: Device) -> Result<()> {
+    if device.is_cuda() { cuda::synchronize_device(device.index()) } else { Ok(()) }
+}
+// ANCHOR_END: wait_for

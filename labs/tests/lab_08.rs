@@ -1,0 +1,285 @@
+//! Lab 08 as its readers meet it: its output word for word, and what its figures promise.
+
+use std::collections::BTreeMap;
+use std::process::{Command, Output};
+use std::sync::{Mutex, PoisonError};
+
+use labs::lab_08_asynchrony::LAB;
+use labs::{Cell, Event, Kind, Value, render_text, run_captured};
+
+const SOURCE: &str = include_str!("../src/lab_08_asynchrony.rs");
+const FILE: &str = "labs/src/lab_08_asynchrony.rs";
+const GPUS: [&str; 5] = ["none", "sim:t4", "sim:t4x2", "sim:rtx4090", "sim:h200,seed=7"];
+
+/// What the lab says. It warns of nothing.
+fn events(flags: &[&str]) -> Vec<Event> {
+    let captured = run_captured(&LAB, flags);
+    assert_eq!((captured.exit_code, captured.errors.as_str()), (0, ""), "{flags:?}");
+    captured.events
+}
+
+/// The same with no flag but `--gpu`; each machine runs the lab once.
+fn on(gpu: &'static str) -> Vec<Event> {
+    static SAID: Mutex<BTreeMap<&str, Vec<Event>>> = Mutex::new(BTreeMap::new());
+    let mut said = SAID.lock().unwrap_or_else(PoisonError::into_inner);
+    said.entry(gpu).or_insert_with(|| events(&["--gpu", gpu])).clone()
+}
+
+/// What the lab prints, with `…` for every time that a real clock gave. They all stand in tables.
+fn shown(gpu: &'static str) -> String {
+    let mut events = on(gpu);
+    for event in &mut events {
+        let Event::Table(table) = event else { continue };
+        for cell in table.rows.iter_mut().flatten() {
+            if let Cell::Figure(figure) = cell
+                && figure.kind == Kind::Measured
+            {
+                figure.value = Value::Text("…".to_owned());
+            }
+        }
+    }
+    render_text::render(&events)
+}
+
+/// The values of the figures of a name.
+fn numbers(events: &[Event], name: &str) -> Vec<f64> {
+    let figures = events.iter().flat_map(Event::figures).filter(|figure| figure.name == name);
+    let values = figures.map(|figure| match figure.value {
+        Value::Int(count) => count as f64,
+        Value::Float(value) => value,
+        Value::Text(_) => panic!("{name} is no number"),
+    });
+    values.collect()
+}
+
+fn number(events: &[Event], name: &str) -> f64 {
+    let [number] = numbers(events, name)[..] else { panic!("{name}: {:?}", numbers(events, name)) };
+    number
+}
+
+fn reports(events: &[Event]) -> Vec<&str> {
+    let reports = events.iter().filter_map(|event| match event {
+        Event::Report(report) => Some(report.as_str()),
+        _ => None,
+    });
+    reports.collect()
+}
+
+fn pictures(events: &[Event]) -> Vec<&str> {
+    let pictures = events.iter().filter_map(|event| match event {
+        Event::Picture { svg, .. } => Some(svg.as_str()),
+        _ => None,
+    });
+    pictures.collect()
+}
+
+#[test]
+fn reads_as_the_chapter_shows_it_without_a_gpu() {
+    insta::assert_snapshot!("none", shown("none"));
+}
+
+#[test]
+fn reads_as_the_chapter_shows_it_on_a_gpu() {
+    insta::assert_snapshot!("t4", shown("sim:t4"));
+}
+
+#[test]
+fn every_section_begins_with_a_prediction() {
+    for gpu in GPUS {
+        let events = on(gpu);
+        let mut sections = 0;
+        for pair in events.windows(2).filter(|pair| matches!(pair[0], Event::Section { .. })) {
+            assert!(matches!(pair[1], Event::Prediction(_)), "{gpu}: {pair:?}");
+            sections += 1;
+        }
+        assert_eq!(sections, 7, "{gpu}");
+    }
+}
+
+/// Reports, and the sentences of races, are as long as their lines of code and their advice.
+#[test]
+fn lines_fit_a_terminal() {
+    for gpu in GPUS {
+        let mut events = on(gpu);
+        events.retain(|event| !matches!(event, Event::Report(_)));
+        let text = render_text::render(&events);
+        let long: Vec<&str> = text
+            .lines()
+            .filter(|line| line.chars().count() > 80 && !line.starts_with("Data race on cuda:0: "))
+            .collect();
+        assert!(long.is_empty(), "{gpu}: {long:#?}");
+    }
+}
+
+#[test]
+fn no_printed_number_could_round_the_other_way_on_another_cpu() {
+    for gpu in ["none", "sim:t4"] {
+        for event in on(gpu) {
+            for figure in event.figures().into_iter().filter(|figure| figure.kind != Kind::Measured) {
+                assert!(!figure.near_rounding_boundary(), "{gpu}: {figure:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn calls_return_before_the_work_and_ten_take_ten_launches() {
+    for gpu in ["sim:t4", "sim:t4x2"] {
+        let events = on(gpu);
+        let (calls, work) = (numbers(&events, "call_time"), numbers(&events, "work_time"));
+        assert!(calls.iter().all(|time| (time - calls[0]).abs() < 0.001), "{calls:?}");
+        assert!(work.is_sorted() && work[3] > 20.0 * work[0], "{work:?}");
+        let ten = number(&events, "ten_calls_time");
+        assert!((8.0 * calls[2]..12.0 * calls[2]).contains(&ten), "{ten} {calls:?}");
+        assert!(number(&events, "ten_products_time") > 8.0 * ten);
+    }
+}
+
+#[test]
+fn the_next_line_pays_for_what_the_clock_missed() {
+    let events = on("sim:t4");
+    let [returned, item, synchronized, event] =
+        ["returned_time", "item_time", "synchronized_time", "event_time"].map(|name| number(&events, name));
+    assert!(returned < 0.1 * synchronized && item > 0.8 * synchronized);
+    assert!(event < synchronized && event > 0.9 * synchronized);
+}
+
+#[test]
+fn waits_are_named_with_their_lines_and_cost_time() {
+    for gpu in ["sim:t4", "sim:t4x2"] {
+        let events = on(gpu);
+        let named = reports(&events);
+        for (call, operation) in [("batches[0].to(device);", "_to_copy"), ("loss.item();", "item")] {
+            let line = 1 + SOURCE.lines().position(|line| line.contains(call)).unwrap();
+            let expected = format!("note: {operation}, at {FILE}:{line}:");
+            assert!(named.iter().any(|report| report.contains(&expected)), "{expected} {named:#?}");
+        }
+        assert!(number(&events, "ahead_loop_time") < 0.85 * number(&events, "waiting_loop_time"));
+        assert!(number(&events, "ahead_loop_busy") > number(&events, "waiting_loop_busy"));
+        assert_eq!(number(&events, "ahead_total") as f32, number(&events, "waiting_total") as f32);
+        let [waiting, ahead, ..] = pictures(&events)[..] else { panic!("pictures") };
+        assert_eq!(waiting.matches("<title>Memcpy DtoH: ").count(), 8, "a loss is read twice in each step");
+        assert_eq!(ahead.matches("<title>Memcpy DtoH: ").count(), 1);
+    }
+}
+
+#[test]
+fn the_losses_are_the_same_on_every_machine() {
+    let total = |gpu: &'static str| number(&on(gpu), "waiting_total");
+    for gpu in GPUS {
+        assert_eq!(total(gpu), total("none"), "{gpu}");
+    }
+}
+
+#[test]
+fn a_copy_beside_computing_saves_time_and_two_chains_do_not() {
+    for (gpu, ratio) in [("sim:t4", 0.7), ("sim:rtx4090", 0.8), ("sim:h200", 0.9)] {
+        let events = on(gpu);
+        let time = |name| number(&events, name);
+        assert!(time("two_streams_time") < ratio * time("one_stream_time"), "{gpu}");
+        assert!((time("chains_two_streams_time") / time("chains_one_stream_time") - 1.0).abs() < 0.05);
+        assert_eq!(pictures(&events).len(), 4);
+    }
+}
+
+#[test]
+fn races_are_found_where_they_are_and_nowhere_else() {
+    for gpu in GPUS.into_iter().filter(|gpu| *gpu != "none") {
+        let events = on(gpu);
+        let found = ["races", "waited_races", "event_races", "lucky_races"].map(|name| number(&events, name));
+        assert_eq!(found, [1.0, 0.0, 0.0, 1.0], "{gpu}");
+        let found = ["unordered_races", "ordered_races", "dropped_races", "recorded_races"];
+        assert_eq!(found.map(|name| number(&events, name)), [2.0, 0.0, 1.0, 0.0], "{gpu}");
+        for right in ["waited_sum", "event_sum"] {
+            assert_eq!(number(&events, right), 1000.0, "{gpu}");
+        }
+        for right in ["ordered_sum", "recorded_sum"] {
+            assert_eq!(number(&events, right), 2000.0, "{gpu}");
+        }
+        let races = reports(&events).into_iter().filter(|report| report.starts_with("error[GPU0003]"));
+        assert_eq!(races.count(), 2, "{gpu}");
+        for (race, sum) in [("raced_sum", 0.0), ("dropped_sum", 14000.0), ("lucky_sum", 1000.0)] {
+            assert_eq!(number(&events, race), sum, "{gpu}: {race}");
+        }
+    }
+}
+
+#[test]
+fn a_bad_index_is_told_late_and_with_a_wait_at_once() {
+    let lines = |gpu: &'static str| -> Vec<String> {
+        let later = on(gpu)
+            .into_iter()
+            .skip_while(|event| !matches!(event, Event::Section { number, .. } if number == "7"));
+        let lines = later.filter_map(|event| match event {
+            Event::Line(line) => Some(line.printed()),
+            _ => None,
+        });
+        lines.collect()
+    };
+    assert_eq!(lines("none"), ["index_select  failed"]);
+    let late = [
+        "index_select  returned",
+        "tanh          returned",
+        "mean          returned",
+        "item          failed",
+        "index_select  returned",
+        "synchronize   failed",
+    ];
+    for gpu in ["sim:t4", "sim:rtx4090", "sim:h200"] {
+        assert_eq!(lines(gpu), late, "{gpu}");
+    }
+}
+
+#[test]
+fn any_machine_device_seed_and_size_runs() {
+    for flags in [
+        &["--gpu", "sim:t4", "--device", "cpu"][..],
+        &["--gpu", "sim:t4x2", "--device", "cuda:1"],
+        &["--gpu", "sim:t4", "--seed", "-7", "--steps", "1", "--chunks", "1"],
+        &["--gpu", "sim:h200", "--steps", "12", "--chunks", "12"],
+        &["--gpu", "none", "--steps", "1", "--chunks", "1"],
+    ] {
+        assert!(events(flags).len() > 30, "{flags:?}");
+    }
+}
+
+fn binary(flags: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_lab-08")).args(flags).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+#[test]
+fn the_binary_prints_what_the_function_does() {
+    for more in [&[][..], &["--section", "5"], &["--format", "json"]] {
+        let flags: Vec<&str> = ["--gpu", "sim:t4"].iter().chain(more).copied().collect();
+        let (output, captured) = (binary(&flags), run_captured(&LAB, &flags));
+        assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), String::new()));
+        let expected = if more.contains(&"json") { captured.json } else { captured.text };
+        assert_eq!(text(&output.stdout), expected);
+    }
+}
+
+#[test]
+fn the_binary_refuses_wrong_flags_in_one_line_with_exit_code_2() {
+    for (wrong, right) in [
+        (&["--steps", "0"][..], "from 1 to 1000"),
+        (&["--steps", "-1"], "from 1 to 1000"),
+        (&["--chunks", "101"], "from 1 to 100"),
+        (&["--chunks", "four"], "whole number"),
+        (&["--seed", "1.5"], "expected a whole number"),
+        (&["--gpu", "none", "--device", "cuda"], "Found no NVIDIA driver"),
+        (&["--gpu", "sim:voodoo"], "one of t4, rtx4090, h200"),
+        (&["--step", "4"], "--steps"),
+        (&["extra"], "'extra'"),
+    ] {
+        let output = binary(wrong);
+        let message = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{wrong:?}: {message}");
+        assert_eq!(text(&output.stdout), "", "{wrong:?}");
+        assert_eq!(message.lines().count(), 1, "{wrong:?}: {message}");
+        assert!(message.starts_with("error: ") && message.contains(right), "{wrong:?}: {message}");
+    }
+}
