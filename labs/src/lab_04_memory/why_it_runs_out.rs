@@ -280,8 +280,7 @@ fn when_does_it_die(lab: &mut Lab) -> crate::Result<()> {
             .row(row!["a `let` in the loop", exact("peak_let", peak(let_in_the_loop)?)])
             .row(row!["a `mut` outside, assigned anew", exact("peak_mut", peak(mut_outside)?)])
             .row(row!["three `let`s of one name", exact("peak_shadow", peak(shadowing)?)])
-            .row(row!["dropped before the next is made", exact("peak_drop", peak(drop_before)?)])
-            .row(row!["Python: batch = … in the loop", 2]),
+            .row(row!["dropped before the next is made", exact("peak_drop", peak(drop_before)?)]),
     );
     lab.prose(
         "A value dies when its variable does, or when the variable gets another; and that one is made first. \
