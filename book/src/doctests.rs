@@ -29,6 +29,7 @@ pages![
     "book/chapters/labs/lab-03.md",
     "book/chapters/labs/lab-04.md",
     "book/chapters/labs/lab-08.md",
+    "book/chapters/labs/lab-09.md",
     "book/chapters/path.md",
 ];
 

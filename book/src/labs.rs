@@ -173,6 +173,21 @@ pub const LABS: &[LabOfBook] = &[
             Run { name: "t4", snapshot: "lab_08__t4", flags: &["--gpu", "sim:t4"], steady: &[], what: T4 },
         ],
     },
+    LabOfBook {
+        number: "09",
+        sources: &["labs/src/lab_09_feeding.rs"],
+        run: |flags| run_captured(&labs::lab_09_feeding::LAB, flags),
+        runs: &[
+            Run { name: "none", snapshot: "lab_09__none", flags: &["--gpu", "none"], steady: &[], what: CPU },
+            Run {
+                name: "t4",
+                snapshot: "lab_09__sim_t4",
+                flags: &["--gpu", "sim:t4"],
+                steady: &[],
+                what: T4,
+            },
+        ],
+    },
 ];
 
 const CPU: &str = "on the CPU";

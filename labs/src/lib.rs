@@ -47,6 +47,7 @@ pub mod lab_02_golden_rule;
 pub mod lab_03_training_loop;
 pub mod lab_04_memory;
 pub mod lab_08_asynchrony;
+pub mod lab_09_feeding;
 pub mod placement;
 pub mod render_json;
 pub mod render_text;

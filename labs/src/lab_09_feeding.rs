@@ -1,0 +1,591 @@
+//! Lab 09: feeding the GPU. Copies, who waits for them, and how batches get to the device.
+
+use std::time::Duration;
+
+use todevice::cuda::{self, Stream};
+use todevice::data::{DevicePrefetcher, default_collate};
+use todevice::prelude::*;
+use todevice::time::Instant;
+use todevice::trace::{Trace, record_function};
+use todevice::{Machine, RaceCheck, ToOptions};
+
+use crate::cli::count;
+use crate::{Entry, Figure, Lab, Table, Value, exact, measured, modelled, row, text, timed};
+
+pub const LAB: Entry<Options> = Entry { name: "lab-09", title: "Feeding the GPU", run };
+
+/// The knobs of this lab, with PyTorch's names.
+#[derive(clap::Args)]
+pub struct Options {
+    /// Samples per batch in sections 4 and 5
+    #[arg(long, value_name = "N", default_value = "64", value_parser = count(1..=512))]
+    pub batch_size: usize,
+}
+
+pub fn run(lab: &mut Lab, options: &Options) -> crate::Result<()> {
+    lab.section(1, "Pageable and pinned");
+    pageable_and_pinned(lab)?;
+
+    lab.section(2, "What blocks the host");
+    what_blocks_the_host(lab)?;
+
+    lab.section(3, "The stale read and the torn copy");
+    stale_and_torn(lab)?;
+
+    lab.section(4, "One epoch, fed in different ways");
+    one_epoch(lab, options.batch_size)?;
+
+    lab.section(5, "When more workers make it slower");
+    more_workers(lab, options.batch_size)?;
+
+    lab.section(6, "Created on the device or moved");
+    created_or_moved(lab)
+}
+
+/// A figure that the machine works out if its time is modelled, and measures elsewhere.
+fn found(name: &'static str, value: impl Into<Value>) -> Figure {
+    if Machine::current().time_is_modelled() { modelled(name, value) } else { measured(name, value) }
+}
+
+fn microseconds(name: &'static str, time: Duration) -> Figure {
+    found(name, time.as_secs_f64() * 1e6).unit("µs").digits(0)
+}
+
+fn time_of<R>(run: impl FnOnce() -> Result<R>) -> Result<Duration> {
+    let start = Instant::now();
+    run()?;
+    Ok(start.elapsed())
+}
+
+fn pageable_and_pinned(lab: &mut Lab) -> crate::Result<()> {
+    let device = lab.device();
+    if !device.is_cuda() {
+        lab.prose(
+            "--gpu sim:t4 shows how fast copies to a GPU are, from pageable memory and from pinned memory.",
+        );
+        lab.predict("The batch is on the CPU, and so is the model. What does x.to(device) copy?");
+        let x = Tensor::ones(&[64, 1024])?;
+        lab.print(text!("x.to(cpu) is x itself: {}", exact("same", x.to(device)?.is_same(&x).to_string())));
+        lab.prose("Nothing has to get anywhere, so nothing is copied, and pinned memory would be of no use.");
+        return Ok(());
+    }
+    lab.predict("Pinned memory is memory of the host too. How many times as fast is a copy from it?");
+    // To the CPU, a copy that nobody waits for goes to pinned memory.
+    let into_pinned = ToOptions { device: Some(Device::Cpu), non_blocking: true, ..Default::default() };
+    let mut table = Table::new(["copy", "pageable", "pinned"]);
+    for (size, bytes) in [("64 KiB", 1 << 16), ("1 MiB", 1 << 20), ("8 MiB", 1 << 23)] {
+        // ANCHOR: bandwidth
+        let pageable = Tensor::zeros(&[bytes / 4])?;
+        let pinned = pageable.pin_memory()?;
+        let there = pageable.to(device)?;
+        drop((pageable.to(device)?, there.to(into_pinned)?)); // not timed: the first takes memory
+        cuda::synchronize()?;
+
+        let to_gpu = [time_of(|| pageable.to(device))?, time_of(|| pinned.to(device))?];
+        let pageable_to_cpu = time_of(|| there.to(Device::Cpu))?;
+        let pinned_to_cpu = time_of(|| {
+            let _back = there.to(into_pinned)?;
+            cuda::synchronize()
+        })?;
+        // ANCHOR_END: bandwidth
+        for (direction, [slow, fast]) in
+            [("to the GPU", to_gpu), ("to the CPU", [pageable_to_cpu, pinned_to_cpu])]
+        {
+            let rate = |name, time: Duration| {
+                found(name, bytes as f64 / time.as_secs_f64() / 1e9).unit("GB/s").digits(1)
+            };
+            table = table.row(row![
+                format!("{size} {direction}"),
+                rate("pageable_rate", slow),
+                rate("pinned_rate", fast)
+            ]);
+        }
+    }
+    lab.table(table);
+
+    lab.predict("How long does it take to pin 12 MiB, and how long to copy them to the GPU without that?");
+    // ANCHOR: pinning
+    let batch = Tensor::zeros(&[12 << 18])?;
+    let there = batch.to(device)?;
+    drop(there);
+    let copied = time_of(|| batch.to(device))?;
+    let pinned_first = time_of(|| batch.pin_memory())?; // takes memory from the driver
+    let pinned_again = time_of(|| batch.pin_memory())?; // takes the same memory from the cache
+    // ANCHOR_END: pinning
+    lab.table(
+        Table::new(["12 MiB", "time"])
+            .row(row!["copied to the GPU, pageable", timed("pageable_copy_time", copied)])
+            .row(row!["pin_memory(), the first time", timed("first_pin_time", pinned_first)])
+            .row(row!["pin_memory(), again", timed("second_pin_time", pinned_again)]),
+    );
+    lab.prose(
+        "The GPU can read only pinned memory by itself. What lies in pageable memory the driver first copies to a \
+         staging buffer, which is pinned memory of the host. Taking pinned memory is slow, so it is kept for the next \
+         time. pin_memory() still copies: it pays where somebody else than the training loop does it, or where what \
+         is pinned is copied more than once.",
+    );
+    Ok(())
+}
+
+// ANCHOR: one_copy
+/// Queues work, then a copy on a stream. How long the call of the copy took, and how long all of it.
+fn one_copy(work: &Tensor, batch: &Tensor, stream: &Stream, to: ToOptions) -> Result<(Duration, Duration)> {
+    let start = Instant::now();
+    record_function("compute", || work.matmul(work))?;
+
+    let called = Instant::now();
+    let _there = record_function("copy", || cuda::stream(stream, || batch.to(to)))?;
+    let call = called.elapsed();
+
+    record_function("synchronize", cuda::synchronize)?;
+    Ok((call, start.elapsed()))
+}
+// ANCHOR_END: one_copy
+
+fn what_blocks_the_host(lab: &mut Lab) -> crate::Result<()> {
+    let device = lab.device();
+    if !device.is_cuda() {
+        lab.prose(
+            "--gpu sim:t4 shows which of eight ways to copy a batch keep the host waiting, and which overlap with \
+             the GPU's work. On the CPU there is nobody else to do the work: every call returns when it is done.",
+        );
+        return Ok(());
+    }
+    lab.predict(
+        "The GPU is at work, and the host sends it the next batch: from pageable or pinned memory, with non_blocking \
+         or without, on the stream of the work or on another. In how many of the eight cases does the call return at \
+         once? In how many do copy and work overlap? In how many both?",
+    );
+    // ANCHOR: truth
+    let work = Tensor::ones_with(&[1024, 1024], device)?;
+    let pageable = Tensor::ones(&[512, 512])?;
+    let pinned = pageable.pin_memory()?;
+    let same = cuda::current_stream(device)?;
+    let side = Stream::new(device)?;
+
+    let mut rows = Vec::new();
+    for (memory, batch) in [("pageable", &pageable), ("pinned", &pinned)] {
+        for non_blocking in [false, true] {
+            for (name, stream) in [("same", &same), ("other", &side)] {
+                let to = ToOptions { device: Some(device), non_blocking, ..Default::default() };
+                one_copy(&work, batch, stream, to)?; // not timed: the first takes memory
+                let (times, trace) = Machine::current().profile(|| one_copy(&work, batch, stream, to));
+                let (call, all) = times?;
+                rows.push((memory, non_blocking, name, call, all, trace));
+            }
+        }
+    }
+    // ANCHOR_END: truth
+    let mut table = Table::new(["memory", "non_blocking", "stream", "call", "all", "overlap"]);
+    for (index, (memory, non_blocking, stream, call, all, _)) in rows.iter().enumerate() {
+        // The row of the same copy on the stream of the work: there one comes after the other.
+        let in_turn = rows[index - index % 2].4;
+        let overlap = *all < in_turn * 9 / 10;
+        table = table.row(row![
+            *memory,
+            if *non_blocking { "yes" } else { "no" },
+            *stream,
+            microseconds("call_time", *call),
+            microseconds("all_time", *all),
+            if overlap { "yes" } else { "no" }
+        ]);
+    }
+    lab.table(table);
+    lab.picture(
+        rows[6].5.to_svg(),
+        "Pinned and non_blocking, on the stream of the work: the host is free, the copy waits.",
+    );
+    lab.picture(
+        rows[7].5.to_svg(),
+        "Pinned and non_blocking, on another stream: the host is free, and the copy runs beside the work.",
+    );
+    lab.prose(
+        "Two things are easily taken for one. non_blocking frees the host, but only from pinned memory. Another \
+         stream lets the copy overlap with the work: on one stream all runs in order, however the copy was asked for. \
+         Only pinned memory with non_blocking on another stream has both.",
+    );
+    Ok(())
+}
+
+fn stale_and_torn(lab: &mut Lab) -> crate::Result<()> {
+    let device = lab.device();
+    if !device.is_cuda() {
+        lab.prose(
+            "--gpu sim:t4 shows a result that is read before it has come, and a batch that is overwritten while it \
+             is copied. On the CPU no call returns before it is done, so neither can happen.",
+        );
+        return Ok(());
+    }
+    let machine = Machine::current();
+    let check = machine.race_check();
+    machine.set_race_check(RaceCheck::Ignore);
+    let known = machine.races().len();
+
+    lab.predict(
+        "The loss is 1 in the first step and 2 in the second. What does the host read in the second?",
+    );
+    // ANCHOR: stale
+    let to_cpu = ToOptions { device: Some(Device::Cpu), non_blocking: true, ..Default::default() };
+    let loss = Tensor::ones_with(&[], device)?;
+    let first = loss.to(to_cpu)?;
+    cuda::synchronize()?;
+    let first_value = first.item()?;
+    drop(first);
+
+    loss.fill_(2.0)?;
+    let second = loss.to(to_cpu)?;
+    let early = second.item()?; // too early
+    cuda::synchronize()?;
+    let late = second.item()?;
+    // ANCHOR_END: stale
+    lab.table(
+        Table::new(["the loss", "value"])
+            .row(row!["first step", found("first_loss", first_value).digits(1)])
+            .row(row!["second step, read at once", found("early_loss", early).digits(1)])
+            .row(row!["second step, after synchronize()", found("late_loss", late).digits(1)]),
+    );
+    let tell = |lab: &mut Lab, index: usize| {
+        if let Some(race) = machine.races().get(index) {
+            let report = race.report();
+            lab.prose(report.lines().next().unwrap_or_default());
+        }
+    };
+    tell(lab, known);
+    lab.prose(
+        "The second result got the memory of the first, and was read before the copy had run: no error, a plausible \
+         number, one step old. item() of a tensor on the GPU waits; of a tensor on the host it has no reason to.",
+    );
+
+    lab.predict("A pinned batch of ones is sent with non_blocking, and then filled with twos. What arrives?");
+    // ANCHOR: torn
+    let to_gpu = ToOptions { device: Some(device), non_blocking: true, ..Default::default() };
+    let mut counts = Vec::new();
+    for wait in [false, true] {
+        let batch = Tensor::ones(&[1 << 20])?.pin_memory()?;
+        drop(batch.to(device)?); // the first takes memory, and that waits
+        let there = batch.to(to_gpu)?;
+        if wait {
+            cuda::current_stream(device)?.record_event()?.synchronize()?; // the cure
+        }
+        batch.fill_(2.0)?;
+        let twos = (there.sum()?.item()? as i64) - (1 << 20);
+        counts.push((wait, (1 << 20) - twos, twos));
+    }
+    // ANCHOR_END: torn
+    let mut table = Table::new(["filled with twos", "ones that arrive", "twos"]);
+    for (wait, ones, twos) in counts {
+        table = table.row(row![
+            if wait { "after the copy's event" } else { "at once" },
+            found("ones", ones),
+            found("twos", twos)
+        ]);
+    }
+    lab.table(table);
+    tell(lab, known + 1);
+    lab.prose(
+        "The copy was under way when the host wrote. How much of each arrives depends on who is faster; the race is \
+         there in any case. Until a copy has run, its memory is not the host's: wait for an event recorded after the \
+         copy, or fill another buffer. A loader with pin_memory uses its memory again only when its copies have run.",
+    );
+    machine.set_race_check(check);
+    Ok(())
+}
+
+// ANCHOR: pictures
+/// Grey pictures of 32 × 32 pixels, as bytes. Each sample costs the CPU something: it is made a float tensor of
+/// mean 0 and deviation 1.
+struct Pictures {
+    pixels: Tensor,
+    classes: Vec<i64>,
+}
+
+impl Dataset for Pictures {
+    type Sample = (Tensor, i64);
+
+    fn len(&self) -> usize {
+        self.classes.len()
+    }
+
+    fn get(&self, index: usize) -> Result<(Tensor, i64)> {
+        let picture = self.pixels.select(0, index as i64)?.to(DType::F32)?;
+        let centred = (&picture - picture.mean()?)?;
+        let deviation = centred.square()?.mean()?.sqrt()?;
+        Ok(((centred / deviation)?, self.classes[index]))
+    }
+}
+// ANCHOR_END: pictures
+
+impl Pictures {
+    fn new(n: usize) -> Result<Pictures> {
+        let pixels = (Tensor::rand(&[n, 1024])? * 255.0)?.to(DType::U8)?;
+        Ok(Pictures { pixels, classes: (0..n as i64).map(|i| i % 10).collect() })
+    }
+}
+
+/// Batches as the training loop takes them.
+type Batches<'a> = Box<dyn Iterator<Item = Result<(Tensor, Tensor)>> + 'a>;
+
+// ANCHOR: train
+fn train(model: &nn::Sequential, optimizer: &mut optim::SGD, batches: Batches) -> Result<()> {
+    let loss_fn = nn::CrossEntropyLoss::default();
+    for batch in batches {
+        let (x, y) = batch?;
+        let loss = loss_fn.forward(&model.forward(&x)?, &y)?;
+        optimizer.zero_grad();
+        loss.backward()?;
+        optimizer.step()?;
+    }
+    Ok(())
+}
+// ANCHOR_END: train
+
+struct Training {
+    model: nn::Sequential,
+    sgd: optim::SGD,
+    device: Device,
+    rows: Vec<(&'static str, Duration, Trace)>,
+}
+
+impl Training {
+    /// An epoch of the batches that come in this way, timed until the device has done its work.
+    fn way<'a>(&mut self, name: &'static str, batches: impl Fn() -> Result<Batches<'a>>) -> Result<()> {
+        train(&self.model, &mut self.sgd, batches()?)?; // not timed: the first takes memory
+        wait_for(self.device)?;
+        let epoch = || {
+            train(&self.model, &mut self.sgd, batches()?)?;
+            wait_for(self.device)
+        };
+        let (time, trace) = Machine::current().profile(|| time_of(epoch));
+        self.rows.push((name, time?, trace));
+        Ok(())
+    }
+}
+
+// ANCHOR: moved
+/// The batches of a loader, each moved when the loop asks for it.
+fn moved(loader: &DataLoader<Pictures>, device: Device, non_blocking: bool) -> Batches<'_> {
+    let to = ToOptions { device: Some(device), non_blocking, ..Default::default() };
+    Box::new(loader.iter().map(move |batch| {
+        let (x, y) = batch?;
+        Ok((x.to(to)?, y.to(to)?))
+    }))
+}
+// ANCHOR_END: moved
+
+fn one_epoch(lab: &mut Lab, batch_size: usize) -> crate::Result<()> {
+    const SAMPLES: usize = 512;
+    let device = lab.device();
+    manual_seed(lab.seed());
+    lab.predict(
+        "A data set whose samples cost the CPU something, a small network, one epoch. What makes the epoch shorter: \
+         pinned memory, copies that nobody waits for, or workers?",
+    );
+    // ANCHOR: loaders
+    let loader = |num_workers, pin_memory| {
+        let options = DataLoaderOptions { batch_size, num_workers, pin_memory, ..Default::default() };
+        DataLoader::new(Pictures::new(SAMPLES)?, options)
+    };
+    let model = nn::Sequential::new((nn::Linear::new(1024, 256)?, nn::ReLU, nn::Linear::new(256, 10)?));
+    model.to(device)?;
+    let sgd = optim::SGD::new(model.parameters(), SGDOptions { lr: 0.01, ..Default::default() })?;
+    // ANCHOR_END: loaders
+    let mut training = Training { model, sgd, device, rows: Vec::new() };
+    if device.is_cuda() {
+        // ANCHOR: ways
+        let (pageable, pinned) = (loader(0, false)?, loader(0, true)?);
+        training.way("pageable", || Ok(moved(&pageable, device, false)))?;
+        training.way("pinned", || Ok(moved(&pinned, device, false)))?;
+        training.way("+ non_blocking", || Ok(moved(&pinned, device, true)))?;
+        training.way("+ prefetcher", || Ok(Box::new(DevicePrefetcher::new(&pinned, device)?)))?;
+
+        let (two, four) = (loader(2, true)?, loader(4, true)?);
+        training.way("+ 2 workers", || Ok(Box::new(DevicePrefetcher::new(&two, device)?)))?;
+        training.way("+ 4 workers", || Ok(Box::new(DevicePrefetcher::new(&four, device)?)))?;
+
+        let to_device = move |samples: Vec<(Tensor, i64)>| {
+            let (x, y) = default_collate(samples)?;
+            Ok((x.to(device)?, y.to(device)?))
+        };
+        let options = DataLoaderOptions { batch_size, ..Default::default() };
+        let collated = DataLoader::with_collate_fn(Pictures::new(SAMPLES)?, to_device, options)?;
+        training.way("collate to GPU", || Ok(Box::new(collated.iter())))?;
+
+        let once = DataLoaderOptions { batch_size: SAMPLES, ..Default::default() };
+        let all = DataLoader::new(Pictures::new(SAMPLES)?, once)?;
+        let (x, y) = moved(&all, device, false).next().ok_or("no batch")??;
+        training.way("data on the GPU", || {
+            let (x, y) = (x.split(batch_size, 0)?, y.split(batch_size, 0)?);
+            Ok(Box::new(x.into_iter().zip(y).map(Ok)))
+        })?;
+        // ANCHOR_END: ways
+    } else {
+        let (none, two) = (loader(0, false)?, loader(2, false)?);
+        training.way("no workers", || Ok(moved(&none, device, false)))?;
+        training.way("2 workers", || Ok(moved(&two, device, false)))?;
+    }
+
+    let mut header = vec!["batches", "epoch", "samples/s"];
+    header.extend(device.is_cuda().then_some("busy"));
+    let mut table = Table::new(header);
+    for (name, time, trace) in &training.rows {
+        let mut cells = row![
+            *name,
+            timed("epoch_time", *time).digits(2),
+            found("samples_per_second", (SAMPLES as f64 / time.as_secs_f64()) as i64)
+        ];
+        if device.is_cuda() {
+            let share = trace.compute_time(device.index()).as_secs_f64() / time.as_secs_f64();
+            cells.push(found("compute_share", 100.0 * share).unit("%").digits(0).into());
+        }
+        table = table.row(cells);
+    }
+    lab.table(table);
+    if !device.is_cuda() {
+        lab.prose("--gpu sim:t4 shows eight ways to bring the batches to a GPU, and how much of the time it computes.");
+        return Ok(());
+    }
+    lab.picture(
+        training.rows[0].2.to_svg(),
+        "An epoch from pageable memory, without workers: the GPU waits for the host.",
+    );
+    lab.picture(
+        training.rows[5].2.to_svg(),
+        "The same epoch with 4 workers, pinned memory and a prefetcher.",
+    );
+    lab.prose(
+        "Each + adds to the row above. The slowest part sets the pace: here it is the CPU that makes the samples, and \
+         what makes the copies cheaper changes little, while workers take that part away from the loop. (\"busy\" is \
+         the share of the epoch in which the GPU computes.) Data that is on the GPU already, prepared once, needs no \
+         loading; it must fit there. A collate_fn that uses the GPU allows no workers: section 6.",
+    );
+    Ok(())
+}
+
+/// Returns when the device has done all it was asked for.
+fn wait_for(device: Device) -> Result<()> {
+    if device.is_cuda() { cuda::synchronize_device(device.index()) } else { Ok(()) }
+}
+
+fn more_workers(lab: &mut Lab, batch_size: usize) -> crate::Result<()> {
+    lab.predict(
+        "Two data sets: the 1024 rows of 16 numbers of chapter 03, which lie in memory, and the pictures, which must be \
+         prepared. An epoch of loading alone, with more and more workers: where do they help?",
+    );
+    let all_workers: &[usize] = if lab.device().is_cuda() { &[0, 1, 2, 4, 8] } else { &[0, 1, 2] };
+    // ANCHOR: workers
+    manual_seed(lab.seed());
+    let mut table = Table::new(["workers", "rows in memory", "pictures"]);
+    for &num_workers in all_workers {
+        let options = DataLoaderOptions { batch_size, num_workers, ..Default::default() };
+        let x = Tensor::randn(&[1024, 16])?;
+        let y = Tensor::randn(&[1024, 1])?;
+        let rows = DataLoader::new(TensorDataset::new([x, y])?, options.clone())?;
+        let pictures = DataLoader::new(Pictures::new(512)?, options)?;
+
+        let rows_time = time_of(|| rows.iter().try_for_each(|batch| batch.map(drop)))?;
+        let pictures_time = time_of(|| pictures.iter().try_for_each(|batch| batch.map(drop)))?;
+        table = table.row(row![
+            num_workers,
+            microseconds("rows_epoch_time", rows_time).digits(2),
+            timed("pictures_epoch_time", pictures_time)
+        ]);
+    }
+    // ANCHOR_END: workers
+    lab.table(table);
+    lab.prose(if Machine::current().time_is_modelled() {
+        "Workers share the work of making samples, so they help where there is much of it. The model leaves out what it \
+         takes to start a worker and to hand over a batch; so here they never cost anything. On a computer they do: \
+         --gpu none measures it."
+    } else {
+        "Workers share the work of making samples. Starting a worker and handing over its batches costs something too: \
+         where there is little to share, more than it saves."
+    });
+    lab.prose(
+        "In this crate a worker is a thread. In PyTorch it is a process, started anew each epoch unless \
+         persistent_workers says otherwise. Measured with PyTorch 2.11 on these rows in memory, and only quoted here: \
+         3.2 ms an epoch without workers, 60.0 ms with two. Begin with none, and add workers while the epoch gets \
+         shorter.",
+    );
+    Ok(())
+}
+
+fn created_or_moved(lab: &mut Lab) -> crate::Result<()> {
+    let device = lab.device();
+    if !device.is_cuda() {
+        lab.prose(
+            "--gpu sim:t4 shows which memory it takes to make a tensor on the host and move it to a GPU.",
+        );
+        lab.predict("A tensor of 1024 × 1024 numbers is made on the CPU and moved to the CPU. How many bytes are taken?");
+        let x = Tensor::rand(&[1024, 1024])?;
+        let moved = x.to(device)?;
+        lab.figure(exact("host_bytes", 4 * x.numel()));
+        lab.prose(if moved.is_same(&x) {
+            "Once its bytes: it is there already."
+        } else {
+            "Twice its bytes."
+        });
+        return Ok(());
+    }
+    lab.predict("A tensor of 1024 × 1024 numbers on the GPU: which memory does it take to get it there, and how long?");
+    // ANCHOR: created
+    drop(Tensor::zeros_with(&[1024, 1024], device)?); // not timed: the first takes memory
+    cuda::synchronize()?;
+    let before = cuda::memory_allocated();
+    let on_device = || cuda::memory_allocated() - before;
+    let mut steps = Vec::new();
+
+    let start = Instant::now();
+    let host = Tensor::rand(&[1024, 1024])?;
+    steps.push(("made on the CPU", 4 * host.numel(), on_device()));
+    let there = host.to(device)?;
+    steps.push(("moved to the GPU", 4 * host.numel(), on_device()));
+    let moved_time = start.elapsed();
+    drop(host);
+    steps.push(("dropped on the CPU", 0, on_device()));
+    drop(there);
+    steps.push(("dropped on the GPU", 0, on_device()));
+
+    let start = Instant::now();
+    let there = Tensor::rand_with(&[1024, 1024], device, None)?;
+    cuda::synchronize()?;
+    let made_time = start.elapsed();
+    steps.push(("made on the GPU", 0, on_device()));
+    // ANCHOR_END: created
+    let mut table = Table::new(["step", "bytes on the host", "bytes on the GPU"]);
+    for (step, host_bytes, device_bytes) in steps {
+        table = table.row(row![
+            step,
+            exact("host_bytes", host_bytes),
+            exact("device_bytes", device_bytes as i64)
+        ]);
+    }
+    lab.table(table);
+    lab.table(
+        Table::new(["a tensor on the GPU", "time"])
+            .row(row!["made on the CPU and moved", timed("moved_time", moved_time)])
+            .row(row!["made on the GPU", timed("made_time", made_time)]),
+    );
+
+    lab.predict("So why not let the loader's workers make their batches on the GPU, and pin them there?");
+    // ANCHOR: refused
+    let to_device = move |samples: Vec<(Tensor, i64)>| {
+        let (x, y) = default_collate(samples)?;
+        Ok((x.to(device)?, y.to(device)?))
+    };
+    let options = DataLoaderOptions { batch_size: 4, num_workers: 2, ..Default::default() };
+    let loader = DataLoader::with_collate_fn(Pictures::new(8)?, to_device, options)?;
+    let in_worker = loader.iter().next().ok_or("no batch")?;
+    let pinned = there.pin_memory();
+    // ANCHOR_END: refused
+    for error in [in_worker.err(), pinned.err()].into_iter().flatten() {
+        for line in error.to_string().lines() {
+            lab.prose(line);
+        }
+    }
+    lab.prose(
+        "Made on the CPU and moved, a tensor takes both memories for a while, and a copy. Made on the GPU it takes one. \
+         A worker may not use the GPU: in PyTorch it is a fork, and CUDA does not survive that. Only memory of the host \
+         can be pinned. So a collate_fn that uses the GPU needs num_workers 0 and no pin_memory.",
+    );
+    Ok(())
+}

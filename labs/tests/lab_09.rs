@@ -1,0 +1,206 @@
+//! Lab 09 as its readers meet it: its output word for word, in process and from the real binary.
+
+use std::process::{Command, Output};
+
+use labs::lab_09_feeding::LAB;
+use labs::{Cell, Event, Figure, Kind, Value, render_text};
+
+const T4: [&str; 2] = ["--gpu", "sim:t4"];
+
+fn binary(flags: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_lab-09")).args(flags).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+/// What the lab says.
+fn events(flags: &[&str]) -> Vec<Event> {
+    let captured = labs::run_captured(&LAB, flags);
+    assert_eq!((captured.exit_code, captured.errors.as_str()), (0, ""));
+    captured.events
+}
+
+/// What the lab prints. In place of a measured figure, which differs from run to run and stands in a table,
+/// there is `…`.
+fn shown(flags: &[&str]) -> String {
+    let mut events = events(flags);
+    for event in &mut events {
+        let Event::Table(table) = event else { continue };
+        for cell in table.rows.iter_mut().flatten() {
+            if let Cell::Figure(figure) = cell
+                && figure.kind == Kind::Measured
+            {
+                figure.value = Value::Text("…".to_owned());
+            }
+        }
+    }
+    render_text::render(&events)
+}
+
+#[test]
+fn reads_as_the_chapter_shows_it() {
+    insta::assert_snapshot!("none", shown(&["--gpu", "none"]));
+}
+
+#[test]
+fn reads_as_the_chapter_shows_it_on_a_gpu_that_is_not_there() {
+    insta::assert_snapshot!("sim_t4", shown(&T4));
+}
+
+#[test]
+fn no_line_is_too_long() {
+    for gpu in ["none", "sim:t4", "sim:t4x2"] {
+        for line in shown(&["--gpu", gpu]).lines() {
+            assert!(line.chars().count() <= 80, "{line}");
+        }
+    }
+}
+
+/// The events of a section, from its title on.
+fn section(flags: &[&str], number: &str) -> Vec<Event> {
+    let is = |event: &Event, wanted: &str| matches!(event, Event::Section { number, .. } if number == wanted);
+    let later = events(flags).into_iter().skip_while(|event| !is(event, number));
+    let next = (number.parse::<u32>().unwrap() + 1).to_string();
+    later.take_while(|event| !is(event, &next)).collect()
+}
+
+/// The values of the figures of a name.
+fn numbers(events: &[Event], name: &str) -> Vec<f64> {
+    let figures = events.iter().flat_map(Event::figures).filter(|figure| figure.name == name);
+    let number = |figure: &Figure| match figure.value {
+        Value::Int(count) => count as f64,
+        Value::Float(value) => value,
+        Value::Text(_) => panic!("{name} is no number"),
+    };
+    figures.map(number).collect()
+}
+
+const GPUS: [&str; 4] = ["sim:t4", "sim:rtx4090", "sim:h200", "sim:t4x2"];
+
+#[test]
+fn pinned_memory_is_faster_and_slow_to_take() {
+    for gpu in GPUS {
+        let events = section(&["--gpu", gpu], "1");
+        let (pageable, pinned) = (numbers(&events, "pageable_rate"), numbers(&events, "pinned_rate"));
+        assert_eq!(pageable.len(), 6);
+        assert!(pageable.iter().zip(&pinned).skip(2).all(|(slow, fast)| fast > slow), "{gpu}");
+        let one = |name| numbers(&events, name)[0];
+        assert!(one("first_pin_time") > 2.0 * one("second_pin_time"), "{gpu}");
+    }
+}
+
+#[test]
+fn one_case_of_eight_returns_at_once_and_overlaps() {
+    for gpu in GPUS {
+        let events = section(&["--gpu", gpu], "2");
+        let calls = numbers(&events, "call_time");
+        assert_eq!(calls.len(), 8);
+        let at_once: Vec<bool> = calls.iter().map(|call| *call < 20.0).collect();
+        assert_eq!(at_once, [false, false, false, false, false, false, true, true], "{gpu}");
+        let Some(Event::Table(table)) = events.iter().find(|event| matches!(event, Event::Table(_))) else {
+            panic!("no table");
+        };
+        let overlaps: Vec<bool> = table.rows.iter().map(|row| row[5] == Cell::from("yes")).collect();
+        assert_eq!(overlaps, [false, true].repeat(4), "{gpu}");
+        assert_eq!(events.iter().filter(|event| matches!(event, Event::Picture { .. })).count(), 2);
+    }
+}
+
+#[test]
+fn the_stale_read_is_one_step_old_and_the_torn_copy_has_some_of_both() {
+    for gpu in GPUS {
+        let events = section(&["--gpu", gpu], "3");
+        assert_eq!(numbers(&events, "early_loss"), [1.0], "{gpu}");
+        assert_eq!(numbers(&events, "late_loss"), [2.0], "{gpu}");
+        let (ones, twos) = (numbers(&events, "ones"), numbers(&events, "twos"));
+        let torn = ones[0] > 0.0 && twos[0] > 0.0 && ones[0] + twos[0] == 1048576.0;
+        // The copy of an H200 is done before the host has written.
+        assert!(torn || gpu == "sim:h200", "{gpu}: {ones:?}");
+        assert_eq!((ones[1], twos[1]), (1048576.0, 0.0), "{gpu}");
+        let races = render_text::render(&events).matches("error[GPU0003]: Data race on cuda:0").count();
+        assert_eq!(races, 2, "{gpu}");
+    }
+}
+
+#[test]
+fn workers_shorten_the_epoch_of_a_data_set_that_costs_something() {
+    for gpu in GPUS {
+        let times = numbers(&section(&["--gpu", gpu], "4"), "epoch_time");
+        assert_eq!(times.len(), 8);
+        assert!(times[4] < 0.7 * times[3] && times[5] < times[4] && times[7] < times[5], "{gpu}: {times:?}");
+        let pictures = numbers(&section(&["--gpu", gpu], "5"), "pictures_epoch_time");
+        assert!(pictures[4] < pictures[0] / 4.0, "{gpu}: {pictures:?}");
+    }
+}
+
+#[test]
+fn a_moved_tensor_takes_both_memories() {
+    let events = section(&T4, "6");
+    assert_eq!(numbers(&events, "host_bytes"), [4194304.0, 4194304.0, 0.0, 0.0, 0.0]);
+    assert_eq!(numbers(&events, "device_bytes"), [0.0, 4194304.0, 4194304.0, 0.0, 4194304.0]);
+}
+
+#[test]
+fn every_time_says_whether_it_is_modelled_or_measured() {
+    for (gpu, kind) in [("none", Kind::Measured), ("sim:t4", Kind::Modelled)] {
+        let events = events(&["--gpu", gpu]);
+        let times = events.iter().flat_map(Event::figures).filter(|figure| !figure.unit.is_empty());
+        let kinds: Vec<Kind> = times.map(|time| time.kind).collect();
+        assert!(kinds.len() >= 8 && kinds.iter().all(|found| *found == kind), "{kinds:?}");
+    }
+}
+
+#[test]
+fn the_binary_prints_what_the_function_does() {
+    for more in [&[][..], &["--batch-size", "100", "--seed", "-7"], &["--format", "json"]] {
+        let flags: Vec<&str> = T4.iter().chain(more).copied().collect();
+        let (output, captured) = (binary(&flags), labs::run_captured(&LAB, &flags));
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        assert_eq!(text(&output.stderr), captured.errors);
+        let expected = if more.contains(&"json") { captured.json } else { captured.text };
+        assert_eq!(text(&output.stdout), expected);
+    }
+}
+
+#[test]
+fn the_binary_refuses_wrong_flags_in_one_line_with_exit_code_2() {
+    for (wrong, right) in [
+        (&["--batch-size", "0"][..], "from 1 to 512"),
+        (&["--batch-size", "many"], "from 1 to 512"),
+        (&["--batchsize", "64"], "--batch-size"),
+        (&["--gpu", "none", "--device", "cuda"], "Found no NVIDIA driver"),
+        (&["extra"], "'extra'"),
+    ] {
+        let output = binary(wrong);
+        let message = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{wrong:?}: {message}");
+        assert_eq!(text(&output.stdout), "", "{wrong:?}");
+        assert_eq!(message.lines().count(), 1, "{wrong:?}: {message}");
+        assert!(message.starts_with("error: ") && message.contains(right), "{wrong:?}: {message}");
+    }
+}
+
+#[test]
+fn no_printed_number_could_round_the_other_way_on_another_cpu() {
+    for gpu in ["none", "sim:t4"] {
+        for event in events(&["--gpu", gpu]) {
+            for figure in event.figures().into_iter().filter(|figure| figure.kind != Kind::Measured) {
+                assert!(!figure.near_rounding_boundary(), "{figure:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn odd_sizes_and_a_device_beside_the_gpu_work() {
+    for flags in [
+        &["--gpu", "sim:t4", "--batch-size", "1"][..],
+        &["--gpu", "sim:t4", "--batch-size", "512"],
+        &["--gpu", "sim:t4", "--device", "cpu"],
+        &["--gpu", "sim:t4x2", "--device", "cuda:1"],
+    ] {
+        events(flags);
+    }
+}
