@@ -204,8 +204,8 @@ enum Guard<'a> {
     Write(RwLockWriteGuard<'a, HostBuffer>),
     // Nobody borrows memory that a copy engine may be at: of pinned memory a kernel gets a snapshot, and what it
     // writes there goes back.
-    Snapshot(HostBuffer),
-    Pinned(RwLockWriteGuard<'a, PinnedMemory>, HostBuffer),
+    Snapshot(Box<HostBuffer>),
+    Pinned(RwLockWriteGuard<'a, PinnedMemory>, Box<HostBuffer>),
 }
 
 impl<'a> Guard<'a> {
@@ -236,8 +236,8 @@ impl<'a> Guard<'a> {
 }
 
 /// Pinned memory as it is now. Only those bytes are of meaning, for a row of a data set must not cost the whole.
-fn snapshot(memory: &PinnedMemory, bytes: Range<usize>) -> Result<HostBuffer> {
-    let mut buffer = HostBuffer::allocate(memory.bytes())?;
+fn snapshot(memory: &PinnedMemory, bytes: Range<usize>) -> Result<Box<HostBuffer>> {
+    let mut buffer = Box::new(HostBuffer::allocate(memory.bytes())?);
     memory.read(bytes.start, &mut buffer.bytes_mut()[bytes])?;
     Ok(buffer)
 }
@@ -317,9 +317,12 @@ fn lock<'a>(reads: &mut dyn Iterator<Item = &'a Tensor>, writes: &[&'a Tensor]) 
     order.into_iter().map(guard).collect()
 }
 
-/// The bytes of its storage from a tensor's first element to its last; of an empty one, which may begin past the
-/// end, none.
+/// The bytes of pinned memory from a tensor's first element to its last; of an empty one, which may begin past the
+/// end, none. Of other memory nobody asks.
 fn reach(tensor: &Tensor) -> Range<usize> {
+    if !matches!(tensor.storage().memory, Memory::Pinned(_)) {
+        return 0..0;
+    }
     let (layout, size) = (tensor.layout(), tensor.dtype().size());
     match layout.reach() {
         0 => 0..0,
