@@ -67,7 +67,7 @@ impl Browser {
         let wanted = json!({
             "goog:chromeOptions": options,
             "goog:loggingPrefs": { "browser": "ALL" },
-            "timeouts": { "pageLoad": 30_000, "script": 60_000 },
+            "timeouts": { "pageLoad": 15_000, "script": 60_000 },
         });
         let wanted = json!({ "capabilities": { "alwaysMatch": wanted } });
         let made = browser.ask("", wanted).unwrap_or_else(|what| panic!("{NEEDED} ({what})"));
@@ -78,9 +78,11 @@ impl Browser {
         browser
     }
 
-    /// Loads a page, whole: it returns after the page's `load` event.
+    /// Loads a page, whole: it returns after the page's `load` event. Chromium's first page sometimes hangs before
+    /// it asks for anything, so it is asked again.
     pub fn open(&self, url: &str) {
-        self.ask("/url", json!({ "url": url })).unwrap_or_else(|what| panic!("{url}: {what}"));
+        let load = || self.ask("/url", json!({ "url": url }));
+        load().or_else(|_| load()).or_else(|_| load()).unwrap_or_else(|what| panic!("{url}: {what}"));
     }
 
     /// The value of an expression in the page.
