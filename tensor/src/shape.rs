@@ -84,6 +84,24 @@ impl Layout {
         Layout { offset: 0, ..*self }
     }
 
+    /// The same elements in the same order in as few dimensions as can be: how many, their sizes, their strides.
+    /// Those of size 1 are dropped, and a dimension that steps exactly over the next one is made one with it: a
+    /// contiguous tensor is left with one, or none.
+    pub(crate) fn merged_dims(&self) -> (usize, [usize; MAX_DIMS], [usize; MAX_DIMS]) {
+        let (mut ndim, mut sizes, mut strides) = (0usize, [1; MAX_DIMS], [0; MAX_DIMS]);
+        for (size, stride) in self.sizes().iter().zip(self.strides()).filter(|(size, _)| **size != 1) {
+            let last = ndim.wrapping_sub(1);
+            if ndim > 0 && strides[last] == stride * size {
+                sizes[last] *= size;
+                strides[last] = *stride;
+            } else {
+                (sizes[ndim], strides[ndim]) = (*size, *stride);
+                ndim += 1;
+            }
+        }
+        (ndim, sizes, strides)
+    }
+
     /// Whether walking the tensor in logical order walks memory without gaps.
     pub(crate) fn is_contiguous(&self) -> bool {
         if self.numel() == 0 {

@@ -72,6 +72,8 @@ pub(crate) struct Gemm {
     pub(crate) b_step: usize,
     pub(crate) c: DevicePtr,
     pub(crate) accumulate: bool,
+    /// Memory to work in, and how many bytes of it.
+    pub(crate) workspace: (DevicePtr, usize),
 }
 
 impl Gemm {
@@ -233,6 +235,8 @@ pub(crate) trait Driver: Send + Sync {
     fn can_access_peer(&self, device: usize, peer: usize) -> DriverResult<bool>;
     fn enable_peer_access(&self, device: usize, peer: usize) -> DriverResult<()>;
 
+    /// Whether it is to be kept when work runs. A driver that knows anyway need not be told.
+    fn record_spans(&self, _on: bool) {}
     /// When the work that has run since the last call ran.
     fn take_spans(&self) -> Vec<Span>;
 

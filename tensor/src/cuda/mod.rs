@@ -7,6 +7,8 @@ mod event;
 mod faults;
 mod memory;
 mod memory_map;
+#[cfg(not(target_family = "wasm"))]
+pub(crate) mod nvidia;
 pub(crate) mod pinned;
 pub(crate) mod runtime;
 pub(crate) mod simulated;

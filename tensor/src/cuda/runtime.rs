@@ -175,6 +175,11 @@ impl Cuda {
         self.driver.race_log()
     }
 
+    /// A recording starts, or all have ended.
+    pub(crate) fn record_spans(&self, on: bool) {
+        self.driver.record_spans(on);
+    }
+
     /// Gives the recordings that run what the devices have done so far.
     pub(crate) fn fetch_spans(&self) {
         lock(&self.recorder).keep(self.driver.take_spans());

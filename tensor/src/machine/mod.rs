@@ -20,6 +20,8 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
 #[cfg(test)]
 use crate::cuda::driver::Driver;
+#[cfg(not(target_family = "wasm"))]
+use crate::cuda::nvidia::Nvidia;
 use crate::cuda::runtime::Cuda;
 use crate::cuda::simulated::host::{HostProfile, LAPTOP_8_CORES};
 use crate::cuda::simulated::{Simulated, SimulatedOptions};
@@ -105,6 +107,22 @@ impl Machine {
             let driver = Simulated::new(options, clock.clone());
             Some(Arc::new(Cuda::new(Box::new(driver), id, clock.clone(), recorder.clone())))
         })
+    }
+
+    /// This computer with its NVIDIA GPUs (`--gpu real`), or why they cannot be used.
+    #[cfg(not(target_family = "wasm"))]
+    pub fn real() -> Result<Machine, String> {
+        let clock = Clock::real();
+        let driver = Nvidia::open(clock.clone())?;
+        Ok(Machine::build(GpuSpec::Real, clock, |(id, clock, recorder)| {
+            Some(Arc::new(Cuda::new(Box::new(driver), id, clock.clone(), recorder.clone())))
+        }))
+    }
+
+    /// A page of a browser cannot use the GPUs of the computer it is shown on.
+    #[cfg(target_family = "wasm")]
+    pub fn real() -> Result<Machine, String> {
+        Err("a page of a browser has no NVIDIA driver".to_owned())
     }
 
     /// A host with GPUs behind a driver of a test's own.
@@ -324,7 +342,7 @@ impl Machine {
 
     /// From now on notes every call of the driver, and when the work ran, for [`trace`](Self::trace).
     pub fn start_trace(&self) {
-        self.fetch_spans();
+        self.prepare_recording();
         self.recorder().start_trace(self.0.clock.now());
     }
 
@@ -354,7 +372,7 @@ impl Machine {
     /// }).unwrap();
     /// ```
     pub fn profile<R>(&self, scope: impl FnOnce() -> R) -> (R, Trace) {
-        self.fetch_spans();
+        self.prepare_recording();
         let recording = Recording::start(self);
         let result = scope();
         (result, recording.finish())
@@ -364,10 +382,20 @@ impl Machine {
         self.0.recorder.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gives what the GPUs have done so far to the recordings that run.
-    fn fetch_spans(&self) {
+    /// Gives what the GPUs have done so far to the recordings that run, before another one starts.
+    fn prepare_recording(&self) {
         if let Some(cuda) = self.cuda() {
             cuda.fetch_spans();
+            cuda.record_spans(true);
+        }
+    }
+
+    /// Ends a recording.
+    pub(crate) fn stop_recording(&self, number: u64) {
+        let mut recorder = self.recorder();
+        recorder.stop(number);
+        if let Some(cuda) = self.cuda().filter(|_| !recorder.is_recording()) {
+            cuda.record_spans(false);
         }
     }
 

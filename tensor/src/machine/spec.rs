@@ -64,15 +64,16 @@ impl GpuSpec {
     pub(super) fn bare_machine(&self) -> Result<Machine, String> {
         match self {
             GpuSpec::None => Ok(Machine::new()),
-            GpuSpec::Real => {
-                Err("--gpu real: real GPUs are not built yet; --gpu sim:t4 and --gpu none work".to_owned())
-            }
-            GpuSpec::Auto => Ok(Machine::simulated(SimulatedGpus {
-                profile: PROFILES[0].key,
-                count: 1,
-                memory: None,
-                others: None,
-                seed: None,
+            GpuSpec::Real => Machine::real()
+                .map_err(|reason| format!("--gpu real: {reason} (--gpu sim:t4 simulates a card)")),
+            GpuSpec::Auto => Ok(Machine::real().unwrap_or_else(|_| {
+                Machine::simulated(SimulatedGpus {
+                    profile: PROFILES[0].key,
+                    count: 1,
+                    memory: None,
+                    others: None,
+                    seed: None,
+                })
             })),
             GpuSpec::Simulated(gpus) => Ok(Machine::simulated(gpus.clone())),
         }

@@ -52,8 +52,11 @@ pub(crate) enum Parameter {
 /// What the threads of a kernel stand for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Geometry {
-    /// A thread for each element of the (first) output, up to a limit from where on each takes several.
+    /// A thread for each element of the (first) output, up to a limit from where on each takes several. It reads
+    /// the elements of the inputs, broadcast to the output, that go with its own.
     Elements,
+    /// The same, but what it reads is up to the kernel.
+    Results,
     /// A block for each result: a row, or the sum of one.
     Rows,
     /// A warp for each result: a chunk of a row.

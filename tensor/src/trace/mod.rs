@@ -236,7 +236,7 @@ impl Recorder {
         self.logs.retain(|log| log.number != number);
     }
 
-    fn is_recording(&self) -> bool {
+    pub(crate) fn is_recording(&self) -> bool {
         !self.logs.is_empty()
     }
 

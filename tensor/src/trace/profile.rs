@@ -26,7 +26,7 @@ impl<'a> Recording<'a> {
 
 impl Drop for Recording<'_> {
     fn drop(&mut self) {
-        self.machine.recorder().stop(self.number);
+        self.machine.stop_recording(self.number);
     }
 }
 

@@ -3,7 +3,7 @@
 use smallvec::SmallVec;
 
 use super::{Cuda, lock, memory_of, pointer_of};
-use crate::cuda::driver::{Gemm, StreamId};
+use crate::cuda::driver::{DevicePtr, Gemm, StreamId};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::ops::kernel::{self, Argument, Geometry, KernelDef, Launch, Parameter};
@@ -58,7 +58,7 @@ pub(crate) fn launch(
     }
     let results = writes[0].numel() as u64;
     let blocks = match kernel.geometry {
-        Geometry::Elements => results.div_ceil(u64::from(BLOCK)),
+        Geometry::Elements | Geometry::Results => results.div_ceil(u64::from(BLOCK)),
         Geometry::Rows => results,
         Geometry::Warps => results.div_ceil(u64::from(BLOCK / WARP)),
     };
@@ -104,22 +104,26 @@ impl Cuda {
             return Ok(());
         }
         let stream = memory_of(c)?.current_stream();
-        self.take_workspace(stream)?;
-        let gemm = Gemm { a: pointer_of(a)?, b: pointer_of(b)?, c: pointer_of(c)?, ..gemm };
+        let workspace = self.workspace(stream)?;
+        let gemm = Gemm { a: pointer_of(a)?, b: pointer_of(b)?, c: pointer_of(c)?, workspace, ..gemm };
         self.submit(stream, EventKind::Gemm, |driver| driver.gemm(stream, gemm).map(Some))
     }
 
     /// The first product on a stream takes the memory that cuBLAS works in, through the caching allocator: it
     /// is part of what a program uses.
-    fn take_workspace(&self, stream: StreamId) -> Result<()> {
+    fn workspace(&self, stream: StreamId) -> Result<(DevicePtr, usize)> {
         let gpu = &self.devices[stream.device];
-        if lock(&gpu.workspaces).iter().any(|(taken, _)| *taken == stream) {
-            return Ok(());
-        }
         // cuBLAS's defaults: 32 MiB on compute capability 9.0, else two of 4 MiB and eight of 16 KiB.
         let bytes = if (gpu.properties.major, gpu.properties.minor) == (9, 0) { 32 << 20 } else { 8_519_680 };
-        let allocation = self.malloc(stream, bytes)?;
-        lock(&gpu.workspaces).push((stream, allocation));
-        Ok(())
+        let taken = lock(&gpu.workspaces).iter().find(|(taken, _)| *taken == stream).map(|(_, taken)| *taken);
+        let allocation = match taken {
+            Some(allocation) => allocation,
+            None => {
+                let allocation = self.malloc(stream, bytes)?;
+                lock(&gpu.workspaces).push((stream, allocation));
+                allocation
+            }
+        };
+        Ok((allocation.pointer, bytes))
     }
 }

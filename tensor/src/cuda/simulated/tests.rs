@@ -185,5 +185,6 @@ pub(super) fn squares(batch: usize, size: usize) -> Gemm {
         b_step: 0,
         c: DevicePtr(0),
         accumulate: false,
+        workspace: Default::default(),
     }
 }

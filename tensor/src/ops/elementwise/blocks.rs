@@ -25,21 +25,8 @@ pub(crate) struct Runs {
 
 impl Runs {
     pub(crate) fn of(layout: &Layout) -> Runs {
-        let mut runs = Runs { ndim: 0, sizes: [1; MAX_DIMS], strides: [0; MAX_DIMS], offset: layout.offset };
-        for (size, stride) in layout.sizes().iter().zip(layout.strides()).filter(|(size, _)| **size != 1) {
-            let last = runs.ndim.wrapping_sub(1);
-            if runs.ndim > 0 && runs.strides[last] == stride * size {
-                // The dimension before steps exactly over this one: together they are one run.
-                runs.sizes[last] *= size;
-                runs.strides[last] = *stride;
-            } else {
-                runs.sizes[runs.ndim] = *size;
-                runs.strides[runs.ndim] = *stride;
-                runs.ndim += 1;
-            }
-        }
-        runs.ndim = runs.ndim.max(1);
-        runs
+        let (ndim, sizes, strides) = layout.merged_dims();
+        Runs { ndim: ndim.max(1), sizes, strides, offset: layout.offset }
     }
 
     /// Where the elements start, if they lie one after another.

@@ -65,7 +65,7 @@ macro_rules! index_kernel {
                 Parameter::Out($T::DTYPE),
                 Parameter::Int,
             ],
-            geometry: Geometry::Elements,
+            geometry: Geometry::Results,
             cost: Cost::Cheap,
             twin: $twin::<$T>,
         };

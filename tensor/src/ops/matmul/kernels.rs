@@ -65,6 +65,7 @@ fn products(
         b_step,
         c: DevicePtr::default(),
         accumulate,
+        workspace: Default::default(),
     };
     if !gemm.dtype.is_floating_point() {
         return launch(integer_product(gemm.dtype)?, [a, b], [out], &[accumulate.into()], &[]);
@@ -108,7 +109,7 @@ fn integer_product(dtype: DType) -> Result<&'static KernelDef> {
                     Parameter::Out(<$T>::DTYPE),
                     Parameter::Int,
                 ],
-                geometry: Geometry::Elements,
+                geometry: Geometry::Results,
                 cost: Cost::Costly,
                 twin: |args| {
                     let ([a, b], c) = ([args.inputs[0], args.inputs[1]], &mut args.outputs[0]);

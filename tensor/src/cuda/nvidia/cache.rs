@@ -1,0 +1,131 @@
+//! Compiled kernels on disk, so that they are compiled once.
+//!
+//! A file holds what it was made from (the key) and a checksum beside the machine code. One that is cut off, from
+//! another version or somebody else's is as good as none: the kernels are compiled again.
+
+use std::env;
+use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::PathBuf;
+use std::process;
+
+use kernels::Source;
+
+/// Changes when the layout of the files does.
+const MAGIC: &[u8; 16] = b"todevice kernel1";
+
+/// What machine code is made from.
+pub(super) struct Key {
+    /// Of the source, its headers and the options.
+    inputs: u64,
+    /// For people: `elementwise-sm_90`.
+    name: String,
+}
+
+impl Key {
+    pub(super) fn new(source: &Source, options: &[&str], target: &str, compiler: &str) -> Key {
+        let mut hasher = DefaultHasher::new();
+        (source.text, options, target, compiler).hash(&mut hasher);
+        for header in source.headers {
+            (header.name, header.text).hash(&mut hasher);
+        }
+        let architecture = target.rsplit('=').next().unwrap_or(target);
+        let name = format!("{}-{architecture}", source.name.trim_end_matches(".cu"));
+        Key { inputs: hasher.finish(), name }
+    }
+
+    fn file(&self) -> Option<PathBuf> {
+        Some(folder()?.join(format!("{}-{:016x}.bin", self.name, self.inputs)))
+    }
+}
+
+/// The user's own folder for what can be made again; nobody else can put machine code there.
+fn folder() -> Option<PathBuf> {
+    let set = |variable| env::var_os(variable).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let base = set("XDG_CACHE_HOME")
+        .or_else(|| set("LOCALAPPDATA"))
+        .or_else(|| set("HOME").map(|home| home.join(".cache")))?;
+    Some(base.join("todevice").join("kernels"))
+}
+
+fn checksum(bytes: &[u8]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    bytes.hash(&mut hasher);
+    hasher.finish()
+}
+
+fn header(key: &Key, image: &[u8]) -> [u8; 40] {
+    let mut header = [0; 40];
+    header[..16].copy_from_slice(MAGIC);
+    for (place, value) in [(16, key.inputs), (24, image.len() as u64), (32, checksum(image))] {
+        header[place..place + 8].copy_from_slice(&value.to_le_bytes());
+    }
+    header
+}
+
+/// The machine code, if it is there and whole.
+pub(super) fn load(key: &Key) -> Option<Vec<u8>> {
+    let mut file = fs::read(key.file()?).ok()?;
+    let image = file.get(40..)?;
+    if file[..40] != header(key, image) {
+        return None;
+    }
+    file.drain(..40);
+    Some(file)
+}
+
+/// Keeps machine code. Where that cannot be, it is compiled again next time.
+pub(super) fn store(key: &Key, image: &[u8]) {
+    let Some(file) = key.file() else { return };
+    let Some(folder) = file.parent() else { return };
+    // Written beside it and renamed, so that nobody reads half of it.
+    let unfinished = folder.join(format!("{}.{}", key.name, process::id()));
+    let written = fs::create_dir_all(folder)
+        .and_then(|()| fs::write(&unfinished, [&header(key, image), image].concat()))
+        .and_then(|()| fs::rename(&unfinished, &file));
+    if written.is_err() {
+        let _ = fs::remove_file(&unfinished);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SOURCE: Source = Source { name: "a.cu", text: "one", headers: &[] };
+
+    #[test]
+    fn a_file_that_is_not_whole_or_not_ours_is_ignored() {
+        let key = Key::new(&SOURCE, &["-O3"], "--gpu-architecture=sm_90", "12.9");
+        let image = b"machine code".to_vec();
+        let whole = [&header(&key, &image), image.as_slice()].concat();
+        let accepts = |file: &[u8]| file.get(40..).is_some_and(|image| file[..40] == header(&key, image));
+        assert!(accepts(&whole));
+        for length in 0..whole.len() {
+            assert!(!accepts(&whole[..length]), "cut off at {length}");
+        }
+        for place in 0..whole.len() {
+            let mut wrong = whole.clone();
+            wrong[place] ^= 1;
+            assert!(!accepts(&wrong), "byte {place} is another");
+        }
+    }
+
+    #[test]
+    fn what_is_compiled_from_something_else_has_another_file() {
+        let key = |source: &Source, options: &[&str], target: &str, compiler: &str| {
+            Key::new(source, options, target, compiler).inputs
+        };
+        let other = Source { text: "two", ..SOURCE };
+        let keys = [
+            key(&SOURCE, &["-O3"], "sm_90", "12.9"),
+            key(&other, &["-O3"], "sm_90", "12.9"),
+            key(&SOURCE, &["-O2"], "sm_90", "12.9"),
+            key(&SOURCE, &["-O3"], "sm_89", "12.9"),
+            key(&SOURCE, &["-O3"], "sm_90", "12.8"),
+        ];
+        for (i, a) in keys.iter().enumerate() {
+            assert!(keys[i + 1..].iter().all(|b| a != b));
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! Where NVIDIA's libraries are.
+//!
+//! The driver's is where the loader finds it. The others may be anywhere: in a CUDA toolkit, or in a package that
+//! pip has installed for PyTorch. One that the loader does not find by itself is looked for in the usual folders
+//! and loaded by its path; a library that is loaded is then found by its name.
+
+use std::collections::BTreeSet;
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// A library that may have to be searched.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Library {
+    /// Its file without the version: `libnvrtc.so`.
+    pub(super) file: &'static str,
+    /// Its major versions that go with a driver's CUDA, the best first.
+    pub(super) versions: fn(driver: u32) -> &'static [u32],
+    /// The folder of its pip package in `site-packages/nvidia`. Packages for CUDA 13 share one, `cu13`.
+    pip: &'static str,
+    /// Libraries beside it that it needs.
+    needs: &'static [&'static str],
+}
+
+/// A library made for a newer CUDA than the driver's does not work with it; for an older one it does.
+fn as_the_driver(driver: u32) -> &'static [u32] {
+    match driver {
+        13.. => &[13, 12],
+        12 => &[12],
+        _ => &[],
+    }
+}
+
+pub(super) const NVRTC: Library =
+    Library { file: "libnvrtc.so", versions: as_the_driver, pip: "cuda_nvrtc", needs: &[] };
+pub(super) const CUBLAS: Library =
+    Library { file: "libcublas.so", versions: as_the_driver, pip: "cublas", needs: &["libcublasLt.so"] };
+pub(super) const CUDNN: Library =
+    Library { file: "libcudnn.so", versions: |_| &[9], pip: "cudnn", needs: &[] };
+pub(super) const NCCL: Library = Library { file: "libnccl.so", versions: |_| &[2], pip: "nccl", needs: &[] };
+
+impl Library {
+    /// Loads it for good, and says where it was found: by the loader, or in a folder.
+    pub(super) fn load(&self, driver: u32) -> Option<Option<PathBuf>> {
+        (self.versions)(driver).iter().find_map(|version| {
+            let name = format!("{}.{version}", self.file);
+            if open(Path::new(&name)) {
+                return Some(None);
+            }
+            let folders = folders(self.pip);
+            let folder = folders.iter().find(|folder| folder.join(&name).is_file())?;
+            for needed in self.needs {
+                open(&folder.join(format!("{needed}.{version}")));
+            }
+            open(&folder.join(&name)).then(|| Some(folder.join(&name)))
+        })
+    }
+}
+
+/// Loads a library and keeps it. What it does when it is loaded is NVIDIA's to answer for.
+fn open(path: &Path) -> bool {
+    // SAFETY: its name is that of a library of NVIDIA's; like any program that links with it we trust it.
+    let library = unsafe { libloading::Library::new(path) };
+    library.map(std::mem::forget).is_ok()
+}
+
+/// Where libraries are installed, in the order in which they are looked for.
+pub(super) fn folders(pip: &str) -> Vec<PathBuf> {
+    let mut folders = Vec::new();
+    for variable in ["CUDA_HOME", "CUDA_PATH"] {
+        folders.extend(env::var_os(variable).map(|home| Path::new(&home).join("lib64")));
+    }
+    folders.push(PathBuf::from("/usr/local/cuda/lib64"));
+    folders
+        .extend(matching(Path::new("/usr/local"), "cuda-").into_iter().rev().map(|cuda| cuda.join("lib64")));
+    folders.push(PathBuf::from("/opt/cuda/lib64"));
+    for packages in site_packages() {
+        for package in [pip, "cu13"] {
+            folders.push(packages.join("nvidia").join(package).join("lib"));
+        }
+    }
+    folders.extend(env::var_os("CONDA_PREFIX").map(|prefix| Path::new(&prefix).join("lib")));
+    let mut seen = BTreeSet::new();
+    folders.retain(|folder| folder.is_dir() && seen.insert(folder.clone()));
+    folders
+}
+
+/// Where pip installs: for the environment that is active, one beside the program, the Python that a shell would
+/// start, the user, and the system.
+fn site_packages() -> Vec<PathBuf> {
+    let mut prefixes = Vec::new();
+    for variable in ["VIRTUAL_ENV", "CONDA_PREFIX"] {
+        prefixes.extend(env::var_os(variable).map(PathBuf::from));
+    }
+    prefixes.extend([PathBuf::from(".venv"), PathBuf::from("venv")]);
+    for folder in env::split_paths(&env::var_os("PATH").unwrap_or_default()) {
+        for python in ["python3", "python"] {
+            // Its own place, and that of what it is a link to.
+            let python = folder.join(python);
+            for path in [Some(python.clone()), fs::canonicalize(&python).ok()].into_iter().flatten() {
+                if path.is_file() {
+                    prefixes.extend(path.parent().and_then(Path::parent).map(Path::to_path_buf));
+                }
+            }
+        }
+    }
+    prefixes.extend(env::var_os("HOME").map(|home| Path::new(&home).join(".local")));
+    prefixes.extend([PathBuf::from("/usr/local"), PathBuf::from("/usr")]);
+
+    let mut found = Vec::new();
+    for prefix in prefixes {
+        for python in matching(&prefix.join("lib"), "python3") {
+            found.extend([python.join("site-packages"), python.join("dist-packages")]);
+        }
+    }
+    found
+}
+
+/// The entries of a folder whose names begin so, in order.
+fn matching(folder: &Path, start: &str) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut found: Vec<PathBuf> = entries
+        .filter(|entry| entry.file_name().to_string_lossy().starts_with(start))
+        .map(|entry| entry.path())
+        .collect();
+    found.sort();
+    found
+}
+
+/// Where a library that is loaded came from, if the system tells.
+pub(super) fn loaded_from(file: &str) -> Option<PathBuf> {
+    let maps = fs::read_to_string("/proc/self/maps").ok()?;
+    let mut paths = maps.lines().filter_map(|line| line.find('/').map(|start| &line[start..]));
+    let is_it = |path: &&str| path.rsplit('/').next().is_some_and(|name| name.starts_with(file));
+    paths.find(is_it).map(PathBuf::from)
+}
+
+/// The driver's library.
+pub(super) const DRIVER: &str = if cfg!(windows) { "nvcuda.dll" } else { "libcuda.so.1" };
+
+/// Loads the driver's library from where WSL and Jetson have it, if the loader does not look there.
+pub(super) fn load_driver() {
+    if !open(Path::new(DRIVER)) {
+        for folder in
+            ["/usr/lib/wsl/lib", "/usr/lib/aarch64-linux-gnu/nvidia", "/usr/lib/aarch64-linux-gnu/tegra"]
+        {
+            open(&Path::new(folder).join(DRIVER));
+        }
+    }
+}
+
+/// What follows `.so.` in the name of the file that a path leads to: `9.1.0`.
+pub(super) fn version_in_name(path: &Path) -> Option<String> {
+    let path = fs::canonicalize(path).ok()?;
+    path.file_name()?.to_str()?.split_once(".so.").map(|(_, version)| version.to_owned())
+}

@@ -1,0 +1,89 @@
+// A stand-in for cuBLAS: one product of matrices, element by element, with its arguments checked as cuBLAS does.
+#include <cmath>
+#include <cstddef>
+
+#define EXPORTED extern "C" __attribute__((visibility("default")))
+
+enum { SUCCESS = 0, INVALID_VALUE = 7, NOT_SUPPORTED = 15 };
+enum { N = 0, T = 1 };
+enum { R_32F = 0, R_64F = 1, COMPUTE_32F = 68, COMPUTE_64F = 70 };
+
+struct Handle {
+    void *stream, *workspace;
+    size_t workspace_bytes;
+};
+
+EXPORTED int cublasCreate_v2(Handle **handle) {
+    *handle = new Handle{};
+    return SUCCESS;
+}
+
+EXPORTED int cublasDestroy_v2(Handle *handle) {
+    delete handle;
+    return SUCCESS;
+}
+
+EXPORTED int cublasGetVersion_v2(Handle *, int *version) {
+    *version = 120400;
+    return SUCCESS;
+}
+
+EXPORTED const char *cublasGetStatusString(int status) {
+    return status == INVALID_VALUE ? "an unsupported value or parameter was passed to the function"
+                                   : "the functionality requested is not supported";
+}
+
+EXPORTED int cublasSetStream_v2(Handle *handle, void *stream) {
+    *handle = Handle{stream, nullptr, 0}; // A new stream takes the workspace away.
+    return SUCCESS;
+}
+
+EXPORTED int cublasSetWorkspace_v2(Handle *handle, void *workspace, size_t bytes) {
+    if ((size_t)workspace % 256) return INVALID_VALUE;
+    handle->workspace = workspace;
+    handle->workspace_bytes = bytes;
+    return SUCCESS;
+}
+
+// C = alpha·A·B + beta·C by columns. A sum is made in order, with fused multiply-adds, in up to 256 products a part:
+// as the CPU's product does.
+template <typename Number>
+static void product(int transpose_a, int transpose_b, int m, int n, int k, Number alpha, const Number *a, int lda,
+                    const Number *b, int ldb, Number beta, Number *c, int ldc) {
+    for (int column = 0; column < n; column++) {
+        for (int row = 0; row < m; row++) {
+            Number &out = c[row + (size_t)column * ldc];
+            Number sum = 0;
+            for (int i = 0; i < k; i++) {
+                const Number x = transpose_a ? a[i + (size_t)row * lda] : a[row + (size_t)i * lda];
+                const Number y = transpose_b ? b[column + (size_t)i * ldb] : b[i + (size_t)column * ldb];
+                sum = std::fma(x, y, sum);
+            }
+            out = beta == 0 ? alpha * sum : alpha * sum + beta * out;
+        }
+    }
+}
+
+EXPORTED int cublasGemmStridedBatchedEx(Handle *handle, int transpose_a, int transpose_b, int m, int n, int k,
+                                        const void *alpha, const void *a, int type_a, int lda, long long step_a,
+                                        const void *b, int type_b, int ldb, long long step_b, const void *beta,
+                                        void *c, int type_c, int ldc, long long step_c, int batch, int compute,
+                                        int) {
+    const bool sizes = m >= 0 && n >= 0 && k >= 0 && batch >= 0;
+    const bool leading = lda >= (transpose_a ? k : m) && lda >= 1 && ldb >= (transpose_b ? n : k) && ldb >= 1 &&
+                         ldc >= m && ldc >= 1;
+    if (!sizes || !leading || !handle->workspace) return INVALID_VALUE;
+    if (type_a != type_b || type_a != type_c) return NOT_SUPPORTED;
+    for (long long i = 0; i < batch; i++) {
+        if (type_a == R_32F && compute == COMPUTE_32F) {
+            product(transpose_a, transpose_b, m, n, k, *(const float *)alpha, (const float *)a + i * step_a, lda,
+                    (const float *)b + i * step_b, ldb, *(const float *)beta, (float *)c + i * step_c, ldc);
+        } else if (type_a == R_64F && compute == COMPUTE_64F) {
+            product(transpose_a, transpose_b, m, n, k, *(const double *)alpha, (const double *)a + i * step_a, lda,
+                    (const double *)b + i * step_b, ldb, *(const double *)beta, (double *)c + i * step_c, ldc);
+        } else {
+            return NOT_SUPPORTED;
+        }
+    }
+    return SUCCESS;
+}
