@@ -1,6 +1,9 @@
 //! The CUDA kernels compile, and take what a launch passes them. The compiler is NVIDIA's own; no GPU is
 //! needed, so what they calculate is not tested here.
 
+#[path = "../../fake_cuda/mod.rs"]
+mod fake_cuda;
+mod host;
 mod nvrtc;
 mod ptx;
 mod signature;

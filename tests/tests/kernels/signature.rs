@@ -1,33 +1,21 @@
 //! What a launch passes to a kernel: a list of `In f32`, `Out f32`, `Int`, `Float`, as the tensor crate has it
 //! beside each operation.
 
+use crate::fake_cuda::cpp_types;
 use crate::ptx::Entry;
-
-/// How a type of tensors is called in C++ and in PTX.
-fn number(dtype: &str) -> (&'static str, &'static str) {
-    match dtype {
-        "bool" | "u8" => ("unsigned char", ".u8"),
-        "i32" => ("int", ".u32"),
-        "i64" => ("long long", ".u64"),
-        "f32" => ("float", ".f32"),
-        "f64" => ("double", ".f64"),
-        _ => panic!("'{dtype}' is no type of tensors"),
-    }
-}
 
 /// What a `__global__` function takes for a parameter of the list, in C++ and in PTX.
 fn taken(parameter: &str) -> Vec<(String, &'static str)> {
-    let view = || ("View".to_owned(), "view");
-    match parameter.split_once(' ') {
-        Some(("In", dtype)) => {
-            let (cpp, ptx) = number(dtype);
-            vec![(format!("const {cpp} *"), ".u64"), (cpp.to_owned(), ptx), view()]
-        }
-        Some(("Out", dtype)) => vec![(format!("{} *", number(dtype).0), ".u64"), view()],
-        None if parameter == "Int" => vec![("long long".to_owned(), ".u64")],
-        None if parameter == "Float" => vec![("double".to_owned(), ".f64")],
-        _ => panic!("'{parameter}' is no parameter of a kernel"),
-    }
+    let in_ptx = |cpp: &str| match cpp {
+        "View" => "view",
+        "unsigned char" => ".u8",
+        "int" => ".u32",
+        "float" => ".f32",
+        "double" => ".f64",
+        _ => ".u64", // A pointer or a `long long`.
+    };
+    let types = cpp_types(parameter).into_iter();
+    types.map(|cpp| (cpp.clone(), in_ptx(&cpp))).collect()
 }
 
 /// Whether a compiled kernel takes as many bytes, in the same places, as a launch passes.

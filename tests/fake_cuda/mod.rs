@@ -1,0 +1,118 @@
+//! The CUDA kernels as a library of the host, made by g++ with `cuda_on_host.h` in the place of CUDA.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use rayon::prelude::*;
+
+/// As NVRTC is told to: no two operations are fused (see [`kernels::OPTIONS`]), and no loop is turned into calls
+/// of functions.
+const OPTIONS: [&str; 7] =
+    ["-std=c++17", "-O1", "-ffp-contract=off", "-fPIC", "-fvisibility=hidden", "-U_FORTIFY_SOURCE", "-Wall"];
+
+/// Compiles all kernels to a shared object in a folder, and returns its path. `None`: there is no g++.
+///
+/// It has two functions of C. `int run_kernel(const char *name, const unsigned grid[3], const unsigned block[3],
+/// unsigned shared, void **arguments)` runs a kernel to its end, with the arguments as `cuLaunchKernel` takes them,
+/// and returns 0, or 1 for an unknown kernel, 2 for an assertion that failed or threads that hang, 3 for a grid or a
+/// block that no GPU runs. `const char *run_kernel_failure()` then says what it was.
+pub fn compile(
+    folder: &Path,
+    sources: &[kernels::Source],
+    signatures: &[(String, Vec<String>)],
+) -> Result<Option<PathBuf>, String> {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("fake_cuda");
+    fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    let write = |name: &str, text: &str| {
+        let path = folder.join(name);
+        fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display())).map(|()| path)
+    };
+    let mut files = Vec::new();
+    for source in sources {
+        for header in source.headers {
+            write(header.name, header.text)?;
+        }
+        files.push(write(source.name, source.text)?);
+    }
+    files.push(write("table_of_kernels.cpp", &table(signatures))?);
+
+    let objects: Vec<PathBuf> = files.iter().map(|file| file.with_extension("o")).collect();
+    let compile = |(file, object): (&PathBuf, &PathBuf)| {
+        let mut command = gpp();
+        command.args(OPTIONS).arg("-include").arg(here.join("cuda_on_host.h"));
+        run(command.args(["-x", "c++", "-c"]).arg(file).arg("-o").arg(object))
+    };
+    let compiled: Result<Vec<Option<()>>, String> = files.par_iter().zip(&objects).map(compile).collect();
+    if compiled?.contains(&None) {
+        return Ok(None);
+    }
+    let library = folder.join("libkernels_on_host.so");
+    // A kernel of the table that no source has is an error here, not when it is called.
+    run(gpp().args(["-shared", "-Wl,--no-undefined", "-o"]).arg(&library).args(&objects))?;
+    Ok(Some(library))
+}
+
+fn gpp() -> Command {
+    Command::new(std::env::var_os("CXX").unwrap_or("g++".into()))
+}
+
+/// `None`: there is no such program.
+fn run(command: &mut Command) -> Result<Option<()>, String> {
+    match command.output() {
+        Ok(Output { status, .. }) if status.success() => Ok(Some(())),
+        Ok(output) => Err(format!("{command:?}: {}", String::from_utf8_lossy(&output.stderr))),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(format!("{command:?}: {error}")),
+    }
+}
+
+/// What a `__global__` function takes for a parameter of a launch (`In f32`, `Out f32`, `Int`, `Float`), as
+/// `tensor/src/ops/kernel.rs` has it.
+pub fn cpp_types(parameter: &str) -> Vec<String> {
+    let number = |dtype| match dtype {
+        "bool" | "u8" => "unsigned char",
+        "i32" => "int",
+        "i64" => "long long",
+        "f32" => "float",
+        "f64" => "double",
+        _ => panic!("'{dtype}' is no type of tensors"),
+    };
+    match parameter.split_once(' ') {
+        Some(("In", dtype)) => {
+            vec![format!("const {} *", number(dtype)), number(dtype).into(), "View".into()]
+        }
+        Some(("Out", dtype)) => vec![format!("{} *", number(dtype)), "View".into()],
+        None if parameter == "Int" => vec!["long long".into()],
+        None if parameter == "Float" => vec!["double".into()],
+        _ => panic!("'{parameter}' is no parameter of a kernel"),
+    }
+}
+
+/// The kernels by name, with what they take: C++ has no way to look a function up.
+fn table(signatures: &[(String, Vec<String>)]) -> String {
+    let mut functions = String::new();
+    let mut kernels = String::new();
+    for (symbol, parameters) in signatures {
+        let types: Vec<String> = parameters.iter().flat_map(|parameter| cpp_types(parameter)).collect();
+        functions += &format!("void {symbol}({});\n", types.join(", "));
+        kernels += &format!("on_host::kernel(\"{symbol}\", {symbol}),\n");
+    }
+    format!(
+        r#"#include "common.cuh"
+extern "C" {{
+{functions}}}
+static const on_host::Kernel kernels[] = {{
+{kernels}}};
+#define EXPORTED extern "C" __attribute__((visibility("default")))
+
+EXPORTED int run_kernel(const char *name, const unsigned grid[3], const unsigned block[3], unsigned shared,
+                        void **arguments) {{
+    return on_host::run(kernels, sizeof kernels / sizeof *kernels, name, grid, block, shared, arguments);
+}}
+
+EXPORTED const char *run_kernel_failure() {{ return on_host::failure; }}
+"#
+    )
+}

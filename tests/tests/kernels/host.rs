@@ -1,0 +1,292 @@
+//! The kernels as the host runs them (see [`crate::fake_cuda`]). Every operation is compared with the CPU's
+//! elsewhere; here a few kernels show that the stand-in for CUDA is a good one.
+
+use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
+use std::path::Path;
+use std::ptr;
+use std::sync::LazyLock;
+
+use kernels::Source;
+use libloading::Library;
+
+use crate::fake_cuda::compile;
+
+/// A launch's `View`.
+#[repr(C)]
+struct View {
+    ndim: i64,
+    size: [i64; 8],
+    stride: [i64; 8],
+}
+
+fn view(dims: &[(i64, i64)]) -> View {
+    let mut view = View { ndim: dims.len() as i64, size: [0; 8], stride: [0; 8] };
+    for (dim, (size, stride)) in dims.iter().enumerate() {
+        (view.size[dim], view.stride[dim]) = (*size, *stride);
+    }
+    view
+}
+
+/// One argument of a kernel, as `cuLaunchKernel` wants it: where it is.
+fn at<T>(argument: &T) -> *mut c_void {
+    ptr::from_ref(argument).cast_mut().cast()
+}
+
+struct Kernels(Library);
+
+impl Kernels {
+    /// `None` without g++, which is said.
+    fn new(
+        folder: &str,
+        sources: &[Source],
+        signatures: &[(String, Vec<String>)],
+    ) -> Result<Option<Kernels>, String> {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(folder);
+        let Some(path) = compile(&folder, sources, signatures)? else {
+            eprintln!("SKIPPED: there is no g++ to compile the kernels for the host");
+            return Ok(None);
+        };
+        // SAFETY: it has no initialisers but those of constants.
+        unsafe { Library::new(path) }.map(|library| Some(Kernels(library))).map_err(|error| error.to_string())
+    }
+
+    fn run(&self, name: &str, grid: u32, block: u32, arguments: &[*mut c_void]) -> Result<(), (i32, String)> {
+        type Run = unsafe extern "C" fn(
+            *const c_char,
+            *const c_uint,
+            *const c_uint,
+            c_uint,
+            *const *mut c_void,
+        ) -> c_int;
+        type Failure = unsafe extern "C" fn() -> *const c_char;
+        let name = CString::new(name).unwrap();
+        // SAFETY: the functions are of these types, and the arguments those that the test wrote for the kernel.
+        let (code, failure) = unsafe {
+            let run = self.0.get::<Run>(b"run_kernel").unwrap();
+            let failure = self.0.get::<Failure>(b"run_kernel_failure").unwrap();
+            let (grid, block) = ([grid, 1, 1], [block, 1, 1]);
+            let code = run(name.as_ptr(), grid.as_ptr(), block.as_ptr(), 0, arguments.as_ptr());
+            (code, CStr::from_ptr(failure()).to_string_lossy().into_owned())
+        };
+        if code == 0 { Ok(()) } else { Err((code, failure)) }
+    }
+}
+
+/// All kernels of the course. `None` without g++.
+fn course() -> Option<&'static Kernels> {
+    static KERNELS: LazyLock<Option<Kernels>> = LazyLock::new(|| {
+        let signatures = todevice::cuda::kernel_signatures();
+        Kernels::new("kernels_on_host", kernels::SOURCES, &signatures)
+            .unwrap_or_else(|message| panic!("{message}"))
+    });
+    KERNELS.as_ref()
+}
+
+#[test]
+fn elements_are_taken_wherever_they_lie_for_any_grid() {
+    let Some(kernels) = course() else { return };
+    // A 3 × 4 matrix, transposed, less a row that is repeated, into a matrix with a gap between its columns.
+    let a: Vec<f32> = (0..12).map(|i| i as f32 * 1.5).collect();
+    let b = [0.1f32, 0.2, 0.3];
+    for (grid, block) in [(1, 32), (2, 32), (7, 64), (1, 256)] {
+        let mut out = [-1.0f32; 24];
+        let (a_at, b_at, out_at) = (a.as_ptr(), b.as_ptr(), out.as_mut_ptr());
+        let views = [view(&[(4, 1), (3, 4)]), view(&[(4, 0), (3, 1)]), view(&[(4, 6), (3, 2)])];
+        let arguments = [
+            at(&a_at),
+            at(&0f32),
+            at(&views[0]),
+            at(&b_at),
+            at(&0f32),
+            at(&views[1]),
+            at(&out_at),
+            at(&views[2]),
+        ];
+        assert_eq!(kernels.run("sub_f32", grid, block, &arguments), Ok(()));
+        for row in 0..4 {
+            for column in 0..3 {
+                assert_eq!(out[row * 6 + column * 2], a[column * 4 + row] - b[column]);
+                assert_eq!(out[row * 6 + column * 2 + 1], -1.0);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_number_comes_with_the_launch() {
+    let Some(kernels) = course() else { return };
+    let x: Vec<i32> = (0..1000).collect();
+    let mut out = vec![0i32; 1000];
+    let (x_at, out_at, none) = (x.as_ptr(), out.as_mut_ptr(), ptr::null::<i32>());
+    let (many, number) = (view(&[(1000, 1)]), view(&[]));
+    let arguments =
+        [at(&x_at), at(&0i32), at(&many), at(&none), at(&i32::MAX), at(&number), at(&out_at), at(&many)];
+    assert_eq!(kernels.run("mul_i32", 3, 128, &arguments), Ok(()));
+    assert!(x.iter().zip(&out).all(|(x, out)| *out == x.wrapping_mul(i32::MAX)));
+}
+
+/// `tensor/src/ops/reduce/tree.rs`, written down once more.
+fn tree(values: &[f32]) -> f32 {
+    if values.len() > 1024 {
+        return tree(&values.chunks(1024).map(tree).collect::<Vec<f32>>());
+    }
+    let mut lanes: Vec<f32> = values.iter().copied().take(32).collect();
+    for (i, value) in values.iter().enumerate().skip(32) {
+        lanes[i % 32] += value;
+    }
+    for width in [16, 8, 4, 2, 1] {
+        for lane in 0..width {
+            if lane + width < lanes.len() {
+                lanes[lane] += lanes[lane + width];
+            }
+        }
+        lanes.truncate(width);
+    }
+    lanes.first().copied().unwrap_or(0.0)
+}
+
+#[test]
+fn sums_of_rows_take_barriers_and_shuffles_and_keep_the_tree() {
+    let Some(kernels) = course() else { return };
+    for length in [0usize, 1, 31, 33, 1023, 1025, 5000, 70_000] {
+        let x: Vec<f32> = (0..3 * length).map(|i| ((i * 7919 + 13) % 1000) as f32 / 7.0 - 60.0).collect();
+        let wanted: Vec<u32> = (0..3).map(|row| tree(&x[row * length..][..length]).to_bits()).collect();
+        for (grid, block) in [(1, 32), (3, 256), (2, 96)] {
+            let mut out = [-1.0f32; 3];
+            let (x_at, out_at) = (x.as_ptr(), out.as_mut_ptr());
+            let (rows, results) = (view(&[(3, length as i64), (length as i64, 1)]), view(&[(3, 1)]));
+            let arguments =
+                [at(&x_at), at(&0f32), at(&rows), at(&out_at), at(&results), at(&(length as i64))];
+            assert_eq!(kernels.run("sum_f32", grid, block, &arguments), Ok(()));
+            assert_eq!(out.map(f32::to_bits)[..], wanted, "{length} elements, {grid} blocks of {block}");
+        }
+    }
+}
+
+/// Kernels that use what those of the course may, and some that go wrong.
+const TRIALS: &str = r#"
+    #include "common.cuh"
+
+    __constant__ int primes[] = {2, 3, 5, 7};
+
+    // Threads of a block hand their numbers round, twice through the same memory.
+    extern "C" __global__ void reverse(OUTPUT(int, out), long long rounds) {
+        __shared__ int numbers[1024];
+        int number = blockIdx.x * blockDim.x + threadIdx.x;
+        for (int i = 0; i < rounds; i++) {
+            numbers[threadIdx.x] = number;
+            __syncthreads();
+            number = numbers[blockDim.x - 1 - threadIdx.x] + primes[i % 4];
+            __syncthreads();
+        }
+        out[blockIdx.x * blockDim.x + threadIdx.x] = number;
+    }
+
+    // What the lanes of a warp get to know of each other.
+    extern "C" __global__ void lanes(OUTPUT(int, out)) {
+        const int lane = threadIdx.x % 32;
+        int sum = lane + 1;
+        for (int flip = 16; flip > 0; flip /= 2) {
+            sum += __shfl_xor_sync(0xffffffff, sum, flip);
+        }
+        const int first = __shfl_sync(0xffffffff, (int)threadIdx.x, 0);
+        const int next = __shfl_down_sync(0xffffffff, lane, 1);
+        const int previous = __shfl_up_sync(0xffffffff, lane, 1);
+        const unsigned int odd = __ballot_sync(0xffffffff, lane % 2);
+        int *mine = out + 5 * threadIdx.x;
+        mine[0] = sum;
+        mine[1] = first;
+        mine[2] = next;
+        mine[3] = previous;
+        mine[4] = (int)odd;
+    }
+
+    // Threads that end before the others meet.
+    extern "C" __global__ void early(OUTPUT(int, out)) {
+        __shared__ int sum;
+        if (threadIdx.x >= 40) return;
+        if (threadIdx.x == 0) sum = 0;
+        __syncthreads();
+        atomicAdd(&sum, 1);
+        __syncthreads();
+        out[threadIdx.x] = sum;
+    }
+
+    extern "C" __global__ void refuse(OUTPUT(int, out), long long bad) {
+        __syncthreads();
+        assert((long long)threadIdx.x != bad && "index out of bounds");
+        __syncthreads();
+        out[threadIdx.x] = 7;
+    }
+
+    // One lane goes to another barrier than the others.
+    extern "C" __global__ void hang(OUTPUT(int, out)) {
+        if (threadIdx.x == 5) __syncthreads();
+        else __syncwarp();
+        out[threadIdx.x] = 7;
+    }
+
+    // A mask that leaves out the thread itself.
+    extern "C" __global__ void unmasked(OUTPUT(int, out)) {
+        out[threadIdx.x] = __shfl_sync(0xff, 1, 0);
+    }
+"#;
+
+#[test]
+fn threads_wait_for_each_other_and_a_kernel_that_goes_wrong_says_so() {
+    let signature = |name: &str, parameters: &[&str]| {
+        (name.to_owned(), parameters.iter().map(|parameter| (*parameter).to_owned()).collect())
+    };
+    let signatures = [
+        signature("reverse", &["Out i32", "Int"]),
+        signature("lanes", &["Out i32"]),
+        signature("early", &["Out i32"]),
+        signature("refuse", &["Out i32", "Int"]),
+        signature("hang", &["Out i32"]),
+        signature("unmasked", &["Out i32"]),
+    ];
+    let sources = [Source { name: "trials.cu", text: TRIALS, headers: kernels::SOURCES[0].headers }];
+    let Some(kernels) = Kernels::new("trials_on_host", &sources, &signatures).unwrap() else { return };
+    let mut out = vec![0i32; 1024];
+    let (out_at, numbers) = (out.as_mut_ptr(), view(&[(1024, 1)]));
+    let numbers = [at(&out_at), at(&numbers)];
+
+    for rounds in [1i64, 2, 5] {
+        let arguments = [numbers[0], numbers[1], at(&rounds)];
+        assert_eq!(kernels.run("reverse", 4, 256, &arguments), Ok(()));
+        let added: i32 = [2, 3, 5, 7].iter().cycle().take(rounds as usize).sum();
+        for (i, number) in out.iter().enumerate() {
+            let from = if rounds % 2 == 1 { i / 256 * 256 + 255 - i % 256 } else { i };
+            assert_eq!(*number, from as i32 + added);
+        }
+    }
+
+    assert_eq!(kernels.run("lanes", 1, 64, &numbers), Ok(()));
+    for (thread, seen) in out.chunks(5).take(64).enumerate() {
+        let (lane, thread) = (thread as i32 % 32, thread as i32);
+        let odd = 0xaaaa_aaaa_u32 as i32;
+        assert_eq!(seen, [528, thread - lane, (lane + 1).min(31), (lane - 1).max(0), odd]);
+    }
+
+    assert_eq!(kernels.run("early", 1, 256, &numbers), Ok(()));
+    assert!(out[..40].iter().all(|sum| *sum == 40));
+
+    // After a failure all goes on: the same kernel, with nothing to refuse.
+    for bad in [70i64, -1, 0, -1] {
+        let result = kernels.run("refuse", 2, 96, &[numbers[0], numbers[1], at(&bad)]);
+        let assertion = format!(
+            "trials.cu:51: void refuse(int*, View, long long int): block: [0,0,0], thread: [{bad},0,0] Assertion \
+             `(long long)threadIdx.x != bad && \"index out of bounds\"` failed."
+        );
+        assert_eq!(result, if bad < 0 { Ok(()) } else { Err((2, assertion)) });
+    }
+
+    for (kernel, cause) in
+        [("hang", "block [0,0,0] hangs"), ("unmasked", "mask 0xff, which thread [8,0,0] is not in")]
+    {
+        let (code, message) = kernels.run(kernel, 1, 64, &numbers).unwrap_err();
+        assert!(code == 2 && message.contains(cause), "{message}");
+    }
+    assert_eq!(kernels.run("nothing", 1, 32, &[]), Err((1, "there is no kernel nothing".to_owned())));
+    assert!(matches!(kernels.run("lanes", 1, 2048, &numbers), Err((3, _))));
+}
