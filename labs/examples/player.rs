@@ -8,10 +8,8 @@
 
 use std::cell::RefCell;
 
+use labs::Captured;
 use labs::cli::Format;
-use labs::{
-    Captured, Entry, lab_01_devices, lab_02_golden_rule, lab_03_training_loop, lab_04_memory, run_captured,
-};
 
 thread_local! {
     // A module has one thread, so this is all the state there is.
@@ -39,22 +37,17 @@ pub extern "C" fn run() -> u32 {
     let mut words = input.split('\0');
     let name = words.next().unwrap_or_default();
     let flags: Vec<&str> = words.collect();
-    let shown = match name {
-        "lab-01" => show(&lab_01_devices::LAB, &flags),
-        "lab-02" => show(&lab_02_golden_rule::LAB, &flags),
-        "lab-03" => show(&lab_03_training_loop::LAB, &flags),
-        "lab-04" => show(&lab_04_memory::LAB, &flags),
-        _ => Shown {
-            output: String::new(),
-            errors: format!("error: there is no lab '{name}'\n"),
-            trace: String::new(),
-            exit_code: 2,
-        },
+    let captured = match labs::LABS.iter().find(|(lab, _)| *lab == name) {
+        Some((_, run)) => run(&flags),
+        None => {
+            let errors = format!("error: there is no lab '{name}'\n");
+            Captured { errors, exit_code: 2, ..Captured::default() }
+        }
     };
-    OUTPUT.set(shown.output);
-    ERRORS.set(shown.errors);
-    TRACE.set(shown.trace);
-    shown.exit_code.into()
+    OUTPUT.set(if captured.format == Format::Json { captured.json } else { captured.text });
+    ERRORS.set(captured.errors);
+    TRACE.set(captured.trace.unwrap_or_default());
+    captured.exit_code.into()
 }
 
 /// Where the output of the last run is, in UTF-8.
@@ -91,19 +84,4 @@ pub extern "C" fn trace() -> *const u8 {
 #[unsafe(no_mangle)]
 pub extern "C" fn trace_length() -> usize {
     TRACE.with_borrow(|trace| trace.len())
-}
-
-/// What a run shows, as in a terminal, and the timeline.
-struct Shown {
-    output: String,
-    errors: String,
-    trace: String,
-    exit_code: u8,
-}
-
-fn show<O: clap::Args>(lab: &Entry<O>, flags: &[&str]) -> Shown {
-    let format = lab.parse(flags).map_or(Format::Text, |(common, _)| common.format);
-    let Captured { text, errors, json, trace, exit_code, .. } = run_captured(lab, flags);
-    let output = if format == Format::Json { json } else { text };
-    Shown { output, errors, trace: trace.unwrap_or_default(), exit_code }
 }

@@ -40,8 +40,9 @@ pub struct Common {
 }
 
 /// What a lab prints: text for people, or one JSON object an event.
-#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(clap::ValueEnum, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Format {
+    #[default]
     Text,
     Json,
 }

@@ -7,7 +7,7 @@ use clap::error::ErrorKind;
 use clap::{Args, Command, FromArgMatches};
 use todevice::{Error, Machine, cuda};
 
-use crate::cli::Common;
+use crate::cli::{Common, Format};
 use crate::event::{Event, Header};
 use crate::lab::{Lab, Progress, Sink, Warnings};
 use crate::{Result, render_json, render_text};
@@ -144,6 +144,8 @@ pub struct Captured {
     /// JSON Lines.
     pub json: String,
     pub events: Vec<Event>,
+    /// Which of the two `--format` asked for.
+    pub format: Format,
     /// The timeline that `--trace` asks for.
     pub trace: Option<String>,
     pub exit_code: u8,
@@ -168,6 +170,7 @@ pub fn run_captured<O: Args>(lab: &Entry<O>, flags: &[&str]) -> Captured {
         errors: trouble.iter().map(|event| render_text::render(std::slice::from_ref(event))).collect(),
         json: events.iter().map(|event| format!("{}\n", render_json::render(event))).collect(),
         events,
+        format: common.format,
         trace,
         exit_code,
     }
@@ -204,7 +207,7 @@ fn missing(machine: &Machine, error: Error) -> String {
 
 /// What clap has to say. Help stays as it is; of an error, which comes in paragraphs (error, tip, usage),
 /// one line is made.
-fn stop(error: clap::Error) -> Stop {
+pub(crate) fn stop(error: clap::Error) -> Stop {
     let message = error.to_string();
     if !error.use_stderr() {
         return Stop { message, exit_code: 0 };

@@ -54,6 +54,8 @@ pub mod render_text;
 #[cfg(not(target_family = "wasm"))]
 mod terminal;
 mod text;
+#[cfg(not(target_family = "wasm"))]
+pub mod verify;
 
 pub use entry::{Captured, Entry, Stop, run_captured};
 pub use event::{Cell, Event, Header, Table};
@@ -63,6 +65,16 @@ pub use lab::{Bar, Lab, Progress, Sink};
 #[cfg(not(target_family = "wasm"))]
 pub use terminal::main;
 pub use text::{Part, Slot, Text};
+
+/// All labs: the name of each, and how to run it in this process.
+pub const LABS: &[(&str, fn(&[&str]) -> Captured)] = &[
+    ("lab-01", |flags| run_captured(&lab_01_devices::LAB, flags)),
+    ("lab-02", |flags| run_captured(&lab_02_golden_rule::LAB, flags)),
+    ("lab-03", |flags| run_captured(&lab_03_training_loop::LAB, flags)),
+    ("lab-04", |flags| run_captured(&lab_04_memory::LAB, flags)),
+    ("lab-08", |flags| run_captured(&lab_08_asynchrony::LAB, flags)),
+    ("lab-09", |flags| run_captured(&lab_09_feeding::LAB, flags)),
+];
 
 /// Whatever made a lab fail.
 pub type Error = Box<dyn std::error::Error + Send + Sync>;

@@ -20,6 +20,8 @@ mod sync_debug;
 pub use event::{Event, EventOptions};
 pub use memory::*;
 pub use memory_map::MemoryMap;
+#[cfg(not(target_family = "wasm"))]
+pub use nvidia::{Finding, INSTALL, Probe, probe};
 pub use stream::{Stream, current_stream, default_stream, stream};
 pub use sync_debug::{SyncDebugMode, get_sync_debug_mode, set_sync_debug_mode};
 

@@ -211,5 +211,9 @@ pub(super) fn cuda_error(error: DriverError) -> Error {
     if let Some(race) = Machine::race_behind(&error) {
         return Error::Race(Box::new(race));
     }
+    if error.code == 0 {
+        let detail = error.detail.map(|detail| format!(": {detail}")).unwrap_or_default();
+        return Error::custom(format!("{}: {}{detail}", error.name, error.message));
+    }
     Error::Cuda { name: error.name, message: error.message, detail: error.detail }
 }

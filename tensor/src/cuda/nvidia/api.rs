@@ -10,7 +10,7 @@ use cudarc::driver::sys::{CUevent, CUresult, culib};
 macro_rules! functions {
     ($library:ident: $($function:ident),* $(,)?) => {
         pub(super) mod $library {
-            pub(crate) use cudarc::$library::sys::{$($function),*};
+            $(pub(crate) use cudarc::$library::sys::$function;)*
             pub(crate) const NAMES: &[&str] = &[$(stringify!($function)),*];
         }
     };
@@ -35,7 +35,7 @@ functions!(nvrtc:
 );
 
 functions!(cublas:
-    cublasCreate_v2, cublasDestroy_v2, cublasGetVersion_v2, cublasGetStatusString,
+    cublasCreate_v2, cublasDestroy_v2, cublasGetStatusString,
     cublasSetStream_v2, cublasSetWorkspace_v2, cublasGemmStridedBatchedEx,
 );
 

@@ -26,9 +26,9 @@ fn driver_error(error: CUresult) -> DriverError {
     DriverError { code, name: runtime_name(code).unwrap_or(name), message, detail: None }
 }
 
-/// An error that is not the driver's, but of a library that it serves.
+/// An error that is not the driver's, but of a library that it serves. It has no number of CUDA's.
 pub(super) fn library(name: &'static str, message: &'static str, detail: String) -> DriverError {
-    DriverError { code: 999, name, message, detail: Some(detail) }
+    DriverError { code: 0, name, message, detail: Some(detail) }
 }
 
 pub(super) fn invalid(code: u32, message: &'static str) -> DriverError {

@@ -32,8 +32,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, RwLock};
 
 use cudarc::driver::sys::{
-    CUcontext, CUdevice_attribute as Attribute, CUevent, CUevent_flags, CUfunction, CUmodule, CUresult,
-    CUstream, CUstream_flags,
+    CUdevice_attribute as Attribute, CUevent, CUevent_flags, CUfunction, CUmodule, CUresult, CUstream,
+    CUstream_flags,
 };
 
 use super::DeviceProperties;
