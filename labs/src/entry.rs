@@ -50,18 +50,17 @@ impl<O: Args> Entry<O> {
         let matches = command.try_get_matches_from(flags).map_err(stop)?;
         let common = Common::from_arg_matches(&matches).map_err(stop)?;
         let options = O::from_arg_matches(&matches).map_err(stop)?;
-        let machine = common.gpu.machine().map_err(wrong_flag)?;
+        let machine = common.gpu.bare_machine().map_err(wrong)?;
         common.device_of(&machine).map_err(|error| {
             let name = common.device.as_deref().unwrap_or_default();
-            wrong_flag(format!("--device {name}: {}", missing(&machine, error)))
+            wrong(format!("--device {name}: {}", missing(&machine, error)))
         })?;
         Ok((common, options))
     }
 
-    /// Runs the lab on a machine of its own. It tells `sink` all that happens, its failure included.
-    pub fn start(&self, common: &Common, options: &O, sink: &mut dyn Sink) -> Result<()> {
-        let machine = common.gpu.machine()?;
-        let device = common.device_of(&machine)?;
+    /// Runs the lab on a machine that nothing else runs on. It tells `sink` all that happens, its failure included.
+    pub fn start(&self, common: &Common, options: &O, machine: &Machine, sink: &mut dyn Sink) -> Result<()> {
+        let device = common.device_of(machine)?;
         sink.event(Event::Header(Header {
             lab: self.name.to_owned(),
             title: self.title.to_owned(),
@@ -70,7 +69,7 @@ impl<O: Args> Entry<O> {
             device: device.to_string(),
             seed: common.seed,
         }));
-        let warnings = Warnings::of(&machine);
+        let warnings = Warnings::of(machine);
         if common.trace.is_some() {
             machine.start_trace();
         }
@@ -151,7 +150,8 @@ pub struct Captured {
     pub exit_code: u8,
 }
 
-/// Runs a lab in this process and keeps what it says, for tests and the book.
+/// Runs a lab in this process and keeps what it says, for tests and the book. Both show the same whatever the
+/// environment asks for.
 pub fn run_captured<O: Args>(lab: &Entry<O>, flags: &[&str]) -> Captured {
     let (common, options) = match lab.parse(flags) {
         Ok(parsed) => parsed,
@@ -162,7 +162,9 @@ pub fn run_captured<O: Args>(lab: &Entry<O>, flags: &[&str]) -> Captured {
         }
     };
     let mut kept = Kept::default();
-    let exit_code = u8::from(lab.start(&common, &options, &mut kept).is_err());
+    let machine = common.gpu.bare_machine().map_err(crate::Error::from);
+    let result = machine.and_then(|machine| lab.start(&common, &options, &machine, &mut kept));
+    let exit_code = u8::from(result.is_err());
     let Kept { events, trace } = kept;
     let (trouble, output): (Vec<Event>, Vec<Event>) = events.iter().cloned().partition(Event::is_trouble);
     Captured {
@@ -219,11 +221,11 @@ pub(crate) fn stop(error: clap::Error) -> Stop {
         lines.push("tip: --help lists the flags");
     }
     let message = lines.join(" ").replace(" tip: ", "; ");
-    wrong_flag(message.trim_start_matches("error: ").to_owned())
+    wrong(message.trim_start_matches("error: ").to_owned())
 }
 
-/// One line whatever the flag contained.
-fn wrong_flag(message: String) -> Stop {
+/// One line whatever the flag, or the variable of the environment, contained.
+pub(crate) fn wrong(message: String) -> Stop {
     let visible = |letter: char| match letter.is_control() {
         true => letter.escape_default().to_string(),
         false => letter.to_string(),

@@ -682,7 +682,7 @@ fn the_crime_is_elsewhere(lab: &mut Lab) -> crate::Result<()> {
          fails?",
     );
     // What such an error breaks stays broken, so each of these runs on a machine of its own.
-    let machine = || Machine::current().gpus().machine();
+    let machine = || Machine::current().gpus().bare_machine();
     machine()?.enter(|| fails(lab, bad_index))?;
     if !device.is_cuda() {
         lab.prose(
@@ -696,12 +696,17 @@ fn the_crime_is_elsewhere(lab: &mut Lab) -> crate::Result<()> {
          and is told where it next waits. That is what the sentence about some other API call means.",
     );
 
-    lab.predict("The same lines, with synchronize() after each of them. Which fails now?");
-    machine()?.enter(|| fails(lab, bad_index_line_by_line))?;
+    lab.predict("The same lines, and every launch waits until its work is done. Which fails now?");
+    machine()?.enter(|| {
+        // ANCHOR: blocking
+        cuda::set_launch_blocking(true)?; // for a whole program: CUDA_LAUNCH_BLOCKING=1 in its environment
+        fails(lab, bad_index)
+        // ANCHOR_END: blocking
+    })?;
     lab.prose(
-        "The wait after the first line, which is the one to blame. CUDA_LAUNCH_BLOCKING=1 does this to a PyTorch \
-         program without a change to it: every launch waits for its kernel. It is slow: use it only to find an \
-         error.",
+        "The line that is to blame, and the sentence about some other API call is gone. In PyTorch it takes \
+         CUDA_LAUNCH_BLOCKING=1 in the environment, and no change to the program. It is slow, because the host is \
+         never ahead: use it only to find an error.",
     );
 
     lab.predict("After such an error, does the GPU still add one and one? Does the CPU?");
@@ -732,21 +737,6 @@ fn bad_index(lab: &mut Lab, device: Device) -> Result<f64> {
     tell(lab, "item", mean.item())
 }
 // ANCHOR_END: bad_index
-
-// ANCHOR: line_by_line
-fn bad_index_line_by_line(lab: &mut Lab, device: Device) -> Result<f64> {
-    let table = Tensor::ones_with(&[10, 4], device)?;
-    let ids = Tensor::new([3i64, 12, 5])?.to(device)?;
-
-    let rows = tell(lab, "index_select", table.index_select(0, &ids))?;
-    tell(lab, "synchronize", cuda::synchronize_device(device.index()))?;
-    let hidden = tell(lab, "tanh", rows.tanh())?;
-    tell(lab, "synchronize", cuda::synchronize_device(device.index()))?;
-    let mean = tell(lab, "mean", hidden.mean())?;
-    tell(lab, "synchronize", cuda::synchronize_device(device.index()))?;
-    tell(lab, "item", mean.item())
-}
-// ANCHOR_END: line_by_line
 
 fn after_the_error(lab: &mut Lab) -> crate::Result<()> {
     let device = here(lab.device());

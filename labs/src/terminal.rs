@@ -10,7 +10,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::Result;
 use crate::cli::{Color, Common, Format};
-use crate::entry::Entry;
+use crate::entry::{Entry, wrong};
 use crate::event::Event;
 use crate::lab::{Bar, Progress, Sink};
 use crate::render_text::{Palette, Renderer};
@@ -36,7 +36,14 @@ pub fn main<O: clap::Args>(lab: &Entry<O>) -> ExitCode {
         to_stderr(&format!("error: --trace {}: {error}\n", file.display()));
         return ExitCode::from(2);
     }
-    match lab.start(&common, &options, &mut Terminal::new(&common)) {
+    let machine = match common.gpu.machine().map_err(wrong) {
+        Ok(machine) => machine,
+        Err(stop) => {
+            to_stderr(&stop.message);
+            return ExitCode::from(stop.exit_code);
+        }
+    };
+    match lab.start(&common, &options, &machine, &mut Terminal::new(&common)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::FAILURE, // the sink was told why
     }

@@ -13,7 +13,11 @@ fn flags(more: &[&'static str]) -> Vec<&'static str> {
 }
 
 fn binary(flags: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_lab-03")).args(flags).output().unwrap()
+    Command::new(env!("CARGO_BIN_EXE_lab-03"))
+        .env_remove("CUDA_LAUNCH_BLOCKING")
+        .args(flags)
+        .output()
+        .unwrap()
 }
 
 fn text(bytes: &[u8]) -> String {

@@ -205,7 +205,7 @@ fn races_are_found_where_they_are_and_nowhere_else() {
 }
 
 #[test]
-fn a_bad_index_is_told_late_and_with_a_wait_at_once() {
+fn a_bad_index_is_told_late_and_where_launches_wait_at_once() {
     let lines = |gpu: &'static str| -> Vec<String> {
         let later = on(gpu)
             .into_iter()
@@ -222,8 +222,7 @@ fn a_bad_index_is_told_late_and_with_a_wait_at_once() {
         "tanh          returned",
         "mean          returned",
         "item          failed",
-        "index_select  returned",
-        "synchronize   failed",
+        "index_select  failed",
     ];
     for gpu in ["sim:t4", "sim:rtx4090", "sim:h200"] {
         assert_eq!(lines(gpu), late, "{gpu}");
@@ -244,7 +243,17 @@ fn any_machine_device_seed_and_size_runs() {
 }
 
 fn binary(flags: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_lab-08")).args(flags).output().unwrap()
+    with_launch_blocking(None, flags)
+}
+
+/// With a value of the variable, or without it, whatever the environment of the test has.
+fn with_launch_blocking(value: Option<&str>, flags: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_lab-08"));
+    match value {
+        Some(value) => command.env("CUDA_LAUNCH_BLOCKING", value),
+        None => command.env_remove("CUDA_LAUNCH_BLOCKING"),
+    };
+    command.args(flags).output().unwrap()
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -282,4 +291,25 @@ fn the_binary_refuses_wrong_flags_in_one_line_with_exit_code_2() {
         assert_eq!(message.lines().count(), 1, "{wrong:?}: {message}");
         assert!(message.starts_with("error: ") && message.contains(right), "{wrong:?}: {message}");
     }
+}
+
+#[test]
+fn the_environment_can_ask_for_launches_that_wait() {
+    let printed = |value| {
+        let output = with_launch_blocking(value, &["--gpu", "sim:t4"]);
+        assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), String::new()));
+        text(&output.stdout)
+    };
+    let (without, off, on) = (printed(None), printed(Some("0")), printed(Some("1")));
+    assert_eq!(without, off);
+    // Calls then take as long as their work, while the section that asks for it by itself is the same.
+    let begin = |text: &str| text.find("7. The crime is elsewhere").unwrap();
+    let (before, last) = (&on[..begin(&on)], &on[begin(&on)..]);
+    assert!(!before.contains("1024 x 1024                              0.006"), "{before}");
+    assert_eq!(last, &without[begin(&without)..]);
+
+    let output = with_launch_blocking(Some("yes\n"), &["--gpu", "sim:t4"]);
+    let message = "error: CUDA_LAUNCH_BLOCKING is 1 (launches wait) or 0, but got 'yes\\n'\n";
+    assert_eq!((output.status.code(), text(&output.stderr)), (Some(2), message.to_owned()));
+    assert_eq!(text(&output.stdout), "");
 }

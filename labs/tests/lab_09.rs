@@ -8,7 +8,11 @@ use labs::{Cell, Event, Figure, Kind, Value, render_text};
 const T4: [&str; 2] = ["--gpu", "sim:t4"];
 
 fn binary(flags: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_lab-09")).args(flags).output().unwrap()
+    Command::new(env!("CARGO_BIN_EXE_lab-09"))
+        .env_remove("CUDA_LAUNCH_BLOCKING")
+        .args(flags)
+        .output()
+        .unwrap()
 }
 
 fn text(bytes: &[u8]) -> String {

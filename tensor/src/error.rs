@@ -360,7 +360,7 @@ pub enum Error {
     NoDriver,
     #[error(
         "CUDA error: invalid device ordinal\nGPU device may be out of range, do you have enough GPUs?\n{}",
-        CUDA_ADVICE
+        cuda_advice(true)
     )]
     InvalidDevice,
     #[error("Invalid device id")]
@@ -399,9 +399,15 @@ pub enum Error {
     #[error(
         "CUDA error: {message}{}\nSearch for `{name}' in https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__TYPES.html for more information.\n{}",
         .detail.as_ref().map(|detail| format!(" ({detail})")).unwrap_or_default(),
-        CUDA_ADVICE
+        cuda_advice(*.late)
     )]
-    Cuda { name: &'static str, message: &'static str, detail: Option<String> },
+    Cuda {
+        name: &'static str,
+        message: &'static str,
+        detail: Option<String>,
+        /// Whether an earlier call may be to blame.
+        late: bool,
+    },
     /// The GPU is full: GPU0002.
     #[error("{0}")]
     OutOfDeviceMemory(Box<OutOfMemory>),
@@ -419,8 +425,12 @@ pub enum Error {
     Custom(String),
 }
 
-/// What PyTorch adds to every error of CUDA.
-const CUDA_ADVICE: &str = "CUDA kernel errors might be asynchronously reported at some other API call, so the stacktrace below might be incorrect.\nFor debugging consider passing CUDA_LAUNCH_BLOCKING=1\nCompile with `TORCH_USE_CUDA_DSA` to enable device-side assertions.";
+/// What PyTorch adds to every error of CUDA, and to those that may be late.
+fn cuda_advice(late: bool) -> String {
+    const LATE: &str = "CUDA kernel errors might be asynchronously reported at some other API call, so the stacktrace below might be incorrect.\nFor debugging consider passing CUDA_LAUNCH_BLOCKING=1\n";
+    let late = if late { LATE } else { "" };
+    format!("{late}Compile with `TORCH_USE_CUDA_DSA` to enable device-side assertions.")
+}
 
 impl Error {
     /// The code under which the course explains this error, if it has one. Codes never change.

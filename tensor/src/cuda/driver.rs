@@ -230,6 +230,11 @@ pub(crate) trait Driver: Send + Sync {
     fn launch(&self, stream: StreamId, launch: Launch) -> DriverResult<OpId>;
     fn gemm(&self, stream: StreamId, gemm: Gemm) -> DriverResult<OpId>;
 
+    /// Waits until all work of the stream has run, and leaves the program's order as it is: races that this wait
+    /// hides are found all the same.
+    fn finish(&self, stream: StreamId) -> DriverResult<()> {
+        self.stream_synchronize(stream)
+    }
     /// Waits for all work of a device.
     fn synchronize(&self, device: usize) -> DriverResult<()>;
     fn can_access_peer(&self, device: usize, peer: usize) -> DriverResult<bool>;

@@ -86,6 +86,7 @@ impl Driver for Faulty {
         stream_destroy(stream: StreamId) -> ();
         stream_query(stream: StreamId) -> bool;
         stream_synchronize(stream: StreamId) -> ();
+        finish(stream: StreamId) -> ();
         stream_wait_event(stream: StreamId, event: EventId) -> ();
         event_record(event: EventId, stream: StreamId) -> ();
         event_query(event: EventId) -> bool;
@@ -313,4 +314,15 @@ fn of_gradients_on_streams() {
 #[test]
 fn of_loaders_and_prefetchers() {
     inject(feeding, false);
+}
+
+#[test]
+fn of_launches_that_wait() {
+    fn blocking(program: Program) -> Result<Vec<f32>> {
+        cuda::set_launch_blocking(true)?;
+        program()
+    }
+    inject(|| blocking(streams_and_events), false);
+    inject(|| blocking(pinned_there_and_back), false);
+    inject(|| blocking(between_cards), true);
 }

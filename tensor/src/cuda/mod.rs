@@ -5,6 +5,7 @@ pub(crate) mod driver;
 mod event;
 #[cfg(test)]
 mod faults;
+pub(crate) mod launch_blocking;
 mod memory;
 mod memory_map;
 #[cfg(not(target_family = "wasm"))]
@@ -18,6 +19,7 @@ mod summary;
 mod sync_debug;
 
 pub use event::{Event, EventOptions};
+pub use launch_blocking::{launch_blocking, set_launch_blocking};
 pub use memory::*;
 pub use memory_map::MemoryMap;
 #[cfg(not(target_family = "wasm"))]

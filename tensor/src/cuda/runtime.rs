@@ -9,6 +9,7 @@ mod streams;
 pub(crate) use launch::launch;
 pub(crate) use memory::DeviceMemory;
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{self, ThreadId};
 
@@ -35,6 +36,7 @@ pub(crate) struct Cuda {
     devices: Vec<Gpu>,
     pinned: Mutex<PinnedCache>,
     sync_debug: Mutex<SyncDebugMode>,
+    launch_blocking: AtomicBool,
     recorder: Arc<Mutex<Recorder>>,
     /// The thread that drives simulated devices: with two, the order of the work would be an accident.
     thread: OnceLock<ThreadId>,
@@ -72,6 +74,7 @@ impl Cuda {
             devices: (0..driver.device_count()).map(gpu).collect(),
             pinned: Mutex::default(),
             sync_debug: Mutex::default(),
+            launch_blocking: AtomicBool::default(),
             driver,
             machine,
             clock,
@@ -90,6 +93,14 @@ impl Cuda {
 
     pub(super) fn sync_debug(&self) -> &Mutex<SyncDebugMode> {
         &self.sync_debug
+    }
+
+    pub(crate) fn launch_blocking(&self) -> bool {
+        self.launch_blocking.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_launch_blocking(&self, blocking: bool) {
+        self.launch_blocking.store(blocking, Ordering::Relaxed);
     }
 
     pub(super) fn now(&self) -> u64 {
@@ -145,7 +156,7 @@ impl Cuda {
 
 /// Notes.
 impl Cuda {
-    /// Calls the driver, and notes what it did and for whom.
+    /// Calls the driver, and notes what it did and for whom. If launches block, the work it queued has run then.
     fn submit(
         &self,
         stream: StreamId,
@@ -154,6 +165,9 @@ impl Cuda {
     ) -> Result<()> {
         let begin = self.clock.now();
         let op = call(&*self.driver).map_err(cuda_error)?;
+        if op.is_some() && self.launch_blocking() {
+            self.driver.finish(stream).map_err(cuda_error)?;
+        }
         self.note_since(begin, stream, kind, op);
         Ok(())
     }
@@ -215,5 +229,7 @@ pub(super) fn cuda_error(error: DriverError) -> Error {
         let detail = error.detail.map(|detail| format!(": {detail}")).unwrap_or_default();
         return Error::custom(format!("{}: {}{detail}", error.name, error.message));
     }
-    Error::Cuda { name: error.name, message: error.message, detail: error.detail }
+    // Where launches block, an error is of the call that returns it.
+    let late = !Machine::current().cuda().is_some_and(|cuda| cuda.launch_blocking());
+    Error::Cuda { name: error.name, message: error.message, detail: error.detail, late }
 }

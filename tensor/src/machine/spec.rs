@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use super::Machine;
 use crate::cuda::allocator::settings::Settings;
+use crate::cuda::launch_blocking;
 use crate::cuda::simulated::profile::{PROFILES, Profile};
 
 /// A machine has at most this many GPUs.
@@ -49,19 +50,21 @@ impl GpuSpec {
     pub const GRAMMAR: &str = "auto | none | real | sim[:PROFILE[xN]][,mem=512MiB][,others=1GiB][,seed=7]";
 
     /// The machine for people, or why there is none: with what the environment asks of the memory allocator
-    /// ([`cuda::set_allocator_settings`](crate::cuda::set_allocator_settings)). A machine that is made of a text,
-    /// `"sim:t4".parse()`, does not look at the environment.
+    /// ([`cuda::set_allocator_settings`](crate::cuda::set_allocator_settings)) and of launches
+    /// ([`cuda::set_launch_blocking`](crate::cuda::set_launch_blocking)).
     pub fn machine(&self) -> Result<Machine, String> {
-        let settings = Settings::from_environment()?;
+        let (settings, blocking) = (Settings::from_environment()?, launch_blocking::from_environment()?);
         let machine = self.bare_machine()?;
         if let Some(cuda) = machine.cuda() {
             cuda.set_allocator_settings(settings);
+            cuda.set_launch_blocking(blocking);
         }
         Ok(machine)
     }
 
-    /// The machine as it is without an environment.
-    pub(super) fn bare_machine(&self) -> Result<Machine, String> {
+    /// The machine as it is whatever the environment asks for: what tests and books run on. So is one that is made
+    /// of a text, `"sim:t4".parse()`.
+    pub fn bare_machine(&self) -> Result<Machine, String> {
         match self {
             GpuSpec::None => Ok(Machine::new()),
             GpuSpec::Real => Machine::real()

@@ -117,6 +117,12 @@ impl Simulated {
         let stream = stream.ok_or_else(errors::invalid_handle)?;
         Ok((state, stream))
     }
+
+    fn wait_for_stream(&self, id: StreamId) -> DriverResult<(MutexGuard<'_, State>, usize)> {
+        let (mut state, stream) = self.enter_stream(id, &self.host.synchronize)?;
+        state.wait_until(id.device, |state| state.streams[stream].queue.is_empty())?;
+        Ok((state, stream))
+    }
 }
 
 /// Refuses a range of a device's memory that is not all allocated, or that the computer has no room for.
@@ -296,9 +302,7 @@ impl Driver for Simulated {
     }
 
     fn stream_synchronize(&self, stream: StreamId) -> DriverResult<()> {
-        let device = stream.device;
-        let (mut state, stream) = self.enter_stream(stream, &self.host.synchronize)?;
-        state.wait_until(device, |state| state.streams[stream].queue.is_empty())?;
+        let (mut state, stream) = self.wait_for_stream(stream)?;
         state.races.host_waited_for_stream(stream);
         Ok(())
     }
@@ -375,6 +379,10 @@ impl Driver for Simulated {
 
     fn gemm(&self, stream: StreamId, gemm: Gemm) -> DriverResult<OpId> {
         self.leave(self.queue_gemm(stream, gemm))
+    }
+
+    fn finish(&self, stream: StreamId) -> DriverResult<()> {
+        self.wait_for_stream(stream).map(drop)
     }
 
     fn synchronize(&self, device: usize) -> DriverResult<()> {
