@@ -33,7 +33,7 @@ pub fn run(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     two_streams(lab, options)?;
     a_race(lab)?;
     the_default_stream(lab)?;
-    the_crime_is_elsewhere(lab)
+    the_crime_is_elsewhere(lab, options)
 }
 
 fn calls_return(lab: &mut Lab) -> crate::Result<()> {
@@ -674,7 +674,7 @@ fn the_default_stream(lab: &mut Lab) -> crate::Result<()> {
     Ok(())
 }
 
-fn the_crime_is_elsewhere(lab: &mut Lab) -> crate::Result<()> {
+fn the_crime_is_elsewhere(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     let device = lab.device();
     lab.section(7, "The crime is elsewhere");
     lab.predict(
@@ -703,6 +703,12 @@ fn the_crime_is_elsewhere(lab: &mut Lab) -> crate::Result<()> {
         fails(lab, bad_index)
         // ANCHOR_END: blocking
     })?;
+    let [ahead, blocking] = times_of_the_loop(lab, options)?;
+    lab.table(
+        Table::new(["the loop of section 3, one wait at the end", "time"])
+            .row(row!["launches go on", timed("launching_loop_time", ahead)])
+            .row(row!["launches wait", timed("blocking_loop_time", blocking)]),
+    );
     lab.prose(
         "The line that is to blame, and the sentence about some other API call is gone. In PyTorch it takes \
          CUDA_LAUNCH_BLOCKING=1 in the environment, and no change to the program. It is slow, because the host is \
@@ -717,6 +723,23 @@ fn the_crime_is_elsewhere(lab: &mut Lab) -> crate::Result<()> {
          wrong.",
     );
     Ok(())
+}
+
+/// How long the loop that runs ahead takes, when launches go on and when they wait.
+fn times_of_the_loop(lab: &Lab, options: &Options) -> Result<[Duration; 2]> {
+    let device = lab.device();
+    let batch = || Tensor::randn(&[256, 256])?.pin_memory();
+    let batches = (0..options.steps).map(|_| batch()).collect::<Result<Vec<_>>>()?;
+    let mut training = network(lab.seed(), device)?;
+    let as_before = cuda::launch_blocking()?;
+    let mut time = |blocking| {
+        cuda::set_launch_blocking(blocking)?;
+        until_done(device, || loop_that_runs_ahead(&mut training, &batches, device))
+    };
+    time(false)?; // the first takes memory
+    let times = [time(false)?, time(true)?];
+    cuda::set_launch_blocking(as_before)?;
+    Ok(times)
 }
 
 /// The device of the same name, on the machine that is entered now.

@@ -230,6 +230,18 @@ fn a_bad_index_is_told_late_and_where_launches_wait_at_once() {
 }
 
 #[test]
+fn launches_that_wait_cost_what_running_ahead_saves() {
+    for gpu in GPUS.into_iter().filter(|gpu| *gpu != "none") {
+        let time = |name| number(&on(gpu), name);
+        assert!(time("blocking_loop_time") > 1.5 * time("launching_loop_time"), "{gpu}");
+        assert!(
+            time("blocking_loop_time") > time("waiting_loop_time"),
+            "{gpu}: three waits a step are fewer"
+        );
+    }
+}
+
+#[test]
 fn any_machine_device_seed_and_size_runs() {
     for flags in [
         &["--gpu", "sim:t4", "--device", "cpu"][..],
