@@ -18,6 +18,7 @@ pages![
     "book/chapters/02-golden-rule.md",
     "book/chapters/03-training-loop.md",
     "book/chapters/04-memory.md",
+    "book/chapters/08-asynchronous-execution.md",
     "book/chapters/errors/gpu0001.md",
     "book/chapters/errors/gpu0002.md",
     "book/chapters/errors/gpu0003.md",

@@ -264,7 +264,7 @@ fn hidden_synchronizations(lab: &mut Lab, options: &Options) -> crate::Result<()
     lab.prose(
         "The same sum, sooner. After each wait the queue is empty, so the GPU has nothing to do until the host has \
          launched again; a host that is ahead hides the time of its launches. What is left are the copies, which \
-         stand in the same queue, and pauses after kernels that take less time than a launch.",
+         stand in the same queue, and the short pause between any two kernels.",
     );
     Ok(())
 }
