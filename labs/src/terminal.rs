@@ -43,6 +43,9 @@ pub fn main<O: clap::Args>(lab: &Entry<O>) -> ExitCode {
             return ExitCode::from(stop.exit_code);
         }
     };
+    if let Some(reason) = common.gpu.why_simulated() {
+        to_stderr(&format!("note: this computer's GPU is not used, but a simulated one. {reason}\n"));
+    }
     match lab.start(&common, &options, &machine, &mut Terminal::new(&common)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::FAILURE, // the sink was told why

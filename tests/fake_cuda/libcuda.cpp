@@ -429,7 +429,7 @@ EXPORTED CUresult cuStreamWaitEvent(Stream *stream, Event *event, unsigned) {
 
 EXPORTED CUresult cuEventCreate(Event **event, unsigned flags) {
     ENTER(cuEventCreate);
-    *event = new Event{current, !(flags & 2)};
+    *event = new Event{current, !(flags & 2), false, {}};
     events.insert(*event);
     return SUCCESS;
 }

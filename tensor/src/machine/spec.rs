@@ -62,6 +62,13 @@ impl GpuSpec {
         Ok(machine)
     }
 
+    /// Why `auto` leaves a GPU that this computer has alone: a library that it takes is missing.
+    #[cfg(not(target_family = "wasm"))]
+    pub fn why_simulated(&self) -> Option<String> {
+        let probe = crate::cuda::probe();
+        probe.obstacle().filter(|_| *self == GpuSpec::Auto && probe.driver.is_found())
+    }
+
     /// The machine as it is whatever the environment asks for: what tests and books run on. So is one that is made
     /// of a text, `"sim:t4".parse()`.
     pub fn bare_machine(&self) -> Result<Machine, String> {

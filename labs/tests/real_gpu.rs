@@ -1,0 +1,74 @@
+//! Labs on the driver of real GPUs. No test needs one: NVIDIA's libraries are stand-ins, which run the course's own
+//! kernels (`tests/fake_cuda`).
+
+#[path = "../../tests/fake_cuda/mod.rs"]
+mod fake_cuda;
+
+use std::process::{Command, Output};
+
+use fake_cuda::stand_ins::{StandIns, stand_ins};
+use todevice::cuda::kernel_signatures;
+
+/// Runs a program on the stand-ins.
+fn on(stand_ins: &StandIns, program: &str, flags: &[&str], environment: &[(&str, &str)]) -> Output {
+    let mut command = Command::new(program);
+    stand_ins.on(&mut command).args(flags).envs(environment.iter().copied()).output().unwrap()
+}
+
+#[test]
+fn every_lab_says_there_what_it_says_in_the_book() {
+    let Some(stand_ins) = stand_ins(kernel_signatures) else { return };
+    let output = on(stand_ins, env!("CARGO_BIN_EXE_verify"), &["--gpu", "real"], &[]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    let labs: String = labs::LABS.iter().map(|(name, _)| format!("{name}: the same\n")).collect();
+    assert_eq!(text, format!("Stand-in for a GPU against --gpu sim:t4, times aside\n{labs}"));
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    assert!(output.status.success());
+}
+
+/// What a lab says when it cannot start: one line, and exit code 2.
+fn refused(output: &Output) -> String {
+    assert_eq!((output.status.code(), &*output.stdout), (Some(2), &b""[..]));
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn a_gpu_that_cannot_be_used_is_no_secret() {
+    let Some(stand_ins) = stand_ins(kernel_signatures) else { return };
+    let alone = stand_ins.folder.parent().unwrap().join("driver alone");
+    std::fs::create_dir_all(&alone).unwrap();
+    std::fs::copy(stand_ins.folder.join("libcuda.so.1"), alone.join("libcuda.so.1")).unwrap();
+    // Nothing of pip's or of a toolkit's is found either.
+    let without = [("LD_LIBRARY_PATH", alone.to_str().unwrap()), ("PATH", ""), ("HOME", "/nowhere")];
+    let output = on(stand_ins, env!("CARGO_BIN_EXE_lab-03"), &[], &without);
+    assert!(output.status.success());
+    assert!(String::from_utf8_lossy(&output.stdout).contains("machine: Tesla T4 (simulated)"));
+    assert_eq!(
+        String::from_utf8_lossy(&output.stderr),
+        "note: this computer's GPU is not used, but a simulated one. NVRTC is missing: libnvrtc.so.12 was not found \
+         (pip install nvidia-cuda-nvrtc-cu12); cuBLAS is missing: libcublas.so.12 was not found \
+         (pip install nvidia-cublas-cu12)\n"
+    );
+}
+
+#[test]
+fn what_is_missing_is_named_in_one_line() {
+    let Some(stand_ins) = stand_ins(kernel_signatures) else { return };
+    let lab = env!("CARGO_BIN_EXE_lab-03");
+    let refused_with =
+        |name: &str, value: &str| refused(&on(stand_ins, lab, &["--gpu", "real"], &[(name, value)]));
+    let line = |reason: &str| format!("error: --gpu real: {reason} (--gpu sim:t4 simulates a card)\n");
+    assert_eq!(
+        refused_with("FAKE_CUDA_INIT", "100"),
+        line("the NVIDIA driver cannot be used: no CUDA-capable device is detected")
+    );
+    assert_eq!(
+        refused_with("FAKE_CUDA_VERSION", "11080"),
+        line("the NVIDIA driver is too old: it runs CUDA 11.8, and 12.0 is needed")
+    );
+    assert_eq!(refused_with("FAKE_CUDA_DEVICES", "0"), line("the NVIDIA driver shows no GPU"));
+    assert_eq!(
+        refused_with("LD_LIBRARY_PATH", "/nowhere"),
+        line("no NVIDIA driver: libcuda.so.1 is not installed")
+    );
+}
