@@ -7,6 +7,7 @@ use super::Machine;
 use crate::cuda::allocator::settings::Settings;
 use crate::cuda::launch_blocking;
 use crate::cuda::simulated::profile::{PROFILES, Profile};
+use crate::cuda::simulated::profile_file;
 
 /// A machine has at most this many GPUs.
 const MOST_GPUS: usize = 16;
@@ -27,7 +28,7 @@ pub enum GpuSpec {
 /// The simulated GPUs of a machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SimulatedGpus {
-    /// The name of the profile: t4, rtx4090, h200.
+    /// The name of the profile: t4, rtx4090, h200, or the path of a file of one, `my-card.profile`.
     pub profile: &'static str,
     /// How many GPUs there are.
     pub count: usize,
@@ -41,7 +42,7 @@ pub struct SimulatedGpus {
 
 impl SimulatedGpus {
     pub(super) fn profile(&self) -> &'static Profile {
-        Profile::find(self.profile).unwrap_or(PROFILES[0])
+        Profile::find(self.profile).or_else(|| profile_file::find(self.profile)).unwrap_or(PROFILES[0])
     }
 }
 
@@ -167,9 +168,18 @@ fn simulated(text: &str) -> Result<SimulatedGpus, String> {
     }
 }
 
-/// `t4x2` → T4, 2. The profile is looked for first: the x in `rtx4090` counts nothing.
+/// `t4x2` → T4, 2; `my-card.profile` → what is in that file, 1. The profile is looked for first: the x in `rtx4090` counts nothing.
 fn profile_and_count(text: &str) -> Result<(&'static str, usize), String> {
-    let unknown = || format!("unknown profile '{text}', expected one of {}", profile_names());
+    if text.ends_with(profile_file::ENDING) {
+        return Ok((profile_file::load(text)?.key, 1));
+    }
+    let unknown = || {
+        format!(
+            "unknown profile '{text}', expected one of {}, or FILE{}",
+            profile_names(),
+            profile_file::ENDING
+        )
+    };
     let known = PROFILES.iter().find_map(|profile| Some((profile.key, text.strip_prefix(profile.key)?)));
     let (profile, rest) = known.ok_or_else(unknown)?;
     if rest.is_empty() {

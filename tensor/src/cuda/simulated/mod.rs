@@ -30,6 +30,7 @@ mod memory;
 mod op;
 mod pinned;
 pub(crate) mod profile;
+pub(crate) mod profile_file;
 mod races;
 #[cfg(test)]
 mod tests;

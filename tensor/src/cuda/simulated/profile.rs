@@ -6,7 +6,7 @@ use Unit::{
 };
 
 /// A kind of GPU.
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Profile {
     /// What `--gpu sim:KEY` calls it.
     pub(crate) key: &'static str,
