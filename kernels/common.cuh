@@ -50,12 +50,22 @@ __device__ inline long long position(const View &view, long long index) {
     return position + index * view.stride[0];
 }
 
-// Element `index` of an input. An input that is a number has no memory on the device: its pointer is null,
-// and the number came with the launch. All threads of a launch take the same way, so the question is cheap.
-template <typename T>
-__device__ inline T load(const T *x, T x_value, const View &x_view, long long index) {
-    return x == nullptr ? x_value : x[position(x_view, index)];
-}
+// An input that is a number has no memory on the device: its pointer is null, and the number came with the launch.
+// All threads of a launch take the same way, so the question is cheap.
+template <typename T> struct Input {
+    const T *x;
+    T value;
+    const View &view;
+
+    // Element `index`, counted row by row.
+    __device__ T operator[](long long index) const {
+        return x == nullptr ? value : x[position(view, index)];
+    }
+};
+template <typename T> Input(const T *, T, const View &) -> Input<T>;
+
+// Input{x, x_value, x_view}
+#define READ(x) Input{x, x##_value, x##_view}
 
 // Which element a thread takes first, and how far its next one is: a grid-stride loop,
 //
@@ -70,3 +80,32 @@ __device__ inline long long first_element() {
 __device__ inline long long all_threads() {
     return (long long)gridDim.x * blockDim.x;
 }
+
+// What each type is called in the name of a kernel, for a kernel of every type.
+#define FOR_FLOATS(KERNEL, ...) \
+    KERNEL(__VA_ARGS__, f32, float) \
+    KERNEL(__VA_ARGS__, f64, double)
+
+#define FOR_INTEGERS(KERNEL, ...) \
+    KERNEL(__VA_ARGS__, i64, long long) \
+    KERNEL(__VA_ARGS__, i32, int) \
+    KERNEL(__VA_ARGS__, u8, unsigned char)
+
+#define FOR_NUMBERS(KERNEL, ...) \
+    FOR_FLOATS(KERNEL, __VA_ARGS__) \
+    FOR_INTEGERS(KERNEL, __VA_ARGS__)
+
+// In C++ a signed integer must not overflow; an unsigned one wraps around. So integers are calculated with as
+// unsigned ones, which gives the same bits. Floats are taken as they are.
+template <typename T> struct Wrapping { using type = T; };
+template <> struct Wrapping<long long> { using type = unsigned long long; };
+template <> struct Wrapping<int> { using type = unsigned int; };
+template <> struct Wrapping<unsigned char> { using type = unsigned int; };
+template <typename T> using wrapping = typename Wrapping<T>::type;
+
+// Whether a type has fractions: only then is half of one not nothing.
+template <typename T> constexpr bool is_float = T(1) / T(2) != T(0);
+
+template <typename T> __device__ T infinity();
+template <> __device__ inline float infinity() { return __int_as_float(0x7f800000); }
+template <> __device__ inline double infinity() { return __longlong_as_double(0x7ff0000000000000); }

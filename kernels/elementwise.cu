@@ -1,16 +1,8 @@
-// Operations on each element by itself: neg, abs, …; add, sub, ….
+// Arithmetic on each element by itself: neg, abs, …; add, sub, …; and the gradients of activations.
 //
 // They give the same bits as on the CPU. What that takes: integers wrap around, floats follow IEEE 754, and
 // nothing is fused that is not written so.
-#include "common.cuh"
-
-// In C++ a signed integer must not overflow; an unsigned one wraps around. So integers are added as unsigned
-// ones, which gives the same bits. Floats are added as they are.
-template <typename T> struct Wrapping { using type = T; };
-template <> struct Wrapping<long long> { using type = unsigned long long; };
-template <> struct Wrapping<int> { using type = unsigned int; };
-template <> struct Wrapping<unsigned char> { using type = unsigned int; };
-template <typename T> using wrapping = typename Wrapping<T>::type;
+#include "elementwise.cuh"
 
 // The operations on one element. In a namespace, since CUDA has functions called `abs` and `sqrt` too.
 namespace element {
@@ -45,48 +37,32 @@ template <typename T> __device__ T square(T x) { return mul(x, x); }
 template <typename T> __device__ T relu(T x) { return x < 0 ? 0 : x; }
 template <> __device__ unsigned char relu(unsigned char x) { return x; }
 
+// Halves go to the even neighbour.
+__device__ inline float round(float x) { return rintf(x); }
+__device__ inline double round(double x) { return rint(x); }
+__device__ inline float floor(float x) { return floorf(x); }
+__device__ inline double floor(double x) { return ::floor(x); }
+__device__ inline float ceil(float x) { return ceilf(x); }
+__device__ inline double ceil(double x) { return ::ceil(x); }
+
 // `_rn`: rounded to the nearest float, as IEEE 754 asks; the default of the compiler, but a flag could
 // turn it into a faster approximation.
 __device__ inline float sqrt(float x) { return __fsqrt_rn(x); }
 __device__ inline double sqrt(double x) { return __dsqrt_rn(x); }
 __device__ inline float reciprocal(float x) { return __frcp_rn(x); }
 __device__ inline double reciprocal(double x) { return __drcp_rn(x); }
+// Two roundings, as on the CPU. CUDA's `rsqrt` has one, but not the nearest.
+template <typename T> __device__ T rsqrt(T x) { return reciprocal(sqrt(x)); }
+
+// The gradients of activations, from the gradient in the result and the result itself: in one pass over
+// memory what the elementwise operations would take three for.
+
+// A NaN result passes its gradient on, so that the trouble stays visible.
+template <typename T> __device__ T relu_backward(T grad, T y) { return y <= 0 ? 0 : grad; }
+template <typename T> __device__ T tanh_backward(T grad, T y) { return grad * (1 - y * y); }
+template <typename T> __device__ T sigmoid_backward(T grad, T y) { return grad * ((1 - y) * y); }
 
 } // namespace element
-
-// A kernel is a loop over the elements of the output. Its name cannot be a template's, since the launch looks
-// it up by name: `extern "C"` makes the name in the program the one that is written here. The macros write
-// the same loop for every operation and type.
-
-// neg_f32(const float *x, float x_value, View x_view, float *out, View out_view)
-#define UNARY(operation, suffix, T)                                                     \
-    extern "C" __global__ void operation##_##suffix(INPUT(T, x), OUTPUT(T, out)) {      \
-        const long long n = elements(out_view);                                         \
-        for (long long i = first_element(); i < n; i += all_threads()) {                \
-            out[position(out_view, i)] = element::operation(load(x, x_value, x_view, i)); \
-        }                                                                               \
-    }
-
-// add_f32(const float *a, float a_value, View a_view, const float *b, float b_value, View b_view,
-//         float *out, View out_view)
-#define BINARY(operation, suffix, T)                                                                \
-    extern "C" __global__ void operation##_##suffix(INPUT(T, a), INPUT(T, b), OUTPUT(T, out)) {     \
-        const long long n = elements(out_view);                                                     \
-        for (long long i = first_element(); i < n; i += all_threads()) {                            \
-            out[position(out_view, i)] =                                                            \
-                element::operation(load(a, a_value, a_view, i), load(b, b_value, b_view, i));       \
-        }                                                                                           \
-    }
-
-#define FOR_FLOATS(KERNEL, operation) \
-    KERNEL(operation, f32, float)     \
-    KERNEL(operation, f64, double)
-
-#define FOR_NUMBERS(KERNEL, operation)  \
-    FOR_FLOATS(KERNEL, operation)       \
-    KERNEL(operation, i64, long long)   \
-    KERNEL(operation, i32, int)         \
-    KERNEL(operation, u8, unsigned char)
 
 FOR_NUMBERS(BINARY, add)
 FOR_NUMBERS(BINARY, sub)
@@ -100,5 +76,13 @@ FOR_NUMBERS(UNARY, abs)
 FOR_NUMBERS(UNARY, sign)
 FOR_NUMBERS(UNARY, square)
 FOR_NUMBERS(UNARY, relu)
+FOR_FLOATS(UNARY, floor)
+FOR_FLOATS(UNARY, ceil)
+FOR_FLOATS(UNARY, round)
 FOR_FLOATS(UNARY, sqrt)
+FOR_FLOATS(UNARY, rsqrt)
 FOR_FLOATS(UNARY, reciprocal)
+
+FOR_FLOATS(BINARY, relu_backward)
+FOR_FLOATS(BINARY, tanh_backward)
+FOR_FLOATS(BINARY, sigmoid_backward)

@@ -18,8 +18,7 @@ __device__ inline double root(double x) { return __dsqrt_rn(x); }
 // What does not depend on the element is calculated in double precision and then rounded to T, by each thread
 // for itself: a few instructions against the waiting for memory.
 template <typename T>
-__device__ void adam(const T *grad, T grad_value, const View &grad_view, T *parameter,
-                     const View &parameter_view, T *exp_avg, const View &exp_avg_view, T *exp_avg_sq,
+__device__ void adam(const Input<T> &grad, T *parameter, const View &parameter_view, T *exp_avg, const View &exp_avg_view, T *exp_avg_sq,
                      const View &exp_avg_sq_view, double beta1, double beta2, double eps,
                      double weight_decay, double shrink, double step_size,
                      double bias_correction2_sqrt) {
@@ -35,7 +34,7 @@ __device__ void adam(const T *grad, T grad_value, const View &grad_view, T *para
         T &v = exp_avg_sq[position(exp_avg_sq_view, i)];
 
         const T shrunk = p * (T)shrink;
-        T g = load(grad, grad_value, grad_view, i);
+        T g = grad[i];
         if (weight_decay != 0.0) {
             g = fused(shrunk, (T)weight_decay, g);
         }
@@ -49,15 +48,70 @@ __device__ void adam(const T *grad, T grad_value, const View &grad_view, T *para
     }
 }
 
-#define ADAM(suffix, T)                                                                                \
-    extern "C" __global__ void adam_##suffix(                                                          \
-        INPUT(T, grad), OUTPUT(T, parameter), OUTPUT(T, exp_avg), OUTPUT(T, exp_avg_sq), double beta1, \
-        double beta2, double eps, double weight_decay, double shrink, double step_size,                \
-        double bias_correction2_sqrt) {                                                                \
-        adam(grad, grad_value, grad_view, parameter, parameter_view, exp_avg, exp_avg_view,            \
-             exp_avg_sq, exp_avg_sq_view, beta1, beta2, eps, weight_decay, shrink, step_size,          \
-             bias_correction2_sqrt);                                                                   \
+#define ADAM(name, suffix, T)                                                                                  \
+    extern "C" __global__ void name##_##suffix(                                                                \
+        INPUT(T, grad), OUTPUT(T, parameter), OUTPUT(T, exp_avg), OUTPUT(T, exp_avg_sq), double beta1,         \
+        double beta2, double eps, double weight_decay, double shrink, double step_size,                        \
+        double bias_correction2_sqrt) {                                                                        \
+        adam(READ(grad), parameter, parameter_view, exp_avg, exp_avg_view, exp_avg_sq, exp_avg_sq_view, beta1, \
+             beta2, eps, weight_decay, shrink, step_size, bias_correction2_sqrt);                              \
     }
 
-ADAM(f32, float)
-ADAM(f64, double)
+FOR_FLOATS(ADAM, adam)
+
+// The gradient with its sign and weight decay.
+template <typename T>
+__device__ T decayed(T grad, T parameter, bool maximize, double weight_decay) {
+    grad = maximize ? -grad : grad;
+    return weight_decay != 0.0 ? fused(parameter, (T)weight_decay, grad) : grad;
+}
+
+// p ← p − lr · g
+template <typename T>
+__device__ void sgd(const Input<T> &grad, T *parameter, const View &parameter_view, bool maximize, double lr,
+                    double weight_decay) {
+    const T minus_lr = (T)-lr;
+    const long long n = elements(parameter_view);
+    for (long long i = first_element(); i < n; i += all_threads()) {
+        T &p = parameter[position(parameter_view, i)];
+        p = fused(decayed(grad[i], p, maximize, weight_decay), minus_lr, p);
+    }
+}
+
+// With momentum: b ← μb + (1 − dampening)g, p ← p − lr · b; in the first step b becomes g itself. Nesterov's form takes
+// g + μb for the direction.
+template <bool FIRST, typename T>
+__device__ void sgd_momentum(const Input<T> &grad, T *parameter, const View &parameter_view, T *buffer,
+                             const View &buffer_view, bool nesterov, bool maximize, double lr, double momentum,
+                             double dampening, double weight_decay) {
+    const T minus_lr = (T)-lr, mu = (T)momentum, undamped = (T)(1.0 - dampening);
+    const long long n = elements(parameter_view);
+    for (long long i = first_element(); i < n; i += all_threads()) {
+        T &p = parameter[position(parameter_view, i)];
+        T &b = buffer[position(buffer_view, i)];
+        const T g = decayed(grad[i], p, maximize, weight_decay);
+        const T new_b = FIRST ? g : fused(g, undamped, b * mu);
+        const T direction = nesterov ? fused(new_b, mu, g) : new_b;
+        p = fused(direction, minus_lr, p);
+        b = new_b;
+    }
+}
+
+// Every step takes all the options, whether it needs them or not.
+#define SGD(name, suffix, T)                                                                                    \
+    extern "C" __global__ void name##_##suffix(INPUT(T, grad), OUTPUT(T, parameter), long long, long long maximize, \
+                                               double lr, double, double, double weight_decay) {                \
+        sgd(READ(grad), parameter, parameter_view, maximize != 0, lr, weight_decay);                            \
+    }
+
+#define SGD_MOMENTUM(name, FIRST, suffix, T)                                                                    \
+    extern "C" __global__ void name##_##suffix(INPUT(T, grad), OUTPUT(T, parameter), OUTPUT(T, buffer),         \
+                                               long long nesterov, long long maximize, double lr, double momentum, \
+                                               double dampening, double weight_decay) {                         \
+        sgd_momentum<FIRST>(READ(grad), parameter, parameter_view, buffer, buffer_view, nesterov != 0,          \
+                            maximize != 0, lr, momentum, dampening, weight_decay);                              \
+    }
+
+FOR_FLOATS(SGD, sgd)
+FOR_FLOATS(SGD_MOMENTUM, sgd_momentum_first, true)
+FOR_FLOATS(SGD_MOMENTUM, sgd_momentum, false)

@@ -1,134 +1,142 @@
-// Sums of rows.
-//
-// A floating point sum depends on the order of its additions, so the order is part of the operation, the same
-// as on the CPU (tensor/src/ops/reduce/tree.rs). Elements are taken 1024 to a chunk.
-//
-// - Within a chunk, lane j of 32 adds elements j, j + 32, j + 64, … in order. Then lane j takes in lane j + 16,
-//   then j + 8, j + 4, j + 2, j + 1. A lane without elements takes no part: a sum of −0.0 alone is −0.0.
-// - The sums of the chunks are summed in the same way, until one is left.
-//
-// The order was made for this hardware: a lane is a thread of a warp, and the 32 threads of a warp read 32
-// neighbouring elements at a time.
-#include "common.cuh"
+// Reductions of rows: sum, amax, amin; and where the largest or the smallest is: argmax, argmin.
+#include "convert.cuh"
+#include "tree.cuh"
 
-constexpr int LANES = 32;
-constexpr int CHUNK = 1024;
-constexpr unsigned int ALL_LANES = 0xffffffff;
-
-// The sum of up to 1024 elements, made by one warp. All its threads have to come along. Lane 0 gets the sum,
-// the others something in between.
-template <typename T, typename Element>
-__device__ T chunk(long long count, Element element) {
-    const int lane = threadIdx.x % LANES;
-    T sum = lane < count ? element(lane) : T(0);
-    for (long long i = lane + LANES; i < count; i += LANES) {
-        sum += element(i);
-    }
-    // A shuffle hands a register to another thread of the warp, without any memory in between: here every
-    // lane gets the sum of the one `width` further on.
-    for (int width = LANES / 2; width > 0; width /= 2) {
-        const T other = __shfl_down_sync(ALL_LANES, sum, width);
-        if (lane + width < count) {
-            sum += other;
+// A NaN, once met, stays. Only a NaN differs from itself.
+struct Largest {
+    template <typename T> static __device__ T nothing() {
+        if constexpr (is_float<T>) {
+            return -infinity<T>();
+        } else {
+            return Range<T>::low;
         }
     }
-    return sum;
+    template <typename T> static __device__ T combine(T a, T b) { return b > a || b != b ? b : a; }
+};
+struct Smallest {
+    template <typename T> static __device__ T nothing() {
+        if constexpr (is_float<T>) {
+            return infinity<T>();
+        } else {
+            return Range<T>::high;
+        }
+    }
+    template <typename T> static __device__ T combine(T a, T b) { return b < a || b != b ? b : a; }
+};
+
+// In no order there is nothing to gain from having this in the program more than once.
+template <typename T>
+__device__ __noinline__ T strided(const T *x, const View &view, long long index) {
+    return x[position(view, index)];
 }
 
-__device__ inline long long divide_up(long long a, long long b) { return (a + b - 1) / b; }
-
-__device__ inline long long at_most(long long limit, long long count) { return count < limit ? count : limit; }
-
-// One block sums one row, a warp one chunk of it: so a block has a multiple of 32 threads, best one warp for
-// each chunk. The rows of `x` are its first dimensions, each row `length` elements.
-template <typename T>
-__device__ void sum_rows(const T *x, T x_value, const View &x_view, T *out, const View &out_view,
-                         long long length) {
-    // The levels of the tree above the elements. A row has up to 128 · 2³⁰ elements: no GPU holds more.
-    __shared__ T chunks[CHUNK];  // sums of 2¹⁰ elements each
-    __shared__ T groups[CHUNK];  // sums of 2²⁰
-    __shared__ T largest[128];   // sums of 2³⁰
-
-    const int lane = threadIdx.x % LANES;
-    const int warp = threadIdx.x / LANES;
-    const int warps = blockDim.x / LANES;
-    const long long rows = elements(out_view);
-    const long long all_chunks = divide_up(length, CHUNK);
-    const long long all_groups = divide_up(all_chunks, CHUNK);
-
-    for (long long row = blockIdx.x; row < rows; row += gridDim.x) {
-        for (long long group = 0; group < all_groups; group++) {
-            // The warps take the chunks of this group in turn.
-            const long long in_group = at_most(CHUNK, all_chunks - group * CHUNK);
-            for (long long i = warp; i < in_group; i += warps) {
-                const long long start = (group * CHUNK + i) * CHUNK;
-                const T sum = chunk<T>(at_most(CHUNK, length - start), [&](long long j) {
-                    return load(x, x_value, x_view, row * length + start + j);
-                });
-                if (lane == 0) {
-                    chunks[i] = sum;
-                }
-            }
-            // One warp sums the chunks' sums, once all warps have written theirs …
-            __syncthreads();
-            if (warp == 0) {
-                const T sum = chunk<T>(in_group, [&](long long i) { return chunks[i]; });
-                if (lane == 0) {
-                    groups[group % CHUNK] = sum;
-                }
-                __syncwarp(); // The other lanes are about to read what lane 0 wrote.
-                // … and the groups' sums when there are 1024 of them, or no more to come.
-                if (group % CHUNK == CHUNK - 1 || group == all_groups - 1) {
-                    const T sum = chunk<T>(group % CHUNK + 1, [&](long long i) { return groups[i]; });
-                    if (lane == 0) {
-                        largest[group / CHUNK] = sum;
-                    }
-                    __syncwarp();
-                }
-            }
-            // No warp may write the next chunk's sum over one that has not been read.
-            __syncthreads();
-        }
-        if (warp == 0) {
-            const T sum = chunk<T>(divide_up(all_groups, CHUNK), [&](long long i) { return largest[i]; });
-            if (lane == 0) {
-                out[position(out_view, row)] = sum;
-            }
-        }
+// The elements of x, seen as rows: its first dimensions are the rows, the others their elements. Where they lie in
+// order, there is no need to look for each by division.
+template <typename T, typename Use>
+__device__ void with_elements(const T *x, const View &view, Use use) {
+    if (contiguous(view)) {
+        use([&](long long index) { return x[index]; });
+    } else {
+        use([&](long long index) { return strided(x, view, index); });
     }
 }
 
-// The same for rows that are long and few: one block each would leave most of the GPU idle. So a warp sums a chunk,
-// whatever row it belongs to, and a second launch, of the kernel above, sums the chunks' sums of each row.
-template <typename T>
-__device__ void sum_chunks(const T *x, T x_value, const View &x_view, T *out, const View &out_view,
-                           long long length) {
+// One result for each row.
+template <typename Operation, typename T>
+__device__ void reduce_rows(const T *x, const View &x_view, T *out, const View &out_view, long long length) {
+    with_elements(x, x_view, [&](auto element) {
+        for_rows<T>(elements(out_view), length, [&](long long row, auto threads) {
+            const T result = threads.template reduce<Operation>(
+                length, [&](long long i) { return element(row * length + i); });
+            if (threads.first() == 0) {
+                out[position(out_view, row)] = result;
+            }
+        });
+    });
+}
+
+// The same for rows that are long and few: one block each would leave most of the GPU idle. So a warp reduces a chunk,
+// whatever row it belongs to, and a second launch, of the kernel above, combines the chunks' results of each row.
+template <typename Operation, typename T>
+__device__ void reduce_chunks(const T *x, const View &x_view, T *out, const View &out_view, long long length) {
     const long long chunks = divide_up(length, CHUNK);
     const long long warps = (long long)gridDim.x * (blockDim.x / LANES);
     const long long first = (long long)blockIdx.x * (blockDim.x / LANES) + threadIdx.x / LANES;
-    for (long long c = first; c < elements(out_view); c += warps) {
-        const long long start = c % chunks * CHUNK;
-        const T sum = chunk<T>(at_most(CHUNK, length - start), [&](long long j) {
-            return load(x, x_value, x_view, c / chunks * length + start + j);
-        });
-        if (threadIdx.x % LANES == 0) {
-            out[position(out_view, c)] = sum;
+    with_elements(x, x_view, [&](auto element) {
+        for (long long c = first; c < elements(out_view); c += warps) {
+            const long long start = c % chunks * CHUNK;
+            const T result = chunk<Operation, T>(in_chunk(length - start), [&](int j) {
+                return element(c / chunks * length + start + j);
+            });
+            if (threadIdx.x % LANES == 0) {
+                out[position(out_view, c)] = result;
+            }
         }
+    });
+}
+
+#define REDUCE(name, Operation, suffix, T)                                                                 \
+    extern "C" __global__ void name##_##suffix(INPUT(T, x), OUTPUT(T, out), long long length) {            \
+        reduce_rows<Operation>(x, x_view, out, out_view, length);                                            \
+    }                                                                                                      \
+    extern "C" __global__ void name##_chunks_##suffix(INPUT(T, x), OUTPUT(T, out), long long length) {     \
+        reduce_chunks<Operation>(x, x_view, out, out_view, length);                                          \
     }
+
+FOR_FLOATS(REDUCE, sum, Sum)
+REDUCE(sum, Sum, i64, long long) // Smaller integers are summed as these.
+FOR_NUMBERS(REDUCE, amax, Largest)
+FOR_NUMBERS(REDUCE, amin, Smallest)
+
+// An element and where in its row it is.
+template <typename T> struct Found {
+    T value;
+    long long at;
+};
+
+template <typename T>
+__device__ inline Found<T> from_lane(Found<T> found, int lane) {
+    return {from_lane(found.value, lane), from_lane(found.at, lane)};
+}
+template <typename T>
+__device__ inline Found<T> from_lane_further_on(Found<T> found, int lanes) {
+    return {from_lane_further_on(found.value, lanes), from_lane_further_on(found.at, lanes)};
 }
 
-extern "C" __global__ void sum_f32(INPUT(float, x), OUTPUT(float, out), long long length) {
-    sum_rows(x, x_value, x_view, out, out_view, length);
+// The better of two: a NaN beats every number, and of equal ones the first counts. So the order in which elements are
+// compared does not matter.
+template <bool LARGEST> struct First {
+    template <typename T> static __device__ Found<T> combine(Found<T> a, Found<T> b) {
+        const bool a_nan = a.value != a.value, b_nan = b.value != b.value;
+        if (a_nan != b_nan) {
+            return a_nan ? a : b;
+        }
+        if (!a_nan && a.value != b.value) {
+            return (a.value > b.value) == LARGEST ? a : b;
+        }
+        return a.at < b.at ? a : b;
+    }
+    // A row has an element, and lanes without one take no part.
+    template <typename F> static __device__ F nothing() { return {0, 0}; }
+};
+
+template <bool LARGEST, typename T>
+__device__ void find_in_rows(const T *x, const View &x_view, long long *out, const View &out_view, long long length) {
+    with_elements(x, x_view, [&](auto element) {
+        for_rows<Found<T>>(elements(out_view), length, [&](long long row, auto threads) {
+            const Found<T> found = threads.template reduce<First<LARGEST>>(
+                length, [&](long long i) { return Found<T>{element(row * length + i), i}; });
+            if (threads.first() == 0) {
+                out[position(out_view, row)] = found.at;
+            }
+        });
+    });
 }
 
-extern "C" __global__ void sum_f64(INPUT(double, x), OUTPUT(double, out), long long length) {
-    sum_rows(x, x_value, x_view, out, out_view, length);
-}
+#define FIND(name, LARGEST, suffix, T)                                                                      \
+    extern "C" __global__ void name##_##suffix(INPUT(T, x), OUTPUT(long long, out), long long length) {     \
+        find_in_rows<LARGEST>(x, x_view, out, out_view, length);                                              \
+    }
 
-extern "C" __global__ void sum_chunks_f32(INPUT(float, x), OUTPUT(float, out), long long length) {
-    sum_chunks(x, x_value, x_view, out, out_view, length);
-}
-
-extern "C" __global__ void sum_chunks_f64(INPUT(double, x), OUTPUT(double, out), long long length) {
-    sum_chunks(x, x_value, x_view, out, out_view, length);
-}
+FOR_NUMBERS(FIND, argmax, true)
+FOR_NUMBERS(FIND, argmin, false)

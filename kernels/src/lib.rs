@@ -21,15 +21,44 @@ pub struct Header {
     pub text: &'static str,
 }
 
-const COMMON: Header = Header { name: "common.cuh", text: include_str!("../common.cuh") };
+/// A header, by its name.
+macro_rules! header {
+    ($name:literal) => {
+        Header { name: $name, text: include_str!(concat!("../", $name)) }
+    };
+}
+
+const COMMON: Header = header!("common.cuh");
+const CONVERT: Header = header!("convert.cuh");
+const ELEMENTWISE: Header = header!("elementwise.cuh");
+const MATH: Header = header!("math.cuh");
+const PHILOX: Header = header!("philox.cuh");
+const TREE: Header = header!("tree.cuh");
+
+/// A source with all headers that it includes, or that those include.
+macro_rules! source {
+    ($name:literal, $headers:expr) => {
+        Source { name: $name, text: include_str!(concat!("../", $name)), headers: $headers }
+    };
+}
 
 /// All sources.
 pub const SOURCES: &[Source] = &[
-    Source { name: "elementwise.cu", text: include_str!("../elementwise.cu"), headers: &[COMMON] },
-    Source { name: "reduce.cu", text: include_str!("../reduce.cu"), headers: &[COMMON] },
-    Source { name: "optimizer.cu", text: include_str!("../optimizer.cu"), headers: &[COMMON] },
+    source!("elementwise.cu", &[COMMON, ELEMENTWISE]),
+    source!("functions.cu", &[COMMON, ELEMENTWISE, MATH]),
+    source!("compare.cu", &[COMMON, ELEMENTWISE]),
+    source!("cast.cu", &[COMMON, CONVERT, ELEMENTWISE]),
+    source!("create.cu", &[COMMON, CONVERT, ELEMENTWISE]),
+    source!("random.cu", &[COMMON, ELEMENTWISE, MATH, PHILOX]),
+    source!("reduce.cu", &[COMMON, CONVERT, TREE]),
+    source!("softmax.cu", &[COMMON, MATH, TREE]),
+    source!("loss.cu", &[COMMON, TREE]),
+    source!("index.cu", &[COMMON]),
+    source!("matmul.cu", &[COMMON]),
+    source!("optimizer.cu", &[COMMON]),
 ];
 
 /// How NVRTC is to compile them, whatever the GPU: every operation rounded by itself, as on the CPU, where
-/// the source does not say otherwise. By default it fuses a product and a sum where it sees one.
-pub const OPTIONS: &[&str] = &["--std=c++17", "--fmad=false"];
+/// the source does not say otherwise; by default it fuses a product and a sum where it sees one. And a lambda is code
+/// of the device: there is no other.
+pub const OPTIONS: &[&str] = &["--std=c++17", "--fmad=false", "--device-as-default-execution-space"];

@@ -27,6 +27,7 @@
 #define __device__
 #define __host__
 #define __forceinline__ inline
+#define __noinline__ __attribute__((noinline)) // After the headers, which say it without the rest.
 #define __grid_constant__
 #define __launch_bounds__(...)
 #define __constant__ static

@@ -11,8 +11,8 @@ use rayon::prelude::*;
 
 /// As NVRTC is told to: no two operations are fused (see [`kernels::OPTIONS`]), and no loop is turned into calls
 /// of functions.
-const OPTIONS: [&str; 7] =
-    ["-std=c++17", "-O1", "-ffp-contract=off", "-fPIC", "-fvisibility=hidden", "-U_FORTIFY_SOURCE", "-Wall"];
+const OPTIONS: [&str; 6] =
+    ["-std=c++17", "-O1", "-ffp-contract=off", "-fPIC", "-fvisibility=hidden", "-U_FORTIFY_SOURCE"];
 
 /// Compiles all kernels to a shared object in a folder, and returns its path. `None`: there is no g++.
 ///

@@ -61,12 +61,11 @@ pub struct DeviceProperties {
     pub clock_rate: u32,
 }
 
-/// What the kernels that exist as CUDA C++ take, by the name of their `__global__` function, in the words of
-/// the launch contract: `In f32`, `Out f32`, `Int`, `Float`. For the test that compiles them.
+/// What every kernel takes, by the name of its `__global__` function, in the words of the launch contract:
+/// `In f32`, `Out f32`, `Int`, `Float`. For the tests of the CUDA C++.
 #[doc(hidden)]
 pub fn kernel_signatures() -> Vec<(String, Vec<String>)> {
-    let families = [ops::elementwise::piloted(), ops::reduce::piloted(), ops::optimizer::piloted()];
-    families.concat().into_iter().map(|kernel| (kernel.symbol(), kernel.signature())).collect()
+    ops::every_kernel().into_iter().map(|kernel| (kernel.symbol(), kernel.signature())).collect()
 }
 
 /// Whether the machine has a GPU that can be used (`torch.cuda.is_available`).

@@ -33,6 +33,12 @@ pub(crate) struct KernelDef {
     pub(crate) twin: fn(Args<'_, '_>) -> Result<()>,
 }
 
+/// The types that kernels calculate in: a truth is stored as a u8.
+pub(crate) const NUMBERS: [DType; 5] = [DType::F32, DType::F64, DType::I64, DType::I32, DType::U8];
+
+/// Those of them that are floating point numbers.
+pub(crate) const FLOATS: [DType; 2] = [DType::F32, DType::F64];
+
 /// A parameter of a kernel.
 ///
 /// | parameter | what a `__global__` function takes for it |
@@ -52,13 +58,16 @@ pub(crate) enum Parameter {
 /// What the threads of a kernel stand for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Geometry {
-    /// A thread for each element of the (first) output, up to a limit from where on each takes several. It reads
-    /// the elements of the inputs, broadcast to the output, that go with its own.
+    /// A thread for each element of the (first) output, up to a limit from where on each takes several. Inputs are
+    /// broadcast to the output's sizes, and no more is known of an operand than where its elements are: its view
+    /// has as few dimensions as that takes.
     Elements,
-    /// The same, but what it reads is up to the kernel.
-    Results,
-    /// A block for each result: a row, or the sum of one.
+    /// The same number of threads; but each view is the tensor's own, since the kernel asks for its dimensions.
+    Indexed,
+    /// A block for each result, which is made of a row.
     Rows,
+    /// A block for each row of the output: what lies along its last dimension.
+    LastDim,
     /// A warp for each result: a chunk of a row.
     Warps,
 }

@@ -23,6 +23,7 @@ use std::panic::Location;
 
 use smallvec::SmallVec;
 
+use self::kernel::KernelDef;
 use crate::autograd::{Function, History, is_inference_mode_enabled, is_recording, record};
 use crate::cuda::simulated::host::HostProfile;
 use crate::device::Device;
@@ -30,6 +31,22 @@ use crate::error::{DeviceMismatch, Error, Operand, Result};
 use crate::machine::Machine;
 use crate::tensor::Tensor;
 use scope::Leave;
+
+/// Every kernel that a device can be asked to launch.
+pub(crate) fn every_kernel() -> Vec<&'static KernelDef> {
+    let families = [
+        elementwise::every_kernel,
+        index::every_kernel,
+        loss::every_kernel,
+        matmul::every_kernel,
+        optimizer::every_kernel,
+        random::every_kernel,
+        reduce::every_kernel,
+        shape::every_kernel,
+        softmax::every_kernel,
+    ];
+    families.into_iter().flat_map(|family| family()).collect()
+}
 
 /// What PyTorch calls the arguments of an operation, if it checks their devices one by one.
 #[derive(Clone, Copy, Debug)]

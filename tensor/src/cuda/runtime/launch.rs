@@ -58,8 +58,9 @@ pub(crate) fn launch(
     }
     let results = writes[0].numel() as u64;
     let blocks = match kernel.geometry {
-        Geometry::Elements | Geometry::Results => results.div_ceil(u64::from(BLOCK)),
+        Geometry::Elements | Geometry::Indexed => results.div_ceil(u64::from(BLOCK)),
         Geometry::Rows => results,
+        Geometry::LastDim => results / writes[0].sizes().last().map_or(1, |length| *length as u64).max(1),
         Geometry::Warps => results.div_ceil(u64::from(BLOCK / WARP)),
     };
     let grid = blocks.clamp(1, MOST_BLOCKS) as u32;

@@ -6,7 +6,7 @@ use super::compare::Compare;
 use super::unary::Unary;
 use crate::dtype::{DType, with_dtype, with_float};
 use crate::error::{Error, Result};
-use crate::ops::kernel::{KernelDef, launch};
+use crate::ops::kernel::{FLOATS, KernelDef, NUMBERS, launch};
 use crate::tensor::Tensor;
 
 /// Arithmetic as tensors do it: integers wrap around, floats follow IEEE 754, a NaN operand of
@@ -181,20 +181,29 @@ fn unary_kernel(op: Unary, dtype: DType) -> Result<&'static KernelDef> {
     })
 }
 
-/// The kernels that the `.cu` files have already.
-pub(crate) fn piloted() -> Vec<&'static KernelDef> {
-    use Binary::{Add, Div, Maximum, Minimum, Mul, Sub};
-    use Unary::{Abs, Neg, Reciprocal, Relu, Sign, Sqrt, Square};
-    const FLOATS: [DType; 2] = [DType::F32, DType::F64];
-    const NUMBERS: [DType; 5] = [DType::F32, DType::F64, DType::I64, DType::I32, DType::U8];
+/// Every kernel of this file.
+pub(crate) fn every_kernel() -> Vec<&'static KernelDef> {
+    use {Binary::*, Compare::*, Unary::*};
     let mut kernels: Vec<&KernelDef> = Vec::new();
     for dtype in NUMBERS {
         kernels.extend([Neg, Abs, Sign, Square, Relu].into_iter().flat_map(|op| unary_kernel(op, dtype)));
         kernels.extend([Add, Sub, Mul, Maximum, Minimum].into_iter().flat_map(|op| binary_kernel(op, dtype)));
+        kernels.extend([Eq, Ne, Lt, Le, Gt, Ge].into_iter().flat_map(|op| compare_kernel(op, dtype)));
+        kernels.extend([copy(dtype), cast(dtype, DType::Bool), where_kernel(dtype)].into_iter().flatten());
+        // A truth counts as 0 or 1, so it is converted to u8 too.
+        let from_truth = dtype == DType::U8;
+        let others = NUMBERS.into_iter().filter(|to| *to != dtype || from_truth);
+        kernels.extend(others.flat_map(|to| cast(dtype, to)));
     }
     for dtype in FLOATS {
-        kernels.extend([Sqrt, Reciprocal].into_iter().flat_map(|op| unary_kernel(op, dtype)));
-        kernels.extend(binary_kernel(Div, dtype));
+        let roundings = [Floor, Ceil, Round, Sqrt, Rsqrt, Reciprocal];
+        let functions = [Exp, Log, Sin, Cos, Tanh, Sigmoid];
+        kernels.extend(roundings.into_iter().chain(functions).flat_map(|op| unary_kernel(op, dtype)));
+        kernels.extend(
+            [binary_kernel(Div, dtype), clamp_kernel(dtype), pow_kernel(dtype)].into_iter().flatten(),
+        );
+        let gradients = [Gradient::Relu, Gradient::Tanh, Gradient::Sigmoid];
+        kernels.extend(gradients.into_iter().flat_map(|gradient| gradient_kernel(gradient, dtype)));
     }
     kernels
 }
@@ -242,39 +251,50 @@ fn binary_kernel(op: Binary, dtype: DType) -> Result<&'static KernelDef> {
 
 /// `a` and `b` have one type; the result is bool.
 pub(super) fn compare(op: Compare, a: &Tensor, b: &Tensor, out: &Tensor) -> Result<()> {
-    let kernel = with_dtype!(a.dtype(), T => match op {
+    launch(compare_kernel(op, a.dtype())?, [a, b], [out], &[], &[])
+}
+
+fn compare_kernel(op: Compare, dtype: DType) -> Result<&'static KernelDef> {
+    Ok(with_dtype!(dtype, T => match op {
         Compare::Eq => elementwise!("eq"<T>, Cheap, |a: T, b: T| -> u8 { (a == b) as u8 }),
         Compare::Ne => elementwise!("ne"<T>, Cheap, |a: T, b: T| -> u8 { (a != b) as u8 }),
         Compare::Lt => elementwise!("lt"<T>, Cheap, |a: T, b: T| -> u8 { (a < b) as u8 }),
         Compare::Le => elementwise!("le"<T>, Cheap, |a: T, b: T| -> u8 { (a <= b) as u8 }),
         Compare::Gt => elementwise!("gt"<T>, Cheap, |a: T, b: T| -> u8 { (a > b) as u8 }),
         Compare::Ge => elementwise!("ge"<T>, Cheap, |a: T, b: T| -> u8 { (a >= b) as u8 }),
-    });
-    launch(kernel, [a, b], [out], &[], &[])
+    }))
 }
 
 pub(super) fn where_cond(condition: &Tensor, a: &Tensor, b: &Tensor, out: &Tensor) -> Result<()> {
-    let kernel = with_dtype!(out.dtype(),
-        T => elementwise!("where"<T>, Cheap, |c: u8, a: T, b: T| -> T { if c != 0 { a } else { b } }));
-    launch(kernel, [condition, a, b], [out], &[], &[])
+    launch(where_kernel(out.dtype())?, [condition, a, b], [out], &[], &[])
+}
+
+fn where_kernel(dtype: DType) -> Result<&'static KernelDef> {
+    Ok(with_dtype!(dtype,
+        T => elementwise!("where"<T>, Cheap, |c: u8, a: T, b: T| -> T { if c != 0 { a } else { b } })))
+}
+
+pub(super) fn clamp(x: &Tensor, low: &Tensor, high: &Tensor, out: &Tensor) -> Result<()> {
+    launch(clamp_kernel(out.dtype())?, [x, low, high], [out], &[], &[])
 }
 
 /// Comparisons written so that a NaN element stays NaN.
-pub(super) fn clamp(x: &Tensor, low: &Tensor, high: &Tensor, out: &Tensor) -> Result<()> {
-    let kernel = with_float!(out.dtype(), T => {
-        elementwise!("clamp"<T>, Cheap, |x: T, low: T, high: T| -> T {{
+fn clamp_kernel(dtype: DType) -> Result<&'static KernelDef> {
+    with_float!(dtype, T => {
+        Ok(elementwise!("clamp"<T>, Cheap, |x: T, low: T, high: T| -> T {{
             let x = if x < low { low } else { x };
             if x > high { high } else { x }
-        }})
-    }, else return Err(Error::NotImplemented { operation: "clamp", dtype: out.dtype() }));
-    launch(kernel, [x, low, high], [out], &[], &[])
+        }}))
+    }, else Err(Error::NotImplemented { operation: "clamp", dtype }))
 }
 
 pub(super) fn pow(x: &Tensor, exponent: &Tensor, out: &Tensor) -> Result<()> {
-    let kernel = with_float!(out.dtype(),
-        T => elementwise!("pow"<T>, Costly, |x: T, n: T| -> T { Float::pow(x, n) }),
-        else return Err(Error::NotImplemented { operation: "pow", dtype: out.dtype() }));
-    launch(kernel, [x, exponent], [out], &[], &[])
+    launch(pow_kernel(out.dtype())?, [x, exponent], [out], &[], &[])
+}
+
+fn pow_kernel(dtype: DType) -> Result<&'static KernelDef> {
+    with_float!(dtype, T => Ok(elementwise!("pow"<T>, Costly, |x: T, n: T| -> T { Float::pow(x, n) })),
+        else Err(Error::NotImplemented { operation: "pow", dtype }))
 }
 
 /// The gradients of activations, from the gradient in the result and the result itself.
@@ -296,7 +316,11 @@ impl Gradient {
 }
 
 pub(super) fn gradient(gradient: Gradient, grad: &Tensor, y: &Tensor, out: &Tensor) -> Result<()> {
-    let kernel = with_float!(out.dtype(), T => match gradient {
+    launch(gradient_kernel(gradient, out.dtype())?, [grad, y], [out], &[], &[])
+}
+
+fn gradient_kernel(gradient: Gradient, dtype: DType) -> Result<&'static KernelDef> {
+    with_float!(dtype, T => Ok(match gradient {
         // A NaN result passes its gradient on, so that the trouble stays visible.
         Gradient::Relu => elementwise!("relu_backward"<T>, Cheap,
             |g: T, y: T| -> T { if y <= 0.0 { 0.0 } else { g } }),
@@ -304,6 +328,5 @@ pub(super) fn gradient(gradient: Gradient, grad: &Tensor, y: &Tensor, out: &Tens
             |g: T, y: T| -> T { g * (1.0 - y * y) }),
         Gradient::Sigmoid => elementwise!("sigmoid_backward"<T>, Cheap,
             |g: T, y: T| -> T { g * ((1.0 - y) * y) }),
-    }, else return Err(Error::NotImplemented { operation: gradient.name(), dtype: out.dtype() }));
-    launch(kernel, [grad, y], [out], &[], &[])
+    }), else Err(Error::NotImplemented { operation: gradient.name(), dtype }))
 }

@@ -3,7 +3,7 @@
 
 use crate::dtype::{DType, Element, with_dtype};
 use crate::error::{Error, Result};
-use crate::ops::kernel::{Args, Cost, Geometry, KernelDef, Parameter, launch};
+use crate::ops::kernel::{Args, Cost, Geometry, KernelDef, NUMBERS, Parameter, launch};
 use crate::ops::shape::{dense, reserve};
 use crate::tensor::Tensor;
 
@@ -65,7 +65,7 @@ macro_rules! index_kernel {
                 Parameter::Out($T::DTYPE),
                 Parameter::Int,
             ],
-            geometry: Geometry::Results,
+            geometry: Geometry::Indexed,
             cost: Cost::Cheap,
             twin: $twin::<$T>,
         };
@@ -73,9 +73,18 @@ macro_rules! index_kernel {
     }};
 }
 
+/// Every kernel of this file.
+pub(crate) fn every_kernel() -> Vec<&'static KernelDef> {
+    let each = [index_select_kernel, index_add_kernel, gather_kernel, scatter_add_kernel];
+    each.into_iter().flat_map(|kernel| NUMBERS.into_iter().flat_map(kernel)).collect()
+}
+
 pub(super) fn index_select(x: &Tensor, dim: usize, index: &Tensor, out: &Tensor) -> Result<()> {
-    let kernel = with_dtype!(x.dtype(), T => index_kernel!("index_select", T, index_select_twin));
-    launch(kernel, [&dense(x)?, &dense(index)?], [out], &[dim as i64], &[])
+    launch(index_select_kernel(x.dtype())?, [&dense(x)?, &dense(index)?], [out], &[dim as i64], &[])
+}
+
+fn index_select_kernel(dtype: DType) -> Result<&'static KernelDef> {
+    Ok(with_dtype!(dtype, T => index_kernel!("index_select", T, index_select_twin)))
 }
 
 fn index_select_twin<T: bytemuck::Pod>(args: Args<'_, '_>) -> Result<()> {
@@ -93,8 +102,11 @@ fn index_select_twin<T: bytemuck::Pod>(args: Args<'_, '_>) -> Result<()> {
 }
 
 pub(super) fn index_add(target: &Tensor, dim: usize, index: &Tensor, source: &Tensor) -> Result<()> {
-    let kernel = with_dtype!(target.dtype(), T => index_kernel!("index_add", T, index_add_twin));
-    launch(kernel, [&dense(source)?, &dense(index)?], [target], &[dim as i64], &[])
+    launch(index_add_kernel(target.dtype())?, [&dense(source)?, &dense(index)?], [target], &[dim as i64], &[])
+}
+
+fn index_add_kernel(dtype: DType) -> Result<&'static KernelDef> {
+    Ok(with_dtype!(dtype, T => index_kernel!("index_add", T, index_add_twin)))
 }
 
 fn index_add_twin<T: Accumulate>(args: Args<'_, '_>) -> Result<()> {
@@ -135,8 +147,11 @@ fn visit_gathered(
 }
 
 pub(super) fn gather(x: &Tensor, dim: usize, index: &Tensor, out: &Tensor) -> Result<()> {
-    let kernel = with_dtype!(x.dtype(), T => index_kernel!("gather", T, gather_twin));
-    launch(kernel, [&dense(x)?, &dense(index)?], [out], &[dim as i64], &[])
+    launch(gather_kernel(x.dtype())?, [&dense(x)?, &dense(index)?], [out], &[dim as i64], &[])
+}
+
+fn gather_kernel(dtype: DType) -> Result<&'static KernelDef> {
+    Ok(with_dtype!(dtype, T => index_kernel!("gather", T, gather_twin)))
 }
 
 fn gather_twin<T: bytemuck::Pod>(args: Args<'_, '_>) -> Result<()> {
@@ -151,8 +166,17 @@ fn gather_twin<T: bytemuck::Pod>(args: Args<'_, '_>) -> Result<()> {
 }
 
 pub(super) fn scatter_add(target: &Tensor, dim: usize, index: &Tensor, source: &Tensor) -> Result<()> {
-    let kernel = with_dtype!(target.dtype(), T => index_kernel!("scatter_add", T, scatter_add_twin));
-    launch(kernel, [&dense(source)?, &dense(index)?], [target], &[dim as i64], &[])
+    launch(
+        scatter_add_kernel(target.dtype())?,
+        [&dense(source)?, &dense(index)?],
+        [target],
+        &[dim as i64],
+        &[],
+    )
+}
+
+fn scatter_add_kernel(dtype: DType) -> Result<&'static KernelDef> {
+    Ok(with_dtype!(dtype, T => index_kernel!("scatter_add", T, scatter_add_twin)))
 }
 
 fn scatter_add_twin<T: Accumulate>(args: Args<'_, '_>) -> Result<()> {

@@ -2,6 +2,8 @@
 
 mod kernels;
 
+pub(crate) use kernels::every_kernel;
+
 use std::panic::Location;
 
 use crate::autograd::{Context, Function, Saved};

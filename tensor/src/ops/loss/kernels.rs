@@ -4,14 +4,15 @@
 use super::{CrossEntropyOptions, Reduction};
 use crate::dtype::{DType, Element, Scalar, with_float};
 use crate::error::{Error, Result};
-use crate::ops::kernel::{Args, Cost, Geometry, Input, KernelDef, Parameter, launch};
+use crate::ops::elementwise::Float;
+use crate::ops::kernel::{Args, Cost, FLOATS, Geometry, Input, KernelDef, Parameter, launch};
 use crate::ops::reduce::tree;
 use crate::ops::shape::{collect, dense, number, reserve};
 use crate::tensor::Tensor;
 
 /// A kernel of scores or gradients, targets, the weights of the classes, and the options.
 macro_rules! nll_kernel {
-    ($name:literal, $T:ident, $twin:expr) => {{
+    ($name:literal, $T:ident, $geometry:ident, $twin:expr) => {{
         const KERNEL: &KernelDef = &KernelDef {
             name: $name,
             types: &[$T::DTYPE],
@@ -23,7 +24,7 @@ macro_rules! nll_kernel {
                 Parameter::Int,
                 Parameter::Int,
             ],
-            geometry: Geometry::Rows,
+            geometry: Geometry::$geometry,
             cost: Cost::Cheap,
             twin: $twin,
         };
@@ -38,7 +39,13 @@ pub(super) fn nll_loss(
     options: &CrossEntropyOptions,
     out: &Tensor,
 ) -> Result<()> {
-    let kernel = with_float!(out.dtype(), T => nll_kernel!("nll_loss", T, |args| {
+    let weight = weight_operand(options, out)?;
+    let inputs = [&dense(log_probs)?, &dense(target)?, &weight];
+    launch(nll_loss_kernel(out.dtype())?, inputs, [out], &numbers(options), &[])
+}
+
+fn nll_loss_kernel(dtype: DType) -> Result<&'static KernelDef> {
+    with_float!(dtype, T => Ok(nll_kernel!("nll_loss", T, Rows, |args| {
         let classes = args.inputs[0].layout.sizes()[1];
         let targets = targets(&args, classes)?;
         let weight = weights::<T>(&args.inputs[2], classes)?;
@@ -47,20 +54,17 @@ pub(super) fn nll_loss(
             class.map_or(0.0, |class| -weight(class) * values[row * classes + class])
         };
         let losses: Vec<T> = collect(targets.iter().enumerate().map(loss), targets.len())?;
-        let sum = |values: &[T]| tree::all(values, 0.0, |a, b| a + b);
         let reduction = reduction(&args);
         let out = args.outputs[0].elements::<T>();
         match reduction {
             Reduction::None => out.copy_from_slice(&losses),
             Reduction::Sum => out[0] = sum(&losses),
             Reduction::Mean => {
-                out[0] = sum(&losses) / targets.iter().flatten().map(|class| weight(*class)).sum::<T>();
+                out[0] = sum(&losses) / total_weight(&targets, &weight)?;
             }
         }
         Ok(())
-    }), else return Err(Error::NotImplemented { operation: "nll_loss_out_frame", dtype: out.dtype() }));
-    let weight = weight_operand(options, out)?;
-    launch(kernel, [&dense(log_probs)?, &dense(target)?, &weight], [out], &numbers(options), &[])
+    })), else Err(Error::NotImplemented { operation: "nll_loss_out_frame", dtype }))
 }
 
 /// Writes the gradients of the log-probabilities that count to `grad_x`, which holds zeros.
@@ -70,13 +74,19 @@ pub(super) fn nll_loss_backward(
     options: &CrossEntropyOptions,
     grad_x: &Tensor,
 ) -> Result<()> {
-    let kernel = with_float!(grad_x.dtype(), T => nll_kernel!("nll_loss_backward", T, |args| {
+    let weight = weight_operand(options, grad_x)?;
+    let inputs = [&dense(grad)?, &dense(target)?, &weight];
+    launch(nll_loss_backward_kernel(grad_x.dtype())?, inputs, [grad_x], &numbers(options), &[])
+}
+
+fn nll_loss_backward_kernel(dtype: DType) -> Result<&'static KernelDef> {
+    with_float!(dtype, T => Ok(nll_kernel!("nll_loss_backward", T, LastDim, |args| {
         let classes = args.outputs[0].layout.sizes()[1];
         let targets = targets(&args, classes)?;
         let weight = weights::<T>(&args.inputs[2], classes)?;
         let reduction = reduction(&args);
         let total = match reduction {
-            Reduction::Mean => targets.iter().flatten().map(|class| weight(*class)).sum::<T>(),
+            Reduction::Mean => total_weight(&targets, &weight)?,
             Reduction::Sum | Reduction::None => 1.0,
         };
         let grads: &[T] = args.inputs[0].elements();
@@ -87,9 +97,27 @@ pub(super) fn nll_loss_backward(
             grad_x[row * classes + class] = -weight(*class) * grad / total;
         }
         Ok(())
-    }), else return Err(Error::NotImplemented { operation: "nll_loss_out_frame", dtype: grad_x.dtype() }));
-    let weight = weight_operand(options, grad_x)?;
-    launch(kernel, [&dense(grad)?, &dense(target)?, &weight], [grad_x], &numbers(options), &[])
+    })), else Err(Error::NotImplemented { operation: "nll_loss_out_frame", dtype }))
+}
+
+/// Every kernel of this file.
+pub(crate) fn every_kernel() -> Vec<&'static KernelDef> {
+    FLOATS
+        .into_iter()
+        .flat_map(|dtype| [nll_loss_kernel(dtype), nll_loss_backward_kernel(dtype)])
+        .flatten()
+        .collect()
+}
+
+/// The weights of the rows that count, together.
+fn total_weight<T: Float>(targets: &[Option<usize>], weight: impl Fn(usize) -> T) -> Result<T> {
+    let weights = targets.iter().map(|class| class.map_or(T::zero(), &weight));
+    Ok(sum(&collect(weights, targets.len())?))
+}
+
+/// A sum in the order of the reduction tree.
+fn sum<T: Float>(values: &[T]) -> T {
+    tree::all(values, T::zero(), |a, b| a.plus(b))
 }
 
 /// The options as the kernels take them.

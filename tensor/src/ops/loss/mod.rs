@@ -7,6 +7,7 @@ mod kernels;
 mod regression;
 
 pub use classification::CrossEntropyOptions;
+pub(crate) use kernels::every_kernel;
 
 use crate::error::Result;
 use crate::tensor::Tensor;

@@ -6,7 +6,7 @@ use crate::cuda::driver::{DevicePtr, Gemm};
 use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
 use crate::machine::Machine;
-use crate::ops::kernel::{Cost, Geometry, KernelDef, Parameter, launch};
+use crate::ops::kernel::{Cost, Geometry, KernelDef, NUMBERS, Parameter, launch};
 use crate::ops::shape::write;
 use crate::shape::Layout;
 use crate::storage::access;
@@ -96,6 +96,11 @@ pub(crate) fn run_gemm(gemm: &Gemm, a: &[u8], b: &[u8], c: &mut [u8]) -> Result<
     Ok(())
 }
 
+/// Every kernel of this file.
+pub(crate) fn every_kernel() -> Vec<&'static KernelDef> {
+    NUMBERS.into_iter().flat_map(integer_product).collect()
+}
+
 /// The kernel of products of integers, which no library has.
 fn integer_product(dtype: DType) -> Result<&'static KernelDef> {
     macro_rules! integers {
@@ -109,7 +114,7 @@ fn integer_product(dtype: DType) -> Result<&'static KernelDef> {
                     Parameter::Out(<$T>::DTYPE),
                     Parameter::Int,
                 ],
-                geometry: Geometry::Results,
+                geometry: Geometry::Indexed,
                 cost: Cost::Costly,
                 twin: |args| {
                     let ([a, b], c) = ([args.inputs[0], args.inputs[1]], &mut args.outputs[0]);

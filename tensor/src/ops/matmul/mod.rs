@@ -8,7 +8,7 @@
 pub(crate) mod gemm;
 mod kernels;
 
-pub(crate) use kernels::run_gemm;
+pub(crate) use kernels::{every_kernel, run_gemm};
 
 use std::panic::Location;
 

@@ -6,7 +6,7 @@ use rayon::prelude::*;
 use super::{AdamStep, SgdStep};
 use crate::dtype::{DType, Element, with_float};
 use crate::error::{Error, Result};
-use crate::ops::kernel::{Args, Cost, Geometry, KernelDef, Parameter, launch};
+use crate::ops::kernel::{Args, Cost, FLOATS, Geometry, KernelDef, Parameter, launch};
 use crate::ops::simd::{threads, vectorized};
 use crate::tensor::Tensor;
 
@@ -145,9 +145,10 @@ fn adam_kernel(dtype: DType) -> Result<&'static KernelDef> {
         else return Err(Error::NotImplemented { operation: "adam", dtype })))
 }
 
-/// The kernels that the `.cu` files have already.
-pub(crate) fn piloted() -> Vec<&'static KernelDef> {
-    [DType::F32, DType::F64].into_iter().flat_map(adam_kernel).collect()
+/// Every kernel of this file.
+pub(crate) fn every_kernel() -> Vec<&'static KernelDef> {
+    let each = [adam_kernel, sgd_plain_kernel, sgd_first_kernel, sgd_momentum_kernel];
+    each.into_iter().flat_map(|kernel| FLOATS.into_iter().flat_map(kernel)).collect()
 }
 
 pub(super) fn adam(
@@ -163,19 +164,23 @@ pub(super) fn adam(
 }
 
 macro_rules! sgd {
-    ($name:literal, $lanes:ident, $function:ident($($tensor:ident),*)) => {
+    ($name:literal, $kernel:ident, $lanes:ident, $function:ident($($tensor:ident),*)) => {
         pub(super) fn $function(parameter: &Tensor, grad: &Tensor, $($tensor: &Tensor,)* step: SgdStep) -> Result<()> {
-            let kernel = with_float!(parameter.dtype(),
-                T => step!($name, T, $lanes, SgdStep, [parameter $(, $tensor)*], [Int, Int, Float, Float, Float, Float]),
-                else return Err(Error::NotImplemented { operation: "sgd", dtype: parameter.dtype() }));
+            let kernel = $kernel(parameter.dtype())?;
             check_dense([parameter, $($tensor),*])?;
             launch(kernel, [grad], [parameter, $($tensor),*], &step.ints(), &step.floats())
         }
+
+        fn $kernel(dtype: DType) -> Result<&'static KernelDef> {
+            Ok(with_float!(dtype,
+                T => step!($name, T, $lanes, SgdStep, [parameter $(, $tensor)*], [Int, Int, Float, Float, Float, Float]),
+                else return Err(Error::NotImplemented { operation: "sgd", dtype })))
+        }
     };
 }
-sgd!("sgd", sgd_plain_lanes, sgd_plain());
-sgd!("sgd_momentum_first", sgd_first_lanes, sgd_first(buffer));
-sgd!("sgd_momentum", sgd_momentum_lanes, sgd_momentum(buffer));
+sgd!("sgd", sgd_plain_kernel, sgd_plain_lanes, sgd_plain());
+sgd!("sgd_momentum_first", sgd_first_kernel, sgd_first_lanes, sgd_first(buffer));
+sgd!("sgd_momentum", sgd_momentum_kernel, sgd_momentum_lanes, sgd_momentum(buffer));
 
 /// Kingma and Ba, with PyTorch's rounding:
 /// `m ← m + (1 − β₁)(g − m)`, `v ← β₂v + (1 − β₂)g²`, `p ← p − step · m / (√v / √(1 − β₂ᵗ) + ε)`.

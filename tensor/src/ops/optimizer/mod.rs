@@ -5,7 +5,7 @@
 
 mod kernels;
 
-pub(crate) use kernels::piloted;
+pub(crate) use kernels::every_kernel;
 
 use smallvec::SmallVec;
 

@@ -8,7 +8,7 @@ use crate::dtype::{DType, with_float};
 use crate::error::{Error, Result};
 use crate::ops;
 use crate::ops::elementwise::blocks::elementwise;
-use crate::ops::kernel::launch;
+use crate::ops::kernel::{KernelDef, launch};
 use crate::ops::scope;
 use crate::ops::shape::reserve;
 use crate::tensor::Tensor;
@@ -58,15 +58,21 @@ impl Dropout {
     /// `x · scale` where the mask is true, `x · 0` elsewhere.
     fn masked(&self, x: &Tensor, mask: &Tensor) -> Result<Tensor> {
         let out = x.uninit_beside(x.sizes(), x.dtype())?;
-        with_float!(x.dtype(), T => {
-            // 1 / (1 − p) in the tensor's own type, as PyTorch's division of the mask gives it.
-            let scale = Tensor::full(&[], 1.0 / (1.0 - self.p) as T, x.dtype())?;
-            let kernel = elementwise!("masked_scale"<T>, Cheap,
-                |x: T, keep: u8, scale: T| -> T { x * if keep != 0 { scale } else { 0.0 } });
-            launch(kernel, [x, mask, &scale], [&out], &[], &[])
-        }, else Err(Error::NotImplemented { operation: "bernoulli_scalar_cpu_", dtype: x.dtype() }))?;
+        let kernel = masked_scale_kernel(x.dtype())?;
+        // 1 / (1 − p) in the tensor's own type, as PyTorch's division of the mask gives it.
+        let scale = match x.dtype() {
+            DType::F32 => f64::from(1.0 / (1.0 - self.p) as f32),
+            _ => 1.0 / (1.0 - self.p),
+        };
+        launch(kernel, [x, mask, &Tensor::full(&[], scale, x.dtype())?], [&out], &[], &[])?;
         Ok(out)
     }
+}
+
+pub(super) fn masked_scale_kernel(dtype: DType) -> Result<&'static KernelDef> {
+    with_float!(dtype, T => Ok(elementwise!("masked_scale"<T>, Cheap,
+            |x: T, keep: u8, scale: T| -> T { x * if keep != 0 { scale } else { 0.0 } })),
+        else Err(Error::NotImplemented { operation: "bernoulli_scalar_cpu_", dtype }))
 }
 
 impl Function<2> for Dropout {

@@ -3,11 +3,12 @@
 //!
 //! Each element draws at its own position of the generator's sequence: two numbers, whatever it needs.
 
+use super::dropout::masked_scale_kernel;
 use crate::dtype::{DType, Element, Scalar, with_dtype, with_float};
 use crate::error::{Error, Result};
 use crate::ops::elementwise::Float;
 use crate::ops::elementwise::blocks::{Runs, for_blocks};
-use crate::ops::kernel::{Args, Cost, Geometry, KernelDef, Parameter, launch};
+use crate::ops::kernel::{Args, Cost, FLOATS, Geometry, KernelDef, NUMBERS, Parameter, launch};
 use crate::ops::shape::{number, reserve};
 use crate::random::philox_bits;
 use crate::tensor::Tensor;
@@ -80,7 +81,11 @@ macro_rules! fill_kernel {
 }
 
 pub(super) fn uniform(target: &Tensor, from: f64, to: f64) -> Result<()> {
-    let kernel = with_float!(target.dtype(), T => fill_kernel!("uniform", T, Float, |args| {
+    launch(uniform_kernel(target.dtype())?, [], [target], &take(target), &[from, to])
+}
+
+fn uniform_kernel(dtype: DType) -> Result<&'static KernelDef> {
+    with_float!(dtype, T => Ok(fill_kernel!("uniform", T, Float, |args| {
         let (from, to) = (T::of(args.floats[0]), T::of(args.floats[1]));
         let draws = draws(&args);
         for_blocks(&mut args.outputs[0], Cost::Costly, &|start, out: &mut [T]| {
@@ -91,13 +96,16 @@ pub(super) fn uniform(target: &Tensor, from: f64, to: f64) -> Result<()> {
             }
         });
         Ok(())
-    }), else return Err(Error::RandomDType { kernel: "check_uniform_bounds", dtype: target.dtype() }));
-    launch(kernel, [], [target], &take(target), &[from, to])
+    })), else Err(Error::RandomDType { kernel: "check_uniform_bounds", dtype }))
 }
 
 /// Box and Muller: the radius from one number, the angle from the other.
 pub(super) fn normal(target: &Tensor, mean: f64, std: f64) -> Result<()> {
-    let kernel = with_float!(target.dtype(), T => fill_kernel!("normal", T, Float, |args| {
+    launch(normal_kernel(target.dtype())?, [], [target], &take(target), &[mean, std])
+}
+
+fn normal_kernel(dtype: DType) -> Result<&'static KernelDef> {
+    with_float!(dtype, T => Ok(fill_kernel!("normal", T, Float, |args| {
         let (mean, std) = (T::of(args.floats[0]), T::of(args.floats[1]));
         let draws = draws(&args);
         for_blocks(&mut args.outputs[0], Cost::Costly, &|start, out: &mut [T]| {
@@ -111,13 +119,17 @@ pub(super) fn normal(target: &Tensor, mean: f64, std: f64) -> Result<()> {
             }
         });
         Ok(())
-    }), else return Err(Error::RandomDType { kernel: "normal_kernel_cpu", dtype: target.dtype() }));
-    launch(kernel, [], [target], &take(target), &[mean, std])
+    })), else Err(Error::RandomDType { kernel: "normal_kernel_cpu", dtype }))
 }
 
 /// Whole numbers from `low` on, `range` of them; 0 stands for 2⁶⁴.
 pub(super) fn integers(target: &Tensor, low: i64, range: u64) -> Result<()> {
-    let kernel = with_dtype!(target.dtype(), T => fill_kernel!("random", T, Int, |args| {
+    let [seed, first] = take(target);
+    launch(random_kernel(target.dtype())?, [], [target], &[seed, first, low, range as i64], &[])
+}
+
+fn random_kernel(dtype: DType) -> Result<&'static KernelDef> {
+    Ok(with_dtype!(dtype, T => fill_kernel!("random", T, Int, |args| {
         let (low, range) = (args.ints[2], args.ints[3] as u64);
         let draws = draws(&args);
         for_blocks(&mut args.outputs[0], Cost::Costly, &|start, out: &mut [T]| {
@@ -129,45 +141,54 @@ pub(super) fn integers(target: &Tensor, low: i64, range: u64) -> Result<()> {
             }
         });
         Ok(())
-    }));
-    let [seed, first] = take(target);
-    launch(kernel, [], [target], &[seed, first, low, range as i64], &[])
+    })))
 }
+
+const BERNOULLI: &KernelDef = &KernelDef {
+    name: "bernoulli",
+    types: &[],
+    parameters: &[Parameter::In(DType::F64), Parameter::Out(DType::Bool), Parameter::Int, Parameter::Int],
+    geometry: Geometry::Elements,
+    cost: Cost::Costly,
+    twin: |args| {
+        let draws = draws(&args);
+        let outputs = &mut *args.outputs;
+        let numel = outputs[0].layout.numel();
+        let mut probabilities: Vec<f64> = reserve(numel)?;
+        probabilities.resize(numel, 0.0);
+        let layout = args.inputs[0].layout.expand(outputs[0].layout.sizes())?;
+        Runs::of(&layout).gather(args.inputs[0].values(), 0, &mut probabilities);
+        if let Some(p) = probabilities.iter().find(|p| !(0.0..=1.0).contains(*p)) {
+            return Err(Error::custom(format!("Expected p_in >= 0 && p_in <= 1 to be true, but got {p}")));
+        }
+        for_blocks(&mut outputs[0], Cost::Costly, &|start, out: &mut [u8]| {
+            for (i, out) in out.iter_mut().enumerate() {
+                *out = (f64::uniform(draws(start + i)) < probabilities[start + i]).into();
+            }
+        });
+        Ok(())
+    },
+};
 
 /// 1 with the probability that `probability`, which is broadcast, gives each element, else 0.
 pub(super) fn bernoulli(probability: &Tensor, target: &Tensor) -> Result<()> {
-    const KERNEL: &KernelDef = &KernelDef {
-        name: "bernoulli",
-        types: &[],
-        parameters: &[Parameter::In(DType::F64), Parameter::Out(DType::Bool), Parameter::Int, Parameter::Int],
-        geometry: Geometry::Elements,
-        cost: Cost::Costly,
-        twin: |args| {
-            let draws = draws(&args);
-            let outputs = &mut *args.outputs;
-            let numel = outputs[0].layout.numel();
-            let mut probabilities: Vec<f64> = reserve(numel)?;
-            probabilities.resize(numel, 0.0);
-            let layout = args.inputs[0].layout.expand(outputs[0].layout.sizes())?;
-            Runs::of(&layout).gather(args.inputs[0].values(), 0, &mut probabilities);
-            if let Some(p) = probabilities.iter().find(|p| !(0.0..=1.0).contains(*p)) {
-                return Err(Error::custom(format!(
-                    "Expected p_in >= 0 && p_in <= 1 to be true, but got {p}"
-                )));
-            }
-            for_blocks(&mut outputs[0], Cost::Costly, &|start, out: &mut [u8]| {
-                for (i, out) in out.iter_mut().enumerate() {
-                    *out = (f64::uniform(draws(start + i)) < probabilities[start + i]).into();
-                }
-            });
-            Ok(())
-        },
-    };
     let probability = &probability.detach().to(DType::F64)?;
-    launch(KERNEL, [probability], [target], &take(target), &[])
+    launch(BERNOULLI, [probability], [target], &take(target), &[])
 }
 
 /// 1 with one probability for all elements, else 0.
 pub(super) fn bernoulli_scalar(p: f64, target: &Tensor) -> Result<()> {
     bernoulli(&number(Scalar::Float(p), DType::F64)?, target)
+}
+
+/// Every kernel of this folder.
+pub(crate) fn every_kernel() -> Vec<&'static KernelDef> {
+    let mut kernels = vec![BERNOULLI];
+    for dtype in FLOATS {
+        kernels.extend(
+            [uniform_kernel(dtype), normal_kernel(dtype), masked_scale_kernel(dtype)].into_iter().flatten(),
+        );
+    }
+    kernels.extend(NUMBERS.into_iter().flat_map(random_kernel));
+    kernels
 }

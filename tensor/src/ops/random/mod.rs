@@ -5,6 +5,8 @@
 mod dropout;
 mod kernels;
 
+pub(crate) use kernels::every_kernel;
+
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::machine::Machine;

@@ -11,7 +11,7 @@ use super::tree::{self, CHUNK, LANES};
 use crate::dtype::{DType, Element, with_dtype};
 use crate::error::Result;
 use crate::ops::elementwise::blocks::Runs;
-use crate::ops::kernel::{Args, Cost, Geometry, KernelDef, Parameter, launch};
+use crate::ops::kernel::{Args, Cost, Geometry, KernelDef, NUMBERS, Parameter, launch};
 use crate::ops::shape::reserve;
 use crate::ops::simd::{threads, vectorized};
 use crate::shape::Layout;
@@ -96,14 +96,24 @@ fn kept_dims(rows: &Layout, length: usize) -> usize {
     dim
 }
 
-/// The kernels that the `.cu` files have already.
-pub(crate) fn piloted() -> Vec<&'static KernelDef> {
-    vec![
-        Reduce::<Sum<f32>>::KERNEL,
-        Reduce::<Sum<f64>>::KERNEL,
-        Chunks::<Sum<f32>>::KERNEL,
-        Chunks::<Sum<f64>>::KERNEL,
-    ]
+/// Every kernel of this file.
+pub(crate) fn every_kernel() -> Vec<&'static KernelDef> {
+    // Smaller integers are summed as i64.
+    let mut kernels = [two_steps::<Sum<f32>>(), two_steps::<Sum<f64>>(), two_steps::<Sum<i64>>()].concat();
+    for dtype in NUMBERS {
+        kernels.extend([argmax_kernel(dtype), argmin_kernel(dtype)].into_iter().flatten());
+        kernels.extend(extremes(dtype).into_iter().flatten());
+    }
+    kernels
+}
+
+fn extremes(dtype: DType) -> Result<Vec<&'static KernelDef>> {
+    Ok(with_dtype!(dtype, T => [two_steps::<Largest<T>>(), two_steps::<Smallest<T>>()].concat()))
+}
+
+/// The kernels of a reduction: of rows, and of their chunks.
+fn two_steps<R: Reducer>() -> [&'static KernelDef; 2] {
+    [Reduce::<R>::KERNEL, Chunks::<R>::KERNEL]
 }
 
 /// Reduces the flagged dimensions of `x` into `out`, whose elements are the kept dimensions in order.
@@ -382,13 +392,19 @@ macro_rules! positions {
 }
 
 pub(super) fn argmax(x: &Tensor, reduced: &[bool], out: &Tensor) -> Result<()> {
-    let kernel = with_dtype!(x.dtype(), T => positions!("argmax", T, |a, b| a > b));
     let (rows, length) = rows(x, reduced);
-    launch(kernel, [&rows], [out], &[length], &[])
+    launch(argmax_kernel(x.dtype())?, [&rows], [out], &[length], &[])
+}
+
+fn argmax_kernel(dtype: DType) -> Result<&'static KernelDef> {
+    Ok(with_dtype!(dtype, T => positions!("argmax", T, |a, b| a > b)))
 }
 
 pub(super) fn argmin(x: &Tensor, reduced: &[bool], out: &Tensor) -> Result<()> {
-    let kernel = with_dtype!(x.dtype(), T => positions!("argmin", T, |a, b| a < b));
     let (rows, length) = rows(x, reduced);
-    launch(kernel, [&rows], [out], &[length], &[])
+    launch(argmin_kernel(x.dtype())?, [&rows], [out], &[length], &[])
+}
+
+fn argmin_kernel(dtype: DType) -> Result<&'static KernelDef> {
+    Ok(with_dtype!(dtype, T => positions!("argmin", T, |a, b| a < b)))
 }

@@ -8,7 +8,7 @@ mod kernels;
 mod sum;
 pub(crate) mod tree;
 
-pub(crate) use kernels::piloted;
+pub(crate) use kernels::every_kernel;
 pub(crate) use sum::sum_to;
 
 use crate::error::{Error, Result};

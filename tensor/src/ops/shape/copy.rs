@@ -123,18 +123,21 @@ macro_rules! fill_kernel {
     }};
 }
 
+pub(super) fn fill_kernel(dtype: DType) -> Result<&'static KernelDef> {
+    Ok(with_dtype!(dtype, T => fill_kernel!(T)))
+}
+
 /// Sets every element the layout reaches.
 pub(crate) fn fill(target: &Tensor, value: Scalar) -> Result<()> {
     // Any number but 0 is true, which is kept as 1.
     let value = if target.dtype() == DType::Bool { Scalar::Bool(value.to_f64() != 0.0) } else { value };
-    let kernel = with_dtype!(target.dtype(), T => fill_kernel!(T));
     // Through i64, so that −1 becomes 255 in u8 as it does in PyTorch, not 0.
     let (int, float) = match value {
         Scalar::Float(value) if target.dtype().is_floating_point() => (0, value),
         whole if target.dtype().is_floating_point() => (0, whole.to_i64() as f64),
         other => (other.to_i64(), 0.0),
     };
-    launch(kernel, [], [target], &[int], &[float])
+    launch(fill_kernel(target.dtype())?, [], [target], &[int], &[float])
 }
 
 /// Refuses a number that the type cannot hold, rather than storing another one.

@@ -1,9 +1,10 @@
 //! The kernels that make values from nothing but their positions.
 
-use crate::dtype::{Element, with_dtype};
+use super::copy::fill_kernel;
+use crate::dtype::{DType, Element, with_dtype};
 use crate::error::Result;
 use crate::ops::elementwise::blocks::for_blocks;
-use crate::ops::kernel::{Cost, Geometry, KernelDef, Parameter, launch};
+use crate::ops::kernel::{Cost, Geometry, KernelDef, NUMBERS, Parameter, launch};
 use crate::tensor::Tensor;
 
 /// A kernel whose element `i` is `value(i, ints, floats)`.
@@ -32,19 +33,26 @@ macro_rules! from_position {
 
 /// `start + i · step`, counted in whole numbers for tensors of them: an f64 does not tell 2⁵³ from 2⁵³ + 1.
 pub(super) fn arange(out: &Tensor, ints: [i64; 2], floats: [f64; 2]) -> Result<()> {
-    let kernel = with_dtype!(out.dtype(),
+    launch(arange_kernel(out.dtype())?, [], [out], &ints, &floats)
+}
+
+fn arange_kernel(dtype: DType) -> Result<&'static KernelDef> {
+    Ok(with_dtype!(dtype,
     T => from_position!("arange"<T>, [Int, Int, Float, Float], |i, ints, floats| {
         match T::DTYPE.is_floating_point() {
             true => (floats[0] + i as f64 * floats[1]) as T,
             false => ints[0].wrapping_add((i as i64).wrapping_mul(ints[1])) as T,
         }
-    }));
-    launch(kernel, [], [out], &ints, &floats)
+    })))
 }
 
 /// Evenly spaced, counted from both ends, so that the last value is `end` itself.
 pub(super) fn linspace(out: &Tensor, start: f64, end: f64) -> Result<()> {
-    let kernel = with_dtype!(out.dtype(),
+    launch(linspace_kernel(out.dtype())?, [], [out], &[out.numel() as i64], &[start, end])
+}
+
+fn linspace_kernel(dtype: DType) -> Result<&'static KernelDef> {
+    Ok(with_dtype!(dtype,
     T => from_position!("linspace"<T>, [Int, Float, Float], |i, ints, floats| {
         let (steps, start, end) = (ints[0] as usize, floats[0], floats[1]);
         let step = if steps > 1 { (end - start) / (steps - 1) as f64 } else { 0.0 };
@@ -52,15 +60,23 @@ pub(super) fn linspace(out: &Tensor, start: f64, end: f64) -> Result<()> {
             true => (start + step * i as f64) as T,
             false => (end - step * (steps - 1 - i) as f64) as T,
         }
-    }));
-    launch(kernel, [], [out], &[out.numel() as i64], &[start, end])
+    })))
 }
 
 /// 1 on the diagonal of a square matrix, 0 elsewhere.
 pub(super) fn eye(out: &Tensor) -> Result<()> {
-    let kernel = with_dtype!(out.dtype(), T => from_position!("eye"<T>, [Int], |i, ints, _| {
+    launch(eye_kernel(out.dtype())?, [], [out], &[out.sizes()[0] as i64], &[])
+}
+
+fn eye_kernel(dtype: DType) -> Result<&'static KernelDef> {
+    Ok(with_dtype!(dtype, T => from_position!("eye"<T>, [Int], |i, ints, _| {
         let n = ints[0] as usize;
         (i / n == i % n) as u8 as T
-    }));
-    launch(kernel, [], [out], &[out.sizes()[0] as i64], &[])
+    })))
+}
+
+/// Every kernel of this folder.
+pub(crate) fn every_kernel() -> Vec<&'static KernelDef> {
+    let each = [fill_kernel, arange_kernel, linspace_kernel, eye_kernel];
+    each.into_iter().flat_map(|kernel| NUMBERS.into_iter().flat_map(kernel)).collect()
 }

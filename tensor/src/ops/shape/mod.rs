@@ -11,3 +11,4 @@ mod views;
 
 pub(crate) use copy::{copy_of, dense, number, write};
 pub(crate) use create::{collect, made, reserve};
+pub(crate) use kernels::every_kernel;

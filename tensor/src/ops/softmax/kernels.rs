@@ -3,10 +3,10 @@
 use bytemuck::Pod;
 use rayon::prelude::*;
 
-use crate::dtype::{Element, with_float};
+use crate::dtype::{DType, Element, with_float};
 use crate::error::{Error, Result};
 use crate::ops::elementwise::Float;
-use crate::ops::kernel::{Args, Cost, Geometry, KernelDef, Parameter, launch};
+use crate::ops::kernel::{Args, Cost, FLOATS, Geometry, KernelDef, Parameter, launch};
 use crate::ops::reduce::tree;
 use crate::ops::shape::dense;
 use crate::ops::simd::{threads, vectorized};
@@ -66,30 +66,39 @@ fn log_softmax_backward_row<T: Float>([grad, y]: [&[T]; 2], out: &mut [T]) {
 }
 
 macro_rules! row_kernel {
-    ($name:ident, $row:ident, $n:literal, $($input:ident),+) => {
+    ($name:ident, $kernel:ident, $row:ident, $n:literal, $($input:ident),+) => {
         pub(super) fn $name($($input: &Tensor,)+ out: &Tensor) -> Result<()> {
-            let kernel = with_float!(out.dtype(), T => {
+            launch($kernel(out.dtype())?, [$(&dense($input)?),+], [out], &[], &[])
+        }
+
+        fn $kernel(dtype: DType) -> Result<&'static KernelDef> {
+            with_float!(dtype, T => {
                 const KERNEL: &KernelDef = &KernelDef {
                     name: stringify!($name),
                     types: &[T::DTYPE],
                     parameters: &[$({ stringify!($input); Parameter::In(T::DTYPE) },)+ Parameter::Out(T::DTYPE)],
-                    geometry: Geometry::Rows,
+                    geometry: Geometry::LastDim,
                     cost: Cost::Costly,
                     twin: |args| {
                         over_rows(args, vectorized!($row::<T>, (inputs: [&[T]; $n], out: &mut [T])));
                         Ok(())
                     },
                 };
-                KERNEL
-            }, else return Err(Error::NotImplemented { operation: stringify!($name), dtype: out.dtype() }));
-            launch(kernel, [$(&dense($input)?),+], [out], &[], &[])
+                Ok(KERNEL)
+            }, else Err(Error::NotImplemented { operation: stringify!($name), dtype }))
         }
     };
 }
-row_kernel!(softmax, softmax_row, 1, x);
-row_kernel!(log_softmax, log_softmax_row, 1, x);
-row_kernel!(softmax_backward, softmax_backward_row, 2, grad, y);
-row_kernel!(log_softmax_backward, log_softmax_backward_row, 2, grad, y);
+row_kernel!(softmax, softmax_kernel, softmax_row, 1, x);
+row_kernel!(log_softmax, log_softmax_kernel, log_softmax_row, 1, x);
+row_kernel!(softmax_backward, softmax_backward_kernel, softmax_backward_row, 2, grad, y);
+row_kernel!(log_softmax_backward, log_softmax_backward_kernel, log_softmax_backward_row, 2, grad, y);
+
+/// Every kernel of this file.
+pub(crate) fn every_kernel() -> Vec<&'static KernelDef> {
+    let each = [softmax_kernel, log_softmax_kernel, softmax_backward_kernel, log_softmax_backward_kernel];
+    each.into_iter().flat_map(|kernel| FLOATS.into_iter().flat_map(kernel)).collect()
+}
 
 /// Runs `kernel` on each row of tensors of one shape: the last dimension is a row.
 fn over_rows<T: Pod + Send + Sync, const N: usize>(args: Args<'_, '_>, kernel: fn([&[T]; N], &mut [T])) {

@@ -9,6 +9,8 @@ use crate::tensor::Tensor;
 
 mod kernels;
 
+pub(crate) use kernels::every_kernel;
+
 impl Tensor {
     /// `eˣ / Σ eˣ` along a dimension: positive, with sum 1.
     #[track_caller]

@@ -1,0 +1,53 @@
+// Tensors made from nothing but the positions of their elements.
+#include "convert.cuh"
+#include "elementwise.cuh"
+
+// The whole number, or the other one in a tensor of floats. It wraps around: −1 becomes 255 in a byte.
+#define FILL(operation, suffix, T)                                                                      \
+    extern "C" __global__ void operation##_##suffix(OUTPUT(T, out), long long whole, double fraction) { \
+        const T value = is_float<T> ? (T)fraction : (T)whole;                                           \
+        elementwise([=]() { return value; }, out, out_view);                                            \
+    }
+
+FOR_NUMBERS(FILL, fill)
+
+// start + i · step, counted in whole numbers for tensors of them: a double does not tell 2⁵³ from 2⁵³ + 1.
+template <typename T>
+__device__ T arange_at(long long i, long long whole_start, long long whole_step, double start, double step) {
+    if constexpr (is_float<T>) {
+        return (T)(start + (double)i * step);
+    } else {
+        return (T)((unsigned long long)whole_start + (unsigned long long)i * (unsigned long long)whole_step);
+    }
+}
+
+#define ARANGE(operation, suffix, T)                                                                      \
+    extern "C" __global__ void operation##_##suffix(OUTPUT(T, out), long long whole_start, long long whole_step, \
+                                                    double start, double step) {                          \
+        from_position([=](long long i) { return arange_at<T>(i, whole_start, whole_step, start, step); }, out, \
+                      out_view);                                                                          \
+    }
+
+FOR_NUMBERS(ARANGE, arange)
+
+// Evenly spaced, counted from both ends, so that the last value is `end` itself.
+template <typename T>
+__device__ T linspace_at(long long i, long long steps, double start, double end) {
+    const double step = steps > 1 ? (end - start) / (double)(steps - 1) : 0.0;
+    return convert<T>(i < (steps + 1) / 2 ? start + step * (double)i : end - step * (double)(steps - 1 - i));
+}
+
+#define LINSPACE(operation, suffix, T)                                                                         \
+    extern "C" __global__ void operation##_##suffix(OUTPUT(T, out), long long steps, double start, double end) { \
+        from_position([=](long long i) { return linspace_at<T>(i, steps, start, end); }, out, out_view);       \
+    }
+
+FOR_NUMBERS(LINSPACE, linspace)
+
+// 1 on the diagonal of an n × n matrix, 0 elsewhere.
+#define EYE(operation, suffix, T)                                                                    \
+    extern "C" __global__ void operation##_##suffix(OUTPUT(T, out), long long n) {                   \
+        from_position([=](long long i) { return (T)(i / n == i % n); }, out, out_view);              \
+    }
+
+FOR_NUMBERS(EYE, eye)

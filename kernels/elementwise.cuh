@@ -1,0 +1,97 @@
+// The loop of the kernels that compute each element of the output from the same element of each input.
+//
+// Such a kernel does next to nothing but read and write, so its speed is that of the memory. What lies in order
+// is moved 16 bytes at a time, the most that one instruction moves; that takes a quarter of the instructions
+// for floats. Whatever lies otherwise is moved element by element.
+#pragma once
+
+#include "common.cuh"
+
+// Some neighbouring elements. `alignas` is what makes it one load or store.
+template <typename T, int N> struct alignas(sizeof(T) * N) Pack {
+    T at[N];
+};
+
+// Whether elements lie one after another, the first of them where a pack may begin. The launch gives a view as few
+// dimensions as its elements need, so they do exactly if there is one dimension with stride 1.
+template <int N, typename T>
+__device__ inline bool packed(const T *x, const View &view) {
+    return view.ndim == 1 && view.stride[0] == 1 && (unsigned long long)x % sizeof(Pack<T, N>) == 0;
+}
+
+// A number needs no memory at all.
+template <int N, typename T>
+__device__ inline bool packed(const Input<T> &in) {
+    return in.x == nullptr || packed<N>(in.x, in.view);
+}
+
+template <int N, typename T>
+__device__ inline Pack<T, N> load_pack(const Input<T> &in, long long index) {
+    if (in.x != nullptr) {
+        return reinterpret_cast<const Pack<T, N> *>(in.x)[index];
+    }
+    Pack<T, N> pack;
+#pragma unroll
+    for (int i = 0; i < N; i++) {
+        pack.at[i] = in.value;
+    }
+    return pack;
+}
+
+template <int N, typename F, typename O, typename... I>
+__device__ inline void store_pack(F f, O *out, long long index, const Pack<I, N> &...in) {
+    Pack<O, N> pack;
+#pragma unroll
+    for (int i = 0; i < N; i++) {
+        pack.at[i] = f(in.at[i]...);
+    }
+    reinterpret_cast<Pack<O, N> *>(out)[index] = pack;
+}
+
+__device__ constexpr int largest(int a) { return a; }
+template <typename... Rest> __device__ constexpr int largest(int a, int b, Rest... rest) {
+    return largest(a > b ? a : b, rest...);
+}
+
+// out[i] = f(in[i]…). The output may be one of the inputs: a thread reads what it overwrites, and nobody else does.
+template <typename F, typename O, typename... I>
+__device__ inline void elementwise(F f, O *out, const View &out_view, Input<I>... in) {
+    constexpr int N = 16 / largest(sizeof(O), sizeof(I)...);
+    const long long n = elements(out_view);
+    long long done = 0;
+    if (packed<N>(out, out_view) && (packed<N>(in) && ... && true)) {
+        for (long long i = first_element(); i < n / N; i += all_threads()) {
+            store_pack<N>(f, out, i, load_pack<N>(in, i)...);
+        }
+        done = n / N * N; // What is left is less than a pack.
+    }
+    for (long long i = done + first_element(); i < n; i += all_threads()) {
+        out[position(out_view, i)] = f(in[i]...);
+    }
+}
+
+// out[i] = f(i)
+template <typename F, typename O>
+__device__ inline void from_position(F f, O *out, const View &out_view) {
+    const long long n = elements(out_view);
+    for (long long i = first_element(); i < n; i += all_threads()) {
+        out[position(out_view, i)] = f(i);
+    }
+}
+
+// A kernel's name cannot be a template's, since the launch looks it up by name: `extern "C"` makes the name in the
+// program the one that is written here. The macros write the same kernel for every operation and type; what
+// an operation does to one element is a function of that name in the namespace `element`.
+
+// neg_f32(const float *x, float x_value, View x_view, float *out, View out_view)
+#define UNARY(operation, suffix, T)                                                            \
+    extern "C" __global__ void operation##_##suffix(INPUT(T, x), OUTPUT(T, out)) {             \
+        elementwise([](T x) { return element::operation(x); }, out, out_view, READ(x));        \
+    }
+
+// add_f32(const float *a, float a_value, View a_view, const float *b, float b_value, View b_view,
+//         float *out, View out_view)
+#define BINARY(operation, suffix, T)                                                            \
+    extern "C" __global__ void operation##_##suffix(INPUT(T, a), INPUT(T, b), OUTPUT(T, out)) { \
+        elementwise([](T a, T b) { return element::operation(a, b); }, out, out_view, READ(a), READ(b)); \
+    }

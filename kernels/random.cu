@@ -1,0 +1,71 @@
+// Random tensors, and dropout.
+#include "elementwise.cuh"
+#include "math.cuh"
+#include "philox.cuh"
+
+// Uniform in [0, 1): as many bits as the type has, so that 1 itself never comes out.
+template <typename T> __device__ T unit(Draws draws);
+template <> __device__ inline float unit(Draws draws) { return (float)(draws.a >> 8) / 16777216.0f; }
+template <> __device__ inline double unit(Draws draws) {
+    return (double)(((unsigned long long)draws.a << 32 | draws.b) >> 11) / 9007199254740992.0;
+}
+
+template <typename T>
+__device__ T uniform(Draws draws, T from, T to) {
+    const T value = unit<T>(draws) * (to - from) + from;
+    // Rounding may reach the end, which does not belong to the range.
+    return value == to ? from : value;
+}
+
+// Box and Muller: the radius from one number, the angle from the other.
+template <typename T>
+__device__ T normal(Draws draws, T mean, T std) {
+    // In (0, 1]: there is no logarithm of 0.
+    const double distance = ((double)draws.a + 1.0) / 4294967296.0;
+    const double angle = (double)draws.b / 4294967296.0;
+    const double radius = __dsqrt_rn(-2.0 * math::log(distance));
+    return (T)(radius * math::cos(6.28318530717958647693 * angle)) * std + mean;
+}
+
+// Whole numbers from `low` on, `range` of them; 0 stands for 2⁶⁴.
+template <typename T>
+__device__ T integer(Draws draws, long long low, long long range) {
+    const unsigned long long bits = (unsigned long long)draws.a << 32 | draws.b;
+    const unsigned long long offset = range == 0 ? bits : bits % (unsigned long long)range;
+    return (T)(long long)((unsigned long long)low + offset);
+}
+
+#define FILL(name, function, Number, suffix, T)                                                                 \
+    extern "C" __global__ void name##_##suffix(OUTPUT(T, out), long long seed, long long first, Number a, Number b) { \
+        from_position([=](long long i) { return function(draw(seed, first, i), a, b); }, out, out_view);        \
+    }
+
+#define UNIFORM(name, suffix, T) FILL(name, (uniform<T>), double, suffix, T)
+#define NORMAL(name, suffix, T) FILL(name, (normal<T>), double, suffix, T)
+#define RANDOM(name, suffix, T) FILL(name, (integer<T>), long long, suffix, T)
+
+FOR_FLOATS(UNIFORM, uniform)
+FOR_FLOATS(NORMAL, normal)
+FOR_NUMBERS(RANDOM, random)
+
+// 1 with the probability that each element of x gives, else 0.
+extern "C" __global__ void bernoulli(INPUT(double, x), OUTPUT(unsigned char, out), long long seed, long long first) {
+    const Input<double> probability = READ(x);
+    from_position(
+        [&](long long i) -> unsigned char {
+            const double p = probability[i];
+            assert(p >= 0 && p <= 1);
+            return unit<double>(draw(seed, first, i)) < p;
+        },
+        out, out_view);
+}
+
+// Dropout: what is kept is scaled up, so that the expected sum stays.
+#define MASKED_SCALE(name, suffix, T)                                                                            \
+    extern "C" __global__ void name##_##suffix(INPUT(T, x), INPUT(unsigned char, keep), INPUT(T, scale),         \
+                                               OUTPUT(T, out)) {                                                 \
+        elementwise([](T x, unsigned char keep, T scale) { return x * (keep ? scale : 0); }, out, out_view, READ(x), \
+                    READ(keep), READ(scale));                                                                    \
+    }
+
+FOR_FLOATS(MASKED_SCALE, masked_scale)

@@ -1,0 +1,65 @@
+// Softmax and its logarithm, of the rows along the last dimension, and their gradients.
+//
+// A row is read from memory once and written once. What is needed a second time comes from the cache, and an
+// exponential is calculated a second time rather than kept: that is cheaper than any memory.
+#include "math.cuh"
+#include "tree.cuh"
+
+// The larger of both, a NaN if there is one.
+struct Larger {
+    template <typename T> static __device__ T nothing() { return -infinity<T>(); }
+    template <typename T> static __device__ T combine(T a, T b) { return a > b || a != a ? a : b; }
+};
+
+// Calls `work(x of the row, out of the row, threads)`; all tensors lie in order.
+template <typename T, typename Work>
+__device__ void for_rows_of(const View &view, Work work) {
+    const long long length = view.ndim == 0 ? 1 : view.size[view.ndim - 1];
+    for_rows<T>(elements(view) / length, length,
+                [&](long long row, auto threads) { work(row * length, length, threads); });
+}
+
+// eˣ / Σ eˣ, or its logarithm x − log Σ eˣ. The largest is subtracted first, so that no exponential overflows.
+template <bool LOG, typename T>
+__device__ void softmax(const T *x, T *out, const View &view) {
+    for_rows_of<T>(view, [&](long long start, long long length, auto threads) {
+        const T *row = x + start;
+        const T largest = threads.template reduce<Larger>(length, [&](long long i) { return row[i]; });
+        const T total =
+            threads.template reduce<Sum>(length, [&](long long i) { return math::exp(row[i] - largest); });
+        if (LOG) {
+            const T log_total = math::log(total);
+            for (long long i = threads.first(); i < length; i += threads.threads()) {
+                out[start + i] = row[i] - largest - log_total;
+            }
+        } else {
+            for (long long i = threads.first(); i < length; i += threads.threads()) {
+                out[start + i] = math::exp(row[i] - largest) / total;
+            }
+        }
+    });
+}
+
+// Of softmax: y · (g − Σ g·y). Of its logarithm: g − eʸ · Σ g.
+template <bool LOG, typename T>
+__device__ void softmax_backward(const T *grad, const T *y, T *out, const View &view) {
+    for_rows_of<T>(view, [&](long long start, long long length, auto threads) {
+        const T *g = grad + start, *result = y + start;
+        const T total = threads.template reduce<Sum>(
+            length, [&](long long i) { return LOG ? g[i] : g[i] * result[i]; });
+        for (long long i = threads.first(); i < length; i += threads.threads()) {
+            out[start + i] = LOG ? g[i] - math::exp(result[i]) * total : (g[i] - total) * result[i];
+        }
+    });
+}
+
+#define SOFTMAX(name, LOG, suffix, T)                                                                          \
+    extern "C" __global__ void name##_##suffix(INPUT(T, x), OUTPUT(T, out)) {                                  \
+        softmax<LOG>(x, out, out_view);                                                                        \
+    }                                                                                                          \
+    extern "C" __global__ void name##_backward_##suffix(INPUT(T, grad), INPUT(T, y), OUTPUT(T, out)) {         \
+        softmax_backward<LOG>(grad, y, out, out_view);                                                         \
+    }
+
+FOR_FLOATS(SOFTMAX, softmax, false)
+FOR_FLOATS(SOFTMAX, log_softmax, true)

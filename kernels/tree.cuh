@@ -1,0 +1,179 @@
+// Reductions: many elements become one number, by a block or a warp.
+//
+// A floating point sum depends on the order of its additions, so the order is part of the operation, the same
+// as on the CPU (tensor/src/ops/reduce/tree.rs). Elements are taken 1024 to a chunk.
+//
+// - Within a chunk, lane j of 32 combines elements j, j + 32, j + 64, … in order. Then lane j takes in lane j + 16,
+//   then j + 8, j + 4, j + 2, j + 1. A lane without elements takes no part: a sum of −0.0 alone is −0.0.
+// - The results of the chunks are combined in the same way, until one is left.
+//
+// The order was made for this hardware: a lane is a thread of a warp, and the 32 threads of a warp read 32
+// neighbouring elements at a time.
+#pragma once
+
+#include "common.cuh"
+
+constexpr int LANES = 32;
+constexpr int CHUNK = 1024;
+constexpr unsigned int ALL_LANES = 0xffffffff;
+
+// What two numbers become. An operation also says what nothing becomes.
+struct Sum {
+    template <typename T> static __device__ T nothing() { return 0; }
+    template <typename T> static __device__ T combine(T a, T b) { return (T)((wrapping<T>)a + (wrapping<T>)b); }
+};
+
+__device__ inline long long divide_up(long long a, long long b) { return (a + b - 1) / b; }
+
+// How many of `count` elements a chunk takes.
+__device__ inline int in_chunk(long long count) { return count < CHUNK ? (int)count : CHUNK; }
+
+// A shuffle hands a register to another thread of the warp, without any memory in between.
+template <typename T>
+__device__ inline T from_lane(T value, int lane) { return __shfl_sync(ALL_LANES, value, lane); }
+template <typename T>
+__device__ inline T from_lane_further_on(T value, int lanes) { return __shfl_down_sync(ALL_LANES, value, lanes); }
+// It takes numbers of 32 or 64 bits.
+__device__ inline unsigned char from_lane(unsigned char value, int lane) {
+    return (unsigned char)from_lane((int)value, lane);
+}
+__device__ inline unsigned char from_lane_further_on(unsigned char value, int lanes) {
+    return (unsigned char)from_lane_further_on((int)value, lanes);
+}
+
+// The result of up to 1024 elements, made by one warp. All its threads have to come along. Lane 0 gets the result,
+// the others something in between.
+template <typename Operation, typename T, typename Element>
+__device__ T chunk(int count, Element element) {
+    const int lane = threadIdx.x % LANES;
+    T result = lane < count ? element(lane) : Operation::template nothing<T>();
+    // Four loads under way at a time hide some of the waiting; more would make a long program.
+#pragma unroll 4
+    for (int i = lane + LANES; i < count; i += LANES) {
+        result = Operation::combine(result, element(i));
+    }
+    for (int width = LANES / 2; width > 0; width /= 2) {
+        const T other = from_lane_further_on(result, width);
+        if (lane + width < count) {
+            result = Operation::combine(result, other);
+        }
+    }
+    return result;
+}
+
+// The same of results that a chunk has left in shared memory. There is little to do here, so it need not be in the
+// program as often as it is called.
+template <typename Operation, typename T>
+__device__ __noinline__ T chunk_of_results(int count, const T *results) {
+    return chunk<Operation, T>(count, [=](int i) { return results[i]; });
+}
+
+// The levels of the tree above the elements, in shared memory: a block writes them, one warp reads them. A row has
+// up to 128 · 2³⁰ elements: no GPU holds more.
+template <typename T> struct Levels {
+    T chunks[CHUNK]; // results of 2¹⁰ elements each
+    T groups[CHUNK]; // results of 2²⁰
+    T largest[128];  // results of 2³⁰
+    T all;
+};
+
+// The threads that work on one row: a warp, whose row is no longer than a chunk …
+template <typename T> struct Warp {
+    __device__ int first() const { return threadIdx.x % LANES; }
+    __device__ int threads() const { return LANES; }
+
+    // The result of a row, for all threads.
+    template <typename Operation, typename Element>
+    __device__ T reduce(long long length, Element element) const {
+        return from_lane(chunk<Operation, T>((int)length, element), 0);
+    }
+};
+
+// … or a block, whose warps take a chunk each.
+template <typename T> struct Block {
+    Levels<T> &levels;
+
+    __device__ int first() const { return threadIdx.x; }
+    __device__ int threads() const { return blockDim.x; }
+
+    template <typename Operation, typename Element>
+    __device__ T reduce(long long length, Element element) const {
+        const int lane = threadIdx.x % LANES;
+        const int warp = threadIdx.x / LANES;
+        const int warps = blockDim.x / LANES;
+        const long long all_chunks = divide_up(length, CHUNK);
+        const long long all_groups = divide_up(all_chunks, CHUNK);
+
+        for (long long group = 0; group < all_groups; group++) {
+            // The warps take the chunks of this group in turn.
+            const int in_group = in_chunk(all_chunks - group * CHUNK);
+            for (int i = warp; i < in_group; i += warps) {
+                const long long start = (group * CHUNK + i) * CHUNK;
+                const T result = chunk<Operation, T>(in_chunk(length - start),
+                                                     [&](int j) { return element(start + j); });
+                if (lane == 0) {
+                    levels.chunks[i] = result;
+                }
+            }
+            // One warp combines the chunks' results, once all warps have written theirs …
+            __syncthreads();
+            if (warp == 0) {
+                const T result = chunk_of_results<Operation>(in_group, levels.chunks);
+                if (lane == 0) {
+                    levels.groups[group % CHUNK] = result;
+                }
+                __syncwarp(); // The other lanes are about to read what lane 0 wrote.
+                // … and the groups' results when there are 1024 of them, or no more to come.
+                if (group % CHUNK == CHUNK - 1 || group == all_groups - 1) {
+                    const T result = chunk_of_results<Operation>((int)(group % CHUNK) + 1, levels.groups);
+                    if (lane == 0) {
+                        levels.largest[group / CHUNK] = result;
+                    }
+                    __syncwarp();
+                }
+            }
+            // No warp may write the next chunk's result over one that has not been read.
+            __syncthreads();
+        }
+        if (warp == 0) {
+            const T result = chunk_of_results<Operation>((int)divide_up(all_groups, CHUNK), levels.largest);
+            if (lane == 0) {
+                levels.all = result;
+            }
+        }
+        __syncthreads();
+        // The next call writes `all` only after its own barriers, or, without elements, the same value again.
+        return levels.all;
+    }
+};
+
+// Calls `work(row, threads)` for each row, with the threads that are to work on it: a warp where a row is one chunk,
+// so that a block does several rows at once and waits for nobody; else a block.
+template <typename T, typename Work>
+__device__ void for_rows(long long rows, long long length, Work work) {
+    __shared__ Levels<T> levels;
+    if (length <= CHUNK) {
+        const int warps = blockDim.x / LANES;
+        for (long long row = (long long)blockIdx.x * warps + threadIdx.x / LANES; row < rows;
+             row += (long long)gridDim.x * warps) {
+            work(row, Warp<T>{});
+        }
+    } else {
+        for (long long row = blockIdx.x; row < rows; row += gridDim.x) {
+            work(row, Block<T>{levels});
+        }
+    }
+}
+
+// Whether the elements of a view lie one after another.
+__device__ inline bool contiguous(const View &view) {
+    long long expected = 1;
+#pragma unroll 1
+    for (int dim = (int)view.ndim - 1; dim >= 0; dim--) {
+        if (view.size[dim] != 1 && view.stride[dim] != expected) {
+            return false;
+        }
+        expected *= view.size[dim];
+    }
+    return true;
+}
