@@ -15,8 +15,14 @@ use todevice::optim::lr_scheduler::StepLR;
 use todevice::prelude::*;
 use todevice::{Machine, TensorOptions};
 
-fn on_t4<R>(test: impl FnOnce() -> R) -> R {
-    "sim:t4".parse::<Machine>().unwrap().enter(test)
+/// The machine that is compared with the CPU: a simulated T4, unless `TEST_GPU` names another.
+fn machine() -> Machine {
+    let gpu = std::env::var("TEST_GPU").unwrap_or("sim:t4".to_owned());
+    gpu.parse().unwrap_or_else(|error| panic!("TEST_GPU={gpu}: {error}"))
+}
+
+fn on_gpu<R>(test: impl FnOnce() -> R) -> R {
+    machine().enter(test)
 }
 
 /// One case for each method that takes nothing.
@@ -390,37 +396,37 @@ fn all_cases() -> Vec<Case> {
 
 #[test]
 fn operations_on_one_tensor_are_those_of_the_cpu() {
-    on_t4(|| sweep(&elementwise()));
+    on_gpu(|| sweep(&elementwise()));
 }
 
 #[test]
 fn operations_on_two_tensors_and_numbers_are_those_of_the_cpu() {
-    on_t4(|| sweep(&binary()));
+    on_gpu(|| sweep(&binary()));
 }
 
 #[test]
 fn reductions_are_those_of_the_cpu() {
-    on_t4(|| sweep(&reductions()));
+    on_gpu(|| sweep(&reductions()));
 }
 
 #[test]
 fn matrix_products_are_those_of_the_cpu() {
-    on_t4(|| sweep(&products()));
+    on_gpu(|| sweep(&products()));
 }
 
 #[test]
 fn losses_are_those_of_the_cpu() {
-    on_t4(|| sweep(&losses()));
+    on_gpu(|| sweep(&losses()));
 }
 
 #[test]
 fn indexing_is_that_of_the_cpu() {
-    on_t4(|| sweep(&indexing()));
+    on_gpu(|| sweep(&indexing()));
 }
 
 #[test]
 fn shapes_copies_and_conversions_are_those_of_the_cpu() {
-    on_t4(|| sweep(&shapes()));
+    on_gpu(|| sweep(&shapes()));
 }
 
 /// Public functions of `Tensor` that no case names, and why.
@@ -532,7 +538,7 @@ fn no_public_function_of_tensor_is_missing_here() {
 /// Enough elements for a CPU operation to run on several threads.
 #[test]
 fn large_results_are_those_of_the_cpu() -> Result<()> {
-    on_t4(|| {
+    on_gpu(|| {
         let x = values(&[600, 503], DType::F32, 0);
         let device = Device::cuda(0);
         let xd = x.to(device)?;
@@ -573,7 +579,7 @@ fn in_place_operations_on_overlapping_views_are_those_of_the_cpu() -> Result<()>
         ("view of view", |x| x.reshape(&[-1])?.slice(0, 1, i64::MAX, 2)?.exp_()),
         ("onto itself expanded", |x| x.get(0)?.unsqueeze(0)?.expand(&[3, -1])?.add_(x)),
     ];
-    on_t4(|| {
+    on_gpu(|| {
         for n in [2, 3, 16, 17, 33] {
             for dtype in sweep::ALL {
                 for (name, step) in steps {
@@ -595,7 +601,7 @@ fn in_place_operations_on_overlapping_views_are_those_of_the_cpu() -> Result<()>
 fn numbers_truths_hooks_and_modes_are_those_of_the_cpu() -> Result<()> {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
-    on_t4(|| {
+    on_gpu(|| {
         let device = Device::cuda(0);
         for dtype in sweep::ALL {
             let x = values(&[1, 1], dtype, 0);
@@ -755,7 +761,7 @@ fn train(
 
 #[test]
 fn five_steps_of_every_optimizer_on_every_loss_are_those_of_the_cpu() -> Result<()> {
-    on_t4(|| {
+    on_gpu(|| {
         for (optimizer, make) in OPTIMIZERS {
             for (loss, loss_of) in LOSSES {
                 let cpu = train(Device::Cpu, make, loss_of, false)?;
@@ -794,7 +800,7 @@ fn no_layer_loss_or_optimizer_is_missing_here() {
 
 #[test]
 fn moving_a_model_twice_copies_nothing_the_second_time() -> Result<()> {
-    let machine: Machine = "sim:t4".parse().unwrap();
+    let machine = machine();
     machine.enter(|| {
         let model = network()?;
         let before = machine.counters();
@@ -818,7 +824,7 @@ fn moving_a_model_twice_copies_nothing_the_second_time() -> Result<()> {
 
 #[test]
 fn a_model_takes_its_gradients_and_frozen_parameters_along() -> Result<()> {
-    on_t4(|| {
+    on_gpu(|| {
         manual_seed(3);
         let model = nn::Linear::new(3, 2)?;
         let x = Tensor::randn(&[4, 3])?;
@@ -840,7 +846,7 @@ fn a_model_takes_its_gradients_and_frozen_parameters_along() -> Result<()> {
 
 #[test]
 fn a_state_dict_crosses_devices_in_both_directions() -> Result<()> {
-    on_t4(|| {
+    on_gpu(|| {
         let values = |state: &StateDict| -> Result<Vec<_>> { state.iter().map(|(_, t)| bits(t)).collect() };
         let (cuda, cpu) = (network()?, network()?);
         cuda.to(Device::cuda(0))?;

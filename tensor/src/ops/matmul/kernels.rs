@@ -7,7 +7,7 @@ use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
 use crate::machine::Machine;
 use crate::ops::kernel::{Cost, Geometry, KernelDef, NUMBERS, Parameter, launch};
-use crate::ops::shape::write;
+use crate::ops::shape::{copy_of, write};
 use crate::shape::Layout;
 use crate::storage::access;
 use crate::tensor::Tensor;
@@ -49,6 +49,11 @@ fn products(
     [m, n, k]: [usize; 3],
     accumulate: bool,
 ) -> Result<()> {
+    // cuBLAS takes no matrix that has gaps both ways.
+    let by_cublas = out.is_cuda() && out.dtype().is_floating_point();
+    let taken =
+        |x: &Tensor| if by_cublas && !has_a_dense_side(x.layout()) { copy_of(x) } else { Ok(x.clone()) };
+    let (a, b) = (&taken(a)?, &taken(b)?);
     let (a_step, a_strides) = matrices(a.layout());
     let (b_step, b_strides) = matrices(b.layout());
     let gemm = Gemm {
@@ -148,11 +153,22 @@ fn integer_product(dtype: DType) -> Result<&'static KernelDef> {
     }
 }
 
-/// The step from matrix to matrix of a batch, and the strides of a matrix.
+/// The step from matrix to matrix of a batch, and the strides of a matrix. Those of a single row or column, which
+/// lead nowhere, are as in a contiguous matrix.
 fn matrices(layout: &Layout) -> (usize, [usize; 2]) {
-    let strides = layout.strides();
-    let step = if strides.len() == 3 { strides[0] } else { 0 };
-    (step, [strides[strides.len() - 2], strides[strides.len() - 1]])
+    let (&[.., rows, columns], &[.., row_step, column_step]) = (layout.sizes(), layout.strides()) else {
+        return (0, [0, 0]);
+    };
+    let step = if layout.ndim() == 3 { layout.strides()[0] } else { 0 };
+    let column_step = if columns <= 1 { 1 } else { column_step };
+    (step, [if rows <= 1 { columns.max(1) * column_step } else { row_step }, column_step])
+}
+
+/// Whether the rows of a matrix, or its columns, lie without gaps and do not overlap.
+fn has_a_dense_side(layout: &Layout) -> bool {
+    let &[.., rows, columns] = layout.sizes() else { return false };
+    let (_, [row_step, column_step]) = matrices(layout);
+    (column_step == 1 && row_step >= columns) || (row_step == 1 && column_step >= rows)
 }
 
 /// One product: `c = a·b`, with `mnk` the sizes.
