@@ -4,6 +4,9 @@
 //! generator; and the mode of the thread that began the epoch. So it makes the same batches on a thread of
 //! its own as it does in the caller's, where there are no threads to be had (in a browser). [`Worker`]
 //! knows the difference, nothing else does.
+//!
+//! Where time is modelled a worker takes what a thread takes, be it one or not. PyTorch's workers are processes and
+//! take far more.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -17,6 +20,7 @@ use std::time::Duration;
 
 use super::batch::{self, Batch};
 use crate::autograd::Mode;
+use crate::cuda::simulated::host::HostProfile;
 use crate::error::{Error, Result};
 use crate::machine::Machine;
 use crate::ops::scope::{self, Place};
@@ -114,6 +118,7 @@ impl<B: Batch> WorkerPool<B> {
         let id = self.sent % self.plan.num_workers;
         if id == self.workers.len() {
             self.workers.push(Worker::start(self.desk(id), self.plan.threads)?);
+            Machine::charge(HostProfile::worker_time);
         }
         self.workers[id].send(Job { indices, sent_at: Machine::now() });
         self.sent += 1;
@@ -125,8 +130,7 @@ impl<B: Batch> WorkerPool<B> {
     pub fn receive(&mut self) -> Result<Result<B>> {
         let done = self.receive_unpinned()?;
         let done = if self.plan.pin { self.pin(done) } else { done };
-        Machine::lane().advance_to(done.ready_at);
-        Ok(done.batch)
+        Ok(hand_over(done))
     }
 
     fn receive_unpinned(&mut self) -> Result<Done<B>> {
@@ -155,8 +159,7 @@ impl<B: Batch> WorkerPool<B> {
     /// thrown away, so that the workers' random numbers do not depend on how far they had got.
     pub fn begin_epoch(&mut self) -> Result<()> {
         while self.outstanding() > 0 {
-            let done = self.receive_unpinned()?;
-            Machine::lane().advance_to(done.ready_at);
+            drop(hand_over(self.receive_unpinned()?));
         }
         (self.sent, self.received) = (0, 0);
         Ok(())
@@ -207,6 +210,13 @@ struct Job {
 struct Done<B> {
     batch: Result<B>,
     ready_at: u64,
+}
+
+/// The caller waits for a batch and takes it.
+fn hand_over<B>(done: Done<B>) -> Result<B> {
+    Machine::lane().advance_to(done.ready_at);
+    Machine::charge(HostProfile::hand_over_time);
+    done.batch
 }
 
 struct WorkerThread<B> {

@@ -39,6 +39,10 @@ pub(crate) struct HostProfile {
     pub(crate) gemm_of_all_cores: Figure,
     /// One item of a data set that lies in memory.
     pub(crate) fetch: Figure,
+    /// Starting a worker of a loader, which is a thread here, and waiting for its end.
+    pub(crate) worker: Figure,
+    /// A batch on its way from a worker to the caller, and the order for another.
+    pub(crate) hand_over: Figure,
 }
 
 const CALL: &str = "usual range of traces of the CUDA runtime";
@@ -78,6 +82,8 @@ pub(crate) static LAPTOP_8_CORES: HostProfile = HostProfile {
     gemm_of_one_core: Figure::guess(50.0, GigaflopsPerSecond, LAPTOP),
     gemm_of_all_cores: Figure::guess(300.0, GigaflopsPerSecond, LAPTOP),
     fetch: Figure::guess(0.5, Microseconds, "an index and a view, this crate"),
+    worker: Figure::measured(30.0, Microseconds, "each more worker of an epoch, this crate, EPYC with 2 cores"),
+    hand_over: Figure::measured(5.0, Microseconds, "each more empty batch, this crate, EPYC with 2 cores"),
 };
 
 impl HostProfile {
@@ -104,6 +110,16 @@ impl HostProfile {
     /// How long reading items of a data set takes, in nanoseconds.
     pub(crate) fn fetch_time(&self, items: usize) -> u64 {
         items as u64 * self.fetch.nanoseconds()
+    }
+
+    /// How long a worker of a loader takes to start and to end, in nanoseconds.
+    pub(crate) fn worker_time(&self) -> u64 {
+        self.worker.nanoseconds()
+    }
+
+    /// How long it takes to get a batch from a worker, in nanoseconds.
+    pub(crate) fn hand_over_time(&self) -> u64 {
+        self.hand_over.nanoseconds()
     }
 
     /// How long taking page-locked memory takes.
