@@ -95,6 +95,13 @@ pub fn timed(name: &'static str, time: Duration) -> Figure {
     Figure::new(kind, name, (time.as_nanos() as f64 / 1e6).into()).unit("ms").digits(3)
 }
 
+/// A result that depends on who comes first, the host or the GPU: where time is modelled it is the same on every run,
+/// elsewhere it is what was seen in this one.
+pub fn raced(name: &'static str, value: impl Into<Value>) -> Figure {
+    let kind = if Machine::current().time_is_modelled() { Kind::Exact } else { Kind::Measured };
+    Figure::new(kind, name, value.into())
+}
+
 /// A fact of the hardware.
 pub fn hardware(name: &'static str, value: impl Into<Value>) -> Figure {
     Figure::new(Kind::Hardware, name, value.into())

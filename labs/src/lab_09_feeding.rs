@@ -10,16 +10,20 @@ use todevice::trace::{Trace, record_function};
 use todevice::{Machine, RaceCheck, ToOptions};
 
 use crate::cli::count;
-use crate::{Entry, Figure, Lab, Table, Value, exact, measured, modelled, row, text, timed};
+use crate::{Entry, Figure, Lab, Table, Value, exact, measured, modelled, raced, row, text, timed};
 
 pub const LAB: Entry<Options> = Entry { name: "lab-09", title: "Feeding the GPU", run };
 
 /// The knobs of this lab, with PyTorch's names.
 #[derive(clap::Args)]
 pub struct Options {
-    /// Samples per batch in sections 4 and 5
+    /// Samples per batch of the pictures and rows in sections 4 and 5
     #[arg(long, value_name = "N", default_value = "64", value_parser = count(1..=512))]
     pub batch_size: usize,
+
+    /// The most workers in section 5 [default: 8, or 1 where time is measured]
+    #[arg(long, value_name = "N", value_parser = count(0..=64))]
+    pub num_workers: Option<usize>,
 }
 
 pub fn run(lab: &mut Lab, options: &Options) -> crate::Result<()> {
@@ -36,7 +40,7 @@ pub fn run(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     one_epoch(lab, options.batch_size)?;
 
     lab.section(5, "When more workers make it slower");
-    more_workers(lab, options.batch_size)?;
+    more_workers(lab, options)?;
 
     lab.section(6, "Created on the device or moved");
     created_or_moved(lab)
@@ -240,9 +244,9 @@ fn stale_and_torn(lab: &mut Lab) -> crate::Result<()> {
     // ANCHOR_END: stale
     lab.table(
         Table::new(["the loss", "value"])
-            .row(row!["first step", found("first_loss", first_value).digits(1)])
-            .row(row!["second step, read at once", found("early_loss", early).digits(1)])
-            .row(row!["second step, after synchronize()", found("late_loss", late).digits(1)]),
+            .row(row!["first step", exact("first_loss", first_value).digits(1)])
+            .row(row!["second step, read at once", raced("early_loss", early).digits(1)])
+            .row(row!["second step, after synchronize()", exact("late_loss", late).digits(1)]),
     );
     let tell = |lab: &mut Lab, index: usize| {
         if let Some(race) = machine.races().get(index) {
@@ -274,11 +278,10 @@ fn stale_and_torn(lab: &mut Lab) -> crate::Result<()> {
     // ANCHOR_END: torn
     let mut table = Table::new(["filled with twos", "ones that arrive", "twos"]);
     for (wait, ones, twos) in counts {
-        table = table.row(row![
-            if wait { "after the copy's event" } else { "at once" },
-            found("ones", ones),
-            found("twos", twos)
-        ]);
+        table = table.row(match wait {
+            false => row!["at once", raced("ones", ones), raced("twos", twos)],
+            true => row!["after the copy's event", exact("ones", ones), exact("twos", twos)],
+        });
     }
     lab.table(table);
     tell(lab, known + 1);
@@ -290,6 +293,9 @@ fn stale_and_torn(lab: &mut Lab) -> crate::Result<()> {
     machine.set_race_check(check);
     Ok(())
 }
+
+/// In each of the data sets of pictures.
+const SAMPLES: usize = 512;
 
 // ANCHOR: pictures
 /// Grey pictures of 32 × 32 pixels, as bytes. Each sample costs the CPU something: it is made a float tensor of
@@ -322,6 +328,26 @@ impl Pictures {
     }
 }
 
+// ANCHOR: prepared
+/// Pictures of 128 × 128 pixels that are prepared already: a sample costs the CPU no more than a copy, and has 64 KiB.
+struct Prepared {
+    pictures: Tensor,
+    classes: Vec<i64>,
+}
+
+impl Dataset for Prepared {
+    type Sample = (Tensor, i64);
+
+    fn len(&self) -> usize {
+        self.classes.len()
+    }
+
+    fn get(&self, index: usize) -> Result<(Tensor, i64)> {
+        Ok((self.pictures.select(0, index as i64)?, self.classes[index]))
+    }
+}
+// ANCHOR_END: prepared
+
 /// Batches as the training loop takes them.
 type Batches<'a> = Box<dyn Iterator<Item = Result<(Tensor, Tensor)>> + 'a>;
 
@@ -347,6 +373,16 @@ struct Training {
 }
 
 impl Training {
+    // ANCHOR: training
+    fn new(features: usize, hidden: usize, device: Device) -> Result<Training> {
+        let hidden_layer = nn::Linear::new(features, hidden)?;
+        let model = nn::Sequential::new((hidden_layer, nn::ReLU, nn::Linear::new(hidden, 10)?));
+        model.to(device)?;
+        let sgd = optim::SGD::new(model.parameters(), SGDOptions { lr: 0.01, ..Default::default() })?;
+        Ok(Training { model, sgd, device, rows: Vec::new() })
+    }
+    // ANCHOR_END: training
+
     /// An epoch of the batches that come in this way, timed until the device has done its work.
     fn way<'a>(&mut self, name: &'static str, batches: impl Fn() -> Result<Batches<'a>>) -> Result<()> {
         train(&self.model, &mut self.sgd, batches()?)?; // not timed: the first takes memory
@@ -359,11 +395,31 @@ impl Training {
         self.rows.push((name, time?, trace));
         Ok(())
     }
+
+    fn table(&self, samples: usize) -> Table {
+        let mut header = vec!["batches", "epoch", "samples/s"];
+        header.extend(self.device.is_cuda().then_some("busy"));
+        let mut table = Table::new(header);
+        for (name, time, trace) in &self.rows {
+            let seconds = time.as_secs_f64();
+            let rate = found("samples_per_second", (samples as f64 / seconds) as i64);
+            let mut cells = row![*name, timed("epoch_time", *time).digits(2), rate];
+            if self.device.is_cuda() {
+                let share = trace.compute_time(self.device.index()).as_secs_f64() / seconds;
+                cells.push(found("compute_share", 100.0 * share).unit("%").digits(0).into());
+            }
+            table = table.row(cells);
+        }
+        table
+    }
 }
 
 // ANCHOR: moved
 /// The batches of a loader, each moved when the loop asks for it.
-fn moved(loader: &DataLoader<Pictures>, device: Device, non_blocking: bool) -> Batches<'_> {
+fn moved<D>(loader: &DataLoader<D, (Tensor, Tensor)>, device: Device, non_blocking: bool) -> Batches<'_>
+where
+    D: Dataset + 'static,
+{
     let to = ToOptions { device: Some(device), non_blocking, ..Default::default() };
     Box::new(loader.iter().map(move |batch| {
         let (x, y) = batch?;
@@ -373,34 +429,30 @@ fn moved(loader: &DataLoader<Pictures>, device: Device, non_blocking: bool) -> B
 // ANCHOR_END: moved
 
 fn one_epoch(lab: &mut Lab, batch_size: usize) -> crate::Result<()> {
-    const SAMPLES: usize = 512;
     let device = lab.device();
     manual_seed(lab.seed());
     lab.predict(
         "A data set whose samples cost the CPU something, a small network, one epoch. What makes the epoch shorter: \
          pinned memory, copies that nobody waits for, or workers?",
     );
-    // ANCHOR: loaders
+    // ANCHOR: loader
     let loader = |num_workers, pin_memory| {
         let options = DataLoaderOptions { batch_size, num_workers, pin_memory, ..Default::default() };
         DataLoader::new(Pictures::new(SAMPLES)?, options)
     };
-    let model = nn::Sequential::new((nn::Linear::new(1024, 256)?, nn::ReLU, nn::Linear::new(256, 10)?));
-    model.to(device)?;
-    let sgd = optim::SGD::new(model.parameters(), SGDOptions { lr: 0.01, ..Default::default() })?;
-    // ANCHOR_END: loaders
-    let mut training = Training { model, sgd, device, rows: Vec::new() };
+    let mut training = Training::new(1024, 256, device)?;
+    // ANCHOR_END: loader
     if device.is_cuda() {
         // ANCHOR: ways
-        let (pageable, pinned) = (loader(0, false)?, loader(0, true)?);
+        let (pageable, pinned, copies) = (loader(0, false)?, loader(0, true)?, Stream::new(device)?);
         training.way("pageable", || Ok(moved(&pageable, device, false)))?;
         training.way("pinned", || Ok(moved(&pinned, device, false)))?;
         training.way("+ non_blocking", || Ok(moved(&pinned, device, true)))?;
-        training.way("+ prefetcher", || Ok(Box::new(DevicePrefetcher::new(&pinned, device)?)))?;
+        training.way("+ prefetcher", || Ok(Box::new(DevicePrefetcher::with_stream(&pinned, &copies))))?;
 
         let (two, four) = (loader(2, true)?, loader(4, true)?);
-        training.way("+ 2 workers", || Ok(Box::new(DevicePrefetcher::new(&two, device)?)))?;
-        training.way("+ 4 workers", || Ok(Box::new(DevicePrefetcher::new(&four, device)?)))?;
+        training.way("+ 2 workers", || Ok(Box::new(DevicePrefetcher::with_stream(&two, &copies))))?;
+        training.way("+ 4 workers", || Ok(Box::new(DevicePrefetcher::with_stream(&four, &copies))))?;
 
         let to_device = move |samples: Vec<(Tensor, i64)>| {
             let (x, y) = default_collate(samples)?;
@@ -419,27 +471,12 @@ fn one_epoch(lab: &mut Lab, batch_size: usize) -> crate::Result<()> {
         })?;
         // ANCHOR_END: ways
     } else {
-        let (none, two) = (loader(0, false)?, loader(2, false)?);
+        let (none, one) = (loader(0, false)?, loader(1, false)?);
         training.way("no workers", || Ok(moved(&none, device, false)))?;
-        training.way("2 workers", || Ok(moved(&two, device, false)))?;
+        training.way("1 worker", || Ok(moved(&one, device, false)))?;
     }
 
-    let mut header = vec!["batches", "epoch", "samples/s"];
-    header.extend(device.is_cuda().then_some("busy"));
-    let mut table = Table::new(header);
-    for (name, time, trace) in &training.rows {
-        let mut cells = row![
-            *name,
-            timed("epoch_time", *time).digits(2),
-            found("samples_per_second", (SAMPLES as f64 / time.as_secs_f64()) as i64)
-        ];
-        if device.is_cuda() {
-            let share = trace.compute_time(device.index()).as_secs_f64() / time.as_secs_f64();
-            cells.push(found("compute_share", 100.0 * share).unit("%").digits(0).into());
-        }
-        table = table.row(cells);
-    }
-    lab.table(table);
+    lab.table(training.table(SAMPLES));
     if !device.is_cuda() {
         lab.prose("--gpu sim:t4 shows eight ways to bring the batches to a GPU, and how much of the time it computes.");
         return Ok(());
@@ -458,6 +495,46 @@ fn one_epoch(lab: &mut Lab, batch_size: usize) -> crate::Result<()> {
          the share of the epoch in which the GPU computes.) Data that is on the GPU already, prepared once, needs no \
          loading; it must fit there. A collate_fn that uses the GPU allows no workers: section 6.",
     );
+    copies_set_the_pace(lab)
+}
+
+fn copies_set_the_pace(lab: &mut Lab) -> crate::Result<()> {
+    let device = lab.device();
+    lab.predict(
+        "Larger pictures, prepared beforehand: a batch is 4 MiB, and costs the CPU no more than a copy. Now which makes \
+         the epoch shorter: pinned memory, non_blocking, or another stream?",
+    );
+    // ANCHOR: copies
+    let pictures = Tensor::rand(&[SAMPLES, 128 * 128])?;
+    let loader = |pin_memory| {
+        let classes = (0..SAMPLES as i64).map(|i| i % 10).collect();
+        let dataset = Prepared { pictures: pictures.clone(), classes };
+        let options = DataLoaderOptions { batch_size: 64, num_workers: 4, pin_memory, ..Default::default() };
+        DataLoader::new(dataset, options)
+    };
+    let (pageable, pinned, copies) = (loader(false)?, loader(true)?, Stream::new(device)?);
+    drop(pinned.iter().collect::<Result<Vec<_>>>()?); // takes pinned memory for as many batches as may be under way
+    let mut training = Training::new(128 * 128, 64, device)?;
+    training.way("pageable", || Ok(moved(&pageable, device, false)))?;
+    training.way("pinned", || Ok(moved(&pinned, device, false)))?;
+    training.way("+ non_blocking", || Ok(moved(&pinned, device, true)))?;
+    training.way("+ prefetcher", || Ok(Box::new(DevicePrefetcher::with_stream(&pinned, &copies))))?;
+    // ANCHOR_END: copies
+    lab.table(training.table(SAMPLES));
+    lab.picture(
+        training.rows[2].2.to_svg(),
+        "Pinned and non_blocking: the host is far ahead, but on one stream copy and work take turns.",
+    );
+    lab.picture(
+        training.rows[3].2.to_svg(),
+        "The same with a prefetcher: the next batch is copied while this one is worked on.",
+    );
+    lab.prose(
+        "Now the copies set the pace. Pinned memory makes each of them shorter. non_blocking lets the host ask for the \
+         work while the copy runs: it gains what the asking takes, no more, because the work still waits for the copy. \
+         With a stream of its own the next copy runs beside the work, and the epoch takes little more than the copies. \
+         The loader is the same in all rows: 4 workers, and where it pins, it does so beside the loop.",
+    );
     Ok(())
 }
 
@@ -466,45 +543,49 @@ fn wait_for(device: Device) -> Result<()> {
     if device.is_cuda() { cuda::synchronize_device(device.index()) } else { Ok(()) }
 }
 
-fn more_workers(lab: &mut Lab, batch_size: usize) -> crate::Result<()> {
+fn more_workers(lab: &mut Lab, options: &Options) -> crate::Result<()> {
+    let batch_size = options.batch_size;
     lab.predict(
         "Two data sets: the 1024 rows of 16 numbers of chapter 03, which lie in memory, and the pictures, which must be \
          prepared. An epoch of loading alone, with more and more workers: where do they help?",
     );
-    let all_workers: &[usize] = if lab.device().is_cuda() { &[0, 1, 2, 4, 8] } else { &[0, 1, 2] };
+    // More workers than cores are warned of, and who measures has perhaps one core.
+    let modelled = Machine::current().time_is_modelled();
+    let most = options.num_workers.unwrap_or(if modelled { 8 } else { 1 });
     // ANCHOR: workers
     manual_seed(lab.seed());
     let mut table = Table::new(["workers", "rows in memory", "pictures"]);
-    for &num_workers in all_workers {
+    for num_workers in [0, 1, 2, 4, 8, 16, 32, 64].into_iter().filter(|workers| *workers <= most) {
         let options = DataLoaderOptions { batch_size, num_workers, ..Default::default() };
         let x = Tensor::randn(&[1024, 16])?;
         let y = Tensor::randn(&[1024, 1])?;
         let rows = DataLoader::new(TensorDataset::new([x, y])?, options.clone())?;
-        let pictures = DataLoader::new(Pictures::new(512)?, options)?;
+        let pictures = DataLoader::new(Pictures::new(SAMPLES)?, options)?;
 
         let rows_time = time_of(|| rows.iter().try_for_each(|batch| batch.map(drop)))?;
         let pictures_time = time_of(|| pictures.iter().try_for_each(|batch| batch.map(drop)))?;
         table = table.row(row![
             num_workers,
-            microseconds("rows_epoch_time", rows_time).digits(2),
+            microseconds("rows_epoch_time", rows_time).digits(1),
             timed("pictures_epoch_time", pictures_time)
         ]);
     }
     // ANCHOR_END: workers
     lab.table(table);
-    lab.prose(if Machine::current().time_is_modelled() {
-        "Workers share the work of making samples, so they help where there is much of it. The model leaves out what it \
-         takes to start a worker and to hand over a batch; so here they never cost anything. On a computer they do: \
-         --gpu none measures it."
+    lab.prose(
+        "Workers share the work of making samples, so they help where there is much of it. Each costs its start in every \
+         epoch, and each batch its way from the worker to the loop: where there is little to share, more than they save.",
+    );
+    lab.prose(if modelled {
+        "In this crate a worker is a thread. The model takes 30 µs for its start and end and 5 µs for a batch, as \
+         measured with this crate; --gpu none --num-workers 4 measures yours."
     } else {
-        "Workers share the work of making samples. Starting a worker and handing over its batches costs something too: \
-         where there is little to share, more than it saves."
+        "In this crate a worker is a thread. --num-workers tries more of them; more than there are cores only take turns."
     });
     lab.prose(
-        "In this crate a worker is a thread. In PyTorch it is a process, started anew each epoch unless \
-         persistent_workers says otherwise. Measured with PyTorch 2.11 on these rows in memory, and only quoted here: \
-         3.2 ms an epoch without workers, 60.0 ms with two. Begin with none, and add workers while the epoch gets \
-         shorter.",
+        "In PyTorch a worker is a process, started anew each epoch unless persistent_workers says otherwise, and costs \
+         far more. Measured with PyTorch 2.11 on these rows in memory, and only quoted here: 3.2 ms an epoch without \
+         workers, 60.0 ms with two. Begin with none, and add workers while the epoch gets shorter.",
     );
     Ok(())
 }

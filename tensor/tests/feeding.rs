@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use todevice::cuda;
+use todevice::cuda::{self, Stream};
 use todevice::data::{Batch, Collate, DevicePrefetcher};
 use todevice::prelude::*;
 use todevice::time::Instant;
@@ -260,6 +260,25 @@ fn copies_of_a_prefetcher_run_beside_the_work() -> Result<()> {
             |copy: &&(f64, f64)| products.iter().any(|product| copy.0 < product.1 && product.0 < copy.1);
         assert_eq!(copies.len(), 16);
         assert!(copies.iter().filter(overlaps).count() >= 6, "{copies:?} {products:?}");
+        Ok(())
+    })
+}
+
+#[test]
+fn with_one_stream_for_all_epochs_no_epoch_takes_more_memory() -> Result<()> {
+    on("sim:t4", || {
+        let loader = DataLoader::new(rows(256, 4096)?, options(0))?;
+        let copies = Stream::new(gpu())?;
+        let reserved = || {
+            let plain = consume(loader.iter(), |[x, y]| Ok([x.to(gpu())?, y.to(gpu())?]))?.0;
+            assert_eq!(consume(DevicePrefetcher::with_stream(&loader, &copies), Ok)?.0, plain);
+            Ok::<_, Error>(cuda::memory_reserved())
+        };
+        let first = reserved()?;
+        assert_eq!([reserved()?, reserved()?], [first; 2]);
+        // A stream of its own has memory of its own.
+        consume(DevicePrefetcher::new(&loader, gpu())?, Ok)?;
+        assert!(cuda::memory_reserved() > first);
         Ok(())
     })
 }

@@ -56,13 +56,32 @@ impl<I: Iterator<Item = Result<B>>, B: Batch> DevicePrefetcher<I, B> {
         batches: impl IntoIterator<Item = Result<B>, IntoIter = I>,
         device: Device,
     ) -> Result<DevicePrefetcher<I, B>> {
+        let stream = if device.is_cuda() { Some(Stream::new(device)?) } else { None };
+        Ok(DevicePrefetcher::begin(batches, device, stream))
+    }
+
+    /// Sends for the first batch, on a stream of the caller's. Memory belongs to the stream it was taken on: with one
+    /// stream for all epochs, each epoch finds the memory of the last one.
+    #[track_caller]
+    pub fn with_stream(
+        batches: impl IntoIterator<Item = Result<B>, IntoIter = I>,
+        stream: &Stream,
+    ) -> DevicePrefetcher<I, B> {
+        DevicePrefetcher::begin(batches, stream.device(), Some(stream.clone()))
+    }
+
+    #[track_caller]
+    fn begin(
+        batches: impl IntoIterator<Item = Result<B>, IntoIter = I>,
+        device: Device,
+        stream: Option<Stream>,
+    ) -> DevicePrefetcher<I, B> {
         let place = scope::here();
         let _scope = scope::on_behalf_of(place);
-        let stream = if device.is_cuda() { Some(Stream::new(device)?) } else { None };
         let batches = batches.into_iter().fuse();
         let mut prefetcher = DevicePrefetcher { batches, device, stream, next: None, place };
         prefetcher.preload();
-        Ok(prefetcher)
+        prefetcher
     }
 
     /// Sends for the next batch.

@@ -120,7 +120,8 @@ fn epochs(threads: bool, num_workers: usize, persistent_workers: bool) -> [Durat
 
 #[test]
 fn a_worker_costs_its_start_and_a_hand_over_for_each_batch() {
-    let microseconds = |[first, second]: [Duration; 2]| [first, second].map(|time| time.as_nanos() as f64 / 1e3);
+    let microseconds =
+        |[first, second]: [Duration; 2]| [first, second].map(|time| time.as_nanos() as f64 / 1e3);
     for threads in [true, false] {
         let epochs = |workers, persistent| microseconds(epochs(threads, workers, persistent));
         // Each batch is an item of 0.5 µs, made by the caller, or by workers while others are handed over.

@@ -82,7 +82,11 @@ pub(crate) static LAPTOP_8_CORES: HostProfile = HostProfile {
     gemm_of_one_core: Figure::guess(50.0, GigaflopsPerSecond, LAPTOP),
     gemm_of_all_cores: Figure::guess(300.0, GigaflopsPerSecond, LAPTOP),
     fetch: Figure::guess(0.5, Microseconds, "an index and a view, this crate"),
-    worker: Figure::measured(30.0, Microseconds, "each more worker of an epoch, this crate, EPYC with 2 cores"),
+    worker: Figure::measured(
+        30.0,
+        Microseconds,
+        "each more worker of an epoch, this crate, EPYC with 2 cores",
+    ),
     hand_over: Figure::measured(5.0, Microseconds, "each more empty batch, this crate, EPYC with 2 cores"),
 };
 
