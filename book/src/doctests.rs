@@ -19,6 +19,7 @@ pages![
     "book/chapters/03-training-loop.md",
     "book/chapters/04-memory.md",
     "book/chapters/08-asynchronous-execution.md",
+    "book/chapters/09-feeding-the-gpu.md",
     "book/chapters/errors/gpu0001.md",
     "book/chapters/errors/gpu0002.md",
     "book/chapters/errors/gpu0003.md",

@@ -10,6 +10,7 @@ use todevice::trace::{Trace, record_function};
 use todevice::{Machine, RaceCheck, ToOptions};
 
 use crate::cli::count;
+use crate::render_text::wrap;
 use crate::{Entry, Figure, Lab, Table, Value, exact, measured, modelled, raced, row, text, timed};
 
 pub const LAB: Entry<Options> = Entry { name: "lab-09", title: "Feeding the GPU", run };
@@ -251,7 +252,7 @@ fn stale_and_torn(lab: &mut Lab) -> crate::Result<()> {
     let tell = |lab: &mut Lab, index: usize| {
         if let Some(race) = machine.races().get(index) {
             let report = race.report();
-            lab.prose(report.lines().next().unwrap_or_default());
+            lab.report(wrap(report.lines().next().unwrap_or_default()));
         }
     };
     tell(lab, known);
@@ -659,9 +660,7 @@ fn created_or_moved(lab: &mut Lab) -> crate::Result<()> {
     let pinned = there.pin_memory();
     // ANCHOR_END: refused
     for error in [in_worker.err(), pinned.err()].into_iter().flatten() {
-        for line in error.to_string().lines() {
-            lab.prose(line);
-        }
+        lab.report(wrap(&error.to_string()));
     }
     lab.prose(
         "Made on the CPU and moved, a tensor takes both memories for a while, and a copy. Made on the GPU it takes one. \
