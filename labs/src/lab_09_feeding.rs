@@ -133,7 +133,7 @@ fn pageable_and_pinned(lab: &mut Lab) -> crate::Result<()> {
 }
 
 // ANCHOR: one_copy
-/// Queues work, then a copy on a stream. How long the call of the copy took, and how long all of it.
+/// Queues work, then a copy on a stream. The times: of the call of the copy, and of all.
 fn one_copy(work: &Tensor, batch: &Tensor, stream: &Stream, to: ToOptions) -> Result<(Duration, Duration)> {
     let start = Instant::now();
     record_function("compute", || work.matmul(work))?;
@@ -299,8 +299,8 @@ fn stale_and_torn(lab: &mut Lab) -> crate::Result<()> {
 const SAMPLES: usize = 512;
 
 // ANCHOR: pictures
-/// Grey pictures of 32 × 32 pixels, as bytes. Each sample costs the CPU something: it is made a float tensor of
-/// mean 0 and deviation 1.
+/// Grey pictures of 32 × 32 pixels, as bytes. Each sample costs the CPU something:
+/// it is made a float tensor of mean 0 and deviation 1.
 struct Pictures {
     pixels: Tensor,
     classes: Vec<i64>,
@@ -330,7 +330,8 @@ impl Pictures {
 }
 
 // ANCHOR: prepared
-/// Pictures of 128 × 128 pixels that are prepared already: a sample costs the CPU no more than a copy, and has 64 KiB.
+/// Pictures of 128 × 128 pixels, prepared already: 64 KiB each, and for the CPU
+/// no more work than a copy.
 struct Prepared {
     pictures: Tensor,
     classes: Vec<i64>,
@@ -427,6 +428,14 @@ where
         Ok((x.to(to)?, y.to(to)?))
     }))
 }
+
+/// The batches of a loader, each sent ahead of time, on a stream for copies.
+fn ahead<'a, D>(loader: &'a DataLoader<D, (Tensor, Tensor)>, copies: &Stream) -> Batches<'a>
+where
+    D: Dataset + 'static,
+{
+    Box::new(DevicePrefetcher::with_stream(loader, copies))
+}
 // ANCHOR_END: moved
 
 fn one_epoch(lab: &mut Lab, batch_size: usize) -> crate::Result<()> {
@@ -445,15 +454,17 @@ fn one_epoch(lab: &mut Lab, batch_size: usize) -> crate::Result<()> {
     // ANCHOR_END: loader
     if device.is_cuda() {
         // ANCHOR: ways
-        let (pageable, pinned, copies) = (loader(0, false)?, loader(0, true)?, Stream::new(device)?);
+        let (pageable, pinned) = (loader(0, false)?, loader(0, true)?);
         training.way("pageable", || Ok(moved(&pageable, device, false)))?;
         training.way("pinned", || Ok(moved(&pinned, device, false)))?;
         training.way("+ non_blocking", || Ok(moved(&pinned, device, true)))?;
-        training.way("+ prefetcher", || Ok(Box::new(DevicePrefetcher::with_stream(&pinned, &copies))))?;
+
+        let copies = Stream::new(device)?;
+        training.way("+ prefetcher", || Ok(ahead(&pinned, &copies)))?;
 
         let (two, four) = (loader(2, true)?, loader(4, true)?);
-        training.way("+ 2 workers", || Ok(Box::new(DevicePrefetcher::with_stream(&two, &copies))))?;
-        training.way("+ 4 workers", || Ok(Box::new(DevicePrefetcher::with_stream(&four, &copies))))?;
+        training.way("+ 2 workers", || Ok(ahead(&two, &copies)))?;
+        training.way("+ 4 workers", || Ok(ahead(&four, &copies)))?;
 
         let to_device = move |samples: Vec<(Tensor, i64)>| {
             let (x, y) = default_collate(samples)?;
@@ -510,16 +521,18 @@ fn copies_set_the_pace(lab: &mut Lab) -> crate::Result<()> {
     let loader = |pin_memory| {
         let classes = (0..SAMPLES as i64).map(|i| i % 10).collect();
         let dataset = Prepared { pictures: pictures.clone(), classes };
-        let options = DataLoaderOptions { batch_size: 64, num_workers: 4, pin_memory, ..Default::default() };
-        DataLoader::new(dataset, options)
+        let four = DataLoaderOptions { num_workers: 4, ..Default::default() };
+        DataLoader::new(dataset, DataLoaderOptions { batch_size: 64, pin_memory, ..four })
     };
-    let (pageable, pinned, copies) = (loader(false)?, loader(true)?, Stream::new(device)?);
-    drop(pinned.iter().collect::<Result<Vec<_>>>()?); // takes pinned memory for as many batches as may be under way
+    let copies = Stream::new(device)?;
+    let (pageable, pinned) = (loader(false)?, loader(true)?);
+    // Takes pinned memory for as many batches as may be under way, not timed.
+    drop(pinned.iter().collect::<Result<Vec<_>>>()?);
     let mut training = Training::new(128 * 128, 64, device)?;
     training.way("pageable", || Ok(moved(&pageable, device, false)))?;
     training.way("pinned", || Ok(moved(&pinned, device, false)))?;
     training.way("+ non_blocking", || Ok(moved(&pinned, device, true)))?;
-    training.way("+ prefetcher", || Ok(Box::new(DevicePrefetcher::with_stream(&pinned, &copies))))?;
+    training.way("+ prefetcher", || Ok(ahead(&pinned, &copies)))?;
     // ANCHOR_END: copies
     lab.table(training.table(SAMPLES));
     lab.picture(
