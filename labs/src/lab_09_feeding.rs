@@ -287,8 +287,8 @@ fn stale_and_torn(lab: &mut Lab) -> crate::Result<()> {
     lab.table(table);
     tell(lab, known + 1);
     lab.prose(
-        "The copy was under way when the host wrote. How much of each arrives depends on who is faster; the race is \
-         there in any case. Until a copy has run, its memory is not the host's: wait for an event recorded after the \
+        "The host wrote before it knew that the copy had run. How much of each arrives depends on who is faster; the \
+         race is there in any case. Until a copy has run, its memory is not the host's: wait for an event recorded after the \
          copy, or fill another buffer. A loader with pin_memory uses its memory again only when its copies have run.",
     );
     machine.set_race_check(check);
