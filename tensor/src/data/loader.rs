@@ -151,10 +151,7 @@ impl<D: Dataset + 'static, B: Batch> DataLoader<D, B> {
     ) -> Result<DataLoader<D, B>> {
         let dataset = Arc::new(dataset);
         let source = dataset.clone();
-        let fetch = move |indices: &[usize]| {
-            Machine::charge(|host| host.fetch_time(indices.len()));
-            collate_fn(source.get_items(indices)?)
-        };
+        let fetch = move |indices: &[usize]| collate_fn(source.get_items(indices)?);
         DataLoader::build(dataset, Arc::new(fetch), options)
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{DataLoader, DataLoaderOptions, Dataset, get_worker_info};
+use super::{DataLoader, DataLoaderOptions, Dataset, default_collate, get_worker_info};
 use crate::time::Instant;
 use crate::{Error, Machine, Result, Tensor, is_grad_enabled, manual_seed, no_grad};
 
@@ -116,6 +116,28 @@ fn epochs(threads: bool, num_workers: usize, persistent_workers: bool) -> [Durat
             start.elapsed()
         })
     })
+}
+
+#[test]
+fn an_item_takes_the_same_time_whoever_collates_it() {
+    let epoch = |default: bool| {
+        let machine: Machine = "sim:t4".parse().unwrap();
+        machine.enter(|| {
+            let (dataset, options) = (Revealing, DataLoaderOptions { batch_size: 2, ..Default::default() });
+            let start = Instant::now();
+            if default {
+                DataLoader::new(dataset, options).unwrap().iter().take(2).for_each(drop);
+            } else {
+                DataLoader::with_collate_fn(dataset, default_collate, options)
+                    .unwrap()
+                    .iter()
+                    .take(2)
+                    .for_each(drop);
+            }
+            start.elapsed()
+        })
+    };
+    assert_eq!(epoch(true), epoch(false));
 }
 
 #[test]

@@ -111,9 +111,9 @@ impl HostProfile {
         self.dispatch.nanoseconds()
     }
 
-    /// How long reading items of a data set takes, in nanoseconds.
-    pub(crate) fn fetch_time(&self, items: usize) -> u64 {
-        items as u64 * self.fetch.nanoseconds()
+    /// How long reading an item of a data set takes, in nanoseconds.
+    pub(crate) fn fetch_time(&self) -> u64 {
+        self.fetch.nanoseconds()
     }
 
     /// How long a worker of a loader takes to start and to end, in nanoseconds.
