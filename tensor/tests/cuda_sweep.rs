@@ -1,6 +1,8 @@
 //! Everything the crate computes runs on a simulated GPU as it does on the CPU, bit for bit: every operation,
 //! every type, the sizes where blocks end, every way to lie in memory, as an operation and as a gradient.
 
+#[path = "../../tests/fake_cuda/mod.rs"]
+mod fake_cuda;
 #[path = "common/sweep.rs"]
 mod sweep;
 
@@ -392,6 +394,19 @@ fn all_cases() -> Vec<Case> {
         .into_iter()
         .flatten()
         .collect()
+}
+
+/// All the others once more, on the driver of real GPUs and the CUDA C++ of the kernels. No GPU is needed:
+/// NVIDIA's libraries are stand-ins that run the kernels on the host.
+#[test]
+fn all_of_this_holds_for_real_gpus() {
+    if std::env::var_os("TEST_GPU").is_some() {
+        return; // This is that run.
+    }
+    let Some(stand_ins) = fake_cuda::stand_ins::stand_ins(todevice::cuda::kernel_signatures) else { return };
+    let mut this = std::process::Command::new(std::env::current_exe().unwrap());
+    let output = stand_ins.on(&mut this).env("TEST_GPU", "real").output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
 }
 
 #[test]

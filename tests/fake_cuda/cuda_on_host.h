@@ -11,6 +11,7 @@
 #include <setjmp.h>
 #include <ucontext.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdarg>
 #include <cstddef>
@@ -246,13 +247,26 @@ struct Kernel {
     const char *name;
     void (*function)();
     void (*call)(void (*)(), void **);
+    // Writes how many bytes each parameter has, and returns how many there are.
+    size_t (*parameters)(size_t *);
 };
 
 template <typename... P>
 Kernel kernel(const char *name, void (*function)(P...)) {
     return {name, reinterpret_cast<void (*)()>(function), [](void (*function)(), void **arguments) {
                 call(reinterpret_cast<void (*)(P...)>(function), arguments, std::index_sequence_for<P...>{});
+            },
+            [](size_t *sizes) {
+                const size_t all[] = {sizeof(P)...};
+                std::copy(all, all + sizeof...(P), sizes);
+                return sizeof...(P);
             }};
+}
+
+inline const Kernel *find(const Kernel *kernels, size_t count, const char *name) {
+    const auto is_it = [&](const Kernel &kernel) { return strcmp(kernel.name, name) == 0; };
+    const Kernel *found = std::find_if(kernels, kernels + count, is_it);
+    return found == kernels + count ? nullptr : found;
 }
 
 // What `run_kernel` does (see mod.rs, which writes the table of kernels).
@@ -261,12 +275,7 @@ inline int run(const Kernel *kernels, size_t count, const char *name, const unsi
     static std::mutex one_at_a_time;
     const std::lock_guard<std::mutex> lock(one_at_a_time);
     failure[0] = 0;
-    const Kernel *found = nullptr;
-    for (size_t i = 0; i < count; i++) {
-        if (strcmp(kernels[i].name, name) == 0) {
-            found = &kernels[i];
-        }
-    }
+    const Kernel *found = find(kernels, count, name);
     if (found == nullptr) {
         snprintf(failure, sizeof failure, "there is no kernel %s", name);
         return 1;

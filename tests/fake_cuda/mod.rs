@@ -16,10 +16,11 @@ const OPTIONS: [&str; 6] =
 
 /// Compiles all kernels to a shared object in a folder, and returns its path. `None`: there is no g++.
 ///
-/// It has two functions of C. `int run_kernel(const char *name, const unsigned grid[3], const unsigned block[3],
+/// It has three functions of C. `int run_kernel(const char *name, const unsigned grid[3], const unsigned block[3],
 /// unsigned shared, void **arguments)` runs a kernel to its end, with the arguments as `cuLaunchKernel` takes them,
 /// and returns 0, or 1 for an unknown kernel, 2 for an assertion that failed or threads that hang, 3 for a grid or a
-/// block that no GPU runs. `const char *run_kernel_failure()` then says what it was.
+/// block that no GPU runs. `const char *run_kernel_failure()` then says what it was. `size_t kernel_parameters(const char *name, size_t *sizes)`
+/// says how many parameters a kernel has, none if there is no such kernel, and writes how many bytes each is.
 pub fn compile(
     folder: &Path,
     sources: &[kernels::Source],
@@ -115,6 +116,11 @@ EXPORTED int run_kernel(const char *name, const unsigned grid[3], const unsigned
 }}
 
 EXPORTED const char *run_kernel_failure() {{ return on_host::failure; }}
+
+EXPORTED size_t kernel_parameters(const char *name, size_t *sizes) {{
+    const on_host::Kernel *kernel = on_host::find(kernels, sizeof kernels / sizeof *kernels, name);
+    return kernel ? kernel->parameters(sizes) : 0;
+}}
 "#
     )
 }

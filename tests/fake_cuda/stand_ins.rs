@@ -92,6 +92,9 @@ fn make(signatures: &[(String, Vec<String>)]) -> Result<Option<StandIns>, String
             "-fvisibility=hidden",
         ]);
         command.arg(format!("-Wl,-soname,{name}")).arg(&file).arg("-o").arg(folder.join(name)).arg("-ldl");
+        if name.starts_with("libcublas") {
+            command.arg(folder.join(LIBRARIES[0].0)); // It queues its work there.
+        }
         run(&mut command)?;
     }
     match fs::rename(&unfinished, &base) {

@@ -152,10 +152,13 @@ pub struct Seen {
     pub bits: Vec<u64>,
 }
 
+/// The bits of every element. Of a NaN only that it is one: which of its bits are set is up to the processor.
 pub fn bits(tensor: &Tensor) -> Result<Vec<u64>> {
+    let f32_bits = |x: f32| u64::from(if x.is_nan() { f32::NAN } else { x }.to_bits());
+    let f64_bits = |x: f64| if x.is_nan() { f64::NAN } else { x }.to_bits();
     Ok(match tensor.dtype() {
-        DType::F32 => tensor.to_vec::<f32>()?.into_iter().map(|x| x.to_bits().into()).collect(),
-        DType::F64 => tensor.to_vec::<f64>()?.into_iter().map(f64::to_bits).collect(),
+        DType::F32 => tensor.to_vec::<f32>()?.into_iter().map(f32_bits).collect(),
+        DType::F64 => tensor.to_vec::<f64>()?.into_iter().map(f64_bits).collect(),
         DType::I64 => tensor.to_vec::<i64>()?.into_iter().map(|x| x as u64).collect(),
         DType::I32 => tensor.to_vec::<i32>()?.into_iter().map(|x| x as u64).collect(),
         DType::U8 => tensor.to_vec::<u8>()?.into_iter().map(u64::from).collect(),
