@@ -1,6 +1,6 @@
 //! What a lab prints: compared with its snapshot, and cut into the sections of its chapter.
 
-use labs::{Cell, Event, Figure, Kind, Part, Text, Value, render_text};
+use labs::{Event, render_text, without_measured};
 
 use crate::html;
 
@@ -25,38 +25,6 @@ pub fn check(snapshot: &str, events: &[Event]) -> Result<(), String> {
         }
     }
     Ok(())
-}
-
-/// The events with `…` for every figure that a real clock gave, as the tests of the labs have it.
-pub fn without_measured(events: &[Event]) -> Vec<Event> {
-    let mut events = events.to_vec();
-    let hide = |figure: &mut Figure| {
-        if figure.kind == Kind::Measured {
-            figure.value = Value::Text("…".to_owned());
-        }
-    };
-    let hide_in = |text: &mut Text| {
-        for part in &mut text.parts {
-            if let Part::Figure(figure) = part {
-                hide(figure);
-            }
-        }
-    };
-    for event in &mut events {
-        match event {
-            Event::Prose(text) | Event::Line(text) => hide_in(text),
-            Event::Figure(figure) => hide(figure),
-            Event::Table(table) => {
-                for cell in table.rows.iter_mut().flatten() {
-                    if let Cell::Figure(figure) = cell {
-                        hide(figure);
-                    }
-                }
-            }
-            _ => {}
-        }
-    }
-    events
 }
 
 /// Letters that a block of code shows on a page without being scrolled.
@@ -108,10 +76,10 @@ pub fn markdown(events: &[Event], show: Show) -> String {
     let mut markdown = String::new();
     for part in events.chunk_by(|one, next| !is_picture(one) && !is_picture(next)) {
         match part {
-            [Event::Picture { svg, caption }] => {
+            [Event::Picture { drawing, caption }] => {
                 let caption = html::escape(caption);
                 // An empty line would end the HTML.
-                let svg: Vec<&str> = svg.lines().filter(|line| !line.trim().is_empty()).collect();
+                let svg: Vec<&str> = drawing.svg.lines().filter(|line| !line.trim().is_empty()).collect();
                 markdown += &format!(
                     "<div class=\"picture\">\n{}\n<p>{caption}</p>\n</div>\n\n",
                     svg.join("\n").replacen("<svg ", &format!("<svg aria-label=\"{caption}\" "), 1)

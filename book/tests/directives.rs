@@ -94,6 +94,18 @@ fn a_measured_time_is_never_printed() {
 }
 
 #[test]
+fn a_picture_that_a_terminal_draws_in_letters_is_shown_once() {
+    for (directive, words) in
+        [("03 10 run=t4", "cuda:0, compute"), ("04 9 run=t4", "small pool, 2097152 bytes")]
+    {
+        let output = here(&format!("{{{{#lab-output {directive}}}}}")).unwrap();
+        let fences: Vec<&str> = output.split("```").skip(1).step_by(2).collect();
+        assert!(output.contains("<svg ") && output.contains(words), "{output}");
+        assert!(!fences.is_empty() && fences.iter().all(|text| !text.contains(words)), "{output}");
+    }
+}
+
+#[test]
 fn figures_stand_within_a_line() {
     let text = here(
         "It copies {{#figure 03 t4 copies_to_device}} times; epoch 2 ends at {{#figure 03 none loss 2}}.",

@@ -1,6 +1,7 @@
 //! From a lab's flags to its events: the same way in a terminal, a test and a page.
 
 use std::ffi::OsString;
+use std::fmt;
 use std::path::Path;
 
 use clap::error::ErrorKind;
@@ -22,7 +23,8 @@ pub struct Entry<O> {
     pub run: fn(&mut Lab, &O) -> Result<()>,
 }
 
-/// Why a lab did not start: a flag is wrong, or it only was to print its help or version.
+/// Why a lab did not start: a flag is wrong, or it only was to print its help or version. Whether there is the section
+/// of `--section` it finds out at its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stop {
     /// What to tell the reader. When a flag is wrong, a single line, `error: …`.
@@ -30,6 +32,14 @@ pub struct Stop {
     /// 0 for help and version, 2 for a wrong flag.
     pub exit_code: u8,
 }
+
+impl fmt::Display for Stop {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Stop {}
 
 impl<O: Args> Entry<O> {
     /// Reads the flags (without the name of the program).
@@ -58,7 +68,8 @@ impl<O: Args> Entry<O> {
         Ok((common, options))
     }
 
-    /// Runs the lab on a machine that nothing else runs on. It tells `sink` all that happens, its failure included.
+    /// Runs the lab on a machine that nothing else runs on. It tells `sink` all that happens, its failure
+    /// included, but for a [`Stop`].
     pub fn start(&self, common: &Common, options: &O, machine: &Machine, sink: &mut dyn Sink) -> Result<()> {
         let device = common.device_of(machine)?;
         sink.event(Event::Header(Header {
@@ -84,7 +95,9 @@ impl<O: Args> Entry<O> {
             let taken = sink.trace(file, machine.trace().to_chrome_json());
             result = result.and(taken);
         }
-        if let Err(error) = &result {
+        if let Err(error) = &result
+            && !error.is::<Stop>()
+        {
             sink.event(Event::Failure { lab: self.name.to_owned(), message: story(&**error) });
         }
         result
@@ -104,7 +117,7 @@ impl Sections<'_> {
     fn check(&self, lab: &str) -> Result<()> {
         match self.wanted {
             Some(wanted) if !self.seen.iter().any(|seen| seen == wanted) => {
-                Err(format!("no section {wanted}: {lab} has {}", self.seen.join(", ")).into())
+                Err(wrong(format!("--section {wanted}: {lab} has {}", self.seen.join(", "))).into())
             }
             _ => Ok(()),
         }
@@ -164,17 +177,32 @@ pub fn run_captured<O: Args>(lab: &Entry<O>, flags: &[&str]) -> Captured {
     let mut kept = Kept::default();
     let machine = common.gpu.bare_machine().map_err(crate::Error::from);
     let result = machine.and_then(|machine| lab.start(&common, &options, &machine, &mut kept));
-    let exit_code = u8::from(result.is_err());
+    let (exit_code, stopped) = ended(&result);
     let Kept { events, trace } = kept;
     let (trouble, output): (Vec<Event>, Vec<Event>) = events.iter().cloned().partition(Event::is_trouble);
     Captured {
         text: render_text::render(&output),
-        errors: trouble.iter().map(|event| render_text::render(std::slice::from_ref(event))).collect(),
+        errors: trouble
+            .iter()
+            .map(|event| render_text::render(std::slice::from_ref(event)))
+            .chain(stopped.map(str::to_owned))
+            .collect(),
         json: events.iter().map(|event| format!("{}\n", render_json::render(event))).collect(),
         events,
         format: common.format,
         trace,
         exit_code,
+    }
+}
+
+/// The exit code of a lab, and what its sink was not told.
+pub(crate) fn ended(result: &Result<()>) -> (u8, Option<&str>) {
+    match result {
+        Ok(()) => (0, None),
+        Err(error) => match error.downcast_ref() {
+            Some(Stop { message, exit_code }) => (*exit_code, Some(message)),
+            None => (1, None),
+        },
     }
 }
 

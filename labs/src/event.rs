@@ -1,6 +1,10 @@
 //! What a lab says, one event at a time.
 
-use crate::figure::Figure;
+use todevice::cuda::MemoryMap;
+use todevice::trace::Trace;
+
+use crate::figure::{Figure, Kind, Value};
+use crate::render_text::WIDTH;
 use crate::text::Text;
 
 /// One thing a lab says. What is printed, streamed as JSON, drawn in a page and compared between machines
@@ -27,7 +31,7 @@ pub enum Event {
     Report(String),
     /// A drawing, and the words for whoever cannot see it.
     Picture {
-        svg: String,
+        drawing: Drawing,
         caption: String,
     },
     /// Something PyTorch would warn of, in its words.
@@ -53,6 +57,52 @@ impl Event {
             Event::Table(table) => table.figures().collect(),
             _ => Vec::new(),
         }
+    }
+
+    fn figures_mut(&mut self) -> Vec<&mut Figure> {
+        match self {
+            Event::Prose(text) | Event::Line(text) => text.figures_mut().collect(),
+            Event::Figure(figure) => vec![figure],
+            Event::Table(table) => table.figures_mut().collect(),
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// The events with `…` for every figure that a real clock gave: what is left is the same in every run.
+pub fn without_measured(events: &[Event]) -> Vec<Event> {
+    let mut events = events.to_vec();
+    for figure in events.iter_mut().flat_map(Event::figures_mut) {
+        if figure.kind == Kind::Measured {
+            figure.value = Value::Text("…".to_owned());
+        }
+    }
+    events
+}
+
+/// A picture for pages, and the same for terminals if it can be drawn in letters.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Drawing {
+    pub svg: String,
+    pub text: Option<String>,
+}
+
+/// What can only be drawn.
+impl From<String> for Drawing {
+    fn from(svg: String) -> Drawing {
+        Drawing { svg, text: None }
+    }
+}
+
+impl From<&Trace> for Drawing {
+    fn from(trace: &Trace) -> Drawing {
+        Drawing { svg: trace.to_svg(), text: Some(trace.to_text(WIDTH)) }
+    }
+}
+
+impl From<&MemoryMap> for Drawing {
+    fn from(map: &MemoryMap) -> Drawing {
+        Drawing { svg: map.to_svg(), text: Some(map.to_string()) }
     }
 }
 
@@ -113,6 +163,13 @@ impl Table {
     /// The figures in it, row by row.
     pub fn figures(&self) -> impl Iterator<Item = &Figure> {
         self.rows.iter().flatten().filter_map(|cell| match cell {
+            Cell::Figure(figure) => Some(figure),
+            Cell::Text(_) | Cell::Count(_) => None,
+        })
+    }
+
+    fn figures_mut(&mut self) -> impl Iterator<Item = &mut Figure> {
+        self.rows.iter_mut().flatten().filter_map(|cell| match cell {
             Cell::Figure(figure) => Some(figure),
             Cell::Text(_) | Cell::Count(_) => None,
         })

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use todevice::{Device, Machine};
 
 use crate::Result;
-use crate::event::{Event, Table};
+use crate::event::{Drawing, Event, Table};
 use crate::figure::Figure;
 use crate::text::Text;
 
@@ -98,9 +98,10 @@ impl<'a> Lab<'a> {
         self.tell(Event::Report(report.to_string()));
     }
 
-    /// Shows a drawing; the caption says what it shows to whoever cannot see it.
-    pub fn picture(&mut self, svg: impl Into<String>, caption: &str) {
-        self.tell(Event::Picture { svg: svg.into(), caption: caption.to_owned() });
+    /// Shows a drawing; the caption says what it shows to whoever cannot see it. A timeline and a memory map are
+    /// drawn in a terminal too; of an SVG it has the caption only.
+    pub fn picture(&mut self, drawing: impl Into<Drawing>, caption: &str) {
+        self.tell(Event::Picture { drawing: drawing.into(), caption: caption.to_owned() });
     }
 
     /// Starts a progress bar of `total` steps. Only a person at a terminal sees it; it is no event.

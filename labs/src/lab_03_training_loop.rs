@@ -426,7 +426,7 @@ fn one_step_drawn(
         return Ok(());
     }
     lab.picture(
-        trace.to_svg(),
+        &trace,
         "One training step. Above, what the program named and the calls that the host made; below, when the GPU \
          copied and computed.",
     );

@@ -254,13 +254,10 @@ fn hidden_synchronizations(lab: &mut Lab, options: &Options) -> crate::Result<()
             .row([ahead_row, row![share("ahead_loop_busy", &ahead, ahead_time)]].concat()),
     );
     lab.picture(
-        waiting.to_svg(),
+        &waiting,
         "The loop with three waits in a step. The host waits for the GPU, and then the GPU for the host.",
     );
-    lab.picture(
-        ahead.to_svg(),
-        "The loop with one wait at the end. The host is ahead of the GPU all the time.",
-    );
+    lab.picture(&ahead, "The loop with one wait at the end. The host is ahead of the GPU all the time.");
     lab.prose(
         "The same sum, sooner. After each wait the queue is empty, so the GPU has nothing to do until the host has \
          launched again; a host that is ahead hides the time of its launches. What is left are the copies, which \
@@ -378,11 +375,8 @@ fn two_streams(lab: &mut Lab, options: &Options) -> crate::Result<()> {
             .row(row!["on one stream", timed("one_stream_time", one_time)])
             .row(row!["on two streams", timed("two_streams_time", two_time)]),
     );
-    lab.picture(
-        one.to_svg(),
-        "One stream: each copy waits for the computing before it, and the other way round.",
-    );
-    lab.picture(two.to_svg(), "Two streams: the next chunk is copied while the GPU computes with this one.");
+    lab.picture(&one, "One stream: each copy waits for the computing before it, and the other way round.");
+    lab.picture(&two, "Two streams: the next chunk is copied while the GPU computes with this one.");
     lab.prose(
         "The shorter of the two times hides behind the longer. Copies have an engine of their own, which a second \
          stream lets work while the other computes. Only the first copy and the last computing have nothing beside \

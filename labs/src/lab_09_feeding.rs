@@ -197,11 +197,11 @@ fn what_blocks_the_host(lab: &mut Lab) -> crate::Result<()> {
     }
     lab.table(table);
     lab.picture(
-        rows[6].5.to_svg(),
+        &rows[6].5,
         "Pinned and non_blocking, on the stream of the work: the host is free, the copy waits.",
     );
     lab.picture(
-        rows[7].5.to_svg(),
+        &rows[7].5,
         "Pinned and non_blocking, on another stream: the host is free, and the copy runs beside the work.",
     );
     lab.prose(
@@ -494,13 +494,10 @@ fn one_epoch(lab: &mut Lab, batch_size: usize) -> crate::Result<()> {
         return Ok(());
     }
     lab.picture(
-        training.rows[0].2.to_svg(),
+        &training.rows[0].2,
         "An epoch from pageable memory, without workers: the GPU waits for the host.",
     );
-    lab.picture(
-        training.rows[5].2.to_svg(),
-        "The same epoch with 4 workers, pinned memory and a prefetcher.",
-    );
+    lab.picture(&training.rows[5].2, "The same epoch with 4 workers, pinned memory and a prefetcher.");
     lab.prose(
         "Each + adds to the row above. The slowest part sets the pace: here it is the CPU that makes the samples, and \
          what makes the copies cheaper changes little, while workers take that part away from the loop. (\"busy\" is \

@@ -58,7 +58,7 @@ mod text;
 pub mod verify;
 
 pub use entry::{Captured, Entry, Stop, run_captured};
-pub use event::{Cell, Event, Header, Table};
+pub use event::{Cell, Drawing, Event, Header, Table, without_measured};
 pub use figure::{Figure, Kind, Value, exact, hardware, measured, modelled, raced, timed};
 pub use float::{format_float, near_rounding_boundary};
 pub use lab::{Bar, Lab, Progress, Sink};

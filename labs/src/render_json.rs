@@ -2,7 +2,7 @@
 
 use serde_json::{Value as Json, json};
 
-use crate::event::{Cell, Event};
+use crate::event::{Cell, Drawing, Event};
 use crate::figure::{Figure, Value};
 use crate::text::Text;
 
@@ -35,7 +35,9 @@ pub fn render(event: &Event) -> Json {
             json!({ "event": "table", "header": table.header, "rows": rows })
         }
         Event::Report(report) => json!({ "event": "report", "text": report }),
-        Event::Picture { svg, caption } => json!({ "event": "picture", "svg": svg, "caption": caption }),
+        Event::Picture { drawing: Drawing { svg, text }, caption } => {
+            json!({ "event": "picture", "svg": svg, "text": text, "caption": caption })
+        }
         Event::Warning(message) => json!({ "event": "warning", "message": message }),
         Event::Failure { lab, message } => json!({ "event": "failure", "lab": lab, "message": message }),
     }

@@ -6,7 +6,7 @@ use crate::event::{Cell, Event, Table};
 use crate::figure::{Figure, Value};
 
 /// Prose is wrapped at this width whatever the terminal's, so that everyone sees the same text.
-const WIDTH: usize = 80;
+pub(crate) const WIDTH: usize = 80;
 
 /// The few styles there are.
 #[derive(Clone, Copy, Debug)]
@@ -96,7 +96,10 @@ impl Renderer {
             Event::Figure(figure) => format!("{}: {}", figure.label, figure.printed()),
             Event::Table(table) => self.table(table),
             Event::Report(report) => report.trim_end_matches('\n').to_owned(),
-            Event::Picture { caption, .. } => paint(faint, &wrap(&format!("[picture: {caption}]"))),
+            Event::Picture { drawing, caption } => match &drawing.text {
+                Some(text) => format!("{}\n{text}", paint(faint, &wrap(caption))),
+                None => paint(faint, &wrap(&format!("[picture: {caption}]"))),
+            },
             Event::Warning(message) => format!("warning: {message}"),
             Event::Failure { lab, message } => format!("error: {lab} failed: {message}"),
         }

@@ -10,7 +10,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::Result;
 use crate::cli::{Color, Common, Format};
-use crate::entry::{Entry, wrong};
+use crate::entry::{Entry, ended, wrong};
 use crate::event::Event;
 use crate::lab::{Bar, Progress, Sink};
 use crate::render_text::{Palette, Renderer};
@@ -46,10 +46,10 @@ pub fn main<O: clap::Args>(lab: &Entry<O>) -> ExitCode {
     if let Some(reason) = common.gpu.why_simulated() {
         to_stderr(&format!("note: this computer's GPU is not used, but a simulated one. {reason}\n"));
     }
-    match lab.start(&common, &options, &machine, &mut Terminal::new(&common)) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(_) => ExitCode::FAILURE, // the sink was told why
-    }
+    let result = lab.start(&common, &options, &machine, &mut Terminal::new(&common));
+    let (exit_code, stopped) = ended(&result);
+    to_stderr(stopped.unwrap_or_default());
+    ExitCode::from(exit_code)
 }
 
 struct Terminal {

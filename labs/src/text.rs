@@ -55,6 +55,13 @@ impl Text {
         })
     }
 
+    pub(crate) fn figures_mut(&mut self) -> impl Iterator<Item = &mut Figure> {
+        self.parts.iter_mut().filter_map(|part| match part {
+            Part::Figure(figure) => Some(figure),
+            Part::Words(_) => None,
+        })
+    }
+
     #[doc(hidden)]
     pub fn assemble(template: &str, figures: Vec<Figure>) -> Text {
         let mut figures = figures.into_iter();

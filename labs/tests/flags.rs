@@ -175,8 +175,12 @@ fn one_section_is_shown_with_its_header_and_the_others_run_unseen() {
 
 #[test]
 fn a_section_that_is_not_there_is_answered_with_those_that_are() {
-    let captured = labs::run_captured(&tiny::LAB, &["--section", "9"]);
-    assert_eq!(captured.exit_code, 1);
-    assert_eq!(captured.errors.lines().count(), 1, "{}", captured.errors);
-    assert!(captured.errors.contains("no section 9: lab-"), "{}", captured.errors);
+    for (wanted, shown) in [("9", "9"), ("77", "77"), ("a\nb", "a\\nb"), ("", "")] {
+        let captured = labs::run_captured(&tiny::LAB, &["--section", wanted]);
+        assert_eq!(captured.errors, format!("error: --section {shown}: lab-99 has 1, A2, 3\n"));
+        assert_eq!((captured.exit_code, captured.events.len()), (2, 1), "the header, and nothing of the lab");
+    }
+    let failed = labs::run_captured(&tiny::LAB, &["--section", "9", "--fail"]);
+    assert_eq!(failed.exit_code, 1);
+    assert_eq!(failed.errors, "error: lab-99 failed: the optimizer has no parameters\n");
 }

@@ -1,38 +1,17 @@
 //! Lab 01 as its readers meet it, on a machine without a GPU, with one, and with two.
 
+mod said;
+
 use std::process::Command;
 
 use labs::lab_01_devices::LAB;
-use labs::{Cell, Event, Figure, Kind, Part, Value, render_text};
+use labs::{Event, Figure, Kind};
 
-/// What the lab prints. In place of a measured figure, which differs from run to run, stands `…`.
+/// What the lab prints.
 fn shown(flags: &[&str]) -> String {
     let captured = labs::run_captured(&LAB, flags);
     assert_eq!((captured.exit_code, captured.errors.as_str()), (0, ""));
-    let mut events = captured.events;
-    for figure in events.iter_mut().flat_map(figures) {
-        if figure.kind == Kind::Measured {
-            figure.value = Value::Text("…".to_owned());
-        }
-    }
-    render_text::render(&events)
-}
-
-fn figures<'a>(event: &'a mut Event) -> Vec<&'a mut Figure> {
-    match event {
-        Event::Prose(text) | Event::Line(text) => {
-            let figure =
-                |part: &'a mut Part| if let Part::Figure(figure) = part { Some(figure) } else { None };
-            text.parts.iter_mut().filter_map(figure).collect()
-        }
-        Event::Figure(figure) => vec![figure],
-        Event::Table(table) => {
-            let figure =
-                |cell: &'a mut Cell| if let Cell::Figure(figure) = cell { Some(figure) } else { None };
-            table.rows.iter_mut().flatten().filter_map(figure).collect()
-        }
-        _ => Vec::new(),
-    }
+    said::shown(&captured.events)
 }
 
 #[test]
@@ -83,10 +62,7 @@ fn every_time_says_whether_it_is_modelled_or_measured() {
 /// The pictures of a run on a T4.
 fn pictures() -> Vec<String> {
     let events = labs::run_captured(&LAB, &["--gpu", "sim:t4", "--max-size", "256"]).events;
-    events
-        .into_iter()
-        .filter_map(|event| if let Event::Picture { svg, .. } = event { Some(svg) } else { None })
-        .collect()
+    said::pictures(&events).into_iter().map(str::to_owned).collect()
 }
 
 #[test]

@@ -1,11 +1,14 @@
 //! Lab 08 as its readers meet it: its output word for word, and what its figures promise.
 
+mod said;
+
 use std::collections::BTreeMap;
 use std::process::{Command, Output};
 use std::sync::{Mutex, PoisonError};
 
 use labs::lab_08_asynchrony::LAB;
-use labs::{Cell, Event, Kind, Value, render_text, run_captured};
+use labs::{Event, Kind, render_text, run_captured};
+use said::{numbers, pictures, shown};
 
 const SOURCE: &str = include_str!("../src/lab_08_asynchrony.rs");
 const FILE: &str = "labs/src/lab_08_asynchrony.rs";
@@ -25,33 +28,6 @@ fn on(gpu: &'static str) -> Vec<Event> {
     said.entry(gpu).or_insert_with(|| events(&["--gpu", gpu])).clone()
 }
 
-/// What the lab prints, with `…` for every time that a real clock gave. They all stand in tables.
-fn shown(gpu: &'static str) -> String {
-    let mut events = on(gpu);
-    for event in &mut events {
-        let Event::Table(table) = event else { continue };
-        for cell in table.rows.iter_mut().flatten() {
-            if let Cell::Figure(figure) = cell
-                && figure.kind == Kind::Measured
-            {
-                figure.value = Value::Text("…".to_owned());
-            }
-        }
-    }
-    render_text::render(&events)
-}
-
-/// The values of the figures of a name.
-fn numbers(events: &[Event], name: &str) -> Vec<f64> {
-    let figures = events.iter().flat_map(Event::figures).filter(|figure| figure.name == name);
-    let values = figures.map(|figure| match figure.value {
-        Value::Int(count) => count as f64,
-        Value::Float(value) => value,
-        Value::Text(_) => panic!("{name} is no number"),
-    });
-    values.collect()
-}
-
 fn number(events: &[Event], name: &str) -> f64 {
     let [number] = numbers(events, name)[..] else { panic!("{name}: {:?}", numbers(events, name)) };
     number
@@ -65,22 +41,14 @@ fn reports(events: &[Event]) -> Vec<&str> {
     reports.collect()
 }
 
-fn pictures(events: &[Event]) -> Vec<&str> {
-    let pictures = events.iter().filter_map(|event| match event {
-        Event::Picture { svg, .. } => Some(svg.as_str()),
-        _ => None,
-    });
-    pictures.collect()
-}
-
 #[test]
 fn reads_as_the_chapter_shows_it_without_a_gpu() {
-    insta::assert_snapshot!("none", shown("none"));
+    insta::assert_snapshot!("none", shown(&on("none")));
 }
 
 #[test]
 fn reads_as_the_chapter_shows_it_on_a_gpu() {
-    insta::assert_snapshot!("t4", shown("sim:t4"));
+    insta::assert_snapshot!("t4", shown(&on("sim:t4")));
 }
 
 #[test]

@@ -1,12 +1,12 @@
 //! Labs on the driver of real GPUs. No test needs one: NVIDIA's libraries are stand-ins, which run the course's own
 //! kernels (`tests/fake_cuda`).
 
-#[path = "../../tests/fake_cuda/mod.rs"]
-mod fake_cuda;
+#[path = "../../tests/fake_cuda/stand_ins.rs"]
+mod stand_ins;
 
 use std::process::{Command, Output};
 
-use fake_cuda::stand_ins::{StandIns, stand_ins};
+use stand_ins::{StandIns, stand_ins};
 use todevice::cuda::kernel_signatures;
 
 /// Runs a program on the stand-ins.

@@ -3,9 +3,12 @@
 mod tiny;
 
 use labs::{
-    Event, Figure, Kind, Table, exact, measured, modelled, render_json, render_text, row, run_captured, text,
+    Drawing, Event, Figure, Kind, Table, exact, measured, modelled, render_json, render_text, row,
+    run_captured, text,
 };
 use serde_json::{Value as Json, json};
+use todevice::Tensor;
+use todevice::cuda::MemoryMap;
 
 #[test]
 fn text_reads_as_in_a_terminal() {
@@ -103,6 +106,36 @@ fn a_ragged_or_empty_table_is_drawn_all_the_same() {
     ");
     let empty = Table::new(Vec::<String>::new());
     assert_eq!(render_text::render(&[Event::Table(empty)]), "\n\n");
+}
+
+#[test]
+fn a_picture_is_drawn_where_it_can_be_and_else_named() {
+    let picture = |text: Option<&str>| Event::Picture {
+        drawing: Drawing { svg: "<svg/>".to_owned(), text: text.map(str::to_owned) },
+        caption: "Two copies.".to_owned(),
+    };
+    assert_eq!(render_text::render([&picture(None)]), "[picture: Two copies.]\n");
+    let drawn = picture(Some("copies  ▒▒ ▒▒\nµs      └0 └5"));
+    assert_eq!(
+        render_text::render([&drawn, &drawn]),
+        "Two copies.\ncopies  ▒▒ ▒▒\nµs      └0 └5\n\nTwo copies.\ncopies  ▒▒ ▒▒\nµs      └0 └5\n"
+    );
+    assert_eq!(render_json::render(&drawn)["text"], json!("copies  ▒▒ ▒▒\nµs      └0 └5"));
+}
+
+#[test]
+fn timelines_and_memory_maps_are_both_svg_and_text() {
+    let machine: todevice::Machine = "sim:t4".parse().unwrap();
+    machine.enter(|| {
+        let (x, trace) = machine.profile(|| Tensor::ones(&[1000]).unwrap().cuda().unwrap());
+        let map = MemoryMap::now().name("x", [&x]);
+        for (drawing, word) in [(Drawing::from(&trace), "modelled"), (Drawing::from(&map), "x")] {
+            let text = drawing.text.expect("a text");
+            assert!(drawing.svg.starts_with("<svg ") && drawing.svg.contains(word) && text.contains(word));
+            assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        }
+        assert_eq!(Drawing::from("<svg/>".to_owned()).text, None);
+    });
 }
 
 #[test]

@@ -58,6 +58,10 @@ fn errors_go_to_stderr_with_their_exit_code() {
     assert!(stdout.ends_with("[picture: two copies, one after the other]\n"), "{stdout}");
     assert_eq!((stderr.as_str(), code), ("error: lab-99 failed: the optimizer has no parameters\n", 1));
 
+    let (stdout, stderr, code) = output(&mut lab(&["--section", "9"]));
+    assert!(stdout.starts_with("lab-99: ") && stdout.lines().count() == 2, "{stdout}");
+    assert_eq!((stderr.as_str(), code), ("error: --section 9: lab-99 has 1, A2, 3\n", 2));
+
     let (stdout, stderr, code) = output(&mut lab(&["--help"]));
     assert!(stdout.starts_with("One of everything\n"), "{stdout}");
     assert_eq!((stderr.as_str(), code), ("", 0));

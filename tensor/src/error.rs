@@ -373,11 +373,17 @@ pub enum Error {
     RecordStreamOnHost,
     #[error("cannot pin 'torch.cuda.{}Tensor' only dense CPU tensors can be pinned", .dtype.scalar_type())]
     PinOnDevice { dtype: DType },
-    #[error("called a synchronizing CUDA operation{}", match (.operation, .place) {
-        (Some(operation), Some(place)) => format!("\nnote: {operation}, at {place}"),
+    #[error("called a synchronizing CUDA operation{}", match (.operation, .place, .printed) {
+        (Some(operation), Some(place), _) => format!("\nnote: {operation}, at {place}"),
+        (_, None, Some(made)) => format!("\nnote: printing a tensor made at {made}"),
         _ => String::new(),
     })]
-    Synchronizing { operation: Option<&'static str>, place: Option<&'static Location<'static>> },
+    Synchronizing {
+        operation: Option<&'static str>,
+        place: Option<&'static Location<'static>>,
+        /// Where the tensor was made, if it was printed: who prints does not say on which line.
+        printed: Option<&'static Location<'static>>,
+    },
     #[error("invalid value of debug_mode, expected one of `default`, `warn`, `error`")]
     SyncDebugMode,
     #[error("Event device {event} does not match recording stream's device {stream}.")]

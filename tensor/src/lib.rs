@@ -82,6 +82,7 @@ pub use error::{
 pub use machine::{GpuSpec, Machine, MachineId, RaceCheck, SimulatedGpus, manual_seed, parse_seed};
 pub use ops::elementwise::Operand;
 pub use ops::loss::{CrossEntropyOptions, Reduction};
+pub use ops::shape::CopyOptions;
 pub use random::Generator;
 pub use shape::MAX_DIMS;
 pub use storage::HostMemory;

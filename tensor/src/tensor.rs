@@ -503,6 +503,7 @@ impl fmt::Display for Tensor {
             dtype: &dtype,
             gradient: gradient.as_deref(),
         };
+        let _scope = scope::printing(self.place());
         match self.values() {
             Ok(values) => f.write_str(&print::tensor(&values, self.sizes(), &facts)),
             // `to_string` would panic on an error of ours.

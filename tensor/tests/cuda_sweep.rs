@@ -1,8 +1,8 @@
 //! Everything the crate computes runs on a simulated GPU as it does on the CPU, bit for bit: every operation,
 //! every type, the sizes where blocks end, every way to lie in memory, as an operation and as a gradient.
 
-#[path = "../../tests/fake_cuda/mod.rs"]
-mod fake_cuda;
+#[path = "../../tests/fake_cuda/stand_ins.rs"]
+mod stand_ins;
 #[path = "common/sweep.rs"]
 mod sweep;
 
@@ -403,7 +403,7 @@ fn all_of_this_holds_for_real_gpus() {
     if std::env::var_os("TEST_GPU").is_some() {
         return; // This is that run.
     }
-    let Some(stand_ins) = fake_cuda::stand_ins::stand_ins(todevice::cuda::kernel_signatures) else { return };
+    let Some(stand_ins) = stand_ins::stand_ins(todevice::cuda::kernel_signatures) else { return };
     let mut this = std::process::Command::new(std::env::current_exe().unwrap());
     let output = stand_ins.on(&mut this).env("TEST_GPU", "real").output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));

@@ -7,7 +7,7 @@ use std::thread;
 use todevice::autograd::BackwardOptions;
 use todevice::nn::utils::clip_grad_norm_;
 use todevice::prelude::*;
-use todevice::{Machine, TensorOptions, ToOptions, cuda};
+use todevice::{CopyOptions, Machine, TensorOptions, ToOptions, cuda};
 
 fn on(gpus: &str, test: impl FnOnce() -> Result<()>) -> Result<()> {
     gpus.parse::<Machine>().map_err(Error::custom)?.enter(test)
@@ -371,6 +371,150 @@ fn gradients_go_back_the_way_the_values_came() -> Result<()> {
         // A moved leaf is no leaf.
         let moved = w.cuda()?;
         assert!(!moved.is_leaf() && moved.requires_grad() && moved.grad().is_none());
+        Ok(())
+    })
+}
+
+/// A place for a tensor: the host, its pinned memory, a GPU.
+fn place(x: &Tensor, name: &str) -> Result<Tensor> {
+    match name {
+        "pageable" => x.cpu()?.copy(),
+        "pinned" => x.cpu()?.pin_memory(),
+        device => x.to(device.parse::<Device>()?),
+    }
+}
+
+#[test]
+fn an_in_place_copy_goes_where_it_belongs_in_one_copy_and_touches_nothing_else() -> Result<()> {
+    let layouts: [fn(&Tensor) -> Result<Tensor>; 4] = [
+        |all| Ok(all.clone()),
+        |all| all.narrow(0, 1, 3),
+        |all| all.narrow(1, 2, 3),
+        |all| all.narrow(1, 1, 4)?.t(),
+    ];
+    let (places, dtypes) = (["pageable", "pinned", "cuda:0", "cuda:1"], [DType::F32, DType::F64, DType::U8]);
+    on("sim:t4x2", || {
+        let machine = Machine::current();
+        let mut cases = 0;
+        for (to, from) in places.into_iter().flat_map(|to| places.map(|from| (to, from))) {
+            for (into, of) in dtypes.into_iter().flat_map(|into| dtypes.map(|of| (into, of))) {
+                for (layout, non_blocking) in
+                    layouts.iter().flat_map(|layout| [(layout, false), (layout, true)])
+                {
+                    let all = Tensor::full(&[5, 6], 77, into)?;
+                    let sizes = layout(&all)?.sizes().to_vec();
+                    let count = sizes.iter().product::<usize>() as i64;
+                    let [rows, columns] = [sizes[0], sizes[1]].map(|size| size as i64);
+                    let x = Tensor::arange(1, count + 1, 1, of)?;
+                    let sources = [
+                        x.reshape(&[rows, columns])?,
+                        x.reshape(&[columns, rows])?.t()?,
+                        x.narrow(0, 2, columns as usize)?,
+                        x.select(0, 3)?,
+                    ];
+                    for source in sources {
+                        let (target, source) = (place(&all, to)?, place(&source, from)?);
+                        let before = machine.counters();
+                        let part = layout(&target)?;
+                        part.copy_with_(&source, CopyOptions { non_blocking })?;
+                        let done = machine.counters() - before;
+                        cuda::synchronize_device(0)?;
+                        cuda::synchronize_device(1)?;
+
+                        let expected = all.copy()?;
+                        layout(&expected)?.copy_(&source.cpu()?)?;
+                        let case = format!("{of} from {from} to {into} on {to}, non_blocking {non_blocking}");
+                        assert_eq!(bits(&target)?, bits(&expected)?, "{case}");
+                        assert_eq!((part.version(), part.device()), (1, target.device()), "{case}");
+                        // On the host, types are converted after a copy that it waits for.
+                        let later = !target.is_cuda() && !non_blocking;
+                        let bytes = part.numel() * if later { of.size() } else { into.size() };
+                        let one = |counts: bool| if counts { (1, bytes as u64) } else { (0, 0) };
+                        let (up, down) = (!source.is_cuda(), !target.is_cuda());
+                        let found = [
+                            (done.copies_to_device, done.bytes_to_device),
+                            (done.copies_to_host, done.bytes_to_host),
+                            (done.copies_between_devices, done.bytes_between_devices),
+                        ];
+                        let across = !up && !down && from != to;
+                        assert_eq!(found, [one(up && !down), one(down && !up), one(across)], "{case}");
+                        cases += 1;
+                    }
+                }
+            }
+        }
+        assert_eq!(cases, 16 * 9 * 8 * 4);
+        Ok(())
+    })
+}
+
+#[test]
+fn an_in_place_copy_to_a_gpu_takes_no_memory_there_if_it_fits_as_it_is() -> Result<()> {
+    on("sim:t4", || {
+        let buffer = Tensor::zeros_with(&[100, 10], Device::cuda(0))?;
+        let host = Tensor::ones(&[100, 10])?;
+        let machine = Machine::current();
+        let before = machine.counters();
+        buffer.copy_(&host)?;
+        buffer.copy_(&host.to(DType::F64)?)?;
+        buffer.copy_(&host.t()?.copy()?.t()?)?;
+        buffer.narrow(0, 3, 50)?.copy_(&host.narrow(0, 0, 1)?)?;
+        host.copy_(&buffer)?;
+        let done = machine.counters() - before;
+        assert_eq!(
+            (done.allocations, done.launches, done.copies_to_device, done.copies_to_host),
+            (0, 0, 4, 1)
+        );
+        buffer.t()?.copy_(&host.t()?)?;
+        let done = machine.counters() - before;
+        assert_eq!(
+            (done.allocations, done.launches),
+            (1, 1),
+            "out of order it goes through memory beside it"
+        );
+        Ok(())
+    })
+}
+
+#[test]
+fn an_in_place_copy_that_autograd_records_gives_the_gradient_to_its_source() -> Result<()> {
+    on("sim:t4x2", || {
+        for (to, from) in
+            [("cuda:0", "pageable"), ("cuda:0", "pinned"), ("pageable", "cuda:0"), ("cuda:1", "cuda:0")]
+        {
+            for non_blocking in [false, true] {
+                let w = place(&Tensor::new([1.0f32, 2.0, 3.0])?, from)?.requires_grad_(true)?;
+                let y = place(&Tensor::zeros_with(&[2, 3], DType::F64)?, to)?;
+                y.copy_with_(&w, CopyOptions { non_blocking })?;
+                cuda::synchronize_device(0)?;
+                y.square()?.sum()?.backward()?;
+                let grad = w.grad().expect("a gradient");
+                assert_eq!((grad.device(), grad.dtype()), (w.device(), DType::F32), "{from} to {to}");
+                assert_eq!(grad.to_vec::<f32>()?, [4.0, 8.0, 12.0], "{from} to {to}");
+            }
+        }
+        Ok(())
+    })
+}
+
+#[test]
+fn an_in_place_copy_works_where_it_is_wherever_the_program_is() -> Result<()> {
+    let [a, b]: [Machine; 2] = ["sim:t4", "sim:t4"].map(|gpus| gpus.parse().unwrap());
+    let (there, pinned) = a.enter(|| {
+        Ok::<_, Error>((Tensor::zeros_with(&[3], Device::cuda(0))?, Tensor::ones(&[3])?.pin_memory()?))
+    })?;
+    b.enter(|| {
+        for non_blocking in [false, true] {
+            let options = CopyOptions { non_blocking };
+            let host = Tensor::zeros(&[3])?;
+            assert_eq!(there.copy_with_(&pinned, options)?.to_vec::<f32>()?, [1.0; 3]);
+            assert_eq!(host.copy_with_(&there, options)?.to_vec::<f32>()?, [1.0; 3]);
+            // To this machine, what the other has pinned is memory as any other.
+            let here = Tensor::full(&[3], 5, Device::cuda(0))?;
+            assert_eq!(pinned.copy_with_(&here, options)?.to_vec::<f32>()?, [5.0; 3]);
+            assert_eq!(here.fill_(0)?.copy_with_(&pinned, options)?.to_vec::<f32>()?, [5.0; 3]);
+            pinned.fill_(1)?;
+        }
         Ok(())
     })
 }

@@ -356,6 +356,26 @@ fn a_long_report_ends_with_how_many_lines_more() {
 }
 
 #[test]
+fn what_cublas_holds_is_called_so_and_not_by_the_line_that_multiplied_first() {
+    on("sim:t4,mem=512MiB", || {
+        let x = floats(4)?;
+        let line = line!() + 1;
+        let product = x.reshape(&[2, 2])?.matmul(&x.reshape(&[2, 2])?)?;
+        let (memory, report) = out_of_memory(floats(1 << 27));
+        let held: Vec<(Option<u32>, u64)> = memory
+            .holders
+            .iter()
+            .map(|holder| (holder.place.map(|place| place.line()), holder.bytes))
+            .collect();
+        assert_eq!(held[0], (None, 8_519_680));
+        assert!(held[1..].contains(&(Some(line), 512)), "the product itself is that line's: {held:?}");
+        assert!(report.contains("\n     cuBLAS workspace            1 block   8.12 MiB\n"), "{report}");
+        assert_eq!(product.numel(), 4);
+        Ok(())
+    });
+}
+
+#[test]
 fn an_empty_gpu_that_is_too_small_is_reported_as_such() {
     on("sim:t4,mem=512MiB", || {
         let (_, report) = out_of_memory(floats(1 << 28));

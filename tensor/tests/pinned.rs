@@ -6,7 +6,7 @@ use std::time::Duration;
 use todevice::cuda::{self, Stream};
 use todevice::prelude::*;
 use todevice::time::Instant;
-use todevice::{Machine, ToOptions};
+use todevice::{CopyOptions, Machine, ToOptions};
 
 fn on<R>(gpus: &str, test: impl FnOnce() -> R) -> R {
     gpus.parse::<Machine>().unwrap().enter(test)
@@ -354,6 +354,50 @@ fn what_the_host_writes_to_a_result_on_its_way_is_overwritten_by_it() -> Result<
         assert_eq!((count_of(&back, 5.0)?, count_of(&back, 1.0)?), (0, 1000));
         back.narrow(0, 0, 10)?.fill_(5.0)?;
         assert_eq!((count_of(&back, 5.0)?, count_of(&back, 1.0)?), (10, 990));
+        Ok(())
+    })
+}
+
+#[test]
+fn an_in_place_copy_has_the_times_and_the_hazards_of_to() -> Result<()> {
+    const AT_ONCE: CopyOptions = CopyOptions { non_blocking: true };
+    on("sim:t4", || {
+        let (host, there) = (Tensor::ones(&[SIZE])?.pin_memory()?, Tensor::zeros_with(&[SIZE], gpu())?);
+        let busy = Busy::new()?;
+        let waited = time(|| there.copy_(&host));
+        assert!(time(|| there.copy_with_(&host, AT_ONCE)) * 10 < waited);
+        cuda::synchronize()?;
+
+        // A source that is overwritten too early tears, and one that was waited for does not.
+        there.copy_with_(&host, AT_ONCE)?;
+        host.fill_(2.0)?;
+        let (ones, twos) = (count_of(&there, 1.0)?, count_of(&there, 2.0)?);
+        assert!(ones > 0 && twos > 0 && ones + twos == SIZE, "{ones} {twos}");
+        there.copy_(&host)?;
+        host.fill_(3.0)?;
+        assert_eq!(count_of(&there, 2.0)?, SIZE);
+
+        // A target that is read too early has not come, and one that was waited for has.
+        let part = host.narrow(0, SIZE / 2, SIZE / 4)?;
+        busy.work()?;
+        part.copy_with_(&there.narrow(0, 0, SIZE / 4)?, AT_ONCE)?;
+        assert_eq!(count_of(&host, 3.0)?, SIZE);
+        cuda::synchronize()?;
+        assert_eq!((count_of(&host, 3.0)?, count_of(&part, 2.0)?), (SIZE / 4 * 3, SIZE / 4));
+        busy.work()?;
+        host.copy_(&there)?;
+        assert_eq!(count_of(&host, 2.0)?, SIZE);
+        assert_eq!(Machine::current().races().len(), 2, "of the two, the copies that nobody waited for");
+
+        // What is converted first, or goes through pageable memory, is waited for where it must be.
+        let doubles = Tensor::zeros_with(&[SIZE], DType::F64)?.pin_memory()?;
+        there.fill_(4.0)?;
+        busy.work()?;
+        doubles.narrow(0, 0, SIZE / 2)?.t()?.copy_with_(&there.narrow(0, 0, SIZE / 2)?, AT_ONCE)?;
+        let strided = Tensor::zeros(&[SIZE / 4, 2])?.pin_memory()?.select(1, 0)?;
+        busy.work()?;
+        strided.copy_with_(&there.narrow(0, 0, SIZE / 4)?, AT_ONCE)?;
+        assert_eq!(count_of(&strided, 4.0)?, SIZE / 4);
         Ok(())
     })
 }

@@ -4,8 +4,9 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
-use todevice::cuda::{self, Event, EventOptions, Stream};
+use todevice::cuda::{self, BlockState, Event, EventOptions, MemoryBlock, Stream};
 use todevice::prelude::*;
+use todevice::time::Instant;
 use todevice::{Machine, ToOptions};
 
 fn on<R>(gpus: &str, test: impl FnOnce() -> R) -> R {
@@ -330,6 +331,49 @@ fn dropped_early(record: bool) -> Result<f64> {
 fn memory_goes_back_to_its_own_stream_which_knows_nothing_of_others() -> Result<()> {
     assert_eq!(on("sim:t4", || dropped_early(false))?, 7000.0, "it was overwritten before it was read");
     assert_eq!(on("sim:t4", || dropped_early(true))?, 1000.0);
+    Ok(())
+}
+
+/// Several threads drop tensors that a stream still uses, in whatever order. What the stream makes of them, when the
+/// program is done, and all that was noted meanwhile.
+fn dropped_elsewhere() -> Result<(Vec<f64>, Duration, String)> {
+    let machine = Machine::current();
+    let side = Stream::new(gpu())?;
+    warm(&side)?;
+    let used = (0..4).map(|_| Tensor::ones_with(&[1000], gpu())).collect::<Result<Vec<_>>>()?;
+    side.wait_stream(&cuda::current_stream(gpu())?)?;
+    let sums = cuda::stream(&side, || {
+        let _work = busy()?;
+        used.iter().map(|x| x.add(0.0)?.sum()).collect::<Result<Vec<_>>>()
+    })?;
+    used.iter().try_for_each(|x| x.record_stream(&side))?;
+
+    machine.start_trace();
+    let (start, allocated) = (Instant::now(), cuda::memory_allocated());
+    let threads: Vec<_> = used.into_iter().map(|x| std::thread::spawn(move || drop(x))).collect();
+    threads.into_iter().for_each(|thread| thread.join().expect("no panic"));
+    assert_eq!(start.elapsed(), Duration::ZERO, "the thread of the GPU did nothing");
+    assert_eq!(allocated - cuda::memory_allocated(), 4 * 4096);
+
+    let others = (0..4).map(|_| full(&[1000], 7.0, gpu())).collect::<Result<Vec<_>>>()?;
+    cuda::synchronize()?;
+    let sums = sums.iter().map(Tensor::item).collect::<Result<Vec<f64>>>()?;
+    // The stream is done, and the memory is to be had again.
+    drop(others);
+    cuda::empty_cache()?;
+    let awaiting = |block: &MemoryBlock| block.state == BlockState::ActiveAwaitingFree;
+    assert!(!cuda::memory_snapshot().iter().flat_map(|segment| &segment.blocks).any(awaiting));
+    assert_eq!(machine.races().len(), 0);
+    Ok((sums, start.elapsed(), machine.trace().to_chrome_json()))
+}
+
+#[test]
+fn memory_that_other_threads_drop_waits_for_its_streams_and_the_same_way_every_time() -> Result<()> {
+    let (sums, time, trace) = on("sim:t4", dropped_elsewhere)?;
+    assert_eq!(sums, [1000.0; 4]);
+    for _ in 0..5 {
+        assert_eq!(on("sim:t4", dropped_elsewhere)?, (sums.clone(), time, trace.clone()));
+    }
     Ok(())
 }
 

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use todevice::cuda::{self, SyncDebugMode};
 use todevice::nn::utils::{ClipGradNormOptions, clip_grad_norm_};
 use todevice::prelude::*;
-use todevice::{Machine, ToOptions};
+use todevice::{CopyOptions, Machine, ToOptions};
 
 fn on_t4<R>(test: impl FnOnce() -> R) -> R {
     "sim:t4".parse::<Machine>().unwrap().enter(test)
@@ -19,10 +19,12 @@ fn to(device: Device, non_blocking: bool) -> ToOptions {
     ToOptions { device: Some(device), non_blocking, ..Default::default() }
 }
 
+const AT_ONCE: CopyOptions = CopyOptions { non_blocking: true };
+
 type Operation = fn(&Tensor, &Tensor) -> Result<()>;
 
 /// Operations on a tensor of a GPU and a pinned one, with the name of the wait they hide.
-const WAITS: [(&str, Operation); 11] = [
+const WAITS: [(&str, Operation); 14] = [
     ("item", |x, _| x.sum()?.item().map(drop)),
     ("item", |x, _| x.sum()?.is_nonzero().map(drop)),
     ("item", |x, _| x.equal(x).map(drop)),
@@ -30,7 +32,10 @@ const WAITS: [(&str, Operation); 11] = [
     ("_to_copy", |x, _| x.cpu().map(drop)),
     ("_to_copy", |x, _| Tensor::ones(&[3])?.to(x.device()).map(drop)),
     ("_to_copy", |x, pinned| pinned.to(x.device()).map(drop)),
-    ("_to_copy", |x, _| x.copy_(&Tensor::ones(&[3])?).map(drop)),
+    ("copy_", |x, _| x.copy_(&Tensor::ones(&[3])?).map(drop)),
+    ("copy_", |x, pinned| x.copy_(pinned).map(drop)),
+    ("copy_", |x, pinned| pinned.copy_(x).map(drop)),
+    ("copy_", |x, _| Tensor::ones(&[3])?.copy_with_(x, AT_ONCE).map(drop)),
     ("synchronize", |x, _| cuda::current_stream(x.device())?.synchronize()),
     ("synchronize", |x, _| cuda::Stream::new(x.device())?.synchronize()),
     ("clip_grad_norm_", |x, _| {
@@ -42,12 +47,15 @@ const WAITS: [(&str, Operation); 11] = [
 ];
 
 /// Operations that do not wait, or say that they do.
-const NO_WAITS: [Operation; 9] = [
+const NO_WAITS: [Operation; 12] = [
     |x, _| x.add(1.0)?.sum()?.detach().add_(&x.sum()?).map(drop),
     |x, _| x.matmul(x).map(drop),
     |x, pinned| pinned.to(to(x.device(), true)).map(drop),
     |x, _| Tensor::ones(&[3])?.to(to(x.device(), true)).map(drop),
     |x, _| x.to(to(Device::Cpu, true)).map(drop),
+    |x, pinned| x.copy_with_(pinned, AT_ONCE).map(drop),
+    |x, _| x.copy_with_(&Tensor::ones(&[3])?, AT_ONCE).map(drop),
+    |x, pinned| pinned.copy_with_(x, AT_ONCE).map(drop),
     |_, _| cuda::synchronize(),
     |x, _| cuda::current_stream(x.device())?.record_event()?.synchronize(),
     |x, _| cuda::current_stream(x.device())?.query().map(drop),
@@ -102,7 +110,46 @@ fn an_operation_that_is_refused_does_nothing() -> Result<()> {
             (after.copies_to_host, after.copies_to_device, cuda::memory_allocated()),
             (0, 0, before.1)
         );
-        assert!(x.to_string().contains("called a synchronizing CUDA operation"), "{x}");
+        Ok(())
+    })
+}
+
+#[test]
+fn printing_is_named_with_the_line_that_made_the_tensor() -> Result<()> {
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let ear = heard.clone();
+    on_t4(|| {
+        Machine::current().on_warning(move |text| ear.lock().unwrap().push(text.to_string()));
+        let made = line!() + 1;
+        let x = Tensor::ones_with(&[2], Device::cuda(0))?;
+        let other = x.add(1.0)?;
+        let note = |line: u32| {
+            format!(
+                "called a synchronizing CUDA operation\nnote: printing a tensor made at tensor/tests/sync_debug.rs:{line}:"
+            )
+        };
+        cuda::set_sync_debug_mode(SyncDebugMode::Error)?;
+        for text in [x.to_string(), format!("{x:?}")] {
+            assert!(text.starts_with(&format!("tensor(<values cannot be read: {}", note(made))), "{text}");
+        }
+        let parameter = nn::Parameter::new(&x)?.to_string();
+        assert!(
+            parameter.contains("note: printing a tensor made at tensor/tests/sync_debug.rs:"),
+            "{parameter}"
+        );
+        cuda::set_sync_debug_mode(SyncDebugMode::Warn)?;
+        for _ in 0..3 {
+            assert_eq!(x.to_string(), "tensor([1., 1.], device='cuda:0')");
+            assert_eq!(other.to_string(), "tensor([2., 2.], device='cuda:0')");
+        }
+        let heard = heard.lock().unwrap();
+        assert!(
+            heard.len() == 2 && heard[0].starts_with(&note(made)) && heard[1].starts_with(&note(made + 1)),
+            "{heard:?}"
+        );
+        // What comes after has its own line.
+        cuda::set_sync_debug_mode(SyncDebugMode::Error)?;
+        assert!(text(x.sum()?.item()).contains("note: item, at "));
         Ok(())
     })
 }

@@ -272,8 +272,9 @@ fn the_times_of_the_picture_are_those_of_the_json() {
 #[test]
 fn an_empty_recording_makes_a_picture_too() {
     for gpus in ["none", "sim:t4"] {
-        let svg = on(gpus, |machine| Ok(machine.profile(|| ()).1)).to_svg();
-        assert_eq!(all(&svg, "text"), ["Nothing was recorded."]);
+        let trace = on(gpus, |machine| Ok(machine.profile(|| ()).1));
+        assert_eq!(all(&trace.to_svg(), "text"), ["Nothing was recorded."]);
+        assert_eq!(trace.to_string(), "Nothing was recorded.");
     }
 }
 
@@ -288,16 +289,76 @@ fn a_name_may_be_any_text() {
 
 #[test]
 fn ten_thousand_pieces_of_work_make_a_picture_that_says_what_it_draws_together() {
-    let svg = on("sim:t4", |machine| {
+    let trace = on("sim:t4", |machine| {
         let x = Tensor::ones(&[1])?.cuda()?;
         let work = || (0..10_000).try_for_each(|_| record_function("add", || x.add_(0.0).map(drop)));
         Ok(machine.profile(work).1)
-    })
-    .to_svg();
+    });
+    let svg = trace.to_svg();
     assert!(svg.len() < 600_000, "{} bytes", svg.len());
     assert!(all(&svg, "title").len() <= 3 * 800);
     assert!(!all(&svg, "text").contains(&"add".to_string()), "a bracket for several names has none");
     // All of them: the names, the calls, the kernels.
     let note = "30000 pieces are too short to draw alone: what is close together is one bar.";
     assert!(all(&svg, "text").contains(&note.to_string()), "{:?}", all(&svg, "text").last());
+}
+
+#[test]
+fn the_text_has_a_line_for_the_names_the_calls_and_each_engine_that_worked() {
+    let trace = on("sim:t4", recorded);
+    assert_eq!(trace.to_text(60), DRAWN.trim_matches('\n'));
+    assert_eq!(trace.to_string(), trace.to_text(80));
+}
+
+const DRAWN: &str = "
+host, named        ├batch───────┤├step─────────────────────┤
+  part of it                     ├forward───────┤├read─────┤
+host, calls         ▂▒▒▒▒▒▒▒▒▒▒▒▒▂▂▓▓▓▓██████████░░░░░░░░░░░
+cuda:0, copies in             ▂▒▒▂
+cuda:0, compute                            ▂▓▓▓▂▂██  ▂████▂
+cuda:0, copies out                                        ▒▒
+µs, modelled       └0  └5  └10 └15 └20  └25 └30 └35 └40  └45
+▒ copy   █ kernel   ▓ matrix product (gemm)
+░ the host waits   ▂ less than half of a column
+";
+
+#[test]
+fn the_text_is_as_wide_as_asked_for() {
+    let deep = |machine: &Machine| {
+        let ((), trace) = machine.profile(|| {
+            for device in [0, 9] {
+                let x = record_function("one\n\u{0}\u{4e2d}", || {
+                    Tensor::ones_with(&[64, 64], Device::cuda(device))
+                });
+                record_function("a name that is as long as a name should not be", || x?.sum()?.item())
+                    .unwrap();
+            }
+        });
+        Ok(trace)
+    };
+    for trace in [on("sim:t4", recorded), on("sim:t4x10", deep)] {
+        for width in [0, 40, 41, 59, 60, 80, 100, 999, 1000, usize::MAX] {
+            let text = trace.to_text(width);
+            for line in text.lines() {
+                assert!(
+                    line.chars().count() <= width.clamp(40, 1000) && line.trim_end() == line,
+                    "{width}: {line}"
+                );
+            }
+            assert!(
+                text.contains("s, modelled") && !text.contains(|c: char| c.is_control() && c != '\n'),
+                "{text}"
+            );
+        }
+    }
+    let labels: Vec<String> =
+        on("sim:t4x10", deep).to_string().lines().map(|line| line.chars().take(17).collect()).collect();
+    let wanted = [
+        "host, named      ",
+        "host, calls      ",
+        "cuda:0, compute  ",
+        "cuda:0, copies ou",
+        "cuda:9, compute  ",
+    ];
+    assert_eq!(labels[..5], wanted, "{labels:?}");
 }

@@ -1,7 +1,5 @@
 //! The CUDA kernels as a library of the host, made by g++ with `cuda_on_host.h` in the place of CUDA.
 
-pub mod stand_ins;
-
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -57,12 +55,12 @@ pub fn compile(
     Ok(Some(library))
 }
 
-fn gpp() -> Command {
+pub fn gpp() -> Command {
     Command::new(std::env::var_os("CXX").unwrap_or("g++".into()))
 }
 
 /// `None`: there is no such program.
-fn run(command: &mut Command) -> Result<Option<()>, String> {
+pub fn run(command: &mut Command) -> Result<Option<()>, String> {
     match command.output() {
         Ok(Output { status, .. }) if status.success() => Ok(Some(())),
         Ok(output) => Err(format!("{command:?}: {}", String::from_utf8_lossy(&output.stderr))),

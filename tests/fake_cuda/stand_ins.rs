@@ -1,6 +1,9 @@
 //! Stand-ins for NVIDIA's libraries, for tests of the driver without a GPU. What each pretends to be is said in
 //! its own first lines.
 
+#[path = "mod.rs"]
+mod fake_cuda;
+
 use std::collections::hash_map::DefaultHasher;
 use std::fs;
 use std::hash::{Hash, Hasher};
@@ -8,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::LazyLock;
 
-use super::{compile, gpp, run};
+use fake_cuda::{compile, gpp, run};
 
 /// The libraries by the names that are looked for, and their sources.
 const LIBRARIES: [(&str, &str); 3] = [

@@ -124,7 +124,7 @@ fn blocks_and_segments(lab: &mut Lab) -> crate::Result<()> {
         tensors.iter().fold(MemoryMap::now(), |map, (name, tensor)| map.name(name, [*tensor]))
     };
     let all: Vec<(&str, &Tensor)> = names.into_iter().zip(&tensors).collect();
-    show(lab, &named(&all), "The segments, and in them the blocks of the eight tensors.");
+    lab.picture(&named(&all), "The segments, and in them the blocks of the eight tensors.");
 
     lab.predict(
         "A, B and D are dropped. How many more free pieces are there? Then I is made, of 3 MiB: where?",
@@ -136,7 +136,7 @@ fn blocks_and_segments(lab: &mut Lab) -> crate::Result<()> {
     tensors.push(bytes(3 * MIB, device)?); // I
     // ANCHOR_END: merge
     let left: Vec<(&str, &Tensor)> = ["C", "E", "F", "G", "H", "I"].into_iter().zip(&tensors).collect();
-    show(lab, &named(&left), "The same segments after three tensors are gone and one has come.");
+    lab.picture(&named(&left), "The same segments after three tensors are gone and one has come.");
     lab.prose(
         "A and B were neighbours: their blocks merged into one. D's is too small for I, which takes the smallest free \
          block that is large enough; what it does not need of that is split off again.",
@@ -180,7 +180,7 @@ fn fragmentation(lab: &mut Lab) -> crate::Result<()> {
     }
     drop(twelve);
     let map = MemoryMap::now().name("2 MiB", &left);
-    show(lab, &map, "Segments of 20 MiB in which every second block of 2 MiB is free.");
+    lab.picture(&map, "Segments of 20 MiB in which every second block of 2 MiB is free.");
     lab.prose(
         "More is free than is asked for, but in pieces of 2 MiB, and memory that is held cannot be moved. Nor can \
          a segment be given back in which anything lives. This is fragmentation.",
@@ -280,7 +280,7 @@ fn the_notebook(lab: &mut Lab) -> crate::Result<()> {
     // ANCHOR_END: notebook
     let map = MemoryMap::now().name("x", [&x]);
     lab.table(table);
-    show(lab, &map, "The segments at the end of the notebook.");
+    lab.picture(&map, "The segments at the end of the notebook.");
     // ANCHOR: notebook_bytes
     let cube: usize = 4 * 27_000_000;
     let block = cube.next_multiple_of(512);
@@ -310,12 +310,6 @@ fn the_notebook(lab: &mut Lab) -> crate::Result<()> {
     drop(x);
     cuda::empty_cache()?;
     Ok(())
-}
-
-/// The map, for those who see pictures and for those who read text.
-fn show(lab: &mut Lab, map: &MemoryMap, caption: &str) {
-    lab.picture(map.to_svg(), caption);
-    lab.report(map);
 }
 
 /// The first line of an error, broken to be read.

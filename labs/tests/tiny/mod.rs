@@ -63,7 +63,7 @@ pub fn run(lab: &mut Lab, options: &Options) -> Result<()> {
     );
     lab.prose(text!("That is {} in all.", modelled("total", f64::INFINITY).unit("ms")));
     lab.report("tensor([[1., 2.],\n        [3., 4.]])\n");
-    lab.picture("<svg/>", "two copies, one after the other");
+    lab.picture("<svg/>".to_owned(), "two copies, one after the other");
     if options.fail {
         return Err("the optimizer has no parameters".into());
     }

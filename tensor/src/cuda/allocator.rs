@@ -77,6 +77,8 @@ pub(crate) trait DeviceDriver {
     fn malloc(&self, bytes: usize) -> DriverResult<DevicePtr>;
     /// Gives it back.
     fn free(&self, pointer: DevicePtr) -> DriverResult<()>;
+    /// Whether this thread may use the driver. Any thread may drop a tensor.
+    fn is_of_this_thread(&self) -> bool;
     /// An event for streams of a device, which may be another one.
     fn create_event(&self, device: usize) -> DriverResult<EventId>;
     fn record_event(&self, event: EventId, stream: StreamId) -> DriverResult<()>;

@@ -15,7 +15,7 @@ const MOST_BOXES: usize = 48;
 /// How wide a row of the text is.
 const LETTERS: f64 = 72.0;
 /// What matrix products work in: the one block that no tensor holds.
-const WORKSPACE: &str = "cuBLAS workspace";
+pub(crate) const WORKSPACE: &str = "cuBLAS workspace";
 /// The most names that the text explains.
 const MOST_LINES: usize = 12;
 

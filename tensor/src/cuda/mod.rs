@@ -7,7 +7,7 @@ mod event;
 mod faults;
 pub(crate) mod launch_blocking;
 mod memory;
-mod memory_map;
+pub(crate) mod memory_map;
 #[cfg(not(target_family = "wasm"))]
 pub(crate) mod nvidia;
 pub(crate) mod pinned;

@@ -38,7 +38,8 @@ impl FromStr for SyncDebugMode {
 /// (`torch.cuda.set_sync_debug_mode`).
 ///
 /// A GPU is fast as long as the host is ahead of it. Many operations make the host wait without saying so: `item`,
-/// copies to the host, copies to a GPU without `non_blocking`, printing. They are named, with their line. As in
+/// copies to the host, copies to a GPU without `non_blocking`, printing. They are named, with their line; of a tensor
+/// that is printed, with the line that made it. As in
 /// PyTorch [`Stream::synchronize`](super::Stream::synchronize) is among them, while [`synchronize`](super::synchronize)
 /// and [`Event::synchronize`](super::Event::synchronize) are not, nor is memory that has to be taken from the driver.
 ///
@@ -76,11 +77,12 @@ impl Cuda {
             return Ok(());
         }
         let (operation, place) = (scope::current_operation(), scope::current_place());
-        let error = Error::Synchronizing { operation, place };
+        let printed = scope::printed_tensor();
+        let error = Error::Synchronizing { operation, place, printed };
         if mode == SyncDebugMode::Error {
             return Err(error);
         }
-        Machine::warn_once_at("sync_debug", place, || error.to_string());
+        Machine::warn_once_at("sync_debug", place.or(printed), || error.to_string());
         Ok(())
     }
 }

@@ -4,6 +4,7 @@ use std::fmt::{self, Write};
 use std::panic::Location;
 
 use crate::cuda::driver::Process;
+use crate::cuda::memory_map::WORKSPACE;
 
 /// The most lines of the program that a report names.
 const MOST_LINES: usize = 8;
@@ -39,8 +40,8 @@ pub struct OutOfMemory {
 /// What is held of the memory that one line of the program asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryHolder {
-    /// The line.
-    pub place: &'static Location<'static>,
+    /// The line. None for cuBLAS's workspace: the line that happens to multiply first takes it, for all.
+    pub place: Option<&'static Location<'static>>,
     /// Blocks of the caching allocator.
     pub blocks: usize,
     /// Their bytes.
@@ -81,7 +82,10 @@ impl OutOfMemory {
         let (largest, others) = self.holders.split_at(shown);
         let mut table: Vec<_> = largest
             .iter()
-            .map(|holder| row(format!("{}:{}", holder.place.file(), holder.place.line()), &[*holder]))
+            .map(|holder| {
+                let line = |place: &Location| format!("{}:{}", place.file(), place.line());
+                row(holder.place.map_or(WORKSPACE.to_owned(), line), &[*holder])
+            })
             .collect();
         if !others.is_empty() {
             table.push(row(format!("{} more", others.len()), others));

@@ -170,6 +170,28 @@ pub(crate) fn update(
     {
         return Err(mismatch(name, None, &operands, [0, i]));
     }
+    overwrite(target, inputs, out_of_place, in_place)
+}
+
+/// The same for the one operation that takes its operand from any device.
+#[track_caller]
+pub(crate) fn update_from_anywhere(
+    name: &'static str,
+    target: &Tensor,
+    source: &Tensor,
+    out_of_place: impl FnOnce(&Tensor) -> Result<Tensor>,
+    in_place: impl FnOnce() -> Result<()>,
+) -> Result<Tensor> {
+    let _scope = enter(name, None, &[target])?;
+    overwrite(target, &[source], out_of_place, in_place)
+}
+
+fn overwrite(
+    target: &Tensor,
+    inputs: &[&Tensor],
+    out_of_place: impl FnOnce(&Tensor) -> Result<Tensor>,
+    in_place: impl FnOnce() -> Result<()>,
+) -> Result<Tensor> {
     if target.is_inference() && !is_inference_mode_enabled() {
         return Err(Error::InferenceInPlace);
     }

@@ -14,12 +14,14 @@ pub(crate) type Place = &'static Location<'static>;
 struct Scope {
     place: Option<Place>,
     operation: Option<&'static str>,
+    /// Where the tensor was made that is being printed.
+    printed: Option<Place>,
     /// How many operations are under way, each part of the one before.
     depth: u32,
 }
 
 thread_local! {
-    static SCOPE: Cell<Scope> = const { Cell::new(Scope { place: None, operation: None, depth: 0 }) };
+    static SCOPE: Cell<Scope> = const { Cell::new(Scope { place: None, operation: None, printed: None, depth: 0 }) };
 }
 
 /// Ends the scope, also when a panic passes through.
@@ -35,10 +37,20 @@ impl Drop for Leave {
 pub(crate) fn operation(name: &'static str, place: Place) -> Leave {
     let outer = SCOPE.get();
     SCOPE.set(Scope {
-        place: outer.place.or(Some(place)),
+        // Who prints is not known, and is not in here.
+        place: outer.place.or(Some(place).filter(|_| outer.printed.is_none())),
         operation: outer.operation.or(Some(name)),
         depth: outer.depth + 1,
+        ..outer
     });
+    Leave(outer)
+}
+
+/// Says that a tensor is printed. Rust does not tell what prints (`fmt`) on which line, so there is only the one where
+/// the tensor was made.
+pub(crate) fn printing(made: Place) -> Leave {
+    let outer = SCOPE.get();
+    SCOPE.set(Scope { operation: outer.operation.or(Some("print")), printed: Some(made), ..outer });
     Leave(outer)
 }
 
@@ -52,6 +64,11 @@ pub(crate) fn on_behalf_of(place: Place) -> Leave {
 /// The line under way.
 pub(crate) fn current_place() -> Option<Place> {
     SCOPE.get().place
+}
+
+/// Where the tensor was made that is being printed.
+pub(crate) fn printed_tensor() -> Option<Place> {
+    SCOPE.get().printed
 }
 
 /// The line under way, else the one given.

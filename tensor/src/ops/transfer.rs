@@ -1,16 +1,19 @@
-//! Copies from device to device, the host being one: what `to` does when the device changes, and `pin_memory`.
+//! Copies from device to device, the host being one: what `to` and `copy_` do when the device changes, and
+//! `pin_memory`.
 
-use std::sync::Arc;
+use std::sync::{Arc, RwLockReadGuard};
 
 use crate::autograd::{Context, Function, Saved};
 use crate::cuda;
-use crate::cuda::runtime::memory_of;
+use crate::cuda::pinned::PinnedMemory;
+use crate::cuda::runtime::Cuda;
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::machine::Machine;
 use crate::ops;
 use crate::ops::kernel::Work;
-use crate::ops::shape::dense;
+use crate::ops::shape::{dense, write};
+use crate::shape::signed;
 use crate::storage::access;
 use crate::tensor::Tensor;
 
@@ -30,32 +33,66 @@ fn copy_to(x: &Tensor, device: Device, non_blocking: bool) -> Result<Tensor> {
         }
         _ => Tensor::uninit_on(device, x.sizes(), x.dtype())?,
     };
+    transfer(&x, &out, non_blocking)?;
+    Ok(out)
+}
+
+/// Overwrites `target` with the elements of `source`, which is on another device; the sizes of the source broadcast
+/// to those of the target.
+///
+/// Copy engines copy bytes as they lie. A target that lies in order takes them at once, else they go through memory
+/// beside it. Types are converted before the copy, as in PyTorch, but for a copy to the host that it waits for.
+pub(crate) fn copy_over(target: &Tensor, source: &Tensor, non_blocking: bool) -> Result<()> {
+    check_way(source.device(), target.device())?;
+    let dtype = if target.is_cuda() || non_blocking { target.dtype() } else { source.dtype() };
+    let source = dense(&source.to(dtype)?.expand(&signed(target.sizes()))?)?;
+    if target.is_contiguous() && target.dtype() == dtype {
+        return transfer(&source, target, non_blocking);
+    }
+    let beside = target.uninit_beside(target.sizes(), dtype)?;
+    transfer(&source, &beside, non_blocking)?;
+    write(target, &beside.to(target.dtype())?)
+}
+
+/// From machine to machine there is no way but through the host.
+pub(crate) fn check_way(from: Device, to: Device) -> Result<()> {
+    match (from, to) {
+        (Device::Cuda { machine, .. }, Device::Cuda { machine: other, .. }) if machine != other => {
+            Err(Error::OtherMachine { device: from })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Copies the elements of a tensor to one of the same sizes and type on another device. Both are contiguous.
+fn transfer(x: &Tensor, out: &Tensor, non_blocking: bool) -> Result<()> {
     let bytes = x.numel() * x.dtype().size();
     if bytes == 0 {
-        return Ok(out);
+        return Ok(());
     }
-    let offset = x.storage_offset() * x.dtype().size();
+    let [from, to] = [x, out].map(|tensor| tensor.storage_offset() * tensor.dtype().size());
     match (x.storage().device(), out.storage().device()) {
-        (None, Some(target)) => {
-            // Memory that another machine's driver pinned is to this one as any other.
-            let pinned = x.storage().pinned().filter(|pinned| Arc::ptr_eq(pinned.cuda(), target.cuda()));
-            match pinned {
-                Some(pinned) => target.cuda().upload_pinned(target, &pinned, offset, bytes, non_blocking)?,
-                None => access([&x], [], |[input], []| {
-                    target.cuda().upload(target, &input.values::<u8>()[offset..offset + bytes], non_blocking)
-                })??,
-            }
-        }
-        (Some(source), None) => match out.storage().pinned() {
-            Some(pinned) => source.cuda().download_pinned(&pinned, source, offset, bytes)?,
-            None => access([], [&out], |[], [out]| {
-                source.cuda().download(&mut out.bytes[..bytes], source, offset)
-            })??,
+        (None, Some(target)) => match pinned_by(target.cuda(), x) {
+            Some(pinned) => target.cuda().upload_pinned((target, to), (&pinned, from), bytes, non_blocking),
+            None => access([x], [], |[input], []| {
+                target.cuda().upload((target, to), &input.values::<u8>()[from..from + bytes], non_blocking)
+            })?,
         },
-        (Some(source), Some(_)) => source.cuda().copy_peer(memory_of(&out)?, source, offset, bytes)?,
+        (Some(source), None) => match pinned_by(source.cuda(), out) {
+            Some(pinned) => source.cuda().download_pinned((&pinned, to), (source, from), bytes, non_blocking),
+            None => access([], [out], |[], [out]| {
+                source.cuda().download(&mut out.bytes[to..to + bytes], (source, from))
+            })?,
+        },
+        (Some(source), Some(target)) => source.cuda().copy_peer((target, to), (source, from), bytes),
         (None, None) => unreachable!("there is one host"),
     }
-    Ok(out)
+}
+
+/// The memory of a tensor of the host if this driver has pinned it: what another machine's has, is to this one as any
+/// other.
+fn pinned_by<'t>(cuda: &Arc<Cuda>, tensor: &'t Tensor) -> Option<RwLockReadGuard<'t, PinnedMemory>> {
+    tensor.storage().pinned().filter(|pinned| Arc::ptr_eq(pinned.cuda(), cuda))
 }
 
 /// `to` another device.

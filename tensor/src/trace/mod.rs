@@ -2,12 +2,13 @@
 //!
 //! [`Machine::profile`](crate::Machine::profile) records a part of a program, and [`record_function`] names
 //! stretches of it. The timeline can be had as JSON for a viewer (`chrome.rs`) or as a picture (`rows.rs` says what
-//! is in it, `svg.rs` draws it).
+//! is in it, `svg.rs` draws it for a page and `text.rs` for a terminal).
 
 mod chrome;
 mod profile;
 mod rows;
 mod svg;
+mod text;
 
 pub(crate) use profile::Recording;
 pub use profile::record_function;
@@ -357,6 +358,11 @@ impl Trace {
         let spans = self.work.iter().map(|work| work.span);
         let computed = spans.filter(|span| span.stream.device == index && span.engine == Engine::Compute);
         Duration::from_nanos(computed.map(|span| span.end - span.start).sum())
+    }
+
+    /// What its times are.
+    fn kind(&self) -> &'static str {
+        if self.modelled { "modelled" } else { "measured" }
     }
 }
 

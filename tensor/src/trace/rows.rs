@@ -28,10 +28,21 @@ pub(super) struct Bar {
     pub(super) pieces: usize,
 }
 
+/// The sorts of work, each with its name.
+pub(super) const SORTS: [(Sort, &str); 5] = [
+    (Sort::Copy, "copy"),
+    (Sort::Kernel, "kernel"),
+    (Sort::Gemm, "matrix product (gemm)"),
+    (Sort::Wait, "the host waits"),
+    (Sort::Memory, "memory of the driver"),
+];
+
 /// Bars in order of time.
 #[derive(Clone, Debug)]
 pub(super) struct Row {
     pub(super) label: String,
+    /// The label where there is little room.
+    pub(super) short: String,
     pub(super) bars: Vec<Bar>,
 }
 
@@ -41,18 +52,22 @@ pub(super) fn rows(trace: &Trace) -> Vec<Row> {
     let depths = trace.ranges.iter().map(|range| range.depth + 1).max().unwrap_or(0);
     for depth in 0..depths {
         let ranges = trace.ranges.iter().filter(|range| range.depth == depth);
-        let label = if depth == 0 { "host, what the program named" } else { "  part of it" };
-        rows.push(row(label, ranges.map(|range| range_bar(trace, range))));
+        let (label, short) = match depth {
+            0 => ("host, what the program named", "host, named"),
+            _ => ("  part of it", "  part of it"),
+        };
+        rows.push(row(label, short, ranges.map(|range| range_bar(trace, range))));
     }
     let calls = trace.events.iter().filter_map(|call| call_bar(trace, call));
-    rows.push(row("host, calls", calls));
+    rows.push(row("host, calls", "host, calls", calls));
     for device in 0..trace.devices.len() {
         for engine in ENGINES {
             let spans = trace.work.iter().map(|work| (work.span, work.call));
             let worked = spans.filter(|(span, _)| span.stream.device == device && span.engine == engine);
             let bars = worked
                 .map(|(span, call)| bar(trace, sort_of(&call.kind), call.kind.name(), span.start, span.end));
-            rows.push(row(&format!("cuda:{device}, {}", label_of(engine)), bars));
+            let [label, short] = labels_of(engine).map(|label| format!("cuda:{device}, {label}"));
+            rows.push(row(&label, &short, bars));
         }
     }
     rows.retain(|row| !row.bars.is_empty());
@@ -60,10 +75,10 @@ pub(super) fn rows(trace: &Trace) -> Vec<Row> {
 }
 
 /// Bars sorted by time; of two that start together the one that ended first was first.
-fn row(label: &str, bars: impl Iterator<Item = Bar>) -> Row {
+fn row(label: &str, short: &str, bars: impl Iterator<Item = Bar>) -> Row {
     let mut bars: Vec<Bar> = bars.collect();
     bars.sort_by_key(|bar| (bar.start, bar.end));
-    Row { label: label.to_string(), bars }
+    Row { label: label.to_string(), short: short.to_string(), bars }
 }
 
 fn bar(trace: &Trace, sort: Sort, name: String, start: u64, end: u64) -> Bar {
@@ -107,11 +122,12 @@ fn sort_of(kind: &EventKind) -> Sort {
     }
 }
 
-fn label_of(engine: Engine) -> &'static str {
+/// The label of an engine's row, and the short one.
+fn labels_of(engine: Engine) -> [&'static str; 2] {
     match engine {
-        Engine::HostToDevice => "copies to the device",
-        Engine::Compute => "compute",
-        Engine::DeviceToHost => "copies to the host",
-        Engine::Peer => "copies to another device",
+        Engine::HostToDevice => ["copies to the device", "copies in"],
+        Engine::Compute => ["compute", "compute"],
+        Engine::DeviceToHost => ["copies to the host", "copies out"],
+        Engine::Peer => ["copies to another device", "to a peer"],
     }
 }

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::Trace;
 use super::chrome::Microseconds;
-use super::rows::{Bar, Row, Sort, rows};
+use super::rows::{Bar, Row, SORTS, Sort, rows};
 
 const WIDTH: f64 = 800.0;
 const MARGIN: f64 = 12.0;
@@ -19,14 +19,6 @@ const MOST_LINES: usize = 5;
 /// A bar is drawn at least this wide; where narrower ones would lie on each other, one stands for all.
 const NARROWEST: f64 = 1.0;
 
-const SORTS: [(Sort, &str); 5] = [
-    (Sort::Copy, "copy"),
-    (Sort::Kernel, "kernel"),
-    (Sort::Gemm, "matrix product (gemm)"),
-    (Sort::Wait, "the host waits"),
-    (Sort::Memory, "memory of the driver"),
-];
-
 impl Trace {
     /// The timeline as a picture in SVG, 800 wide: what [`record_function`](super::record_function) named, the
     /// host's calls, and for each device a row for each engine that worked. Text and lines take the colour of
@@ -38,8 +30,8 @@ impl Trace {
     pub fn to_svg(&self) -> String {
         let rows = rows(self);
         let end = rows.iter().flat_map(|row| &row.bars).map(|bar| bar.end).max().unwrap_or(0);
-        let kind = if self.modelled { "modelled" } else { "measured" };
-        let mut picture = Picture { svg: String::new(), y: MARGIN, end: end.max(1), kind, together: 0 };
+        let mut picture =
+            Picture { svg: String::new(), y: MARGIN, end: end.max(1), kind: self.kind(), together: 0 };
         let bars: Vec<Row> = rows.iter().map(|row| picture.merged(row)).collect();
         for row in &bars {
             picture.row(row);
@@ -105,7 +97,7 @@ impl Picture {
             }
         }
         self.together += bars.iter().filter(|bar| bar.pieces > 1).map(|bar| bar.pieces).sum::<usize>();
-        Row { label: row.label.clone(), bars }
+        Row { label: row.label.clone(), short: row.short.clone(), bars }
     }
 
     fn row(&mut self, row: &Row) {

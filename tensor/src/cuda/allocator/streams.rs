@@ -23,7 +23,7 @@ pub(super) struct StreamUses {
 }
 
 pub(super) struct Pending {
-    /// None if it could not be recorded. Then it is recorded later, which is later than need be, but safe.
+    /// None if it could not be recorded, or was not to be by the thread that freed the block. Then it is recorded later, which is later than need be, but safe.
     pub(super) event: Option<EventId>,
     block: BlockId,
 }
@@ -48,7 +48,8 @@ impl Allocator {
         }
         let streams = self.uses.recorded.remove(&block).unwrap_or_default();
         for &stream in &streams {
-            let event = self.uses.record_event(driver, stream).ok();
+            let event =
+                driver.is_of_this_thread().then(|| self.uses.record_event(driver, stream).ok()).flatten();
             self.uses.pending.entry(stream).or_default().push_back(Pending { event, block });
         }
         streams.len() as u32

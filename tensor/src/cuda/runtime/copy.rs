@@ -9,9 +9,17 @@ use crate::cuda::pinned::PinnedMemory;
 use crate::error::Result;
 use crate::trace::{CopyKind, EventKind};
 
+/// Memory from a byte on.
+type Part<'a, Memory> = (&'a Memory, usize);
+
 impl Cuda {
     /// Copies pageable memory, which may be overwritten as soon as this returns, to a device.
-    pub(crate) fn upload(&self, to: &DeviceMemory, from: &[u8], non_blocking: bool) -> Result<()> {
+    pub(crate) fn upload(
+        &self,
+        (to, offset): Part<DeviceMemory>,
+        from: &[u8],
+        non_blocking: bool,
+    ) -> Result<()> {
         self.check_thread()?;
         if !non_blocking {
             self.check_sync()?;
@@ -19,7 +27,7 @@ impl Cuda {
         let stream = to.current_stream();
         self.submit(stream, copy(CopyKind::HostToDevice, from.len()), |driver| {
             let source = HostSource::Pageable(from);
-            let op = driver.copy_host_to_device(stream, to.pointer(0), source, from.len())?;
+            let op = driver.copy_host_to_device(stream, to.pointer(offset), source, from.len())?;
             if !non_blocking {
                 // CUDA may return once it has read the source. PyTorch waits for the stream.
                 driver.stream_synchronize(stream)?;
@@ -28,8 +36,8 @@ impl Cuda {
         })
     }
 
-    /// Copies memory of a device, from a byte on, to pageable memory, and waits for it.
-    pub(crate) fn download(&self, to: &mut [u8], from: &DeviceMemory, offset: usize) -> Result<()> {
+    /// Copies memory of a device to pageable memory, and waits for it.
+    pub(crate) fn download(&self, to: &mut [u8], (from, offset): Part<DeviceMemory>) -> Result<()> {
         self.check_thread()?;
         self.check_sync()?;
         let (stream, bytes) = (from.current_stream(), to.len());
@@ -39,35 +47,34 @@ impl Cuda {
         })
     }
 
-    /// Copies pinned memory, from a byte on, to a device. With `non_blocking` this returns at once, and the memory
-    /// is read when the copy runs.
+    /// Copies pinned memory to a device. With `non_blocking` this returns at once, and the memory is read when the
+    /// copy runs.
     pub(crate) fn upload_pinned(
         &self,
-        to: &DeviceMemory,
-        from: &PinnedMemory,
-        offset: usize,
+        (to, target_offset): Part<DeviceMemory>,
+        (from, offset): Part<PinnedMemory>,
         bytes: usize,
         non_blocking: bool,
     ) -> Result<()> {
         let stream = to.current_stream();
         self.submit_pinned(stream, from, copy(CopyKind::HostToDevice, bytes), non_blocking, |driver| {
             let source = HostSource::Pinned(from.pointer(offset));
-            driver.copy_host_to_device(stream, to.pointer(0), source, bytes)
+            driver.copy_host_to_device(stream, to.pointer(target_offset), source, bytes)
         })
     }
 
-    /// Copies memory of a device, from a byte on, to pinned memory. This returns at once, and the memory is written
+    /// Copies memory of a device to pinned memory. With `non_blocking` this returns at once, and the memory is written
     /// when the copy runs.
     pub(crate) fn download_pinned(
         &self,
-        to: &PinnedMemory,
-        from: &DeviceMemory,
-        offset: usize,
+        (to, target_offset): Part<PinnedMemory>,
+        (from, offset): Part<DeviceMemory>,
         bytes: usize,
+        non_blocking: bool,
     ) -> Result<()> {
         let stream = from.current_stream();
-        self.submit_pinned(stream, to, copy(CopyKind::DeviceToHost, bytes), true, |driver| {
-            let target = HostTarget::Pinned(to.pointer(0));
+        self.submit_pinned(stream, to, copy(CopyKind::DeviceToHost, bytes), non_blocking, |driver| {
+            let target = HostTarget::Pinned(to.pointer(target_offset));
             driver.copy_device_to_host(stream, target, from.pointer(offset), bytes)
         })
     }
@@ -99,9 +106,8 @@ impl Cuda {
     /// Copies from one device of the machine to another.
     pub(crate) fn copy_peer(
         &self,
-        to: &DeviceMemory,
-        from: &DeviceMemory,
-        offset: usize,
+        (to, target_offset): Part<DeviceMemory>,
+        (from, offset): Part<DeviceMemory>,
         bytes: usize,
     ) -> Result<()> {
         self.check_thread()?;
@@ -115,7 +121,7 @@ impl Cuda {
             }
             // What each of the two devices was asked to do before comes first, and what comes after waits.
             self.order(target, source)?;
-            let to = (to.device, to.pointer(0));
+            let to = (to.device, to.pointer(target_offset));
             let op = driver.copy_peer(source, to, (from.device, from.pointer(offset)), bytes)?;
             self.order(source, target).inspect_err(|_| {
                 // The target's memory is about to go: not before the copy has run.

@@ -96,6 +96,10 @@ impl DeviceDriver for OfDevice<'_> {
         Ok(())
     }
 
+    fn is_of_this_thread(&self) -> bool {
+        self.cuda.check_thread().is_ok()
+    }
+
     fn create_event(&self, device: usize) -> DriverResult<EventId> {
         self.cuda.driver.event_create(device, false)
     }
@@ -167,10 +171,12 @@ impl Cuda {
 
     /// Which lines hold the memory of a device, those that hold the most first.
     fn holders(&self, device: usize) -> Vec<MemoryHolder> {
+        let workspaces = self.workspaces(device);
         let mut by_line = BTreeMap::new();
         for block in self.memory_snapshot(device).into_iter().flat_map(|segment| segment.blocks) {
             if let (Some(place), BlockState::ActiveAllocated) = (block.place, block.state) {
-                let line = (place.file(), place.line());
+                let place = (!workspaces.contains(&block.pointer.0)).then_some(place);
+                let line = place.map(|place| (place.file(), place.line()));
                 let holder =
                     by_line.entry(line).or_insert_with(|| MemoryHolder { place, blocks: 0, bytes: 0 });
                 holder.blocks += 1;

@@ -4,11 +4,11 @@ use crate::autograd::{Context, Function, Saved};
 use crate::cuda;
 use crate::device::Device;
 use crate::dtype::DType;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::ops;
 use crate::ops::elementwise::cast;
 use crate::ops::kernel::launch;
-use crate::ops::transfer::ToDevice;
+use crate::ops::transfer::{ToDevice, check_way};
 use crate::tensor::{Tensor, ToOptions};
 
 impl Tensor {
@@ -39,11 +39,7 @@ impl Tensor {
             };
         }
         device.check_usable()?;
-        if let (Device::Cuda { machine, .. }, Device::Cuda { machine: other, .. }) = (self.device(), device)
-            && machine != other
-        {
-            return Err(Error::OtherMachine { device: self.device() });
-        }
+        check_way(self.device(), device)?;
         let converted = if dtype == self.dtype() { self } else { &ops::apply(Cast { dtype }, [self])? };
         Ok(ToDevice::run(converted, device, options.non_blocking)?.moved_from(self))
     }

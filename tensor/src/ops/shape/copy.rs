@@ -7,8 +7,17 @@ use crate::ops;
 use crate::ops::elementwise::blocks::for_blocks;
 use crate::ops::elementwise::copy;
 use crate::ops::kernel::{Cost, Geometry, KernelDef, Parameter, launch};
+use crate::ops::transfer::copy_over;
 use crate::shape::{broadcast, signed};
-use crate::tensor::Tensor;
+use crate::tensor::{Tensor, ToOptions};
+
+/// How [`Tensor::copy_with_`] copies.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CopyOptions {
+    /// Does not wait for a copy between pinned memory of the host and a GPU, which the GPU can make by itself. Until it
+    /// has run, the host must neither write to its source nor read its target.
+    pub non_blocking: bool,
+}
 
 impl Tensor {
     /// A copy in fresh memory, recorded by autograd (`Tensor.clone`; in Rust `clone` copies the handle).
@@ -23,22 +32,51 @@ impl Tensor {
         if self.is_contiguous() { Ok(self.clone()) } else { self.copy() }
     }
 
-    /// Overwrites this tensor with the values of `source`, broadcast and converted as needed.
+    /// Overwrites this tensor with the values of `source`, broadcast and converted as needed. It may be on any device
+    /// (`Tensor.copy_`).
     #[track_caller]
     pub fn copy_(&self, source: &Tensor) -> Result<Tensor> {
+        self.copy_with_(source, CopyOptions::default())
+    }
+
+    /// The same with options (`Tensor.copy_(source, non_blocking=True)`).
+    ///
+    /// Between the host and a GPU the bytes go where they belong in one copy, if this tensor is contiguous and, on the
+    /// host, of the type of the source: a buffer that is used again and again takes no new memory.
+    ///
+    /// ```
+    /// use todevice::{CopyOptions, Device, Machine, Tensor};
+    ///
+    /// let machine: Machine = "sim:t4".parse().unwrap();
+    /// machine.enter(|| {
+    ///     let batch = Tensor::ones(&[1000])?.pin_memory()?;
+    ///     let buffer = Tensor::zeros_with(&[1000], Device::cuda(0))?;
+    ///     buffer.copy_with_(&batch, CopyOptions { non_blocking: true })?; // Returns at once.
+    ///     assert_eq!(buffer.sum()?.item()?, 1000.0); // The sum comes after the copy, and this waits for it.
+    ///     Ok::<(), todevice::Error>(())
+    /// }).unwrap();
+    /// ```
+    #[track_caller]
+    pub fn copy_with_(&self, source: &Tensor, options: CopyOptions) -> Result<Tensor> {
+        let CopyOptions { non_blocking } = options;
         let shape = broadcast(self.sizes(), source.sizes())?;
         if shape != self.sizes() {
             return Err(Error::InPlaceBroadcast { output: self.sizes().to_vec(), broadcast: shape });
         }
-        // The one operation that takes its operand from any device.
-        let source = &source.to(self.device())?;
-        ops::update(
+        let device = self.device();
+        ops::update_from_anywhere(
             "copy_",
             self,
-            &[source],
+            source,
             // What was there before no longer matters, so the gradient goes to the source alone.
-            |_| source.expand(&signed(self.sizes()))?.copy(),
-            || write(self, &source.detach().to(self.dtype())?),
+            |_| {
+                let there = ToOptions { device: Some(device), non_blocking, ..Default::default() };
+                source.to(there)?.expand(&signed(self.sizes()))?.copy()
+            },
+            || match source.device() == device {
+                true => write(self, &source.detach().to(self.dtype())?),
+                false => copy_over(self, &source.detach(), non_blocking),
+            },
         )
     }
 

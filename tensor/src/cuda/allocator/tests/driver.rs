@@ -178,6 +178,10 @@ impl DeviceDriver for FakeDriver {
         Ok(())
     }
 
+    fn is_of_this_thread(&self) -> bool {
+        true
+    }
+
     fn create_event(&self, _device: usize) -> DriverResult<EventId> {
         let state = &mut *self.state.borrow_mut();
         state.call(Call::CreateEvent)?;
