@@ -192,7 +192,7 @@ fn what_blocks_the_host(lab: &mut Lab) -> crate::Result<()> {
             *stream,
             microseconds("call_time", *call),
             microseconds("all_time", *all),
-            if overlap { "yes" } else { "no" }
+            raced("overlap", if overlap { "yes" } else { "no" })
         ]);
     }
     lab.table(table);

@@ -40,7 +40,6 @@ fn bad_flags_get_one_clear_line() {
         &["--gpu", "none", "--device", "cuda"],
         &["--device", "cuda:9"],
         &["--gpu", "quantum"],
-        &["--gpu", "real"],
         &["--gpu", "sim:t4x2", "--device", "cuda:2"],
         &["--device", "gpu"],
         &["--gpu", "sim:voodoo"],
