@@ -681,7 +681,10 @@ fn the_crime_is_elsewhere(lab: &mut Lab, options: &Options) -> crate::Result<()>
          fails?",
     );
     // What such an error breaks stays broken, so each of these runs on a machine of its own.
-    let machine = || Machine::current().gpus().bare_machine();
+    let machine = || match Machine::current().gpus() {
+        GpuSpec::Real => GpuSpec::Real.machine(), // It may be asked to make launches wait.
+        other => other.bare_machine(),
+    };
     machine()?.enter(|| fails(lab, bad_index))?;
     if !device.is_cuda() {
         lab.prose(

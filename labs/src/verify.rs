@@ -248,3 +248,63 @@ pub fn main() -> ExitCode {
     }
     if all_agree { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::figure::{exact, measured, modelled};
+    use crate::{Event, Figure, Header, Table, render_json, row, text};
+
+    fn said(machine: &str, events: &[Event]) -> String {
+        let header = Event::Header(Header {
+            lab: "lab-99".to_owned(),
+            title: "A lab".to_owned(),
+            version: "1".to_owned(),
+            machine: machine.to_owned(),
+            device: "cuda:0".to_owned(),
+            seed: 42,
+        });
+        let lines =
+            std::iter::once(&header).chain(events).map(|event| format!("{}\n", render_json::render(event)));
+        lines.collect()
+    }
+
+    fn some_of_each(loss: f64, time: Figure) -> Vec<Event> {
+        vec![
+            Event::Section { number: "4".to_owned(), title: "Training".to_owned() },
+            Event::Line(text!("loss {} after {}", exact("loss", loss), time.clone())),
+            Event::Table(Table::new(["step", "time"]).row(row!["one", time])),
+            Event::Report("CUDA error: device-side assert triggered (here)\nSearch".to_owned()),
+        ]
+    }
+
+    #[test]
+    fn times_and_machines_may_differ_and_nothing_else() {
+        let book = said("Tesla T4 (simulated)", &some_of_each(0.5, modelled("time", 1.25)));
+        let real = |events: &[Event]| compare(&book, &said("NVIDIA H200", events)).unwrap();
+        let mut events = some_of_each(0.5, measured("time", 7.0));
+        assert_eq!(real(&events), [""; 0]);
+        events[3] = Event::Report("CUDA error: device-side assert triggered (there)\nSearch".to_owned());
+        events.insert(1, Event::Warning("a core too few".to_owned()));
+        assert_eq!(real(&events), [""; 0]);
+
+        assert_eq!(
+            real(&some_of_each(0.6, measured("time", 7.0))),
+            ["section 4: line: expected \"0.5000\", found \"0.6000\""]
+        );
+        events[4] = Event::Report("CUDA error: out of memory".to_owned());
+        assert_eq!(real(&events).len(), 1);
+        events.pop();
+        assert_eq!(real(&events), ["section 4: expected 5 events, found 4"]);
+        events[2] = Event::Prose("something else".into());
+        assert_eq!(real(&events), ["section 4: expected \"line\", found \"prose\""]);
+    }
+
+    #[test]
+    fn races_are_expected_of_simulated_gpus_only() {
+        let race = Event::Report("error[GPU0003]: Data race on cuda:0: …".to_owned());
+        let book = said("Tesla T4 (simulated)", &[race]);
+        assert_eq!(compare(&book, &said("NVIDIA H200", &[])).unwrap(), [""; 0]);
+        assert_eq!(compare(&book, &said("NVIDIA H200 (simulated)", &[])).unwrap().len(), 1);
+    }
+}

@@ -27,6 +27,29 @@ fn every_lab_says_there_what_it_says_in_the_book() {
     assert!(output.status.success());
 }
 
+#[test]
+fn an_error_names_the_work_that_may_have_failed_and_launches_that_wait_say_which() {
+    let Some(stand_ins) = stand_ins(kernel_signatures) else { return };
+    let crime = |environment: &[(&str, &str)]| {
+        let lab = env!("CARGO_BIN_EXE_lab-08");
+        let output = on(stand_ins, lab, &["--gpu", "real", "--section", "7"], environment);
+        assert!(output.status.success());
+        // The assertion is printed by the GPU itself.
+        assert!(String::from_utf8_lossy(&output.stderr).contains("index out of bounds"));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let late = crime(&[]);
+    assert!(late.contains("mean          returned\nitem          failed\n"), "{late}");
+    let suspects = late.split("the latest first: ").nth(1).and_then(|rest| rest.split(')').next()).unwrap();
+    let named: Vec<&str> = suspects.split(", ").map(|suspect| suspect.split(' ').next().unwrap()).collect();
+    assert_eq!(named, ["div_f32", "sum_f32", "tanh_f32", "index_select_f32"]);
+    assert!(suspects.contains(" at labs/src/lab_08_asynchrony.rs:"), "{suspects}");
+
+    let at_once = crime(&[("CUDA_LAUNCH_BLOCKING", "1")]);
+    assert!(at_once.contains("index_select  failed\n"), "{at_once}");
+    assert!(at_once.contains("the latest first: index_select_f32 at labs/src/lab_08"), "{at_once}");
+}
+
 /// What a lab says when it cannot start: one line, and exit code 2.
 fn refused(output: &Output) -> String {
     assert_eq!((output.status.code(), &*output.stdout), (Some(2), &b""[..]));
