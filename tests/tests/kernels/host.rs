@@ -8,6 +8,7 @@ use std::sync::LazyLock;
 
 use kernels::Source;
 use libloading::Library;
+use todevice::Tensor;
 
 use crate::fake_cuda::compile;
 
@@ -289,4 +290,112 @@ fn threads_wait_for_each_other_and_a_kernel_that_goes_wrong_says_so() {
     }
     assert_eq!(kernels.run("nothing", 1, 32, &[]), Err((1, "there is no kernel nothing".to_owned())));
     assert!(matches!(kernels.run("lanes", 1, 2048, &numbers), Err((3, _))));
+}
+
+/// Runs a kernel of tensors that lie in order, the last of them the output.
+fn elementwise<T: Copy + Default>(kernels: &Kernels, name: &str, inputs: &[&[T]]) -> Vec<T> {
+    let mut out = vec![T::default(); inputs[0].len()];
+    let (out_at, numbers, zero) = (out.as_mut_ptr(), view(&[(out.len() as i64, 1)]), T::default());
+    let pointers: Vec<*const T> = inputs.iter().map(|input| input.as_ptr()).collect();
+    let mut arguments: Vec<*mut c_void> =
+        pointers.iter().flat_map(|pointer| [at(pointer), at(&zero), at(&numbers)]).collect();
+    arguments.extend([at(&out_at), at(&numbers)]);
+    assert_eq!(kernels.run(name, 4, 256, &arguments), Ok(()));
+    out
+}
+
+type Function = (&'static str, fn(&Tensor) -> todevice::Result<Tensor>);
+
+const FUNCTIONS: [Function; 6] = [
+    ("exp", Tensor::exp),
+    ("log", Tensor::log),
+    ("sin", Tensor::sin),
+    ("cos", Tensor::cos),
+    ("tanh", Tensor::tanh),
+    ("sigmoid", Tensor::sigmoid),
+];
+
+/// The bits of floats; of those that are not a number nothing more is promised.
+fn bits32(values: &[f32]) -> Vec<u32> {
+    values.iter().map(|x| if x.is_nan() { f32::NAN } else { *x }.to_bits()).collect()
+}
+
+fn bits64(values: &[f64]) -> Vec<u64> {
+    values.iter().map(|x| if x.is_nan() { f64::NAN } else { *x }.to_bits()).collect()
+}
+
+/// The first input for which two lists of results differ.
+fn difference<T: PartialEq, X: std::fmt::Debug>(inputs: &[X], a: &[T], b: &[T]) -> Option<String> {
+    let at = a.iter().zip(b).position(|(a, b)| a != b)?;
+    Some(format!("at {:?}", inputs[at]))
+}
+
+#[test]
+fn functions_have_the_bits_of_the_cpu_for_floats_of_every_kind() {
+    let Some(kernels) = course() else { return };
+    // The steps are odd, so that the low bits vary too.
+    let floats: Vec<f32> = (0..=u32::MAX).step_by(16_381).map(f32::from_bits).collect();
+    let tensor = Tensor::from_slice(&floats, &[floats.len()]).unwrap();
+    for (name, function) in FUNCTIONS {
+        let wanted = bits32(&function(&tensor).unwrap().to_vec::<f32>().unwrap());
+        let found = bits32(&elementwise(kernels, &format!("{name}_f32"), &[&floats]));
+        assert_eq!(difference(&floats, &wanted, &found), None, "{name}_f32");
+    }
+    // Doubles of every exponent, and as many of those that functions have most to do with.
+    let any = (0..=u64::MAX).step_by((1 << 46) - 57).map(f64::from_bits);
+    let usual = (-100_000..100_000).map(|i| f64::from(i) * 0.007_853_981_6);
+    let quarters = (1..20_000).map(|i| f64::from(i) * std::f64::consts::FRAC_PI_2);
+    let doubles: Vec<f64> = any.chain(usual).chain(quarters).collect();
+    let tensor = Tensor::from_slice(&doubles, &[doubles.len()]).unwrap();
+    for (name, function) in FUNCTIONS {
+        let wanted = bits64(&function(&tensor).unwrap().to_vec::<f64>().unwrap());
+        let found = bits64(&elementwise(kernels, &format!("{name}_f64"), &[&doubles]));
+        assert_eq!(difference(&doubles, &wanted, &found), None, "{name}_f64");
+    }
+    // Powers of ordinary numbers, and of all kinds.
+    let infinity = f64::INFINITY;
+    let special = [
+        0.5,
+        1.0,
+        2.0,
+        3.0,
+        -1.0,
+        -2.0,
+        -0.5,
+        0.0,
+        -0.0,
+        infinity,
+        -infinity,
+        f64::NAN,
+        1e10,
+        1e300,
+        2f64.powi(40),
+    ];
+    let exponents =
+        special.into_iter().chain((-40..40).map(|i| f64::from(i) * 0.37)).chain([1023.0, -1074.0, 17.0]);
+    for exponent in exponents {
+        let some = (-200..2000).map(|i| f64::from(i) * 0.013).chain(any_of(&doubles, 4001)).chain(special);
+        let bases: Vec<f64> = some.chain([1.0 + 1e-9, 1.0 - 1e-9, -1.0 - 1e-7, 1e-310]).collect();
+        let tensor = Tensor::from_slice(&bases, &[bases.len()]).unwrap();
+        // As tensors: powers of 2 or of a half are another operation for a number.
+        let all = vec![exponent; bases.len()];
+        let wanted: Vec<f64> = match exponent {
+            2.0 | 0.5 | -0.5 => continue,
+            _ => tensor.pow(exponent).unwrap().to_vec().unwrap(),
+        };
+        let found = bits64(&elementwise(kernels, "pow_f64", &[&bases, &all]));
+        assert_eq!(difference(&bases, &bits64(&wanted), &found), None, "pow_f64 with {exponent}");
+        let (bases, all): (Vec<f32>, Vec<f32>) =
+            bases.iter().zip(&all).map(|(base, exponent)| (*base as f32, *exponent as f32)).unzip();
+        let wanted: Vec<f32> = Tensor::from_slice(&bases, &[bases.len()])
+            .and_then(|tensor| tensor.pow(f64::from(all[0])))
+            .and_then(|powers| powers.to_vec())
+            .unwrap();
+        let found = bits32(&elementwise(kernels, "pow_f32", &[&bases, &all]));
+        assert_eq!(difference(&bases, &bits32(&wanted), &found), None, "pow_f32 with {exponent}");
+    }
+}
+
+fn any_of(values: &[f64], step: usize) -> impl Iterator<Item = f64> + '_ {
+    values.iter().copied().step_by(step)
 }
