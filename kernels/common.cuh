@@ -34,9 +34,9 @@ __device__ inline long long elements(const View &view) {
 }
 
 // Where element `index`, counted row by row, is. The last dimension counts fastest, so it comes off first:
-// the remainder is its coordinate, the quotient what is left for the others. The first dimension takes
-// all that is left, which saves a division: one of 64 bits takes about as long as dozens of additions, and
-// a view with one dimension needs none.
+// the remainder is its coordinate, the quotient what is left for the others. A division takes about as long as
+// dozens of additions, so there is but one for a dimension, from which the remainder follows too. And the first dimension
+// takes all that is left, so a view with one dimension needs none.
 __device__ inline long long position(const View &view, long long index) {
     if (view.ndim == 0) {
         return 0;
@@ -44,8 +44,9 @@ __device__ inline long long position(const View &view, long long index) {
     long long position = 0;
 #pragma unroll 1
     for (int dim = (int)view.ndim - 1; dim > 0; dim--) {
-        position += index % view.size[dim] * view.stride[dim];
-        index /= view.size[dim];
+        const long long rest = (long long)((unsigned long long)index / (unsigned long long)view.size[dim]);
+        position += (index - rest * view.size[dim]) * view.stride[dim];
+        index = rest;
     }
     return position + index * view.stride[0];
 }

@@ -12,12 +12,18 @@ __device__ inline bool counts(long long target, long long ignore_index, long lon
     return target != ignore_index;
 }
 
+// The weight of a class: a number stands for all of them.
+template <typename T>
+__device__ T of_class(const Input<T> &weight, long long c) {
+    return weight.x == nullptr ? weight.value : weight.x[c * weight.view.stride[0]];
+}
+
 // The weights of the rows that count, together, for all threads of the block.
 template <typename T>
 __device__ T total_weight(const Block<T> &block, const long long *target, const Input<T> &weight, long long rows,
                           long long classes, long long ignore_index) {
     return block.template reduce<Sum>(rows, [&](long long row) {
-        return counts(target[row], ignore_index, classes) ? weight[target[row]] : 0;
+        return counts(target[row], ignore_index, classes) ? of_class(weight, target[row]) : 0;
     });
 }
 
@@ -30,7 +36,7 @@ __device__ void nll_loss(const T *log_probs, const View &log_probs_view, const l
     const long long rows = log_probs_view.size[0], classes = log_probs_view.size[1];
     const auto loss = [&](long long row) {
         const long long c = target[row];
-        return counts(c, ignore_index, classes) ? -weight[c] * log_probs[row * classes + c] : 0;
+        return counts(c, ignore_index, classes) ? -of_class(weight, c) * log_probs[row * classes + c] : 0;
     };
     if (reduction == NONE) {
         for (long long row = first_element(); row < rows; row += all_threads()) {
@@ -66,7 +72,7 @@ __device__ void nll_loss_backward(const T *grad, T grad_value, const long long *
         const long long c = target[row];
         if (counts(c, ignore_index, classes)) {
             const T g = grad == nullptr ? grad_value : grad[reduction == NONE ? row : 0];
-            out[row * classes + c] = -weight[c] * g / total;
+            out[row * classes + c] = -of_class(weight, c) * g / total;
         }
     }
 }

@@ -24,34 +24,28 @@ struct Smallest {
     template <typename T> static __device__ T combine(T a, T b) { return b < a || b != b ? b : a; }
 };
 
-// In no order there is nothing to gain from having this in the program more than once.
-template <typename T>
-__device__ __noinline__ T strided(const T *x, const View &view, long long index) {
-    return x[position(view, index)];
+// The result of `count` elements of x from `start` on, counted row by row, made by one warp.
+template <typename Operation, typename T>
+__device__ __noinline__ T strided_chunk(int count, const T *x, const View &view, long long start) {
+    return chunk<Operation, T>(count, [&](int i) { return x[position(view, start + i)]; });
+}
+template <typename Operation, typename T>
+__device__ T chunk_of(int count, const T *x, const View &view, bool in_order, long long start) {
+    return in_order ? chunk_in_order<Operation>(count, x + start) : strided_chunk<Operation>(count, x, view, start);
 }
 
-// The elements of x, seen as rows: its first dimensions are the rows, the others their elements. Where they lie in
-// order, there is no need to look for each by division.
-template <typename T, typename Use>
-__device__ void with_elements(const T *x, const View &view, Use use) {
-    if (contiguous(view)) {
-        use([&](long long index) { return x[index]; });
-    } else {
-        use([&](long long index) { return strided(x, view, index); });
-    }
-}
-
-// One result for each row.
+// One result for each row. The rows of `x` are its first dimensions, each row `length` elements.
 template <typename Operation, typename T>
 __device__ void reduce_rows(const T *x, const View &x_view, T *out, const View &out_view, long long length) {
-    with_elements(x, x_view, [&](auto element) {
-        for_rows<T>(elements(out_view), length, [&](long long row, auto threads) {
-            const T result = threads.template reduce<Operation>(
-                length, [&](long long i) { return element(row * length + i); });
-            if (threads.first() == 0) {
-                out[position(out_view, row)] = result;
-            }
+    __shared__ Levels<T> levels;
+    const bool in_order = contiguous(x_view);
+    for_rows(levels, elements(out_view), length, [&](long long row, auto threads) {
+        const T result = threads.template reduce_chunks<Operation>(length, [&](long long start, int count) {
+            return chunk_of<Operation>(count, x, x_view, in_order, row * length + start);
         });
+        if (threads.first() == 0) {
+            out[position(out_view, row)] = result;
+        }
     });
 }
 
@@ -59,20 +53,17 @@ __device__ void reduce_rows(const T *x, const View &x_view, T *out, const View &
 // whatever row it belongs to, and a second launch, of the kernel above, combines the chunks' results of each row.
 template <typename Operation, typename T>
 __device__ void reduce_chunks(const T *x, const View &x_view, T *out, const View &out_view, long long length) {
+    const bool in_order = contiguous(x_view);
     const long long chunks = divide_up(length, CHUNK);
     const long long warps = (long long)gridDim.x * (blockDim.x / LANES);
     const long long first = (long long)blockIdx.x * (blockDim.x / LANES) + threadIdx.x / LANES;
-    with_elements(x, x_view, [&](auto element) {
-        for (long long c = first; c < elements(out_view); c += warps) {
-            const long long start = c % chunks * CHUNK;
-            const T result = chunk<Operation, T>(in_chunk(length - start), [&](int j) {
-                return element(c / chunks * length + start + j);
-            });
-            if (threadIdx.x % LANES == 0) {
-                out[position(out_view, c)] = result;
-            }
+    for (long long c = first; c < elements(out_view); c += warps) {
+        const long long start = c % chunks * CHUNK;
+        const T result = chunk_of<Operation>(in_chunk(length - start), x, x_view, in_order, c / chunks * length + start);
+        if (threadIdx.x % LANES == 0) {
+            out[position(out_view, c)] = result;
         }
-    });
+    }
 }
 
 #define REDUCE(name, Operation, suffix, T)                                                                 \
@@ -121,15 +112,26 @@ template <bool LARGEST> struct First {
 };
 
 template <bool LARGEST, typename T>
+__device__ __noinline__ Found<T> find_in_chunk(int count, const T *x, const View &view, bool in_order, long long row_start,
+                                               long long start) {
+    return chunk<First<LARGEST>, Found<T>>(count, [&](int i) {
+        const long long at = row_start + start + i;
+        return Found<T>{x[in_order ? at : position(view, at)], start + i};
+    });
+}
+
+template <bool LARGEST, typename T>
 __device__ void find_in_rows(const T *x, const View &x_view, long long *out, const View &out_view, long long length) {
-    with_elements(x, x_view, [&](auto element) {
-        for_rows<Found<T>>(elements(out_view), length, [&](long long row, auto threads) {
-            const Found<T> found = threads.template reduce<First<LARGEST>>(
-                length, [&](long long i) { return Found<T>{element(row * length + i), i}; });
-            if (threads.first() == 0) {
-                out[position(out_view, row)] = found.at;
-            }
-        });
+    __shared__ Levels<Found<T>> levels;
+    const bool in_order = contiguous(x_view);
+    for_rows(levels, elements(out_view), length, [&](long long row, auto threads) {
+        const Found<T> found =
+            threads.template reduce_chunks<First<LARGEST>>(length, [&](long long start, int count) {
+                return find_in_chunk<LARGEST>(count, x, x_view, in_order, row * length, start);
+            });
+        if (threads.first() == 0) {
+            out[position(out_view, row)] = found.at;
+        }
     });
 }
 

@@ -14,9 +14,10 @@ struct Larger {
 // Calls `work(x of the row, out of the row, threads)`; all tensors lie in order.
 template <typename T, typename Work>
 __device__ void for_rows_of(const View &view, Work work) {
+    __shared__ Levels<T> levels;
     const long long length = view.ndim == 0 ? 1 : view.size[view.ndim - 1];
-    for_rows<T>(elements(view) / length, length,
-                [&](long long row, auto threads) { work(row * length, length, threads); });
+    for_rows(levels, elements(view) / length, length,
+             [&](long long row, auto threads) { work(row * length, length, threads); });
 }
 
 // eˣ / Σ eˣ, or its logarithm x − log Σ eˣ. The largest is subtracted first, so that no exponential overflows.

@@ -61,11 +61,11 @@ __device__ T chunk(int count, Element element) {
     return result;
 }
 
-// The same of results that a chunk has left in shared memory. There is little to do here, so it need not be in the
-// program as often as it is called.
+// The same of elements that lie in order, wherever in memory. `__noinline__`: it is called in several places, and need
+// not be in the program as often.
 template <typename Operation, typename T>
-__device__ __noinline__ T chunk_of_results(int count, const T *results) {
-    return chunk<Operation, T>(count, [=](int i) { return results[i]; });
+__device__ __noinline__ T chunk_in_order(int count, const T *elements) {
+    return chunk<Operation, T>(count, [=](int i) { return elements[i]; });
 }
 
 // The levels of the tree above the elements, in shared memory: a block writes them, one warp reads them. A row has
@@ -87,6 +87,12 @@ template <typename T> struct Warp {
     __device__ T reduce(long long length, Element element) const {
         return from_lane(chunk<Operation, T>((int)length, element), 0);
     }
+
+    // The same, where `of_chunk(start, count)` gives the result of a chunk.
+    template <typename Operation, typename OfChunk>
+    __device__ T reduce_chunks(long long length, OfChunk of_chunk) const {
+        return from_lane(of_chunk(0, (int)length), 0);
+    }
 };
 
 // … or a block, whose warps take a chunk each.
@@ -98,6 +104,13 @@ template <typename T> struct Block {
 
     template <typename Operation, typename Element>
     __device__ T reduce(long long length, Element element) const {
+        return reduce_chunks<Operation>(length, [&](long long start, int count) {
+            return chunk<Operation, T>(count, [&](int i) { return element(start + i); });
+        });
+    }
+
+    template <typename Operation, typename OfChunk>
+    __device__ T reduce_chunks(long long length, OfChunk of_chunk) const {
         const int lane = threadIdx.x % LANES;
         const int warp = threadIdx.x / LANES;
         const int warps = blockDim.x / LANES;
@@ -109,8 +122,7 @@ template <typename T> struct Block {
             const int in_group = in_chunk(all_chunks - group * CHUNK);
             for (int i = warp; i < in_group; i += warps) {
                 const long long start = (group * CHUNK + i) * CHUNK;
-                const T result = chunk<Operation, T>(in_chunk(length - start),
-                                                     [&](int j) { return element(start + j); });
+                const T result = of_chunk(start, in_chunk(length - start));
                 if (lane == 0) {
                     levels.chunks[i] = result;
                 }
@@ -118,14 +130,14 @@ template <typename T> struct Block {
             // One warp combines the chunks' results, once all warps have written theirs …
             __syncthreads();
             if (warp == 0) {
-                const T result = chunk_of_results<Operation>(in_group, levels.chunks);
+                const T result = chunk_in_order<Operation>(in_group, levels.chunks);
                 if (lane == 0) {
                     levels.groups[group % CHUNK] = result;
                 }
                 __syncwarp(); // The other lanes are about to read what lane 0 wrote.
                 // … and the groups' results when there are 1024 of them, or no more to come.
                 if (group % CHUNK == CHUNK - 1 || group == all_groups - 1) {
-                    const T result = chunk_of_results<Operation>((int)(group % CHUNK) + 1, levels.groups);
+                    const T result = chunk_in_order<Operation>((int)(group % CHUNK) + 1, levels.groups);
                     if (lane == 0) {
                         levels.largest[group / CHUNK] = result;
                     }
@@ -136,7 +148,7 @@ template <typename T> struct Block {
             __syncthreads();
         }
         if (warp == 0) {
-            const T result = chunk_of_results<Operation>((int)divide_up(all_groups, CHUNK), levels.largest);
+            const T result = chunk_in_order<Operation>((int)divide_up(all_groups, CHUNK), levels.largest);
             if (lane == 0) {
                 levels.all = result;
             }
@@ -148,10 +160,9 @@ template <typename T> struct Block {
 };
 
 // Calls `work(row, threads)` for each row, with the threads that are to work on it: a warp where a row is one chunk,
-// so that a block does several rows at once and waits for nobody; else a block.
+// so that a block does several rows at once and waits for nobody; else a block, which needs shared memory.
 template <typename T, typename Work>
-__device__ void for_rows(long long rows, long long length, Work work) {
-    __shared__ Levels<T> levels;
+__device__ void for_rows(Levels<T> &levels, long long rows, long long length, Work work) {
     if (length <= CHUNK) {
         const int warps = blockDim.x / LANES;
         for (long long row = (long long)blockIdx.x * warps + threadIdx.x / LANES; row < rows;

@@ -6,6 +6,7 @@ mod fake_cuda;
 mod host;
 mod nvrtc;
 mod ptx;
+mod resources;
 mod signature;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,12 +15,14 @@ use std::path::Path;
 use std::sync::LazyLock;
 
 use kernels::Source;
-use nvrtc::Nvrtc;
-use ptx::{check_rounding, entries};
+use nvrtc::{Nvrtc, Program, VERSION};
+use ptx::{check_rounding, entries, whole};
+use rayon::prelude::*;
+use resources::Resources;
 use signature::{SAME, assertion, check_layout};
 
 /// From the T4 on; H100 and H200 are the last.
-const ARCHITECTURES: [&str; 4] = ["compute_75", "compute_80", "compute_89", "compute_90"];
+const ARCHITECTURES: [&str; 4] = ["sm_75", "sm_80", "sm_89", "sm_90"];
 
 /// The kernels and their parameters, as the crate launches them.
 fn signatures() -> BTreeMap<String, Vec<String>> {
@@ -32,16 +35,19 @@ fn nvrtc() -> &'static Nvrtc {
     NVRTC.as_ref().unwrap_or_else(|message| panic!("{message}"))
 }
 
-/// The PTX of all sources, by architecture.
-fn compiled() -> &'static BTreeMap<&'static str, Vec<String>> {
-    static COMPILED: LazyLock<BTreeMap<&str, Vec<String>>> = LazyLock::new(|| {
-        let compile = |source: &Source, architecture: &str| {
-            let ptx = nvrtc().compile(source.name, source.text, source.headers, architecture);
-            ptx.unwrap_or_else(|message| panic!("{} for {architecture}: {message}", source.name))
+/// All sources for all architectures.
+fn compiled() -> &'static [(&'static str, &'static Source, Program)] {
+    static COMPILED: LazyLock<Vec<(&str, &Source, Program)>> = LazyLock::new(|| {
+        let all =
+            ARCHITECTURES.into_iter().flat_map(|sm| kernels::SOURCES.iter().map(move |source| (sm, source)));
+        let all: Vec<(&str, &Source)> = all.collect();
+        let compile = |(architecture, source): &(&'static str, &'static Source)| {
+            let program = nvrtc().compile(source.name, source.text, source.headers, architecture);
+            let program =
+                program.unwrap_or_else(|message| panic!("{} for {architecture}: {message}", source.name));
+            (*architecture, *source, program)
         };
-        let compile_all =
-            |architecture| kernels::SOURCES.iter().map(|source| compile(source, architecture)).collect();
-        ARCHITECTURES.map(|architecture| (architecture, compile_all(architecture))).into()
+        all.par_iter().with_max_len(1).map(compile).collect()
     });
     &COMPILED
 }
@@ -50,10 +56,11 @@ fn compiled() -> &'static BTreeMap<&'static str, Vec<String>> {
 #[cfg_attr(not(target_os = "linux"), ignore = "NVRTC is fetched for Linux only")]
 fn every_kernel_compiles_and_takes_what_a_launch_passes() {
     let signatures = signatures();
-    for (architecture, texts) in compiled() {
-        let found: BTreeMap<_, _> = texts.iter().flat_map(|ptx| entries(ptx)).collect();
+    let wanted: BTreeSet<&str> = signatures.keys().map(String::as_str).collect();
+    for architecture in ARCHITECTURES {
+        let programs = compiled().iter().filter(|(compiled_for, ..)| *compiled_for == architecture);
+        let found: BTreeMap<_, _> = programs.flat_map(|(_, _, program)| entries(&program.ptx)).collect();
         let names: BTreeSet<&str> = found.keys().copied().collect();
-        let wanted: BTreeSet<&str> = signatures.keys().map(String::as_str).collect();
         assert_eq!(names, wanted, "{architecture}");
         for (symbol, entry) in &found {
             let result = check_layout(symbol, entry, &strs(&signatures[*symbol]));
@@ -61,14 +68,15 @@ fn every_kernel_compiles_and_takes_what_a_launch_passes() {
         }
     }
     // Which symbol is in which source does not change with the architecture.
-    for (source, ptx) in kernels::SOURCES.iter().zip(&compiled()[ARCHITECTURES[0]]) {
+    let first = &compiled()[..kernels::SOURCES.len()];
+    first.par_iter().with_max_len(1).for_each(|(_, source, program)| {
         let mut text = format!("{}{SAME}", source.text);
-        for symbol in entries(ptx).keys() {
+        for symbol in entries(&program.ptx).keys() {
             text += &assertion(symbol, &strs(&signatures[*symbol]));
         }
-        let result = nvrtc().compile(source.name, &text, source.headers, ARCHITECTURES[0]);
+        let result = nvrtc().compile(source.name, &text, source.headers, "compute_75").map(|_| ());
         result.unwrap_or_else(|message| panic!("{}: {message}", source.name));
-    }
+    });
 }
 
 fn strs(strings: &[String]) -> Vec<&str> {
@@ -78,19 +86,32 @@ fn strs(strings: &[String]) -> Vec<&str> {
 #[test]
 #[cfg_attr(not(target_os = "linux"), ignore = "NVRTC is fetched for Linux only")]
 fn every_kernel_rounds_as_the_cpu_does() {
-    for (architecture, texts) in compiled() {
-        for ptx in texts {
-            for (name, entry) in entries(ptx) {
-                let fused = check_rounding(name, &entry)
-                    .unwrap_or_else(|message| panic!("{architecture}: {message}"));
-                // The steps of optimizers fuse where PyTorch's do.
-                let may = ["adam_", "sgd_"].iter().any(|step| name.starts_with(step));
-                assert_eq!(fused > 0, may, "{architecture}: {name} has {fused} fused");
-                let copies = entry.body.iter().any(|line| line.contains(".local"));
-                assert!(!copies, "{architecture}: a thread of {name} copies its parameters");
-            }
+    for (architecture, source, program) in compiled() {
+        // The functions that kernels call, too.
+        check_rounding(source.name, &whole(&program.ptx))
+            .unwrap_or_else(|message| panic!("{architecture}: {message}"));
+        for (name, entry) in entries(&program.ptx) {
+            let fused = check_rounding(name, &entry).expect("it is part of the whole");
+            // The steps of optimizers fuse where PyTorch's do.
+            let may = ["adam_", "sgd_"].iter().any(|step| name.starts_with(step));
+            assert_eq!(fused > 0, may, "{architecture}: {name} has {fused} fused");
+            let copies = entry.body.iter().any(|line| line.contains(".local"));
+            assert!(!copies, "{architecture}: a thread of {name} copies its parameters");
         }
     }
+}
+
+#[test]
+#[cfg_attr(not(target_os = "linux"), ignore = "NVRTC is fetched for Linux only")]
+fn the_registers_and_shared_memory_of_every_kernel_are_those_on_record() {
+    let mut found: BTreeMap<&str, BTreeMap<&str, Resources>> = BTreeMap::new();
+    for (architecture, _, program) in compiled() {
+        for (kernel, resources) in &program.resources {
+            found.entry(kernel).or_default().insert(architecture, *resources);
+            assert_eq!(resources.spilled, 0, "{kernel} has more than the registers of {architecture} hold");
+        }
+    }
+    resources::check(&found, VERSION).unwrap_or_else(|message| panic!("{message}"));
 }
 
 #[test]
@@ -119,7 +140,7 @@ const SCALE: &str = r#"
 
 /// Compiles a source of this test's own.
 fn compile(text: &str) -> Result<String, String> {
-    nvrtc().compile("test.cu", text, kernels::SOURCES[0].headers, "compute_80")
+    nvrtc().compile("test.cu", text, kernels::SOURCES[0].headers, "compute_80").map(|program| program.ptx)
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! NVIDIA's compiler of CUDA C++, the real one. It needs no GPU.
 
+use std::collections::BTreeMap;
 use std::error::Error;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::path::{Path, PathBuf};
@@ -9,14 +10,24 @@ use std::{env, fs, process, ptr};
 use kernels::Header;
 use libloading::Library;
 
+use crate::resources::{self, Resources};
+
 /// The package of the Python index that holds the library.
 const PACKAGE: &str = "nvidia-cuda-nvrtc-cu12";
-const VERSION: &str = "12.9.86";
+pub const VERSION: &str = "12.9.86";
 
 /// A loaded NVRTC.
 pub struct Nvrtc(Library);
 
-type Program = *mut c_void;
+/// A compiled source.
+pub struct Program {
+    pub ptx: String,
+    /// By kernel; none for a virtual architecture.
+    pub resources: BTreeMap<String, Resources>,
+}
+
+/// `nvrtcProgram`
+type Handle = *mut c_void;
 /// `nvrtcResult`; 0 is success.
 type Status = c_int;
 
@@ -35,28 +46,29 @@ impl Nvrtc {
         })
     }
 
-    /// Compiles a source for an architecture, `compute_80`, to PTX. The error is what the compiler says.
+    /// Compiles a source: to PTX for a virtual architecture, `compute_80`; for a real one, `sm_80`, to machine code as
+    /// well, which tells what each kernel needs. The error is what the compiler says.
     pub fn compile(
         &self,
         name: &str,
         text: &str,
         headers: &[Header],
         architecture: &str,
-    ) -> Result<String, String> {
+    ) -> Result<Program, String> {
         let (name, text) = (c_string(name), c_string(text));
         let names: Vec<CString> = headers.iter().map(|header| c_string(header.name)).collect();
         let headers: Vec<CString> = headers.iter().map(|header| c_string(header.text)).collect();
         let architecture = format!("--gpu-architecture={architecture}");
-        let options: Vec<CString> =
-            kernels::OPTIONS.iter().copied().chain([architecture.as_str()]).map(c_string).collect();
+        let ours = [architecture.as_str(), "--ptxas-options=-v"];
+        let options: Vec<CString> = kernels::OPTIONS.iter().copied().chain(ours).map(c_string).collect();
         let (headers, names, options) = (pointers(&headers), pointers(&names), pointers(&options));
 
-        let mut program: Program = ptr::null_mut();
+        let mut program: Handle = ptr::null_mut();
         // SAFETY: the function has this type in nvrtc.h. The strings end in NUL and outlive the call; NVRTC
         // copies them. Both arrays have as many as it is told.
         self.check(unsafe {
             let create = self.function::<unsafe extern "C" fn(
-                *mut Program,
+                *mut Handle,
                 *const c_char,
                 *const c_char,
                 c_int,
@@ -69,38 +81,38 @@ impl Nvrtc {
         // SAFETY: as above; the program was made by the call before and not destroyed.
         let status = unsafe {
             let compile = self
-                .function::<unsafe extern "C" fn(Program, c_int, *const *const c_char) -> Status>(
+                .function::<unsafe extern "C" fn(Handle, c_int, *const *const c_char) -> Status>(
                     "nvrtcCompileProgram",
                 )?;
             compile(program, options.len() as c_int, options.as_ptr())
         };
         let log = self.text(program, "nvrtcGetProgramLogSize", "nvrtcGetProgramLog")?;
-        let ptx = match self.check(status) {
-            // A warning of a kernel is a mistake in it, or should be silenced in it.
-            Ok(()) if log.is_empty() => self.text(program, "nvrtcGetPTXSize", "nvrtcGetPTX"),
-            Ok(()) => Err(log),
+        let compiled = match self.check(status) {
+            Ok(()) => resources::read(&log).and_then(|resources| {
+                Ok(Program { ptx: self.text(program, "nvrtcGetPTXSize", "nvrtcGetPTX")?, resources })
+            }),
             Err(error) => Err(format!("{error}\n{log}")),
         };
         // SAFETY: the program is not used after this.
         self.check(unsafe {
             let destroy =
-                self.function::<unsafe extern "C" fn(*mut Program) -> Status>("nvrtcDestroyProgram")?;
+                self.function::<unsafe extern "C" fn(*mut Handle) -> Status>("nvrtcDestroyProgram")?;
             destroy(&mut program)
         })?;
-        ptx
+        compiled
     }
 
     /// A text of the program: its PTX, or the compiler's messages.
-    fn text(&self, program: Program, size_of: &str, get: &str) -> Result<String, String> {
+    fn text(&self, program: Handle, size_of: &str, get: &str) -> Result<String, String> {
         let mut size = 0usize;
         // SAFETY: the functions have these types in nvrtc.h, and the program exists.
         self.check(unsafe {
-            self.function::<unsafe extern "C" fn(Program, *mut usize) -> Status>(size_of)?(program, &mut size)
+            self.function::<unsafe extern "C" fn(Handle, *mut usize) -> Status>(size_of)?(program, &mut size)
         })?;
         let mut text = vec![0u8; size];
         // SAFETY: as above, and it writes as many bytes as it said, the NUL at the end included.
         self.check(unsafe {
-            self.function::<unsafe extern "C" fn(Program, *mut c_char) -> Status>(get)?(
+            self.function::<unsafe extern "C" fn(Handle, *mut c_char) -> Status>(get)?(
                 program,
                 text.as_mut_ptr().cast(),
             )

@@ -15,6 +15,11 @@ pub fn entries(ptx: &str) -> BTreeMap<&str, Entry<'_>> {
     ptx.split(".entry ").skip(1).map(entry).collect()
 }
 
+/// All instructions of a PTX text: of kernels and of the functions that they call.
+pub fn whole(ptx: &str) -> Entry<'_> {
+    Entry { parameters: Vec::new(), body: ptx.lines().map(str::trim).collect() }
+}
+
 fn entry(text: &str) -> (&str, Entry<'_>) {
     let (name, text) = text.split_once('(').expect("a kernel has a list of parameters");
     let (parameters, text) = text.split_once(')').expect("the list ends");
