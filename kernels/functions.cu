@@ -1,6 +1,9 @@
 // exp, log, sin, cos, tanh, sigmoid and pow of each element.
+#include "angle.cuh"
+#include "double.cuh"
 #include "elementwise.cuh"
 #include "math.cuh"
+#include "pow.cuh"
 
 namespace element = math;
 

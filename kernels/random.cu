@@ -1,6 +1,7 @@
 // Random tensors, and dropout.
+#include "angle.cuh"
+#include "double.cuh"
 #include "elementwise.cuh"
-#include "math.cuh"
 #include "philox.cuh"
 
 // Uniform in [0, 1): as many bits as the type has, so that 1 itself never comes out.

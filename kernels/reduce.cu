@@ -34,10 +34,63 @@ __device__ T chunk_of(int count, const T *x, const View &view, bool in_order, lo
     return in_order ? chunk_in_order<Operation>(count, x + start) : strided_chunk<Operation>(count, x, view, start);
 }
 
+// The results of up to 32 lanes, one after another in a column of shared memory, together.
+template <typename Operation, typename T>
+__device__ inline T lanes_together(T *column, int count) {
+    for (int width = LANES / 2; width > 0; width /= 2) {
+        for (int lane = 0; lane < width && lane + width < count; lane++) {
+            column[lane * LANES] = Operation::combine(column[lane * LANES], column[(lane + width) * LANES]);
+        }
+    }
+    return column[0];
+}
+
+// The columns of a matrix, where neighbours in memory belong to neighbouring results: the gradient of a bias is such a
+// sum. Threads that walked along a column each would read 4 bytes here and 4 there, and memory comes in pieces of 32. So
+// a block takes 32 columns, one for each thread of a warp; and what is a lane of the tree, a thread for a row, is
+// done by the warps in turn. It combines the same numbers in the same order.
+template <typename Operation, typename T>
+__device__ void reduce_columns(Levels<T> &levels, const T *x, long long step, long long columns, T *out,
+                               const View &out_view, long long length) {
+    const int lane = threadIdx.x % LANES;
+    const int warp = threadIdx.x / LANES;
+    const int warps = blockDim.x / LANES;
+    const int chunks = (int)divide_up(length, CHUNK);
+    for (long long first = (long long)blockIdx.x * LANES; first < columns; first += (long long)gridDim.x * LANES) {
+        const long long column = first + lane;
+        for (int c = 0; c < chunks; c++) {
+            const long long start = (long long)c * CHUNK;
+            const int count = in_chunk(length - start);
+            for (int of_tree = warp; of_tree < LANES && of_tree < count && column < columns; of_tree += warps) {
+                T result = x[(start + of_tree) * step + column];
+#pragma unroll 4
+                for (int i = of_tree + LANES; i < count; i += LANES) {
+                    result = Operation::combine(result, x[(start + i) * step + column]);
+                }
+                levels.chunks[of_tree * LANES + lane] = result;
+            }
+            __syncthreads();
+            if (warp == 0) {
+                levels.groups[c * LANES + lane] = lanes_together<Operation>(levels.chunks + lane, count);
+            }
+            __syncthreads();
+        }
+        if (warp == 0 && column < columns) {
+            out[position(out_view, column)] = lanes_together<Operation>(levels.groups + lane, chunks);
+        }
+    }
+}
+
 // One result for each row. The rows of `x` are its first dimensions, each row `length` elements.
 template <typename Operation, typename T>
 __device__ void reduce_rows(const T *x, const View &x_view, T *out, const View &out_view, long long length) {
     __shared__ Levels<T> levels;
+    // The results of 32 chunks of 32 columns are as many as fit into the memory of the levels.
+    const bool columns = x_view.ndim == 2 && x_view.size[1] == length && x_view.stride[0] == 1 && x_view.stride[1] > 1;
+    if (columns && length > 0 && length <= LANES * CHUNK) {
+        reduce_columns<Operation>(levels, x, x_view.stride[1], x_view.size[0], out, out_view, length);
+        return;
+    }
     const bool in_order = contiguous(x_view);
     for_rows(levels, elements(out_view), length, [&](long long row, auto threads) {
         const T result = threads.template reduce_chunks<Operation>(length, [&](long long start, int count) {

@@ -2,6 +2,7 @@
 //
 // A row is read from memory once and written once. What is needed a second time comes from the cache, and an
 // exponential is calculated a second time rather than kept: that is cheaper than any memory.
+#include "double.cuh"
 #include "math.cuh"
 #include "tree.cuh"
 

@@ -28,11 +28,14 @@ macro_rules! header {
     };
 }
 
+const ANGLE: Header = header!("angle.cuh");
 const COMMON: Header = header!("common.cuh");
 const CONVERT: Header = header!("convert.cuh");
+const DOUBLE: Header = header!("double.cuh");
 const ELEMENTWISE: Header = header!("elementwise.cuh");
 const MATH: Header = header!("math.cuh");
 const PHILOX: Header = header!("philox.cuh");
+const POW: Header = header!("pow.cuh");
 const TREE: Header = header!("tree.cuh");
 
 /// A source with all headers that it includes, or that those include.
@@ -45,13 +48,13 @@ macro_rules! source {
 /// All sources.
 pub const SOURCES: &[Source] = &[
     source!("elementwise.cu", &[COMMON, ELEMENTWISE]),
-    source!("functions.cu", &[COMMON, ELEMENTWISE, MATH]),
+    source!("functions.cu", &[ANGLE, COMMON, DOUBLE, ELEMENTWISE, MATH, POW]),
     source!("compare.cu", &[COMMON, ELEMENTWISE]),
     source!("cast.cu", &[COMMON, CONVERT, ELEMENTWISE]),
     source!("create.cu", &[COMMON, CONVERT, ELEMENTWISE]),
-    source!("random.cu", &[COMMON, ELEMENTWISE, MATH, PHILOX]),
+    source!("random.cu", &[ANGLE, COMMON, DOUBLE, ELEMENTWISE, PHILOX]),
     source!("reduce.cu", &[COMMON, CONVERT, TREE]),
-    source!("softmax.cu", &[COMMON, MATH, TREE]),
+    source!("softmax.cu", &[COMMON, DOUBLE, MATH, TREE]),
     source!("loss.cu", &[COMMON, TREE]),
     source!("index.cu", &[COMMON]),
     source!("matmul.cu", &[COMMON]),

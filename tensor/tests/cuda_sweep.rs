@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use sweep::{Case, bits, case, edges, one, see, sizes, sweep, values};
+use sweep::{Case, bits, case, edges, one, run, see, sizes, sweep, values};
 use todevice::nn::StateDict;
 use todevice::nn::utils::{ClipGradNormOptions, clip_grad_norm_};
 use todevice::optim::lr_scheduler::StepLR;
@@ -881,4 +881,52 @@ fn a_state_dict_crosses_devices_in_both_directions() -> Result<()> {
         assert_ne!(values(&kept)?, values(&cuda.state_dict())?);
         Ok(())
     })
+}
+
+/// Everything that a device is asked to launch is in the list that the CUDA C++ is tested against, and nothing else.
+#[test]
+fn the_list_of_kernels_is_complete() -> Result<()> {
+    let machine: Machine = "sim:t4".parse().unwrap();
+    let everything = || -> Result<()> {
+        let device = Device::cuda(0);
+        run(&all_cases());
+        for (_, make) in OPTIMIZERS {
+            for dtype in [DType::F32, DType::F64] {
+                let parameter = nn::Parameter::new(&Tensor::ones_with(&[3], (device, dtype))?)?;
+                let mut optimizer = make(vec![parameter.clone()])?;
+                for _ in 0..2 {
+                    parameter.tensor().sum()?.backward()?;
+                    optimizer.step()?;
+                }
+            }
+        }
+        for dtype in sweep::ALL {
+            let options = TensorOptions { dtype, device, requires_grad: false };
+            // Long rows are reduced in two steps.
+            let long = Tensor::zeros_with(&[8192], options)?;
+            (long.sum()?, long.max()?, long.min()?);
+            Tensor::randint_with(0, 2, &[3], options, None)?;
+            if dtype.is_floating_point() {
+                let x = Tensor::rand_with(&[3], options, None)?;
+                (Tensor::randn_like(&x)?, x.bernoulli(None)?, x.dropout(0.5, true)?);
+            }
+        }
+        Ok(())
+    };
+    let (result, trace) = machine.enter(|| machine.profile(everything));
+    result?;
+    let trace: serde_json::Value = serde_json::from_str(&trace.to_chrome_json()).unwrap();
+    let work = trace["traceEvents"].as_array().unwrap().iter().filter(|event| event["cat"] == "device");
+    let names = work.map(|event| event["name"].as_str().unwrap().to_owned());
+    let launched: BTreeSet<String> =
+        names.filter(|name| name != "gemm" && !name.starts_with("Mem")).collect();
+    let listed: BTreeSet<String> =
+        todevice::cuda::kernel_signatures().into_iter().map(|(symbol, _)| symbol).collect();
+    let missing: Vec<&String> = launched.difference(&listed).collect();
+    let unused: Vec<&String> = listed.difference(&launched).collect();
+    assert!(
+        missing.is_empty() && unused.is_empty(),
+        "not in the list: {missing:?}; never launched: {unused:?}"
+    );
+    Ok(())
 }

@@ -288,6 +288,11 @@ pub fn sweep(cases: &[Case]) {
 }
 
 fn sweep_types(case: &Case, sizes: &[Vec<usize>], lays: &[Lay], tally: &mut Tally) {
+    for_types(sizes, lays, |inputs, gradients| compare(case, inputs, gradients, tally));
+}
+
+/// Calls `run` with inputs of all types, without gradients and, where there are any, with them.
+fn for_types(sizes: &[Vec<usize>], lays: &[Lay], mut run: impl FnMut(&Inputs, bool)) {
     let mut types: Vec<Vec<DType>> = ALL.iter().map(|dtype| vec![*dtype; sizes.len()]).collect();
     if sizes.len() > 1 {
         let mixed = |pair: [DType; 2]| (0..sizes.len()).map(|i| pair[i % 2]).collect();
@@ -297,9 +302,21 @@ fn sweep_types(case: &Case, sizes: &[Vec<usize>], lays: &[Lay], tally: &mut Tall
         let base = |i: usize| values(&lays[i].base_sizes(&sizes[i]), types[i], i * 5);
         let bases: Vec<Tensor> = (0..sizes.len()).map(base).collect();
         let inputs = Inputs { bases: &bases, lays, sizes };
-        compare(case, &inputs, false, tally);
+        run(&inputs, false);
         if types.iter().any(|dtype| FLOATS.contains(dtype)) {
-            compare(case, &inputs, true, tally);
+            run(&inputs, true);
+        }
+    }
+}
+
+/// Runs the cases on `cuda:0` alone, once for each size and type. What comes of them is compared by [`sweep`].
+pub fn run(cases: &[Case]) {
+    for case in cases {
+        for sizes in &case.sizes {
+            let dense = vec![Lay::Dense; sizes.len()];
+            for_types(sizes, &dense, |inputs, gradients| {
+                let _ = observe(case, inputs, Device::cuda(0), gradients);
+            });
         }
     }
 }

@@ -164,6 +164,29 @@ fn sums_of_rows_take_barriers_and_shuffles_and_keep_the_tree() {
     }
 }
 
+#[test]
+fn columns_are_summed_in_the_order_of_rows() {
+    let Some(kernels) = course() else { return };
+    for length in [1usize, 2, 31, 33, 1024, 1025, 5000, 33_000] {
+        for columns in [2usize, 31, 33, 70] {
+            let x: Vec<f32> =
+                (0..length * columns).map(|i| ((i * 7919 + 13) % 1000) as f32 / 7.0 - 60.0).collect();
+            let column = |c: usize| -> Vec<f32> { (0..length).map(|i| x[i * columns + c]).collect() };
+            let wanted: Vec<u32> = (0..columns).map(|c| tree(&column(c)).to_bits()).collect();
+            for (grid, block) in [(1, 32), (70, 256)] {
+                let mut out = vec![-1.0f32; columns];
+                let (x_at, out_at, zero, length) = (x.as_ptr(), out.as_mut_ptr(), 0f32, length as i64);
+                let rows = view(&[(columns as i64, 1), (length, columns as i64)]);
+                let results = view(&[(columns as i64, 1)]);
+                let arguments = [at(&x_at), at(&zero), at(&rows), at(&out_at), at(&results), at(&length)];
+                assert_eq!(kernels.run("sum_f32", grid, block, &arguments), Ok(()));
+                let found: Vec<u32> = out.iter().map(|sum| sum.to_bits()).collect();
+                assert_eq!(found, wanted, "{columns} columns of {length}, {grid} blocks of {block}");
+            }
+        }
+    }
+}
+
 /// Kernels that use what those of the course may, and some that go wrong.
 const TRIALS: &str = r#"
     #include "common.cuh"

@@ -1,0 +1,194 @@
+// exp, log, tanh and sigmoid of doubles, with the bits of the CPU: those of the Rust crate libm, operation by
+// operation, which come from FreeBSD's.
+//
+//   Copyright (C) 1993, 2004 by Sun Microsystems, Inc. All rights reserved.
+//   Permission to use, copy, modify, and distribute this software is freely granted, provided that this notice
+//   is preserved.
+//
+// They are long, and doubles are rare in training: `__noinline__` keeps one of each in the program.
+#pragma once
+
+#include "common.cuh"
+
+namespace math {
+
+// The upper 32 bits of a double: sign, exponent, and the first 20 bits of the fraction.
+__device__ inline int high(double x) { return (int)(__double_as_longlong(x) >> 32); }
+__device__ inline unsigned int low(double x) { return (unsigned int)__double_as_longlong(x); }
+__device__ inline double from_words(unsigned int high, unsigned int low) {
+    return __longlong_as_double((long long)((unsigned long long)high << 32 | low));
+}
+// Without its lower 32 bits.
+__device__ inline double without_low(double x) { return from_words((unsigned int)high(x), 0); }
+
+constexpr double LN2_HI = 6.93147180369123816490e-01, LN2_LO = 1.90821492927058770002e-10;
+constexpr double INV_LN2 = 1.44269504088896338700e+00;
+
+// x · 2ⁿ, in up to three steps: 2ⁿ itself may be no double though the result is one.
+__device__ inline double scale(double x, int n) {
+    if (n > 1023) {
+        x *= 0x1p1023;
+        n -= 1023;
+        if (n > 1023) {
+            x *= 0x1p1023;
+            n = n - 1023 > 1023 ? 1023 : n - 1023;
+        }
+    } else if (n < -1022) {
+        // Not down to the subnormals at once, which would round twice.
+        x *= 0x1p-969;
+        n += 969;
+        if (n < -1022) {
+            x *= 0x1p-969;
+            n = n + 969 < -1022 ? -1022 : n + 969;
+        }
+    }
+    return x * from_words((unsigned int)(n + 1023) << 20, 0);
+}
+
+inline __device__ __noinline__ double exp(double x) {
+    const unsigned int size = (unsigned int)high(x) & 0x7fffffff;
+    const bool negative = high(x) < 0;
+    if (size >= 0x4086232b) { // |x| ≥ 708.39…
+        if (x != x) {
+            return x;
+        }
+        if (x > 709.782712893383973096) {
+            return x * 0x1p1023;
+        }
+        if (x < -745.13321910194110842) {
+            return 0.0;
+        }
+    }
+    int k = 0;
+    double hi = x, lo = 0.0;
+    if (size > 0x3fd62e42) { // |x| > ½ ln 2
+        k = size >= 0x3ff0a2b2 ? (int)(INV_LN2 * x + (negative ? -0.5 : 0.5)) : negative ? -1 : 1;
+        hi = x - (double)k * LN2_HI;
+        lo = (double)k * LN2_LO;
+        x = hi - lo;
+    } else if (size <= 0x3e300000) {
+        return 1.0 + x;
+    }
+    const double xx = x * x;
+    const double c =
+        x - xx * (1.66666666666666019037e-01 +
+                  xx * (-2.77777777770155933842e-03 +
+                        xx * (6.61375632143793436117e-05 +
+                              xx * (-1.65339022054652515390e-06 + xx * 4.13813679705723846039e-08))));
+    const double y = 1.0 + (x * c / (2.0 - c) - lo + hi);
+    return k == 0 ? y : scale(y, k);
+}
+
+inline __device__ __noinline__ double log(double x) {
+    unsigned int size = (unsigned int)high(x);
+    int k = 0;
+    if (size < 0x00100000 || size >> 31 != 0) {
+        if (x == 0.0) {
+            return -1.0 / (x * x);
+        }
+        if (size >> 31 != 0) {
+            return (x - x) / (x - x);
+        }
+        k = -54; // A subnormal.
+        x *= 0x1p54;
+        size = (unsigned int)high(x);
+    } else if (size >= 0x7ff00000) {
+        return x;
+    } else if (x == 1.0) {
+        return 0.0;
+    }
+    // x = 2ᵏ (1 + f), between √½ and √2.
+    size += 0x3ff00000 - 0x3fe6a09e;
+    k += (int)(size >> 20) - 0x3ff;
+    const double f = from_words((size & 0x000fffff) + 0x3fe6a09e, low(x)) - 1.0;
+    const double half_square = 0.5 * f * f;
+    const double s = f / (2.0 + f);
+    const double z = s * s;
+    const double w = z * z;
+    const double t1 = w * (3.999999999940941908e-01 +
+                           w * (2.222219843214978396e-01 + w * 1.531383769920937332e-01));
+    const double t2 = z * (6.666666666666735130e-01 +
+                           w * (2.857142874366239149e-01 +
+                                w * (1.818357216161805012e-01 + w * 1.479819860511658591e-01)));
+    const double r = t2 + t1;
+    return s * (half_square + r) + (double)k * LN2_LO - half_square + f + (double)k * LN2_HI;
+}
+
+// eˣ − 1, precise near 0.
+inline __device__ __noinline__ double exp_minus_1(double x) {
+    const unsigned int size = (unsigned int)high(x) & 0x7fffffff;
+    const bool negative = high(x) < 0;
+    if (size >= 0x4043687a) { // |x| ≥ 56 ln 2
+        if (x != x) {
+            return x;
+        }
+        if (negative) {
+            return -1.0;
+        }
+        if (x > 7.09782712893383973096e+02) {
+            return x * 0x1p1023;
+        }
+    }
+    int k = 0;
+    double c = 0.0;
+    if (size > 0x3fd62e42) { // |x| > ½ ln 2
+        k = size < 0x3ff0a2b2 ? (negative ? -1 : 1) : (int)(INV_LN2 * x + (negative ? -0.5 : 0.5));
+        const double hi = x - (double)k * LN2_HI;
+        const double lo = (double)k * LN2_LO;
+        x = hi - lo;
+        c = (hi - x) - lo;
+    } else if (size < 0x3c900000) {
+        return x;
+    }
+    const double half = 0.5 * x;
+    const double square = x * half;
+    const double r1 =
+        1.0 + square * (-3.33333333333331316428e-02 +
+                        square * (1.58730158725481460165e-03 +
+                                  square * (-7.93650757867487942473e-05 +
+                                            square * (4.00821782732936239552e-06 +
+                                                      square * -2.01099218183624371326e-07))));
+    const double t = 3.0 - r1 * half;
+    double e = square * ((r1 - t) / (6.0 - x * t));
+    if (k == 0) {
+        return x - (x * e - square);
+    }
+    e = x * (e - c) - c;
+    e -= square;
+    if (k == -1) {
+        return 0.5 * (x - e) - 0.5;
+    }
+    if (k == 1) {
+        return x < -0.25 ? -2.0 * (e - (x + 0.5)) : 1.0 + 2.0 * (x - e);
+    }
+    const double power = from_words((unsigned int)(0x3ff + k) << 20, 0); // 2ᵏ
+    if (k < 0 || k > 56) {
+        const double y = x - e + 1.0;
+        return (k == 1024 ? y * 2.0 * 0x1p1023 : y * power) - 1.0;
+    }
+    const double inverse = from_words((unsigned int)(0x3ff - k) << 20, 0); // 2⁻ᵏ
+    return k < 20 ? (x - e + (1.0 - inverse)) * power : (x - (e + inverse) + 1.0) * power;
+}
+
+inline __device__ __noinline__ double tanh(double x) {
+    const double a = fabs(x);
+    const unsigned int size = (unsigned int)high(a);
+    double t = a;
+    if (size > 0x3fe193ea) { // a > ½ ln 3, or a NaN
+        t = size > 0x40340000 ? 1.0 - 0.0 / a : 1.0 - 2.0 / (exp_minus_1(2.0 * a) + 2.0);
+    } else if (size > 0x3fd058ae) { // a > ½ ln 5/3
+        t = exp_minus_1(2.0 * a);
+        t = t / (t + 2.0);
+    } else if (size >= 0x00100000) {
+        t = exp_minus_1(-2.0 * a);
+        t = -t / (t + 2.0);
+    }
+    return __double_as_longlong(x) < 0 ? -t : t;
+}
+
+__device__ inline double sigmoid(double x) {
+    const double power = exp(-fabs(x));
+    return (x < 0.0 ? power : 1.0) / (1.0 + power);
+}
+
+} // namespace math
