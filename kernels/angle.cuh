@@ -301,7 +301,11 @@ inline __device__ __noinline__ Reduced reduce(float x) {
     const double wide = x;
     const unsigned int size = __float_as_uint(x) & 0x7fffffff;
     if (size <= 0x40e231d5) { // Up to 9π/4
-        const int n = size <= 0x3f490fda ? 0 : size <= 0x4016cbe3 ? 1 : size <= 0x407b53d1 ? 2 : size <= 0x40afeddf ? 3 : 4;
+        const int n = size <= 0x3f490fda   ? 0
+                      : size <= 0x4016cbe3 ? 1
+                      : size <= 0x407b53d1 ? 2
+                      : size <= 0x40afeddf ? 3
+                                           : 4;
         const int turned = x < 0.0f ? -n : n;
         return {turned, wide - (double)turned * 1.57079632679489661923, 0.0};
     }
@@ -320,7 +324,8 @@ __device__ inline float sin_turned(double y, int quarters) {
     const double w = z * z;
     if (quarters & 1) {
         const double r = -0.00138867637746099294692 + z * 0.0000243904487962774090654;
-        const float cosine = (float)(((1.0 + z * -0.499999997251031003120) + w * 0.0416666233237390631894) + (w * z) * r);
+        const double first = (1.0 + z * -0.499999997251031003120) + w * 0.0416666233237390631894;
+        const float cosine = (float)(first + (w * z) * r);
         return quarters & 2 ? -cosine : cosine;
     }
     y = quarters & 2 ? -y : y;

@@ -35,8 +35,8 @@ __device__ inline long long elements(const View &view) {
 
 // Where element `index`, counted row by row, is. The last dimension counts fastest, so it comes off first:
 // the remainder is its coordinate, the quotient what is left for the others. A division takes about as long as
-// dozens of additions, so there is but one for a dimension, from which the remainder follows too. And the first dimension
-// takes all that is left, so a view with one dimension needs none.
+// dozens of additions, so there is but one for a dimension, from which the remainder follows too. And the first
+// dimension takes all that is left, so a view with one dimension needs none.
 __device__ inline long long position(const View &view, long long index) {
     if (view.ndim == 0) {
         return 0;

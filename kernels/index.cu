@@ -56,7 +56,8 @@ __device__ void index_add(const T *source, const long long *index, const View &i
     }
 }
 
-// Each element of the result is one of x: that with the same coordinates but in dimension `dim`, where it has the index.
+// Each element of the result is one of x: that with the same coordinates, but in dimension `dim`, where it has the
+// index.
 template <typename T>
 __device__ void gather(const T *x, const View &x_view, const long long *index, const View &index_view, T *out,
                        long long dim) {

@@ -18,9 +18,9 @@ __device__ inline double root(double x) { return __dsqrt_rn(x); }
 // What does not depend on the element is calculated in double precision and then rounded to T, by each thread
 // for itself: a few instructions against the waiting for memory.
 template <typename T>
-__device__ void adam(const Input<T> &grad, T *parameter, const View &parameter_view, T *exp_avg, const View &exp_avg_view, T *exp_avg_sq,
-                     const View &exp_avg_sq_view, double beta1, double beta2, double eps,
-                     double weight_decay, double shrink, double step_size,
+__device__ void adam(const Input<T> &grad, T *parameter, const View &parameter_view, T *exp_avg,
+                     const View &exp_avg_view, T *exp_avg_sq, const View &exp_avg_sq_view, double beta1, double beta2,
+                     double eps, double weight_decay, double shrink, double step_size,
                      double bias_correction2_sqrt) {
     const T weight = (T)(1.0 - beta1), other_weight = (T)beta1;
     const bool small_weight = 1.0 - beta1 < 0.5;

@@ -46,9 +46,9 @@ __device__ inline T lanes_together(T *column, int count) {
 }
 
 // The columns of a matrix, where neighbours in memory belong to neighbouring results: the gradient of a bias is such a
-// sum. Threads that walked along a column each would read 4 bytes here and 4 there, and memory comes in pieces of 32. So
-// a block takes 32 columns, one for each thread of a warp; and what is a lane of the tree, a thread for a row, is
-// done by the warps in turn. It combines the same numbers in the same order.
+// sum. Threads that walked along a column each would read 4 bytes here and 4 there, and memory comes in pieces of 32.
+// So a block takes 32 columns, one for each thread of a warp; and what is a lane of the tree, a thread for a row,
+// is done by the warps in turn. It combines the same numbers in the same order.
 template <typename Operation, typename T>
 __device__ void reduce_columns(Levels<T> &levels, const T *x, long long step, long long columns, T *out,
                                const View &out_view, long long length) {
@@ -112,7 +112,8 @@ __device__ void reduce_chunks(const T *x, const View &x_view, T *out, const View
     const long long first = (long long)blockIdx.x * (blockDim.x / LANES) + threadIdx.x / LANES;
     for (long long c = first; c < elements(out_view); c += warps) {
         const long long start = c % chunks * CHUNK;
-        const T result = chunk_of<Operation>(in_chunk(length - start), x, x_view, in_order, c / chunks * length + start);
+        const T result =
+            chunk_of<Operation>(in_chunk(length - start), x, x_view, in_order, c / chunks * length + start);
         if (threadIdx.x % LANES == 0) {
             out[position(out_view, c)] = result;
         }
@@ -165,8 +166,8 @@ template <bool LARGEST> struct First {
 };
 
 template <bool LARGEST, typename T>
-__device__ __noinline__ Found<T> find_in_chunk(int count, const T *x, const View &view, bool in_order, long long row_start,
-                                               long long start) {
+__device__ __noinline__ Found<T> find_in_chunk(int count, const T *x, const View &view, bool in_order,
+                                               long long row_start, long long start) {
     return chunk<First<LARGEST>, Found<T>>(count, [&](int i) {
         const long long at = row_start + start + i;
         return Found<T>{x[in_order ? at : position(view, at)], start + i};

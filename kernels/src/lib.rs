@@ -1,7 +1,8 @@
 //! The CUDA C++ sources of the kernels that the tensor crate launches on a real GPU, embedded as text.
 //! NVIDIA's NVRTC compiles them for the GPU that is found, so building the course takes no CUDA.
 //!
-//! One family of operations a file. Start with `elementwise.cu` and `common.cuh`.
+//! One family of operations a file. Start with `elementwise.cu`, `elementwise.cuh` and `common.cuh`; then `tree.cuh`,
+//! where threads work together. `resources.json` tells how many registers and how much shared memory each kernel takes.
 
 /// A file that is compiled by itself.
 #[derive(Clone, Copy, Debug)]

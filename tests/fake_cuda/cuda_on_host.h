@@ -104,10 +104,6 @@ inline char failure[1024];
     _longjmp(block.scheduler, 2);
 }
 
-// `setjmp` and `longjmp` switch between stacks that `makecontext` has made. `swapcontext` alone would do, but asks
-// the kernel for the signal mask each time, which is a hundred times slower.
-[[noreturn]] inline void switch_to(Fiber *fiber);
-
 // Gives way to a thread that can go on.
 inline void give_way() {
     Fiber *self = block.current;
@@ -161,6 +157,8 @@ inline void run_fiber() {
     }
 }
 
+// `setjmp` and `longjmp` switch between stacks that `makecontext` has made. `swapcontext` alone would do, but asks
+// the operating system for the signal mask each time, which takes many times as long.
 [[noreturn]] inline void switch_to(Fiber *fiber) {
     block.current = fiber;
     if (fiber->begun) {
@@ -281,7 +279,8 @@ inline int run(const Kernel *kernels, size_t count, const char *name, const unsi
         return 1;
     }
     const unsigned n = threads[0];
-    if (shared != 0 || grid[0] == 0 || grid[1] != 1 || grid[2] != 1 || n == 0 || n > 1024 || threads[1] != 1 || threads[2] != 1) {
+    const bool flat = grid[1] == 1 && grid[2] == 1 && threads[1] == 1 && threads[2] == 1;
+    if (!flat || grid[0] == 0 || n == 0 || n > 1024 || shared != 0) {
         snprintf(failure, sizeof failure, "%s: %u×%u×%u blocks of %u×%u×%u threads with %u bytes of shared memory",
                  name, grid[0], grid[1], grid[2], n, threads[1], threads[2], shared);
         return 3;
@@ -353,7 +352,6 @@ To bits(From from) {
                                  strrchr(__FILE__, '/') ? strrchr(__FILE__, '/') + 1 : __FILE__, __LINE__,      \
                                  __PRETTY_FUNCTION__, blockIdx.x, threadIdx.x, #condition))
 
-[[noreturn]] inline void __trap() { on_host::fail("block: [%u,0,0], thread: [%u,0,0]: __trap", blockIdx.x, threadIdx.x); }
 
 inline void __syncthreads() { on_host::wait(on_host::block.barrier, blockDim.x - on_host::block.ended); }
 inline void __syncwarp(unsigned mask = 0xffffffff) { on_host::show(mask, 0); }

@@ -17,7 +17,6 @@ use std::sync::LazyLock;
 use kernels::Source;
 use nvrtc::{Nvrtc, Program, VERSION};
 use ptx::{check_rounding, entries, whole};
-use rayon::prelude::*;
 use resources::Resources;
 use signature::{SAME, assertion, check_layout};
 
@@ -35,19 +34,19 @@ fn nvrtc() -> &'static Nvrtc {
     NVRTC.as_ref().unwrap_or_else(|message| panic!("{message}"))
 }
 
-/// All sources for all architectures.
+/// All sources for all architectures, one after another: NVRTC holds a lock while it compiles.
 fn compiled() -> &'static [(&'static str, &'static Source, Program)] {
     static COMPILED: LazyLock<Vec<(&str, &Source, Program)>> = LazyLock::new(|| {
-        let all =
-            ARCHITECTURES.into_iter().flat_map(|sm| kernels::SOURCES.iter().map(move |source| (sm, source)));
-        let all: Vec<(&str, &Source)> = all.collect();
-        let compile = |(architecture, source): &(&'static str, &'static Source)| {
-            let program = nvrtc().compile(source.name, source.text, source.headers, architecture);
-            let program =
-                program.unwrap_or_else(|message| panic!("{} for {architecture}: {message}", source.name));
-            (*architecture, *source, program)
-        };
-        all.par_iter().with_max_len(1).map(compile).collect()
+        let mut programs = Vec::new();
+        for architecture in ARCHITECTURES {
+            for source in kernels::SOURCES {
+                let program = nvrtc().compile(source.name, source.text, source.headers, architecture);
+                let program =
+                    program.unwrap_or_else(|message| panic!("{} for {architecture}: {message}", source.name));
+                programs.push((architecture, source, program));
+            }
+        }
+        programs
     });
     &COMPILED
 }
@@ -69,14 +68,14 @@ fn every_kernel_compiles_and_takes_what_a_launch_passes() {
     }
     // Which symbol is in which source does not change with the architecture.
     let first = &compiled()[..kernels::SOURCES.len()];
-    first.par_iter().with_max_len(1).for_each(|(_, source, program)| {
+    for (_, source, program) in first {
         let mut text = format!("{}{SAME}", source.text);
         for symbol in entries(&program.ptx).keys() {
             text += &assertion(symbol, &strs(&signatures[*symbol]));
         }
         let result = nvrtc().compile(source.name, &text, source.headers, "compute_75").map(|_| ());
         result.unwrap_or_else(|message| panic!("{}: {message}", source.name));
-    });
+    }
 }
 
 fn strs(strings: &[String]) -> Vec<&str> {
