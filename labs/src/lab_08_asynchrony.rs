@@ -40,8 +40,8 @@ fn calls_return(lab: &mut Lab) -> crate::Result<()> {
     let device = lab.device();
     lab.section(1, "A call returns before the work");
     lab.predict(
-        "matmul of two matrices of 128 x 128 and of 1024 x 1024: the work is 512 times as much. How much longer \
-         does the call take?",
+        "matmul of two matrices of 128 x 128 and of 1024 x 1024: the work is 512 times as much. How many times \
+         as long does the call take, and how many times as long is it until the product is there?",
     );
     let mut times = Table::new(["product of", "the call returns", "the work is done"]);
     // ANCHOR: calls
@@ -69,7 +69,7 @@ fn calls_return(lab: &mut Lab) -> crate::Result<()> {
          first does not grow."
     });
 
-    lab.predict("Ten products, one after the other. How long until the last call returns?");
+    lab.predict("Ten products, each of the one before. How long until the last call returns?");
     // ANCHOR: queue
     let x = Tensor::randn(&[512, 512])?.to(device)?;
     let mut y = x.matmul(&x)?.matmul(&x)?; // not timed
@@ -116,7 +116,7 @@ fn timing(lab: &mut Lab) -> crate::Result<()> {
     // ANCHOR_END: wrong
 
     // ANCHOR: right
-    let start = Instant::now();
+    let start = Instant::now(); // nothing from before is running: item() has waited
     five_products(&x)?;
     wait_for(device)?;
     let synchronized = start.elapsed();
@@ -260,7 +260,8 @@ fn hidden_synchronizations(lab: &mut Lab, options: &Options) -> crate::Result<()
     lab.picture(&ahead, "The loop with one wait at the end. The host is ahead of the GPU all the time.");
     lab.prose(
         "The same sum, sooner. After each wait the queue is empty, so the GPU has nothing to do until the host has \
-         launched again; a host that is ahead hides the time of its launches. What is left are the copies, which \
+         launched again; a host that is ahead hides the time of its launches. Its batches are pinned, which \
+         makes their copies shorter, too. What is left are the copies, which \
          stand in the same queue, and the short pause between any two kernels.",
     );
     Ok(())
@@ -380,7 +381,7 @@ fn two_streams(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     lab.prose(
         "The shorter of the two times hides behind the longer. Copies have an engine of their own, which a second \
          stream lets work while the other computes. Only the first copy and the last computing have nothing beside \
-         them. It takes pinned memory and non_blocking: other copies make the host wait.",
+         them. Pinned memory and non_blocking keep the host ahead of both streams: other copies make it wait.",
     );
 
     lab.predict("And two chains of kernels that need nothing of each other: does a second stream help them?");
@@ -471,7 +472,7 @@ fn a_race(lab: &mut Lab) -> crate::Result<()> {
     let side = Stream::new(device)?;
     let large = Tensor::ones_with(&[1024, 1024], device)?;
     let x = Tensor::zeros_with(&[1000], device)?;
-    large.matmul(&large)?; // memory is taken now: that makes the GPU wait
+    large.matmul(&large)?; // once before: taking memory for the first time makes the GPU wait
     cuda::synchronize()?;
     cuda::stream(&side, || x.sum()?.item())?;
 
@@ -520,7 +521,7 @@ fn a_race(lab: &mut Lab) -> crate::Result<()> {
     }
     lab.prose(
         "The sum was taken before the ones were there. Each stream keeps its own order, and between two there is none \
-         but the one you ask for. No GPU tells you; a simulated one does: both lines, who reads, who writes, and the \
+         but the one you ask for. No real GPU tells you; a simulated one does: both lines, who reads, who writes, and the \
          fix.",
     );
     lab.predict("Now nothing keeps the first stream busy: the ones are there in time. Is it still a race?");
@@ -605,7 +606,7 @@ fn the_default_stream(lab: &mut Lab) -> crate::Result<()> {
     // ANCHOR: dropped
     let large = Tensor::ones_with(&[1024, 1024], device)?;
     side.wait_stream(&default)?;
-    cuda::stream(&side, || large.matmul(&large))?; // memory is taken now
+    cuda::stream(&side, || large.matmul(&large))?; // once before, here too
     cuda::synchronize()?;
 
     let x = Tensor::ones_with(&[1000], device)?;
