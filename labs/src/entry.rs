@@ -85,8 +85,11 @@ impl<O: Args> Entry<O> {
             machine.start_trace();
         }
         let mut sections = Sections { wanted: common.section.as_deref(), seen: Vec::new(), sink };
-        let mut result = machine.enter(|| {
-            (self.run)(&mut Lab::new(common.seed, device, warnings.clone(), &mut sections), options)
+        let mut run =
+            || (self.run)(&mut Lab::new(common.seed, device, warnings.clone(), &mut sections), options);
+        let mut result = machine.enter(|| match device.is_cuda() {
+            true => cuda::device(device.index(), run)?, // what `synchronize()` waits for, among others
+            false => run(),
         });
         result = result.and_then(|()| sections.check(self.name));
         warnings.tell(sink);

@@ -4,6 +4,7 @@ mod tiny;
 
 use labs::Event;
 use labs::cli::seed;
+use labs::verify::compare;
 use todevice::{GpuSpec, SimulatedGpus};
 
 /// What a lab answers to flags it refuses.
@@ -182,4 +183,19 @@ fn a_section_that_is_not_there_is_answered_with_those_that_are() {
     let failed = labs::run_captured(&tiny::LAB, &["--section", "9", "--fail"]);
     assert_eq!(failed.exit_code, 1);
     assert_eq!(failed.errors, "error: lab-99 failed: the optimizer has no parameters\n");
+}
+
+/// What a lab does on one GPU it does on another.
+#[test]
+fn the_second_gpu_does_what_the_first_does() {
+    for (name, run) in labs::LABS {
+        let [first, second] = ["cuda:0", "cuda:1"].map(|device| {
+            let captured = run(&["--gpu", "sim:t4x2", "--device", device]);
+            assert_eq!(captured.exit_code, 0, "{name} on {device}: {}", captured.errors);
+            captured.json.replace(" of cuda:1", "").replace("cuda:1", "cuda:0").replace("GPU 1", "GPU 0")
+        });
+        let mut differences = compare(&first, &second).unwrap();
+        differences.retain(|difference| !difference.contains("current_device()")); // Lab 01 asks for it.
+        assert_eq!(differences, [""; 0], "{name}");
+    }
 }
