@@ -240,7 +240,7 @@ fn missing(machine: &Machine, error: Error) -> String {
 
 /// What clap has to say. Help stays as it is; of an error, which comes in paragraphs (error, tip, usage),
 /// one line is made.
-pub(crate) fn stop(error: clap::Error) -> Stop {
+fn stop(error: clap::Error) -> Stop {
     let message = error.to_string();
     if !error.use_stderr() {
         return Stop { message, exit_code: 0 };
@@ -253,6 +253,19 @@ pub(crate) fn stop(error: clap::Error) -> Stop {
     }
     let message = lines.join(" ").replace(" tip: ", "; ");
     wrong(message.trim_start_matches("error: ").to_owned())
+}
+
+/// The flags of a program that is no lab; or how it ends, its user told.
+#[cfg(not(target_family = "wasm"))]
+pub(crate) fn flags<F: clap::Parser>() -> Result<F, std::process::ExitCode> {
+    F::try_parse().map_err(|error| {
+        let Stop { message, exit_code } = stop(error);
+        match exit_code {
+            0 => print!("{message}"),
+            _ => eprint!("{message}"),
+        }
+        exit_code.into()
+    })
 }
 
 /// One line whatever the flag, or the variable of the environment, contained.

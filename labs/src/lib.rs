@@ -35,6 +35,8 @@
 //!
 //! Its binary is `fn main() -> std::process::ExitCode { labs::main(&LAB) }`.
 
+#[cfg(not(target_family = "wasm"))]
+pub mod calibrate;
 pub mod chart;
 pub mod cli;
 mod entry;

@@ -211,16 +211,9 @@ fn alike(machine: &Machine) -> &'static str {
 
 /// Exits with 0 if all labs are as in the book, with 1 if not, with 2 if a flag is wrong or the machine is not there.
 pub fn main() -> ExitCode {
-    let flags = match Flags::try_parse() {
+    let flags = match crate::entry::flags::<Flags>() {
         Ok(flags) => flags,
-        Err(error) => {
-            let stop = crate::entry::stop(error);
-            match stop.exit_code {
-                0 => print!("{}", stop.message),
-                _ => eprint!("{}", stop.message),
-            }
-            return ExitCode::from(stop.exit_code);
-        }
+        Err(exit_code) => return exit_code,
     };
     let all = LABS.iter().map(|(name, _)| *name);
     let labs: Vec<&str> =

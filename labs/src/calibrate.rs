@@ -1,0 +1,295 @@
+//! Measures a GPU, and writes what it found as a profile that a simulated GPU can have: `--gpu sim:FILE.profile`.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Parser;
+use todevice::cuda::{self, Event, EventOptions};
+use todevice::prelude::*;
+use todevice::time::Instant;
+use todevice::{GpuSpec, Machine, ToOptions};
+
+/// Measures a GPU, and writes a profile of it for --gpu sim:FILE
+#[derive(Parser)]
+#[command(name = "calibrate", version)]
+pub struct Flags {
+    /// GPU to measure, the first there is
+    #[arg(long, value_name = "GPU", default_value = "real", help = format!("GPUs to use, the first is measured: {}", GpuSpec::GRAMMAR))]
+    pub gpu: GpuSpec,
+
+    /// File to write, its name ends with .profile [default: standard output]
+    #[arg(long, value_name = "FILE", value_parser = profile_file)]
+    pub output: Option<PathBuf>,
+}
+
+fn profile_file(name: &str) -> Result<PathBuf, String> {
+    match name.ends_with(".profile") {
+        true => Ok(PathBuf::from(name)),
+        false => Err("its name must end with .profile, as --gpu sim:FILE.profile wants it".to_owned()),
+    }
+}
+
+/// A time is the shortest of so many: everything that disturbs makes it longer.
+const ROUNDS: usize = 5;
+
+fn shortest(mut time: impl FnMut() -> Result<f64>) -> Result<f64> {
+    time()?; // The first takes memory and loads code.
+    let times: Vec<f64> = (0..ROUNDS).map(|_| time()).collect::<Result<_>>()?;
+    Ok(times.into_iter().fold(f64::INFINITY, f64::min))
+}
+
+fn microseconds(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e6
+}
+
+/// The time on the GPU, in microseconds, of work that is queued while it is busy with something else.
+fn on_device(busy: &Tensor, work: impl Fn() -> Result<()>) -> Result<f64> {
+    shortest(|| {
+        let [start, end] = [(); 2].map(|()| Event::new(EventOptions { enable_timing: true }));
+        for _ in 0..4 {
+            busy.matmul(busy)?;
+        }
+        start.record()?;
+        work()?;
+        end.record()?;
+        end.synchronize()?;
+        Ok(start.elapsed_time(&end)? * 1e3)
+    })
+}
+
+/// The time on the host, in microseconds, of work and of waiting for it.
+fn on_host(work: impl Fn() -> Result<()>) -> Result<f64> {
+    shortest(|| {
+        cuda::synchronize()?;
+        let start = Instant::now();
+        work()?;
+        cuda::synchronize()?;
+        Ok(microseconds(start.elapsed()))
+    })
+}
+
+/// What was found, a line each of a profile.
+#[derive(Default)]
+struct Lines(String);
+
+impl Lines {
+    fn add(&mut self, name: &str, value: f64, how: &str) {
+        self.0 += &format!("{name} = {} # {how}\n", significant(value));
+    }
+}
+
+/// A number with four digits that count: more were not measured.
+fn significant(value: f64) -> String {
+    let digits = (3 - value.abs().log10().floor() as i32).clamp(0, 9) as usize;
+    let text = format!("{value:.digits$}");
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+}
+
+/// Measures `cuda:0` of the current machine. The result is the text of a profile.
+pub fn calibrate() -> Result<String> {
+    let device = Device::cuda(0);
+    let properties = cuda::get_device_properties(0)?;
+    let modelled = Machine::current().time_is_modelled();
+    // The figures that are not measured are those of the built-in profile that comes nearest.
+    let (like, gemm_factor, dram_factor, gap) = match (properties.major, properties.minor) {
+        (9.., _) => ("h200", 0.77, 0.85, 0.8),
+        (8, _) => ("rtx4090", 0.7, 0.9, 0.7),
+        _ => ("t4", 0.55, 0.75, 1.0),
+    };
+    let how = if modelled { "modelled" } else { "measured" };
+    let mut lines = Lines::default();
+    lines.0 += &format!("like = {like}\nname = {}\n", properties.name.trim_end_matches(" (simulated)"));
+    lines.0 += &format!("capability = {}.{}\n", properties.major, properties.minor);
+    lines.add("multiprocessors", properties.multi_processor_count.into(), "as the driver says");
+    let threads = properties.max_threads_per_multi_processor.into();
+    lines.add("threads_per_multiprocessor", threads, "as the driver says");
+    lines.add("clock", f64::from(properties.clock_rate) / 1e3, "MHz, as the driver says");
+    lines.0 += &format!("l2 = {} # bytes, as the driver says\n", properties.l2_cache_size);
+    lines.0 += &format!("memory = {} # bytes, as the driver says\n", properties.total_memory);
+
+    // A simulated product is a real one of the CPU: a smaller one will do.
+    let side = if modelled { 1024 } else { 8192 };
+    let busy = Tensor::ones_with(&[side, side], device)?;
+    let double = Tensor::ones_with(&[side / 2, side / 2], (device, DType::F64))?;
+
+    // Small things.
+    let one = Tensor::ones_with(&[1], device)?;
+    let many = 20;
+    let tiny = on_device(&busy, || (0..many).try_for_each(|_| one.neg().map(drop)))? / f64::from(many);
+    let smallest = (tiny - gap).max(0.1);
+    lines.add("smallest_kernel", smallest, &format!("µs, {how}: {tiny:.2} with the gap to the next"));
+    let call = shortest(|| {
+        cuda::synchronize()?;
+        let start = Instant::now();
+        (0..many).try_for_each(|_| one.neg().map(drop))?;
+        Ok(microseconds(start.elapsed()) / f64::from(many))
+    })?;
+    // The call that waits begins while the kernel is on its way.
+    let there_and_back = on_host(|| one.neg().map(drop))?;
+    let latency = (there_and_back - call - smallest).max(0.1);
+    lines.add("launch_latency", latency, &format!("µs, {how}; the call takes {call:.2}"));
+
+    // Memory of the device: each element is read and written.
+    let elements = (properties.total_memory / 64).min(if modelled { 1 << 24 } else { 1 << 29 }) as usize / 4;
+    let large = Tensor::ones_with(&[elements], device)?;
+    let rate = 8.0 * elements as f64 / on_device(&busy, || large.neg_().map(drop))? / 1e3;
+    lines.add("dram_factor", dram_factor, "assumed");
+    lines.add("dram", rate / dram_factor, &format!("GB/s, {how}: {rate:.0} of it by neg_"));
+    drop(large);
+
+    // Products.
+    let flops = |side: usize| 2.0 * (side as f64).powi(3);
+    let single = flops(side) / on_device(&busy, || busy.matmul(&busy).map(drop))? / 1e3;
+    let in_double = flops(side / 2) / on_device(&busy, || double.matmul(&double).map(drop))? / 1e3;
+    lines.add("gemm_factor", gemm_factor, "assumed");
+    lines.add("fp32", single / gemm_factor, &format!("GFLOP/s, {how}: {single:.0} by a product of {side}³"));
+    lines.add(
+        "fp64",
+        in_double / gemm_factor,
+        &format!("GFLOP/s, {how}: {in_double:.0} by a product of {}³", side / 2),
+    );
+
+    copies(&mut lines, &busy, how)?;
+    allocations(&mut lines, how)?;
+    Ok(lines.0)
+}
+
+/// Copies to the device and back, small and large, of pageable and of pinned memory.
+fn copies(lines: &mut Lines, busy: &Tensor, how: &str) -> Result<()> {
+    let device = busy.device();
+    let to = |device| ToOptions { device: Some(device), non_blocking: true, ..Default::default() };
+    let rate = |bytes: usize, time: f64| bytes as f64 / time / 1e3;
+    let (small, large) = (1 << 12, 1usize << 26);
+    let host = Tensor::zeros(&[large / 4])?;
+    let pinned = host.pin_memory()?;
+    let there = host.to(device)?;
+    let few = host.narrow(0, 0, small / 4)?.pin_memory()?;
+
+    let latency = on_device(busy, || few.to(to(device)).map(drop))?;
+    let to_device = rate(large, on_device(busy, || pinned.to(to(device)).map(drop))?);
+    let to_host = rate(large, on_device(busy, || there.to(to(Device::Cpu)).map(drop))?);
+    lines.add("copy_latency", latency, &format!("µs, {how}: a copy of {small} bytes"));
+    lines.add("pinned_to_device", to_device, &format!("GB/s, {how}: 64 MiB"));
+    lines.add("pinned_to_host", to_host, &format!("GB/s, {how}: 64 MiB"));
+    let to_device = rate(large, on_host(|| host.to(device).map(drop))?);
+    let to_host = rate(large, on_host(|| there.to(Device::Cpu).map(drop))?);
+    lines.add("pageable_to_device", to_device, &format!("GB/s, {how}: 64 MiB"));
+    lines.add("pageable_to_host", to_host, &format!("GB/s, {how}: 64 MiB"));
+    Ok(())
+}
+
+/// What it takes to get memory from the driver, and to give it back.
+fn allocations(lines: &mut Lines, how: &str) -> Result<()> {
+    let take = |bytes: usize| -> Result<[f64; 2]> {
+        let (mut malloc, mut free) = (f64::INFINITY, f64::INFINITY);
+        for _ in 0..ROUNDS {
+            cuda::empty_cache()?;
+            cuda::synchronize()?;
+            let time = |work: &dyn Fn() -> Result<()>| {
+                let start = Instant::now();
+                work().map(|()| microseconds(start.elapsed()))
+            };
+            let make = || Tensor::zeros_with(&[bytes], (Device::cuda(0), DType::U8)).map(drop);
+            let (first, second) = (time(&make)?, time(&make)?);
+            cuda::synchronize()?;
+            malloc = malloc.min(first - second);
+            free = free.min(time(&cuda::empty_cache)?);
+        }
+        Ok([malloc.max(0.1), free])
+    };
+    let ([small, free], [large, _]) = (take(32 << 20)?, take(512 << 20)?);
+    let growth = ((large - small) / 480.0).max(1e-3);
+    lines.add("malloc", (small - 32.0 * growth).max(0.1), &format!("µs, {how}"));
+    lines.add("malloc_growth", growth, &format!("µs a MiB, {how}"));
+    lines.add("free", free, &format!("µs, {how}: 32 MiB"));
+    Ok(())
+}
+
+/// Exits with 0, with 1 if the GPU failed or the file cannot be written, with 2 if a flag is wrong or there is no such
+/// GPU.
+pub fn main() -> ExitCode {
+    let flags = match crate::entry::flags::<Flags>() {
+        Ok(flags) => flags,
+        Err(exit_code) => return exit_code,
+    };
+    let machine = match flags.gpu.machine() {
+        Ok(machine) => machine,
+        Err(error) => {
+            eprintln!("error: {error}");
+            return ExitCode::from(2);
+        }
+    };
+    let profile = match machine.enter(calibrate) {
+        Ok(profile) => format!("# A profile for --gpu sim:FILE, made by calibrate of {machine}.\n{profile}"),
+        Err(error) => {
+            eprintln!("error: {}", error.to_string().lines().next().unwrap_or_default());
+            return ExitCode::FAILURE;
+        }
+    };
+    match &flags.output {
+        None => print!("{profile}"),
+        Some(file) => {
+            if let Err(error) = std::fs::write(file, profile) {
+                eprintln!("error: --output {}: {error}", file.display());
+                return ExitCode::FAILURE;
+            }
+            println!("{machine}: --gpu sim:{}", file.display());
+        }
+    }
+    ExitCode::SUCCESS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A simulated card is found to be what its profile says, and a card with the profile found is alike.
+    #[test]
+    fn what_is_measured_of_a_simulated_gpu_is_its_profile() {
+        let values = |profile: &str| -> Vec<(String, f64)> {
+            let lines = profile.lines().filter_map(|line| line.split_once(" = "));
+            let number = |value: &str| value.split(' ').next()?.parse().ok();
+            lines.filter_map(|(name, value)| Some((name.to_owned(), number(value)?))).collect()
+        };
+        let measure = |gpu: &str| gpu.parse::<Machine>().unwrap().enter(calibrate).unwrap();
+        let first = measure("sim:t4");
+        let known = [
+            ("smallest_kernel", 2.5),
+            ("launch_latency", 6.0),
+            ("dram", 320.0),
+            ("pinned_to_device", 12.0),
+            ("pinned_to_host", 12.5),
+            ("pageable_to_device", 5.0),
+            ("pageable_to_host", 4.5),
+            ("malloc_growth", 1.0),
+            ("multiprocessors", 40.0),
+            ("memory", 15_655_829_504.0),
+        ];
+        let found = values(&first);
+        for (name, value) in known {
+            let (_, found) = found.iter().find(|(found, _)| found == name).unwrap();
+            assert!((found / value - 1.0).abs() < 0.03, "{name}: {found}, not {value}");
+        }
+        // No product of this size attains all of the peak.
+        let fp32 = found.iter().find(|(name, _)| name == "fp32").unwrap().1;
+        assert!((6_500.0..8_100.0).contains(&fp32), "{fp32}");
+
+        let file = std::env::temp_dir().join(format!("calibrate-{}.profile", std::process::id()));
+        std::fs::write(&file, &first).unwrap();
+        let second = values(&measure(&format!("sim:{}", file.display())));
+        std::fs::remove_file(&file).unwrap();
+        // What is derived from products comes out smaller each time; what a call takes is added to a malloc.
+        let left_out = ["fp32", "fp64", "malloc", "free", "copy_latency"];
+        for ((name, first), (_, second)) in found.iter().zip(&second) {
+            let alike = left_out.contains(&name.as_str()) || (first / second - 1.0).abs() < 0.05;
+            assert!(alike, "{name}: {first}, then {second}");
+        }
+    }
+
+    #[test]
+    fn numbers_have_four_digits_that_count() {
+        let texts = [12345.678, 12.0, 0.70004, 0.00012345, 53.0].map(significant);
+        assert_eq!(texts, ["12346", "12", "0.7", "0.0001234", "53"]);
+    }
+}
