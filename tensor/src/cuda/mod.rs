@@ -2,6 +2,7 @@
 
 pub(crate) mod allocator;
 pub(crate) mod driver;
+mod driver_trouble;
 mod event;
 #[cfg(test)]
 mod faults;
@@ -18,6 +19,7 @@ pub(crate) mod stream;
 mod summary;
 mod sync_debug;
 
+pub use driver_trouble::DriverTrouble;
 pub use event::{Event, EventOptions};
 pub use launch_blocking::{launch_blocking, set_launch_blocking};
 pub use memory::*;

@@ -40,32 +40,60 @@ pub(super) const CUDNN: Library =
 pub(super) const NCCL: Library = Library { file: "libnccl.so", versions: |_| &[2], pip: "nccl", needs: &[] };
 
 impl Library {
-    /// Loads it for good, and says where it was found: by the loader, or in a folder.
-    pub(super) fn load(&self, driver: u32) -> Option<Option<PathBuf>> {
-        (self.versions)(driver).iter().find_map(|version| {
+    /// Loads it for good, and says where it was found: in a folder, or by the loader, which does not say. The error
+    /// is what is wrong with those that are there, each in a line.
+    pub(super) fn load(&self, driver: u32) -> Result<Option<PathBuf>, Vec<String>> {
+        let mut wrong = Vec::new();
+        for version in (self.versions)(driver) {
             let name = format!("{}.{version}", self.file);
-            if open(Path::new(&name)) {
-                return Some(None);
+            match open(Path::new(&name)) {
+                Ok(()) => return Ok(None),
+                Err(message) => wrong.extend(message),
             }
-            let folders = folders(self.pip);
-            let folder = folders.iter().find(|folder| folder.join(&name).is_file())?;
-            for needed in self.needs {
-                open(&folder.join(format!("{needed}.{version}")));
+            for folder in folders(self.pip).iter().filter(|folder| folder.join(&name).is_file()) {
+                for needed in self.needs {
+                    // Whether it is missing is told by the one that needs it.
+                    let _ = open(&folder.join(format!("{needed}.{version}")));
+                }
+                match open(&folder.join(&name)) {
+                    Ok(()) => return Ok(Some(folder.join(&name))),
+                    Err(message) => wrong.extend(message),
+                }
             }
-            open(&folder.join(&name)).then(|| Some(folder.join(&name)))
-        })
+        }
+        Err(wrong)
     }
 }
 
-/// Loads a library and keeps it. What it does when it is loaded is NVIDIA's to answer for.
-fn open(path: &Path) -> bool {
+/// Loads a library and keeps it. The error is what is wrong with it, or nothing if there is no such file. What a
+/// library does when it is loaded is NVIDIA's to answer for.
+fn open(path: &Path) -> Result<(), Option<String>> {
     // SAFETY: its name is that of a library of NVIDIA's; like any program that links with it we trust it.
     let library = unsafe { libloading::Library::new(path) };
-    library.map(std::mem::forget).is_ok()
+    library.map(std::mem::forget).map_err(|error| {
+        let message = error.to_string();
+        // On Unix it begins with the file that is the matter, which may be one that this one needs.
+        let about_it = message.split(':').next() == path.to_str();
+        let absent = message.contains("cannot open shared object file") || message.contains("no such file");
+        (cfg!(unix) && !(about_it && absent)).then_some(message)
+    })
+}
+
+/// The folders that are there to be searched for any of the libraries, after the loader's own.
+pub(super) fn searched() -> Vec<PathBuf> {
+    let mut all = Vec::new();
+    for library in [NVRTC, CUBLAS, CUDNN, NCCL] {
+        for folder in folders(library.pip) {
+            if !all.contains(&folder) {
+                all.push(folder);
+            }
+        }
+    }
+    all
 }
 
 /// Where libraries are installed, in the order in which they are looked for.
-pub(super) fn folders(pip: &str) -> Vec<PathBuf> {
+fn folders(pip: &str) -> Vec<PathBuf> {
     let mut folders = Vec::new();
     for variable in ["CUDA_HOME", "CUDA_PATH"] {
         folders.extend(env::var_os(variable).map(|home| Path::new(&home).join("lib64")));
@@ -138,19 +166,41 @@ pub(super) fn loaded_from(file: &str) -> Option<PathBuf> {
 /// The driver's library.
 pub(super) const DRIVER: &str = if cfg!(windows) { "nvcuda.dll" } else { "libcuda.so.1" };
 
-/// Loads the driver's library from where WSL and Jetson have it, if the loader does not look there.
-pub(super) fn load_driver() {
-    if !open(Path::new(DRIVER)) {
-        for folder in
-            ["/usr/lib/wsl/lib", "/usr/lib/aarch64-linux-gnu/nvidia", "/usr/lib/aarch64-linux-gnu/tegra"]
-        {
-            open(&Path::new(folder).join(DRIVER));
-        }
+/// Loads the driver's library, also from where WSL and Jetson have it, if the loader does not look there. The error
+/// is what is wrong with one that is there.
+pub(super) fn load_driver() -> Result<(), Option<String>> {
+    let first = open(Path::new(DRIVER));
+    if first.is_ok() {
+        return first;
+    }
+    let folders =
+        ["/usr/lib/wsl/lib", "/usr/lib/aarch64-linux-gnu/nvidia", "/usr/lib/aarch64-linux-gnu/tegra"];
+    match folders.iter().any(|folder| open(&Path::new(folder).join(DRIVER)).is_ok()) {
+        true => Ok(()),
+        false => first,
     }
 }
 
-/// What follows `.so.` in the name of the file that a path leads to: `9.1.0`.
-pub(super) fn version_in_name(path: &Path) -> Option<String> {
-    let path = fs::canonicalize(path).ok()?;
-    path.file_name()?.to_str()?.split_once(".so.").map(|(_, version)| version.to_owned())
+/// The version of the library that a path leads to: what follows `.so.` in the name of its file, `9.1.0`, or what
+/// pip has noted of its package, if the name has only a major version.
+pub(super) fn version_of(path: &Path) -> Option<String> {
+    let file = fs::canonicalize(path).ok()?;
+    let (_, in_name) = file.file_name()?.to_str()?.split_once(".so.")?;
+    if !in_name.contains('.')
+        && let Some(noted) = version_of_package(&file)
+    {
+        return Some(noted);
+    }
+    Some(in_name.to_owned())
+}
+
+/// `site-packages/nvidia/cublas/lib/libcublas.so.12` → the version of `site-packages/nvidia_cublas_cu12-….dist-info`
+fn version_of_package(file: &Path) -> Option<String> {
+    let package = file.parent()?.parent()?;
+    let packages = package.parent().filter(|nvidia| nvidia.ends_with("nvidia"))?.parent()?;
+    let start = format!("nvidia_{}", package.file_name()?.to_str()?);
+    matching(packages, &start).iter().find_map(|record| {
+        let (_, version) = record.file_name()?.to_str()?.strip_suffix(".dist-info")?.rsplit_once('-')?;
+        Some(version.to_owned())
+    })
 }

@@ -15,7 +15,8 @@ use super::api::nvrtc::nvrtcVersion;
 use super::errors::check;
 use super::libraries::{self, CUBLAS, CUDNN, Library, NCCL, NVRTC};
 use super::{api, properties};
-use crate::cuda::DeviceProperties;
+use crate::cuda::driver::{DriverError, DriverResult};
+use crate::cuda::{DeviceProperties, DriverTrouble};
 
 /// How the libraries are had that a driver comes without.
 pub const INSTALL: &str = "pip install nvidia-cuda-nvrtc-cu12 nvidia-cublas-cu12 nvidia-cudnn-cu12";
@@ -62,6 +63,8 @@ impl Finding {
 pub struct Probe {
     /// The driver, libcuda. Its version is the newest CUDA that it runs.
     pub driver: Finding,
+    /// What is the matter with it, if anything is.
+    pub trouble: Option<DriverTrouble>,
     /// The GPUs that it shows to this program.
     pub devices: Vec<DeviceProperties>,
     /// The compiler of kernels, libnvrtc.
@@ -72,6 +75,8 @@ pub struct Probe {
     pub cudnn: Finding,
     /// Several GPUs, libnccl.
     pub nccl: Finding,
+    /// The folders in which the libraries were looked for, after those of the loader.
+    pub searched: Vec<PathBuf>,
 }
 
 impl Probe {
@@ -117,48 +122,60 @@ fn look() -> Probe {
     });
     let [cudnn, nccl] = [(CUDNN, "nvidia-cudnn-cu12"), (NCCL, "nvidia-nccl-cu12")]
         .map(|(library, package)| look_for(library, cuda, package, || Ok(String::new())));
-    let (driver, devices) = match driver {
+    let (driver, trouble, devices) = match driver {
         Ok((version, devices)) => {
             let version = format!("{}.{}", version / 1000, version % 1000 / 10);
-            (Finding::Found { version, path: libraries::loaded_from("libcuda.so") }, devices)
+            (Finding::Found { version, path: libraries::loaded_from("libcuda.so") }, None, devices)
         }
-        Err(reason) => (Finding::missing(reason), Vec::new()),
+        Err((trouble, reason)) => (Finding::missing(reason), Some(trouble), Vec::new()),
     };
-    Probe { driver, devices, nvrtc, cublas, cudnn, nccl }
+    Probe { driver, trouble, devices, nvrtc, cublas, cudnn, nccl, searched: libraries::searched() }
 }
 
 /// The driver's CUDA, 12040 for 12.4, and its GPUs.
-fn look_for_driver() -> Result<(u32, Vec<DeviceProperties>), String> {
-    libraries::load_driver();
+fn look_for_driver() -> Result<(u32, Vec<DeviceProperties>), (DriverTrouble, String)> {
+    let too_old = |reason| (DriverTrouble::TooOld, format!("the NVIDIA driver is too old: {reason}"));
+    let fails = |error: DriverError| {
+        (DriverTrouble::Fails(error.code), format!("the NVIDIA driver cannot be used: {}", error.message))
+    };
+    let loaded = libraries::load_driver();
     // SAFETY: libcuda does nothing when it is loaded.
     if !unsafe { driver::sys::is_culib_present() } {
-        return Err(format!("no NVIDIA driver: {} is not installed", libraries::DRIVER));
+        return Err(match loaded {
+            Err(Some(wrong)) => {
+                (DriverTrouble::CannotBeLoaded, format!("the NVIDIA driver cannot be loaded: {wrong}"))
+            }
+            _ => {
+                let reason = format!("no NVIDIA driver: {} is not installed", libraries::DRIVER);
+                (DriverTrouble::NotInstalled, reason)
+            }
+        });
     }
     // SAFETY: it is present.
     let library = unsafe { driver::sys::culib() };
-    lacks(library, api::driver::NAMES).map_err(|reason| format!("the NVIDIA driver is too old: {reason}"))?;
+    lacks(library, api::driver::NAMES).map_err(too_old)?;
     if api::EVENT_ELAPSED.iter().all(|name| lacks(library, &[name]).is_err()) {
-        return Err(format!("the NVIDIA driver is too old: it has no {}", api::EVENT_ELAPSED[0]));
+        return Err(too_old(format!("it has no {}", api::EVENT_ELAPSED[0])));
     }
     // SAFETY: what is called is there, and gets room for what it returns.
     unsafe {
         let (mut version, mut count) = (0, 0);
-        check(cuInit(0)).map_err(|error| format!("the NVIDIA driver cannot be used: {}", error.message))?;
-        check(cuDriverGetVersion(&mut version)).map_err(|error| error.message)?;
+        check(cuInit(0)).map_err(fails)?;
+        check(cuDriverGetVersion(&mut version)).map_err(fails)?;
         if version < 12_000 {
             let known = format!("{}.{}", version / 1000, version % 1000 / 10);
-            return Err(format!("the NVIDIA driver is too old: it runs CUDA {known}, and 12.0 is needed"));
+            return Err(too_old(format!("it runs CUDA {known}, and 12.0 is needed")));
         }
-        check(cuDeviceGetCount(&mut count)).map_err(|error| error.message)?;
+        check(cuDeviceGetCount(&mut count)).map_err(fails)?;
         if count == 0 {
-            return Err("the NVIDIA driver shows no GPU".to_owned());
+            return Err((DriverTrouble::NoGpu, "the NVIDIA driver shows no GPU".to_owned()));
         }
         let devices: Result<_, _> = (0..count).map(device_properties).collect();
-        Ok((version as u32, devices.map_err(|error| error.message)?))
+        Ok((version as u32, devices.map_err(fails)?))
     }
 }
 
-fn device_properties(ordinal: c_int) -> crate::cuda::driver::DriverResult<DeviceProperties> {
+fn device_properties(ordinal: c_int) -> DriverResult<DeviceProperties> {
     let mut device = 0;
     // SAFETY: there is room for the answer.
     check(unsafe { cuDeviceGet(&mut device, ordinal) })?;
@@ -180,16 +197,22 @@ fn look_for(
     package: &str,
     version: impl FnOnce() -> Result<String, String>,
 ) -> Finding {
-    let Some(path) = library.load(cuda) else {
-        let names: Vec<String> =
-            (library.versions)(cuda).iter().map(|version| format!("{}.{version}", library.file)).collect();
-        return Finding::missing(format!("{} was not found (pip install {package})", names.join(" or ")));
+    let path = match library.load(cuda) {
+        Ok(path) => path,
+        Err(wrong) if wrong.is_empty() => {
+            let names: Vec<String> = (library.versions)(cuda)
+                .iter()
+                .map(|version| format!("{}.{version}", library.file))
+                .collect();
+            return Finding::missing(format!("{} was not found (pip install {package})", names.join(" or ")));
+        }
+        Err(wrong) => return Finding::missing(format!("it cannot be loaded: {}", wrong.join("; "))),
     };
     let path = path.or_else(|| libraries::loaded_from(library.file));
     match version() {
         Ok(version) if version.is_empty() => {
-            let from_path = path.as_deref().and_then(libraries::version_in_name).unwrap_or_default();
-            Finding::Found { version: from_path, path }
+            let version = path.as_deref().and_then(libraries::version_of).unwrap_or_default();
+            Finding::Found { version, path }
         }
         Ok(version) => Finding::Found { version, path },
         Err(reason) => Finding::missing(format!("{}: {reason}", library.file)),
@@ -197,7 +220,7 @@ fn look_for(
 }
 
 /// An attribute of a device.
-pub(super) fn attribute(device: c_int, attribute: Attribute) -> crate::cuda::driver::DriverResult<u32> {
+pub(super) fn attribute(device: c_int, attribute: Attribute) -> DriverResult<u32> {
     let mut value = 0;
     // SAFETY: there is room for the answer.
     check(unsafe { cuDeviceGetAttribute(&mut value, attribute, device) })?;
