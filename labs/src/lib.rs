@@ -44,6 +44,7 @@ mod event;
 mod figure;
 mod float;
 mod lab;
+pub mod lab_00_setup;
 pub mod lab_01_devices;
 pub mod lab_02_golden_rule;
 pub mod lab_03_training_loop;
@@ -70,6 +71,7 @@ pub use text::{Part, Slot, Text};
 
 /// All labs: the name of each, and how to run it in this process.
 pub const LABS: &[(&str, fn(&[&str]) -> Captured)] = &[
+    ("lab-00", |flags| run_captured(&lab_00_setup::LAB, flags)),
     ("lab-01", |flags| run_captured(&lab_01_devices::LAB, flags)),
     ("lab-02", |flags| run_captured(&lab_02_golden_rule::LAB, flags)),
     ("lab-03", |flags| run_captured(&lab_03_training_loop::LAB, flags)),

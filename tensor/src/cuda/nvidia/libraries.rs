@@ -71,11 +71,11 @@ fn open(path: &Path) -> Result<(), Option<String>> {
     // SAFETY: its name is that of a library of NVIDIA's; like any program that links with it we trust it.
     let library = unsafe { libloading::Library::new(path) };
     library.map(std::mem::forget).map_err(|error| {
-        let message = error.to_string();
-        // On Unix it begins with the file that is the matter, which may be one that this one needs.
+        let message = std::error::Error::source(&error)?.to_string();
+        // It begins with the file that is the matter, which may be one that this one needs.
         let about_it = message.split(':').next() == path.to_str();
-        let absent = message.contains("cannot open shared object file") || message.contains("no such file");
-        (cfg!(unix) && !(about_it && absent)).then_some(message)
+        let absent = message.contains("cannot open shared object file");
+        (cfg!(target_os = "linux") && !(about_it && absent)).then_some(message)
     })
 }
 

@@ -1,0 +1,574 @@
+//! Lab 00 on computers that are made up, and its binary among libraries that pretend to be NVIDIA's.
+
+use labs::lab_00_setup::computer::{Computer, Disk, Entry, Found, Gpu, Nvidia, Toolkit, Unusable};
+use labs::lab_00_setup::findings::{Finding, State, findings, steps};
+use labs::lab_00_setup::{LAB, Which, made_up};
+use labs::{Captured, Event};
+use todevice::cuda::DriverTrouble;
+
+fn run(computer: &str, gpu: &str) -> Captured {
+    let captured = labs::run_captured(&LAB, &["--computer", computer, "--gpu", gpu]);
+    assert_eq!((captured.exit_code, captured.errors.as_str()), (0, ""), "{computer}");
+    captured
+}
+
+#[test]
+fn reads_as_the_chapter_shows_it() {
+    insta::assert_snapshot!("laptop", run("laptop", "none").text);
+    insta::assert_snapshot!("driver", run("driver", "sim:t4").text);
+    insta::assert_snapshot!("ready", run("ready", "sim:rtx4090").text);
+    insta::assert_snapshot!("server", run("server", "sim:t4").text);
+    insta::assert_snapshot!("jetson", run("jetson", "none").text);
+    insta::assert_snapshot!("wsl", run("wsl", "none").text);
+}
+
+/// Sections 2 and 3 of the computers that the chapter does not show.
+#[test]
+fn other_troubles_have_a_way_out_as_well() {
+    let troubles = ["old", "updated", "container", "locked", "hidden"].map(|computer| {
+        let text = run(computer, "none").text;
+        let start = text.find("\n2. ").unwrap();
+        let end = text.find("\n4. ").unwrap();
+        format!("--computer {computer}\n{}", &text[start..end])
+    });
+    insta::assert_snapshot!("troubles", troubles.join("\n"));
+}
+
+const ALL: [Which; 11] = [
+    Which::Laptop,
+    Which::Driver,
+    Which::Ready,
+    Which::Server,
+    Which::Jetson,
+    Which::Wsl,
+    Which::Old,
+    Which::Updated,
+    Which::Container,
+    Which::Locked,
+    Which::Hidden,
+];
+
+#[test]
+fn every_line_fits_a_terminal_but_for_commands() {
+    for which in ALL {
+        let name = format!("{which:?}").to_lowercase();
+        let Captured { events, text, .. } = run(&name, "none");
+        let commands = events.iter().filter_map(|event| match event {
+            Event::Report(lines) => Some(lines.lines()),
+            _ => None,
+        });
+        let commands: Vec<&str> = commands.flatten().collect();
+        for line in text.lines() {
+            let most = if commands.contains(&line) { 84 } else { 80 };
+            assert!(line.chars().count() <= most, "{name}: {line}");
+        }
+    }
+}
+
+/// What is missing or wrong is answered, and where nothing is, nothing is asked for.
+#[test]
+fn every_trouble_has_a_step() {
+    for which in ALL {
+        let computer = made_up::computer(which);
+        let findings = findings(&computer);
+        let in_trouble =
+            findings.iter().any(|finding| [State::Missing, State::Wrong].contains(&finding.state));
+        let steps = steps(&computer);
+        match which {
+            Which::Laptop | Which::Ready => assert!(!in_trouble && steps.is_empty(), "{which:?}: {steps:?}"),
+            Which::Wsl => assert_eq!(steps.len(), 1), // Whether there is a GPU, Linux cannot tell.
+            _ => assert!(in_trouble && !steps.is_empty(), "{which:?}"),
+        }
+        assert!(steps.iter().all(|step| !step.lines.is_empty()), "{which:?}: {steps:?}");
+    }
+}
+
+#[test]
+fn programs_can_read_what_was_found_and_what_to_do() {
+    let captured = run("driver", "none");
+    let figures: Vec<(String, String)> = captured
+        .events
+        .iter()
+        .flat_map(Event::figures)
+        .map(|figure| (figure.name.to_owned(), figure.printed_value()))
+        .collect();
+    for (name, value) in [
+        ("driver", "550.54.15, runs CUDA up to 12.4"),
+        ("gpu", "NVIDIA GeForce RTX 4090, 23.6 GiB, compute capability 8.9"),
+        ("nvrtc", "libnvrtc.so.12 was not found"),
+        ("to_do", "Install NVRTC and cuBLAS"),
+    ] {
+        assert!(figures.contains(&(name.to_owned(), value.to_owned())), "{name}: {figures:#?}");
+    }
+    assert!(captured.json.lines().all(|line| serde_json::from_str::<serde_json::Value>(line).is_ok()));
+}
+
+#[test]
+fn the_one_line_is_that_of_the_tensor_crate() {
+    assert_eq!(labs::lab_00_setup::computer::INSTALL, todevice::cuda::INSTALL);
+    let lines = steps(&made_up::computer(Which::Driver)).remove(0).lines;
+    assert_eq!(lines[0], todevice::cuda::INSTALL);
+}
+
+#[test]
+fn an_unknown_computer_gets_one_line() {
+    let captured = labs::run_captured(&LAB, &["--computer", "toaster"]);
+    assert_eq!((captured.exit_code, captured.errors.lines().count()), (2, 1), "{}", captured.errors);
+    assert!(captured.errors.contains("laptop") && captured.errors.contains("jetson"), "{}", captured.errors);
+}
+
+/// A computer of which only this is known.
+fn bare(files: &[(&'static str, &'static str)], variables: &[(&str, &str)], nvidia: Nvidia) -> Computer {
+    let files = files.iter().map(|(path, text)| (*path, Entry::Text(text)));
+    let variables = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+    Computer {
+        made_up: None,
+        system: "linux".to_owned(),
+        processor: "x86_64".to_owned(),
+        environment: variables.collect(),
+        disk: Disk::MadeUp(files.collect()),
+        nvidia,
+    }
+}
+
+fn found<E>(version: &str) -> Result<Found, E> {
+    Ok(Found { version: version.to_owned(), path: None })
+}
+
+fn driver_for(cuda: &str, capability: (u32, u32)) -> Nvidia {
+    let gpu = Gpu { name: "a card".to_owned(), capability, memory: 8 << 30 };
+    Nvidia { driver: found(cuda), gpus: vec![gpu], nvrtc: found(cuda), cublas: found(cuda), ..Nvidia::none() }
+}
+
+fn fails(code: u32) -> Nvidia {
+    let reason = "the NVIDIA driver cannot be used: something".to_owned();
+    let driver = Unusable { trouble: DriverTrouble::Fails(code), reason };
+    Nvidia { driver: Err(driver), ..driver_for("12.4", (7, 5)) }
+}
+
+fn first_step(computer: &Computer) -> String {
+    steps(computer).first().map_or("nothing".to_owned(), |step| step.what.clone())
+}
+
+#[test]
+fn each_shell_gets_its_own_line_and_file() {
+    for (shell, line, file) in [
+        ("/bin/bash", "export PATH=\"/usr/local/cuda/bin:$PATH\"", "~/.bashrc"),
+        ("/usr/bin/zsh", "export PATH=\"/usr/local/cuda/bin:$PATH\"", "~/.zshrc"),
+        ("/usr/bin/fish", "fish_add_path /usr/local/cuda/bin", "~/.config/fish/config.fish"),
+        ("/bin/dash", "export PATH=\"/usr/local/cuda/bin:$PATH\"", "~/.profile"),
+        ("", "export PATH=\"/usr/local/cuda/bin:$PATH\"", "~/.profile"),
+    ] {
+        let computer = bare(
+            &[("/usr/local/cuda/bin/nvcc", "")],
+            &[("SHELL", shell), ("PATH", "/usr/bin::/bin/")],
+            driver_for("12.4", (7, 5)),
+        );
+        let steps = steps(&computer);
+        assert_eq!(steps.len(), 1, "{shell}: {steps:?}");
+        assert_eq!(steps[0].lines, [line.to_owned(), format!("source {file}")], "{shell}");
+        assert!(steps[0].why.contains(file), "{}", steps[0].why);
+    }
+}
+
+#[test]
+fn nvcc_on_the_path_is_found_with_its_version() {
+    let computer = bare(
+        &[
+            ("/opt/cuda-12.6/bin/nvcc", ""),
+            ("/opt/cuda-12.6/version.json", "{\"cuda\": {\"version\": \"12.6.3\"}}"),
+            ("/usr/local/cuda-13.0/bin/nvcc", ""),
+        ],
+        &[("PATH", "/usr/bin:/opt/cuda-12.6/bin")],
+        driver_for("12.4", (7, 5)),
+    );
+    let findings = findings(&computer);
+    let nvcc = findings.iter().find(|finding| finding.name == "nvcc").unwrap();
+    assert_eq!((nvcc.state, nvcc.says.as_str()), (State::Found, "12.6"));
+    assert!(steps(&computer).is_empty(), "{:?}", steps(&computer));
+    let version = Some("13.0".to_owned());
+    assert_eq!(computer.toolkits(), [Toolkit { home: "/usr/local/cuda-13.0".to_owned(), version }]);
+}
+
+#[test]
+fn a_toolkit_may_not_be_of_a_later_cuda_than_the_driver() {
+    let with = |cuda: &str, toolkit: &'static str| {
+        let files = [("/usr/local/cuda/bin/nvcc", ""), ("/usr/local/cuda/version.txt", toolkit)];
+        first_step(&bare(&files, &[("PATH", "/usr/local/cuda/bin")], driver_for(cuda, (8, 9))))
+    };
+    assert_eq!(with("12.4", "CUDA Version 13.0.1"), "Update the driver, or take an older toolkit");
+    // Within 12 any goes with any.
+    assert_eq!(with("12.4", "CUDA Version 12.9.1"), "nothing");
+    assert_eq!(with("13.0", "CUDA Version 11.8.0"), "nothing");
+    assert_eq!(with("13.0", "nonsense"), "nothing");
+}
+
+#[test]
+fn an_old_card_needs_an_older_compiler() {
+    let with = |nvrtc: &str, capability| {
+        let nvidia = Nvidia { nvrtc: found(nvrtc), ..driver_for("13.0", capability) };
+        first_step(&bare(&[], &[], nvidia))
+    };
+    assert_eq!(with("13.0", (6, 1)), "Use NVRTC 12 in place of 13");
+    assert_eq!(with("12.9", (6, 1)), "nothing");
+    assert_eq!(with("13.0", (7, 5)), "nothing");
+    assert_eq!(with("12.9", (3, 5)), "Run the labs on a simulated GPU here");
+}
+
+#[test]
+fn a_driver_that_fails_is_told_apart_by_its_number_and_its_surroundings() {
+    let module =
+        [("/proc/driver/nvidia/version", "NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.15  x")];
+    let visible = |devices| [("CUDA_VISIBLE_DEVICES", devices)];
+    for (code, files, variables, expected) in [
+        (100, &module[..], &[][..], "Ask nvidia-smi, and restart"),
+        (100, &[], &[], "Load the driver into the kernel"),
+        (100, &module, &visible(""), "Let programs see the GPUs again"),
+        (100, &module, &visible("7"), "Let programs see the GPUs again"),
+        (999, &module, &visible("0"), "Ask nvidia-smi, and restart"),
+        (802, &module, &[], "Start NVIDIA's fabric manager"),
+        (803, &module, &[], "Restart the computer"),
+        (100, &[("/.dockerenv", "")], &[], "Start the container with its GPUs"),
+        (
+            100,
+            &[("/proc/version", "Linux 5.15 Microsoft")],
+            &[],
+            "Install NVIDIA's driver in Windows, and none in Linux",
+        ),
+    ] {
+        assert_eq!(first_step(&bare(files, variables, fails(code))), expected, "{code} {files:?}");
+    }
+}
+
+#[test]
+fn jetsons_are_told_apart_by_their_release() {
+    for (release, expected) in [
+        ("# R28 (release), REVISION: 2.0, GCID: 1", "Run the labs on a simulated GPU here"),
+        ("# R32 (release), REVISION: 7.1, GCID: 1", "Run the labs on a simulated GPU here"),
+        ("# R35 (release), REVISION: 4.1, GCID: 1", "Install JetPack 6 for a real GPU"),
+        ("# R36 (release), REVISION: 3.0, GCID: 1", "Install the driver of Jetson Linux"),
+    ] {
+        let computer = bare(&[("/etc/nv_tegra_release", release)], &[], Nvidia::none());
+        assert_eq!(first_step(&computer), expected, "{release}");
+    }
+    let libraries = Nvidia { driver: found("12.6"), ..Nvidia::none() };
+    let orin = bare(&[("/etc/nv_tegra_release", "# R36 (release), REVISION: 4.0, GCID: 1")], &[], libraries);
+    assert_eq!(first_step(&orin), "Install NVRTC and cuBLAS with JetPack");
+}
+
+#[test]
+fn other_systems_are_answered_too() {
+    for (system, expected) in [
+        ("windows", "For a real GPU, run this course in WSL"),
+        ("macos", "nothing"),
+        ("freebsd", "nothing"),
+        ("linux", "If this computer has an NVIDIA GPU, install its driver"),
+    ] {
+        let computer = Computer { system: system.to_owned(), ..bare(&[], &[], Nvidia::none()) };
+        assert_eq!(first_step(&computer), expected, "{system}");
+        assert!(!findings(&computer).is_empty());
+    }
+}
+
+#[test]
+fn files_that_make_no_sense_do_no_harm() {
+    let files = [
+        ("/proc/meminfo", "MemTotal: many\n"),
+        ("/proc/driver/nvidia/version", "\n"),
+        ("/etc/nv_tegra_release", "# R"),
+        ("/usr/local/cuda/bin/nvcc", ""),
+        ("/usr/local/cuda/version.json", "{"),
+        ("/sys/bus/pci/devices/0000:00:02.0/vendor", ""),
+        ("/home/ada/.bashrc", "`cuda` `\n# cuda `\necho `date`\n"),
+    ];
+    let variables = [("HOME", "/home/ada"), ("SHELL", "bash"), ("PATH", ":::"), ("LD_LIBRARY_PATH", ":")];
+    let computer = bare(&files, &variables, Nvidia::none());
+    assert_eq!((computer.memory(), computer.jetson(), computer.plugged_in()), (None, None, Some(0)));
+    assert_eq!(computer.toolkits()[0].version, None);
+    assert_eq!(computer.stray_backtick(), Some((1, "`cuda` `".to_owned())));
+    assert!(!findings(&computer).is_empty() && !steps(&computer).is_empty());
+}
+
+/// The same files, in a folder.
+#[cfg(unix)]
+#[test]
+fn a_disk_is_read_as_a_made_up_one_is() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let says = |findings: Vec<Finding>| -> Vec<String> {
+        findings.iter().map(|finding| format!("{finding:?}")).collect()
+    };
+    for which in ALL {
+        let computer = made_up::computer(which);
+        let root = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("lab_00_{which:?}"));
+        let Disk::MadeUp(files) = &computer.disk else { panic!("{which:?} is made up") };
+        for (path, entry) in files {
+            let path = root.join(path.trim_start_matches('/'));
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            let _ = std::fs::remove_file(&path);
+            match entry {
+                Entry::Text(text) => std::fs::write(&path, text).unwrap(),
+                Entry::Locked => {
+                    std::fs::write(&path, "").unwrap();
+                    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o000)).unwrap();
+                }
+            }
+        }
+        if which == Which::Locked && std::fs::File::open(root.join("dev/nvidia0")).is_ok() {
+            eprintln!("SKIPPED: this user may open everything, so no file can be locked");
+            continue;
+        }
+        let expected = says(findings(&computer));
+        let on_disk = Computer { disk: Disk::Below(root), ..computer };
+        assert_eq!(says(findings(&on_disk)), expected, "{which:?}");
+    }
+}
+
+/// The binary, among stand-ins for NVIDIA's libraries.
+#[cfg(target_os = "linux")]
+mod among_libraries {
+    use std::collections::BTreeMap;
+    use std::fs;
+    use std::path::{Path, PathBuf};
+    use std::process::Command;
+    use std::sync::LazyLock;
+
+    /// Folders with one library each. `None` without g++, which is said.
+    struct StandIns {
+        driver: PathBuf,
+        /// A driver that lacks a function.
+        lacking: PathBuf,
+        nvrtc: PathBuf,
+        cublas: PathBuf,
+    }
+
+    fn stand_ins() -> Option<&'static StandIns> {
+        static MADE: LazyLock<Option<StandIns>> = LazyLock::new(|| {
+            let made = StandIns {
+                driver: compile("driver", "libcuda.cpp", "libcuda.so.1", &[])?,
+                lacking: compile("lacking", "libcuda.cpp", "libcuda.so.1", &["-DcuMemsetD8Async=another"])?,
+                nvrtc: compile("nvrtc", "libnvrtc.cpp", "libnvrtc.so.12", &[])?,
+                cublas: compile("cublas", "libcublas.cpp", "libcublas.so.12", &[])?,
+            };
+            Some(made)
+        });
+        if MADE.is_none() {
+            eprintln!("SKIPPED: there is no g++ to compile stand-ins for NVIDIA's libraries");
+        }
+        MADE.as_ref()
+    }
+
+    fn compile(folder: &str, source: &str, library: &str, options: &[&str]) -> Option<PathBuf> {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("lab_00_libraries").join(folder);
+        fs::create_dir_all(&folder).unwrap();
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fake_cuda").join(source);
+        let made = Command::new(std::env::var_os("CXX").unwrap_or("g++".into()))
+            .args(["-std=c++17", "-O1", "-shared", "-fPIC", "-fvisibility=hidden"])
+            .arg(format!("-Wl,-soname,{library}"))
+            .args(options)
+            .arg(source)
+            .arg("-o")
+            .arg(folder.join(library))
+            .arg("-ldl")
+            .output()
+            .ok()?;
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        Some(folder)
+    }
+
+    /// Whether this computer has libraries of its own, which would be found where none should be.
+    fn has_its_own() -> bool {
+        let probe = todevice::cuda::probe();
+        let its_own = probe.driver.is_found() || probe.nvrtc.is_found() || probe.cublas.is_found();
+        if its_own {
+            eprintln!("SKIPPED: this computer has libraries of NVIDIA's of its own");
+        }
+        its_own
+    }
+
+    /// A folder of its own for each test, empty.
+    fn folder(name: &str) -> PathBuf {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("lab_00_in").join(name);
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir_all(&folder).unwrap();
+        folder
+    }
+
+    /// What the lab says in that folder, and nothing in the environment but this: `driver` → `found: …`, with what
+    /// else it says; and `to_do`, the first thing.
+    fn doctor(folder: &Path, libraries: &[&Path], variables: &[(&str, &str)]) -> BTreeMap<String, String> {
+        let output = Command::new(env!("CARGO_BIN_EXE_lab-00"))
+            .args(["--gpu", "none", "--format", "json"])
+            .current_dir(folder)
+            .env_clear()
+            .env("HOME", folder)
+            .env("LD_LIBRARY_PATH", std::env::join_paths(libraries).unwrap())
+            .envs(variables.iter().copied())
+            .output()
+            .unwrap();
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert_eq!((output.status.code(), errors.as_ref()), (Some(0), ""));
+
+        let mut says = BTreeMap::new();
+        let mut last = String::new();
+        for line in String::from_utf8(output.stdout).unwrap().lines() {
+            let event: serde_json::Value = serde_json::from_str(line).unwrap();
+            let figures = event["figures"].as_array().cloned().unwrap_or_default();
+            let text = |figure: &serde_json::Value, key| figure[key].as_str().unwrap().to_owned();
+            let named = |name| {
+                figures.iter().find(|figure| figure["name"] == name).map(|figure| text(figure, "text"))
+            };
+            if let Some(state) = named("state") {
+                last = text(&figures[2], "name");
+                says.insert(last.clone(), format!("{state}: {}", text(&figures[2], "text")));
+            } else if let Some(more) = named("more") {
+                says.get_mut(&last).unwrap().push_str(&format!(" ({more})"));
+            } else if let Some(what) = named("to_do") {
+                says.entry("to_do".to_owned()).or_insert(what);
+            }
+        }
+        says
+    }
+
+    #[test]
+    fn all_that_a_real_gpu_needs() {
+        let Some(made) = stand_ins() else { return };
+        let folder = folder("all");
+        let says = doctor(
+            &folder,
+            &[&made.driver, &made.nvrtc, &made.cublas],
+            &[("FAKE_CUDA_DEVICES", "2"), ("FAKE_CUDA_VERSION", "12060")],
+        );
+        assert!(
+            says["driver"].starts_with("found: ") && says["driver"].contains("runs CUDA up to 12.6"),
+            "{says:?}"
+        );
+        assert!(says["driver"].contains(made.driver.join("libcuda.so.1").to_str().unwrap()), "{says:?}");
+        assert!(says["gpu"].starts_with("found: ") && says["gpu"].contains("compute capability"), "{says:?}");
+        assert!(says["nvrtc"].starts_with("found: 12.9 ("), "{says:?}");
+        assert!(says["cublas"].starts_with("found: 12 ("), "{says:?}");
+        assert_eq!(says.get("to_do"), None);
+    }
+
+    #[test]
+    fn drivers_that_are_of_no_use() {
+        let Some(made) = stand_ins() else { return };
+        let folder = folder("drivers");
+        for (driver, variables, expected) in [
+            (&made.driver, ("FAKE_CUDA_DEVICES", "0"), "wrong: shows no GPU"),
+            (&made.driver, ("FAKE_CUDA_INIT", "999"), "wrong: cannot be used ("),
+            (&made.driver, ("FAKE_CUDA_INIT", "803"), "wrong: cannot be used ("),
+            (
+                &made.driver,
+                ("FAKE_CUDA_VERSION", "11040"),
+                "wrong: is too old (it runs CUDA 11.4, and 12.0 is needed)",
+            ),
+            (&made.lacking, ("FAKE_CUDA_VERSION", "12040"), "wrong: is too old (it has no cuMemsetD8Async)"),
+        ] {
+            let says = doctor(&folder, &[driver, &made.nvrtc, &made.cublas], &[variables]);
+            assert!(says["driver"].starts_with(expected), "{variables:?}: {says:?}");
+            assert!(says.contains_key("to_do"), "{says:?}");
+        }
+        let says = doctor(&folder, &[&made.driver], &[("FAKE_CUDA_INIT", "803")]);
+        assert_eq!(says["to_do"], "Restart the computer");
+    }
+
+    #[test]
+    fn a_driver_and_nothing_else() {
+        let Some(made) = stand_ins() else { return };
+        if has_its_own() {
+            return;
+        }
+        let says = doctor(&folder("driver"), &[&made.driver], &[]);
+        assert!(says["driver"].starts_with("found: "), "{says:?}");
+        assert_eq!(says["nvrtc"], "missing: libnvrtc.so.12 was not found");
+        assert_eq!(says["cublas"], "missing: libcublas.so.12 was not found");
+        assert_eq!(says["to_do"], "Install NVRTC and cuBLAS");
+    }
+
+    /// What pip makes of the one line, in an environment in this folder.
+    fn pip_install(made: &StandIns, environment: &Path) {
+        let packages = environment.join("lib/python3.12/site-packages");
+        for (package, from, library) in
+            [("cuda_nvrtc", &made.nvrtc, "libnvrtc.so.12"), ("cublas", &made.cublas, "libcublas.so.12")]
+        {
+            let lib = packages.join("nvidia").join(package).join("lib");
+            fs::create_dir_all(&lib).unwrap();
+            fs::copy(from.join(library), lib.join(library)).unwrap();
+        }
+        fs::create_dir_all(packages.join("nvidia_cublas_cu12-12.9.1.4.dist-info")).unwrap();
+    }
+
+    #[test]
+    fn what_pip_installs_is_found_without_a_variable() {
+        let Some(made) = stand_ins() else { return };
+        if has_its_own() {
+            return;
+        }
+        let folder = folder("pip");
+        pip_install(made, &folder.join(".venv"));
+        let says = doctor(&folder, &[&made.driver], &[]);
+        let lib = ".venv/lib/python3.12/site-packages/nvidia";
+        assert_eq!(says["nvrtc"], format!("found: 12.9 ({lib}/cuda_nvrtc/lib/libnvrtc.so.12)"));
+        assert_eq!(says["cublas"], format!("found: 12.9.1.4 ({lib}/cublas/lib/libcublas.so.12)"));
+        assert_eq!(says.get("to_do"), None);
+    }
+
+    #[test]
+    fn an_environment_that_is_active_is_searched() {
+        let Some(made) = stand_ins() else { return };
+        if has_its_own() {
+            return;
+        }
+        let folder = folder("active");
+        let environment = folder.join("somewhere/else");
+        pip_install(made, &environment);
+        let says = doctor(&folder, &[&made.driver], &[("VIRTUAL_ENV", environment.to_str().unwrap())]);
+        assert!(says["nvrtc"].starts_with("found: 12.9 (~/somewhere/else/lib/"), "{says:?}");
+        assert_eq!(says.get("to_do"), None);
+    }
+
+    #[test]
+    fn libraries_that_cannot_be_loaded_are_named() {
+        let Some(made) = stand_ins() else { return };
+        let folder = folder("broken");
+        let broken = folder.join("broken");
+        fs::create_dir_all(&broken).unwrap();
+        fs::write(
+            broken.join("libnvrtc.so.12"),
+            "no library at all, and long enough to be looked into".repeat(9),
+        )
+        .unwrap();
+        let says = doctor(&folder, &[&broken, &made.driver, &made.cublas], &[]);
+        assert!(says["nvrtc"].starts_with("wrong: it cannot be loaded ("), "{says:?}");
+        assert!(says["nvrtc"].contains("broken/libnvrtc.so.12: invalid ELF header"), "{says:?}");
+        assert_eq!(says["to_do"], "Install NVRTC again");
+
+        fs::write(broken.join("libcuda.so.1"), "no library").unwrap();
+        let says = doctor(&folder, &[&broken, &made.cublas], &[]);
+        assert!(says["driver"].starts_with("wrong: cannot be loaded ("), "{says:?}");
+        assert!(says["driver"].contains("broken/libcuda.so.1: file too short"), "{says:?}");
+    }
+
+    #[test]
+    fn nothing_at_all() {
+        if has_its_own() {
+            return;
+        }
+        let says = doctor(&folder("nothing"), &[], &[]);
+        assert!(says["driver"].ends_with(": libcuda.so.1 is not installed"), "{says:?}");
+        assert!(says["system"].starts_with("found: Linux, "), "{says:?}");
+    }
+
+    #[test]
+    fn the_doctor_is_the_same_lab() {
+        let run = |binary: &str| {
+            let output =
+                Command::new(binary).args(["--computer", "jetson", "--gpu", "none"]).output().unwrap();
+            assert_eq!(output.status.code(), Some(0));
+            String::from_utf8(output.stdout).unwrap()
+        };
+        let (lab, doctor) = (run(env!("CARGO_BIN_EXE_lab-00")), run(env!("CARGO_BIN_EXE_doctor")));
+        assert_eq!(doctor, lab.replacen("lab-00", "doctor", 1));
+    }
+}
