@@ -62,7 +62,7 @@ pub fn markdown(course: &Course, page: &Page, name: &str, args: &[&str]) -> Resu
 
 fn lab_run(course: &Course, page: &Page, lab: &str) -> Result<String, String> {
     let lab = course.lab(lab)?;
-    let mut commands = vec![(lab.command(&[]), "on a simulated Tesla T4, the default")];
+    let mut commands = vec![(lab.command(&[]), lab.by_default())];
     commands.extend(lab.runs.iter().map(|run| (lab.command(run.flags), run.what)));
     commands.push((lab.command(&["--section", "1"]), "one section at a time"));
     commands.push((lab.command(&["--help"]), "its flags"));

@@ -14,6 +14,7 @@ macro_rules! pages {
 
 pages![
     "README.md",
+    "book/chapters/00-setup.md",
     "book/chapters/01-devices.md",
     "book/chapters/02-golden-rule.md",
     "book/chapters/03-training-loop.md",
@@ -26,6 +27,7 @@ pages![
     "book/chapters/glossary.md",
     "book/chapters/how-to-use.md",
     "book/chapters/index.md",
+    "book/chapters/labs/lab-00.md",
     "book/chapters/labs/lab-01.md",
     "book/chapters/labs/lab-02.md",
     "book/chapters/labs/lab-03.md",

@@ -43,6 +43,14 @@ impl LabOfBook {
         command
     }
 
+    /// What a reader gets without flags.
+    pub fn by_default(&self) -> &'static str {
+        match self.number {
+            "00" => "on your computer",
+            _ => "on a simulated Tesla T4, the default",
+        }
+    }
+
     /// The page of the book that shows its whole source, from the folder of the chapters.
     pub fn page(&self) -> String {
         format!("labs/{}.md", self.name())
@@ -53,12 +61,67 @@ impl LabOfBook {
 pub fn of_command(command: &str) -> Option<(&'static LabOfBook, Vec<&str>)> {
     let rest = command.strip_prefix("cargo run --bin ")?;
     let (name, flags) = rest.split_once(" -- ").unwrap_or((rest, ""));
+    let name = if name == "doctor" { "lab-00" } else { name };
     let lab = LABS.iter().find(|lab| lab.name() == name)?;
     Some((lab, flags.split_whitespace().collect()))
 }
 
 /// All labs.
 pub const LABS: &[LabOfBook] = &[
+    LabOfBook {
+        number: "00",
+        sources: &[
+            "labs/src/lab_00_setup/mod.rs",
+            "labs/src/lab_00_setup/findings.rs",
+            "labs/src/lab_00_setup/computer.rs",
+            "labs/src/lab_00_setup/made_up.rs",
+        ],
+        run: |flags| run_captured(&labs::lab_00_setup::LAB, flags),
+        runs: &[
+            Run {
+                name: "laptop",
+                snapshot: "lab_00__laptop",
+                flags: &["--computer", "laptop", "--gpu", "none"],
+                steady: &[],
+                what: "on a laptop without an NVIDIA GPU",
+            },
+            Run {
+                name: "driver",
+                snapshot: "lab_00__driver",
+                flags: &["--computer", "driver", "--gpu", "sim:t4"],
+                steady: &[],
+                what: "with a driver, and nothing else",
+            },
+            Run {
+                name: "ready",
+                snapshot: "lab_00__ready",
+                flags: &["--computer", "ready", "--gpu", "sim:rtx4090"],
+                steady: &[],
+                what: "with what pip brings",
+            },
+            Run {
+                name: "server",
+                snapshot: "lab_00__server",
+                flags: &["--computer", "server", "--gpu", "sim:t4"],
+                steady: &[],
+                what: "with two versions of CUDA",
+            },
+            Run {
+                name: "jetson",
+                snapshot: "lab_00__jetson",
+                flags: &["--computer", "jetson", "--gpu", "none"],
+                steady: &[],
+                what: "on a Jetson Nano",
+            },
+            Run {
+                name: "wsl",
+                snapshot: "lab_00__wsl",
+                flags: &["--computer", "wsl", "--gpu", "none"],
+                steady: &[],
+                what: "in WSL",
+            },
+        ],
+    },
     LabOfBook {
         number: "01",
         sources: &["labs/src/lab_01_devices.rs"],

@@ -331,10 +331,14 @@ impl Computer {
         }
     }
 
-    /// A line of that file, with its number, that speaks of CUDA and opens a backtick without closing it.
+    /// What is in that file.
+    pub fn startup_text(&self) -> Option<String> {
+        self.disk.read(&self.startup_file().replacen('~', self.variable("HOME")?, 1))
+    }
+
+    /// A line of it, with its number, that speaks of CUDA and opens a backtick without closing it.
     pub fn stray_backtick(&self) -> Option<(usize, String)> {
-        let file = self.startup_file().replacen('~', self.variable("HOME")?, 1);
-        let text = self.disk.read(&file)?;
+        let text = self.startup_text()?;
         let is_stray = |line: &str| {
             let code = line.trim_start();
             !code.starts_with('#') && code.contains("cuda") && code.matches('`').count() % 2 == 1

@@ -119,8 +119,12 @@ pub fn findings(computer: &Computer) -> Vec<Finding> {
     let needed = if wants_gpu(computer) { State::Missing } else { State::Absent };
     match &nvidia.driver {
         Ok(Found { version, path }) => {
-            let module = computer.kernel_module().map(|version| format!("{version}, ")).unwrap_or_default();
-            add("driver", "driver", State::Found, format!("{module}runs CUDA up to {version}"), path.clone());
+            let of_file =
+                path.as_deref().and_then(|path| path.split_once(".so.")).map(|(_, version)| version);
+            let of_file = of_file.filter(|version| version.contains('.')).map(str::to_owned);
+            let its_own = computer.kernel_module().or(of_file).unwrap_or_else(|| "installed".to_owned());
+            add("driver", "driver", State::Found, its_own, path.clone());
+            add("driver_cuda", "CUDA of the driver", State::Found, version.clone(), None);
         }
         Err(driver) => {
             let state = if driver.trouble == DriverTrouble::NotInstalled { needed } else { State::Wrong };
@@ -178,13 +182,13 @@ pub fn findings(computer: &Computer) -> Vec<Finding> {
     match (computer.on_path("nvcc"), toolkits.first()) {
         (Some(path), _) => {
             let home = path.trim_end_matches("/nvcc").trim_end_matches("/bin");
-            let version = computer.toolkit(home).version.unwrap_or_else(|| "on the PATH".to_owned());
+            let version = computer.toolkit(home).version.unwrap_or_else(|| "installed".to_owned());
             add("nvcc", "nvcc", State::Found, version, Some(path));
         }
         (None, Some(toolkit)) => {
-            let version = toolkit.version.as_ref().map(|version| format!("{version}, ")).unwrap_or_default();
-            let path = format!("{}/bin/nvcc", toolkit.home);
-            add("nvcc", "nvcc", State::Wrong, format!("{version}not on the PATH"), Some(path));
+            let version = toolkit.version.clone().unwrap_or_else(|| "installed".to_owned());
+            let path = format!("{}/bin/nvcc, which is not on the PATH", toolkit.home);
+            add("nvcc", "nvcc", State::Wrong, version, Some(path));
         }
         (None, None) => add("nvcc", "nvcc", State::Absent, "no toolkit is installed".to_owned(), None),
     }
@@ -358,7 +362,7 @@ fn on_jetson(computer: &Computer, trouble: DriverTrouble) -> Step {
     match (release, trouble) {
         (..=33, _) => step(
             "Run the labs on a simulated GPU here",
-            "JetPack 4 has CUDA 10.2, and this crate takes 12.0. For the Nano, the TX1 and the TX2 there is no newer \
+            "JetPack 4 ends at CUDA 10.2, and this crate takes 12.0. For the Nano, the TX1 and the TX2 there is no newer \
              JetPack. A Xavier gets JetPack 5, with CUDA 11.4. PyTorch works on all of these, in the builds that \
              NVIDIA made for JetPack 4.",
             ["cargo run --bin lab-03 -- --gpu sim:t4"],
@@ -459,18 +463,28 @@ fn about_shell(computer: &Computer) -> Vec<Step> {
     let toolkits = computer.toolkits();
     let on_path = computer.on_path("nvcc");
     if let (None, Some(toolkit)) = (&on_path, toolkits.first()) {
+        let folder = format!("{}/bin", toolkit.home);
+        let is_written = |line: &str| !line.trim_start().starts_with('#') && line.contains(&folder);
+        let written = computer.startup_text().is_some_and(|text| text.lines().any(is_written));
         let line = match file {
-            "~/.config/fish/config.fish" => format!("fish_add_path {}/bin", toolkit.home),
-            _ => format!("export PATH=\"{}/bin:$PATH\"", toolkit.home),
+            "~/.config/fish/config.fish" => format!("fish_add_path {folder}"),
+            _ => format!("export PATH=\"{folder}:$PATH\""),
         };
-        steps.push(step(
-            "Put nvcc on the PATH, if you want to compile CUDA C++",
-            format!(
-                "The labs do not need it. Add the first line to the end of {file}, which the shell reads when a \
-                 terminal opens, and then type the second."
+        steps.push(match written {
+            true => step(
+                "Open a new terminal, and nvcc is on the PATH",
+                format!("{file} has the line that puts it there. This does the same for a terminal that is open:"),
+                [&source],
             ),
-            [&line, &source],
-        ));
+            false => step(
+                "Put nvcc on the PATH, if you want to compile CUDA C++",
+                format!(
+                    "The labs do not need it. Add the first line to the end of {file}, which the shell reads when a \
+                     terminal opens, and then type the second."
+                ),
+                [&line, &source],
+            ),
+        });
     }
     let toolkit = match &on_path {
         Some(path) => Some(computer.toolkit(path.trim_end_matches("/nvcc").trim_end_matches("/bin"))),
