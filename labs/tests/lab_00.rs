@@ -265,6 +265,9 @@ fn jetsons_are_told_apart_by_their_release() {
         assert_eq!(first_step(&computer), expected, "{release}");
     }
     let libraries = Nvidia { driver: found("12.6"), ..Nvidia::none() };
+    let upgraded =
+        bare(&[("/etc/nv_tegra_release", "# R35 (release), REVISION: 4.1, GCID: 1")], &[], libraries.clone());
+    assert_eq!(first_step(&upgraded), "Install NVRTC and cuBLAS with JetPack");
     let orin = bare(&[("/etc/nv_tegra_release", "# R36 (release), REVISION: 4.0, GCID: 1")], &[], libraries);
     assert_eq!(first_step(&orin), "Install NVRTC and cuBLAS with JetPack");
 }

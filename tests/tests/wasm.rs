@@ -5,7 +5,7 @@ use std::process::{Command, Output};
 use std::sync::LazyLock;
 
 use labs::lab_03_training_loop::LAB;
-use labs::{Captured, Entry, lab_01_devices, lab_02_golden_rule, lab_04_memory, run_captured};
+use labs::{Captured, Entry, lab_00_setup, lab_01_devices, lab_02_golden_rule, lab_04_memory, run_captured};
 use serde_json::Value as Json;
 
 /// The module with all labs, built when a test first asks for it.
@@ -139,6 +139,20 @@ fn the_same_text_in_wasm_of_labs_on_simulated_gpus() {
             assert!(here.2 == 0 && here.0.contains("(simulated)"), "{}{}", here.0, here.1);
         }
     }
+}
+
+/// A page sees nothing of the computer, and says so. It can show those that are made up.
+#[test]
+fn a_page_looks_at_no_computer_but_at_made_up_ones() {
+    let [there, _] = both_of(&lab_00_setup::LAB, &["--gpu", "sim:t4"]);
+    assert!(
+        there.0.contains("A page of a browser sees no drivers") && there.2 == 0,
+        "{}{}",
+        there.0,
+        there.1
+    );
+    let [there, here] = both_of(&lab_00_setup::LAB, &["--computer", "jetson", "--gpu", "sim:t4"]);
+    assert_eq!(there, here);
 }
 
 #[test]

@@ -140,7 +140,8 @@ pub fn findings(computer: &Computer) -> Vec<Finding> {
             if gpu_too_old(computer).is_some_and(|old| old == index) { State::Wrong } else { State::Found };
         add("gpu", &format!("cuda:{index}"), state, says, None);
     }
-    if let Some(path) = computer.locked_device() {
+    // Where some can be used, the others are kept for somebody else.
+    if let (true, Some(path)) = (nvidia.gpus.is_empty(), computer.locked_device()) {
         add(
             "permission",
             "permission",
@@ -235,9 +236,10 @@ fn gpu_too_old(computer: &Computer) -> Option<usize> {
 pub fn steps(computer: &Computer) -> Vec<Step> {
     let mut steps = Vec::new();
     steps.extend(about_driver(computer));
-    let in_the_way =
-        computer.jetson().is_some_and(|(release, _)| release < 36) || computer.system == "windows";
-    if !in_the_way {
+    // Libraries are of no use to a system that is too old for them.
+    let too_old =
+        computer.jetson().is_some_and(|(release, _)| release < 36) && computer.nvidia.driver.is_err();
+    if !too_old && computer.system != "windows" {
         steps.extend(about_libraries(computer));
     }
     steps.extend(about_gpu(computer));
@@ -255,17 +257,6 @@ fn about_driver(computer: &Computer) -> Option<Step> {
         ));
     }
     let driver = computer.nvidia.driver.as_ref().err()?;
-    if computer.jetson().is_some() {
-        return Some(on_jetson(computer, driver.trouble));
-    }
-    if computer.is_wsl() && driver.trouble != DriverTrouble::NoGpu {
-        return Some(step(
-            "Install NVIDIA's driver in Windows, and none in Linux",
-            "WSL shows the driver of Windows to Linux, as /usr/lib/wsl/lib/libcuda.so.1. One that is installed in \
-             Linux only hides it. For CUDA 12 take version 528 or newer. Then, in a terminal of Windows:",
-            ["https://www.nvidia.com/drivers", "wsl --shutdown"],
-        ));
-    }
     if let (Some(devices), DriverTrouble::NoGpu | DriverTrouble::Fails(100)) =
         (computer.environment.get("CUDA_VISIBLE_DEVICES"), driver.trouble)
     {
@@ -276,6 +267,17 @@ fn about_driver(computer: &Computer) -> Option<Step> {
                  and so there are none."
             ),
             ["unset CUDA_VISIBLE_DEVICES"],
+        ));
+    }
+    if computer.jetson().is_some() {
+        return Some(on_jetson(computer, driver.trouble));
+    }
+    if computer.is_wsl() && driver.trouble != DriverTrouble::NoGpu {
+        return Some(step(
+            "Install NVIDIA's driver in Windows, and none in Linux",
+            "WSL shows the driver of Windows to Linux, as /usr/lib/wsl/lib/libcuda.so.1. One that is installed in \
+             Linux only hides it. For CUDA 12 take version 528 or newer. Then, in a terminal of Windows:",
+            ["https://www.nvidia.com/drivers", "wsl --shutdown"],
         ));
     }
     if let Some(file) = computer.locked_device() {

@@ -105,20 +105,20 @@ fn look() -> Probe {
     let cuda = driver.as_ref().map_or(13, |(version, _)| version / 1000);
     let nvrtc = look_for(NVRTC, cuda, "nvidia-cuda-nvrtc-cu12", || unsafe {
         // SAFETY: present, and so are the functions that are called.
-        nvrtc::sys::is_culib_present()
-            .then(|| {
-                lacks(nvrtc::sys::culib(), api::nvrtc::NAMES)?;
-                let (mut major, mut minor) = (0, 0);
-                nvrtcVersion(&mut major, &mut minor);
-                Ok(format!("{major}.{minor}"))
-            })
-            .unwrap_or_else(|| Err("it cannot be loaded".to_owned()))
+        if !nvrtc::sys::is_culib_present() {
+            return Err("it cannot be loaded".to_owned());
+        }
+        lacks(nvrtc::sys::culib(), api::nvrtc::NAMES)?;
+        let (mut major, mut minor) = (0, 0);
+        nvrtcVersion(&mut major, &mut minor);
+        Ok(format!("{major}.{minor}"))
     });
     let cublas = look_for(CUBLAS, cuda, "nvidia-cublas-cu12", || unsafe {
         // SAFETY: as above.
-        cublas::sys::is_culib_present()
-            .then(|| lacks(cublas::sys::culib(), api::cublas::NAMES).map(|()| String::new()))
-            .unwrap_or_else(|| Err("it cannot be loaded".to_owned()))
+        if !cublas::sys::is_culib_present() {
+            return Err("it cannot be loaded".to_owned());
+        }
+        lacks(cublas::sys::culib(), api::cublas::NAMES).map(|()| String::new())
     });
     let [cudnn, nccl] = [(CUDNN, "nvidia-cudnn-cu12"), (NCCL, "nvidia-nccl-cu12")]
         .map(|(library, package)| look_for(library, cuda, package, || Ok(String::new())));
