@@ -76,7 +76,9 @@ fn code_in_lines(text: &str) -> Vec<(usize, String)> {
 fn wrong_machines(file: &str, text: &str) -> Vec<String> {
     let mut wrong = Vec::new();
     for (line, code) in code_in_lines(text) {
-        for (_, after) in code.match_indices("--gpu").map(|(at, flag)| code.split_at(at + flag.len())) {
+        let flags = code.match_indices("--gpu").map(|(at, flag)| &code[at + flag.len()..]);
+        // Docker's is `--gpus`.
+        for after in flags.filter(|after| !after.starts_with(char::is_alphabetic)) {
             // Without a value it is only the name of the flag.
             if let Some(spec) =
                 after.trim_start_matches(['=', ' ']).split(' ').next().filter(|spec| !spec.is_empty())
