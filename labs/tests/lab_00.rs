@@ -356,6 +356,9 @@ mod among_libraries {
         lacking: PathBuf,
         nvrtc: PathBuf,
         cublas: PathBuf,
+        /// The same for CUDA 13.
+        nvrtc_13: PathBuf,
+        cublas_13: PathBuf,
     }
 
     fn stand_ins() -> Option<&'static StandIns> {
@@ -365,6 +368,8 @@ mod among_libraries {
                 lacking: compile("lacking", "libcuda.cpp", "libcuda.so.1", &["-DcuMemsetD8Async=another"])?,
                 nvrtc: compile("nvrtc", "libnvrtc.cpp", "libnvrtc.so.12", &[])?,
                 cublas: compile("cublas", "libcublas.cpp", "libcublas.so.12", &[])?,
+                nvrtc_13: compile("nvrtc_13", "libnvrtc.cpp", "libnvrtc.so.13", &[])?,
+                cublas_13: compile("cublas_13", "libcublas.cpp", "libcublas.so.13", &[])?,
             };
             Some(made)
         });
@@ -539,6 +544,36 @@ mod among_libraries {
         let says = doctor(&folder, &[&made.driver], &[("VIRTUAL_ENV", environment.to_str().unwrap())]);
         assert!(says["nvrtc"].starts_with("found: 12.9 (~/somewhere/else/lib/"), "{says:?}");
         assert_eq!(says.get("to_do"), None);
+    }
+
+    #[test]
+    fn libraries_of_cuda_13_go_with_a_driver_for_it_and_no_other() {
+        let Some(made) = stand_ins() else { return };
+        if has_its_own() {
+            return;
+        }
+        let folder = folder("cuda_13");
+        let packages = folder.join(".venv/lib/python3.12/site-packages");
+        let lib = packages.join("nvidia/cu13/lib");
+        fs::create_dir_all(&lib).unwrap();
+        fs::copy(made.nvrtc_13.join("libnvrtc.so.13"), lib.join("libnvrtc.so.13")).unwrap();
+        fs::copy(made.cublas_13.join("libcublas.so.13"), lib.join("libcublas.so.13")).unwrap();
+        for record in ["nvidia_cublas-13.1.0.3", "nvidia_cublas_cu12-12.9.1.4", "nvidia_cublasmp_cu13-13.9.9"]
+        {
+            fs::create_dir_all(packages.join(format!("{record}.dist-info"))).unwrap();
+        }
+        let lib = ".venv/lib/python3.12/site-packages/nvidia/cu13/lib";
+
+        let says = doctor(&folder, &[&made.driver], &[("FAKE_CUDA_VERSION", "13000")]);
+        assert_eq!(says["cublas"], format!("found: 13.1.0.3 ({lib}/libcublas.so.13)"));
+        assert!(says["nvrtc"].ends_with(&format!(" ({lib}/libnvrtc.so.13)")), "{says:?}");
+        assert_eq!(says.get("to_do"), None);
+
+        let says = doctor(&folder, &[&made.driver], &[("FAKE_CUDA_VERSION", "12040")]);
+        let reason =
+            format!("missing: libnvrtc.so.12 was not found ({lib}/libnvrtc.so.13 is for a newer driver)");
+        assert_eq!(says["nvrtc"], reason);
+        assert_eq!(says["to_do"], "Install NVRTC and cuBLAS");
     }
 
     #[test]

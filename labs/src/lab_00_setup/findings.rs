@@ -174,7 +174,8 @@ pub fn findings(computer: &Computer) -> Vec<Finding> {
             Err(reason) => {
                 // How to have it is told once, for all of them.
                 let reason = reason.split(" (pip install").next().unwrap_or_default();
-                add(name, label, lacking, reason.to_owned(), None);
+                let (says, more) = reason.split_once(", and ").unzip();
+                add(name, label, lacking, says.unwrap_or(reason).to_owned(), more.map(str::to_owned));
             }
         }
     }

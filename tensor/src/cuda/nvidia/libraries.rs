@@ -63,6 +63,16 @@ impl Library {
         }
         Err(wrong)
     }
+
+    /// One that is there, and made for a newer driver than this.
+    pub(super) fn too_new(&self, driver: u32) -> Option<PathBuf> {
+        let usable = (self.versions)(driver);
+        let newer = (self.versions)(u32::MAX).iter().filter(|version| !usable.contains(version));
+        let names: Vec<String> = newer.map(|version| format!("{}.{version}", self.file)).collect();
+        let folders = folders(self.pip);
+        let mut paths = folders.iter().flat_map(|folder| names.iter().map(|name| folder.join(name)));
+        paths.find(|path| path.is_file())
+    }
 }
 
 /// Loads a library and keeps it. The error is what is wrong with it, or nothing if there is no such file. What a
@@ -185,22 +195,23 @@ pub(super) fn load_driver() -> Result<(), Option<String>> {
 /// pip has noted of its package, if the name has only a major version.
 pub(super) fn version_of(path: &Path) -> Option<String> {
     let file = fs::canonicalize(path).ok()?;
-    let (_, in_name) = file.file_name()?.to_str()?.split_once(".so.")?;
-    if !in_name.contains('.')
-        && let Some(noted) = version_of_package(&file)
-    {
-        return Some(noted);
+    let (name, in_name) = file.file_name()?.to_str()?.split_once(".so.")?;
+    let noted = || version_of_package(&file, name.strip_prefix("lib")?, in_name);
+    match in_name.contains('.') {
+        true => Some(in_name.to_owned()),
+        false => noted().or(Some(in_name.to_owned())),
     }
-    Some(in_name.to_owned())
 }
 
-/// `site-packages/nvidia/cublas/lib/libcublas.so.12` → the version of `site-packages/nvidia_cublas_cu12-….dist-info`
-fn version_of_package(file: &Path) -> Option<String> {
-    let package = file.parent()?.parent()?;
-    let packages = package.parent().filter(|nvidia| nvidia.ends_with("nvidia"))?.parent()?;
-    let start = format!("nvidia_{}", package.file_name()?.to_str()?);
-    matching(packages, &start).iter().find_map(|record| {
-        let (_, version) = record.file_name()?.to_str()?.strip_suffix(".dist-info")?.rsplit_once('-')?;
-        Some(version.to_owned())
+/// What pip has noted of `site-packages/nvidia/cublas/lib/libcublas.so.12`: a folder beside `nvidia` whose name ends
+/// in the version, `nvidia_cublas_cu12-12.9.1.4.dist-info`. That of CUDA 13 is `nvidia_cublas-13.1.0.3.dist-info`.
+fn version_of_package(file: &Path, library: &str, major: &str) -> Option<String> {
+    let nvidia = file.ancestors().nth(3).filter(|folder| folder.ends_with("nvidia"))?;
+    matching(nvidia.parent()?, &format!("nvidia_{library}")).iter().find_map(|record| {
+        let name = record.file_name()?.to_str()?.strip_suffix(".dist-info")?;
+        let (package, version) = name.rsplit_once('-')?;
+        let is_it = package.split("_cu1").next()? == format!("nvidia_{library}")
+            && version.split('.').next()? == major;
+        is_it.then(|| version.to_owned())
     })
 }

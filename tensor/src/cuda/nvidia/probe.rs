@@ -204,7 +204,13 @@ fn look_for(
                 .iter()
                 .map(|version| format!("{}.{version}", library.file))
                 .collect();
-            return Finding::missing(format!("{} was not found (pip install {package})", names.join(" or ")));
+            let newer = library.too_new(cuda);
+            let newer = newer.map(|path| format!(", and {} is for a newer driver", path.display()));
+            return Finding::missing(format!(
+                "{} was not found{} (pip install {package})",
+                names.join(" or "),
+                newer.unwrap_or_default()
+            ));
         }
         Err(wrong) => return Finding::missing(format!("it cannot be loaded: {}", wrong.join("; "))),
     };
