@@ -47,7 +47,7 @@ impl LabOfBook {
     pub fn by_default(&self) -> &'static str {
         match self.number {
             "00" => "on your computer",
-            _ => "on a simulated Tesla T4, the default",
+            _ => "on a simulated Tesla T4, or your own GPU",
         }
     }
 

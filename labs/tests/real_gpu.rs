@@ -81,7 +81,9 @@ fn what_is_missing_is_named_in_one_line() {
     let lab = env!("CARGO_BIN_EXE_lab-03");
     let refused_with =
         |name: &str, value: &str| refused(&on(stand_ins, lab, &["--gpu", "real"], &[(name, value)]));
-    let line = |reason: &str| format!("error: --gpu real: {reason} (--gpu sim:t4 simulates a card)\n");
+    let line = |reason: &str| {
+        format!("error: --gpu real: {reason} (the doctor says what to do; --gpu sim:t4 simulates a card)\n")
+    };
     assert_eq!(
         refused_with("FAKE_CUDA_INIT", "100"),
         line("the NVIDIA driver cannot be used: no CUDA-capable device is detected")

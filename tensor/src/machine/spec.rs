@@ -75,8 +75,9 @@ impl GpuSpec {
     pub fn bare_machine(&self) -> Result<Machine, String> {
         match self {
             GpuSpec::None => Ok(Machine::new()),
-            GpuSpec::Real => Machine::real()
-                .map_err(|reason| format!("--gpu real: {reason} (--gpu sim:t4 simulates a card)")),
+            GpuSpec::Real => Machine::real().map_err(|reason| {
+                format!("--gpu real: {reason} (the doctor says what to do; --gpu sim:t4 simulates a card)")
+            }),
             GpuSpec::Auto => Ok(Machine::real().unwrap_or_else(|_| {
                 Machine::simulated(SimulatedGpus {
                     profile: PROFILES[0].key,
