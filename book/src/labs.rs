@@ -228,6 +228,35 @@ pub const LABS: &[LabOfBook] = &[
         ],
     },
     LabOfBook {
+        number: "05",
+        sources: &[
+            "labs/src/lab_05_monitoring/mod.rs",
+            "labs/src/lab_05_monitoring/the_table.rs",
+            "labs/src/lab_05_monitoring/why_it_waits.rs",
+            "labs/src/lab_05_monitoring/smi.rs",
+            "labs/src/lab_05_monitoring/watch.rs",
+        ],
+        run: |flags| run_captured(&labs::lab_05_monitoring::LAB, flags),
+        runs: &[
+            Run { name: "none", snapshot: "lab_05__none", flags: &["--gpu", "none"], steady: &[], what: CPU },
+            Run { name: "t4", snapshot: "lab_05__t4", flags: &["--gpu", "sim:t4"], steady: &[], what: T4 },
+            Run {
+                name: "others",
+                snapshot: "lab_05__others",
+                flags: &["--gpu", "sim:t4,others=1GiB"],
+                steady: &[],
+                what: "beside a program that holds 1 GiB",
+            },
+            Run {
+                name: "watch",
+                snapshot: "lab_05__watch",
+                flags: &["--gpu", "sim:t4", "--watch", "--samples", "10"],
+                steady: &[],
+                what: "a training run, sample by sample",
+            },
+        ],
+    },
+    LabOfBook {
         number: "08",
         sources: &["labs/src/lab_08_asynchrony.rs"],
         run: |flags| run_captured(&labs::lab_08_asynchrony::LAB, flags),

@@ -139,6 +139,10 @@ impl Sink for Sections<'_> {
         }
     }
 
+    fn frame(&mut self, frame: &str) -> bool {
+        self.sink.frame(frame)
+    }
+
     fn progress(&mut self, total: u64, message: &str) -> Progress {
         self.sink.progress(total, message)
     }

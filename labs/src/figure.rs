@@ -185,6 +185,12 @@ impl From<i32> for Value {
     }
 }
 
+impl From<u32> for Value {
+    fn from(count: u32) -> Value {
+        Value::Int(i64::from(count))
+    }
+}
+
 impl From<u64> for Value {
     fn from(count: u64) -> Value {
         Value::Int(i64::try_from(count).unwrap_or(i64::MAX))

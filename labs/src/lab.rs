@@ -21,6 +21,11 @@ pub trait Sink {
         Ok(())
     }
 
+    /// Draws a frame in place of the one before, where there is anyone to watch it; says whether there is.
+    fn frame(&mut self, _frame: &str) -> bool {
+        false
+    }
+
     /// Starts a progress bar, where there is anyone to watch it.
     fn progress(&mut self, _total: u64, _message: &str) -> Progress {
         Progress::hidden()
@@ -102,6 +107,14 @@ impl<'a> Lab<'a> {
     /// drawn in a terminal too; of an SVG it has the caption only.
     pub fn picture(&mut self, drawing: impl Into<Drawing>, caption: &str) {
         self.tell(Event::Picture { drawing: drawing.into(), caption: caption.to_owned() });
+    }
+
+    /// Shows how things are now: to a person at a terminal as a frame, which is drawn in place of the one before and is
+    /// no event; elsewhere as a line.
+    pub fn frame(&mut self, frame: &str, line: impl Into<Text>) {
+        if !self.sink.frame(frame) {
+            self.print(line);
+        }
     }
 
     /// Starts a progress bar of `total` steps. Only a person at a terminal sees it; it is no event.

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
@@ -57,6 +58,8 @@ struct Terminal {
     renderer: Renderer,
     watched: bool,
     bar: Option<ProgressBar>,
+    /// How many lines the frame has that is the last thing on the terminal.
+    frame: usize,
 }
 
 impl Terminal {
@@ -64,7 +67,7 @@ impl Terminal {
         let watched = io::stdout().is_terminal();
         let coloured = coloured(common.color, watched, |variable| std::env::var_os(variable));
         let palette = if coloured { Palette::COLOURED } else { Palette::PLAIN };
-        Terminal { format: common.format, renderer: Renderer::new(palette), watched, bar: None }
+        Terminal { format: common.format, renderer: Renderer::new(palette), watched, bar: None, frame: 0 }
     }
 
     fn write(&mut self, event: &Event) {
@@ -81,6 +84,7 @@ impl Terminal {
 
 impl Sink for Terminal {
     fn event(&mut self, event: Event) {
+        self.frame = 0; // It stays where it is.
         match self.bar.clone() {
             // The bar makes room, and comes back below what is written.
             Some(bar) => bar.suspend(|| self.write(&event)),
@@ -90,6 +94,17 @@ impl Sink for Terminal {
 
     fn trace(&mut self, file: &Path, timeline: String) -> Result<()> {
         std::fs::write(file, timeline).map_err(|error| format!("--trace {}: {error}", file.display()).into())
+    }
+
+    fn frame(&mut self, frame: &str) -> bool {
+        let movable = std::env::var_os("TERM").is_none_or(|terminal| terminal != "dumb");
+        if self.format == Format::Json || !self.watched || !movable {
+            return false;
+        }
+        to_stdout(&redrawn(self.frame, frame));
+        self.frame = frame.lines().count();
+        std::thread::sleep(FRAME);
+        true
     }
 
     fn progress(&mut self, total: u64, message: &str) -> Progress {
@@ -102,6 +117,15 @@ impl Sink for Terminal {
         self.bar = Some(bar.clone());
         Progress::new(bar)
     }
+}
+
+/// So long a frame stays at least: the time of a simulated machine passes too fast to be watched.
+const FRAME: Duration = Duration::from_millis(100);
+
+/// A frame in place of one of so many lines, which is the last thing on the terminal.
+fn redrawn(lines: usize, frame: &str) -> String {
+    let back = if lines > 0 { format!("\x1b[{lines}F\x1b[J") } else { String::new() };
+    format!("{back}{}\n", frame.trim_end_matches('\n'))
 }
 
 impl Bar for ProgressBar {
@@ -149,6 +173,12 @@ fn to_stderr(text: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_frame_takes_the_place_of_the_one_before() {
+        assert_eq!(redrawn(0, "a\nb"), "a\nb\n");
+        assert_eq!(redrawn(2, "c\n"), "\x1b[2F\x1b[Jc\n");
+    }
 
     #[test]
     fn no_color_and_dumb_terminals_are_respected() {

@@ -47,6 +47,7 @@
 //! | what lies where in that memory | [`cuda::MemoryMap`], a picture of it |
 //! | how a GPU is simulated | `cuda/simulated/mod.rs` has a tour of its own |
 //! | what a GPU did, and when | [`trace`]; [`Machine::profile`] and [`trace::record_function`] |
+//! | how busy a GPU is, and who holds its memory | [`monitor`]; `cuda/simulated/activity.rs` |
 //! | how errors tell their story | `error.rs`; `ops/scope.rs`: the line of the user's that is under way |
 //!
 //! Every fallible call returns [`Result`]; operators too. Errors read as PyTorch's do.
@@ -61,6 +62,7 @@ mod device;
 mod dtype;
 mod error;
 mod machine;
+pub mod monitor;
 pub mod nn;
 mod ops;
 pub mod optim;

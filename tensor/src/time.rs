@@ -11,14 +11,24 @@ use std::time::Duration;
 
 use crate::machine::Machine;
 
-/// The time of a host in nanoseconds, counted from when the clock was made. Clones are the same clock.
+/// The time of a thread of the host in nanoseconds, counted from when the clock was made. Clones are the same clock.
 #[derive(Clone, Debug)]
 pub(crate) enum Clock {
     /// Moves when somebody says how long something takes.
-    Virtual(Arc<AtomicU64>),
+    Virtual(Arc<Lane>),
     /// Moves by itself.
     #[cfg(not(target_family = "wasm"))]
     Real(std::time::Instant),
+}
+
+/// A thread of a simulated host.
+#[derive(Debug, Default)]
+pub(crate) struct Lane {
+    now: AtomicU64,
+    /// How much of that it slept.
+    slept: AtomicU64,
+    /// For how long other cores worked for it.
+    helped: AtomicU64,
 }
 
 impl Default for Clock {
@@ -42,7 +52,7 @@ impl Clock {
 
     pub(crate) fn now(&self) -> u64 {
         match self {
-            Clock::Virtual(now) => now.load(Ordering::Relaxed),
+            Clock::Virtual(lane) => lane.now.load(Ordering::Relaxed),
             #[cfg(not(target_family = "wasm"))]
             Clock::Real(start) => start.elapsed().as_nanos() as u64,
         }
@@ -51,19 +61,75 @@ impl Clock {
     /// The host works, or waits, for this long. Real time passes without being told.
     pub(crate) fn advance(&self, nanoseconds: u64) {
         match self {
-            Clock::Virtual(now) => _ = now.fetch_add(nanoseconds, Ordering::Relaxed),
+            Clock::Virtual(lane) => _ = lane.now.fetch_add(nanoseconds, Ordering::Relaxed),
             #[cfg(not(target_family = "wasm"))]
             Clock::Real(_) => {}
         }
     }
 
-    /// The host waits until then; it does not go back.
+    /// The host waits until then, and asks all the time whether it has come, as CUDA does; it does not go back.
     pub(crate) fn advance_to(&self, then: u64) {
         match self {
-            Clock::Virtual(now) => _ = now.fetch_max(then, Ordering::Relaxed),
+            Clock::Virtual(lane) => _ = lane.now.fetch_max(then, Ordering::Relaxed),
             #[cfg(not(target_family = "wasm"))]
             Clock::Real(_) => {}
         }
+    }
+
+    /// The thread sleeps until then, and leaves its core to others. Real time is waited for elsewhere.
+    pub(crate) fn sleep_until(&self, then: u64) {
+        match self {
+            Clock::Virtual(lane) => {
+                let now = lane.now.fetch_max(then, Ordering::Relaxed);
+                lane.slept.fetch_add(then.saturating_sub(now), Ordering::Relaxed);
+            }
+            #[cfg(not(target_family = "wasm"))]
+            Clock::Real(_) => {}
+        }
+    }
+
+    /// Other cores worked for this thread.
+    pub(crate) fn helped(&self, nanoseconds: u64) {
+        if let Clock::Virtual(lane) = self {
+            lane.helped.fetch_add(nanoseconds, Ordering::Relaxed);
+        }
+    }
+
+    /// For how long this thread had a core, and others worked for it; 0 of real threads, whom the operating system
+    /// knows.
+    pub(crate) fn worked(&self) -> u64 {
+        match self {
+            Clock::Virtual(lane) => {
+                let awake =
+                    lane.now.load(Ordering::Relaxed).saturating_sub(lane.slept.load(Ordering::Relaxed));
+                awake + lane.helped.load(Ordering::Relaxed)
+            }
+            #[cfg(not(target_family = "wasm"))]
+            Clock::Real(_) => 0,
+        }
+    }
+}
+
+/// Lets this thread do nothing for a while (`time.sleep`): virtual time passes at once.
+///
+/// ```
+/// use std::time::Duration;
+/// use todevice::Machine;
+/// use todevice::time::{Instant, sleep};
+///
+/// let machine: Machine = "sim:t4".parse().unwrap();
+/// let slept = machine.enter(|| {
+///     let start = Instant::now();
+///     sleep(Duration::from_secs(3600));
+///     start.elapsed()
+/// });
+/// assert_eq!(slept, Duration::from_secs(3600));
+/// ```
+pub fn sleep(time: Duration) {
+    match Machine::lane() {
+        lane @ Clock::Virtual(_) => lane.sleep_until(lane.now().saturating_add(time.as_nanos() as u64)),
+        #[cfg(not(target_family = "wasm"))]
+        Clock::Real(_) => std::thread::sleep(time),
     }
 }
 

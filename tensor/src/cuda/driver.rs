@@ -4,11 +4,13 @@
 //! tensors and no operations. Everything above it (the caching allocator, streams, statistics, and the
 //! GPU side of every operation) is written once, for the simulated GPU and for the real one.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use crate::cuda::DeviceProperties;
 use crate::dtype::DType;
 use crate::machine::RaceLog;
+use crate::monitor::Gpu;
 use crate::ops::kernel::{Launch, Work};
 
 /// An address in the memory of a device (`CUdeviceptr`). 0 is no address.
@@ -120,8 +122,7 @@ pub(crate) struct MemoryInfo {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Process {
     pub(crate) pid: u32,
-    #[allow(dead_code)] // What watches a GPU shows it.
-    pub(crate) name: &'static str,
+    pub(crate) name: Cow<'static, str>,
     /// Bytes.
     pub(crate) used_memory: u64,
     /// Whether it is this program.
@@ -161,6 +162,14 @@ pub(crate) trait Driver: Send + Sync {
     fn memory_info(&self, device: usize) -> DriverResult<MemoryInfo>;
     /// Who holds memory of a device; nobody where that is not known.
     fn processes(&self, device: usize) -> Vec<Process>;
+    /// What a monitor says of a device; nothing where NVML is to be asked, which is no part of CUDA.
+    fn monitor(&self, _device: usize) -> Option<Gpu> {
+        None
+    }
+    /// Where it sits, `00000000:01:00.0`: what NVML knows it by. (Its numbers are other ones than CUDA's.)
+    fn pci_bus_id(&self, _device: usize) -> Option<String> {
+        None
+    }
 
     /// Takes memory (`cudaMalloc`): waits for the device.
     fn malloc(&self, device: usize, bytes: usize) -> DriverResult<DevicePtr>;

@@ -13,6 +13,7 @@ use super::simulated::profile::{H200, T4};
 use super::simulated::{Simulated, SimulatedOptions};
 use super::{DeviceProperties, Event, EventOptions, Stream};
 use crate::data::{DataLoader, DataLoaderOptions, DevicePrefetcher, TensorDataset};
+use crate::monitor::Gpu;
 use crate::ops::kernel::Launch;
 use crate::{DType, Device, Machine, Result, Tensor, ToOptions, cuda};
 
@@ -109,6 +110,10 @@ impl Driver for Faulty {
 
     fn processes(&self, device: usize) -> Vec<Process> {
         self.inner.processes(device)
+    }
+
+    fn monitor(&self, device: usize) -> Option<Gpu> {
+        self.inner.monitor(device)
     }
 
     fn take_spans(&self) -> Vec<Span> {

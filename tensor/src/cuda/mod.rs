@@ -29,6 +29,10 @@ pub use nvidia::{Finding, INSTALL, Probe, probe};
 pub use stream::{Stream, current_stream, default_stream, stream};
 pub use sync_debug::{SyncDebugMode, get_sync_debug_mode, set_sync_debug_mode};
 
+pub use crate::monitor::{
+    device_memory_used, list_gpu_processes, memory_usage, power_draw, temperature, utilization,
+};
+
 use std::sync::Arc;
 
 use crate::device::Device;
@@ -147,7 +151,7 @@ pub(crate) fn of_machine() -> Result<Arc<Cuda>> {
     Ok(cuda)
 }
 
-fn check_ordinal(index: usize) -> Result<Arc<Cuda>> {
+pub(crate) fn check_ordinal(index: usize) -> Result<Arc<Cuda>> {
     let cuda = of_machine()?;
     if index < cuda.device_count() { Ok(cuda) } else { Err(Error::InvalidDevice) }
 }

@@ -111,6 +111,17 @@ impl Cuda {
         self.machine
     }
 
+    /// What a monitor says of a device, where that is no business of NVML's.
+    pub(crate) fn monitor(&self, device: usize) -> Option<crate::monitor::Gpu> {
+        self.driver.monitor(device)
+    }
+
+    /// Where NVML finds it.
+    #[cfg(not(target_family = "wasm"))]
+    pub(crate) fn pci_bus_id(&self, device: usize) -> Option<String> {
+        self.driver.pci_bus_id(device)
+    }
+
     pub(crate) fn device_count(&self) -> usize {
         self.devices.len()
     }

@@ -130,7 +130,15 @@ impl<B: Batch> WorkerPool<B> {
     pub fn receive(&mut self) -> Result<Result<B>> {
         let done = self.receive_unpinned()?;
         let done = if self.plan.pin { self.pin(done) } else { done };
-        Ok(hand_over(done))
+        Ok(self.hand_over(done))
+    }
+
+    /// The caller sleeps until a batch is ready, and takes it. What others worked for it is known from then on.
+    fn hand_over(&self, done: Done<B>) -> Result<B> {
+        self.machine.others_worked(done.worked);
+        Machine::lane().sleep_until(done.ready_at);
+        Machine::charge(HostProfile::hand_over_time);
+        done.batch
     }
 
     fn receive_unpinned(&mut self) -> Result<Done<B>> {
@@ -145,21 +153,25 @@ impl<B: Batch> WorkerPool<B> {
     /// Only one thread may drive a GPU that is simulated, so this is done in the caller's, at the last moment; but
     /// the time it takes is that of a thread that began as soon as the batch was there.
     fn pin(&self, done: Done<B>) -> Done<B> {
-        self.pin_lane.advance_to(done.ready_at);
+        self.pin_lane.sleep_until(done.ready_at);
+        let before = self.pin_lane.worked();
         let pin = |batch| {
             let device = Machine::current_device();
             self.machine.enter_lane(self.pin_lane.clone(), || batch::pin(batch)).map_err(|error| {
                 Error::PinThread { kind: python_class(&error), device, cause: Arc::new(error) }
             })
         };
-        Done { batch: done.batch.and_then(pin), ready_at: self.pin_lane.now() }
+        let batch = done.batch.and_then(pin);
+        let worked = done.worked + self.pin_lane.worked() - before;
+        Done { batch, ready_at: self.pin_lane.now(), worked }
     }
 
     /// Makes persistent workers ready for another epoch. What an epoch left early has sent for is made and
     /// thrown away, so that the workers' random numbers do not depend on how far they had got.
     pub fn begin_epoch(&mut self) -> Result<()> {
         while self.outstanding() > 0 {
-            drop(hand_over(self.receive_unpinned()?));
+            let done = self.receive_unpinned()?;
+            drop(self.hand_over(done));
         }
         (self.sent, self.received) = (0, 0);
         Ok(())
@@ -210,13 +222,8 @@ struct Job {
 struct Done<B> {
     batch: Result<B>,
     ready_at: u64,
-}
-
-/// The caller waits for a batch and takes it.
-fn hand_over<B>(done: Done<B>) -> Result<B> {
-    Machine::lane().advance_to(done.ready_at);
-    Machine::charge(HostProfile::hand_over_time);
-    done.batch
+    /// For how long threads other than the caller's were at it.
+    worked: u64,
 }
 
 struct WorkerThread<B> {
@@ -282,7 +289,7 @@ impl<B> WorkerThread<B> {
             Err(RecvTimeoutError::Disconnected) => {
                 let cause = Error::custom("the worker exited unexpectedly");
                 let batch = Err(Failure { kind: "panic", cause: Arc::new(cause) }.in_worker(self.id));
-                Ok(Done { batch, ready_at: 0 })
+                Ok(Done { batch, ready_at: 0, worked: 0 })
             }
         }
     }
@@ -327,7 +334,8 @@ impl<B> Desk<B> {
     }
 
     fn make(&mut self, job: &Job) -> Done<B> {
-        self.lane.advance_to(job.sent_at);
+        self.lane.sleep_until(job.sent_at);
+        let before = self.lane.worked();
         if let Some(init_fn) = self.init_fn.take() {
             self.init_failure = self.enter(|| attempt(|| init_fn(self.info.id))).err();
         }
@@ -336,7 +344,7 @@ impl<B> Desk<B> {
             None => self.enter(|| attempt(|| (self.fetch)(&job.indices))),
         };
         let batch = batch.map_err(|failure| failure.in_worker(self.info.id));
-        Done { batch, ready_at: self.lane.now() }
+        Done { batch, ready_at: self.lane.now(), worked: self.lane.worked() - before }
     }
 
     fn enter<R>(&self, scope: impl FnOnce() -> R) -> R {

@@ -23,7 +23,7 @@ use crate::cuda::driver::Driver;
 #[cfg(not(target_family = "wasm"))]
 use crate::cuda::nvidia::Nvidia;
 use crate::cuda::runtime::Cuda;
-use crate::cuda::simulated::host::{HostProfile, LAPTOP_8_CORES};
+use crate::cuda::simulated::host::{HostProfile, HostTime, LAPTOP_8_CORES};
 use crate::cuda::simulated::{Simulated, SimulatedOptions};
 use crate::ops::scope::Place;
 use crate::random::Generator;
@@ -55,6 +55,8 @@ struct State {
     id: MachineId,
     gpus: GpuSpec,
     clock: Clock,
+    /// For how long threads with clocks of their own worked, in nanoseconds, where time is virtual.
+    others_worked: AtomicU64,
     cuda: Option<Arc<Cuda>>,
     recorder: Arc<Mutex<Recorder>>,
     generator: Generator,
@@ -146,6 +148,7 @@ impl Machine {
             cuda: cuda((id, &clock, &recorder)),
             recorder,
             clock,
+            others_worked: AtomicU64::new(0),
             generator: Generator::new(),
             memory: Arc::new(HostMemory::new()),
             warned: Mutex::new(HashSet::new()),
@@ -322,11 +325,25 @@ impl Machine {
         if self.0.clock.is_virtual() { Clock::default() } else { self.0.clock.clone() }
     }
 
+    /// Adds what data loading workers worked, in nanoseconds.
+    pub(crate) fn others_worked(&self, nanoseconds: u64) {
+        self.0.others_worked.fetch_add(nanoseconds, Ordering::Relaxed);
+    }
+
+    /// For how long threads of this machine have had a core until now, in nanoseconds, where time is virtual.
+    pub(crate) fn cpu_time(&self) -> u64 {
+        self.0.clock.worked() + self.0.others_worked.load(Ordering::Relaxed)
+    }
+
     /// Lets virtual time pass on this thread's lane, by as much as its host takes for something. Where time
     /// is real this is no more than a look.
-    pub(crate) fn charge(time: impl FnOnce(&HostProfile) -> u64) {
+    pub(crate) fn charge(time: impl FnOnce(&HostProfile) -> HostTime) {
         ENTERED.with_borrow(|entered| match entered.last() {
-            Some(Entered { lane, .. }) if lane.is_virtual() => lane.advance(time(&LAPTOP_8_CORES)),
+            Some(Entered { lane, .. }) if lane.is_virtual() => {
+                let HostTime { nanoseconds, cores } = time(&LAPTOP_8_CORES);
+                lane.advance(nanoseconds);
+                lane.helped(nanoseconds * (cores as u64 - 1));
+            }
             _ => {}
         });
     }

@@ -325,8 +325,17 @@ impl Driver for Nvidia {
         Ok(MemoryInfo { free: free as u64, total: total as u64 })
     }
 
-    fn processes(&self, _device: usize) -> Vec<Process> {
-        Vec::new()
+    fn processes(&self, device: usize) -> Vec<Process> {
+        self.pci_bus_id(device).map(|bus_id| crate::monitor::processes(&bus_id)).unwrap_or_default()
+    }
+
+    fn pci_bus_id(&self, device: usize) -> Option<String> {
+        let gpu = self.devices.get(device)?;
+        let part = |which| probe::attribute(gpu.device, which).ok();
+        let domain = part(Attribute::CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID)?;
+        let bus = part(Attribute::CU_DEVICE_ATTRIBUTE_PCI_BUS_ID)?;
+        let slot = part(Attribute::CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID)?;
+        Some(format!("{domain:08X}:{bus:02X}:{slot:02X}.0"))
     }
 
     fn malloc(&self, device: usize, bytes: usize) -> DriverResult<DevicePtr> {

@@ -32,19 +32,32 @@ pub(crate) fn kernel(profile: &Profile, work: &Work, grid: u32, block: u32) -> u
 /// A matrix product: the result is cut into tiles, and those into pieces of the inner dimension, which the
 /// multiprocessors take in waves. The library picks the size of tile that is done first.
 pub(crate) fn gemm(profile: &Profile, gemm: &Gemm) -> u64 {
-    let work = gemm.work();
-    let memory = profile.dram.time_of(work.bytes) / profile.dram_factor.value;
-    let one = peak(profile, work.double).value * profile.gemm_factor.value / profile.multiprocessors.value;
+    let memory = profile.dram.time_of(gemm.work().bytes) / profile.dram_factor.value;
+    let (arithmetic, _) = tiling(profile, gemm);
+    // Loading the first tiles and storing the last ones hides behind nothing.
+    profile.smallest_kernel.nanoseconds() + memory.max(arithmetic) as u64
+}
+
+/// How many pieces of it the multiprocessors share.
+pub(super) fn gemm_pieces(profile: &Profile, gemm: &Gemm) -> f64 {
+    tiling(profile, gemm).1
+}
+
+/// The time for the arithmetic with the tiles that are done first, and how many pieces there are then.
+fn tiling(profile: &Profile, gemm: &Gemm) -> (f64, f64) {
+    let one =
+        peak(profile, gemm.work().double).value * profile.gemm_factor.value / profile.multiprocessors.value;
     let depth = (gemm.k as u64).clamp(1, INNER);
-    let waves_of = |(side, pace): (u64, f64)| {
+    let with = |(side, pace): (u64, f64)| {
         let tiles = (gemm.m as u64).div_ceil(side) * (gemm.n as u64).div_ceil(side) * gemm.batch as u64;
         let pieces = (tiles * (gemm.k as u64).div_ceil(depth)) as f64;
         let waves = (pieces / profile.multiprocessors.value).ceil();
-        waves * (2 * side * side * depth) as f64 / (one * pace)
+        (waves * (2 * side * side * depth) as f64 / (one * pace), pieces)
     };
-    let arithmetic = TILES.into_iter().map(waves_of).fold(f64::INFINITY, f64::min);
-    // Loading the first tiles and storing the last ones hides behind nothing.
-    profile.smallest_kernel.nanoseconds() + memory.max(arithmetic) as u64
+    TILES
+        .into_iter()
+        .map(with)
+        .fold((f64::INFINITY, 0.0), |best, other| if other.0 < best.0 { other } else { best })
 }
 
 /// A fill of memory.
@@ -124,7 +137,8 @@ mod tests {
 
     #[test]
     fn the_gpu_overtakes_the_cpu_at_matrices_of_some_hundred() {
-        let faster = |size: usize| on_device(&T4, size) < LAPTOP_8_CORES.gemm_time(&square(size).work());
+        let faster =
+            |size: usize| on_device(&T4, size) < LAPTOP_8_CORES.gemm_time(&square(size).work()).nanoseconds;
         assert!(!faster(16) && !faster(32) && !faster(64));
         assert!(faster(512) && faster(1024) && faster(4096));
     }

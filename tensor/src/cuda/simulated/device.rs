@@ -1,7 +1,9 @@
 //! A simulated device, and what CUDA keeps for it.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
+use super::activity::Activity;
 use super::memory::{AddressSpace, Room};
 use super::profile::Profile;
 use crate::cuda::DeviceProperties;
@@ -16,10 +18,12 @@ const APART: u64 = 0x0100_0000_0000;
 const PAGE: u64 = 2 << 20;
 
 /// Who else uses a simulated GPU, if anybody does: most often it is the browser.
-const BROWSER: Process = Process { pid: 2112, name: "chrome.exe", used_memory: 0, is_this: false };
+const BROWSER: Process =
+    Process { pid: 2112, name: Cow::Borrowed("chrome.exe"), used_memory: 0, is_this: false };
 
 /// The program itself. Its number is no real one, so that it is the same in every run.
-const THIS_PROGRAM: Process = Process { pid: 4242, name: "todevice", used_memory: 0, is_this: true };
+const THIS_PROGRAM: Process =
+    Process { pid: 4242, name: Cow::Borrowed("todevice"), used_memory: 0, is_this: true };
 
 /// Which device an address is one of; none if it is of the host.
 pub(super) fn index_of(address: u64) -> Option<usize> {
@@ -43,6 +47,8 @@ pub(super) struct Device {
     pub(super) fault: Option<DriverError>,
     /// Devices whose memory it was allowed to reach.
     pub(super) peers: Vec<usize>,
+    /// What it did lately.
+    pub(super) activity: Activity,
 }
 
 impl Device {
@@ -63,6 +69,7 @@ impl Device {
             queued: 0,
             fault: None,
             peers: Vec::new(),
+            activity: Activity::default(),
         }
     }
 

@@ -10,6 +10,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use super::activity;
 use super::device::Device;
 use super::errors;
 use super::events::Events;
@@ -19,6 +20,7 @@ use super::pinned::PinnedMemory;
 use super::races::Races;
 use crate::cuda::driver::{DriverError, DriverResult, Engine, OpId, Span, StreamId};
 use crate::machine::RaceLog;
+use crate::monitor::Gpu;
 use crate::time::Clock;
 
 /// The device takes so much work ahead, then the host waits.
@@ -176,6 +178,18 @@ impl State {
             })
     }
 
+    /// What a monitor says of a device.
+    pub(super) fn monitor(&self, device: usize) -> Gpu {
+        let running = self.devices[device].streams.iter().filter_map(|stream| {
+            let Stream { head: Head::Running { start, .. }, queue, .. } = &self.streams[*stream] else {
+                return None;
+            };
+            let op = queue.front()?;
+            Some((&op.task, self.engine_kind(op.engine?), (*start, start + op.duration)))
+        });
+        activity::monitor((device, &self.devices[device]), self.clock.now(), running)
+    }
+
     fn describe_waiting(&self, device: usize) -> String {
         let waiting = self.active.iter().map(|stream| &self.streams[*stream]);
         match waiting.filter_map(|stream| Some((stream.id, stream.queue.front()?.id))).min() {
@@ -259,6 +273,7 @@ impl State {
                 self.spans.pop_front();
             }
             self.spans.push_back(Span { op: op.id, stream: id, engine: kind, start, end });
+            self.devices[id.device].activity.note(profile, kind, &op.task, (start, end));
         }
         match op.task {
             Task::Record(event) => self.events.reached(event, op.id, end),

@@ -20,6 +20,7 @@ pub(crate) enum Unit {
     GigabytesPerSecond,
     GigaflopsPerSecond,
     Megahertz,
+    Watts,
     Bytes,
     /// A count, or a part of a whole.
     One,

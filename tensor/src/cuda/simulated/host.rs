@@ -48,6 +48,19 @@ pub(crate) struct HostProfile {
 const CALL: &str = "usual range of traces of the CUDA runtime";
 const LAPTOP: &str = "a laptop of about 2024 with 8 cores";
 
+/// How long something takes, and how many cores are at it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct HostTime {
+    pub(crate) nanoseconds: u64,
+    pub(crate) cores: usize,
+}
+
+impl HostTime {
+    fn of_one_core(nanoseconds: u64) -> HostTime {
+        HostTime { nanoseconds, cores: 1 }
+    }
+}
+
 /// The cores of the one host that is modelled.
 pub(crate) const MODELLED_CORES: usize = 8;
 
@@ -91,39 +104,48 @@ pub(crate) static LAPTOP_8_CORES: HostProfile = HostProfile {
 };
 
 impl HostProfile {
-    /// How long a kernel's twin takes, in nanoseconds: bound by memory or by arithmetic, on one core or on
-    /// all, whichever is done first.
-    pub(crate) fn kernel_time(&self, work: &Work) -> u64 {
+    /// How long a kernel's twin takes: bound by memory or by arithmetic, on one core or on all, whichever is done
+    /// first.
+    pub(crate) fn kernel_time(&self, work: &Work) -> HostTime {
         let one = roofline(work, &self.memory_of_one_core, &self.elementwise_of_one_core);
         let all = roofline(work, &self.memory_of_all_cores, &self.elementwise_of_all_cores);
-        one.min(self.thread_wake.nanoseconds() as f64 + all) as u64
+        self.one_or_all(one, all)
     }
 
-    /// How long a matrix product takes, in nanoseconds.
-    pub(crate) fn gemm_time(&self, work: &Work) -> u64 {
+    /// How long a matrix product takes.
+    pub(crate) fn gemm_time(&self, work: &Work) -> HostTime {
         let one = roofline(work, &self.memory_of_one_core, &self.gemm_of_one_core);
         let all = roofline(work, &self.memory_of_all_cores, &self.gemm_of_all_cores);
-        one.min(self.thread_wake.nanoseconds() as f64 + all) as u64
+        self.one_or_all(one, all)
     }
 
-    /// How long an operation takes before its first kernel, in nanoseconds.
-    pub(crate) fn dispatch_time(&self) -> u64 {
-        self.dispatch.nanoseconds()
+    /// What takes so many nanoseconds on one core, or on all.
+    fn one_or_all(&self, one: f64, all: f64) -> HostTime {
+        let all = self.thread_wake.nanoseconds() as f64 + all;
+        match one <= all {
+            true => HostTime::of_one_core(one as u64),
+            false => HostTime { nanoseconds: all as u64, cores: MODELLED_CORES },
+        }
     }
 
-    /// How long reading an item of a data set takes, in nanoseconds.
-    pub(crate) fn fetch_time(&self) -> u64 {
-        self.fetch.nanoseconds()
+    /// How long an operation takes before its first kernel.
+    pub(crate) fn dispatch_time(&self) -> HostTime {
+        HostTime::of_one_core(self.dispatch.nanoseconds())
     }
 
-    /// How long a worker of a loader takes to start and to end, in nanoseconds.
-    pub(crate) fn worker_time(&self) -> u64 {
-        self.worker.nanoseconds()
+    /// How long reading an item of a data set takes.
+    pub(crate) fn fetch_time(&self) -> HostTime {
+        HostTime::of_one_core(self.fetch.nanoseconds())
     }
 
-    /// How long it takes to get a batch from a worker, in nanoseconds.
-    pub(crate) fn hand_over_time(&self) -> u64 {
-        self.hand_over.nanoseconds()
+    /// How long a worker of a loader takes to start and to end.
+    pub(crate) fn worker_time(&self) -> HostTime {
+        HostTime::of_one_core(self.worker.nanoseconds())
+    }
+
+    /// How long it takes to get a batch from a worker.
+    pub(crate) fn hand_over_time(&self) -> HostTime {
+        HostTime::of_one_core(self.hand_over.nanoseconds())
     }
 
     /// How long taking page-locked memory takes.
@@ -145,13 +167,14 @@ mod tests {
     #[test]
     fn small_work_stays_on_one_core_and_large_work_is_shared() {
         let time = |bytes| LAPTOP_8_CORES.kernel_time(&Work { bytes, flops: bytes / 8, double: false });
-        assert_eq!(time(20_000), 1_000);
-        assert_eq!(time(50_000_000), 17_000 + 1_000_000);
+        assert_eq!(time(20_000), HostTime::of_one_core(1_000));
+        assert_eq!(time(50_000_000), HostTime { nanoseconds: 17_000 + 1_000_000, cores: 8 });
     }
 
     #[test]
     fn double_precision_takes_twice_as_long() {
-        let time = |double| LAPTOP_8_CORES.gemm_time(&Work { bytes: 0, flops: 1_000_000, double });
+        let time =
+            |double| LAPTOP_8_CORES.gemm_time(&Work { bytes: 0, flops: 1_000_000, double }).nanoseconds;
         assert_eq!((time(false), time(true)), (20_000, 17_000 + 6_666));
     }
 }

@@ -12,10 +12,12 @@
 //! | how long they take | `cost.rs`, `profile.rs`, `host.rs` |
 //! | what each call does | this file, `copies.rs`, `launches.rs` |
 //! | how data races are found | `races.rs` |
+//! | what a monitor sees | `activity.rs` |
 //!
 //! One thread drives a simulated machine. A lock keeps others out, but who comes first would be up to the
 //! scheduler, and then so were the modelled times.
 
+pub(crate) mod activity;
 mod copies;
 mod cost;
 mod device;
@@ -52,6 +54,7 @@ use crate::cuda::driver::{
 };
 use crate::error::RacingAccess;
 use crate::machine::RaceLog;
+use crate::monitor::Gpu;
 use crate::ops::kernel::Launch;
 use crate::time::Clock;
 
@@ -157,6 +160,13 @@ impl Driver for Simulated {
     // NVML's business, not CUDA's: it says so of a device that has failed, too.
     fn processes(&self, device: usize) -> Vec<Process> {
         self.state().devices.get(device).map(Device::processes).unwrap_or_default()
+    }
+
+    // It makes no context, and takes the host no time worth counting.
+    fn monitor(&self, device: usize) -> Option<Gpu> {
+        let mut state = self.state();
+        state.run_to_now();
+        (device < state.devices.len()).then(|| state.monitor(device))
     }
 
     fn malloc(&self, device: usize, bytes: usize) -> DriverResult<DevicePtr> {

@@ -3,6 +3,7 @@
 use super::figure::{Figure, Unit};
 use Unit::{
     Bytes, GigabytesPerSecond, GigaflopsPerSecond, Megahertz, Microseconds, MicrosecondsPerMebibyte, One,
+    Watts,
 };
 
 /// A kind of GPU.
@@ -48,6 +49,16 @@ pub(crate) struct Profile {
     pub(crate) malloc: Figure,
     pub(crate) malloc_growth: Figure,
     pub(crate) free: Figure,
+    /// The most the card may draw.
+    pub(crate) power_limit: Figure,
+    /// What it draws when no program uses it.
+    pub(crate) power_idle: Figure,
+    /// What it draws when a program has a context on it, and nothing runs.
+    pub(crate) power_ready: Figure,
+    /// The performance state, 8 of P8, when no program uses it.
+    pub(crate) state_idle: u32,
+    /// The one when a program has a context on it.
+    pub(crate) state_ready: u32,
 }
 
 /// All there are, the one most readers meet first first.
@@ -66,6 +77,7 @@ impl Profile {
 }
 
 const RULE_OF_THUMB: &str = "usual range of published microbenchmarks";
+const OUTPUTS: &str = "usual range of outputs of nvidia-smi in bug reports";
 const FREE_IS_A_MALLOC: &str = "taken to be about a malloc";
 const T4_SHEET: &str = "NVIDIA T4 datasheet";
 const TURING: &str = "NVIDIA Turing architecture whitepaper";
@@ -105,6 +117,11 @@ pub(crate) static T4: Profile = Profile {
     malloc: Figure::guess(60.0, Microseconds, "about 50 µs up to 512 KB, University of Virginia"),
     malloc_growth: Figure::guess(1.0, MicrosecondsPerMebibyte, RULE_OF_THUMB),
     free: Figure::guess(80.0, Microseconds, FREE_IS_A_MALLOC),
+    power_limit: Figure::datasheet(70.0, Watts, T4_SHEET),
+    power_idle: Figure::guess(9.0, Watts, OUTPUTS),
+    power_ready: Figure::guess(26.0, Watts, OUTPUTS),
+    state_idle: 8,
+    state_ready: 0,
 };
 
 pub(crate) static RTX_4090: Profile = Profile {
@@ -135,6 +152,11 @@ pub(crate) static RTX_4090: Profile = Profile {
     malloc: Figure::guess(50.0, Microseconds, "about 50 µs up to 512 KB, University of Virginia"),
     malloc_growth: Figure::guess(0.7, MicrosecondsPerMebibyte, RULE_OF_THUMB),
     free: Figure::guess(60.0, Microseconds, FREE_IS_A_MALLOC),
+    power_limit: Figure::datasheet(450.0, Watts, RTX_4090_PAGE),
+    power_idle: Figure::guess(20.0, Watts, OUTPUTS),
+    power_ready: Figure::guess(60.0, Watts, OUTPUTS),
+    state_idle: 8,
+    state_ready: 2, // Cards for games compute in P2.
 };
 
 pub(crate) static H200: Profile = Profile {
@@ -165,4 +187,9 @@ pub(crate) static H200: Profile = Profile {
     malloc: Figure::guess(50.0, Microseconds, "about 50 µs up to 512 KB, University of Virginia"),
     malloc_growth: Figure::guess(0.7, MicrosecondsPerMebibyte, RULE_OF_THUMB),
     free: Figure::guess(60.0, Microseconds, FREE_IS_A_MALLOC),
+    power_limit: Figure::datasheet(700.0, Watts, H200_SHEET),
+    power_idle: Figure::guess(75.0, Watts, OUTPUTS),
+    power_ready: Figure::guess(115.0, Watts, OUTPUTS),
+    state_idle: 0, // It never leaves P0.
+    state_ready: 0,
 };

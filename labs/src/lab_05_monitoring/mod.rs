@@ -1,0 +1,139 @@
+//! Lab 05: monitoring. Part A reads the table of nvidia-smi, part B finds out what a GPU that is not busy waits for.
+
+use std::time::Duration;
+
+use todevice::monitor::{self, Gpu};
+use todevice::prelude::*;
+use todevice::time::Instant;
+use todevice::{Machine, cuda};
+
+use crate::cli::count;
+use crate::{Entry, Figure, Lab, Value, measured, modelled};
+
+mod smi;
+mod the_table;
+mod watch;
+mod why_it_waits;
+
+pub const LAB: Entry<Options> = Entry { name: "lab-05", title: "Monitoring", run };
+
+/// The knobs of this lab.
+#[derive(clap::Args)]
+pub struct Options {
+    /// Watch a training run instead: the table and two charts, drawn anew for each sample
+    #[arg(long)]
+    pub watch: bool,
+
+    /// How many samples to watch
+    #[arg(long, value_name = "N", default_value = "30", requires = "watch", value_parser = count(5..=1000))]
+    pub samples: usize,
+}
+
+pub fn run(lab: &mut Lab, options: &Options) -> crate::Result<()> {
+    let device = lab.device();
+    if device.is_cuda() {
+        // torch.cuda's functions are about the current device: here that of --device.
+        cuda::device(device.index(), || sections(lab, options))?
+    } else {
+        sections(lab, options)
+    }
+}
+
+fn sections(lab: &mut Lab, options: &Options) -> crate::Result<()> {
+    if options.watch {
+        return watch::section(lab, options.samples);
+    }
+    the_table::sections(lab)?;
+    why_it_waits::sections(lab)
+}
+
+/// Whether there is a GPU to look at; if not, one sentence says what there would be to see.
+fn on_gpu(lab: &mut Lab, to_see: &str) -> bool {
+    let on_gpu = lab.device().is_cuda();
+    if !on_gpu {
+        let how = if cuda::is_available() { "Without --device cpu" } else { "With --gpu sim:t4" };
+        lab.prose(format!("{how} this section shows {to_see}"));
+    }
+    on_gpu
+}
+
+/// A figure that the machine works out if its time is modelled, and measures elsewhere.
+fn found(name: &'static str, value: impl Into<Value>) -> Figure {
+    if Machine::current().time_is_modelled() { modelled(name, value) } else { measured(name, value) }
+}
+
+/// The same of a reading that not every card, nor every system, gives.
+fn reading(name: &'static str, value: Option<impl Into<Value>>) -> Figure {
+    found(name, value.map_or_else(|| Value::from("N/A"), Into::into))
+}
+
+/// Watts of milliwatts.
+fn watts(milliwatts: Option<u32>) -> Option<i64> {
+    milliwatts.map(|milliwatts| i64::from(milliwatts.div_ceil(1000)))
+}
+
+fn mebibytes(bytes: u64) -> u64 {
+    bytes >> 20
+}
+
+// ANCHOR: watched
+/// Trains, step by step, until the monitor's counters have seen nothing else, and looks at the GPU. How busy the CPU was
+/// is in percent of one core.
+fn watched(device: Device, mut step: impl FnMut() -> Result<()>) -> Result<(Gpu, Option<f64>)> {
+    step()?; // the first takes memory
+    step()?;
+    let host = monitor::host();
+    let start = Instant::now();
+    while start.elapsed() <= monitor::sample_period() {
+        step()?;
+    }
+    let gpu = monitor::gpu(device.index())?;
+    Ok((gpu, monitor::host().cpu_usage_since(&host)))
+}
+// ANCHOR_END: watched
+
+/// A network for pictures of 32 × 32 pixels, and what trains it.
+struct Training {
+    model: nn::Sequential,
+    optimizer: optim::SGD,
+}
+
+impl Training {
+    // ANCHOR: network
+    fn new(seed: u64, device: Device) -> Result<Training> {
+        manual_seed(seed);
+        let model = nn::Sequential::new((nn::Linear::new(1024, 128)?, nn::ReLU, nn::Linear::new(128, 10)?));
+        model.to(device)?;
+        let optimizer = optim::SGD::new(model.parameters(), SGDOptions { lr: 0.1, ..Default::default() })?;
+        Ok(Training { model, optimizer })
+    }
+
+    /// One step. The loss stays on the device.
+    fn step(&mut self, x: &Tensor, y: &Tensor) -> Result<Tensor> {
+        let loss = nn::CrossEntropyLoss::default().forward(&self.model.forward(x)?, y)?;
+        self.optimizer.zero_grad();
+        loss.backward()?;
+        self.optimizer.step()?;
+        Ok(loss.detach())
+    }
+    // ANCHOR_END: network
+}
+
+/// Pictures in a step, where nothing else is said.
+const BATCH: usize = 1024;
+
+/// Pictures and their classes, on the host.
+fn pictures(n: usize) -> Result<(Tensor, Tensor)> {
+    let classes: Vec<i64> = (0..n as i64).map(|index| index % 10).collect();
+    Ok((Tensor::rand(&[n, 1024])?, Tensor::from_slice(&classes, &[n])?))
+}
+
+/// Returns when the device has done all it was asked for.
+fn wait_for(device: Device) -> Result<()> {
+    if device.is_cuda() { cuda::synchronize_device(device.index()) } else { Ok(()) }
+}
+
+/// Long enough for the monitor to forget what was before.
+fn pause() {
+    todevice::time::sleep(monitor::sample_period() + Duration::from_millis(1));
+}

@@ -1,0 +1,81 @@
+//! The table of `nvidia-smi`, without the columns that training has no use for.
+
+use std::fmt::Write;
+
+use todevice::Machine;
+use todevice::monitor::Gpu;
+
+use super::{mebibytes, watts};
+
+const RULE: &str = "+-------------------------------+----------------------+----------------------+";
+const WIDE: &str = "+-----------------------------------------------------------------------------+";
+
+/// Draws the table, 79 columns wide.
+pub(super) fn table(gpus: &[Gpu]) -> String {
+    let kind = if Machine::current().time_is_modelled() { "modelled" } else { "measured" };
+    let mut text = format!("{WIDE}\n");
+    row(&mut text, &format!("{:<75}", format!("As nvidia-smi draws it. Pwr and GPU-Util are {kind}.")));
+    text += &format!("{RULE}\n");
+    row(&mut text, &format!("{:<29} | {:<20} | {:<20}", "GPU  Name", "Bus-Id", ""));
+    row(
+        &mut text,
+        &format!("{:<29} | {:>20} | {:<20}", "Fan  Temp  Perf  Pwr:Usage/Cap", "Memory-Usage", "GPU-Util")
+            .replace("Pwr:Usage/Cap |", "Pwr:Usage/Cap|"),
+    );
+    text += "|===============================+======================+======================|\n";
+    for gpu in gpus {
+        let name: String = gpu.name.chars().take(24).collect();
+        let bus_id = gpu.bus_id.as_deref().unwrap_or("N/A");
+        row(&mut text, &format!("{:>3}  {name:<24} | {bus_id:<20} | {:<20}", gpu.index, ""));
+        let health = format!(
+            "{:<4} {:>5} {:>5} {:>6} / {:>4}",
+            or_na(gpu.fan_speed, "%"),
+            or_na(gpu.temperature, "C"),
+            gpu.performance_state.map_or("N/A".to_owned(), |state| format!("P{state}")),
+            or_na(watts(gpu.power_draw), "W"),
+            or_na(watts(gpu.power_limit), "W"),
+        );
+        let memory = format!("{}MiB / {}MiB", mebibytes(gpu.memory_used), mebibytes(gpu.memory_total));
+        row(&mut text, &format!("{health:<29} | {memory:>20} | {:>8}{:12}", or_na(gpu.utilization, "%"), ""));
+        text += &format!("{RULE}\n");
+    }
+    text += &format!("{WIDE}\n");
+    let processes = |[gpu, pid, kind, name, memory]: [&str; 5]| {
+        format!("{gpu:>4} {pid:>9}  {kind:>4}  {name:<38} {memory:>14} ")
+    };
+    row(&mut text, &format!("{:<75}", "Processes:"));
+    row(&mut text, &processes(["GPU", "PID", "Type", "Process name", "Memory Usage"]));
+    text += &WIDE.replace('-', "=").replace('+', "|");
+    text.push('\n');
+    let mut any = false;
+    for gpu in gpus {
+        for process in &gpu.processes {
+            let name: String = process.name.chars().rev().take(38).collect();
+            let name: String = name.chars().rev().collect();
+            let memory = or_na(process.used_memory.map(mebibytes), "MiB");
+            row(
+                &mut text,
+                &processes([
+                    &gpu.index.to_string(),
+                    &process.pid.to_string(),
+                    process.kind.letters(),
+                    &name,
+                    &memory,
+                ]),
+            );
+            any = true;
+        }
+    }
+    if !any {
+        row(&mut text, &format!("{:<75}", " No running processes found"));
+    }
+    text + WIDE
+}
+
+fn row(text: &mut String, cells: &str) {
+    let _ = writeln!(text, "| {cells} |");
+}
+
+fn or_na(value: Option<impl ToString>, unit: &str) -> String {
+    value.map_or_else(|| "N/A".to_owned(), |value| value.to_string() + unit)
+}

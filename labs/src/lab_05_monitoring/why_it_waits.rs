@@ -1,0 +1,240 @@
+//! Part B: why is my GPU at 12 %?
+
+use todevice::data::{DataLoader, DataLoaderOptions, Dataset};
+use todevice::monitor::Gpu;
+use todevice::prelude::*;
+use todevice::time::Instant;
+
+use super::{BATCH, Training, found, on_gpu, pause, pictures, reading, wait_for, watched, watts};
+use crate::{Cell, Figure, Lab, Table, row};
+
+pub(super) fn sections(lab: &mut Lab) -> crate::Result<()> {
+    why(lab)?;
+    busy_is_not_full(lab)
+}
+
+// ANCHOR: pictures
+/// Pictures as bytes. Each sample costs the CPU something: it is made a tensor of floats with mean 0.
+pub(super) struct Pictures {
+    pixels: Tensor,
+}
+
+impl Dataset for Pictures {
+    type Sample = (Tensor, i64);
+
+    fn len(&self) -> usize {
+        1 << 20
+    }
+
+    fn get(&self, index: usize) -> Result<(Tensor, i64)> {
+        let kept = self.pixels.size(0)?;
+        let picture = self.pixels.select(0, (index % kept) as i64)?.to(DType::F32)?;
+        let centred = (&picture - picture.mean()?)?;
+        Ok((centred, (index % 10) as i64))
+    }
+}
+// ANCHOR_END: pictures
+
+impl Pictures {
+    /// So many, over and over again.
+    pub(super) fn new(kept: usize) -> Result<Pictures> {
+        Ok(Pictures { pixels: (Tensor::rand(&[kept, 1024])? * 255.0)?.to(DType::U8)? })
+    }
+}
+
+/// What a loop looks like on the monitor.
+type Seen = (Gpu, Option<f64>);
+
+fn why(lab: &mut Lab) -> crate::Result<()> {
+    lab.section(6, "Why is my GPU at 12 %?");
+    lab.predict(
+        "A network of two layers, 1024 pictures a step. The data is on the GPU, and nobody reads a number. How busy will \
+         the GPU be?",
+    );
+    if !on_gpu(
+        lab,
+        "four training loops that starve a GPU, each in another way, and how a monitor tells them apart.",
+    ) {
+        return Ok(());
+    }
+    let (device, seed) = (lab.device(), lab.seed());
+    let fed = well_fed(seed, device)?;
+    lab.table(readings(FED, &[("well fed", &fed)]));
+    lab.prose(
+        "Nearly all the time. Most of its multiprocessors have work, and it draws most of the watts it may. The host is \
+         at 100 % too: it launches, and waits where the queue is full.",
+    );
+
+    lab.predict(
+        "Four loops train the same network, and each starves the GPU in another way: a loader that is too slow, \
+         numbers read in every step, a tiny batch, copies from pageable memory. Which is which?",
+    );
+    let loops = [
+        tiny_batches(seed, device)?,
+        pageable(seed, device)?,
+        slow_loader(seed, device)?,
+        waits(seed, device)?,
+    ];
+    let [a, b, c, d] = &loops;
+    lab.table(readings(STARVED, &[("A", a), ("B", b), ("C", c), ("D", d)]));
+    lab.prose(
+        "GPU-Util alone does not tell: look for the one other number that is odd. One has a host that is busier than a \
+         single thread can be. One has a full bus. One has a GPU that runs kernels more than half of the time, with most of \
+         its multiprocessors idle. And one has nothing odd at all, which says something too.",
+    );
+
+    lab.predict("Have you named all four? And what would you do about each?");
+    lab.table(
+        Table::new(["loop", "what it is", "what gives it away"])
+            .row(row!["A", "tiny batches", "kernels run, yet few SMs have work: they are tiny"])
+            .row(row!["B", "pageable copies", "much comes over the bus, and the GPU waits for it"])
+            .row(row!["C", "slow loader", "CPU above 100 %: the workers are at work"])
+            .row(row!["D", "numbers read", "none of these: the queue runs empty again and again"]),
+    );
+    lab.prose(
+        "A wants larger batches. B wants pinned memory and a copy that runs ahead. C wants more workers, or less work for \
+         each sample. D wants its numbers read less often. The first table is what is left when all four are cured.",
+    );
+    Ok(())
+}
+
+/// The names of a table's figures, from top to bottom.
+type Names = [&'static str; 6];
+
+const FED: Names =
+    ["fed_utilization", "fed_memory_busy", "fed_sm_active", "fed_power", "fed_from_host", "fed_cpu"];
+const STARVED: Names = [
+    "starved_utilization",
+    "starved_memory_busy",
+    "starved_sm_active",
+    "starved_power",
+    "starved_from_host",
+    "starved_cpu",
+];
+
+/// Readings from top to bottom, loops from left to right.
+fn readings(names: Names, loops: &[(&str, &Seen)]) -> Table {
+    let line = |label: &str, figure: &dyn Fn(&Seen) -> Figure| -> Vec<Cell> {
+        let figures = loops.iter().map(|(_, seen)| Cell::from(figure(seen)));
+        [Cell::from(label)].into_iter().chain(figures).collect()
+    };
+    let [utilization, memory_busy, sm_active, power, from_host, cpu] = names;
+    let megabytes = |bytes: Option<u64>| bytes.map(|bytes| bytes / 1_000_000);
+    Table::new([""].into_iter().chain(loops.iter().map(|(name, _)| *name)))
+        .row(line("GPU-Util, %", &|(gpu, _)| reading(utilization, gpu.utilization)))
+        .row(line("memory busy, %", &|(gpu, _)| reading(memory_busy, gpu.memory_utilization)))
+        .row(line("SM active, %", &|(gpu, _)| reading(sm_active, gpu.sm_active)))
+        .row(line("Pwr, W", &|(gpu, _)| reading(power, watts(gpu.power_draw))))
+        .row(line("from host, MB/s", &|(gpu, _)| reading(from_host, megabytes(gpu.pcie_to_device))))
+        .row(line("CPU, %", &|(_, percent)| reading(cpu, percent.map(|percent| percent.round() as i64))))
+}
+
+// ANCHOR: fed
+fn well_fed(seed: u64, device: Device) -> Result<Seen> {
+    let mut training = Training::new(seed, device)?;
+    let (x, y) = pictures(BATCH)?;
+    let (x, y) = (x.to(device)?, y.to(device)?);
+    watched(device, || training.step(&x, &y).map(drop))
+}
+// ANCHOR_END: fed
+
+// ANCHOR: tiny
+fn tiny_batches(seed: u64, device: Device) -> Result<Seen> {
+    let mut training = Training::new(seed, device)?;
+    let (x, y) = pictures(4)?;
+    let (x, y) = (x.to(device)?, y.to(device)?);
+    watched(device, || training.step(&x, &y).map(drop))
+}
+// ANCHOR_END: tiny
+
+// ANCHOR: pageable
+fn pageable(seed: u64, device: Device) -> Result<Seen> {
+    let mut training = Training::new(seed, device)?;
+    let (x, y) = pictures(BATCH)?;
+    watched(device, || training.step(&x.to(device)?, &y.to(device)?).map(drop))
+}
+// ANCHOR_END: pageable
+
+// ANCHOR: slow_loader
+fn slow_loader(seed: u64, device: Device) -> Result<Seen> {
+    let mut training = Training::new(seed, device)?;
+    let options =
+        DataLoaderOptions { batch_size: 256, num_workers: 2, pin_memory: true, ..Default::default() };
+    let loader = DataLoader::new(Pictures::new(256)?, options)?;
+    let to_gpu = todevice::ToOptions { device: Some(device), non_blocking: true, ..Default::default() };
+    let mut batches = loader.iter();
+    watched(device, || {
+        let (x, y) = batches.next().expect("a million pictures")?;
+        training.step(&x.to(to_gpu)?, &y.to(to_gpu)?).map(drop)
+    })
+}
+// ANCHOR_END: slow_loader
+
+// ANCHOR: waits
+fn waits(seed: u64, device: Device) -> Result<Seen> {
+    let mut training = Training::new(seed, device)?;
+    let (x, y) = pictures(BATCH)?;
+    let (x, y) = (x.to(device)?, y.to(device)?);
+    watched(device, || {
+        let loss = training.step(&x, &y)?.item()?; // for the log
+        for parameter in training.model.parameters() {
+            let weights = parameter.tensor();
+            let gradient = weights.grad().expect("backward has run");
+            // Left in the loop when a NaN was found.
+            assert!(loss.is_finite() && finite(&weights)? && finite(&gradient)?);
+        }
+        Ok(())
+    })
+}
+
+fn finite(x: &Tensor) -> Result<bool> {
+    Ok(x.detach().sum()?.item()?.is_finite())
+}
+// ANCHOR_END: waits
+
+fn busy_is_not_full(lab: &mut Lab) -> crate::Result<()> {
+    lab.section(7, "Busy is not full");
+    lab.predict(
+        "argmax finds the largest of 8192 numbers, again and again: in one row, in 8 rows, in 80. Each keeps the GPU busy \
+         without a pause. How many times as many rows a second does the last one get done?",
+    );
+    if !on_gpu(lab, "a GPU at 100 % of which 39 of 40 multiprocessors have nothing to do.") {
+        return Ok(());
+    }
+    let device = lab.device();
+    let mut seen = Vec::new();
+    // ANCHOR: rows
+    for rows in [1, 8, 80] {
+        let x = Tensor::rand_with(&[rows, 8192], device, None)?;
+        pause();
+        let (start, mut launches) = (Instant::now(), 0);
+        let (gpu, _) = watched(device, || {
+            launches += 1;
+            x.argmax(1, false).map(drop) // one block of threads a row
+        })?;
+        wait_for(device)?;
+        let per_millisecond = (rows * launches) as f64 / start.elapsed().as_secs_f64() / 1e3;
+        seen.push((rows, gpu, per_millisecond));
+    }
+    // ANCHOR_END: rows
+    let line = |label: &str, figure: &dyn Fn(&(usize, Gpu, f64)) -> Figure| -> Vec<Cell> {
+        let figures = seen.iter().map(|seen| Cell::from(figure(seen)));
+        [Cell::from(label)].into_iter().chain(figures).collect()
+    };
+    let columns = seen.iter().map(|(rows, ..)| format!("{rows} row{}", if *rows == 1 { "" } else { "s" }));
+    lab.table(
+        Table::new([String::new()].into_iter().chain(columns))
+            .row(line("GPU-Util, %", &|(_, gpu, _)| reading("rows_utilization", gpu.utilization)))
+            .row(line("SM active, %", &|(_, gpu, _)| reading("rows_sm_active", gpu.sm_active)))
+            .row(line("occupancy, %", &|(_, gpu, _)| reading("rows_occupancy", gpu.sm_occupancy)))
+            .row(line("Pwr, W", &|(_, gpu, _)| reading("rows_power", watts(gpu.power_draw))))
+            .row(line("rows a ms", &|(_, _, rate)| found("rows_per_millisecond", rate.round() as i64))),
+    );
+    lab.prose(
+        "GPU-Util asks whether any kernel ran, not how much of the GPU it filled. One row is one block of threads, and one \
+         block is on one multiprocessor; the others stand idle, at 100 %. What gives it away in nvidia-smi is the power. \
+         SM active (of the multiprocessors, the share with work) and occupancy (of the threads there is room for, the \
+         share that is there) say it outright; they come from a profiler, or from DCGM in a data centre.",
+    );
+    Ok(())
+}

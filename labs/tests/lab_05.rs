@@ -1,0 +1,334 @@
+//! Lab 05 as its readers meet it: its output word for word, and what its figures promise.
+
+use std::collections::BTreeMap;
+use std::process::{Command, Output};
+use std::sync::{Mutex, PoisonError};
+
+use labs::lab_05_monitoring::LAB;
+use labs::{Cell, Event, Kind, Part, Value, render_text, run_captured};
+
+const GPUS: [&str; 5] = ["none", "sim:t4", "sim:t4,others=1GiB", "sim:rtx4090", "sim:h200,seed=7"];
+
+/// What the lab says. It warns of nothing.
+fn events(flags: &[&str]) -> Vec<Event> {
+    let captured = run_captured(&LAB, flags);
+    assert_eq!((captured.exit_code, captured.errors.as_str()), (0, ""), "{flags:?}");
+    captured.events
+}
+
+/// The same with no flag but `--gpu`; each machine runs the lab once.
+fn on(gpu: &'static str) -> Vec<Event> {
+    static SAID: Mutex<BTreeMap<&str, Vec<Event>>> = Mutex::new(BTreeMap::new());
+    let mut said = SAID.lock().unwrap_or_else(PoisonError::into_inner);
+    said.entry(gpu).or_insert_with(|| events(&["--gpu", gpu])).clone()
+}
+
+/// What is printed, with `…` for everything that was measured.
+fn without_measurements(mut events: Vec<Event>) -> String {
+    let hide = |figure: &mut labs::Figure| {
+        if figure.kind == Kind::Measured {
+            figure.value = Value::Text("…".to_owned());
+        }
+    };
+    for event in &mut events {
+        match event {
+            Event::Table(table) => {
+                for cell in table.rows.iter_mut().flatten() {
+                    if let Cell::Figure(figure) = cell {
+                        hide(figure);
+                    }
+                }
+            }
+            Event::Line(text) => {
+                for part in &mut text.parts {
+                    if let Part::Figure(figure) = part {
+                        hide(figure);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    render_text::render(&events)
+}
+
+/// The values of the figures of a name.
+fn numbers(events: &[Event], name: &str) -> Vec<f64> {
+    let figures = events.iter().flat_map(Event::figures).filter(|figure| figure.name == name);
+    let values = figures.map(|figure| match figure.value {
+        Value::Int(count) => count as f64,
+        Value::Float(value) => value,
+        Value::Text(_) => panic!("{name} is no number"),
+    });
+    values.collect()
+}
+
+fn number(events: &[Event], name: &str) -> f64 {
+    let [number] = numbers(events, name)[..] else { panic!("{name}: {:?}", numbers(events, name)) };
+    number
+}
+
+fn report(events: &[Event]) -> &str {
+    let report = events.iter().find_map(|event| match event {
+        Event::Report(report) => Some(report.as_str()),
+        _ => None,
+    });
+    report.expect("a table")
+}
+
+#[test]
+fn reads_as_the_chapter_shows_it_without_a_gpu() {
+    insta::assert_snapshot!("none", without_measurements(on("none")));
+}
+
+#[test]
+fn reads_as_the_chapter_shows_it_on_a_gpu() {
+    insta::assert_snapshot!("t4", without_measurements(on("sim:t4")));
+}
+
+#[test]
+fn reads_as_the_chapter_shows_it_beside_another_program() {
+    insta::assert_snapshot!("others", without_measurements(on("sim:t4,others=1GiB")));
+}
+
+#[test]
+fn every_section_begins_with_a_prediction() {
+    for gpu in GPUS {
+        let events = on(gpu);
+        let mut sections = 0;
+        for pair in events.windows(2).filter(|pair| matches!(pair[0], Event::Section { .. })) {
+            assert!(matches!(pair[1], Event::Prediction(_)), "{gpu}: {pair:?}");
+            sections += 1;
+        }
+        assert_eq!(sections, 7, "{gpu}");
+    }
+}
+
+#[test]
+fn lines_fit_a_terminal() {
+    for gpu in GPUS {
+        for line in render_text::render(&on(gpu)).lines() {
+            assert!(line.chars().count() <= 80, "{gpu}: {line}");
+        }
+    }
+}
+
+#[test]
+fn no_printed_number_could_round_the_other_way_on_another_cpu() {
+    for gpu in ["sim:t4", "sim:t4,others=1GiB"] {
+        for event in on(gpu) {
+            for figure in event.figures().into_iter().filter(|figure| figure.kind != Kind::Measured) {
+                assert!(!figure.near_rounding_boundary(), "{gpu}: {figure:?}");
+            }
+        }
+    }
+}
+
+/// Whatever says how busy something is, or how long it took, says also how that came to be known.
+#[test]
+fn what_is_not_exact_is_modelled_where_time_is_and_measured_elsewhere() {
+    for gpu in GPUS {
+        for event in on(gpu) {
+            for figure in event.figures() {
+                let of_this_process = ["host_threads", "host_memory"].contains(&figure.name);
+                match figure.kind {
+                    Kind::Measured => assert!(gpu == "none" || of_this_process, "{gpu}: {figure:?}"),
+                    Kind::Modelled => assert!(gpu != "none", "{gpu}: {figure:?}"),
+                    Kind::Exact | Kind::Hardware => {}
+                }
+            }
+        }
+        if gpu != "none" {
+            assert!(report(&on(gpu)).contains("Pwr and GPU-Util are modelled."));
+        }
+    }
+}
+
+#[test]
+fn a_program_wakes_a_card_and_holds_memory_before_it_computes() {
+    let events = on("sim:t4");
+    let states: Vec<_> =
+        events.iter().flat_map(Event::figures).filter(|f| f.name == "performance_state").collect();
+    assert_eq!(states.iter().map(|state| state.printed_value()).collect::<Vec<_>>(), ["P8", "P0"]);
+    let memory = numbers(&events, "memory_used");
+    assert_eq!(memory[0], 0.0);
+    assert!(memory[1] > 100.0, "{memory:?}");
+}
+
+#[test]
+fn utilization_and_power_fall_by_themselves_and_memory_does_not() {
+    for gpu in ["sim:t4", "sim:rtx4090", "sim:h200,seed=7"] {
+        let events = on(gpu);
+        let [before, _, training, ended, later, emptied] = numbers(&events, "moment_utilization")[..] else {
+            panic!("moments")
+        };
+        assert_eq!([before, later, emptied], [0.0; 3], "{gpu}");
+        assert!(training > 40.0 && (training - ended).abs() < 3.0, "{gpu}: {training} {ended}");
+        let memory = numbers(&events, "moment_memory");
+        assert_eq!(memory[3], memory[2], "{gpu}: dropped memory stays reserved");
+        assert_eq!(memory[4], memory[2], "{gpu}: however long one waits");
+        assert!(memory[5] < memory[4] && memory[5] >= memory[0], "{gpu}: {memory:?}");
+        let power = numbers(&events, "moment_power");
+        assert!(power[2] > power[1] && power[4] == power[0], "{gpu}: {power:?}");
+    }
+}
+
+#[test]
+fn three_numbers_add_up_to_the_byte() {
+    for gpu in GPUS.into_iter().filter(|gpu| *gpu != "none") {
+        let events = on(gpu);
+        let byte = |name| number(&events, name);
+        assert_eq!(byte("allocated") + byte("kept"), byte("reserved"), "{gpu}");
+        assert_eq!(byte("reserved") + byte("context"), byte("this_process"), "{gpu}");
+        assert_eq!(byte("this_process") + byte("other_processes"), byte("memory_usage"), "{gpu}");
+        let others = if gpu.contains("others") { f64::from(1 << 30) } else { 0.0 };
+        assert_eq!(byte("other_processes"), others, "{gpu}");
+    }
+}
+
+#[test]
+fn another_program_is_named_and_its_memory_is_missing() {
+    let text = render_text::render(&on("sim:t4,others=1GiB"));
+    assert!(text.contains("2112   C+G  chrome.exe"), "{text}");
+    assert!(text.contains("Process 2112 has 1024.00 MiB memory in"), "{text}");
+    let free = |gpu: &'static str| {
+        let events = on(gpu);
+        (number(&events, "total_memory"), number(&events, "free_memory"), number(&events, "held_by_others"))
+    };
+    let (total, free, held) = free("sim:t4,others=1GiB");
+    assert!(held == 1024.0 && free < total - held);
+    assert!(!render_text::render(&on("sim:t4")).contains("chrome"));
+}
+
+#[test]
+fn the_host_is_as_busy_as_it_looks() {
+    let [sums, products, sleep, gpu, workers, more] = numbers(&on("sim:t4"), "host_cpu")[..] else {
+        panic!()
+    };
+    assert_eq!([sums, sleep, gpu, more], [100.0, 0.0, 100.0, 0.0]);
+    assert!(products > 600.0 && (190.0..=210.0).contains(&workers), "{products} {workers}");
+}
+
+/// On a real clock, in a process of its own: in that of these tests much else goes on. Nothing is said of how busy a
+/// computer is on which other programs run.
+#[test]
+fn a_real_host_is_measured() {
+    let output = text(&binary(&["--gpu", "none", "--section", "5"]).stdout);
+    let reading = |program: &str| -> Vec<f64> {
+        let line = output.lines().find_map(|line| line.strip_prefix(program)).expect(program);
+        line.split_whitespace().map(|number| number.parse().unwrap_or(f64::NAN)).collect()
+    };
+    assert!(reading("small sums")[0] <= 120.0, "{output}");
+    assert!(reading("sleeps")[0] <= 20.0, "{output}");
+    #[cfg(target_os = "linux")]
+    {
+        let [threads, memory] = [1, 2];
+        assert!(reading("sleeps")[threads] >= 1.0, "{output}");
+        assert!(reading("waits for workers")[threads] >= reading("sleeps")[threads] + 2.0, "{output}");
+        assert!(reading("64 MiB more")[memory] >= reading("waits for workers")[memory] + 50.0, "{output}");
+    }
+}
+
+/// Each of the four is told by one reading that the others do not have.
+#[test]
+fn four_loops_starve_the_gpu_and_the_monitor_tells_them_apart() {
+    for gpu in ["sim:t4", "sim:t4,others=1GiB", "sim:rtx4090"] {
+        let events = on(gpu);
+        let four = |name| <[f64; 4]>::try_from(numbers(&events, name)).unwrap();
+        let fed = number(&events, "fed_utilization");
+        let busy = four("starved_utilization");
+        assert!(busy.iter().all(|busy| *busy < 0.8 * fed), "{gpu}: {fed} {busy:?}");
+
+        let [tiny, pageable, loader, waits] = [0, 1, 2, 3];
+        let bus = four("starved_from_host");
+        assert!((0..4).all(|other| other == pageable || bus[other] < 0.5 * bus[pageable]), "{gpu}: {bus:?}");
+        let cpu = four("starved_cpu");
+        assert!((0..4).all(|other| (cpu[other] > 150.0) == (other == loader)), "{gpu}: {cpu:?}");
+        let active = four("starved_sm_active");
+        let full = |index: usize| active[index] / busy[index];
+        assert!(full(tiny) < 0.7 * full(waits), "{gpu}: {active:?} {busy:?}");
+        assert!(bus[tiny] == 0.0 && bus[waits] == 0.0, "{gpu}: {bus:?}");
+    }
+    let events = on("sim:t4");
+    assert_eq!(numbers(&events, "starved_utilization")[2], 12.0, "the section's title says so");
+}
+
+#[test]
+fn busy_is_not_full() {
+    let events = on("sim:t4");
+    let [busy, .., busy_too] = numbers(&events, "rows_utilization")[..] else { panic!() };
+    assert!(busy > 90.0 && (busy - busy_too).abs() <= 1.0, "{busy} {busy_too}");
+    let active = numbers(&events, "rows_sm_active");
+    assert!(active[0] < 4.0 && active[2] > 90.0, "{active:?}");
+    let rate = numbers(&events, "rows_per_millisecond");
+    assert!((70.0..90.0).contains(&(rate[2] / rate[0])), "{rate:?}");
+}
+
+#[test]
+fn a_run_is_watched_from_before_to_after() {
+    let watched = events(&["--gpu", "sim:t4", "--watch", "--samples", "10"]);
+    insta::assert_snapshot!("watch", without_measurements(watched.clone()));
+    let busy = numbers(&watched, "utilization");
+    assert_eq!(busy.len(), 10);
+    assert!(busy[..2].iter().chain(&busy[8..]).all(|busy| *busy == 0.0), "{busy:?}");
+    assert!(busy[2..8].iter().all(|busy| *busy > 80.0), "{busy:?}");
+
+    let watched = events(&["--gpu", "none", "--watch", "--samples", "5"]);
+    assert_eq!(numbers(&watched, "cpu_usage").len(), 5);
+    assert!(numbers(&watched, "memory").iter().all(|mebibytes| *mebibytes > 1.0));
+}
+
+#[test]
+fn any_machine_device_and_seed_runs() {
+    for flags in [
+        &["--gpu", "sim:t4", "--device", "cpu"][..],
+        &["--gpu", "sim:t4x2", "--device", "cuda:1", "--seed", "-7"],
+        &["--gpu", "sim:t4,mem=512MiB"],
+    ] {
+        assert!(events(flags).len() > 20, "{flags:?}");
+    }
+    let both = events(&["--gpu", "sim:t4x2"]);
+    assert_eq!(report(&both).matches("Tesla T4 (simulated)").count(), 2);
+}
+
+fn binary(flags: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_lab-05")).args(flags).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+#[test]
+fn the_binary_prints_what_the_function_does() {
+    for more in [&["--section", "6"][..], &["--watch"], &["--watch", "--format", "json"]] {
+        let flags: Vec<&str> = ["--gpu", "sim:t4"].iter().chain(more).copied().collect();
+        let (output, captured) = (binary(&flags), run_captured(&LAB, &flags));
+        assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), String::new()));
+        let expected = if more.contains(&"json") { captured.json } else { captured.text };
+        assert_eq!(text(&output.stdout), expected);
+        assert!(!text(&output.stdout).contains('\u{1b}'), "nothing is redrawn where nobody watches");
+    }
+}
+
+#[test]
+fn the_binary_refuses_wrong_flags_in_one_line_with_exit_code_2() {
+    for (wrong, right) in [
+        (&["--watch", "--samples", "4"][..], "from 5 to 1000"),
+        (&["--watch", "--samples", "-1"], "from 5 to 1000"),
+        (&["--watch", "--samples", "many"], "whole number"),
+        (&["--samples", "10"], "--watch"),
+        (&["--watch=yes"], "--watch"),
+        (&["--gpu", "none", "--device", "cuda"], "Found no NVIDIA driver"),
+        (&["--gpu", "sim:t4,others=99GiB"], "others= is too large"),
+        (&["--sample", "4"], "--samples"),
+        (&["extra"], "'extra'"),
+    ] {
+        let output = binary(wrong);
+        let message = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{wrong:?}: {message}");
+        assert_eq!(text(&output.stdout), "", "{wrong:?}");
+        assert_eq!(message.lines().count(), 1, "{wrong:?}: {message}");
+        assert!(message.starts_with("error: ") && message.contains(right), "{wrong:?}: {message}");
+    }
+}

@@ -1,0 +1,237 @@
+//! What `nvidia-smi` and `htop` would say: how busy the GPUs are, who holds their memory, what the host does.
+//!
+//! NVIDIA's monitor asks a library that comes with the driver, NVML (`nvml.rs`), and so does this module where the GPU
+//! is a real one. A simulated GPU answers the same questions from its own state (`cuda/simulated/activity.rs`): memory
+//! is exact; utilization, power and what goes over the bus are modelled. The host's side is in `host.rs`.
+//!
+//! Looking is free: it makes no context on a GPU, waits for nothing, and on a simulated machine takes no time.
+
+mod host;
+#[cfg(not(target_family = "wasm"))]
+mod nvml;
+
+pub use host::{Host, host};
+#[cfg(not(target_family = "wasm"))]
+#[doc(hidden)] // For the test that has a library to stand in for NVML, and no GPU.
+pub use nvml::gpu as nvml_gpu;
+#[cfg(not(target_family = "wasm"))]
+pub(crate) use nvml::processes;
+
+use std::fmt::Write;
+use std::time::Duration;
+
+use crate::cuda::simulated::activity;
+use crate::cuda::{check_ordinal, current_index};
+use crate::error::{Error, Result};
+use crate::machine::Machine;
+
+/// What a monitor says of a GPU ([`gpu`]). What the card, its driver or the operating system does not tell is `None`,
+/// where `nvidia-smi` prints `N/A`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Gpu {
+    /// CUDA's number of it. `nvidia-smi` may have another: it counts by the place on the PCI bus.
+    pub index: usize,
+    /// `Tesla T4`; a simulated one says so: `Tesla T4 (simulated)`.
+    pub name: String,
+    /// The place on the PCI bus; a simulated GPU has none.
+    pub bus_id: Option<String>,
+    /// Percent of the highest speed that the fan is meant to have; a card without a fan has none.
+    pub fan_speed: Option<u32>,
+    /// In degrees Celsius; a simulated GPU has none.
+    pub temperature: Option<u32>,
+    /// From 0, the fastest, to 15: the 8 of P8.
+    pub performance_state: Option<u32>,
+    /// In milliwatts.
+    pub power_draw: Option<u32>,
+    /// The most it may draw, in milliwatts.
+    pub power_limit: Option<u32>,
+    /// Bytes in use, whoever uses them.
+    pub memory_used: u64,
+    /// Bytes there are.
+    pub memory_total: u64,
+    /// Percent of the last sample period in which at least one kernel ran. (How much of the GPU it kept busy counts
+    /// for nothing.)
+    pub utilization: Option<u32>,
+    /// Percent of the last sample period in which the GPU's memory was read or written. (How full the memory is counts
+    /// for nothing.)
+    pub memory_utilization: Option<u32>,
+    /// Bytes a second that came from the host, over the PCI bus.
+    pub pcie_to_device: Option<u64>,
+    /// Bytes a second that went to the host.
+    pub pcie_to_host: Option<u64>,
+    /// Percent of the multiprocessors that had work, averaged over the sample period: `SM_ACTIVE` of NVIDIA's DCGM.
+    /// `nvidia-smi`'s table does not have it, and here only a simulated GPU does.
+    pub sm_active: Option<u32>,
+    /// Percent of the threads that the GPU can hold that it held, averaged over the sample period: `SM_OCCUPANCY` of
+    /// DCGM.
+    pub sm_occupancy: Option<u32>,
+    /// Who holds memory of it.
+    pub processes: Vec<GpuProcess>,
+}
+
+/// A process that holds memory of a GPU.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct GpuProcess {
+    /// The operating system's number of it. (Within a container that may be another one than NVML's.)
+    pub pid: u32,
+    /// Its program, where that may be known.
+    pub name: String,
+    /// What it uses the GPU for.
+    pub kind: ProcessKind,
+    /// Bytes; unknown on Windows, where the operating system has the memory in hand.
+    pub used_memory: Option<u64>,
+    /// Whether it is this program.
+    pub is_this: bool,
+}
+
+/// What a process uses a GPU for: `nvidia-smi`'s column `Type`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProcessKind {
+    /// `C`
+    Compute,
+    /// `G`
+    Graphics,
+    /// `C+G`
+    Both,
+}
+
+impl ProcessKind {
+    /// As `nvidia-smi` writes it.
+    pub fn letters(self) -> &'static str {
+        match self {
+            ProcessKind::Compute => "C",
+            ProcessKind::Graphics => "G",
+            ProcessKind::Both => "C+G",
+        }
+    }
+}
+
+/// What a monitor says of a GPU.
+///
+/// ```
+/// use todevice::{Device, Machine, Tensor, cuda, monitor};
+///
+/// let machine: Machine = "sim:t4,others=1GiB".parse().unwrap();
+/// machine.enter(|| {
+///     let before = monitor::gpu(0)?;
+///     assert_eq!((before.memory_used, before.performance_state), (1 << 30, Some(8)));
+///
+///     let x = Tensor::ones_with(&[1 << 20], Device::cuda(0))?; // 4 MiB
+///     let now = monitor::gpu(0)?;
+///     let this = now.processes.iter().find(|process| process.is_this).unwrap();
+///     let context = this.used_memory.unwrap() - cuda::memory_reserved();
+///     assert_eq!(now.memory_used, (1 << 30) + context + cuda::memory_reserved());
+///     Ok::<(), todevice::Error>(())
+/// }).unwrap();
+/// ```
+///
+/// Errors if there is no such device, or if NVML cannot be used.
+pub fn gpu(index: usize) -> Result<Gpu> {
+    let cuda = check_ordinal(index)?;
+    if let Some(gpu) = cuda.monitor(index) {
+        return Ok(gpu);
+    }
+    #[cfg(not(target_family = "wasm"))]
+    if let Some(bus_id) = cuda.pci_bus_id(index) {
+        return nvml::gpu(&bus_id).map(|gpu| Gpu { index, ..gpu }).map_err(Error::custom);
+    }
+    Err(Error::custom("this GPU cannot be monitored: its driver does not say where it sits"))
+}
+
+/// How far back the counters of [`gpu`] look: on a real GPU for up to a second, depending on the card (NVML says
+/// between a sixth of a second and a second). On a simulated one, whose programs are short, for 5 ms.
+pub fn sample_period() -> Duration {
+    match Machine::current().time_is_modelled() {
+        true => Duration::from_nanos(activity::PERIOD),
+        false => Duration::from_secs(1),
+    }
+}
+
+/// Percent of the last sample period in which at least one kernel ran on the current device
+/// (`torch.cuda.utilization`): `GPU-Util`.
+///
+/// ```
+/// use todevice::{Device, Machine, Tensor, cuda, monitor, time};
+///
+/// let machine: Machine = "sim:t4".parse().unwrap();
+/// machine.enter(|| {
+///     let x = Tensor::ones_with(&[512, 512], Device::cuda(0))?;
+///     let start = time::Instant::now();
+///     while start.elapsed() < monitor::sample_period() {
+///         x.matmul(&x)?;
+///     }
+///     assert!(cuda::utilization()? > 90);
+///     cuda::synchronize()?;
+///     time::sleep(monitor::sample_period());
+///     assert_eq!(cuda::utilization()?, 0);
+///     Ok::<(), todevice::Error>(())
+/// }).unwrap();
+/// ```
+pub fn utilization() -> Result<u32> {
+    known(of_current()?.utilization, "GPU utilization")
+}
+
+/// Percent of the last sample period in which the current device's memory was read or written
+/// (`torch.cuda.memory_usage`). It does not say how full the memory is: see [`device_memory_used`].
+pub fn memory_usage() -> Result<u32> {
+    known(of_current()?.memory_utilization, "memory utilization")
+}
+
+/// Bytes of the current device in use, by whomever (`torch.cuda.device_memory_used`): `Memory-Usage`.
+pub fn device_memory_used() -> Result<u64> {
+    Ok(of_current()?.memory_used)
+}
+
+/// The temperature of the current device in degrees Celsius (`torch.cuda.temperature`).
+pub fn temperature() -> Result<u32> {
+    known(of_current()?.temperature, "temperature")
+}
+
+/// What the current device draws, in milliwatts (`torch.cuda.power_draw`).
+pub fn power_draw() -> Result<u32> {
+    known(of_current()?.power_draw, "power draw")
+}
+
+/// Who computes on the current device, and how much memory they hold, as text (`torch.cuda.list_gpu_processes`). As in
+/// PyTorch, a process that only draws is not listed, and an `MB` is a MiB.
+///
+/// ```
+/// # use todevice::{Device, Machine, Tensor, cuda};
+/// let machine: Machine = "sim:t4".parse().unwrap();
+/// machine.enter(|| {
+///     assert_eq!(cuda::list_gpu_processes()?, "GPU:0\nno processes are running");
+///     let x = Tensor::ones_with(&[1], Device::cuda(0))?;
+///     let text = cuda::list_gpu_processes()?;
+///     assert_eq!(text, "GPU:0\nprocess       4242 uses      258.000 MB GPU memory");
+///     Ok::<(), todevice::Error>(())
+/// }).unwrap();
+/// ```
+pub fn list_gpu_processes() -> Result<String> {
+    let gpu = of_current()?;
+    let mut text = format!("GPU:{}", gpu.index);
+    let compute = gpu.processes.iter().filter(|process| process.kind != ProcessKind::Graphics);
+    let lines: Vec<_> = compute
+        .map(|process| match process.used_memory {
+            Some(bytes) => {
+                let mebibytes = bytes as f64 / 1048576.0;
+                format!("process {:>10} uses {mebibytes:>12.3} MB GPU memory", process.pid)
+            }
+            None => format!("process {:>10} uses {:>12} MB GPU memory", process.pid, "N/A"),
+        })
+        .collect();
+    for line in lines.iter().map(String::as_str).chain(lines.is_empty().then_some("no processes are running"))
+    {
+        let _ = write!(text, "\n{line}");
+    }
+    Ok(text)
+}
+
+fn of_current() -> Result<Gpu> {
+    gpu(current_index())
+}
+
+fn known(reading: Option<u32>, what: &str) -> Result<u32> {
+    reading.ok_or_else(|| Error::custom(format!("{what}: not known of this GPU")))
+}

@@ -1,0 +1,116 @@
+// Stands in for NVML, the library behind nvidia-smi, where there is no GPU: one card, as its owner might see it. What the
+// card does not know, a fan it has none of and what its owner may not ask for, answers as NVML does, or is missing.
+
+#include <cstring>
+
+namespace {
+
+enum Return { SUCCESS = 0, INVALID_ARGUMENT = 2, NOT_SUPPORTED = 3, NOT_FOUND = 6, INSUFFICIENT_SIZE = 7 };
+
+struct Memory {
+    unsigned version;
+    unsigned long long total, reserved, free, used;
+};
+
+struct Utilization {
+    unsigned gpu, memory;
+};
+
+struct Process {
+    unsigned pid;
+    unsigned long long memory;
+    unsigned gpu_instance, compute_instance;
+};
+
+const unsigned long long NOT_AVAILABLE = ~0ull;
+const unsigned NONE = ~0u;
+const unsigned long long MIB = 1 << 20;
+
+// A browser draws and computes; what a window manager holds is not told.
+const Process COMPUTE[] = {{2112, 1024 * MIB, NONE, NONE}, {4242, 300 * MIB, NONE, NONE}};
+const Process GRAPHICS[] = {{900, NOT_AVAILABLE, NONE, NONE}, {2112, 1024 * MIB, NONE, NONE}};
+
+int list(const Process *known, unsigned *count, Process *room) {
+    const unsigned there = 2;
+    if (room == nullptr || *count < there) {
+        *count = there;
+        return INSUFFICIENT_SIZE;
+    }
+    memcpy(room, known, there * sizeof(Process));
+    *count = there;
+    return SUCCESS;
+}
+
+int text(const char *from, char *to, unsigned length) {
+    strncpy(to, from, length - 1);
+    to[length - 1] = 0;
+    return SUCCESS;
+}
+
+int card;
+
+}  // namespace
+
+extern "C" {
+
+int nvmlInit_v2() { return SUCCESS; }
+int nvmlShutdown() { return SUCCESS; }
+int nvmlSystemGetDriverVersion(char *version, unsigned length) { return text("550.54.15", version, length); }
+
+int nvmlDeviceGetHandleByPciBusId_v2(const char *bus_id, void **device) {
+    *device = &card;
+    return strcmp(bus_id, "00000000:3B:00.0") == 0 ? SUCCESS : NOT_FOUND;
+}
+
+int nvmlDeviceGetName(void *, char *name, unsigned length) { return text("Tesla T4", name, length); }
+
+int nvmlDeviceGetMemoryInfo_v2(void *, Memory *memory) {
+    if (memory->version != (sizeof(Memory) | 2u << 24)) return INVALID_ARGUMENT;
+    memory->total = 15360 * MIB;
+    memory->reserved = 430 * MIB;
+    memory->used = 1400 * MIB;
+    memory->free = memory->total - memory->reserved - memory->used;
+    return SUCCESS;
+}
+
+int nvmlDeviceGetUtilizationRates(void *, Utilization *rates) {
+    *rates = {12, 3};
+    return SUCCESS;
+}
+
+int nvmlDeviceGetFanSpeed_v2(void *, unsigned, unsigned *) { return NOT_SUPPORTED; }
+
+int nvmlDeviceGetTemperature(void *, int sensor, unsigned *degrees) {
+    *degrees = 47;
+    return sensor == 0 ? SUCCESS : INVALID_ARGUMENT;
+}
+
+int nvmlDeviceGetPerformanceState(void *, int *state) {
+    *state = 8;
+    return SUCCESS;
+}
+
+int nvmlDeviceGetPowerUsage(void *, unsigned *milliwatts) {
+    *milliwatts = 9480;
+    return SUCCESS;
+}
+
+int nvmlDeviceGetEnforcedPowerLimit(void *, unsigned *milliwatts) {
+    *milliwatts = 70000;
+    return SUCCESS;
+}
+
+// Counter 0 is what the card sends, 1 what it receives, in kB/s.
+int nvmlDeviceGetPcieThroughput(void *, int counter, unsigned *value) {
+    *value = counter == 1 ? 3657000 : 2000;
+    return SUCCESS;
+}
+
+int nvmlDeviceGetComputeRunningProcesses_v3(void *, unsigned *count, Process *room) { return list(COMPUTE, count, room); }
+
+int nvmlDeviceGetGraphicsRunningProcesses_v3(void *, unsigned *count, Process *room) {
+    return list(GRAPHICS, count, room);
+}
+
+// nvmlSystemGetProcessName is missing: its callers have to do without.
+}

@@ -1,0 +1,98 @@
+//! NVML, through a library that stands in for it: what is asked reaches it, and what it answers arrives. NVML is looked
+//! for once in a process, so each case has a process of its own.
+
+#![cfg(target_os = "linux")]
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use todevice::monitor::{ProcessKind, nvml_gpu};
+
+/// Where the one card of the stand-in sits.
+const CARD: &str = "00000000:3B:00.0";
+
+/// Compiles the stand-in into a folder. `None`, which is said, without g++.
+fn stand_in() -> Option<PathBuf> {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("fake_cuda/libnvidia-ml.cpp");
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("nvml");
+    std::fs::create_dir_all(&folder).unwrap();
+    let compiler = std::env::var_os("CXX").unwrap_or("g++".into());
+    let mut command = Command::new(compiler);
+    command.args(["-std=c++17", "-O1", "-Wall", "-fPIC", "-shared", "-o"]);
+    match command.arg(folder.join("libnvidia-ml.so.1")).arg(source).output() {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            eprintln!("not tested: there is no g++ to compile the stand-in with");
+            None
+        }
+        output => {
+            let output = output.unwrap();
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+            Some(folder)
+        }
+    }
+}
+
+/// Runs a test of this file by itself, with its libraries from a folder.
+fn in_a_process_of_its_own(test: &str, libraries: &Path) {
+    let this = std::env::current_exe().unwrap();
+    let output = Command::new(this)
+        .args(["--exact", test, "--ignored", "--nocapture"])
+        .env("LD_LIBRARY_PATH", libraries)
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        output.status.success() && said.contains("1 passed"),
+        "{said}{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
+
+#[test]
+fn every_answer_arrives() {
+    if let Some(folder) = stand_in() {
+        in_a_process_of_its_own("a_card", &folder);
+    }
+}
+
+#[test]
+#[ignore = "run by every_answer_arrives"]
+fn a_card() {
+    let gpu = nvml_gpu(CARD).unwrap();
+    assert_eq!((gpu.name.as_str(), gpu.bus_id.as_deref()), ("Tesla T4", Some(CARD)));
+    assert_eq!((gpu.memory_used, gpu.memory_total), (1400 << 20, 15360 << 20));
+    assert_eq!((gpu.utilization, gpu.memory_utilization), (Some(12), Some(3)));
+    assert_eq!((gpu.fan_speed, gpu.temperature, gpu.performance_state), (None, Some(47), Some(8)));
+    assert_eq!((gpu.power_draw, gpu.power_limit), (Some(9_480), Some(70_000)));
+    assert_eq!((gpu.pcie_to_device, gpu.pcie_to_host), (Some(3_657_000_000), Some(2_000_000)));
+    assert_eq!((gpu.sm_active, gpu.sm_occupancy), (None, None));
+
+    let processes: Vec<_> =
+        gpu.processes.iter().map(|process| (process.pid, process.kind, process.used_memory)).collect();
+    let expected = [
+        (900, ProcessKind::Graphics, None),
+        (2112, ProcessKind::Both, Some(1024 << 20)),
+        (4242, ProcessKind::Compute, Some(300 << 20)),
+    ];
+    assert_eq!(processes, expected);
+    assert!(gpu.processes.iter().all(|process| process.name.is_empty() && !process.is_this));
+
+    let error = nvml_gpu("00000000:01:00.0").unwrap_err();
+    assert!(error.starts_with("NVML does not know the GPU at 00000000:01:00.0: "), "{error}");
+}
+
+#[test]
+fn a_missing_library_is_a_finding() {
+    let empty = Path::new(env!("CARGO_TARGET_TMPDIR")).join("no_nvml");
+    std::fs::create_dir_all(&empty).unwrap();
+    in_a_process_of_its_own("no_card", &empty);
+}
+
+/// Where there is a real library, it does not know that card either.
+#[test]
+#[ignore = "run by a_missing_library_is_a_finding"]
+fn no_card() {
+    let error = nvml_gpu(CARD).unwrap_err();
+    assert!(error.starts_with("NVML cannot be used: ") || error.starts_with("NVML does not know"), "{error}");
+    assert_eq!(error.lines().count(), 1, "{error}");
+}
