@@ -90,8 +90,10 @@ impl Clock {
 
     /// Other cores worked for this thread.
     pub(crate) fn helped(&self, nanoseconds: u64) {
-        if let Clock::Virtual(lane) = self {
-            lane.helped.fetch_add(nanoseconds, Ordering::Relaxed);
+        match self {
+            Clock::Virtual(lane) => _ = lane.helped.fetch_add(nanoseconds, Ordering::Relaxed),
+            #[cfg(not(target_family = "wasm"))]
+            Clock::Real(_) => {}
         }
     }
 

@@ -76,10 +76,13 @@ fn mebibytes(bytes: u64) -> u64 {
     bytes >> 20
 }
 
+/// What the monitor says of a loop.
+type Seen = (Gpu, Option<f64>);
+
 // ANCHOR: watched
-/// Trains, step by step, until the monitor's counters have seen nothing else, and looks at the GPU. How busy the CPU was
-/// is in percent of one core.
-fn watched(device: Device, mut step: impl FnMut() -> Result<()>) -> Result<(Gpu, Option<f64>)> {
+/// Trains until the monitor's counters have seen nothing else, and looks at the GPU, and at
+/// how busy the CPU was, in percent of one core.
+fn watched(device: Device, mut step: impl FnMut() -> Result<()>) -> Result<Seen> {
     step()?; // the first takes memory
     step()?;
     let host = monitor::host();
@@ -102,9 +105,11 @@ impl Training {
     // ANCHOR: network
     fn new(seed: u64, device: Device) -> Result<Training> {
         manual_seed(seed);
-        let model = nn::Sequential::new((nn::Linear::new(1024, 128)?, nn::ReLU, nn::Linear::new(128, 10)?));
+        let (hidden, last) = (nn::Linear::new(1024, 128)?, nn::Linear::new(128, 10)?);
+        let model = nn::Sequential::new((hidden, nn::ReLU, last));
         model.to(device)?;
-        let optimizer = optim::SGD::new(model.parameters(), SGDOptions { lr: 0.1, ..Default::default() })?;
+        let options = SGDOptions { lr: 0.1, ..Default::default() };
+        let optimizer = optim::SGD::new(model.parameters(), options)?;
         Ok(Training { model, optimizer })
     }
 

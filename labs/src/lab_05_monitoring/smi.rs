@@ -28,7 +28,7 @@ pub(super) fn table(gpus: &[Gpu]) -> String {
         let bus_id = gpu.bus_id.as_deref().unwrap_or("N/A");
         row(&mut text, &format!("{:>3}  {name:<24} | {bus_id:<20} | {:<20}", gpu.index, ""));
         let health = format!(
-            "{:<4} {:>5} {:>5} {:>6} / {:>4}",
+            "{:<4} {:>4} {:>5} {:>6} / {:>4}",
             or_na(gpu.fan_speed, "%"),
             or_na(gpu.temperature, "C"),
             gpu.performance_state.map_or("N/A".to_owned(), |state| format!("P{state}")),
@@ -36,12 +36,13 @@ pub(super) fn table(gpus: &[Gpu]) -> String {
             or_na(watts(gpu.power_limit), "W"),
         );
         let memory = format!("{}MiB / {}MiB", mebibytes(gpu.memory_used), mebibytes(gpu.memory_total));
+        let memory = if memory.len() > 20 { memory.replace(" / ", "/") } else { memory };
         row(&mut text, &format!("{health:<29} | {memory:>20} | {:>8}{:12}", or_na(gpu.utilization, "%"), ""));
         text += &format!("{RULE}\n");
     }
     text += &format!("{WIDE}\n");
     let processes = |[gpu, pid, kind, name, memory]: [&str; 5]| {
-        format!("{gpu:>4} {pid:>9}  {kind:>4}  {name:<38} {memory:>14} ")
+        format!("{gpu:>4} {pid:>9}  {kind:>4}  {name:<37} {memory:>14} ")
     };
     row(&mut text, &format!("{:<75}", "Processes:"));
     row(&mut text, &processes(["GPU", "PID", "Type", "Process name", "Memory Usage"]));
@@ -50,7 +51,7 @@ pub(super) fn table(gpus: &[Gpu]) -> String {
     let mut any = false;
     for gpu in gpus {
         for process in &gpu.processes {
-            let name: String = process.name.chars().rev().take(38).collect();
+            let name: String = process.name.chars().rev().take(37).collect();
             let name: String = name.chars().rev().collect();
             let memory = or_na(process.used_memory.map(mebibytes), "MiB");
             row(
@@ -78,4 +79,29 @@ fn row(text: &mut String, cells: &str) {
 
 fn or_na(value: Option<impl ToString>, unit: &str) -> String {
     value.map_or_else(|| "N/A".to_owned(), |value| value.to_string() + unit)
+}
+
+#[cfg(test)]
+mod tests {
+    use todevice::{Device, Machine, Result, Tensor, monitor};
+
+    use super::*;
+
+    #[test]
+    fn every_line_is_as_wide_as_the_table() {
+        for gpus in ["sim:t4", "sim:rtx4090", "sim:h200x2,others=100GiB"] {
+            let machine: Machine = gpus.parse().unwrap();
+            machine.enter(|| {
+                for look in 0..2 {
+                    let count = todevice::cuda::device_count();
+                    let gpus: Vec<Gpu> = (0..count).map(monitor::gpu).collect::<Result<_>>().unwrap();
+                    let text = table(&gpus);
+                    let wrong: Vec<&str> = text.lines().filter(|line| line.chars().count() != 79).collect();
+                    assert!(wrong.is_empty(), "{wrong:#?}");
+                    assert_eq!(text.contains("todevice"), look == 1);
+                    Tensor::ones_with(&[1], Device::cuda(0)).unwrap();
+                }
+            });
+        }
+    }
 }

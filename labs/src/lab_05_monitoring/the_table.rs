@@ -10,6 +10,7 @@ use todevice::time::sleep;
 
 use super::why_it_waits::Pictures;
 use super::{BATCH, Training, mebibytes, on_gpu, pause, pictures, reading, smi, wait_for, watched, watts};
+use crate::render_text::wrap;
 use crate::{Figure, Lab, Table, exact, hardware, measured, row};
 
 pub(super) fn sections(lab: &mut Lab) -> crate::Result<()> {
@@ -55,8 +56,8 @@ fn the_table(lab: &mut Lab) -> crate::Result<()> {
     lab.table(
         Table::new(["field", "what it says"])
             .row(row!["Fan", "percent of full speed; a card without a fan has none"])
-            .row(row!["Temp", "of the chip, in degrees Celsius; at about 90 it slows down"])
-            .row(row!["Perf", "P0 the fastest clocks, P8 asleep, P15 the slowest"])
+            .row(row!["Temp", "of the chip, in degrees Celsius; near 90 it slows down"])
+            .row(row!["Perf", "the clocks: P0 the fastest, P8 or so asleep, P12 the slowest"])
             .row(row!["Pwr:Usage/Cap", "watts now / the most it may draw"])
             .row(row!["Memory-Usage", "in use, by all processes / all there is"])
             .row(row!["GPU-Util", "of the last moments, the share with a kernel running"])
@@ -206,7 +207,7 @@ fn who_else(lab: &mut Lab) -> crate::Result<()> {
             .row(row!["asked for", hardware("asked_for", mebibytes(too_much as u64))]),
     );
     let message = error.to_string();
-    lab.prose(message.split(" Of the allocated").next().unwrap_or_default());
+    lab.report(wrap(message.split(" Of the allocated").next().unwrap_or_default()));
     lab.prose(
         "It fails, sooner than it would have. What others hold is missing here, whether they compute or not. The error \
          names them by their numbers. Close that program, or move it to another GPU; or make do with a smaller batch. \

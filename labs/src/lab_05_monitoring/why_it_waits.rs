@@ -1,11 +1,12 @@
 //! Part B: why is my GPU at 12 %?
 
+use todevice::ToOptions;
 use todevice::data::{DataLoader, DataLoaderOptions, Dataset};
 use todevice::monitor::Gpu;
 use todevice::prelude::*;
 use todevice::time::Instant;
 
-use super::{BATCH, Training, found, on_gpu, pause, pictures, reading, wait_for, watched, watts};
+use super::{BATCH, Seen, Training, found, on_gpu, pause, pictures, reading, wait_for, watched, watts};
 use crate::{Cell, Figure, Lab, Table, row};
 
 pub(super) fn sections(lab: &mut Lab) -> crate::Result<()> {
@@ -14,7 +15,7 @@ pub(super) fn sections(lab: &mut Lab) -> crate::Result<()> {
 }
 
 // ANCHOR: pictures
-/// Pictures as bytes. Each sample costs the CPU something: it is made a tensor of floats with mean 0.
+/// Pictures as bytes. Each sample costs the CPU something: it is made floats of mean 0.
 pub(super) struct Pictures {
     pixels: Tensor,
 }
@@ -41,9 +42,6 @@ impl Pictures {
         Ok(Pictures { pixels: (Tensor::rand(&[kept, 1024])? * 255.0)?.to(DType::U8)? })
     }
 }
-
-/// What a loop looks like on the monitor.
-type Seen = (Gpu, Option<f64>);
 
 fn why(lab: &mut Lab) -> crate::Result<()> {
     lab.section(6, "Why is my GPU at 12 %?");
@@ -89,7 +87,7 @@ fn why(lab: &mut Lab) -> crate::Result<()> {
             .row(row!["A", "tiny batches", "kernels run, yet few SMs have work: they are tiny"])
             .row(row!["B", "pageable copies", "much comes over the bus, and the GPU waits for it"])
             .row(row!["C", "slow loader", "CPU above 100 %: the workers are at work"])
-            .row(row!["D", "numbers read", "none of these: the queue runs empty again and again"]),
+            .row(row!["D", "numbers read", "none of these: it waits, and the host waits for it"]),
     );
     lab.prose(
         "A wants larger batches. B wants pinned memory and a copy that runs ahead. C wants more workers, or less work for \
@@ -161,10 +159,10 @@ fn slow_loader(seed: u64, device: Device) -> Result<Seen> {
     let options =
         DataLoaderOptions { batch_size: 256, num_workers: 2, pin_memory: true, ..Default::default() };
     let loader = DataLoader::new(Pictures::new(256)?, options)?;
-    let to_gpu = todevice::ToOptions { device: Some(device), non_blocking: true, ..Default::default() };
+    let to_gpu = ToOptions { device: Some(device), non_blocking: true, ..Default::default() };
     let mut batches = loader.iter();
     watched(device, || {
-        let (x, y) = batches.next().expect("a million pictures")?;
+        let (x, y) = batches.next().ok_or_else(|| Error::custom("no more pictures"))??;
         training.step(&x.to(to_gpu)?, &y.to(to_gpu)?).map(drop)
     })
 }
@@ -176,43 +174,48 @@ fn waits(seed: u64, device: Device) -> Result<Seen> {
     let (x, y) = pictures(BATCH)?;
     let (x, y) = (x.to(device)?, y.to(device)?);
     watched(device, || {
-        let loss = training.step(&x, &y)?.item()?; // for the log
+        let loss = training.step(&x, &y)?;
+        check(&loss)?;
         for parameter in training.model.parameters() {
-            let weights = parameter.tensor();
-            let gradient = weights.grad().expect("backward has run");
-            // Left in the loop when a NaN was found.
-            assert!(loss.is_finite() && finite(&weights)? && finite(&gradient)?);
+            check(&parameter.tensor())?;
+            parameter.grad().iter().try_for_each(check)?;
         }
         Ok(())
     })
 }
 
-fn finite(x: &Tensor) -> Result<bool> {
-    Ok(x.detach().sum()?.item()?.is_finite())
+/// Left in the loop when a NaN was found.
+fn check(x: &Tensor) -> Result<()> {
+    match x.detach().sum()?.item()?.is_finite() {
+        true => Ok(()),
+        false => Err(Error::custom("NaN")),
+    }
 }
 // ANCHOR_END: waits
 
 fn busy_is_not_full(lab: &mut Lab) -> crate::Result<()> {
     lab.section(7, "Busy is not full");
     lab.predict(
-        "argmax finds the largest of 8192 numbers, again and again: in one row, in 8 rows, in 80. Each keeps the GPU busy \
+        "argmax finds the largest of 65536 numbers, again and again: in one row, in 8 rows, in 80. Each keeps the GPU busy \
          without a pause. How many times as many rows a second does the last one get done?",
     );
-    if !on_gpu(lab, "a GPU at 100 % of which 39 of 40 multiprocessors have nothing to do.") {
+    if !on_gpu(lab, "a busy GPU of which 39 of 40 multiprocessors have nothing to do.") {
         return Ok(());
     }
     let device = lab.device();
     let mut seen = Vec::new();
     // ANCHOR: rows
     for rows in [1, 8, 80] {
-        let x = Tensor::rand_with(&[rows, 8192], device, None)?;
+        let x = Tensor::rand_with(&[rows, 1 << 16], device, None)?;
         pause();
         let (start, mut launches) = (Instant::now(), 0);
         let (gpu, _) = watched(device, || {
-            launches += 1;
-            x.argmax(1, false).map(drop) // one block of threads a row
+            for _ in 0..20 {
+                x.argmax(1, false)?; // one block of threads a row
+                launches += 1;
+            }
+            wait_for(device)
         })?;
-        wait_for(device)?;
         let per_millisecond = (rows * launches) as f64 / start.elapsed().as_secs_f64() / 1e3;
         seen.push((rows, gpu, per_millisecond));
     }
@@ -232,7 +235,7 @@ fn busy_is_not_full(lab: &mut Lab) -> crate::Result<()> {
     );
     lab.prose(
         "GPU-Util asks whether any kernel ran, not how much of the GPU it filled. One row is one block of threads, and one \
-         block is on one multiprocessor; the others stand idle, at 100 %. What gives it away in nvidia-smi is the power. \
+         block is on one multiprocessor; the others stand idle. What gives it away in nvidia-smi is the power. \
          SM active (of the multiprocessors, the share with work) and occupancy (of the threads there is room for, the \
          share that is there) say it outright; they come from a profiler, or from DCGM in a data centre.",
     );

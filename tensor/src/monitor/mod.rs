@@ -40,7 +40,7 @@ pub struct Gpu {
     pub fan_speed: Option<u32>,
     /// In degrees Celsius; a simulated GPU has none.
     pub temperature: Option<u32>,
-    /// From 0, the fastest, to 15: the 8 of P8.
+    /// From 0, the fastest, to 12, the slowest: the 8 of P8.
     pub performance_state: Option<u32>,
     /// In milliwatts.
     pub power_draw: Option<u32>,
