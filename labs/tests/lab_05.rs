@@ -68,12 +68,9 @@ fn number(events: &[Event], name: &str) -> f64 {
     number
 }
 
-fn report(events: &[Event]) -> &str {
-    let report = events.iter().find_map(|event| match event {
-        Event::Report(report) => Some(report.as_str()),
-        _ => None,
-    });
-    report.expect("a table")
+fn table_of_nvidia_smi(events: &[Event]) -> String {
+    let figure = events.iter().flat_map(Event::figures).find(|figure| figure.name == "nvidia_smi");
+    figure.expect("the table").printed()
 }
 
 #[test]
@@ -139,7 +136,7 @@ fn what_is_not_exact_is_modelled_where_time_is_and_measured_elsewhere() {
             }
         }
         if gpu != "none" {
-            assert!(report(&on(gpu)).contains("Pwr and GPU-Util are modelled."));
+            assert!(table_of_nvidia_smi(&on(gpu)).contains("Pwr and GPU-Util are modelled."));
         }
     }
 }
@@ -288,7 +285,7 @@ fn any_machine_device_and_seed_runs() {
         assert!(events(flags).len() > 20, "{flags:?}");
     }
     let both = events(&["--gpu", "sim:t4x2"]);
-    assert_eq!(report(&both).matches("Tesla T4 (simulated)").count(), 2);
+    assert_eq!(table_of_nvidia_smi(&both).matches("Tesla T4 (simulated)").count(), 2);
 }
 
 fn binary(flags: &[&str]) -> Output {

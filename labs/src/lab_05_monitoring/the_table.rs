@@ -11,7 +11,7 @@ use todevice::time::sleep;
 use super::why_it_waits::Pictures;
 use super::{BATCH, Training, mebibytes, on_gpu, pause, pictures, reading, smi, wait_for, watched, watts};
 use crate::render_text::wrap;
-use crate::{Figure, Lab, Table, exact, hardware, measured, row};
+use crate::{Figure, Lab, Table, Value, exact, hardware, measured, row, text};
 
 pub(super) fn sections(lab: &mut Lab) -> crate::Result<()> {
     the_table(lab)?;
@@ -49,7 +49,7 @@ fn the_table(lab: &mut Lab) -> crate::Result<()> {
     pause();
 
     let gpus = (0..cuda::device_count()).map(monitor::gpu).collect::<Result<Vec<_>>>()?;
-    lab.report(smi::table(&gpus));
+    lab.print(text!("{}", hardware("nvidia_smi", smi::table(&gpus))));
     // ANCHOR_END: one_float
     note("one float")?;
     drop(one);
@@ -143,29 +143,27 @@ fn three_numbers(lab: &mut Lab) -> crate::Result<()> {
     let allocated = cuda::memory_allocated();
     let reserved = cuda::memory_reserved();
     let gpu = monitor::gpu(device.index())?;
-    let known = |is_this| {
-        let of = gpu.processes.iter().filter(|process| process.is_this == is_this);
-        of.filter_map(|process| process.used_memory).sum::<u64>()
-    };
-    let (this, others) = (known(true), known(false));
+    let (this, others): (Vec<_>, Vec<_>) = gpu.processes.iter().partition(|process| process.is_this);
+    let this = this.first().and_then(|process| process.used_memory);
+    let others: u64 = others.iter().filter_map(|process| process.used_memory).sum();
+    let context = this.map(|this| this.saturating_sub(reserved));
     // ANCHOR_END: ladder
-    let line = |what: &str, figure: Figure, bytes: u64| {
-        let share = hardware("in_mebibytes", bytes as f64 / 1048576.0).digits(2);
-        row![what, figure, share]
+    let line = |what: &str, figure: Figure| {
+        let mebibytes = match figure.value {
+            Value::Int(bytes) => hardware("in_mebibytes", bytes as f64 / 1048576.0).digits(2),
+            _ => hardware("in_mebibytes", "N/A"),
+        };
+        row![what, figure, mebibytes]
     };
     lab.table(
         Table::new(["", "bytes", "MiB"])
-            .row(line("memory_allocated(): in tensors", exact("allocated", allocated), allocated))
-            .row(line("+ kept by the allocator", exact("kept", reserved - allocated), reserved - allocated))
-            .row(line("= memory_reserved()", exact("reserved", reserved), reserved))
-            .row(line(
-                "+ CUDA's own, the context",
-                hardware("context", this.saturating_sub(reserved)),
-                this.saturating_sub(reserved),
-            ))
-            .row(line("= this process", hardware("this_process", this), this))
-            .row(line("+ other processes", hardware("other_processes", others), others))
-            .row(line("= Memory-Usage", hardware("memory_usage", gpu.memory_used), gpu.memory_used)),
+            .row(line("memory_allocated(): in tensors", exact("allocated", allocated)))
+            .row(line("+ kept by the allocator", exact("kept", reserved - allocated)))
+            .row(line("= memory_reserved()", exact("reserved", reserved)))
+            .row(line("+ CUDA's own, the context", if_known(hardware, "context", context)))
+            .row(line("= this process", if_known(hardware, "this_process", this)))
+            .row(line("+ other processes", hardware("other_processes", others)))
+            .row(line("= Memory-Usage", hardware("memory_usage", gpu.memory_used))),
     );
     lab.prose(
         "Each is right, and answers another question. Does a tensor of mine leak? The first. Could a tensor more fit \
@@ -182,9 +180,7 @@ fn who_else(lab: &mut Lab) -> crate::Result<()> {
     }
     let device = lab.device();
     // ANCHOR: processes
-    for line in cuda::list_gpu_processes()?.lines() {
-        lab.print(line.to_owned());
-    }
+    lab.print(text!("{}", hardware("gpu_processes", cuda::list_gpu_processes()?)));
     let gpu = monitor::gpu(device.index())?;
     let others: Vec<_> = gpu.processes.iter().filter(|process| !process.is_this).collect();
     // ANCHOR_END: processes
@@ -224,7 +220,7 @@ fn the_host(lab: &mut Lab) -> crate::Result<()> {
     );
     let device = lab.device();
     let mut table = Table::new(["the program", "CPU", "threads", "RSS"]);
-    let mut note = |what: &str, mut work: Box<dyn FnMut() -> Result<()> + '_>| -> Result<()> {
+    let mut note = |what: &str, work: &mut dyn FnMut() -> Result<()>| -> Result<()> {
         work()?;
         // ANCHOR: host
         let before = monitor::host();
@@ -237,46 +233,36 @@ fn the_host(lab: &mut Lab) -> crate::Result<()> {
         table.rows.push(row![
             what,
             reading("host_cpu", cpu.map(|percent| percent.round() as i64)).unit("%"),
-            optional("host_threads", now.threads.map(|threads| threads as u64)),
-            optional("host_memory", now.memory.map(mebibytes)).unit("MiB"),
+            if_known(measured, "host_threads", now.threads.map(|threads| threads as u64)),
+            if_known(measured, "host_memory", now.memory.map(mebibytes)).unit("MiB"),
         ]);
         Ok(())
     };
     let small = Tensor::ones(&[64])?;
-    note("small sums", Box::new(|| (&small + &small).map(drop)))?;
+    note("small sums", &mut || (&small + &small).map(drop))?;
     let large = Tensor::ones(&[512, 512])?;
-    note("large products", Box::new(|| large.matmul(&large).map(drop)))?;
-    note(
-        "sleeps",
-        Box::new(|| {
-            sleep(Duration::from_millis(1));
-            Ok(())
-        }),
-    )?;
+    note("large products", &mut || large.matmul(&large).map(drop))?;
+    let mut nap = || {
+        sleep(Duration::from_millis(1));
+        Ok(())
+    };
+    note("sleeps", &mut nap)?;
     if device.is_cuda() {
         let there = large.to(device)?;
-        note(
-            "waits for a GPU",
-            Box::new(|| {
-                there.matmul(&there)?;
-                wait_for(device)
-            }),
-        )?;
+        note("waits for a GPU", &mut || {
+            there.matmul(&there)?;
+            wait_for(device)
+        })?;
     }
     // ANCHOR: workers
     let options = DataLoaderOptions { batch_size: 64, num_workers: 2, ..Default::default() };
     let loader = DataLoader::new(Pictures::new(64)?, options)?;
     let mut batches = loader.iter();
     // ANCHOR_END: workers
-    note("waits for workers", Box::new(move || batches.next().transpose().map(drop)))?;
+    note("waits for workers", &mut || batches.next().transpose().map(drop))?;
+    drop(batches);
     let held = Tensor::ones(&[64 << 18])?; // 64 MiB
-    note(
-        "64 MiB more",
-        Box::new(|| {
-            sleep(Duration::from_millis(1));
-            Ok(())
-        }),
-    )?;
+    note("64 MiB more", &mut nap)?;
     drop(held);
     lab.table(table);
     lab.prose(
@@ -293,7 +279,7 @@ fn look() -> Duration {
     Duration::from_millis(if modelled { 4 } else { 200 })
 }
 
-/// What the operating system says of this very process, where it does.
-fn optional(name: &'static str, value: Option<u64>) -> Figure {
-    measured(name, value.map_or_else(|| crate::Value::from("N/A"), Into::into))
+/// A figure of what is not known everywhere.
+fn if_known(kind: fn(&'static str, Value) -> Figure, name: &'static str, value: Option<u64>) -> Figure {
+    kind(name, value.map_or_else(|| "N/A".into(), Into::into))
 }

@@ -45,7 +45,7 @@ impl Host {
 /// let machine: Machine = "sim:t4".parse().unwrap();
 /// machine.enter(|| {
 ///     let before = monitor::host();
-///     Tensor::ones(&[1 << 20]).unwrap();
+///     Tensor::ones(&[1000]).unwrap();
 ///     let after = monitor::host();
 ///     assert_eq!(after.cpu_usage_since(&before), Some(100.0)); // one thread, which worked
 /// });
