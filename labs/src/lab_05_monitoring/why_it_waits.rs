@@ -157,7 +157,7 @@ fn pageable(seed: u64, device: Device) -> Result<Seen> {
 fn slow_loader(seed: u64, device: Device) -> Result<Seen> {
     let mut training = Training::new(seed, device)?;
     let options =
-        DataLoaderOptions { batch_size: 256, num_workers: 2, pin_memory: true, ..Default::default() };
+        DataLoaderOptions { batch_size: 320, num_workers: 2, pin_memory: true, ..Default::default() };
     let loader = DataLoader::new(Pictures::new(256)?, options)?;
     let to_gpu = ToOptions { device: Some(device), non_blocking: true, ..Default::default() };
     let mut batches = loader.iter();
