@@ -4,7 +4,10 @@
 #[path = "../../tests/fake_cuda/stand_ins.rs"]
 mod stand_ins;
 
+use std::collections::BTreeMap;
 use std::process::{Command, Output};
+
+use rayon::prelude::*;
 
 use stand_ins::{StandIns, stand_ins};
 use todevice::cuda::kernel_signatures;
@@ -98,4 +101,40 @@ fn what_is_missing_is_named_in_one_line() {
         let nothing = refused_with("LD_LIBRARY_PATH", "/nowhere");
         assert_eq!(nothing, line("no NVIDIA driver: libcuda.so.1 is not installed"));
     }
+}
+
+/// Whatever call of the driver fails, first or last: the lab says so, or does without; it never panics, and never
+/// hangs.
+#[test]
+fn any_call_of_the_driver_may_fail() {
+    let Some(stand_ins) = stand_ins(kernel_signatures) else { return };
+    let flags = ["--gpu", "real", "--epochs", "1", "--batch-size", "512"];
+    let lab = |environment: &[(&str, &str)]| on(stand_ins, env!("CARGO_BIN_EXE_lab-03"), &flags, environment);
+
+    let log = stand_ins.folder.with_file_name(format!("calls-{}", std::process::id()));
+    assert!(lab(&[("FAKE_CUDA_LOG", log.to_str().unwrap())]).status.success());
+    let mut calls = BTreeMap::<String, usize>::new();
+    for name in std::fs::read_to_string(&log).unwrap().lines() {
+        *calls.entry(name.to_owned()).or_default() += 1;
+    }
+    std::fs::remove_file(&log).unwrap();
+    assert!(calls.len() > 20 && calls["cuLaunchKernel"] > 20, "{calls:?}");
+
+    let cases: Vec<(&String, usize)> =
+        calls.iter().flat_map(|(name, count)| [(name, 1), (name, *count)]).collect();
+    let failed: Vec<usize> = cases
+        .par_iter()
+        .map(|(name, call)| {
+            let fault = format!("{name}:{call}:2"); // out of memory, which does not last
+            let output = lab(&[("FAKE_CUDA_FAIL", &fault)]);
+            let errors = String::from_utf8_lossy(&output.stderr);
+            assert!(!errors.contains("panicked"), "{fault}: {errors}");
+            let code = output.status.code().unwrap_or_else(|| panic!("{fault}: {}", output.status));
+            assert!(code <= 2, "{fault}: {code}");
+            // What is not done is said.
+            assert!(code == 0 || errors.contains("out of memory"), "{fault}: {errors}");
+            usize::from(code != 0)
+        })
+        .collect();
+    assert!(failed.iter().sum::<usize>() > cases.len() / 2, "most failures are told");
 }

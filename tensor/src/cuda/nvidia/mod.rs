@@ -624,6 +624,10 @@ impl Nvidia {
     /// A copy from or to borrowed memory has run when it returns, whatever else happened: no borrow outlives it.
     fn wait_for_borrowed(&self, stream: StreamId, op: DriverResult<OpId>) -> DriverResult<OpId> {
         let waited = self.stream_synchronize(stream);
+        if waited.is_err() {
+            // The copy may still be under way, unless the context is dead; in that case this fails as well.
+            let _ = self.synchronize(stream.device);
+        }
         let op = op?;
         waited.map(|()| op)
     }
