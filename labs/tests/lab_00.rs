@@ -1,5 +1,9 @@
 //! Lab 00 on computers that are made up, and its binary among libraries that pretend to be NVIDIA's.
 
+#[cfg(target_os = "linux")]
+#[path = "../../tests/fake_cuda/gpp.rs"]
+mod gpp;
+
 use labs::lab_00_setup::computer::{Computer, Disk, Entry, Found, Gpu, Nvidia, Toolkit, Unusable};
 use labs::lab_00_setup::findings::{Finding, State, findings, steps};
 use labs::lab_00_setup::{LAB, Which, made_up};
@@ -349,7 +353,9 @@ mod among_libraries {
     use std::process::Command;
     use std::sync::LazyLock;
 
-    /// Folders with one library each. `None` without g++, which is said.
+    use crate::gpp::shared_object;
+
+    /// Folders with one library each.
     struct StandIns {
         driver: PathBuf,
         /// A driver that lacks a function.
@@ -361,40 +367,24 @@ mod among_libraries {
         cublas_13: PathBuf,
     }
 
-    fn stand_ins() -> Option<&'static StandIns> {
-        static MADE: LazyLock<Option<StandIns>> = LazyLock::new(|| {
-            let made = StandIns {
-                driver: compile("driver", "libcuda.cpp", "libcuda.so.1", &[])?,
-                lacking: compile("lacking", "libcuda.cpp", "libcuda.so.1", &["-DcuMemsetD8Async=another"])?,
-                nvrtc: compile("nvrtc", "libnvrtc.cpp", "libnvrtc.so.12", &[])?,
-                cublas: compile("cublas", "libcublas.cpp", "libcublas.so.12", &[])?,
-                nvrtc_13: compile("nvrtc_13", "libnvrtc.cpp", "libnvrtc.so.13", &[])?,
-                cublas_13: compile("cublas_13", "libcublas.cpp", "libcublas.so.13", &[])?,
-            };
-            Some(made)
+    fn stand_ins() -> &'static StandIns {
+        static MADE: LazyLock<StandIns> = LazyLock::new(|| StandIns {
+            driver: compile("driver", "libcuda.cpp", "libcuda.so.1", &[]),
+            lacking: compile("lacking", "libcuda.cpp", "libcuda.so.1", &["-DcuMemsetD8Async=another"]),
+            nvrtc: compile("nvrtc", "libnvrtc.cpp", "libnvrtc.so.12", &[]),
+            cublas: compile("cublas", "libcublas.cpp", "libcublas.so.12", &[]),
+            nvrtc_13: compile("nvrtc_13", "libnvrtc.cpp", "libnvrtc.so.13", &[]),
+            cublas_13: compile("cublas_13", "libcublas.cpp", "libcublas.so.13", &[]),
         });
-        if MADE.is_none() {
-            eprintln!("SKIPPED: there is no g++ to compile stand-ins for NVIDIA's libraries");
-        }
-        MADE.as_ref()
+        &MADE
     }
 
-    fn compile(folder: &str, source: &str, library: &str, options: &[&str]) -> Option<PathBuf> {
+    fn compile(folder: &str, source: &str, library: &str, options: &[&str]) -> PathBuf {
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("lab_00_libraries").join(folder);
         fs::create_dir_all(&folder).unwrap();
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fake_cuda").join(source);
-        let made = Command::new(std::env::var_os("CXX").unwrap_or("g++".into()))
-            .args(["-std=c++17", "-O1", "-shared", "-fPIC", "-fvisibility=hidden"])
-            .arg(format!("-Wl,-soname,{library}"))
-            .args(options)
-            .arg(source)
-            .arg("-o")
-            .arg(folder.join(library))
-            .arg("-ldl")
-            .output()
-            .ok()?;
-        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-        Some(folder)
+        shared_object(&source, &folder.join(library), options).unwrap();
+        folder
     }
 
     /// Whether this computer has libraries of its own, which would be found where none should be.
@@ -453,7 +443,7 @@ mod among_libraries {
 
     #[test]
     fn all_that_a_real_gpu_needs() {
-        let Some(made) = stand_ins() else { return };
+        let made = stand_ins();
         let folder = folder("all");
         let says = doctor(
             &folder,
@@ -470,7 +460,7 @@ mod among_libraries {
 
     #[test]
     fn drivers_that_are_of_no_use() {
-        let Some(made) = stand_ins() else { return };
+        let made = stand_ins();
         let folder = folder("drivers");
         for (driver, variables, expected) in [
             (&made.driver, ("FAKE_CUDA_DEVICES", "0"), "wrong: shows no GPU"),
@@ -493,7 +483,7 @@ mod among_libraries {
 
     #[test]
     fn a_driver_and_nothing_else() {
-        let Some(made) = stand_ins() else { return };
+        let made = stand_ins();
         if has_its_own() {
             return;
         }
@@ -519,7 +509,7 @@ mod among_libraries {
 
     #[test]
     fn what_pip_installs_is_found_without_a_variable() {
-        let Some(made) = stand_ins() else { return };
+        let made = stand_ins();
         if has_its_own() {
             return;
         }
@@ -534,7 +524,7 @@ mod among_libraries {
 
     #[test]
     fn an_environment_that_is_active_is_searched() {
-        let Some(made) = stand_ins() else { return };
+        let made = stand_ins();
         if has_its_own() {
             return;
         }
@@ -548,7 +538,7 @@ mod among_libraries {
 
     #[test]
     fn libraries_of_cuda_13_go_with_a_driver_for_it_and_no_other() {
-        let Some(made) = stand_ins() else { return };
+        let made = stand_ins();
         if has_its_own() {
             return;
         }
@@ -578,7 +568,7 @@ mod among_libraries {
 
     #[test]
     fn libraries_that_cannot_be_loaded_are_named() {
-        let Some(made) = stand_ins() else { return };
+        let made = stand_ins();
         let folder = folder("broken");
         let broken = folder.join("broken");
         fs::create_dir_all(&broken).unwrap();

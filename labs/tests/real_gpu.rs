@@ -1,6 +1,8 @@
 //! Labs on the driver of real GPUs. No test needs one: NVIDIA's libraries are stand-ins, which run the course's own
 //! kernels (`tests/fake_cuda`).
 
+#![cfg(target_os = "linux")] // So are the stand-ins.
+
 #[path = "../../tests/fake_cuda/stand_ins.rs"]
 mod stand_ins;
 
@@ -20,7 +22,7 @@ fn on(stand_ins: &StandIns, program: &str, flags: &[&str], environment: &[(&str,
 
 #[test]
 fn every_lab_says_there_what_it_says_in_the_book() {
-    let Some(stand_ins) = stand_ins(kernel_signatures) else { return };
+    let stand_ins = stand_ins(kernel_signatures);
     let memory = [("FAKE_CUDA_MEMORY", "15655829504")]; // the T4's
     let output = on(stand_ins, env!("CARGO_BIN_EXE_verify"), &["--gpu", "real"], &memory);
     let text = String::from_utf8(output.stdout).unwrap();
@@ -32,7 +34,7 @@ fn every_lab_says_there_what_it_says_in_the_book() {
 
 #[test]
 fn an_error_names_the_work_that_may_have_failed_and_launches_that_wait_say_which() {
-    let Some(stand_ins) = stand_ins(kernel_signatures) else { return };
+    let stand_ins = stand_ins(kernel_signatures);
     let crime = |environment: &[(&str, &str)]| {
         let lab = env!("CARGO_BIN_EXE_lab-08");
         let output = on(stand_ins, lab, &["--gpu", "real", "--section", "7"], environment);
@@ -61,7 +63,7 @@ fn refused(output: &Output) -> String {
 
 #[test]
 fn a_gpu_that_cannot_be_used_is_no_secret() {
-    let Some(stand_ins) = stand_ins(kernel_signatures) else { return };
+    let stand_ins = stand_ins(kernel_signatures);
     let alone = stand_ins.folder.parent().unwrap().join("driver alone");
     std::fs::create_dir_all(&alone).unwrap();
     std::fs::copy(stand_ins.folder.join("libcuda.so.1"), alone.join("libcuda.so.1")).unwrap();
@@ -80,7 +82,7 @@ fn a_gpu_that_cannot_be_used_is_no_secret() {
 
 #[test]
 fn what_is_missing_is_named_in_one_line() {
-    let Some(stand_ins) = stand_ins(kernel_signatures) else { return };
+    let stand_ins = stand_ins(kernel_signatures);
     let lab = env!("CARGO_BIN_EXE_lab-03");
     let refused_with =
         |name: &str, value: &str| refused(&on(stand_ins, lab, &["--gpu", "real"], &[(name, value)]));
@@ -107,7 +109,7 @@ fn what_is_missing_is_named_in_one_line() {
 /// hangs.
 #[test]
 fn any_call_of_the_driver_may_fail() {
-    let Some(stand_ins) = stand_ins(kernel_signatures) else { return };
+    let stand_ins = stand_ins(kernel_signatures);
     let flags = ["--gpu", "real", "--epochs", "1", "--batch-size", "512"];
     let lab = |environment: &[(&str, &str)]| on(stand_ins, env!("CARGO_BIN_EXE_lab-03"), &flags, environment);
 

@@ -46,6 +46,7 @@
 //! | what is asked of a GPU | `cuda/driver.rs`, the contract; `cuda/allocator.rs`, its memory |
 //! | what lies where in that memory | [`cuda::MemoryMap`], a picture of it |
 //! | how a GPU is simulated | `cuda/simulated/mod.rs` has a tour of its own |
+//! | how a real one is driven | `cuda/nvidia/mod.rs`, with a tour of its own; the CUDA C++ is in `kernels/` |
 //! | what a GPU did, and when | [`trace`]; [`Machine::profile`] and [`trace::record_function`] |
 //! | how busy a GPU is, and who holds its memory | [`monitor`]; `cuda/simulated/activity.rs` |
 //! | how errors tell their story | `error.rs`; `ops/scope.rs`: the line of the user's that is under way |

@@ -321,8 +321,11 @@ EXPORTED CUresult cuDeviceGetAttribute(int *value, int attribute, CUdevice) {
     case 10: *value = 32; break;       // WARP_SIZE
     case 13: *value = 1590000; break;  // CLOCK_RATE
     case 16: *value = 40; break;       // MULTIPROCESSOR_COUNT
+    case 33: *value = 0x3b; break;     // PCI_BUS_ID, as in libnvidia-ml.cpp
+    case 34: *value = 0; break;        // PCI_DEVICE_ID
     case 38: *value = 4 << 20; break;  // L2_CACHE_SIZE
     case 39: *value = 1024; break;     // MAX_THREADS_PER_MULTIPROCESSOR
+    case 50: *value = 0; break;        // PCI_DOMAIN_ID
     case 75: *value = 7; break;        // COMPUTE_CAPABILITY_MAJOR
     case 76: *value = 5; break;        // COMPUTE_CAPABILITY_MINOR
     default: return INVALID_VALUE;

@@ -1,10 +1,12 @@
 //! The CUDA kernels as a library of the host, made by g++ with `cuda_on_host.h` in the place of CUDA.
 
-use std::fs;
-use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+#[path = "gpp.rs"]
+pub mod gpp;
 
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use gpp::{gpp, run};
 use rayon::prelude::*;
 
 /// As NVRTC is told to: no two operations are fused (see [`kernels::OPTIONS`]), and no loop is turned into calls
@@ -12,7 +14,7 @@ use rayon::prelude::*;
 const OPTIONS: [&str; 6] =
     ["-std=c++17", "-O1", "-ffp-contract=off", "-fPIC", "-fvisibility=hidden", "-U_FORTIFY_SOURCE"];
 
-/// Compiles all kernels to a shared object in a folder, and returns its path. `None`: there is no g++.
+/// Compiles all kernels to a shared object in a folder, and returns its path.
 ///
 /// It has three functions of C. `int run_kernel(const char *name, const unsigned grid[3], const unsigned block[3],
 /// unsigned shared, void **arguments)` runs a kernel to its end, with the arguments as `cuLaunchKernel` takes them,
@@ -23,7 +25,7 @@ pub fn compile(
     folder: &Path,
     sources: &[kernels::Source],
     signatures: &[(String, Vec<String>)],
-) -> Result<Option<PathBuf>, String> {
+) -> Result<PathBuf, String> {
     let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fake_cuda");
     fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     let write = |name: &str, text: &str| {
@@ -45,28 +47,11 @@ pub fn compile(
         command.args(OPTIONS).arg("-include").arg(here.join("cuda_on_host.h"));
         run(command.args(["-x", "c++", "-c"]).arg(file).arg("-o").arg(object))
     };
-    let compiled: Result<Vec<Option<()>>, String> = files.par_iter().zip(&objects).map(compile).collect();
-    if compiled?.contains(&None) {
-        return Ok(None);
-    }
+    files.par_iter().zip(&objects).map(compile).collect::<Result<Vec<()>, String>>()?;
     let library = folder.join("libkernels_on_host.so");
     // A kernel of the table that no source has is an error here, not when it is called.
     run(gpp().args(["-shared", "-Wl,--no-undefined", "-o"]).arg(&library).args(&objects))?;
-    Ok(Some(library))
-}
-
-pub fn gpp() -> Command {
-    Command::new(std::env::var_os("CXX").unwrap_or("g++".into()))
-}
-
-/// `None`: there is no such program.
-pub fn run(command: &mut Command) -> Result<Option<()>, String> {
-    match command.output() {
-        Ok(Output { status, .. }) if status.success() => Ok(Some(())),
-        Ok(output) => Err(format!("{command:?}: {}", String::from_utf8_lossy(&output.stderr))),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(format!("{command:?}: {error}")),
-    }
+    Ok(library)
 }
 
 /// What a `__global__` function takes for a parameter of a launch (`In f32`, `Out f32`, `Int`, `Float`), as

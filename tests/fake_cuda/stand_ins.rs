@@ -9,15 +9,17 @@ use std::fs;
 use std::hash::{Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::LazyLock;
+use std::sync::OnceLock;
 
-use fake_cuda::{compile, gpp, run};
+use fake_cuda::compile;
+use fake_cuda::gpp::shared_object;
 
 /// The libraries by the names that are looked for, and their sources.
-const LIBRARIES: [(&str, &str); 3] = [
+const LIBRARIES: [(&str, &str); 4] = [
     ("libcuda.so.1", include_str!("libcuda.cpp")),
     ("libnvrtc.so.12", include_str!("libnvrtc.cpp")),
     ("libcublas.so.12", include_str!("libcublas.cpp")),
+    ("libnvidia-ml.so.1", include_str!("libnvidia-ml.cpp")),
 ];
 
 /// The libraries, compiled.
@@ -43,23 +45,22 @@ impl StandIns {
     }
 }
 
-/// Compiles them once for all tests, and for the next time. `None`: there is no g++, which is said.
-pub fn stand_ins(signatures: fn() -> Vec<(String, Vec<String>)>) -> Option<&'static StandIns> {
-    static MADE: LazyLock<std::sync::Mutex<Option<Option<&'static StandIns>>>> =
-        LazyLock::new(Default::default);
-    let mut made = MADE.lock().unwrap();
-    *made.get_or_insert_with(|| {
-        let made = make(&signatures()).unwrap_or_else(|message| panic!("{message}"));
-        if made.is_none() {
-            eprintln!("SKIPPED: there is no g++ to compile stand-ins for NVIDIA's libraries");
-        }
-        made.map(|made| &*Box::leak(Box::new(made)))
-    })
+/// Compiles them once for all tests, and for the next time.
+pub fn stand_ins(signatures: fn() -> Vec<(String, Vec<String>)>) -> &'static StandIns {
+    static MADE: OnceLock<StandIns> = OnceLock::new();
+    MADE.get_or_init(|| make(&signatures()).unwrap_or_else(|message| panic!("{message}")))
 }
 
-fn make(signatures: &[(String, Vec<String>)]) -> Result<Option<StandIns>, String> {
+fn make(signatures: &[(String, Vec<String>)]) -> Result<StandIns, String> {
     let mut hasher = DefaultHasher::new();
-    (LIBRARIES, include_str!("mod.rs"), include_str!("cuda_on_host.h"), signatures).hash(&mut hasher);
+    (LIBRARIES, signatures).hash(&mut hasher);
+    [
+        include_str!("stand_ins.rs"),
+        include_str!("mod.rs"),
+        include_str!("gpp.rs"),
+        include_str!("cuda_on_host.h"),
+    ]
+    .hash(&mut hasher);
     for source in kernels::SOURCES {
         (source.name, source.text).hash(&mut hasher);
         source.headers.iter().for_each(|header| header.text.hash(&mut hasher));
@@ -71,38 +72,27 @@ fn make(signatures: &[(String, Vec<String>)]) -> Result<Option<StandIns>, String
         cache: base.join("cache"),
     };
     if made.folder.is_dir() {
-        return Ok(Some(made));
+        return Ok(made);
     }
     // Made beside it and renamed: several tests may come here at once.
     let unfinished = base.with_extension(std::process::id().to_string());
     let text = |error: std::io::Error| format!("{}: {error}", unfinished.display());
-    if compile(&unfinished.join("kernels"), kernels::SOURCES, signatures)?.is_none() {
-        return Ok(None);
-    }
+    compile(&unfinished.join("kernels"), kernels::SOURCES, signatures)?;
     let folder = unfinished.join("lib");
     fs::create_dir_all(&folder).map_err(text)?;
     for (name, source) in LIBRARIES {
         let file = unfinished.join(format!("{name}.cpp"));
         fs::write(&file, source).map_err(text)?;
-        let mut command = gpp();
-        command.args([
-            "-std=c++17",
-            "-O3",
-            "-march=native",
-            "-Wall",
-            "-shared",
-            "-fPIC",
-            "-fvisibility=hidden",
-        ]);
-        command.arg(format!("-Wl,-soname,{name}")).arg(&file).arg("-o").arg(folder.join(name)).arg("-ldl");
-        if name.starts_with("libcublas") {
-            command.arg(folder.join(LIBRARIES[0].0)); // It queues its work there.
-        }
-        run(&mut command)?;
+        // The products are queued with the stand-in for the driver.
+        let driver = folder.join(LIBRARIES[0].0);
+        let mut options = vec!["-O3", "-march=native"];
+        options.extend(Some("-fvisibility=default").filter(|_| name.starts_with("libnvidia-ml")));
+        options.extend(driver.to_str().filter(|_| name.starts_with("libcublas")));
+        shared_object(&file, &folder.join(name), &options)?;
     }
     match fs::rename(&unfinished, &base) {
         Err(_) if base.is_dir() => fs::remove_dir_all(&unfinished).map_err(text)?,
         renamed => renamed.map_err(text)?,
     }
-    Ok(Some(made))
+    Ok(made)
 }

@@ -3,6 +3,9 @@
 
 #![cfg(target_os = "linux")]
 
+#[path = "../fake_cuda/gpp.rs"]
+mod gpp;
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -11,25 +14,13 @@ use todevice::monitor::{ProcessKind, nvml_gpu};
 /// Where the one card of the stand-in sits.
 const CARD: &str = "00000000:3B:00.0";
 
-/// Compiles the stand-in into a folder. `None`, which is said, without g++.
-fn stand_in() -> Option<PathBuf> {
+/// The folder with the stand-in.
+fn stand_in() -> PathBuf {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("fake_cuda/libnvidia-ml.cpp");
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("nvml");
     std::fs::create_dir_all(&folder).unwrap();
-    let compiler = std::env::var_os("CXX").unwrap_or("g++".into());
-    let mut command = Command::new(compiler);
-    command.args(["-std=c++17", "-O1", "-Wall", "-fPIC", "-shared", "-o"]);
-    match command.arg(folder.join("libnvidia-ml.so.1")).arg(source).output() {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            eprintln!("not tested: there is no g++ to compile the stand-in with");
-            None
-        }
-        output => {
-            let output = output.unwrap();
-            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-            Some(folder)
-        }
-    }
+    gpp::shared_object(&source, &folder.join("libnvidia-ml.so.1"), &["-O1", "-fvisibility=default"]).unwrap();
+    folder
 }
 
 /// Runs a test of this file by itself, with its libraries from a folder.
@@ -50,9 +41,7 @@ fn in_a_process_of_its_own(test: &str, libraries: &Path) {
 
 #[test]
 fn every_answer_arrives() {
-    if let Some(folder) = stand_in() {
-        in_a_process_of_its_own("a_card", &folder);
-    }
+    in_a_process_of_its_own("a_card", &stand_in());
 }
 
 #[test]

@@ -36,22 +36,14 @@ fn at<T>(argument: &T) -> *mut c_void {
 struct Kernels(Library);
 
 impl Kernels {
-    /// `None` without g++, which is said.
     fn new(
         folder: &str,
         sources: &[Source],
         signatures: &[(String, Vec<String>)],
-    ) -> Result<Option<Kernels>, String> {
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(folder);
-        let Some(path) = compile(&folder, sources, signatures)? else {
-            if std::env::var_os("CI").is_some() {
-                return Err("there is no g++ to compile the kernels for the host".to_owned());
-            }
-            eprintln!("SKIPPED: there is no g++ to compile the kernels for the host");
-            return Ok(None);
-        };
+    ) -> Result<Kernels, String> {
+        let path = compile(&Path::new(env!("CARGO_TARGET_TMPDIR")).join(folder), sources, signatures)?;
         // SAFETY: it has no initialisers but those of constants.
-        unsafe { Library::new(path) }.map(|library| Some(Kernels(library))).map_err(|error| error.to_string())
+        unsafe { Library::new(path) }.map(Kernels).map_err(|error| error.to_string())
     }
 
     fn run(&self, name: &str, grid: u32, block: u32, arguments: &[*mut c_void]) -> Result<(), (i32, String)> {
@@ -76,20 +68,20 @@ impl Kernels {
     }
 }
 
-/// All kernels of the course. `None` without g++.
-fn course() -> Option<&'static Kernels> {
-    static KERNELS: LazyLock<Option<Kernels>> = LazyLock::new(|| {
+/// All kernels of the course.
+fn course() -> &'static Kernels {
+    static KERNELS: LazyLock<Kernels> = LazyLock::new(|| {
         let signatures = todevice::cuda::kernel_signatures();
         Kernels::new("kernels_on_host", kernels::SOURCES, &signatures)
             .unwrap_or_else(|message| panic!("{message}"))
     });
-    KERNELS.as_ref()
+    &KERNELS
 }
 
 #[test]
 #[cfg_attr(not(target_os = "linux"), ignore = "the stand-in for CUDA is for Linux")]
 fn elements_are_taken_wherever_they_lie_for_any_grid() {
-    let Some(kernels) = course() else { return };
+    let kernels = course();
     // A 3 × 4 matrix, transposed, less a row that is repeated, into a matrix with a gap between its columns.
     let a: Vec<f32> = (0..12).map(|i| i as f32 * 1.5).collect();
     let b = [0.1f32, 0.2, 0.3];
@@ -120,7 +112,7 @@ fn elements_are_taken_wherever_they_lie_for_any_grid() {
 #[test]
 #[cfg_attr(not(target_os = "linux"), ignore = "the stand-in for CUDA is for Linux")]
 fn a_number_comes_with_the_launch() {
-    let Some(kernels) = course() else { return };
+    let kernels = course();
     let x: Vec<i32> = (0..1000).collect();
     let mut out = vec![0i32; 1000];
     let (x_at, out_at, none) = (x.as_ptr(), out.as_mut_ptr(), ptr::null::<i32>());
@@ -134,7 +126,7 @@ fn a_number_comes_with_the_launch() {
 #[test]
 #[cfg_attr(not(target_os = "linux"), ignore = "the stand-in for CUDA is for Linux")]
 fn a_transposed_copy_goes_tile_by_tile() {
-    let Some(kernels) = course() else { return };
+    let kernels = course();
     for (batch, rows, columns) in
         [(1usize, 1usize, 2usize), (1, 32, 32), (1, 33, 31), (3, 70, 5), (2, 64, 100)]
     {
@@ -183,7 +175,7 @@ fn tree(values: &[f32]) -> f32 {
 #[test]
 #[cfg_attr(not(target_os = "linux"), ignore = "the stand-in for CUDA is for Linux")]
 fn sums_of_rows_take_barriers_and_shuffles_and_keep_the_tree() {
-    let Some(kernels) = course() else { return };
+    let kernels = course();
     for length in [0usize, 1, 31, 33, 1023, 1025, 5000, 70_000] {
         let x: Vec<f32> = (0..3 * length).map(|i| ((i * 7919 + 13) % 1000) as f32 / 7.0 - 60.0).collect();
         let wanted: Vec<u32> = (0..3).map(|row| tree(&x[row * length..][..length]).to_bits()).collect();
@@ -202,7 +194,7 @@ fn sums_of_rows_take_barriers_and_shuffles_and_keep_the_tree() {
 #[test]
 #[cfg_attr(not(target_os = "linux"), ignore = "the stand-in for CUDA is for Linux")]
 fn columns_are_summed_in_the_order_of_rows() {
-    let Some(kernels) = course() else { return };
+    let kernels = course();
     for length in [1usize, 2, 31, 33, 1024, 1025, 5000, 33_000] {
         for columns in [2usize, 31, 33, 70] {
             let x: Vec<f32> =
@@ -307,7 +299,7 @@ fn threads_wait_for_each_other_and_a_kernel_that_goes_wrong_says_so() {
         signature("unmasked", &["Out i32"]),
     ];
     let sources = [Source { name: "trials.cu", text: TRIALS, headers: kernels::SOURCES[0].headers }];
-    let Some(kernels) = Kernels::new("trials_on_host", &sources, &signatures).unwrap() else { return };
+    let kernels = Kernels::new("trials_on_host", &sources, &signatures).unwrap();
     let mut out = vec![0i32; 1024];
     let (out_at, numbers) = (out.as_mut_ptr(), view(&[(1024, 1)]));
     let numbers = [at(&out_at), at(&numbers)];
@@ -393,7 +385,7 @@ fn difference<T: PartialEq, X: std::fmt::Debug>(inputs: &[X], a: &[T], b: &[T]) 
 #[test]
 #[cfg_attr(not(target_os = "linux"), ignore = "the stand-in for CUDA is for Linux")]
 fn functions_have_the_bits_of_the_cpu_for_floats_of_every_kind() {
-    let Some(kernels) = course() else { return };
+    let kernels = course();
     // The steps are odd, so that the low bits vary too.
     let floats: Vec<f32> = (0..=u32::MAX).step_by(16_381).map(f32::from_bits).collect();
     let tensor = Tensor::from_slice(&floats, &[floats.len()]).unwrap();
