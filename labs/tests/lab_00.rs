@@ -262,11 +262,19 @@ fn jetsons_are_told_apart_by_their_release() {
     for (release, expected) in [
         ("# R28 (release), REVISION: 2.0, GCID: 1", "Run the labs on a simulated GPU here"),
         ("# R32 (release), REVISION: 7.1, GCID: 1", "Run the labs on a simulated GPU here"),
-        ("# R35 (release), REVISION: 4.1, GCID: 1", "Install JetPack 6 for a real GPU"),
+        ("# R35 (release), REVISION: 4.1, GCID: 1", "Install JetPack 6 or newer for a real GPU"),
         ("# R36 (release), REVISION: 3.0, GCID: 1", "Install the driver of Jetson Linux"),
     ] {
         let computer = bare(&[("/etc/nv_tegra_release", release)], &[], Nvidia::none());
         assert_eq!(first_step(&computer), expected, "{release}");
+    }
+    for (release, jetpack) in
+        [("R36", "JetPack 6"), ("R38", "JetPack 7"), ("R39", "JetPack 7"), ("R77", "Jetson Linux 77")]
+    {
+        let text: &'static str = format!("# {release} (release), REVISION: 2.0, GCID: 1").leak();
+        let computer = bare(&[("/etc/nv_tegra_release", text)], &[], Nvidia::none());
+        let system = &findings(&computer)[0].says;
+        assert!(system.ends_with(&format!("a Jetson with {jetpack} ({release}.2.0)")), "{system}");
     }
     let libraries = Nvidia { driver: found("12.6"), ..Nvidia::none() };
     let upgraded =

@@ -82,7 +82,7 @@ fn jetpack(release: u32) -> String {
         31 | 32 => "JetPack 4",
         34 | 35 => "JetPack 5",
         36 => "JetPack 6",
-        38 => "JetPack 7",
+        38 | 39 => "JetPack 7",
         _ => return format!("Jetson Linux {release}"),
     }
     .to_owned()
@@ -371,14 +371,15 @@ fn on_jetson(computer: &Computer, trouble: DriverTrouble) -> Step {
             ["cargo run --bin lab-03 -- --gpu sim:t4"],
         ),
         (34 | 35, _) => step(
-            "Install JetPack 6 for a real GPU",
-            "JetPack 5 has CUDA 11.4, and this crate takes 12.0. JetPack 6 has it, for the Orins. It takes writing \
-             the system anew.",
+            "Install JetPack 6 or newer for a real GPU",
+            "JetPack 5 comes with CUDA 11.4, and this crate takes 12.0. JetPack 6 has it, for the Orins and not for \
+             the Xaviers. It takes writing the system anew.",
             ["https://developer.nvidia.com/embedded/jetpack"],
         ),
         (_, DriverTrouble::NotInstalled) => step(
             "Install the driver of Jetson Linux",
-            "It is a package of the system, not the one for other computers.",
+            "It is a package of the system, not the one for other computers. If apt does not know it, write the system \
+             anew with JetPack.",
             ["sudo apt install nvidia-l4t-cuda"],
         ),
         _ => step(

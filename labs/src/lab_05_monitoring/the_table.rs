@@ -67,7 +67,7 @@ fn the_table(lab: &mut Lab) -> crate::Result<()> {
     lab.table(table);
     lab.prose(
         "Hundreds of MiB for four bytes. CUDA itself takes memory as soon as a program uses the GPU (its context), and \
-         the allocator takes 2 MiB at a time. A real table has more columns, for administrators.",
+         the allocator takes 2 MiB at a time. A real table has more columns; chapter 05 names them.",
     );
     Ok(())
 }
@@ -166,8 +166,9 @@ fn three_numbers(lab: &mut Lab) -> crate::Result<()> {
             .row(line("= Memory-Usage", hardware("memory_usage", gpu.memory_used))),
     );
     lab.prose(
-        "Each is right, and answers another question. Does a tensor of mine leak? The first. Could a tensor more fit \
-         without asking the driver? The second. Can another program start? The last.",
+        "Each is right, and answers another question. Does my program keep a tensor too long? Look at \
+         allocated. Could one more fit without asking the driver? At what the allocator keeps. Can another program start? At \
+         Memory-Usage.",
     );
     Ok(())
 }
@@ -205,7 +206,7 @@ fn who_else(lab: &mut Lab) -> crate::Result<()> {
     let message = error.to_string();
     lab.report(wrap(message.split(" Of the allocated").next().unwrap_or_default()));
     lab.prose(
-        "It fails, sooner than it would have. What others hold is missing here, whether they compute or not. The error \
+        "It fails, as soon as it asks for more than is left. What others hold is missing here, whether they compute or not. The error \
          names them by their numbers. Close that program, or move it to another GPU; or make do with a smaller batch. \
          empty_cache() is of no use: it gives memory to others, and takes none from them.",
     );

@@ -77,7 +77,7 @@ fn why(lab: &mut Lab) -> crate::Result<()> {
     lab.table(readings(STARVED, &[("A", a), ("B", b), ("C", c), ("D", d)]));
     lab.prose(
         "GPU-Util alone does not tell: look for the one other number that is odd. One has a host that is busier than a \
-         single thread can be. One has a full bus. One has a GPU that runs kernels more than half of the time, with most of \
+         single thread can be. One has a busy bus. One has a GPU that runs kernels more than half of the time, with most of \
          its multiprocessors idle. And one has nothing odd at all, which says something too.",
     );
 
@@ -196,8 +196,8 @@ fn check(x: &Tensor) -> Result<()> {
 fn busy_is_not_full(lab: &mut Lab) -> crate::Result<()> {
     lab.section(7, "Busy is not full");
     lab.predict(
-        "argmax finds the largest of 65536 numbers, again and again: in one row, in 8 rows, in 80. Each keeps the GPU busy \
-         without a pause. How many times as many rows a second does the last one get done?",
+        "argmax finds the largest of 65536 numbers, again and again: in one row, in 8 rows, in 80. Each keeps the GPU \
+         busy, launch after launch. How many times as many rows a second does the last one get done?",
     );
     if !on_gpu(lab, "a busy GPU of which 39 of 40 multiprocessors have nothing to do.") {
         return Ok(());
