@@ -93,8 +93,8 @@ pub fn calibrate() -> Result<String> {
     let modelled = Machine::current().time_is_modelled();
     // The figures that are not measured are those of the built-in profile that comes nearest.
     let (like, gemm_factor, dram_factor, gap) = match (properties.major, properties.minor) {
-        (9.., _) => ("h200", 0.77, 0.85, 0.8),
-        (8, _) => ("rtx4090", 0.7, 0.9, 0.7),
+        (9 | 10, _) => ("h200", 0.77, 0.85, 0.8),
+        (8 | 11.., _) => ("rtx4090", 0.7, 0.9, 0.7),
         _ => ("t4", 0.55, 0.75, 1.0),
     };
     let how = if modelled { "modelled" } else { "measured" };

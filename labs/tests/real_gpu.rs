@@ -97,6 +97,10 @@ fn what_is_missing_is_named_in_one_line() {
         refused_with("FAKE_CUDA_VERSION", "11080"),
         line("the NVIDIA driver is too old: it runs CUDA 11.8, and 12.0 is needed")
     );
+    assert_eq!(
+        refused_with("FAKE_CUDA_CAPABILITY", "61"),
+        line("Stand-in for a GPU has compute capability 6.1, and the kernels need 7.0")
+    );
     assert_eq!(refused_with("FAKE_CUDA_DEVICES", "0"), line("the NVIDIA driver shows no GPU"));
     // Where there is a driver, it is found without any variable.
     if !todevice::cuda::probe().driver.is_found() {

@@ -10,6 +10,7 @@
 //   FAKE_CUDA_DEVICES   how many GPUs there are (1)
 //   FAKE_CUDA_MEMORY    bytes of memory of each (1 GiB)
 //   FAKE_CUDA_VERSION   the CUDA of the driver (12040)
+//   FAKE_CUDA_CAPABILITY  the compute capability (75)
 //   FAKE_CUDA_INIT      what cuInit returns (0)
 //   FAKE_CUDA_FAIL      a call that fails: cuMemAlloc_v2:3:2 is the third of that function, with error 2
 //   FAKE_CUDA_LOG       a file that gets the name of every function called
@@ -187,7 +188,10 @@ void finish_all() {
 }
 
 void queue(Stream *stream, std::function<CUresult()> run) {
-    (stream ? stream : &current->default_stream)->queue.push_back({std::move(run), nullptr});
+    Stream &queued = stream ? *stream : current->default_stream;
+    // A queue holds so much; then who adds to it waits.
+    while (queued.queue.size() >= 1024) run_one(queued);
+    queued.queue.push_back({std::move(run), nullptr});
 }
 
 struct Kernels {
@@ -326,8 +330,8 @@ EXPORTED CUresult cuDeviceGetAttribute(int *value, int attribute, CUdevice) {
     case 38: *value = 4 << 20; break;  // L2_CACHE_SIZE
     case 39: *value = 1024; break;     // MAX_THREADS_PER_MULTIPROCESSOR
     case 50: *value = 0; break;        // PCI_DOMAIN_ID
-    case 75: *value = 7; break;        // COMPUTE_CAPABILITY_MAJOR
-    case 76: *value = 5; break;        // COMPUTE_CAPABILITY_MINOR
+    case 75: *value = (int)setting("FAKE_CUDA_CAPABILITY", 75) / 10; break; // COMPUTE_CAPABILITY_MAJOR
+    case 76: *value = (int)setting("FAKE_CUDA_CAPABILITY", 75) % 10; break; // COMPUTE_CAPABILITY_MINOR
     default: return INVALID_VALUE;
     }
     return SUCCESS;

@@ -226,10 +226,10 @@ fn is_broken(reason: &str) -> bool {
     !reason.contains("was not found")
 }
 
-/// The first GPU that the NVRTC that is there makes no code for.
+/// The first GPU that the NVRTC that is there makes no code for, or none of these kernels: they take 7.0.
 fn gpu_too_old(computer: &Computer) -> Option<usize> {
     let nvrtc = computer.nvidia.nvrtc.as_ref().ok()?;
-    let least = if major(&nvrtc.version)? >= 13 { (7, 5) } else { (5, 0) };
+    let least = if major(&nvrtc.version)? >= 13 { (7, 5) } else { (7, 0) };
     computer.nvidia.gpus.iter().position(|gpu| gpu.capability < least)
 }
 
@@ -433,17 +433,20 @@ fn about_libraries(computer: &Computer) -> Option<Step> {
 fn about_gpu(computer: &Computer) -> Option<Step> {
     let gpu = &computer.nvidia.gpus[gpu_too_old(computer)?];
     let (major, minor) = gpu.capability;
-    if gpu.capability < (5, 0) {
+    if gpu.capability < (7, 0) {
         return Some(step(
             "Run the labs on a simulated GPU here",
-            format!("The {} has compute capability {major}.{minor}. CUDA 12 begins at 5.0.", gpu.name),
+            format!(
+                "The {} has compute capability {major}.{minor}. The kernels of this course take 7.0.",
+                gpu.name
+            ),
             ["cargo run --bin lab-03 -- --gpu sim:t4"],
         ));
     }
     Some(step(
         "Use NVRTC 12 in place of 13",
         format!(
-            "The {} has compute capability {major}.{minor}. NVRTC 13 begins at 7.5, NVRTC 12 at 5.0. As long as 13 \
+            "The {} has compute capability {major}.{minor}. NVRTC 13 begins at 7.5. As long as 13 \
              is there, it is taken.",
             gpu.name
         ),

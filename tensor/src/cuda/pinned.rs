@@ -108,8 +108,19 @@ pub(crate) struct PinnedMemory {
     /// The bytes asked for; the block may have more.
     bytes: usize,
     /// Streams with copies from or to it that nobody has waited for.
-    used_by: Mutex<Streams>,
+    used_by: Mutex<Uses>,
 }
+
+/// The latest use of each stream.
+#[derive(Default)]
+struct Uses {
+    count: u64,
+    latest: SmallVec<[(StreamId, Ticket); 1]>,
+}
+
+/// Tells one use of a block from another.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct Ticket(u64);
 
 impl PinnedMemory {
     /// Memory with unspecified contents. Taking it from the driver waits for all devices.
@@ -154,17 +165,21 @@ impl PinnedMemory {
         self.cuda.driver().write_host(self.pointer(offset), from).map_err(cuda_error)
     }
 
-    /// A copy is about to be queued on a stream.
-    pub(super) fn used_by(&self, stream: StreamId) {
-        let mut streams = lock(&self.used_by);
-        if !streams.contains(&stream) {
-            streams.push(stream);
+    /// A copy is about to be queued on a stream. The ticket says which use it is.
+    pub(super) fn used_by(&self, stream: StreamId) -> Ticket {
+        let mut uses = lock(&self.used_by);
+        uses.count += 1;
+        let ticket = Ticket(uses.count);
+        match uses.latest.iter_mut().find(|(user, _)| *user == stream) {
+            Some((_, latest)) => *latest = ticket,
+            None => uses.latest.push((stream, ticket)),
         }
+        ticket
     }
 
-    /// All copies of a stream have run.
-    pub(super) fn no_longer_used_by(&self, stream: StreamId) {
-        lock(&self.used_by).retain(|user| *user != stream);
+    /// All copies of a stream up to this one have run. Another thread may have queued a later one.
+    pub(super) fn no_longer_used_by(&self, stream: StreamId, ticket: Ticket) {
+        lock(&self.used_by).latest.retain(|(user, latest)| *user != stream || *latest != ticket);
     }
 }
 
@@ -175,7 +190,8 @@ impl Drop for PinnedMemory {
             return;
         }
         let mut cache = lock(self.cuda.pinned());
-        let streams = mem::take(&mut *lock(&self.used_by));
+        let uses = mem::take(&mut *lock(&self.used_by));
+        let streams: Streams = uses.latest.iter().map(|(stream, _)| *stream).collect();
         if streams.is_empty() {
             return cache.put(self.block);
         }

@@ -7,7 +7,6 @@ use std::ptr;
 
 use cudarc::nvrtc::sys::{nvrtcProgram, nvrtcResult};
 use kernels::{OPTIONS, SOURCES, Source};
-use rayon::prelude::*;
 
 use super::api;
 use super::api::nvrtc::*;
@@ -20,18 +19,21 @@ use crate::cuda::driver::{DriverError, DriverResult};
 pub(super) fn images(capability: u32) -> DriverResult<Vec<Vec<u8>>> {
     let target = target(capability)?;
     let version = version()?;
-    SOURCES
-        .par_iter()
-        .map(|source| {
-            let key = cache::Key::new(source, OPTIONS, &target.option, &version);
-            if let Some(image) = cache::load(&key) {
-                return Ok(image);
-            }
-            let image = compile(source, &target)?;
-            cache::store(&key, &image);
-            Ok(image)
-        })
-        .collect()
+    let image = |source: &Source| {
+        let key = cache::Key::new(source, OPTIONS, &target.option, &version);
+        if let Some(image) = cache::load(&key) {
+            return Ok(image);
+        }
+        let image = compile(source, &target)?;
+        cache::store(&key, &image);
+        Ok(image)
+    };
+    // Not on the pool: a thread of it that waits takes other work, which may be a launch that waits for this.
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = SOURCES.iter().map(|source| scope.spawn(|| image(source))).collect();
+        let lost = |_| Err(library("NVRTC", "the compiler has failed", String::new()));
+        threads.into_iter().map(|thread| thread.join().unwrap_or_else(lost)).collect()
+    })
 }
 
 struct Target {

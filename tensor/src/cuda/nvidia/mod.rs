@@ -29,7 +29,7 @@ use std::collections::{HashMap, VecDeque};
 use std::ffi::{CString, c_int, c_void};
 use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, OnceLock, RwLock};
+use std::sync::{Mutex, RwLock};
 
 use cudarc::driver::sys::{
     CUdevice_attribute as Attribute, CUevent, CUevent_flags, CUfunction, CUmodule, CUresult, CUstream,
@@ -78,10 +78,10 @@ struct Gpu {
     device: c_int,
     properties: DeviceProperties,
     /// The primary context, made when the GPU is first used: that takes time and memory.
-    context: OnceLock<DriverResult<Context>>,
+    context: Mutex<Option<Context>>,
     /// By number; the first is the default stream.
     streams: RwLock<Vec<Option<Stream>>>,
-    modules: OnceLock<DriverResult<Vec<Module>>>,
+    modules: Mutex<Vec<Module>>,
     functions: RwLock<HashMap<*const KernelDef, Function>>,
     blas: Mutex<Option<Blas>>,
     /// The latest launches that nobody has waited for.
@@ -119,9 +119,9 @@ impl Nvidia {
             Ok(Gpu {
                 device,
                 properties: properties.clone(),
-                context: OnceLock::new(),
+                context: Mutex::default(),
                 streams: RwLock::new(vec![Some(Handle(ptr::null_mut()))]),
-                modules: OnceLock::new(),
+                modules: Mutex::default(),
                 functions: RwLock::default(),
                 blas: Mutex::default(),
                 launched: Mutex::default(),
@@ -166,7 +166,7 @@ impl Nvidia {
     ) -> DriverResult<OpId> {
         let op = self.operations.fetch_add(1, Ordering::Relaxed);
         let mut spans = lock(&self.spans);
-        let queued = if spans.recording {
+        let queued = if spans.is_recording() {
             spans.around((op, engine), (stream, raw), &self.clock, work)
         } else {
             drop(spans);
@@ -177,18 +177,20 @@ impl Nvidia {
 }
 
 impl Gpu {
+    /// A failure is not kept: there may be room later.
     fn context(&self) -> DriverResult<Context> {
-        let retain = || {
-            let mut context = ptr::null_mut();
-            // SAFETY: there is room for the answer.
-            check(unsafe { cuDevicePrimaryCtxRetain(&mut context, self.device) })?;
-            Ok(Handle(context))
-        };
-        self.context.get_or_init(retain).clone()
+        let mut known = lock(&self.context);
+        if let Some(context) = *known {
+            return Ok(context);
+        }
+        let mut context = ptr::null_mut();
+        // SAFETY: there is room for the answer.
+        check(unsafe { cuDevicePrimaryCtxRetain(&mut context, self.device) })?;
+        Ok(*known.insert(Handle(context)))
     }
 
     fn is_used(&self) -> bool {
-        self.context.get().is_some_and(DriverResult::is_ok)
+        lock(&self.context).is_some()
     }
 
     /// The `__global__` function of a kernel. The first time all kernels are compiled, or fetched from where they are
@@ -199,7 +201,10 @@ impl Gpu {
             return Ok(function.0);
         }
         drop(known);
-        let modules = self.modules.get_or_init(|| self.load()).as_ref().map_err(DriverError::clone)?;
+        let mut modules = lock(&self.modules);
+        if modules.is_empty() {
+            *modules = self.load()?;
+        }
         let symbol = kernel.symbol();
         let name = CString::new(symbol.as_str()).unwrap_or_default();
         let function = modules.iter().find_map(|module| {
@@ -223,7 +228,18 @@ impl Gpu {
             check(unsafe { cuModuleLoadData(&mut module, image.as_ptr().cast()) })?;
             Ok(Handle(module))
         };
-        images.into_iter().map(load).collect()
+        let mut modules = Vec::new();
+        for image in images {
+            match load(image) {
+                Ok(module) => modules.push(module),
+                Err(error) => {
+                    // SAFETY: nobody has a function of them yet.
+                    modules.iter().for_each(|module: &Module| _ = unsafe { cuModuleUnload(module.0) });
+                    return Err(error);
+                }
+            }
+        }
+        Ok(modules)
     }
 
     fn remember(&self, stream: StreamId, kernel: Option<&'static KernelDef>) {
@@ -612,11 +628,16 @@ impl Driver for Nvidia {
     }
 
     fn record_spans(&self, on: bool) {
-        lock(&self.spans).recording = on;
+        lock(&self.spans).record(on);
     }
 
     fn take_spans(&self) -> Vec<Span> {
-        lock(&self.spans).take()
+        let mut spans = lock(&self.spans);
+        // Without a context nothing can be asked of an event.
+        if spans.is_empty() || self.enter_any().is_err() {
+            return Vec::new();
+        }
+        spans.take()
     }
 }
 
@@ -644,10 +665,10 @@ impl Drop for Nvidia {
             if let Some(blas) = lock(&gpu.blas).take() {
                 blas.destroy();
             }
-            let modules = gpu.modules.get().and_then(|modules| modules.as_ref().ok()).into_iter().flatten();
+            let modules = std::mem::take(&mut *lock(&gpu.modules));
             // SAFETY: nothing runs any more, and nothing of this can be named again.
             unsafe {
-                modules.for_each(|module| _ = cuModuleUnload(module.0));
+                modules.iter().for_each(|module| _ = cuModuleUnload(module.0));
                 cuDevicePrimaryCtxRelease_v2(gpu.device);
             }
         }

@@ -85,6 +85,13 @@ impl Probe {
         if let Some(reason) = self.driver.reason() {
             return Some(reason.to_owned());
         }
+        if let Some(old) = self.devices.iter().find(|device| device.major < 7) {
+            let capability = format!("{}.{}", old.major, old.minor);
+            return Some(format!(
+                "{} has compute capability {capability}, and the kernels need 7.0",
+                old.name
+            ));
+        }
         let missing =
             |(name, finding): (&str, &Finding)| Some(format!("{name} is missing: {}", finding.reason()?));
         let missing: Vec<String> =
@@ -111,7 +118,13 @@ fn look() -> Probe {
         lacks(nvrtc::sys::culib(), api::nvrtc::NAMES)?;
         let (mut major, mut minor) = (0, 0);
         nvrtcVersion(&mut major, &mut minor);
-        Ok(format!("{major}.{minor}"))
+        // The loader may find another one first, by a name without a version.
+        match (NVRTC.versions)(cuda).contains(&(major.max(0) as u32)) {
+            true => Ok(format!("{major}.{minor}")),
+            false => Err(format!(
+                "the loader finds version {major}.{minor} first, which does not go with the driver"
+            )),
+        }
     });
     let cublas = look_for(CUBLAS, cuda, "nvidia-cublas-cu12", || unsafe {
         // SAFETY: as above.

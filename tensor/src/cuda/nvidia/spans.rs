@@ -16,7 +16,7 @@ use crate::time::Clock;
 /// Work that has not been told of yet.
 #[derive(Default)]
 pub(super) struct Spans {
-    pub(super) recording: bool,
+    recording: bool,
     pending: Vec<Pending>,
     devices: HashMap<usize, Timing>,
 }
@@ -34,11 +34,20 @@ struct Pending {
     op: OpId,
     stream: StreamId,
     engine: Engine,
+    /// When the host asked for it: no work is earlier.
+    asked: u64,
     start: Event,
     end: Event,
 }
 
 struct Event(CUevent);
+
+impl Drop for Event {
+    fn drop(&mut self) {
+        // SAFETY: it was created, and nothing names it any more. Where its context has ended, so has it.
+        unsafe { cuEventDestroy_v2(self.0) };
+    }
+}
 
 // SAFETY: an event may be used from any thread.
 unsafe impl Send for Event {}
@@ -86,6 +95,22 @@ impl Timing {
 }
 
 impl Spans {
+    pub(super) fn is_recording(&self) -> bool {
+        self.recording
+    }
+
+    /// Times are counted anew with each recording: an event's time is a float, which grows coarse.
+    pub(super) fn record(&mut self, on: bool) {
+        if on && !self.recording && self.pending.is_empty() {
+            self.devices.clear();
+        }
+        self.recording = on;
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.pending.is_empty()
+    }
+
     /// Queues work between two events. The device's context is current.
     pub(super) fn around(
         &mut self,
@@ -99,9 +124,10 @@ impl Spans {
             Entry::Vacant(none) => none.insert(Timing::new(clock)?),
         };
         let start = timing.event()?.record(raw)?;
+        let asked = clock.now();
         work()?;
         let end = timing.event()?.record(raw)?;
-        self.pending.push(Pending { op, stream, engine, start, end });
+        self.pending.push(Pending { op, stream, engine, asked, start, end });
         Ok(())
     }
 
@@ -114,15 +140,12 @@ impl Spans {
                 self.pending.push(work);
                 continue;
             }
-            let Pending { op, stream, engine, start, end } = work;
+            let Pending { op, stream, engine, asked, start, end } = work;
             if let (Some(from), Some(to)) = (start.since(&timing.base), end.since(&timing.base)) {
-                spans.push(Span {
-                    op,
-                    stream,
-                    engine,
-                    start: timing.base_time + from,
-                    end: timing.base_time + to,
-                });
+                // On an idle stream the first event happens before the work is asked for.
+                let end = timing.base_time + to;
+                let start = (timing.base_time + from).max(asked).min(end);
+                spans.push(Span { op, stream, engine, start, end });
             }
             timing.idle.extend([start, end]);
         }

@@ -92,12 +92,12 @@ impl Cuda {
             self.check_sync()?;
         }
         // First of all: whatever fails from here on, the memory is not used again before the stream is through.
-        pinned.used_by(stream);
+        let ticket = pinned.used_by(stream);
         self.submit(stream, kind, |driver| {
             let op = call(driver)?;
             if !non_blocking {
                 driver.stream_synchronize(stream)?;
-                pinned.no_longer_used_by(stream);
+                pinned.no_longer_used_by(stream, ticket);
             }
             Ok(Some(op))
         })
