@@ -16,7 +16,7 @@ use todevice::nn::StateDict;
 use todevice::nn::utils::{ClipGradNormOptions, clip_grad_norm_};
 use todevice::optim::lr_scheduler::StepLR;
 use todevice::prelude::*;
-use todevice::{Machine, TensorOptions};
+use todevice::{CopyOptions, Machine, TensorOptions};
 
 /// The machine that is compared with the CPU: a simulated T4, unless `TEST_GPU` names another.
 fn machine() -> Machine {
@@ -369,6 +369,7 @@ fn shapes() -> Vec<Case> {
         case("stack", pairs(), |x| one(Tensor::stack(&[&x[0], &x[1]], 0))),
         case("stack -1", pairs(), |x| one(Tensor::stack(&[&x[0], &x[1]], -1))),
         case("copy_", pairs(), |x| one(x[0].copy_(&x[1]))),
+        case("copy_with_", pairs(), |x| one(x[0].copy_with_(&x[1], CopyOptions { non_blocking: true }))),
         case("copy_ from the host", pairs(), |x| one(x[0].copy_(&x[1].cpu()?))),
         case("fill_ float", edges(1), |x| one(x[0].fill_(2.5))),
         case("fill_ int", edges(1), |x| one(x[0].fill_(-3))),
