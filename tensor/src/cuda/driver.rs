@@ -75,6 +75,7 @@ pub(crate) struct Gemm {
     pub(crate) c: DevicePtr,
     pub(crate) accumulate: bool,
     /// Memory to work in, and how many bytes of it.
+    #[cfg_attr(target_family = "wasm", allow(dead_code))] // The simulated GPU needs none.
     pub(crate) workspace: (DevicePtr, usize),
 }
 
