@@ -94,6 +94,7 @@ std::map<CUdeviceptr, std::pair<Context *, size_t>> device_memory;
 std::map<void *, size_t> host_memory;
 std::set<Stream *> streams;
 std::set<Event *> events;
+std::set<Event *> ended; // With their context: the driver knows them no more, and may do anything.
 std::set<Module *> modules;
 std::map<std::string, Function *> functions;
 bool initialized = false;
@@ -360,6 +361,14 @@ EXPORTED CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device) {
             ++block;
         }
     }
+    for (auto event = events.begin(); event != events.end();) {
+        if ((*event)->context == &context) {
+            ended.insert(*event);
+            event = events.erase(event);
+        } else {
+            ++event;
+        }
+    }
     context.used = 0;
     context.error = SUCCESS;
     context.peers.clear();
@@ -531,6 +540,10 @@ EXPORTED CUresult cuEventCreate(Event **event, unsigned flags) {
 
 EXPORTED CUresult cuEventDestroy_v2(Event *event) {
     ENTER(cuEventDestroy_v2);
+    if (ended.count(event)) {
+        fprintf(stderr, "an event is destroyed after its context\n");
+        abort();
+    }
     if (!events.erase(event)) return INVALID_HANDLE;
     delete event;
     return SUCCESS;

@@ -657,6 +657,10 @@ impl Nvidia {
 /// Gives everything back. Errors have nobody left to be told to.
 impl Drop for Nvidia {
     fn drop(&mut self) {
+        // An event is destroyed while its context lives.
+        if self.devices.iter().any(Gpu::is_used) && self.enter_any().is_ok() {
+            drop(std::mem::take(&mut *lock(&self.spans)));
+        }
         for (device, gpu) in self.devices.iter().enumerate() {
             if !gpu.is_used() {
                 continue;

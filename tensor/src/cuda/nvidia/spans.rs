@@ -44,7 +44,7 @@ struct Event(CUevent);
 
 impl Drop for Event {
     fn drop(&mut self) {
-        // SAFETY: it was created, and nothing names it any more. Where its context has ended, so has it.
+        // SAFETY: it was created, and nothing names it any more. Its context lives: the driver drops these first.
         unsafe { cuEventDestroy_v2(self.0) };
     }
 }
