@@ -57,6 +57,7 @@
 #![warn(missing_docs)]
 
 pub mod autograd;
+pub mod backends;
 pub mod cuda;
 pub mod data;
 mod device;
@@ -77,6 +78,10 @@ pub mod time;
 pub mod trace;
 
 pub use autograd::{enable_grad, inference_mode, is_grad_enabled, no_grad};
+pub use backends::{
+    Float32MatmulPrecision, are_deterministic_algorithms_enabled, get_float32_matmul_precision,
+    set_float32_matmul_precision, use_deterministic_algorithms,
+};
 pub use device::Device;
 pub use dtype::{DType, Element, Scalar};
 pub use error::{

@@ -5,11 +5,12 @@ use std::panic::Location;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::autograd::{self, History};
+use crate::backends::are_deterministic_algorithms_enabled;
 use crate::cuda;
 use crate::cuda::pinned::PinnedMemory;
 use crate::cuda::runtime::{Cuda, DeviceMemory};
 use crate::device::Device;
-use crate::dtype::{DType, Element, with_dtype};
+use crate::dtype::{DType, Element, Scalar, with_dtype};
 use crate::error::{Error, Result};
 use crate::machine::Machine;
 use crate::ops;
@@ -119,13 +120,26 @@ impl From<(Device, DType)> for ToOptions {
 
 /// How tensors come to be.
 impl Tensor {
-    /// A tensor of unspecified contents (`torch.empty`).
+    /// A tensor of unspecified contents (`torch.empty`); of NaN, the largest integer or true after
+    /// [`use_deterministic_algorithms`](crate::use_deterministic_algorithms).
     #[track_caller]
     pub fn empty(sizes: &[usize], options: impl Into<TensorOptions>) -> Result<Tensor> {
         let _scope = scope::operation("empty", Location::caller());
         let options = options.into();
         options.dtype.check_supported()?;
         let tensor = Tensor::uninit_on(options.device, sizes, options.dtype)?;
+        if are_deterministic_algorithms_enabled() {
+            ops::shape::fill(
+                &tensor,
+                match options.dtype {
+                    DType::Bool => Scalar::Bool(true),
+                    DType::U8 => Scalar::Int(u8::MAX.into()),
+                    DType::I32 => Scalar::Int(i32::MAX.into()),
+                    DType::I64 => Scalar::Int(i64::MAX),
+                    DType::F16 | DType::BF16 | DType::F32 | DType::F64 => Scalar::Float(f64::NAN),
+                },
+            )?;
+        }
         if options.requires_grad { tensor.requires_grad_(true) } else { Ok(tensor) }
     }
 

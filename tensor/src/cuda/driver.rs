@@ -74,6 +74,8 @@ pub(crate) struct Gemm {
     pub(crate) b_step: usize,
     pub(crate) c: DevicePtr,
     pub(crate) accumulate: bool,
+    /// Whether operands in f32 may be rounded to TF32, for a device that is faster then.
+    pub(crate) tf32: bool,
     /// Memory to work in, and how many bytes of it.
     #[cfg_attr(target_family = "wasm", allow(dead_code))] // The simulated GPU needs none.
     pub(crate) workspace: (DevicePtr, usize),

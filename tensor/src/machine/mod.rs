@@ -18,6 +18,7 @@ use std::str::FromStr;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
+use crate::backends::Backends;
 #[cfg(test)]
 use crate::cuda::driver::Driver;
 #[cfg(not(target_family = "wasm"))]
@@ -61,6 +62,7 @@ struct State {
     recorder: Arc<Mutex<Recorder>>,
     generator: Generator,
     memory: Arc<HostMemory>,
+    backends: Mutex<Backends>,
     /// Of what, and where, if a warning is for each line that gives it.
     warned: Mutex<HashSet<(&'static str, Option<Place>)>>,
     /// Receives warnings. The crate itself never prints.
@@ -151,6 +153,7 @@ impl Machine {
             others_worked: AtomicU64::new(0),
             generator: Generator::new(),
             memory: Arc::new(HostMemory::new()),
+            backends: Mutex::default(),
             warned: Mutex::new(HashSet::new()),
             on_warning: Mutex::new(None),
         }))
@@ -252,6 +255,14 @@ impl Machine {
         ENTERED
             .with_borrow(|entered| entered.last().map(|entered| entered.machine.0.memory.clone()))
             .unwrap_or_else(|| DEFAULT.0.memory.clone())
+    }
+
+    /// Reads or changes the flags of the current machine.
+    pub(crate) fn backends<R>(access: impl FnOnce(&mut Backends) -> R) -> R {
+        let on = |machine: &Machine| {
+            access(&mut machine.0.backends.lock().unwrap_or_else(PoisonError::into_inner))
+        };
+        ENTERED.with_borrow(|entered| on(entered.last().map_or(&DEFAULT, |entered| &entered.machine)))
     }
 
     /// Which GPUs it was made with, as `--gpu` names them.

@@ -33,6 +33,7 @@ impl Blas {
     /// Queues products on a stream, with memory to work in.
     pub(super) fn gemm(&self, stream: CUstream, gemm: &Gemm) -> DriverResult<()> {
         let (data, compute) = match gemm.dtype {
+            DType::F32 if gemm.tf32 => (Type::CUDA_R_32F, Compute::CUBLAS_COMPUTE_32F_FAST_TF32),
             DType::F32 => (Type::CUDA_R_32F, Compute::CUBLAS_COMPUTE_32F),
             DType::F64 => (Type::CUDA_R_64F, Compute::CUBLAS_COMPUTE_64F),
             dtype => return Err(library("cuBLAS", "the type is not supported", dtype.to_string())),

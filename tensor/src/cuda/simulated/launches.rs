@@ -23,12 +23,13 @@ impl Simulated {
         state.submit(stream, Some(engine), duration, Task::Kernel(launch))
     }
 
-    pub(super) fn queue_gemm(&self, stream: StreamId, gemm: Gemm) -> DriverResult<OpId> {
+    pub(super) fn queue_gemm(&self, stream: StreamId, mut gemm: Gemm) -> DriverResult<OpId> {
         let device = stream.device;
         let (mut state, stream) = self.enter_stream(stream, &self.host.launch)?;
         for pointer in [gemm.a, gemm.b, gemm.c] {
             state.devices[device].memory.back(pointer.0)?;
         }
+        gemm.tf32 &= cost::has_tf32(state.devices[device].profile);
         let duration = cost::gemm(state.devices[device].profile, &gemm);
         let engine = state.engine(device, Engine::Compute, 0);
         state.submit(stream, Some(engine), duration, Task::Gemm(gemm))

@@ -24,6 +24,12 @@ pub(crate) struct Profile {
     pub(crate) fp64: Figure,
     /// What a large matrix product attains of the peak.
     pub(crate) gemm_factor: Figure,
+    /// Of the tensor cores, dense and summed in f32; 0 where they do not take the type.
+    pub(crate) tensor_f16: Figure,
+    pub(crate) tensor_bf16: Figure,
+    pub(crate) tensor_tf32: Figure,
+    /// What a large matrix product attains of theirs.
+    pub(crate) tensor_factor: Figure,
     pub(crate) dram: Figure,
     /// What a large copy attains of the bandwidth.
     pub(crate) dram_factor: Figure,
@@ -85,6 +91,8 @@ const RTX_4090_PAGE: &str = "NVIDIA GeForce RTX 4090 specifications";
 const ADA: &str = "NVIDIA Ada architecture whitepaper";
 const H200_SHEET: &str = "NVIDIA H200 datasheet";
 const HOPPER: &str = "NVIDIA H100 architecture whitepaper";
+const DENSE: &str = "half of the H200 datasheet's number, which is with sparsity";
+const NOT_IN_TURING: &str = "Turing's tensor cores do not take the type, Turing whitepaper";
 const CUDA_GUIDE: &str = "CUDA C++ Programming Guide, compute capabilities";
 const LAZY_LOADING: &str = "300-400 MB with lazy loading, pytorch/pytorch#109888";
 const CONTEXT_ADA: &str = "426 MiB on an RTX 6000 Ada, unslothai/unsloth-zoo#1053";
@@ -100,6 +108,10 @@ pub(crate) static T4: Profile = Profile {
     fp32: Figure::datasheet(8_100.0, GigaflopsPerSecond, T4_SHEET),
     fp64: Figure::datasheet(253.0, GigaflopsPerSecond, "1/32 of single precision, Turing whitepaper"),
     gemm_factor: Figure::guess(0.55, One, "its 70 W do not carry the boost clock; about 4.5 TFLOP/s remain"),
+    tensor_f16: Figure::datasheet(65_000.0, GigaflopsPerSecond, T4_SHEET),
+    tensor_bf16: Figure::datasheet(0.0, GigaflopsPerSecond, NOT_IN_TURING),
+    tensor_tf32: Figure::datasheet(0.0, GigaflopsPerSecond, NOT_IN_TURING),
+    tensor_factor: Figure::guess(0.4, One, "its 70 W do not carry the boost clock; about 26 TFLOP/s remain"),
     dram: Figure::datasheet(320.0, GigabytesPerSecond, T4_SHEET),
     dram_factor: Figure::guess(0.75, One, RULE_OF_THUMB),
     l2: Figure::datasheet(4.0 * 1048576.0, Bytes, TURING),
@@ -135,6 +147,10 @@ pub(crate) static RTX_4090: Profile = Profile {
     fp32: Figure::datasheet(82_600.0, GigaflopsPerSecond, ADA),
     fp64: Figure::datasheet(1_290.0, GigaflopsPerSecond, "1/64 of single precision, Ada whitepaper"),
     gemm_factor: Figure::guess(0.7, One, "large single precision products of cuBLAS"),
+    tensor_f16: Figure::datasheet(165_200.0, GigaflopsPerSecond, ADA),
+    tensor_bf16: Figure::datasheet(165_200.0, GigaflopsPerSecond, ADA),
+    tensor_tf32: Figure::datasheet(82_600.0, GigaflopsPerSecond, ADA),
+    tensor_factor: Figure::guess(0.85, One, "large products of cuBLAS"),
     dram: Figure::datasheet(1_008.0, GigabytesPerSecond, RTX_4090_PAGE),
     dram_factor: Figure::guess(0.9, One, RULE_OF_THUMB),
     l2: Figure::datasheet(72.0 * 1048576.0, Bytes, ADA),
@@ -170,6 +186,10 @@ pub(crate) static H200: Profile = Profile {
     fp32: Figure::datasheet(67_000.0, GigaflopsPerSecond, H200_SHEET),
     fp64: Figure::datasheet(34_000.0, GigaflopsPerSecond, H200_SHEET),
     gemm_factor: Figure::measured(0.77, One, "51.3 TFLOP/s, zzc0721/torch-performance-test-data#45"),
+    tensor_f16: Figure::datasheet(989_000.0, GigaflopsPerSecond, DENSE),
+    tensor_bf16: Figure::datasheet(989_000.0, GigaflopsPerSecond, DENSE),
+    tensor_tf32: Figure::datasheet(494_500.0, GigaflopsPerSecond, DENSE),
+    tensor_factor: Figure::guess(0.75, One, "large products of cuBLAS"),
     dram: Figure::datasheet(4_800.0, GigabytesPerSecond, H200_SHEET),
     dram_factor: Figure::guess(0.85, One, RULE_OF_THUMB),
     l2: Figure::datasheet(50.0 * 1048576.0, Bytes, HOPPER),

@@ -27,7 +27,7 @@ macro_rules! figures {
 }
 
 figures!(
-    multiprocessors threads_per_multiprocessor clock fp32 fp64 gemm_factor dram dram_factor l2 memory context
+    multiprocessors threads_per_multiprocessor clock fp32 fp64 gemm_factor tensor_f16 tensor_bf16 tensor_tf32 tensor_factor dram dram_factor l2 memory context
     launch_latency kernel_gap smallest_kernel copy_latency pinned_to_device pinned_to_host pageable_to_device
     pageable_to_host peer malloc malloc_growth free
 );

@@ -185,6 +185,7 @@ pub(super) fn squares(batch: usize, size: usize) -> Gemm {
         b_step: 0,
         c: DevicePtr(0),
         accumulate: false,
+        tf32: false,
         workspace: Default::default(),
     }
 }

@@ -2,6 +2,8 @@
 //! integers.
 
 use super::gemm::gemm;
+use super::tf32;
+use crate::backends::cuda::matmul;
 use crate::cuda::driver::{DevicePtr, Gemm};
 use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
@@ -70,6 +72,7 @@ fn products(
         b_step,
         c: DevicePtr::default(),
         accumulate,
+        tf32: out.is_cuda() && out.dtype() == DType::F32 && matmul::allow_tf32(),
         workspace: Default::default(),
     };
     if !gemm.dtype.is_floating_point() {
@@ -94,6 +97,11 @@ fn products(
 /// Computes the products in host memory. The operands begin at their first elements.
 pub(crate) fn run_gemm(gemm: &Gemm, a: &[u8], b: &[u8], c: &mut [u8]) -> Result<()> {
     match gemm.dtype {
+        DType::F32 if gemm.tf32 => {
+            let [a, b] = [a, b].map(|operand| tf32::rounded(bytemuck::cast_slice(operand)));
+            let [a, b] = [a?, b?];
+            each(gemm, bytemuck::cast_slice(&a), bytemuck::cast_slice(&b), c, |p: Product<f32>| p.floats());
+        }
         DType::F32 => each(gemm, a, b, c, |p: Product<f32>| p.floats()),
         DType::F64 => each(gemm, a, b, c, |p: Product<f64>| p.floats()),
         dtype => return Err(Error::NotImplemented { operation: "addmm_impl_cpu_", dtype }),

@@ -7,6 +7,7 @@
 #[allow(unsafe_code)] // SIMD kernels.
 pub(crate) mod gemm;
 mod kernels;
+pub(crate) mod tf32;
 
 pub(crate) use kernels::{every_kernel, run_gemm};
 

@@ -1,0 +1,89 @@
+//! `torch.backends.cudnn`: how convolutions are made on a GPU.
+
+use super::Backends;
+use crate::machine::Machine;
+
+/// All the flags, for [`flags`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Flags {
+    /// Whether cuDNN is used. If not, a convolution is a copy and a product of matrices, by kernels of this crate.
+    pub enabled: bool,
+    /// Whether the first convolution of a kind tries out the algorithms, and later ones take the fastest. If not, a
+    /// rule of thumb picks one.
+    pub benchmark: bool,
+    /// Whether only algorithms that give the same bits in every run are taken.
+    pub deterministic: bool,
+    /// Whether a GPU with tensor cores for it may round f32 operands to TF32.
+    pub allow_tf32: bool,
+    /// How many algorithms benchmark mode tries; 0 means all.
+    pub benchmark_limit: usize,
+}
+
+impl Default for Flags {
+    /// PyTorch's.
+    fn default() -> Flags {
+        Flags { enabled: true, benchmark: false, deterministic: false, allow_tf32: true, benchmark_limit: 10 }
+    }
+}
+
+macro_rules! flags {
+    ($($(#[$doc:meta])* $name:ident, $set:ident: $T:ty;)*) => {$(
+        $(#[$doc])*
+        pub fn $name() -> $T {
+            Machine::backends(|flags| flags.cudnn.$name)
+        }
+
+        #[doc = concat!("Sets [`", stringify!($name), "`].")]
+        pub fn $set($name: $T) {
+            Machine::backends(|flags| flags.cudnn.$name = $name);
+        }
+    )*};
+}
+
+flags! {
+    /// Whether cuDNN is used (at first yes).
+    enabled, set_enabled: bool;
+    /// Whether the fastest algorithm is found by trying (at first no).
+    ///
+    /// The first convolution of each kind becomes slower by all the others that are tried, and takes the memory of
+    /// the hungriest. A kind is a pass (forward, gradient of the input, gradient of the weight), a type, and all sizes:
+    /// with inputs of many sizes the search never ends.
+    benchmark, set_benchmark: bool;
+    /// Whether only algorithms that give the same bits in every run are taken (at first no).
+    deterministic, set_deterministic: bool;
+    /// Whether f32 operands may be rounded to TF32 (at first *yes*, other than for products of matrices).
+    allow_tf32, set_allow_tf32: bool;
+    /// How many algorithms benchmark mode tries; 0 means all (at first 10).
+    benchmark_limit, set_benchmark_limit: usize;
+}
+
+/// All flags as they are.
+pub fn current() -> Flags {
+    Machine::backends(|flags| flags.cudnn)
+}
+
+/// Runs `scope` with other flags (`torch.backends.cudnn.flags`). They are those of the machine: its other threads
+/// see them too.
+///
+/// ```
+/// use todevice::backends::cudnn;
+///
+/// let exact = cudnn::Flags { allow_tf32: false, deterministic: true, ..cudnn::current() };
+/// cudnn::flags(exact, || assert!(cudnn::deterministic()));
+/// assert!(!cudnn::deterministic());
+/// ```
+pub fn flags<R>(flags: Flags, scope: impl FnOnce() -> R) -> R {
+    struct Restore(Machine, Flags);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            self.0.enter(|| set(self.1));
+        }
+    }
+    let _restore = Restore(Machine::current(), set(flags));
+    scope()
+}
+
+/// Sets all flags, and returns those before.
+fn set(flags: Flags) -> Flags {
+    Machine::backends(|backends: &mut Backends| std::mem::replace(&mut backends.cudnn, flags))
+}

@@ -1,0 +1,121 @@
+//! What the libraries behind operations may trade for speed (`torch.backends`), and what keeps results the same
+//! from run to run.
+//!
+//! The flags belong to the machine, like all else that PyTorch keeps for the whole process.
+
+pub mod cudnn;
+
+use crate::machine::Machine;
+use cudnn::Flags;
+
+/// The flags of a machine.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Backends {
+    cudnn: Flags,
+    matmul_precision: Float32MatmulPrecision,
+    deterministic_algorithms: bool,
+}
+
+/// `torch.backends.cuda`
+pub mod cuda {
+    /// `torch.backends.cuda.matmul`: products of matrices by cuBLAS.
+    pub mod matmul {
+        use super::super::{
+            Float32MatmulPrecision, get_float32_matmul_precision, set_float32_matmul_precision,
+        };
+
+        /// Whether a GPU with tensor cores for it may round the operands of f32 products to TF32 (at first no).
+        pub fn allow_tf32() -> bool {
+            get_float32_matmul_precision() != Float32MatmulPrecision::Highest
+        }
+
+        /// Says whether it may. Large products become faster, and about three digits of them remain right instead of
+        /// six.
+        pub fn set_allow_tf32(allow: bool) {
+            set_float32_matmul_precision(match allow {
+                true => Float32MatmulPrecision::High,
+                false => Float32MatmulPrecision::Highest,
+            });
+        }
+    }
+}
+
+/// How exact products of f32 matrices are to be (`torch.set_float32_matmul_precision`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Float32MatmulPrecision {
+    /// Operands have all 24 significant bits of f32.
+    #[default]
+    Highest,
+    /// They may be rounded to TF32, which has 11.
+    High,
+    /// They may be rounded further, to bf16; cuBLAS takes TF32 all the same.
+    Medium,
+}
+
+/// `torch.get_float32_matmul_precision`
+pub fn get_float32_matmul_precision() -> Float32MatmulPrecision {
+    Machine::backends(|flags| flags.matmul_precision)
+}
+
+/// `torch.set_float32_matmul_precision`
+pub fn set_float32_matmul_precision(precision: Float32MatmulPrecision) {
+    Machine::backends(|flags| flags.matmul_precision = precision);
+}
+
+/// Asks for results that are the same in every run (`torch.use_deterministic_algorithms`).
+///
+/// PyTorch then refuses operations that have no deterministic version. Here each has one, and but for convolutions
+/// no other: sums on a GPU are made in a fixed order, without atomic additions. So what changes is that convolutions
+/// are made by deterministic algorithms, as with [`cudnn::set_deterministic`], and that
+/// [`Tensor::empty`](crate::Tensor::empty) fills its memory, with NaN or the largest integer, so that what was left
+/// there cannot become part of a result.
+///
+/// A seed is asked for besides: [`manual_seed`](crate::manual_seed).
+pub fn use_deterministic_algorithms(mode: bool) {
+    Machine::backends(|flags| flags.deterministic_algorithms = mode);
+}
+
+/// `torch.are_deterministic_algorithms_enabled`
+pub fn are_deterministic_algorithms_enabled() -> bool {
+    Machine::backends(|flags| flags.deterministic_algorithms)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tensor::Tensor;
+
+    #[test]
+    fn flags_are_pytorchs_at_first_and_belong_to_the_machine() {
+        Machine::new().enter(|| {
+            assert!(cudnn::enabled() && !cudnn::benchmark() && !cudnn::deterministic() && cudnn::allow_tf32());
+            assert!(!cuda::matmul::allow_tf32() && !are_deterministic_algorithms_enabled());
+            cuda::matmul::set_allow_tf32(true);
+            assert_eq!(get_float32_matmul_precision(), Float32MatmulPrecision::High);
+            set_float32_matmul_precision(Float32MatmulPrecision::Medium);
+            assert!(cuda::matmul::allow_tf32());
+            Machine::new().enter(|| assert!(!cuda::matmul::allow_tf32()));
+        });
+    }
+
+    #[test]
+    fn a_scope_of_flags_ends_as_it_began_also_by_a_panic() {
+        Machine::new().enter(|| {
+            let flags = Flags { benchmark: true, allow_tf32: false, ..cudnn::current() };
+            assert!(cudnn::flags(flags, || cudnn::benchmark() && !cudnn::allow_tf32()));
+            assert!(!cudnn::benchmark() && cudnn::allow_tf32());
+            let _ = std::panic::catch_unwind(|| cudnn::flags(flags, || panic!("on the way")));
+            assert!(!cudnn::benchmark());
+        });
+    }
+
+    #[test]
+    fn empty_memory_is_filled_for_determinism() {
+        Machine::new().enter(|| {
+            use_deterministic_algorithms(true);
+            assert!(Tensor::empty(&[3], crate::DType::F32).unwrap().to_vec::<f32>().unwrap().iter().all(|x| x.is_nan()));
+            let ints = Tensor::empty(&[2], crate::DType::I32).unwrap();
+            assert_eq!(ints.to_vec::<i32>().unwrap(), [i32::MAX; 2]);
+        });
+    }
+}
