@@ -107,6 +107,36 @@ pub enum Error {
     NotABatch { argument: &'static str },
     #[error("dot : expected both vectors to have same dtype, but found {} and {}", .a.scalar_type(), .b.scalar_type())]
     DotDTypes { a: DType, b: DType },
+    #[error("Expected 3D (unbatched) or 4D (batched) input to conv2d, but got input of size: {sizes:?}")]
+    ConvInput { sizes: Vec<usize> },
+    #[error("weight should have at least three dimensions")]
+    ConvWeightFewDims,
+    #[error(
+        "expected stride to be a single integer value or a list of {} values to match the convolution dimensions, but got stride={stride:?}", .ndim - 2
+    )]
+    ConvWeightDims { ndim: usize, stride: [usize; 2] },
+    #[error("non-positive {what} is not supported")]
+    ConvNotPositive { what: &'static str },
+    #[error("padding='same' is not supported for strided convolutions")]
+    ConvSameStride,
+    #[error(
+        "Given groups={groups}, expected weight to be at least {groups} at dimension 0, but got weight of size {weight:?} instead"
+    )]
+    ConvFewOutputs { groups: usize, weight: Vec<usize> },
+    #[error(
+        "Given groups={groups}, expected weight to be divisible by {groups} at dimension 0, but got weight of size [{weight:?}] instead"
+    )]
+    ConvGroups { groups: usize, weight: Vec<usize> },
+    #[error("Given groups={groups}, weight of size {weight:?}, expected input{input:?} to have {} channels, but got {} channels instead", .weight[1].saturating_mul(*.groups), .input[1])]
+    ConvChannels { groups: usize, weight: Vec<usize>, input: Vec<usize> },
+    #[error("Given weight of size {weight:?}, expected bias to be 1-dimensional with {} elements, but got bias of size {bias:?} instead", .weight[0])]
+    ConvBias { weight: Vec<usize>, bias: Vec<usize> },
+    #[error("non-empty 4D weight tensor expected, but got: {weight:?}")]
+    ConvEmptyKernel { weight: Vec<usize> },
+    #[error("Calculated padded input size per channel: ({} x {}). Kernel size: ({} x {}). Kernel size can't be greater than actual input size", .padded[0], .padded[1], .kernel[0], .kernel[1])]
+    ConvKernel { padded: [usize; 2], kernel: [usize; 2] },
+    #[error("Only zero batch or zero channel inputs are supported, but got input shape: {input:?}")]
+    ConvEmptyImage { input: Vec<usize> },
     #[error("both arguments to matmul need to be at least 1D, but they are {a}D and {b}D")]
     MatmulDims { a: usize, b: usize },
 
@@ -143,6 +173,10 @@ pub enum Error {
     UnsupportedDType { dtype: DType },
     #[error("\"{operation}\" not implemented for '{}'", .dtype.scalar_type())]
     NotImplemented { operation: &'static str, dtype: DType },
+    #[error("Input type ({}) and bias type ({}) should be the same", .input.cpp_name(), .bias.cpp_name())]
+    ConvBiasDType { input: DType, bias: DType },
+    #[error("Input type (torch.{}Tensor) and weight type (torch.{}Tensor) should be the same or input should be a MKLDNN tensor and weight is a dense tensor", .input.scalar_type(), .weight.scalar_type())]
+    ConvWeightDType { input: DType, weight: DType },
     #[error("expected m1 and m2 to have the same dtype, but got: {} != {}", .a.cpp_name(), .b.cpp_name())]
     MatmulDTypes { a: DType, b: DType },
     #[error("{argument} and mat2 must have the same dtype, but got {} and {}", .a.scalar_type(), .b.scalar_type())]
@@ -277,6 +311,8 @@ pub enum Error {
     LossWeight { classes: usize, weight: Vec<usize> },
     #[error("input tensor should be 1D or 2D")]
     LossInput,
+    #[error("{0}")]
+    ConvLayer(&'static str),
     #[error("dropout probability has to be between 0 and 1, but got {p}")]
     DropoutProbability { p: f64 },
     #[error("Error(s) in loading state_dict for {module}:\n\t{}", .problems.join("\n\t"))]

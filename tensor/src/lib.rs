@@ -88,6 +88,7 @@ pub use error::{
     DeviceMismatch, Error, OutOfMemory, Race, RaceKind, RacingAccess, RacingOperation, RacingWorker, Result,
 };
 pub use machine::{GpuSpec, Machine, MachineId, RaceCheck, SimulatedGpus, manual_seed, parse_seed};
+pub use ops::conv::{Conv2dOptions, Padding};
 pub use ops::elementwise::Operand;
 pub use ops::loss::{CrossEntropyOptions, Reduction};
 pub use ops::shape::CopyOptions;

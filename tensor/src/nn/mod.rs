@@ -1,6 +1,7 @@
 //! `torch.nn`: layers, losses, and what all modules have in common.
 
 mod activation;
+mod conv;
 mod dropout;
 mod linear;
 mod loss;
@@ -12,6 +13,7 @@ mod state_dict;
 pub mod utils;
 
 pub use activation::{ReLU, Sigmoid, Tanh};
+pub use conv::{Conv2d, Conv2dOptions, KernelSize};
 pub use dropout::Dropout;
 pub use linear::{Linear, LinearOptions};
 pub use loss::{CrossEntropyLoss, L1Loss, MSELoss, NLLLoss};

@@ -5,6 +5,7 @@
 //! nowhere else.
 
 pub(crate) mod cast;
+pub(crate) mod conv;
 pub(crate) mod elementwise;
 pub(crate) mod index;
 pub(crate) mod kernel;

@@ -1,0 +1,171 @@
+//! The convolution layer.
+
+use super::module::{Module, display_as_module};
+use super::parameter::Parameter;
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::ops::conv::{self, Padding};
+use crate::tensor::{Tensor, TensorOptions};
+
+/// A kernel that slides over images (`torch.nn.Conv2d`). Input (batch, in_channels, height, width), output
+/// (batch, out_channels, …); see [`Tensor::conv2d`].
+pub struct Conv2d {
+    /// (out_channels, in_channels / groups, kernel height, kernel width)
+    pub weight: Parameter,
+    /// (out_channels)
+    pub bias: Option<Parameter>,
+    in_channels: usize,
+    out_channels: usize,
+    kernel_size: [usize; 2],
+    options: conv::Conv2dOptions,
+}
+
+/// The keyword arguments of `torch.nn.Conv2d`: those of height and width are separate.
+#[derive(Clone, Copy, Debug)]
+pub struct Conv2dOptions {
+    /// How far the kernel moves from one element of the output to the next.
+    pub stride: [usize; 2],
+    /// The zeros around the image.
+    pub padding: Padding,
+    /// How far apart the elements of the kernel are on the image.
+    pub dilation: [usize; 2],
+    /// Into how many groups channels are cut: each of the output sees those of its own group.
+    pub groups: usize,
+    /// Whether a bias is learned and added.
+    pub bias: bool,
+    /// The type of weight and bias.
+    pub dtype: DType,
+}
+
+impl Default for Conv2dOptions {
+    fn default() -> Conv2dOptions {
+        let conv::Conv2dOptions { stride, padding, dilation, groups } = Default::default();
+        Conv2dOptions { stride, padding, dilation, groups, bias: true, dtype: DType::F32 }
+    }
+}
+
+/// The size of a kernel: `3` for three by three, `[3, 5]` for three rows of five.
+pub trait KernelSize: sealed::Sealed {}
+impl KernelSize for usize {}
+impl KernelSize for [usize; 2] {}
+
+mod sealed {
+    pub trait Sealed {
+        fn height_and_width(self) -> [usize; 2];
+    }
+
+    impl Sealed for usize {
+        fn height_and_width(self) -> [usize; 2] {
+            [self; 2]
+        }
+    }
+
+    impl Sealed for [usize; 2] {
+        fn height_and_width(self) -> [usize; 2] {
+            self
+        }
+    }
+}
+
+impl Conv2d {
+    /// Weight and bias uniform in ±1/√(in_channels · kernel elements): PyTorch's Kaiming initialisation with a = √5,
+    /// drawn from the default generator, weight first.
+    #[track_caller]
+    pub fn new(in_channels: usize, out_channels: usize, kernel_size: impl KernelSize) -> Result<Conv2d> {
+        Conv2d::with_options(in_channels, out_channels, kernel_size, Conv2dOptions::default())
+    }
+
+    /// [`new`](Self::new) with keyword arguments.
+    #[track_caller]
+    pub fn with_options(
+        in_channels: usize,
+        out_channels: usize,
+        kernel_size: impl KernelSize,
+        options: Conv2dOptions,
+    ) -> Result<Conv2d> {
+        let Conv2dOptions { stride, padding, dilation, groups, bias, dtype } = options;
+        let kernel_size @ [rows, columns] = kernel_size.height_and_width();
+        if groups == 0 {
+            return Err(Error::ConvLayer("groups must be a positive integer"));
+        }
+        if !in_channels.is_multiple_of(groups) {
+            return Err(Error::ConvLayer("in_channels must be divisible by groups"));
+        }
+        if !out_channels.is_multiple_of(groups) {
+            return Err(Error::ConvLayer("out_channels must be divisible by groups"));
+        }
+        if padding == Padding::Same && stride != [1, 1] {
+            return Err(Error::ConvSameStride);
+        }
+        let channels = in_channels / groups;
+        let weight = Tensor::empty(&[out_channels, channels, rows, columns], TensorOptions::from(dtype))?;
+        let fan_in = (channels * rows * columns) as f64;
+        if fan_in > 0.0 {
+            // √3 · gain / √fan_in with gain = √(2 / (1 + 5)): the same number as below but for rounding,
+            // which is PyTorch's.
+            let bound = 3f64.sqrt() * ((2.0f64 / 6.0).sqrt() / fan_in.sqrt());
+            weight.uniform_(-bound, bound, None)?;
+        }
+        let bias = match bias {
+            true => {
+                let bias = Tensor::full(&[out_channels], 0, dtype)?;
+                if fan_in > 0.0 {
+                    let bound = 1.0 / fan_in.sqrt();
+                    bias.uniform_(-bound, bound, None)?;
+                }
+                Some(Parameter::new(&bias)?)
+            }
+            false => None,
+        };
+        let options = conv::Conv2dOptions { stride, padding, dilation, groups };
+        let weight = Parameter::new(&weight)?;
+        Ok(Conv2d { weight, bias, in_channels, out_channels, kernel_size, options })
+    }
+}
+
+impl Module for Conv2d {
+    fn name(&self) -> &'static str {
+        "Conv2d"
+    }
+
+    #[track_caller]
+    fn forward(&self, input: &Tensor) -> Result<Tensor> {
+        let bias = self.bias.as_ref().map(Parameter::tensor);
+        input.conv2d(&self.weight.tensor(), bias.as_ref(), &self.options)
+    }
+
+    fn own_parameters(&self) -> Vec<(&'static str, Parameter)> {
+        let bias = self.bias.iter().map(|bias| ("bias", bias.clone()));
+        [("weight", self.weight.clone())].into_iter().chain(bias).collect()
+    }
+
+    fn extra_repr(&self) -> String {
+        let pair = |[height, width]: [usize; 2]| format!("({height}, {width})");
+        let conv::Conv2dOptions { stride, padding, dilation, groups } = self.options;
+        let mut repr = format!(
+            "{}, {}, kernel_size={}, stride={}",
+            self.in_channels,
+            self.out_channels,
+            pair(self.kernel_size),
+            pair(stride)
+        );
+        match padding {
+            Padding::Zeros([0, 0]) => {}
+            Padding::Zeros(zeros) => repr += &format!(", padding={}", pair(zeros)),
+            Padding::Same => repr += ", padding=same",
+            Padding::Valid => repr += ", padding=valid",
+        }
+        if dilation != [1, 1] {
+            repr += &format!(", dilation={}", pair(dilation));
+        }
+        if groups != 1 {
+            repr += &format!(", groups={groups}");
+        }
+        if self.bias.is_none() {
+            repr += ", bias=False";
+        }
+        repr
+    }
+}
+
+display_as_module!(Conv2d);

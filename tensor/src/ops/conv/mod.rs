@@ -1,0 +1,264 @@
+//! Convolution of images.
+
+mod device;
+mod run;
+mod shape;
+
+pub(crate) use run::run_conv;
+pub(crate) use shape::{ConvPass, ConvShape};
+
+use std::panic::Location;
+
+use crate::autograd::{Context, Function, Saved};
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::machine::Machine;
+use crate::ops::shape::{dense, write};
+use crate::ops::{self, scope};
+use crate::shape::Layout;
+use crate::storage::access;
+use crate::tensor::Tensor;
+
+/// The keyword arguments of a convolution: those of height and width are separate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Conv2dOptions {
+    /// How far the kernel moves from one element of the output to the next.
+    pub stride: [usize; 2],
+    /// The zeros around the image.
+    pub padding: Padding,
+    /// How far apart the elements of the kernel are on the image.
+    pub dilation: [usize; 2],
+    /// Into how many groups channels are cut: each of the output sees those of its own group.
+    pub groups: usize,
+}
+
+impl Default for Conv2dOptions {
+    fn default() -> Conv2dOptions {
+        Conv2dOptions { stride: [1; 2], padding: Padding::Zeros([0; 2]), dilation: [1; 2], groups: 1 }
+    }
+}
+
+/// The zeros around an image. `1.into()` is one on each side, `[1, 2].into()` one above and below, two on the left
+/// and on the right.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Padding {
+    /// So many above and below, so many on the left and on the right.
+    Zeros([usize; 2]),
+    /// As many as keep the size of the image (`'same'`), the one too many below and on the right.
+    Same,
+    /// None (`'valid'`).
+    Valid,
+}
+
+impl From<usize> for Padding {
+    fn from(both: usize) -> Padding {
+        Padding::Zeros([both; 2])
+    }
+}
+
+impl From<[usize; 2]> for Padding {
+    fn from(each: [usize; 2]) -> Padding {
+        Padding::Zeros(each)
+    }
+}
+
+impl Tensor {
+    /// Slides a kernel over images (`torch.nn.functional.conv2d`): each element of the output is the sum of what the
+    /// kernel covers, times the kernel.
+    ///
+    /// | | |
+    /// | --- | --- |
+    /// | self | (batch, channels, height, width), or without the batch |
+    /// | weight | (out, channels / groups, kernel height, kernel width) |
+    /// | bias | (out) |
+    /// | result | (batch, out, (height + 2·padding − dilation·(kernel − 1) − 1) / stride + 1, width likewise) |
+    ///
+    /// ```
+    /// # use todevice::{Conv2dOptions, Tensor};
+    /// let image = Tensor::new([[[1f32, 2.0, 3.0], [4.0, 5.0, 6.0]]])?;
+    /// let difference = Tensor::new([[[[-1f32, 1.0]]]])?;
+    /// let edges = image.conv2d(&difference, None, &Conv2dOptions::default())?;
+    /// assert_eq!(edges.to_vec::<f32>()?, [1.0, 1.0, 1.0, 1.0]);
+    /// # Ok::<(), todevice::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn conv2d(&self, weight: &Tensor, bias: Option<&Tensor>, options: &Conv2dOptions) -> Result<Tensor> {
+        let _scope = scope::operation("conv2d", Location::caller());
+        match self.ndim() {
+            3 => self.unsqueeze(0)?.conv2d(weight, bias, options)?.squeeze(0),
+            4 => {
+                let (x, shape) = self.padded_and_checked(weight, bias, options)?;
+                match bias {
+                    Some(bias) => ops::apply(Convolution { shape }, [&x, weight, bias]),
+                    None => ops::apply(Convolution { shape }, [&x, weight]),
+                }
+            }
+            _ => Err(Error::ConvInput { sizes: self.sizes().to_vec() }),
+        }
+    }
+
+    /// The image with such zeros around it as no convolution adds itself, and what is to be computed.
+    fn padded_and_checked(
+        &self,
+        weight: &Tensor,
+        bias: Option<&Tensor>,
+        options: &Conv2dOptions,
+    ) -> Result<(Tensor, ConvShape)> {
+        if let Some(bias) = bias
+            && bias.dtype() != self.dtype()
+        {
+            return Err(Error::ConvBiasDType { input: self.dtype(), bias: bias.dtype() });
+        }
+        let &Conv2dOptions { stride, dilation, groups, .. } = options;
+        let &[k, weight_channels, r, s] = weight.sizes() else {
+            return Err(match weight.ndim() {
+                0..=2 => Error::ConvWeightFewDims,
+                ndim => Error::ConvWeightDims { ndim, stride },
+            });
+        };
+        let (padding, more) = match options.padding {
+            Padding::Zeros(zeros) => (zeros, [0; 2]),
+            Padding::Valid => ([0; 2], [0; 2]),
+            Padding::Same if stride != [1, 1] => return Err(Error::ConvSameStride),
+            // An odd number of zeros is one more at the end.
+            Padding::Same => {
+                let total = [dilation[0] * r.saturating_sub(1), dilation[1] * s.saturating_sub(1)];
+                (total.map(|zeros| zeros / 2), total.map(|zeros| zeros % 2))
+            }
+        };
+        for (what, values) in [("groups", [groups; 2]), ("stride", stride), ("dilation", dilation)] {
+            if values.contains(&0) {
+                return Err(Error::ConvNotPositive { what });
+            }
+        }
+        let weight_sizes = || weight.sizes().to_vec();
+        if k < groups {
+            return Err(Error::ConvFewOutputs { groups, weight: weight_sizes() });
+        }
+        if k % groups != 0 {
+            return Err(Error::ConvGroups { groups, weight: weight_sizes() });
+        }
+        if weight_channels.checked_mul(groups) != Some(self.sizes()[1]) {
+            return Err(Error::ConvChannels { groups, weight: weight_sizes(), input: self.sizes().to_vec() });
+        }
+        if let Some(bias) = bias
+            && bias.sizes() != [k]
+        {
+            return Err(Error::ConvBias { weight: weight_sizes(), bias: bias.sizes().to_vec() });
+        }
+        if r == 0 || s == 0 {
+            return Err(Error::ConvEmptyKernel { weight: weight_sizes() });
+        }
+        let x = if more == [0; 2] { self.clone() } else { ops::apply(PadEnd { zeros: more }, [self])? };
+        let &[n, c, h, w] = x.sizes() else { unreachable!("the caller has seen four dimensions") };
+        let shape = ConvShape { n, c, h, w, k, r, s, stride, padding, dilation, groups };
+        let (padded, kernel) = shape.checked_extents().ok_or(Error::TooManyElements)?;
+        if kernel[0] > padded[0] || kernel[1] > padded[1] {
+            return Err(Error::ConvKernel { padded, kernel });
+        }
+        if h == 0 || w == 0 {
+            return Err(Error::ConvEmptyImage { input: x.sizes().to_vec() });
+        }
+        match (x.dtype(), weight.dtype()) {
+            (input, weight) if input == weight => {}
+            (input @ DType::F32, weight) => return Err(Error::ConvWeightDType { input, weight }),
+            (expected, got) => return Err(Error::ExpectedDType { expected, got }),
+        }
+        if !x.dtype().is_floating_point() {
+            return Err(Error::NotImplemented { operation: "slow_conv2d_cpu", dtype: x.dtype() });
+        }
+        Ok((x, shape))
+    }
+}
+
+/// Of an image and a weight, and of a bias if there is a third.
+struct Convolution {
+    shape: ConvShape,
+}
+
+impl<const N: usize> Function<N> for Convolution {
+    fn name(&self) -> &'static str {
+        "conv2d"
+    }
+
+    fn backward_name(&self) -> &'static str {
+        "ConvolutionBackward0"
+    }
+
+    fn forward(&self, ctx: &mut Context<N>, inputs: [&Tensor; N]) -> Result<Tensor> {
+        let (x, weight) = (inputs[0], inputs[1]);
+        let (needs_x, needs_weight) = (ctx.needs_input_grad(0), ctx.needs_input_grad(1));
+        ctx.save_for_backward([needs_weight.then_some(x), needs_x.then_some(weight)]);
+        let shape = &self.shape;
+        let [p, q] = shape.out();
+        let y = pass(ConvPass::Forward, shape, x, weight, &[shape.n, shape.k, p, q])?;
+        if let Some(bias) = inputs.get(2) {
+            y.add_(&bias.reshape(&[-1, 1, 1])?)?;
+        }
+        Ok(y)
+    }
+
+    fn backward(&self, saved: &Saved<N>, grad: &Tensor) -> Result<[Option<Tensor>; N]> {
+        let shape = &self.shape;
+        let [x, weight] = saved.optional_tensors()?;
+        let mut grads = std::array::from_fn(|_| None);
+        if let Some(weight) = weight {
+            let sizes = [shape.n, shape.c, shape.h, shape.w];
+            grads[0] = Some(pass(ConvPass::BackwardData, shape, grad, &weight, &sizes)?);
+        }
+        if let Some(x) = x {
+            let sizes = [shape.k, shape.c / shape.groups, shape.r, shape.s];
+            grads[1] = Some(pass(ConvPass::BackwardFilter, shape, &x, grad, &sizes)?);
+        }
+        if saved.needs_input_grad(2) {
+            grads[2] = Some(grad.sum_dims(&[0, 2, 3], false)?);
+        }
+        Ok(grads)
+    }
+}
+
+/// One of the three products, where its operands are.
+fn pass(which: ConvPass, shape: &ConvShape, a: &Tensor, b: &Tensor, sizes: &[usize]) -> Result<Tensor> {
+    let (a, b) = (&dense(a)?, &dense(b)?);
+    let out = a.uninit_beside(sizes, a.dtype())?;
+    if let Some(memory) = out.storage().device() {
+        device::pass(memory, which, shape, [a, b], &out)?;
+        return Ok(out);
+    }
+    Machine::charge(|host| host.gemm_time(&shape.work(out.dtype())));
+    access([a, b], [&out], |[a, b], [c]| {
+        let size = out.dtype().size();
+        let bytes = |layout: &Layout| layout.offset * size..(layout.offset + layout.numel()) * size;
+        let (a, b) = (&a.values()[bytes(a.layout)], &b.values()[bytes(b.layout)]);
+        run_conv(which, shape, out.dtype(), a, b, &mut c.bytes[bytes(c.layout)])
+    })??;
+    Ok(out)
+}
+
+/// Zeros below the images and on their right.
+struct PadEnd {
+    zeros: [usize; 2],
+}
+
+impl Function<1> for PadEnd {
+    fn name(&self) -> &'static str {
+        "constant_pad_nd"
+    }
+
+    fn backward_name(&self) -> &'static str {
+        "ConstantPadNdBackward0"
+    }
+
+    fn forward(&self, _: &mut Context<1>, [x]: [&Tensor; 1]) -> Result<Tensor> {
+        let &[n, c, h, w] = x.sizes() else { unreachable!("an image has four dimensions") };
+        let out = x.uninit_beside(&[n, c, h + self.zeros[0], w + self.zeros[1]], x.dtype())?;
+        out.zero_()?;
+        write(&out.narrow(2, 0, h)?.narrow(3, 0, w)?, x)?;
+        Ok(out)
+    }
+
+    fn backward(&self, _: &Saved<1>, grad: &Tensor) -> Result<[Option<Tensor>; 1]> {
+        let [rows, columns] = [2, 3].map(|dim| grad.sizes()[dim] - self.zeros[dim - 2]);
+        Ok([Some(grad.narrow(2, 0, rows)?.narrow(3, 0, columns)?)])
+    }
+}

@@ -1,0 +1,83 @@
+//! The sizes of a convolution, and which of its three products is meant.
+
+use crate::dtype::DType;
+use crate::ops::kernel::Work;
+
+/// Sizes of a convolution, all operands dense: x (n, c, h, w), weight (k, c / groups, r, s), y (n, k, p, q). None
+/// but `n` and `c` is zero, and no kernel is larger than the padded image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ConvShape {
+    pub(crate) n: usize,
+    pub(crate) c: usize,
+    pub(crate) h: usize,
+    pub(crate) w: usize,
+    pub(crate) k: usize,
+    pub(crate) r: usize,
+    pub(crate) s: usize,
+    pub(crate) stride: [usize; 2],
+    pub(crate) padding: [usize; 2],
+    pub(crate) dilation: [usize; 2],
+    pub(crate) groups: usize,
+}
+
+/// What is computed from what.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ConvPass {
+    /// y from x and the weight.
+    Forward,
+    /// The gradient in x from that in y and the weight.
+    BackwardData,
+    /// The gradient in the weight from x and the gradient in y.
+    BackwardFilter,
+}
+
+impl ConvShape {
+    /// Height and width of y.
+    pub(crate) fn out(&self) -> [usize; 2] {
+        let [height, width] = self.padded();
+        let [rows, columns] = self.reach();
+        [(height - rows) / self.stride[0] + 1, (width - columns) / self.stride[1] + 1]
+    }
+
+    /// Height and width of x with its padding.
+    pub(crate) fn padded(&self) -> [usize; 2] {
+        [self.h + 2 * self.padding[0], self.w + 2 * self.padding[1]]
+    }
+
+    /// Height and width of what a dilated kernel covers.
+    pub(crate) fn reach(&self) -> [usize; 2] {
+        [self.dilation[0] * (self.r - 1) + 1, self.dilation[1] * (self.s - 1) + 1]
+    }
+
+    /// [`padded`](Self::padded) and [`reach`](Self::reach) of any sizes, unless they are beyond counting.
+    pub(crate) fn checked_extents(&self) -> Option<([usize; 2], [usize; 2])> {
+        let padded = |size: usize, zeros: usize| size.checked_add(zeros.checked_mul(2)?);
+        let reach = |size: usize, apart: usize| apart.checked_mul(size.checked_sub(1)?)?.checked_add(1);
+        Some((
+            [padded(self.h, self.padding[0])?, padded(self.w, self.padding[1])?],
+            [reach(self.r, self.dilation[0])?, reach(self.s, self.dilation[1])?],
+        ))
+    }
+
+    /// Elements of x, of the weight and of y.
+    pub(crate) fn elements(&self) -> [usize; 3] {
+        let [p, q] = self.out();
+        [
+            self.n * self.c * self.h * self.w,
+            self.k * (self.c / self.groups) * self.r * self.s,
+            self.n * self.k * p * q,
+        ]
+    }
+
+    /// Floating point operations of any pass: two for each element of y and each weight that takes part in it.
+    pub(crate) fn flops(&self) -> u64 {
+        let [.., y] = self.elements();
+        2 * (y * (self.c / self.groups) * self.r * self.s) as u64
+    }
+
+    /// What any pass does, each operand moved once.
+    pub(crate) fn work(&self, dtype: DType) -> Work {
+        let elements: usize = self.elements().iter().sum();
+        Work { bytes: (elements * dtype.size()) as u64, flops: self.flops(), double: dtype == DType::F64 }
+    }
+}
