@@ -59,6 +59,7 @@ pub const SOURCES: &[Source] = &[
     source!("loss.cu", &[COMMON, TREE]),
     source!("index.cu", &[COMMON]),
     source!("matmul.cu", &[COMMON]),
+    source!("conv.cu", &[COMMON]),
     source!("optimizer.cu", &[COMMON]),
 ];
 

@@ -57,6 +57,16 @@ flags! {
     benchmark_limit, set_benchmark_limit: usize;
 }
 
+/// Whether the GPUs of this machine have cuDNN. That of a simulated GPU is simulated.
+pub fn is_available() -> bool {
+    version().is_some()
+}
+
+/// The version of cuDNN, 91900 for 9.19.0 (`torch.backends.cudnn.version()`).
+pub fn version() -> Option<usize> {
+    Machine::current().cuda()?.cudnn_version()
+}
+
 /// All flags as they are.
 pub fn current() -> Flags {
     Machine::backends(|flags| flags.cudnn)

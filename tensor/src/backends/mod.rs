@@ -88,7 +88,9 @@ mod tests {
     #[test]
     fn flags_are_pytorchs_at_first_and_belong_to_the_machine() {
         Machine::new().enter(|| {
-            assert!(cudnn::enabled() && !cudnn::benchmark() && !cudnn::deterministic() && cudnn::allow_tf32());
+            assert!(
+                cudnn::enabled() && !cudnn::benchmark() && !cudnn::deterministic() && cudnn::allow_tf32()
+            );
             assert!(!cuda::matmul::allow_tf32() && !are_deterministic_algorithms_enabled());
             cuda::matmul::set_allow_tf32(true);
             assert_eq!(get_float32_matmul_precision(), Float32MatmulPrecision::High);
@@ -113,7 +115,14 @@ mod tests {
     fn empty_memory_is_filled_for_determinism() {
         Machine::new().enter(|| {
             use_deterministic_algorithms(true);
-            assert!(Tensor::empty(&[3], crate::DType::F32).unwrap().to_vec::<f32>().unwrap().iter().all(|x| x.is_nan()));
+            assert!(
+                Tensor::empty(&[3], crate::DType::F32)
+                    .unwrap()
+                    .to_vec::<f32>()
+                    .unwrap()
+                    .iter()
+                    .all(|x| x.is_nan())
+            );
             let ints = Tensor::empty(&[2], crate::DType::I32).unwrap();
             assert_eq!(ints.to_vec::<i32>().unwrap(), [i32::MAX; 2]);
         });

@@ -11,6 +11,7 @@ use crate::cuda::DeviceProperties;
 use crate::dtype::DType;
 use crate::machine::RaceLog;
 use crate::monitor::Gpu;
+use crate::ops::conv::{ConvPass, ConvShape};
 use crate::ops::kernel::{Launch, Work};
 
 /// An address in the memory of a device (`CUdeviceptr`). 0 is no address.
@@ -92,6 +93,32 @@ impl Gemm {
             double: self.dtype == DType::F64,
         }
     }
+}
+
+/// One of the three products of a convolution (`cudnnConvolutionForward` and its siblings), all operands dense.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Conv {
+    pub(crate) pass: ConvPass,
+    pub(crate) shape: ConvShape,
+    pub(crate) dtype: DType,
+    /// Whether operands in f32 may be rounded to TF32.
+    pub(crate) tf32: bool,
+    pub(crate) a: DevicePtr,
+    pub(crate) b: DevicePtr,
+    pub(crate) out: DevicePtr,
+}
+
+/// A way to compute a convolution.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ConvAlgorithm {
+    /// cuDNN's number of it, among those of the pass.
+    pub(crate) number: u32,
+    /// Bytes of memory that it works in.
+    pub(crate) workspace: usize,
+    /// Whether it gives the same bits in every run.
+    pub(crate) deterministic: bool,
+    /// How it may multiply: cuDNN's `cudnnMathType_t`, which has to be told to it again.
+    pub(crate) math: u32,
 }
 
 /// An error of the driver (`CUresult`), by its number, its name and its text.
@@ -241,6 +268,30 @@ pub(crate) trait Driver: Send + Sync {
 
     fn launch(&self, stream: StreamId, launch: Launch) -> DriverResult<OpId>;
     fn gemm(&self, stream: StreamId, gemm: Gemm) -> DriverResult<OpId>;
+
+    /// The version of cuDNN, 91900 for 9.19.0, if convolutions can be asked for.
+    fn cudnn_version(&self) -> Option<usize>;
+    /// The algorithms for a convolution, the one that a rule of thumb takes to be the fastest first
+    /// (`cudnnGetConvolutionForwardAlgorithm_v7`).
+    fn convolution_algorithms(&self, device: usize, conv: &Conv) -> DriverResult<Vec<ConvAlgorithm>>;
+    /// Tries algorithms out, with memory to work in, and waits for them (`cudnnFindConvolutionForwardAlgorithmEx`):
+    /// each that ran with its milliseconds. `None`: whoever asks can time [`convolution`](Self::convolution) as well.
+    fn find_convolution(
+        &self,
+        _stream: StreamId,
+        _conv: &Conv,
+        _workspace: (DevicePtr, usize),
+    ) -> DriverResult<Option<Vec<(ConvAlgorithm, f32)>>> {
+        Ok(None)
+    }
+    /// Computes a convolution in memory of the algorithm's size.
+    fn convolution(
+        &self,
+        stream: StreamId,
+        conv: &Conv,
+        algorithm: &ConvAlgorithm,
+        workspace: DevicePtr,
+    ) -> DriverResult<OpId>;
 
     /// Waits until all work of the stream has run, and leaves the program's order as it is: races that this wait
     /// hides are found all the same.

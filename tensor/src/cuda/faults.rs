@@ -6,16 +6,17 @@ use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::driver::{
-    DevicePtr, Driver, DriverError, DriverResult, EventId, Gemm, HostSource, HostTarget, MemoryInfo, OpId,
-    PinnedPtr, Process, Span, StreamId,
+    Conv, ConvAlgorithm, DevicePtr, Driver, DriverError, DriverResult, EventId, Gemm, HostSource, HostTarget,
+    MemoryInfo, OpId, PinnedPtr, Process, Span, StreamId,
 };
 use super::simulated::profile::{H200, T4};
 use super::simulated::{Simulated, SimulatedOptions};
 use super::{DeviceProperties, Event, EventOptions, Stream};
+use crate::backends::cudnn;
 use crate::data::{DataLoader, DataLoaderOptions, DevicePrefetcher, TensorDataset};
 use crate::monitor::Gpu;
 use crate::ops::kernel::Launch;
-use crate::{DType, Device, Machine, Result, Tensor, ToOptions, cuda};
+use crate::{Conv2dOptions, DType, Device, Machine, Result, Tensor, ToOptions, cuda};
 
 /// Which call is to fail, and what the driver has given.
 #[derive(Default)]
@@ -95,6 +96,8 @@ impl Driver for Faulty {
         event_elapsed(start: EventId, end: EventId) -> f32;
         launch(stream: StreamId, launch: Launch) -> OpId;
         gemm(stream: StreamId, gemm: Gemm) -> OpId;
+        convolution_algorithms(device: usize, conv: &Conv) -> Vec<ConvAlgorithm>;
+        convolution(stream: StreamId, conv: &Conv, algorithm: &ConvAlgorithm, workspace: DevicePtr) -> OpId;
         synchronize(device: usize) -> ();
         can_access_peer(device: usize, peer: usize) -> bool;
         enable_peer_access(device: usize, peer: usize) -> ();
@@ -114,6 +117,10 @@ impl Driver for Faulty {
 
     fn monitor(&self, device: usize) -> Option<Gpu> {
         self.inner.monitor(device)
+    }
+
+    fn cudnn_version(&self) -> Option<usize> {
+        self.inner.cudnn_version()
     }
 
     fn take_spans(&self) -> Vec<Span> {
@@ -228,6 +235,17 @@ fn feeding() -> Result<Vec<f32>> {
     Ok(DevicePrefetcher::new(&loader, gpu())?.map(sum).collect::<Result<Vec<_>>>()?.concat())
 }
 
+/// The fastest of several algorithms, with gradients.
+fn convolutions() -> Result<Vec<f32>> {
+    cudnn::set_benchmark(true);
+    cudnn::set_deterministic(true);
+    let x = Tensor::full(&[2, 3, 6, 6], 0.5, gpu())?.requires_grad_(true)?;
+    let weight = Tensor::full(&[4, 3, 3, 3], 0.25, gpu())?.requires_grad_(true)?;
+    let options = Conv2dOptions { padding: 1.into(), ..Default::default() };
+    x.conv2d(&weight, None, &options)?.square()?.sum()?.backward()?;
+    Ok([x.grad().expect("a gradient").to_vec()?, weight.grad().expect("a gradient").to_vec()?].concat())
+}
+
 /// Calls whose failure a program need not see: a handle is given back in vain, or what a dropped block is waited for
 /// with cannot be had, and then the block is not kept.
 const QUIET: [&str; 6] =
@@ -314,6 +332,11 @@ fn of_copies_between_cards() {
 #[test]
 fn of_gradients_on_streams() {
     inject(gradients_on_streams, false);
+}
+
+#[test]
+fn of_convolutions() {
+    inject(convolutions, false);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! What stands between tensors and the driver: memory through the caching allocator, launches (`launch.rs`),
 //! copies (`copy.rs`), streams and events (`streams.rs`), and a note of all of it.
 
+mod convolution;
 mod copy;
 mod launch;
 mod memory;
@@ -49,6 +50,8 @@ struct Gpu {
     /// What cuBLAS works in, one for each stream that has multiplied matrices.
     workspaces: Mutex<SmallVec<[(StreamId, Allocation); 1]>>,
     streams: Mutex<StreamPool>,
+    /// The algorithms that convolutions have been found to do best with.
+    chosen: Mutex<convolution::Chosen>,
 }
 
 /// A panic while a lock was held left nothing half done that the next holder could not live with.
@@ -69,6 +72,7 @@ impl Cuda {
             generator: Mutex::new(Philox::default()),
             workspaces: Mutex::default(),
             streams: Mutex::default(),
+            chosen: Mutex::default(),
         };
         Cuda {
             devices: (0..driver.device_count()).map(gpu).collect(),

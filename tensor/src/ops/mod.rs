@@ -36,6 +36,7 @@ use scope::Leave;
 /// Every kernel that a device can be asked to launch.
 pub(crate) fn every_kernel() -> Vec<&'static KernelDef> {
     let families = [
+        conv::every_kernel,
         elementwise::every_kernel,
         index::every_kernel,
         loss::every_kernel,

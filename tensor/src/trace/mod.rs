@@ -19,6 +19,7 @@ use std::ops::Sub;
 use std::time::Duration;
 
 use crate::cuda::driver::{Engine, OpId, Span, StreamId};
+use crate::ops::conv::ConvPass;
 use crate::ops::kernel::KernelDef;
 use crate::ops::scope::{self, Place};
 
@@ -91,6 +92,11 @@ pub(crate) enum EventKind {
         kernel: &'static KernelDef,
     },
     Gemm,
+    Convolution {
+        pass: ConvPass,
+        /// cuDNN's number of it.
+        algorithm: u32,
+    },
     Copy {
         kind: CopyKind,
         bytes: u64,
@@ -125,6 +131,9 @@ impl EventKind {
         match self {
             EventKind::Launch { kernel } => kernel.symbol(),
             EventKind::Gemm => "gemm".to_string(),
+            EventKind::Convolution { pass, algorithm } => {
+                format!("{} {}", pass.name(), pass.algorithm(*algorithm))
+            }
             EventKind::Copy { kind: CopyKind::HostToDevice, .. } => "Memcpy HtoD".to_string(),
             EventKind::Copy { kind: CopyKind::DeviceToHost, .. } => "Memcpy DtoH".to_string(),
             EventKind::Copy { kind: CopyKind::Peer, .. } => "Memcpy PtoP".to_string(),
@@ -147,6 +156,9 @@ impl EventKind {
         match self {
             EventKind::Launch { .. } => "cudaLaunchKernel",
             EventKind::Gemm => "cublasGemmEx",
+            EventKind::Convolution { pass: ConvPass::Forward, .. } => "cudnnConvolutionForward",
+            EventKind::Convolution { pass: ConvPass::BackwardData, .. } => "cudnnConvolutionBackwardData",
+            EventKind::Convolution { pass: ConvPass::BackwardFilter, .. } => "cudnnConvolutionBackwardFilter",
             EventKind::Copy { .. } => "cudaMemcpyAsync",
             EventKind::Synchronize => "cudaDeviceSynchronize",
             EventKind::StreamSynchronize => "cudaStreamSynchronize",
@@ -270,7 +282,9 @@ impl Recorder {
     pub(crate) fn note(&mut self, begin: u64, end: u64, stream: StreamId, kind: EventKind, op: Option<OpId>) {
         let counters = &mut self.counters;
         match kind {
-            EventKind::Launch { .. } | EventKind::Gemm => counters.launches += 1,
+            EventKind::Launch { .. } | EventKind::Gemm | EventKind::Convolution { .. } => {
+                counters.launches += 1
+            }
             EventKind::Copy { kind: CopyKind::HostToDevice, bytes } => {
                 counters.copies_to_device += 1;
                 counters.bytes_to_device += bytes;

@@ -39,6 +39,19 @@ functions!(cublas:
     cublasSetStream_v2, cublasSetWorkspace_v2, cublasGemmStridedBatchedEx,
 );
 
+functions!(cudnn:
+    cudnnGetVersion, cudnnGetErrorString, cudnnCreate, cudnnDestroy, cudnnSetStream,
+    cudnnCreateTensorDescriptor, cudnnSetTensor4dDescriptor, cudnnDestroyTensorDescriptor,
+    cudnnCreateFilterDescriptor, cudnnSetFilter4dDescriptor, cudnnDestroyFilterDescriptor,
+    cudnnCreateConvolutionDescriptor, cudnnSetConvolution2dDescriptor, cudnnSetConvolutionGroupCount,
+    cudnnSetConvolutionMathType, cudnnDestroyConvolutionDescriptor,
+    cudnnGetConvolutionForwardAlgorithm_v7, cudnnGetConvolutionBackwardDataAlgorithm_v7,
+    cudnnGetConvolutionBackwardFilterAlgorithm_v7,
+    cudnnFindConvolutionForwardAlgorithmEx, cudnnFindConvolutionBackwardDataAlgorithmEx,
+    cudnnFindConvolutionBackwardFilterAlgorithmEx,
+    cudnnConvolutionForward, cudnnConvolutionBackwardData, cudnnConvolutionBackwardFilter,
+);
+
 /// Milliseconds between two events. Its newer name is not in drivers before CUDA 12.8, its older one not in
 /// cudarc for CUDA 13; they do the same.
 pub(super) const EVENT_ELAPSED: [&str; 2] = ["cuEventElapsedTime", "cuEventElapsedTime_v2"];

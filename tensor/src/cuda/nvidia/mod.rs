@@ -7,6 +7,7 @@
 //! | how a kernel gets onto the GPU | `compile.rs`, `cache.rs`, `kernels/*.cu` |
 //! | how it is launched | `arguments.rs`, `Nvidia::launch` |
 //! | matrix products | `blas.rs` |
+//! | convolutions | `dnn.rs` |
 //! | when work ran | `spans.rs` |
 //!
 //! Nothing here is clever: each method of the [`Driver`] is one call of libcuda, or two. What is clever, caching
@@ -18,6 +19,7 @@ mod arguments;
 mod blas;
 mod cache;
 mod compile;
+mod dnn;
 mod errors;
 mod libraries;
 mod probe;
@@ -38,8 +40,8 @@ use cudarc::driver::sys::{
 
 use super::DeviceProperties;
 use super::driver::{
-    DevicePtr, Driver, DriverError, DriverResult, Engine, EventId, Gemm, HostSource, HostTarget, MemoryInfo,
-    OpId, PinnedPtr, Process, Span, StreamId,
+    Conv, ConvAlgorithm, DevicePtr, Driver, DriverError, DriverResult, Engine, EventId, Gemm, HostSource,
+    HostTarget, MemoryInfo, OpId, PinnedPtr, Process, Span, StreamId,
 };
 use super::runtime::lock;
 use crate::ops::kernel::{KernelDef, Launch};
@@ -48,6 +50,7 @@ use crate::time::Clock;
 use api::driver::*;
 use arguments::Arguments;
 use blas::Blas;
+use dnn::Dnn;
 use errors::check;
 use spans::Spans;
 
@@ -84,6 +87,7 @@ struct Gpu {
     modules: Mutex<Vec<Module>>,
     functions: RwLock<HashMap<*const KernelDef, Function>>,
     blas: Mutex<Option<Blas>>,
+    dnn: Mutex<Option<Dnn>>,
     /// The latest launches that nobody has waited for.
     launched: Mutex<VecDeque<Launched>>,
 }
@@ -124,6 +128,7 @@ impl Nvidia {
                 modules: Mutex::default(),
                 functions: RwLock::default(),
                 blas: Mutex::default(),
+                dnn: Mutex::default(),
                 launched: Mutex::default(),
             })
         };
@@ -177,6 +182,14 @@ impl Nvidia {
 }
 
 impl Gpu {
+    /// What cuDNN, which is made when it is first used, does.
+    fn dnn<R>(&self, call: impl FnOnce(&Dnn) -> DriverResult<R>) -> DriverResult<R> {
+        match &mut *lock(&self.dnn) {
+            Some(dnn) => call(dnn),
+            none => call(none.insert(Dnn::new()?)),
+        }
+    }
+
     /// A failure is not kept: there may be room later.
     fn context(&self) -> DriverResult<Context> {
         let mut known = lock(&self.context);
@@ -604,6 +617,39 @@ impl Driver for Nvidia {
         self.queue(Engine::Compute, (gpu, stream, raw), || blas.gemm(raw, &gemm))
     }
 
+    fn cudnn_version(&self) -> Option<usize> {
+        // SAFETY: it was found, with all functions that are called.
+        probe().cudnn.is_found().then(|| unsafe { api::cudnn::cudnnGetVersion() })
+    }
+
+    fn convolution_algorithms(&self, device: usize, conv: &Conv) -> DriverResult<Vec<ConvAlgorithm>> {
+        self.enter(device)?.dnn(|dnn| dnn.algorithms(conv))
+    }
+
+    fn find_convolution(
+        &self,
+        stream: StreamId,
+        conv: &Conv,
+        workspace: (DevicePtr, usize),
+    ) -> DriverResult<Option<Vec<(ConvAlgorithm, f32)>>> {
+        let (gpu, raw) = self.enter_stream(stream)?;
+        gpu.told(gpu.dnn(|dnn| dnn.find(raw, conv, workspace))).map(Some)
+    }
+
+    fn convolution(
+        &self,
+        stream: StreamId,
+        conv: &Conv,
+        algorithm: &ConvAlgorithm,
+        workspace: DevicePtr,
+    ) -> DriverResult<OpId> {
+        let (gpu, raw) = self.enter_stream(stream)?;
+        gpu.remember(stream, None);
+        self.queue(Engine::Compute, (gpu, stream, raw), || {
+            gpu.dnn(|dnn| dnn.run(raw, conv, algorithm, workspace))
+        })
+    }
+
     fn synchronize(&self, device: usize) -> DriverResult<()> {
         let gpu = self.enter(device)?;
         // SAFETY: the device's context is current.
@@ -668,6 +714,9 @@ impl Drop for Nvidia {
             let _ = self.synchronize(device);
             if let Some(blas) = lock(&gpu.blas).take() {
                 blas.destroy();
+            }
+            if let Some(dnn) = lock(&gpu.dnn).take() {
+                dnn.destroy();
             }
             let modules = std::mem::take(&mut *lock(&gpu.modules));
             // SAFETY: nothing runs any more, and nothing of this can be named again.

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::OnceLock;
 
 use cudarc::driver::sys::CUdevice_attribute as Attribute;
-use cudarc::{cublas, driver, nvrtc};
+use cudarc::{cublas, cudnn, driver, nvrtc};
 
 use super::api::driver::*;
 use super::api::nvrtc::nvrtcVersion;
@@ -133,8 +133,19 @@ fn look() -> Probe {
         }
         lacks(cublas::sys::culib(), api::cublas::NAMES).map(|()| String::new())
     });
-    let [cudnn, nccl] = [(CUDNN, "nvidia-cudnn-cu12"), (NCCL, "nvidia-nccl-cu12")]
-        .map(|(library, package)| look_for(library, cuda, package, || Ok(String::new())));
+    let cudnn = look_for(CUDNN, cuda, "nvidia-cudnn-cu12", || unsafe {
+        // SAFETY: as above.
+        if !cudnn::sys::is_culib_present() {
+            return Err("it cannot be loaded".to_owned());
+        }
+        lacks(cudnn::sys::culib(), api::cudnn::NAMES)?;
+        let version = api::cudnn::cudnnGetVersion();
+        match version / 10_000 {
+            9 => Ok(format!("{}.{}.{}", version / 10_000, version / 100 % 100, version % 100)),
+            _ => Err(format!("the loader finds version {version} first, and 9 is needed")),
+        }
+    });
+    let nccl = look_for(NCCL, cuda, "nvidia-nccl-cu12", || Ok(String::new()));
     let (driver, trouble, devices) = match driver {
         Ok((version, devices)) => {
             let version = format!("{}.{}", version / 1000, version % 1000 / 10);

@@ -42,6 +42,9 @@ impl Piece {
                 (launch.work.bytes, f64::from(launch.grid.max(1)), f64::from(launch.block.max(1)))
             }
             Task::Gemm(gemm) => (gemm.work().bytes, cost::gemm_pieces(profile, gemm), GEMM_THREADS),
+            Task::Convolution(task) => {
+                (cost::convolution_bytes(task), cost::convolution_pieces(profile, task), GEMM_THREADS)
+            }
             Task::Memset { bytes, .. } => (*bytes as u64, blocks_of(*bytes), BLOCK),
             // A copy within the device reads and writes its memory.
             Task::Copy(Copy { bytes, .. }) if engine == Engine::Compute => {

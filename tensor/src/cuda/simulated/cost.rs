@@ -4,10 +4,12 @@
 //! slower. It needs enough threads for either: with a quarter of the threads that hide the latency of
 //! memory it gets a quarter of the bandwidth. And none is shorter than one that does nothing.
 
+use super::convolution::{Convolution, Way};
 use super::figure::Figure;
 use super::profile::Profile;
 use crate::cuda::driver::{Engine, Gemm};
 use crate::dtype::DType;
+use crate::ops::conv::ConvPass;
 use crate::ops::kernel::Work;
 
 /// So many threads a multiprocessor needs to keep memory and arithmetic busy (a quarter of what an H200's
@@ -50,11 +52,19 @@ pub(super) fn gemm_pieces(profile: &Profile, gemm: &Gemm) -> f64 {
 
 /// The time for the arithmetic with the tiles that are done first, and how many pieces there are then.
 fn tiling(profile: &Profile, gemm: &Gemm) -> (f64, f64) {
-    let one = product_pace(profile, gemm) / profile.multiprocessors.value;
-    let depth = (gemm.k as u64).clamp(1, INNER);
+    let sizes = [gemm.m, gemm.n, gemm.k, gemm.batch].map(|size| size as u64);
+    let pace = product_pace(profile, gemm.dtype, gemm.tf32, &[gemm.m, gemm.n, gemm.k]);
+    tiles_of(profile, sizes, pace, u64::MAX)
+}
+
+/// Of products m × n × k, of which there are `batch`: at that pace of all multiprocessors together, with the inner
+/// dimension in `most` pieces at the most.
+fn tiles_of(profile: &Profile, [m, n, k, batch]: [u64; 4], pace: f64, most: u64) -> (f64, f64) {
+    let one = pace / profile.multiprocessors.value;
+    let depth = k.clamp(1, INNER).max(k.div_ceil(most));
     let with = |(side, pace): (u64, f64)| {
-        let tiles = (gemm.m as u64).div_ceil(side) * (gemm.n as u64).div_ceil(side) * gemm.batch as u64;
-        let pieces = (tiles * (gemm.k as u64).div_ceil(depth)) as f64;
+        let tiles = m.div_ceil(side) * n.div_ceil(side) * batch;
+        let pieces = (tiles * k.div_ceil(depth)) as f64;
         let waves = (pieces / profile.multiprocessors.value).ceil();
         (waves * (2 * side * side * depth) as f64 / (one * pace), pieces)
     };
@@ -62,6 +72,70 @@ fn tiling(profile: &Profile, gemm: &Gemm) -> (f64, f64) {
         .into_iter()
         .map(with)
         .fold((f64::INFINITY, 0.0), |best, other| if other.0 < best.0 { other } else { best })
+}
+
+/// What the index arithmetic of a product that reads an image in place leaves of its pace.
+const IN_PLACE: f64 = 0.85;
+
+/// A long sum that is to be made in order is made in so many pieces at most; a second step adds those.
+const ORDERED: usize = 8;
+
+/// How many pieces the sum of a gradient over so many positions is made in, if the order matters.
+pub(super) fn ordered_pieces(positions: usize) -> usize {
+    positions.div_ceil(INNER as usize).clamp(1, ORDERED)
+}
+
+/// A convolution: the product of matrices that it is, and what its way of making it adds or saves.
+pub(super) fn convolution(profile: &Profile, task: &Convolution) -> u64 {
+    let (arithmetic, _) = convolution_tiling(profile, task);
+    let memory = profile.dram.time_of(convolution_bytes(task)) / profile.dram_factor.value;
+    // Kernels that write the columns, or transform image, weight and result, come before and after it.
+    let kernels = match task.way {
+        Way::Implicit | Way::Disorder => 1,
+        Way::Explicit => 2,
+        Way::Winograd => 4,
+    };
+    let between = (kernels - 1) * (profile.smallest_kernel.nanoseconds() + profile.kernel_gap.nanoseconds());
+    profile.smallest_kernel.nanoseconds() + between + memory.max(arithmetic) as u64
+}
+
+/// The bytes it moves: its operands, and what it writes to its workspace and reads again.
+pub(super) fn convolution_bytes(task: &Convolution) -> u64 {
+    let table =
+        matches!((task.way, task.conv.pass), (Way::Implicit, ConvPass::Forward | ConvPass::BackwardData));
+    let workspace = if table { 0 } else { 2 * task.workspace() as u64 };
+    task.conv.shape.work(task.conv.dtype).bytes + workspace
+}
+
+/// How many pieces of it the multiprocessors share.
+pub(super) fn convolution_pieces(profile: &Profile, task: &Convolution) -> f64 {
+    convolution_tiling(profile, task).1
+}
+
+fn convolution_tiling(profile: &Profile, task: &Convolution) -> (f64, f64) {
+    let Convolution { conv, way } = task;
+    let [m, n, k, groups] = task.as_product().map(|size| size as u64);
+    let channels = [conv.shape.c, conv.shape.k].map(|channels| channels / conv.shape.groups);
+    let pace = product_pace(profile, conv.dtype, conv.tf32, &channels);
+    let whole = u64::MAX;
+    match way {
+        Way::Explicit => tiles_of(profile, [m, n, k, groups], pace, whole),
+        Way::Disorder => tiles_of(profile, [m, n, k, groups], pace * IN_PLACE, whole),
+        Way::Implicit => {
+            let most = if conv.pass == ConvPass::BackwardFilter { ORDERED as u64 } else { whole };
+            tiles_of(profile, [m, n, k, groups], pace * IN_PLACE, most)
+        }
+        // 16 products for each 2×2 of results, of as many channels as there are. In single precision: the transforms
+        // would lose too much of anything shorter.
+        Way::Winograd => {
+            let [p, q] = conv.shape.out();
+            let (rows, columns) =
+                if conv.pass == ConvPass::Forward { (p, q) } else { (conv.shape.h, conv.shape.w) };
+            let tiles = (conv.shape.n * rows.div_ceil(2) * columns.div_ceil(2)) as u64;
+            let pace = product_pace(profile, DType::F32, false, &channels);
+            tiles_of(profile, [m, tiles, k / 9, 16], pace, whole)
+        }
+    }
 }
 
 /// A fill of memory.
@@ -106,26 +180,26 @@ pub(crate) fn jitter(duration: u64, op: u64, seed: Option<u64>) -> u64 {
 }
 
 /// SplitMix64's last step: every bit of the result depends on every bit of the input.
-fn mix(word: u64) -> u64 {
+pub(super) fn mix(word: u64) -> u64 {
     let word = (word.wrapping_add(0x9e37_79b9_7f4a_7c15) ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     word ^ (word >> 31)
 }
 
 /// What all multiprocessors together attain of products in a type, in floating point operations a nanosecond.
-fn product_pace(profile: &Profile, gemm: &Gemm) -> f64 {
-    let tensor_cores = match gemm.dtype {
+/// `sizes` are those that rows of the operands can have.
+fn product_pace(profile: &Profile, dtype: DType, tf32: bool, sizes: &[usize]) -> f64 {
+    let tensor_cores = match dtype {
         DType::F16 => &profile.tensor_f16,
         DType::BF16 => &profile.tensor_bf16,
-        DType::F32 if gemm.tf32 => &profile.tensor_tf32,
+        DType::F32 if tf32 => &profile.tensor_tf32,
         dtype => return peak(profile, dtype == DType::F64).value * profile.gemm_factor.value,
     };
     if tensor_cores.value == 0.0 {
         // Converted on the way in, and multiplied in single precision.
         return profile.fp32.value * profile.gemm_factor.value;
     }
-    let pieces_of_16_bytes = (16 / gemm.dtype.size()) as u64;
-    let fits = [gemm.m, gemm.n, gemm.k].iter().all(|size| (*size as u64).is_multiple_of(pieces_of_16_bytes));
+    let fits = sizes.iter().all(|size| size.is_multiple_of(16 / dtype.size()));
     let pace = if fits { 1.0 } else { MISFIT };
     tensor_cores.value * profile.tensor_factor.value * pace
 }

@@ -11,6 +11,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::activity;
+use super::convolution;
 use super::device::Device;
 use super::errors;
 use super::events::Events;
@@ -254,6 +255,9 @@ impl State {
         match &op.task {
             Task::Kernel(launch) => execute::kernel(memory, launch),
             Task::Gemm(gemm) => execute::gemm(memory, gemm),
+            Task::Convolution(task) => {
+                convolution::execute(memory, task, op.id ^ self.seed.unwrap_or(0).rotate_left(32))
+            }
             Task::Memset { to, value, bytes } => execute::memset(memory, *to, *value, *bytes),
             Task::Copy(copy) => execute::copy(&mut self.devices, &mut self.pinned, copy, copy.slice(slice)),
             Task::Record(_) | Task::Wait { .. } => Ok(()),

@@ -158,7 +158,7 @@ pub(super) fn kernel(memory: &mut AddressSpace, launch: &Launch) -> DriverResult
 
 /// Runs a twin. An error of it is a failed assertion on the device. A panic is a mistake of the twin's
 /// author; it must not leave the simulation half way through an event, so it is a failed launch.
-fn run(symbol: impl Fn() -> String, twin: impl FnOnce() -> Result<()>) -> DriverResult<()> {
+pub(super) fn run(symbol: impl Fn() -> String, twin: impl FnOnce() -> Result<()>) -> DriverResult<()> {
     match catch_unwind(AssertUnwindSafe(twin)) {
         Ok(done) => done.map_err(|error| errors::device_assert(symbol(), &error)),
         Err(_) => Err(errors::launch_failure(symbol())),

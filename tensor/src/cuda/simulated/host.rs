@@ -35,6 +35,8 @@ pub(crate) struct HostProfile {
     pub(crate) memory_of_all_cores: Figure,
     pub(crate) elementwise_of_one_core: Figure,
     pub(crate) elementwise_of_all_cores: Figure,
+    /// A rule of thumb of cuDNN's.
+    pub(crate) choose_algorithm: Figure,
     pub(crate) gemm_of_one_core: Figure,
     pub(crate) gemm_of_all_cores: Figure,
     /// One item of a data set that lies in memory.
@@ -75,6 +77,7 @@ pub(crate) static LAPTOP_8_CORES: HostProfile = HostProfile {
     query: Figure::guess(0.8, Microseconds, CALL),
     synchronize: Figure::guess(3.0, Microseconds, CALL),
     stream_create: Figure::guess(10.0, Microseconds, CALL),
+    choose_algorithm: Figure::guess(20.0, Microseconds, CALL),
     memory_info: Figure::guess(20.0, Microseconds, CALL),
     malloc_host: Figure::guess(500.0, Microseconds, "2.3 ms up to 1 MB about 2010, University of Virginia"),
     malloc_host_growth: Figure::guess(

@@ -1,8 +1,9 @@
 //! The calls that launch kernels, and what is like one.
 
+use super::convolution::Convolution;
 use super::op::Task;
 use super::{Simulated, check_device, cost, errors, execute};
-use crate::cuda::driver::{DevicePtr, DriverResult, Engine, Gemm, OpId, StreamId};
+use crate::cuda::driver::{Conv, ConvAlgorithm, DevicePtr, DriverResult, Engine, Gemm, OpId, StreamId};
 use crate::ops::kernel::{Argument, Launch};
 
 impl Simulated {
@@ -33,6 +34,24 @@ impl Simulated {
         let duration = cost::gemm(state.devices[device].profile, &gemm);
         let engine = state.engine(device, Engine::Compute, 0);
         state.submit(stream, Some(engine), duration, Task::Gemm(gemm))
+    }
+
+    pub(super) fn queue_convolution(
+        &self,
+        stream: StreamId,
+        conv: &Conv,
+        algorithm: &ConvAlgorithm,
+    ) -> DriverResult<OpId> {
+        let device = stream.device;
+        let (mut state, stream) = self.enter_stream(stream, &self.host.launch)?;
+        let profile = state.devices[device].profile;
+        let task = Convolution::new(profile, conv, algorithm)?;
+        for access in task.accesses() {
+            state.devices[device].memory.back(access.address)?;
+        }
+        let duration = cost::convolution(profile, &task);
+        let engine = state.engine(device, Engine::Compute, 0);
+        state.submit(stream, Some(engine), duration, Task::Convolution(task))
     }
 
     pub(super) fn queue_memset(

@@ -18,6 +18,7 @@
 //! scheduler, and then so were the modelled times.
 
 pub(crate) mod activity;
+mod convolution;
 mod copies;
 mod cost;
 mod device;
@@ -49,8 +50,8 @@ use self::op::Task;
 use self::profile::Profile;
 use crate::cuda::DeviceProperties;
 use crate::cuda::driver::{
-    DevicePtr, Driver, DriverResult, EventId, Gemm, HostSource, HostTarget, MemoryInfo, OpId, PinnedPtr,
-    Process, Span, StreamId,
+    Conv, ConvAlgorithm, DevicePtr, Driver, DriverResult, EventId, Gemm, HostSource, HostTarget, MemoryInfo,
+    OpId, PinnedPtr, Process, Span, StreamId,
 };
 use crate::error::RacingAccess;
 use crate::machine::RaceLog;
@@ -390,6 +391,25 @@ impl Driver for Simulated {
 
     fn gemm(&self, stream: StreamId, gemm: Gemm) -> DriverResult<OpId> {
         self.leave(self.queue_gemm(stream, gemm))
+    }
+
+    fn cudnn_version(&self) -> Option<usize> {
+        Some(convolution::VERSION)
+    }
+
+    fn convolution_algorithms(&self, device: usize, conv: &Conv) -> DriverResult<Vec<ConvAlgorithm>> {
+        let state = self.enter(device, &self.host.choose_algorithm)?;
+        Ok(convolution::algorithms(state.devices[device].profile, conv))
+    }
+
+    fn convolution(
+        &self,
+        stream: StreamId,
+        conv: &Conv,
+        algorithm: &ConvAlgorithm,
+        _workspace: DevicePtr,
+    ) -> DriverResult<OpId> {
+        self.leave(self.queue_convolution(stream, conv, algorithm))
     }
 
     fn finish(&self, stream: StreamId) -> DriverResult<()> {

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use super::convolution::Convolution;
 use crate::cuda::driver::{DevicePtr, EventId, Gemm, OpId, StreamId};
 use crate::ops::kernel::Launch;
 
@@ -22,6 +23,7 @@ pub(super) struct Op {
 pub(super) enum Task {
     Kernel(Launch),
     Gemm(Gemm),
+    Convolution(Convolution),
     Copy(Copy),
     Memset {
         to: DevicePtr,

@@ -1,17 +1,59 @@
-//! A convolution on a device.
+//! A convolution on a device: by cuDNN, or, without it, as products of matrices of what the kernel covers.
 
+use super::kernels;
 use super::shape::{ConvPass, ConvShape};
+use crate::backends::cudnn;
 use crate::cuda::runtime::DeviceMemory;
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::ops::matmul::product;
 use crate::tensor::Tensor;
 
 /// Computes a pass into `out`, whose memory this is. All tensors are dense.
 pub(super) fn pass(
-    _memory: &DeviceMemory,
-    _which: ConvPass,
-    _shape: &ConvShape,
-    _operands: [&Tensor; 2],
+    memory: &DeviceMemory,
+    which: ConvPass,
+    shape: &ConvShape,
+    [a, b]: [&Tensor; 2],
     out: &Tensor,
 ) -> Result<()> {
-    Err(Error::NotImplemented { operation: "cudnn_convolution", dtype: out.dtype() })
+    if out.numel() == 0 {
+        return Ok(());
+    }
+    if a.numel() == 0 || b.numel() == 0 {
+        return out.zero_().map(drop);
+    }
+    let flags = cudnn::current();
+    match flags.enabled && memory.cuda().cudnn_version().is_some() {
+        true => memory.cuda().convolution(which, shape, [a, b], out, flags),
+        false => without_cudnn(which, shape, [a, b], out),
+    }
+}
+
+/// An image at a time, as PyTorch does it (`slow_conv2d`): columns of all that the kernel covers, and a product for
+/// each group.
+fn without_cudnn(which: ConvPass, shape: &ConvShape, [a, b]: [&Tensor; 2], out: &Tensor) -> Result<()> {
+    let &ConvShape { n, c, k, r, s, groups, .. } = shape;
+    let [p, q] = shape.out();
+    let (g, inner, outputs, positions) = (groups as i64, c / groups * r * s, k / groups, p * q);
+    let columns = out.uninit_beside(&[groups, inner, positions], out.dtype())?;
+    let filters = |weight: &Tensor| weight.reshape(&[g, outputs as i64, inner as i64]);
+    let pixels = |y: &Tensor| y.reshape(&[g, outputs as i64, positions as i64]);
+    for image in 0..n {
+        let of = |tensor: &Tensor| tensor.select(0, image as i64);
+        match which {
+            ConvPass::Forward => {
+                kernels::im2col(shape, &of(a)?, &columns)?;
+                product(&filters(b)?, &columns, &pixels(&of(out)?)?, false)?;
+            }
+            ConvPass::BackwardData => {
+                product(&filters(b)?.transpose(1, 2)?, &pixels(&of(a)?)?, &columns, false)?;
+                kernels::col2im(shape, &columns, &of(out)?)?;
+            }
+            ConvPass::BackwardFilter => {
+                kernels::im2col(shape, &of(a)?, &columns)?;
+                product(&pixels(&of(b)?)?, &columns.transpose(1, 2)?, &filters(out)?, image > 0)?;
+            }
+        }
+    }
+    Ok(())
 }

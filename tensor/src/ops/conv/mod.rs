@@ -1,9 +1,11 @@
 //! Convolution of images.
 
 mod device;
+mod kernels;
 mod run;
 mod shape;
 
+pub(crate) use kernels::every_kernel;
 pub(crate) use run::run_conv;
 pub(crate) use shape::{ConvPass, ConvShape};
 

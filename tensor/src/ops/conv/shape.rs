@@ -5,7 +5,7 @@ use crate::ops::kernel::Work;
 
 /// Sizes of a convolution, all operands dense: x (n, c, h, w), weight (k, c / groups, r, s), y (n, k, p, q). None
 /// but `n` and `c` is zero, and no kernel is larger than the padded image.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct ConvShape {
     pub(crate) n: usize,
     pub(crate) c: usize,
@@ -21,7 +21,7 @@ pub(crate) struct ConvShape {
 }
 
 /// What is computed from what.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum ConvPass {
     /// y from x and the weight.
     Forward,
@@ -29,6 +29,40 @@ pub(crate) enum ConvPass {
     BackwardData,
     /// The gradient in the weight from x and the gradient in y.
     BackwardFilter,
+}
+
+impl ConvPass {
+    /// What it is called where work is listed.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            ConvPass::Forward => "conv_forward",
+            ConvPass::BackwardData => "conv_backward_data",
+            ConvPass::BackwardFilter => "conv_backward_filter",
+        }
+    }
+
+    /// cuDNN's name of an algorithm (`cudnnConvolutionFwdAlgo_t` and its siblings, without what they begin with).
+    pub(crate) fn algorithm(self, number: u32) -> &'static str {
+        let names: &[&str] = match self {
+            ConvPass::Forward => &[
+                "IMPLICIT_GEMM",
+                "IMPLICIT_PRECOMP_GEMM",
+                "GEMM",
+                "DIRECT",
+                "FFT",
+                "FFT_TILING",
+                "WINOGRAD",
+                "WINOGRAD_NONFUSED",
+            ],
+            ConvPass::BackwardData => {
+                &["ALGO_0", "ALGO_1", "FFT", "FFT_TILING", "WINOGRAD", "WINOGRAD_NONFUSED"]
+            }
+            ConvPass::BackwardFilter => {
+                &["ALGO_0", "ALGO_1", "FFT", "ALGO_3", "WINOGRAD", "WINOGRAD_NONFUSED", "FFT_TILING"]
+            }
+        };
+        names.get(number as usize).copied().unwrap_or("of a later version")
+    }
 }
 
 impl ConvShape {

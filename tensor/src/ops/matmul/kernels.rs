@@ -37,6 +37,13 @@ pub(super) fn bmm(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     Ok(out)
 }
 
+/// A batch of products, or one, into memory that is there and contiguous.
+pub(crate) fn product(a: &Tensor, b: &Tensor, out: &Tensor, accumulate: bool) -> Result<()> {
+    let &[.., m, n] = out.sizes() else { return Err(Error::NotAMatrix { argument: "out" }) };
+    let batch = if out.ndim() == 3 { out.sizes()[0] } else { 1 };
+    products(a, b, out, batch, [m, n, a.size(-1)?], accumulate)
+}
+
 pub(super) fn check_shapes(a: &Tensor, b: &Tensor) -> Result<([usize; 2], [usize; 2])> {
     let (a, b) = ([a.sizes()[0], a.sizes()[1]], [b.sizes()[0], b.sizes()[1]]);
     if a[1] == b[0] { Ok((a, b)) } else { Err(Error::MatmulShapes { a, b }) }

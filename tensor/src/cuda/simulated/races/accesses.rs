@@ -12,6 +12,7 @@ pub(super) fn name_of(task: &Task) -> &'static str {
     match task {
         Task::Kernel(launch) => launch.kernel.name,
         Task::Gemm(_) => "gemm",
+        Task::Convolution(_) => "conv2d",
         Task::Copy(_) => "copy",
         Task::Memset { .. } => "memset",
         Task::Record(_) => "record",
@@ -34,6 +35,9 @@ pub(super) fn each_of(task: &Task, pinned: &PinnedMemory, mut used: impl FnMut(A
         }
         Task::Gemm(gemm) => {
             gemm_accesses(gemm).into_iter().for_each(|access| used(access, Stripes::whole(access.bytes)))
+        }
+        Task::Convolution(task) => {
+            task.accesses().into_iter().for_each(|access| used(access, Stripes::whole(access.bytes)))
         }
         Task::Copy(copy) => {
             for (place, write) in [(copy.from, false), (copy.to, true)] {

@@ -1,0 +1,164 @@
+//! Convolutions by cuDNN: which algorithm, in which memory.
+
+use std::collections::HashMap;
+
+use super::{Cuda, cuda_error, lock, memory_of, pointer_of};
+use crate::backends::are_deterministic_algorithms_enabled;
+use crate::backends::cudnn::Flags;
+use crate::cuda::driver::{Conv, ConvAlgorithm, DevicePtr, EventId, StreamId};
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::ops::conv::{ConvPass, ConvShape};
+use crate::tensor::Tensor;
+use crate::trace::EventKind;
+
+/// What decides which algorithm is the best. Not the values, and not the stream.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Kind {
+    pass: ConvPass,
+    shape: ConvShape,
+    dtype: DType,
+    tf32: bool,
+    benchmark: bool,
+    deterministic: bool,
+}
+
+/// The algorithms that have been chosen on a device.
+#[derive(Default)]
+pub(super) struct Chosen(HashMap<Kind, ConvAlgorithm>);
+
+impl Cuda {
+    /// The version of cuDNN; nothing if there is none.
+    pub(crate) fn cudnn_version(&self) -> Option<usize> {
+        self.driver.cudnn_version()
+    }
+
+    /// Computes a product of a convolution into `out`.
+    pub(crate) fn convolution(
+        &self,
+        pass: ConvPass,
+        shape: &ConvShape,
+        [a, b]: [&Tensor; 2],
+        out: &Tensor,
+        flags: Flags,
+    ) -> Result<()> {
+        self.check_thread()?;
+        let stream = memory_of(out)?.current_stream();
+        let dtype = out.dtype();
+        let tf32 = dtype == DType::F32 && flags.allow_tf32;
+        let [a, b, to] = [pointer_of(a)?, pointer_of(b)?, pointer_of(out)?];
+        let conv = Conv { pass, shape: *shape, dtype, tf32, a, b, out: to };
+        let benchmark = flags.benchmark;
+        let deterministic = flags.deterministic || are_deterministic_algorithms_enabled();
+        let kind = Kind { pass, shape: *shape, dtype, tf32, benchmark, deterministic };
+        let known = lock(&self.devices[stream.device].chosen).0.get(&kind).copied();
+        if let Some(algorithm) = known {
+            let workspace = workspace(out, algorithm.workspace)?;
+            return self.convolve(stream, &conv, &algorithm, &workspace);
+        }
+        let mut candidates = self.driver.convolution_algorithms(stream.device, &conv).map_err(cuda_error)?;
+        candidates.retain(|algorithm| algorithm.deterministic || !deterministic);
+        if benchmark {
+            let limit = if flags.benchmark_limit == 0 { usize::MAX } else { flags.benchmark_limit };
+            candidates.truncate(limit);
+            candidates = self.fastest_first(stream, &conv, candidates, deterministic, out)?;
+        }
+        // The best whose memory is to be had.
+        let mut refused = None;
+        for algorithm in candidates {
+            match workspace(out, algorithm.workspace) {
+                Ok(workspace) => {
+                    self.convolve(stream, &conv, &algorithm, &workspace)?;
+                    lock(&self.devices[stream.device].chosen).0.insert(kind, algorithm);
+                    return Ok(());
+                }
+                Err(error) => refused = Some(error),
+            }
+        }
+        Err(refused.unwrap_or_else(|| Error::custom("cuDNN has no algorithm for this convolution")))
+    }
+
+    fn convolve(
+        &self,
+        stream: StreamId,
+        conv: &Conv,
+        algorithm: &ConvAlgorithm,
+        workspace: &Option<Tensor>,
+    ) -> Result<()> {
+        let memory = workspace.as_ref().map_or(Ok(DevicePtr::default()), pointer_of)?;
+        let kind = EventKind::Convolution { pass: conv.pass, algorithm: algorithm.number };
+        self.submit(stream, kind, |driver| driver.convolution(stream, conv, algorithm, memory).map(Some))
+    }
+
+    /// Tries the algorithms out. One that fails, or for whose workspace there is no memory, is none.
+    fn fastest_first(
+        &self,
+        stream: StreamId,
+        conv: &Conv,
+        candidates: Vec<ConvAlgorithm>,
+        deterministic: bool,
+        out: &Tensor,
+    ) -> Result<Vec<ConvAlgorithm>> {
+        // The memory of the hungriest that gets its memory serves all.
+        let mut sizes: Vec<usize> = candidates.iter().map(|algorithm| algorithm.workspace).collect();
+        sizes.sort_unstable_by(|a, b| b.cmp(a));
+        let Some((bytes, workspace)) =
+            sizes.into_iter().find_map(|bytes| Some((bytes, workspace(out, bytes).ok()?)))
+        else {
+            return Ok(candidates);
+        };
+        let memory = workspace.as_ref().map_or(Ok(DevicePtr::default()), pointer_of)?;
+        let found = self.driver.find_convolution(stream, conv, (memory, bytes)).map_err(cuda_error)?;
+        let mut timed = match found {
+            // It has tried all there are.
+            Some(mut found) => {
+                found.retain(|(algorithm, _)| algorithm.deterministic || !deterministic);
+                found
+            }
+            None => {
+                let mut timed = Vec::new();
+                for algorithm in candidates.iter().filter(|algorithm| algorithm.workspace <= bytes) {
+                    timed.push((*algorithm, self.time_convolution(stream, conv, algorithm, &workspace)?));
+                }
+                timed
+            }
+        };
+        timed.sort_by(|a, b| a.1.total_cmp(&b.1));
+        Ok(match timed.is_empty() {
+            true => candidates,
+            false => timed.into_iter().map(|(algorithm, _)| algorithm).collect(),
+        })
+    }
+
+    /// Milliseconds of a second run: the first also has to get to the device.
+    fn time_convolution(
+        &self,
+        stream: StreamId,
+        conv: &Conv,
+        algorithm: &ConvAlgorithm,
+        workspace: &Option<Tensor>,
+    ) -> Result<f32> {
+        self.with_event(stream, |start| {
+            self.with_event(stream, |end| {
+                self.convolve(stream, conv, algorithm, workspace)?;
+                self.event_record(start, stream)?;
+                self.convolve(stream, conv, algorithm, workspace)?;
+                self.event_record(end, stream)?;
+                self.event_synchronize(stream.device, end)?;
+                self.event_elapsed(start, end)
+            })
+        })
+    }
+
+    fn with_event<R>(&self, stream: StreamId, measure: impl FnOnce(EventId) -> Result<R>) -> Result<R> {
+        let event = self.event_create(stream.device, true)?;
+        let measured = measure(event);
+        self.event_destroy(event);
+        measured
+    }
+}
+
+/// Memory to work in, of the caching allocator like any tensor's.
+fn workspace(out: &Tensor, bytes: usize) -> Result<Option<Tensor>> {
+    (bytes > 0).then(|| out.uninit_beside(&[bytes], DType::U8)).transpose()
+}

@@ -1,0 +1,145 @@
+//! The kernels of a convolution without cuDNN: what the kernel covers, written out as columns, and back.
+
+use rayon::prelude::*;
+
+use super::shape::ConvShape;
+use crate::dtype::{DType, Element, with_float};
+use crate::error::{Error, Result};
+use crate::ops::kernel::{Args, Cost, FLOATS, Geometry, KernelDef, Parameter, launch};
+use crate::tensor::Tensor;
+
+/// Writes all that the kernel covers of an image (c, h, w) as columns, one for each position: (c·r·s, p·q). Where it
+/// covers padding there are zeros.
+pub(super) fn im2col(shape: &ConvShape, image: &Tensor, columns: &Tensor) -> Result<()> {
+    launch(im2col_kernel(columns.dtype())?, [image], [columns], &numbers(shape), &[])
+}
+
+/// Adds up, for each element of an image, the elements of the columns that it would have been copied to.
+pub(super) fn col2im(shape: &ConvShape, columns: &Tensor, image: &Tensor) -> Result<()> {
+    launch(col2im_kernel(image.dtype())?, [columns], [image], &numbers(shape), &[])
+}
+
+fn numbers(shape: &ConvShape) -> [i64; 12] {
+    let ConvShape { h, w, r, s, stride, padding, dilation, .. } = *shape;
+    let [p, q] = shape.out();
+    [h, w, r, s, p, q, stride[0], stride[1], padding[0], padding[1], dilation[0], dilation[1]]
+        .map(|size| size as i64)
+}
+
+/// The sizes as a kernel gets them.
+struct Sizes {
+    image: [usize; 2],
+    kernel: [usize; 2],
+    out: [usize; 2],
+    stride: [usize; 2],
+    padding: [usize; 2],
+    dilation: [usize; 2],
+}
+
+impl Sizes {
+    fn of(args: &Args<'_, '_>) -> Sizes {
+        let pair = |at: usize| [args.ints[at] as usize, args.ints[at + 1] as usize];
+        Sizes {
+            image: pair(0),
+            kernel: pair(2),
+            out: pair(4),
+            stride: pair(6),
+            padding: pair(8),
+            dilation: pair(10),
+        }
+    }
+
+    /// Where on the image, in dimension `dim`, element `at` of the kernel lies for result `out`.
+    fn covered(&self, dim: usize, out: usize, at: usize) -> Option<usize> {
+        let padded = out * self.stride[dim] + at * self.dilation[dim];
+        padded.checked_sub(self.padding[dim]).filter(|at| *at < self.image[dim])
+    }
+
+    /// The result for which element `at` of the kernel lies on element `on` of the image.
+    fn covering(&self, dim: usize, on: usize, at: usize) -> Option<usize> {
+        let start = (on + self.padding[dim]).checked_sub(at * self.dilation[dim])?;
+        (start.is_multiple_of(self.stride[dim]))
+            .then(|| start / self.stride[dim])
+            .filter(|out| *out < self.out[dim])
+    }
+}
+
+macro_rules! conv_kernel {
+    ($name:literal, $T:ident, $twin:ident) => {{
+        const KERNEL: &KernelDef = &KernelDef {
+            name: $name,
+            types: &[$T::DTYPE],
+            parameters: &[
+                Parameter::In($T::DTYPE),
+                Parameter::Out($T::DTYPE),
+                // Height and width of the image, of the kernel and of the result; stride, padding, dilation.
+                Parameter::Int,
+                Parameter::Int,
+                Parameter::Int,
+                Parameter::Int,
+                Parameter::Int,
+                Parameter::Int,
+                Parameter::Int,
+                Parameter::Int,
+                Parameter::Int,
+                Parameter::Int,
+                Parameter::Int,
+                Parameter::Int,
+            ],
+            geometry: Geometry::Indexed,
+            cost: Cost::Cheap,
+            twin: |args| {
+                $twin::<$T>(args);
+                Ok(())
+            },
+        };
+        KERNEL
+    }};
+}
+
+fn im2col_kernel(dtype: DType) -> Result<&'static KernelDef> {
+    with_float!(dtype, T => Ok(conv_kernel!("im2col", T, im2col_twin)),
+        else Err(Error::NotImplemented { operation: "slow_conv2d_cuda", dtype }))
+}
+
+fn col2im_kernel(dtype: DType) -> Result<&'static KernelDef> {
+    with_float!(dtype, T => Ok(conv_kernel!("col2im", T, col2im_twin)),
+        else Err(Error::NotImplemented { operation: "slow_conv2d_cuda", dtype }))
+}
+
+/// Every kernel of this file.
+pub(crate) fn every_kernel() -> Vec<&'static KernelDef> {
+    FLOATS.into_iter().flat_map(|dtype| [im2col_kernel(dtype), col2im_kernel(dtype)]).flatten().collect()
+}
+
+fn im2col_twin<T: bytemuck::Pod + Send + Sync>(args: Args<'_, '_>) {
+    let sizes = Sizes::of(&args);
+    let ([h, w], [r, s], [p, q]) = (sizes.image, sizes.kernel, sizes.out);
+    let image: &[T] = args.inputs[0].elements();
+    args.outputs[0].elements::<T>().par_chunks_mut((p * q).max(1)).enumerate().for_each(|(row, out)| {
+        let (channel, dr, ds) = (row / (r * s), row / s % r, row % s);
+        for (i, out) in out.iter_mut().enumerate() {
+            let at = sizes.covered(0, i / q, dr).zip(sizes.covered(1, i % q, ds));
+            *out = at.map_or(T::zeroed(), |(y, x)| image[(channel * h + y) * w + x]);
+        }
+    });
+}
+
+fn col2im_twin<T: bytemuck::Pod + Send + Sync + std::ops::Add<Output = T>>(args: Args<'_, '_>) {
+    let sizes = Sizes::of(&args);
+    let ([h, w], [r, s], [p, q]) = (sizes.image, sizes.kernel, sizes.out);
+    let columns: &[T] = args.inputs[0].elements();
+    args.outputs[0].elements::<T>().par_chunks_mut((h * w).max(1)).enumerate().for_each(|(channel, out)| {
+        for (i, out) in out.iter_mut().enumerate() {
+            let mut sum = T::zeroed();
+            for dr in 0..r {
+                let Some(row) = sizes.covering(0, i / w, dr) else { continue };
+                for ds in 0..s {
+                    let Some(column) = sizes.covering(1, i % w, ds) else { continue };
+                    sum = sum + columns[((channel * r + dr) * s + ds) * p * q + row * q + column];
+                }
+            }
+            *out = sum;
+        }
+    });
+}
