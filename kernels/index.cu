@@ -2,7 +2,7 @@
 //
 // All tensors lie in order. An index out of bounds ends the program with an assertion, as in PyTorch: the host does
 // not know the indices, and what lies there belongs to somebody else.
-#include "common.cuh"
+#include "tree.cuh"
 
 __device__ inline long long checked(long long index, long long size) {
     assert(index >= 0 && index < size && "index out of bounds");
@@ -32,27 +32,52 @@ __device__ void index_select(const T *x, const View &x_view, const long long *in
     }
 }
 
-// Adds entry j of the source to entry index[j] of the target.
-//
-// A thread takes an element of the target and looks for what is added to it. The other way round, each element of the
-// source adding itself by `atomicAdd`, would read each index once, but in whatever order the threads come: floating
-// point sums would differ from run to run. All threads read the same indices, from the cache.
+// Adding is done by the target. The other way round, each element of the source adding itself by `atomicAdd`, would
+// read each index once, but in whatever order the threads come: floating point sums would differ from run to run. So a
+// warp takes some entries of the target's dimension, and looks for their numbers among all indices, 32 at a time. One
+// step of a warp compares 32 indices with 32 entries (or, where an entry has many elements, with that entry, for all of
+// them): a thread for each element that walked along the indices by itself would take 32 times as many steps. Entries
+// that no index names are neither read nor written.
+
+// Calls `add(j, entry)`, with all lanes of the warp, for those of `count` indices that name an entry from `first` to
+// before `last`: in the order of the indices, which is the order of each sum.
+template <typename Add>
+__device__ void for_matches(const long long *index, long long step, long long count, long long size, long long first,
+                            long long last, Add add) {
+    const int lane = threadIdx.x % LANES;
+    for (long long start = 0; start < count; start += LANES) {
+        const long long mine = start + lane < count ? checked(index[(start + lane) * step], size) : -1;
+        unsigned int matches = __ballot_sync(ALL_LANES, mine >= first && mine < last);
+        for (; matches != 0; matches &= matches - 1) { // The lowest bit goes out.
+            const int from = __ffs(matches) - 1;
+            add(start + from, from_lane(mine, from));
+        }
+    }
+}
+
+// Which warp this is, and how many there are: for a loop like that over elements.
+__device__ inline long long first_warp() { return first_element() / LANES; }
+__device__ inline long long all_warps() { return all_threads() / LANES; }
+
+// Adds entry j of the source to entry index[j] of the target. An element of an entry is always the same lane's, so
+// each lane finds in memory what it has written itself.
 template <typename T>
 __device__ void index_add(const T *source, const long long *index, const View &index_view, T *out,
                           const View &out_view, long long dim) {
     const long long inner = inner_elements(out_view, dim);
     const long long size = out_view.size[dim], added = elements(index_view);
-    const long long n = elements(out_view);
-    for (long long i = first_element(); i < n; i += all_threads()) {
-        const long long entry = i / inner % size;
-        const T *from = source + i / inner / size * added * inner + i % inner;
-        T sum = out[i];
-        for (long long j = 0; j < added; j++) {
-            if (checked(index[j], size) == entry) {
-                sum = (T)((wrapping<T>)sum + (wrapping<T>)from[j * inner]);
+    const long long taken = inner < LANES ? LANES / inner : 1; // entries by a warp
+    const long long warps = divide_up(size, taken);            // for all entries
+    const long long all = elements(out_view) / (size * inner) * warps;
+    for (long long w = first_warp(); w < all; w += all_warps()) {
+        const long long outer = w / warps, first = w % warps * taken;
+        for_matches(index, 1, added, size, first, first + taken, [&](long long j, long long entry) {
+            T *to = out + (outer * size + entry) * inner;
+            const T *from = source + (outer * added + j) * inner;
+            for (long long i = threadIdx.x % LANES; i < inner; i += LANES) {
+                to[i] = Sum::combine(to[i], from[i]);
             }
-        }
-        out[i] = sum;
+        });
     }
 }
 
@@ -74,39 +99,34 @@ __device__ void gather(const T *x, const View &x_view, const long long *index, c
     }
 }
 
-// The reverse: adds each element of the source, which is as large as the index, where the index says. Again a thread
-// looks for what is added to its element of the target, in order.
+// The reverse: adds each element of the source, which is as large as the index, where the index says. Along `dim` lie
+// lines of indices, each for a line of the target; a warp takes 32 entries of such a line, one for each lane.
 template <typename T>
 __device__ void scatter_add(const T *source, const long long *index, const View &index_view, T *out,
                             const View &out_view, long long dim) {
     const long long size = out_view.size[dim], added = index_view.size[dim];
-    const long long index_step = inner_elements(index_view, dim);
-    const long long n = elements(out_view);
-    for (long long i = first_element(); i < n; i += all_threads()) {
-        // Of the index, the elements with the same coordinates but in dimension `dim`, if it is so large.
-        long long rest = i, first = 0, step = 1, entry = 0;
-        bool inside = true;
+    const long long index_step = inner_elements(index_view, dim), out_step = inner_elements(out_view, dim);
+    const long long warps = divide_up(size, LANES); // for a line
+    const long long all = added == 0 ? 0 : elements(index_view) / added * warps;
+    for (long long w = first_warp(); w < all; w += all_warps()) {
+        const long long line = w / warps, first = w % warps * LANES;
+        // Where the line starts in the index, and in the target, which may be larger.
+        const long long start = line / index_step * added * index_step + line % index_step;
+        long long rest = line, out_start = 0, step = 1;
 #pragma unroll 1
         for (int d = (int)out_view.ndim - 1; d >= 0; d--) {
-            const long long coordinate = rest % out_view.size[d];
-            if (d == dim) {
-                entry = coordinate;
-            } else {
-                inside = inside && coordinate < index_view.size[d];
-                first += step * coordinate;
+            if (d != dim) {
+                out_start += step * (rest % index_view.size[d]);
+                rest /= index_view.size[d];
             }
-            rest /= out_view.size[d];
-            step *= index_view.size[d];
+            step *= out_view.size[d];
         }
-        if (inside) {
-            T sum = out[i];
-            for (long long j = first; j < first + added * index_step; j += index_step) {
-                if (checked(index[j], size) == entry) {
-                    sum = (T)((wrapping<T>)sum + (wrapping<T>)source[j]);
-                }
+        T *mine = out + out_start + (first + threadIdx.x % LANES) * out_step;
+        for_matches(index + start, index_step, added, size, first, first + LANES, [&](long long j, long long entry) {
+            if (entry - first == threadIdx.x % LANES) {
+                *mine = Sum::combine(*mine, source[start + j * index_step]);
             }
-            out[i] = sum;
-        }
+        });
     }
 }
 

@@ -57,7 +57,7 @@ pub const SOURCES: &[Source] = &[
     source!("reduce.cu", &[COMMON, CONVERT, TREE]),
     source!("softmax.cu", &[COMMON, DOUBLE, MATH, TREE]),
     source!("loss.cu", &[COMMON, TREE]),
-    source!("index.cu", &[COMMON]),
+    source!("index.cu", &[COMMON, TREE]),
     source!("matmul.cu", &[COMMON]),
     source!("conv.cu", &[COMMON]),
     source!("optimizer.cu", &[COMMON]),

@@ -289,6 +289,7 @@ fn indexing() -> Vec<Case> {
         ];
         sizes(&all)
     };
+    let crowds = || sizes(&[&[&[3, 70, 2]], &[&[40, 3, 33]], &[&[2, 33, 70]], &[&[65, 31, 2]]]);
     /// Indices of the shape of a tensor, along a dimension, out of order in memory.
     fn everywhere(x: &Tensor, dim: i64) -> Result<Tensor> {
         let back: Vec<i64> = (0..x.ndim() as i64).rev().collect();
@@ -315,6 +316,27 @@ fn indexing() -> Vec<Case> {
         case("index_add", boxes(), |x| {
             let source = x[0].index_select(0, &indices(7, x[0].size(0)?, &x[0])?)?;
             one(x[0].index_add(0, &indices(7, x[0].size(0)?, &x[0])?, &source))
+        }),
+        // More than a warp reads at a time, most of them several times; entries of many elements, and of few.
+        case("index_add many", crowds(), |x| {
+            let index = indices(100, x[0].size(0)? - 1, &x[0])?;
+            one(x[0].index_add(0, &index, &x[0].index_select(0, &index)?))
+        }),
+        case("index_add many inside", crowds(), |x| {
+            let index = indices(100, x[0].size(1)? - 1, &x[0])?;
+            one(x[0].index_add(1, &index, &x[0].index_select(1, &index)?))
+        }),
+        case("scatter_add many", crowds(), |x| {
+            let index = everywhere(&x[0], 1)?;
+            one(x[0].scatter_add(1, &Tensor::cat(&[&index, &index], 1)?, &Tensor::cat(&[&x[0], &x[0]], 1)?))
+        }),
+        case("scatter_add few", crowds(), |x| {
+            let some = x[0].narrow(0, 0, 2)?.narrow(2, 0, x[0].size(2)? - 1)?;
+            one(x[0].scatter_add(1, &everywhere(&some, 1)?, &some))
+        }),
+        case("scatter_add none", crowds(), |x| {
+            let none = x[0].narrow(1, 0, 0)?;
+            one(x[0].scatter_add(1, &none.to(DType::I64)?, &none))
         }),
         case("scatter_add", boxes(), |x| one(x[0].scatter_add(0, &everywhere(&x[0], 0)?, &x[0].mul(1)?))),
         case("scatter_add -1", boxes(), |x| {
