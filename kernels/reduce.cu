@@ -34,49 +34,74 @@ __device__ T chunk_of(int count, const T *x, const View &view, bool in_order, lo
     return in_order ? chunk_in_order<Operation>(count, x + start) : strided_chunk<Operation>(count, x, view, start);
 }
 
-// The results of up to 32 lanes, one after another in a column of shared memory, together.
-template <typename Operation, typename T>
-__device__ inline T lanes_together(T *column, int count) {
-    for (int width = LANES / 2; width > 0; width /= 2) {
-        for (int lane = 0; lane < width && lane + width < count; lane++) {
-            column[lane * LANES] = Operation::combine(column[lane * LANES], column[(lane + width) * LANES]);
-        }
-    }
-    return column[0];
-}
-
 // The columns of a matrix, where neighbours in memory belong to neighbouring results: the gradient of a bias is such a
 // sum. Threads that walked along a column each would read 4 bytes here and 4 there, and memory comes in pieces of 32.
-// So a block takes 32 columns, one for each thread of a warp; and what is a lane of the tree, a thread for a row,
-// is done by the warps in turn. It combines the same numbers in the same order.
+// So a block takes up to 32 columns, and neighbouring threads take neighbouring elements of a row, and, where the rows
+// are shorter than a warp, of the next one. What is a lane of the tree, a thread for a row, is a row of threads here; it
+// combines the same numbers in the same order.
+__device__ inline bool are_columns(const View &view, long long length) {
+    return view.ndim == 2 && view.size[1] == length && view.stride[0] == 1 && view.stride[1] > 1;
+}
+
+// How many of the columns from `first` on a block takes.
+__device__ inline int in_block(const View &view, long long first) {
+    return view.size[0] - first < LANES ? (int)(view.size[0] - first) : LANES;
+}
+
+// The results of up to 32 lanes, which lie in shared memory `step` apart, together.
 template <typename Operation, typename T>
-__device__ void reduce_columns(Levels<T> &levels, const T *x, long long step, long long columns, T *out,
-                               const View &out_view, long long length) {
-    const int lane = threadIdx.x % LANES;
-    const int warp = threadIdx.x / LANES;
-    const int warps = blockDim.x / LANES;
+__device__ inline T lanes_together(T *lanes, int step, int count) {
+    for (int width = LANES / 2; width > 0; width /= 2) {
+        for (int lane = 0; lane < width && lane + width < count; lane++) {
+            lanes[lane * step] = Operation::combine(lanes[lane * step], lanes[(lane + width) * step]);
+        }
+    }
+    return lanes[0];
+}
+
+// One chunk of some columns, of which x is the first element: thread i gets the result of column i, and those beyond
+// get nothing. The block has at least as many threads as there are columns, and all of them come along.
+template <typename Operation, typename T>
+__device__ T chunk_of_columns(T *lanes, const T *x, long long step, int columns, int count) {
+    const int used = (count < LANES ? count : LANES) * columns;
+    for (int i = threadIdx.x; i < used; i += blockDim.x) {
+        const T *element = x + i / columns * step + i % columns;
+        T result = *element;
+#pragma unroll 4
+        for (int row = i / columns + LANES; row < count; row += LANES) {
+            element += LANES * step;
+            result = Operation::combine(result, *element);
+        }
+        lanes[i] = result;
+    }
+    __syncthreads();
+    const bool mine = threadIdx.x < columns;
+    const T result = mine ? lanes_together<Operation>(lanes + threadIdx.x, columns, count)
+                          : Operation::template nothing<T>();
+    __syncthreads(); // The next chunk goes to the same memory.
+    return result;
+}
+
+// Each column by the block that has it, its chunks one after another.
+template <typename Operation, typename T>
+__device__ void reduce_columns(Levels<T> &levels, const T *x, const View &x_view, T *out, const View &out_view,
+                               long long length) {
+    const long long step = x_view.stride[1];
     const int chunks = (int)divide_up(length, CHUNK);
-    for (long long first = (long long)blockIdx.x * LANES; first < columns; first += (long long)gridDim.x * LANES) {
-        const long long column = first + lane;
+    for (long long first = (long long)blockIdx.x * LANES; first < x_view.size[0];
+         first += (long long)gridDim.x * LANES) {
+        const int columns = in_block(x_view, first);
+        T *const column = levels.groups + threadIdx.x;
         for (int c = 0; c < chunks; c++) {
             const long long start = (long long)c * CHUNK;
-            const int count = in_chunk(length - start);
-            for (int of_tree = warp; of_tree < LANES && of_tree < count && column < columns; of_tree += warps) {
-                T result = x[(start + of_tree) * step + column];
-#pragma unroll 4
-                for (int i = of_tree + LANES; i < count; i += LANES) {
-                    result = Operation::combine(result, x[(start + i) * step + column]);
-                }
-                levels.chunks[of_tree * LANES + lane] = result;
+            const T result = chunk_of_columns<Operation>(levels.chunks, x + start * step + first, step, columns,
+                                                         in_chunk(length - start));
+            if (threadIdx.x < columns) {
+                column[c * columns] = result;
             }
-            __syncthreads();
-            if (warp == 0) {
-                levels.groups[c * LANES + lane] = lanes_together<Operation>(levels.chunks + lane, count);
-            }
-            __syncthreads();
         }
-        if (warp == 0 && column < columns) {
-            out[position(out_view, column)] = lanes_together<Operation>(levels.groups + lane, chunks);
+        if (threadIdx.x < columns) {
+            out[position(out_view, first + threadIdx.x)] = lanes_together<Operation>(column, columns, chunks);
         }
     }
 }
@@ -86,9 +111,8 @@ template <typename Operation, typename T>
 __device__ void reduce_rows(const T *x, const View &x_view, T *out, const View &out_view, long long length) {
     __shared__ Levels<T> levels;
     // The results of 32 chunks of 32 columns are as many as fit into the memory of the levels.
-    const bool columns = x_view.ndim == 2 && x_view.size[1] == length && x_view.stride[0] == 1 && x_view.stride[1] > 1;
-    if (columns && length > 0 && length <= LANES * CHUNK) {
-        reduce_columns<Operation>(levels, x, x_view.stride[1], x_view.size[0], out, out_view, length);
+    if (are_columns(x_view, length) && length > 0 && length <= LANES * CHUNK) {
+        reduce_columns<Operation>(levels, x, x_view, out, out_view, length);
         return;
     }
     const bool in_order = contiguous(x_view);
@@ -103,11 +127,27 @@ __device__ void reduce_rows(const T *x, const View &x_view, T *out, const View &
 }
 
 // The same for rows that are long and few: one block each would leave most of the GPU idle. So a warp reduces a chunk,
-// whatever row it belongs to, and a second launch, of the kernel above, combines the chunks' results of each row.
+// whatever row it belongs to, or a block that of 32 columns, and a second launch, of the kernel above, combines the
+// chunks' results of each row.
 template <typename Operation, typename T>
 __device__ void reduce_chunks(const T *x, const View &x_view, T *out, const View &out_view, long long length) {
-    const bool in_order = contiguous(x_view);
     const long long chunks = divide_up(length, CHUNK);
+    if (are_columns(x_view, length)) {
+        __shared__ T lanes[CHUNK];
+        const long long step = x_view.stride[1];
+        const long long blocks = divide_up(x_view.size[0], LANES); // for a chunk of all columns
+        for (long long i = blockIdx.x; i < blocks * chunks; i += gridDim.x) {
+            const long long c = i / blocks, start = c * CHUNK, first = i % blocks * LANES;
+            const int columns = in_block(x_view, first);
+            const T result = chunk_of_columns<Operation>(lanes, x + start * step + first, step, columns,
+                                                         in_chunk(length - start));
+            if (threadIdx.x < columns) {
+                out[position(out_view, (first + threadIdx.x) * chunks + c)] = result;
+            }
+        }
+        return;
+    }
+    const bool in_order = contiguous(x_view);
     const long long warps = (long long)gridDim.x * (blockDim.x / LANES);
     const long long first = (long long)blockIdx.x * (blockDim.x / LANES) + threadIdx.x / LANES;
     for (long long c = first; c < elements(out_view); c += warps) {

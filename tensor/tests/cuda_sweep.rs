@@ -582,7 +582,13 @@ fn large_results_are_those_of_the_cpu() -> Result<()> {
         let x = values(&[600, 503], DType::F32, 0);
         let device = Device::cuda(0);
         let xd = x.to(device)?;
-        let cases: [fn(&Tensor) -> Result<Tensor>; 9] = [
+        let cases: [fn(&Tensor) -> Result<Tensor>; 14] = [
+            // Few columns and many rows: the gradient of a bias.
+            |x| x.reshape(&[-1, 10])?.sum_dims(&[0], false),
+            |x| x.reshape(&[-1, 300, 2])?.sum_dims(&[0, 1], false),
+            |x| x.reshape(&[-1, 50])?.slice(1, 3, 45, 1)?.amax(&[0], false),
+            |x| x.reshape(&[-1, 50])?.slice(1, 3, 45, 2)?.sum_dims(&[0], false),
+            |x| x.narrow(0, 0, 240)?.reshape(&[2, -1, 30])?.sum_dims(&[1], false),
             |x| x.add(x),
             |x| x.exp(),
             |x| x.sum(),

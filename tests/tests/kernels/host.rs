@@ -196,7 +196,7 @@ fn sums_of_rows_take_barriers_and_shuffles_and_keep_the_tree() {
 fn columns_are_summed_in_the_order_of_rows() {
     let kernels = course();
     for length in [1usize, 2, 31, 33, 1024, 1025, 5000, 33_000] {
-        for columns in [2usize, 31, 33, 70] {
+        for columns in [2usize, 10, 31, 33, 70] {
             let x: Vec<f32> =
                 (0..length * columns).map(|i| ((i * 7919 + 13) % 1000) as f32 / 7.0 - 60.0).collect();
             let column = |c: usize| -> Vec<f32> { (0..length).map(|i| x[i * columns + c]).collect() };
@@ -210,6 +210,18 @@ fn columns_are_summed_in_the_order_of_rows() {
                 assert_eq!(kernels.run("sum_f32", grid, block, &arguments), Ok(()));
                 let found: Vec<u32> = out.iter().map(|sum| sum.to_bits()).collect();
                 assert_eq!(found, wanted, "{columns} columns of {length}, {grid} blocks of {block}");
+
+                // The chunks of all columns, for a second launch.
+                let chunks = (length as usize).div_ceil(1024);
+                let mut partials = vec![-1.0f32; columns * chunks];
+                let partials_at = partials.as_mut_ptr();
+                let results = view(&[(columns as i64, chunks as i64), (chunks as i64, 1)]);
+                let arguments = [at(&x_at), at(&zero), at(&rows), at(&partials_at), at(&results), at(&length)];
+                assert_eq!(kernels.run("sum_chunks_f32", grid, block, &arguments), Ok(()));
+                for (c, partials) in partials.chunks(chunks).enumerate() {
+                    let wanted: Vec<f32> = column(c).chunks(1024).map(tree).collect();
+                    assert_eq!(partials, wanted, "the chunks of column {c} of {columns}, of {length}");
+                }
             }
         }
     }

@@ -34,11 +34,6 @@ impl Runs {
         (self.ndim == 1 && (self.strides[0] == 1 || self.sizes[0] == 1)).then_some(self.offset)
     }
 
-    /// The step from element to element, if it is the same all the way.
-    pub(crate) fn single_stride(&self) -> Option<usize> {
-        (self.ndim == 1).then_some(self.strides[0])
-    }
-
     /// Calls `visit(position, stride, length)` for the runs that make up the elements
     /// `start..start + length` in logical order.
     pub(crate) fn visit(&self, start: usize, length: usize, mut visit: impl FnMut(usize, usize, usize)) {

@@ -77,23 +77,23 @@ reducers! {
 /// From about this many elements on a second thread pays.
 const SMALLEST_PARALLEL: usize = 1 << 18;
 
-/// A tensor seen as rows, each of which gives one result: the kept dimensions first, then those that are
-/// reduced. And how many elements a row has.
-fn rows(x: &Tensor, reduced: &[bool]) -> (Tensor, i64) {
+/// A tensor seen as rows, each of which gives one result, and how many elements a row has: a matrix, or, where its
+/// elements lie too oddly for that, the kept dimensions first, then those that are reduced.
+fn rows(x: &Tensor, reduced: &[bool]) -> Result<(Tensor, usize)> {
     let (kept, gone): (Vec<usize>, Vec<usize>) = (0..x.ndim()).partition(|dim| !reduced[*dim]);
-    let length: usize = gone.iter().map(|dim| x.sizes()[*dim]).product();
+    let [results, length] = [&kept, &gone].map(|dims| dims.iter().map(|dim| x.sizes()[*dim]).product());
     let dims: Vec<usize> = kept.into_iter().chain(gone).collect();
-    (x.with_layout(x.layout().permute(&dims)), length as i64)
+    let rows = x.layout().permute(&dims);
+    Ok((x.with_layout(rows.view(&[results, length])?.unwrap_or(rows)), length))
 }
 
-/// How many dimensions of such rows are kept. (One of size 1 may count as either.)
-fn kept_dims(rows: &Layout, length: usize) -> usize {
-    let (mut dim, mut elements) = (rows.ndim(), 1);
-    while elements < length {
-        dim -= 1;
-        elements *= rows.sizes()[dim];
+/// If the rows are the columns of a matrix, where neighbours in memory belong to neighbouring results: the step from
+/// one element of a result to its next.
+fn columns(rows: &Layout, length: usize) -> Option<usize> {
+    match (rows.sizes(), rows.strides()) {
+        (&[columns, rows], &[1, step]) if columns > 1 && rows == length && step >= columns => Some(step),
+        _ => None,
     }
-    dim
 }
 
 /// Every kernel of this file.
@@ -118,20 +118,23 @@ fn two_steps<R: Reducer>() -> [&'static KernelDef; 2] {
 
 /// Reduces the flagged dimensions of `x` into `out`, whose elements are the kept dimensions in order.
 pub(super) fn reduce<R: Reducer>(x: &Tensor, reduced: &[bool], out: &Tensor) -> Result<()> {
-    let (rows, length) = rows(x, reduced);
-    let chunks = (length as usize).div_ceil(CHUNK);
-    if !out.is_cuda() || chunks < MANY_CHUNKS || out.numel() >= MANY_ROWS {
-        return launch(Reduce::<R>::KERNEL, [&rows], [out], &[length], &[]);
+    let (rows, length) = rows(x, reduced)?;
+    let chunks = length.div_ceil(CHUNK);
+    let many_chunks = if columns(rows.layout(), length).is_some() { MANY_CHUNKS_OF_COLUMNS } else { MANY_CHUNKS };
+    if !out.is_cuda() || chunks < many_chunks || out.numel() >= MANY_ROWS {
+        return launch(Reduce::<R>::KERNEL, [&rows], [out], &[length as i64], &[]);
     }
     // A few long rows: a block for each would leave most of the device idle. So all chunks are reduced first, and
     // then their results; the order is the tree's either way.
     let partials = out.uninit_beside(&[out.numel(), chunks], out.dtype())?;
-    launch(Chunks::<R>::KERNEL, [&rows], [&partials], &[length], &[])?;
+    launch(Chunks::<R>::KERNEL, [&rows], [&partials], &[length as i64], &[])?;
     launch(Reduce::<R>::KERNEL, [&partials], [out], &[chunks as i64], &[])
 }
 
-/// From how many chunks of a row on, and up to how many rows, a device reduces in two steps.
+/// From how many chunks of a row on, and up to how many rows, a device reduces in two steps. The warps of a block
+/// take 8 chunks of a row at a time; but all of them are at one chunk of 32 columns, the chunks one after another.
 const MANY_CHUNKS: usize = 8;
+const MANY_CHUNKS_OF_COLUMNS: usize = 2;
 const MANY_ROWS: usize = 1024;
 
 struct Reduce<R>(std::marker::PhantomData<R>);
@@ -152,10 +155,8 @@ impl<R: Reducer> Reduce<R> {
                 out.fill(R::IDENTITY);
                 return Ok(());
             }
-            match columns(x.layout, kept_dims(x.layout, length)) {
-                Some((start, row_stride)) => {
-                    reduce_columns::<R>(&values[start..], row_stride, length, out);
-                }
+            match columns(x.layout, length) {
+                Some(step) => reduce_columns::<R>(&values[x.layout.offset..], step, length, out),
                 None => reduce_rows::<R>(values, Runs::of(x.layout), length, out),
             }
             Ok(())
@@ -176,9 +177,14 @@ impl<R: Reducer> Chunks<R> {
         cost: Cost::Cheap,
         twin: |args| {
             let (x, out) = (&args.inputs[0], &mut args.outputs[0]);
-            let chunk_at = chunk_at::<R>(x.values(), Runs::of(x.layout), args.ints[0] as usize);
+            let (values, length) = (x.values(), args.ints[0] as usize);
             let chunks = out.layout.sizes()[1];
             let out = out.elements::<R::Value>();
+            if let Some(step) = columns(x.layout, length) {
+                chunks_of_columns::<R>(&values[x.layout.offset..], step, length, out);
+                return Ok(());
+            }
+            let chunk_at = chunk_at::<R>(values, Runs::of(x.layout), length);
             let share = out.len().div_ceil(threads());
             let reduce = |(part, out): (usize, &mut [R::Value])| {
                 for (i, out) in out.iter_mut().enumerate() {
@@ -193,21 +199,6 @@ impl<R: Reducer> Chunks<R> {
             Ok(())
         },
     };
-}
-
-/// If the kept dimensions lie side by side in memory and the reduced ones step over them evenly: where
-/// they start, and that step.
-fn columns(matrix: &Layout, kept: usize) -> Option<(usize, usize)> {
-    let (mut kept_part, mut gone_part) = (*matrix, *matrix);
-    for _ in kept..matrix.ndim() {
-        kept_part = kept_part.remove_dim(kept);
-    }
-    for _ in 0..kept {
-        gone_part = gone_part.remove_dim(0);
-    }
-    let start = Runs::of(&kept_part).contiguous_start()?;
-    let step = Runs::of(&gone_part).single_stride()?;
-    (kept_part.numel() > 1 && step >= kept_part.numel()).then_some((start, step))
 }
 
 /// [`tree::chunk`] for this reducer and this computer.
@@ -303,6 +294,27 @@ fn reduce_columns<R: Reducer>(values: &[R::Value], row_stride: usize, length: us
     }
 }
 
+/// The results of the chunks of each column, those of a column one after another.
+fn chunks_of_columns<R: Reducer>(values: &[R::Value], step: usize, length: usize, out: &mut [R::Value]) {
+    let chunks = length.div_ceil(CHUNK);
+    let tile = |(i, out): (usize, &mut [R::Value])| {
+        for chunk in 0..chunks {
+            let start = chunk * CHUNK;
+            let rows = CHUNK.min(length - start);
+            let from = &values[start * step + i * TILE..];
+            let results = column_chunk::<R>(from, step, rows, out.len() / chunks);
+            for (out, result) in out[chunk..].iter_mut().step_by(chunks).zip(results) {
+                *out = result;
+            }
+        }
+    };
+    if out.len() * CHUNK >= SMALLEST_PARALLEL && threads() > 1 {
+        out.par_chunks_mut(TILE * chunks).enumerate().for_each(tile);
+    } else {
+        out.chunks_mut(TILE * chunks).enumerate().for_each(tile);
+    }
+}
+
 /// One chunk of up to [`TILE`] columns: [`tree::chunk`], with a column beside a column.
 fn column_chunk<R: Reducer>(
     values: &[R::Value],
@@ -392,8 +404,8 @@ macro_rules! positions {
 }
 
 pub(super) fn argmax(x: &Tensor, reduced: &[bool], out: &Tensor) -> Result<()> {
-    let (rows, length) = rows(x, reduced);
-    launch(argmax_kernel(x.dtype())?, [&rows], [out], &[length], &[])
+    let (rows, length) = rows(x, reduced)?;
+    launch(argmax_kernel(x.dtype())?, [&rows], [out], &[length as i64], &[])
 }
 
 fn argmax_kernel(dtype: DType) -> Result<&'static KernelDef> {
@@ -401,8 +413,8 @@ fn argmax_kernel(dtype: DType) -> Result<&'static KernelDef> {
 }
 
 pub(super) fn argmin(x: &Tensor, reduced: &[bool], out: &Tensor) -> Result<()> {
-    let (rows, length) = rows(x, reduced);
-    launch(argmin_kernel(x.dtype())?, [&rows], [out], &[length], &[])
+    let (rows, length) = rows(x, reduced)?;
+    launch(argmin_kernel(x.dtype())?, [&rows], [out], &[length as i64], &[])
 }
 
 fn argmin_kernel(dtype: DType) -> Result<&'static KernelDef> {
