@@ -61,6 +61,7 @@ pub const SOURCES: &[Source] = &[
     source!("matmul.cu", &[COMMON]),
     source!("conv.cu", &[COMMON]),
     source!("optimizer.cu", &[COMMON]),
+    source!("pool.cu", &[COMMON, CONVERT]),
 ];
 
 /// How NVRTC is to compile them, whatever the GPU: every operation rounded by itself, as on the CPU, where

@@ -140,6 +140,40 @@ pub enum Error {
     #[error("both arguments to matmul need to be at least 1D, but they are {a}D and {b}D")]
     MatmulDims { a: usize, b: usize },
 
+    // Windows of images.
+    #[error("integer out of range")]
+    IntegerOutOfRange,
+    #[error("stride should not be zero")]
+    PoolStride,
+    #[error("kernel size should be greater than zero, but got kH: {height} kW: {width}")]
+    PoolKernel { height: usize, width: usize },
+    #[error("dilation should be greater than zero, but got dilationH: {height} dilationW: {width}")]
+    PoolDilation { height: usize, width: usize },
+    #[error(
+        "pad should be at most half of effective kernel size, but got pad={padding}, kernel_size={kernel} and dilation={dilation}"
+    )]
+    PoolPadding { padding: i64, kernel: i64, dilation: i64 },
+    #[error(
+        "pad should be smaller than or equal to half of kernel size, but got padW = {}, padH = {}, kW = {}, kH = {}", .padding[1], .padding[0], .kernel[1], .kernel[0]
+    )]
+    PoolPaddings { padding: [usize; 2], kernel: [usize; 2] },
+    #[error("Given input size: ({}x{}x{}). Calculated output size: ({}x{}x{}). Output size is too small", .input[0], .input[1], .input[2], .input[0], .output[0], .output[1])]
+    PoolOutput { input: [usize; 3], output: [i64; 2] },
+    #[error(
+        "Expected 3D or 4D (batch mode) tensor with optional 0 dim batch size for input, but got:{sizes:?}"
+    )]
+    PoolInput { sizes: Vec<usize> },
+    #[error("non-empty 3D or 4D (batch mode) tensor expected for input")]
+    MaxPoolDims,
+    #[error("divisor must be not zero")]
+    PoolDivisor,
+    #[error("adaptive_avg_pool2d(): Expected 3D or 4D tensor, but got {sizes:?}")]
+    AdaptivePoolDims { sizes: Vec<usize> },
+    #[error(
+        "adaptive_avg_pool2d(): Expected input to have non-zero size for non-batch dimensions, but input has sizes {sizes:?} with dimension {dim} being empty"
+    )]
+    AdaptivePoolEmpty { sizes: Vec<usize>, dim: usize },
+
     // Indices.
     #[error("index {index} is out of bounds for dimension {dim} with size {size}")]
     IndexOutOfBounds { index: i64, dim: usize, size: usize },

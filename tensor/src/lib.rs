@@ -91,6 +91,7 @@ pub use machine::{GpuSpec, Machine, MachineId, RaceCheck, SimulatedGpus, manual_
 pub use ops::conv::{Conv2dOptions, Padding};
 pub use ops::elementwise::Operand;
 pub use ops::loss::{CrossEntropyOptions, Reduction};
+pub use ops::pool::{AvgPool2dOptions, MaxPool2dOptions, Pair};
 pub use ops::shape::CopyOptions;
 pub use random::Generator;
 pub use shape::MAX_DIMS;

@@ -16,7 +16,7 @@ use todevice::nn::StateDict;
 use todevice::nn::utils::{ClipGradNormOptions, clip_grad_norm_};
 use todevice::optim::lr_scheduler::StepLR;
 use todevice::prelude::*;
-use todevice::{CopyOptions, Machine, TensorOptions};
+use todevice::{AvgPool2dOptions, CopyOptions, Machine, MaxPool2dOptions, TensorOptions};
 
 /// The machine that is compared with the CPU: a simulated T4, unless `TEST_GPU` names another.
 fn machine() -> Machine {
@@ -274,6 +274,61 @@ fn losses() -> Vec<Case> {
     ]
 }
 
+fn pools() -> Vec<Case> {
+    let images = || {
+        let all: [&[&[usize]]; 10] = [
+            &[&[1, 1, 1]],
+            &[&[2, 4, 4]],
+            &[&[2, 3, 5, 7]],
+            &[&[0, 2, 4, 4]],
+            &[&[1, 2, 33, 18]],
+            &[&[3, 1, 8, 65]],
+            &[&[2, 1, 1, 9]],
+            &[&[2, 0, 4, 4]],
+            &[&[2, 2, 0, 4]],
+            &[&[4, 4]],
+        ];
+        sizes(&all)
+    };
+    vec![
+        case("max_pool2d", images(), |x| one(x[0].max_pool2d(2, &Default::default()))),
+        case("max_pool2d of all", images(), |x| one(x[0].max_pool2d(1, &Default::default()))),
+        case("max_pool2d overlapping", images(), |x| {
+            let options =
+                MaxPool2dOptions { stride: Some(1.into()), padding: 1.into(), ..Default::default() };
+            one(x[0].max_pool2d([3, 2], &options))
+        }),
+        case("max_pool2d with holes", images(), |x| {
+            let (stride, dilation) = (Some([2, 3].into()), [1, 2].into());
+            let padding = [0, 1].into();
+            one(x[0].max_pool2d([1, 2], &MaxPool2dOptions { stride, padding, dilation, ceil_mode: true }))
+        }),
+        case("avg_pool2d", images(), |x| one(x[0].avg_pool2d(2, &Default::default()))),
+        case("avg_pool2d overlapping", images(), |x| {
+            let options = AvgPool2dOptions {
+                stride: Some([1, 2].into()),
+                padding: [1, 0].into(),
+                count_include_pad: false,
+                ..Default::default()
+            };
+            one(x[0].avg_pool2d([3, 1], &options))
+        }),
+        case("avg_pool2d hanging over", images(), |x| {
+            let stride = Some([3, 2].into());
+            let options =
+                AvgPool2dOptions { stride, padding: 1.into(), ceil_mode: true, ..Default::default() };
+            one(x[0].avg_pool2d([2, 3], &options))
+        }),
+        case("avg_pool2d divided", images(), |x| {
+            let options = AvgPool2dOptions { divisor_override: Some(-3), ..Default::default() };
+            one(x[0].avg_pool2d([1, 2], &options))
+        }),
+        case("adaptive_avg_pool2d", images(), |x| one(x[0].adaptive_avg_pool2d([3, 2]))),
+        case("adaptive_avg_pool2d to more", images(), |x| one(x[0].adaptive_avg_pool2d([Some(9), None]))),
+        case("adaptive_avg_pool2d to one", images(), |x| one(x[0].adaptive_avg_pool2d(1))),
+    ]
+}
+
 fn indexing() -> Vec<Case> {
     let boxes = || {
         let all: [&[&[usize]]; 9] = [
@@ -414,7 +469,7 @@ fn shapes() -> Vec<Case> {
 }
 
 fn all_cases() -> Vec<Case> {
-    [elementwise(), binary(), reductions(), products(), losses(), indexing(), shapes()]
+    [elementwise(), binary(), reductions(), products(), losses(), pools(), indexing(), shapes()]
         .into_iter()
         .flatten()
         .collect()
@@ -457,6 +512,11 @@ fn matrix_products_are_those_of_the_cpu() {
 #[test]
 fn losses_are_those_of_the_cpu() {
     on_gpu(|| sweep(&losses()));
+}
+
+#[test]
+fn pools_are_those_of_the_cpu() {
+    on_gpu(|| sweep(&pools()));
 }
 
 #[test]
@@ -818,6 +878,51 @@ fn five_steps_of_every_optimizer_on_every_loss_are_those_of_the_cpu() -> Result<
                 }
             }
         }
+        Ok(())
+    })
+}
+
+/// Layers for images, between two that learn.
+fn image_network() -> Result<nn::Sequential> {
+    Ok(nn::Sequential::new((
+        nn::MaxPool2d::new(2),
+        nn::AvgPool2d::new([1, 2]),
+        nn::Linear::new(4, 9)?,
+        nn::AdaptiveAvgPool2d::new([3, 2]),
+        nn::Flatten::default(),
+        nn::Linear::new(18, 4)?,
+    )))
+}
+
+#[test]
+fn learning_from_images_is_that_of_the_cpu() -> Result<()> {
+    on_gpu(|| {
+        let learn = |device: Device| -> Result<Vec<Vec<u64>>> {
+            manual_seed(11);
+            let model = image_network()?;
+            model.to(device)?;
+            let x = Tensor::randn(&[5, 3, 8, 16])?.to(device)?;
+            let target = Tensor::randint(0, 4, &[5])?.to(device)?;
+            let options = SGDOptions { lr: 0.1, momentum: 0.9, ..Default::default() };
+            let mut optimizer = optim::SGD::new(model.parameters(), options)?;
+            let mut seen = Vec::new();
+            for _ in 0..3 {
+                let loss = nn::CrossEntropyLoss::default().forward(&model.forward(&x)?, &target)?;
+                optimizer.zero_grad();
+                loss.backward()?;
+                optimizer.step()?;
+                seen.push(bits(&loss)?);
+            }
+            model.eval();
+            seen.push(bits(&model.forward(&x)?)?);
+            for (_, value) in model.state_dict().iter() {
+                seen.push(bits(value)?);
+            }
+            Ok(seen)
+        };
+        let cpu = learn(Device::Cpu)?;
+        assert!(cpu[0] != cpu[2], "nothing was learned");
+        assert!(cpu == learn(Device::cuda(0))?);
         Ok(())
     })
 }

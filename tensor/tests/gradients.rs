@@ -8,7 +8,10 @@ use std::fs;
 use std::path::Path;
 
 use gradcheck::{Case, Domain, case, check, names_seen, record_names};
-use todevice::{CrossEntropyOptions, DType, Error, Machine, Reduction, Result, Tensor, manual_seed};
+use todevice::{
+    AvgPool2dOptions, CrossEntropyOptions, DType, Error, Machine, MaxPool2dOptions, Reduction, Result,
+    Tensor, manual_seed,
+};
 
 const SHAPES: [&[usize]; 8] = [&[], &[0], &[1], &[2], &[3], &[2, 3], &[3, 0], &[2, 1, 3]];
 
@@ -469,6 +472,44 @@ fn losses_with_every_reduction() {
     losses().iter().for_each(check);
 }
 
+fn pools() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for sizes in [&[1usize, 1, 1] as &[usize], &[2, 4, 5], &[2, 1, 3, 6], &[0, 2, 4, 4]] {
+        let name = |what: &str| format!("{what} {sizes:?}");
+        let pairs = || [1, sizes[sizes.len() - 1].min(2)];
+        let max = move |x: &[Tensor]| x[0].max_pool2d(pairs(), &Default::default());
+        cases.push(case(name("max_pool2d"), &[sizes], max));
+        let stride = Some(1.into());
+        let max_options =
+            MaxPool2dOptions { stride, padding: 1.into(), dilation: [1, 2].into(), ceil_mode: true };
+        let max = move |x: &[Tensor]| x[0].max_pool2d([3, 2], &max_options);
+        cases.push(case(name("max_pool2d overlapping"), &[sizes], max));
+        let avg = move |x: &[Tensor]| x[0].avg_pool2d(pairs(), &Default::default());
+        cases.push(case(name("avg_pool2d"), &[sizes], avg));
+        for (count_include_pad, divisor_override) in [(true, None), (false, None), (false, Some(-7))] {
+            let options = AvgPool2dOptions {
+                stride: Some([2, 1].into()),
+                padding: 1.into(),
+                ceil_mode: true,
+                count_include_pad,
+                divisor_override,
+            };
+            let avg = move |x: &[Tensor]| x[0].avg_pool2d(3, &options);
+            cases.push(case(name("avg_pool2d with options"), &[sizes], avg));
+        }
+        for output in [[3, 2], [5, 1], [1, 7]] {
+            let adaptive = move |x: &[Tensor]| x[0].adaptive_avg_pool2d(output);
+            cases.push(case(name("adaptive_avg_pool2d"), &[sizes], adaptive));
+        }
+    }
+    cases
+}
+
+#[test]
+fn pools_with_every_option() {
+    pools().iter().for_each(check);
+}
+
 fn dropouts() -> Vec<Case> {
     let dropout = |p: f64, seed: u64| {
         move |x: &[Tensor]| {
@@ -568,8 +609,10 @@ fn is_node_name(text: &str) -> bool {
 
 #[test]
 fn no_operation_lacks_a_gradient_test() {
-    let families =
-        [unary, binary, numbers, selections, views, reductions, softmaxes, products, losses, dropouts, types];
+    let families = [
+        unary, binary, numbers, selections, views, reductions, softmaxes, products, losses, pools, dropouts,
+        types,
+    ];
     for cases in families.map(|family| family()) {
         cases.iter().for_each(record_names);
     }

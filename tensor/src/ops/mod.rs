@@ -12,6 +12,7 @@ pub(crate) mod kernel;
 pub(crate) mod loss;
 pub(crate) mod matmul;
 pub(crate) mod optimizer;
+pub(crate) mod pool;
 pub(crate) mod random;
 pub(crate) mod reduce;
 pub(crate) mod scope;
@@ -42,6 +43,7 @@ pub(crate) fn every_kernel() -> Vec<&'static KernelDef> {
         loss::every_kernel,
         matmul::every_kernel,
         optimizer::every_kernel,
+        pool::every_kernel,
         random::every_kernel,
         reduce::every_kernel,
         shape::every_kernel,

@@ -1,0 +1,228 @@
+// Pooling: the largest element, or the mean, of each window of a plane; and the gradients.
+//
+// All tensors are planes (planes, height, width) that lie in order. A thread takes an element of the output. For a
+// gradient, too: it is an element of the image, which looks for the windows over it and adds up in their order. The
+// other way round, each window adding to its elements by `atomicAdd`, sums would differ from run to run.
+#include "common.cuh"
+#include "convert.cuh"
+
+// The windows along one dimension of `size` elements.
+struct Windows {
+    long long kernel, stride, padding, dilation, size, count;
+
+    // Where window o begins, before the first element perhaps.
+    __device__ long long start(long long o) const { return o * stride - padding; }
+
+    // The elements of window o, if they are neighbours: from `first` to before `end`.
+    __device__ long long first(long long o) const { return start(o) > 0 ? start(o) : 0; }
+    __device__ long long end(long long o) const { return start(o) + kernel < size ? start(o) + kernel : size; }
+
+    // How many elements it has, those of the padding included. Beyond the padding there are none.
+    __device__ long long padded_elements(long long o) const {
+        const long long end = start(o) + kernel, last = size + padding;
+        return (end < last ? end : last) - start(o);
+    }
+
+    // The windows that element i may be in: from `first_over` to before `end_over`.
+    __device__ long long first_over(long long i) const {
+        const long long beyond = i + padding - ((kernel - 1) * dilation + 1);
+        return beyond < 0 ? 0 : beyond / stride + 1;
+    }
+    __device__ long long end_over(long long i) const {
+        const long long end = (i + padding) / stride + 1;
+        return end < count ? end : count;
+    }
+};
+
+// Windows that cover a dimension, whatever its size.
+struct Adaptive {
+    long long size, count;
+
+    __device__ long long first(long long o) const { return o * size / count; }
+    __device__ long long end(long long o) const { return ((o + 1) * size + count - 1) / count; }
+    __device__ long long elements(long long o) const { return end(o) - first(o); }
+
+    // Seen from the elements, it is the same with the roles exchanged.
+    __device__ long long first_over(long long i) const { return i * count / size; }
+    __device__ long long end_over(long long i) const { return ((i + 1) * count + size - 1) / size; }
+};
+
+// Calls `work(i, plane, row, column)` for each element of the planes.
+template <typename Work>
+__device__ void for_elements(const View &planes, Work work) {
+    const long long n = elements(planes), rows = planes.size[1], columns = planes.size[2];
+    for (long long i = first_element(); i < n; i += all_threads()) {
+        const long long line = i / columns;
+        work(i, line / rows, line % rows, i % columns);
+    }
+}
+
+// The largest of nothing.
+template <typename T> __device__ T nothing() {
+    if constexpr (is_float<T>) {
+        return -infinity<T>();
+    } else {
+        return Range<T>::low;
+    }
+}
+
+// The largest of each window, and where in its plane it is: the first if several are equal, but a NaN before all else;
+// −1 for a window that is all padding.
+template <typename T>
+__device__ void max_pool2d(const T *x, T *out, const View &out_view, int *index, Windows down, Windows across) {
+    for_elements(out_view, [=](long long i, long long plane, long long row, long long column) {
+        const T *image = x + plane * down.size * across.size;
+        T largest = nothing<T>();
+        int at = -1;
+        for (long long ky = 0; ky < down.kernel; ky++) {
+            const long long y = down.start(row) + ky * down.dilation;
+            for (long long kx = 0; kx < across.kernel; kx++) {
+                const long long at_x = across.start(column) + kx * across.dilation;
+                if (y >= 0 && y < down.size && at_x >= 0 && at_x < across.size) {
+                    const T value = image[y * across.size + at_x];
+                    // Only a NaN differs from itself.
+                    if (value > largest || value != value || at < 0) {
+                        largest = value;
+                        at = (int)(y * across.size + at_x);
+                    }
+                }
+            }
+        }
+        out[i] = largest;
+        index[i] = at;
+    });
+}
+
+template <typename T>
+__device__ void max_pool2d_backward(const T *grad, const int *index, T *grad_x, const View &grad_x_view, Windows down,
+                                    Windows across) {
+    for_elements(grad_x_view, [=](long long i, long long plane, long long row, long long column) {
+        const int here = (int)(row * across.size + column);
+        T sum = 0;
+        for (long long oy = down.first_over(row); oy < down.end_over(row); oy++) {
+            for (long long ox = across.first_over(column); ox < across.end_over(column); ox++) {
+                const long long window = (plane * down.count + oy) * across.count + ox;
+                if (index[window] == here) {
+                    sum += grad[window];
+                }
+            }
+        }
+        grad_x[i] = sum;
+    });
+}
+
+// What the sum of a window is divided by.
+struct Divisor {
+    bool count_include_pad;
+    long long fixed; // A number for all windows; 0 if there is none.
+
+    __device__ long long of(const Windows &down, const Windows &across, long long row, long long column) const {
+        if (fixed != 0) {
+            return fixed;
+        }
+        return count_include_pad ? down.padded_elements(row) * across.padded_elements(column)
+                                 : (down.end(row) - down.first(row)) * (across.end(column) - across.first(column));
+    }
+};
+
+// The sum of the elements of a window.
+template <typename T, typename Along>
+__device__ T window_sum(const T *image, const Along &down, const Along &across, long long row, long long column) {
+    T sum = 0;
+    for (long long y = down.first(row); y < down.end(row); y++) {
+        for (long long x = across.first(column); x < across.end(column); x++) {
+            sum += image[y * across.size + x];
+        }
+    }
+    return sum;
+}
+
+template <typename T>
+__device__ void avg_pool2d(const T *x, T *out, const View &out_view, Windows down, Windows across, Divisor divisor) {
+    for_elements(out_view, [=](long long i, long long plane, long long row, long long column) {
+        const T sum = window_sum(x + plane * down.size * across.size, down, across, row, column);
+        out[i] = sum / (T)divisor.of(down, across, row, column);
+    });
+}
+
+template <typename T>
+__device__ void adaptive_avg_pool2d(const T *x, T *out, const View &out_view, Adaptive down, Adaptive across) {
+    for_elements(out_view, [=](long long i, long long plane, long long row, long long column) {
+        const T sum = window_sum(x + plane * down.size * across.size, down, across, row, column);
+        out[i] = sum / (T)down.elements(row) / (T)across.elements(column);
+    });
+}
+
+// The gradient of each element: `divided(gradient, row, column)` of each window over it, added up.
+template <typename T, typename Along, typename Divided>
+__device__ void means_backward(const T *grad, T *grad_x, const View &grad_x_view, Along down, Along across,
+                               Divided divided) {
+    for_elements(grad_x_view, [=](long long i, long long plane, long long row, long long column) {
+        const T *of_plane = grad + plane * down.count * across.count;
+        T sum = 0;
+        for (long long oy = down.first_over(row); oy < down.end_over(row); oy++) {
+            for (long long ox = across.first_over(column); ox < across.end_over(column); ox++) {
+                sum += divided(of_plane[oy * across.count + ox], oy, ox);
+            }
+        }
+        grad_x[i] = sum;
+    });
+}
+
+// The numbers that say where the windows are; those along the columns of the planes end in _w.
+#define KERNEL_STRIDE_PADDING                                                                               \
+    long long kernel_h, long long kernel_w, long long stride_h, long long stride_w, long long padding_h,     \
+        long long padding_w
+#define WINDOWS_OF(view, dim, along, dilation, windows)                                                     \
+    Windows { kernel_##along, stride_##along, padding_##along, dilation, view.size[dim], windows.size[dim] }
+
+#define MAX_POOL(name, suffix, T)                                                                           \
+    extern "C" __global__ void name##_##suffix(INPUT(T, x), OUTPUT(T, out), OUTPUT(int, index),             \
+                                               KERNEL_STRIDE_PADDING, long long dilation_h,                  \
+                                               long long dilation_w) {                                      \
+        name(x, out, out_view, index, WINDOWS_OF(x_view, 1, h, dilation_h, out_view),                       \
+             WINDOWS_OF(x_view, 2, w, dilation_w, out_view));                                               \
+    }
+
+#define MAX_POOL_BACKWARD(name, suffix, T)                                                                  \
+    extern "C" __global__ void name##_##suffix(INPUT(T, grad), INPUT(int, index), OUTPUT(T, grad_x),        \
+                                               KERNEL_STRIDE_PADDING, long long dilation_h,                  \
+                                               long long dilation_w) {                                      \
+        name(grad, index, grad_x, grad_x_view, WINDOWS_OF(grad_x_view, 1, h, dilation_h, grad_view),        \
+             WINDOWS_OF(grad_x_view, 2, w, dilation_w, grad_view));                                         \
+    }
+
+#define AVG_POOL(name, suffix, T)                                                                           \
+    extern "C" __global__ void name##_##suffix(INPUT(T, x), OUTPUT(T, out), KERNEL_STRIDE_PADDING,          \
+                                               long long count_include_pad, long long fixed) {              \
+        name(x, out, out_view, WINDOWS_OF(x_view, 1, h, 1, out_view), WINDOWS_OF(x_view, 2, w, 1, out_view), \
+             Divisor{count_include_pad != 0, fixed});                                                       \
+    }                                                                                                       \
+    extern "C" __global__ void name##_backward_##suffix(INPUT(T, grad), OUTPUT(T, grad_x),                  \
+                                                        KERNEL_STRIDE_PADDING, long long count_include_pad,  \
+                                                        long long fixed) {                                  \
+        const Windows down = WINDOWS_OF(grad_x_view, 1, h, 1, grad_view);                                   \
+        const Windows across = WINDOWS_OF(grad_x_view, 2, w, 1, grad_view);                                 \
+        const Divisor divisor{count_include_pad != 0, fixed};                                               \
+        means_backward(grad, grad_x, grad_x_view, down, across, [=](T g, long long row, long long column) { \
+            return g / (T)divisor.of(down, across, row, column);                                            \
+        });                                                                                                 \
+    }
+
+#define ADAPTIVE_AVG_POOL(name, suffix, T)                                                                  \
+    extern "C" __global__ void name##_##suffix(INPUT(T, x), OUTPUT(T, out)) {                               \
+        name(x, out, out_view, Adaptive{x_view.size[1], out_view.size[1]},                                  \
+             Adaptive{x_view.size[2], out_view.size[2]});                                                   \
+    }                                                                                                       \
+    extern "C" __global__ void name##_backward_##suffix(INPUT(T, grad), OUTPUT(T, grad_x)) {                \
+        const Adaptive down{grad_x_view.size[1], grad_view.size[1]};                                        \
+        const Adaptive across{grad_x_view.size[2], grad_view.size[2]};                                      \
+        means_backward(grad, grad_x, grad_x_view, down, across, [=](T g, long long row, long long column) { \
+            return g / (T)down.elements(row) / (T)across.elements(column);                                  \
+        });                                                                                                 \
+    }
+
+FOR_NUMBERS(MAX_POOL, max_pool2d)
+FOR_FLOATS(MAX_POOL_BACKWARD, max_pool2d_backward)
+FOR_FLOATS(AVG_POOL, avg_pool2d)
+FOR_FLOATS(ADAPTIVE_AVG_POOL, adaptive_avg_pool2d)

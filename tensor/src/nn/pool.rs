@@ -1,0 +1,117 @@
+//! Pooling as layers.
+
+use super::module::{Module, display_as_module};
+use crate::error::Result;
+use crate::ops::pool::{AvgPool2dOptions, MaxPool2dOptions, Pair};
+use crate::tensor::Tensor;
+
+/// The largest element of each window of an image (`torch.nn.MaxPool2d`).
+#[derive(Clone, Copy, Debug)]
+pub struct MaxPool2d {
+    /// Height and width of a window.
+    pub kernel_size: Pair,
+    /// The stride of the windows, and what else there is to say.
+    pub options: MaxPool2dOptions,
+}
+
+impl MaxPool2d {
+    /// Windows one after another: `MaxPool2d::new(2)` halves height and width.
+    pub fn new(kernel_size: impl Into<Pair>) -> MaxPool2d {
+        MaxPool2d::with_options(kernel_size, MaxPool2dOptions::default())
+    }
+
+    /// [`new`](Self::new) with keyword arguments.
+    pub fn with_options(kernel_size: impl Into<Pair>, options: MaxPool2dOptions) -> MaxPool2d {
+        MaxPool2d { kernel_size: kernel_size.into(), options }
+    }
+}
+
+impl Module for MaxPool2d {
+    fn name(&self) -> &'static str {
+        "MaxPool2d"
+    }
+
+    #[track_caller]
+    fn forward(&self, input: &Tensor) -> Result<Tensor> {
+        input.max_pool2d(self.kernel_size, &self.options)
+    }
+
+    fn extra_repr(&self) -> String {
+        let MaxPool2dOptions { stride, padding, dilation, ceil_mode } = self.options;
+        let (kernel_size, stride) = (self.kernel_size, stride.unwrap_or(self.kernel_size));
+        let ceil_mode = if ceil_mode { "True" } else { "False" };
+        format!(
+            "kernel_size={kernel_size}, stride={stride}, padding={padding}, dilation={dilation}, \
+             ceil_mode={ceil_mode}"
+        )
+    }
+}
+
+/// The mean of each window of an image (`torch.nn.AvgPool2d`).
+#[derive(Clone, Copy, Debug)]
+pub struct AvgPool2d {
+    /// Height and width of a window.
+    pub kernel_size: Pair,
+    /// The stride of the windows, and what else there is to say.
+    pub options: AvgPool2dOptions,
+}
+
+impl AvgPool2d {
+    /// Windows one after another: `AvgPool2d::new(2)` halves height and width.
+    pub fn new(kernel_size: impl Into<Pair>) -> AvgPool2d {
+        AvgPool2d::with_options(kernel_size, AvgPool2dOptions::default())
+    }
+
+    /// [`new`](Self::new) with keyword arguments.
+    pub fn with_options(kernel_size: impl Into<Pair>, options: AvgPool2dOptions) -> AvgPool2d {
+        AvgPool2d { kernel_size: kernel_size.into(), options }
+    }
+}
+
+impl Module for AvgPool2d {
+    fn name(&self) -> &'static str {
+        "AvgPool2d"
+    }
+
+    #[track_caller]
+    fn forward(&self, input: &Tensor) -> Result<Tensor> {
+        input.avg_pool2d(self.kernel_size, &self.options)
+    }
+
+    fn extra_repr(&self) -> String {
+        let AvgPool2dOptions { stride, padding, .. } = self.options;
+        let (kernel_size, stride) = (self.kernel_size, stride.unwrap_or(self.kernel_size));
+        format!("kernel_size={kernel_size}, stride={stride}, padding={padding}")
+    }
+}
+
+/// The means of as many windows as asked for, whatever the size of the image (`torch.nn.AdaptiveAvgPool2d`).
+#[derive(Clone, Copy, Debug)]
+pub struct AdaptiveAvgPool2d {
+    /// Height and width of the result; `None` keeps that of the image.
+    pub output_size: Pair<Option<usize>>,
+}
+
+impl AdaptiveAvgPool2d {
+    /// `AdaptiveAvgPool2d::new(1)` leaves one mean of each channel.
+    pub fn new(output_size: impl Into<Pair<Option<usize>>>) -> AdaptiveAvgPool2d {
+        AdaptiveAvgPool2d { output_size: output_size.into() }
+    }
+}
+
+impl Module for AdaptiveAvgPool2d {
+    fn name(&self) -> &'static str {
+        "AdaptiveAvgPool2d"
+    }
+
+    #[track_caller]
+    fn forward(&self, input: &Tensor) -> Result<Tensor> {
+        input.adaptive_avg_pool2d(self.output_size)
+    }
+
+    fn extra_repr(&self) -> String {
+        format!("output_size={}", self.output_size)
+    }
+}
+
+display_as_module!(MaxPool2d, AvgPool2d, AdaptiveAvgPool2d);

@@ -1,0 +1,517 @@
+//! The kernels of pooling: of planes (planes, height, width) that lie in order.
+//!
+//! The elements of a window are combined row by row, and from left to right. On the host that is done for a row of
+//! windows together: first with the first element of each, then with the second, and so on. So that the inner loop
+//! finds these side by side, a row is first split into [`Phases`]. A gradient adds up in the order of the windows, whoever does it: the host goes from window to
+//! window, a thread of a device from its element to the windows over it.
+
+use std::ops::{AddAssign, Div, Range};
+
+use bytemuck::Pod;
+use rayon::prelude::*;
+
+use super::window::Windows;
+use crate::dtype::{DType, Element, with_dtype, with_float};
+use crate::error::{Error, Result};
+use crate::ops::kernel::Parameter::{In, Int, Out};
+use crate::ops::kernel::{Args, Cost, FLOATS, Geometry, KernelDef, NUMBERS, launch};
+use crate::ops::simd::{threads, vectorized};
+use crate::tensor::Tensor;
+
+/// Every kernel of this file.
+pub(crate) fn every_kernel() -> Vec<&'static KernelDef> {
+    let of_floats = [
+        max_pool2d_backward_kernel,
+        avg_pool2d_kernel,
+        avg_pool2d_backward_kernel,
+        adaptive_avg_pool2d_kernel,
+        adaptive_avg_pool2d_backward_kernel,
+    ];
+    let largest = NUMBERS.into_iter().flat_map(max_pool2d_kernel);
+    largest.chain(of_floats.into_iter().flat_map(|kernel| FLOATS.into_iter().flat_map(kernel))).collect()
+}
+
+/// The windows of a plane, down and across.
+#[derive(Clone, Copy)]
+pub(super) struct Grid {
+    pub(super) down: Windows,
+    pub(super) across: Windows,
+}
+
+impl Grid {
+    /// As kernels take it. The sizes come with the tensors.
+    fn numbers(&self) -> [i64; 8] {
+        let Grid { down: h, across: w } = self;
+        [h.kernel, w.kernel, h.stride, w.stride, h.padding, w.padding, h.dilation, w.dilation]
+    }
+
+    /// From the numbers, and the sizes of planes of elements and of windows.
+    fn of(ints: &[i64], elements: &[usize], windows: &[usize]) -> Grid {
+        let along = |i: usize| Windows {
+            kernel: ints[i],
+            stride: ints[2 + i],
+            padding: ints[4 + i],
+            dilation: ints[6 + i],
+            size: elements[1 + i] as i64,
+            count: windows[1 + i] as i64,
+        };
+        Grid { down: along(0), across: along(1) }
+    }
+}
+
+/// What has a largest: numbers in an order.
+trait Ordered: Pod + PartialOrd + Send + Sync {
+    /// The largest of nothing.
+    const LOWEST: Self;
+}
+
+macro_rules! ordered {
+    ($($T:ty: $lowest:expr),*) => {$(
+        impl Ordered for $T {
+            const LOWEST: $T = $lowest;
+        }
+    )*};
+}
+ordered!(f32: f32::NEG_INFINITY, f64: f64::NEG_INFINITY, i64: i64::MIN, i32: i32::MIN, u8: u8::MIN);
+
+/// What has a mean.
+trait Mean: Pod + AddAssign + Div<Output = Self> + Send + Sync {
+    fn count(elements: i64) -> Self;
+}
+
+macro_rules! mean {
+    ($($T:ty),*) => {$(
+        impl Mean for $T {
+            #[inline(always)]
+            fn count(elements: i64) -> $T {
+                elements as $T
+            }
+        }
+    )*};
+}
+mean!(f32, f64);
+
+/// Calls `work(plane, its part of the output)` for each plane, on all threads if there are elements enough.
+fn for_planes<T: Send>(out: &mut [T], planes: usize, elements: usize, work: impl Fn(usize, &mut [T]) + Sync) {
+    let one = &mut vec![(); planes][..]; // Takes no memory.
+    for_planes_of_two(out, one, planes, elements, |plane, out, _| work(plane, out));
+}
+
+/// The same for two outputs.
+fn for_planes_of_two<A: Send, B: Send>(
+    a: &mut [A],
+    b: &mut [B],
+    planes: usize,
+    elements: usize,
+    work: impl Fn(usize, &mut [A], &mut [B]) + Sync,
+) {
+    if a.is_empty() {
+        return;
+    }
+    let (a_part, b_part) = (a.len() / planes, b.len() / planes);
+    if elements < Cost::Cheap.smallest_parallel() || threads() == 1 {
+        let parts = a.chunks_mut(a_part).zip(b.chunks_mut(b_part));
+        parts.enumerate().for_each(|(plane, (a, b))| work(plane, a, b));
+    } else {
+        let parts = a.par_chunks_mut(a_part).zip(b.par_chunks_mut(b_part));
+        let share = planes.div_ceil(threads());
+        parts.with_min_len(share).enumerate().for_each(|(plane, (a, b))| work(plane, a, b));
+    }
+}
+
+/// The part of a tensor that is one plane.
+fn plane<T>(of_all: &[T], planes: usize, plane: usize) -> &[T] {
+    let length = of_all.len() / planes;
+    &of_all[plane * length..(plane + 1) * length]
+}
+
+/// A row, or several, sorted by the remainder of the position when divided by the stride of the windows: phase `p` has
+/// elements `p`, `p + stride`, `p + 2 · stride`, …. What neighbouring windows have at the same place in them are
+/// neighbours in a phase.
+struct Phases<T> {
+    stride: usize,
+    /// Elements of a phase. The last ones may have a place that nobody uses.
+    length: usize,
+    values: Vec<T>,
+}
+
+impl<T: Pod> Phases<T> {
+    fn new(rows: usize, columns: usize, stride: usize) -> Phases<T> {
+        // Beyond the end of a row there is no second window.
+        let stride = stride.min(columns.max(1));
+        let length = columns.div_ceil(stride);
+        Phases { stride, length, values: vec![T::zeroed(); rows * length * stride] }
+    }
+
+    /// What `count` windows have in a row, if the first of them has element `first`.
+    #[inline(always)]
+    fn of(&mut self, row: usize, first: usize, count: usize) -> &mut [T] {
+        let start = (row * self.stride + first % self.stride) * self.length + first / self.stride;
+        &mut self.values[start..start + count]
+    }
+
+    /// Sorts a row.
+    #[inline(always)]
+    fn split(&mut self, x: &[T]) {
+        match self.stride {
+            1 => self.values.copy_from_slice(x),
+            2 => {
+                let (even, odd) = self.values.split_at_mut(self.length);
+                let pairs = x.chunks_exact(2);
+                if let [last] = pairs.remainder() {
+                    even[self.length - 1] = *last;
+                }
+                for (pair, (even, odd)) in pairs.zip(even.iter_mut().zip(odd)) {
+                    (*even, *odd) = (pair[0], pair[1]);
+                }
+            }
+            stride => {
+                for (phase, values) in self.values.chunks_mut(self.length).enumerate() {
+                    for (value, x) in values.iter_mut().zip(x.iter().skip(phase).step_by(stride)) {
+                        *value = *x;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Puts a row in order again.
+    #[inline(always)]
+    fn join(&self, row: usize, out: &mut [T]) {
+        let width = self.length * self.stride;
+        let values = &self.values[row * width..(row + 1) * width];
+        match self.stride {
+            1 => out.copy_from_slice(values),
+            2 => {
+                let (even, odd) = values.split_at(self.length);
+                for (pair, (even, odd)) in out.chunks_exact_mut(2).zip(even.iter().zip(odd)) {
+                    (pair[0], pair[1]) = (*even, *odd);
+                }
+                if let [last] = out.chunks_exact_mut(2).into_remainder() {
+                    *last = even[self.length - 1];
+                }
+            }
+            stride => {
+                for (phase, values) in values.chunks(self.length).enumerate() {
+                    for (out, value) in out.iter_mut().skip(phase).step_by(stride).zip(values) {
+                        *out = *value;
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The largest of each window, and where in its plane it is: the first if several are equal, but a NaN before all else;
+/// −1 for a window that is all padding.
+pub(super) fn max_pool2d(x: &Tensor, grid: &Grid, out: &Tensor, index: &Tensor) -> Result<()> {
+    launch(max_pool2d_kernel(x.dtype())?, [x], [out, index], &grid.numbers(), &[])
+}
+
+fn max_pool2d_kernel(dtype: DType) -> Result<&'static KernelDef> {
+    Ok(with_dtype!(dtype, T => {
+        const KERNEL: &KernelDef = &KernelDef {
+            name: "max_pool2d",
+            types: &[T::DTYPE],
+            parameters: &[In(T::DTYPE), Out(T::DTYPE), Out(DType::I32), Int, Int, Int, Int, Int, Int, Int, Int],
+            geometry: Geometry::Indexed,
+            cost: Cost::Cheap,
+            twin: |Args { inputs, outputs, ints, .. }| {
+                let largest = vectorized!(largest::<T>, (x: &[T], grid: Grid, out: &mut [T], index: &mut [i32]));
+                let [out, index] = outputs else { unreachable!("the kernel has two outputs") };
+                let (x, sizes) = (inputs[0].elements::<T>(), inputs[0].layout.sizes());
+                let (planes, grid) = (sizes[0], Grid::of(ints, sizes, out.layout.sizes()));
+                for_planes_of_two(out.elements(), index.elements(), planes, x.len(), |i, out, index| {
+                    largest(plane(x, planes, i), grid, out, index);
+                });
+                Ok(())
+            },
+        };
+        KERNEL
+    }))
+}
+
+#[inline(always)]
+fn largest<T: Ordered>(x: &[T], Grid { down, across }: Grid, out: &mut [T], index: &mut [i32]) {
+    let (width, stride, windows) = (across.size as usize, across.stride as usize, across.count as usize);
+    let mut row = Phases::new(1, width, stride);
+    out.fill(T::LOWEST);
+    index.fill(-1);
+    for (o, (out, index)) in out.chunks_mut(windows).zip(index.chunks_mut(windows)).enumerate() {
+        for y in (0..down.kernel).filter_map(|k| down.element(o, k)) {
+            row.split(&x[y * width..(y + 1) * width]);
+            for k in 0..across.kernel {
+                let (windows, first) = across.inside(k);
+                let found = row.of(0, first, windows.len());
+                let (out, index) = (&mut out[windows.clone()], &mut index[windows]);
+                let mut at = (y * width + first) as i32;
+                for ((x, out), index) in found.iter().zip(out).zip(index) {
+                    // Only a NaN differs from itself.
+                    #[allow(clippy::eq_op)]
+                    let larger = (*x > *out) | (*x != *x) | (*index < 0);
+                    *out = if larger { *x } else { *out };
+                    *index = if larger { at } else { *index };
+                    at += stride as i32;
+                }
+            }
+        }
+    }
+}
+
+/// The gradient of each element: the sum of those of the windows whose largest it is.
+pub(super) fn max_pool2d_backward(grad: &Tensor, index: &Tensor, grid: &Grid, grad_x: &Tensor) -> Result<()> {
+    launch(max_pool2d_backward_kernel(grad.dtype())?, [grad, index], [grad_x], &grid.numbers(), &[])
+}
+
+fn max_pool2d_backward_kernel(dtype: DType) -> Result<&'static KernelDef> {
+    with_float!(dtype, T => {
+        const KERNEL: &KernelDef = &KernelDef {
+            name: "max_pool2d_backward",
+            types: &[T::DTYPE],
+            parameters: &[In(T::DTYPE), In(DType::I32), Out(T::DTYPE), Int, Int, Int, Int, Int, Int, Int, Int],
+            geometry: Geometry::Indexed,
+            cost: Cost::Cheap,
+            twin: |Args { inputs, outputs, .. }| {
+                let (grad, index) = (inputs[0].elements::<T>(), inputs[1].elements::<i32>());
+                let planes = inputs[0].layout.sizes()[0];
+                let grad_x = outputs[0].elements::<T>();
+                let elements = grad_x.len();
+                for_planes(grad_x, planes, elements, |i, grad_x| {
+                    grad_x.fill(0.0);
+                    for (grad, index) in plane(grad, planes, i).iter().zip(plane(index, planes, i)) {
+                        if *index >= 0 {
+                            grad_x[*index as usize] += *grad;
+                        }
+                    }
+                });
+                Ok(())
+            },
+        };
+        Ok(KERNEL)
+    }, else Err(Error::NotImplemented { operation: "max_pool2d", dtype }))
+}
+
+/// What the sum of a window is divided by.
+#[derive(Clone, Copy)]
+pub(super) struct Divisor {
+    /// Whether the padding counts.
+    pub(super) count_include_pad: bool,
+    /// A number for all windows; 0 if there is none.
+    pub(super) fixed: i64,
+}
+
+impl Divisor {
+    fn of(self, Grid { down, across }: &Grid, row: usize, column: usize) -> i64 {
+        match self {
+            Divisor { fixed, .. } if fixed != 0 => fixed,
+            Divisor { count_include_pad: true, .. } => {
+                down.padded_elements(row) * across.padded_elements(column)
+            }
+            _ => (down.elements(row).len() * across.elements(column).len()) as i64,
+        }
+    }
+
+    /// The numbers of a kernel.
+    fn numbers(self, grid: &Grid) -> [i64; 8] {
+        let [kernel_h, kernel_w, stride_h, stride_w, padding_h, padding_w, ..] = grid.numbers();
+        let count_include_pad = i64::from(self.count_include_pad);
+        [kernel_h, kernel_w, stride_h, stride_w, padding_h, padding_w, count_include_pad, self.fixed]
+    }
+
+    fn and_grid(ints: &[i64], elements: &[usize], windows: &[usize]) -> (Divisor, Grid) {
+        let numbers = [&ints[..6], &[1, 1]].concat();
+        (Divisor { count_include_pad: ints[6] != 0, fixed: ints[7] }, Grid::of(&numbers, elements, windows))
+    }
+}
+
+/// The mean of each window.
+pub(super) fn avg_pool2d(x: &Tensor, grid: &Grid, divisor: Divisor, out: &Tensor) -> Result<()> {
+    launch(avg_pool2d_kernel(x.dtype())?, [x], [out], &divisor.numbers(grid), &[])
+}
+
+fn avg_pool2d_kernel(dtype: DType) -> Result<&'static KernelDef> {
+    with_float!(dtype, T => {
+        const KERNEL: &KernelDef = &KernelDef {
+            name: "avg_pool2d",
+            types: &[T::DTYPE],
+            parameters: &[In(T::DTYPE), Out(T::DTYPE), Int, Int, Int, Int, Int, Int, Int, Int],
+            geometry: Geometry::Indexed,
+            cost: Cost::Cheap,
+            twin: |Args { inputs, outputs, ints, .. }| {
+                let means = vectorized!(means::<T>, (x: &[T], grid: Grid, divisor: Divisor, out: &mut [T]));
+                let (x, sizes) = (inputs[0].elements::<T>(), inputs[0].layout.sizes());
+                let (divisor, grid) = Divisor::and_grid(ints, sizes, outputs[0].layout.sizes());
+                for_planes(outputs[0].elements(), sizes[0], x.len(), |i, out| {
+                    means(plane(x, sizes[0], i), grid, divisor, out);
+                });
+                Ok(())
+            },
+        };
+        Ok(KERNEL)
+    }, else Err(Error::NotImplemented { operation: "avg_pool2d", dtype }))
+}
+
+#[inline(always)]
+fn means<T: Mean>(x: &[T], grid: Grid, divisor: Divisor, out: &mut [T]) {
+    let Grid { down, across } = grid;
+    let width = across.size as usize;
+    let mut row = Phases::new(1, width, across.stride as usize);
+    out.fill(T::zeroed());
+    for (o, out) in out.chunks_mut(across.count as usize).enumerate() {
+        for y in down.elements(o) {
+            row.split(&x[y * width..(y + 1) * width]);
+            for k in 0..across.kernel {
+                let (windows, first) = across.inside(k);
+                for (out, x) in out[windows.clone()].iter_mut().zip(row.of(0, first, windows.len())) {
+                    *out += *x;
+                }
+            }
+        }
+        divide(out, &grid, divisor, o);
+    }
+}
+
+/// Divides what belongs to the windows of row `o`.
+#[inline(always)]
+fn divide<T: Mean>(row: &mut [T], grid: &Grid, divisor: Divisor, o: usize) {
+    for (column, value) in row.iter_mut().enumerate() {
+        *value = *value / T::count(divisor.of(grid, o, column));
+    }
+}
+
+/// The gradient of each element: the sum of those of the windows that it is in, each divided as they were.
+pub(super) fn avg_pool2d_backward(
+    grad: &Tensor,
+    grid: &Grid,
+    divisor: Divisor,
+    grad_x: &Tensor,
+) -> Result<()> {
+    launch(avg_pool2d_backward_kernel(grad.dtype())?, [grad], [grad_x], &divisor.numbers(grid), &[])
+}
+
+fn avg_pool2d_backward_kernel(dtype: DType) -> Result<&'static KernelDef> {
+    with_float!(dtype, T => {
+        const KERNEL: &KernelDef = &KernelDef {
+            name: "avg_pool2d_backward",
+            types: &[T::DTYPE],
+            parameters: &[In(T::DTYPE), Out(T::DTYPE), Int, Int, Int, Int, Int, Int, Int, Int],
+            geometry: Geometry::Indexed,
+            cost: Cost::Cheap,
+            twin: |Args { inputs, outputs, ints, .. }| {
+                let spread = vectorized!(spread::<T>, (grad: &[T], grid: Grid, divisor: Divisor, grad_x: &mut [T]));
+                let (grad, sizes) = (inputs[0].elements::<T>(), inputs[0].layout.sizes());
+                let (divisor, grid) = Divisor::and_grid(ints, outputs[0].layout.sizes(), sizes);
+                let elements = outputs[0].layout.numel();
+                for_planes(outputs[0].elements(), sizes[0], elements, |i, grad_x| {
+                    spread(plane(grad, sizes[0], i), grid, divisor, grad_x);
+                });
+                Ok(())
+            },
+        };
+        Ok(KERNEL)
+    }, else Err(Error::NotImplemented { operation: "avg_pool2d", dtype }))
+}
+
+#[inline(always)]
+fn spread<T: Mean>(grad: &[T], grid: Grid, divisor: Divisor, grad_x: &mut [T]) {
+    let Grid { down, across } = grid;
+    let (height, width) = (down.size as usize, across.size as usize);
+    let mut sums = Phases::new(height, width, across.stride as usize);
+    let mut divided = vec![T::zeroed(); across.count as usize];
+    for (o, grad) in grad.chunks(across.count as usize).enumerate() {
+        divided.copy_from_slice(grad);
+        divide(&mut divided, &grid, divisor, o);
+        for y in down.elements(o) {
+            // From the last element of the windows to the first: so the windows over one of x come in their order.
+            for k in (0..across.kernel).rev() {
+                let (windows, first) = across.inside(k);
+                for (sum, grad) in sums.of(y, first, windows.len()).iter_mut().zip(&divided[windows]) {
+                    *sum += *grad;
+                }
+            }
+        }
+    }
+    for (y, out) in grad_x.chunks_mut(width).enumerate() {
+        sums.join(y, out);
+    }
+}
+
+/// The mean of each window of a grid that covers the plane: window `o` of `count` begins at `⌊o · size / count⌋` and
+/// ends before `⌈(o + 1) · size / count⌉`.
+pub(super) fn adaptive_avg_pool2d(x: &Tensor, out: &Tensor) -> Result<()> {
+    launch(adaptive_avg_pool2d_kernel(x.dtype())?, [x], [out], &[], &[])
+}
+
+#[inline(always)]
+fn adaptive(o: usize, size: usize, count: usize) -> Range<usize> {
+    o * size / count..((o + 1) * size).div_ceil(count)
+}
+
+fn adaptive_avg_pool2d_kernel(dtype: DType) -> Result<&'static KernelDef> {
+    with_float!(dtype, T => {
+        const KERNEL: &KernelDef = &KernelDef {
+            name: "adaptive_avg_pool2d",
+            types: &[T::DTYPE],
+            parameters: &[In(T::DTYPE), Out(T::DTYPE)],
+            geometry: Geometry::Indexed,
+            cost: Cost::Cheap,
+            twin: |Args { inputs, outputs, .. }| {
+                let (x, sizes) = (inputs[0].elements::<T>(), inputs[0].layout.sizes());
+                let [rows, columns] = [1, 2].map(|dim| outputs[0].layout.sizes()[dim]);
+                for_planes(outputs[0].elements::<T>(), sizes[0], x.len(), |i, out| {
+                    let x = plane(x, sizes[0], i);
+                    for (o, out) in out.iter_mut().enumerate() {
+                        let ys = adaptive(o / columns, sizes[1], rows);
+                        let xs = adaptive(o % columns, sizes[2], columns);
+                        let mut sum: T = 0.0;
+                        for y in ys.clone() {
+                            for x in &x[y * sizes[2]..][xs.clone()] {
+                                sum += *x;
+                            }
+                        }
+                        *out = sum / T::count(ys.len() as i64) / T::count(xs.len() as i64);
+                    }
+                });
+                Ok(())
+            },
+        };
+        Ok(KERNEL)
+    }, else Err(Error::NotImplemented { operation: "adaptive_avg_pool2d", dtype }))
+}
+
+/// The gradient of each element: the sum of those of the windows that it is in, each divided as they were.
+pub(super) fn adaptive_avg_pool2d_backward(grad: &Tensor, grad_x: &Tensor) -> Result<()> {
+    launch(adaptive_avg_pool2d_backward_kernel(grad.dtype())?, [grad], [grad_x], &[], &[])
+}
+
+fn adaptive_avg_pool2d_backward_kernel(dtype: DType) -> Result<&'static KernelDef> {
+    with_float!(dtype, T => {
+        const KERNEL: &KernelDef = &KernelDef {
+            name: "adaptive_avg_pool2d_backward",
+            types: &[T::DTYPE],
+            parameters: &[In(T::DTYPE), Out(T::DTYPE)],
+            geometry: Geometry::Indexed,
+            cost: Cost::Cheap,
+            twin: |Args { inputs, outputs, .. }| {
+                let (grad, sizes) = (inputs[0].elements::<T>(), inputs[0].layout.sizes());
+                let [height, width] = [1, 2].map(|dim| outputs[0].layout.sizes()[dim]);
+                let elements = outputs[0].layout.numel();
+                for_planes(outputs[0].elements::<T>(), sizes[0], elements, |i, grad_x| {
+                    grad_x.fill(0.0);
+                    for (o, grad) in plane(grad, sizes[0], i).iter().enumerate() {
+                        let ys = adaptive(o / sizes[2], height, sizes[1]);
+                        let xs = adaptive(o % sizes[2], width, sizes[2]);
+                        let grad = *grad / T::count(ys.len() as i64) / T::count(xs.len() as i64);
+                        for y in ys {
+                            for sum in &mut grad_x[y * width..][xs.clone()] {
+                                *sum += grad;
+                            }
+                        }
+                    }
+                });
+                Ok(())
+            },
+        };
+        Ok(KERNEL)
+    }, else Err(Error::NotImplemented { operation: "adaptive_avg_pool2d", dtype }))
+}

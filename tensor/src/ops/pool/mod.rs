@@ -1,0 +1,293 @@
+//! Pooling: images made smaller, a window of elements becoming one.
+//!
+//! Images are (channels, height, width), or a batch of such; each channel is pooled by itself.
+
+use crate::autograd::{Context, Function, Saved};
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::ops;
+use crate::ops::shape::dense;
+use crate::shape::Layout;
+use crate::tensor::Tensor;
+
+mod kernels;
+mod window;
+
+pub(crate) use kernels::every_kernel;
+use kernels::{Divisor, Grid};
+pub use window::Pair;
+use window::Windows;
+
+/// The keyword arguments of `max_pool2d` and `torch.nn.MaxPool2d`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MaxPool2dOptions {
+    /// How far from each other windows begin; `None`: one after another.
+    pub stride: Option<Pair>,
+    /// How many elements beyond the edges a window may take. They count as −∞.
+    pub padding: Pair,
+    /// How far from each other the elements of a window are.
+    pub dilation: Pair,
+    /// Whether there is a window for what is left at the end, if that is too little for a whole one.
+    pub ceil_mode: bool,
+}
+
+impl Default for MaxPool2dOptions {
+    fn default() -> MaxPool2dOptions {
+        MaxPool2dOptions { stride: None, padding: 0.into(), dilation: 1.into(), ceil_mode: false }
+    }
+}
+
+/// The keyword arguments of `avg_pool2d` and `torch.nn.AvgPool2d`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AvgPool2dOptions {
+    /// How far from each other windows begin; `None`: one after another.
+    pub stride: Option<Pair>,
+    /// How many elements beyond the edges a window may take. They count as 0.
+    pub padding: Pair,
+    /// Whether there is a window for what is left at the end, if that is too little for a whole one.
+    pub ceil_mode: bool,
+    /// Whether the padding counts when the sum is divided.
+    pub count_include_pad: bool,
+    /// What sums are divided by, instead of by their number of elements.
+    pub divisor_override: Option<i64>,
+}
+
+impl Default for AvgPool2dOptions {
+    fn default() -> AvgPool2dOptions {
+        AvgPool2dOptions {
+            stride: None,
+            padding: 0.into(),
+            ceil_mode: false,
+            count_include_pad: true,
+            divisor_override: None,
+        }
+    }
+}
+
+impl Tensor {
+    /// The largest element of each window (`torch.nn.functional.max_pool2d`). The gradient goes to the element that
+    /// was found: of equal ones, the first.
+    ///
+    /// ```
+    /// # use todevice::{DType, Tensor};
+    /// let image = Tensor::arange(0, 16, 1, DType::F32)?.reshape(&[1, 4, 4])?;
+    /// let smaller = image.max_pool2d(2, &Default::default())?;
+    /// assert_eq!(smaller.to_vec::<f32>()?, [5.0, 7.0, 13.0, 15.0]);
+    /// # Ok::<(), todevice::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn max_pool2d(&self, kernel_size: impl Into<Pair>, options: &MaxPool2dOptions) -> Result<Tensor> {
+        if !matches!(self.ndim(), 3 | 4) {
+            return Err(Error::MaxPoolDims);
+        }
+        let MaxPool2dOptions { stride, padding, dilation, ceil_mode } = *options;
+        let grid = grid(self, kernel_size.into(), stride, padding, dilation, ceil_mode)?;
+        if self.dtype() == DType::Bool {
+            return Err(Error::NotImplemented { operation: "max_pool2d", dtype: DType::Bool });
+        }
+        if i32::try_from(grid.down.size * grid.across.size).is_err() {
+            return Err(Error::IntegerOutOfRange);
+        }
+        ops::apply(MaxPool2d { grid }, [self])
+    }
+
+    /// The mean of each window (`torch.nn.functional.avg_pool2d`).
+    #[track_caller]
+    pub fn avg_pool2d(&self, kernel_size: impl Into<Pair>, options: &AvgPool2dOptions) -> Result<Tensor> {
+        let AvgPool2dOptions { stride, padding, ceil_mode, count_include_pad, divisor_override } = *options;
+        if divisor_override == Some(0) {
+            return Err(Error::PoolDivisor);
+        }
+        if self.ndim() < 3 {
+            // PyTorch asks for the channels first.
+            return Err(self.layout().dim(-3).err().unwrap_or(Error::MaxPoolDims));
+        }
+        let grid = grid(self, kernel_size.into(), stride, padding, 1.into(), ceil_mode)?;
+        let divisor = Divisor { count_include_pad, fixed: divisor_override.unwrap_or(0) };
+        check_float(self, "avg_pool2d")?;
+        ops::apply(AvgPool2d { grid, divisor }, [self])
+    }
+
+    /// The means of as many windows as asked for, which cover the image whatever its size
+    /// (`torch.nn.functional.adaptive_avg_pool2d`). `None` keeps a size.
+    #[track_caller]
+    pub fn adaptive_avg_pool2d(&self, output_size: impl Into<Pair<Option<usize>>>) -> Result<Tensor> {
+        let asked = output_size.into().values();
+        if self.ndim() < 2 {
+            return Err(Error::AdaptivePoolDims { sizes: self.sizes().to_vec() });
+        }
+        let [height, width] = [self.ndim() - 2, self.ndim() - 1].map(|dim| self.sizes()[dim]);
+        let output = [asked[0].unwrap_or(height), asked[1].unwrap_or(width)];
+        if output == [1, 1] {
+            return self.mean_dims(&[-1, -2], true); // As in PyTorch, of tensors of any dimensions.
+        }
+        if !matches!(self.ndim(), 3 | 4) {
+            return Err(Error::AdaptivePoolDims { sizes: self.sizes().to_vec() });
+        }
+        if let Some(dim) = [self.ndim() - 2, self.ndim() - 1].into_iter().find(|dim| self.sizes()[*dim] == 0)
+        {
+            return Err(Error::AdaptivePoolEmpty { sizes: self.sizes().to_vec(), dim });
+        }
+        check_float(self, "adaptive_avg_pool2d")?;
+        ops::apply(AdaptiveAvgPool2d { output }, [self])
+    }
+}
+
+fn check_float(x: &Tensor, operation: &'static str) -> Result<()> {
+    match x.dtype().is_floating_point() {
+        true => Ok(()),
+        false => Err(Error::NotImplemented { operation, dtype: x.dtype() }),
+    }
+}
+
+/// The windows of an image, or of a batch of them, that PyTorch's arguments ask for.
+fn grid(
+    x: &Tensor,
+    kernel_size: Pair,
+    stride: Option<Pair>,
+    padding: Pair,
+    dilation: Pair,
+    ceil_mode: bool,
+) -> Result<Grid> {
+    let sizes = x.sizes();
+    let (kernel, stride) = (kernel_size.values(), stride.unwrap_or(kernel_size).values());
+    let (padding, dilation) = (padding.values(), dilation.values());
+    let [channels, height, width] = std::array::from_fn(|i| sizes[x.ndim() - 3 + i]);
+    let along =
+        |i: usize, size| Windows::new(size, [kernel[i], stride[i], padding[i], dilation[i]], ceil_mode);
+    let (down, across) = (along(0, height)?, along(1, width)?);
+    if kernel.contains(&0) {
+        return Err(Error::PoolKernel { height: kernel[0], width: kernel[1] });
+    }
+    if dilation.contains(&0) {
+        return Err(Error::PoolDilation { height: dilation[0], width: dilation[1] });
+    }
+    // A batch may be empty, an image not.
+    if !matches!(x.ndim(), 3 | 4) || [channels, height, width].contains(&0) {
+        return Err(Error::PoolInput { sizes: sizes.to_vec() });
+    }
+    if padding.iter().zip(kernel).any(|(padding, kernel)| *padding > kernel / 2) {
+        return Err(Error::PoolPaddings { padding, kernel });
+    }
+    if down.count < 1 || across.count < 1 {
+        let output = [down.count, across.count];
+        return Err(Error::PoolOutput { input: [channels, height, width], output });
+    }
+    Ok(Grid { down, across })
+}
+
+/// A tensor whose last two dimensions are (height, width), as planes that lie in order.
+fn planes(x: &Tensor) -> Result<Tensor> {
+    Ok(as_planes(&dense(x)?))
+}
+
+fn as_planes(x: &Tensor) -> Tensor {
+    let (outer, plane) = x.sizes().split_at(x.ndim() - 2);
+    let sizes = [outer.iter().product(), plane[0], plane[1]];
+    let mut layout = Layout::contiguous(&sizes).expect("it has as many elements as there are");
+    layout.offset = x.storage_offset();
+    x.with_layout(layout)
+}
+
+/// Images of another height and width, yet to be written.
+fn resized(x: &Tensor, plane: [usize; 2], dtype: DType) -> Result<Tensor> {
+    x.uninit_beside(&[&x.sizes()[..x.ndim() - 2], &plane].concat(), dtype)
+}
+
+impl Grid {
+    fn output(&self) -> [usize; 2] {
+        [self.down.count as usize, self.across.count as usize]
+    }
+}
+
+struct MaxPool2d {
+    grid: Grid,
+}
+
+impl Function<1> for MaxPool2d {
+    fn name(&self) -> &'static str {
+        "max_pool2d"
+    }
+
+    fn backward_name(&self) -> &'static str {
+        "MaxPool2DWithIndicesBackward0"
+    }
+
+    fn forward(&self, ctx: &mut Context<1>, [x]: [&Tensor; 1]) -> Result<Tensor> {
+        let out = resized(x, self.grid.output(), x.dtype())?;
+        let index = resized(x, self.grid.output(), DType::I32)?;
+        kernels::max_pool2d(&planes(x)?, &self.grid, &as_planes(&out), &as_planes(&index))?;
+        ctx.save_for_backward([&index]);
+        Ok(out)
+    }
+
+    fn backward(&self, saved: &Saved<1>, grad: &Tensor) -> Result<[Option<Tensor>; 1]> {
+        let [index] = saved.tensors()?;
+        let grad_x = ops::call("max_pool2d_with_indices_backward", [grad, &index], || {
+            let grad_x = grad.uninit_beside(saved.input_sizes(0), grad.dtype())?;
+            let to = as_planes(&grad_x);
+            kernels::max_pool2d_backward(&planes(grad)?, &as_planes(&index), &self.grid, &to)?;
+            Ok(grad_x)
+        })?;
+        Ok([Some(grad_x)])
+    }
+}
+
+struct AvgPool2d {
+    grid: Grid,
+    divisor: Divisor,
+}
+
+impl Function<1> for AvgPool2d {
+    fn name(&self) -> &'static str {
+        "avg_pool2d"
+    }
+
+    fn backward_name(&self) -> &'static str {
+        "AvgPool2DBackward0"
+    }
+
+    fn forward(&self, _: &mut Context<1>, [x]: [&Tensor; 1]) -> Result<Tensor> {
+        let out = resized(x, self.grid.output(), x.dtype())?;
+        kernels::avg_pool2d(&planes(x)?, &self.grid, self.divisor, &as_planes(&out))?;
+        Ok(out)
+    }
+
+    fn backward(&self, saved: &Saved<1>, grad: &Tensor) -> Result<[Option<Tensor>; 1]> {
+        let grad_x = ops::call("avg_pool2d_backward", [grad], || {
+            let grad_x = grad.uninit_beside(saved.input_sizes(0), grad.dtype())?;
+            kernels::avg_pool2d_backward(&planes(grad)?, &self.grid, self.divisor, &as_planes(&grad_x))?;
+            Ok(grad_x)
+        })?;
+        Ok([Some(grad_x)])
+    }
+}
+
+struct AdaptiveAvgPool2d {
+    output: [usize; 2],
+}
+
+impl Function<1> for AdaptiveAvgPool2d {
+    fn name(&self) -> &'static str {
+        "adaptive_avg_pool2d"
+    }
+
+    fn backward_name(&self) -> &'static str {
+        "AdaptiveAvgPool2DBackward0"
+    }
+
+    fn forward(&self, _: &mut Context<1>, [x]: [&Tensor; 1]) -> Result<Tensor> {
+        let out = resized(x, self.output, x.dtype())?;
+        kernels::adaptive_avg_pool2d(&planes(x)?, &as_planes(&out))?;
+        Ok(out)
+    }
+
+    fn backward(&self, saved: &Saved<1>, grad: &Tensor) -> Result<[Option<Tensor>; 1]> {
+        let grad_x = ops::call("adaptive_avg_pool2d_backward", [grad], || {
+            let grad_x = grad.uninit_beside(saved.input_sizes(0), grad.dtype())?;
+            kernels::adaptive_avg_pool2d_backward(&planes(grad)?, &as_planes(&grad_x))?;
+            Ok(grad_x)
+        })?;
+        Ok([Some(grad_x)])
+    }
+}

@@ -1,0 +1,152 @@
+//! Where the windows of a pooling lie along one dimension.
+
+use std::fmt;
+use std::ops::Range;
+
+use crate::error::{Error, Result};
+
+/// One value for both dimensions of an image, or one for its height and one for its width: `2.into()`,
+/// `[3, 2].into()`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pair<T = usize> {
+    /// The same for both.
+    Both(T),
+    /// For the height, for the width.
+    Each([T; 2]),
+}
+
+impl<T: Copy> Pair<T> {
+    /// For the height, for the width.
+    pub fn values(self) -> [T; 2] {
+        match self {
+            Pair::Both(value) => [value; 2],
+            Pair::Each(values) => values,
+        }
+    }
+}
+
+impl<T> From<T> for Pair<T> {
+    fn from(value: T) -> Pair<T> {
+        Pair::Both(value)
+    }
+}
+
+impl<T> From<[T; 2]> for Pair<T> {
+    fn from(values: [T; 2]) -> Pair<T> {
+        Pair::Each(values)
+    }
+}
+
+/// A size that is known, where `None` could stand.
+impl From<usize> for Pair<Option<usize>> {
+    fn from(size: usize) -> Pair<Option<usize>> {
+        Pair::Both(Some(size))
+    }
+}
+
+impl From<[usize; 2]> for Pair<Option<usize>> {
+    fn from(sizes: [usize; 2]) -> Pair<Option<usize>> {
+        Pair::Each(sizes.map(Some))
+    }
+}
+
+/// As Python prints it: `2`, `(3, 2)`.
+impl fmt::Display for Pair {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Pair::Both(value) => write!(f, "{value}"),
+            Pair::Each([height, width]) => write!(f, "({height}, {width})"),
+        }
+    }
+}
+
+impl fmt::Display for Pair<Option<usize>> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = |size: &Option<usize>| size.map_or("None".to_string(), |size| size.to_string());
+        match self {
+            Pair::Both(size) => f.write_str(&text(size)),
+            Pair::Each([height, width]) => write!(f, "({}, {})", text(height), text(width)),
+        }
+    }
+}
+
+/// The windows along one dimension. All numbers have been checked, so that none overflows.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Windows {
+    /// Elements of a window.
+    pub(super) kernel: i64,
+    /// How far from each other windows begin.
+    pub(super) stride: i64,
+    /// How many elements before the first, and after the last, a window may take.
+    pub(super) padding: i64,
+    /// How far from each other the elements of a window are.
+    pub(super) dilation: i64,
+    /// Elements there are.
+    pub(super) size: i64,
+    /// Windows there are.
+    pub(super) count: i64,
+}
+
+impl Windows {
+    /// The windows that PyTorch's arguments ask for, as many as fit; with `ceil_mode` one more that hangs over the end,
+    /// if it begins before it.
+    pub(super) fn new(
+        size: usize,
+        [kernel, stride, padding, dilation]: [usize; 4],
+        ceil_mode: bool,
+    ) -> Result<Windows> {
+        let number = |number: usize| match i32::try_from(number) {
+            Ok(number) => Ok(i64::from(number)),
+            Err(_) => Err(Error::IntegerOutOfRange),
+        };
+        let (kernel, stride) = (number(kernel)?, number(stride)?);
+        let (padding, dilation, size) = (number(padding)?, number(dilation)?, number(size)?);
+        if stride == 0 {
+            return Err(Error::PoolStride);
+        }
+        if padding > ((kernel - 1) * dilation + 1) / 2 {
+            return Err(Error::PoolPadding { padding, kernel, dilation });
+        }
+        let room = size + 2 * padding - dilation * (kernel - 1) - 1;
+        let mut count = (room + if ceil_mode { stride - 1 } else { 0 }).div_euclid(stride) + 1;
+        if ceil_mode && (count - 1) * stride >= size + padding {
+            count -= 1;
+        }
+        Ok(Windows { kernel, stride, padding, dilation, size, count })
+    }
+
+    /// Where window `o` begins, before the first element perhaps.
+    #[inline(always)]
+    pub(super) fn start(&self, o: usize) -> i64 {
+        o as i64 * self.stride - self.padding
+    }
+
+    /// Which elements window `o` has, if they are neighbours.
+    #[inline(always)]
+    pub(super) fn elements(&self, o: usize) -> Range<usize> {
+        let (start, end) = (self.start(o), self.start(o) + self.kernel);
+        start.max(0) as usize..end.min(self.size).max(0) as usize
+    }
+
+    /// How many elements window `o` has, those of the padding included. Beyond the padding there are none.
+    #[inline(always)]
+    pub(super) fn padded_elements(&self, o: usize) -> i64 {
+        (self.start(o) + self.kernel).min(self.size + self.padding) - self.start(o)
+    }
+
+    /// Element `k` of window `o`, if it is inside.
+    #[inline(always)]
+    pub(super) fn element(&self, o: usize, k: i64) -> Option<usize> {
+        let at = self.start(o) + k * self.dilation;
+        (0..self.size).contains(&at).then_some(at as usize)
+    }
+
+    /// The windows whose element `k` is inside, and where that of the first of them is.
+    #[inline(always)]
+    pub(super) fn inside(&self, k: i64) -> (Range<usize>, usize) {
+        let at = k * self.dilation - self.padding;
+        let from = ((-at).max(0) + self.stride - 1) / self.stride;
+        let to = if at < self.size { ((self.size - 1 - at) / self.stride + 1).min(self.count) } else { 0 };
+        (from as usize..to.max(from) as usize, (at + from * self.stride) as usize)
+    }
+}
