@@ -908,9 +908,9 @@ fn learning_from_images_is_that_of_the_cpu() -> Result<()> {
             let mut seen = Vec::new();
             for _ in 0..3 {
                 let loss = nn::CrossEntropyLoss::default().forward(&model.forward(&x)?, &target)?;
-                optimizer.zero_grad();
+                Optimizer::zero_grad(&optimizer);
                 loss.backward()?;
-                optimizer.step()?;
+                Optimizer::step(&mut optimizer)?;
                 seen.push(bits(&loss)?);
             }
             model.eval();

@@ -483,7 +483,10 @@ fn pools() -> Vec<Case> {
         let max_options =
             MaxPool2dOptions { stride, padding: 1.into(), dilation: [1, 2].into(), ceil_mode: true };
         let max = move |x: &[Tensor]| x[0].max_pool2d([3, 2], &max_options);
-        cases.push(case(name("max_pool2d overlapping"), &[sizes], max));
+        // A window that is all padding is −∞, and has no slope.
+        if sizes != [1, 1, 1] {
+            cases.push(case(name("max_pool2d overlapping"), &[sizes], max));
+        }
         let avg = move |x: &[Tensor]| x[0].avg_pool2d(pairs(), &Default::default());
         cases.push(case(name("avg_pool2d"), &[sizes], avg));
         for (count_include_pad, divisor_override) in [(true, None), (false, None), (false, Some(-7))] {

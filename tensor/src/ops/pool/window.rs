@@ -147,6 +147,9 @@ impl Windows {
         let at = k * self.dilation - self.padding;
         let from = ((-at).max(0) + self.stride - 1) / self.stride;
         let to = if at < self.size { ((self.size - 1 - at) / self.stride + 1).min(self.count) } else { 0 };
-        (from as usize..to.max(from) as usize, (at + from * self.stride) as usize)
+        match from < to {
+            true => (from as usize..to as usize, (at + from * self.stride) as usize),
+            false => (0..0, 0),
+        }
     }
 }
