@@ -1,12 +1,17 @@
 //! Convolution of images.
 
+mod axis;
 mod device;
 mod kernels;
+#[allow(unsafe_code)] // SIMD kernels.
+mod lanes;
+mod patch;
 mod run;
 mod shape;
 
 pub(crate) use kernels::every_kernel;
 pub(crate) use run::run_conv;
+use run::run_conv_with_bias;
 pub(crate) use shape::{ConvPass, ConvShape};
 
 use std::panic::Location;
@@ -193,11 +198,7 @@ impl<const N: usize> Function<N> for Convolution {
         ctx.save_for_backward([needs_weight.then_some(x), needs_x.then_some(weight)]);
         let shape = &self.shape;
         let [p, q] = shape.out();
-        let y = pass(ConvPass::Forward, shape, x, weight, &[shape.n, shape.k, p, q])?;
-        if let Some(bias) = inputs.get(2) {
-            y.add_(&bias.reshape(&[-1, 1, 1])?)?;
-        }
-        Ok(y)
+        pass(ConvPass::Forward, shape, [x, weight], inputs.get(2).copied(), &[shape.n, shape.k, p, q])
     }
 
     fn backward(&self, saved: &Saved<N>, grad: &Tensor) -> Result<[Option<Tensor>; N]> {
@@ -206,11 +207,11 @@ impl<const N: usize> Function<N> for Convolution {
         let mut grads = std::array::from_fn(|_| None);
         if let Some(weight) = weight {
             let sizes = [shape.n, shape.c, shape.h, shape.w];
-            grads[0] = Some(pass(ConvPass::BackwardData, shape, grad, &weight, &sizes)?);
+            grads[0] = Some(pass(ConvPass::BackwardData, shape, [grad, &weight], None, &sizes)?);
         }
         if let Some(x) = x {
             let sizes = [shape.k, shape.c / shape.groups, shape.r, shape.s];
-            grads[1] = Some(pass(ConvPass::BackwardFilter, shape, &x, grad, &sizes)?);
+            grads[1] = Some(pass(ConvPass::BackwardFilter, shape, [&x, grad], None, &sizes)?);
         }
         if saved.needs_input_grad(2) {
             grads[2] = Some(grad.sum_dims(&[0, 2, 3], false)?);
@@ -219,20 +220,32 @@ impl<const N: usize> Function<N> for Convolution {
     }
 }
 
-/// One of the three products, where its operands are.
-fn pass(which: ConvPass, shape: &ConvShape, a: &Tensor, b: &Tensor, sizes: &[usize]) -> Result<Tensor> {
+/// One of the three products, where its operands are; to y, a bias is added.
+fn pass(
+    which: ConvPass,
+    shape: &ConvShape,
+    [a, b]: [&Tensor; 2],
+    bias: Option<&Tensor>,
+    sizes: &[usize],
+) -> Result<Tensor> {
     let (a, b) = (&dense(a)?, &dense(b)?);
     let out = a.uninit_beside(sizes, a.dtype())?;
     if let Some(memory) = out.storage().device() {
         device::pass(memory, which, shape, [a, b], &out)?;
+        if let Some(bias) = bias {
+            out.add_(&bias.reshape(&[-1, 1, 1])?)?;
+        }
         return Ok(out);
     }
     Machine::charge(|host| host.gemm_time(&shape.work(out.dtype())));
-    access([a, b], [&out], |[a, b], [c]| {
+    let bias = bias.map(dense).transpose()?;
+    // A read that nobody looks at stands for a bias that is not there.
+    access([a, b, bias.as_ref().unwrap_or(b)], [&out], |[a, b, c], [y]| {
         let size = out.dtype().size();
         let bytes = |layout: &Layout| layout.offset * size..(layout.offset + layout.numel()) * size;
-        let (a, b) = (&a.values()[bytes(a.layout)], &b.values()[bytes(b.layout)]);
-        run_conv(which, shape, out.dtype(), a, b, &mut c.bytes[bytes(c.layout)])
+        let [a, b, c] = [a, b, c].map(|input| &input.values()[bytes(input.layout)]);
+        let y = &mut y.bytes[bytes(y.layout)];
+        run_conv_with_bias(which, shape, out.dtype(), a, b, bias.is_some().then_some(c), y)
     })??;
     Ok(out)
 }

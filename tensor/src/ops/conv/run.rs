@@ -1,11 +1,28 @@
 //! The three products of a convolution in host memory.
+//!
+//! | pass | a row of factors | is multiplied with | for each |
+//! | --- | --- | --- | --- |
+//! | forward | a kernel | what it covers of x | element of y |
+//! | backward data | what a channel is to all kernels | what covered it, of the gradient in y | element of x |
+//! | backward filter | one place of the kernel on x | the gradient in y | element of the weight |
+//!
+//! So the first two are the same program: see [`slide`]; the third is in [`correlate`].
 
+mod correlate;
+mod slide;
+
+use std::sync::{Mutex, PoisonError};
+
+use super::axis::Axis;
+use super::lanes::Lanes;
 use super::shape::{ConvPass, ConvShape};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::ops::matmul::gemm::GemmElement;
+use crate::ops::simd;
+use slide::{Images, Slide};
 
 /// Computes one of the products of a convolution. All operands are dense: those of [`ConvPass`], in its order.
+#[allow(dead_code)] // A simulated GPU will.
 pub(crate) fn run_conv(
     pass: ConvPass,
     shape: &ConvShape,
@@ -14,42 +31,125 @@ pub(crate) fn run_conv(
     b: &[u8],
     out: &mut [u8],
 ) -> Result<()> {
+    run_conv_with_bias(pass, shape, dtype, a, b, None, out)
+}
+
+/// The same, and adds a bias to each channel of y.
+pub(super) fn run_conv_with_bias(
+    pass: ConvPass,
+    shape: &ConvShape,
+    dtype: DType,
+    a: &[u8],
+    b: &[u8],
+    bias: Option<&[u8]>,
+    out: &mut [u8],
+) -> Result<()> {
     match dtype {
-        DType::F32 => run::<f32>(pass, shape, a, b, out),
-        DType::F64 => run::<f64>(pass, shape, a, b, out),
+        DType::F32 => run::<f32>(pass, shape, a, b, bias, out),
+        DType::F64 => run::<f64>(pass, shape, a, b, bias, out),
         dtype => return Err(Error::NotImplemented { operation: "slow_conv2d_cpu", dtype }),
     }
     Ok(())
 }
 
-fn run<T: GemmElement>(pass: ConvPass, shape: &ConvShape, a: &[u8], b: &[u8], out: &mut [u8]) {
+fn run<T: Lanes>(pass: ConvPass, shape: &ConvShape, a: &[u8], b: &[u8], bias: Option<&[u8]>, out: &mut [u8]) {
     let (a, b): (&[T], &[T]) = (bytemuck::cast_slice(a), bytemuck::cast_slice(b));
+    let bias: Option<&[T]> = bias.map(bytemuck::cast_slice);
     let out: &mut [T] = bytemuck::cast_slice_mut(out);
-    out.fill(T::zeroed());
-    let &ConvShape { n, c, h, w, k, r, s, stride, padding, dilation, groups } = shape;
-    let [p, q] = shape.out();
+    match pass {
+        ConvPass::Forward => forward(shape, a, b, bias, out),
+        ConvPass::BackwardData => backward_data(shape, a, b, out),
+        ConvPass::BackwardFilter => correlate::correlate(shape, a, b, out),
+    }
+}
+
+fn forward<T: Lanes>(shape: &ConvShape, x: &[T], weight: &[T], bias: Option<&[T]>, y: &mut [T]) {
+    let &ConvShape { c, h, w, k, r, s, groups, .. } = shape;
+    let depth = c / groups * r * s;
+    let row = |filter: usize| weight[filter * depth..][..depth].iter().copied();
+    let slide = Slide::new(forward_axes(shape), [0; 2], [1; 2], [c / groups, k / groups], groups, row);
+    let images = Images { from: x, from_size: [h, w], to_size: shape.out(), channels: [c, k], groups, bias };
+    slide::slide(&[slide], &images, shape.flops(), y);
+}
+
+fn backward_data<T: Lanes>(shape: &ConvShape, dy: &[T], weight: &[T], dx: &mut [T]) {
+    let &ConvShape { c, h, w, k, r, s, stride, padding, dilation, groups, .. } = shape;
     let (c_group, k_group) = (c / groups, k / groups);
-    for (image, filter) in (0..n).flat_map(|image| (0..k).map(move |filter| (image, filter))) {
-        for (channel, dr, ds) in
-            (0..c_group).flat_map(|c| (0..r).flat_map(move |r| (0..s).map(move |s| (c, r, s))))
-        {
-            let at_w = ((filter * c_group + channel) * r + dr) * s + ds;
-            for (row, column) in (0..p).flat_map(|p| (0..q).map(move |q| (p, q))) {
-                let y = row * stride[0] + dr * dilation[0];
-                let x = column * stride[1] + ds * dilation[1];
-                if y < padding[0] || x < padding[1] || y - padding[0] >= h || x - padding[1] >= w {
-                    continue;
-                }
-                let channel = filter / k_group * c_group + channel;
-                let at_x = ((image * c + channel) * h + y - padding[0]) * w + x - padding[1];
-                let at_y = ((image * k + filter) * p + row) * q + column;
-                let (to, left, right) = match pass {
-                    ConvPass::Forward => (at_y, a[at_x], b[at_w]),
-                    ConvPass::BackwardData => (at_x, a[at_y], b[at_w]),
-                    ConvPass::BackwardFilter => (at_w, a[at_x], b[at_y]),
+    let mut slides = Vec::new();
+    for row_phase in 0..stride[0].min(h) {
+        for column_phase in 0..stride[1].min(w) {
+            let axes = [
+                Axis::backward(h, row_phase, r, stride[0], padding[0], dilation[0]),
+                Axis::backward(w, column_phase, s, stride[1], padding[1], dilation[1]),
+            ];
+            let [rows, columns] = axes.each_ref().map(|axis| axis.taps.as_slice());
+            let taps: Vec<usize> = rows
+                .iter()
+                .flat_map(|row| columns.iter().map(move |column| row.index * s + column.index))
+                .collect();
+            let row = |channel: usize| {
+                let (group, channel) = (channel / c_group, channel % c_group);
+                let kernel = move |filter: usize| {
+                    &weight[((group * k_group + filter) * c_group + channel) * r * s..][..r * s]
                 };
-                out[to] = T::mul_add(left, right, out[to]);
-            }
+                let taps = &taps;
+                (0..k_group).map(kernel).flat_map(move |kernel| taps.iter().map(|tap| kernel[*tap]))
+            };
+            let phase = [row_phase, column_phase];
+            slides.push(Slide::new(axes.clone(), phase, stride, [k_group, c_group], groups, row));
         }
     }
+    let images =
+        Images { from: dy, from_size: shape.out(), to_size: [h, w], channels: [k, c], groups, bias: None };
+    slide::slide(&slides, &images, shape.flops(), dx);
+}
+
+fn forward_axes(shape: &ConvShape) -> [Axis; 2] {
+    let &ConvShape { r, s, stride, padding, dilation, .. } = shape;
+    let [p, q] = shape.out();
+    [
+        Axis::forward(p, r, stride[0], padding[0], dilation[0]),
+        Axis::forward(q, s, stride[1], padding[1], dilation[1]),
+    ]
+}
+
+/// Floating point operations below which a second thread costs more than it brings, as in a matrix product.
+const WORTH_SHARING: u64 = 16_000_000;
+
+/// How many threads are worth their while.
+fn threads(flops: u64) -> usize {
+    // Work that is small does not even ask how many there are, which would start them.
+    if flops < WORTH_SHARING { 1 } else { simd::threads() }
+}
+
+/// Rows of patches in a block, so that a patch stays where it can be read fast. It is part of the definition of a
+/// gradient, hence the same on every machine: sums over pixels end where a block does.
+fn block_rows(outputs: usize, patch_len: impl Fn(usize) -> usize) -> usize {
+    const PATCH: usize = 1 << 16;
+    let one = patch_len(1);
+    let another = patch_len(2) - one;
+    let most = 1 + PATCH.saturating_sub(one) / another.max(1);
+    // Blocks of about the same height.
+    outputs.div_ceil(outputs.div_ceil(most).max(1)).max(1)
+}
+
+/// Does the jobs on so many threads, each of which takes the next few when it has done its last.
+fn share<J: Send>(threads: usize, mut jobs: Vec<J>, work: impl Fn(&mut J) + Sync) {
+    if threads == 1 || jobs.len() < 2 {
+        return jobs.iter_mut().for_each(work);
+    }
+    let few = (jobs.len() / (threads * 8)).max(1);
+    let next = Mutex::new(jobs.chunks_mut(few));
+    let take = || next.lock().unwrap_or_else(PoisonError::into_inner).next();
+    let help = || {
+        while let Some(jobs) = take() {
+            jobs.iter_mut().for_each(&work);
+        }
+    };
+    rayon::in_place_scope(|scope| {
+        for _ in 1..threads {
+            scope.spawn(|_| help());
+        }
+        help();
+    });
 }

@@ -19,12 +19,13 @@
 //! cost a hundred times as much.
 
 mod block;
-mod kernel;
-mod pack;
+pub(crate) mod kernel;
+pub(crate) mod pack;
 #[cfg(not(target_family = "wasm"))]
 mod threads;
 
-use block::{Matrix, Product};
+pub(crate) use block::Matrix;
+use block::Product;
 use std::ops::{Add, Mul};
 
 /// Length of a run over `k`. It is part of the definition of the result, hence the same on every machine. It

@@ -13,7 +13,7 @@ use bytemuck::Zeroable;
 /// The methods of an implementation for some instruction set may only run where the processor has it, and
 /// must be inlined into a function that enables it (hence `inline(always)` from there down to here).
 /// Pointers must be good for the elements read or written; they need not be aligned.
-pub(super) unsafe trait Vector: Copy {
+pub(crate) unsafe trait Vector: Copy {
     type Element: GemmElement;
     const LANES: usize;
     /// Edge of the square that [`Vector::transpose`] turns.

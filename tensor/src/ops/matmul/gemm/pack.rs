@@ -8,7 +8,7 @@ use super::kernel::Vector;
 
 /// The measures of a strip: `lanes` by `depth` numbers, with the steps `width` apart in the copy.
 #[derive(Clone, Copy)]
-pub(super) struct Strip {
+pub(crate) struct Strip {
     pub lanes: usize,
     pub width: usize,
     pub depth: usize,
@@ -20,7 +20,7 @@ pub(super) struct Strip {
 /// # Safety
 /// As for [`Vector`]; `from` is good for `lanes` by `depth`, and `to` for `depth` times `width`.
 #[inline(always)]
-pub(super) unsafe fn pack<V: Vector, const ROWS: usize>(
+pub(crate) unsafe fn pack<V: Vector, const ROWS: usize>(
     from: Matrix<V::Element>,
     strip: Strip,
     to: *mut V::Element,

@@ -1,0 +1,365 @@
+//! The inner loops of convolutions in the vectors of the processor: tiles as those of a matrix product (see
+//! `ops/matmul/gemm/kernel.rs`), but one of the two factors is read where it lies in a patch.
+
+use std::cell::Cell;
+
+use bytemuck::{Pod, Zeroable};
+
+use crate::ops::matmul::gemm::kernel::Vector;
+use crate::ops::matmul::gemm::pack::{Strip, pack};
+use crate::ops::matmul::gemm::{GemmElement, KC, Matrix};
+
+/// Sums of a patch's elements with weights: `c[i][j] = Σₚ weights[i][p] · patch[steps[p] + j]`, where `j` runs over
+/// one vector from each of `starts`. The sum is cut into runs of [`KC`], as in a matrix product.
+pub(super) struct Weighted<'a, T> {
+    /// Rows of c, and what is added to each at the end.
+    pub(super) rows: usize,
+    pub(super) bias: Option<&'a [T]>,
+    /// As [`strips`] has them.
+    pub(super) weights: &'a [T],
+    pub(super) patch: &'a [T],
+    pub(super) steps: &'a [usize],
+    pub(super) starts: &'a [usize],
+    pub(super) c: &'a mut [T],
+    pub(super) c_stride: usize,
+}
+
+/// Sums over pixels of a patch's elements with gradients: `c[i][j] += Σₚ patch[taps[i] + steps[p]] · grads[j][p]`,
+/// cut into runs of [`KC`] too.
+pub(super) struct Correlated<'a, T> {
+    pub(super) patch: &'a [T],
+    pub(super) taps: &'a [usize],
+    pub(super) steps: &'a [usize],
+    /// A row for each lane of c, so far apart.
+    pub(super) grads: &'a [T],
+    pub(super) grads_stride: usize,
+    pub(super) lanes: usize,
+    /// Room for [`packed_len`] numbers.
+    pub(super) packed: &'a mut [T],
+    /// Its rows are as many as a multiple of [`Lanes::tile`], at least one for each tap, and as long as whole vectors.
+    pub(super) c: &'a mut [T],
+    pub(super) c_stride: usize,
+}
+
+/// The element types that are convolved.
+pub(super) trait Lanes: GemmElement {
+    /// Rows of a tile, and elements of a vector.
+    fn tile() -> [usize; 2];
+    fn weighted(sums: Weighted<Self>);
+    fn correlated(sums: Correlated<Self>);
+}
+
+/// How much room the gradients of a run take.
+pub(super) fn packed_len<T: Lanes>(lanes: usize) -> usize {
+    KC * lanes.next_multiple_of(2 * T::tile()[1])
+}
+
+macro_rules! lanes {
+    ($element:ty, $avx512:ident, $avx2:ident) => {
+        impl Lanes for $element {
+            fn tile() -> [usize; 2] {
+                #[cfg(target_arch = "x86_64")]
+                if is_x86_feature_detected!("avx512f") {
+                    return [8, 64 / size_of::<$element>()];
+                } else if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
+                    return [6, 32 / size_of::<$element>()];
+                }
+                [PORTABLE_ROWS, 4]
+            }
+
+            fn weighted(sums: Weighted<Self>) {
+                sums.check();
+                // SAFETY: the sums were checked, and the processor was asked for the instructions.
+                unsafe {
+                    #[cfg(target_arch = "x86_64")]
+                    if is_x86_feature_detected!("avx512f") {
+                        return weighted_avx512::<std::arch::x86_64::$avx512>(sums);
+                    } else if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
+                        return weighted_avx2::<std::arch::x86_64::$avx2>(sums);
+                    }
+                    weighted::<[$element; 4], PORTABLE_ROWS, PORTABLE_FEW>(sums)
+                }
+            }
+
+            fn correlated(sums: Correlated<Self>) {
+                sums.check();
+                // SAFETY: the sums were checked, and the processor was asked for the instructions.
+                unsafe {
+                    #[cfg(target_arch = "x86_64")]
+                    if is_x86_feature_detected!("avx512f") {
+                        return correlated_avx512::<std::arch::x86_64::$avx512>(sums);
+                    } else if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
+                        return correlated_avx2::<std::arch::x86_64::$avx2>(sums);
+                    }
+                    correlated::<[$element; 4], PORTABLE_ROWS, PORTABLE_FEW>(sums)
+                }
+            }
+        }
+    };
+}
+lanes!(f32, __m512, __m256);
+lanes!(f64, __m512d, __m256d);
+
+const PORTABLE_ROWS: usize = if cfg!(target_arch = "aarch64") { 8 } else { 4 };
+const PORTABLE_FEW: usize = PORTABLE_ROWS / 2;
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx2,fma")]
+unsafe fn weighted_avx512<V: Vector>(sums: Weighted<V::Element>) {
+    // SAFETY: the caller's promise.
+    unsafe { weighted::<V, 8, 4>(sums) }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma")]
+unsafe fn weighted_avx2<V: Vector>(sums: Weighted<V::Element>) {
+    // SAFETY: the caller's promise.
+    unsafe { weighted::<V, 6, 3>(sums) }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx2,fma")]
+unsafe fn correlated_avx512<V: Vector>(sums: Correlated<V::Element>) {
+    // SAFETY: the caller's promise.
+    unsafe { correlated::<V, 8, 4>(sums) }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma")]
+unsafe fn correlated_avx2<V: Vector>(sums: Correlated<V::Element>) {
+    // SAFETY: the caller's promise.
+    unsafe { correlated::<V, 6, 3>(sums) }
+}
+
+impl<T: Lanes> Weighted<'_, T> {
+    /// Panics unless everything that will be read and written is there.
+    fn check(&self) {
+        let [tile_rows, lanes] = T::tile();
+        let most = |places: &[usize]| places.iter().copied().max().unwrap_or(0);
+        assert!(most(self.steps) + most(self.starts) + lanes <= self.patch.len(), "the patch is too short");
+        let rows = self.rows.next_multiple_of(tile_rows);
+        assert!(rows * self.steps.len() <= self.weights.len(), "the weights are too few");
+        assert!(self.bias.is_none_or(|bias| bias.len() >= self.rows), "the bias is too short");
+        let last_row = self.rows.saturating_sub(1) * self.c_stride;
+        assert!(last_row + self.starts.len() * lanes <= self.c.len(), "c is too small");
+    }
+}
+
+impl<T: Lanes> Correlated<'_, T> {
+    /// Panics unless everything that will be read and written is there.
+    fn check(&self) {
+        let [tile_rows, vector] = T::tile();
+        let most = |places: &[usize]| places.iter().copied().max().unwrap_or(0);
+        assert!(most(self.taps) + most(self.steps) < self.patch.len(), "the patch is too short");
+        let last_row = self.lanes.saturating_sub(1) * self.grads_stride;
+        assert!(last_row + self.steps.len() <= self.grads.len(), "the gradients are too few");
+        assert!(packed_len::<T>(self.lanes) <= self.packed.len(), "there is no room to pack");
+        assert!(self.lanes.next_multiple_of(vector) <= self.c_stride, "c is too narrow");
+        let rows = self.taps.len().next_multiple_of(tile_rows);
+        assert!(rows * self.c_stride <= self.c.len(), "c is too small");
+    }
+}
+
+#[inline(always)]
+unsafe fn weighted<V: Vector, const ROWS: usize, const FEW: usize>(sums: Weighted<V::Element>) {
+    let Weighted { rows, bias, weights, patch, steps, starts, c, c_stride } = sums;
+    let depth = steps.len();
+    for p in (0..depth).step_by(KC) {
+        let steps = &steps[p..depth.min(p + KC)];
+        let bias = bias.filter(|_| p + KC >= depth);
+        for (j, starts) in starts.chunks(2).enumerate() {
+            for i in (0..rows).step_by(ROWS) {
+                // SAFETY: the strip of weights, the places read and the tile are all within what was checked.
+                unsafe {
+                    let a = weights.as_ptr().add(i * depth + p * ROWS);
+                    let to = To {
+                        start: c.as_mut_ptr().add(i * c_stride + j * 2 * V::LANES),
+                        stride: c_stride,
+                        rows: ROWS.min(rows - i),
+                        add: p > 0,
+                        bias: bias.map(|bias| bias.as_ptr().add(i)),
+                    };
+                    match *starts {
+                        [left, right] => {
+                            let b = [left, right].map(|start| patch.as_ptr().add(start));
+                            match to.rows {
+                                1 => weighted_tile::<V, ROWS, 1, 2>(steps, a, b, to),
+                                rows if rows <= FEW => weighted_tile::<V, ROWS, FEW, 2>(steps, a, b, to),
+                                _ => weighted_tile::<V, ROWS, ROWS, 2>(steps, a, b, to),
+                            }
+                        }
+                        [start] => {
+                            let b = [patch.as_ptr().add(start)];
+                            match to.rows {
+                                1 => weighted_tile::<V, ROWS, 1, 1>(steps, a, b, to),
+                                rows if rows <= FEW => weighted_tile::<V, ROWS, FEW, 1>(steps, a, b, to),
+                                _ => weighted_tile::<V, ROWS, ROWS, 1>(steps, a, b, to),
+                            }
+                        }
+                        _ => unreachable!("chunks of two"),
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Where a tile goes: its first element, the stride between rows, how many of its rows are wanted, whether it is
+/// added to what is there, and what is added to each row.
+#[derive(Clone, Copy)]
+struct To<T> {
+    start: *mut T,
+    stride: usize,
+    rows: usize,
+    add: bool,
+    bias: Option<*const T>,
+}
+
+/// A tile of `ROWS` rows by `VECTORS` vectors of [`Weighted`]; strips of weights are `WIDTH` wide.
+#[inline(always)]
+unsafe fn weighted_tile<V: Vector, const WIDTH: usize, const ROWS: usize, const VECTORS: usize>(
+    steps: &[usize],
+    a: *const V::Element,
+    b: [*const V::Element; VECTORS],
+    to: To<V::Element>,
+) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let zero = V::splat(V::Element::zeroed());
+        let mut sums = [[zero; VECTORS]; ROWS];
+        for (p, step) in steps.iter().enumerate() {
+            let mut b_row = [zero; VECTORS];
+            for (vector, b) in b_row.iter_mut().zip(b) {
+                *vector = V::load(b.add(*step));
+            }
+            for (i, row) in sums.iter_mut().enumerate() {
+                let factor = V::splat(*a.add(p * WIDTH + i));
+                for (sum, vector) in row.iter_mut().zip(b_row) {
+                    *sum = factor.mul_add(vector, *sum);
+                }
+            }
+        }
+        put(sums, to);
+    }
+}
+
+#[inline(always)]
+unsafe fn put<V: Vector, const ROWS: usize, const VECTORS: usize>(
+    mut sums: [[V; VECTORS]; ROWS],
+    to: To<V::Element>,
+) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let place = |i: usize, v: usize| to.start.add(i * to.stride + v * V::LANES);
+        // All is read before anything is written, as in a matrix product.
+        if to.add {
+            for (i, row) in sums.iter_mut().enumerate().take(to.rows) {
+                for (v, sum) in row.iter_mut().enumerate() {
+                    *sum = V::load(place(i, v)).add(*sum);
+                }
+            }
+        }
+        for (i, row) in sums.iter_mut().enumerate().take(to.rows) {
+            for (v, sum) in row.iter_mut().enumerate() {
+                if let Some(bias) = to.bias {
+                    *sum = sum.add(V::splat(*bias.add(i)));
+                }
+                sum.store(place(i, v));
+            }
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn correlated<V: Vector, const ROWS: usize, const FEW: usize>(sums: Correlated<V::Element>) {
+    let Correlated { patch, taps, steps, grads, grads_stride, lanes, packed, c, c_stride } = sums;
+    let width = 2 * V::LANES;
+    for (run, steps) in steps.chunks(KC).enumerate() {
+        let depth = steps.len();
+        for j in (0..lanes).step_by(width) {
+            let lanes = width.min(lanes - j);
+            // SAFETY: the gradients, the room to pack them, the places read and the tile are all within what was
+            // checked; where a tile has more rows than there are taps left it repeats the last one.
+            unsafe {
+                let from = Matrix {
+                    start: grads.as_ptr().add(j * grads_stride + run * KC),
+                    strides: [grads_stride, 1],
+                };
+                let b = packed.as_mut_ptr().add(j * KC);
+                pack::<V, ROWS>(from, Strip { lanes, width, depth }, b);
+                for i in (0..taps.len()).step_by(ROWS) {
+                    let left = taps.len() - i;
+                    let to = To {
+                        start: c.as_mut_ptr().add(i * c_stride + j),
+                        stride: c_stride,
+                        rows: ROWS,
+                        add: true,
+                        bias: None,
+                    };
+                    let taps = &taps[i..];
+                    match (left > FEW, lanes > V::LANES) {
+                        (true, true) => correlated_tile::<V, ROWS, 2>(patch, taps, steps, b, to),
+                        (true, false) => correlated_tile::<V, ROWS, 1>(patch, taps, steps, b, to),
+                        (false, true) => correlated_tile::<V, FEW, 2>(patch, taps, steps, b, to),
+                        (false, false) => correlated_tile::<V, FEW, 1>(patch, taps, steps, b, to),
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A tile of `ROWS` rows by `VECTORS` vectors of [`Correlated`].
+#[inline(always)]
+unsafe fn correlated_tile<V: Vector, const ROWS: usize, const VECTORS: usize>(
+    patch: &[V::Element],
+    taps: &[usize],
+    steps: &[usize],
+    b: *const V::Element,
+    to: To<V::Element>,
+) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let mut a = [patch.as_ptr(); ROWS];
+        for (i, a) in a.iter_mut().enumerate() {
+            *a = patch.as_ptr().add(taps[i.min(taps.len() - 1)]);
+        }
+        let zero = V::splat(V::Element::zeroed());
+        let mut sums = [[zero; VECTORS]; ROWS];
+        for (p, step) in steps.iter().enumerate() {
+            let mut b_row = [zero; VECTORS];
+            for (v, vector) in b_row.iter_mut().enumerate() {
+                *vector = V::load(b.add((p * 2 + v) * V::LANES));
+            }
+            for (row, a) in sums.iter_mut().zip(a) {
+                let factor = V::splat(*a.add(*step));
+                for (sum, vector) in row.iter_mut().zip(b_row) {
+                    *sum = factor.mul_add(vector, *sum);
+                }
+            }
+        }
+        put(sums, to);
+    }
+}
+
+/// The unit of memory to work in, which so begins on a cache line.
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C, align(64))]
+struct CacheLine([u8; 64]);
+
+thread_local! {
+    /// Memory to work in, kept from call to call.
+    static MEMORY: Cell<Vec<CacheLine>> = const { Cell::new(Vec::new()) };
+}
+
+/// Lends memory for `len` numbers, which hold anything.
+pub(super) fn with_memory<T: Pod, R>(len: usize, work: impl FnOnce(&mut [T]) -> R) -> R {
+    let mut memory = MEMORY.take();
+    let lines = (len * size_of::<T>()).div_ceil(size_of::<CacheLine>());
+    if memory.len() < lines {
+        memory.resize(lines, CacheLine::zeroed());
+    }
+    let result = work(&mut bytemuck::cast_slice_mut(&mut memory)[..len]);
+    MEMORY.set(memory);
+    result
+}

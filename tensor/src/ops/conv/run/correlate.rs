@@ -1,0 +1,149 @@
+//! The gradient in the weight: for each of its elements, the sum over all pixels of what it was multiplied with, times
+//! the gradient that came of it.
+//!
+//! Sums are over blocks of rows of images. The blocks are dealt out, in their order, to a number of *shares* that only
+//! the sizes decide; each share has its own sums, and in the end they are added up in order. So threads have
+//! something to divide among them, and their number has no say in the result.
+
+use super::super::lanes::{Correlated, Lanes, packed_len, with_memory};
+use super::super::patch::Patch;
+use super::super::shape::ConvShape;
+use super::{block_rows, forward_axes, share, threads};
+use crate::ops::simd::vectorized;
+
+/// The most shares, and the most numbers in the sums of all of them.
+const SHARES: usize = 16;
+const NUMBERS: usize = 1 << 23;
+
+/// Filters of a group below which vectors run along pixels. Otherwise they run along filters.
+const FEW_FILTERS: usize = 4;
+
+/// The sums of a share of the blocks, for some channels of a group.
+struct Job<'a, T> {
+    share: usize,
+    group: usize,
+    first: usize,
+    channels: usize,
+    sums: &'a mut [T],
+}
+
+pub(super) fn correlate<T: Lanes>(shape: &ConvShape, x: &[T], dy: &[T], dw: &mut [T]) {
+    dw.fill(T::zeroed());
+    if x.is_empty() || dy.is_empty() {
+        return;
+    }
+    let &ConvShape { n, c, h, w, k, r, s, groups, .. } = shape;
+    let ([p, q], c_group, k_group) = (shape.out(), c / groups, k / groups);
+    let axes = forward_axes(shape);
+    let block = block_rows(p, |rows| Patch::new(&axes, c_group, rows).len());
+    let blocks_of_image = p.div_ceil(block);
+    let blocks = n * blocks_of_image;
+    let shares = blocks.min(SHARES).min((NUMBERS / dw.len()).max(1));
+
+    let threads = threads(shape.flops());
+    let parts = if k_group < FEW_FILTERS { 1 } else { threads.div_ceil(shares * groups).min(c_group) };
+    let channels = c_group.div_ceil(parts);
+    let parts = c_group.div_ceil(channels);
+    let [tile_rows, lanes] = T::tile();
+    // A row of sums for each tap, a column for each filter.
+    let (rows, columns) = match k_group < FEW_FILTERS {
+        true => (c_group * r * s, k_group),
+        false => ((channels * r * s).next_multiple_of(tile_rows), k_group.next_multiple_of(lanes)),
+    };
+    let mut sums = vec![T::zeroed(); shares * groups * parts * rows * columns];
+
+    let jobs = sums.chunks_exact_mut(rows * columns).enumerate().map(|(i, sums)| {
+        let (share, group, first) = (i / (groups * parts), i / parts % groups, i % parts * channels);
+        Job { share, group, first, channels: channels.min(c_group - first), sums }
+    });
+    let patch = Patch::new(&axes, channels, block);
+    let taps = patch.taps();
+    let steps: Vec<usize> = (0..block)
+        .flat_map(|row| (0..q).map(move |column| (row, column)))
+        .map(|(row, column)| row * patch.width + column)
+        .collect();
+    share(threads, jobs.collect(), |job| {
+        let patch = Patch::new(&axes, job.channels, block);
+        let taps = &taps[..job.channels * r * s];
+        with_memory(patch.len() + packed_len::<T>(k_group), |memory| {
+            let (places, packed) = memory.split_at_mut(patch.len());
+            for at in job.share * blocks / shares..(job.share + 1) * blocks / shares {
+                let (image, top) = (at / blocks_of_image, at % blocks_of_image * block);
+                let channel = image * c + job.group * c_group + job.first;
+                patch.fill(top, &x[channel * h * w..][..job.channels * h * w], [h, w], places);
+                let grads = &dy[(image * k + job.group * k_group) * p * q..][..k_group * p * q];
+                let (grads, grads_stride) = (&grads[top * q..], p * q);
+                let steps = &steps[..block.min(p - top) * q];
+                if k_group < FEW_FILTERS {
+                    for (filter, grads) in grads.chunks(grads_stride).enumerate() {
+                        let sums = job.sums[filter..].iter_mut().step_by(k_group);
+                        for (sum, tap) in sums.zip(taps) {
+                            *sum = *sum + correlation(&grads[..steps.len()], &places[*tap..], q, patch.width);
+                        }
+                    }
+                } else {
+                    let (patch, c) = (&*places, &mut *job.sums);
+                    let (packed, lanes) = (&mut *packed, k_group);
+                    T::correlated(Correlated {
+                        patch,
+                        taps,
+                        steps,
+                        grads,
+                        grads_stride,
+                        lanes,
+                        packed,
+                        c,
+                        c_stride: columns,
+                    });
+                }
+            }
+        });
+    });
+
+    let (first, others) = sums.split_at_mut(groups * parts * rows * columns);
+    for other in others.chunks_exact(first.len()) {
+        first.iter_mut().zip(other).for_each(|(sum, other)| *sum = *sum + *other);
+    }
+    for (i, dw) in dw.chunks_exact_mut(c_group * r * s).enumerate() {
+        let (group, filter) = (i / k_group, i % k_group);
+        let parts = first.chunks_exact(rows * columns).skip(group * parts).take(parts);
+        for (dw, sums) in dw.chunks_mut(channels * r * s).zip(parts) {
+            let column = sums[filter..].iter().step_by(columns);
+            dw.iter_mut().zip(column).for_each(|(dw, sum)| *dw = *sum);
+        }
+    }
+}
+
+/// The sum of the products of rows of `columns` numbers, the second operand's `stride` apart: 16 sums side by side,
+/// added up in a tree.
+fn correlation<T: Lanes>(grads: &[T], places: &[T], columns: usize, stride: usize) -> T {
+    vectorized!([T: Lanes] sixteen_sums::<T>, (grads: &[T], places: &[T], columns: usize, stride: usize) -> T)(
+        grads, places, columns, stride,
+    )
+}
+
+#[inline(always)]
+fn sixteen_sums<T: Lanes>(grads: &[T], places: &[T], columns: usize, stride: usize) -> T {
+    let mut sums = [T::zeroed(); 16];
+    for (grads, places) in grads.chunks_exact(columns).zip(places.chunks(stride)) {
+        let places = &places[..columns];
+        let (grads, grads_left) = grads.as_chunks::<16>();
+        let (places, places_left) = places.as_chunks::<16>();
+        for (grads, places) in grads.iter().zip(places) {
+            for (sum, (a, b)) in sums.iter_mut().zip(grads.iter().zip(places)) {
+                *sum = *sum + *a * *b;
+            }
+        }
+        for (sum, (a, b)) in sums.iter_mut().zip(grads_left.iter().zip(places_left)) {
+            *sum = *sum + *a * *b;
+        }
+    }
+    let mut width = 16;
+    while width > 1 {
+        width /= 2;
+        for i in 0..width {
+            sums[i] = sums[i] + sums[i + width];
+        }
+    }
+    sums[0]
+}

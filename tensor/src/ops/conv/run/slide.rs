@@ -1,0 +1,197 @@
+//! Kernels slide over images: the forward pass, and the gradient in the image, which is a convolution itself.
+//!
+//! A job is a few output channels of one image. It goes through the image in blocks of rows: copies the patch that a
+//! block is made from, and computes the block's outputs as weighted sums of places of the patch. With a stride, the
+//! gradient in an image is made of several such convolutions, each of which has elements of its own.
+
+use super::super::axis::Axis;
+use super::super::lanes::{Lanes, Weighted, with_memory};
+use super::super::patch::Patch;
+use super::{block_rows, share, threads};
+
+/// What is convolved into what.
+pub(super) struct Images<'a, T> {
+    pub(super) from: &'a [T],
+    pub(super) from_size: [usize; 2],
+    pub(super) to_size: [usize; 2],
+    /// Of an image that is read, and of one that is written.
+    pub(super) channels: [usize; 2],
+    pub(super) groups: usize,
+    pub(super) bias: Option<&'a [T]>,
+}
+
+/// A convolution, made ready for any number of images.
+pub(super) struct Slide<T> {
+    axes: [Axis; 2],
+    /// Its outputs are those elements of an image that are `stride` apart, from `phase` on.
+    phase: [usize; 2],
+    stride: [usize; 2],
+    /// Channels of a group, read and written.
+    channels: [usize; 2],
+    /// In strips as high as a tile, for each group; one number of every row for each step.
+    weights: Vec<T>,
+    weights_of_group: usize,
+    /// Rows of outputs that are computed together, at most.
+    block: usize,
+    /// How outputs lie before they are put in their places: a row begins so many after the last.
+    row_stride: usize,
+    /// Where in a patch each tap, and each vector of outputs, begins to read.
+    steps: Vec<usize>,
+    starts: Vec<usize>,
+}
+
+impl<T: Lanes> Slide<T> {
+    /// `row` has the weights of an output channel.
+    pub(super) fn new<R: Iterator<Item = T>>(
+        axes: [Axis; 2],
+        phase: [usize; 2],
+        stride: [usize; 2],
+        channels: [usize; 2],
+        groups: usize,
+        row: impl Fn(usize) -> R,
+    ) -> Slide<T> {
+        let [height, lanes] = T::tile();
+        let [outputs, columns] = axes.each_ref().map(|axis| axis.outputs);
+        let block = block_rows(outputs, |rows| Patch::new(&axes, channels[0], rows).len());
+        let patch = Patch::new(&axes, channels[0], block);
+        let steps = patch.taps();
+
+        // Vectors of outputs begin with each row; or they go on over its end, and what they compute between rows is
+        // dropped.
+        let in_row = columns.div_ceil(lanes);
+        let flat = flat_len(block, &patch, columns).div_ceil(lanes);
+        let (row_stride, starts): (usize, Vec<usize>) = if block * in_row <= flat {
+            let starts = |row: usize| (0..in_row).map(move |vector| (row, vector * lanes));
+            let starts = (0..block).flat_map(starts);
+            (in_row * lanes, starts.map(|(row, column)| row * patch.width + column).collect())
+        } else {
+            (patch.width, (0..flat).map(|vector| vector * lanes).collect())
+        };
+
+        let depth = steps.len();
+        let weights_of_group = channels[1].next_multiple_of(height) * depth;
+        let mut weights = vec![T::zeroed(); groups * weights_of_group];
+        if depth > 0 {
+            for (group, strips) in weights.chunks_exact_mut(weights_of_group).enumerate() {
+                for i in 0..channels[1] {
+                    let to = strips[i / height * height * depth + i % height..].iter_mut().step_by(height);
+                    to.zip(row(group * channels[1] + i)).for_each(|(to, weight)| *to = weight);
+                }
+            }
+        }
+        Slide { axes, phase, stride, channels, weights, weights_of_group, block, row_stride, steps, starts }
+    }
+
+    fn patch(&self) -> Patch<'_> {
+        Patch::new(&self.axes, self.channels[0], self.block)
+    }
+
+    /// Numbers of a patch, and those that a vector may read beyond it.
+    fn patch_room(&self) -> usize {
+        self.patch().len() + T::tile()[1]
+    }
+
+    /// How much memory a job for so many channels takes.
+    fn room(&self, channels: usize) -> usize {
+        self.patch_room() + channels * self.starts.len() * T::tile()[1]
+    }
+
+    /// The vectors of a block of so many rows.
+    fn starts(&self, rows: usize) -> &[usize] {
+        let lanes = T::tile()[1];
+        let patch = self.patch();
+        match self.row_stride == patch.width {
+            true => &self.starts[..flat_len(rows, &patch, self.axes[1].outputs).div_ceil(lanes)],
+            false => &self.starts[..rows * self.row_stride / lanes],
+        }
+    }
+
+    fn run(&self, images: &Images<T>, job: &mut Job<T>, memory: &mut [T]) {
+        let &mut Job { image, group, first, ref mut out } = job;
+        let [height, width] = images.to_size;
+        let [outputs, columns] = self.axes.each_ref().map(|axis| axis.outputs);
+        let rows = out.len() / (height * width);
+        let from_len = images.from_size[0] * images.from_size[1];
+        let from = (image * images.channels[0] + group * self.channels[0]) * from_len;
+        let from = &images.from[from..][..self.channels[0] * from_len];
+        let bias = images.bias.map(|bias| &bias[group * self.channels[1] + first..][..rows]);
+        let weights = &self.weights[group * self.weights_of_group + first * self.steps.len()..];
+        let (patch, aside) = memory.split_at_mut(self.patch_room());
+
+        for top in (0..outputs).step_by(self.block) {
+            let block = self.block.min(outputs - top);
+            self.patch().fill(top, from, images.from_size, patch);
+            let starts = self.starts(block);
+            let aside_stride = starts.len() * T::tile()[1];
+            // Where outputs lie as they are computed, they are computed there.
+            let in_place =
+                self.stride == [1, 1] && self.row_stride == columns && aside_stride == block * columns;
+            let (c, c_stride) = match in_place {
+                true => (&mut out[top * columns..], height * width),
+                false => (&mut aside[..rows * aside_stride], aside_stride),
+            };
+            let (patch, steps) = (&*patch, self.steps.as_slice());
+            T::weighted(Weighted { rows, bias, weights, patch, steps, starts, c, c_stride });
+            if in_place {
+                continue;
+            }
+            for (to, from) in out.chunks_exact_mut(height * width).zip(aside.chunks_exact(aside_stride)) {
+                for (row, from) in (top..top + block).zip(from.chunks(self.row_stride)) {
+                    let to = &mut to[(self.phase[0] + row * self.stride[0]) * width..][..width];
+                    match self.stride[1] {
+                        1 => to.copy_from_slice(&from[..columns]),
+                        stride => {
+                            let to = to[self.phase[1]..].iter_mut().step_by(stride);
+                            to.zip(from).for_each(|(to, from)| *to = *from);
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Places from the first output of a block to its last.
+fn flat_len(rows: usize, patch: &Patch, columns: usize) -> usize {
+    (rows - 1) * patch.width + columns
+}
+
+/// Some of the output channels of a group of an image, from `first` on.
+struct Job<'a, T> {
+    image: usize,
+    group: usize,
+    first: usize,
+    out: &'a mut [T],
+}
+
+pub(super) fn slide<T: Lanes>(slides: &[Slide<T>], images: &Images<T>, flops: u64, out: &mut [T]) {
+    let size = images.to_size[0] * images.to_size[1];
+    let rows = images.channels[1] / images.groups;
+    if out.is_empty() {
+        return;
+    }
+    if slides.iter().any(|slide| slide.steps.is_empty()) {
+        // Elements that nothing was made of, and sums of nothing.
+        out.fill(T::zeroed());
+        if let Some(bias) = images.bias {
+            let channels = out.chunks_exact_mut(size).zip(bias.iter().cycle());
+            channels.for_each(|(channel, bias)| channel.fill(*bias));
+        }
+    }
+    let threads = threads(flops);
+    let parts = threads.div_ceil(out.len() / (rows * size));
+    let rows_of_job = rows.div_ceil(parts).next_multiple_of(T::tile()[0]);
+    let groups = out.chunks_mut(rows * size).enumerate().flat_map(|(i, out)| {
+        let (image, group) = (i / images.groups, i % images.groups);
+        let parts = out.chunks_mut(rows_of_job * size).enumerate();
+        parts.map(move |(part, out)| Job { image, group, first: part * rows_of_job, out })
+    });
+    let room = slides.iter().map(|slide| slide.room(rows_of_job.min(rows))).max().unwrap_or(0);
+    share(threads, groups.collect(), |job| {
+        with_memory(room, |memory| {
+            for slide in slides.iter().filter(|slide| !slide.steps.is_empty()) {
+                slide.run(images, job, memory);
+            }
+        });
+    });
+}
