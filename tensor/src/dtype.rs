@@ -1,13 +1,14 @@
 //! Element types: which there are, how they promote, and which Rust type holds each.
 
+use std::convert::identity;
 use std::fmt;
 
-use crate::error::{Error, Result};
+use half::{bf16, f16};
 
 /// The type of a tensor's elements (`torch.dtype`).
 ///
-/// `F16` and `BF16` have their names and sizes already, because devices and formats speak of them;
-/// making a tensor of either is refused until mixed precision arrives.
+/// `F16` and `BF16` are types to keep numbers in. As in PyTorch, nothing is calculated in them: an operation
+/// takes each number for the f32 that it is, calculates with those, and rounds its result once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum DType {
@@ -19,9 +20,9 @@ pub enum DType {
     I32,
     /// `torch.int64`, the type of indices and classes.
     I64,
-    /// `torch.float16`: 5 bits of exponent, 10 of fraction. Not supported yet.
+    /// `torch.float16`: 5 bits of exponent, 10 of fraction. From 6·10⁻⁸ to 65504.
     F16,
-    /// `torch.bfloat16`: 8 bits of exponent, 7 of fraction. Not supported yet.
+    /// `torch.bfloat16`: 8 bits of exponent, 7 of fraction. The range of `F32`, with two to three digits.
     BF16,
     /// `torch.float32`, the default.
     F32,
@@ -100,12 +101,9 @@ impl DType {
         self.category() <= target.category()
     }
 
-    /// Refuses the types that tensors cannot have yet.
-    pub(crate) fn check_supported(self) -> Result<()> {
-        match self {
-            DType::F16 | DType::BF16 => Err(Error::UnsupportedDType { dtype: self }),
-            _ => Ok(()),
-        }
+    /// Whether it is one of the two types of 16 bits.
+    pub(crate) const fn is_half(self) -> bool {
+        matches!(self, DType::F16 | DType::BF16)
     }
 }
 
@@ -157,7 +155,40 @@ macro_rules! element {
         }
     )*};
 }
-element!(f32 => F32, f64 => F64, i64 => I64, i32 => I32, u8 => U8);
+element!(f16 => F16, bf16 => BF16, f32 => F32, f64 => F64, i64 => I64, i32 => I32, u8 => U8);
+
+/// A memory type, and the type that its elements are calculated in.
+pub(crate) trait Memory: Element<Stored = Self> {
+    type Math;
+    fn widen(self) -> Self::Math;
+    /// Rounded to the nearest, of two as near to the even one.
+    fn narrow(value: Self::Math) -> Self;
+}
+
+macro_rules! memory {
+    ($($T:ty => $Math:ty: $widen:expr, $narrow:expr;)*) => {$(
+        impl Memory for $T {
+            type Math = $Math;
+            #[inline(always)]
+            fn widen(self) -> $Math {
+                $widen(self)
+            }
+            #[inline(always)]
+            fn narrow(value: $Math) -> $T {
+                $narrow(value)
+            }
+        }
+    )*};
+}
+memory! {
+    f16 => f32: f16::to_f32, f16::from_f32;
+    bf16 => f32: bf16::to_f32, bf16::from_f32;
+    f32 => f32: identity, identity;
+    f64 => f64: identity, identity;
+    i64 => i64: identity, identity;
+    i32 => i32: identity, identity;
+    u8 => u8: identity, identity;
+}
 
 impl sealed::Sealed for bool {}
 impl Element for bool {
@@ -221,7 +252,8 @@ macro_rules! scalar_from {
         }
     )*};
 }
-scalar_from!(bool => Bool, u8 => Int, i32 => Int, i64 => Int, f32 => Float, f64 => Float);
+scalar_from!(bool => Bool, u8 => Int, i32 => Int, i64 => Int);
+scalar_from!(f16 => Float, bf16 => Float, f32 => Float, f64 => Float);
 
 /// The type of a mixed operation (`torch.result_type`).
 ///
@@ -239,9 +271,7 @@ pub(crate) fn result_type(tensors: &[(DType, usize)], scalars: &[Scalar]) -> DTy
         .unwrap_or(DType::F32)
 }
 
-/// Runs `$body` with the type alias `$T` standing for the memory type of `$dtype`.
-///
-/// The half types never get here: no tensor of either can be made.
+/// Runs `$body` with the type alias `$T` standing for the memory type of `$dtype`: for what only moves elements.
 macro_rules! with_dtype {
     ($dtype:expr, $T:ident => $body:expr) => {
         match $dtype {
@@ -265,8 +295,41 @@ macro_rules! with_dtype {
                 type $T = u8;
                 $body
             }
-            dtype @ ($crate::DType::F16 | $crate::DType::BF16) => {
-                return Err($crate::Error::UnsupportedDType { dtype });
+            $crate::DType::F16 => {
+                type $T = $crate::f16;
+                $body
+            }
+            $crate::DType::BF16 => {
+                type $T = $crate::bf16;
+                $body
+            }
+        }
+    };
+}
+
+/// The same with the type that the elements are calculated in: f32 for halves.
+macro_rules! with_math {
+    ($dtype:expr, $T:ident => $body:expr) => {
+        match $dtype {
+            $crate::DType::F32 | $crate::DType::F16 | $crate::DType::BF16 => {
+                type $T = f32;
+                $body
+            }
+            $crate::DType::F64 => {
+                type $T = f64;
+                $body
+            }
+            $crate::DType::I64 => {
+                type $T = i64;
+                $body
+            }
+            $crate::DType::I32 => {
+                type $T = i32;
+                $body
+            }
+            $crate::DType::U8 | $crate::DType::Bool => {
+                type $T = u8;
+                $body
             }
         }
     };
@@ -276,7 +339,7 @@ macro_rules! with_dtype {
 macro_rules! with_float {
     ($dtype:expr, $T:ident => $body:expr, else $else:expr) => {
         match $dtype {
-            $crate::DType::F32 => {
+            $crate::DType::F32 | $crate::DType::F16 | $crate::DType::BF16 => {
                 type $T = f32;
                 $body
             }
@@ -289,22 +352,24 @@ macro_rules! with_float {
     };
 }
 
-pub(crate) use {with_dtype, with_float};
+pub(crate) use {with_dtype, with_float, with_math};
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn promotion_is_pytorchs_table_of_the_working_types() {
+    fn promotion_is_pytorchs_table() {
         use DType::*;
-        let types = [Bool, U8, I32, I64, F32, F64];
-        for (i, a) in types.into_iter().enumerate() {
-            for (j, b) in types.into_iter().enumerate() {
-                assert_eq!(a.promote(b), types[i.max(j)], "{a} with {b}");
+        for half in [F16, BF16] {
+            let types = [Bool, U8, I32, I64, half, F32, F64];
+            for (i, a) in types.into_iter().enumerate() {
+                for (j, b) in types.into_iter().enumerate() {
+                    assert_eq!(a.promote(b), types[i.max(j)], "{a} with {b}");
+                }
             }
         }
-        assert_eq!(F16.promote(BF16), F32);
+        assert_eq!([F16.promote(BF16), BF16.promote(F16)], [F32, F32]);
     }
 
     #[test]
@@ -317,5 +382,9 @@ mod tests {
         assert_eq!(result_type(&[(U8, 2), (I64, 0)], &[]), U8);
         assert_eq!(result_type(&[(F64, 0)], &[Scalar::Float(1.0)]), F64);
         assert_eq!(result_type(&[(Bool, 1)], &[Scalar::Int(1)]), I64);
+        assert_eq!(result_type(&[(F16, 1)], &[Scalar::Float(2.5)]), F16);
+        assert_eq!(result_type(&[(BF16, 1), (F64, 0)], &[]), BF16);
+        assert_eq!(result_type(&[(F16, 0), (BF16, 0)], &[]), F32);
+        assert_eq!(result_type(&[(I64, 2), (F16, 0)], &[]), F16);
     }
 }

@@ -203,8 +203,6 @@ pub enum Error {
     EmptyReductionDim { operation: &'static str, dim: usize },
 
     // Types.
-    #[error("{dtype} tensors are not supported yet; use torch.float32 or torch.float64")]
-    UnsupportedDType { dtype: DType },
     #[error("\"{operation}\" not implemented for '{}'", .dtype.scalar_type())]
     NotImplemented { operation: &'static str, dtype: DType },
     #[error("Input type ({}) and bias type ({}) should be the same", .input.cpp_name(), .bias.cpp_name())]

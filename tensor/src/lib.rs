@@ -87,6 +87,7 @@ pub use dtype::{DType, Element, Scalar};
 pub use error::{
     DeviceMismatch, Error, OutOfMemory, Race, RaceKind, RacingAccess, RacingOperation, RacingWorker, Result,
 };
+pub use half::{bf16, f16};
 pub use machine::{GpuSpec, Machine, MachineId, RaceCheck, SimulatedGpus, manual_seed, parse_seed};
 pub use ops::conv::{Conv2dOptions, Padding};
 pub use ops::elementwise::Operand;

@@ -79,6 +79,21 @@ impl Layout {
             .product()
     }
 
+    /// The elements that it names, each once, and how the same tensor lies where those are all there is, one after
+    /// another.
+    pub(crate) fn packed(&self) -> (Layout, Layout) {
+        let (mut distinct, mut packed, mut stride) = (*self, self.at_start(), 1);
+        for dim in (0..self.ndim).rev() {
+            if self.strides[dim] == 0 {
+                distinct.sizes[dim] = 1;
+            } else {
+                packed.strides[dim] = stride;
+                stride *= self.sizes[dim];
+            }
+        }
+        (distinct, packed)
+    }
+
     /// The same, counted from its first element.
     pub(crate) fn at_start(&self) -> Layout {
         Layout { offset: 0, ..*self }

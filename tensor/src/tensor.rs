@@ -10,7 +10,7 @@ use crate::cuda;
 use crate::cuda::pinned::PinnedMemory;
 use crate::cuda::runtime::{Cuda, DeviceMemory};
 use crate::device::Device;
-use crate::dtype::{DType, Element, Scalar, with_dtype};
+use crate::dtype::{DType, Element, Memory, Scalar, with_dtype};
 use crate::error::{Error, Result};
 use crate::machine::Machine;
 use crate::ops;
@@ -126,7 +126,6 @@ impl Tensor {
     pub fn empty(sizes: &[usize], options: impl Into<TensorOptions>) -> Result<Tensor> {
         let _scope = scope::operation("empty", Location::caller());
         let options = options.into();
-        options.dtype.check_supported()?;
         let tensor = Tensor::uninit_on(options.device, sizes, options.dtype)?;
         if are_deterministic_algorithms_enabled() {
             ops::shape::fill(
@@ -476,7 +475,7 @@ impl Tensor {
         }
         access([&ops::transfer::to_host(self)?], [], |[input], []| {
             #[allow(clippy::unnecessary_cast)] // Of an f64 only.
-            Ok(with_dtype!(self.dtype(), T => input.values::<T>()[input.layout.offset] as f64))
+            Ok(with_dtype!(self.dtype(), T => input.values::<T>()[input.layout.offset].widen() as f64))
         })?
     }
 

@@ -93,6 +93,20 @@ impl Gemm {
             double: self.dtype == DType::F64,
         }
     }
+
+    /// How many elements of memory A, B and C reach, each from its first one on.
+    pub(crate) fn reach(&self) -> [usize; 3] {
+        let reach = |step: usize, sizes: [usize; 2], strides: [usize; 2]| match self.batch {
+            0 => 0,
+            _ if sizes.contains(&0) => 0,
+            batch => 1 + (batch - 1) * step + (sizes[0] - 1) * strides[0] + (sizes[1] - 1) * strides[1],
+        };
+        [
+            reach(self.a_step, [self.m, self.k], self.a_strides),
+            reach(self.b_step, [self.k, self.n], self.b_strides),
+            self.batch * self.m * self.n,
+        ]
+    }
 }
 
 /// One of the three products of a convolution (`cudnnConvolutionForward` and its siblings), all operands dense.

@@ -29,15 +29,16 @@ pub(crate) struct KernelDef {
     pub(crate) geometry: Geometry,
     /// What one element costs.
     pub(crate) cost: Cost,
-    /// The kernel in Rust.
+    /// The kernel in Rust; of one for halves, that of f32 (see [`run`](Self::run)).
     pub(crate) twin: fn(Args<'_, '_>) -> Result<()>,
 }
 
-/// The types that kernels calculate in: a truth is stored as a u8.
-pub(crate) const NUMBERS: [DType; 5] = [DType::F32, DType::F64, DType::I64, DType::I32, DType::U8];
+/// The types that kernels take: a truth is stored as a u8.
+pub(crate) const NUMBERS: [DType; 7] =
+    [DType::F32, DType::F64, DType::F16, DType::BF16, DType::I64, DType::I32, DType::U8];
 
 /// Those of them that are floating point numbers.
-pub(crate) const FLOATS: [DType; 2] = [DType::F32, DType::F64];
+pub(crate) const FLOATS: [DType; 4] = [DType::F32, DType::F64, DType::F16, DType::BF16];
 
 /// A parameter of a kernel.
 ///
@@ -79,6 +80,16 @@ pub(crate) enum Cost {
     Cheap,
     /// Exponentials, divisions, roots.
     Costly,
+}
+
+impl Parameter {
+    /// The type of a tensor's elements; a number has none.
+    pub(crate) fn dtype(self) -> Option<DType> {
+        match self {
+            Parameter::In(dtype) | Parameter::Out(dtype) => Some(dtype),
+            Parameter::Int | Parameter::Float => None,
+        }
+    }
 }
 
 impl Cost {
@@ -204,7 +215,7 @@ pub(crate) fn launch<const R: usize, const W: usize>(
     }
     Machine::charge(|host| host.kernel_time(&work(kernel, reads.iter().chain(&writes).copied())));
     access(reads, writes, |inputs, mut outputs| {
-        (kernel.twin)(Args { inputs: &inputs, outputs: &mut outputs, ints, floats })
+        kernel.run(Args { inputs: &inputs, outputs: &mut outputs, ints, floats })
     })?
 }
 

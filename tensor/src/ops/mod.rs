@@ -7,6 +7,7 @@
 pub(crate) mod cast;
 pub(crate) mod conv;
 pub(crate) mod elementwise;
+pub(crate) mod half;
 pub(crate) mod index;
 pub(crate) mod kernel;
 pub(crate) mod loss;

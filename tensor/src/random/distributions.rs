@@ -5,6 +5,7 @@
 //!
 //! Arguments are taken as valid here; a tensor operation checks them and words the error before it draws.
 
+use crate::dtype::{DType, Memory};
 use std::f64::consts::PI;
 
 use super::mt19937::Engine;
@@ -119,6 +120,79 @@ fn normal_block_f64(block: &mut [f64], mean: f64, std: f64) {
         let angle = 2.0 * PI * block[j + 8];
         block[j] = (radius * angle.cos()).mul_add(std, mean);
         block[j + 8] = (radius * angle.sin()).mul_add(std, mean);
+    }
+}
+
+// ------------------------------------------------------------------------------------------------- halves
+
+/// As many bits as the type has, its leading one included.
+fn bits_of(dtype: DType) -> u32 {
+    if dtype == DType::F16 { 11 } else { 8 }
+}
+
+/// What is left of a number in 16 bits.
+fn rounded<T: Memory<Math = f32>>(value: f32) -> f32 {
+    T::narrow(value).widen()
+}
+
+impl Engine {
+    /// `Tensor.uniform_(from, to)` and `torch.rand` in float16 or bfloat16: the lowest 11 or 8 bits of one word.
+    pub(crate) fn fill_uniform_half<T: Memory<Math = f32>>(&mut self, out: &mut [T], from: f64, to: f64) {
+        let bits = bits_of(T::DTYPE);
+        let (from, to) = (rounded::<T>(from as f32), rounded::<T>(to as f32));
+        let range = rounded::<T>(to - from);
+        self.fill_from_words(out, |word| {
+            let unit = (word & ((1 << bits) - 1)) as f32 / (1_u32 << bits) as f32;
+            T::narrow(unit * range + from)
+        });
+    }
+
+    /// `Tensor.normal_(mean, std)` and `torch.randn` in float16 or bfloat16. As in the other types the method depends
+    /// on the size, and on whether the tensor's elements lie in order.
+    pub(crate) fn fill_normal_half<T: Memory<Math = f32>>(
+        &mut self,
+        out: &mut [T],
+        mean: f64,
+        std: f64,
+        in_order: bool,
+    ) {
+        if out.len() < BLOCK || !in_order {
+            for slot in out {
+                *slot = T::narrow(self.standard_normal().mul_add(std, mean) as f32);
+            }
+            return;
+        }
+        let (mean, std) = (rounded::<T>(mean as f32), rounded::<T>(std as f32));
+        self.fill_uniform_half(out, 0.0, 1.0);
+        for block in out.chunks_exact_mut(BLOCK) {
+            normal_block_half(block, mean, std);
+        }
+        if !out.len().is_multiple_of(BLOCK) {
+            let last = out.len() - BLOCK;
+            self.fill_uniform_half(&mut out[last..], 0.0, 1.0);
+            normal_block_half(&mut out[last..], mean, std);
+        }
+    }
+
+    /// `Tensor.random_()` in float16 or bfloat16: the integers that it holds exactly, 0 to 2¹¹ or 2⁸ inclusive.
+    pub(crate) fn fill_random_half<T: Memory<Math = f32>>(&mut self, out: &mut [T]) {
+        let numbers = (1 << bits_of(T::DTYPE)) + 1;
+        self.fill_from_words(out, |word| T::narrow((word % numbers) as f32));
+    }
+}
+
+/// The same transform as of f64, every step of it rounded to 16 bits. So there are but 2¹¹ or 2⁸ radii and as many
+/// angles, and no number beyond 3.9 or 3.3.
+fn normal_block_half<T: Memory<Math = f32>>(block: &mut [T], mean: f32, std: f32) {
+    let rounded = rounded::<T>;
+    let of_f64 = |value: f64| rounded(value as f32);
+    for j in 0..BLOCK / 2 {
+        let (u1, u2) = (block[j].widen(), block[j + 8].widen());
+        let logarithm = of_f64(f64::from(rounded(1.0 - u1)).ln());
+        let radius = rounded((-2.0 * logarithm).sqrt());
+        let angle = f64::from(of_f64(2.0 * PI * f64::from(u2)));
+        let number = |projection: f64| T::narrow(rounded(rounded(radius * of_f64(projection)) * std) + mean);
+        (block[j], block[j + 8]) = (number(angle.cos()), number(angle.sin()));
     }
 }
 

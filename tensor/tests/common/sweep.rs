@@ -4,19 +4,23 @@
 use std::fmt::{Debug, Write};
 
 use todevice::autograd::BackwardOptions;
-use todevice::{DType, Device, Result, Tensor, ToOptions};
+use todevice::{DType, Device, Result, Tensor, ToOptions, bf16, f16};
 
-pub const FLOATS: [DType; 2] = [DType::F32, DType::F64];
-pub const ALL: [DType; 6] = [DType::F32, DType::F64, DType::I64, DType::I32, DType::U8, DType::Bool];
+pub const FLOATS: [DType; 4] = [DType::F32, DType::F64, DType::F16, DType::BF16];
+pub const ALL: [DType; 8] =
+    [DType::F32, DType::F64, DType::F16, DType::BF16, DType::I64, DType::I32, DType::U8, DType::Bool];
 
 /// Pairs of types that are promoted.
-const MIXED: [[DType; 2]; 6] = [
+const MIXED: [[DType; 2]; 9] = [
     [DType::F32, DType::F64],
     [DType::F64, DType::I64],
     [DType::I64, DType::F32],
     [DType::I32, DType::I64],
     [DType::U8, DType::I32],
     [DType::Bool, DType::U8],
+    [DType::F16, DType::BF16],
+    [DType::BF16, DType::F32],
+    [DType::I64, DType::F16],
 ];
 
 /// An operation and the sizes of the inputs it is tried on. The first word of its name is the function.
@@ -159,6 +163,9 @@ pub fn bits(tensor: &Tensor) -> Result<Vec<u64>> {
     Ok(match tensor.dtype() {
         DType::F32 => tensor.to_vec::<f32>()?.into_iter().map(f32_bits).collect(),
         DType::F64 => tensor.to_vec::<f64>()?.into_iter().map(f64_bits).collect(),
+        // As f32 they are the same numbers.
+        DType::F16 => tensor.to_vec::<f16>()?.into_iter().map(|x| f32_bits(x.into())).collect(),
+        DType::BF16 => tensor.to_vec::<bf16>()?.into_iter().map(|x| f32_bits(x.into())).collect(),
         DType::I64 => tensor.to_vec::<i64>()?.into_iter().map(|x| x as u64).collect(),
         DType::I32 => tensor.to_vec::<i32>()?.into_iter().map(|x| x as u64).collect(),
         DType::U8 => tensor.to_vec::<u8>()?.into_iter().map(u64::from).collect(),

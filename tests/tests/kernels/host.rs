@@ -216,7 +216,8 @@ fn columns_are_summed_in_the_order_of_rows() {
                 let mut partials = vec![-1.0f32; columns * chunks];
                 let partials_at = partials.as_mut_ptr();
                 let results = view(&[(columns as i64, chunks as i64), (chunks as i64, 1)]);
-                let arguments = [at(&x_at), at(&zero), at(&rows), at(&partials_at), at(&results), at(&length)];
+                let arguments =
+                    [at(&x_at), at(&zero), at(&rows), at(&partials_at), at(&results), at(&length)];
                 assert_eq!(kernels.run("sum_chunks_f32", grid, block, &arguments), Ok(()));
                 for (c, partials) in partials.chunks(chunks).enumerate() {
                     let wanted: Vec<f32> = column(c).chunks(1024).map(tree).collect();

@@ -36,6 +36,9 @@ impl Blas {
             DType::F32 if gemm.tf32 => (Type::CUDA_R_32F, Compute::CUBLAS_COMPUTE_32F_FAST_TF32),
             DType::F32 => (Type::CUDA_R_32F, Compute::CUBLAS_COMPUTE_32F),
             DType::F64 => (Type::CUDA_R_64F, Compute::CUBLAS_COMPUTE_64F),
+            // Multiplied and summed in f32, rounded once.
+            DType::F16 => (Type::CUDA_R_16F, Compute::CUBLAS_COMPUTE_32F),
+            DType::BF16 => (Type::CUDA_R_16BF, Compute::CUBLAS_COMPUTE_32F),
             dtype => return Err(library("cuBLAS", "the type is not supported", dtype.to_string())),
         };
         // C = A·B by rows is Cᵀ = Bᵀ·Aᵀ by columns, which is how cuBLAS counts.

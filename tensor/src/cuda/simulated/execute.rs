@@ -153,7 +153,7 @@ pub(super) fn kernel(memory: &mut AddressSpace, launch: &Launch) -> DriverResult
         ints: &ints,
         floats: &floats,
     };
-    run(|| launch.kernel.symbol(), || (launch.kernel.twin)(arguments))
+    run(|| launch.kernel.symbol(), || launch.kernel.run(arguments))
 }
 
 /// Runs a twin. An error of it is a failed assertion on the device. A panic is a mistake of the twin's
@@ -207,18 +207,6 @@ pub(super) fn gemm_accesses(gemm: &Gemm) -> [Access; 3] {
         let bytes = elements * gemm.dtype.size();
         Access { address: pointer.0, bytes, write }
     };
-    let Gemm { batch, m, n, k, .. } = *gemm;
-    [
-        range(gemm.a, reach(batch, gemm.a_step, [m, k], gemm.a_strides), false),
-        range(gemm.b, reach(batch, gemm.b_step, [k, n], gemm.b_strides), false),
-        range(gemm.c, batch * m * n, true),
-    ]
-}
-
-/// How many elements a batch of matrices reaches from its first one on.
-fn reach(batch: usize, step: usize, sizes: [usize; 2], strides: [usize; 2]) -> usize {
-    if batch == 0 || sizes.contains(&0) {
-        return 0;
-    }
-    1 + (batch - 1) * step + (sizes[0] - 1) * strides[0] + (sizes[1] - 1) * strides[1]
+    let [a, b, c] = gemm.reach();
+    [range(gemm.a, a, false), range(gemm.b, b, false), range(gemm.c, c, true)]
 }

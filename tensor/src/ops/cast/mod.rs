@@ -30,7 +30,6 @@ impl Tensor {
         let options = options.into();
         let device = options.device.unwrap_or(self.device());
         let dtype = options.dtype.unwrap_or(self.dtype());
-        dtype.check_supported()?;
         if device == self.device() {
             return match dtype == self.dtype() {
                 true if options.copy => self.copy(),

@@ -98,12 +98,12 @@ macro_rules! conv_kernel {
 }
 
 fn im2col_kernel(dtype: DType) -> Result<&'static KernelDef> {
-    with_float!(dtype, T => Ok(conv_kernel!("im2col", T, im2col_twin)),
+    with_float!(dtype, T => Ok(conv_kernel!("im2col", T, im2col_twin).storing(dtype)),
         else Err(Error::NotImplemented { operation: "slow_conv2d_cuda", dtype }))
 }
 
 fn col2im_kernel(dtype: DType) -> Result<&'static KernelDef> {
-    with_float!(dtype, T => Ok(conv_kernel!("col2im", T, col2im_twin)),
+    with_float!(dtype, T => Ok(conv_kernel!("col2im", T, col2im_twin).storing(dtype)),
         else Err(Error::NotImplemented { operation: "slow_conv2d_cuda", dtype }))
 }
 

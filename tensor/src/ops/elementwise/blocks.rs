@@ -13,7 +13,7 @@ use crate::ops::simd::threads;
 use crate::shape::{Layout, MAX_DIMS};
 
 /// Elements a kernel sees at a time: small enough for three of them to stay in the first-level cache.
-const BLOCK: usize = 1024;
+pub(crate) const BLOCK: usize = 1024;
 
 /// The order in which the elements of a layout lie in memory, as few strided runs as possible.
 pub(crate) struct Runs {
@@ -89,7 +89,7 @@ impl Runs {
 }
 
 /// Puts `block` where the elements from `start` on lie: the reverse of [`Runs::gather`].
-fn scatter<T: Pod>(runs: &Runs, block: &[T], start: usize, values: &mut [T]) {
+pub(crate) fn scatter<T: Pod>(runs: &Runs, block: &[T], start: usize, values: &mut [T]) {
     let mut taken = 0;
     runs.visit(start, block.len(), |position, stride, length| {
         for (i, value) in block[taken..taken + length].iter().enumerate() {

@@ -4,7 +4,7 @@ use super::binary::Binary;
 use super::blocks::elementwise;
 use super::compare::Compare;
 use super::unary::Unary;
-use crate::dtype::{DType, with_dtype, with_float};
+use crate::dtype::{DType, with_dtype, with_float, with_math};
 use crate::error::{Error, Result};
 use crate::ops::kernel::{FLOATS, KernelDef, NUMBERS, launch};
 use crate::tensor::Tensor;
@@ -153,14 +153,14 @@ pub(super) fn unary(op: Unary, x: &Tensor, out: &Tensor) -> Result<()> {
 }
 
 fn unary_kernel(op: Unary, dtype: DType) -> Result<&'static KernelDef> {
-    Ok(match op {
-        Unary::Neg => with_dtype!(dtype, T => elementwise!("neg"<T>, Cheap, |x: T| -> T { x.negative() })),
-        Unary::Abs => with_dtype!(dtype, T => elementwise!("abs"<T>, Cheap, |x: T| -> T { x.absolute() })),
-        Unary::Sign => with_dtype!(dtype, T => elementwise!("sign"<T>, Cheap, |x: T| -> T { x.sign() })),
+    let kernel = match op {
+        Unary::Neg => with_math!(dtype, T => elementwise!("neg"<T>, Cheap, |x: T| -> T { x.negative() })),
+        Unary::Abs => with_math!(dtype, T => elementwise!("abs"<T>, Cheap, |x: T| -> T { x.absolute() })),
+        Unary::Sign => with_math!(dtype, T => elementwise!("sign"<T>, Cheap, |x: T| -> T { x.sign() })),
         Unary::Square => {
-            with_dtype!(dtype, T => elementwise!("square"<T>, Cheap, |x: T| -> T { x.times(x) }))
+            with_math!(dtype, T => elementwise!("square"<T>, Cheap, |x: T| -> T { x.times(x) }))
         }
-        Unary::Relu => with_dtype!(dtype, T => elementwise!("relu"<T>, Cheap, |x: T| -> T { x.rectified() })),
+        Unary::Relu => with_math!(dtype, T => elementwise!("relu"<T>, Cheap, |x: T| -> T { x.rectified() })),
         // Whole numbers are their own rounding.
         Unary::Floor | Unary::Ceil | Unary::Round if !dtype.is_floating_point() => copy(dtype)?,
         _ => with_float!(dtype, T => match op {
@@ -178,7 +178,8 @@ fn unary_kernel(op: Unary, dtype: DType) -> Result<&'static KernelDef> {
             Unary::Sigmoid => elementwise!("sigmoid"<T>, Costly, |x: T| -> T { Float::sigmoid(x) }),
             Unary::Neg | Unary::Abs | Unary::Sign | Unary::Square | Unary::Relu => unreachable!("done above"),
         }, else return Err(Error::NotImplemented { operation: "unary", dtype })),
-    })
+    };
+    Ok(kernel.storing(dtype))
 }
 
 /// Every kernel of this file.
@@ -218,10 +219,26 @@ pub(crate) fn copy(dtype: DType) -> Result<&'static KernelDef> {
 /// Rust's `as`: floats are cut off towards zero and kept within an integer's range, NaN becomes 0.
 /// For values out of range C++, and so PyTorch, defines nothing.
 pub(crate) fn cast(from: DType, to: DType) -> Result<&'static KernelDef> {
-    Ok(with_dtype!(from, From => match to {
+    if from.is_half() || to.is_half() {
+        return cast_of_halves(from, to);
+    }
+    Ok(with_math!(from, From => match to {
         DType::Bool => elementwise!("truth"<From>, Cheap, |x: From| -> u8 { (x != (0 as From)) as u8 }),
-        to => with_dtype!(to, To => elementwise!("cast"<From, To>, Cheap, |x: From| -> To { x as To })),
+        to => with_math!(to, To => elementwise!("cast"<From, To>, Cheap, |x: From| -> To { x as To })),
     }))
+}
+
+/// Halves are f32s when they are converted to another type, and so is what becomes halves: as in PyTorch, an f64 is
+/// rounded twice.
+fn cast_of_halves(from: DType, to: DType) -> Result<&'static KernelDef> {
+    let from = if from == DType::Bool { DType::U8 } else { from };
+    let f32_for = |dtype: DType| if dtype.is_half() { DType::F32 } else { dtype };
+    let kernel = match (f32_for(from), f32_for(to)) {
+        (_, DType::Bool) => return Ok(cast(DType::F32, DType::Bool)?.storing(from)),
+        (from, to) if from == to => copy(from)?,
+        (from, to) => cast(from, to)?,
+    };
+    Ok(kernel.between("cast", &[from, to], from, to))
 }
 
 pub(super) fn binary(op: Binary, a: &Tensor, b: &Tensor, out: &Tensor) -> Result<()> {
@@ -236,17 +253,19 @@ fn binary_kernel(op: Binary, dtype: DType) -> Result<&'static KernelDef> {
         (op, _) => op,
     };
     if op == Binary::Div {
-        return with_float!(dtype, T => Ok(elementwise!("div"<T>, Costly, |a: T, b: T| -> T { a / b })),
+        return with_float!(dtype,
+            T => Ok(elementwise!("div"<T>, Costly, |a: T, b: T| -> T { a / b }).storing(dtype)),
             else Err(Error::NotImplemented { operation: "div", dtype }));
     }
-    Ok(with_dtype!(dtype, T => match op {
+    let kernel = with_math!(dtype, T => match op {
         Binary::Add => elementwise!("add"<T>, Cheap, |a: T, b: T| -> T { a.plus(b) }),
         Binary::Sub => elementwise!("sub"<T>, Cheap, |a: T, b: T| -> T { a.minus(b) }),
         Binary::Mul => elementwise!("mul"<T>, Cheap, |a: T, b: T| -> T { a.times(b) }),
         Binary::Maximum => elementwise!("maximum"<T>, Cheap, |a: T, b: T| -> T { a.larger(b) }),
         Binary::Minimum => elementwise!("minimum"<T>, Cheap, |a: T, b: T| -> T { a.smaller(b) }),
         Binary::Div => unreachable!("done above"),
-    }))
+    });
+    Ok(kernel.storing(dtype))
 }
 
 /// `a` and `b` have one type; the result is bool.
@@ -255,14 +274,15 @@ pub(super) fn compare(op: Compare, a: &Tensor, b: &Tensor, out: &Tensor) -> Resu
 }
 
 fn compare_kernel(op: Compare, dtype: DType) -> Result<&'static KernelDef> {
-    Ok(with_dtype!(dtype, T => match op {
+    let kernel = with_math!(dtype, T => match op {
         Compare::Eq => elementwise!("eq"<T>, Cheap, |a: T, b: T| -> u8 { (a == b) as u8 }),
         Compare::Ne => elementwise!("ne"<T>, Cheap, |a: T, b: T| -> u8 { (a != b) as u8 }),
         Compare::Lt => elementwise!("lt"<T>, Cheap, |a: T, b: T| -> u8 { (a < b) as u8 }),
         Compare::Le => elementwise!("le"<T>, Cheap, |a: T, b: T| -> u8 { (a <= b) as u8 }),
         Compare::Gt => elementwise!("gt"<T>, Cheap, |a: T, b: T| -> u8 { (a > b) as u8 }),
         Compare::Ge => elementwise!("ge"<T>, Cheap, |a: T, b: T| -> u8 { (a >= b) as u8 }),
-    }))
+    });
+    Ok(kernel.storing(dtype))
 }
 
 pub(super) fn where_cond(condition: &Tensor, a: &Tensor, b: &Tensor, out: &Tensor) -> Result<()> {
@@ -284,7 +304,8 @@ fn clamp_kernel(dtype: DType) -> Result<&'static KernelDef> {
         Ok(elementwise!("clamp"<T>, Cheap, |x: T, low: T, high: T| -> T {{
             let x = if x < low { low } else { x };
             if x > high { high } else { x }
-        }}))
+        }})
+        .storing(dtype))
     }, else Err(Error::NotImplemented { operation: "clamp", dtype }))
 }
 
@@ -293,7 +314,8 @@ pub(super) fn pow(x: &Tensor, exponent: &Tensor, out: &Tensor) -> Result<()> {
 }
 
 fn pow_kernel(dtype: DType) -> Result<&'static KernelDef> {
-    with_float!(dtype, T => Ok(elementwise!("pow"<T>, Costly, |x: T, n: T| -> T { Float::pow(x, n) })),
+    with_float!(dtype,
+        T => Ok(elementwise!("pow"<T>, Costly, |x: T, n: T| -> T { Float::pow(x, n) }).storing(dtype)),
         else Err(Error::NotImplemented { operation: "pow", dtype }))
 }
 
@@ -328,5 +350,6 @@ fn gradient_kernel(gradient: Gradient, dtype: DType) -> Result<&'static KernelDe
             |g: T, y: T| -> T { g * (1.0 - y * y) }),
         Gradient::Sigmoid => elementwise!("sigmoid_backward"<T>, Cheap,
             |g: T, y: T| -> T { g * ((1.0 - y) * y) }),
-    }), else Err(Error::NotImplemented { operation: gradient.name(), dtype }))
+    }
+    .storing(dtype)), else Err(Error::NotImplemented { operation: gradient.name(), dtype }))
 }

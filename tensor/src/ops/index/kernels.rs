@@ -1,7 +1,7 @@
 //! The kernels of indexing. They check every index before they write: on the host a wrong one is an error,
 //! on a device an assertion that fails.
 
-use crate::dtype::{DType, Element, with_dtype};
+use crate::dtype::{DType, Element, with_dtype, with_math};
 use crate::error::{Error, Result};
 use crate::ops::kernel::{Args, Cost, Geometry, KernelDef, NUMBERS, Parameter, launch};
 use crate::ops::shape::{dense, reserve};
@@ -106,7 +106,7 @@ pub(super) fn index_add(target: &Tensor, dim: usize, index: &Tensor, source: &Te
 }
 
 fn index_add_kernel(dtype: DType) -> Result<&'static KernelDef> {
-    Ok(with_dtype!(dtype, T => index_kernel!("index_add", T, index_add_twin)))
+    Ok(with_math!(dtype, T => index_kernel!("index_add", T, index_add_twin)).storing(dtype))
 }
 
 fn index_add_twin<T: Accumulate>(args: Args<'_, '_>) -> Result<()> {
@@ -176,7 +176,7 @@ pub(super) fn scatter_add(target: &Tensor, dim: usize, index: &Tensor, source: &
 }
 
 fn scatter_add_kernel(dtype: DType) -> Result<&'static KernelDef> {
-    Ok(with_dtype!(dtype, T => index_kernel!("scatter_add", T, scatter_add_twin)))
+    Ok(with_math!(dtype, T => index_kernel!("scatter_add", T, scatter_add_twin)).storing(dtype))
 }
 
 fn scatter_add_twin<T: Accumulate>(args: Args<'_, '_>) -> Result<()> {

@@ -64,7 +64,8 @@ fn nll_loss_kernel(dtype: DType) -> Result<&'static KernelDef> {
             }
         }
         Ok(())
-    })), else Err(Error::NotImplemented { operation: "nll_loss_out_frame", dtype }))
+    })
+    .storing(dtype)), else Err(Error::NotImplemented { operation: "nll_loss_out_frame", dtype }))
 }
 
 /// Writes the gradients of the log-probabilities that count to `grad_x`, which holds zeros.
@@ -97,7 +98,8 @@ fn nll_loss_backward_kernel(dtype: DType) -> Result<&'static KernelDef> {
             grad_x[row * classes + class] = -weight(*class) * grad / total;
         }
         Ok(())
-    })), else Err(Error::NotImplemented { operation: "nll_loss_out_frame", dtype }))
+    })
+    .storing(dtype)), else Err(Error::NotImplemented { operation: "nll_loss_out_frame", dtype }))
 }
 
 /// Every kernel of this file.

@@ -8,6 +8,7 @@ use crate::cuda::driver::{DevicePtr, Gemm};
 use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
 use crate::machine::Machine;
+use crate::ops::half::{narrow_all, widened};
 use crate::ops::kernel::{Cost, Geometry, KernelDef, NUMBERS, Parameter, launch};
 use crate::ops::shape::{copy_of, write};
 use crate::shape::Layout;
@@ -111,8 +112,23 @@ pub(crate) fn run_gemm(gemm: &Gemm, a: &[u8], b: &[u8], c: &mut [u8]) -> Result<
         }
         DType::F32 => each(gemm, a, b, c, |p: Product<f32>| p.floats()),
         DType::F64 => each(gemm, a, b, c, |p: Product<f64>| p.floats()),
+        DType::F16 | DType::BF16 => products_of_halves(gemm, a, b, c)?,
         dtype => return Err(Error::NotImplemented { operation: "addmm_impl_cpu_", dtype }),
     }
+    Ok(())
+}
+
+/// Products of f32, with what they are added to, rounded once: as the tensor cores of a GPU multiply halves.
+fn products_of_halves(gemm: &Gemm, a: &[u8], b: &[u8], c: &mut [u8]) -> Result<()> {
+    let [a_reach, b_reach, c_reach] = gemm.reach();
+    let a = widened(gemm.dtype, &bytemuck::cast_slice(a)[..a_reach])?;
+    let b = widened(gemm.dtype, &bytemuck::cast_slice(b)[..b_reach])?;
+    let c = &mut bytemuck::cast_slice_mut(c)[..c_reach];
+    let mut sums = widened(gemm.dtype, c)?;
+    let sums_bytes = bytemuck::cast_slice_mut(&mut sums);
+    let products = |p: Product<f32>| p.floats();
+    each(gemm, bytemuck::cast_slice(&a), bytemuck::cast_slice(&b), sums_bytes, products);
+    narrow_all(gemm.dtype, &sums, c);
     Ok(())
 }
 

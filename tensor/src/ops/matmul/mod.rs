@@ -14,6 +14,7 @@ pub(crate) use kernels::{every_kernel, product, run_gemm};
 use std::panic::Location;
 
 use crate::autograd::{Context, Function, Saved};
+use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::ops::{self, scope};
 use crate::shape::{broadcast, signed};
@@ -149,7 +150,10 @@ impl Function<2> for Dot {
         }
         let (needs_a, needs_b) = (ctx.needs_input_grad(0), ctx.needs_input_grad(1));
         ctx.save_for_backward([needs_b.then_some(a), needs_a.then_some(b)]);
-        a.mul(b)?.sum()?.to(a.dtype())
+        match a.dtype().is_half() {
+            true => a.to(DType::F32)?.mul(&b.to(DType::F32)?)?.sum()?.to(a.dtype()),
+            false => a.mul(b)?.sum()?.to(a.dtype()),
+        }
     }
 
     fn backward(&self, saved: &Saved<2>, grad: &Tensor) -> Result<[Option<Tensor>; 2]> {

@@ -141,7 +141,7 @@ fn check_dense<const W: usize>(written: [&Tensor; W]) -> Result<()> {
 fn adam_kernel(dtype: DType) -> Result<&'static KernelDef> {
     Ok(with_float!(dtype,
         T => step!("adam", T, adam_lanes, AdamStep, [parameter, exp_avg, exp_avg_sq],
-            [Float, Float, Float, Float, Float, Float, Float]),
+            [Float, Float, Float, Float, Float, Float, Float]).storing(dtype),
         else return Err(Error::NotImplemented { operation: "adam", dtype })))
 }
 
@@ -173,7 +173,8 @@ macro_rules! sgd {
 
         fn $kernel(dtype: DType) -> Result<&'static KernelDef> {
             Ok(with_float!(dtype,
-                T => step!($name, T, $lanes, SgdStep, [parameter $(, $tensor)*], [Int, Int, Float, Float, Float, Float]),
+                T => step!($name, T, $lanes, SgdStep, [parameter $(, $tensor)*], [Int, Int, Float, Float, Float, Float])
+                    .storing(dtype),
                 else return Err(Error::NotImplemented { operation: "sgd", dtype })))
         }
     };

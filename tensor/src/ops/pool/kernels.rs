@@ -11,7 +11,7 @@ use bytemuck::Pod;
 use rayon::prelude::*;
 
 use super::window::Windows;
-use crate::dtype::{DType, Element, with_dtype, with_float};
+use crate::dtype::{DType, Element, with_float, with_math};
 use crate::error::{Error, Result};
 use crate::ops::kernel::Parameter::{In, Int, Out};
 use crate::ops::kernel::{Args, Cost, FLOATS, Geometry, KernelDef, NUMBERS, launch};
@@ -209,7 +209,7 @@ pub(super) fn max_pool2d(x: &Tensor, grid: &Grid, out: &Tensor, index: &Tensor) 
 }
 
 fn max_pool2d_kernel(dtype: DType) -> Result<&'static KernelDef> {
-    Ok(with_dtype!(dtype, T => {
+    Ok(with_math!(dtype, T => {
         const KERNEL: &KernelDef = &KernelDef {
             name: "max_pool2d",
             types: &[T::DTYPE],
@@ -227,7 +227,7 @@ fn max_pool2d_kernel(dtype: DType) -> Result<&'static KernelDef> {
                 Ok(())
             },
         };
-        KERNEL
+        KERNEL.storing(dtype)
     }))
 }
 
@@ -287,7 +287,7 @@ fn max_pool2d_backward_kernel(dtype: DType) -> Result<&'static KernelDef> {
                 Ok(())
             },
         };
-        Ok(KERNEL)
+        Ok(KERNEL.storing(dtype))
     }, else Err(Error::NotImplemented { operation: "max_pool2d", dtype }))
 }
 
@@ -347,7 +347,7 @@ fn avg_pool2d_kernel(dtype: DType) -> Result<&'static KernelDef> {
                 Ok(())
             },
         };
-        Ok(KERNEL)
+        Ok(KERNEL.storing(dtype))
     }, else Err(Error::NotImplemented { operation: "avg_pool2d", dtype }))
 }
 
@@ -408,7 +408,7 @@ fn avg_pool2d_backward_kernel(dtype: DType) -> Result<&'static KernelDef> {
                 Ok(())
             },
         };
-        Ok(KERNEL)
+        Ok(KERNEL.storing(dtype))
     }, else Err(Error::NotImplemented { operation: "avg_pool2d", dtype }))
 }
 
@@ -475,7 +475,7 @@ fn adaptive_avg_pool2d_kernel(dtype: DType) -> Result<&'static KernelDef> {
                 Ok(())
             },
         };
-        Ok(KERNEL)
+        Ok(KERNEL.storing(dtype))
     }, else Err(Error::NotImplemented { operation: "adaptive_avg_pool2d", dtype }))
 }
 
@@ -512,6 +512,6 @@ fn adaptive_avg_pool2d_backward_kernel(dtype: DType) -> Result<&'static KernelDe
                 Ok(())
             },
         };
-        Ok(KERNEL)
+        Ok(KERNEL.storing(dtype))
     }, else Err(Error::NotImplemented { operation: "adaptive_avg_pool2d", dtype }))
 }

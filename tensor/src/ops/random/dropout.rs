@@ -61,8 +61,8 @@ impl Dropout {
         let kernel = masked_scale_kernel(x.dtype())?;
         // 1 / (1 − p) in the tensor's own type, as PyTorch's division of the mask gives it.
         let scale = match x.dtype() {
-            DType::F32 => f64::from(1.0 / (1.0 - self.p) as f32),
-            _ => 1.0 / (1.0 - self.p),
+            DType::F64 => 1.0 / (1.0 - self.p),
+            _ => f64::from(1.0 / (1.0 - self.p) as f32),
         };
         launch(kernel, [x, mask, &Tensor::full(&[], scale, x.dtype())?], [&out], &[], &[])?;
         Ok(out)
@@ -71,7 +71,7 @@ impl Dropout {
 
 pub(super) fn masked_scale_kernel(dtype: DType) -> Result<&'static KernelDef> {
     with_float!(dtype, T => Ok(elementwise!("masked_scale"<T>, Cheap,
-            |x: T, keep: u8, scale: T| -> T { x * if keep != 0 { scale } else { 0.0 } })),
+            |x: T, keep: u8, scale: T| -> T { x * if keep != 0 { scale } else { 0.0 } }).storing(dtype)),
         else Err(Error::NotImplemented { operation: "bernoulli_scalar_cpu_", dtype }))
 }
 

@@ -4,7 +4,7 @@
 //! Each element draws at its own position of the generator's sequence: two numbers, whatever it needs.
 
 use super::dropout::masked_scale_kernel;
-use crate::dtype::{DType, Element, Scalar, with_dtype, with_float};
+use crate::dtype::{DType, Element, Scalar, with_float, with_math};
 use crate::error::{Error, Result};
 use crate::ops::elementwise::Float;
 use crate::ops::elementwise::blocks::{Runs, for_blocks};
@@ -96,7 +96,8 @@ fn uniform_kernel(dtype: DType) -> Result<&'static KernelDef> {
             }
         });
         Ok(())
-    })), else Err(Error::RandomDType { kernel: "check_uniform_bounds", dtype }))
+    })
+    .storing(dtype)), else Err(Error::RandomDType { kernel: "check_uniform_bounds", dtype }))
 }
 
 /// Box and Muller: the radius from one number, the angle from the other.
@@ -119,7 +120,8 @@ fn normal_kernel(dtype: DType) -> Result<&'static KernelDef> {
             }
         });
         Ok(())
-    })), else Err(Error::RandomDType { kernel: "normal_kernel_cpu", dtype }))
+    })
+    .storing(dtype)), else Err(Error::RandomDType { kernel: "normal_kernel_cpu", dtype }))
 }
 
 /// Whole numbers from `low` on, `range` of them; 0 stands for 2⁶⁴.
@@ -129,7 +131,7 @@ pub(super) fn integers(target: &Tensor, low: i64, range: u64) -> Result<()> {
 }
 
 fn random_kernel(dtype: DType) -> Result<&'static KernelDef> {
-    Ok(with_dtype!(dtype, T => fill_kernel!("random", T, Int, |args| {
+    Ok(with_math!(dtype, T => fill_kernel!("random", T, Int, |args| {
         let (low, range) = (args.ints[2], args.ints[3] as u64);
         let draws = draws(&args);
         for_blocks(&mut args.outputs[0], Cost::Costly, &|start, out: &mut [T]| {
@@ -141,7 +143,8 @@ fn random_kernel(dtype: DType) -> Result<&'static KernelDef> {
             }
         });
         Ok(())
-    })))
+    }))
+    .storing(dtype))
 }
 
 const BERNOULLI: &KernelDef = &KernelDef {

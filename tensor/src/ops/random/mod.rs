@@ -7,6 +7,8 @@ mod kernels;
 
 pub(crate) use kernels::every_kernel;
 
+use half::{bf16, f16};
+
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::machine::Machine;
@@ -108,8 +110,8 @@ impl Tensor {
                 return out.to(self.dtype());
             }
             let keep = match self.dtype() {
-                DType::F32 => {
-                    let probabilities = self.to_vec::<f32>()?;
+                DType::F32 | DType::F16 | DType::BF16 => {
+                    let probabilities = self.detach().to(DType::F32)?.to_vec::<f32>()?;
                     check_probabilities(probabilities.iter().map(|p| f64::from(*p)))?;
                     let mut keep = vec![false; self.numel()];
                     draw(generator, |engine| engine.fill_bernoulli_from_f32(&probabilities, &mut keep));
@@ -168,7 +170,8 @@ impl Tensor {
                 engine.fill_random_bool(&mut bits);
                 out.iter_mut().zip(bits).for_each(|(out, bit)| *out = bit as u8);
             }),
-            dtype => Err(Error::UnsupportedDType { dtype }),
+            DType::F16 => fill(self, generator, |engine, out: &mut [f16]| engine.fill_random_half(out)),
+            DType::BF16 => fill(self, generator, |engine, out: &mut [bf16]| engine.fill_random_half(out)),
         })
     }
 }
@@ -199,6 +202,8 @@ fn all_of(dtype: DType) -> (i64, u64) {
         DType::Bool => (0, 2),
         DType::U8 => (0, 1 << 8),
         DType::I32 => (0, 1 << 31),
+        DType::F16 => (0, (1 << 11) + 1),
+        DType::BF16 => (0, (1 << 8) + 1),
         DType::F32 => (0, (1 << 24) + 1),
         DType::F64 => (0, (1 << 53) + 1),
         _ => (0, 1 << 63),
@@ -249,6 +254,12 @@ fn uniform_(target: &Tensor, from: f64, to: f64, generator: Option<&Generator>) 
             engine.fill_uniform_f32(out, from as f32, to as f32);
         }),
         DType::F64 => fill(target, generator, |engine, out| engine.fill_uniform_f64(out, from, to)),
+        DType::F16 => {
+            fill(target, generator, |engine, out: &mut [f16]| engine.fill_uniform_half(out, from, to))
+        }
+        DType::BF16 => {
+            fill(target, generator, |engine, out: &mut [bf16]| engine.fill_uniform_half(out, from, to))
+        }
         dtype => Err(Error::RandomDType { kernel: "check_uniform_bounds", dtype }),
     }
 }
@@ -265,6 +276,12 @@ fn normal_(target: &Tensor, mean: f64, std: f64, generator: Option<&Generator>) 
     match (target.dtype(), target.is_contiguous()) {
         (DType::F32, true) => fill(target, generator, |engine, out| engine.fill_normal_f32(out, mean, std)),
         (DType::F64, true) => fill(target, generator, |engine, out| engine.fill_normal_f64(out, mean, std)),
+        (DType::F16, in_order) => fill(target, generator, |engine, out: &mut [f16]| {
+            engine.fill_normal_half(out, mean, std, in_order);
+        }),
+        (DType::BF16, in_order) => fill(target, generator, |engine, out: &mut [bf16]| {
+            engine.fill_normal_half(out, mean, std, in_order);
+        }),
         (DType::F32, false) => fill(target, generator, |engine, out| {
             engine.fill_normal_scalar_path_f32(out, mean, std);
         }),

@@ -4,7 +4,7 @@ use super::kernels::{self, Largest, Smallest};
 use super::sum::spread;
 use super::{reduced_dims, reduced_sizes};
 use crate::autograd::{Context, Function, Saved};
-use crate::dtype::{DType, with_dtype};
+use crate::dtype::{DType, with_math};
 use crate::error::{Error, Result};
 use crate::ops;
 use crate::tensor::Tensor;
@@ -81,7 +81,7 @@ enum Which {
 
 impl Which {
     fn reduce(self, x: &Tensor, reduced: &[bool], out: &Tensor) -> Result<()> {
-        with_dtype!(x.dtype(), T => match self {
+        with_math!(x.dtype(), T => match self {
             Which::Largest => kernels::reduce::<Largest<T>>(x, reduced, out),
             Which::Smallest => kernels::reduce::<Smallest<T>>(x, reduced, out),
         })

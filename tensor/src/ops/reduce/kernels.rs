@@ -8,10 +8,11 @@ use bytemuck::Pod;
 use rayon::prelude::*;
 
 use super::tree::{self, CHUNK, LANES};
-use crate::dtype::{DType, Element, with_dtype};
+use crate::dtype::{DType, Element, with_math};
 use crate::error::Result;
 use crate::ops::elementwise::blocks::Runs;
-use crate::ops::kernel::{Args, Cost, Geometry, KernelDef, NUMBERS, Parameter, launch};
+use crate::ops::elementwise::cast;
+use crate::ops::kernel::{Args, Cost, FLOATS, Geometry, KernelDef, NUMBERS, Parameter, launch};
 use crate::ops::shape::reserve;
 use crate::ops::simd::{threads, vectorized};
 use crate::shape::Layout;
@@ -99,36 +100,49 @@ fn columns(rows: &Layout, length: usize) -> Option<usize> {
 /// Every kernel of this file.
 pub(crate) fn every_kernel() -> Vec<&'static KernelDef> {
     // Smaller integers are summed as i64.
-    let mut kernels = [two_steps::<Sum<f32>>(), two_steps::<Sum<f64>>(), two_steps::<Sum<i64>>()].concat();
+    let mut kernels = two_steps::<Sum<i64>>(DType::I64).to_vec();
+    for dtype in FLOATS {
+        kernels.extend(with_math!(dtype, T => two_steps::<Sum<T>>(dtype)));
+    }
     for dtype in NUMBERS {
         kernels.extend([argmax_kernel(dtype), argmin_kernel(dtype)].into_iter().flatten());
-        kernels.extend(extremes(dtype).into_iter().flatten());
+        kernels.extend(extremes(dtype));
     }
     kernels
 }
 
-fn extremes(dtype: DType) -> Result<Vec<&'static KernelDef>> {
-    Ok(with_dtype!(dtype, T => [two_steps::<Largest<T>>(), two_steps::<Smallest<T>>()].concat()))
+fn extremes(dtype: DType) -> Vec<&'static KernelDef> {
+    with_math!(dtype, T => [two_steps::<Largest<T>>(dtype), two_steps::<Smallest<T>>(dtype)].concat())
 }
 
-/// The kernels of a reduction: of rows, and of their chunks.
-fn two_steps<R: Reducer>() -> [&'static KernelDef; 2] {
-    [Reduce::<R>::KERNEL, Chunks::<R>::KERNEL]
+/// The kernels of a reduction: of rows, and of their chunks, whose results are not rounded to halves yet.
+fn two_steps<R: Reducer>(dtype: DType) -> [&'static KernelDef; 2] {
+    let chunks = Chunks::<R>::KERNEL;
+    [Reduce::<R>::KERNEL.storing(dtype), chunks.between(chunks.name, &[dtype], dtype, R::Value::DTYPE)]
 }
 
 /// Reduces the flagged dimensions of `x` into `out`, whose elements are the kept dimensions in order.
 pub(super) fn reduce<R: Reducer>(x: &Tensor, reduced: &[bool], out: &Tensor) -> Result<()> {
+    let [rows_at_once, of_chunks] = two_steps::<R>(x.dtype());
     let (rows, length) = rows(x, reduced)?;
     let chunks = length.div_ceil(CHUNK);
-    let many_chunks = if columns(rows.layout(), length).is_some() { MANY_CHUNKS_OF_COLUMNS } else { MANY_CHUNKS };
+    let many_chunks =
+        if columns(rows.layout(), length).is_some() { MANY_CHUNKS_OF_COLUMNS } else { MANY_CHUNKS };
     if !out.is_cuda() || chunks < many_chunks || out.numel() >= MANY_ROWS {
-        return launch(Reduce::<R>::KERNEL, [&rows], [out], &[length as i64], &[]);
+        return launch(rows_at_once, [&rows], [out], &[length as i64], &[]);
     }
     // A few long rows: a block for each would leave most of the device idle. So all chunks are reduced first, and
     // then their results; the order is the tree's either way.
-    let partials = out.uninit_beside(&[out.numel(), chunks], out.dtype())?;
-    launch(Chunks::<R>::KERNEL, [&rows], [&partials], &[length as i64], &[])?;
-    launch(Reduce::<R>::KERNEL, [&partials], [out], &[chunks as i64], &[])
+    let partials = out.uninit_beside(&[out.numel(), chunks], R::Value::DTYPE)?;
+    launch(of_chunks, [&rows], [&partials], &[length as i64], &[])?;
+    let whole =
+        if out.dtype().is_half() { out.uninit_beside(out.sizes(), R::Value::DTYPE)? } else { out.clone() };
+    launch(Reduce::<R>::KERNEL, [&partials], [&whole], &[chunks as i64], &[])?;
+    if out.is_same(&whole) {
+        Ok(())
+    } else {
+        launch(cast(whole.dtype(), out.dtype())?, [&whole], [out], &[], &[])
+    }
 }
 
 /// From how many chunks of a row on, and up to how many rows, a device reduces in two steps. The warps of a block
@@ -409,7 +423,7 @@ pub(super) fn argmax(x: &Tensor, reduced: &[bool], out: &Tensor) -> Result<()> {
 }
 
 fn argmax_kernel(dtype: DType) -> Result<&'static KernelDef> {
-    Ok(with_dtype!(dtype, T => positions!("argmax", T, |a, b| a > b)))
+    Ok(with_math!(dtype, T => positions!("argmax", T, |a, b| a > b)).storing(dtype))
 }
 
 pub(super) fn argmin(x: &Tensor, reduced: &[bool], out: &Tensor) -> Result<()> {
@@ -418,5 +432,5 @@ pub(super) fn argmin(x: &Tensor, reduced: &[bool], out: &Tensor) -> Result<()> {
 }
 
 fn argmin_kernel(dtype: DType) -> Result<&'static KernelDef> {
-    Ok(with_dtype!(dtype, T => positions!("argmin", T, |a, b| a < b)))
+    Ok(with_math!(dtype, T => positions!("argmin", T, |a, b| a < b)).storing(dtype))
 }

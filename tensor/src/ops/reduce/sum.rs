@@ -3,7 +3,7 @@
 use super::kernels::{self, Sum};
 use super::{reduced_dims, reduced_sizes};
 use crate::autograd::{Context, Function, Saved};
-use crate::dtype::{DType, with_dtype};
+use crate::dtype::{DType, with_math};
 use crate::error::{Error, Result};
 use crate::ops;
 use crate::shape::signed;
@@ -109,7 +109,7 @@ impl Function<1> for SumDims {
     fn forward(&self, _: &mut Context<1>, [x]: [&Tensor; 1]) -> Result<Tensor> {
         let x = if x.dtype().is_floating_point() { x } else { &x.to(DType::I64)? };
         let out = x.uninit_beside(&reduced_sizes(x, &self.reduced, self.keepdim), x.dtype())?;
-        with_dtype!(x.dtype(), T => kernels::reduce::<Sum<T>>(x, &self.reduced, &out))?;
+        with_math!(x.dtype(), T => kernels::reduce::<Sum<T>>(x, &self.reduced, &out))?;
         Ok(out)
     }
 
@@ -148,8 +148,12 @@ impl Function<1> for MeanDims {
         if !x.dtype().is_floating_point() {
             return Err(Error::NeedsFloat { operation: "mean", got: x.dtype() });
         }
-        let sum = SumDims { reduced: self.reduced.clone(), keepdim: self.keepdim }.apply([x])?;
-        sum.div_(self.count(x.sizes()))
+        let sum = |x| SumDims { reduced: self.reduced.clone(), keepdim: self.keepdim }.apply([x]);
+        let count = self.count(x.sizes());
+        match x.dtype().is_half() {
+            true => sum(&x.to(DType::F32)?)?.div_(count)?.to(x.dtype()),
+            false => sum(x)?.div_(count),
+        }
     }
 
     fn backward(&self, saved: &Saved<1>, grad: &Tensor) -> Result<[Option<Tensor>; 1]> {

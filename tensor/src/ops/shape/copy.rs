@@ -1,7 +1,9 @@
 //! Copying, and overwriting with given values.
 
+use half::{bf16, f16};
+
 use crate::autograd::{Context, Function, Saved};
-use crate::dtype::{DType, Element, Scalar, with_dtype};
+use crate::dtype::{DType, Element, Memory, Scalar, with_dtype};
 use crate::error::{Error, Result};
 use crate::ops;
 use crate::ops::elementwise::blocks::for_blocks;
@@ -151,8 +153,10 @@ macro_rules! fill_kernel {
             geometry: Geometry::Elements,
             cost: Cost::Cheap,
             twin: |args| {
-                let value =
-                    if $T::DTYPE.is_floating_point() { args.floats[0] as $T } else { args.ints[0] as $T };
+                type Math = <$T as Memory>::Math;
+                let is_float = $T::DTYPE.is_floating_point();
+                let value = if is_float { args.floats[0] as Math } else { args.ints[0] as Math };
+                let value = $T::narrow(value);
                 for_blocks(&mut args.outputs[0], Cost::Cheap, &|_, out: &mut [$T]| out.fill(value));
                 Ok(())
             },
@@ -187,6 +191,8 @@ pub(super) fn check_fits(value: Scalar, dtype: DType) -> Result<()> {
         DType::I32 => (i32::MIN as f64..2f64.powi(31)).contains(&number),
         DType::I64 => matches!(value, Scalar::Int(_)) || (i64::MIN as f64..2f64.powi(63)).contains(&number),
         DType::F32 => !number.is_finite() || number.abs() <= f64::from(f32::MAX),
+        DType::F16 => !number.is_finite() || number.abs() <= f64::from(f16::MAX),
+        DType::BF16 => !number.is_finite() || number.abs() <= f64::from(bf16::MAX),
         _ => true,
     };
     let name = match dtype {

@@ -138,7 +138,6 @@ pub(crate) fn made(
     fill: impl FnOnce(&Tensor) -> Result<()>,
 ) -> Result<Tensor> {
     let _scope = ops::enter(name, None, &[])?;
-    options.dtype.check_supported()?;
     let tensor = Tensor::uninit_on(options.device, sizes, options.dtype)?;
     fill(&tensor)?;
     if options.requires_grad { tensor.requires_grad_(true) } else { Ok(tensor) }

@@ -1,7 +1,7 @@
 //! The kernels that make values from nothing but their positions.
 
 use super::copy::fill_kernel;
-use crate::dtype::{DType, Element, with_dtype};
+use crate::dtype::{DType, Element, with_math};
 use crate::error::Result;
 use crate::ops::elementwise::blocks::for_blocks;
 use crate::ops::kernel::{Cost, Geometry, KernelDef, NUMBERS, Parameter, launch};
@@ -37,13 +37,14 @@ pub(super) fn arange(out: &Tensor, ints: [i64; 2], floats: [f64; 2]) -> Result<(
 }
 
 fn arange_kernel(dtype: DType) -> Result<&'static KernelDef> {
-    Ok(with_dtype!(dtype,
+    Ok(with_math!(dtype,
     T => from_position!("arange"<T>, [Int, Int, Float, Float], |i, ints, floats| {
         match T::DTYPE.is_floating_point() {
             true => (floats[0] + i as f64 * floats[1]) as T,
             false => ints[0].wrapping_add((i as i64).wrapping_mul(ints[1])) as T,
         }
-    })))
+    }))
+    .storing(dtype))
 }
 
 /// Evenly spaced, counted from both ends, so that the last value is `end` itself.
@@ -52,7 +53,7 @@ pub(super) fn linspace(out: &Tensor, start: f64, end: f64) -> Result<()> {
 }
 
 fn linspace_kernel(dtype: DType) -> Result<&'static KernelDef> {
-    Ok(with_dtype!(dtype,
+    Ok(with_math!(dtype,
     T => from_position!("linspace"<T>, [Int, Float, Float], |i, ints, floats| {
         let (steps, start, end) = (ints[0] as usize, floats[0], floats[1]);
         let step = if steps > 1 { (end - start) / (steps - 1) as f64 } else { 0.0 };
@@ -60,7 +61,8 @@ fn linspace_kernel(dtype: DType) -> Result<&'static KernelDef> {
             true => (start + step * i as f64) as T,
             false => (end - step * (steps - 1 - i) as f64) as T,
         }
-    })))
+    }))
+    .storing(dtype))
 }
 
 /// 1 on the diagonal of a square matrix, 0 elsewhere.
@@ -69,10 +71,11 @@ pub(super) fn eye(out: &Tensor) -> Result<()> {
 }
 
 fn eye_kernel(dtype: DType) -> Result<&'static KernelDef> {
-    Ok(with_dtype!(dtype, T => from_position!("eye"<T>, [Int], |i, ints, _| {
+    Ok(with_math!(dtype, T => from_position!("eye"<T>, [Int], |i, ints, _| {
         let n = ints[0] as usize;
         (i / n == i % n) as u8 as T
-    })))
+    }))
+    .storing(dtype))
 }
 
 /// Every kernel of this folder.

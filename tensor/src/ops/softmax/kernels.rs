@@ -84,7 +84,7 @@ macro_rules! row_kernel {
                         Ok(())
                     },
                 };
-                Ok(KERNEL)
+                Ok(KERNEL.storing(dtype))
             }, else Err(Error::NotImplemented { operation: stringify!($name), dtype }))
         }
     };

@@ -1,0 +1,381 @@
+//! The kernels of halves (`torch.float16`, `torch.bfloat16`): those of f32, between two conversions.
+//!
+//! Nothing is calculated in 16 bits, in PyTorch as here: an operation takes its numbers for the f32s that they are,
+//! and rounds its result once. So no kernel of halves is written but those that only move elements. Any other is the
+//! kernel of f32 by another name, with other types in memory ([`KernelDef::storing`]), and its twin runs on operands
+//! that were converted: block by block where an element comes of the same element of the inputs, else as a whole.
+
+use std::collections::HashMap;
+use std::sync::{LazyLock, OnceLock, PoisonError, RwLock};
+
+use bytemuck::Pod;
+use half::prelude::*;
+use rayon::prelude::*;
+use smallvec::SmallVec;
+
+use super::elementwise::blocks::{BLOCK, Runs, for_blocks, scatter};
+use super::kernel::{Args, Cost, Geometry, Input, KernelDef, Output, Parameter};
+use super::shape::reserve;
+use super::simd::{threads, vectorized};
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::shape::Layout;
+
+/// The kernels of halves that were asked for.
+#[derive(Default)]
+struct Made {
+    /// By the kernel of f32, and the types that stand for f32 in what is read and in what is written.
+    kernels: HashMap<(usize, DType, DType), &'static KernelDef>,
+    /// The kernel of f32 by that of halves.
+    of_f32: HashMap<usize, &'static KernelDef>,
+}
+
+static MADE: LazyLock<RwLock<Made>> = LazyLock::new(RwLock::default);
+
+fn address(kernel: &'static KernelDef) -> usize {
+    std::ptr::from_ref(kernel).addr()
+}
+
+fn takes_halves(kernel: &KernelDef) -> bool {
+    kernel.parameters.iter().any(|parameter| parameter.dtype().is_some_and(DType::is_half))
+}
+
+impl KernelDef {
+    /// This kernel of f32 for tensors of `dtype`; itself, if they are no halves.
+    pub(crate) fn storing(&'static self, dtype: DType) -> &'static KernelDef {
+        self.between(self.name, &[dtype], dtype, dtype)
+    }
+
+    /// This kernel with a name and types of its own, that reads `read` and writes `written` where this one has f32.
+    pub(crate) fn between(
+        &'static self,
+        name: &'static str,
+        types: &[DType],
+        read: DType,
+        written: DType,
+    ) -> &'static KernelDef {
+        if !read.is_half() && !written.is_half() {
+            return self;
+        }
+        let key = (address(self), read, written);
+        if let Some(kernel) = MADE.read().unwrap_or_else(PoisonError::into_inner).kernels.get(&key) {
+            return kernel;
+        }
+        let half = |parameter: &Parameter| match parameter {
+            Parameter::In(DType::F32) if read.is_half() => Parameter::In(read),
+            Parameter::Out(DType::F32) if written.is_half() => Parameter::Out(written),
+            other => *other,
+        };
+        let mut made = MADE.write().unwrap_or_else(PoisonError::into_inner);
+        let Made { kernels, of_f32 } = &mut *made;
+        kernels.entry(key).or_insert_with(|| {
+            // As every kernel it lasts as long as the program, and there is one for each type.
+            let kernel: &'static KernelDef = Box::leak(Box::new(KernelDef {
+                name,
+                types: types.to_vec().leak(),
+                parameters: self.parameters.iter().map(half).collect::<Vec<_>>().leak(),
+                geometry: self.geometry,
+                cost: self.cost,
+                twin: self.twin,
+            }));
+            of_f32.insert(address(kernel), self);
+            kernel
+        })
+    }
+
+    /// Runs the twin, of a kernel of halves between the conversions.
+    pub(crate) fn run(&'static self, args: Args<'_, '_>) -> Result<()> {
+        if !takes_halves(self) {
+            return (self.twin)(args);
+        }
+        let made = MADE.read().unwrap_or_else(PoisonError::into_inner);
+        let of_f32 = made.of_f32.get(&address(self)).copied();
+        drop(made);
+        match of_f32 {
+            None => (self.twin)(args), // It moves halves as they are.
+            Some(of_f32) if is_elementwise(of_f32) => in_blocks(self, of_f32, args),
+            Some(of_f32) => as_a_whole(self, of_f32, args),
+        }
+    }
+}
+
+/// Whether an element of the one output depends on nothing but the same element of the inputs, not even on where it is.
+fn is_elementwise(kernel: &KernelDef) -> bool {
+    let is_output = |parameter: &&Parameter| matches!(parameter, Parameter::Out(_));
+    kernel.geometry == Geometry::Elements
+        && kernel.parameters.iter().all(|parameter| parameter.dtype().is_some())
+        && kernel.parameters.iter().filter(is_output).count() == 1
+}
+
+/// The types of the inputs, and of the outputs.
+fn operands(kernel: &KernelDef) -> [SmallVec<[DType; 4]>; 2] {
+    let mut operands = [SmallVec::new(), SmallVec::new()];
+    for parameter in kernel.parameters {
+        match parameter {
+            Parameter::In(dtype) => operands[0].push(*dtype),
+            Parameter::Out(dtype) => operands[1].push(*dtype),
+            Parameter::Int | Parameter::Float => {}
+        }
+    }
+    operands
+}
+
+// --------------------------------------------------------------------------------------------- block by block
+
+fn in_blocks(kernel: &KernelDef, of_f32: &KernelDef, args: Args<'_, '_>) -> Result<()> {
+    let [reads, writes] = operands(kernel);
+    match writes[0].size() {
+        1 => in_blocks_of::<u8>(&reads, writes[0], of_f32, args),
+        2 => in_blocks_of::<u16>(&reads, writes[0], of_f32, args),
+        4 => in_blocks_of::<u32>(&reads, writes[0], of_f32, args),
+        _ => in_blocks_of::<u64>(&reads, writes[0], of_f32, args),
+    }
+}
+
+/// The same, where an element of the output is as large as an `O`.
+fn in_blocks_of<O: Pod + Send>(
+    reads: &[DType],
+    written: DType,
+    of_f32: &KernelDef,
+    args: Args<'_, '_>,
+) -> Result<()> {
+    let output = &mut args.outputs[0];
+    let mut inputs: SmallVec<[Operand; 4]> = SmallVec::new();
+    for (input, dtype) in args.inputs.iter().zip(reads) {
+        let runs = Runs::of(&input.layout.expand(output.layout.sizes())?);
+        inputs.push(Operand { dtype: *dtype, bytes: input.bytes, runs });
+    }
+    let in_place = inputs.iter().any(|input| input.bytes.is_none());
+    let failure = OnceLock::new();
+    for_blocks(output, of_f32.cost, &|start, out: &mut [O]| {
+        let run = |inputs: &[Input], out: &mut [u8], layout: &Layout| {
+            let outputs = &mut [Output { bytes: out, layout }];
+            (of_f32.twin)(Args { inputs, outputs, ints: &[], floats: &[] })
+        };
+        let result = Layout::contiguous(&[out.len()]).and_then(|layout| {
+            let mut blocks: SmallVec<[Block; 3]> = inputs.iter().map(|_| Block::default()).collect();
+            let read = |(input, block)| Input {
+                bytes: Operand::read(input, start, out.len(), block),
+                layout: &layout,
+            };
+            let inputs: SmallVec<[Input; 3]> = inputs.iter().zip(&mut blocks).map(read).collect();
+            if !written.is_half() {
+                return run(&inputs, bytemuck::cast_slice_mut(out), &layout);
+            }
+            let out: &mut [u16] = bytemuck::cast_slice_mut(out);
+            let mut floats = [0.0; BLOCK];
+            let floats = &mut floats[..out.len()];
+            if in_place {
+                widen(written, out, floats);
+            }
+            run(&inputs, bytemuck::cast_slice_mut(floats), &layout)?;
+            narrow(written, floats, out);
+            Ok(())
+        });
+        if let Err(error) = result {
+            let _ = failure.set(error); // One is enough.
+        }
+    });
+    failure.into_inner().map_or(Ok(()), Err)
+}
+
+/// An input that is read in blocks.
+struct Operand<'a> {
+    dtype: DType,
+    /// `None`: it is the output.
+    bytes: Option<&'a [u8]>,
+    runs: Runs,
+}
+
+/// Room for a block: as it is gathered, and in f32.
+#[derive(Default)]
+struct Block {
+    gathered: Option<[u64; BLOCK]>,
+    floats: Option<[f32; BLOCK]>,
+}
+
+impl Operand<'_> {
+    /// The elements from `start` on, without gaps, halves as f32.
+    fn read<'b>(&'b self, start: usize, length: usize, block: &'b mut Block) -> Option<&'b [u8]> {
+        let (bytes, size) = (self.bytes?, self.dtype.size());
+        let elements = match self.runs.contiguous_start() {
+            Some(first) => &bytes[(first + start) * size..][..length * size],
+            None => {
+                let gathered = block.gathered.get_or_insert([0; BLOCK]);
+                let to = &mut bytemuck::cast_slice_mut(gathered)[..length * size];
+                gather(&self.runs, size, bytes, start, to);
+                to
+            }
+        };
+        if !self.dtype.is_half() {
+            return Some(elements);
+        }
+        let floats = &mut block.floats.get_or_insert([0.0; BLOCK])[..length];
+        widen(self.dtype, bytemuck::cast_slice(elements), floats);
+        Some(bytemuck::cast_slice(floats))
+    }
+}
+
+/// [`Runs::gather`] of elements of a size.
+fn gather(runs: &Runs, size: usize, bytes: &[u8], start: usize, to: &mut [u8]) {
+    fn of<T: Pod>(runs: &Runs, bytes: &[u8], start: usize, to: &mut [u8]) {
+        runs.gather::<T>(bytemuck::cast_slice(bytes), start, bytemuck::cast_slice_mut(to));
+    }
+    match size {
+        1 => of::<u8>(runs, bytes, start, to),
+        2 => of::<u16>(runs, bytes, start, to),
+        4 => of::<u32>(runs, bytes, start, to),
+        _ => of::<u64>(runs, bytes, start, to),
+    }
+}
+
+// ------------------------------------------------------------------------------------------------ as a whole
+
+fn as_a_whole(kernel: &KernelDef, of_f32: &KernelDef, args: Args<'_, '_>) -> Result<()> {
+    let [reads, writes] = operands(kernel);
+    let mut inputs: SmallVec<[Option<Wide>; 4]> = SmallVec::new();
+    for (input, dtype) in args.inputs.iter().zip(reads) {
+        inputs.push(match input.bytes {
+            Some(bytes) if dtype.is_half() => Some(Wide::of(dtype, bytes, input.layout)?),
+            _ => None,
+        });
+    }
+    // What a kernel writes it may read before, or write but a part of.
+    let mut outputs: SmallVec<[Option<Wide>; 4]> = SmallVec::new();
+    for (output, dtype) in args.outputs.iter().zip(&writes) {
+        let wide = dtype.is_half().then(|| Wide::of(*dtype, output.bytes, output.layout));
+        outputs.push(wide.transpose()?);
+    }
+    let in_f32 = inputs.iter().map(|wide| wide.as_ref().map(Wide::input));
+    let twin_inputs: SmallVec<[Input; 4]> =
+        args.inputs.iter().zip(in_f32).map(|(input, wide)| wide.unwrap_or(*input)).collect();
+    let mut twin_outputs: SmallVec<[Output; 4]> = SmallVec::new();
+    for (output, wide) in args.outputs.iter_mut().zip(&mut outputs) {
+        twin_outputs.push(match wide {
+            Some(Wide { floats, layout }) => Output { bytes: bytemuck::cast_slice_mut(floats), layout },
+            None => Output { bytes: output.bytes, layout: output.layout },
+        });
+    }
+    let (ints, floats) = (args.ints, args.floats);
+    (of_f32.twin)(Args { inputs: &twin_inputs, outputs: &mut twin_outputs, ints, floats })?;
+    drop(twin_outputs);
+    for ((output, wide), dtype) in args.outputs.iter_mut().zip(&outputs).zip(writes) {
+        if let Some(wide) = wide {
+            wide.write(dtype, output)?;
+        }
+    }
+    Ok(())
+}
+
+/// An operand in f32.
+struct Wide {
+    floats: Vec<f32>,
+    layout: Layout,
+}
+
+impl Wide {
+    fn of(dtype: DType, bytes: &[u8], layout: &Layout) -> Result<Wide> {
+        let halves: &[u16] = bytemuck::cast_slice(bytes);
+        if lies_close(layout) {
+            let halves = halves.get(layout.offset..).unwrap_or_default();
+            let floats = widened(dtype, &halves[..layout.reach()])?;
+            return Ok(Wide { floats, layout: layout.at_start() });
+        }
+        let (distinct, layout) = layout.packed();
+        let mut dense = reserve(distinct.numel())?;
+        dense.resize(distinct.numel(), 0);
+        Runs::of(&distinct).gather(halves, 0, &mut dense);
+        Ok(Wide { floats: widened(dtype, &dense)?, layout })
+    }
+
+    fn input(&self) -> Input<'_> {
+        Input { bytes: Some(bytemuck::cast_slice(&self.floats)), layout: &self.layout }
+    }
+
+    /// Rounds it to the output that it stands for.
+    fn write(&self, dtype: DType, output: &mut Output) -> Result<()> {
+        let halves: &mut [u16] = bytemuck::cast_slice_mut(output.bytes);
+        // What lies between the elements is not this kernel's to write.
+        if output.layout.reach() == output.layout.numel() {
+            let halves = halves.get_mut(output.layout.offset..).unwrap_or_default();
+            narrow_all(dtype, &self.floats, &mut halves[..self.floats.len()]);
+            return Ok(());
+        }
+        let mut floats = reserve(output.layout.numel())?;
+        floats.resize(output.layout.numel(), 0.0);
+        Runs::of(&self.layout).gather(&self.floats, 0, &mut floats);
+        let mut dense = reserve(floats.len())?;
+        dense.resize(floats.len(), 0);
+        narrow_all(dtype, &floats, &mut dense);
+        scatter(&Runs::of(output.layout), &dense, 0, halves);
+        Ok(())
+    }
+}
+
+/// Whether the elements are about as many as what memory they reach over, so that it is converted as it lies.
+fn lies_close(layout: &Layout) -> bool {
+    layout.reach() <= 2 * layout.distinct()
+}
+
+// ----------------------------------------------------------------------------------------------- conversions
+
+/// Elements as f32, in room of their own.
+pub(crate) fn widened(dtype: DType, halves: &[u16]) -> Result<Vec<f32>> {
+    let mut floats = reserve(halves.len())?;
+    floats.resize(halves.len(), 0.0);
+    let share = share(halves.len());
+    match share < halves.len() {
+        true => {
+            let parts = floats.par_chunks_mut(share).zip(halves.par_chunks(share));
+            parts.for_each(|(floats, halves)| widen(dtype, halves, floats));
+        }
+        false => widen(dtype, halves, &mut floats),
+    }
+    Ok(floats)
+}
+
+/// [`narrow`], on several threads if it pays.
+pub(crate) fn narrow_all(dtype: DType, floats: &[f32], halves: &mut [u16]) {
+    let share = share(halves.len());
+    match share < halves.len() {
+        true => {
+            let parts = halves.par_chunks_mut(share).zip(floats.par_chunks(share));
+            parts.for_each(|(halves, floats)| narrow(dtype, floats, halves));
+        }
+        false => narrow(dtype, floats, halves),
+    }
+}
+
+/// How many elements a thread takes.
+fn share(elements: usize) -> usize {
+    let threads = if elements < Cost::Cheap.smallest_parallel() { 1 } else { threads() };
+    elements.div_ceil(threads).max(1)
+}
+
+fn widen(dtype: DType, halves: &[u16], floats: &mut [f32]) {
+    #[inline(always)]
+    fn lanes(halves: &[bf16], floats: &mut [f32]) {
+        for (float, half) in floats.iter_mut().zip(halves) {
+            *float = half.to_f32();
+        }
+    }
+    match dtype {
+        // One instruction for eight of them, where there is one.
+        DType::F16 => halves.reinterpret_cast::<f16>().convert_to_f32_slice(floats),
+        _ => vectorized!(lanes, (halves: &[bf16], floats: &mut [f32]))(halves.reinterpret_cast(), floats),
+    }
+}
+
+/// Rounds to the nearest half, of two as near to the even one.
+fn narrow(dtype: DType, floats: &[f32], halves: &mut [u16]) {
+    #[inline(always)]
+    fn lanes(floats: &[f32], halves: &mut [bf16]) {
+        for (half, float) in halves.iter_mut().zip(floats) {
+            *half = bf16::from_f32(*float);
+        }
+    }
+    match dtype {
+        DType::F16 => halves.reinterpret_cast_mut::<f16>().convert_from_f32_slice(floats),
+        _ => vectorized!(lanes, (floats: &[f32], halves: &mut [bf16]))(floats, halves.reinterpret_cast_mut()),
+    }
+}
