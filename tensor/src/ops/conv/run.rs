@@ -18,11 +18,12 @@ use super::lanes::Lanes;
 use super::shape::{ConvPass, ConvShape};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
+use crate::ops::half::{narrow_all, widened};
+use crate::ops::shape::collect;
 use crate::ops::simd;
 use slide::{Images, Slide};
 
 /// Computes one of the products of a convolution. All operands are dense: those of [`ConvPass`], in its order.
-#[allow(dead_code)] // A simulated GPU will.
 pub(crate) fn run_conv(
     pass: ConvPass,
     shape: &ConvShape,
@@ -47,6 +48,17 @@ pub(super) fn run_conv_with_bias(
     match dtype {
         DType::F32 => run::<f32>(pass, shape, a, b, bias, out),
         DType::F64 => run::<f64>(pass, shape, a, b, bias, out),
+        DType::F16 | DType::BF16 => {
+            // In single precision, rounded once.
+            let [a, b] = [a, b].map(|operand| widened(dtype, bytemuck::cast_slice(operand)));
+            let bias = bias.map(|bias| widened(dtype, bytemuck::cast_slice(bias))).transpose()?;
+            let mut wide = collect(std::iter::repeat_n(0f32, out.len() / 2), out.len() / 2)?;
+            let bias = bias.as_deref().map(bytemuck::cast_slice);
+            let [a, b] = [a?, b?];
+            let [a, b] = [bytemuck::cast_slice(&a), bytemuck::cast_slice(&b)];
+            run::<f32>(pass, shape, a, b, bias, bytemuck::cast_slice_mut(&mut wide));
+            narrow_all(dtype, &wide, bytemuck::cast_slice_mut(out));
+        }
         dtype => return Err(Error::NotImplemented { operation: "slow_conv2d_cpu", dtype }),
     }
     Ok(())

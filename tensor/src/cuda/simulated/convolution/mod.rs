@@ -28,10 +28,10 @@ use crate::cuda::driver::{Conv, ConvAlgorithm, DriverResult};
 use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
 use crate::ops::conv::{ConvPass, ConvShape, run_conv};
+use crate::ops::half::{narrow_all, widened};
 use crate::ops::matmul::gemm::GemmElement;
 use crate::ops::matmul::tf32;
 use crate::ops::shape::collect;
-use half::slice::HalfFloatSliceExt;
 
 /// The version of cuDNN whose algorithms these are modelled on.
 pub(super) const VERSION: usize = 91_900;
@@ -177,10 +177,10 @@ pub(super) fn execute(memory: &mut AddressSpace, convolution: &Convolution, orde
 fn compute(way: Way, conv: &Conv, [a, b]: [&[u8]; 2], out: &mut [u8], order: u64) -> Result<()> {
     match conv.dtype {
         DType::F16 | DType::BF16 => {
-            let [a, b] = [a, b].map(|operand| widened(conv.dtype, operand));
+            let [a, b] = [a, b].map(|operand| widened(conv.dtype, bytemuck::cast_slice(operand)));
             let mut wide = collect(std::iter::repeat_n(0f32, out.len() / 2), out.len() / 2)?;
             compute_single(way, conv, [&a?, &b?], &mut wide, order)?;
-            narrowed(conv.dtype, &wide, out);
+            narrow_all(conv.dtype, &wide, bytemuck::cast_slice_mut(out));
             Ok(())
         }
         DType::F64 => {
@@ -226,20 +226,4 @@ fn implicit<T: GemmElement + Element>(
 ) -> Result<()> {
     let out = bytemuck::cast_slice_mut(out);
     run_conv(pass, shape, T::DTYPE, bytemuck::cast_slice(a), bytemuck::cast_slice(b), out)
-}
-
-fn widened(dtype: DType, values: &[u8]) -> Result<Vec<f32>> {
-    let mut wide = collect(std::iter::repeat_n(0f32, values.len() / 2), values.len() / 2)?;
-    match dtype {
-        DType::F16 => bytemuck::cast_slice::<u8, half::f16>(values).convert_to_f32_slice(&mut wide),
-        _ => bytemuck::cast_slice::<u8, half::bf16>(values).convert_to_f32_slice(&mut wide),
-    }
-    Ok(wide)
-}
-
-fn narrowed(dtype: DType, values: &[f32], out: &mut [u8]) {
-    match dtype {
-        DType::F16 => bytemuck::cast_slice_mut::<u8, half::f16>(out).convert_from_f32_slice(values),
-        _ => bytemuck::cast_slice_mut::<u8, half::bf16>(out).convert_from_f32_slice(values),
-    }
 }
