@@ -15,10 +15,11 @@ use fake_cuda::compile;
 use fake_cuda::gpp::shared_object;
 
 /// The libraries by the names that are looked for, and their sources.
-const LIBRARIES: [(&str, &str); 4] = [
+const LIBRARIES: [(&str, &str); 5] = [
     ("libcuda.so.1", include_str!("libcuda.cpp")),
     ("libnvrtc.so.12", include_str!("libnvrtc.cpp")),
     ("libcublas.so.12", include_str!("libcublas.cpp")),
+    ("libcudnn.so.9", include_str!("libcudnn.cpp")),
     ("libnvidia-ml.so.1", include_str!("libnvidia-ml.cpp")),
 ];
 
@@ -83,11 +84,12 @@ fn make(signatures: &[(String, Vec<String>)]) -> Result<StandIns, String> {
     for (name, source) in LIBRARIES {
         let file = unfinished.join(format!("{name}.cpp"));
         fs::write(&file, source).map_err(text)?;
-        // The products are queued with the stand-in for the driver.
+        // Products and convolutions are queued with the stand-in for the driver.
         let driver = folder.join(LIBRARIES[0].0);
         let mut options = vec!["-O3", "-march=native"];
         options.extend(Some("-fvisibility=default").filter(|_| name.starts_with("libnvidia-ml")));
-        options.extend(driver.to_str().filter(|_| name.starts_with("libcublas")));
+        let queues = name.starts_with("libcublas") || name.starts_with("libcudnn");
+        options.extend(driver.to_str().filter(|_| queues));
         shared_object(&file, &folder.join(name), &options)?;
     }
     match fs::rename(&unfinished, &base) {
