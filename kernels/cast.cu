@@ -58,7 +58,7 @@ FOR_NUMBERS(COPY, copy)
 // cast_f32_i64(const float *x, float x_value, View x_view, long long *out, View out_view)
 #define CAST(from, From, to, To)                                                          \
     extern "C" __global__ void cast_##from##_##to(INPUT(From, x), OUTPUT(To, out)) {      \
-        elementwise([](From x) { return convert<To>(x); }, out, out_view, READ(x));       \
+        elementwise([](calculated<From> x) { return convert<calculated<To>>(x); }, out, out_view, READ(x)); \
     }
 
 CAST(f32, float, f64, double)
@@ -88,10 +88,31 @@ CAST(u8, unsigned char, i64, long long)
 CAST(u8, unsigned char, i32, int)
 CAST(u8, unsigned char, u8, unsigned char)
 
+// A half is a float on its way to another type, and what becomes a half is one before: a double is rounded twice, as
+// by PyTorch.
+#define CAST_TO_HALVES(_, from, From) \
+    CAST(from, From, f16, f16)        \
+    CAST(from, From, bf16, bf16)
+
+CAST_TO_HALVES(, f32, float)
+CAST_TO_HALVES(, f64, double)
+FOR_INTEGERS(CAST_TO_HALVES, )
+CAST(f16, f16, bf16, bf16)
+CAST(bf16, bf16, f16, f16)
+
+#define CAST_OF_HALVES(_, from, From)  \
+    CAST(from, From, f32, float)       \
+    CAST(from, From, f64, double)      \
+    CAST(from, From, i64, long long)   \
+    CAST(from, From, i32, int)         \
+    CAST(from, From, u8, unsigned char)
+
+FOR_HALVES(CAST_OF_HALVES, )
+
 // Everything but 0 is true, a NaN too.
 #define TRUTH(operation, suffix, T)                                                            \
     extern "C" __global__ void operation##_##suffix(INPUT(T, x), OUTPUT(unsigned char, out)) { \
-        elementwise([](T x) -> unsigned char { return x != 0; }, out, out_view, READ(x));      \
+        elementwise([](calculated<T> x) -> unsigned char { return x != 0; }, out, out_view, READ(x)); \
     }
 
 FOR_NUMBERS(TRUTH, truth)

@@ -5,6 +5,8 @@
 // launches of the tensor crate.
 #pragma once
 
+#include "half.cuh"
+
 // How a tensor lies in memory. Sizes and strides count elements, as in PyTorch. A broadcast dimension has
 // stride 0. A tensor without dimensions is a number: one element.
 //
@@ -85,7 +87,12 @@ __device__ inline long long all_threads() {
 // What each type is called in the name of a kernel, for a kernel of every type.
 #define FOR_FLOATS(KERNEL, ...) \
     KERNEL(__VA_ARGS__, f32, float) \
-    KERNEL(__VA_ARGS__, f64, double)
+    KERNEL(__VA_ARGS__, f64, double) \
+    FOR_HALVES(KERNEL, __VA_ARGS__)
+
+#define FOR_HALVES(KERNEL, ...) \
+    KERNEL(__VA_ARGS__, f16, f16) \
+    KERNEL(__VA_ARGS__, bf16, bf16)
 
 #define FOR_INTEGERS(KERNEL, ...) \
     KERNEL(__VA_ARGS__, i64, long long) \
@@ -105,7 +112,7 @@ template <> struct Wrapping<unsigned char> { using type = unsigned int; };
 template <typename T> using wrapping = typename Wrapping<T>::type;
 
 // Whether a type has fractions: only then is half of one not nothing.
-template <typename T> constexpr bool is_float = T(1) / T(2) != T(0);
+template <typename T> constexpr bool is_float = calculated<T>(1) / calculated<T>(2) != calculated<T>(0);
 
 template <typename T> __device__ T infinity();
 template <> __device__ inline float infinity() { return __int_as_float(0x7f800000); }

@@ -21,7 +21,8 @@ template <typename T> __device__ T clamp(T x, T low, T high) {
 
 #define COMPARE(operation, suffix, T)                                                                    \
     extern "C" __global__ void operation##_##suffix(INPUT(T, a), INPUT(T, b), OUTPUT(unsigned char, out)) { \
-        elementwise([](T a, T b) { return element::operation(a, b); }, out, out_view, READ(a), READ(b));  \
+        elementwise([](calculated<T> a, calculated<T> b) { return element::operation(a, b); }, out, out_view, READ(a), \
+                    READ(b));                                                                            \
     }
 
 FOR_NUMBERS(COMPARE, eq)
@@ -42,7 +43,8 @@ FOR_NUMBERS(WHERE, where)
 
 #define CLAMP(operation, suffix, T)                                                                        \
     extern "C" __global__ void operation##_##suffix(INPUT(T, x), INPUT(T, low), INPUT(T, high), OUTPUT(T, out)) { \
-        elementwise([](T x, T low, T high) { return element::operation(x, low, high); }, out, out_view,    \
+        using C = calculated<T>;                                                                           \
+        elementwise([](C x, C low, C high) { return element::operation(x, low, high); }, out, out_view,    \
                     READ(x), READ(low), READ(high));                                                       \
     }
 

@@ -5,7 +5,7 @@
 // The whole number, or the other one in a tensor of floats. It wraps around: −1 becomes 255 in a byte.
 #define FILL(operation, suffix, T)                                                                      \
     extern "C" __global__ void operation##_##suffix(OUTPUT(T, out), long long whole, double fraction) { \
-        const T value = is_float<T> ? (T)fraction : (T)whole;                                           \
+        const T value = is_float<T> ? (calculated<T>)fraction : (calculated<T>)whole;                   \
         elementwise([=]() { return value; }, out, out_view);                                            \
     }
 
@@ -24,8 +24,10 @@ __device__ T arange_at(long long i, long long whole_start, long long whole_step,
 #define ARANGE(operation, suffix, T)                                                                      \
     extern "C" __global__ void operation##_##suffix(OUTPUT(T, out), long long whole_start, long long whole_step, \
                                                     double start, double step) {                          \
-        from_position([=](long long i) { return arange_at<T>(i, whole_start, whole_step, start, step); }, out, \
-                      out_view);                                                                          \
+        const auto at = [=](long long i) {                                                                \
+            return arange_at<calculated<T>>(i, whole_start, whole_step, start, step);                     \
+        };                                                                                                \
+        from_position(at, out, out_view);                                                                 \
     }
 
 FOR_NUMBERS(ARANGE, arange)
@@ -39,7 +41,7 @@ __device__ T linspace_at(long long i, long long steps, double start, double end)
 
 #define LINSPACE(operation, suffix, T)                                                                         \
     extern "C" __global__ void operation##_##suffix(OUTPUT(T, out), long long steps, double start, double end) { \
-        from_position([=](long long i) { return linspace_at<T>(i, steps, start, end); }, out, out_view);       \
+        from_position([=](long long i) { return linspace_at<calculated<T>>(i, steps, start, end); }, out, out_view); \
     }
 
 FOR_NUMBERS(LINSPACE, linspace)
@@ -47,7 +49,7 @@ FOR_NUMBERS(LINSPACE, linspace)
 // 1 on the diagonal of an n × n matrix, 0 elsewhere.
 #define EYE(operation, suffix, T)                                                                    \
     extern "C" __global__ void operation##_##suffix(OUTPUT(T, out), long long n) {                   \
-        from_position([=](long long i) { return (T)(i / n == i % n); }, out, out_view);              \
+        from_position([=](long long i) { return (calculated<T>)(i / n == i % n); }, out, out_view);  \
     }
 
 FOR_NUMBERS(EYE, eye)

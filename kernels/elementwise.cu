@@ -71,6 +71,16 @@ FOR_NUMBERS(BINARY, maximum)
 FOR_NUMBERS(BINARY, minimum)
 FOR_FLOATS(BINARY, div)
 
+// Halves by a number, which is not rounded to a half before.
+#define BY_NUMBER(operation, suffix, T)                                                                         \
+    extern "C" __global__ void operation##_number_##suffix(INPUT(T, x), INPUT(double, number), OUTPUT(T, out)) { \
+        elementwise([](float x, double number) { return element::operation(x, (float)number); }, out, out_view, \
+                    READ(x), READ(number));                                                                     \
+    }
+
+FOR_HALVES(BY_NUMBER, mul)
+FOR_HALVES(BY_NUMBER, div)
+
 FOR_NUMBERS(UNARY, neg)
 FOR_NUMBERS(UNARY, abs)
 FOR_NUMBERS(UNARY, sign)

@@ -86,12 +86,13 @@ __device__ inline void from_position(F f, O *out, const View &out_view) {
 // neg_f32(const float *x, float x_value, View x_view, float *out, View out_view)
 #define UNARY(operation, suffix, T)                                                            \
     extern "C" __global__ void operation##_##suffix(INPUT(T, x), OUTPUT(T, out)) {             \
-        elementwise([](T x) { return element::operation(x); }, out, out_view, READ(x));        \
+        elementwise([](calculated<T> x) { return element::operation(x); }, out, out_view, READ(x)); \
     }
 
 // add_f32(const float *a, float a_value, View a_view, const float *b, float b_value, View b_view,
 //         float *out, View out_view)
 #define BINARY(operation, suffix, T)                                                            \
     extern "C" __global__ void operation##_##suffix(INPUT(T, a), INPUT(T, b), OUTPUT(T, out)) { \
-        elementwise([](T a, T b) { return element::operation(a, b); }, out, out_view, READ(a), READ(b)); \
+        elementwise([](calculated<T> a, calculated<T> b) { return element::operation(a, b); }, out, out_view, READ(a), \
+                    READ(b));                                                                  \
     }

@@ -14,29 +14,29 @@ __device__ inline bool counts(long long target, long long ignore_index, long lon
 
 // The weight of a class: a number stands for all of them.
 template <typename T>
-__device__ T of_class(const Input<T> &weight, long long c) {
-    return weight.x == nullptr ? weight.value : weight.x[c * weight.view.stride[0]];
+__device__ calculated<T> of_class(const Input<T> &weight, long long c) {
+    return (calculated<T>)(weight.x == nullptr ? weight.value : weight.x[c * weight.view.stride[0]]);
 }
 
 // The weights of the rows that count, together, for all threads of the block.
-template <typename T>
-__device__ T total_weight(const Block<T> &block, const long long *target, const Input<T> &weight, long long rows,
+template <typename T, typename C>
+__device__ C total_weight(const Block<C> &block, const long long *target, const Input<T> &weight, long long rows,
                           long long classes, long long ignore_index) {
     return block.template reduce<Sum>(rows, [&](long long row) {
-        return counts(target[row], ignore_index, classes) ? of_class(weight, target[row]) : 0;
+        return counts(target[row], ignore_index, classes) ? of_class(weight, target[row]) : (C)0;
     });
 }
 
 // The loss of each row, or, by one block, their sum or weighted mean.
-template <typename T>
+template <typename T, typename C = calculated<T>>
 __device__ void nll_loss(const T *log_probs, const View &log_probs_view, const long long *target,
                          const Input<T> &weight, T *out, long long ignore_index, long long reduction) {
-    __shared__ Levels<T> levels;
-    const Block<T> block{levels};
+    __shared__ Levels<C> levels;
+    const Block<C> block{levels};
     const long long rows = log_probs_view.size[0], classes = log_probs_view.size[1];
     const auto loss = [&](long long row) {
         const long long c = target[row];
-        return counts(c, ignore_index, classes) ? -of_class(weight, c) * log_probs[row * classes + c] : 0;
+        return counts(c, ignore_index, classes) ? -of_class(weight, c) * log_probs[row * classes + c] : (C)0;
     };
     if (reduction == NONE) {
         for (long long row = first_element(); row < rows; row += all_threads()) {
@@ -47,7 +47,7 @@ __device__ void nll_loss(const T *log_probs, const View &log_probs_view, const l
     if (blockIdx.x > 0) {
         return;
     }
-    T result = block.template reduce<Sum>(rows, loss);
+    C result = block.template reduce<Sum>(rows, loss);
     if (reduction == MEAN) {
         result = result / total_weight(block, target, weight, rows, classes, ignore_index);
     }
@@ -57,21 +57,21 @@ __device__ void nll_loss(const T *log_probs, const View &log_probs_view, const l
 }
 
 // Writes the gradients that are not 0: one of each row, at its class.
-template <typename T>
+template <typename T, typename C = calculated<T>>
 __device__ void nll_loss_backward(const T *grad, T grad_value, const long long *target, const Input<T> &weight, T *out,
                                   const View &out_view, long long ignore_index, long long reduction) {
-    __shared__ Levels<T> levels;
+    __shared__ Levels<C> levels;
     const long long rows = out_view.size[0], classes = out_view.size[1];
     if ((long long)blockIdx.x * blockDim.x >= rows) {
         return; // Nothing to write, so no need of the total either. All threads of the block agree.
     }
-    const T total = reduction == MEAN
-                        ? total_weight(Block<T>{levels}, target, weight, rows, classes, ignore_index)
+    const C total = reduction == MEAN
+                        ? total_weight(Block<C>{levels}, target, weight, rows, classes, ignore_index)
                         : 1;
     for (long long row = first_element(); row < rows; row += all_threads()) {
         const long long c = target[row];
         if (counts(c, ignore_index, classes)) {
-            const T g = grad == nullptr ? grad_value : grad[reduction == NONE ? row : 0];
+            const C g = (C)(grad == nullptr ? grad_value : grad[reduction == NONE ? row : 0]);
             out[row * classes + c] = -of_class(weight, c) * g / total;
         }
     }

@@ -15,36 +15,37 @@ __device__ inline double root(double x) { return __dsqrt_rn(x); }
 // Kingma and Ba, with PyTorch's rounding:
 // m ← m + (1 − β₁)(g − m), v ← β₂v + (1 − β₂)g², p ← p − step · m / (√v / √(1 − β₂ᵗ) + ε).
 //
-// What does not depend on the element is calculated in double precision and then rounded to T, by each thread
-// for itself: a few instructions against the waiting for memory.
-template <typename T>
+// What does not depend on the element is calculated in double precision and then rounded, by each thread
+// for itself: a few instructions against the waiting for memory. Halves are rounded once, when they are written.
+template <typename T, typename C = calculated<T>>
 __device__ void adam(const Input<T> &grad, T *parameter, const View &parameter_view, T *exp_avg,
                      const View &exp_avg_view, T *exp_avg_sq, const View &exp_avg_sq_view, double beta1, double beta2,
                      double eps, double weight_decay, double shrink, double step_size,
                      double bias_correction2_sqrt) {
-    const T weight = (T)(1.0 - beta1), other_weight = (T)beta1;
+    const C weight = (C)(1.0 - beta1), other_weight = (C)beta1;
     const bool small_weight = 1.0 - beta1 < 0.5;
-    const T rest2 = (T)(1.0 - beta2);
-    const T minus_step = (T)-step_size;
+    const C rest2 = (C)(1.0 - beta2);
+    const C minus_step = (C)-step_size;
 
     const long long n = elements(parameter_view);
     for (long long i = first_element(); i < n; i += all_threads()) {
-        T &p = parameter[position(parameter_view, i)];
-        T &m = exp_avg[position(exp_avg_view, i)];
-        T &v = exp_avg_sq[position(exp_avg_sq_view, i)];
+        T &to_p = parameter[position(parameter_view, i)];
+        T &to_m = exp_avg[position(exp_avg_view, i)];
+        T &to_v = exp_avg_sq[position(exp_avg_sq_view, i)];
+        const C p = to_p, m = to_m, v = to_v;
 
-        const T shrunk = p * (T)shrink;
-        T g = grad[i];
+        const C shrunk = p * (C)shrink;
+        C g = grad[i];
         if (weight_decay != 0.0) {
-            g = fused(shrunk, (T)weight_decay, g);
+            g = fused(shrunk, (C)weight_decay, g);
         }
         // PyTorch's lerp starts from the nearer end.
-        const T new_m = small_weight ? fused(g - m, weight, m) : g - (g - m) * other_weight;
-        const T new_v = fused(rest2 * g, g, v * (T)beta2);
-        const T denominator = root(new_v) / (T)bias_correction2_sqrt + (T)eps;
-        p = shrunk + minus_step * new_m / denominator;
-        m = new_m;
-        v = new_v;
+        const C new_m = small_weight ? fused(g - m, weight, m) : g - (g - m) * other_weight;
+        const C new_v = fused(rest2 * g, g, v * (C)beta2);
+        const C denominator = root(new_v) / (C)bias_correction2_sqrt + (C)eps;
+        to_p = shrunk + minus_step * new_m / denominator;
+        to_m = new_m;
+        to_v = new_v;
     }
 }
 
@@ -67,33 +68,35 @@ __device__ T decayed(T grad, T parameter, bool maximize, double weight_decay) {
 }
 
 // p ← p − lr · g
-template <typename T>
+template <typename T, typename C = calculated<T>>
 __device__ void sgd(const Input<T> &grad, T *parameter, const View &parameter_view, bool maximize, double lr,
                     double weight_decay) {
-    const T minus_lr = (T)-lr;
+    const C minus_lr = (C)-lr;
     const long long n = elements(parameter_view);
     for (long long i = first_element(); i < n; i += all_threads()) {
-        T &p = parameter[position(parameter_view, i)];
-        p = fused(decayed(grad[i], p, maximize, weight_decay), minus_lr, p);
+        T &to_p = parameter[position(parameter_view, i)];
+        const C p = to_p;
+        to_p = fused(decayed<C>(grad[i], p, maximize, weight_decay), minus_lr, p);
     }
 }
 
 // With momentum: b ← μb + (1 − dampening)g, p ← p − lr · b; in the first step b becomes g itself. Nesterov's form takes
 // g + μb for the direction.
-template <bool FIRST, typename T>
+template <bool FIRST, typename T, typename C = calculated<T>>
 __device__ void sgd_momentum(const Input<T> &grad, T *parameter, const View &parameter_view, T *buffer,
                              const View &buffer_view, bool nesterov, bool maximize, double lr, double momentum,
                              double dampening, double weight_decay) {
-    const T minus_lr = (T)-lr, mu = (T)momentum, undamped = (T)(1.0 - dampening);
+    const C minus_lr = (C)-lr, mu = (C)momentum, undamped = (C)(1.0 - dampening);
     const long long n = elements(parameter_view);
     for (long long i = first_element(); i < n; i += all_threads()) {
-        T &p = parameter[position(parameter_view, i)];
-        T &b = buffer[position(buffer_view, i)];
-        const T g = decayed(grad[i], p, maximize, weight_decay);
-        const T new_b = FIRST ? g : fused(g, undamped, b * mu);
-        const T direction = nesterov ? fused(new_b, mu, g) : new_b;
-        p = fused(direction, minus_lr, p);
-        b = new_b;
+        T &to_p = parameter[position(parameter_view, i)];
+        T &to_b = buffer[position(buffer_view, i)];
+        const C p = to_p, b = to_b;
+        const C g = decayed<C>(grad[i], p, maximize, weight_decay);
+        const C new_b = FIRST ? g : fused(g, undamped, b * mu);
+        const C direction = nesterov ? fused(new_b, mu, g) : new_b;
+        to_p = fused(direction, minus_lr, p);
+        to_b = new_b;
     }
 }
 

@@ -12,10 +12,12 @@ template <> __device__ inline double unit(Draws draws) {
 }
 
 template <typename T>
-__device__ T uniform(Draws draws, T from, T to) {
-    const T value = unit<T>(draws) * (to - from) + from;
+__device__ T uniform(Draws draws, double from, double to) {
+    using C = calculated<T>;
+    const C low = T((C)from), high = T((C)to);
+    const C value = T(unit<C>(draws) * (high - low) + low);
     // Rounding may reach the end, which does not belong to the range.
-    return value == to ? from : value;
+    return value == high ? low : value;
 }
 
 // Box and Muller: the radius from one number, the angle from the other.
@@ -42,8 +44,8 @@ __device__ T integer(Draws draws, long long low, long long range) {
     }
 
 #define UNIFORM(name, suffix, T) FILL(name, (uniform<T>), double, suffix, T)
-#define NORMAL(name, suffix, T) FILL(name, (normal<T>), double, suffix, T)
-#define RANDOM(name, suffix, T) FILL(name, (integer<T>), long long, suffix, T)
+#define NORMAL(name, suffix, T) FILL(name, (normal<calculated<T>>), double, suffix, T)
+#define RANDOM(name, suffix, T) FILL(name, (integer<calculated<T>>), long long, suffix, T)
 
 FOR_FLOATS(UNIFORM, uniform)
 FOR_FLOATS(NORMAL, normal)
@@ -65,7 +67,8 @@ extern "C" __global__ void bernoulli(INPUT(double, x), OUTPUT(unsigned char, out
 #define MASKED_SCALE(name, suffix, T)                                                                            \
     extern "C" __global__ void name##_##suffix(INPUT(T, x), INPUT(unsigned char, keep), INPUT(T, scale),         \
                                                OUTPUT(T, out)) {                                                 \
-        elementwise([](T x, unsigned char keep, T scale) { return x * (keep ? scale : 0); }, out, out_view, READ(x), \
+        using C = calculated<T>;                                                                                 \
+        elementwise([](C x, unsigned char keep, C scale) { return x * (keep ? scale : 0); }, out, out_view, READ(x), \
                     READ(keep), READ(scale));                                                                    \
     }
 

@@ -26,11 +26,11 @@ struct Smallest {
 
 // The result of `count` elements of x from `start` on, counted row by row, made by one warp.
 template <typename Operation, typename T>
-__device__ __noinline__ T strided_chunk(int count, const T *x, const View &view, long long start) {
-    return chunk<Operation, T>(count, [&](int i) { return x[position(view, start + i)]; });
+__device__ __noinline__ calculated<T> strided_chunk(int count, const T *x, const View &view, long long start) {
+    return chunk<Operation, calculated<T>>(count, [&](int i) { return x[position(view, start + i)]; });
 }
 template <typename Operation, typename T>
-__device__ T chunk_of(int count, const T *x, const View &view, bool in_order, long long start) {
+__device__ calculated<T> chunk_of(int count, const T *x, const View &view, bool in_order, long long start) {
     return in_order ? chunk_in_order<Operation>(count, x + start) : strided_chunk<Operation>(count, x, view, start);
 }
 
@@ -61,40 +61,40 @@ __device__ inline T lanes_together(T *lanes, int step, int count) {
 
 // One chunk of some columns, of which x is the first element: thread i gets the result of column i, and those beyond
 // get nothing. The block has at least as many threads as there are columns, and all of them come along.
-template <typename Operation, typename T>
-__device__ T chunk_of_columns(T *lanes, const T *x, long long step, int columns, int count) {
+template <typename Operation, typename T, typename C>
+__device__ C chunk_of_columns(C *lanes, const T *x, long long step, int columns, int count) {
     const int used = (count < LANES ? count : LANES) * columns;
     for (int i = threadIdx.x; i < used; i += blockDim.x) {
         const T *element = x + i / columns * step + i % columns;
-        T result = *element;
+        C result = *element;
 #pragma unroll 4
         for (int row = i / columns + LANES; row < count; row += LANES) {
             element += LANES * step;
-            result = Operation::combine(result, *element);
+            result = Operation::combine(result, (C)*element);
         }
         lanes[i] = result;
     }
     __syncthreads();
     const bool mine = threadIdx.x < columns;
-    const T result = mine ? lanes_together<Operation>(lanes + threadIdx.x, columns, count)
-                          : Operation::template nothing<T>();
+    const C result = mine ? lanes_together<Operation>(lanes + threadIdx.x, columns, count)
+                          : Operation::template nothing<C>();
     __syncthreads(); // The next chunk goes to the same memory.
     return result;
 }
 
 // Each column by the block that has it, its chunks one after another.
-template <typename Operation, typename T>
-__device__ void reduce_columns(Levels<T> &levels, const T *x, const View &x_view, T *out, const View &out_view,
+template <typename Operation, typename T, typename C>
+__device__ void reduce_columns(Levels<C> &levels, const T *x, const View &x_view, T *out, const View &out_view,
                                long long length) {
     const long long step = x_view.stride[1];
     const int chunks = (int)divide_up(length, CHUNK);
     for (long long first = (long long)blockIdx.x * LANES; first < x_view.size[0];
          first += (long long)gridDim.x * LANES) {
         const int columns = in_block(x_view, first);
-        T *const column = levels.groups + threadIdx.x;
+        C *const column = levels.groups + threadIdx.x;
         for (int c = 0; c < chunks; c++) {
             const long long start = (long long)c * CHUNK;
-            const T result = chunk_of_columns<Operation>(levels.chunks, x + start * step + first, step, columns,
+            const C result = chunk_of_columns<Operation>(levels.chunks, x + start * step + first, step, columns,
                                                          in_chunk(length - start));
             if (threadIdx.x < columns) {
                 column[c * columns] = result;
@@ -109,7 +109,7 @@ __device__ void reduce_columns(Levels<T> &levels, const T *x, const View &x_view
 // One result for each row. The rows of `x` are its first dimensions, each row `length` elements.
 template <typename Operation, typename T>
 __device__ void reduce_rows(const T *x, const View &x_view, T *out, const View &out_view, long long length) {
-    __shared__ Levels<T> levels;
+    __shared__ Levels<calculated<T>> levels;
     // The results of 32 chunks of 32 columns are as many as fit into the memory of the levels.
     if (are_columns(x_view, length) && length > 0 && length <= LANES * CHUNK) {
         reduce_columns<Operation>(levels, x, x_view, out, out_view, length);
@@ -117,7 +117,7 @@ __device__ void reduce_rows(const T *x, const View &x_view, T *out, const View &
     }
     const bool in_order = contiguous(x_view);
     for_rows(levels, elements(out_view), length, [&](long long row, auto threads) {
-        const T result = threads.template reduce_chunks<Operation>(length, [&](long long start, int count) {
+        const calculated<T> result = threads.template reduce_chunks<Operation>(length, [&](long long start, int count) {
             return chunk_of<Operation>(count, x, x_view, in_order, row * length + start);
         });
         if (threads.first() == 0) {
@@ -128,18 +128,18 @@ __device__ void reduce_rows(const T *x, const View &x_view, T *out, const View &
 
 // The same for rows that are long and few: one block each would leave most of the GPU idle. So a warp reduces a chunk,
 // whatever row it belongs to, or a block that of 32 columns, and a second launch, of the kernel above, combines the
-// chunks' results of each row.
-template <typename Operation, typename T>
-__device__ void reduce_chunks(const T *x, const View &x_view, T *out, const View &out_view, long long length) {
+// chunks' results of each row. Those of halves stay floats in between.
+template <typename Operation, typename T, typename C>
+__device__ void reduce_chunks(const T *x, const View &x_view, C *out, const View &out_view, long long length) {
     const long long chunks = divide_up(length, CHUNK);
     if (are_columns(x_view, length)) {
-        __shared__ T lanes[CHUNK];
+        __shared__ C lanes[CHUNK];
         const long long step = x_view.stride[1];
         const long long blocks = divide_up(x_view.size[0], LANES); // for a chunk of all columns
         for (long long i = blockIdx.x; i < blocks * chunks; i += gridDim.x) {
             const long long c = i / blocks, start = c * CHUNK, first = i % blocks * LANES;
             const int columns = in_block(x_view, first);
-            const T result = chunk_of_columns<Operation>(lanes, x + start * step + first, step, columns,
+            const C result = chunk_of_columns<Operation>(lanes, x + start * step + first, step, columns,
                                                          in_chunk(length - start));
             if (threadIdx.x < columns) {
                 out[position(out_view, (first + threadIdx.x) * chunks + c)] = result;
@@ -152,7 +152,7 @@ __device__ void reduce_chunks(const T *x, const View &x_view, T *out, const View
     const long long first = (long long)blockIdx.x * (blockDim.x / LANES) + threadIdx.x / LANES;
     for (long long c = first; c < elements(out_view); c += warps) {
         const long long start = c % chunks * CHUNK;
-        const T result =
+        const C result =
             chunk_of<Operation>(in_chunk(length - start), x, x_view, in_order, c / chunks * length + start);
         if (threadIdx.x % LANES == 0) {
             out[position(out_view, c)] = result;
@@ -164,7 +164,8 @@ __device__ void reduce_chunks(const T *x, const View &x_view, T *out, const View
     extern "C" __global__ void name##_##suffix(INPUT(T, x), OUTPUT(T, out), long long length) {            \
         reduce_rows<Operation>(x, x_view, out, out_view, length);                                            \
     }                                                                                                      \
-    extern "C" __global__ void name##_chunks_##suffix(INPUT(T, x), OUTPUT(T, out), long long length) {     \
+    extern "C" __global__ void name##_chunks_##suffix(INPUT(T, x), OUTPUT(calculated<T>, out),             \
+                                                      long long length) {                              \
         reduce_chunks<Operation>(x, x_view, out, out_view, length);                                          \
     }
 
@@ -205,21 +206,21 @@ template <bool LARGEST> struct First {
     template <typename F> static __device__ F nothing() { return {0, 0}; }
 };
 
-template <bool LARGEST, typename T>
-__device__ __noinline__ Found<T> find_in_chunk(int count, const T *x, const View &view, bool in_order,
+template <bool LARGEST, typename T, typename C = calculated<T>>
+__device__ __noinline__ Found<C> find_in_chunk(int count, const T *x, const View &view, bool in_order,
                                                long long row_start, long long start) {
-    return chunk<First<LARGEST>, Found<T>>(count, [&](int i) {
+    return chunk<First<LARGEST>, Found<C>>(count, [&](int i) {
         const long long at = row_start + start + i;
-        return Found<T>{x[in_order ? at : position(view, at)], start + i};
+        return Found<C>{x[in_order ? at : position(view, at)], start + i};
     });
 }
 
-template <bool LARGEST, typename T>
+template <bool LARGEST, typename T, typename C = calculated<T>>
 __device__ void find_in_rows(const T *x, const View &x_view, long long *out, const View &out_view, long long length) {
-    __shared__ Levels<Found<T>> levels;
+    __shared__ Levels<Found<C>> levels;
     const bool in_order = contiguous(x_view);
     for_rows(levels, elements(out_view), length, [&](long long row, auto threads) {
-        const Found<T> found =
+        const Found<C> found =
             threads.template reduce_chunks<First<LARGEST>>(length, [&](long long start, int count) {
                 return find_in_chunk<LARGEST>(count, x, x_view, in_order, row * length, start);
             });

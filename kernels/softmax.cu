@@ -13,24 +13,24 @@ struct Larger {
 };
 
 // Calls `work(x of the row, out of the row, threads)`; all tensors lie in order.
-template <typename T, typename Work>
+template <typename C, typename Work>
 __device__ void for_rows_of(const View &view, Work work) {
-    __shared__ Levels<T> levels;
+    __shared__ Levels<C> levels;
     const long long length = view.ndim == 0 ? 1 : view.size[view.ndim - 1];
     for_rows(levels, elements(view) / length, length,
              [&](long long row, auto threads) { work(row * length, length, threads); });
 }
 
 // eˣ / Σ eˣ, or its logarithm x − log Σ eˣ. The largest is subtracted first, so that no exponential overflows.
-template <bool LOG, typename T>
+template <bool LOG, typename T, typename C = calculated<T>>
 __device__ void softmax(const T *x, T *out, const View &view) {
-    for_rows_of<T>(view, [&](long long start, long long length, auto threads) {
+    for_rows_of<C>(view, [&](long long start, long long length, auto threads) {
         const T *row = x + start;
-        const T largest = threads.template reduce<Larger>(length, [&](long long i) { return row[i]; });
-        const T total =
+        const C largest = threads.template reduce<Larger>(length, [&](long long i) -> C { return row[i]; });
+        const C total =
             threads.template reduce<Sum>(length, [&](long long i) { return math::exp(row[i] - largest); });
         if (LOG) {
-            const T log_total = math::log(total);
+            const C log_total = math::log(total);
             for (long long i = threads.first(); i < length; i += threads.threads()) {
                 out[start + i] = row[i] - largest - log_total;
             }
@@ -43,12 +43,12 @@ __device__ void softmax(const T *x, T *out, const View &view) {
 }
 
 // Of softmax: y · (g − Σ g·y). Of its logarithm: g − eʸ · Σ g.
-template <bool LOG, typename T>
+template <bool LOG, typename T, typename C = calculated<T>>
 __device__ void softmax_backward(const T *grad, const T *y, T *out, const View &view) {
-    for_rows_of<T>(view, [&](long long start, long long length, auto threads) {
+    for_rows_of<C>(view, [&](long long start, long long length, auto threads) {
         const T *g = grad + start, *result = y + start;
-        const T total = threads.template reduce<Sum>(
-            length, [&](long long i) { return LOG ? g[i] : g[i] * result[i]; });
+        const C total = threads.template reduce<Sum>(
+            length, [&](long long i) { return LOG ? (C)g[i] : g[i] * result[i]; });
         for (long long i = threads.first(); i < length; i += threads.threads()) {
             out[start + i] = LOG ? g[i] - math::exp(result[i]) * total : (g[i] - total) * result[i];
         }

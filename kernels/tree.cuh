@@ -64,8 +64,8 @@ __device__ T chunk(int count, Element element) {
 // The same of elements that lie in order, wherever in memory. `__noinline__`: it is called in several places, and need
 // not be in the program as often.
 template <typename Operation, typename T>
-__device__ __noinline__ T chunk_in_order(int count, const T *elements) {
-    return chunk<Operation, T>(count, [=](int i) { return elements[i]; });
+__device__ __noinline__ calculated<T> chunk_in_order(int count, const T *elements) {
+    return chunk<Operation, calculated<T>>(count, [=](int i) { return elements[i]; });
 }
 
 // The levels of the tree above the elements, in shared memory: a block writes them, one warp reads them. A row has

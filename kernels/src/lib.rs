@@ -34,6 +34,7 @@ const COMMON: Header = header!("common.cuh");
 const CONVERT: Header = header!("convert.cuh");
 const DOUBLE: Header = header!("double.cuh");
 const ELEMENTWISE: Header = header!("elementwise.cuh");
+const HALF: Header = header!("half.cuh");
 const MATH: Header = header!("math.cuh");
 const PHILOX: Header = header!("philox.cuh");
 const POW: Header = header!("pow.cuh");
@@ -48,20 +49,20 @@ macro_rules! source {
 
 /// All sources.
 pub const SOURCES: &[Source] = &[
-    source!("elementwise.cu", &[COMMON, ELEMENTWISE]),
-    source!("functions.cu", &[ANGLE, COMMON, DOUBLE, ELEMENTWISE, MATH, POW]),
-    source!("compare.cu", &[COMMON, ELEMENTWISE]),
-    source!("cast.cu", &[COMMON, CONVERT, ELEMENTWISE]),
-    source!("create.cu", &[COMMON, CONVERT, ELEMENTWISE]),
-    source!("random.cu", &[ANGLE, COMMON, DOUBLE, ELEMENTWISE, PHILOX]),
-    source!("reduce.cu", &[COMMON, CONVERT, TREE]),
-    source!("softmax.cu", &[COMMON, DOUBLE, MATH, TREE]),
-    source!("loss.cu", &[COMMON, TREE]),
-    source!("index.cu", &[COMMON, TREE]),
-    source!("matmul.cu", &[COMMON]),
-    source!("conv.cu", &[COMMON]),
-    source!("optimizer.cu", &[COMMON]),
-    source!("pool.cu", &[COMMON, CONVERT]),
+    source!("elementwise.cu", &[COMMON, ELEMENTWISE, HALF]),
+    source!("functions.cu", &[ANGLE, COMMON, DOUBLE, ELEMENTWISE, HALF, MATH, POW]),
+    source!("compare.cu", &[COMMON, ELEMENTWISE, HALF]),
+    source!("cast.cu", &[COMMON, CONVERT, ELEMENTWISE, HALF]),
+    source!("create.cu", &[COMMON, CONVERT, ELEMENTWISE, HALF]),
+    source!("random.cu", &[ANGLE, COMMON, DOUBLE, ELEMENTWISE, HALF, PHILOX]),
+    source!("reduce.cu", &[COMMON, CONVERT, HALF, TREE]),
+    source!("softmax.cu", &[COMMON, DOUBLE, HALF, MATH, TREE]),
+    source!("loss.cu", &[COMMON, HALF, TREE]),
+    source!("index.cu", &[COMMON, HALF, TREE]),
+    source!("matmul.cu", &[COMMON, HALF]),
+    source!("conv.cu", &[COMMON, HALF]),
+    source!("optimizer.cu", &[COMMON, HALF]),
+    source!("pool.cu", &[COMMON, CONVERT, HALF]),
 ];
 
 /// How NVRTC is to compile them, whatever the GPU: every operation rounded by itself, as on the CPU, where

@@ -158,7 +158,7 @@ macro_rules! element {
 element!(f16 => F16, bf16 => BF16, f32 => F32, f64 => F64, i64 => I64, i32 => I32, u8 => U8);
 
 /// A memory type, and the type that its elements are calculated in.
-pub(crate) trait Memory: Element<Stored = Self> {
+pub(crate) trait Memory: Element<Stored = Self> + bytemuck::Pod {
     type Math;
     fn widen(self) -> Self::Math;
     /// Rounded to the nearest, of two as near to the even one.

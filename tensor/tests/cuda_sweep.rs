@@ -1027,7 +1027,7 @@ fn the_list_of_kernels_is_complete() -> Result<()> {
         let device = Device::cuda(0);
         run(&all_cases());
         for (_, make) in OPTIMIZERS {
-            for dtype in [DType::F32, DType::F64] {
+            for dtype in sweep::FLOATS {
                 let parameter = nn::Parameter::new(&Tensor::ones_with(&[3], (device, dtype))?)?;
                 let mut optimizer = make(vec![parameter.clone()])?;
                 for _ in 0..2 {

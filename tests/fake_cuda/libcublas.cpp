@@ -1,4 +1,4 @@
-// A stand-in for cuBLAS: one product of matrices, element by element, with its arguments checked as cuBLAS does.
+// A stand-in for cuBLAS (after halves.h): one product of matrices, element by element, with its arguments checked as cuBLAS does.
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 enum { SUCCESS = 0, INVALID_VALUE = 7, NOT_SUPPORTED = 15 };
 enum { N = 0, T = 1 };
-enum { R_32F = 0, R_64F = 1, COMPUTE_32F = 68, COMPUTE_64F = 70 };
+enum { R_32F = 0, R_64F = 1, R_16F = 2, R_16BF = 14, COMPUTE_32F = 68, COMPUTE_64F = 70 };
 
 struct Handle {
     void *stream, *workspace;
@@ -92,6 +92,32 @@ static void product(int transpose_a, int transpose_b, int m, int n, int k, const
     }
 }
 
+// A matrix of halves, by columns, in floats.
+static std::vector<float> widened(const void *matrix, long long first, int type, int rows, int columns, int leading) {
+    const unsigned short *halves = (const unsigned short *)matrix + first;
+    std::vector<float> floats(rows && columns ? (size_t)leading * (columns - 1) + rows : 0);
+    for (size_t i = 0; i < floats.size(); i++) {
+        floats[i] = type == R_16F ? float_of_f16(halves[i]) : float_of_bf16(halves[i]);
+    }
+    return floats;
+}
+
+// The same of halves: calculated in floats, with what is added, and rounded once.
+static void product_of_halves(int type, int transpose_a, int transpose_b, int m, int n, int k, const void *a,
+                              long long first_a, int lda, const void *b, long long first_b, int ldb, float beta, void *c,
+                              long long first_c, int ldc) {
+    const auto a_floats = widened(a, first_a, type, transpose_a ? k : m, transpose_a ? m : k, lda);
+    const auto b_floats = widened(b, first_b, type, transpose_b ? n : k, transpose_b ? k : n, ldb);
+    auto sums = widened(c, first_c, type, m, n, ldc);
+    product(transpose_a, transpose_b, m, n, k, a_floats.data(), lda, b_floats.data(), ldb, beta, sums.data(), ldc);
+    unsigned short *out = (unsigned short *)c + first_c;
+    for (int column = 0; column < n; column++) {
+        for (size_t i = (size_t)column * ldc; i < (size_t)column * ldc + m; i++) {
+            out[i] = type == R_16F ? f16_of_float(sums[i]) : bf16_of_float(sums[i]);
+        }
+    }
+}
+
 // Queues work with the stand-in for the driver.
 extern "C" void fake_cuda_queue(void *stream, void (*run)(void *), void *argument);
 
@@ -105,7 +131,8 @@ EXPORTED int cublasGemmStridedBatchedEx(Handle *handle, int transpose_a, int tra
                          ldc >= m && ldc >= 1;
     if (!sizes || !leading || !handle->workspace) return INVALID_VALUE;
     if (type_a != type_b || type_a != type_c) return NOT_SUPPORTED;
-    const bool single = type_a == R_32F && compute == COMPUTE_32F;
+    const bool halves = type_a == R_16F || type_a == R_16BF;
+    const bool single = (halves || type_a == R_32F) && compute == COMPUTE_32F;
     if (!single && !(type_a == R_64F && compute == COMPUTE_64F)) return NOT_SUPPORTED;
     // The factors are read now, as cuBLAS reads them from the host. Nobody here asks for another than 1.
     const double factor = single ? *(const float *)alpha : *(const double *)alpha;
@@ -113,7 +140,10 @@ EXPORTED int cublasGemmStridedBatchedEx(Handle *handle, int transpose_a, int tra
     if (factor != 1) return NOT_SUPPORTED;
     auto *work = new std::function<void()>([=] {
         for (long long i = 0; i < batch; i++) {
-            if (single) {
+            if (halves) {
+                product_of_halves(type_a, transpose_a, transpose_b, m, n, k, a, i * step_a, lda, b, i * step_b, ldb,
+                                  (float)kept, c, i * step_c, ldc);
+            } else if (single) {
                 product(transpose_a, transpose_b, m, n, k, (const float *)a + i * step_a, lda,
                         (const float *)b + i * step_b, ldb, (float)kept, (float *)c + i * step_c, ldc);
             } else {

@@ -61,6 +61,8 @@ pub fn cpp_types(parameter: &str) -> Vec<String> {
         "bool" | "u8" => "unsigned char",
         "i32" => "int",
         "i64" => "long long",
+        "f16" => "f16",
+        "bf16" => "bf16",
         "f32" => "float",
         "f64" => "double",
         _ => panic!("'{dtype}' is no type of tensors"),

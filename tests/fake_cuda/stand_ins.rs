@@ -18,8 +18,8 @@ use fake_cuda::gpp::shared_object;
 const LIBRARIES: [(&str, &str); 5] = [
     ("libcuda.so.1", include_str!("libcuda.cpp")),
     ("libnvrtc.so.12", include_str!("libnvrtc.cpp")),
-    ("libcublas.so.12", include_str!("libcublas.cpp")),
-    ("libcudnn.so.9", include_str!("libcudnn.cpp")),
+    ("libcublas.so.12", concat!(include_str!("halves.h"), include_str!("libcublas.cpp"))),
+    ("libcudnn.so.9", concat!(include_str!("halves.h"), include_str!("libcudnn.cpp"))),
     ("libnvidia-ml.so.1", include_str!("libnvidia-ml.cpp")),
 ];
 
@@ -60,6 +60,7 @@ fn make(signatures: &[(String, Vec<String>)]) -> Result<StandIns, String> {
         include_str!("mod.rs"),
         include_str!("gpp.rs"),
         include_str!("cuda_on_host.h"),
+        include_str!("halves.h"),
     ]
     .hash(&mut hasher);
     for source in kernels::SOURCES {

@@ -37,6 +37,8 @@ fn parameter(text: &str) -> String {
         [] => String::new(),
         // A view: `ndim`, eight times `size` and eight times `stride`, of eight bytes each.
         [".param", ".align", "8", ".b8", name] if name.ends_with("[136]") => "view".to_owned(),
+        // The one member of a half.
+        [".param", ".align", "2", ".b8", name] if name.ends_with("[2]") => "half".to_owned(),
         [".param", kind, _] => (*kind).to_owned(),
         _ => text.trim().to_owned(),
     }

@@ -10,6 +10,7 @@ fn taken(parameter: &str) -> Vec<(String, &'static str)> {
         "View" => "view",
         "unsigned char" => ".u8",
         "int" => ".u32",
+        "f16" | "bf16" => "half",
         "float" => ".f32",
         "double" => ".f64",
         _ => ".u64", // A pointer or a `long long`.

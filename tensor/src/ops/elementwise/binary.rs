@@ -2,7 +2,7 @@
 
 use super::{Operand, check_in_place, kernels, output};
 use crate::autograd::{Context, Function, Saved};
-use crate::dtype::DType;
+use crate::dtype::{DType, Scalar};
 use crate::error::{Error, Result};
 use crate::ops;
 use crate::tensor::Tensor;
@@ -115,9 +115,49 @@ impl Function<2> for Binary {
     }
 }
 
+/// A product or a quotient of halves and a number.
+struct ByNumber {
+    op: Binary,
+    number: f64,
+}
+
+impl ByNumber {
+    fn of(op: Binary, a: &Tensor, b: Operand<'_>) -> Option<ByNumber> {
+        match b {
+            Operand::Scalar(b) if a.dtype().is_half() && matches!(op, Binary::Mul | Binary::Div) => {
+                Some(ByNumber { op, number: b.to_f64() })
+            }
+            _ => None,
+        }
+    }
+}
+
+impl Function<1> for ByNumber {
+    fn name(&self) -> &'static str {
+        self.op.name()
+    }
+
+    fn backward_name(&self) -> &'static str {
+        self.op.backward_name()
+    }
+
+    fn forward(&self, _: &mut Context<1>, [x]: [&Tensor; 1]) -> Result<Tensor> {
+        let out = x.uninit_beside(x.sizes(), x.dtype())?;
+        kernels::by_number(self.op, x, self.number, &out)?;
+        Ok(out)
+    }
+
+    fn backward(&self, _: &Saved<1>, grad: &Tensor) -> Result<[Option<Tensor>; 1]> {
+        Ok([Some(binary(self.op, grad, Operand::Scalar(Scalar::Float(self.number)))?)])
+    }
+}
+
 /// Runs `op` on a tensor and an operand of any kind.
 #[track_caller]
 fn binary(op: Binary, a: &Tensor, b: Operand<'_>) -> Result<Tensor> {
+    if let Some(by_number) = ByNumber::of(op, a, b) {
+        return ops::apply(by_number, [a]);
+    }
     match b {
         Operand::Tensor(b) => ops::apply(op, [a, b]),
         Operand::Scalar(_) => {
@@ -129,6 +169,11 @@ fn binary(op: Binary, a: &Tensor, b: Operand<'_>) -> Result<Tensor> {
 
 #[track_caller]
 fn binary_(op: Binary, target: &Tensor, other: Operand<'_>) -> Result<Tensor> {
+    if let Some(by_number) = ByNumber::of(op, target, other) {
+        let number = by_number.number;
+        let in_place = || kernels::by_number(op, target, number, target);
+        return ops::update(op.name(), target, &[], |old| ops::apply(by_number, [old]), in_place);
+    }
     let result = op.result_type(target, other)?;
     check_in_place(target, other, result)?;
     let other = other.to_tensor(result)?;

@@ -203,6 +203,9 @@ pub(crate) fn every_kernel() -> Vec<&'static KernelDef> {
         kernels.extend(
             [binary_kernel(Div, dtype), clamp_kernel(dtype), pow_kernel(dtype)].into_iter().flatten(),
         );
+        if dtype.is_half() {
+            kernels.extend([Mul, Div].into_iter().flat_map(|op| by_number_kernel(op, dtype)));
+        }
         let gradients = [Gradient::Relu, Gradient::Tanh, Gradient::Sigmoid];
         kernels.extend(gradients.into_iter().flat_map(|gradient| gradient_kernel(gradient, dtype)));
     }
@@ -265,6 +268,21 @@ fn binary_kernel(op: Binary, dtype: DType) -> Result<&'static KernelDef> {
         Binary::Minimum => elementwise!("minimum"<T>, Cheap, |a: T, b: T| -> T { a.smaller(b) }),
         Binary::Div => unreachable!("done above"),
     });
+    Ok(kernel.storing(dtype))
+}
+
+/// A tensor of halves by a number, which is not rounded to a half first: so much more PyTorch does for products and
+/// quotients, and only for these.
+pub(super) fn by_number(op: Binary, x: &Tensor, number: f64, out: &Tensor) -> Result<()> {
+    launch(by_number_kernel(op, x.dtype())?, [x, &Tensor::full(&[], number, DType::F64)?], [out], &[], &[])
+}
+
+fn by_number_kernel(op: Binary, dtype: DType) -> Result<&'static KernelDef> {
+    let kernel = match op {
+        Binary::Mul => elementwise!("mul_number"<f32>, Cheap, |x: f32, n: f64| -> f32 { x * n as f32 }),
+        Binary::Div => elementwise!("div_number"<f32>, Costly, |x: f32, n: f64| -> f32 { x / n as f32 }),
+        _ => return Err(Error::NotImplemented { operation: "by_number", dtype }),
+    };
     Ok(kernel.storing(dtype))
 }
 

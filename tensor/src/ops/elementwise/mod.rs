@@ -12,7 +12,7 @@ mod operators;
 mod select;
 mod unary;
 
-pub(crate) use kernels::{Float, cast, copy, every_kernel};
+pub(crate) use kernels::{Float, Number, cast, copy, every_kernel};
 
 use crate::dtype::{DType, Scalar, result_type};
 use crate::error::{Error, Result};

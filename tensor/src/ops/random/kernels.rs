@@ -4,10 +4,12 @@
 //! Each element draws at its own position of the generator's sequence: two numbers, whatever it needs.
 
 use super::dropout::masked_scale_kernel;
-use crate::dtype::{DType, Element, Scalar, with_float, with_math};
+use half::{bf16, f16};
+
+use crate::dtype::{DType, Element, Memory, Scalar, with_float, with_math};
 use crate::error::{Error, Result};
-use crate::ops::elementwise::Float;
 use crate::ops::elementwise::blocks::{Runs, for_blocks};
+use crate::ops::elementwise::{Float, Number};
 use crate::ops::kernel::{Args, Cost, FLOATS, Geometry, KernelDef, NUMBERS, Parameter, launch};
 use crate::ops::shape::{number, reserve};
 use crate::random::philox_bits;
@@ -85,19 +87,27 @@ pub(super) fn uniform(target: &Tensor, from: f64, to: f64) -> Result<()> {
 }
 
 fn uniform_kernel(dtype: DType) -> Result<&'static KernelDef> {
-    with_float!(dtype, T => Ok(fill_kernel!("uniform", T, Float, |args| {
-        let (from, to) = (T::of(args.floats[0]), T::of(args.floats[1]));
-        let draws = draws(&args);
-        for_blocks(&mut args.outputs[0], Cost::Costly, &|start, out: &mut [T]| {
-            for (i, out) in out.iter_mut().enumerate() {
-                let value = T::uniform(draws(start + i)) * (to - from) + from;
-                // Rounding may reach the end, which does not belong to the range.
-                *out = if value == to { from } else { value };
-            }
-        });
-        Ok(())
-    })
-    .storing(dtype)), else Err(Error::RandomDType { kernel: "check_uniform_bounds", dtype }))
+    match dtype {
+        DType::F32 => Ok(fill_kernel!("uniform", f32, Float, uniform_twin::<f32>)),
+        DType::F64 => Ok(fill_kernel!("uniform", f64, Float, uniform_twin::<f64>)),
+        DType::F16 => Ok(fill_kernel!("uniform", f16, Float, uniform_twin::<f16>)),
+        DType::BF16 => Ok(fill_kernel!("uniform", bf16, Float, uniform_twin::<bf16>)),
+        dtype => Err(Error::RandomDType { kernel: "check_uniform_bounds", dtype }),
+    }
+}
+
+fn uniform_twin<T: Memory<Math: Uniform>>(args: Args<'_, '_>) -> Result<()> {
+    let [from, to] = [args.floats[0], args.floats[1]].map(|end| T::narrow(T::Math::of(end)));
+    let (low, range) = (from.widen(), to.widen().minus(from.widen()));
+    let draws = draws(&args);
+    for_blocks(&mut args.outputs[0], Cost::Costly, &|start, out: &mut [T]| {
+        for (i, out) in out.iter_mut().enumerate() {
+            let value = T::narrow(T::Math::uniform(draws(start + i)).times(range).plus(low));
+            // Rounding may reach the end, which does not belong to the range.
+            *out = if value == to { from } else { value };
+        }
+    });
+    Ok(())
 }
 
 /// Box and Muller: the radius from one number, the angle from the other.

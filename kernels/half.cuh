@@ -1,0 +1,58 @@
+// Halves: numbers of 16 bits, to keep and to move. They are calculated with as floats.
+//
+//            sign  exponent  fraction
+//     f16       1         5        10    precise to 3 digits, but ends at 65504 (torch.float16)
+//     bf16      1         8         7    the upper half of a float: 2 digits, and its range (torch.bfloat16)
+//
+// Both convert by themselves. So a kernel reads a half into a float, calculates as any other kernel, and what it writes
+// is rounded once, to the nearest half; of two as near, to the even one.
+#pragma once
+
+// Tests that run the kernels on the host have conversions of their own.
+#ifndef CONVERSIONS_OF_HALVES
+__device__ inline float float_of_f16(unsigned short bits) {
+    float x;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(bits));
+    return x;
+}
+
+__device__ inline unsigned short f16_of_float(float x) {
+    unsigned short bits;
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(x));
+    return bits;
+}
+
+__device__ inline unsigned short bf16_of_float(float x) {
+#if __CUDA_ARCH__ >= 800
+    unsigned short bits;
+    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(bits) : "f"(x));
+    return bits;
+#else
+    // Before the A100 there was no instruction. What is cut off is the lower half. Adding just less than half of what
+    // the last bit to stay is worth, and one more if that bit is odd, carries into it exactly if it should be rounded up.
+    // From the largest numbers that ends at infinity, as it should; a NaN must not be carried away.
+    const unsigned int all = __float_as_uint(x);
+    return x != x ? 0x7fff : (unsigned short)((all + 0x7fff + (all >> 16 & 1)) >> 16);
+#endif
+}
+#endif
+
+struct f16 {
+    unsigned short bits;
+    f16() = default;
+    __device__ f16(float x) : bits(f16_of_float(x)) {}
+    __device__ operator float() const { return float_of_f16(bits); }
+};
+
+struct bf16 {
+    unsigned short bits;
+    bf16() = default;
+    __device__ bf16(float x) : bits(bf16_of_float(x)) {}
+    __device__ operator float() const { return __uint_as_float((unsigned int)bits << 16); }
+};
+
+// The type that numbers of a type are calculated with.
+template <typename T> struct Calculated { using type = T; };
+template <> struct Calculated<f16> { using type = float; };
+template <> struct Calculated<bf16> { using type = float; };
+template <typename T> using calculated = typename Calculated<T>::type;
