@@ -36,7 +36,7 @@ fn take(target: &Tensor) -> [i64; 2] {
 }
 
 /// Uniform in [0, 1): as many bits as the type has, so that 1 itself never comes out.
-trait Uniform: Float + bytemuck::Pod + Send {
+trait Uniform: Float + bytemuck::Pod + Send + Sync {
     fn uniform(draws: [u32; 2]) -> Self;
     fn of(value: f64) -> Self;
 }
