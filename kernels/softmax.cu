@@ -26,7 +26,7 @@ template <bool LOG, typename T, typename C = calculated<T>>
 __device__ void softmax(const T *x, T *out, const View &view) {
     for_rows_of<C>(view, [&](long long start, long long length, auto threads) {
         const T *row = x + start;
-        const C largest = threads.template reduce<Larger>(length, [&](long long i) -> C { return row[i]; });
+        const C largest = threads.template reduce<Larger>(length, [&](long long i) { return row[i]; });
         const C total =
             threads.template reduce<Sum>(length, [&](long long i) { return math::exp(row[i] - largest); });
         if (LOG) {

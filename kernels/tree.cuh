@@ -46,11 +46,11 @@ __device__ inline unsigned char from_lane_further_on(unsigned char value, int la
 template <typename Operation, typename T, typename Element>
 __device__ T chunk(int count, Element element) {
     const int lane = threadIdx.x % LANES;
-    T result = lane < count ? element(lane) : Operation::template nothing<T>();
+    T result = lane < count ? (T)element(lane) : Operation::template nothing<T>();
     // Four loads under way at a time hide some of the waiting; more would make a long program.
 #pragma unroll 4
     for (int i = lane + LANES; i < count; i += LANES) {
-        result = Operation::combine(result, element(i));
+        result = Operation::combine(result, (T)element(i));
     }
     for (int width = LANES / 2; width > 0; width /= 2) {
         const T other = from_lane_further_on(result, width);
