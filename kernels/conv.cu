@@ -27,7 +27,7 @@ template <typename T> __device__ void im2col(const T *image, T *columns, long lo
 template <typename T> __device__ void col2im(const T *columns, T *image, long long n, const Sizes &z) {
     for (long long i = first_element(); i < n; i += all_threads()) {
         const long long x = i % z.w, y = i / z.w % z.h, channel = i / (z.w * z.h);
-        T sum = 0;
+        calculated<T> sum = 0;
         for (long long r = 0; r < z.r; r++) {
             const long long top = y + z.padding_h - r * z.dilation_h;
             if (top < 0 || top % z.stride_h != 0 || top / z.stride_h >= z.p) {

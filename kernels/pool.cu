@@ -72,14 +72,14 @@ template <typename T>
 __device__ void max_pool2d(const T *x, T *out, const View &out_view, int *index, Windows down, Windows across) {
     for_elements(out_view, [=](long long i, long long plane, long long row, long long column) {
         const T *image = x + plane * down.size * across.size;
-        T largest = nothing<T>();
+        calculated<T> largest = nothing<calculated<T>>();
         int at = -1;
         for (long long ky = 0; ky < down.kernel; ky++) {
             const long long y = down.start(row) + ky * down.dilation;
             for (long long kx = 0; kx < across.kernel; kx++) {
                 const long long at_x = across.start(column) + kx * across.dilation;
                 if (y >= 0 && y < down.size && at_x >= 0 && at_x < across.size) {
-                    const T value = image[y * across.size + at_x];
+                    const calculated<T> value = image[y * across.size + at_x];
                     // Only a NaN differs from itself.
                     if (value > largest || value != value || at < 0) {
                         largest = value;
@@ -98,7 +98,7 @@ __device__ void max_pool2d_backward(const T *grad, const int *index, T *grad_x, 
                                     Windows across) {
     for_elements(grad_x_view, [=](long long i, long long plane, long long row, long long column) {
         const int here = (int)(row * across.size + column);
-        T sum = 0;
+        calculated<T> sum = 0;
         for (long long oy = down.first_over(row); oy < down.end_over(row); oy++) {
             for (long long ox = across.first_over(column); ox < across.end_over(column); ox++) {
                 const long long window = (plane * down.count + oy) * across.count + ox;
@@ -127,8 +127,8 @@ struct Divisor {
 
 // The sum of the elements of a window.
 template <typename T, typename Along>
-__device__ T window_sum(const T *image, const Along &down, const Along &across, long long row, long long column) {
-    T sum = 0;
+__device__ calculated<T> window_sum(const T *image, const Along &down, const Along &across, long long row, long long column) {
+    calculated<T> sum = 0;
     for (long long y = down.first(row); y < down.end(row); y++) {
         for (long long x = across.first(column); x < across.end(column); x++) {
             sum += image[y * across.size + x];
@@ -140,16 +140,16 @@ __device__ T window_sum(const T *image, const Along &down, const Along &across, 
 template <typename T>
 __device__ void avg_pool2d(const T *x, T *out, const View &out_view, Windows down, Windows across, Divisor divisor) {
     for_elements(out_view, [=](long long i, long long plane, long long row, long long column) {
-        const T sum = window_sum(x + plane * down.size * across.size, down, across, row, column);
-        out[i] = sum / (T)divisor.of(down, across, row, column);
+        const calculated<T> sum = window_sum(x + plane * down.size * across.size, down, across, row, column);
+        out[i] = sum / (calculated<T>)divisor.of(down, across, row, column);
     });
 }
 
 template <typename T>
 __device__ void adaptive_avg_pool2d(const T *x, T *out, const View &out_view, Adaptive down, Adaptive across) {
     for_elements(out_view, [=](long long i, long long plane, long long row, long long column) {
-        const T sum = window_sum(x + plane * down.size * across.size, down, across, row, column);
-        out[i] = sum / (T)down.elements(row) / (T)across.elements(column);
+        const calculated<T> sum = window_sum(x + plane * down.size * across.size, down, across, row, column);
+        out[i] = sum / (calculated<T>)down.elements(row) / (calculated<T>)across.elements(column);
     });
 }
 
@@ -159,7 +159,7 @@ __device__ void means_backward(const T *grad, T *grad_x, const View &grad_x_view
                                Divided divided) {
     for_elements(grad_x_view, [=](long long i, long long plane, long long row, long long column) {
         const T *of_plane = grad + plane * down.count * across.count;
-        T sum = 0;
+        calculated<T> sum = 0;
         for (long long oy = down.first_over(row); oy < down.end_over(row); oy++) {
             for (long long ox = across.first_over(column); ox < across.end_over(column); ox++) {
                 sum += divided(of_plane[oy * across.count + ox], oy, ox);
@@ -204,8 +204,9 @@ __device__ void means_backward(const T *grad, T *grad_x, const View &grad_x_view
         const Windows down = WINDOWS_OF(grad_x_view, 1, h, 1, grad_view);                                   \
         const Windows across = WINDOWS_OF(grad_x_view, 2, w, 1, grad_view);                                 \
         const Divisor divisor{count_include_pad != 0, fixed};                                               \
-        means_backward(grad, grad_x, grad_x_view, down, across, [=](T g, long long row, long long column) { \
-            return g / (T)divisor.of(down, across, row, column);                                            \
+        using C = calculated<T>;                                                                            \
+        means_backward(grad, grad_x, grad_x_view, down, across, [=](C g, long long row, long long column) { \
+            return g / (C)divisor.of(down, across, row, column);                                            \
         });                                                                                                 \
     }
 
@@ -217,8 +218,9 @@ __device__ void means_backward(const T *grad, T *grad_x, const View &grad_x_view
     extern "C" __global__ void name##_backward_##suffix(INPUT(T, grad), OUTPUT(T, grad_x)) {                \
         const Adaptive down{grad_x_view.size[1], grad_view.size[1]};                                        \
         const Adaptive across{grad_x_view.size[2], grad_view.size[2]};                                      \
-        means_backward(grad, grad_x, grad_x_view, down, across, [=](T g, long long row, long long column) { \
-            return g / (T)down.elements(row) / (T)across.elements(column);                                  \
+        using C = calculated<T>;                                                                            \
+        means_backward(grad, grad_x, grad_x_view, down, across, [=](C g, long long row, long long column) { \
+            return g / (C)down.elements(row) / (C)across.elements(column);                                  \
         });                                                                                                 \
     }
 

@@ -1,13 +1,16 @@
 //! The kernels of indexing. They check every index before they write: on the host a wrong one is an error,
 //! on a device an assertion that fails.
 
-use crate::dtype::{DType, Element, with_dtype, with_math};
+use half::{bf16, f16};
+
+use crate::dtype::{DType, Element, Memory, with_dtype};
 use crate::error::{Error, Result};
 use crate::ops::kernel::{Args, Cost, Geometry, KernelDef, NUMBERS, Parameter, launch};
 use crate::ops::shape::{dense, reserve};
 use crate::tensor::Tensor;
 
-/// Addition that wraps for integers, as in every other operation.
+/// Addition that wraps for integers, as in every other operation, and rounds a sum of halves each time, since it lies in
+/// memory from one addition to the next.
 trait Accumulate: bytemuck::Pod {
     fn accumulate(&mut self, other: Self);
 }
@@ -24,6 +27,8 @@ macro_rules! accumulate {
 accumulate!(
     f32: |a, b| a + b,
     f64: |a, b| a + b,
+    f16: |a: f16, b: f16| f16::narrow(a.widen() + b.widen()),
+    bf16: |a: bf16, b: bf16| bf16::narrow(a.widen() + b.widen()),
     i64: i64::wrapping_add,
     i32: i32::wrapping_add,
     u8: u8::wrapping_add
@@ -106,7 +111,7 @@ pub(super) fn index_add(target: &Tensor, dim: usize, index: &Tensor, source: &Te
 }
 
 fn index_add_kernel(dtype: DType) -> Result<&'static KernelDef> {
-    Ok(with_math!(dtype, T => index_kernel!("index_add", T, index_add_twin)).storing(dtype))
+    Ok(with_dtype!(dtype, T => index_kernel!("index_add", T, index_add_twin)))
 }
 
 fn index_add_twin<T: Accumulate>(args: Args<'_, '_>) -> Result<()> {
@@ -176,7 +181,7 @@ pub(super) fn scatter_add(target: &Tensor, dim: usize, index: &Tensor, source: &
 }
 
 fn scatter_add_kernel(dtype: DType) -> Result<&'static KernelDef> {
-    Ok(with_math!(dtype, T => index_kernel!("scatter_add", T, scatter_add_twin)).storing(dtype))
+    Ok(with_dtype!(dtype, T => index_kernel!("scatter_add", T, scatter_add_twin)))
 }
 
 fn scatter_add_twin<T: Accumulate>(args: Args<'_, '_>) -> Result<()> {
