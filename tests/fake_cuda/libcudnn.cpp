@@ -1,10 +1,8 @@
 // A stand-in for cuDNN: convolutions by their definition, with descriptors and arguments checked as cuDNN does. Each
 // pass has three algorithms, which differ in their workspace, in what the search finds of their time, and in whether
 // they claim to be deterministic.
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <functional>
 
 #define EXPORTED extern "C" __attribute__((visibility("default")))
@@ -123,57 +121,20 @@ static bool fits(const Tensor &x, const Filter &w, const Convolution &c, const T
 }
 
 static double read(const void *memory, int type, long long i) {
-    uint32_t bits;
-    float value;
     switch (type) {
     case DOUBLE: return ((const double *)memory)[i];
     case FLOAT: return ((const float *)memory)[i];
-    case BFLOAT16:
-        bits = (uint32_t)((const uint16_t *)memory)[i] << 16;
-        memcpy(&value, &bits, 4);
-        return value;
-    default: {
-        const uint16_t half = ((const uint16_t *)memory)[i];
-        const int exponent = half >> 10 & 31, fraction = half & 1023;
-        const double size = exponent == 31 ? (fraction ? NAN : INFINITY)
-                            : exponent     ? std::ldexp(1024 + fraction, exponent - 25)
-                                           : std::ldexp(fraction, -24);
-        return half & 0x8000 ? -size : size;
+    case HALF: return float_of_f16(((const unsigned short *)memory)[i]);
+    default: return float_of_bf16(((const unsigned short *)memory)[i]);
     }
-    }
-}
-
-// Rounds a number to as many significant bits, of which the last is worth `least` or more.
-static double rounded(double value, int bits, double least) {
-    if (value == 0 || !std::isfinite(value)) return value;
-    int exponent;
-    std::frexp(value, &exponent);
-    const double step = std::fmax(std::ldexp(1, exponent - bits), least);
-    return std::nearbyint(value / step) * step;
 }
 
 static void write(void *memory, int type, long long i, double value) {
-    if (type == DOUBLE) {
-        ((double *)memory)[i] = value;
-    } else if (type == FLOAT) {
-        ((float *)memory)[i] = (float)value;
-    } else if (type == BFLOAT16) {
-        const float single = (float)rounded(value, 8, 0);
-        uint32_t bits;
-        memcpy(&bits, &single, 4);
-        ((uint16_t *)memory)[i] = (uint16_t)(bits >> 16);
-    } else {
-        const double half = std::fabs(rounded(value, 11, std::ldexp(1, -24)));
-        uint16_t bits = 0x7c00;
-        if (std::isnan(half)) {
-            bits = 0x7e00;
-        } else if (half < 65520) {
-            int exponent;
-            std::frexp(half, &exponent);
-            bits = half < std::ldexp(1, -14) ? (uint16_t)std::ldexp(half, 24)
-                                             : (uint16_t)((exponent + 14) * 1024 + std::ldexp(half, 11 - exponent) - 1024);
-        }
-        ((uint16_t *)memory)[i] = (uint16_t)(bits | (std::signbit(value) ? 0x8000 : 0));
+    switch (type) {
+    case DOUBLE: ((double *)memory)[i] = value; break;
+    case FLOAT: ((float *)memory)[i] = (float)value; break;
+    case HALF: ((unsigned short *)memory)[i] = f16_of_float((float)value); break;
+    default: ((unsigned short *)memory)[i] = bf16_of_float((float)value);
     }
 }
 
