@@ -1,7 +1,11 @@
-//! Convolutions against a plain loop in f64, on sizes where something ends or overlaps, and what they refuse.
+//! Convolutions against a plain loop in f64, on sizes where something ends or overlaps; and against PyTorch, in
+//! values, errors, layers and training, from a file that PyTorch wrote.
 
+use proptest::prelude::*;
+use serde_json::Value;
 use todevice::autograd::BackwardOptions;
-use todevice::{Conv2dOptions, DType, Result, Tensor};
+use todevice::nn::{Conv2d, Conv2dOptions as LayerOptions, Module};
+use todevice::{Conv2dOptions, DType, Error, Machine, Padding, Result, Tensor, manual_seed, nn, optim};
 
 /// A convolution of any kind: sizes of x and of the weight, and the options.
 #[derive(Clone, Copy, Debug)]
@@ -124,19 +128,26 @@ fn check(case: Case) {
     let inputs = inputs(&case);
     let [x, weight, bias, grad] = inputs.each_ref().map(Vec::as_slice);
     let expected = reference(&case, x, weight, bias, grad);
-    let [dx, dw, db] = &expected.grads;
-    for (dtype, tolerance) in [(DType::F32, 1e-6), (DType::F64, 1e-14)] {
+    // Rounding errors go with what the sums would be if nothing in them cancelled, and are some units of rounding of
+    // it. A product in a wrong place is far more.
+    let absolute = |values: &[f64]| values.iter().map(|value| value.abs()).collect::<Vec<_>>();
+    let [x_abs, weight_abs, bias_abs, grad_abs] = [x, weight, bias, grad].map(absolute);
+    let scale = reference(&case, &x_abs, &weight_abs, &bias_abs, &grad_abs);
+    let all = |reference: Reference| {
+        let [dx, dw, db] = reference.grads;
+        [reference.y, dx, dw, db]
+    };
+    let (expected, scale) = (all(expected), all(scale));
+    for (dtype, unit) in [(DType::F32, f64::from(f32::EPSILON)), (DType::F64, f64::EPSILON)] {
         let got = computed(&case, dtype, [x, weight, bias, grad]).unwrap();
-        for ((what, got), expected) in ["y", "dx", "dw", "db"].iter().zip(&got).zip([&expected.y, dx, dw, db])
-        {
-            let got: Vec<f64> = got.to(DType::F64).unwrap().to_vec().unwrap();
-            assert_eq!(got.len(), expected.len());
-            // Errors grow with the number of products in a sum, which is some ten thousand at most here.
-            let scale = expected.iter().fold(1.0f64, |scale, value| scale.max(value.abs()));
-            for (at, (got, expected)) in got.iter().zip(expected).enumerate() {
-                let error = (got - expected).abs();
+        for (i, what) in ["y", "dx", "dw", "db"].into_iter().enumerate() {
+            let got: Vec<f64> = got[i].to(DType::F64).unwrap().to_vec().unwrap();
+            assert_eq!(got.len(), expected[i].len());
+            for (at, (got, (expected, scale))) in
+                got.iter().zip(expected[i].iter().zip(&scale[i])).enumerate()
+            {
                 assert!(
-                    error <= tolerance * scale * 4.0,
+                    (got - expected).abs() <= 64.0 * unit * scale,
                     "{what}[{at}] is {got}, not {expected}: {case:?}, {dtype:?}"
                 );
             }
@@ -168,4 +179,256 @@ fn agrees_with_the_definition() {
         plain([2, 3, 40, 1], [4, 5, 1]).padding([2, 0]),
     ];
     cases.into_iter().for_each(check);
+}
+
+/// Tiles are 4, 6 or 8 rows by one or two vectors of 4 to 16; runs are 256 products; patches are 65536 numbers.
+#[test]
+fn agrees_with_the_definition_where_tiles_runs_and_blocks_end() {
+    for k in [3, 4, 5, 7, 8, 9, 16, 17, 33] {
+        check(plain([1, 2, 3, 5], [k, 3, 3]).padding([1, 1]));
+        check(plain([2, k, 3, 5], [2, 2, 2]));
+    }
+    for w in [4, 7, 8, 9, 15, 16, 17, 31, 32, 33, 65] {
+        check(plain([1, 2, 3, w], [9, 3, 3]).padding([1, 1]));
+        check(plain([1, 2, 4, w], [4, 2, 2]).stride([1, 2]));
+    }
+    for c in [28, 29, 57] {
+        check(plain([2, c, 4, 4], [9, 3, 3]).padding([1, 1]));
+        check(plain([1, 3, 5, 4], [c, 3, 3]).padding([1, 1]));
+    }
+    for c in [255, 256, 257, 513] {
+        check(plain([1, c, 2, 3], [5, 1, 1]));
+        check(plain([1, 3, 2, 2], [c, 1, 1]));
+    }
+    for h in [15, 16, 17, 32, 33] {
+        check(plain([1, 2, h, 16], [5, 1, 1]));
+        check(plain([1, 2, h, 16], [2, 3, 1]).padding([1, 0]));
+    }
+    check(plain([2, 6, 90, 130], [9, 3, 3]).padding([1, 1]));
+    check(plain([1, 3, 200, 130], [4, 3, 2]).stride([3, 2]).padding([2, 0]));
+    check(plain([19, 1, 3, 3], [4, 2, 2]));
+    check(plain([35, 2, 4, 4], [2, 3, 3]).groups(2).padding([1, 1]));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..Default::default() })]
+
+    #[test]
+    fn agrees_with_the_definition_on_any_sizes(
+        (n, groups) in (0usize..4, 1usize..4),
+        (c, k) in (1usize..5, 1usize..6),
+        size in [1usize..20, 1usize..40],
+        kernel in [1usize..6, 1usize..6],
+        stride in [1usize..5, 1usize..5],
+        padding in [0usize..4, 0usize..4],
+        dilation in [1usize..4, 1usize..4],
+    ) {
+        let reach = |i: usize| dilation[i] * (kernel[i] - 1) + 1;
+        prop_assume!((0..2).all(|i| reach(i) <= size[i] + 2 * padding[i]));
+        check(Case {
+            x: [n, c * groups, size[0], size[1]],
+            weight: [k * groups, c, kernel[0], kernel[1]],
+            stride,
+            padding,
+            dilation,
+            groups,
+        });
+    }
+}
+
+/// Some elements of an image have no part in the result.
+#[test]
+fn what_is_not_read_is_not_a_number_without_harm() -> Result<()> {
+    let mut image = vec![1.0f32; 25];
+    image[24] = f32::NAN;
+    image[4] = f32::INFINITY;
+    let x = Tensor::from_slice(&image, &[1, 1, 5, 5])?.requires_grad_(true)?;
+    let weight = Tensor::ones(&[4, 1, 3, 3])?.requires_grad_(true)?;
+    let options = Conv2dOptions { stride: [2, 3], ..Default::default() };
+    let y = x.conv2d(&weight, None, &options)?;
+    assert_eq!(y.to_vec::<f32>()?, [9.0; 8]);
+    y.sum()?.backward()?;
+    assert_eq!(weight.grad().unwrap().to_vec::<f32>()?, [2.0; 36]);
+    Ok(())
+}
+
+/// Memory that is used again holds numbers of another convolution, which may be anything.
+#[test]
+fn what_was_left_in_memory_does_no_harm() -> Result<()> {
+    let nan = Tensor::full(&[2, 9, 30, 30], f64::NAN, DType::F32)?;
+    let weight = Tensor::full(&[9, 9, 3, 3], f64::NAN, DType::F32)?.requires_grad_(true)?;
+    for padding in [0, 1] {
+        let options = Conv2dOptions { padding: padding.into(), ..Default::default() };
+        nan.copy()?.requires_grad_(true)?.conv2d(&weight, None, &options)?.sum()?.backward()?;
+        check(plain([2, 5, 7, 9], [5, 3, 3]).padding([1, 2]));
+        check(plain([1, 4, 9, 7], [9, 2, 3]).stride([2, 1]).padding([0, 1]));
+    }
+    Ok(())
+}
+
+fn vectors() -> Value {
+    serde_json::from_str(include_str!("vectors/conv.json")).unwrap()
+}
+
+fn sizes(value: &Value) -> Vec<usize> {
+    value.as_array().unwrap().iter().map(|size| size.as_u64().unwrap() as usize).collect()
+}
+
+/// One number for both dimensions, or one for each.
+fn pair(value: &Value) -> Option<[usize; 2]> {
+    match value {
+        Value::Null => None,
+        Value::Array(_) => Some(sizes(value).try_into().unwrap()),
+        value => Some([value.as_u64().unwrap() as usize; 2]),
+    }
+}
+
+fn options(value: &Value) -> Conv2dOptions {
+    Conv2dOptions {
+        stride: pair(&value["stride"]).unwrap_or([1; 2]),
+        padding: match value["padding"].as_str() {
+            Some("same") => Padding::Same,
+            Some(_) => Padding::Valid,
+            None => pair(&value["padding"]).unwrap_or([0; 2]).into(),
+        },
+        dilation: pair(&value["dilation"]).unwrap_or([1; 2]),
+        groups: value["groups"].as_u64().unwrap_or(1) as usize,
+    }
+}
+
+#[test]
+fn values_and_gradients_are_pytorchs() -> Result<()> {
+    for case in vectors()["values"].as_array().unwrap() {
+        let leaf = |sizes: &[usize], seed| {
+            Tensor::from_slice(&numbers(numel(sizes), seed), sizes)?.requires_grad_(true)
+        };
+        let (x, weight) = (leaf(&sizes(&case["x"]), 0)?, leaf(&sizes(&case["weight"]), 1)?);
+        let bias = case["bias"].as_bool().unwrap().then(|| leaf(&weight.sizes()[..1], 2)).transpose()?;
+        let y = x.conv2d(&weight, bias.as_ref(), &options(&case["options"]))?;
+        assert_eq!(y.grad_fn(), case["grad_fn"].as_str());
+        let gradient = Some(Tensor::from_slice(&numbers(y.numel(), 3), y.sizes())?);
+        y.backward_with(BackwardOptions { gradient, ..Default::default() })?;
+        let grads = [Some(&x), Some(&weight), bias.as_ref()].into_iter().flatten();
+        let results = std::iter::once(y.detach()).chain(grads.map(|leaf| leaf.grad().unwrap()));
+        let expected = case["results"].as_array().unwrap();
+        assert_eq!(expected.len(), 3 + usize::from(bias.is_some()));
+        for (got, expected) in results.zip(expected) {
+            assert_eq!(got.sizes(), sizes(&expected[0]));
+            for (got, expected) in got.to_vec::<f64>()?.iter().zip(expected[1].as_array().unwrap()) {
+                let expected = expected.as_f64().unwrap();
+                assert!((got - expected).abs() <= 1e-12, "{got}, not {expected}: {}", case["options"]);
+            }
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn errors_are_pytorchs() {
+    for case in vectors()["errors"].as_array().unwrap() {
+        let tensor = |i: usize, sizes: Vec<usize>| {
+            let dtype = match case["types"].as_str().unwrap().as_bytes()[i] {
+                b'f' => DType::F32,
+                b'd' => DType::F64,
+                _ => DType::I64,
+            };
+            Tensor::zeros(&sizes).unwrap().to(dtype).unwrap()
+        };
+        let (x, weight) = (tensor(0, sizes(&case["x"])), tensor(1, sizes(&case["weight"])));
+        let bias = (!case["bias"].is_null()).then(|| tensor(2, sizes(&case["bias"])));
+        let error = x.conv2d(&weight, bias.as_ref(), &options(&case["options"])).unwrap_err();
+        assert_eq!(Some(error.to_string().as_str()), case["message"].as_str(), "{case}");
+    }
+}
+
+/// Of these PyTorch says something else, or computes something.
+#[test]
+fn more_errors() -> Result<()> {
+    let (x, weight) = (Tensor::zeros(&[1, 1, 5, 5])?, Tensor::zeros(&[1, 1, 3, 3])?);
+    let empty = x.conv2d(&Tensor::zeros(&[1, 1, 0, 3])?, None, &Conv2dOptions::default()).unwrap_err();
+    assert_eq!(empty.to_string(), "non-empty 4D weight tensor expected, but got: [1, 1, 0, 3]");
+    let integers = x.to(DType::I64)?.conv2d(&weight.to(DType::I64)?, None, &Conv2dOptions::default());
+    assert_eq!(integers.unwrap_err().to_string(), "\"slow_conv2d_cpu\" not implemented for 'Long'");
+    let padding = [usize::MAX; 2].into();
+    let huge = x.conv2d(&weight, None, &Conv2dOptions { padding, ..Default::default() }).unwrap_err();
+    assert!(matches!(huge, Error::TooManyElements), "{huge}");
+    let padding = [1 << 40; 2].into();
+    let huge = x.conv2d(&weight, None, &Conv2dOptions { padding, ..Default::default() });
+    assert!(huge.is_err());
+    Ok(())
+}
+
+#[test]
+fn layers_print_as_pytorchs() -> Result<()> {
+    let layer = |case: &Value| {
+        let arguments = &case["arguments"];
+        let channels = |i: usize| arguments[i].as_u64().unwrap() as usize;
+        let Conv2dOptions { stride, padding, dilation, groups } = options(&case["options"]);
+        let bias = case["options"]["bias"].as_bool().unwrap_or(true);
+        let options = LayerOptions { stride, padding, dilation, groups, bias, ..Default::default() };
+        Conv2d::with_options(channels(0), channels(1), pair(&arguments[2]).unwrap(), options)
+    };
+    for case in vectors()["layers"].as_array().unwrap() {
+        assert_eq!(Some(layer(case)?.to_string().as_str()), case["repr"].as_str());
+    }
+    for case in vectors()["layer_errors"].as_array().unwrap() {
+        let error = layer(case).err().expect("an error");
+        assert_eq!(Some(error.to_string().as_str()), case["message"].as_str());
+    }
+    Ok(())
+}
+
+#[test]
+fn a_layer_has_a_weight_and_a_bias() -> Result<()> {
+    let layer = Conv2d::new(2, 3, [1, 5])?;
+    let state: Vec<(String, Vec<usize>)> =
+        layer.state_dict().iter().map(|(name, tensor)| (name.to_string(), tensor.sizes().to_vec())).collect();
+    assert_eq!(state, [("weight".into(), vec![3, 2, 1, 5]), ("bias".into(), vec![3])]);
+    let options = LayerOptions { bias: false, dtype: DType::F64, ..Default::default() };
+    let layer = Conv2d::with_options(2, 3, 3, options)?;
+    assert_eq!(layer.parameters().len(), 1);
+    assert_eq!(layer.forward(&Tensor::zeros(&[2, 4, 4])?.to(DType::F64)?)?.sizes(), [3, 2, 2]);
+    // Nothing is drawn for weights there are none of.
+    assert_eq!(Conv2d::new(0, 3, 3)?.bias.unwrap().tensor().to_vec::<f32>()?, [0.0; 3]);
+    Ok(())
+}
+
+/// The network of `training_steps`, with convolutions that shrink images in the place of its pools.
+#[test]
+fn a_network_learns_as_pytorchs() -> Result<()> {
+    let losses = Machine::new().enter(|| {
+        manual_seed(0);
+        let wide = LayerOptions { padding: 1.into(), ..Default::default() };
+        let shrink = |channels: usize| {
+            let options = LayerOptions { stride: [2; 2], groups: channels / 4, ..Default::default() };
+            Conv2d::with_options(channels, channels, 2, options)
+        };
+        let model = nn::Sequential::new((
+            Conv2d::with_options(3, 32, 3, wide)?,
+            nn::ReLU,
+            shrink(32)?,
+            Conv2d::with_options(32, 64, 3, wide)?,
+            nn::ReLU,
+            shrink(64)?,
+            nn::Flatten::default(),
+            nn::Linear::new(64 * 8 * 8, 10)?,
+        ));
+        let (x, y) = (Tensor::randn(&[64, 3, 32, 32])?, Tensor::randint(0, 10, &[64])?);
+        let options = optim::SGDOptions { lr: 0.01, momentum: 0.9, ..Default::default() };
+        let mut optimizer = optim::SGD::new(model.parameters(), options)?;
+        let loss_fn = nn::CrossEntropyLoss::default();
+        (0..5)
+            .map(|_| {
+                let loss = loss_fn.forward(&model.forward(&x)?, &y)?;
+                optim::Optimizer::zero_grad(&optimizer);
+                loss.backward()?;
+                optim::Optimizer::step(&mut optimizer)?;
+                loss.item()
+            })
+            .collect::<Result<Vec<f64>>>()
+    })?;
+    for (loss, expected) in losses.iter().zip(vectors()["losses"]["convolution"].as_array().unwrap()) {
+        assert!((loss - expected.as_f64().unwrap()).abs() < 1e-5, "{losses:?}");
+    }
+    Ok(())
 }

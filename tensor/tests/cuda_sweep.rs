@@ -530,7 +530,7 @@ fn shapes_copies_and_conversions_are_those_of_the_cpu() {
 }
 
 /// Public functions of `Tensor` that no case names, and why.
-const NOT_SWEPT: [(&str, &str); 55] = [
+const NOT_SWEPT: [(&str, &str); 56] = [
     // Of the host.
     ("new", "makes tensors on the host, from values of the program"),
     ("from_slice", "makes tensors on the host, from values of the program"),
@@ -583,6 +583,8 @@ const NOT_SWEPT: [(&str, &str); 55] = [
     ("cuda", "devices.rs"),
     ("set_grad", "devices.rs"),
     ("is_pinned", "pinned.rs"),
+    // A device has algorithms that add up in other orders than the CPU.
+    ("conv2d", "convolutions_on_devices.rs and cudnn.rs"),
     ("pin_memory", "pinned.rs"),
     ("record_stream", "streams.rs"),
     ("empty", "has no values to compare; devices.rs"),
@@ -932,7 +934,18 @@ fn learning_from_images_is_that_of_the_cpu() -> Result<()> {
 fn no_layer_loss_or_optimizer_is_missing_here() {
     let source = include_str!("cuda_sweep.rs");
     for (folder, helpers) in [
-        ("nn", &["Parameter", "Buffer", "StateDict", "IncompatibleKeys", "ClipGradNormOptions"][..]),
+        (
+            "nn",
+            &[
+                "Parameter",
+                "Buffer",
+                "StateDict",
+                "IncompatibleKeys",
+                "ClipGradNormOptions",
+                "Conv2d",
+                "Conv2dOptions",
+            ][..],
+        ),
         ("optim", &["LearningRates", "ParamGroup", "CosineAnnealingLR", "AdamState", "SGDState"]),
     ] {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src").join(folder);

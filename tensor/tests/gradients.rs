@@ -9,8 +9,8 @@ use std::path::Path;
 
 use gradcheck::{Case, Domain, case, check, names_seen, record_names};
 use todevice::{
-    AvgPool2dOptions, CrossEntropyOptions, DType, Error, Machine, MaxPool2dOptions, Reduction, Result,
-    Tensor, manual_seed,
+    AvgPool2dOptions, Conv2dOptions, CrossEntropyOptions, DType, Error, Machine, MaxPool2dOptions, Padding,
+    Reduction, Result, Tensor, manual_seed,
 };
 
 const SHAPES: [&[usize]; 8] = [&[], &[0], &[1], &[2], &[3], &[2, 3], &[3, 0], &[2, 1, 3]];
@@ -416,6 +416,40 @@ fn matrix_products_of_every_combination_of_shapes() {
 
 const REDUCTIONS: [Reduction; 3] = [Reduction::Mean, Reduction::Sum, Reduction::None];
 
+fn convolutions() -> Vec<Case> {
+    let options = Conv2dOptions::default();
+    let padded = Conv2dOptions { padding: 1.into(), ..options };
+    let strided = Conv2dOptions { stride: [2, 3], padding: [1, 2].into(), ..options };
+    let dilated = Conv2dOptions { dilation: [2, 1], padding: [2, 0].into(), stride: [1, 2], ..options };
+    let same = Conv2dOptions { padding: Padding::Same, ..options };
+    let shapes: [(&[usize], &[usize], Conv2dOptions); 10] = [
+        (&[2, 2, 3, 4], &[2, 2, 2, 2], options),
+        (&[2, 3, 4], &[2, 2, 3, 3], padded),
+        (&[1, 1, 5, 7], &[2, 1, 2, 2], strided),
+        (&[1, 2, 5, 6], &[1, 2, 2, 3], dilated),
+        (&[1, 1, 3, 4], &[2, 1, 2, 4], same),
+        (&[1, 4, 3, 3], &[4, 1, 3, 3], Conv2dOptions { groups: 4, ..padded }),
+        (&[2, 4, 3, 2], &[6, 2, 2, 1], Conv2dOptions { groups: 2, ..options }),
+        (&[2, 3, 2, 3], &[5, 3, 1, 1], options),
+        (&[1, 2, 5, 5], &[2, 2, 1, 1], strided),
+        (&[0, 2, 3, 3], &[2, 2, 2, 2], options),
+    ];
+    let mut cases = Vec::new();
+    for (x, weight, options) in shapes {
+        let with_bias = move |x: &[Tensor]| x[0].conv2d(&x[1], Some(&x[2]), &options);
+        let sizes = [x, weight, &weight[..1]];
+        cases.push(case(format!("conv2d {x:?} {weight:?} {options:?} with bias"), &sizes, with_bias));
+        let without = move |x: &[Tensor]| x[0].conv2d(&x[1], None, &options);
+        cases.push(case(format!("conv2d {x:?} {weight:?} {options:?}"), &sizes[..2], without));
+    }
+    cases
+}
+
+#[test]
+fn convolutions_of_every_kind() {
+    convolutions().iter().for_each(check);
+}
+
 fn losses() -> Vec<Case> {
     let mut cases = Vec::new();
     for reduction in REDUCTIONS {
@@ -613,7 +647,18 @@ fn is_node_name(text: &str) -> bool {
 #[test]
 fn no_operation_lacks_a_gradient_test() {
     let families = [
-        unary, binary, numbers, selections, views, reductions, softmaxes, products, losses, pools, dropouts,
+        unary,
+        binary,
+        numbers,
+        selections,
+        views,
+        reductions,
+        softmaxes,
+        products,
+        convolutions,
+        losses,
+        pools,
+        dropouts,
         types,
     ];
     for cases in families.map(|family| family()) {

@@ -199,19 +199,20 @@ fn layers_start_with_pytorchs_weights_bit_for_bit() {
             .enter(|| -> Result<()> {
                 manual_seed(seed);
                 let first = nn::Linear::new(16, 64)?;
-                // The vectors have a convolution of 16 · 9 weights and 16 biases in between.
-                Tensor::rand(&[16 * 9 + 16])?;
+                let convolution = nn::Conv2d::new(1, 16, 3)?;
                 let second = nn::Linear::new(64, 10)?;
                 for case in vectors["cases"].as_array().unwrap() {
                     if case["op"] != "nn_init_sequence" || case["seed"] != seed {
                         continue;
                     }
-                    let bias = |layer: &nn::Linear| layer.bias.as_ref().expect("a bias").tensor();
+                    let bias = |bias: &Option<nn::Parameter>| bias.as_ref().expect("a bias").tensor();
                     let tensor = match case["tensor"].as_str().unwrap() {
                         "Linear16x64.weight" => first.weight.tensor(),
-                        "Linear16x64.bias" => bias(&first),
+                        "Linear16x64.bias" => bias(&first.bias),
+                        "Conv2d(1,16,3).weight" => convolution.weight.tensor(),
+                        "Conv2d(1,16,3).bias" => bias(&convolution.bias),
                         "Linear64x10.weight" => second.weight.tensor(),
-                        "Linear64x10.bias" => bias(&second),
+                        "Linear64x10.bias" => bias(&second.bias),
                         _ => continue,
                     };
                     let bits: Vec<String> = tensor
@@ -233,5 +234,5 @@ fn layers_start_with_pytorchs_weights_bit_for_bit() {
             })
             .unwrap();
     }
-    assert_eq!(checked, 8, "two layers, two tensors each, two seeds");
+    assert_eq!(checked, 12, "three layers, two tensors each, two seeds");
 }

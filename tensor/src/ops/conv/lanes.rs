@@ -41,10 +41,25 @@ pub(super) struct Correlated<'a, T> {
     pub(super) c_stride: usize,
 }
 
+/// Rows of an image, to be copied with zeros around them: `rows` rows of `from`, from element `first` on, fill the
+/// places `left..right` of rows of `width` places, which lie without gaps.
+pub(super) struct Rows<'a, T> {
+    pub(super) from: &'a [T],
+    pub(super) first: usize,
+    pub(super) stride: usize,
+    pub(super) rows: usize,
+    /// One vector longer than the rows, which may hold anything afterwards.
+    pub(super) to: &'a mut [T],
+    pub(super) width: usize,
+    pub(super) left: usize,
+    pub(super) right: usize,
+}
+
 /// The element types that are convolved.
 pub(super) trait Lanes: GemmElement {
     /// Rows of a tile, and elements of a vector.
     fn tile() -> [usize; 2];
+    fn copy_rows(rows: Rows<Self>);
     fn weighted(sums: Weighted<Self>);
     fn correlated(sums: Correlated<Self>);
 }
@@ -65,6 +80,20 @@ macro_rules! lanes {
                     return [6, 32 / size_of::<$element>()];
                 }
                 [PORTABLE_ROWS, 4]
+            }
+
+            fn copy_rows(rows: Rows<Self>) {
+                rows.check();
+                // SAFETY: the rows were checked, and the processor was asked for the instructions.
+                unsafe {
+                    #[cfg(target_arch = "x86_64")]
+                    if is_x86_feature_detected!("avx512f") {
+                        return copy_rows_avx512::<std::arch::x86_64::$avx512>(rows);
+                    } else if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
+                        return copy_rows_avx2::<std::arch::x86_64::$avx2>(rows);
+                    }
+                    copy_rows::<[$element; 4]>(rows)
+                }
             }
 
             fn weighted(sums: Weighted<Self>) {
@@ -105,6 +134,20 @@ const PORTABLE_FEW: usize = PORTABLE_ROWS / 2;
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx2,fma")]
+unsafe fn copy_rows_avx512<V: Vector>(rows: Rows<V::Element>) {
+    // SAFETY: the caller's promise.
+    unsafe { copy_rows::<V>(rows) }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma")]
+unsafe fn copy_rows_avx2<V: Vector>(rows: Rows<V::Element>) {
+    // SAFETY: the caller's promise.
+    unsafe { copy_rows::<V>(rows) }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx2,fma")]
 unsafe fn weighted_avx512<V: Vector>(sums: Weighted<V::Element>) {
     // SAFETY: the caller's promise.
     unsafe { weighted::<V, 8, 4>(sums) }
@@ -129,6 +172,45 @@ unsafe fn correlated_avx512<V: Vector>(sums: Correlated<V::Element>) {
 unsafe fn correlated_avx2<V: Vector>(sums: Correlated<V::Element>) {
     // SAFETY: the caller's promise.
     unsafe { correlated::<V, 6, 3>(sums) }
+}
+
+impl<T: Lanes> Rows<'_, T> {
+    /// Panics unless everything that will be read and written is there.
+    fn check(&self) {
+        assert!(self.left <= self.right && self.right <= self.width, "places outside of a row");
+        let last = self.first + self.rows.saturating_sub(1) * self.stride;
+        assert!(last + self.right - self.left <= self.from.len(), "the image is too small");
+        assert!(self.rows * self.width + T::tile()[1] <= self.to.len(), "there is no room for the rows");
+    }
+}
+
+/// Copies whole vectors: what is too much at the end of a row is overwritten by what comes next.
+#[inline(always)]
+unsafe fn copy_rows<V: Vector>(rows: Rows<V::Element>) {
+    let Rows { from, first, stride, rows, to, width, left, right } = rows;
+    let (len, end, to) = (right - left, from.len(), to.as_mut_ptr());
+    // SAFETY: what is written begins within a row, and so ends within a vector from the last; reads are in bounds.
+    unsafe {
+        let zeros = |from: *mut V::Element, len: usize| {
+            for i in (0..len).step_by(V::LANES) {
+                V::splat(V::Element::zeroed()).store(from.add(i));
+            }
+        };
+        for row in 0..rows {
+            let (at, to) = (first + row * stride, to.add(row * width));
+            zeros(to, left);
+            for i in (0..len).step_by(V::LANES) {
+                let (from, to) = (from.as_ptr().add(at + i), to.add(left + i));
+                if at + i + V::LANES <= end {
+                    V::load(from).store(to);
+                } else {
+                    (i..len).for_each(|j| *to.add(j - i) = *from.add(j - i));
+                    break;
+                }
+            }
+            zeros(to.add(right), width - right);
+        }
+    }
 }
 
 impl<T: Lanes> Weighted<'_, T> {

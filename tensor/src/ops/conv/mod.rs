@@ -94,27 +94,36 @@ impl Tensor {
         match self.ndim() {
             3 => self.unsqueeze(0)?.conv2d(weight, bias, options)?.squeeze(0),
             4 => {
-                let (x, shape) = self.padded_and_checked(weight, bias, options)?;
+                let convolution = Convolution::checked(self, weight, bias, options)?;
                 match bias {
-                    Some(bias) => ops::apply(Convolution { shape }, [&x, weight, bias]),
-                    None => ops::apply(Convolution { shape }, [&x, weight]),
+                    Some(bias) => ops::apply(convolution, [self, weight, bias]),
+                    None => ops::apply(convolution, [self, weight]),
                 }
             }
             _ => Err(Error::ConvInput { sizes: self.sizes().to_vec() }),
         }
     }
+}
 
-    /// The image with such zeros around it as no convolution adds itself, and what is to be computed.
-    fn padded_and_checked(
-        &self,
+/// Of an image and a weight, and of a bias if there is a third.
+struct Convolution {
+    /// Zeros below the image and on its right before anything else: no convolution adds them on one side only.
+    end_zeros: [usize; 2],
+    /// What is computed then.
+    shape: ConvShape,
+}
+
+impl Convolution {
+    fn checked(
+        x: &Tensor,
         weight: &Tensor,
         bias: Option<&Tensor>,
         options: &Conv2dOptions,
-    ) -> Result<(Tensor, ConvShape)> {
+    ) -> Result<Convolution> {
         if let Some(bias) = bias
-            && bias.dtype() != self.dtype()
+            && bias.dtype() != x.dtype()
         {
-            return Err(Error::ConvBiasDType { input: self.dtype(), bias: bias.dtype() });
+            return Err(Error::ConvBiasDType { input: x.dtype(), bias: bias.dtype() });
         }
         let &Conv2dOptions { stride, dilation, groups, .. } = options;
         let &[k, weight_channels, r, s] = weight.sizes() else {
@@ -123,13 +132,16 @@ impl Tensor {
                 ndim => Error::ConvWeightDims { ndim, stride },
             });
         };
-        let (padding, more) = match options.padding {
+        let (padding, end_zeros) = match options.padding {
             Padding::Zeros(zeros) => (zeros, [0; 2]),
             Padding::Valid => ([0; 2], [0; 2]),
             Padding::Same if stride != [1, 1] => return Err(Error::ConvSameStride),
             // An odd number of zeros is one more at the end.
             Padding::Same => {
-                let total = [dilation[0] * r.saturating_sub(1), dilation[1] * s.saturating_sub(1)];
+                let total = [
+                    dilation[0].saturating_mul(r.saturating_sub(1)),
+                    dilation[1].saturating_mul(s.saturating_sub(1)),
+                ];
                 (total.map(|zeros| zeros / 2), total.map(|zeros| zeros % 2))
             }
         };
@@ -145,8 +157,8 @@ impl Tensor {
         if k % groups != 0 {
             return Err(Error::ConvGroups { groups, weight: weight_sizes() });
         }
-        if weight_channels.checked_mul(groups) != Some(self.sizes()[1]) {
-            return Err(Error::ConvChannels { groups, weight: weight_sizes(), input: self.sizes().to_vec() });
+        if weight_channels.checked_mul(groups) != Some(x.sizes()[1]) {
+            return Err(Error::ConvChannels { groups, weight: weight_sizes(), input: x.sizes().to_vec() });
         }
         if let Some(bias) = bias
             && bias.sizes() != [k]
@@ -156,14 +168,15 @@ impl Tensor {
         if r == 0 || s == 0 {
             return Err(Error::ConvEmptyKernel { weight: weight_sizes() });
         }
-        let x = if more == [0; 2] { self.clone() } else { ops::apply(PadEnd { zeros: more }, [self])? };
         let &[n, c, h, w] = x.sizes() else { unreachable!("the caller has seen four dimensions") };
+        let end = |size: usize, i: usize| size.checked_add(end_zeros[i]).ok_or(Error::TooManyElements);
+        let (h, w) = (end(h, 0)?, end(w, 1)?);
         let shape = ConvShape { n, c, h, w, k, r, s, stride, padding, dilation, groups };
         let (padded, kernel) = shape.checked_extents().ok_or(Error::TooManyElements)?;
         if kernel[0] > padded[0] || kernel[1] > padded[1] {
             return Err(Error::ConvKernel { padded, kernel });
         }
-        if h == 0 || w == 0 {
+        if x.sizes()[2..].contains(&0) {
             return Err(Error::ConvEmptyImage { input: x.sizes().to_vec() });
         }
         match (x.dtype(), weight.dtype()) {
@@ -174,13 +187,8 @@ impl Tensor {
         if !x.dtype().is_floating_point() {
             return Err(Error::NotImplemented { operation: "slow_conv2d_cpu", dtype: x.dtype() });
         }
-        Ok((x, shape))
+        Ok(Convolution { end_zeros, shape })
     }
-}
-
-/// Of an image and a weight, and of a bias if there is a third.
-struct Convolution {
-    shape: ConvShape,
 }
 
 impl<const N: usize> Function<N> for Convolution {
@@ -193,7 +201,12 @@ impl<const N: usize> Function<N> for Convolution {
     }
 
     fn forward(&self, ctx: &mut Context<N>, inputs: [&Tensor; N]) -> Result<Tensor> {
-        let (x, weight) = (inputs[0], inputs[1]);
+        let (mut x, weight) = (inputs[0], inputs[1]);
+        let padded;
+        if self.end_zeros != [0; 2] {
+            padded = pad_end(x, self.end_zeros)?;
+            x = &padded;
+        }
         let (needs_x, needs_weight) = (ctx.needs_input_grad(0), ctx.needs_input_grad(1));
         ctx.save_for_backward([needs_weight.then_some(x), needs_x.then_some(weight)]);
         let shape = &self.shape;
@@ -207,7 +220,9 @@ impl<const N: usize> Function<N> for Convolution {
         let mut grads = std::array::from_fn(|_| None);
         if let Some(weight) = weight {
             let sizes = [shape.n, shape.c, shape.h, shape.w];
-            grads[0] = Some(pass(ConvPass::BackwardData, shape, [grad, &weight], None, &sizes)?);
+            let grad = pass(ConvPass::BackwardData, shape, [grad, &weight], None, &sizes)?;
+            let [rows, columns] = [shape.h - self.end_zeros[0], shape.w - self.end_zeros[1]];
+            grads[0] = Some(grad.narrow(2, 0, rows)?.narrow(3, 0, columns)?);
         }
         if let Some(x) = x {
             let sizes = [shape.k, shape.c / shape.groups, shape.r, shape.s];
@@ -250,30 +265,11 @@ fn pass(
     Ok(out)
 }
 
-/// Zeros below the images and on their right.
-struct PadEnd {
-    zeros: [usize; 2],
-}
-
-impl Function<1> for PadEnd {
-    fn name(&self) -> &'static str {
-        "constant_pad_nd"
-    }
-
-    fn backward_name(&self) -> &'static str {
-        "ConstantPadNdBackward0"
-    }
-
-    fn forward(&self, _: &mut Context<1>, [x]: [&Tensor; 1]) -> Result<Tensor> {
-        let &[n, c, h, w] = x.sizes() else { unreachable!("an image has four dimensions") };
-        let out = x.uninit_beside(&[n, c, h + self.zeros[0], w + self.zeros[1]], x.dtype())?;
-        out.zero_()?;
-        write(&out.narrow(2, 0, h)?.narrow(3, 0, w)?, x)?;
-        Ok(out)
-    }
-
-    fn backward(&self, _: &Saved<1>, grad: &Tensor) -> Result<[Option<Tensor>; 1]> {
-        let [rows, columns] = [2, 3].map(|dim| grad.sizes()[dim] - self.zeros[dim - 2]);
-        Ok([Some(grad.narrow(2, 0, rows)?.narrow(3, 0, columns)?)])
-    }
+/// A copy with so many zeros below images and on their right.
+fn pad_end(x: &Tensor, zeros: [usize; 2]) -> Result<Tensor> {
+    let &[n, c, h, w] = x.sizes() else { unreachable!("an image has four dimensions") };
+    let out = x.uninit_beside(&[n, c, h + zeros[0], w + zeros[1]], x.dtype())?;
+    out.zero_()?;
+    write(&out.narrow(2, 0, h)?.narrow(3, 0, w)?, x)?;
+    Ok(out)
 }

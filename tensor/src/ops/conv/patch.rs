@@ -4,7 +4,7 @@
 //! once for each tap: here the taps only say where to begin reading.
 
 use super::axis::Axis;
-use bytemuck::Zeroable;
+use super::lanes::{Lanes, Rows};
 
 /// How a patch lies in memory: planes of every channel, in them rows of `width` places.
 pub(super) struct Patch<'a> {
@@ -32,6 +32,11 @@ impl<'a> Patch<'a> {
         self.channels * self.channel_len()
     }
 
+    /// Its numbers, and one vector that may be read or written beyond them.
+    pub(super) fn room<T: Lanes>(&self) -> usize {
+        self.len() + T::tile()[1]
+    }
+
     /// Where each tap begins to read, channel by channel, in the order of the weights.
     pub(super) fn taps(&self) -> Vec<usize> {
         let [vertical, horizontal] = self.axes;
@@ -51,34 +56,43 @@ impl<'a> Patch<'a> {
         taps
     }
 
-    /// Copies it for outputs from row `first` on, out of an image of `channels` channels, each of `size`.
-    pub(super) fn fill<T: Copy + Zeroable>(&self, first: usize, image: &[T], size: [usize; 2], to: &mut [T]) {
+    /// Copies it for outputs from row `first` on, out of an image of `channels` channels, each of `size`. The memory
+    /// has room for one vector more.
+    pub(super) fn fill<T: Lanes>(&self, first: usize, image: &[T], size: [usize; 2], mut to: &mut [T]) {
         let [vertical, horizontal] = self.axes;
-        let columns: Vec<_> = horizontal
-            .planes
-            .iter()
-            .map(|start| inside(*start, horizontal.step, size[1], self.width))
-            .collect();
-        let mut rows = to[..self.len()].chunks_exact_mut(self.width);
-        for channel in image.chunks_exact(size[0] * size[1]) {
+        let plane_len = self.height * self.width;
+        for channel in 0..self.channels {
             for start in &vertical.planes {
-                for &(left, right, column) in &columns {
-                    let start = start + (first * vertical.step) as isize;
-                    for (i, to) in rows.by_ref().take(self.height).enumerate() {
-                        let row = start + (i * vertical.step) as isize;
-                        if row < 0 || row >= size[0] as isize || left == right {
-                            to.fill(T::zeroed());
-                            continue;
-                        }
-                        let from = &channel[row as usize * size[1]..][column..size[1]];
-                        to[..left].fill(T::zeroed());
-                        to[right..].fill(T::zeroed());
-                        let to = &mut to[left..right];
-                        match horizontal.step {
-                            1 => to.copy_from_slice(&from[..to.len()]),
-                            step => to.iter_mut().zip(from.iter().step_by(step)).for_each(|(to, x)| *to = *x),
+                let start = start + (first * vertical.step) as isize;
+                let (top, bottom, row) = inside(start, vertical.step, size[0], self.height);
+                for start in &horizontal.planes {
+                    let (left, right, column) = inside(*start, horizontal.step, size[1], self.width);
+                    let at = (channel * size[0] + row) * size[1] + column;
+                    to[..top * self.width].fill(T::zeroed());
+                    let stride = vertical.step * size[1];
+                    match horizontal.step {
+                        1 => T::copy_rows(Rows {
+                            from: image,
+                            first: at,
+                            stride,
+                            rows: bottom - top,
+                            to: &mut to[top * self.width..],
+                            width: self.width,
+                            left,
+                            right,
+                        }),
+                        step => {
+                            let rows = to[top * self.width..bottom * self.width].chunks_exact_mut(self.width);
+                            for (i, row) in rows.enumerate() {
+                                row[..left].fill(T::zeroed());
+                                row[right..].fill(T::zeroed());
+                                let from = image[at + i * stride..].iter().step_by(step);
+                                row[left..right].iter_mut().zip(from).for_each(|(to, x)| *to = *x);
+                            }
                         }
                     }
+                    to[bottom * self.width..plane_len].fill(T::zeroed());
+                    to = &mut to[plane_len..];
                 }
             }
         }

@@ -13,6 +13,8 @@ mod slide;
 
 use std::sync::{Mutex, PoisonError};
 
+use bytemuck::{cast_slice as cast, cast_slice_mut as cast_mut};
+
 use super::axis::Axis;
 use super::lanes::Lanes;
 use super::shape::{ConvPass, ConvShape};
@@ -45,46 +47,58 @@ pub(super) fn run_conv_with_bias(
     bias: Option<&[u8]>,
     out: &mut [u8],
 ) -> Result<()> {
+    // What is small does not even ask how many threads there are, which would start them.
+    let threads = if shape.flops() < WORTH_SHARING { 1 } else { simd::threads() };
     match dtype {
-        DType::F32 => run::<f32>(pass, shape, a, b, bias, out),
-        DType::F64 => run::<f64>(pass, shape, a, b, bias, out),
+        DType::F32 => run::<f32>(pass, shape, cast(a), cast(b), bias.map(cast), cast_mut(out), threads),
+        DType::F64 => run::<f64>(pass, shape, cast(a), cast(b), bias.map(cast), cast_mut(out), threads),
         DType::F16 | DType::BF16 => {
             // In single precision, rounded once.
-            let [a, b] = [a, b].map(|operand| widened(dtype, bytemuck::cast_slice(operand)));
-            let bias = bias.map(|bias| widened(dtype, bytemuck::cast_slice(bias))).transpose()?;
-            let mut wide = collect(std::iter::repeat_n(0f32, out.len() / 2), out.len() / 2)?;
-            let bias = bias.as_deref().map(bytemuck::cast_slice);
-            let [a, b] = [a?, b?];
-            let [a, b] = [bytemuck::cast_slice(&a), bytemuck::cast_slice(&b)];
-            run::<f32>(pass, shape, a, b, bias, bytemuck::cast_slice_mut(&mut wide));
-            narrow_all(dtype, &wide, bytemuck::cast_slice_mut(out));
+            let [a, b] = [a, b].map(|operand| widened(dtype, cast(operand)));
+            let (a, b) = (a?, b?);
+            let bias = bias.map(|bias| widened(dtype, cast(bias))).transpose()?;
+            let mut wide = collect(std::iter::repeat_n(0.0, out.len() / 2), out.len() / 2)?;
+            run::<f32>(pass, shape, &a, &b, bias.as_deref(), &mut wide, threads);
+            narrow_all(dtype, &wide, cast_mut(out));
         }
         dtype => return Err(Error::NotImplemented { operation: "slow_conv2d_cpu", dtype }),
     }
     Ok(())
 }
 
-fn run<T: Lanes>(pass: ConvPass, shape: &ConvShape, a: &[u8], b: &[u8], bias: Option<&[u8]>, out: &mut [u8]) {
-    let (a, b): (&[T], &[T]) = (bytemuck::cast_slice(a), bytemuck::cast_slice(b));
-    let bias: Option<&[T]> = bias.map(bytemuck::cast_slice);
-    let out: &mut [T] = bytemuck::cast_slice_mut(out);
+fn run<T: Lanes>(
+    pass: ConvPass,
+    shape: &ConvShape,
+    a: &[T],
+    b: &[T],
+    bias: Option<&[T]>,
+    out: &mut [T],
+    threads: usize,
+) {
     match pass {
-        ConvPass::Forward => forward(shape, a, b, bias, out),
-        ConvPass::BackwardData => backward_data(shape, a, b, out),
-        ConvPass::BackwardFilter => correlate::correlate(shape, a, b, out),
+        ConvPass::Forward => forward(shape, a, b, bias, out, threads),
+        ConvPass::BackwardData => backward_data(shape, a, b, out, threads),
+        ConvPass::BackwardFilter => correlate::correlate(shape, a, b, out, threads),
     }
 }
 
-fn forward<T: Lanes>(shape: &ConvShape, x: &[T], weight: &[T], bias: Option<&[T]>, y: &mut [T]) {
+fn forward<T: Lanes>(
+    shape: &ConvShape,
+    x: &[T],
+    weight: &[T],
+    bias: Option<&[T]>,
+    y: &mut [T],
+    threads: usize,
+) {
     let &ConvShape { c, h, w, k, r, s, groups, .. } = shape;
     let depth = c / groups * r * s;
     let row = |filter: usize| weight[filter * depth..][..depth].iter().copied();
     let slide = Slide::new(forward_axes(shape), [0; 2], [1; 2], [c / groups, k / groups], groups, row);
     let images = Images { from: x, from_size: [h, w], to_size: shape.out(), channels: [c, k], groups, bias };
-    slide::slide(&[slide], &images, shape.flops(), y);
+    slide::slide(&[slide], &images, threads, y);
 }
 
-fn backward_data<T: Lanes>(shape: &ConvShape, dy: &[T], weight: &[T], dx: &mut [T]) {
+fn backward_data<T: Lanes>(shape: &ConvShape, dy: &[T], weight: &[T], dx: &mut [T], threads: usize) {
     let &ConvShape { c, h, w, k, r, s, stride, padding, dilation, groups, .. } = shape;
     let (c_group, k_group) = (c / groups, k / groups);
     let mut slides = Vec::new();
@@ -113,7 +127,7 @@ fn backward_data<T: Lanes>(shape: &ConvShape, dy: &[T], weight: &[T], dx: &mut [
     }
     let images =
         Images { from: dy, from_size: shape.out(), to_size: [h, w], channels: [k, c], groups, bias: None };
-    slide::slide(&slides, &images, shape.flops(), dx);
+    slide::slide(&slides, &images, threads, dx);
 }
 
 fn forward_axes(shape: &ConvShape) -> [Axis; 2] {
@@ -127,12 +141,6 @@ fn forward_axes(shape: &ConvShape) -> [Axis; 2] {
 
 /// Floating point operations below which a second thread costs more than it brings, as in a matrix product.
 const WORTH_SHARING: u64 = 16_000_000;
-
-/// How many threads are worth their while.
-fn threads(flops: u64) -> usize {
-    // Work that is small does not even ask how many there are, which would start them.
-    if flops < WORTH_SHARING { 1 } else { simd::threads() }
-}
 
 /// Rows of patches in a block, so that a patch stays where it can be read fast. It is part of the definition of a
 /// gradient, hence the same on every machine: sums over pixels end where a block does.
@@ -164,4 +172,64 @@ fn share<J: Send>(threads: usize, mut jobs: Vec<J>, work: impl Fn(&mut J) + Sync
         }
         help();
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bits<T: Lanes>(threads: usize, pass: ConvPass, shape: &ConvShape, number: fn(f64) -> T) -> Vec<u8> {
+        let numbers = |count: usize, seed: usize| -> Vec<T> {
+            (0..count).map(|i| number(((i + 1) * (7919 + 2 * seed) % 10007) as f64 / 10007.0 - 0.5)).collect()
+        };
+        let [x, weight, y] = shape.elements();
+        let (a, b, out) = match pass {
+            ConvPass::Forward => (x, weight, y),
+            ConvPass::BackwardData => (y, weight, x),
+            ConvPass::BackwardFilter => (x, y, weight),
+        };
+        let bias = numbers(shape.k, 3);
+        let bias = (pass == ConvPass::Forward).then_some(bias.as_slice());
+        let mut out = vec![number(f64::NAN); out];
+        run(pass, shape, &numbers(a, 1), &numbers(b, 2), bias, &mut out, threads);
+        cast(&out).to_vec()
+    }
+
+    #[test]
+    fn gives_the_same_bits_on_any_number_of_threads() {
+        let plain = |n, c, h, w, k| ConvShape {
+            n,
+            c,
+            h,
+            w,
+            k,
+            r: 3,
+            s: 3,
+            stride: [1, 1],
+            padding: [1, 1],
+            dilation: [1, 1],
+            groups: 1,
+        };
+        let shapes = [
+            plain(5, 3, 9, 9, 7),
+            plain(1, 70, 12, 13, 50),
+            plain(40, 9, 8, 8, 33),
+            plain(2, 8, 150, 80, 9),
+            ConvShape { groups: 8, ..plain(3, 8, 20, 21, 16) },
+            ConvShape { groups: 2, stride: [2, 3], ..plain(2, 24, 20, 21, 34) },
+        ];
+        for shape in shapes {
+            for pass in [ConvPass::Forward, ConvPass::BackwardData, ConvPass::BackwardFilter] {
+                let one =
+                    [bits(1, pass, &shape, |number| number as f32), bits(1, pass, &shape, |number| number)];
+                for threads in [2, 3, 8] {
+                    let several = [
+                        bits(threads, pass, &shape, |number| number as f32),
+                        bits(threads, pass, &shape, |number| number),
+                    ];
+                    assert!(several == one, "{threads} threads, {pass:?}, {shape:?}");
+                }
+            }
+        }
+    }
 }

@@ -8,7 +8,7 @@
 use super::super::lanes::{Correlated, Lanes, packed_len, with_memory};
 use super::super::patch::Patch;
 use super::super::shape::ConvShape;
-use super::{block_rows, forward_axes, share, threads};
+use super::{block_rows, forward_axes, share};
 use crate::ops::simd::vectorized;
 
 /// The most shares, and the most numbers in the sums of all of them.
@@ -27,7 +27,7 @@ struct Job<'a, T> {
     sums: &'a mut [T],
 }
 
-pub(super) fn correlate<T: Lanes>(shape: &ConvShape, x: &[T], dy: &[T], dw: &mut [T]) {
+pub(super) fn correlate<T: Lanes>(shape: &ConvShape, x: &[T], dy: &[T], dw: &mut [T], threads: usize) {
     dw.fill(T::zeroed());
     if x.is_empty() || dy.is_empty() {
         return;
@@ -40,7 +40,6 @@ pub(super) fn correlate<T: Lanes>(shape: &ConvShape, x: &[T], dy: &[T], dw: &mut
     let blocks = n * blocks_of_image;
     let shares = blocks.min(SHARES).min((NUMBERS / dw.len()).max(1));
 
-    let threads = threads(shape.flops());
     let parts = if k_group < FEW_FILTERS { 1 } else { threads.div_ceil(shares * groups).min(c_group) };
     let channels = c_group.div_ceil(parts);
     let parts = c_group.div_ceil(channels);
@@ -65,8 +64,8 @@ pub(super) fn correlate<T: Lanes>(shape: &ConvShape, x: &[T], dy: &[T], dw: &mut
     share(threads, jobs.collect(), |job| {
         let patch = Patch::new(&axes, job.channels, block);
         let taps = &taps[..job.channels * r * s];
-        with_memory(patch.len() + packed_len::<T>(k_group), |memory| {
-            let (places, packed) = memory.split_at_mut(patch.len());
+        with_memory(patch.room::<T>() + packed_len::<T>(k_group), |memory| {
+            let (places, packed) = memory.split_at_mut(patch.room::<T>());
             for at in job.share * blocks / shares..(job.share + 1) * blocks / shares {
                 let (image, top) = (at / blocks_of_image, at % blocks_of_image * block);
                 let channel = image * c + job.group * c_group + job.first;
@@ -124,19 +123,30 @@ fn correlation<T: Lanes>(grads: &[T], places: &[T], columns: usize, stride: usiz
 
 #[inline(always)]
 fn sixteen_sums<T: Lanes>(grads: &[T], places: &[T], columns: usize, stride: usize) -> T {
-    let mut sums = [T::zeroed(); 16];
+    let (mut sums, mut at_ends) = ([T::zeroed(); 16], [T::zeroed(); 16]);
     for (grads, places) in grads.chunks_exact(columns).zip(places.chunks(stride)) {
-        let places = &places[..columns];
         let (grads, grads_left) = grads.as_chunks::<16>();
-        let (places, places_left) = places.as_chunks::<16>();
+        let (places, places_left) = places[..columns].as_chunks::<16>();
         for (grads, places) in grads.iter().zip(places) {
             for (sum, (a, b)) in sums.iter_mut().zip(grads.iter().zip(places)) {
                 *sum = *sum + *a * *b;
             }
         }
-        for (sum, (a, b)) in sums.iter_mut().zip(grads_left.iter().zip(places_left)) {
+        // The rest, four by four, which is quicker than one by one.
+        let (fours, ones) = at_ends.split_at_mut(grads_left.len() / 4 * 4);
+        let (grads, grads_left) = grads_left.as_chunks::<4>();
+        let (places, places_left) = places_left.as_chunks::<4>();
+        for (sums, (grads, places)) in fours.as_chunks_mut::<4>().0.iter_mut().zip(grads.iter().zip(places)) {
+            for (sum, (a, b)) in sums.iter_mut().zip(grads.iter().zip(places)) {
+                *sum = *sum + *a * *b;
+            }
+        }
+        for (sum, (a, b)) in ones.iter_mut().zip(grads_left.iter().zip(places_left)) {
             *sum = *sum + *a * *b;
         }
+    }
+    for (sum, at_end) in sums.iter_mut().zip(at_ends) {
+        *sum = *sum + at_end;
     }
     let mut width = 16;
     while width > 1 {

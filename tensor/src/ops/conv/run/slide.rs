@@ -7,7 +7,7 @@
 use super::super::axis::Axis;
 use super::super::lanes::{Lanes, Weighted, with_memory};
 use super::super::patch::Patch;
-use super::{block_rows, share, threads};
+use super::{block_rows, share};
 
 /// What is convolved into what.
 pub(super) struct Images<'a, T> {
@@ -86,14 +86,9 @@ impl<T: Lanes> Slide<T> {
         Patch::new(&self.axes, self.channels[0], self.block)
     }
 
-    /// Numbers of a patch, and those that a vector may read beyond it.
-    fn patch_room(&self) -> usize {
-        self.patch().len() + T::tile()[1]
-    }
-
     /// How much memory a job for so many channels takes.
     fn room(&self, channels: usize) -> usize {
-        self.patch_room() + channels * self.starts.len() * T::tile()[1]
+        self.patch().room::<T>() + channels * self.starts.len() * T::tile()[1]
     }
 
     /// The vectors of a block of so many rows.
@@ -116,7 +111,7 @@ impl<T: Lanes> Slide<T> {
         let from = &images.from[from..][..self.channels[0] * from_len];
         let bias = images.bias.map(|bias| &bias[group * self.channels[1] + first..][..rows]);
         let weights = &self.weights[group * self.weights_of_group + first * self.steps.len()..];
-        let (patch, aside) = memory.split_at_mut(self.patch_room());
+        let (patch, aside) = memory.split_at_mut(self.patch().room::<T>());
 
         for top in (0..outputs).step_by(self.block) {
             let block = self.block.min(outputs - top);
@@ -164,7 +159,7 @@ struct Job<'a, T> {
     out: &'a mut [T],
 }
 
-pub(super) fn slide<T: Lanes>(slides: &[Slide<T>], images: &Images<T>, flops: u64, out: &mut [T]) {
+pub(super) fn slide<T: Lanes>(slides: &[Slide<T>], images: &Images<T>, threads: usize, out: &mut [T]) {
     let size = images.to_size[0] * images.to_size[1];
     let rows = images.channels[1] / images.groups;
     if out.is_empty() {
@@ -178,7 +173,6 @@ pub(super) fn slide<T: Lanes>(slides: &[Slide<T>], images: &Images<T>, flops: u6
             channels.for_each(|(channel, bias)| channel.fill(*bias));
         }
     }
-    let threads = threads(flops);
     let parts = threads.div_ceil(out.len() / (rows * size));
     let rows_of_job = rows.div_ceil(parts).next_multiple_of(T::tile()[0]);
     let groups = out.chunks_mut(rows * size).enumerate().flat_map(|(i, out)| {
