@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Parser;
+use todevice::backends::cuda::matmul;
 use todevice::cuda::{self, Event, EventOptions};
 use todevice::prelude::*;
 use todevice::time::Instant;
@@ -92,10 +93,10 @@ pub fn calibrate() -> Result<String> {
     let properties = cuda::get_device_properties(0)?;
     let modelled = Machine::current().time_is_modelled();
     // The figures that are not measured are those of the built-in profile that comes nearest.
-    let (like, gemm_factor, dram_factor, gap) = match (properties.major, properties.minor) {
-        (9 | 10, _) => ("h200", 0.77, 0.85, 0.8),
-        (8 | 11.., _) => ("rtx4090", 0.7, 0.9, 0.7),
-        _ => ("t4", 0.55, 0.75, 1.0),
+    let (like, gemm_factor, tensor_factor, dram_factor, gap) = match (properties.major, properties.minor) {
+        (9 | 10, _) => ("h200", 0.77, 0.75, 0.85, 0.8),
+        (8 | 11.., _) => ("rtx4090", 0.7, 0.85, 0.9, 0.7),
+        _ => ("t4", 0.55, 0.4, 0.75, 1.0),
     };
     let how = if modelled { "modelled" } else { "measured" };
     let mut lines = Lines::default();
@@ -149,6 +150,24 @@ pub fn calibrate() -> Result<String> {
         in_double / gemm_factor,
         &format!("GFLOP/s, {how}: {in_double:.0} by a product of {}³", side / 2),
     );
+
+    // Tensor cores. Those before 8.0 take neither bf16 nor TF32.
+    lines.add("tensor_factor", tensor_factor, "assumed");
+    for (name, dtype, since) in
+        [("tensor_f16", DType::F16, 7), ("tensor_bf16", DType::BF16, 8), ("tensor_tf32", DType::F32, 8)]
+    {
+        if properties.major < since {
+            lines.0 += &format!("{name} = 0 # this generation does not take the type\n");
+            continue;
+        }
+        let operand = busy.to(dtype)?;
+        let rounded = matmul::allow_tf32();
+        matmul::set_allow_tf32(true);
+        let time = on_device(&busy, || operand.matmul(&operand).map(drop));
+        matmul::set_allow_tf32(rounded);
+        let rate = flops(side) / time? / 1e3;
+        lines.add(name, rate / tensor_factor, &format!("GFLOP/s, {how}: {rate:.0} by a product of {side}³"));
+    }
 
     copies(&mut lines, &busy, how)?;
     allocations(&mut lines, how)?;
@@ -275,14 +294,20 @@ mod tests {
         let fp32 = found.iter().find(|(name, _)| name == "fp32").unwrap().1;
         assert!((6_500.0..8_100.0).contains(&fp32), "{fp32}");
 
+        let of = |name: &str| found.iter().find(|(found, _)| found == name).unwrap().1;
+        assert!(
+            (20_000.0..65_000.0).contains(&of("tensor_f16")) && of("tensor_bf16") + of("tensor_tf32") == 0.0
+        );
+
         let file = std::env::temp_dir().join(format!("calibrate-{}.profile", std::process::id()));
         std::fs::write(&file, &first).unwrap();
         let second = values(&measure(&format!("sim:{}", file.display())));
         std::fs::remove_file(&file).unwrap();
         // What is derived from products comes out smaller each time; what a call takes is added to a malloc.
-        let left_out = ["fp32", "fp64", "malloc", "free", "copy_latency"];
+        let left_out = ["fp32", "fp64", "tensor_f16", "malloc", "free", "copy_latency"];
         for ((name, first), (_, second)) in found.iter().zip(&second) {
-            let alike = left_out.contains(&name.as_str()) || (first / second - 1.0).abs() < 0.05;
+            let alike =
+                left_out.contains(&name.as_str()) || first == second || (first / second - 1.0).abs() < 0.05;
             assert!(alike, "{name}: {first}, then {second}");
         }
     }

@@ -32,6 +32,8 @@ figures!(
     pageable_to_host peer malloc malloc_growth free
 );
 
+const TENSOR_CORES: [&str; 3] = ["tensor_f16", "tensor_bf16", "tensor_tf32"];
+
 /// Those that have been read. A profile lives as long as the program, like the built-in ones.
 static LOADED: Mutex<Vec<&'static Profile>> = Mutex::new(Vec::new());
 
@@ -87,8 +89,9 @@ fn parse(path: &str, text: &str) -> Result<Profile, String> {
                 let unknown =
                     || format!("line {number}: '{name}' is no figure; they are {}", FIGURES.join(", "));
                 let figure = figure(&mut profile, name).ok_or_else(unknown)?;
-                // Only a card without peers has a rate of 0.
-                let least = if name == "peer" { 0.0 } else { f64::MIN_POSITIVE };
+                // A card may have no peers, and tensor cores that do not take a type.
+                let may_lack = name == "peer" || TENSOR_CORES.contains(&name);
+                let least = if may_lack { 0.0 } else { f64::MIN_POSITIVE };
                 let value = value.parse::<f64>().ok().filter(|value| value.is_finite() && *value >= least);
                 let value = value.ok_or_else(|| format!("line {number}: {name} is no positive number"))?;
                 *figure = Figure {
