@@ -1,8 +1,8 @@
-// The negative log likelihood: with log_softmax before it, the cross entropy.
+// The negative log likelihood; and, with log_softmax in the same pass, the cross entropy.
 //
-// A row of log-probabilities has one target, the number of its class. Where that is `ignore_index` the row counts for
+// A row has one target, the number of its class. Where that is `ignore_index` the row counts for
 // nothing. The weight of a class is 1 where there are none: a number instead of a vector.
-#include "tree.cuh"
+#include "softmax.cuh"
 
 enum Reduction : long long { MEAN, SUM, NONE };
 
@@ -77,6 +77,59 @@ __device__ void nll_loss_backward(const T *grad, T grad_value, const long long *
     }
 }
 
+// The cross entropy of each row of scores, and the log-probabilities, for the gradient. A row is read from memory once,
+// and the probability of its class is at hand when it counts.
+template <typename T, typename C = calculated<T>>
+__device__ void cross_entropy(const T *scores, const View &view, const long long *target, const Input<T> &weight,
+                              T *log_probs, T *losses, long long ignore_index) {
+    __shared__ Levels<C> levels;
+    const long long classes = view.size[1];
+    for_rows(levels, view.size[0], classes, [&](long long row, auto threads) {
+        const T *x = scores + row * classes;
+        const auto [largest, total] = exponentials(x, classes, threads);
+        const C log_total = math::log(total);
+        for (long long i = threads.first(); i < classes; i += threads.threads()) {
+            log_probs[row * classes + i] = x[i] - largest - log_total;
+        }
+        if (threads.first() == 0) {
+            const long long c = target[row];
+            losses[row] =
+                counts(c, ignore_index, classes) ? -of_class(weight, c) * (x[c] - largest - log_total) : (C)0;
+        }
+    });
+}
+
+// The losses of all rows, together or as their weighted mean, and what the sum was divided by. One block: there is one
+// loss for a row of scores.
+template <typename T, typename C = calculated<T>>
+__device__ void cross_entropy_mean(const T *losses, const View &losses_view, const long long *target,
+                                   const Input<T> &weight, T *out, T *divisor, long long classes,
+                                   long long ignore_index, long long reduction) {
+    __shared__ Levels<C> levels;
+    const Block<C> block{levels};
+    const long long rows = losses_view.size[0];
+    const C sum = block.template reduce<Sum>(rows, [&](long long row) { return losses[row]; });
+    const C total = reduction == MEAN ? total_weight(block, target, weight, rows, classes, ignore_index) : (C)1;
+    if (blockIdx.x == 0 && threadIdx.x == 0) {
+        *out = sum / total;
+        *divisor = total;
+    }
+}
+
+// The gradient of the scores: g · (p − 1) at the class, g · p elsewhere, where p is the probability and g the weight of
+// the row times the gradient of its loss.
+template <typename T, typename C = calculated<T>>
+__device__ void cross_entropy_backward(const Input<T> &grad, const T *log_probs, const long long *target,
+                                       const Input<T> &weight, const Input<T> &divisor, T *out, const View &out_view,
+                                       long long ignore_index) {
+    const long long classes = out_view.size[1], n = elements(out_view);
+    for (long long i = first_element(); i < n; i += all_threads()) {
+        const long long row = i / classes, c = target[row];
+        const C g = counts(c, ignore_index, classes) ? -of_class(weight, c) * grad[row] / divisor[0] : (C)0;
+        out[i] = (i - row * classes == c ? g : (C)0) - math::exp(log_probs[i]) * g;
+    }
+}
+
 #define NLL_LOSS(name, suffix, T)                                                                            \
     extern "C" __global__ void name##_##suffix(INPUT(T, log_probs), INPUT(long long, target), INPUT(T, weight), \
                                                OUTPUT(T, out), long long ignore_index, long long reduction) { \
@@ -89,3 +142,25 @@ __device__ void nll_loss_backward(const T *grad, T grad_value, const long long *
     }
 
 FOR_FLOATS(NLL_LOSS, nll_loss)
+
+#define CROSS_ENTROPY(name, suffix, T)                                                                        \
+    extern "C" __global__ void name##_##suffix(INPUT(T, scores), INPUT(long long, target), INPUT(T, weight),  \
+                                               OUTPUT(T, log_probs), OUTPUT(T, losses), long long ignore_index) { \
+        cross_entropy(scores, scores_view, target, READ(weight), log_probs, losses, ignore_index);            \
+    }                                                                                                         \
+    extern "C" __global__ void name##_mean_##suffix(INPUT(T, losses), INPUT(long long, target),               \
+                                                    INPUT(T, weight), OUTPUT(T, out), OUTPUT(T, divisor),     \
+                                                    long long classes, long long ignore_index,                \
+                                                    long long reduction) {                                    \
+        cross_entropy_mean(losses, losses_view, target, READ(weight), out, divisor, classes, ignore_index,    \
+                           reduction);                                                                        \
+    }                                                                                                         \
+    extern "C" __global__ void name##_backward_##suffix(INPUT(T, grad), INPUT(T, log_probs),                  \
+                                                        INPUT(long long, target), INPUT(T, weight),           \
+                                                        INPUT(T, divisor), OUTPUT(T, out),                    \
+                                                        long long ignore_index) {                             \
+        cross_entropy_backward(READ(grad), log_probs, target, READ(weight), READ(divisor), out, out_view,     \
+                               ignore_index);                                                                 \
+    }
+
+FOR_FLOATS(CROSS_ENTROPY, cross_entropy)

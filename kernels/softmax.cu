@@ -2,15 +2,7 @@
 //
 // A row is read from memory once and written once. What is needed a second time comes from the cache, and an
 // exponential is calculated a second time rather than kept: that is cheaper than any memory.
-#include "double.cuh"
-#include "math.cuh"
-#include "tree.cuh"
-
-// The larger of both, a NaN if there is one.
-struct Larger {
-    template <typename T> static __device__ T nothing() { return -infinity<T>(); }
-    template <typename T> static __device__ T combine(T a, T b) { return a > b || a != a ? a : b; }
-};
+#include "softmax.cuh"
 
 // Calls `work(x of the row, out of the row, threads)`; all tensors lie in order.
 template <typename C, typename Work>
@@ -21,14 +13,12 @@ __device__ void for_rows_of(const View &view, Work work) {
              [&](long long row, auto threads) { work(row * length, length, threads); });
 }
 
-// eˣ / Σ eˣ, or its logarithm x − log Σ eˣ. The largest is subtracted first, so that no exponential overflows.
+// eˣ / Σ eˣ, or its logarithm x − log Σ eˣ.
 template <bool LOG, typename T, typename C = calculated<T>>
 __device__ void softmax(const T *x, T *out, const View &view) {
     for_rows_of<C>(view, [&](long long start, long long length, auto threads) {
         const T *row = x + start;
-        const C largest = threads.template reduce<Larger>(length, [&](long long i) { return row[i]; });
-        const C total =
-            threads.template reduce<Sum>(length, [&](long long i) { return math::exp(row[i] - largest); });
+        const auto [largest, total] = exponentials(row, length, threads);
         if (LOG) {
             const C log_total = math::log(total);
             for (long long i = threads.first(); i < length; i += threads.threads()) {

@@ -38,6 +38,7 @@ const HALF: Header = header!("half.cuh");
 const MATH: Header = header!("math.cuh");
 const PHILOX: Header = header!("philox.cuh");
 const POW: Header = header!("pow.cuh");
+const SOFTMAX: Header = header!("softmax.cuh");
 const TREE: Header = header!("tree.cuh");
 
 /// A source with all headers that it includes, or that those include.
@@ -56,8 +57,8 @@ pub const SOURCES: &[Source] = &[
     source!("create.cu", &[COMMON, CONVERT, ELEMENTWISE, HALF]),
     source!("random.cu", &[ANGLE, COMMON, DOUBLE, ELEMENTWISE, HALF, PHILOX]),
     source!("reduce.cu", &[COMMON, CONVERT, HALF, TREE]),
-    source!("softmax.cu", &[COMMON, DOUBLE, HALF, MATH, TREE]),
-    source!("loss.cu", &[COMMON, HALF, TREE]),
+    source!("softmax.cu", &[COMMON, DOUBLE, HALF, MATH, SOFTMAX, TREE]),
+    source!("loss.cu", &[COMMON, DOUBLE, HALF, MATH, SOFTMAX, TREE]),
     source!("index.cu", &[COMMON, HALF, TREE]),
     source!("matmul.cu", &[COMMON, HALF]),
     source!("conv.cu", &[COMMON, HALF]),

@@ -4,6 +4,8 @@
 #[path = "../../tests/fake_cuda/gpp.rs"]
 mod gpp;
 
+mod said;
+
 use labs::lab_00_setup::computer::{Computer, Disk, Entry, Found, Gpu, Nvidia, Toolkit, Unusable};
 use labs::lab_00_setup::findings::{Finding, State, findings, steps};
 use labs::lab_00_setup::{LAB, Which, made_up};
@@ -318,38 +320,59 @@ fn files_that_make_no_sense_do_no_harm() {
     assert!(!findings(&computer).is_empty() && !steps(&computer).is_empty());
 }
 
+/// Says that another process has written the files of the test below.
+const DISK_WRITTEN: &str = "LAB_00_DISK_WRITTEN";
+
+/// For root no file is locked. So the test below is run as somebody else, who finds the files that root has written.
+#[cfg(unix)]
+fn read_by_nobody() {
+    use std::os::unix::process::CommandExt;
+
+    let mut this = std::process::Command::new(std::env::current_exe().unwrap());
+    this.args(["--exact", "a_disk_is_read_as_a_made_up_one_is"]).env(DISK_WRITTEN, "1");
+    match this.uid(65534).gid(65534).output() {
+        Ok(output) => assert!(output.status.success(), "{}", said::text(&output.stdout)),
+        Err(error) => said::skipped(&format!("this user may open everything, and be nobody else: {error}")),
+    }
+}
+
 /// The same files, in a folder.
 #[cfg(unix)]
 #[test]
 fn a_disk_is_read_as_a_made_up_one_is() {
     use std::os::unix::fs::PermissionsExt;
 
+    let written = std::env::var_os(DISK_WRITTEN).is_some();
     let says = |findings: Vec<Finding>| -> Vec<String> {
         findings.iter().map(|finding| format!("{finding:?}")).collect()
     };
+    let mut opens_everything = false;
     for which in ALL {
         let computer = made_up::computer(which);
         let root = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("lab_00_{which:?}"));
         let Disk::MadeUp(files) = &computer.disk else { panic!("{which:?} is made up") };
-        for (path, entry) in files {
+        for (path, entry) in files.iter().filter(|_| !written) {
             let path = root.join(path.trim_start_matches('/'));
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             let _ = std::fs::remove_file(&path);
             match entry {
                 Entry::Text(text) => std::fs::write(&path, text).unwrap(),
-                Entry::Locked => {
-                    std::fs::write(&path, "").unwrap();
-                    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o000)).unwrap();
-                }
+                Entry::Locked => std::fs::write(&path, "").unwrap(),
             }
+            let mode = if matches!(entry, Entry::Locked) { 0o000 } else { 0o666 };
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
         }
         if which == Which::Locked && std::fs::File::open(root.join("dev/nvidia0")).is_ok() {
-            eprintln!("SKIPPED: this user may open everything, so no file can be locked");
+            assert!(!written, "this is a user who may not open everything");
+            opens_everything = true;
             continue;
         }
         let expected = says(findings(&computer));
         let on_disk = Computer { disk: Disk::Below(root), ..computer };
         assert_eq!(says(findings(&on_disk)), expected, "{which:?}");
+    }
+    if opens_everything {
+        read_by_nobody();
     }
 }
 
@@ -401,7 +424,7 @@ mod among_libraries {
         let probe = todevice::cuda::probe();
         let its_own = probe.driver.is_found() || probe.nvrtc.is_found() || probe.cublas.is_found();
         if its_own {
-            eprintln!("SKIPPED: this computer has libraries of NVIDIA's of its own");
+            crate::said::skipped("this computer has libraries of NVIDIA's of its own");
         }
         its_own
     }

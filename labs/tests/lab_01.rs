@@ -32,20 +32,14 @@ fn reads_as_the_chapter_shows_it_without_a_gpu() {
 #[test]
 fn every_line_fits_a_terminal() {
     for gpu in ["none", "sim:t4x2"] {
-        let text = shown(&["--gpu", gpu, "--max-size", "64"]);
-        let long: Vec<&str> = text.lines().filter(|line| line.chars().count() > 80).collect();
-        assert!(long.is_empty(), "{long:#?}");
+        said::assert_fits_a_terminal(&shown(&["--gpu", gpu, "--max-size", "64"]), |_| false);
     }
 }
 
 #[test]
 fn no_printed_number_could_round_the_other_way_on_another_cpu() {
     for gpu in ["none", "sim:t4", "sim:t4x2"] {
-        for event in labs::run_captured(&LAB, &["--gpu", gpu]).events {
-            for figure in event.figures().into_iter().filter(|figure| figure.kind != Kind::Measured) {
-                assert!(!figure.near_rounding_boundary(), "{gpu}: {figure:?}");
-            }
-        }
+        said::assert_rounds_alike(&labs::run_captured(&LAB, &["--gpu", gpu]).events);
     }
 }
 

@@ -2,11 +2,11 @@
 
 mod said;
 
-use std::process::{Command, Output};
+use std::process::Output;
 
 use labs::lab_03_training_loop::LAB;
 use labs::{Cell, Event, Figure, Kind};
-use said::{numbers, pictures, shown};
+use said::{numbers, pictures, shown, text};
 
 /// A machine by name, and no warnings that depend on how many cores this computer has.
 const FLAGS: [&str; 6] = ["--gpu", "none", "--num-workers", "0", "--pin-memory", "false"];
@@ -16,15 +16,7 @@ fn flags(more: &[&'static str]) -> Vec<&'static str> {
 }
 
 fn binary(flags: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_lab-03"))
-        .env_remove("CUDA_LAUNCH_BLOCKING")
-        .args(flags)
-        .output()
-        .unwrap()
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).unwrap()
+    said::binary(env!("CARGO_BIN_EXE_lab-03"), flags)
 }
 
 /// What the lab says.

@@ -1,11 +1,14 @@
 //! Lab 05 as its readers meet it: its output word for word, and what its figures promise.
 
+mod said;
+
 use std::collections::BTreeMap;
-use std::process::{Command, Output};
+use std::process::Output;
 use std::sync::{Mutex, PoisonError};
 
 use labs::lab_05_monitoring::LAB;
-use labs::{Cell, Event, Kind, Part, Value, render_text, run_captured};
+use labs::{Event, Kind, render_text, run_captured};
+use said::{number, numbers, shown, text};
 
 const GPUS: [&str; 5] = ["none", "sim:t4", "sim:t4,others=1GiB", "sim:rtx4090", "sim:h200,seed=7"];
 
@@ -23,51 +26,6 @@ fn on(gpu: &'static str) -> Vec<Event> {
     said.entry(gpu).or_insert_with(|| events(&["--gpu", gpu])).clone()
 }
 
-/// What is printed, with `…` for everything that was measured.
-fn without_measurements(mut events: Vec<Event>) -> String {
-    let hide = |figure: &mut labs::Figure| {
-        if figure.kind == Kind::Measured {
-            figure.value = Value::Text("…".to_owned());
-        }
-    };
-    for event in &mut events {
-        match event {
-            Event::Table(table) => {
-                for cell in table.rows.iter_mut().flatten() {
-                    if let Cell::Figure(figure) = cell {
-                        hide(figure);
-                    }
-                }
-            }
-            Event::Line(text) => {
-                for part in &mut text.parts {
-                    if let Part::Figure(figure) = part {
-                        hide(figure);
-                    }
-                }
-            }
-            _ => {}
-        }
-    }
-    render_text::render(&events)
-}
-
-/// The values of the figures of a name.
-fn numbers(events: &[Event], name: &str) -> Vec<f64> {
-    let figures = events.iter().flat_map(Event::figures).filter(|figure| figure.name == name);
-    let values = figures.map(|figure| match figure.value {
-        Value::Int(count) => count as f64,
-        Value::Float(value) => value,
-        Value::Text(_) => panic!("{name} is no number"),
-    });
-    values.collect()
-}
-
-fn number(events: &[Event], name: &str) -> f64 {
-    let [number] = numbers(events, name)[..] else { panic!("{name}: {:?}", numbers(events, name)) };
-    number
-}
-
 fn table_of_nvidia_smi(events: &[Event]) -> String {
     let figure = events.iter().flat_map(Event::figures).find(|figure| figure.name == "nvidia_smi");
     figure.expect("the table").printed()
@@ -75,49 +33,37 @@ fn table_of_nvidia_smi(events: &[Event]) -> String {
 
 #[test]
 fn reads_as_the_chapter_shows_it_without_a_gpu() {
-    insta::assert_snapshot!("none", without_measurements(on("none")));
+    insta::assert_snapshot!("none", shown(&on("none")));
 }
 
 #[test]
 fn reads_as_the_chapter_shows_it_on_a_gpu() {
-    insta::assert_snapshot!("t4", without_measurements(on("sim:t4")));
+    insta::assert_snapshot!("t4", shown(&on("sim:t4")));
 }
 
 #[test]
 fn reads_as_the_chapter_shows_it_beside_another_program() {
-    insta::assert_snapshot!("others", without_measurements(on("sim:t4,others=1GiB")));
+    insta::assert_snapshot!("others", shown(&on("sim:t4,others=1GiB")));
 }
 
 #[test]
 fn every_section_begins_with_a_prediction() {
     for gpu in GPUS {
-        let events = on(gpu);
-        let mut sections = 0;
-        for pair in events.windows(2).filter(|pair| matches!(pair[0], Event::Section { .. })) {
-            assert!(matches!(pair[1], Event::Prediction(_)), "{gpu}: {pair:?}");
-            sections += 1;
-        }
-        assert_eq!(sections, 7, "{gpu}");
+        said::assert_predictions(&on(gpu), 7);
     }
 }
 
 #[test]
 fn lines_fit_a_terminal() {
     for gpu in GPUS {
-        for line in render_text::render(&on(gpu)).lines() {
-            assert!(line.chars().count() <= 80, "{gpu}: {line}");
-        }
+        said::assert_fits_a_terminal(&render_text::render(&on(gpu)), |_| false);
     }
 }
 
 #[test]
 fn no_printed_number_could_round_the_other_way_on_another_cpu() {
     for gpu in ["sim:t4", "sim:t4,others=1GiB"] {
-        for event in on(gpu) {
-            for figure in event.figures().into_iter().filter(|figure| figure.kind != Kind::Measured) {
-                assert!(!figure.near_rounding_boundary(), "{gpu}: {figure:?}");
-            }
-        }
+        said::assert_rounds_alike(&on(gpu));
     }
 }
 
@@ -247,7 +193,7 @@ fn four_loops_starve_the_gpu_and_the_monitor_tells_them_apart() {
         assert!(bus[tiny] == 0.0 && bus[waits] == 0.0, "{gpu}: {bus:?}");
     }
     let events = on("sim:t4");
-    assert_eq!(numbers(&events, "starved_utilization")[2], 12.0, "the section's title says so");
+    assert_eq!(numbers(&events, "starved_utilization")[2], 11.0, "the section's title says so");
 }
 
 #[test]
@@ -264,11 +210,17 @@ fn busy_is_not_full() {
 #[test]
 fn a_run_is_watched_from_before_to_after() {
     let watched = events(&["--gpu", "sim:t4", "--watch", "--samples", "10"]);
-    insta::assert_snapshot!("watch", without_measurements(watched.clone()));
+    insta::assert_snapshot!("watch", shown(&watched));
     let busy = numbers(&watched, "utilization");
     assert_eq!(busy.len(), 10);
     assert!(busy[..2].iter().chain(&busy[8..]).all(|busy| *busy == 0.0), "{busy:?}");
     assert!(busy[2..8].iter().all(|busy| *busy > 80.0), "{busy:?}");
+
+    // The fewest samples have one of each kind.
+    let watched = render_text::render(&events(&["--gpu", "sim:t4", "--watch", "--samples", "5"]));
+    let rows = watched.lines().filter(|line| line.contains("GPU-Util"));
+    let rows: Vec<&str> = rows.filter_map(|line| line.split_whitespace().next()).collect();
+    assert_eq!(rows, ["nothing", "training", "training", "dropped", "emptied"]);
 
     let watched = events(&["--gpu", "none", "--watch", "--samples", "5"]);
     assert_eq!(numbers(&watched, "cpu_usage").len(), 5);
@@ -289,11 +241,7 @@ fn any_machine_device_and_seed_runs() {
 }
 
 fn binary(flags: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_lab-05")).args(flags).output().unwrap()
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).unwrap()
+    said::binary(env!("CARGO_BIN_EXE_lab-05"), flags)
 }
 
 #[test]

@@ -7,8 +7,8 @@ use std::process::{Command, Output};
 use std::sync::{Mutex, PoisonError};
 
 use labs::lab_08_asynchrony::LAB;
-use labs::{Event, Kind, render_text, run_captured};
-use said::{numbers, pictures, shown};
+use labs::{Event, render_text, run_captured};
+use said::{number, numbers, pictures, shown, text};
 
 const SOURCE: &str = include_str!("../src/lab_08_asynchrony.rs");
 const FILE: &str = "labs/src/lab_08_asynchrony.rs";
@@ -26,11 +26,6 @@ fn on(gpu: &'static str) -> Vec<Event> {
     static SAID: Mutex<BTreeMap<&str, Vec<Event>>> = Mutex::new(BTreeMap::new());
     let mut said = SAID.lock().unwrap_or_else(PoisonError::into_inner);
     said.entry(gpu).or_insert_with(|| events(&["--gpu", gpu])).clone()
-}
-
-fn number(events: &[Event], name: &str) -> f64 {
-    let [number] = numbers(events, name)[..] else { panic!("{name}: {:?}", numbers(events, name)) };
-    number
 }
 
 fn reports(events: &[Event]) -> Vec<&str> {
@@ -54,13 +49,7 @@ fn reads_as_the_chapter_shows_it_on_a_gpu() {
 #[test]
 fn every_section_begins_with_a_prediction() {
     for gpu in GPUS {
-        let events = on(gpu);
-        let mut sections = 0;
-        for pair in events.windows(2).filter(|pair| matches!(pair[0], Event::Section { .. })) {
-            assert!(matches!(pair[1], Event::Prediction(_)), "{gpu}: {pair:?}");
-            sections += 1;
-        }
-        assert_eq!(sections, 7, "{gpu}");
+        said::assert_predictions(&on(gpu), 7);
     }
 }
 
@@ -71,22 +60,14 @@ fn lines_fit_a_terminal() {
         let mut events = on(gpu);
         events.retain(|event| !matches!(event, Event::Report(_)));
         let text = render_text::render(&events);
-        let long: Vec<&str> = text
-            .lines()
-            .filter(|line| line.chars().count() > 80 && !line.starts_with("Data race on cuda:0: "))
-            .collect();
-        assert!(long.is_empty(), "{gpu}: {long:#?}");
+        said::assert_fits_a_terminal(&text, |line| line.starts_with("Data race on cuda:0: "));
     }
 }
 
 #[test]
 fn no_printed_number_could_round_the_other_way_on_another_cpu() {
     for gpu in ["none", "sim:t4"] {
-        for event in on(gpu) {
-            for figure in event.figures().into_iter().filter(|figure| figure.kind != Kind::Measured) {
-                assert!(!figure.near_rounding_boundary(), "{gpu}: {figure:?}");
-            }
-        }
+        said::assert_rounds_alike(&on(gpu));
     }
 }
 
@@ -234,10 +215,6 @@ fn with_launch_blocking(value: Option<&str>, flags: &[&str]) -> Output {
         None => command.env_remove("CUDA_LAUNCH_BLOCKING"),
     };
     command.args(flags).output().unwrap()
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).unwrap()
 }
 
 #[test]

@@ -3,25 +3,17 @@
 mod said;
 
 use std::collections::BTreeMap;
-use std::process::{Command, Output};
+use std::process::Output;
 use std::sync::Mutex;
 
 use labs::lab_09_feeding::LAB;
 use labs::{Event, Figure, Kind, render_text};
-use said::{numbers, shown};
+use said::{numbers, shown, text};
 
 const T4: [&str; 2] = ["--gpu", "sim:t4"];
 
 fn binary(flags: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_lab-09"))
-        .env_remove("CUDA_LAUNCH_BLOCKING")
-        .args(flags)
-        .output()
-        .unwrap()
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).unwrap()
+    said::binary(env!("CARGO_BIN_EXE_lab-09"), flags)
 }
 
 /// What the lab says. It is run once for the same flags.
@@ -49,9 +41,7 @@ fn reads_as_the_chapter_shows_it_on_a_gpu_that_is_not_there() {
 #[test]
 fn no_line_is_too_long() {
     for gpu in ["none", "sim:t4", "sim:t4x2"] {
-        for line in shown(&events(&["--gpu", gpu])).lines() {
-            assert!(line.chars().count() <= 80, "{line}");
-        }
+        said::assert_fits_a_terminal(&shown(&events(&["--gpu", gpu])), |_| false);
     }
 }
 

@@ -260,6 +260,16 @@ fn losses() -> Vec<Case> {
         case("cross_entropy weighted", scores(), |x| {
             one(x[0].cross_entropy(&target(&x[0])?, &weighted(&x[0], Reduction::Mean)?))
         }),
+        case("cross_entropy weighted sum", scores(), |x| {
+            one(x[0].cross_entropy(&target(&x[0])?, &weighted(&x[0], Reduction::Sum)?))
+        }),
+        case("cross_entropy weighted none", scores(), |x| {
+            one(x[0].cross_entropy(&target(&x[0])?, &weighted(&x[0], Reduction::None)?))
+        }),
+        case("cross_entropy all ignored", scores(), |x| {
+            let none = CrossEntropyOptions { ignore_index: 0, ..Default::default() };
+            one(x[0].cross_entropy(&target(&x[0])?.zeros_like()?, &none))
+        }),
         case("nll_loss", scores(), |x| one(x[0].nll_loss(&target(&x[0])?, &Default::default()))),
         case("nll_loss weighted sum", scores(), |x| {
             one(x[0].nll_loss(&target(&x[0])?, &weighted(&x[0], Reduction::Sum)?))

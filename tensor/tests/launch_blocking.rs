@@ -40,7 +40,7 @@ const ASSERTS: [(&str, Operation); 4] = [
         Tensor::ones_with(&[10, 4], gpu())?.index_select(0, &Tensor::new([3i64, 12])?.to(gpu())?)
     }),
     ("gather_f32", || Tensor::ones_with(&[3, 2], gpu())?.gather(0, &Tensor::new([[-1i64, 0]])?.to(gpu())?)),
-    ("nll_loss", || {
+    ("cross_entropy", || {
         let target = Tensor::new([0i64, 7])?.to(gpu())?;
         Tensor::ones_with(&[2, 3], gpu())?.cross_entropy(&target, &Default::default())
     }),

@@ -16,7 +16,8 @@ struct History {
     cpu: Vec<f64>,
 }
 
-/// A fifth of the samples before the run, a fifth after it.
+/// A fifth of the samples before the run, a fifth after it: at least one with what it held dropped, and the last with
+/// the cache emptied too.
 pub(super) fn section(lab: &mut Lab, samples: usize) -> crate::Result<()> {
     lab.section(1, "A training run on the monitor");
     let device = lab.device();
@@ -29,15 +30,16 @@ pub(super) fn section(lab: &mut Lab, samples: usize) -> crate::Result<()> {
         }
         Ok(host)
     };
-    let (quiet, mut host) = ((samples / 5).max(1), monitor::host());
-    for _ in 0..quiet {
+    let [before, after] = [1, 2].map(|least| (samples / 5).max(least));
+    let mut host = monitor::host();
+    for _ in 0..before {
         todevice::time::sleep(period(device));
         host = look(lab, "nothing", host)?;
     }
     let mut training = Training::new(lab.seed(), device)?;
     let (x, y) = pictures(512)?;
     let (x, y) = (x.to(device)?, y.to(device)?);
-    for _ in quiet..samples - quiet {
+    for _ in before..samples - after {
         let start = Instant::now();
         while start.elapsed() < period(device) {
             training.step(&x, &y)?;
@@ -46,12 +48,13 @@ pub(super) fn section(lab: &mut Lab, samples: usize) -> crate::Result<()> {
     }
     wait_for(device)?;
     drop((training, x, y));
-    for after in 0..quiet {
-        if after + 1 == quiet {
+    for sample in 1..=after {
+        let what = if sample == after { "emptied" } else { "dropped" };
+        if sample == after {
             cuda::empty_cache()?;
         }
         todevice::time::sleep(period(device));
-        host = look(lab, if after + 1 == quiet { "emptied" } else { "dropped" }, host)?;
+        host = look(lab, what, host)?;
     }
     Ok(())
 }

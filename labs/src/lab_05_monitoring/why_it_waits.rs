@@ -1,4 +1,4 @@
-//! Part B: why is my GPU at 12 %?
+//! Part B: why is my GPU at 11 %?
 
 use todevice::ToOptions;
 use todevice::data::{DataLoader, DataLoaderOptions, Dataset};
@@ -44,7 +44,7 @@ impl Pictures {
 }
 
 fn why(lab: &mut Lab) -> crate::Result<()> {
-    lab.section(6, "Why is my GPU at 12 %?");
+    lab.section(6, "Why is my GPU at 11 %?");
     lab.predict(
         "A network of two layers, 1024 pictures a step. The data is on the GPU, and nobody reads a number. How busy will \
          the GPU be?",

@@ -1,7 +1,10 @@
 //! What a lab said, as the tests of labs look at it. Each uses what it needs.
 #![allow(dead_code)]
 
-use labs::{Event, Value, render_text, without_measured};
+use std::io::Write;
+use std::process::{Command, Output};
+
+use labs::{Event, Kind, Value, render_text, without_measured};
 
 /// What is printed, with `…` for every figure that a real clock gave.
 pub fn shown(events: &[Event]) -> String {
@@ -19,6 +22,12 @@ pub fn numbers(events: &[Event], name: &str) -> Vec<f64> {
     values.collect()
 }
 
+/// The value of the one figure of a name.
+pub fn number(events: &[Event], name: &str) -> f64 {
+    let [number] = numbers(events, name)[..] else { panic!("{name}: {:?}", numbers(events, name)) };
+    number
+}
+
 /// The pictures, as a page has them.
 pub fn pictures(events: &[Event]) -> Vec<&str> {
     let pictures = events.iter().filter_map(|event| match event {
@@ -26,4 +35,43 @@ pub fn pictures(events: &[Event]) -> Vec<&str> {
         _ => None,
     });
     pictures.collect()
+}
+
+/// Runs a lab's binary, in an environment that does not make launches wait.
+pub fn binary(path: &str, flags: &[&str]) -> Output {
+    Command::new(path).env_remove("CUDA_LAUNCH_BLOCKING").args(flags).output().unwrap()
+}
+
+pub fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+/// A test cannot show what it should here: where a change is checked, that is a failure.
+pub fn skipped(why: &str) {
+    assert!(std::env::var_os("CI").is_none(), "{why}");
+    // Not through `eprintln!`, of which nothing is seen when a test passes.
+    let _ = writeln!(std::io::stderr(), "SKIPPED: {why}");
+}
+
+/// So many sections, and each begins with a prediction.
+pub fn assert_predictions(events: &[Event], sections: usize) {
+    let is_section = |event: &Event| matches!(event, Event::Section { .. });
+    for pair in events.windows(2).filter(|pair| is_section(&pair[0])) {
+        assert!(matches!(pair[1], Event::Prediction(_)), "{pair:?}");
+    }
+    assert_eq!(events.iter().filter(|event| is_section(event)).count(), sections);
+}
+
+/// No line is longer than 80 characters, but for those that may be.
+pub fn assert_fits_a_terminal(text: &str, may_be_longer: impl Fn(&str) -> bool) {
+    let too_long = |line: &&str| line.chars().count() > 80 && !may_be_longer(line);
+    let long: Vec<&str> = text.lines().filter(too_long).collect();
+    assert!(long.is_empty(), "{long:#?}");
+}
+
+/// No number that is not measured is printed so that it could round the other way on another CPU.
+pub fn assert_rounds_alike(events: &[Event]) {
+    for figure in events.iter().flat_map(Event::figures).filter(|figure| figure.kind != Kind::Measured) {
+        assert!(!figure.near_rounding_boundary(), "{figure:?}");
+    }
 }

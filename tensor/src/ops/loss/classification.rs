@@ -6,7 +6,7 @@ use super::{Reduction, kernels};
 use crate::autograd::{Context, Function, Saved};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::ops::{self, scope};
+use crate::ops::{self, scope, softmax};
 use crate::shape::signed;
 use crate::tensor::Tensor;
 
@@ -36,11 +36,12 @@ impl Tensor {
     #[track_caller]
     pub fn cross_entropy(&self, target: &Tensor, options: &CrossEntropyOptions) -> Result<Tensor> {
         let _scope = scope::operation("cross_entropy", Location::caller());
-        // Before the scores become probabilities, which the user has never seen.
         let operands: Vec<&Tensor> = [self, target].into_iter().chain(&options.weight).collect();
         ops::same_device("cross_entropy", Some(ARGUMENTS), &operands)?;
-        let classes_dim = if self.ndim() == 1 { 0 } else { 1 };
-        self.log_softmax(classes_dim)?.nll_loss(target, options)
+        softmax::check_scores(self, classes_dim(self))?;
+        over_rows(self, target, options, |rows, target| {
+            ops::apply(CrossEntropy { options: options.clone() }, [rows, target])
+        })
     }
 
     /// The negative log likelihood of the right classes, from log-probabilities
@@ -50,48 +51,65 @@ impl Tensor {
     #[track_caller]
     pub fn nll_loss(&self, target: &Tensor, options: &CrossEntropyOptions) -> Result<Tensor> {
         let _scope = scope::operation("nll_loss", Location::caller());
-        if self.ndim() == 0 {
-            return Err(Error::LossInput);
-        }
-        if target.dtype() != DType::I64 {
-            return Err(Error::ExpectedDType { expected: DType::I64, got: target.dtype() });
-        }
         if let Some(weight) = &options.weight {
             ops::same_device("nll_loss", Some(ARGUMENTS), &[self, target, weight])?;
         }
-        let classes = self.sizes()[if self.ndim() == 1 { 0 } else { 1 }];
-        if let Some(weight) = &options.weight {
-            if weight.sizes() != [classes] {
-                return Err(Error::LossWeight { classes, weight: weight.sizes().to_vec() });
-            }
-            if weight.dtype() != self.dtype() {
-                return Err(Error::ExpectedDType { expected: self.dtype(), got: weight.dtype() });
-            }
+        over_rows(self, target, options, |rows, target| {
+            ops::apply(NllLoss { options: options.clone() }, [rows, target])
+        })
+    }
+}
+
+fn classes_dim(scores: &Tensor) -> usize {
+    usize::from(scores.ndim() != 1)
+}
+
+/// A loss of scores or log-probabilities of any shape, where `loss` is that of one sample a row.
+#[track_caller]
+fn over_rows(
+    scores: &Tensor,
+    target: &Tensor,
+    options: &CrossEntropyOptions,
+    loss: impl FnOnce(&Tensor, &Tensor) -> Result<Tensor>,
+) -> Result<Tensor> {
+    if scores.ndim() == 0 {
+        return Err(Error::LossInput);
+    }
+    if target.dtype() != DType::I64 {
+        return Err(Error::ExpectedDType { expected: DType::I64, got: target.dtype() });
+    }
+    let classes = scores.sizes()[classes_dim(scores)];
+    if let Some(weight) = &options.weight {
+        if weight.sizes() != [classes] {
+            return Err(Error::LossWeight { classes, weight: weight.sizes().to_vec() });
         }
-        let expected: Vec<usize> = match self.ndim() {
-            1 => vec![],
-            _ => [&self.sizes()[..1], &self.sizes()[2..]].concat(),
-        };
-        if self.ndim() > 1 && target.ndim() > 0 && target.sizes()[0] != expected[0] {
-            return Err(Error::LossBatch { input: expected[0], target: target.sizes()[0] });
+        if weight.dtype() != scores.dtype() {
+            return Err(Error::ExpectedDType { expected: scores.dtype(), got: weight.dtype() });
         }
-        if target.sizes() != expected {
-            return Err(Error::LossTargetSize { expected, got: target.sizes().to_vec() });
+    }
+    let expected: Vec<usize> = match scores.ndim() {
+        1 => vec![],
+        _ => [&scores.sizes()[..1], &scores.sizes()[2..]].concat(),
+    };
+    if scores.ndim() > 1 && target.ndim() > 0 && target.sizes()[0] != expected[0] {
+        return Err(Error::LossBatch { input: expected[0], target: target.sizes()[0] });
+    }
+    if target.sizes() != expected {
+        return Err(Error::LossTargetSize { expected, got: target.sizes().to_vec() });
+    }
+    // Whatever the shape was, the classes move last, all else keeps its order.
+    let rows = match scores.ndim() {
+        1 => scores.unsqueeze(0)?,
+        2 => scores.clone(),
+        ndim => {
+            let dims: Vec<i64> = [0].into_iter().chain(2..ndim as i64).chain([1]).collect();
+            scores.permute(&dims)?.reshape(&[target.numel() as i64, classes as i64])?
         }
-        // One sample per row, whatever the shape was: the classes move last, all else keeps its order.
-        let rows = match self.ndim() {
-            1 => self.unsqueeze(0)?,
-            2 => self.clone(),
-            ndim => {
-                let dims: Vec<i64> = [0].into_iter().chain(2..ndim as i64).chain([1]).collect();
-                self.permute(&dims)?.reshape(&[target.numel() as i64, classes as i64])?
-            }
-        };
-        let losses = ops::apply(NllLoss { options: options.clone() }, [&rows, &target.reshape(&[-1])?])?;
-        match options.reduction {
-            Reduction::None => losses.reshape(&signed(&expected)),
-            _ => Ok(losses),
-        }
+    };
+    let losses = loss(&rows, &target.reshape(&[-1])?)?;
+    match options.reduction {
+        Reduction::None => losses.reshape(&signed(&expected)),
+        _ => Ok(losses),
     }
 }
 
@@ -135,6 +153,58 @@ impl Function<2> for NllLoss {
         let grad_x = ops::call("nll_loss_backward", [grad, &target], || {
             let grad_x = grad.filled_like(saved.input_sizes(0), 0)?;
             kernels::nll_loss_backward(grad, &target, &self.options, &grad_x)?;
+            Ok(grad_x)
+        })?;
+        Ok([Some(grad_x), None])
+    }
+}
+
+/// `log_softmax` and the negative log likelihood in one pass over the scores.
+struct CrossEntropy {
+    options: CrossEntropyOptions,
+}
+
+impl Function<2> for CrossEntropy {
+    fn name(&self) -> &'static str {
+        "cross_entropy"
+    }
+
+    fn backward_name(&self) -> &'static str {
+        "NllLossBackward0"
+    }
+
+    fn arguments(&self) -> Option<ops::Arguments> {
+        Some(ARGUMENTS)
+    }
+
+    /// Keeps the log-probabilities, as PyTorch does, though the scores would do: who changes those in place afterwards
+    /// finds the gradient unharmed.
+    fn forward(&self, ctx: &mut Context<2>, [scores, target]: [&Tensor; 2]) -> Result<Tensor> {
+        let beside = |sizes: &[usize]| scores.uninit_beside(sizes, scores.dtype());
+        let (log_probs, losses) = (beside(scores.sizes())?, beside(&scores.sizes()[..1])?);
+        kernels::cross_entropy(scores, target, &self.options, [&log_probs, &losses])?;
+        let mut saved = [Some(&log_probs), Some(target), self.options.weight.as_ref(), None];
+        if self.options.reduction == Reduction::None {
+            ctx.save_for_backward(saved);
+            return Ok(losses);
+        }
+        let (out, divisor) = (beside(&[])?, beside(&[])?);
+        let classes = scores.sizes()[1];
+        kernels::cross_entropy_mean(&losses, target, classes, &self.options, [&out, &divisor])?;
+        saved[3] = Some(&divisor);
+        ctx.save_for_backward(saved);
+        Ok(out)
+    }
+
+    /// The probabilities, less 1 at the right class.
+    fn backward(&self, saved: &Saved<2>, grad: &Tensor) -> Result<[Option<Tensor>; 2]> {
+        // The weights are at hand, but must be those of the forward pass.
+        let [log_probs, target, _, divisor] = saved.optional_tensors()?;
+        let (log_probs, target) = (log_probs.expect("it was saved"), target.expect("it was saved"));
+        let grad_x = ops::call("cross_entropy_backward", [grad, &log_probs, &target], || {
+            let grad_x = grad.uninit_beside(log_probs.sizes(), log_probs.dtype())?;
+            let divisor = divisor.as_ref();
+            kernels::cross_entropy_backward(grad, &log_probs, &target, divisor, &self.options, &grad_x)?;
             Ok(grad_x)
         })?;
         Ok([Some(grad_x), None])

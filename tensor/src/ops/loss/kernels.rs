@@ -1,13 +1,15 @@
-//! The kernels of the negative log likelihood. A target that is no class is an error on the host, and an
+//! The kernels of the negative log likelihood and of the cross entropy. A target that is no class is an error on the host, and an
 //! assertion that fails on a device.
 
 use super::{CrossEntropyOptions, Reduction};
 use crate::dtype::{DType, Element, Scalar, with_float};
 use crate::error::{Error, Result};
 use crate::ops::elementwise::Float;
-use crate::ops::kernel::{Args, Cost, FLOATS, Geometry, Input, KernelDef, Parameter, launch};
+use crate::ops::kernel::{Cost, FLOATS, Geometry, Input, KernelDef, Parameter, launch};
 use crate::ops::reduce::tree;
 use crate::ops::shape::{collect, dense, number, reserve};
+use crate::ops::simd::vectorized;
+use crate::ops::softmax::{for_rows, log_softmax_row};
 use crate::tensor::Tensor;
 
 /// A kernel of scores or gradients, targets, the weights of the classes, and the options.
@@ -47,14 +49,14 @@ pub(super) fn nll_loss(
 fn nll_loss_kernel(dtype: DType) -> Result<&'static KernelDef> {
     with_float!(dtype, T => Ok(nll_kernel!("nll_loss", T, Rows, |args| {
         let classes = args.inputs[0].layout.sizes()[1];
-        let targets = targets(&args, classes)?;
-        let weight = weights::<T>(&args.inputs[2], classes)?;
+        let targets = targets(&args.inputs[1], args.ints[0], classes)?;
+        let weight = entries::<T>(&args.inputs[2], classes)?;
         let values: &[T] = args.inputs[0].elements();
         let loss = |(row, class): (usize, &Option<usize>)| {
             class.map_or(0.0, |class| -weight(class) * values[row * classes + class])
         };
         let losses: Vec<T> = collect(targets.iter().enumerate().map(loss), targets.len())?;
-        let reduction = reduction(&args);
+        let reduction = reduction(args.ints[1]);
         let out = args.outputs[0].elements::<T>();
         match reduction {
             Reduction::None => out.copy_from_slice(&losses),
@@ -83,9 +85,9 @@ pub(super) fn nll_loss_backward(
 fn nll_loss_backward_kernel(dtype: DType) -> Result<&'static KernelDef> {
     with_float!(dtype, T => Ok(nll_kernel!("nll_loss_backward", T, LastDim, |args| {
         let classes = args.outputs[0].layout.sizes()[1];
-        let targets = targets(&args, classes)?;
-        let weight = weights::<T>(&args.inputs[2], classes)?;
-        let reduction = reduction(&args);
+        let targets = targets(&args.inputs[1], args.ints[0], classes)?;
+        let weight = entries::<T>(&args.inputs[2], classes)?;
+        let reduction = reduction(args.ints[1]);
         let total = match reduction {
             Reduction::Mean => total_weight(&targets, &weight)?,
             Reduction::Sum | Reduction::None => 1.0,
@@ -102,13 +104,179 @@ fn nll_loss_backward_kernel(dtype: DType) -> Result<&'static KernelDef> {
     .storing(dtype)), else Err(Error::NotImplemented { operation: "nll_loss_out_frame", dtype }))
 }
 
+/// The cross entropy of each row of scores, and their log-probabilities.
+pub(super) fn cross_entropy(
+    scores: &Tensor,
+    target: &Tensor,
+    options: &CrossEntropyOptions,
+    [log_probs, losses]: [&Tensor; 2],
+) -> Result<()> {
+    let weight = weight_operand(options, losses)?;
+    let inputs = [&dense(scores)?, &dense(target)?, &weight];
+    launch(cross_entropy_kernel(losses.dtype())?, inputs, [log_probs, losses], &[options.ignore_index], &[])
+}
+
+fn cross_entropy_kernel(dtype: DType) -> Result<&'static KernelDef> {
+    with_float!(dtype, T => {
+        const KERNEL: &KernelDef = &KernelDef {
+            name: "cross_entropy",
+            types: &[T::DTYPE],
+            parameters: &[
+                Parameter::In(T::DTYPE),
+                Parameter::In(DType::I64),
+                Parameter::In(T::DTYPE),
+                Parameter::Out(T::DTYPE),
+                Parameter::Out(T::DTYPE),
+                Parameter::Int,
+            ],
+            geometry: Geometry::LastDim,
+            cost: Cost::Costly,
+            twin: |args| {
+                let classes = args.inputs[0].layout.sizes()[1];
+                let targets = targets(&args.inputs[1], args.ints[0], classes)?;
+                let weight = entries::<T>(&args.inputs[2], classes)?;
+                let scores: &[T] = args.inputs[0].elements();
+                let [log_probs, losses] = args.outputs else { unreachable!("it has two outputs") };
+                let log_probs = log_probs.elements::<T>();
+                let log_softmax = vectorized!(log_softmax_row::<T>, (x: [&[T]; 1], out: &mut [T]));
+                for_rows(log_probs, classes, |row, out| log_softmax([&scores[row * classes..][..classes]], out));
+                for (row, (loss, class)) in losses.elements::<T>().iter_mut().zip(targets).enumerate() {
+                    *loss = class.map_or(0.0, |class| -weight(class) * log_probs[row * classes + class]);
+                }
+                Ok(())
+            },
+        };
+        Ok(KERNEL.storing(dtype))
+    }, else Err(Error::NotImplemented { operation: "cross_entropy", dtype }))
+}
+
+/// The losses of all rows, together or as their mean, and what their sum was divided by.
+pub(super) fn cross_entropy_mean(
+    losses: &Tensor,
+    target: &Tensor,
+    classes: usize,
+    options: &CrossEntropyOptions,
+    [out, divisor]: [&Tensor; 2],
+) -> Result<()> {
+    let weight = weight_operand(options, losses)?;
+    let [ignore_index, reduction] = numbers(options);
+    launch(
+        cross_entropy_mean_kernel(losses.dtype())?,
+        [losses, &dense(target)?, &weight],
+        [out, divisor],
+        &[classes as i64, ignore_index, reduction],
+        &[],
+    )
+}
+
+fn cross_entropy_mean_kernel(dtype: DType) -> Result<&'static KernelDef> {
+    with_float!(dtype, T => {
+        const KERNEL: &KernelDef = &KernelDef {
+            name: "cross_entropy_mean",
+            types: &[T::DTYPE],
+            parameters: &[
+                Parameter::In(T::DTYPE),
+                Parameter::In(DType::I64),
+                Parameter::In(T::DTYPE),
+                Parameter::Out(T::DTYPE),
+                Parameter::Out(T::DTYPE),
+                Parameter::Int,
+                Parameter::Int,
+                Parameter::Int,
+            ],
+            geometry: Geometry::Rows,
+            cost: Cost::Cheap,
+            twin: |args| {
+                let classes = args.ints[0] as usize;
+                let total = match reduction(args.ints[2]) {
+                    Reduction::Mean => {
+                        let targets = targets(&args.inputs[1], args.ints[1], classes)?;
+                        total_weight(&targets, entries::<T>(&args.inputs[2], classes)?)?
+                    }
+                    Reduction::Sum | Reduction::None => 1.0,
+                };
+                args.outputs[0].elements::<T>()[0] = sum(args.inputs[0].elements::<T>()) / total;
+                args.outputs[1].elements::<T>()[0] = total;
+                Ok(())
+            },
+        };
+        Ok(KERNEL.storing(dtype))
+    }, else Err(Error::NotImplemented { operation: "cross_entropy", dtype }))
+}
+
+/// The gradient of the scores.
+pub(super) fn cross_entropy_backward(
+    grad: &Tensor,
+    log_probs: &Tensor,
+    target: &Tensor,
+    divisor: Option<&Tensor>,
+    options: &CrossEntropyOptions,
+    out: &Tensor,
+) -> Result<()> {
+    let weight = weight_operand(options, out)?;
+    let one = number(Scalar::Int(1), out.dtype())?;
+    let inputs = [&dense(grad)?, log_probs, &dense(target)?, &weight, divisor.unwrap_or(&one)];
+    launch(cross_entropy_backward_kernel(out.dtype())?, inputs, [out], &[options.ignore_index], &[])
+}
+
+fn cross_entropy_backward_kernel(dtype: DType) -> Result<&'static KernelDef> {
+    with_float!(dtype, T => {
+        const KERNEL: &KernelDef = &KernelDef {
+            name: "cross_entropy_backward",
+            types: &[T::DTYPE],
+            parameters: &[
+                Parameter::In(T::DTYPE),
+                Parameter::In(T::DTYPE),
+                Parameter::In(DType::I64),
+                Parameter::In(T::DTYPE),
+                Parameter::In(T::DTYPE),
+                Parameter::Out(T::DTYPE),
+                Parameter::Int,
+            ],
+            geometry: Geometry::Indexed,
+            cost: Cost::Costly,
+            twin: |args| {
+                let sizes = args.outputs[0].layout.sizes();
+                let (rows, classes) = (sizes[0], sizes[1]);
+                let grad = entries::<T>(&args.inputs[0], rows)?;
+                let log_probs: &[T] = args.inputs[1].elements();
+                let targets = targets(&args.inputs[2], args.ints[0], classes)?;
+                let weight = entries::<T>(&args.inputs[3], classes)?;
+                let divisor = entries::<T>(&args.inputs[4], 1)?(0);
+                let others = vectorized!(gradients_of_others::<T>, (log_probs: &[T], grad: T, out: &mut [T]));
+                for_rows(args.outputs[0].elements::<T>(), classes, |row, out| {
+                    let class = targets[row];
+                    let grad = class.map_or(0.0, |class| -weight(class) * grad(row) / divisor);
+                    others(&log_probs[row * classes..][..classes], grad, out);
+                    if let Some(class) = class {
+                        out[class] += grad;
+                    }
+                });
+                Ok(())
+            },
+        };
+        Ok(KERNEL.storing(dtype))
+    }, else Err(Error::NotImplemented { operation: "cross_entropy", dtype }))
+}
+
+/// The gradients of the scores of a row as if none of them were that of the right class.
+#[inline(always)]
+fn gradients_of_others<T: Float>(log_probs: &[T], grad: T, out: &mut [T]) {
+    for (out, log_prob) in out.iter_mut().zip(log_probs) {
+        *out = T::zero().minus(log_prob.exp().times(grad));
+    }
+}
+
 /// Every kernel of this file.
 pub(crate) fn every_kernel() -> Vec<&'static KernelDef> {
-    FLOATS
-        .into_iter()
-        .flat_map(|dtype| [nll_loss_kernel(dtype), nll_loss_backward_kernel(dtype)])
-        .flatten()
-        .collect()
+    let each = [
+        nll_loss_kernel,
+        nll_loss_backward_kernel,
+        cross_entropy_kernel,
+        cross_entropy_mean_kernel,
+        cross_entropy_backward_kernel,
+    ];
+    each.into_iter().flat_map(|kernel| FLOATS.into_iter().flat_map(kernel)).collect()
 }
 
 /// The weights of the rows that count, together.
@@ -127,19 +295,18 @@ fn numbers(options: &CrossEntropyOptions) -> [i64; 2] {
     [options.ignore_index, options.reduction as i64]
 }
 
-fn reduction(args: &Args<'_, '_>) -> Reduction {
-    [Reduction::Mean, Reduction::Sum, Reduction::None][args.ints[1] as usize]
+fn reduction(number: i64) -> Reduction {
+    [Reduction::Mean, Reduction::Sum, Reduction::None][number as usize]
 }
 
 /// The target of each row, `None` if it is ignored.
-fn targets(args: &Args<'_, '_>, classes: usize) -> Result<Vec<Option<usize>>> {
-    let ignore_index = args.ints[0];
+fn targets(given: &Input<'_>, ignore_index: i64, classes: usize) -> Result<Vec<Option<usize>>> {
     let check = |target: i64| match usize::try_from(target) {
         _ if target == ignore_index => Ok(None),
         Ok(class) if class < classes => Ok(Some(class)),
         _ => Err(Error::TargetOutOfBounds { target }),
     };
-    let given: &[i64] = args.inputs[1].elements();
+    let given: &[i64] = given.elements();
     let mut targets = reserve(given.len())?;
     for class in given {
         targets.push(check(*class)?);
@@ -155,9 +322,9 @@ fn weight_operand(options: &CrossEntropyOptions, like: &Tensor) -> Result<Tensor
     }
 }
 
-/// The weight of each class.
-fn weights<'a, T: bytemuck::Pod>(weight: &Input<'a>, classes: usize) -> Result<impl Fn(usize) -> T + 'a> {
-    let layout = weight.layout.expand(&[classes])?;
-    let (values, stride) = (weight.values::<T>(), layout.strides()[0]);
-    Ok(move |class: usize| values[layout.offset + class * stride])
+/// The entries of a vector of this many; a number stands for all of them.
+fn entries<'a, T: bytemuck::Pod>(vector: &Input<'a>, count: usize) -> Result<impl Fn(usize) -> T + 'a> {
+    let layout = vector.layout.expand(&[count])?;
+    let (values, stride) = (vector.values::<T>(), layout.strides()[0]);
+    Ok(move |i: usize| values[layout.offset + i * stride])
 }

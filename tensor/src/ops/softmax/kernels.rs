@@ -35,7 +35,7 @@ fn softmax_row<T: Float>([x]: [&[T]; 1], out: &mut [T]) {
 }
 
 #[inline(always)]
-fn log_softmax_row<T: Float>([x]: [&[T]; 1], out: &mut [T]) {
+pub(in crate::ops) fn log_softmax_row<T: Float>([x]: [&[T]; 1], out: &mut [T]) {
     let largest = largest(x);
     for (out, x) in out.iter_mut().zip(x) {
         *out = x.minus(largest).exp();
@@ -104,17 +104,20 @@ pub(crate) fn every_kernel() -> Vec<&'static KernelDef> {
 fn over_rows<T: Pod + Send + Sync, const N: usize>(args: Args<'_, '_>, kernel: fn([&[T]; N], &mut [T])) {
     let inputs: [&[T]; N] = std::array::from_fn(|i| args.inputs[i].elements());
     let length = args.outputs[0].layout.sizes().last().copied().unwrap_or(1);
-    let out: &mut [T] = args.outputs[0].elements();
+    for_rows(args.outputs[0].elements(), length, |row, out: &mut [T]| {
+        kernel(inputs.map(|input| &input[row * length..(row + 1) * length]), out);
+    });
+}
+
+/// Calls `run` with the number and the elements of each row of `out`, on several threads if it pays.
+pub(in crate::ops) fn for_rows<T: Send>(out: &mut [T], length: usize, run: impl Fn(usize, &mut [T]) + Sync) {
     if out.is_empty() {
         return;
     }
-    let run = |(row, out): (usize, &mut [T])| {
-        kernel(inputs.map(|input| &input[row * length..(row + 1) * length]), out);
-    };
     if out.len() < Cost::Costly.smallest_parallel() || threads() == 1 {
-        out.chunks_mut(length).enumerate().for_each(run);
+        out.chunks_mut(length).enumerate().for_each(|(row, out)| run(row, out));
     } else {
         let share = (out.len() / length).div_ceil(threads());
-        out.par_chunks_mut(length).with_min_len(share).enumerate().for_each(run);
+        out.par_chunks_mut(length).with_min_len(share).enumerate().for_each(|(row, out)| run(row, out));
     }
 }

@@ -10,6 +10,7 @@ use crate::tensor::Tensor;
 mod kernels;
 
 pub(crate) use kernels::every_kernel;
+pub(super) use kernels::{for_rows, log_softmax_row};
 
 impl Tensor {
     /// `eˣ / Σ eˣ` along a dimension: positive, with sum 1.
@@ -35,16 +36,26 @@ enum Which {
 #[track_caller]
 fn softmax(x: &Tensor, dim: i64, which: Which) -> Result<Tensor> {
     let dim = x.layout().dim(dim)?;
-    if !x.dtype().is_floating_point() {
-        let operation = match (which, dim + 1 >= x.ndim()) {
+    which.check_float(x, dim)?;
+    ops::apply(SoftmaxAlong { which, dim }, [x])
+}
+
+impl Which {
+    fn check_float(self, x: &Tensor, dim: usize) -> Result<()> {
+        let operation = match (self, dim + 1 >= x.ndim()) {
+            _ if x.dtype().is_floating_point() => return Ok(()),
             (Which::Softmax, true) => "softmax_lastdim_kernel_impl",
             (Which::Softmax, false) => "softmax_kernel_impl",
             (Which::LogSoftmax, true) => "log_softmax_lastdim_kernel_impl",
             (Which::LogSoftmax, false) => "log_softmax_kernel_impl",
         };
-        return Err(Error::NotImplemented { operation, dtype: x.dtype() });
+        Err(Error::NotImplemented { operation, dtype: x.dtype() })
     }
-    ops::apply(SoftmaxAlong { which, dim }, [x])
+}
+
+/// Whether scores are of a type that a logarithm can be made of, for who makes it along with something else.
+pub(super) fn check_scores(x: &Tensor, dim: usize) -> Result<()> {
+    Which::LogSoftmax.check_float(x, dim)
 }
 
 struct SoftmaxAlong {
