@@ -40,6 +40,20 @@ def training_step(sizes, batch, loss_fn, y):
     return step
 
 
+def convolutions():
+    layers = [(nn.Conv2d(channels, filters, 3, padding=1),
+               torch.randn(64, channels, size, size, requires_grad=channels != 3),
+               torch.randn(64, filters, size, size)) for channels, filters, size in [(3, 32, 32), (32, 64, 16)]]
+
+    def step():
+        for layer, x, grad in layers:
+            layer(x).backward(grad)
+            layer.zero_grad()
+            x.grad = None
+
+    return step
+
+
 a, b = torch.randn(1024, 1024), torch.randn(1024, 1024)
 long_a, long_b = torch.randn(1 << 24), torch.randn(1 << 24)
 print(json.dumps({
@@ -48,4 +62,5 @@ print(json.dumps({
         training_step([784, 512, 512, 10], 128, nn.CrossEntropyLoss(), torch.randint(0, 10, (128,))), 60),
     "matmul_1024": median(lambda: a @ b, 30),
     "add_16m": median(lambda: long_a + long_b, 15),
+    "convolutions": median(convolutions(), 60),
 }))

@@ -6,18 +6,24 @@
 use std::process::{Command, ExitCode};
 use std::time::Instant;
 
+use todevice::autograd::BackwardOptions;
 use todevice::prelude::*;
 use todevice::{Machine, cuda};
 
 const USAGE: &str = "usage: bench [--python PATH] [--threads N] [--rounds N]";
 
 /// The work that is timed: a name, a limit for the ratio with PyTorch (design: "Speed that users feel").
-const WORKS: [(&str, f64); 4] =
-    [("tiny_mlp_step", 0.1), ("mnist_mlp_step", 0.85), ("matmul_1024", 1.0), ("add_16m", 0.5)];
+const WORKS: [(&str, f64); 5] = [
+    ("tiny_mlp_step", 0.1),
+    ("mnist_mlp_step", 0.85),
+    ("matmul_1024", 1.0),
+    ("add_16m", 0.5),
+    ("convolutions", 1.0),
+];
 
 /// Limits for the ratio of a simulated GPU to the plain CPU: what takes under a millisecond may take twice as
 /// long.
-const SIMULATED_AIMS: [f64; 4] = [2.0, 1.2, 1.2, 1.2];
+const SIMULATED_AIMS: [f64; 5] = [2.0, 1.2, 1.2, 1.2, 1.2];
 
 struct Options {
     python: Option<String>,
@@ -69,7 +75,7 @@ fn run(options: &Options) -> std::result::Result<(), Box<dyn std::error::Error>>
         let ours = median(rounds.iter().map(|(ours, _)| ours[i]).collect());
         let mut line = format!("{name:<16} {:>9.1} µs", ours * 1e6);
         if options.python.is_some() {
-            let theirs = |times: &Option<[f64; 4]>| times.map_or(f64::NAN, |times| times[i]);
+            let theirs = |times: &Option<[f64; 5]>| times.map_or(f64::NAN, |times| times[i]);
             let their_time = median(rounds.iter().map(|(_, times)| theirs(times)).collect());
             let ratio = median(rounds.iter().map(|(ours, times)| ours[i] / theirs(times)).collect());
             line += &format!(" {:>9.1} µs {ratio:>7.3} {aim:>6.2}", their_time * 1e6);
@@ -90,7 +96,7 @@ fn simulated(options: &Options) -> std::result::Result<(), Box<dyn std::error::E
     println!("\nReal time on a simulated T4, against plain CPU.");
     println!("{:<16} {:>12} {:>12} {:>7} {:>6}", "", "simulated", "CPU", "ratio", "aim");
     for (i, ((name, _), aim)) in WORKS.into_iter().zip(SIMULATED_AIMS).enumerate() {
-        let of = |pick: fn(&([f64; 4], [f64; 4])) -> &[f64; 4]| {
+        let of = |pick: fn(&([f64; 5], [f64; 5])) -> &[f64; 5]| {
             1e6 * median(rounds.iter().map(|round| pick(round)[i]).collect())
         };
         let ratio = median(rounds.iter().map(|(plain, simulated)| simulated[i] / plain[i]).collect());
@@ -115,7 +121,7 @@ fn one_element(device: Device) -> Result<f64> {
     Ok(thousand * 1e6)
 }
 
-fn pytorch(python: &str, threads: usize) -> std::result::Result<[f64; 4], Box<dyn std::error::Error>> {
+fn pytorch(python: &str, threads: usize) -> std::result::Result<[f64; 5], Box<dyn std::error::Error>> {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/bench/pytorch.py");
     let output = Command::new(python)
         .args([script, &threads.to_string()])
@@ -131,7 +137,7 @@ fn pytorch(python: &str, threads: usize) -> std::result::Result<[f64; 4], Box<dy
 }
 
 /// The same on a device.
-fn todevice(device: Device) -> Result<[f64; 4]> {
+fn todevice(device: Device) -> Result<[f64; 5]> {
     manual_seed(0);
     let targets = Tensor::randn(&[64, 1])?.to(device)?;
     let mse = nn::MSELoss::default();
@@ -153,7 +159,34 @@ fn todevice(device: Device) -> Result<[f64; 4]> {
 
     let (a, b) = (randn(&[1 << 24])?, randn(&[1 << 24])?);
     let add = time(device, 15, || a.add(&b).map(drop))?;
-    Ok([tiny, mnist, matmul, add])
+
+    // There is no convolution on a device yet.
+    let convolutions = if device.is_cuda() { f64::NAN } else { convolutions(device)? };
+    Ok([tiny, mnist, matmul, add, convolutions])
+}
+
+/// The two convolutions of a small network on 64 pictures of 32 by 32, forward and backward. The first one's input is
+/// data, which needs no gradient.
+fn convolutions(device: Device) -> Result<f64> {
+    let randn = |sizes: &[usize]| Tensor::randn(sizes)?.to(device);
+    let options = nn::Conv2dOptions { padding: 1.into(), ..Default::default() };
+    let sizes = [(3, 32, 32), (32, 64, 16)].into_iter();
+    let layers = sizes.map(|(channels, filters, size)| {
+        let layer = nn::Conv2d::with_options(channels, filters, 3, options)?;
+        layer.to(device)?;
+        let x = randn(&[64, channels, size, size])?.requires_grad_(channels != 3)?;
+        Ok((layer, x, randn(&[64, filters, size, size])?))
+    });
+    let layers: Vec<(nn::Conv2d, Tensor, Tensor)> = layers.collect::<Result<_>>()?;
+    time(device, 60, || {
+        for (layer, x, grad) in &layers {
+            let gradient = Some(grad.clone());
+            layer.forward(x)?.backward_with(BackwardOptions { gradient, ..Default::default() })?;
+            layer.zero_grad();
+            x.set_grad(None)?;
+        }
+        Ok(())
+    })
 }
 
 fn training_step(
