@@ -1,4 +1,4 @@
-// exp, log, tanh and sigmoid of doubles, with the bits of the CPU: those of the Rust crate libm, operation by
+// exp, log, tanh, sigmoid and erf of doubles, with the bits of the CPU: those of the Rust crate libm, operation by
 // operation, which come from FreeBSD's.
 //
 //   Copyright (C) 1993, 2004 by Sun Microsystems, Inc. All rights reserved.
@@ -189,6 +189,69 @@ inline __device__ __noinline__ double tanh(double x) {
 __device__ inline double sigmoid(double x) {
     const double power = exp(-fabs(x));
     return (x < 0.0 ? power : 1.0) / (1.0 + power);
+}
+
+// 1 − erf |x| for 0.84375 ≤ |x| < 28.
+inline __device__ __noinline__ double erf_complement(double x) {
+    const unsigned int size = (unsigned int)high(x) & 0x7fffffff;
+    if (size < 0x3ff40000) { // |x| < 1.25
+        const double s = fabs(x) - 1.0;
+        const double p =
+            -2.36211856075265944077e-03 + s * (4.14856118683748331666e-01 + s * (-3.72207876035701323847e-01 +
+            s * (3.18346619901161753674e-01 + s * (-1.10894694282396677476e-01 + s * (3.54783043256182359371e-02 +
+            s * -2.16637559486879084300e-03)))));
+        const double q =
+            1.0 + s * (1.06420880400844228286e-01 + s * (5.40397917702171048937e-01 +
+            s * (7.18286544141962662868e-02 + s * (1.26171219808761642112e-01 + s * (1.36370839120290507362e-02 +
+            s * 1.19844998467991074170e-02)))));
+        return 1.0 - 8.45062911510467529297e-01 - p / q;
+    }
+    x = fabs(x);
+    const double s = 1.0 / (x * x);
+    double r, t;
+    if (size < 0x4006db6d) { // |x| < 1/0.35
+        r = -9.86494403484714822705e-03 + s * (-6.93858572707181764372e-01 + s * (-1.05586262253232909814e+01 +
+            s * (-6.23753324503260060396e+01 + s * (-1.62396669462573470355e+02 +
+            s * (-1.84605092906711035994e+02 + s * (-8.12874355063065934246e+01 +
+            s * -9.81432934416914548592e+00))))));
+        t = 1.0 + s * (1.96512716674392571292e+01 + s * (1.37657754143519042600e+02 +
+            s * (4.34565877475229228821e+02 + s * (6.45387271733267880336e+02 + s * (4.29008140027567833386e+02 +
+            s * (1.08635005541779435134e+02 + s * (6.57024977031928170135e+00 +
+            s * -6.04244152148580987438e-02)))))));
+    } else {
+        r = -9.86494292470009928597e-03 + s * (-7.99283237680523006574e-01 + s * (-1.77579549177547519889e+01 +
+            s * (-1.60636384855821916062e+02 + s * (-6.37566443368389627722e+02 +
+            s * (-1.02509513161107724954e+03 + s * -4.83519191608651397019e+02)))));
+        t = 1.0 + s * (3.03380607434824582924e+01 + s * (3.25792512996573918826e+02 +
+            s * (1.53672958608443695994e+03 + s * (3.19985821950859553908e+03 + s * (2.55305040643316442583e+03 +
+            s * (4.74528541206955367215e+02 + s * -2.24409524465858183362e+01))))));
+    }
+    const double z = without_low(x);
+    return exp(-z * z - 0.5625) * exp((z - x) * (z + x) + r / t) / x;
+}
+
+inline __device__ __noinline__ double erf(double x) {
+    const unsigned int size = (unsigned int)high(x) & 0x7fffffff;
+    const bool negative = high(x) < 0;
+    if (size >= 0x7ff00000) { // infinite, or a NaN
+        return 1.0 - 2.0 * (double)negative + 1.0 / x;
+    }
+    if (size < 0x3feb0000) { // |x| < 0.84375
+        if (size < 0x3e300000) {
+            return 0.125 * (8.0 * x + 1.02703333676410069053e+00 * x);
+        }
+        const double s = x * x;
+        const double p =
+            1.28379167095512558561e-01 + s * (-3.25042107247001499370e-01 + s * (-2.84817495755985104766e-02 +
+            s * (-5.77027029648944159157e-03 + s * -2.37630166566501626084e-05)));
+        const double q =
+            1.0 + s * (3.97917223959155352819e-01 + s * (6.50222499887672944485e-02 +
+            s * (5.08130628187576562776e-03 + s * (1.32494738004321644526e-04 +
+            s * -3.96022827877536812320e-06))));
+        return x + x * (p / q);
+    }
+    const double y = size < 0x40180000 ? 1.0 - erf_complement(x) : 1.0 - 0x1p-1022;
+    return negative ? -y : y;
 }
 
 } // namespace math

@@ -1,4 +1,4 @@
-// exp, log, tanh and sigmoid of floats, with the bits of the CPU.
+// exp, log, tanh, sigmoid and erf of floats, with the bits of the CPU.
 //
 // CUDA has its own, which differ from those of the C library and of a browser in the last digit, and a training run
 // magnifies one such digit into another loss curve. So these are the functions of
@@ -97,6 +97,31 @@ __device__ inline float tanh(float x) {
     const float near = a + a * (a2 * p);
     const float far = 1.0f - 2.0f / (exp(a + a) + 1.0f);
     return copysignf(a < 0.625f ? near : far, x);
+}
+
+__device__ inline float erf(float x) {
+    const float a = fabsf(x);
+    const float a2 = a * a;
+    float p = -0.0006038812f;
+    p = p * a2 + 0.0050020213f;
+    p = p * a2 - 0.02677228f;
+    p = p * a2 + 0.11281963f;
+    p = p * a2 - 0.37612507f;
+    p = p * a2 + 0.12837915f;
+    const float near = a + a * p;
+
+    // Asked this way round, a NaN comes through.
+    const float t = a > 4.0f ? 4.0f : a;
+    float q = -0.00020099725f;
+    q = q * t + 0.003092298f;
+    q = q * t - 0.02242023f;
+    q = q * t + 0.104327515f;
+    q = q * t + 0.6367372f;
+    q = q * t + 1.1279361f;
+    q = q * t + 0.00013357634f;
+    const float far = 1.0f - exp(-q);
+
+    return copysignf(a < 0.875f ? near : far, x);
 }
 
 } // namespace math

@@ -63,6 +63,8 @@ pub const SOURCES: &[Source] = &[
     source!("matmul.cu", &[COMMON, HALF]),
     source!("conv.cu", &[COMMON, HALF]),
     source!("optimizer.cu", &[COMMON, HALF]),
+    source!("gelu.cu", &[COMMON, DOUBLE, ELEMENTWISE, HALF, MATH]),
+    source!("norm.cu", &[COMMON, HALF, TREE]),
     source!("pool.cu", &[COMMON, CONVERT, HALF]),
 ];
 

@@ -90,8 +90,9 @@ pub use error::{
 pub use half::{bf16, f16};
 pub use machine::{GpuSpec, Machine, MachineId, RaceCheck, SimulatedGpus, manual_seed, parse_seed};
 pub use ops::conv::{Conv2dOptions, Padding};
-pub use ops::elementwise::Operand;
+pub use ops::elementwise::{Approximate, Operand};
 pub use ops::loss::{CrossEntropyOptions, Reduction};
+pub use ops::norm::BatchNormArguments;
 pub use ops::pool::{AvgPool2dOptions, MaxPool2dOptions, Pair};
 pub use ops::shape::CopyOptions;
 pub use random::Generator;

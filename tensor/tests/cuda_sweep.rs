@@ -16,7 +16,9 @@ use todevice::nn::StateDict;
 use todevice::nn::utils::{ClipGradNormOptions, clip_grad_norm_};
 use todevice::optim::lr_scheduler::StepLR;
 use todevice::prelude::*;
-use todevice::{AvgPool2dOptions, CopyOptions, Machine, MaxPool2dOptions, TensorOptions};
+use todevice::{
+    Approximate, AvgPool2dOptions, BatchNormArguments, CopyOptions, Machine, MaxPool2dOptions, TensorOptions,
+};
 
 /// The machine that is compared with the CPU: a simulated T4, unless `TEST_GPU` names another.
 fn machine() -> Machine {
@@ -339,6 +341,77 @@ fn pools() -> Vec<Case> {
     ]
 }
 
+fn norms() -> Vec<Case> {
+    let batches = || {
+        let all: [&[&[usize]]; 9] = [
+            &[&[4, 3], &[3], &[3]],
+            &[&[2, 3, 5], &[3], &[3]],
+            &[&[3, 2, 4, 7], &[2], &[2]],
+            &[&[1, 3, 1, 1], &[3], &[3]],
+            &[&[9, 2, 5, 23], &[2], &[2]],
+            &[&[5, 1, 33, 64], &[1], &[1]],
+            &[&[0, 3, 2], &[3], &[3]],
+            &[&[4, 3], &[2], &[3]],
+            &[&[3], &[3], &[3]],
+        ];
+        sizes(&all)
+    };
+    let rows = || {
+        let all: [&[&[usize]]; 10] = [
+            &[&[4, 3], &[3], &[3]],
+            &[&[1, 1], &[1], &[1]],
+            &[&[2, 3, 5], &[3, 5], &[3, 5]],
+            &[&[3, 1024], &[1024], &[1024]],
+            &[&[3, 1025], &[1025], &[1025]],
+            &[&[40, 33], &[33], &[33]],
+            &[&[0, 4], &[4], &[4]],
+            &[&[4, 0], &[0], &[0]],
+            &[&[6], &[6], &[6]],
+            &[&[4, 3], &[4], &[4]],
+        ];
+        sizes(&all)
+    };
+    vec![
+        case("batch_norm", batches(), |x| {
+            let training = BatchNormArguments { training: true, ..Default::default() };
+            one(x[0].batch_norm(&training))
+        }),
+        case("batch_norm affine", batches(), |x| {
+            let (weight, bias) = (Some(x[1].clone()), Some(x[2].clone()));
+            one(x[0].batch_norm(&BatchNormArguments { weight, bias, training: true, ..Default::default() }))
+        }),
+        case("batch_norm running", batches(), |x| {
+            let [mean, var] = [&x[1], &x[2]].map(|x| Tensor::ones_with(x.sizes(), x));
+            let (mean, var) = (mean?, var?);
+            let (running_mean, running_var) = (Some(mean.clone()), Some(var.clone()));
+            let arguments = BatchNormArguments {
+                running_mean,
+                running_var,
+                training: true,
+                momentum: 0.3,
+                ..Default::default()
+            };
+            let out = x[0].batch_norm(&arguments)?;
+            Ok(vec![out, mean, var])
+        }),
+        case("batch_norm evaluation", batches(), |x| {
+            let (running_mean, running_var) = (Some(x[2].detach()), Some(x[1].detach().abs()?));
+            let weight = Some(x[2].clone());
+            let arguments =
+                BatchNormArguments { running_mean, running_var, weight, eps: 0.5, ..Default::default() };
+            one(x[0].batch_norm(&arguments))
+        }),
+        case("layer_norm", rows(), |x| one(x[0].layer_norm(x[1].sizes(), None, None, 1e-5))),
+        case("layer_norm affine", rows(), |x| {
+            one(x[0].layer_norm(x[1].sizes(), Some(&x[1]), Some(&x[2]), 1e-5))
+        }),
+        case("layer_norm bias", rows(), |x| one(x[0].layer_norm(x[1].sizes(), None, Some(&x[2]), 0.1))),
+        case("gelu", edges(1), |x| one(x[0].gelu(Approximate::None))),
+        case("gelu far", edges(1), |x| one(x[0].mul(5.0)?.gelu(Approximate::None))),
+        case("gelu tanh", edges(1), |x| one(x[0].gelu(Approximate::Tanh))),
+    ]
+}
+
 fn indexing() -> Vec<Case> {
     let boxes = || {
         let all: [&[&[usize]]; 9] = [
@@ -479,7 +552,7 @@ fn shapes() -> Vec<Case> {
 }
 
 fn all_cases() -> Vec<Case> {
-    [elementwise(), binary(), reductions(), products(), losses(), pools(), indexing(), shapes()]
+    [elementwise(), binary(), reductions(), products(), losses(), pools(), norms(), indexing(), shapes()]
         .into_iter()
         .flatten()
         .collect()
@@ -527,6 +600,11 @@ fn losses_are_those_of_the_cpu() {
 #[test]
 fn pools_are_those_of_the_cpu() {
     on_gpu(|| sweep(&pools()));
+}
+
+#[test]
+fn norms_are_those_of_the_cpu() {
+    on_gpu(|| sweep(&norms()));
 }
 
 #[test]
@@ -896,12 +974,17 @@ fn five_steps_of_every_optimizer_on_every_loss_are_those_of_the_cpu() -> Result<
 
 /// Layers for images, between two that learn.
 fn image_network() -> Result<nn::Sequential> {
+    let slow = nn::BatchNormOptions { momentum: None, ..Default::default() };
+    let plain = nn::LayerNormOptions { elementwise_affine: false, ..Default::default() };
     Ok(nn::Sequential::new((
         nn::MaxPool2d::new(2),
+        nn::BatchNorm2d::new(3)?,
         nn::AvgPool2d::new([1, 2]),
-        nn::Linear::new(4, 9)?,
+        nn::Sequential::new((nn::Linear::new(4, 9)?, nn::LayerNorm::new(&[4, 9])?, nn::GELU::default())),
         nn::AdaptiveAvgPool2d::new([3, 2]),
         nn::Flatten::default(),
+        nn::BatchNorm1d::with_options(18, slow)?,
+        nn::LayerNorm::with_options(&[18], plain)?,
         nn::Linear::new(18, 4)?,
     )))
 }

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use gradcheck::{Case, Domain, case, check, names_seen, record_names};
 use todevice::{
-    AvgPool2dOptions, Conv2dOptions, CrossEntropyOptions, DType, Error, Machine, MaxPool2dOptions, Padding,
+    Approximate, AvgPool2dOptions, BatchNormArguments, Conv2dOptions, CrossEntropyOptions, DType, Error, Machine, MaxPool2dOptions, Padding,
     Reduction, Result, Tensor, manual_seed,
 };
 
@@ -545,6 +545,58 @@ fn pools() -> Vec<Case> {
 #[test]
 fn pools_with_every_option() {
     pools().iter().for_each(check);
+}
+
+fn norms() -> Vec<Case> {
+    let mut cases = Vec::new();
+    let batches: [[&[usize]; 2]; 5] = [
+        [&[4, 2], &[2]],
+        [&[2, 3, 2], &[3]],
+        [&[2, 2, 2, 3], &[2]],
+        [&[3, 1, 2, 1], &[1]],
+        [&[0, 2, 3], &[2]],
+    ];
+    for [sizes, channels] in batches {
+        for (training, affine) in [(true, true), (true, false), (false, true), (false, false)] {
+            let name = format!("batch_norm {sizes:?}, training {training}, affine {affine}");
+            let running = |value: f64| Tensor::full(channels, value, DType::F64);
+            let norm = move |x: &[Tensor]| {
+                x[0].batch_norm(&BatchNormArguments {
+                    running_mean: Some(running(0.25)?),
+                    running_var: Some(running(1.5)?),
+                    weight: affine.then(|| x[1].clone()),
+                    bias: affine.then(|| x[2].clone()),
+                    training,
+                    eps: 0.01,
+                    ..Default::default()
+                })
+            };
+            let inputs = [sizes, channels, channels];
+            cases.push(case(name, if affine { &inputs } else { &inputs[..1] }, norm));
+        }
+    }
+    let rows: [[&[usize]; 2]; 5] =
+        [[&[3, 4], &[4]], [&[2, 3, 2], &[3, 2]], [&[5], &[5]], [&[0, 3], &[3]], [&[2, 1], &[1]]];
+    for [sizes, shape] in rows {
+        let plain = move |x: &[Tensor]| x[0].layer_norm(shape, None, None, 0.01);
+        cases.push(case(format!("layer_norm {sizes:?}"), &[sizes], plain));
+        let affine = move |x: &[Tensor]| x[0].layer_norm(shape, Some(&x[1]), Some(&x[2]), 0.01);
+        cases.push(case(format!("layer_norm affine {sizes:?}"), &[sizes, shape, shape], affine));
+        let weighted = move |x: &[Tensor]| x[0].layer_norm(shape, Some(&x[1]), None, 0.01);
+        cases.push(case(format!("layer_norm weighted {sizes:?}"), &[sizes, shape], weighted));
+    }
+    for approximate in [Approximate::None, Approximate::Tanh] {
+        for sizes in SHAPES {
+            let gelu = move |x: &[Tensor]| x[0].gelu(approximate);
+            cases.push(case(format!("gelu {approximate:?} {sizes:?}"), &[sizes], gelu));
+        }
+    }
+    cases
+}
+
+#[test]
+fn norms_with_every_option() {
+    norms().iter().for_each(check);
 }
 
 fn dropouts() -> Vec<Case> {

@@ -2,6 +2,7 @@
 
 use super::module::{Module, display_as_module};
 use crate::error::Result;
+use crate::ops::elementwise::Approximate;
 use crate::tensor::Tensor;
 
 macro_rules! activation {
@@ -40,3 +41,31 @@ activation!(
     Sigmoid,
     sigmoid
 );
+
+/// x times the probability of a smaller number (`torch.nn.GELU`).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct GELU {
+    /// How that probability is calculated.
+    pub approximate: Approximate,
+}
+
+impl Module for GELU {
+    fn name(&self) -> &'static str {
+        "GELU"
+    }
+
+    #[track_caller]
+    fn forward(&self, input: &Tensor) -> Result<Tensor> {
+        input.gelu(self.approximate)
+    }
+
+    fn extra_repr(&self) -> String {
+        let approximate = match self.approximate {
+            Approximate::None => "none",
+            Approximate::Tanh => "tanh",
+        };
+        format!("approximate='{approximate}'")
+    }
+}
+
+display_as_module!(GELU);

@@ -148,6 +148,13 @@ impl<'a> Input<'a> {
     pub(crate) fn elements<T: Pod>(&self) -> &'a [T] {
         &self.values()[self.layout.offset..][..self.layout.numel()]
     }
+
+    /// The elements of a vector, or a number that stands for all of them.
+    pub(crate) fn entries<T: Pod>(&self, count: usize) -> Result<impl Fn(usize) -> T + use<'a, T>> {
+        let layout = self.layout.expand(&[count])?;
+        let (values, stride) = (self.values::<T>(), layout.strides()[0]);
+        Ok(move |i: usize| values[layout.offset + i * stride])
+    }
 }
 
 /// An output as the twin sees it.

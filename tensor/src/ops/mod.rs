@@ -12,7 +12,9 @@ pub(crate) mod index;
 pub(crate) mod kernel;
 pub(crate) mod loss;
 pub(crate) mod matmul;
+pub(crate) mod norm;
 pub(crate) mod optimizer;
+pub(crate) mod parts;
 pub(crate) mod pool;
 pub(crate) mod random;
 pub(crate) mod reduce;
@@ -43,6 +45,7 @@ pub(crate) fn every_kernel() -> Vec<&'static KernelDef> {
         index::every_kernel,
         loss::every_kernel,
         matmul::every_kernel,
+        norm::every_kernel,
         optimizer::every_kernel,
         pool::every_kernel,
         random::every_kernel,

@@ -82,7 +82,9 @@ floats!(f32, f64);
 pub(crate) trait Float: Number {
     fn zero() -> Self;
     fn lowest() -> Self;
+    fn count(elements: usize) -> Self;
     fn over(self, other: Self) -> Self;
+    fn root(self) -> Self;
     fn exp(self) -> Self;
     fn ln(self) -> Self;
     fn sin(self) -> Self;
@@ -90,6 +92,8 @@ pub(crate) trait Float: Number {
     fn tanh(self) -> Self;
     fn sigmoid(self) -> Self;
     fn pow(self, exponent: Self) -> Self;
+    /// The error function.
+    fn erf(self) -> Self;
 }
 
 macro_rules! float {
@@ -104,8 +108,16 @@ macro_rules! float {
                 <$T>::NEG_INFINITY
             }
             #[inline(always)]
+            fn count(elements: usize) -> $T {
+                elements as $T
+            }
+            #[inline(always)]
             fn over(self, other: $T) -> $T {
                 self / other
+            }
+            #[inline(always)]
+            fn root(self) -> $T {
+                self.sqrt()
             }
             #[inline(always)]
             fn exp(self) -> $T {
@@ -141,6 +153,11 @@ macro_rules! float {
             fn pow(self, exponent: $T) -> $T {
                 use $math as math;
                 math::powf(self, exponent)
+            }
+            #[inline(always)]
+            fn erf(self) -> $T {
+                use $math as math;
+                math::erf(self)
             }
         }
     };
@@ -209,6 +226,7 @@ pub(crate) fn every_kernel() -> Vec<&'static KernelDef> {
         let gradients = [Gradient::Relu, Gradient::Tanh, Gradient::Sigmoid];
         kernels.extend(gradients.into_iter().flat_map(|gradient| gradient_kernel(gradient, dtype)));
     }
+    kernels.extend(super::gelu::every_kernel());
     kernels
 }
 

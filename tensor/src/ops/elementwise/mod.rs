@@ -1,17 +1,19 @@
 //! Operations that compute each element of the result from the same element of their inputs.
 //!
 //! - [`unary`]: `exp`, `relu`, …   - [`binary`]: `add`, `mul`, …, and Rust's operators
-//! - [`compare`]: `eq`, `lt`, …    - [`select`]: `where_cond`, `clamp`
+//! - [`compare`]: `eq`, `lt`, …    - [`select`]: `where_cond`, `clamp`    - [`gelu`]
 
 mod binary;
 pub(crate) mod blocks;
 mod compare;
+mod gelu;
 mod kernels;
 pub(crate) mod math;
 mod operators;
 mod select;
 mod unary;
 
+pub use gelu::Approximate;
 pub(crate) use kernels::{Float, Number, cast, copy, every_kernel};
 
 use crate::dtype::{DType, Scalar, result_type};

@@ -50,7 +50,7 @@ fn nll_loss_kernel(dtype: DType) -> Result<&'static KernelDef> {
     with_float!(dtype, T => Ok(nll_kernel!("nll_loss", T, Rows, |args| {
         let classes = args.inputs[0].layout.sizes()[1];
         let targets = targets(&args.inputs[1], args.ints[0], classes)?;
-        let weight = entries::<T>(&args.inputs[2], classes)?;
+        let weight = args.inputs[2].entries::<T>(classes)?;
         let values: &[T] = args.inputs[0].elements();
         let loss = |(row, class): (usize, &Option<usize>)| {
             class.map_or(0.0, |class| -weight(class) * values[row * classes + class])
@@ -86,7 +86,7 @@ fn nll_loss_backward_kernel(dtype: DType) -> Result<&'static KernelDef> {
     with_float!(dtype, T => Ok(nll_kernel!("nll_loss_backward", T, LastDim, |args| {
         let classes = args.outputs[0].layout.sizes()[1];
         let targets = targets(&args.inputs[1], args.ints[0], classes)?;
-        let weight = entries::<T>(&args.inputs[2], classes)?;
+        let weight = args.inputs[2].entries::<T>(classes)?;
         let reduction = reduction(args.ints[1]);
         let total = match reduction {
             Reduction::Mean => total_weight(&targets, &weight)?,
@@ -134,7 +134,7 @@ fn cross_entropy_kernel(dtype: DType) -> Result<&'static KernelDef> {
             twin: |args| {
                 let classes = args.inputs[0].layout.sizes()[1];
                 let targets = targets(&args.inputs[1], args.ints[0], classes)?;
-                let weight = entries::<T>(&args.inputs[2], classes)?;
+                let weight = args.inputs[2].entries::<T>(classes)?;
                 let scores: &[T] = args.inputs[0].elements();
                 let [log_probs, losses] = args.outputs else { unreachable!("it has two outputs") };
                 let log_probs = log_probs.elements::<T>();
@@ -191,7 +191,7 @@ fn cross_entropy_mean_kernel(dtype: DType) -> Result<&'static KernelDef> {
                 let total = match reduction(args.ints[2]) {
                     Reduction::Mean => {
                         let targets = targets(&args.inputs[1], args.ints[1], classes)?;
-                        total_weight(&targets, entries::<T>(&args.inputs[2], classes)?)?
+                        total_weight(&targets, args.inputs[2].entries::<T>(classes)?)?
                     }
                     Reduction::Sum | Reduction::None => 1.0,
                 };
@@ -238,11 +238,11 @@ fn cross_entropy_backward_kernel(dtype: DType) -> Result<&'static KernelDef> {
             twin: |args| {
                 let sizes = args.outputs[0].layout.sizes();
                 let (rows, classes) = (sizes[0], sizes[1]);
-                let grad = entries::<T>(&args.inputs[0], rows)?;
+                let grad = args.inputs[0].entries::<T>(rows)?;
                 let log_probs: &[T] = args.inputs[1].elements();
                 let targets = targets(&args.inputs[2], args.ints[0], classes)?;
-                let weight = entries::<T>(&args.inputs[3], classes)?;
-                let divisor = entries::<T>(&args.inputs[4], 1)?(0);
+                let weight = args.inputs[3].entries::<T>(classes)?;
+                let divisor = args.inputs[4].entries::<T>(1)?(0);
                 let others = vectorized!(gradients_of_others::<T>, (log_probs: &[T], grad: T, out: &mut [T]));
                 for_rows(args.outputs[0].elements::<T>(), classes, |row, out| {
                     let class = targets[row];
@@ -320,11 +320,4 @@ fn weight_operand(options: &CrossEntropyOptions, like: &Tensor) -> Result<Tensor
         Some(weight) => Ok(weight.clone()),
         None => number(Scalar::Int(1), like.dtype()),
     }
-}
-
-/// The entries of a vector of this many; a number stands for all of them.
-fn entries<'a, T: bytemuck::Pod>(vector: &Input<'a>, count: usize) -> Result<impl Fn(usize) -> T + 'a> {
-    let layout = vector.layout.expand(&[count])?;
-    let (values, stride) = (vector.values::<T>(), layout.strides()[0]);
-    Ok(move |i: usize| values[layout.offset + i * stride])
 }

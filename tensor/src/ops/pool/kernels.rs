@@ -8,14 +8,14 @@
 use std::ops::{AddAssign, Div, Range};
 
 use bytemuck::Pod;
-use rayon::prelude::*;
 
 use super::window::Windows;
 use crate::dtype::{DType, Element, with_float, with_math};
 use crate::error::{Error, Result};
 use crate::ops::kernel::Parameter::{In, Int, Out};
 use crate::ops::kernel::{Args, Cost, FLOATS, Geometry, KernelDef, NUMBERS, launch};
-use crate::ops::simd::{threads, vectorized};
+use crate::ops::parts::{for_parts, for_parts_of_two, part};
+use crate::ops::simd::vectorized;
 use crate::tensor::Tensor;
 
 /// Every kernel of this file.
@@ -90,40 +90,6 @@ macro_rules! mean {
     )*};
 }
 mean!(f32, f64);
-
-/// Calls `work(plane, its part of the output)` for each plane, on all threads if there are elements enough.
-fn for_planes<T: Send>(out: &mut [T], planes: usize, elements: usize, work: impl Fn(usize, &mut [T]) + Sync) {
-    let one = &mut vec![(); planes][..]; // Takes no memory.
-    for_planes_of_two(out, one, planes, elements, |plane, out, _| work(plane, out));
-}
-
-/// The same for two outputs.
-fn for_planes_of_two<A: Send, B: Send>(
-    a: &mut [A],
-    b: &mut [B],
-    planes: usize,
-    elements: usize,
-    work: impl Fn(usize, &mut [A], &mut [B]) + Sync,
-) {
-    if a.is_empty() {
-        return;
-    }
-    let (a_part, b_part) = (a.len() / planes, b.len() / planes);
-    if elements < Cost::Cheap.smallest_parallel() || threads() == 1 {
-        let parts = a.chunks_mut(a_part).zip(b.chunks_mut(b_part));
-        parts.enumerate().for_each(|(plane, (a, b))| work(plane, a, b));
-    } else {
-        let parts = a.par_chunks_mut(a_part).zip(b.par_chunks_mut(b_part));
-        let share = planes.div_ceil(threads());
-        parts.with_min_len(share).enumerate().for_each(|(plane, (a, b))| work(plane, a, b));
-    }
-}
-
-/// The part of a tensor that is one plane.
-fn plane<T>(of_all: &[T], planes: usize, plane: usize) -> &[T] {
-    let length = of_all.len() / planes;
-    &of_all[plane * length..(plane + 1) * length]
-}
 
 /// A row, or several, sorted by the remainder of the position when divided by the stride of the windows: phase `p` has
 /// elements `p`, `p + stride`, `p + 2 · stride`, …. What neighbouring windows have at the same place in them are
@@ -221,8 +187,8 @@ fn max_pool2d_kernel(dtype: DType) -> Result<&'static KernelDef> {
                 let [out, index] = outputs else { unreachable!("the kernel has two outputs") };
                 let (x, sizes) = (inputs[0].elements::<T>(), inputs[0].layout.sizes());
                 let (planes, grid) = (sizes[0], Grid::of(ints, sizes, out.layout.sizes()));
-                for_planes_of_two(out.elements(), index.elements(), planes, x.len(), |i, out, index| {
-                    largest(plane(x, planes, i), grid, out, index);
+                for_parts_of_two(out.elements(), index.elements(), planes, x.len(), |i, out, index| {
+                    largest(part(x, planes, i), grid, out, index);
                 });
                 Ok(())
             },
@@ -276,9 +242,9 @@ fn max_pool2d_backward_kernel(dtype: DType) -> Result<&'static KernelDef> {
                 let planes = inputs[0].layout.sizes()[0];
                 let grad_x = outputs[0].elements::<T>();
                 let elements = grad_x.len();
-                for_planes(grad_x, planes, elements, |i, grad_x| {
+                for_parts(grad_x, planes, elements, |i, grad_x| {
                     grad_x.fill(0.0);
-                    for (grad, index) in plane(grad, planes, i).iter().zip(plane(index, planes, i)) {
+                    for (grad, index) in part(grad, planes, i).iter().zip(part(index, planes, i)) {
                         if *index >= 0 {
                             grad_x[*index as usize] += *grad;
                         }
@@ -341,8 +307,8 @@ fn avg_pool2d_kernel(dtype: DType) -> Result<&'static KernelDef> {
                 let means = vectorized!(means::<T>, (x: &[T], grid: Grid, divisor: Divisor, out: &mut [T]));
                 let (x, sizes) = (inputs[0].elements::<T>(), inputs[0].layout.sizes());
                 let (divisor, grid) = Divisor::and_grid(ints, sizes, outputs[0].layout.sizes());
-                for_planes(outputs[0].elements(), sizes[0], x.len(), |i, out| {
-                    means(plane(x, sizes[0], i), grid, divisor, out);
+                for_parts(outputs[0].elements(), sizes[0], x.len(), |i, out| {
+                    means(part(x, sizes[0], i), grid, divisor, out);
                 });
                 Ok(())
             },
@@ -402,8 +368,8 @@ fn avg_pool2d_backward_kernel(dtype: DType) -> Result<&'static KernelDef> {
                 let (grad, sizes) = (inputs[0].elements::<T>(), inputs[0].layout.sizes());
                 let (divisor, grid) = Divisor::and_grid(ints, outputs[0].layout.sizes(), sizes);
                 let elements = outputs[0].layout.numel();
-                for_planes(outputs[0].elements(), sizes[0], elements, |i, grad_x| {
-                    spread(plane(grad, sizes[0], i), grid, divisor, grad_x);
+                for_parts(outputs[0].elements(), sizes[0], elements, |i, grad_x| {
+                    spread(part(grad, sizes[0], i), grid, divisor, grad_x);
                 });
                 Ok(())
             },
@@ -458,8 +424,8 @@ fn adaptive_avg_pool2d_kernel(dtype: DType) -> Result<&'static KernelDef> {
             twin: |Args { inputs, outputs, .. }| {
                 let (x, sizes) = (inputs[0].elements::<T>(), inputs[0].layout.sizes());
                 let [rows, columns] = [1, 2].map(|dim| outputs[0].layout.sizes()[dim]);
-                for_planes(outputs[0].elements::<T>(), sizes[0], x.len(), |i, out| {
-                    let x = plane(x, sizes[0], i);
+                for_parts(outputs[0].elements::<T>(), sizes[0], x.len(), |i, out| {
+                    let x = part(x, sizes[0], i);
                     for (o, out) in out.iter_mut().enumerate() {
                         let ys = adaptive(o / columns, sizes[1], rows);
                         let xs = adaptive(o % columns, sizes[2], columns);
@@ -496,9 +462,9 @@ fn adaptive_avg_pool2d_backward_kernel(dtype: DType) -> Result<&'static KernelDe
                 let (grad, sizes) = (inputs[0].elements::<T>(), inputs[0].layout.sizes());
                 let [height, width] = [1, 2].map(|dim| outputs[0].layout.sizes()[dim]);
                 let elements = outputs[0].layout.numel();
-                for_planes(outputs[0].elements::<T>(), sizes[0], elements, |i, grad_x| {
+                for_parts(outputs[0].elements::<T>(), sizes[0], elements, |i, grad_x| {
                     grad_x.fill(0.0);
-                    for (o, grad) in plane(grad, sizes[0], i).iter().enumerate() {
+                    for (o, grad) in part(grad, sizes[0], i).iter().enumerate() {
                         let ys = adaptive(o / sizes[2], height, sizes[1]);
                         let xs = adaptive(o % sizes[2], width, sizes[2]);
                         let grad = *grad / T::count(ys.len() as i64) / T::count(xs.len() as i64);

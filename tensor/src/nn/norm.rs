@@ -1,0 +1,279 @@
+//! Normalisation as layers.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::module::{Module, display_as_module};
+use super::parameter::{Buffer, Parameter};
+use crate::autograd::no_grad;
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::ops::norm::BatchNormArguments;
+use crate::tensor::Tensor;
+
+/// The keyword arguments of `torch.nn.BatchNorm1d` and `torch.nn.BatchNorm2d`.
+#[derive(Clone, Copy, Debug)]
+pub struct BatchNormOptions {
+    /// What is added to the variance, so that it is never 0.
+    pub eps: f64,
+    /// How far the running mean and variance move towards those of a batch; `None`: they are the mean of all batches.
+    pub momentum: Option<f64>,
+    /// Whether a weight and a bias for each channel are learned.
+    pub affine: bool,
+    /// Whether there are a running mean and variance, which evaluation normalises with.
+    pub track_running_stats: bool,
+    /// The type of all of them.
+    pub dtype: DType,
+}
+
+impl Default for BatchNormOptions {
+    fn default() -> BatchNormOptions {
+        BatchNormOptions {
+            eps: 1e-5,
+            momentum: Some(0.1),
+            affine: true,
+            track_running_stats: true,
+            dtype: DType::F32,
+        }
+    }
+}
+
+/// What batch normalisations of inputs with any number of dimensions have in common.
+struct BatchNorm {
+    num_features: usize,
+    options: BatchNormOptions,
+    affine: Option<[Parameter; 2]>,
+    running: Option<Running>,
+    training: AtomicBool,
+}
+
+struct Running {
+    mean: Buffer,
+    var: Buffer,
+    /// How many batches there were.
+    batches: Buffer,
+}
+
+impl BatchNorm {
+    #[track_caller]
+    fn new(num_features: usize, options: BatchNormOptions) -> Result<BatchNorm> {
+        let full = |value| Tensor::full(&[num_features], value, options.dtype);
+        let affine = match options.affine {
+            true => Some([Parameter::new(&full(1)?)?, Parameter::new(&full(0)?)?]),
+            false => None,
+        };
+        let running = match options.track_running_stats {
+            true => Some(Running {
+                mean: Buffer::new(&full(0)?),
+                var: Buffer::new(&full(1)?),
+                batches: Buffer::new(&Tensor::full(&[], 0, DType::I64)?),
+            }),
+            false => None,
+        };
+        Ok(BatchNorm { num_features, options, affine, running, training: AtomicBool::new(true) })
+    }
+
+    #[track_caller]
+    fn forward(&self, input: &Tensor) -> Result<Tensor> {
+        let training = self.training.load(Ordering::Relaxed);
+        let mut momentum = self.options.momentum.unwrap_or(0.0);
+        if let Some(running) = &self.running
+            && training
+        {
+            let batches = no_grad(|| running.batches.tensor().add_(1))?;
+            if self.options.momentum.is_none() {
+                momentum = 1.0 / batches.item()?;
+            }
+        }
+        let affine = |i: usize| self.affine.as_ref().map(|affine| affine[i].tensor());
+        let running =
+            |pick: fn(&Running) -> &Buffer| self.running.as_ref().map(|running| pick(running).tensor());
+        input.batch_norm(&BatchNormArguments {
+            running_mean: running(|running| &running.mean),
+            running_var: running(|running| &running.var),
+            weight: affine(0),
+            bias: affine(1),
+            // Without running values there is nothing else to normalise with.
+            training: training || self.running.is_none(),
+            momentum,
+            eps: self.options.eps,
+        })
+    }
+
+    fn parameters(&self) -> Vec<(&'static str, Parameter)> {
+        let affine = self.affine.iter().flatten().cloned();
+        ["weight", "bias"].into_iter().zip(affine).collect()
+    }
+
+    fn buffers(&self) -> Vec<(&'static str, Buffer)> {
+        let buffers = self.running.iter().flat_map(|running| [&running.mean, &running.var, &running.batches]);
+        ["running_mean", "running_var", "num_batches_tracked"].into_iter().zip(buffers.cloned()).collect()
+    }
+
+    fn extra_repr(&self) -> String {
+        let BatchNormOptions { eps, momentum, affine, track_running_stats, .. } = self.options;
+        let truth = |truth| if truth { "True" } else { "False" };
+        let momentum = momentum.map_or("None".to_string(), python_float);
+        format!(
+            "{}, eps={}, momentum={momentum}, affine={}, track_running_stats={}",
+            self.num_features,
+            python_float(eps),
+            truth(affine),
+            truth(track_running_stats),
+        )
+    }
+}
+
+/// A number as Python prints it: `0.1`, `1e-05`.
+fn python_float(number: f64) -> String {
+    if number != 0.0 && number.abs() < 1e-4 {
+        let text = format!("{number:e}");
+        let (digits, exponent) = text.split_once("e-").expect("it is small");
+        return format!("{digits}e-{exponent:0>2}");
+    }
+    format!("{number:?}")
+}
+
+macro_rules! batch_norm {
+    ($(#[$doc:meta])* $Layer:ident, $dims:pat, $expected:literal) => {
+        $(#[$doc])*
+        pub struct $Layer(BatchNorm);
+
+        impl $Layer {
+            /// Weight and running variance 1, bias and running mean 0.
+            #[track_caller]
+            pub fn new(num_features: usize) -> Result<$Layer> {
+                $Layer::with_options(num_features, BatchNormOptions::default())
+            }
+
+            /// [`new`](Self::new) with keyword arguments.
+            #[track_caller]
+            pub fn with_options(num_features: usize, options: BatchNormOptions) -> Result<$Layer> {
+                BatchNorm::new(num_features, options).map($Layer)
+            }
+        }
+
+        impl Module for $Layer {
+            fn name(&self) -> &'static str {
+                stringify!($Layer)
+            }
+
+            #[track_caller]
+            fn forward(&self, input: &Tensor) -> Result<Tensor> {
+                if !matches!(input.ndim(), $dims) {
+                    return Err(Error::ExpectedDims { expected: $expected, got: input.ndim() });
+                }
+                self.0.forward(input)
+            }
+
+            fn own_parameters(&self) -> Vec<(&'static str, Parameter)> {
+                self.0.parameters()
+            }
+
+            fn own_buffers(&self) -> Vec<(&'static str, Buffer)> {
+                self.0.buffers()
+            }
+
+            fn set_training(&self, training: bool) {
+                self.0.training.store(training, Ordering::Relaxed);
+            }
+
+            fn extra_repr(&self) -> String {
+                self.0.extra_repr()
+            }
+        }
+
+        display_as_module!($Layer);
+    };
+}
+
+batch_norm!(
+    /// Each feature of a batch, (n, features) or (n, features, length), normalised (`torch.nn.BatchNorm1d`).
+    BatchNorm1d,
+    2 | 3,
+    "2D or 3D"
+);
+batch_norm!(
+    /// Each channel of a batch of images, (n, channels, height, width), normalised (`torch.nn.BatchNorm2d`).
+    BatchNorm2d,
+    4,
+    "4D"
+);
+
+/// The keyword arguments of `torch.nn.LayerNorm`.
+#[derive(Clone, Copy, Debug)]
+pub struct LayerNormOptions {
+    /// What is added to the variance, so that it is never 0.
+    pub eps: f64,
+    /// Whether a weight for each element is learned.
+    pub elementwise_affine: bool,
+    /// Whether a bias is learned as well.
+    pub bias: bool,
+    /// The type of both.
+    pub dtype: DType,
+}
+
+impl Default for LayerNormOptions {
+    fn default() -> LayerNormOptions {
+        LayerNormOptions { eps: 1e-5, elementwise_affine: true, bias: true, dtype: DType::F32 }
+    }
+}
+
+/// The last dimensions together normalised, each sample by itself (`torch.nn.LayerNorm`).
+pub struct LayerNorm {
+    normalized_shape: Vec<usize>,
+    /// Of that shape.
+    pub weight: Option<Parameter>,
+    /// Of that shape.
+    pub bias: Option<Parameter>,
+    options: LayerNormOptions,
+}
+
+impl LayerNorm {
+    /// Weight 1, bias 0: `LayerNorm::new(&[features])`.
+    #[track_caller]
+    pub fn new(normalized_shape: &[usize]) -> Result<LayerNorm> {
+        LayerNorm::with_options(normalized_shape, LayerNormOptions::default())
+    }
+
+    /// [`new`](Self::new) with keyword arguments.
+    #[track_caller]
+    pub fn with_options(normalized_shape: &[usize], options: LayerNormOptions) -> Result<LayerNorm> {
+        let parameter = |wanted: bool, value| match wanted {
+            true => Parameter::new(&Tensor::full(normalized_shape, value, options.dtype)?).map(Some),
+            false => Ok(None),
+        };
+        Ok(LayerNorm {
+            normalized_shape: normalized_shape.to_vec(),
+            weight: parameter(options.elementwise_affine, 1)?,
+            bias: parameter(options.elementwise_affine && options.bias, 0)?,
+            options,
+        })
+    }
+}
+
+impl Module for LayerNorm {
+    fn name(&self) -> &'static str {
+        "LayerNorm"
+    }
+
+    #[track_caller]
+    fn forward(&self, input: &Tensor) -> Result<Tensor> {
+        let [weight, bias] = [&self.weight, &self.bias].map(|own| own.as_ref().map(Parameter::tensor));
+        input.layer_norm(&self.normalized_shape, weight.as_ref(), bias.as_ref(), self.options.eps)
+    }
+
+    fn own_parameters(&self) -> Vec<(&'static str, Parameter)> {
+        let own = [("weight", &self.weight), ("bias", &self.bias)];
+        own.into_iter().filter_map(|(name, parameter)| Some((name, parameter.clone()?))).collect()
+    }
+
+    fn extra_repr(&self) -> String {
+        let sizes: Vec<String> = self.normalized_shape.iter().map(usize::to_string).collect();
+        let comma = if sizes.len() == 1 { "," } else { "" };
+        let affine = if self.options.elementwise_affine { "True" } else { "False" };
+        let eps = python_float(self.options.eps);
+        format!("({}{comma}), eps={eps}, elementwise_affine={affine}", sizes.join(", "))
+    }
+}
+
+display_as_module!(LayerNorm);

@@ -1,0 +1,342 @@
+//! Normalisation: values shifted and scaled to mean 0 and variance 1, over a batch or over a layer.
+
+use std::panic::Location;
+
+use crate::autograd::{Context, Function, Saved, is_inference_mode_enabled, no_grad};
+use crate::dtype::{DType, Scalar};
+use crate::error::{Error, Result};
+use crate::ops::shape::{dense, number, write};
+use crate::ops::{self, Arguments, scope};
+use crate::shape::Layout;
+use crate::tensor::Tensor;
+
+mod kernels;
+
+pub(crate) use kernels::every_kernel;
+
+/// The arguments of `torch.nn.functional.batch_norm` after the first.
+#[derive(Clone, Debug)]
+pub struct BatchNormArguments {
+    /// The mean of each channel so far, of shape (channels): what evaluation subtracts, and what training updates.
+    pub running_mean: Option<Tensor>,
+    /// The variance of each channel so far, likewise.
+    pub running_var: Option<Tensor>,
+    /// What each channel is multiplied by in the end, of shape (channels).
+    pub weight: Option<Tensor>,
+    /// What is added to each channel then.
+    pub bias: Option<Tensor>,
+    /// Whether mean and variance are those of this batch.
+    pub training: bool,
+    /// How far the running mean and variance move towards those of this batch.
+    pub momentum: f64,
+    /// What is added to the variance, so that it is never 0.
+    pub eps: f64,
+}
+
+impl Default for BatchNormArguments {
+    fn default() -> BatchNormArguments {
+        BatchNormArguments {
+            running_mean: None,
+            running_var: None,
+            weight: None,
+            bias: None,
+            training: false,
+            momentum: 0.1,
+            eps: 1e-5,
+        }
+    }
+}
+
+const BATCH_NORM: Arguments = Arguments {
+    method: "wrapper_CUDA__cudnn_batch_norm",
+    names: &["input", "weight", "bias", "running_mean", "running_var"],
+};
+const LAYER_NORM: Arguments =
+    Arguments { method: "wrapper_CUDA__native_layer_norm", names: &["input", "weight", "bias"] };
+
+impl Tensor {
+    /// Each channel, the second dimension, shifted and scaled to mean 0 and variance 1
+    /// (`torch.nn.functional.batch_norm`): in training over all of the batch, else by the running mean and variance.
+    ///
+    /// Training updates the running mean and variance in place, the latter with the variance of a sample (divided by
+    /// one less).
+    #[track_caller]
+    pub fn batch_norm(&self, arguments: &BatchNormArguments) -> Result<Tensor> {
+        let _scope = scope::operation("batch_norm", Location::caller());
+        let BatchNormArguments { running_mean, running_var, weight, bias, training, momentum, eps } =
+            arguments;
+        if running_mean.is_some() != running_var.is_some() {
+            return Err(Error::BatchNormRunning);
+        }
+        if *eps <= 0.0 {
+            return Err(Error::BatchNormEps { eps: *eps });
+        }
+        if self.ndim() < 2 {
+            return Err(Error::BatchNormDims);
+        }
+        let [batch, channels, positions] = channels(self);
+        if *training && batch * positions == 1 {
+            return Err(Error::BatchNormBatch { sizes: self.sizes().to_vec() });
+        }
+        if !training && running_mean.is_none() {
+            return Err(Error::BatchNormEvaluation);
+        }
+        let parameters = [
+            ("weight", weight),
+            ("bias", bias),
+            ("running_mean", running_mean),
+            ("running_var", running_var),
+        ];
+        let given = || parameters.iter().filter_map(|(name, tensor)| Some((name, tensor.as_ref()?)));
+        for (name, tensor) in given() {
+            if tensor.sizes() != [channels] {
+                return Err(Error::BatchNormChannels { name, channels, got: tensor.numel() });
+            }
+        }
+        let operands: Vec<&Tensor> = [self].into_iter().chain(given().map(|(_, tensor)| tensor)).collect();
+        ops::same_device("batch_norm", Some(BATCH_NORM), &operands)?;
+        check_types("batch_norm", &operands)?;
+        if self.numel() == 0 {
+            return self.affine_of_nothing([weight, bias]);
+        }
+        let running = running_mean.clone().zip(running_var.clone());
+        let function = BatchNorm { running, training: *training, momentum: *momentum, eps: *eps };
+        let [weight, bias] = affine(self, [weight.as_ref(), bias.as_ref()])?;
+        ops::apply(function, [self, &weight, &bias])
+    }
+
+    /// The last dimensions together, of sizes `normalized_shape`, shifted and scaled to mean 0 and variance 1, then
+    /// multiplied by `weight` and added to `bias`, which are of that shape (`torch.nn.functional.layer_norm`).
+    #[track_caller]
+    pub fn layer_norm(
+        &self,
+        normalized_shape: &[usize],
+        weight: Option<&Tensor>,
+        bias: Option<&Tensor>,
+        eps: f64,
+    ) -> Result<Tensor> {
+        let _scope = scope::operation("layer_norm", Location::caller());
+        if normalized_shape.is_empty() {
+            return Err(Error::LayerNormNoShape);
+        }
+        for (name, tensor) in [("weight", weight), ("bias", bias)] {
+            if let Some(tensor) = tensor
+                && tensor.sizes() != normalized_shape
+            {
+                let (got, normalized_shape) = (tensor.sizes().to_vec(), normalized_shape.to_vec());
+                return Err(Error::LayerNormParameter { name, got, normalized_shape });
+            }
+        }
+        if !self.sizes().ends_with(normalized_shape) {
+            let (input, normalized_shape) = (self.sizes().to_vec(), normalized_shape.to_vec());
+            return Err(Error::LayerNormShape { input, normalized_shape });
+        }
+        let operands: Vec<&Tensor> = [self].into_iter().chain(weight).chain(bias).collect();
+        ops::same_device("layer_norm", Some(LAYER_NORM), &operands)?;
+        check_types("LayerNormKernelImpl", &operands)?;
+        let [weight, bias] = affine(self, [weight, bias])?;
+        ops::apply(LayerNorm { dims: normalized_shape.len(), eps }, [self, &weight, &bias])
+    }
+
+    /// What PyTorch makes of an empty batch: it depends on weight and bias, but in no element.
+    fn affine_of_nothing(&self, affine: [&Option<Tensor>; 2]) -> Result<Tensor> {
+        let first = |tensor: &Tensor| if tensor.numel() == 0 { tensor.sum() } else { tensor.select(0, 0) };
+        let mut out = self.copy()?;
+        if let [Some(weight), _] = affine {
+            out = out.mul(&first(weight)?)?;
+        }
+        if let [_, Some(bias)] = affine {
+            out = out.add(&first(bias)?)?;
+        }
+        Ok(out)
+    }
+}
+
+/// The input is of floats, and weight, bias and running values are of the same type.
+fn check_types(operation: &'static str, operands: &[&Tensor]) -> Result<()> {
+    let dtype = operands[0].dtype();
+    if !dtype.is_floating_point() {
+        return Err(Error::NotImplemented { operation, dtype });
+    }
+    match operands.iter().map(|operand| operand.dtype()).find(|other| *other != dtype) {
+        None => Ok(()),
+        Some(DType::F32) => Err(Error::MixedTypes),
+        Some(_) => Err(Error::MixedParameterType),
+    }
+}
+
+/// Weight and bias, or the numbers that stand for them.
+fn affine(x: &Tensor, [weight, bias]: [Option<&Tensor>; 2]) -> Result<[Tensor; 2]> {
+    let or = |tensor: Option<&Tensor>, value| match tensor {
+        Some(tensor) => Ok(tensor.clone()),
+        None => number(Scalar::Int(value), x.dtype()),
+    };
+    Ok([or(weight, 1)?, or(bias, 0)?])
+}
+
+/// A tensor that lies in order, seen in other sizes.
+fn seen_as(x: &Tensor, sizes: &[usize]) -> Tensor {
+    let mut layout = Layout::contiguous(sizes).expect("it has as many elements as there are");
+    layout.offset = x.storage_offset();
+    x.with_layout(layout)
+}
+
+struct BatchNorm {
+    running: Option<(Tensor, Tensor)>,
+    training: bool,
+    momentum: f64,
+    eps: f64,
+}
+
+/// (batch, channels, positions)
+fn channels(x: &Tensor) -> [usize; 3] {
+    [x.sizes()[0], x.sizes()[1], x.sizes()[2..].iter().product()]
+}
+
+impl BatchNorm {
+    /// Moves the running values towards those of a batch, in which each channel has `count` elements.
+    fn update(&self, stats: [&Tensor; 2], count: usize) -> Result<()> {
+        let Some((mean, var)) = &self.running else { return Ok(()) };
+        if (mean.is_inference() || var.is_inference()) && !is_inference_mode_enabled() {
+            return Err(Error::InferenceInPlace);
+        }
+        let correction = count as f64 / (count - 1) as f64;
+        let [new_mean, new_var] = [dense(mean)?, dense(var)?];
+        kernels::running_stats(stats, [&new_mean, &new_var], self.momentum, correction)?;
+        for (running, new) in [(mean, &new_mean), (var, &new_var)] {
+            if !running.is_same(new) {
+                write(running, new)?;
+            }
+            running.storage().bump_version();
+        }
+        Ok(())
+    }
+}
+
+impl Function<3> for BatchNorm {
+    fn name(&self) -> &'static str {
+        "batch_norm"
+    }
+
+    fn backward_name(&self) -> &'static str {
+        "NativeBatchNormBackward0"
+    }
+
+    fn forward(&self, ctx: &mut Context<3>, [x, weight, bias]: [&Tensor; 3]) -> Result<Tensor> {
+        let out = x.uninit_beside(x.sizes(), x.dtype())?;
+        let sizes = channels(x);
+        let stat = || x.uninit_beside(&sizes[1..2], x.dtype());
+        let [mean, var, invstd] = [stat()?, stat()?, stat()?];
+        let given = match &self.running {
+            Some((mean, var)) if !self.training => [mean.clone(), var.clone()],
+            _ => affine(x, [None, None])?, // Nobody asks.
+        };
+        kernels::batch_norm(
+            &seen_as(&dense(x)?, &sizes),
+            [weight, bias],
+            given.each_ref(),
+            [&mean, &var, &invstd],
+            &seen_as(&out, &sizes),
+            self.training,
+            self.eps,
+        )?;
+        ctx.save_for_backward([x, weight, &mean, &invstd]);
+        if self.training {
+            no_grad(|| self.update([&mean, &var], sizes[0] * sizes[2]))?;
+        }
+        Ok(out)
+    }
+
+    fn backward(&self, saved: &Saved<3>, grad: &Tensor) -> Result<[Option<Tensor>; 3]> {
+        let [x, weight, mean, invstd] = saved.tensors()?;
+        let mut grads = [None, None, None];
+        ops::call("native_batch_norm_backward", [grad, &x, &weight, &mean, &invstd], || {
+            let sizes = channels(&x);
+            let grad_x = x.uninit_beside(x.sizes(), x.dtype())?;
+            let [grad_weight, grad_bias] =
+                [x.uninit_beside(&sizes[1..2], x.dtype())?, x.uninit_beside(&sizes[1..2], x.dtype())?];
+            kernels::batch_norm_backward(
+                [&seen_as(&dense(grad)?, &sizes), &seen_as(&dense(&x)?, &sizes), &weight],
+                [&mean, &invstd],
+                [&grad_weight, &grad_bias, &seen_as(&grad_x, &sizes)],
+                self.training,
+            )?;
+            grads = [Some(grad_x.clone()), Some(grad_weight), Some(grad_bias)];
+            Ok(grad_x)
+        })?;
+        Ok(asked_for(saved, grads))
+    }
+}
+
+/// The gradients that somebody asks for.
+fn asked_for(saved: &Saved<3>, mut grads: [Option<Tensor>; 3]) -> [Option<Tensor>; 3] {
+    for (i, grad) in grads.iter_mut().enumerate() {
+        if !saved.needs_input_grad(i) {
+            *grad = None;
+        }
+    }
+    grads
+}
+
+struct LayerNorm {
+    /// How many dimensions are normalised together.
+    dims: usize,
+    eps: f64,
+}
+
+impl LayerNorm {
+    /// (rows, elements of a row)
+    fn rows(&self, x: &Tensor) -> [usize; 2] {
+        let (outer, inner) = x.sizes().split_at(x.ndim() - self.dims);
+        [outer.iter().product(), inner.iter().product()]
+    }
+}
+
+/// Weight or bias as a vector; a number stays one.
+fn vector(x: &Tensor) -> Result<Tensor> {
+    if x.ndim() <= 1 { Ok(x.clone()) } else { Ok(seen_as(&dense(x)?, &[x.numel()])) }
+}
+
+impl Function<3> for LayerNorm {
+    fn name(&self) -> &'static str {
+        "layer_norm"
+    }
+
+    fn backward_name(&self) -> &'static str {
+        "NativeLayerNormBackward0"
+    }
+
+    fn forward(&self, ctx: &mut Context<3>, [x, weight, bias]: [&Tensor; 3]) -> Result<Tensor> {
+        let rows = self.rows(x);
+        let out = x.uninit_beside(x.sizes(), x.dtype())?;
+        let stats = x.uninit_beside(&[rows[0], 2], x.dtype())?;
+        let affine = [&vector(weight)?, &vector(bias)?];
+        kernels::layer_norm(&seen_as(&dense(x)?, &rows), affine, &seen_as(&out, &rows), &stats, self.eps)?;
+        ctx.save_for_backward([x, weight, &stats]);
+        Ok(out)
+    }
+
+    fn backward(&self, saved: &Saved<3>, grad: &Tensor) -> Result<[Option<Tensor>; 3]> {
+        let [x, weight, stats] = saved.tensors()?;
+        let mut grads = [None, None, None];
+        ops::call("native_layer_norm_backward", [grad, &x, &weight, &stats], || {
+            let rows = self.rows(&x);
+            let (grad, x) = (seen_as(&dense(grad)?, &rows), dense(&x)?);
+            let grad_x = x.uninit_beside(x.sizes(), x.dtype())?;
+            let products = x.uninit_beside(&rows, x.dtype())?;
+            let inputs = [&grad, &seen_as(&x, &rows), &vector(&weight)?, &stats];
+            kernels::layer_norm_backward(inputs, [&seen_as(&grad_x, &rows), &products])?;
+            let sum = |i: usize, rows: &Tensor| -> Result<Option<Tensor>> {
+                match saved.needs_input_grad(i) {
+                    true => {
+                        Ok(Some(seen_as(&rows.sum_dims(&[0], false)?, &x.sizes()[x.ndim() - self.dims..])))
+                    }
+                    false => Ok(None),
+                }
+            };
+            grads = [Some(grad_x.clone()), sum(1, &products)?, sum(2, &grad)?];
+            Ok(grad_x)
+        })?;
+        Ok(asked_for(saved, grads))
+    }
+}

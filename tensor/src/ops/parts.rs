@@ -1,0 +1,46 @@
+//! Outputs made in parts, each by itself, on all threads if there is work enough for them.
+
+use rayon::prelude::*;
+
+use super::kernel::Cost;
+use super::simd::threads;
+
+/// Calls `work(number, its part of a, its part of b)` for each of `parts` equal parts. `elements` says how much work
+/// they all are.
+pub(crate) fn for_parts_of_two<A: Send, B: Send>(
+    a: &mut [A],
+    b: &mut [B],
+    parts: usize,
+    elements: usize,
+    work: impl Fn(usize, &mut [A], &mut [B]) + Sync,
+) {
+    if a.is_empty() || b.is_empty() {
+        return;
+    }
+    let (of_a, of_b) = (a.len() / parts, b.len() / parts);
+    if elements < Cost::Cheap.smallest_parallel() || threads() == 1 {
+        let both = a.chunks_mut(of_a).zip(b.chunks_mut(of_b));
+        both.enumerate().for_each(|(part, (a, b))| work(part, a, b));
+    } else {
+        let both = a.par_chunks_mut(of_a).zip(b.par_chunks_mut(of_b));
+        let share = parts.div_ceil(threads());
+        both.with_min_len(share).enumerate().for_each(|(part, (a, b))| work(part, a, b));
+    }
+}
+
+/// The same for one output.
+pub(crate) fn for_parts<T: Send>(
+    out: &mut [T],
+    parts: usize,
+    elements: usize,
+    work: impl Fn(usize, &mut [T]) + Sync,
+) {
+    let nothing = &mut vec![(); parts][..]; // Takes no memory.
+    for_parts_of_two(out, nothing, parts, elements, |part, out, _| work(part, out));
+}
+
+/// Part `i` of `parts` equal ones.
+pub(crate) fn part<T>(all: &[T], parts: usize, i: usize) -> &[T] {
+    let length = all.len() / parts;
+    &all[i * length..(i + 1) * length]
+}
