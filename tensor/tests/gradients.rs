@@ -710,6 +710,7 @@ fn no_operation_lacks_a_gradient_test() {
         convolutions,
         losses,
         pools,
+        norms,
         dropouts,
         types,
     ];

@@ -310,8 +310,17 @@ impl Function<3> for LayerNorm {
         let rows = self.rows(x);
         let out = x.uninit_beside(x.sizes(), x.dtype())?;
         let stats = x.uninit_beside(&[rows[0], 2], x.dtype())?;
-        let affine = [&vector(weight)?, &vector(bias)?];
-        kernels::layer_norm(&seen_as(&dense(x)?, &rows), affine, &seen_as(&out, &rows), &stats, self.eps)?;
+        // Rows without elements have no mean.
+        if x.numel() > 0 {
+            let affine = [&vector(weight)?, &vector(bias)?];
+            kernels::layer_norm(
+                &seen_as(&dense(x)?, &rows),
+                affine,
+                &seen_as(&out, &rows),
+                &stats,
+                self.eps,
+            )?;
+        }
         ctx.save_for_backward([x, weight, &stats]);
         Ok(out)
     }
