@@ -84,7 +84,7 @@ fn gelu_kernel(approximate: Approximate, dtype: DType) -> Result<&'static Kernel
         Approximate::Tanh => elementwise!("gelu_tanh"<T>, Costly, |x: T| -> T {
             0.5 * x * (1.0 + Float::tanh(SLOPE as T * (x + CUBE as T * (x * x * x))))
         }),
-    }), else Err(Error::NotImplemented { operation: "GeluKernelImpl", dtype }))
+    }.storing(dtype)), else Err(Error::NotImplemented { operation: "GeluKernelImpl", dtype }))
 }
 
 fn gelu_backward_kernel(approximate: Approximate, dtype: DType) -> Result<&'static KernelDef> {
@@ -101,5 +101,5 @@ fn gelu_backward_kernel(approximate: Approximate, dtype: DType) -> Result<&'stat
             let slope = SLOPE as T * (1.0 + (3.0 * CUBE) as T * square);
             grad * (0.5 * (1.0 + tanh) + 0.5 * x * (1.0 - tanh * tanh) * slope)
         }}),
-    }), else Err(Error::NotImplemented { operation: "GeluKernelImpl", dtype }))
+    }.storing(dtype)), else Err(Error::NotImplemented { operation: "GeluKernelImpl", dtype }))
 }

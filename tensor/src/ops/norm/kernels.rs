@@ -6,13 +6,14 @@ use crate::dtype::{DType, Element, with_float};
 use crate::error::{Error, Result};
 use crate::ops::elementwise::Float;
 use crate::ops::kernel::Parameter::{self, In, Int, Out};
-use crate::ops::kernel::{Args, Cost, FLOATS, Geometry, KernelDef, launch};
+use crate::ops::kernel::{Args, Cost, Geometry, KernelDef, launch};
 use crate::ops::parts::{for_parts, for_parts_of_two, part};
 use crate::ops::reduce::tree;
 use crate::ops::simd::{threads, vectorized};
 use crate::tensor::Tensor;
 
-/// Every kernel of this file.
+/// Every kernel of this file. Halves have none: what is calculated once and kept for the gradients is not rounded to
+/// them, and weights may be f32s.
 pub(crate) fn every_kernel() -> Vec<&'static KernelDef> {
     let each = [
         batch_norm_kernel,
@@ -21,7 +22,7 @@ pub(crate) fn every_kernel() -> Vec<&'static KernelDef> {
         layer_norm_kernel,
         layer_norm_backward_kernel,
     ];
-    each.into_iter().flat_map(|kernel| FLOATS.into_iter().flat_map(kernel)).collect()
+    each.into_iter().flat_map(|kernel| [DType::F32, DType::F64].into_iter().flat_map(kernel)).collect()
 }
 
 #[inline(always)]

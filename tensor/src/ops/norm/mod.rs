@@ -152,24 +152,32 @@ impl Tensor {
     }
 }
 
-/// The input is of floats, and weight, bias and running values are of the same type.
+/// The input is of floats, and weight, bias and running values are of the same type; beside halves they may be of f32.
 fn check_types(operation: &'static str, operands: &[&Tensor]) -> Result<()> {
-    let dtype = operands[0].dtype();
+    let (dtype, parameters) = (operands[0].dtype(), &operands[1..]);
     if !dtype.is_floating_point() {
         return Err(Error::NotImplemented { operation, dtype });
     }
-    match operands.iter().map(|operand| operand.dtype()).find(|other| *other != dtype) {
-        None => Ok(()),
-        Some(DType::F32) => Err(Error::MixedTypes),
-        Some(_) => Err(Error::MixedParameterType),
+    let are_all = |dtype| parameters.iter().all(|parameter| parameter.dtype() == dtype);
+    match (are_all(dtype), are_all(DType::F32)) {
+        (true, _) => Ok(()),
+        (_, true) if dtype.is_half() => Ok(()),
+        (_, true) => Err(Error::MixedTypes),
+        _ => Err(Error::MixedParameterType),
     }
+}
+
+/// What is calculated with: halves as f32, as they lie in order.
+fn wide(x: &Tensor) -> Result<Tensor> {
+    if x.dtype().is_half() { x.to(DType::F32) } else { dense(x) }
 }
 
 /// Weight and bias, or the numbers that stand for them.
 fn affine(x: &Tensor, [weight, bias]: [Option<&Tensor>; 2]) -> Result<[Tensor; 2]> {
+    let dtype = if x.dtype().is_half() { DType::F32 } else { x.dtype() };
     let or = |tensor: Option<&Tensor>, value| match tensor {
         Some(tensor) => Ok(tensor.clone()),
-        None => number(Scalar::Int(value), x.dtype()),
+        None => number(Scalar::Int(value), dtype),
     };
     Ok([or(weight, 1)?, or(bias, 0)?])
 }
@@ -201,11 +209,11 @@ impl BatchNorm {
             return Err(Error::InferenceInPlace);
         }
         let correction = count as f64 / (count - 1) as f64;
-        let [new_mean, new_var] = [dense(mean)?, dense(var)?];
+        let [new_mean, new_var] = [wide(mean)?, wide(var)?];
         kernels::running_stats(stats, [&new_mean, &new_var], self.momentum, correction)?;
         for (running, new) in [(mean, &new_mean), (var, &new_var)] {
             if !running.is_same(new) {
-                write(running, new)?;
+                write(running, &new.to(running.dtype())?)?;
             }
             running.storage().bump_version();
         }
@@ -223,44 +231,46 @@ impl Function<3> for BatchNorm {
     }
 
     fn forward(&self, ctx: &mut Context<3>, [x, weight, bias]: [&Tensor; 3]) -> Result<Tensor> {
-        let out = x.uninit_beside(x.sizes(), x.dtype())?;
-        let sizes = channels(x);
-        let stat = || x.uninit_beside(&sizes[1..2], x.dtype());
+        ctx.save_for_backward([x, weight]);
+        let (sizes, wide_x) = (channels(x), wide(x)?);
+        let out = wide_x.uninit_beside(x.sizes(), wide_x.dtype())?;
+        let stat = || wide_x.uninit_beside(&sizes[1..2], wide_x.dtype());
         let [mean, var, invstd] = [stat()?, stat()?, stat()?];
         let given = match &self.running {
-            Some((mean, var)) if !self.training => [mean.clone(), var.clone()],
+            Some((mean, var)) if !self.training => [wide(mean)?, wide(var)?],
             _ => affine(x, [None, None])?, // Nobody asks.
         };
         kernels::batch_norm(
-            &seen_as(&dense(x)?, &sizes),
-            [weight, bias],
+            &seen_as(&wide_x, &sizes),
+            [&wide(weight)?, &wide(bias)?],
             given.each_ref(),
             [&mean, &var, &invstd],
             &seen_as(&out, &sizes),
             self.training,
             self.eps,
         )?;
-        ctx.save_for_backward([x, weight, &mean, &invstd]);
+        ctx.save_for_backward([&mean, &invstd]);
         if self.training {
             no_grad(|| self.update([&mean, &var], sizes[0] * sizes[2]))?;
         }
-        Ok(out)
+        out.to(x.dtype())
     }
 
     fn backward(&self, saved: &Saved<3>, grad: &Tensor) -> Result<[Option<Tensor>; 3]> {
         let [x, weight, mean, invstd] = saved.tensors()?;
         let mut grads = [None, None, None];
         ops::call("native_batch_norm_backward", [grad, &x, &weight, &mean, &invstd], || {
-            let sizes = channels(&x);
-            let grad_x = x.uninit_beside(x.sizes(), x.dtype())?;
-            let [grad_weight, grad_bias] =
-                [x.uninit_beside(&sizes[1..2], x.dtype())?, x.uninit_beside(&sizes[1..2], x.dtype())?];
+            let (sizes, wide_x) = (channels(&x), wide(&x)?);
+            let grad_x = wide_x.uninit_beside(x.sizes(), wide_x.dtype())?;
+            let of_channels = || wide_x.uninit_beside(&sizes[1..2], wide_x.dtype());
+            let [grad_weight, grad_bias] = [of_channels()?, of_channels()?];
             kernels::batch_norm_backward(
-                [&seen_as(&dense(grad)?, &sizes), &seen_as(&dense(&x)?, &sizes), &weight],
+                [&seen_as(&wide(grad)?, &sizes), &seen_as(&wide_x, &sizes), &wide(&weight)?],
                 [&mean, &invstd],
                 [&grad_weight, &grad_bias, &seen_as(&grad_x, &sizes)],
                 self.training,
             )?;
+            let grad_x = grad_x.to(x.dtype())?;
             grads = [Some(grad_x.clone()), Some(grad_weight), Some(grad_bias)];
             Ok(grad_x)
         })?;
@@ -294,7 +304,7 @@ impl LayerNorm {
 
 /// Weight or bias as a vector; a number stays one.
 fn vector(x: &Tensor) -> Result<Tensor> {
-    if x.ndim() <= 1 { Ok(x.clone()) } else { Ok(seen_as(&dense(x)?, &[x.numel()])) }
+    if x.ndim() == 0 { Ok(x.clone()) } else { Ok(seen_as(&wide(x)?, &[x.numel()])) }
 }
 
 impl Function<3> for LayerNorm {
@@ -308,8 +318,9 @@ impl Function<3> for LayerNorm {
 
     fn forward(&self, ctx: &mut Context<3>, [x, weight, bias]: [&Tensor; 3]) -> Result<Tensor> {
         let rows = self.rows(x);
-        let out = x.uninit_beside(x.sizes(), x.dtype())?;
-        let stats = x.uninit_beside(&[rows[0], 2], x.dtype())?;
+        let wide_x = wide(x)?;
+        let out = wide_x.uninit_beside(x.sizes(), wide_x.dtype())?;
+        let stats = wide_x.uninit_beside(&[rows[0], 2], wide_x.dtype())?;
         // Rows without elements have no mean.
         if x.numel() > 0 {
             let affine = [&vector(weight)?, &vector(bias)?];
@@ -322,7 +333,7 @@ impl Function<3> for LayerNorm {
             )?;
         }
         ctx.save_for_backward([x, weight, &stats]);
-        Ok(out)
+        out.to(x.dtype())
     }
 
     fn backward(&self, saved: &Saved<3>, grad: &Tensor) -> Result<[Option<Tensor>; 3]> {
@@ -330,10 +341,10 @@ impl Function<3> for LayerNorm {
         let mut grads = [None, None, None];
         ops::call("native_layer_norm_backward", [grad, &x, &weight, &stats], || {
             let rows = self.rows(&x);
-            let (grad, x) = (seen_as(&dense(grad)?, &rows), dense(&x)?);
-            let grad_x = x.uninit_beside(x.sizes(), x.dtype())?;
-            let products = x.uninit_beside(&rows, x.dtype())?;
-            let inputs = [&grad, &seen_as(&x, &rows), &vector(&weight)?, &stats];
+            let (grad, wide_x) = (seen_as(&wide(grad)?, &rows), wide(&x)?);
+            let grad_x = wide_x.uninit_beside(x.sizes(), wide_x.dtype())?;
+            let products = wide_x.uninit_beside(&rows, wide_x.dtype())?;
+            let inputs = [&grad, &seen_as(&wide_x, &rows), &vector(&weight)?, &stats];
             kernels::layer_norm_backward(inputs, [&seen_as(&grad_x, &rows), &products])?;
             let sum = |i: usize, rows: &Tensor| -> Result<Option<Tensor>> {
                 match saved.needs_input_grad(i) {
@@ -343,6 +354,7 @@ impl Function<3> for LayerNorm {
                     false => Ok(None),
                 }
             };
+            let grad_x = grad_x.to(x.dtype())?;
             grads = [Some(grad_x.clone()), sum(1, &products)?, sum(2, &grad)?];
             Ok(grad_x)
         })?;

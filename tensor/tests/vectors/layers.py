@@ -1,0 +1,104 @@
+# What PyTorch 2.11 computes for pooling, normalisation and GELU: `python layers.py > layers.json`.
+#
+# A case is an operation, its arguments, its inputs, the result, the gradients of the inputs when the result's gradient
+# is `weights`, and what running values have become. A tensor is [type, sizes, values]; the values are one text, since a
+# reader of JSON may miss the last bit of a number.
+import itertools
+import json
+
+import torch
+import torch.nn.functional as F
+
+
+def listed(x):
+    letter = {torch.float32: "f", torch.float64: "d", torch.int64: "l", torch.int32: "i", torch.uint8: "u"}[x.dtype]
+    digits = "%.9g" if x.dtype == torch.float32 else "%.17g"
+    return [letter, list(x.shape), " ".join(digits % v for v in x.detach().flatten().tolist())]
+
+
+def numbers(sizes, dtype, scale=1.0):
+    """Normal numbers that are short to write down."""
+    return (torch.randn(sizes) * 16 * scale).round().div(16).to(dtype)
+
+
+def weights(shape):
+    count = torch.Size(shape).numel()
+    return (torch.arange(count, dtype=torch.float64).mul(37).add(11).remainder(61) / 32 - 0.9375).reshape(shape)
+
+
+cases = []
+
+
+def case(name, arguments, inputs, run, state=()):
+    inputs = [x.clone() for x in inputs]
+    given = [listed(x) for x in inputs]
+    before = [listed(x) for x in state]
+    for x in inputs:
+        x.requires_grad_(x.is_floating_point())
+    out = run(*inputs)
+    if out.requires_grad:
+        out.backward(weights(out.shape).to(out.dtype))
+    gradients = [None if x.grad is None else listed(x.grad) for x in inputs]
+    node = out.grad_fn.name() if out.grad_fn else None
+    cases.append({"name": name, "arguments": arguments, "inputs": given, "state": before, "node": node,
+                  "result": listed(out), "gradients": gradients, "state after": [listed(x) for x in state]})
+
+
+torch.manual_seed(0)
+INF, NAN = float("inf"), float("nan")
+
+# Pools: sizes, kernel, stride, padding, dilation.
+images = [(1, 1, 4, 4), (2, 1, 7, 6), (2, 5, 9), (0, 2, 4, 4)]
+windows = [((2, 2), (2, 2), (0, 0), (1, 1)), ((3, 3), (2, 2), (1, 1), (1, 1)), ((2, 3), (1, 2), (1, 0), (1, 1)),
+           ((3, 2), (2, 3), (1, 1), (1, 2)), ((1, 3), (3, 1), (0, 1), (2, 1)), ((3, 3), (1, 1), (0, 0), (1, 1))]
+for sizes, (kernel, stride, padding, dilation), ceil_mode in itertools.product(images, windows, (False, True)):
+    for dtype in (torch.float32, torch.uint8 if ceil_mode else torch.int64):
+        x = torch.randint(0, 9, sizes).to(dtype)
+        if dtype == torch.float32 and x.numel() > 30:
+            x.view(-1)[5], x.view(-1)[9], x.view(-1)[10], x.view(-1)[17] = NAN, NAN, -INF, INF
+        arguments = [kernel, stride, padding, dilation, ceil_mode]
+        case("max_pool2d", arguments, [x], lambda x: F.max_pool2d(x, kernel, stride, padding, dilation, ceil_mode))
+    if dilation == (1, 1):
+        for include, divisor in ((True, None), (False, None), (True, 3), (False, -2)):
+            x = numbers(sizes, torch.float32 if include else torch.float64)
+            case("avg_pool2d", [kernel, stride, padding, ceil_mode, include, divisor], [x],
+                 lambda x: F.avg_pool2d(x, kernel, stride, padding, ceil_mode, include, divisor))
+for sizes, output in itertools.product(images, [(1, 1), (2, 2), (3, 5), (None, 2), (7, None), (12, 1)]):
+    x = numbers(sizes, torch.float64 if output[1] == 2 else torch.float32)
+    case("adaptive_avg_pool2d", [output], [x], lambda x: F.adaptive_avg_pool2d(x, output))
+
+# Batch normalisation.
+for sizes, training, affine, tracked in itertools.product(
+        [(4, 3), (2, 3, 5), (3, 2, 4, 5), (3, 1, 19, 20), (0, 3, 2)], (True, False), (0, 1, 2), (True, False)):
+    if not training and not tracked:
+        continue
+    for dtype, momentum, eps in ((torch.float32, 0.1, 1e-5), (torch.float64, 0.75, 0.01)):
+        if sizes == (3, 1, 19, 20) and not (affine and tracked and training):
+            continue
+        # Far from 0, where a variance by way of the mean of squares would fail.
+        x = numbers(sizes, dtype, 2) + 30
+        own = [numbers(sizes[1], dtype) for _ in range(affine)]
+        state = [numbers(sizes[1], dtype), numbers(sizes[1], dtype).abs() + 0.5] if tracked else []
+        case("batch_norm", [training, momentum, eps], [x, *own],
+             lambda x, weight=None, bias=None: F.batch_norm(x, *(state or [None, None]), weight, bias, training,
+                                                            momentum, eps), state)
+
+# Layer normalisation: sizes, the last of which are normalised together.
+for sizes, dims, affine in itertools.product([(3, 4), (2, 3, 5), (2, 1100), (6,), (0, 4), (2, 7)], (1, 2), (0, 1, 2)):
+    if dims > len(sizes) or (sizes == (2, 1100) and affine + dims != 3):
+        continue
+    shape = sizes[len(sizes) - dims:]
+    for dtype, eps in ((torch.float32, 1e-5), (torch.float64, 0.1)):
+        if len(shape) and shape[-1] == 1100 and dtype == torch.float64:
+            continue
+        x = numbers(sizes, dtype) + 10
+        own = [numbers(shape, dtype) for _ in range(affine)]
+        case("layer_norm", [shape, eps], [x, *own],
+             lambda x, weight=None, bias=None: F.layer_norm(x, shape, weight, bias, eps))
+
+for approximate, dtype in itertools.product(("none", "tanh"), (torch.float32, torch.float64)):
+    x = torch.cat([torch.linspace(-12, 12, 97, dtype=dtype), torch.tensor([0.0, -0.0, 1e-30, INF, NAN], dtype=dtype)])
+    case("gelu", [approximate], [x], lambda x: F.gelu(x, approximate=approximate))
+
+print(json.dumps({"torch": torch.__version__.split("+")[0], "cases": cases}, separators=(",", ":"))
+      .replace('{"name"', '\n{"name"'))
