@@ -8,8 +8,8 @@
 // is rounded once, to the nearest half; of two as near, to the even one.
 #pragma once
 
-// Tests that run the kernels on the host have conversions of their own.
-#ifndef CONVERSIONS_OF_HALVES
+// These are instructions of a GPU; tests that run the kernels on the host have functions of their own.
+#ifndef CONVERSIONS_OF_F16
 __device__ inline float float_of_f16(unsigned short bits) {
     float x;
     asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(bits));
@@ -21,6 +21,7 @@ __device__ inline unsigned short f16_of_float(float x) {
     asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(x));
     return bits;
 }
+#endif
 
 __device__ inline unsigned short bf16_of_float(float x) {
 #if __CUDA_ARCH__ >= 800
@@ -35,7 +36,6 @@ __device__ inline unsigned short bf16_of_float(float x) {
     return x != x ? 0x7fff : (unsigned short)((all + 0x7fff + (all >> 16 & 1)) >> 16);
 #endif
 }
-#endif
 
 struct f16 {
     unsigned short bits;

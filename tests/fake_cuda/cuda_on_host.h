@@ -25,7 +25,7 @@
 #include <vector>
 
 #include "halves.h"
-#define CONVERSIONS_OF_HALVES // In the place of those of half.cuh.
+#define CONVERSIONS_OF_F16 // In the place of those of half.cuh.
 
 #define __global__
 #define __device__

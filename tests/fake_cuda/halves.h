@@ -38,7 +38,6 @@ inline unsigned short narrow(float x, int exponent, int fraction) {
 
 } // namespace halves
 
+// As half.cuh calls them.
 inline float float_of_f16(unsigned short bits) { return halves::widen(bits, 5, 10); }
-inline float float_of_bf16(unsigned short bits) { return halves::widen(bits, 8, 7); }
 inline unsigned short f16_of_float(float x) { return halves::narrow(x, 5, 10); }
-inline unsigned short bf16_of_float(float x) { return halves::narrow(x, 8, 7); }

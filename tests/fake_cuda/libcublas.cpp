@@ -94,10 +94,10 @@ static void product(int transpose_a, int transpose_b, int m, int n, int k, const
 
 // A matrix of halves, by columns, in floats.
 static std::vector<float> widened(const void *matrix, long long first, int type, int rows, int columns, int leading) {
-    const unsigned short *halves = (const unsigned short *)matrix + first;
+    const unsigned short *bits = (const unsigned short *)matrix + first;
     std::vector<float> floats(rows && columns ? (size_t)leading * (columns - 1) + rows : 0);
     for (size_t i = 0; i < floats.size(); i++) {
-        floats[i] = type == R_16F ? float_of_f16(halves[i]) : float_of_bf16(halves[i]);
+        floats[i] = type == R_16F ? float_of_f16(bits[i]) : halves::widen(bits[i], 8, 7);
     }
     return floats;
 }
@@ -113,7 +113,7 @@ static void product_of_halves(int type, int transpose_a, int transpose_b, int m,
     unsigned short *out = (unsigned short *)c + first_c;
     for (int column = 0; column < n; column++) {
         for (size_t i = (size_t)column * ldc; i < (size_t)column * ldc + m; i++) {
-            out[i] = type == R_16F ? f16_of_float(sums[i]) : bf16_of_float(sums[i]);
+            out[i] = type == R_16F ? f16_of_float(sums[i]) : halves::narrow(sums[i], 8, 7);
         }
     }
 }

@@ -40,6 +40,9 @@ impl Tensor {
     /// and divided by their number less `correction` (1 is Bessel's correction, PyTorch's default).
     #[track_caller]
     pub fn var(&self, dims: &[i64], correction: usize, keepdim: bool) -> Result<Tensor> {
+        if self.dtype().is_half() {
+            return self.to(DType::F32)?.var(dims, correction, keepdim)?.to(self.dtype());
+        }
         let reduced = reduced_dims(self, dims)?;
         let count: usize = self
             .sizes()
@@ -55,20 +58,32 @@ impl Tensor {
     /// The standard deviation: the root of [`var`](Self::var).
     #[track_caller]
     pub fn std(&self, dims: &[i64], correction: usize, keepdim: bool) -> Result<Tensor> {
-        ops::apply(Root { backward_name: "StdBackward0" }, [&self.var(dims, correction, keepdim)?])
+        let var = in_floats(self)?.var(dims, correction, keepdim)?;
+        ops::apply(Root { backward_name: "StdBackward0", dtype: self.dtype() }, [&var])
     }
 
     /// The Euclidean norm of all elements: the root of the sum of their squares. Its gradient at 0 is 0.
     #[track_caller]
     pub fn norm(&self) -> Result<Tensor> {
-        ops::apply(Root { backward_name: "LinalgVectorNormBackward0" }, [&self.square()?.sum()?])
+        let squares = in_floats(self)?.square()?;
+        ops::apply(
+            Root { backward_name: "LinalgVectorNormBackward0", dtype: self.dtype() },
+            [&squares.sum()?],
+        )
     }
+}
+
+/// Halves as f32, for what is made in several steps and rounded after the last.
+fn in_floats(x: &Tensor) -> Result<Tensor> {
+    if x.dtype().is_half() { x.to(DType::F32) } else { Ok(x.clone()) }
 }
 
 /// The root of a sum of squares. The slope of the root at 0 is infinite, but that of all squares there
 /// is 0, and so is their product.
 struct Root {
     backward_name: &'static str,
+    /// Of the result: squares of halves are f32.
+    dtype: DType,
 }
 
 impl Function<1> for Root {
@@ -82,7 +97,8 @@ impl Function<1> for Root {
 
     fn forward(&self, ctx: &mut Context<1>, [x]: [&Tensor; 1]) -> Result<Tensor> {
         ctx.save_output();
-        x.sqrt()
+        let root = x.sqrt()?;
+        if self.dtype.is_half() { root.to(self.dtype) } else { Ok(root) }
     }
 
     fn backward(&self, saved: &Saved<1>, grad: &Tensor) -> Result<[Option<Tensor>; 1]> {
@@ -150,10 +166,7 @@ impl Function<1> for MeanDims {
         }
         let sum = |x| SumDims { reduced: self.reduced.clone(), keepdim: self.keepdim }.apply([x]);
         let count = self.count(x.sizes());
-        match x.dtype().is_half() {
-            true => sum(&x.to(DType::F32)?)?.div_(count)?.to(x.dtype()),
-            false => sum(x)?.div_(count),
-        }
+        sum(&in_floats(x)?)?.div_(count)?.to(x.dtype())
     }
 
     fn backward(&self, saved: &Saved<1>, grad: &Tensor) -> Result<[Option<Tensor>; 1]> {
