@@ -11,6 +11,7 @@ use libloading::Library;
 use todevice::Tensor;
 
 use crate::fake_cuda::compile;
+use crate::halves::{BF16, F16};
 
 /// A launch's `View`.
 #[repr(C)]
@@ -464,4 +465,41 @@ fn functions_have_the_bits_of_the_cpu_for_floats_of_every_kind() {
 
 fn any_of(values: &[f64], step: usize) -> impl Iterator<Item = f64> + '_ {
     values.iter().copied().step_by(step)
+}
+
+/// Runs a kernel from elements of one type to as many of another, which lie in order.
+fn converted<From, To: Copy + Default>(name: &str, from: &[From], zero: From) -> Vec<To> {
+    let mut out = vec![To::default(); from.len()];
+    let (from_at, out_at, numbers) = (from.as_ptr(), out.as_mut_ptr(), view(&[(from.len() as i64, 1)]));
+    let arguments = [at(&from_at), at(&zero), at(&numbers), at(&out_at), at(&numbers)];
+    assert_eq!(course().run(name, 4, 256, &arguments), Ok(()));
+    out
+}
+
+/// Those of bfloat16 are the way of GPUs that have no instruction for it; float16 always has one, and here a function of
+/// the stand-in for CUDA is in its place.
+#[test]
+#[cfg_attr(not(target_os = "linux"), ignore = "the stand-in for CUDA is for Linux")]
+fn every_half_becomes_its_float_and_every_kind_of_float_the_nearest_half() {
+    for (name, format) in [("f16", F16), ("bf16", BF16)] {
+        let all: Vec<u16> = (0..=u16::MAX).collect();
+        let wide: Vec<f32> = converted(&format!("cast_{name}_f32"), &all, 0);
+        let back: Vec<u16> = converted(&format!("cast_f32_{name}"), &wide, 0.0);
+        for ((bits, wide), back) in all.iter().zip(wide).zip(back) {
+            let value = format.value(*bits);
+            match value.is_nan() {
+                true => assert!(wide.is_nan() && format.value(back).is_nan(), "{name} {bits:#06x}"),
+                false => assert_eq!((f64::from(wide).to_bits(), back), (value.to_bits(), *bits)),
+            }
+        }
+        let (floats, numbers) = (format.floats(), format.numbers());
+        let found: Vec<u16> = converted(&format!("cast_f32_{name}"), &floats, 0.0);
+        for (x, found) in floats.iter().zip(found) {
+            let right = match x.is_nan() {
+                true => format.value(found).is_nan(),
+                false => found == format.nearest(&numbers, f64::from(*x)),
+            };
+            assert!(right, "{name}: {x:e} became {found:#06x}");
+        }
+    }
 }

@@ -3,6 +3,8 @@
 
 #[path = "../../fake_cuda/mod.rs"]
 mod fake_cuda;
+#[path = "../../../tensor/tests/common/halves.rs"]
+mod halves;
 mod host;
 mod nvrtc;
 mod ptx;
