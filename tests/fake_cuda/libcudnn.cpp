@@ -125,7 +125,7 @@ static double read(const void *memory, int type, long long i) {
     case DOUBLE: return ((const double *)memory)[i];
     case FLOAT: return ((const float *)memory)[i];
     case HALF: return float_of_f16(((const unsigned short *)memory)[i]);
-    default: return float_of_bf16(((const unsigned short *)memory)[i]);
+    default: return halves::widen(((const unsigned short *)memory)[i], 8, 7);
     }
 }
 
@@ -134,7 +134,7 @@ static void write(void *memory, int type, long long i, double value) {
     case DOUBLE: ((double *)memory)[i] = value; break;
     case FLOAT: ((float *)memory)[i] = (float)value; break;
     case HALF: ((unsigned short *)memory)[i] = f16_of_float((float)value); break;
-    default: ((unsigned short *)memory)[i] = bf16_of_float((float)value);
+    default: ((unsigned short *)memory)[i] = halves::narrow((float)value, 8, 7);
     }
 }
 
