@@ -178,6 +178,12 @@ __device__ void layer_norm_backward(const T *grad, const T *x, const Input<T> &w
         name##_backward(grad, x, READ(weight), stats, grad_x, grad_x_view, products);                        \
     }
 
-FOR_FLOATS(BATCH_NORM, batch_norm)
-FOR_FLOATS(RUNNING_STATS, running_stats)
-FOR_FLOATS(LAYER_NORM, layer_norm)
+// Halves have no kernels of their own: what is calculated once and kept for the gradients is not rounded to them, and
+// weights may be floats. They are converted before and after.
+#define FOR_FLOAT_AND_DOUBLE(KERNEL, name) \
+    KERNEL(name, f32, float)               \
+    KERNEL(name, f64, double)
+
+FOR_FLOAT_AND_DOUBLE(BATCH_NORM, batch_norm)
+FOR_FLOAT_AND_DOUBLE(RUNNING_STATS, running_stats)
+FOR_FLOAT_AND_DOUBLE(LAYER_NORM, layer_norm)

@@ -9,8 +9,8 @@ use std::path::Path;
 
 use gradcheck::{Case, Domain, case, check, names_seen, record_names};
 use todevice::{
-    Approximate, AvgPool2dOptions, BatchNormArguments, Conv2dOptions, CrossEntropyOptions, DType, Error, Machine, MaxPool2dOptions, Padding,
-    Reduction, Result, Tensor, manual_seed,
+    Approximate, AvgPool2dOptions, BatchNormArguments, Conv2dOptions, CrossEntropyOptions, DType, Error,
+    Machine, MaxPool2dOptions, Padding, Reduction, Result, Tensor, manual_seed,
 };
 
 const SHAPES: [&[usize]; 8] = [&[], &[0], &[1], &[2], &[3], &[2, 3], &[3, 0], &[2, 1, 3]];

@@ -135,3 +135,315 @@ fn values_and_gradients_are_pytorchs() -> Result<()> {
     }
     Ok(())
 }
+
+#[track_caller]
+fn says<T>(expected: &str, result: Result<T>) {
+    match result {
+        Ok(_) => panic!("no error, but PyTorch says: {expected}"),
+        Err(error) => assert_eq!(error.to_string(), expected),
+    }
+}
+
+fn zeros(sizes: &[usize]) -> Tensor {
+    Tensor::zeros(sizes).unwrap()
+}
+
+#[test]
+fn windows_that_cannot_be_are_refused_in_pytorchs_words() {
+    let x = zeros(&[1, 2, 4, 4]);
+    let max = |kernel: [usize; 2], options: MaxPool2dOptions| x.max_pool2d(kernel, &options);
+    let plain = MaxPool2dOptions::default();
+    let half =
+        "pad should be at most half of effective kernel size, but got pad=2, kernel_size=2 and dilation=1";
+    says(half, max([2, 2], MaxPool2dOptions { padding: 2.into(), ..plain }));
+    says(
+        "pad should be smaller than or equal to half of kernel size, but got padW = 2, padH = 2, kW = 3, kH = 3",
+        max([3, 3], MaxPool2dOptions { padding: 2.into(), dilation: 2.into(), ..plain }),
+    );
+    says("stride should not be zero", max([0, 0], plain));
+    says("stride should not be zero", max([2, 2], MaxPool2dOptions { stride: Some(0.into()), ..plain }));
+    says(
+        "kernel size should be greater than zero, but got kH: 0 kW: 1",
+        max([0, 1], MaxPool2dOptions { stride: Some(1.into()), ..plain }),
+    );
+    says(
+        "dilation should be greater than zero, but got dilationH: 0 dilationW: 0",
+        max([2, 2], MaxPool2dOptions { dilation: 0.into(), ..plain }),
+    );
+    says(
+        "Given input size: (2x4x4). Calculated output size: (2x2x0). Output size is too small",
+        max([2, 9], plain),
+    );
+    for huge in [usize::MAX, 1 << 40, i32::MAX as usize] {
+        assert!(max([huge, 2], plain).is_err());
+        let options = MaxPool2dOptions { dilation: huge.into(), padding: huge.into(), ..plain };
+        assert!(max([huge, huge], options).is_err());
+        assert!(x.adaptive_avg_pool2d([huge, huge]).is_err());
+    }
+    for sizes in [&[4, 4][..], &[1, 1, 2, 4, 4]] {
+        let refused = zeros(sizes).max_pool2d(2, &plain);
+        says("non-empty 3D or 4D (batch mode) tensor expected for input", refused);
+    }
+    let empty = "Expected 3D or 4D (batch mode) tensor with optional 0 dim batch size for input, but got:[2, 0, 4, 4]";
+    says(empty, zeros(&[2, 0, 4, 4]).max_pool2d(2, &plain));
+    says(
+        "\"max_pool2d\" not implemented for 'Bool'",
+        x.to(DType::Bool).unwrap().max_pool2d(2, &Default::default()),
+    );
+
+    let avg = |options: AvgPool2dOptions| x.avg_pool2d(2, &options);
+    let plain = AvgPool2dOptions::default();
+    says("divisor must be not zero", avg(AvgPool2dOptions { divisor_override: Some(0), ..plain }));
+    says(half, avg(AvgPool2dOptions { padding: 2.into(), ..plain }));
+    let two_dims = zeros(&[4, 4]).avg_pool2d(2, &plain);
+    says("Dimension out of range (expected to be in range of [-2, 1], but got -3)", two_dims);
+    let ints = x.to(DType::I32).unwrap();
+    says("\"avg_pool2d\" not implemented for 'Int'", ints.avg_pool2d(2, &plain));
+
+    says("\"adaptive_avg_pool2d\" not implemented for 'Int'", ints.adaptive_avg_pool2d(2));
+    let dims = "adaptive_avg_pool2d(): Expected 3D or 4D tensor, but got [4, 4]";
+    says(dims, zeros(&[4, 4]).adaptive_avg_pool2d(2));
+    says(
+        "adaptive_avg_pool2d(): Expected input to have non-zero size for non-batch dimensions, but input has sizes [2, 2, 0, 4] with dimension 2 being empty",
+        zeros(&[2, 2, 0, 4]).adaptive_avg_pool2d(2),
+    );
+}
+
+#[test]
+fn what_cannot_be_normalised_is_refused_in_pytorchs_words() -> Result<()> {
+    let x = zeros(&[2, 3, 4, 4]);
+    says("expected 4D input (got 3D input)", nn::BatchNorm2d::new(3)?.forward(&x.get(0)?));
+    says("expected 2D or 3D input (got 4D input)", nn::BatchNorm1d::new(3)?.forward(&x));
+    says("running_mean should contain 3 elements not 4", {
+        let layer =
+            nn::BatchNorm2d::with_options(4, nn::BatchNormOptions { affine: false, ..Default::default() })?;
+        layer.forward(&x)
+    });
+    let one = "Expected more than 1 value per channel when training, got input size torch.Size([1, 3, 1, 1])";
+    says(one, nn::BatchNorm2d::new(3)?.forward(&zeros(&[1, 3, 1, 1])));
+    let norm = |arguments: BatchNormArguments| x.batch_norm(&arguments);
+    let plain = BatchNormArguments::default;
+    says("running_mean must be defined in evaluation mode", norm(plain()));
+    says(
+        "running_mean and running_var must either both be None or neither be None",
+        norm(BatchNormArguments { running_var: Some(zeros(&[3])), ..plain() }),
+    );
+    let training = || BatchNormArguments { training: true, ..plain() };
+    says("batch_norm eps must be positive, but got 0.0", norm(BatchNormArguments { eps: 0.0, ..training() }));
+    says(
+        "weight should contain 3 elements not 2",
+        norm(BatchNormArguments { weight: Some(zeros(&[2])), ..training() }),
+    );
+    let weight = Some(zeros(&[3]).to(DType::F64)?);
+    says(
+        "mixed dtype (CPU): expect parameter to have scalar type of Float",
+        norm(BatchNormArguments { weight, ..training() }),
+    );
+    let doubles = x.to(DType::F64)?;
+    let weight = Some(zeros(&[3]));
+    says(
+        "mixed dtype (CPU): all inputs must share same datatype.",
+        doubles.batch_norm(&BatchNormArguments { weight, ..training() }),
+    );
+    says("\"batch_norm\" not implemented for 'Long'", x.to(DType::I64)?.batch_norm(&training()));
+
+    says(
+        "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but got normalized_shape = []",
+        x.layer_norm(&[], None, None, 1e-5),
+    );
+    says(
+        "Given normalized_shape=[3, 4], expected input with shape [*, 3, 4], but got input of size[2, 3, 4, 4]",
+        x.layer_norm(&[3, 4], None, None, 1e-5),
+    );
+    says(
+        "Expected bias to be of same shape as normalized_shape, but got bias of shape [4] and normalized_shape = [4, 4]",
+        x.layer_norm(&[4, 4], None, Some(&zeros(&[4])), 1e-5),
+    );
+    says(
+        "\"LayerNormKernelImpl\" not implemented for 'Long'",
+        x.to(DType::I64)?.layer_norm(&[4], None, None, 1e-5),
+    );
+    says("\"GeluKernelImpl\" not implemented for 'Bool'", x.to(DType::Bool)?.gelu(Approximate::None));
+    Ok(())
+}
+
+#[test]
+fn layers_print_as_in_pytorch() -> Result<()> {
+    let holes = MaxPool2dOptions {
+        stride: Some([2, 1].into()),
+        padding: 1.into(),
+        dilation: 2.into(),
+        ceil_mode: true,
+    };
+    let hanging = AvgPool2dOptions { stride: Some(2.into()), padding: 1.into(), ..Default::default() };
+    let bare = nn::BatchNormOptions {
+        momentum: None,
+        affine: false,
+        track_running_stats: false,
+        ..Default::default()
+    };
+    let fine = nn::LayerNormOptions { eps: 1e-6, elementwise_affine: false, ..Default::default() };
+    let model = nn::Sequential::new((
+        nn::Sequential::new((
+            nn::MaxPool2d::new(2),
+            nn::MaxPool2d::with_options([3, 2], holes),
+            nn::AvgPool2d::new(2),
+            nn::AvgPool2d::with_options([3, 2], hanging),
+            nn::AdaptiveAvgPool2d::new(1),
+            nn::AdaptiveAvgPool2d::new([None, Some(2)]),
+        )),
+        nn::BatchNorm2d::new(3)?,
+        nn::BatchNorm1d::with_options(4, bare)?,
+        nn::LayerNorm::new(&[3])?,
+        nn::LayerNorm::with_options(&[2, 3], fine)?,
+        nn::GELU::default(),
+        nn::GELU { approximate: Approximate::Tanh },
+    ));
+    let expected = "\
+Sequential(
+  (0): Sequential(
+    (0): MaxPool2d(kernel_size=2, stride=2, padding=0, dilation=1, ceil_mode=False)
+    (1): MaxPool2d(kernel_size=(3, 2), stride=(2, 1), padding=1, dilation=2, ceil_mode=True)
+    (2): AvgPool2d(kernel_size=2, stride=2, padding=0)
+    (3): AvgPool2d(kernel_size=(3, 2), stride=2, padding=1)
+    (4): AdaptiveAvgPool2d(output_size=1)
+    (5): AdaptiveAvgPool2d(output_size=(None, 2))
+  )
+  (1): BatchNorm2d(3, eps=1e-05, momentum=0.1, affine=True, track_running_stats=True)
+  (2): BatchNorm1d(4, eps=1e-05, momentum=None, affine=False, track_running_stats=False)
+  (3): LayerNorm((3,), eps=1e-05, elementwise_affine=True)
+  (4): LayerNorm((2, 3), eps=1e-06, elementwise_affine=False)
+  (5): GELU(approximate='none')
+  (6): GELU(approximate='tanh')
+)";
+    assert_eq!(model.to_string(), expected);
+    Ok(())
+}
+
+#[test]
+fn batch_norm_keeps_running_values_for_evaluation() -> Result<()> {
+    let layer = nn::BatchNorm1d::new(2)?;
+    let state = layer.state_dict();
+    let names: Vec<&str> = state.iter().map(|(name, _)| name).collect();
+    assert_eq!(names, ["weight", "bias", "running_mean", "running_var", "num_batches_tracked"]);
+    let x = Tensor::new([[1.0f32, -2.0], [3.0, 2.0], [5.0, 6.0]])?;
+    layer.forward(&x)?;
+    // 0.9 · old + 0.1 · new, with the variance of a sample: (4 + 0 + 4) / 2 and (16 + 0 + 16) / 2.
+    let read = |name: &str| state.iter().find(|(found, _)| *found == name).unwrap().1.clone();
+    assert!(read("running_mean").allclose(&Tensor::new([0.3f32, 0.2])?, 1e-6, 0.0)?);
+    assert!(read("running_var").allclose(&Tensor::new([1.3f32, 2.5])?, 1e-6, 0.0)?);
+    assert_eq!(read("num_batches_tracked").to_vec::<i64>()?, [1]);
+    layer.eval();
+    let evaluated = layer.forward(&x)?;
+    assert_eq!(read("num_batches_tracked").item()?, 1.0);
+    let expected = (x.sub(&read("running_mean"))? / &read("running_var").add(1e-5)?.sqrt()?)?;
+    assert!(evaluated.allclose(&expected, 1e-5, 1e-6)?);
+
+    // Into another one, which goes on from there; and with the mean of all batches.
+    let mean_of_all = nn::BatchNormOptions { momentum: None, ..Default::default() };
+    let other = nn::BatchNorm1d::with_options(2, mean_of_all)?;
+    other.load_state_dict(&state.copy()?, true)?;
+    other.forward(&x.mul(3.0)?)?;
+    let found = other.state_dict();
+    let found = found.iter().find(|(name, _)| *name == "running_mean").unwrap().1;
+    assert!(found.allclose(&Tensor::new([(0.3f32 + 9.0) / 2.0, (0.2 + 6.0) / 2.0])?, 1e-6, 0.0)?);
+
+    // Evaluation without running values is by the batch itself.
+    let bare = nn::BatchNormOptions { affine: false, track_running_stats: false, ..Default::default() };
+    let bare = nn::BatchNorm1d::with_options(2, bare)?;
+    bare.eval();
+    assert!(bare.forward(&x)?.mean()?.item()?.abs() < 1e-6 && bare.state_dict().iter().count() == 0);
+
+    // The graph remembers the batch's values: evaluation later does not change its gradient.
+    let x = x.requires_grad_(true)?;
+    layer.train();
+    let y = layer.forward(&x)?;
+    layer.forward(&x.detach().mul(7.0)?)?;
+    y.square()?.sum()?.backward()?;
+    assert!(x.grad().unwrap().abs()?.max()?.item()? < 1e-4, "a sum of squares that cannot change");
+    Ok(())
+}
+
+#[test]
+fn buffers_follow_the_layer_to_a_device_and_stay_of_their_type() -> Result<()> {
+    let machine: Machine = "sim:t4".parse().map_err(Error::custom)?;
+    machine.enter(|| {
+        let layer = nn::BatchNorm2d::new(3)?;
+        layer.to(Device::cuda(0))?.to(DType::F64)?;
+        for (name, buffer) in layer.named_buffers() {
+            let expected = if name == "num_batches_tracked" { DType::I64 } else { DType::F64 };
+            assert!(buffer.tensor().is_cuda() && buffer.tensor().dtype() == expected, "{name}");
+        }
+        let x = Tensor::randn(&[2, 3, 4, 4])?;
+        let refused = layer.forward(&x.to(DType::F64)?).unwrap_err();
+        assert_eq!(refused.code(), Some("GPU0001"), "{refused}");
+        layer.forward(&x.to((Device::cuda(0), DType::F64))?)?;
+        Ok(())
+    })
+}
+
+#[test]
+fn halves_are_normalised_as_the_floats_they_are() -> Result<()> {
+    for dtype in [DType::F16, DType::BF16] {
+        let x = Tensor::randn(&[4, 3, 5, 5])?.add(2.0)?.to(dtype)?;
+        let float = x.to(DType::F32)?;
+        let [weight, bias] = [Tensor::randn(&[3])?, Tensor::randn(&[3])?];
+        for parameters in [DType::F32, dtype] {
+            let arguments = |weight: &Tensor, bias: &Tensor| -> Result<BatchNormArguments> {
+                Ok(BatchNormArguments {
+                    running_mean: Some(zeros(&[3]).to(weight.dtype())?),
+                    running_var: Some(Tensor::ones(&[3])?.to(weight.dtype())?),
+                    weight: Some(weight.clone()),
+                    bias: Some(bias.clone()),
+                    training: true,
+                    ..Default::default()
+                })
+            };
+            let rounded = [&weight, &bias].map(|tensor| tensor.to(parameters));
+            let [w, b] = rounded.map(|tensor| tensor.unwrap().requires_grad_(true).unwrap());
+            let found = x.detach().requires_grad_(true)?;
+            let given = arguments(&w, &b)?;
+            let y = found.batch_norm(&given)?;
+            let [wide_w, wide_b] = [&w, &b]
+                .map(|t| t.detach().to(DType::F32).unwrap().copy().unwrap().requires_grad_(true).unwrap());
+            let wide = float.detach().requires_grad_(true)?;
+            let wide_given = arguments(&wide_w, &wide_b)?;
+            let expected = wide.batch_norm(&wide_given)?;
+            assert!(y.dtype() == dtype && y.equal(&expected.to(dtype)?)?);
+            let gradient = weights(y.sizes(), DType::F32)?.to(dtype)?;
+            y.backward_with(BackwardOptions { gradient: Some(gradient.clone()), ..Default::default() })?;
+            let gradient = Some(gradient.to(DType::F32)?);
+            expected.backward_with(BackwardOptions { gradient, ..Default::default() })?;
+            for (found, expected) in [(&found, &wide), (&w, &wide_w), (&b, &wide_b)] {
+                assert!(found.grad().unwrap().equal(&expected.grad().unwrap().to(found.dtype())?)?);
+            }
+            let (found, expected) = (given.running_var.unwrap(), wide_given.running_var.unwrap());
+            assert!(found.equal(&expected.to(parameters)?)?);
+
+            let [w, b] = [weight.slice(0, 0, 1, 1)?.expand(&[5])?, bias.slice(0, 0, 1, 1)?.expand(&[5])?];
+            let [w, b] = [w.to(parameters)?, b.to(parameters)?];
+            let found = x.layer_norm(&[5], Some(&w), Some(&b), 1e-5)?;
+            let [w, b] = [w.to(DType::F32)?, b.to(DType::F32)?];
+            assert!(found.equal(&float.layer_norm(&[5], Some(&w), Some(&b), 1e-5)?.to(dtype)?)?);
+        }
+        for approximate in [Approximate::None, Approximate::Tanh] {
+            assert!(x.gelu(approximate)?.equal(&float.gelu(approximate)?.to(dtype)?)?);
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn an_evaluation_in_between_changes_no_gradient() -> Result<()> {
+    let layer = nn::BatchNorm1d::new(2)?;
+    layer.eval();
+    let x = Tensor::new([[1.0f32, -2.0], [3.0, 2.0]])?.requires_grad_(true)?;
+    let y = layer.forward(&x)?;
+    layer.train();
+    no_grad(|| layer.forward(&x))?;
+    y.sum()?.backward()?;
+    // By the running variance that was 1 then.
+    let expected = Tensor::full(&[2, 2], 1.0 / (1.0f64 + 1e-5).sqrt(), DType::F32)?;
+    assert!(x.grad().unwrap().allclose(&expected, 1e-6, 0.0)?);
+    Ok(())
+}

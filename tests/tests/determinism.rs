@@ -2,8 +2,8 @@
 
 use std::process::Command;
 
-use todevice::Machine;
 use todevice::prelude::*;
+use todevice::{Machine, MaxPool2dOptions};
 
 /// Training large enough that every kernel is shared between threads; the bits of all that came out.
 fn steps() -> Result<Vec<u32>> {
@@ -34,9 +34,39 @@ fn steps() -> Result<Vec<u32>> {
             bits.extend(tensor.detach().reshape(&[-1])?.to_vec::<f32>()?.iter().map(|value| value.to_bits()));
         }
     }
+    bits.extend(images()?);
     for parameter in model.parameters() {
         let values = parameter.tensor().detach().reshape(&[-1])?.to_vec::<f32>()?;
         bits.extend(values.iter().map(|value| value.to_bits()));
+    }
+    Ok(bits)
+}
+
+/// The layers for images, two steps of them, on batches that threads share.
+fn images() -> Result<Vec<u32>> {
+    let overlapping = MaxPool2dOptions { stride: Some(2.into()), padding: 1.into(), ..Default::default() };
+    let model = nn::Sequential::new((
+        nn::BatchNorm2d::new(10)?,
+        nn::GELU::default(),
+        nn::MaxPool2d::with_options(3, overlapping),
+        nn::AvgPool2d::new([1, 2]),
+        nn::LayerNorm::new(&[20, 12])?,
+        nn::AdaptiveAvgPool2d::new([15, 9]),
+        nn::Flatten::default(),
+        nn::BatchNorm1d::new(1350)?,
+    ));
+    let x = Tensor::randn(&[210, 10, 40, 48])?;
+    let mut bits = Vec::new();
+    for _ in 0..2 {
+        let leaf = x.detach().requires_grad_(true)?;
+        let output = model.forward(&leaf)?;
+        output.mul(&output.detach())?.mul(&output)?.mean()?.backward()?;
+        let gradients = model.parameters().into_iter().map(|parameter| parameter.grad().unwrap());
+        let state = model.named_buffers().into_iter().map(|(_, buffer)| buffer.tensor());
+        for tensor in [leaf.grad().unwrap(), output.detach()].into_iter().chain(gradients).chain(state) {
+            let values = tensor.reshape(&[-1])?.to(DType::F32)?.to_vec::<f32>()?;
+            bits.extend(values.iter().map(|value| value.to_bits()));
+        }
     }
     Ok(bits)
 }

@@ -29,6 +29,8 @@
 //! 4. `worker` does 2 and 3 on another thread, with random numbers of its own.
 //! 5. `loader` holds the options, `iterator` runs one epoch and brings the batches back in order.
 //!
+//! [`vision`] has sets of images to load from.
+//!
 //! Two more lie on its way to a GPU: `batch` says where its tensors are, for whoever pins them; `prefetch` copies it
 //! while the one before is used.
 //!
@@ -44,6 +46,7 @@ mod loader;
 mod prefetch;
 mod sampler;
 mod split;
+pub mod vision;
 mod worker;
 
 #[cfg(test)]

@@ -97,7 +97,7 @@ for sizes, dims, affine in itertools.product([(3, 4), (2, 3, 5), (2, 1100), (6,)
              lambda x, weight=None, bias=None: F.layer_norm(x, shape, weight, bias, eps))
 
 for approximate, dtype in itertools.product(("none", "tanh"), (torch.float32, torch.float64)):
-    x = torch.cat([torch.linspace(-12, 12, 97, dtype=dtype), torch.tensor([0.0, -0.0, 1e-30, INF, NAN], dtype=dtype)])
+    x = torch.cat([torch.linspace(-12, 12, 97, dtype=dtype), torch.tensor([0.0, -0.0, 1e-30, NAN], dtype=dtype)])
     case("gelu", [approximate], [x], lambda x: F.gelu(x, approximate=approximate))
 
 print(json.dumps({"torch": torch.__version__.split("+")[0], "cases": cases}, separators=(",", ":"))

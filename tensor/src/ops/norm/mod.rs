@@ -169,7 +169,7 @@ fn check_types(operation: &'static str, operands: &[&Tensor]) -> Result<()> {
 
 /// What is calculated with: halves as f32, as they lie in order.
 fn wide(x: &Tensor) -> Result<Tensor> {
-    if x.dtype().is_half() { x.to(DType::F32) } else { dense(x) }
+    dense(&if x.dtype().is_half() { x.to(DType::F32)? } else { x.clone() })
 }
 
 /// Weight and bias, or the numbers that stand for them.
@@ -325,7 +325,7 @@ impl Function<3> for LayerNorm {
         if x.numel() > 0 {
             let affine = [&vector(weight)?, &vector(bias)?];
             kernels::layer_norm(
-                &seen_as(&dense(x)?, &rows),
+                &seen_as(&wide_x, &rows),
                 affine,
                 &seen_as(&out, &rows),
                 &stats,

@@ -1,0 +1,142 @@
+//! MNIST's files, and those of sets that took them over: a header of numbers of 32 bits, the largest byte first, then
+//! nothing but bytes.
+//!
+//! ```text
+//! images   0x00000803  how many  rows  columns   then a byte for each pixel
+//! labels   0x00000801  how many                  then a byte for each label
+//! ```
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::{Images, Source, read_file};
+use crate::error::{Error, Result};
+
+/// A set that comes in such files.
+pub(super) struct Set {
+    name: &'static str,
+    /// The folder that torchvision puts it in.
+    folder: &'static str,
+    classes: [&'static str; 10],
+}
+
+pub(super) const FASHION_MNIST: Set = Set {
+    name: "Fashion-MNIST",
+    folder: "FashionMNIST/raw",
+    classes: [
+        "T-shirt/top",
+        "Trouser",
+        "Pullover",
+        "Dress",
+        "Coat",
+        "Sandal",
+        "Shirt",
+        "Sneaker",
+        "Bag",
+        "Ankle boot",
+    ],
+};
+
+pub(super) const MNIST: Set =
+    Set { name: "MNIST", folder: "MNIST/raw", classes: ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9"] };
+
+const IMAGES: u32 = 0x0000_0803;
+const LABELS: u32 = 0x0000_0801;
+
+/// The files of images and of labels.
+fn files(train: bool) -> [&'static str; 2] {
+    match train {
+        true => ["train-images-idx3-ubyte", "train-labels-idx1-ubyte"],
+        false => ["t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"],
+    }
+}
+
+fn packed(path: &Path) -> PathBuf {
+    path.with_file_name(format!("{}.gz", path.file_name().unwrap_or_default().to_string_lossy()))
+}
+
+/// The folder that has any of the files, packed or not. Files that lie in `root` itself do not say which set they are.
+fn folder_in(root: &Path, set: &Set) -> Option<PathBuf> {
+    let has_any = |folder: &PathBuf| {
+        let mut paths = [true, false].into_iter().flat_map(files).map(|file| folder.join(file));
+        paths.any(|path| path.exists() || packed(&path).exists())
+    };
+    [root.join(set.folder), root.to_path_buf()].into_iter().find(has_any)
+}
+
+pub(super) fn is_in(root: &Path, set: &Set) -> bool {
+    folder_in(root, set).is_some()
+}
+
+pub(super) fn read(root: &Path, set: &'static Set, train: bool) -> Result<Images> {
+    let [image_file, label_file] = files(train);
+    let folder = folder_in(root, set).ok_or_else(|| {
+        Error::custom(format!(
+            "{}: {} is not there: looked for {image_file} in it and in {}",
+            root.display(),
+            set.name,
+            set.folder
+        ))
+    })?;
+    let (image_path, label_path) = (folder.join(image_file), folder.join(label_file));
+    let ([count, rows, columns], pixels) = read_idx(&image_path, IMAGES)?;
+    if count == 0 || rows == 0 || columns == 0 {
+        return Err(Error::custom(format!(
+            "{}: expected images, found {count} of {rows} × {columns}",
+            image_path.display()
+        )));
+    }
+    let ([labelled], labels) = read_idx(&label_path, LABELS)?;
+    if labelled != count {
+        return Err(Error::custom(format!(
+            "{}: expected {count} labels, one for each image of {image_file}, found {labelled}",
+            label_path.display()
+        )));
+    }
+    if let Some(number) = labels.iter().position(|label| usize::from(*label) >= set.classes.len()) {
+        return Err(Error::custom(format!(
+            "{}: record {number} has label {}: expected 0 to {}",
+            label_path.display(),
+            labels[number],
+            set.classes.len() - 1
+        )));
+    }
+    let source = Source::Stored { pixels: Arc::new(pixels), labels: Arc::new(labels) };
+    Ok(Images::new(set.name, &set.classes, [1, rows, columns], count, source))
+}
+
+/// The sizes in the header of a file, and the bytes after it.
+fn read_idx<const N: usize>(path: &Path, magic: u32) -> Result<([usize; N], Vec<u8>)> {
+    if !path.exists() && packed(path).exists() {
+        let (packed, tool) = (packed(path), if cfg!(windows) { "an archive manager" } else { "gunzip" });
+        return Err(Error::custom(format!("{}: unpack it first, with {tool}", packed.display())));
+    }
+    let mut bytes = read_file(path)?;
+    let header = 4 * (1 + N);
+    let number = |i: usize| -> Option<u32> {
+        Some(u32::from_be_bytes(bytes.get(4 * i..4 * i + 4)?.try_into().expect("it is 4 bytes")))
+    };
+    if let Some(found) = number(0)
+        && found != magic
+    {
+        let gzip = if found >> 16 == 0x1f8b { ", as a packed file does: unpack it first" } else { "" };
+        return Err(Error::custom(format!(
+            "{}: expected the magic number {magic:#010x}, found {found:#010x}{gzip}",
+            path.display()
+        )));
+    }
+    let truncated = |expected: u64, what: &str| {
+        let found = bytes.len();
+        Error::custom(format!("{}: expected {expected} bytes{what}, found {found}", path.display()))
+    };
+    let sizes: Option<Vec<u32>> = (1..=N).map(number).collect();
+    let sizes = sizes.ok_or_else(|| truncated(header as u64, " of header alone"))?;
+    // Numbers from a broken file may be any.
+    let elements = sizes.iter().try_fold(1u64, |product, size| product.checked_mul(u64::from(*size)));
+    let expected = elements.and_then(|elements| elements.checked_add(header as u64)).unwrap_or(u64::MAX);
+    if expected != bytes.len() as u64 {
+        return Err(truncated(expected, &format!(" by its header of sizes {sizes:?}")));
+    }
+    bytes.drain(..header);
+    Ok((std::array::from_fn(|i| sizes[i] as usize), bytes))
+}

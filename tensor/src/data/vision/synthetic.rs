@@ -1,0 +1,81 @@
+//! Stripes: images whose class is in how pixels go with their neighbours.
+//!
+//! The phase of the stripes is random, so that over many images every pixel is as often bright as dark whatever the
+//! class: no weights of single pixels tell the classes apart. What does is the direction and the width of the stripes,
+//! which a few small filters see wherever they are.
+
+use std::f32::consts::{PI, TAU};
+
+use crate::random::philox_bits;
+
+/// Five directions of narrow stripes, five of wide ones.
+pub(super) const CLASSES: [&str; 10] = [
+    "narrow 0°",
+    "narrow 36°",
+    "narrow 72°",
+    "narrow 108°",
+    "narrow 144°",
+    "wide 0°",
+    "wide 36°",
+    "wide 72°",
+    "wide 108°",
+    "wide 144°",
+];
+
+/// From dark to dark, in pixels.
+const WAVELENGTHS: [f32; 2] = [4.0, 8.0];
+
+/// How far a direction may be off: a tenth of what is between two of them.
+const TILT: f32 = PI / 50.0;
+
+/// Random numbers that each image has for itself.
+const NUMBERS_OF_AN_IMAGE: u64 = 1 << 32;
+
+#[derive(Clone, Copy)]
+pub(super) struct Gratings {
+    pub(super) shape: [usize; 3],
+    pub(super) seed: u64,
+}
+
+impl Gratings {
+    /// Draws an image and returns its class.
+    pub(super) fn draw(&self, index: usize, out: &mut [u8]) -> i64 {
+        let [channels, height, width] = self.shape;
+        let class = index % CLASSES.len();
+        let mut next = (index as u64).wrapping_mul(NUMBERS_OF_AN_IMAGE);
+        let mut bits = || {
+            next = next.wrapping_add(1);
+            philox_bits(self.seed, next)
+        };
+        let mut between =
+            |low: f32, high: f32| low + (high - low) * ((bits() >> 8) as f32 / (1 << 24) as f32);
+
+        let angle = (class % 5) as f32 * (PI / 5.0) + between(-TILT, TILT);
+        let wavelength = WAVELENGTHS[class / 5];
+        let (across, down) = (TAU / wavelength * libm::cosf(angle), TAU / wavelength * libm::sinf(angle));
+        let (phase, contrast, brightness) = (between(0.0, TAU), between(0.2, 0.4), between(0.4, 0.6));
+        // The stripes fade out around a place that is anywhere but near the edge.
+        let (y, x) = (between(0.3, 0.7) * height as f32, between(0.3, 0.7) * width as f32);
+        let radius = 0.6 * height.max(width) as f32;
+        let strengths: Vec<f32> = (0..channels).map(|_| between(0.5, 1.0) * contrast).collect();
+
+        let pixels = height * width;
+        let stripes: Vec<f32> = (0..pixels)
+            .map(|i| {
+                let (dx, dy) = ((i % width) as f32 - x, (i / width) as f32 - y);
+                let fading = (1.0 - (dx * dx + dy * dy) / (radius * radius)).max(0.0);
+                fading * libm::sinf(across * dx + down * dy + phase)
+            })
+            .collect();
+        // Four pixels take a byte of noise each from 32 random bits.
+        for (of_channel, strength) in out.chunks_mut(pixels).zip(strengths) {
+            for (pixels, stripes) in of_channel.chunks_mut(4).zip(stripes.chunks(4)) {
+                for ((pixel, stripe), noise) in pixels.iter_mut().zip(stripes).zip(bits().to_le_bytes()) {
+                    let noise = (f32::from(noise) - 127.5) / 255.0 * 0.4;
+                    *pixel = ((brightness + strength * stripe + noise) * 255.0) as u8; // Kept within 0 to 255.
+                }
+            }
+        }
+        class as i64
+    }
+}
