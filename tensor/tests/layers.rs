@@ -399,7 +399,7 @@ fn halves_are_normalised_as_the_floats_they_are() -> Result<()> {
                     ..Default::default()
                 })
             };
-            let rounded = [&weight, &bias].map(|tensor| tensor.to(parameters));
+            let rounded = [&weight, &bias].map(|tensor| tensor.detach().to(parameters));
             let [w, b] = rounded.map(|tensor| tensor.unwrap().requires_grad_(true).unwrap());
             let found = x.detach().requires_grad_(true)?;
             let given = arguments(&w, &b)?;
@@ -420,7 +420,8 @@ fn halves_are_normalised_as_the_floats_they_are() -> Result<()> {
             let (found, expected) = (given.running_var.unwrap(), wide_given.running_var.unwrap());
             assert!(found.equal(&expected.to(parameters)?)?);
 
-            let [w, b] = [weight.slice(0, 0, 1, 1)?.expand(&[5])?, bias.slice(0, 0, 1, 1)?.expand(&[5])?];
+            let [w, b] = [&weight, &bias]
+                .map(|tensor| tensor.detach().slice(0, 0, 1, 1).and_then(|one| one.expand(&[5])).unwrap());
             let [w, b] = [w.to(parameters)?, b.to(parameters)?];
             let found = x.layer_norm(&[5], Some(&w), Some(&b), 1e-5)?;
             let [w, b] = [w.to(DType::F32)?, b.to(DType::F32)?];

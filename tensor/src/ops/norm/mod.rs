@@ -324,13 +324,7 @@ impl Function<3> for LayerNorm {
         // Rows without elements have no mean.
         if x.numel() > 0 {
             let affine = [&vector(weight)?, &vector(bias)?];
-            kernels::layer_norm(
-                &seen_as(&wide_x, &rows),
-                affine,
-                &seen_as(&out, &rows),
-                &stats,
-                self.eps,
-            )?;
+            kernels::layer_norm(&seen_as(&wide_x, &rows), affine, &seen_as(&out, &rows), &stats, self.eps)?;
         }
         ctx.save_for_backward([x, weight, &stats]);
         out.to(x.dtype())
