@@ -56,9 +56,18 @@ pub fn run(lab: &str, gpu: &str) -> String {
     if captured.json.is_empty() { captured.errors } else { captured.json }
 }
 
-/// Sections that go their own way on a real GPU: what other programs hold; after an error that stays; with as many
-/// workers as the computer has cores.
-const OTHERWISE_ON_REAL_GPUS: [(&str, &str); 3] = [("lab-05", "4"), ("lab-08", "7"), ("lab-09", "5")];
+/// Sections that go their own way on a real GPU: what other programs hold; by algorithms of the cuDNN that is there, if
+/// any is; after an error that stays; with as many workers as the computer has cores.
+const OTHERWISE_ON_REAL_GPUS: [(&str, &str); 8] = [
+    ("lab-05", "4"),
+    ("lab-07", "2"),
+    ("lab-07", "3"),
+    ("lab-07", "4"),
+    ("lab-07", "5"),
+    ("lab-07", "6"),
+    ("lab-08", "7"),
+    ("lab-09", "5"),
+];
 
 /// What a lab said, but for a section.
 fn without_section(events: Vec<Json>, lab: &str, section: &str) -> Vec<Json> {

@@ -187,6 +187,30 @@ fn an_algorithm_whose_memory_is_not_to_be_had_is_passed_over() {
 }
 
 #[test]
+fn an_algorithm_whose_memory_is_gone_makes_way_for_another() {
+    on("sim:t4", || {
+        let x = Tensor::ones_with(&[4, 64, 16, 16], gpu())?;
+        let weight = Tensor::ones_with(&[64, 64, 3, 3], gpu())?;
+        let chosen = || -> Result<Vec<(String, bool)>> {
+            let options = Conv2dOptions { padding: 1.into(), ..Default::default() };
+            let (y, trace) = Machine::current().profile(|| x.conv2d(&weight, None, &options));
+            assert_eq!(y?.to_vec::<f32>()?[0], 4.0 * 64.0, "a corner sees four of nine");
+            Ok(trace.kernels(0).into_iter().map(|kernel| (kernel.name, kernel.workspace > 1 << 20)).collect())
+        };
+        let hungry = vec![("conv_forward WINOGRAD_NONFUSED".to_owned(), true)];
+        let frugal = vec![("conv_forward IMPLICIT_PRECOMP_GEMM".to_owned(), false)];
+        assert_eq!((chosen()?, chosen()?), (hungry.clone(), hungry));
+        // What is reserved, and no segment more.
+        cuda::empty_cache()?;
+        let (_, total) = cuda::mem_get_info()?;
+        let share = (cuda::memory_reserved() + (4 << 20)) as f64 / total as f64;
+        cuda::set_per_process_memory_fraction(share)?;
+        assert_eq!((chosen()?, chosen()?), (frugal.clone(), frugal));
+        Ok(())
+    });
+}
+
+#[test]
 fn a_host_has_no_cudnn_and_a_simulated_gpu_says_its_version() {
     on("none", || {
         assert!(!cudnn::is_available() && cudnn::version().is_none());

@@ -18,6 +18,12 @@ pub(crate) struct Backends {
 
 /// `torch.backends.cuda`
 pub mod cuda {
+    /// Whether this crate was compiled with what drives GPUs of NVIDIA (`torch.backends.cuda.is_built`): everywhere
+    /// but in a web page. Whether there is one, [`is_available`](crate::cuda::is_available) says.
+    pub fn is_built() -> bool {
+        cfg!(not(target_family = "wasm"))
+    }
+
     /// `torch.backends.cuda.matmul`: products of matrices by cuBLAS.
     pub mod matmul {
         use super::super::{
@@ -91,6 +97,7 @@ mod tests {
             assert!(
                 cudnn::enabled() && !cudnn::benchmark() && !cudnn::deterministic() && cudnn::allow_tf32()
             );
+            assert!(cuda::is_built() && !crate::cuda::is_available());
             assert!(!cuda::matmul::allow_tf32() && !are_deterministic_algorithms_enabled());
             cuda::matmul::set_allow_tf32(true);
             assert_eq!(get_float32_matmul_precision(), Float32MatmulPrecision::High);

@@ -96,6 +96,8 @@ pub(crate) enum EventKind {
         pass: ConvPass,
         /// cuDNN's number of it.
         algorithm: u32,
+        /// Bytes of memory to work in.
+        workspace: usize,
     },
     Copy {
         kind: CopyKind,
@@ -131,7 +133,7 @@ impl EventKind {
         match self {
             EventKind::Launch { kernel } => kernel.symbol(),
             EventKind::Gemm => "gemm".to_string(),
-            EventKind::Convolution { pass, algorithm } => {
+            EventKind::Convolution { pass, algorithm, .. } => {
                 format!("{} {}", pass.name(), pass.algorithm(*algorithm))
             }
             EventKind::Copy { kind: CopyKind::HostToDevice, .. } => "Memcpy HtoD".to_string(),
@@ -374,10 +376,48 @@ impl Trace {
         Duration::from_nanos(computed.map(|span| span.end - span.start).sum())
     }
 
+    /// What the multiprocessors of device `index` were asked to do, in order: kernels, matrix products and
+    /// convolutions.
+    ///
+    /// ```
+    /// # use todevice::{Device, Machine, Tensor};
+    /// let machine: Machine = "sim:t4".parse().unwrap();
+    /// let (_, trace) = machine.enter(|| machine.profile(|| Tensor::ones_with(&[3], Device::cuda(0))));
+    /// let kernels = trace.kernels(0);
+    /// assert_eq!(kernels[0].name, "fill_f32");
+    /// assert_eq!(kernels[0].time, Some(trace.compute_time(0)));
+    /// ```
+    pub fn kernels(&self, index: usize) -> Vec<Kernel> {
+        let times: HashMap<OpId, u64> =
+            self.work.iter().map(|work| (work.span.op, work.span.end - work.span.start)).collect();
+        let calls = self.events.iter().filter(|event| event.stream.device == index);
+        let kernels = calls.filter_map(|event| {
+            let workspace = match event.kind {
+                EventKind::Launch { .. } | EventKind::Gemm => 0,
+                EventKind::Convolution { workspace, .. } => workspace as u64,
+                _ => return None,
+            };
+            let time = event.op.and_then(|op| times.get(&op)).copied().map(Duration::from_nanos);
+            Some(Kernel { name: event.kind.name(), time, workspace })
+        });
+        kernels.collect()
+    }
+
     /// What its times are.
     fn kind(&self) -> &'static str {
         if self.modelled { "modelled" } else { "measured" }
     }
+}
+
+/// A kernel, a matrix product or a convolution ([`Trace::kernels`]).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kernel {
+    /// As the timeline calls it. That of a convolution ends in cuDNN's algorithm: `conv_forward WINOGRAD_NONFUSED`.
+    pub name: String,
+    /// How long the device was at it. Known of simulated devices.
+    pub time: Option<Duration>,
+    /// Bytes of memory that it worked in, beside operands and result. Only convolutions need some.
+    pub workspace: u64,
 }
 
 /// In the order of a batch's way: to the device, through the kernels, back.

@@ -52,8 +52,10 @@ impl Cuda {
         let deterministic = flags.deterministic || are_deterministic_algorithms_enabled();
         let kind = Kind { pass, shape: *shape, dtype, tf32, benchmark, deterministic };
         let known = lock(&self.devices[stream.device].chosen).0.get(&kind).copied();
-        if let Some(algorithm) = known {
-            let workspace = workspace(out, algorithm.workspace)?;
+        // If its memory is no longer to be had, another is chosen.
+        if let Some(algorithm) = known
+            && let Ok(workspace) = workspace(out, algorithm.workspace)
+        {
             return self.convolve(stream, &conv, &algorithm, &workspace);
         }
         let mut candidates = self.driver.convolution_algorithms(stream.device, &conv).map_err(cuda_error)?;
@@ -86,7 +88,8 @@ impl Cuda {
         workspace: &Option<Tensor>,
     ) -> Result<()> {
         let memory = workspace.as_ref().map_or(Ok(DevicePtr::default()), pointer_of)?;
-        let kind = EventKind::Convolution { pass: conv.pass, algorithm: algorithm.number };
+        let ConvAlgorithm { number, workspace: bytes, .. } = *algorithm;
+        let kind = EventKind::Convolution { pass: conv.pass, algorithm: number, workspace: bytes };
         self.submit(stream, kind, |driver| driver.convolution(stream, conv, algorithm, memory).map(Some))
     }
 

@@ -1,0 +1,209 @@
+//! The same program, the same numbers: the same bits?
+
+use todevice::backends::cudnn::{self, Flags};
+use todevice::prelude::*;
+use todevice::trace::Kernel;
+use todevice::{Machine, use_deterministic_algorithms};
+
+use super::{convolution, has_cudnn, microseconds};
+use crate::{Lab, Table, exact, raced, row};
+
+pub(super) fn the_same_bits(lab: &mut Lab, steps: usize) -> crate::Result<()> {
+    lab.section(6, "The same bits");
+    lab.predict("100000000, -100000000 and 1 are added in f32, in two orders. What are the two sums?");
+    // ANCHOR: order
+    let (a, b, c) = (100000000f32, -100000000f32, 1f32);
+    let from_the_left = (a + b) + c;
+    let from_the_right = a + (b + c);
+    // ANCHOR_END: order
+    lab.table(
+        Table::new(["order", "sum"])
+            .row(row!["(a + b) + c", exact("sum", from_the_left).digits(1)])
+            .row(row!["a + (b + c)", exact("sum", from_the_right).digits(1)]),
+    );
+    lab.prose(
+        "Beside 100000000 an f32 has no room for the 1: its neighbours are 8 apart. Each addition rounds, so a sum \
+         depends on the order. Blocks of a GPU that add to the same memory with atomicAdd do so in whatever order they \
+         get there.",
+    );
+    repeated_gradients(lab)?;
+    repeated_trainings(lab, steps)?;
+    what_order_costs(lab)
+}
+
+// ANCHOR: network
+fn network(device: Device) -> Result<nn::Sequential> {
+    let padded = nn::Conv2dOptions { padding: 1.into(), ..Default::default() };
+    let net = nn::Sequential::new((
+        nn::Conv2d::with_options(1, 8, 3, padded)?,
+        nn::ReLU,
+        nn::MaxPool2d::new(2),
+        nn::Flatten::default(),
+        nn::Linear::new(8 * 8 * 8, 10)?,
+    ));
+    net.to(device)?;
+    Ok(net)
+}
+
+/// 32 images of noise, each of a class.
+fn data(device: Device) -> Result<(Tensor, Tensor)> {
+    let classes: Vec<i64> = (0..32).map(|image| image % 10).collect();
+    let x = Tensor::randn(&[32, 1, 16, 16])?;
+    Ok((x.to(device)?, Tensor::from_slice(&classes, &[32])?.to(device)?))
+}
+// ANCHOR_END: network
+
+/// In how many numbers two lists differ, and by how much at most, in millionths of the largest.
+fn difference(a: &[f32], b: &[f32]) -> (usize, f64) {
+    let differ = a.iter().zip(b).filter(|(a, b)| a.to_bits() != b.to_bits()).count();
+    let most = a.iter().zip(b).map(|(a, b)| f64::from(a - b).abs()).fold(0.0, f64::max);
+    let largest = a.iter().map(|a| f64::from(a.abs())).fold(0.0, f64::max);
+    (differ, 1e6 * most / largest)
+}
+
+fn repeated_gradients(lab: &mut Lab) -> crate::Result<()> {
+    let device = lab.device();
+    lab.predict(
+        "A network, a batch, backward: five times, with the same weights and the same images. In how many of the 72 \
+         elements of the convolution's gradient do the runs differ from the first?",
+    );
+    // ANCHOR: gradients
+    manual_seed(lab.seed());
+    let ((x, y), net) = (data(device)?, network(device)?);
+    let weight = &net.parameters()[0];
+    let gradient = || -> Result<Vec<f32>> {
+        net.zero_grad();
+        nn::CrossEntropyLoss::default().forward(&net.forward(&x)?, &y)?.backward()?;
+        weight.grad().map_or(Ok(Vec::new()), |gradient| gradient.to_vec())
+    };
+    let five = || (0..5).map(|_| gradient()).collect::<Result<Vec<_>>>();
+    let as_it_is = five()?;
+    cudnn::set_deterministic(true);
+    let deterministic = five()?;
+    cudnn::set_deterministic(false);
+    // ANCHOR_END: gradients
+    let mut table = Table::new(["run", "other bits", "by millionths", "deterministic: other bits"]);
+    for run in 1..5 {
+        let (differ, by) = difference(&as_it_is[0], &as_it_is[run]);
+        let (still, _) = difference(&deterministic[0], &deterministic[run]);
+        table = table.row(row![
+            run + 1,
+            raced("differing", differ),
+            raced("by", by).digits(2),
+            raced("still_differing", still)
+        ]);
+    }
+    lab.table(table);
+    lab.prose(match has_cudnn(device) {
+        true => {
+            "The algorithm that makes the gradient of the weight adds its parts in whatever order they come. \
+             cudnn::set_deterministic(true) leaves out such algorithms. On this simulated card the disorder is made by \
+             a number, so this table is the same whenever the lab is run; on a real card it is another each time."
+        }
+        false => {
+            "None: this crate adds in an order that is fixed. With --gpu sim:t4 cuDNN makes the gradient, in whatever \
+             order its parts come."
+        }
+    });
+    Ok(())
+}
+
+// ANCHOR: train
+/// Trains a new network. Returns the last loss, and all weights.
+fn train(seed: u64, device: Device, steps: usize) -> Result<(f64, Vec<f32>)> {
+    manual_seed(seed);
+    let ((x, y), net) = (data(device)?, network(device)?);
+    let mut sgd = optim::SGD::new(net.parameters(), SGDOptions { lr: 0.1, ..Default::default() })?;
+    let loss_fn = nn::CrossEntropyLoss::default();
+    let mut last = f64::NAN;
+    for _ in 0..steps {
+        let loss = loss_fn.forward(&net.forward(&x)?, &y)?;
+        sgd.zero_grad();
+        loss.backward()?;
+        sgd.step()?;
+        last = loss.item()?;
+    }
+    let mut weights = Vec::new();
+    for parameter in net.parameters() {
+        weights.extend(parameter.tensor().to_vec::<f32>()?);
+    }
+    Ok((last, weights))
+}
+// ANCHOR_END: train
+
+fn repeated_trainings(lab: &mut Lab, steps: usize) -> crate::Result<()> {
+    let (seed, device) = (lab.seed(), lab.device());
+    lab.predict(&format!(
+        "The whole training twice, {steps} steps, with the same seed. Do the two print the same loss? Do they end with \
+         the same weights?"
+    ));
+    let mut table = Table::new(["", "loss", "again", "weights with other bits", "by millionths"]);
+    // ANCHOR: trainings
+    for setting in ["a seed", "+ deterministic", "+ everywhere"] {
+        cudnn::set_deterministic(setting == "+ deterministic");
+        use_deterministic_algorithms(setting == "+ everywhere");
+        let (loss, weights) = train(seed, device, steps)?;
+        let (again, others) = train(seed, device, steps)?;
+        // ANCHOR_END: trainings
+        let (differ, by) = difference(&weights, &others);
+        table = table.row(row![
+            setting,
+            raced("loss", loss).digits(4),
+            raced("again", again).digits(4),
+            raced("differing_weights", differ),
+            raced("weights_by", by).digits(2)
+        ]);
+    }
+    use_deterministic_algorithms(false);
+    lab.table(table);
+    lab.prose(match has_cudnn(device) {
+        true => {
+            "The seed fixes the weights at the start and the images. It does not fix the order of additions: the \
+             printed losses agree, the weights do not, and each step builds on the differences of the last. \
+             \"+ deterministic\" is cudnn::set_deterministic(true), \"+ everywhere\" \
+             use_deterministic_algorithms(true), which means all operations; of this crate's only convolutions \
+             need it."
+        }
+        false => "Here a seed is enough. With --gpu sim:t4 it is not.",
+    });
+    Ok(())
+}
+
+fn what_order_costs(lab: &mut Lab) -> crate::Result<()> {
+    let device = lab.device();
+    if !has_cudnn(device) {
+        return Ok(());
+    }
+    lab.predict("What does it cost to keep the order?");
+    let mut table = Table::new(["gradient of", "deterministic", "algorithm", "time", "workspace in bytes"]);
+    for (name, images, channels, size, kernel) in
+        [("5×5, 3→32", 8, [3, 32], 32, 5), ("3×3, 32→32", 16, [32, 32], 16, 3)]
+    {
+        let (conv, x) = convolution(device, images, channels, size, kernel)?;
+        for deterministic in [false, true] {
+            // ANCHOR: cost
+            let flags = Flags { deterministic, ..cudnn::current() };
+            let backward = || -> Result<()> { conv.forward(&x)?.sum()?.backward() };
+            let (done, trace) = Machine::current().profile(|| cudnn::flags(flags, backward));
+            let kernels = trace.kernels(device.index());
+            // ANCHOR_END: cost
+            done?;
+            let of_weight = |kernel: &&Kernel| kernel.name.starts_with("conv_backward_filter");
+            let kernel = kernels.iter().find(of_weight).ok_or("no convolution made the gradient")?;
+            table = table.row(row![
+                name,
+                super::yes_or_no(deterministic),
+                kernel.name.trim_start_matches("conv_backward_filter "),
+                microseconds("gradient_time", kernel.time.unwrap_or_default()),
+                exact("gradient_workspace", kernel.workspace)
+            ]);
+        }
+    }
+    lab.table(table);
+    lab.prose(
+        "ALGO_0 adds where the sum is, in any order. ALGO_1 keeps the parts apart, in a workspace, and adds them in \
+         order; with fewer parts to share, large cards have less to do at a time. It costs something or nothing: \
+         that depends on the sizes and on the card.",
+    );
+    Ok(())
+}

@@ -1,0 +1,160 @@
+//! Lab 07: cuDNN's choice of an algorithm, its search for the fastest, the same bits every time, and TF32.
+
+mod determinism;
+mod search;
+mod tf32;
+
+use std::time::Duration;
+
+use todevice::backends::{self, cudnn};
+use todevice::prelude::*;
+use todevice::time::Instant;
+use todevice::{Conv2dOptions, Machine, cuda};
+
+use crate::cli::count;
+use crate::{Entry, Figure, Lab, Table, Value, exact, hardware, measured, modelled, row};
+
+pub const LAB: Entry<Options> =
+    Entry { name: "lab-07", title: "cuDNN benchmarking, determinism, TF32", run };
+
+/// The knobs of this lab.
+#[derive(clap::Args)]
+pub struct Options {
+    /// Steps of the trainings that are compared bit by bit
+    #[arg(long, value_name = "N", default_value = "20", value_parser = count(1..=1000))]
+    pub steps: usize,
+
+    /// Rows and columns of the matrices that are multiplied with TF32 and without
+    #[arg(long, value_name = "N", default_value = "512", value_parser = count(1..=4096))]
+    pub size: usize,
+}
+
+pub fn run(lab: &mut Lab, options: &Options) -> crate::Result<()> {
+    manual_seed(lab.seed());
+    four_questions(lab)?;
+    search::one_convolution(lab)?;
+    search::rule_or_search(lab)?;
+    search::when_it_never_pays(lab)?;
+    search::memory_to_work_in(lab)?;
+    determinism::the_same_bits(lab, options.steps)?;
+    tf32::ten_bits(lab, options.size)
+}
+
+fn four_questions(lab: &mut Lab) -> crate::Result<()> {
+    lab.section(1, "Four questions");
+    lab.predict(
+        "A program is to use cuDNN. Is it built in, is it available, which version is it, is it enabled? On a computer \
+         without a GPU, which of the four can still be answered with yes?",
+    );
+    // ANCHOR: questions
+    let built = backends::cuda::is_built();
+    let gpu = cuda::is_available();
+    let available = cudnn::is_available();
+    let version = cudnn::version();
+    let enabled = cudnn::enabled();
+    // ANCHOR_END: questions
+    let version = version.map_or("none".to_owned(), |version| version.to_string());
+    lab.table(
+        Table::new(["question", "asked with", "answer"])
+            .row(row!["Is CUDA built in?", "backends::cuda::is_built()", fact(built)])
+            .row(row!["Is a GPU available?", "cuda::is_available()", fact(gpu)])
+            .row(row!["Is cuDNN available?", "cudnn::is_available()", fact(available)])
+            .row(row!["Which version?", "cudnn::version()", hardware("version", version)])
+            .row(row!["Is it enabled?", "cudnn::enabled()", flag(enabled)]),
+    );
+    lab.prose(
+        "They are independent of each other. Enabled is a wish of the program: it can be had without a GPU, and then \
+         nothing comes of it.",
+    );
+
+    lab.predict("Four more flags say how convolutions and products are made. What are they before anybody sets them?");
+    lab.table(
+        Table::new(["flag", "at first"])
+            .row(row!["cudnn::benchmark()", flag(cudnn::benchmark())])
+            .row(row!["cudnn::deterministic()", flag(cudnn::deterministic())])
+            .row(row!["cudnn::allow_tf32()", flag(cudnn::allow_tf32())])
+            .row(row!["cuda::matmul::allow_tf32()", flag(backends::cuda::matmul::allow_tf32())]),
+    );
+    lab.prose(
+        "The two of TF32 differ: convolutions may be rounded to it, products of matrices may not. Sections 2 to 5 are \
+         about the first flag, section 6 about the second, section 7 about the last two.",
+    );
+    Ok(())
+}
+
+fn fact(answer: bool) -> Figure {
+    hardware("answer", answer.to_string())
+}
+
+fn flag(value: bool) -> Figure {
+    exact("flag", value.to_string())
+}
+
+/// A figure that the machine works out if its time is modelled, and measures elsewhere.
+fn found(name: &'static str, value: impl Into<Value>) -> Figure {
+    if Machine::current().time_is_modelled() { modelled(name, value) } else { measured(name, value) }
+}
+
+fn microseconds(name: &'static str, time: Duration) -> Figure {
+    found(name, time.as_nanos() as f64 / 1e3).unit("µs").digits(1)
+}
+
+// ANCHOR: time_of
+/// The time until the work is done.
+fn time_of<R>(device: Device, run: impl FnOnce() -> Result<R>) -> Result<Duration> {
+    let start = Instant::now();
+    run()?;
+    wait_for(device)?;
+    Ok(start.elapsed())
+}
+// ANCHOR_END: time_of
+
+fn wait_for(device: Device) -> Result<()> {
+    if device.is_cuda() { cuda::synchronize_device(device.index()) } else { Ok(()) }
+}
+
+/// Whether convolutions are made by cuDNN here.
+fn has_cudnn(device: Device) -> bool {
+    device.is_cuda() && cudnn::is_available()
+}
+
+// ANCHOR: convolution
+/// A convolution, and as many square images as it is to be used on.
+fn convolution(
+    device: Device,
+    images: usize,
+    [from, to]: [usize; 2],
+    size: usize,
+    kernel: usize,
+) -> Result<(nn::Conv2d, Tensor)> {
+    // As many zeros around an image as keep its size.
+    let options = nn::Conv2dOptions { padding: (kernel / 2).into(), bias: false, ..Default::default() };
+    let conv = nn::Conv2d::with_options(from, to, kernel, options)?;
+    conv.to(device)?;
+    Ok((conv, Tensor::randn(&[images, from, size, size])?.to(device)?))
+}
+// ANCHOR_END: convolution
+
+/// The convolution of 3×3 kernels, on the host and with 53 significant bits.
+fn in_f64(conv: &nn::Conv2d, x: &Tensor) -> Result<Tensor> {
+    let options = Conv2dOptions { padding: 1.into(), ..Default::default() };
+    let weight = conv.weight.tensor().detach().to((Device::Cpu, DType::F64))?;
+    x.to((Device::Cpu, DType::F64))?.conv2d(&weight, None, &options)
+}
+
+// ANCHOR: error
+/// The largest error, in millionths of the largest value.
+fn error(found: &Tensor, exact: &Tensor) -> Result<f64> {
+    let difference = (found.detach().to((Device::Cpu, DType::F64))? - exact)?;
+    Ok(1e6 * difference.abs()?.max()?.item()? / exact.abs()?.max()?.item()?)
+}
+// ANCHOR_END: error
+
+/// The numbers of a tensor, bit by bit.
+fn bits(tensor: &Tensor) -> Result<Vec<u32>> {
+    Ok(tensor.to_vec::<f32>()?.into_iter().map(f32::to_bits).collect())
+}
+
+fn yes_or_no(answer: bool) -> &'static str {
+    if answer { "yes" } else { "no" }
+}

@@ -1,0 +1,287 @@
+//! Which algorithm makes a convolution: by a rule of thumb, or found by trying.
+
+use std::time::Duration;
+
+use todevice::backends::cudnn::{self, Flags};
+use todevice::prelude::*;
+use todevice::trace::Kernel;
+use todevice::{Machine, cuda};
+
+use super::{bits, convolution, error, found, has_cudnn, in_f64, microseconds, time_of, yes_or_no};
+use crate::{Cell, Lab, Table, exact, raced, row};
+
+/// cuDNN's name of the algorithm of a convolution.
+fn algorithm(kernel: &Kernel) -> &str {
+    kernel.name.strip_prefix("conv_forward ").unwrap_or(&kernel.name)
+}
+
+/// The time of a kernel, where a clock saw it.
+fn kernel_time(kernel: &Kernel) -> Cell {
+    kernel.time.map_or(Cell::from("unknown"), |time| microseconds("kernel_time", time).into())
+}
+
+pub(super) fn one_convolution(lab: &mut Lab) -> crate::Result<()> {
+    let device = lab.device();
+    lab.section(2, "One convolution, several algorithms");
+    lab.predict(
+        "A convolution of 3×3 kernels is a sum of products. In how many ways can a GPU make it? Which takes the least \
+         time, and which the least memory?",
+    );
+    if !has_cudnn(device) {
+        lab.prose(
+            "--gpu sim:t4 shows the algorithms that cuDNN tries. Here there is no cuDNN, and one algorithm of this \
+             crate's.",
+        );
+        return Ok(());
+    }
+    // ANCHOR: tried
+    // 16 images of 16 × 16 pixels, from 32 channels to 32.
+    let (conv, x) = convolution(device, 16, [32, 32], 16, 3)?;
+    cudnn::set_benchmark(true); // try them all
+    let (_y, trace) = Machine::current().profile(|| no_grad(|| conv.forward(&x)));
+    cudnn::set_benchmark(false);
+    let mut tried = trace.kernels(device.index());
+    // ANCHOR_END: tried
+    tried.sort_by(|a, b| a.name.cmp(&b.name));
+    tried.dedup_by(|a, b| a.name == b.name);
+    tried.sort_by_key(|kernel| kernel.time);
+    let mut table = Table::new(["algorithm", "time", "workspace in bytes"]);
+    for kernel in &tried {
+        let workspace = exact("workspace", kernel.workspace);
+        table = table.row(row![algorithm(kernel), kernel_time(kernel), workspace]);
+    }
+    lab.table(table);
+    lab.prose(
+        "The workspace is memory that an algorithm needs beside image, kernel and result. GEMM writes out all that the \
+         kernel covers, nine numbers for each pixel, and multiplies matrices; IMPLICIT_PRECOMP_GEMM does the same \
+         and reads the image in place. WINOGRAD_NONFUSED transforms image and kernel so that fewer products are needed, \
+         and the products back.",
+    );
+
+    lab.predict("The same images, the same kernels, three ways to choose. Are the results the same, to the bit?");
+    let by_default = Flags::default();
+    let exact_y = in_f64(&conv, &x)?;
+    let mut first = None;
+    let mut table = Table::new(["", "the last kernel", "error in millionths", "bits as first"]);
+    // ANCHOR: three_ways
+    for (name, flags) in [
+        ("by default", by_default),
+        ("benchmark", Flags { benchmark: true, ..by_default }),
+        ("cuDNN not enabled", Flags { enabled: false, ..by_default }),
+    ] {
+        let forward = || cudnn::flags(flags, || no_grad(|| conv.forward(&x)));
+        let (y, trace) = Machine::current().profile(forward);
+        let (y, kernels) = (y?, trace.kernels(device.index()));
+        // ANCHOR_END: three_ways
+        let last = kernels.last().map_or("none", algorithm).to_owned();
+        let bits = bits(&y)?;
+        let same = yes_or_no(*first.get_or_insert_with(|| bits.clone()) == bits);
+        let error = raced("rounding", error(&y, &exact_y)?).digits(1);
+        table = table.row(row![name, last, error, raced("same_bits", same)]);
+    }
+    lab.table(table);
+    lab.prose(
+        "Against the same convolution in f64. Each algorithm adds the same products in another order, or other products, \
+         and rounds elsewhere. No result is wrong; no two need be the same. An error of some hundred millionths is that of \
+         TF32: section 7.",
+    );
+    Ok(())
+}
+
+// ANCHOR: convolutions
+/// What each is called here, images, channels before and after, pixels across, and the size of the kernel.
+const CONVOLUTIONS: [(&str, usize, [usize; 2], usize, usize); 4] = [
+    ("3×3, 32→32", 16, [32, 32], 16, 3),
+    ("3×3, 64→64", 4, [64, 64], 16, 3),
+    ("5×5, 3→32", 8, [3, 32], 32, 5),
+    ("1×1, 64→128", 8, [64, 128], 16, 1),
+];
+// ANCHOR_END: convolutions
+
+pub(super) fn rule_or_search(lab: &mut Lab) -> crate::Result<()> {
+    let device = lab.device();
+    lab.section(3, "A rule of thumb, or a search");
+    lab.predict(
+        "Without benchmark mode a rule of thumb picks the algorithm. With it the first call tries all, and later calls \
+         take the fastest. For how many of four convolutions is the rule wrong?",
+    );
+    if !has_cudnn(device) {
+        lab.prose("--gpu sim:t4 shows what benchmark mode finds, what it costs, and when that is paid back.");
+        return Ok(());
+    }
+    let mut later_calls = Table::new(["convolution", "rule", "later", "found"]);
+    let mut first_calls = Table::new(["convolution", "first", "paid back after"]);
+    for (name, images, channels, size, kernel) in CONVOLUTIONS {
+        // ANCHOR: first_and_later
+        let (conv, x) = convolution(device, images, channels, size, kernel)?;
+        let forward = || no_grad(|| conv.forward(&x));
+        forward()?; // not timed: takes memory
+        let rule = time_of(device, forward)?;
+        cudnn::set_benchmark(true);
+        let first = time_of(device, forward)?; // tries all
+        let later = time_of(device, forward)?; // takes the fastest
+        // ANCHOR_END: first_and_later
+        let (y, trace) = Machine::current().profile(forward);
+        cudnn::set_benchmark(false);
+        y?;
+        let found = trace.kernels(device.index()).last().map_or("none", algorithm).to_owned();
+        later_calls = later_calls.row(row![
+            name,
+            microseconds("rule_time", rule),
+            microseconds("later_time", later),
+            found
+        ]);
+        first_calls = first_calls.row(row![name, microseconds("first_time", first), paid_back(first, rule, later)]);
+    }
+    lab.table(later_calls);
+    lab.predict("And the first call, which tries all of them: how many later calls does it take to pay it back?");
+    lab.table(first_calls);
+    lab.prose(
+        "Where the rule was right nothing is gained, and the search is never paid back. Where it was wrong each later \
+         call is shorter. The rule of this simulated cuDNN knows the sizes and not the card, so it errs on one card \
+         where it is right on another; that of the real one knows more.",
+    );
+    Ok(())
+}
+
+/// After how many later calls the search was worth it.
+fn paid_back(first: Duration, rule: Duration, later: Duration) -> Cell {
+    let (cost, gain) = (first.saturating_sub(rule).as_nanos(), rule.saturating_sub(later).as_nanos());
+    match gain {
+        0 => found("paid_back", "never").into(),
+        gain => found("paid_back", cost.div_ceil(gain) as i64).unit("calls").into(),
+    }
+}
+
+pub(super) fn when_it_never_pays(lab: &mut Lab) -> crate::Result<()> {
+    let device = lab.device();
+    lab.section(4, "When the search never pays");
+    lab.predict(
+        "30 images in batches of 8, so the last batch has 6. Eight epochs in benchmark mode: how many searches? And \
+         when each batch has images of another size?",
+    );
+    if !has_cudnn(device) {
+        lab.prose("--gpu sim:t4 shows which calls search, and what it costs where images have many sizes.");
+        return Ok(());
+    }
+    // ANCHOR: loops
+    let (conv, images) = convolution(device, 30, [32, 8], 16, 3)?;
+    let epoch = images.split(8, 0)?; // 8, 8, 8, 6
+    let later: Vec<Tensor> = (0..7).flat_map(|_| epoch.clone()).collect();
+    let of_size = |size: usize| Tensor::randn_with(&[8, 32, size, size], device, None);
+    let sizes = (10..16).map(of_size).collect::<Result<Vec<_>>>()?;
+    let more_sizes = (17..23).map(of_size).collect::<Result<Vec<_>>>()?;
+    let two = Flags { benchmark: true, benchmark_limit: 2, ..cudnn::current() };
+    let all = Flags { benchmark_limit: 10, ..two };
+    let loops = [
+        ("first epoch, 8 8 8 6", &epoch, all),
+        ("seven more epochs", &later, all),
+        ("six sizes of images", &sizes, all),
+        ("the same six again", &sizes, all),
+        ("six others, limit 2", &more_sizes, two),
+    ];
+    // ANCHOR_END: loops
+    let mut table = Table::new(["", "calls", "searches", "off", "on"]);
+    for (name, batches, on) in loops {
+        forward_all(&conv, batches, device)?; // not timed: takes memory
+        let (off_time, _) = forward_all(&conv, batches, device)?;
+        let (on_time, searches) = cudnn::flags(on, || forward_all(&conv, batches, device))?;
+        table = table.row(row![
+            name,
+            batches.len(),
+            raced("searches", searches),
+            microseconds("off_time", off_time).digits(0),
+            microseconds("on_time", on_time).digits(0)
+        ]);
+    }
+    lab.table(table);
+    lab.prose(
+        "What was found is kept for a pass, all sizes and a type. A smaller last batch is one search more, once. Sizes \
+         that are new each time are searched each time, and nothing is ever paid back. benchmark_limit tries fewer. A \
+         training makes three passes, forward and two gradients, so it searches three times for each size.",
+    );
+    Ok(())
+}
+
+// ANCHOR: forward_all
+/// The time of a convolution of each batch, and how many of the calls were searches.
+fn forward_all(conv: &nn::Conv2d, batches: &[Tensor], device: Device) -> Result<(Duration, usize)> {
+    let mut searches = 0;
+    let time = time_of(device, || {
+        for x in batches {
+            let before = Machine::current().counters().launches;
+            no_grad(|| conv.forward(x))?;
+            let launches = Machine::current().counters().launches - before;
+            searches += usize::from(launches > 1); // a search launches each candidate
+        }
+        Ok(())
+    })?;
+    Ok((time, searches))
+}
+// ANCHOR_END: forward_all
+
+pub(super) fn memory_to_work_in(lab: &mut Lab) -> crate::Result<()> {
+    let device = lab.device();
+    lab.section(5, "Memory to work in");
+    lab.predict(
+        "The result of a convolution is 65536 bytes. How much memory does a call take at its peak: by the rule, in the \
+         search, and after it?",
+    );
+    if !has_cudnn(device) {
+        lab.prose("--gpu sim:t4 shows the workspace of a convolution, and what happens if there is no room for it.");
+        return Ok(());
+    }
+    // ANCHOR: peaks
+    let (conv, x) = convolution(device, 8, [32, 8], 16, 3)?;
+    let peak = || -> Result<u64> {
+        cuda::reset_peak_memory_stats_device(device.index())?;
+        let before = cuda::memory_allocated_device(device.index())?;
+        no_grad(|| conv.forward(&x))?;
+        Ok(cuda::max_memory_allocated_device(device.index())? - before)
+    };
+    let by_rule = peak()?;
+    cudnn::set_benchmark(true);
+    let in_search = peak()?;
+    let after_it = peak()?;
+    cudnn::set_benchmark(false);
+    // ANCHOR_END: peaks
+    lab.table(
+        Table::new(["", "bytes at the peak"])
+            .row(row!["by the rule", exact("peak", by_rule)])
+            .row(row!["in the search", exact("peak", in_search)])
+            .row(row!["after it", exact("peak", after_it)]),
+    );
+    lab.prose("The search needs room for the hungriest algorithm, even if that is not taken in the end.");
+    drop((conv, x));
+
+    lab.predict(
+        "Now the program may take hardly more memory than it has. Its convolution has used an algorithm with a large \
+         workspace so far. Does the next call fail?",
+    );
+    // ANCHOR: no_room
+    let (conv, x) = convolution(device, 4, [64, 64], 16, 3)?;
+    let mut table = Table::new(["memory", "algorithm", "time", "workspace in bytes"]);
+    for (name, room) in [("as it likes", None), ("4 MiB more", Some(4 << 20))] {
+        if let Some(room) = room {
+            cuda::empty_cache()?;
+            let allowed = cuda::memory_reserved_device(device.index())? + room;
+            let (_, total) = cuda::mem_get_info_device(device.index())?;
+            cuda::set_per_process_memory_fraction_device(allowed as f64 / total as f64, device.index())?;
+        }
+        let (y, trace) = Machine::current().profile(|| no_grad(|| conv.forward(&x)));
+        y?;
+        // ANCHOR_END: no_room
+        for kernel in trace.kernels(device.index()) {
+            let workspace = exact("room", kernel.workspace);
+            table = table.row(row![name, algorithm(&kernel), kernel_time(&kernel), workspace]);
+        }
+    }
+    cuda::set_per_process_memory_fraction_device(1.0, device.index())?;
+    lab.table(table);
+    lab.prose(
+        "No error and no warning: another algorithm is taken, with less workspace, another time and other bits. (The \
+         caching allocator takes 20 MiB from the driver for a workspace of more than 1 MiB, so 4 MiB are too little.) A training \
+         that becomes slower for no reason may be short of memory.",
+    );
+    Ok(())
+}
