@@ -257,6 +257,40 @@ pub const LABS: &[LabOfBook] = &[
         ],
     },
     LabOfBook {
+        number: "07",
+        sources: &[
+            "labs/src/lab_07_cudnn/mod.rs",
+            "labs/src/lab_07_cudnn/search.rs",
+            "labs/src/lab_07_cudnn/determinism.rs",
+            "labs/src/lab_07_cudnn/tf32.rs",
+        ],
+        run: |flags| run_captured(&labs::lab_07_cudnn::LAB, flags),
+        runs: &[
+            Run { name: "none", snapshot: "lab_07__none", flags: &["--gpu", "none"], steady: &[], what: CPU },
+            Run {
+                name: "t4",
+                snapshot: "lab_07__sim_t4",
+                flags: &["--gpu", "sim:t4"],
+                steady: &[],
+                what: T4,
+            },
+            Run {
+                name: "rtx4090",
+                snapshot: "lab_07__sim_rtx4090",
+                flags: &["--gpu", "sim:rtx4090"],
+                steady: &[],
+                what: "on a newer card",
+            },
+            Run {
+                name: "h200",
+                snapshot: "lab_07__sim_h200",
+                flags: &["--gpu", "sim:h200"],
+                steady: &[],
+                what: "on a card of a data centre",
+            },
+        ],
+    },
+    LabOfBook {
         number: "08",
         sources: &["labs/src/lab_08_asynchrony.rs"],
         run: |flags| run_captured(&labs::lab_08_asynchrony::LAB, flags),

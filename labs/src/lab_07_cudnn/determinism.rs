@@ -5,8 +5,8 @@ use todevice::prelude::*;
 use todevice::trace::Kernel;
 use todevice::{Machine, use_deterministic_algorithms};
 
-use super::{convolution, has_cudnn, microseconds};
-use crate::{Lab, Table, exact, raced, row};
+use super::{convolution, has_cudnn, microseconds, rounding, yes_or_no};
+use crate::{Lab, Table, exact, row};
 
 pub(super) fn the_same_bits(lab: &mut Lab, steps: usize) -> crate::Result<()> {
     lab.section(6, "The same bits");
@@ -82,15 +82,15 @@ fn repeated_gradients(lab: &mut Lab) -> crate::Result<()> {
     let deterministic = five()?;
     cudnn::set_deterministic(false);
     // ANCHOR_END: gradients
-    let mut table = Table::new(["run", "other bits", "by millionths", "deterministic: other bits"]);
+    let mut table = Table::new(["run", "other bits", "by millionths", "other bits, deterministic"]);
     for run in 1..5 {
         let (differ, by) = difference(&as_it_is[0], &as_it_is[run]);
         let (still, _) = difference(&deterministic[0], &deterministic[run]);
         table = table.row(row![
             run + 1,
-            raced("differing", differ),
-            raced("by", by).digits(2),
-            raced("still_differing", still)
+            rounding(device, "differing", differ),
+            rounding(device, "by", by).digits(2),
+            rounding(device, "still_differing", still)
         ]);
     }
     lab.table(table);
@@ -148,10 +148,10 @@ fn repeated_trainings(lab: &mut Lab, steps: usize) -> crate::Result<()> {
         let (differ, by) = difference(&weights, &others);
         table = table.row(row![
             setting,
-            raced("loss", loss).digits(4),
-            raced("again", again).digits(4),
-            raced("differing_weights", differ),
-            raced("weights_by", by).digits(2)
+            rounding(device, "loss", loss).digits(4),
+            rounding(device, "again", again).digits(4),
+            rounding(device, "differing_weights", differ),
+            rounding(device, "weights_by", by).digits(2)
         ]);
     }
     use_deterministic_algorithms(false);
@@ -192,7 +192,7 @@ fn what_order_costs(lab: &mut Lab) -> crate::Result<()> {
             let kernel = kernels.iter().find(of_weight).ok_or("no convolution made the gradient")?;
             table = table.row(row![
                 name,
-                super::yes_or_no(deterministic),
+                yes_or_no(deterministic),
                 kernel.name.trim_start_matches("conv_backward_filter "),
                 microseconds("gradient_time", kernel.time.unwrap_or_default()),
                 exact("gradient_workspace", kernel.workspace)

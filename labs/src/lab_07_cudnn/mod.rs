@@ -12,10 +12,9 @@ use todevice::time::Instant;
 use todevice::{Conv2dOptions, Machine, cuda};
 
 use crate::cli::count;
-use crate::{Entry, Figure, Lab, Table, Value, exact, hardware, measured, modelled, row};
+use crate::{Entry, Figure, Lab, Table, Value, exact, hardware, measured, modelled, raced, row};
 
-pub const LAB: Entry<Options> =
-    Entry { name: "lab-07", title: "cuDNN benchmarking, determinism, TF32", run };
+pub const LAB: Entry<Options> = Entry { name: "lab-07", title: "cuDNN benchmarking, determinism, TF32", run };
 
 /// The knobs of this lab.
 #[derive(clap::Args)]
@@ -67,7 +66,9 @@ fn four_questions(lab: &mut Lab) -> crate::Result<()> {
          nothing comes of it.",
     );
 
-    lab.predict("Four more flags say how convolutions and products are made. What are they before anybody sets them?");
+    lab.predict(
+        "Four more flags say how convolutions and products are made. What are they before anybody sets them?",
+    );
     lab.table(
         Table::new(["flag", "at first"])
             .row(row!["cudnn::benchmark()", flag(cudnn::benchmark())])
@@ -90,13 +91,15 @@ fn flag(value: bool) -> Figure {
     exact("flag", value.to_string())
 }
 
-/// A figure that the machine works out if its time is modelled, and measures elsewhere.
-fn found(name: &'static str, value: impl Into<Value>) -> Figure {
-    if Machine::current().time_is_modelled() { modelled(name, value) } else { measured(name, value) }
+/// A time that the machine works out if its time is modelled, and measures elsewhere.
+fn microseconds(name: &'static str, time: Duration) -> Figure {
+    let of_kind = if Machine::current().time_is_modelled() { modelled } else { measured };
+    of_kind(name, time.as_nanos() as f64 / 1e3).unit("µs").digits(1)
 }
 
-fn microseconds(name: &'static str, time: Duration) -> Figure {
-    found(name, time.as_nanos() as f64 / 1e3).unit("µs").digits(1)
+/// What comes of how a device rounds, and in which order it adds. Of a real GPU that is what was seen in this run.
+fn rounding(device: Device, name: &'static str, value: impl Into<Value>) -> Figure {
+    if device.is_cuda() { raced(name, value) } else { exact(name, value) }
 }
 
 // ANCHOR: time_of

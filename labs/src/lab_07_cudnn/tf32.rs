@@ -5,8 +5,8 @@ use todevice::backends::cudnn::{self, Flags};
 use todevice::cuda;
 use todevice::prelude::*;
 
-use super::{bits, convolution, error, in_f64, microseconds, time_of, yes_or_no};
-use crate::{Lab, Table, exact, hardware, raced, row};
+use super::{bits, convolution, error, in_f64, microseconds, rounding, time_of, wait_for, yes_or_no};
+use crate::{Lab, Table, exact, hardware, row};
 
 // ANCHOR: tf32
 /// The nearest TF32: of the 23 bits of the fraction the first 10 stay.
@@ -25,7 +25,9 @@ fn rounded(x: &Tensor) -> Result<Tensor> {
 pub(super) fn ten_bits(lab: &mut Lab, size: usize) -> crate::Result<()> {
     let device = lab.device();
     lab.section(7, "TF32");
-    lab.predict("f32 has 23 bits for the fraction of a number, TF32 has 10. What becomes of 1, 0.1, π and 2049?");
+    lab.predict(
+        "f32 has 23 bits for the fraction of a number, TF32 has 10. What becomes of 1, 0.1, π and 2049?",
+    );
     let mut table = Table::new(["f32", "exponent", "bits that stay", "bits that go", "TF32"]);
     for x in [1.0, 0.1, std::f32::consts::PI, 2049.0] {
         let bits = format!("{:032b}", x.to_bits());
@@ -76,7 +78,7 @@ fn products(lab: &mut Lab, size: usize) -> crate::Result<()> {
     ] {
         let (a, b) = (a.to(device)?, b.to(device)?);
         matmul::set_allow_tf32(allow);
-        a.matmul(&b)?; // not timed: takes memory
+        time_of(device, || a.matmul(&b))?; // not looked at: takes memory
         let time = time_of(device, || a.matmul(&b))?;
         let product = a.matmul(&b)?;
         results.push((name, error(&product.narrow(0, 0, rows)?, &exact)?, bits(&product)?, time));
@@ -87,8 +89,8 @@ fn products(lab: &mut Lab, size: usize) -> crate::Result<()> {
     for (name, error, bits, time) in &results {
         table = table.row(row![
             *name,
-            raced("product_error", *error).digits(1),
-            raced("as_tf32", yes_or_no(*bits == results[1].2)),
+            rounding(device, "product_error", *error).digits(1),
+            rounding(device, "as_tf32", yes_or_no(*bits == results[1].2)),
             microseconds("product_time", *time)
         ]);
     }
@@ -112,11 +114,12 @@ fn convolutions(lab: &mut Lab) -> crate::Result<()> {
         let flags = Flags { allow_tf32, ..cudnn::current() };
         let forward = || cudnn::flags(flags, || no_grad(|| conv.forward(&x)));
         let y = forward()?;
+        wait_for(device)?;
         let time = time_of(device, forward)?;
         // ANCHOR_END: conv_tf32
         table = table.row(row![
             name,
-            raced("conv_error", error(&y, &exact)?).digits(1),
+            rounding(device, "conv_error", error(&y, &exact)?).digits(1),
             microseconds("conv_time", time)
         ]);
     }

@@ -1,0 +1,248 @@
+//! Lab 07 as its readers meet it: its output word for word, and what its figures promise.
+
+mod said;
+
+use std::collections::BTreeMap;
+use std::process::{Command, Output};
+use std::sync::{Mutex, PoisonError};
+
+use labs::lab_07_cudnn::LAB;
+use labs::{Event, Figure, Kind, render_text, run_captured};
+use said::{numbers, shown};
+
+const CARDS: [&str; 4] = ["sim:t4", "sim:t4x2", "sim:rtx4090", "sim:h200"];
+
+/// What the lab says. It warns of nothing.
+fn events(flags: &[&str]) -> Vec<Event> {
+    let captured = run_captured(&LAB, flags);
+    assert_eq!((captured.exit_code, captured.errors.as_str()), (0, ""), "{flags:?}");
+    captured.events
+}
+
+/// The same with no flag but `--gpu`; each machine runs the lab once.
+fn on(gpu: &'static str) -> Vec<Event> {
+    static SAID: Mutex<BTreeMap<&str, Vec<Event>>> = Mutex::new(BTreeMap::new());
+    let mut said = SAID.lock().unwrap_or_else(PoisonError::into_inner);
+    said.entry(gpu).or_insert_with(|| events(&["--gpu", gpu])).clone()
+}
+
+/// What figures of a name say, in order.
+fn printed(events: &[Event], name: &str) -> Vec<String> {
+    let figures = events.iter().flat_map(Event::figures).filter(|figure| figure.name == name);
+    figures.map(Figure::printed_value).collect()
+}
+
+/// The cells of a section's tables that are texts.
+fn words(events: &[Event], section: &str) -> Vec<String> {
+    let is = |event: &Event, wanted: &str| matches!(event, Event::Section { number, .. } if number == wanted);
+    let later = events.iter().skip_while(|event| !is(event, section)).skip(1);
+    let within = later.take_while(|event| !matches!(event, Event::Section { .. }));
+    let tables = within.filter_map(|event| match event {
+        Event::Table(table) => Some(table.rows.iter().flatten()),
+        _ => None,
+    });
+    let words = tables.flatten().filter_map(|cell| match cell {
+        labs::Cell::Text(text) => Some(text.clone()),
+        _ => None,
+    });
+    words.collect()
+}
+
+#[test]
+fn reads_as_the_chapter_shows_it() {
+    for (gpu, name) in
+        [("none", "none"), ("sim:t4", "sim_t4"), ("sim:rtx4090", "sim_rtx4090"), ("sim:h200", "sim_h200")]
+    {
+        insta::assert_snapshot!(name, shown(&on(gpu)));
+    }
+}
+
+#[test]
+fn every_section_begins_with_a_prediction() {
+    for gpu in ["none", "sim:t4"] {
+        let events = on(gpu);
+        let sections = events.windows(2).filter(|pair| matches!(pair[0], Event::Section { .. }));
+        let asked: Vec<bool> = sections.map(|pair| matches!(pair[1], Event::Prediction(_))).collect();
+        assert_eq!(asked, [true; 7], "{gpu}");
+    }
+}
+
+#[test]
+fn no_line_is_too_long() {
+    for gpu in CARDS.into_iter().chain(["none"]) {
+        for line in shown(&on(gpu)).lines() {
+            assert!(line.chars().count() <= 80, "{gpu}: {line}");
+        }
+    }
+}
+
+#[test]
+fn no_printed_number_could_round_the_other_way_on_another_cpu() {
+    for gpu in CARDS.into_iter().chain(["none"]) {
+        for event in on(gpu) {
+            for figure in event.figures().into_iter().filter(|figure| figure.kind != Kind::Measured) {
+                assert!(!figure.near_rounding_boundary(), "{gpu}: {figure:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn three_algorithms_differ_in_time_workspace_and_bits() {
+    for gpu in CARDS {
+        let events = on(gpu);
+        let mut tried = words(&events, "2")[..3].to_vec();
+        tried.sort();
+        assert_eq!(tried, ["GEMM", "IMPLICIT_PRECOMP_GEMM", "WINOGRAD_NONFUSED"], "{gpu}");
+        let workspaces = numbers(&events, "workspace");
+        assert!(workspaces.contains(&4718592.0) && workspaces.contains(&1152.0), "{workspaces:?}");
+        assert!(printed(&events, "same_bits").contains(&"no".to_owned()), "{gpu}");
+        // Those of f32, or those of TF32; nothing is wrong.
+        let errors = numbers(&events, "rounding");
+        assert!(errors.iter().all(|error| *error < 1.0 || (100.0..1000.0).contains(error)), "{errors:?}");
+    }
+}
+
+#[test]
+fn what_the_search_finds_is_never_slower_and_pays_where_the_rule_was_wrong() {
+    for gpu in CARDS {
+        let events = on(gpu);
+        let [rule, later, first] =
+            ["rule_time", "later_time", "first_time"].map(|name| numbers(&events, name));
+        let paid_back = printed(&events, "paid_back");
+        for at in 0..4 {
+            assert!(later[at] <= rule[at] && first[at] > 2.0 * rule[at], "{gpu} {at}: {rule:?} {first:?}");
+            assert_eq!(paid_back[at] == "never", later[at] == rule[at], "{gpu} {at}");
+        }
+        let wrong = paid_back.iter().filter(|calls| *calls != "never").count();
+        assert!((1..4).contains(&wrong), "{gpu}: {paid_back:?}");
+    }
+    assert_ne!(printed(&on("sim:t4"), "paid_back"), printed(&on("sim:rtx4090"), "paid_back"));
+}
+
+#[test]
+fn a_size_is_searched_once() {
+    for gpu in CARDS {
+        let events = on(gpu);
+        assert_eq!(numbers(&events, "searches"), [2.0, 0.0, 6.0, 0.0, 6.0], "{gpu}");
+        let (off, on) = (numbers(&events, "off_time"), numbers(&events, "on_time"));
+        for searched in [0, 2, 4] {
+            assert!(on[searched] > 2.0 * off[searched], "{gpu}: {off:?} {on:?}");
+        }
+        assert!(on[1] <= off[1] && on[3] <= off[3], "{gpu}: {off:?} {on:?}");
+        assert!(on[4] - off[4] < on[2] - off[2], "{gpu}: two are tried sooner than three");
+    }
+}
+
+#[test]
+fn a_search_takes_the_memory_of_the_hungriest_and_full_memory_another_algorithm() {
+    for gpu in CARDS {
+        let events = on(gpu);
+        let [rule, search, after] = numbers(&events, "peak")[..] else { panic!("three peaks") };
+        assert!(search > 10.0 * rule && after < search && after >= rule, "{gpu}: {rule} {search} {after}");
+        let room = numbers(&events, "room");
+        assert!(room.len() == 2 && room[0] > 100.0 * room[1], "{gpu}: {room:?}");
+    }
+}
+
+#[test]
+fn a_seed_alone_does_not_give_the_same_bits_on_a_gpu() {
+    for gpu in CARDS {
+        let events = on(gpu);
+        assert_eq!(numbers(&events, "sum"), [1.0, 0.0]);
+        assert!(numbers(&events, "differing").iter().all(|differing| *differing > 0.0), "{gpu}");
+        assert_eq!(numbers(&events, "still_differing"), [0.0; 4], "{gpu}");
+        let [by_seed, deterministic, everywhere] = numbers(&events, "differing_weights")[..] else {
+            panic!("three trainings")
+        };
+        assert!(by_seed > 0.0 && (deterministic, everywhere) == (0.0, 0.0), "{gpu}: {by_seed}");
+        assert_eq!(printed(&events, "loss"), printed(&events, "again"), "{gpu}: as they are printed");
+        let times = numbers(&events, "gradient_time");
+        assert!(times[1] > 1.2 * times[0] && times[3] >= times[2], "{gpu}: {times:?}");
+    }
+    assert_eq!(numbers(&on("none"), "differing"), [0.0; 4]);
+    assert_eq!(numbers(&on("none"), "differing_weights"), [0.0; 3]);
+}
+
+#[test]
+fn tf32_is_what_rounding_by_hand_gives_where_a_card_has_it() {
+    for (gpu, has_it) in [("none", false), ("sim:t4", false), ("sim:rtx4090", true), ("sim:h200", true)] {
+        let events = on(gpu);
+        assert_eq!(printed(&events, "tf32"), ["1", "0.099975586", "3.140625", "2050"]);
+        let [plain, allowed, by_hand] = numbers(&events, "product_error")[..] else { panic!("three errors") };
+        assert!(plain < 1.0 && (100.0..1000.0).contains(&by_hand), "{gpu}");
+        assert_eq!(allowed, if has_it { by_hand } else { plain }, "{gpu}");
+        let same = if has_it { ["no", "yes", "yes"] } else { ["yes", "yes", "no"] };
+        assert_eq!(printed(&events, "as_tf32"), same, "{gpu}");
+        if gpu != "none" {
+            let times = numbers(&events, "product_time");
+            assert!(if has_it { times[1] < times[0] } else { times[1] == times[0] }, "{gpu}: {times:?}");
+            let errors = numbers(&events, "conv_error");
+            assert!(if has_it { errors[0] > 100.0 * errors[1] } else { errors[0] == errors[1] }, "{gpu}");
+            let takes = if has_it { ["yes", "yes", "yes"] } else { ["yes", "no", "no"] };
+            assert_eq!(printed(&events, "takes"), takes, "{gpu}");
+        }
+    }
+}
+
+#[test]
+fn any_machine_device_seed_and_size_runs() {
+    for flags in [
+        &["--gpu", "sim:t4", "--device", "cpu"][..],
+        &["--gpu", "sim:t4x2", "--device", "cuda:1", "--size", "64"],
+        &["--gpu", "sim:t4", "--seed", "-7", "--steps", "1", "--size", "1"],
+        &["--gpu", "sim:rtx4090,seed=7", "--size", "33", "--steps", "3"],
+        &["--gpu", "none", "--steps", "1", "--size", "1"],
+    ] {
+        assert!(events(flags).len() > 30, "{flags:?}");
+    }
+}
+
+fn binary(flags: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_lab-07"));
+    command.env_remove("CUDA_LAUNCH_BLOCKING").args(flags).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+#[test]
+fn the_binary_prints_what_the_function_does() {
+    for more in [&[][..], &["--section", "6"], &["--format", "json"]] {
+        let flags: Vec<&str> = ["--gpu", "sim:t4"].iter().chain(more).copied().collect();
+        let (output, captured) = (binary(&flags), run_captured(&LAB, &flags));
+        assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), String::new()));
+        let expected = if more.contains(&"json") { captured.json } else { captured.text };
+        assert_eq!(text(&output.stdout), expected);
+    }
+}
+
+#[test]
+fn the_binary_refuses_wrong_flags_in_one_line_with_exit_code_2() {
+    for (wrong, right) in [
+        (&["--steps", "0"][..], "from 1 to 1000"),
+        (&["--size", "4097"], "from 1 to 4096"),
+        (&["--size", "large"], "whole number"),
+        (&["--gpu", "none", "--device", "cuda"], "Found no NVIDIA driver"),
+        (&["--step", "4"], "--steps"),
+    ] {
+        let output = binary(wrong);
+        let message = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{wrong:?}: {message}");
+        assert_eq!(text(&output.stdout), "", "{wrong:?}");
+        assert_eq!(message.lines().count(), 1, "{wrong:?}: {message}");
+        assert!(message.starts_with("error: ") && message.contains(right), "{wrong:?}: {message}");
+    }
+}
+
+#[test]
+fn each_time_says_whether_it_is_modelled_or_measured() {
+    for (gpu, kind) in [("none", Kind::Measured), ("sim:t4", Kind::Modelled)] {
+        let events = on(gpu);
+        let times = events.iter().flat_map(Event::figures).filter(|figure| figure.unit == "µs");
+        assert!(times.into_iter().all(|time| time.kind == kind), "{gpu}");
+        let word = if gpu == "none" { "(µs, measured)" } else { "(µs, modelled)" };
+        assert!(render_text::render(&events).contains(word), "{gpu}");
+    }
+}
