@@ -31,10 +31,10 @@ mod tests {
     #[test]
     fn known_values_round_as_documented() {
         let step = 2f32.powi(-11);
-        assert_eq!(round(1.0 + step), 1.0009765625); // half-way: away from zero
-        assert_eq!(round(-1.0 - step), -1.0009765625);
-        assert_eq!(round(1.0 + 3.0 * step), 1.001953125);
-        assert_eq!(round(0.1), 0.0999755859375);
+        assert_eq!(round(1.0 + step), 1.0 + 2.0 * step); // half-way: away from zero
+        assert_eq!(round(-1.0 - step), -1.0 - 2.0 * step);
+        assert_eq!(round(1.0 + 3.0 * step), 1.0 + 4.0 * step);
+        assert_eq!(round(0.1), 819.0 / 8192.0);
         assert_eq!(round(std::f32::consts::PI), 3.140625);
         assert_eq!(round(f32::MAX), f32::INFINITY);
         assert_eq!(round(f32::NEG_INFINITY), f32::NEG_INFINITY);
