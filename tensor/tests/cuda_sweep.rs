@@ -12,12 +12,14 @@ use std::fs;
 use std::path::Path;
 
 use sweep::{Case, bits, case, edges, one, run, see, sizes, sweep, values};
+use todevice::backends::cudnn;
 use todevice::nn::StateDict;
 use todevice::nn::utils::{ClipGradNormOptions, clip_grad_norm_};
 use todevice::optim::lr_scheduler::StepLR;
 use todevice::prelude::*;
 use todevice::{
-    Approximate, AvgPool2dOptions, BatchNormArguments, CopyOptions, Machine, MaxPool2dOptions, TensorOptions,
+    Approximate, AvgPool2dOptions, BatchNormArguments, Conv2dOptions, CopyOptions, Machine, MaxPool2dOptions,
+    TensorOptions,
 };
 
 /// The machine that is compared with the CPU: a simulated T4, unless `TEST_GPU` names another.
@@ -1150,10 +1152,20 @@ fn the_list_of_kernels_is_complete() -> Result<()> {
                 reduce(&long)?;
             }
             Tensor::randint_with(0, 2, &[3], options, None)?;
+            for other in sweep::ALL {
+                long.to(other)?;
+            }
             if dtype.is_floating_point() {
                 let x = Tensor::rand_with(&[3], options, None)?;
                 x.randn_like()?.dropout(0.5, true)?;
                 x.bernoulli(None)?;
+                // A convolution without cuDNN.
+                let image = Tensor::ones_with(&[1, 2, 4, 4], options)?.requires_grad_(true)?;
+                let weight = Tensor::ones_with(&[3, 2, 3, 3], options)?;
+                let without = cudnn::Flags { enabled: false, ..cudnn::current() };
+                cudnn::flags(without, || {
+                    image.conv2d(&weight, None, &Conv2dOptions::default())?.sum()?.backward()
+                })?;
             }
         }
         Ok(())
