@@ -137,14 +137,17 @@ fn repeated_trainings(lab: &mut Lab, steps: usize) -> crate::Result<()> {
         "The whole training twice, {steps} steps, with the same seed. Do the two print the same loss? Do they end with \
          the same weights?"
     ));
-    let mut table = Table::new(["", "loss", "again", "weights with other bits", "by millionths"]);
+    let mut trained = Vec::new();
     // ANCHOR: trainings
     for setting in ["a seed", "+ deterministic", "+ everywhere"] {
         cudnn::set_deterministic(setting == "+ deterministic");
         use_deterministic_algorithms(setting == "+ everywhere");
-        let (loss, weights) = train(seed, device, steps)?;
-        let (again, others) = train(seed, device, steps)?;
-        // ANCHOR_END: trainings
+        trained.push((setting, train(seed, device, steps)?, train(seed, device, steps)?));
+    }
+    // ANCHOR_END: trainings
+    use_deterministic_algorithms(false);
+    let mut table = Table::new(["", "loss", "again", "weights with other bits", "by millionths"]);
+    for (setting, (loss, weights), (again, others)) in trained {
         let (differ, by) = difference(&weights, &others);
         table = table.row(row![
             setting,
@@ -154,7 +157,6 @@ fn repeated_trainings(lab: &mut Lab, steps: usize) -> crate::Result<()> {
             rounding(device, "weights_by", by).digits(2)
         ]);
     }
-    use_deterministic_algorithms(false);
     lab.table(table);
     lab.prose(match has_cudnn(device) {
         true => {

@@ -53,9 +53,9 @@ pub(super) fn one_convolution(lab: &mut Lab) -> crate::Result<()> {
     lab.table(table);
     lab.prose(
         "The workspace is memory that an algorithm needs beside image, kernel and result. GEMM writes out all that the \
-         kernel covers, nine numbers for each pixel, and multiplies matrices; IMPLICIT_PRECOMP_GEMM does the same \
-         and reads the image in place. WINOGRAD_NONFUSED transforms image and kernel so that fewer products are needed, \
-         and the products back.",
+         kernel covers, nine numbers for each pixel and channel, and multiplies matrices. IMPLICIT_PRECOMP_GEMM \
+         multiplies the same matrices and reads the image in place. WINOGRAD_NONFUSED transforms image, kernel and \
+         result, and has the transforms in its workspace.",
     );
 
     lab.predict(
@@ -63,8 +63,7 @@ pub(super) fn one_convolution(lab: &mut Lab) -> crate::Result<()> {
     );
     let by_default = Flags::default();
     let exact_y = in_f64(&conv, &x)?;
-    let mut first = None;
-    let mut table = Table::new(["", "the last kernel", "error in millionths", "bits as first"]);
+    let mut results = Vec::new();
     // ANCHOR: three_ways
     for (name, flags) in [
         ("by default", by_default),
@@ -73,13 +72,16 @@ pub(super) fn one_convolution(lab: &mut Lab) -> crate::Result<()> {
     ] {
         let forward = || cudnn::flags(flags, || no_grad(|| conv.forward(&x)));
         let (y, trace) = Machine::current().profile(forward);
-        let (y, kernels) = (y?, trace.kernels(device.index()));
-        // ANCHOR_END: three_ways
-        let last = kernels.last().map_or("none", algorithm).to_owned();
-        let bits = bits(&y)?;
-        let same = yes_or_no(*first.get_or_insert_with(|| bits.clone()) == bits);
-        let error = raced("rounding", error(&y, &exact_y)?).digits(1);
-        table = table.row(row![name, last, error, raced("same_bits", same)]);
+        results.push((name, y?, trace.kernels(device.index())));
+    }
+    // ANCHOR_END: three_ways
+    let first = bits(&results[0].1)?;
+    let mut table = Table::new(["", "the last kernel", "error in millionths", "bits as first"]);
+    for (name, y, kernels) in &results {
+        let last = kernels.last().map_or("none", algorithm);
+        let same = yes_or_no(bits(y)? == first);
+        let error = raced("rounding", error(y, &exact_y)?).digits(1);
+        table = table.row(row![*name, last, error, raced("same_bits", same)]);
     }
     lab.table(table);
     lab.prose(
@@ -267,8 +269,7 @@ pub(super) fn memory_to_work_in(lab: &mut Lab) -> crate::Result<()> {
     );
     // ANCHOR: no_room
     let (conv, x) = convolution(device, 4, [64, 64], 16, 3)?;
-    let mut table = Table::new(["memory", "algorithm", "time", "workspace in bytes"]);
-    let mut held = Vec::new();
+    let (mut held, mut runs) = (Vec::new(), Vec::new());
     for full in [false, true] {
         if full {
             cuda::empty_cache()?;
@@ -281,18 +282,17 @@ pub(super) fn memory_to_work_in(lab: &mut Lab) -> crate::Result<()> {
         }
         let (y, trace) = Machine::current().profile(|| no_grad(|| conv.forward(&x)));
         y?;
-        // ANCHOR_END: no_room
-        for kernel in trace.kernels(device.index()) {
-            let workspace = exact("room", kernel.workspace);
-            table = table.row(row![
-                if full { "full" } else { "with room" },
-                algorithm(&kernel),
-                kernel_time(&kernel),
-                workspace
-            ]);
-        }
+        runs.push((if full { "full" } else { "with room" }, trace.kernels(device.index())));
     }
+    // ANCHOR_END: no_room
     cuda::set_per_process_memory_fraction_device(1.0, device.index())?;
+    let mut table = Table::new(["memory", "algorithm", "time", "workspace in bytes"]);
+    for (name, kernel) in
+        runs.iter().flat_map(|(name, kernels)| kernels.iter().map(move |kernel| (*name, kernel)))
+    {
+        let workspace = exact("room", kernel.workspace);
+        table = table.row(row![name, algorithm(kernel), kernel_time(kernel), workspace]);
+    }
     lab.table(table);
     lab.prose(
         "No error and no warning: another algorithm is taken, with less workspace, another time and other bits. A \
