@@ -267,13 +267,21 @@ pub(super) struct Divisor {
 }
 
 impl Divisor {
-    fn of(self, Grid { down, across }: &Grid, row: usize, column: usize) -> i64 {
+    /// Of the windows in row `o`, what all of them have in common.
+    fn of_row(self, down: &Windows, o: usize) -> i64 {
         match self {
             Divisor { fixed, .. } if fixed != 0 => fixed,
-            Divisor { count_include_pad: true, .. } => {
-                down.padded_elements(row) * across.padded_elements(column)
-            }
-            _ => (down.elements(row).len() * across.elements(column).len()) as i64,
+            Divisor { count_include_pad: true, .. } => down.padded_elements(o),
+            _ => down.elements(o).len() as i64,
+        }
+    }
+
+    /// What that is multiplied by for the windows in column `o`.
+    fn of_column(self, across: &Windows, o: usize) -> i64 {
+        match self {
+            Divisor { fixed, .. } if fixed != 0 => 1,
+            Divisor { count_include_pad: true, .. } => across.padded_elements(o),
+            _ => across.elements(o).len() as i64,
         }
     }
 
@@ -322,6 +330,7 @@ fn means<T: Mean>(x: &[T], grid: Grid, divisor: Divisor, out: &mut [T]) {
     let Grid { down, across } = grid;
     let width = across.size as usize;
     let mut row = Phases::new(1, width, across.stride as usize);
+    let mut divisors = Divisors::new(divisor, grid);
     out.fill(T::zeroed());
     for (o, out) in out.chunks_mut(across.count as usize).enumerate() {
         for y in down.elements(o) {
@@ -333,15 +342,36 @@ fn means<T: Mean>(x: &[T], grid: Grid, divisor: Divisor, out: &mut [T]) {
                 }
             }
         }
-        divide(out, &grid, divisor, o);
+        divisors.divide(out, o);
     }
 }
 
-/// Divides what belongs to the windows of row `o`.
-#[inline(always)]
-fn divide<T: Mean>(row: &mut [T], grid: &Grid, divisor: Divisor, o: usize) {
-    for (column, value) in row.iter_mut().enumerate() {
-        *value = *value / T::count(divisor.of(grid, o, column));
+/// What the windows of a row are divided by: mostly what those of the row before were.
+struct Divisors<T> {
+    divisor: Divisor,
+    grid: Grid,
+    of_row: i64,
+    values: Vec<T>,
+}
+
+impl<T: Mean> Divisors<T> {
+    fn new(divisor: Divisor, grid: Grid) -> Divisors<T> {
+        Divisors { divisor, grid, of_row: 0, values: Vec::new() } // No row is divided by 0.
+    }
+
+    /// Divides what belongs to the windows of row `o`.
+    #[inline(always)]
+    fn divide(&mut self, row: &mut [T], o: usize) {
+        let Grid { down, across } = &self.grid;
+        let of_row = self.divisor.of_row(down, o);
+        if of_row != self.of_row {
+            let columns = (0..row.len()).map(|column| self.divisor.of_column(across, column));
+            self.values = columns.map(|of_column| T::count(of_row * of_column)).collect();
+            self.of_row = of_row;
+        }
+        for (value, divisor) in row.iter_mut().zip(&self.values) {
+            *value = *value / *divisor;
+        }
     }
 }
 
@@ -383,10 +413,11 @@ fn spread<T: Mean>(grad: &[T], grid: Grid, divisor: Divisor, grad_x: &mut [T]) {
     let Grid { down, across } = grid;
     let (height, width) = (down.size as usize, across.size as usize);
     let mut sums = Phases::new(height, width, across.stride as usize);
+    let mut divisors = Divisors::new(divisor, grid);
     let mut divided = vec![T::zeroed(); across.count as usize];
     for (o, grad) in grad.chunks(across.count as usize).enumerate() {
         divided.copy_from_slice(grad);
-        divide(&mut divided, &grid, divisor, o);
+        divisors.divide(&mut divided, o);
         for y in down.elements(o) {
             // From the last element of the windows to the first: so the windows over one of x come in their order.
             for k in (0..across.kernel).rev() {
