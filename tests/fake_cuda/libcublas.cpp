@@ -1,15 +1,19 @@
-// A stand-in for cuBLAS (after halves.h): one product of matrices, element by element, with its arguments checked as cuBLAS does.
+// A stand-in for cuBLAS: one product of matrices, element by element, with its arguments checked as cuBLAS does.
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <functional>
 #include <vector>
 
+#include "halves.h"
+
 #define EXPORTED extern "C" __attribute__((visibility("default")))
 
 enum { SUCCESS = 0, INVALID_VALUE = 7, NOT_SUPPORTED = 15 };
 enum { N = 0, T = 1 };
 enum { R_32F = 0, R_64F = 1, R_16F = 2, R_16BF = 14, COMPUTE_32F = 68, COMPUTE_64F = 70 };
+// With operands that may be rounded to TF32. This card has no tensor cores for that.
+enum { COMPUTE_32F_FAST_TF32 = 77 };
 
 struct Handle {
     void *stream, *workspace;
@@ -132,7 +136,8 @@ EXPORTED int cublasGemmStridedBatchedEx(Handle *handle, int transpose_a, int tra
     if (!sizes || !leading || !handle->workspace) return INVALID_VALUE;
     if (type_a != type_b || type_a != type_c) return NOT_SUPPORTED;
     const bool halves = type_a == R_16F || type_a == R_16BF;
-    const bool single = (halves || type_a == R_32F) && compute == COMPUTE_32F;
+    const bool single = ((halves || type_a == R_32F) && compute == COMPUTE_32F) ||
+                        (type_a == R_32F && compute == COMPUTE_32F_FAST_TF32);
     if (!single && !(type_a == R_64F && compute == COMPUTE_64F)) return NOT_SUPPORTED;
     // The factors are read now, as cuBLAS reads them from the host. Nobody here asks for another than 1.
     const double factor = single ? *(const float *)alpha : *(const double *)alpha;

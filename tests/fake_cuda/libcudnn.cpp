@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <functional>
 
+#include "halves.h"
+
 #define EXPORTED extern "C" __attribute__((visibility("default")))
 
 enum { SUCCESS = 0, BAD_PARAM = 2000, NOT_SUPPORTED = 3000 };

@@ -18,10 +18,13 @@ use fake_cuda::gpp::shared_object;
 const LIBRARIES: [(&str, &str); 5] = [
     ("libcuda.so.1", include_str!("libcuda.cpp")),
     ("libnvrtc.so.12", include_str!("libnvrtc.cpp")),
-    ("libcublas.so.12", concat!(include_str!("halves.h"), include_str!("libcublas.cpp"))),
-    ("libcudnn.so.9", concat!(include_str!("halves.h"), include_str!("libcudnn.cpp"))),
+    ("libcublas.so.12", include_str!("libcublas.cpp")),
+    ("libcudnn.so.9", include_str!("libcudnn.cpp")),
     ("libnvidia-ml.so.1", include_str!("libnvidia-ml.cpp")),
 ];
+
+/// What some of them include.
+const HALVES: &str = include_str!("halves.h");
 
 /// The libraries, compiled.
 pub struct StandIns {
@@ -60,7 +63,7 @@ fn make(signatures: &[(String, Vec<String>)]) -> Result<StandIns, String> {
         include_str!("mod.rs"),
         include_str!("gpp.rs"),
         include_str!("cuda_on_host.h"),
-        include_str!("halves.h"),
+        HALVES,
     ]
     .hash(&mut hasher);
     for source in kernels::SOURCES {
@@ -82,6 +85,7 @@ fn make(signatures: &[(String, Vec<String>)]) -> Result<StandIns, String> {
     compile(&unfinished.join("kernels"), kernels::SOURCES, signatures)?;
     let folder = unfinished.join("lib");
     fs::create_dir_all(&folder).map_err(text)?;
+    fs::write(unfinished.join("halves.h"), HALVES).map_err(text)?;
     for (name, source) in LIBRARIES {
         let file = unfinished.join(format!("{name}.cpp"));
         fs::write(&file, source).map_err(text)?;

@@ -153,6 +153,18 @@ fn error(found: &Tensor, exact: &Tensor) -> Result<f64> {
 }
 // ANCHOR_END: error
 
+/// An error to the digit that does not depend on how a processor adds: another one rounds sums otherwise.
+fn millionths(error: f64) -> String {
+    match error {
+        0.0 => "0".to_owned(),
+        error if error < 1.0 => "under 1".to_owned(),
+        error => {
+            let digit = 10f64.powf(error.log10().floor());
+            format!("about {}", (error / digit).round() * digit)
+        }
+    }
+}
+
 /// The numbers of a tensor, bit by bit.
 fn bits(tensor: &Tensor) -> Result<Vec<u32>> {
     Ok(tensor.to_vec::<f32>()?.into_iter().map(f32::to_bits).collect())

@@ -7,7 +7,7 @@ use todevice::prelude::*;
 use todevice::trace::Kernel;
 use todevice::{Machine, cuda};
 
-use super::{bits, convolution, error, has_cudnn, in_f64, microseconds, time_of, yes_or_no};
+use super::{bits, convolution, error, has_cudnn, in_f64, microseconds, millionths, time_of, yes_or_no};
 use crate::{Cell, Figure, Lab, Table, exact, raced, row};
 
 /// cuDNN's name of the algorithm of a convolution.
@@ -80,7 +80,7 @@ pub(super) fn one_convolution(lab: &mut Lab) -> crate::Result<()> {
     for (name, y, kernels) in &results {
         let last = kernels.last().map_or("none", algorithm);
         let same = yes_or_no(bits(y)? == first);
-        let error = raced("rounding", error(y, &exact_y)?).digits(1);
+        let error = raced("rounding", millionths(error(y, &exact_y)?));
         table = table.row(row![*name, last, error, raced("same_bits", same)]);
     }
     lab.table(table);

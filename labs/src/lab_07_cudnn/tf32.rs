@@ -5,7 +5,7 @@ use todevice::backends::cudnn::{self, Flags};
 use todevice::cuda;
 use todevice::prelude::*;
 
-use super::{bits, convolution, error, in_f64, microseconds, rounding, time_of, yes_or_no};
+use super::{bits, convolution, error, in_f64, microseconds, millionths, rounding, time_of, yes_or_no};
 use crate::{Lab, Table, exact, hardware, row};
 
 // ANCHOR: tf32
@@ -89,7 +89,7 @@ fn products(lab: &mut Lab, size: usize) -> crate::Result<()> {
     for (name, error, bits, time) in &results {
         table = table.row(row![
             *name,
-            rounding(device, "product_error", *error).digits(1),
+            rounding(device, "product_error", millionths(*error)),
             rounding(device, "as_tf32", yes_or_no(*bits == results[1].2)),
             microseconds("product_time", *time)
         ]);
@@ -120,7 +120,7 @@ fn convolutions(lab: &mut Lab) -> crate::Result<()> {
     // ANCHOR_END: conv_tf32
     let mut table = Table::new(["convolution", "error in millionths", "time"]);
     for (name, y, time) in results {
-        let error = rounding(device, "conv_error", error(&y, &exact)?).digits(1);
+        let error = rounding(device, "conv_error", millionths(error(&y, &exact)?));
         table = table.row(row![name, error, microseconds("conv_time", time)]);
     }
     lab.table(table);
