@@ -99,11 +99,11 @@ __device__ void cross_entropy(const T *scores, const View &view, const long long
     });
 }
 
-// The losses of all rows, together or as their weighted mean, and what the sum was divided by. One block: there is one
-// loss for a row of scores.
+// The losses of all rows, together or as their weighted mean, and what the sum was divided by: a double, since the
+// weights of thousands of rows are more than a half holds. One block: there is one loss for a row of scores.
 template <typename T, typename C = calculated<T>>
 __device__ void cross_entropy_mean(const T *losses, const View &losses_view, const long long *target,
-                                   const Input<T> &weight, T *out, T *divisor, long long classes,
+                                   const Input<T> &weight, T *out, double *divisor, long long classes,
                                    long long ignore_index, long long reduction) {
     __shared__ Levels<C> levels;
     const Block<C> block{levels};
@@ -120,12 +120,12 @@ __device__ void cross_entropy_mean(const T *losses, const View &losses_view, con
 // the row times the gradient of its loss.
 template <typename T, typename C = calculated<T>>
 __device__ void cross_entropy_backward(const Input<T> &grad, const T *log_probs, const long long *target,
-                                       const Input<T> &weight, const Input<T> &divisor, T *out, const View &out_view,
+                                       const Input<T> &weight, double divisor, T *out, const View &out_view,
                                        long long ignore_index) {
     const long long classes = out_view.size[1], n = elements(out_view);
     for (long long i = first_element(); i < n; i += all_threads()) {
         const long long row = i / classes, c = target[row];
-        const C g = counts(c, ignore_index, classes) ? -of_class(weight, c) * grad[row] / divisor[0] : (C)0;
+        const C g = counts(c, ignore_index, classes) ? -of_class(weight, c) * grad[row] / (C)divisor : (C)0;
         out[i] = (i - row * classes == c ? g : (C)0) - math::exp(log_probs[i]) * g;
     }
 }
@@ -149,7 +149,7 @@ FOR_FLOATS(NLL_LOSS, nll_loss)
         cross_entropy(scores, scores_view, target, READ(weight), log_probs, losses, ignore_index);            \
     }                                                                                                         \
     extern "C" __global__ void name##_mean_##suffix(INPUT(T, losses), INPUT(long long, target),               \
-                                                    INPUT(T, weight), OUTPUT(T, out), OUTPUT(T, divisor),     \
+                                                    INPUT(T, weight), OUTPUT(T, out), OUTPUT(double, divisor), \
                                                     long long classes, long long ignore_index,                \
                                                     long long reduction) {                                    \
         cross_entropy_mean(losses, losses_view, target, READ(weight), out, divisor, classes, ignore_index,    \
@@ -157,9 +157,9 @@ FOR_FLOATS(NLL_LOSS, nll_loss)
     }                                                                                                         \
     extern "C" __global__ void name##_backward_##suffix(INPUT(T, grad), INPUT(T, log_probs),                  \
                                                         INPUT(long long, target), INPUT(T, weight),           \
-                                                        INPUT(T, divisor), OUTPUT(T, out),                    \
+                                                        INPUT(double, divisor), OUTPUT(T, out),               \
                                                         long long ignore_index) {                             \
-        cross_entropy_backward(READ(grad), log_probs, target, READ(weight), READ(divisor), out, out_view,     \
+        cross_entropy_backward(READ(grad), log_probs, target, READ(weight), READ(divisor)[0], out, out_view,  \
                                ignore_index);                                                                 \
     }
 

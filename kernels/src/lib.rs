@@ -66,6 +66,7 @@ pub const SOURCES: &[Source] = &[
     source!("gelu.cu", &[COMMON, DOUBLE, ELEMENTWISE, HALF, MATH]),
     source!("norm.cu", &[COMMON, HALF, TREE]),
     source!("pool.cu", &[COMMON, CONVERT, HALF]),
+    source!("scaler.cu", &[COMMON, HALF]),
 ];
 
 /// How NVRTC is to compile them, whatever the GPU: every operation rounded by itself, as on the CPU, where

@@ -24,6 +24,31 @@ pub enum Device {
     },
 }
 
+/// A sort of devices (`device.type`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum DeviceType {
+    /// The host.
+    Cpu,
+    /// NVIDIA GPUs.
+    Cuda,
+}
+
+impl DeviceType {
+    /// What PyTorch calls it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            DeviceType::Cpu => "cpu",
+            DeviceType::Cuda => "cuda",
+        }
+    }
+}
+
+impl fmt::Display for DeviceType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
 impl Device {
     /// `cuda:index` of the current machine. Naming a device does not ask whether it is there; the first use
     /// does.
@@ -43,9 +68,14 @@ impl Device {
         matches!(self, Device::Cuda { .. })
     }
 
-    /// What it is called without its index (`device.type`).
+    /// What sort of device it is (`device.type`).
+    pub const fn device_type(self) -> DeviceType {
+        if self.is_cuda() { DeviceType::Cuda } else { DeviceType::Cpu }
+    }
+
+    /// What it is called without its index.
     pub(crate) const fn kind(self) -> &'static str {
-        if self.is_cuda() { "cuda" } else { "cpu" }
+        self.device_type().name()
     }
 
     /// Which one of its kind it is; the CPU is one.

@@ -405,6 +405,34 @@ pub enum Error {
     InvalidHyperparameter { name: &'static str, value: f64 },
     #[error("Nesterov momentum requires a momentum and zero dampening")]
     Nesterov,
+    #[error("The growth factor must be > 1.0.")]
+    GrowthFactor,
+    #[error("The backoff factor must be < 1.0.")]
+    BackoffFactor,
+    #[error(
+        "Attempted {function} but _scale is None.  This may indicate your script did not use scaler.scale(loss or outputs) earlier in the iteration."
+    )]
+    ScaleIsNone { function: &'static str },
+    #[error("unscale_() has already been called on this optimizer since the last update().")]
+    UnscaleTwice,
+    #[error("unscale_() is being called after step().")]
+    UnscaleAfterStep,
+    #[error("step() has already been called since the last update().")]
+    ScalerStepTwice,
+    #[error("No inf checks were recorded for this optimizer.")]
+    NoInfChecksForOptimizer,
+    #[error("No inf checks were recorded prior to update.")]
+    NoInfChecksForUpdate,
+    #[error("Attempting to unscale FP16 gradients.")]
+    UnscaleF16,
+    #[error(
+        "The source state dict is empty, possibly because it was saved from a disabled instance of GradScaler."
+    )]
+    EmptyScalerState,
+    #[error("the state of a GradScaler has no '{key}'")]
+    MissingScalerState { key: &'static str },
+    #[error("the state of a GradScaler has {value:?} for '{key}', which is no count")]
+    ScalerState { key: &'static str, value: f64 },
     #[error("some parameters appear in more than one parameter group")]
     RepeatedParameter,
     #[error(

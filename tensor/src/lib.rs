@@ -40,6 +40,7 @@
 //! | how gradients flow | [`autograd`]: `function.rs`, `graph.rs`, `engine.rs` |
 //! | how PyTorch's random numbers come about | [`random`] |
 //! | layers, optimizers, data | [`nn`], [`optim`], [`data`] |
+//! | training in 16 bits | [`amp`]; `ops/half.rs` |
 //! | what a program runs on | [`Machine`], [`time`] |
 //! | how a tensor gets to a GPU | `ops/transfer.rs`, then `cuda/runtime.rs`; [`cuda`] is `torch.cuda` |
 //! | what runs in which order on a GPU | `cuda/stream.rs`, `cuda/event.rs`; `cuda/pinned.rs` for copies nobody waits for |
@@ -56,6 +57,7 @@
 #![deny(unsafe_code)]
 #![warn(missing_docs)]
 
+pub mod amp;
 pub mod autograd;
 pub mod backends;
 pub mod cuda;
@@ -82,7 +84,7 @@ pub use backends::{
     Float32MatmulPrecision, are_deterministic_algorithms_enabled, get_float32_matmul_precision,
     set_float32_matmul_precision, use_deterministic_algorithms,
 };
-pub use device::Device;
+pub use device::{Device, DeviceType};
 pub use dtype::{DType, Element, Scalar};
 pub use error::{
     DeviceMismatch, Error, OutOfMemory, Race, RaceKind, RacingAccess, RacingOperation, RacingWorker, Result,

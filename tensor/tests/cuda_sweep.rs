@@ -12,6 +12,7 @@ use std::fs;
 use std::path::Path;
 
 use sweep::{Case, bits, case, edges, one, run, see, sizes, sweep, values};
+use todevice::amp::{GradScaler, GradScalerOptions};
 use todevice::backends::cudnn;
 use todevice::nn::StateDict;
 use todevice::nn::utils::{ClipGradNormOptions, clip_grad_norm_};
@@ -759,6 +760,46 @@ fn large_results_are_those_of_the_cpu() -> Result<()> {
     })
 }
 
+/// Steps of an optimizer with a gradient scaler: some are too large, and the scale grows after two that are not. What
+/// the parameter and the scale are after each.
+fn scaled_steps(device: Device, dtype: DType) -> Result<Vec<Vec<u64>>> {
+    let numbers = |sizes: &[usize], seed: usize| {
+        let numbers: Vec<f64> = (0..37 * 29).map(|i| ((i * 37 + seed) % 61) as f64 / 13.0 - 2.25).collect();
+        Tensor::from_slice(&numbers, sizes)?.to((device, dtype))
+    };
+    let parameter = nn::Parameter::new(&numbers(&[37, 29], 1)?)?;
+    let mut optimizer = optim::SGD::new(vec![parameter.clone()], SGDOptions { lr: 0.1, ..Default::default() })?;
+    let mut scaler = GradScaler::new(GradScalerOptions {
+        device: device.device_type(),
+        init_scale: 3.0,
+        growth_factor: 1.7,
+        backoff_factor: 0.3,
+        growth_interval: 2,
+        ..Default::default()
+    })?;
+    let mut seen = Vec::new();
+    for (step, factor) in [1.0, 0.5, f64::INFINITY, 0.25, f64::NAN, 1.5, 1.0].into_iter().enumerate() {
+        scaler.scale(&Tensor::ones_with(&[], device)?)?;
+        let grad = numbers(&[29, 37], 2 + step)?;
+        grad.get(28)?.narrow(0, 36, 1)?.fill_(factor)?;
+        parameter.set_grad(Some(grad.t()?))?;
+        assert_eq!(scaler.step(&mut optimizer)?, factor.is_finite());
+        scaler.update()?;
+        seen.push([bits(&parameter.tensor())?, bits(&grad)?, vec![scaler.get_scale()?.to_bits()]].concat());
+    }
+    Ok(seen)
+}
+
+#[test]
+fn steps_with_a_gradient_scaler_are_those_of_the_cpu() -> Result<()> {
+    on_gpu(|| {
+        for dtype in [DType::F32, DType::F64, DType::BF16] {
+            assert!(scaled_steps(Device::Cpu, dtype)? == scaled_steps(Device::cuda(0), dtype)?, "{dtype}");
+        }
+        Ok(())
+    })
+}
+
 /// Each step reads and writes overlapping parts of one tensor.
 #[test]
 fn in_place_operations_on_overlapping_views_are_those_of_the_cpu() -> Result<()> {
@@ -1143,6 +1184,9 @@ fn the_list_of_kernels_is_complete() -> Result<()> {
                     optimizer.step()?;
                 }
             }
+        }
+        for dtype in [DType::F32, DType::F64, DType::BF16] {
+            scaled_steps(device, dtype)?;
         }
         for dtype in sweep::ALL {
             let options = TensorOptions { dtype, device, requires_grad: false };

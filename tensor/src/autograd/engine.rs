@@ -6,6 +6,7 @@ use std::sync::{Arc, PoisonError};
 
 use super::graph::{Edge, History, Leaf, Meta, Node};
 use super::mode::no_grad;
+use crate::amp::without_autocast;
 use crate::cuda::stream::{self, StreamKey, Streams};
 use crate::device::Device;
 use crate::error::{Error, Result};
@@ -37,7 +38,7 @@ pub struct GradOptions {
 pub(super) fn backward(root: &Tensor, options: BackwardOptions) -> Result<()> {
     let _scope = scope::on_behalf_of(Location::caller());
     let seed = seed_gradient(root, options.gradient)?;
-    no_grad(|| walk(root, seed, options.retain_graph, |leaf, grad| leaf.accumulate(grad)))
+    without_autocast(|| no_grad(|| walk(root, seed, options.retain_graph, |leaf, grad| leaf.accumulate(grad))))
 }
 
 /// The gradients of `output` in `inputs`, without touching any `grad` (`torch.autograd.grad`).
@@ -55,16 +56,15 @@ pub fn grad(output: &Tensor, inputs: &[&Tensor], options: GradOptions) -> Result
     let _scope = scope::on_behalf_of(Location::caller());
     let mut grads: Vec<Option<Tensor>> = vec![None; inputs.len()];
     let seed = seed_gradient(output, options.grad_output)?;
-    no_grad(|| {
-        walk(output, seed, options.retain_graph, |leaf, grad| {
-            for (slot, _) in
-                grads.iter_mut().zip(&wanted).filter(|(_, wanted)| std::ptr::eq(&***wanted, leaf))
-            {
-                *slot = Some(grad.clone());
-            }
-            Ok(())
-        })
-    })?;
+    let keep = |leaf: &Leaf, grad: Tensor| {
+        for (slot, _) in
+            grads.iter_mut().zip(&wanted).filter(|(_, wanted)| std::ptr::eq(&***wanted, leaf))
+        {
+            *slot = Some(grad.clone());
+        }
+        Ok(())
+    };
+    without_autocast(|| no_grad(|| walk(output, seed, options.retain_graph, keep)))?;
     if !options.allow_unused && grads.iter().any(Option::is_none) {
         return Err(Error::UnusedInGraph);
     }

@@ -69,7 +69,7 @@ pub trait Function<const N: usize>: Send + Sync + Sized + 'static {
     /// Runs the operation and records it if an input requires grad.
     #[track_caller]
     fn apply(self, inputs: [&Tensor; N]) -> Result<Tensor> {
-        ops::apply(self, inputs)
+        ops::apply_custom(self, inputs)
     }
 }
 

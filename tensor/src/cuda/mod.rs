@@ -125,6 +125,12 @@ pub fn get_device_properties(index: usize) -> Result<DeviceProperties> {
     }
 }
 
+/// Whether the current device calculates with bfloat16 (`torch.cuda.is_bf16_supported`): by itself from compute
+/// capability 8.0 on, and, slowly, by conversions to f32 and back, anywhere. So if emulation counts every device does.
+pub fn is_bf16_supported(including_emulation: bool) -> Result<bool> {
+    Ok(get_device_properties(current_device()?)?.major >= 8 || including_emulation)
+}
+
 /// Waits for all work of the current device (`torch.cuda.synchronize`).
 #[track_caller]
 pub fn synchronize() -> Result<()> {

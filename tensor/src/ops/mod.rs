@@ -18,6 +18,7 @@ pub(crate) mod parts;
 pub(crate) mod pool;
 pub(crate) mod random;
 pub(crate) mod reduce;
+pub(crate) mod scaler;
 pub(crate) mod scope;
 pub(crate) mod shape;
 pub(crate) mod simd;
@@ -29,6 +30,7 @@ use std::panic::Location;
 use smallvec::SmallVec;
 
 use self::kernel::KernelDef;
+use crate::amp::cast_operands;
 use crate::autograd::{Function, History, is_inference_mode_enabled, is_recording, record};
 use crate::cuda::simulated::host::HostProfile;
 use crate::device::Device;
@@ -50,6 +52,7 @@ pub(crate) fn every_kernel() -> Vec<&'static KernelDef> {
         pool::every_kernel,
         random::every_kernel,
         reduce::every_kernel,
+        scaler::every_kernel,
         shape::every_kernel,
         softmax::every_kernel,
     ];
@@ -141,11 +144,34 @@ pub(crate) fn lead<'a>(inputs: &[&'a Tensor]) -> &'a Tensor {
     inputs.iter().find(|input| input.is_cuda()).unwrap_or(&inputs[0])
 }
 
-/// A differentiable operation.
+/// A differentiable operation, on operands as autocast leaves them. Its parts run in the types that they get.
 #[track_caller]
 pub(crate) fn apply<F: Function<N>, const N: usize>(function: F, inputs: [&Tensor; N]) -> Result<Tensor> {
     let _scope = enter(function.name(), function.arguments(), &inputs)?;
+    cast_operands(function.name(), &inputs, |inputs| {
+        record(function, inputs.try_into().expect("they are as many as before"))
+    })
+}
+
+/// A differentiable operation of the user's own: autocast sees the operations that it is made of.
+#[track_caller]
+pub(crate) fn apply_custom<F: Function<N>, const N: usize>(
+    function: F,
+    inputs: [&Tensor; N],
+) -> Result<Tensor> {
+    let _scope = enter(function.name(), function.arguments(), &inputs)?;
     record(function, inputs)
+}
+
+/// An operation made of others, which is one for autocast: they get its operands as autocast leaves them.
+#[track_caller]
+pub(crate) fn compose<R>(
+    name: &'static str,
+    inputs: &[&Tensor],
+    compute: impl FnOnce(&[&Tensor]) -> Result<R>,
+) -> Result<R> {
+    let _scope = scope::operation(name, Location::caller());
+    cast_operands(name, inputs, compute)
 }
 
 /// An operation that has no gradient: comparisons, indices, new values.

@@ -187,6 +187,10 @@ macro_rules! adam_optimizer {
                 })
             }
 
+            fn parameters(&self) -> Vec<Parameter> {
+                self.groups.parameters().cloned().collect()
+            }
+
             fn zero_grad(&self) {
                 self.groups.zero_grad();
             }

@@ -69,8 +69,12 @@ impl<O: GroupOptions, S: Default> Groups<O, S> {
         known.into_iter().find(|(known, _)| known.is_same(parameter)).map(|(_, state)| state)
     }
 
+    pub(super) fn parameters(&self) -> impl Iterator<Item = &Parameter> {
+        self.groups.iter().flat_map(|group| &group.params)
+    }
+
     pub(super) fn zero_grad(&self) {
-        self.groups.iter().flat_map(|group| &group.params).for_each(Parameter::zero_grad);
+        self.parameters().for_each(Parameter::zero_grad);
     }
 }
 
@@ -90,6 +94,11 @@ impl LearningRates {
     /// The learning rates an optimizer of your own starts with.
     pub fn new(current: Vec<f64>) -> LearningRates {
         LearningRates(Arc::new(Mutex::new(Rates { current, steps: 0 })))
+    }
+
+    /// Whether both are those of one optimizer.
+    pub(crate) fn is_same(&self, other: &LearningRates) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
     }
 
     /// The learning rate of group `index`.

@@ -20,6 +20,9 @@ pub trait Optimizer {
     #[track_caller]
     fn step(&mut self) -> Result<()>;
 
+    /// The parameters of all groups.
+    fn parameters(&self) -> Vec<Parameter>;
+
     /// Forgets the gradients of all parameters. They are gone, not zero, as PyTorch's default has it.
     fn zero_grad(&self);
 

@@ -110,6 +110,10 @@ impl Optimizer for SGD {
         })
     }
 
+    fn parameters(&self) -> Vec<Parameter> {
+        self.groups.parameters().cloned().collect()
+    }
+
     fn zero_grad(&self) {
         self.groups.zero_grad();
     }

@@ -19,6 +19,7 @@ use std::ops::Sub;
 use std::time::Duration;
 
 use crate::cuda::driver::{Engine, OpId, Span, StreamId};
+use crate::dtype::DType;
 use crate::ops::conv::ConvPass;
 use crate::ops::kernel::KernelDef;
 use crate::ops::scope::{self, Place};
@@ -91,8 +92,11 @@ pub(crate) enum EventKind {
     Launch {
         kernel: &'static KernelDef,
     },
-    Gemm,
+    Gemm {
+        dtype: DType,
+    },
     Convolution {
+        dtype: DType,
         pass: ConvPass,
         /// cuDNN's number of it.
         algorithm: u32,
@@ -132,7 +136,7 @@ impl EventKind {
     fn name(&self) -> String {
         match self {
             EventKind::Launch { kernel } => kernel.symbol(),
-            EventKind::Gemm => "gemm".to_string(),
+            EventKind::Gemm { .. } => "gemm".to_string(),
             EventKind::Convolution { pass, algorithm, .. } => {
                 format!("{} {}", pass.name(), pass.algorithm(*algorithm))
             }
@@ -157,7 +161,7 @@ impl EventKind {
     fn call(&self) -> &'static str {
         match self {
             EventKind::Launch { .. } => "cudaLaunchKernel",
-            EventKind::Gemm => "cublasGemmEx",
+            EventKind::Gemm { .. } => "cublasGemmEx",
             EventKind::Convolution { pass: ConvPass::Forward, .. } => "cudnnConvolutionForward",
             EventKind::Convolution { pass: ConvPass::BackwardData, .. } => "cudnnConvolutionBackwardData",
             EventKind::Convolution { pass: ConvPass::BackwardFilter, .. } => "cudnnConvolutionBackwardFilter",
@@ -284,7 +288,7 @@ impl Recorder {
     pub(crate) fn note(&mut self, begin: u64, end: u64, stream: StreamId, kind: EventKind, op: Option<OpId>) {
         let counters = &mut self.counters;
         match kind {
-            EventKind::Launch { .. } | EventKind::Gemm | EventKind::Convolution { .. } => {
+            EventKind::Launch { .. } | EventKind::Gemm { .. } | EventKind::Convolution { .. } => {
                 counters.launches += 1
             }
             EventKind::Copy { kind: CopyKind::HostToDevice, bytes } => {
@@ -392,13 +396,15 @@ impl Trace {
             self.work.iter().map(|work| (work.span.op, work.span.end - work.span.start)).collect();
         let calls = self.events.iter().filter(|event| event.stream.device == index);
         let kernels = calls.filter_map(|event| {
-            let workspace = match event.kind {
-                EventKind::Launch { .. } | EventKind::Gemm => 0,
-                EventKind::Convolution { workspace, .. } => workspace as u64,
+            let (types, workspace) = match event.kind {
+                EventKind::Launch { kernel } => (kernel.types.to_vec(), 0),
+                EventKind::Gemm { dtype } => (vec![dtype], 0),
+                EventKind::Convolution { dtype, workspace, .. } => (vec![dtype], workspace as u64),
                 _ => return None,
             };
             let time = event.op.and_then(|op| times.get(&op)).copied().map(Duration::from_nanos);
-            Some(Kernel { name: event.kind.name(), time, workspace })
+            let operation = event.operation.unwrap_or_default();
+            Some(Kernel { name: event.kind.name(), operation, types, time, workspace })
         });
         kernels.collect()
     }
@@ -414,6 +420,10 @@ impl Trace {
 pub struct Kernel {
     /// As the timeline calls it. That of a convolution ends in cuDNN's algorithm: `conv_forward WINOGRAD_NONFUSED`.
     pub name: String,
+    /// The operation of the program that it was part of: `linear`, or in the backward pass `AddmmBackward0`.
+    pub operation: &'static str,
+    /// The types it is made for: one, or two of a conversion, from and to.
+    pub types: Vec<DType>,
     /// How long the device was at it. Known of simulated devices.
     pub time: Option<Duration>,
     /// Bytes of memory that it worked in, beside operands and result. Only convolutions need some.

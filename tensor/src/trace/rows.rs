@@ -107,7 +107,7 @@ fn call_bar(trace: &Trace, call: &Event) -> Option<Bar> {
 fn sort_of(kind: &EventKind) -> Sort {
     match kind {
         EventKind::Launch { .. } => Sort::Kernel,
-        EventKind::Gemm | EventKind::Convolution { .. } => Sort::Gemm,
+        EventKind::Gemm { .. } | EventKind::Convolution { .. } => Sort::Gemm,
         EventKind::Copy { .. } => Sort::Copy,
         EventKind::Synchronize
         | EventKind::StreamSynchronize

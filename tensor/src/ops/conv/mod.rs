@@ -14,14 +14,14 @@ pub(crate) use run::run_conv;
 use run::run_conv_with_bias;
 pub(crate) use shape::{ConvPass, ConvShape};
 
-use std::panic::Location;
+use smallvec::SmallVec;
 
 use crate::autograd::{Context, Function, Saved};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::machine::Machine;
 use crate::ops::shape::{dense, write};
-use crate::ops::{self, scope};
+use crate::ops;
 use crate::shape::Layout;
 use crate::storage::access;
 use crate::tensor::Tensor;
@@ -90,18 +90,21 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn conv2d(&self, weight: &Tensor, bias: Option<&Tensor>, options: &Conv2dOptions) -> Result<Tensor> {
-        let _scope = scope::operation("conv2d", Location::caller());
-        match self.ndim() {
-            3 => self.unsqueeze(0)?.conv2d(weight, bias, options)?.squeeze(0),
-            4 => {
-                let convolution = Convolution::checked(self, weight, bias, options)?;
-                match bias {
-                    Some(bias) => ops::apply(convolution, [self, weight, bias]),
-                    None => ops::apply(convolution, [self, weight]),
+        let operands: SmallVec<[&Tensor; 3]> = [self, weight].into_iter().chain(bias).collect();
+        ops::compose("conv2d", &operands, |operands| {
+            let (x, weight, bias) = (operands[0], operands[1], operands.get(2).copied());
+            match x.ndim() {
+                3 => x.unsqueeze(0)?.conv2d(weight, bias, options)?.squeeze(0),
+                4 => {
+                    let convolution = Convolution::checked(x, weight, bias, options)?;
+                    match bias {
+                        Some(bias) => ops::apply(convolution, [x, weight, bias]),
+                        None => ops::apply(convolution, [x, weight]),
+                    }
                 }
+                _ => Err(Error::ConvInput { sizes: x.sizes().to_vec() }),
             }
-            _ => Err(Error::ConvInput { sizes: self.sizes().to_vec() }),
-        }
+        })
     }
 }
 

@@ -1,12 +1,12 @@
 //! Losses between scores for classes and the right class.
 
-use std::panic::Location;
+use smallvec::SmallVec;
 
 use super::{Reduction, kernels};
 use crate::autograd::{Context, Function, Saved};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::ops::{self, scope, softmax};
+use crate::ops::{self, softmax};
 use crate::shape::signed;
 use crate::tensor::Tensor;
 
@@ -35,12 +35,9 @@ impl Tensor {
     /// `target` holds class indices as i64, in the same shape without the classes.
     #[track_caller]
     pub fn cross_entropy(&self, target: &Tensor, options: &CrossEntropyOptions) -> Result<Tensor> {
-        let _scope = scope::operation("cross_entropy", Location::caller());
-        let operands: Vec<&Tensor> = [self, target].into_iter().chain(&options.weight).collect();
-        ops::same_device("cross_entropy", Some(ARGUMENTS), &operands)?;
-        softmax::check_scores(self, classes_dim(self))?;
-        over_rows(self, target, options, |rows, target| {
-            ops::apply(CrossEntropy { options: options.clone() }, [rows, target])
+        over_rows("cross_entropy", [self, target], options, |scores, options| {
+            softmax::check_scores(scores, classes_dim(scores))?;
+            Ok(CrossEntropy { options })
         })
     }
 
@@ -50,13 +47,7 @@ impl Tensor {
     /// The mean is weighted: divided by the sum of the weights of the targets.
     #[track_caller]
     pub fn nll_loss(&self, target: &Tensor, options: &CrossEntropyOptions) -> Result<Tensor> {
-        let _scope = scope::operation("nll_loss", Location::caller());
-        if let Some(weight) = &options.weight {
-            ops::same_device("nll_loss", Some(ARGUMENTS), &[self, target, weight])?;
-        }
-        over_rows(self, target, options, |rows, target| {
-            ops::apply(NllLoss { options: options.clone() }, [rows, target])
-        })
+        over_rows("nll_loss", [self, target], options, |_, options| Ok(NllLoss { options }))
     }
 }
 
@@ -64,14 +55,31 @@ fn classes_dim(scores: &Tensor) -> usize {
     usize::from(scores.ndim() != 1)
 }
 
-/// A loss of scores or log-probabilities of any shape, where `loss` is that of one sample a row.
+/// A loss of scores or log-probabilities of any shape, where `loss` says what is done with one sample a row.
 #[track_caller]
-fn over_rows(
-    scores: &Tensor,
-    target: &Tensor,
+fn over_rows<F: Function<2>>(
+    name: &'static str,
+    [scores, target]: [&Tensor; 2],
     options: &CrossEntropyOptions,
-    loss: impl FnOnce(&Tensor, &Tensor) -> Result<Tensor>,
+    loss: impl FnOnce(&Tensor, CrossEntropyOptions) -> Result<F>,
 ) -> Result<Tensor> {
+    let operands: SmallVec<[&Tensor; 3]> = [scores, target].into_iter().chain(&options.weight).collect();
+    ops::compose(name, &operands, |operands| {
+        ops::same_device(name, Some(ARGUMENTS), operands)?;
+        let options = CrossEntropyOptions { weight: operands.get(2).copied().cloned(), ..options.clone() };
+        of_rows([operands[0], operands[1]], options, loss)
+    })
+}
+
+#[track_caller]
+fn of_rows<F: Function<2>>(
+    [scores, target]: [&Tensor; 2],
+    options: CrossEntropyOptions,
+    loss: impl FnOnce(&Tensor, CrossEntropyOptions) -> Result<F>,
+) -> Result<Tensor> {
+    let reduction = options.reduction;
+    let weight = options.weight.clone();
+    let function = loss(scores, options)?;
     if scores.ndim() == 0 {
         return Err(Error::LossInput);
     }
@@ -79,7 +87,7 @@ fn over_rows(
         return Err(Error::ExpectedDType { expected: DType::I64, got: target.dtype() });
     }
     let classes = scores.sizes()[classes_dim(scores)];
-    if let Some(weight) = &options.weight {
+    if let Some(weight) = &weight {
         if weight.sizes() != [classes] {
             return Err(Error::LossWeight { classes, weight: weight.sizes().to_vec() });
         }
@@ -106,8 +114,8 @@ fn over_rows(
             scores.permute(&dims)?.reshape(&[target.numel() as i64, classes as i64])?
         }
     };
-    let losses = loss(&rows, &target.reshape(&[-1])?)?;
-    match options.reduction {
+    let losses = ops::apply(function, [&rows, &target.reshape(&[-1])?])?;
+    match reduction {
         Reduction::None => losses.reshape(&signed(&expected)),
         _ => Ok(losses),
     }
@@ -188,7 +196,7 @@ impl Function<2> for CrossEntropy {
             ctx.save_for_backward(saved);
             return Ok(losses);
         }
-        let (out, divisor) = (beside(&[])?, beside(&[])?);
+        let (out, divisor) = (beside(&[])?, scores.uninit_beside(&[], DType::F64)?);
         let classes = scores.sizes()[1];
         kernels::cross_entropy_mean(&losses, target, classes, &self.options, [&out, &divisor])?;
         saved[3] = Some(&divisor);

@@ -150,7 +150,8 @@ fn cross_entropy_kernel(dtype: DType) -> Result<&'static KernelDef> {
     }, else Err(Error::NotImplemented { operation: "cross_entropy", dtype }))
 }
 
-/// The losses of all rows, together or as their mean, and what their sum was divided by.
+/// The losses of all rows, together or as their mean, and what their sum was divided by: an f64, since the weights of
+/// thousands of rows are more than a half holds.
 pub(super) fn cross_entropy_mean(
     losses: &Tensor,
     target: &Tensor,
@@ -179,7 +180,7 @@ fn cross_entropy_mean_kernel(dtype: DType) -> Result<&'static KernelDef> {
                 Parameter::In(DType::I64),
                 Parameter::In(T::DTYPE),
                 Parameter::Out(T::DTYPE),
-                Parameter::Out(T::DTYPE),
+                Parameter::Out(DType::F64),
                 Parameter::Int,
                 Parameter::Int,
                 Parameter::Int,
@@ -196,7 +197,7 @@ fn cross_entropy_mean_kernel(dtype: DType) -> Result<&'static KernelDef> {
                     Reduction::Sum | Reduction::None => 1.0,
                 };
                 args.outputs[0].elements::<T>()[0] = sum(args.inputs[0].elements::<T>()) / total;
-                args.outputs[1].elements::<T>()[0] = total;
+                args.outputs[1].elements::<f64>()[0] = total as f64;
                 Ok(())
             },
         };
@@ -214,7 +215,7 @@ pub(super) fn cross_entropy_backward(
     out: &Tensor,
 ) -> Result<()> {
     let weight = weight_operand(options, out)?;
-    let one = number(Scalar::Int(1), out.dtype())?;
+    let one = number(Scalar::Int(1), DType::F64)?;
     let inputs = [&dense(grad)?, log_probs, &dense(target)?, &weight, divisor.unwrap_or(&one)];
     launch(cross_entropy_backward_kernel(out.dtype())?, inputs, [out], &[options.ignore_index], &[])
 }
@@ -229,7 +230,7 @@ fn cross_entropy_backward_kernel(dtype: DType) -> Result<&'static KernelDef> {
                 Parameter::In(T::DTYPE),
                 Parameter::In(DType::I64),
                 Parameter::In(T::DTYPE),
-                Parameter::In(T::DTYPE),
+                Parameter::In(DType::F64),
                 Parameter::Out(T::DTYPE),
                 Parameter::Int,
             ],
@@ -242,7 +243,7 @@ fn cross_entropy_backward_kernel(dtype: DType) -> Result<&'static KernelDef> {
                 let log_probs: &[T] = args.inputs[1].elements();
                 let targets = targets(&args.inputs[2], args.ints[0], classes)?;
                 let weight = args.inputs[3].entries::<T>(classes)?;
-                let divisor = args.inputs[4].entries::<T>(1)?(0);
+                let divisor = args.inputs[4].entries::<f64>(1)?(0) as T;
                 let others = vectorized!(gradients_of_others::<T>, (log_probs: &[T], grad: T, out: &mut [T]));
                 for_rows(args.outputs[0].elements::<T>(), classes, |row, out| {
                     let class = targets[row];

@@ -11,12 +11,12 @@ pub(crate) mod tf32;
 
 pub(crate) use kernels::{every_kernel, product, run_gemm};
 
-use std::panic::Location;
+use smallvec::SmallVec;
 
 use crate::autograd::{Context, Function, Saved};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::ops::{self, scope};
+use crate::ops;
 use crate::shape::{broadcast, signed};
 use crate::tensor::Tensor;
 
@@ -32,40 +32,7 @@ impl Tensor {
     /// | (…, m, k) | (…, k, n) | (…, m, n), the leading dimensions broadcast |
     #[track_caller]
     pub fn matmul(&self, other: &Tensor) -> Result<Tensor> {
-        let _scope = scope::operation("matmul", Location::caller());
-        match (self.ndim(), other.ndim()) {
-            (0, b) | (b, 0) => {
-                Err(Error::MatmulDims { a: self.ndim(), b: if self.ndim() == 0 { b } else { 0 } })
-            }
-            (1, 1) => ops::apply(Dot, [self, other]),
-            (2, 1) => {
-                if self.sizes()[1] != other.numel() {
-                    let mat = [self.sizes()[0], self.sizes()[1]];
-                    return Err(Error::MvSizes { mat, vec: other.numel() });
-                }
-                self.mm(&other.unsqueeze(1)?)?.squeeze(1)
-            }
-            (1, 2) => self.unsqueeze(0)?.mm(other)?.squeeze(0),
-            (2, 2) => self.mm(other),
-            // A batch of rows times one matrix is one tall product.
-            (_, 2) => {
-                let mut sizes = signed(self.sizes());
-                let k = sizes.pop().expect("it has three dimensions or more");
-                let rows = self.reshape(&[sizes.iter().product(), k])?;
-                sizes.push(other.size(1)? as i64);
-                rows.mm(other)?.reshape(&sizes)
-            }
-            (1, _) => self.unsqueeze(0)?.matmul(other)?.squeeze(-2),
-            (_, 1) => {
-                let k = self.size(-1)?;
-                if k != other.numel() {
-                    let rows = self.sizes()[..self.ndim() - 1].iter().product();
-                    return Err(Error::MvSizes { mat: [rows, k], vec: other.numel() });
-                }
-                self.matmul(&other.unsqueeze(1)?)?.squeeze(-1)
-            }
-            _ => batched(self, other),
-        }
+        ops::compose("matmul", &[self, other], |operands| matmul(operands[0], operands[1]))
     }
 
     /// The product of two matrices (`torch.mm`): (m, k) · (k, n) = (m, n).
@@ -92,18 +59,60 @@ impl Tensor {
     /// `input` is (…, in), `weight` is (out, in), `bias` is (out).
     #[track_caller]
     pub fn linear(&self, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
-        let _scope = scope::operation("linear", Location::caller());
-        let Some(bias) = bias else { return self.matmul(&weight.t()?) };
-        match (self.sizes(), weight.sizes()) {
-            (&[_, _], &[_, _]) if bias.ndim() == 1 => ops::apply(Linear, [bias, self, weight]),
-            // Rows of any number of dimensions are rows.
-            (&[ref outer @ .., features], &[out, _]) if outer.len() > 1 && bias.sizes() == [out] => {
-                let rows = self.reshape(&[outer.iter().product::<usize>() as i64, features as i64])?;
-                let sizes = [outer, &[out]].concat();
-                ops::apply(Linear, [bias, &rows, weight])?.reshape(&signed(&sizes))
-            }
-            _ => self.matmul(&weight.t()?)?.add(bias),
+        let operands: SmallVec<[&Tensor; 3]> = [self, weight].into_iter().chain(bias).collect();
+        ops::compose("linear", &operands, |operands| linear(operands[0], operands[1], operands.get(2).copied()))
+    }
+}
+
+#[track_caller]
+fn matmul(a: &Tensor, b: &Tensor) -> Result<Tensor> {
+    match (a.ndim(), b.ndim()) {
+        (0, dims) | (dims, 0) => {
+            Err(Error::MatmulDims { a: a.ndim(), b: if a.ndim() == 0 { dims } else { 0 } })
         }
+        (1, 1) => ops::apply(Dot, [a, b]),
+        (2, 1) => {
+            if a.sizes()[1] != b.numel() {
+                let mat = [a.sizes()[0], a.sizes()[1]];
+                return Err(Error::MvSizes { mat, vec: b.numel() });
+            }
+            a.mm(&b.unsqueeze(1)?)?.squeeze(1)
+        }
+        (1, 2) => a.unsqueeze(0)?.mm(b)?.squeeze(0),
+        (2, 2) => a.mm(b),
+        // A batch of rows times one matrix is one tall product.
+        (_, 2) => {
+            let mut sizes = signed(a.sizes());
+            let k = sizes.pop().expect("it has three dimensions or more");
+            let rows = a.reshape(&[sizes.iter().product(), k])?;
+            sizes.push(b.size(1)? as i64);
+            rows.mm(b)?.reshape(&sizes)
+        }
+        (1, _) => a.unsqueeze(0)?.matmul(b)?.squeeze(-2),
+        (_, 1) => {
+            let k = a.size(-1)?;
+            if k != b.numel() {
+                let rows = a.sizes()[..a.ndim() - 1].iter().product();
+                return Err(Error::MvSizes { mat: [rows, k], vec: b.numel() });
+            }
+            a.matmul(&b.unsqueeze(1)?)?.squeeze(-1)
+        }
+        _ => batched(a, b),
+    }
+}
+
+#[track_caller]
+fn linear(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
+    let Some(bias) = bias else { return x.matmul(&weight.t()?) };
+    match (x.sizes(), weight.sizes()) {
+        (&[_, _], &[_, _]) if bias.ndim() == 1 => ops::apply(Linear, [bias, x, weight]),
+        // Rows of any number of dimensions are rows.
+        (&[ref outer @ .., features], &[out, _]) if outer.len() > 1 && bias.sizes() == [out] => {
+            let rows = x.reshape(&[outer.iter().product::<usize>() as i64, features as i64])?;
+            let sizes = [outer, &[out]].concat();
+            ops::apply(Linear, [bias, &rows, weight])?.reshape(&signed(&sizes))
+        }
+        _ => x.matmul(&weight.t()?)?.add(bias),
     }
 }
 

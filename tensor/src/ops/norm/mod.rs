@@ -2,6 +2,8 @@
 
 use std::panic::Location;
 
+use smallvec::SmallVec;
+
 use crate::autograd::{Context, Function, Saved, is_inference_mode_enabled, no_grad};
 use crate::dtype::{DType, Scalar};
 use crate::error::{Error, Result};
@@ -115,27 +117,12 @@ impl Tensor {
         bias: Option<&Tensor>,
         eps: f64,
     ) -> Result<Tensor> {
-        let _scope = scope::operation("layer_norm", Location::caller());
-        if normalized_shape.is_empty() {
-            return Err(Error::LayerNormNoShape);
-        }
-        for (name, tensor) in [("weight", weight), ("bias", bias)] {
-            if let Some(tensor) = tensor
-                && tensor.sizes() != normalized_shape
-            {
-                let (got, normalized_shape) = (tensor.sizes().to_vec(), normalized_shape.to_vec());
-                return Err(Error::LayerNormParameter { name, got, normalized_shape });
-            }
-        }
-        if !self.sizes().ends_with(normalized_shape) {
-            let (input, normalized_shape) = (self.sizes().to_vec(), normalized_shape.to_vec());
-            return Err(Error::LayerNormShape { input, normalized_shape });
-        }
-        let operands: Vec<&Tensor> = [self].into_iter().chain(weight).chain(bias).collect();
-        ops::same_device("layer_norm", Some(LAYER_NORM), &operands)?;
-        check_types("LayerNormKernelImpl", &operands)?;
-        let [weight, bias] = affine(self, [weight, bias])?;
-        ops::apply(LayerNorm { dims: normalized_shape.len(), eps }, [self, &weight, &bias])
+        let operands: SmallVec<[&Tensor; 3]> = [self].into_iter().chain(weight).chain(bias).collect();
+        ops::compose("layer_norm", &operands, |operands| {
+            let mut affine = operands[1..].iter().copied();
+            let [weight, bias] = [weight, bias].map(|given| given.and_then(|_| affine.next()));
+            layer_norm(operands[0], normalized_shape, weight, bias, eps)
+        })
     }
 
     /// What PyTorch makes of an empty batch: it depends on weight and bias, but in no element.
@@ -150,6 +137,36 @@ impl Tensor {
         }
         Ok(out)
     }
+}
+
+#[track_caller]
+fn layer_norm(
+    x: &Tensor,
+    normalized_shape: &[usize],
+    weight: Option<&Tensor>,
+    bias: Option<&Tensor>,
+    eps: f64,
+) -> Result<Tensor> {
+    if normalized_shape.is_empty() {
+        return Err(Error::LayerNormNoShape);
+    }
+    for (name, tensor) in [("weight", weight), ("bias", bias)] {
+        if let Some(tensor) = tensor
+            && tensor.sizes() != normalized_shape
+        {
+            let (got, normalized_shape) = (tensor.sizes().to_vec(), normalized_shape.to_vec());
+            return Err(Error::LayerNormParameter { name, got, normalized_shape });
+        }
+    }
+    if !x.sizes().ends_with(normalized_shape) {
+        let (input, normalized_shape) = (x.sizes().to_vec(), normalized_shape.to_vec());
+        return Err(Error::LayerNormShape { input, normalized_shape });
+    }
+    let operands: Vec<&Tensor> = [x].into_iter().chain(weight).chain(bias).collect();
+    ops::same_device("layer_norm", Some(LAYER_NORM), &operands)?;
+    check_types("LayerNormKernelImpl", &operands)?;
+    let [weight, bias] = affine(x, [weight, bias])?;
+    ops::apply(LayerNorm { dims: normalized_shape.len(), eps }, [x, &weight, &bias])
 }
 
 /// The input is of floats, and weight, bias and running values are of the same type; beside halves they may be of f32.

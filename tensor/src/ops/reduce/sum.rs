@@ -40,37 +40,40 @@ impl Tensor {
     /// and divided by their number less `correction` (1 is Bessel's correction, PyTorch's default).
     #[track_caller]
     pub fn var(&self, dims: &[i64], correction: usize, keepdim: bool) -> Result<Tensor> {
-        if self.dtype().is_half() {
-            return self.to(DType::F32)?.var(dims, correction, keepdim)?.to(self.dtype());
-        }
-        let reduced = reduced_dims(self, dims)?;
-        let count: usize = self
-            .sizes()
-            .iter()
-            .zip(&reduced)
-            .filter(|(_, reduced)| **reduced)
-            .map(|(size, _)| size)
-            .product();
-        let deviation = self.sub(&self.mean_dims(dims, true)?)?;
-        deviation.square()?.sum_dims(dims, keepdim)?.div(count.saturating_sub(correction) as f64)
+        ops::compose("var", &[self], |operands| var(operands[0], dims, correction, keepdim))
     }
 
     /// The standard deviation: the root of [`var`](Self::var).
     #[track_caller]
     pub fn std(&self, dims: &[i64], correction: usize, keepdim: bool) -> Result<Tensor> {
-        let var = in_floats(self)?.var(dims, correction, keepdim)?;
-        ops::apply(Root { backward_name: "StdBackward0", dtype: self.dtype() }, [&var])
+        ops::compose("std", &[self], |operands| {
+            let x = operands[0];
+            let var = var(&in_floats(x)?, dims, correction, keepdim)?;
+            ops::apply(Root { backward_name: "StdBackward0", dtype: x.dtype() }, [&var])
+        })
     }
 
     /// The Euclidean norm of all elements: the root of the sum of their squares. Its gradient at 0 is 0.
     #[track_caller]
     pub fn norm(&self) -> Result<Tensor> {
-        let squares = in_floats(self)?.square()?;
-        ops::apply(
-            Root { backward_name: "LinalgVectorNormBackward0", dtype: self.dtype() },
-            [&squares.sum()?],
-        )
+        ops::compose("norm", &[self], |operands| {
+            let x = operands[0];
+            let squares = in_floats(x)?.square()?.sum()?;
+            ops::apply(Root { backward_name: "LinalgVectorNormBackward0", dtype: x.dtype() }, [&squares])
+        })
     }
+}
+
+#[track_caller]
+fn var(x: &Tensor, dims: &[i64], correction: usize, keepdim: bool) -> Result<Tensor> {
+    if x.dtype().is_half() {
+        return var(&x.to(DType::F32)?, dims, correction, keepdim)?.to(x.dtype());
+    }
+    let reduced = reduced_dims(x, dims)?;
+    let count: usize =
+        x.sizes().iter().zip(&reduced).filter(|(_, reduced)| **reduced).map(|(size, _)| size).product();
+    let deviation = x.sub(&x.mean_dims(dims, true)?)?;
+    deviation.square()?.sum_dims(dims, keepdim)?.div(count.saturating_sub(correction) as f64)
 }
 
 /// Halves as f32, for what is made in several steps and rounded after the last.
@@ -164,7 +167,7 @@ impl Function<1> for MeanDims {
         if !x.dtype().is_floating_point() {
             return Err(Error::NeedsFloat { operation: "mean", got: x.dtype() });
         }
-        let sum = |x| SumDims { reduced: self.reduced.clone(), keepdim: self.keepdim }.apply([x]);
+        let sum = |x| ops::apply(SumDims { reduced: self.reduced.clone(), keepdim: self.keepdim }, [x]);
         let count = self.count(x.sizes());
         sum(&in_floats(x)?)?.div_(count)?.to(x.dtype())
     }

@@ -14,50 +14,7 @@ impl Tensor {
     #[track_caller]
     pub fn cat<T: AsRef<Tensor>>(tensors: &[T], dim: i64) -> Result<Tensor> {
         let tensors: Vec<&Tensor> = tensors.iter().map(AsRef::as_ref).collect();
-        // A 1-D tensor without elements joins anything: code that starts from an empty one relies on it.
-        let joins = |tensor: &Tensor| tensor.sizes() != [0];
-        let real: Vec<&Tensor> = tensors.iter().copied().filter(|tensor| joins(tensor)).collect();
-        let Some(first) = real.first().or(tensors.first()).copied() else {
-            return Err(Error::EmptyCat);
-        };
-        if let Some(position) = tensors.iter().position(|tensor| tensor.ndim() == 0) {
-            return Err(Error::ZeroDimCat { position });
-        }
-        let dim = first.checked_dim(dim)?;
-        let mut sizes = first.sizes().to_vec();
-        sizes[dim] = 0;
-        let mut dtype = first.dtype();
-        for (index, tensor) in tensors.iter().enumerate() {
-            dtype = dtype.promote(tensor.dtype());
-            if !joins(tensor) {
-                continue;
-            }
-            if tensor.ndim() != first.ndim() {
-                return Err(Error::CatDims { expected: first.ndim(), got: tensor.ndim() });
-            }
-            for (other, (expected, got)) in first.sizes().iter().zip(tensor.sizes()).enumerate() {
-                if other != dim && expected != got {
-                    return Err(Error::CatSizes { dim, expected: *expected, got: *got, index });
-                }
-            }
-            let joined = sizes[dim].checked_add(tensor.sizes()[dim]);
-            sizes[dim] = joined.ok_or_else(|| Error::TooLarge { sizes: sizes.clone() })?;
-        }
-        let arguments = ops::Arguments { method: "wrapper_CUDA_cat", names: &["tensors"] };
-        let _scope = ops::enter("cat", Some(arguments), &real)?;
-        let out = first.uninit_beside(&sizes, dtype)?;
-        let mut starts = Vec::new();
-        let mut start = 0;
-        for tensor in &real {
-            let length = tensor.sizes()[dim];
-            let part = out.with_layout(out.layout().slice(dim, start, length, 1));
-            write(&part, &tensor.detach().to(dtype)?)?;
-            starts.push((start, length));
-            start += length;
-        }
-        record_list("CatBackward0", &real, out, move |grad| {
-            starts.iter().map(|(start, length)| grad.narrow(dim as i64, *start, *length)).collect()
-        })
+        ops::compose("cat", &tensors, |tensors| cat(tensors, dim))
     }
 
     /// Joins tensors of one shape along a new dimension (`torch.stack`).
@@ -101,6 +58,54 @@ impl Tensor {
         }
         self.split(self.size(dim)?.div_ceil(chunks).max(1), dim)
     }
+}
+
+#[track_caller]
+fn cat(tensors: &[&Tensor], dim: i64) -> Result<Tensor> {
+    // A 1-D tensor without elements joins anything: code that starts from an empty one relies on it.
+    let joins = |tensor: &Tensor| tensor.sizes() != [0];
+    let real: Vec<&Tensor> = tensors.iter().copied().filter(|tensor| joins(tensor)).collect();
+    let Some(first) = real.first().or(tensors.first()).copied() else {
+        return Err(Error::EmptyCat);
+    };
+    if let Some(position) = tensors.iter().position(|tensor| tensor.ndim() == 0) {
+        return Err(Error::ZeroDimCat { position });
+    }
+    let dim = first.checked_dim(dim)?;
+    let mut sizes = first.sizes().to_vec();
+    sizes[dim] = 0;
+    let mut dtype = first.dtype();
+    for (index, tensor) in tensors.iter().enumerate() {
+        dtype = dtype.promote(tensor.dtype());
+        if !joins(tensor) {
+            continue;
+        }
+        if tensor.ndim() != first.ndim() {
+            return Err(Error::CatDims { expected: first.ndim(), got: tensor.ndim() });
+        }
+        for (other, (expected, got)) in first.sizes().iter().zip(tensor.sizes()).enumerate() {
+            if other != dim && expected != got {
+                return Err(Error::CatSizes { dim, expected: *expected, got: *got, index });
+            }
+        }
+        let joined = sizes[dim].checked_add(tensor.sizes()[dim]);
+        sizes[dim] = joined.ok_or_else(|| Error::TooLarge { sizes: sizes.clone() })?;
+    }
+    let arguments = ops::Arguments { method: "wrapper_CUDA_cat", names: &["tensors"] };
+    let _scope = ops::enter("cat", Some(arguments), &real)?;
+    let out = first.uninit_beside(&sizes, dtype)?;
+    let mut starts = Vec::new();
+    let mut start = 0;
+    for tensor in &real {
+        let length = tensor.sizes()[dim];
+        let part = out.with_layout(out.layout().slice(dim, start, length, 1));
+        write(&part, &tensor.detach().to(dtype)?)?;
+        starts.push((start, length));
+        start += length;
+    }
+    record_list("CatBackward0", &real, out, move |grad| {
+        starts.iter().map(|(start, length)| grad.narrow(dim as i64, *start, *length)).collect()
+    })
 }
 
 impl AsRef<Tensor> for Tensor {

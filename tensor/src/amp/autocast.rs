@@ -1,0 +1,265 @@
+//! Regions in which operations choose the type they run in.
+//!
+//! What every operation does with its operands is decided where all of them enter (`ops/mod.rs`), by name (see
+//! [`policy`](super::policy)). What an operation is made of runs in the types that were chosen for it.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+
+use smallvec::SmallVec;
+
+use super::policy::{Policy, policy};
+use crate::autograd::{enable_grad, is_inference_mode_enabled};
+use crate::cuda;
+use crate::device::{Device, DeviceType};
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::machine::Machine;
+use crate::tensor::Tensor;
+
+/// The arguments of [`autocast`]. A device or its type alone stands for the others' defaults.
+#[derive(Clone, Copy, Debug)]
+pub struct AutocastOptions {
+    /// Only operations on tensors of such devices are cast.
+    pub device_type: DeviceType,
+    /// The type of 16 bits; if none is named, f16 on CUDA devices and bf16 on the CPU.
+    pub dtype: Option<DType>,
+    /// A region that is not enabled casts nothing, also within one that does.
+    pub enabled: bool,
+    /// Whether a weight is cast once for the whole region; if not said, as in the region around.
+    pub cache_enabled: Option<bool>,
+}
+
+impl From<DeviceType> for AutocastOptions {
+    fn from(device_type: DeviceType) -> AutocastOptions {
+        AutocastOptions { device_type, dtype: None, enabled: true, cache_enabled: None }
+    }
+}
+
+impl From<Device> for AutocastOptions {
+    fn from(device: Device) -> AutocastOptions {
+        device.device_type().into()
+    }
+}
+
+/// What autocast does on devices of a type.
+#[derive(Clone, Copy)]
+struct Casting {
+    enabled: bool,
+    dtype: DType,
+}
+
+/// What autocast does on this thread.
+#[derive(Clone, Copy)]
+struct State {
+    cpu: Casting,
+    cuda: Casting,
+    cache_enabled: bool,
+    /// How many regions there are around.
+    depth: u32,
+    /// Within an operation, whose parts are not cast again.
+    suspended: bool,
+}
+
+impl State {
+    const OUTSIDE: State = State {
+        cpu: Casting { enabled: false, dtype: DType::BF16 },
+        cuda: Casting { enabled: false, dtype: DType::F16 },
+        cache_enabled: true,
+        depth: 0,
+        suspended: false,
+    };
+
+    fn casting(&self, device_type: DeviceType) -> Casting {
+        match device_type {
+            DeviceType::Cpu => self.cpu,
+            DeviceType::Cuda => self.cuda,
+        }
+    }
+
+    fn is_active(&self) -> bool {
+        (self.cpu.enabled || self.cuda.enabled) && !self.suspended
+    }
+}
+
+thread_local! {
+    static STATE: Cell<State> = const { Cell::new(State::OUTSIDE) };
+    /// Weights and what they were cast to, by the weights' identities.
+    static CACHE: RefCell<HashMap<usize, (Tensor, Tensor)>> = RefCell::default();
+}
+
+/// Runs `scope` in a state and restores the old one, also when `scope` panics. Who leaves the outermost region
+/// forgets the weights that were cast.
+fn within<R>(state: State, scope: impl FnOnce() -> R) -> R {
+    struct Restore(State);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            let left = STATE.replace(self.0);
+            if left.depth > 0 && self.0.depth == 0 {
+                // A tensor that is freed may ask for the cache: it must not be borrowed then.
+                drop(CACHE.take());
+            }
+        }
+    }
+    let _restore = Restore(STATE.replace(state));
+    scope()
+}
+
+/// Runs operations inside `scope` in 16 bits where that is exact enough, and in f32 where it is not
+/// (`torch.autocast`).
+///
+/// | operations | run in |
+/// | --- | --- |
+/// | `conv2d`, `linear`, `matmul`, `mm`, `bmm` | `dtype` |
+/// | the losses; on CUDA devices also `exp`, `log`, `pow`, `softmax`, `log_softmax`, `layer_norm`, `sum`, `norm`, … | f32 |
+/// | all others | the types they are given |
+///
+/// Their operands are cast as they need; parameters stay f32, and so do their gradients. A weight is cast once, and
+/// the cast is used until the outermost region ends: so a weight that is changed inside counts as it was. In-place
+/// operations are never cast, integers and doubles neither. `backward` belongs outside: it runs in the types of the
+/// forward pass. The state is that of the thread.
+///
+/// ```
+/// use todevice::amp::{self, AutocastOptions};
+/// use todevice::{DType, DeviceType, Tensor};
+///
+/// let a = Tensor::ones(&[2, 2])?;
+/// let (product, inside) = amp::autocast(DeviceType::Cpu, || -> todevice::Result<_> {
+///     let off = AutocastOptions { enabled: false, ..DeviceType::Cpu.into() };
+///     Ok((a.matmul(&a)?, amp::autocast(off, || a.matmul(&a))?))
+/// })?;
+/// assert_eq!((product.dtype(), inside.dtype()), (DType::BF16, DType::F32));
+/// # Ok::<(), todevice::Error>(())
+/// ```
+pub fn autocast<R>(options: impl Into<AutocastOptions>, scope: impl FnOnce() -> R) -> R {
+    let AutocastOptions { device_type, dtype, enabled, cache_enabled } = options.into();
+    let mut state = STATE.get();
+    let dtype = dtype.unwrap_or(state.casting(device_type).dtype);
+    let casting = Casting { enabled: enabled && is_possible(device_type, dtype), dtype };
+    match device_type {
+        DeviceType::Cpu => state.cpu = casting,
+        DeviceType::Cuda => state.cuda = casting,
+    }
+    state.cache_enabled = cache_enabled.unwrap_or(state.cache_enabled);
+    state.depth += 1;
+    within(state, scope)
+}
+
+/// Whether there is anything to cast to; if not, a warning says why nothing is.
+fn is_possible(device_type: DeviceType, dtype: DType) -> bool {
+    if device_type == DeviceType::Cuda && !cuda::is_available() {
+        Machine::warn_once("autocast without CUDA", || "CUDA is not available. Disabling autocast.".to_owned());
+        return false;
+    }
+    if !dtype.is_half() {
+        let device = device_type.name().to_uppercase();
+        Machine::warn_once("autocast dtype", || {
+            format!(
+                "In {device} autocast, but the target dtype is not supported. Disabling autocast.\n{device} Autocast \
+                 only supports dtypes of torch.bfloat16, torch.float16 currently."
+            )
+        });
+    }
+    dtype.is_half()
+}
+
+/// Whether operations on devices of a type are cast on this thread (`torch.is_autocast_enabled`).
+pub fn is_autocast_enabled(device_type: DeviceType) -> bool {
+    STATE.get().casting(device_type).enabled
+}
+
+/// What they are cast to (`torch.get_autocast_dtype`).
+pub fn get_autocast_dtype(device_type: DeviceType) -> DType {
+    STATE.get().casting(device_type).dtype
+}
+
+/// Runs `scope`, a part of an operation or its backward, in the types it is given.
+pub(crate) fn without_autocast<R>(scope: impl FnOnce() -> R) -> R {
+    let state = STATE.get();
+    if state.is_active() { within(State { suspended: true, ..state }, scope) } else { scope() }
+}
+
+/// Runs an operation on its operands, cast as autocast has it.
+#[inline]
+#[track_caller]
+pub(crate) fn cast_operands<R>(
+    operation: &'static str,
+    operands: &[&Tensor],
+    run: impl FnOnce(&[&Tensor]) -> Result<R>,
+) -> Result<R> {
+    let state = STATE.get();
+    if !state.is_active() {
+        return run(operands);
+    }
+    within(State { suspended: true, ..state }, || {
+        let cast = cast(operation, operands, &state)?;
+        let operands: SmallVec<[&Tensor; 4]> = cast.iter().collect();
+        run(&operands)
+    })
+}
+
+#[track_caller]
+fn cast(operation: &'static str, operands: &[&Tensor], state: &State) -> Result<SmallVec<[Tensor; 4]>> {
+    // A number of the host may join tensors of a GPU, and is not the one that decides.
+    let devices = [DeviceType::Cuda, DeviceType::Cpu];
+    let casts = |device_type: &DeviceType| {
+        let is_there = operands.iter().any(|operand| operand.device().device_type() == *device_type);
+        is_there && state.casting(*device_type).enabled
+    };
+    let device_type = devices.into_iter().find(casts);
+    let policy = device_type.and_then(|device_type| policy(operation, device_type));
+    let (Some(device_type), Some(policy)) = (device_type, policy) else {
+        return Ok(operands.iter().map(|operand| (*operand).clone()).collect());
+    };
+    let lower = state.casting(device_type).dtype;
+    let eligible = |operand: &&&Tensor| {
+        let dtype = operand.dtype();
+        operand.device().device_type() == device_type && dtype.is_floating_point() && dtype != DType::F64
+    };
+    let to = match policy {
+        Policy::LowerPrecision => lower,
+        Policy::Fp32 => DType::F32,
+        Policy::Promote => widest(lower, operands.iter().filter(eligible).map(|operand| operand.dtype()))?,
+    };
+    let cast = |operand: &&Tensor| match eligible(&operand) && operand.dtype() != to {
+        true if is_weight(operand) && to == lower && state.cache_enabled => cached(operand, to),
+        true => operand.to(to),
+        false => Ok((*operand).clone()),
+    };
+    operands.iter().map(cast).collect()
+}
+
+/// The type that holds numbers of all these.
+fn widest(lower: DType, types: impl Iterator<Item = DType>) -> Result<DType> {
+    let mut widest = lower;
+    for dtype in types {
+        widest = match dtype {
+            DType::F32 => DType::F32,
+            dtype if dtype == widest || widest == DType::F32 => widest,
+            _ => return Err(Error::custom("Unexpected floating ScalarType in at::autocast::prioritize")),
+        };
+    }
+    Ok(widest)
+}
+
+/// Whether a tensor is used again and again, and stays as it is: a parameter.
+fn is_weight(tensor: &Tensor) -> bool {
+    tensor.dtype() == DType::F32
+        && tensor.requires_grad()
+        && tensor.is_leaf()
+        && !tensor.is_view()
+        && !is_inference_mode_enabled()
+}
+
+/// A weight as it was cast first in this region, whatever to.
+#[track_caller]
+fn cached(weight: &Tensor, to: DType) -> Result<Tensor> {
+    if let Some(cast) = CACHE.with_borrow(|cache| cache.get(&weight.identity()).map(|(_, cast)| cast.clone())) {
+        return Ok(cast);
+    }
+    // Recorded, even if this first use is not: a later one may need the way back.
+    let cast = enable_grad(|| weight.to(to))?;
+    // The weight is kept along with it, so that no other tensor gets its identity.
+    CACHE.with_borrow_mut(|cache| cache.insert(weight.identity(), (weight.clone(), cast.clone())));
+    Ok(cast)
+}

@@ -1,0 +1,390 @@
+//! Gradients too small for f16, scaled up and down again.
+
+use std::collections::BTreeMap;
+use std::panic::Location;
+
+use crate::autograd::no_grad;
+use crate::cuda;
+use crate::device::DeviceType;
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::machine::Machine;
+use crate::ops::scaler::{unscale, update_scale};
+use crate::ops::scope;
+use crate::optim::{LearningRates, Optimizer};
+use crate::tensor::{Tensor, TensorOptions, ToOptions};
+
+/// The keyword arguments of `torch.amp.GradScaler`.
+#[derive(Clone, Copy, Debug)]
+pub struct GradScalerOptions {
+    /// Where the training is. For CUDA devices a machine without any disables the scaler.
+    pub device: DeviceType,
+    /// The scale to begin with.
+    pub init_scale: f64,
+    /// What the scale is multiplied by after `growth_interval` steps without an overflow.
+    pub growth_factor: f64,
+    /// What it is multiplied by after a step with one.
+    pub backoff_factor: f64,
+    /// How many steps without an overflow in a row it takes.
+    pub growth_interval: u32,
+    /// A scaler that is not enabled passes everything through.
+    pub enabled: bool,
+}
+
+impl Default for GradScalerOptions {
+    fn default() -> GradScalerOptions {
+        GradScalerOptions {
+            device: DeviceType::Cuda,
+            init_scale: 65536.0,
+            growth_factor: 2.0,
+            backoff_factor: 0.5,
+            growth_interval: 2000,
+            enabled: true,
+        }
+    }
+}
+
+/// Keeps the gradients of a loss within the range of f16 (`torch.amp.GradScaler`).
+///
+/// The smallest number of f16 is 6·10⁻⁸, and gradients are often smaller: they would be 0. So the loss is multiplied
+/// by a large number, and with it all gradients, which are divided again before the optimizer sees them. Where that was
+/// too much, a gradient is infinite or not a number: then the step is skipped and the scale halved. After 2000 steps
+/// that went well it is doubled.
+///
+/// ```
+/// use todevice::DeviceType;
+/// use todevice::amp::{GradScaler, GradScalerOptions};
+/// use todevice::prelude::*;
+///
+/// let model = nn::Linear::new(2, 1)?;
+/// let mut optimizer = optim::SGD::new(model.parameters(), Default::default())?;
+/// let mut scaler = GradScaler::new(GradScalerOptions { device: DeviceType::Cpu, ..Default::default() })?;
+/// let loss = model.forward(&Tensor::ones(&[1, 2])?)?.sum()?;
+///
+/// scaler.scale(&loss)?.backward()?; // gradients, 65536 times as large
+/// scaler.unscale_(&optimizer)?; // to look at them, or to clip them; else `step` does it
+/// assert_eq!(model.weight.grad().unwrap().to_vec::<f32>()?, [1.0, 1.0]);
+/// scaler.step(&mut optimizer)?; // unless a gradient is infinite or not a number
+/// scaler.update()?; // for the next iteration
+/// assert_eq!(scaler.get_scale()?, 65536.0);
+/// # Ok::<(), todevice::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct GradScaler {
+    options: GradScalerOptions,
+    /// What the tracker starts from: a state that was loaded.
+    growth_tracker: u32,
+    /// They are made by the first `scale`, where the loss is.
+    tensors: Option<Tensors>,
+    optimizers: Vec<OptimizerState>,
+}
+
+/// The scale (f32), and for how many steps in a row nothing has overflowed (i32). They stay on the device, so that
+/// nobody waits for them.
+#[derive(Debug)]
+struct Tensors {
+    scale: Tensor,
+    growth_tracker: Tensor,
+}
+
+/// What has happened to the gradients of an optimizer since the last update.
+#[derive(Debug)]
+struct OptimizerState {
+    optimizer: LearningRates,
+    stage: Stage,
+    /// For each device with gradients: 1 if one of them is infinite or not a number, else 0.
+    found_inf: Vec<Tensor>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Ready,
+    Unscaled,
+    Stepped,
+}
+
+impl GradScaler {
+    /// Errors on factors that would not grow, or not back off.
+    pub fn new(options: GradScalerOptions) -> Result<GradScaler> {
+        let mut options = options;
+        if options.enabled && options.device == DeviceType::Cuda && !cuda::is_available() {
+            Machine::warn_once("grad scaler", || {
+                "torch.cuda.amp.GradScaler is enabled, but CUDA is not available.  Disabling.".to_owned()
+            });
+            options.enabled = false;
+        }
+        if options.enabled && options.growth_factor <= 1.0 {
+            return Err(Error::GrowthFactor);
+        }
+        if options.enabled && options.backoff_factor >= 1.0 {
+            return Err(Error::BackoffFactor);
+        }
+        Ok(GradScaler { options, growth_tracker: 0, tensors: None, optimizers: Vec::new() })
+    }
+
+    /// A loss times the scale: call `backward` on that.
+    #[track_caller]
+    pub fn scale(&mut self, loss: &Tensor) -> Result<Tensor> {
+        let _scope = scope::operation("scale", Location::caller());
+        if !self.options.enabled {
+            return Ok(loss.clone());
+        }
+        let tensors = match self.tensors.take() {
+            Some(tensors) => tensors,
+            None => {
+                let of = |dtype| TensorOptions { dtype, device: loss.device(), ..Default::default() };
+                Tensors {
+                    scale: Tensor::full(&[], self.options.init_scale, of(DType::F32))?,
+                    growth_tracker: Tensor::full(&[], i64::from(self.growth_tracker), of(DType::I32))?,
+                }
+            }
+        };
+        let scale = self.tensors.insert(tensors).scale.to(beside(loss))?;
+        loss.mul(&scale)
+    }
+
+    /// Divides the gradients of an optimizer by the scale, and notes whether one of them is infinite or not a number.
+    /// Between this and [`step`](Self::step) they are what they would be without a scaler: the place to clip them.
+    ///
+    /// At most once for each step; nothing waits for the device.
+    #[track_caller]
+    pub fn unscale_(&mut self, optimizer: &(impl Optimizer + ?Sized)) -> Result<()> {
+        let _scope = scope::operation("unscale_", Location::caller());
+        if !self.options.enabled {
+            return Ok(());
+        }
+        let tensors = checked(&self.tensors, "unscale_")?;
+        let state = state_of(&mut self.optimizers, optimizer);
+        match state.stage {
+            Stage::Ready => {}
+            Stage::Unscaled => return Err(Error::UnscaleTwice),
+            Stage::Stepped => return Err(Error::UnscaleAfterStep),
+        }
+        // In doubles, as PyTorch does, lest the reciprocal be rounded twice.
+        let inv_scale = no_grad(|| tensors.scale.to(DType::F64)?.reciprocal()?.to(DType::F32))?;
+        state.found_inf = unscale_grads(optimizer, &inv_scale)?;
+        state.stage = Stage::Unscaled;
+        Ok(())
+    }
+
+    /// The optimizer's step, unless a gradient is infinite or not a number: then the parameters stay as they are.
+    /// Returns whether it was taken.
+    ///
+    /// Unscales the gradients before, if that has not been done. The host waits, to know.
+    #[track_caller]
+    pub fn step(&mut self, optimizer: &mut (impl Optimizer + ?Sized)) -> Result<bool> {
+        let _scope = scope::operation("step", Location::caller());
+        if !self.options.enabled {
+            return optimizer.step().map(|()| true);
+        }
+        checked(&self.tensors, "step")?;
+        match state_of(&mut self.optimizers, optimizer).stage {
+            Stage::Ready => self.unscale_(optimizer)?,
+            Stage::Unscaled => {}
+            Stage::Stepped => return Err(Error::ScalerStepTwice),
+        }
+        let state = state_of(&mut self.optimizers, optimizer);
+        if state.found_inf.is_empty() {
+            return Err(Error::NoInfChecksForOptimizer);
+        }
+        let mut found = 0.0;
+        for found_inf in &state.found_inf {
+            found += found_inf.item()?;
+        }
+        if found == 0.0 {
+            optimizer.step()?;
+        }
+        state.stage = Stage::Stepped;
+        Ok(found == 0.0)
+    }
+
+    /// Makes the scale smaller if a gradient was infinite or not a number, and after enough steps without one larger,
+    /// as long as it stays finite. Once at the end of an iteration, for all optimizers; nothing waits for the device.
+    #[track_caller]
+    pub fn update(&mut self) -> Result<()> {
+        let _scope = scope::operation("update", Location::caller());
+        if !self.options.enabled {
+            return Ok(());
+        }
+        let Tensors { scale, growth_tracker } = checked(&self.tensors, "update")?;
+        let mut combined: Option<Tensor> = None;
+        for found_inf in self.optimizers.iter().flat_map(|state| &state.found_inf) {
+            let found_inf = found_inf.to(beside(scale))?;
+            combined = Some(match combined {
+                None => found_inf,
+                Some(combined) => combined.add(&found_inf)?,
+            });
+        }
+        let found_inf = combined.ok_or(Error::NoInfChecksForUpdate)?;
+        let GradScalerOptions { growth_factor, backoff_factor, growth_interval, .. } = self.options;
+        update_scale(scale, growth_tracker, &found_inf, [growth_factor, backoff_factor], growth_interval)?;
+        self.optimizers.clear();
+        Ok(())
+    }
+
+    /// Goes on with a scale of the caller's choice, whatever the gradients were (`update(new_scale)`).
+    #[track_caller]
+    pub fn update_with(&mut self, new_scale: f64) -> Result<()> {
+        let _scope = scope::operation("update", Location::caller());
+        if !self.options.enabled {
+            return Ok(());
+        }
+        checked(&self.tensors, "update")?.scale.fill_(new_scale)?;
+        self.optimizers.clear();
+        Ok(())
+    }
+
+    /// The scale; 1 if the scaler is not enabled. The host waits for it.
+    #[track_caller]
+    pub fn get_scale(&self) -> Result<f64> {
+        let _scope = scope::operation("get_scale", Location::caller());
+        match &self.tensors {
+            _ if !self.options.enabled => Ok(1.0),
+            None => Ok(self.options.init_scale),
+            Some(tensors) => tensors.scale.item(),
+        }
+    }
+
+    /// What the scale grows by.
+    pub fn get_growth_factor(&self) -> f64 {
+        self.options.growth_factor
+    }
+
+    /// Lets the scale grow by another factor.
+    pub fn set_growth_factor(&mut self, factor: f64) {
+        self.options.growth_factor = factor;
+    }
+
+    /// What the scale backs off by.
+    pub fn get_backoff_factor(&self) -> f64 {
+        self.options.backoff_factor
+    }
+
+    /// Lets the scale back off by another factor.
+    pub fn set_backoff_factor(&mut self, factor: f64) {
+        self.options.backoff_factor = factor;
+    }
+
+    /// After how many steps without an overflow the scale grows.
+    pub fn get_growth_interval(&self) -> u32 {
+        self.options.growth_interval
+    }
+
+    /// Lets the scale grow after another number of steps.
+    pub fn set_growth_interval(&mut self, interval: u32) {
+        self.options.growth_interval = interval;
+    }
+
+    /// Whether it scales at all.
+    pub fn is_enabled(&self) -> bool {
+        self.options.enabled
+    }
+
+    /// What it takes to go on in another run: `scale`, `growth_factor`, `backoff_factor`, `growth_interval` and
+    /// `_growth_tracker`; nothing if the scaler is not enabled. Call it after [`update`](Self::update). The host waits.
+    #[track_caller]
+    pub fn state_dict(&self) -> Result<BTreeMap<String, f64>> {
+        let _scope = scope::operation("state_dict", Location::caller());
+        if !self.options.enabled {
+            return Ok(BTreeMap::new());
+        }
+        let growth_tracker = match &self.tensors {
+            None => f64::from(self.growth_tracker),
+            Some(tensors) => tensors.growth_tracker.item()?,
+        };
+        let numbers = [
+            self.get_scale()?,
+            self.options.growth_factor,
+            self.options.backoff_factor,
+            f64::from(self.options.growth_interval),
+            growth_tracker,
+        ];
+        Ok(KEYS.map(str::to_owned).into_iter().zip(numbers).collect())
+    }
+
+    /// Goes on from a [`state_dict`](Self::state_dict). One that is not enabled takes no notice.
+    #[track_caller]
+    pub fn load_state_dict(&mut self, state: &BTreeMap<String, f64>) -> Result<()> {
+        let _scope = scope::operation("load_state_dict", Location::caller());
+        if !self.options.enabled {
+            return Ok(());
+        }
+        if state.is_empty() {
+            return Err(Error::EmptyScalerState);
+        }
+        let get = |key: &'static str| state.get(key).copied().ok_or(Error::MissingScalerState { key });
+        let count = |key| {
+            let value = get(key)?;
+            let is_count = value.fract() == 0.0 && (0.0..=f64::from(i32::MAX)).contains(&value);
+            if is_count { Ok(value as u32) } else { Err(Error::ScalerState { key, value }) }
+        };
+        let [scale, growth_factor, backoff_factor, interval, tracker] = KEYS;
+        let (scale, growth_tracker) = (get(scale)?, count(tracker)?);
+        self.options = GradScalerOptions {
+            init_scale: scale,
+            growth_factor: get(growth_factor)?,
+            backoff_factor: get(backoff_factor)?,
+            growth_interval: count(interval)?,
+            ..self.options
+        };
+        self.growth_tracker = growth_tracker;
+        if let Some(tensors) = &self.tensors {
+            tensors.scale.fill_(scale)?;
+            tensors.growth_tracker.fill_(i64::from(growth_tracker))?;
+        }
+        Ok(())
+    }
+}
+
+/// What a state consists of.
+const KEYS: [&str; 5] = ["scale", "growth_factor", "backoff_factor", "growth_interval", "_growth_tracker"];
+
+/// To where another tensor is, without waiting.
+fn beside(tensor: &Tensor) -> ToOptions {
+    ToOptions { device: Some(tensor.device()), non_blocking: true, ..Default::default() }
+}
+
+fn checked<'a>(tensors: &'a Option<Tensors>, function: &'static str) -> Result<&'a Tensors> {
+    tensors.as_ref().ok_or(Error::ScaleIsNone { function })
+}
+
+/// The state of an optimizer, which is known by its learning rates: nobody else has them.
+fn state_of<'a>(
+    states: &'a mut Vec<OptimizerState>,
+    optimizer: &(impl Optimizer + ?Sized),
+) -> &'a mut OptimizerState {
+    let rates = optimizer.learning_rates();
+    let index = match states.iter().position(|state| state.optimizer.is_same(rates)) {
+        Some(index) => index,
+        None => {
+            states.push(OptimizerState { optimizer: rates.clone(), stage: Stage::Ready, found_inf: Vec::new() });
+            states.len() - 1
+        }
+    };
+    &mut states[index]
+}
+
+/// Multiplies all gradients of an optimizer by the inverse of the scale. Returns for each device whether one of them
+/// is infinite or not a number.
+fn unscale_grads(optimizer: &(impl Optimizer + ?Sized), inv_scale: &Tensor) -> Result<Vec<Tensor>> {
+    let grads: Vec<Tensor> = optimizer.parameters().iter().filter_map(|parameter| parameter.grad()).collect();
+    if grads.iter().any(|grad| grad.dtype() == DType::F16) {
+        return Err(Error::UnscaleF16);
+    }
+    // On each device: the inverse there, and what was found.
+    let mut devices: Vec<[Tensor; 2]> = Vec::new();
+    for grad in &grads {
+        let index = match devices.iter().position(|[inv_scale, _]| inv_scale.device() == grad.device()) {
+            Some(index) => index,
+            None => {
+                let inv_scale = inv_scale.to(beside(grad))?;
+                let found_inf = inv_scale.zeros_like()?;
+                devices.push([inv_scale, found_inf]);
+                devices.len() - 1
+            }
+        };
+        let [inv_scale, found_inf] = &devices[index];
+        unscale(grad, inv_scale, found_inf)?;
+    }
+    Ok(devices.into_iter().map(|[_, found_inf]| found_inf).collect())
+}

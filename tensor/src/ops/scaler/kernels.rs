@@ -1,0 +1,140 @@
+//! The kernels of a gradient scaler.
+
+use bytemuck::Pod;
+use half::bf16;
+
+use crate::dtype::{DType, Element};
+use crate::error::{Error, Result};
+use crate::ops::elementwise::blocks::Runs;
+use crate::ops::kernel::{Args, Cost, Geometry, KernelDef, Parameter, launch};
+use crate::tensor::Tensor;
+
+/// A number that a gradient consists of. Gradients of f16 are not unscaled: their parameters should be f32.
+trait Number: Pod + Element {
+    fn is_finite(self) -> bool;
+    fn times(self, factor: f32) -> Self;
+}
+
+impl Number for f32 {
+    fn is_finite(self) -> bool {
+        self.is_finite()
+    }
+
+    fn times(self, factor: f32) -> f32 {
+        self * factor
+    }
+}
+
+impl Number for f64 {
+    fn is_finite(self) -> bool {
+        self.is_finite()
+    }
+
+    fn times(self, factor: f32) -> f64 {
+        self * f64::from(factor)
+    }
+}
+
+impl Number for bf16 {
+    fn is_finite(self) -> bool {
+        bf16::is_finite(self)
+    }
+
+    fn times(self, factor: f32) -> bf16 {
+        bf16::from_f32(self.to_f32() * factor)
+    }
+}
+
+pub(super) fn unscale(grad: &Tensor, inv_scale: &Tensor, found_inf: &Tensor) -> Result<()> {
+    launch(unscale_kernel(grad.dtype())?, [inv_scale], [grad, found_inf], &[], &[])
+}
+
+fn unscale_kernel(dtype: DType) -> Result<&'static KernelDef> {
+    match dtype {
+        DType::F32 => Ok(Unscale::<f32>::KERNEL),
+        DType::F64 => Ok(Unscale::<f64>::KERNEL),
+        DType::BF16 => Ok(Unscale::<bf16>::KERNEL),
+        _ => Err(Error::NotImplemented { operation: "_amp_foreach_non_finite_check_and_unscale_cuda", dtype }),
+    }
+}
+
+struct Unscale<T>(std::marker::PhantomData<T>);
+
+impl<T: Number> Unscale<T> {
+    const KERNEL: &'static KernelDef = &KernelDef {
+        name: "amp_unscale",
+        types: &[T::DTYPE],
+        parameters: &[Parameter::In(DType::F32), Parameter::Out(T::DTYPE), Parameter::Out(DType::F32)],
+        geometry: Geometry::Indexed,
+        cost: Cost::Cheap,
+        twin: |args| {
+            let factor = args.inputs[0].elements::<f32>()[0];
+            let [grad, found_inf] = args.outputs else { unreachable!("it has two outputs") };
+            let values: &mut [T] = bytemuck::cast_slice_mut(grad.bytes);
+            let mut finite = true;
+            Runs::of(grad.layout).visit(0, grad.layout.numel(), |start, stride, length| {
+                for i in 0..length {
+                    let value = &mut values[start + i * stride];
+                    finite &= value.is_finite();
+                    *value = value.times(factor);
+                }
+            });
+            if !finite {
+                found_inf.elements::<f32>()[0] = 1.0;
+            }
+            Ok(())
+        },
+    };
+}
+
+pub(super) fn update_scale(
+    scale: &Tensor,
+    growth_tracker: &Tensor,
+    found_inf: &Tensor,
+    factors: [f64; 2],
+    growth_interval: u32,
+) -> Result<()> {
+    launch(UPDATE, [found_inf], [scale, growth_tracker], &[i64::from(growth_interval)], &factors)
+}
+
+const UPDATE: &KernelDef = &KernelDef {
+    name: "amp_update_scale",
+    types: &[],
+    parameters: &[
+        Parameter::In(DType::F32),
+        Parameter::Out(DType::F32),
+        Parameter::Out(DType::I32),
+        Parameter::Int,
+        Parameter::Float,
+        Parameter::Float,
+    ],
+    geometry: Geometry::Elements,
+    cost: Cost::Cheap,
+    twin: update_scale_twin,
+};
+
+fn update_scale_twin(args: Args<'_, '_>) -> Result<()> {
+    let found_inf = args.inputs[0].elements::<f32>()[0];
+    let [scale, growth_tracker] = args.outputs else { unreachable!("it has two outputs") };
+    let (scale, growth_tracker) = (&mut scale.elements::<f32>()[0], &mut growth_tracker.elements::<i32>()[0]);
+    let &[growth_factor, backoff_factor] = args.floats else { unreachable!("it has two factors") };
+    let times = |factor: f64| (f64::from(*scale) * factor) as f32;
+    if found_inf != 0.0 {
+        *scale = times(backoff_factor);
+        *growth_tracker = 0;
+    } else if i64::from(*growth_tracker) + 1 == args.ints[0] {
+        let grown = times(growth_factor);
+        if grown.is_finite() {
+            *scale = grown;
+        }
+        *growth_tracker = 0;
+    } else {
+        *growth_tracker += 1;
+    }
+    Ok(())
+}
+
+/// Every kernel of this file.
+pub(crate) fn every_kernel() -> Vec<&'static KernelDef> {
+    vec![Unscale::<f32>::KERNEL, Unscale::<f64>::KERNEL, Unscale::<bf16>::KERNEL, UPDATE]
+}
