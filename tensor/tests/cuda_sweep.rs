@@ -768,7 +768,8 @@ fn scaled_steps(device: Device, dtype: DType) -> Result<Vec<Vec<u64>>> {
         Tensor::from_slice(&numbers, sizes)?.to((device, dtype))
     };
     let parameter = nn::Parameter::new(&numbers(&[37, 29], 1)?)?;
-    let mut optimizer = optim::SGD::new(vec![parameter.clone()], SGDOptions { lr: 0.1, ..Default::default() })?;
+    let mut optimizer =
+        optim::SGD::new(vec![parameter.clone()], SGDOptions { lr: 0.1, ..Default::default() })?;
     let mut scaler = GradScaler::new(GradScalerOptions {
         device: device.device_type(),
         init_scale: 3.0,

@@ -1,10 +1,10 @@
 //! Mixed precision against PyTorch 2.11's own numbers (`vectors/amp.py`, and the runs of `training_vectors.json`).
 
 use serde_json::Value as Json;
-use todevice::amp::{self, GradScaler, GradScalerOptions};
+use todevice::amp::{self, AutocastOptions, GradScaler, GradScalerOptions};
+use todevice::nn::Conv2dOptions;
 use todevice::nn::{BatchNorm2d, Conv2d, Flatten, Linear, MaxPool2d, Parameter, ReLU, Sequential};
 use todevice::prelude::*;
-use todevice::nn::Conv2dOptions;
 use todevice::{DeviceType, Machine, Padding};
 
 fn vectors(file: &str) -> Json {
@@ -17,23 +17,41 @@ fn numbers(list: &Json) -> Vec<f64> {
     list.as_array().unwrap().iter().map(|number| number.as_f64().unwrap()).collect()
 }
 
-/// How far a loss may be from PyTorch's: a sum whose terms are added in another order may round to the other of two
-/// neighbouring bfloat16 numbers, 2⁻⁸ apart. Few of the thousands that make a loss do, and steps pass it on. In f32 the
-/// same runs are equal to 10⁻⁶, and with other bfloat16 roundings than these losses differ by several percent.
-const TOLERANCE: f64 = 4e-3;
+/// How far losses may be from PyTorch's: in the first eight steps, and in those after.
+///
+/// A sum whose terms are added in another order may lie on the other side of the middle between two bfloat16 numbers,
+/// which are 2⁻⁸ apart, and is rounded to the other one; each step makes more of it. On the CPU these numbers are from
+/// all runs but one agree to 2·10⁻⁷ in all steps; in that one, a network with convolutions, it happens to one of the
+/// first step's sums. In f32, without autocast, every run is off by more than 10⁻⁴ within eight steps.
+const TOLERANCES: [f64; 2] = [3e-5, 2e-3];
 
-fn assert_close(name: &str, losses: &[f64], expected: &[f64]) {
-    assert_eq!(losses.len(), expected.len());
-    for (step, (got, expected)) in losses.iter().zip(expected).enumerate() {
-        let error = (got - expected).abs() / expected.abs();
-        assert!(error < TOLERANCE, "{name}, step {step}: {got}, but PyTorch has {expected}");
+fn is_close(losses: &[f64], expected: &[f64]) -> bool {
+    let error = |(got, expected): (&f64, &f64)| (got - expected).abs() / expected.abs();
+    let errors: Vec<f64> = losses.iter().zip(expected).map(error).collect();
+    let (first, later) = errors.split_at(8);
+    first.iter().all(|error| *error < TOLERANCES[0]) && later.iter().all(|error| *error < TOLERANCES[1])
+}
+
+/// With autocast the losses are PyTorch's, and without they are not.
+fn assert_amp(name: &str, expected: &Json, losses: impl Fn(AutocastOptions) -> Result<Vec<f64>>) {
+    let expected = numbers(expected);
+    for enabled in [true, false] {
+        let options = AutocastOptions { enabled, ..DeviceType::Cpu.into() };
+        let got = Machine::new().enter(|| losses(options)).unwrap();
+        assert_eq!(got.len(), expected.len());
+        assert_eq!(is_close(&got, &expected), enabled, "{name}, {enabled}: {got:?} and {expected:?}");
     }
 }
 
-fn train(model: &Sequential, optimizer: &mut dyn Optimizer, x: &Tensor, y: &Tensor) -> Result<Vec<f64>> {
+fn train(
+    model: &Sequential,
+    optimizer: &mut dyn Optimizer,
+    [x, y]: [&Tensor; 2],
+    options: AutocastOptions,
+) -> Result<Vec<f64>> {
     let loss_fn = nn::CrossEntropyLoss::default();
     let step = |_| {
-        let loss = amp::autocast(DeviceType::Cpu, || loss_fn.forward(&model.forward(x)?, y))?;
+        let loss = amp::autocast(options, || loss_fn.forward(&model.forward(x)?, y))?;
         optimizer.zero_grad();
         loss.backward()?;
         optimizer.step()?;
@@ -42,7 +60,7 @@ fn train(model: &Sequential, optimizer: &mut dyn Optimizer, x: &Tensor, y: &Tens
     (0..20).map(step).collect()
 }
 
-fn mlp(name: &str) -> Result<Vec<f64>> {
+fn mlp(name: &str, options: AutocastOptions) -> Result<Vec<f64>> {
     let x = Tensor::randn(&[64, 16])?;
     let y = x.matmul(&Tensor::randn(&[16, 4])?)?.argmax(1, false)?;
     let model = Sequential::new((Linear::new(16, 32)?, ReLU, Linear::new(32, 4)?));
@@ -51,14 +69,14 @@ fn mlp(name: &str) -> Result<Vec<f64>> {
             Box::new(optim::Adam::new(model.parameters(), AdamOptions { lr: 1e-2, ..Default::default() })?)
         }
         _ => {
-            let options = SGDOptions { lr: 0.1, momentum: 0.9, ..Default::default() };
-            Box::new(optim::SGD::new(model.parameters(), options)?)
+            let sgd = SGDOptions { lr: 0.1, momentum: 0.9, ..Default::default() };
+            Box::new(optim::SGD::new(model.parameters(), sgd)?)
         }
     };
-    train(&model, &mut *optimizer, &x, &y)
+    train(&model, &mut *optimizer, [&x, &y], options)
 }
 
-fn cnn() -> Result<Vec<f64>> {
+fn cnn(autocast: AutocastOptions) -> Result<Vec<f64>> {
     let x = Tensor::randn(&[32, 3, 8, 8])?;
     let y = x.flatten(1, -1)?.matmul(&Tensor::randn(&[192, 4])?)?.argmax(1, false)?;
     let padded = Conv2dOptions { padding: Padding::from(1), ..Default::default() };
@@ -72,7 +90,7 @@ fn cnn() -> Result<Vec<f64>> {
     ));
     let options = SGDOptions { lr: 0.05, ..Default::default() };
     let mut optimizer = optim::SGD::new(model.parameters(), options)?;
-    train(&model, &mut optimizer, &x, &y)
+    train(&model, &mut optimizer, [&x, &y], autocast)
 }
 
 #[test]
@@ -82,16 +100,15 @@ fn twenty_steps_in_bfloat16_have_pytorchs_losses() {
     assert_eq!(runs.len(), 6);
     for (run, losses) in runs {
         let (name, seed) = run.split_once(' ').unwrap();
-        let got = Machine::new().enter(|| {
+        assert_amp(run, losses, |options| {
             manual_seed(seed.parse::<u64>().unwrap());
-            if name == "cnn" { cnn() } else { mlp(name) }
+            if name == "cnn" { cnn(options) } else { mlp(name, options) }
         });
-        assert_close(run, &got.unwrap(), &numbers(losses));
     }
 }
 
 /// Three epochs of batches in another order each, as `pytorch_training.rs` has them in f32.
-fn epochs(seed: u64) -> Result<Vec<f64>> {
+fn epochs(seed: u64, autocast: AutocastOptions) -> Result<Vec<f64>> {
     manual_seed(seed);
     let x = Tensor::randn(&[256, 16])?;
     let y = x.matmul(&Tensor::randn(&[16, 10])?)?.argmax(1, false)?;
@@ -105,7 +122,7 @@ fn epochs(seed: u64) -> Result<Vec<f64>> {
     for _ in 0..3 {
         for batch in &loader {
             let [x, y] = batch?;
-            let loss = amp::autocast(DeviceType::Cpu, || loss_fn.forward(&model.forward(&x)?, &y))?;
+            let loss = amp::autocast(autocast, || loss_fn.forward(&model.forward(&x)?, &y))?;
             optimizer.zero_grad();
             loss.backward()?;
             optimizer.step()?;
@@ -122,8 +139,8 @@ fn epochs_in_bfloat16_have_pytorchs_losses() {
     let runs: Vec<&Json> = runs.filter(|run| run["name"] == "mlp_sgd_autocast_bf16").collect();
     assert_eq!(runs.len(), 2);
     for run in runs {
-        let losses = Machine::new().enter(|| epochs(run["seed"].as_u64().unwrap())).unwrap();
-        assert_close("mlp_sgd_autocast_bf16", &losses, &numbers(&run["losses"]));
+        let seed = run["seed"].as_u64().unwrap();
+        assert_amp("mlp_sgd_autocast_bf16", &run["losses"], |options| epochs(seed, options));
     }
 }
 
@@ -156,8 +173,7 @@ fn the_scales_are_pytorchs_on_the_host_and_on_a_device() {
         for case in cases {
             let given = |name: &str, default: f64| case["options"][name].as_f64().unwrap_or(default);
             let expected: Vec<Vec<f64>> = case["seen"].as_array().unwrap().iter().map(numbers).collect();
-            for (device, device_type) in
-                [(Device::Cpu, DeviceType::Cpu), (Device::cuda(0), DeviceType::Cuda)]
+            for (device, device_type) in [(Device::Cpu, DeviceType::Cpu), (Device::cuda(0), DeviceType::Cuda)]
             {
                 let options = GradScalerOptions {
                     device: device_type,

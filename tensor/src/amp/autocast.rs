@@ -148,7 +148,9 @@ pub fn autocast<R>(options: impl Into<AutocastOptions>, scope: impl FnOnce() -> 
 /// Whether there is anything to cast to; if not, a warning says why nothing is.
 fn is_possible(device_type: DeviceType, dtype: DType) -> bool {
     if device_type == DeviceType::Cuda && !cuda::is_available() {
-        Machine::warn_once("autocast without CUDA", || "CUDA is not available. Disabling autocast.".to_owned());
+        Machine::warn_once("autocast without CUDA", || {
+            "CUDA is not available. Disabling autocast.".to_owned()
+        });
         return false;
     }
     if !dtype.is_half() {
@@ -254,7 +256,8 @@ fn is_weight(tensor: &Tensor) -> bool {
 /// A weight as it was cast first in this region, whatever to.
 #[track_caller]
 fn cached(weight: &Tensor, to: DType) -> Result<Tensor> {
-    if let Some(cast) = CACHE.with_borrow(|cache| cache.get(&weight.identity()).map(|(_, cast)| cast.clone())) {
+    if let Some(cast) = CACHE.with_borrow(|cache| cache.get(&weight.identity()).map(|(_, cast)| cast.clone()))
+    {
         return Ok(cast);
     }
     // Recorded, even if this first use is not: a later one may need the way back.

@@ -357,7 +357,11 @@ fn state_of<'a>(
     let index = match states.iter().position(|state| state.optimizer.is_same(rates)) {
         Some(index) => index,
         None => {
-            states.push(OptimizerState { optimizer: rates.clone(), stage: Stage::Ready, found_inf: Vec::new() });
+            states.push(OptimizerState {
+                optimizer: rates.clone(),
+                stage: Stage::Ready,
+                found_inf: Vec::new(),
+            });
             states.len() - 1
         }
     };

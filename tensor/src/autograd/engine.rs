@@ -38,7 +38,9 @@ pub struct GradOptions {
 pub(super) fn backward(root: &Tensor, options: BackwardOptions) -> Result<()> {
     let _scope = scope::on_behalf_of(Location::caller());
     let seed = seed_gradient(root, options.gradient)?;
-    without_autocast(|| no_grad(|| walk(root, seed, options.retain_graph, |leaf, grad| leaf.accumulate(grad))))
+    without_autocast(|| {
+        no_grad(|| walk(root, seed, options.retain_graph, |leaf, grad| leaf.accumulate(grad)))
+    })
 }
 
 /// The gradients of `output` in `inputs`, without touching any `grad` (`torch.autograd.grad`).
@@ -57,9 +59,7 @@ pub fn grad(output: &Tensor, inputs: &[&Tensor], options: GradOptions) -> Result
     let mut grads: Vec<Option<Tensor>> = vec![None; inputs.len()];
     let seed = seed_gradient(output, options.grad_output)?;
     let keep = |leaf: &Leaf, grad: Tensor| {
-        for (slot, _) in
-            grads.iter_mut().zip(&wanted).filter(|(_, wanted)| std::ptr::eq(&***wanted, leaf))
-        {
+        for (slot, _) in grads.iter_mut().zip(&wanted).filter(|(_, wanted)| std::ptr::eq(&***wanted, leaf)) {
             *slot = Some(grad.clone());
         }
         Ok(())

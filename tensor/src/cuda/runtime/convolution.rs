@@ -89,7 +89,12 @@ impl Cuda {
     ) -> Result<()> {
         let memory = workspace.as_ref().map_or(Ok(DevicePtr::default()), pointer_of)?;
         let ConvAlgorithm { number, workspace: bytes, .. } = *algorithm;
-        let kind = EventKind::Convolution { dtype: conv.dtype, pass: conv.pass, algorithm: number, workspace: bytes };
+        let kind = EventKind::Convolution {
+            dtype: conv.dtype,
+            pass: conv.pass,
+            algorithm: number,
+            workspace: bytes,
+        };
         self.submit(stream, kind, |driver| driver.convolution(stream, conv, algorithm, memory).map(Some))
     }
 

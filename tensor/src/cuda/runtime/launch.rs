@@ -107,7 +107,9 @@ impl Cuda {
         let stream = memory_of(c)?.current_stream();
         let workspace = self.workspace(stream)?;
         let gemm = Gemm { a: pointer_of(a)?, b: pointer_of(b)?, c: pointer_of(c)?, workspace, ..gemm };
-        self.submit(stream, EventKind::Gemm { dtype: gemm.dtype }, |driver| driver.gemm(stream, gemm).map(Some))
+        self.submit(stream, EventKind::Gemm { dtype: gemm.dtype }, |driver| {
+            driver.gemm(stream, gemm).map(Some)
+        })
     }
 
     /// The first product on a stream takes the memory that cuBLAS works in, through the caching allocator: it

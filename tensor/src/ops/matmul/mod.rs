@@ -60,7 +60,9 @@ impl Tensor {
     #[track_caller]
     pub fn linear(&self, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
         let operands: SmallVec<[&Tensor; 3]> = [self, weight].into_iter().chain(bias).collect();
-        ops::compose("linear", &operands, |operands| linear(operands[0], operands[1], operands.get(2).copied()))
+        ops::compose("linear", &operands, |operands| {
+            linear(operands[0], operands[1], operands.get(2).copied())
+        })
     }
 }
 

@@ -54,7 +54,9 @@ fn unscale_kernel(dtype: DType) -> Result<&'static KernelDef> {
         DType::F32 => Ok(Unscale::<f32>::KERNEL),
         DType::F64 => Ok(Unscale::<f64>::KERNEL),
         DType::BF16 => Ok(Unscale::<bf16>::KERNEL),
-        _ => Err(Error::NotImplemented { operation: "_amp_foreach_non_finite_check_and_unscale_cuda", dtype }),
+        _ => {
+            Err(Error::NotImplemented { operation: "_amp_foreach_non_finite_check_and_unscale_cuda", dtype })
+        }
     }
 }
 

@@ -27,7 +27,13 @@ pub(crate) fn update_scale(
     growth_interval: u32,
 ) -> Result<()> {
     let _scope = enter("_amp_update_scale_", None, &[scale, growth_tracker, found_inf])?;
-    kernels::update_scale(scale, growth_tracker, found_inf, [growth_factor, backoff_factor], growth_interval)?;
+    kernels::update_scale(
+        scale,
+        growth_tracker,
+        found_inf,
+        [growth_factor, backoff_factor],
+        growth_interval,
+    )?;
     for written in [scale, growth_tracker] {
         written.storage().bump_version();
     }
