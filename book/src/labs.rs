@@ -257,6 +257,27 @@ pub const LABS: &[LabOfBook] = &[
         ],
     },
     LabOfBook {
+        number: "06",
+        sources: &[
+            "labs/src/lab_06_amp/mod.rs",
+            "labs/src/lab_06_amp/numbers.rs",
+            "labs/src/lab_06_amp/costs.rs",
+            "labs/src/lab_06_amp/training.rs",
+            "labs/src/lab_06_amp/scaling.rs",
+        ],
+        run: |flags| run_captured(&labs::lab_06_amp::LAB, flags),
+        runs: &[
+            Run { name: "none", snapshot: "lab_06__none", flags: &["--gpu", "none"], steady: &[], what: CPU },
+            Run {
+                name: "t4",
+                snapshot: "lab_06__sim_t4",
+                flags: &["--gpu", "sim:t4"],
+                steady: &[],
+                what: T4,
+            },
+        ],
+    },
+    LabOfBook {
         number: "07",
         sources: &[
             "labs/src/lab_07_cudnn/mod.rs",

@@ -50,6 +50,7 @@ pub mod lab_02_golden_rule;
 pub mod lab_03_training_loop;
 pub mod lab_04_memory;
 pub mod lab_05_monitoring;
+pub mod lab_06_amp;
 pub mod lab_07_cudnn;
 pub mod lab_08_asynchrony;
 pub mod lab_09_feeding;
@@ -79,6 +80,7 @@ pub const LABS: &[(&str, fn(&[&str]) -> Captured)] = &[
     ("lab-03", |flags| run_captured(&lab_03_training_loop::LAB, flags)),
     ("lab-04", |flags| run_captured(&lab_04_memory::LAB, flags)),
     ("lab-05", |flags| run_captured(&lab_05_monitoring::LAB, flags)),
+    ("lab-06", |flags| run_captured(&lab_06_amp::LAB, flags)),
     ("lab-07", |flags| run_captured(&lab_07_cudnn::LAB, flags)),
     ("lab-08", |flags| run_captured(&lab_08_asynchrony::LAB, flags)),
     ("lab-09", |flags| run_captured(&lab_09_feeding::LAB, flags)),

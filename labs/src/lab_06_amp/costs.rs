@@ -1,0 +1,146 @@
+//! What a type costs on two cards, and when the smaller one is slower.
+
+use std::time::Duration;
+
+use todevice::amp::{self, GradScaler};
+use todevice::backends;
+use todevice::cuda::{Event, EventOptions};
+use todevice::prelude::*;
+
+use super::scaling::scaler_of;
+use super::training::{casting, loss_of};
+use super::{kibibytes, name_of, newer, peak_of, time_of, wait_for};
+use crate::{Lab, Table, modelled, row, timed};
+
+// ANCHOR: on_gpu
+/// How long the device itself takes for `run`, without the host's part.
+fn device_time(device: Device, run: impl Fn() -> Result<Tensor>) -> Result<Duration> {
+    if !device.is_cuda() {
+        return Ok(time_of(device, run)?.1);
+    }
+    let busy = Tensor::empty(&[1 << 22], device)?;
+    run()?; // not timed: the first takes memory
+    let [start, end] = [(); 2].map(|()| Event::new(EventOptions { enable_timing: true }));
+    wait_for(device)?;
+    busy.zero_()?; // something to do, while the host asks for the rest
+    start.record()?;
+    run()?;
+    end.record()?;
+    end.synchronize()?;
+    Ok(Duration::from_secs_f64(start.elapsed_time(&end)? / 1e3))
+}
+// ANCHOR_END: on_gpu
+
+/// What there is to time: a name, and its time on a device.
+type Job = (&'static str, fn(Device) -> Result<Duration>);
+
+const JOBS: [Job; 7] = [
+    ("product, float32", |device| product(device, DType::F32, 1024)),
+    ("product, TF32", |device| {
+        backends::cuda::matmul::set_allow_tf32(true);
+        let time = product(device, DType::F32, 1024);
+        backends::cuda::matmul::set_allow_tf32(false);
+        time
+    }),
+    ("product, bfloat16", |device| product(device, DType::BF16, 1024)),
+    ("product, float16", |device| product(device, DType::F16, 1024)),
+    ("float16, sizes of 1023", |device| product(device, DType::F16, 1023)),
+    ("ReLU, float32", |device| relu(device, DType::F32)),
+    ("ReLU, float16", |device| relu(device, DType::F16)),
+];
+
+// ANCHOR: jobs
+fn product(device: Device, dtype: DType, size: usize) -> Result<Duration> {
+    let x = Tensor::ones_with(&[size, size], (device, dtype))?;
+    device_time(device, || x.matmul(&x))
+}
+
+fn relu(device: Device, dtype: DType) -> Result<Duration> {
+    let x = Tensor::ones_with(&[1 << 22], (device, dtype))?;
+    device_time(device, || x.relu())
+}
+// ANCHOR_END: jobs
+
+pub(super) fn by_type(lab: &mut Lab) -> crate::Result<()> {
+    let device = lab.device();
+    lab.predict(
+        "A product of two matrices of 1024 x 1024, and ReLU of four million numbers. Which of the two gains more by \
+         float16, and which types does a Tesla T4 of 2018 gain nothing by?",
+    );
+    let other = newer()?;
+    let mut table = Table::new(["", "here", "RTX 4090"]);
+    for (name, job) in JOBS {
+        let here = timed("here", job(device)?);
+        let there = other.enter(|| Ok::<_, Error>(timed("there", job(Device::cuda(0))?)))?;
+        table = table.row(row![name, here, there]);
+    }
+    lab.table(table);
+    if !device.is_cuda() {
+        lab.prose(
+            "The RTX 4090 is simulated. A CPU has no tensor cores: it converts 16 bits to 32 and back, so it may even take longer. \
+             With --gpu sim:t4 the first column is a Tesla T4's.",
+        );
+    }
+    lab.prose(
+        "The product: tensor cores do many more multiplications of 16 bits at a time than the rest of the card does of \
+         32. ReLU only moves numbers, and moves half as many bytes in half the time. A T4 has tensor cores for float16. For bfloat16 \
+         and TF32 it has none: it rounds, and multiplies at the pace of float32. And they want sizes that are \
+         multiples of 8: numbers are loaded 16 bytes at a time.",
+    );
+    Ok(())
+}
+
+/// A step of training with so many rows in a batch, and layers that wide: how long it takes, and its memory.
+fn step_of(device: Device, [rows, width]: [usize; 2], half: Option<DType>) -> crate::Result<(Duration, u64)> {
+    let x = Tensor::ones_with(&[rows, width], device)?;
+    let y = Tensor::zeros_with(&[rows], (device, DType::I64))?;
+    x.matmul(&x.t()?)?; // with its first product the library takes memory of its own
+    peak_of(device, || {
+        // ANCHOR: step
+        let layer = || nn::Linear::new(width, width);
+        let model = nn::Sequential::new((layer()?, nn::ReLU, layer()?, nn::ReLU, nn::Linear::new(width, 16)?));
+        model.to(device)?;
+        let options = SGDOptions { lr: 0.1, ..Default::default() };
+        let mut optimizer = optim::SGD::new(model.parameters(), options)?;
+        let mut scaler = GradScaler::new(scaler_of(device, half.is_some(), 1024.0))?;
+        let mut step = || {
+            optimizer.zero_grad();
+            let loss = amp::autocast(casting(device, half), || loss_of(&model, &x, &y, 1))?;
+            scaler.scale(&loss)?.backward()?;
+            scaler.step(&mut optimizer)?;
+            scaler.update()
+        };
+        // ANCHOR_END: step
+        step()?; // not timed: the first takes memory
+        Ok(time_of(device, step)?.1)
+    })
+}
+
+pub(super) fn slower(lab: &mut Lab) -> crate::Result<()> {
+    let device = lab.device();
+    lab.predict(
+        "A step of training: 64 rows and layers of 64 x 64; 64 rows and layers of 1024 x 1024; 1024 rows and layers of 512 x \
+         512. Where is mixed precision slower, and where does it take more memory?",
+    );
+    let other = newer()?;
+    let mut table = Table::new(["rows x width", "here", "RTX 4090", "memory"]);
+    for sizes in [[64, 64], [64, 1024], [1024, 512]] {
+        for half in [None, Some(DType::F16)] {
+            let (here, _) = step_of(device, sizes, half)?;
+            let (there, peak) = other.enter(|| step_of(Device::cuda(0), sizes, half))?;
+            table = table.row(row![
+                format!("{} x {}, {}", sizes[0], sizes[1], half.map_or("float32", name_of)),
+                timed("step_here", here).digits(2),
+                modelled("step_there", there.as_secs_f64() * 1e3).unit("ms").digits(2),
+                kibibytes("step_memory", peak)
+            ]);
+        }
+    }
+    lab.table(table);
+    lab.prose(
+        "A tiny network gives a GPU nothing to do: its time is that of the launches, and mixed precision has more of them, \
+         for conversions, for the scaler, and a wait for it. It pays where products set the pace; the faster the card, the larger \
+         they have to be. And it saves memory where results outweigh weights: of each weight there is now a copy more.",
+    );
+    Ok(())
+}

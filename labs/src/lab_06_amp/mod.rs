@@ -1,0 +1,100 @@
+//! Lab 06: mixed precision. Half the bits, and what to do about the other half.
+
+mod costs;
+mod numbers;
+mod scaling;
+mod training;
+
+use std::time::Duration;
+
+use todevice::prelude::*;
+use todevice::time::Instant;
+use todevice::{Machine, cuda};
+
+use crate::cli::count;
+use crate::{Entry, Figure, Lab, exact};
+
+pub const LAB: Entry<Options> = Entry { name: "lab-06", title: "Mixed precision", run };
+
+/// The knobs of this lab.
+#[derive(clap::Args)]
+pub struct Options {
+    /// Steps of a training, in sections 5 and 6
+    #[arg(long, value_name = "N", default_value = "30", value_parser = count(1..=1000))]
+    pub steps: usize,
+
+    /// Batches of 1024 that the loss is the mean of: the more, the smaller each gradient
+    #[arg(long, value_name = "N", default_value = "4096", value_parser = count(1..=1_048_576))]
+    pub batches: usize,
+}
+
+pub fn run(lab: &mut Lab, options: &Options) -> crate::Result<()> {
+    lab.section(1, "A number in sixteen bits");
+    numbers::a_number(lab)?;
+
+    lab.section(2, "What a type costs");
+    costs::by_type(lab)?;
+
+    lab.section(3, "Which operation runs in which type");
+    training::who_runs_in_what(lab)?;
+
+    lab.section(4, "Gradients that vanish");
+    training::vanishing(lab, options)?;
+
+    lab.section(5, "Scaling the loss");
+    scaling::scaled(lab, options)?;
+
+    lab.section(6, "Four trainings side by side");
+    training::side_by_side(lab, options)?;
+
+    lab.section(7, "When it is slower");
+    costs::slower(lab)
+}
+
+/// The names of the types, as PyTorch has them.
+fn name_of(dtype: DType) -> &'static str {
+    match dtype {
+        DType::F16 => "float16",
+        DType::BF16 => "bfloat16",
+        _ => "float32",
+    }
+}
+
+/// Waits for the GPU, if there is one.
+fn wait_for(device: Device) -> Result<()> {
+    if device.is_cuda() { cuda::synchronize() } else { Ok(()) }
+}
+
+/// How long it takes until the work of `run` is done.
+fn time_of<R>(device: Device, run: impl FnOnce() -> Result<R>) -> Result<(R, Duration)> {
+    wait_for(device)?;
+    let start = Instant::now();
+    let result = run()?;
+    wait_for(device)?;
+    Ok((result, start.elapsed()))
+}
+
+/// A share of numbers, in percent.
+fn percent(name: &'static str, share: f64) -> Figure {
+    exact(name, 100.0 * share).unit("%").digits(0)
+}
+
+fn kibibytes(name: &'static str, bytes: u64) -> Figure {
+    exact(name, bytes.div_ceil(1024)).unit("KiB")
+}
+
+/// The memory of the GPU that `run` takes at the most, beside what was taken before.
+fn peak_of<R>(device: Device, run: impl FnOnce() -> crate::Result<R>) -> crate::Result<(R, u64)> {
+    if !device.is_cuda() {
+        return Ok((run()?, 0));
+    }
+    cuda::reset_peak_memory_stats();
+    let before = cuda::memory_allocated();
+    let result = run()?;
+    Ok((result, cuda::max_memory_allocated() - before))
+}
+
+/// The other card, which is simulated on every machine.
+fn newer() -> crate::Result<Machine> {
+    Ok("sim:rtx4090".parse()?)
+}

@@ -1,0 +1,136 @@
+//! What of a number is left in 16 bits.
+
+use std::f32::consts::PI;
+use std::fmt::{Display, LowerExp};
+
+use todevice::prelude::*;
+use todevice::{bf16, f16};
+
+use crate::{Lab, Table, exact, row};
+
+/// A floating point type: its bits, and what it makes of an f32.
+struct Format {
+    name: &'static str,
+    exponent: u32,
+    fraction: u32,
+    /// The nearest number of the type.
+    nearest: fn(f32) -> f32,
+}
+
+// ANCHOR: formats
+const FORMATS: [Format; 4] = [
+    Format { name: "float32", exponent: 8, fraction: 23, nearest: |x| x },
+    Format { name: "TF32", exponent: 8, fraction: 10, nearest: tf32 },
+    Format { name: "bfloat16", exponent: 8, fraction: 7, nearest: |x| bf16::from_f32(x).to_f32() },
+    Format { name: "float16", exponent: 5, fraction: 10, nearest: |x| f16::from_f32(x).to_f32() },
+];
+
+/// The nearest number with 10 bits of fraction; of two as near the one further from 0.
+fn tf32(x: f32) -> f32 {
+    f32::from_bits((x.to_bits() + 0x1000) & !0x1fff)
+}
+// ANCHOR_END: formats
+
+impl Format {
+    /// Sign, exponent and fraction of a number that is not too small for the type.
+    fn bits(&self, x: f32) -> String {
+        let nearest = (self.nearest)(x);
+        let bits = match self.exponent {
+            5 => u32::from(f16::from_f32(nearest).to_bits()),
+            _ => nearest.to_bits() >> (23 - self.fraction),
+        };
+        let (whole, exponent) = (self.exponent + self.fraction, self.fraction);
+        let (sign, power) = (bits >> whole, (bits >> exponent) & ((1 << self.exponent) - 1));
+        let fraction = bits & ((1 << self.fraction) - 1);
+        let (wide, long) = (self.exponent as usize, self.fraction as usize);
+        format!("{sign} {power:0wide$b} {fraction:0long$b}")
+    }
+
+    /// The power of two of its smallest number with all bits of fraction.
+    fn smallest_exponent(&self) -> i32 {
+        2 - (1 << (self.exponent - 1))
+    }
+
+    fn largest(&self) -> f64 {
+        let unit = 2f64.powi(-(self.fraction as i32));
+        (2.0 - unit) * 2f64.powi((1 << (self.exponent - 1)) - 1)
+    }
+}
+
+/// As one would write it by hand: `65504`, `6.0e-8`.
+fn short<T: Copy + Into<f64> + Display + LowerExp>(x: T) -> String {
+    let size = x.into().abs();
+    if size == 0.0 || size.is_infinite() || (1e-3..1e6).contains(&size) {
+        format!("{x}")
+    } else {
+        format!("{x:.1e}")
+    }
+}
+
+pub(super) fn a_number(lab: &mut Lab) -> crate::Result<()> {
+    lab.predict(
+        "0.1 in float16 and in bfloat16: both have 16 bits. In which of the two is it nearer to 0.1?",
+    );
+    let mut table = Table::new(["0.1 in", "sign, exponent, fraction", "which is"]);
+    for format in &FORMATS {
+        let value = (format.nearest)(0.1);
+        table = table.row(row![format.name, format.bits(0.1), exact("tenth", value.to_string())]);
+    }
+    lab.table(table);
+    lab.prose(
+        "In float16. Both begin with a bit for the sign. bfloat16 then has the 8 bits of exponent that float32 has, and 7 of \
+         fraction are left; float16 has 5 of exponent and 10 of fraction. The exponent says how large or small a number can \
+         be, the fraction how many digits it has. TF32 has as many of each as fit both: tensor cores round to it what they \
+         multiply, and in memory it stays float32.",
+    );
+
+    lab.predict("Which of these types can hold 70000, and which 0.00000001?");
+    let mut table = Table::new(["type", "smallest", "smallest with all digits", "largest", "first after 1"]);
+    for format in &FORMATS {
+        let (low, unit) = (2f64.powi(format.smallest_exponent()), 2f64.powi(-(format.fraction as i32)));
+        table = table.row(row![
+            format.name,
+            exact("smallest", short(low * unit)),
+            exact("smallest_normal", short(low)),
+            exact("largest", short(format.largest())),
+            exact("after_one", format!("1 + {}", short(unit)))
+        ]);
+    }
+    lab.table(table);
+
+    let mut table = Table::new(["number", "float32", "TF32", "bfloat16", "float16"]);
+    for (number, x) in [("3.14159265", PI), ("2049", 2049.0), ("70000", 70000.0), ("1e-8", 1e-8)] {
+        let mut cells = row![number];
+        for format in &FORMATS {
+            cells.push(exact("held", short((format.nearest)(x))).into());
+        }
+        table = table.row(cells);
+    }
+    lab.table(table);
+    lab.prose(
+        "All but float16, which ends at 65504 with infinity, and near 0 with 0. In bfloat16 everything of float32 has its \
+         size, with two or three digits. Neither counts to 2049.",
+    );
+
+    adding_little(lab)
+}
+
+fn adding_little(lab: &mut Lab) -> crate::Result<()> {
+    let device = lab.device();
+    lab.predict("A weight is 1, and each of 1000 steps adds 0.0001 to it. What is it then, in each type?");
+    let mut table = Table::new(["the weight is kept in", "it is then"]);
+    for dtype in [DType::F32, DType::BF16, DType::F16] {
+        // ANCHOR: adding
+        let weight = Tensor::full(&[], 1.0, (device, dtype))?;
+        no_grad(|| (0..1000).try_for_each(|_| weight.add_(1e-4).map(drop)))?;
+        let after = weight.item()?;
+        // ANCHOR_END: adding
+        table = table.row(row![super::name_of(dtype), exact("weight", after)]);
+    }
+    lab.table(table);
+    lab.prose(
+        "After 1, float16 has 1.00098 and nothing between, so 1.0001 is rounded to 1, a thousand times. Learning is \
+         adding little to much. That is why mixed precision keeps the weights in float32, and rounds copies of them.",
+    );
+    Ok(())
+}

@@ -1,0 +1,356 @@
+//! A network that is trained in four ways.
+
+use std::time::Duration;
+
+use todevice::Machine;
+use todevice::amp::{self, AutocastOptions, GradScaler};
+use todevice::prelude::*;
+
+use super::scaling::scaler_of;
+use super::{Options, kibibytes, name_of, peak_of, percent, time_of};
+use crate::{Lab, Table, exact, row, text, timed};
+
+/// Points that are classified.
+const POINTS: usize = 1024;
+/// The width of the hidden layers.
+const HIDDEN: usize = 64;
+
+// ANCHOR: rings
+/// Points of a square, and which of three rings around its middle each is in.
+pub(super) fn rings(seed: u64, device: Device) -> Result<(Tensor, Tensor)> {
+    manual_seed(seed);
+    let x = ((Tensor::rand(&[POINTS, 2])? * 2.0)? - 1.0)?;
+    let r2 = x.mul(&x)?.sum_dims(&[1], false)?;
+    let ring = (r2.gt(0.3)?.to(DType::I64)? + r2.gt(0.7)?.to(DType::I64)?)?;
+    Ok((x.to(device)?, ring.to(device)?))
+}
+// ANCHOR_END: rings
+
+// ANCHOR: network
+pub(super) fn classifier(seed: u64, device: Device) -> Result<nn::Sequential> {
+    manual_seed(seed);
+    let model = nn::Sequential::new((
+        nn::Linear::new(2, HIDDEN)?,
+        nn::ReLU,
+        nn::Linear::new(HIDDEN, HIDDEN)?,
+        nn::ReLU,
+        nn::Linear::new(HIDDEN, HIDDEN)?,
+        nn::ReLU,
+        nn::Linear::new(HIDDEN, 3)?,
+    ));
+    model.to(device)?;
+    Ok(model)
+}
+// ANCHOR_END: network
+
+// ANCHOR: options
+/// Autocast to that type; to none, it casts nothing.
+pub(super) fn casting(device: Device, half: Option<DType>) -> AutocastOptions {
+    AutocastOptions { dtype: half, enabled: half.is_some(), ..device.into() }
+}
+// ANCHOR_END: options
+
+// ANCHOR: loss
+/// The forward pass and the loss, the mean over so many batches as large as this one.
+pub(super) fn loss_of(model: &nn::Sequential, x: &Tensor, y: &Tensor, batches: usize) -> Result<Tensor> {
+    let scores = model.forward(x)?;
+    scores.cross_entropy(y, &CrossEntropyOptions::default())? / batches as f64
+}
+// ANCHOR_END: loss
+
+pub(super) fn who_runs_in_what(lab: &mut Lab) -> crate::Result<()> {
+    let device = lab.device();
+    lab.predict(
+        "A layer, ReLU, another layer, the loss, and back: under autocast with float16, in which type is each result, in \
+         which the weight, and in which the gradient of the weight?",
+    );
+    let (x, y) = rings(lab.seed(), device)?;
+    // ANCHOR: types
+    let first = nn::Linear::new(2, HIDDEN)?;
+    let last = nn::Linear::new(HIDDEN, 3)?;
+    (first.to(device)?, last.to(device)?);
+    let step = || {
+        let (hidden, active, scores, loss) = amp::autocast(casting(device, Some(DType::F16)), || {
+            let hidden = first.forward(&x)?;
+            let active = hidden.relu()?;
+            let scores = last.forward(&active)?;
+            let loss = scores.cross_entropy(&y, &CrossEntropyOptions::default())?;
+            Ok::<_, Error>((hidden, active, scores, loss))
+        })?;
+        loss.backward()?; // outside
+        Ok::<_, Error>((hidden, active, scores, loss))
+    };
+    // ANCHOR_END: types
+    let (results, trace) = Machine::current().profile(step);
+    let (hidden, active, scores, loss) = results?;
+    let weight = last.weight.tensor();
+    let grad = weight.grad().ok_or("the weight has no gradient")?;
+    let mut table = Table::new(["tensor", "type", "bytes"]);
+    for (name, tensor) in [
+        ("x, the points", &x),
+        ("result of the first layer", &hidden),
+        ("result of ReLU", &active),
+        ("result of the last layer", &scores),
+        ("loss", &loss),
+        ("weight of the last layer", &weight),
+        ("gradient of that weight", &grad),
+    ] {
+        let bytes = tensor.numel() * tensor.dtype().size();
+        table = table.row(row![name, exact("type", name_of(tensor.dtype())), exact("bytes", bytes)]);
+    }
+    lab.table(table);
+    lab.prose(
+        "What tensor cores can do, products, runs in 16 bits, and so does what is on no list, such as ReLU. What adds up or \
+         takes logarithms runs in float32. The weight is float32 and stays it; the product saw a rounded copy. The copy's \
+         gradient has 16 bits, and is converted on its way to the weight.",
+    );
+    if device.is_cuda() {
+        lab.predict("Who did the conversions? The GPU ran a kernel for each. How many of all kernels were conversions?");
+        let kernels = trace.kernels(device.index());
+        let mut table = Table::new(["operation", "its kernels, by their types"]);
+        for operation in kernels.chunk_by(|one, next| one.operation == next.operation) {
+            let types = operation.iter().map(|kernel| types_of(&kernel.types)).collect::<Vec<_>>().join(", ");
+            table = table.row(row![operation[0].operation, exact("kernel_types", types)]);
+        }
+        lab.table(table);
+        let casts = kernels.iter().filter(|kernel| kernel.types.len() == 2).count();
+        lab.prose(text!(
+            "Of {} kernels {} convert from one type to another. Autocast looks up each operation in its lists, and converts \
+             what is not in the type it wants.",
+            exact("kernels", kernels.len()),
+            exact("casts", casts)
+        ));
+    }
+    Ok(())
+}
+
+/// `f32 > f16` for a conversion.
+fn types_of(types: &[DType]) -> String {
+    let names: Vec<&str> = types
+        .iter()
+        .map(|dtype| match dtype {
+            DType::F16 => "f16",
+            DType::F32 => "f32",
+            _ => "other",
+        })
+        .collect();
+    names.join(" to ")
+}
+
+/// The gradients of the results of the layers, after a step backward.
+fn gradients(seed: u64, device: Device, half: Option<DType>, batches: usize) -> crate::Result<Vec<Tensor>> {
+    let (x, y) = rings(seed, device)?;
+    let model = classifier(seed, device)?;
+    // ANCHOR: gradients
+    let (scores, watched) = amp::autocast(casting(device, half), || watch(&model, &x))?;
+    let loss = (scores.to(DType::F32)?.cross_entropy(&y, &CrossEntropyOptions::default())? / batches as f64)?;
+    loss.backward()?;
+    // ANCHOR_END: gradients
+    watched.iter().map(|zero| Ok(zero.grad().ok_or("no gradient came")?)).collect()
+}
+
+// ANCHOR: watch
+/// The forward pass, with zeros added to the result of each layer: their gradients are those of the results.
+fn watch(model: &nn::Sequential, x: &Tensor) -> Result<(Tensor, Vec<Tensor>)> {
+    let (mut x, mut zeros) = (x.clone(), Vec::new());
+    for (_, module) in model.children() {
+        x = module.forward(&x)?;
+        if module.name() == "Linear" {
+            let zero = x.detach().zeros_like()?.requires_grad_(true)?;
+            x = (x + &zero)?;
+            zeros.push(zero);
+        }
+    }
+    Ok((x, zeros))
+}
+// ANCHOR_END: watch
+
+/// The share of zeros.
+// ANCHOR: zeros
+fn zeros(x: &Tensor) -> Result<f64> {
+    x.eq(0.0)?.to(DType::F32)?.mean()?.item()
+}
+// ANCHOR_END: zeros
+
+const LAYERS: [&str; 4] = ["first layer", "second layer", "third layer", "last layer"];
+
+pub(super) fn vanishing(lab: &mut Lab, options: &Options) -> crate::Result<()> {
+    let (device, seed) = (lab.device(), lab.seed());
+    let batches = options.batches;
+    lab.predict(
+        "The loss is the mean over a few million examples. How large is the gradient of one number of one example, and \
+         how much of it does float16 keep?",
+    );
+    let whole = gradients(seed, device, None, batches)?;
+    let mut all = Vec::new();
+    for gradient in &whole {
+        all.extend(gradient.to(Device::Cpu)?.flatten(0, -1)?.to_vec::<f32>()?);
+    }
+    all.retain(|x| *x != 0.0);
+    // ANCHOR: lost
+    let lost = all.iter().filter(|x| x.abs() <= 2f32.powi(-25)).count();
+    let worn = all.iter().filter(|x| x.abs() > 2f32.powi(-25) && x.abs() < 2f32.powi(-14)).count();
+    // ANCHOR_END: lost
+    let share = |count: usize| count as f64 / all.len() as f64;
+    lab.print(text!(
+        "The loss is divided by {}. Gradients by their size:",
+        exact("batches", options.batches)
+    ));
+    lab.report(histogram(&all));
+    lab.prose(text!(
+        "Of the gradients that are not 0 anyhow, {} lie below half of float16's smallest number and become 0. {} lie \
+         where it has fewer digits. bfloat16 has the range of float32, and loses none.",
+        percent("lost_share", share(lost)),
+        percent("worn_share", share(worn))
+    ));
+
+    lab.predict("Where do they vanish first: in the last layer, next to the loss, or in the first?");
+    let in_half = gradients(seed, device, Some(DType::F16), batches)?;
+    let in_brain = gradients(seed, device, Some(DType::BF16), batches)?;
+    let mut table = Table::new(["gradients that are 0", "float32", "float16", "bfloat16"]);
+    let mut nothing_left = true;
+    for (index, layer) in LAYERS.iter().enumerate() {
+        nothing_left &= index == 3 || zeros(&in_half[index])? > 0.995;
+        table = table.row(row![
+            *layer,
+            percent("float32_zeros", zeros(&whole[index])?),
+            percent("float16_zeros", zeros(&in_half[index])?),
+            percent("bfloat16_zeros", zeros(&in_brain[index])?)
+        ]);
+    }
+    lab.table(table);
+    lab.prose(
+        "In the first: on their way back, each layer makes them smaller. The zeros of float32 are ReLU's doing, and \
+         lose nothing.",
+    );
+    if nothing_left {
+        lab.prose(
+            "In float16 the first three layers get next to nothing. They hardly learn, and no error says so.",
+        );
+    }
+    Ok(())
+}
+
+/// The numbers by powers of two, four at a time.
+fn histogram(numbers: &[f32]) -> String {
+    let exponent = |x: &f32| (x.to_bits() >> 23 & 0xff) as i32 - 127;
+    let sizes: Vec<i32> = numbers.iter().map(exponent).collect();
+    let first = -40;
+    let mut lines = Vec::new();
+    let mut row = |low: i32, high: i32, label: String, note: &str| {
+        let share =
+            sizes.iter().filter(|size| (low..high).contains(*size)).count() as f64 / sizes.len() as f64;
+        let bar = "#".repeat((share * 60.0).round() as usize);
+        let share = crate::format_float(100.0 * share, 0);
+        lines.push(format!("{label:<15} {share:>3} % {bar}{note}").trim_end().to_owned());
+    };
+    row(i32::MIN, first, format!("less than 2^{first}"), "");
+    for low in (first..-8).step_by(4) {
+        let note = if low == -24 { "  <- float16 begins here" } else { "" };
+        row(low, low + 4, format!("2^{low} to 2^{}", low + 4), note);
+    }
+    lines.join("\n")
+}
+
+/// What a training came to.
+struct Trained {
+    loss: f64,
+    accuracy: f64,
+    skipped: usize,
+    step_time: Duration,
+    peak: u64,
+}
+
+fn train(
+    seed: u64,
+    device: Device,
+    half: Option<DType>,
+    scaled: bool,
+    options: &Options,
+) -> crate::Result<Trained> {
+    let (x, y) = rings(seed, device)?;
+    let model = classifier(seed, device)?;
+    // ANCHOR: train
+    let mut optimizer = optim::Adam::new(model.parameters(), AdamOptions { lr: 0.01, ..Default::default() })?;
+    let mut scaler = GradScaler::new(scaler_of(device, scaled, 65536.0))?;
+    let mut skipped = 0;
+    let mut step = || {
+        optimizer.zero_grad();
+        let loss = amp::autocast(casting(device, half), || loss_of(&model, &x, &y, options.batches))?;
+        scaler.scale(&loss)?.backward()?;
+        let stepped = scaler.step(&mut optimizer)?;
+        skipped += usize::from(!stepped);
+        scaler.update()?;
+        Ok(loss.detach())
+    };
+    // ANCHOR_END: train
+    let mut loss = 0.0;
+    let (time, peak) = peak_of(device, || {
+        for _ in 1..options.steps {
+            step()?;
+        }
+        let (last, time) = time_of(device, step)?; // the last: the first takes memory
+        loss = last.item()? * options.batches as f64;
+        Ok(time)
+    })?;
+    let right =
+        no_grad(|| model.forward(&x)?.argmax(1, false)?.eq(&y)?.to(DType::F32)?.mean()?.item())?;
+    Ok(Trained { loss, accuracy: right, skipped, step_time: time, peak })
+}
+
+pub(super) fn side_by_side(lab: &mut Lab, options: &Options) -> crate::Result<()> {
+    let (device, seed) = (lab.device(), lab.seed());
+    lab.predict(
+        "The same network from the same seed, trained in float32, in float16, in float16 with a scaler, in bfloat16. \
+         Which of the four do not learn the rings?",
+    );
+    let ways = [
+        ("float32", None, false),
+        ("float16", Some(DType::F16), false),
+        ("float16, scaler", Some(DType::F16), true),
+        ("bfloat16", Some(DType::BF16), false),
+    ];
+    let mut learned = Table::new(["trained in", "loss", "right", "steps skipped"]);
+    let memory = device.is_cuda().then_some("memory");
+    let mut took = Table::new(["trained in", "a step"].into_iter().chain(memory));
+    let mut failed = Vec::new();
+    for (name, half, scaled) in ways {
+        let trained = train(seed, device, half, scaled, options)?;
+        if trained.accuracy < 0.9 {
+            failed.push(name);
+        }
+        learned = learned.row(row![
+            name,
+            exact("final_loss", trained.loss).digits(1),
+            percent("accuracy", trained.accuracy),
+            exact("steps_skipped", trained.skipped)
+        ]);
+        let mut cells = row![name, timed("step_time", trained.step_time).digits(2)];
+        if device.is_cuda() {
+            cells.push(kibibytes("peak_memory", trained.peak).into());
+        }
+        took = took.row(cells);
+    }
+    lab.table(learned);
+    lab.print(format!(
+        "Fewer than 90 % right: {}",
+        if failed.is_empty() { "none".to_owned() } else { failed.join("; ") }
+    ));
+    lab.prose(
+        "In float16 alone the gradients of the first layers are 0, until the last layer has learned what it can without them. \
+         With a scaler float16 learns as float32 does. bfloat16 needs no scaler, because it has float32's range.",
+    );
+    lab.predict("Which of the four takes the shortest time for a step, and which the least memory?");
+    lab.table(took);
+    if device.is_cuda() {
+        lab.prose(
+            "16 bits take less memory: what is kept for the way back is half as large. But they take longer! Section 7 says \
+             why.",
+        );
+    } else {
+        lab.prose(
+            "A CPU has no tensor cores, and converts. With --gpu sim:t4 this table has the memory of the GPU, too.",
+        );
+    }
+    Ok(())
+}

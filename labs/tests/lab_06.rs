@@ -1,0 +1,233 @@
+//! Lab 06 as its readers meet it: its output word for word, in process and from the real binary.
+
+mod said;
+
+use std::collections::BTreeMap;
+use std::process::{Command, Output};
+use std::sync::Mutex;
+
+use labs::lab_06_amp::LAB;
+use labs::{Event, Figure, Kind, render_text};
+use said::{numbers, shown};
+
+const T4: [&str; 2] = ["--gpu", "sim:t4"];
+
+fn binary(flags: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_lab-06"))
+        .env_remove("CUDA_LAUNCH_BLOCKING")
+        .args(flags)
+        .output()
+        .unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+/// What the lab says. It is run once for the same flags.
+fn events(flags: &[&str]) -> Vec<Event> {
+    static KEPT: Mutex<BTreeMap<String, Vec<Event>>> = Mutex::new(BTreeMap::new());
+    if let Some(events) = KEPT.lock().unwrap().get(&flags.join(" ")) {
+        return events.clone();
+    }
+    let captured = labs::run_captured(&LAB, flags);
+    assert_eq!((captured.exit_code, captured.errors.as_str()), (0, ""));
+    KEPT.lock().unwrap().insert(flags.join(" "), captured.events.clone());
+    captured.events
+}
+
+/// The events of a section, from its title on.
+fn section(flags: &[&str], number: &str) -> Vec<Event> {
+    let is = |event: &Event, wanted: &str| matches!(event, Event::Section { number, .. } if number == wanted);
+    let later = events(flags).into_iter().skip_while(|event| !is(event, number));
+    let next = (number.parse::<u32>().unwrap() + 1).to_string();
+    later.take_while(|event| !is(event, &next)).collect()
+}
+
+/// The figures of a name, as printed.
+fn printed(events: &[Event], name: &str) -> Vec<String> {
+    let figures = events.iter().flat_map(Event::figures).filter(|figure| figure.name == name);
+    figures.map(Figure::printed_value).collect()
+}
+
+#[test]
+fn reads_as_the_chapter_shows_it() {
+    insta::assert_snapshot!("none", shown(&events(&["--gpu", "none"])));
+}
+
+#[test]
+fn reads_as_the_chapter_shows_it_on_a_gpu_that_is_not_there() {
+    insta::assert_snapshot!("sim_t4", shown(&events(&T4)));
+}
+
+#[test]
+fn no_line_is_too_long() {
+    for gpu in ["none", "sim:t4", "sim:rtx4090"] {
+        for line in shown(&events(&["--gpu", gpu])).lines() {
+            assert!(line.chars().count() <= 80, "{line}");
+        }
+    }
+}
+
+/// The bits, as the formats are defined: IEEE 754's binary16, and the upper half of binary32.
+#[test]
+fn a_tenth_has_the_bits_of_each_format() {
+    let text = render_text::render(&section(&T4, "1"));
+    for line in [
+        "float32   0 01111011 10011001100110011001101  0.1",
+        "TF32      0 01111011 1001100110               0.099975586",
+        "bfloat16  0 01111011 1001101                  0.100097656",
+        "float16   0 01011 1001100110                  0.099975586",
+    ] {
+        assert!(text.contains(line), "{line}");
+    }
+}
+
+/// As `torch.finfo` has them: `smallest_normal`, `max`, `eps`; and the smallest subnormal.
+#[test]
+fn the_ranges_are_pytorchs() {
+    let events = section(&T4, "1");
+    assert_eq!(printed(&events, "smallest"), ["1.4e-45", "1.1e-41", "9.2e-41", "6.0e-8"]);
+    assert_eq!(printed(&events, "smallest_normal"), ["1.2e-38", "1.2e-38", "1.2e-38", "6.1e-5"]);
+    assert_eq!(printed(&events, "largest"), ["3.4e38", "3.4e38", "3.4e38", "65504"]);
+    assert_eq!(printed(&events, "after_one"), ["1 + 1.2e-7", "1 + 9.8e-4", "1 + 0.0078125", "1 + 9.8e-4"]);
+    assert_eq!(numbers(&events, "weight")[1..], [1.0, 1.0]);
+}
+
+#[test]
+fn what_a_t4_lacks_it_lacks() {
+    let events = section(&T4, "2");
+    let [t4, ada] = ["here", "there"].map(|name| numbers(&events, name));
+    // float32, TF32, bfloat16, float16, odd sizes; ReLU in float32 and float16.
+    assert_eq!((t4[1], t4[2]), (t4[0], t4[0]));
+    assert!(t4[3] < t4[0] / 5.0 && t4[4] > 1.8 * t4[3], "{t4:?}");
+    assert!(ada[1] < ada[0] && ada[2] < 0.6 * ada[1] && ada[2] == ada[3], "{ada:?}");
+    for times in [t4, ada] {
+        assert!((1.9..2.1).contains(&(times[5] / times[6])), "{times:?}");
+    }
+}
+
+#[test]
+fn weights_and_their_gradients_stay_float32() {
+    let types = printed(&section(&T4, "3"), "type");
+    let half = "float16";
+    assert_eq!(types, ["float32", half, half, half, "float32", "float32", "float32"]);
+}
+
+#[test]
+fn gradients_vanish_in_float16_and_not_with_fewer_batches() {
+    let events = section(&T4, "4");
+    assert!(numbers(&events, "lost_share")[0] > 90.0);
+    let zeros = |name| numbers(&events, name);
+    let (single, half, brain) = (zeros("float32_zeros"), zeros("float16_zeros"), zeros("bfloat16_zeros"));
+    assert!(half[..3].iter().all(|share| *share > 99.0), "{half:?}");
+    assert!(half[3] == 0.0 && single[..3].iter().all(|share| *share < 60.0), "{single:?}");
+    assert!(single.iter().zip(&brain).all(|(one, other)| (one - other).abs() < 1.0), "{brain:?}");
+
+    let few = section(&["--gpu", "sim:t4", "--batches", "1"], "4");
+    let half = numbers(&few, "float16_zeros");
+    assert!(half.iter().zip(&single).all(|(one, other)| (one - other).abs() < 2.0), "{half:?}");
+    assert!(!render_text::render(&few).contains("next to nothing"));
+}
+
+#[test]
+fn the_scale_falls_until_nothing_overflows_and_a_skipped_step_moves_nothing() {
+    let events = section(&T4, "5");
+    let scales = printed(&events, "scale");
+    assert_eq!(scales[..5], ["2^36", "2^35", "2^34", "2^33", "2^32"]);
+    assert!(numbers(&events, "skipped")[0] >= 5.0);
+    assert_eq!(printed(&events, "moved"), ["no"]);
+    // Ten good steps, and it is doubled.
+    assert!(render_text::render(&events).contains("  15  2^31   made         2^32\n"));
+}
+
+#[test]
+fn all_learn_the_rings_but_float16_alone() {
+    for gpu in ["none", "sim:t4"] {
+        let events = section(&["--gpu", gpu], "6");
+        let (right, loss) = (numbers(&events, "accuracy"), numbers(&events, "final_loss"));
+        assert!([0, 2, 3].iter().all(|way| right[*way] > 97.0 && loss[*way] < 0.1), "{right:?}");
+        assert!(right[1] < 60.0 && loss[1] > 0.8, "{right:?}");
+    }
+    let memory = numbers(&section(&T4, "6"), "peak_memory");
+    assert!(memory[1..].iter().all(|half| *half < 0.6 * memory[0]), "{memory:?}");
+    // With gradients of a usual size float16 learns by itself.
+    let few = section(&["--gpu", "sim:t4", "--batches", "1"], "6");
+    assert!(numbers(&few, "accuracy")[1] > 97.0);
+}
+
+#[test]
+fn it_is_slower_where_there_is_little_to_compute_and_takes_more_where_weights_are_most() {
+    let events = section(&T4, "7");
+    let names = ["step_here", "step_there", "step_memory"];
+    let [here, there, memory] = names.map(|name| numbers(&events, name));
+    assert!(here[1] > here[0] && here[3] > here[2] && here[5] < 0.7 * here[4], "{here:?}");
+    assert!((0..3).all(|size| there[2 * size + 1] > there[2 * size]), "{there:?}");
+    assert!(memory[3] > memory[2] && memory[5] < memory[4], "{memory:?}");
+}
+
+#[test]
+fn every_time_says_whether_it_is_modelled_or_measured() {
+    for (gpu, kind) in [("none", Kind::Measured), ("sim:t4", Kind::Modelled)] {
+        let events = events(&["--gpu", gpu]);
+        let figures = || events.iter().flat_map(Event::figures).filter(|figure| figure.unit == "ms");
+        // The other card is simulated on every machine.
+        let (there, here): (Vec<&Figure>, Vec<&Figure>) =
+            figures().partition(|figure| figure.name.ends_with("there"));
+        assert!(here.len() == 17 && here.iter().all(|figure| figure.kind == kind), "{here:?}");
+        assert!(there.len() == 13 && there.iter().all(|figure| figure.kind == Kind::Modelled));
+    }
+}
+
+#[test]
+fn the_binary_prints_what_the_function_does() {
+    for more in [&[][..], &["--steps", "3", "--seed", "-7"], &["--format", "json"]] {
+        let flags: Vec<&str> = T4.iter().chain(more).copied().collect();
+        let (output, captured) = (binary(&flags), labs::run_captured(&LAB, &flags));
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        assert_eq!(text(&output.stderr), captured.errors);
+        let expected = if more.contains(&"json") { captured.json } else { captured.text };
+        assert_eq!(text(&output.stdout), expected);
+    }
+}
+
+#[test]
+fn the_binary_refuses_wrong_flags_in_one_line_with_exit_code_2() {
+    for (wrong, right) in [
+        (&["--steps", "0"][..], "from 1 to 1000"),
+        (&["--batches", "many"], "from 1 to 1048576"),
+        (&["--batch", "64"], "--batches"),
+        (&["--gpu", "none", "--device", "cuda"], "Found no NVIDIA driver"),
+        (&["extra"], "'extra'"),
+    ] {
+        let output = binary(wrong);
+        let message = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{wrong:?}: {message}");
+        assert_eq!(text(&output.stdout), "", "{wrong:?}");
+        assert_eq!(message.lines().count(), 1, "{wrong:?}: {message}");
+        assert!(message.starts_with("error: ") && message.contains(right), "{wrong:?}: {message}");
+    }
+}
+
+#[test]
+fn no_printed_number_could_round_the_other_way_on_another_cpu() {
+    for gpu in ["none", "sim:t4"] {
+        for event in events(&["--gpu", gpu]) {
+            for figure in event.figures().into_iter().filter(|figure| figure.kind != Kind::Measured) {
+                assert!(!figure.near_rounding_boundary(), "{figure:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_step_and_a_device_beside_the_gpu_work() {
+    for flags in [
+        &["--gpu", "sim:t4", "--steps", "1"][..],
+        &["--gpu", "sim:t4", "--batches", "1048576"],
+        &["--gpu", "sim:t4", "--device", "cpu"],
+        &["--gpu", "sim:t4x2", "--device", "cuda:1"],
+    ] {
+        events(flags);
+    }
+}
