@@ -98,7 +98,8 @@ fn step_of(device: Device, [rows, width]: [usize; 2], half: Option<DType>) -> cr
     peak_of(device, || {
         // ANCHOR: step
         let layer = || nn::Linear::new(width, width);
-        let model = nn::Sequential::new((layer()?, nn::ReLU, layer()?, nn::ReLU, nn::Linear::new(width, 16)?));
+        let model =
+            nn::Sequential::new((layer()?, nn::ReLU, layer()?, nn::ReLU, nn::Linear::new(width, 16)?));
         model.to(device)?;
         let options = SGDOptions { lr: 0.1, ..Default::default() };
         let mut optimizer = optim::SGD::new(model.parameters(), options)?;

@@ -105,12 +105,14 @@ pub(super) fn who_runs_in_what(lab: &mut Lab) -> crate::Result<()> {
          gradient has 16 bits, and is converted on its way to the weight.",
     );
     if device.is_cuda() {
-        lab.predict("Who did the conversions? The GPU ran a kernel for each. How many of all kernels were conversions?");
+        lab.predict(
+            "Each conversion is a kernel of its own. How many of the kernels of this step are conversions?",
+        );
         let kernels = trace.kernels(device.index());
         let mut table = Table::new(["operation", "its kernels, by their types"]);
         for operation in kernels.chunk_by(|one, next| one.operation == next.operation) {
-            let types = operation.iter().map(|kernel| types_of(&kernel.types)).collect::<Vec<_>>().join(", ");
-            table = table.row(row![operation[0].operation, exact("kernel_types", types)]);
+            let types: Vec<String> = operation.iter().map(|kernel| types_of(&kernel.types)).collect();
+            table = table.row(row![operation[0].operation, exact("kernel_types", types.join(", "))]);
         }
         lab.table(table);
         let casts = kernels.iter().filter(|kernel| kernel.types.len() == 2).count();
@@ -120,21 +122,44 @@ pub(super) fn who_runs_in_what(lab: &mut Lab) -> crate::Result<()> {
             exact("kernels", kernels.len()),
             exact("casts", casts)
         ));
+        the_cache(lab, &last, &active.detach())?;
     }
     Ok(())
 }
 
-/// `f32 > f16` for a conversion.
+fn the_cache(lab: &mut Lab, layer: &nn::Linear, x: &Tensor) -> crate::Result<()> {
+    let device = lab.device();
+    lab.predict("The same layer twice in one region: are its weight and its bias converted once or twice?");
+    let mut table = Table::new(["a layer used twice", "kernels"]);
+    for (name, cache_enabled) in [("with the cache", true), ("without", false)] {
+        // ANCHOR: cache
+        let options =
+            AutocastOptions { dtype: Some(DType::F16), cache_enabled: Some(cache_enabled), ..device.into() };
+        let before = Machine::current().counters();
+        amp::autocast(options, || {
+            layer.forward(x)?;
+            layer.forward(x)
+        })?;
+        let launches = (Machine::current().counters() - before).launches;
+        // ANCHOR_END: cache
+        table = table.row(row![name, exact("launches", launches)]);
+    }
+    lab.table(table);
+    lab.prose(
+        "Once: autocast keeps the copies of the weights until the region ends. So a weight that is changed within the region \
+         goes on as it was. The optimizer's step belongs outside.",
+    );
+    Ok(())
+}
+
+/// `f32 to f16` for a conversion.
 fn types_of(types: &[DType]) -> String {
-    let names: Vec<&str> = types
-        .iter()
-        .map(|dtype| match dtype {
-            DType::F16 => "f16",
-            DType::F32 => "f32",
-            _ => "other",
-        })
-        .collect();
-    names.join(" to ")
+    let short = |dtype: &DType| match dtype {
+        DType::F16 => "f16",
+        DType::F32 => "f32",
+        _ => "other",
+    };
+    types.iter().map(short).collect::<Vec<_>>().join(" to ")
 }
 
 /// The gradients of the results of the layers, after a step backward.
@@ -293,8 +318,7 @@ fn train(
         loss = last.item()? * options.batches as f64;
         Ok(time)
     })?;
-    let right =
-        no_grad(|| model.forward(&x)?.argmax(1, false)?.eq(&y)?.to(DType::F32)?.mean()?.item())?;
+    let right = no_grad(|| model.forward(&x)?.argmax(1, false)?.eq(&y)?.to(DType::F32)?.mean()?.item())?;
     Ok(Trained { loss, accuracy: right, skipped, step_time: time, peak })
 }
 
