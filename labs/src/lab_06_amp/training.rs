@@ -68,7 +68,8 @@ pub(super) fn who_runs_in_what(lab: &mut Lab) -> crate::Result<()> {
     // ANCHOR: types
     let first = nn::Linear::new(2, HIDDEN)?;
     let last = nn::Linear::new(HIDDEN, 3)?;
-    (first.to(device)?, last.to(device)?);
+    first.to(device)?;
+    last.to(device)?;
     let step = || {
         let (hidden, active, scores, loss) = amp::autocast(casting(device, Some(DType::F16)), || {
             let hidden = first.forward(&x)?;
