@@ -234,14 +234,20 @@ fn regions_nest_and_each_type_of_device_has_its_own() -> Result<()> {
                     amp::autocast(off(CUDA), || -> Result<()> {
                         assert_eq!((product(gpu)?, product(cpu)?), (F32, BF16));
                         // What is not said stays as it is around.
-                        amp::autocast(CUDA, || -> Result<()> { Ok(assert_eq!(product(gpu)?, BF16)) })
+                        amp::autocast(CUDA, || -> Result<()> {
+                            let _: () = assert_eq!(product(gpu)?, BF16);
+                            Ok(())
+                        })
                     })
                 })?;
-                Ok(assert_eq!((product(gpu)?, product(cpu)?), (F16, BF16)))
+                let _: () = assert_eq!((product(gpu)?, product(cpu)?), (F16, BF16));
+                Ok(())
             })?;
-            Ok(assert_eq!(product(cpu)?, F32))
+            let _: () = assert_eq!(product(cpu)?, F32);
+            Ok(())
         })?;
-        Ok(assert_eq!((product(gpu)?, product(cpu)?), (F32, F32)))
+        let _: () = assert_eq!((product(gpu)?, product(cpu)?), (F32, F32));
+        Ok(())
     })
 }
 
@@ -303,7 +309,8 @@ fn bfloat16_is_calculated_with_from_compute_capability_8_on_and_emulated_before(
             assert!(cuda::is_bf16_supported(true)?);
             // So PyTorch lets it pass everywhere.
             let result = amp::autocast(with(CUDA, BF16), || product(Device::cuda(0)))?;
-            Ok(assert_eq!(result, BF16))
+            let _: () = assert_eq!(result, BF16);
+            Ok(())
         })?;
     }
     assert!("none".parse::<Machine>().unwrap().enter(|| cuda::is_bf16_supported(true)).is_err());
@@ -345,8 +352,9 @@ fn a_weight_is_cast_once_in_the_outermost_region() -> Result<()> {
         // What was cast is freed at the end.
         layer.parameters().iter().try_for_each(|parameter| parameter.requires_grad_(true))?;
         let before = cuda::memory_allocated();
-        amp::autocast(CUDA, || twice())?;
-        Ok(assert_eq!(cuda::memory_allocated(), before))
+        amp::autocast(CUDA, twice)?;
+        let _: () = assert_eq!(cuda::memory_allocated(), before);
+        Ok(())
     })
 }
 
@@ -878,7 +886,7 @@ fn a_network_in_f16_overflows_backs_off_and_learns() -> Result<()> {
             }
         }
         let skipped = taken.iter().filter(|taken| !**taken).count();
-        assert!(!taken[0] && skipped >= 3 && skipped <= 15, "{taken:?}");
+        assert!(!taken[0] && (3..=15).contains(&skipped), "{taken:?}");
         assert!(scales[skipped] < 2f64.powi(24), "{scales:?}");
         assert!(scales.windows(2).any(|pair| pair[1] > pair[0]), "it grows again: {scales:?}");
         assert!(losses.iter().all(|loss| loss.is_finite()), "{losses:?}");
