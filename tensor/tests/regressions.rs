@@ -360,3 +360,22 @@ fn a_copied_state_is_not_changed_by_training() -> Result<()> {
     assert_ne!(shared.get("weight").unwrap().to_vec::<f32>()?, before);
     Ok(())
 }
+
+/// What the mean is divided by was rounded to a half: of 70 000 samples to infinity, and all gradients were 0.
+#[test]
+fn the_cross_entropy_of_many_samples_has_gradients_in_halves_too() -> Result<()> {
+    let machine: Machine = "sim:t4".parse().unwrap();
+    machine.enter(|| {
+        for device in [Device::Cpu, Device::cuda(0)] {
+            let scores = Tensor::zeros_with(&[70_000, 2], (device, DType::F16))?.requires_grad_(true)?;
+            let target = Tensor::zeros_with(&[70_000], (device, DType::I64))?;
+            let loss = scores.cross_entropy(&target, &Default::default())?;
+            assert_eq!(loss.to(DType::F32)?.item()?, f64::from(todevice::f16::from_f32(2f32.ln())));
+            loss.backward()?;
+            let expected = todevice::f16::from_f32(0.5 / 70_000.0);
+            let grad = scores.grad().unwrap().get(69_999)?.to_vec::<todevice::f16>()?;
+            assert_eq!(grad, [-expected, expected], "{device}");
+        }
+        Ok(())
+    })
+}

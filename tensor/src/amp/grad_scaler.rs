@@ -125,7 +125,7 @@ impl GradScaler {
     /// A loss times the scale: call `backward` on that.
     #[track_caller]
     pub fn scale(&mut self, loss: &Tensor) -> Result<Tensor> {
-        let _scope = scope::operation("scale", Location::caller());
+        let _scope = scope::on_behalf_of(Location::caller());
         if !self.options.enabled {
             return Ok(loss.clone());
         }
@@ -149,7 +149,7 @@ impl GradScaler {
     /// At most once for each step; nothing waits for the device.
     #[track_caller]
     pub fn unscale_(&mut self, optimizer: &(impl Optimizer + ?Sized)) -> Result<()> {
-        let _scope = scope::operation("unscale_", Location::caller());
+        let _scope = scope::on_behalf_of(Location::caller());
         if !self.options.enabled {
             return Ok(());
         }
@@ -173,7 +173,7 @@ impl GradScaler {
     /// Unscales the gradients before, if that has not been done. The host waits, to know.
     #[track_caller]
     pub fn step(&mut self, optimizer: &mut (impl Optimizer + ?Sized)) -> Result<bool> {
-        let _scope = scope::operation("step", Location::caller());
+        let _scope = scope::on_behalf_of(Location::caller());
         if !self.options.enabled {
             return optimizer.step().map(|()| true);
         }
@@ -202,7 +202,7 @@ impl GradScaler {
     /// as long as it stays finite. Once at the end of an iteration, for all optimizers; nothing waits for the device.
     #[track_caller]
     pub fn update(&mut self) -> Result<()> {
-        let _scope = scope::operation("update", Location::caller());
+        let _scope = scope::on_behalf_of(Location::caller());
         if !self.options.enabled {
             return Ok(());
         }
@@ -225,7 +225,7 @@ impl GradScaler {
     /// Goes on with a scale of the caller's choice, whatever the gradients were (`update(new_scale)`).
     #[track_caller]
     pub fn update_with(&mut self, new_scale: f64) -> Result<()> {
-        let _scope = scope::operation("update", Location::caller());
+        let _scope = scope::on_behalf_of(Location::caller());
         if !self.options.enabled {
             return Ok(());
         }
@@ -237,7 +237,7 @@ impl GradScaler {
     /// The scale; 1 if the scaler is not enabled. The host waits for it.
     #[track_caller]
     pub fn get_scale(&self) -> Result<f64> {
-        let _scope = scope::operation("get_scale", Location::caller());
+        let _scope = scope::on_behalf_of(Location::caller());
         match &self.tensors {
             _ if !self.options.enabled => Ok(1.0),
             None => Ok(self.options.init_scale),
@@ -284,7 +284,7 @@ impl GradScaler {
     /// `_growth_tracker`; nothing if the scaler is not enabled. Call it after [`update`](Self::update). The host waits.
     #[track_caller]
     pub fn state_dict(&self) -> Result<BTreeMap<String, f64>> {
-        let _scope = scope::operation("state_dict", Location::caller());
+        let _scope = scope::on_behalf_of(Location::caller());
         if !self.options.enabled {
             return Ok(BTreeMap::new());
         }
@@ -305,7 +305,7 @@ impl GradScaler {
     /// Goes on from a [`state_dict`](Self::state_dict). One that is not enabled takes no notice.
     #[track_caller]
     pub fn load_state_dict(&mut self, state: &BTreeMap<String, f64>) -> Result<()> {
-        let _scope = scope::operation("load_state_dict", Location::caller());
+        let _scope = scope::on_behalf_of(Location::caller());
         if !self.options.enabled {
             return Ok(());
         }
