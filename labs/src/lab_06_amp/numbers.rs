@@ -19,10 +19,10 @@ struct Format {
 
 // ANCHOR: formats
 const FORMATS: [Format; 4] = [
-    Format { name: "float32", exponent: 8, fraction: 23, nearest: |x| x },
-    Format { name: "TF32", exponent: 8, fraction: 10, nearest: tf32 },
-    Format { name: "bfloat16", exponent: 8, fraction: 7, nearest: |x| bf16::from_f32(x).to_f32() },
-    Format { name: "float16", exponent: 5, fraction: 10, nearest: |x| f16::from_f32(x).to_f32() },
+    Format::new("float32", 8, 23, |x| x),
+    Format::new("TF32", 8, 10, tf32),
+    Format::new("bfloat16", 8, 7, |x| bf16::from_f32(x).to_f32()),
+    Format::new("float16", 5, 10, |x| f16::from_f32(x).to_f32()),
 ];
 
 /// The nearest number with 10 bits of fraction; of two as near the one further from 0.
@@ -32,6 +32,10 @@ fn tf32(x: f32) -> f32 {
 // ANCHOR_END: formats
 
 impl Format {
+    const fn new(name: &'static str, exponent: u32, fraction: u32, nearest: fn(f32) -> f32) -> Format {
+        Format { name, exponent, fraction, nearest }
+    }
+
     /// Sign, exponent and fraction of a number that is not too small for the type.
     fn bits(&self, x: f32) -> String {
         let nearest = (self.nearest)(x);

@@ -167,16 +167,17 @@ fn types_of(types: &[DType]) -> String {
 fn gradients(seed: u64, device: Device, half: Option<DType>, batches: usize) -> crate::Result<Vec<Tensor>> {
     let (x, y) = rings(seed, device)?;
     let model = classifier(seed, device)?;
+    let options = CrossEntropyOptions::default();
     // ANCHOR: gradients
     let (scores, watched) = amp::autocast(casting(device, half), || watch(&model, &x))?;
-    let loss = (scores.to(DType::F32)?.cross_entropy(&y, &CrossEntropyOptions::default())? / batches as f64)?;
+    let loss = (scores.to(DType::F32)?.cross_entropy(&y, &options)? / batches as f64)?;
     loss.backward()?;
     // ANCHOR_END: gradients
     watched.iter().map(|zero| Ok(zero.grad().ok_or("no gradient came")?)).collect()
 }
 
 // ANCHOR: watch
-/// The forward pass, with zeros added to the result of each layer: their gradients are those of the results.
+/// The forward pass, with zeros added to what each layer puts out: they get its gradients.
 fn watch(model: &nn::Sequential, x: &Tensor) -> Result<(Tensor, Vec<Tensor>)> {
     let (mut x, mut zeros) = (x.clone(), Vec::new());
     for (_, module) in model.children() {
@@ -214,8 +215,9 @@ pub(super) fn vanishing(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     }
     all.retain(|x| *x != 0.0);
     // ANCHOR: lost
-    let lost = all.iter().filter(|x| x.abs() <= 2f32.powi(-25)).count();
-    let worn = all.iter().filter(|x| x.abs() > 2f32.powi(-25) && x.abs() < 2f32.powi(-14)).count();
+    let (half_of_smallest, all_digits) = (2f32.powi(-25), 2f32.powi(-14));
+    let lost = all.iter().filter(|x| x.abs() <= half_of_smallest).count();
+    let worn = all.iter().filter(|x| x.abs() < all_digits).count() - lost;
     // ANCHOR_END: lost
     let share = |count: usize| count as f64 / all.len() as f64;
     lab.print(text!(
