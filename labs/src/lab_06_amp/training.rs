@@ -337,7 +337,7 @@ pub(super) fn side_by_side(lab: &mut Lab, options: &Options) -> crate::Result<()
         ("float16, scaler", Some(DType::F16), true),
         ("bfloat16", Some(DType::BF16), false),
     ];
-    let mut learned = Table::new(["trained in", "loss", "right", "steps skipped"]);
+    let mut learned = Table::new(["trained in", "loss", "share right", "steps skipped"]);
     let memory = device.is_cuda().then_some("memory");
     let mut took = Table::new(["trained in", "a step"].into_iter().chain(memory));
     let mut failed = Vec::new();
@@ -349,7 +349,7 @@ pub(super) fn side_by_side(lab: &mut Lab, options: &Options) -> crate::Result<()
         learned = learned.row(row![
             name,
             exact("final_loss", trained.loss).digits(1),
-            percent("accuracy", trained.accuracy),
+            exact("accuracy", trained.accuracy).digits(1),
             exact("steps_skipped", trained.skipped)
         ]);
         let mut cells = row![name, timed("step_time", trained.step_time).digits(2)];
