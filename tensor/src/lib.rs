@@ -40,6 +40,7 @@
 //! | how gradients flow | [`autograd`]: `function.rs`, `graph.rs`, `engine.rs` |
 //! | how PyTorch's random numbers come about | [`random`] |
 //! | layers, optimizers, data | [`nn`], [`optim`], [`data`] |
+//! | how a convolution is made | `ops/conv/run.rs` on the CPU, `cuda/simulated/convolution/mod.rs` on a simulated GPU; [`backends`] chooses |
 //! | training in 16 bits | [`amp`]; `ops/half.rs` |
 //! | what a program runs on | [`Machine`], [`time`] |
 //! | how a tensor gets to a GPU | `ops/transfer.rs`, then `cuda/runtime.rs`; [`cuda`] is `torch.cuda` |

@@ -1,6 +1,7 @@
 //! `torch.amp`: training in 16 bits where that is exact enough, and in 32 where it is not.
 //!
-//! - [`autocast`]: operations inside choose the type they run in   - [`GradScaler`]: gradients too small for f16
+//! - [`autocast`]: operations inside choose the type they run in
+//! - [`GradScaler`]: gradients that would be too small for f16
 //!
 //! ```
 //! use todevice::amp::{self, AutocastOptions, GradScaler, GradScalerOptions};
