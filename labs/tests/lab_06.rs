@@ -3,25 +3,17 @@
 mod said;
 
 use std::collections::BTreeMap;
-use std::process::{Command, Output};
+use std::process::Output;
 use std::sync::Mutex;
 
 use labs::lab_06_amp::LAB;
 use labs::{Event, Figure, Kind, render_text};
-use said::{numbers, shown};
+use said::{numbers, printed, shown, text};
 
 const T4: [&str; 2] = ["--gpu", "sim:t4"];
 
 fn binary(flags: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_lab-06"))
-        .env_remove("CUDA_LAUNCH_BLOCKING")
-        .args(flags)
-        .output()
-        .unwrap()
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).unwrap()
+    said::binary(env!("CARGO_BIN_EXE_lab-06"), flags)
 }
 
 /// What the lab says. It is run once for the same flags.
@@ -44,12 +36,6 @@ fn section(flags: &[&str], number: &str) -> Vec<Event> {
     later.take_while(|event| !is(event, &next)).collect()
 }
 
-/// The figures of a name, as printed.
-fn printed(events: &[Event], name: &str) -> Vec<String> {
-    let figures = events.iter().flat_map(Event::figures).filter(|figure| figure.name == name);
-    figures.map(Figure::printed_value).collect()
-}
-
 #[test]
 fn reads_as_the_chapter_shows_it() {
     insta::assert_snapshot!("none", shown(&events(&["--gpu", "none"])));
@@ -63,9 +49,7 @@ fn reads_as_the_chapter_shows_it_on_a_gpu_that_is_not_there() {
 #[test]
 fn no_line_is_too_long() {
     for gpu in ["none", "sim:t4", "sim:rtx4090"] {
-        for line in shown(&events(&["--gpu", gpu])).lines() {
-            assert!(line.chars().count() <= 80, "{line}");
-        }
+        said::assert_fits_a_terminal(&shown(&events(&["--gpu", gpu])), |_| false);
     }
 }
 
@@ -200,23 +184,14 @@ fn the_binary_refuses_wrong_flags_in_one_line_with_exit_code_2() {
         (&["--gpu", "none", "--device", "cuda"], "Found no NVIDIA driver"),
         (&["extra"], "'extra'"),
     ] {
-        let output = binary(wrong);
-        let message = text(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{wrong:?}: {message}");
-        assert_eq!(text(&output.stdout), "", "{wrong:?}");
-        assert_eq!(message.lines().count(), 1, "{wrong:?}: {message}");
-        assert!(message.starts_with("error: ") && message.contains(right), "{wrong:?}: {message}");
+        said::assert_refused(&binary(wrong), wrong, right);
     }
 }
 
 #[test]
 fn no_printed_number_could_round_the_other_way_on_another_cpu() {
     for gpu in ["none", "sim:t4"] {
-        for event in events(&["--gpu", gpu]) {
-            for figure in event.figures().into_iter().filter(|figure| figure.kind != Kind::Measured) {
-                assert!(!figure.near_rounding_boundary(), "{figure:?}");
-            }
-        }
+        said::assert_rounds_alike(&events(&["--gpu", gpu]));
     }
 }
 

@@ -3,12 +3,12 @@
 mod said;
 
 use std::collections::BTreeMap;
-use std::process::{Command, Output};
+use std::process::Output;
 use std::sync::{Mutex, PoisonError};
 
 use labs::lab_07_cudnn::LAB;
-use labs::{Event, Figure, Kind, render_text, run_captured};
-use said::{numbers, shown};
+use labs::{Event, Kind, render_text, run_captured};
+use said::{numbers, printed, shown, text};
 
 const CARDS: [&str; 4] = ["sim:t4", "sim:t4x2", "sim:rtx4090", "sim:h200"];
 
@@ -24,12 +24,6 @@ fn on(gpu: &'static str) -> Vec<Event> {
     static SAID: Mutex<BTreeMap<&str, Vec<Event>>> = Mutex::new(BTreeMap::new());
     let mut said = SAID.lock().unwrap_or_else(PoisonError::into_inner);
     said.entry(gpu).or_insert_with(|| events(&["--gpu", gpu])).clone()
-}
-
-/// What figures of a name say, in order.
-fn printed(events: &[Event], name: &str) -> Vec<String> {
-    let figures = events.iter().flat_map(Event::figures).filter(|figure| figure.name == name);
-    figures.map(Figure::printed_value).collect()
 }
 
 /// The cells of a section's tables that are texts.
@@ -60,30 +54,21 @@ fn reads_as_the_chapter_shows_it() {
 #[test]
 fn every_section_begins_with_a_prediction() {
     for gpu in ["none", "sim:t4"] {
-        let events = on(gpu);
-        let sections = events.windows(2).filter(|pair| matches!(pair[0], Event::Section { .. }));
-        let asked: Vec<bool> = sections.map(|pair| matches!(pair[1], Event::Prediction(_))).collect();
-        assert_eq!(asked, [true; 7], "{gpu}");
+        said::assert_predictions(&on(gpu), 7);
     }
 }
 
 #[test]
 fn no_line_is_too_long() {
     for gpu in CARDS.into_iter().chain(["none"]) {
-        for line in shown(&on(gpu)).lines() {
-            assert!(line.chars().count() <= 80, "{gpu}: {line}");
-        }
+        said::assert_fits_a_terminal(&shown(&on(gpu)), |_| false);
     }
 }
 
 #[test]
 fn no_printed_number_could_round_the_other_way_on_another_cpu() {
     for gpu in CARDS.into_iter().chain(["none"]) {
-        for event in on(gpu) {
-            for figure in event.figures().into_iter().filter(|figure| figure.kind != Kind::Measured) {
-                assert!(!figure.near_rounding_boundary(), "{gpu}: {figure:?}");
-            }
-        }
+        said::assert_rounds_alike(&on(gpu));
     }
 }
 
@@ -197,12 +182,7 @@ fn any_machine_device_seed_and_size_runs() {
 }
 
 fn binary(flags: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_lab-07"));
-    command.env_remove("CUDA_LAUNCH_BLOCKING").args(flags).output().unwrap()
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).unwrap()
+    said::binary(env!("CARGO_BIN_EXE_lab-07"), flags)
 }
 
 #[test]
@@ -225,12 +205,7 @@ fn the_binary_refuses_wrong_flags_in_one_line_with_exit_code_2() {
         (&["--gpu", "none", "--device", "cuda"], "Found no NVIDIA driver"),
         (&["--step", "4"], "--steps"),
     ] {
-        let output = binary(wrong);
-        let message = text(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{wrong:?}: {message}");
-        assert_eq!(text(&output.stdout), "", "{wrong:?}");
-        assert_eq!(message.lines().count(), 1, "{wrong:?}: {message}");
-        assert!(message.starts_with("error: ") && message.contains(right), "{wrong:?}: {message}");
+        said::assert_refused(&binary(wrong), wrong, right);
     }
 }
 

@@ -241,12 +241,7 @@ fn the_binary_refuses_wrong_flags_in_one_line_with_exit_code_2() {
         (&["--step", "4"], "--steps"),
         (&["extra"], "'extra'"),
     ] {
-        let output = binary(wrong);
-        let message = text(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{wrong:?}: {message}");
-        assert_eq!(text(&output.stdout), "", "{wrong:?}");
-        assert_eq!(message.lines().count(), 1, "{wrong:?}: {message}");
-        assert!(message.starts_with("error: ") && message.contains(right), "{wrong:?}: {message}");
+        said::assert_refused(&binary(wrong), wrong, right);
     }
 }
 

@@ -182,23 +182,14 @@ fn the_binary_refuses_wrong_flags_in_one_line_with_exit_code_2() {
         (&["--gpu", "none", "--device", "cuda"], "Found no NVIDIA driver"),
         (&["extra"], "'extra'"),
     ] {
-        let output = binary(wrong);
-        let message = text(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{wrong:?}: {message}");
-        assert_eq!(text(&output.stdout), "", "{wrong:?}");
-        assert_eq!(message.lines().count(), 1, "{wrong:?}: {message}");
-        assert!(message.starts_with("error: ") && message.contains(right), "{wrong:?}: {message}");
+        said::assert_refused(&binary(wrong), wrong, right);
     }
 }
 
 #[test]
 fn no_printed_number_could_round_the_other_way_on_another_cpu() {
     for gpu in ["none", "sim:t4"] {
-        for event in events(&["--gpu", gpu]) {
-            for figure in event.figures().into_iter().filter(|figure| figure.kind != Kind::Measured) {
-                assert!(!figure.near_rounding_boundary(), "{figure:?}");
-            }
-        }
+        said::assert_rounds_alike(&events(&["--gpu", gpu]));
     }
 }
 

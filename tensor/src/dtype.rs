@@ -310,15 +310,7 @@ macro_rules! with_dtype {
 /// The same with the type that the elements are calculated in: f32 for halves.
 macro_rules! with_math {
     ($dtype:expr, $T:ident => $body:expr) => {
-        match $dtype {
-            $crate::DType::F32 | $crate::DType::F16 | $crate::DType::BF16 => {
-                type $T = f32;
-                $body
-            }
-            $crate::DType::F64 => {
-                type $T = f64;
-                $body
-            }
+        $crate::dtype::with_float!($dtype, $T => $body, else match $dtype {
             $crate::DType::I64 => {
                 type $T = i64;
                 $body
@@ -327,11 +319,11 @@ macro_rules! with_math {
                 type $T = i32;
                 $body
             }
-            $crate::DType::U8 | $crate::DType::Bool => {
-                type $T = u8;
+            _ => {
+                type $T = u8; // And truths.
                 $body
             }
-        }
+        })
     };
 }
 

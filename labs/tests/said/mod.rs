@@ -4,7 +4,7 @@
 use std::io::Write;
 use std::process::{Command, Output};
 
-use labs::{Event, Kind, Value, render_text, without_measured};
+use labs::{Event, Figure, Kind, Value, render_text, without_measured};
 
 /// What is printed, with `…` for every figure that a real clock gave.
 pub fn shown(events: &[Event]) -> String {
@@ -44,6 +44,21 @@ pub fn binary(path: &str, flags: &[&str]) -> Output {
 
 pub fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+/// What figures of a name say, in order.
+pub fn printed(events: &[Event], name: &str) -> Vec<String> {
+    let figures = events.iter().flat_map(Event::figures).filter(|figure| figure.name == name);
+    figures.map(Figure::printed_value).collect()
+}
+
+/// A binary has refused wrong flags: in one line that says what is right, with exit code 2, and nothing else.
+pub fn assert_refused(output: &Output, wrong: &[&str], right: &str) {
+    let message = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{wrong:?}: {message}");
+    assert_eq!(text(&output.stdout), "", "{wrong:?}");
+    assert_eq!(message.lines().count(), 1, "{wrong:?}: {message}");
+    assert!(message.starts_with("error: ") && message.contains(right), "{wrong:?}: {message}");
 }
 
 /// A test cannot show what it should here: where a change is checked, that is a failure.
