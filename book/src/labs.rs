@@ -264,6 +264,7 @@ pub const LABS: &[LabOfBook] = &[
             "labs/src/lab_06_amp/costs.rs",
             "labs/src/lab_06_amp/training.rs",
             "labs/src/lab_06_amp/scaling.rs",
+            "labs/src/lab_06_amp/images.rs",
         ],
         run: |flags| run_captured(&labs::lab_06_amp::LAB, flags),
         runs: &[

@@ -3,6 +3,7 @@
 mod said;
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::process::Output;
 use std::sync::Mutex;
 
@@ -151,6 +152,52 @@ fn it_is_slower_where_there_is_little_to_compute_and_takes_more_where_weights_ar
 }
 
 #[test]
+fn a_network_for_images_learns_in_all_types_and_gains_on_a_t4() {
+    for gpu in ["none", "sim:t4"] {
+        let right = numbers(&section(&["--gpu", gpu], "8"), "image_accuracy");
+        assert!(right.len() == 3 && right.iter().all(|share| *share > 0.97), "{right:?}");
+    }
+    let events = section(&T4, "8");
+    let [time, memory] = ["image_step", "image_memory"].map(|name| numbers(&events, name));
+    assert!(time[1] < 0.7 * time[0], "{time:?}");
+    assert!(memory[1..].iter().all(|half| *half < 0.7 * memory[0]), "{memory:?}");
+    // A faster card is not kept busy by as few.
+    for (batch_size, gains) in [("64", false), ("512", true)] {
+        let flags = ["--gpu", "sim:rtx4090", "--batch-size", batch_size, "--epochs", "1", "--steps", "1"];
+        let time = numbers(&section(&flags, "8"), "image_step");
+        assert_eq!(time[1] < time[0], gains, "{time:?}");
+    }
+}
+
+#[test]
+fn a_folder_of_files_takes_the_place_of_images_that_are_made() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("lab-06-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let file = |magic: u32, sizes: &[u32], bytes: &[u8]| {
+        let header: Vec<u8> = [&[magic], sizes].concat().into_iter().flat_map(u32::to_be_bytes).collect();
+        [&header, bytes].concat()
+    };
+    // Grey images of 8 x 8: each label has a shade of its own.
+    for (split, count) in [("train", 50u32), ("t10k", 10)] {
+        let labels: Vec<u8> = (0..count as u8).map(|image| image % 10).collect();
+        let pixels: Vec<u8> = labels.iter().flat_map(|label| [25 * label; 64]).collect();
+        let write = |what: &str, bytes| std::fs::write(folder.join(format!("{split}-{what}-ubyte")), bytes);
+        write("images-idx3", file(0x803, &[count, 8, 8], &pixels)).unwrap();
+        write("labels-idx1", file(0x801, &[count], &labels)).unwrap();
+    }
+    let flags = ["--gpu", "sim:t4", "--steps", "1", "--section", "8", "--data", folder.to_str().unwrap()];
+    let output = binary(&flags);
+    let shown = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let set = "Images: Fashion-MNIST, 50 to train with, 10 to test, each of 1 x 8 x 8";
+    assert!(shown.contains(set), "{shown}");
+    // A file that breaks off is told before anything runs.
+    std::fs::write(folder.join("t10k-images-idx3-ubyte"), file(0x803, &[10, 8, 8], &[0; 100])).unwrap();
+    said::assert_refused(&binary(&flags), &flags, "t10k-images-idx3-ubyte: expected 656 bytes");
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
 fn every_time_says_whether_it_is_modelled_or_measured() {
     for (gpu, kind) in [("none", Kind::Measured), ("sim:t4", Kind::Modelled)] {
         let events = events(&["--gpu", gpu]);
@@ -158,7 +205,7 @@ fn every_time_says_whether_it_is_modelled_or_measured() {
         // The other card is simulated on every machine.
         let (there, here): (Vec<&Figure>, Vec<&Figure>) =
             figures().partition(|figure| figure.name.ends_with("there"));
-        assert!(here.len() == 17 && here.iter().all(|figure| figure.kind == kind), "{here:?}");
+        assert!(here.len() == 20 && here.iter().all(|figure| figure.kind == kind), "{here:?}");
         assert!(there.len() == 13 && there.iter().all(|figure| figure.kind == Kind::Modelled));
     }
 }
@@ -181,6 +228,9 @@ fn the_binary_refuses_wrong_flags_in_one_line_with_exit_code_2() {
         (&["--steps", "0"][..], "from 1 to 1000"),
         (&["--batches", "many"], "from 1 to 1048576"),
         (&["--batch", "64"], "--batches"),
+        (&["--batch-size", "0"], "from 1 to 4096"),
+        (&["--epochs", "none"], "from 1 to 1000"),
+        (&["--data", "nowhere"], "nowhere: there is no such folder"),
         (&["--gpu", "none", "--device", "cuda"], "Found no NVIDIA driver"),
         (&["extra"], "'extra'"),
     ] {

@@ -224,6 +224,9 @@ fn a_folder_without_images_is_told_what_was_looked_for() {
     );
     let missing = vision::open(Some(&folder.0.join("none"))).err().unwrap().to_string();
     assert!(missing.ends_with("none: there is no such folder"), "{missing}");
+    folder.write("file", b"");
+    let file = vision::open(Some(&folder.0.join("file"))).err().unwrap().to_string();
+    assert!(file.ends_with("file: a file: the folder around it is needed"), "{file}");
     let error = Images::cifar10(&folder.0, true).err().unwrap().to_string();
     assert!(error.ends_with(
         "CIFAR-10 is not there: looked for cifar-10-batches-bin/data_batch_1.bin and for data_batch_1.bin itself"

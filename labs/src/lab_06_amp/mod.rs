@@ -1,12 +1,14 @@
 //! Lab 06: mixed precision. Half the bits, and what to do about the other half.
 
 mod costs;
+mod images;
 mod numbers;
 mod scaling;
 mod training;
 
 use std::time::Duration;
 
+use todevice::data::vision::Sets;
 use todevice::prelude::*;
 use todevice::time::Instant;
 use todevice::{Machine, cuda};
@@ -26,6 +28,18 @@ pub struct Options {
     /// Batches of 1024 that the loss is the mean of: the more, the smaller each gradient
     #[arg(long, value_name = "N", default_value = "4096", value_parser = count(1..=1_048_576))]
     pub batches: usize,
+
+    /// Images in a batch, in section 8
+    #[arg(long, value_name = "N", default_value = "64", value_parser = count(1..=4096))]
+    pub batch_size: usize,
+
+    /// How often all images are shown, in section 8
+    #[arg(long, value_name = "N", default_value = "2", value_parser = count(1..=1000))]
+    pub epochs: usize,
+
+    /// A folder with the files of CIFAR-10, Fashion-MNIST or MNIST, for section 8 [default: images that are made]
+    #[arg(long, value_name = "DIR", value_parser = images::in_folder)]
+    pub data: Option<Sets>,
 }
 
 pub fn run(lab: &mut Lab, options: &Options) -> crate::Result<()> {
@@ -48,7 +62,10 @@ pub fn run(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     training::side_by_side(lab, options)?;
 
     lab.section(7, "When it is slower");
-    costs::slower(lab)
+    costs::slower(lab)?;
+
+    lab.section(8, "A network for images");
+    images::on_images(lab, options)
 }
 
 /// The names of the types, as PyTorch has them.

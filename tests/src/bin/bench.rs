@@ -158,7 +158,8 @@ fn todevice(device: Device) -> Result<[f64; 5]> {
     drop((a, b));
 
     let (model, x, y) = (cnn(device)?, randn(&[64, 3, 32, 32])?, classes(64)?);
-    let sgd = optim::SGD::new(model.parameters(), SGDOptions { lr: 0.01, momentum: 0.9, ..Default::default() })?;
+    let sgd =
+        optim::SGD::new(model.parameters(), SGDOptions { lr: 0.01, momentum: 0.9, ..Default::default() })?;
     let cnn = training_step(sgd, 60, device, || cross_entropy.forward(&model.forward(&x)?, &y))?;
     Ok([tiny, mnist, matmul, add, cnn])
 }

@@ -229,6 +229,7 @@ impl Dataset for Images {
 }
 
 /// Images to train with, and others to test.
+#[derive(Clone)]
 pub struct Sets {
     /// To learn from.
     pub train: Images,
@@ -254,6 +255,9 @@ pub fn open(folder: Option<&Path>) -> Result<Sets> {
 
 #[cfg(not(target_family = "wasm"))]
 fn in_folder(folder: &Path) -> Result<Sets> {
+    if folder.exists() && !folder.is_dir() {
+        return Err(Error::custom(format!("{}: a file: the folder around it is needed", folder.display())));
+    }
     if !folder.is_dir() {
         return Err(Error::custom(format!("{}: there is no such folder", folder.display())));
     }

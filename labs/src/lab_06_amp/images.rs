@@ -1,0 +1,184 @@
+//! A network of convolutions on images: where mixed precision has something to gain.
+
+use std::time::Duration;
+
+use todevice::amp::{self, GradScaler};
+use todevice::data::vision::{self, Sets, Transform};
+use todevice::prelude::*;
+
+use super::scaling::scaler_of;
+use super::training::casting;
+use super::{Options, kibibytes, peak_of, time_of};
+use crate::lab::Progress;
+use crate::{Lab, Table, exact, row, text, timed};
+
+/// The images of `--data DIR`.
+pub(super) fn in_folder(folder: &str) -> Result<Sets, String> {
+    vision::open(Some(folder.as_ref())).map_err(|error| error.to_string())
+}
+
+// ANCHOR: images
+/// Images with pixels from -2 to 2: of files, or made.
+fn images(files: Option<&Sets>) -> Result<Sets> {
+    let sets = files.cloned().map_or_else(|| vision::open(None), Ok)?;
+    let channels = sets.train.shape()[0];
+    let normalize = Transform::Normalize { mean: vec![0.5; channels], std: vec![0.25; channels] };
+    Ok(Sets {
+        train: sets.train.with_transform(normalize.clone())?,
+        test: sets.test.with_transform(normalize)?,
+    })
+}
+// ANCHOR_END: images
+
+// ANCHOR: convolutions
+fn convolutions(seed: u64, [channels, height, width]: [usize; 3], device: Device) -> Result<nn::Sequential> {
+    manual_seed(seed);
+    let padded = nn::Conv2dOptions { padding: 1.into(), ..Default::default() };
+    let model = nn::Sequential::new((
+        nn::Conv2d::with_options(channels, 8, 3, padded)?,
+        nn::ReLU,
+        nn::MaxPool2d::new(2), // half as high and half as wide
+        nn::Conv2d::with_options(8, 16, 3, padded)?,
+        nn::ReLU,
+        nn::MaxPool2d::new(2),
+        nn::Flatten::default(),
+        nn::Linear::new(16 * (height / 4) * (width / 4), 10)?,
+    ));
+    model.to(device)?;
+    Ok(model)
+}
+// ANCHOR_END: convolutions
+
+/// What a training came to.
+struct Trained {
+    loss: f64,
+    skipped: usize,
+    /// Of all steps the one in the middle, by its time.
+    step_time: Duration,
+}
+
+fn train(
+    model: &nn::Sequential,
+    device: Device,
+    half: Option<DType>,
+    loader: &DataLoader<vision::Images>,
+    epochs: usize,
+    progress: &Progress,
+) -> crate::Result<Trained> {
+    // ANCHOR: train_images
+    let options = AdamOptions { lr: 0.003, ..Default::default() };
+    let mut optimizer = optim::Adam::new(model.parameters(), options)?;
+    let mut scaler = GradScaler::new(scaler_of(device, half == Some(DType::F16), 65536.0))?;
+    let mut step = |x: &Tensor, y: &Tensor| {
+        optimizer.zero_grad();
+        let loss = amp::autocast(casting(device, half), || {
+            model.forward(x)?.cross_entropy(y, &CrossEntropyOptions::default())
+        })?;
+        scaler.scale(&loss)?.backward()?;
+        let stepped = scaler.step(&mut optimizer)?;
+        scaler.update()?;
+        Ok((loss.detach(), stepped))
+    };
+    // ANCHOR_END: train_images
+    let (mut last, mut skipped, mut times) = (None, 0, Vec::new());
+    for _ in 0..epochs {
+        for batch in loader {
+            let (x, y) = batch?;
+            let (x, y) = (x.to(device)?, y.to(device)?);
+            let ((loss, stepped), time) = time_of(device, || step(&x, &y))?;
+            skipped += usize::from(!stepped);
+            times.push(time);
+            last = Some(loss);
+            progress.inc(1);
+        }
+    }
+    times.sort();
+    let loss = last.ok_or("there is no batch")?.item()?;
+    Ok(Trained { loss, skipped, step_time: times[times.len() / 2] })
+}
+
+/// The share of images whose class the network says.
+fn share_right(
+    model: &nn::Sequential,
+    device: Device,
+    half: Option<DType>,
+    loader: &DataLoader<vision::Images>,
+) -> Result<f64> {
+    let (mut right, mut images) = (0.0, 0);
+    for batch in loader {
+        let (x, y) = batch?;
+        let scores = no_grad(|| amp::autocast(casting(device, half), || model.forward(&x.to(device)?)))?;
+        right += scores.argmax(1, false)?.eq(&y.to(device)?)?.to(DType::F32)?.sum()?.item()?;
+        images += y.numel();
+    }
+    Ok(right / images as f64)
+}
+
+pub(super) fn on_images(lab: &mut Lab, options: &Options) -> crate::Result<()> {
+    let (device, seed) = (lab.device(), lab.seed());
+    lab.predict(
+        "A network of two convolutions, to tell images apart. For the rings a T4 took longer in float16 than in float32. Does \
+         it for a batch of images, too?",
+    );
+    let sets = images(options.data.as_ref())?;
+    let [channels, height, width] = sets.train.shape();
+    lab.print(text!(
+        "Images: {}, {} to train with, {} to test, each of {}",
+        exact("set", sets.train.name()),
+        exact("train_images", sets.train.len()),
+        exact("test_images", sets.test.len()),
+        exact("image_sizes", format!("{channels} x {height} x {width}"))
+    ));
+    let batches = |of: &vision::Images, shuffle| {
+        let batch_size = options.batch_size;
+        DataLoader::new(of.clone(), DataLoaderOptions { batch_size, shuffle, ..Default::default() })
+    };
+    let test = batches(&sets.test, false)?;
+    let warm = Tensor::ones_with(&[8, 8], device)?;
+    warm.matmul(&warm)?; // with its first product the library takes memory of its own
+    let mut learned = Table::new(["trained in", "loss", "share right", "steps skipped"]);
+    let memory = device.is_cuda().then_some("memory");
+    let mut took = Table::new(["trained in", "a step"].into_iter().chain(memory));
+    let mut times = Vec::new();
+    let ways = [("float32", None), ("float16, scaler", Some(DType::F16)), ("bfloat16", Some(DType::BF16))];
+    let steps = options.epochs * sets.train.len().div_ceil(options.batch_size);
+    let progress = lab.progress(ways.len() * steps, "training");
+    for (name, half) in ways {
+        let model = convolutions(seed, sets.train.shape(), device)?;
+        let train_loader = batches(&sets.train, true)?; // the seed was set: each training has the same batches
+        let (trained, peak) =
+            peak_of(device, || train(&model, device, half, &train_loader, options.epochs, &progress))?;
+        let right = share_right(&model, device, half, &test)?;
+        learned = learned.row(row![
+            name,
+            exact("image_loss", trained.loss).digits(1),
+            exact("image_accuracy", right).digits(1),
+            exact("image_skipped", trained.skipped)
+        ]);
+        let mut cells = row![name, timed("image_step", trained.step_time).digits(2)];
+        if device.is_cuda() {
+            cells.push(kibibytes("image_memory", peak).into());
+        }
+        took = took.row(cells);
+        times.push(trained.step_time);
+    }
+    progress.finish();
+    lab.table(learned);
+    lab.table(took);
+    lab.prose(match (device.is_cuda(), times[1] < times[0]) {
+        (true, true) => text!(
+            "A convolution uses each number that it loads many times over, and a batch of images has many: the tensor cores \
+             have something to do. Activations are most of the memory. They halve; the places that max_pool2d remembers \
+             for the way back are integers, and stay.",
+        ),
+        (true, false) => text!(
+            "This card is done with {} images before the host has asked for the next step, so the launches set the pace, as in \
+             section 7. A larger --batch-size gives it more to do.",
+            exact("image_batch", options.batch_size)
+        ),
+        (false, _) => {
+            text!("A CPU has no tensor cores, and converts. With --gpu sim:t4 the same network gains.")
+        }
+    });
+    Ok(())
+}
