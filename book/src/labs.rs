@@ -276,6 +276,13 @@ pub const LABS: &[LabOfBook] = &[
                 steady: &[],
                 what: T4,
             },
+            Run {
+                name: "rtx4090",
+                snapshot: "lab_06__sim_rtx4090",
+                flags: &["--gpu", "sim:rtx4090", "--batch-size", "512"],
+                steady: &[],
+                what: "on a simulated RTX 4090, with larger batches in section 8",
+            },
         ],
     },
     LabOfBook {

@@ -9,8 +9,8 @@ use todevice::prelude::*;
 
 use super::scaling::scaler_of;
 use super::training::{casting, loss_of};
-use super::{kibibytes, name_of, newer, peak_of, time_of, wait_for};
-use crate::{Lab, Table, modelled, row, timed};
+use super::{kibibytes, median, name_of, other_card, peak_of, time_of, wait_for};
+use crate::{Lab, Table, exact, modelled, row, text, timed};
 
 // ANCHOR: on_gpu
 /// How long the device itself takes for `run`, without the host's part.
@@ -67,8 +67,8 @@ pub(super) fn by_type(lab: &mut Lab) -> crate::Result<()> {
         "A product of two matrices of 1024 x 1024, and ReLU of four million numbers. Which of the two gains more by \
          float16, and which types does a Tesla T4 of 2018 gain nothing by?",
     );
-    let other = newer()?;
-    let mut table = Table::new(["", "here", "RTX 4090"]);
+    let (other, other_name) = other_card(device)?;
+    let mut table = Table::new(["", "here", other_name]);
     for (name, job) in JOBS {
         let here = timed("here", job(device)?);
         let there = other.enter(|| Ok::<_, Error>(timed("there", job(Device::cuda(0))?)))?;
@@ -78,15 +78,20 @@ pub(super) fn by_type(lab: &mut Lab) -> crate::Result<()> {
     if !device.is_cuda() {
         lab.prose(
             "The RTX 4090 is simulated. A CPU has no tensor cores: it converts 16 bits to 32 and back, so it may even take longer. \
-             With --gpu sim:t4 the first column is a Tesla T4's.",
+             With --gpu sim:t4 the first column is a Tesla T4's, which gains nothing by TF32 and bfloat16.",
         );
     }
     lab.prose(
         "The product: tensor cores do many more multiplications of 16 bits at a time than the rest of the card does of \
-         32. ReLU only moves numbers, and moves half as many bytes in half the time. A T4 has tensor cores for float16. For bfloat16 \
-         and TF32 it has none: it rounds, and multiplies at the pace of float32. And they want sizes that are \
+         32. ReLU only moves numbers, and moves half as many bytes in half the time. And tensor cores want sizes that are \
          multiples of 8: numbers are loaded 16 bytes at a time.",
     );
+    if device.is_cuda() {
+        lab.prose(
+            "A T4 has tensor cores for float16. For bfloat16 and TF32 it has none: it rounds, and multiplies at the pace of \
+             float32.",
+        );
+    }
     Ok(())
 }
 
@@ -113,7 +118,8 @@ fn step_of(device: Device, [rows, width]: [usize; 2], half: Option<DType>) -> cr
         };
         // ANCHOR_END: step
         step()?; // not timed: the first takes memory
-        Ok(time_of(device, step)?.1)
+        let times = (0..3).map(|_| Ok(time_of(device, &mut step)?.1));
+        Ok(median(times.collect::<Result<_>>()?))
     })
 }
 
@@ -123,12 +129,13 @@ pub(super) fn slower(lab: &mut Lab) -> crate::Result<()> {
         "A step of training: 64 rows and layers of 64 x 64; 64 rows and layers of 1024 x 1024; 1024 rows and layers of 512 x \
          512. Where is mixed precision slower, and where does it take more memory?",
     );
-    let other = newer()?;
-    let mut table = Table::new(["rows x width", "here", "RTX 4090", "memory"]);
+    let (other, other_name) = other_card(device)?;
+    let mut table = Table::new(["rows x width", "here", other_name, "memory"]);
     for sizes in [[64, 64], [64, 1024], [1024, 512]] {
         for half in [None, Some(DType::F16)] {
-            let (here, _) = step_of(device, sizes, half)?;
-            let (there, peak) = other.enter(|| step_of(Device::cuda(0), sizes, half))?;
+            let (here, peak) = step_of(device, sizes, half)?;
+            let (there, peak_there) = other.enter(|| step_of(Device::cuda(0), sizes, half))?;
+            let peak = if device.is_cuda() { peak } else { peak_there };
             table = table.row(row![
                 format!("{} x {}, {}", sizes[0], sizes[1], half.map_or("float32", name_of)),
                 timed("step_here", here).digits(2),
@@ -138,10 +145,17 @@ pub(super) fn slower(lab: &mut Lab) -> crate::Result<()> {
         }
     }
     lab.table(table);
+    if !device.is_cuda() {
+        lab.prose(text!(
+            "The memory is that of the {}, which is simulated.",
+            exact("other_card", other_name)
+        ));
+    }
     lab.prose(
         "A tiny network gives a GPU nothing to do: its time is that of the launches, and mixed precision has more of them, \
-         for conversions, for the scaler, and a wait for it. It pays where products set the pace; the faster the card, the larger \
-         they have to be. And it saves memory where results outweigh weights: of each weight there is now a copy more.",
+         for conversions, for the scaler, and a wait for it. It pays where the work on the card sets the pace; the faster the \
+         card, the more that has to be: section 8 has a way. And it saves memory where results outweigh weights: of each \
+         weight there is now a copy more.",
     );
     Ok(())
 }

@@ -8,7 +8,7 @@ use todevice::prelude::*;
 
 use super::scaling::scaler_of;
 use super::training::casting;
-use super::{Options, kibibytes, peak_of, time_of};
+use super::{Options, kibibytes, median, peak_of, time_of};
 use crate::lab::Progress;
 use crate::{Lab, Table, exact, row, text, timed};
 
@@ -53,7 +53,6 @@ fn convolutions(seed: u64, [channels, height, width]: [usize; 3], device: Device
 struct Trained {
     loss: f64,
     skipped: usize,
-    /// Of all steps the one in the middle, by its time.
     step_time: Duration,
 }
 
@@ -92,9 +91,8 @@ fn train(
             progress.inc(1);
         }
     }
-    times.sort();
     let loss = last.ok_or("there is no batch")?.item()?;
-    Ok(Trained { loss, skipped, step_time: times[times.len() / 2] })
+    Ok(Trained { loss, skipped, step_time: median(times) })
 }
 
 /// The share of images whose class the network says.

@@ -91,6 +91,12 @@ fn time_of<R>(device: Device, run: impl FnOnce() -> Result<R>) -> Result<(R, Dur
     Ok((result, start.elapsed()))
 }
 
+/// The time in the middle of some.
+fn median(mut times: Vec<Duration>) -> Duration {
+    times.sort();
+    times[times.len() / 2]
+}
+
 /// A share of numbers, in percent.
 fn percent(name: &'static str, share: f64) -> Figure {
     exact(name, 100.0 * share).unit("%").digits(0)
@@ -111,7 +117,9 @@ fn peak_of<R>(device: Device, run: impl FnOnce() -> crate::Result<R>) -> crate::
     Ok((result, cuda::max_memory_allocated() - before))
 }
 
-/// The other card, which is simulated on every machine.
-fn newer() -> crate::Result<Machine> {
-    Ok("sim:rtx4090".parse()?)
+/// Another card to compare with, simulated on every machine: a T4 beside a newer card, and a newer one beside all else.
+fn other_card(device: Device) -> crate::Result<(Machine, &'static str)> {
+    let newer = device.is_cuda() && cuda::get_device_properties(device.index())?.major >= 8;
+    let (profile, name) = if newer { ("sim:t4", "Tesla T4") } else { ("sim:rtx4090", "RTX 4090") };
+    Ok((profile.parse()?, name))
 }

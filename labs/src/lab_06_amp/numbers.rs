@@ -88,7 +88,7 @@ pub(super) fn a_number(lab: &mut Lab) -> crate::Result<()> {
          multiply, and in memory it stays float32.",
     );
 
-    lab.predict("Which of these types can hold 70000, and which 0.00000001?");
+    lab.predict("In which of these types do 70000 and 0.00000001 stay near to what they are?");
     let mut table = Table::new(["type", "smallest", "smallest with all digits", "largest", "first after 1"]);
     for format in &FORMATS {
         let (low, unit) = (2f64.powi(format.smallest_exponent()), 2f64.powi(-(format.fraction as i32)));
@@ -97,7 +97,7 @@ pub(super) fn a_number(lab: &mut Lab) -> crate::Result<()> {
             exact("smallest", short(low * unit)),
             exact("smallest_normal", short(low)),
             exact("largest", short(format.largest())),
-            exact("after_one", format!("1 + {}", short(unit)))
+            exact("after_one", ((1.0 + unit) as f32).to_string())
         ]);
     }
     lab.table(table);
@@ -112,8 +112,9 @@ pub(super) fn a_number(lab: &mut Lab) -> crate::Result<()> {
     }
     lab.table(table);
     lab.prose(
-        "All but float16, which ends at 65504 with infinity, and near 0 with 0. In bfloat16 everything of float32 has its \
-         size, with two or three digits. Neither counts to 2049.",
+        "In all but float16, which ends at 65504 with infinity, and near 0 with 0. In bfloat16 everything of float32 has its \
+         size, with two or three digits. None of the three shorter ones counts to 2049: the gap between two numbers \
+         doubles with each power of two.",
     );
 
     adding_little(lab)

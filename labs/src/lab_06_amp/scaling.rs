@@ -32,7 +32,7 @@ pub(super) fn scaled(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     let mut optimizer = optim::Adam::new(model.parameters(), AdamOptions { lr: 0.01, ..Default::default() })?;
     let mut walk = Table::new(["step", "scale", "the step is", "new scale"]);
     let half = casting(device, Some(DType::F16));
-    let (mut skipped, mut moved_by_a_skip) = (0, false);
+    let (mut skipped, mut rises, mut moved_by_a_skip) = (0, 0, false);
     // ANCHOR: walk
     let mut scaler = GradScaler::new(scaler_of(device, true, 2f64.powi(36)))?;
     for step in 1..=options.steps {
@@ -48,6 +48,7 @@ pub(super) fn scaled(lab: &mut Lab, options: &Options) -> crate::Result<()> {
             moved_by_a_skip |= !weight.equal(&model.parameters()[0].tensor())?;
         }
         let new_scale = scaler.get_scale()?;
+        rises += usize::from(new_scale > scale);
         if new_scale != scale {
             walk = walk.row(row![
                 step,
@@ -62,14 +63,21 @@ pub(super) fn scaled(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     lab.figure(
         exact("moved", if moved_by_a_skip { "yes" } else { "no" }).label("A skipped step moved a weight"),
     );
+    lab.prose(match (skipped, rises) {
+        (0, _) => "Up: no gradient was infinite at any of these scales.",
+        (_, 0) => "Down until no gradient is infinite, a step lost for each halving. After ten good steps it will rise.",
+        _ => {
+            "Down until no gradient is infinite, a step lost for each halving; then up again until one is. So it stays just \
+             below what float16 can hold."
+        }
+    });
     lab.prose(
-        "Down until no gradient is infinite, a step lost for each halving; then up again until one is. So it stays just \
-         below what float16 can hold. A skipped step changes no weight. Had it been made, an infinite gradient would \
-         have made a weight NaN, and that never heals.",
+        "A skipped step changes no weight. Had it been made, an infinite gradient would have made a weight NaN, and \
+         that never heals.",
     );
 
     lab.predict(
-        "Gradients are to be clipped to a norm of 1. Which norm does clip_grad_norm_ find before unscale_, and which after it?",
+        "Gradients are to be clipped to a norm of 0.1. Which norm does clip_grad_norm_ find before unscale_, and which after it?",
     );
     let model = classifier(seed, device)?;
     let mut optimizer = optim::Adam::new(model.parameters(), AdamOptions::default())?;
@@ -80,16 +88,18 @@ pub(super) fn scaled(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     let options = ClipGradNormOptions::default();
     let too_early = clip_grad_norm_(&model.parameters(), f64::INFINITY, options)?.item()?; // clips nothing
     scaler.unscale_(&optimizer)?;
-    let norm = clip_grad_norm_(&model.parameters(), 1.0, options)?.item()?;
+    let norm = clip_grad_norm_(&model.parameters(), 0.1, options)?.item()?;
+    let clipped = clip_grad_norm_(&model.parameters(), f64::INFINITY, options)?.item()?;
     scaler.step(&mut optimizer)?; // does not unscale again
     // ANCHOR_END: clip
     lab.table(
         Table::new(["clip_grad_norm_", "finds a norm of"])
             .row(row!["before unscale_", exact("scaled_norm", format!("{:.0} thousand", too_early / 1e3))])
-            .row(row!["after unscale_", exact("norm", norm).digits(2)]),
+            .row(row!["after unscale_", exact("norm", norm).digits(2)])
+            .row(row!["once more, after clipping", exact("clipped_norm", clipped).digits(2)]),
     );
     lab.prose(
-        "Before unscale_ the gradients are 65536 times as large, and clipping to 1 would leave hardly anything of them. \
+        "Before unscale_ the gradients are 65536 times as large, and clipping to 0.1 would leave hardly anything of them. \
          So: scale, backward, unscale_, clip, step, update.",
     );
     Ok(())
