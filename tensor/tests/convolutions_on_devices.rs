@@ -210,6 +210,20 @@ fn an_algorithm_whose_memory_is_gone_makes_way_for_another() {
     });
 }
 
+/// As PyTorch does it: the memory of the hungriest goes back to the driver.
+#[test]
+fn a_search_gives_its_memory_back() {
+    on("sim:rtx4090", || {
+        convolution(gpu(), DType::F32, [16, 32, 16, 16], 32)?; // what cuBLAS and cuDNN keep
+        let before = cuda::memory_reserved();
+        let flags = Flags { benchmark: true, ..Default::default() };
+        cudnn::flags(flags, || convolution(gpu(), DType::F32, [16, 32, 16, 16], 32))?;
+        assert!(cuda::max_memory_reserved() > before, "{before}");
+        assert!(cuda::memory_reserved() <= before, "{} {before}", cuda::memory_reserved());
+        Ok(())
+    });
+}
+
 #[test]
 fn a_host_has_no_cudnn_and_a_simulated_gpu_says_its_version() {
     on("none", || {

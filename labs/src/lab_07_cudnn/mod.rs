@@ -42,15 +42,15 @@ pub fn run(lab: &mut Lab, options: &Options) -> crate::Result<()> {
 fn four_questions(lab: &mut Lab) -> crate::Result<()> {
     lab.section(1, "Four questions");
     lab.predict(
-        "A program is to use cuDNN. Is it built in, is it available, which version is it, is it enabled? On a computer \
-         without a GPU, which of the four can still be answered with yes?",
+        "Is CUDA built in? Is there a GPU? Is there cuDNN? Is it enabled? On a computer without a GPU, which of the four \
+         can still be answered with yes?",
     );
     // ANCHOR: questions
     let built = backends::cuda::is_built();
     let gpu = cuda::is_available();
     let available = cudnn::is_available();
-    let version = cudnn::version();
     let enabled = cudnn::enabled();
+    let version = cudnn::version();
     // ANCHOR_END: questions
     let version = version.map_or("none".to_owned(), |version| version.to_string());
     lab.table(
@@ -58,12 +58,12 @@ fn four_questions(lab: &mut Lab) -> crate::Result<()> {
             .row(row!["Is CUDA built in?", "backends::cuda::is_built()", fact(built)])
             .row(row!["Is a GPU available?", "cuda::is_available()", fact(gpu)])
             .row(row!["Is cuDNN available?", "cudnn::is_available()", fact(available)])
-            .row(row!["Which version?", "cudnn::version()", hardware("version", version)])
-            .row(row!["Is it enabled?", "cudnn::enabled()", flag(enabled)]),
+            .row(row!["Is it enabled?", "cudnn::enabled()", flag(enabled)])
+            .row(row!["Which version is it?", "cudnn::version()", hardware("version", version)]),
     );
     lab.prose(
-        "They are independent of each other. Enabled is a wish of the program: it can be had without a GPU, and then \
-         nothing comes of it.",
+        "Each of the first three may be no although the one before it is yes. Enabled is a wish of the program: it can be \
+         had without a GPU, and then nothing comes of it.",
     );
 
     lab.predict(
@@ -116,9 +116,19 @@ fn wait_for(device: Device) -> Result<()> {
     if device.is_cuda() { cuda::synchronize_device(device.index()) } else { Ok(()) }
 }
 
-/// Whether convolutions are made by cuDNN here.
+/// Whether convolutions are computed by cuDNN here.
 fn has_cudnn(device: Device) -> bool {
     device.is_cuda() && cudnn::is_available()
+}
+
+/// Whether the tensor cores of a device take TF32.
+fn has_tf32(device: Device) -> Result<bool> {
+    Ok(device.is_cuda() && cuda::get_device_properties(device.index())?.major >= 8)
+}
+
+/// What a section says where there is nothing to show.
+fn without_cudnn(lab: &mut Lab, what: &str) {
+    lab.prose(format!("{} has no cuDNN. With --gpu sim:t4 this section shows {what}.", lab.device()));
 }
 
 // ANCHOR: convolution

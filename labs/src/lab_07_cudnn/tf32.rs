@@ -1,12 +1,16 @@
 //! TF32: f32 with 10 bits of fraction, where tensor cores multiply.
 
+use std::time::Duration;
+
 use todevice::backends::cuda::matmul;
 use todevice::backends::cudnn::{self, Flags};
-use todevice::cuda;
 use todevice::prelude::*;
+use todevice::{Machine, cuda};
 
-use super::{bits, convolution, error, in_f64, microseconds, millionths, rounding, time_of, yes_or_no};
-use crate::{Lab, Table, exact, hardware, row};
+use super::{
+    bits, convolution, error, has_tf32, in_f64, microseconds, millionths, rounding, time_of, yes_or_no,
+};
+use crate::{Cell, Lab, Table, exact, hardware, row};
 
 // ANCHOR: tf32
 /// The nearest TF32: of the 23 bits of the fraction the first 10 stay.
@@ -40,31 +44,67 @@ pub(super) fn ten_bits(lab: &mut Lab, size: usize) -> crate::Result<()> {
          decimal digits stay. It is no type of tensors: a card rounds what it multiplies, adds the products in f32, and \
          gives back f32.",
     );
+    lab.predict(
+        "Which of f16, bf16 and TF32 do the tensor cores of this card take, and which those of an H200?",
+    );
+    let h200: Machine = "sim:h200".parse()?;
+    let mut table = Table::new(["tensor cores of", "compute capability", "f16", "bf16", "TF32"]);
     if device.is_cuda() {
-        let properties = cuda::get_device_properties(device.index())?;
-        lab.predict("Which numbers do the tensor cores of this card take?");
-        let takes = |major| hardware("takes", yes_or_no(properties.major >= major));
-        let capability = format!("{}.{}", properties.major, properties.minor);
-        lab.table(
-            Table::new(["tensor cores take", "from compute capability", "this card"])
-                .row(row!["f16", "7.0", takes(7)])
-                .row(row!["bf16", "8.0", takes(8)])
-                .row(row!["TF32", "8.0", takes(8)])
-                .row(row!["", "", hardware("capability", capability)]),
-        );
+        table = table.row(tensor_cores("this card", device)?);
     }
-    products(lab, size)?;
-    if device.is_cuda() { convolutions(lab) } else { Ok(()) }
-}
+    lab.table(table.row(h200.enter(|| tensor_cores("an H200", Device::cuda(0)))?));
+    lab.prose("f16 takes compute capability 7.0, bf16 and TF32 take 8.0.");
 
-fn products(lab: &mut Lab, size: usize) -> crate::Result<()> {
-    let device = lab.device();
     lab.predict(&format!(
         "A product of two matrices of {size} × {size}, as it is, with allow_tf32, and of operands that were rounded by \
          hand. How large is the error of each?"
     ));
+    let seed = lab.seed();
+    lab.table(products(seed, size, device)?);
+    if !has_tf32(device)? {
+        lab.print("On an H200, which is simulated:");
+        lab.table(h200.enter(|| products(seed, size, Device::cuda(0)))?);
+    }
+    lab.prose(
+        "Where the card has TF32 and it is allowed, the product is that of the rounded operands. Where it has not, nothing \
+         happens: allow_tf32 allows, it does not ask. set_float32_matmul_precision(High) is another name of the same \
+         flag.",
+    );
+
+    lab.predict("Nobody sets a flag. Is a convolution as exact as a product of matrices?");
+    lab.table(convolutions(device)?);
+    if !has_tf32(device)? {
+        lab.print("On an H200, which is simulated:");
+        lab.table(h200.enter(|| convolutions(Device::cuda(0)))?);
+    }
+    lab.prose(
+        "By default products are exact to the bits of f32, and convolutions are rounded where a card can: the \
+         difference to the CPU that puzzles people is this one. cudnn::set_allow_tf32(false) gives them all bits again.",
+    );
+    Ok(())
+}
+
+fn tensor_cores(name: &'static str, device: Device) -> crate::Result<Vec<Cell>> {
+    let properties = cuda::get_device_properties(device.index())?;
+    let takes = |major| hardware("takes", yes_or_no(properties.major >= major));
+    let capability = format!("{}.{}", properties.major, properties.minor);
+    Ok(row![name, hardware("capability", capability), takes(7), takes(8), takes(8)])
+}
+
+/// How long a device works on it: a GPU by its own clock, without the host's part.
+fn time_on(device: Device, run: impl Fn() -> Result<Tensor>) -> Result<Duration> {
+    run()?; // not looked at: takes memory
+    if !device.is_cuda() {
+        return time_of(device, run);
+    }
+    let (done, trace) = Machine::current().profile(run);
+    done?;
+    Ok(trace.kernels(device.index()).iter().filter_map(|kernel| kernel.time).sum())
+}
+
+fn products(seed: u64, size: usize, device: Device) -> crate::Result<Table> {
     // ANCHOR: products
-    manual_seed(lab.seed());
+    manual_seed(seed);
     let (a, b) = (Tensor::randn(&[size, size])?, Tensor::randn(&[size, size])?);
     // In f64; 16 rows are enough to see the error.
     let rows = size.min(16);
@@ -78,8 +118,7 @@ fn products(lab: &mut Lab, size: usize) -> crate::Result<()> {
     ] {
         let (a, b) = (a.to(device)?, b.to(device)?);
         matmul::set_allow_tf32(allow);
-        time_of(device, || a.matmul(&b))?; // not looked at: takes memory
-        let time = time_of(device, || a.matmul(&b))?;
+        let time = time_on(device, || a.matmul(&b))?;
         let product = a.matmul(&b)?;
         results.push((name, error(&product.narrow(0, 0, rows)?, &exact)?, bits(&product)?, time));
     }
@@ -94,18 +133,10 @@ fn products(lab: &mut Lab, size: usize) -> crate::Result<()> {
             microseconds("product_time", *time)
         ]);
     }
-    lab.table(table);
-    lab.prose(
-        "Where the card has TF32 and it is allowed, the product is that of the rounded operands. Where it has not, nothing \
-         happens: allow_tf32 allows, it does not ask. set_float32_matmul_precision(High) is another name of the same \
-         flag.",
-    );
-    Ok(())
+    Ok(table)
 }
 
-fn convolutions(lab: &mut Lab) -> crate::Result<()> {
-    let device = lab.device();
-    lab.predict("Nobody sets a flag. Is a convolution on this card as exact as a product of matrices?");
+fn convolutions(device: Device) -> crate::Result<Table> {
     let (conv, x) = convolution(device, 16, [32, 32], 16, 3)?;
     let exact = in_f64(&conv, &x)?;
     let mut results = Vec::new();
@@ -113,8 +144,7 @@ fn convolutions(lab: &mut Lab) -> crate::Result<()> {
     for (name, allow_tf32) in [("by default", true), ("set_allow_tf32(false)", false)] {
         let flags = Flags { allow_tf32, ..cudnn::current() };
         let forward = || cudnn::flags(flags, || no_grad(|| conv.forward(&x)));
-        time_of(device, forward)?; // not looked at: takes memory
-        let time = time_of(device, forward)?;
+        let time = time_on(device, forward)?;
         results.push((name, forward()?, time));
     }
     // ANCHOR_END: conv_tf32
@@ -123,10 +153,5 @@ fn convolutions(lab: &mut Lab) -> crate::Result<()> {
         let error = rounding(device, "conv_error", millionths(error(&y, &exact)?));
         table = table.row(row![name, error, microseconds("conv_time", time)]);
     }
-    lab.table(table);
-    lab.prose(
-        "By default products are exact to the bits of f32, and convolutions are rounded where a card can: the \
-         difference to the CPU that puzzles people is this one. cudnn::set_allow_tf32(false) gives them all bits again.",
-    );
-    Ok(())
+    Ok(table)
 }

@@ -132,6 +132,9 @@ impl Cuda {
             }
         };
         timed.sort_by(|a, b| a.1.total_cmp(&b.1));
+        // As PyTorch does: what the search took, a search seldom needs again.
+        drop(workspace);
+        self.empty_cache()?;
         Ok(match timed.is_empty() {
             true => candidates,
             false => timed.into_iter().map(|(algorithm, _)| algorithm).collect(),
