@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use serde_json::Value;
 use todevice::autograd::BackwardOptions;
 use todevice::nn::{Conv2d, Conv2dOptions as LayerOptions, Module};
-use todevice::{Conv2dOptions, DType, Error, Machine, Padding, Result, Tensor, manual_seed, nn, optim};
+use todevice::{Conv2dOptions, DType, Error, Machine, Padding, Pair, Result, Tensor, manual_seed, nn, optim};
 
 /// A convolution of any kind: sizes of x and of the weight, and the options.
 #[derive(Clone, Copy, Debug)]
@@ -50,7 +50,13 @@ impl Case {
 
     fn options(&self) -> Conv2dOptions {
         let &Case { stride, padding, dilation, groups, .. } = self;
-        Conv2dOptions { stride, padding: padding.into(), dilation, groups }
+        let each = |[height, width]: [usize; 2]| Pair::Each(height, width);
+        Conv2dOptions {
+            stride: each(stride),
+            padding: Padding::Zeros(each(padding)),
+            dilation: each(dilation),
+            groups,
+        }
     }
 
     fn out(&self) -> [usize; 4] {
@@ -244,7 +250,7 @@ fn what_is_not_read_is_not_a_number_without_harm() -> Result<()> {
     image[4] = f32::INFINITY;
     let x = Tensor::from_slice(&image, &[1, 1, 5, 5])?.requires_grad_(true)?;
     let weight = Tensor::ones(&[4, 1, 3, 3])?.requires_grad_(true)?;
-    let options = Conv2dOptions { stride: [2, 3], ..Default::default() };
+    let options = Conv2dOptions { stride: (2, 3).into(), ..Default::default() };
     let y = x.conv2d(&weight, None, &options)?;
     assert_eq!(y.to_vec::<f32>()?, [9.0; 8]);
     y.sum()?.backward()?;
@@ -270,28 +276,32 @@ fn vectors() -> Value {
     serde_json::from_str(include_str!("vectors/conv.json")).unwrap()
 }
 
+fn size(value: &Value) -> usize {
+    value.as_u64().unwrap() as usize
+}
+
 fn sizes(value: &Value) -> Vec<usize> {
-    value.as_array().unwrap().iter().map(|size| size.as_u64().unwrap() as usize).collect()
+    value.as_array().unwrap().iter().map(size).collect()
 }
 
 /// One number for both dimensions, or one for each.
-fn pair(value: &Value) -> Option<[usize; 2]> {
+fn pair(value: &Value) -> Option<Pair> {
     match value {
         Value::Null => None,
-        Value::Array(_) => Some(sizes(value).try_into().unwrap()),
-        value => Some([value.as_u64().unwrap() as usize; 2]),
+        Value::Array(each) => Some(Pair::Each(size(&each[0]), size(&each[1]))),
+        value => Some(size(value).into()),
     }
 }
 
 fn options(value: &Value) -> Conv2dOptions {
     Conv2dOptions {
-        stride: pair(&value["stride"]).unwrap_or([1; 2]),
+        stride: pair(&value["stride"]).unwrap_or(1.into()),
         padding: match value["padding"].as_str() {
             Some("same") => Padding::Same,
             Some(_) => Padding::Valid,
-            None => pair(&value["padding"]).unwrap_or([0; 2]).into(),
+            None => Padding::Zeros(pair(&value["padding"]).unwrap_or(0.into())),
         },
-        dilation: pair(&value["dilation"]).unwrap_or([1; 2]),
+        dilation: pair(&value["dilation"]).unwrap_or(1.into()),
         groups: value["groups"].as_u64().unwrap_or(1) as usize,
     }
 }
@@ -349,10 +359,10 @@ fn more_errors() -> Result<()> {
     assert_eq!(empty.to_string(), "non-empty 4D weight tensor expected, but got: [1, 1, 0, 3]");
     let integers = x.to(DType::I64)?.conv2d(&weight.to(DType::I64)?, None, &Conv2dOptions::default());
     assert_eq!(integers.unwrap_err().to_string(), "\"slow_conv2d_cpu\" not implemented for 'Long'");
-    let padding = [usize::MAX; 2].into();
+    let padding = usize::MAX.into();
     let huge = x.conv2d(&weight, None, &Conv2dOptions { padding, ..Default::default() }).unwrap_err();
     assert!(matches!(huge, Error::TooManyElements), "{huge}");
-    let padding = [1 << 40; 2].into();
+    let padding = (1 << 40).into();
     let huge = x.conv2d(&weight, None, &Conv2dOptions { padding, ..Default::default() });
     assert!(huge.is_err());
     Ok(())
@@ -362,7 +372,7 @@ fn more_errors() -> Result<()> {
 fn layers_print_as_pytorchs() -> Result<()> {
     let layer = |case: &Value| {
         let arguments = &case["arguments"];
-        let channels = |i: usize| arguments[i].as_u64().unwrap() as usize;
+        let channels = |i: usize| size(&arguments[i]);
         let Conv2dOptions { stride, padding, dilation, groups } = options(&case["options"]);
         let bias = case["options"]["bias"].as_bool().unwrap_or(true);
         let options = LayerOptions { stride, padding, dilation, groups, bias, ..Default::default() };
@@ -380,7 +390,7 @@ fn layers_print_as_pytorchs() -> Result<()> {
 
 #[test]
 fn a_layer_has_a_weight_and_a_bias() -> Result<()> {
-    let layer = Conv2d::new(2, 3, [1, 5])?;
+    let layer = Conv2d::new(2, 3, (1, 5))?;
     let state: Vec<(String, Vec<usize>)> =
         layer.state_dict().iter().map(|(name, tensor)| (name.to_string(), tensor.sizes().to_vec())).collect();
     assert_eq!(state, [("weight".into(), vec![3, 2, 1, 5]), ("bias".into(), vec![3])]);
@@ -400,7 +410,7 @@ fn a_network_learns_as_pytorchs() -> Result<()> {
         manual_seed(0);
         let wide = LayerOptions { padding: 1.into(), ..Default::default() };
         let shrink = |channels: usize| {
-            let options = LayerOptions { stride: [2; 2], groups: channels / 4, ..Default::default() };
+            let options = LayerOptions { stride: 2.into(), groups: channels / 4, ..Default::default() };
             Conv2d::with_options(channels, channels, 2, options)
         };
         let model = nn::Sequential::new((

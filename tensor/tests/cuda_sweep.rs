@@ -311,35 +311,35 @@ fn pools() -> Vec<Case> {
         case("max_pool2d overlapping", images(), |x| {
             let options =
                 MaxPool2dOptions { stride: Some(1.into()), padding: 1.into(), ..Default::default() };
-            one(x[0].max_pool2d([3, 2], &options))
+            one(x[0].max_pool2d((3, 2), &options))
         }),
         case("max_pool2d with holes", images(), |x| {
-            let (stride, dilation) = (Some([2, 3].into()), [1, 2].into());
-            let padding = [0, 1].into();
-            one(x[0].max_pool2d([1, 2], &MaxPool2dOptions { stride, padding, dilation, ceil_mode: true }))
+            let (stride, dilation) = (Some((2, 3).into()), (1, 2).into());
+            let padding = (0, 1).into();
+            one(x[0].max_pool2d((1, 2), &MaxPool2dOptions { stride, padding, dilation, ceil_mode: true }))
         }),
         case("avg_pool2d", images(), |x| one(x[0].avg_pool2d(2, &Default::default()))),
         case("avg_pool2d overlapping", images(), |x| {
             let options = AvgPool2dOptions {
-                stride: Some([1, 2].into()),
-                padding: [1, 0].into(),
+                stride: Some((1, 2).into()),
+                padding: (1, 0).into(),
                 count_include_pad: false,
                 ..Default::default()
             };
-            one(x[0].avg_pool2d([3, 1], &options))
+            one(x[0].avg_pool2d((3, 1), &options))
         }),
         case("avg_pool2d hanging over", images(), |x| {
-            let stride = Some([3, 2].into());
+            let stride = Some((3, 2).into());
             let options =
                 AvgPool2dOptions { stride, padding: 1.into(), ceil_mode: true, ..Default::default() };
-            one(x[0].avg_pool2d([2, 3], &options))
+            one(x[0].avg_pool2d((2, 3), &options))
         }),
         case("avg_pool2d divided", images(), |x| {
             let options = AvgPool2dOptions { divisor_override: Some(-3), ..Default::default() };
-            one(x[0].avg_pool2d([1, 2], &options))
+            one(x[0].avg_pool2d((1, 2), &options))
         }),
-        case("adaptive_avg_pool2d", images(), |x| one(x[0].adaptive_avg_pool2d([3, 2]))),
-        case("adaptive_avg_pool2d to more", images(), |x| one(x[0].adaptive_avg_pool2d([Some(9), None]))),
+        case("adaptive_avg_pool2d", images(), |x| one(x[0].adaptive_avg_pool2d((3, 2)))),
+        case("adaptive_avg_pool2d to more", images(), |x| one(x[0].adaptive_avg_pool2d((Some(9), None)))),
         case("adaptive_avg_pool2d to one", images(), |x| one(x[0].adaptive_avg_pool2d(1))),
     ]
 }
@@ -1023,9 +1023,9 @@ fn image_network() -> Result<nn::Sequential> {
     Ok(nn::Sequential::new((
         nn::MaxPool2d::new(2),
         nn::BatchNorm2d::new(3)?,
-        nn::AvgPool2d::new([1, 2]),
+        nn::AvgPool2d::new((1, 2)),
         nn::Sequential::new((nn::Linear::new(4, 9)?, nn::LayerNorm::new(&[4, 9])?, nn::GELU::default())),
-        nn::AdaptiveAvgPool2d::new([3, 2]),
+        nn::AdaptiveAvgPool2d::new((3, 2)),
         nn::Flatten::default(),
         nn::BatchNorm1d::with_options(18, slow)?,
         nn::LayerNorm::with_options(&[18], plain)?,

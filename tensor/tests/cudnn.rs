@@ -36,7 +36,8 @@ struct Case {
 
 fn cases() -> [Case; 4] {
     let plain = Conv2dOptions::default();
-    let uneven = Conv2dOptions { stride: [2, 1], padding: [1, 2].into(), dilation: [1, 2], groups: 2 };
+    let uneven =
+        Conv2dOptions { stride: (2, 1).into(), padding: (1, 2).into(), dilation: (1, 2).into(), groups: 2 };
     [
         Case { x: [2, 3, 6, 5], weight: [4, 3, 3, 3], options: Conv2dOptions { padding: 1.into(), ..plain } },
         Case { x: [3, 4, 7, 8], weight: [6, 2, 3, 2], options: uneven },

@@ -419,8 +419,9 @@ const REDUCTIONS: [Reduction; 3] = [Reduction::Mean, Reduction::Sum, Reduction::
 fn convolutions() -> Vec<Case> {
     let options = Conv2dOptions::default();
     let padded = Conv2dOptions { padding: 1.into(), ..options };
-    let strided = Conv2dOptions { stride: [2, 3], padding: [1, 2].into(), ..options };
-    let dilated = Conv2dOptions { dilation: [2, 1], padding: [2, 0].into(), stride: [1, 2], ..options };
+    let strided = Conv2dOptions { stride: (2, 3).into(), padding: (1, 2).into(), ..options };
+    let dilated =
+        Conv2dOptions { dilation: (2, 1).into(), padding: (2, 0).into(), stride: (1, 2).into(), ..options };
     let same = Conv2dOptions { padding: Padding::Same, ..options };
     let shapes: [(&[usize], &[usize], Conv2dOptions); 10] = [
         (&[2, 2, 3, 4], &[2, 2, 2, 2], options),
@@ -510,13 +511,13 @@ fn pools() -> Vec<Case> {
     let mut cases = Vec::new();
     for sizes in [&[1usize, 1, 1] as &[usize], &[2, 4, 5], &[2, 1, 3, 6], &[0, 2, 4, 4]] {
         let name = |what: &str| format!("{what} {sizes:?}");
-        let pairs = || [1, sizes[sizes.len() - 1].min(2)];
+        let pairs = || (1, sizes[sizes.len() - 1].min(2));
         let max = move |x: &[Tensor]| x[0].max_pool2d(pairs(), &Default::default());
         cases.push(case(name("max_pool2d"), &[sizes], max));
         let stride = Some(1.into());
         let max_options =
-            MaxPool2dOptions { stride, padding: 1.into(), dilation: [1, 2].into(), ceil_mode: true };
-        let max = move |x: &[Tensor]| x[0].max_pool2d([3, 2], &max_options);
+            MaxPool2dOptions { stride, padding: 1.into(), dilation: (1, 2).into(), ceil_mode: true };
+        let max = move |x: &[Tensor]| x[0].max_pool2d((3, 2), &max_options);
         // A window that is all padding is −∞, and has no slope.
         if sizes != [1, 1, 1] {
             cases.push(case(name("max_pool2d overlapping"), &[sizes], max));
@@ -525,7 +526,7 @@ fn pools() -> Vec<Case> {
         cases.push(case(name("avg_pool2d"), &[sizes], avg));
         for (count_include_pad, divisor_override) in [(true, None), (false, None), (false, Some(-7))] {
             let options = AvgPool2dOptions {
-                stride: Some([2, 1].into()),
+                stride: Some((2, 1).into()),
                 padding: 1.into(),
                 ceil_mode: true,
                 count_include_pad,
@@ -534,7 +535,7 @@ fn pools() -> Vec<Case> {
             let avg = move |x: &[Tensor]| x[0].avg_pool2d(3, &options);
             cases.push(case(name("avg_pool2d with options"), &[sizes], avg));
         }
-        for output in [[3, 2], [5, 1], [1, 7]] {
+        for output in [(3, 2), (5, 1), (1, 7)] {
             let adaptive = move |x: &[Tensor]| x[0].adaptive_avg_pool2d(output);
             cases.push(case(name("adaptive_avg_pool2d"), &[sizes], adaptive));
         }

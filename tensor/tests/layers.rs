@@ -33,7 +33,7 @@ fn sizes(value: &Value) -> Vec<usize> {
 
 fn pair(value: &Value) -> Pair {
     let values = sizes(value);
-    [values[0], values[1]].into()
+    (values[0], values[1]).into()
 }
 
 fn run(name: &str, a: &Value, x: &[Tensor], state: &[Tensor]) -> Result<Tensor> {
@@ -60,7 +60,7 @@ fn run(name: &str, a: &Value, x: &[Tensor], state: &[Tensor]) -> Result<Tensor> 
         ),
         "adaptive_avg_pool2d" => {
             let size = |i: usize| a[0][i].as_u64().map(|size| size as usize);
-            x[0].adaptive_avg_pool2d([size(0), size(1)])
+            x[0].adaptive_avg_pool2d((size(0), size(1)))
         }
         "batch_norm" => x[0].batch_norm(&BatchNormArguments {
             running_mean: state.first().cloned(),
@@ -151,34 +151,34 @@ fn zeros(sizes: &[usize]) -> Tensor {
 #[test]
 fn windows_that_cannot_be_are_refused_in_pytorchs_words() {
     let x = zeros(&[1, 2, 4, 4]);
-    let max = |kernel: [usize; 2], options: MaxPool2dOptions| x.max_pool2d(kernel, &options);
+    let max = |kernel: (usize, usize), options: MaxPool2dOptions| x.max_pool2d(kernel, &options);
     let plain = MaxPool2dOptions::default();
     let half =
         "pad should be at most half of effective kernel size, but got pad=2, kernel_size=2 and dilation=1";
-    says(half, max([2, 2], MaxPool2dOptions { padding: 2.into(), ..plain }));
+    says(half, max((2, 2), MaxPool2dOptions { padding: 2.into(), ..plain }));
     says(
         "pad should be smaller than or equal to half of kernel size, but got padW = 2, padH = 2, kW = 3, kH = 3",
-        max([3, 3], MaxPool2dOptions { padding: 2.into(), dilation: 2.into(), ..plain }),
+        max((3, 3), MaxPool2dOptions { padding: 2.into(), dilation: 2.into(), ..plain }),
     );
-    says("stride should not be zero", max([0, 0], plain));
-    says("stride should not be zero", max([2, 2], MaxPool2dOptions { stride: Some(0.into()), ..plain }));
+    says("stride should not be zero", max((0, 0), plain));
+    says("stride should not be zero", max((2, 2), MaxPool2dOptions { stride: Some(0.into()), ..plain }));
     says(
         "kernel size should be greater than zero, but got kH: 0 kW: 1",
-        max([0, 1], MaxPool2dOptions { stride: Some(1.into()), ..plain }),
+        max((0, 1), MaxPool2dOptions { stride: Some(1.into()), ..plain }),
     );
     says(
         "dilation should be greater than zero, but got dilationH: 0 dilationW: 0",
-        max([2, 2], MaxPool2dOptions { dilation: 0.into(), ..plain }),
+        max((2, 2), MaxPool2dOptions { dilation: 0.into(), ..plain }),
     );
     says(
         "Given input size: (2x4x4). Calculated output size: (2x2x0). Output size is too small",
-        max([2, 9], plain),
+        max((2, 9), plain),
     );
     for huge in [usize::MAX, 1 << 40, i32::MAX as usize] {
-        assert!(max([huge, 2], plain).is_err());
+        assert!(max((huge, 2), plain).is_err());
         let options = MaxPool2dOptions { dilation: huge.into(), padding: huge.into(), ..plain };
-        assert!(max([huge, huge], options).is_err());
-        assert!(x.adaptive_avg_pool2d([huge, huge]).is_err());
+        assert!(max((huge, huge), options).is_err());
+        assert!(x.adaptive_avg_pool2d((huge, huge)).is_err());
     }
     for sizes in [&[4, 4][..], &[1, 1, 2, 4, 4]] {
         let refused = zeros(sizes).max_pool2d(2, &plain);
@@ -270,7 +270,7 @@ fn what_cannot_be_normalised_is_refused_in_pytorchs_words() -> Result<()> {
 #[test]
 fn layers_print_as_in_pytorch() -> Result<()> {
     let holes = MaxPool2dOptions {
-        stride: Some([2, 1].into()),
+        stride: Some((2, 1).into()),
         padding: 1.into(),
         dilation: 2.into(),
         ceil_mode: true,
@@ -286,11 +286,11 @@ fn layers_print_as_in_pytorch() -> Result<()> {
     let model = nn::Sequential::new((
         nn::Sequential::new((
             nn::MaxPool2d::new(2),
-            nn::MaxPool2d::with_options([3, 2], holes),
+            nn::MaxPool2d::with_options((3, 2), holes),
             nn::AvgPool2d::new(2),
-            nn::AvgPool2d::with_options([3, 2], hanging),
+            nn::AvgPool2d::with_options((3, 2), hanging),
             nn::AdaptiveAvgPool2d::new(1),
-            nn::AdaptiveAvgPool2d::new([None, Some(2)]),
+            nn::AdaptiveAvgPool2d::new((None, Some(2))),
         )),
         nn::BatchNorm2d::new(3)?,
         nn::BatchNorm1d::with_options(4, bare)?,

@@ -49,9 +49,9 @@ fn images() -> Result<Vec<u32>> {
         nn::BatchNorm2d::new(10)?,
         nn::GELU::default(),
         nn::MaxPool2d::with_options(3, overlapping),
-        nn::AvgPool2d::new([1, 2]),
+        nn::AvgPool2d::new((1, 2)),
         nn::LayerNorm::new(&[20, 12])?,
-        nn::AdaptiveAvgPool2d::new([15, 9]),
+        nn::AdaptiveAvgPool2d::new((15, 9)),
         nn::Flatten::default(),
         nn::BatchNorm1d::new(1350)?,
     ));

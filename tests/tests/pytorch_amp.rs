@@ -5,7 +5,7 @@ use todevice::amp::{self, AutocastOptions, GradScaler, GradScalerOptions};
 use todevice::nn::Conv2dOptions;
 use todevice::nn::{BatchNorm2d, Conv2d, Flatten, Linear, MaxPool2d, Parameter, ReLU, Sequential};
 use todevice::prelude::*;
-use todevice::{DeviceType, Machine, Padding};
+use todevice::{DeviceType, Machine};
 
 fn vectors(file: &str) -> Json {
     let path = format!("{}/vectors/{file}", env!("CARGO_MANIFEST_DIR"));
@@ -79,7 +79,7 @@ fn mlp(name: &str, options: AutocastOptions) -> Result<Vec<f64>> {
 fn cnn(autocast: AutocastOptions) -> Result<Vec<f64>> {
     let x = Tensor::randn(&[32, 3, 8, 8])?;
     let y = x.flatten(1, -1)?.matmul(&Tensor::randn(&[192, 4])?)?.argmax(1, false)?;
-    let padded = Conv2dOptions { padding: Padding::from(1), ..Default::default() };
+    let padded = Conv2dOptions { padding: 1.into(), ..Default::default() };
     let model = Sequential::new((
         Conv2d::with_options(3, 8, 3, padded)?,
         BatchNorm2d::new(8)?,

@@ -5,6 +5,7 @@ use super::parameter::Parameter;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::ops::conv::{self, Padding};
+use crate::ops::pair::Pair;
 use crate::tensor::{Tensor, TensorOptions};
 
 /// A kernel that slides over images (`torch.nn.Conv2d`). Input (batch, in_channels, height, width), output
@@ -16,19 +17,19 @@ pub struct Conv2d {
     pub bias: Option<Parameter>,
     in_channels: usize,
     out_channels: usize,
-    kernel_size: [usize; 2],
+    kernel_size: Pair,
     options: conv::Conv2dOptions,
 }
 
-/// The keyword arguments of `torch.nn.Conv2d`: those of height and width are separate.
+/// The keyword arguments of `torch.nn.Conv2d`.
 #[derive(Clone, Copy, Debug)]
 pub struct Conv2dOptions {
     /// How far the kernel moves from one element of the output to the next.
-    pub stride: [usize; 2],
+    pub stride: Pair,
     /// The zeros around the image.
     pub padding: Padding,
     /// How far apart the elements of the kernel are on the image.
-    pub dilation: [usize; 2],
+    pub dilation: Pair,
     /// Into how many groups channels are cut: each of the output sees those of its own group.
     pub groups: usize,
     /// Whether a bias is learned and added.
@@ -44,34 +45,11 @@ impl Default for Conv2dOptions {
     }
 }
 
-/// The size of a kernel: `3` for three by three, `[3, 5]` for three rows of five.
-pub trait KernelSize: sealed::Sealed {}
-impl KernelSize for usize {}
-impl KernelSize for [usize; 2] {}
-
-mod sealed {
-    pub trait Sealed {
-        fn height_and_width(self) -> [usize; 2];
-    }
-
-    impl Sealed for usize {
-        fn height_and_width(self) -> [usize; 2] {
-            [self; 2]
-        }
-    }
-
-    impl Sealed for [usize; 2] {
-        fn height_and_width(self) -> [usize; 2] {
-            self
-        }
-    }
-}
-
 impl Conv2d {
     /// Weight and bias uniform in ±1/√(in_channels · kernel elements): PyTorch's Kaiming initialisation with a = √5,
     /// drawn from the default generator, weight first.
     #[track_caller]
-    pub fn new(in_channels: usize, out_channels: usize, kernel_size: impl KernelSize) -> Result<Conv2d> {
+    pub fn new(in_channels: usize, out_channels: usize, kernel_size: impl Into<Pair>) -> Result<Conv2d> {
         Conv2d::with_options(in_channels, out_channels, kernel_size, Conv2dOptions::default())
     }
 
@@ -80,11 +58,12 @@ impl Conv2d {
     pub fn with_options(
         in_channels: usize,
         out_channels: usize,
-        kernel_size: impl KernelSize,
+        kernel_size: impl Into<Pair>,
         options: Conv2dOptions,
     ) -> Result<Conv2d> {
         let Conv2dOptions { stride, padding, dilation, groups, bias, dtype } = options;
-        let kernel_size @ [rows, columns] = kernel_size.height_and_width();
+        let kernel_size = kernel_size.into();
+        let [rows, columns] = kernel_size.values();
         if groups == 0 {
             return Err(Error::ConvLayer("groups must be a positive integer"));
         }
@@ -94,7 +73,7 @@ impl Conv2d {
         if !out_channels.is_multiple_of(groups) {
             return Err(Error::ConvLayer("out_channels must be divisible by groups"));
         }
-        if padding == Padding::Same && stride != [1, 1] {
+        if padding == Padding::Same && stride.values() != [1, 1] {
             return Err(Error::ConvSameStride);
         }
         let channels = in_channels / groups;
@@ -140,7 +119,11 @@ impl Module for Conv2d {
     }
 
     fn extra_repr(&self) -> String {
-        let pair = |[height, width]: [usize; 2]| format!("({height}, {width})");
+        // Of a convolution both are printed, even if one was given.
+        let pair = |pair: Pair| {
+            let [height, width] = pair.values();
+            format!("({height}, {width})")
+        };
         let conv::Conv2dOptions { stride, padding, dilation, groups } = self.options;
         let mut repr = format!(
             "{}, {}, kernel_size={}, stride={}",
@@ -150,12 +133,12 @@ impl Module for Conv2d {
             pair(stride)
         );
         match padding {
-            Padding::Zeros([0, 0]) => {}
+            Padding::Zeros(zeros) if zeros.values() == [0, 0] => {}
             Padding::Zeros(zeros) => repr += &format!(", padding={}", pair(zeros)),
             Padding::Same => repr += ", padding=same",
             Padding::Valid => repr += ", padding=valid",
         }
-        if dilation != [1, 1] {
+        if dilation.values() != [1, 1] {
             repr += &format!(", dilation={}", pair(dilation));
         }
         if groups != 1 {

@@ -15,7 +15,7 @@ mod state_dict;
 pub mod utils;
 
 pub use activation::{GELU, ReLU, Sigmoid, Tanh};
-pub use conv::{Conv2d, Conv2dOptions, KernelSize};
+pub use conv::{Conv2d, Conv2dOptions};
 pub use dropout::Dropout;
 pub use linear::{Linear, LinearOptions};
 pub use loss::{CrossEntropyLoss, L1Loss, MSELoss, NLLLoss};

@@ -2,7 +2,8 @@
 
 use super::module::{Module, display_as_module};
 use crate::error::Result;
-use crate::ops::pool::{AvgPool2dOptions, MaxPool2dOptions, Pair};
+use crate::ops::pair::Pair;
+use crate::ops::pool::{AvgPool2dOptions, MaxPool2dOptions};
 use crate::tensor::Tensor;
 
 /// The largest element of each window of an image (`torch.nn.MaxPool2d`).

@@ -21,36 +21,37 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::machine::Machine;
 use crate::ops;
+use crate::ops::pair::Pair;
 use crate::ops::shape::{dense, write};
 use crate::shape::Layout;
 use crate::storage::access;
 use crate::tensor::Tensor;
 
-/// The keyword arguments of a convolution: those of height and width are separate.
+/// The keyword arguments of a convolution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Conv2dOptions {
     /// How far the kernel moves from one element of the output to the next.
-    pub stride: [usize; 2],
+    pub stride: Pair,
     /// The zeros around the image.
     pub padding: Padding,
     /// How far apart the elements of the kernel are on the image.
-    pub dilation: [usize; 2],
+    pub dilation: Pair,
     /// Into how many groups channels are cut: each of the output sees those of its own group.
     pub groups: usize,
 }
 
 impl Default for Conv2dOptions {
     fn default() -> Conv2dOptions {
-        Conv2dOptions { stride: [1; 2], padding: Padding::Zeros([0; 2]), dilation: [1; 2], groups: 1 }
+        Conv2dOptions { stride: 1.into(), padding: 0.into(), dilation: 1.into(), groups: 1 }
     }
 }
 
-/// The zeros around an image. `1.into()` is one on each side, `[1, 2].into()` one above and below, two on the left
+/// The zeros around an image. `1.into()` is one on each side, `(1, 2).into()` one above and below, two on the left
 /// and on the right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Padding {
     /// So many above and below, so many on the left and on the right.
-    Zeros([usize; 2]),
+    Zeros(Pair),
     /// As many as keep the size of the image (`'same'`), the one too many below and on the right.
     Same,
     /// None (`'valid'`).
@@ -59,13 +60,13 @@ pub enum Padding {
 
 impl From<usize> for Padding {
     fn from(both: usize) -> Padding {
-        Padding::Zeros([both; 2])
+        Padding::Zeros(both.into())
     }
 }
 
-impl From<[usize; 2]> for Padding {
-    fn from(each: [usize; 2]) -> Padding {
-        Padding::Zeros(each)
+impl From<(usize, usize)> for Padding {
+    fn from(each: (usize, usize)) -> Padding {
+        Padding::Zeros(each.into())
     }
 }
 
@@ -128,7 +129,8 @@ impl Convolution {
         {
             return Err(Error::ConvBiasDType { input: x.dtype(), bias: bias.dtype() });
         }
-        let &Conv2dOptions { stride, dilation, groups, .. } = options;
+        let groups = options.groups;
+        let (stride, dilation) = (options.stride.values(), options.dilation.values());
         let &[k, weight_channels, r, s] = weight.sizes() else {
             return Err(match weight.ndim() {
                 0..=2 => Error::ConvWeightFewDims,
@@ -136,7 +138,7 @@ impl Convolution {
             });
         };
         let (padding, end_zeros) = match options.padding {
-            Padding::Zeros(zeros) => (zeros, [0; 2]),
+            Padding::Zeros(zeros) => (zeros.values(), [0; 2]),
             Padding::Valid => ([0; 2], [0; 2]),
             Padding::Same if stride != [1, 1] => return Err(Error::ConvSameStride),
             // An odd number of zeros is one more at the end.

@@ -6,6 +6,7 @@ use crate::autograd::{Context, Function, Saved};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::ops;
+use crate::ops::pair::Pair;
 use crate::ops::shape::dense;
 use crate::shape::Layout;
 use crate::tensor::Tensor;
@@ -15,7 +16,6 @@ mod window;
 
 pub(crate) use kernels::every_kernel;
 use kernels::{Divisor, Grid};
-pub use window::Pair;
 use window::Windows;
 
 /// The keyword arguments of `max_pool2d` and `torch.nn.MaxPool2d`.
