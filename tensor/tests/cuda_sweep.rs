@@ -125,6 +125,7 @@ fn binary() -> Vec<Case> {
         case("allclose", pairs(), |x| answer(x[0].allclose(&x[1], 1e-5, 1e-8), &x[0])),
         case("allclose itself", edges(1), |x| answer(x[0].allclose(&x[0].copy()?, 1e-5, 1e-8), &x[0])),
         case("mul operators", edges(2), |x| one(((2.0 - &x[0])? * &x[1])? / 3)),
+        case("div operators", edges(1), |x| one((1.7 * (3 / &x[0])?)? + 1)),
     ]);
     cases
 }

@@ -6,6 +6,7 @@ mod halves;
 
 use halves::{BF16, F16, Format};
 use serde_json::Value;
+use todevice::autograd::BackwardOptions;
 use todevice::optim::{AdamW, AdamWOptions, Optimizer, SGD, SGDOptions};
 use todevice::{
     CrossEntropyOptions, DType, Element, Operand, Reduction, Result, Tensor, bf16, f16, manual_seed, nn,
@@ -207,6 +208,18 @@ fn run(op: &str, x: &[Tensor], numbers: &[f64], wanted: &Tensor) -> Result<Tenso
         "sub_number" => x[0].sub(number()),
         "mul_number" => x[0].mul(number()),
         "div_number" => x[0].copy()?.div_(number()),
+        "radd_number" => numbers[0] + &x[0],
+        "rsub_number" => numbers[0] - &x[0],
+        "rmul_number" => numbers[0] * &x[0],
+        "rdiv_number" => numbers[0] / &x[0],
+        "mul_" => x[0].copy()?.mul_(&x[1]),
+        "div_" => x[0].copy()?.div_(&x[1]),
+        "mul_backward" | "div_backward" => {
+            let (a, b) = (x[0].copy()?.requires_grad_(true)?, x[1].copy()?.requires_grad_(true)?);
+            let y = if op == "mul_backward" { a.mul(&b)? } else { a.div(&b)? };
+            y.backward_with(BackwardOptions { gradient: Some(x[2].clone()), ..Default::default() })?;
+            Ok(a.grad().unwrap())
+        }
         "gt_number" => x[0].gt(number()),
         "pow" => x[0].pow(numbers[0]),
         "clamp" => x[0].clamp(numbers[0], numbers[1]),

@@ -49,6 +49,24 @@ for dtype in (torch.float16, torch.bfloat16):
     for number in (0.1, 3.3337, -0.77, 1.0009765625, 65536.0):
         for name in "add sub mul div gt".split():
             case(name + "_number", [x], getattr(torch, name)(x, number), [number])
+    few = torch.cat([special, ordinary[:20]])
+    for number in (0.1, -3.3337):
+        case("radd_number", [few], number + few, [number])
+        case("rsub_number", [few], number - few, [number])
+        case("rmul_number", [few], number * few, [number])
+        case("rdiv_number", [few], number / few, [number])
+    # A tensor that is one number of another type: if it comes second in a product or a quotient it is not rounded.
+    one_number = [torch.tensor(3.3337), torch.tensor(65536.0), torch.tensor(0.1, dtype=torch.float64), torch.tensor([2049])]
+    for t in one_number:
+        for name in "add sub mul div maximum eq gt".split():
+            case(name, [few, t], getattr(torch, name)(few, t))
+            case(name, [t, few], getattr(torch, name)(t, few))
+        case("mul_", [few, t], few.clone().mul_(t))
+        case("div_", [few, t], few.clone().div_(t))
+    for name in ("mul", "div"):
+        leaf, t = few.clone().requires_grad_(), torch.tensor(3.3337, requires_grad=True)
+        getattr(torch, name)(leaf, t).backward(few.flip(0))
+        case(name + "_backward", [few, t.detach(), few.flip(0)], leaf.grad)
     for number in (2.0, 0.5, -0.5, 3.0, 0.3):
         case("pow", [x], x.pow(number), [number])
     case("clamp", [x], x.clamp(-0.3, 1.7), [-0.3, 1.7])

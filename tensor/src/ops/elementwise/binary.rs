@@ -37,6 +37,23 @@ impl Binary {
             (_, dtype) => Ok(dtype),
         }
     }
+
+    /// Computes `a` and `b` in the type of `out`. But the one number of another type that halves are multiplied by or
+    /// divided by is not rounded to a half first: what PyTorch does on the host. (On a GPU it does so if the number is
+    /// on the host, and then for sums and differences too.)
+    fn compute(self, out: &Tensor, a: &Tensor, b: &Tensor) -> Result<()> {
+        let dtype = out.dtype();
+        let a = &a.to(dtype)?;
+        if by_numbers(self, dtype) && b.numel() == 1 && b.dtype() != dtype {
+            return kernels::by_number(self, a, &b.to(DType::F64)?, out);
+        }
+        kernels::binary(self, a, &b.to(dtype)?, out)
+    }
+}
+
+/// Whether `op` takes a number as it is beside elements of this type.
+fn by_numbers(op: Binary, dtype: DType) -> bool {
+    dtype.is_half() && matches!(op, Binary::Mul | Binary::Div)
 }
 
 impl Function<2> for Binary {
@@ -72,7 +89,7 @@ impl Function<2> for Binary {
         }
         let dtype = self.result_type(a, Operand::Tensor(b))?;
         let out = output(a, b, dtype)?;
-        kernels::binary(*self, &a.to(dtype)?, &b.to(dtype)?, &out)?;
+        self.compute(&out, a, b)?;
         Ok(out)
     }
 
@@ -116,6 +133,7 @@ impl Function<2> for Binary {
 }
 
 /// A product or a quotient of halves and a number.
+#[derive(Clone, Copy)]
 struct ByNumber {
     op: Binary,
     number: f64,
@@ -124,11 +142,13 @@ struct ByNumber {
 impl ByNumber {
     fn of(op: Binary, a: &Tensor, b: Operand<'_>) -> Option<ByNumber> {
         match b {
-            Operand::Scalar(b) if a.dtype().is_half() && matches!(op, Binary::Mul | Binary::Div) => {
-                Some(ByNumber { op, number: b.to_f64() })
-            }
+            Operand::Scalar(b) if by_numbers(op, a.dtype()) => Some(ByNumber { op, number: b.to_f64() }),
             _ => None,
         }
+    }
+
+    fn compute(&self, out: &Tensor, x: &Tensor) -> Result<()> {
+        kernels::by_number(self.op, x, &Tensor::full(&[], self.number, DType::F64)?, out)
     }
 }
 
@@ -143,7 +163,7 @@ impl Function<1> for ByNumber {
 
     fn forward(&self, _: &mut Context<1>, [x]: [&Tensor; 1]) -> Result<Tensor> {
         let out = x.uninit_beside(x.sizes(), x.dtype())?;
-        kernels::by_number(self.op, x, self.number, &out)?;
+        self.compute(&out, x)?;
         Ok(out)
     }
 
@@ -170,13 +190,15 @@ fn binary(op: Binary, a: &Tensor, b: Operand<'_>) -> Result<Tensor> {
 #[track_caller]
 fn binary_(op: Binary, target: &Tensor, other: Operand<'_>) -> Result<Tensor> {
     if let Some(by_number) = ByNumber::of(op, target, other) {
-        let number = by_number.number;
-        let in_place = || kernels::by_number(op, target, number, target);
+        let in_place = move || by_number.compute(target, target);
         return ops::update(op.name(), target, &[], |old| ops::apply(by_number, [old]), in_place);
     }
     let result = op.result_type(target, other)?;
     check_in_place(target, other, result)?;
-    let other = other.to_tensor(result)?;
+    let other = match other {
+        Operand::Tensor(tensor) => tensor.clone(),
+        Operand::Scalar(_) => other.to_tensor(result)?,
+    };
     ops::update(
         op.name(),
         target,
@@ -185,10 +207,10 @@ fn binary_(op: Binary, target: &Tensor, other: Operand<'_>) -> Result<Tensor> {
         |old| ops::apply(op, [old, if other.is_same(target) { old } else { &other }]),
         || {
             if result == target.dtype() {
-                return kernels::binary(op, target, &other, target);
+                return op.compute(target, target, &other);
             }
             let wide = target.uninit_beside(target.sizes(), result)?;
-            kernels::binary(op, &target.to(result)?, &other, &wide)?;
+            op.compute(&wide, target, &other)?;
             ops::shape::write(target, &wide.to(target.dtype())?)
         },
     )

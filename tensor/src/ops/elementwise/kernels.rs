@@ -289,10 +289,10 @@ fn binary_kernel(op: Binary, dtype: DType) -> Result<&'static KernelDef> {
     Ok(kernel.storing(dtype))
 }
 
-/// A tensor of halves by a number, which is not rounded to a half first: so much more PyTorch does for products and
-/// quotients, and only for these.
-pub(super) fn by_number(op: Binary, x: &Tensor, number: f64, out: &Tensor) -> Result<()> {
-    launch(by_number_kernel(op, x.dtype())?, [x, &Tensor::full(&[], number, DType::F64)?], [out], &[], &[])
+/// A tensor of halves by a number, an f64 that is not rounded to a half first: so much more PyTorch does for products
+/// and quotients, and only for these.
+pub(super) fn by_number(op: Binary, x: &Tensor, number: &Tensor, out: &Tensor) -> Result<()> {
+    launch(by_number_kernel(op, x.dtype())?, [x, number], [out], &[], &[])
 }
 
 fn by_number_kernel(op: Binary, dtype: DType) -> Result<&'static KernelDef> {

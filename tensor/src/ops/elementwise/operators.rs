@@ -77,7 +77,7 @@ macro_rules! operator {
 
             #[track_caller]
             fn $operator(self, tensor: &Tensor) -> Result<Tensor> {
-                Tensor::$method(&beside(Binary::$Trait, self.into(), tensor)?, tensor)
+                number_first(Binary::$Trait, self.into(), tensor)
             }
         }
 
@@ -86,7 +86,7 @@ macro_rules! operator {
 
             #[track_caller]
             fn $operator(self, tensor: Tensor) -> Result<Tensor> {
-                Tensor::$method(&beside(Binary::$Trait, self.into(), &tensor)?, &tensor)
+                number_first(Binary::$Trait, self.into(), &tensor)
             }
         }
     )*};
@@ -97,10 +97,18 @@ operator!(Sub, sub, sub);
 operator!(Mul, mul, mul);
 operator!(Div, div, div);
 
-/// A number as a 0-dim tensor of the type it has beside this tensor in this operation.
+/// `number ∘ tensor`, as Python's operators have it: `2 * x` is `x * 2`, and `2 / x` is `x.reciprocal() * 2`.
 #[track_caller]
-fn beside(operation: Binary, number: Scalar, tensor: &Tensor) -> Result<Tensor> {
-    ops::shape::number(number, operation.result_type(tensor, Operand::Scalar(number))?)
+fn number_first(operation: Binary, number: Scalar, tensor: &Tensor) -> Result<Tensor> {
+    match operation {
+        Binary::Add => tensor.add(number),
+        Binary::Mul => tensor.mul(number),
+        Binary::Div => Tensor::mul(&tensor.reciprocal()?, number),
+        _ => {
+            let dtype = operation.result_type(tensor, Operand::Scalar(number))?;
+            ops::shape::number(number, dtype)?.sub(tensor)
+        }
+    }
 }
 
 impl Neg for &Tensor {
