@@ -403,16 +403,12 @@ fn a_layer_has_a_weight_and_a_bias() -> Result<()> {
     Ok(())
 }
 
-/// The network of `training_steps`, with convolutions that shrink images in the place of its pools.
-#[test]
-fn a_network_learns_as_pytorchs() -> Result<()> {
-    let losses = Machine::new().enter(|| {
+/// Five steps of a network with two convolutions and a layer that halves the image after each, which `shrink` makes for
+/// a number of channels.
+fn losses<M: Module + 'static>(shrink: impl Fn(usize) -> Result<M>) -> Result<Vec<f64>> {
+    Machine::new().enter(|| {
         manual_seed(0);
         let wide = LayerOptions { padding: 1.into(), ..Default::default() };
-        let shrink = |channels: usize| {
-            let options = LayerOptions { stride: 2.into(), groups: channels / 4, ..Default::default() };
-            Conv2d::with_options(channels, channels, 2, options)
-        };
         let model = nn::Sequential::new((
             Conv2d::with_options(3, 32, 3, wide)?,
             nn::ReLU,
@@ -435,10 +431,26 @@ fn a_network_learns_as_pytorchs() -> Result<()> {
                 optim::Optimizer::step(&mut optimizer)?;
                 loss.item()
             })
-            .collect::<Result<Vec<f64>>>()
-    })?;
-    for (loss, expected) in losses.iter().zip(vectors()["losses"]["convolution"].as_array().unwrap()) {
-        assert!((loss - expected.as_f64().unwrap()).abs() < 1e-5, "{losses:?}");
+            .collect()
+    })
+}
+
+fn assert_pytorchs(losses: &[f64], name: &str) {
+    let vectors = vectors();
+    let expected = vectors["losses"][name].as_array().unwrap();
+    assert_eq!(losses.len(), expected.len());
+    for (loss, expected) in losses.iter().zip(expected) {
+        assert!((loss - expected.as_f64().unwrap()).abs() < 1e-5, "{name}: {losses:?} and {expected:?}");
     }
+}
+
+#[test]
+fn a_network_learns_as_pytorchs() -> Result<()> {
+    assert_pytorchs(&losses(|_| Ok(nn::MaxPool2d::new(2)))?, "pool");
+    let strided = |channels: usize| {
+        let options = LayerOptions { stride: 2.into(), groups: channels / 4, ..Default::default() };
+        Conv2d::with_options(channels, channels, 2, options)
+    };
+    assert_pytorchs(&losses(strided)?, "convolution");
     Ok(())
 }

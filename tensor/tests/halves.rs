@@ -7,7 +7,7 @@ mod halves;
 use halves::{BF16, F16, Format};
 use serde_json::Value;
 use todevice::autograd::BackwardOptions;
-use todevice::optim::{AdamW, AdamWOptions, Optimizer, SGD, SGDOptions};
+use todevice::optim::{Adam, AdamW, AdamWOptions, Optimizer, SGD, SGDOptions};
 use todevice::{
     CrossEntropyOptions, DType, Element, Operand, Reduction, Result, Tensor, bf16, f16, manual_seed, nn,
 };
@@ -314,6 +314,25 @@ fn operations_are_pytorchs() {
         }
     }
     assert!(differences.is_empty(), "{}", differences.join("\n"));
+}
+
+/// What optimizers keep is of the type of the parameter.
+#[test]
+fn optimizers_keep_halves_of_halves() -> Result<()> {
+    for (dtype, _) in FORMATS {
+        let parameter = nn::Parameter::new(&Tensor::ones_with(&[3], dtype)?)?;
+        parameter.tensor().set_grad(Some(Tensor::full(&[3], 2f64.powi(-10), dtype)?))?;
+        let mut sgd = SGD::new(vec![parameter.clone()], SGDOptions { momentum: 0.9, ..Default::default() })?;
+        let mut adam = Adam::new(vec![parameter.clone()], Default::default())?;
+        sgd.step()?;
+        adam.step()?;
+        assert_eq!(sgd.state(&parameter).unwrap().momentum_buffer.dtype(), dtype);
+        let state = adam.state(&parameter).unwrap();
+        assert_eq!((state.exp_avg.dtype(), state.exp_avg_sq.dtype()), (dtype, dtype));
+        // A thousandth of 2⁻²⁰ is less than half of the smallest f16.
+        assert_eq!(state.exp_avg_sq.get(0)?.item()? == 0.0, dtype == DType::F16);
+    }
+    Ok(())
 }
 
 #[test]

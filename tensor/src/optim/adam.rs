@@ -118,7 +118,7 @@ pub struct AdamState {
     /// Steps taken with a gradient. It is a number of the host, wherever the parameter is; PyTorch keeps it on
     /// the CPU too.
     pub step: u32,
-    /// The running mean of the gradient: sizes and device of the parameter.
+    /// The running mean of the gradient: sizes, type and device of the parameter.
     pub exp_avg: Tensor,
     /// The running mean of its square.
     pub exp_avg_sq: Tensor,
@@ -204,12 +204,16 @@ macro_rules! adam_optimizer {
 
 adam_optimizer!(
     /// Steps of about `lr` in every direction, whatever the size of the gradients (`torch.optim.Adam`).
+    ///
+    /// Both means have the type of their parameter, as in PyTorch: those of halves are kept in halves, and rounded at
+    /// each step, though the step itself is calculated in f32. In f16 the mean square of gradients below 0.005 stays 0.
+    /// Keep parameters in f32 and see [`autocast`](crate::amp::autocast) for products of halves.
     Adam,
     AdamOptions,
     OfGradient
 );
 adam_optimizer!(
-    /// Adam with weight decay apart from the gradient (`torch.optim.AdamW`).
+    /// Adam with weight decay apart from the gradient (`torch.optim.AdamW`). Of the type of its means [`Adam`] says more.
     AdamW,
     AdamWOptions,
     OfParameter

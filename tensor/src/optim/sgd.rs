@@ -57,6 +57,10 @@ impl GroupOptions for SGDOptions {
 }
 
 /// `p ← p − lr · g`, with momentum, Nesterov's form of it, and weight decay (`torch.optim.SGD`).
+///
+/// The momentum has the type of its parameter, as in PyTorch: that of halves is kept in halves, and rounded at each
+/// step, though the step itself is calculated in f32. Keep parameters in f32 and see
+/// [`autocast`](crate::amp::autocast) for products of halves.
 #[derive(Debug)]
 pub struct SGD {
     groups: Groups<SGDOptions, MomentumBuffer>,
@@ -68,7 +72,7 @@ struct MomentumBuffer(Option<Tensor>);
 /// What SGD keeps of a parameter (`optimizer.state[p]`).
 #[derive(Clone, Debug)]
 pub struct SGDState {
-    /// The direction of the steps so far: sizes and device of the parameter.
+    /// The direction of the steps so far: sizes, type and device of the parameter.
     pub momentum_buffer: Tensor,
 }
 
