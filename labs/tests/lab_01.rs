@@ -2,8 +2,6 @@
 
 mod said;
 
-use std::process::Command;
-
 use labs::lab_01_devices::LAB;
 use labs::{Event, Figure, Kind};
 
@@ -93,18 +91,8 @@ fn any_device_of_any_machine_will_do() {
 
 #[test]
 fn the_binary_prints_what_the_function_does() {
-    for more in [&[][..], &["--format", "json"]] {
-        let flags: Vec<&str> = ["--gpu", "sim:t4", "--max-size", "64"].iter().chain(more).copied().collect();
-        let output = Command::new(env!("CARGO_BIN_EXE_lab-01"))
-            .env_remove("CUDA_LAUNCH_BLOCKING")
-            .args(&flags)
-            .output()
-            .unwrap();
-        let captured = labs::run_captured(&LAB, &flags);
-        assert_eq!((output.status.code(), String::from_utf8_lossy(&output.stderr).as_ref()), (Some(0), ""));
-        let expected = if more.is_empty() { captured.text } else { captured.json };
-        assert_eq!(String::from_utf8_lossy(&output.stdout), expected);
-    }
+    let runs: &[&[&str]] = &[&["--max-size", "64"], &["--max-size", "64", "--format", "json"]];
+    said::assert_prints_alike(env!("CARGO_BIN_EXE_lab-01"), &LAB, &["--gpu", "sim:t4"], runs);
 }
 
 #[test]

@@ -2,10 +2,8 @@
 
 mod said;
 
-use std::process::Command;
-
 use labs::lab_02_golden_rule::LAB;
-use labs::{Captured, Event, Kind, Value, run_captured};
+use labs::{Captured, Event, Value, run_captured};
 
 const SOURCE: &str = include_str!("../src/lab_02_golden_rule.rs");
 const FILE: &str = "labs/src/lab_02_golden_rule.rs";
@@ -176,23 +174,13 @@ fn any_device_of_the_machine_will_do() {
 
 #[test]
 fn the_binary_prints_what_the_function_does() {
-    let output = Command::new(env!("CARGO_BIN_EXE_lab-02"))
-        .env_remove("CUDA_LAUNCH_BLOCKING")
-        .args(["--gpu", "sim:t4x2"])
-        .output()
-        .unwrap();
-    assert_eq!(output.status.code(), Some(0));
-    assert_eq!(String::from_utf8(output.stderr).unwrap(), "");
-    assert_eq!(String::from_utf8(output.stdout).unwrap(), on("sim:t4x2").text);
+    let runs: &[&[&str]] = &[&[]];
+    said::assert_prints_alike(env!("CARGO_BIN_EXE_lab-02"), &LAB, &["--gpu", "sim:t4x2"], runs);
 }
 
 #[test]
 fn no_printed_number_could_round_the_other_way_on_another_cpu() {
     for gpus in ["none", "sim:t4", "sim:t4x2"] {
-        for event in on(gpus).events {
-            for figure in event.figures() {
-                assert!(figure.kind == Kind::Measured || !figure.near_rounding_boundary(), "{figure:?}");
-            }
-        }
+        said::assert_rounds_alike(&on(gpus).events);
     }
 }

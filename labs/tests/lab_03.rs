@@ -6,7 +6,7 @@ use std::process::Output;
 
 use labs::lab_03_training_loop::LAB;
 use labs::{Cell, Event, Figure, Kind};
-use said::{numbers, pictures, shown, text};
+use said::{numbers, pictures, shown};
 
 /// A machine by name, and no warnings that depend on how many cores this computer has.
 const FLAGS: [&str; 6] = ["--gpu", "none", "--num-workers", "0", "--pin-memory", "false"];
@@ -181,15 +181,8 @@ fn the_seeds_own_lines_come_out() {
 
 #[test]
 fn the_binary_prints_what_the_function_does() {
-    // All times of a simulated machine are modelled, so they are the same in both.
-    for more in [&[][..], &["--target", "linear", "--seed", "-7"], &["--format", "json"]] {
-        let flags: Vec<&str> = T4.iter().chain(more).copied().collect();
-        let (output, captured) = (binary(&flags), labs::run_captured(&LAB, &flags));
-        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-        assert_eq!(text(&output.stderr), captured.errors);
-        let expected = if more.contains(&"json") { captured.json } else { captured.text };
-        assert_eq!(text(&output.stdout), expected);
-    }
+    let runs: &[&[&str]] = &[&[], &["--target", "linear", "--seed", "-7"], &["--format", "json"]];
+    said::assert_prints_alike(env!("CARGO_BIN_EXE_lab-03"), &LAB, &T4, runs);
 }
 
 #[test]
@@ -231,11 +224,7 @@ fn the_binary_refuses_wrong_flags_in_one_line_with_exit_code_2() {
 fn no_printed_number_could_round_the_other_way_on_another_cpu() {
     let runs = [flags(&[]), flags(&["--target", "linear", "--epochs", "5"]), T4.to_vec()];
     for flags in runs {
-        for event in labs::run_captured(&LAB, &flags).events {
-            for figure in event.figures().into_iter().filter(|figure| figure.kind != Kind::Measured) {
-                assert!(!figure.near_rounding_boundary(), "{figure:?}");
-            }
-        }
+        said::assert_rounds_alike(&labs::run_captured(&LAB, &flags).events);
     }
 }
 

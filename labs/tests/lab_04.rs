@@ -2,8 +2,6 @@
 
 mod said;
 
-use std::process::Command;
-
 use labs::lab_04_memory::LAB;
 use labs::{Captured, Event, Kind, run_captured};
 
@@ -230,11 +228,7 @@ fn every_time_says_whether_it_is_modelled_or_measured() {
 #[test]
 fn no_printed_number_could_round_the_other_way_on_another_cpu() {
     for gpu in ["none", "sim:t4", "sim:t4,mem=512MiB", "sim:h200"] {
-        for event in on(&["--gpu", gpu]).events {
-            for figure in event.figures().into_iter().filter(|figure| figure.kind != Kind::Measured) {
-                assert!(!figure.near_rounding_boundary(), "{figure:?}");
-            }
-        }
+        said::assert_rounds_alike(&on(&["--gpu", gpu]).events);
     }
 }
 
@@ -247,17 +241,8 @@ fn a_gpu_that_is_too_small_for_the_lab_is_reported_and_exits_with_1() {
 
 #[test]
 fn the_binary_prints_what_the_function_does() {
-    for flags in [&["--gpu", "sim:t4"][..], &["--gpu", "sim:t4", "--format", "json", "--batch-size", "7"]] {
-        let output = Command::new(env!("CARGO_BIN_EXE_lab-04"))
-            .env_remove("CUDA_LAUNCH_BLOCKING")
-            .args(flags)
-            .output()
-            .unwrap();
-        let captured = on(flags);
-        assert_eq!((output.status.code(), output.stderr.len()), (Some(0), 0));
-        let expected = if flags.contains(&"json") { captured.json } else { captured.text };
-        assert_eq!(String::from_utf8_lossy(&output.stdout), expected);
-    }
+    let runs: &[&[&str]] = &[&[], &["--format", "json", "--batch-size", "7"]];
+    said::assert_prints_alike(env!("CARGO_BIN_EXE_lab-04"), &LAB, &["--gpu", "sim:t4"], runs);
 }
 
 #[test]

@@ -246,14 +246,8 @@ fn binary(flags: &[&str]) -> Output {
 
 #[test]
 fn the_binary_prints_what_the_function_does() {
-    for more in [&["--section", "6"][..], &["--watch"], &["--watch", "--format", "json"]] {
-        let flags: Vec<&str> = ["--gpu", "sim:t4"].iter().chain(more).copied().collect();
-        let (output, captured) = (binary(&flags), run_captured(&LAB, &flags));
-        assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), String::new()));
-        let expected = if more.contains(&"json") { captured.json } else { captured.text };
-        assert_eq!(text(&output.stdout), expected);
-        assert!(!text(&output.stdout).contains('\u{1b}'), "nothing is redrawn where nobody watches");
-    }
+    let runs: &[&[&str]] = &[&["--section", "6"], &["--watch"], &["--watch", "--format", "json"]];
+    said::assert_prints_alike(env!("CARGO_BIN_EXE_lab-05"), &LAB, &["--gpu", "sim:t4"], runs);
 }
 
 #[test]

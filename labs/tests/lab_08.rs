@@ -219,13 +219,8 @@ fn with_launch_blocking(value: Option<&str>, flags: &[&str]) -> Output {
 
 #[test]
 fn the_binary_prints_what_the_function_does() {
-    for more in [&[][..], &["--section", "5"], &["--format", "json"]] {
-        let flags: Vec<&str> = ["--gpu", "sim:t4"].iter().chain(more).copied().collect();
-        let (output, captured) = (binary(&flags), run_captured(&LAB, &flags));
-        assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), String::new()));
-        let expected = if more.contains(&"json") { captured.json } else { captured.text };
-        assert_eq!(text(&output.stdout), expected);
-    }
+    let runs: &[&[&str]] = &[&[], &["--section", "5"], &["--format", "json"]];
+    said::assert_prints_alike(env!("CARGO_BIN_EXE_lab-08"), &LAB, &["--gpu", "sim:t4"], runs);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::sync::Mutex;
 
 use labs::lab_09_feeding::LAB;
 use labs::{Event, Figure, Kind, render_text};
-use said::{numbers, shown, text};
+use said::{numbers, shown};
 
 const T4: [&str; 2] = ["--gpu", "sim:t4"];
 
@@ -162,14 +162,8 @@ fn every_time_says_whether_it_is_modelled_or_measured() {
 
 #[test]
 fn the_binary_prints_what_the_function_does() {
-    for more in [&[][..], &["--batch-size", "100", "--seed", "-7"], &["--format", "json"]] {
-        let flags: Vec<&str> = T4.iter().chain(more).copied().collect();
-        let (output, captured) = (binary(&flags), labs::run_captured(&LAB, &flags));
-        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-        assert_eq!(text(&output.stderr), captured.errors);
-        let expected = if more.contains(&"json") { captured.json } else { captured.text };
-        assert_eq!(text(&output.stdout), expected);
-    }
+    let runs: &[&[&str]] = &[&[], &["--batch-size", "100", "--seed", "-7"], &["--format", "json"]];
+    said::assert_prints_alike(env!("CARGO_BIN_EXE_lab-09"), &LAB, &T4, runs);
 }
 
 #[test]

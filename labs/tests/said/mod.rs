@@ -4,7 +4,8 @@
 use std::io::Write;
 use std::process::{Command, Output};
 
-use labs::{Event, Figure, Kind, Value, render_text, without_measured};
+use clap::Args;
+use labs::{Entry, Event, Figure, Kind, Value, render_text, without_measured};
 
 /// What is printed, with `…` for every figure that a real clock gave.
 pub fn shown(events: &[Event]) -> String {
@@ -50,6 +51,19 @@ pub fn text(bytes: &[u8]) -> String {
 pub fn printed(events: &[Event], name: &str) -> Vec<String> {
     let figures = events.iter().flat_map(Event::figures).filter(|figure| figure.name == name);
     figures.map(Figure::printed_value).collect()
+}
+
+/// On simulated GPUs, whose times are all modelled, a lab's binary prints what the lab says in process: with each of
+/// these flags beside those that are always there, and with no sign that is for a terminal only.
+pub fn assert_prints_alike<O: Args>(path: &str, lab: &Entry<O>, always: &[&str], runs: &[&[&str]]) {
+    for more in runs {
+        let flags = [always, more].concat();
+        let (output, captured) = (binary(path, &flags), labs::run_captured(lab, &flags));
+        assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), captured.errors), "{flags:?}");
+        let expected = if flags.contains(&"json") { captured.json } else { captured.text };
+        assert_eq!(text(&output.stdout), expected, "{flags:?}");
+        assert!(!expected.contains('\u{1b}'), "{flags:?}: nothing is redrawn where nobody watches");
+    }
 }
 
 /// A binary has refused wrong flags: in one line that says what is right, with exit code 2, and nothing else.
