@@ -242,6 +242,10 @@ pub enum Error {
     ConvBiasDType { input: DType, bias: DType },
     #[error("Input type (torch.{}Tensor) and weight type (torch.{}Tensor) should be the same or input should be a MKLDNN tensor and weight is a dense tensor", .input.scalar_type(), .weight.scalar_type())]
     ConvWeightDType { input: DType, weight: DType },
+    #[error(
+        "conv2d is for floating point types, and this image and weight are {dtype}: convert both first, with .to(DType::F32)"
+    )]
+    ConvIntegers { dtype: DType },
     #[error("expected m1 and m2 to have the same dtype, but got: {} != {}", .a.cpp_name(), .b.cpp_name())]
     MatmulDTypes { a: DType, b: DType },
     #[error("{argument} and mat2 must have the same dtype, but got {} and {}", .a.scalar_type(), .b.scalar_type())]

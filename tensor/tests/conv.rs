@@ -357,8 +357,17 @@ fn more_errors() -> Result<()> {
     let (x, weight) = (Tensor::zeros(&[1, 1, 5, 5])?, Tensor::zeros(&[1, 1, 3, 3])?);
     let empty = x.conv2d(&Tensor::zeros(&[1, 1, 0, 3])?, None, &Conv2dOptions::default()).unwrap_err();
     assert_eq!(empty.to_string(), "non-empty 4D weight tensor expected, but got: [1, 1, 0, 3]");
-    let integers = x.to(DType::I64)?.conv2d(&weight.to(DType::I64)?, None, &Conv2dOptions::default());
-    assert_eq!(integers.unwrap_err().to_string(), "\"slow_conv2d_cpu\" not implemented for 'Long'");
+    for (dtype, says) in [
+        (
+            DType::I64,
+            "conv2d is for floating point types, and this image and weight are torch.int64: convert both first, with \
+             .to(DType::F32)",
+        ),
+        (DType::Bool, "\"slow_conv2d_cpu\" not implemented for 'Bool'"),
+    ] {
+        let refused = x.to(dtype)?.conv2d(&weight.to(dtype)?, None, &Conv2dOptions::default());
+        assert_eq!(refused.unwrap_err().to_string(), says);
+    }
     let padding = usize::MAX.into();
     let huge = x.conv2d(&weight, None, &Conv2dOptions { padding, ..Default::default() }).unwrap_err();
     assert!(matches!(huge, Error::TooManyElements), "{huge}");

@@ -189,9 +189,12 @@ impl Convolution {
             (input @ DType::F32, weight) => return Err(Error::ConvWeightDType { input, weight }),
             (expected, got) => return Err(Error::ExpectedDType { expected, got }),
         }
-        if !x.dtype().is_floating_point() {
-            return Err(Error::NotImplemented { operation: "slow_conv2d_cpu", dtype: x.dtype() });
-        }
+        match x.dtype() {
+            DType::Bool => Err(Error::NotImplemented { operation: "slow_conv2d_cpu", dtype: DType::Bool }),
+            // PyTorch computes these on the CPU, and only there.
+            dtype if !dtype.is_floating_point() => Err(Error::ConvIntegers { dtype }),
+            _ => Ok(()),
+        }?;
         Ok(Convolution { end_zeros, shape })
     }
 }
