@@ -10,7 +10,9 @@ use todevice::nn::Parameter;
 use todevice::nn::utils::clip_grad_norm_;
 use todevice::optim::lr_scheduler::StepLR;
 use todevice::prelude::*;
-use todevice::{Conv2dOptions, DeviceType, Machine, TensorOptions, cuda, inference_mode};
+use todevice::{
+    Conv2dOptions, DeviceType, Machine, TensorOptions, cuda, inference_mode, use_deterministic_algorithms,
+};
 use todevice::{DType::BF16, DType::F16, DType::F32, DType::F64};
 
 const CPU: DeviceType = DeviceType::Cpu;
@@ -410,10 +412,20 @@ fn a_weight_that_was_used_without_grad_first_still_gets_its_gradient() -> Result
 #[test]
 fn gradients_are_of_the_type_of_their_parameters_and_backward_runs_in_that_of_forward() -> Result<()> {
     on_t4(|| {
+        // cuDNN may add the parts of a weight's gradient in another order each time.
+        use_deterministic_algorithms(true);
         for device in [Device::Cpu, Device::cuda(0)] {
-            let model = nn::Sequential::new((nn::Linear::new(4, 8)?, nn::ReLU, nn::Linear::new(8, 4)?));
+            let padded = nn::Conv2dOptions { padding: 1.into(), ..Default::default() };
+            let model = nn::Sequential::new((
+                nn::Conv2d::with_options(1, 2, 3, padded)?,
+                nn::ReLU,
+                nn::MaxPool2d::new(2),
+                nn::Flatten::default(),
+                nn::Linear::new(8, 4)?,
+            ));
             model.to(device)?;
-            let (x, y) = (matrix(4, 4, device)?, Tensor::new([0i64, 1, 2, 3])?.to(device)?);
+            let x = matrix(4, 16, device)?.reshape(&[4, 1, 4, 4])?;
+            let y = Tensor::new([0i64, 1, 2, 3])?.to(device)?;
             let output = amp::autocast(device, || model.forward(&x))?;
             assert_eq!(output.grad_fn(), Some("AddmmBackward0"));
             let loss = amp::autocast(device, || output.cross_entropy(&y, &Default::default()))?;
@@ -421,7 +433,8 @@ fn gradients_are_of_the_type_of_their_parameters_and_backward_runs_in_that_of_fo
             let outside: Vec<Tensor> = model.parameters().iter().filter_map(Parameter::grad).collect();
             assert!(outside.len() == 4 && outside.iter().all(|grad| grad.dtype() == F32));
 
-            // In the region backward does the same, and a forward pass of f32 stays one of f32.
+            // In the region backward does the same, as in PyTorch. A forward pass of f32 stays one of f32; there
+            // PyTorch casts the products of its backward.
             model.zero_grad();
             amp::autocast(device, || model.forward(&x)?.cross_entropy(&y, &Default::default())?.backward())?;
             for (parameter, outside) in model.parameters().iter().zip(&outside) {

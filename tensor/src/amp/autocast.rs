@@ -116,8 +116,9 @@ fn within<R>(state: State, scope: impl FnOnce() -> R) -> R {
 ///
 /// Their operands are cast as they need; parameters stay f32, and so do their gradients. A weight is cast once, and
 /// the cast is used until the outermost region ends: so a weight that is changed inside counts as it was. In-place
-/// operations are never cast, integers and doubles neither. `backward` belongs outside: it runs in the types of the
-/// forward pass. The state is that of the thread.
+/// operations are never cast, integers and doubles neither. `backward` belongs outside; inside it does the same, in the
+/// types of the forward pass. (PyTorch casts inside too: the products of a backward whose forward pass was in f32.) The
+/// state is that of the thread.
 ///
 /// ```
 /// use todevice::amp::{self, AutocastOptions};
