@@ -231,14 +231,8 @@ fn every_time_says_whether_it_is_modelled_or_measured() {
 
 #[test]
 fn the_binary_prints_what_the_function_does() {
-    for more in [&[][..], &["--steps", "3", "--seed", "-7"], &["--format", "json"]] {
-        let flags: Vec<&str> = T4.iter().chain(more).copied().collect();
-        let (output, captured) = (binary(&flags), labs::run_captured(&LAB, &flags));
-        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-        assert_eq!(text(&output.stderr), captured.errors);
-        let expected = if more.contains(&"json") { captured.json } else { captured.text };
-        assert_eq!(text(&output.stdout), expected);
-    }
+    let runs: &[&[&str]] = &[&[], &["--steps", "3", "--seed", "-7"], &["--format", "json"]];
+    said::assert_prints_alike(env!("CARGO_BIN_EXE_lab-06"), &LAB, &T4, runs);
 }
 
 #[test]
