@@ -164,19 +164,16 @@ pub(super) fn on_images(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     lab.table(learned);
     lab.table(took);
     lab.prose(match (device.is_cuda(), times[1] < times[0]) {
-        (true, true) => text!(
+        (true, true) => {
             "A convolution uses each number that it loads many times over, and a batch of images has many: the tensor cores \
              have something to do. Activations are most of the memory. They halve; the places that max_pool2d remembers \
-             for the way back are integers, and stay.",
-        ),
-        (true, false) => text!(
-            "This card is done with {} images before the host has asked for the next step, so the launches set the pace, as in \
-             section 7. A larger --batch-size gives it more to do.",
-            exact("image_batch", options.batch_size)
-        ),
-        (false, _) => {
-            text!("A CPU has no tensor cores, and converts. With --gpu sim:t4 the same network gains.")
+             for the way back are integers, and stay."
         }
+        (true, false) => {
+            "This card is done with a batch before the host has asked for the next step, so the launches set the pace, as in \
+             section 7. A larger --batch-size gives it more to do."
+        }
+        (false, _) => "A CPU has no tensor cores, and converts. With --gpu sim:t4 the same network gains.",
     });
     Ok(())
 }
