@@ -254,4 +254,6 @@ inline __device__ __noinline__ double erf(double x) {
     return negative ? -y : y;
 }
 
+inline __device__ double normal_cdf(double x) { return 0.5 * (1.0 + erf(x * 0.70710678118654752440)); }
+
 } // namespace math

@@ -5,18 +5,16 @@
 
 namespace element {
 
-// √½, √(2/π), and what x³ is multiplied by: tanh(√(2/π) · (x + 0.044715 · x³)) stands for erf(x / √2).
-constexpr double SQRT_HALF = 0.70710678118654752440;
-constexpr double SLOPE = 1.12837916709551257390 * SQRT_HALF;
+// √(2/π), and what x³ is multiplied by: tanh(√(2/π) · (x + 0.044715 · x³)) stands for erf(x / √2).
+constexpr double SLOPE = 1.12837916709551257390 * 0.70710678118654752440;
 constexpr double CUBE = 0.044715;
 
-template <typename T> __device__ T gelu(T x) { return x * (T)0.5 * (1 + math::erf(x * (T)SQRT_HALF)); }
+template <typename T> __device__ T gelu(T x) { return x * math::normal_cdf(x); }
 
 // Φ(x) + x φ(x), with the density φ(x) = e^(−x²/2) / √(2π)
 template <typename T> __device__ T gelu_backward(T grad, T x) {
-    const T below = (T)0.5 * (1 + math::erf(x * (T)SQRT_HALF));
     const T density = math::exp((T)-0.5 * x * x) * (T)(0.5 * SLOPE);
-    return grad * (below + x * density);
+    return grad * (math::normal_cdf(x) + x * density);
 }
 
 template <typename T> __device__ T gelu_tanh(T x) {

@@ -2,6 +2,9 @@
 //
 // All tensors lie in order. A mean is needed before a variance, and both before the first result, so the threads that
 // share a row read it three times; the second and third time it comes from the cache, if it fits.
+//
+// T is the type of what is normalised, W that of weight, bias and running values: the same, or float beside halves. All
+// are calculated with as C, which for halves is float, and so is what is kept for the gradients.
 #include "tree.cuh"
 
 __device__ inline float root(float x) { return __fsqrt_rn(x); }
@@ -34,9 +37,9 @@ struct Channel {
 };
 
 // Calls `work(channel, elements of a channel, threads)`; a channel is a row of all samples.
-template <typename T, typename Work>
+template <typename C, typename Work>
 __device__ void for_channels(const View &view, Work work) {
-    __shared__ Levels<T> levels;
+    __shared__ Levels<C> levels;
     const long long channels = view.size[1], positions = view.size[2], length = view.size[0] * positions;
     for_rows(levels, channels, length, [&](long long channel, auto threads) {
         work(Channel{channels, positions, channel}, length, threads);
@@ -45,145 +48,178 @@ __device__ void for_channels(const View &view, Work work) {
 
 // Mean and variance of each channel, 1 / √(variance + eps), and the channels normalised with them. When not training,
 // mean and variance are those given.
-template <typename T>
-__device__ void batch_norm(const T *x, const View &view, const Input<T> &weight, const Input<T> &bias,
-                           const Input<T> &running_mean, const Input<T> &running_var, T *mean, T *var, T *invstd,
+template <typename T, typename W, typename C = calculated<T>>
+__device__ void batch_norm(const T *x, const View &view, const Input<W> &weight, const Input<W> &bias,
+                           const Input<W> &running_mean, const Input<W> &running_var, C *mean, C *var, C *invstd,
                            T *out, bool training, double eps) {
-    for_channels<T>(view, [&](Channel at, long long length, auto threads) {
+    for_channels<C>(view, [&](Channel at, long long length, auto threads) {
         const long long c = at.channel;
-        const Moments<T> of = training ? moments<T>(threads, length, [&](long long i) { return x[at[i]]; })
-                                       : Moments<T>{running_mean[c], running_var[c]};
-        const T deviation = of.invstd(eps), scale = deviation * weight[c], shift = bias[c];
+        const Moments<C> of = training ? moments<C>(threads, length, [&](long long i) { return (C)x[at[i]]; })
+                                       : Moments<C>{running_mean[c], running_var[c]};
+        const C deviation = of.invstd(eps), scale = deviation * (C)weight[c], shift = bias[c];
         if (threads.first() == 0) {
             mean[c] = of.mean;
             var[c] = of.var;
             invstd[c] = deviation;
         }
         for (long long i = threads.first(); i < length; i += threads.threads()) {
-            out[at[i]] = (x[at[i]] - of.mean) * scale + shift;
+            out[at[i]] = ((C)x[at[i]] - of.mean) * scale + shift;
         }
     });
 }
 
 // The gradients of weight and bias, and of the input: (g − mean of g − (x − mean) · slope) · scale.
-template <typename T>
-__device__ void batch_norm_backward(const T *grad, const T *x, const View &view, const Input<T> &weight, const T *mean,
-                                    const T *invstd, T *grad_weight, T *grad_bias, T *grad_x, bool training) {
-    for_channels<T>(view, [&](Channel at, long long length, auto threads) {
+template <typename T, typename W, typename C = calculated<T>>
+__device__ void batch_norm_backward(const T *grad, const T *x, const View &view, const Input<W> &weight, const C *mean,
+                                    const C *invstd, W *grad_weight, W *grad_bias, T *grad_x, bool training) {
+    for_channels<C>(view, [&](Channel at, long long length, auto threads) {
         const long long c = at.channel;
-        const T middle = mean[c], deviation = invstd[c], scale = deviation * weight[c];
-        const T sum = threads.template reduce<Sum>(length, [&](long long i) { return grad[at[i]]; });
-        const T product = threads.template reduce<Sum>(
-            length, [&](long long i) { return grad[at[i]] * (x[at[i]] - middle); });
+        const C middle = mean[c], deviation = invstd[c], scale = deviation * (C)weight[c];
+        const C sum = threads.template reduce<Sum>(length, [&](long long i) { return (C)grad[at[i]]; });
+        const C product = threads.template reduce<Sum>(
+            length, [&](long long i) { return (C)grad[at[i]] * ((C)x[at[i]] - middle); });
         // Of given mean and variance x is no part.
-        const T mean_grad = training ? sum / (T)length : 0;
-        const T slope = training ? product * deviation * deviation / (T)length : 0;
+        const C mean_grad = training ? sum / (C)length : 0;
+        const C slope = training ? product * deviation * deviation / (C)length : 0;
         if (threads.first() == 0) {
             grad_weight[c] = product * deviation;
             grad_bias[c] = sum;
         }
         for (long long i = threads.first(); i < length; i += threads.threads()) {
-            grad_x[at[i]] = (grad[at[i]] - mean_grad - (x[at[i]] - middle) * slope) * scale;
+            grad_x[at[i]] = ((C)grad[at[i]] - mean_grad - ((C)x[at[i]] - middle) * slope) * scale;
         }
     });
 }
 
 // Moves the running mean and variance towards those of a batch.
-template <typename T>
-__device__ void running_stats(const T *mean, const T *var, T *running_mean, const View &view, T *running_var,
+template <typename W, typename C = calculated<W>>
+__device__ void running_stats(const C *mean, const C *var, W *running_mean, const View &view, W *running_var,
                               double momentum, double correction) {
-    const T take = (T)momentum, keep = (T)(1.0 - momentum);
+    const C take = (C)momentum, keep = (C)(1.0 - momentum);
     const long long n = elements(view);
     for (long long i = first_element(); i < n; i += all_threads()) {
-        running_mean[i] = take * mean[i] + keep * running_mean[i];
-        running_var[i] = take * (var[i] * (T)correction) + keep * running_var[i];
+        running_mean[i] = take * mean[i] + keep * (C)running_mean[i];
+        running_var[i] = take * (var[i] * (C)correction) + keep * (C)running_var[i];
     }
 }
 
 // Calls `work(first element of the row, row, length, threads)` for the rows of a matrix.
-template <typename T, typename Work>
+template <typename C, typename Work>
 __device__ void for_matrix_rows(const View &view, Work work) {
-    __shared__ Levels<T> levels;
+    __shared__ Levels<C> levels;
     const long long length = view.size[1];
     for_rows(levels, view.size[0], length,
              [&](long long row, auto threads) { work(row * length, row, length, threads); });
 }
 
 // Each row normalised. `stats` gets its mean and 1 / √(variance + eps).
-template <typename T>
-__device__ void layer_norm(const T *x, const Input<T> &weight, const Input<T> &bias, T *out, const View &view, T *stats,
+template <typename T, typename W, typename C = calculated<T>>
+__device__ void layer_norm(const T *x, const Input<W> &weight, const Input<W> &bias, T *out, const View &view, C *stats,
                            double eps) {
-    for_matrix_rows<T>(view, [&](long long start, long long row, long long length, auto threads) {
+    for_matrix_rows<C>(view, [&](long long start, long long row, long long length, auto threads) {
         const T *of_row = x + start;
-        const Moments<T> of = moments<T>(threads, length, [&](long long i) { return of_row[i]; });
-        const T deviation = of.invstd(eps);
+        const Moments<C> of = moments<C>(threads, length, [&](long long i) { return (C)of_row[i]; });
+        const C deviation = of.invstd(eps);
         if (threads.first() == 0) {
             stats[2 * row] = of.mean;
             stats[2 * row + 1] = deviation;
         }
         for (long long i = threads.first(); i < length; i += threads.threads()) {
-            out[start + i] = (of_row[i] - of.mean) * deviation * weight[i] + bias[i];
+            out[start + i] = ((C)of_row[i] - of.mean) * deviation * (C)weight[i] + (C)bias[i];
         }
     });
 }
 
-// With g the gradient times the weight and n = (x − mean) · invstd: (g − mean of g − n · mean of g n) · invstd. And the
-// products whose sums over the rows are the gradient of the weight.
-template <typename T>
-__device__ void layer_norm_backward(const T *grad, const T *x, const Input<T> &weight, const T *stats, T *grad_x,
-                                    const View &view, T *products) {
-    for_matrix_rows<T>(view, [&](long long start, long long row, long long length, auto threads) {
-        const T mean = stats[2 * row], invstd = stats[2 * row + 1];
-        const auto weighted = [&](long long i) { return grad[start + i] * weight[i]; };
-        const auto normal = [&](long long i) { return (x[start + i] - mean) * invstd; };
-        const T mean_product =
-            threads.template reduce<Sum>(length, [&](long long i) { return weighted(i) * normal(i); }) / (T)length;
-        const T mean_grad = threads.template reduce<Sum>(length, weighted) / (T)length;
+// With g the gradient times the weight and n = (x − mean) · invstd: (g − mean of g − n · mean of g n) · invstd.
+template <typename T, typename W, typename C = calculated<T>>
+__device__ void layer_norm_backward(const T *grad, const T *x, const Input<W> &weight, const C *stats, T *grad_x,
+                                    const View &view) {
+    for_matrix_rows<C>(view, [&](long long start, long long row, long long length, auto threads) {
+        const C mean = stats[2 * row], invstd = stats[2 * row + 1];
+        const auto weighted = [&](long long i) { return (C)grad[start + i] * (C)weight[i]; };
+        const auto normal = [&](long long i) { return ((C)x[start + i] - mean) * invstd; };
+        const C mean_product =
+            threads.template reduce<Sum>(length, [&](long long i) { return weighted(i) * normal(i); }) / (C)length;
+        const C mean_grad = threads.template reduce<Sum>(length, weighted) / (C)length;
         for (long long i = threads.first(); i < length; i += threads.threads()) {
             grad_x[start + i] = (weighted(i) - mean_grad - normal(i) * mean_product) * invstd;
-            products[start + i] = grad[start + i] * normal(i);
         }
     });
 }
 
-#define BATCH_NORM(name, suffix, T)                                                                          \
-    extern "C" __global__ void name##_##suffix(INPUT(T, x), INPUT(T, weight), INPUT(T, bias),                \
-                                               INPUT(T, running_mean), INPUT(T, running_var), OUTPUT(T, mean), \
-                                               OUTPUT(T, var), OUTPUT(T, invstd), OUTPUT(T, out),             \
-                                               long long training, double eps) {                             \
+// What the gradients of weight and bias are sums of, for each column and each chunk of rows: n · g, and g. A block takes
+// a chunk of up to 32 columns.
+template <typename T, typename C = calculated<T>>
+__device__ void layer_norm_sums(const T *grad, const T *x, const View &view, const C *stats, C *of_weight, C *of_bias) {
+    __shared__ C lanes[CHUNK];
+    const long long rows = view.size[0], length = view.size[1];
+    const long long chunks = divide_up(rows, CHUNK), blocks = divide_up(length, LANES); // for a chunk of all columns
+    for (long long block = blockIdx.x; block < blocks * chunks; block += gridDim.x) {
+        const long long c = block / blocks, start = c * CHUNK, first = block % blocks * LANES;
+        const int columns = in_block(length, first), count = in_chunk(rows - start);
+        const T *g = grad + start * length + first, *of_x = x + start * length + first;
+        const C *of_row = stats + start * 2;
+        const C bias =
+            chunk_of_columns<Sum>(lanes, columns, count, [=](int row, int i) { return (C)g[row * length + i]; });
+        const C weight = chunk_of_columns<Sum>(lanes, columns, count, [=](int row, int i) {
+            return (C)g[row * length + i] * (((C)of_x[row * length + i] - of_row[2 * row]) * of_row[2 * row + 1]);
+        });
+        if (threadIdx.x < columns) {
+            of_weight[(first + threadIdx.x) * chunks + c] = weight;
+            of_bias[(first + threadIdx.x) * chunks + c] = bias;
+        }
+    }
+}
+
+#define BATCH_NORM(name, suffix, T, W)                                                                       \
+    extern "C" __global__ void name##_##suffix(                                                              \
+        INPUT(T, x), INPUT(W, weight), INPUT(W, bias), INPUT(W, running_mean), INPUT(W, running_var),        \
+        OUTPUT(calculated<T>, mean), OUTPUT(calculated<T>, var), OUTPUT(calculated<T>, invstd),              \
+        OUTPUT(T, out), long long training, double eps) {                                                    \
         name(x, x_view, READ(weight), READ(bias), READ(running_mean), READ(running_var), mean, var, invstd,  \
              out, training != 0, eps);                                                                       \
     }                                                                                                        \
     extern "C" __global__ void name##_backward_##suffix(                                                     \
-        INPUT(T, grad), INPUT(T, x), INPUT(T, weight), INPUT(T, mean), INPUT(T, invstd),                     \
-        OUTPUT(T, grad_weight), OUTPUT(T, grad_bias), OUTPUT(T, grad_x), long long training) {               \
+        INPUT(T, grad), INPUT(T, x), INPUT(W, weight), INPUT(calculated<T>, mean),                           \
+        INPUT(calculated<T>, invstd), OUTPUT(W, grad_weight), OUTPUT(W, grad_bias), OUTPUT(T, grad_x),       \
+        long long training) {                                                                                \
         name##_backward(grad, x, x_view, READ(weight), mean, invstd, grad_weight, grad_bias, grad_x,         \
                         training != 0);                                                                      \
     }
 
-#define RUNNING_STATS(name, suffix, T)                                                                       \
-    extern "C" __global__ void name##_##suffix(INPUT(T, mean), INPUT(T, var), OUTPUT(T, running_mean),       \
-                                               OUTPUT(T, running_var), double momentum, double correction) {  \
+#define RUNNING_STATS(name, suffix, W)                                                                       \
+    extern "C" __global__ void name##_##suffix(INPUT(calculated<W>, mean), INPUT(calculated<W>, var),        \
+                                               OUTPUT(W, running_mean), OUTPUT(W, running_var),              \
+                                               double momentum, double correction) {                         \
         name(mean, var, running_mean, running_mean_view, running_var, momentum, correction);                 \
     }
 
-#define LAYER_NORM(name, suffix, T)                                                                          \
-    extern "C" __global__ void name##_##suffix(INPUT(T, x), INPUT(T, weight), INPUT(T, bias),                \
-                                               OUTPUT(T, out), OUTPUT(T, stats), double eps) {               \
+#define LAYER_NORM(name, suffix, T, W)                                                                       \
+    extern "C" __global__ void name##_##suffix(INPUT(T, x), INPUT(W, weight), INPUT(W, bias),                \
+                                               OUTPUT(T, out), OUTPUT(calculated<T>, stats), double eps) {   \
         name(x, READ(weight), READ(bias), out, out_view, stats, eps);                                        \
     }                                                                                                        \
-    extern "C" __global__ void name##_backward_##suffix(INPUT(T, grad), INPUT(T, x), INPUT(T, weight),       \
-                                                        INPUT(T, stats), OUTPUT(T, grad_x),                  \
-                                                        OUTPUT(T, products)) {                               \
-        name##_backward(grad, x, READ(weight), stats, grad_x, grad_x_view, products);                        \
+    extern "C" __global__ void name##_backward_##suffix(INPUT(T, grad), INPUT(T, x), INPUT(W, weight),       \
+                                                        INPUT(calculated<T>, stats), OUTPUT(T, grad_x)) {    \
+        name##_backward(grad, x, READ(weight), stats, grad_x, grad_x_view);                                  \
     }
 
-// Halves have no kernels of their own: what is calculated once and kept for the gradients is not rounded to them, and
-// weights may be floats. They are converted before and after.
-#define FOR_FLOAT_AND_DOUBLE(KERNEL, name) \
-    KERNEL(name, f32, float)               \
-    KERNEL(name, f64, double)
+#define LAYER_NORM_SUMS(name, suffix, T)                                                                     \
+    extern "C" __global__ void name##_##suffix(INPUT(T, grad), INPUT(T, x), INPUT(calculated<T>, stats),     \
+                                               OUTPUT(calculated<T>, of_weight),                             \
+                                               OUTPUT(calculated<T>, of_bias)) {                             \
+        name(grad, x, x_view, stats, of_weight, of_bias);                                                    \
+    }
 
-FOR_FLOAT_AND_DOUBLE(BATCH_NORM, batch_norm)
-FOR_FLOAT_AND_DOUBLE(RUNNING_STATS, running_stats)
-FOR_FLOAT_AND_DOUBLE(LAYER_NORM, layer_norm)
+#define FOR_PAIRS(KERNEL, name)      \
+    KERNEL(name, f32, float, float)  \
+    KERNEL(name, f64, double, double) \
+    KERNEL(name, f16, f16, f16)      \
+    KERNEL(name, bf16, bf16, bf16)   \
+    KERNEL(name, f16_f32, f16, float) \
+    KERNEL(name, bf16_f32, bf16, float)
+
+FOR_PAIRS(BATCH_NORM, batch_norm)
+FOR_FLOATS(RUNNING_STATS, running_stats)
+FOR_PAIRS(LAYER_NORM, layer_norm)
+FOR_FLOATS(LAYER_NORM_SUMS, layer_norm_sums)

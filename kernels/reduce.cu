@@ -34,52 +34,10 @@ __device__ calculated<T> chunk_of(int count, const T *x, const View &view, bool 
     return in_order ? chunk_in_order<Operation>(count, x + start) : strided_chunk<Operation>(count, x, view, start);
 }
 
-// The columns of a matrix, where neighbours in memory belong to neighbouring results: the gradient of a bias is such a
-// sum. Threads that walked along a column each would read 4 bytes here and 4 there, and memory comes in pieces of 32.
-// So a block takes up to 32 columns, and neighbouring threads take neighbouring elements of a row, and, where the rows
-// are shorter than a warp, of the next one. What is a lane of the tree, a thread for a row, is a row of threads here; it
-// combines the same numbers in the same order.
+// Whether the rows are the columns of a matrix, where neighbours in memory belong to neighbouring results: the gradient
+// of a bias is such a sum.
 __device__ inline bool are_columns(const View &view, long long length) {
     return view.ndim == 2 && view.size[1] == length && view.stride[0] == 1 && view.stride[1] > 1;
-}
-
-// How many of the columns from `first` on a block takes.
-__device__ inline int in_block(const View &view, long long first) {
-    return view.size[0] - first < LANES ? (int)(view.size[0] - first) : LANES;
-}
-
-// The results of up to 32 lanes, which lie in shared memory `step` apart, together.
-template <typename Operation, typename T>
-__device__ inline T lanes_together(T *lanes, int step, int count) {
-    for (int width = LANES / 2; width > 0; width /= 2) {
-        for (int lane = 0; lane < width && lane + width < count; lane++) {
-            lanes[lane * step] = Operation::combine(lanes[lane * step], lanes[(lane + width) * step]);
-        }
-    }
-    return lanes[0];
-}
-
-// One chunk of some columns, of which x is the first element: thread i gets the result of column i, and those beyond
-// get nothing. The block has at least as many threads as there are columns, and all of them come along.
-template <typename Operation, typename T, typename C>
-__device__ C chunk_of_columns(C *lanes, const T *x, long long step, int columns, int count) {
-    const int used = (count < LANES ? count : LANES) * columns;
-    for (int i = threadIdx.x; i < used; i += blockDim.x) {
-        const T *element = x + i / columns * step + i % columns;
-        C result = *element;
-#pragma unroll 4
-        for (int row = i / columns + LANES; row < count; row += LANES) {
-            element += LANES * step;
-            result = Operation::combine(result, (C)*element);
-        }
-        lanes[i] = result;
-    }
-    __syncthreads();
-    const bool mine = threadIdx.x < columns;
-    const C result = mine ? lanes_together<Operation>(lanes + threadIdx.x, columns, count)
-                          : Operation::template nothing<C>();
-    __syncthreads(); // The next chunk goes to the same memory.
-    return result;
 }
 
 // Each column by the block that has it, its chunks one after another.
@@ -90,12 +48,13 @@ __device__ void reduce_columns(Levels<C> &levels, const T *x, const View &x_view
     const int chunks = (int)divide_up(length, CHUNK);
     for (long long first = (long long)blockIdx.x * LANES; first < x_view.size[0];
          first += (long long)gridDim.x * LANES) {
-        const int columns = in_block(x_view, first);
+        const int columns = in_block(x_view.size[0], first);
         C *const column = levels.groups + threadIdx.x;
         for (int c = 0; c < chunks; c++) {
             const long long start = (long long)c * CHUNK;
-            const C result = chunk_of_columns<Operation>(levels.chunks, x + start * step + first, step, columns,
-                                                         in_chunk(length - start));
+            const T *corner = x + start * step + first;
+            const C result = chunk_of_columns<Operation>(levels.chunks, columns, in_chunk(length - start),
+                                                         [=](int row, int i) { return (C)corner[row * step + i]; });
             if (threadIdx.x < columns) {
                 column[c * columns] = result;
             }
@@ -138,9 +97,10 @@ __device__ void reduce_chunks(const T *x, const View &x_view, C *out, const View
         const long long blocks = divide_up(x_view.size[0], LANES); // for a chunk of all columns
         for (long long i = blockIdx.x; i < blocks * chunks; i += gridDim.x) {
             const long long c = i / blocks, start = c * CHUNK, first = i % blocks * LANES;
-            const int columns = in_block(x_view, first);
-            const C result = chunk_of_columns<Operation>(lanes, x + start * step + first, step, columns,
-                                                         in_chunk(length - start));
+            const int columns = in_block(x_view.size[0], first);
+            const T *corner = x + start * step + first;
+            const C result = chunk_of_columns<Operation>(lanes, columns, in_chunk(length - start),
+                                                         [=](int row, int i) { return (C)corner[row * step + i]; });
             if (threadIdx.x < columns) {
                 out[position(out_view, (first + threadIdx.x) * chunks + c)] = result;
             }

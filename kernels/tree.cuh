@@ -188,3 +188,47 @@ __device__ inline bool contiguous(const View &view) {
     }
     return true;
 }
+
+// The columns of a matrix, where neighbours in memory belong to neighbouring results. Threads that walked along a column
+// each would read 4 bytes here and 4 there, and memory comes in pieces of 32. So a block takes up to 32 columns, and
+// neighbouring threads take neighbouring elements of a row, and, where the rows are shorter than a warp, of the next one.
+// What is a lane of the tree, a thread for a row, is a row of threads here; it combines the same numbers in the same
+// order.
+
+// How many of the columns from `first` on a block takes.
+__device__ inline int in_block(long long columns, long long first) {
+    return columns - first < LANES ? (int)(columns - first) : LANES;
+}
+
+// The results of up to 32 lanes, which lie in shared memory `step` apart, together.
+template <typename Operation, typename T>
+__device__ inline T lanes_together(T *lanes, int step, int count) {
+    for (int width = LANES / 2; width > 0; width /= 2) {
+        for (int lane = 0; lane < width && lane + width < count; lane++) {
+            lanes[lane * step] = Operation::combine(lanes[lane * step], lanes[(lane + width) * step]);
+        }
+    }
+    return lanes[0];
+}
+
+// One chunk of some columns, made of `element(row, column)`: thread i gets the result of column i, and those beyond get
+// nothing. The block has at least as many threads as there are columns, and all of them come along.
+template <typename Operation, typename C, typename Element>
+__device__ C chunk_of_columns(C *lanes, int columns, int count, Element element) {
+    const int used = (count < LANES ? count : LANES) * columns;
+    for (int i = threadIdx.x; i < used; i += blockDim.x) {
+        const int column = i % columns;
+        C result = element(i / columns, column);
+#pragma unroll 4
+        for (int row = i / columns + LANES; row < count; row += LANES) {
+            result = Operation::combine(result, (C)element(row, column));
+        }
+        lanes[i] = result;
+    }
+    __syncthreads();
+    const bool mine = threadIdx.x < columns;
+    const C result = mine ? lanes_together<Operation>(lanes + threadIdx.x, columns, count)
+                          : Operation::template nothing<C>();
+    __syncthreads(); // The next chunk goes to the same memory.
+    return result;
+}

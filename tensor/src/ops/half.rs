@@ -4,6 +4,7 @@
 //! and rounds its result once. So no kernel of halves is written but those that only move elements. Any other is the
 //! kernel of f32 by another name, with other types in memory ([`KernelDef::storing`]), and its twin runs on operands
 //! that were converted: block by block where an element comes of the same element of the inputs, else as a whole.
+//! Where that is too much memory, a twin is written for every type and converts a row at a time ([`Stored`]).
 
 use std::collections::HashMap;
 use std::sync::{LazyLock, OnceLock, PoisonError, RwLock};
@@ -13,11 +14,12 @@ use half::prelude::*;
 use rayon::prelude::*;
 use smallvec::SmallVec;
 
+use super::elementwise::Float;
 use super::elementwise::blocks::{BLOCK, Runs, for_blocks, scatter};
 use super::kernel::{Args, Cost, Geometry, Input, KernelDef, Output, Parameter};
 use super::shape::reserve;
 use super::simd::{threads, vectorized};
-use crate::dtype::DType;
+use crate::dtype::{DType, Element, Memory};
 use crate::error::Result;
 use crate::shape::Layout;
 
@@ -92,7 +94,7 @@ impl KernelDef {
         let of_f32 = made.of_f32.get(&address(self)).copied();
         drop(made);
         match of_f32 {
-            None => (self.twin)(args), // It moves halves as they are.
+            None => (self.twin)(args), // It moves halves as they are, or converts them itself.
             Some(of_f32) if is_elementwise(of_f32) => in_blocks(self, of_f32, args),
             Some(of_f32) => as_a_whole(self, of_f32, args),
         }
@@ -153,7 +155,7 @@ fn in_blocks_of<O: Pod + Send>(
             (of_f32.twin)(Args { inputs, outputs, ints: &[], floats: &[] })
         };
         let result = Layout::contiguous(&[out.len()]).and_then(|layout| {
-            let mut blocks: SmallVec<[Block; 3]> = inputs.iter().map(|_| Block::default()).collect();
+            let mut blocks: [Block; 3] = Default::default(); // Where they are: to move them would be to copy them.
             let read = |(input, block)| Input {
                 bytes: Operand::read(input, start, out.len(), block),
                 layout: &layout,
@@ -317,6 +319,42 @@ fn lies_close(layout: &Layout) -> bool {
     layout.reach() <= 2 * layout.distinct()
 }
 
+// ---------------------------------------------------------------------------------------------- row by row
+
+/// Elements as they lie in memory, for twins that take them a row at a time.
+pub(crate) trait Stored: Memory<Math: Float + Element + Pod> {
+    /// A row as numbers: itself, or, of halves, what becomes of `room`.
+    fn read<'a>(row: &'a [Self], room: &'a mut Vec<Self::Math>) -> &'a [Self::Math];
+    /// Writes the numbers that `make` makes, in the row itself or, for halves, in `room` first.
+    fn write(row: &mut [Self], room: &mut Vec<Self::Math>, make: impl FnOnce(&mut [Self::Math]));
+}
+
+macro_rules! stored {
+    ($($Whole:ty),*; $($Half:ty),*) => {
+        $(impl Stored for $Whole {
+            fn read<'a>(row: &'a [Self], _: &'a mut Vec<Self>) -> &'a [Self] {
+                row
+            }
+            fn write(row: &mut [Self], _: &mut Vec<Self>, make: impl FnOnce(&mut [Self])) {
+                make(row);
+            }
+        })*
+        $(impl Stored for $Half {
+            fn read<'a>(row: &'a [Self], room: &'a mut Vec<f32>) -> &'a [f32] {
+                room.resize(row.len(), 0.0);
+                widen(Self::DTYPE, bytemuck::cast_slice(row), room);
+                room
+            }
+            fn write(row: &mut [Self], room: &mut Vec<f32>, make: impl FnOnce(&mut [f32])) {
+                room.resize(row.len(), 0.0);
+                make(room);
+                narrow(Self::DTYPE, room, bytemuck::cast_slice_mut(row));
+            }
+        })*
+    };
+}
+stored!(f32, f64; f16, bf16);
+
 // ----------------------------------------------------------------------------------------------- conversions
 
 /// Elements as f32, in room of their own.
@@ -362,7 +400,10 @@ fn widen(dtype: DType, halves: &[u16], floats: &mut [f32]) {
     match dtype {
         // One instruction for eight of them, where there is one.
         DType::F16 => halves.reinterpret_cast::<f16>().convert_to_f32_slice(floats),
-        _ => vectorized!(lanes, (halves: &[bf16], floats: &mut [f32]))(halves.reinterpret_cast(), floats),
+        _ => vectorized!(Costly lanes, (halves: &[bf16], floats: &mut [f32]))(
+            halves.reinterpret_cast(),
+            floats,
+        ),
     }
 }
 
@@ -376,6 +417,9 @@ fn narrow(dtype: DType, floats: &[f32], halves: &mut [u16]) {
     }
     match dtype {
         DType::F16 => halves.reinterpret_cast_mut::<f16>().convert_from_f32_slice(floats),
-        _ => vectorized!(lanes, (floats: &[f32], halves: &mut [bf16]))(floats, halves.reinterpret_cast_mut()),
+        _ => vectorized!(Costly lanes, (floats: &[f32], halves: &mut [bf16]))(
+            floats,
+            halves.reinterpret_cast_mut(),
+        ),
     }
 }

@@ -29,7 +29,7 @@ pub(crate) struct KernelDef {
     pub(crate) geometry: Geometry,
     /// What one element costs.
     pub(crate) cost: Cost,
-    /// The kernel in Rust; of one for halves, that of f32 (see [`run`](Self::run)).
+    /// The kernel in Rust; of most for halves, that of f32 (see [`run`](Self::run)).
     pub(crate) twin: fn(Args<'_, '_>) -> Result<()>,
 }
 

@@ -14,18 +14,33 @@ pub(crate) fn for_parts_of_two<A: Send, B: Send>(
     elements: usize,
     work: impl Fn(usize, &mut [A], &mut [B]) + Sync,
 ) {
+    let (of_a, of_b) = (a.len() / parts.max(1), b.len() / parts.max(1));
+    for_shares(a, b, parts, elements, |first, a, b| {
+        let both = a.chunks_mut(of_a).zip(b.chunks_mut(of_b));
+        both.enumerate().for_each(|(i, (a, b))| work(first + i, a, b));
+    });
+}
+
+/// Calls `work(number of the first, their parts of a, their parts of b)` for the parts that a thread makes one after
+/// another, so that what it needs for one it may use again for the next.
+pub(crate) fn for_shares<A: Send, B: Send>(
+    a: &mut [A],
+    b: &mut [B],
+    parts: usize,
+    elements: usize,
+    work: impl Fn(usize, &mut [A], &mut [B]) + Sync,
+) {
     if a.is_empty() || b.is_empty() {
         return;
     }
-    let (of_a, of_b) = (a.len() / parts, b.len() / parts);
-    if elements < Cost::Cheap.smallest_parallel() || threads() == 1 {
-        let both = a.chunks_mut(of_a).zip(b.chunks_mut(of_b));
-        both.enumerate().for_each(|(part, (a, b))| work(part, a, b));
-    } else {
-        let both = a.par_chunks_mut(of_a).zip(b.par_chunks_mut(of_b));
-        let share = parts.div_ceil(threads());
-        both.with_min_len(share).enumerate().for_each(|(part, (a, b))| work(part, a, b));
+    let threads = if elements < Cost::Cheap.smallest_parallel() { 1 } else { threads() };
+    if threads == 1 {
+        return work(0, a, b);
     }
+    let share = parts.div_ceil(threads);
+    let (of_a, of_b) = (a.len() / parts * share, b.len() / parts * share);
+    let both = a.par_chunks_mut(of_a).zip(b.par_chunks_mut(of_b));
+    both.enumerate().for_each(|(i, (a, b))| work(i * share, a, b));
 }
 
 /// The same for one output.

@@ -1,15 +1,40 @@
 //! One source, compiled for the vector units of whatever computer it runs on.
 //!
 //! A loop written plainly is vectorised by the compiler, but only for the instructions every x86-64
-//! has. [`vectorized!`] compiles the same loop a second time with AVX2 and FMA and picks at run time.
-//! Nothing is reordered or fused either way, so both give the same bits.
+//! has. [`vectorized!`] compiles the same loop a second time with AVX2 and FMA and picks at run time;
+//! elementwise kernels that calculate more than they read, a third time with AVX-512, whose vectors are
+//! twice as long. Nothing is reordered or fused either way, so all give the same bits.
 
 use std::sync::OnceLock;
 
 /// A function that calls `$lanes` (which is `#[inline(always)]`) compiled for this computer.
 ///
 /// `vectorized!(lanes, (x: &[f32]) -> f32)`; a generic one is `vectorized!([T: Float] lanes::<T>, …)`.
+/// `vectorized!(Costly lanes, …)` uses AVX-512 where there is one.
 macro_rules! vectorized {
+    (Cheap $lanes:path, $($signature:tt)*) => {
+        $crate::ops::simd::vectorized!($lanes, $($signature)*)
+    };
+    (
+        Costly $lanes:path,
+        ($($argument:ident: $Argument:ty),* $(,)?) $(-> $Output:ty)?
+    ) => {{
+        #[cfg(target_arch = "x86_64")]
+        #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+        fn with_avx512($($argument: $Argument),*) $(-> $Output)? {
+            $lanes($($argument),*)
+        }
+        #[allow(unsafe_code)]
+        fn best($($argument: $Argument),*) $(-> $Output)? {
+            #[cfg(target_arch = "x86_64")]
+            if $crate::ops::simd::has_avx512() {
+                // SAFETY: the function needs nothing but the CPU features just found.
+                return unsafe { with_avx512($($argument),*) };
+            }
+            $crate::ops::simd::vectorized!($lanes, ($($argument: $Argument),*) $(-> $Output)?)($($argument),*)
+        }
+        best
+    }};
     (
         $([$G:ident: $Bound:path])? $lanes:path,
         ($($argument:ident: $Argument:ty),* $(,)?) $(-> $Output:ty)?
@@ -32,9 +57,9 @@ macro_rules! vectorized {
     }};
 }
 
-/// An elementwise kernel on blocks of equal length: `kernel!(|a: f32, b: f32| -> f32 { a + b })`.
+/// An elementwise kernel on blocks of equal length: `kernel!(Cheap, |a: f32, b: f32| -> f32 { a + b })`.
 macro_rules! kernel {
-    (|$($x:ident: $X:ty),+| -> $O:ty { $body:expr }) => {{
+    ($cost:ident, |$($x:ident: $X:ty),+| -> $O:ty { $body:expr }) => {{
         #[inline(always)]
         fn lanes($($x: &[$X],)+ out: &mut [$O]) {
             let n = out.len();
@@ -44,7 +69,7 @@ macro_rules! kernel {
                 out[i] = $body;
             }
         }
-        $crate::ops::simd::vectorized!(lanes, ($($x: &[$X],)+ out: &mut [$O]))
+        $crate::ops::simd::vectorized!($cost lanes, ($($x: &[$X],)+ out: &mut [$O]))
     }};
 }
 
@@ -53,6 +78,14 @@ pub(crate) use {kernel, vectorized};
 #[cfg(target_arch = "x86_64")]
 pub(crate) fn has_avx2() -> bool {
     is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma")
+}
+
+#[cfg(target_arch = "x86_64")]
+pub(crate) fn has_avx512() -> bool {
+    is_x86_feature_detected!("avx512f")
+        && is_x86_feature_detected!("avx512bw")
+        && is_x86_feature_detected!("avx512dq")
+        && is_x86_feature_detected!("avx512vl")
 }
 
 /// How many threads a loop may use.

@@ -256,7 +256,7 @@ macro_rules! elementwise {
             geometry: Geometry::Elements,
             cost: Cost::$cost,
             twin: |args| {
-                let kernel = $crate::ops::simd::kernel!(|$($x: $X),+| -> $O { $body });
+                let kernel = $crate::ops::simd::kernel!($cost, |$($x: $X),+| -> $O { $body });
                 $crate::ops::elementwise::blocks::elementwise!(@map $($x)+)(args, Cost::$cost, kernel)
             },
         };

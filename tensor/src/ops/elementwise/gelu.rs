@@ -78,9 +78,7 @@ const CUBE: f64 = 0.044715;
 
 fn gelu_kernel(approximate: Approximate, dtype: DType) -> Result<&'static KernelDef> {
     with_float!(dtype, T => Ok(match approximate {
-        Approximate::None => elementwise!("gelu"<T>, Costly, |x: T| -> T {
-            x * 0.5 * (1.0 + Float::erf(x * std::f64::consts::FRAC_1_SQRT_2 as T))
-        }),
+        Approximate::None => elementwise!("gelu"<T>, Costly, |x: T| -> T { x * Float::normal_cdf(x) }),
         Approximate::Tanh => elementwise!("gelu_tanh"<T>, Costly, |x: T| -> T {
             0.5 * x * (1.0 + Float::tanh(SLOPE as T * (x + CUBE as T * (x * x * x))))
         }),
@@ -91,9 +89,8 @@ fn gelu_backward_kernel(approximate: Approximate, dtype: DType) -> Result<&'stat
     with_float!(dtype, T => Ok(match approximate {
         // Φ(x) + x φ(x), with the density φ(x) = e^(−x²/2) / √(2π)
         Approximate::None => elementwise!("gelu_backward"<T>, Costly, |grad: T, x: T| -> T {{
-            let below = 0.5 * (1.0 + Float::erf(x * std::f64::consts::FRAC_1_SQRT_2 as T));
             let density = Float::exp(-0.5 * x * x) * (0.5 * SLOPE) as T;
-            grad * (below + x * density)
+            grad * (Float::normal_cdf(x) + x * density)
         }}),
         Approximate::Tanh => elementwise!("gelu_tanh_backward"<T>, Costly, |grad: T, x: T| -> T {{
             let square = x * x;

@@ -83,6 +83,7 @@ pub(crate) trait Float: Number {
     fn zero() -> Self;
     fn lowest() -> Self;
     fn count(elements: usize) -> Self;
+    fn from_f64(value: f64) -> Self;
     fn over(self, other: Self) -> Self;
     fn root(self) -> Self;
     fn exp(self) -> Self;
@@ -92,8 +93,8 @@ pub(crate) trait Float: Number {
     fn tanh(self) -> Self;
     fn sigmoid(self) -> Self;
     fn pow(self, exponent: Self) -> Self;
-    /// The error function.
-    fn erf(self) -> Self;
+    /// The probability that a number drawn from the normal distribution is below.
+    fn normal_cdf(self) -> Self;
 }
 
 macro_rules! float {
@@ -110,6 +111,10 @@ macro_rules! float {
             #[inline(always)]
             fn count(elements: usize) -> $T {
                 elements as $T
+            }
+            #[inline(always)]
+            fn from_f64(value: f64) -> $T {
+                value as $T
             }
             #[inline(always)]
             fn over(self, other: $T) -> $T {
@@ -155,9 +160,9 @@ macro_rules! float {
                 math::powf(self, exponent)
             }
             #[inline(always)]
-            fn erf(self) -> $T {
+            fn normal_cdf(self) -> $T {
                 use $math as math;
-                math::erf(self)
+                math::normal_cdf(self)
             }
         }
     };

@@ -1,33 +1,82 @@
 //! The kernels of normalisation. Sums run in the order of the reduction tree.
+//!
+//! `X` is a type of what is normalised, `W` that of weight, bias and running values: the same, or f32 beside halves.
+//! All are calculated with as `C`, which for halves is f32, and so is what is kept for the gradients.
 
+use std::iter::zip;
+
+use bytemuck::Pod;
 use rayon::prelude::*;
 
-use crate::dtype::{DType, Element, with_float};
+use crate::bf16;
+use crate::dtype::{DType, Element, Memory, with_float};
 use crate::error::{Error, Result};
+use crate::f16;
 use crate::ops::elementwise::Float;
+use crate::ops::half::Stored;
 use crate::ops::kernel::Parameter::{self, In, Int, Out};
-use crate::ops::kernel::{Args, Cost, Geometry, KernelDef, launch};
-use crate::ops::parts::{for_parts, for_parts_of_two, part};
-use crate::ops::reduce::tree;
+use crate::ops::kernel::{Args, Cost, FLOATS, Geometry, Input, KernelDef, launch};
+use crate::ops::parts::{for_shares, part};
+use crate::ops::reduce::tree::{self, CHUNK, LANES};
 use crate::ops::simd::{threads, vectorized};
 use crate::tensor::Tensor;
 
-/// Every kernel of this file. Halves have none: what is calculated once and kept for the gradients is not rounded to
-/// them, and weights may be f32s.
+/// Every kernel of this file.
 pub(crate) fn every_kernel() -> Vec<&'static KernelDef> {
-    let each = [
-        batch_norm_kernel,
-        batch_norm_backward_kernel,
-        running_stats_kernel,
-        layer_norm_kernel,
-        layer_norm_backward_kernel,
-    ];
-    each.into_iter().flat_map(|kernel| [DType::F32, DType::F64].into_iter().flat_map(kernel)).collect()
+    let beside_halves = [DType::F16, DType::BF16].map(|half| (half, DType::F32));
+    let pairs = FLOATS.map(|dtype| (dtype, dtype)).into_iter().chain(beside_halves);
+    let of_two =
+        [batch_norm_kernel, batch_norm_backward_kernel, layer_norm_kernel, layer_norm_backward_kernel];
+    let of_one = [running_stats_kernel, layer_norm_sums_kernel];
+    let of_two = pairs.flat_map(|(x, w)| of_two.into_iter().flat_map(move |kernel| kernel(x, w)));
+    of_two
+        .chain(FLOATS.into_iter().flat_map(|dtype| of_one.into_iter().flat_map(move |kernel| kernel(dtype))))
+        .collect()
 }
 
+/// Evaluates an expression for the types of what is normalised and of its parameters, and for the list that tells its
+/// kernel from others.
+macro_rules! with_types {
+    ($operation:literal, $x:expr, $w:expr, ($X:ident, $W:ident, $types:ident) => $body:expr) => {
+        with_types!(@ $operation, $x, $w, $X, $W, $types, $body,
+            [F32 f32, F32 f32, F32], [F64 f64, F64 f64, F64], [F16 f16, F16 f16, F16], [BF16 bf16, BF16 bf16, BF16],
+            [F16 f16, F32 f32, F16 F32], [BF16 bf16, F32 f32, BF16 F32])
+    };
+    (@ $operation:literal, $x:expr, $w:expr, $X:ident, $W:ident, $types:ident, $body:expr,
+        $([$of_x:ident $x_type:ty, $of_w:ident $w_type:ty, $($listed:ident)+]),+) => {
+        match ($x, $w) {
+            $((DType::$of_x, DType::$of_w) => {
+                type $X = $x_type;
+                type $W = $w_type;
+                const $types: &[DType] = &[$(DType::$listed),+];
+                Ok($body)
+            })+
+            (dtype, _) => Err(Error::NotImplemented { operation: $operation, dtype }),
+        }
+    };
+}
+
+/// Parameters of these types.
+const fn read<T: Element>() -> Parameter {
+    In(T::DTYPE)
+}
+const fn written<T: Element>() -> Parameter {
+    Out(T::DTYPE)
+}
+
+/// What is calculated with.
+trait Calculated: Float + Element + Pod {}
+impl<C: Float + Element + Pod> Calculated for C {}
+
 #[inline(always)]
-fn sum<T: Float>(row: &[T]) -> T {
-    tree::all(row, T::zero(), |a, b| a.plus(b))
+fn sum<C: Float>(row: &[C]) -> C {
+    tree::all(row, C::zero(), |a, b| a.plus(b))
+}
+
+/// The entries of a vector, or of a number that stands for all of them.
+fn vector<W: Stored>(input: &Input, length: usize) -> Result<Vec<W::Math>> {
+    let (entries, mut room) = ((0..length).map(input.entries(length)?).collect::<Vec<W>>(), Vec::new());
+    Ok(W::read(&entries, &mut room).to_vec())
 }
 
 /// How the channels of a batch lie: (batch, channels, positions).
@@ -44,11 +93,10 @@ impl Channels {
     }
 
     /// What a channel has in all samples, one after another.
-    #[inline(always)]
-    fn row<T: Copy>(self, x: &[T], channel: usize) -> Vec<T> {
-        let mut row = Vec::with_capacity(self.batch * self.positions);
+    fn row<X: Stored>(self, x: &[X], channel: usize) -> Vec<X::Math> {
+        let (mut row, mut room) = (Vec::with_capacity(self.batch * self.positions), Vec::new());
         for sample in x.chunks_exact(self.channels * self.positions) {
-            row.extend_from_slice(part(sample, self.channels, channel));
+            row.extend_from_slice(X::read(part(sample, self.channels, channel), &mut room));
         }
         row
     }
@@ -65,10 +113,10 @@ impl Channels {
 
 /// What becomes of a channel's elements: `(x − mean) · scale + bias`.
 #[derive(Clone, Copy)]
-struct Normalize<T> {
-    mean: T,
-    scale: T,
-    bias: T,
+struct Normalize<C> {
+    mean: C,
+    scale: C,
+    bias: C,
 }
 
 /// Mean and variance of each channel, `1 / √(variance + eps)`, and the channels normalised with them. When not training
@@ -83,55 +131,67 @@ pub(super) fn batch_norm(
     eps: f64,
 ) -> Result<()> {
     let [mean, var, invstd] = stats;
+    let kernel = batch_norm_kernel(x.dtype(), weight.dtype())?;
     let inputs = [x, weight, bias, running_mean, running_var];
-    launch(batch_norm_kernel(x.dtype())?, inputs, [mean, var, invstd, out], &[training.into()], &[eps])
+    launch(kernel, inputs, [mean, var, invstd, out], &[training.into()], &[eps])
 }
 
-fn batch_norm_kernel(dtype: DType) -> Result<&'static KernelDef> {
-    with_float!(dtype, T => {
-        const T_: Parameter = In(T::DTYPE);
-        const OUT: Parameter = Out(T::DTYPE);
+fn batch_norm_kernel(x: DType, weight: DType) -> Result<&'static KernelDef> {
+    with_types!("batch_norm", x, weight, (X, W, TYPES) => {
+        type C = <X as Memory>::Math;
         const KERNEL: &KernelDef = &KernelDef {
             name: "batch_norm",
-            types: &[T::DTYPE],
-            parameters: &[T_, T_, T_, T_, T_, OUT, OUT, OUT, OUT, Int, Parameter::Float],
+            types: TYPES,
+            parameters: &[
+                read::<X>(), read::<W>(), read::<W>(), read::<W>(), read::<W>(),
+                written::<C>(), written::<C>(), written::<C>(), written::<X>(), Int, Parameter::Float,
+            ],
             geometry: Geometry::Rows,
             cost: Cost::Cheap,
-            twin: |Args { inputs, outputs, ints, floats }| {
-                let moments = vectorized!(moments::<T>, (x: &[T], channels: Channels, channel: usize) -> [T; 2]);
-                let normalize = vectorized!(normalize::<T>, (x: &[T], how: &[Normalize<T>], out: &mut [T]));
-                let (x, channels) = (inputs[0].elements::<T>(), Channels::of(inputs[0].layout.sizes()));
-                let [weight, bias] = [inputs[1].entries::<T>(channels.channels)?, inputs[2].entries(channels.channels)?];
-                let moments: Vec<[T; 2]> = if ints[0] != 0 {
-                    channels.each(|channel| moments(x, channels, channel))
-                } else {
-                    let [mean, var] = [inputs[3].entries(channels.channels)?, inputs[4].entries(channels.channels)?];
-                    (0..channels.channels).map(|channel| [mean(channel), var(channel)]).collect()
-                };
-                let [means, vars, invstds, out] = outputs else { unreachable!("the kernel has four outputs") };
-                let mut how = Vec::with_capacity(channels.channels);
-                for (channel, [mean, var]) in moments.into_iter().enumerate() {
-                    let invstd = 1.0 / (var + floats[0] as T).sqrt();
-                    means.elements()[channel] = mean;
-                    vars.elements()[channel] = var;
-                    invstds.elements()[channel] = invstd;
-                    how.push(Normalize { mean, scale: invstd * weight(channel), bias: bias(channel) });
-                }
-                for_parts(out.elements(), channels.batch, x.len(), |sample, out| {
-                    normalize(part(x, channels.batch, sample), &how, out);
-                });
-                Ok(())
-            },
+            twin: batch_norm_twin::<X, W, C>,
         };
-        Ok(KERNEL)
-    }, else Err(Error::NotImplemented { operation: "batch_norm", dtype }))
+        KERNEL
+    })
+}
+
+fn batch_norm_twin<X: Stored<Math = C>, W: Stored<Math = C>, C: Calculated>(
+    args: Args<'_, '_>,
+) -> Result<()> {
+    let Args { inputs, outputs, ints, floats } = args;
+    let moments = vectorized!([C: Float] moments::<C>, (row: Vec<C>) -> [C; 2]);
+    let normalize = vectorized!([C: Float] normalize::<C>, (x: &[C], how: &[Normalize<C>], out: &mut [C]));
+    let (x, channels) = (inputs[0].elements::<X>(), Channels::of(inputs[0].layout.sizes()));
+    let vector = |i: usize| vector::<W>(&inputs[i], channels.channels);
+    let (weight, bias) = (vector(1)?, vector(2)?);
+    let moments: Vec<[C; 2]> = if ints[0] != 0 {
+        channels.each(|channel| moments(channels.row(x, channel)))
+    } else {
+        zip(vector(3)?, vector(4)?).map(|(mean, var)| [mean, var]).collect()
+    };
+    let [means, vars, invstds, out] = outputs else { unreachable!("the kernel has four outputs") };
+    let mut how = Vec::with_capacity(channels.channels);
+    for (channel, [mean, var]) in moments.into_iter().enumerate() {
+        let invstd = C::count(1).over(var.plus(C::from_f64(floats[0])).root());
+        means.elements()[channel] = mean;
+        vars.elements()[channel] = var;
+        invstds.elements()[channel] = invstd;
+        how.push(Normalize { mean, scale: invstd.times(weight[channel]), bias: bias[channel] });
+    }
+    let nothing = &mut vec![(); channels.batch][..];
+    for_shares(out.elements::<X>(), nothing, channels.batch, x.len(), |first, out, samples| {
+        let (mut of_x, mut of_out) = (Vec::new(), Vec::new());
+        for (i, out) in out.chunks_mut(out.len() / samples.len()).enumerate() {
+            let x = X::read(part(x, channels.batch, first + i), &mut of_x);
+            X::write(out, &mut of_out, |out| normalize(x, &how, out));
+        }
+    });
+    Ok(())
 }
 
 /// Mean and variance.
 #[inline(always)]
-fn moments<T: Float>(x: &[T], channels: Channels, channel: usize) -> [T; 2] {
-    let mut row = channels.row(x, channel);
-    let count = T::count(row.len());
+fn moments<C: Float>(mut row: Vec<C>) -> [C; 2] {
+    let count = C::count(row.len());
     let mean = sum(&row).over(count);
     for x in &mut row {
         let deviation = x.minus(mean);
@@ -141,7 +201,7 @@ fn moments<T: Float>(x: &[T], channels: Channels, channel: usize) -> [T; 2] {
 }
 
 #[inline(always)]
-fn normalize<T: Float>(sample: &[T], how: &[Normalize<T>], out: &mut [T]) {
+fn normalize<C: Float>(sample: &[C], how: &[Normalize<C>], out: &mut [C]) {
     let positions = sample.len() / how.len();
     for ((x, out), how) in sample.chunks(positions).zip(out.chunks_mut(positions)).zip(how) {
         for (x, out) in x.iter().zip(out) {
@@ -157,78 +217,81 @@ pub(super) fn batch_norm_backward(
     [grad_weight, grad_bias, grad_x]: [&Tensor; 3],
     training: bool,
 ) -> Result<()> {
+    let kernel = batch_norm_backward_kernel(x.dtype(), weight.dtype())?;
     let inputs = [grad, x, weight, mean, invstd];
-    launch(
-        batch_norm_backward_kernel(x.dtype())?,
-        inputs,
-        [grad_weight, grad_bias, grad_x],
-        &[training.into()],
-        &[],
-    )
+    launch(kernel, inputs, [grad_weight, grad_bias, grad_x], &[training.into()], &[])
 }
 
 /// What the gradient of a channel's elements is: `(g − mean_grad − (x − mean) · slope) · scale`.
 #[derive(Clone, Copy)]
-struct Backward<T> {
-    mean_grad: T,
-    mean: T,
-    slope: T,
-    scale: T,
+struct Backward<C> {
+    mean_grad: C,
+    mean: C,
+    slope: C,
+    scale: C,
 }
 
-fn batch_norm_backward_kernel(dtype: DType) -> Result<&'static KernelDef> {
-    with_float!(dtype, T => {
-        const T_: Parameter = In(T::DTYPE);
-        const OUT: Parameter = Out(T::DTYPE);
+fn batch_norm_backward_kernel(x: DType, weight: DType) -> Result<&'static KernelDef> {
+    with_types!("batch_norm", x, weight, (X, W, TYPES) => {
+        type C = <X as Memory>::Math;
         const KERNEL: &KernelDef = &KernelDef {
             name: "batch_norm_backward",
-            types: &[T::DTYPE],
-            parameters: &[T_, T_, T_, T_, T_, OUT, OUT, OUT, Int],
+            types: TYPES,
+            parameters: &[
+                read::<X>(), read::<X>(), read::<W>(), read::<C>(), read::<C>(),
+                written::<W>(), written::<W>(), written::<X>(), Int,
+            ],
             geometry: Geometry::Rows,
             cost: Cost::Cheap,
-            twin: |Args { inputs, outputs, ints, .. }| {
-                let sums = vectorized!(
-                    gradient_sums::<T>,
-                    (grad: &[T], x: &[T], channels: Channels, channel: usize, mean: T) -> [T; 2]
-                );
-                let gradients =
-                    vectorized!(gradients::<T>, (grad: &[T], x: &[T], how: &[Backward<T>], out: &mut [T]));
-                let (grad, x) = (inputs[0].elements::<T>(), inputs[1].elements::<T>());
-                let channels = Channels::of(inputs[1].layout.sizes());
-                let weight = inputs[2].entries::<T>(channels.channels)?;
-                let (means, invstds) = (inputs[3].elements::<T>(), inputs[4].elements::<T>());
-                let count = (channels.batch * channels.positions) as T;
-                let sums = channels.each(|channel| sums(grad, x, channels, channel, means[channel]));
-                let [grad_weight, grad_bias, grad_x] = outputs else { unreachable!("it has three outputs") };
-                let mut how = Vec::with_capacity(channels.channels);
-                for (channel, [sum, product]) in sums.into_iter().enumerate() {
-                    let (mean, invstd) = (means[channel], invstds[channel]);
-                    grad_weight.elements()[channel] = product * invstd;
-                    grad_bias.elements()[channel] = sum;
-                    let scale = invstd * weight(channel);
-                    // Of given mean and variance x is no part.
-                    let (mean_grad, slope) = match ints[0] {
-                        0 => (0.0, 0.0),
-                        _ => (sum / count, product * invstd * invstd / count),
-                    };
-                    how.push(Backward { mean_grad, mean, slope, scale });
-                }
-                for_parts(grad_x.elements(), channels.batch, x.len(), |sample, out| {
-                    let [grad, x] = [grad, x].map(|all| part(all, channels.batch, sample));
-                    gradients(grad, x, &how, out);
-                });
-                Ok(())
-            },
+            twin: batch_norm_backward_twin::<X, W, C>,
         };
-        Ok(KERNEL)
-    }, else Err(Error::NotImplemented { operation: "batch_norm", dtype }))
+        KERNEL
+    })
+}
+
+fn batch_norm_backward_twin<X: Stored<Math = C>, W: Stored<Math = C>, C: Calculated>(
+    args: Args<'_, '_>,
+) -> Result<()> {
+    let Args { inputs, outputs, ints, .. } = args;
+    let sums = vectorized!([C: Float] gradient_sums::<C>, (grad: Vec<C>, x: Vec<C>, mean: C) -> [C; 2]);
+    let gradients =
+        vectorized!([C: Float] gradients::<C>, (grad: &[C], x: &[C], how: &[Backward<C>], out: &mut [C]));
+    let (grad, x) = (inputs[0].elements::<X>(), inputs[1].elements::<X>());
+    let channels = Channels::of(inputs[1].layout.sizes());
+    let weight = vector::<W>(&inputs[2], channels.channels)?;
+    let (means, invstds) = (inputs[3].elements::<C>(), inputs[4].elements::<C>());
+    let (nothing, count) = (C::zero(), C::count(channels.batch * channels.positions));
+    let sums =
+        channels.each(|channel| sums(channels.row(grad, channel), channels.row(x, channel), means[channel]));
+    let [grad_weight, grad_bias, grad_x] = outputs else { unreachable!("it has three outputs") };
+    let mut how = Vec::with_capacity(channels.channels);
+    for (channel, [sum, product]) in sums.into_iter().enumerate() {
+        let (mean, invstd) = (means[channel], invstds[channel]);
+        grad_weight.elements()[channel] = W::narrow(product.times(invstd));
+        grad_bias.elements()[channel] = W::narrow(sum);
+        let scale = invstd.times(weight[channel]);
+        // Of given mean and variance x is no part.
+        let (mean_grad, slope) = match ints[0] {
+            0 => (nothing, nothing),
+            _ => (sum.over(count), product.times(invstd).times(invstd).over(count)),
+        };
+        how.push(Backward { mean_grad, mean, slope, scale });
+    }
+    let nothing = &mut vec![(); channels.batch][..];
+    for_shares(grad_x.elements::<X>(), nothing, channels.batch, x.len(), |first, out, samples| {
+        let (mut of_grad, mut of_x, mut of_out) = (Vec::new(), Vec::new(), Vec::new());
+        for (i, out) in out.chunks_mut(out.len() / samples.len()).enumerate() {
+            let sample = |all| part(all, channels.batch, first + i);
+            let (grad, x) = (X::read(sample(grad), &mut of_grad), X::read(sample(x), &mut of_x));
+            X::write(out, &mut of_out, |out| gradients(grad, x, &how, out));
+        }
+    });
+    Ok(())
 }
 
 /// The sum of the gradients, and that of their products with what x is above the mean.
 #[inline(always)]
-fn gradient_sums<T: Float>(grad: &[T], x: &[T], channels: Channels, channel: usize, mean: T) -> [T; 2] {
-    let grad = channels.row(grad, channel);
-    let mut row = channels.row(x, channel);
+fn gradient_sums<C: Float>(grad: Vec<C>, mut row: Vec<C>, mean: C) -> [C; 2] {
     for (x, grad) in row.iter_mut().zip(&grad) {
         *x = grad.times(x.minus(mean));
     }
@@ -236,7 +299,7 @@ fn gradient_sums<T: Float>(grad: &[T], x: &[T], channels: Channels, channel: usi
 }
 
 #[inline(always)]
-fn gradients<T: Float>(grad: &[T], x: &[T], how: &[Backward<T>], out: &mut [T]) {
+fn gradients<C: Float>(grad: &[C], x: &[C], how: &[Backward<C>], out: &mut [C]) {
     let positions = x.len() / how.len();
     let rows = grad.chunks(positions).zip(x.chunks(positions)).zip(out.chunks_mut(positions));
     for (((grad, x), out), how) in rows.zip(how) {
@@ -255,7 +318,7 @@ pub(super) fn running_stats(
     momentum: f64,
     correction: f64,
 ) -> Result<()> {
-    let kernel = running_stats_kernel(mean.dtype())?;
+    let kernel = running_stats_kernel(running_mean.dtype())?;
     launch(kernel, [mean, var], [running_mean, running_var], &[], &[momentum, correction])
 }
 
@@ -279,7 +342,8 @@ fn running_stats_kernel(dtype: DType) -> Result<&'static KernelDef> {
                 Ok(())
             },
         };
-        Ok(KERNEL)
+        // The batch's are not rounded to halves.
+        Ok(KERNEL.between(KERNEL.name, &[dtype], T::DTYPE, dtype))
     }, else Err(Error::NotImplemented { operation: "batch_norm", dtype }))
 }
 
@@ -291,114 +355,219 @@ pub(super) fn layer_norm(
     stats: &Tensor,
     eps: f64,
 ) -> Result<()> {
-    launch(layer_norm_kernel(x.dtype())?, [x, weight, bias], [out, stats], &[], &[eps])
+    launch(layer_norm_kernel(x.dtype(), weight.dtype())?, [x, weight, bias], [out, stats], &[], &[eps])
 }
 
-fn layer_norm_kernel(dtype: DType) -> Result<&'static KernelDef> {
-    with_float!(dtype, T => {
-        const T_: Parameter = In(T::DTYPE);
+fn layer_norm_kernel(x: DType, weight: DType) -> Result<&'static KernelDef> {
+    with_types!("LayerNormKernelImpl", x, weight, (X, W, TYPES) => {
+        type C = <X as Memory>::Math;
         const KERNEL: &KernelDef = &KernelDef {
             name: "layer_norm",
-            types: &[T::DTYPE],
-            parameters: &[T_, T_, T_, Out(T::DTYPE), Out(T::DTYPE), Parameter::Float],
+            types: TYPES,
+            parameters: &[
+                read::<X>(), read::<W>(), read::<W>(), written::<X>(), written::<C>(), Parameter::Float,
+            ],
             geometry: Geometry::LastDim,
             cost: Cost::Cheap,
-            twin: |Args { inputs, outputs, floats, .. }| {
-                let row = vectorized!(
-                    layer_norm_row::<T>,
-                    (x: &[T], weight: &[T], bias: &[T], out: &mut [T], stats: &mut [T], eps: T)
-                );
-                let (x, rows) = (inputs[0].elements::<T>(), inputs[0].layout.sizes()[0]);
-                let length = inputs[0].layout.sizes()[1];
-                let [weight, bias] = [inputs[1].entries(length)?, inputs[2].entries(length)?]
-                    .map(|entry| (0..length).map(entry).collect::<Vec<T>>());
-                let [out, stats] = outputs else { unreachable!("the kernel has two outputs") };
-                for_parts_of_two(out.elements(), stats.elements(), rows, x.len(), |i, out, stats| {
-                    row(part(x, rows, i), &weight, &bias, out, stats, floats[0] as T);
-                });
-                Ok(())
-            },
+            twin: layer_norm_twin::<X, W, C>,
         };
-        Ok(KERNEL)
-    }, else Err(Error::NotImplemented { operation: "LayerNormKernelImpl", dtype }))
+        KERNEL
+    })
 }
 
+fn layer_norm_twin<X: Stored<Math = C>, W: Stored<Math = C>, C: Calculated>(
+    args: Args<'_, '_>,
+) -> Result<()> {
+    let Args { inputs, outputs, floats, .. } = args;
+    let row = vectorized!(
+        [C: Float] layer_norm_row::<C>,
+        (x: &[C], weight: &[C], bias: &[C], out: &mut [C], eps: C) -> [C; 2]
+    );
+    let (x, rows, length) =
+        (inputs[0].elements::<X>(), inputs[0].layout.sizes()[0], inputs[0].layout.sizes()[1]);
+    let (weight, bias) = (vector::<W>(&inputs[1], length)?, vector::<W>(&inputs[2], length)?);
+    let [out, stats] = outputs else { unreachable!("the kernel has two outputs") };
+    for_shares(out.elements::<X>(), stats.elements(), rows, x.len(), |first, out, stats| {
+        let (mut of_x, mut of_out) = (Vec::new(), Vec::new());
+        for (i, (out, stats)) in zip(out.chunks_mut(length), stats.chunks_mut(2)).enumerate() {
+            let x = X::read(part(x, rows, first + i), &mut of_x);
+            X::write(out, &mut of_out, |out| {
+                stats.copy_from_slice(&row(x, &weight, &bias, out, C::from_f64(floats[0])));
+            });
+        }
+    });
+    Ok(())
+}
+
+/// Returns the mean and `1 / √(variance + eps)`.
 #[inline(always)]
-fn layer_norm_row<T: Float>(x: &[T], weight: &[T], bias: &[T], out: &mut [T], stats: &mut [T], eps: T) {
-    let count = T::count(x.len());
+fn layer_norm_row<C: Float>(x: &[C], weight: &[C], bias: &[C], out: &mut [C], eps: C) -> [C; 2] {
+    let count = C::count(x.len());
     let mean = sum(x).over(count);
     for (x, out) in x.iter().zip(&mut *out) {
         let deviation = x.minus(mean);
         *out = deviation.times(deviation);
     }
-    let invstd = T::count(1).over(sum(out).over(count).plus(eps).root());
+    let invstd = C::count(1).over(sum(out).over(count).plus(eps).root());
     for (((x, weight), bias), out) in x.iter().zip(weight).zip(bias).zip(out) {
         *out = x.minus(mean).times(invstd).times(*weight).plus(*bias);
     }
-    stats.copy_from_slice(&[mean, invstd]);
+    [mean, invstd]
 }
 
-/// The gradient of the input, and the products whose sums over the rows are that of the weight.
-pub(super) fn layer_norm_backward(
-    [grad, x, weight, stats]: [&Tensor; 4],
-    [grad_x, products]: [&Tensor; 2],
-) -> Result<()> {
-    let inputs = [grad, x, weight, stats];
-    launch(layer_norm_backward_kernel(x.dtype())?, inputs, [grad_x, products], &[], &[])
+/// The gradient of the input.
+pub(super) fn layer_norm_backward(inputs: [&Tensor; 4], grad_x: &Tensor) -> Result<()> {
+    let [_, x, weight, _] = inputs;
+    launch(layer_norm_backward_kernel(x.dtype(), weight.dtype())?, inputs, [grad_x], &[], &[])
 }
 
-fn layer_norm_backward_kernel(dtype: DType) -> Result<&'static KernelDef> {
-    with_float!(dtype, T => {
-        const T_: Parameter = In(T::DTYPE);
+fn layer_norm_backward_kernel(x: DType, weight: DType) -> Result<&'static KernelDef> {
+    with_types!("LayerNormKernelImpl", x, weight, (X, W, TYPES) => {
+        type C = <X as Memory>::Math;
         const KERNEL: &KernelDef = &KernelDef {
             name: "layer_norm_backward",
-            types: &[T::DTYPE],
-            parameters: &[T_, T_, T_, T_, Out(T::DTYPE), Out(T::DTYPE)],
+            types: TYPES,
+            parameters: &[read::<X>(), read::<X>(), read::<W>(), read::<C>(), written::<X>()],
             geometry: Geometry::LastDim,
             cost: Cost::Cheap,
-            twin: |Args { inputs, outputs, .. }| {
-                let row = vectorized!(
-                    layer_norm_backward_row::<T>,
-                    (grad: &[T], x: &[T], weight: &[T], stats: &[T], grad_x: &mut [T], products: &mut [T])
-                );
-                let [grad, x, stats] = [0, 1, 3].map(|i: usize| inputs[i].elements::<T>());
-                let (rows, length) = (inputs[1].layout.sizes()[0], inputs[1].layout.sizes()[1]);
-                let weight: Vec<T> = (0..length).map(inputs[2].entries(length)?).collect();
-                let [grad_x, products] = outputs else { unreachable!("the kernel has two outputs") };
-                for_parts_of_two(grad_x.elements(), products.elements(), rows, x.len(), |i, grad_x, products| {
-                    let [grad, x, stats] = [grad, x, stats].map(|all| part(all, rows, i));
-                    row(grad, x, &weight, stats, grad_x, products);
-                });
-                Ok(())
-            },
+            twin: layer_norm_backward_twin::<X, W, C>,
         };
-        Ok(KERNEL)
-    }, else Err(Error::NotImplemented { operation: "LayerNormKernelImpl", dtype }))
+        KERNEL
+    })
+}
+
+fn layer_norm_backward_twin<X: Stored<Math = C>, W: Stored<Math = C>, C: Calculated>(
+    args: Args<'_, '_>,
+) -> Result<()> {
+    let Args { inputs, outputs, .. } = args;
+    let row = vectorized!(
+        [C: Float] layer_norm_backward_row::<C>,
+        (grad: &[C], x: &[C], weight: &[C], stats: &[C], grad_x: &mut [C])
+    );
+    let (grad, x) = (inputs[0].elements::<X>(), inputs[1].elements::<X>());
+    let (rows, length) = (inputs[1].layout.sizes()[0], inputs[1].layout.sizes()[1]);
+    let (weight, stats) = (vector::<W>(&inputs[2], length)?, inputs[3].elements::<C>());
+    let nothing = &mut vec![(); rows][..];
+    for_shares(outputs[0].elements::<X>(), nothing, rows, x.len(), |first, grad_x, _| {
+        let (mut of_grad, mut of_x, mut of_out) = (Vec::new(), Vec::new(), Vec::new());
+        for (i, grad_x) in grad_x.chunks_mut(length).enumerate() {
+            let grad = X::read(part(grad, rows, first + i), &mut of_grad);
+            let x = X::read(part(x, rows, first + i), &mut of_x);
+            let stats = part(stats, rows, first + i);
+            X::write(grad_x, &mut of_out, |grad_x| row(grad, x, &weight, stats, grad_x));
+        }
+    });
+    Ok(())
 }
 
 /// With g the gradient times the weight and n = (x − mean) · invstd: `(g − mean of g − n · mean of g n) · invstd`.
 #[inline(always)]
-fn layer_norm_backward_row<T: Float>(
-    grad: &[T],
-    x: &[T],
-    weight: &[T],
-    stats: &[T],
-    grad_x: &mut [T],
-    products: &mut [T],
-) {
-    let (count, mean, invstd) = (T::count(x.len()), stats[0], stats[1]);
-    let normal = |x: T| x.minus(mean).times(invstd);
-    for (((grad, weight), x), out) in grad.iter().zip(weight).zip(x).zip(&mut *products) {
+fn layer_norm_backward_row<C: Float>(grad: &[C], x: &[C], weight: &[C], stats: &[C], grad_x: &mut [C]) {
+    let (count, mean, invstd) = (C::count(x.len()), stats[0], stats[1]);
+    let normal = |x: C| x.minus(mean).times(invstd);
+    for (((grad, weight), x), out) in grad.iter().zip(weight).zip(x).zip(&mut *grad_x) {
         *out = grad.times(*weight).times(normal(*x));
     }
-    let mean_product = sum(products).over(count);
+    let mean_product = sum(grad_x).over(count);
     for ((grad, weight), out) in grad.iter().zip(weight).zip(&mut *grad_x) {
         *out = grad.times(*weight);
     }
     let mean_grad = sum(grad_x).over(count);
-    for (((grad, x), grad_x), product) in grad.iter().zip(x).zip(grad_x).zip(products) {
-        let normal = normal(*x);
-        *grad_x = grad_x.minus(mean_grad).minus(normal.times(mean_product)).times(invstd);
-        *product = grad.times(normal);
+    for (x, grad_x) in x.iter().zip(grad_x) {
+        *grad_x = grad_x.minus(mean_grad).minus(normal(*x).times(mean_product)).times(invstd);
     }
+}
+
+/// What the gradients of weight and bias are sums of, for each column and each chunk of rows: `n · grad`, and `grad`.
+pub(super) fn layer_norm_sums([grad, x, stats]: [&Tensor; 3], sums: [&Tensor; 2]) -> Result<()> {
+    launch(layer_norm_sums_kernel(x.dtype())?, [grad, x, stats], sums, &[], &[])
+}
+
+/// How many rows a chunk has.
+pub(super) const ROWS: usize = CHUNK;
+
+fn layer_norm_sums_kernel(dtype: DType) -> Result<&'static KernelDef> {
+    with_types!("LayerNormKernelImpl", dtype, dtype, (X, W, TYPES) => {
+        type C = <W as Memory>::Math;
+        const KERNEL: &KernelDef = &KernelDef {
+            name: "layer_norm_sums",
+            types: TYPES,
+            parameters: &[read::<X>(), read::<X>(), read::<C>(), written::<C>(), written::<C>()],
+            geometry: Geometry::Warps,
+            cost: Cost::Cheap,
+            twin: layer_norm_sums_twin::<X, C>,
+        };
+        KERNEL
+    })
+}
+
+/// Columns summed together: few enough for their lanes to stay in the first-level cache.
+const TILE: usize = 128;
+
+/// What the lanes of a chunk of columns have come to: those of the weight, and those of the bias.
+type Lanes<C> = [[[C; TILE]; 2]; LANES];
+
+fn layer_norm_sums_twin<X: Stored<Math = C>, C: Calculated>(args: Args<'_, '_>) -> Result<()> {
+    let Args { inputs, outputs, .. } = args;
+    let take_in = vectorized!(
+        [C: Float] take_in::<C>,
+        (lane: &mut [[C; TILE]; 2], grad: &[C], x: &[C], stats: &[C], is_first: bool)
+    );
+    let together =
+        vectorized!([C: Float] together::<C>, (lanes: &mut Lanes<C>, used: usize) -> [[C; TILE]; 2]);
+    let [grad, x] = [0, 1].map(|i: usize| inputs[i].elements::<X>());
+    let (stats, length) = (inputs[2].elements::<C>(), inputs[1].layout.sizes()[1]);
+    let [of_weight, of_bias] = outputs else { unreachable!("the kernel has two outputs") };
+    let chunks = of_weight.layout.sizes()[1];
+    for_shares(of_weight.elements(), of_bias.elements(), length, x.len(), |first, of_weight, of_bias| {
+        let (mut of_grad, mut of_x) = (Vec::new(), Vec::new());
+        let mut lanes: Lanes<C> = [[[C::zero(); TILE]; 2]; LANES];
+        let tiles = zip(of_weight.chunks_mut(TILE * chunks), of_bias.chunks_mut(TILE * chunks));
+        for (tile, (of_weight, of_bias)) in tiles.enumerate() {
+            let start = first + tile * TILE;
+            let columns = start..start + of_weight.len() / chunks;
+            let matrix = zip(grad.chunks(CHUNK * length), x.chunks(CHUNK * length));
+            for (chunk, ((grad, x), stats)) in zip(matrix, stats.chunks(CHUNK * 2)).enumerate() {
+                let rows = zip(zip(grad.chunks(length), x.chunks(length)), stats.chunks(2));
+                for (row, ((grad, x), stats)) in rows.enumerate() {
+                    let grad = X::read(&grad[columns.clone()], &mut of_grad);
+                    let x = X::read(&x[columns.clone()], &mut of_x);
+                    take_in(&mut lanes[row % LANES], grad, x, stats, row < LANES);
+                }
+                let [weight, bias] = together(&mut lanes, (stats.len() / 2).min(LANES));
+                for column in 0..columns.len() {
+                    of_weight[column * chunks + chunk] = weight[column];
+                    of_bias[column * chunks + chunk] = bias[column];
+                }
+            }
+        }
+    });
+    Ok(())
+}
+
+/// A lane takes in a row.
+#[inline(always)]
+fn take_in<C: Float>(lane: &mut [[C; TILE]; 2], grad: &[C], x: &[C], stats: &[C], is_first: bool) {
+    let [weight, bias] = lane;
+    let (mean, invstd) = (stats[0], stats[1]);
+    let row = zip(grad, x).map(|(grad, x)| (grad.times(x.minus(mean).times(invstd)), *grad));
+    for ((weight, bias), (product, grad)) in zip(zip(weight, bias), row) {
+        (*weight, *bias) = if is_first { (product, grad) } else { (weight.plus(product), bias.plus(grad)) };
+    }
+}
+
+/// What all lanes come to.
+#[inline(always)]
+fn together<C: Float>(lanes: &mut Lanes<C>, used: usize) -> [[C; TILE]; 2] {
+    let mut width = LANES / 2;
+    while width > 0 {
+        for lane in 0..width.min(used.saturating_sub(width)) {
+            let (low, high) = lanes.split_at_mut(lane + width);
+            for (a, b) in zip(low[lane].as_flattened_mut(), high[0].as_flattened()) {
+                *a = a.plus(*b);
+            }
+        }
+        width /= 2;
+    }
+    lanes[0]
 }

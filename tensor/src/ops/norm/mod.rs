@@ -103,7 +103,8 @@ impl Tensor {
         }
         let running = running_mean.clone().zip(running_var.clone());
         let function = BatchNorm { running, training: *training, momentum: *momentum, eps: *eps };
-        let [weight, bias] = affine(self, [weight.as_ref(), bias.as_ref()])?;
+        let dtype = operands[1..].first().map_or(self.dtype(), |parameter| parameter.dtype());
+        let [weight, bias] = affine([weight.as_ref(), bias.as_ref()], dtype)?;
         ops::apply(function, [self, &weight, &bias])
     }
 
@@ -165,7 +166,8 @@ fn layer_norm(
     let operands: Vec<&Tensor> = [x].into_iter().chain(weight).chain(bias).collect();
     ops::same_device("layer_norm", Some(LAYER_NORM), &operands)?;
     check_types("LayerNormKernelImpl", &operands)?;
-    let [weight, bias] = affine(x, [weight, bias])?;
+    let dtype = weight.or(bias).map_or(x.dtype(), Tensor::dtype);
+    let [weight, bias] = affine([weight, bias], dtype)?;
     ops::apply(LayerNorm { dims: normalized_shape.len(), eps }, [x, &weight, &bias])
 }
 
@@ -184,14 +186,13 @@ fn check_types(operation: &'static str, operands: &[&Tensor]) -> Result<()> {
     }
 }
 
-/// What is calculated with: halves as f32, as they lie in order.
-fn wide(x: &Tensor) -> Result<Tensor> {
-    dense(&if x.dtype().is_half() { x.to(DType::F32)? } else { x.clone() })
+/// The type of what is calculated once and kept for the gradients.
+fn kept(x: &Tensor) -> DType {
+    if x.dtype().is_half() { DType::F32 } else { x.dtype() }
 }
 
 /// Weight and bias, or the numbers that stand for them.
-fn affine(x: &Tensor, [weight, bias]: [Option<&Tensor>; 2]) -> Result<[Tensor; 2]> {
-    let dtype = if x.dtype().is_half() { DType::F32 } else { x.dtype() };
+fn affine([weight, bias]: [Option<&Tensor>; 2], dtype: DType) -> Result<[Tensor; 2]> {
     let or = |tensor: Option<&Tensor>, value| match tensor {
         Some(tensor) => Ok(tensor.clone()),
         None => number(Scalar::Int(value), dtype),
@@ -226,11 +227,11 @@ impl BatchNorm {
             return Err(Error::InferenceInPlace);
         }
         let correction = count as f64 / (count - 1) as f64;
-        let [new_mean, new_var] = [wide(mean)?, wide(var)?];
+        let [new_mean, new_var] = [dense(mean)?, dense(var)?];
         kernels::running_stats(stats, [&new_mean, &new_var], self.momentum, correction)?;
         for (running, new) in [(mean, &new_mean), (var, &new_var)] {
             if !running.is_same(new) {
-                write(running, &new.to(running.dtype())?)?;
+                write(running, new)?;
             }
             running.storage().bump_version();
         }
@@ -249,17 +250,17 @@ impl Function<3> for BatchNorm {
 
     fn forward(&self, ctx: &mut Context<3>, [x, weight, bias]: [&Tensor; 3]) -> Result<Tensor> {
         ctx.save_for_backward([x, weight]);
-        let (sizes, wide_x) = (channels(x), wide(x)?);
-        let out = wide_x.uninit_beside(x.sizes(), wide_x.dtype())?;
-        let stat = || wide_x.uninit_beside(&sizes[1..2], wide_x.dtype());
+        let (sizes, x) = (channels(x), &dense(x)?);
+        let out = x.uninit_beside(x.sizes(), x.dtype())?;
+        let stat = || x.uninit_beside(&sizes[1..2], kept(x));
         let [mean, var, invstd] = [stat()?, stat()?, stat()?];
         let given = match &self.running {
-            Some((mean, var)) if !self.training => [wide(mean)?, wide(var)?],
-            _ => affine(x, [None, None])?, // Nobody asks.
+            Some((mean, var)) if !self.training => [dense(mean)?, dense(var)?],
+            _ => affine([None, None], weight.dtype())?, // Nobody asks.
         };
         kernels::batch_norm(
-            &seen_as(&wide_x, &sizes),
-            [&wide(weight)?, &wide(bias)?],
+            &seen_as(x, &sizes),
+            [&dense(weight)?, &dense(bias)?],
             given.each_ref(),
             [&mean, &var, &invstd],
             &seen_as(&out, &sizes),
@@ -270,24 +271,23 @@ impl Function<3> for BatchNorm {
         if self.training {
             no_grad(|| self.update([&mean, &var], sizes[0] * sizes[2]))?;
         }
-        out.to(x.dtype())
+        Ok(out)
     }
 
     fn backward(&self, saved: &Saved<3>, grad: &Tensor) -> Result<[Option<Tensor>; 3]> {
         let [x, weight, mean, invstd] = saved.tensors()?;
         let mut grads = [None, None, None];
         ops::call("native_batch_norm_backward", [grad, &x, &weight, &mean, &invstd], || {
-            let (sizes, wide_x) = (channels(&x), wide(&x)?);
-            let grad_x = wide_x.uninit_beside(x.sizes(), wide_x.dtype())?;
-            let of_channels = || wide_x.uninit_beside(&sizes[1..2], wide_x.dtype());
+            let sizes = channels(&x);
+            let grad_x = x.uninit_beside(x.sizes(), x.dtype())?;
+            let of_channels = || x.uninit_beside(&sizes[1..2], weight.dtype());
             let [grad_weight, grad_bias] = [of_channels()?, of_channels()?];
             kernels::batch_norm_backward(
-                [&seen_as(&wide(grad)?, &sizes), &seen_as(&wide_x, &sizes), &wide(&weight)?],
+                [&seen_as(&dense(grad)?, &sizes), &seen_as(&dense(&x)?, &sizes), &dense(&weight)?],
                 [&mean, &invstd],
                 [&grad_weight, &grad_bias, &seen_as(&grad_x, &sizes)],
                 self.training,
             )?;
-            let grad_x = grad_x.to(x.dtype())?;
             grads = [Some(grad_x.clone()), Some(grad_weight), Some(grad_bias)];
             Ok(grad_x)
         })?;
@@ -321,7 +321,7 @@ impl LayerNorm {
 
 /// Weight or bias as a vector; a number stays one.
 fn vector(x: &Tensor) -> Result<Tensor> {
-    if x.ndim() == 0 { Ok(x.clone()) } else { Ok(seen_as(&wide(x)?, &[x.numel()])) }
+    if x.ndim() == 0 { Ok(x.clone()) } else { Ok(seen_as(&dense(x)?, &[x.numel()])) }
 }
 
 impl Function<3> for LayerNorm {
@@ -335,38 +335,45 @@ impl Function<3> for LayerNorm {
 
     fn forward(&self, ctx: &mut Context<3>, [x, weight, bias]: [&Tensor; 3]) -> Result<Tensor> {
         let rows = self.rows(x);
-        let wide_x = wide(x)?;
-        let out = wide_x.uninit_beside(x.sizes(), wide_x.dtype())?;
-        let stats = wide_x.uninit_beside(&[rows[0], 2], wide_x.dtype())?;
+        let out = x.uninit_beside(x.sizes(), x.dtype())?;
+        let stats = x.uninit_beside(&[rows[0], 2], kept(x))?;
         // Rows without elements have no mean.
         if x.numel() > 0 {
             let affine = [&vector(weight)?, &vector(bias)?];
-            kernels::layer_norm(&seen_as(&wide_x, &rows), affine, &seen_as(&out, &rows), &stats, self.eps)?;
+            kernels::layer_norm(
+                &seen_as(&dense(x)?, &rows),
+                affine,
+                &seen_as(&out, &rows),
+                &stats,
+                self.eps,
+            )?;
         }
         ctx.save_for_backward([x, weight, &stats]);
-        out.to(x.dtype())
+        Ok(out)
     }
 
     fn backward(&self, saved: &Saved<3>, grad: &Tensor) -> Result<[Option<Tensor>; 3]> {
         let [x, weight, stats] = saved.tensors()?;
         let mut grads = [None, None, None];
         ops::call("native_layer_norm_backward", [grad, &x, &weight, &stats], || {
-            let rows = self.rows(&x);
-            let (grad, wide_x) = (seen_as(&wide(grad)?, &rows), wide(&x)?);
-            let grad_x = wide_x.uninit_beside(x.sizes(), wide_x.dtype())?;
-            let products = wide_x.uninit_beside(&rows, wide_x.dtype())?;
-            let inputs = [&grad, &seen_as(&wide_x, &rows), &vector(&weight)?, &stats];
-            kernels::layer_norm_backward(inputs, [&seen_as(&grad_x, &rows), &products])?;
-            let sum = |i: usize, rows: &Tensor| -> Result<Option<Tensor>> {
-                match saved.needs_input_grad(i) {
-                    true => {
-                        Ok(Some(seen_as(&rows.sum_dims(&[0], false)?, &x.sizes()[x.ndim() - self.dims..])))
+            let [rows, length] = self.rows(&x);
+            let matrix = |x: &Tensor| dense(x).map(|x| seen_as(&x, &[rows, length]));
+            let (grad, matrix) = (matrix(grad)?, matrix(&x)?);
+            let grad_x = x.uninit_beside(x.sizes(), x.dtype())?;
+            let inputs = [&grad, &matrix, &vector(&weight)?, &stats];
+            kernels::layer_norm_backward(inputs, &seen_as(&grad_x, &[rows, length]))?;
+            grads[0] = Some(grad_x.clone());
+            if saved.needs_input_grad(1) || saved.needs_input_grad(2) {
+                let chunks = || x.uninit_beside(&[length, rows.div_ceil(kernels::ROWS)], stats.dtype());
+                let of_chunks = [chunks()?, chunks()?];
+                kernels::layer_norm_sums([&grad, &matrix, &stats], of_chunks.each_ref())?;
+                for (i, of_chunks) in (1..).zip(of_chunks) {
+                    if saved.needs_input_grad(i) {
+                        let sum = of_chunks.sum_dims(&[1], false)?.to(weight.dtype())?;
+                        grads[i] = Some(seen_as(&sum, &x.sizes()[x.ndim() - self.dims..]));
                     }
-                    false => Ok(None),
                 }
-            };
-            let grad_x = grad_x.to(x.dtype())?;
-            grads = [Some(grad_x.clone()), sum(1, &products)?, sum(2, &grad)?];
+            }
             Ok(grad_x)
         })?;
         Ok(asked_for(saved, grads))

@@ -11,10 +11,10 @@
 //! length, not with the length.
 
 /// Elements of one chunk.
-pub(super) const CHUNK: usize = 1024;
+pub(crate) const CHUNK: usize = 1024;
 
 /// Lanes of a chunk: the threads of a warp.
-pub(super) const LANES: usize = 32;
+pub(crate) const LANES: usize = 32;
 
 /// Combines the elements of one chunk.
 #[inline(always)]
