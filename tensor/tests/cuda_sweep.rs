@@ -345,6 +345,15 @@ fn pools() -> Vec<Case> {
     ]
 }
 
+/// The other type that weights beside `x` may have: f32, if it is of halves.
+fn parameter_type(x: &Tensor) -> DType {
+    if matches!(x.dtype(), DType::F16 | DType::BF16) { DType::F32 } else { x.dtype() }
+}
+
+fn in_f32(x: &Tensor) -> Result<Tensor> {
+    x.to(parameter_type(x))
+}
+
 fn norms() -> Vec<Case> {
     let batches = || {
         let all: [&[&[usize]]; 9] = [
@@ -361,13 +370,14 @@ fn norms() -> Vec<Case> {
         sizes(&all)
     };
     let rows = || {
-        let all: [&[&[usize]]; 10] = [
+        let all: [&[&[usize]]; 11] = [
             &[&[4, 3], &[3], &[3]],
             &[&[1, 1], &[1], &[1]],
             &[&[2, 3, 5], &[3, 5], &[3, 5]],
             &[&[3, 1024], &[1024], &[1024]],
             &[&[3, 1025], &[1025], &[1025]],
             &[&[40, 33], &[33], &[33]],
+            &[&[2100, 3], &[3], &[3]],
             &[&[0, 4], &[4], &[4]],
             &[&[4, 0], &[0], &[0]],
             &[&[6], &[6], &[6]],
@@ -404,6 +414,27 @@ fn norms() -> Vec<Case> {
             let arguments =
                 BatchNormArguments { running_mean, running_var, weight, eps: 0.5, ..Default::default() };
             one(x[0].batch_norm(&arguments))
+        }),
+        // Beside halves weights may be f32s.
+        case("batch_norm of f32 weights", batches(), |x| {
+            let (weight, bias) = (in_f32(&x[1]), in_f32(&x[2]));
+            let options = (x[2].device(), parameter_type(&x[2]));
+            let (mean, var) =
+                (Tensor::zeros_with(x[2].sizes(), options)?, Tensor::ones_with(x[2].sizes(), options)?);
+            let arguments = BatchNormArguments {
+                running_mean: Some(mean.clone()),
+                running_var: Some(var.clone()),
+                weight: Some(weight?),
+                bias: Some(bias?),
+                training: true,
+                ..Default::default()
+            };
+            let out = x[0].batch_norm(&arguments)?;
+            let evaluated = x[0].batch_norm(&BatchNormArguments { training: false, ..arguments })?;
+            Ok(vec![out, evaluated, mean, var])
+        }),
+        case("layer_norm of f32 weights", rows(), |x| {
+            one(x[0].layer_norm(x[1].sizes(), Some(&in_f32(&x[1])?), Some(&in_f32(&x[2])?), 1e-5))
         }),
         case("layer_norm", rows(), |x| one(x[0].layer_norm(x[1].sizes(), None, None, 1e-5))),
         case("layer_norm affine", rows(), |x| {

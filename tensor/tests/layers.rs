@@ -6,7 +6,7 @@ use todevice::autograd::BackwardOptions;
 use todevice::nn::{self, Module};
 use todevice::{
     Approximate, AvgPool2dOptions, BatchNormArguments, DType, Device, Error, Machine, MaxPool2dOptions, Pair,
-    Result, Tensor, no_grad,
+    Result, Tensor, cuda, no_grad,
 };
 
 fn tensor(value: &Value) -> Tensor {
@@ -446,5 +446,58 @@ fn an_evaluation_in_between_changes_no_gradient() -> Result<()> {
     // By the running variance that was 1 then.
     let expected = Tensor::full(&[2, 2], 1.0 / (1.0f64 + 1e-5).sqrt(), DType::F32)?;
     assert!(x.grad().unwrap().allclose(&expected, 1e-6, 0.0)?);
+    Ok(())
+}
+
+/// Launches on a T4 of a forward and a backward pass, and the bytes at the peak beyond what there was before.
+fn cost(dtype: DType, run: impl Fn(&Tensor, &Tensor, &Tensor) -> Result<Tensor>) -> Result<(u64, u64)> {
+    let machine: Machine = "sim:t4".parse().unwrap();
+    machine.enter(|| {
+        let gpu = Device::cuda(0);
+        let x = Tensor::ones_with(&SIZES, (gpu, dtype))?.requires_grad_(true)?;
+        let [weight, bias] = [1, 0].map(|value| Tensor::full(&[64], value, (gpu, DType::F32)));
+        let (weight, bias) = (weight?.requires_grad_(true)?, bias?.requires_grad_(true)?);
+        let gradient = Some(Tensor::ones_with(&SIZES, (gpu, dtype))?);
+        cuda::synchronize()?;
+        cuda::reset_peak_memory_stats();
+        let (launches, bytes) = (machine.counters().launches, cuda::memory_allocated());
+        run(&x, &weight, &bias)?.backward_with(BackwardOptions { gradient, ..Default::default() })?;
+        cuda::synchronize()?;
+        assert!([&x, &weight, &bias].iter().all(|leaf| leaf.grad().is_some()));
+        Ok((machine.counters().launches - launches, cuda::max_memory_allocated() - bytes))
+    })
+}
+
+const SIZES: [usize; 4] = [64, 64, 16, 64];
+
+#[test]
+fn halves_take_as_many_launches_to_normalise_and_half_the_memory() -> Result<()> {
+    let batch_norm = |x: &Tensor, weight: &Tensor, bias: &Tensor| {
+        let [mean, var] = [0, 1].map(|value| Tensor::full(&[64], value, (x.device(), DType::F32)));
+        let (weight, bias) = (Some(weight.clone()), Some(bias.clone()));
+        let (running_mean, running_var) = (Some(mean?), Some(var?));
+        let given = BatchNormArguments { running_mean, running_var, weight, bias, ..Default::default() };
+        x.batch_norm(&BatchNormArguments { training: true, ..given })
+    };
+    let layer_norm =
+        |x: &Tensor, weight: &Tensor, bias: &Tensor| x.layer_norm(&[64], Some(weight), Some(bias), 1e-5);
+    let elements: u64 = SIZES.iter().product::<usize>() as u64;
+    for dtype in [DType::F16, DType::BF16] {
+        // Two to fill the running values, forward, their update, backward.
+        let ((launches, bytes), (of_f32, wide)) = (cost(dtype, batch_norm)?, cost(DType::F32, batch_norm)?);
+        assert_eq!((launches, of_f32), (5, 5), "{dtype}");
+        // The result and the gradient of the input; the rest are vectors.
+        let [bytes, wide] = [bytes - 2 * 2 * elements, wide - 2 * 4 * elements];
+        assert!(bytes < 10_000 && wide < 10_000, "{dtype}: {bytes} and {wide} bytes more");
+
+        // Forward, the gradient of the input, and those of weight and bias in two steps: 64 chunks of rows.
+        let ((launches, bytes), (of_f32, wide)) = (cost(dtype, layer_norm)?, cost(DType::F32, layer_norm)?);
+        assert_eq!((launches, of_f32), (5, 5), "{dtype}");
+        // And mean and deviation of each row, in f32.
+        let stats = elements / 64 * 2 * 4;
+        let [bytes, wide] = [bytes - 2 * 2 * elements, wide - 2 * 4 * elements];
+        let some_more = stats..stats + 200_000;
+        assert!(some_more.contains(&bytes) && some_more.contains(&wide), "{dtype}: {bytes} and {wide}");
+    }
     Ok(())
 }

@@ -364,13 +364,15 @@ impl Function<3> for LayerNorm {
             kernels::layer_norm_backward(inputs, &seen_as(&grad_x, &[rows, length]))?;
             grads[0] = Some(grad_x.clone());
             if saved.needs_input_grad(1) || saved.needs_input_grad(2) {
-                let chunks = || x.uninit_beside(&[length, rows.div_ceil(kernels::ROWS)], stats.dtype());
-                let of_chunks = [chunks()?, chunks()?];
-                kernels::layer_norm_sums([&grad, &matrix, &stats], of_chunks.each_ref())?;
+                let chunks = rows.div_ceil(kernels::ROWS);
+                let sizes = [&x.sizes()[x.ndim() - self.dims..], &[chunks]].concat();
+                let of_chunks = || x.uninit_beside(&sizes, stats.dtype());
+                let of_chunks = [of_chunks()?, of_chunks()?];
+                let sums = of_chunks.each_ref().map(|sums| seen_as(sums, &[length, chunks]));
+                kernels::layer_norm_sums([&grad, &matrix, &stats], sums.each_ref())?;
                 for (i, of_chunks) in (1..).zip(of_chunks) {
                     if saved.needs_input_grad(i) {
-                        let sum = of_chunks.sum_dims(&[1], false)?.to(weight.dtype())?;
-                        grads[i] = Some(seen_as(&sum, &x.sizes()[x.ndim() - self.dims..]));
+                        grads[i] = Some(of_chunks.sum_dims(&[-1], false)?.to(weight.dtype())?);
                     }
                 }
             }
