@@ -304,6 +304,25 @@ mod tests {
         assert_eq!(fingerprint(|x| powf(x, 1.7)), 0x3a8b_d16f_8d62_a722, "powf");
     }
 
+    /// Whatever instructions this computer has, and however many elements they take at a time.
+    #[test]
+    fn vectors_have_the_bits_of_elements_taken_one_by_one() {
+        let x: Vec<f32> = samples().collect();
+        macro_rules! check {
+            ($($f:ident),*) => {$({
+                let kernel = crate::ops::simd::kernel!(Costly, |x: f32| -> f32 { $f(x) });
+                let mut results = vec![0.0; x.len()];
+                kernel(&x, &mut results);
+                for (x, result) in x.iter().zip(results) {
+                    let expected = $f(*x);
+                    let same = result.to_bits() == expected.to_bits() || (result.is_nan() && expected.is_nan());
+                    assert!(same, "{} of {x:e}: {result:e}, not {expected:e}", stringify!($f));
+                }
+            })*};
+        }
+        check!(exp, ln, sigmoid, tanh, normal_cdf);
+    }
+
     #[test]
     fn edges() {
         assert_eq!(exp(0.0), 1.0);
