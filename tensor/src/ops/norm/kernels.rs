@@ -501,27 +501,27 @@ fn layer_norm_sums_kernel(dtype: DType) -> Result<&'static KernelDef> {
     })
 }
 
-/// Columns summed together: few enough for their lanes to stay in the first-level cache.
-const TILE: usize = 128;
+/// Columns summed together: few enough for their lanes to stay in the second-level cache, and half a page of each row,
+/// since what is further on is not fetched ahead.
+const TILE: usize = 512;
 
-/// What the lanes of a chunk of columns have come to: those of the weight, and those of the bias.
-type Lanes<C> = [[[C; TILE]; 2]; LANES];
+/// What a lane of some columns has come to: for the weight, and for the bias.
+type Lane<C> = [[C; TILE]; 2];
 
 fn layer_norm_sums_twin<X: Stored<Math = C>, C: Calculated>(args: Args<'_, '_>) -> Result<()> {
     let Args { inputs, outputs, .. } = args;
     let take_in = vectorized!(
         [C: Float] take_in::<C>,
-        (lane: &mut [[C; TILE]; 2], grad: &[C], x: &[C], stats: &[C], is_first: bool)
+        (lane: &mut Lane<C>, grad: &[C], x: &[C], stats: &[C], is_first: bool)
     );
-    let together =
-        vectorized!([C: Float] together::<C>, (lanes: &mut Lanes<C>, used: usize) -> [[C; TILE]; 2]);
+    let together = vectorized!([C: Float] together::<C>, (lanes: &mut [Lane<C>], used: usize) -> Lane<C>);
     let [grad, x] = [0, 1].map(|i: usize| inputs[i].elements::<X>());
     let (stats, length) = (inputs[2].elements::<C>(), inputs[1].layout.sizes()[1]);
     let [of_weight, of_bias] = outputs else { unreachable!("the kernel has two outputs") };
     let chunks = of_weight.layout.sizes()[1];
     for_shares(of_weight.elements(), of_bias.elements(), length, x.len(), |first, of_weight, of_bias| {
         let (mut of_grad, mut of_x) = (Vec::new(), Vec::new());
-        let mut lanes: Lanes<C> = [[[C::zero(); TILE]; 2]; LANES];
+        let mut lanes = vec![[[C::zero(); TILE]; 2]; LANES];
         let tiles = zip(of_weight.chunks_mut(TILE * chunks), of_bias.chunks_mut(TILE * chunks));
         for (tile, (of_weight, of_bias)) in tiles.enumerate() {
             let start = first + tile * TILE;
@@ -547,7 +547,7 @@ fn layer_norm_sums_twin<X: Stored<Math = C>, C: Calculated>(args: Args<'_, '_>) 
 
 /// A lane takes in a row.
 #[inline(always)]
-fn take_in<C: Float>(lane: &mut [[C; TILE]; 2], grad: &[C], x: &[C], stats: &[C], is_first: bool) {
+fn take_in<C: Float>(lane: &mut Lane<C>, grad: &[C], x: &[C], stats: &[C], is_first: bool) {
     let [weight, bias] = lane;
     let (mean, invstd) = (stats[0], stats[1]);
     let row = zip(grad, x).map(|(grad, x)| (grad.times(x.minus(mean).times(invstd)), *grad));
@@ -558,7 +558,7 @@ fn take_in<C: Float>(lane: &mut [[C; TILE]; 2], grad: &[C], x: &[C], stats: &[C]
 
 /// What all lanes come to.
 #[inline(always)]
-fn together<C: Float>(lanes: &mut Lanes<C>, used: usize) -> [[C; TILE]; 2] {
+fn together<C: Float>(lanes: &mut [Lane<C>], used: usize) -> Lane<C> {
     let mut width = LANES / 2;
     while width > 0 {
         for lane in 0..width.min(used.saturating_sub(width)) {
