@@ -14,6 +14,7 @@ pub use race::{Race, RaceKind, RacingAccess, RacingOperation, RacingWorker};
 use std::panic::Location;
 use std::sync::Arc;
 
+use crate::print::python_float;
 use crate::{DType, Device};
 
 /// The result of every fallible call of this crate, operators included.
@@ -185,7 +186,7 @@ pub enum Error {
     BatchNormEvaluation,
     #[error("running_mean and running_var must either both be None or neither be None")]
     BatchNormRunning,
-    #[error("batch_norm eps must be positive, but got {eps:?}")]
+    #[error("batch_norm eps must be positive, but got {}", python_float(*eps))]
     BatchNormEps { eps: f64 },
     #[error("batch_norm takes an input of at least 2 dimensions: a batch, and its channels")]
     BatchNormDims,

@@ -234,6 +234,15 @@ fn what_cannot_be_normalised_is_refused_in_pytorchs_words() -> Result<()> {
         "weight should contain 3 elements not 2",
         norm(BatchNormArguments { weight: Some(zeros(&[2])), ..training() }),
     );
+    says(
+        "batch_norm eps must be positive, but got -1e-05",
+        norm(BatchNormArguments { eps: -1e-5, ..training() }),
+    );
+    says("running_mean should contain 3 elements not 4", nn::BatchNorm2d::new(4)?.forward(&x));
+    says(
+        "bias should be of shape [3] not [3, 1]",
+        norm(BatchNormArguments { bias: Some(zeros(&[3, 1])), ..training() }),
+    );
     let weight = Some(zeros(&[3]).to(DType::F64)?);
     says(
         "mixed dtype (CPU): expect parameter to have scalar type of Float",
@@ -265,6 +274,29 @@ fn what_cannot_be_normalised_is_refused_in_pytorchs_words() -> Result<()> {
     );
     says("\"GeluKernelImpl\" not implemented for 'Bool'", x.to(DType::Bool)?.gelu(Approximate::None));
     Ok(())
+}
+
+/// Also where another that comes before it is absent; and its place is the line that made the layer.
+#[test]
+fn what_is_on_another_device_is_called_by_its_name() {
+    let machine: Machine = "sim:t4".parse().unwrap();
+    machine.enter(|| {
+        let report = |result: Result<Tensor>| result.expect_err("its parameters are on the host").report();
+        let made = |line: u32| format!("made at {}:{line}:", file!());
+        let x = zeros(&[2, 3, 4, 4]).to(Device::cuda(0)).unwrap();
+        let options = nn::BatchNormOptions { affine: false, ..Default::default() };
+        let (layer, line) = (nn::BatchNorm2d::with_options(3, options).unwrap(), line!());
+        let running = report(layer.forward(&x));
+        assert!(
+            running.contains("but got running_mean is on cpu") && running.contains(&made(line)),
+            "{running}"
+        );
+        let (layer, line) = (nn::LayerNorm::new(&[4]).unwrap(), line!());
+        let weight = report(layer.forward(&x));
+        assert!(weight.contains("but got weight is on cpu") && weight.contains(&made(line)), "{weight}");
+        let bias = report(x.layer_norm(&[4], None, Some(&zeros(&[4])), 1e-5));
+        assert!(bias.contains("but got bias is on cpu"), "{bias}");
+    });
 }
 
 #[test]

@@ -8,6 +8,7 @@ use crate::autograd::no_grad;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::ops::norm::BatchNormArguments;
+use crate::print::python_float;
 use crate::tensor::Tensor;
 
 /// The keyword arguments of `torch.nn.BatchNorm1d` and `torch.nn.BatchNorm2d`.
@@ -56,15 +57,17 @@ struct Running {
 impl BatchNorm {
     #[track_caller]
     fn new(num_features: usize, options: BatchNormOptions) -> Result<BatchNorm> {
-        let full = |value| Tensor::full(&[num_features], value, options.dtype);
+        // Not in a closure, which would not know its caller.
+        let zeros = Tensor::full(&[num_features], 0, options.dtype)?;
+        let ones = Tensor::full(&[num_features], 1, options.dtype)?;
         let affine = match options.affine {
-            true => Some([Parameter::new(&full(1)?)?, Parameter::new(&full(0)?)?]),
+            true => Some([Parameter::new(&ones)?, Parameter::new(&zeros)?]),
             false => None,
         };
         let running = match options.track_running_stats {
             true => Some(Running {
-                mean: Buffer::new(&full(0)?),
-                var: Buffer::new(&full(1)?),
+                mean: Buffer::new(&zeros.copy()?),
+                var: Buffer::new(&ones.copy()?),
                 batches: Buffer::new(&Tensor::full(&[], 0, DType::I64)?),
             }),
             false => None,
@@ -121,16 +124,6 @@ impl BatchNorm {
             truth(track_running_stats),
         )
     }
-}
-
-/// A number as Python prints it: `0.1`, `1e-05`.
-fn python_float(number: f64) -> String {
-    if number != 0.0 && number.abs() < 1e-4 {
-        let text = format!("{number:e}");
-        let (digits, exponent) = text.split_once("e-").expect("it is small");
-        return format!("{digits}e-{exponent:0>2}");
-    }
-    format!("{number:?}")
 }
 
 macro_rules! batch_norm {
@@ -238,16 +231,16 @@ impl LayerNorm {
     /// [`new`](Self::new) with keyword arguments.
     #[track_caller]
     pub fn with_options(normalized_shape: &[usize], options: LayerNormOptions) -> Result<LayerNorm> {
-        let parameter = |wanted: bool, value| match wanted {
-            true => Parameter::new(&Tensor::full(normalized_shape, value, options.dtype)?).map(Some),
-            false => Ok(None),
-        };
-        Ok(LayerNorm {
-            normalized_shape: normalized_shape.to_vec(),
-            weight: parameter(options.elementwise_affine, 1)?,
-            bias: parameter(options.elementwise_affine && options.bias, 0)?,
-            options,
-        })
+        let mut layer =
+            LayerNorm { normalized_shape: normalized_shape.to_vec(), weight: None, bias: None, options };
+        // Not in a closure, which would not know its caller.
+        if options.elementwise_affine {
+            layer.weight = Some(Parameter::new(&Tensor::full(normalized_shape, 1, options.dtype)?)?);
+            if options.bias {
+                layer.bias = Some(Parameter::new(&Tensor::full(normalized_shape, 0, options.dtype)?)?);
+            }
+        }
+        Ok(layer)
     }
 }
 

@@ -7,9 +7,8 @@ use smallvec::SmallVec;
 use crate::autograd::{Context, Function, Saved, is_inference_mode_enabled, no_grad};
 use crate::dtype::{DType, Scalar};
 use crate::error::{Error, Result};
-use crate::ops::shape::{dense, number, write};
+use crate::ops::shape::{dense, number, seen_as, write};
 use crate::ops::{self, Arguments, scope};
-use crate::shape::Layout;
 use crate::tensor::Tensor;
 
 mod kernels;
@@ -83,27 +82,27 @@ impl Tensor {
         if !training && running_mean.is_none() {
             return Err(Error::BatchNormEvaluation);
         }
-        let parameters = [
-            ("weight", weight),
-            ("bias", bias),
-            ("running_mean", running_mean),
-            ("running_var", running_var),
-        ];
-        let given = || parameters.iter().filter_map(|(name, tensor)| Some((name, tensor.as_ref()?)));
-        for (name, tensor) in given() {
-            if tensor.sizes() != [channels] {
-                return Err(Error::BatchNormChannels { name, channels, got: tensor.numel() });
+        let parameters = [weight, bias, running_mean, running_var];
+        for i in [2, 3, 0, 1] {
+            let (name, Some(tensor)) = (BATCH_NORM.names[1 + i], parameters[i]) else { continue };
+            match tensor.numel() {
+                got if got != channels => return Err(Error::BatchNormChannels { name, channels, got }),
+                _ if tensor.ndim() == 1 => {}
+                _ => {
+                    let sizes = tensor.sizes();
+                    return Err(Error::custom(format!(
+                        "{name} should be of shape [{channels}] not {sizes:?}"
+                    )));
+                }
             }
         }
-        let operands: Vec<&Tensor> = [self].into_iter().chain(given().map(|(_, tensor)| tensor)).collect();
-        ops::same_device("batch_norm", Some(BATCH_NORM), &operands)?;
-        check_types("batch_norm", &operands)?;
+        check_operands("batch_norm", BATCH_NORM, self, &parameters.map(Option::as_ref))?;
         if self.numel() == 0 {
             return self.affine_of_nothing([weight, bias]);
         }
         let running = running_mean.clone().zip(running_var.clone());
         let function = BatchNorm { running, training: *training, momentum: *momentum, eps: *eps };
-        let dtype = operands[1..].first().map_or(self.dtype(), |parameter| parameter.dtype());
+        let dtype = parameters.into_iter().flatten().next().map_or(self.dtype(), Tensor::dtype);
         let [weight, bias] = affine([weight.as_ref(), bias.as_ref()], dtype)?;
         ops::apply(function, [self, &weight, &bias])
     }
@@ -163,21 +162,30 @@ fn layer_norm(
         let (input, normalized_shape) = (x.sizes().to_vec(), normalized_shape.to_vec());
         return Err(Error::LayerNormShape { input, normalized_shape });
     }
-    let operands: Vec<&Tensor> = [x].into_iter().chain(weight).chain(bias).collect();
-    ops::same_device("layer_norm", Some(LAYER_NORM), &operands)?;
-    check_types("LayerNormKernelImpl", &operands)?;
+    check_operands("LayerNormKernelImpl", LAYER_NORM, x, &[weight, bias])?;
     let dtype = weight.or(bias).map_or(x.dtype(), Tensor::dtype);
     let [weight, bias] = affine([weight, bias], dtype)?;
     ops::apply(LayerNorm { dims: normalized_shape.len(), eps }, [x, &weight, &bias])
 }
 
-/// The input is of floats, and weight, bias and running values are of the same type; beside halves they may be of f32.
-fn check_types(operation: &'static str, operands: &[&Tensor]) -> Result<()> {
-    let (dtype, parameters) = (operands[0].dtype(), &operands[1..]);
+/// All are on one device. The input is of floats, and weight, bias and running values are of the same type; beside halves
+/// they may be of f32.
+#[track_caller]
+fn check_operands(
+    operation: &'static str,
+    arguments: Arguments,
+    input: &Tensor,
+    parameters: &[Option<&Tensor>],
+) -> Result<()> {
+    // In place of one that is absent stands the input: it is where it is, and the others keep their names.
+    let on = [input].into_iter().chain(parameters.iter().map(|parameter| parameter.unwrap_or(input)));
+    let name = scope::current_operation().unwrap_or(operation);
+    ops::same_device(name, Some(arguments), &on.collect::<SmallVec<[&Tensor; 5]>>())?;
+    let dtype = input.dtype();
     if !dtype.is_floating_point() {
         return Err(Error::NotImplemented { operation, dtype });
     }
-    let are_all = |dtype| parameters.iter().all(|parameter| parameter.dtype() == dtype);
+    let are_all = |dtype| parameters.iter().flatten().all(|parameter| parameter.dtype() == dtype);
     match (are_all(dtype), are_all(DType::F32)) {
         (true, _) => Ok(()),
         (_, true) if dtype.is_half() => Ok(()),
@@ -198,13 +206,6 @@ fn affine([weight, bias]: [Option<&Tensor>; 2], dtype: DType) -> Result<[Tensor;
         None => number(Scalar::Int(value), dtype),
     };
     Ok([or(weight, 1)?, or(bias, 0)?])
-}
-
-/// A tensor that lies in order, seen in other sizes.
-fn seen_as(x: &Tensor, sizes: &[usize]) -> Tensor {
-    let mut layout = Layout::contiguous(sizes).expect("it has as many elements as there are");
-    layout.offset = x.storage_offset();
-    x.with_layout(layout)
 }
 
 struct BatchNorm {

@@ -7,8 +7,7 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::ops;
 use crate::ops::pair::Pair;
-use crate::ops::shape::dense;
-use crate::shape::Layout;
+use crate::ops::shape::{dense, seen_as};
 use crate::tensor::Tensor;
 
 mod kernels;
@@ -184,9 +183,7 @@ fn planes(x: &Tensor) -> Result<Tensor> {
 fn as_planes(x: &Tensor) -> Tensor {
     let (outer, plane) = x.sizes().split_at(x.ndim() - 2);
     let sizes = [outer.iter().product(), plane[0], plane[1]];
-    let mut layout = Layout::contiguous(&sizes).expect("it has as many elements as there are");
-    layout.offset = x.storage_offset();
-    x.with_layout(layout)
+    seen_as(x, &sizes)
 }
 
 /// Images of another height and width, yet to be written.

@@ -10,7 +10,7 @@ use crate::ops::elementwise::blocks::for_blocks;
 use crate::ops::elementwise::copy;
 use crate::ops::kernel::{Cost, Geometry, KernelDef, Parameter, launch};
 use crate::ops::transfer::copy_over;
-use crate::shape::{broadcast, signed};
+use crate::shape::{Layout, broadcast, signed};
 use crate::tensor::{Tensor, ToOptions};
 
 /// How [`Tensor::copy_with_`] copies.
@@ -128,6 +128,13 @@ pub(crate) fn copy_of(x: &Tensor) -> Result<Tensor> {
 /// The tensor itself if it is contiguous, else a copy that is; autograd does not see it.
 pub(crate) fn dense(x: &Tensor) -> Result<Tensor> {
     if x.is_contiguous() { Ok(x.clone()) } else { copy_of(x) }
+}
+
+/// A tensor that lies in order, seen in other sizes of as many elements; autograd does not see it.
+pub(crate) fn seen_as(x: &Tensor, sizes: &[usize]) -> Tensor {
+    let mut layout = Layout::contiguous(sizes).expect("it has as many elements as there are");
+    layout.offset = x.storage_offset();
+    x.with_layout(layout)
 }
 
 /// Writes the elements of `source`, of the same type and broadcast to the target's shape, wherever the
