@@ -181,6 +181,11 @@ fn agrees_with_the_definition() {
         plain([2, 6, 7, 5], [12, 3, 3]).groups(6).stride([2, 1]),
         plain([2, 6, 7, 5], [9, 3, 3]).groups(3).dilation([2, 1]),
         plain([0, 3, 5, 5], [4, 3, 3]),
+        plain([2, 0, 5, 5], [4, 3, 3]),
+        plain([2, 2, 4, 5], [3, 3, 3]).dilation([1 << 20; 2]).padding([1 << 20; 2]),
+        plain([2, 2, 9, 11], [3, 3, 2]).dilation([3, 5]).stride([1, 2]),
+        plain([2, 2, 9, 11], [3, 3, 3]).dilation([4, 5]).padding([1, 2]).stride([2, 3]),
+        plain([2, 2, 30, 40], [3, 1, 2]).stride([20, 30]),
         plain([2, 3, 1, 40], [4, 1, 5]).padding([0, 2]),
         plain([2, 3, 40, 1], [4, 5, 1]).padding([2, 0]),
     ];
@@ -374,6 +379,32 @@ fn more_errors() -> Result<()> {
     let padding = (1 << 40).into();
     let huge = x.conv2d(&weight, None, &Conv2dOptions { padding, ..Default::default() });
     assert!(huge.is_err());
+    let stride = [usize::MAX, 1];
+    let huge = x.conv2d(&weight, None, &Conv2dOptions { stride, ..Default::default() }).unwrap_err();
+    assert!(matches!(huge, Error::TooManyElements), "{huge}");
+    Ok(())
+}
+
+/// Of an image of 4 MB, in a process of its own.
+#[test]
+#[cfg(target_os = "linux")]
+fn what_a_large_stride_leaves_out_takes_no_memory() -> Result<()> {
+    if std::env::var_os("ALONE").is_none() {
+        let name = "what_a_large_stride_leaves_out_takes_no_memory";
+        let mut this = std::process::Command::new(std::env::current_exe().unwrap());
+        let output = this.args(["--exact", name]).env("ALONE", "1").output().unwrap();
+        let printed = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success() && printed.contains("1 passed"), "{printed}");
+        return Ok(());
+    }
+    let x = Tensor::ones(&[1, 1, 1000, 1000])?.requires_grad_(true)?;
+    let options = Conv2dOptions { stride: [1000; 2], ..Default::default() };
+    x.conv2d(&Tensor::ones(&[1; 4])?, None, &options)?.sum()?.backward()?;
+    assert_eq!(x.grad().unwrap().sum()?.item()?, 1.0);
+    let status = std::fs::read_to_string("/proc/self/status")?;
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("the peak");
+    let kilobytes: usize = peak.trim().trim_end_matches(" kB").parse().expect("a number");
+    assert!(kilobytes < 100_000, "{kilobytes} kB");
     Ok(())
 }
 

@@ -3,7 +3,8 @@
 //! Output `o` takes, for tap `t` of the kernel, element `o · stride + t · dilation − padding` of the image. Of those
 //! elements, the ones that are equal modulo the stride are put side by side, in a *plane* of their own. Then output
 //! `o` finds what it takes at place `o + offset` of a plane, where both depend on the tap only: neighbouring outputs
-//! read neighbouring places, whatever stride and dilation are.
+//! read neighbouring places, whatever stride and dilation are. Taps so far apart that no element is taken by two of
+//! them have a plane each, for between them lies nothing that is read.
 
 /// One dimension: its outputs, planes and taps.
 #[derive(Clone, Debug)]
@@ -35,18 +36,8 @@ impl Axis {
         padding: usize,
         dilation: usize,
     ) -> Axis {
-        let mut planes = Vec::new();
-        let mut tap = |index: usize| {
-            let start = (index * dilation % stride) as isize - padding as isize;
-            let plane = planes.iter().position(|plane| *plane == start).unwrap_or_else(|| {
-                planes.push(start);
-                planes.len() - 1
-            });
-            Tap { index, plane, offset: index * dilation / stride }
-        };
-        let taps: Vec<Tap> = (0..kernel).map(&mut tap).collect();
-        let reach = (kernel - 1) * dilation / stride;
-        Axis { outputs, planes, step: stride, taps, reach }
+        let taps = (0..kernel).map(|index| (index, (index * dilation) as isize - padding as isize));
+        Axis::new(outputs, stride, taps.collect())
     }
 
     /// The elements `phase`, `phase + stride`, … of an image of `size`, as outputs of the convolution of the gradient
@@ -60,15 +51,38 @@ impl Axis {
         padding: usize,
         dilation: usize,
     ) -> Axis {
-        let offset = |index: usize| {
+        let taps = (0..kernel).filter_map(|index| {
             let from = (phase + padding) as isize - (index * dilation) as isize;
-            (from.rem_euclid(stride as isize) == 0).then(|| from.div_euclid(stride as isize))
+            (from.rem_euclid(stride as isize) == 0).then(|| (index, from.div_euclid(stride as isize)))
+        });
+        Axis::new((size - phase).div_ceil(stride), 1, taps.collect())
+    }
+
+    /// Of taps of which it is known where in the image their first output reads.
+    fn new(outputs: usize, step: usize, taps: Vec<(usize, isize)>) -> Axis {
+        let mut starts: Vec<isize> = taps.iter().map(|(_, start)| *start).collect();
+        starts.sort_unstable();
+        // For each plane, where it begins and where its last tap does.
+        let mut planes: Vec<[isize; 2]> = Vec::new();
+        for start in starts {
+            let goes_on = |[_, last]: &&mut [isize; 2]| {
+                let gap = start.abs_diff(*last);
+                gap.is_multiple_of(step) && gap / step <= outputs
+            };
+            match planes.iter_mut().rev().find(goes_on) {
+                Some([_, last]) => *last = start,
+                None => planes.push([start; 2]),
+            }
+        }
+        let reach = planes.iter().map(|[first, last]| first.abs_diff(*last) / step).max().unwrap_or(0);
+        let place = |(index, start): (usize, isize)| {
+            let has = |[first, last]: &[isize; 2]| {
+                (*first..=*last).contains(&start) && first.abs_diff(start).is_multiple_of(step)
+            };
+            let plane = planes.iter().position(has).expect("each start has a plane");
+            Tap { index, plane, offset: planes[plane][0].abs_diff(start) / step }
         };
-        let offsets = || (0..kernel).filter_map(|index| Some((index, offset(index)?)));
-        let first = offsets().map(|(_, offset)| offset).min().unwrap_or(0);
-        let tap = |(index, offset)| Tap { index, plane: 0, offset: (offset - first) as usize };
-        let taps: Vec<Tap> = offsets().map(tap).collect();
-        let reach = taps.iter().map(|tap| tap.offset).max().unwrap_or(0);
-        Axis { outputs: (size - phase).div_ceil(stride), planes: vec![first], step: 1, taps, reach }
+        let taps = taps.into_iter().map(place).collect();
+        Axis { outputs, planes: planes.into_iter().map(|[first, _]| first).collect(), step, taps, reach }
     }
 }

@@ -3,8 +3,10 @@
 
 use std::cell::Cell;
 
+use bytemuck::allocation::try_zeroed_vec;
 use bytemuck::{Pod, Zeroable};
 
+use crate::error::{Error, Result};
 use crate::ops::matmul::gemm::kernel::Vector;
 use crate::ops::matmul::gemm::pack::{Strip, pack};
 use crate::ops::matmul::gemm::{GemmElement, KC, Matrix};
@@ -430,18 +432,40 @@ unsafe fn correlated_tile<V: Vector, const ROWS: usize, const VECTORS: usize>(
 struct CacheLine([u8; 64]);
 
 thread_local! {
-    /// Memory to work in, kept from call to call.
+    /// Memory to work in, kept from call to call unless it is more than [`KEPT`].
     static MEMORY: Cell<Vec<CacheLine>> = const { Cell::new(Vec::new()) };
 }
 
+/// The most bytes that a thread keeps.
+const KEPT: usize = 4 << 20;
+
 /// Lends memory for `len` numbers, which hold anything.
-pub(super) fn with_memory<T: Pod, R>(len: usize, work: impl FnOnce(&mut [T]) -> R) -> R {
+pub(super) fn with_memory<T: Pod>(len: usize, work: impl FnOnce(&mut [T])) -> Result<()> {
     let mut memory = MEMORY.take();
-    let lines = (len * size_of::<T>()).div_ceil(size_of::<CacheLine>());
+    let bytes = len.saturating_mul(size_of::<T>());
+    let lines = bytes.div_ceil(size_of::<CacheLine>());
     if memory.len() < lines {
-        memory.resize(lines, CacheLine::zeroed());
+        memory = try_zeroed_vec(lines).map_err(|()| Error::OutOfHostMemory { bytes })?;
     }
-    let result = work(&mut bytemuck::cast_slice_mut(&mut memory)[..len]);
-    MEMORY.set(memory);
-    result
+    work(&mut bytemuck::cast_slice_mut(&mut memory)[..len]);
+    if bytes <= KEPT {
+        MEMORY.set(memory);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_kept_if_it_is_little_and_refused_if_there_is_none() {
+        let lines = || MEMORY.take().len();
+        with_memory::<f32>(100, |memory| memory.fill(1.0)).unwrap();
+        assert_eq!(lines(), 100 * 4 / 64 + 1);
+        with_memory::<f32>(KEPT / 4 + 1, |memory| memory.fill(1.0)).unwrap();
+        assert_eq!(lines(), 0);
+        let refused = with_memory::<f64>(usize::MAX, |_| panic!("there is no such memory"));
+        assert!(matches!(refused, Err(Error::OutOfHostMemory { bytes: usize::MAX })));
+    }
 }

@@ -5,6 +5,8 @@
 
 use super::axis::Axis;
 use super::lanes::{Lanes, Rows};
+use crate::error::{Error, Result};
+use crate::ops::shape::reserve;
 
 /// How a patch lies in memory: planes of every channel, in them rows of `width` places.
 pub(super) struct Patch<'a> {
@@ -24,23 +26,27 @@ impl<'a> Patch<'a> {
     }
 
     fn channel_len(&self) -> usize {
-        let [vertical, horizontal] = self.axes;
-        vertical.planes.len() * horizontal.planes.len() * self.height * self.width
+        let [down, across] = self.axes.each_ref().map(|axis| axis.planes.len());
+        [across, self.height, self.width].into_iter().fold(down, usize::saturating_mul)
     }
 
+    /// Its numbers; `usize::MAX` if they are beyond counting.
     pub(super) fn len(&self) -> usize {
-        self.channels * self.channel_len()
+        self.channels.saturating_mul(self.channel_len())
     }
 
     /// Its numbers, and one vector that may be read or written beyond them.
     pub(super) fn room<T: Lanes>(&self) -> usize {
-        self.len() + T::tile()[1]
+        self.len().saturating_add(T::tile()[1])
     }
 
     /// Where each tap begins to read, channel by channel, in the order of the weights.
-    pub(super) fn taps(&self) -> Vec<usize> {
+    pub(super) fn taps(&self) -> Result<Vec<usize>> {
+        if self.len() == usize::MAX {
+            return Err(Error::OutOfHostMemory { bytes: usize::MAX });
+        }
         let [vertical, horizontal] = self.axes;
-        let mut taps = Vec::with_capacity(self.channels * vertical.taps.len() * horizontal.taps.len());
+        let mut taps = reserve(self.channels * vertical.taps.len() * horizontal.taps.len())?;
         for channel in 0..self.channels {
             for row in &vertical.taps {
                 for column in &horizontal.taps {
@@ -53,7 +59,7 @@ impl<'a> Patch<'a> {
                 }
             }
         }
-        taps
+        Ok(taps)
     }
 
     /// Copies it for outputs from row `first` on, out of an image of `channels` channels, each of `size`. The memory

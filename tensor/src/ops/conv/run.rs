@@ -11,7 +11,7 @@
 mod correlate;
 mod slide;
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use bytemuck::{cast_slice as cast, cast_slice_mut as cast_mut};
 
@@ -50,15 +50,15 @@ pub(super) fn run_conv_with_bias(
     // What is small does not even ask how many threads there are, which would start them.
     let threads = if shape.flops() < WORTH_SHARING { 1 } else { simd::threads() };
     match dtype {
-        DType::F32 => run::<f32>(pass, shape, cast(a), cast(b), bias.map(cast), cast_mut(out), threads),
-        DType::F64 => run::<f64>(pass, shape, cast(a), cast(b), bias.map(cast), cast_mut(out), threads),
+        DType::F32 => run::<f32>(pass, shape, cast(a), cast(b), bias.map(cast), cast_mut(out), threads)?,
+        DType::F64 => run::<f64>(pass, shape, cast(a), cast(b), bias.map(cast), cast_mut(out), threads)?,
         DType::F16 | DType::BF16 => {
             // In single precision, rounded once.
             let [a, b] = [a, b].map(|operand| widened(dtype, cast(operand)));
             let (a, b) = (a?, b?);
             let bias = bias.map(|bias| widened(dtype, cast(bias))).transpose()?;
             let mut wide = collect(std::iter::repeat_n(0.0, out.len() / 2), out.len() / 2)?;
-            run::<f32>(pass, shape, &a, &b, bias.as_deref(), &mut wide, threads);
+            run::<f32>(pass, shape, &a, &b, bias.as_deref(), &mut wide, threads)?;
             narrow_all(dtype, &wide, cast_mut(out));
         }
         dtype => return Err(Error::NotImplemented { operation: "slow_conv2d_cpu", dtype }),
@@ -74,8 +74,9 @@ fn run<T: Lanes>(
     bias: Option<&[T]>,
     out: &mut [T],
     threads: usize,
-) {
+) -> Result<()> {
     match pass {
+        _ if out.is_empty() => Ok(()),
         ConvPass::Forward => forward(shape, a, b, bias, out, threads),
         ConvPass::BackwardData => backward_data(shape, a, b, out, threads),
         ConvPass::BackwardFilter => correlate::correlate(shape, a, b, out, threads),
@@ -89,29 +90,36 @@ fn forward<T: Lanes>(
     bias: Option<&[T]>,
     y: &mut [T],
     threads: usize,
-) {
+) -> Result<()> {
     let &ConvShape { c, h, w, k, r, s, groups, .. } = shape;
     let depth = c / groups * r * s;
     let row = |filter: usize| weight[filter * depth..][..depth].iter().copied();
-    let slide = Slide::new(forward_axes(shape), [0; 2], [1; 2], [c / groups, k / groups], groups, row);
+    let slide = Slide::new(forward_axes(shape), [0; 2], [1; 2], [c / groups, k / groups], groups, row)?;
     let images = Images { from: x, from_size: [h, w], to_size: shape.out(), channels: [c, k], groups, bias };
-    slide::slide(&[slide], &images, threads, y);
+    slide::slide(&[slide], &images, threads, y)
 }
 
-fn backward_data<T: Lanes>(shape: &ConvShape, dy: &[T], weight: &[T], dx: &mut [T], threads: usize) {
+fn backward_data<T: Lanes>(
+    shape: &ConvShape,
+    dy: &[T],
+    weight: &[T],
+    dx: &mut [T],
+    threads: usize,
+) -> Result<()> {
     let &ConvShape { c, h, w, k, r, s, stride, padding, dilation, groups, .. } = shape;
     let (c_group, k_group) = (c / groups, k / groups);
+    // With a large stride most elements have no part in the result, and most phases no taps.
+    let phases = |dim: usize, size: usize, kernel: usize| -> Vec<(usize, Axis)> {
+        let axis = |phase| Axis::backward(size, phase, kernel, stride[dim], padding[dim], dilation[dim]);
+        let phases = (0..stride[dim].min(size)).map(|phase| (phase, axis(phase)));
+        phases.filter(|(_, axis)| !axis.taps.is_empty()).collect()
+    };
+    let (row_phases, column_phases) = (phases(0, h, r), phases(1, w, s));
     let mut slides = Vec::new();
-    for row_phase in 0..stride[0].min(h) {
-        for column_phase in 0..stride[1].min(w) {
-            let axes = [
-                Axis::backward(h, row_phase, r, stride[0], padding[0], dilation[0]),
-                Axis::backward(w, column_phase, s, stride[1], padding[1], dilation[1]),
-            ];
-            let [rows, columns] = axes.each_ref().map(|axis| axis.taps.as_slice());
-            let taps: Vec<usize> = rows
-                .iter()
-                .flat_map(|row| columns.iter().map(move |column| row.index * s + column.index))
+    for (row_phase, rows) in &row_phases {
+        for (column_phase, columns) in &column_phases {
+            let taps: Vec<usize> = (rows.taps.iter())
+                .flat_map(|row| columns.taps.iter().map(move |column| row.index * s + column.index))
                 .collect();
             let row = |channel: usize| {
                 let (group, channel) = (channel / c_group, channel % c_group);
@@ -121,13 +129,13 @@ fn backward_data<T: Lanes>(shape: &ConvShape, dy: &[T], weight: &[T], dx: &mut [
                 let taps = &taps;
                 (0..k_group).map(kernel).flat_map(move |kernel| taps.iter().map(|tap| kernel[*tap]))
             };
-            let phase = [row_phase, column_phase];
-            slides.push(Slide::new(axes.clone(), phase, stride, [k_group, c_group], groups, row));
+            let (axes, phase) = ([rows.clone(), columns.clone()], [*row_phase, *column_phase]);
+            slides.push(Slide::new(axes, phase, stride, [k_group, c_group], groups, row)?);
         }
     }
     let images =
         Images { from: dy, from_size: shape.out(), to_size: [h, w], channels: [k, c], groups, bias: None };
-    slide::slide(&slides, &images, threads, dx);
+    slide::slide(&slides, &images, threads, dx)
 }
 
 fn forward_axes(shape: &ConvShape) -> [Axis; 2] {
@@ -154,16 +162,25 @@ fn block_rows(outputs: usize, patch_len: impl Fn(usize) -> usize) -> usize {
 }
 
 /// Does the jobs on so many threads, each of which takes the next few when it has done its last.
-fn share<J: Send>(threads: usize, mut jobs: Vec<J>, work: impl Fn(&mut J) + Sync) {
+fn share<J: Send>(
+    threads: usize,
+    mut jobs: Vec<J>,
+    work: impl Fn(&mut J) -> Result<()> + Sync,
+) -> Result<()> {
     if threads == 1 || jobs.len() < 2 {
-        return jobs.iter_mut().for_each(work);
+        return jobs.iter_mut().try_for_each(work);
     }
     let few = (jobs.len() / (threads * 8)).max(1);
     let next = Mutex::new(jobs.chunks_mut(few));
     let take = || next.lock().unwrap_or_else(PoisonError::into_inner).next();
+    let failed = OnceLock::new();
     let help = || {
-        while let Some(jobs) = take() {
-            jobs.iter_mut().for_each(&work);
+        while failed.get().is_none()
+            && let Some(jobs) = take()
+        {
+            if let Err(error) = jobs.iter_mut().try_for_each(&work) {
+                let _ = failed.set(error); // One is enough.
+            }
         }
     };
     rayon::in_place_scope(|scope| {
@@ -172,6 +189,7 @@ fn share<J: Send>(threads: usize, mut jobs: Vec<J>, work: impl Fn(&mut J) + Sync
         }
         help();
     });
+    failed.into_inner().map_or(Ok(()), Err)
 }
 
 #[cfg(test)]
@@ -191,7 +209,7 @@ mod tests {
         let bias = numbers(shape.k, 3);
         let bias = (pass == ConvPass::Forward).then_some(bias.as_slice());
         let mut out = vec![number(f64::NAN); out];
-        run(pass, shape, &numbers(a, 1), &numbers(b, 2), bias, &mut out, threads);
+        run(pass, shape, &numbers(a, 1), &numbers(b, 2), bias, &mut out, threads).unwrap();
         cast(&out).to_vec()
     }
 

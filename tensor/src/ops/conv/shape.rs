@@ -83,14 +83,15 @@ impl ConvShape {
         [self.dilation[0] * (self.r - 1) + 1, self.dilation[1] * (self.s - 1) + 1]
     }
 
-    /// [`padded`](Self::padded) and [`reach`](Self::reach) of any sizes, unless they are beyond counting.
+    /// [`padded`](Self::padded) and [`reach`](Self::reach) of any sizes, unless they, or strides, are beyond counting
+    /// with a sign.
     pub(crate) fn checked_extents(&self) -> Option<([usize; 2], [usize; 2])> {
         let padded = |size: usize, zeros: usize| size.checked_add(zeros.checked_mul(2)?);
         let reach = |size: usize, apart: usize| apart.checked_mul(size.checked_sub(1)?)?.checked_add(1);
-        Some((
-            [padded(self.h, self.padding[0])?, padded(self.w, self.padding[1])?],
-            [reach(self.r, self.dilation[0])?, reach(self.s, self.dilation[1])?],
-        ))
+        let padded = [padded(self.h, self.padding[0])?, padded(self.w, self.padding[1])?];
+        let reach = [reach(self.r, self.dilation[0])?, reach(self.s, self.dilation[1])?];
+        let all = [padded, reach, self.stride].concat();
+        all.iter().all(|extent| isize::try_from(*extent).is_ok()).then_some((padded, reach))
     }
 
     /// Elements of x, of the weight and of y.

@@ -5,10 +5,14 @@
 //! the sizes decide; each share has its own sums, and in the end they are added up in order. So threads have
 //! something to divide among them, and their number has no say in the result.
 
+use std::iter::repeat_n;
+
 use super::super::lanes::{Correlated, Lanes, packed_len, with_memory};
 use super::super::patch::Patch;
 use super::super::shape::ConvShape;
 use super::{block_rows, forward_axes, share};
+use crate::error::Result;
+use crate::ops::shape::collect;
 use crate::ops::simd::vectorized;
 
 /// The most shares, and the most numbers in the sums of all of them.
@@ -27,10 +31,16 @@ struct Job<'a, T> {
     sums: &'a mut [T],
 }
 
-pub(super) fn correlate<T: Lanes>(shape: &ConvShape, x: &[T], dy: &[T], dw: &mut [T], threads: usize) {
+pub(super) fn correlate<T: Lanes>(
+    shape: &ConvShape,
+    x: &[T],
+    dy: &[T],
+    dw: &mut [T],
+    threads: usize,
+) -> Result<()> {
     dw.fill(T::zeroed());
     if x.is_empty() || dy.is_empty() {
-        return;
+        return Ok(());
     }
     let &ConvShape { n, c, h, w, k, r, s, groups, .. } = shape;
     let ([p, q], c_group, k_group) = (shape.out(), c / groups, k / groups);
@@ -49,22 +59,21 @@ pub(super) fn correlate<T: Lanes>(shape: &ConvShape, x: &[T], dy: &[T], dw: &mut
         true => (c_group * r * s, k_group),
         false => ((channels * r * s).next_multiple_of(tile_rows), k_group.next_multiple_of(lanes)),
     };
-    let mut sums = vec![T::zeroed(); shares * groups * parts * rows * columns];
+    let count = shares * groups * parts * rows * columns;
+    let mut sums = collect(repeat_n(T::zeroed(), count), count)?;
 
     let jobs = sums.chunks_exact_mut(rows * columns).enumerate().map(|(i, sums)| {
         let (share, group, first) = (i / (groups * parts), i / parts % groups, i % parts * channels);
         Job { share, group, first, channels: channels.min(c_group - first), sums }
     });
     let patch = Patch::new(&axes, channels, block);
-    let taps = patch.taps();
-    let steps: Vec<usize> = (0..block)
-        .flat_map(|row| (0..q).map(move |column| (row, column)))
-        .map(|(row, column)| row * patch.width + column)
-        .collect();
+    let taps = patch.taps()?;
+    let steps = (0..block).flat_map(|row| (0..q).map(move |column| (row, column)));
+    let steps = collect(steps.map(|(row, column)| row * patch.width + column), block * q)?;
     share(threads, jobs.collect(), |job| {
         let patch = Patch::new(&axes, job.channels, block);
         let taps = &taps[..job.channels * r * s];
-        with_memory(patch.room::<T>() + packed_len::<T>(k_group), |memory| {
+        with_memory(patch.room::<T>().saturating_add(packed_len::<T>(k_group)), |memory| {
             let (places, packed) = memory.split_at_mut(patch.room::<T>());
             for at in job.share * blocks / shares..(job.share + 1) * blocks / shares {
                 let (image, top) = (at / blocks_of_image, at % blocks_of_image * block);
@@ -96,8 +105,8 @@ pub(super) fn correlate<T: Lanes>(shape: &ConvShape, x: &[T], dy: &[T], dw: &mut
                     });
                 }
             }
-        });
-    });
+        })
+    })?;
 
     let (first, others) = sums.split_at_mut(groups * parts * rows * columns);
     for other in others.chunks_exact(first.len()) {
@@ -111,6 +120,7 @@ pub(super) fn correlate<T: Lanes>(shape: &ConvShape, x: &[T], dy: &[T], dw: &mut
             dw.iter_mut().zip(column).for_each(|(dw, sum)| *dw = *sum);
         }
     }
+    Ok(())
 }
 
 /// The sum of the products of rows of `columns` numbers, the second operand's `stride` apart: 16 sums side by side,

@@ -4,10 +4,14 @@
 //! block is made from, and computes the block's outputs as weighted sums of places of the patch. With a stride, the
 //! gradient in an image is made of several such convolutions, each of which has elements of its own.
 
+use std::iter::repeat_n;
+
 use super::super::axis::Axis;
 use super::super::lanes::{Lanes, Weighted, with_memory};
 use super::super::patch::Patch;
 use super::{block_rows, share};
+use crate::error::Result;
+use crate::ops::shape::collect;
 
 /// What is convolved into what.
 pub(super) struct Images<'a, T> {
@@ -49,12 +53,12 @@ impl<T: Lanes> Slide<T> {
         channels: [usize; 2],
         groups: usize,
         row: impl Fn(usize) -> R,
-    ) -> Slide<T> {
+    ) -> Result<Slide<T>> {
         let [height, lanes] = T::tile();
         let [outputs, columns] = axes.each_ref().map(|axis| axis.outputs);
         let block = block_rows(outputs, |rows| Patch::new(&axes, channels[0], rows).len());
         let patch = Patch::new(&axes, channels[0], block);
-        let steps = patch.taps();
+        let steps = patch.taps()?;
 
         // Vectors of outputs begin with each row; or they go on over its end, and what they compute between rows is
         // dropped.
@@ -62,15 +66,16 @@ impl<T: Lanes> Slide<T> {
         let flat = flat_len(block, &patch, columns).div_ceil(lanes);
         let (row_stride, starts): (usize, Vec<usize>) = if block * in_row <= flat {
             let starts = |row: usize| (0..in_row).map(move |vector| (row, vector * lanes));
-            let starts = (0..block).flat_map(starts);
-            (in_row * lanes, starts.map(|(row, column)| row * patch.width + column).collect())
+            let starts = (0..block).flat_map(starts).map(|(row, column)| row * patch.width + column);
+            (in_row * lanes, collect(starts, block * in_row)?)
         } else {
-            (patch.width, (0..flat).map(|vector| vector * lanes).collect())
+            (patch.width, collect((0..flat).map(|vector| vector * lanes), flat)?)
         };
 
         let depth = steps.len();
         let weights_of_group = channels[1].next_multiple_of(height) * depth;
-        let mut weights = vec![T::zeroed(); groups * weights_of_group];
+        let count = groups * weights_of_group;
+        let mut weights = collect(repeat_n(T::zeroed(), count), count)?;
         if depth > 0 {
             for (group, strips) in weights.chunks_exact_mut(weights_of_group).enumerate() {
                 for i in 0..channels[1] {
@@ -79,7 +84,18 @@ impl<T: Lanes> Slide<T> {
                 }
             }
         }
-        Slide { axes, phase, stride, channels, weights, weights_of_group, block, row_stride, steps, starts }
+        Ok(Slide {
+            axes,
+            phase,
+            stride,
+            channels,
+            weights,
+            weights_of_group,
+            block,
+            row_stride,
+            steps,
+            starts,
+        })
     }
 
     fn patch(&self) -> Patch<'_> {
@@ -88,7 +104,7 @@ impl<T: Lanes> Slide<T> {
 
     /// How much memory a job for so many channels takes.
     fn room(&self, channels: usize) -> usize {
-        self.patch().room::<T>() + channels * self.starts.len() * T::tile()[1]
+        self.patch().room::<T>().saturating_add(channels * self.starts.len() * T::tile()[1])
     }
 
     /// The vectors of a block of so many rows.
@@ -159,13 +175,16 @@ struct Job<'a, T> {
     out: &'a mut [T],
 }
 
-pub(super) fn slide<T: Lanes>(slides: &[Slide<T>], images: &Images<T>, threads: usize, out: &mut [T]) {
+pub(super) fn slide<T: Lanes>(
+    slides: &[Slide<T>],
+    images: &Images<T>,
+    threads: usize,
+    out: &mut [T],
+) -> Result<()> {
     let size = images.to_size[0] * images.to_size[1];
     let rows = images.channels[1] / images.groups;
-    if out.is_empty() {
-        return;
-    }
-    if slides.iter().any(|slide| slide.steps.is_empty()) {
+    let slides = || slides.iter().filter(|slide| !slide.steps.is_empty());
+    if slides().map(|slide| slide.axes[0].outputs * slide.axes[1].outputs).sum::<usize>() < size {
         // Elements that nothing was made of, and sums of nothing.
         out.fill(T::zeroed());
         if let Some(bias) = images.bias {
@@ -180,12 +199,8 @@ pub(super) fn slide<T: Lanes>(slides: &[Slide<T>], images: &Images<T>, threads: 
         let parts = out.chunks_mut(rows_of_job * size).enumerate();
         parts.map(move |(part, out)| Job { image, group, first: part * rows_of_job, out })
     });
-    let room = slides.iter().map(|slide| slide.room(rows_of_job.min(rows))).max().unwrap_or(0);
+    let room = slides().map(|slide| slide.room(rows_of_job.min(rows))).max().unwrap_or(0);
     share(threads, groups.collect(), |job| {
-        with_memory(room, |memory| {
-            for slide in slides.iter().filter(|slide| !slide.steps.is_empty()) {
-                slide.run(images, job, memory);
-            }
-        });
-    });
+        with_memory(room, |memory| slides().for_each(|slide| slide.run(images, job, memory)))
+    })
 }
