@@ -18,7 +18,7 @@ fn of_the_stand_ins() {
     let mut this = std::process::Command::new(std::env::current_exe().unwrap());
     let output = stand_ins.on(&mut this).env("TEST_GPU", "real").output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
-    assert!(String::from_utf8_lossy(&output.stdout).contains("4 passed"));
+    assert!(String::from_utf8_lossy(&output.stdout).contains("5 passed"));
 }
 
 /// Runs a test on a real GPU, or on what stands in for it.
@@ -101,6 +101,23 @@ fn whatever_is_asked_of_the_algorithm() {
                 let device = cudnn::flags(flags, || convolution(&case, Device::cuda(0), DType::F32))?;
                 assert!(device.iter().zip(&host).all(|(a, b)| difference(a, b) < 2e-6), "{flags:?}");
             }
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn a_search_tries_as_many_as_it_may() {
+    on_gpu(|| {
+        // Each that is tried runs twice, and the fastest once more; a search of cuDNN's own is no launch.
+        for (benchmark_limit, launches) in [(1, 3), (2, 5), (10, 1)] {
+            let flags = Flags { benchmark: true, benchmark_limit, ..Default::default() };
+            let x = Tensor::ones(&[1, 2, 8, 8 + benchmark_limit])?.to(Device::cuda(0))?;
+            let weight = Tensor::ones(&[2, 2, 3, 3])?.to(Device::cuda(0))?;
+            let before = Machine::current().counters().launches;
+            let y = cudnn::flags(flags, || x.conv2d(&weight, None, &Conv2dOptions::default()))?;
+            assert_eq!(Machine::current().counters().launches - before, launches, "limit {benchmark_limit}");
+            assert!(y.to_vec::<f32>()?.iter().all(|sum| *sum == 18.0));
         }
         Ok(())
     });

@@ -62,8 +62,10 @@ impl Cuda {
         candidates.retain(|algorithm| algorithm.deterministic || !deterministic);
         if benchmark {
             let limit = if flags.benchmark_limit == 0 { usize::MAX } else { flags.benchmark_limit };
+            // A search of cuDNN's own tries all there are.
+            let all = candidates.len() <= limit;
             candidates.truncate(limit);
-            candidates = self.fastest_first(stream, &conv, candidates, deterministic, out)?;
+            candidates = self.fastest_first(stream, &conv, candidates, all, deterministic, out)?;
         }
         // The best whose memory is to be had.
         let mut refused = None;
@@ -98,12 +100,14 @@ impl Cuda {
         self.submit(stream, kind, |driver| driver.convolution(stream, conv, algorithm, memory).map(Some))
     }
 
-    /// Tries the algorithms out. One that fails, or for whose workspace there is no memory, is none.
+    /// Tries the algorithms out: cuDNN itself if they are all there are. One for whose workspace there is no memory is
+    /// none, nor is one that fails in a search of cuDNN's.
     fn fastest_first(
         &self,
         stream: StreamId,
         conv: &Conv,
         candidates: Vec<ConvAlgorithm>,
+        all: bool,
         deterministic: bool,
         out: &Tensor,
     ) -> Result<Vec<ConvAlgorithm>> {
@@ -116,9 +120,11 @@ impl Cuda {
             return Ok(candidates);
         };
         let memory = workspace.as_ref().map_or(Ok(DevicePtr::default()), pointer_of)?;
-        let found = self.driver.find_convolution(stream, conv, (memory, bytes)).map_err(cuda_error)?;
+        let found = match all {
+            true => self.driver.find_convolution(stream, conv, (memory, bytes)).map_err(cuda_error)?,
+            false => None,
+        };
         let mut timed = match found {
-            // It has tried all there are.
             Some(mut found) => {
                 found.retain(|(algorithm, _)| algorithm.deterministic || !deterministic);
                 found
