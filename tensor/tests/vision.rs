@@ -96,11 +96,21 @@ fn cifar_10_is_read_from_its_folder_or_the_one_around_it() -> Result<()> {
 
 #[test]
 fn fashion_mnist_is_read_from_its_files_or_torchvisions_folders() -> Result<()> {
-    for (below, name) in
-        [("", "Fashion-MNIST"), ("FashionMNIST/raw/", "Fashion-MNIST"), ("MNIST/raw/", "MNIST")]
+    for (i, (root, below, name)) in [
+        (".", "", "Fashion-MNIST"),
+        (".", "raw/", "Fashion-MNIST"),
+        (".", "FashionMNIST/raw/", "Fashion-MNIST"),
+        ("FashionMNIST", "raw/", "Fashion-MNIST"),
+        (".", "MNIST/raw/", "MNIST"),
+        ("MNIST", "raw/", "MNIST"),
+        ("MNIST/raw", "", "MNIST"),
+        ("mnist", "", "MNIST"),
+    ]
+    .into_iter()
+    .enumerate()
     {
-        let folder = fashion(&format!("fashion-{}", below.len()), below);
-        let sets = vision::open(Some(&folder.0))?;
+        let folder = fashion(&format!("fashion-{i}"), &format!("{root}/{below}"));
+        let sets = vision::open(Some(&folder.0.join(root)))?;
         assert_eq!((sets.train.name(), sets.train.shape()), (name, [1, 4, 5]));
         assert_eq!((sets.train.len(), sets.test.len()), (7, 2));
         let half = Transform::Normalize { mean: vec![0.5], std: vec![0.25] };
@@ -198,7 +208,7 @@ fn broken_files_of_fashion_mnist_are_named_with_what_is_wrong() {
     folder.write(images, &idx(0x803, &[u32::MAX; 3], &[0; 9]));
     says(
         &folder,
-        "DIR/train-images-idx3-ubyte: expected 18446744073709551615 bytes by its header of sizes [4294967295, 4294967295, 4294967295], found 25",
+        "DIR/train-images-idx3-ubyte: expected more than 2⁶⁴ bytes by its header of sizes [4294967295, 4294967295, 4294967295], found 25",
     );
     folder.write(images, &idx(0x803, &[0, 4, 5], &[]));
     says(&folder, "DIR/train-images-idx3-ubyte: expected images, found 0 of 4 × 5");
@@ -216,12 +226,43 @@ fn broken_files_of_fashion_mnist_are_named_with_what_is_wrong() {
 }
 
 #[test]
+#[cfg(unix)]
+fn a_pipe_is_no_file_and_a_wrong_file_of_any_length_is_not_read() {
+    let pipe = |folder: &Folder, name: &str| {
+        fs::remove_file(folder.0.join(name)).unwrap();
+        assert!(std::process::Command::new("mkfifo").arg(folder.0.join(name)).status().unwrap().success());
+        says(folder, &format!("DIR/{name}: expected a file, found something else"));
+    };
+    // 1 TB, none of which is on the disk.
+    let long = |folder: &Folder, name: &str| {
+        fs::File::options().write(true).open(folder.0.join(name)).unwrap().set_len(1 << 40).unwrap();
+    };
+    let folder = cifar("long-cifar", "");
+    long(&folder, "data_batch_1.bin");
+    says(
+        &folder,
+        "DIR/data_batch_1.bin: truncated: expected records of 3073 bytes (30730000 in 10000 of them), found 1099511627776 bytes, which are 357797470 records and 2466 bytes",
+    );
+    pipe(&folder, "data_batch_1.bin");
+    let folder = fashion("long-fashion", "");
+    long(&folder, "train-images-idx3-ubyte");
+    says(
+        &folder,
+        "DIR/train-images-idx3-ubyte: expected 156 bytes by its header of sizes [7, 4, 5], found 1099511627776",
+    );
+    pipe(&folder, "train-images-idx3-ubyte");
+}
+
+#[test]
 fn a_folder_without_images_is_told_what_was_looked_for() {
     let folder = Folder::new("empty");
     says(
         &folder,
-        "DIR: neither CIFAR-10 (cifar-10-batches-bin/data_batch_1.bin, …) nor Fashion-MNIST (train-images-idx3-ubyte, …) is there",
+        "DIR: neither CIFAR-10 (cifar-10-batches-bin/data_batch_1.bin, …) nor Fashion-MNIST or MNIST (train-images-idx3-ubyte, …) is there",
     );
+    folder.write("cifar-10-binary.tar.gz", b"\x1f\x8b");
+    says(&folder, "DIR/cifar-10-binary.tar.gz: unpack it first, with tar -xzf");
+    fs::remove_file(folder.0.join("cifar-10-binary.tar.gz")).unwrap();
     let missing = vision::open(Some(&folder.0.join("none"))).err().unwrap().to_string();
     assert!(missing.ends_with("none: there is no such folder"), "{missing}");
     folder.write("file", b"");
@@ -232,7 +273,11 @@ fn a_folder_without_images_is_told_what_was_looked_for() {
         "CIFAR-10 is not there: looked for cifar-10-batches-bin/data_batch_1.bin and for data_batch_1.bin itself"
     ));
     let error = Images::mnist(&folder.0, false).err().unwrap().to_string();
-    assert!(error.ends_with("MNIST is not there: looked for t10k-images-idx3-ubyte in it and in MNIST/raw"));
+    assert!(
+        error.ends_with(
+            "MNIST is not there: looked for t10k-images-idx3-ubyte in it, in raw and in MNIST/raw"
+        )
+    );
 }
 
 #[test]

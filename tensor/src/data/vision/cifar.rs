@@ -1,14 +1,15 @@
-//! CIFAR-10 as its authors offer it for C programs: files of records of 3073 bytes, a label and 32 × 32 pixels, first all
-//! red, then all green, then all blue.
+//! CIFAR-10 as its authors offer it for C programs: files of records of 3073 bytes, a label and 32 × 32 pixels, first
+//! all red, then all green, then all blue.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::{Images, Source, read_file};
+use super::{Images, Source, open_file, read_bytes};
 use crate::error::{Error, Result};
 
 const SHAPE: [usize; 3] = [3, 32, 32];
 const RECORD: usize = 1 + 3 * 32 * 32;
+const PACKED: &str = "cifar-10-binary.tar.gz";
 const CLASSES: [&str; 10] =
     ["airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"];
 const TRAIN: [&str; 5] =
@@ -36,44 +37,55 @@ pub(super) fn is_in(root: &Path) -> bool {
 
 pub(super) fn read(root: &Path, train: bool) -> Result<Images> {
     let files = if train { &TRAIN[..] } else { &TEST };
-    let folder = folder_in(root).ok_or_else(|| {
-        Error::custom(format!(
+    let Some(folder) = folder_in(root) else {
+        check_unpacked(root)?;
+        return Err(Error::custom(format!(
             "{}: CIFAR-10 is not there: looked for cifar-10-batches-bin/{} and for {} itself",
             root.display(),
             files[0],
             files[0]
-        ))
-    })?;
+        )));
+    };
     let (mut pixels, mut labels) = (Vec::new(), Vec::new());
     for file in files {
         let path = folder.join(file);
         if !path.exists() && folder.join(python_version(file)).exists() {
             return Err(Error::custom(format!(
-                "{}: this is the Python version of CIFAR-10: the binary version is needed, cifar-10-binary.tar.gz",
+                "{}: this is the Python version of CIFAR-10: the binary version is needed, {PACKED}",
                 folder.display()
             )));
         }
-        read_records(&path, &read_file(&path)?, &mut pixels, &mut labels)?;
+        read_records(&path, &mut pixels, &mut labels)?;
     }
     let len = labels.len();
     let source = Source::Stored { pixels: Arc::new(pixels), labels: Arc::new(labels) };
     Ok(Images::new("CIFAR-10", &CLASSES, SHAPE, len, source))
 }
 
-fn read_records(path: &Path, bytes: &[u8], pixels: &mut Vec<u8>, labels: &mut Vec<u8>) -> Result<()> {
-    let records = bytes.chunks_exact(RECORD);
-    if bytes.is_empty() || !records.remainder().is_empty() {
+/// Errors if the files lie there in the archive that they come in.
+pub(super) fn check_unpacked(root: &Path) -> Result<()> {
+    let archive = root.join(PACKED);
+    match archive.exists() {
+        true => Err(Error::custom(format!("{}: unpack it first, with tar -xzf", archive.display()))),
+        false => Ok(()),
+    }
+}
+
+fn read_records(path: &Path, pixels: &mut Vec<u8>, labels: &mut Vec<u8>) -> Result<()> {
+    let (mut file, len) = open_file(path)?;
+    let record = RECORD as u64;
+    if len == 0 || len % record != 0 {
         return Err(Error::custom(format!(
-            "{}: truncated: expected records of {RECORD} bytes ({} in 10000 of them), found {} bytes, which are {} \
+            "{}: truncated: expected records of {RECORD} bytes ({} in 10000 of them), found {len} bytes, which are {} \
              records and {} bytes",
             path.display(),
             10_000 * RECORD,
-            bytes.len(),
-            bytes.len() / RECORD,
-            bytes.len() % RECORD,
+            len / record,
+            len % record,
         )));
     }
-    for (number, record) in records.enumerate() {
+    let bytes = read_bytes(path, &mut file, len)?;
+    for (number, record) in bytes.chunks_exact(RECORD).enumerate() {
         if usize::from(record[0]) >= CLASSES.len() {
             return Err(Error::custom(format!(
                 "{}: record {number} has label {}: expected 0 to {}",

@@ -6,23 +6,24 @@
 //! labels   0x00000801  how many                  then a byte for each label
 //! ```
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::{Images, Source, read_file};
+use super::{Images, Source, open_file, read_bytes};
 use crate::error::{Error, Result};
 
 /// A set that comes in such files.
 pub(super) struct Set {
     name: &'static str,
-    /// The folder that torchvision puts it in.
+    /// The folder that torchvision puts it in, in one called `raw`.
     folder: &'static str,
     classes: [&'static str; 10],
 }
 
 pub(super) const FASHION_MNIST: Set = Set {
     name: "Fashion-MNIST",
-    folder: "FashionMNIST/raw",
+    folder: "FashionMNIST",
     classes: [
         "T-shirt/top",
         "Trouser",
@@ -38,7 +39,7 @@ pub(super) const FASHION_MNIST: Set = Set {
 };
 
 pub(super) const MNIST: Set =
-    Set { name: "MNIST", folder: "MNIST/raw", classes: ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9"] };
+    Set { name: "MNIST", folder: "MNIST", classes: ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9"] };
 
 const IMAGES: u32 = 0x0000_0803;
 const LABELS: u32 = 0x0000_0801;
@@ -61,7 +62,14 @@ fn folder_in(root: &Path, set: &Set) -> Option<PathBuf> {
         let mut paths = [true, false].into_iter().flat_map(files).map(|file| folder.join(file));
         paths.any(|path| path.exists() || packed(&path).exists())
     };
-    [root.join(set.folder), root.to_path_buf()].into_iter().find(has_any)
+    [root.join(set.folder).join("raw"), root.join("raw"), root.to_path_buf()].into_iter().find(has_any)
+}
+
+/// Whether a folder, or the one around a `raw`, has the name of this set's.
+pub(super) fn is_named(root: &Path, set: &Set) -> bool {
+    let path = fs::canonicalize(root).unwrap_or_else(|_| root.to_path_buf());
+    let folder = if path.ends_with("raw") { path.parent() } else { Some(path.as_path()) };
+    folder.and_then(Path::file_name).is_some_and(|name| name.eq_ignore_ascii_case(set.folder))
 }
 
 pub(super) fn is_in(root: &Path, set: &Set) -> bool {
@@ -72,7 +80,7 @@ pub(super) fn read(root: &Path, set: &'static Set, train: bool) -> Result<Images
     let [image_file, label_file] = files(train);
     let folder = folder_in(root, set).ok_or_else(|| {
         Error::custom(format!(
-            "{}: {} is not there: looked for {image_file} in it and in {}",
+            "{}: {} is not there: looked for {image_file} in it, in raw and in {}/raw",
             root.display(),
             set.name,
             set.folder
@@ -111,10 +119,12 @@ fn read_idx<const N: usize>(path: &Path, magic: u32) -> Result<([usize; N], Vec<
         let (packed, tool) = (packed(path), if cfg!(windows) { "an archive manager" } else { "gunzip" });
         return Err(Error::custom(format!("{}: unpack it first, with {tool}", packed.display())));
     }
-    let mut bytes = read_file(path)?;
-    let header = 4 * (1 + N);
+    // The header first: what is no such file may be of any length.
+    let (mut file, found) = open_file(path)?;
+    let header = 4 * (1 + N) as u64;
+    let numbers = read_bytes(path, &mut file, header)?;
     let number = |i: usize| -> Option<u32> {
-        Some(u32::from_be_bytes(bytes.get(4 * i..4 * i + 4)?.try_into().expect("it is 4 bytes")))
+        Some(u32::from_be_bytes(numbers.get(4 * i..4 * i + 4)?.try_into().expect("it is 4 bytes")))
     };
     if let Some(found) = number(0)
         && found != magic
@@ -125,18 +135,18 @@ fn read_idx<const N: usize>(path: &Path, magic: u32) -> Result<([usize; N], Vec<
             path.display()
         )));
     }
-    let truncated = |expected: u64, what: &str| {
-        let found = bytes.len();
-        Error::custom(format!("{}: expected {expected} bytes{what}, found {found}", path.display()))
-    };
+    let truncated =
+        |expected: &str| Error::custom(format!("{}: expected {expected}, found {found}", path.display()));
     let sizes: Option<Vec<u32>> = (1..=N).map(number).collect();
-    let sizes = sizes.ok_or_else(|| truncated(header as u64, " of header alone"))?;
+    let sizes = sizes.ok_or_else(|| truncated(&format!("{header} bytes of header alone")))?;
     // Numbers from a broken file may be any.
     let elements = sizes.iter().try_fold(1u64, |product, size| product.checked_mul(u64::from(*size)));
-    let expected = elements.and_then(|elements| elements.checked_add(header as u64)).unwrap_or(u64::MAX);
-    if expected != bytes.len() as u64 {
-        return Err(truncated(expected, &format!(" by its header of sizes {sizes:?}")));
+    let expected = elements.and_then(|elements| elements.checked_add(header));
+    if expected != Some(found) {
+        let bytes =
+            expected.map_or("more than 2⁶⁴ bytes".to_owned(), |expected| format!("{expected} bytes"));
+        return Err(truncated(&format!("{bytes} by its header of sizes {sizes:?}")));
     }
-    bytes.drain(..header);
+    let bytes = read_bytes(path, &mut file, found - header)?;
     Ok((std::array::from_fn(|i| sizes[i] as usize), bytes))
 }

@@ -22,7 +22,9 @@ mod idx;
 mod synthetic;
 
 #[cfg(not(target_family = "wasm"))]
-use std::fs;
+use std::fs::{self, File};
+#[cfg(not(target_family = "wasm"))]
+use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -237,7 +239,9 @@ pub struct Sets {
     pub test: Images,
 }
 
-/// The images in a folder, of CIFAR-10 or of Fashion-MNIST; without a folder 2000 synthetic ones, and 500 to test.
+/// The images in a folder, of CIFAR-10, of Fashion-MNIST or of MNIST; without a folder 2000 synthetic ones, and 500 to
+/// test. The last two have the same files: they are taken for MNIST if a folder of that name is around them, or around
+/// the `raw` that they are in.
 pub fn open(folder: Option<&Path>) -> Result<Sets> {
     match folder {
         None => {
@@ -264,20 +268,37 @@ fn in_folder(folder: &Path) -> Result<Sets> {
     if cifar::is_in(folder) {
         return Ok(Sets { train: Images::cifar10(folder, true)?, test: Images::cifar10(folder, false)? });
     }
-    for set in [&idx::FASHION_MNIST, &idx::MNIST] {
+    let mut sets = [&idx::FASHION_MNIST, &idx::MNIST];
+    sets.sort_by_key(|set| !idx::is_named(folder, set));
+    for set in sets {
         if idx::is_in(folder, set) {
             return Ok(Sets { train: idx::read(folder, set, true)?, test: idx::read(folder, set, false)? });
         }
     }
+    cifar::check_unpacked(folder)?;
     Err(Error::custom(format!(
-        "{}: neither CIFAR-10 (cifar-10-batches-bin/data_batch_1.bin, …) nor Fashion-MNIST \
+        "{}: neither CIFAR-10 (cifar-10-batches-bin/data_batch_1.bin, …) nor Fashion-MNIST or MNIST \
          (train-images-idx3-ubyte, …) is there",
         folder.display()
     )))
 }
 
-/// All of a file.
+/// A file and its length. What is no file, such as a pipe, may never have anything to read.
 #[cfg(not(target_family = "wasm"))]
-fn read_file(path: &Path) -> Result<Vec<u8>> {
-    fs::read(path).map_err(|error| Error::custom(format!("{}: {error}", path.display())))
+fn open_file(path: &Path) -> Result<(File, u64)> {
+    let failed = |error| Error::custom(format!("{}: {error}", path.display()));
+    let metadata = fs::metadata(path).map_err(failed)?;
+    if !metadata.is_file() {
+        return Err(Error::custom(format!("{}: expected a file, found something else", path.display())));
+    }
+    Ok((File::open(path).map_err(failed)?, metadata.len()))
+}
+
+/// As many bytes as that, or all that are left.
+#[cfg(not(target_family = "wasm"))]
+fn read_bytes(path: &Path, file: &mut File, len: u64) -> Result<Vec<u8>> {
+    let mut bytes = reserve(usize::try_from(len).unwrap_or(usize::MAX))?;
+    let read = file.take(len).read_to_end(&mut bytes);
+    read.map_err(|error| Error::custom(format!("{}: {error}", path.display())))?;
+    Ok(bytes)
 }
