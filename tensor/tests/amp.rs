@@ -294,12 +294,42 @@ fn where_nothing_can_be_cast_a_warning_says_why() -> Result<()> {
         let result = machine.enter(|| amp::autocast(options, || product(Device::Cpu))).unwrap();
         (result, warnings.lock().unwrap().join("|"))
     };
-    let says = "CUDA is not available. Disabling autocast.";
+    let says = "CUDA is not available or torch_xla is imported. Disabling autocast.";
     assert_eq!(warned("none", CUDA.into()), (F32, says.to_owned()));
     let says = "In CPU autocast, but the target dtype is not supported. Disabling autocast.\nCPU Autocast only supports \
                 dtypes of torch.bfloat16, torch.float16 currently.";
     assert_eq!(warned("none", with(CPU, F32)), (F32, says.to_owned()));
     assert_eq!(warned("none", CPU.into()), (BF16, String::new()));
+    Ok(())
+}
+
+/// PyTorch asks for 16 bits on the CPU only.
+#[test]
+fn on_a_gpu_a_region_may_be_of_any_type() -> Result<()> {
+    on_t4(|| {
+        amp::autocast(with(CUDA, F32), || {
+            assert!(amp::is_autocast_enabled(CUDA));
+            let half = Tensor::ones(&[2, 2])?.to(F16)?.to(Device::cuda(0))?;
+            assert_eq!(half.matmul(&half)?.dtype(), F32);
+            // Within it, that is what no type stands for.
+            amp::autocast(CUDA, || assert_eq!(amp::get_autocast_dtype(CUDA), F32));
+            Ok(())
+        })
+    })
+}
+
+#[test]
+fn a_gradient_that_overlaps_itself_is_not_unscaled() -> Result<()> {
+    let parameters = [Parameter::new(&Tensor::ones(&[2])?)?, Parameter::new(&Tensor::ones(&[4])?)?];
+    let optimizer = optim::SGD::new(parameters.to_vec(), Default::default())?;
+    let mut scaler = GradScaler::new(GradScalerOptions { init_scale: 1024.0, ..on_cpu() })?;
+    scaler.scale(&parameters[0].tensor().sum()?)?.backward()?;
+    parameters[1].tensor().set_grad(Some(Tensor::new([2048f32])?.expand(&[4])?))?;
+    let error = scaler.unscale_(&optimizer).unwrap_err();
+    assert!(matches!(error, Error::WriteOverlap), "{error}");
+    for (parameter, grad) in parameters.iter().zip([1024.0, 2048.0]) {
+        assert_eq!(parameter.grad().unwrap().to_vec::<f32>()?, vec![grad; parameter.tensor().numel()]);
+    }
     Ok(())
 }
 
@@ -759,6 +789,13 @@ fn a_scaler_goes_on_from_its_state() -> Result<()> {
     let (straight, resumed) = (run(false)?, run(true)?);
     assert_eq!(straight, resumed);
     assert_eq!(straight[7], 131072.0);
+
+    // Whatever the interval is.
+    let options = GradScalerOptions { growth_interval: u32::MAX, ..on_cpu() };
+    let state = GradScaler::new(options)?.state_dict()?;
+    let mut other = GradScaler::new(on_cpu())?;
+    other.load_state_dict(&state)?;
+    assert_eq!(other.get_growth_interval(), u32::MAX);
 
     // Loaded into one that has begun, it counts at once; and the scale may be set by hand.
     let (parameter, _) = one_number(Device::Cpu)?;

@@ -22,7 +22,8 @@ use crate::tensor::Tensor;
 pub struct AutocastOptions {
     /// Only operations on tensors of such devices are cast.
     pub device_type: DeviceType,
-    /// The type of 16 bits; if none is named, f16 on CUDA devices and bf16 on the CPU.
+    /// What operations are cast to; if none is named, what the region around has, or, outside of any, f16 on CUDA
+    /// devices and bf16 on the CPU. On the CPU it must be one of these two; another disables the region.
     pub dtype: Option<DType>,
     /// A region that is not enabled casts nothing, also within one that does.
     pub enabled: bool,
@@ -150,20 +151,20 @@ pub fn autocast<R>(options: impl Into<AutocastOptions>, scope: impl FnOnce() -> 
 fn is_possible(device_type: DeviceType, dtype: DType) -> bool {
     if device_type == DeviceType::Cuda && !cuda::is_available() {
         Machine::warn_once("autocast without CUDA", || {
-            "CUDA is not available. Disabling autocast.".to_owned()
+            "CUDA is not available or torch_xla is imported. Disabling autocast.".to_owned()
         });
         return false;
     }
-    if !dtype.is_half() {
-        let device = device_type.name().to_uppercase();
+    // Of CUDA devices PyTorch does not ask.
+    let is_possible = device_type == DeviceType::Cuda || dtype.is_half();
+    if !is_possible {
         Machine::warn_once("autocast dtype", || {
-            format!(
-                "In {device} autocast, but the target dtype is not supported. Disabling autocast.\n{device} Autocast \
-                 only supports dtypes of torch.bfloat16, torch.float16 currently."
-            )
+            "In CPU autocast, but the target dtype is not supported. Disabling autocast.\nCPU Autocast only supports \
+             dtypes of torch.bfloat16, torch.float16 currently."
+                .to_owned()
         });
     }
-    dtype.is_half()
+    is_possible
 }
 
 /// Whether operations on devices of a type are cast on this thread (`torch.is_autocast_enabled`).

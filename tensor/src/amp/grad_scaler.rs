@@ -313,18 +313,18 @@ impl GradScaler {
             return Err(Error::EmptyScalerState);
         }
         let get = |key: &'static str| state.get(key).copied().ok_or(Error::MissingScalerState { key });
-        let count = |key| {
+        let count = |key, most: u32| {
             let value = get(key)?;
-            let is_count = value.fract() == 0.0 && (0.0..=f64::from(i32::MAX)).contains(&value);
+            let is_count = value.fract() == 0.0 && (0.0..=f64::from(most)).contains(&value);
             if is_count { Ok(value as u32) } else { Err(Error::ScalerState { key, value }) }
         };
         let [scale, growth_factor, backoff_factor, interval, tracker] = KEYS;
-        let (scale, growth_tracker) = (get(scale)?, count(tracker)?);
+        let (scale, growth_tracker) = (get(scale)?, count(tracker, i32::MAX as u32)?);
         self.options = GradScalerOptions {
             init_scale: scale,
             growth_factor: get(growth_factor)?,
             backoff_factor: get(backoff_factor)?,
-            growth_interval: count(interval)?,
+            growth_interval: count(interval, u32::MAX)?,
             ..self.options
         };
         self.growth_tracker = growth_tracker;
@@ -374,6 +374,9 @@ fn unscale_grads(optimizer: &(impl Optimizer + ?Sized), inv_scale: &Tensor) -> R
     let grads: Vec<Tensor> = optimizer.parameters().iter().filter_map(|parameter| parameter.grad()).collect();
     if grads.iter().any(|grad| grad.dtype() == DType::F16) {
         return Err(Error::UnscaleF16);
+    }
+    if grads.iter().any(|grad| grad.layout().overlaps_itself()) {
+        return Err(Error::WriteOverlap);
     }
     // On each device: the inverse there, and what was found.
     let mut devices: Vec<[Tensor; 2]> = Vec::new();

@@ -1,6 +1,7 @@
 //! Which operations autocast runs in which type: PyTorch's lists, for the operations there are.
 //!
-//! What is on no list runs in the types it is given: `relu`, `add`, `max_pool2d`, `batch_norm`, `gelu`, `dropout`, `mean`.
+//! What is on no list runs in the types it is given: `relu`, `add`, `max_pool2d`, `batch_norm`, `gelu`, `dropout`,
+//! `mean`.
 
 use crate::device::DeviceType;
 
