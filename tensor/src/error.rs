@@ -15,7 +15,7 @@ use std::panic::Location;
 use std::sync::Arc;
 
 use crate::print::python_float;
-use crate::{DType, Device};
+use crate::{DType, Device, DeviceType};
 
 /// The result of every fallible call of this crate, operators included.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -132,8 +132,8 @@ pub enum Error {
     ConvChannels { groups: usize, weight: Vec<usize>, input: Vec<usize> },
     #[error("Given weight of size {weight:?}, expected bias to be 1-dimensional with {} elements, but got bias of size {bias:?} instead", .weight[0])]
     ConvBias { weight: Vec<usize>, bias: Vec<usize> },
-    #[error("non-empty 4D weight tensor expected, but got: {weight:?}")]
-    ConvEmptyKernel { weight: Vec<usize> },
+    #[error("kernel size should be greater than zero, but got kernel_height: {} kernel_width: {}", .kernel[0], .kernel[1])]
+    ConvEmptyKernel { kernel: [usize; 2] },
     #[error("Calculated padded input size per channel: ({} x {}). Kernel size: ({} x {}). Kernel size can't be greater than actual input size", .padded[0], .padded[1], .kernel[0], .kernel[1])]
     ConvKernel { padded: [usize; 2], kernel: [usize; 2] },
     #[error("Only zero batch or zero channel inputs are supported, but got input shape: {input:?}")]
@@ -142,8 +142,8 @@ pub enum Error {
     MatmulDims { a: usize, b: usize },
 
     // Windows of images.
-    #[error("integer out of range")]
-    IntegerOutOfRange,
+    #[error("integer out of range\nnote: {what}; at most {} is", i32::MAX)]
+    IntegerOutOfRange { what: String },
     #[error("stride should not be zero")]
     PoolStride,
     #[error("kernel size should be greater than zero, but got kH: {height} kW: {width}")]
@@ -241,12 +241,18 @@ pub enum Error {
     NotImplemented { operation: &'static str, dtype: DType },
     #[error("Input type ({}) and bias type ({}) should be the same", .input.cpp_name(), .bias.cpp_name())]
     ConvBiasDType { input: DType, bias: DType },
-    #[error("Input type (torch.{}Tensor) and weight type (torch.{}Tensor) should be the same or input should be a MKLDNN tensor and weight is a dense tensor", .input.scalar_type(), .weight.scalar_type())]
-    ConvWeightDType { input: DType, weight: DType },
     #[error(
         "conv2d is for floating point types, and this image and weight are {dtype}: convert both first, with .to(DType::F32)"
     )]
     ConvIntegers { dtype: DType },
+    /// Types of tensors, in PyTorch's words, say where they are.
+    #[error("Input type ({}) and {what} type ({}) should be the same{}", tensor_type(*.input), tensor_type(*.other), match .input.0 {
+        DeviceType::Cpu => format!(" or input should be a MKLDNN tensor and {what} is a dense tensor"),
+        DeviceType::Cuda => String::new(),
+    })]
+    ConvTypes { input: (DeviceType, DType), what: &'static str, other: (DeviceType, DType) },
+    #[error("getCudnnDataTypeFromScalarType() not supported for {}", .dtype.scalar_type())]
+    CudnnDType { dtype: DType },
     #[error("expected m1 and m2 to have the same dtype, but got: {} != {}", .a.cpp_name(), .b.cpp_name())]
     MatmulDTypes { a: DType, b: DType },
     #[error("{argument} and mat2 must have the same dtype, but got {} and {}", .a.scalar_type(), .b.scalar_type())]
@@ -563,6 +569,16 @@ pub enum Error {
     /// An error of the user's own: a dataset's file, a callback's failure.
     #[error("{0}")]
     Custom(String),
+}
+
+/// `torch.cuda.FloatTensor`. PyTorch has no such name for some types.
+fn tensor_type((device, dtype): (DeviceType, DType)) -> String {
+    let scalar = dtype.scalar_type();
+    match (device, dtype) {
+        (_, DType::BF16 | DType::Bool) => format!("{}{scalar}Type", device.name().to_uppercase()),
+        (DeviceType::Cpu, _) => format!("torch.{scalar}Tensor"),
+        (DeviceType::Cuda, _) => format!("torch.cuda.{scalar}Tensor"),
+    }
 }
 
 /// What PyTorch adds to every error of CUDA, and to those that may be late.

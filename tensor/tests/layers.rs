@@ -190,9 +190,19 @@ fn windows_that_cannot_be_are_refused_in_pytorchs_words() {
         "\"max_pool2d\" not implemented for 'Bool'",
         x.to(DType::Bool).unwrap().max_pool2d(2, &Default::default()),
     );
+    says(
+        "integer out of range\nnote: a plane of 65536 × 32768 = 2147483648 elements is not allowed; at most 2147483647 is",
+        zeros(&[1, 1, 1]).expand(&[1, 1 << 16, 1 << 15]).unwrap().max_pool2d(2, &plain),
+    );
+    says(
+        "integer out of range\nnote: a stride of 2147483648 is not allowed; at most 2147483647 is",
+        max((2, 2), MaxPool2dOptions { stride: Some((1 << 31).into()), ..plain }),
+    );
 
     let avg = |options: AvgPool2dOptions| x.avg_pool2d(2, &options);
     let plain = AvgPool2dOptions::default();
+    let kernel = "kernel size should be greater than zero, but got kH: 0 kW: 3";
+    says(kernel, x.avg_pool2d((0, 3), &plain));
     says("divisor must be not zero", avg(AvgPool2dOptions { divisor_override: Some(0), ..plain }));
     says(half, avg(AvgPool2dOptions { padding: 2.into(), ..plain }));
     let two_dims = zeros(&[4, 4]).avg_pool2d(2, &plain);

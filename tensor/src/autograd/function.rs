@@ -89,6 +89,10 @@ impl<const N: usize> Context<N> {
 
     /// Keeps tensors for the backward pass; an input that nobody asks the gradient of may be left out
     /// as `None`.
+    ///
+    /// What is kept must not be changed in place before it is used: that is an error. What is not kept may be. Here
+    /// fewer tensors are kept than in PyTorch: pools, and a convolution whose weight needs no gradient, do without
+    /// their input, which PyTorch keeps. So where PyTorch reports such a change, these give the right gradient.
     pub fn save_for_backward<'a, T: Into<Option<&'a Tensor>>>(
         &mut self,
         tensors: impl IntoIterator<Item = T>,

@@ -27,7 +27,7 @@ def values(x, weight, bias, **options):
 
 
 def error(x, weight, bias=None, types="fff", **options):
-    dtypes = {"f": torch.float32, "d": torch.float64, "l": torch.int64}
+    dtypes = {"f": torch.float32, "d": torch.float64, "h": torch.float16, "b": torch.bfloat16, "l": torch.int64}
     make = lambda sizes, letter: torch.zeros(sizes).to(dtypes[letter])
     try:
         F.conv2d(make(x, types[0]), make(weight, types[1]), None if bias is None else make(bias, types[2]), **options)
@@ -107,6 +107,12 @@ print(json.dumps({
         error([2, 3, 5, 5], [4, 3, 3, 3], types="fl"),
         error([2, 3, 5, 5], [4, 3, 3, 3], types="df"),
         error([2, 3, 5, 5], [4, 3, 3, 3], types="lf"),
+        error([2, 3, 5, 5], [4, 3, 3, 3], types="bf"),
+        error([2, 3, 5, 5], [4, 3, 3, 3], types="fb"),
+        error([2, 3, 5, 5], [4, 3, 3, 3], types="bh"),
+        error([2, 3, 5, 5], [4, 3, 3, 3], types="hf"),
+        error([2, 3, 5, 5], [4, 3, 3, 3], types="db"),
+        error([1, 3, 5, 5], [4, 3, 0, 3]),
         error([2, 3, 5, 5], [4, 3, 3, 3], [4], types="ffd"),
         error([2, 2, 5, 5], [4, 3, 3, 3], [4], types="lff"),
         error([2, 2, 5, 5], [4, 3, 3, 3], [3]),

@@ -17,12 +17,14 @@ pub(crate) use shape::{ConvPass, ConvShape};
 use smallvec::SmallVec;
 
 use crate::autograd::{Context, Function, Saved};
+use crate::backends::cudnn;
+use crate::device::DeviceType;
 use crate::dtype::DType;
-use crate::error::{Error, Result};
+use crate::error::{DeviceMismatch, Error, Result};
 use crate::machine::Machine;
-use crate::ops;
 use crate::ops::pair::Pair;
 use crate::ops::shape::{dense, write};
+use crate::ops::{self, Arguments};
 use crate::shape::Layout;
 use crate::storage::access;
 use crate::tensor::Tensor;
@@ -171,7 +173,7 @@ impl Convolution {
             return Err(Error::ConvBias { weight: weight_sizes(), bias: bias.sizes().to_vec() });
         }
         if r == 0 || s == 0 {
-            return Err(Error::ConvEmptyKernel { weight: weight_sizes() });
+            return Err(Error::ConvEmptyKernel { kernel: [r, s] });
         }
         let &[n, c, h, w] = x.sizes() else { unreachable!("the caller has seen four dimensions") };
         let end = |size: usize, i: usize| size.checked_add(end_zeros[i]).ok_or(Error::TooManyElements);
@@ -184,18 +186,47 @@ impl Convolution {
         if x.sizes()[2..].contains(&0) {
             return Err(Error::ConvEmptyImage { input: x.sizes().to_vec() });
         }
-        match (x.dtype(), weight.dtype()) {
-            (input, weight) if input == weight => {}
-            (input @ DType::F32, weight) => return Err(Error::ConvWeightDType { input, weight }),
-            (expected, got) => return Err(Error::ExpectedDType { expected, got }),
-        }
-        match x.dtype() {
-            DType::Bool => Err(Error::NotImplemented { operation: "slow_conv2d_cpu", dtype: DType::Bool }),
-            // PyTorch computes these on the CPU, and only there.
-            dtype if !dtype.is_floating_point() => Err(Error::ConvIntegers { dtype }),
-            _ => Ok(()),
-        }?;
+        check_types(x, weight, bias)?;
         Ok(Convolution { end_zeros, shape })
+    }
+}
+
+const ARGUMENTS: Arguments =
+    Arguments { method: "wrapper_CUDA__cudnn_convolution", names: &["input", "weight", "bias"] };
+
+/// All are of one type, which says the kind of device, too.
+fn check_types(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<()> {
+    let type_of = |tensor: &Tensor| (tensor.device().device_type(), tensor.dtype());
+    let (input @ (device, dtype), of_weight) = (type_of(x), type_of(weight));
+    for (what, other) in [("weight", Some(weight)), ("bias", bias)] {
+        let Some(other) = other.filter(|other| other.device().device_type() != device) else { continue };
+        let operands: SmallVec<[&Tensor; 3]> = [x, weight].into_iter().chain(bias).collect();
+        let sentence = Error::ConvTypes { input, what, other: type_of(other) }.to_string();
+        return Err(match ops::same_device("conv2d", Some(ARGUMENTS), &operands) {
+            Err(Error::DeviceMismatch(mismatch)) => {
+                Error::DeviceMismatch(Box::new(DeviceMismatch { sentence, ..*mismatch }))
+            }
+            others => others.expect_err("it is on another device"),
+        });
+    }
+    match (device, dtype) {
+        _ if input == of_weight => {}
+        (DeviceType::Cuda, _) | (_, DType::F32 | DType::BF16) => {
+            return Err(Error::ConvTypes { input, what: "weight", other: of_weight });
+        }
+        _ => return Err(Error::ExpectedDType { expected: dtype, got: weight.dtype() }),
+    }
+    match device {
+        _ if dtype.is_floating_point() => Ok(()),
+        DeviceType::Cuda if cudnn::current().enabled && cudnn::is_available() => {
+            Err(Error::CudnnDType { dtype })
+        }
+        DeviceType::Cuda => Err(Error::NotImplemented { operation: "slow_conv2d_cuda", dtype }),
+        DeviceType::Cpu if dtype == DType::Bool => {
+            Err(Error::NotImplemented { operation: "slow_conv2d_cpu", dtype })
+        }
+        // PyTorch computes these on the CPU, and only there.
+        DeviceType::Cpu => Err(Error::ConvIntegers { dtype }),
     }
 }
 
@@ -206,6 +237,10 @@ impl<const N: usize> Function<N> for Convolution {
 
     fn backward_name(&self) -> &'static str {
         "ConvolutionBackward0"
+    }
+
+    fn arguments(&self) -> Option<Arguments> {
+        Some(ARGUMENTS)
     }
 
     fn forward(&self, ctx: &mut Context<N>, inputs: [&Tensor; N]) -> Result<Tensor> {

@@ -2,8 +2,8 @@
 //!
 //! The elements of a window are combined row by row, and from left to right. On the host that is done for a row of
 //! windows together: first with the first element of each, then with the second, and so on. So that the inner loop
-//! finds these side by side, a row is first split into [`Phases`]. A gradient adds up in the order of the windows, whoever does it: the host goes from window to
-//! window, a thread of a device from its element to the windows over it.
+//! finds these side by side, a row is first split into [`Phases`]. A gradient adds up in the order of the windows,
+//! whoever does it: the host goes from window to window, a thread of a device from its element to the windows over it.
 
 use std::ops::{AddAssign, Div, Range};
 
@@ -217,7 +217,7 @@ fn largest<T: Ordered>(x: &[T], Grid { down, across }: Grid, out: &mut [T], inde
                     let larger = (*x > *out) | (*x != *x) | (*index < 0);
                     *out = if larger { *x } else { *out };
                     *index = if larger { at } else { *index };
-                    at += stride as i32;
+                    at = at.wrapping_add(stride as i32); // Beyond the last window it may be no place at all.
                 }
             }
         }

@@ -84,8 +84,10 @@ impl Tensor {
         if self.dtype() == DType::Bool {
             return Err(Error::NotImplemented { operation: "max_pool2d", dtype: DType::Bool });
         }
-        if i32::try_from(grid.down.size * grid.across.size).is_err() {
-            return Err(Error::IntegerOutOfRange);
+        let (height, width) = (grid.down.size, grid.across.size);
+        if i32::try_from(height * width).is_err() {
+            let what = format!("a plane of {height} × {width} = {} elements is not allowed", height * width);
+            return Err(Error::IntegerOutOfRange { what });
         }
         ops::apply(MaxPool2d { grid }, [self])
     }
@@ -97,11 +99,13 @@ impl Tensor {
         if divisor_override == Some(0) {
             return Err(Error::PoolDivisor);
         }
-        if self.ndim() < 3 {
-            // PyTorch asks for the channels first.
-            return Err(self.layout().dim(-3).err().unwrap_or(Error::MaxPoolDims));
+        self.layout().dim(-3)?; // As PyTorch, which asks for the channels first.
+        let kernel_size = kernel_size.into();
+        let [height, width] = kernel_size.values();
+        if height == 0 || width == 0 {
+            return Err(Error::PoolKernel { height, width }); // Lest the stride that it stands for be blamed.
         }
-        let grid = grid(self, kernel_size.into(), stride, padding, 1.into(), ceil_mode)?;
+        let grid = grid(self, kernel_size, stride, padding, 1.into(), ceil_mode)?;
         let divisor = Divisor { count_include_pad, fixed: divisor_override.unwrap_or(0) };
         check_float(self, "avg_pool2d")?;
         ops::apply(AvgPool2d { grid, divisor }, [self])

@@ -29,12 +29,13 @@ impl Windows {
         [kernel, stride, padding, dilation]: [usize; 4],
         ceil_mode: bool,
     ) -> Result<Windows> {
-        let number = |number: usize| match i32::try_from(number) {
+        let number = |what: &str, number: usize| match i32::try_from(number) {
             Ok(number) => Ok(i64::from(number)),
-            Err(_) => Err(Error::IntegerOutOfRange),
+            Err(_) => Err(Error::IntegerOutOfRange { what: format!("{what} {number} is not allowed") }),
         };
-        let (kernel, stride) = (number(kernel)?, number(stride)?);
-        let (padding, dilation, size) = (number(padding)?, number(dilation)?, number(size)?);
+        let (kernel, stride) = (number("a kernel size of", kernel)?, number("a stride of", stride)?);
+        let (padding, dilation) = (number("a padding of", padding)?, number("a dilation of", dilation)?);
+        let size = number("an image's height or width of", size)?;
         if stride == 0 {
             return Err(Error::PoolStride);
         }
