@@ -118,6 +118,8 @@ pub enum Error {
     ConvWeightDims { ndim: usize, stride: [usize; 2] },
     #[error("non-positive {what} is not supported")]
     ConvNotPositive { what: &'static str },
+    #[error("dilation should be greater than zero, but got {dilation:?}")]
+    ConvDilation { dilation: [usize; 2] },
     #[error("padding='same' is not supported for strided convolutions")]
     ConvSameStride,
     #[error(

@@ -98,7 +98,11 @@ print(json.dumps({
         error([2, 3, 5, 5], [0, 3, 3, 3]),
         error([2, 4, 5, 5], [4, 2, 3, 3], groups=0),
         error([2, 3, 5, 5], [4, 3, 3, 3], stride=[1, 0]),
-        error([2, 3, 5, 5], [4, 3, 3, 3], dilation=[0, 1]),
+        # Of more than one image it says "non-positive dilation is not supported".
+        error([1, 3, 5, 5], [4, 3, 3, 3], dilation=[0, 1]),
+        error([1, 2, 5, 5], [4, 3, 3, 3], dilation=[0, 1]),
+        error([1, 3, 2, 5], [4, 3, 3, 3], dilation=[1, 0]),
+        error([1, 3, 5, 5], [4, 3, 3, 3], types="fd", dilation=0),
         error([2, 2, 5, 5], [4, 3, 3, 3], stride=0, dilation=0, groups=0),
         error([2, 3, 5, 5], [4, 3, 3, 3], stride=2, padding="same"),
         error([2, 3, 0, 5], [4, 3, 3, 3]),

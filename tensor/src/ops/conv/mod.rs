@@ -152,7 +152,7 @@ impl Convolution {
                 (total.map(|zeros| zeros / 2), total.map(|zeros| zeros % 2))
             }
         };
-        for (what, values) in [("groups", [groups; 2]), ("stride", stride), ("dilation", dilation)] {
+        for (what, values) in [("groups", [groups; 2]), ("stride", stride)] {
             if values.contains(&0) {
                 return Err(Error::ConvNotPositive { what });
             }
@@ -185,6 +185,9 @@ impl Convolution {
         }
         if x.sizes()[2..].contains(&0) {
             return Err(Error::ConvEmptyImage { input: x.sizes().to_vec() });
+        }
+        if dilation.contains(&0) {
+            return Err(Error::ConvDilation { dilation });
         }
         check_types(x, weight, bias)?;
         Ok(Convolution { end_zeros, shape })
