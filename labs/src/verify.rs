@@ -219,10 +219,12 @@ fn first_difference(expected: &Json, found: &Json) -> (Json, Json) {
     }
 }
 
-/// The simulated card that takes memory as the machine's does: cuBLAS works in more of it on compute capability 9.0.
+/// The simulated card that has the types of the machine's, and takes memory as it does: cuBLAS works in more of it on
+/// compute capability 9.0.
 fn alike(machine: &Machine) -> &'static str {
     match machine.enter(|| cuda::get_device_properties(0)) {
         Ok(properties) if (properties.major, properties.minor) == (9, 0) => "sim:h200",
+        Ok(properties) if properties.major >= 8 => "sim:rtx4090",
         _ => "sim:t4",
     }
 }
@@ -314,6 +316,18 @@ mod tests {
         assert_eq!(real(&events), ["section 4: expected 5 events, found 4"]);
         events[2] = Event::Prose("something else".into());
         assert_eq!(real(&events), ["section 4: expected \"line\", found \"prose\""]);
+    }
+
+    #[test]
+    fn a_card_is_compared_with_one_that_has_its_types() {
+        for (gpu, reference) in [
+            ("sim:t4", "sim:t4"),
+            ("sim:rtx4090x2", "sim:rtx4090"),
+            ("sim:h200", "sim:h200"),
+            ("none", "sim:t4"),
+        ] {
+            assert_eq!(alike(&gpu.parse().unwrap()), reference);
+        }
     }
 
     #[test]
