@@ -1,21 +1,12 @@
 //! Mixed precision against PyTorch 2.11's own numbers (`vectors/amp.py`, and the runs of `training_vectors.json`).
 
+use course_tests::{numbers, vectors};
 use serde_json::Value as Json;
 use todevice::amp::{self, AutocastOptions, GradScaler, GradScalerOptions};
 use todevice::nn::Conv2dOptions;
 use todevice::nn::{BatchNorm2d, Conv2d, Flatten, Linear, MaxPool2d, Parameter, ReLU, Sequential};
 use todevice::prelude::*;
 use todevice::{DeviceType, Machine};
-
-fn vectors(file: &str) -> Json {
-    let path = format!("{}/vectors/{file}", env!("CARGO_MANIFEST_DIR"));
-    let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("cannot read {path}: {error}"));
-    serde_json::from_str(&text).unwrap()
-}
-
-fn numbers(list: &Json) -> Vec<f64> {
-    list.as_array().unwrap().iter().map(|number| number.as_f64().unwrap()).collect()
-}
 
 /// How far losses may be from PyTorch's: in the first eight steps, and in those after.
 ///

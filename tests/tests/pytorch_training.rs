@@ -1,18 +1,9 @@
 //! Whole training runs and optimizers against PyTorch 2.11's own numbers.
 
+use course_tests::{numbers, vectors};
 use serde_json::Value as Json;
 use todevice::optim::lr_scheduler::{CosineAnnealingLR, StepLR};
 use todevice::prelude::*;
-
-fn vectors(file: &str) -> Json {
-    let path = format!("{}/vectors/{file}", env!("CARGO_MANIFEST_DIR"));
-    let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("cannot read {path}: {error}"));
-    serde_json::from_str(&text).unwrap()
-}
-
-fn numbers(list: &Json) -> Vec<f64> {
-    list.as_array().unwrap().iter().map(|number| number.as_f64().unwrap()).collect()
-}
 
 /// The runs of `training_vectors.json`: 256 samples of ten classes, three epochs of batches of 32.
 ///
