@@ -90,7 +90,7 @@ impl Course {
         let run = run.ok_or_else(|| format!("{} has no such run: say run={}", lab.name(), all()))?;
         self.is_built_in()?;
         let captured = captured(lab, run)?;
-        let snapshot = format!("labs/tests/snapshots/{}.snap", run.snapshot);
+        let snapshot = format!("labs/tests/snapshots/suite__{}.snap", run.snapshot);
         output::check(&self.read(&snapshot)?, &captured.events).map_err(|difference| {
             format!(
                 "stale snapshot {snapshot}{difference} (run: {}). To write it anew: \

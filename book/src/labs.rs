@@ -391,7 +391,7 @@ mod tests {
                 assert_eq!(captured.exit_code, 0);
                 let output: Vec<_> =
                     captured.events.into_iter().filter(|event| !event.is_trouble()).collect();
-                let snapshot = format!("labs/tests/snapshots/{}.snap", run.snapshot);
+                let snapshot = format!("labs/tests/snapshots/suite__{}.snap", run.snapshot);
                 assert_eq!(check(&Course::here().read(&snapshot).unwrap(), &output), Ok(()), "{snapshot}");
             }
         }

@@ -1,16 +1,14 @@
 //! The book builds, from the checkout and from a copy of it, and says what is wrong where it does not.
 
-mod common;
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use crate::common::Checkout;
 use book::builder::{Site, build};
 use book::{Course, links};
-use common::Checkout;
 use mdbook_driver::MDBook;
 use mdbook_driver::config::Config;
 

@@ -1,10 +1,8 @@
 //! The path of reading: what pages show of it, and the one line that each mistake in it gets.
 
-mod common;
-
+use crate::common::Checkout;
 use book::Course;
 use book::page::{Page, expand};
-use common::Checkout;
 
 fn page(course: &Course, path: &str, text: &str) -> Result<String, String> {
     expand(course, &Page { file: &format!("book/chapters/{path}"), path, text })

@@ -1,7 +1,5 @@
 //! The local server: what it gives, to whom, and what not.
 
-mod common;
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -10,9 +8,9 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
+use crate::common::Checkout;
 use book::server::BookServer;
 use book::watch::Files;
-use common::Checkout;
 
 fn pages(pairs: &[(&str, &str)]) -> BTreeMap<String, Vec<u8>> {
     pairs.iter().map(|(path, text)| ((*path).to_owned(), text.as_bytes().to_vec())).collect()
@@ -196,7 +194,7 @@ fn a_changed_a_new_and_a_removed_file_are_noticed() {
     changed("new");
     fs::remove_file(page).unwrap();
     changed("removed");
-    fs::write(checkout.path("labs/tests/snapshots/lab_03__noise.snap"), "").unwrap();
+    fs::write(checkout.path("labs/tests/snapshots/suite__lab_03__noise.snap"), "").unwrap();
     changed("a snapshot");
     fs::write(checkout.path("book/path.toml"), "").unwrap();
     changed("the path of reading");

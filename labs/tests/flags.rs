@@ -1,7 +1,6 @@
 //! Flags: what is understood, and the one line that answers what is not.
 
-mod tiny;
-
+use crate::tiny;
 use labs::Event;
 use labs::cli::seed;
 use labs::verify::compare;

@@ -1,11 +1,7 @@
 //! Lab 00 on computers that are made up, and its binary among libraries that pretend to be NVIDIA's.
 
 #[cfg(target_os = "linux")]
-#[path = "../../tests/fake_cuda/gpp.rs"]
-mod gpp;
-
-mod said;
-
+use crate::said;
 use labs::lab_00_setup::computer::{Computer, Disk, Entry, Found, Gpu, Nvidia, Toolkit, Unusable};
 use labs::lab_00_setup::findings::{Finding, State, findings, steps};
 use labs::lab_00_setup::{LAB, Which, made_up};
@@ -329,7 +325,7 @@ fn read_by_nobody() {
     use std::os::unix::process::CommandExt;
 
     let mut this = std::process::Command::new(std::env::current_exe().unwrap());
-    this.args(["--exact", "a_disk_is_read_as_a_made_up_one_is"]).env(DISK_WRITTEN, "1");
+    this.args(["--exact", "lab_00::a_disk_is_read_as_a_made_up_one_is"]).env(DISK_WRITTEN, "1");
     match this.uid(65534).gid(65534).output() {
         Ok(output) => assert!(output.status.success(), "{}", said::text(&output.stdout)),
         Err(error) => said::skipped(&format!("this user may open everything, and be nobody else: {error}")),

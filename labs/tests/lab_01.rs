@@ -1,7 +1,6 @@
 //! Lab 01 as its readers meet it, on a machine without a GPU, with one, and with two.
 
-mod said;
-
+use crate::said;
 use labs::lab_01_devices::LAB;
 use labs::{Event, Figure, Kind};
 

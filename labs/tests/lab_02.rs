@@ -1,7 +1,6 @@
 //! Lab 02 as its readers meet it: its output word for word, and reports that name the reader's own lines.
 
-mod said;
-
+use crate::said;
 use labs::lab_02_golden_rule::LAB;
 use labs::{Captured, Event, Value, run_captured};
 

@@ -1,12 +1,11 @@
 //! Lab 03 as its readers meet it: its output word for word, in process and from the real binary.
 
-mod said;
-
+use crate::said;
 use std::process::Output;
 
+use crate::said::{numbers, pictures, shown};
 use labs::lab_03_training_loop::LAB;
 use labs::{Cell, Event, Figure, Kind};
-use said::{numbers, pictures, shown};
 
 /// A machine by name, and no warnings that depend on how many cores this computer has.
 const FLAGS: [&str; 6] = ["--gpu", "none", "--num-workers", "0", "--pin-memory", "false"];

@@ -1,7 +1,6 @@
 //! Lab 04 as its readers meet it: its output word for word, and that its figures add up.
 
-mod said;
-
+use crate::said;
 use labs::lab_04_memory::LAB;
 use labs::{Captured, Event, Kind, run_captured};
 

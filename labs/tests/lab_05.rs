@@ -1,14 +1,13 @@
 //! Lab 05 as its readers meet it: its output word for word, and what its figures promise.
 
-mod said;
-
+use crate::said;
 use std::collections::BTreeMap;
 use std::process::Output;
 use std::sync::{Mutex, PoisonError};
 
+use crate::said::{number, numbers, shown, text};
 use labs::lab_05_monitoring::LAB;
 use labs::{Event, Kind, render_text, run_captured};
-use said::{number, numbers, shown, text};
 
 const GPUS: [&str; 5] = ["none", "sim:t4", "sim:t4,others=1GiB", "sim:rtx4090", "sim:h200,seed=7"];
 

@@ -1,15 +1,14 @@
 //! Lab 06 as its readers meet it: its output word for word, in process and from the real binary.
 
-mod said;
-
+use crate::said;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Output;
 use std::sync::Mutex;
 
+use crate::said::{numbers, printed, shown, text};
 use labs::lab_06_amp::LAB;
 use labs::{Event, Figure, Kind, render_text};
-use said::{numbers, printed, shown, text};
 
 const T4: [&str; 2] = ["--gpu", "sim:t4"];
 /// A card that has all types, with as many images as keep it busy.

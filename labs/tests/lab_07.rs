@@ -1,14 +1,13 @@
 //! Lab 07 as its readers meet it: its output word for word, and what its figures promise.
 
-mod said;
-
+use crate::said;
 use std::collections::BTreeMap;
 use std::process::Output;
 use std::sync::{Mutex, PoisonError};
 
+use crate::said::{numbers, printed, shown};
 use labs::lab_07_cudnn::LAB;
 use labs::{Event, Kind, render_text, run_captured};
-use said::{numbers, printed, shown};
 
 const CARDS: [&str; 4] = ["sim:t4", "sim:t4x2", "sim:rtx4090", "sim:h200"];
 

@@ -1,14 +1,13 @@
 //! Lab 08 as its readers meet it: its output word for word, and what its figures promise.
 
-mod said;
-
+use crate::said;
 use std::collections::BTreeMap;
 use std::process::{Command, Output};
 use std::sync::{Mutex, PoisonError};
 
+use crate::said::{number, numbers, pictures, shown, text};
 use labs::lab_08_asynchrony::LAB;
 use labs::{Event, render_text, run_captured};
-use said::{number, numbers, pictures, shown, text};
 
 const SOURCE: &str = include_str!("../src/lab_08_asynchrony.rs");
 const FILE: &str = "labs/src/lab_08_asynchrony.rs";

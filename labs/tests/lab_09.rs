@@ -1,14 +1,13 @@
 //! Lab 09 as its readers meet it: its output word for word, in process and from the real binary.
 
-mod said;
-
+use crate::said;
 use std::collections::BTreeMap;
 use std::process::Output;
 use std::sync::Mutex;
 
+use crate::said::{numbers, shown};
 use labs::lab_09_feeding::LAB;
 use labs::{Event, Figure, Kind, render_text};
-use said::{numbers, shown};
 
 const T4: [&str; 2] = ["--gpu", "sim:t4"];
 

@@ -1,17 +1,12 @@
 //! Labs on the driver of real GPUs. No test needs one: NVIDIA's libraries are stand-ins, which run the course's own
 //! kernels (`tests/fake_cuda`).
 
-#![cfg(target_os = "linux")] // So are the stand-ins.
-
-#[path = "../../tests/fake_cuda/stand_ins.rs"]
-mod stand_ins;
-
 use std::collections::BTreeMap;
 use std::process::{Command, Output};
 
 use rayon::prelude::*;
 
-use stand_ins::{StandIns, stand_ins};
+use crate::stand_ins::{StandIns, stand_ins};
 use todevice::cuda::kernel_signatures;
 
 /// Runs a program on the stand-ins.

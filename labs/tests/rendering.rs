@@ -1,7 +1,6 @@
 //! Events as a reader, and as a program, sees them.
 
-mod tiny;
-
+use crate::tiny;
 use labs::{
     Drawing, Event, Figure, Kind, Table, exact, measured, modelled, render_json, render_text, row,
     run_captured, text,

@@ -395,7 +395,7 @@ fn what_a_large_stride_leaves_out_takes_no_memory() -> Result<()> {
     if std::env::var_os("ALONE").is_none() {
         let name = "what_a_large_stride_leaves_out_takes_no_memory";
         let mut this = std::process::Command::new(std::env::current_exe().unwrap());
-        let output = this.args(["--exact", name]).env("ALONE", "1").output().unwrap();
+        let output = this.args(["--exact", &format!("conv::{name}")]).env("ALONE", "1").output().unwrap();
         let printed = String::from_utf8_lossy(&output.stdout);
         assert!(output.status.success() && printed.contains("1 passed"), "{printed}");
         return Ok(());

@@ -2,16 +2,11 @@
 //! every type, the sizes where blocks end, every way to lie in memory, as an operation and as a gradient.
 
 #[cfg(target_os = "linux")]
-#[path = "../../tests/fake_cuda/stand_ins.rs"]
-mod stand_ins;
-#[path = "common/sweep.rs"]
-mod sweep;
-
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use sweep::{Case, bits, case, edges, one, run, see, sizes, sweep, values};
+use crate::sweep::{Case, bits, case, edges, one, run, see, sizes, sweep, values};
 use todevice::amp::{GradScaler, GradScalerOptions};
 use todevice::backends::cudnn;
 use todevice::nn::StateDict;
@@ -601,9 +596,9 @@ fn all_of_this_holds_for_real_gpus() {
     if std::env::var_os("TEST_GPU").is_some() {
         return; // This is that run.
     }
-    let stand_ins = stand_ins::stand_ins(todevice::cuda::kernel_signatures);
+    let stand_ins = crate::stand_ins::stand_ins(todevice::cuda::kernel_signatures);
     let mut this = std::process::Command::new(std::env::current_exe().unwrap());
-    let output = stand_ins.on(&mut this).env("TEST_GPU", "real").output().unwrap();
+    let output = stand_ins.on(&mut this).arg("cuda_sweep::").env("TEST_GPU", "real").output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
 }
 
@@ -751,7 +746,7 @@ fn public_functions(folder: &Path, names: &mut BTreeSet<String>) {
 #[test]
 fn no_public_function_of_tensor_is_missing_here() {
     let mut public = BTreeSet::new();
-    public_functions(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut public);
+    public_functions(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../src"), &mut public);
     assert!(public.len() > 150 && public.contains("sigmoid_") && public.contains("ge"), "{public:?}");
     let swept: BTreeSet<String> = all_cases().iter().map(|case| case.function().to_string()).collect();
     let excepted: BTreeSet<String> = NOT_SWEPT.iter().map(|(name, _)| name.to_string()).collect();
@@ -853,7 +848,7 @@ fn in_place_operations_on_overlapping_views_are_those_of_the_cpu() -> Result<()>
     ];
     on_gpu(|| {
         for n in [2, 3, 16, 17, 33] {
-            for dtype in sweep::ALL {
+            for dtype in crate::sweep::ALL {
                 for (name, step) in steps {
                     let run = |device: Device| {
                         let x = values(&[n, n], dtype, n).to(device)?.copy()?;
@@ -875,7 +870,7 @@ fn numbers_truths_hooks_and_modes_are_those_of_the_cpu() -> Result<()> {
     use std::sync::atomic::{AtomicUsize, Ordering};
     on_gpu(|| {
         let device = Device::cuda(0);
-        for dtype in sweep::ALL {
+        for dtype in crate::sweep::ALL {
             let x = values(&[1, 1], dtype, 0);
             let xd = x.to(device)?;
             assert_eq!(x.item()?.to_bits(), xd.item()?.to_bits());
@@ -1117,7 +1112,7 @@ fn no_layer_loss_or_optimizer_is_missing_here() {
         ),
         ("optim", &["LearningRates", "ParamGroup", "CosineAnnealingLR", "AdamState", "SGDState"]),
     ] {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src").join(folder);
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../src").join(folder);
         for entry in fs::read_dir(folder).unwrap() {
             let text = fs::read_to_string(entry.unwrap().path()).unwrap();
             let declared = text.lines().filter_map(|line| line.strip_prefix("pub struct "));
@@ -1209,7 +1204,7 @@ fn the_list_of_kernels_is_complete() -> Result<()> {
         let device = Device::cuda(0);
         run(&all_cases());
         for (_, make) in OPTIMIZERS {
-            for dtype in sweep::FLOATS {
+            for dtype in crate::sweep::FLOATS {
                 let parameter = nn::Parameter::new(&Tensor::ones_with(&[3], (device, dtype))?)?;
                 let mut optimizer = make(vec![parameter.clone()])?;
                 for _ in 0..2 {
@@ -1221,7 +1216,7 @@ fn the_list_of_kernels_is_complete() -> Result<()> {
         for dtype in [DType::F32, DType::F64, DType::BF16] {
             scaled_steps(device, dtype)?;
         }
-        for dtype in sweep::ALL {
+        for dtype in crate::sweep::ALL {
             let options = TensorOptions { dtype, device, requires_grad: false };
             // Long rows are reduced in two steps.
             let long = Tensor::zeros_with(&[8192], options)?;
@@ -1229,7 +1224,7 @@ fn the_list_of_kernels_is_complete() -> Result<()> {
                 reduce(&long)?;
             }
             Tensor::randint_with(0, 2, &[3], options, None)?;
-            for other in sweep::ALL {
+            for other in crate::sweep::ALL {
                 long.to(other)?;
             }
             if dtype.is_floating_point() {

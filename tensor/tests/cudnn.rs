@@ -1,9 +1,5 @@
 //! Convolutions by cuDNN, as a real GPU has it. NVIDIA's libraries are stand-ins: what they are told is checked as
 //! NVIDIA's check it, and what they compute is a convolution by its definition. With a GPU: `TEST_GPU=real`.
-#![cfg(target_os = "linux")]
-
-#[path = "../../tests/fake_cuda/stand_ins.rs"]
-mod stand_ins;
 
 use todevice::autograd::BackwardOptions;
 use todevice::backends::cudnn::{self, Flags};
@@ -14,9 +10,9 @@ fn of_the_stand_ins() {
     if std::env::var_os("TEST_GPU").is_some() {
         return; // This is that run.
     }
-    let stand_ins = stand_ins::stand_ins(todevice::cuda::kernel_signatures);
+    let stand_ins = crate::stand_ins::stand_ins(todevice::cuda::kernel_signatures);
     let mut this = std::process::Command::new(std::env::current_exe().unwrap());
-    let output = stand_ins.on(&mut this).env("TEST_GPU", "real").output().unwrap();
+    let output = stand_ins.on(&mut this).arg("cudnn::").env("TEST_GPU", "real").output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
     assert!(String::from_utf8_lossy(&output.stdout).contains("5 passed"));
 }

@@ -120,7 +120,7 @@ fn warnings(program: impl FnOnce()) -> Vec<String> {
 // ---------------------------------------------------------------------------------- the order, as PyTorch's
 
 fn vectors() -> Vec<Value> {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/vectors/dataloader_vectors.json");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/vectors/dataloader_vectors.json");
     let text = std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{path}: {error}"));
     serde_json::from_str(&text).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
@@ -1169,7 +1169,13 @@ fn helper_that_can_start_no_thread() {
 #[cfg(target_os = "linux")]
 fn a_thread_that_cannot_be_started_is_an_error() {
     let output = std::process::Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "helper_that_can_start_no_thread", "--ignored", "--nocapture", "--test-threads=1"])
+        .args([
+            "--exact",
+            "data::helper_that_can_start_no_thread",
+            "--ignored",
+            "--nocapture",
+            "--test-threads=1",
+        ])
         .env("RUST_MIN_STACK", (1u64 << 50).to_string()) // More than there are addresses.
         .output()
         .unwrap();

@@ -1133,7 +1133,7 @@ fn tensors_without_elements_take_nothing_and_do_everything() -> Result<()> {
         let x = Tensor::zeros_with(&[0, 3], Device::cuda(0))?.requires_grad_(true)?;
         let y = Tensor::cat(&[&x.exp()?, &x], 0)?.t()?.contiguous()?.softmax(0)?;
         assert_eq!((y.sizes(), y.is_cuda()), (&[3, 0][..], true));
-        assert_eq!(y.cpu()?.cuda()?.to_vec::<f32>()?, []);
+        assert_eq!(y.cpu()?.cuda()?.to_vec::<f32>()?, [0.0; 0]);
         assert_eq!(cuda::memory_allocated(), 0);
         assert_eq!((machine.counters() - before).launches, 0);
         let sum = y.sum()?;

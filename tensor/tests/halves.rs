@@ -1,10 +1,7 @@
 //! `torch.float16` and `torch.bfloat16`: conversions against plain arithmetic, for every bit pattern there is, and
 //! operations against PyTorch (`tests/vectors/halves.py` made the numbers).
 
-#[path = "common/halves.rs"]
-mod halves;
-
-use halves::{BF16, F16, Format};
+use crate::half_patterns::{BF16, F16, Format};
 use serde_json::Value;
 use todevice::autograd::BackwardOptions;
 use todevice::optim::{Adam, AdamW, AdamWOptions, Optimizer, SGD, SGDOptions};
@@ -94,7 +91,7 @@ fn moves_keep_the_bits() {
 // --------------------------------------------------------------------------------------------------- PyTorch
 
 fn text() -> Value {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/vectors/halves.json");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/vectors/halves.json");
     serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
 }
 

@@ -1,9 +1,6 @@
 //! Writing in place: through views, onto itself, and under the eyes of autograd.
 
-#[path = "common/model.rs"]
-mod model;
-
-use model::*;
+use crate::model::*;
 use proptest::prelude::*;
 use todevice::autograd::BackwardOptions;
 use todevice::{DType, Error, Result, Tensor, no_grad};

@@ -71,7 +71,7 @@ fn the_notebook_has_the_figures_of_the_document() {
 
 #[test]
 fn the_summary_is_pytorchs_table() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/vectors/memory_summary_model.txt");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/vectors/memory_summary_model.txt");
     let expected = std::fs::read_to_string(path).unwrap();
     on("sim:t4x2", || {
         drop(floats(100)?);

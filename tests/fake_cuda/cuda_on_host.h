@@ -8,7 +8,6 @@
 // It is stricter than a GPU in one thing: threads that wait for one that has ended are an error, not luck.
 #pragma once
 
-#include <setjmp.h>
 #include <ucontext.h>
 
 #include <algorithm>
@@ -52,14 +51,56 @@ namespace on_host {
 constexpr unsigned WARP = 32;
 constexpr size_t STACK = 64 * 1024;
 
+// Where a stack was left: what goes on there is what `switch_stacks` returns to.
+//
+// On x86-64 that is a pointer to the registers that a function must keep, pushed on the stack itself. `swapcontext`,
+// which does for other processors, asks the operating system for the signal mask each time: that takes a hundred times
+// as long, and threads that shuffle switch at every turn.
+#ifdef __x86_64__
+struct Place {
+    void *stack_pointer;
+};
+
+__attribute__((naked, noinline)) inline void switch_stacks(Place &, const Place &) {
+    asm("push %rbp\n push %rbx\n push %r12\n push %r13\n push %r14\n push %r15\n"
+        "mov %rsp, (%rdi)\n"
+        "mov (%rsi), %rsp\n"
+        "pop %r15\n pop %r14\n pop %r13\n pop %r12\n pop %rbx\n pop %rbp\n"
+        "ret");
+}
+
+// A stack that begins with a call of `run`, which never returns.
+inline void begin(Place &place, char *stack, size_t size, void (*run)()) {
+    void **top = reinterpret_cast<void **>((reinterpret_cast<size_t>(stack) + size) & ~size_t(15));
+    *--top = nullptr; // The address to return to.
+    *--top = reinterpret_cast<void *>(run);
+    for (int registers = 0; registers < 6; registers++) {
+        *--top = nullptr;
+    }
+    place.stack_pointer = top;
+}
+#else
+struct Place {
+    mutable ucontext_t context;
+};
+
+inline void switch_stacks(Place &from, const Place &to) { swapcontext(&from.context, &to.context); }
+
+inline void begin(Place &place, char *stack, size_t size, void (*run)()) {
+    getcontext(&place.context);
+    place.context.uc_stack.ss_sp = stack;
+    place.context.uc_stack.ss_size = size;
+    place.context.uc_link = nullptr;
+    makecontext(&place.context, run, 0);
+}
+#endif
+
 // Where a thread that has begun but not ended stands. A fiber whose thread ends takes the next one that has not
 // begun, so a kernel without barriers runs on one fiber and never switches.
 struct Fiber {
     std::unique_ptr<char[]> stack{new char[STACK]};
-    ucontext_t start;
-    jmp_buf resume;
+    Place place;
     unsigned thread;
-    bool begun = false;   // It goes on at `resume`; else at the beginning.
     bool waiting = false; // At a barrier that is still closed.
 };
 
@@ -78,6 +119,8 @@ struct Warp {
     unsigned turn[WARP];
 };
 
+enum Outcome { DONE, FAILED };
+
 struct Block {
     // The kernel with its arguments.
     void (*call)(void (*)(), void **);
@@ -91,29 +134,70 @@ struct Block {
     std::vector<std::unique_ptr<Fiber>> fibers; // Kept from block to block: stacks are costly to make.
     std::vector<Fiber *> idle;
     std::vector<Fiber *> active;
+    size_t at; // The current fiber among the active ones.
     Fiber *current;
-    jmp_buf scheduler;
+    Place caller; // Who runs the block.
+    Outcome outcome;
 };
 
 inline Block block;
 // Why the last kernel failed.
 inline char failure[1024];
 
+// Ends the block.
+[[noreturn]] inline void leave(Outcome outcome) {
+    block.outcome = outcome;
+    switch_stacks(block.current->place, block.caller);
+    abort(); // Nobody comes back.
+}
+
 [[noreturn]] inline void fail(const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(failure, sizeof failure, format, arguments);
     va_end(arguments);
-    _longjmp(block.scheduler, 2);
+    leave(FAILED);
 }
 
-// Gives way to a thread that can go on.
-inline void give_way() {
-    Fiber *self = block.current;
-    if (_setjmp(self->resume) == 0) {
-        _longjmp(block.scheduler, 1);
+void run_fiber();
+
+inline Fiber *fresh_fiber() {
+    if (block.idle.empty()) {
+        block.fibers.push_back(std::make_unique<Fiber>());
+        Fiber *fiber = block.fibers.back().get();
+        begin(fiber->place, fiber->stack.get(), STACK, run_fiber);
+        return fiber;
     }
-    threadIdx.x = self->thread;
+    Fiber *fiber = block.idle.back();
+    block.idle.pop_back();
+    return fiber;
+}
+
+// Goes on with another thread, and comes back to `from` when its turn has come. Round and round: each that has begun
+// gets its turn, from `block.at` on, then a new one, so that warps fill up.
+inline void give_way(Place &from) {
+    Fiber *next = nullptr;
+    for (size_t tried = 0; tried < block.active.size() && !next; tried++, block.at++) {
+        if (block.at >= block.active.size()) {
+            if (block.next < blockDim.x) {
+                break;
+            }
+            block.at = 0;
+        }
+        if (!block.active[block.at]->waiting) {
+            next = block.active[block.at--]; // Which the loop counts up again.
+        }
+    }
+    if (!next && block.next < blockDim.x) {
+        block.at = block.active.size();
+        block.active.push_back(next = fresh_fiber());
+    }
+    if (!next) {
+        fail("block [%u,0,0] hangs: some of its threads wait at a barrier, or in a shuffle, that others never reach",
+             blockIdx.x);
+    }
+    block.current = next;
+    switch_stacks(from, next->place);
 }
 
 inline void open(Barrier &barrier) {
@@ -130,8 +214,11 @@ inline void wait(Barrier &barrier, unsigned threads) {
         return;
     }
     barrier.arrived.push_back(block.current);
-    block.current->waiting = true;
-    give_way();
+    Fiber *self = block.current;
+    self->waiting = true;
+    block.at++;
+    give_way(self->place);
+    threadIdx.x = self->thread;
 }
 
 inline void run_threads() {
@@ -154,37 +241,16 @@ inline void run_fiber() {
     for (;;) {
         run_threads();
         // No thread is left to begin: it is wanted again for the next block.
-        if (_setjmp(block.current->resume) == 0) {
-            _longjmp(block.scheduler, 3);
+        if (block.ended == blockDim.x) {
+            block.outcome = DONE;
+            switch_stacks(block.current->place, block.caller);
+            continue;
         }
+        Fiber *self = block.current;
+        block.idle.push_back(self);
+        block.active.erase(block.active.begin() + block.at);
+        give_way(self->place);
     }
-}
-
-// `setjmp` and `longjmp` switch between stacks that `makecontext` has made. `swapcontext` alone would do, but asks
-// the operating system for the signal mask each time, which takes many times as long.
-[[noreturn]] inline void switch_to(Fiber *fiber) {
-    block.current = fiber;
-    if (fiber->begun) {
-        _longjmp(fiber->resume, 1);
-    }
-    fiber->begun = true;
-    getcontext(&fiber->start);
-    fiber->start.uc_stack.ss_sp = fiber->stack.get();
-    fiber->start.uc_stack.ss_size = STACK;
-    fiber->start.uc_link = nullptr;
-    makecontext(&fiber->start, run_fiber, 0);
-    setcontext(&fiber->start);
-    abort();
-}
-
-inline Fiber *fresh_fiber() {
-    if (block.idle.empty()) {
-        block.fibers.push_back(std::make_unique<Fiber>());
-        block.idle.push_back(block.fibers.back().get());
-    }
-    Fiber *fiber = block.idle.back();
-    block.idle.pop_back();
-    return fiber;
 }
 
 // All threads of one block. False: the kernel failed.
@@ -192,50 +258,22 @@ inline bool run_block() {
     const unsigned threads = blockDim.x;
     block.next = block.ended = 0;
     block.barrier.arrived.clear();
-    block.warps.assign((threads + WARP - 1) / WARP, Warp{});
+    block.warps.resize((threads + WARP - 1) / WARP);
+    for (Warp &warp : block.warps) {
+        warp.barrier.arrived.clear();
+        warp.ended = 0;
+        std::fill_n(warp.turn, WARP, 0);
+    }
     block.idle.clear();
     block.active.clear();
     for (auto &fiber : block.fibers) {
         block.idle.push_back(fiber.get());
         fiber->waiting = false;
     }
-    // Which fiber goes on next; volatile, since it is changed between `setjmp` and `longjmp`.
-    volatile size_t at = 0;
-    switch (_setjmp(block.scheduler)) {
-    case 1: // The current thread waits.
-        at = at + 1;
-        break;
-    case 2:
-        return false;
-    case 3: // The current fiber has no thread left.
-        block.idle.push_back(block.current);
-        block.active.erase(block.active.begin() + at);
-        break;
-    }
-    if (block.ended == threads) {
-        return true;
-    }
-    // Round and round: each that has begun gets its turn, then a new one, so that warps fill up.
-    for (size_t tried = 0; tried < block.active.size(); tried++, at = at + 1) {
-        if (at >= block.active.size()) {
-            if (block.next < threads) {
-                break;
-            }
-            at = 0;
-        }
-        if (!block.active[at]->waiting) {
-            switch_to(block.active[at]);
-        }
-    }
-    if (block.next < threads) {
-        at = block.active.size();
-        block.active.push_back(fresh_fiber());
-        switch_to(block.active.back());
-    }
-    snprintf(failure, sizeof failure,
-             "block [%u,0,0] hangs: some of its threads wait at a barrier, or in a shuffle, that others never reach",
-             blockIdx.x);
-    return false;
+    block.at = 0;
+    block.current = nullptr;
+    give_way(block.caller);
+    return block.outcome == DONE;
 }
 
 template <typename... P, size_t... I>
@@ -296,9 +334,9 @@ inline int run(const Kernel *kernels, size_t count, const char *name, const unsi
     for (unsigned b = 0; b < grid[0]; b++) {
         blockIdx = {b, 0, 0};
         if (!run_block()) {
-            // Its threads stay where they are for ever.
+            // Its threads never go on: the stacks begin anew.
             for (auto &fiber : block.fibers) {
-                fiber->begun = false;
+                begin(fiber->place, fiber->stack.get(), STACK, run_fiber);
             }
             return 2;
         }

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <vector>
 
 #include "halves.h"
 
@@ -143,35 +144,62 @@ static void write(void *memory, int type, long long i, double value) {
 // Queues work with the stand-in for the driver.
 extern "C" void fake_cuda_queue(void *stream, void (*run)(void *), void *argument);
 
-// Every element of the result by itself, in double precision.
+// All of a tensor in double precision.
+static std::vector<double> widened(const void *memory, int type, long long count) {
+    std::vector<double> values(count);
+    for (long long i = 0; i < count; i++) values[i] = read(memory, type, i);
+    return values;
+}
+
+// By its definition, in double precision. The innermost loop is along a row, which a compiler makes vectors of.
 static void queue(void *stream, Pass pass, Tensor x, Filter w, Convolution c, Tensor y, const void *a, const void *b,
                   void *out) {
     auto *work = new std::function<void()>([=] {
         const int type = x.type, k_group = w.k / c.groups;
-        const long long count = pass == FORWARD ? (long long)y.n * y.c * y.h * y.w
-                                : pass == DATA  ? (long long)x.n * x.c * x.h * x.w
-                                                : (long long)w.k * w.c * w.r * w.s;
-        double *sums = new double[count]();
+        const long long of_x = (long long)x.n * x.c * x.h * x.w, of_w = (long long)w.k * w.c * w.r * w.s,
+                        of_y = (long long)y.n * y.c * y.h * y.w;
+        // Of the three, two are given, and the third is the sum of all products of an element of each.
+        std::vector<double> xs = pass == DATA ? std::vector<double>(of_x) : widened(a, type, of_x);
+        std::vector<double> ws = pass == FILTER ? std::vector<double>(of_w) : widened(b, type, of_w);
+        std::vector<double> ys = pass == FORWARD ? std::vector<double>(of_y)
+                                                 : widened(pass == DATA ? a : b, type, of_y);
+        const int stride = c.stride[1];
+        // Of one row of x, one of y, and one weight.
+        auto along_a_row = [&](double *xs, double &weight, double *ys, int first, int last) {
+            double sum = 0;
+            switch (pass) {
+            case FORWARD:
+                for (int q = first; q < last; q++) ys[q] += xs[q * stride] * weight;
+                break;
+            case DATA:
+                for (int q = first; q < last; q++) xs[q * stride] += ys[q] * weight;
+                break;
+            case FILTER:
+                for (int q = first; q < last; q++) sum += xs[q * stride] * ys[q];
+                weight += sum;
+            }
+        };
         for (int n = 0; n < y.n; n++)
             for (int k = 0; k < y.c; k++)
-                for (int p = 0; p < y.h; p++)
-                    for (int q = 0; q < y.w; q++)
-                        for (int channel = 0; channel < w.c; channel++)
-                            for (int r = 0; r < w.r; r++)
-                                for (int s = 0; s < w.s; s++) {
-                                    const int row = p * c.stride[0] + r * c.dilation[0] - c.padding[0];
-                                    const int column = q * c.stride[1] + s * c.dilation[1] - c.padding[1];
-                                    if (row < 0 || row >= x.h || column < 0 || column >= x.w) continue;
-                                    const long long of_x =
-                                        (((long long)n * x.c + k / k_group * w.c + channel) * x.h + row) * x.w + column;
-                                    const long long of_w = (((long long)k * w.c + channel) * w.r + r) * w.s + s;
-                                    const long long of_y = (((long long)n * y.c + k) * y.h + p) * y.w + q;
-                                    if (pass == FORWARD) sums[of_y] += read(a, type, of_x) * read(b, type, of_w);
-                                    if (pass == DATA) sums[of_x] += read(a, type, of_y) * read(b, type, of_w);
-                                    if (pass == FILTER) sums[of_w] += read(a, type, of_x) * read(b, type, of_y);
-                                }
-        for (long long i = 0; i < count; i++) write(out, type, i, sums[i]);
-        delete[] sums;
+                for (int channel = 0; channel < w.c; channel++)
+                    for (int r = 0; r < w.r; r++)
+                        for (int s = 0; s < w.s; s++) {
+                            double &weight = ws[(((long long)k * w.c + channel) * w.r + r) * w.s + s];
+                            // Where the row of x begins for q = 0, and which q lie within it.
+                            const int begin = s * c.dilation[1] - c.padding[1];
+                            const int first = begin < 0 ? (-begin + stride - 1) / stride : 0;
+                            const int last = begin < x.w ? std::min(y.w, (x.w - 1 - begin) / stride + 1) : 0;
+                            for (int p = 0; p < y.h; p++) {
+                                const int row = p * c.stride[0] + r * c.dilation[0] - c.padding[0];
+                                if (row < 0 || row >= x.h) continue;
+                                const long long plane = (long long)n * x.c + k / k_group * w.c + channel;
+                                double *row_of_x = xs.data() + (plane * x.h + row) * x.w + begin;
+                                double *row_of_y = ys.data() + (((long long)n * y.c + k) * y.h + p) * y.w;
+                                along_a_row(row_of_x, weight, row_of_y, first, last);
+                            }
+                        }
+        const std::vector<double> &sums = pass == FORWARD ? ys : pass == DATA ? xs : ws;
+        for (size_t i = 0; i < sums.size(); i++) write(out, type, i, sums[i]);
     });
     fake_cuda_queue(
         stream,

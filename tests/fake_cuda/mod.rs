@@ -9,6 +9,10 @@ use std::path::{Path, PathBuf};
 use gpp::{gpp, run};
 use rayon::prelude::*;
 
+/// CUDA C++ for g++, and what it includes.
+pub const CUDA_ON_HOST: &str = include_str!("cuda_on_host.h");
+pub const HALVES: &str = include_str!("halves.h");
+
 /// As NVRTC is told to: no two operations are fused (see [`kernels::OPTIONS`]), and no loop is turned into calls
 /// of functions.
 const OPTIONS: [&str; 6] =
@@ -26,7 +30,6 @@ pub fn compile(
     sources: &[kernels::Source],
     signatures: &[(String, Vec<String>)],
 ) -> Result<PathBuf, String> {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fake_cuda");
     fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     let write = |name: &str, text: &str| {
         let path = folder.join(name);
@@ -40,11 +43,13 @@ pub fn compile(
         files.push(write(source.name, source.text)?);
     }
     files.push(write("table_of_kernels.cpp", &table(signatures))?);
+    write("halves.h", HALVES)?;
+    let cuda = write("cuda_on_host.h", CUDA_ON_HOST)?;
 
     let objects: Vec<PathBuf> = files.iter().map(|file| file.with_extension("o")).collect();
     let compile = |(file, object): (&PathBuf, &PathBuf)| {
         let mut command = gpp();
-        command.args(OPTIONS).arg("-include").arg(here.join("cuda_on_host.h"));
+        command.args(OPTIONS).arg("-include").arg(&cuda);
         run(command.args(["-x", "c++", "-c"]).arg(file).arg("-o").arg(object))
     };
     files.par_iter().zip(&objects).map(compile).collect::<Result<Vec<()>, String>>()?;

@@ -2,7 +2,7 @@
 //! its own first lines.
 
 #[path = "mod.rs"]
-mod fake_cuda;
+pub mod fake_cuda;
 
 use std::collections::hash_map::DefaultHasher;
 use std::fs;
@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-use fake_cuda::compile;
 use fake_cuda::gpp::shared_object;
+use fake_cuda::{CUDA_ON_HOST, HALVES, compile};
 
 /// The libraries by the names that are looked for, and their sources.
 const LIBRARIES: [(&str, &str); 5] = [
@@ -23,19 +23,18 @@ const LIBRARIES: [(&str, &str); 5] = [
     ("libnvidia-ml.so.1", include_str!("libnvidia-ml.cpp")),
 ];
 
-/// What some of them include.
-const HALVES: &str = include_str!("halves.h");
-
 /// The libraries, compiled.
 pub struct StandIns {
     /// The folder they are in, and nothing else.
     pub folder: PathBuf,
-    /// The kernels.
-    kernels: PathBuf,
+    /// The kernels, as a library of the host.
+    pub kernels: PathBuf,
+    #[allow(dead_code)]
     /// A cache of compiled kernels that is nobody else's.
     cache: PathBuf,
 }
 
+#[allow(dead_code)] // Not all who compile them run a program on them.
 impl StandIns {
     /// Lets a program find them, in the place of any real ones.
     pub fn on<'a>(&self, command: &'a mut Command) -> &'a mut Command {
@@ -58,14 +57,8 @@ pub fn stand_ins(signatures: fn() -> Vec<(String, Vec<String>)>) -> &'static Sta
 fn make(signatures: &[(String, Vec<String>)]) -> Result<StandIns, String> {
     let mut hasher = DefaultHasher::new();
     (LIBRARIES, signatures).hash(&mut hasher);
-    [
-        include_str!("stand_ins.rs"),
-        include_str!("mod.rs"),
-        include_str!("gpp.rs"),
-        include_str!("cuda_on_host.h"),
-        HALVES,
-    ]
-    .hash(&mut hasher);
+    [include_str!("stand_ins.rs"), include_str!("mod.rs"), include_str!("gpp.rs"), CUDA_ON_HOST, HALVES]
+        .hash(&mut hasher);
     for source in kernels::SOURCES {
         (source.name, source.text).hash(&mut hasher);
         source.headers.iter().for_each(|header| header.text.hash(&mut hasher));

@@ -85,7 +85,7 @@ fn training() {
 /// The test above in a process whose thread pool has so many threads.
 fn bits_on(threads: usize) -> String {
     let output = Command::new(std::env::current_exe().unwrap())
-        .args(["training", "--exact", "--nocapture"])
+        .args(["determinism::training", "--exact", "--nocapture"])
         .env("RAYON_NUM_THREADS", threads.to_string())
         .output()
         .unwrap();

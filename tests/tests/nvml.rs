@@ -1,11 +1,6 @@
 //! NVML, through a library that stands in for it: what is asked reaches it, and what it answers arrives. NVML is looked
 //! for once in a process, so each case has a process of its own.
 
-#![cfg(target_os = "linux")]
-
-#[path = "../fake_cuda/gpp.rs"]
-mod gpp;
-
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -19,7 +14,12 @@ fn stand_in() -> PathBuf {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("fake_cuda/libnvidia-ml.cpp");
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("nvml");
     std::fs::create_dir_all(&folder).unwrap();
-    gpp::shared_object(&source, &folder.join("libnvidia-ml.so.1"), &["-O1", "-fvisibility=default"]).unwrap();
+    crate::stand_ins::fake_cuda::gpp::shared_object(
+        &source,
+        &folder.join("libnvidia-ml.so.1"),
+        &["-O1", "-fvisibility=default"],
+    )
+    .unwrap();
     folder
 }
 
@@ -27,7 +27,7 @@ fn stand_in() -> PathBuf {
 fn in_a_process_of_its_own(test: &str, libraries: &Path) {
     let this = std::env::current_exe().unwrap();
     let output = Command::new(this)
-        .args(["--exact", test, "--ignored", "--nocapture"])
+        .args(["--exact", &format!("nvml::{test}"), "--ignored", "--nocapture"])
         .env("LD_LIBRARY_PATH", libraries)
         .output()
         .unwrap();

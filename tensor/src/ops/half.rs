@@ -11,12 +11,12 @@ use std::sync::{LazyLock, OnceLock, PoisonError, RwLock};
 
 use bytemuck::Pod;
 use half::prelude::*;
-use rayon::prelude::*;
 use smallvec::SmallVec;
 
 use super::elementwise::Float;
 use super::elementwise::blocks::{BLOCK, Runs, for_blocks, scatter};
 use super::kernel::{Args, Cost, Geometry, Input, KernelDef, Output, Parameter};
+use super::parallel::for_pieces;
 use super::shape::reserve;
 use super::simd::{threads, vectorized};
 use crate::dtype::{DType, Element, Memory};
@@ -363,10 +363,9 @@ pub(crate) fn widened(dtype: DType, halves: &[u16]) -> Result<Vec<f32>> {
     floats.resize(halves.len(), 0.0);
     let share = share(halves.len());
     match share < halves.len() {
-        true => {
-            let parts = floats.par_chunks_mut(share).zip(halves.par_chunks(share));
-            parts.for_each(|(floats, halves)| widen(dtype, halves, floats));
-        }
+        true => for_pieces(&mut floats, share, &|i, floats| {
+            widen(dtype, &halves[i * share..][..floats.len()], floats);
+        }),
         false => widen(dtype, halves, &mut floats),
     }
     Ok(floats)
@@ -376,10 +375,9 @@ pub(crate) fn widened(dtype: DType, halves: &[u16]) -> Result<Vec<f32>> {
 pub(crate) fn narrow_all(dtype: DType, floats: &[f32], halves: &mut [u16]) {
     let share = share(halves.len());
     match share < halves.len() {
-        true => {
-            let parts = halves.par_chunks_mut(share).zip(floats.par_chunks(share));
-            parts.for_each(|(halves, floats)| narrow(dtype, floats, halves));
-        }
+        true => for_pieces(halves, share, &|i, halves| {
+            narrow(dtype, &floats[i * share..][..halves.len()], halves);
+        }),
         false => narrow(dtype, floats, halves),
     }
 }

@@ -15,6 +15,7 @@ pub(crate) mod matmul;
 pub(crate) mod norm;
 pub(crate) mod optimizer;
 pub(crate) mod pair;
+pub(crate) mod parallel;
 pub(crate) mod parts;
 pub(crate) mod pool;
 pub(crate) mod random;

@@ -1,8 +1,7 @@
 //! Outputs made in parts, each by itself, on all threads if there is work enough for them.
 
-use rayon::prelude::*;
-
 use super::kernel::Cost;
+use super::parallel::for_pieces;
 use super::simd::threads;
 
 /// Calls `work(number, its part of a, its part of b)` for each of `parts` equal parts. `elements` says how much work
@@ -39,8 +38,10 @@ pub(crate) fn for_shares<A: Send, B: Send>(
     }
     let share = parts.div_ceil(threads);
     let (of_a, of_b) = (a.len() / parts * share, b.len() / parts * share);
-    let both = a.par_chunks_mut(of_a).zip(b.par_chunks_mut(of_b));
-    both.enumerate().for_each(|(i, (a, b))| work(i * share, a, b));
+    let mut shares: Vec<(&mut [A], &mut [B])> = a.chunks_mut(of_a).zip(b.chunks_mut(of_b)).collect();
+    for_pieces(&mut shares, 1, &|i, shares| {
+        shares.iter_mut().for_each(|(a, b)| work(i * share, a, b));
+    });
 }
 
 /// The same for one output.

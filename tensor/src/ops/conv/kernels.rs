@@ -1,11 +1,10 @@
 //! The kernels of a convolution without cuDNN: what the kernel covers, written out as columns, and back.
 
-use rayon::prelude::*;
-
 use super::shape::ConvShape;
 use crate::dtype::{DType, Element, with_float};
 use crate::error::{Error, Result};
 use crate::ops::kernel::{Args, Cost, FLOATS, Geometry, KernelDef, Parameter, launch};
+use crate::ops::parallel::for_pieces;
 use crate::tensor::Tensor;
 
 /// Writes all that the kernel covers of an image (c, h, w) as columns, one for each position: (c·r·s, p·q). Where it
@@ -116,7 +115,7 @@ fn im2col_twin<T: bytemuck::Pod + Send + Sync>(args: Args<'_, '_>) {
     let sizes = Sizes::of(&args);
     let ([h, w], [r, s], [p, q]) = (sizes.image, sizes.kernel, sizes.out);
     let image: &[T] = args.inputs[0].elements();
-    args.outputs[0].elements::<T>().par_chunks_mut((p * q).max(1)).enumerate().for_each(|(row, out)| {
+    for_pieces(args.outputs[0].elements::<T>(), p * q, &|row, out| {
         let (channel, dr, ds) = (row / (r * s), row / s % r, row % s);
         for (i, out) in out.iter_mut().enumerate() {
             let at = sizes.covered(0, i / q, dr).zip(sizes.covered(1, i % q, ds));
@@ -129,7 +128,7 @@ fn col2im_twin<T: bytemuck::Pod + Send + Sync + std::ops::Add<Output = T>>(args:
     let sizes = Sizes::of(&args);
     let ([h, w], [r, s], [p, q]) = (sizes.image, sizes.kernel, sizes.out);
     let columns: &[T] = args.inputs[0].elements();
-    args.outputs[0].elements::<T>().par_chunks_mut((h * w).max(1)).enumerate().for_each(|(channel, out)| {
+    for_pieces(args.outputs[0].elements::<T>(), h * w, &|channel, out| {
         for (i, out) in out.iter_mut().enumerate() {
             let mut sum = T::zeroed();
             for dr in 0..r {

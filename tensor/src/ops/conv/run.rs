@@ -11,7 +11,7 @@
 mod correlate;
 mod slide;
 
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::OnceLock;
 
 use bytemuck::{cast_slice as cast, cast_slice_mut as cast_mut};
 
@@ -21,6 +21,7 @@ use super::shape::{ConvPass, ConvShape};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::ops::half::{narrow_all, widened};
+use crate::ops::parallel::for_pieces_on;
 use crate::ops::shape::collect;
 use crate::ops::simd;
 use slide::{Images, Slide};
@@ -167,27 +168,13 @@ fn share<J: Send>(
     mut jobs: Vec<J>,
     work: impl Fn(&mut J) -> Result<()> + Sync,
 ) -> Result<()> {
-    if threads == 1 || jobs.len() < 2 {
-        return jobs.iter_mut().try_for_each(work);
-    }
-    let few = (jobs.len() / (threads * 8)).max(1);
-    let next = Mutex::new(jobs.chunks_mut(few));
-    let take = || next.lock().unwrap_or_else(PoisonError::into_inner).next();
     let failed = OnceLock::new();
-    let help = || {
-        while failed.get().is_none()
-            && let Some(jobs) = take()
+    for_pieces_on(threads, &mut jobs, 1, &|_, jobs| {
+        if failed.get().is_none()
+            && let Err(error) = jobs.iter_mut().try_for_each(&work)
         {
-            if let Err(error) = jobs.iter_mut().try_for_each(&work) {
-                let _ = failed.set(error); // One is enough.
-            }
+            let _ = failed.set(error); // One is enough.
         }
-    };
-    rayon::in_place_scope(|scope| {
-        for _ in 1..threads {
-            scope.spawn(|_| help());
-        }
-        help();
     });
     failed.into_inner().map_or(Ok(()), Err)
 }

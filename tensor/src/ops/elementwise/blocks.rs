@@ -5,10 +5,10 @@
 //! into a block on the stack. So a kernel is one plain loop, and there is one of it.
 
 use bytemuck::Pod;
-use rayon::prelude::*;
 
 use crate::error::Result;
 use crate::ops::kernel::{Args, Cost, Input, Output};
+use crate::ops::parallel::for_pieces;
 use crate::ops::simd::threads;
 use crate::shape::{Layout, MAX_DIMS};
 
@@ -166,7 +166,7 @@ pub(crate) fn for_blocks<O: Pod + Send>(
         return;
     }
     let share = out.len().div_ceil(threads).next_multiple_of(BLOCK);
-    out.par_chunks_mut(share).enumerate().for_each(|(chunk, out)| {
+    for_pieces(out, share, &|chunk, out| {
         for (i, out) in out.chunks_mut(BLOCK).enumerate() {
             block(chunk * share + i * BLOCK, out);
         }

@@ -6,7 +6,6 @@
 use std::iter::zip;
 
 use bytemuck::Pod;
-use rayon::prelude::*;
 
 use crate::bf16;
 use crate::dtype::{DType, Element, Memory, with_float};
@@ -16,6 +15,7 @@ use crate::ops::elementwise::Float;
 use crate::ops::half::Stored;
 use crate::ops::kernel::Parameter::{self, In, Int, Out};
 use crate::ops::kernel::{Args, Cost, FLOATS, Geometry, Input, KernelDef, launch};
+use crate::ops::parallel::for_pieces;
 use crate::ops::parts::{for_shares, part};
 use crate::ops::reduce::tree::{self, CHUNK, LANES};
 use crate::ops::simd::{threads, vectorized};
@@ -107,7 +107,9 @@ impl Channels {
         if elements < Cost::Cheap.smallest_parallel() || threads() == 1 {
             return (0..self.channels).map(work).collect();
         }
-        (0..self.channels).into_par_iter().with_min_len(self.channels.div_ceil(threads())).map(work).collect()
+        let mut found: Vec<Option<R>> = (0..self.channels).map(|_| None).collect();
+        for_pieces(&mut found, 1, &|channel, found| found[0] = Some(work(channel)));
+        found.into_iter().flatten().collect()
     }
 }
 

@@ -1,12 +1,12 @@
 //! The kernels of optimizer steps.
 
 use bytemuck::Pod;
-use rayon::prelude::*;
 
 use super::{AdamStep, SgdStep};
 use crate::dtype::{DType, Element, with_float};
 use crate::error::{Error, Result};
 use crate::ops::kernel::{Args, Cost, FLOATS, Geometry, KernelDef, Parameter, launch};
+use crate::ops::parallel::for_pieces;
 use crate::ops::simd::{threads, vectorized};
 use crate::tensor::Tensor;
 
@@ -65,7 +65,9 @@ fn on_parts<T: Real, const W: usize>(args: Args<'_, '_>, kernel: impl Fn(&[T], [
         }
         shares.push((grad, part));
     }
-    shares.into_par_iter().for_each(|(grad, part)| kernel(grad, part));
+    for_pieces(&mut shares, 1, &|_, shares| {
+        shares.iter_mut().for_each(|(grad, part)| kernel(grad, part.each_mut().map(std::mem::take)));
+    });
 }
 
 impl AdamStep {

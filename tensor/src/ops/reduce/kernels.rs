@@ -5,7 +5,6 @@
 //! has a loop that runs along memory.
 
 use bytemuck::Pod;
-use rayon::prelude::*;
 
 use super::tree::{self, CHUNK, LANES};
 use crate::dtype::{DType, Element, with_math};
@@ -13,6 +12,7 @@ use crate::error::Result;
 use crate::ops::elementwise::blocks::Runs;
 use crate::ops::elementwise::cast;
 use crate::ops::kernel::{Args, Cost, FLOATS, Geometry, KernelDef, NUMBERS, Parameter, launch};
+use crate::ops::parallel::for_pieces;
 use crate::ops::shape::reserve;
 use crate::ops::simd::{threads, vectorized};
 use crate::shape::Layout;
@@ -200,15 +200,15 @@ impl<R: Reducer> Chunks<R> {
             }
             let chunk_at = chunk_at::<R>(values, Runs::of(x.layout), length);
             let share = out.len().div_ceil(threads());
-            let reduce = |(part, out): (usize, &mut [R::Value])| {
+            let reduce = |part: usize, out: &mut [R::Value]| {
                 for (i, out) in out.iter_mut().enumerate() {
                     let chunk = part * share + i;
                     *out = chunk_at(chunk / chunks, chunk % chunks);
                 }
             };
             match x.layout.numel() >= SMALLEST_PARALLEL && threads() > 1 {
-                true => out.par_chunks_mut(share).enumerate().for_each(reduce),
-                false => reduce((0, out)),
+                true => for_pieces(out, share, &reduce),
+                false => reduce(0, out),
             }
             Ok(())
         },
@@ -256,16 +256,16 @@ fn reduce_rows<R: Reducer>(values: &[R::Value], runs: Runs, length: usize, out: 
     let parallel = out.len() * length >= SMALLEST_PARALLEL && threads() > 1;
     if parallel && out.len() >= threads() {
         let share = out.len().div_ceil(threads());
-        out.par_chunks_mut(share).enumerate().for_each(|(part, out)| {
+        for_pieces(out, share, &|part, out| {
             for (i, out) in out.iter_mut().enumerate() {
                 *out = row(part * share + i);
             }
         });
     } else if parallel {
         for (i, out) in out.iter_mut().enumerate() {
-            let share = chunks.div_ceil(threads());
-            let partials = (0..chunks).into_par_iter().with_min_len(share).map(|c| chunk_of_row(i, c));
-            *out = tree::finish(partials.collect(), R::IDENTITY, chunk);
+            let mut partials = vec![R::IDENTITY; chunks];
+            for_pieces(&mut partials, 1, &|c, partial| partial[0] = chunk_of_row(i, c));
+            *out = tree::finish(partials, R::IDENTITY, chunk);
         }
     } else {
         for (i, out) in out.iter_mut().enumerate() {
@@ -279,7 +279,8 @@ const TILE: usize = 32;
 
 /// Neighbouring results together: element `i` of result `c` is `values[i * row_stride + c]`.
 fn reduce_columns<R: Reducer>(values: &[R::Value], row_stride: usize, length: usize, out: &mut [R::Value]) {
-    let tile = |first: usize, out: &mut [R::Value]| {
+    let tile = |i: usize, out: &mut [R::Value]| {
+        let first = i * TILE;
         let mut partials: Vec<[R::Value; TILE]> = Vec::with_capacity(length.div_ceil(CHUNK));
         for start in (0..length).step_by(CHUNK) {
             let rows = CHUNK.min(length - start);
@@ -302,16 +303,16 @@ fn reduce_columns<R: Reducer>(values: &[R::Value], row_stride: usize, length: us
         out.copy_from_slice(&partials[0][..out.len()]);
     };
     if out.len() * length >= SMALLEST_PARALLEL && threads() > 1 {
-        out.par_chunks_mut(TILE).enumerate().for_each(|(i, out)| tile(i * TILE, out));
+        for_pieces(out, TILE, &tile);
     } else {
-        out.chunks_mut(TILE).enumerate().for_each(|(i, out)| tile(i * TILE, out));
+        out.chunks_mut(TILE).enumerate().for_each(|(i, out)| tile(i, out));
     }
 }
 
 /// The results of the chunks of each column, those of a column one after another.
 fn chunks_of_columns<R: Reducer>(values: &[R::Value], step: usize, length: usize, out: &mut [R::Value]) {
     let chunks = length.div_ceil(CHUNK);
-    let tile = |(i, out): (usize, &mut [R::Value])| {
+    let tile = |i: usize, out: &mut [R::Value]| {
         for chunk in 0..chunks {
             let start = chunk * CHUNK;
             let rows = CHUNK.min(length - start);
@@ -323,9 +324,9 @@ fn chunks_of_columns<R: Reducer>(values: &[R::Value], step: usize, length: usize
         }
     };
     if out.len() * CHUNK >= SMALLEST_PARALLEL && threads() > 1 {
-        out.par_chunks_mut(TILE * chunks).enumerate().for_each(tile);
+        for_pieces(out, TILE * chunks, &tile);
     } else {
-        out.chunks_mut(TILE * chunks).enumerate().for_each(tile);
+        out.chunks_mut(TILE * chunks).enumerate().for_each(|(i, out)| tile(i, out));
     }
 }
 

@@ -1,12 +1,12 @@
 //! The kernels of softmax, a row at a time. Sums run in the order of the reduction tree.
 
 use bytemuck::Pod;
-use rayon::prelude::*;
 
 use crate::dtype::{DType, Element, with_float};
 use crate::error::{Error, Result};
 use crate::ops::elementwise::Float;
 use crate::ops::kernel::{Args, Cost, FLOATS, Geometry, KernelDef, Parameter, launch};
+use crate::ops::parallel::for_pieces;
 use crate::ops::reduce::tree;
 use crate::ops::shape::dense;
 use crate::ops::simd::{threads, vectorized};
@@ -117,7 +117,6 @@ pub(in crate::ops) fn for_rows<T: Send>(out: &mut [T], length: usize, run: impl 
     if out.len() < Cost::Costly.smallest_parallel() || threads() == 1 {
         out.chunks_mut(length).enumerate().for_each(|(row, out)| run(row, out));
     } else {
-        let share = (out.len() / length).div_ceil(threads());
-        out.par_chunks_mut(length).with_min_len(share).enumerate().for_each(|(row, out)| run(row, out));
+        for_pieces(out, length, &run);
     }
 }

@@ -67,7 +67,7 @@ pub fn check(found: &BTreeMap<&str, BTreeMap<&str, Resources>>, version: &str) -
         (None, None) => Ok(()),
         (changed, gone) => Err(format!(
             "kernels/resources.json is not current: it has `{}` where NVRTC {version} finds `{}`; renew it with \
-             RENEW_RESOURCES=1 cargo test -p course-tests --test kernels on_record",
+             RENEW_RESOURCES=1 cargo test -p course-tests --test suite on_record",
             gone.unwrap_or_default().trim(),
             changed.unwrap_or_default().trim()
         )),

@@ -10,7 +10,7 @@ use std::{env, fs, process, ptr};
 use kernels::Header;
 use libloading::Library;
 
-use crate::resources::{self, Resources};
+use super::resources::{self, Resources};
 
 /// The package of the Python index that holds the library.
 const PACKAGE: &str = "nvidia-cuda-nvrtc-cu12";

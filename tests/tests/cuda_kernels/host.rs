@@ -1,4 +1,4 @@
-//! The kernels as the host runs them (see [`crate::fake_cuda`]). Every operation is compared with the CPU's
+//! The kernels as the host runs them (see [`crate::stand_ins`]). Every operation is compared with the CPU's
 //! elsewhere; here a few kernels show that the stand-in for CUDA is a good one.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
@@ -10,8 +10,9 @@ use kernels::Source;
 use libloading::Library;
 use todevice::Tensor;
 
-use crate::fake_cuda::compile;
-use crate::halves::{BF16, F16};
+use crate::half_patterns::{BF16, F16};
+use crate::stand_ins::fake_cuda::compile;
+use crate::stand_ins::stand_ins;
 
 /// A launch's `View`.
 #[repr(C)]
@@ -37,14 +38,9 @@ fn at<T>(argument: &T) -> *mut c_void {
 struct Kernels(Library);
 
 impl Kernels {
-    fn new(
-        folder: &str,
-        sources: &[Source],
-        signatures: &[(String, Vec<String>)],
-    ) -> Result<Kernels, String> {
-        let path = compile(&Path::new(env!("CARGO_TARGET_TMPDIR")).join(folder), sources, signatures)?;
+    fn load(path: &Path) -> Kernels {
         // SAFETY: it has no initialisers but those of constants.
-        unsafe { Library::new(path) }.map(Kernels).map_err(|error| error.to_string())
+        Kernels(unsafe { Library::new(path) }.unwrap())
     }
 
     fn run(&self, name: &str, grid: u32, block: u32, arguments: &[*mut c_void]) -> Result<(), (i32, String)> {
@@ -71,11 +67,8 @@ impl Kernels {
 
 /// All kernels of the course.
 fn course() -> &'static Kernels {
-    static KERNELS: LazyLock<Kernels> = LazyLock::new(|| {
-        let signatures = todevice::cuda::kernel_signatures();
-        Kernels::new("kernels_on_host", kernels::SOURCES, &signatures)
-            .unwrap_or_else(|message| panic!("{message}"))
-    });
+    static KERNELS: LazyLock<Kernels> =
+        LazyLock::new(|| Kernels::load(&stand_ins(todevice::cuda::kernel_signatures).kernels));
     &KERNELS
 }
 
@@ -313,7 +306,8 @@ fn threads_wait_for_each_other_and_a_kernel_that_goes_wrong_says_so() {
         signature("unmasked", &["Out i32"]),
     ];
     let sources = [Source { name: "trials.cu", text: TRIALS, headers: kernels::SOURCES[0].headers }];
-    let kernels = Kernels::new("trials_on_host", &sources, &signatures).unwrap();
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("trials_on_host");
+    let kernels = Kernels::load(&compile(&folder, &sources, &signatures).unwrap());
     let mut out = vec![0i32; 1024];
     let (out_at, numbers) = (out.as_mut_ptr(), view(&[(1024, 1)]));
     let numbers = [at(&out_at), at(&numbers)];

@@ -1,8 +1,8 @@
 //! What a launch passes to a kernel: a list of `In f32`, `Out f32`, `Int`, `Float`, as the tensor crate has it
 //! beside each operation.
 
-use crate::fake_cuda::cpp_types;
-use crate::ptx::Entry;
+use super::ptx::Entry;
+use crate::stand_ins::fake_cuda::cpp_types;
 
 /// What a `__global__` function takes for a parameter of the list, in C++ and in PTX.
 fn taken(parameter: &str) -> Vec<(String, &'static str)> {

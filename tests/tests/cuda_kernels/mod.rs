@@ -1,10 +1,6 @@
 //! The CUDA kernels compile, and take what a launch passes them. The compiler is NVIDIA's own; no GPU is
 //! needed, so what they calculate is not tested here.
 
-#[path = "../../fake_cuda/mod.rs"]
-mod fake_cuda;
-#[path = "../../../tensor/tests/common/halves.rs"]
-mod halves;
 mod host;
 mod nvrtc;
 mod ptx;

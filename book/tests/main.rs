@@ -1,0 +1,11 @@
+//! All tests of the book that need no browser: one binary, which links once and runs all tests side by side.
+
+mod common;
+
+mod building;
+mod commands;
+mod directives;
+mod error_pages;
+mod lint;
+mod path;
+mod serving;

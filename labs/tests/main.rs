@@ -1,0 +1,25 @@
+//! What can be tested of the labs in process and as programs: one binary, which links once and runs all tests side by side.
+
+#[cfg(target_os = "linux")]
+#[path = "../../tests/fake_cuda/gpp.rs"]
+mod gpp;
+mod said;
+#[cfg(target_os = "linux")]
+#[path = "../../tests/fake_cuda/stand_ins.rs"]
+mod stand_ins;
+mod tiny;
+
+mod flags;
+mod lab_00;
+mod lab_01;
+mod lab_02;
+mod lab_03;
+mod lab_04;
+mod lab_05;
+mod lab_06;
+mod lab_07;
+mod lab_08;
+mod lab_09;
+#[cfg(target_os = "linux")]
+mod real_gpu;
+mod rendering;

@@ -1,0 +1,65 @@
+//! Work shared among threads. Whoever makes an output says into which pieces it falls; one function hands them out.
+//!
+//! What makes a piece is `dyn`, so that this and all of rayon below it is compiled once for each type of element and not
+//! for each kernel. Which thread makes which piece changes no bit of any.
+
+use std::sync::{Mutex, PoisonError};
+
+use super::simd::threads;
+
+/// Calls `work(number, piece)` for each piece of `size` elements of `out` (the last may be shorter), on all threads.
+/// Whether that pays is the caller's to know.
+pub(crate) fn for_pieces<T: Send>(out: &mut [T], size: usize, work: &(dyn Fn(usize, &mut [T]) + Sync)) {
+    for_pieces_on(threads(), out, size, work);
+}
+
+/// The same on so many threads, each of which takes the next few pieces when it has made its last.
+pub(crate) fn for_pieces_on<T: Send>(
+    threads: usize,
+    out: &mut [T],
+    size: usize,
+    work: &(dyn Fn(usize, &mut [T]) + Sync),
+) {
+    let size = size.max(1);
+    let pieces = out.len().div_ceil(size);
+    if threads == 1 || pieces < 2 {
+        return out.chunks_mut(size).enumerate().for_each(|(number, piece)| work(number, piece));
+    }
+    // A thread that is held up leaves what it has not begun to the others.
+    let at_a_time = (pieces / (8 * threads)).max(1);
+    let next = Mutex::new(out.chunks_mut(at_a_time * size).enumerate());
+    let take = || next.lock().unwrap_or_else(PoisonError::into_inner).next();
+    let help = || {
+        while let Some((turn, share)) = take() {
+            for (i, piece) in share.chunks_mut(size).enumerate() {
+                work(turn * at_a_time + i, piece);
+            }
+        }
+    };
+    // Unlike `join`, a scope in place lets a thread from outside the pool begin at once.
+    rayon::in_place_scope(|scope| {
+        for _ in 1..threads {
+            scope.spawn(|_| help());
+        }
+        help();
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_piece_is_made_once_with_its_number() {
+        for length in [0, 1, 2, 7, 64, 1000, 1001] {
+            for size in [1, 2, 3, 64, 1000, 5000] {
+                let mut out = vec![(0, 0); length];
+                for_pieces(&mut out, size, &|number, piece: &mut [(usize, usize)]| {
+                    piece.iter_mut().for_each(|(times, of)| (*times, *of) = (*times + 1, number));
+                });
+                let expected: Vec<_> = (0..length).map(|i| (1, i / size)).collect();
+                assert_eq!(out, expected, "{length} in pieces of {size}");
+            }
+        }
+    }
+}

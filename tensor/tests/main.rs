@@ -1,0 +1,46 @@
+//! What can be tested of the crate by its public names: one binary, which links once and runs all tests side by side.
+
+#[path = "common/gradcheck.rs"]
+mod gradcheck;
+#[path = "common/halves.rs"]
+mod half_patterns;
+#[path = "common/model.rs"]
+mod model;
+#[cfg(target_os = "linux")]
+#[path = "../../tests/fake_cuda/stand_ins.rs"]
+mod stand_ins;
+#[path = "common/sweep.rs"]
+mod sweep;
+
+mod amp;
+mod autograd;
+mod conv;
+mod convolutions_on_devices;
+mod cuda_sweep;
+#[cfg(target_os = "linux")]
+mod cudnn;
+mod data;
+mod devices;
+mod errors;
+mod feeding;
+mod gradients;
+mod halves;
+mod inplace;
+mod launch_blocking;
+mod layers;
+mod machine;
+mod memory;
+mod memory_map;
+mod monitor;
+mod nn;
+mod operations;
+mod pinned;
+mod places;
+mod races;
+mod regressions;
+mod streams;
+mod sync_debug;
+mod tf32;
+mod trace;
+mod views;
+mod vision;

@@ -1,0 +1,17 @@
+//! All tests across packages but those in a browser: one binary, which links once and runs them side by side.
+
+#[path = "../../tensor/tests/common/halves.rs"]
+mod half_patterns;
+#[path = "../fake_cuda/stand_ins.rs"]
+mod stand_ins;
+
+mod crates_a_lab_brings;
+mod cuda_kernels;
+mod determinism;
+mod lab_03;
+#[cfg(target_os = "linux")]
+mod nvml;
+mod pytorch_amp;
+mod pytorch_training;
+mod trace;
+mod wasm;
