@@ -2,7 +2,7 @@
 //! NVIDIA's NVRTC compiles them for the GPU that is found, so building the course takes no CUDA.
 //!
 //! One family of operations a file. Start with `elementwise.cu`, `elementwise.cuh` and `common.cuh`; then `tree.cuh`,
-//! where threads work together. `resources.json` tells how many registers and how much shared memory each kernel takes.
+//! where threads work together.
 
 /// A file that is compiled by itself.
 #[derive(Clone, Copy, Debug)]

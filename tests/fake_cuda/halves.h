@@ -3,8 +3,22 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 namespace halves {
+
+// Of numbers that are normal as doubles, as all floats are. `std::ldexp` and `std::ilogb` do the same, slowly.
+inline double power_of_two(int e) {
+    const unsigned long long bits = (unsigned long long)(1023 + e) << 52;
+    double power;
+    std::memcpy(&power, &bits, sizeof power);
+    return power;
+}
+inline int exponent_of(double x) {
+    unsigned long long bits;
+    std::memcpy(&bits, &x, sizeof bits);
+    return (int)(bits >> 52 & 0x7ff) - 1023;
+}
 
 // A sign, `exponent` bits and `fraction` bits.
 inline float widen(unsigned short bits, int exponent, int fraction) {
@@ -15,8 +29,8 @@ inline float widen(unsigned short bits, int exponent, int fraction) {
         return f ? NAN : sign * INFINITY;
     }
     // Below the smallest exponent there is no leading 1.
-    return sign * (float)(e == 0 ? std::ldexp((double)f, 1 - bias - fraction)
-                                 : std::ldexp((double)((1 << fraction) + f), e - bias - fraction));
+    return sign * (float)(e == 0 ? f * power_of_two(1 - bias - fraction)
+                                 : ((1 << fraction) + f) * power_of_two(e - bias - fraction));
 }
 
 // To the nearest, of two as near to the even one.
@@ -27,12 +41,12 @@ inline unsigned short narrow(float x, int exponent, int fraction) {
         return (unsigned short)(infinity | 1 << (fraction - 1));
     }
     const double a = std::fabs((double)x);
-    if (a >= std::ldexp(1.0, bias + 1)) {
+    if (a >= power_of_two(bias + 1)) {
         return (unsigned short)(sign | infinity);
     }
-    const int e = a == 0 ? 1 - bias : std::max(std::ilogb(a), 1 - bias);
+    const int e = a == 0 ? 1 - bias : std::max(exponent_of(a), 1 - bias);
     // In units of the last place. One that is carried raises the exponent, and at the end makes it that of infinity.
-    const int units = (int)std::nearbyint(std::ldexp(a, fraction - e));
+    const int units = (int)std::nearbyint(a * power_of_two(fraction - e));
     return (unsigned short)(sign | (((e + bias - 1) << fraction) + units));
 }
 

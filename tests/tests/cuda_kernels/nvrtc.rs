@@ -1,8 +1,10 @@
 //! NVIDIA's compiler of CUDA C++, the real one. It needs no GPU.
 
 use std::collections::BTreeMap;
+use std::collections::hash_map::DefaultHasher;
 use std::error::Error;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::hash::{Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs, process, ptr};
@@ -10,7 +12,7 @@ use std::{env, fs, process, ptr};
 use kernels::Header;
 use libloading::Library;
 
-use super::resources::{self, Resources};
+use super::spills;
 
 /// The package of the Python index that holds the library.
 const PACKAGE: &str = "nvidia-cuda-nvrtc-cu12";
@@ -22,8 +24,14 @@ pub struct Nvrtc(Library);
 /// A compiled source.
 pub struct Program {
     pub ptx: String,
-    /// By kernel; none for a virtual architecture.
-    pub resources: BTreeMap<String, Resources>,
+    /// Bytes that do not fit into registers, by kernel; none for a virtual architecture.
+    pub spilled: BTreeMap<String, u32>,
+}
+
+/// What the compiler gives.
+struct Made {
+    ptx: String,
+    log: String,
 }
 
 /// `nvrtcProgram`
@@ -46,7 +54,7 @@ impl Nvrtc {
         })
     }
 
-    /// Compiles a source: to PTX for a virtual architecture, `compute_80`; for a real one, `sm_80`, to machine code as
+    /// Compiles a source, or takes what an earlier run of the tests has made of the same: to PTX for a virtual architecture, `compute_80`; for a real one, `sm_80`, to machine code as
     /// well, which tells what each kernel needs. The error is what the compiler says.
     pub fn compile(
         &self,
@@ -55,6 +63,31 @@ impl Nvrtc {
         headers: &[Header],
         architecture: &str,
     ) -> Result<Program, String> {
+        let mut hasher = DefaultHasher::new();
+        (VERSION, env::var_os("NVRTC_LIBRARY"), kernels::OPTIONS, architecture, name, text).hash(&mut hasher);
+        headers.iter().for_each(|header| (header.name, header.text).hash(&mut hasher));
+        let kept = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("nvrtc-{:016x}", hasher.finish()));
+        if let Ok(text) = fs::read_to_string(&kept)
+            && let Some((ptx, log)) = text.split_once('\0')
+        {
+            return Ok(Program { ptx: ptx.to_owned(), spilled: spills::read(log)? });
+        }
+        let made = self.compile_anew(name, text, headers, architecture)?;
+        let spilled = spills::read(&made.log)?;
+        // Renamed when it is complete. What is not kept is made again.
+        let unfinished = kept.with_extension(process::id().to_string());
+        let _ = fs::write(&unfinished, format!("{}\0{}", made.ptx, made.log))
+            .and_then(|()| fs::rename(&unfinished, &kept));
+        Ok(Program { ptx: made.ptx, spilled })
+    }
+
+    fn compile_anew(
+        &self,
+        name: &str,
+        text: &str,
+        headers: &[Header],
+        architecture: &str,
+    ) -> Result<Made, String> {
         let (name, text) = (c_string(name), c_string(text));
         let names: Vec<CString> = headers.iter().map(|header| c_string(header.name)).collect();
         let headers: Vec<CString> = headers.iter().map(|header| c_string(header.text)).collect();
@@ -88,9 +121,7 @@ impl Nvrtc {
         };
         let log = self.text(program, "nvrtcGetProgramLogSize", "nvrtcGetProgramLog")?;
         let compiled = match self.check(status) {
-            Ok(()) => resources::read(&log).and_then(|resources| {
-                Ok(Program { ptx: self.text(program, "nvrtcGetPTXSize", "nvrtcGetPTX")?, resources })
-            }),
+            Ok(()) => Ok(Made { ptx: self.text(program, "nvrtcGetPTXSize", "nvrtcGetPTX")?, log }),
             Err(error) => Err(format!("{error}\n{log}")),
         };
         // SAFETY: the program is not used after this.
