@@ -10,8 +10,8 @@ use crate::ops::elementwise::blocks::for_blocks;
 use crate::ops::elementwise::copy;
 use crate::ops::kernel::{Cost, Geometry, KernelDef, Parameter, launch};
 use crate::ops::transfer::copy_over;
-use crate::shape::{Layout, broadcast, signed};
-use crate::tensor::{Tensor, ToOptions};
+use crate::shape::{Layout, broadcast};
+use crate::tensor::Tensor;
 
 /// How [`Tensor::copy_with_`] copies.
 #[derive(Clone, Copy, Debug, Default)]
@@ -66,20 +66,10 @@ impl Tensor {
             return Err(Error::InPlaceBroadcast { output: self.sizes().to_vec(), broadcast: shape });
         }
         let device = self.device();
-        ops::update_from_anywhere(
-            "copy_",
-            self,
-            source,
-            // What was there before no longer matters, so the gradient goes to the source alone.
-            |_| {
-                let there = ToOptions { device: Some(device), non_blocking, ..Default::default() };
-                source.to(there)?.expand(&signed(self.sizes()))?.copy()
-            },
-            || match source.device() == device {
-                true => write(self, &source.detach().to(self.dtype())?),
-                false => copy_over(self, &source.detach(), non_blocking),
-            },
-        )
+        ops::replace("copy_", "CopyBackwards", self, Some(source), || match source.device() == device {
+            true => write(self, &source.detach().to(self.dtype())?),
+            false => copy_over(self, &source.detach(), non_blocking),
+        })
     }
 
     /// Sets every element.
@@ -87,14 +77,13 @@ impl Tensor {
     pub fn fill_(&self, value: impl Into<Scalar>) -> Result<Tensor> {
         let value = value.into();
         check_fits(value, self.dtype())?;
-        let filled = |old: &Tensor| self.filled_like(old.sizes(), value);
-        ops::update("fill_", self, &[], filled, || fill(self, value))
+        ops::replace("fill_", "FillBackward2", self, None, || fill(self, value))
     }
 
     /// Sets every element to zero.
     #[track_caller]
     pub fn zero_(&self) -> Result<Tensor> {
-        self.fill_(0)
+        ops::replace("zero_", "ZeroBackward0", self, None, || fill(self, Scalar::Int(0)))
     }
 }
 
