@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
-use todevice::{CrossEntropyOptions, DType, Operand, Reduction, Result, Scalar, Tensor};
+use todevice::{CrossEntropyOptions, DType, Device, Machine, Operand, Reduction, Result, Scalar, Tensor};
 
 const LETTERS: [(char, DType); 6] = [
     ('b', DType::Bool),
@@ -379,6 +379,59 @@ fn in_place_operations_keep_the_type_of_their_target_or_refuse() {
             assert_eq!((copied.dtype(), bits(&copied)), (a, bits(&target().zero_().unwrap())));
         }
     }
+}
+
+/// What PyTorch 2.11 gives on x86, for one element and for vectors of them, wherever they lie; C++ has no rule for what
+/// an integer cannot hold.
+#[test]
+fn floats_become_whole_numbers_as_on_pytorchs_cpu() {
+    const NAN: f64 = f64::NAN;
+    const INF: f64 = f64::INFINITY;
+    let values =
+        [-1.0, -2.5, 256.0, 300.5, -300.0, -0.999, 4294967551.0, 1e10 + 7.0, 1e20, -1e20, INF, -INF, NAN];
+    let (low, lowest) = (i64::from(i32::MIN), i64::MIN);
+    let out = [lowest; 5];
+    let i32s = [&[-1, -2, 256, 300, -300, 0][..], &[low; 7]].concat();
+    let expected: [(DType, [i64; 13], Vec<i64>, Vec<i64>); 3] = [
+        (
+            DType::F64,
+            [255, 254, 0, 44, 212, 0, 255, 7, 0, 0, 0, 0, 0],
+            i32s.clone(),
+            [&[-1, -2, 256, 300, -300, 0, 4294967551, 10000000007][..], &out].concat(),
+        ),
+        (
+            DType::F32,
+            [255, 254, 0, 44, 212, 0, 0, 0, 0, 0, 0, 0, 0],
+            i32s.clone(),
+            [&[-1, -2, 256, 300, -300, 0, 4294967296, 10000000000][..], &out].concat(),
+        ),
+        (
+            DType::F16,
+            [255, 254, 0, 44, 212, 0, 0, 0, 0, 0, 0, 0, 0],
+            i32s,
+            [&[-1, -2, 256, 300, -300, 0][..], &[lowest; 7]].concat(),
+        ),
+    ];
+    let machine: Machine = "sim:t4".parse().unwrap();
+    machine.enter(|| {
+        for (from, u8s, i32s, i64s) in &expected {
+            for copies in [1, 100] {
+                let x = Tensor::new(values).unwrap().to(*from).unwrap().expand(&[copies, 13]).unwrap();
+                for x in [x.copy().unwrap(), x.t().unwrap().copy().unwrap().t().unwrap()] {
+                    for device in [Device::Cpu, Device::cuda(0)] {
+                        let x = x.to(device).unwrap();
+                        let row = |to| -> Vec<i64> {
+                            let whole = x.to(to).unwrap().select(0, copies - 1).unwrap();
+                            whole.to(DType::I64).unwrap().to_vec().unwrap()
+                        };
+                        assert_eq!(row(DType::U8), u8s, "{from} on {device}");
+                        assert_eq!(&row(DType::I32), i32s, "{from} on {device}");
+                        assert_eq!(&row(DType::I64), i64s, "{from} on {device}");
+                    }
+                }
+            }
+        }
+    });
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use super::binary::Binary;
 use super::blocks::elementwise;
 use super::compare::Compare;
+use super::convert::cast;
 use super::unary::Unary;
 use crate::dtype::{DType, with_dtype, with_float, with_math};
 use crate::error::{Error, Result};
@@ -238,33 +239,6 @@ pub(crate) fn every_kernel() -> Vec<&'static KernelDef> {
 /// The kernel that copies elements as they are, from any layout to any other.
 pub(crate) fn copy(dtype: DType) -> Result<&'static KernelDef> {
     Ok(with_dtype!(dtype, T => elementwise!("copy"<T>, Cheap, |x: T| -> T { x })))
-}
-
-/// The kernel that converts elements.
-///
-/// Rust's `as`: floats are cut off towards zero and kept within an integer's range, NaN becomes 0.
-/// For values out of range C++, and so PyTorch, defines nothing.
-pub(crate) fn cast(from: DType, to: DType) -> Result<&'static KernelDef> {
-    if from.is_half() || to.is_half() {
-        return cast_of_halves(from, to);
-    }
-    Ok(with_math!(from, From => match to {
-        DType::Bool => elementwise!("truth"<From>, Cheap, |x: From| -> u8 { (x != (0 as From)) as u8 }),
-        to => with_math!(to, To => elementwise!("cast"<From, To>, Cheap, |x: From| -> To { x as To })),
-    }))
-}
-
-/// Halves are f32s when they are converted to another type, and so is what becomes halves: as in PyTorch, an f64 is
-/// rounded twice.
-fn cast_of_halves(from: DType, to: DType) -> Result<&'static KernelDef> {
-    let from = if from == DType::Bool { DType::U8 } else { from };
-    let f32_for = |dtype: DType| if dtype.is_half() { DType::F32 } else { dtype };
-    let kernel = match (f32_for(from), f32_for(to)) {
-        (_, DType::Bool) => return Ok(cast(DType::F32, DType::Bool)?.storing(from)),
-        (from, to) if from == to => copy(from)?,
-        (from, to) => cast(from, to)?,
-    };
-    Ok(kernel.between("cast", &[from, to], from, to))
 }
 
 pub(super) fn binary(op: Binary, a: &Tensor, b: &Tensor, out: &Tensor) -> Result<()> {

@@ -3,6 +3,7 @@
 use super::copy::fill_kernel;
 use crate::dtype::{DType, Element, with_math};
 use crate::error::Result;
+use crate::ops::elementwise::Convert;
 use crate::ops::elementwise::blocks::for_blocks;
 use crate::ops::kernel::{Cost, Geometry, KernelDef, NUMBERS, Parameter, launch};
 use crate::tensor::Tensor;
@@ -58,8 +59,8 @@ fn linspace_kernel(dtype: DType) -> Result<&'static KernelDef> {
         let (steps, start, end) = (ints[0] as usize, floats[0], floats[1]);
         let step = if steps > 1 { (end - start) / (steps - 1) as f64 } else { 0.0 };
         match i < steps.div_ceil(2) {
-            true => (start + step * i as f64) as T,
-            false => (end - step * (steps - 1 - i) as f64) as T,
+            true => (start + step * i as f64).convert(),
+            false => (end - step * (steps - 1 - i) as f64).convert(),
         }
     }))
     .storing(dtype))
