@@ -171,7 +171,8 @@ fn index(values: &[i64]) -> Tensor {
 
 #[test]
 fn a_second_backward_fails_only_where_tensors_were_saved() {
-    let again: [(&str, Operation); 19] = [
+    let again: [(&str, Operation); 20] = [
+        ("adaptive_avg_pool2d of all", |x, _| x.view(&[1, 1, 3])?.adaptive_avg_pool2d(1)),
         ("add a number", |x, _| x.add(1.0)),
         ("add", |x, y| x.add(y)),
         ("sub", |x, y| y.sub(x)),
@@ -192,7 +193,7 @@ fn a_second_backward_fails_only_where_tensors_were_saved() {
         ("to", |x, _| x.to(DType::F64)),
         ("index_add of a constant", |x, y| x.index_add(0, &index(&[0, 1, 2]), &y.detach())),
     ];
-    let once: [(&str, Operation); 19] = [
+    let once: [(&str, Operation); 23] = [
         ("mul by a number", |x, _| x.mul(2.0)),
         ("div by a number", |x, _| x.div(2.0)),
         ("mul", |x, y| x.mul(y)),
@@ -212,6 +213,10 @@ fn a_second_backward_fails_only_where_tensors_were_saved() {
         ("cross_entropy", |x, _| x.cross_entropy(&index(&[1]).select(0, 0)?, &Default::default())),
         ("dropout", |x, _| x.dropout(0.5, true)),
         ("std", |x, _| x.std(&[], 1, false)),
+        ("mul halves by a number", |x, _| x.to(DType::F16)?.mul(2.0)),
+        ("max_pool2d", |x, _| x.view(&[1, 1, 3])?.max_pool2d((1, 2), &Default::default())),
+        ("avg_pool2d", |x, _| x.view(&[1, 1, 3])?.avg_pool2d((1, 2), &Default::default())),
+        ("adaptive_avg_pool2d", |x, _| x.view(&[1, 1, 3])?.adaptive_avg_pool2d((1, 2))),
     ];
     for (repeatable, (name, operation)) in
         again.map(|op| (true, op)).into_iter().chain(once.map(|op| (false, op)))

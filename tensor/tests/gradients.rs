@@ -656,11 +656,6 @@ fn types() -> Vec<Case> {
         cases.push(case(name("l1_loss"), &[&[3], &[3]], move |x| x[0].l1_loss(&x[1], sum)).of(&types));
         cases.push(case(name("l1_loss"), &[&[3], &[3]], move |x| x[0].l1_loss(&x[1], sum)).of(&types));
         cases.push(case(name("add_"), &[&[2, 3], &[3]], |x| x[0].mul(1.0)?.add_(&x[1])).of(&types));
-        cases.push(
-            case(name("index_add"), &[&[3], &[2]], |x| x[0].index_add(0, &index(&[2, 2]), &x[1])).of(&types),
-        );
-        let scatter = |x: &[Tensor]| x[0].scatter_add(0, &index(&[2, 2]), &x[1]);
-        cases.push(case(name("scatter_add"), &[&[3], &[2]], scatter).of(&types));
     }
     let into_f32 = |x: &[Tensor]| Tensor::zeros(&[2, 3])?.copy_(&x[0]);
     cases.push(case("copy_ of f64 into f32", &[&[3]], into_f32).of(&[F64]));

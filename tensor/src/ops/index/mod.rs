@@ -198,6 +198,12 @@ impl Function<3> for IndexAdd {
     }
 
     fn forward(&self, ctx: &mut Context<3>, [x, index, source]: [&Tensor; 3]) -> Result<Tensor> {
+        if x.dtype() != source.dtype() {
+            let [x, source] = [x, source].map(|tensor| tensor.dtype().scalar_type());
+            return Err(Error::custom(format!(
+                "index_add_(): self ({x}) and source ({source}) must have the same scalar type"
+            )));
+        }
         if ctx.needs_input_grad(2) {
             ctx.save_for_backward([index]);
         }
@@ -207,7 +213,7 @@ impl Function<3> for IndexAdd {
             return x.index_add(self.dim as i64, index, &source)?.to(DType::Bool);
         }
         let out = copy_of(x)?;
-        kernels::index_add(&out, self.dim, index, &source.to(x.dtype())?)?;
+        kernels::index_add(&out, self.dim, index, source)?;
         Ok(out)
     }
 
@@ -270,6 +276,9 @@ impl Function<3> for ScatterAdd {
     }
 
     fn forward(&self, ctx: &mut Context<3>, [x, index, source]: [&Tensor; 3]) -> Result<Tensor> {
+        if x.dtype() != source.dtype() {
+            return Err(Error::custom("scatter(): Expected self.dtype to be equal to src.dtype"));
+        }
         if ctx.needs_input_grad(2) {
             ctx.save_for_backward([index]);
         }
@@ -278,7 +287,7 @@ impl Function<3> for ScatterAdd {
             return x.scatter_add(self.dim as i64, index, &source)?.to(DType::Bool);
         }
         let out = copy_of(x)?;
-        kernels::scatter_add(&out, self.dim, index, &source.to(x.dtype())?)?;
+        kernels::scatter_add(&out, self.dim, index, source)?;
         Ok(out)
     }
 

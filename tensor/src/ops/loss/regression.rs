@@ -2,9 +2,11 @@
 
 use super::Reduction;
 use crate::autograd::{Context, Function, Saved};
+use crate::dtype::result_type;
 use crate::error::{Error, Result};
 use crate::machine::Machine;
 use crate::ops;
+use crate::shape::broadcast;
 use crate::tensor::Tensor;
 
 impl Tensor {
@@ -67,6 +69,12 @@ impl Function<2> for Regression {
 
     fn forward(&self, ctx: &mut Context<2>, [input, target]: [&Tensor; 2]) -> Result<Tensor> {
         ctx.save_for_backward([input, target]);
+        let operands = [input, target].map(|tensor| (tensor.dtype(), tensor.ndim()));
+        let dtype = result_type(&operands, &[]);
+        if self.distance == Distance::Squared && !dtype.is_floating_point() {
+            broadcast(input.sizes(), target.sizes())?;
+            return Err(Error::NotImplemented { operation: "mse_cpu", dtype });
+        }
         let difference = input.sub(target)?;
         match self.distance {
             Distance::Squared => self.reduction.of(difference.square_()?),

@@ -2,11 +2,13 @@
 //!
 //! The numbers come from [`Generator`]; here they are put where a tensor's elements lie.
 
+mod bounds;
 mod dropout;
 mod kernels;
 
 pub(crate) use kernels::every_kernel;
 
+use bounds::bounds;
 use half::{bf16, f16};
 
 use crate::dtype::DType;
@@ -265,9 +267,7 @@ fn normal_(target: &Tensor, mean: f64, std: f64, generator: Option<&Generator>) 
 }
 
 fn random_from_to(target: &Tensor, low: i64, high: i64, generator: Option<&Generator>) -> Result<()> {
-    if low >= high {
-        return Err(Error::EmptyRange { low, high });
-    }
+    let (low, high) = bounds(low, high, target.dtype())?;
     check_generator(target, generator)?;
     if target.is_cuda() {
         return kernels::integers(target, low, high.wrapping_sub(low) as u64);

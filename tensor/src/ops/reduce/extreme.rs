@@ -38,25 +38,27 @@ impl Tensor {
     /// to the element that was found.
     #[track_caller]
     pub fn max_dim(&self, dim: i64, keepdim: bool) -> Result<(Tensor, Tensor)> {
-        with_positions(self, self.argmax(dim, true)?, dim, keepdim)
+        with_positions(self, arg_extreme(self, Which::Largest, Some(dim), true)?, dim, keepdim)
     }
 
     /// The smallest elements along a dimension and where they are (`torch.min(x, dim)`).
     #[track_caller]
     pub fn min_dim(&self, dim: i64, keepdim: bool) -> Result<(Tensor, Tensor)> {
-        with_positions(self, self.argmin(dim, true)?, dim, keepdim)
+        with_positions(self, arg_extreme(self, Which::Smallest, Some(dim), true)?, dim, keepdim)
     }
 
     /// Where the largest element along a dimension is, the first one if several are equal. `None` counts
     /// through the flattened tensor.
     #[track_caller]
     pub fn argmax(&self, dim: impl Into<Option<i64>>, keepdim: bool) -> Result<Tensor> {
+        refuse_bool(self, "argmax(): does not support bool input")?;
         arg_extreme(self, Which::Largest, dim.into(), keepdim)
     }
 
     /// Where the smallest element along a dimension is.
     #[track_caller]
     pub fn argmin(&self, dim: impl Into<Option<i64>>, keepdim: bool) -> Result<Tensor> {
+        refuse_bool(self, "argmin(): does not support bool input")?;
         arg_extreme(self, Which::Smallest, dim.into(), keepdim)
     }
 
@@ -144,6 +146,10 @@ impl Function<1> for Extreme {
         let count = mask.sum_dims(&dims, true)?;
         Ok([Some(mask.div(&count)?.mul(&spread(grad, x.sizes(), &self.reduced)?)?)])
     }
+}
+
+fn refuse_bool(x: &Tensor, message: &str) -> Result<()> {
+    if x.dtype() == DType::Bool { Err(Error::custom(message)) } else { Ok(()) }
 }
 
 #[track_caller]

@@ -58,6 +58,12 @@ impl Tensor {
     pub fn norm(&self) -> Result<Tensor> {
         ops::compose("norm", &[self], |operands| {
             let x = operands[0];
+            if !x.dtype().is_floating_point() {
+                return Err(Error::custom(format!(
+                    "linalg.vector_norm: Expected a floating point or complex tensor as input. Got {}",
+                    x.dtype().scalar_type()
+                )));
+            }
             let squares = in_floats(x)?.square()?.sum()?;
             ops::apply(Root { backward_name: "LinalgVectorNormBackward0", dtype: x.dtype() }, [&squares])
         })

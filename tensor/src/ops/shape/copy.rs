@@ -181,14 +181,15 @@ pub(crate) fn fill(target: &Tensor, value: Scalar) -> Result<()> {
 /// Refuses a number that the type cannot hold, rather than storing another one.
 pub(super) fn check_fits(value: Scalar, dtype: DType) -> Result<()> {
     let number = value.to_f64();
-    let fits = match dtype {
+    let fits = match (dtype, value) {
         // A negative whole number wraps around, as in C++.
-        DType::U8 => number < 256.0 && number > if matches!(value, Scalar::Float(_)) { -1.0 } else { -256.0 },
-        DType::I32 => (i32::MIN as f64..2f64.powi(31)).contains(&number),
-        DType::I64 => matches!(value, Scalar::Int(_)) || (i64::MIN as f64..2f64.powi(63)).contains(&number),
-        DType::F32 => !number.is_finite() || number.abs() <= f64::from(f32::MAX),
-        DType::F16 => !number.is_finite() || number.abs() <= f64::from(f16::MAX),
-        DType::BF16 => !number.is_finite() || number.abs() <= f64::from(bf16::MAX),
+        (DType::U8, Scalar::Int(value)) => (-255..256).contains(&value),
+        (DType::U8, _) => (0.0..=255.0).contains(&number),
+        (DType::I32, _) => (f64::from(i32::MIN)..=f64::from(i32::MAX)).contains(&number),
+        (DType::I64, Scalar::Float(value)) => (i64::MIN as f64..2f64.powi(63)).contains(&value),
+        (DType::F32, _) => !number.is_finite() || number.abs() <= f64::from(f32::MAX),
+        (DType::F16, _) => !number.is_finite() || number.abs() <= f64::from(f16::MAX),
+        (DType::BF16, _) => !number.is_finite() || number.abs() <= f64::from(bf16::MAX),
         _ => true,
     };
     let name = match dtype {

@@ -119,7 +119,18 @@ impl Tensor {
     /// `steps` values evenly spaced from `start` to `end`, both included.
     #[track_caller]
     pub fn linspace(start: f64, end: f64, steps: usize, options: impl Into<TensorOptions>) -> Result<Tensor> {
-        made("linspace", &[steps], options.into(), |out| kernels::linspace(out, start, end))
+        made("linspace", &[steps], options.into(), |out| {
+            let (dtype, ends) = (out.dtype(), [start, end].map(Scalar::Float));
+            match steps {
+                0 => Ok(()),
+                1 => check_fits(ends[0], dtype).and_then(|()| fill(out, ends[0])),
+                _ if dtype == DType::Bool => Err(Error::NotImplemented { operation: "linspace_cpu", dtype }),
+                _ => {
+                    ends.into_iter().try_for_each(|end| check_fits(end, dtype))?;
+                    kernels::linspace(out, start, end)
+                }
+            }
+        })
     }
 
     /// The identity matrix of size n × n.
