@@ -213,7 +213,8 @@ pub(crate) fn every_kernel() -> Vec<&'static KernelDef> {
         kernels.extend([Neg, Abs, Sign, Square, Relu].into_iter().flat_map(|op| unary_kernel(op, dtype)));
         kernels.extend([Add, Sub, Mul, Maximum, Minimum].into_iter().flat_map(|op| binary_kernel(op, dtype)));
         kernels.extend([Eq, Ne, Lt, Le, Gt, Ge].into_iter().flat_map(|op| compare_kernel(op, dtype)));
-        kernels.extend([copy(dtype), cast(dtype, DType::Bool), where_kernel(dtype)].into_iter().flatten());
+        let choices = [where_kernel(dtype), clamp_kernel(dtype)];
+        kernels.extend([copy(dtype), cast(dtype, DType::Bool)].into_iter().chain(choices).flatten());
         // A truth counts as 0 or 1, so it is converted to u8 too.
         let from_truth = dtype == DType::U8;
         let others = NUMBERS.into_iter().filter(|to| *to != dtype || from_truth);
@@ -223,9 +224,7 @@ pub(crate) fn every_kernel() -> Vec<&'static KernelDef> {
         let roundings = [Floor, Ceil, Round, Sqrt, Rsqrt, Reciprocal];
         let functions = [Exp, Log, Sin, Cos, Tanh, Sigmoid];
         kernels.extend(roundings.into_iter().chain(functions).flat_map(|op| unary_kernel(op, dtype)));
-        kernels.extend(
-            [binary_kernel(Div, dtype), clamp_kernel(dtype), pow_kernel(dtype)].into_iter().flatten(),
-        );
+        kernels.extend([binary_kernel(Div, dtype), pow_kernel(dtype)].into_iter().flatten());
         if dtype.is_half() {
             kernels.extend([Mul, Div].into_iter().flat_map(|op| by_number_kernel(op, dtype)));
         }
@@ -315,13 +314,11 @@ pub(super) fn clamp(x: &Tensor, low: &Tensor, high: &Tensor, out: &Tensor) -> Re
 
 /// Comparisons written so that a NaN element stays NaN.
 fn clamp_kernel(dtype: DType) -> Result<&'static KernelDef> {
-    with_float!(dtype, T => {
-        Ok(elementwise!("clamp"<T>, Cheap, |x: T, low: T, high: T| -> T {{
-            let x = if x < low { low } else { x };
-            if x > high { high } else { x }
-        }})
-        .storing(dtype))
-    }, else Err(Error::NotImplemented { operation: "clamp", dtype }))
+    Ok(with_math!(dtype, T => elementwise!("clamp"<T>, Cheap, |x: T, low: T, high: T| -> T {{
+        let x = if x < low { low } else { x };
+        if x > high { high } else { x }
+    }}))
+    .storing(dtype))
 }
 
 pub(super) fn pow(x: &Tensor, exponent: &Tensor, out: &Tensor) -> Result<()> {

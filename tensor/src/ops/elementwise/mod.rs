@@ -18,6 +18,7 @@ mod unary;
 pub(crate) use convert::{Convert, cast};
 pub use gelu::Approximate;
 pub(crate) use kernels::{Float, Number, copy, every_kernel};
+pub use select::Bound;
 
 use crate::dtype::{DType, Scalar, result_type};
 use crate::error::{Error, Result};

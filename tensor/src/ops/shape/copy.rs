@@ -179,7 +179,7 @@ pub(crate) fn fill(target: &Tensor, value: Scalar) -> Result<()> {
 }
 
 /// Refuses a number that the type cannot hold, rather than storing another one.
-pub(super) fn check_fits(value: Scalar, dtype: DType) -> Result<()> {
+pub(crate) fn check_fits(value: Scalar, dtype: DType) -> Result<()> {
     let number = value.to_f64();
     let fits = match (dtype, value) {
         // A negative whole number wraps around, as in C++.
