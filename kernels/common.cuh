@@ -114,6 +114,11 @@ template <typename T> using wrapping = typename Wrapping<T>::type;
 // Whether a type has fractions: only then is half of one not nothing.
 template <typename T> constexpr bool is_float = calculated<T>(1) / calculated<T>(2) != calculated<T>(0);
 
+// a · b + c, rounded once. The compiler is told to fuse nothing by itself (`--fmad=false`), so a fused
+// multiply-add is where PyTorch has one, and nowhere else.
+__device__ inline float fused(float a, float b, float c) { return __fmaf_rn(a, b, c); }
+__device__ inline double fused(double a, double b, double c) { return __fma_rn(a, b, c); }
+
 template <typename T> __device__ T infinity();
 template <> __device__ inline float infinity() { return __int_as_float(0x7f800000); }
 template <> __device__ inline double infinity() { return __longlong_as_double(0x7ff0000000000000); }

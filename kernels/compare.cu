@@ -48,4 +48,4 @@ FOR_NUMBERS(WHERE, where)
                     READ(x), READ(low), READ(high));                                                       \
     }
 
-FOR_FLOATS(CLAMP, clamp)
+FOR_NUMBERS(CLAMP, clamp)

@@ -15,18 +15,16 @@ template <> struct Range<unsigned char> {
     static constexpr unsigned char low = 0, high = 255;
 };
 
-// C++ says nothing about a float that its integer cannot hold. Here it is as on the CPU: fractions are cut off, what is
-// too large or too small becomes the nearest integer there is, and a NaN becomes 0. The largest long long
-// is no float; the comparison rounds it up to the first float that is too large, which is just as well.
+// C++ says nothing about a float that its integer cannot hold, and a GPU says something else than x86. Here it is as on
+// the CPU: fractions are cut off, a NaN and whatever is too large or too small become the smallest number there is. A byte
+// is made by way of a long long, so that it wraps around, as it does from integers.
 template <typename To, typename From>
 __device__ To convert(From x) {
-    if constexpr (is_float<From> && !is_float<To>) {
-        if (x != x) {
-            return 0;
-        }
-        return x <= (From)Range<To>::low    ? Range<To>::low
-               : x >= (From)Range<To>::high ? Range<To>::high
-                                            : (To)x;
+    if constexpr (is_float<From> && sizeof(To) == 1) {
+        return (To)convert<long long>(x);
+    } else if constexpr (is_float<From> && !is_float<To>) {
+        constexpr From low = (From)Range<To>::low; // A power of two, and so is the first float beyond the largest.
+        return x >= low && x < -low ? (To)x : Range<To>::low;
     } else {
         return (To)x;
     }

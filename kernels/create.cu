@@ -11,11 +11,25 @@
 
 FOR_NUMBERS(FILL, fill)
 
-// start + i · step, counted in whole numbers for tensors of them: a double does not tell 2⁵³ from 2⁵³ + 1.
+// The type that a range of Ts is counted in.
+template <typename T> struct Counted { using type = float; };
+template <> struct Counted<float> { using type = double; };
+template <> struct Counted<double> { using type = double; };
+
+// start + i · step, counted in whole numbers for tensors of them: a double does not tell 2⁵³ from 2⁵³ + 1. Floats are
+// made in vectors of 32 bytes, as on the CPU, which decides the last bits: a vector counts from its first element, which
+// is rounded, and the elements that are left from the start.
 template <typename T>
-__device__ T arange_at(long long i, long long whole_start, long long whole_step, double start, double step) {
+__device__ T arange_at(long long i, long long whole_start, long long whole_step, long long in_vectors, double start,
+                       double step) {
     if constexpr (is_float<T>) {
-        return (T)(start + (double)i * step);
+        using C = typename Counted<T>::type;
+        const long long lane = i < in_vectors ? i % (32 / (long long)sizeof(T)) : i;
+        C from = (C)start;
+        if (i < in_vectors) {
+            from = (C)(T)fused((C)step, (C)(i - lane), from);
+        }
+        return (T)fused((C)step, (C)lane, from);
     } else {
         return (T)((unsigned long long)whole_start + (unsigned long long)i * (unsigned long long)whole_step);
     }
@@ -23,9 +37,9 @@ __device__ T arange_at(long long i, long long whole_start, long long whole_step,
 
 #define ARANGE(operation, suffix, T)                                                                      \
     extern "C" __global__ void operation##_##suffix(OUTPUT(T, out), long long whole_start, long long whole_step, \
-                                                    double start, double step) {                          \
+                                                    long long in_vectors, double start, double step) {    \
         const auto at = [=](long long i) {                                                                \
-            return arange_at<calculated<T>>(i, whole_start, whole_step, start, step);                     \
+            return arange_at<T>(i, whole_start, whole_step, in_vectors, start, step);                     \
         };                                                                                                \
         from_position(at, out, out_view);                                                                 \
     }

@@ -68,7 +68,8 @@ __device__ void batch_norm(const T *x, const View &view, const Input<W> &weight,
     });
 }
 
-// The gradients of weight and bias, and of the input: (g − mean of g − (x − mean) · slope) · scale.
+// The gradients of weight and bias, and of the input: (g − mean of g − (x − mean) · slope) · scale. Of given mean and
+// variance x is no part, be it infinite: g · scale.
 template <typename T, typename W, typename C = calculated<T>>
 __device__ void batch_norm_backward(const T *grad, const T *x, const View &view, const Input<W> &weight, const C *mean,
                                     const C *invstd, W *grad_weight, W *grad_bias, T *grad_x, bool training) {
@@ -78,15 +79,14 @@ __device__ void batch_norm_backward(const T *grad, const T *x, const View &view,
         const C sum = threads.template reduce<Sum>(length, [&](long long i) { return (C)grad[at[i]]; });
         const C product = threads.template reduce<Sum>(
             length, [&](long long i) { return (C)grad[at[i]] * ((C)x[at[i]] - middle); });
-        // Of given mean and variance x is no part.
-        const C mean_grad = training ? sum / (C)length : 0;
-        const C slope = training ? product * deviation * deviation / (C)length : 0;
+        const C mean_grad = sum / (C)length, slope = product * deviation * deviation / (C)length;
         if (threads.first() == 0) {
             grad_weight[c] = product * deviation;
             grad_bias[c] = sum;
         }
         for (long long i = threads.first(); i < length; i += threads.threads()) {
-            grad_x[at[i]] = ((C)grad[at[i]] - mean_grad - ((C)x[at[i]] - middle) * slope) * scale;
+            const C g = grad[at[i]];
+            grad_x[at[i]] = training ? (g - mean_grad - ((C)x[at[i]] - middle) * slope) * scale : g * scale;
         }
     });
 }

@@ -4,11 +4,6 @@
 // dozen kernels, and each of them would carry the parameters through the memory of the GPU and back.
 #include "common.cuh"
 
-// a · b + c, rounded once. The compiler is told to fuse nothing by itself (`--fmad=false`), so a fused
-// multiply-add is where PyTorch has one, and nowhere else.
-__device__ inline float fused(float a, float b, float c) { return __fmaf_rn(a, b, c); }
-__device__ inline double fused(double a, double b, double c) { return __fma_rn(a, b, c); }
-
 __device__ inline float root(float x) { return __fsqrt_rn(x); }
 __device__ inline double root(double x) { return __dsqrt_rn(x); }
 

@@ -93,7 +93,7 @@ pub use error::{
 pub use half::{bf16, f16};
 pub use machine::{GpuSpec, Machine, MachineId, RaceCheck, SimulatedGpus, manual_seed, parse_seed};
 pub use ops::conv::{Conv2dOptions, Padding};
-pub use ops::elementwise::{Approximate, Operand};
+pub use ops::elementwise::{Approximate, Bound, Operand};
 pub use ops::loss::{CrossEntropyOptions, Reduction};
 pub use ops::norm::BatchNormArguments;
 pub use ops::pair::Pair;

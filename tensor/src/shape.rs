@@ -193,6 +193,10 @@ impl Layout {
                 return Err(Error::Expand { from, to, dim: new_dims + dim });
             }
         }
+        // Nothing is repeated by a new dimension of size 1: it steps over the one that follows.
+        for dim in (0..new_dims.min(sizes.len().saturating_sub(1))).rev().filter(|dim| sizes[*dim] == 1) {
+            out.strides[dim] = sizes[dim + 1] * out.strides[dim + 1];
+        }
         out.countable()
     }
 

@@ -171,7 +171,8 @@ fn index(values: &[i64]) -> Tensor {
 
 #[test]
 fn a_second_backward_fails_only_where_tensors_were_saved() {
-    let again: [(&str, Operation); 19] = [
+    let again: [(&str, Operation); 20] = [
+        ("adaptive_avg_pool2d of all", |x, _| x.view(&[1, 1, 3])?.adaptive_avg_pool2d(1)),
         ("add a number", |x, _| x.add(1.0)),
         ("add", |x, y| x.add(y)),
         ("sub", |x, y| y.sub(x)),
@@ -192,7 +193,7 @@ fn a_second_backward_fails_only_where_tensors_were_saved() {
         ("to", |x, _| x.to(DType::F64)),
         ("index_add of a constant", |x, y| x.index_add(0, &index(&[0, 1, 2]), &y.detach())),
     ];
-    let once: [(&str, Operation); 19] = [
+    let once: [(&str, Operation); 23] = [
         ("mul by a number", |x, _| x.mul(2.0)),
         ("div by a number", |x, _| x.div(2.0)),
         ("mul", |x, y| x.mul(y)),
@@ -212,6 +213,10 @@ fn a_second_backward_fails_only_where_tensors_were_saved() {
         ("cross_entropy", |x, _| x.cross_entropy(&index(&[1]).select(0, 0)?, &Default::default())),
         ("dropout", |x, _| x.dropout(0.5, true)),
         ("std", |x, _| x.std(&[], 1, false)),
+        ("mul halves by a number", |x, _| x.to(DType::F16)?.mul(2.0)),
+        ("max_pool2d", |x, _| x.view(&[1, 1, 3])?.max_pool2d((1, 2), &Default::default())),
+        ("avg_pool2d", |x, _| x.view(&[1, 1, 3])?.avg_pool2d((1, 2), &Default::default())),
+        ("adaptive_avg_pool2d", |x, _| x.view(&[1, 1, 3])?.adaptive_avg_pool2d((1, 2))),
     ];
     for (repeatable, (name, operation)) in
         again.map(|op| (true, op)).into_iter().chain(once.map(|op| (false, op)))
@@ -255,11 +260,107 @@ fn two_results_share_a_graph_only_if_the_first_backward_retains_it() {
     }
 }
 
+// What the nodes are called.
+
+/// PyTorch 2.11's names of the last node, and the gradients of what is made in parts.
+#[test]
+fn nodes_are_called_as_in_pytorch() {
+    let x = Tensor::new([[3.0f32, 1.0], [2.0, 4.0]]).unwrap().requires_grad_(true).unwrap();
+    type Named = (&'static str, fn(&Tensor) -> Result<Tensor>, [f32; 4]);
+    let nodes: [Named; 19] = [
+        ("StackBackward0", |x| Tensor::stack(&[x, x], 1), [2.0; 4]),
+        ("CatBackward0", |x| Tensor::cat(&[x, x], 1), [2.0; 4]),
+        ("SplitBackward0", |x| Ok(x.split(1, 1)?.remove(1)), [0.0, 1.0, 0.0, 1.0]),
+        ("SplitBackward0", |x| Ok(x.chunk(2, 0)?.remove(0)), [1.0, 1.0, 0.0, 0.0]),
+        ("SliceBackward0", |x| x.narrow(0, 0, 1), [1.0, 1.0, 0.0, 0.0]),
+        ("MaxBackward0", |x| Ok(x.max_dim(0, false)?.0), [1.0, 0.0, 0.0, 1.0]),
+        ("MaxBackward0", |x| Ok(x.max_dim(1, true)?.0), [1.0, 0.0, 0.0, 1.0]),
+        ("MinBackward0", |x| Ok(x.min_dim(-1, false)?.0), [0.0, 1.0, 1.0, 0.0]),
+        ("MaxBackward0", |x| Ok(x.get(0)?.get(0)?.max_dim(0, false)?.0), [1.0, 0.0, 0.0, 0.0]),
+        ("MinBackward0", |x| Ok(x.t()?.min_dim(0, true)?.0), [0.0, 1.0, 1.0, 0.0]),
+        (
+            "MeanBackward0",
+            |x| x.l1_loss(&Tensor::full(&[], 2.5, DType::F32)?, Reduction::Mean),
+            [0.25, -0.25, -0.25, 0.25],
+        ),
+        (
+            "SumBackward0",
+            |x| x.l1_loss(&Tensor::full(&[], 2.5, DType::F32)?, Reduction::Sum),
+            [1.0, -1.0, -1.0, 1.0],
+        ),
+        (
+            "AbsBackward0",
+            |x| x.l1_loss(&Tensor::full(&[], 2.5, DType::F32)?, Reduction::None),
+            [1.0, -1.0, -1.0, 1.0],
+        ),
+        ("VarBackward0", |x| x.var(&[1], 1, false), [2.0, -2.0, -2.0, 2.0]),
+        ("VarBackward0", |x| x.var(&[0, 1], 0, true), [0.25, -0.75, -0.25, 0.75]),
+        ("StdBackward0", |x| x.std(&[0], 0, true), [0.5, -0.5, -0.5, 0.5]),
+        ("LinalgVectorNormBackward0", |x| x.get(1)?.mul(0.0)?.norm(), [0.0; 4]),
+        ("MeanBackward1", |x| x.unsqueeze(0)?.adaptive_avg_pool2d(1), [0.25; 4]),
+        ("ClampBackward1", |x| x.clamp(2, None), [1.0, 0.0, 1.0, 1.0]),
+    ];
+    for (name, operation, expected) in nodes {
+        x.set_grad(None).unwrap();
+        let y = operation(&x).unwrap();
+        assert_eq!(y.grad_fn(), Some(name));
+        y.sum().unwrap().backward().unwrap();
+        assert_eq!(grad(&x), expected, "{name}");
+    }
+}
+
+#[test]
+fn the_nodes_of_losses_tell_images_from_samples() {
+    let scores = |sizes: &[usize]| Tensor::zeros(sizes).unwrap().requires_grad_(true).unwrap();
+    let shapes: [(&[usize], &[usize], [&str; 2]); 5] = [
+        (&[3], &[], ["NllLossBackward0"; 2]),
+        (&[2, 3], &[2], ["NllLossBackward0"; 2]),
+        (&[2, 3, 4], &[2, 4], ["NllLoss2DBackward0", "ViewBackward0"]),
+        (&[2, 3, 4, 5], &[2, 4, 5], ["NllLoss2DBackward0"; 2]),
+        (&[2, 3, 1, 4, 5], &[2, 1, 4, 5], ["NllLoss2DBackward0", "ViewBackward0"]),
+    ];
+    for (sizes, of_target, [reduced, alone]) in shapes {
+        let target = Tensor::full(of_target, 1, DType::I64).unwrap();
+        for reduction in [Reduction::Mean, Reduction::Sum, Reduction::None] {
+            let options = CrossEntropyOptions { reduction, ..Default::default() };
+            let x = scores(sizes);
+            let losses = [
+                x.cross_entropy(&target, &options),
+                x.log_softmax((sizes.len() as i64 - 1).min(1)).unwrap().nll_loss(&target, &options),
+            ];
+            for loss in losses {
+                let loss = loss.unwrap();
+                let none = reduction == Reduction::None;
+                assert_eq!(loss.grad_fn(), Some(if none { alone } else { reduced }), "{sizes:?}");
+                assert_eq!(loss.sizes(), if none { of_target } else { &[] });
+                x.set_grad(None).unwrap();
+                // Not in order, where there is an order.
+                let gradient = match loss.ndim() {
+                    0 => Tensor::full(&[], 3.0, DType::F32).unwrap(),
+                    _ => Tensor::full(&[1], 3.0, DType::F32)
+                        .unwrap()
+                        .expand(&loss.sizes().iter().map(|size| *size as i64).collect::<Vec<_>>())
+                        .unwrap(),
+                };
+                loss.backward_with(BackwardOptions { gradient: Some(gradient), ..Default::default() })
+                    .unwrap();
+                // A third each, less 1 at the right class.
+                let count = if reduction == Reduction::Mean { target.numel() } else { 1 };
+                let dim = (sizes.len() as i64 - 1).min(1);
+                let of_class = x.grad().unwrap().select(dim, 1).unwrap().reshape(&[-1]).unwrap();
+                for slope in of_class.to_vec::<f32>().unwrap() {
+                    assert!((slope + 2.0 / count as f32).abs() < 1e-6, "{sizes:?}: {slope}");
+                }
+            }
+        }
+    }
+}
+
 // What each operation saves.
 
 /// What editing the first input, the second input and the result afterwards does: `x` breaks backward,
 /// `.` does not.
-const SAVED: [(&str, Operation, &str); 46] = [
+const SAVED: [(&str, Operation, &str); 49] = [
     ("neg", |a, _| a.neg(), "..."),
     ("abs", |a, _| a.abs(), "x.."),
     ("sign", |a, _| a.sign(), "..."),
@@ -305,16 +406,16 @@ const SAVED: [(&str, Operation, &str); 46] = [
     ("index_select", |a, _| a.index_select(0, &index(&[0, 0])), "..."),
     ("cross_entropy", |a, _| a.cross_entropy(&index(&[1]).select(0, 0)?, &Default::default()), "..."),
     ("norm", |a, _| a.norm(), "x.x"),
+    ("var", |a, _| a.var(&[], 1, false), "x.."),
+    ("std", |a, _| a.std(&[], 1, false), "x.x"),
+    ("l1_loss", |a, b| a.l1_loss(b, Reduction::Mean), "..."),
     ("dropout", |a, _| a.dropout(0.5, true), "..."),
 ];
 
 /// Operations that save less, or other tensors, than PyTorch's.
-const SAVED_OTHERWISE: [(&str, Operation); 7] = [
+const SAVED_OTHERWISE: [(&str, Operation); 4] = [
     ("gather", |a, _| a.gather(0, &index(&[0, 2]))),
     ("nll_loss", |a, _| a.nll_loss(&index(&[1]).select(0, 0)?, &Default::default())),
-    ("var", |a, _| a.var(&[], 1, false)),
-    ("std", |a, _| a.std(&[], 1, false)),
-    ("l1_loss", |a, b| a.l1_loss(b, Reduction::Mean)),
     ("index_add", |a, b| a.index_add(0, &index(&[0, 1, 2]), b)),
     ("scatter_add", |a, b| a.scatter_add(0, &index(&[0, 1, 2]), b)),
 ];

@@ -457,6 +457,91 @@ fn types_speak_as_pytorch_does() {
     says("upper bound and lower bound inconsistent with step sign", Tensor::arange(0, 3, -1, DType::I64));
 }
 
+/// Where PyTorch refuses to go on, a value that nobody asked for would be worse.
+#[test]
+fn types_that_an_operation_does_not_take_are_refused() {
+    let index = longs(&[0, 2, 1]);
+    for (to, from) in [(DType::I64, DType::F64), (DType::F32, DType::F64), (DType::Bool, DType::U8)] {
+        let (x, source) = (of(to, &[3]), of(from, &[3]));
+        let (to, from) = (to.scalar_type(), from.scalar_type());
+        says(
+            &format!("index_add_(): self ({to}) and source ({from}) must have the same scalar type"),
+            x.index_add(0, &index, &source),
+        );
+        says("scatter(): Expected self.dtype to be equal to src.dtype", x.scatter_add(0, &index, &source));
+    }
+    for dtype in [DType::Bool, DType::U8, DType::I32, DType::I64] {
+        let (x, name) = (of(dtype, &[2]), dtype.scalar_type());
+        let norm = "linalg.vector_norm: Expected a floating point or complex tensor as input. Got";
+        says(&format!("{norm} {name}"), x.norm());
+        for reduction in [Reduction::Mean, Reduction::Sum, Reduction::None] {
+            says(&format!("\"mse_cpu\" not implemented for '{name}'"), x.mse_loss(&x, reduction));
+        }
+        let half = x.dropout(0.5, true);
+        says(&format!("result type Float can't be cast to the desired output type {name}"), half);
+    }
+    assert!(longs(&[1]).mse_loss(&zeros(&[1]), Reduction::Mean).is_ok(), "one of them is of floats");
+    let truths = of(DType::Bool, &[2, 0]);
+    says("argmax(): does not support bool input", truths.argmax(0, false));
+    says("argmin(): does not support bool input", truths.argmin(None, false));
+    assert_eq!(Tensor::new([false, true]).unwrap().max_dim(0, false).unwrap().1.item().unwrap(), 1.0);
+    says("\"dot\" not implemented for 'Bool'", of(DType::Bool, &[2]).matmul(&of(DType::Bool, &[2])));
+    says("Float did not match Double", zeros(&[2]).allclose(&of(DType::F64, &[]), 1e-5, 1e-8));
+    says("Long did not match Int", longs(&[1]).allclose(&of(DType::I32, &[1]), 1e-5, 1e-8));
+}
+
+#[test]
+fn numbers_that_a_type_does_not_hold_are_refused() {
+    let linspace = |start, end, dtype| Tensor::linspace(start, end, 5, dtype);
+    says("\"linspace_cpu\" not implemented for 'Bool'", linspace(0.0, 1.0, DType::Bool));
+    assert_eq!(Tensor::linspace(0.0, 1.0, 0, DType::Bool).unwrap().sizes(), [0]);
+    assert!(Tensor::linspace(-2.0, 3.0, 1, DType::Bool).unwrap().is_nonzero().unwrap());
+    let overflow = |name: &str| format!("value cannot be converted to type {name} without overflow");
+    for (start, end) in [(-2.0, 3.0), (0.0, -0.5), (0.0, 255.5), (0.0, f64::NAN), (300.0, 0.0)] {
+        says(&overflow("uint8_t"), linspace(start, end, DType::U8));
+    }
+    says(&overflow("int"), linspace(0.0, 2_147_483_647.5, DType::I32));
+    says(&overflow("int64_t"), linspace(0.0, f64::INFINITY, DType::I64));
+    says(&overflow("float"), linspace(0.0, 1e60, DType::F32));
+    says(&overflow("c10::Half"), linspace(0.0, 65520.0, DType::F16));
+    for value in [-0.5, 255.5] {
+        says(&overflow("uint8_t"), Tensor::full(&[1], value, DType::U8));
+    }
+
+    let machine: Machine = "sim:t4".parse().unwrap();
+    machine.enter(|| {
+        let bounds = [
+            (-5, 5, DType::U8, "from is out of bounds for unsigned char"),
+            (0, 257, DType::U8, "to - 1 is out of bounds for unsigned char"),
+            (-1, 1, DType::Bool, "from is out of bounds for bool"),
+            (0, 10, DType::Bool, "to - 1 is out of bounds for bool"),
+            (0, (1 << 31) + 1, DType::I32, "to - 1 is out of bounds for int"),
+            (-(1 << 31) - 1, 0, DType::I32, "from is out of bounds for int"),
+            (0, 65600, DType::F16, "to - 1 is out of bounds for c10::Half"),
+            (-70000, 0, DType::F16, "from is out of bounds for c10::Half"),
+            (
+                1 << 31,
+                (1 << 31) + 200,
+                DType::F32,
+                "random_ expects 'from' casted to dtype to be less than 'to' casted to dtype, but got from=2147483648 >= to=2147483648",
+            ),
+        ];
+        for (low, high, dtype, refusal) in bounds {
+            for device in [Device::Cpu, Device::cuda(0)] {
+                says(refusal, Tensor::randint_with(low, high, &[0], (device, dtype), None));
+                let x = Tensor::zeros_with(&[3], (device, dtype)).unwrap();
+                says(refusal, x.random_from_to_(low, high, None));
+                assert_eq!((x.to(DType::F32).unwrap().sum().unwrap().item().unwrap(), x.version()), (0.0, 0));
+            }
+        }
+        for (low, high, dtype) in
+            [(0, 256, DType::U8), (0, 2, DType::Bool), (-(1 << 31), 1 << 31, DType::I32), (-65504, 65505, DType::F16)]
+        {
+            assert!(Tensor::randint_with(low, high, &[3], dtype, None).is_ok(), "{dtype}");
+        }
+    });
+}
+
 #[test]
 fn devices_speak_as_pytorch_does() {
     for wrong in ["gpu", "CPU", "cudas"] {

@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::gradcheck::{Case, Domain, case, check, names_seen, record_names};
 use todevice::{
     Approximate, AvgPool2dOptions, BatchNormArguments, Conv2dOptions, CrossEntropyOptions, DType, Error,
-    Machine, MaxPool2dOptions, Padding, Reduction, Result, Tensor, manual_seed,
+    Generator, Machine, MaxPool2dOptions, Padding, Reduction, Result, Tensor, manual_seed,
 };
 
 const SHAPES: [&[usize]; 8] = [&[], &[0], &[1], &[2], &[3], &[2, 3], &[3, 0], &[2, 1, 3]];
@@ -17,6 +17,11 @@ type Binary = fn(&Tensor, &Tensor) -> Result<Tensor>;
 
 fn index(values: &[i64]) -> Tensor {
     Tensor::new(values).unwrap()
+}
+
+/// The same numbers each time.
+fn generator() -> Generator {
+    Generator::new().manual_seed(7)
 }
 
 fn unary() -> Vec<Case> {
@@ -234,6 +239,8 @@ fn views() -> Vec<Case> {
             let parts = x[0].chunk(3, 1)?;
             parts[0].mul(&parts[1])?.mul(&parts[2])
         }),
+        case("part of a split", &[&[5, 2]], |x| Ok(x[0].split(2, 0)?.remove(1))),
+        case("chunk of nothing", &[&[0, 2]], |x| Ok(x[0].chunk(3, 0)?.remove(2))),
         case("index_select", &[&[3, 2]], |x| x[0].index_select(0, &index(&[2, 0, 2, 2]))),
         case("index_select last", &[&[2, 3]], |x| x[0].index_select(-1, &index(&[1, 1]))),
         case("index_select nothing", &[&[2, 3]], |x| x[0].index_select(1, &index(&[]))),
@@ -254,6 +261,13 @@ fn views() -> Vec<Case> {
             x[0].scatter_add(-1, &Tensor::new([[2i64, 2, 1]])?, &x[1])
         }),
         case("copy_", &[&[2, 3]], |x| Tensor::full(&[2, 3], 1, DType::F64)?.copy_(&x[0])),
+        case("copy_ of a constant", &[&[3]], |x| x[0].mul(1.0)?.copy_(&Tensor::full(&[3], 2, DType::F64)?)),
+        case("zero_", &[&[2, 3]], |x| x[0].mul(1.0)?.zero_()),
+        case("fill_", &[&[2, 3]], |x| x[0].mul(1.0)?.fill_(2.5)),
+        case("uniform_", &[&[3]], |x| x[0].mul(1.0)?.uniform_(0.0, 1.0, Some(&generator()))),
+        case("normal_", &[&[3]], |x| x[0].mul(1.0)?.normal_(0.0, 1.0, Some(&generator()))),
+        case("random_", &[&[3]], |x| x[0].mul(1.0)?.random_(Some(&generator()))),
+        case("random_ in bounds", &[&[3]], |x| x[0].mul(1.0)?.random_from_to_(1, 9, Some(&generator()))),
         case("copy_ broadcast", &[&[3]], |x| Tensor::full(&[2, 3], 1, DType::F64)?.copy_(&x[0])),
     ]);
     cases
@@ -653,11 +667,6 @@ fn types() -> Vec<Case> {
         cases.push(case(name("l1_loss"), &[&[3], &[3]], move |x| x[0].l1_loss(&x[1], sum)).of(&types));
         cases.push(case(name("l1_loss"), &[&[3], &[3]], move |x| x[0].l1_loss(&x[1], sum)).of(&types));
         cases.push(case(name("add_"), &[&[2, 3], &[3]], |x| x[0].mul(1.0)?.add_(&x[1])).of(&types));
-        cases.push(
-            case(name("index_add"), &[&[3], &[2]], |x| x[0].index_add(0, &index(&[2, 2]), &x[1])).of(&types),
-        );
-        let scatter = |x: &[Tensor]| x[0].scatter_add(0, &index(&[2, 2]), &x[1]);
-        cases.push(case(name("scatter_add"), &[&[3], &[2]], scatter).of(&types));
     }
     let into_f32 = |x: &[Tensor]| Tensor::zeros(&[2, 3])?.copy_(&x[0]);
     cases.push(case("copy_ of f64 into f32", &[&[3]], into_f32).of(&[F64]));

@@ -3,7 +3,7 @@
 use crate::model::*;
 use proptest::prelude::*;
 use todevice::autograd::BackwardOptions;
-use todevice::{DType, Error, Result, Tensor, no_grad};
+use todevice::{DType, Device, Error, Machine, Result, Tensor, no_grad};
 
 // Against a model that copies everything first.
 
@@ -314,7 +314,7 @@ fn a_plain_tensor_becomes_a_result_when_something_recorded_is_written_to_it() {
     let y = v.mul(2.0).unwrap();
     y.copy_(&w.mul(7.0).unwrap()).unwrap();
     assert_eq!(gradient_of(&w, &y), [7.0, 7.0]);
-    assert!(v.grad().is_none());
+    assert_eq!(values(&v.grad().unwrap()), [0.0, 0.0]);
 
     // Nor is anything recorded where the target has no gradient.
     let ints = Tensor::new([0i64, 0]).unwrap();
@@ -323,6 +323,73 @@ fn a_plain_tensor_becomes_a_result_when_something_recorded_is_written_to_it() {
     let y = f32s(&[0.0, 0.0]);
     no_grad(|| y.add_(&w)).unwrap();
     assert!(!y.requires_grad() && y.is_leaf());
+}
+
+/// The names, and that the gradient is 0 rather than none, are PyTorch 2.11's.
+#[test]
+fn a_recorded_tensor_that_is_overwritten_stays_recorded_and_its_gradient_is_0() {
+    type Write = fn(&Tensor) -> Result<Tensor>;
+    let writes: [(&str, Write); 10] = [
+        ("ZeroBackward0", |y| y.zero_()),
+        ("FillBackward2", |y| y.fill_(3)),
+        ("UniformBackward0", |y| y.uniform_(0.0, 1.0, None)),
+        ("NormalBackward0", |y| y.normal_(0.0, 1.0, None)),
+        ("RandomBackward0", |y| y.random_from_to_(1, 5, None)),
+        ("RandomBackward2", |y| y.random_(None)),
+        ("CopyBackwards", |y| y.copy_(&Tensor::ones(&[2])?)),
+        ("CopyBackwards", |y| y.copy_(&Tensor::new(7i64)?)),
+        ("CopyBackwards", |y| y.copy_(&Tensor::full(&[1], 0.1, DType::F64)?)),
+        ("CopyBackwards", |y| y.copy_(&y.detach())),
+    ];
+    let machine: Machine = "sim:t4".parse().unwrap();
+    machine.enter(|| {
+        for ((node, write), device) in
+            writes.into_iter().flat_map(|write| [Device::Cpu, Device::cuda(0)].map(|device| (write, device)))
+        {
+            let x = leaf(&[1.0, 2.0]);
+            let there = || x.to(device).unwrap();
+            let recorded = || there().mul(3.0).unwrap();
+            // From the host to the GPU the gradient goes back the way the values came.
+            let y = recorded().copy_(&x).unwrap();
+            assert_eq!(y.grad_fn(), Some("CopyBackwards"));
+            assert_eq!(gradient_of(&x, &y), [1.0, 1.0]);
+
+            let y = recorded();
+            assert!(write(&y).unwrap().is_same(&y));
+            assert_eq!(y.grad_fn(), Some(node), "{device}");
+            assert_eq!(gradient_of(&x, &y), [0.0, 0.0], "{node} on {device}");
+            let sum = write(&recorded()).unwrap().add(&there()).unwrap();
+            assert_eq!(gradient_of(&x, &sum), [1.0, 1.0], "{node} on {device}");
+        }
+    });
+    // Nothing of it without recording, or where there is nothing to record.
+    let (x, plain) = (leaf(&[1.0, 2.0]), f32s(&[1.0, 2.0]));
+    let y = x.mul(3.0).unwrap();
+    no_grad(|| y.zero_()).unwrap();
+    assert_eq!(y.grad_fn(), Some("MulBackward0"));
+    assert!(plain.zero_().unwrap().is_leaf() && !plain.requires_grad());
+    // A view of whole numbers takes in what is recorded: they have no gradients.
+    let ints = Tensor::new([5i64, 6, 7]).unwrap();
+    ints.narrow(0, 0, 2).unwrap().copy_(&x).unwrap();
+    assert_eq!(ints.to_vec::<i64>().unwrap(), [1, 2, 7]);
+}
+
+/// The conversion of the result is no operation of its own.
+#[test]
+fn a_recorded_write_of_another_type_is_the_operation_that_it_is_called() {
+    let (x, wide) = (leaf(&[1.0, 2.0]), Tensor::new([2.0f64, 0.1]).unwrap());
+    type Written = (&'static str, InPlace, [f32; 2]);
+    let writes: [Written; 3] = [
+        ("AddBackward0", |y, o| y.add_(o), [3.0, 3.0]),
+        ("MulBackward0", |y, o| y.mul_(o), [6.0, 0.3]),
+        ("MaximumBackward0", |y, o| y.maximum_(o), [3.0, 3.0]),
+    ];
+    for (node, write, expected) in writes {
+        let y = x.mul(3.0).unwrap();
+        write(&y, &wide).unwrap();
+        assert_eq!((y.grad_fn(), y.dtype()), (Some(node), DType::F32));
+        assert_eq!(gradient_of(&x, &y), expected, "{node}");
+    }
 }
 
 #[test]

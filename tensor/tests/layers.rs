@@ -406,6 +406,36 @@ fn batch_norm_keeps_running_values_for_evaluation() -> Result<()> {
     Ok(())
 }
 
+/// Of given mean and variance x is no part: its gradient is that of a factor.
+#[test]
+fn the_gradient_of_an_evaluation_knows_nothing_of_its_input() -> Result<()> {
+    let (nan, infinity) = (f32::NAN, f32::INFINITY);
+    let machine: Machine = "sim:t4".parse().unwrap();
+    machine.enter(|| {
+        for device in [Device::Cpu, Device::cuda(0)] {
+            for dtype in [DType::F32, DType::F64, DType::F16] {
+                let there = |values: [f32; 2]| Tensor::new(values)?.to((device, dtype));
+                let x = Tensor::new([[1.0, infinity], [-infinity, nan]])?
+                    .to((device, dtype))?
+                    .requires_grad_(true)?;
+                let arguments = BatchNormArguments {
+                    running_mean: Some(there([1.0, 2.0])?),
+                    running_var: Some(there([4.0, 16.0])?),
+                    weight: Some(there([2.0, 3.0])?),
+                    eps: 1e-30,
+                    ..Default::default()
+                };
+                let gradient = Some(Tensor::new([[1.0f32, 2.0], [3.0, 4.0]])?.to((device, dtype))?);
+                let out = x.batch_norm(&arguments)?;
+                out.backward_with(BackwardOptions { gradient, ..Default::default() })?;
+                let grad: Vec<f32> = x.grad().unwrap().to(DType::F32)?.to_vec()?;
+                assert_eq!(grad, [1.0, 1.5, 3.0, 3.0], "{dtype} on {device}");
+            }
+        }
+        Ok(())
+    })
+}
+
 #[test]
 fn buffers_follow_the_layer_to_a_device_and_stay_of_their_type() -> Result<()> {
     let machine: Machine = "sim:t4".parse().map_err(Error::custom)?;

@@ -7,7 +7,9 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
-use todevice::{CrossEntropyOptions, DType, Operand, Reduction, Result, Scalar, Tensor};
+use todevice::{
+    CrossEntropyOptions, DType, Device, Machine, Operand, Reduction, Result, Scalar, Tensor, manual_seed,
+};
 
 const LETTERS: [(char, DType); 6] = [
     ('b', DType::Bool),
@@ -171,7 +173,7 @@ fn run(name: &str, x: &[Tensor], a: &Arguments) -> Result<Tensor> {
         "div_" => x[0].div_(&x[1]),
         "fill_" => x[0].fill_(a.number(0)),
         "where" => x[0].where_cond(&x[1], &x[2]),
-        "clamp" => x[0].clamp(a.bound(0), a.bound(1)),
+        "clamp" => x[0].clamp(a.bound(0).map(Scalar::from), a.bound(1).map(Scalar::from)),
         "to" => x[0].to(dtype(a.0[0].as_str().unwrap().chars().next().unwrap())),
         "sum" => x[0].sum_dims(&a.ints(0), a.flag(1)),
         "mean" => x[0].mean_dims(&a.ints(0), a.flag(1)),
@@ -379,6 +381,202 @@ fn in_place_operations_keep_the_type_of_their_target_or_refuse() {
             assert_eq!((copied.dtype(), bits(&copied)), (a, bits(&target().zero_().unwrap())));
         }
     }
+}
+
+/// What PyTorch 2.11 gives on x86, for one element and for vectors of them, wherever they lie; C++ has no rule for what
+/// an integer cannot hold.
+#[test]
+fn floats_become_whole_numbers_as_on_pytorchs_cpu() {
+    const NAN: f64 = f64::NAN;
+    const INF: f64 = f64::INFINITY;
+    let values =
+        [-1.0, -2.5, 256.0, 300.5, -300.0, -0.999, 4294967551.0, 1e10 + 7.0, 1e20, -1e20, INF, -INF, NAN];
+    let (low, lowest) = (i64::from(i32::MIN), i64::MIN);
+    let out = [lowest; 5];
+    let i32s = [&[-1, -2, 256, 300, -300, 0][..], &[low; 7]].concat();
+    let expected: [(DType, [i64; 13], Vec<i64>, Vec<i64>); 3] = [
+        (
+            DType::F64,
+            [255, 254, 0, 44, 212, 0, 255, 7, 0, 0, 0, 0, 0],
+            i32s.clone(),
+            [&[-1, -2, 256, 300, -300, 0, 4294967551, 10000000007][..], &out].concat(),
+        ),
+        (
+            DType::F32,
+            [255, 254, 0, 44, 212, 0, 0, 0, 0, 0, 0, 0, 0],
+            i32s.clone(),
+            [&[-1, -2, 256, 300, -300, 0, 4294967296, 10000000000][..], &out].concat(),
+        ),
+        (
+            DType::F16,
+            [255, 254, 0, 44, 212, 0, 0, 0, 0, 0, 0, 0, 0],
+            i32s,
+            [&[-1, -2, 256, 300, -300, 0][..], &[lowest; 7]].concat(),
+        ),
+    ];
+    let machine: Machine = "sim:t4".parse().unwrap();
+    machine.enter(|| {
+        for (from, u8s, i32s, i64s) in &expected {
+            for copies in [1, 100] {
+                let x = Tensor::new(values).unwrap().to(*from).unwrap().expand(&[copies, 13]).unwrap();
+                for x in [x.copy().unwrap(), x.t().unwrap().copy().unwrap().t().unwrap()] {
+                    for device in [Device::Cpu, Device::cuda(0)] {
+                        let x = x.to(device).unwrap();
+                        let row = |to| -> Vec<i64> {
+                            let whole = x.to(to).unwrap().select(0, copies - 1).unwrap();
+                            whole.to(DType::I64).unwrap().to_vec().unwrap()
+                        };
+                        assert_eq!(row(DType::U8), u8s, "{from} on {device}");
+                        assert_eq!(&row(DType::I32), i32s, "{from} on {device}");
+                        assert_eq!(&row(DType::I64), i64s, "{from} on {device}");
+                    }
+                }
+            }
+        }
+    });
+}
+
+/// What is here in numbers is PyTorch 2.11's.
+#[test]
+fn whole_numbers_and_truths_stay_what_they_are_where_pytorch_lets_them() {
+    let of = |dtype, values: &[i64]| Tensor::new(values).unwrap().to(dtype).unwrap();
+    let machine: Machine = "sim:t4".parse().unwrap();
+    machine.enter(|| {
+        for device in [Device::Cpu, Device::cuda(0)] {
+            let is = |result: Result<Tensor>, dtype, values: &[i64]| {
+                let result = result.unwrap();
+                assert_eq!((result.dtype(), result.device()), (dtype, device));
+                let whole: Vec<i64> = result.to(DType::I64).unwrap().to_vec().unwrap();
+                assert_eq!(whole, values, "{dtype} on {device}");
+            };
+            // Whether any or all of them are true: u8 has kept its old type.
+            for dtype in [DType::U8, DType::Bool, DType::I32, DType::F32] {
+                let answer = if dtype == DType::U8 { DType::U8 } else { DType::Bool };
+                let cases: [(&[i64], i64, i64); 3] = [(&[0, 3], 1, 0), (&[], 0, 1), (&[7, 3], 1, 1)];
+                for (values, any, all) in cases {
+                    let x = of(dtype, values).to(device).unwrap();
+                    is(x.any(), answer, &[any]);
+                    is(x.all(), answer, &[all]);
+                }
+            }
+            for dtype in [DType::U8, DType::I32, DType::I64] {
+                let x = of(dtype, &[3, 1]).to(device).unwrap();
+                is(x.clamp(2, 5), dtype, &[3, 2]);
+                is(x.clamp(None, 2), dtype, &[2, 1]);
+                is(x.clamp(5, 2), dtype, &[2, 2]);
+                is(x.copy().unwrap().clamp_(2, None), dtype, &[3, 2]);
+                assert_eq!(x.clamp(1.5, 5.0).unwrap().to_vec::<f32>().unwrap(), [3.0, 1.5]);
+                is(x.dropout(1.0, true), dtype, &[0, 0]);
+            }
+            is(of(DType::U8, &[3, 200]).to(device).unwrap().clamp(-5, 250), DType::U8, &[250, 250]);
+            let large = (1 << 53) + 1;
+            is(of(DType::I64, &[large]).to(device).unwrap().clamp(large, 1i64 << 60), DType::I64, &[large]);
+            let truths = of(DType::Bool, &[1, 0]).to(device).unwrap();
+            is(truths.sign(), DType::Bool, &[1, 0]);
+            is(truths.copy().unwrap().sign_(), DType::Bool, &[1, 0]);
+            is(truths.square(), DType::I64, &[1, 0]);
+            is(truths.clamp(2, 3), DType::I64, &[2, 2]);
+            is(truths.dropout(1.0, true), DType::Bool, &[0, 0]);
+        }
+    });
+    let says = |expected: &str, result: Result<Tensor>| {
+        assert_eq!(result.unwrap_err().to_string(), expected);
+    };
+    let longs = of(DType::I64, &[1]);
+    let cast = "result type Float can't be cast to the desired output type long int";
+    says(cast, longs.clamp_(0.5, None));
+    says(
+        "result type Long can't be cast to the desired output type bool",
+        of(DType::Bool, &[1]).clamp_(0, 1),
+    );
+    says("result type Long can't be cast to the desired output type Bool", of(DType::Bool, &[1]).square_());
+    let overflow = "value cannot be converted to type uint8_t without overflow";
+    says(overflow, of(DType::U8, &[1]).clamp(0, 300));
+    assert_eq!(longs.version(), 0);
+}
+
+/// The last bits are those of PyTorch 2.11, which makes eight floats at a time.
+#[test]
+fn ranges_are_pytorchs() {
+    let machine: Machine = "sim:t4".parse().unwrap();
+    machine.enter(|| {
+        for device in [Device::Cpu, Device::cuda(0)] {
+            let range = |dtype| Tensor::arange(1, 5, 0.1, (device, dtype)).unwrap();
+            let f32s: Vec<f32> = range(DType::F32).to_vec().unwrap();
+            let differ = |i: &usize| f32s[*i] != (1.0 + *i as f64 * 0.1) as f32;
+            assert_eq!((0..40).filter(differ).collect::<Vec<_>>(), [14, 17, 19, 22, 26, 28]);
+            assert_eq!(
+                [f32s[14], f32s[17], f32s[26]],
+                [2.3999998569488525, 2.6999998092651367, 3.6000001430511475]
+            );
+            let f64s: Vec<f64> = range(DType::F64).to_vec().unwrap();
+            assert_eq!(
+                [f64s[6], f64s[9], f64s[25]],
+                [1.5999999999999999, 1.9000000000000001, 3.5000000000000004]
+            );
+            let halves = Tensor::arange(0, 7, 0.3, (device, DType::F16)).unwrap();
+            assert_eq!(floats(&halves)[16..19], [4.80078125, 5.1015625, 5.3984375]);
+            // How many there are: of i64s alone the ends are whole numbers first.
+            for (dtype, expected) in [(DType::I32, &[0, -3][..]), (DType::I64, &[0]), (DType::U8, &[0, 253])]
+            {
+                let range = Tensor::arange(0.1, -3.0, -3.0, (device, dtype)).unwrap();
+                assert_eq!(range.to(DType::I64).unwrap().to_vec::<i64>().unwrap(), expected, "{dtype}");
+            }
+        }
+    });
+}
+
+/// In f64, as PyTorch on the CPU.
+#[test]
+fn deviations_are_squared_where_their_squares_fit() {
+    let machine: Machine = "sim:t4".parse().unwrap();
+    machine.enter(|| {
+        for device in [Device::Cpu, Device::cuda(0)] {
+            let x = Tensor::new([1e20f32, -1e20]).unwrap().to(device).unwrap().requires_grad_(true).unwrap();
+            for (dims, keepdim) in [(&[][..], false), (&[0][..], true)] {
+                x.set_grad(None).unwrap();
+                let std = x.std(dims, 1, keepdim).unwrap();
+                assert_eq!(std.item().unwrap(), 1.414213581995256e20);
+                std.sum().unwrap().backward().unwrap();
+                assert_eq!(x.grad().unwrap().to_vec::<f32>().unwrap(), [0.70710677, -0.70710677]);
+            }
+            x.set_grad(None).unwrap();
+            let var = x.var(&[], 1, false).unwrap();
+            assert_eq!(var.item().unwrap(), f64::INFINITY);
+            var.backward().unwrap();
+            assert_eq!(x.grad().unwrap().to_vec::<f32>().unwrap(), [2e20, -2e20]);
+        }
+    });
+    // With as many numbers as the correction takes away there is nothing to divide by.
+    let slopes = |values: &[f32], correction, deviation: fn(&Tensor, usize) -> Result<Tensor>| {
+        let x = Tensor::new(values).unwrap().requires_grad_(true).unwrap();
+        deviation(&x, correction).unwrap().backward().unwrap();
+        x.grad().unwrap().to_vec::<f32>().unwrap()
+    };
+    assert_eq!(slopes(&[2.0, 3.0], 5, |x, n| x.var(&[], n, false)), [f32::INFINITY; 2]);
+    assert!(slopes(&[2.0], 1, |x, n| x.var(&[], n, false))[0].is_nan());
+    assert!(slopes(&[2.0, 3.0], 2, |x, n| x.std(&[], n, false)).iter().all(|slope| slope.is_nan()));
+}
+
+/// A bound that a float cannot tell from the next one inside moves there, and so all numbers are others.
+#[test]
+fn random_whole_numbers_of_floats_are_drawn_between_floats() {
+    let drawn = |low: i64, high: i64, dtype| {
+        manual_seed(3);
+        floats(&Tensor::randint_with(low, high, &[4], dtype, None).unwrap())
+    };
+    let large = 1 << 40;
+    assert_eq!(drawn(0, 1 << 31, DType::F32), [322108832.0, 540317056.0, 399205952.0, 1465378304.0]);
+    assert_eq!(
+        drawn(-large, large, DType::F32),
+        [758374596608.0, 362851139584.0, 950721576960.0, 283275591680.0]
+    );
+    assert_eq!(drawn(0, 3000, DType::F32), [2986.0, 2048.0, 2737.0, 2667.0]);
+    assert_eq!(drawn(0, 1 << 31, DType::F64), [303761048.0, 1460070019.0, 521102280.0, 297689877.0]);
+    assert_eq!(drawn(0, 3000, DType::F16), [144.0, 690.0, 737.0, 307.0]);
+    assert_eq!(drawn(0, 60000, DType::F16), [41312.0, 23136.0, 14712.0, 58688.0]);
+    assert_eq!(drawn(0, 3000, DType::BF16), [2992.0, 2048.0, 2736.0, 2672.0]);
+    assert_eq!(drawn(0, 1 << 31, DType::BF16), [570425344.0, 2088763392.0, 1442840576.0, 1937768448.0]);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use crate::model::*;
 use proptest::prelude::*;
-use todevice::{DType, Error, MAX_DIMS, Result, Tensor};
+use todevice::{DType, Device, Error, MAX_DIMS, Machine, Result, Tensor};
 
 fn views_exist_where_strides_can_express_them(sizes: &[usize], steps: &[Step], reshapes: Vec<[usize; 3]>) {
     let (tensor, model) = chain(sizes, steps);
@@ -222,6 +222,112 @@ fn operations_match_those_on_a_copy(sizes: &[usize], steps: &[Step]) {
             (expected, got) => panic!("{expected:?} of a copy, {got:?} of a view"),
         }
     }
+}
+
+/// PyTorch 2.11's.
+#[test]
+fn dimensions_of_size_1_have_pytorchs_strides() {
+    let zeros = |sizes: &[usize]| Tensor::zeros(sizes).unwrap();
+    let unsqueezed: [(Tensor, &[&[usize]]); 8] = [
+        (zeros(&[2, 3]), &[&[6, 3, 1], &[3, 3, 1], &[3, 1, 1]]),
+        (zeros(&[]), &[&[1]]),
+        (zeros(&[1, 3]), &[&[3, 3, 1], &[3, 3, 1], &[3, 1, 1]]),
+        (zeros(&[0, 3]), &[&[0, 3, 1], &[3, 3, 1], &[3, 1, 1]]),
+        (zeros(&[3, 0]), &[&[3, 1, 1], &[1, 0, 1], &[1, 1, 1]]),
+        (zeros(&[4, 6]).t().unwrap(), &[&[6, 1, 6], &[1, 24, 6], &[1, 6, 1]]),
+        (zeros(&[4, 6]).slice(1, 0, 6, 2).unwrap(), &[&[24, 6, 2], &[6, 6, 2], &[6, 2, 1]]),
+        (zeros(&[3, 1]).expand(&[3, 4]).unwrap(), &[&[3, 1, 0], &[1, 0, 0], &[1, 0, 1]]),
+    ];
+    for (x, strides) in unsqueezed {
+        for (dim, strides) in strides.iter().enumerate() {
+            assert_eq!(x.unsqueeze(dim as i64).unwrap().strides(), *strides, "{:?} at {dim}", x.sizes());
+        }
+    }
+    let expanded: [(&[usize], &[i64], &[usize]); 14] = [
+        (&[1], &[1], &[1]),
+        (&[1, 3], &[2, 3], &[0, 1]),
+        (&[1, 3], &[5, 1, 3], &[0, 3, 1]),
+        (&[3], &[1, 3], &[3, 1]),
+        (&[], &[1], &[0]),
+        (&[], &[1, 2, 1], &[0, 0, 0]),
+        (&[3, 1], &[1, 1, 3, 1], &[3, 3, 1, 1]),
+        (&[3, 1], &[2, 1, 3, 1], &[0, 3, 1, 1]),
+        (&[3, 1], &[1, 2, 3, 1], &[0, 0, 1, 1]),
+        (&[0], &[1, 0], &[0, 1]),
+        (&[1], &[0], &[0]),
+        (&[2, 3], &[1, 2, 3], &[6, 3, 1]),
+        (&[1, 1], &[2, 1, 1], &[0, 1, 1]),
+        (&[3, 1], &[3, 4], &[1, 0]),
+    ];
+    for (sizes, to, strides) in expanded {
+        assert_eq!(zeros(sizes).expand(to).unwrap().strides(), strides, "{sizes:?} to {to:?}");
+    }
+}
+
+#[test]
+fn what_changes_nothing_is_the_tensor_itself_or_a_view_as_in_pytorch() {
+    for sizes in [&[][..], &[3], &[2, 3]] {
+        let x = Tensor::zeros(sizes).unwrap().requires_grad_(true).unwrap();
+        let t = x.t().unwrap();
+        assert!(t.is_view() && !t.is_same(&x) && t.grad_fn() == Some("TBackward0"), "t of {sizes:?}");
+        t.sum().unwrap().backward().unwrap();
+        assert_eq!(x.grad().unwrap().sizes(), sizes);
+        let flat = x.flatten(0, -1).unwrap();
+        assert_eq!(flat.is_same(&x), sizes.len() == 1, "flatten of {sizes:?}");
+        assert_eq!(flat.grad_fn(), (sizes.len() != 1).then_some("ViewBackward0"));
+        if sizes.len() == 2 {
+            assert!(x.flatten(1, 1).unwrap().is_same(&x));
+        }
+    }
+}
+
+#[test]
+fn nothing_is_cut_into_as_many_chunks_as_asked_for() {
+    for (sizes, dim) in [(&[0, 3][..], 0), (&[2, 0], 1), (&[0], -1)] {
+        let x = Tensor::zeros(sizes).unwrap().requires_grad_(true).unwrap();
+        for chunks in [1, 3, 5] {
+            let parts = x.chunk(chunks, dim).unwrap();
+            assert_eq!(parts.len(), chunks);
+            for part in &parts {
+                assert_eq!((part.sizes(), part.grad_fn()), (sizes, Some("SplitWithSizesBackward0")));
+            }
+            parts[0].sum().unwrap().backward().unwrap();
+            assert_eq!(x.grad().unwrap().sizes(), sizes);
+        }
+    }
+    let lengths = |size: usize, chunks| -> Vec<usize> {
+        let parts = Tensor::zeros(&[size]).unwrap().chunk(chunks, 0).unwrap();
+        parts.iter().map(Tensor::numel).collect()
+    };
+    assert_eq!([lengths(7, 4), lengths(4, 3), lengths(5, 9)], [vec![2, 2, 2, 1], vec![2, 2], vec![1; 5]]);
+}
+
+#[test]
+fn the_entry_that_a_number_names_is_a_view() {
+    let machine: Machine = "sim:t4".parse().unwrap();
+    machine.enter(|| {
+        for device in [Device::Cpu, Device::cuda(0)] {
+            let x = Tensor::arange(0, 6, 1, (device, DType::F32)).unwrap().view(&[3, 2]).unwrap();
+            for index in [Tensor::new(1i64).unwrap(), Tensor::new(-2i32).unwrap().to(device).unwrap()] {
+                let row = x.index(&index).unwrap();
+                assert!(row.is_view() && row.shares_storage(&x) && row.storage_offset() == 2, "{device}");
+                row.zero_().unwrap();
+            }
+            assert_eq!(x.to_vec::<f32>().unwrap(), [0.0, 1.0, 0.0, 0.0, 4.0, 5.0]);
+            let leaf = x.copy().unwrap().requires_grad_(true).unwrap();
+            let row = leaf.index(&Tensor::new(2i64).unwrap()).unwrap();
+            assert_eq!(row.grad_fn(), Some("SelectBackward0"));
+            row.sum().unwrap().backward().unwrap();
+            assert_eq!(leaf.grad().unwrap().to_vec::<f32>().unwrap(), [0.0, 0.0, 0.0, 0.0, 1.0, 1.0]);
+            for outside in [3i64, -4] {
+                let error = x.index(&Tensor::new(outside).unwrap()).unwrap_err().to_string();
+                assert_eq!(error, format!("index {outside} is out of bounds for dimension 0 with size 3"));
+            }
+        }
+        let number = Tensor::new(5.0f32).unwrap();
+        let error = number.index(&Tensor::new(0i64).unwrap()).unwrap_err().to_string();
+        assert_eq!(error, "too many indices for tensor of dimension 0");
+    });
 }
 
 proptest! {

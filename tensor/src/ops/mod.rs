@@ -33,7 +33,7 @@ use smallvec::SmallVec;
 
 use self::kernel::KernelDef;
 use crate::amp::cast_operands;
-use crate::autograd::{Function, History, is_inference_mode_enabled, is_recording, record};
+use crate::autograd::{Function, History, is_inference_mode_enabled, is_recording, record, record_list};
 use crate::cuda::simulated::host::HostProfile;
 use crate::device::Device;
 use crate::error::{DeviceMismatch, Error, Operand, Result};
@@ -206,54 +206,64 @@ pub(crate) fn update(
     {
         return Err(mismatch(name, None, &operands, [0, i]));
     }
-    overwrite(target, inputs, out_of_place, in_place)
-}
-
-/// The same for the one operation that takes its operand from any device.
-#[track_caller]
-pub(crate) fn update_from_anywhere(
-    name: &'static str,
-    target: &Tensor,
-    source: &Tensor,
-    out_of_place: impl FnOnce(&Tensor) -> Result<Tensor>,
-    in_place: impl FnOnce() -> Result<()>,
-) -> Result<Tensor> {
-    let _scope = enter(name, None, &[target])?;
-    overwrite(target, &[source], out_of_place, in_place)
-}
-
-fn overwrite(
-    target: &Tensor,
-    inputs: &[&Tensor],
-    out_of_place: impl FnOnce(&Tensor) -> Result<Tensor>,
-    in_place: impl FnOnce() -> Result<()>,
-) -> Result<Tensor> {
-    if target.is_inference() && !is_inference_mode_enabled() {
-        return Err(Error::InferenceInPlace);
-    }
-    if target.layout().overlaps_itself() {
-        return Err(Error::WriteOverlap);
-    }
-    let is_leaf = |tensor: &Tensor| matches!(tensor.history(), History::Leaf(_));
-    let recording = is_recording()
-        && (target.requires_grad()
-            || target.base().is_some_and(Tensor::requires_grad)
-            || inputs.iter().any(|input| input.requires_grad()));
-    if recording {
-        if is_leaf(target) {
-            return Err(Error::LeafInPlace);
-        }
-        if let Some(base) = target.base() {
-            return Err(if is_leaf(base) { Error::LeafViewInPlace } else { Error::RecordedViewInPlace });
-        }
+    if records_write(target, inputs)? {
         let old = shape::copy_of(target)?;
         old.set_history(target.history());
-        let new = out_of_place(&old)?.to(target.dtype())?;
-        shape::write(target, &new)?;
+        let new = out_of_place(&old)?;
+        shape::write(target, &new.detach().to(target.dtype())?)?;
         target.set_history(new.history());
     } else {
         in_place()?;
     }
     target.storage().bump_version();
     Ok(target.clone())
+}
+
+/// An operation that writes to `target` what has nothing to do with its old values, whose gradient is therefore 0. The
+/// new ones are those of `source`, on whatever device that is, or come from nowhere.
+#[track_caller]
+pub(crate) fn replace(
+    name: &'static str,
+    backward_name: &'static str,
+    target: &Tensor,
+    source: Option<&Tensor>,
+    in_place: impl FnOnce() -> Result<()>,
+) -> Result<Tensor> {
+    let _scope = enter(name, None, &[target])?;
+    let recording = records_write(target, source.as_slice())?;
+    in_place()?;
+    if recording {
+        let old = Some(target).filter(|target| target.requires_grad());
+        let inputs: SmallVec<[&Tensor; 2]> = old.into_iter().chain(source).collect();
+        let (has_old, source) = (old.is_some(), source.map(Tensor::device));
+        record_list(backward_name, &inputs, target.clone(), move |grad| {
+            let zeros = has_old.then(|| grad.zeros_like());
+            zeros.into_iter().chain(source.map(|device| grad.to(device))).collect()
+        })?;
+    }
+    target.storage().bump_version();
+    Ok(target.clone())
+}
+
+/// Whether autograd records a write to `target` that depends on `inputs`; an error if it must not be written to.
+fn records_write(target: &Tensor, inputs: &[&Tensor]) -> Result<bool> {
+    if target.is_inference() && !is_inference_mode_enabled() {
+        return Err(Error::InferenceInPlace);
+    }
+    if target.layout().overlaps_itself() {
+        return Err(Error::WriteOverlap);
+    }
+    let flows = target.requires_grad()
+        || target.base().is_some_and(Tensor::requires_grad)
+        || inputs.iter().any(|input| input.requires_grad());
+    if !flows || !is_recording() || !target.dtype().is_floating_point() {
+        return Ok(false);
+    }
+    let is_leaf = |tensor: &Tensor| matches!(tensor.history(), History::Leaf(_));
+    match target.base() {
+        _ if is_leaf(target) => Err(Error::LeafInPlace),
+        Some(base) if is_leaf(base) => Err(Error::LeafViewInPlace),
+        Some(_) => Err(Error::RecordedViewInPlace),
+        None => inputs.iter().try_for_each(|input| input.check_history()).map(|()| true),
+    }
 }

@@ -161,7 +161,8 @@ impl Function<1> for ByNumber {
         self.op.backward_name()
     }
 
-    fn forward(&self, _: &mut Context<1>, [x]: [&Tensor; 1]) -> Result<Tensor> {
+    fn forward(&self, ctx: &mut Context<1>, [x]: [&Tensor; 1]) -> Result<Tensor> {
+        ctx.save_for_backward([None::<&Tensor>]); // PyTorch keeps the number as a tensor.
         let out = x.uninit_beside(x.sizes(), x.dtype())?;
         self.compute(&out, x)?;
         Ok(out)

@@ -2,7 +2,7 @@
 
 use super::{Operand, kernels, output};
 use crate::dtype::DType;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::ops;
 use crate::tensor::Tensor;
 
@@ -73,6 +73,10 @@ impl Tensor {
     /// (`torch.allclose`; its defaults are 1e-5 and 1e-8).
     #[track_caller]
     pub fn allclose(&self, other: &Tensor, rtol: f64, atol: f64) -> Result<bool> {
+        if self.dtype() != other.dtype() {
+            let [a, b] = [self, other].map(|tensor| tensor.dtype().scalar_type());
+            return Err(Error::custom(format!("{a} did not match {b}")));
+        }
         let difference = self.sub(other)?.abs()?;
         let close =
             difference.le(&other.abs()?.mul(rtol)?.add(atol)?)?.mul(&difference.lt(f64::INFINITY)?)?;

@@ -3,6 +3,7 @@
 use super::binary::Binary;
 use super::blocks::elementwise;
 use super::compare::Compare;
+use super::convert::cast;
 use super::unary::Unary;
 use crate::dtype::{DType, with_dtype, with_float, with_math};
 use crate::error::{Error, Result};
@@ -212,7 +213,8 @@ pub(crate) fn every_kernel() -> Vec<&'static KernelDef> {
         kernels.extend([Neg, Abs, Sign, Square, Relu].into_iter().flat_map(|op| unary_kernel(op, dtype)));
         kernels.extend([Add, Sub, Mul, Maximum, Minimum].into_iter().flat_map(|op| binary_kernel(op, dtype)));
         kernels.extend([Eq, Ne, Lt, Le, Gt, Ge].into_iter().flat_map(|op| compare_kernel(op, dtype)));
-        kernels.extend([copy(dtype), cast(dtype, DType::Bool), where_kernel(dtype)].into_iter().flatten());
+        let choices = [where_kernel(dtype), clamp_kernel(dtype)];
+        kernels.extend([copy(dtype), cast(dtype, DType::Bool)].into_iter().chain(choices).flatten());
         // A truth counts as 0 or 1, so it is converted to u8 too.
         let from_truth = dtype == DType::U8;
         let others = NUMBERS.into_iter().filter(|to| *to != dtype || from_truth);
@@ -222,9 +224,7 @@ pub(crate) fn every_kernel() -> Vec<&'static KernelDef> {
         let roundings = [Floor, Ceil, Round, Sqrt, Rsqrt, Reciprocal];
         let functions = [Exp, Log, Sin, Cos, Tanh, Sigmoid];
         kernels.extend(roundings.into_iter().chain(functions).flat_map(|op| unary_kernel(op, dtype)));
-        kernels.extend(
-            [binary_kernel(Div, dtype), clamp_kernel(dtype), pow_kernel(dtype)].into_iter().flatten(),
-        );
+        kernels.extend([binary_kernel(Div, dtype), pow_kernel(dtype)].into_iter().flatten());
         if dtype.is_half() {
             kernels.extend([Mul, Div].into_iter().flat_map(|op| by_number_kernel(op, dtype)));
         }
@@ -238,33 +238,6 @@ pub(crate) fn every_kernel() -> Vec<&'static KernelDef> {
 /// The kernel that copies elements as they are, from any layout to any other.
 pub(crate) fn copy(dtype: DType) -> Result<&'static KernelDef> {
     Ok(with_dtype!(dtype, T => elementwise!("copy"<T>, Cheap, |x: T| -> T { x })))
-}
-
-/// The kernel that converts elements.
-///
-/// Rust's `as`: floats are cut off towards zero and kept within an integer's range, NaN becomes 0.
-/// For values out of range C++, and so PyTorch, defines nothing.
-pub(crate) fn cast(from: DType, to: DType) -> Result<&'static KernelDef> {
-    if from.is_half() || to.is_half() {
-        return cast_of_halves(from, to);
-    }
-    Ok(with_math!(from, From => match to {
-        DType::Bool => elementwise!("truth"<From>, Cheap, |x: From| -> u8 { (x != (0 as From)) as u8 }),
-        to => with_math!(to, To => elementwise!("cast"<From, To>, Cheap, |x: From| -> To { x as To })),
-    }))
-}
-
-/// Halves are f32s when they are converted to another type, and so is what becomes halves: as in PyTorch, an f64 is
-/// rounded twice.
-fn cast_of_halves(from: DType, to: DType) -> Result<&'static KernelDef> {
-    let from = if from == DType::Bool { DType::U8 } else { from };
-    let f32_for = |dtype: DType| if dtype.is_half() { DType::F32 } else { dtype };
-    let kernel = match (f32_for(from), f32_for(to)) {
-        (_, DType::Bool) => return Ok(cast(DType::F32, DType::Bool)?.storing(from)),
-        (from, to) if from == to => copy(from)?,
-        (from, to) => cast(from, to)?,
-    };
-    Ok(kernel.between("cast", &[from, to], from, to))
 }
 
 pub(super) fn binary(op: Binary, a: &Tensor, b: &Tensor, out: &Tensor) -> Result<()> {
@@ -341,13 +314,11 @@ pub(super) fn clamp(x: &Tensor, low: &Tensor, high: &Tensor, out: &Tensor) -> Re
 
 /// Comparisons written so that a NaN element stays NaN.
 fn clamp_kernel(dtype: DType) -> Result<&'static KernelDef> {
-    with_float!(dtype, T => {
-        Ok(elementwise!("clamp"<T>, Cheap, |x: T, low: T, high: T| -> T {{
-            let x = if x < low { low } else { x };
-            if x > high { high } else { x }
-        }})
-        .storing(dtype))
-    }, else Err(Error::NotImplemented { operation: "clamp", dtype }))
+    Ok(with_math!(dtype, T => elementwise!("clamp"<T>, Cheap, |x: T, low: T, high: T| -> T {{
+        let x = if x < low { low } else { x };
+        if x > high { high } else { x }
+    }}))
+    .storing(dtype))
 }
 
 pub(super) fn pow(x: &Tensor, exponent: &Tensor, out: &Tensor) -> Result<()> {

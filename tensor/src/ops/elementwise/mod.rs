@@ -2,10 +2,12 @@
 //!
 //! - [`unary`]: `exp`, `relu`, …   - [`binary`]: `add`, `mul`, …, and Rust's operators
 //! - [`compare`]: `eq`, `lt`, …    - [`select`]: `where_cond`, `clamp`    - [`gelu`]
+//! - [`convert`]: from type to type
 
 mod binary;
 pub(crate) mod blocks;
 mod compare;
+mod convert;
 mod gelu;
 mod kernels;
 pub(crate) mod math;
@@ -13,8 +15,10 @@ mod operators;
 mod select;
 mod unary;
 
+pub(crate) use convert::{Convert, cast};
 pub use gelu::Approximate;
-pub(crate) use kernels::{Float, Number, cast, copy, every_kernel};
+pub(crate) use kernels::{Float, Number, copy, every_kernel};
+pub use select::Bound;
 
 use crate::dtype::{DType, Scalar, result_type};
 use crate::error::{Error, Result};

@@ -2,8 +2,9 @@
 
 use super::kernels;
 use crate::autograd::{Context, Function, Saved};
-use crate::dtype::{DType, result_type};
+use crate::dtype::{DType, Scalar, result_type};
 use crate::error::{Error, Result};
+use crate::ops::shape::{check_fits, number};
 use crate::ops::{self, lead};
 use crate::shape::broadcast;
 use crate::tensor::Tensor;
@@ -22,19 +23,57 @@ impl Tensor {
     /// Each element, but no less than `min` and no more than `max`. Either may be `None`.
     ///
     /// The gradient passes where the element was within the bounds.
+    ///
+    /// ```
+    /// # use todevice::{DType, Tensor};
+    /// let x = Tensor::new([-3i64, 5])?;
+    /// assert_eq!(x.clamp(0, None)?.to_vec::<i64>()?, [0, 5]);
+    /// assert_eq!(x.clamp(-0.5, 2.5)?.to_vec::<f32>()?, [-0.5, 2.5]);
+    /// # Ok::<(), todevice::Error>(())
+    /// ```
     #[track_caller]
-    pub fn clamp(&self, min: impl Into<Option<f64>>, max: impl Into<Option<f64>>) -> Result<Tensor> {
-        ops::apply(Clamp::new(self, min.into(), max.into())?, [self])
+    pub fn clamp(&self, min: impl Bound, max: impl Bound) -> Result<Tensor> {
+        ops::apply(Clamp::new(self, min.number(), max.number())?, [self])
     }
 
     /// [`clamp`](Self::clamp) in place.
     #[track_caller]
-    pub fn clamp_(&self, min: impl Into<Option<f64>>, max: impl Into<Option<f64>>) -> Result<Tensor> {
-        let clamp = Clamp::new(self, min.into(), max.into())?;
+    pub fn clamp_(&self, min: impl Bound, max: impl Bound) -> Result<Tensor> {
+        let clamp = Clamp::new(self, min.number(), max.number())?;
+        if !clamp.dtype.can_cast(self.dtype()) {
+            return Err(Error::custom(format!(
+                "result type {} can't be cast to the desired output type {}",
+                clamp.dtype.scalar_type(),
+                self.dtype().cpp_name()
+            )));
+        }
         let in_place = || clamp.run(self, self);
         ops::update("clamp", self, &[], |old| ops::apply(clamp, [old]), in_place)
     }
 }
+
+/// A bound of [`Tensor::clamp`]: a number, or `None` where there is none.
+pub trait Bound {
+    #[doc(hidden)]
+    fn number(self) -> Option<Scalar>;
+}
+
+impl Bound for Option<Scalar> {
+    fn number(self) -> Option<Scalar> {
+        self
+    }
+}
+
+macro_rules! bounds {
+    ($($T:ty),*) => {$(
+        impl Bound for $T {
+            fn number(self) -> Option<Scalar> {
+                Some(self.into())
+            }
+        }
+    )*};
+}
+bounds!(Scalar, u8, i32, i64, f32, f64);
 
 struct Where;
 
@@ -67,26 +106,37 @@ impl Function<3> for Where {
 
 #[derive(Clone, Copy)]
 struct Clamp {
-    min: Option<f64>,
-    max: Option<f64>,
+    min: Option<Scalar>,
+    max: Option<Scalar>,
+    /// Of the result: that of the elements with the bounds.
+    dtype: DType,
 }
 
 impl Clamp {
-    fn new(x: &Tensor, min: Option<f64>, max: Option<f64>) -> Result<Clamp> {
-        if min.is_none() && max.is_none() {
+    fn new(x: &Tensor, min: Option<Scalar>, max: Option<Scalar>) -> Result<Clamp> {
+        let bounds: Vec<Scalar> = min.into_iter().chain(max).collect();
+        if bounds.is_empty() {
             return Err(Error::custom("torch.clamp: At least one of 'min' or 'max' must not be None"));
         }
-        if !x.dtype().is_floating_point() {
-            return Err(Error::NotImplemented { operation: "clamp", dtype: x.dtype() });
-        }
-        Ok(Clamp { min, max })
+        let dtype = result_type(&[(x.dtype(), x.ndim())], &bounds);
+        bounds.iter().try_for_each(|bound| check_fits(*bound, dtype))?;
+        Ok(Clamp { min, max, dtype })
     }
 
     /// When the bounds cross, `max` wins, as in PyTorch.
     fn run(&self, x: &Tensor, out: &Tensor) -> Result<()> {
-        let low = Tensor::full(&[], self.min.unwrap_or(f64::NEG_INFINITY), x.dtype())?;
-        let high = Tensor::full(&[], self.max.unwrap_or(f64::INFINITY), x.dtype())?;
-        kernels::clamp(x, &low, &high, out)
+        let (lowest, highest) = match self.dtype {
+            DType::Bool => (Scalar::Bool(false), Scalar::Bool(true)),
+            DType::U8 => (Scalar::Int(0), Scalar::Int(u8::MAX.into())),
+            DType::I32 => (Scalar::Int(i32::MIN.into()), Scalar::Int(i32::MAX.into())),
+            DType::I64 => (Scalar::Int(i64::MIN), Scalar::Int(i64::MAX)),
+            DType::F16 | DType::BF16 | DType::F32 | DType::F64 => {
+                (Scalar::Float(f64::NEG_INFINITY), Scalar::Float(f64::INFINITY))
+            }
+        };
+        let [low, high] =
+            [self.min.unwrap_or(lowest), self.max.unwrap_or(highest)].map(|bound| number(bound, self.dtype));
+        kernels::clamp(&x.to(self.dtype)?, &low?, &high?, out)
     }
 }
 
@@ -101,7 +151,7 @@ impl Function<1> for Clamp {
 
     fn forward(&self, ctx: &mut Context<1>, [x]: [&Tensor; 1]) -> Result<Tensor> {
         ctx.save_for_backward([x]);
-        let out = x.uninit_beside(x.sizes(), x.dtype())?;
+        let out = x.uninit_beside(x.sizes(), self.dtype)?;
         self.run(x, &out)?;
         Ok(out)
     }

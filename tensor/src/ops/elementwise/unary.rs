@@ -106,10 +106,15 @@ impl Function<1> for Unary {
             Saves::Nothing => {}
         }
         let dtype = x.dtype();
-        if dtype == DType::Bool && !self.makes_floats() {
+        if dtype == DType::Bool && !self.makes_floats() && !matches!(self, Unary::Sign | Unary::Square) {
             return Err(Error::NotImplemented { operation: self.name(), dtype });
         }
-        let x = if self.makes_floats() && !dtype.is_floating_point() { &x.to(DType::F32)? } else { x };
+        let x = match self {
+            _ if self.makes_floats() && !dtype.is_floating_point() => &x.to(DType::F32)?,
+            // The power of a truth and a whole number is one.
+            Unary::Square if dtype == DType::Bool => &x.to(DType::I64)?,
+            _ => x,
+        };
         let out = x.uninit_beside(x.sizes(), x.dtype())?;
         kernels::unary(*self, x, &out)?;
         Ok(out)
@@ -215,7 +220,10 @@ fn unary_(op: Unary, target: &Tensor) -> Result<Tensor> {
     if op.makes_floats() && !target.dtype().is_floating_point() {
         return Err(Error::InPlaceCast { result: DType::F32, output: target.dtype() });
     }
-    if target.dtype() == DType::Bool {
+    if target.dtype() == DType::Bool && op == Unary::Square {
+        return Err(Error::InPlaceCast { result: DType::I64, output: DType::Bool });
+    }
+    if target.dtype() == DType::Bool && op != Unary::Sign {
         return Err(Error::NotImplemented { operation: op.name(), dtype: DType::Bool });
     }
     ops::update(op.name(), target, &[], |old| ops::apply(op, [old]), || kernels::unary(op, target, target))

@@ -151,7 +151,7 @@ fn visit_gathered(
     }
 }
 
-pub(super) fn gather(x: &Tensor, dim: usize, index: &Tensor, out: &Tensor) -> Result<()> {
+pub(crate) fn gather(x: &Tensor, dim: usize, index: &Tensor, out: &Tensor) -> Result<()> {
     launch(gather_kernel(x.dtype())?, [&dense(x)?, &dense(index)?], [out], &[dim as i64], &[])
 }
 

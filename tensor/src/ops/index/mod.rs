@@ -2,7 +2,7 @@
 
 mod kernels;
 
-pub(crate) use kernels::every_kernel;
+pub(crate) use kernels::{every_kernel, gather};
 
 use std::panic::Location;
 
@@ -27,7 +27,7 @@ impl Tensor {
     }
 
     /// The entries of dimension 0 that an index tensor of any shape names (`x[index]`). Negative ones count from
-    /// the end.
+    /// the end. The one that a number names is a view, as [`select`](Self::select) gives it.
     ///
     /// Alone among the operations on indices this one takes an index tensor of the host for a tensor on a
     /// device, as PyTorch does: it is copied there.
@@ -45,9 +45,15 @@ impl Tensor {
         if !matches!(index.dtype(), DType::I64 | DType::I32) {
             return Err(Error::custom("tensors used as indices must be long or int tensors"));
         }
+        if self.ndim() == 0 {
+            return Err(Error::custom("too many indices for tensor of dimension 0"));
+        }
         let size = self.size(0)?;
         if index.is_cuda() && index.device() != self.device() {
             return Err(Error::IndexDevice { device: self.device() });
+        }
+        if index.ndim() == 0 {
+            return self.select(0, index.item()? as i64);
         }
         let index = index.detach().to((self.device(), DType::I64))?;
         let wrapped = index.lt(0)?.where_cond(&index.add(size as i64)?, &index)?;
@@ -198,6 +204,12 @@ impl Function<3> for IndexAdd {
     }
 
     fn forward(&self, ctx: &mut Context<3>, [x, index, source]: [&Tensor; 3]) -> Result<Tensor> {
+        if x.dtype() != source.dtype() {
+            let [x, source] = [x, source].map(|tensor| tensor.dtype().scalar_type());
+            return Err(Error::custom(format!(
+                "index_add_(): self ({x}) and source ({source}) must have the same scalar type"
+            )));
+        }
         if ctx.needs_input_grad(2) {
             ctx.save_for_backward([index]);
         }
@@ -207,7 +219,7 @@ impl Function<3> for IndexAdd {
             return x.index_add(self.dim as i64, index, &source)?.to(DType::Bool);
         }
         let out = copy_of(x)?;
-        kernels::index_add(&out, self.dim, index, &source.to(x.dtype())?)?;
+        kernels::index_add(&out, self.dim, index, source)?;
         Ok(out)
     }
 
@@ -270,6 +282,9 @@ impl Function<3> for ScatterAdd {
     }
 
     fn forward(&self, ctx: &mut Context<3>, [x, index, source]: [&Tensor; 3]) -> Result<Tensor> {
+        if x.dtype() != source.dtype() {
+            return Err(Error::custom("scatter(): Expected self.dtype to be equal to src.dtype"));
+        }
         if ctx.needs_input_grad(2) {
             ctx.save_for_backward([index]);
         }
@@ -278,7 +293,7 @@ impl Function<3> for ScatterAdd {
             return x.scatter_add(self.dim as i64, index, &source)?.to(DType::Bool);
         }
         let out = copy_of(x)?;
-        kernels::scatter_add(&out, self.dim, index, &source.to(x.dtype())?)?;
+        kernels::scatter_add(&out, self.dim, index, source)?;
         Ok(out)
     }
 

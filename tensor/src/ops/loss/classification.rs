@@ -6,6 +6,7 @@ use super::{Reduction, kernels};
 use crate::autograd::{Context, Function, Saved};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
+use crate::ops::shape::{dense, seen_as};
 use crate::ops::{self, softmax};
 use crate::shape::signed;
 use crate::tensor::Tensor;
@@ -35,9 +36,9 @@ impl Tensor {
     /// `target` holds class indices as i64, in the same shape without the classes.
     #[track_caller]
     pub fn cross_entropy(&self, target: &Tensor, options: &CrossEntropyOptions) -> Result<Tensor> {
-        over_rows("cross_entropy", [self, target], options, |scores, options| {
+        over_rows("cross_entropy", [self, target], options, |scores, rows| {
             softmax::check_scores(scores, classes_dim(scores))?;
-            Ok(CrossEntropy { options })
+            Ok(CrossEntropy(rows))
         })
     }
 
@@ -47,7 +48,7 @@ impl Tensor {
     /// The mean is weighted: divided by the sum of the weights of the targets.
     #[track_caller]
     pub fn nll_loss(&self, target: &Tensor, options: &CrossEntropyOptions) -> Result<Tensor> {
-        over_rows("nll_loss", [self, target], options, |_, options| Ok(NllLoss { options }))
+        over_rows("nll_loss", [self, target], options, |_, rows| Ok(NllLoss(rows)))
     }
 }
 
@@ -61,7 +62,7 @@ fn over_rows<F: Function<2>>(
     name: &'static str,
     [scores, target]: [&Tensor; 2],
     options: &CrossEntropyOptions,
-    loss: impl FnOnce(&Tensor, CrossEntropyOptions) -> Result<F>,
+    loss: impl FnOnce(&Tensor, Rows) -> Result<F>,
 ) -> Result<Tensor> {
     let operands: SmallVec<[&Tensor; 3]> = [scores, target].into_iter().chain(&options.weight).collect();
     ops::compose(name, &operands, |operands| {
@@ -75,11 +76,18 @@ fn over_rows<F: Function<2>>(
 fn of_rows<F: Function<2>>(
     [scores, target]: [&Tensor; 2],
     options: CrossEntropyOptions,
-    loss: impl FnOnce(&Tensor, CrossEntropyOptions) -> Result<F>,
+    loss: impl FnOnce(&Tensor, Rows) -> Result<F>,
 ) -> Result<Tensor> {
     let reduction = options.reduction;
     let weight = options.weight.clone();
-    let function = loss(scores, options)?;
+    let expected: Vec<usize> = match scores.ndim() {
+        0 | 1 => vec![],
+        _ => [&scores.sizes()[..1], &scores.sizes()[2..]].concat(),
+    };
+    // PyTorch has a node for single samples and batches, one for images, and reshapes all else to images.
+    let as_given = matches!(scores.ndim(), 1 | 2 | 4);
+    let sizes = if as_given { expected.clone() } else { vec![target.numel()] };
+    let function = loss(scores, Rows { options, sizes, images: scores.ndim() > 2 })?;
     if scores.ndim() == 0 {
         return Err(Error::LossInput);
     }
@@ -95,10 +103,6 @@ fn of_rows<F: Function<2>>(
             return Err(Error::ExpectedDType { expected: scores.dtype(), got: weight.dtype() });
         }
     }
-    let expected: Vec<usize> = match scores.ndim() {
-        1 => vec![],
-        _ => [&scores.sizes()[..1], &scores.sizes()[2..]].concat(),
-    };
     if scores.ndim() > 1 && target.ndim() > 0 && target.sizes()[0] != expected[0] {
         return Err(Error::LossBatch { input: expected[0], target: target.sizes()[0] });
     }
@@ -116,17 +120,37 @@ fn of_rows<F: Function<2>>(
     };
     let losses = ops::apply(function, [&rows, &target.reshape(&[-1])?])?;
     match reduction {
-        Reduction::None => losses.reshape(&signed(&expected)),
+        Reduction::None if !as_given => losses.reshape(&signed(&expected)),
         _ => Ok(losses),
+    }
+}
+
+/// What a loss of one sample a row is to make of them.
+struct Rows {
+    options: CrossEntropyOptions,
+    /// The sizes of the losses, if they stay as they are.
+    sizes: Vec<usize>,
+    images: bool,
+}
+
+impl Rows {
+    fn backward_name(&self) -> &'static str {
+        if self.images { "NllLoss2DBackward0" } else { "NllLossBackward0" }
+    }
+
+    /// The loss, or the gradient in it, with one number for each row; one that stands for all stays as it is.
+    fn by_row(&self, losses: &Tensor) -> Result<Tensor> {
+        match self.options.reduction {
+            Reduction::None => Ok(seen_as(&dense(losses)?, &[losses.numel()])),
+            Reduction::Mean | Reduction::Sum => Ok(losses.clone()),
+        }
     }
 }
 
 const ARGUMENTS: ops::Arguments =
     ops::Arguments { method: "wrapper_CUDA_nll_loss_forward", names: &["self", "target", "weight"] };
 
-struct NllLoss {
-    options: CrossEntropyOptions,
-}
+struct NllLoss(Rows);
 
 impl Function<2> for NllLoss {
     fn name(&self) -> &'static str {
@@ -134,7 +158,7 @@ impl Function<2> for NllLoss {
     }
 
     fn backward_name(&self) -> &'static str {
-        "NllLossBackward0"
+        self.0.backward_name()
     }
 
     fn arguments(&self) -> Option<ops::Arguments> {
@@ -142,14 +166,13 @@ impl Function<2> for NllLoss {
     }
 
     fn forward(&self, ctx: &mut Context<2>, [log_probs, target]: [&Tensor; 2]) -> Result<Tensor> {
-        if let Some(weight) = &self.options.weight {
+        if let Some(weight) = &self.0.options.weight {
             ops::same_device(self.name(), self.arguments(), &[log_probs, target, weight])?;
         }
-        ctx.save_for_backward([Some(target), self.options.weight.as_ref()]);
-        let rows = log_probs.sizes()[0];
-        let sizes: &[usize] = if self.options.reduction == Reduction::None { &[rows] } else { &[] };
+        ctx.save_for_backward([Some(target), self.0.options.weight.as_ref()]);
+        let sizes: &[usize] = if self.0.options.reduction == Reduction::None { &self.0.sizes } else { &[] };
         let out = log_probs.uninit_beside(sizes, log_probs.dtype())?;
-        kernels::nll_loss(log_probs, target, &self.options, &out)?;
+        kernels::nll_loss(log_probs, target, &self.0.options, &self.0.by_row(&out)?)?;
         Ok(out)
     }
 
@@ -160,7 +183,7 @@ impl Function<2> for NllLoss {
         let target = target.expect("it was saved");
         let grad_x = ops::call("nll_loss_backward", [grad, &target], || {
             let grad_x = grad.filled_like(saved.input_sizes(0), 0)?;
-            kernels::nll_loss_backward(grad, &target, &self.options, &grad_x)?;
+            kernels::nll_loss_backward(&self.0.by_row(grad)?, &target, &self.0.options, &grad_x)?;
             Ok(grad_x)
         })?;
         Ok([Some(grad_x), None])
@@ -168,9 +191,7 @@ impl Function<2> for NllLoss {
 }
 
 /// `log_softmax` and the negative log likelihood in one pass over the scores.
-struct CrossEntropy {
-    options: CrossEntropyOptions,
-}
+struct CrossEntropy(Rows);
 
 impl Function<2> for CrossEntropy {
     fn name(&self) -> &'static str {
@@ -178,7 +199,7 @@ impl Function<2> for CrossEntropy {
     }
 
     fn backward_name(&self) -> &'static str {
-        "NllLossBackward0"
+        self.0.backward_name()
     }
 
     fn arguments(&self) -> Option<ops::Arguments> {
@@ -189,16 +210,19 @@ impl Function<2> for CrossEntropy {
     /// finds the gradient unharmed.
     fn forward(&self, ctx: &mut Context<2>, [scores, target]: [&Tensor; 2]) -> Result<Tensor> {
         let beside = |sizes: &[usize]| scores.uninit_beside(sizes, scores.dtype());
-        let (log_probs, losses) = (beside(scores.sizes())?, beside(&scores.sizes()[..1])?);
-        kernels::cross_entropy(scores, target, &self.options, [&log_probs, &losses])?;
-        let mut saved = [Some(&log_probs), Some(target), self.options.weight.as_ref(), None];
-        if self.options.reduction == Reduction::None {
+        let log_probs = beside(scores.sizes())?;
+        let mut saved = [Some(&log_probs), Some(target), self.0.options.weight.as_ref(), None];
+        if self.0.options.reduction == Reduction::None {
+            let losses = beside(&self.0.sizes)?;
+            kernels::cross_entropy(scores, target, &self.0.options, [&log_probs, &self.0.by_row(&losses)?])?;
             ctx.save_for_backward(saved);
             return Ok(losses);
         }
+        let losses = beside(&scores.sizes()[..1])?;
+        kernels::cross_entropy(scores, target, &self.0.options, [&log_probs, &losses])?;
         let (out, divisor) = (beside(&[])?, scores.uninit_beside(&[], DType::F64)?);
         let classes = scores.sizes()[1];
-        kernels::cross_entropy_mean(&losses, target, classes, &self.options, [&out, &divisor])?;
+        kernels::cross_entropy_mean(&losses, target, classes, &self.0.options, [&out, &divisor])?;
         saved[3] = Some(&divisor);
         ctx.save_for_backward(saved);
         Ok(out)
@@ -211,8 +235,8 @@ impl Function<2> for CrossEntropy {
         let (log_probs, target) = (log_probs.expect("it was saved"), target.expect("it was saved"));
         let grad_x = ops::call("cross_entropy_backward", [grad, &log_probs, &target], || {
             let grad_x = grad.uninit_beside(log_probs.sizes(), log_probs.dtype())?;
-            let divisor = divisor.as_ref();
-            kernels::cross_entropy_backward(grad, &log_probs, &target, divisor, &self.options, &grad_x)?;
+            let (grad, divisor) = (&self.0.by_row(grad)?, divisor.as_ref());
+            kernels::cross_entropy_backward(grad, &log_probs, &target, divisor, &self.0.options, &grad_x)?;
             Ok(grad_x)
         })?;
         Ok([Some(grad_x), None])

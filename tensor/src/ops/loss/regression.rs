@@ -2,9 +2,11 @@
 
 use super::Reduction;
 use crate::autograd::{Context, Function, Saved};
+use crate::dtype::result_type;
 use crate::error::{Error, Result};
 use crate::machine::Machine;
 use crate::ops;
+use crate::shape::broadcast;
 use crate::tensor::Tensor;
 
 impl Tensor {
@@ -12,14 +14,17 @@ impl Tensor {
     #[track_caller]
     pub fn mse_loss(&self, target: &Tensor, reduction: Reduction) -> Result<Tensor> {
         warn_of_sizes(self, target);
-        ops::apply(Regression { distance: Distance::Squared, reduction }, [self, target])
+        ops::apply(MseLoss { reduction }, [self, target])
     }
 
     /// The mean of `|self − target|` (`torch.nn.functional.l1_loss`).
     #[track_caller]
     pub fn l1_loss(&self, target: &Tensor, reduction: Reduction) -> Result<Tensor> {
         warn_of_sizes(self, target);
-        ops::apply(Regression { distance: Distance::Absolute, reduction }, [self, target])
+        ops::compose("l1_loss", &[self, target], |operands| {
+            ops::same_device("l1_loss", None, operands)?;
+            reduction.of(operands[0].sub(operands[1])?.abs()?)
+        })
     }
 }
 
@@ -39,54 +44,40 @@ fn warn_of_sizes(input: &Tensor, target: &Tensor) {
     }
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Distance {
-    Squared,
-    Absolute,
-}
-
-struct Regression {
-    distance: Distance,
+struct MseLoss {
     reduction: Reduction,
 }
 
-impl Function<2> for Regression {
+impl Function<2> for MseLoss {
     fn name(&self) -> &'static str {
-        match self.distance {
-            Distance::Squared => "mse_loss",
-            Distance::Absolute => "l1_loss",
-        }
+        "mse_loss"
     }
 
     fn backward_name(&self) -> &'static str {
-        match self.distance {
-            Distance::Squared => "MseLossBackward0",
-            Distance::Absolute => "L1LossBackward0",
-        }
+        "MseLossBackward0"
     }
 
     fn forward(&self, ctx: &mut Context<2>, [input, target]: [&Tensor; 2]) -> Result<Tensor> {
         ctx.save_for_backward([input, target]);
-        let difference = input.sub(target)?;
-        match self.distance {
-            Distance::Squared => self.reduction.of(difference.square_()?),
-            Distance::Absolute => self.reduction.of(difference.abs_()?),
+        let operands = [input, target].map(|tensor| (tensor.dtype(), tensor.ndim()));
+        let dtype = result_type(&operands, &[]);
+        if !dtype.is_floating_point() {
+            broadcast(input.sizes(), target.sizes())?;
+            return Err(Error::NotImplemented { operation: "mse_cpu", dtype });
         }
+        self.reduction.of(input.sub(target)?.square_()?)
     }
 
-    /// `d(a − b)² = 2(a − b)`, `d|a − b| = sign(a − b)`; for the target both change sign.
+    /// `d(a − b)² = 2(a − b)`; for the target it changes its sign.
     fn backward(&self, saved: &Saved<2>, grad: &Tensor) -> Result<[Option<Tensor>; 2]> {
         let [input, target] = saved.tensors()?;
         // PyTorch refuses this here, and for this loss only.
-        if self.distance == Distance::Squared && target.dtype() != input.dtype() {
+        if target.dtype() != input.dtype() {
             return Err(Error::LossDType { found: target.dtype(), expected: input.dtype() });
         }
         let difference = input.sub(&target)?;
         let scale = self.reduction.scale(difference.numel());
-        let slope = match self.distance {
-            Distance::Squared => difference.mul_(2.0 * scale)?,
-            Distance::Absolute => difference.sign_()?.mul_(scale)?,
-        };
+        let slope = difference.mul_(2.0 * scale)?;
         let grad_input = slope.mul_(&grad.to(slope.dtype())?)?;
         let grad_target = saved.needs_input_grad(1).then(|| grad_input.neg()).transpose()?;
         Ok([saved.needs_input_grad(0).then_some(grad_input), grad_target])

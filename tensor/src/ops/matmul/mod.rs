@@ -159,6 +159,9 @@ impl Function<2> for Dot {
         if a.dtype() != b.dtype() {
             return Err(Error::DotDTypes { a: a.dtype(), b: b.dtype() });
         }
+        if a.dtype() == DType::Bool {
+            return Err(Error::NotImplemented { operation: "dot", dtype: DType::Bool });
+        }
         let (needs_a, needs_b) = (ctx.needs_input_grad(0), ctx.needs_input_grad(1));
         ctx.save_for_backward([needs_b.then_some(a), needs_a.then_some(b)]);
         match a.dtype().is_half() {

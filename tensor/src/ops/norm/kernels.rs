@@ -256,13 +256,15 @@ fn batch_norm_backward_twin<X: Stored<Math = C>, W: Stored<Math = C>, C: Calcula
 ) -> Result<()> {
     let Args { inputs, outputs, ints, .. } = args;
     let sums = vectorized!([C: Float] gradient_sums::<C>, (grad: Vec<C>, x: Vec<C>, mean: C) -> [C; 2]);
-    let gradients =
+    let of_batch =
         vectorized!([C: Float] gradients::<C>, (grad: &[C], x: &[C], how: &[Backward<C>], out: &mut [C]));
+    let of_given = vectorized!([C: Float] gradients_of_given::<C>, (grad: &[C], x: &[C], how: &[Backward<C>], out: &mut [C]));
+    let gradients = if ints[0] != 0 { of_batch } else { of_given };
     let (grad, x) = (inputs[0].elements::<X>(), inputs[1].elements::<X>());
     let channels = Channels::of(inputs[1].layout.sizes());
     let weight = vector::<W>(&inputs[2], channels.channels)?;
     let (means, invstds) = (inputs[3].elements::<C>(), inputs[4].elements::<C>());
-    let (nothing, count) = (C::zero(), C::count(channels.batch * channels.positions));
+    let count = C::count(channels.batch * channels.positions);
     let sums =
         channels.each(|channel| sums(channels.row(grad, channel), channels.row(x, channel), means[channel]));
     let [grad_weight, grad_bias, grad_x] = outputs else { unreachable!("it has three outputs") };
@@ -272,12 +274,8 @@ fn batch_norm_backward_twin<X: Stored<Math = C>, W: Stored<Math = C>, C: Calcula
         grad_weight.elements()[channel] = W::narrow(product.times(invstd));
         grad_bias.elements()[channel] = W::narrow(sum);
         let scale = invstd.times(weight[channel]);
-        // Of given mean and variance x is no part.
-        let (mean_grad, slope) = match ints[0] {
-            0 => (nothing, nothing),
-            _ => (sum.over(count), product.times(invstd).times(invstd).over(count)),
-        };
-        how.push(Backward { mean_grad, mean, slope, scale });
+        let slope = product.times(invstd).times(invstd).over(count);
+        how.push(Backward { mean_grad: sum.over(count), mean, slope, scale });
     }
     let nothing = &mut vec![(); channels.batch][..];
     for_shares(grad_x.elements::<X>(), nothing, channels.batch, x.len(), |first, out, samples| {
@@ -308,6 +306,17 @@ fn gradients<C: Float>(grad: &[C], x: &[C], how: &[Backward<C>], out: &mut [C]) 
         for ((grad, x), out) in grad.iter().zip(x).zip(out) {
             let above = x.minus(how.mean).times(how.slope);
             *out = grad.minus(how.mean_grad).minus(above).times(how.scale);
+        }
+    }
+}
+
+/// The same where mean and variance are given: x is no part of them, be it infinite.
+#[inline(always)]
+fn gradients_of_given<C: Float>(grad: &[C], _: &[C], how: &[Backward<C>], out: &mut [C]) {
+    let positions = grad.len() / how.len();
+    for ((grad, out), how) in grad.chunks(positions).zip(out.chunks_mut(positions)).zip(how) {
+        for (grad, out) in grad.iter().zip(out) {
+            *out = grad.times(how.scale);
         }
     }
 }

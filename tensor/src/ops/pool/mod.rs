@@ -248,7 +248,8 @@ impl Function<1> for AvgPool2d {
         "AvgPool2DBackward0"
     }
 
-    fn forward(&self, _: &mut Context<1>, [x]: [&Tensor; 1]) -> Result<Tensor> {
+    fn forward(&self, ctx: &mut Context<1>, [x]: [&Tensor; 1]) -> Result<Tensor> {
+        ctx.save_for_backward([None::<&Tensor>]); // PyTorch keeps the image, so a second backward is refused.
         let out = resized(x, self.grid.output(), x.dtype())?;
         kernels::avg_pool2d(&planes(x)?, &self.grid, self.divisor, &as_planes(&out))?;
         Ok(out)
@@ -268,16 +269,26 @@ struct AdaptiveAvgPool2d {
     output: [usize; 2],
 }
 
+impl AdaptiveAvgPool2d {
+    /// One window of all there is, which PyTorch takes the mean of.
+    fn is_mean(&self) -> bool {
+        self.output == [1, 1]
+    }
+}
+
 impl Function<1> for AdaptiveAvgPool2d {
     fn name(&self) -> &'static str {
         "adaptive_avg_pool2d"
     }
 
     fn backward_name(&self) -> &'static str {
-        "AdaptiveAvgPool2DBackward0"
+        if self.is_mean() { "MeanBackward1" } else { "AdaptiveAvgPool2DBackward0" }
     }
 
-    fn forward(&self, _: &mut Context<1>, [x]: [&Tensor; 1]) -> Result<Tensor> {
+    fn forward(&self, ctx: &mut Context<1>, [x]: [&Tensor; 1]) -> Result<Tensor> {
+        if !self.is_mean() {
+            ctx.save_for_backward([None::<&Tensor>]); // As above.
+        }
         let out = resized(x, self.output, x.dtype())?;
         kernels::adaptive_avg_pool2d(&planes(x)?, &as_planes(&out))?;
         Ok(out)

@@ -28,7 +28,10 @@ impl Tensor {
             return Ok(self.clone());
         }
         if p == 1.0 {
-            return self.mul(0.0);
+            return self.mul(false); // In whatever type it is.
+        }
+        if !self.dtype().is_floating_point() {
+            return Err(Error::InPlaceCast { result: DType::F32, output: self.dtype() });
         }
         if self.is_cuda() {
             let mask = self.uninit_beside(self.sizes(), DType::Bool)?;

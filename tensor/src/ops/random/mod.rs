@@ -2,11 +2,13 @@
 //!
 //! The numbers come from [`Generator`]; here they are put where a tensor's elements lie.
 
+mod bounds;
 mod dropout;
 mod kernels;
 
 pub(crate) use kernels::every_kernel;
 
+use bounds::bounds;
 use half::{bf16, f16};
 
 use crate::dtype::DType;
@@ -136,54 +138,26 @@ impl Tensor {
     /// Overwrites with uniform numbers in [from, to).
     #[track_caller]
     pub fn uniform_(&self, from: f64, to: f64, generator: Option<&Generator>) -> Result<Tensor> {
-        overwrite(self, "uniform_", || uniform_(self, from, to, generator))
+        ops::replace("uniform_", "UniformBackward0", self, None, || uniform_(self, from, to, generator))
     }
 
     /// Overwrites with normal numbers.
     #[track_caller]
     pub fn normal_(&self, mean: f64, std: f64, generator: Option<&Generator>) -> Result<Tensor> {
-        overwrite(self, "normal_", || normal_(self, mean, std, generator))
+        ops::replace("normal_", "NormalBackward0", self, None, || normal_(self, mean, std, generator))
     }
 
     /// Overwrites with whole numbers from `low` up to, not including, `high`.
     #[track_caller]
     pub fn random_from_to_(&self, low: i64, high: i64, generator: Option<&Generator>) -> Result<Tensor> {
-        overwrite(self, "random_", || random_from_to(self, low, high, generator))
+        ops::replace("random_", "RandomBackward0", self, None, || random_from_to(self, low, high, generator))
     }
 
     /// Overwrites with whole numbers from all the type can hold exactly.
     #[track_caller]
     pub fn random_(&self, generator: Option<&Generator>) -> Result<Tensor> {
-        if self.is_cuda() {
-            check_generator(self, generator)?;
-            let (low, range) = all_of(self.dtype());
-            return overwrite(self, "random_", || kernels::integers(self, low, range));
-        }
-        overwrite(self, "random_", || match self.dtype() {
-            DType::I64 => fill(self, generator, |engine, out: &mut [i64]| engine.fill_random_i64(out)),
-            DType::I32 => fill(self, generator, |engine, out: &mut [i32]| engine.fill_random_i32(out)),
-            DType::U8 => fill(self, generator, |engine, out: &mut [u8]| engine.fill_random_u8(out)),
-            DType::F32 => fill(self, generator, |engine, out: &mut [f32]| engine.fill_random_f32(out)),
-            DType::F64 => fill(self, generator, |engine, out: &mut [f64]| engine.fill_random_f64(out)),
-            DType::Bool => fill(self, generator, |engine, out: &mut [u8]| {
-                let mut bits = vec![false; out.len()];
-                engine.fill_random_bool(&mut bits);
-                out.iter_mut().zip(bits).for_each(|(out, bit)| *out = bit as u8);
-            }),
-            DType::F16 => fill(self, generator, |engine, out: &mut [f16]| engine.fill_random_half(out)),
-            DType::BF16 => fill(self, generator, |engine, out: &mut [bf16]| engine.fill_random_half(out)),
-        })
+        ops::replace("random_", "RandomBackward2", self, None, || random(self, generator))
     }
-}
-
-/// An in-place operation whose result does not depend on what was there.
-#[track_caller]
-fn overwrite(target: &Tensor, name: &'static str, in_place: impl Fn() -> Result<()>) -> Result<Tensor> {
-    let recorded = |_: &Tensor| {
-        in_place()?;
-        ops::shape::copy_of(target)
-    };
-    ops::update(name, target, &[], recorded, &in_place)
 }
 
 /// A generator of the host makes no numbers on a device.
@@ -293,9 +267,7 @@ fn normal_(target: &Tensor, mean: f64, std: f64, generator: Option<&Generator>) 
 }
 
 fn random_from_to(target: &Tensor, low: i64, high: i64, generator: Option<&Generator>) -> Result<()> {
-    if low >= high {
-        return Err(Error::EmptyRange { low, high });
-    }
+    let (low, high) = bounds(low, high, target.dtype())?;
     check_generator(target, generator)?;
     if target.is_cuda() {
         return kernels::integers(target, low, high.wrapping_sub(low) as u64);
@@ -306,6 +278,28 @@ fn random_from_to(target: &Tensor, low: i64, high: i64, generator: Option<&Gener
     let integers = Tensor::uninit(target.sizes(), DType::I64)?;
     fill(&integers, generator, |engine, out| engine.fill_randint_i64(out, low, high))?;
     write(target, &integers.to(target.dtype())?)
+}
+
+fn random(target: &Tensor, generator: Option<&Generator>) -> Result<()> {
+    check_generator(target, generator)?;
+    if target.is_cuda() {
+        let (low, range) = all_of(target.dtype());
+        return kernels::integers(target, low, range);
+    }
+    match target.dtype() {
+        DType::I64 => fill(target, generator, |engine, out: &mut [i64]| engine.fill_random_i64(out)),
+        DType::I32 => fill(target, generator, |engine, out: &mut [i32]| engine.fill_random_i32(out)),
+        DType::U8 => fill(target, generator, |engine, out: &mut [u8]| engine.fill_random_u8(out)),
+        DType::F32 => fill(target, generator, |engine, out: &mut [f32]| engine.fill_random_f32(out)),
+        DType::F64 => fill(target, generator, |engine, out: &mut [f64]| engine.fill_random_f64(out)),
+        DType::Bool => fill(target, generator, |engine, out: &mut [u8]| {
+            let mut bits = vec![false; out.len()];
+            engine.fill_random_bool(&mut bits);
+            out.iter_mut().zip(bits).for_each(|(out, bit)| *out = bit as u8);
+        }),
+        DType::F16 => fill(target, generator, |engine, out: &mut [f16]| engine.fill_random_half(out)),
+        DType::BF16 => fill(target, generator, |engine, out: &mut [bf16]| engine.fill_random_half(out)),
+    }
 }
 
 fn check_probabilities(mut probabilities: impl Iterator<Item = f64>) -> Result<()> {

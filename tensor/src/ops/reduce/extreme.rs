@@ -4,9 +4,11 @@ use super::kernels::{self, Largest, Smallest};
 use super::sum::spread;
 use super::{reduced_dims, reduced_sizes};
 use crate::autograd::{Context, Function, Saved};
-use crate::dtype::{DType, with_math};
+use crate::dtype::{DType, Scalar, with_math};
 use crate::error::{Error, Result};
 use crate::ops;
+use crate::ops::index::gather;
+use crate::ops::shape::{copy_of, dense, fill, seen_as};
 use crate::tensor::Tensor;
 
 impl Tensor {
@@ -38,35 +40,37 @@ impl Tensor {
     /// to the element that was found.
     #[track_caller]
     pub fn max_dim(&self, dim: i64, keepdim: bool) -> Result<(Tensor, Tensor)> {
-        with_positions(self, self.argmax(dim, true)?, dim, keepdim)
+        with_positions(self, Which::Largest, dim, keepdim)
     }
 
     /// The smallest elements along a dimension and where they are (`torch.min(x, dim)`).
     #[track_caller]
     pub fn min_dim(&self, dim: i64, keepdim: bool) -> Result<(Tensor, Tensor)> {
-        with_positions(self, self.argmin(dim, true)?, dim, keepdim)
+        with_positions(self, Which::Smallest, dim, keepdim)
     }
 
     /// Where the largest element along a dimension is, the first one if several are equal. `None` counts
     /// through the flattened tensor.
     #[track_caller]
     pub fn argmax(&self, dim: impl Into<Option<i64>>, keepdim: bool) -> Result<Tensor> {
+        refuse_bool(self, "argmax(): does not support bool input")?;
         arg_extreme(self, Which::Largest, dim.into(), keepdim)
     }
 
     /// Where the smallest element along a dimension is.
     #[track_caller]
     pub fn argmin(&self, dim: impl Into<Option<i64>>, keepdim: bool) -> Result<Tensor> {
+        refuse_bool(self, "argmin(): does not support bool input")?;
         arg_extreme(self, Which::Smallest, dim.into(), keepdim)
     }
 
-    /// Whether every element is true (not zero).
+    /// Whether every element is true (not zero): a bool, but of a u8 tensor a u8.
     #[track_caller]
     pub fn all(&self) -> Result<Tensor> {
         truth(self, Which::Smallest)
     }
 
-    /// Whether any element is true (not zero).
+    /// Whether any element is true (not zero): a bool, but of a u8 tensor a u8.
     #[track_caller]
     pub fn any(&self) -> Result<Tensor> {
         truth(self, Which::Largest)
@@ -146,6 +150,10 @@ impl Function<1> for Extreme {
     }
 }
 
+fn refuse_bool(x: &Tensor, message: &str) -> Result<()> {
+    if x.dtype() == DType::Bool { Err(Error::custom(message)) } else { Ok(()) }
+}
+
 #[track_caller]
 fn arg_extreme(x: &Tensor, which: Which, dim: Option<i64>, keepdim: bool) -> Result<Tensor> {
     let name = if which == Which::Largest { "argmax" } else { "argmin" };
@@ -163,24 +171,73 @@ fn arg_extreme(x: &Tensor, which: Which, dim: Option<i64>, keepdim: bool) -> Res
 }
 
 #[track_caller]
-fn with_positions(x: &Tensor, positions: Tensor, dim: i64, keepdim: bool) -> Result<(Tensor, Tensor)> {
-    if x.ndim() == 0 {
-        return Ok((x.copy()?, positions));
+fn with_positions(x: &Tensor, which: Which, dim: i64, keepdim: bool) -> Result<(Tensor, Tensor)> {
+    let positions = arg_extreme(x, which, Some(dim), keepdim)?;
+    let reduced = reduced_dims(x, &[dim])?;
+    let values = ops::apply(Found { which, reduced }, [x, &positions])?;
+    Ok((values, positions))
+}
+
+/// The elements at the positions of extremes along a dimension.
+struct Found {
+    which: Which,
+    reduced: Vec<bool>,
+}
+
+impl Found {
+    /// Along which dimension; a number has none.
+    fn dim(&self) -> Option<usize> {
+        self.reduced.iter().position(|reduced| *reduced)
     }
-    let values = x.gather(dim, &positions)?;
-    if keepdim { Ok((values, positions)) } else { Ok((values.squeeze(dim)?, positions.squeeze(dim)?)) }
+
+    /// Positions or values as an index into `x` takes them: with the dimension, of size 1.
+    fn kept(&self, x: &Tensor, sizes: &[usize]) -> Result<Tensor> {
+        let with_ones =
+            sizes.iter().zip(&self.reduced).map(|(size, reduced)| if *reduced { 1 } else { *size });
+        Ok(seen_as(&dense(x)?, &with_ones.collect::<Vec<_>>()))
+    }
+}
+
+impl Function<2> for Found {
+    fn name(&self) -> &'static str {
+        if self.which == Which::Largest { "max" } else { "min" }
+    }
+
+    fn backward_name(&self) -> &'static str {
+        if self.which == Which::Largest { "MaxBackward0" } else { "MinBackward0" }
+    }
+
+    fn forward(&self, ctx: &mut Context<2>, [x, positions]: [&Tensor; 2]) -> Result<Tensor> {
+        ctx.save_for_backward([positions]);
+        let Some(dim) = self.dim() else { return copy_of(x) };
+        let out = x.uninit_beside(positions.sizes(), x.dtype())?;
+        gather(x, dim, &self.kept(positions, x.sizes())?, &self.kept(&out, x.sizes())?)?;
+        Ok(out)
+    }
+
+    /// All of it goes to the element that was found.
+    fn backward(&self, saved: &Saved<2>, grad: &Tensor) -> Result<[Option<Tensor>; 2]> {
+        let [positions] = saved.tensors()?;
+        let Some(dim) = self.dim() else { return Ok([Some(grad.clone()), None]) };
+        let sizes = saved.input_sizes(0);
+        let zeros = grad.filled_like(sizes, 0)?;
+        let grad_x =
+            zeros.scatter_add(dim as i64, &self.kept(&positions, sizes)?, &self.kept(grad, sizes)?)?;
+        Ok([Some(grad_x), None])
+    }
 }
 
 #[track_caller]
 fn truth(x: &Tensor, which: Which) -> Result<Tensor> {
     let name = if which == Which::Smallest { "all" } else { "any" };
     ops::call(name, [x], || {
+        let dtype = if x.dtype() == DType::U8 { DType::U8 } else { DType::Bool };
         let truths = x.detach().to(DType::Bool)?;
-        if truths.numel() == 0 {
-            return truths.filled_like(&[], which == Which::Smallest);
+        let out = truths.uninit_beside(&[], dtype)?;
+        match truths.numel() {
+            0 => fill(&out, Scalar::Bool(which == Which::Smallest))?,
+            _ => which.reduce(&truths, &vec![true; x.ndim()], &out)?,
         }
-        let out = truths.uninit_beside(&[], DType::Bool)?;
-        which.reduce(&truths, &vec![true; x.ndim()], &out)?;
         Ok(out)
     })
 }

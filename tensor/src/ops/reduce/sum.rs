@@ -40,17 +40,15 @@ impl Tensor {
     /// and divided by their number less `correction` (1 is Bessel's correction, PyTorch's default).
     #[track_caller]
     pub fn var(&self, dims: &[i64], correction: usize, keepdim: bool) -> Result<Tensor> {
-        ops::compose("var", &[self], |operands| var(operands[0], dims, correction, keepdim))
+        let reduced = reduced_dims(self, dims)?;
+        ops::apply(Variance { reduced, correction, keepdim, root: false }, [self])
     }
 
     /// The standard deviation: the root of [`var`](Self::var).
     #[track_caller]
     pub fn std(&self, dims: &[i64], correction: usize, keepdim: bool) -> Result<Tensor> {
-        ops::compose("std", &[self], |operands| {
-            let x = operands[0];
-            let var = var(&in_floats(x)?, dims, correction, keepdim)?;
-            ops::apply(Root { backward_name: "StdBackward0", dtype: x.dtype() }, [&var])
-        })
+        let reduced = reduced_dims(self, dims)?;
+        ops::apply(Variance { reduced, correction, keepdim, root: true }, [self])
     }
 
     /// The Euclidean norm of all elements: the root of the sum of their squares. Its gradient at 0 is 0.
@@ -58,22 +56,16 @@ impl Tensor {
     pub fn norm(&self) -> Result<Tensor> {
         ops::compose("norm", &[self], |operands| {
             let x = operands[0];
+            if !x.dtype().is_floating_point() {
+                return Err(Error::custom(format!(
+                    "linalg.vector_norm: Expected a floating point or complex tensor as input. Got {}",
+                    x.dtype().scalar_type()
+                )));
+            }
             let squares = in_floats(x)?.square()?.sum()?;
-            ops::apply(Root { backward_name: "LinalgVectorNormBackward0", dtype: x.dtype() }, [&squares])
+            ops::apply(Root { dtype: x.dtype() }, [&squares])
         })
     }
-}
-
-#[track_caller]
-fn var(x: &Tensor, dims: &[i64], correction: usize, keepdim: bool) -> Result<Tensor> {
-    if x.dtype().is_half() {
-        return var(&x.to(DType::F32)?, dims, correction, keepdim)?.to(x.dtype());
-    }
-    let reduced = reduced_dims(x, dims)?;
-    let count: usize =
-        x.sizes().iter().zip(&reduced).filter(|(_, reduced)| **reduced).map(|(size, _)| size).product();
-    let deviation = x.sub(&x.mean_dims(dims, true)?)?;
-    deviation.square()?.sum_dims(dims, keepdim)?.div(count.saturating_sub(correction) as f64)
 }
 
 /// Halves as f32, for what is made in several steps and rounded after the last.
@@ -84,7 +76,6 @@ fn in_floats(x: &Tensor) -> Result<Tensor> {
 /// The root of a sum of squares. The slope of the root at 0 is infinite, but that of all squares there
 /// is 0, and so is their product.
 struct Root {
-    backward_name: &'static str,
     /// Of the result: squares of halves are f32.
     dtype: DType,
 }
@@ -95,7 +86,7 @@ impl Function<1> for Root {
     }
 
     fn backward_name(&self) -> &'static str {
-        self.backward_name
+        "LinalgVectorNormBackward0"
     }
 
     fn forward(&self, ctx: &mut Context<1>, [x]: [&Tensor; 1]) -> Result<Tensor> {
@@ -108,6 +99,76 @@ impl Function<1> for Root {
         let [y] = saved.tensors()?;
         let slope = grad.div(&y.mul(2.0)?)?;
         Ok([Some(y.eq(0)?.where_cond(&Tensor::full(&[], 0, slope.dtype())?, &slope)?)])
+    }
+}
+
+/// The variance, or its root.
+struct Variance {
+    reduced: Vec<bool>,
+    correction: usize,
+    keepdim: bool,
+    root: bool,
+}
+
+impl Variance {
+    /// The reduced dimensions as the sums and means that it is made of take them; none stands for all.
+    fn dims(&self) -> Vec<i64> {
+        (0..).zip(&self.reduced).filter(|(_, reduced)| **reduced).map(|(dim, _)| dim).collect()
+    }
+
+    /// What the squares are divided by: never less than nothing.
+    fn divisor(&self, sizes: &[usize]) -> f64 {
+        let reduced = sizes.iter().zip(&self.reduced).filter(|(_, reduced)| **reduced);
+        (reduced.map(|(size, _)| *size as f64).product::<f64>() - self.correction as f64).max(0.0)
+    }
+}
+
+impl Function<1> for Variance {
+    fn name(&self) -> &'static str {
+        if self.root { "std" } else { "var" }
+    }
+
+    fn backward_name(&self) -> &'static str {
+        if self.root { "StdBackward0" } else { "VarBackward0" }
+    }
+
+    /// In f64, as by PyTorch on the CPU: of an f32 the square may be too large for an f32, and its root is not.
+    fn forward(&self, ctx: &mut Context<1>, [x]: [&Tensor; 1]) -> Result<Tensor> {
+        if !x.dtype().is_floating_point() {
+            return Err(Error::custom("std and var only support floating point and complex dtypes"));
+        }
+        ctx.save_for_backward([x]);
+        if self.root {
+            ctx.save_output();
+        }
+        let (wide, dims) = (x.to(DType::F64)?, self.dims());
+        let squares = wide.sub(&wide.mean_dims(&dims, true)?)?.square_()?;
+        let variance = squares.sum_dims(&dims, self.keepdim)?.div_(self.divisor(x.sizes()))?;
+        if self.root { variance.sqrt_()?.to(x.dtype()) } else { variance.to(x.dtype()) }
+    }
+
+    /// `2 (x − mean) / divisor`; by way of the root, over twice the root. The slope of that is infinite at 0, but that
+    /// of all squares there is 0, and so is their product.
+    fn backward(&self, saved: &Saved<1>, grad: &Tensor) -> Result<[Option<Tensor>; 1]> {
+        let (x, grad) = if self.root {
+            let [x, root] = saved.tensors()?;
+            let slope = grad.div(&root.mul(2.0)?)?;
+            (x, root.eq(0)?.where_cond(&Tensor::full(&[], 0, slope.dtype())?, &slope)?)
+        } else {
+            let [x] = saved.tensors()?;
+            (x, grad.clone())
+        };
+        let mean = x.mean_dims(&self.dims(), true)?;
+        let grad = spread(&grad, x.sizes(), &self.reduced)?;
+        let grad_x = match self.divisor(x.sizes()) {
+            0.0 => {
+                let [nan, infinity] =
+                    [f64::NAN, f64::INFINITY].map(|slope| Tensor::full(&[], slope, x.dtype()));
+                grad.mul(&x.eq(&mean)?.where_cond(&nan?, &infinity?)?)?
+            }
+            divisor => grad.mul(2.0 / divisor)?.mul(&x.sub(&mean)?)?,
+        };
+        Ok([Some(grad_x)])
     }
 }
 

@@ -10,8 +10,8 @@ use crate::ops::elementwise::blocks::for_blocks;
 use crate::ops::elementwise::copy;
 use crate::ops::kernel::{Cost, Geometry, KernelDef, Parameter, launch};
 use crate::ops::transfer::copy_over;
-use crate::shape::{Layout, broadcast, signed};
-use crate::tensor::{Tensor, ToOptions};
+use crate::shape::{Layout, broadcast};
+use crate::tensor::Tensor;
 
 /// How [`Tensor::copy_with_`] copies.
 #[derive(Clone, Copy, Debug, Default)]
@@ -66,20 +66,10 @@ impl Tensor {
             return Err(Error::InPlaceBroadcast { output: self.sizes().to_vec(), broadcast: shape });
         }
         let device = self.device();
-        ops::update_from_anywhere(
-            "copy_",
-            self,
-            source,
-            // What was there before no longer matters, so the gradient goes to the source alone.
-            |_| {
-                let there = ToOptions { device: Some(device), non_blocking, ..Default::default() };
-                source.to(there)?.expand(&signed(self.sizes()))?.copy()
-            },
-            || match source.device() == device {
-                true => write(self, &source.detach().to(self.dtype())?),
-                false => copy_over(self, &source.detach(), non_blocking),
-            },
-        )
+        ops::replace("copy_", "CopyBackwards", self, Some(source), || match source.device() == device {
+            true => write(self, &source.detach().to(self.dtype())?),
+            false => copy_over(self, &source.detach(), non_blocking),
+        })
     }
 
     /// Sets every element.
@@ -87,14 +77,13 @@ impl Tensor {
     pub fn fill_(&self, value: impl Into<Scalar>) -> Result<Tensor> {
         let value = value.into();
         check_fits(value, self.dtype())?;
-        let filled = |old: &Tensor| self.filled_like(old.sizes(), value);
-        ops::update("fill_", self, &[], filled, || fill(self, value))
+        ops::replace("fill_", "FillBackward2", self, None, || fill(self, value))
     }
 
     /// Sets every element to zero.
     #[track_caller]
     pub fn zero_(&self) -> Result<Tensor> {
-        self.fill_(0)
+        ops::replace("zero_", "ZeroBackward0", self, None, || fill(self, Scalar::Int(0)))
     }
 }
 
@@ -190,16 +179,17 @@ pub(crate) fn fill(target: &Tensor, value: Scalar) -> Result<()> {
 }
 
 /// Refuses a number that the type cannot hold, rather than storing another one.
-pub(super) fn check_fits(value: Scalar, dtype: DType) -> Result<()> {
+pub(crate) fn check_fits(value: Scalar, dtype: DType) -> Result<()> {
     let number = value.to_f64();
-    let fits = match dtype {
+    let fits = match (dtype, value) {
         // A negative whole number wraps around, as in C++.
-        DType::U8 => number < 256.0 && number > if matches!(value, Scalar::Float(_)) { -1.0 } else { -256.0 },
-        DType::I32 => (i32::MIN as f64..2f64.powi(31)).contains(&number),
-        DType::I64 => matches!(value, Scalar::Int(_)) || (i64::MIN as f64..2f64.powi(63)).contains(&number),
-        DType::F32 => !number.is_finite() || number.abs() <= f64::from(f32::MAX),
-        DType::F16 => !number.is_finite() || number.abs() <= f64::from(f16::MAX),
-        DType::BF16 => !number.is_finite() || number.abs() <= f64::from(bf16::MAX),
+        (DType::U8, Scalar::Int(value)) => (-255..256).contains(&value),
+        (DType::U8, _) => (0.0..=255.0).contains(&number),
+        (DType::I32, _) => (f64::from(i32::MIN)..=f64::from(i32::MAX)).contains(&number),
+        (DType::I64, Scalar::Float(value)) => (i64::MIN as f64..2f64.powi(63)).contains(&value),
+        (DType::F32, _) => !number.is_finite() || number.abs() <= f64::from(f32::MAX),
+        (DType::F16, _) => !number.is_finite() || number.abs() <= f64::from(f16::MAX),
+        (DType::BF16, _) => !number.is_finite() || number.abs() <= f64::from(bf16::MAX),
         _ => true,
     };
     let name = match dtype {

@@ -100,26 +100,38 @@ impl Tensor {
         if span * step.to_f64() < 0.0 {
             return Err(Error::custom("upper bound and lower bound inconsistent with step sign"));
         }
-        if options.dtype.is_floating_point() {
-            let count = (span / step.to_f64()).ceil() as usize;
-            return made("arange", &[count], options, |out| {
-                kernels::arange(out, [0, 0], [start.to_f64(), step.to_f64()])
-            });
-        }
-        // Whole numbers are counted as such: an f64 does not tell 2⁵³ from 2⁵³ + 1.
-        let (first, step) = (i128::from(start.to_i64()), i128::from(step.to_i64()));
-        if step == 0 {
+        let (first, whole_step) = (start.to_i64(), step.to_i64());
+        if whole_step == 0 && !options.dtype.is_floating_point() {
             return Err(Error::custom("step must be a whole number for a tensor of whole numbers"));
         }
-        let span = i128::from(end.to_i64()) - first;
-        let count = (span / step + i128::from(span % step != 0)).max(0) as usize;
-        made("arange", &[count], options, |out| kernels::arange(out, [first as i64, step as i64], [0.0, 0.0]))
+        let count = match options.dtype {
+            // An f64 does not tell 2⁵³ from 2⁵³ + 1, so here the ends are whole numbers first.
+            DType::I64 => {
+                let (span, step) = (i128::from(end.to_i64()) - i128::from(first), i128::from(whole_step));
+                (span / step + i128::from(span % step != 0)).max(0) as usize
+            }
+            _ => (span / step.to_f64()).ceil() as usize,
+        };
+        made("arange", &[count], options, |out| {
+            kernels::arange(out, [first, whole_step], [start.to_f64(), step.to_f64()])
+        })
     }
 
     /// `steps` values evenly spaced from `start` to `end`, both included.
     #[track_caller]
     pub fn linspace(start: f64, end: f64, steps: usize, options: impl Into<TensorOptions>) -> Result<Tensor> {
-        made("linspace", &[steps], options.into(), |out| kernels::linspace(out, start, end))
+        made("linspace", &[steps], options.into(), |out| {
+            let (dtype, ends) = (out.dtype(), [start, end].map(Scalar::Float));
+            match steps {
+                0 => Ok(()),
+                1 => check_fits(ends[0], dtype).and_then(|()| fill(out, ends[0])),
+                _ if dtype == DType::Bool => Err(Error::NotImplemented { operation: "linspace_cpu", dtype }),
+                _ => {
+                    ends.into_iter().try_for_each(|end| check_fits(end, dtype))?;
+                    kernels::linspace(out, start, end)
+                }
+            }
+        })
     }
 
     /// The identity matrix of size n × n.

@@ -3,6 +3,7 @@
 use std::panic::Location;
 
 use super::copy::write;
+use super::create::reserve;
 use crate::autograd::record_list;
 use crate::error::{Error, Result};
 use crate::ops::{self, scope};
@@ -14,7 +15,7 @@ impl Tensor {
     #[track_caller]
     pub fn cat<T: AsRef<Tensor>>(tensors: &[T], dim: i64) -> Result<Tensor> {
         let tensors: Vec<&Tensor> = tensors.iter().map(AsRef::as_ref).collect();
-        ops::compose("cat", &tensors, |tensors| cat(tensors, dim))
+        ops::compose("cat", &tensors, |tensors| cat(tensors, dim, "CatBackward0"))
     }
 
     /// Joins tensors of one shape along a new dimension (`torch.stack`).
@@ -33,7 +34,8 @@ impl Tensor {
             }
             rows.push(tensor.unsqueeze(dim)?);
         }
-        Tensor::cat(&rows, dim)
+        let rows: Vec<&Tensor> = rows.iter().collect();
+        ops::compose("cat", &rows, |rows| cat(rows, dim, "StackBackward0"))
     }
 
     /// Views of `size` entries each along a dimension; the last may be shorter (`torch.split`).
@@ -43,9 +45,10 @@ impl Tensor {
         if size == 0 {
             return Err(Error::NotPositive { option: "split_size", value: 0 });
         }
+        let along = self.checked_dim(dim)?;
         let mut parts = Vec::new();
         for start in (0..total.max(1)).step_by(size) {
-            parts.push(self.narrow(dim, start, size.min(total - start))?);
+            parts.push(self.part(along, start, size.min(total - start), "SplitBackward0")?);
         }
         Ok(parts)
     }
@@ -56,12 +59,20 @@ impl Tensor {
         if chunks == 0 {
             return Err(Error::NotPositive { option: "chunks", value: 0 });
         }
-        self.split(self.size(dim)?.div_ceil(chunks).max(1), dim)
+        match self.size(dim)? {
+            // Of nothing there are as many parts as one asks for, and one is as good as another.
+            0 => {
+                let mut parts = reserve(chunks)?;
+                parts.resize(chunks, self.part(self.checked_dim(dim)?, 0, 0, "SplitWithSizesBackward0")?);
+                Ok(parts)
+            }
+            size => self.split(size.div_ceil(chunks), dim),
+        }
     }
 }
 
 #[track_caller]
-fn cat(tensors: &[&Tensor], dim: i64) -> Result<Tensor> {
+fn cat(tensors: &[&Tensor], dim: i64, backward_name: &'static str) -> Result<Tensor> {
     // A 1-D tensor without elements joins anything: code that starts from an empty one relies on it.
     let joins = |tensor: &Tensor| tensor.sizes() != [0];
     let real: Vec<&Tensor> = tensors.iter().copied().filter(|tensor| joins(tensor)).collect();
@@ -103,7 +114,7 @@ fn cat(tensors: &[&Tensor], dim: i64) -> Result<Tensor> {
         starts.push((start, length));
         start += length;
     }
-    record_list("CatBackward0", &real, out, move |grad| {
+    record_list(backward_name, &real, out, move |grad| {
         starts.iter().map(|(start, length)| grad.narrow(dim as i64, *start, *length)).collect()
     })
 }

@@ -10,6 +10,6 @@ mod kernels;
 mod views;
 
 pub use copy::CopyOptions;
-pub(crate) use copy::{copy_of, dense, fill, number, seen_as, write};
+pub(crate) use copy::{check_fits, copy_of, dense, fill, number, seen_as, write};
 pub(crate) use create::{collect, made, reserve};
 pub(crate) use kernels::every_kernel;

@@ -38,6 +38,9 @@ impl Tensor {
         if start > end {
             return Err(Error::custom("flatten() has invalid args: start_dim cannot come after end_dim"));
         }
+        if start == end {
+            return Ok(self.clone());
+        }
         let sizes = self.sizes();
         let joined: usize = sizes[start..=end].iter().product();
         let sizes = [&sizes[..start], &[joined], &sizes[end + 1..]].concat();
@@ -48,7 +51,9 @@ impl Tensor {
     #[track_caller]
     pub fn unsqueeze(&self, dim: i64) -> Result<Tensor> {
         let dim = crate::shape::normalize_dim(dim, self.ndim() + 1)?;
-        let layout = self.layout().insert_dim(dim, 1, 1)?;
+        // It steps over the dimension that follows.
+        let stride = if dim < self.ndim() { self.sizes()[dim] * self.strides()[dim] } else { 1 };
+        let layout = self.layout().insert_dim(dim, 1, stride)?;
         ops::apply(View { layout, name: "unsqueeze", backward_name: "UnsqueezeBackward0" }, [self])
     }
 
@@ -99,12 +104,14 @@ impl Tensor {
         ops::apply(Transpose { a, b, backward_name: "TransposeBackward0" }, [self])
     }
 
-    /// The transpose of a matrix; vectors and numbers stay as they are (`Tensor.t`).
+    /// The transpose of a matrix; of a vector or a number, a view as it is (`Tensor.t`).
     #[track_caller]
     pub fn t(&self) -> Result<Tensor> {
         match self.ndim() {
-            0 | 1 => Ok(self.clone()),
-            2 => ops::apply(Transpose { a: 0, b: 1, backward_name: "TBackward0" }, [self]),
+            ndim @ 0..=2 => {
+                let b = usize::from(ndim == 2);
+                ops::apply(Transpose { a: 0, b, backward_name: "TBackward0" }, [self])
+            }
             ndim => Err(Error::TransposeDims { ndim }),
         }
     }
@@ -135,7 +142,19 @@ impl Tensor {
         if start.checked_add(length).is_none_or(|end| end > size) {
             return Err(Error::NarrowOutOfBounds { start, length, size });
         }
-        ops::apply(Slice { dim, start, length, step: 1 }, [self])
+        ops::apply(Slice { dim, start, length, step: 1, backward_name: SLICE }, [self])
+    }
+
+    /// The same as a part of all, which `backward_name` says.
+    #[track_caller]
+    pub(super) fn part(
+        &self,
+        dim: usize,
+        start: usize,
+        length: usize,
+        backward_name: &'static str,
+    ) -> Result<Tensor> {
+        ops::apply(Slice { dim, start, length, step: 1, backward_name }, [self])
     }
 
     /// Python's `x[start:end:step]` along a dimension: bounds beyond the size are cut back to it.
@@ -149,7 +168,7 @@ impl Tensor {
         let bound = |at: i64| if at < 0 { at.saturating_add(size) } else { at }.clamp(0, size) as usize;
         let (start, end) = (bound(start), bound(end));
         let length = end.saturating_sub(start).div_ceil(step);
-        ops::apply(Slice { dim, start, length, step }, [self])
+        ops::apply(Slice { dim, start, length, step, backward_name: SLICE }, [self])
     }
 
     /// All windows of `size` entries of a dimension, `step` apart, in a new last dimension. Windows that
@@ -309,7 +328,10 @@ struct Slice {
     start: usize,
     length: usize,
     step: usize,
+    backward_name: &'static str,
 }
+
+const SLICE: &str = "SliceBackward0";
 
 impl Slice {
     fn view(&self, x: &Tensor) -> Tensor {
@@ -323,7 +345,7 @@ impl Function<1> for Slice {
     }
 
     fn backward_name(&self) -> &'static str {
-        "SliceBackward0"
+        self.backward_name
     }
 
     fn forward(&self, _: &mut Context<1>, [x]: [&Tensor; 1]) -> Result<Tensor> {
