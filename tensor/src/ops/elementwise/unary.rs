@@ -35,6 +35,28 @@ impl Unary {
         matches!(self, Sqrt | Rsqrt | Reciprocal | Exp | Log | Sin | Cos | Tanh | Sigmoid)
     }
 
+    /// Most have no meaning for truths. The kernels have names on the host and names on a device.
+    fn check_bool(self, x: &Tensor) -> Result<()> {
+        use Unary::*;
+        if x.dtype() != DType::Bool || self.makes_floats() {
+            return Ok(());
+        }
+        let operation = match (self, x.is_cuda()) {
+            (Neg, _) => return Err(Error::NegateBool),
+            (Relu, _) => return Err(Error::ReluBool),
+            (Abs, false) => "abs_cpu",
+            (Abs, true) => "abs_cuda",
+            (Floor, false) => "floor_vml_cpu",
+            (Floor, true) => "floor_cuda",
+            (Ceil, false) => "ceil_vml_cpu",
+            (Ceil, true) => "ceil_cuda",
+            (Round, false) => "round_vml_cpu",
+            (Round, true) => "round_cuda",
+            (other, _) => other.name(),
+        };
+        Err(Error::NotImplemented { operation, dtype: DType::Bool })
+    }
+
     /// What the gradient is computed from: the result, the input, or nothing.
     fn saves(self) -> Saves {
         use Unary::*;
@@ -106,9 +128,7 @@ impl Function<1> for Unary {
             Saves::Nothing => {}
         }
         let dtype = x.dtype();
-        if dtype == DType::Bool && !self.makes_floats() {
-            return Err(Error::NotImplemented { operation: self.name(), dtype });
-        }
+        self.check_bool(x)?;
         let x = if self.makes_floats() && !dtype.is_floating_point() { &x.to(DType::F32)? } else { x };
         let out = x.uninit_beside(x.sizes(), x.dtype())?;
         kernels::unary(*self, x, &out)?;
@@ -215,9 +235,7 @@ fn unary_(op: Unary, target: &Tensor) -> Result<Tensor> {
     if op.makes_floats() && !target.dtype().is_floating_point() {
         return Err(Error::InPlaceCast { result: DType::F32, output: target.dtype() });
     }
-    if target.dtype() == DType::Bool {
-        return Err(Error::NotImplemented { operation: op.name(), dtype: DType::Bool });
-    }
+    op.check_bool(target)?;
     ops::update(op.name(), target, &[], |old| ops::apply(op, [old]), || kernels::unary(op, target, target))
 }
 

@@ -2,11 +2,11 @@
 
 use smallvec::SmallVec;
 
-use super::{Reduction, kernels};
+use super::{Reduction, kernels, target};
 use crate::autograd::{Context, Function, Saved};
 use crate::dtype::DType;
-use crate::error::{Error, Result};
-use crate::ops::{self, softmax};
+use crate::error::Result;
+use crate::ops;
 use crate::shape::signed;
 use crate::tensor::Tensor;
 
@@ -36,7 +36,7 @@ impl Tensor {
     #[track_caller]
     pub fn cross_entropy(&self, target: &Tensor, options: &CrossEntropyOptions) -> Result<Tensor> {
         over_rows("cross_entropy", [self, target], options, |scores, options| {
-            softmax::check_scores(scores, classes_dim(scores))?;
+            target::check_scores(scores, target)?;
             Ok(CrossEntropy { options })
         })
     }
@@ -51,7 +51,7 @@ impl Tensor {
     }
 }
 
-fn classes_dim(scores: &Tensor) -> usize {
+pub(super) fn classes_dim(scores: &Tensor) -> usize {
     usize::from(scores.ndim() != 1)
 }
 
@@ -80,31 +80,12 @@ fn of_rows<F: Function<2>>(
     let reduction = options.reduction;
     let weight = options.weight.clone();
     let function = loss(scores, options)?;
-    if scores.ndim() == 0 {
-        return Err(Error::LossInput);
-    }
-    if target.dtype() != DType::I64 {
-        return Err(Error::ExpectedDType { expected: DType::I64, got: target.dtype() });
-    }
+    target::check(scores, target, weight.as_ref())?;
     let classes = scores.sizes()[classes_dim(scores)];
-    if let Some(weight) = &weight {
-        if weight.sizes() != [classes] {
-            return Err(Error::LossWeight { classes, weight: weight.sizes().to_vec() });
-        }
-        if weight.dtype() != scores.dtype() {
-            return Err(Error::ExpectedDType { expected: scores.dtype(), got: weight.dtype() });
-        }
-    }
     let expected: Vec<usize> = match scores.ndim() {
         1 => vec![],
         _ => [&scores.sizes()[..1], &scores.sizes()[2..]].concat(),
     };
-    if scores.ndim() > 1 && target.ndim() > 0 && target.sizes()[0] != expected[0] {
-        return Err(Error::LossBatch { input: expected[0], target: target.sizes()[0] });
-    }
-    if target.sizes() != expected {
-        return Err(Error::LossTargetSize { expected, got: target.sizes().to_vec() });
-    }
     // Whatever the shape was, the classes move last, all else keeps its order.
     let rows = match scores.ndim() {
         1 => scores.unsqueeze(0)?,
@@ -114,7 +95,7 @@ fn of_rows<F: Function<2>>(
             scores.permute(&dims)?.reshape(&[target.numel() as i64, classes as i64])?
         }
     };
-    let losses = ops::apply(function, [&rows, &target.reshape(&[-1])?])?;
+    let losses = ops::apply(function, [&rows, &target.reshape(&[-1])?.to(DType::I64)?])?;
     match reduction {
         Reduction::None => losses.reshape(&signed(&expected)),
         _ => Ok(losses),

@@ -78,6 +78,7 @@ fn matmul(a: &Tensor, b: &Tensor) -> Result<Tensor> {
                 let mat = [a.sizes()[0], a.sizes()[1]];
                 return Err(Error::MvSizes { mat, vec: b.numel() });
             }
+            check_vector(a, b)?;
             a.mm(&b.unsqueeze(1)?)?.squeeze(1)
         }
         (1, 2) => a.unsqueeze(0)?.mm(b)?.squeeze(0),
@@ -97,6 +98,7 @@ fn matmul(a: &Tensor, b: &Tensor) -> Result<Tensor> {
                 let rows = a.sizes()[..a.ndim() - 1].iter().product();
                 return Err(Error::MvSizes { mat: [rows, k], vec: b.numel() });
             }
+            check_vector(a, b)?;
             a.matmul(&b.unsqueeze(1)?)?.squeeze(-1)
         }
         _ => batched(a, b),
@@ -107,6 +109,7 @@ fn matmul(a: &Tensor, b: &Tensor) -> Result<Tensor> {
 fn linear(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
     let Some(bias) = bias else { return x.matmul(&weight.t()?) };
     match (x.sizes(), weight.sizes()) {
+        (_, &[_]) => Err(Error::VectorForMatrix { argument: "mat2" }),
         (&[_, _], &[_, _]) if bias.ndim() == 1 => ops::apply(Linear, [bias, x, weight]),
         // Rows of any number of dimensions are rows.
         (&[ref outer @ .., features], &[out, _]) if outer.len() > 1 && bias.sizes() == [out] => {
@@ -115,6 +118,15 @@ fn linear(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> 
             ops::apply(Linear, [bias, &rows, weight])?.reshape(&signed(&sizes))
         }
         _ => x.matmul(&weight.t()?)?.add(bias),
+    }
+}
+
+/// Whether a matrix can be multiplied by a vector of this type.
+fn check_vector(a: &Tensor, b: &Tensor) -> Result<()> {
+    match (a.dtype(), b.dtype()) {
+        (expected, got) if expected != got => Err(Error::ExpectedDType { expected, got }),
+        (dtype @ DType::Bool, _) => Err(Error::NotImplemented { operation: "addmv_impl_cpu", dtype }),
+        _ => Ok(()),
     }
 }
 
@@ -224,12 +236,12 @@ impl Function<3> for Linear {
         let (needs_x, needs_weight) = (ctx.needs_input_grad(1), ctx.needs_input_grad(2));
         ctx.save_for_backward([needs_weight.then_some(x), needs_x.then_some(weight)]);
         let weight = weight.t()?;
-        kernels::check_shapes(x, &weight)?;
-        for (argument, a) in [("mat1", x), ("self", bias)] {
+        for (argument, a) in [("self", bias), ("mat1", x)] {
             if a.dtype() != weight.dtype() {
                 return Err(Error::LinearDTypes { argument, a: a.dtype(), b: weight.dtype() });
             }
         }
+        kernels::check_shapes(x, &weight)?;
         // Before a device is asked to: there it would be an assertion that fails.
         bias.layout().expand(&[x.sizes()[0], weight.sizes()[1]])?;
         kernels::addmm(bias, x, &weight)

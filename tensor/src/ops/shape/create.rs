@@ -140,7 +140,7 @@ pub(crate) fn made(
     let _scope = ops::enter(name, None, &[])?;
     let tensor = Tensor::uninit_on(options.device, sizes, options.dtype)?;
     fill(&tensor)?;
-    if options.requires_grad { tensor.requires_grad_(true) } else { Ok(tensor) }
+    if options.requires_grad { tensor.requiring_grad() } else { Ok(tensor) }
 }
 
 /// The values in a vector, or an error if there are more than memory.

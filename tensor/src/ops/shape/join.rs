@@ -39,9 +39,14 @@ impl Tensor {
     /// Views of `size` entries each along a dimension; the last may be shorter (`torch.split`).
     #[track_caller]
     pub fn split(&self, size: usize, dim: i64) -> Result<Vec<Tensor>> {
+        if self.ndim() == 0 {
+            return Err(Error::PartsOfNumber { operation: "split" });
+        }
         let total = self.size(dim)?;
-        if size == 0 {
-            return Err(Error::NotPositive { option: "split_size", value: 0 });
+        match (size, total) {
+            (0, 0) => return Ok(vec![self.narrow(dim, 0, 0)?]),
+            (0, _) => return Err(Error::SplitSize { size: total }),
+            _ => {}
         }
         let mut parts = Vec::new();
         for start in (0..total.max(1)).step_by(size) {
@@ -53,8 +58,11 @@ impl Tensor {
     /// At most `chunks` views of equal size along a dimension (`torch.chunk`).
     #[track_caller]
     pub fn chunk(&self, chunks: usize, dim: i64) -> Result<Vec<Tensor>> {
+        if self.ndim() == 0 {
+            return Err(Error::PartsOfNumber { operation: "chunk" });
+        }
         if chunks == 0 {
-            return Err(Error::NotPositive { option: "chunks", value: 0 });
+            return Err(Error::NoChunks);
         }
         self.split(self.size(dim)?.div_ceil(chunks).max(1), dim)
     }
