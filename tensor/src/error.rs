@@ -152,8 +152,8 @@ pub enum Error {
     ConvKernel { padded: [usize; 2], kernel: [usize; 2] },
     #[error("Only zero batch or zero channel inputs are supported, but got input shape: {input:?}")]
     ConvEmptyImage { input: Vec<usize> },
-    #[error("both arguments to matmul need to be at least 1D, but they are {a}D and {b}D")]
-    MatmulDims { a: usize, b: usize },
+    #[error("both arguments to {operation} need to be at least 1D, but they are {a}D and {b}D")]
+    MatmulDims { operation: &'static str, a: usize, b: usize },
 
     // Windows of images.
     #[error("integer out of range\nnote: {what}; at most {} is", i32::MAX)]
@@ -404,9 +404,9 @@ pub enum Error {
         "attempting to assign a gradient of size '{grad:?}' to a tensor of size '{tensor:?}'. Please ensure that the gradient and the tensor are the same size"
     )]
     AssignGradient { grad: Vec<usize>, tensor: Vec<usize> },
-    #[error("one of the variables needed for gradient computation has been modified by an inplace operation: [torch.{}Tensor {sizes:?}]{}is at version {version}; expected version {expected} instead. Hint: enable anomaly detection to find the operation that failed to compute its gradient, with torch.autograd.set_detect_anomaly(True, check_nan=False).\nnote: it was saved by the operation called at {place}", .dtype.scalar_type(), .output_of.map_or(" ".to_string(), |node| format!(", which is output 0 of {node}, ")))]
+    #[error("one of the variables needed for gradient computation has been modified by an inplace operation: [{} {sizes:?}]{}is at version {version}; expected version {expected} instead. Hint: enable anomaly detection to find the operation that failed to compute its gradient, with torch.autograd.set_detect_anomaly(True, check_nan=False).\nnote: it was saved by the operation called at {place}", tensor_type(*.tensor), .output_of.map_or(" ".to_string(), |node| format!(", which is output 0 of {node}, ")))]
     ModifiedInPlace {
-        dtype: DType,
+        tensor: (DeviceType, DType),
         sizes: Vec<usize>,
         output_of: Option<&'static str>,
         version: u64,

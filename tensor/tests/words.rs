@@ -88,6 +88,7 @@ fn shapes(words: &mut Words) {
 
     let half = zeros(&[2, 2]);
     words.of("F.linear(zeros(2, 2), zeros(2), zeros(2))", half.linear(&zeros(&[2]), Some(&zeros(&[2]))));
+    words.of("F.linear(zeros(), zeros(2, 2))", zeros(&[]).linear(&half, None));
 }
 
 fn views(words: &mut Words) {
@@ -123,6 +124,7 @@ fn views(words: &mut Words) {
     words.of("zeros(3).chunk(1, 5)", x.chunk(1, 5));
     words.of("zeros().size(0)", number.size(0));
     words.of("zeros(2, 3).permute(0, -2)", matrix.permute(&[0, -2]));
+    words.of("zeros().flatten(1, -1)", number.flatten(1, -1));
 }
 
 fn indices(words: &mut Words) {
@@ -177,6 +179,7 @@ fn indices(words: &mut Words) {
         "zeros(3, 2).index_add(0, longs(0, 5), zeros(2, 2))",
         wide.index_add(0, &beyond, &zeros(&[2, 2])),
     );
+    words.of("zeros(3, 2).index_add(0, longs(0, 1), zeros())", wide.index_add(0, &two, &number));
     words.of("zeros().index_add(0, longs(0), zeros(1))", number.index_add(0, &first, &zeros(&[1])));
 
     words.of("zeros(3).scatter_add(0, zeros(1), zeros(1))", x.scatter_add(0, &zeros(&[1]), &zeros(&[1])));
@@ -209,6 +212,12 @@ fn types(words: &mut Words) {
     words.of("of('bool', 2).relu_()", truths.relu_());
     words.of("of('int64', 2).mean(5)", of(DType::I64, &[2]).mean_dims(&[5], false));
     words.of("of('bool', 2, 2) @ of('bool', 2)", of(DType::Bool, &[2, 2]).matmul(&truths));
+    let batch = of(DType::Bool, &[1, 2, 2]);
+    words.of("of('bool', 1, 2, 2) @ of('bool', 1, 2, 2)", batch.matmul(&batch));
+    let doubles = of(DType::F64, &[2]);
+    let backward = |input: &Tensor, target| input.mse_loss(target, Reduction::Mean)?.backward();
+    words.of("F.mse_loss(leaf(2), of('float64', 2)).backward()", backward(&leaf(&[2]), &doubles));
+    words.of("F.mse_loss(of('float64', 2), leaf(2)).backward()", backward(&doubles, &leaf(&[2])));
     let (matrix, double) = (zeros(&[2, 2]), of(DType::F64, &[2, 2]));
     words.of("zeros(2, 2) @ of('float64', 2)", matrix.matmul(&of(DType::F64, &[2])));
     words.of("zeros(2, 2, 2) @ of('float64', 2)", zeros(&[2, 2, 2]).matmul(&of(DType::F64, &[2])));

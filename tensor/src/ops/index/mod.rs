@@ -29,7 +29,7 @@ impl Tensor {
                 "index_select(): Index to scalar can have only 1 value, got {count} value(s)"
             )));
         }
-        if self.ndim() > 1 && self.sizes()[dim] == 0 {
+        if self.ndim() > 1 && self.sizes()[dim] == 0 && index.numel() > 0 {
             return Err(Error::IndexSelectOfNothing);
         }
         ops::apply(IndexSelect { dim }, [self, &index.to(DType::I64)?])
@@ -146,6 +146,7 @@ fn check_index_add(x: &Tensor, dim: usize, indices: usize, source: &Tensor) -> R
     }
     let source_size = source.sizes().get(dim).copied().unwrap_or(1);
     if indices != source_size {
+        source.size(dim as i64)?; // PyTorch asks for it to say so.
         return Err(Error::IndexAddCount { indices, source_size, dim });
     }
     let mut expected = x.sizes().to_vec();

@@ -31,10 +31,10 @@ impl Tensor {
     /// Dimensions `start` to `end`, both included, made one.
     #[track_caller]
     pub fn flatten(&self, start: i64, end: i64) -> Result<Tensor> {
+        let (start, end) = (self.layout().dim(start)?, self.layout().dim(end)?);
         if self.ndim() == 0 {
             return self.reshape(&[1]);
         }
-        let (start, end) = (self.checked_dim(start)?, self.checked_dim(end)?);
         if start > end {
             return Err(Error::custom("flatten() has invalid args: start_dim cannot come after end_dim"));
         }
@@ -192,6 +192,14 @@ impl Tensor {
             _ => self.layout().dim(dim),
         }
     }
+}
+
+/// The elements of a product in the sizes that it has in the end. PyTorch has a node for that, too, which is another
+/// for each kind of product.
+#[track_caller]
+pub(crate) fn viewed(x: &Tensor, sizes: &[usize], backward_name: &'static str) -> Result<Tensor> {
+    let layout = x.layout().view(sizes)?.ok_or(Error::ViewStrides)?;
+    ops::apply(View { layout, name: "view", backward_name }, [x])
 }
 
 /// An index that may count from the end, counted from the start.
