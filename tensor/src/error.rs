@@ -35,11 +35,9 @@ pub enum Error {
     #[error("output with shape {output:?} doesn't match the broadcast shape {broadcast:?}")]
     InPlaceBroadcast { output: Vec<usize>, broadcast: Vec<usize> },
     #[error("The expanded size of the tensor ({}) must match the existing size ({}) at non-singleton dimension {dim}.  Target sizes: {to:?}.  Tensor sizes: {from:?}", .to[*.dim], .from[.dim + .from.len() - .to.len()])]
-    Expand { from: Vec<usize>, to: Vec<usize>, dim: usize },
-    #[error(
-        "expand: the number of sizes provided ({given}) must be greater or equal to the number of dimensions in the tensor ({ndim})"
-    )]
-    ExpandDims { given: usize, ndim: usize },
+    Expand { from: Vec<usize>, to: Vec<i64>, dim: usize },
+    #[error("expand({}{{{from:?}}}, size={to:?}): the number of sizes provided ({}) must be greater or equal to the number of dimensions in the tensor ({})", tensor_type(*.tensor), .to.len(), .from.len())]
+    ExpandDims { tensor: (DeviceType, DType), from: Vec<usize>, to: Vec<i64> },
     #[error("t() expects a tensor with <= 2 dimensions, but self is {ndim}D")]
     TransposeDims { ndim: usize },
     #[error("shape '{sizes:?}' is invalid for input of size {numel}")]
@@ -64,6 +62,18 @@ pub enum Error {
     DimOutOfRange { dim: i64, low: i64, high: i64 },
     #[error("dim {dim} appears multiple times in the list of dims")]
     RepeatedDim { dim: usize },
+    #[error("permute(): duplicate dims are not allowed.")]
+    PermuteRepeatedDim,
+    #[error("Dimension specified as {dim} but tensor has no dimensions")]
+    NoDimensions { dim: i64 },
+    #[error("{operation}() cannot be applied to a 0-dim tensor.")]
+    ViewOfNumber { operation: &'static str },
+    #[error("{operation} expects at least a 1-dimensional tensor")]
+    PartsOfNumber { operation: &'static str },
+    #[error("split_size can only be 0 if dimension size is 0, but got dimension size of {size}")]
+    SplitSize { size: usize },
+    #[error("chunk expects `chunks` to be greater than 0, got: 0")]
+    NoChunks,
     #[error(
         "permute(sparse_coo): number of dimensions in the tensor input does not match the length of the desired ordering of dimensions i.e. input.dim() = {ndim} is not equal to len(dims) = {given}"
     )]
@@ -116,6 +126,8 @@ pub enum Error {
         "expected stride to be a single integer value or a list of {} values to match the convolution dimensions, but got stride={stride:?}", .ndim - 2
     )]
     ConvWeightDims { ndim: usize, stride: [usize; 2] },
+    #[error("{argument} must be a matrix, got 1-D tensor")]
+    VectorForMatrix { argument: &'static str },
     #[error("non-positive {what} is not supported")]
     ConvNotPositive { what: &'static str },
     #[error("dilation should be greater than zero, but got {dilation:?}")]
@@ -140,8 +152,8 @@ pub enum Error {
     ConvKernel { padded: [usize; 2], kernel: [usize; 2] },
     #[error("Only zero batch or zero channel inputs are supported, but got input shape: {input:?}")]
     ConvEmptyImage { input: Vec<usize> },
-    #[error("both arguments to matmul need to be at least 1D, but they are {a}D and {b}D")]
-    MatmulDims { a: usize, b: usize },
+    #[error("both arguments to {operation} need to be at least 1D, but they are {a}D and {b}D")]
+    MatmulDims { operation: &'static str, a: usize, b: usize },
 
     // Windows of images.
     #[error("integer out of range\nnote: {what}; at most {} is", i32::MAX)]
@@ -180,6 +192,10 @@ pub enum Error {
     // Normalisation.
     #[error("expected {expected} input (got {got}D input)")]
     ExpectedDims { expected: &'static str, got: usize },
+    #[error(
+        "The function '{function}' is not differentiable with respect to argument '{argument}'. This input cannot have requires_grad True."
+    )]
+    NotDifferentiable { function: &'static str, argument: &'static str },
     #[error("Expected more than 1 value per channel when training, got input size torch.Size({sizes:?})")]
     BatchNormBatch { sizes: Vec<usize> },
     #[error("{name} should contain {channels} elements not {got}")]
@@ -213,20 +229,62 @@ pub enum Error {
     // Indices.
     #[error("index {index} is out of bounds for dimension {dim} with size {size}")]
     IndexOutOfBounds { index: i64, dim: usize, size: usize },
+    #[error("index is out of bounds for dimension with size 0")]
+    IndexOfNothing,
     #[error("index out of range in self")]
     IndexOutOfRange { index: i64, size: usize },
+    #[error("INDICES element is out of DATA bounds, id={index} axis_dim={size}")]
+    IndicesOutOfData { index: i64, size: usize },
+    #[error("index_select(): self indexing axis dim should be positive")]
+    IndexSelectOfNothing,
+    #[error("select(): index {index} out of range for tensor of size {sizes:?} at dimension {dim}")]
+    SelectOutOfRange { index: i64, sizes: Vec<usize>, dim: usize },
+    #[error(
+        "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to convert a 0-dim tensor to a number"
+    )]
+    GetOfNumber,
+    #[error("too many indices for tensor of dimension 0")]
+    IndexOfNumber,
+    #[error("start out of range (expected to be in range of [{}, {size}], but got {start})", -(*.size as i64))]
+    NarrowStart { start: usize, size: usize },
     #[error("start ({start}) + length ({length}) exceeds dimension size ({size}).")]
     NarrowOutOfBounds { start: usize, length: usize, size: usize },
     #[error("slice step must be positive")]
     SliceStep,
     #[error("maximum size for tensor at dimension {dim} is {size} but size is {window}")]
     UnfoldTooLarge { dim: usize, size: usize, window: usize },
-    #[error("{operation}(): Expected dtype int32 or int64 for index")]
-    IndexDType { operation: &'static str },
+    #[error("index_select(): Expected dtype int32 or int64 for index")]
+    IndexSelectDType,
+    #[error("{operation}(): Expected dtype int32/int64 for index")]
+    GatherDType { operation: &'static str },
+    #[error("index_add_(): Expected dtype int32/int64 for index but got: {}", .got.scalar_type())]
+    IndexAddDType { got: DType },
+    #[error("tensors used as indices must be long, int, byte or bool tensors")]
+    IndexDType,
     #[error("index_select(): Index is supposed to be a vector")]
     IndexNotAVector,
-    #[error("Index tensor must have the same number of dimensions as input tensor")]
-    GatherDims,
+    #[error("index_add_(): Index is supposed to be a vector, but got dim: {} with type: {} and size: {sizes:?}", .sizes.len(), .dtype.scalar_type())]
+    IndexAddNotAVector { dtype: DType, sizes: Vec<usize> },
+    #[error(
+        "index_add_(): self ({}) and source ({}) must have the same scalar type", .target.scalar_type(), .source_type.scalar_type()
+    )]
+    IndexAddTypes { target: DType, source_type: DType },
+    #[error("scatter(): Expected self.dtype to be equal to src.dtype")]
+    ScatterTypes,
+    #[error(
+        "index_add_(): Number of indices ({indices}) should be equal to source.size(dim): ({source_size}), for dim: {dim}"
+    )]
+    IndexAddCount { indices: usize, source_size: usize, dim: usize },
+    #[error(
+        "source tensor shape must match self tensor shape, excluding the specified dimension. Got self.shape = {target:?} source.shape = {source_sizes:?}"
+    )]
+    IndexAddShape { target: Vec<usize>, source_sizes: Vec<usize> },
+    #[error("Index tensor must have the same number of dimensions as {other} tensor")]
+    GatherDims { other: &'static str },
+    #[error(
+        "Expected index {index:?} to be no larger than self {target:?} apart from dimension {dim} and to be no larger size than src {source_sizes:?}"
+    )]
+    ScatterSizes { index: Vec<usize>, target: Vec<usize>, dim: usize, source_sizes: Vec<usize> },
     #[error(
         "Size does not match at dimension {dim} expected index {index:?} to be no larger than self {input:?} apart from dimension {gather_dim}"
     )]
@@ -273,10 +331,20 @@ pub enum Error {
         "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a mask, use the `~` or `logical_not()` operator instead."
     )]
     SubtractBool,
+    #[error(
+        "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use the `~` or `logical_not()` operator instead."
+    )]
+    NegateBool,
+    #[error("Boolean inputs not supported for relu")]
+    ReluBool,
+    #[error("where expected condition to be a boolean tensor, but got a tensor with dtype {}", .got.scalar_type())]
+    WhereCondition { got: DType },
     #[error("ZeroDivisionError")]
     ZeroDivision,
-    #[error("Only Tensors of floating point and complex dtype can require gradients")]
+    #[error("only Tensors of floating point dtype can require gradients")]
     RequiresGradDType,
+    #[error("Only Tensors of floating point and complex dtype can require gradients")]
+    MadeToRequireGrad,
     #[error("a Tensor with {numel} elements cannot be converted to Scalar")]
     NotAScalar { numel: usize },
     #[error("Boolean value of Tensor with {} is ambiguous", if *.numel == 0 { "no values" } else { "more than one value" })]
@@ -336,9 +404,9 @@ pub enum Error {
         "attempting to assign a gradient of size '{grad:?}' to a tensor of size '{tensor:?}'. Please ensure that the gradient and the tensor are the same size"
     )]
     AssignGradient { grad: Vec<usize>, tensor: Vec<usize> },
-    #[error("one of the variables needed for gradient computation has been modified by an inplace operation: [torch.{}Tensor {sizes:?}]{}is at version {version}; expected version {expected} instead. Hint: enable anomaly detection to find the operation that failed to compute its gradient, with torch.autograd.set_detect_anomaly(True, check_nan=False).\nnote: it was saved by the operation called at {place}", .dtype.scalar_type(), .output_of.map_or(" ".to_string(), |node| format!(", which is output 0 of {node}, ")))]
+    #[error("one of the variables needed for gradient computation has been modified by an inplace operation: [{} {sizes:?}]{}is at version {version}; expected version {expected} instead. Hint: enable anomaly detection to find the operation that failed to compute its gradient, with torch.autograd.set_detect_anomaly(True, check_nan=False).\nnote: it was saved by the operation called at {place}", tensor_type(*.tensor), .output_of.map_or(" ".to_string(), |node| format!(", which is output 0 of {node}, ")))]
     ModifiedInPlace {
-        dtype: DType,
+        tensor: (DeviceType, DType),
         sizes: Vec<usize>,
         output_of: Option<&'static str>,
         version: u64,
@@ -381,13 +449,26 @@ pub enum Error {
     LossBatch { input: usize, target: usize },
     #[error("Expected target size {expected:?}, got {got:?}")]
     LossTargetSize { expected: Vec<usize>, got: Vec<usize> },
+    #[error("0D or 1D target tensor expected, multi-target not supported")]
+    LossMultiTarget,
+    #[error("Expected floating point type for target with class probabilities, got {}", .got.scalar_type())]
+    LossProbabilities { got: DType },
+    #[error("For 1D input, 1D target must have size 1, but got target size: {size}")]
+    LossOneTarget { size: usize },
+    #[error("only batches of spatial targets supported (3D tensors) but got targets of dimension: {ndim}")]
+    LossSpatialTargets { ndim: usize },
+    // PyTorch closes no bracket.
+    #[error("size mismatch (got input: {input:?} , target: {target:?}")]
+    LossSpatialSizes { input: Vec<usize>, target: Vec<usize> },
+    #[error("weight tensor should be defined either for all or no classes")]
+    LossSpatialWeight,
     #[error("Target {target} is out of bounds.")]
     TargetOutOfBounds { target: i64 },
     #[error(
         "weight tensor should be defined either for all {classes} classes or no classes but got weight tensor of shape: {weight:?}"
     )]
     LossWeight { classes: usize, weight: Vec<usize> },
-    #[error("input tensor should be 1D or 2D")]
+    #[error("Expected 1 or more dimensions (got 0)")]
     LossInput,
     #[error("{0}")]
     ConvLayer(&'static str),

@@ -181,15 +181,13 @@ impl Layout {
         if numel.is_none_or(|numel| numel > isize::MAX as usize) {
             return Err(Error::TooManyElements);
         }
-        let new_dims = sizes
-            .len()
-            .checked_sub(self.ndim)
-            .ok_or(Error::ExpandDims { given: sizes.len(), ndim: self.ndim })?;
-        for dim in 0..self.ndim {
+        let invalid = || Error::InvalidShape { sizes: signed(sizes), numel: self.numel() };
+        let new_dims = sizes.len().checked_sub(self.ndim).ok_or_else(invalid)?;
+        for dim in (0..self.ndim).rev() {
             if self.sizes[dim] == sizes[new_dims + dim] {
                 out.strides[new_dims + dim] = self.strides[dim];
             } else if self.sizes[dim] != 1 {
-                let (from, to) = (self.sizes().to_vec(), sizes.to_vec());
+                let (from, to) = (self.sizes().to_vec(), signed(sizes));
                 return Err(Error::Expand { from, to, dim: new_dims + dim });
             }
         }
@@ -298,13 +296,16 @@ pub(crate) fn broadcast(a: &[usize], b: &[usize]) -> Result<Vec<usize>> {
     let ndim = a.len().max(b.len());
     let size =
         |sizes: &[usize], dim: usize| (dim + sizes.len()).checked_sub(ndim).map_or(1, |dim| sizes[dim]);
-    (0..ndim)
-        .map(|dim| match (size(a, dim), size(b, dim)) {
-            (a, b) if a == b || b == 1 => Ok(a),
-            (1, b) => Ok(b),
-            (a, b) => Err(Error::Broadcast { a, b, dim }),
-        })
-        .collect()
+    let mut sizes = vec![0; ndim];
+    // From the back: of several dimensions that do not fit, PyTorch names the last.
+    for dim in (0..ndim).rev() {
+        sizes[dim] = match (size(a, dim), size(b, dim)) {
+            (a, b) if a == b || b == 1 => a,
+            (1, b) => b,
+            (a, b) => return Err(Error::Broadcast { a, b, dim }),
+        };
+    }
+    Ok(sizes)
 }
 
 /// Sizes as the operations take them from users, who may write −1.

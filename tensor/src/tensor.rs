@@ -139,7 +139,7 @@ impl Tensor {
                 },
             )?;
         }
-        if options.requires_grad { tensor.requires_grad_(true) } else { Ok(tensor) }
+        if options.requires_grad { tensor.requiring_grad() } else { Ok(tensor) }
     }
 
     /// Fresh contiguous memory on the host for an operation to write its result to.
@@ -280,7 +280,8 @@ impl Tensor {
 
     /// The size of one dimension, negative ones counted from the end.
     pub fn size(&self, dim: i64) -> Result<usize> {
-        Ok(self.sizes()[self.checked_dim(dim)?])
+        let found = self.layout().dim(dim)?;
+        self.sizes().get(found).copied().ok_or(Error::NoDimensions { dim })
     }
 
     /// A dimension of this tensor given by the user. A 0-dim tensor has none, so there it is an error.

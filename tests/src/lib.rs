@@ -1,4 +1,7 @@
-//! Tests across the packages are in `tests/`; the benchmark is `src/bin/bench.rs`. What several tests take is here.
+//! Tests across the packages are in `tests/`; the benchmark is `src/bin/bench.rs`,
+//! random programs against PyTorch are `src/bin/differ.rs`. What several tests take is here.
+
+pub mod differ;
 
 use serde_json::Value as Json;
 

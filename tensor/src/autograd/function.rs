@@ -131,7 +131,7 @@ impl SavedTensor {
         let Some(tensor) = &self.tensor else { return Ok(None) };
         if tensor.version() != self.version {
             return Err(Error::ModifiedInPlace {
-                dtype: tensor.dtype(),
+                tensor: (tensor.device().device_type(), tensor.dtype()),
                 sizes: tensor.sizes().to_vec(),
                 output_of: self.made_by,
                 version: tensor.version(),

@@ -54,6 +54,14 @@ impl Tensor {
         Ok(self.clone())
     }
 
+    /// The same of a tensor that is made to require gradients, which PyTorch refuses in other words.
+    pub(crate) fn requiring_grad(&self) -> Result<Tensor> {
+        match self.dtype().is_floating_point() {
+            true => self.requires_grad_(true),
+            false => Err(Error::MadeToRequireGrad),
+        }
+    }
+
     /// Whether the user made this tensor, rather than a recorded operation. Gradients collect in leaves.
     pub fn is_leaf(&self) -> bool {
         !matches!(self.history(), History::Node(_))

@@ -386,8 +386,15 @@ fn python_class(error: &Error) -> &'static str {
     match error {
         Error::IndexOutOfBounds { .. }
         | Error::IndexOutOfRange { .. }
+        | Error::SelectOutOfRange { .. }
+        | Error::NarrowStart { .. }
+        | Error::IndexOfNothing
+        | Error::IndexOfNumber
+        | Error::GetOfNumber
+        | Error::NoDimensions { .. }
         | Error::DatasetIndex { .. }
         | Error::DimOutOfRange { .. } => "IndexError",
+        Error::LossBatch { .. } | Error::LossOneTarget { .. } | Error::LossInput => "ValueError",
         Error::NotPositive { .. } | Error::LoaderOptions(_) | Error::SplitLengths => "ValueError",
         _ => "RuntimeError",
     }

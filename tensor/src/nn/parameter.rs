@@ -18,7 +18,7 @@ impl Parameter {
     /// Makes `tensor` a parameter: a leaf of its own that requires grad.
     #[track_caller]
     pub fn new(tensor: &Tensor) -> Result<Parameter> {
-        let leaf = tensor.detach().contiguous()?.requires_grad_(true)?;
+        let leaf = tensor.detach().contiguous()?.requiring_grad()?;
         Ok(Parameter(Arc::new(RwLock::new(leaf))))
     }
 

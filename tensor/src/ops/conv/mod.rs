@@ -187,11 +187,21 @@ impl Convolution {
             return Err(Error::ConvEmptyImage { input: x.sizes().to_vec() });
         }
         if dilation.contains(&0) {
-            return Err(Error::ConvDilation { dilation });
+            return Err(match by_onednn(x, weight, groups) {
+                true => Error::ConvNotPositive { what: "dilation" },
+                false => Error::ConvDilation { dilation },
+            });
         }
         check_types(x, weight, bias)?;
         Ok(Convolution { end_zeros, shape })
     }
+}
+
+/// Whether PyTorch leaves a convolution to oneDNN on the host, which has words of its own. Of small images it computes
+/// floats itself.
+fn by_onednn(x: &Tensor, weight: &Tensor, groups: usize) -> bool {
+    let large = x.sizes()[0] > 1 || x.numel() > 20480 || weight.sizes()[2..].iter().all(|size| *size > 3);
+    !x.is_cuda() && (x.dtype() == DType::BF16 || (x.dtype() == DType::F32 && (groups > 1 || large)))
 }
 
 const ARGUMENTS: Arguments =

@@ -195,7 +195,8 @@ fn binary_(op: Binary, target: &Tensor, other: Operand<'_>) -> Result<Tensor> {
         return ops::update(op.name(), target, &[], |old| ops::apply(by_number, [old]), in_place);
     }
     let result = op.result_type(target, other)?;
-    check_in_place(target, other, result)?;
+    // Not before it is known that the target may be written to: that is what PyTorch looks at first.
+    let check = || check_in_place(target, other, result);
     let other = match other {
         Operand::Tensor(tensor) => tensor.clone(),
         Operand::Scalar(_) => other.to_tensor(result)?,
@@ -205,8 +206,12 @@ fn binary_(op: Binary, target: &Tensor, other: Operand<'_>) -> Result<Tensor> {
         target,
         &[&other],
         // In `x.mul_(&x)` the other operand is the old x too.
-        |old| ops::apply(op, [old, if other.is_same(target) { old } else { &other }]),
+        |old| {
+            check()?;
+            ops::apply(op, [old, if other.is_same(target) { old } else { &other }])
+        },
         || {
+            check()?;
             if result == target.dtype() {
                 return op.compute(target, target, &other);
             }

@@ -9,6 +9,7 @@ use std::ops::{Add, Div, Mul, Neg, Sub};
 
 use super::Operand;
 use super::binary::Binary;
+use crate::autograd::{Context, Function, Saved};
 use crate::dtype::Scalar;
 use crate::error::Result;
 use crate::ops;
@@ -106,8 +107,31 @@ fn number_first(operation: Binary, number: Scalar, tensor: &Tensor) -> Result<Te
         Binary::Div => Tensor::mul(&tensor.reciprocal()?, number),
         _ => {
             let dtype = operation.result_type(tensor, Operand::Scalar(number))?;
-            ops::shape::number(number, dtype)?.sub(tensor)
+            ops::apply(NumberLess { number: ops::shape::number(number, dtype)? }, [tensor])
         }
+    }
+}
+
+/// A number less a tensor, which PyTorch has an operation for.
+struct NumberLess {
+    number: Tensor,
+}
+
+impl Function<1> for NumberLess {
+    fn name(&self) -> &'static str {
+        "rsub"
+    }
+
+    fn backward_name(&self) -> &'static str {
+        "RsubBackward1"
+    }
+
+    fn forward(&self, _: &mut Context<1>, [x]: [&Tensor; 1]) -> Result<Tensor> {
+        Tensor::sub(&self.number, x)
+    }
+
+    fn backward(&self, _: &Saved<1>, grad: &Tensor) -> Result<[Option<Tensor>; 1]> {
+        Ok([Some(grad.neg()?)])
     }
 }
 

@@ -15,7 +15,7 @@ impl Tensor {
     #[track_caller]
     pub fn where_cond(&self, on_true: &Tensor, on_false: &Tensor) -> Result<Tensor> {
         if self.dtype() != DType::Bool {
-            return Err(Error::ExpectedDType { expected: DType::Bool, got: self.dtype() });
+            return Err(Error::WhereCondition { got: self.dtype() });
         }
         ops::apply(Where, [self, on_true, on_false])
     }
@@ -89,7 +89,7 @@ impl Function<3> for Where {
     fn forward(&self, ctx: &mut Context<3>, [condition, a, b]: [&Tensor; 3]) -> Result<Tensor> {
         ctx.save_for_backward([condition]);
         let dtype = result_type(&[(a.dtype(), a.ndim()), (b.dtype(), b.ndim())], &[]);
-        let sizes = broadcast(condition.sizes(), &broadcast(a.sizes(), b.sizes())?)?;
+        let sizes = broadcast(&broadcast(condition.sizes(), a.sizes())?, b.sizes())?;
         let out = lead(&[condition, a, b]).uninit_beside(&sizes, dtype)?;
         kernels::where_cond(condition, &a.to(dtype)?, &b.to(dtype)?, &out)?;
         Ok(out)

@@ -35,6 +35,28 @@ impl Unary {
         matches!(self, Sqrt | Rsqrt | Reciprocal | Exp | Log | Sin | Cos | Tanh | Sigmoid)
     }
 
+    /// Most have no meaning for truths. The kernels have names on the host and names on a device.
+    fn check_bool(self, x: &Tensor) -> Result<()> {
+        use Unary::*;
+        if x.dtype() != DType::Bool || self.makes_floats() || matches!(self, Sign | Square) {
+            return Ok(());
+        }
+        let operation = match (self, x.is_cuda()) {
+            (Neg, _) => return Err(Error::NegateBool),
+            (Relu, _) => return Err(Error::ReluBool),
+            (Abs, false) => "abs_cpu",
+            (Abs, true) => "abs_cuda",
+            (Floor, false) => "floor_vml_cpu",
+            (Floor, true) => "floor_cuda",
+            (Ceil, false) => "ceil_vml_cpu",
+            (Ceil, true) => "ceil_cuda",
+            (Round, false) => "round_vml_cpu",
+            (Round, true) => "round_cuda",
+            (other, _) => other.name(),
+        };
+        Err(Error::NotImplemented { operation, dtype: DType::Bool })
+    }
+
     /// What the gradient is computed from: the result, the input, or nothing.
     fn saves(self) -> Saves {
         use Unary::*;
@@ -106,9 +128,7 @@ impl Function<1> for Unary {
             Saves::Nothing => {}
         }
         let dtype = x.dtype();
-        if dtype == DType::Bool && !self.makes_floats() && !matches!(self, Unary::Sign | Unary::Square) {
-            return Err(Error::NotImplemented { operation: self.name(), dtype });
-        }
+        self.check_bool(x)?;
         let x = match self {
             _ if self.makes_floats() && !dtype.is_floating_point() => &x.to(DType::F32)?,
             // The power of a truth and a whole number is one.
@@ -223,9 +243,7 @@ fn unary_(op: Unary, target: &Tensor) -> Result<Tensor> {
     if target.dtype() == DType::Bool && op == Unary::Square {
         return Err(Error::InPlaceCast { result: DType::I64, output: DType::Bool });
     }
-    if target.dtype() == DType::Bool && op != Unary::Sign {
-        return Err(Error::NotImplemented { operation: op.name(), dtype: DType::Bool });
-    }
+    op.check_bool(target)?;
     ops::update(op.name(), target, &[], |old| ops::apply(op, [old]), || kernels::unary(op, target, target))
 }
 

@@ -6,7 +6,7 @@ use half::{bf16, f16};
 use crate::dtype::{DType, Element, Memory, with_dtype};
 use crate::error::{Error, Result};
 use crate::ops::kernel::{Args, Cost, Geometry, KernelDef, NUMBERS, Parameter, launch};
-use crate::ops::shape::{dense, reserve};
+use crate::ops::shape::{dense, reserve, seen_as};
 use crate::tensor::Tensor;
 
 /// Addition that wraps for integers, as in every other operation, and rounds a sum of halves each time, since it lies in
@@ -44,6 +44,11 @@ fn positions(indices: &[i64], size: usize, error: impl Fn(i64) -> Error) -> Resu
         }
     }
     Ok(positions)
+}
+
+/// The tensor as it is indexed: in order, and a number as a vector of one element.
+fn indexed(x: &Tensor) -> Result<Tensor> {
+    if x.ndim() == 0 { Ok(seen_as(x, &[1])) } else { dense(x) }
 }
 
 /// A tensor seen around one of its dimensions: `outer` blocks of `size` entries of `inner` elements each.
@@ -85,7 +90,7 @@ pub(crate) fn every_kernel() -> Vec<&'static KernelDef> {
 }
 
 pub(super) fn index_select(x: &Tensor, dim: usize, index: &Tensor, out: &Tensor) -> Result<()> {
-    launch(index_select_kernel(x.dtype())?, [&dense(x)?, &dense(index)?], [out], &[dim as i64], &[])
+    launch(index_select_kernel(x.dtype())?, [&indexed(x)?, &dense(index)?], [out], &[dim as i64], &[])
 }
 
 fn index_select_kernel(dtype: DType) -> Result<&'static KernelDef> {
@@ -94,8 +99,13 @@ fn index_select_kernel(dtype: DType) -> Result<&'static KernelDef> {
 
 fn index_select_twin<T: bytemuck::Pod>(args: Args<'_, '_>) -> Result<()> {
     let (x, index) = (&args.inputs[0], &args.inputs[1]);
-    let around = Around::new(x.layout.sizes(), args.ints[0] as usize);
-    let out_of_range = |index| Error::IndexOutOfRange { index, size: around.size };
+    let (sizes, dim) = (x.layout.sizes(), args.ints[0] as usize);
+    let around = Around::new(sizes, dim);
+    // PyTorch has another function, with words of its own, for the second dimension, and for tensors of no elements.
+    let out_of_range = |index| match dim == 1 || (sizes.len() > 1 && x.layout.numel() == 0) {
+        true => Error::IndicesOutOfData { index, size: around.size },
+        false => Error::IndexOutOfRange { index, size: around.size },
+    };
     let positions = positions(index.elements(), around.size, out_of_range)?;
     let values: &[T] = x.elements();
     for (i, row) in args.outputs[0].elements::<T>().chunks_mut(around.inner.max(1)).enumerate() {
@@ -107,6 +117,7 @@ fn index_select_twin<T: bytemuck::Pod>(args: Args<'_, '_>) -> Result<()> {
 }
 
 pub(super) fn index_add(target: &Tensor, dim: usize, index: &Tensor, source: &Tensor) -> Result<()> {
+    let target = &indexed(target)?;
     launch(index_add_kernel(target.dtype())?, [&dense(source)?, &dense(index)?], [target], &[dim as i64], &[])
 }
 
@@ -152,7 +163,7 @@ fn visit_gathered(
 }
 
 pub(crate) fn gather(x: &Tensor, dim: usize, index: &Tensor, out: &Tensor) -> Result<()> {
-    launch(gather_kernel(x.dtype())?, [&dense(x)?, &dense(index)?], [out], &[dim as i64], &[])
+    launch(gather_kernel(x.dtype())?, [&indexed(x)?, &indexed(index)?], [out], &[dim as i64], &[])
 }
 
 fn gather_kernel(dtype: DType) -> Result<&'static KernelDef> {
@@ -171,13 +182,8 @@ fn gather_twin<T: bytemuck::Pod>(args: Args<'_, '_>) -> Result<()> {
 }
 
 pub(super) fn scatter_add(target: &Tensor, dim: usize, index: &Tensor, source: &Tensor) -> Result<()> {
-    launch(
-        scatter_add_kernel(target.dtype())?,
-        [&dense(source)?, &dense(index)?],
-        [target],
-        &[dim as i64],
-        &[],
-    )
+    let (target, index) = (&indexed(target)?, &indexed(index)?);
+    launch(scatter_add_kernel(target.dtype())?, [&dense(source)?, index], [target], &[dim as i64], &[])
 }
 
 fn scatter_add_kernel(dtype: DType) -> Result<&'static KernelDef> {

@@ -18,12 +18,21 @@ impl Tensor {
     /// The entries of a dimension that a 1-D index tensor names, in its order (`torch.index_select`).
     #[track_caller]
     pub fn index_select(&self, dim: i64, index: &Tensor) -> Result<Tensor> {
+        let dim = self.layout().dim(dim)?;
         if index.ndim() > 1 {
             return Err(Error::IndexNotAVector);
         }
-        let index = index_dtype("index_select", index)?;
-        let dim = self.checked_dim(dim)?;
-        ops::apply(IndexSelect { dim }, [self, &index])
+        check_index(index, || Error::IndexSelectDType)?;
+        if self.ndim() == 0 && index.numel() != 1 {
+            let count = index.numel();
+            return Err(Error::custom(format!(
+                "index_select(): Index to scalar can have only 1 value, got {count} value(s)"
+            )));
+        }
+        if self.ndim() > 1 && self.sizes()[dim] == 0 && index.numel() > 0 {
+            return Err(Error::IndexSelectOfNothing);
+        }
+        ops::apply(IndexSelect { dim }, [self, &index.to(DType::I64)?])
     }
 
     /// The entries of dimension 0 that an index tensor of any shape names (`x[index]`). Negative ones count from
@@ -42,13 +51,15 @@ impl Tensor {
     #[track_caller]
     pub fn index(&self, index: &Tensor) -> Result<Tensor> {
         let _scope = scope::operation("index", Location::caller());
-        if !matches!(index.dtype(), DType::I64 | DType::I32) {
-            return Err(Error::custom("tensors used as indices must be long or int tensors"));
+        check_index(index, || match index.dtype() {
+            // In PyTorch these are masks.
+            DType::U8 | DType::Bool => Error::custom("tensors used as indices must be long or int tensors"),
+            _ => Error::IndexDType,
+        })?;
+        let size = *self.sizes().first().ok_or(Error::IndexOfNumber)?;
+        if size == 0 && index.numel() > 0 {
+            return Err(Error::IndexOfNothing);
         }
-        if self.ndim() == 0 {
-            return Err(Error::custom("too many indices for tensor of dimension 0"));
-        }
-        let size = self.size(0)?;
         if index.is_cuda() && index.device() != self.device() {
             return Err(Error::IndexDevice { device: self.device() });
         }
@@ -57,60 +68,128 @@ impl Tensor {
         }
         let index = index.detach().to((self.device(), DType::I64))?;
         let wrapped = index.lt(0)?.where_cond(&index.add(size as i64)?, &index)?;
-        ops::apply(Index, [self, &wrapped])
+        ops::apply(Index, [self, &wrapped]).map_err(|error| match error {
+            Error::IndexOutOfRange { index, size } | Error::IndicesOutOfData { index, size } => {
+                let index = if index < 0 { index - size as i64 } else { index }; // As it was before it was wrapped.
+                Error::IndexOutOfBounds { index, dim: 0, size }
+            }
+            other => other,
+        })
     }
 
     /// `out[i][j] = self[index[i][j]][j]` along dimension 0, and likewise along others (`torch.gather`).
     #[track_caller]
     pub fn gather(&self, dim: i64, index: &Tensor) -> Result<Tensor> {
-        let index = index_dtype("gather", index)?;
-        let dim = self.checked_dim(dim)?;
-        check_gather(self, dim, &index)?;
-        ops::apply(Gather { dim }, [self, &index])
+        let dim = self.layout().dim(dim)?;
+        if index.numel() > 0 {
+            check_index(index, || Error::GatherDType { operation: "gather" })?;
+            check_gather(self, dim, index)?;
+        }
+        ops::apply(Gather { dim }, [self, &index.to(DType::I64)?])
     }
 
     /// A copy of this tensor with `source` added at the entries of a dimension that `index` names, as often
     /// as it names them (`torch.index_add`).
     #[track_caller]
     pub fn index_add(&self, dim: i64, index: &Tensor, source: &Tensor) -> Result<Tensor> {
-        let index = index_dtype("index_add", index)?;
-        let dim = self.checked_dim(dim)?;
-        let mut expected = self.sizes().to_vec();
-        expected[dim] = index.numel();
-        if source.sizes() != expected {
-            return Err(Error::GradientShape { grad: source.sizes().to_vec(), output: expected });
+        let dim = self.layout().dim(dim)?;
+        if index.ndim() > 1 {
+            return Err(Error::IndexAddNotAVector { dtype: index.dtype(), sizes: index.sizes().to_vec() });
         }
-        ops::apply(IndexAdd { dim }, [self, &index, source])
+        check_index(index, || Error::IndexAddDType { got: index.dtype() })?;
+        check_index_add(self, dim, index.numel(), source)?;
+        ops::apply(IndexAdd { dim }, [self, &index.to(DType::I64)?, source]).map_err(|error| match error {
+            // Who has one dimension is asked in other words.
+            Error::IndexOutOfRange { index, size } if self.ndim() > 1 => {
+                Error::IndexOutOfBounds { index, dim, size }
+            }
+            other => other,
+        })
     }
 
     /// A copy of this tensor with `source` added where [`gather`](Self::gather) with the same index would
     /// have read (`torch.scatter_add`).
     #[track_caller]
     pub fn scatter_add(&self, dim: i64, index: &Tensor, source: &Tensor) -> Result<Tensor> {
-        let index = index_dtype("scatter_add", index)?;
-        let dim = self.checked_dim(dim)?;
-        check_gather(self, dim, &index)?;
-        if source.sizes() != index.sizes() {
-            return Err(Error::GradientShape {
-                grad: source.sizes().to_vec(),
-                output: index.sizes().to_vec(),
-            });
+        let dim = self.layout().dim(dim)?;
+        if index.numel() > 0 {
+            check_index(index, || Error::GatherDType { operation: "scatter" })?;
+            check_scatter(self, dim, index, source)?;
         }
-        ops::apply(ScatterAdd { dim }, [self, &index, source])
+        // Of a source that is larger than the index, the part that is as large is added.
+        let mut part = source.clone();
+        for (dim, size) in index.sizes().iter().enumerate().take(part.ndim()) {
+            if part.sizes()[dim] > *size {
+                part = part.narrow(dim as i64, 0, *size)?;
+            }
+        }
+        ops::apply(ScatterAdd { dim }, [self, &index.to(DType::I64)?, &part])
     }
 }
 
-/// An index as i64, which is what the kernels read.
-fn index_dtype(operation: &'static str, index: &Tensor) -> Result<Tensor> {
-    match index.dtype() {
-        DType::I64 | DType::I32 => index.to(DType::I64),
-        _ => Err(Error::IndexDType { operation }),
+/// Whether a tensor is of a type that indices have. The kernels read i64.
+fn check_index(index: &Tensor, error: impl FnOnce() -> Error) -> Result<()> {
+    if matches!(index.dtype(), DType::I64 | DType::I32) { Ok(()) } else { Err(error()) }
+}
+
+/// The dimensions of a tensor, where a number counts as a vector.
+fn dims(x: &Tensor) -> usize {
+    x.ndim().max(1)
+}
+
+fn check_index_add(x: &Tensor, dim: usize, indices: usize, source: &Tensor) -> Result<()> {
+    if x.dtype() != source.dtype() {
+        return Err(Error::IndexAddTypes { target: x.dtype(), source_type: source.dtype() });
+    }
+    if dim > 0 && dim >= source.ndim() {
+        return Err(Error::custom(format!(
+            "index_add_(): Indexing dim {dim} is out of bounds of the source tensor with dim {}",
+            source.ndim()
+        )));
+    }
+    let source_size = source.sizes().get(dim).copied().unwrap_or(1);
+    if indices != source_size {
+        source.size(dim as i64)?; // PyTorch asks for it to say so.
+        return Err(Error::IndexAddCount { indices, source_size, dim });
+    }
+    let mut expected = x.sizes().to_vec();
+    if let (Some(size), true) = (expected.get_mut(dim), source.ndim() > 0) {
+        *size = source_size;
+    }
+    if source.sizes() != expected {
+        let (target, source_sizes) = (x.sizes().to_vec(), source.sizes().to_vec());
+        return Err(Error::IndexAddShape { target, source_sizes });
+    }
+    Ok(())
+}
+
+fn check_scatter(x: &Tensor, dim: usize, index: &Tensor, source: &Tensor) -> Result<()> {
+    if x.dtype() != source.dtype() {
+        return Err(Error::ScatterTypes);
+    }
+    for (other, tensor) in [("self", x), ("src", source)] {
+        if dims(tensor) != dims(index) {
+            return Err(Error::GatherDims { other });
+        }
+    }
+    let fits = |(other, size): (usize, &usize)| {
+        *size <= source.sizes().get(other).copied().unwrap_or(1)
+            && (other == dim || *size <= x.sizes()[other])
+    };
+    match index.sizes().iter().enumerate().all(fits) {
+        true => Ok(()),
+        false => Err(Error::ScatterSizes {
+            index: index.sizes().to_vec(),
+            target: x.sizes().to_vec(),
+            dim,
+            source_sizes: source.sizes().to_vec(),
+        }),
     }
 }
 
 fn check_gather(x: &Tensor, dim: usize, index: &Tensor) -> Result<()> {
-    if x.ndim() != index.ndim() {
-        return Err(Error::GatherDims);
+    if dims(x) != dims(index) {
+        return Err(Error::GatherDims { other: "input" });
     }
     match (0..x.ndim()).find(|other| *other != dim && index.sizes()[*other] > x.sizes()[*other]) {
         None => Ok(()),
@@ -172,7 +251,9 @@ impl Function<2> for IndexSelect {
     fn forward(&self, ctx: &mut Context<2>, [x, index]: [&Tensor; 2]) -> Result<Tensor> {
         ctx.save_for_backward([index]);
         let mut sizes = x.sizes().to_vec();
-        sizes[self.dim] = index.numel();
+        if let Some(size) = sizes.get_mut(self.dim) {
+            *size = index.numel();
+        }
         let out = x.uninit_beside(&sizes, x.dtype())?;
         kernels::index_select(x, self.dim, index, &out)?;
         Ok(out)

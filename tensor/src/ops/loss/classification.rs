@@ -2,12 +2,12 @@
 
 use smallvec::SmallVec;
 
-use super::{Reduction, kernels};
+use super::{Reduction, kernels, target};
 use crate::autograd::{Context, Function, Saved};
 use crate::dtype::DType;
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::ops;
 use crate::ops::shape::{dense, seen_as};
-use crate::ops::{self, softmax};
 use crate::shape::signed;
 use crate::tensor::Tensor;
 
@@ -37,7 +37,7 @@ impl Tensor {
     #[track_caller]
     pub fn cross_entropy(&self, target: &Tensor, options: &CrossEntropyOptions) -> Result<Tensor> {
         over_rows("cross_entropy", [self, target], options, |scores, rows| {
-            softmax::check_scores(scores, classes_dim(scores))?;
+            target::check_scores(scores, target)?;
             Ok(CrossEntropy(rows))
         })
     }
@@ -52,7 +52,7 @@ impl Tensor {
     }
 }
 
-fn classes_dim(scores: &Tensor) -> usize {
+pub(super) fn classes_dim(scores: &Tensor) -> usize {
     usize::from(scores.ndim() != 1)
 }
 
@@ -88,27 +88,8 @@ fn of_rows<F: Function<2>>(
     let as_given = matches!(scores.ndim(), 1 | 2 | 4);
     let sizes = if as_given { expected.clone() } else { vec![target.numel()] };
     let function = loss(scores, Rows { options, sizes, images: scores.ndim() > 2 })?;
-    if scores.ndim() == 0 {
-        return Err(Error::LossInput);
-    }
-    if target.dtype() != DType::I64 {
-        return Err(Error::ExpectedDType { expected: DType::I64, got: target.dtype() });
-    }
+    target::check(scores, target, weight.as_ref())?;
     let classes = scores.sizes()[classes_dim(scores)];
-    if let Some(weight) = &weight {
-        if weight.sizes() != [classes] {
-            return Err(Error::LossWeight { classes, weight: weight.sizes().to_vec() });
-        }
-        if weight.dtype() != scores.dtype() {
-            return Err(Error::ExpectedDType { expected: scores.dtype(), got: weight.dtype() });
-        }
-    }
-    if scores.ndim() > 1 && target.ndim() > 0 && target.sizes()[0] != expected[0] {
-        return Err(Error::LossBatch { input: expected[0], target: target.sizes()[0] });
-    }
-    if target.sizes() != expected {
-        return Err(Error::LossTargetSize { expected, got: target.sizes().to_vec() });
-    }
     // Whatever the shape was, the classes move last, all else keeps its order.
     let rows = match scores.ndim() {
         1 => scores.unsqueeze(0)?,
@@ -118,7 +99,7 @@ fn of_rows<F: Function<2>>(
             scores.permute(&dims)?.reshape(&[target.numel() as i64, classes as i64])?
         }
     };
-    let losses = ops::apply(function, [&rows, &target.reshape(&[-1])?])?;
+    let losses = ops::apply(function, [&rows, &target.reshape(&[-1])?.to(DType::I64)?])?;
     match reduction {
         Reduction::None if !as_given => losses.reshape(&signed(&expected)),
         _ => Ok(losses),

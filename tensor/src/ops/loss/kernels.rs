@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::ops::elementwise::Float;
 use crate::ops::kernel::{Cost, FLOATS, Geometry, Input, KernelDef, Parameter, launch};
 use crate::ops::reduce::tree;
-use crate::ops::shape::{collect, dense, number, reserve};
+use crate::ops::shape::{collect, dense, number, reserve, seen_as};
 use crate::ops::simd::vectorized;
 use crate::ops::softmax::{for_rows, log_softmax_row};
 use crate::tensor::Tensor;
@@ -318,7 +318,7 @@ fn targets(given: &Input<'_>, ignore_index: i64, classes: usize) -> Result<Vec<O
 /// The weights of the classes; without any, the number 1, which stands for all of them.
 fn weight_operand(options: &CrossEntropyOptions, like: &Tensor) -> Result<Tensor> {
     match &options.weight {
-        Some(weight) => Ok(weight.clone()),
+        Some(weight) => Ok(seen_as(&dense(weight)?, &[weight.numel()])), // For images it may be of any shape.
         None => number(Scalar::Int(1), like.dtype()),
     }
 }

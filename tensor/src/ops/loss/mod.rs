@@ -1,10 +1,11 @@
 //! Losses: how far a prediction is from its target, as one number to minimise.
 //!
-//! - [`regression`]: `mse_loss`, `l1_loss`   - [`classification`]: `cross_entropy`, `nll_loss`
+//! - [`regression`]: `mse_loss`, `l1_loss`   - [`classification`]: `cross_entropy`, `nll_loss`, and their [`target`]
 
 mod classification;
 mod kernels;
 mod regression;
+mod target;
 
 pub use classification::CrossEntropyOptions;
 pub(crate) use kernels::every_kernel;

@@ -73,7 +73,9 @@ impl Function<2> for MseLoss {
         let [input, target] = saved.tensors()?;
         // PyTorch refuses this here, and for this loss only.
         if target.dtype() != input.dtype() {
-            return Err(Error::LossDType { found: target.dtype(), expected: input.dtype() });
+            let (found, expected) =
+                if saved.needs_input_grad(0) { (&target, &input) } else { (&input, &target) };
+            return Err(Error::LossDType { found: found.dtype(), expected: expected.dtype() });
         }
         let difference = input.sub(&target)?;
         let scale = self.reduction.scale(difference.numel());

@@ -17,6 +17,7 @@ use crate::autograd::{Context, Function, Saved};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::ops;
+use crate::ops::shape::viewed;
 use crate::shape::{broadcast, signed};
 use crate::tensor::Tensor;
 
@@ -70,7 +71,8 @@ impl Tensor {
 fn matmul(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     match (a.ndim(), b.ndim()) {
         (0, dims) | (dims, 0) => {
-            Err(Error::MatmulDims { a: a.ndim(), b: if a.ndim() == 0 { dims } else { 0 } })
+            let b = if a.ndim() == 0 { dims } else { 0 };
+            Err(Error::MatmulDims { operation: "matmul", a: a.ndim(), b })
         }
         (1, 1) => ops::apply(Dot, [a, b]),
         (2, 1) => {
@@ -78,43 +80,63 @@ fn matmul(a: &Tensor, b: &Tensor) -> Result<Tensor> {
                 let mat = [a.sizes()[0], a.sizes()[1]];
                 return Err(Error::MvSizes { mat, vec: b.numel() });
             }
-            a.mm(&b.unsqueeze(1)?)?.squeeze(1)
+            check_vector(a, b)?;
+            viewed(&a.mm(&b.unsqueeze(1)?)?, &a.sizes()[..1], "MvBackward0")
         }
-        (1, 2) => a.unsqueeze(0)?.mm(b)?.squeeze(0),
+        (1, 2) => viewed(&a.unsqueeze(0)?.mm(b)?, &b.sizes()[1..], "SqueezeBackward4"),
         (2, 2) => a.mm(b),
         // A batch of rows times one matrix is one tall product.
         (_, 2) => {
-            let mut sizes = signed(a.sizes());
-            let k = sizes.pop().expect("it has three dimensions or more");
-            let rows = a.reshape(&[sizes.iter().product(), k])?;
-            sizes.push(b.size(1)? as i64);
-            rows.mm(b)?.reshape(&sizes)
+            let (outer, k) = (&a.sizes()[..a.ndim() - 1], a.size(-1)?);
+            let rows = a.reshape(&[outer.iter().product::<usize>() as i64, k as i64])?;
+            viewed(&rows.mm(b)?, &[outer, &[b.size(1)?]].concat(), UNSAFE_VIEW)
         }
-        (1, _) => a.unsqueeze(0)?.matmul(b)?.squeeze(-2),
+        (1, _) => {
+            let product = a.unsqueeze(0)?.matmul(b)?;
+            let [outer @ .., _, n] = product.sizes() else { unreachable!("it has as many dimensions as b") };
+            viewed(&product, &[outer, &[*n]].concat(), UNSAFE_VIEW)
+        }
         (_, 1) => {
             let k = a.size(-1)?;
             if k != b.numel() {
                 let rows = a.sizes()[..a.ndim() - 1].iter().product();
                 return Err(Error::MvSizes { mat: [rows, k], vec: b.numel() });
             }
-            a.matmul(&b.unsqueeze(1)?)?.squeeze(-1)
+            check_vector(a, b)?;
+            viewed(&a.matmul(&b.unsqueeze(1)?)?, &a.sizes()[..a.ndim() - 1], UNSAFE_VIEW)
         }
         _ => batched(a, b),
     }
 }
 
+/// How PyTorch calls what gives a product its sizes.
+const UNSAFE_VIEW: &str = "UnsafeViewBackward0";
+
 #[track_caller]
 fn linear(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
+    if x.ndim() == 0 || weight.ndim() == 0 {
+        return Err(Error::MatmulDims { operation: "linear", a: x.ndim(), b: weight.ndim() });
+    }
     let Some(bias) = bias else { return x.matmul(&weight.t()?) };
     match (x.sizes(), weight.sizes()) {
+        (_, &[_]) => Err(Error::VectorForMatrix { argument: "mat2" }),
         (&[_, _], &[_, _]) if bias.ndim() == 1 => ops::apply(Linear, [bias, x, weight]),
         // Rows of any number of dimensions are rows.
-        (&[ref outer @ .., features], &[out, _]) if outer.len() > 1 && bias.sizes() == [out] => {
+        (&[ref outer @ .., features], &[out, _]) if bias.sizes() == [out] => {
             let rows = x.reshape(&[outer.iter().product::<usize>() as i64, features as i64])?;
             let sizes = [outer, &[out]].concat();
             ops::apply(Linear, [bias, &rows, weight])?.reshape(&signed(&sizes))
         }
         _ => x.matmul(&weight.t()?)?.add(bias),
+    }
+}
+
+/// Whether a matrix can be multiplied by a vector of this type.
+fn check_vector(a: &Tensor, b: &Tensor) -> Result<()> {
+    match (a.dtype(), b.dtype()) {
+        (expected, got) if expected != got => Err(Error::ExpectedDType { expected, got }),
+        (dtype @ DType::Bool, _) => Err(Error::NotImplemented { operation: "addmv_impl_cpu", dtype }),
+        _ => Ok(()),
     }
 }
 
@@ -126,7 +148,7 @@ fn matrix(tensor: &Tensor, argument: &'static str) -> Result<()> {
 fn batched(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     let (a_dims, b_dims) = (a.ndim() - 2, b.ndim() - 2);
     let batch = broadcast(&a.sizes()[..a_dims], &b.sizes()[..b_dims])?;
-    let (m, n) = (a.size(-2)? as i64, b.size(-1)? as i64);
+    let (m, n) = (a.size(-2)?, b.size(-1)?);
     let count: usize = batch.iter().product();
     let flat = |x: &Tensor, dims: usize| {
         let matrix = signed(&x.sizes()[dims..]);
@@ -134,7 +156,7 @@ fn batched(a: &Tensor, b: &Tensor) -> Result<Tensor> {
         x.expand(&sizes)?.reshape(&[&[count as i64], &matrix[..]].concat())
     };
     let product = flat(a, a_dims)?.bmm(&flat(b, b_dims)?)?;
-    product.reshape(&[&signed(&batch)[..], &[m, n]].concat())
+    viewed(&product, &[&batch[..], &[m, n]].concat(), UNSAFE_VIEW)
 }
 
 struct Dot;
@@ -227,12 +249,12 @@ impl Function<3> for Linear {
         let (needs_x, needs_weight) = (ctx.needs_input_grad(1), ctx.needs_input_grad(2));
         ctx.save_for_backward([needs_weight.then_some(x), needs_x.then_some(weight)]);
         let weight = weight.t()?;
-        kernels::check_shapes(x, &weight)?;
-        for (argument, a) in [("mat1", x), ("self", bias)] {
+        for (argument, a) in [("self", bias), ("mat1", x)] {
             if a.dtype() != weight.dtype() {
                 return Err(Error::LinearDTypes { argument, a: a.dtype(), b: weight.dtype() });
             }
         }
+        kernels::check_shapes(x, &weight)?;
         // Before a device is asked to: there it would be an assertion that fails.
         bias.layout().expand(&[x.sizes()[0], weight.sizes()[1]])?;
         kernels::addmm(bias, x, &weight)
@@ -268,12 +290,15 @@ impl Function<2> for Bmm {
     fn forward(&self, ctx: &mut Context<2>, [a, b]: [&Tensor; 2]) -> Result<Tensor> {
         let (needs_a, needs_b) = (ctx.needs_input_grad(0), ctx.needs_input_grad(1));
         ctx.save_for_backward([needs_b.then_some(a), needs_a.then_some(b)]);
-        let (batch, k) = (a.sizes()[0], a.sizes()[2]);
+        let (batch, k, dtype) = (a.sizes()[0], a.sizes()[2], a.dtype());
         if b.sizes()[..2] != [batch, k] {
             return Err(Error::BmmShapes { expected: [batch, k], got: [b.sizes()[0], b.sizes()[1]] });
         }
         if a.dtype() != b.dtype() {
-            return Err(Error::ExpectedDType { expected: a.dtype(), got: b.dtype() });
+            return Err(Error::ExpectedDType { expected: dtype, got: b.dtype() });
+        }
+        if dtype == DType::Bool {
+            return Err(Error::NotImplemented { operation: "bmm", dtype });
         }
         kernels::bmm(a, b)
     }

@@ -4,7 +4,7 @@ use std::panic::Location;
 
 use smallvec::SmallVec;
 
-use crate::autograd::{Context, Function, Saved, is_inference_mode_enabled, no_grad};
+use crate::autograd::{Context, Function, Saved, is_grad_enabled, is_inference_mode_enabled, no_grad};
 use crate::dtype::{DType, Scalar};
 use crate::error::{Error, Result};
 use crate::ops::shape::{dense, number, seen_as, write};
@@ -93,6 +93,13 @@ impl Tensor {
                     return Err(Error::custom(format!(
                         "{name} should be of shape [{channels}] not {sizes:?}"
                     )));
+                }
+            }
+        }
+        if self.numel() > 0 && is_grad_enabled() {
+            for (i, argument) in [(2, "running_mean"), (3, "running_var")] {
+                if parameters[i].as_ref().is_some_and(Tensor::requires_grad) {
+                    return Err(Error::NotDifferentiable { function: "native_batch_norm", argument });
                 }
             }
         }

@@ -13,27 +13,27 @@ impl Tensor {
     /// The sum of all elements. Integers and bools are summed as i64.
     #[track_caller]
     pub fn sum(&self) -> Result<Tensor> {
-        self.sum_dims(&[], false)
+        let reduced = reduced_dims(self, &[])?;
+        ops::apply(SumDims { reduced, keepdim: false, backward_name: "SumBackward0" }, [self])
     }
 
     /// The sum over some dimensions (all, if none is named), which `keepdim` keeps with size 1.
     #[track_caller]
     pub fn sum_dims(&self, dims: &[i64], keepdim: bool) -> Result<Tensor> {
         let reduced = reduced_dims(self, dims)?;
-        ops::apply(SumDims { reduced, keepdim }, [self])
+        ops::apply(SumDims { reduced, keepdim, backward_name: "SumBackward1" }, [self])
     }
 
     /// The mean of all elements. NaN if there are none.
     #[track_caller]
     pub fn mean(&self) -> Result<Tensor> {
-        self.mean_dims(&[], false)
+        mean(self, &[], false, "MeanBackward0")
     }
 
     /// The mean over some dimensions (all, if none is named), which `keepdim` keeps with size 1.
     #[track_caller]
     pub fn mean_dims(&self, dims: &[i64], keepdim: bool) -> Result<Tensor> {
-        let reduced = reduced_dims(self, dims)?;
-        ops::apply(MeanDims { reduced, keepdim }, [self])
+        mean(self, dims, keepdim, "MeanBackward1")
     }
 
     /// The variance over some dimensions (all, if none is named): squared deviations from the mean, summed
@@ -66,6 +66,15 @@ impl Tensor {
             ops::apply(Root { dtype: x.dtype() }, [&squares])
         })
     }
+}
+
+#[track_caller]
+fn mean(x: &Tensor, dims: &[i64], keepdim: bool, backward_name: &'static str) -> Result<Tensor> {
+    if !x.dtype().is_floating_point() {
+        return Err(Error::NeedsFloat { operation: "mean", got: x.dtype() });
+    }
+    let reduced = reduced_dims(x, dims)?;
+    ops::apply(MeanDims { reduced, keepdim, backward_name }, [x])
 }
 
 /// Halves as f32, for what is made in several steps and rounded after the last.
@@ -175,6 +184,7 @@ impl Function<1> for Variance {
 struct SumDims {
     reduced: Vec<bool>,
     keepdim: bool,
+    backward_name: &'static str,
 }
 
 impl Function<1> for SumDims {
@@ -183,7 +193,7 @@ impl Function<1> for SumDims {
     }
 
     fn backward_name(&self) -> &'static str {
-        if self.reduced.iter().all(|reduced| *reduced) { "SumBackward0" } else { "SumBackward1" }
+        self.backward_name
     }
 
     fn forward(&self, _: &mut Context<1>, [x]: [&Tensor; 1]) -> Result<Tensor> {
@@ -202,6 +212,7 @@ impl Function<1> for SumDims {
 struct MeanDims {
     reduced: Vec<bool>,
     keepdim: bool,
+    backward_name: &'static str,
 }
 
 impl MeanDims {
@@ -221,16 +232,14 @@ impl Function<1> for MeanDims {
     }
 
     fn backward_name(&self) -> &'static str {
-        if self.reduced.iter().all(|reduced| *reduced) { "MeanBackward0" } else { "MeanBackward1" }
+        self.backward_name
     }
 
     fn forward(&self, _: &mut Context<1>, [x]: [&Tensor; 1]) -> Result<Tensor> {
-        if !x.dtype().is_floating_point() {
-            return Err(Error::NeedsFloat { operation: "mean", got: x.dtype() });
-        }
-        let sum = |x| ops::apply(SumDims { reduced: self.reduced.clone(), keepdim: self.keepdim }, [x]);
+        let MeanDims { reduced, keepdim, backward_name } = self;
+        let sum = SumDims { reduced: reduced.clone(), keepdim: *keepdim, backward_name };
         let count = self.count(x.sizes());
-        sum(&in_floats(x)?)?.div_(count)?.to(x.dtype())
+        ops::apply(sum, [&in_floats(x)?])?.div_(count)?.to(x.dtype())
     }
 
     fn backward(&self, saved: &Saved<1>, grad: &Tensor) -> Result<[Option<Tensor>; 1]> {

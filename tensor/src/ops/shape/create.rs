@@ -87,11 +87,11 @@ impl Tensor {
     ) -> Result<Tensor> {
         let (start, end, step) = (start.into(), end.into(), step.into());
         let options = options.into();
-        if step.to_f64() == 0.0 {
-            return Err(Error::custom("step must be nonzero"));
-        }
         if options.dtype == DType::Bool {
             return Err(Error::NotImplemented { operation: "arange_cpu", dtype: DType::Bool });
+        }
+        if step.to_f64() == 0.0 {
+            return Err(Error::custom("step must be nonzero"));
         }
         let span = end.to_f64() - start.to_f64();
         if !span.is_finite() || !step.to_f64().is_finite() {
@@ -152,7 +152,7 @@ pub(crate) fn made(
     let _scope = ops::enter(name, None, &[])?;
     let tensor = Tensor::uninit_on(options.device, sizes, options.dtype)?;
     fill(&tensor)?;
-    if options.requires_grad { tensor.requires_grad_(true) } else { Ok(tensor) }
+    if options.requires_grad { tensor.requiring_grad() } else { Ok(tensor) }
 }
 
 /// The values in a vector, or an error if there are more than memory.

@@ -41,9 +41,14 @@ impl Tensor {
     /// Views of `size` entries each along a dimension; the last may be shorter (`torch.split`).
     #[track_caller]
     pub fn split(&self, size: usize, dim: i64) -> Result<Vec<Tensor>> {
+        if self.ndim() == 0 {
+            return Err(Error::PartsOfNumber { operation: "split" });
+        }
         let total = self.size(dim)?;
-        if size == 0 {
-            return Err(Error::NotPositive { option: "split_size", value: 0 });
+        match (size, total) {
+            (0, 0) => return Ok(vec![self.narrow(dim, 0, 0)?]),
+            (0, _) => return Err(Error::SplitSize { size: total }),
+            _ => {}
         }
         let along = self.checked_dim(dim)?;
         let mut parts = Vec::new();
@@ -56,8 +61,11 @@ impl Tensor {
     /// At most `chunks` views of equal size along a dimension (`torch.chunk`).
     #[track_caller]
     pub fn chunk(&self, chunks: usize, dim: i64) -> Result<Vec<Tensor>> {
+        if self.ndim() == 0 {
+            return Err(Error::PartsOfNumber { operation: "chunk" });
+        }
         if chunks == 0 {
-            return Err(Error::NotPositive { option: "chunks", value: 0 });
+            return Err(Error::NoChunks);
         }
         match self.size(dim)? {
             // Of nothing there are as many parts as one asks for, and one is as good as another.

@@ -13,3 +13,4 @@ pub use copy::CopyOptions;
 pub(crate) use copy::{check_fits, copy_of, dense, fill, number, seen_as, write};
 pub(crate) use create::{collect, made, reserve};
 pub(crate) use kernels::every_kernel;
+pub(crate) use views::viewed;

@@ -31,10 +31,10 @@ impl Tensor {
     /// Dimensions `start` to `end`, both included, made one.
     #[track_caller]
     pub fn flatten(&self, start: i64, end: i64) -> Result<Tensor> {
+        let (start, end) = (self.layout().dim(start)?, self.layout().dim(end)?);
         if self.ndim() == 0 {
             return self.reshape(&[1]);
         }
-        let (start, end) = (self.checked_dim(start)?, self.checked_dim(end)?);
         if start > end {
             return Err(Error::custom("flatten() has invalid args: start_dim cannot come after end_dim"));
         }
@@ -71,16 +71,25 @@ impl Tensor {
     /// Repeats dimensions of size 1 without copying; −1 leaves a dimension as it is.
     #[track_caller]
     pub fn expand(&self, sizes: &[i64]) -> Result<Tensor> {
-        let new = sizes.len().checked_sub(self.ndim());
-        let new = new.ok_or(Error::ExpandDims { given: sizes.len(), ndim: self.ndim() })?;
-        let own = |dim: usize| dim.checked_sub(new).map(|dim| self.sizes()[dim]);
-        let resolved = sizes.iter().enumerate().map(|(dim, size)| match (*size, own(dim)) {
-            (-1, Some(own)) => Ok(own),
-            (-1, None) => Err(Error::ExpandLeading { size: -1, dim }),
-            (size, _) => usize::try_from(size)
-                .map_err(|_| Error::InvalidShapeDimension { sizes: sizes.to_vec(), index: dim }),
-        });
-        let layout = self.layout().expand(&resolved.collect::<Result<Vec<_>>>()?)?;
+        let Some(new) = sizes.len().checked_sub(self.ndim()) else {
+            let tensor = (self.device().device_type(), self.dtype());
+            return Err(Error::ExpandDims { tensor, from: self.sizes().to_vec(), to: sizes.to_vec() });
+        };
+        let mut resolved = sizes.to_vec();
+        // From the back, as PyTorch, which names the last of several that do not fit.
+        for (dim, size) in resolved.iter_mut().enumerate().rev() {
+            match (*size, dim.checked_sub(new).map(|dim| self.sizes()[dim] as i64)) {
+                (-1, Some(own)) => *size = own,
+                (-1, None) if self.ndim() > 0 => return Err(Error::ExpandLeading { size: -1, dim }),
+                (size, Some(own)) if own != 1 && own != size => {
+                    return Err(Error::Expand { from: self.sizes().to_vec(), to: sizes.to_vec(), dim });
+                }
+                _ => {}
+            }
+        }
+        // A size below 0 is to PyTorch one beyond all bounds.
+        let resolved: Result<Vec<usize>, _> = resolved.into_iter().map(usize::try_from).collect();
+        let layout = self.layout().expand(&resolved.map_err(|_| Error::TooManyElements)?)?;
         ops::apply(Expand { layout }, [self])
     }
 
@@ -91,8 +100,8 @@ impl Tensor {
             return Err(Error::PermuteDims { ndim: self.ndim(), given: dims.len() });
         }
         let dims: Vec<usize> = dims.iter().map(|dim| self.checked_dim(*dim)).collect::<Result<_>>()?;
-        if let Some((_, dim)) = dims.iter().enumerate().find(|(i, dim)| dims[..*i].contains(dim)) {
-            return Err(Error::RepeatedDim { dim: *dim });
+        if dims.iter().enumerate().any(|(i, dim)| dims[..i].contains(dim)) {
+            return Err(Error::PermuteRepeatedDim);
         }
         ops::apply(Permute { dims }, [self])
     }
@@ -119,26 +128,35 @@ impl Tensor {
     /// One entry of a dimension, which disappears: `x.select(0, 2)` is `x[2]`.
     #[track_caller]
     pub fn select(&self, dim: i64, index: i64) -> Result<Tensor> {
-        let dim = self.checked_dim(dim)?;
-        let size = self.sizes()[dim];
-        let from_start = if index < 0 { index + size as i64 } else { index };
-        if from_start < 0 || from_start >= size as i64 {
-            return Err(Error::IndexOutOfBounds { index, dim, size });
+        let dim = self.dim_of_view(dim, "select")?;
+        match from_start(index, self.sizes()[dim]) {
+            Some(index) => ops::apply(Select { dim, index }, [self]),
+            None => Err(Error::SelectOutOfRange { index, sizes: self.sizes().to_vec(), dim }),
         }
-        ops::apply(Select { dim, index: from_start as usize }, [self])
     }
 
     /// `x[index]` along the first dimension.
     #[track_caller]
     pub fn get(&self, index: i64) -> Result<Tensor> {
-        self.select(0, index)
+        // Python's words: a number has none but the first entry, and not even that.
+        let size = match self.sizes().first() {
+            None if index == 0 => return Err(Error::GetOfNumber),
+            size => size.copied().unwrap_or(0),
+        };
+        match from_start(index, size) {
+            Some(index) => ops::apply(Select { dim: 0, index }, [self]),
+            None => Err(Error::IndexOutOfBounds { index, dim: 0, size }),
+        }
     }
 
     /// `length` entries of a dimension from `start` on.
     #[track_caller]
     pub fn narrow(&self, dim: i64, start: usize, length: usize) -> Result<Tensor> {
-        let dim = self.checked_dim(dim)?;
+        let dim = self.dim_of_view(dim, "narrow")?;
         let size = self.sizes()[dim];
+        if start > size {
+            return Err(Error::NarrowStart { start, size });
+        }
         if start.checked_add(length).is_none_or(|end| end > size) {
             return Err(Error::NarrowOutOfBounds { start, length, size });
         }
@@ -160,7 +178,7 @@ impl Tensor {
     /// Python's `x[start:end:step]` along a dimension: bounds beyond the size are cut back to it.
     #[track_caller]
     pub fn slice(&self, dim: i64, start: i64, end: i64, step: usize) -> Result<Tensor> {
-        let dim = self.checked_dim(dim)?;
+        let dim = self.dim_of_view(dim, "slice")?;
         if step == 0 {
             return Err(Error::SliceStep);
         }
@@ -175,15 +193,38 @@ impl Tensor {
     /// overlap share their memory.
     #[track_caller]
     pub fn unfold(&self, dim: i64, size: usize, step: usize) -> Result<Tensor> {
-        let dim = self.checked_dim(dim)?;
-        if size > self.sizes()[dim] {
-            return Err(Error::UnfoldTooLarge { dim, size: self.sizes()[dim], window: size });
+        let dim = self.layout().dim(dim)?;
+        let of = self.sizes().get(dim).copied().unwrap_or(1); // A number is one entry.
+        if size > of {
+            return Err(Error::UnfoldTooLarge { dim, size: of, window: size });
         }
         if step == 0 {
             return Err(Error::custom("step is 0 but must be > 0"));
         }
         ops::apply(Unfold { dim, size, step }, [self])
     }
+
+    /// The dimension of a view that a number has none of.
+    fn dim_of_view(&self, dim: i64, operation: &'static str) -> Result<usize> {
+        match self.ndim() {
+            0 => Err(Error::ViewOfNumber { operation }),
+            _ => self.layout().dim(dim),
+        }
+    }
+}
+
+/// The elements of a product in the sizes that it has in the end. PyTorch has a node for that, too, which is another
+/// for each kind of product.
+#[track_caller]
+pub(crate) fn viewed(x: &Tensor, sizes: &[usize], backward_name: &'static str) -> Result<Tensor> {
+    let layout = x.layout().view(sizes)?.ok_or(Error::ViewStrides)?;
+    ops::apply(View { layout, name: "view", backward_name }, [x])
+}
+
+/// An index that may count from the end, counted from the start.
+fn from_start(index: i64, size: usize) -> Option<usize> {
+    let from_start = if index < 0 { index + size as i64 } else { index };
+    usize::try_from(from_start).ok().filter(|index| *index < size)
 }
 
 /// A view that keeps the order of the elements: its gradient only needs the old sizes back.
@@ -375,6 +416,9 @@ impl Function<1> for Unfold {
     }
 
     fn forward(&self, _: &mut Context<1>, [x]: [&Tensor; 1]) -> Result<Tensor> {
+        if x.ndim() == 0 {
+            return Ok(x.with_layout(x.layout().insert_dim(0, self.size, 1)?));
+        }
         let windows = (x.sizes()[self.dim] - self.size) / self.step + 1;
         let stride = x.strides()[self.dim];
         let starts = x.layout().slice(self.dim, 0, windows, self.step);
@@ -383,6 +427,9 @@ impl Function<1> for Unfold {
 
     /// An element in several windows gets the sum of their gradients.
     fn backward(&self, saved: &Saved<1>, grad: &Tensor) -> Result<[Option<Tensor>; 1]> {
+        if saved.input_sizes(0).is_empty() {
+            return Ok([Some(grad.sum()?)]);
+        }
         let grad_x = grad.filled_like(saved.input_sizes(0), 0)?;
         for window in 0..grad.sizes()[self.dim] {
             let from = grad.select(self.dim as i64, window as i64)?;

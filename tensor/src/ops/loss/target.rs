@@ -1,0 +1,79 @@
+//! What a loss of scores for classes asks of its target and its weight, in PyTorch's order and words: it has a function
+//! for samples and one for images, and makes images of everything else.
+
+use super::classification::classes_dim;
+use crate::autograd::is_grad_enabled;
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::ops::softmax;
+use crate::tensor::Tensor;
+
+/// What `cross_entropy` asks before it makes log-probabilities of the scores.
+pub(super) fn check_scores(scores: &Tensor, target: &Tensor) -> Result<()> {
+    // PyTorch takes a target of the scores' shape for probabilities; here there are none.
+    if target.sizes() == scores.sizes() && !target.dtype().is_floating_point() {
+        return Err(Error::LossProbabilities { got: target.dtype() });
+    }
+    let dim = scores.layout().dim(classes_dim(scores) as i64)?;
+    softmax::check_scores(scores, dim)
+}
+
+pub(super) fn check(scores: &Tensor, target: &Tensor, weight: Option<&Tensor>) -> Result<()> {
+    let ndim = scores.ndim();
+    if ndim == 0 {
+        return Err(Error::LossInput);
+    }
+    let (expected, got) = (sizes(scores), target.sizes().to_vec());
+    let batch = got.first().copied().unwrap_or(0);
+    if ndim > 1 && expected[0] != batch {
+        return Err(Error::LossBatch { input: expected[0], target: batch });
+    }
+    if !matches!(ndim, 1 | 2 | 4) && got != expected {
+        return Err(Error::LossTargetSize { expected, got });
+    }
+    let function = if ndim <= 2 { "nll_loss_forward" } else { "nll_loss2d_forward" };
+    if is_grad_enabled() && weight.is_some_and(Tensor::requires_grad) {
+        return Err(Error::NotDifferentiable { function, argument: "weight" });
+    }
+    match ndim {
+        1 | 2 if got.len() > 1 => return Err(Error::LossMultiTarget),
+        2 if got.is_empty() => return Err(Error::NoDimensions { dim: 0 }), // An empty batch passed for it so far.
+        1 if got.len() == 1 && batch != 1 => return Err(Error::LossOneTarget { size: batch }),
+        4 if got.len() != 3 => return Err(Error::LossSpatialTargets { ndim: got.len() }),
+        _ => {}
+    }
+    let classes = scores.sizes()[classes_dim(scores)];
+    match weight {
+        Some(weight) if ndim <= 2 && weight.sizes() != [classes] => {
+            return Err(Error::LossWeight { classes, weight: weight.sizes().to_vec() });
+        }
+        Some(weight) if weight.numel() != classes => return Err(Error::LossSpatialWeight),
+        _ => {}
+    }
+    if ndim == 4 && got != expected {
+        return Err(Error::LossSpatialSizes { input: scores.sizes().to_vec(), target: got });
+    }
+    check_types(scores, target, weight)
+}
+
+fn check_types(scores: &Tensor, target: &Tensor, weight: Option<&Tensor>) -> Result<()> {
+    let (ndim, dtype) = (scores.ndim(), scores.dtype());
+    if !dtype.is_floating_point() {
+        let operation = if ndim <= 2 { "nll_loss_out_frame" } else { "nll_loss2d_forward_out_frame" };
+        return Err(Error::NotImplemented { operation, dtype });
+    }
+    match (weight.map(Tensor::dtype), target.dtype()) {
+        (Some(got), _) if got != dtype => Err(Error::ExpectedDType { expected: dtype, got }),
+        (_, DType::I64) => Ok(()),
+        (_, DType::U8) if ndim <= 2 => Ok(()),
+        (_, got) => Err(Error::ExpectedDType { expected: DType::I64, got }),
+    }
+}
+
+/// The sizes of the target that scores have.
+fn sizes(scores: &Tensor) -> Vec<usize> {
+    match scores.sizes() {
+        [batch, _, others @ ..] => [&[*batch], others].concat(),
+        _ => vec![],
+    }
+}

@@ -1,0 +1,103 @@
+//! Where this crate is meant to differ from PyTorch.
+
+use super::compare::Difference;
+
+pub struct Known {
+    /// Of which operations; of all, if none is named.
+    operations: &'static [&'static str],
+    what: &'static str,
+    /// What ours and PyTorch's contain.
+    ours: &'static str,
+    theirs: &'static str,
+    pub reason: &'static str,
+}
+
+#[rustfmt::skip]
+const KNOWN: &[Known] = &[
+    Known {
+        operations: &["conv2d"], what: "error",
+        ours: "conv2d is for floating point types", theirs: "no error",
+        reason: "convolutions of integers are left out",
+    },
+    Known {
+        operations: &[], what: "error",
+        ours: "an in-place operation on a view is recorded by autograd, which this crate does not do", theirs: "",
+        reason: "autograd does not follow writes to views",
+    },
+    Known {
+        operations: &[], what: "error",
+        ours: "a view is used whose base was written to by a recorded in-place operation", theirs: "",
+        reason: "autograd does not follow writes to views",
+    },
+    Known {
+        operations: &["index"], what: "error",
+        ours: "tensors used as indices must be long or int tensors", theirs: "",
+        reason: "masks are left out",
+    },
+    Known {
+        operations: &["where_cond"], what: "error",
+        ours: "where expected condition to be a boolean tensor, but got a tensor with dtype Byte", theirs: "no error",
+        reason: "PyTorch takes a byte for a truth, and warns that it will not",
+    },
+    Known {
+        operations: &["backward"], what: "error",
+        ours: "no error", theirs: "has been modified by an inplace operation",
+        reason: "fewer tensors are kept for the gradients, so more may be overwritten (`save_for_backward`)",
+    },
+    Known {
+        operations: &["backward"], what: "error",
+        ours: "has been modified by an inplace operation", theirs: "has been modified by an inplace operation",
+        reason: "a tensor that was overwritten goes by the node that had made it, in PyTorch by that of the write",
+    },
+    Known {
+        operations: &["avg_pool2d"], what: "error",
+        ours: "kernel size should be greater than zero", theirs: "integer out of range",
+        reason: "a kernel of no size is called that",
+    },
+    Known {
+        operations: &["adaptive_avg_pool2d"], what: "error",
+        ours: "", theirs: "Input dimension should be at least 3",
+        reason: "images of bfloat16 without channels are treated as all others",
+    },
+    Known {
+        operations: &["batch_norm"], what: "error",
+        ours: "batch_norm takes an input of at least 2 dimensions", theirs: "",
+        reason: "PyTorch goes on with an input of one dimension until something else is wrong",
+    },
+    Known {
+        operations: &["matmul", "mm", "bmm"], what: "error",
+        ours: "", theirs: "no error, but",
+        reason: "types are checked in products of nothing, too",
+    },
+    Known {
+        operations: &["index_add"], what: "error",
+        ours: "out of bounds for dimension", theirs: "no error, but",
+        reason: "indices are checked where there is nothing to add, too",
+    },
+    Known {
+        operations: &["conv2d"], what: "values",
+        ours: "NaN", theirs: "NaN",
+        reason: "the padding, too, is multiplied by a weight that is NaN",
+    },
+    Known {
+        operations: &["norm"], what: "values",
+        ours: "0.0", theirs: "e-",
+        reason: "the squares of the smallest numbers are 0",
+    },
+    Known {
+        operations: &["gelu"], what: "values",
+        ours: "inf", theirs: "NaN",
+        reason: "PyTorch's GELU of an infinite bfloat16 is NaN",
+    },
+];
+
+/// Why a difference is meant to be, if it is.
+pub fn reason(difference: &Difference) -> Option<&'static str> {
+    let fits = |known: &&Known| {
+        (known.operations.is_empty() || known.operations.contains(&difference.operation))
+            && known.what == difference.what
+            && difference.ours.contains(known.ours)
+            && difference.theirs.contains(known.theirs)
+    };
+    KNOWN.iter().find(fits).map(|known| known.reason)
+}
