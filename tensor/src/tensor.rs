@@ -178,8 +178,9 @@ impl Tensor {
         Ok(Tensor::made_of(Storage::on_device(memory), layout, dtype))
     }
 
+    /// A tensor that is all there is in its storage.
     #[track_caller]
-    fn made_of(storage: Storage, layout: Layout, dtype: DType) -> Tensor {
+    pub(crate) fn made_of(storage: Storage, layout: Layout, dtype: DType) -> Tensor {
         Tensor(Arc::new(Inner {
             storage: Arc::new(storage),
             layout,
