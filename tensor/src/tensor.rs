@@ -411,14 +411,6 @@ impl Tensor {
         *self.0.history.lock().unwrap_or_else(PoisonError::into_inner) = history;
     }
 
-    /// The history and the base of a tensor that nobody else holds, for whoever must not free them in
-    /// the drop of the tensor: they may be the start of a long chain.
-    pub(crate) fn into_last_parts(self) -> Option<(History, Option<Tensor>)> {
-        let inner = Arc::into_inner(self.0)?;
-        let history = inner.history.into_inner().unwrap_or_else(PoisonError::into_inner);
-        Some((history, inner.base.map(|(base, _)| base)))
-    }
-
     /// Notes the line of the user's program that made this tensor, once the operation is done.
     ///
     /// A view that is only part of an operation (the weight that a layer transposes) keeps the line of what it
