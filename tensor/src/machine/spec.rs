@@ -52,9 +52,11 @@ impl GpuSpec {
 
     /// The machine for people, or why there is none: with what the environment asks of the memory allocator
     /// ([`cuda::set_allocator_settings`](crate::cuda::set_allocator_settings)) and of launches
-    /// ([`cuda::set_launch_blocking`](crate::cuda::set_launch_blocking)).
+    /// ([`cuda::set_launch_blocking`](crate::cuda::set_launch_blocking)). Options of the allocator that it has not are
+    /// ignored, with a warning ([`Machine::on_warning`]): they were set for PyTorch.
     pub fn machine(&self) -> Result<Machine, String> {
-        let (settings, blocking) = (Settings::from_environment()?, launch_blocking::from_environment()?);
+        let (settings, ignored) = Settings::from_environment();
+        let blocking = launch_blocking::from_environment()?;
         let machine = self.bare_machine()?;
         if let Some(cuda) = machine.cuda() {
             cuda.set_allocator_settings(settings);
@@ -65,6 +67,7 @@ impl GpuSpec {
 
     /// Why `auto` leaves a GPU that this computer has alone: a library that it takes is missing.
     #[cfg(not(target_family = "wasm"))]
+        machine.warn_later(ignored);
     pub fn why_simulated(&self) -> Option<String> {
         let probe = crate::cuda::probe();
         probe.obstacle().filter(|_| *self == GpuSpec::Auto && probe.driver.is_found())
