@@ -149,7 +149,8 @@ impl Drop for Leaf {
 }
 
 /// What a node or a leaf held when it was dropped.
-#[allow(dead_code)] // Nothing reads it any more: it is only to be dropped.
+// Nothing reads it any more: it is only to be dropped. A box would cost each node an allocation.
+#[allow(dead_code, clippy::large_enum_variant)]
 enum Remains {
     Node(SavedTensors, SmallVec<[Edge; 2]>, Box<dyn Step>),
     Leaf(Option<Tensor>, Vec<Arc<Hook>>),
