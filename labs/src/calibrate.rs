@@ -239,6 +239,7 @@ pub fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
+    machine.on_warning(|warning| eprintln!("warning: {warning}"));
     let profile = match machine.enter(calibrate) {
         Ok(profile) => format!("# A profile for --gpu sim:FILE, made by calibrate of {machine}.\n{profile}"),
         Err(error) => {

@@ -212,6 +212,10 @@ fn a_folder_of_files_takes_the_place_of_images_that_are_made() {
     // A file that breaks off is told before anything runs.
     std::fs::write(folder.join("t10k-images-idx3-ubyte"), file(0x803, &[10, 8, 8], &[0; 100])).unwrap();
     said::assert_refused(&binary(&flags), &flags, "t10k-images-idx3-ubyte: expected 656 bytes");
+    // So are images of two sizes.
+    std::fs::write(folder.join("t10k-images-idx3-ubyte"), file(0x803, &[10, 9, 8], &[0; 720])).unwrap();
+    let sizes = "expected images of one size, found 8 × 8 to train with and 9 × 8 to test";
+    said::assert_refused(&binary(&flags), &flags, sizes);
     std::fs::remove_dir_all(&folder).unwrap();
 }
 

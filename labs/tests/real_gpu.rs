@@ -82,6 +82,32 @@ fn a_gpu_that_cannot_be_used_is_no_secret() {
 }
 
 #[test]
+fn a_gpu_on_which_nothing_is_proven_has_to_be_asked_for() {
+    let stand_ins = stand_ins(kernel_signatures);
+    let lab = |flags: &[&str]| {
+        let output = on(stand_ins, env!("CARGO_BIN_EXE_lab-03"), flags, &[]);
+        assert!(output.status.success());
+        let shown = String::from_utf8(output.stdout).unwrap();
+        let machine = shown.lines().find_map(|line| line.strip_prefix("machine: ")).unwrap().to_owned();
+        (machine, String::from_utf8(output.stderr).unwrap())
+    };
+    let (machine, note) = lab(&[]);
+    assert!(machine.starts_with("Tesla T4 (simulated)"), "{machine}");
+    assert_eq!(
+        note,
+        "note: this computer's GPU is not used, but a simulated one. The labs have not been verified on a real GPU \
+         yet; --gpu real runs them on yours\n"
+    );
+    let (machine, note) = lab(&["--gpu", "real"]);
+    assert!(machine.starts_with("Stand-in for a GPU"), "{machine}");
+    assert_eq!(note, "");
+    // Who says what to run on has chosen, and where there is no card there is nothing to say.
+    assert_eq!(lab(&["--gpu", "sim:t4"]).1, "");
+    let output = on(stand_ins, env!("CARGO_BIN_EXE_lab-03"), &[], &[("FAKE_CUDA_DEVICES", "0")]);
+    assert_eq!((output.status.success(), &*output.stderr), (true, &b""[..]));
+}
+
+#[test]
 fn what_is_missing_is_named_in_one_line() {
     let stand_ins = stand_ins(kernel_signatures);
     let lab = env!("CARGO_BIN_EXE_lab-03");

@@ -18,6 +18,7 @@ fn main() -> ExitCode {
     json_alone_reaches_stdout();
     errors_go_to_stderr_with_their_exit_code();
     colours_follow_flag_and_environment();
+    what_the_environment_has_for_pytorch_alone_is_ignored_with_a_warning();
     a_closed_pipe_ends_the_lab_quietly();
     #[cfg(target_os = "linux")]
     a_full_disk_is_an_error();
@@ -26,7 +27,10 @@ fn main() -> ExitCode {
 
 fn lab(flags: &[&str]) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(flags).env(PLAY_LAB, "1").env_remove("NO_COLOR").stdin(Stdio::null());
+    for variable in ["NO_COLOR", "CUDA_LAUNCH_BLOCKING", "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"] {
+        command.env_remove(variable);
+    }
+    command.args(flags).env(PLAY_LAB, "1").stdin(Stdio::null());
     command
 }
 
@@ -74,6 +78,20 @@ fn colours_follow_flag_and_environment() {
     assert!(coloured(&mut lab(&["--color", "always"])));
     // What was asked for on this command line beats what the environment asks for in general.
     assert!(coloured(lab(&["--color", "always"]).env("NO_COLOR", "1")));
+}
+
+fn what_the_environment_has_for_pytorch_alone_is_ignored_with_a_warning() {
+    let ignored = "expandable_segments:True,max_split_size_mb:200,foo:bar";
+    for gpu in ["none", "sim:t4", "auto"] {
+        let flags = ["--gpu", gpu];
+        let (plain, _, _) = output(&mut lab(&flags));
+        let (stdout, stderr, code) = output(lab(&flags).env("PYTORCH_CUDA_ALLOC_CONF", ignored));
+        assert_eq!((stdout, code), (plain, 0));
+        let warnings = "warning: PYTORCH_CUDA_ALLOC_CONF: expandable_segments:True is not supported by this allocator (ignored)
+warning: PYTORCH_CUDA_ALLOC_CONF: Unrecognized key 'foo' in Accelerator allocator config. (ignored)
+";
+        assert!(stderr.ends_with(warnings) && stderr.matches("PYTORCH").count() == 2, "{stderr}");
+    }
 }
 
 fn a_closed_pipe_ends_the_lab_quietly() {

@@ -4,7 +4,6 @@
 //! safe, so that no kernel ever has to think of it.
 
 use std::collections::HashMap;
-use std::ops::Range;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
@@ -162,8 +161,11 @@ enum Memory {
 impl Storage {
     /// Host memory for `bytes` bytes with unspecified contents.
     pub(crate) fn allocate(bytes: usize) -> Result<Storage> {
-        let memory = Memory::Host(RwLock::new(HostBuffer::allocate(bytes)?));
-        Ok(Storage { memory, version: AtomicU64::new(0) })
+        HostBuffer::allocate(bytes).map(Storage::in_host)
+    }
+
+    fn in_host(buffer: HostBuffer) -> Storage {
+        Storage { memory: Memory::Host(RwLock::new(buffer)), version: AtomicU64::new(0) }
     }
 
     pub(crate) fn in_pinned(memory: PinnedMemory) -> Storage {
@@ -199,47 +201,72 @@ impl Storage {
     }
 }
 
-enum Guard<'a> {
-    Read(RwLockReadGuard<'a, HostBuffer>),
-    Write(RwLockWriteGuard<'a, HostBuffer>),
-    // Nobody borrows memory that a copy engine may be at: of pinned memory a kernel gets a snapshot, and what it
-    // writes there goes back.
-    Snapshot(Box<HostBuffer>),
-    Pinned(RwLockWriteGuard<'a, PinnedMemory>, Box<HostBuffer>),
+/// A copy of what a tensor reaches of its pinned memory, as that is now, in memory that no copy engine is at. It
+/// copies no more than that: reading one row of a data set must not cost as much as reading all of it.
+fn snapshot(memory: &PinnedMemory, tensor: &Tensor) -> Result<Tensor> {
+    let (layout, size) = (tensor.layout(), tensor.dtype().size());
+    let mut buffer = HostBuffer::allocate(layout.reach() * size)?;
+    memory.read(layout.offset * size, buffer.bytes_mut())?;
+    Ok(Tensor::made_of(Storage::in_host(buffer), layout.at_start(), tensor.dtype()))
 }
 
-impl<'a> Guard<'a> {
-    /// The lock of a storage. Of a pinned one, `bytes` are looked at.
-    fn take(storage: &'a Storage, write: bool, bytes: Range<usize>) -> Result<Guard<'a>> {
-        // A kernel that panicked left bytes half written, not invalid: any bytes are a number.
-        Ok(match (&storage.memory, write) {
-            (Memory::Host(buffer), true) => {
-                Guard::Write(buffer.write().unwrap_or_else(PoisonError::into_inner))
-            }
-            (Memory::Host(buffer), false) => {
-                Guard::Read(buffer.read().unwrap_or_else(PoisonError::into_inner))
-            }
-            (Memory::Pinned(memory), true) => {
-                let memory = memory.write().unwrap_or_else(PoisonError::into_inner);
-                let snapshot = snapshot(&memory, bytes)?;
-                Guard::Pinned(memory, snapshot)
-            }
-            (Memory::Pinned(memory), false) => {
-                Guard::Snapshot(snapshot(&memory.read().unwrap_or_else(PoisonError::into_inner), bytes)?)
-            }
-            // Operations see to it that no kernel of the host gets here.
-            (Memory::Device(_), _) => {
-                return Err(Error::custom("the memory of a GPU cannot be read by the host"));
-            }
-        })
+/// An output in pinned memory. The kernel writes to a snapshot of it, which is then copied back; until then the
+/// memory is locked.
+struct PinnedOutput<'a> {
+    memory: RwLockWriteGuard<'a, PinnedMemory>,
+    output: &'a Tensor,
+    snapshot: Tensor,
+}
+
+impl PinnedOutput<'_> {
+    /// Writes the bytes that the output reaches, and no others.
+    fn write_back(&self) -> Result<()> {
+        let Memory::Host(buffer) = &self.snapshot.storage().memory else { return Ok(()) };
+        let buffer = buffer.read().unwrap_or_else(PoisonError::into_inner);
+        self.memory.write(self.output.layout().offset * self.output.dtype().size(), buffer.bytes())
     }
 }
 
-/// Pinned memory as it is now. Only those bytes are of meaning, for a row of a data set must not cost the whole.
-fn snapshot(memory: &PinnedMemory, bytes: Range<usize>) -> Result<Box<HostBuffer>> {
-    let mut buffer = Box::new(HostBuffer::allocate(memory.bytes())?);
-    memory.read(bytes.start, &mut buffer.bytes_mut()[bytes])?;
-    Ok(buffer)
+/// Locks the outputs that are in pinned memory, in the order of their addresses.
+fn pinned_outputs<'a>(writes: &[&'a Tensor]) -> Result<SmallVec<[PinnedOutput<'a>; 1]>> {
+    let mut order: SmallVec<[(&Tensor, &RwLock<PinnedMemory>); 1]> = SmallVec::new();
+    order.extend(writes.iter().filter_map(|write| match &write.storage().memory {
+        Memory::Pinned(memory) => Some((*write, memory)),
+        Memory::Host(_) | Memory::Device(_) => None,
+    }));
+    order.sort_unstable_by_key(|(_, memory)| std::ptr::from_ref(*memory));
+    if order.windows(2).any(|pair| std::ptr::eq(pair[0].1, pair[1].1)) {
+        return Err(Error::WriteOverlap);
+    }
+    let lock = |(output, memory): (&'a Tensor, &'a RwLock<PinnedMemory>)| {
+        let memory = memory.write().unwrap_or_else(PoisonError::into_inner);
+        let snapshot = snapshot(&memory, output)?;
+        Ok(PinnedOutput { memory, output, snapshot })
+    };
+    order.into_iter().map(lock).collect()
+}
+
+enum Guard<'a> {
+    Read(RwLockReadGuard<'a, HostBuffer>),
+    Write(RwLockWriteGuard<'a, HostBuffer>),
+}
+
+impl<'a> Guard<'a> {
+    fn take(storage: &'a Storage, write: bool) -> Result<Guard<'a>> {
+        // A kernel that panicked left bytes half written, not invalid: any bytes are a number.
+        match (&storage.memory, write) {
+            (Memory::Host(buffer), true) => {
+                Ok(Guard::Write(buffer.write().unwrap_or_else(PoisonError::into_inner)))
+            }
+            (Memory::Host(buffer), false) => {
+                Ok(Guard::Read(buffer.read().unwrap_or_else(PoisonError::into_inner)))
+            }
+            // Pinned memory has a snapshot by now, and operations see to it that a GPU's does not get here.
+            (Memory::Pinned(_) | Memory::Device(_), _) => {
+                Err(Error::custom("the memory of a GPU cannot be read by the host"))
+            }
+        }
+    }
 }
 
 /// Gives `kernel` the storage bytes of `reads` and `writes`, made safe against each other.
@@ -248,10 +275,12 @@ fn snapshot(memory: &PinnedMemory, bytes: Range<usize>) -> Result<Box<HostBuffer
 ///   its input from the output it is about to overwrite (the in-place variant).
 /// - A read that shares a storage with a write in any other way is copied first. The kernel gets the
 ///   layout of what it is really to read.
+/// - Nobody borrows memory that a copy engine may be at: of pinned memory the kernel gets snapshots.
 /// - Two writes never share a storage; that is an error.
 ///
-/// Locks are taken in the order of their addresses, each storage once, so two operations on the same
-/// tensors never wait for each other in a circle. A kernel must not come back here: it holds the locks.
+/// Locks are taken in the order of their addresses, those of pinned memory first, each storage once, so two
+/// operations on the same tensors never wait for each other in a circle. A kernel must not come back here: it
+/// holds the locks.
 pub(crate) fn access<const R: usize, const W: usize, T>(
     reads: [&Tensor; R],
     writes: [&Tensor; W],
@@ -259,20 +288,25 @@ pub(crate) fn access<const R: usize, const W: usize, T>(
 ) -> Result<T> {
     // A thin shell: the work is done below, compiled once and not for every kernel there is.
     let sources = sources(&reads, &writes)?;
-    let originals = reads;
     let reads: [Option<&Tensor>; R] = std::array::from_fn(|r| match &sources[r] {
-        Source::Itself => Some(originals[r]),
+        Source::Itself => Some(reads[r]),
         Source::Output => None,
         Source::Copy(copy) => Some(copy),
     });
+    let pinned = pinned_outputs(&writes)?;
+    let writes = writes.map(|write| {
+        let pinned = pinned.iter().find(|pinned| std::ptr::eq(pinned.output, write));
+        pinned.map_or(write, |pinned| &pinned.snapshot)
+    });
     let mut guards = lock(&mut reads.iter().flatten().copied(), &writes)?;
-    let layout = |r: usize| reads[r].unwrap_or(originals[r]).layout();
+    let layout = |r: usize| reads[r].unwrap_or_else(|| writes[0]).layout();
     let mut inputs: [Input; R] = std::array::from_fn(|r| Input { bytes: None, layout: layout(r) });
     let mut outputs: [Output; W] =
         std::array::from_fn(|w| Output { bytes: Default::default(), layout: writes[w].layout() });
     split(&mut guards, &reads, &writes, &mut inputs, &mut outputs);
     let result = kernel(inputs, outputs);
-    write_back(&guards, &writes)?;
+    drop(guards);
+    pinned.iter().try_for_each(PinnedOutput::write_back)?;
     Ok(result)
 }
 
@@ -282,7 +316,7 @@ pub(crate) enum Source {
     Itself,
     /// In the first output, which it is about to overwrite.
     Output,
-    /// In a copy, since it overlaps an output.
+    /// In a copy, since it overlaps an output or is in pinned memory.
     Copy(Tensor),
 }
 
@@ -290,7 +324,10 @@ pub(crate) fn sources(reads: &[&Tensor], writes: &[&Tensor]) -> Result<SmallVec<
     let same =
         |read: &Tensor, write: &Tensor| read.layout() == write.layout() && read.dtype() == write.dtype();
     let source = |read: &&Tensor| match writes.iter().position(|write| read.shares_storage(write)) {
-        None => Ok(Source::Itself),
+        None => match read.storage().pinned() {
+            Some(memory) => snapshot(&memory, read).map(Source::Copy),
+            None => Ok(Source::Itself),
+        },
         Some(0) if same(read, writes[0]) => Ok(Source::Output),
         Some(_) => ops::shape::copy_of(read).map(Source::Copy),
     };
@@ -300,34 +337,18 @@ pub(crate) fn sources(reads: &[&Tensor], writes: &[&Tensor]) -> Result<SmallVec<
 type Guards<'a> = SmallVec<[(&'a Storage, Guard<'a>); 8]>;
 
 fn lock<'a>(reads: &mut dyn Iterator<Item = &'a Tensor>, writes: &[&'a Tensor]) -> Result<Guards<'a>> {
-    let mut order: SmallVec<[(&Storage, bool, Range<usize>); 8]> = SmallVec::new();
-    order.extend(writes.iter().map(|write| (&**write.storage(), true, reach(write))));
+    let mut order: SmallVec<[(&Storage, bool); 8]> = SmallVec::new();
+    order.extend(writes.iter().map(|write| (&**write.storage(), true)));
     for read in reads {
-        let reach = reach(read);
-        match order.iter_mut().find(|(storage, ..)| std::ptr::eq(*storage, &**read.storage())) {
-            Some((.., bytes)) => *bytes = bytes.start.min(reach.start)..bytes.end.max(reach.end),
-            None => order.push((read.storage(), false, reach)),
+        if !order.iter().any(|(storage, _)| std::ptr::eq(*storage, &**read.storage())) {
+            order.push((read.storage(), false));
         }
     }
-    order.sort_unstable_by_key(|(storage, ..)| std::ptr::from_ref::<Storage>(storage));
+    order.sort_unstable_by_key(|(storage, _)| std::ptr::from_ref::<Storage>(storage));
     if order.windows(2).any(|pair| std::ptr::eq(pair[0].0, pair[1].0)) {
         return Err(Error::WriteOverlap);
     }
-    let guard = |(storage, write, bytes)| Ok((storage, Guard::take(storage, write, bytes)?));
-    order.into_iter().map(guard).collect()
-}
-
-/// The bytes of pinned memory from a tensor's first element to its last; of an empty one, which may begin past the
-/// end, none. Of other memory nobody asks.
-fn reach(tensor: &Tensor) -> Range<usize> {
-    if !matches!(tensor.storage().memory, Memory::Pinned(_)) {
-        return 0..0;
-    }
-    let (layout, size) = (tensor.layout(), tensor.dtype().size());
-    match layout.reach() {
-        0 => 0..0,
-        reach => layout.offset * size..(layout.offset + reach) * size,
-    }
+    order.into_iter().map(|(storage, write)| Ok((storage, Guard::take(storage, write)?))).collect()
 }
 
 /// Deals out the locked bytes to the inputs and outputs they belong to.
@@ -341,9 +362,7 @@ fn split<'g>(
     for (storage, guard) in guards {
         match guard {
             Guard::Read(buffer) => deal_out(buffer, storage, reads, inputs),
-            Guard::Snapshot(buffer) => deal_out(buffer, storage, reads, inputs),
             Guard::Write(buffer) => outputs[written(storage, writes)].bytes = buffer.bytes_mut(),
-            Guard::Pinned(_, buffer) => outputs[written(storage, writes)].bytes = buffer.bytes_mut(),
         }
     }
 }
@@ -366,18 +385,6 @@ fn deal_out<'g>(
 fn written(storage: &Storage, writes: &[&Tensor]) -> usize {
     let write = writes.iter().position(|write| std::ptr::eq(&**write.storage(), storage));
     write.expect("every write lock belongs to a write")
-}
-
-/// Brings what was written to snapshots of pinned memory to where it belongs: the bytes that the output reaches,
-/// and no others.
-fn write_back(guards: &Guards<'_>, writes: &[&Tensor]) -> Result<()> {
-    for (storage, guard) in guards {
-        let Guard::Pinned(memory, snapshot) = guard else { continue };
-        let write = writes[written(storage, writes)];
-        let bytes = reach(write);
-        memory.write(bytes.start, &snapshot.bytes()[bytes])?;
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -178,8 +178,9 @@ impl Tensor {
         Ok(Tensor::made_of(Storage::on_device(memory), layout, dtype))
     }
 
+    /// A tensor that is all there is in its storage.
     #[track_caller]
-    fn made_of(storage: Storage, layout: Layout, dtype: DType) -> Tensor {
+    pub(crate) fn made_of(storage: Storage, layout: Layout, dtype: DType) -> Tensor {
         Tensor(Arc::new(Inner {
             storage: Arc::new(storage),
             layout,
@@ -409,14 +410,6 @@ impl Tensor {
 
     pub(crate) fn set_history(&self, history: History) {
         *self.0.history.lock().unwrap_or_else(PoisonError::into_inner) = history;
-    }
-
-    /// The history and the base of a tensor that nobody else holds, for whoever must not free them in
-    /// the drop of the tensor: they may be the start of a long chain.
-    pub(crate) fn into_last_parts(self) -> Option<(History, Option<Tensor>)> {
-        let inner = Arc::into_inner(self.0)?;
-        let history = inner.history.into_inner().unwrap_or_else(PoisonError::into_inner);
-        Some((history, inner.base.map(|(base, _)| base)))
     }
 
     /// Notes the line of the user's program that made this tensor, once the operation is done.

@@ -1035,6 +1035,79 @@ fn a_million_saved_tensors_that_hold_the_history_can_be_dropped() {
 }
 
 #[test]
+fn gradients_of_gradients_and_hooks_that_hold_leaves_are_dropped_flat() {
+    type Link = fn(&Tensor, Tensor) -> Result<()>;
+    let links: [Link; 4] = [
+        |x, last| x.set_grad(Some(last)),
+        |x, last| x.set_grad(Some(last.mul(2.0)?)),
+        |x, last| x.register_post_accumulate_grad_hook(move |grad| last.detach().copy_(grad).map(drop)),
+        |x, last| {
+            let last = last.mul(2.0)?;
+            x.register_post_accumulate_grad_hook(move |grad| last.detach().copy_(grad).map(drop))
+        },
+    ];
+    for link in links {
+        on_a_small_stack(|| {
+            measured(|_, _| {
+                let mut last = leaf(&[1.0]);
+                for _ in 0..MILLION / 4 {
+                    let x = leaf(&[1.0]);
+                    link(&x, last).unwrap();
+                    last = x;
+                }
+            });
+        });
+    }
+}
+
+/// A step may hold tensors of its own.
+#[test]
+fn a_deep_history_in_the_fields_of_functions_is_dropped_flat() {
+    struct Holds(Tensor);
+    impl Function<1> for Holds {
+        fn name(&self) -> &'static str {
+            "holds"
+        }
+        fn backward_name(&self) -> &'static str {
+            "HoldsBackward"
+        }
+        fn forward(&self, _: &mut Context<1>, [x]: [&Tensor; 1]) -> Result<Tensor> {
+            x.mul(&self.0)
+        }
+        fn backward(&self, _: &Saved<1>, grad: &Tensor) -> Result<[Option<Tensor>; 1]> {
+            Ok([Some(grad.clone())])
+        }
+    }
+    on_a_small_stack(|| {
+        measured(|_, _| {
+            let x = leaf(&[1.0]);
+            drop(chain(&x, MILLION / 4, |y| Holds(y.clone()).apply([&x])));
+        });
+    });
+}
+
+#[test]
+fn a_hook_whose_captive_panics_as_it_is_dropped_loses_nothing_else() {
+    struct Bomb(Tensor);
+    impl Drop for Bomb {
+        fn drop(&mut self) {
+            panic!("{:?}", self.0.sizes());
+        }
+    }
+    measured(|_, machine| {
+        let (x, y) = (leaf(&[1.0]), leaf(&[1.0]));
+        let bomb = Bomb(Tensor::ones(&[3]).unwrap());
+        y.register_post_accumulate_grad_hook(move |grad| bomb.0.detach().copy_(grad).map(drop)).unwrap();
+        y.set_grad(Some(leaf(&[2.0]))).unwrap();
+        x.set_grad(Some(y)).unwrap();
+        assert!(catch_unwind(AssertUnwindSafe(|| drop(x))).is_err());
+        assert_eq!(machine.host_memory().allocated(), 0);
+        drop(chain(&leaf(&[1.0]), 10, |y| y.mul(y)));
+        assert_eq!(machine.host_memory().allocated(), 0, "later ones are dropped as ever");
+    });
+}
+
+#[test]
 fn a_deep_history_held_by_another_tensor_is_dropped_flat() {
     on_a_small_stack(|| {
         measured(|_, _| {

@@ -1076,37 +1076,42 @@ fn an_iterator_dropped_early_stops_workers_whose_batches_nobody_fetched() {
 }
 
 #[test]
-fn a_batch_that_takes_too_long_is_a_timeout_and_may_still_come() {
-    let (release, wait) = mpsc::channel();
-    let wait = Mutex::new(wait);
-    let dataset = made(3, move |index| {
-        if index == 1 {
-            wait.lock().unwrap().recv().unwrap();
-        }
-        Ok(index as i64)
-    });
-    let options = DataLoaderOptions { num_workers: 1, timeout: 1.0, ..Default::default() };
-    let loader = DataLoader::new(dataset, options).unwrap();
-    let mut batches = loader.iter();
-    assert_eq!(batches.next().unwrap().unwrap().to_vec::<i64>().unwrap(), [0]);
-    assert_eq!(message(batches.next().unwrap()), "DataLoader timed out after 1 seconds");
-    assert_eq!(batches.len(), 2);
-    release.send(()).unwrap();
-    assert_eq!(batches.next().unwrap().unwrap().to_vec::<i64>().unwrap(), [1]);
-    assert_eq!(batches.next().unwrap().unwrap().to_vec::<i64>().unwrap(), [2]);
-    assert!(batches.next().is_none());
+fn a_batch_that_takes_too_long_is_the_last_item_of_its_epoch() {
+    for persistent_workers in [false, true] {
+        let (release, wait) = mpsc::channel::<()>();
+        let wait = Mutex::new(wait);
+        let dataset = made(3, move |index| {
+            if index == 1 {
+                let _ = wait.lock().unwrap().recv(); // For ever, until the other end is gone.
+            }
+            Ok(index as i64)
+        });
+        let options =
+            DataLoaderOptions { num_workers: 1, timeout: 1.0, persistent_workers, ..Default::default() };
+        let loader = DataLoader::new(dataset, options).unwrap();
+        let mut batches = loader.iter();
+        assert_eq!(batches.next().unwrap().unwrap().to_vec::<i64>().unwrap(), [0]);
+        assert_eq!(message(batches.next().unwrap()), "DataLoader timed out after 1 seconds");
+        assert_eq!(batches.len(), 0);
+        assert!(batches.next().is_none() && batches.next().is_none());
+        drop(release);
+        // The next epoch is one like any other.
+        let epoch: Vec<i64> = loader.iter().map(|batch| batch.unwrap().item().unwrap() as i64).collect();
+        assert_eq!(epoch, [0, 1, 2]);
+    }
 }
 
 #[test]
-fn a_worker_that_hangs_is_not_waited_for() {
-    let dataset = made(2, |index| {
+fn workers_that_hang_are_not_waited_for() {
+    let dataset = made(4, |index| {
         thread::sleep(Duration::from_secs(30));
         Ok(index as i64)
     });
-    let options = DataLoaderOptions { num_workers: 1, timeout: 0.05, ..Default::default() };
+    let options = DataLoaderOptions { num_workers: 2, timeout: 0.05, ..Default::default() };
     let begin = Instant::now();
     let loader = DataLoader::new(dataset, options).unwrap();
-    assert!(matches!(loader.iter().next(), Some(Err(Error::LoaderTimeout { .. }))));
+    let errors = loader.iter().inspect(|batch| assert!(matches!(batch, Err(Error::LoaderTimeout { .. }))));
+    assert_eq!(errors.count(), 1);
     drop(loader);
     assert!(begin.elapsed() < Duration::from_secs(10));
 }

@@ -44,3 +44,4 @@ mod tf32;
 mod trace;
 mod views;
 mod vision;
+mod words;

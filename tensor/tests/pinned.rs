@@ -108,6 +108,28 @@ fn operations_of_the_host_work_on_pinned_tensors_as_on_others() -> Result<()> {
 }
 
 #[test]
+fn a_row_of_a_pinned_tensor_costs_the_host_no_more_than_a_row() -> Result<()> {
+    on("sim:t4", || {
+        let rows = Tensor::arange(0, 1 << 20, 1, DType::I64)?.reshape(&[1 << 14, 64])?.pin_memory()?; // 8 MiB
+        let machine = Machine::current();
+        let memory = machine.host_memory();
+        memory.reset_peak();
+        let before = memory.allocated();
+        let row = rows.select(0, 1000)?;
+        assert_eq!(row.to_vec::<i64>()?[..2], [64000, 64001]);
+        // Written as well, read where it is written, and read where other parts of it are.
+        row.add_(1)?;
+        rows.narrow(0, 1001, 2)?.copy_(&rows.narrow(0, 1000, 2)?)?;
+        assert_eq!(memory.max_allocated() - before, 2048, "two rows and a copy of them");
+        assert_eq!(
+            rows.narrow(0, 999, 5)?.select(1, 0)?.to_vec::<i64>()?,
+            [63936, 64001, 64001, 64064, 64192]
+        );
+        Ok(())
+    })
+}
+
+#[test]
 fn empty_parts_of_pinned_tensors_are_read_and_written() -> Result<()> {
     on("sim:t4", || {
         for sizes in [&[3, 0][..], &[0, 3], &[4, 5]] {

@@ -414,12 +414,12 @@ fn documented_sum(values: &[f32]) -> f32 {
 const SIZES: [usize; 16] =
     [0, 1, 2, 3, 31, 32, 33, 63, 64, 65, 1023, 1024, 1025, 2048, 33_000, 1024 * 1024 + 1];
 
-/// Runs a test of this file again, in a process whose thread pool has so many threads (on a pool's own
+/// Runs a test of this file again, in a process whose thread pool is asked to have so many threads (on a pool's own
 /// threads operations are not shared out at all); answers what it printed after "bits:".
-fn bits_on(threads: usize, test: &str) -> String {
+fn bits_on(threads: &str, test: &str) -> String {
     let output = std::process::Command::new(std::env::current_exe().unwrap())
         .args([&format!("views::{test}"), "--exact", "--nocapture"])
-        .env("RAYON_NUM_THREADS", threads.to_string())
+        .env("RAYON_NUM_THREADS", threads)
         .output()
         .unwrap();
     let printed = String::from_utf8(output.stdout).unwrap();
@@ -433,10 +433,19 @@ fn bits_on(threads: usize, test: &str) -> String {
 #[test]
 fn every_thread_count_gives_the_same_bits() {
     for test in ["sums_have_the_documented_bits", "results_of_all_kinds"] {
-        let one = bits_on(1, test);
-        for threads in [2, 3] {
+        let one = bits_on("1", test);
+        for threads in ["2", "3"] {
             assert_eq!(bits_on(threads, test), one, "{test} on {threads} threads");
         }
+    }
+}
+
+#[test]
+fn no_number_of_threads_keeps_a_program_from_running() {
+    let test = "sums_have_the_documented_bits";
+    let one = bits_on("1", test);
+    for threads in ["0", "-1", "many", "65535", "99999999", "99999999999999999999"] {
+        assert_eq!(bits_on(threads, test), one, "{threads}");
     }
 }
 

@@ -38,7 +38,15 @@ pub struct StandIns {
 impl StandIns {
     /// Lets a program find them, in the place of any real ones.
     pub fn on<'a>(&self, command: &'a mut Command) -> &'a mut Command {
-        for variable in ["CUDA_HOME", "CUDA_PATH", "VIRTUAL_ENV", "CONDA_PREFIX", "CUDA_LAUNCH_BLOCKING"] {
+        for variable in [
+            "CUDA_HOME",
+            "CUDA_PATH",
+            "VIRTUAL_ENV",
+            "CONDA_PREFIX",
+            "CUDA_LAUNCH_BLOCKING",
+            "PYTORCH_CUDA_ALLOC_CONF",
+            "PYTORCH_ALLOC_CONF",
+        ] {
             command.env_remove(variable);
         }
         command

@@ -8,6 +8,7 @@ mod stand_ins;
 mod crates_a_lab_brings;
 mod cuda_kernels;
 mod determinism;
+mod differ;
 mod lab_03;
 #[cfg(target_os = "linux")]
 mod nvml;

@@ -38,9 +38,14 @@ pub fn pictures(events: &[Event]) -> Vec<&str> {
     pictures.collect()
 }
 
-/// Runs a lab's binary, in an environment that does not make launches wait.
+/// What in the environment changes the machines of binaries, and not those of `run_captured`.
+pub const VARIABLES: [&str; 3] = ["CUDA_LAUNCH_BLOCKING", "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"];
+
+/// Runs a lab's binary, in an environment that asks for nothing.
 pub fn binary(path: &str, flags: &[&str]) -> Output {
-    Command::new(path).env_remove("CUDA_LAUNCH_BLOCKING").args(flags).output().unwrap()
+    let mut command = Command::new(path);
+    VARIABLES.iter().for_each(|variable| _ = command.env_remove(variable));
+    command.args(flags).output().unwrap()
 }
 
 pub fn text(bytes: &[u8]) -> String {

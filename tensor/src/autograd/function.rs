@@ -150,14 +150,6 @@ pub(super) enum SavedTensors {
 }
 
 impl SavedTensors {
-    pub(super) fn into_tensors(self) -> impl Iterator<Item = Tensor> {
-        let tensors = match self {
-            SavedTensors::Kept(tensors) => tensors,
-            SavedTensors::Freed => SmallVec::new(),
-        };
-        tensors.into_iter().filter_map(|saved| saved.tensor)
-    }
-
     /// Frees them. A node that saved nothing can be walked again, so it stays as it is.
     pub(super) fn free(&mut self) {
         if matches!(self, SavedTensors::Kept(tensors) if !tensors.is_empty()) {
@@ -215,6 +207,17 @@ impl<const N: usize> Saved<'_, N> {
 pub(super) trait Step: Send + Sync {
     fn name(&self) -> &'static str;
     fn backward(&self, node: &Node, grad: &Tensor) -> Result<SmallVec<[Option<Tensor>; 2]>>;
+}
+
+/// What a node has instead of its step once that is being freed.
+impl Step for () {
+    fn name(&self) -> &'static str {
+        ""
+    }
+
+    fn backward(&self, _: &Node, _: &Tensor) -> Result<SmallVec<[Option<Tensor>; 2]>> {
+        Ok(SmallVec::new())
+    }
 }
 
 struct FixedArity<F, const N: usize>(F);

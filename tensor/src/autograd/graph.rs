@@ -1,5 +1,7 @@
 //! The recorded graph: a node for every operation, a leaf for every tensor the user made.
 
+use std::cell::RefCell;
+use std::mem::{self, ManuallyDrop};
 use std::panic::Location;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -125,33 +127,71 @@ impl Node {
     }
 }
 
-/// Dropping the last tensor of a long computation frees its whole graph. Node by node from a list,
-/// not each inside the drop of the next: a chain of a million would overflow the stack.
 impl Drop for Node {
     fn drop(&mut self) {
-        let mut doomed: Vec<Arc<Node>> = Vec::new();
-        self.take_apart(&mut doomed);
-        while let Some(node) = doomed.pop() {
-            if let Some(mut node) = Arc::into_inner(node) {
-                node.take_apart(&mut doomed);
-            }
+        let saved = self.saved.get_mut().unwrap_or_else(PoisonError::into_inner);
+        free(Remains::Node(
+            mem::replace(saved, SavedTensors::Freed),
+            mem::take(&mut self.edges),
+            mem::replace(&mut self.step, Box::new(())),
+        ));
+    }
+}
+
+impl Drop for Leaf {
+    fn drop(&mut self) {
+        let grad = self.grad.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        let hooks = mem::take(self.hooks.get_mut().unwrap_or_else(PoisonError::into_inner));
+        if grad.is_some() || !hooks.is_empty() {
+            free(Remains::Leaf(grad, hooks));
         }
     }
 }
 
-impl Node {
-    /// Moves all nodes that this one holds, by its edges or in its saved tensors, to the list.
-    fn take_apart(&mut self, doomed: &mut Vec<Arc<Node>>) {
-        let saved = self.saved.get_mut().unwrap_or_else(PoisonError::into_inner);
-        for mut tensor in std::mem::replace(saved, SavedTensors::Freed).into_tensors() {
-            // A tensor that nobody else holds takes its history, and the tensor it is a view of, along.
-            while let Some((history, base)) = tensor.into_last_parts() {
-                doomed.extend(history.into_node());
-                let Some(base) = base else { break };
-                tensor = base;
-            }
+/// What a node or a leaf held when it was dropped.
+// Nothing reads it any more: it is only to be dropped. A box would cost each node an allocation.
+#[allow(dead_code, clippy::large_enum_variant)]
+enum Remains {
+    Node(SavedTensors, SmallVec<[Edge; 2]>, Box<dyn Step>),
+    Leaf(Option<Tensor>, Vec<Arc<Hook>>),
+}
+
+thread_local! {
+    /// What is still to be freed, while this thread is freeing something. It has no destructor, so it outlives the
+    /// tensors in other thread-locals.
+    static DOOMED: RefCell<Option<ManuallyDrop<Vec<Remains>>>> = const { RefCell::new(None) };
+}
+
+/// Frees what a node or a leaf held.
+///
+/// That may own other nodes and leaves: through an edge, a saved tensor or a gradient, or hidden in what a hook
+/// captured. They are freed afterwards, one by one from a list, and not each inside the drop of the one before: a
+/// chain of a million would overflow the stack.
+fn free(remains: Remains) {
+    /// Ends the work, even if something that a hook captured panics when it is dropped.
+    struct Done;
+    impl Drop for Done {
+        fn drop(&mut self) {
+            drop(DOOMED.take().map(ManuallyDrop::into_inner));
         }
-        doomed.extend(self.edges.drain(..).filter_map(|edge| edge.to.into_node()));
+    }
+    let mut next = DOOMED.with_borrow_mut(|doomed| match doomed {
+        Some(doomed) => {
+            doomed.push(remains);
+            None
+        }
+        None => {
+            *doomed = Some(ManuallyDrop::default());
+            Some(remains)
+        }
+    });
+    if next.is_none() {
+        return; // A call further out will come to it.
+    }
+    let _done = Done;
+    while let Some(remains) = next {
+        drop(remains);
+        next = DOOMED.with_borrow_mut(|doomed| doomed.as_mut()?.pop());
     }
 }
 
@@ -165,13 +205,6 @@ impl History {
     pub(crate) fn sequence(&self) -> Option<u64> {
         match self {
             History::Node(node) => Some(node.sequence),
-            History::None | History::Leaf(_) | History::Frozen(_) => None,
-        }
-    }
-
-    fn into_node(self) -> Option<Arc<Node>> {
-        match self {
-            History::Node(node) => Some(node),
             History::None | History::Leaf(_) | History::Frozen(_) => None,
         }
     }

@@ -317,6 +317,9 @@ pub(crate) trait Driver: Send + Sync {
     fn can_access_peer(&self, device: usize, peer: usize) -> DriverResult<bool>;
     fn enable_peer_access(&self, device: usize, peer: usize) -> DriverResult<()>;
 
+    /// Says that the program has been told of an error: one that need not stick is over by that.
+    fn told(&self, _error: &DriverError) {}
+
     /// Whether it is to be kept when work runs. A driver that knows anyway need not be told.
     fn record_spans(&self, _on: bool) {}
     /// When the work that has run since the last call ran.

@@ -198,8 +198,9 @@ pub fn get_per_process_memory_fraction_device(index: usize) -> Result<f64> {
 /// `PYTORCH_CUDA_ALLOC_CONF`: `max_split_size_mb:200,per_process_memory_fraction:0.5`. Those that are not named have
 /// their defaults again; only the fraction stays.
 ///
-/// There are `max_split_size_mb`, `max_non_split_rounding_mb` and `per_process_memory_fraction`. An unknown option
-/// is an error, and so is a wrong value.
+/// There are `max_split_size_mb`, `max_non_split_rounding_mb` and `per_process_memory_fraction`. An option that is
+/// unknown, or not supported, is an error, and so is a wrong value. (In the environment, which was set for PyTorch,
+/// each is ignored with a warning: [`GpuSpec::machine`](crate::GpuSpec::machine).)
 pub fn set_allocator_settings(options: &str) -> Result<()> {
     let settings = Settings::parse(options).map_err(Error::AllocatorOption)?;
     if let Some(cuda) = Machine::current().cuda() {

@@ -105,8 +105,6 @@ fn record(cuda: &Cuda, streams: &[StreamId]) -> DriverResult<Vec<EventId>> {
 pub(crate) struct PinnedMemory {
     cuda: Arc<Cuda>,
     block: Block,
-    /// The bytes asked for; the block may have more.
-    bytes: usize,
     /// Streams with copies from or to it that nobody has waited for.
     used_by: Mutex<Uses>,
 }
@@ -133,15 +131,11 @@ impl PinnedMemory {
                 lock(cuda.pinned()).take(cuda, size).map_err(cuda_error)?
             }
         };
-        Ok(PinnedMemory { cuda: cuda.clone(), block, bytes, used_by: Mutex::default() })
+        Ok(PinnedMemory { cuda: cuda.clone(), block, used_by: Mutex::default() })
     }
 
     pub(crate) fn cuda(&self) -> &Arc<Cuda> {
         &self.cuda
-    }
-
-    pub(crate) fn bytes(&self) -> usize {
-        self.bytes
     }
 
     /// The address of a position in it, counted in bytes.

@@ -244,7 +244,12 @@ pub(super) fn cuda_error(error: DriverError) -> Error {
         let detail = error.detail.map(|detail| format!(": {detail}")).unwrap_or_default();
         return Error::custom(format!("{}: {}{detail}", error.name, error.message));
     }
+    let machine = Machine::current();
+    let cuda = machine.cuda();
+    if let Some(cuda) = cuda {
+        cuda.driver.told(&error);
+    }
     // Where launches block, an error is of the call that returns it.
-    let late = !Machine::current().cuda().is_some_and(|cuda| cuda.launch_blocking());
+    let late = !cuda.is_some_and(|cuda| cuda.launch_blocking());
     Error::Cuda { name: error.name, message: error.message, detail: error.detail, late }
 }

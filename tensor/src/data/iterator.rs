@@ -14,7 +14,9 @@ use crate::ops::scope::{self, Place};
 /// Dropping it before the end stops its workers: they finish the sample they are at, no more. (Persistent
 /// workers finish all that was sent for, and wait for the next epoch.)
 ///
-/// Its length counts batches; a timeout is an item more, because the batch is waited for again.
+/// A timeout is its last item, and its workers are not waited for any more. (In PyTorch the exception ends the loop,
+/// though whoever calls `next` again waits for the batch once more. Here a `for` loop that only prints its errors
+/// would wait for ever.)
 pub struct DataLoaderIter<'a, B> {
     indices: Fuse<SamplerIter<'a, Vec<usize>>>,
     remaining: usize,
@@ -105,13 +107,17 @@ impl<B: Batch> Iterator for DataLoaderIter<'_, B> {
                         }
                         batch
                     }
-                    Err(timeout) => return Some(Err(timeout)),
+                    Err(timeout) => {
+                        self.maker = Maker::Nobody(None);
+                        self.remaining = 0;
+                        Err(timeout)
+                    }
                 }
             }
             Maker::Nobody(error) => {
                 let error = error.take()?;
                 self.remaining = 0;
-                return Some(Err(error));
+                Err(error)
             }
         };
         self.remaining = self.remaining.saturating_sub(1);

@@ -125,8 +125,7 @@ impl<B: Batch> WorkerPool<B> {
         Ok(())
     }
 
-    /// Waits for the oldest outstanding batch. The outer error is that it did not come in time; it is still
-    /// outstanding then.
+    /// Waits for the oldest outstanding batch. The outer error is that it did not come in time.
     pub fn receive(&mut self) -> Result<Result<B>> {
         let done = self.receive_unpinned()?;
         let done = if self.plan.pin { self.pin(done) } else { done };
@@ -143,9 +142,14 @@ impl<B: Batch> WorkerPool<B> {
 
     fn receive_unpinned(&mut self) -> Result<Done<B>> {
         let id = self.received % self.plan.num_workers;
-        let done = self.workers[id].receive(self.plan.timeout)?;
+        let done = self.workers[id].receive(self.plan.timeout);
+        if done.is_err() {
+            // Whatever holds up one worker may hold up the others, so none is waited for again. Each ends by itself
+            // when its sample is done, if ever.
+            self.workers.iter_mut().for_each(Worker::detach);
+        }
         self.received += 1;
-        Ok(done)
+        done
     }
 
     /// What PyTorch's pinning thread does, one batch after the other, as they come from the workers.
@@ -233,7 +237,6 @@ struct WorkerThread<B> {
     jobs: Option<Sender<Job>>,
     batches: Receiver<Done<B>>,
     thread: Option<JoinHandle<()>>,
-    timed_out: bool,
 }
 
 impl<B: Send + 'static> Worker<B> {
@@ -248,8 +251,14 @@ impl<B: Send + 'static> Worker<B> {
             .name(format!("DataLoader worker {id}"))
             .spawn(move || desk.work(inbox, outbox))
             .map_err(|error| Error::WorkerStart { worker: id, reason: error.to_string() })?;
-        let (jobs, thread) = (Some(jobs), Some(thread));
-        Ok(Worker::OnThread(WorkerThread { id, jobs, batches, thread, timed_out: false }))
+        Ok(Worker::OnThread(WorkerThread { id, jobs: Some(jobs), batches, thread: Some(thread) }))
+    }
+
+    /// Lets the thread end by itself.
+    fn detach(&mut self) {
+        if let Worker::OnThread(worker) = self {
+            worker.thread = None;
+        }
     }
 
     fn send(&mut self, job: Job) {
@@ -282,7 +291,6 @@ impl<B> WorkerThread<B> {
         } else {
             self.batches.recv_timeout(timeout)
         };
-        self.timed_out = matches!(batch, Err(RecvTimeoutError::Timeout));
         match batch {
             Ok(batch) => Ok(batch),
             Err(RecvTimeoutError::Timeout) => Err(Error::LoaderTimeout { seconds: timeout.as_secs_f64() }),
@@ -298,9 +306,7 @@ impl<B> WorkerThread<B> {
 impl<B> Drop for WorkerThread<B> {
     fn drop(&mut self) {
         self.jobs = None; // The end of the queue is the end of the thread.
-        // A worker that has kept its caller waiting too long once is not waited for again: it ends by
-        // itself when its sample is done, if ever.
-        if let Some(thread) = self.thread.take_if(|_| !self.timed_out) {
+        if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
     }

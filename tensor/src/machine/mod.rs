@@ -67,6 +67,8 @@ struct State {
     warned: Mutex<HashSet<(&'static str, Option<Place>)>>,
     /// Receives warnings. The crate itself never prints.
     on_warning: Mutex<Option<Arc<dyn Fn(&str) + Send + Sync>>>,
+    /// Warnings of how the machine was made, until somebody hears them.
+    untold: Mutex<Vec<String>>,
 }
 
 /// What counts for all machines: their numbers, and those of graph nodes.
@@ -156,6 +158,7 @@ impl Machine {
             backends: Mutex::default(),
             warned: Mutex::new(HashSet::new()),
             on_warning: Mutex::new(None),
+            untold: Mutex::default(),
         }))
     }
 
@@ -271,9 +274,17 @@ impl Machine {
     }
 
     /// Gives the machine's warnings to `handler`: PyTorch's texts, each at most once, or once for each line of the
-    /// program that it is about.
+    /// program that it is about. First come those of how the machine was made ([`GpuSpec::machine`]).
     pub fn on_warning(&self, handler: impl Fn(&str) + Send + Sync + 'static) {
-        *self.0.on_warning.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(handler));
+        let handler = Arc::new(handler);
+        *self.0.on_warning.lock().unwrap_or_else(PoisonError::into_inner) = Some(handler.clone());
+        let untold = std::mem::take(&mut *self.0.untold.lock().unwrap_or_else(PoisonError::into_inner));
+        untold.iter().for_each(|warning| handler(warning));
+    }
+
+    /// Keeps warnings for whoever asks for them first.
+    fn warn_later(&self, warnings: Vec<String>) {
+        self.0.untold.lock().unwrap_or_else(PoisonError::into_inner).extend(warnings);
     }
 
     /// Warns of `topic` if it has not been warned of on this machine.

@@ -9,13 +9,18 @@ use crate::cuda::launch_blocking;
 use crate::cuda::simulated::profile::{PROFILES, Profile};
 use crate::cuda::simulated::profile_file;
 
+/// Whether `verify --gpu real` has found, on any real card, that the labs say there what the book says. Until it has,
+/// `auto` takes no real card: a reader who has not asked for one should not be the first to try it.
+const VERIFIED_ON_A_REAL_GPU: bool = false;
+
 /// A machine has at most this many GPUs.
 const MOST_GPUS: usize = 16;
 
 /// What `--gpu` asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GpuSpec {
-    /// The real GPUs if there are any, else a simulated one: the card most readers meet first.
+    /// A simulated GPU: the card most readers meet first. Once the labs have been verified on a real one: the real GPUs
+    /// if there are any.
     Auto,
     /// No GPU.
     None,
@@ -52,22 +57,33 @@ impl GpuSpec {
 
     /// The machine for people, or why there is none: with what the environment asks of the memory allocator
     /// ([`cuda::set_allocator_settings`](crate::cuda::set_allocator_settings)) and of launches
-    /// ([`cuda::set_launch_blocking`](crate::cuda::set_launch_blocking)).
+    /// ([`cuda::set_launch_blocking`](crate::cuda::set_launch_blocking)). Options of the allocator that it has not are
+    /// ignored, with a warning ([`Machine::on_warning`]): they were set for PyTorch.
     pub fn machine(&self) -> Result<Machine, String> {
-        let (settings, blocking) = (Settings::from_environment()?, launch_blocking::from_environment()?);
+        let (settings, ignored) = Settings::from_environment();
+        let blocking = launch_blocking::from_environment()?;
         let machine = self.bare_machine()?;
         if let Some(cuda) = machine.cuda() {
             cuda.set_allocator_settings(settings);
             cuda.set_launch_blocking(blocking);
         }
+        machine.warn_later(ignored);
         Ok(machine)
     }
 
-    /// Why `auto` leaves a GPU that this computer has alone: a library that it takes is missing.
+    /// Why `auto` leaves a GPU that this computer has alone: a library that it takes is missing, or it has to be asked
+    /// for by name.
     #[cfg(not(target_family = "wasm"))]
     pub fn why_simulated(&self) -> Option<String> {
+        if *self != GpuSpec::Auto {
+            return None; // Looking takes time.
+        }
         let probe = crate::cuda::probe();
-        probe.obstacle().filter(|_| *self == GpuSpec::Auto && probe.driver.is_found())
+        if !probe.driver.is_found() {
+            return None;
+        }
+        let unverified = "The labs have not been verified on a real GPU yet; --gpu real runs them on yours";
+        probe.obstacle().or_else(|| (!VERIFIED_ON_A_REAL_GPU).then(|| unverified.to_owned()))
     }
 
     /// The machine as it is whatever the environment asks for: what tests and books run on. So is one that is made
@@ -78,15 +94,18 @@ impl GpuSpec {
             GpuSpec::Real => Machine::real().map_err(|reason| {
                 format!("--gpu real: {reason} (the doctor says what to do; --gpu sim:t4 simulates a card)")
             }),
-            GpuSpec::Auto => Ok(Machine::real().unwrap_or_else(|_| {
-                Machine::simulated(SimulatedGpus {
-                    profile: PROFILES[0].key,
-                    count: 1,
-                    memory: None,
-                    others: None,
-                    seed: None,
-                })
-            })),
+            GpuSpec::Auto => {
+                let real = if VERIFIED_ON_A_REAL_GPU { Machine::real().ok() } else { None };
+                Ok(real.unwrap_or_else(|| {
+                    Machine::simulated(SimulatedGpus {
+                        profile: PROFILES[0].key,
+                        count: 1,
+                        memory: None,
+                        others: None,
+                        seed: None,
+                    })
+                }))
+            }
             GpuSpec::Simulated(gpus) => Ok(Machine::simulated(gpus.clone())),
         }
     }

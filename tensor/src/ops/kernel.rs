@@ -4,6 +4,8 @@
 //! *twin*, the kernel in Rust, runs at once. On a device the same launch is queued: a simulated GPU runs
 //! the same twin when the time has come, an NVIDIA GPU runs the `__global__` function of the same name.
 
+use std::ops::Range;
+
 use bytemuck::Pod;
 use smallvec::SmallVec;
 
@@ -149,6 +151,11 @@ impl<'a> Input<'a> {
         &self.values()[self.layout.offset..][..self.layout.numel()]
     }
 
+    /// The bytes of the elements of a contiguous input.
+    pub(crate) fn dense_bytes(&self, dtype: DType) -> &'a [u8] {
+        &self.values()[dense_bytes(self.layout, dtype)]
+    }
+
     /// The elements of a vector, or a number that stands for all of them.
     pub(crate) fn entries<T: Pod>(&self, count: usize) -> Result<impl Fn(usize) -> T + use<'a, T>> {
         let layout = self.layout.expand(&[count])?;
@@ -168,6 +175,16 @@ impl Output<'_> {
     pub(crate) fn elements<T: Pod>(&mut self) -> &mut [T] {
         &mut bytemuck::cast_slice_mut(self.bytes)[self.layout.offset..][..self.layout.numel()]
     }
+
+    /// Their bytes.
+    pub(crate) fn dense_bytes(&mut self, dtype: DType) -> &mut [u8] {
+        &mut self.bytes[dense_bytes(self.layout, dtype)]
+    }
+}
+
+/// Where the elements of a contiguous tensor are.
+fn dense_bytes(layout: &Layout, dtype: DType) -> Range<usize> {
+    layout.offset * dtype.size()..(layout.offset + layout.numel()) * dtype.size()
 }
 
 /// The arguments of a twin. Those of one kind are in the order of the parameters.

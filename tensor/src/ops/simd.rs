@@ -6,6 +6,9 @@
 //! twice as long. Nothing is reordered or fused either way, so all give the same bits.
 
 use std::sync::OnceLock;
+use std::{env, thread};
+
+use rayon::ThreadPoolBuilder;
 
 /// A function that calls `$lanes` (which is `#[inline(always)]`) compiled for this computer.
 ///
@@ -104,9 +107,22 @@ pub(crate) fn threads() -> usize {
 /// their number would panic.
 fn pool_runs() -> bool {
     static RUNS: OnceLock<bool> = OnceLock::new();
-    *RUNS.get_or_init(|| match rayon::ThreadPoolBuilder::new().build_global() {
+    *RUNS.get_or_init(|| match pool().build_global() {
         Ok(()) => true,
         // That it was started before is no error of the system's, so it has no source.
         Err(error) => std::error::Error::source(&error).is_none(),
     })
+}
+
+/// A pool of as many threads as `RAYON_NUM_THREADS` says, or else one for each core, but no more than can be of use.
+/// Rayon alone would start up to 65,535 of them, which takes minutes.
+fn pool() -> ThreadPoolBuilder {
+    const MOST_THREADS: usize = 256;
+    let most = thread::available_parallelism().map_or(MOST_THREADS, |cores| MOST_THREADS.max(cores.get()));
+    let asked = env::var("RAYON_NUM_THREADS").ok().and_then(|number| number.parse::<usize>().ok());
+    match asked {
+        Some(asked) if asked > most => ThreadPoolBuilder::new().num_threads(most),
+        // Of 0, or of what is not a number, rayon makes one for each core.
+        _ => ThreadPoolBuilder::new(),
+    }
 }

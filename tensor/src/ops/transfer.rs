@@ -75,13 +75,13 @@ fn transfer(x: &Tensor, out: &Tensor, non_blocking: bool) -> Result<()> {
         (None, Some(target)) => match pinned_by(target.cuda(), x) {
             Some(pinned) => target.cuda().upload_pinned((target, to), (&pinned, from), bytes, non_blocking),
             None => access([x], [], |[input], []| {
-                target.cuda().upload((target, to), &input.values::<u8>()[from..from + bytes], non_blocking)
+                target.cuda().upload((target, to), input.dense_bytes(x.dtype()), non_blocking)
             })?,
         },
         (Some(source), None) => match pinned_by(source.cuda(), out) {
             Some(pinned) => source.cuda().download_pinned((&pinned, to), (source, from), bytes, non_blocking),
-            None => access([], [out], |[], [out]| {
-                source.cuda().download(&mut out.bytes[to..to + bytes], (source, from))
+            None => access([], [out], |[], [mut to]| {
+                source.cuda().download(to.dense_bytes(out.dtype()), (source, from))
             })?,
         },
         (Some(source), Some(target)) => source.cuda().copy_peer((target, to), (source, from), bytes),
@@ -178,12 +178,11 @@ impl Function<1> for PinMemory {
         let x = dense(x)?;
         let out = Tensor::uninit_pinned(&cuda::of_machine()?, x.sizes(), x.dtype())?;
         let bytes = x.numel() * x.dtype().size();
-        let offset = x.storage_offset() * x.dtype().size();
         // Read here and written there.
         let work = Work { bytes: 2 * bytes as u64, flops: 0, double: false };
         Machine::charge(|host| host.kernel_time(&work));
         if let Some(pinned) = out.storage().pinned().filter(|_| bytes > 0) {
-            access([&x], [], |[input], []| pinned.write(0, &input.values::<u8>()[offset..offset + bytes]))??;
+            access([&x], [], |[input], []| pinned.write(0, input.dense_bytes(x.dtype())))??;
         }
         Ok(out)
     }

@@ -43,29 +43,32 @@ impl Settings {
         }
     }
 
-    /// What the environment asks for: `PYTORCH_CUDA_ALLOC_CONF`, else `PYTORCH_ALLOC_CONF`. The name of the
-    /// variable stands before what is wrong with it.
-    pub(crate) fn from_environment() -> Result<Settings, String> {
+    /// What the environment asks for: `PYTORCH_CUDA_ALLOC_CONF`, else `PYTORCH_ALLOC_CONF`. It was set for PyTorch, so
+    /// what this allocator cannot do, or not read, is no reason to stop: it is ignored, and a line says so.
+    pub(crate) fn from_environment() -> (Settings, Vec<String>) {
         Settings::from_variables(|name| {
             std::env::var_os(name).map(|value| value.to_string_lossy().into_owned())
         })
     }
 
-    fn from_variables(value_of: impl Fn(&str) -> Option<String>) -> Result<Settings, String> {
+    fn from_variables(value_of: impl Fn(&str) -> Option<String>) -> (Settings, Vec<String>) {
         let names = ["PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"];
-        match names.into_iter().find_map(|name| Some((name, value_of(name)?))) {
-            Some((name, value)) => Settings::parse(&value).map_err(|error| format!("{name}: {error}")),
-            None => Ok(Settings::default()),
+        let (mut settings, mut ignored) = (Settings::default(), Vec::new());
+        if let Some((name, text)) = names.into_iter().find_map(|name| Some((name, value_of(name)?))) {
+            let text = text.replace(char::is_control, " "); // Each reason is to be one line.
+            for (key, value) in options(&text) {
+                if let Err(reason) = settings.set(key, value) {
+                    ignored.push(format!("{name}: {} (ignored)", reason.trim_end()));
+                }
+            }
         }
+        (settings, ignored)
     }
 
     /// `key:value,key:value`. What is not named has its default; an unknown key or a wrong value is refused.
     pub(crate) fn parse(text: &str) -> Result<Settings, String> {
         let mut settings = Settings::default();
-        for option in options(text) {
-            let (key, value) = option.split_once(':').unwrap_or((option, ""));
-            settings.set(key.trim(), value.trim())?;
-        }
+        options(text).try_for_each(|(key, value)| settings.set(key, value))?;
         Ok(settings)
     }
 
@@ -130,18 +133,21 @@ const OTHERS: [(&str, &str); 9] = [
     ("graph_capture_record_stream_reuse", "False"),
 ];
 
-/// The options, divided at commas, but not at those of a list in brackets.
-fn options(text: &str) -> impl Iterator<Item = &str> {
+/// The options with their values, divided at commas, but not at those of a list in brackets.
+fn options(text: &str) -> impl Iterator<Item = (&str, &str)> {
     let mut depth = 0;
     let at_comma = move |letter: char| {
         depth += i32::from(letter == '[') - i32::from(letter == ']');
         letter == ',' && depth <= 0
     };
-    text.split(at_comma).map(str::trim).filter(|option| !option.is_empty())
+    text.split(at_comma).map(str::trim).filter(|option| !option.is_empty()).map(|option| {
+        let (key, value) = option.split_once(':').unwrap_or((option, ""));
+        (key.trim(), value.trim())
+    })
 }
 
 fn not_supported(key: &str, value: &str) -> String {
-    format!("the allocator option {key}:{value} is not supported yet")
+    format!("{key}:{value} is not supported by this allocator")
 }
 
 fn megabytes(key: &str, value: &str) -> Result<i64, String> {
@@ -185,25 +191,52 @@ mod tests {
 
     #[test]
     fn the_first_variable_that_is_set_counts() {
-        let of = |variables: &'static [(&str, &str)]| {
-            Settings::from_variables(|name| {
-                let found = variables.iter().find(|(variable, _)| *variable == name);
-                found.map(|(_, value)| (*value).to_string())
-            })
+        let limit = |variables| {
+            let (settings, ignored) = of(variables);
+            assert_eq!(ignored, [""; 0]);
+            settings.max_split_size
         };
-        let limit = |variables| of(variables).map(|settings| settings.max_split_size);
-        let (new, old) = ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF");
-        assert_eq!(of(&[]), Ok(Settings::default()));
-        assert_eq!(limit(&[("PYTORCH_ALLOC_CONF", "max_split_size_mb:20")]), Ok(Some(20 << 20)));
+        assert_eq!(limit(&[]), None);
+        assert_eq!(limit(&[("PYTORCH_ALLOC_CONF", "max_split_size_mb:20")]), Some(20 << 20));
         let both = &[
             ("PYTORCH_ALLOC_CONF", "max_split_size_mb:20"),
             ("PYTORCH_CUDA_ALLOC_CONF", "max_split_size_mb:30"),
         ];
-        assert_eq!(limit(both), Ok(Some(30 << 20)));
-        assert_eq!(limit(&[("PYTORCH_ALLOC_CONF", "foo"), ("PYTORCH_CUDA_ALLOC_CONF", "")]), Ok(None));
-        let unknown = "Unrecognized key 'foo' in Accelerator allocator config.";
-        assert_eq!(limit(&[("PYTORCH_ALLOC_CONF", "foo")]), Err(format!("{new}: {unknown}")));
-        assert_eq!(limit(&[("PYTORCH_CUDA_ALLOC_CONF", "foo")]), Err(format!("{old}: {unknown}")));
+        assert_eq!(limit(both), Some(30 << 20));
+        assert_eq!(limit(&[("PYTORCH_ALLOC_CONF", "foo"), ("PYTORCH_CUDA_ALLOC_CONF", "")]), None);
+    }
+
+    /// What `from_variables` makes of these.
+    fn of(variables: &'static [(&str, &str)]) -> (Settings, Vec<String>) {
+        Settings::from_variables(|name| {
+            let found = variables.iter().find(|(variable, _)| *variable == name);
+            found.map(|(_, value)| (*value).to_string())
+        })
+    }
+
+    #[test]
+    fn what_the_environment_has_for_pytorch_alone_is_ignored_in_a_line_and_the_rest_applies() {
+        let (settings, ignored) = of(&[(
+            "PYTORCH_CUDA_ALLOC_CONF",
+            "expandable_segments:True,max_split_size_mb:abc,garbage_collection_threshold:0.8,foo,\
+             backend:cudaMallocAsync,max_non_split_rounding_mb:40\n,roundup_power2_divisions:[256:1,>:3],a\u{1b}b:1",
+        )]);
+        assert_eq!(settings, Settings { max_non_split_rounding: 40 << 20, ..Settings::default() });
+        let reasons = [
+            "expandable_segments:True is not supported by this allocator",
+            "max_split_size_mb expects a whole number of megabytes, but got 'abc'",
+            "garbage_collection_threshold:0.8 is not supported by this allocator",
+            "Unrecognized key 'foo' in Accelerator allocator config.",
+            "backend:cudaMallocAsync is not supported by this allocator",
+            "roundup_power2_divisions:[256:1,>:3] is not supported by this allocator",
+            "Unrecognized key 'a b' in Accelerator allocator config.",
+        ];
+        assert_eq!(ignored, reasons.map(|reason| format!("PYTORCH_CUDA_ALLOC_CONF: {reason} (ignored)")));
+        let (_, ignored) = of(&[("PYTORCH_ALLOC_CONF", "roundup_power2_divisions:3")]);
+        assert_eq!(
+            ignored,
+            ["PYTORCH_ALLOC_CONF: For roundups, the divisions has to be power of 2 (ignored)"]
+        );
     }
 
     #[test]
@@ -231,18 +264,15 @@ mod tests {
             ("garbage_collection_threshold:NaN", threshold),
             (
                 "garbage_collection_threshold:0.8",
-                "the allocator option garbage_collection_threshold:0.8 is not supported yet",
+                "garbage_collection_threshold:0.8 is not supported by this allocator",
             ),
             ("roundup_power2_divisions:3", "For roundups, the divisions has to be power of 2 "),
             (
                 "roundup_power2_divisions:[256:1,512:2,>:8]",
-                "the allocator option roundup_power2_divisions:[256:1,512:2,>:8] is not supported yet",
+                "roundup_power2_divisions:[256:1,512:2,>:8] is not supported by this allocator",
             ),
-            (
-                "expandable_segments:True",
-                "the allocator option expandable_segments:True is not supported yet",
-            ),
-            ("backend:cudaMallocAsync", "the allocator option backend:cudaMallocAsync is not supported yet"),
+            ("expandable_segments:True", "expandable_segments:True is not supported by this allocator"),
+            ("backend:cudaMallocAsync", "backend:cudaMallocAsync is not supported by this allocator"),
             ("per_process_memory_fraction:2", "Invalid fraction value: 2.0. Allowed range: 0~1"),
             (
                 "per_process_memory_fraction:half",

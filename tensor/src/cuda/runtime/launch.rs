@@ -89,9 +89,8 @@ fn argument(tensor: &Tensor) -> Result<Argument> {
         None if tensor.ndim() > 0 => Err(Error::custom("a tensor of the host where one of a GPU belongs")),
         None => storage::access([tensor], [], |[input], []| {
             let mut value = [0; 8];
-            let size = tensor.dtype().size();
-            let start = input.layout.offset * size;
-            value[..size].copy_from_slice(&input.values::<u8>()[start..start + size]);
+            let bytes = input.dense_bytes(tensor.dtype());
+            value[..bytes.len()].copy_from_slice(bytes);
             Argument::Value(value)
         }),
     }

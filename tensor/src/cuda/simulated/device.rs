@@ -43,7 +43,8 @@ pub(super) struct Device {
     pub(super) streams: Vec<usize>,
     /// Pieces of work queued or running.
     pub(super) queued: usize,
-    /// What killed the context. Every later call gets it.
+    /// What killed the context. Every later call gets it. If it was that the computer has no memory left for the
+    /// simulation, the context lives again once the program has been told.
     pub(super) fault: Option<DriverError>,
     /// Devices whose memory it was allowed to reach.
     pub(super) peers: Vec<usize>,

@@ -302,8 +302,11 @@ impl State {
                 if let (0, true, Some(engine)) = (index, running, op.engine) {
                     self.engines[engine] = EngineState { busy: false, free_at: time };
                 }
-                if let Task::Copy(copy) = op.task {
-                    self.for_pinned(copy.places(), PinnedMemory::release);
+                match op.task {
+                    // If the context lives again, nobody may wait for it for ever.
+                    Task::Record(event) => self.events.reached(event, op.id, time),
+                    Task::Copy(copy) => self.for_pinned(copy.places(), PinnedMemory::release),
+                    _ => {}
                 }
             }
             self.streams[stream].head = Head::Waiting;

@@ -20,6 +20,13 @@ pub(super) fn out_of_host_memory(bytes: usize) -> DriverError {
     DriverError { detail: Some(detail), ..out_of_memory() }
 }
 
+/// The computer has no memory for a kernel that it simulates to work in, which hardware does not need.
+pub(super) fn out_of_host_memory_in(kernel: &str, bytes: usize) -> DriverError {
+    let detail =
+        format!("this computer cannot give the {bytes} bytes that the simulated kernel {kernel} works in");
+    DriverError { detail: Some(detail), ..out_of_memory() }
+}
+
 pub(super) const fn invalid_device() -> DriverError {
     plain(101, "cudaErrorInvalidDevice", "invalid device ordinal")
 }

@@ -13,7 +13,7 @@ use super::op::{Copy, Place};
 use super::pinned::PinnedMemory;
 use crate::cuda::driver::{DevicePtr, DriverResult, Gemm};
 use crate::dtype::DType;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::ops::kernel::{Args, Argument, Input, Launch, Output, Parameter};
 use crate::ops::matmul::run_gemm;
 use crate::shape::Layout;
@@ -156,10 +156,12 @@ pub(super) fn kernel(memory: &mut AddressSpace, launch: &Launch) -> DriverResult
     run(|| launch.kernel.symbol(), || launch.kernel.run(arguments))
 }
 
-/// Runs a twin. An error of it is a failed assertion on the device. A panic is a mistake of the twin's
-/// author; it must not leave the simulation half way through an event, so it is a failed launch.
+/// Runs a twin. An error of it is a failed assertion on the device, unless it found no memory of the computer to
+/// work in. A panic is a mistake of the twin's author; it must not leave the simulation half way through an event, so
+/// it is a failed launch.
 pub(super) fn run(symbol: impl Fn() -> String, twin: impl FnOnce() -> Result<()>) -> DriverResult<()> {
     match catch_unwind(AssertUnwindSafe(twin)) {
+        Ok(Err(Error::OutOfHostMemory { bytes })) => Err(errors::out_of_host_memory_in(&symbol(), bytes)),
         Ok(done) => done.map_err(|error| errors::device_assert(symbol(), &error)),
         Err(_) => Err(errors::launch_failure(symbol())),
     }

@@ -50,8 +50,8 @@ use self::op::Task;
 use self::profile::Profile;
 use crate::cuda::DeviceProperties;
 use crate::cuda::driver::{
-    Conv, ConvAlgorithm, DevicePtr, Driver, DriverResult, EventId, Gemm, HostSource, HostTarget, MemoryInfo,
-    OpId, PinnedPtr, Process, Span, StreamId,
+    Conv, ConvAlgorithm, DevicePtr, Driver, DriverError, DriverResult, EventId, Gemm, HostSource, HostTarget,
+    MemoryInfo, OpId, PinnedPtr, Process, Span, StreamId,
 };
 use crate::error::RacingAccess;
 use crate::machine::RaceLog;
@@ -442,6 +442,13 @@ impl Driver for Simulated {
         }
         peers.push(peer);
         Ok(())
+    }
+
+    /// On hardware no kernel runs out of the host's memory, so no such error has to stick.
+    fn told(&self, error: &DriverError) {
+        for device in &mut self.state().devices {
+            device.fault.take_if(|fault| fault == error && fault.code == errors::out_of_memory().code);
+        }
     }
 
     fn take_spans(&self) -> Vec<Span> {

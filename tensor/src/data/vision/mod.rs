@@ -272,7 +272,16 @@ fn in_folder(folder: &Path) -> Result<Sets> {
     sets.sort_by_key(|set| !idx::is_named(folder, set));
     for set in sets {
         if idx::is_in(folder, set) {
-            return Ok(Sets { train: idx::read(folder, set, true)?, test: idx::read(folder, set, false)? });
+            let (train, test) = (idx::read(folder, set, true)?, idx::read(folder, set, false)?);
+            let ([_, rows, columns], [_, test_rows, test_columns]) = (train.shape, test.shape);
+            if train.shape != test.shape {
+                return Err(Error::custom(format!(
+                    "{}: expected images of one size, found {rows} × {columns} to train with and {test_rows} × \
+                     {test_columns} to test",
+                    folder.display()
+                )));
+            }
+            return Ok(Sets { train, test });
         }
     }
     cifar::check_unpacked(folder)?;

@@ -25,7 +25,6 @@ use crate::machine::Machine;
 use crate::ops::pair::Pair;
 use crate::ops::shape::{dense, write};
 use crate::ops::{self, Arguments};
-use crate::shape::Layout;
 use crate::storage::access;
 use crate::tensor::Tensor;
 
@@ -311,11 +310,9 @@ fn pass(
     Machine::charge(|host| host.gemm_time(&shape.work(out.dtype())));
     let bias = bias.map(dense).transpose()?;
     // A read that nobody looks at stands for a bias that is not there.
-    access([a, b, bias.as_ref().unwrap_or(b)], [&out], |[a, b, c], [y]| {
-        let size = out.dtype().size();
-        let bytes = |layout: &Layout| layout.offset * size..(layout.offset + layout.numel()) * size;
-        let [a, b, c] = [a, b, c].map(|input| &input.values()[bytes(input.layout)]);
-        let y = &mut y.bytes[bytes(y.layout)];
+    access([a, b, bias.as_ref().unwrap_or(b)], [&out], |[a, b, c], [mut y]| {
+        let [a, b, c] = [a, b, c].map(|input| input.dense_bytes(out.dtype()));
+        let y = y.dense_bytes(out.dtype());
         run_conv_with_bias(which, shape, out.dtype(), a, b, bias.is_some().then_some(c), y)
     })??;
     Ok(out)

@@ -1,6 +1,9 @@
 //! Errors of work that is queued, and what kernels see of memory.
 
 use super::*;
+use crate::machine::Machine;
+use crate::ops::kernel;
+use crate::tensor::Tensor;
 
 fn fail(rig: &Rig) {
     let x = rig.device_floats(4, 1.0);
@@ -28,6 +31,56 @@ fn a_failed_assertion_surfaces_at_a_later_call_and_sticks() {
     assert_eq!(gpu.stream_query(stream), Err(error.clone()));
     assert_eq!(gpu.stream_create(0, false), Err(error.clone()));
     assert_eq!(gpu.launch(stream, launch(&NOTHING, &[tensor(x, 0)], 0)), Err(error));
+}
+
+/// Finds no memory to work in.
+static HUNGRY: KernelDef =
+    elementwise("hungry", &[Parameter::Out(DType::F32)], |_| Err(Error::OutOfHostMemory { bytes: 123 }));
+
+#[test]
+fn a_kernel_that_the_computer_has_no_memory_for_is_no_assertion_and_is_over_when_it_is_told() {
+    let rig = Rig::new(SimulatedOptions { count: 2, ..options() });
+    let (gpu, stream) = (&rig.gpu, StreamId::default_of(0));
+    let (x, other, event) = (rig.device_floats(4, 1.0), rig.stream(false), rig.event());
+    gpu.launch(stream, launch(&HUNGRY, &[tensor(x, 4)], 100)).unwrap();
+    // What comes behind it does not run, and is not waited for either.
+    rig.fill(stream, x, 4, 2.0, 10);
+    gpu.event_record(event, stream).unwrap();
+    gpu.stream_wait_event(other, event).unwrap();
+    let error = gpu.synchronize(0).unwrap_err();
+    assert_eq!((error.code, error.name), (2, "cudaErrorMemoryAllocation"));
+    let detail = error.detail.as_deref().unwrap();
+    assert_eq!(
+        detail,
+        "this computer cannot give the 123 bytes that the simulated kernel hungry_f32 works in"
+    );
+    assert_eq!(gpu.synchronize(0), Err(error.clone()), "nobody may have heard it yet");
+    gpu.told(&error);
+    gpu.event_synchronize(event).unwrap();
+    gpu.stream_synchronize(other).unwrap();
+    assert_eq!(rig.read_device(x, 4), [1.0; 4]);
+    rig.fill(stream, x, 4, 3.0, 10);
+    assert_eq!(rig.read_device(x, 4), [3.0; 4]);
+    // That an assertion was told of ends nothing.
+    fail(&rig);
+    let error = gpu.synchronize(0).unwrap_err();
+    gpu.told(&error);
+    assert_eq!(gpu.synchronize(0), Err(error));
+}
+
+#[test]
+fn a_program_that_was_told_of_it_goes_on() -> Result<()> {
+    let machine: Machine = "sim:t4".parse().unwrap();
+    machine.enter(|| {
+        let x = Tensor::ones_with(&[4], crate::Device::cuda(0))?;
+        kernel::launch(&HUNGRY, [], [&x], &[], &[])?;
+        let error = crate::cuda::synchronize().unwrap_err().to_string();
+        let says = "CUDA error: out of memory (this computer cannot give the 123 bytes";
+        assert!(error.starts_with(says), "{error}");
+        x.add_(1.0)?;
+        assert_eq!(x.to_vec::<f32>()?, [2.0; 4]);
+        crate::cuda::synchronize()
+    })
 }
 
 #[test]
