@@ -625,9 +625,10 @@ fn created_or_moved(lab: &mut Lab) -> crate::Result<()> {
             "--gpu sim:t4 shows which memory it takes to make a tensor on the host and move it to a GPU.",
         );
         lab.predict("A tensor of 1024 × 1024 numbers is made on the CPU and moved to the CPU. How many bytes are taken?");
+        let before = Machine::current().host_memory().allocated();
         let x = Tensor::rand(&[1024, 1024])?;
         let moved = x.to(device)?;
-        lab.figure(exact("host_bytes", 4 * x.numel()));
+        lab.figure(exact("host_bytes", Machine::current().host_memory().allocated() - before));
         lab.prose(if moved.is_same(&x) {
             "Once its bytes: it is there already."
         } else {
@@ -639,33 +640,34 @@ fn created_or_moved(lab: &mut Lab) -> crate::Result<()> {
     // ANCHOR: created
     drop(Tensor::zeros_with(&[1024, 1024], device)?); // not timed: the first takes memory
     cuda::synchronize()?;
-    let before = cuda::memory_allocated();
-    let on_device = || cuda::memory_allocated() - before;
+    let machine = Machine::current();
+    let taken = || (machine.host_memory().allocated(), cuda::memory_allocated());
+    let before = taken();
     let mut steps = Vec::new();
 
     let start = Instant::now();
     let host = Tensor::rand(&[1024, 1024])?;
-    steps.push(("made on the CPU", 4 * host.numel(), on_device()));
+    steps.push(("made on the CPU", taken()));
     let there = host.to(device)?;
-    steps.push(("moved to the GPU", 4 * host.numel(), on_device()));
+    steps.push(("moved to the GPU", taken()));
     let moved_time = start.elapsed();
     drop(host);
-    steps.push(("dropped on the CPU", 0, on_device()));
+    steps.push(("dropped on the CPU", taken()));
     drop(there);
-    steps.push(("dropped on the GPU", 0, on_device()));
+    steps.push(("dropped on the GPU", taken()));
 
     let start = Instant::now();
     let there = Tensor::rand_with(&[1024, 1024], device, None)?;
     cuda::synchronize()?;
     let made_time = start.elapsed();
-    steps.push(("made on the GPU", 0, on_device()));
+    steps.push(("made on the GPU", taken()));
     // ANCHOR_END: created
     let mut table = Table::new(["step", "bytes on the host", "bytes on the GPU"]);
-    for (step, host_bytes, device_bytes) in steps {
+    for (step, (host_bytes, device_bytes)) in steps {
         table = table.row(row![
             step,
-            exact("host_bytes", host_bytes),
-            exact("device_bytes", device_bytes as i64)
+            exact("host_bytes", host_bytes - before.0),
+            exact("device_bytes", (device_bytes - before.1) as i64)
         ]);
     }
     lab.table(table);

@@ -233,7 +233,7 @@ fn any_machine_device_and_seed_runs() {
         &["--gpu", "sim:t4x2", "--device", "cuda:1", "--seed", "-7"],
         &["--gpu", "sim:t4,mem=512MiB"],
     ] {
-        assert!(events(flags).len() > 20, "{flags:?}");
+        said::assert_whole(&events(flags), 7);
     }
     let both = events(&["--gpu", "sim:t4x2"]);
     assert_eq!(table_of_nvidia_smi(&both).matches("Tesla T4 (simulated)").count(), 2);

@@ -73,9 +73,10 @@ fn images() -> Result<Vec<u32>> {
 
 /// Prints a number that stands for all the bits (FNV-1a) of a training run.
 #[test]
+#[ignore = "run by training_gives_the_same_bits_on_any_number_of_threads"]
 fn training() {
     let bits = Machine::new().enter(steps).unwrap();
-    assert!(bits.len() > 600_000);
+    assert!(bits.len() > 600_000, "the parameters are missing");
     let hash = bits.into_iter().fold(0xcbf2_9ce4_8422_2325, |hash: u64, bits| {
         (hash ^ u64::from(bits)).wrapping_mul(0x100_0000_01b3)
     });
@@ -85,7 +86,7 @@ fn training() {
 /// The test above in a process whose thread pool has so many threads.
 fn bits_on(threads: usize) -> String {
     let output = Command::new(std::env::current_exe().unwrap())
-        .args(["determinism::training", "--exact", "--nocapture"])
+        .args(["determinism::training", "--exact", "--ignored", "--nocapture"])
         .env("RAYON_NUM_THREADS", threads.to_string())
         .output()
         .unwrap();

@@ -109,3 +109,19 @@ pub fn assert_rounds_alike(events: &[Event]) {
         assert!(!figure.near_rounding_boundary(), "{figure:?}");
     }
 }
+
+/// A lab that was run in another way than the snapshots has all its sections in order, each of which shows something, and
+/// no number that is none.
+pub fn assert_whole(events: &[Event], sections: usize) {
+    let is_section = |event: &Event| matches!(event, Event::Section { .. });
+    let mut count = 0;
+    for section in events.split(is_section).skip(1) {
+        count += 1;
+        let shows = |event: &Event| !matches!(event, Event::Prediction(_) | Event::Prose(_));
+        assert!(section.iter().any(shows), "section {count} shows nothing: {section:?}");
+    }
+    assert_eq!(count, sections);
+    for figure in events.iter().flat_map(Event::figures) {
+        assert!(!matches!(figure.value, Value::Float(value) if !value.is_finite()), "{figure:?}");
+    }
+}

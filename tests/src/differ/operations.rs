@@ -115,7 +115,7 @@ kinds! {
     Number: Scalar;
     Real: f64;
     Exponent: f64;
-    Bound: Option<f64>;
+    Bound: Option<Scalar>;
     Flag: bool;
     Type: DType;
     /// The type of a new tensor.
@@ -167,9 +167,9 @@ impl Take<'_> for Scalar {
     }
 }
 
-impl Take<'_> for Option<f64> {
-    fn take(argument: &Argument, _: &[Tensor], _: Device) -> Option<f64> {
-        if let Argument::Float(value) = argument { Some(*value) } else { None }
+impl Take<'_> for Option<Scalar> {
+    fn take(argument: &Argument, _: &[Tensor], _: Device) -> Option<Scalar> {
+        if let Argument::Float(value) = argument { Some((*value).into()) } else { None }
     }
 }
 
