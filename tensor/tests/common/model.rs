@@ -328,7 +328,7 @@ pub fn chain(sizes: &[usize], steps: &[Step]) -> (Tensor, Model) {
     (tensor, model)
 }
 
-/// The shape two shapes broadcast to, or the dimension where they do not.
+/// The shape two shapes broadcast to, or the last dimension where they do not.
 pub fn broadcast(a: &[usize], b: &[usize]) -> Result<Vec<usize>, usize> {
     let ndim = a.len().max(b.len());
     let padded = |sizes: &[usize]| [vec![1; ndim - sizes.len()], sizes.to_vec()].concat();
@@ -338,13 +338,10 @@ pub fn broadcast(a: &[usize], b: &[usize]) -> Result<Vec<usize>, usize> {
         match (a[dim], b[dim]) {
             (a, b) if a == b => out.insert(0, a),
             (1, other) | (other, 1) => out.insert(0, other),
-            _ => out.insert(0, usize::MAX),
+            _ => return Err(dim),
         }
     }
-    match out.iter().position(|size| *size == usize::MAX) {
-        None => Ok(out),
-        Some(dim) => Err(dim),
-    }
+    Ok(out)
 }
 
 /// The element of a tensor at an index of a shape it was broadcast to.

@@ -35,24 +35,20 @@ impl Unary {
         matches!(self, Sqrt | Rsqrt | Reciprocal | Exp | Log | Sin | Cos | Tanh | Sigmoid)
     }
 
-    /// Most have no meaning for truths. The kernels have names on the host and names on a device.
+    /// Most have no meaning for truths. The names are those of PyTorch's kernels on the host, wherever the tensor is.
     fn check_bool(self, x: &Tensor) -> Result<()> {
         use Unary::*;
         if x.dtype() != DType::Bool || self.makes_floats() || matches!(self, Sign | Square) {
             return Ok(());
         }
-        let operation = match (self, x.is_cuda()) {
-            (Neg, _) => return Err(Error::NegateBool),
-            (Relu, _) => return Err(Error::ReluBool),
-            (Abs, false) => "abs_cpu",
-            (Abs, true) => "abs_cuda",
-            (Floor, false) => "floor_vml_cpu",
-            (Floor, true) => "floor_cuda",
-            (Ceil, false) => "ceil_vml_cpu",
-            (Ceil, true) => "ceil_cuda",
-            (Round, false) => "round_vml_cpu",
-            (Round, true) => "round_cuda",
-            (other, _) => other.name(),
+        let operation = match self {
+            Neg => return Err(Error::NegateBool),
+            Relu => return Err(Error::ReluBool),
+            Abs => "abs_cpu",
+            Floor => "floor_vml_cpu",
+            Ceil => "ceil_vml_cpu",
+            Round => "round_vml_cpu",
+            other => other.name(),
         };
         Err(Error::NotImplemented { operation, dtype: DType::Bool })
     }

@@ -64,7 +64,7 @@ impl Tensor {
             return Err(Error::IndexDevice { device: self.device() });
         }
         if index.ndim() == 0 {
-            return self.select(0, index.item()? as i64);
+            return self.get(index.item()? as i64);
         }
         let index = index.detach().to((self.device(), DType::I64))?;
         let wrapped = index.lt(0)?.where_cond(&index.add(size as i64)?, &index)?;
