@@ -7,7 +7,9 @@ use clap::Parser;
 use serde_json::Value as Json;
 use todevice::{GpuSpec, Machine, cuda};
 
-use crate::LABS;
+use crate::entry::{Stop, wrong};
+use crate::stdio::to_stdout;
+use crate::{LABS, program};
 
 /// Runs every lab on a machine, and says what differs from the book
 #[derive(Parser)]
@@ -231,35 +233,28 @@ fn alike(machine: &Machine) -> &'static str {
 
 /// Exits with 0 if all labs are as in the book, with 1 if not, with 2 if a flag is wrong or the machine is not there.
 pub fn main() -> ExitCode {
-    let flags = match crate::entry::flags::<Flags>() {
-        Ok(flags) => flags,
-        Err(exit_code) => return exit_code,
-    };
-    let all = LABS.iter().map(|(name, _)| *name);
-    let labs: Vec<&str> =
-        all.filter(|lab| flags.labs.is_empty() || flags.labs.iter().any(|name| name == lab)).collect();
-    if flags.alone {
-        labs.iter().for_each(|lab| print!("{}", run(lab, &flags.gpu.to_string())));
-        return ExitCode::SUCCESS;
-    }
-    let machine = match flags.gpu.machine() {
-        Ok(machine) => machine,
-        Err(error) => {
-            eprintln!("error: {error}");
-            return ExitCode::from(2);
+    program(|flags: Flags| {
+        let all = LABS.iter().map(|(name, _)| *name);
+        let labs: Vec<&str> =
+            all.filter(|lab| flags.labs.is_empty() || flags.labs.iter().any(|name| name == lab)).collect();
+        if flags.alone {
+            labs.iter().for_each(|lab| to_stdout(&run(lab, &flags.gpu.to_string())));
+            return Ok(());
         }
-    };
-    let reference = alike(&machine);
-    println!("{machine} against --gpu {reference}, times aside");
-    drop(machine);
-    let mut all_agree = true;
-    for lab in labs {
-        let differences = verify(lab, &flags.gpu, reference).unwrap_or_else(|error| vec![error]);
-        all_agree &= differences.is_empty();
-        println!("{lab}: {}", if differences.is_empty() { "the same" } else { "differs" });
-        differences.iter().for_each(|difference| println!("  {difference}"));
-    }
-    if all_agree { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+        let machine = flags.gpu.machine().map_err(wrong)?;
+        let reference = alike(&machine);
+        to_stdout(&format!("{machine} against --gpu {reference}, times aside\n"));
+        drop(machine);
+        let mut all_agree = true;
+        for lab in labs {
+            let differences = verify(lab, &flags.gpu, reference).unwrap_or_else(|error| vec![error]);
+            all_agree &= differences.is_empty();
+            let verdict = if differences.is_empty() { "the same" } else { "differs" };
+            to_stdout(&format!("{lab}: {verdict}\n"));
+            differences.iter().for_each(|difference| to_stdout(&format!("  {difference}\n")));
+        }
+        if all_agree { Ok(()) } else { Err(Stop { message: String::new(), exit_code: 1 }) }
+    })
 }
 
 #[cfg(test)]
