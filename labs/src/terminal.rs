@@ -75,7 +75,7 @@ impl Terminal {
     fn new(common: &Common) -> Terminal {
         let watched = io::stdout().is_terminal();
         let coloured = coloured(common.color, watched, |variable| std::env::var_os(variable));
-        let palette = if coloured { Palette::COLOURED } else { Palette::PLAIN };
+        let palette = if coloured { Palette::Coloured } else { Palette::Plain };
         Terminal { format: common.format, renderer: Renderer::new(palette), watched, bar: None, frame: 0 }
     }
 
