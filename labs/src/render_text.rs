@@ -45,7 +45,7 @@ impl Palette {
 /// ```
 /// use labs::{Event, Text, render_text};
 /// let events = [
-///     Event::Section { number: "1".to_owned(), title: "Setting up the device".to_owned() },
+///     Event::Section { number: "1".to_owned(), title: "Setting up the device".to_owned(), apart: None },
 ///     Event::Line(Text::from("The selected device is: cpu")),
 /// ];
 /// assert_eq!(render_text::render(&events), "1. Setting up the device\nThe selected device is: cpu\n");
@@ -101,7 +101,7 @@ impl Renderer {
                 let machine = palette.faint(&format!("machine: {}, seed: {}", header.machine, header.seed));
                 format!("{chapter}\n{machine}")
             }
-            Event::Section { number, title } => palette.title(&format!("{number}. {title}")),
+            Event::Section { number, title, .. } => palette.title(&format!("{number}. {title}")),
             Event::Prose(text) => wrap(&text.printed()),
             Event::Prediction(text) => palette.question(&wrap(&format!("Predict: {text}"))),
             Event::Line(text) => text.printed(),
@@ -228,7 +228,7 @@ mod tests {
     #[test]
     fn a_palette_decides_alone_whether_there_are_colours() {
         let events = [
-            Event::Section { number: "1".to_owned(), title: "Training".to_owned() },
+            Event::Section { number: "1".to_owned(), title: "Training".to_owned(), apart: None },
             Event::Prediction("Does it learn?".to_owned()),
             Event::Table(Table::new(["loss"])),
         ];
