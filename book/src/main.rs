@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use book::builder::{Site, default_folder, pages};
 use book::folder::Folder;
-use book::server::BookServer;
+use book::server::{BookServer, Limits};
 use book::watch::Files;
 use book::{Course, preprocessor};
 use clap::{Parser, Subcommand};
@@ -79,13 +79,10 @@ fn build(folder: &Path) -> Result<(), Stop> {
 }
 
 fn serve(port: u16) -> Result<(), Stop> {
-    let server = BookServer::start(port).map_err(refused)?;
+    let server = BookServer::start(port, Limits::default()).map_err(refused)?;
     to_stdout(&format!("The book is at http://{}; Ctrl-C ends this.\n", server.address()));
     thread::scope(|scope| {
-        // Several, so that a browser that reads slowly holds nobody up.
-        for _ in 0..4 {
-            scope.spawn(|| server.serve());
-        }
+        scope.spawn(|| server.serve());
         loop {
             // Taken before the build, so that a change during it is not missed.
             let files = Files::of(&Course::here());
