@@ -1,6 +1,7 @@
 //! Builds the pages, all in this process.
 
-use std::path::{Path, PathBuf};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use mdbook_driver::MDBook;
 use mdbook_driver::config::Config;
@@ -21,15 +22,16 @@ pub enum Site {
     Local,
 }
 
-/// Builds the pages into a folder, which is emptied first. The error has a line for each thing that is wrong:
+/// Builds the pages: the bytes of each by its path, with slashes. The error has a line for each thing that is wrong:
 /// mistakes in chapters, what mdBook warns of, links that lead nowhere.
-pub fn build(course: Course, folder: &Path, site: Site) -> Result<(), String> {
-    may_be_emptied(folder)?;
+pub fn pages(course: Course, site: Site) -> Result<BTreeMap<String, Vec<u8>>, String> {
+    // mdBook empties the folder that it builds into, so it gets one of its own.
+    let folder = tempfile::tempdir().map_err(|error| format!("no folder for the pages: {error}"))?;
     let root = course.book();
     let (built, warnings) = Warnings::during(|| -> Result<(), Error> {
         let mut config = Config::from_disk(root.join("book.toml"))?;
         config.update_from_env()?;
-        config.build.build_dir = std::path::absolute(folder)?;
+        config.build.build_dir = folder.path().to_owned();
         if site == Site::Local {
             config.set("output.html.site-url", "/")?;
         }
@@ -42,23 +44,11 @@ pub fn build(course: Course, folder: &Path, site: Site) -> Result<(), String> {
     built.map_err(|error| format!("{error:#}"))?;
     let mut wrong = warnings;
     let chapters = root.join("chapters");
-    wrong.extend(links::check(folder)?.iter().map(|bad| origin::line(&chapters, bad)));
-    if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n")) }
+    wrong.extend(links::check(folder.path())?.iter().map(|bad| origin::line(&chapters, bad)));
+    if wrong.is_empty() { links::files(folder.path()) } else { Err(wrong.join("\n")) }
 }
 
-/// mdBook empties the folder before it builds, so nothing but a book may be in it.
-fn may_be_emptied(folder: &Path) -> Result<(), String> {
-    let empty = std::fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_none());
-    // mdBook puts this file into every book.
-    match empty || !folder.exists() || folder.join(".nojekyll").exists() {
-        true => Ok(()),
-        false => {
-            Err(format!("{} has something in it that is no book: name another folder", folder.display()))
-        }
-    }
-}
-
-/// The folder that `build` fills if no other is named, which is also mdBook's.
+/// The folder that `build` fills if no other is named.
 pub fn default_folder(course: &Course) -> PathBuf {
     course.root().join("target").join("book")
 }

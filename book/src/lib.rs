@@ -12,6 +12,8 @@ mod directive;
 mod doctests;
 pub mod fences;
 mod figure;
+pub mod folder;
+mod hash;
 mod html;
 mod inline;
 mod labs;

@@ -1,20 +1,22 @@
 //! `cargo run --bin book -- build`, `-- serve`, and the command that a person's own mdBook calls.
 
-use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::thread;
 use std::time::Duration;
 
-use book::builder::{Site, build, default_folder};
-use book::server::BookServer;
+use book::builder::{Site, default_folder, pages};
+use book::folder::Folder;
+use book::server::{BookServer, Limits};
 use book::watch::Files;
-use book::{Course, links, preprocessor};
+use book::{Course, preprocessor};
 use clap::{Parser, Subcommand};
+use labs::stdio::{to_stderr, to_stdout};
+use labs::{Stop, program};
 
 /// Makes the book of To Device
 #[derive(Parser)]
-#[command(name = "book", version)]
+#[command(name = "book", version, arg_required_else_help = false)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -24,7 +26,7 @@ struct Cli {
 enum Command {
     /// Build the pages
     Build {
-        /// Folder for the pages; it is emptied first [default: target/book]
+        /// Folder for the pages, empty or with those of an earlier build [default: target/book]
         #[arg(long, value_name = "DIR")]
         dest_dir: Option<PathBuf>,
     },
@@ -49,48 +51,49 @@ enum Asked {
 }
 
 fn main() -> ExitCode {
-    let done = match Cli::parse().command {
-        Command::Build { dest_dir } => {
-            let folder = dest_dir.unwrap_or_else(|| default_folder(&Course::here()));
-            build(Course::here(), &folder, Site::Configured)
-                .map(|()| println!("{}", folder.join("index.html").display()))
-        }
+    program(run)
+}
+
+fn run(cli: Cli) -> Result<(), Stop> {
+    match cli.command {
+        Command::Build { dest_dir } => build(&dest_dir.unwrap_or_else(|| default_folder(&Course::here()))),
         Command::Serve { port } => serve(port),
-        Command::Preprocess { asked: Some(Asked::Supports { renderer }) } => {
-            return if renderer == "html" { ExitCode::SUCCESS } else { ExitCode::FAILURE };
-        }
-        Command::Preprocess { asked: None } => std::env::current_dir()
-            .map_err(|error| error.to_string())
-            .and_then(|folder| preprocessor::as_command(folder).map_err(|error| format!("{error:#}"))),
-    };
-    match done {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(what) => {
-            eprintln!("{what}");
-            ExitCode::FAILURE
+        Command::Preprocess { asked: Some(Asked::Supports { renderer }) } => match renderer.as_str() {
+            "html" => Ok(()),
+            _ => Err(Stop { message: String::new(), exit_code: 1 }),
+        },
+        Command::Preprocess { asked: None } => {
+            let folder = std::env::current_dir().map_err(failed)?;
+            preprocessor::as_command(folder).map_err(|error| failed(format!("{error:#}")))
         }
     }
 }
 
-fn serve(port: u16) -> Result<(), String> {
-    let server = BookServer::start(port)?;
-    println!("The book is at http://{}; Ctrl-C ends this.", server.address());
+fn build(folder: &Path) -> Result<(), Stop> {
+    let filled = Folder::open(folder).map_err(refused)?;
+    let pages = pages(Course::here(), Site::Configured).map_err(failed)?;
+    filled.check(&pages).map_err(refused)?;
+    filled.fill(&pages).map_err(failed)?;
+    to_stdout(&format!("{}\n", folder.join("index.html").display()));
+    Ok(())
+}
+
+fn serve(port: u16) -> Result<(), Stop> {
+    let server = BookServer::start(port, Limits::default()).map_err(refused)?;
+    to_stdout(&format!("The book is at http://{}; Ctrl-C ends this.\n", server.address()));
     thread::scope(|scope| {
-        // Several, so that a browser that reads slowly holds nobody up.
-        for _ in 0..4 {
-            scope.spawn(|| server.serve());
-        }
+        scope.spawn(|| server.serve());
         loop {
             // Taken before the build, so that a change during it is not missed.
             let files = Files::of(&Course::here());
-            match built() {
+            match pages(Course::here(), Site::Local) {
                 Ok(pages) => {
                     server.show(pages);
-                    println!("Built.");
+                    to_stdout("Built.\n");
                 }
                 Err(mistakes) => {
                     server.show_mistakes(&mistakes);
-                    eprintln!("{mistakes}");
+                    to_stderr(&format!("{mistakes}\n"));
                 }
             }
             while files == Files::of(&Course::here()) {
@@ -100,9 +103,12 @@ fn serve(port: u16) -> Result<(), String> {
     })
 }
 
-/// The pages, by way of a folder that is gone afterwards.
-fn built() -> Result<BTreeMap<String, Vec<u8>>, String> {
-    let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
-    build(Course::here(), folder.path(), Site::Local)?;
-    links::files(folder.path())
+/// What went wrong, a line for each thing.
+fn failed(what: impl ToString) -> Stop {
+    Stop { message: format!("{}\n", what.to_string()), exit_code: 1 }
+}
+
+/// What was asked for cannot be.
+fn refused(what: String) -> Stop {
+    Stop { message: format!("error: {what}\n"), exit_code: 2 }
 }

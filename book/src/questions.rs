@@ -26,6 +26,7 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use crate::course::Course;
+use crate::hash::hash;
 use crate::html::inline;
 use crate::inline::with_figures;
 use crate::markdown::says_something;
@@ -136,7 +137,8 @@ pub fn html(course: &Course, chapter: &str, least: usize) -> Result<String, Wron
                          </label><p class=\"reason is-{which}\"><strong>{verdict}</strong> {because}</p></div>\n",
                         question.id
                     );
-                    choices.push((hash(&question.id, &choice.text), html));
+                    // An order that gives nothing away, and that stays.
+                    choices.push((hash(question.id.bytes().chain(choice.text.bytes())), html));
                     texts.push(text);
                 }
                 (Err(what), _) | (_, Err(what)) => wrong(place, what),
@@ -148,12 +150,6 @@ pub fn html(course: &Course, chapter: &str, least: usize) -> Result<String, Wron
     }
     html += "</div>\n";
     if mistakes.is_empty() { Ok(html) } else { Err(Wrong::Elsewhere(mistakes)) }
-}
-
-/// Puts choices in an order that gives nothing away, and that stays (FNV-1a).
-fn hash(id: &str, text: &str) -> u64 {
-    let bytes = id.bytes().chain(text.bytes());
-    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
 /// A text of a question as HTML.

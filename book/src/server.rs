@@ -1,17 +1,52 @@
 //! The local server: the pages of the book, from memory, to this computer alone.
 //!
 //! What can be asked for is what was built: a request is looked up among the pages and never becomes a path on
-//! the disk.
+//! the disk. A client that is slow, or that means harm, gets a bounded share of memory and time.
 
 use std::collections::BTreeMap;
-use std::io::Cursor;
+use std::convert::Infallible;
+use std::future::ready;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::{Mutex, PoisonError};
-use std::time::UNIX_EPOCH;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, UNIX_EPOCH};
 
-use tiny_http::{Header, Method, Request, Response, Server};
+use http_body_util::Full;
+use hyper::body::{Bytes, Incoming};
+use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HOST, HeaderValue, X_CONTENT_TYPE_OPTIONS};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Method, Request, Response, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::{Notify, Semaphore};
+use tokio::time::{sleep, timeout};
 
 use crate::html;
+
+/// What clients may take at most.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// How many are served at once; others wait.
+    pub connections: usize,
+    /// How long the head of a request may be, in bytes: 8192 or more.
+    pub head_bytes: usize,
+    /// How long it may take to arrive.
+    pub head_time: Duration,
+    /// How long a connection lasts: whoever has not read the answer by then does not want it.
+    pub connection_time: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            connections: 128,
+            head_bytes: 16 << 10,
+            head_time: Duration::from_secs(5),
+            connection_time: Duration::from_secs(30),
+        }
+    }
+}
 
 /// Asked by every page, each second: which version of the book is served, and why there is no newer one.
 const VERSION: &str = "/__version";
@@ -36,30 +71,35 @@ const RELOAD: &str = r#"<script>
 
 /// A server of the book.
 pub struct BookServer {
-    server: Server,
+    runtime: Runtime,
+    listener: Arc<TcpListener>,
     address: SocketAddr,
-    shown: Mutex<Shown>,
+    limits: Limits,
+    shown: Arc<Mutex<Shown>>,
+    stopped: Notify,
 }
 
 /// What it shows.
 struct Shown {
     /// None before the first build.
-    pages: BTreeMap<String, Vec<u8>>,
+    pages: BTreeMap<String, Bytes>,
     version: u128,
     mistakes: String,
 }
 
 impl BookServer {
     /// Starts to listen, on this computer only. Port 0 is any that is free.
-    pub fn start(port: u16) -> Result<BookServer, String> {
+    pub fn start(port: u16, limits: Limits) -> Result<BookServer, String> {
         let wanted = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-        let server = Server::http(wanted)
-            .map_err(|error| format!("port {port} cannot be used: {error}; try --port"))?;
-        let address = server.server_addr().to_ip().ok_or("no address of the network")?;
+        let cannot = |error| format!("port {port} cannot be used: {error}; try --port");
+        let runtime = Builder::new_current_thread().enable_io().enable_time().build().map_err(cannot)?;
+        let listener = runtime.block_on(TcpListener::bind(wanted)).map_err(cannot)?;
+        let address = listener.local_addr().map_err(cannot)?;
         // No version of a server that ran before, whose pages are still open in browsers.
         let version = UNIX_EPOCH.elapsed().map_or(0, |elapsed| elapsed.as_millis());
-        let shown = Shown { pages: BTreeMap::new(), version, mistakes: String::new() };
-        Ok(BookServer { server, address, shown: Mutex::new(shown) })
+        let shown = Arc::new(Mutex::new(Shown { pages: BTreeMap::new(), version, mistakes: String::new() }));
+        let (listener, stopped) = (Arc::new(listener), Notify::new());
+        Ok(BookServer { runtime, listener, address, limits, shown, stopped })
     }
 
     /// Where it listens.
@@ -69,6 +109,13 @@ impl BookServer {
 
     /// Shows these pages from now on; browsers load them by themselves.
     pub fn show(&self, pages: BTreeMap<String, Vec<u8>>) {
+        let reloading = |(path, mut bytes): (String, Vec<u8>)| {
+            if path.ends_with(".html") {
+                bytes.extend_from_slice(RELOAD.as_bytes());
+            }
+            (path, Bytes::from(bytes))
+        };
+        let pages = pages.into_iter().map(reloading).collect();
         let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
         *shown = Shown { pages, version: shown.version + 1, mistakes: String::new() };
     }
@@ -80,65 +127,95 @@ impl BookServer {
 
     /// Answers requests, until [`stop`](BookServer::stop).
     pub fn serve(&self) {
-        for request in self.server.incoming_requests() {
-            let answer = self.answer(&request);
-            // A browser that went away is no trouble.
-            let _ = request.respond(answer);
-        }
+        let names = [format!("localhost:{}", self.address.port()), self.address.to_string()];
+        let accepting = accept(self.listener.clone(), self.limits, self.shown.clone(), Arc::new(names));
+        let accepting = self.runtime.spawn(accepting);
+        self.runtime.block_on(self.stopped.notified());
+        accepting.abort();
     }
 
     /// Ends [`serve`](BookServer::serve).
     pub fn stop(&self) {
-        self.server.unblock();
-    }
-
-    fn answer(&self, request: &Request) -> Response<Cursor<Vec<u8>>> {
-        if !matches!(request.method(), Method::Get | Method::Head) {
-            return plain(405, "only GET");
-        }
-        if !self.is_for_us(request) {
-            return plain(403, "only this computer");
-        }
-        let path = request.url().split(['?', '#']).next().unwrap_or_default();
-        let shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
-        if path == VERSION {
-            return plain(200, &format!("{}\n{}", shown.version, shown.mistakes));
-        }
-        if shown.pages.is_empty() {
-            return no_pages_yet(&shown.mistakes);
-        }
-        let Some(path) = path.strip_prefix('/') else { return plain(400, "no path") };
-        let file = if path.is_empty() || path.ends_with('/') {
-            format!("{path}index.html")
-        } else {
-            path.to_owned()
-        };
-        let (code, file) =
-            if shown.pages.contains_key(&file) { (200, file) } else { (404, "404.html".to_owned()) };
-        let Some(bytes) = shown.pages.get(&file) else {
-            return plain(404, "no such page");
-        };
-        let mut bytes = bytes.clone();
-        if file.ends_with(".html") {
-            bytes.extend_from_slice(RELOAD.as_bytes());
-        }
-        with_type(Response::from_data(bytes).with_status_code(code), content_type(&file))
-    }
-
-    /// Whether the browser means this server. A page of others whose name leads to this computer does not.
-    fn is_for_us(&self, request: &Request) -> bool {
-        let host = request.headers().iter().find(|header| header.field.equiv("Host"));
-        let port = self.address.port();
-        host.is_some_and(|host| {
-            [format!("localhost:{port}"), format!("127.0.0.1:{port}")]
-                .iter()
-                .any(|name| host.value == name.as_str())
-        })
+        self.stopped.notify_one();
     }
 }
 
+/// The names under which a browser means this server.
+type Names = [String; 2];
+
+async fn accept(listener: Arc<TcpListener>, limits: Limits, shown: Arc<Mutex<Shown>>, names: Arc<Names>) {
+    let places = Arc::new(Semaphore::new(limits.connections));
+    while let Ok(place) = places.clone().acquire_owned().await {
+        let Ok((client, _)) = listener.accept().await else {
+            sleep(Duration::from_millis(100)).await; // Too many files are open, perhaps.
+            continue;
+        };
+        let (shown, names) = (shown.clone(), names.clone());
+        tokio::spawn(async move {
+            // A browser that goes away is no trouble, and neither is one that is sent away.
+            let _ = timeout(limits.connection_time, serve_client(client, limits, shown, names)).await;
+            drop(place);
+        });
+    }
+}
+
+/// Answers the one request of a connection.
+async fn serve_client(
+    client: TcpStream,
+    limits: Limits,
+    shown: Arc<Mutex<Shown>>,
+    names: Arc<Names>,
+) -> Result<(), hyper::Error> {
+    let answered = service_fn(|request| {
+        let shown = shown.lock().unwrap_or_else(PoisonError::into_inner);
+        ready(Ok::<_, Infallible>(answer(&request, &shown, &names)))
+    });
+    http1::Builder::new()
+        .keep_alive(false)
+        .max_buf_size(limits.head_bytes)
+        .timer(TokioTimer::new())
+        .header_read_timeout(limits.head_time)
+        .serve_connection(TokioIo::new(client), answered)
+        .await
+}
+
+fn answer(request: &Request<Incoming>, shown: &Shown, names: &Names) -> Response<Full<Bytes>> {
+    if !matches!(*request.method(), Method::GET | Method::HEAD) {
+        return plain(StatusCode::METHOD_NOT_ALLOWED, "only GET");
+    }
+    if !is_for_us(request, names) {
+        return plain(StatusCode::FORBIDDEN, "only this computer");
+    }
+    let path = request.uri().path();
+    if path == VERSION {
+        return plain(StatusCode::OK, &format!("{}\n{}", shown.version, shown.mistakes));
+    }
+    if shown.pages.is_empty() {
+        return no_pages_yet(&shown.mistakes);
+    }
+    let Some(path) = path.strip_prefix('/') else { return plain(StatusCode::BAD_REQUEST, "no path") };
+    let file =
+        if path.is_empty() || path.ends_with('/') { format!("{path}index.html") } else { path.to_owned() };
+    let (status, file) = match shown.pages.contains_key(&file) {
+        true => (StatusCode::OK, file.as_str()),
+        false => (StatusCode::NOT_FOUND, "404.html"),
+    };
+    match shown.pages.get(file) {
+        Some(bytes) => of_type(content_type(file), status, bytes.clone()),
+        None => plain(status, "no such page"),
+    }
+}
+
+/// Whether the browser means this server. A page of others whose name leads to this computer does not.
+fn is_for_us(request: &Request<Incoming>, names: &Names) -> bool {
+    let ours = |host: &[u8]| names.iter().any(|name| name.as_bytes() == host);
+    let mut hosts = request.headers().get_all(HOST).iter().map(HeaderValue::as_bytes);
+    let named = request.uri().authority().map(|authority| authority.as_str().as_bytes());
+    hosts.next().is_some_and(ours) && hosts.chain(named).all(ours)
+}
+
 /// Before the first build has ended, and after it has failed: a page, so that it can load itself again.
-fn no_pages_yet(mistakes: &str) -> Response<Cursor<Vec<u8>>> {
+fn no_pages_yet(mistakes: &str) -> Response<Full<Bytes>> {
     let says = match mistakes {
         "" => "<h1>The book is being built</h1>".to_owned(),
         _ => {
@@ -146,23 +223,20 @@ fn no_pages_yet(mistakes: &str) -> Response<Cursor<Vec<u8>>> {
         }
     };
     let page = format!("<!doctype html><html lang=\"en\"><title>To Device</title><body>{says}{RELOAD}");
-    with_type(Response::from_data(page).with_status_code(503), "text/html; charset=utf-8")
+    of_type("text/html; charset=utf-8", StatusCode::SERVICE_UNAVAILABLE, page.into())
 }
 
-fn plain(code: u16, text: &str) -> Response<Cursor<Vec<u8>>> {
-    with_type(Response::from_data(text).with_status_code(code), "text/plain; charset=utf-8")
+fn plain(status: StatusCode, text: &str) -> Response<Full<Bytes>> {
+    of_type("text/plain; charset=utf-8", status, text.to_owned().into())
 }
 
-fn with_type(response: Response<Cursor<Vec<u8>>>, content_type: &str) -> Response<Cursor<Vec<u8>>> {
-    let headers = [
-        ("Content-Type", content_type),
-        ("Cache-Control", "no-store"),
-        ("X-Content-Type-Options", "nosniff"),
-    ];
-    headers
-        .iter()
-        .filter_map(|(name, value)| Header::from_bytes(*name, *value).ok())
-        .fold(response, Response::with_header)
+fn of_type(content_type: &'static str, status: StatusCode, body: Bytes) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(body));
+    *response.status_mut() = status;
+    let headers =
+        [(CONTENT_TYPE, content_type), (CACHE_CONTROL, "no-store"), (X_CONTENT_TYPE_OPTIONS, "nosniff")];
+    response.headers_mut().extend(headers.map(|(name, value)| (name, HeaderValue::from_static(value))));
+    response
 }
 
 fn content_type(file: &str) -> &'static str {

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::common::Checkout;
-use book::builder::{Site, build};
+use book::builder::{self, Site};
 use book::{Course, links};
 use mdbook_driver::MDBook;
 use mdbook_driver::config::Config;
@@ -15,23 +15,27 @@ use mdbook_driver::config::Config;
 /// The pages of the checkout. That they build at all means: without a warning, with every link leading somewhere, and
 /// with nothing that a browser would fetch from others.
 fn pages() -> BTreeMap<String, String> {
-    let folder = tempfile::tempdir().unwrap();
-    build(Course::here(), folder.path(), Site::Configured).unwrap();
-    read(folder.path())
+    build(Course::here()).unwrap()
+}
+
+/// The pages of a course, as text.
+fn build(course: Course) -> Result<BTreeMap<String, String>, String> {
+    builder::pages(course, Site::Configured).map(texts)
 }
 
 /// The page that this Markdown makes in place of the first one.
 fn page(markdown: &str) -> Result<String, String> {
     let checkout = Checkout::new();
     fs::write(checkout.path("book/chapters/index.md"), markdown).unwrap();
-    let folder = tempfile::tempdir().unwrap();
-    build(checkout.course(), folder.path(), Site::Configured)?;
-    Ok(read(folder.path()).remove("index.html").unwrap())
+    Ok(build(checkout.course())?.remove("index.html").unwrap())
+}
+
+fn texts(files: BTreeMap<String, Vec<u8>>) -> BTreeMap<String, String> {
+    files.into_iter().map(|(path, bytes)| (path, String::from_utf8_lossy(&bytes).into_owned())).collect()
 }
 
 fn read(folder: &Path) -> BTreeMap<String, String> {
-    let files = links::files(folder).unwrap().into_iter();
-    files.map(|(path, bytes)| (path, String::from_utf8_lossy(&bytes).into_owned())).collect()
+    texts(links::files(folder).unwrap())
 }
 
 #[test]
@@ -143,16 +147,6 @@ fn the_binary_builds_under_the_path_of_a_site() {
 }
 
 #[test]
-fn a_folder_with_something_else_in_it_is_not_emptied() {
-    let folder = tempfile::tempdir().unwrap();
-    let thesis = folder.path().join("thesis.txt");
-    fs::write(&thesis, "years of work").unwrap();
-    let error = build(Course::here(), folder.path(), Site::Configured).unwrap_err();
-    assert!(error.ends_with("has something in it that is no book: name another folder"), "{error}");
-    assert!(thesis.exists());
-}
-
-#[test]
 fn every_mistake_is_named_with_its_place() {
     let error = page("# A page\n\n{{#lab-run 77}}\n\n{{#lab-code 03 trian}}\n").unwrap_err();
     let [run, code] = error.lines().collect::<Vec<_>>()[..] else { panic!("{error}") };
@@ -192,8 +186,7 @@ fn a_link_that_a_directive_writes_is_told_of_the_file() {
     let text = fs::read_to_string(&path).unwrap();
     fs::write(&path, text.replacen("page = \"02-golden-rule.md\"", "page = \"02-golden-rule.md#gone\"", 1))
         .unwrap();
-    let folder = tempfile::tempdir().unwrap();
-    let error = build(checkout.course(), folder.path(), Site::Configured).unwrap_err();
+    let error = build(checkout.course()).unwrap_err();
     let what = "`02-golden-rule.html#gone` leads to a page without `#gone`";
     assert!(error.contains(&format!("book/chapters/path.md: {what}")), "{error}");
 }
@@ -228,8 +221,7 @@ fn a_mistake_that_comes_often_is_told_once_with_its_first_place() {
         let page = format!("# Lab {lab}\n\n{{{{#lab-code 03 trian}}}}\n");
         fs::write(checkout.path(&format!("book/chapters/labs/lab-{lab}.md")), page).unwrap();
     }
-    let folder = tempfile::tempdir().unwrap();
-    let error = build(checkout.course(), folder.path(), Site::Configured).unwrap_err();
+    let error = build(checkout.course()).unwrap_err();
     assert!(error.starts_with("book/chapters/labs/lab-01.md:3: labs/src/lab_03"), "{error}");
     assert!(error.ends_with(" (and 2 more places)") && error.lines().count() == 1, "{error}");
 }
@@ -240,8 +232,7 @@ fn a_wrong_name_in_the_summary_fails_the_build_and_writes_no_file() {
     let summary = checkout.path("book/chapters/SUMMARY.md");
     let text = fs::read_to_string(&summary).unwrap().replace("path.md", "paht.md");
     fs::write(summary, text).unwrap();
-    let folder = tempfile::tempdir().unwrap();
-    let error = build(checkout.course(), folder.path(), Site::Configured).unwrap_err();
+    let error = build(checkout.course()).unwrap_err();
     assert!(error.starts_with("book/chapters/SUMMARY.md: failed to read chapter `paht.md`: "), "{error}");
     assert!(!checkout.path("book/chapters/paht.md").exists());
 }
@@ -252,8 +243,7 @@ fn a_name_that_a_link_cannot_have_as_it_is_fails_the_build() {
     for name in ["gerät.md", "gerät.png", "two words.md"] {
         fs::write(checkout.path(&format!("book/chapters/{name}")), "# A page\n").unwrap();
     }
-    let folder = tempfile::tempdir().unwrap();
-    let error = build(checkout.course(), folder.path(), Site::Configured).unwrap_err();
+    let error = build(checkout.course()).unwrap_err();
     let first = error.lines().next().unwrap();
     assert!(first.starts_with("book/chapters/gerät.md:1: a link to this name would need `%`: "), "{error}");
     assert!(first.ends_with(" (and 2 more places)"), "{error}");
@@ -267,9 +257,7 @@ fn lines_may_end_as_on_windows() {
         let text = String::from_utf8(bytes).unwrap().replace('\n', "\r\n");
         fs::write(checkout.path(&path), text).unwrap();
     }
-    let folder = tempfile::tempdir().unwrap();
-    build(checkout.course(), folder.path(), Site::Configured).unwrap();
-    let page = read(folder.path()).remove("01-devices.html").unwrap();
+    let page = build(checkout.course()).unwrap().remove("01-devices.html").unwrap();
     let (_, text) = page.split_once("<main>").unwrap();
     assert!(!text.split_once("</main>").unwrap().0.contains('\r'));
 }
@@ -278,8 +266,7 @@ fn lines_may_end_as_on_windows() {
 fn a_page_that_the_summary_forgets_fails_the_build() {
     let checkout = Checkout::new();
     fs::write(checkout.path("book/chapters/labs/forgotten.md"), "# Forgotten\n").unwrap();
-    let folder = tempfile::tempdir().unwrap();
-    let error = build(checkout.course(), folder.path(), Site::Configured).unwrap_err();
+    let error = build(checkout.course()).unwrap_err();
     let expected = "book/chapters/labs/forgotten.md:1: no page is made of this file: name it in SUMMARY.md";
     assert_eq!(error, expected);
 }

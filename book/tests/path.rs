@@ -138,3 +138,16 @@ fn each_mistake_gets_one_line() {
         assert_eq!(lines.len(), 1, "{expected}\n{error}");
     }
 }
+
+/// The lab's own tests know which number it is.
+#[test]
+fn the_path_and_the_chapter_say_of_a_gpu_that_is_not_busy_what_the_lab_says() {
+    let percent = |file: &str, before: &str| {
+        let text = std::fs::read_to_string(Course::here().root().join(file)).unwrap();
+        let (_, after) = text.split_once(before).unwrap_or_else(|| panic!("{file}: {before}"));
+        after.split(" %").next().unwrap().to_owned()
+    };
+    let of_lab = percent("labs/tests/snapshots/suite__lab_05__t4.snap", "\n6. Why is my GPU at ");
+    assert_eq!(percent("book/chapters/05-monitoring.md", "## Part B: why is my GPU at "), of_lab);
+    assert_eq!(percent("book/path.toml", "why my GPU is at "), of_lab);
+}

@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use crate::common::Checkout;
-use book::server::BookServer;
+use book::server::{BookServer, Limits};
 use book::watch::Files;
 
 fn pages(pairs: &[(&str, &str)]) -> BTreeMap<String, Vec<u8>> {
@@ -18,7 +18,7 @@ fn pages(pairs: &[(&str, &str)]) -> BTreeMap<String, Vec<u8>> {
 
 /// Runs a test against a server with a few pages.
 fn with_server(test: impl FnOnce(&BookServer)) {
-    let server = BookServer::start(0).unwrap();
+    let server = BookServer::start(0, Limits::default()).unwrap();
     server.show(pages(&[
         ("index.html", "<h1>Home"),
         ("labs/lab-03.html", "Lab"),
@@ -126,7 +126,7 @@ fn version(server: &BookServer) -> (String, String) {
 
 #[test]
 fn before_the_first_build_every_page_loads_itself_again() {
-    serving(BookServer::start(0).unwrap(), |server| {
+    serving(BookServer::start(0, Limits::default()).unwrap(), |server| {
         let (first, _) = version(server);
         for path in ["/", "/01-devices.html"] {
             let answer = get(server, path);
@@ -172,8 +172,89 @@ fn a_new_version_or_its_mistakes_reach_the_page() {
 #[test]
 fn a_port_in_use_is_told() {
     with_server(|server| {
-        let error = BookServer::start(server.address().port()).err().unwrap();
+        let error = BookServer::start(server.address().port(), Limits::default()).err().unwrap();
         assert!(error.contains("cannot be used") && error.contains("--port"), "{error}");
+    });
+}
+
+/// A server with a page of 8 MiB, which no buffer between two programs takes whole.
+fn with_limits(limits: Limits, test: impl FnOnce(&BookServer)) {
+    let server = BookServer::start(0, limits).unwrap();
+    server.show(pages(&[("index.html", "<h1>Home"), ("print.html", &"page ".repeat((8 << 20) / 5))]));
+    serving(server, test);
+}
+
+/// A client that has sent this much of a request.
+fn client(server: &BookServer, sent: &str) -> TcpStream {
+    let mut stream = TcpStream::connect(server.address()).unwrap();
+    stream.write_all(sent.as_bytes()).unwrap();
+    stream
+}
+
+/// A whole request, as a client sends it.
+fn request(server: &BookServer, path: &str) -> String {
+    format!("GET {path} HTTP/1.1\r\nHost: {}\r\n\r\n", server.address())
+}
+
+#[test]
+fn clients_that_do_not_read_hold_nobody_up() {
+    with_limits(Limits::default(), |server| {
+        let pipelined = request(server, "/print.html").repeat(10);
+        let _unread: Vec<TcpStream> = (0..20).map(|_| client(server, &pipelined)).collect();
+        assert!(get(server, "/").contains("<h1>Home"));
+    });
+}
+
+#[test]
+fn clients_that_keep_others_waiting_are_given_up() {
+    let limits = Limits {
+        connections: 4,
+        head_time: Duration::from_millis(200),
+        connection_time: Duration::from_millis(400),
+        ..Limits::default()
+    };
+    for (sent, what) in [("", "nothing"), ("GET / HT", "half a head")] {
+        with_limits(limits, |server| {
+            let _slow: Vec<TcpStream> = (0..10).map(|_| client(server, sent)).collect();
+            assert!(get(server, "/").contains("<h1>Home"), "{what}");
+        });
+    }
+    with_limits(limits, |server| {
+        let _unread: Vec<TcpStream> =
+            (0..10).map(|_| client(server, &request(server, "/print.html"))).collect();
+        assert!(get(server, "/").contains("<h1>Home"));
+    });
+}
+
+#[test]
+fn a_long_head_is_not_read_to_its_end() {
+    with_limits(Limits::default(), |server| {
+        for start in ["GET /", "GET / HTTP/1.1\r\nHost: "] {
+            let mut client = client(server, start);
+            let megabyte = "a".repeat(1 << 20);
+            let written = (0..200).take_while(|_| client.write_all(megabyte.as_bytes()).is_ok()).count();
+            assert!(written < 100, "{written} MiB of 200");
+        }
+        assert!(get(server, "/").contains("<h1>Home"));
+    });
+}
+
+#[test]
+fn a_name_that_comes_twice_has_to_be_ours_twice() {
+    with_server(|server| {
+        let here = server.address().to_string();
+        let twice = format!("{here}\r\nHost: evil.example");
+        assert!(ask(server.address(), "GET /", &twice).starts_with("HTTP/1.1 403 "));
+        assert!(ask(server.address(), "GET http://evil.example/", &here).starts_with("HTTP/1.1 403 "));
+        assert!(ask(server.address(), &format!("GET http://{here}/"), &here).starts_with("HTTP/1.1 200 "));
+    });
+}
+
+#[test]
+fn a_head_alone_has_no_body() {
+    with_server(|server| {
+        let answer = ask(server.address(), "HEAD /", &server.address().to_string());
+        assert!(answer.starts_with("HTTP/1.1 200 ") && answer.ends_with("\r\n\r\n"), "{answer}");
     });
 }
 
@@ -221,6 +302,14 @@ fn the_binary_says_where_it_serves_and_serves_the_book_there() {
     let address = first.split("http://").nth(1).and_then(|rest| rest.split(';').next()).unwrap();
     assert!(address.starts_with("127.0.0.1:"), "{first}");
     assert_eq!(lines.next().as_deref(), Some("Built."));
-    let page = ask(address.parse().unwrap(), "GET /", address);
-    assert!(page.starts_with("HTTP/1.1 200 ") && page.contains("<title>To Device"), "{page}");
+    let page = || ask(address.parse().unwrap(), "GET /", address);
+    assert!(page().starts_with("HTTP/1.1 200 ") && page().contains("<title>To Device"), "{}", page());
+
+    if cfg!(target_os = "linux") {
+        let threads = || fs::read_dir(format!("/proc/{}/task", started.0.id())).unwrap().count();
+        let before = threads();
+        let half_open: Vec<TcpStream> = (0..100).map(|_| TcpStream::connect(address).unwrap()).collect();
+        assert!(page().starts_with("HTTP/1.1 200 "));
+        assert_eq!(threads(), before, "{} connections", half_open.len());
+    }
 }

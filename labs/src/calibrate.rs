@@ -11,6 +11,11 @@ use todevice::prelude::*;
 use todevice::time::Instant;
 use todevice::{GpuSpec, Machine, ToOptions};
 
+use crate::Stop;
+use crate::entry::wrong;
+use crate::stdio::to_stdout;
+use crate::terminal::{can_be_written, program};
+
 /// Measures a GPU, and writes a profile of it for --gpu sim:FILE
 #[derive(Parser)]
 #[command(name = "calibrate", version)]
@@ -225,39 +230,32 @@ fn allocations(lines: &mut Lines, how: &str) -> Result<()> {
     Ok(())
 }
 
-/// Exits with 0, with 1 if the GPU failed or the file cannot be written, with 2 if a flag is wrong or there is no such
-/// GPU.
+/// Exits with 0, with 1 if the GPU failed, with 2 if a flag is wrong, the file cannot be written, or there is no such GPU.
 pub fn main() -> ExitCode {
-    let flags = match crate::entry::flags::<Flags>() {
-        Ok(flags) => flags,
-        Err(exit_code) => return exit_code,
-    };
-    let machine = match flags.gpu.machine() {
-        Ok(machine) => machine,
-        Err(error) => {
-            eprintln!("error: {error}");
-            return ExitCode::from(2);
+    program(|flags: Flags| {
+        if let Some(file) = &flags.output {
+            can_be_written("--output", file)?;
         }
-    };
-    machine.on_warning(|warning| eprintln!("warning: {warning}"));
-    let profile = match machine.enter(calibrate) {
-        Ok(profile) => format!("# A profile for --gpu sim:FILE, made by calibrate of {machine}.\n{profile}"),
-        Err(error) => {
-            eprintln!("error: {}", error.to_string().lines().next().unwrap_or_default());
-            return ExitCode::FAILURE;
-        }
-    };
-    match &flags.output {
-        None => print!("{profile}"),
-        Some(file) => {
-            if let Err(error) = std::fs::write(file, profile) {
-                eprintln!("error: --output {}: {error}", file.display());
-                return ExitCode::FAILURE;
-            }
-            println!("{machine}: --gpu sim:{}", file.display());
-        }
-    }
-    ExitCode::SUCCESS
+        let machine = flags.gpu.machine().map_err(wrong)?;
+        machine.on_warning(|warning| eprintln!("warning: {warning}"));
+        let heading = format!("# A profile for --gpu sim:FILE, made by calibrate of {machine}.\n");
+        let Some(file) = flags.output else {
+            to_stdout(&heading); // Before measuring: if the disk is full, this takes the least time to say so.
+            to_stdout(&machine.enter(calibrate).map_err(failed)?);
+            return Ok(());
+        };
+        let profile = machine.enter(calibrate).map_err(failed)?;
+        let written = std::fs::write(&file, heading + &profile);
+        written.map_err(|error| failed(format!("--output {}: {error}", file.display())))?;
+        to_stdout(&format!("{machine}: --gpu sim:{}\n", file.display()));
+        Ok(())
+    })
+}
+
+/// The first line of what went wrong.
+fn failed(error: impl ToString) -> Stop {
+    let error = error.to_string();
+    Stop { message: format!("error: {}\n", error.lines().next().unwrap_or_default()), exit_code: 1 }
 }
 
 #[cfg(test)]

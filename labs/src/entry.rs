@@ -23,13 +23,13 @@ pub struct Entry<O> {
     pub run: fn(&mut Lab, &O) -> Result<()>,
 }
 
-/// Why a lab did not start: a flag is wrong, or it only was to print its help or version. Whether there is the section
-/// of `--section` it finds out at its end.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Why a program ends: it was only to print its help or version, a flag is wrong, or it failed. (Whether there is the
+/// section of `--section` a lab finds out at its end.)
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stop {
-    /// What to tell the reader. When a flag is wrong, a single line, `error: …`.
+    /// What to tell the reader, in whole lines. When a flag is wrong, a single one, `error: …`.
     pub message: String,
-    /// 0 for help and version, 2 for a wrong flag.
+    /// 0 for help and version, 1 for a failure, 2 for a wrong flag.
     pub exit_code: u8,
 }
 
@@ -184,7 +184,7 @@ pub fn run_captured<O: Args>(lab: &Entry<O>, flags: &[&str]) -> Captured {
     let mut kept = Kept::default();
     let machine = common.gpu.bare_machine().map_err(crate::Error::from);
     let result = machine.and_then(|machine| lab.start(&common, &options, &machine, &mut kept));
-    let (exit_code, stopped) = ended(&result);
+    let Stop { message, exit_code } = ended(result).err().unwrap_or_default();
     let Kept { events, trace } = kept;
     let (trouble, output): (Vec<Event>, Vec<Event>) = events.iter().cloned().partition(Event::is_trouble);
     Captured {
@@ -192,7 +192,7 @@ pub fn run_captured<O: Args>(lab: &Entry<O>, flags: &[&str]) -> Captured {
         errors: trouble
             .iter()
             .map(|event| render_text::render(std::slice::from_ref(event)))
-            .chain(stopped.map(str::to_owned))
+            .chain([message])
             .collect(),
         json: events.iter().map(|event| format!("{}\n", render_json::render(event))).collect(),
         events,
@@ -202,15 +202,12 @@ pub fn run_captured<O: Args>(lab: &Entry<O>, flags: &[&str]) -> Captured {
     }
 }
 
-/// The exit code of a lab, and what its sink was not told.
-pub(crate) fn ended(result: &Result<()>) -> (u8, Option<&str>) {
-    match result {
-        Ok(()) => (0, None),
-        Err(error) => match error.downcast_ref() {
-            Some(Stop { message, exit_code }) => (*exit_code, Some(message)),
-            None => (1, None),
-        },
-    }
+/// How a lab ends, with what its sink was not told.
+pub(crate) fn ended(result: Result<()>) -> Result<(), Stop> {
+    result.map_err(|error| match error.downcast() {
+        Ok(stop) => *stop,
+        Err(_) => Stop { message: String::new(), exit_code: 1 },
+    })
 }
 
 /// Keeps what it is told.
@@ -244,7 +241,7 @@ fn missing(machine: &Machine, error: Error) -> String {
 
 /// What clap has to say. Help stays as it is; of an error, which comes in paragraphs (error, tip, usage),
 /// one line is made.
-fn stop(error: clap::Error) -> Stop {
+pub(crate) fn stop(error: clap::Error) -> Stop {
     let message = error.to_string();
     if !error.use_stderr() {
         return Stop { message, exit_code: 0 };
@@ -257,19 +254,6 @@ fn stop(error: clap::Error) -> Stop {
     }
     let message = lines.join(" ").replace(" tip: ", "; ");
     wrong(message.trim_start_matches("error: ").to_owned())
-}
-
-/// The flags of a program that is no lab; or how it ends, its user told.
-#[cfg(not(target_family = "wasm"))]
-pub(crate) fn flags<F: clap::Parser>() -> Result<F, std::process::ExitCode> {
-    F::try_parse().map_err(|error| {
-        let Stop { message, exit_code } = stop(error);
-        match exit_code {
-            0 => print!("{message}"),
-            _ => eprint!("{message}"),
-        }
-        exit_code.into()
-    })
 }
 
 /// One line whatever the flag, or the variable of the environment, contained.

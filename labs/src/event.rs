@@ -17,6 +17,8 @@ pub enum Event {
     Section {
         number: String,
         title: String,
+        /// Why it goes its own way on a real GPU, if it does.
+        apart: Option<&'static str>,
     },
     /// A paragraph of explanation.
     Prose(Text),
@@ -132,6 +134,8 @@ pub struct Header {
 pub struct Table {
     pub header: Vec<String>,
     pub rows: Vec<Vec<Cell>>,
+    /// Whether times decided the order of the rows.
+    pub ranked: bool,
 }
 
 /// A cell of a [`Table`]. (A bare float is none: only a figure knows how many digits to print.)
@@ -151,7 +155,12 @@ macro_rules! row {
 impl Table {
     /// A table without rows.
     pub fn new<S: Into<String>>(header: impl IntoIterator<Item = S>) -> Table {
-        Table { header: header.into_iter().map(Into::into).collect(), rows: Vec::new() }
+        Table { header: header.into_iter().map(Into::into).collect(), rows: Vec::new(), ranked: false }
+    }
+
+    /// Marks a table whose rows stand in the order of their times.
+    pub fn ranked(self) -> Table {
+        Table { ranked: true, ..self }
     }
 
     /// The table with one more row, made by [`row!`](crate::row!).

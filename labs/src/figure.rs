@@ -71,6 +71,8 @@ pub struct Figure {
     /// Digits after the point when the value is a float; 4, as PyTorch prints, unless given.
     pub digits: u8,
     pub kind: Kind,
+    /// Whether times decided it: see [`raced`].
+    pub raced: bool,
 }
 
 /// A figure that is the same on every run.
@@ -95,11 +97,17 @@ pub fn timed(name: &'static str, time: Duration) -> Figure {
     Figure::new(kind, name, (time.as_nanos() as f64 / 1e6).into()).unit("ms").digits(3)
 }
 
-/// A result that depends on who comes first, the host or the GPU: where time is modelled it is the same on every run,
+/// A result that a real GPU may not give again: on a machine whose time is modelled it is the same on every run,
 /// elsewhere it is what was seen in this one.
-pub fn raced(name: &'static str, value: impl Into<Value>) -> Figure {
+pub fn observed(name: &'static str, value: impl Into<Value>) -> Figure {
     let kind = if Machine::current().time_is_modelled() { Kind::Exact } else { Kind::Measured };
     Figure::new(kind, name, value.into())
+}
+
+/// An [`observed`] result that times decide: who came first, the host or the GPU, or which algorithm was the fastest.
+/// Where things take longer, even on a simulated GPU, it may be another one.
+pub fn raced(name: &'static str, value: impl Into<Value>) -> Figure {
+    Figure { raced: true, ..observed(name, value) }
 }
 
 /// A fact of the hardware.
@@ -109,7 +117,7 @@ pub fn hardware(name: &'static str, value: impl Into<Value>) -> Figure {
 
 impl Figure {
     fn new(kind: Kind, name: &'static str, value: Value) -> Figure {
-        Figure { name, label: in_words(name), value, unit: "", digits: 4, kind }
+        Figure { name, label: in_words(name), value, unit: "", digits: 4, kind, raced: false }
     }
 
     /// Sets what the reader sees in place of the name.

@@ -70,7 +70,14 @@ impl<'a> Lab<'a> {
 
     /// Starts a section, with the number it has in the chapter.
     pub fn section(&mut self, number: impl Display, title: &str) {
-        self.tell(Event::Section { number: number.to_string(), title: title.to_owned() });
+        self.tell(Event::Section { number: number.to_string(), title: title.to_owned(), apart: None });
+    }
+
+    /// Starts a section that goes its own way on a real GPU, so that it cannot be compared with a simulated one. `why`
+    /// follows "because".
+    pub fn section_apart(&mut self, number: impl Display, title: &str, why: &'static str) {
+        let (number, title) = (number.to_string(), title.to_owned());
+        self.tell(Event::Section { number, title, apart: Some(why) });
     }
 
     /// Explains something, in a paragraph.

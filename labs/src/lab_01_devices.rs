@@ -130,14 +130,15 @@ fn why_a_gpu(lab: &mut Lab, max_size: usize) -> crate::Result<()> {
         in_ms("smallest_gpu_time", smallest)
     ));
     let faster = on_cpu.iter().zip(&on_gpu).find(|((_, cpu), (_, gpu))| gpu < cpu);
-    lab.prose(match faster {
+    let verdict = match faster {
         Some(((size, cpu), _)) => text!(
             "Size {} is the first at which the GPU wins. Many small operations can be slower on a GPU than on \
              the CPU; a few large ones are faster.",
             Figure { kind: in_ms("", *cpu).kind, ..exact("crossover", *size) }
         ),
         None => text!("The GPU does not win at any of these sizes. Try a larger --max-size."),
-    });
+    };
+    lab.prose(verdict.raced());
     Ok(())
 }
 

@@ -9,7 +9,7 @@ use todevice::{Machine, cuda};
 
 use crate::cli::count;
 use crate::placement::{Role, Thing, picture};
-use crate::{Entry, Lab, Table, exact, measured, modelled, row, text, timed};
+use crate::{Entry, Lab, Table, Text, exact, measured, modelled, row, text, timed};
 
 pub const LAB: Entry<Options> = Entry { name: "lab-03", title: "The training loop", run };
 
@@ -442,12 +442,13 @@ fn one_step_drawn(
                 of_kind("compute_share", share).unit("%").digits(0)
             ]),
     );
-    lab.prose(if share < 100.0 {
+    let verdict = if share < 100.0 {
         "No. At first it waits for the batch, and then for the host: launching a kernel takes the host longer than the \
          GPU needs to run it. The step is bound by launches."
     } else {
         "Yes: the kernels take longer than their launches."
-    });
+    };
+    lab.prose(Text::from(verdict).raced());
 
     lab.predict(
         "The same step on the CPU of this machine, and both with 16 times as many samples. When is the GPU faster?",

@@ -676,7 +676,7 @@ fn the_default_stream(lab: &mut Lab) -> crate::Result<()> {
 
 fn the_crime_is_elsewhere(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     let device = lab.device();
-    lab.section(7, "The crime is elsewhere");
+    lab.section_apart(7, "The crime is elsewhere", "a real GPU does nothing more after its error");
     lab.predict(
         "A table has 10 rows, and one of the ids is 12. Four lines: index_select, tanh, mean, item. Which of them \
          fails?",

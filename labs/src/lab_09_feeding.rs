@@ -40,7 +40,11 @@ pub fn run(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     lab.section(4, "One epoch, fed in different ways");
     one_epoch(lab, options.batch_size)?;
 
-    lab.section(5, "When more workers make it slower");
+    lab.section_apart(
+        5,
+        "When more workers make it slower",
+        "fewer workers are tried where time is measured",
+    );
     more_workers(lab, options)?;
 
     lab.section(6, "Created on the device or moved");

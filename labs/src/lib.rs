@@ -57,6 +57,7 @@ pub mod lab_09_feeding;
 pub mod placement;
 pub mod render_json;
 pub mod render_text;
+pub mod stdio;
 #[cfg(not(target_family = "wasm"))]
 mod terminal;
 mod text;
@@ -65,11 +66,11 @@ pub mod verify;
 
 pub use entry::{Captured, Entry, Stop, run_captured};
 pub use event::{Cell, Drawing, Event, Header, Table, without_measured};
-pub use figure::{Figure, Kind, Value, exact, hardware, measured, modelled, raced, timed};
+pub use figure::{Figure, Kind, Value, exact, hardware, measured, modelled, observed, raced, timed};
 pub use float::{format_float, near_rounding_boundary};
 pub use lab::{Bar, Lab, Progress, Sink};
 #[cfg(not(target_family = "wasm"))]
-pub use terminal::main;
+pub use terminal::{main, program};
 pub use text::{Part, Slot, Text};
 
 /// All labs: the name of each, and how to run it in this process.

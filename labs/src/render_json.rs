@@ -10,6 +10,9 @@ use crate::text::Text;
 ///
 /// A figure has its raw `value`, and in `text` what the reader sees. JSON has no NaN and no infinity: such
 /// a value is `null`, and `text` says which.
+///
+/// What times decided says so: a figure or a text is `raced`, a table's rows are `ranked`. A section that no real GPU
+/// shares with a simulated one says in `apart` why.
 pub fn render(event: &Event) -> Json {
     match event {
         Event::Header(header) => json!({
@@ -21,7 +24,10 @@ pub fn render(event: &Event) -> Json {
             "device": header.device,
             "seed": header.seed,
         }),
-        Event::Section { number, title } => json!({ "event": "section", "number": number, "title": title }),
+        Event::Section { number, title, apart } => {
+            let section = json!({ "event": "section", "number": number, "title": title });
+            marked(section, "apart", apart.map(Json::from))
+        }
         Event::Prose(text) => words("prose", text),
         Event::Prediction(question) => json!({ "event": "prediction", "question": question }),
         Event::Line(text) => words("line", text),
@@ -32,7 +38,8 @@ pub fn render(event: &Event) -> Json {
         }
         Event::Table(table) => {
             let rows: Vec<Vec<Json>> = table.rows.iter().map(|row| row.iter().map(cell).collect()).collect();
-            json!({ "event": "table", "header": table.header, "rows": rows })
+            let table_of = json!({ "event": "table", "header": table.header, "rows": rows });
+            marked(table_of, "ranked", table.ranked.then(|| true.into()))
         }
         Event::Report(report) => json!({ "event": "report", "text": report }),
         Event::Picture { drawing: Drawing { svg, text }, caption } => {
@@ -45,7 +52,16 @@ pub fn render(event: &Event) -> Json {
 
 fn words(event: &str, text: &Text) -> Json {
     let figures: Vec<Json> = text.figures().map(figure).collect();
-    json!({ "event": event, "text": text.printed(), "figures": figures })
+    let words = json!({ "event": event, "text": text.printed(), "figures": figures });
+    marked(words, "raced", text.raced.then(|| true.into()))
+}
+
+/// An object with a key more, if there is something to say.
+fn marked(mut object: Json, key: &str, mark: Option<Json>) -> Json {
+    if let Some(mark) = mark {
+        object[key] = mark;
+    }
+    object
 }
 
 fn cell(cell: &Cell) -> Json {
@@ -57,7 +73,7 @@ fn cell(cell: &Cell) -> Json {
 }
 
 fn figure(figure: &Figure) -> Json {
-    json!({
+    let object = json!({
         "name": figure.name,
         "label": figure.label,
         "value": value(&figure.value),
@@ -65,7 +81,8 @@ fn figure(figure: &Figure) -> Json {
         "digits": figure.digits,
         "kind": figure.kind.name(),
         "text": figure.printed(),
-    })
+    });
+    marked(object, "raced", figure.raced.then(|| true.into()))
 }
 
 fn value(value: &Value) -> Json {

@@ -1,6 +1,6 @@
 //! Events as text, for a terminal, a snapshot, or the book.
 
-use anstyle::{AnsiColor, Style};
+use colored::{ColoredString, Colorize, control};
 
 use crate::event::{Cell, Event, Table};
 use crate::figure::{Figure, Value};
@@ -8,24 +8,36 @@ use crate::figure::{Figure, Value};
 /// Prose is wrapped at this width whatever the terminal's, so that everyone sees the same text.
 pub(crate) const WIDTH: usize = 80;
 
-/// The few styles there are.
+/// The few styles there are: with colours, or for pipes, files and snapshots without.
 #[derive(Clone, Copy, Debug)]
-pub struct Palette {
-    title: Style,
-    question: Style,
-    faint: Style,
+pub enum Palette {
+    Plain,
+    Coloured,
 }
 
 impl Palette {
-    /// No colours: for pipes, files and snapshots.
-    pub const PLAIN: Palette = Palette { title: Style::new(), question: Style::new(), faint: Style::new() };
+    fn title(self, text: &str) -> String {
+        self.painted(text.bold())
+    }
 
-    /// ANSI colours.
-    pub const COLOURED: Palette = Palette {
-        title: Style::new().bold(),
-        question: AnsiColor::Cyan.on_default(),
-        faint: Style::new().dimmed(),
-    };
+    fn question(self, text: &str) -> String {
+        self.painted(text.cyan())
+    }
+
+    fn faint(self, text: &str) -> String {
+        self.painted(text.dimmed())
+    }
+
+    fn painted(self, text: ColoredString) -> String {
+        match self {
+            Palette::Plain => text.input,
+            Palette::Coloured => {
+                // Else `colored` would ask the environment, as the caller has done by its own rules.
+                control::set_override(true);
+                text.to_string()
+            }
+        }
+    }
 }
 
 /// Renders several events at once, without colours.
@@ -33,13 +45,13 @@ impl Palette {
 /// ```
 /// use labs::{Event, Text, render_text};
 /// let events = [
-///     Event::Section { number: "1".to_owned(), title: "Setting up the device".to_owned() },
+///     Event::Section { number: "1".to_owned(), title: "Setting up the device".to_owned(), apart: None },
 ///     Event::Line(Text::from("The selected device is: cpu")),
 /// ];
 /// assert_eq!(render_text::render(&events), "1. Setting up the device\nThe selected device is: cpu\n");
 /// ```
 pub fn render<'a>(events: impl IntoIterator<Item = &'a Event>) -> String {
-    let mut renderer = Renderer::new(Palette::PLAIN);
+    let mut renderer = Renderer::new(Palette::Plain);
     events.into_iter().map(|event| renderer.render(event)).collect()
 }
 
@@ -82,23 +94,23 @@ impl Renderer {
     }
 
     fn lines(&self, event: &Event) -> String {
-        let Palette { title, question, faint } = self.palette;
+        let palette = self.palette;
         match event {
             Event::Header(header) => {
-                let chapter = paint(title, &format!("{}: {}", header.lab, header.title));
-                let machine = paint(faint, &format!("machine: {}, seed: {}", header.machine, header.seed));
+                let chapter = palette.title(&format!("{}: {}", header.lab, header.title));
+                let machine = palette.faint(&format!("machine: {}, seed: {}", header.machine, header.seed));
                 format!("{chapter}\n{machine}")
             }
-            Event::Section { number, title: name } => paint(title, &format!("{number}. {name}")),
+            Event::Section { number, title, .. } => palette.title(&format!("{number}. {title}")),
             Event::Prose(text) => wrap(&text.printed()),
-            Event::Prediction(text) => paint(question, &wrap(&format!("Predict: {text}"))),
+            Event::Prediction(text) => palette.question(&wrap(&format!("Predict: {text}"))),
             Event::Line(text) => text.printed(),
             Event::Figure(figure) => format!("{}: {}", figure.label, figure.printed()),
             Event::Table(table) => self.table(table),
             Event::Report(report) => report.trim_end_matches('\n').to_owned(),
             Event::Picture { drawing, caption } => match &drawing.text {
-                Some(text) => format!("{}\n{text}", paint(faint, &wrap(caption))),
-                None => paint(faint, &wrap(&format!("[picture: {caption}]"))),
+                Some(text) => format!("{}\n{text}", palette.faint(&wrap(caption))),
+                None => palette.faint(&wrap(&format!("[picture: {caption}]"))),
             },
             Event::Warning(message) => format!("warning: {message}"),
             Event::Failure { lab, message } => format!("error: {lab} failed: {message}"),
@@ -111,8 +123,8 @@ impl Renderer {
         let widths: Vec<usize> = columns.iter().map(Column::width).collect();
 
         let mut lines = vec![
-            paint(self.palette.title, &line(columns.iter().map(|column| column.aligned(&column.header)))),
-            paint(self.palette.faint, &line(widths.iter().map(|width| "─".repeat(*width)))),
+            self.palette.title(&line(columns.iter().map(|column| column.aligned(&column.header)))),
+            self.palette.faint(&line(widths.iter().map(|width| "─".repeat(*width)))),
         ];
         for row in 0..table.rows.len() {
             lines.push(line(columns.iter().map(|column| column.aligned(&column.cells[row]))));
@@ -186,10 +198,6 @@ fn line(cells: impl Iterator<Item = String>) -> String {
     cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
 }
 
-fn paint(style: Style, text: &str) -> String {
-    format!("{style}{text}{style:#}")
-}
-
 /// Fills lines with as many words as fit; a line break in the text stays one.
 pub(crate) fn wrap(text: &str) -> String {
     text.split('\n').map(fill).collect::<Vec<_>>().join("\n")
@@ -211,4 +219,32 @@ fn fill(paragraph: &str) -> String {
         column += width;
     }
     filled
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_palette_decides_alone_whether_there_are_colours() {
+        let events = [
+            Event::Section { number: "1".to_owned(), title: "Training".to_owned(), apart: None },
+            Event::Prediction("Does it learn?".to_owned()),
+            Event::Table(Table::new(["loss"])),
+        ];
+        let rendered = |palette| -> String {
+            let mut renderer = Renderer::new(palette);
+            events.iter().map(|event| renderer.render(event)).collect()
+        };
+        let plain = "1. Training\nPredict: Does it learn?\n\nloss\n────\n";
+        let coloured = "\u{1b}[1m1. Training\u{1b}[0m\n\u{1b}[36mPredict: Does it learn?\u{1b}[0m\n\n\
+                        \u{1b}[1mloss\u{1b}[0m\n\u{1b}[2m────\u{1b}[0m\n";
+        for elsewhere in [true, false] {
+            control::set_override(elsewhere);
+            assert_eq!(
+                (rendered(Palette::Plain), rendered(Palette::Coloured)),
+                (plain.into(), coloured.into())
+            );
+        }
+    }
 }

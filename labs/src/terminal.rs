@@ -1,8 +1,8 @@
 //! The front of every binary: flags from the command line, events to the terminal.
 
 use std::ffi::OsString;
-use std::fs::File;
-use std::io::{self, ErrorKind, IsTerminal, Write};
+use std::fs::{self, File};
+use std::io::{self, IsTerminal};
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -11,46 +11,55 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::Result;
 use crate::cli::{Color, Common, Format};
-use crate::entry::{Entry, ended, wrong};
+use crate::entry::{Entry, Stop, ended, stop, wrong};
 use crate::event::Event;
 use crate::lab::{Bar, Progress, Sink};
 use crate::render_text::{Palette, Renderer};
+use crate::stdio::{to_stderr, to_stdout};
 use crate::{render_json, render_text};
 
 /// Runs the lab of this binary. Exits with 0, with 1 if the lab failed, with 2 if a flag was wrong.
 pub fn main<O: clap::Args>(lab: &Entry<O>) -> ExitCode {
-    let (common, options) = match lab.parse(std::env::args_os().skip(1)) {
-        Ok(parsed) => parsed,
-        Err(stop) if stop.exit_code == 0 => {
-            to_stdout(&stop.message);
-            return ExitCode::SUCCESS;
-        }
-        Err(stop) => {
-            to_stderr(&stop.message);
-            return ExitCode::from(stop.exit_code);
-        }
-    };
-    // Before the lab runs: a file that cannot be written should not cost the reader the run.
-    if let Some(file) = &common.trace
-        && let Err(error) = File::options().append(true).create(true).open(file)
-    {
-        to_stderr(&format!("error: --trace {}: {error}\n", file.display()));
-        return ExitCode::from(2);
+    told(run(lab))
+}
+
+/// Runs a program that is no lab. Exits with 0, or as it says.
+pub fn program<F: clap::Parser>(run: impl FnOnce(F) -> Result<(), Stop>) -> ExitCode {
+    told(F::try_parse().map_err(stop).and_then(run))
+}
+
+/// Tells the user why a program stops, and how it ends.
+fn told(result: Result<(), Stop>) -> ExitCode {
+    let Err(Stop { message, exit_code }) = result else { return ExitCode::SUCCESS };
+    if exit_code == 0 {
+        to_stdout(&message)
+    } else {
+        to_stderr(&message)
     }
-    let machine = match common.gpu.machine().map_err(wrong) {
-        Ok(machine) => machine,
-        Err(stop) => {
-            to_stderr(&stop.message);
-            return ExitCode::from(stop.exit_code);
-        }
-    };
+    exit_code.into()
+}
+
+fn run<O: clap::Args>(lab: &Entry<O>) -> Result<(), Stop> {
+    let (common, options) = lab.parse(std::env::args_os().skip(1))?;
+    if let Some(file) = &common.trace {
+        can_be_written("--trace", file)?;
+    }
+    let machine = common.gpu.machine().map_err(wrong)?;
     if let Some(reason) = common.gpu.why_simulated() {
         to_stderr(&format!("note: this computer's GPU is not used, but a simulated one. {reason}\n"));
     }
-    let result = lab.start(&common, &options, &machine, &mut Terminal::new(&common));
-    let (exit_code, stopped) = ended(&result);
-    to_stderr(stopped.unwrap_or_default());
-    ExitCode::from(exit_code)
+    ended(lab.start(&common, &options, &machine, &mut Terminal::new(&common)))
+}
+
+/// Refuses a file that cannot be written, so that it does not cost the reader a run. What is in it stays.
+pub(crate) fn can_be_written(flag: &str, file: &Path) -> Result<(), Stop> {
+    let is_new = fs::symlink_metadata(file).is_err();
+    let opened = File::options().append(true).create(true).open(file);
+    opened.map_err(|error| wrong(format!("{flag} {}: {error}", file.display())))?;
+    if is_new {
+        let _ = fs::remove_file(file); // The run may fail, and have nothing to write.
+    }
+    Ok(())
 }
 
 struct Terminal {
@@ -66,7 +75,7 @@ impl Terminal {
     fn new(common: &Common) -> Terminal {
         let watched = io::stdout().is_terminal();
         let coloured = coloured(common.color, watched, |variable| std::env::var_os(variable));
-        let palette = if coloured { Palette::COLOURED } else { Palette::PLAIN };
+        let palette = if coloured { Palette::Coloured } else { Palette::Plain };
         Terminal { format: common.format, renderer: Renderer::new(palette), watched, bar: None, frame: 0 }
     }
 
@@ -93,7 +102,7 @@ impl Sink for Terminal {
     }
 
     fn trace(&mut self, file: &Path, timeline: String) -> Result<()> {
-        std::fs::write(file, timeline).map_err(|error| format!("--trace {}: {error}", file.display()).into())
+        fs::write(file, timeline).map_err(|error| format!("--trace {}: {error}", file.display()).into())
     }
 
     fn frame(&mut self, frame: &str) -> bool {
@@ -149,25 +158,6 @@ fn coloured(when: Color, watched: bool, variable: impl Fn(&str) -> Option<OsStri
             watched && !refused && !incapable
         }
     }
-}
-
-/// Writes to stdout, and ends the program if nobody can read any more.
-fn to_stdout(text: &str) {
-    let mut stdout = io::stdout().lock();
-    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
-        Ok(()) => {}
-        // `lab-03 | head -1` has all it wants: no reason to go on, nor to complain.
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => std::process::exit(0),
-        Err(error) => {
-            to_stderr(&format!("error: the output cannot be written: {error}\n"));
-            std::process::exit(1);
-        }
-    }
-}
-
-/// Writes to stderr if it can: `eprint!` would panic on a closed pipe.
-fn to_stderr(text: &str) {
-    let _ = io::stderr().write_all(text.as_bytes());
 }
 
 #[cfg(test)]

@@ -9,6 +9,8 @@ use crate::figure::Figure;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Text {
     pub parts: Vec<Part>,
+    /// Whether times decided that it says this, and nothing else.
+    pub raced: bool,
 }
 
 /// A piece of a [`Text`].
@@ -38,6 +40,11 @@ macro_rules! text {
 }
 
 impl Text {
+    /// Marks a text that times decided on: on another machine there may be another in its place.
+    pub fn raced(self) -> Text {
+        Text { raced: true, ..self }
+    }
+
     /// The text as a reader sees it.
     pub fn printed(&self) -> String {
         let printed = |part: &Part| match part {
@@ -74,13 +81,13 @@ impl Text {
                 parts.push(Part::Words(words.to_owned()));
             }
         }
-        Text { parts }
+        Text { parts, raced: false }
     }
 }
 
 impl From<String> for Text {
     fn from(words: String) -> Text {
-        Text { parts: vec![Part::Words(words)] }
+        Text { parts: vec![Part::Words(words)], raced: false }
     }
 }
 

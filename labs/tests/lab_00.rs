@@ -381,7 +381,7 @@ mod among_libraries {
     use std::process::Command;
     use std::sync::LazyLock;
 
-    use crate::gpp::shared_object;
+    use crate::stand_ins::fake_cuda::gpp::shared_object;
 
     /// Folders with one library each.
     struct StandIns {

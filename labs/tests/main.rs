@@ -1,8 +1,5 @@
 //! What can be tested of the labs in process and as programs: one binary, which links once and runs all tests side by side.
 
-#[cfg(target_os = "linux")]
-#[path = "../../tests/fake_cuda/gpp.rs"]
-mod gpp;
 mod said;
 #[cfg(target_os = "linux")]
 #[path = "../../tests/fake_cuda/stand_ins.rs"]

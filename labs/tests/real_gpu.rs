@@ -15,6 +15,14 @@ fn on(stand_ins: &StandIns, program: &str, flags: &[&str], environment: &[(&str,
     stand_ins.on(&mut command).args(flags).envs(environment.iter().copied()).output().unwrap()
 }
 
+/// What `verify` says of the sections that it does not compare.
+const LEFT_OUT: &str = "\
+Left out: lab-05, section 4, because it depends on what other programs hold.
+Left out: lab-07, sections 2, 3, 4, 5, 6, because cuDNN chooses there, if it is installed.
+Left out: lab-08, section 7, because a real GPU does nothing more after its error.
+Left out: lab-09, section 5, because fewer workers are tried where time is measured.
+";
+
 #[test]
 fn every_lab_says_there_what_it_says_in_the_book() {
     let stand_ins = stand_ins(kernel_signatures);
@@ -26,7 +34,12 @@ fn every_lab_says_there_what_it_says_in_the_book() {
         let flags = [&["--gpu", "real"], &labs[..]].concat();
         let output = on(stand_ins, env!("CARGO_BIN_EXE_verify"), &flags, &memory);
         let same: String = labs.iter().map(|lab| format!("{lab}: the same\n")).collect();
-        let expected = format!("Stand-in for a GPU against --gpu sim:t4, times aside\n{same}");
+        let left_out = if labs.contains(&"lab-05") { LEFT_OUT } else { "" };
+        let expected = format!(
+            "Stand-in for a GPU against --gpu sim:t4, times aside\n{same}Not compared: times and what they decide, \
+             drawings, warnings, facts of the hardware, data races (only a simulated GPU finds them).\n{left_out}\
+             Numbers with a point may differ by 0.001 of their size, all others not at all.\n"
+        );
         assert_eq!(String::from_utf8(output.stdout).unwrap(), expected);
         assert_eq!(String::from_utf8_lossy(&output.stderr), "");
         assert!(output.status.success());

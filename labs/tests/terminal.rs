@@ -20,8 +20,12 @@ fn main() -> ExitCode {
     colours_follow_flag_and_environment();
     what_the_environment_has_for_pytorch_alone_is_ignored_with_a_warning();
     a_closed_pipe_ends_the_lab_quietly();
+    a_closed_pipe_ends_every_program_quietly();
+    a_file_that_cannot_be_written_is_refused_before_the_work();
     #[cfg(target_os = "linux")]
     a_full_disk_is_an_error();
+    #[cfg(target_os = "linux")]
+    a_full_disk_is_an_error_of_every_program();
     ExitCode::SUCCESS
 }
 
@@ -105,10 +109,75 @@ fn a_closed_pipe_ends_the_lab_quietly() {
     assert_eq!((child.wait().unwrap().code(), complaint.as_str()), (Some(0), ""));
 }
 
+/// The other programs, and what makes each print.
+const PROGRAMS: [(&str, &[&str]); 10] = [
+    (env!("CARGO_BIN_EXE_verify"), &["--gpu", "sim:t4", "lab-00"]),
+    (env!("CARGO_BIN_EXE_verify"), &["--gpu", "sim:t4", "--alone", "lab-00"]),
+    (env!("CARGO_BIN_EXE_verify"), &["--help"]),
+    (env!("CARGO_BIN_EXE_calibrate"), &["--gpu", "sim:t4"]),
+    (env!("CARGO_BIN_EXE_calibrate"), &["--help"]),
+    (env!("CARGO_BIN_EXE_calibrate"), &["--version"]),
+    (env!("CARGO_BIN_EXE_doctor"), &[]),
+    (env!("CARGO_BIN_EXE_doctor"), &["--help"]),
+    (env!("CARGO_BIN_EXE_lab-03"), &["--help"]),
+    (env!("CARGO_BIN_EXE_lab-03"), &["--version"]),
+];
+
+fn a_closed_pipe_ends_every_program_quietly() {
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    for (program, flags) in PROGRAMS {
+        let mut command = Command::new(program);
+        let (_, stderr, code) = output(command.args(flags).stdout(writer.try_clone().unwrap()));
+        assert_eq!((stderr.as_str(), code), ("", 0), "{program} {flags:?}");
+    }
+}
+
+fn a_file_that_cannot_be_written_is_refused_before_the_work() {
+    let folder = std::env::temp_dir().join(format!("labs-terminal-{}", std::process::id()));
+    std::fs::create_dir_all(folder.join("folder.profile")).unwrap();
+    for (program, flag, name) in [
+        (env!("CARGO_BIN_EXE_calibrate"), "--output", "nowhere/x.profile"),
+        (env!("CARGO_BIN_EXE_calibrate"), "--output", "folder.profile"),
+        (env!("CARGO_BIN_EXE_lab-03"), "--trace", "nowhere/x.json"),
+    ] {
+        let file = folder.join(name).display().to_string();
+        let (stdout, stderr, code) = output(Command::new(program).args(["--gpu", "sim:t4", flag, &file]));
+        assert!(stderr.starts_with(&format!("error: {flag} {file}: ")), "{stderr}");
+        assert_eq!((stdout.as_str(), stderr.lines().count(), code), ("", 1, 2), "{stderr}");
+    }
+    // What is there stays until there is something better, and nothing is left where there is not.
+    let (old, new) = (folder.join("old.profile"), folder.join("new.profile"));
+    std::fs::write(&old, "measured with care").unwrap();
+    for file in [&old, &new] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_calibrate"));
+        let (_, stderr, code) = output(command.args(["--gpu", "none", "--output"]).arg(file));
+        assert!(stderr.starts_with("error: ") && code == 1, "{stderr}");
+    }
+    assert_eq!(std::fs::read_to_string(&old).unwrap(), "measured with care");
+    assert!(!new.exists());
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
 #[cfg(target_os = "linux")]
 fn a_full_disk_is_an_error() {
     let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
     let (_, stderr, code) = output(lab(&[]).stdout(full));
     assert!(stderr.starts_with("error: the output cannot be written: "), "{stderr}");
     assert_eq!((stderr.lines().count(), code), (1, 1));
+}
+
+#[cfg(target_os = "linux")]
+fn a_full_disk_is_an_error_of_every_program() {
+    let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+    for (program, flags) in PROGRAMS {
+        let mut command = Command::new(program);
+        let (_, stderr, code) = output(command.args(flags).stdout(full.try_clone().unwrap()));
+        assert!(stderr.starts_with("error: the output cannot be written: "), "{program} {flags:?}: {stderr}");
+        assert_eq!((stderr.lines().count(), code), (1, 1), "{program} {flags:?}");
+        // Where nothing can be said, the exit code still can.
+        let mut command = Command::new(program);
+        let (_, _, code) = output(command.arg("--nope").stderr(full.try_clone().unwrap()));
+        assert_eq!(code, 2, "{program}");
+    }
 }

@@ -96,7 +96,7 @@ fn four_layers(lab: &mut Lab) {
             .row(row!["driver", "everything", "yes, one for CUDA 12.0 or newer"])
             .row(row!["NVRTC", "compiles kernels as a program runs", "yes"])
             .row(row!["cuBLAS", "products of matrices", "yes"])
-            .row(row!["cuDNN", "convolutions", "not yet"])
+            .row(row!["cuDNN", "convolutions", "no, it only makes them faster"])
             .row(row!["NCCL", "several GPUs", "not yet"])
             .row(row!["nvcc", "compiles CUDA C++ beforehand", "no"]),
     );

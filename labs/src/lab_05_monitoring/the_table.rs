@@ -174,7 +174,7 @@ fn three_numbers(lab: &mut Lab) -> crate::Result<()> {
 }
 
 fn who_else(lab: &mut Lab) -> crate::Result<()> {
-    lab.section(4, "Who else is there");
+    lab.section_apart(4, "Who else is there", "it depends on what other programs hold");
     lab.predict("Another program holds 1 GiB of your GPU. How does your program notice: is it slower, or does it fail?");
     if !on_gpu(lab, "who holds memory of the GPU.") {
         return Ok(());

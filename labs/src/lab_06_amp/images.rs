@@ -10,7 +10,7 @@ use super::scaling::scaler_of;
 use super::training::casting;
 use super::{Options, median, peak_of, time_of};
 use crate::lab::Progress;
-use crate::{Lab, Table, exact, raced, row, text, timed};
+use crate::{Lab, Table, exact, observed, row, text, timed};
 
 /// The images of `--data DIR`.
 pub(super) fn in_folder(folder: &str) -> Result<Sets, String> {
@@ -147,7 +147,7 @@ pub(super) fn on_images(lab: &mut Lab, options: &Options) -> crate::Result<()> {
             peak_of(device, || train(&model, device, half, &train_loader, options.epochs, &progress))?;
         let right = share_right(&model, device, half, &test)?;
         // On a real GPU it depends on the cuDNN that is there, if any is.
-        let skipped = if device.is_cuda() { raced } else { exact }("image_skipped", trained.skipped);
+        let skipped = if device.is_cuda() { observed } else { exact }("image_skipped", trained.skipped);
         learned = learned.row(row![
             name,
             exact("image_loss", trained.loss).digits(1),
@@ -156,7 +156,7 @@ pub(super) fn on_images(lab: &mut Lab, options: &Options) -> crate::Result<()> {
         ]);
         let mut cells = row![name, timed("image_step", trained.step_time).digits(2)];
         if device.is_cuda() {
-            cells.push(raced("image_memory", peak.div_ceil(1024)).unit("KiB").into());
+            cells.push(observed("image_memory", peak.div_ceil(1024)).unit("KiB").into());
         }
         took = took.row(cells);
     }

@@ -5,11 +5,11 @@ use todevice::prelude::*;
 use todevice::trace::Kernel;
 use todevice::{Machine, use_deterministic_algorithms};
 
-use super::{convolution, has_cudnn, microseconds, millionths, rounding, yes_or_no};
+use super::{OWN_ALGORITHMS, convolution, has_cudnn, microseconds, millionths, rounding, yes_or_no};
 use crate::{Lab, Table, exact, row};
 
 pub(super) fn the_same_bits(lab: &mut Lab, steps: usize) -> crate::Result<()> {
-    lab.section(6, "The same bits");
+    lab.section_apart(6, "The same bits", OWN_ALGORITHMS);
     lab.predict("100000000, -100000000 and 1 are added in f32, in two orders. What are the two sums?");
     // ANCHOR: order
     let (a, b, c) = (100000000f32, -100000000f32, 1f32);

@@ -12,7 +12,7 @@ use todevice::time::Instant;
 use todevice::{Conv2dOptions, Machine, cuda};
 
 use crate::cli::count;
-use crate::{Entry, Figure, Lab, Table, Value, exact, hardware, measured, modelled, raced, row};
+use crate::{Entry, Figure, Lab, Table, Value, exact, hardware, measured, modelled, observed, row};
 
 pub const LAB: Entry<Options> = Entry { name: "lab-07", title: "cuDNN benchmarking, determinism, TF32", run };
 
@@ -91,6 +91,9 @@ fn flag(value: bool) -> Figure {
     exact("flag", value.to_string())
 }
 
+/// Why a section about cuDNN's algorithms goes its own way on a real GPU.
+const OWN_ALGORITHMS: &str = "cuDNN chooses there, if it is installed";
+
 /// A time that the machine works out if its time is modelled, and measures elsewhere.
 fn microseconds(name: &'static str, time: Duration) -> Figure {
     let of_kind = if Machine::current().time_is_modelled() { modelled } else { measured };
@@ -99,7 +102,7 @@ fn microseconds(name: &'static str, time: Duration) -> Figure {
 
 /// What comes of how a device rounds, and in which order it adds. Of a real GPU that is what was seen in this run.
 fn rounding(device: Device, name: &'static str, value: impl Into<Value>) -> Figure {
-    if device.is_cuda() { raced(name, value) } else { exact(name, value) }
+    if device.is_cuda() { observed(name, value) } else { exact(name, value) }
 }
 
 // ANCHOR: time_of

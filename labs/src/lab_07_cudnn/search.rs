@@ -8,9 +8,10 @@ use todevice::trace::Kernel;
 use todevice::{Machine, cuda};
 
 use super::{
-    bits, convolution, error, has_cudnn, in_f64, microseconds, millionths, time_of, without_cudnn, yes_or_no,
+    OWN_ALGORITHMS, bits, convolution, error, has_cudnn, in_f64, microseconds, millionths, time_of,
+    without_cudnn, yes_or_no,
 };
-use crate::{Cell, Figure, Lab, Table, exact, raced, row};
+use crate::{Cell, Figure, Lab, Table, Text, Value, exact, observed, raced, row};
 
 /// cuDNN's name of the algorithm of a convolution.
 fn algorithm(kernel: &Kernel) -> &str {
@@ -24,7 +25,7 @@ fn kernel_time(kernel: &Kernel) -> Cell {
 
 pub(super) fn one_convolution(lab: &mut Lab) -> crate::Result<()> {
     let device = lab.device();
-    lab.section(2, "One convolution, several algorithms");
+    lab.section_apart(2, "One convolution, several algorithms", OWN_ALGORITHMS);
     if !has_cudnn(device) {
         without_cudnn(lab, "the algorithms that cuDNN tries, and what they need");
         return Ok(());
@@ -46,7 +47,7 @@ pub(super) fn one_convolution(lab: &mut Lab) -> crate::Result<()> {
     tried.sort_by(|a, b| a.name.cmp(&b.name));
     tried.dedup_by(|a, b| a.name == b.name);
     tried.sort_by_key(|kernel| kernel.time);
-    let mut table = Table::new(["algorithm", "time", "workspace in bytes"]);
+    let mut table = Table::new(["algorithm", "time", "workspace in bytes"]).ranked();
     for kernel in &tried {
         let workspace = exact("workspace", kernel.workspace);
         table = table.row(row![algorithm(kernel), kernel_time(kernel), workspace]);
@@ -77,10 +78,17 @@ pub(super) fn one_convolution(lab: &mut Lab) -> crate::Result<()> {
     let first = bits(&results[0].1)?;
     let mut table = Table::new(["", "computed by", "error in millionths", "bits as first"]);
     for (name, y, kernels) in &results {
-        let last = kernels.last().map_or("none", algorithm);
-        let same = yes_or_no(bits(y)? == first);
-        let error = raced("rounding", millionths(error(y, &exact_y)?));
-        table = table.row(row![*name, last, error, raced("same_bits", same)]);
+        // Only the search goes by times.
+        let found = |figure, value: Value| match *name {
+            "benchmark" => raced(figure, value),
+            _ => observed(figure, value),
+        };
+        table = table.row(row![
+            *name,
+            found("computed_by", kernels.last().map_or("none", algorithm).into()),
+            found("rounding", millionths(error(y, &exact_y)?).into()),
+            found("same_bits", yes_or_no(bits(y)? == first).into())
+        ]);
     }
     lab.table(table);
     lab.prose(
@@ -103,7 +111,7 @@ const CONVOLUTIONS: [(&str, usize, [usize; 2], usize, usize); 4] = [
 
 pub(super) fn rule_or_search(lab: &mut Lab) -> crate::Result<()> {
     let device = lab.device();
-    lab.section(3, "A rule of thumb, or a search");
+    lab.section_apart(3, "A rule of thumb, or a search", OWN_ALGORITHMS);
     if !has_cudnn(device) {
         without_cudnn(lab, "what benchmark mode finds, what it costs, and when that is paid back");
         return Ok(());
@@ -132,7 +140,7 @@ pub(super) fn rule_or_search(lab: &mut Lab) -> crate::Result<()> {
             name,
             microseconds("rule_time", rule),
             microseconds("later_time", later),
-            found
+            raced("found", found)
         ]);
         first_calls =
             first_calls.row(row![name, microseconds("first_time", first), paid_back(first, rule, later)]);
@@ -161,7 +169,7 @@ fn paid_back(first: Duration, rule: Duration, later: Duration) -> Figure {
 
 pub(super) fn when_it_never_pays(lab: &mut Lab) -> crate::Result<()> {
     let device = lab.device();
-    lab.section(4, "When the search never pays");
+    lab.section_apart(4, "When the search never pays", OWN_ALGORITHMS);
     if !has_cudnn(device) {
         without_cudnn(lab, "which calls search, and what that costs where images have many sizes");
         return Ok(());
@@ -196,7 +204,7 @@ pub(super) fn when_it_never_pays(lab: &mut Lab) -> crate::Result<()> {
         table = table.row(row![
             name,
             batches.len(),
-            raced("searches", searches),
+            observed("searches", searches),
             microseconds("off_time", off_time).digits(0),
             microseconds("on_time", on_time).digits(0)
         ]);
@@ -229,7 +237,7 @@ fn forward_all(conv: &nn::Conv2d, batches: &[Tensor], device: Device) -> Result<
 
 pub(super) fn memory_to_work_in(lab: &mut Lab) -> crate::Result<()> {
     let device = lab.device();
-    lab.section(5, "Memory to work in");
+    lab.section_apart(5, "Memory to work in", OWN_ALGORITHMS);
     if !has_cudnn(device) {
         without_cudnn(lab, "the workspace of a convolution, and what happens if there is no room for it");
         return Ok(());
@@ -256,7 +264,7 @@ pub(super) fn memory_to_work_in(lab: &mut Lab) -> crate::Result<()> {
         Table::new(["", "bytes at the peak"])
             .row(row!["by the rule", exact("peak", by_rule)])
             .row(row!["in the search", exact("peak", in_search)])
-            .row(row!["after it", exact("peak", after_it)]),
+            .row(row!["after it", raced("peak", after_it)]),
     );
     lab.prose("The search needs room for the hungriest algorithm, even if that is not taken in the end.");
     drop((conv, x));
@@ -296,9 +304,12 @@ pub(super) fn memory_to_work_in(lab: &mut Lab) -> crate::Result<()> {
     lab.prose(
         "No error and no warning: another algorithm is taken, with less workspace, another time and perhaps other bits.",
     );
-    lab.prose(match full > with_room {
+    let verdict = match full > with_room {
         true => "A training that becomes slower for no reason may be short of memory.",
-        false => "Here it is no slower: the rule had not chosen the fastest. On another card a training becomes slower for no reason that it names.",
-    });
+        false => {
+            "Here it is no slower: the rule had not chosen the fastest. On another card a training becomes slower for no reason that it names."
+        }
+    };
+    lab.prose(Text::from(verdict).raced());
     Ok(())
 }

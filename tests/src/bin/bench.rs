@@ -6,10 +6,12 @@
 use std::process::{Command, ExitCode};
 use std::time::Instant;
 
+use clap::Parser;
+use labs::cli::count;
+use labs::stdio::to_stdout;
+use labs::{Stop, program};
 use todevice::prelude::*;
 use todevice::{Machine, cuda};
-
-const USAGE: &str = "usage: bench [--python PATH] [--threads N] [--rounds N]";
 
 /// The work that is timed: a name, a limit for the ratio with PyTorch (design: "Speed that users feel").
 const WORKS: [(&str, f64); 5] = [
@@ -24,46 +26,36 @@ const WORKS: [(&str, f64); 5] = [
 /// long.
 const SIMULATED_AIMS: [f64; 5] = [2.0, 1.2, 1.2, 1.2, 1.2];
 
+/// Times training on the CPU, and prints ratios with PyTorch
+#[derive(Parser)]
+#[command(name = "bench", version)]
 struct Options {
+    /// A Python that has PyTorch 2.11; without it only this crate's own times are printed
+    #[arg(long, value_name = "PATH")]
     python: Option<String>,
+
+    /// Threads of both sides
+    #[arg(long, value_name = "N", default_value = "2", value_parser = count(1..=1024))]
     threads: usize,
+
+    /// Rounds, of which the median is taken
+    #[arg(long, value_name = "N", default_value = "5", value_parser = count(1..=1000))]
     rounds: usize,
 }
 
 fn main() -> ExitCode {
-    let result = parse().and_then(|options| run(&options).map_err(|error| error.to_string()));
-    match result {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(message) => {
-            eprintln!("error: {message}");
-            ExitCode::from(2)
-        }
-    }
-}
-
-fn parse() -> std::result::Result<Options, String> {
-    let mut options = Options { python: None, threads: 2, rounds: 5 };
-    let mut arguments = std::env::args().skip(1);
-    while let Some(flag) = arguments.next() {
-        let value = arguments.next().ok_or_else(|| USAGE.to_string())?;
-        let number = || match value.parse::<usize>() {
-            Ok(number) if number > 0 => Ok(number),
-            _ => Err(format!("{flag} takes a positive number, not '{value}'")),
-        };
-        match flag.as_str() {
-            "--python" => options.python = Some(value),
-            "--threads" => options.threads = number()?,
-            "--rounds" => options.rounds = number()?,
-            _ => return Err(format!("unknown flag '{flag}'; {USAGE}")),
-        }
-    }
-    Ok(options)
+    program(|options: Options| {
+        run(&options).map_err(|error| Stop { message: format!("error: {error}\n"), exit_code: 1 })
+    })
 }
 
 fn run(options: &Options) -> std::result::Result<(), Box<dyn std::error::Error>> {
     rayon::ThreadPoolBuilder::new().num_threads(options.threads).build_global()?;
-    println!("Median time of one step, measured, {} threads, {} rounds.", options.threads, options.rounds);
-    println!("{:<16} {:>12} {:>12} {:>7} {:>6}", "", "todevice", "PyTorch", "ratio", "aim");
+    to_stdout(&format!(
+        "Median time of one step, measured, {} threads, {} rounds.\n",
+        options.threads, options.rounds
+    ));
+    to_stdout(&format!("{:<16} {:>12} {:>12} {:>7} {:>6}\n", "", "todevice", "PyTorch", "ratio", "aim"));
     // One after the other within a round, so that both sides meet the same weather.
     let mut rounds = Vec::new();
     for _ in 0..options.rounds {
@@ -79,7 +71,7 @@ fn run(options: &Options) -> std::result::Result<(), Box<dyn std::error::Error>>
             let ratio = median(rounds.iter().map(|(ours, times)| ours[i] / theirs(times)).collect());
             line += &format!(" {:>9.1} µs {ratio:>7.3} {aim:>6.2}", their_time * 1e6);
         }
-        println!("{line}");
+        to_stdout(&format!("{line}\n"));
     }
     simulated(options)
 }
@@ -92,24 +84,24 @@ fn simulated(options: &Options) -> std::result::Result<(), Box<dyn std::error::E
         let machine: Machine = "sim:t4".parse()?;
         rounds.push((plain, machine.enter(|| todevice(Device::cuda(0)))?));
     }
-    println!("\nReal time on a simulated T4, against plain CPU.");
-    println!("{:<16} {:>12} {:>12} {:>7} {:>6}", "", "simulated", "CPU", "ratio", "aim");
+    to_stdout("\nReal time on a simulated T4, against plain CPU.\n");
+    to_stdout(&format!("{:<16} {:>12} {:>12} {:>7} {:>6}\n", "", "simulated", "CPU", "ratio", "aim"));
     for (i, ((name, _), aim)) in WORKS.into_iter().zip(SIMULATED_AIMS).enumerate() {
         let of = |pick: fn(&([f64; 5], [f64; 5])) -> &[f64; 5]| {
             1e6 * median(rounds.iter().map(|round| pick(round)[i]).collect())
         };
         let ratio = median(rounds.iter().map(|(plain, simulated)| simulated[i] / plain[i]).collect());
         let (ours, plain) = (of(|round| &round.1), of(|round| &round.0));
-        println!("{name:<16} {ours:>9.1} µs {plain:>9.1} µs {ratio:>7.3} {aim:>6.2}");
+        to_stdout(&format!("{name:<16} {ours:>9.1} µs {plain:>9.1} µs {ratio:>7.3} {aim:>6.2}\n"));
     }
     let plain = one_element(Device::Cpu)?;
     let machine: Machine = "sim:t4".parse()?;
     let simulated = machine.enter(|| one_element(Device::cuda(0)))?;
-    println!(
+    to_stdout(&format!(
         "\nx.add_(1.0) on one element: {simulated:.0} ns simulated, {plain:.0} ns on the CPU; a launch adds \
-         {:.0} ns (aim: 500)",
+         {:.0} ns (aim: 500)\n",
         simulated - plain
-    );
+    ));
     Ok(())
 }
 

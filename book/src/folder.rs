@@ -1,0 +1,154 @@
+//! The folder that the pages are put into. A list in it says which files this program wrote: only they are replaced and
+//! deleted, and only as long as they are as they were written. Whatever else is in the folder stays.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Write};
+use std::path::{Component, Path, PathBuf};
+
+use crate::hash::hash;
+
+/// The list, and what its first line says. A line for each file follows, its hash and its path with slashes.
+const LIST: &str = ".to-device-book";
+const HEADING: &str =
+    "`book build` of To Device wrote these files. It replaces and deletes them, and no others.";
+
+/// What is just being written: it gets its name when it is whole, so an interrupted build leaves no half files.
+const PART: &str = ".to-device-book.part";
+
+/// A folder for pages.
+pub struct Folder {
+    path: PathBuf,
+    /// The files that this program wrote: the path and the hash of each.
+    written: BTreeSet<(String, u64)>,
+}
+
+/// What is at the place of a page.
+#[derive(PartialEq, Eq)]
+enum Found {
+    Nothing,
+    /// A file that this program wrote, by its hash.
+    Written(u64),
+    Other,
+}
+
+impl Folder {
+    /// Opens a folder, and makes it if it is not there. The error says why no pages can be put into it.
+    pub fn open(path: &Path) -> Result<Folder, String> {
+        let refused = |what: &str| format!("{} {what}: name another folder", path.display());
+        let unusable = |error: io::Error| refused(&format!("cannot be used ({error})"));
+        let path = &std::path::absolute(path).map_err(unusable)?;
+        fs::create_dir_all(path).map_err(unusable)?;
+        let mut folder = Folder { path: path.clone(), written: BTreeSet::new() };
+        // Before the pages are built, so that nobody waits for what cannot be.
+        folder.write(PART, b"").and_then(|()| fs::remove_file(path.join(PART))).map_err(unusable)?;
+        match fs::read_to_string(path.join(LIST)) {
+            Ok(list) => folder.written = parsed(&list).map_err(|what| refused(&format!("has {what}")))?,
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                if fs::read_dir(path).map_err(unusable)?.next().is_some() {
+                    return Err(refused("has files in it that `book build` did not write"));
+                }
+            }
+            Err(error) => return Err(unusable(error)),
+        }
+        Ok(folder)
+    }
+
+    /// Whether all places of pages are free, or have what this program wrote. The error names one that is not.
+    pub fn check(&self, pages: &BTreeMap<String, Vec<u8>>) -> Result<(), String> {
+        let Some(path) = pages.keys().find(|path| self.found(path) == Found::Other) else { return Ok(()) };
+        let what = match self.written.iter().any(|(written, _)| written == path) {
+            true => "has changed since `book build` wrote it",
+            false => "was not written by `book build`, and a page belongs there",
+        };
+        let path = self.path.join(path);
+        Err(format!("{} {what}: move it away, or name another folder", path.display()))
+    }
+
+    /// Puts the pages in, and takes out what was written before and is none any more.
+    pub fn fill(self, pages: &BTreeMap<String, Vec<u8>>) -> Result<(), String> {
+        self.try_fill(pages).map_err(|error| format!("{} cannot be written to: {error}", self.path.display()))
+    }
+
+    fn try_fill(&self, pages: &BTreeMap<String, Vec<u8>>) -> io::Result<()> {
+        let new: BTreeSet<(String, u64)> =
+            pages.iter().map(|(path, bytes)| (path.clone(), hash(bytes.iter().copied()))).collect();
+        // Of a build that is interrupted, the next one has to know both.
+        self.write(LIST, list(self.written.union(&new)).as_bytes())?;
+        for ((path, hash), bytes) in new.iter().zip(pages.values()) {
+            if self.found(path) != Found::Written(*hash) {
+                self.write(path, bytes)?;
+            }
+        }
+        for (path, _) in &self.written {
+            if !pages.contains_key(path) && matches!(self.found(path), Found::Written(_)) {
+                fs::remove_file(self.path.join(path))?;
+                // The folders that it leaves empty.
+                let within = Path::new(path).ancestors().skip(1).filter(|folder| *folder != Path::new(""));
+                let _ = within.map(|folder| self.path.join(folder)).try_for_each(fs::remove_dir);
+            }
+        }
+        self.write(LIST, list(&new).as_bytes())
+    }
+
+    /// What is at a path. A link is something else, as is all that is behind one: it may lead out of the folder.
+    fn found(&self, path: &str) -> Found {
+        let within: Vec<&Path> = Path::new(path).ancestors().skip(1).collect();
+        for folder in within.into_iter().rev().filter(|folder| *folder != Path::new("")) {
+            match fs::symlink_metadata(self.path.join(folder)) {
+                Ok(metadata) if metadata.is_dir() => {}
+                Err(error) if error.kind() == ErrorKind::NotFound => return Found::Nothing,
+                _ => return Found::Other,
+            }
+        }
+        let file = self.path.join(path);
+        match fs::symlink_metadata(&file) {
+            Err(error) if error.kind() == ErrorKind::NotFound => Found::Nothing,
+            Ok(metadata) if metadata.is_file() => match fs::read(file).map(|bytes| hash(bytes.into_iter())) {
+                Ok(hash) if self.written.contains(&(path.to_owned(), hash)) => Found::Written(hash),
+                _ => Found::Other,
+            },
+            _ => Found::Other,
+        }
+    }
+
+    /// Writes a file, whole or not at all.
+    fn write(&self, path: &str, bytes: &[u8]) -> io::Result<()> {
+        let (part, file) = (self.path.join(PART), self.path.join(path));
+        let whole = || {
+            // One may be left of a build that was interrupted.
+            fs::remove_file(&part).or_else(|error| match error.kind() {
+                ErrorKind::NotFound => Ok(()),
+                _ => Err(error),
+            })?;
+            File::create_new(&part)?.write_all(bytes)?;
+            fs::create_dir_all(file.parent().unwrap_or(&self.path))?;
+            fs::rename(&part, &file)
+        };
+        whole().inspect_err(|_| drop(fs::remove_file(&part)))
+    }
+}
+
+fn list<'a>(files: impl IntoIterator<Item = &'a (String, u64)>) -> String {
+    let lines = files.into_iter().map(|(path, hash)| format!("{hash:016x} {path}\n"));
+    format!("{HEADING}\n{}", lines.collect::<String>())
+}
+
+/// The files of a list. The error says what is wrong with it.
+fn parsed(list: &str) -> Result<BTreeSet<(String, u64)>, String> {
+    let mut lines = list.lines();
+    if lines.next() != Some(HEADING) {
+        return Err(format!("a file {LIST} that `book build` did not write"));
+    }
+    let file = |(index, line): (usize, &str)| {
+        let (hash, path) = line.split_once(' ').unwrap_or_default();
+        let within = |part| matches!(part, Component::Normal(_));
+        match u64::from_str_radix(hash, 16) {
+            Ok(hash) if !path.is_empty() && Path::new(path).components().all(within) => {
+                Ok((path.to_owned(), hash))
+            }
+            _ => Err(format!("a list with no file of the folder in a line ({LIST}:{})", index + 2)),
+        }
+    };
+    lines.enumerate().map(file).collect()
+}
