@@ -6,6 +6,7 @@ mod building;
 mod commands;
 mod directives;
 mod error_pages;
+mod folder;
 mod lint;
 mod path;
 mod serving;

@@ -5,10 +5,12 @@ mod half_patterns;
 #[path = "../fake_cuda/stand_ins.rs"]
 mod stand_ins;
 
+mod bench;
 mod crates_a_lab_brings;
 mod cuda_kernels;
 mod determinism;
 mod differ;
+mod every_test_runs;
 mod lab_03;
 #[cfg(target_os = "linux")]
 mod nvml;

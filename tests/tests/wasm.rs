@@ -168,17 +168,30 @@ fn the_same_text_in_wasm_of_labs_on_simulated_gpus() {
     }
 }
 
-/// The labs that have no flags here that make them shorter.
+/// Lab 06 computes less than it does for a reader: products take long in WebAssembly.
 #[test]
 fn the_same_text_in_wasm_of_the_longer_labs() {
-    for name in ["lab-05", "lab-06", "lab-07", "lab-08", "lab-09"] {
+    let short = ["--gpu", "sim:t4", "--steps", "5", "--batches", "64", "--epochs", "1"];
+    for (name, flags) in [
+        ("lab-05", &short[..2]),
+        ("lab-06", &short),
+        ("lab-07", &short[..2]),
+        ("lab-08", &short[..2]),
+        ("lab-09", &short[..2]),
+    ] {
         let (_, run) = labs::LABS.iter().find(|(lab, _)| *lab == name).unwrap();
-        let flags = ["--gpu", "sim:t4"];
-        let [there, here] = both_runs(name, &flags, run(&flags));
-        let difference = there.0.lines().zip(here.0.lines()).find(|(there, here)| there != here);
+        let [there, here] = both_runs(name, flags, run(flags));
+        let lines = there.0.lines().zip(here.0.lines());
+        let difference = lines.filter(|(there, here)| there != here).find(|(there, here)| {
+            // Threads and memory of a process, in the last two columns of lab 05, and a build with CUDA: a page has none.
+            let of_a_process = there.ends_with("N/A")
+                && here.starts_with(there.trim_end_matches(|letter| " N/A".contains(letter)));
+            !(of_a_process || here.contains("backends::cuda::is_built()"))
+        });
         assert_eq!(difference, None, "{name}");
-        assert_eq!(there, here, "{name}");
-        assert!(here.2 == 0 && here.0.contains("(simulated)"), "{name}: {}", here.1);
+        assert_eq!(there.0.lines().count(), here.0.lines().count(), "{name}");
+        assert_eq!((there.1, there.2), (here.1, here.2), "{name}");
+        assert!(here.2 == 0 && here.0.contains("(simulated)"), "{name}: {}", here.0);
     }
 }
 

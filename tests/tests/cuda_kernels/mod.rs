@@ -10,6 +10,7 @@ mod spills;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
+use std::process::{Command, Stdio};
 use std::sync::LazyLock;
 
 use kernels::Source;
@@ -36,10 +37,14 @@ fn nvrtc() -> &'static Nvrtc {
 
 type Compiled = (&'static str, &'static Source, Program);
 
-/// All sources for an architecture, one after another: NVRTC holds a lock while it compiles. What is the same for all,
-/// that each kernel has the types that a launch passes, is asserted in the first.
-fn compile_for(architecture: &'static str, symbols: Option<&[Compiled]>) -> Vec<Compiled> {
-    let compile = |(i, source): (usize, &'static Source)| {
+/// Sources for an architecture. What is the same for all, that each kernel has the types that a launch passes, is
+/// asserted where the symbols are known from another.
+fn compile_for(
+    architecture: &'static str,
+    sources: &[&'static Source],
+    symbols: Option<&[Compiled]>,
+) -> Vec<Compiled> {
+    let compile = |(i, source): (usize, &&'static Source)| {
         let mut text = source.text.to_owned();
         if let Some((_, _, program)) = symbols.map(|compiled| &compiled[i]) {
             text += SAME;
@@ -50,18 +55,42 @@ fn compile_for(architecture: &'static str, symbols: Option<&[Compiled]>) -> Vec<
         let program = nvrtc().compile(source.name, &text, source.headers, architecture);
         let program =
             program.unwrap_or_else(|message| panic!("{} for {architecture}: {message}", source.name));
-        (architecture, source, program)
+        (architecture, *source, program)
     };
-    kernels::SOURCES.iter().enumerate().map(compile).collect()
+    sources.iter().enumerate().map(compile).collect()
 }
 
-/// All sources for the architectures of every test run.
+/// Sources for the architectures of every test run.
+fn compile_both(sources: &[&'static Source]) -> Vec<Compiled> {
+    let mut compiled = compile_for(ARCHITECTURES[1], sources, None);
+    let first = compile_for(ARCHITECTURES[0], sources, Some(&compiled));
+    compiled.extend(first);
+    compiled
+}
+
+/// Every second source.
+fn half(second: bool) -> Vec<&'static Source> {
+    kernels::SOURCES.iter().skip(usize::from(second)).step_by(2).collect()
+}
+
+#[test]
+#[ignore = "run by the others, which take from the disk what it has compiled"]
+fn the_other_half() {
+    compile_both(&half(true));
+}
+
+/// All sources for the architectures of every test run. NVRTC compiles one at a time in a process, so half of them go to
+/// another.
 fn compiled() -> &'static [Compiled] {
     static COMPILED: LazyLock<Vec<Compiled>> = LazyLock::new(|| {
-        let mut compiled = compile_for(ARCHITECTURES[1], None);
-        let first = compile_for(ARCHITECTURES[0], Some(&compiled));
-        compiled.extend(first);
-        compiled
+        nvrtc(); // Fetched once.
+        let mut other = Command::new(std::env::current_exe().unwrap());
+        let other = other.args(["--exact", "cuda_kernels::the_other_half", "--ignored"]);
+        let mut other = other.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        compile_both(&half(false));
+        // What it could not compile fails here, with its reason.
+        other.wait().unwrap();
+        compile_both(&kernels::SOURCES.iter().collect::<Vec<_>>())
     });
     &COMPILED
 }
@@ -103,8 +132,8 @@ fn check_arithmetic((architecture, source, program): &Compiled) {
         .unwrap_or_else(|message| panic!("{architecture}: {message}"));
     for (name, entry) in entries(&program.ptx) {
         let fused = check_rounding(name, &entry).expect("it is part of the whole");
-        // The steps of optimizers fuse where PyTorch's do.
-        let may = ["adam_", "sgd_"].iter().any(|step| name.starts_with(step));
+        // The steps of optimizers and ranges fuse where PyTorch's do.
+        let may = ["adam_", "sgd_", "arange_f", "arange_bf"].iter().any(|step| name.starts_with(step));
         assert_eq!(fused > 0, may, "{architecture}: {name} has {fused} fused");
         let copies = entry.body.iter().any(|line| line.contains(".local"));
         assert!(!copies, "{architecture}: a thread of {name} copies its parameters");
@@ -129,7 +158,7 @@ fn check_registers((architecture, source, program): &Compiled) {
 #[ignore = "long: cargo test -p course-tests --test suite -- --ignored every_other_architecture"]
 fn every_other_architecture_compiles_as_the_oldest_and_the_newest() {
     for architecture in MORE_ARCHITECTURES {
-        let compiled = compile_for(architecture, None);
+        let compiled = compile_for(architecture, &kernels::SOURCES.iter().collect::<Vec<_>>(), None);
         check_parameters(architecture, compiled.iter());
         compiled.iter().for_each(check_arithmetic);
         compiled.iter().for_each(check_registers);

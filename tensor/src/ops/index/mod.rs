@@ -164,9 +164,6 @@ fn check_index_add(x: &Tensor, dim: usize, indices: usize, source: &Tensor) -> R
 }
 
 fn check_scatter(x: &Tensor, dim: usize, index: &Tensor, source: &Tensor) -> Result<()> {
-    if x.dtype() != source.dtype() {
-        return Err(Error::ScatterTypes);
-    }
     for (other, tensor) in [("self", x), ("src", source)] {
         if dims(tensor) != dims(index) {
             return Err(Error::GatherDims { other });
@@ -285,12 +282,6 @@ impl Function<3> for IndexAdd {
     }
 
     fn forward(&self, ctx: &mut Context<3>, [x, index, source]: [&Tensor; 3]) -> Result<Tensor> {
-        if x.dtype() != source.dtype() {
-            let [x, source] = [x, source].map(|tensor| tensor.dtype().scalar_type());
-            return Err(Error::custom(format!(
-                "index_add_(): self ({x}) and source ({source}) must have the same scalar type"
-            )));
-        }
         if ctx.needs_input_grad(2) {
             ctx.save_for_backward([index]);
         }
@@ -364,7 +355,7 @@ impl Function<3> for ScatterAdd {
 
     fn forward(&self, ctx: &mut Context<3>, [x, index, source]: [&Tensor; 3]) -> Result<Tensor> {
         if x.dtype() != source.dtype() {
-            return Err(Error::custom("scatter(): Expected self.dtype to be equal to src.dtype"));
+            return Err(Error::ScatterTypes); // Autocast may have made them equal.
         }
         if ctx.needs_input_grad(2) {
             ctx.save_for_backward([index]);
