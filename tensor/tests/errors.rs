@@ -7,19 +7,19 @@ use todevice::{
     CrossEntropyOptions, DType, Device, Machine, Reduction, Result, Tensor, inference_mode, no_grad,
 };
 
-fn zeros(sizes: &[usize]) -> Tensor {
+pub fn zeros(sizes: &[usize]) -> Tensor {
     Tensor::zeros(sizes).unwrap()
 }
 
-fn of(dtype: DType, sizes: &[usize]) -> Tensor {
+pub fn of(dtype: DType, sizes: &[usize]) -> Tensor {
     Tensor::full(sizes, 0, dtype).unwrap()
 }
 
-fn longs(values: &[i64]) -> Tensor {
+pub fn longs(values: &[i64]) -> Tensor {
     Tensor::new(values).unwrap()
 }
 
-fn leaf(sizes: &[usize]) -> Tensor {
+pub fn leaf(sizes: &[usize]) -> Tensor {
     Tensor::ones(sizes).unwrap().requires_grad_(true).unwrap()
 }
 

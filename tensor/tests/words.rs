@@ -8,21 +8,7 @@ use todevice::{
     TensorOptions,
 };
 
-fn zeros(sizes: &[usize]) -> Tensor {
-    Tensor::zeros(sizes).unwrap()
-}
-
-fn of(dtype: DType, sizes: &[usize]) -> Tensor {
-    Tensor::full(sizes, 0, dtype).unwrap()
-}
-
-fn longs(values: &[i64]) -> Tensor {
-    Tensor::new(values).unwrap()
-}
-
-fn leaf(sizes: &[usize]) -> Tensor {
-    Tensor::ones(sizes).unwrap().requires_grad_(true).unwrap()
-}
+use crate::errors::{leaf, longs, of, zeros};
 
 /// Calls as PyTorch has them, and the errors of the same calls here.
 #[derive(Default)]
