@@ -1,9 +1,9 @@
 //! The checkout that the book is made from: its labs, their sources, their tested output.
 
-use std::collections::{BTreeMap, HashMap};
-use std::fs;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
+use std::{fs, thread};
 
 use labs::{Captured, Event};
 
@@ -83,6 +83,28 @@ impl Course {
         self.same.get_or_init(compare).clone()
     }
 
+    /// Runs some labs in every way that is tested, several at a time. Pages show nearly all of these runs, and ask for one
+    /// after the other.
+    pub(crate) fn run_labs(&self, wanted: impl Fn(&LabOfBook) -> bool) {
+        if self.is_built_in().is_err() {
+            return; // Each page that asks for one is told why.
+        }
+        let labs = LABS.iter().filter(|lab| wanted(lab));
+        let runs: Vec<_> = labs.flat_map(|lab| lab.runs.iter().map(move |run| (lab, run))).collect();
+        let waiting = Mutex::new(runs.into_iter());
+        let next = || waiting.lock().unwrap_or_else(PoisonError::into_inner).next();
+        let work = || {
+            while let Some((lab, run)) = next() {
+                let _ = captured(lab, run);
+            }
+        };
+        thread::scope(|scope| {
+            for _ in 0..thread::available_parallelism().map_or(1, usize::from) {
+                scope.spawn(work);
+            }
+        });
+    }
+
     /// What a lab says when it is run in this way: that which its snapshot holds.
     pub(crate) fn events(&self, lab: &LabOfBook, run: &str) -> Result<Vec<Event>, String> {
         let all = || choices(lab.runs.iter().map(|run| run.name));
@@ -127,13 +149,15 @@ impl Course {
 
 /// Runs a lab, once in the life of this program.
 fn captured(lab: &LabOfBook, run: &'static Run) -> Result<Captured, String> {
-    static KEPT: Mutex<Option<HashMap<&str, Captured>>> = Mutex::new(None);
-    let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
-    let kept = kept.get_or_insert_with(HashMap::new);
+    type Runs = BTreeMap<&'static str, &'static OnceLock<Captured>>;
+    static RUNS: Mutex<Runs> = Mutex::new(BTreeMap::new());
+    let mut runs = RUNS.lock().unwrap_or_else(PoisonError::into_inner);
+    let once = *runs.entry(run.snapshot).or_insert_with(|| Box::leak(Box::default()));
+    drop(runs); // Others may run another lab meanwhile.
     let flags = [run.flags, run.steady].concat();
-    let captured = kept.entry(run.snapshot).or_insert_with(|| (lab.run)(&flags)).clone();
+    let captured = once.get_or_init(|| (lab.run)(&flags));
     match (captured.exit_code, captured.errors.as_str()) {
-        (0, "") => Ok(captured),
+        (0, "") => Ok(captured.clone()),
         (_, errors) => Err(format!("{} fails or warns: {}", lab.command(&flags), errors.trim())),
     }
 }

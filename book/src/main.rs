@@ -18,6 +18,10 @@ use labs::{Stop, program};
 #[derive(Parser)]
 #[command(name = "book", version, arg_required_else_help = false)]
 struct Cli {
+    /// Checkout of the course [default: the one that this program was built in]
+    #[arg(long, value_name = "DIR", global = true)]
+    course: Option<PathBuf>,
+
     #[command(subcommand)]
     command: Command,
 }
@@ -55,9 +59,24 @@ fn main() -> ExitCode {
 }
 
 fn run(cli: Cli) -> Result<(), Stop> {
+    let course = || match &cli.course {
+        Some(root) => Course::new(root),
+        None => Course::here(),
+    };
+    if let Some(root) = &cli.course
+        && !root.join("book/book.toml").is_file()
+    {
+        let why = format!(
+            "--course {}: this is no checkout of the course, it has no book/book.toml",
+            root.display()
+        );
+        return Err(refused(why));
+    }
     match cli.command {
-        Command::Build { dest_dir } => build(&dest_dir.unwrap_or_else(|| default_folder(&Course::here()))),
-        Command::Serve { port } => serve(port),
+        Command::Build { dest_dir } => {
+            build(course(), &dest_dir.unwrap_or_else(|| default_folder(&course())))
+        }
+        Command::Serve { port } => serve(course, port),
         Command::Preprocess { asked: Some(Asked::Supports { renderer }) } => match renderer.as_str() {
             "html" => Ok(()),
             _ => Err(Stop { message: String::new(), exit_code: 1 }),
@@ -69,24 +88,24 @@ fn run(cli: Cli) -> Result<(), Stop> {
     }
 }
 
-fn build(folder: &Path) -> Result<(), Stop> {
+fn build(course: Course, folder: &Path) -> Result<(), Stop> {
     let filled = Folder::open(folder).map_err(refused)?;
-    let pages = pages(Course::here(), Site::Configured).map_err(failed)?;
+    let pages = pages(course, Site::Configured).map_err(failed)?;
     filled.check(&pages).map_err(refused)?;
     filled.fill(&pages).map_err(failed)?;
     to_stdout(&format!("{}\n", folder.join("index.html").display()));
     Ok(())
 }
 
-fn serve(port: u16) -> Result<(), Stop> {
+fn serve(course: impl Fn() -> Course, port: u16) -> Result<(), Stop> {
     let server = BookServer::start(port, Limits::default()).map_err(refused)?;
     to_stdout(&format!("The book is at http://{}; Ctrl-C ends this.\n", server.address()));
     thread::scope(|scope| {
         scope.spawn(|| server.serve());
         loop {
             // Taken before the build, so that a change during it is not missed.
-            let files = Files::of(&Course::here());
-            match pages(Course::here(), Site::Local) {
+            let files = Files::of(&course());
+            match pages(course(), Site::Local) {
                 Ok(pages) => {
                     server.show(pages);
                     to_stdout("Built.\n");
@@ -96,7 +115,7 @@ fn serve(port: u16) -> Result<(), Stop> {
                     to_stderr(&format!("{mistakes}\n"));
                 }
             }
-            while files == Files::of(&Course::here()) {
+            while files == Files::of(&course()) {
                 thread::sleep(Duration::from_millis(500));
             }
         }

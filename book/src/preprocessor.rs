@@ -9,6 +9,7 @@ use mdbook_preprocessor::errors::{Error, Result};
 use mdbook_preprocessor::{Preprocessor, PreprocessorContext, parse_input};
 
 use crate::course::Course;
+use crate::labs::LabOfBook;
 use crate::links::files;
 use crate::lint;
 use crate::mistake::{Mistake, lines};
@@ -43,6 +44,11 @@ impl Preprocessor for ToDevice {
             let file = folder.join(path);
             slashes(file.strip_prefix(self.course.root()).unwrap_or(&file))
         };
+        let all: String = book.chapters().map(|chapter| chapter.content.as_str()).collect();
+        let shown = |lab: &LabOfBook| {
+            ["lab-output", "figure"].iter().any(|name| all.contains(&format!("{{{{#{name} {}", lab.number)))
+        };
+        self.course.run_labs(shown);
         let mut in_summary = BTreeSet::from(["SUMMARY.md".to_owned()]);
         book.for_each_chapter_mut(|chapter| {
             let Some(path) = chapter.source_path.clone() else { return };

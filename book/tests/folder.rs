@@ -224,6 +224,7 @@ fn wrong_flags_get_one_line_and_exit_code_2() {
         (&["build", "--dest"], "--dest-dir"),
         (&["serve", "--port", "65536"], "65536"),
         (&["serve", "--port", &taken], "try --port"),
+        (&["build", "--course", "nowhere"], "nowhere"),
     ] {
         let output = Command::new(env!("CARGO_BIN_EXE_book")).args(wrong).output().unwrap();
         let error = String::from_utf8(output.stderr).unwrap();

@@ -296,7 +296,9 @@ impl Drop for Started {
 #[test]
 fn the_binary_says_where_it_serves_and_serves_the_book_there() {
     let mut command = Command::new(env!("CARGO_BIN_EXE_book"));
-    let mut started = Started(command.args(["serve", "--port", "0"]).stdout(Stdio::piped()).spawn().unwrap());
+    let small = Checkout::small();
+    let command = command.args(["serve", "--port", "0", "--course"]).arg(small.path(""));
+    let mut started = Started(command.stdout(Stdio::piped()).spawn().unwrap());
     let mut lines = BufReader::new(started.0.stdout.take().unwrap()).lines().map(Result::unwrap);
     let first = lines.next().unwrap();
     let address = first.split("http://").nth(1).and_then(|rest| rest.split(';').next()).unwrap();

@@ -25,9 +25,8 @@ pub struct Options {
     pub max_size: usize,
 }
 
-/// The product of a simulated GPU is computed on the CPU. At 4096 that takes a computer a second or two,
-/// but a web page more than a minute.
-const MAX_SIZE: &str = if cfg!(target_family = "wasm") { "1024" } else { "4096" };
+/// The product of a simulated GPU is computed on the CPU. At 2048 that takes a computer half a second, but a web page ten.
+const MAX_SIZE: &str = if cfg!(target_family = "wasm") { "1024" } else { "2048" };
 
 pub fn run(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     manual_seed(lab.seed());

@@ -24,6 +24,10 @@ pub struct Flags {
     #[arg(value_name = "LAB", value_parser = lab_name)]
     pub labs: Vec<String>,
 
+    /// Flags for the labs, after `--`
+    #[arg(value_name = "FLAG", last = true, allow_hyphen_values = true)]
+    pub flags: Vec<String>,
+
     /// Runs one lab, as JSON: what each child process does
     #[arg(long, hide = true)]
     pub alone: bool,
@@ -47,12 +51,13 @@ pub struct Comparison {
 }
 
 /// Runs a lab on these GPUs, in a process of its own: an error of a GPU can end all that a process may do with it.
-pub fn verify(lab: &str, gpu: &GpuSpec, reference: &str) -> Result<Comparison, String> {
+pub fn verify(lab: &str, gpu: &GpuSpec, reference: &str, flags: &[String]) -> Result<Comparison, String> {
     let this = std::env::current_exe().map_err(|error| format!("this program is not found: {error}"))?;
-    let child = Command::new(this).args(["--alone", "--gpu", &gpu.to_string(), lab]).output();
+    let child =
+        Command::new(this).args(["--alone", "--gpu", &gpu.to_string(), lab, "--"]).args(flags).output();
     let child = child.map_err(|error| format!("{lab} does not start: {error}"))?;
     let found = String::from_utf8_lossy(&child.stdout);
-    let mut comparison = compare(&run(lab, reference), &found)?;
+    let mut comparison = compare(&run(lab, reference, flags), &found)?;
     // It says why in its last event; unless it never got there.
     if !child.status.success() && !found.contains("\"event\":\"failure\"") {
         let errors = String::from_utf8_lossy(&child.stderr);
@@ -62,9 +67,10 @@ pub fn verify(lab: &str, gpu: &GpuSpec, reference: &str) -> Result<Comparison, S
 }
 
 /// What a lab says on a machine, as JSON Lines.
-pub fn run(lab: &str, gpu: &str) -> String {
+pub fn run(lab: &str, gpu: &str, flags: &[String]) -> String {
     let (_, run) = LABS.iter().find(|(name, _)| *name == lab).expect("a name that was checked");
-    let captured = run(&["--gpu", gpu]);
+    let flags: Vec<&str> = ["--gpu", gpu].into_iter().chain(flags.iter().map(String::as_str)).collect();
+    let captured = run(&flags);
     if captured.json.is_empty() { captured.errors } else { captured.json }
 }
 
@@ -283,7 +289,7 @@ pub fn main() -> ExitCode {
         let labs: Vec<&str> =
             all.filter(|lab| flags.labs.is_empty() || flags.labs.iter().any(|name| name == lab)).collect();
         if flags.alone {
-            labs.iter().for_each(|lab| to_stdout(&run(lab, &flags.gpu.to_string())));
+            labs.iter().for_each(|lab| to_stdout(&run(lab, &flags.gpu.to_string(), &flags.flags)));
             return Ok(());
         }
         let machine = flags.gpu.machine().map_err(wrong)?;
@@ -292,8 +298,9 @@ pub fn main() -> ExitCode {
         drop(machine);
         let (mut all_agree, mut left_out) = (true, Vec::new());
         for lab in labs {
-            let Comparison { differences, left_out: sections } = verify(lab, &flags.gpu, reference)
-                .unwrap_or_else(|error| Comparison { differences: vec![error], ..Comparison::default() });
+            let Comparison { differences, left_out: sections } =
+                verify(lab, &flags.gpu, reference, &flags.flags)
+                    .unwrap_or_else(|error| Comparison { differences: vec![error], ..Comparison::default() });
             all_agree &= differences.is_empty();
             let verdict = if differences.is_empty() { "the same" } else { "differs" };
             to_stdout(&format!("{lab}: {verdict}\n"));
@@ -428,7 +435,7 @@ mod tests {
     #[test]
     fn every_exact_figure_of_a_lab_is_compared() {
         for lab in ["lab-07", "lab-09"] {
-            let book = run(lab, T4_SPEC);
+            let book = run(lab, T4_SPEC, &[]);
             let events: Vec<Json> = book.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
             let mut changed = 0;
             for event in &events[1..] {

@@ -6,9 +6,7 @@ use labs::{Event, Figure, Kind};
 
 /// What the lab prints.
 fn shown(flags: &[&str]) -> String {
-    let captured = labs::run_captured(&LAB, flags);
-    assert_eq!((captured.exit_code, captured.errors.as_str()), (0, ""));
-    said::shown(&captured.events)
+    said::shown(&said::clean("lab-01", flags).events)
 }
 
 #[test]
@@ -36,14 +34,14 @@ fn every_line_fits_a_terminal() {
 #[test]
 fn no_printed_number_could_round_the_other_way_on_another_cpu() {
     for gpu in ["none", "sim:t4", "sim:t4x2"] {
-        said::assert_rounds_alike(&labs::run_captured(&LAB, &["--gpu", gpu]).events);
+        said::assert_rounds_alike(&said::run("lab-01", &["--gpu", gpu]).events);
     }
 }
 
 #[test]
 fn every_time_says_whether_it_is_modelled_or_measured() {
     for (gpu, kind) in [("none", Kind::Measured), ("sim:t4", Kind::Modelled)] {
-        let events = labs::run_captured(&LAB, &["--gpu", gpu, "--max-size", "64"]).events;
+        let events = &said::run("lab-01", &["--gpu", gpu, "--max-size", "64"]).events;
         let figures: Vec<&Figure> = events.iter().flat_map(Event::figures).collect();
         let times: Vec<_> = figures.iter().filter(|figure| figure.unit == "ms").collect();
         assert!(times.len() >= 5 && times.iter().all(|time| time.kind == kind), "{gpu}: {times:?}");
@@ -52,8 +50,8 @@ fn every_time_says_whether_it_is_modelled_or_measured() {
 
 /// The pictures of a run on a T4.
 fn pictures() -> Vec<String> {
-    let events = labs::run_captured(&LAB, &["--gpu", "sim:t4", "--max-size", "256"]).events;
-    said::pictures(&events).into_iter().map(str::to_owned).collect()
+    let events = &said::run("lab-01", &["--gpu", "sim:t4", "--max-size", "256"]).events;
+    said::pictures(events).into_iter().map(str::to_owned).collect()
 }
 
 #[test]
@@ -91,7 +89,7 @@ fn any_device_of_any_machine_will_do() {
 #[test]
 fn the_binary_prints_what_the_function_does() {
     let runs: &[&[&str]] = &[&["--max-size", "64"], &["--max-size", "64", "--format", "json"]];
-    said::assert_prints_alike(env!("CARGO_BIN_EXE_lab-01"), &LAB, &["--gpu", "sim:t4"], runs);
+    said::assert_prints_alike(env!("CARGO_BIN_EXE_lab-01"), "lab-01", &["--gpu", "sim:t4"], runs);
 }
 
 #[test]

@@ -1,13 +1,10 @@
 //! Lab 06 as its readers meet it: its output word for word, in process and from the real binary.
 
 use crate::said;
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Output;
-use std::sync::Mutex;
 
 use crate::said::{numbers, printed, shown, text};
-use labs::lab_06_amp::LAB;
 use labs::{Event, Figure, Kind, render_text};
 
 const T4: [&str; 2] = ["--gpu", "sim:t4"];
@@ -18,16 +15,9 @@ fn binary(flags: &[&str]) -> Output {
     said::binary(env!("CARGO_BIN_EXE_lab-06"), flags)
 }
 
-/// What the lab says. It is run once for the same flags.
+/// What the lab says.
 fn events(flags: &[&str]) -> Vec<Event> {
-    static KEPT: Mutex<BTreeMap<String, Vec<Event>>> = Mutex::new(BTreeMap::new());
-    if let Some(events) = KEPT.lock().unwrap().get(&flags.join(" ")) {
-        return events.clone();
-    }
-    let captured = labs::run_captured(&LAB, flags);
-    assert_eq!((captured.exit_code, captured.errors.as_str()), (0, ""));
-    KEPT.lock().unwrap().insert(flags.join(" "), captured.events.clone());
-    captured.events
+    said::clean("lab-06", flags).events.clone()
 }
 
 /// The events of a section, from its title on.
@@ -115,7 +105,7 @@ fn gradients_vanish_in_float16_and_not_with_fewer_batches() {
     assert!(half[3] == 0.0 && single[..3].iter().all(|share| *share < 60.0), "{single:?}");
     assert!(single.iter().zip(&brain).all(|(one, other)| (one - other).abs() < 1.0), "{brain:?}");
 
-    let few = section(&["--gpu", "sim:t4", "--batches", "1"], "4");
+    let few = section(&["--gpu", "sim:t4", "--batches", "1", "--steps", "1", "--epochs", "1"], "4");
     let half = numbers(&few, "float16_zeros");
     assert!(half.iter().zip(&single).all(|(one, other)| (one - other).abs() < 2.0), "{half:?}");
     assert!(!render_text::render(&few).contains("next to nothing"));
@@ -234,8 +224,8 @@ fn every_time_says_whether_it_is_modelled_or_measured() {
 
 #[test]
 fn the_binary_prints_what_the_function_does() {
-    let runs: &[&[&str]] = &[&[], &["--steps", "3", "--seed", "-7"], &["--format", "json"]];
-    said::assert_prints_alike(env!("CARGO_BIN_EXE_lab-06"), &LAB, &T4, runs);
+    let runs: &[&[&str]] = &[&[], &["--steps", "3", "--seed", "-7", "--format", "json"]];
+    said::assert_prints_alike(env!("CARGO_BIN_EXE_lab-06"), "lab-06", &T4, runs);
 }
 
 #[test]
@@ -264,8 +254,8 @@ fn no_printed_number_could_round_the_other_way_on_another_cpu() {
 #[test]
 fn a_step_and_a_device_beside_the_gpu_work() {
     for flags in [
-        &["--gpu", "sim:t4", "--steps", "1"][..],
-        &["--gpu", "sim:t4", "--batches", "1048576"],
+        &["--gpu", "sim:t4", "--steps", "1", "--batches", "1048576", "--batch-size", "1000", "--epochs", "1"]
+            [..],
         &["--gpu", "sim:t4", "--device", "cpu"],
         &["--gpu", "sim:t4x2", "--device", "cuda:1"],
     ] {

@@ -1,28 +1,21 @@
 //! Lab 07 as its readers meet it: its output word for word, and what its figures promise.
 
 use crate::said;
-use std::collections::BTreeMap;
 use std::process::Output;
-use std::sync::{Mutex, PoisonError};
 
 use crate::said::{numbers, printed, shown};
-use labs::lab_07_cudnn::LAB;
-use labs::{Event, Kind, render_text, run_captured};
+use labs::{Event, Kind, render_text};
 
 const CARDS: [&str; 4] = ["sim:t4", "sim:t4x2", "sim:rtx4090", "sim:h200"];
 
-/// What the lab says. It warns of nothing.
+/// What the lab says.
 fn events(flags: &[&str]) -> Vec<Event> {
-    let captured = run_captured(&LAB, flags);
-    assert_eq!((captured.exit_code, captured.errors.as_str()), (0, ""), "{flags:?}");
-    captured.events
+    said::clean("lab-07", flags).events.clone()
 }
 
-/// The same with no flag but `--gpu`; each machine runs the lab once.
-fn on(gpu: &'static str) -> Vec<Event> {
-    static SAID: Mutex<BTreeMap<&str, Vec<Event>>> = Mutex::new(BTreeMap::new());
-    let mut said = SAID.lock().unwrap_or_else(PoisonError::into_inner);
-    said.entry(gpu).or_insert_with(|| events(&["--gpu", gpu])).clone()
+/// The same with no flag but `--gpu`.
+fn on(gpu: &str) -> Vec<Event> {
+    events(&["--gpu", gpu])
 }
 
 /// The cells of a section's tables that are texts.
@@ -211,7 +204,7 @@ fn binary(flags: &[&str]) -> Output {
 #[test]
 fn the_binary_prints_what_the_function_does() {
     let runs: &[&[&str]] = &[&[], &["--section", "6"], &["--format", "json"]];
-    said::assert_prints_alike(env!("CARGO_BIN_EXE_lab-07"), &LAB, &["--gpu", "sim:t4"], runs);
+    said::assert_prints_alike(env!("CARGO_BIN_EXE_lab-07"), "lab-07", &["--gpu", "sim:t4"], runs);
 }
 
 #[test]

@@ -1,30 +1,23 @@
 //! Lab 08 as its readers meet it: its output word for word, and what its figures promise.
 
 use crate::said;
-use std::collections::BTreeMap;
 use std::process::{Command, Output};
-use std::sync::{Mutex, PoisonError};
 
 use crate::said::{number, numbers, pictures, shown, text};
-use labs::lab_08_asynchrony::LAB;
-use labs::{Event, render_text, run_captured};
+use labs::{Event, render_text};
 
 const SOURCE: &str = include_str!("../src/lab_08_asynchrony.rs");
 const FILE: &str = "labs/src/lab_08_asynchrony.rs";
 const GPUS: [&str; 5] = ["none", "sim:t4", "sim:t4x2", "sim:rtx4090", "sim:h200,seed=7"];
 
-/// What the lab says. It warns of nothing.
+/// What the lab says.
 fn events(flags: &[&str]) -> Vec<Event> {
-    let captured = run_captured(&LAB, flags);
-    assert_eq!((captured.exit_code, captured.errors.as_str()), (0, ""), "{flags:?}");
-    captured.events
+    said::clean("lab-08", flags).events.clone()
 }
 
-/// The same with no flag but `--gpu`; each machine runs the lab once.
-fn on(gpu: &'static str) -> Vec<Event> {
-    static SAID: Mutex<BTreeMap<&str, Vec<Event>>> = Mutex::new(BTreeMap::new());
-    let mut said = SAID.lock().unwrap_or_else(PoisonError::into_inner);
-    said.entry(gpu).or_insert_with(|| events(&["--gpu", gpu])).clone()
+/// The same with no flag but `--gpu`.
+fn on(gpu: &str) -> Vec<Event> {
+    events(&["--gpu", gpu])
 }
 
 fn reports(events: &[Event]) -> Vec<&str> {
@@ -219,7 +212,7 @@ fn with_launch_blocking(value: Option<&str>, flags: &[&str]) -> Output {
 #[test]
 fn the_binary_prints_what_the_function_does() {
     let runs: &[&[&str]] = &[&[], &["--section", "5"], &["--format", "json"]];
-    said::assert_prints_alike(env!("CARGO_BIN_EXE_lab-08"), &LAB, &["--gpu", "sim:t4"], runs);
+    said::assert_prints_alike(env!("CARGO_BIN_EXE_lab-08"), "lab-08", &["--gpu", "sim:t4"], runs);
 }
 
 #[test]

@@ -1,12 +1,9 @@
 //! Lab 09 as its readers meet it: its output word for word, in process and from the real binary.
 
 use crate::said;
-use std::collections::BTreeMap;
 use std::process::Output;
-use std::sync::Mutex;
 
 use crate::said::{numbers, shown};
-use labs::lab_09_feeding::LAB;
 use labs::{Event, Figure, Kind, render_text};
 
 const T4: [&str; 2] = ["--gpu", "sim:t4"];
@@ -15,16 +12,9 @@ fn binary(flags: &[&str]) -> Output {
     said::binary(env!("CARGO_BIN_EXE_lab-09"), flags)
 }
 
-/// What the lab says. It is run once for the same flags.
+/// What the lab says.
 fn events(flags: &[&str]) -> Vec<Event> {
-    static KEPT: Mutex<BTreeMap<String, Vec<Event>>> = Mutex::new(BTreeMap::new());
-    if let Some(events) = KEPT.lock().unwrap().get(&flags.join(" ")) {
-        return events.clone();
-    }
-    let captured = labs::run_captured(&LAB, flags);
-    assert_eq!((captured.exit_code, captured.errors.as_str()), (0, ""));
-    KEPT.lock().unwrap().insert(flags.join(" "), captured.events.clone());
-    captured.events
+    said::clean("lab-09", flags).events.clone()
 }
 
 #[test]
@@ -162,7 +152,7 @@ fn every_time_says_whether_it_is_modelled_or_measured() {
 #[test]
 fn the_binary_prints_what_the_function_does() {
     let runs: &[&[&str]] = &[&[], &["--batch-size", "100", "--seed", "-7"], &["--format", "json"]];
-    said::assert_prints_alike(env!("CARGO_BIN_EXE_lab-09"), &LAB, &T4, runs);
+    said::assert_prints_alike(env!("CARGO_BIN_EXE_lab-09"), "lab-09", &T4, runs);
 }
 
 #[test]

@@ -1,11 +1,10 @@
-// A stand-in for cuBLAS: one product of matrices, element by element, with its arguments checked as cuBLAS does.
-#include <algorithm>
-#include <cmath>
+// A stand-in for cuBLAS: products of matrices, with their arguments checked as cuBLAS does.
 #include <cstddef>
 #include <functional>
 #include <vector>
 
 #include "halves.h"
+#include "product.h"
 
 #define EXPORTED extern "C" __attribute__((visibility("default")))
 
@@ -52,48 +51,14 @@ EXPORTED int cublasSetWorkspace_v2(Handle *handle, void *workspace, size_t bytes
     return SUCCESS;
 }
 
-// A product sums up so many elements, and adds that to what there is; then the next ones. So does the CPU's, and with
-// fused multiply-adds in order both come to the same bits. (Those of cuBLAS are others.)
-constexpr int PART = 256;
-
-// C = A·B + beta·C by columns, for a piece of C that stays in the first-level cache.
+// C = A·B + beta·C by columns, with A and B as they are or transposed.
 template <typename Number>
 static void product(int transpose_a, int transpose_b, int m, int n, int k, const Number *a, int lda, const Number *b,
                     int ldb, Number beta, Number *c, int ldc) {
-    constexpr int ROWS = 128, COLUMNS = 8;
-    std::vector<Number> turned;
-    if (transpose_a) {
-        turned.resize((size_t)m * k);
-        for (int i = 0; i < k; i++) {
-            for (int row = 0; row < m; row++) turned[row + (size_t)i * m] = a[i + (size_t)row * lda];
-        }
-        a = turned.data();
-        lda = m;
-    }
-    for (int left = 0; left < n; left += COLUMNS) {
-        for (int top = 0; top < m; top += ROWS) {
-            const int width = std::min(COLUMNS, n - left), height = std::min(ROWS, m - top);
-            for (int begin = 0; begin == 0 || begin < k; begin += PART) {
-                Number sums[COLUMNS][ROWS] = {};
-                for (int i = begin; i < std::min(k, begin + PART); i++) {
-                    const Number *x = a + top + (size_t)i * lda;
-                    for (int column = 0; column < width; column++) {
-                        const int j = left + column;
-                        const Number y = transpose_b ? b[j + (size_t)i * ldb] : b[i + (size_t)j * ldb];
-                        for (int row = 0; row < height; row++) {
-                            sums[column][row] = std::fma(x[row], y, sums[column][row]);
-                        }
-                    }
-                }
-                for (int column = 0; column < width; column++) {
-                    for (int row = 0; row < height; row++) {
-                        Number &out = c[top + row + (size_t)(left + column) * ldc];
-                        out = begin == 0 && beta == 0 ? sums[column][row] : out + sums[column][row];
-                    }
-                }
-            }
-        }
-    }
+    const auto matrix = [](const Number *at, int leading, int transpose) {
+        return transpose ? Matrix<Number>{at, leading, 1} : Matrix<Number>{at, 1, leading};
+    };
+    product(m, n, k, matrix(a, lda, transpose_a), matrix(b, ldb, transpose_b), beta, c, ldc);
 }
 
 // A matrix of halves, by columns, in floats.

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "halves.h"
+#include "product.h"
 
 #define EXPORTED extern "C" __attribute__((visibility("default")))
 
@@ -151,53 +152,59 @@ static std::vector<double> widened(const void *memory, int type, long long count
     return values;
 }
 
-// By its definition, in double precision. The innermost loop is along a row, which a compiler makes vectors of.
+// By its definition, in double precision: for each image, what every output sees of it is a column of a matrix, and the
+// rest is a product.
 static void queue(void *stream, Pass pass, Tensor x, Filter w, Convolution c, Tensor y, const void *a, const void *b,
                   void *out) {
     auto *work = new std::function<void()>([=] {
-        const int type = x.type, k_group = w.k / c.groups;
-        const long long of_x = (long long)x.n * x.c * x.h * x.w, of_w = (long long)w.k * w.c * w.r * w.s,
-                        of_y = (long long)y.n * y.c * y.h * y.w;
+        const int type = x.type, k_group = w.k / c.groups, seen = w.c * w.r * w.s, places = y.h * y.w;
+        const long long of_x = (long long)x.n * x.c * x.h * x.w, of_w = (long long)w.k * seen,
+                        of_y = (long long)y.n * y.c * places;
         // Of the three, two are given, and the third is the sum of all products of an element of each.
         std::vector<double> xs = pass == DATA ? std::vector<double>(of_x) : widened(a, type, of_x);
         std::vector<double> ws = pass == FILTER ? std::vector<double>(of_w) : widened(b, type, of_w);
         std::vector<double> ys = pass == FORWARD ? std::vector<double>(of_y)
                                                  : widened(pass == DATA ? a : b, type, of_y);
-        const int stride = c.stride[1];
-        // Of one row of x, one of y, and one weight.
-        auto along_a_row = [&](double *xs, double &weight, double *ys, int first, int last) {
-            double sum = 0;
-            switch (pass) {
-            case FORWARD:
-                for (int q = first; q < last; q++) ys[q] += xs[q * stride] * weight;
-                break;
-            case DATA:
-                for (int q = first; q < last; q++) xs[q * stride] += ys[q] * weight;
-                break;
-            case FILTER:
-                for (int q = first; q < last; q++) sum += xs[q * stride] * ys[q];
-                weight += sum;
-            }
+        std::vector<double> columns((size_t)seen * places);
+        // Goes through what the outputs see of the channels of an image from `image` on.
+        const auto each_seen = [&](double *image, auto act) {
+            double *column = columns.data();
+            for (int channel = 0; channel < w.c; channel++)
+                for (int r = 0; r < w.r; r++)
+                    for (int s = 0; s < w.s; s++)
+                        for (int p = 0; p < y.h; p++)
+                            for (int q = 0; q < y.w; q++, column++) {
+                                const int row = p * c.stride[0] + r * c.dilation[0] - c.padding[0];
+                                const int at = q * c.stride[1] + s * c.dilation[1] - c.padding[1];
+                                const bool inside = row >= 0 && row < x.h && at >= 0 && at < x.w;
+                                act(inside ? image + ((long long)channel * x.h + row) * x.w + at : nullptr, *column);
+                            }
         };
         for (int n = 0; n < y.n; n++)
-            for (int k = 0; k < y.c; k++)
-                for (int channel = 0; channel < w.c; channel++)
-                    for (int r = 0; r < w.r; r++)
-                        for (int s = 0; s < w.s; s++) {
-                            double &weight = ws[(((long long)k * w.c + channel) * w.r + r) * w.s + s];
-                            // Where the row of x begins for q = 0, and which q lie within it.
-                            const int begin = s * c.dilation[1] - c.padding[1];
-                            const int first = begin < 0 ? (-begin + stride - 1) / stride : 0;
-                            const int last = begin < x.w ? std::min(y.w, (x.w - 1 - begin) / stride + 1) : 0;
-                            for (int p = 0; p < y.h; p++) {
-                                const int row = p * c.stride[0] + r * c.dilation[0] - c.padding[0];
-                                if (row < 0 || row >= x.h) continue;
-                                const long long plane = (long long)n * x.c + k / k_group * w.c + channel;
-                                double *row_of_x = xs.data() + (plane * x.h + row) * x.w + begin;
-                                double *row_of_y = ys.data() + (((long long)n * y.c + k) * y.h + p) * y.w;
-                                along_a_row(row_of_x, weight, row_of_y, first, last);
-                            }
-                        }
+            for (int group = 0; group < c.groups; group++) {
+                double *image = xs.data() + ((long long)n * x.c + group * w.c) * x.h * x.w;
+                double *weights = ws.data() + (long long)group * k_group * seen;
+                double *result = ys.data() + ((long long)n * y.c + group * k_group) * places;
+                // By rows, as they lie: of the transposed product, by columns.
+                switch (pass) {
+                case FORWARD:
+                    each_seen(image, [](double *from, double &column) { column = from ? *from : 0; });
+                    product<double>(places, k_group, seen, {columns.data(), 1, places}, {weights, 1, seen}, 0, result,
+                                    places);
+                    break;
+                case DATA:
+                    product<double>(places, seen, k_group, {result, 1, places}, {weights, seen, 1}, 0, columns.data(),
+                                    places);
+                    each_seen(image, [](double *to, double &column) {
+                        if (to) *to += column;
+                    });
+                    break;
+                case FILTER:
+                    each_seen(image, [](double *from, double &column) { column = from ? *from : 0; });
+                    product<double>(seen, k_group, places, {columns.data(), places, 1}, {result, 1, places}, 1,
+                                    weights, seen);
+                }
+            }
         const std::vector<double> &sums = pass == FORWARD ? ys : pass == DATA ? xs : ws;
         for (size_t i = 0; i < sums.size(); i++) write(out, type, i, sums[i]);
     });

@@ -15,8 +15,15 @@ pub const HALVES: &str = include_str!("halves.h");
 
 /// As NVRTC is told to: no two operations are fused (see [`kernels::OPTIONS`]), and no loop is turned into calls
 /// of functions.
-const OPTIONS: [&str; 6] =
-    ["-std=c++17", "-O1", "-ffp-contract=off", "-fPIC", "-fvisibility=hidden", "-U_FORTIFY_SOURCE"];
+const OPTIONS: [&str; 7] = [
+    "-std=c++17",
+    "-O1",
+    "-march=native",
+    "-ffp-contract=off",
+    "-fPIC",
+    "-fvisibility=hidden",
+    "-U_FORTIFY_SOURCE",
+];
 
 /// Compiles all kernels to a shared object in a folder, and returns its path.
 ///

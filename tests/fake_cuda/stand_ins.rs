@@ -23,6 +23,9 @@ const LIBRARIES: [(&str, &str); 5] = [
     ("libnvidia-ml.so.1", include_str!("libnvidia-ml.cpp")),
 ];
 
+/// What both of NVIDIA's libraries of arithmetic do.
+const PRODUCT: &str = include_str!("product.h");
+
 /// The libraries, compiled.
 pub struct StandIns {
     /// The folder they are in, and nothing else.
@@ -65,8 +68,15 @@ pub fn stand_ins(signatures: fn() -> Vec<(String, Vec<String>)>) -> &'static Sta
 fn make(signatures: &[(String, Vec<String>)]) -> Result<StandIns, String> {
     let mut hasher = DefaultHasher::new();
     (LIBRARIES, signatures).hash(&mut hasher);
-    [include_str!("stand_ins.rs"), include_str!("mod.rs"), include_str!("gpp.rs"), CUDA_ON_HOST, HALVES]
-        .hash(&mut hasher);
+    [
+        include_str!("stand_ins.rs"),
+        include_str!("mod.rs"),
+        include_str!("gpp.rs"),
+        CUDA_ON_HOST,
+        HALVES,
+        PRODUCT,
+    ]
+    .hash(&mut hasher);
     for source in kernels::SOURCES {
         (source.name, source.text).hash(&mut hasher);
         source.headers.iter().for_each(|header| header.text.hash(&mut hasher));
@@ -86,7 +96,9 @@ fn make(signatures: &[(String, Vec<String>)]) -> Result<StandIns, String> {
     compile(&unfinished.join("kernels"), kernels::SOURCES, signatures)?;
     let folder = unfinished.join("lib");
     fs::create_dir_all(&folder).map_err(text)?;
-    fs::write(unfinished.join("halves.h"), HALVES).map_err(text)?;
+    for (name, header) in [("halves.h", HALVES), ("product.h", PRODUCT)] {
+        fs::write(unfinished.join(name), header).map_err(text)?;
+    }
     for (name, source) in LIBRARIES {
         let file = unfinished.join(format!("{name}.cpp"));
         fs::write(&file, source).map_err(text)?;

@@ -30,6 +30,22 @@ impl Checkout {
         Checkout { folder }
     }
 
+    /// With two pages: what is the same for a book of two as for one of forty, is seen sooner.
+    pub fn small() -> Checkout {
+        let checkout = Checkout::new();
+        let chapters = checkout.path("book/chapters");
+        fs::remove_dir_all(&chapters).unwrap();
+        fs::create_dir_all(chapters.join("labs")).unwrap();
+        let write = |page: &str, text: &str| fs::write(chapters.join(page), text).unwrap();
+        write("SUMMARY.md", "# Summary\n\n[To Device](index.md)\n\n- [A lab](labs/one.md)\n");
+        write("index.md", "# To Device\n\nThere is [one lab](labs/one.md).\n");
+        write(
+            "labs/one.md",
+            "# A lab\n\n{{#lab-output 02 1 run=t4}}\n\nBack to [the first page](../index.md).\n",
+        );
+        checkout
+    }
+
     pub fn course(&self) -> Course {
         Course::new(self.folder.path())
     }

@@ -1,11 +1,31 @@
 //! What a lab said, as the tests of labs look at it. Each uses what it needs.
 #![allow(dead_code)]
 
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::process::{Command, Output};
+use std::sync::{Mutex, OnceLock};
 
-use clap::Args;
-use labs::{Entry, Event, Figure, Kind, Value, render_text, without_measured};
+use labs::{Captured, Event, Figure, Kind, LABS, Value, render_text, without_measured};
+
+/// What a lab says with these flags. It is run once for all tests.
+pub fn run(lab: &'static str, flags: &[&str]) -> &'static Captured {
+    type Runs = BTreeMap<(&'static str, String), &'static OnceLock<Captured>>;
+    static RUNS: Mutex<Runs> = Mutex::new(BTreeMap::new());
+    let run =
+        *RUNS.lock().unwrap().entry((lab, flags.join(" "))).or_insert_with(|| Box::leak(Box::default()));
+    run.get_or_init(|| {
+        let (_, run) = LABS.iter().find(|(name, _)| *name == lab).expect("the name of a lab");
+        run(flags)
+    })
+}
+
+/// The same of a lab that neither fails nor warns.
+pub fn clean(lab: &'static str, flags: &[&str]) -> &'static Captured {
+    let captured = run(lab, flags);
+    assert_eq!((captured.exit_code, captured.errors.as_str()), (0, ""), "{lab} {flags:?}");
+    captured
+}
 
 /// What is printed, with `…` for every figure that a real clock gave.
 pub fn shown(events: &[Event]) -> String {
@@ -60,13 +80,20 @@ pub fn printed(events: &[Event], name: &str) -> Vec<String> {
 
 /// On simulated GPUs, whose times are all modelled, a lab's binary prints what the lab says in process: with each of
 /// these flags beside those that are always there, and with no sign that is for a terminal only.
-pub fn assert_prints_alike<O: Args>(path: &str, lab: &Entry<O>, always: &[&str], runs: &[&[&str]]) {
+pub fn assert_prints_alike(path: &str, lab: &'static str, always: &[&str], runs: &[&[&str]]) {
     for more in runs {
         let flags = [always, more].concat();
-        let (output, captured) = (binary(path, &flags), labs::run_captured(lab, &flags));
-        assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), captured.errors), "{flags:?}");
-        let expected = if flags.contains(&"json") { captured.json } else { captured.text };
-        assert_eq!(text(&output.stdout), expected, "{flags:?}");
+        // `--format` says how to print it, not what.
+        let said: Vec<&str> =
+            flags.iter().copied().filter(|flag| !["--format", "json"].contains(flag)).collect();
+        let (output, captured) = (binary(path, &flags), run(lab, &said));
+        assert_eq!(
+            (output.status.code(), text(&output.stderr)),
+            (Some(0), captured.errors.clone()),
+            "{flags:?}"
+        );
+        let expected = if flags.contains(&"json") { &captured.json } else { &captured.text };
+        assert_eq!(&text(&output.stdout), expected, "{flags:?}");
         assert!(!expected.contains('\u{1b}'), "{flags:?}: nothing is redrawn where nobody watches");
     }
 }

@@ -11,7 +11,7 @@ use super::{Engine, Generator};
 
 // ------------------------------------------------------------------------------------------- vector files
 
-const VECTORS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/vectors/");
+const VECTORS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/vectors/");
 
 fn text(file: &str) -> String {
     std::fs::read_to_string(format!("{VECTORS}{file}")).unwrap_or_else(|e| panic!("{VECTORS}{file}: {e}"))

@@ -19,10 +19,11 @@ use ptx::{check_rounding, entries, whole};
 use signature::{SAME, assertion, check_layout};
 
 /// The oldest and the newest that the kernels are for, T4 and H200: what one of them takes and the other does not is found.
-const ARCHITECTURES: [&str; 2] = ["sm_75", "sm_90"];
+/// The T4's is compiled to machine code, for which the assembler takes as long again; the other, to PTX.
+const ARCHITECTURES: [&str; 2] = ["sm_75", "compute_90"];
 
-/// Between them: A100, and the RTX 4090.
-const MORE_ARCHITECTURES: [&str; 2] = ["sm_80", "sm_89"];
+/// To machine code as well: A100, RTX 4090 and H200.
+const MORE_ARCHITECTURES: [&str; 3] = ["sm_80", "sm_89", "sm_90"];
 
 /// The kernels and their parameters, as the crate launches them.
 fn signatures() -> BTreeMap<String, Vec<String>> {
@@ -143,7 +144,8 @@ fn check_arithmetic((architecture, source, program): &Compiled) {
 #[test]
 #[cfg_attr(not(target_os = "linux"), ignore = "NVRTC is fetched for Linux only")]
 fn no_kernel_takes_more_registers_than_there_are() {
-    compiled().iter().for_each(check_registers);
+    let to_machine_code = compiled().iter().filter(|(architecture, ..)| architecture.starts_with("sm_"));
+    assert!(to_machine_code.map(check_registers).count() == kernels::SOURCES.len());
 }
 
 fn check_registers((architecture, source, program): &Compiled) {
@@ -153,10 +155,10 @@ fn check_registers((architecture, source, program): &Compiled) {
     }
 }
 
-/// The architectures between the oldest and the newest, which take another minute.
+/// The architectures above the oldest, which take a minute and a half.
 #[test]
 #[ignore = "long: cargo test -p course-tests --test suite -- --ignored every_other_architecture"]
-fn every_other_architecture_compiles_as_the_oldest_and_the_newest() {
+fn every_other_architecture_compiles_as_the_oldest_does() {
     for architecture in MORE_ARCHITECTURES {
         let compiled = compile_for(architecture, &kernels::SOURCES.iter().collect::<Vec<_>>(), None);
         check_parameters(architecture, compiled.iter());

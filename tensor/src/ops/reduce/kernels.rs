@@ -382,7 +382,7 @@ fn column_chunk<R: Reducer>(
 
 /// The position of the extreme of each run of elements, the first if there are several; a NaN counts as more
 /// extreme than any number.
-fn positions<T: Pod + PartialOrd>(args: Args<'_, '_>, better: fn(T, T) -> bool) -> Result<()> {
+fn positions<T: Pod + PartialOrd>(args: Args<'_, '_>, largest: bool) -> Result<()> {
     let (x, out) = (&args.inputs[0], &mut args.outputs[0]);
     let runs = Runs::of(x.layout);
     let length = args.ints[0] as usize;
@@ -390,29 +390,30 @@ fn positions<T: Pod + PartialOrd>(args: Args<'_, '_>, better: fn(T, T) -> bool) 
     row.resize(length, T::zeroed());
     for (i, out) in out.elements::<i64>().iter_mut().enumerate() {
         runs.gather(x.values(), i * length, &mut row);
-        let mut best = 0;
-        for (at, value) in row.iter().enumerate() {
-            // Only a NaN differs from itself.
-            #[allow(clippy::eq_op)]
-            let (found_nan, have_nan) = (value != value, row[best] != row[best]);
-            if !have_nan && (found_nan || better(*value, row[best])) {
-                best = at;
-            }
-        }
+        // Only a NaN differs from itself.
+        #[allow(clippy::eq_op)]
+        let is_nan = |value: &T| value != value;
+        let first_nan = row.iter().position(is_nan);
+        let best = first_nan.unwrap_or_else(|| {
+            (1..length).fold(0, |best, at| {
+                let better = if largest { row[at] > row[best] } else { row[at] < row[best] };
+                if better { at } else { best }
+            })
+        });
         *out = best as i64;
     }
     Ok(())
 }
 
 macro_rules! positions {
-    ($name:literal, $T:ty, $better:expr) => {{
+    ($name:literal, $T:ty, $largest:literal) => {{
         const KERNEL: &KernelDef = &KernelDef {
             name: $name,
             types: &[<$T>::DTYPE],
             parameters: &[Parameter::In(<$T>::DTYPE), Parameter::Out(DType::I64), Parameter::Int],
             geometry: Geometry::Rows,
             cost: Cost::Cheap,
-            twin: |args| positions::<$T>(args, $better),
+            twin: |args| positions::<$T>(args, $largest),
         };
         KERNEL
     }};
@@ -424,7 +425,7 @@ pub(super) fn argmax(x: &Tensor, reduced: &[bool], out: &Tensor) -> Result<()> {
 }
 
 fn argmax_kernel(dtype: DType) -> Result<&'static KernelDef> {
-    Ok(with_math!(dtype, T => positions!("argmax", T, |a, b| a > b)).storing(dtype))
+    Ok(with_math!(dtype, T => positions!("argmax", T, true)).storing(dtype))
 }
 
 pub(super) fn argmin(x: &Tensor, reduced: &[bool], out: &Tensor) -> Result<()> {
@@ -433,5 +434,5 @@ pub(super) fn argmin(x: &Tensor, reduced: &[bool], out: &Tensor) -> Result<()> {
 }
 
 fn argmin_kernel(dtype: DType) -> Result<&'static KernelDef> {
-    Ok(with_math!(dtype, T => positions!("argmin", T, |a, b| a < b)).storing(dtype))
+    Ok(with_math!(dtype, T => positions!("argmin", T, false)).storing(dtype))
 }

@@ -15,7 +15,7 @@ use crate::cuda::stats::DeviceStats;
 const LEFT_ASIDE: [(&str, &str); 1] = [("roundup_power2_divisions_4", "the option roundup_power2_divisions")];
 
 fn traces() -> Vec<Value> {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/vectors/allocator_traces_model.json");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/vectors/allocator_traces_model.json");
     let mut file: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
     match file["traces"].take() {
         Value::Array(traces) => traces,
