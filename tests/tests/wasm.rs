@@ -35,7 +35,8 @@ static PLAYER: LazyLock<PathBuf> = LazyLock::new(|| {
     fetch_target();
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("the target folder");
     let build = Command::new(env!("CARGO"))
-        .args(["build", "--quiet", "--locked", "--package", "labs", "--example", "player"])
+        // With the features of all packages, so that procedural macros are those that are there already.
+        .args(["build", "--quiet", "--locked", "--workspace", "--example", "player"])
         .args(["--target", TARGET, "--target-dir"])
         .arg(target)
         .current_dir(env!("CARGO_MANIFEST_DIR"))

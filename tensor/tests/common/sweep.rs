@@ -298,7 +298,9 @@ fn ways_to_lie(sizes: &[Vec<usize>]) -> Vec<Vec<Lay>> {
         let mixed: Vec<Lay> = sizes.iter().enumerate().map(lay).collect();
         for lays in [sizes.iter().map(same).collect(), mixed] {
             let same = first > 0 && lays.iter().all(|lay| *lay == lays[0]) && lays.len() > 1;
-            let tried = ways.contains(&lays) || (large && ways.len() >= 3) || (same && on_real_gpu);
+            let tried = ways.contains(&lays)
+                || (large && ways.len() >= if on_real_gpu { 2 } else { 3 })
+                || (same && on_real_gpu);
             if !tried {
                 ways.push(lays);
             }

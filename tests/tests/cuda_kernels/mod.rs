@@ -8,10 +8,11 @@ mod signature;
 mod spills;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
+use std::fs::File;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::LazyLock;
+use std::{env, fs, process};
 
 use kernels::Source;
 use nvrtc::{Nvrtc, Program};
@@ -45,12 +46,13 @@ fn compile_for(
     sources: &[&'static Source],
     symbols: Option<&[Compiled]>,
 ) -> Vec<Compiled> {
+    let signatures = signatures();
     let compile = |(i, source): (usize, &&'static Source)| {
         let mut text = source.text.to_owned();
         if let Some((_, _, program)) = symbols.map(|compiled| &compiled[i]) {
             text += SAME;
             for symbol in entries(&program.ptx).keys() {
-                text += &assertion(symbol, &strs(&signatures()[*symbol]));
+                text += &assertion(symbol, &strs(&signatures[*symbol]));
             }
         }
         let program = nvrtc().compile(source.name, &text, source.headers, architecture);
@@ -69,28 +71,37 @@ fn compile_both(sources: &[&'static Source]) -> Vec<Compiled> {
     compiled
 }
 
-/// Every second source.
-fn half(second: bool) -> Vec<&'static Source> {
-    kernels::SOURCES.iter().skip(usize::from(second)).step_by(2).collect()
+/// Compiles sources, and leaves them on the disk, as long as there are some that no other process has taken.
+fn compile_the_next(taken: &Path) {
+    for source in kernels::SOURCES {
+        if File::create_new(taken.join(source.name)).is_ok() {
+            compile_both(&[source]);
+        }
+    }
 }
+
+/// Where the process below finds what is taken.
+const TAKEN: &str = "SOURCES_TAKEN";
 
 #[test]
 #[ignore = "run by the others, which take from the disk what it has compiled"]
-fn the_other_half() {
-    compile_both(&half(true));
+fn another_process() {
+    compile_the_next(Path::new(&env::var_os(TAKEN).unwrap()));
 }
 
-/// All sources for the architectures of every test run. NVRTC compiles one at a time in a process, so half of them go to
-/// another.
+/// All sources for the architectures of every test run. NVRTC compiles one at a time in a process, so there are two.
 fn compiled() -> &'static [Compiled] {
     static COMPILED: LazyLock<Vec<Compiled>> = LazyLock::new(|| {
         nvrtc(); // Fetched once.
-        let mut other = Command::new(std::env::current_exe().unwrap());
-        let other = other.args(["--exact", "cuda_kernels::the_other_half", "--ignored"]);
+        let taken = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("taken-{}", process::id()));
+        fs::create_dir_all(&taken).unwrap();
+        let mut other = Command::new(env::current_exe().unwrap());
+        let other = other.args(["--exact", "cuda_kernels::another_process", "--ignored"]).env(TAKEN, &taken);
         let mut other = other.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        compile_both(&half(false));
+        compile_the_next(&taken);
         // What it could not compile fails here, with its reason.
         other.wait().unwrap();
+        fs::remove_dir_all(&taken).unwrap();
         compile_both(&kernels::SOURCES.iter().collect::<Vec<_>>())
     });
     &COMPILED
