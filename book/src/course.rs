@@ -120,7 +120,7 @@ impl Course {
                 lab.command(run.flags)
             )
         })?;
-        Ok(captured.events)
+        Ok(captured.events.clone())
     }
 
     /// Runs a command as a reader would. The error says why it fails, or that it is no command of a lab.
@@ -136,10 +136,22 @@ impl Course {
                 "`{command}`: with `--help` nobody looks at the other flags, so let it stand alone"
             ));
         }
-        let captured = match lab.runs.iter().find(|run| run.flags == flags) {
-            Some(run) => captured(lab, run)?,
-            None => (lab.run)(&flags),
+        // A section is run with all others, and only shown alone.
+        let (flags, section) = match flags.iter().position(|flag| *flag == "--section") {
+            Some(at) if at + 1 < flags.len() => {
+                ([&flags[..at], &flags[at + 2..]].concat(), Some(flags[at + 1]))
+            }
+            _ => (flags, None),
         };
+        let captured = ran(lab, &flags);
+        if let Some(section) = section
+            && !captured
+                .events
+                .iter()
+                .any(|event| matches!(event, Event::Section { number, .. } if number == section))
+        {
+            return Err(format!("`{command}`: {} has no section {section}", lab.name()));
+        }
         match captured.exit_code {
             0 => Ok(()),
             code => Err(format!("`{command}` ends with exit code {code}: {}", captured.errors.trim())),
@@ -147,17 +159,22 @@ impl Course {
     }
 }
 
-/// Runs a lab, once in the life of this program.
-fn captured(lab: &LabOfBook, run: &'static Run) -> Result<Captured, String> {
-    type Runs = BTreeMap<&'static str, &'static OnceLock<Captured>>;
-    static RUNS: Mutex<Runs> = Mutex::new(BTreeMap::new());
-    let mut runs = RUNS.lock().unwrap_or_else(PoisonError::into_inner);
-    let once = *runs.entry(run.snapshot).or_insert_with(|| Box::leak(Box::default()));
-    drop(runs); // Others may run another lab meanwhile.
+/// What a lab says in a way that pages show.
+fn captured(lab: &LabOfBook, run: &Run) -> Result<&'static Captured, String> {
     let flags = [run.flags, run.steady].concat();
-    let captured = once.get_or_init(|| (lab.run)(&flags));
+    let captured = ran(lab, &flags);
     match (captured.exit_code, captured.errors.as_str()) {
-        (0, "") => Ok(captured.clone()),
+        (0, "") => Ok(captured),
         (_, errors) => Err(format!("{} fails or warns: {}", lab.command(&flags), errors.trim())),
     }
+}
+
+/// Runs a lab, once in the life of this program.
+fn ran(lab: &LabOfBook, flags: &[&str]) -> &'static Captured {
+    type Runs = BTreeMap<String, &'static OnceLock<Captured>>;
+    static RUNS: Mutex<Runs> = Mutex::new(BTreeMap::new());
+    let mut runs = RUNS.lock().unwrap_or_else(PoisonError::into_inner);
+    let once = *runs.entry(lab.command(flags)).or_insert_with(|| Box::leak(Box::default()));
+    drop(runs); // Others may run another lab meanwhile.
+    once.get_or_init(|| (lab.run)(flags))
 }

@@ -92,27 +92,34 @@ fn make(signatures: &[(String, Vec<String>)]) -> Result<StandIns, String> {
     }
     // Made beside it and renamed: several tests may come here at once.
     let unfinished = base.with_extension(std::process::id().to_string());
+    let kernels = || compile(&unfinished.join("kernels"), kernels::SOURCES, signatures);
+    let (kernels, libraries) = rayon::join(kernels, || compile_libraries(&unfinished));
+    kernels.and(libraries)?;
     let text = |error: std::io::Error| format!("{}: {error}", unfinished.display());
-    compile(&unfinished.join("kernels"), kernels::SOURCES, signatures)?;
-    let folder = unfinished.join("lib");
-    fs::create_dir_all(&folder).map_err(text)?;
-    for (name, header) in [("halves.h", HALVES), ("product.h", PRODUCT)] {
-        fs::write(unfinished.join(name), header).map_err(text)?;
-    }
-    for (name, source) in LIBRARIES {
-        let file = unfinished.join(format!("{name}.cpp"));
-        fs::write(&file, source).map_err(text)?;
-        // Products and convolutions are queued with the stand-in for the driver.
-        let driver = folder.join(LIBRARIES[0].0);
-        let mut options = vec!["-O3", "-march=native"];
-        options.extend(Some("-fvisibility=default").filter(|_| name.starts_with("libnvidia-ml")));
-        let queues = name.starts_with("libcublas") || name.starts_with("libcudnn");
-        options.extend(driver.to_str().filter(|_| queues));
-        shared_object(&file, &folder.join(name), &options)?;
-    }
     match fs::rename(&unfinished, &base) {
         Err(_) if base.is_dir() => fs::remove_dir_all(&unfinished).map_err(text)?,
         renamed => renamed.map_err(text)?,
     }
     Ok(made)
+}
+
+fn compile_libraries(folder: &Path) -> Result<(), String> {
+    let text = |error: std::io::Error| format!("{}: {error}", folder.display());
+    let lib = folder.join("lib");
+    fs::create_dir_all(&lib).map_err(text)?;
+    for (name, header) in [("halves.h", HALVES), ("product.h", PRODUCT)] {
+        fs::write(folder.join(name), header).map_err(text)?;
+    }
+    for (name, source) in LIBRARIES {
+        let file = folder.join(format!("{name}.cpp"));
+        fs::write(&file, source).map_err(text)?;
+        // Products and convolutions are queued with the stand-in for the driver.
+        let driver = lib.join(LIBRARIES[0].0);
+        let mut options = vec!["-O3", "-march=native"];
+        options.extend(Some("-fvisibility=default").filter(|_| name.starts_with("libnvidia-ml")));
+        let queues = name.starts_with("libcublas") || name.starts_with("libcudnn");
+        options.extend(driver.to_str().filter(|_| queues));
+        shared_object(&file, &lib.join(name), &options)?;
+    }
+    Ok(())
 }

@@ -37,11 +37,12 @@ impl Checkout {
         fs::remove_dir_all(&chapters).unwrap();
         fs::create_dir_all(chapters.join("labs")).unwrap();
         let write = |page: &str, text: &str| fs::write(chapters.join(page), text).unwrap();
-        write("SUMMARY.md", "# Summary\n\n[To Device](index.md)\n\n- [A lab](labs/one.md)\n");
-        write("index.md", "# To Device\n\nThere is [one lab](labs/one.md).\n");
+        write("SUMMARY.md", "# Summary\n\n[To Device](index.md)\n\n- [A lab](labs/lab-02.md)\n");
+        write("index.md", "# To Device\n\nThere is [one lab](labs/lab-02.md).\n");
         write(
-            "labs/one.md",
-            "# A lab\n\n{{#lab-output 02 1 run=t4}}\n\nBack to [the first page](../index.md).\n",
+            "labs/lab-02.md",
+            "# A lab\n\n{{#lab-output 02 1 run=t4}}\n\n\
+             {{#lab-code 02 tensors}}\n\nBack to [the first page](../index.md).\n",
         );
         checkout
     }

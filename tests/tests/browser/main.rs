@@ -100,13 +100,11 @@ fn keep_picture(browser: &Browser, folder: &Path, page: &str, mode: &Mode) {
 }
 
 #[test]
-#[ignore = "needs Chromium and chromedriver: see README"]
 fn every_page_is_right_in_a_wide_window() {
     every_page_is_right_in(&MODES[..2]);
 }
 
 #[test]
-#[ignore = "needs Chromium and chromedriver: see README"]
 fn every_page_is_right_in_a_narrow_window() {
     every_page_is_right_in(&MODES[2..]);
 }
@@ -131,7 +129,6 @@ fn every_page_is_right_in(modes: &[Mode]) {
 
 /// mdBook has three more; a reader may have chosen one in another book of the same site.
 #[test]
-#[ignore = "needs Chromium and chromedriver: see README"]
 fn every_theme_has_contrast() {
     let browser = at("index.html");
     let mut found = Vec::new();
@@ -149,7 +146,6 @@ fn every_theme_has_contrast() {
 
 /// The checks themselves: a page with one fault of each kind.
 #[test]
-#[ignore = "needs Chromium and chromedriver: see README"]
 fn the_checks_find_faults() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("faulty-pages");
     fs::create_dir_all(&folder).unwrap();
@@ -180,7 +176,6 @@ fn the_checks_find_faults() {
 
 /// What opens over a page is accessible too.
 #[test]
-#[ignore = "needs Chromium and chromedriver: see README"]
 fn what_opens_is_accessible() {
     let browser = Browser::start();
     let mut found = Vec::new();
@@ -221,7 +216,6 @@ fn wait_until(browser: &Browser, condition: &str) {
 }
 
 #[test]
-#[ignore = "needs Chromium and chromedriver: see README"]
 fn a_question_is_answered_with_the_keyboard() {
     let browser = at("03-training-loop.html");
     let address = browser.value("location.href");
@@ -242,7 +236,6 @@ fn a_question_is_answered_with_the_keyboard() {
 }
 
 #[test]
-#[ignore = "needs Chromium and chromedriver: see README"]
 fn wide_code_scrolls_with_the_keyboard() {
     let browser = at("03-training-loop.html");
     resize(&browser, PHONE);
@@ -259,7 +252,6 @@ fn wide_code_scrolls_with_the_keyboard() {
 }
 
 #[test]
-#[ignore = "needs Chromium and chromedriver: see README"]
 fn the_first_tab_leads_past_the_menu() {
     let browser = Browser::start();
     // The 404 page has a <base>, which would take a plain link elsewhere.
@@ -281,7 +273,6 @@ fn the_first_tab_leads_past_the_menu() {
 }
 
 #[test]
-#[ignore = "needs Chromium and chromedriver: see README"]
 fn the_sidebar_opens_and_closes_with_the_keyboard() {
     let browser = at("index.html");
     browser.value("document.querySelector('.sidebar-button').focus()");
@@ -300,7 +291,6 @@ fn the_sidebar_opens_and_closes_with_the_keyboard() {
 }
 
 #[test]
-#[ignore = "needs Chromium and chromedriver: see README"]
 fn a_theme_is_chosen_with_the_keyboard() {
     let browser = at("index.html");
     let classes = "document.documentElement.className";
@@ -316,7 +306,6 @@ fn a_theme_is_chosen_with_the_keyboard() {
 }
 
 #[test]
-#[ignore = "needs Chromium and chromedriver: see README"]
 fn without_javascript_a_chapter_is_whole() {
     let browser = Browser::without_javascript();
     for mode in &MODES {
@@ -345,7 +334,6 @@ fn without_javascript_a_chapter_is_whole() {
 }
 
 #[test]
-#[ignore = "needs Chromium and chromedriver: see README"]
 fn on_paper_nothing_is_cut() {
     let browser = Browser::start();
     let mut found = Vec::new();
@@ -361,7 +349,6 @@ fn on_paper_nothing_is_cut() {
 }
 
 #[test]
-#[ignore = "needs Chromium and chromedriver: see README"]
 fn nothing_moves_for_those_who_ask() {
     let browser = at("03-training-loop.html");
     let moving = "[...document.querySelectorAll('*')].filter(one => {
@@ -374,7 +361,6 @@ fn nothing_moves_for_those_who_ask() {
 }
 
 #[test]
-#[ignore = "needs Chromium and chromedriver: see README"]
 fn an_address_that_is_none_shows_the_404_page() {
     let browser = at("labs/no/such/page.html");
     assert_eq!(
