@@ -606,7 +606,14 @@ fn all_of_this_holds_for_real_gpus() {
     let mut this = std::process::Command::new(std::env::current_exe().unwrap());
     // The list of kernels is that of a simulated GPU.
     let which = ["cuda_sweep::", "--skip", "the_list_of_kernels"];
-    let output = stand_ins.on(&mut this).args(which).env("TEST_GPU", "real").output().unwrap();
+    // `TEST_SWEEP=whole` for all sizes there too.
+    let sweep = std::env::var("TEST_SWEEP").unwrap_or("short".to_owned());
+    let output = stand_ins
+        .on(&mut this)
+        .args(which)
+        .envs([("TEST_GPU", "real"), ("TEST_SWEEP", &sweep)])
+        .output()
+        .unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
 }
 

@@ -23,10 +23,11 @@ pub struct Site {
 pub static BOOK: LazyLock<Site> = LazyLock::new(|| {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("pages");
     let build = Command::new(env!("CARGO"))
-        .args(["run", "--quiet", "--locked", "--package", "book", "--", "build", "--dest-dir"])
+        .args(["run", "--quiet", "--locked", "--bin", "book", "--", "build", "--dest-dir"])
         .arg(&folder)
         .env("MDBOOK_OUTPUT__HTML__SITE_URL", AT)
-        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        // From the root: for a package alone Cargo would choose other features, and compile all of it once more.
+        .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
         .output()
         .unwrap();
     assert!(build.status.success(), "the book does not build:\n{}", String::from_utf8_lossy(&build.stderr));
