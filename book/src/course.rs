@@ -144,17 +144,19 @@ impl Course {
             _ => (flags, None),
         };
         let captured = ran(lab, &flags);
-        if let Some(section) = section
-            && !captured
-                .events
-                .iter()
-                .any(|event| matches!(event, Event::Section { number, .. } if number == section))
-        {
-            return Err(format!("`{command}`: {} has no section {section}", lab.name()));
+        if captured.exit_code != 0 {
+            let (code, errors) = (captured.exit_code, captured.errors.trim());
+            return Err(format!("`{command}` ends with exit code {code}: {errors}"));
         }
-        match captured.exit_code {
-            0 => Ok(()),
-            code => Err(format!("`{command}` ends with exit code {code}: {}", captured.errors.trim())),
+        let has = |wanted: &str| {
+            let mut events = captured.events.iter();
+            events.any(|event| matches!(event, Event::Section { number, .. } if number == wanted))
+        };
+        match section {
+            Some(section) if !has(section) => {
+                Err(format!("`{command}`: {} has no section {section}", lab.name()))
+            }
+            _ => Ok(()),
         }
     }
 }

@@ -126,6 +126,13 @@ fn a_command_that_fails_or_that_nobody_runs_is_named_with_its_place() {
     let expected = "x.md:5: `cargo run --bin lab-03 -- --epochs` ends with exit code 2: error: ";
     assert!(wrong_flag.starts_with(expected), "{wrong_flag}");
     assert_eq!(fine, "x.md:4: cargo run --bin lab-03 -- --gpu none");
+
+    let of_section = |section: &str| {
+        Course::here().run(&format!("cargo run --bin lab-03 -- --gpu none --section {section}"))
+    };
+    assert_eq!(of_section("2"), Ok(()));
+    let missing = of_section("99").unwrap_err();
+    assert_eq!(missing, "`cargo run --bin lab-03 -- --gpu none --section 99`: lab-03 has no section 99");
 }
 
 #[test]

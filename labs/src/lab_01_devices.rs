@@ -25,7 +25,7 @@ pub struct Options {
     pub max_size: usize,
 }
 
-/// The product of a simulated GPU is computed on the CPU. At 2048 that takes a computer half a second, but a web page ten.
+/// The product of a simulated GPU is computed on the CPU. At 2048 that takes a computer half a second, and a web page three.
 const MAX_SIZE: &str = if cfg!(target_family = "wasm") { "1024" } else { "2048" };
 
 pub fn run(lab: &mut Lab, options: &Options) -> crate::Result<()> {

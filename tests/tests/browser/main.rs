@@ -70,11 +70,11 @@ fn faults_of(browser: &Browser, site: &Site, page: &str, mode: &Mode) -> Vec<Str
             let rules = json!({ "landmark-one-main": off, "page-has-heading-one": off, "region": off });
             faults(browser, json!({ "rules": rules }))
         }
-        // What its pages have is looked at there; it is as long as all of them, and so is the check.
+        // It repeats all other pages, which are checked by themselves. Every rule on all of them at once takes minutes.
         "print.html" => {
             faults(browser, json!({ "runOnly": ["scrollable-region-focusable", "duplicate-id-aria"] }))
         }
-        // In the dark only colours are others.
+        // In the dark only the colours differ.
         _ if mode.scheme == "dark" => faults(browser, json!({ "runOnly": ["color-contrast"] })),
         _ => faults(browser, json!({})),
     });
