@@ -22,6 +22,7 @@ mod compile;
 mod dnn;
 mod errors;
 mod libraries;
+pub(crate) mod nvml;
 mod probe;
 mod spans;
 

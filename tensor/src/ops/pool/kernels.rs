@@ -123,12 +123,13 @@ impl<T: Pod> Phases<T> {
             1 => self.values.copy_from_slice(x),
             2 => {
                 let (even, odd) = self.values.split_at_mut(self.length);
-                let pairs = x.chunks_exact(2);
-                if let [last] = pairs.remainder() {
+                let (pairs, rest) = x.as_chunks();
+                if let [last] = rest {
                     even[self.length - 1] = *last;
                 }
-                for (pair, (even, odd)) in pairs.zip(even.iter_mut().zip(odd)) {
-                    (*even, *odd) = (pair[0], pair[1]);
+                let (even, odd) = (&mut even[..pairs.len()], &mut odd[..pairs.len()]);
+                for i in 0..pairs.len() {
+                    [even[i], odd[i]] = pairs[i];
                 }
             }
             stride => {
@@ -150,11 +151,13 @@ impl<T: Pod> Phases<T> {
             1 => out.copy_from_slice(values),
             2 => {
                 let (even, odd) = values.split_at(self.length);
-                for (pair, (even, odd)) in out.chunks_exact_mut(2).zip(even.iter().zip(odd)) {
-                    (pair[0], pair[1]) = (*even, *odd);
-                }
-                if let [last] = out.chunks_exact_mut(2).into_remainder() {
+                let (pairs, rest) = out.as_chunks_mut();
+                if let [last] = rest {
                     *last = even[self.length - 1];
+                }
+                let (even, odd) = (&even[..pairs.len()], &odd[..pairs.len()]);
+                for i in 0..pairs.len() {
+                    pairs[i] = [even[i], odd[i]];
                 }
             }
             stride => {
@@ -211,12 +214,13 @@ fn largest<T: Ordered>(x: &[T], Grid { down, across }: Grid, out: &mut [T], inde
                 let found = row.of(0, first, windows.len());
                 let (out, index) = (&mut out[windows.clone()], &mut index[windows]);
                 let mut at = (y * width + first) as i32;
-                for ((x, out), index) in found.iter().zip(out).zip(index) {
+                for i in 0..found.len() {
+                    let x = found[i];
                     // Only a NaN differs from itself.
                     #[allow(clippy::eq_op)]
-                    let larger = (*x > *out) | (*x != *x) | (*index < 0);
-                    *out = if larger { *x } else { *out };
-                    *index = if larger { at } else { *index };
+                    let larger = (x > out[i]) | (x != x) | (index[i] < 0);
+                    out[i] = if larger { x } else { out[i] };
+                    index[i] = if larger { at } else { index[i] };
                     at = at.wrapping_add(stride as i32); // Beyond the last window it may be no place at all.
                 }
             }
@@ -337,8 +341,9 @@ fn means<T: Mean>(x: &[T], grid: Grid, divisor: Divisor, out: &mut [T]) {
             row.split(&x[y * width..(y + 1) * width]);
             for k in 0..across.kernel {
                 let (windows, first) = across.inside(k);
-                for (out, x) in out[windows.clone()].iter_mut().zip(row.of(0, first, windows.len())) {
-                    *out += *x;
+                let (x, out) = (row.of(0, first, windows.len()), &mut out[windows]);
+                for i in 0..x.len() {
+                    out[i] += x[i];
                 }
             }
         }
@@ -422,7 +427,8 @@ fn spread<T: Mean>(grad: &[T], grid: Grid, divisor: Divisor, grad_x: &mut [T]) {
             // From the last element of the windows to the first: so the windows over one of x come in their order.
             for k in (0..across.kernel).rev() {
                 let (windows, first) = across.inside(k);
-                for (sum, grad) in sums.of(y, first, windows.len()).iter_mut().zip(&divided[windows]) {
+                let (sums, divided) = (sums.of(y, first, windows.len()), &divided[windows]);
+                for (sum, grad) in sums.iter_mut().zip(divided) {
                     *sum += *grad;
                 }
             }
