@@ -230,20 +230,22 @@ impl PinnedOutput<'_> {
 /// Locks the outputs that are in pinned memory, in the order of their addresses.
 fn pinned_outputs<'a>(writes: &[&'a Tensor]) -> Result<SmallVec<[PinnedOutput<'a>; 1]>> {
     let mut order: SmallVec<[(&Tensor, &RwLock<PinnedMemory>); 1]> = SmallVec::new();
-    order.extend(writes.iter().filter_map(|write| match &write.storage().memory {
-        Memory::Pinned(memory) => Some((*write, memory)),
-        Memory::Host(_) | Memory::Device(_) => None,
-    }));
+    for write in writes {
+        if let Memory::Pinned(memory) = &write.storage().memory {
+            order.push((*write, memory));
+        }
+    }
     order.sort_unstable_by_key(|(_, memory)| std::ptr::from_ref(*memory));
     if order.windows(2).any(|pair| std::ptr::eq(pair[0].1, pair[1].1)) {
         return Err(Error::WriteOverlap);
     }
-    let lock = |(output, memory): (&'a Tensor, &'a RwLock<PinnedMemory>)| {
+    let mut locked = SmallVec::new();
+    for (output, memory) in order {
         let memory = memory.write().unwrap_or_else(PoisonError::into_inner);
         let snapshot = snapshot(&memory, output)?;
-        Ok(PinnedOutput { memory, output, snapshot })
-    };
-    order.into_iter().map(lock).collect()
+        locked.push(PinnedOutput { memory, output, snapshot });
+    }
+    Ok(locked)
 }
 
 enum Guard<'a> {
@@ -284,30 +286,54 @@ impl<'a> Guard<'a> {
 pub(crate) fn access<const R: usize, const W: usize, T>(
     reads: [&Tensor; R],
     writes: [&Tensor; W],
-    kernel: impl for<'k> FnOnce([Input<'k>; R], [Output<'k>; W]) -> T,
+    kernel: impl for<'k, 'm> FnOnce(&'k [Input<'m>; R], &'k mut [Output<'m>; W]) -> T,
 ) -> Result<T> {
-    // A thin shell: the work is done below, compiled once and not for every kernel there is.
-    let sources = sources(&reads, &writes)?;
-    let reads: [Option<&Tensor>; R] = std::array::from_fn(|r| match &sources[r] {
-        Source::Itself => Some(reads[r]),
-        Source::Output => None,
-        Source::Copy(copy) => Some(copy),
-    });
-    let pinned = pinned_outputs(&writes)?;
-    let writes = writes.map(|write| {
-        let pinned = pinned.iter().find(|pinned| std::ptr::eq(pinned.output, write));
-        pinned.map_or(write, |pinned| &pinned.snapshot)
-    });
-    let mut guards = lock(&mut reads.iter().flatten().copied(), &writes)?;
-    let layout = |r: usize| reads[r].unwrap_or_else(|| writes[0]).layout();
-    let mut inputs: [Input; R] = std::array::from_fn(|r| Input { bytes: None, layout: layout(r) });
-    let mut outputs: [Output; W] =
-        std::array::from_fn(|w| Output { bytes: Default::default(), layout: writes[w].layout() });
+    let (mut kernel, mut result) = (Some(kernel), None);
+    access_all(&reads, &writes, &mut |inputs, outputs| {
+        let (Ok(inputs), Ok(outputs)) = (inputs.try_into(), outputs.try_into()) else {
+            unreachable!("there are as many as tensors")
+        };
+        result = kernel.take().map(|kernel| kernel(inputs, outputs));
+        Ok(())
+    })?;
+    Ok(result.expect("the kernel has run"))
+}
+
+/// What calculates with the bytes of tensors.
+type Calculation<'c> = dyn for<'k, 'm> FnMut(&'k [Input<'m>], &'k mut [Output<'m>]) -> Result<()> + 'c;
+
+/// The same for any number of tensors. It runs the kernel once. Nothing here is generic: it is compiled once.
+pub(crate) fn access_all(reads: &[&Tensor], writes: &[&Tensor], kernel: &mut Calculation) -> Result<()> {
+    let sources = sources(reads, writes)?;
+    let mut found: SmallVec<[Option<&Tensor>; 8]> = SmallVec::new();
+    for (read, source) in reads.iter().zip(&sources) {
+        found.push(match source {
+            Source::Itself => Some(*read),
+            Source::Output => None,
+            Source::Copy(copy) => Some(copy),
+        });
+    }
+    let (reads, pinned) = (found, pinned_outputs(writes)?);
+    let mut targets: SmallVec<[&Tensor; 4]> = SmallVec::new();
+    for write in writes {
+        let pinned = pinned.iter().find(|pinned| std::ptr::eq(pinned.output, *write));
+        targets.push(pinned.map_or(*write, |pinned| &pinned.snapshot));
+    }
+    let writes = targets;
+    let mut guards = lock(&reads, &writes)?;
+    let mut inputs: SmallVec<[Input; 8]> = SmallVec::new();
+    for read in &reads {
+        inputs.push(Input { bytes: None, layout: read.unwrap_or_else(|| writes[0]).layout() });
+    }
+    let mut outputs: SmallVec<[Output; 4]> = SmallVec::new();
+    for write in &writes {
+        outputs.push(Output { bytes: Default::default(), layout: write.layout() });
+    }
     split(&mut guards, &reads, &writes, &mut inputs, &mut outputs);
-    let result = kernel(inputs, outputs);
+    kernel(&inputs, &mut outputs)?;
+    drop((inputs, outputs));
     drop(guards);
-    pinned.iter().try_for_each(PinnedOutput::write_back)?;
-    Ok(result)
+    pinned.iter().try_for_each(PinnedOutput::write_back)
 }
 
 /// Where a kernel finds an input.
@@ -323,7 +349,7 @@ pub(crate) enum Source {
 pub(crate) fn sources(reads: &[&Tensor], writes: &[&Tensor]) -> Result<SmallVec<[Source; 4]>> {
     let same =
         |read: &Tensor, write: &Tensor| read.layout() == write.layout() && read.dtype() == write.dtype();
-    let source = |read: &&Tensor| match writes.iter().position(|write| read.shares_storage(write)) {
+    let source = |read: &Tensor| match writes.iter().position(|write| read.shares_storage(write)) {
         None => match read.storage().pinned() {
             Some(memory) => snapshot(&memory, read).map(Source::Copy),
             None => Ok(Source::Itself),
@@ -331,15 +357,21 @@ pub(crate) fn sources(reads: &[&Tensor], writes: &[&Tensor]) -> Result<SmallVec<
         Some(0) if same(read, writes[0]) => Ok(Source::Output),
         Some(_) => ops::shape::copy_of(read).map(Source::Copy),
     };
-    reads.iter().map(source).collect()
+    let mut sources = SmallVec::new();
+    for read in reads {
+        sources.push(source(read)?);
+    }
+    Ok(sources)
 }
 
 type Guards<'a> = SmallVec<[(&'a Storage, Guard<'a>); 8]>;
 
-fn lock<'a>(reads: &mut dyn Iterator<Item = &'a Tensor>, writes: &[&'a Tensor]) -> Result<Guards<'a>> {
+fn lock<'a>(reads: &[Option<&'a Tensor>], writes: &[&'a Tensor]) -> Result<Guards<'a>> {
     let mut order: SmallVec<[(&Storage, bool); 8]> = SmallVec::new();
-    order.extend(writes.iter().map(|write| (&**write.storage(), true)));
-    for read in reads {
+    for write in writes {
+        order.push((write.storage(), true));
+    }
+    for read in reads.iter().flatten() {
         if !order.iter().any(|(storage, _)| std::ptr::eq(*storage, &**read.storage())) {
             order.push((read.storage(), false));
         }
@@ -348,7 +380,11 @@ fn lock<'a>(reads: &mut dyn Iterator<Item = &'a Tensor>, writes: &[&'a Tensor]) 
     if order.windows(2).any(|pair| std::ptr::eq(pair[0].0, pair[1].0)) {
         return Err(Error::WriteOverlap);
     }
-    order.into_iter().map(|(storage, write)| Ok((storage, Guard::take(storage, write)?))).collect()
+    let mut guards = SmallVec::new();
+    for (storage, write) in order {
+        guards.push((storage, Guard::take(storage, write)?));
+    }
+    Ok(guards)
 }
 
 /// Deals out the locked bytes to the inputs and outputs they belong to.

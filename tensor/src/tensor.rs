@@ -202,7 +202,7 @@ impl Tensor {
         }
         let tensor = Tensor::uninit(sizes, T::DTYPE)?;
         Machine::charge(|host| host.kernel_time(&Cost::Cheap.work_on(&tensor)));
-        access([], [&tensor], |[], [mut out]| {
+        access([], [&tensor], |[], [out]| {
             for (out, value) in out.elements::<T::Stored>().iter_mut().zip(data) {
                 *out = value.store();
             }

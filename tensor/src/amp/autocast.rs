@@ -92,18 +92,28 @@ thread_local! {
 /// Runs `scope` in a state and restores the old one, also when `scope` panics. Who leaves the outermost region
 /// forgets the weights that were cast.
 fn within<R>(state: State, scope: impl FnOnce() -> R) -> R {
-    struct Restore(State);
-    impl Drop for Restore {
-        fn drop(&mut self) {
-            let left = STATE.replace(self.0);
-            if left.depth > 0 && self.0.depth == 0 {
-                // A tensor that is freed may ask for the cache: it must not be borrowed then.
-                drop(CACHE.take());
-            }
+    let _restore = Restore::after(state);
+    scope()
+}
+
+/// Gives the thread its state back.
+struct Restore(State);
+
+impl Restore {
+    /// Another state, until this is dropped.
+    fn after(state: State) -> Restore {
+        Restore(STATE.replace(state))
+    }
+}
+
+impl Drop for Restore {
+    fn drop(&mut self) {
+        let left = STATE.replace(self.0);
+        if left.depth > 0 && self.0.depth == 0 {
+            // A tensor that is freed may ask for the cache: it must not be borrowed then.
+            drop(CACHE.take());
         }
     }
-    let _restore = Restore(STATE.replace(state));
-    scope()
 }
 
 /// Runs operations inside `scope` in 16 bits where that is exact enough, and in f32 where it is not
@@ -191,15 +201,24 @@ pub(crate) fn cast_operands<R>(
     operands: &[&Tensor],
     run: impl FnOnce(&[&Tensor]) -> Result<R>,
 ) -> Result<R> {
-    let state = STATE.get();
-    if !state.is_active() {
-        return run(operands);
-    }
-    within(State { suspended: true, ..state }, || {
-        let cast = cast(operation, operands, &state)?;
-        let operands: SmallVec<[&Tensor; 4]> = cast.iter().collect();
-        run(&operands)
+    // What runs stands here once, since it is compiled for each operation.
+    let cast = STATE.get().is_active().then(|| suspended(operation, operands)).transpose()?;
+    let cast_operands: SmallVec<[&Tensor; 4]>;
+    run(match &cast {
+        None => operands,
+        Some((cast, _restore)) => {
+            cast_operands = cast.iter().collect();
+            &cast_operands
+        }
     })
+}
+
+/// The operands as they are cast, and nothing is within the life of what comes with them.
+#[track_caller]
+fn suspended(operation: &'static str, operands: &[&Tensor]) -> Result<(SmallVec<[Tensor; 4]>, Restore)> {
+    let state = STATE.get();
+    let restore = Restore::after(State { suspended: true, ..state });
+    Ok((cast(operation, operands, &state)?, restore))
 }
 
 #[track_caller]

@@ -7,7 +7,7 @@ use std::sync::PoisonError;
 use smallvec::SmallVec;
 
 use super::graph::{Edge, History, Meta, Node};
-use super::mode::{is_recording, no_grad};
+use super::mode::{Mode, is_recording};
 use crate::cuda::runtime::DeviceMemory;
 use crate::error::{Error, Result};
 use crate::ops::{self, Arguments, scope};
@@ -228,30 +228,55 @@ impl<F: Function<N>, const N: usize> Step for FixedArity<F, N> {
     }
 
     fn backward(&self, node: &Node, grad: &Tensor) -> Result<SmallVec<[Option<Tensor>; 2]>> {
-        // Handed out of the lock: a backward of the user's own may look at this graph again.
-        let tensors = match &*node.saved.lock().unwrap_or_else(PoisonError::into_inner) {
-            SavedTensors::Kept(tensors) => tensors.clone(),
-            SavedTensors::Freed => return Err(Error::BackwardTwice),
-        };
+        let tensors = saved_tensors(node)?;
         let grads = self.0.backward(&Saved::<N> { tensors: &tensors, node }, grad)?;
         Ok(grads.into_iter().collect())
+    }
+}
+
+/// Handed out of the lock: a backward of the user's own may look at this graph again.
+fn saved_tensors(node: &Node) -> Result<SmallVec<[SavedTensor; 2]>> {
+    match &*node.saved.lock().unwrap_or_else(PoisonError::into_inner) {
+        SavedTensors::Kept(tensors) => Ok(tensors.clone()),
+        SavedTensors::Freed => Err(Error::BackwardTwice),
     }
 }
 
 /// Runs `function` on `inputs`, and gives its result a node if any input requires grad.
 #[track_caller]
 pub(crate) fn record<F: Function<N>, const N: usize>(function: F, inputs: [&Tensor; N]) -> Result<Tensor> {
-    if is_recording() {
-        inputs.iter().try_for_each(|input| input.check_history())?;
-    }
-    let recording = is_recording() && inputs.iter().any(|input| input.requires_grad());
+    let recording = records(&inputs)?;
     let needs = inputs.map(|input| recording && input.requires_grad());
     let mut ctx = Context { recording, needs, saved: SmallVec::new(), save_output: false };
     let place = scope::here();
+    let output = {
+        let _restore = recording.then(|| Mode::current().without_grad().until_dropped());
+        function.forward(&mut ctx, inputs)?.made_at(place)
+    };
     if !recording {
-        return Ok(function.forward(&mut ctx, inputs)?.made_at(place));
+        return Ok(output);
     }
-    let mut output = no_grad(|| function.forward(&mut ctx, inputs))?.made_at(place);
+    recorded(output, Box::new(FixedArity::<F, N>(function)), &inputs, ctx.saved, ctx.save_output, place)
+}
+
+/// Whether what is made of these is recorded; an error if one of them must not be.
+fn records(inputs: &[&Tensor]) -> Result<bool> {
+    if !is_recording() {
+        return Ok(false);
+    }
+    inputs.iter().try_for_each(|input| input.check_history())?;
+    Ok(inputs.iter().any(|input| input.requires_grad()))
+}
+
+/// Gives the result of an operation its node.
+fn recorded(
+    mut output: Tensor,
+    step: Box<dyn Step>,
+    inputs: &[&Tensor],
+    mut saved: SmallVec<[SavedTensor; 2]>,
+    save_output: bool,
+    place: &'static Location<'static>,
+) -> Result<Tensor> {
     if inputs.iter().any(|input| input.is_same(&output)) {
         // An identity: the result gets a handle of its own, or the input would lose its history to it.
         output = output.with_layout(*output.layout());
@@ -259,15 +284,14 @@ pub(crate) fn record<F: Function<N>, const N: usize>(function: F, inputs: [&Tens
     if !output.dtype().is_floating_point() {
         return Ok(output);
     }
-    let mut saved = ctx.saved;
-    if ctx.save_output {
-        let made_by = Some(function.backward_name());
+    if save_output {
+        let made_by = Some(step.name());
         saved.push(SavedTensor { made_by, ..SavedTensor::new(Some(&output.detached_from(place))) });
     }
     if saved.iter().any(|saved| saved.tensor.as_ref().is_some_and(Tensor::is_inference)) {
         return Err(Error::InferenceSaved);
     }
-    attach(output, Box::new(FixedArity::<F, N>(function)), &inputs, saved, place)
+    attach(output, step, inputs, saved, place)
 }
 
 /// A recorded operation on any number of inputs that saves nothing: `cat`.
@@ -296,11 +320,7 @@ pub(crate) fn record_list(
 ) -> Result<Tensor> {
     let place = scope::here();
     let output = output.made_at(place);
-    if is_recording() {
-        inputs.iter().try_for_each(|input| input.check_history())?;
-    }
-    let recording = is_recording() && inputs.iter().any(|input| input.requires_grad());
-    if !recording || !output.dtype().is_floating_point() {
+    if !records(inputs)? || !output.dtype().is_floating_point() {
         return Ok(output);
     }
     attach(output, Box::new(AnyArity { backward_name, backward }), inputs, SmallVec::new(), place)

@@ -20,14 +20,26 @@ impl Mode {
 
     /// Runs `scope` in this mode and restores the old one, also when `scope` panics.
     pub(crate) fn enter<R>(self, scope: impl FnOnce() -> R) -> R {
-        struct Restore(Mode);
-        impl Drop for Restore {
-            fn drop(&mut self) {
-                MODE.set(self.0);
-            }
-        }
-        let _restore = Restore(MODE.replace(self));
+        let _restore = self.until_dropped();
         scope()
+    }
+
+    /// Enters this mode for the life of what it returns.
+    pub(super) fn until_dropped(self) -> Restore {
+        Restore(MODE.replace(self))
+    }
+
+    pub(super) fn without_grad(self) -> Mode {
+        Mode { grad: false, ..self }
+    }
+}
+
+/// Gives the thread its mode back.
+pub(super) struct Restore(Mode);
+
+impl Drop for Restore {
+    fn drop(&mut self) {
+        MODE.set(self.0);
     }
 }
 
@@ -42,7 +54,7 @@ impl Mode {
 /// # Ok::<(), todevice::Error>(())
 /// ```
 pub fn no_grad<R>(scope: impl FnOnce() -> R) -> R {
-    Mode { grad: false, ..Mode::current() }.enter(scope)
+    Mode::current().without_grad().enter(scope)
 }
 
 /// Records again inside a `no_grad` scope (`torch.enable_grad`).

@@ -15,7 +15,7 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::machine::Machine;
 use crate::shape::Layout;
-use crate::storage::access;
+use crate::storage::access_all;
 use crate::tensor::Tensor;
 
 /// A kernel for given types: `add` of floats is another than `add` of doubles.
@@ -234,13 +234,21 @@ pub(crate) fn launch<const R: usize, const W: usize>(
     ints: &[i64],
     floats: &[f64],
 ) -> Result<()> {
+    launch_on(kernel, &reads, &writes, ints, floats)
+}
+
+fn launch_on(
+    kernel: &'static KernelDef,
+    reads: &[&Tensor],
+    writes: &[&Tensor],
+    ints: &[i64],
+    floats: &[f64],
+) -> Result<()> {
     if writes.iter().any(|write| write.is_cuda()) {
-        return runtime::launch(kernel, &reads, &writes, ints, floats);
+        return runtime::launch(kernel, reads, writes, ints, floats);
     }
-    Machine::charge(|host| host.kernel_time(&work(kernel, reads.iter().chain(&writes).copied())));
-    access(reads, writes, |inputs, mut outputs| {
-        kernel.run(Args { inputs: &inputs, outputs: &mut outputs, ints, floats })
-    })?
+    Machine::charge(|host| host.kernel_time(&work(kernel, reads.iter().chain(writes).copied())));
+    access_all(reads, writes, &mut |inputs, outputs| kernel.run(Args { inputs, outputs, ints, floats }))
 }
 
 /// What a kernel does on tensors of these sizes.

@@ -80,7 +80,7 @@ fn transfer(x: &Tensor, out: &Tensor, non_blocking: bool) -> Result<()> {
         },
         (Some(source), None) => match pinned_by(source.cuda(), out) {
             Some(pinned) => source.cuda().download_pinned((&pinned, to), (source, from), bytes, non_blocking),
-            None => access([], [out], |[], [mut to]| {
+            None => access([], [out], |[], [to]| {
                 source.cuda().download(to.dense_bytes(out.dtype()), (source, from))
             })?,
         },

@@ -310,7 +310,7 @@ fn pass(
     Machine::charge(|host| host.gemm_time(&shape.work(out.dtype())));
     let bias = bias.map(dense).transpose()?;
     // A read that nobody looks at stands for a bias that is not there.
-    access([a, b, bias.as_ref().unwrap_or(b)], [&out], |[a, b, c], [mut y]| {
+    access([a, b, bias.as_ref().unwrap_or(b)], [&out], |[a, b, c], [y]| {
         let [a, b, c] = [a, b, c].map(|input| input.dense_bytes(out.dtype()));
         let y = y.dense_bytes(out.dtype());
         run_conv_with_bias(which, shape, out.dtype(), a, b, bias.is_some().then_some(c), y)

@@ -127,10 +127,7 @@ impl<T: Pod> Phases<T> {
                 if let [last] = rest {
                     even[self.length - 1] = *last;
                 }
-                let (even, odd) = (&mut even[..pairs.len()], &mut odd[..pairs.len()]);
-                for i in 0..pairs.len() {
-                    [even[i], odd[i]] = pairs[i];
-                }
+                split_pairs(pairs, even, odd);
             }
             stride => {
                 for (phase, values) in self.values.chunks_mut(self.length).enumerate() {
@@ -168,6 +165,15 @@ impl<T: Pod> Phases<T> {
                 }
             }
         }
+    }
+}
+
+#[inline(always)]
+fn split_pairs<T: Pod>(pairs: &[[T; 2]], even: &mut [T], odd: &mut [T]) {
+    let n = pairs.len();
+    let (even, odd) = (&mut even[..n], &mut odd[..n]);
+    for i in 0..n {
+        [even[i], odd[i]] = pairs[i];
     }
 }
 
@@ -213,18 +219,27 @@ fn largest<T: Ordered>(x: &[T], Grid { down, across }: Grid, out: &mut [T], inde
                 let (windows, first) = across.inside(k);
                 let found = row.of(0, first, windows.len());
                 let (out, index) = (&mut out[windows.clone()], &mut index[windows]);
-                let mut at = (y * width + first) as i32;
-                for i in 0..found.len() {
-                    let x = found[i];
-                    // Only a NaN differs from itself.
-                    #[allow(clippy::eq_op)]
-                    let larger = (x > out[i]) | (x != x) | (index[i] < 0);
-                    out[i] = if larger { x } else { out[i] };
-                    index[i] = if larger { at } else { index[i] };
-                    at = at.wrapping_add(stride as i32); // Beyond the last window it may be no place at all.
-                }
+                keep_larger(found, (y * width + first) as i32, stride as i32, out, index);
             }
         }
+    }
+}
+
+/// Keeps the larger of an element of each window and of what was found there, and where it is: `first`, and so on in
+/// steps. It is a function of its own so that the compiler knows that its slices are apart.
+#[inline(always)]
+fn keep_larger<T: Ordered>(x: &[T], first: i32, step: i32, out: &mut [T], index: &mut [i32]) {
+    let n = x.len();
+    let (out, index) = (&mut out[..n], &mut index[..n]);
+    let mut at = first;
+    for i in 0..n {
+        let x = x[i];
+        // Only a NaN differs from itself.
+        #[allow(clippy::eq_op)]
+        let larger = (x > out[i]) | (x != x) | (index[i] < 0);
+        out[i] = if larger { x } else { out[i] };
+        index[i] = if larger { at } else { index[i] };
+        at = at.wrapping_add(step); // Beyond the last window it may be no place at all.
     }
 }
 
@@ -341,8 +356,9 @@ fn means<T: Mean>(x: &[T], grid: Grid, divisor: Divisor, out: &mut [T]) {
             row.split(&x[y * width..(y + 1) * width]);
             for k in 0..across.kernel {
                 let (windows, first) = across.inside(k);
-                let (x, out) = (row.of(0, first, windows.len()), &mut out[windows]);
-                for i in 0..x.len() {
+                let (x, n) = (row.of(0, first, windows.len()), windows.len());
+                let (x, out) = (&x[..n], &mut out[windows][..n]);
+                for i in 0..n {
                     out[i] += x[i];
                 }
             }

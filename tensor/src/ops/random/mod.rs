@@ -211,7 +211,7 @@ fn fill<T: bytemuck::Pod>(
         false => Tensor::uninit(in_order.sizes(), in_order.dtype())?,
     };
     Machine::charge(|host| host.kernel_time(&Cost::Costly.work_on(&fresh)));
-    access([], [&fresh], |[], [mut out]| {
+    access([], [&fresh], |[], [out]| {
         draw(generator, |engine| distribution(engine, out.elements()));
     })?;
     if fresh.is_same(&in_order) { Ok(()) } else { write(&in_order, &fresh) }
