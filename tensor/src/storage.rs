@@ -330,10 +330,12 @@ pub(crate) fn access_all(reads: &[&Tensor], writes: &[&Tensor], kernel: &mut Cal
         outputs.push(Output { bytes: Default::default(), layout: write.layout() });
     }
     split(&mut guards, &reads, &writes, &mut inputs, &mut outputs);
-    kernel(&inputs, &mut outputs)?;
+    let result = kernel(&inputs, &mut outputs);
     drop((inputs, outputs));
     drop(guards);
-    pinned.iter().try_for_each(PinnedOutput::write_back)
+    // Also of a kernel that failed: what it wrote before stays in any other memory too.
+    pinned.iter().try_for_each(PinnedOutput::write_back)?;
+    result
 }
 
 /// Where a kernel finds an input.
@@ -426,6 +428,23 @@ fn written(storage: &Storage, writes: &[&Tensor]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::machine::Machine;
+
+    #[test]
+    fn what_a_kernel_wrote_before_it_failed_stays_in_any_memory() -> Result<()> {
+        let machine: Machine = "sim:t4".parse().unwrap();
+        machine.enter(|| {
+            for x in [Tensor::zeros(&[2])?, Tensor::zeros(&[2])?.pin_memory()?] {
+                let failed = access_all(&[], &[&x], &mut |_, outputs| {
+                    outputs[0].elements::<f32>()[0] = 7.0;
+                    Err(Error::custom("stopped"))
+                });
+                assert!(failed.is_err());
+                assert_eq!(x.to_vec::<f32>()?, [7.0, 0.0]);
+            }
+            Ok(())
+        })
+    }
 
     #[test]
     fn only_the_first_output_is_read_in_place() -> Result<()> {

@@ -213,7 +213,7 @@ pub(crate) fn cast_operands<R>(
     })
 }
 
-/// The operands as they are cast, and nothing is within the life of what comes with them.
+/// The operands, cast. Autocast is suspended until what comes with them is dropped.
 #[track_caller]
 fn suspended(operation: &'static str, operands: &[&Tensor]) -> Result<(SmallVec<[Tensor; 4]>, Restore)> {
     let state = STATE.get();

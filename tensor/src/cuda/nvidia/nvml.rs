@@ -48,7 +48,7 @@ pub(crate) struct Utilization {
     pub(crate) memory: c_uint,
 }
 
-/// A way across PCI Express, by NVML's number.
+/// A direction across PCI Express, with NVML's number for it.
 #[derive(Clone, Copy)]
 pub(crate) enum Way {
     FromDevice = 0,
@@ -63,7 +63,7 @@ struct ProcessInfo {
     instances: [c_uint; 2],
 }
 
-/// Calls a function of NVML's, as nvml.h declares it: `ask!(nvml, nvmlDeviceGetName, (card: *mut c_void, …))`.
+/// Calls a function of NVML's, as nvml.h declares it: `ask!(nvml, "nvmlDeviceGetName", (card: *mut c_void, …))`.
 macro_rules! ask {
     ($nvml:expr, $name:expr, ($($argument:ident: $Type:ty),*)) => {{
         type Function = unsafe extern "C" fn($($Type),*) -> c_int;

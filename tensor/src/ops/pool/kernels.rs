@@ -168,6 +168,7 @@ impl<T: Pod> Phases<T> {
     }
 }
 
+/// The first of each pair to one slice, the second to another.
 #[inline(always)]
 fn split_pairs<T: Pod>(pairs: &[[T; 2]], even: &mut [T], odd: &mut [T]) {
     let n = pairs.len();
