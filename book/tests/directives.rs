@@ -338,11 +338,17 @@ fn a_lab_that_changed_after_this_program_was_built_is_told() {
     }
 }
 
+thread_local! {
+    /// One for all the mistakes of a test: it is hundreds of files.
+    static CHECKOUT: Checkout = Checkout::new();
+}
+
 /// What `{{#questions 03}}` says of a file of questions.
 fn questions(toml: &str) -> Result<String, String> {
-    let checkout = Checkout::new();
-    std::fs::write(checkout.path("book/questions/03.toml"), toml).unwrap();
-    page(&checkout.course(), "{{#questions 03}}")
+    CHECKOUT.with(|checkout| {
+        std::fs::write(checkout.path("book/questions/03.toml"), toml).unwrap();
+        page(&checkout.course(), "{{#questions 03}}")
+    })
 }
 
 const QUESTION: &str = r#"[[question]]

@@ -9,11 +9,17 @@ fn page(course: &Course, path: &str, text: &str) -> Result<String, String> {
         .map_err(|mistakes| mistakes.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))
 }
 
+thread_local! {
+    /// One for all the mistakes of a test: it is hundreds of files.
+    static CHECKOUT: Checkout = Checkout::new();
+}
+
 /// What a page shows of this path.
 fn shown(toml: &str, path: &str, text: &str) -> Result<String, String> {
-    let checkout = Checkout::new();
-    std::fs::write(checkout.path("book/path.toml"), toml).unwrap();
-    page(&checkout.course(), path, text)
+    CHECKOUT.with(|checkout| {
+        std::fs::write(checkout.path("book/path.toml"), toml).unwrap();
+        page(&checkout.course(), path, text)
+    })
 }
 
 const PATH: &str = r#"[[group]]

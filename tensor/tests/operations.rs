@@ -592,6 +592,39 @@ fn equal_and_allclose_compare_as_pytorch_does() {
     assert_eq!(x.eq(-2.0).unwrap().logical_not().unwrap().to_vec::<bool>().unwrap(), [true, true, false]);
 }
 
+/// Rows are looked through in blocks: the place is right in each of them, and behind the last.
+#[test]
+fn the_first_extreme_is_found_wherever_it_stands() {
+    let found = |row: &[f64], dtype| {
+        let x = tensor_of(row, dtype);
+        [x.argmax(0, false), x.argmin(0, false)].map(|at| at.unwrap().to_vec::<i64>().unwrap()[0] as usize)
+    };
+    let floats = [DType::F32, DType::F64, DType::F16];
+    for length in [1, 2, 31, 32, 33, 64, 65, 100] {
+        for at in 0..length {
+            for dtype in [&floats[..], &[DType::I64, DType::U8]].concat() {
+                let mut row = vec![1.0; length];
+                row[at..].fill(2.0);
+                assert_eq!(found(&row, dtype), [at, 0], "{dtype:?}, {at} of {length}");
+                row[at..].fill(0.0);
+                assert_eq!(found(&row, dtype), [0, at], "{dtype:?}, {at} of {length}");
+            }
+            for dtype in floats {
+                let mut row = vec![f64::INFINITY; length];
+                row[at..].fill(f64::NAN);
+                assert_eq!(found(&row, dtype), [at; 2], "{dtype:?}, a NaN at {at} of {length}");
+                let mut row = vec![0.0; length];
+                row[at] = -0.0; // equal to the others
+                assert_eq!(found(&row, dtype), [0; 2], "{dtype:?}, a zero at {at} of {length}");
+            }
+        }
+    }
+}
+
+fn tensor_of(row: &[f64], dtype: DType) -> Tensor {
+    Tensor::from_slice(row, &[row.len()]).unwrap().to(dtype).unwrap()
+}
+
 /// The same values, however they lie in memory.
 #[test]
 fn values_do_not_depend_on_the_layout_of_the_inputs() {

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::io::Write;
+use std::path::Path;
 use std::process::{Command, Output};
 use std::sync::{Mutex, OnceLock};
 
@@ -66,6 +67,32 @@ pub fn binary(path: &str, flags: &[&str]) -> Output {
     let mut command = Command::new(path);
     VARIABLES.iter().for_each(|variable| _ = command.env_remove(variable));
     command.args(flags).output().unwrap()
+}
+
+/// A file of Fashion-MNIST's format.
+pub fn idx_file(magic: u32, sizes: &[u32], bytes: &[u8]) -> Vec<u8> {
+    let header: Vec<u8> = [&[magic], sizes].concat().into_iter().flat_map(u32::to_be_bytes).collect();
+    [&header, bytes].concat()
+}
+
+/// A folder with few images, for labs that have more to do than to learn them.
+pub fn few_images() -> &'static str {
+    static MADE: OnceLock<()> = OnceLock::new();
+    let folder = concat!(env!("CARGO_TARGET_TMPDIR"), "/few-images");
+    MADE.get_or_init(|| write_few_images(folder.as_ref()));
+    folder
+}
+
+/// Makes a folder with a Fashion-MNIST of 50 and 10 grey images of 8 x 8, where each label has a shade of its own.
+pub fn write_few_images(folder: &Path) {
+    std::fs::create_dir_all(folder).unwrap();
+    for (split, count) in [("train", 50u32), ("t10k", 10)] {
+        let labels: Vec<u8> = (0..count as u8).map(|image| image % 10).collect();
+        let pixels: Vec<u8> = labels.iter().flat_map(|label| [25 * label; 64]).collect();
+        let write = |what: &str, bytes| std::fs::write(folder.join(format!("{split}-{what}-ubyte")), bytes);
+        write("images-idx3", idx_file(0x803, &[count, 8, 8], &pixels)).unwrap();
+        write("labels-idx1", idx_file(0x801, &[count], &labels)).unwrap();
+    }
 }
 
 pub fn text(bytes: &[u8]) -> String {

@@ -168,13 +168,14 @@ pub struct Seen {
 /// The bits of every element. Of a NaN only that it is one: which of its bits are set is up to the processor.
 pub fn bits(tensor: &Tensor) -> Result<Vec<u64>> {
     let f32_bits = |x: f32| u64::from(if x.is_nan() { f32::NAN } else { x }.to_bits());
+    let f16_bits = |x: f16| u64::from(if x.is_nan() { f16::NAN } else { x }.to_bits());
+    let bf16_bits = |x: bf16| u64::from(if x.is_nan() { bf16::NAN } else { x }.to_bits());
     let f64_bits = |x: f64| if x.is_nan() { f64::NAN } else { x }.to_bits();
     Ok(match tensor.dtype() {
         DType::F32 => tensor.to_vec::<f32>()?.into_iter().map(f32_bits).collect(),
         DType::F64 => tensor.to_vec::<f64>()?.into_iter().map(f64_bits).collect(),
-        // As f32 they are the same numbers.
-        DType::F16 => tensor.to_vec::<f16>()?.into_iter().map(|x| f32_bits(x.into())).collect(),
-        DType::BF16 => tensor.to_vec::<bf16>()?.into_iter().map(|x| f32_bits(x.into())).collect(),
+        DType::F16 => tensor.to_vec::<f16>()?.into_iter().map(f16_bits).collect(),
+        DType::BF16 => tensor.to_vec::<bf16>()?.into_iter().map(bf16_bits).collect(),
         DType::I64 => tensor.to_vec::<i64>()?.into_iter().map(|x| x as u64).collect(),
         DType::I32 => tensor.to_vec::<i32>()?.into_iter().map(|x| x as u64).collect(),
         DType::U8 => tensor.to_vec::<u8>()?.into_iter().map(u64::from).collect(),

@@ -390,19 +390,35 @@ fn positions<T: Pod + PartialOrd>(args: Args<'_, '_>, largest: bool) -> Result<(
     row.resize(length, T::zeroed());
     for (i, out) in out.elements::<i64>().iter_mut().enumerate() {
         runs.gather(x.values(), i * length, &mut row);
-        // Only a NaN differs from itself.
-        #[allow(clippy::eq_op)]
-        let is_nan = |value: &T| value != value;
-        let first_nan = row.iter().position(is_nan);
-        let best = first_nan.unwrap_or_else(|| {
-            (1..length).fold(0, |best, at| {
-                let better = if largest { row[at] > row[best] } else { row[at] < row[best] };
-                if better { at } else { best }
-            })
-        });
-        *out = best as i64;
+        *out = match largest {
+            true => position(&row, |a, b| a > b),
+            false => position(&row, |a, b| a < b),
+        } as i64;
     }
     Ok(())
+}
+
+/// Where the first NaN is, or else the first number that no other beats. The extreme is looked for before its place:
+/// a loop that had to remember places would not be vectorised.
+#[allow(clippy::eq_op)] // Only a NaN differs from itself.
+fn position<T: Pod + PartialOrd>(row: &[T], beats: impl Fn(T, T) -> bool) -> usize {
+    let (blocks, rest) = row.as_chunks::<LANES>();
+    let (mut lanes, mut nans) = ([row[0]; LANES], [false; LANES]);
+    for block in blocks {
+        for lane in 0..LANES {
+            let value = block[lane];
+            lanes[lane] = if beats(value, lanes[lane]) { value } else { lanes[lane] };
+            nans[lane] |= value != value;
+        }
+    }
+    let best =
+        lanes.iter().chain(rest).fold(row[0], |best, value| if beats(*value, best) { *value } else { best });
+    let has_nan = nans.contains(&true) || rest.iter().any(|value| value != value);
+    let is_it = |value: &T| if has_nan { value != value } else { *value == best };
+    let has_it = |block: &[T; LANES]| block.iter().fold(false, |found, value| found | is_it(value));
+    let before = LANES * blocks.iter().position(has_it).unwrap_or(blocks.len());
+    // There always is one: a row has an element.
+    before + row[before..].iter().position(is_it).unwrap_or(0)
 }
 
 macro_rules! positions {
