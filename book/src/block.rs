@@ -4,15 +4,6 @@ use crate::course::Course;
 use crate::inline::with_figures;
 use crate::map;
 
-/// Their names, with the heading each gets.
-pub const BLOCKS: [(&str, &str); 5] = [
-    ("objectives", "Objectives"),
-    ("predict", ""),
-    ("takeaways", "Takeaways"),
-    ("map", "From PyTorch to Rust"),
-    ("sources", "Sources and updates"),
-];
-
 /// A directive around several lines.
 pub struct Block<'a> {
     pub name: &'static str,

@@ -1,24 +1,12 @@
 //! Directives on a line of their own.
 
-use crate::block::BLOCKS;
 use crate::course::Course;
+use crate::document::Page;
 use crate::mistake::{Wrong, choices};
+use crate::names::{LINES, unknown};
 use crate::output::{self, Show};
-use crate::page::Page;
 use crate::path::Path;
 use crate::{anchor, html, path_page, questions};
-
-/// Their names, by example.
-pub const LINES: [(&str, &str); 8] = [
-    ("minutes", "{{#minutes}}"),
-    ("path", "{{#path}}"),
-    ("sessions", "{{#sessions}}"),
-    ("lab-run", "{{#lab-run 03}}"),
-    ("lab-code", "{{#lab-code 03 train}}"),
-    ("lab-output", "{{#lab-output 03 4 run=t4}}"),
-    ("lab-source", "{{#lab-source 03}}"),
-    ("questions", "{{#questions 03}}"),
-];
 
 /// A directive as Markdown.
 pub fn markdown(course: &Course, page: &Page, name: &str, args: &[&str]) -> Result<String, Wrong> {
@@ -140,15 +128,4 @@ fn captioned(class: &str, markdown: &str, caption: &str) -> String {
 /// The way from a page to the folder of the chapters.
 fn up(path: &str) -> String {
     "../".repeat(path.matches('/').count())
-}
-
-/// What to say of a name that is none.
-pub fn unknown(name: &str) -> String {
-    if ["include", "rustdoc_include", "playground"].contains(&name) {
-        return format!(
-            "`{name}` brings what nobody checks: cut it out of a lab, `{{{{#lab-code 03 train}}}}`"
-        );
-    }
-    let names = LINES.iter().chain(&BLOCKS).map(|known| known.0).chain(["figure"]);
-    format!("no directive `{name}`: say {}", choices(names))
 }

@@ -1,9 +1,8 @@
 //! What may stand within a line: `{{#figure 03 t4 launches}}`.
 
-use crate::block::BLOCKS;
 use crate::course::Course;
-use crate::directive::{LINES, unknown};
 use crate::figure;
+use crate::names::{BLOCKS, LINES, unknown};
 
 /// A line with the numbers that `{{#figure …}}` in it stands for. `\{{#…}}` stays as it is.
 pub fn with_figures(course: &Course, line: &str) -> Result<String, String> {

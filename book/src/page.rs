@@ -26,31 +26,16 @@
 //! mdBook's own directives, `{{#include …}}` and its like, are no part of this book: book.toml leaves them out,
 //! because nobody would check what they bring. `\{{` shows braces.
 
-use crate::block::{BLOCKS, Block};
+use crate::block::Block;
 use crate::course::Course;
+pub use crate::document::Page;
 use crate::inline::with_figures;
 use crate::mistake::{Mistake, Wrong};
+use crate::names::BLOCKS;
 use crate::{directive, fences};
 
 /// What every chapter with a number has, once.
 const PARTS: [&str; 7] = ["objectives", "minutes", "lab-run", "questions", "takeaways", "map", "sources"];
-
-/// A file of the book.
-pub struct Page<'a> {
-    /// For messages, from the root of the checkout.
-    pub file: &'a str,
-    /// From the folder of the chapters.
-    pub path: &'a str,
-    pub text: &'a str,
-}
-
-impl Page<'_> {
-    /// The number of the chapter, if the page is one: `03-training-loop.md` → `03`
-    pub fn chapter(&self) -> Option<&str> {
-        let (number, rest) = self.path.split_at_checked(2)?;
-        (number.bytes().all(|byte| byte.is_ascii_digit()) && rest.starts_with('-')).then_some(number)
-    }
-}
 
 /// Carries out the directives of a page. The error lists every mistake in it.
 pub fn expand(course: &Course, page: &Page) -> Result<String, Vec<Mistake>> {

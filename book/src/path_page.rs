@@ -1,6 +1,6 @@
 //! The path of reading as Markdown. Lists, because a screen reader reads them well and a narrow screen wraps them.
 
-use crate::page::Page;
+use crate::document::Page;
 use crate::path::{Path, Step, minutes as sum};
 
 /// How long a chapter takes.

@@ -4,8 +4,7 @@ use todevice::cuda::MemoryMap;
 use todevice::trace::Trace;
 
 use crate::figure::{Figure, Kind, Value};
-use crate::render_text::WIDTH;
-use crate::text::Text;
+use crate::text::{Text, WIDTH};
 
 /// One thing a lab says. What is printed, streamed as JSON, drawn in a page and compared between machines
 /// are all renderings of these.

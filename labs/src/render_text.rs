@@ -4,9 +4,7 @@ use colored::{ColoredString, Colorize, control};
 
 use crate::event::{Cell, Event, Table};
 use crate::figure::{Figure, Value};
-
-/// Prose is wrapped at this width whatever the terminal's, so that everyone sees the same text.
-pub(crate) const WIDTH: usize = 80;
+use crate::text::WIDTH;
 
 /// The few styles there are: with colours, or for pipes, files and snapshots without.
 #[derive(Clone, Copy, Debug)]

@@ -5,6 +5,9 @@ use std::fmt::{self, Display, Write};
 
 use crate::figure::Figure;
 
+/// Prose is wrapped at this width whatever the terminal's, so that everyone sees the same text.
+pub(crate) const WIDTH: usize = 80;
+
 /// Words and figures, in reading order. Made from a string, or by [`text!`](crate::text!).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Text {

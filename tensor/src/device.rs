@@ -1,11 +1,19 @@
 //! Where a tensor lives.
 
 use std::fmt;
-use std::str::FromStr;
+use std::sync::atomic::{AtomicU32, Ordering};
 
-use crate::cuda;
-use crate::error::{Error, Result};
-use crate::machine::{Machine, MachineId};
+/// Tells machines apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct MachineId(u32);
+
+impl MachineId {
+    /// One that no machine had before.
+    pub(crate) fn next() -> MachineId {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        MachineId(NEXT.fetch_add(1, Ordering::Relaxed))
+    }
+}
 
 /// The CPU or one CUDA device (`torch.device`).
 ///
@@ -50,19 +58,6 @@ impl fmt::Display for DeviceType {
 }
 
 impl Device {
-    /// `cuda:index` of the current machine. Naming a device does not ask whether it is there; the first use
-    /// does.
-    pub fn cuda(index: usize) -> Device {
-        Device::Cuda { index, machine: Machine::current().id() }
-    }
-
-    /// The line that makes a program portable: the current GPU if there is one, else the CPU.
-    ///
-    /// `torch.device("cuda" if torch.cuda.is_available() else "cpu")`
-    pub fn cuda_if_available() -> Device {
-        if cuda::is_available() { Device::cuda(cuda::current_index()) } else { Device::Cpu }
-    }
-
     /// Whether this is a CUDA device (`device.type == "cuda"`).
     pub const fn is_cuda(self) -> bool {
         matches!(self, Device::Cuda { .. })
@@ -85,14 +80,6 @@ impl Device {
             Device::Cuda { index, .. } => index,
         }
     }
-
-    /// Errors unless tensors can be made on this device, with the reason PyTorch would give.
-    pub fn check_usable(self) -> Result<()> {
-        match self {
-            Device::Cpu => Ok(()),
-            Device::Cuda { .. } => cuda::of(self).map(drop),
-        }
-    }
 }
 
 impl fmt::Display for Device {
@@ -101,53 +88,5 @@ impl fmt::Display for Device {
             Device::Cpu => f.write_str("cpu"),
             Device::Cuda { index, .. } => write!(f, "cuda:{index}"),
         }
-    }
-}
-
-/// `cpu`, `cpu:0`, `cuda` (the current GPU) or `cuda:N`, of the current machine.
-impl FromStr for Device {
-    type Err = Error;
-
-    fn from_str(text: &str) -> Result<Device> {
-        let (kind, index) = match text.split_once(':') {
-            Some((kind, index)) => (kind, Some(index)),
-            None => (text, None),
-        };
-        if !matches!(kind, "cpu" | "cuda") {
-            return Err(Error::DeviceType(text.to_string()));
-        }
-        let index = match index {
-            None if kind == "cuda" => cuda::current_index(),
-            None => 0,
-            Some(digits) => {
-                let canonical = digits == "0" || !digits.starts_with('0');
-                let all_digits = digits.bytes().all(|byte| byte.is_ascii_digit());
-                match digits.parse::<usize>() {
-                    Ok(index) if canonical && all_digits && index <= i8::MAX as usize => index,
-                    _ => return Err(Error::DeviceString(text.to_string())),
-                }
-            }
-        };
-        Ok(if kind == "cpu" { Device::Cpu } else { Device::cuda(index) })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn device_strings_are_read_and_refused_as_pytorch_does() {
-        assert_eq!("cpu".parse::<Device>().unwrap(), Device::Cpu);
-        assert_eq!("cuda".parse::<Device>().unwrap(), Device::cuda(0));
-        assert_eq!("cuda:3".parse::<Device>().unwrap(), Device::cuda(3));
-        assert_eq!(Device::cuda(1).to_string(), "cuda:1");
-        for wrong in
-            ["cuda:-2", "cuda:", "cuda:01", "cuda:x", "cuda:+1", "cuda:1:2", "cpu:999999999999999999999"]
-        {
-            let error = wrong.parse::<Device>().unwrap_err().to_string();
-            assert_eq!(error, format!("Invalid device string: '{wrong}'"));
-        }
-        assert!("gpu".parse::<Device>().unwrap_err().to_string().ends_with("at start of device string: gpu"));
     }
 }

@@ -8,13 +8,14 @@ mod out_of_memory;
 mod race;
 
 pub use device_mismatch::{DeviceMismatch, Operand};
+pub(crate) use out_of_memory::WORKSPACE;
 pub use out_of_memory::{MemoryHolder, OutOfMemory};
 pub use race::{Race, RaceKind, RacingAccess, RacingOperation, RacingWorker};
 
 use std::panic::Location;
 use std::sync::Arc;
 
-use crate::print::python_float;
+use crate::python::python_float;
 use crate::{DType, Device, DeviceType};
 
 /// The result of every fallible call of this crate, operators included.

@@ -36,44 +36,64 @@
 //! | --- | --- |
 //! | what a tensor is | [`Tensor`], `shape.rs` for views, `storage.rs` for memory and aliasing |
 //! | how an operation is made | `ops/mod.rs`, the one way in; then `ops/elementwise/unary.rs` |
-//! | what the CPU and a GPU run of it | `ops/kernel.rs`; then `ops/elementwise/kernels.rs` |
+//! | what the CPU and a GPU run of it | `kernel.rs`, `ops/launch.rs`; then `ops/elementwise/kernels.rs` |
 //! | how gradients flow | [`autograd`]: `function.rs`, `graph.rs`, `engine.rs` |
 //! | how PyTorch's random numbers come about | [`random`] |
 //! | layers, optimizers, data | [`nn`], [`optim`], [`data`] |
-//! | how a convolution is made | `ops/conv/run.rs` on the CPU, `cuda/simulated/convolution/mod.rs` on a simulated GPU; [`backends`] chooses |
+//! | how a convolution is made | `ops/conv/run.rs` on the CPU, `gpu/simulated/convolution/mod.rs` on a simulated GPU; [`backends`] chooses |
 //! | training in 16 bits | [`amp`]; `ops/half.rs` |
 //! | what a program runs on | [`Machine`], [`time`] |
-//! | how a tensor gets to a GPU | `ops/transfer.rs`, then `cuda/runtime.rs`; [`cuda`] is `torch.cuda` |
-//! | what runs in which order on a GPU | `cuda/stream.rs`, `cuda/event.rs`; `cuda/pinned.rs` for copies nobody waits for |
-//! | what is asked of a GPU | `cuda/driver.rs`, the contract; `cuda/allocator.rs`, its memory |
+//! | how a tensor gets to a GPU | `ops/transfer.rs`, then `gpu/runtime.rs`; [`cuda`] is `torch.cuda` |
+//! | what runs in which order on a GPU | `gpu/stream.rs`, `gpu/event.rs`; `gpu/pinned.rs` for copies nobody waits for |
+//! | what is asked of a GPU | `gpu/driver.rs`, the contract; `gpu/allocator.rs`, its memory |
 //! | what lies where in that memory | [`cuda::MemoryMap`], a picture of it |
-//! | how a GPU is simulated | `cuda/simulated/mod.rs` has a tour of its own |
-//! | how a real one is driven | `cuda/nvidia/mod.rs`, with a tour of its own; the CUDA C++ is in `kernels/` |
+//! | how a GPU is simulated | `gpu/simulated/mod.rs` has a tour of its own |
+//! | how a real one is driven | `gpu/nvidia/mod.rs`, with a tour of its own; the CUDA C++ is in `kernels/` |
 //! | what a GPU did, and when | [`trace`]; [`Machine::profile`] and [`trace::record_function`] |
-//! | how busy a GPU is, and who holds its memory | [`monitor`]; `cuda/simulated/activity.rs` |
-//! | how errors tell their story | `error.rs`; `ops/scope.rs`: the line of the user's that is under way |
+//! | how busy a GPU is, and who holds its memory | [`monitor`]; `gpu/simulated/activity.rs` |
+//! | how errors tell their story | `error.rs`; `scope.rs`: the line of the user's that is under way |
 //!
 //! Every fallible call returns [`Result`]; operators too. Errors read as PyTorch's do.
 
 #![deny(unsafe_code)]
 #![warn(missing_docs)]
 
+mod ambient;
 pub mod amp;
 pub mod autograd;
 pub mod backends;
+mod conv;
 pub mod cuda;
 pub mod data;
 mod device;
 mod dtype;
+mod enter;
 mod error;
+mod events;
+mod figure;
+mod flags;
+mod gemm;
+mod gpu;
+mod handles;
+mod host_memory;
+mod host_profile;
+mod kernel;
+mod lock;
 mod machine;
+mod memory_map;
 pub mod monitor;
 pub mod nn;
 mod ops;
 pub mod optim;
 pub mod prelude;
 mod print;
+mod process;
+mod properties;
+mod python;
+mod races;
 pub mod random;
+mod reading;
+mod scope;
 mod shape;
 mod storage;
 mod tensor;
@@ -85,13 +105,14 @@ pub use backends::{
     Float32MatmulPrecision, are_deterministic_algorithms_enabled, get_float32_matmul_precision,
     set_float32_matmul_precision, use_deterministic_algorithms,
 };
-pub use device::{Device, DeviceType};
+pub use device::{Device, DeviceType, MachineId};
 pub use dtype::{DType, Element, Scalar};
 pub use error::{
     DeviceMismatch, Error, OutOfMemory, Race, RaceKind, RacingAccess, RacingOperation, RacingWorker, Result,
 };
 pub use half::{bf16, f16};
-pub use machine::{GpuSpec, Machine, MachineId, RaceCheck, SimulatedGpus, manual_seed, parse_seed};
+pub use host_memory::HostMemory;
+pub use machine::{GpuSpec, Machine, SimulatedGpus, manual_seed, parse_seed};
 pub use ops::conv::{Conv2dOptions, Padding};
 pub use ops::elementwise::{Approximate, Bound, Operand};
 pub use ops::loss::{CrossEntropyOptions, Reduction};
@@ -99,7 +120,8 @@ pub use ops::norm::BatchNormArguments;
 pub use ops::pair::Pair;
 pub use ops::pool::{AvgPool2dOptions, MaxPool2dOptions};
 pub use ops::shape::CopyOptions;
+pub use ops::values::NestedData;
+pub use races::RaceCheck;
 pub use random::Generator;
 pub use shape::MAX_DIMS;
-pub use storage::HostMemory;
-pub use tensor::{NestedData, Tensor, TensorOptions, ToOptions};
+pub use tensor::{Tensor, TensorOptions, ToOptions};

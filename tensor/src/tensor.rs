@@ -1,24 +1,19 @@
 //! The tensor handle: what it is made of, and how to make, move and read one. No arithmetic.
 
-use std::fmt;
 use std::panic::Location;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::autograd::{self, History};
-use crate::backends::are_deterministic_algorithms_enabled;
-use crate::cuda;
-use crate::cuda::pinned::PinnedMemory;
-use crate::cuda::runtime::{Cuda, DeviceMemory};
 use crate::device::Device;
-use crate::dtype::{DType, Element, Memory, Scalar, with_dtype};
+use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::machine::Machine;
-use crate::ops;
-use crate::ops::kernel::Cost;
-use crate::ops::scope::{self, Place};
-use crate::print;
+use crate::gpu;
+use crate::gpu::pinned::PinnedMemory;
+use crate::gpu::runtime::{Cuda, DeviceMemory};
+use crate::handles::DevicePtr;
+use crate::scope::{self, Place};
 use crate::shape::Layout;
-use crate::storage::{Storage, access};
+use crate::storage::Storage;
 
 /// An n-dimensional array on a device (`torch.Tensor`).
 ///
@@ -120,28 +115,6 @@ impl From<(Device, DType)> for ToOptions {
 
 /// How tensors come to be.
 impl Tensor {
-    /// A tensor of unspecified contents (`torch.empty`); of NaN, the largest integer or true after
-    /// [`use_deterministic_algorithms`](crate::use_deterministic_algorithms).
-    #[track_caller]
-    pub fn empty(sizes: &[usize], options: impl Into<TensorOptions>) -> Result<Tensor> {
-        let _scope = scope::operation("empty", Location::caller());
-        let options = options.into();
-        let tensor = Tensor::uninit_on(options.device, sizes, options.dtype)?;
-        if are_deterministic_algorithms_enabled() {
-            ops::shape::fill(
-                &tensor,
-                match options.dtype {
-                    DType::Bool => Scalar::Bool(true),
-                    DType::U8 => Scalar::Int(u8::MAX.into()),
-                    DType::I32 => Scalar::Int(i32::MAX.into()),
-                    DType::I64 => Scalar::Int(i64::MAX),
-                    DType::F16 | DType::BF16 | DType::F32 | DType::F64 => Scalar::Float(f64::NAN),
-                },
-            )?;
-        }
-        if options.requires_grad { tensor.requiring_grad() } else { Ok(tensor) }
-    }
-
     /// Fresh contiguous memory on the host for an operation to write its result to.
     #[track_caller]
     pub(crate) fn uninit(sizes: &[usize], dtype: DType) -> Result<Tensor> {
@@ -157,7 +130,7 @@ impl Tensor {
             return Tensor::uninit(sizes, dtype);
         }
         let layout = Layout::contiguous(sizes)?;
-        let memory = cuda::of(device)?.allocate(device.index(), layout.numel() * dtype.size())?;
+        let memory = gpu::of(device)?.allocate(device.index(), layout.numel() * dtype.size())?;
         Ok(Tensor::made_of(Storage::on_device(memory), layout, dtype))
     }
 
@@ -191,42 +164,6 @@ impl Tensor {
             place: scope::here(),
             moved: None,
         }))
-    }
-
-    /// The values of `data` in row-major order under the given sizes.
-    #[track_caller]
-    pub fn from_slice<T: Element>(data: &[T], sizes: &[usize]) -> Result<Tensor> {
-        let expected: usize = Layout::contiguous(sizes)?.numel();
-        if data.len() != expected {
-            return Err(Error::DataLength { got: data.len(), expected, sizes: sizes.to_vec() });
-        }
-        let tensor = Tensor::uninit(sizes, T::DTYPE)?;
-        Machine::charge(|host| host.kernel_time(&Cost::Cheap.work_on(&tensor)));
-        access([], [&tensor], |[], [out]| {
-            for (out, value) in out.elements::<T::Stored>().iter_mut().zip(data) {
-                *out = value.store();
-            }
-        })?;
-        Ok(tensor)
-    }
-
-    /// A tensor from nested arrays, slices or vectors, or from one number (`torch.tensor`).
-    ///
-    /// The element type is that of the Rust values: write `[1.0f32, 2.0]` or `[1i64, 2]`.
-    ///
-    /// ```
-    /// # use todevice::Tensor;
-    /// let x = Tensor::new([[1.0f32, 2.0], [3.0, 4.0]])?;
-    /// assert_eq!(x.sizes(), [2, 2]);
-    /// # Ok::<(), todevice::Error>(())
-    /// ```
-    #[track_caller]
-    pub fn new<D: NestedData>(data: D) -> Result<Tensor> {
-        let mut sizes = Vec::new();
-        data.sizes(&mut sizes);
-        let mut values = Vec::new();
-        data.flatten(&sizes, 0, &mut values)?;
-        Tensor::from_slice(&values, &sizes)
     }
 
     /// A view of the same storage, recorded by autograd by whoever makes it.
@@ -441,149 +378,12 @@ impl Tensor {
     }
 }
 
-/// Reading values.
-impl Tensor {
-    /// All values in row-major order.
-    ///
-    /// Of a tensor on a GPU this is a copy to the host, which waits for all work before it.
-    #[track_caller]
-    pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
-        let _scope = scope::operation("tolist", Location::caller());
-        if T::DTYPE != self.dtype() {
-            return Err(Error::ReadDType { held: self.dtype(), asked: T::DTYPE });
-        }
-        let dense = ops::shape::dense(&ops::transfer::to_host(self)?)?;
-        Machine::charge(|host| host.kernel_time(&Cost::Cheap.work_on(&dense)));
-        access([&dense], [], |[input], []| {
-            let values: &[T::Stored] = input.elements();
-            ops::shape::collect(values.iter().map(|value| T::load(*value)), values.len())
-        })?
-    }
-
-    /// The one value of a tensor with one element, converted (`Tensor.item`).
-    ///
-    /// A float comes as the f64 equal to it, so an f32 loss prints as `2.3025851249694824`; a whole number
-    /// beyond 2⁵³ is rounded (`to_vec::<i64>` is exact).
-    ///
-    /// Of a tensor on a GPU this is a copy to the host, which waits for all work before it.
-    #[track_caller]
-    pub fn item(&self) -> Result<f64> {
-        let _scope = scope::operation("item", Location::caller());
-        if self.numel() != 1 {
-            return Err(Error::NotAScalar { numel: self.numel() });
-        }
-        access([&ops::transfer::to_host(self)?], [], |[input], []| {
-            #[allow(clippy::unnecessary_cast)] // Of an f64 only.
-            Ok(with_dtype!(self.dtype(), T => input.values::<T>()[input.layout.offset].widen() as f64))
-        })?
-    }
-
-    /// The truth of a tensor with one element: whether it is not zero.
-    #[track_caller]
-    pub fn is_nonzero(&self) -> Result<bool> {
-        if self.numel() != 1 {
-            return Err(Error::AmbiguousTruth { numel: self.numel() });
-        }
-        Ok(self.item()? != 0.0)
-    }
+/// The memory on a device of a tensor that is known to be there.
+pub(crate) fn memory_of(tensor: &Tensor) -> Result<&DeviceMemory> {
+    tensor.storage().device().ok_or_else(|| Error::custom("a tensor of the host where one of a GPU belongs"))
 }
 
-impl Tensor {
-    /// All values on the host, widened to what printing needs.
-    pub(crate) fn values(&self) -> Result<print::Values> {
-        // Widened on the host: a GPU is asked for the bytes there are, and for no work.
-        let plain = ops::transfer::to_host(&self.detach())?;
-        Ok(match self.dtype() {
-            DType::Bool => print::Values::Bool(plain.to_vec()?),
-            DType::U8 | DType::I32 | DType::I64 => print::Values::Int(plain.to(DType::I64)?.to_vec()?),
-            _ => print::Values::Float(plain.to(DType::F64)?.to_vec()?),
-        })
-    }
+/// Where its first element is there.
+pub(crate) fn pointer_of(tensor: &Tensor) -> Result<DevicePtr> {
+    Ok(memory_of(tensor)?.pointer(tensor.storage_offset() * tensor.dtype().size()))
 }
-
-/// Prints as PyTorch does: `tensor([1., 2.], requires_grad=True)`.
-impl fmt::Display for Tensor {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (device, dtype) = (self.device().to_string(), self.dtype().to_string());
-        let gradient = match (self.grad_fn(), self.requires_grad()) {
-            (Some(node), _) => Some(format!("grad_fn=<{node}>")),
-            (None, true) => Some("requires_grad=True".to_string()),
-            (None, false) => None,
-        };
-        let facts = print::Facts {
-            device: self.is_cuda().then_some(&device),
-            dtype: &dtype,
-            gradient: gradient.as_deref(),
-        };
-        let _scope = scope::printing(self.place());
-        match self.values() {
-            Ok(values) => f.write_str(&print::tensor(&values, self.sizes(), &facts)),
-            // `to_string` would panic on an error of ours.
-            Err(error) => write!(f, "tensor(<values cannot be read: {error}>)"),
-        }
-    }
-}
-
-impl fmt::Debug for Tensor {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
-
-/// Data that [`Tensor::new`] takes: numbers, and arrays, slices and vectors of such data.
-pub trait NestedData {
-    /// The type of the numbers inside.
-    type Item: Element;
-    /// Appends the size of each level, read off the first element.
-    #[doc(hidden)]
-    fn sizes(&self, sizes: &mut Vec<usize>);
-    /// Appends the values, and refuses ragged data.
-    #[doc(hidden)]
-    fn flatten(&self, sizes: &[usize], dim: usize, values: &mut Vec<Self::Item>) -> Result<()>;
-}
-
-impl<T: Element> NestedData for T {
-    type Item = T;
-
-    fn sizes(&self, _: &mut Vec<usize>) {}
-
-    fn flatten(&self, _: &[usize], _: usize, values: &mut Vec<T>) -> Result<()> {
-        values.push(*self);
-        Ok(())
-    }
-}
-
-impl<D: NestedData> NestedData for [D] {
-    type Item = D::Item;
-
-    fn sizes(&self, sizes: &mut Vec<usize>) {
-        sizes.push(self.len());
-        if let Some(first) = self.first() {
-            first.sizes(sizes);
-        }
-    }
-
-    fn flatten(&self, sizes: &[usize], dim: usize, values: &mut Vec<D::Item>) -> Result<()> {
-        if self.len() != sizes[dim] {
-            return Err(Error::RaggedData { expected: sizes[dim], got: self.len(), dim });
-        }
-        self.iter().try_for_each(|inner| inner.flatten(sizes, dim + 1, values))
-    }
-}
-
-macro_rules! nested_like_a_slice {
-    ($([$($generics:tt)*] $type:ty),*) => {$(
-        impl<D: NestedData, $($generics)*> NestedData for $type {
-            type Item = D::Item;
-
-            fn sizes(&self, sizes: &mut Vec<usize>) {
-                self[..].sizes(sizes);
-            }
-
-            fn flatten(&self, sizes: &[usize], dim: usize, values: &mut Vec<D::Item>) -> Result<()> {
-                self[..].flatten(sizes, dim, values)
-            }
-        }
-    )*};
-}
-nested_like_a_slice!([const N: usize] [D; N], [] Vec<D>, [] &[D], [const N: usize] &[D; N]);

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use crate::machine::Machine;
+use crate::ambient::Ambient;
 
 /// The time of a thread of the host in nanoseconds, counted from when the clock was made. Clones are the same clock.
 #[derive(Clone, Debug)]
@@ -128,7 +128,7 @@ impl Clock {
 /// assert_eq!(slept, Duration::from_secs(3600));
 /// ```
 pub fn sleep(time: Duration) {
-    match Machine::lane() {
+    match Ambient::lane() {
         lane @ Clock::Virtual(_) => lane.sleep_until(lane.now().saturating_add(time.as_nanos() as u64)),
         #[cfg(not(target_family = "wasm"))]
         Clock::Real(_) => std::thread::sleep(time),
@@ -156,7 +156,7 @@ pub struct Instant(u64);
 impl Instant {
     /// Now, on this thread's lane of the current machine.
     pub fn now() -> Instant {
-        Instant(Machine::now())
+        Instant(Ambient::now())
     }
 
     /// The time since then.

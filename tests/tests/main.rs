@@ -11,6 +11,7 @@ mod cuda_kernels;
 mod determinism;
 mod differ;
 mod every_test_runs;
+mod floors;
 mod lab_03;
 #[cfg(target_os = "linux")]
 mod nvml;

@@ -9,12 +9,12 @@ use std::collections::HashMap;
 use smallvec::SmallVec;
 
 use super::policy::{Policy, policy};
+use crate::ambient::Ambient;
 use crate::autograd::{enable_grad, is_inference_mode_enabled};
-use crate::cuda;
 use crate::device::{Device, DeviceType};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::machine::Machine;
+use crate::gpu;
 use crate::tensor::Tensor;
 
 /// The arguments of [`autocast`]. A device or its type alone stands for the others' defaults.
@@ -159,8 +159,8 @@ pub fn autocast<R>(options: impl Into<AutocastOptions>, scope: impl FnOnce() -> 
 
 /// Whether there is anything to cast to; if not, a warning says why nothing is.
 fn is_possible(device_type: DeviceType, dtype: DType) -> bool {
-    if device_type == DeviceType::Cuda && !cuda::is_available() {
-        Machine::warn_once("autocast without CUDA", || {
+    if device_type == DeviceType::Cuda && !gpu::is_available() {
+        Ambient::warn_once("autocast without CUDA", || {
             "CUDA is not available or torch_xla is imported. Disabling autocast.".to_owned()
         });
         return false;
@@ -168,7 +168,7 @@ fn is_possible(device_type: DeviceType, dtype: DType) -> bool {
     // Of CUDA devices PyTorch does not ask.
     let is_possible = device_type == DeviceType::Cuda || dtype.is_half();
     if !is_possible {
-        Machine::warn_once("autocast dtype", || {
+        Ambient::warn_once("autocast dtype", || {
             "In CPU autocast, but the target dtype is not supported. Disabling autocast.\nCPU Autocast only supports \
              dtypes of torch.bfloat16, torch.float16 currently."
                 .to_owned()

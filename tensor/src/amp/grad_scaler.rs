@@ -3,15 +3,15 @@
 use std::collections::BTreeMap;
 use std::panic::Location;
 
+use crate::ambient::Ambient;
 use crate::autograd::no_grad;
-use crate::cuda;
 use crate::device::DeviceType;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::machine::Machine;
+use crate::gpu;
 use crate::ops::scaler::{unscale, update_scale};
-use crate::ops::scope;
 use crate::optim::{LearningRates, Optimizer};
+use crate::scope;
 use crate::tensor::{Tensor, TensorOptions, ToOptions};
 
 /// The keyword arguments of `torch.amp.GradScaler`.
@@ -107,8 +107,8 @@ impl GradScaler {
     /// Errors on factors that would not grow, or not back off.
     pub fn new(options: GradScalerOptions) -> Result<GradScaler> {
         let mut options = options;
-        if options.enabled && options.device == DeviceType::Cuda && !cuda::is_available() {
-            Machine::warn_once("grad scaler", || {
+        if options.enabled && options.device == DeviceType::Cuda && !gpu::is_available() {
+            Ambient::warn_once("grad scaler", || {
                 "torch.cuda.amp.GradScaler is enabled, but CUDA is not available.  Disabling.".to_owned()
             });
             options.enabled = false;

@@ -7,12 +7,12 @@ use std::sync::{Arc, PoisonError};
 use super::graph::{Edge, History, Leaf, Meta, Node};
 use super::mode::no_grad;
 use crate::amp::without_autocast;
-use crate::cuda::stream::{self, StreamKey, Streams};
 use crate::device::Device;
 use crate::error::{Error, Result};
-use crate::ops::{self, scope};
+use crate::gpu::current_stream::{self as stream, StreamKey, Streams};
 use crate::shape::broadcast;
 use crate::tensor::Tensor;
+use crate::{ops, scope};
 
 /// The keyword arguments of `Tensor.backward`.
 #[derive(Clone, Debug, Default)]
@@ -215,4 +215,29 @@ fn on_device_of(device: Device, of: Option<(&'static str, usize)>, grad: Tensor)
         got: grad.device(),
         expected: device,
     })
+}
+
+impl Leaf {
+    /// Adds a gradient. The first one becomes `grad`; later ones are added to it in place, so that a
+    /// handle the user holds stays the gradient.
+    pub(super) fn accumulate(&self, grad: Tensor) -> Result<()> {
+        // Locked all through: a gradient that another thread adds meanwhile must not be lost.
+        let mut slot = self.grad.lock().unwrap_or_else(PoisonError::into_inner);
+        let total = match &*slot {
+            Some(total) => {
+                total.add_(&grad)?;
+                total.clone()
+            }
+            // Anything that somebody else can see, or that is not dense, is copied: the sum of a + b
+            // hands one and the same tensor to both.
+            None => {
+                let own = grad.is_sole_owner() && grad.is_contiguous();
+                let total = if own { grad } else { ops::plain::copy_of(&grad)? };
+                slot.insert(total).clone()
+            }
+        };
+        drop(slot);
+        let hooks = self.hooks.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        hooks.iter().try_for_each(|hook| hook(&total))
+    }
 }

@@ -8,9 +8,10 @@ use smallvec::SmallVec;
 
 use super::graph::{Edge, History, Meta, Node};
 use super::mode::{Mode, is_recording};
-use crate::cuda::runtime::DeviceMemory;
+use crate::enter::{Arguments, enter};
 use crate::error::{Error, Result};
-use crate::ops::{self, Arguments, scope};
+use crate::gpu::runtime::DeviceMemory;
+use crate::scope;
 use crate::tensor::Tensor;
 
 /// A differentiable operation on `N` tensors. Its fields are the arguments that are not tensors.
@@ -69,7 +70,8 @@ pub trait Function<const N: usize>: Send + Sync + Sized + 'static {
     /// Runs the operation and records it if an input requires grad.
     #[track_caller]
     fn apply(self, inputs: [&Tensor; N]) -> Result<Tensor> {
-        ops::apply_custom(self, inputs)
+        let _scope = enter(self.name(), self.arguments(), &inputs)?;
+        record(self, inputs)
     }
 }
 

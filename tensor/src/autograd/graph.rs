@@ -3,17 +3,16 @@
 use std::cell::RefCell;
 use std::mem::{self, ManuallyDrop};
 use std::panic::Location;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use smallvec::SmallVec;
 
 use super::function::{SavedTensors, Step};
-use crate::cuda::stream::StreamKey;
 use crate::device::Device;
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::machine::Machine;
-use crate::ops;
+use crate::gpu::current_stream::StreamKey;
 use crate::tensor::Tensor;
 
 /// How gradients flow into a tensor.
@@ -35,8 +34,8 @@ type Hook = Box<dyn Fn(&Tensor) -> Result<()> + Send + Sync>;
 /// Where the gradients of a leaf collect (`AccumulateGrad`).
 #[derive(Default)]
 pub(crate) struct Leaf {
-    grad: Mutex<Option<Tensor>>,
-    hooks: Mutex<Vec<Arc<Hook>>>,
+    pub(super) grad: Mutex<Option<Tensor>>,
+    pub(super) hooks: Mutex<Vec<Arc<Hook>>>,
 }
 
 impl Leaf {
@@ -50,29 +49,6 @@ impl Leaf {
 
     pub(crate) fn add_hook(&self, hook: Hook) {
         self.hooks.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::new(hook));
-    }
-
-    /// Adds a gradient. The first one becomes `grad`; later ones are added to it in place, so that a
-    /// handle the user holds stays the gradient.
-    pub(super) fn accumulate(&self, grad: Tensor) -> Result<()> {
-        // Locked all through: a gradient that another thread adds meanwhile must not be lost.
-        let mut slot = self.grad.lock().unwrap_or_else(PoisonError::into_inner);
-        let total = match &*slot {
-            Some(total) => {
-                total.add_(&grad)?;
-                total.clone()
-            }
-            // Anything that somebody else can see, or that is not dense, is copied: the sum of a + b
-            // hands one and the same tensor to both.
-            None => {
-                let own = grad.is_sole_owner() && grad.is_contiguous();
-                let total = if own { grad } else { ops::shape::copy_of(&grad)? };
-                slot.insert(total).clone()
-            }
-        };
-        drop(slot);
-        let hooks = self.hooks.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        hooks.iter().try_for_each(|hook| hook(&total))
     }
 }
 
@@ -110,6 +86,10 @@ impl Meta {
     }
 }
 
+/// The number of the next node, larger than all before: later nodes run first in backward. One counter for all machines,
+/// so that the order holds wherever a graph was built.
+static NEXT_SEQUENCE: AtomicU64 = AtomicU64::new(0);
+
 impl Node {
     pub(super) fn new(
         step: Box<dyn Step>,
@@ -118,7 +98,7 @@ impl Node {
         place: &'static Location<'static>,
         stream: Option<StreamKey>,
     ) -> Arc<Node> {
-        let sequence = Machine::next_sequence();
+        let sequence = NEXT_SEQUENCE.fetch_add(1, Ordering::Relaxed);
         Arc::new(Node { step, edges, saved: Mutex::new(saved), sequence, place, stream })
     }
 

@@ -1,41 +1,20 @@
 //! `torch.backends.cudnn`: how convolutions are made on a GPU.
 
-use super::Backends;
+use crate::ambient::Ambient;
+use crate::flags::Backends;
+pub use crate::flags::Flags;
 use crate::machine::Machine;
-
-/// All the flags, for [`flags`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Flags {
-    /// Whether cuDNN is used. If not, a convolution is a copy and a product of matrices, by kernels of this crate.
-    pub enabled: bool,
-    /// Whether the first convolution of a kind tries out the algorithms, and later ones take the fastest. If not, a
-    /// rule of thumb picks one.
-    pub benchmark: bool,
-    /// Whether only algorithms that give the same bits in every run are taken.
-    pub deterministic: bool,
-    /// Whether a GPU with tensor cores for it may round f32 operands to TF32.
-    pub allow_tf32: bool,
-    /// How many algorithms benchmark mode tries; 0 means all.
-    pub benchmark_limit: usize,
-}
-
-impl Default for Flags {
-    /// PyTorch's.
-    fn default() -> Flags {
-        Flags { enabled: true, benchmark: false, deterministic: false, allow_tf32: true, benchmark_limit: 10 }
-    }
-}
 
 macro_rules! flags {
     ($($(#[$doc:meta])* $name:ident, $set:ident: $T:ty;)*) => {$(
         $(#[$doc])*
         pub fn $name() -> $T {
-            Machine::backends(|flags| flags.cudnn.$name)
+            Ambient::backends(|flags| flags.cudnn.$name)
         }
 
         #[doc = concat!("Sets [`", stringify!($name), "`].")]
         pub fn $set($name: $T) {
-            Machine::backends(|flags| flags.cudnn.$name = $name);
+            Ambient::backends(|flags| flags.cudnn.$name = $name);
         }
     )*};
 }
@@ -69,7 +48,7 @@ pub fn version() -> Option<usize> {
 
 /// All flags as they are.
 pub fn current() -> Flags {
-    Machine::backends(|flags| flags.cudnn)
+    Ambient::backends(|flags| flags.cudnn)
 }
 
 /// Runs `scope` with other flags (`torch.backends.cudnn.flags`). They are those of the machine: its other threads
@@ -95,5 +74,5 @@ pub fn flags<R>(flags: Flags, scope: impl FnOnce() -> R) -> R {
 
 /// Sets all flags, and returns those before.
 fn set(flags: Flags) -> Flags {
-    Machine::backends(|backends: &mut Backends| std::mem::replace(&mut backends.cudnn, flags))
+    Ambient::backends(|backends: &mut Backends| std::mem::replace(&mut backends.cudnn, flags))
 }

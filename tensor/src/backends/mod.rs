@@ -5,16 +5,8 @@
 
 pub mod cudnn;
 
-use crate::machine::Machine;
-use cudnn::Flags;
-
-/// The flags of a machine.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Backends {
-    cudnn: Flags,
-    matmul_precision: Float32MatmulPrecision,
-    deterministic_algorithms: bool,
-}
+use crate::ambient::Ambient;
+pub use crate::flags::Float32MatmulPrecision;
 
 /// `torch.backends.cuda`
 pub mod cuda {
@@ -46,26 +38,14 @@ pub mod cuda {
     }
 }
 
-/// How exact products of f32 matrices are to be (`torch.set_float32_matmul_precision`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Float32MatmulPrecision {
-    /// Operands have all 24 significant bits of f32.
-    #[default]
-    Highest,
-    /// They may be rounded to TF32, which has 11.
-    High,
-    /// They may be rounded further, to bf16; cuBLAS takes TF32 all the same.
-    Medium,
-}
-
 /// `torch.get_float32_matmul_precision`
 pub fn get_float32_matmul_precision() -> Float32MatmulPrecision {
-    Machine::backends(|flags| flags.matmul_precision)
+    Ambient::backends(|flags| flags.matmul_precision)
 }
 
 /// `torch.set_float32_matmul_precision`
 pub fn set_float32_matmul_precision(precision: Float32MatmulPrecision) {
-    Machine::backends(|flags| flags.matmul_precision = precision);
+    Ambient::backends(|flags| flags.matmul_precision = precision);
 }
 
 /// Asks for results that are the same in every run (`torch.use_deterministic_algorithms`).
@@ -78,18 +58,20 @@ pub fn set_float32_matmul_precision(precision: Float32MatmulPrecision) {
 ///
 /// A seed is asked for besides: [`manual_seed`](crate::manual_seed).
 pub fn use_deterministic_algorithms(mode: bool) {
-    Machine::backends(|flags| flags.deterministic_algorithms = mode);
+    Ambient::backends(|flags| flags.deterministic_algorithms = mode);
 }
 
 /// `torch.are_deterministic_algorithms_enabled`
 pub fn are_deterministic_algorithms_enabled() -> bool {
-    Machine::backends(|flags| flags.deterministic_algorithms)
+    Ambient::backends(|flags| flags.deterministic_algorithms)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::machine::Machine;
     use crate::tensor::Tensor;
+    use cudnn::Flags;
 
     #[test]
     fn flags_are_pytorchs_at_first_and_belong_to_the_machine() {
@@ -97,7 +79,7 @@ mod tests {
             assert!(
                 cudnn::enabled() && !cudnn::benchmark() && !cudnn::deterministic() && cudnn::allow_tf32()
             );
-            assert!(cuda::is_built() && !crate::cuda::is_available());
+            assert!(cuda::is_built() && !crate::gpu::is_available());
             assert!(!cuda::matmul::allow_tf32() && !are_deterministic_algorithms_enabled());
             cuda::matmul::set_allow_tf32(true);
             assert_eq!(get_float32_matmul_precision(), Float32MatmulPrecision::High);

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use super::collate::{Collate, columns};
 use super::worker;
-use crate::cuda::simulated::host::HostProfile;
+use crate::ambient::Ambient;
 use crate::error::{Error, Result};
-use crate::machine::Machine;
+use crate::host_profile::HostProfile;
 use crate::tensor::Tensor;
 
 /// What the default collation makes of a dataset's samples.
@@ -62,7 +62,7 @@ pub trait Dataset: Send + Sync {
     fn get_items(&self, indices: &[usize]) -> Result<Vec<Self::Sample>> {
         let get = |index: &usize| {
             worker::check_wanted()?;
-            Machine::charge(HostProfile::fetch_time);
+            Ambient::charge(HostProfile::fetch_time);
             self.get(*index)
         };
         indices.iter().map(get).collect()

@@ -7,7 +7,7 @@ use super::batch::{self, Batch};
 use super::sampler::{Sampler, SamplerIter};
 use super::worker::{Fetch, WorkerPool};
 use crate::error::{Error, Result};
-use crate::ops::scope::{self, Place};
+use crate::scope::{self, Place};
 
 /// The batches of one epoch of a [`DataLoader`](super::DataLoader).
 ///

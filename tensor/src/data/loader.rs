@@ -12,12 +12,13 @@ use super::sampler::{
     BatchSampler, RandomSampler, RandomSamplerOptions, Sampler, SequentialSampler, random_i64,
 };
 use super::worker::{Fetch, Plan, WorkerInitFn, WorkerPool};
-use crate::cuda;
-use crate::cuda::simulated::host::MODELLED_CORES;
+use crate::ambient::Ambient;
 use crate::error::{Error, Result};
+use crate::gpu;
+use crate::host_profile::MODELLED_CORES;
 use crate::machine::Machine;
-use crate::ops::scope::{self, Place};
 use crate::random::Generator;
+use crate::scope::{self, Place};
 
 /// Where there are no threads, workers work in the caller's: the batches are the same.
 const THREADS: bool = cfg!(not(target_family = "wasm"));
@@ -183,9 +184,9 @@ impl<D: Dataset + 'static, B: Batch> DataLoader<D, B> {
     #[track_caller]
     pub fn iter(&self) -> DataLoaderIter<'_, B> {
         let place = scope::here();
-        let pin = self.pin_memory && cuda::is_available();
+        let pin = self.pin_memory && gpu::is_available();
         if self.pin_memory && !pin {
-            Machine::warn_once("pin_memory", || {
+            Ambient::warn_once("pin_memory", || {
                 "'pin_memory' argument is set as true but no accelerator is found, then device pinned memory \
                  won't be used."
                     .to_string()
@@ -313,7 +314,7 @@ fn warn_of_many_workers(num_workers: usize) {
     if cores.is_some_and(|cores| num_workers <= cores) {
         return;
     }
-    Machine::warn_once("num_workers", || {
+    Ambient::warn_once("num_workers", || {
         let suggestion = match cores {
             Some(cores) => {
                 let cpuset =

@@ -3,10 +3,10 @@
 use std::iter::{self, Fuse};
 
 use super::batch::Batch;
-use crate::cuda::{self, Event, Stream};
 use crate::device::Device;
 use crate::error::Result;
-use crate::ops::scope::{self, Place};
+use crate::gpu::{self, Event, Stream};
+use crate::scope::{self, Place};
 use crate::tensor::ToOptions;
 
 /// Copies the next batch to a device while the current one is used (the *data prefetcher* of many training
@@ -95,7 +95,7 @@ impl<I: Iterator<Item = Result<B>>, B: Batch> DevicePrefetcher<I, B> {
         let to = ToOptions { device: Some(self.device), non_blocking: true, ..Default::default() };
         let copy = || batch.map_tensors(&mut |tensor| tensor.to(to));
         match &self.stream {
-            Some(stream) => Ok((cuda::stream(stream, copy)?, Some(stream.record_event()?))),
+            Some(stream) => Ok((gpu::stream(stream, copy)?, Some(stream.record_event()?))),
             None => Ok((copy()?, None)),
         }
     }
@@ -104,7 +104,7 @@ impl<I: Iterator<Item = Result<B>>, B: Batch> DevicePrefetcher<I, B> {
     /// current one.
     fn receive(&self, (batch, copied): (B, Option<Event>)) -> Result<B> {
         let Some(copied) = copied else { return Ok(batch) };
-        let current = cuda::current_stream(self.device)?;
+        let current = gpu::current_stream(self.device)?;
         current.wait_event(&copied)?;
         batch.map_tensors(&mut |tensor| tensor.record_stream(&current).map(|()| tensor))
     }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::machine::Machine;
-use crate::ops::shape::reserve;
+use crate::ops::reserve::reserve;
 use crate::random::Generator;
 
 /// The indices of one epoch.

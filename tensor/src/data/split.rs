@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::collate::{Collate, columns};
 use super::dataset::{BatchOf, Dataset};
 use super::sampler::check_order_fits;
+use crate::ambient::Ambient;
 use crate::error::{Error, Result};
 use crate::machine::Machine;
 use crate::random::Generator;
@@ -145,7 +146,7 @@ impl SplitLength for f64 {
             lengths[turn % parts] += 1;
         }
         if let Some(index) = lengths.iter().position(|length| *length == 0) {
-            Machine::warn_once("random_split", || {
+            Ambient::warn_once("random_split", || {
                 format!("Length of split at index {index} is 0. This might result in an empty dataset.")
             });
         }

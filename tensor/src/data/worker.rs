@@ -19,12 +19,13 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use super::batch::{self, Batch};
+use crate::ambient::Ambient;
 use crate::autograd::Mode;
-use crate::cuda::simulated::host::HostProfile;
 use crate::error::{Error, Result};
+use crate::host_profile::HostProfile;
 use crate::machine::Machine;
-use crate::ops::scope::{self, Place};
 use crate::random::Generator;
+use crate::scope::{self, Place};
 use crate::time::Clock;
 
 /// Called in each worker, with its id, before its first batch (`worker_init_fn`). The worker's generator is
@@ -118,9 +119,9 @@ impl<B: Batch> WorkerPool<B> {
         let id = self.sent % self.plan.num_workers;
         if id == self.workers.len() {
             self.workers.push(Worker::start(self.desk(id), self.plan.threads)?);
-            Machine::charge(HostProfile::worker_time);
+            Ambient::charge(HostProfile::worker_time);
         }
-        self.workers[id].send(Job { indices, sent_at: Machine::now() });
+        self.workers[id].send(Job { indices, sent_at: Ambient::now() });
         self.sent += 1;
         Ok(())
     }
@@ -134,9 +135,9 @@ impl<B: Batch> WorkerPool<B> {
 
     /// The caller sleeps until a batch is ready, and takes it. What others worked for it is known from then on.
     fn hand_over(&self, done: Done<B>) -> Result<B> {
-        self.machine.others_worked(done.worked);
-        Machine::lane().sleep_until(done.ready_at);
-        Machine::charge(HostProfile::hand_over_time);
+        self.machine.ambient().others_worked(done.worked);
+        Ambient::lane().sleep_until(done.ready_at);
+        Ambient::charge(HostProfile::hand_over_time);
         done.batch
     }
 
@@ -160,7 +161,7 @@ impl<B: Batch> WorkerPool<B> {
         self.pin_lane.sleep_until(done.ready_at);
         let before = self.pin_lane.worked();
         let pin = |batch| {
-            let device = Machine::current_device();
+            let device = Ambient::current_device();
             self.machine.enter_lane(self.pin_lane.clone(), || batch::pin(batch)).map_err(|error| {
                 Error::PinThread { kind: python_class(&error), device, cause: Arc::new(error) }
             })

@@ -4,7 +4,6 @@ use std::fmt::{self, Write};
 use std::panic::Location;
 
 use crate::device::Device;
-use crate::tensor::Tensor;
 
 /// Two tensors of one operation are on different devices: which, since when, and what to do.
 #[derive(Debug)]
@@ -34,19 +33,6 @@ pub struct Operand {
     pub moved: Option<&'static Location<'static>>,
     /// Whether it is a leaf that is learned: most likely a parameter of a model.
     pub learned: bool,
-}
-
-impl Operand {
-    pub(crate) fn new(name: String, tensor: &Tensor) -> Operand {
-        Operand {
-            name,
-            sizes: tensor.sizes().to_vec(),
-            device: tensor.device(),
-            made: tensor.place(),
-            moved: tensor.moved(),
-            learned: tensor.is_leaf() && tensor.requires_grad(),
-        }
-    }
 }
 
 impl DeviceMismatch {

@@ -3,8 +3,10 @@
 use std::fmt::{self, Write};
 use std::panic::Location;
 
-use crate::cuda::driver::Process;
-use crate::cuda::memory_map::WORKSPACE;
+use crate::process::Process;
+
+/// What matrix products work in: the one block that no tensor holds.
+pub(crate) const WORKSPACE: &str = "cuBLAS workspace";
 
 /// The most lines of the program that a report names.
 const MOST_LINES: usize = 8;

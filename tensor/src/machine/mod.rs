@@ -4,33 +4,31 @@
 //! Nothing here is global but the default machine. A machine can be entered for a scope, so tests
 //! run side by side without sharing a random stream or a GPU.
 
+mod environment;
+mod profile;
 mod races;
 mod spec;
 
-pub use races::RaceCheck;
-pub(crate) use races::{RACE, RaceLog};
+use profile::Recording;
+pub use profile::record_function;
 pub use spec::{GpuSpec, SimulatedGpus, parse_seed};
 
-use std::cell::{Cell, RefCell};
-use std::collections::HashSet;
+use std::cell::RefCell;
 use std::fmt;
 use std::str::FromStr;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
-use crate::backends::Backends;
-#[cfg(test)]
-use crate::cuda::driver::Driver;
+use crate::ambient::Ambient;
+use crate::device::MachineId;
+use crate::events::{Counters, Recorder, TRACE, Trace};
+use crate::gpu::driver::Driver;
 #[cfg(not(target_family = "wasm"))]
-use crate::cuda::nvidia::Nvidia;
-use crate::cuda::runtime::Cuda;
-use crate::cuda::simulated::host::{HostProfile, HostTime, LAPTOP_8_CORES};
-use crate::cuda::simulated::{Simulated, SimulatedOptions};
-use crate::ops::scope::Place;
+use crate::gpu::nvidia::Nvidia;
+use crate::gpu::runtime::Cuda;
+use crate::gpu::simulated::{Simulated, SimulatedOptions};
+use crate::host_memory::HostMemory;
 use crate::random::Generator;
-use crate::storage::HostMemory;
 use crate::time::Clock;
-use crate::trace::{Counters, Recorder, Recording, TRACE, Trace};
 
 /// A host and the GPUs it sees. Clones share it.
 ///
@@ -48,56 +46,26 @@ use crate::trace::{Counters, Recorder, Recording, TRACE, Trace};
 #[derive(Clone)]
 pub struct Machine(Arc<State>);
 
-/// Tells machines apart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct MachineId(u32);
-
 struct State {
-    id: MachineId,
+    ambient: Arc<Ambient>,
     gpus: GpuSpec,
-    clock: Clock,
-    /// For how long threads with clocks of their own worked, in nanoseconds, where time is virtual.
-    others_worked: AtomicU64,
     cuda: Option<Arc<Cuda>>,
     recorder: Arc<Mutex<Recorder>>,
-    generator: Generator,
-    memory: Arc<HostMemory>,
-    backends: Mutex<Backends>,
-    /// Of what, and where, if a warning is for each line that gives it.
-    warned: Mutex<HashSet<(&'static str, Option<Place>)>>,
-    /// Receives warnings. The crate itself never prints.
-    on_warning: Mutex<Option<Arc<dyn Fn(&str) + Send + Sync>>>,
-    /// Warnings of how the machine was made, until somebody hears them.
-    untold: Mutex<Vec<String>>,
 }
 
-/// What counts for all machines: their numbers, and those of graph nodes.
-static NEXT_MACHINE: AtomicU32 = AtomicU32::new(0);
-static NEXT_SEQUENCE: AtomicU64 = AtomicU64::new(0);
-static DEFAULT: LazyLock<Machine> = LazyLock::new(Machine::new);
-
-/// A machine entered on a thread.
-struct Entered {
-    machine: Machine,
-    /// Stands in for the machine's own generator: a data loading worker draws from its own stream.
-    generator: Option<Generator>,
-    /// The thread's own clock on a machine whose time is virtual; the first thread's is the machine's.
-    lane: Clock,
-    /// A data loading worker may not touch a GPU.
-    is_worker: bool,
-}
+static DEFAULT: LazyLock<Machine> =
+    LazyLock::new(|| Machine::build(GpuSpec::None, Ambient::default_one(), |_| None));
 
 thread_local! {
-    static ENTERED: RefCell<Vec<Entered>> = const { RefCell::new(Vec::new()) };
-    /// `torch.cuda.current_device()` of this thread.
-    static CURRENT_DEVICE: Cell<usize> = const { Cell::new(0) };
+    /// The machines entered on a thread.
+    static ENTERED: RefCell<Vec<Machine>> = const { RefCell::new(Vec::new()) };
 }
 
 impl Machine {
     /// A host with no GPU (`--gpu none`), its generator seeded like a fresh `torch.Generator`.
     #[allow(clippy::new_without_default)] // `Machine::default()` would read as "the default machine".
     pub fn new() -> Machine {
-        Machine::build(GpuSpec::None, Clock::real(), |_| None)
+        Machine::build(GpuSpec::None, Ambient::new(Clock::real()), |_| None)
     }
 
     /// A host with simulated GPUs, all of one kind (`--gpu sim:t4`).
@@ -109,9 +77,8 @@ impl Machine {
             others: gpus.others.unwrap_or(0),
             seed: gpus.seed,
         };
-        Machine::build(GpuSpec::Simulated(gpus), Clock::default(), |(id, clock, recorder)| {
-            let driver = Simulated::new(options, clock.clone());
-            Some(Arc::new(Cuda::new(Box::new(driver), id, clock.clone(), recorder.clone())))
+        Machine::build(GpuSpec::Simulated(gpus), Ambient::new(Clock::default()), |clock| {
+            Some(Box::new(Simulated::new(options, clock)))
         })
     }
 
@@ -120,9 +87,7 @@ impl Machine {
     pub fn real() -> Result<Machine, String> {
         let clock = Clock::real();
         let driver = Nvidia::open(clock.clone())?;
-        Ok(Machine::build(GpuSpec::Real, clock, |(id, clock, recorder)| {
-            Some(Arc::new(Cuda::new(Box::new(driver), id, clock.clone(), recorder.clone())))
-        }))
+        Ok(Machine::build(GpuSpec::Real, Ambient::new(clock), |_| Some(Box::new(driver))))
     }
 
     /// A page of a browser cannot use the GPUs of the computer it is shown on.
@@ -134,43 +99,32 @@ impl Machine {
     /// A host with GPUs behind a driver of a test's own.
     #[cfg(test)]
     pub(crate) fn with_driver(driver: impl FnOnce(Clock) -> Box<dyn Driver>) -> Machine {
-        Machine::build(GpuSpec::Auto, Clock::default(), |(id, clock, recorder)| {
-            Some(Arc::new(Cuda::new(driver(clock.clone()), id, clock.clone(), recorder.clone())))
-        })
+        Machine::build(GpuSpec::Auto, Ambient::new(Clock::default()), |clock| Some(driver(clock)))
     }
 
     fn build(
         gpus: GpuSpec,
-        clock: Clock,
-        cuda: impl FnOnce((MachineId, &Clock, &Arc<Mutex<Recorder>>)) -> Option<Arc<Cuda>>,
+        ambient: Arc<Ambient>,
+        driver: impl FnOnce(Clock) -> Option<Box<dyn Driver>>,
     ) -> Machine {
-        let id = MachineId(NEXT_MACHINE.fetch_add(1, Ordering::Relaxed));
+        let (id, clock) = (ambient.id(), ambient.clock());
         let recorder = Arc::<Mutex<Recorder>>::default();
-        Machine(Arc::new(State {
-            id,
-            gpus,
-            cuda: cuda((id, &clock, &recorder)),
-            recorder,
-            clock,
-            others_worked: AtomicU64::new(0),
-            generator: Generator::new(),
-            memory: Arc::new(HostMemory::new()),
-            backends: Mutex::default(),
-            warned: Mutex::new(HashSet::new()),
-            on_warning: Mutex::new(None),
-            untold: Mutex::default(),
-        }))
+        let cuda = driver(clock.clone())
+            .map(|driver| Arc::new(Cuda::new(driver, id, clock.clone(), recorder.clone())));
+        Machine(Arc::new(State { ambient, gpus, cuda, recorder }))
     }
 
     /// The machine entered last on this thread, else the default one.
     pub fn current() -> Machine {
-        ENTERED
-            .with_borrow(|entered| entered.last().map(|entered| entered.machine.clone()))
-            .unwrap_or_else(|| DEFAULT.clone())
+        ENTERED.with_borrow(|entered| entered.last().cloned()).unwrap_or_else(|| DEFAULT.clone())
     }
 
     pub(crate) fn id(&self) -> MachineId {
-        self.0.id
+        self.0.ambient.id()
+    }
+
+    pub(crate) fn ambient(&self) -> &Arc<Ambient> {
+        &self.0.ambient
     }
 
     pub(crate) fn cuda(&self) -> Option<&Arc<Cuda>> {
@@ -179,13 +133,7 @@ impl Machine {
 
     /// Runs `scope` on this machine.
     pub fn enter<R>(&self, scope: impl FnOnce() -> R) -> R {
-        // Where it is entered already nothing changes: a data loading worker stays one.
-        let again = ENTERED.with_borrow(|entered| {
-            let entered = entered.last().filter(|entered| entered.machine.id() == self.id())?;
-            Some((entered.generator.clone(), entered.lane.clone(), entered.is_worker))
-        });
-        let (generator, lane, is_worker) = again.unwrap_or((None, self.0.clock.clone(), false));
-        self.enter_as(generator, lane, is_worker, scope)
+        self.entered(|| self.0.ambient.enter(scope))
     }
 
     /// Runs `scope` as a data loading worker of this machine, with a generator and a clock of its own.
@@ -195,77 +143,34 @@ impl Machine {
         lane: Clock,
         scope: impl FnOnce() -> R,
     ) -> R {
-        self.enter_as(Some(generator), lane, true, scope)
+        self.entered(|| self.0.ambient.enter_as(Some(generator), lane, true, scope))
     }
 
     /// Runs `scope` on a clock of its own: what another thread does meanwhile.
     pub(crate) fn enter_lane<R>(&self, lane: Clock, scope: impl FnOnce() -> R) -> R {
-        self.enter_as(None, lane, Machine::in_worker(), scope)
+        self.entered(|| self.0.ambient.enter_as(None, lane, Ambient::in_worker(), scope))
     }
 
-    fn enter_as<R>(
-        &self,
-        generator: Option<Generator>,
-        lane: Clock,
-        is_worker: bool,
-        scope: impl FnOnce() -> R,
-    ) -> R {
-        struct Leave {
-            device: usize,
-        }
+    fn entered<R>(&self, scope: impl FnOnce() -> R) -> R {
+        struct Leave;
         impl Drop for Leave {
             fn drop(&mut self) {
                 ENTERED.with_borrow_mut(|entered| entered.pop());
-                CURRENT_DEVICE.set(self.device);
             }
         }
-        let entered = Entered { machine: self.clone(), generator, lane, is_worker };
-        ENTERED.with_borrow_mut(|stack| stack.push(entered));
-        let _leave = Leave { device: CURRENT_DEVICE.replace(0) }; // Also when `scope` panics.
+        ENTERED.with_borrow_mut(|entered| entered.push(self.clone()));
+        let _leave = Leave; // Also when `scope` panics.
         scope()
-    }
-
-    /// Whether this thread is a data loading worker.
-    pub(crate) fn in_worker() -> bool {
-        ENTERED.with_borrow(|entered| entered.last().is_some_and(|entered| entered.is_worker))
-    }
-
-    pub(crate) fn current_device() -> usize {
-        CURRENT_DEVICE.get()
-    }
-
-    /// Changes this thread's current device, and returns the one before.
-    pub(crate) fn replace_current_device(index: usize) -> usize {
-        CURRENT_DEVICE.replace(index)
     }
 
     /// The generator operations draw from when none is given (`torch.default_generator`).
     pub fn default_generator() -> Generator {
-        ENTERED
-            .with_borrow(|entered| {
-                let entered = entered.last()?;
-                Some(entered.generator.clone().unwrap_or_else(|| entered.machine.0.generator.clone()))
-            })
-            .unwrap_or_else(|| DEFAULT.0.generator.clone())
+        Ambient::default_generator()
     }
 
     /// Bytes of host memory held by tensors, their peak, and the bytes kept for reuse.
     pub fn host_memory(&self) -> &HostMemory {
-        &self.0.memory
-    }
-
-    pub(crate) fn memory() -> Arc<HostMemory> {
-        ENTERED
-            .with_borrow(|entered| entered.last().map(|entered| entered.machine.0.memory.clone()))
-            .unwrap_or_else(|| DEFAULT.0.memory.clone())
-    }
-
-    /// Reads or changes the flags of the current machine.
-    pub(crate) fn backends<R>(access: impl FnOnce(&mut Backends) -> R) -> R {
-        let on = |machine: &Machine| {
-            access(&mut machine.0.backends.lock().unwrap_or_else(PoisonError::into_inner))
-        };
-        ENTERED.with_borrow(|entered| on(entered.last().map_or(&DEFAULT, |entered| &entered.machine)))
+        self.0.ambient.host_memory()
     }
 
     /// Which GPUs it was made with, as `--gpu` names them.
@@ -276,47 +181,7 @@ impl Machine {
     /// Gives the machine's warnings to `handler`: PyTorch's texts, each at most once, or once for each line of the
     /// program that it is about. First come those of how the machine was made ([`GpuSpec::machine`]).
     pub fn on_warning(&self, handler: impl Fn(&str) + Send + Sync + 'static) {
-        let handler = Arc::new(handler);
-        *self.0.on_warning.lock().unwrap_or_else(PoisonError::into_inner) = Some(handler.clone());
-        let untold = std::mem::take(&mut *self.0.untold.lock().unwrap_or_else(PoisonError::into_inner));
-        untold.iter().for_each(|warning| handler(warning));
-    }
-
-    /// Keeps warnings for whoever asks for them first.
-    fn warn_later(&self, warnings: Vec<String>) {
-        self.0.untold.lock().unwrap_or_else(PoisonError::into_inner).extend(warnings);
-    }
-
-    /// Warns of `topic` if it has not been warned of on this machine.
-    pub(crate) fn warn_once(topic: &'static str, message: impl FnOnce() -> String) {
-        Machine::warn_once_at(topic, None, message);
-    }
-
-    /// The same for each line of the program.
-    pub(crate) fn warn_once_at(topic: &'static str, place: Option<Place>, message: impl FnOnce() -> String) {
-        let machine = Machine::current();
-        let Some(handler) = machine.warning_handler() else { return };
-        if machine.0.warned.lock().unwrap_or_else(PoisonError::into_inner).insert((topic, place)) {
-            handler(&message());
-        }
-    }
-
-    /// Warns, each time.
-    pub(crate) fn warn(message: &str) {
-        if let Some(handler) = Machine::current().warning_handler() {
-            handler(message);
-        }
-    }
-
-    /// Out of its lock before it is called: a handler may warn, or set another handler.
-    fn warning_handler(&self) -> Option<Arc<dyn Fn(&str) + Send + Sync>> {
-        self.0.on_warning.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// A number for a new graph node, larger than all before: later nodes run first in backward.
-    /// One counter for all machines, so that the order holds wherever a graph was built.
-    pub(crate) fn next_sequence() -> u64 {
-        NEXT_SEQUENCE.fetch_add(1, Ordering::Relaxed)
+        self.0.ambient.on_warning(handler);
     }
 }
 
@@ -325,49 +190,12 @@ impl Machine {
     /// Whether time on this machine is virtual: its GPUs are simulated, or it is a page of a browser, where
     /// there is no clock.
     pub fn time_is_modelled(&self) -> bool {
-        self.0.clock.is_virtual()
-    }
-
-    /// Now, on this thread's lane.
-    pub(crate) fn now() -> u64 {
-        ENTERED
-            .with_borrow(|entered| entered.last().map(|entered| entered.lane.now()))
-            .unwrap_or_else(|| DEFAULT.0.clock.now())
-    }
-
-    /// The clock of this thread.
-    pub(crate) fn lane() -> Clock {
-        ENTERED
-            .with_borrow(|entered| entered.last().map(|entered| entered.lane.clone()))
-            .unwrap_or_else(|| DEFAULT.0.clock.clone())
+        self.clock().is_virtual()
     }
 
     /// The clock of a data loading worker: its own where time is virtual.
     pub(crate) fn worker_lane(&self) -> Clock {
-        if self.0.clock.is_virtual() { Clock::default() } else { self.0.clock.clone() }
-    }
-
-    /// Adds what data loading workers worked, in nanoseconds.
-    pub(crate) fn others_worked(&self, nanoseconds: u64) {
-        self.0.others_worked.fetch_add(nanoseconds, Ordering::Relaxed);
-    }
-
-    /// For how long threads of this machine have had a core until now, in nanoseconds, where time is virtual.
-    pub(crate) fn cpu_time(&self) -> u64 {
-        self.0.clock.worked() + self.0.others_worked.load(Ordering::Relaxed)
-    }
-
-    /// Lets virtual time pass on this thread's lane, by as much as its host takes for something. Where time
-    /// is real this is no more than a look.
-    pub(crate) fn charge(time: impl FnOnce(&HostProfile) -> HostTime) {
-        ENTERED.with_borrow(|entered| match entered.last() {
-            Some(Entered { lane, .. }) if lane.is_virtual() => {
-                let HostTime { nanoseconds, cores } = time(&LAPTOP_8_CORES);
-                lane.advance(nanoseconds);
-                lane.helped(nanoseconds * (cores as u64 - 1));
-            }
-            _ => {}
-        });
+        if self.time_is_modelled() { Clock::default() } else { self.clock().clone() }
     }
 }
 
@@ -382,7 +210,7 @@ impl Machine {
     /// From now on notes every call of the driver, and when the work ran, for [`trace`](Self::trace).
     pub fn start_trace(&self) {
         self.prepare_recording();
-        self.recorder().start_trace(self.0.clock.now());
+        self.recorder().start_trace(self.clock().now());
     }
 
     /// What was noted since [`start_trace`](Self::start_trace). It waits for the GPUs, so that all work they were
@@ -449,7 +277,7 @@ impl Machine {
     }
 
     pub(crate) fn clock(&self) -> &Clock {
-        &self.0.clock
+        self.0.ambient.clock()
     }
 }
 
@@ -488,5 +316,5 @@ pub fn manual_seed(seed: u64) -> Generator {
     if let Some(cuda) = Machine::current().cuda() {
         cuda.manual_seed(seed);
     }
-    Machine::default_generator().manual_seed(seed)
+    Ambient::default_generator().manual_seed(seed)
 }

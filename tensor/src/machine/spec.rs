@@ -3,11 +3,10 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::Machine;
-use crate::cuda::allocator::settings::Settings;
-use crate::cuda::launch_blocking;
-use crate::cuda::simulated::profile::{PROFILES, Profile};
-use crate::cuda::simulated::profile_file;
+use super::{Machine, environment};
+use crate::gpu::allocator::settings::Settings;
+use crate::gpu::simulated::profile::{PROFILES, Profile};
+use crate::gpu::simulated::profile_file;
 
 /// Whether `verify --gpu real` has found, on any real card, that the labs say there what the book says. Until it has,
 /// `auto` takes no real card: a reader who has not asked for one should not be the first to try it.
@@ -61,13 +60,13 @@ impl GpuSpec {
     /// ignored, with a warning ([`Machine::on_warning`]): they were set for PyTorch.
     pub fn machine(&self) -> Result<Machine, String> {
         let (settings, ignored) = Settings::from_environment();
-        let blocking = launch_blocking::from_environment()?;
+        let blocking = environment::launch_blocking()?;
         let machine = self.bare_machine()?;
         if let Some(cuda) = machine.cuda() {
             cuda.set_allocator_settings(settings);
             cuda.set_launch_blocking(blocking);
         }
-        machine.warn_later(ignored);
+        machine.ambient().warn_later(ignored);
         Ok(machine)
     }
 
@@ -78,7 +77,7 @@ impl GpuSpec {
         if *self != GpuSpec::Auto {
             return None; // Looking takes time.
         }
-        let probe = crate::cuda::probe();
+        let probe = crate::gpu::probe();
         if !probe.driver.is_found() {
             return None;
         }

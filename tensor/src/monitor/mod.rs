@@ -1,112 +1,26 @@
 //! What `nvidia-smi` and `htop` would say: how busy the GPUs are, who holds their memory, what the host does.
 //!
-//! NVIDIA's monitor asks a library that comes with the driver, NVML (`nvml.rs`), and so does this module where the GPU
-//! is a real one. A simulated GPU answers the same questions from its own state (`cuda/simulated/activity.rs`): memory
+//! NVIDIA's monitor asks a library that comes with the driver, NVML (`gpu/nvidia/nvml.rs`), and so does this module where the GPU
+//! is a real one. A simulated GPU answers the same questions from its own state (`gpu/simulated/activity.rs`): memory
 //! is exact; utilization, power and what goes over the bus are modelled. The host's side is in `host.rs`.
 //!
 //! Looking is free: it makes no context on a GPU, waits for nothing, and on a simulated machine takes no time.
 
 mod host;
-#[cfg(not(target_family = "wasm"))]
-mod nvml;
 
-pub use host::{Host, host};
 #[cfg(not(target_family = "wasm"))]
 #[doc(hidden)] // For the test that has a library to stand in for NVML, and no GPU.
-pub use nvml::gpu as nvml_gpu;
-#[cfg(not(target_family = "wasm"))]
-pub(crate) use nvml::processes;
+pub use crate::gpu::nvidia::reading::gpu as nvml_gpu;
+pub use crate::reading::{Gpu, GpuProcess, ProcessKind};
+pub use host::{Host, host};
 
 use std::fmt::Write;
 use std::time::Duration;
 
-use crate::cuda::simulated::activity;
-use crate::cuda::{check_ordinal, current_index};
 use crate::error::{Error, Result};
+use crate::gpu::simulated::activity;
+use crate::gpu::{check_ordinal, current_index};
 use crate::machine::Machine;
-
-/// What a monitor says of a GPU ([`gpu`]). What the card, its driver or the operating system does not tell is `None`,
-/// where `nvidia-smi` prints `N/A`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Gpu {
-    /// CUDA's number of it. `nvidia-smi` may have another: it counts by the place on the PCI bus.
-    pub index: usize,
-    /// `Tesla T4`; a simulated one says so: `Tesla T4 (simulated)`.
-    pub name: String,
-    /// The place on the PCI bus; a simulated GPU has none.
-    pub bus_id: Option<String>,
-    /// Percent of the highest speed that the fan is meant to have; a card without a fan has none.
-    pub fan_speed: Option<u32>,
-    /// In degrees Celsius; a simulated GPU has none.
-    pub temperature: Option<u32>,
-    /// From 0, the fastest, to 12, the slowest: the 8 of P8.
-    pub performance_state: Option<u32>,
-    /// In milliwatts.
-    pub power_draw: Option<u32>,
-    /// The most it may draw, in milliwatts.
-    pub power_limit: Option<u32>,
-    /// Bytes in use, whoever uses them.
-    pub memory_used: u64,
-    /// Bytes there are.
-    pub memory_total: u64,
-    /// Percent of the last sample period in which at least one kernel ran. (How much of the GPU it kept busy counts
-    /// for nothing.)
-    pub utilization: Option<u32>,
-    /// Percent of the last sample period in which the GPU's memory was read or written. (How full the memory is counts
-    /// for nothing.)
-    pub memory_utilization: Option<u32>,
-    /// Bytes a second that came from the host, over the PCI bus.
-    pub pcie_to_device: Option<u64>,
-    /// Bytes a second that went to the host.
-    pub pcie_to_host: Option<u64>,
-    /// Percent of the multiprocessors that had work, averaged over the sample period: `SM_ACTIVE` of NVIDIA's DCGM.
-    /// `nvidia-smi`'s table does not have it, and here only a simulated GPU does.
-    pub sm_active: Option<u32>,
-    /// Percent of the threads that the GPU can hold that it held, averaged over the sample period: `SM_OCCUPANCY` of
-    /// DCGM.
-    pub sm_occupancy: Option<u32>,
-    /// Who holds memory of it.
-    pub processes: Vec<GpuProcess>,
-}
-
-/// A process that holds memory of a GPU.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct GpuProcess {
-    /// The operating system's number of it. (Within a container that may be another one than NVML's.)
-    pub pid: u32,
-    /// Its program, where that may be known.
-    pub name: String,
-    /// What it uses the GPU for.
-    pub kind: ProcessKind,
-    /// Bytes; unknown on Windows, where the operating system has the memory in hand.
-    pub used_memory: Option<u64>,
-    /// Whether it is this program.
-    pub is_this: bool,
-}
-
-/// What a process uses a GPU for: `nvidia-smi`'s column `Type`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ProcessKind {
-    /// `C`
-    Compute,
-    /// `G`
-    Graphics,
-    /// `C+G`
-    Both,
-}
-
-impl ProcessKind {
-    /// As `nvidia-smi` writes it.
-    pub fn letters(self) -> &'static str {
-        match self {
-            ProcessKind::Compute => "C",
-            ProcessKind::Graphics => "G",
-            ProcessKind::Both => "C+G",
-        }
-    }
-}
 
 /// What a monitor says of a GPU.
 ///
@@ -135,7 +49,7 @@ pub fn gpu(index: usize) -> Result<Gpu> {
     }
     #[cfg(not(target_family = "wasm"))]
     if let Some(bus_id) = cuda.pci_bus_id(index) {
-        return nvml::gpu(&bus_id).map(|gpu| Gpu { index, ..gpu }).map_err(Error::custom);
+        return nvml_gpu(&bus_id).map(|gpu| Gpu { index, ..gpu }).map_err(Error::custom);
     }
     Err(Error::custom("this GPU cannot be monitored: its driver does not say where it sits"))
 }

@@ -6,7 +6,7 @@ use std::panic::Location;
 use super::parameter::{Buffer, Parameter};
 use super::state_dict::{self, IncompatibleKeys, StateDict};
 use crate::error::Result;
-use crate::ops::scope;
+use crate::scope;
 use crate::tensor::{Tensor, ToOptions};
 
 /// A layer, or a network made of layers (`torch.nn.Module`).

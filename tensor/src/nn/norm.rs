@@ -8,7 +8,7 @@ use crate::autograd::no_grad;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::ops::norm::BatchNormArguments;
-use crate::print::python_float;
+use crate::python::python_float;
 use crate::tensor::Tensor;
 
 /// The keyword arguments of `torch.nn.BatchNorm1d` and `torch.nn.BatchNorm2d`.

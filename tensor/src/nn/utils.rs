@@ -5,7 +5,7 @@ use std::panic::Location;
 use super::parameter::Parameter;
 use crate::autograd::no_grad;
 use crate::error::{Error, Result};
-use crate::ops::scope;
+use crate::scope;
 use crate::tensor::Tensor;
 
 /// The keyword arguments of [`clip_grad_norm_`].

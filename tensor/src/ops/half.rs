@@ -15,12 +15,12 @@ use smallvec::SmallVec;
 
 use super::elementwise::Float;
 use super::elementwise::blocks::{BLOCK, Runs, for_blocks, scatter};
-use super::kernel::{Args, Cost, Geometry, Input, KernelDef, Output, Parameter};
 use super::parallel::for_pieces;
-use super::shape::reserve;
 use super::simd::{threads, vectorized};
 use crate::dtype::{DType, Element, Memory};
 use crate::error::Result;
+use crate::kernel::{Args, Cost, Geometry, Input, KernelDef, Output, Parameter};
+use crate::ops::reserve::reserve;
 use crate::shape::Layout;
 
 /// The kernels of halves that were asked for.
@@ -36,10 +36,6 @@ static MADE: LazyLock<RwLock<Made>> = LazyLock::new(RwLock::default);
 
 fn address(kernel: &'static KernelDef) -> usize {
     std::ptr::from_ref(kernel).addr()
-}
-
-fn takes_halves(kernel: &KernelDef) -> bool {
-    kernel.parameters.iter().any(|parameter| parameter.dtype().is_some_and(DType::is_half))
 }
 
 impl KernelDef {
@@ -78,26 +74,23 @@ impl KernelDef {
                 parameters: self.parameters.iter().map(half).collect::<Vec<_>>().leak(),
                 geometry: self.geometry,
                 cost: self.cost,
-                twin: self.twin,
+                twin: converted,
             }));
             of_f32.insert(address(kernel), self);
             kernel
         })
     }
+}
 
-    /// Runs the twin, of a kernel of halves between the conversions.
-    pub(crate) fn run(&'static self, args: Args<'_, '_>) -> Result<()> {
-        if !takes_halves(self) {
-            return (self.twin)(args);
-        }
-        let made = MADE.read().unwrap_or_else(PoisonError::into_inner);
-        let of_f32 = made.of_f32.get(&address(self)).copied();
-        drop(made);
-        match of_f32 {
-            None => (self.twin)(args), // It moves halves as they are, or converts them itself.
-            Some(of_f32) if is_elementwise(of_f32) => in_blocks(self, of_f32, args),
-            Some(of_f32) => as_a_whole(self, of_f32, args),
-        }
+/// The twin of kernels that were made of one of f32: that one between two conversions.
+fn converted(args: Args<'_, '_>) -> Result<()> {
+    let kernel = args.kernel;
+    let made = MADE.read().unwrap_or_else(PoisonError::into_inner);
+    let of_f32 = made.of_f32[&address(kernel)];
+    drop(made);
+    match is_elementwise(of_f32) {
+        true => in_blocks(kernel, of_f32, args),
+        false => as_a_whole(kernel, of_f32, args),
     }
 }
 
@@ -124,7 +117,7 @@ fn operands(kernel: &KernelDef) -> [SmallVec<[DType; 4]>; 2] {
 
 // --------------------------------------------------------------------------------------------- block by block
 
-fn in_blocks(kernel: &KernelDef, of_f32: &KernelDef, args: Args<'_, '_>) -> Result<()> {
+fn in_blocks(kernel: &KernelDef, of_f32: &'static KernelDef, args: Args<'_, '_>) -> Result<()> {
     let [reads, writes] = operands(kernel);
     match writes[0].size() {
         1 => in_blocks_of::<u8>(&reads, writes[0], of_f32, args),
@@ -138,7 +131,7 @@ fn in_blocks(kernel: &KernelDef, of_f32: &KernelDef, args: Args<'_, '_>) -> Resu
 fn in_blocks_of<O: Pod + Send>(
     reads: &[DType],
     written: DType,
-    of_f32: &KernelDef,
+    of_f32: &'static KernelDef,
     args: Args<'_, '_>,
 ) -> Result<()> {
     let output = &mut args.outputs[0];
@@ -152,7 +145,7 @@ fn in_blocks_of<O: Pod + Send>(
     for_blocks(output, of_f32.cost, &|start, out: &mut [O]| {
         let run = |inputs: &[Input], out: &mut [u8], layout: &Layout| {
             let outputs = &mut [Output { bytes: out, layout }];
-            (of_f32.twin)(Args { inputs, outputs, ints: &[], floats: &[] })
+            (of_f32.twin)(Args { kernel: of_f32, inputs, outputs, ints: &[], floats: &[] })
         };
         let result = Layout::contiguous(&[out.len()]).and_then(|layout| {
             let mut blocks: [Block; 3] = Default::default(); // Where they are: to move them would be to copy them.
@@ -233,7 +226,7 @@ fn gather(runs: &Runs, size: usize, bytes: &[u8], start: usize, to: &mut [u8]) {
 
 // ------------------------------------------------------------------------------------------------ as a whole
 
-fn as_a_whole(kernel: &KernelDef, of_f32: &KernelDef, args: Args<'_, '_>) -> Result<()> {
+fn as_a_whole(kernel: &KernelDef, of_f32: &'static KernelDef, args: Args<'_, '_>) -> Result<()> {
     let [reads, writes] = operands(kernel);
     let mut inputs: SmallVec<[Option<Wide>; 4]> = SmallVec::new();
     for (input, dtype) in args.inputs.iter().zip(reads) {
@@ -259,7 +252,7 @@ fn as_a_whole(kernel: &KernelDef, of_f32: &KernelDef, args: Args<'_, '_>) -> Res
         });
     }
     let (ints, floats) = (args.ints, args.floats);
-    (of_f32.twin)(Args { inputs: &twin_inputs, outputs: &mut twin_outputs, ints, floats })?;
+    (of_f32.twin)(Args { kernel: of_f32, inputs: &twin_inputs, outputs: &mut twin_outputs, ints, floats })?;
     drop(twin_outputs);
     for ((output, wide), dtype) in args.outputs.iter_mut().zip(&outputs).zip(writes) {
         if let Some(wide) = wide {

@@ -1,8 +1,8 @@
 //! Outputs made in parts, each by itself, on all threads if there is work enough for them.
 
-use super::kernel::Cost;
 use super::parallel::for_pieces;
 use super::simd::threads;
+use crate::kernel::Cost;
 
 /// Calls `work(number, its part of a, its part of b)` for each of `parts` equal parts. `elements` says how much work
 /// they all are.

@@ -3,18 +3,18 @@
 
 use std::sync::{Arc, RwLockReadGuard};
 
+use crate::ambient::Ambient;
 use crate::autograd::{Context, Function, Saved};
-use crate::cuda;
-use crate::cuda::pinned::PinnedMemory;
-use crate::cuda::runtime::Cuda;
 use crate::device::Device;
 use crate::error::{Error, Result};
-use crate::machine::Machine;
+use crate::gpu;
+use crate::gpu::pinned::PinnedMemory;
+use crate::gpu::runtime::Cuda;
+use crate::kernel::Work;
 use crate::ops;
-use crate::ops::kernel::Work;
-use crate::ops::shape::{dense, write};
+use crate::ops::access::access;
+use crate::ops::plain::{dense, write};
 use crate::shape::signed;
-use crate::storage::access;
 use crate::tensor::Tensor;
 
 /// The tensor on the host; itself, if it is there. Autograd does not see it.
@@ -176,11 +176,11 @@ impl Function<1> for PinMemory {
 
     fn forward(&self, _: &mut Context<1>, [x]: [&Tensor; 1]) -> Result<Tensor> {
         let x = dense(x)?;
-        let out = Tensor::uninit_pinned(&cuda::of_machine()?, x.sizes(), x.dtype())?;
+        let out = Tensor::uninit_pinned(&gpu::of_machine()?, x.sizes(), x.dtype())?;
         let bytes = x.numel() * x.dtype().size();
         // Read here and written there.
         let work = Work { bytes: 2 * bytes as u64, flops: 0, double: false };
-        Machine::charge(|host| host.kernel_time(&work));
+        Ambient::charge(|host| host.kernel_time(&work));
         if let Some(pinned) = out.storage().pinned().filter(|_| bytes > 0) {
             access([&x], [], |[input], []| pinned.write(0, input.dense_bytes(x.dtype())))??;
         }
@@ -189,5 +189,23 @@ impl Function<1> for PinMemory {
 
     fn backward(&self, _: &Saved<1>, grad: &Tensor) -> Result<[Option<Tensor>; 1]> {
         Ok([Some(grad.clone())])
+    }
+}
+
+impl Tensor {
+    /// Says that `stream` uses this tensor (`Tensor.record_stream`).
+    ///
+    /// Its memory belongs to the stream it was made on. When the tensor is dropped, that stream may use the
+    /// memory again at once, for its own work is in order; the work of another stream it knows nothing of, unless
+    /// told so. What was queued on `stream` before the drop will have run before the memory is used again.
+    ///
+    /// This makes no order between the streams: that is for [`Stream::wait_stream`].
+    ///
+    /// Errors for a tensor of the host, and for a stream of another machine.
+    pub fn record_stream(&self, stream: &gpu::Stream) -> Result<()> {
+        let memory = self.storage().device().ok_or(Error::RecordStreamOnHost)?;
+        stream.check_machine(memory.device())?;
+        memory.record_stream(stream.id);
+        Ok(())
     }
 }

@@ -7,7 +7,7 @@ use super::{GroupOptions, Groups, Optimizer, ParamGroup, check, for_each_with_gr
 use crate::error::Result;
 use crate::nn::Parameter;
 use crate::ops::optimizer::{AdamStep, adam};
-use crate::ops::scope;
+use crate::scope;
 use crate::tensor::Tensor;
 
 /// The keyword arguments of `torch.optim.Adam`.

@@ -2,8 +2,8 @@
 
 use super::Optimizer;
 use super::groups::LearningRates;
+use crate::ambient::Ambient;
 use crate::error::{Error, Result};
-use crate::machine::Machine;
 
 /// Multiplies the learning rates by `gamma` every `step_size` epochs (`StepLR`).
 ///
@@ -105,7 +105,7 @@ impl CosineAnnealingLR {
 
 fn warn_if_first(rates: &LearningRates, last_epoch: u64) {
     if last_epoch == 0 && rates.steps() == 0 {
-        Machine::warn_once("scheduler order", || {
+        Ambient::warn_once("scheduler order", || {
             "Detected call of `lr_scheduler.step()` before `optimizer.step()`. In PyTorch 1.1.0 and later, you \
              should call them in the opposite order: `optimizer.step()` before `lr_scheduler.step()`.  Failure \
              to do this will result in PyTorch skipping the first value of the learning rate schedule. See more \

@@ -7,7 +7,7 @@ use super::{GroupOptions, Groups, Optimizer, ParamGroup, check, for_each_with_gr
 use crate::error::{Error, Result};
 use crate::nn::Parameter;
 use crate::ops::optimizer::{SgdStep, sgd};
-use crate::ops::scope;
+use crate::scope;
 use crate::tensor::Tensor;
 
 /// The keyword arguments of `torch.optim.SGD`.

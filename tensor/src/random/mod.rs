@@ -29,3 +29,10 @@ mod tests;
 pub use generator::Generator;
 pub use mt19937::Engine;
 pub(crate) use philox::{Philox, bits as philox_bits};
+
+/// SplitMix64's last step: every bit of the result depends on every bit of the input.
+pub(crate) fn mix(word: u64) -> u64 {
+    let word = (word.wrapping_add(0x9e37_79b9_7f4a_7c15) ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    word ^ (word >> 31)
+}

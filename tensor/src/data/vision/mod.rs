@@ -30,7 +30,7 @@ use std::sync::Arc;
 
 use super::dataset::{BatchOf, Dataset};
 use crate::error::{Error, Result};
-use crate::ops::shape::reserve;
+use crate::ops::reserve::reserve;
 use crate::tensor::Tensor;
 use synthetic::Gratings;
 

@@ -1,13 +1,13 @@
 //! Changing the element type, and `to`, which may change the device too.
 
 use crate::autograd::{Context, Function, Saved};
-use crate::cuda;
 use crate::device::Device;
 use crate::dtype::DType;
 use crate::error::Result;
+use crate::gpu;
 use crate::ops;
 use crate::ops::elementwise::cast;
-use crate::ops::kernel::launch;
+use crate::ops::launch::launch;
 use crate::ops::transfer::{ToDevice, check_way};
 use crate::tensor::{Tensor, ToOptions};
 
@@ -52,7 +52,7 @@ impl Tensor {
     /// This tensor on the current CUDA device (`Tensor.cuda`).
     #[track_caller]
     pub fn cuda(&self) -> Result<Tensor> {
-        self.to(Device::cuda(cuda::current_index()))
+        self.to(Device::cuda(gpu::current_index()))
     }
 }
 

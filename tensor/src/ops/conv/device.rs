@@ -1,12 +1,13 @@
 //! A convolution on a device: by cuDNN, or, without it, as products of matrices of what the kernel covers.
 
-use super::kernels;
-use super::shape::{ConvPass, ConvShape};
-use crate::backends::cudnn;
-use crate::cuda::runtime::DeviceMemory;
+use super::{compute, kernels};
+use crate::backends::{are_deterministic_algorithms_enabled, cudnn};
+use crate::conv::{Conv, ConvPass, ConvShape};
+use crate::dtype::DType;
 use crate::error::Result;
+use crate::gpu::runtime::{Choice, DeviceMemory};
 use crate::ops::matmul::product;
-use crate::tensor::Tensor;
+use crate::tensor::{Tensor, pointer_of};
 
 /// Computes a pass into `out`, whose memory this is. All tensors are dense.
 pub(super) fn pass(
@@ -22,11 +23,24 @@ pub(super) fn pass(
     if a.numel() == 0 || b.numel() == 0 {
         return out.zero_().map(drop);
     }
-    let flags = cudnn::current();
-    match flags.enabled && memory.cuda().cudnn_version().is_some() {
-        true => memory.cuda().convolution(which, shape, [a, b], out, flags),
-        false => without_cudnn(which, shape, [a, b], out),
+    let cudnn::Flags { enabled, benchmark, benchmark_limit, deterministic, allow_tf32 } = cudnn::current();
+    if !enabled || memory.cuda().cudnn_version().is_none() {
+        return without_cudnn(which, shape, [a, b], out);
     }
+    let dtype = out.dtype();
+    let conv = Conv {
+        pass: which,
+        shape: *shape,
+        dtype,
+        tf32: dtype == DType::F32 && allow_tf32,
+        a: pointer_of(a)?,
+        b: pointer_of(b)?,
+        out: pointer_of(out)?,
+        twin: compute,
+    };
+    let deterministic = deterministic || are_deterministic_algorithms_enabled();
+    let choice = Choice { benchmark, benchmark_limit, deterministic };
+    memory.cuda().convolution(memory.current_stream(), conv, choice)
 }
 
 /// An image at a time, as PyTorch does it (`slow_conv2d`): columns of all that the kernel covers, and a product for

@@ -1,9 +1,10 @@
 //! The kernels of a convolution without cuDNN: what the kernel covers, written out as columns, and back.
 
-use super::shape::ConvShape;
+use crate::conv::ConvShape;
 use crate::dtype::{DType, Element, with_float};
 use crate::error::{Error, Result};
-use crate::ops::kernel::{Args, Cost, FLOATS, Geometry, KernelDef, Parameter, launch};
+use crate::kernel::{Args, Cost, FLOATS, Geometry, KernelDef, Parameter};
+use crate::ops::launch::launch;
 use crate::ops::parallel::for_pieces;
 use crate::tensor::Tensor;
 

@@ -7,25 +7,26 @@ mod kernels;
 mod lanes;
 mod patch;
 mod run;
-mod shape;
+mod ways;
 
 pub(crate) use kernels::every_kernel;
 pub(crate) use run::run_conv;
 use run::run_conv_with_bias;
-pub(crate) use shape::{ConvPass, ConvShape};
+pub(crate) use ways::compute;
 
 use smallvec::SmallVec;
 
+use crate::ambient::Ambient;
 use crate::autograd::{Context, Function, Saved};
 use crate::backends::cudnn;
+use crate::conv::{ConvPass, ConvShape};
 use crate::device::DeviceType;
 use crate::dtype::DType;
 use crate::error::{DeviceMismatch, Error, Result};
-use crate::machine::Machine;
+use crate::ops::access::access;
 use crate::ops::pair::Pair;
-use crate::ops::shape::{dense, write};
+use crate::ops::plain::{dense, write};
 use crate::ops::{self, Arguments};
-use crate::storage::access;
 use crate::tensor::Tensor;
 
 /// The keyword arguments of a convolution.
@@ -307,7 +308,7 @@ fn pass(
         }
         return Ok(out);
     }
-    Machine::charge(|host| host.gemm_time(&shape.work(out.dtype())));
+    Ambient::charge(|host| host.gemm_time(&shape.work(out.dtype())));
     let bias = bias.map(dense).transpose()?;
     // A read that nobody looks at stands for a bias that is not there.
     access([a, b, bias.as_ref().unwrap_or(b)], [&out], |[a, b, c], [y]| {

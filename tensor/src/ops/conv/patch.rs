@@ -6,7 +6,7 @@
 use super::axis::Axis;
 use super::lanes::{Lanes, Rows};
 use crate::error::{Error, Result};
-use crate::ops::shape::reserve;
+use crate::ops::reserve::reserve;
 
 /// How a patch lies in memory: planes of every channel, in them rows of `width` places.
 pub(super) struct Patch<'a> {

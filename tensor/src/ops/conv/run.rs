@@ -17,12 +17,12 @@ use bytemuck::{cast_slice as cast, cast_slice_mut as cast_mut};
 
 use super::axis::Axis;
 use super::lanes::Lanes;
-use super::shape::{ConvPass, ConvShape};
+use crate::conv::{ConvPass, ConvShape};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::ops::half::{narrow_all, widened};
 use crate::ops::parallel::for_pieces_on;
-use crate::ops::shape::collect;
+use crate::ops::reserve::collect;
 use crate::ops::simd;
 use slide::{Images, Slide};
 

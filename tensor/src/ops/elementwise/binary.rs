@@ -217,7 +217,7 @@ fn binary_(op: Binary, target: &Tensor, other: Operand<'_>) -> Result<Tensor> {
             }
             let wide = target.uninit_beside(target.sizes(), result)?;
             op.compute(&wide, target, &other)?;
-            ops::shape::write(target, &wide.to(target.dtype())?)
+            ops::plain::write(target, &wide.to(target.dtype())?)
         },
     )
 }

@@ -7,7 +7,7 @@
 use bytemuck::Pod;
 
 use crate::error::Result;
-use crate::ops::kernel::{Args, Cost, Input, Output};
+use crate::kernel::{Args, Cost, Input, Output};
 use crate::ops::parallel::for_pieces;
 use crate::ops::simd::threads;
 use crate::shape::{Layout, MAX_DIMS};
@@ -247,7 +247,7 @@ macro_rules! elementwise {
     (@map $a:ident $b:ident) => { $crate::ops::elementwise::blocks::map2 };
     (@map $a:ident $b:ident $c:ident) => { $crate::ops::elementwise::blocks::map3 };
     ($name:literal<$($T:ty),+>, $cost:ident, |$($x:ident: $X:ty),+| -> $O:ty { $body:expr }) => {{
-        use $crate::ops::kernel::{Cost, Geometry, KernelDef, Parameter};
+        use $crate::kernel::{Cost, Geometry, KernelDef, Parameter};
         use $crate::dtype::Element;
         const KERNEL: &KernelDef = &KernelDef {
             name: $name,

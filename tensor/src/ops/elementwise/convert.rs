@@ -1,10 +1,10 @@
 //! Changing the type of numbers.
 
 use super::blocks::elementwise;
-use super::kernels::copy;
 use crate::dtype::{DType, with_math};
 use crate::error::Result;
-use crate::ops::kernel::KernelDef;
+use crate::kernel::KernelDef;
+use crate::ops::plain::copy_kernel;
 
 /// A number in another type, as PyTorch has it on the CPU.
 ///
@@ -84,7 +84,7 @@ fn cast_of_halves(from: DType, to: DType) -> Result<&'static KernelDef> {
     let f32_for = |dtype: DType| if dtype.is_half() { DType::F32 } else { dtype };
     let kernel = match (f32_for(from), f32_for(to)) {
         (_, DType::Bool) => return Ok(cast(DType::F32, DType::Bool)?.storing(from)),
-        (from, to) if from == to => copy(from)?,
+        (from, to) if from == to => copy_kernel(from)?,
         (from, to) => cast(from, to)?,
     };
     Ok(kernel.between("cast", &[from, to], from, to))

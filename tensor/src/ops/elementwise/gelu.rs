@@ -5,8 +5,9 @@ use super::blocks::elementwise;
 use crate::autograd::{Context, Function, Saved};
 use crate::dtype::{DType, with_float};
 use crate::error::{Error, Result};
+use crate::kernel::{FLOATS, KernelDef};
 use crate::ops;
-use crate::ops::kernel::{FLOATS, KernelDef, launch};
+use crate::ops::launch::launch;
 use crate::tensor::Tensor;
 
 /// How that probability is calculated: the `approximate` of `torch.nn.functional.gelu`.

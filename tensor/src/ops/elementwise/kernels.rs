@@ -4,172 +4,14 @@ use super::binary::Binary;
 use super::blocks::elementwise;
 use super::compare::Compare;
 use super::convert::cast;
+use super::number::{Float, Number};
 use super::unary::Unary;
 use crate::dtype::{DType, with_dtype, with_float, with_math};
 use crate::error::{Error, Result};
-use crate::ops::kernel::{FLOATS, KernelDef, NUMBERS, launch};
+use crate::kernel::{FLOATS, KernelDef, NUMBERS};
+use crate::ops::launch::launch;
+use crate::ops::plain::copy_kernel;
 use crate::tensor::Tensor;
-
-/// Arithmetic as tensors do it: integers wrap around, floats follow IEEE 754, a NaN operand of
-/// `max` or `min` stays NaN.
-pub(crate) trait Number: Copy {
-    fn plus(self, other: Self) -> Self;
-    fn minus(self, other: Self) -> Self;
-    fn times(self, other: Self) -> Self;
-    fn larger(self, other: Self) -> Self;
-    fn smaller(self, other: Self) -> Self;
-    fn negative(self) -> Self;
-    fn absolute(self) -> Self;
-    /// Not `signum`: floats have one of their own, which is 1 at 0.
-    fn sign(self) -> Self;
-    fn rectified(self) -> Self;
-}
-
-macro_rules! integers {
-    ($($T:ty),*) => {$(
-        impl Number for $T {
-            #[inline(always)]
-            fn plus(self, other: $T) -> $T { self.wrapping_add(other) }
-            #[inline(always)]
-            fn minus(self, other: $T) -> $T { self.wrapping_sub(other) }
-            #[inline(always)]
-            fn times(self, other: $T) -> $T { self.wrapping_mul(other) }
-            #[inline(always)]
-            fn larger(self, other: $T) -> $T { self.max(other) }
-            #[inline(always)]
-            fn smaller(self, other: $T) -> $T { self.min(other) }
-            #[inline(always)]
-            fn negative(self) -> $T { self.wrapping_neg() }
-            #[inline(always)]
-            #[allow(unused_comparisons)] // u8 is one of them.
-            fn absolute(self) -> $T { if self < 0 { self.wrapping_neg() } else { self } }
-            #[inline(always)]
-            #[allow(unused_comparisons)]
-            fn sign(self) -> $T { (self > 0) as $T - (self < 0) as $T }
-            #[inline(always)]
-            fn rectified(self) -> $T { self.max(0) }
-        }
-    )*};
-}
-integers!(i64, i32, u8);
-
-macro_rules! floats {
-    ($($T:ty),*) => {$(
-        impl Number for $T {
-            #[inline(always)]
-            fn plus(self, other: $T) -> $T { self + other }
-            #[inline(always)]
-            fn minus(self, other: $T) -> $T { self - other }
-            #[inline(always)]
-            fn times(self, other: $T) -> $T { self * other }
-            #[inline(always)]
-            fn larger(self, other: $T) -> $T { if self > other || self.is_nan() { self } else { other } }
-            #[inline(always)]
-            fn smaller(self, other: $T) -> $T { if self < other || self.is_nan() { self } else { other } }
-            #[inline(always)]
-            fn negative(self) -> $T { -self }
-            #[inline(always)]
-            fn absolute(self) -> $T { self.abs() }
-            #[inline(always)]
-            fn sign(self) -> $T { (self > 0.0) as u8 as $T - (self < 0.0) as u8 as $T }
-            #[inline(always)]
-            fn rectified(self) -> $T { if self < 0.0 { 0.0 } else { self } }
-        }
-    )*};
-}
-floats!(f32, f64);
-
-/// What only floats can: division, and the transcendental functions of [`math`].
-pub(crate) trait Float: Number {
-    fn zero() -> Self;
-    fn lowest() -> Self;
-    fn count(elements: usize) -> Self;
-    fn from_f64(value: f64) -> Self;
-    fn over(self, other: Self) -> Self;
-    fn root(self) -> Self;
-    fn exp(self) -> Self;
-    fn ln(self) -> Self;
-    fn sin(self) -> Self;
-    fn cos(self) -> Self;
-    fn tanh(self) -> Self;
-    fn sigmoid(self) -> Self;
-    fn pow(self, exponent: Self) -> Self;
-    /// The probability that a number drawn from the normal distribution is below.
-    fn normal_cdf(self) -> Self;
-}
-
-macro_rules! float {
-    ($T:ty, $math:path) => {
-        impl Float for $T {
-            #[inline(always)]
-            fn zero() -> $T {
-                0.0
-            }
-            #[inline(always)]
-            fn lowest() -> $T {
-                <$T>::NEG_INFINITY
-            }
-            #[inline(always)]
-            fn count(elements: usize) -> $T {
-                elements as $T
-            }
-            #[inline(always)]
-            fn from_f64(value: f64) -> $T {
-                value as $T
-            }
-            #[inline(always)]
-            fn over(self, other: $T) -> $T {
-                self / other
-            }
-            #[inline(always)]
-            fn root(self) -> $T {
-                self.sqrt()
-            }
-            #[inline(always)]
-            fn exp(self) -> $T {
-                use $math as math;
-                math::exp(self)
-            }
-            #[inline(always)]
-            fn ln(self) -> $T {
-                use $math as math;
-                math::ln(self)
-            }
-            #[inline(always)]
-            fn sin(self) -> $T {
-                use $math as math;
-                math::sin(self)
-            }
-            #[inline(always)]
-            fn cos(self) -> $T {
-                use $math as math;
-                math::cos(self)
-            }
-            #[inline(always)]
-            fn tanh(self) -> $T {
-                use $math as math;
-                math::tanh(self)
-            }
-            #[inline(always)]
-            fn sigmoid(self) -> $T {
-                use $math as math;
-                math::sigmoid(self)
-            }
-            #[inline(always)]
-            fn pow(self, exponent: $T) -> $T {
-                use $math as math;
-                math::powf(self, exponent)
-            }
-            #[inline(always)]
-            fn normal_cdf(self) -> $T {
-                use $math as math;
-                math::normal_cdf(self)
-            }
-        }
-    };
-}
-float!(f32, super::math);
-float!(f64, super::math::double);
 
 pub(super) fn unary(op: Unary, x: &Tensor, out: &Tensor) -> Result<()> {
     launch(unary_kernel(op, x.dtype())?, [x], [out], &[], &[])
@@ -185,7 +27,7 @@ fn unary_kernel(op: Unary, dtype: DType) -> Result<&'static KernelDef> {
         }
         Unary::Relu => with_math!(dtype, T => elementwise!("relu"<T>, Cheap, |x: T| -> T { x.rectified() })),
         // Whole numbers are their own rounding.
-        Unary::Floor | Unary::Ceil | Unary::Round if !dtype.is_floating_point() => copy(dtype)?,
+        Unary::Floor | Unary::Ceil | Unary::Round if !dtype.is_floating_point() => copy_kernel(dtype)?,
         _ => with_float!(dtype, T => match op {
             Unary::Floor => elementwise!("floor"<T>, Cheap, |x: T| -> T { x.floor() }),
             Unary::Ceil => elementwise!("ceil"<T>, Cheap, |x: T| -> T { x.ceil() }),
@@ -214,7 +56,7 @@ pub(crate) fn every_kernel() -> Vec<&'static KernelDef> {
         kernels.extend([Add, Sub, Mul, Maximum, Minimum].into_iter().flat_map(|op| binary_kernel(op, dtype)));
         kernels.extend([Eq, Ne, Lt, Le, Gt, Ge].into_iter().flat_map(|op| compare_kernel(op, dtype)));
         let choices = [where_kernel(dtype), clamp_kernel(dtype)];
-        kernels.extend([copy(dtype), cast(dtype, DType::Bool)].into_iter().chain(choices).flatten());
+        kernels.extend([copy_kernel(dtype), cast(dtype, DType::Bool)].into_iter().chain(choices).flatten());
         // A truth counts as 0 or 1, so it is converted to u8 too.
         let from_truth = dtype == DType::U8;
         let others = NUMBERS.into_iter().filter(|to| *to != dtype || from_truth);
@@ -233,11 +75,6 @@ pub(crate) fn every_kernel() -> Vec<&'static KernelDef> {
     }
     kernels.extend(super::gelu::every_kernel());
     kernels
-}
-
-/// The kernel that copies elements as they are, from any layout to any other.
-pub(crate) fn copy(dtype: DType) -> Result<&'static KernelDef> {
-    Ok(with_dtype!(dtype, T => elementwise!("copy"<T>, Cheap, |x: T| -> T { x })))
 }
 
 pub(super) fn binary(op: Binary, a: &Tensor, b: &Tensor, out: &Tensor) -> Result<()> {

@@ -11,19 +11,21 @@ mod convert;
 mod gelu;
 mod kernels;
 pub(crate) mod math;
+pub(crate) mod number;
 mod operators;
 mod select;
 mod unary;
 
 pub(crate) use convert::{Convert, cast};
 pub use gelu::Approximate;
-pub(crate) use kernels::{Float, Number, copy, every_kernel};
+pub(crate) use kernels::every_kernel;
+pub(crate) use number::{Float, Number};
 pub use select::Bound;
 
 use crate::dtype::{DType, Scalar, result_type};
 use crate::error::{Error, Result};
 use crate::ops::lead;
-use crate::ops::shape::number;
+use crate::ops::plain::number;
 use crate::shape::broadcast;
 use crate::tensor::Tensor;
 

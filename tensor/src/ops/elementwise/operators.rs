@@ -107,7 +107,7 @@ fn number_first(operation: Binary, number: Scalar, tensor: &Tensor) -> Result<Te
         Binary::Div => Tensor::mul(&tensor.reciprocal()?, number),
         _ => {
             let dtype = operation.result_type(tensor, Operand::Scalar(number))?;
-            ops::apply(NumberLess { number: ops::shape::number(number, dtype)? }, [tensor])
+            ops::apply(NumberLess { number: ops::plain::number(number, dtype)? }, [tensor])
         }
     }
 }

@@ -9,10 +9,10 @@ use std::panic::Location;
 use crate::autograd::{Context, Function, Saved};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::ops::shape::copy_of;
-use crate::ops::{self, scope};
+use crate::ops::plain::copy_of;
 use crate::shape::signed;
 use crate::tensor::Tensor;
+use crate::{ops, scope};
 
 impl Tensor {
     /// The entries of a dimension that a 1-D index tensor names, in its order (`torch.index_select`).

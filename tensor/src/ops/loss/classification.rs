@@ -7,7 +7,7 @@ use crate::autograd::{Context, Function, Saved};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::ops;
-use crate::ops::shape::{dense, seen_as};
+use crate::ops::plain::{dense, seen_as};
 use crate::shape::signed;
 use crate::tensor::Tensor;
 

@@ -4,10 +4,12 @@
 use super::{CrossEntropyOptions, Reduction};
 use crate::dtype::{DType, Element, Scalar, with_float};
 use crate::error::{Error, Result};
+use crate::kernel::{Cost, FLOATS, Geometry, Input, KernelDef, Parameter};
 use crate::ops::elementwise::Float;
-use crate::ops::kernel::{Cost, FLOATS, Geometry, Input, KernelDef, Parameter, launch};
+use crate::ops::launch::launch;
+use crate::ops::plain::{dense, number, seen_as};
 use crate::ops::reduce::tree;
-use crate::ops::shape::{collect, dense, number, reserve, seen_as};
+use crate::ops::reserve::{collect, reserve};
 use crate::ops::simd::vectorized;
 use crate::ops::softmax::{for_rows, log_softmax_row};
 use crate::tensor::Tensor;

@@ -1,10 +1,10 @@
 //! Losses between numbers.
 
 use super::Reduction;
+use crate::ambient::Ambient;
 use crate::autograd::{Context, Function, Saved};
 use crate::dtype::result_type;
 use crate::error::{Error, Result};
-use crate::machine::Machine;
 use crate::ops;
 use crate::shape::broadcast;
 use crate::tensor::Tensor;
@@ -32,7 +32,7 @@ impl Tensor {
 /// falls and means nothing.
 fn warn_of_sizes(input: &Tensor, target: &Tensor) {
     if input.sizes() != target.sizes() {
-        Machine::warn_once("loss sizes", || {
+        Ambient::warn_once("loss sizes", || {
             format!(
                 "Using a target size (torch.Size({:?})) that is different to the input size (torch.Size({:?})). \
                  This will likely lead to incorrect results due to broadcasting. Please ensure they have the \

@@ -3,17 +3,18 @@
 
 use super::gemm::gemm;
 use super::tf32;
+use crate::ambient::Ambient;
 use crate::backends::cuda::matmul;
-use crate::cuda::driver::{DevicePtr, Gemm};
 use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
-use crate::machine::Machine;
+use crate::gpu::driver::{DevicePtr, Gemm};
+use crate::kernel::{Cost, Geometry, KernelDef, NUMBERS, Parameter};
+use crate::ops::access::access;
 use crate::ops::half::{narrow_all, widened};
-use crate::ops::kernel::{Cost, Geometry, KernelDef, NUMBERS, Parameter, launch};
-use crate::ops::shape::{copy_of, write};
+use crate::ops::launch::launch;
+use crate::ops::plain::{copy_of, write};
 use crate::shape::Layout;
-use crate::storage::access;
-use crate::tensor::Tensor;
+use crate::tensor::{Tensor, pointer_of};
 
 pub(super) fn mm(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     let ([m, k], [_, n]) = check_shapes(a, b)?;
@@ -82,14 +83,16 @@ fn products(
         accumulate,
         tf32: out.is_cuda() && out.dtype() == DType::F32 && matmul::allow_tf32(),
         workspace: Default::default(),
+        twin: run_gemm,
     };
     if !gemm.dtype.is_floating_point() {
         return launch(integer_product(gemm.dtype)?, [a, b], [out], &[accumulate.into()], &[]);
     }
     if let Some(memory) = out.storage().device() {
-        return memory.cuda().gemm(a, b, out, gemm);
+        let gemm = Gemm { a: pointer_of(a)?, b: pointer_of(b)?, c: pointer_of(out)?, ..gemm };
+        return memory.cuda().gemm(memory.current_stream(), gemm);
     }
-    Machine::charge(|host| host.gemm_time(&gemm.work()));
+    Ambient::charge(|host| host.gemm_time(&gemm.work()));
     access([a, b], [out], |[a, b], [c]| {
         let from = |offset: usize| offset * gemm.dtype.size();
         let (a_bytes, b_bytes) = (a.values::<u8>(), b.values::<u8>());

@@ -9,7 +9,7 @@ pub(crate) mod gemm;
 mod kernels;
 pub(crate) mod tf32;
 
-pub(crate) use kernels::{every_kernel, product, run_gemm};
+pub(crate) use kernels::{every_kernel, product};
 
 use smallvec::SmallVec;
 

@@ -4,7 +4,7 @@
 //! exact in f32 (11 significant bits times 11), and are summed in f32.
 
 use crate::error::Result;
-use crate::ops::shape::collect;
+use crate::ops::reserve::collect;
 
 /// Bits of an f32's fraction that TF32 lacks.
 const DROPPED: u32 = 13;

@@ -11,10 +11,11 @@ use crate::bf16;
 use crate::dtype::{DType, Element, Memory, with_float};
 use crate::error::{Error, Result};
 use crate::f16;
+use crate::kernel::Parameter::{self, In, Int, Out};
+use crate::kernel::{Args, Cost, FLOATS, Geometry, Input, KernelDef};
 use crate::ops::elementwise::Float;
 use crate::ops::half::Stored;
-use crate::ops::kernel::Parameter::{self, In, Int, Out};
-use crate::ops::kernel::{Args, Cost, FLOATS, Geometry, Input, KernelDef, launch};
+use crate::ops::launch::launch;
 use crate::ops::parallel::for_pieces;
 use crate::ops::parts::{for_shares, part};
 use crate::ops::reduce::tree::{self, CHUNK, LANES};
@@ -159,7 +160,7 @@ fn batch_norm_kernel(x: DType, weight: DType) -> Result<&'static KernelDef> {
 fn batch_norm_twin<X: Stored<Math = C>, W: Stored<Math = C>, C: Calculated>(
     args: Args<'_, '_>,
 ) -> Result<()> {
-    let Args { inputs, outputs, ints, floats } = args;
+    let Args { inputs, outputs, ints, floats, .. } = args;
     let moments = vectorized!([C: Float] moments::<C>, (row: Vec<C>) -> [C; 2]);
     let normalize = vectorized!([C: Float] normalize::<C>, (x: &[C], how: &[Normalize<C>], out: &mut [C]));
     let (x, channels) = (inputs[0].elements::<X>(), Channels::of(inputs[0].layout.sizes()));

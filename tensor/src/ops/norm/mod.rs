@@ -7,8 +7,9 @@ use smallvec::SmallVec;
 use crate::autograd::{Context, Function, Saved, is_grad_enabled, is_inference_mode_enabled, no_grad};
 use crate::dtype::{DType, Scalar};
 use crate::error::{Error, Result};
-use crate::ops::shape::{dense, number, seen_as, write};
-use crate::ops::{self, Arguments, scope};
+use crate::ops::plain::{dense, number, seen_as, write};
+use crate::ops::{self, Arguments};
+use crate::scope;
 use crate::tensor::Tensor;
 
 mod kernels;

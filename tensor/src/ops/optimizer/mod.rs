@@ -10,8 +10,9 @@ pub(crate) use kernels::every_kernel;
 use smallvec::SmallVec;
 
 use crate::error::{Error, Result};
-use crate::ops::shape::dense;
-use crate::ops::{enter, mismatch, shape};
+use crate::ops::plain;
+use crate::ops::plain::dense;
+use crate::ops::{enter, mismatch};
 use crate::tensor::Tensor;
 
 /// What one step of Adam is, its options folded into the factors that the formula needs.
@@ -72,7 +73,7 @@ pub(crate) fn sgd(
     let made = match momentum_buffer {
         None if step.momentum != 0.0 => {
             // The first step's buffer is the gradient itself, decayed but not dampened.
-            let buffer = shape::copy_of(&grad)?;
+            let buffer = plain::copy_of(&grad)?;
             kernels::sgd_first(parameter, &grad, &buffer, step)?;
             Some(buffer)
         }
@@ -110,5 +111,5 @@ fn check_alike<'a>(parameter: &Tensor, others: impl IntoIterator<Item = &'a Tens
 
 /// The gradient as the kernel wants it: contiguous, and in memory of its own.
 fn readable(grad: &Tensor, parameter: &Tensor) -> Result<Tensor> {
-    if grad.shares_storage(parameter) { shape::copy_of(grad) } else { dense(&grad.detach()) }
+    if grad.shares_storage(parameter) { plain::copy_of(grad) } else { dense(&grad.detach()) }
 }

@@ -7,7 +7,7 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::ops;
 use crate::ops::pair::Pair;
-use crate::ops::shape::{dense, seen_as};
+use crate::ops::plain::{dense, seen_as};
 use crate::tensor::Tensor;
 
 mod kernels;

@@ -2,9 +2,9 @@
 
 use half::{bf16, f16};
 
+use crate::ambient::Ambient;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::machine::Machine;
 use crate::ops::elementwise::Convert;
 
 /// The bounds that `random_` draws between: `low` up to, not including, `high`.
@@ -31,7 +31,7 @@ pub(super) fn bounds(low: i64, high: i64, dtype: DType) -> Result<(i64, i64)> {
             return Err(Error::custom(format!("{name} is out of bounds for {}", dtype.cpp_name())));
         }
         if let Some(digits) = digits(dtype).filter(|digits| bound.unsigned_abs() > 1 << digits) {
-            Machine::warn_once(name, || {
+            Ambient::warn_once(name, || {
                 format!(
                     "{name} is out of bounds [-(2^{digits}), 2^{digits}]. Due to precision limitations {} can support \
                      discrete uniform distribution only within this range.",

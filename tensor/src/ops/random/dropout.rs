@@ -6,11 +6,12 @@ use super::{draw, kernels, memory_order};
 use crate::autograd::{Context, Function, Saved};
 use crate::dtype::{DType, with_float};
 use crate::error::{Error, Result};
+use crate::kernel::KernelDef;
 use crate::ops;
 use crate::ops::elementwise::blocks::elementwise;
-use crate::ops::kernel::{KernelDef, launch};
-use crate::ops::scope;
-use crate::ops::shape::reserve;
+use crate::ops::launch::launch;
+use crate::ops::reserve::reserve;
+use crate::scope;
 use crate::tensor::Tensor;
 
 impl Tensor {

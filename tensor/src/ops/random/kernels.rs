@@ -8,10 +8,12 @@ use half::{bf16, f16};
 
 use crate::dtype::{DType, Element, Memory, Scalar, with_float, with_math};
 use crate::error::{Error, Result};
+use crate::kernel::{Args, Cost, FLOATS, Geometry, KernelDef, NUMBERS, Parameter};
 use crate::ops::elementwise::blocks::{Runs, for_blocks};
 use crate::ops::elementwise::{Float, Number};
-use crate::ops::kernel::{Args, Cost, FLOATS, Geometry, KernelDef, NUMBERS, Parameter, launch};
-use crate::ops::shape::{number, reserve};
+use crate::ops::launch::launch;
+use crate::ops::plain::number;
+use crate::ops::reserve::reserve;
 use crate::random::philox_bits;
 use crate::tensor::Tensor;
 

@@ -11,14 +11,17 @@ pub(crate) use kernels::every_kernel;
 use bounds::bounds;
 use half::{bf16, f16};
 
+use crate::ambient::Ambient;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
+use crate::kernel::Cost;
 use crate::machine::Machine;
 use crate::ops;
-use crate::ops::kernel::Cost;
-use crate::ops::shape::{made, reserve, write};
+use crate::ops::access::access;
+use crate::ops::plain::write;
+use crate::ops::reserve::reserve;
+use crate::ops::shape::made;
 use crate::random::{Engine, Generator};
-use crate::storage::access;
 use crate::tensor::{Tensor, TensorOptions};
 
 /// New random tensors. The `_with` forms take a type, a device, a generator.
@@ -210,7 +213,7 @@ fn fill<T: bytemuck::Pod>(
         true => in_order.clone(),
         false => Tensor::uninit(in_order.sizes(), in_order.dtype())?,
     };
-    Machine::charge(|host| host.kernel_time(&Cost::Costly.work_on(&fresh)));
+    Ambient::charge(|host| host.kernel_time(&ops::launch::work_on(&fresh, Cost::Costly)));
     access([], [&fresh], |[], [out]| {
         draw(generator, |engine| distribution(engine, out.elements()));
     })?;

@@ -8,7 +8,7 @@ use crate::dtype::{DType, Scalar, with_math};
 use crate::error::{Error, Result};
 use crate::ops;
 use crate::ops::index::gather;
-use crate::ops::shape::{copy_of, dense, fill, seen_as};
+use crate::ops::plain::{copy_of, dense, fill, seen_as};
 use crate::tensor::Tensor;
 
 impl Tensor {

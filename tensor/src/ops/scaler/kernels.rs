@@ -5,8 +5,9 @@ use half::bf16;
 
 use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
+use crate::kernel::{Args, Cost, Geometry, KernelDef, Parameter};
 use crate::ops::elementwise::blocks::Runs;
-use crate::ops::kernel::{Args, Cost, Geometry, KernelDef, Parameter, launch};
+use crate::ops::launch::launch;
 use crate::tensor::Tensor;
 
 /// A number that a gradient consists of. Gradients of f16 are not unscaled: their parameters should be f32.

@@ -1,13 +1,40 @@
 //! Tensors from nothing but a shape or a range.
 
-use super::copy::{check_fits, fill};
+use std::panic::Location;
+
+use super::copy::check_fits;
 use super::kernels;
+use crate::backends::are_deterministic_algorithms_enabled;
 use crate::dtype::{DType, Scalar};
 use crate::error::{Error, Result};
 use crate::ops;
+use crate::ops::plain::fill;
+use crate::scope;
 use crate::tensor::{Tensor, TensorOptions};
 
 impl Tensor {
+    /// A tensor of unspecified contents (`torch.empty`); of NaN, the largest integer or true after
+    /// [`use_deterministic_algorithms`](crate::use_deterministic_algorithms).
+    #[track_caller]
+    pub fn empty(sizes: &[usize], options: impl Into<TensorOptions>) -> Result<Tensor> {
+        let _scope = scope::operation("empty", Location::caller());
+        let options = options.into();
+        let tensor = Tensor::uninit_on(options.device, sizes, options.dtype)?;
+        if are_deterministic_algorithms_enabled() {
+            fill(
+                &tensor,
+                match options.dtype {
+                    DType::Bool => Scalar::Bool(true),
+                    DType::U8 => Scalar::Int(u8::MAX.into()),
+                    DType::I32 => Scalar::Int(i32::MAX.into()),
+                    DType::I64 => Scalar::Int(i64::MAX),
+                    DType::F16 | DType::BF16 | DType::F32 | DType::F64 => Scalar::Float(f64::NAN),
+                },
+            )?;
+        }
+        if options.requires_grad { tensor.requiring_grad() } else { Ok(tensor) }
+    }
+
     /// All zeros, f32. Other types and devices: [`zeros_with`](Self::zeros_with).
     #[track_caller]
     pub fn zeros(sizes: &[usize]) -> Result<Tensor> {
@@ -153,19 +180,4 @@ pub(crate) fn made(
     let tensor = Tensor::uninit_on(options.device, sizes, options.dtype)?;
     fill(&tensor)?;
     if options.requires_grad { tensor.requiring_grad() } else { Ok(tensor) }
-}
-
-/// The values in a vector, or an error if there are more than memory.
-pub(crate) fn collect<T>(values: impl Iterator<Item = T>, count: usize) -> Result<Vec<T>> {
-    let mut vector = reserve(count)?;
-    vector.extend(values);
-    Ok(vector)
-}
-
-/// An empty vector with room for `count` values, or an error if there is none.
-pub(crate) fn reserve<T>(count: usize) -> Result<Vec<T>> {
-    let mut vector = Vec::new();
-    let bytes = count.saturating_mul(size_of::<T>());
-    vector.try_reserve_exact(count).map_err(|_| Error::OutOfHostMemory { bytes })?;
-    Ok(vector)
 }

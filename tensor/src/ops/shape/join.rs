@@ -2,13 +2,13 @@
 
 use std::panic::Location;
 
-use super::copy::write;
-use super::create::reserve;
 use crate::autograd::record_list;
 use crate::error::{Error, Result};
-use crate::ops::{self, scope};
+use crate::ops::plain::write;
+use crate::ops::reserve::reserve;
 use crate::shape::normalize_dim;
 use crate::tensor::Tensor;
+use crate::{ops, scope};
 
 impl Tensor {
     /// Joins tensors along a dimension they already have (`torch.cat`).

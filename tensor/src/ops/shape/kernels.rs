@@ -4,12 +4,13 @@ use std::convert::identity;
 
 use half::{bf16, f16};
 
-use super::copy::fill_kernel;
 use crate::dtype::{DType, Element, with_dtype, with_math};
 use crate::error::Result;
+use crate::kernel::{Cost, Geometry, KernelDef, NUMBERS, Parameter};
 use crate::ops::elementwise::Convert;
 use crate::ops::elementwise::blocks::for_blocks;
-use crate::ops::kernel::{Cost, Geometry, KernelDef, NUMBERS, Parameter, launch};
+use crate::ops::launch::launch;
+use crate::ops::plain::fill_kernel;
 use crate::tensor::Tensor;
 
 /// A kernel whose element `i` is `value(i, ints, floats)`.

@@ -10,7 +10,7 @@ mod kernels;
 mod views;
 
 pub use copy::CopyOptions;
-pub(crate) use copy::{check_fits, copy_of, dense, fill, number, seen_as, write};
-pub(crate) use create::{collect, made, reserve};
+pub(crate) use copy::check_fits;
+pub(crate) use create::made;
 pub(crate) use kernels::every_kernel;
 pub(crate) use views::viewed;

@@ -1,9 +1,9 @@
 //! The same memory under another layout. Each view knows how its gradient goes back.
 
-use super::copy::write;
 use crate::autograd::{Context, Function, Saved};
 use crate::error::{Error, Result};
 use crate::ops;
+use crate::ops::plain::write;
 use crate::shape::{Layout, infer_sizes, signed};
 use crate::tensor::Tensor;
 

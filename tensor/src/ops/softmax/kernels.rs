@@ -4,11 +4,12 @@ use bytemuck::Pod;
 
 use crate::dtype::{DType, Element, with_float};
 use crate::error::{Error, Result};
+use crate::kernel::{Args, Cost, FLOATS, Geometry, KernelDef, Parameter};
 use crate::ops::elementwise::Float;
-use crate::ops::kernel::{Args, Cost, FLOATS, Geometry, KernelDef, Parameter, launch};
+use crate::ops::launch::launch;
 use crate::ops::parallel::for_pieces;
+use crate::ops::plain::dense;
 use crate::ops::reduce::tree;
-use crate::ops::shape::dense;
 use crate::ops::simd::{threads, vectorized};
 use crate::tensor::Tensor;
 

@@ -9,10 +9,10 @@ use std::iter::repeat_n;
 
 use super::super::lanes::{Correlated, Lanes, packed_len, with_memory};
 use super::super::patch::Patch;
-use super::super::shape::ConvShape;
 use super::{block_rows, forward_axes, share};
+use crate::conv::ConvShape;
 use crate::error::Result;
-use crate::ops::shape::collect;
+use crate::ops::reserve::collect;
 use crate::ops::simd::vectorized;
 
 /// The most shares, and the most numbers in the sums of all of them.

@@ -11,7 +11,7 @@ use super::super::lanes::{Lanes, Weighted, with_memory};
 use super::super::patch::Patch;
 use super::{block_rows, share};
 use crate::error::Result;
-use crate::ops::shape::collect;
+use crate::ops::reserve::collect;
 
 /// What is convolved into what.
 pub(super) struct Images<'a, T> {

@@ -1,0 +1,35 @@
+//! The names of the directives.
+
+use crate::mistake::choices;
+
+/// Those around several lines, with the heading each gets.
+pub const BLOCKS: [(&str, &str); 5] = [
+    ("objectives", "Objectives"),
+    ("predict", ""),
+    ("takeaways", "Takeaways"),
+    ("map", "From PyTorch to Rust"),
+    ("sources", "Sources and updates"),
+];
+
+/// Those on a line of their own, by example.
+pub const LINES: [(&str, &str); 8] = [
+    ("minutes", "{{#minutes}}"),
+    ("path", "{{#path}}"),
+    ("sessions", "{{#sessions}}"),
+    ("lab-run", "{{#lab-run 03}}"),
+    ("lab-code", "{{#lab-code 03 train}}"),
+    ("lab-output", "{{#lab-output 03 4 run=t4}}"),
+    ("lab-source", "{{#lab-source 03}}"),
+    ("questions", "{{#questions 03}}"),
+];
+
+/// What to say of a name that is none.
+pub fn unknown(name: &str) -> String {
+    if ["include", "rustdoc_include", "playground"].contains(&name) {
+        return format!(
+            "`{name}` brings what nobody checks: cut it out of a lab, `{{{{#lab-code 03 train}}}}`"
+        );
+    }
+    let names = LINES.iter().chain(&BLOCKS).map(|known| known.0).chain(["figure"]);
+    format!("no directive `{name}`: say {}", choices(names))
+}

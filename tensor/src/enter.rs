@@ -1,0 +1,113 @@
+//! The choke point: every operation enters through [`enter`]. Whatever must happen for all of them hangs there, and
+//! nowhere else.
+
+use std::panic::Location;
+
+use crate::ambient::Ambient;
+use crate::device::Device;
+use crate::error::{DeviceMismatch, Error, Operand, Result};
+use crate::host_profile::HostProfile;
+use crate::scope::{self, Leave};
+use crate::tensor::Tensor;
+
+/// What PyTorch calls the arguments of an operation, if it checks their devices one by one.
+#[derive(Clone, Copy, Debug)]
+pub struct Arguments {
+    /// `wrapper_CUDA_addmm`
+    pub method: &'static str,
+    /// The names of the tensors, in order.
+    pub names: &'static [&'static str],
+}
+
+/// The choke point: what is true of every operation, whatever it computes. It lasts as long as the guard.
+#[track_caller]
+pub(crate) fn enter(name: &'static str, arguments: Option<Arguments>, inputs: &[&Tensor]) -> Result<Leave> {
+    let leave = scope::operation(name, Location::caller());
+    Ambient::charge(HostProfile::dispatch_time);
+    same_device(name, arguments, inputs)?;
+    Ok(leave)
+}
+
+/// The golden rule: all tensors of one operation live on one device.
+///
+/// Where PyTorch walks the elements of all tensors together, a number (a 0-dim tensor) of the host may join any
+/// device. Everywhere else each argument is checked by name.
+#[track_caller]
+pub(crate) fn same_device(
+    name: &'static str,
+    arguments: Option<Arguments>,
+    inputs: &[&Tensor],
+) -> Result<()> {
+    let joins = |input: &&&Tensor| arguments.is_none() && is_host_number(input);
+    let Some(first) = inputs.iter().position(|input| !joins(&input)) else { return Ok(()) };
+    let device = inputs[first].device();
+    let stranger = |input: &&Tensor| input.device() != device && !joins(&input);
+    match inputs.iter().position(stranger) {
+        Some(other) => Err(mismatch(name, arguments, inputs, [first, other])),
+        None => Ok(()),
+    }
+}
+
+/// Whether a tensor may join those of any device: it is as good as a number.
+fn is_host_number(tensor: &Tensor) -> bool {
+    tensor.ndim() == 0 && !tensor.is_cuda()
+}
+
+#[cold]
+pub(crate) fn mismatch(
+    name: &'static str,
+    arguments: Option<Arguments>,
+    inputs: &[&Tensor],
+    pair: [usize; 2],
+) -> Error {
+    let [a, b] = pair.map(|i| inputs[i].device());
+    // Two machines may well have a device of one name: "cuda:0 and cuda:0" would explain nothing.
+    if let (Device::Cuda { machine, .. }, Device::Cuda { machine: other, .. }) = (a, b)
+        && machine != other
+    {
+        let here = other == Ambient::current_id();
+        return Error::OtherMachine { device: if here { a } else { b } };
+    }
+    let called = |i: usize| match arguments {
+        Some(Arguments { names, .. }) => names[i.min(names.len() - 1)].to_string(),
+        None => ["self", "other"].get(i).map_or(format!("argument {i}"), |name| name.to_string()),
+    };
+    let sentence = match arguments {
+        Some(Arguments { method, .. }) => format!(
+            "Expected all tensors to be on the same device, but got {} is on {b}, different from other tensors on \
+             {a} (when checking argument in method {method})",
+            called(pair[1])
+        ),
+        None => {
+            // PyTorch names the GPU first.
+            let (a, b) = if a.is_cuda() { (a, b) } else { (b, a) };
+            format!(
+                "Expected all tensors to be on the same device, but found at least two devices, {a} and {b}!"
+            )
+        }
+    };
+    let operands = pair.map(|i| operand(called(i), inputs[i]));
+    Error::DeviceMismatch(Box::new(DeviceMismatch {
+        sentence,
+        operation: name,
+        place: scope::here(),
+        operands,
+    }))
+}
+
+/// Of operands that are on one device, but for numbers of the host, one that says which device that is.
+pub(crate) fn lead<'a>(inputs: &[&'a Tensor]) -> &'a Tensor {
+    inputs.iter().find(|input| input.is_cuda()).unwrap_or(&inputs[0])
+}
+
+/// What a report says of a tensor that took part.
+fn operand(name: String, tensor: &Tensor) -> Operand {
+    Operand {
+        name,
+        sizes: tensor.sizes().to_vec(),
+        device: tensor.device(),
+        made: tensor.place(),
+        moved: tensor.moved(),
+        learned: tensor.is_leaf() && tensor.requires_grad(),
+    }
+}

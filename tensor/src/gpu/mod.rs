@@ -1,0 +1,138 @@
+//! The GPUs of the machine, real or simulated, behind the names of `torch.cuda`.
+
+pub(crate) mod allocator;
+pub(crate) mod current_stream;
+mod device;
+pub(crate) mod driver;
+mod driver_trouble;
+mod event;
+#[cfg(test)]
+mod faults;
+pub(crate) mod launch_blocking;
+pub(crate) mod memory;
+#[cfg(not(target_family = "wasm"))]
+pub(crate) mod nvidia;
+pub(crate) mod pinned;
+pub(crate) mod runtime;
+pub(crate) mod simulated;
+pub(crate) mod stats;
+pub(crate) mod stream;
+mod summary;
+mod sync_debug;
+
+pub use driver_trouble::DriverTrouble;
+pub use event::{Event, EventOptions};
+pub use launch_blocking::{launch_blocking, set_launch_blocking};
+pub use memory::*;
+#[cfg(not(target_family = "wasm"))]
+pub use nvidia::{Finding, INSTALL, Probe, probe};
+pub use stream::{Stream, current_stream, default_stream, stream};
+pub use sync_debug::{SyncDebugMode, get_sync_debug_mode, set_sync_debug_mode};
+
+pub use crate::properties::DeviceProperties;
+
+use std::sync::Arc;
+
+use crate::ambient::Ambient;
+use crate::device::Device;
+use crate::error::{Error, Result};
+use crate::machine::Machine;
+use crate::scope;
+use runtime::Cuda;
+
+/// Whether the machine has a GPU that can be used (`torch.cuda.is_available`).
+pub fn is_available() -> bool {
+    device_count() > 0
+}
+
+/// How many GPUs the machine has (`torch.cuda.device_count`).
+pub fn device_count() -> usize {
+    Machine::current().cuda().map_or(0, |cuda| cuda.device_count())
+}
+
+/// The device new CUDA tensors are made on if no other is named (`torch.cuda.current_device`); each thread has
+/// its own.
+pub fn current_device() -> Result<usize> {
+    of_machine()?;
+    Ok(current_index())
+}
+
+/// Changes the current device of this thread (`torch.cuda.set_device`).
+pub fn set_device(index: usize) -> Result<()> {
+    check_ordinal(index)?;
+    Ambient::replace_current_device(index);
+    Ok(())
+}
+
+/// Runs `scope` with another current device (`with torch.cuda.device(index)`).
+pub fn device<R>(index: usize, scope: impl FnOnce() -> R) -> Result<R> {
+    struct Restore(usize);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            Ambient::replace_current_device(self.0);
+        }
+    }
+    check_ordinal(index)?;
+    let _restore = Restore(Ambient::replace_current_device(index));
+    Ok(scope())
+}
+
+/// The name of a device (`torch.cuda.get_device_name`).
+pub fn get_device_name(index: usize) -> Result<String> {
+    Ok(get_device_properties(index)?.name)
+}
+
+/// What a device is (`torch.cuda.get_device_properties`).
+pub fn get_device_properties(index: usize) -> Result<DeviceProperties> {
+    let cuda = of_machine()?;
+    match index < cuda.device_count() {
+        true => Ok(cuda.properties(index).clone()),
+        false => Err(Error::InvalidDeviceId),
+    }
+}
+
+/// Whether the current device calculates with bfloat16 (`torch.cuda.is_bf16_supported`): by itself from compute
+/// capability 8.0 on, and, slowly, by conversions to f32 and back, anywhere. So if emulation counts every device does.
+pub fn is_bf16_supported(including_emulation: bool) -> Result<bool> {
+    Ok(get_device_properties(current_device()?)?.major >= 8 || including_emulation)
+}
+
+/// Waits for all work of the current device (`torch.cuda.synchronize`).
+#[track_caller]
+pub fn synchronize() -> Result<()> {
+    let _scope = scope::operation("synchronize", std::panic::Location::caller());
+    of_machine()?.synchronize(current_index())
+}
+
+/// Waits for all work of a device.
+#[track_caller]
+pub fn synchronize_device(index: usize) -> Result<()> {
+    let _scope = scope::operation("synchronize", std::panic::Location::caller());
+    check_ordinal(index)?.synchronize(index)
+}
+
+/// The current device, whether there is one or not.
+pub(crate) fn current_index() -> usize {
+    Ambient::current_device()
+}
+
+/// The GPUs of the current machine, or PyTorch's words for there being none.
+pub(crate) fn of_machine() -> Result<Arc<Cuda>> {
+    let cuda = Machine::current().cuda().cloned().ok_or(Error::NoDriver)?;
+    cuda.check_thread()?;
+    Ok(cuda)
+}
+
+pub(crate) fn check_ordinal(index: usize) -> Result<Arc<Cuda>> {
+    let cuda = of_machine()?;
+    if index < cuda.device_count() { Ok(cuda) } else { Err(Error::InvalidDevice) }
+}
+
+/// The GPUs that a device is one of.
+pub(crate) fn of(device: Device) -> Result<Arc<Cuda>> {
+    let Device::Cuda { index, machine } = device else { return Err(Error::NoDriver) };
+    if machine != Machine::current().id() {
+        return Err(Error::OtherMachine { device });
+    }
+    check_ordinal(index)
+}

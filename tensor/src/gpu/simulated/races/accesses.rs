@@ -1,0 +1,57 @@
+//! Which memory a piece of work uses.
+
+use super::super::execute::gemm_accesses;
+use super::super::memory::Access;
+use super::super::op::{Place, Task};
+use super::super::pinned::PinnedMemory;
+use super::stripes::Stripes;
+use crate::kernel::{Argument, Parameter};
+
+/// What work is called that is no operation of the user's.
+pub(super) fn name_of(task: &Task) -> &'static str {
+    match task {
+        Task::Kernel(launch) => launch.kernel.name,
+        Task::Gemm(_) => "gemm",
+        Task::Convolution(_) => "conv2d",
+        Task::Copy(_) => "copy",
+        Task::Memset { .. } => "memset",
+        Task::Record(_) => "record",
+        Task::Wait { .. } => "wait",
+    }
+}
+
+/// Shows each range that work uses, from its first byte to its last. The driver's own staging memory is not
+/// among them: it keeps its order itself.
+pub(super) fn each_of(task: &Task, pinned: &PinnedMemory, mut used: impl FnMut(Access, Stripes)) {
+    match task {
+        Task::Kernel(launch) => {
+            for (parameter, argument) in launch.kernel.parameters.iter().zip(&launch.arguments) {
+                let (Parameter::In(dtype) | Parameter::Out(dtype)) = parameter else { continue };
+                let Argument::Tensor { pointer, view } = argument else { continue };
+                let write = matches!(parameter, Parameter::Out(_));
+                let access = Access { address: pointer.0, bytes: view.reach() * dtype.size(), write };
+                used(access, Stripes::of(view, dtype.size()));
+            }
+        }
+        Task::Gemm(gemm) => {
+            gemm_accesses(gemm).into_iter().for_each(|access| used(access, Stripes::whole(access.bytes)))
+        }
+        Task::Convolution(task) => {
+            task.accesses().into_iter().for_each(|access| used(access, Stripes::whole(access.bytes)))
+        }
+        Task::Copy(copy) => {
+            for (place, write) in [(copy.from, false), (copy.to, true)] {
+                match place {
+                    Place::Pinned(address) if pinned.is_staging(address) => {}
+                    Place::Device { address, .. } | Place::Pinned(address) => {
+                        used(Access { address, bytes: copy.bytes, write }, Stripes::whole(copy.bytes));
+                    }
+                }
+            }
+        }
+        Task::Memset { to, bytes, .. } => {
+            used(Access { address: to.0, bytes: *bytes, write: true }, Stripes::whole(*bytes))
+        }
+        Task::Record(_) | Task::Wait { .. } => {}
+    }
+}

@@ -1,0 +1,90 @@
+//! Recordings of a part of a program, and names for stretches of it.
+
+use std::cell::Cell;
+use std::panic::Location;
+
+use super::Machine;
+use crate::ambient::Ambient;
+use crate::events::{Range, Trace};
+use crate::scope;
+
+/// A recording under way. It ends when this is dropped, also when a panic passes through.
+pub(crate) struct Recording<'a> {
+    machine: &'a Machine,
+    number: u64,
+}
+
+impl<'a> Recording<'a> {
+    pub(crate) fn start(machine: &'a Machine) -> Recording<'a> {
+        Recording { machine, number: machine.recorder().start(machine.clock().now()) }
+    }
+
+    /// What was recorded.
+    pub(crate) fn finish(self) -> Trace {
+        self.machine.trace_of(self.number)
+    }
+}
+
+impl Drop for Recording<'_> {
+    fn drop(&mut self) {
+        self.machine.stop_recording(self.number);
+    }
+}
+
+thread_local! {
+    /// How many ranges are open.
+    static DEPTH: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Runs `scope` under a name that the timeline shows (`torch.profiler.record_function`, an NVTX range): how long
+/// the host was at it, and which calls it made.
+///
+/// Names may nest. A name is for the host: the GPU may do the work later. Where nothing is recorded this costs
+/// next to nothing; what a data loading worker names is not recorded.
+///
+/// ```
+/// use todevice::trace::record_function;
+/// use todevice::{Machine, Tensor};
+///
+/// let machine: Machine = "sim:t4".parse().unwrap();
+/// let (sum, trace) = machine.enter(|| {
+///     machine.profile(|| {
+///         let x = record_function("to the device", || Tensor::ones(&[2, 3])?.cuda())?;
+///         record_function("sum", || x.sum()?.item())
+///     })
+/// });
+/// assert_eq!(sum.unwrap(), 6.0);
+/// assert!(trace.to_chrome_json().contains("to the device"));
+/// ```
+#[track_caller]
+pub fn record_function<R>(name: &str, scope: impl FnOnce() -> R) -> R {
+    let _range = OpenRange::new(name);
+    scope()
+}
+
+/// A range that ends when this is dropped.
+struct OpenRange {
+    machine: Machine,
+    range: Range,
+}
+
+impl OpenRange {
+    #[track_caller]
+    fn new(name: &str) -> Option<OpenRange> {
+        let machine = Machine::current();
+        if Ambient::in_worker() || !machine.recorder().is_recording() {
+            return None;
+        }
+        let depth = DEPTH.replace(DEPTH.get() + 1);
+        let (begin, place) = (machine.clock().now(), scope::place_or(Location::caller()));
+        Some(OpenRange { machine, range: Range { name: name.to_string(), place, begin, end: begin, depth } })
+    }
+}
+
+impl Drop for OpenRange {
+    fn drop(&mut self) {
+        DEPTH.set(self.range.depth);
+        self.range.end = self.machine.clock().now();
+        self.machine.recorder().note_range(&self.range);
+    }
+}

@@ -1,0 +1,334 @@
+//! The memory of the GPUs as a map: a row for each segment, a box for each block. Here is what a row has in it,
+//! and the map as text; `memory_map/svg.rs` draws it.
+
+use std::collections::{BTreeSet, HashMap};
+use std::fmt;
+
+use crate::error::WORKSPACE;
+use crate::gpu::memory::{BlockState, MemoryBlock, MemorySegment, SegmentType, memory_snapshot};
+use crate::machine::Machine;
+use crate::tensor::Tensor;
+
+mod svg;
+
+/// A row has at most so many boxes. If a segment has more blocks, a box stands for several that are neighbours.
+const MOST_BOXES: usize = 48;
+/// How wide a row of the text is.
+const LETTERS: f64 = 72.0;
+/// The most names that the text explains.
+const MOST_LINES: usize = 12;
+
+/// Which blocks the caching allocators hold, and what is in them: a picture of
+/// [`memory_snapshot`](super::memory_snapshot).
+///
+/// It prints as text, and [`to_svg`](Self::to_svg) draws it. Every row shows a segment, as wide as all others
+/// whatever its size, which is written beside it; its blocks are to scale, but for those that would be too narrow
+/// to see.
+///
+/// ```
+/// use todevice::{Device, Machine, Tensor, cuda::MemoryMap};
+///
+/// let machine: Machine = "sim:t4".parse().unwrap();
+/// machine.enter(|| {
+///     let x = Tensor::zeros_with(&[100_000], Device::cuda(0))?;
+///     let map = MemoryMap::now().name("x", [&x]);
+///     assert_eq!(map.bytes_of("x"), 400_384); // 400000 bytes, and what makes it a multiple of 512
+///     println!("{map}");
+///     assert!(map.to_svg().contains("<title>x: 400384 bytes, 400000 of them asked for, from byte 0 on</title>"));
+///     Ok::<(), todevice::Error>(())
+/// }).unwrap();
+/// ```
+#[derive(Clone, Debug)]
+pub struct MemoryMap {
+    segments: Vec<MemorySegment>,
+    /// By the address of the block, which is not the same on two devices.
+    names: HashMap<(usize, u64), String>,
+    /// The name of all others, where there is one.
+    others: Option<String>,
+}
+
+impl MemoryMap {
+    /// What there is now, on all devices of the machine.
+    pub fn now() -> MemoryMap {
+        let mut names = HashMap::new();
+        if let Some(cuda) = Machine::current().cuda() {
+            for device in 0..cuda.device_count() {
+                let workspaces = cuda.workspaces(device).into_iter();
+                names.extend(workspaces.map(|address| ((device, address), WORKSPACE.to_owned())));
+            }
+        }
+        MemoryMap { segments: memory_snapshot(), names, others: None }
+    }
+
+    /// Gives the blocks that hold these tensors a name. Without one a block is called by the line of the program
+    /// that asked for it; only cuBLAS's is called `cuBLAS workspace` from the start. A tensor on the host has no
+    /// block.
+    pub fn name<'t>(mut self, name: &str, tensors: impl IntoIterator<Item = &'t Tensor>) -> MemoryMap {
+        for tensor in tensors {
+            if let Some(memory) = tensor.storage().device() {
+                self.names.insert((memory.device().index(), memory.address()), name.to_owned());
+            }
+        }
+        self
+    }
+
+    /// Gives all other blocks that are not free a name.
+    pub fn name_others(mut self, name: &str) -> MemoryMap {
+        self.others = Some(name.to_owned());
+        self
+    }
+
+    /// The bytes of all blocks with a name. (With what was cut off when they were rounded: of what
+    /// [`memory_allocated`](super::memory_allocated) counts, it is their share.)
+    pub fn bytes_of(&self, name: &str) -> u64 {
+        let blocks = self.segments.iter().flat_map(|segment| {
+            let held = segment.blocks.iter().filter(|block| block.state == BlockState::ActiveAllocated);
+            held.filter(|block| self.name_of(segment, block) == name)
+        });
+        blocks.map(|block| block.size).sum()
+    }
+
+    /// The segments that are shown.
+    pub fn segments(&self) -> &[MemorySegment] {
+        &self.segments
+    }
+
+    fn name_of(&self, segment: &MemorySegment, block: &MemoryBlock) -> String {
+        if block.state == BlockState::Inactive {
+            return "free".to_owned();
+        }
+        let known = self.names.get(&(segment.device, block.address)).or(self.others.as_ref());
+        known.cloned().unwrap_or_else(|| match block.place {
+            Some(place) => {
+                let file = place.file().rsplit(['/', '\\']).next().unwrap_or_default();
+                format!("{file}:{}", place.line())
+            }
+            None => "unknown".to_owned(),
+        })
+    }
+
+    /// `small pool, 2097152 bytes`, with what tells it from others if there is more than one device or stream.
+    fn title(&self, segment: &MemorySegment) -> String {
+        let pool = match segment.segment_type {
+            SegmentType::Small => "small pool",
+            SegmentType::Large => "large pool",
+        };
+        let mut title = format!("{pool}, {} bytes", segment.total_size);
+        if segment.stream != 0 {
+            title = format!("stream {}, {title}", segment.stream);
+        }
+        if self.segments.iter().any(|other| other.device != segment.device) {
+            title = format!("cuda:{}, {title}", segment.device);
+        }
+        title
+    }
+
+    /// The blocks of a segment that are held, or are free.
+    fn blocks(&self, segment: &MemorySegment, fill: Fill) -> impl Iterator<Item = Piece> {
+        segment.blocks.iter().map(|block| self.piece(segment, block)).filter(move |piece| piece.fill == fill)
+    }
+
+    /// The boxes of a row.
+    fn boxes(&self, segment: &MemorySegment) -> Vec<Piece> {
+        let mut boxes: Vec<Piece> = Vec::new();
+        let part = |offset: u64| offset as u128 * MOST_BOXES as u128 / u128::from(segment.total_size.max(1));
+        for block in &segment.blocks {
+            let piece = self.piece(segment, block);
+            match boxes.last_mut() {
+                Some(last)
+                    if segment.blocks.len() > MOST_BOXES && part(last.offset) == part(piece.offset) =>
+                {
+                    last.add(&piece);
+                }
+                _ => boxes.push(piece),
+            }
+        }
+        boxes
+    }
+
+    fn piece(&self, segment: &MemorySegment, block: &MemoryBlock) -> Piece {
+        Piece {
+            fill: match block.state {
+                BlockState::ActiveAllocated => Fill::Allocated,
+                BlockState::ActiveAwaitingFree => Fill::Awaiting,
+                BlockState::Inactive => Fill::Free,
+            },
+            name: self.name_of(segment, block),
+            offset: block.address - segment.address,
+            size: block.size,
+            requested: block.requested_size,
+            free: if block.state == BlockState::Inactive { block.size } else { 0 },
+            blocks: 1,
+        }
+    }
+}
+
+/// What a box shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fill {
+    Allocated,
+    Free,
+    /// Freed, but other streams may still use it.
+    Awaiting,
+    /// Several blocks that have not the same name.
+    Mixed,
+}
+
+/// A box: a block, or several that are neighbours.
+#[derive(Clone, Debug)]
+struct Piece {
+    fill: Fill,
+    name: String,
+    /// In bytes from the start of the segment.
+    offset: u64,
+    size: u64,
+    requested: u64,
+    free: u64,
+    blocks: usize,
+}
+
+impl Piece {
+    /// Takes the next block in.
+    fn add(&mut self, next: &Piece) {
+        if self.fill != next.fill || self.name != next.name {
+            self.fill = Fill::Mixed;
+        }
+        self.size += next.size;
+        self.requested += next.requested;
+        self.free += next.free;
+        self.blocks += 1;
+    }
+
+    /// All there is to say of it.
+    fn words(&self) -> String {
+        let Piece { name, offset, size, requested, free, blocks, .. } = self;
+        let from = format!("from byte {offset} on");
+        match self.fill {
+            _ if *blocks > 1 => format!("{blocks} blocks: {size} bytes, {free} of them free, {from}"),
+            Fill::Free => format!("free: {size} bytes, {from}"),
+            Fill::Awaiting => format!("{name}, freed, still used by a stream: {size} bytes, {from}"),
+            _ if requested == size => format!("{name}: {size} bytes, {from}"),
+            _ => format!("{name}: {size} bytes, {requested} of them asked for, {from}"),
+        }
+    }
+}
+
+/// How wide the boxes of a row are: to scale, but none narrower than `narrowest`.
+fn widths(boxes: &[Piece], row: f64, narrowest: f64) -> Vec<f64> {
+    let total: u64 = boxes.iter().map(|piece| piece.size).sum();
+    let is_narrow = |piece: &&Piece| piece.size as f64 * row < narrowest * total as f64;
+    let narrow = boxes.iter().filter(is_narrow);
+    let (count, bytes) = narrow.fold((0.0, 0), |(count, bytes), piece| (count + 1.0, bytes + piece.size));
+    let scale = (row - count * narrowest) / (total - bytes).max(1) as f64;
+    boxes.iter().map(|piece| if is_narrow(&piece) { narrowest } else { piece.size as f64 * scale }).collect()
+}
+
+/// For a terminal: a letter stands for all blocks of one name, `.` for free memory, `:` for what was cut off when a
+/// size was rounded, `~` for what a stream still uses, `%` for several blocks that have not the same name.
+impl fmt::Display for MemoryMap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.segments.is_empty() {
+            return f.write_str("No segment is held.");
+        }
+        let mut legend = Legend::default();
+        for segment in &self.segments {
+            let free: Vec<u64> = self.blocks(segment, Fill::Free).map(|piece| piece.size).collect();
+            write!(f, "{}: {} allocated", self.title(segment), segment.allocated_size)?;
+            match free.len() {
+                0 => {}
+                1 => write!(f, ", {} free", free[0])?,
+                pieces => write!(f, ", {} free in {pieces} pieces", free.iter().sum::<u64>())?,
+            }
+            for piece in self.blocks(segment, Fill::Allocated) {
+                legend.add(&piece);
+            }
+            writeln!(f, "\n[{}]", legend.row(&self.boxes(segment)))?;
+        }
+        write!(f, "{legend}")
+    }
+}
+
+/// What the letters of the text mean.
+#[derive(Default)]
+struct Legend {
+    names: Vec<(char, Piece)>,
+    /// The signs that occur.
+    signs: BTreeSet<char>,
+}
+
+impl Legend {
+    /// Takes a block in.
+    fn add(&mut self, block: &Piece) {
+        if let Some((_, known)) = self.names.iter_mut().find(|(_, known)| known.name == block.name) {
+            known.add(block);
+            return;
+        }
+        // The first letter of the name if it is still to be had, large or small.
+        let first = block.name.chars().find(char::is_ascii_alphanumeric);
+        let own = first
+            .into_iter()
+            .flat_map(|first| [first, first.to_ascii_lowercase(), first.to_ascii_uppercase()]);
+        let mut letters = own.chain('A'..='Z').chain('a'..='z');
+        let letter = letters.find(|letter| self.names.iter().all(|(taken, _)| taken != letter));
+        self.names.push((letter.unwrap_or('#'), block.clone()));
+    }
+
+    fn row(&mut self, boxes: &[Piece]) -> String {
+        let mut row = String::new();
+        let mut end = 0.0;
+        for (piece, width) in boxes.iter().zip(widths(boxes, LETTERS, 1.0)) {
+            let known = self.names.iter().find(|(_, known)| known.name == piece.name);
+            let sign = match (piece.fill, known) {
+                (Fill::Allocated, Some((letter, _))) => *letter,
+                (Fill::Allocated | Fill::Mixed, _) => '%',
+                (Fill::Free, _) => '.',
+                (Fill::Awaiting, _) => '~',
+            };
+            // Where the box begins, and where what was asked for ends.
+            let [start, asked] =
+                [end, end + width * piece.requested as f64 / piece.size as f64].map(f64::round);
+            end += width;
+            for column in start as usize..end.round() as usize {
+                // A block shows its letter, however little was asked for.
+                let cut_off = piece.fill == Fill::Allocated && column as f64 >= asked.max(start + 1.0);
+                let sign = if cut_off { ':' } else { sign };
+                self.signs.insert(sign);
+                row.push(sign);
+            }
+        }
+        row
+    }
+}
+
+impl fmt::Display for Legend {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shown = if self.names.len() > MOST_LINES { MOST_LINES - 1 } else { self.names.len() };
+        for (letter, Piece { name, size, requested, blocks, .. }) in &self.names[..shown] {
+            let name = if *name == letter.to_string() { String::new() } else { format!("{name}: ") };
+            let blocks = if *blocks > 1 { format!("{blocks} blocks, ") } else { String::new() };
+            write!(f, "  {letter}  {name}{blocks}{size} bytes")?;
+            if requested != size {
+                write!(f, ", {requested} of them asked for")?;
+            }
+            writeln!(f)?;
+        }
+        if self.names.len() > shown {
+            writeln!(f, "     and {} more", self.names.len() - shown)?;
+        }
+        let meanings = [
+            ('.', "free"),
+            (':', "cut off by rounding"),
+            ('~', "still used by a stream"),
+            ('%', "several blocks"),
+        ];
+        let signs: Vec<String> = meanings
+            .into_iter()
+            .filter(|(sign, _)| self.signs.contains(sign))
+            .map(|(sign, meaning)| format!("{sign}  {meaning}"))
+            .collect();
+        match signs.is_empty() {
+            true => Ok(()),
+            false => write!(f, "  {}", signs.join("   ")),
+        }
+    }
+}

@@ -1,0 +1,272 @@
+//! The one place where operations of the host get at the memory of tensors.
+//!
+//! [`access`] is the only way to the bytes of a tensor on the host. It takes the locks, and it makes aliasing
+//! safe, so that no kernel ever has to think of it.
+
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use smallvec::SmallVec;
+
+use crate::ambient::Ambient;
+use crate::error::{Error, Result};
+use crate::gpu::pinned::PinnedMemory;
+use crate::host_memory::HostBuffer;
+use crate::kernel::{Input, Output};
+use crate::ops::plain::copy_of;
+use crate::storage::{Memory, Storage};
+use crate::tensor::Tensor;
+
+/// Gives `kernel` the storage bytes of `reads` and `writes`, made safe against each other.
+///
+/// - A read that is exactly the first write (same storage, same layout) arrives without bytes: the kernel reads
+///   its input from the output it is about to overwrite (the in-place variant).
+/// - A read that shares a storage with a write in any other way is copied first. The kernel gets the
+///   layout of what it is really to read.
+/// - Nobody borrows memory that a copy engine may be at: of pinned memory the kernel gets snapshots.
+/// - Two writes never share a storage; that is an error.
+///
+/// Locks are taken in the order of their addresses, those of pinned memory first, each storage once, so two
+/// operations on the same tensors never wait for each other in a circle. A kernel must not come back here: it
+/// holds the locks.
+pub(crate) fn access<const R: usize, const W: usize, T>(
+    reads: [&Tensor; R],
+    writes: [&Tensor; W],
+    kernel: impl for<'k, 'm> FnOnce(&'k [Input<'m>; R], &'k mut [Output<'m>; W]) -> T,
+) -> Result<T> {
+    let (mut kernel, mut result) = (Some(kernel), None);
+    access_all(&reads, &writes, &mut |inputs, outputs| {
+        let (Ok(inputs), Ok(outputs)) = (inputs.try_into(), outputs.try_into()) else {
+            unreachable!("there are as many as tensors")
+        };
+        result = kernel.take().map(|kernel| kernel(inputs, outputs));
+        Ok(())
+    })?;
+    Ok(result.expect("the kernel has run"))
+}
+
+/// What calculates with the bytes of tensors.
+type Calculation<'c> = dyn for<'k, 'm> FnMut(&'k [Input<'m>], &'k mut [Output<'m>]) -> Result<()> + 'c;
+
+/// The same for any number of tensors. It runs the kernel once. Nothing here is generic: it is compiled once.
+pub(crate) fn access_all(reads: &[&Tensor], writes: &[&Tensor], kernel: &mut Calculation) -> Result<()> {
+    let sources = sources(reads, writes)?;
+    let mut found: SmallVec<[Option<&Tensor>; 8]> = SmallVec::new();
+    for (read, source) in reads.iter().zip(&sources) {
+        found.push(match source {
+            Source::Itself => Some(*read),
+            Source::Output => None,
+            Source::Copy(copy) => Some(copy),
+        });
+    }
+    let (reads, pinned) = (found, pinned_outputs(writes)?);
+    let mut targets: SmallVec<[&Tensor; 4]> = SmallVec::new();
+    for write in writes {
+        let pinned = pinned.iter().find(|pinned| std::ptr::eq(pinned.output, *write));
+        targets.push(pinned.map_or(*write, |pinned| &pinned.snapshot));
+    }
+    let writes = targets;
+    let mut guards = lock(&reads, &writes)?;
+    let mut inputs: SmallVec<[Input; 8]> = SmallVec::new();
+    for read in &reads {
+        inputs.push(Input { bytes: None, layout: read.unwrap_or_else(|| writes[0]).layout() });
+    }
+    let mut outputs: SmallVec<[Output; 4]> = SmallVec::new();
+    for write in &writes {
+        outputs.push(Output { bytes: Default::default(), layout: write.layout() });
+    }
+    split(&mut guards, &reads, &writes, &mut inputs, &mut outputs);
+    let result = kernel(&inputs, &mut outputs);
+    drop((inputs, outputs));
+    drop(guards);
+    // Also of a kernel that failed: what it wrote before stays in any other memory too.
+    pinned.iter().try_for_each(PinnedOutput::write_back)?;
+    result
+}
+
+/// Where a kernel finds an input.
+pub(crate) enum Source {
+    /// Where it lies.
+    Itself,
+    /// In the first output, which it is about to overwrite.
+    Output,
+    /// In a copy, since it overlaps an output or is in pinned memory.
+    Copy(Tensor),
+}
+
+pub(crate) fn sources(reads: &[&Tensor], writes: &[&Tensor]) -> Result<SmallVec<[Source; 4]>> {
+    let same =
+        |read: &Tensor, write: &Tensor| read.layout() == write.layout() && read.dtype() == write.dtype();
+    let source = |read: &Tensor| match writes.iter().position(|write| read.shares_storage(write)) {
+        None => match read.storage().pinned() {
+            Some(memory) => snapshot(&memory, read).map(Source::Copy),
+            None => Ok(Source::Itself),
+        },
+        Some(0) if same(read, writes[0]) => Ok(Source::Output),
+        Some(_) => copy_of(read).map(Source::Copy),
+    };
+    let mut sources = SmallVec::new();
+    for read in reads {
+        sources.push(source(read)?);
+    }
+    Ok(sources)
+}
+
+type Guards<'a> = SmallVec<[(&'a Storage, Guard<'a>); 8]>;
+
+fn lock<'a>(reads: &[Option<&'a Tensor>], writes: &[&'a Tensor]) -> Result<Guards<'a>> {
+    let mut order: SmallVec<[(&Storage, bool); 8]> = SmallVec::new();
+    for write in writes {
+        order.push((write.storage(), true));
+    }
+    for read in reads.iter().flatten() {
+        if !order.iter().any(|(storage, _)| std::ptr::eq(*storage, &**read.storage())) {
+            order.push((read.storage(), false));
+        }
+    }
+    order.sort_unstable_by_key(|(storage, _)| std::ptr::from_ref::<Storage>(storage));
+    if order.windows(2).any(|pair| std::ptr::eq(pair[0].0, pair[1].0)) {
+        return Err(Error::WriteOverlap);
+    }
+    let mut guards = SmallVec::new();
+    for (storage, write) in order {
+        guards.push((storage, Guard::take(storage, write)?));
+    }
+    Ok(guards)
+}
+
+/// Deals out the locked bytes to the inputs and outputs they belong to.
+fn split<'g>(
+    guards: &'g mut Guards<'_>,
+    reads: &[Option<&'g Tensor>],
+    writes: &[&Tensor],
+    inputs: &mut [Input<'g>],
+    outputs: &mut [Output<'g>],
+) {
+    for (storage, guard) in guards {
+        match guard {
+            Guard::Read(buffer) => deal_out(buffer, storage, reads, inputs),
+            Guard::Write(buffer) => outputs[written(storage, writes)].bytes = buffer.bytes_mut(),
+        }
+    }
+}
+
+/// Gives the bytes of a storage to the inputs that lie in it.
+fn deal_out<'g>(
+    buffer: &'g HostBuffer,
+    storage: &Storage,
+    reads: &[Option<&'g Tensor>],
+    inputs: &mut [Input<'g>],
+) {
+    for (input, read) in inputs.iter_mut().zip(reads) {
+        if read.is_some_and(|read| std::ptr::eq(&**read.storage(), storage)) {
+            input.bytes = Some(buffer.bytes());
+        }
+    }
+}
+
+/// Which write a write lock belongs to.
+fn written(storage: &Storage, writes: &[&Tensor]) -> usize {
+    let write = writes.iter().position(|write| std::ptr::eq(&**write.storage(), storage));
+    write.expect("every write lock belongs to a write")
+}
+
+/// A copy of what a tensor reaches of its pinned memory, as that is now, in memory that no copy engine is at. It
+/// copies no more than that: reading one row of a data set must not cost as much as reading all of it.
+fn snapshot(memory: &PinnedMemory, tensor: &Tensor) -> Result<Tensor> {
+    let (layout, size) = (tensor.layout(), tensor.dtype().size());
+    let mut buffer = HostBuffer::allocate(Ambient::memory(), layout.reach() * size)?;
+    memory.read(layout.offset * size, buffer.bytes_mut())?;
+    Ok(Tensor::made_of(Storage::in_host(buffer), layout.at_start(), tensor.dtype()))
+}
+
+/// An output in pinned memory. The kernel writes to a snapshot of it, which is then copied back; until then the
+/// memory is locked.
+struct PinnedOutput<'a> {
+    memory: RwLockWriteGuard<'a, PinnedMemory>,
+    output: &'a Tensor,
+    snapshot: Tensor,
+}
+
+impl PinnedOutput<'_> {
+    /// Writes the bytes that the output reaches, and no others.
+    fn write_back(&self) -> Result<()> {
+        let Memory::Host(buffer) = &self.snapshot.storage().memory else { return Ok(()) };
+        let buffer = buffer.read().unwrap_or_else(PoisonError::into_inner);
+        self.memory.write(self.output.layout().offset * self.output.dtype().size(), buffer.bytes())
+    }
+}
+
+/// Locks the outputs that are in pinned memory, in the order of their addresses.
+fn pinned_outputs<'a>(writes: &[&'a Tensor]) -> Result<SmallVec<[PinnedOutput<'a>; 1]>> {
+    let mut order: SmallVec<[(&Tensor, &RwLock<PinnedMemory>); 1]> = SmallVec::new();
+    for write in writes {
+        if let Memory::Pinned(memory) = &write.storage().memory {
+            order.push((*write, memory));
+        }
+    }
+    order.sort_unstable_by_key(|(_, memory)| std::ptr::from_ref(*memory));
+    if order.windows(2).any(|pair| std::ptr::eq(pair[0].1, pair[1].1)) {
+        return Err(Error::WriteOverlap);
+    }
+    let mut locked = SmallVec::new();
+    for (output, memory) in order {
+        let memory = memory.write().unwrap_or_else(PoisonError::into_inner);
+        let snapshot = snapshot(&memory, output)?;
+        locked.push(PinnedOutput { memory, output, snapshot });
+    }
+    Ok(locked)
+}
+
+enum Guard<'a> {
+    Read(RwLockReadGuard<'a, HostBuffer>),
+    Write(RwLockWriteGuard<'a, HostBuffer>),
+}
+
+impl<'a> Guard<'a> {
+    fn take(storage: &'a Storage, write: bool) -> Result<Guard<'a>> {
+        // A kernel that panicked left bytes half written, not invalid: any bytes are a number.
+        match (&storage.memory, write) {
+            (Memory::Host(buffer), true) => {
+                Ok(Guard::Write(buffer.write().unwrap_or_else(PoisonError::into_inner)))
+            }
+            (Memory::Host(buffer), false) => {
+                Ok(Guard::Read(buffer.read().unwrap_or_else(PoisonError::into_inner)))
+            }
+            // Pinned memory has a snapshot by now, and operations see to it that a GPU's does not get here.
+            (Memory::Pinned(_) | Memory::Device(_), _) => {
+                Err(Error::custom("the memory of a GPU cannot be read by the host"))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::Machine;
+
+    #[test]
+    fn what_a_kernel_wrote_before_it_failed_stays_in_any_memory() -> Result<()> {
+        let machine: Machine = "sim:t4".parse().unwrap();
+        machine.enter(|| {
+            for x in [Tensor::zeros(&[2])?, Tensor::zeros(&[2])?.pin_memory()?] {
+                let failed = access_all(&[], &[&x], &mut |_, outputs| {
+                    outputs[0].elements::<f32>()[0] = 7.0;
+                    Err(Error::custom("stopped"))
+                });
+                assert!(failed.is_err());
+                assert_eq!(x.to_vec::<f32>()?, [7.0, 0.0]);
+            }
+            Ok(())
+        })
+    }
+
+    #[test]
+    fn only_the_first_output_is_read_in_place() -> Result<()> {
+        let (a, b, c) = (Tensor::zeros(&[3])?, Tensor::zeros(&[3])?, Tensor::zeros(&[3])?);
+        let part = a.narrow(0, 1, 2)?;
+        let found = sources(&[&a, &b, &c, &part], &[&a, &b])?;
+        assert!(matches!(found[..], [Source::Output, Source::Copy(_), Source::Itself, Source::Copy(_)]));
+        Ok(())
+    }
+}

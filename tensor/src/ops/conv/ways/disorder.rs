@@ -1,0 +1,81 @@
+//! Sums that blocks of a GPU add to the same memory, each when it is done (`atomicAdd`). Nobody keeps the order, and
+//! floating point sums depend on it: the same program, the same numbers, other bits.
+//!
+//! On hardware the order comes of clocks, temperatures, and what else the card does. Here it comes of the number of the
+//! piece of work: a second call gives other bits than the first, and the whole program gives the same bits again.
+
+use super::implicit;
+use crate::conv::{ConvPass, ConvShape};
+use crate::dtype::Element;
+use crate::error::Result;
+use crate::ops::matmul::gemm::GemmElement;
+use crate::ops::reserve::collect;
+use crate::random::mix;
+
+/// The most parts that a sum is made of.
+const PARTS: usize = 8;
+
+/// The parts of a gradient, added in an order that `order` decides. That of the weight has a part for some of the
+/// images; that of the input, for some of the output's channels.
+pub(super) fn run<T: GemmElement + Element>(
+    pass: ConvPass,
+    shape: &ConvShape,
+    [a, b]: [&[T]; 2],
+    out: &mut [T],
+    order: u64,
+) -> Result<()> {
+    let &ConvShape { n, c, h, w, k, r, s, .. } = shape;
+    let [p, q] = shape.out();
+    out.fill(T::zeroed());
+    let mut part = collect(std::iter::repeat_n(T::zeroed(), out.len()), out.len())?;
+    let all = if pass == ConvPass::BackwardData { k } else { n };
+    for (start, end) in shuffled(all, order) {
+        let count = end - start;
+        if pass == ConvPass::BackwardData {
+            // Of each image, the channels of the part.
+            let of_image = |image: usize| &a[(image * k + start) * p * q..][..count * p * q];
+            let dy = collect((0..n).flat_map(of_image).copied(), n * count * p * q)?;
+            let weight = &b[start * c * r * s..end * c * r * s];
+            implicit(pass, &ConvShape { k: count, ..*shape }, [&dy, weight], &mut part)?;
+        } else {
+            let x = &a[start * c * h * w..end * c * h * w];
+            let dy = &b[start * k * p * q..end * k * p * q];
+            implicit(pass, &ConvShape { n: count, ..*shape }, [x, dy], &mut part)?;
+        }
+        for (out, part) in out.iter_mut().zip(&part) {
+            *out = *out + *part;
+        }
+    }
+    Ok(())
+}
+
+/// The parts of a whole, in any order.
+fn shuffled(all: usize, order: u64) -> Vec<(usize, usize)> {
+    let parts = PARTS.min(all);
+    let mut borders: Vec<(usize, usize)> =
+        (0..parts).map(|part| (all * part / parts, all * (part + 1) / parts)).collect();
+    let mut random = order;
+    for i in (1..borders.len()).rev() {
+        random = mix(random);
+        borders.swap(i, (random % (i as u64 + 1)) as usize);
+    }
+    borders
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_the_whole_in_orders_that_differ() {
+        for all in [0, 1, 3, 8, 64, 65] {
+            let mut sorted = shuffled(all, 5);
+            sorted.sort_unstable();
+            let count: usize = sorted.iter().map(|(start, end)| end - start).sum();
+            assert!(count == all && sorted.windows(2).all(|pair| pair[0].1 == pair[1].0));
+        }
+        let orders: std::collections::HashSet<_> = (0..20).map(|order| shuffled(64, order)).collect();
+        assert!(orders.len() > 15);
+        assert_eq!(shuffled(64, 3), shuffled(64, 3));
+    }
+}

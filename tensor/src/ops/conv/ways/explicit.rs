@@ -1,0 +1,54 @@
+//! A convolution as a product of matrices that are really there: all that the kernel covers at a position becomes a
+//! column.
+
+use crate::conv::ConvShape;
+use crate::error::Result;
+use crate::ops::matmul::gemm::{GemmElement, gemm};
+use crate::ops::reserve::collect;
+
+/// y from x and the weight, an image and a group at a time: y = W · columns.
+///
+/// The rows of the columns are in the order of the kernel's elements, the channels within: the weight is brought into
+/// it too. So a sum runs in another order than that of the implicit product.
+pub(super) fn forward<T: GemmElement>(shape: &ConvShape, [x, weight]: [&[T]; 2], y: &mut [T]) -> Result<()> {
+    let &ConvShape { n, c, h, w, k, r, s, groups, .. } = shape;
+    let [p, q] = shape.out();
+    let (c, k) = (c / groups, k / groups);
+    let inner = r * s * c;
+    let in_order = (0..k * groups).flat_map(|filter| {
+        (0..r * s).flat_map(move |at| (0..c).map(move |channel| weight[(filter * c + channel) * r * s + at]))
+    });
+    let weight = collect(in_order, weight.len())?;
+    let mut columns = collect(std::iter::repeat_n(T::zeroed(), inner * p * q), inner * p * q)?;
+    for (image, group) in (0..n).flat_map(|image| (0..groups).map(move |group| (image, group))) {
+        let part = image * groups + group;
+        write_columns(shape, &x[part * c * h * w..][..c * h * w], &mut columns);
+        let weight = &weight[group * k * inner..][..k * inner];
+        let y = &mut y[part * k * p * q..][..k * p * q];
+        gemm(k, p * q, inner, weight, [inner, 1], &columns, [p * q, 1], y, false);
+    }
+    Ok(())
+}
+
+/// Writes what the kernel covers of the channels of a group; zeros where it covers padding.
+fn write_columns<T: GemmElement>(shape: &ConvShape, x: &[T], columns: &mut [T]) {
+    let &ConvShape { h, w, r, s, stride, padding, dilation, .. } = shape;
+    let [p, q] = shape.out();
+    let channels = x.len() / (h * w);
+    for (row, out) in columns.chunks_exact_mut(p * q).enumerate() {
+        let (at, channel) = (row / channels, row % channels);
+        let (dr, ds) = (at / s % r, at % s);
+        let image = &x[channel * h * w..][..h * w];
+        for (i, out) in out.chunks_exact_mut(q).enumerate() {
+            let line = (i * stride[0] + dr * dilation[0]).checked_sub(padding[0]).filter(|line| *line < h);
+            let Some(line) = line.map(|line| &image[line * w..][..w]) else {
+                out.fill(T::zeroed());
+                continue;
+            };
+            for (j, out) in out.iter_mut().enumerate() {
+                let column = (j * stride[1] + ds * dilation[1]).checked_sub(padding[1]);
+                *out = column.and_then(|column| line.get(column)).copied().unwrap_or(T::zeroed());
+            }
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! The ways in which a simulated GPU computes convolutions. Each adds up in an order of its own, so no two give the same
+//! bits; which there are, and what each takes, `gpu/simulated/convolution` knows.
+
+mod disorder;
+mod explicit;
+mod winograd;
+
+use super::run_conv;
+use crate::conv::{Conv, ConvPass, ConvShape, Way};
+use crate::dtype::{DType, Element};
+use crate::error::{Error, Result};
+use crate::ops::half::{narrow_all, widened};
+use crate::ops::matmul::gemm::GemmElement;
+use crate::ops::matmul::tf32;
+use crate::ops::reserve::collect;
+
+/// Computes a convolution as a simulated GPU does: in that way, of operands that may be rounded to TF32 before. `order`
+/// decides in which order parts come, where nobody keeps it.
+pub(crate) fn compute(conv: &Conv, way: Way, [a, b]: [&[u8]; 2], out: &mut [u8], order: u64) -> Result<()> {
+    match conv.tf32 {
+        true => {
+            let [a, b] = [a, b].map(|operand| tf32::rounded(bytemuck::cast_slice(operand)));
+            compute_stored(way, conv, [bytemuck::cast_slice(&a?), bytemuck::cast_slice(&b?)], out, order)
+        }
+        false => compute_stored(way, conv, [a, b], out, order),
+    }
+}
+
+/// Halves are multiplied and added in single precision, and the result is rounded once.
+fn compute_stored(way: Way, conv: &Conv, [a, b]: [&[u8]; 2], out: &mut [u8], order: u64) -> Result<()> {
+    match conv.dtype {
+        DType::F16 | DType::BF16 => {
+            let [a, b] = [a, b].map(|operand| widened(conv.dtype, bytemuck::cast_slice(operand)));
+            let mut wide = collect(std::iter::repeat_n(0f32, out.len() / 2), out.len() / 2)?;
+            compute_single(way, conv, [&a?, &b?], &mut wide, order)?;
+            narrow_all(conv.dtype, &wide, bytemuck::cast_slice_mut(out));
+            Ok(())
+        }
+        DType::F64 => {
+            let [a, b]: [&[f64]; 2] = [bytemuck::cast_slice(a), bytemuck::cast_slice(b)];
+            compute_floats(way, conv, [a, b], bytemuck::cast_slice_mut(out), order)
+        }
+        _ => {
+            let [a, b]: [&[f32]; 2] = [bytemuck::cast_slice(a), bytemuck::cast_slice(b)];
+            compute_single(way, conv, [a, b], bytemuck::cast_slice_mut(out), order)
+        }
+    }
+}
+
+fn compute_single(way: Way, conv: &Conv, operands: [&[f32]; 2], out: &mut [f32], order: u64) -> Result<()> {
+    match way {
+        Way::Winograd => winograd::run(conv.pass, &conv.shape, operands, out),
+        way => compute_floats(way, conv, operands, out, order),
+    }
+}
+
+fn compute_floats<T: GemmElement + Element>(
+    way: Way,
+    conv: &Conv,
+    [a, b]: [&[T]; 2],
+    out: &mut [T],
+    order: u64,
+) -> Result<()> {
+    let Conv { pass, shape, .. } = conv;
+    match way {
+        Way::Implicit => implicit(*pass, shape, [a, b], out),
+        Way::Explicit => explicit::forward(shape, [a, b], out),
+        Way::Winograd => Err(Error::NotImplemented { operation: "winograd", dtype: T::DTYPE }),
+        Way::Disorder => disorder::run(*pass, shape, [a, b], out, order),
+    }
+}
+
+/// As on the host.
+fn implicit<T: GemmElement + Element>(
+    pass: ConvPass,
+    shape: &ConvShape,
+    [a, b]: [&[T]; 2],
+    out: &mut [T],
+) -> Result<()> {
+    let out = bytemuck::cast_slice_mut(out);
+    run_conv(pass, shape, T::DTYPE, bytemuck::cast_slice(a), bytemuck::cast_slice(b), out)
+}

@@ -1,0 +1,162 @@
+//! Numbers as kernels calculate with them.
+
+/// Arithmetic as tensors do it: integers wrap around, floats follow IEEE 754, a NaN operand of
+/// `max` or `min` stays NaN.
+pub(crate) trait Number: Copy {
+    fn plus(self, other: Self) -> Self;
+    fn minus(self, other: Self) -> Self;
+    fn times(self, other: Self) -> Self;
+    fn larger(self, other: Self) -> Self;
+    fn smaller(self, other: Self) -> Self;
+    fn negative(self) -> Self;
+    fn absolute(self) -> Self;
+    /// Not `signum`: floats have one of their own, which is 1 at 0.
+    fn sign(self) -> Self;
+    fn rectified(self) -> Self;
+}
+
+macro_rules! integers {
+    ($($T:ty),*) => {$(
+        impl Number for $T {
+            #[inline(always)]
+            fn plus(self, other: $T) -> $T { self.wrapping_add(other) }
+            #[inline(always)]
+            fn minus(self, other: $T) -> $T { self.wrapping_sub(other) }
+            #[inline(always)]
+            fn times(self, other: $T) -> $T { self.wrapping_mul(other) }
+            #[inline(always)]
+            fn larger(self, other: $T) -> $T { self.max(other) }
+            #[inline(always)]
+            fn smaller(self, other: $T) -> $T { self.min(other) }
+            #[inline(always)]
+            fn negative(self) -> $T { self.wrapping_neg() }
+            #[inline(always)]
+            #[allow(unused_comparisons)] // u8 is one of them.
+            fn absolute(self) -> $T { if self < 0 { self.wrapping_neg() } else { self } }
+            #[inline(always)]
+            #[allow(unused_comparisons)]
+            fn sign(self) -> $T { (self > 0) as $T - (self < 0) as $T }
+            #[inline(always)]
+            fn rectified(self) -> $T { self.max(0) }
+        }
+    )*};
+}
+integers!(i64, i32, u8);
+
+macro_rules! floats {
+    ($($T:ty),*) => {$(
+        impl Number for $T {
+            #[inline(always)]
+            fn plus(self, other: $T) -> $T { self + other }
+            #[inline(always)]
+            fn minus(self, other: $T) -> $T { self - other }
+            #[inline(always)]
+            fn times(self, other: $T) -> $T { self * other }
+            #[inline(always)]
+            fn larger(self, other: $T) -> $T { if self > other || self.is_nan() { self } else { other } }
+            #[inline(always)]
+            fn smaller(self, other: $T) -> $T { if self < other || self.is_nan() { self } else { other } }
+            #[inline(always)]
+            fn negative(self) -> $T { -self }
+            #[inline(always)]
+            fn absolute(self) -> $T { self.abs() }
+            #[inline(always)]
+            fn sign(self) -> $T { (self > 0.0) as u8 as $T - (self < 0.0) as u8 as $T }
+            #[inline(always)]
+            fn rectified(self) -> $T { if self < 0.0 { 0.0 } else { self } }
+        }
+    )*};
+}
+floats!(f32, f64);
+
+/// What only floats can: division, and the transcendental functions of [`math`].
+pub(crate) trait Float: Number {
+    fn zero() -> Self;
+    fn lowest() -> Self;
+    fn count(elements: usize) -> Self;
+    fn from_f64(value: f64) -> Self;
+    fn over(self, other: Self) -> Self;
+    fn root(self) -> Self;
+    fn exp(self) -> Self;
+    fn ln(self) -> Self;
+    fn sin(self) -> Self;
+    fn cos(self) -> Self;
+    fn tanh(self) -> Self;
+    fn sigmoid(self) -> Self;
+    fn pow(self, exponent: Self) -> Self;
+    /// The probability that a number drawn from the normal distribution is below.
+    fn normal_cdf(self) -> Self;
+}
+
+macro_rules! float {
+    ($T:ty, $math:path) => {
+        impl Float for $T {
+            #[inline(always)]
+            fn zero() -> $T {
+                0.0
+            }
+            #[inline(always)]
+            fn lowest() -> $T {
+                <$T>::NEG_INFINITY
+            }
+            #[inline(always)]
+            fn count(elements: usize) -> $T {
+                elements as $T
+            }
+            #[inline(always)]
+            fn from_f64(value: f64) -> $T {
+                value as $T
+            }
+            #[inline(always)]
+            fn over(self, other: $T) -> $T {
+                self / other
+            }
+            #[inline(always)]
+            fn root(self) -> $T {
+                self.sqrt()
+            }
+            #[inline(always)]
+            fn exp(self) -> $T {
+                use $math as math;
+                math::exp(self)
+            }
+            #[inline(always)]
+            fn ln(self) -> $T {
+                use $math as math;
+                math::ln(self)
+            }
+            #[inline(always)]
+            fn sin(self) -> $T {
+                use $math as math;
+                math::sin(self)
+            }
+            #[inline(always)]
+            fn cos(self) -> $T {
+                use $math as math;
+                math::cos(self)
+            }
+            #[inline(always)]
+            fn tanh(self) -> $T {
+                use $math as math;
+                math::tanh(self)
+            }
+            #[inline(always)]
+            fn sigmoid(self) -> $T {
+                use $math as math;
+                math::sigmoid(self)
+            }
+            #[inline(always)]
+            fn pow(self, exponent: $T) -> $T {
+                use $math as math;
+                math::powf(self, exponent)
+            }
+            #[inline(always)]
+            fn normal_cdf(self) -> $T {
+                use $math as math;
+                math::normal_cdf(self)
+            }
+        }
+    };
+}
+float!(f32, super::math);
+float!(f64, super::math::double);

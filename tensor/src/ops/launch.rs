@@ -1,0 +1,142 @@
+//! Launches: an operation's tensors become the arguments of a kernel, which runs where they are.
+
+use smallvec::SmallVec;
+
+use crate::ambient::Ambient;
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::kernel::{Args, Argument, Cost, Geometry, KernelDef, Launch, Parameter, Work};
+use crate::ops::access::{Source, access, access_all, sources};
+use crate::tensor::{Tensor, memory_of};
+
+/// Runs a kernel where its tensors are.
+///
+/// `reads` and `writes` are the `In` and `Out` parameters. The first output may be read as well, if it is the same
+/// view both times; any other overlap is copied out of the way first.
+pub(crate) fn launch<const R: usize, const W: usize>(
+    kernel: &'static KernelDef,
+    reads: [&Tensor; R],
+    writes: [&Tensor; W],
+    ints: &[i64],
+    floats: &[f64],
+) -> Result<()> {
+    launch_on(kernel, &reads, &writes, ints, floats)
+}
+
+fn launch_on(
+    kernel: &'static KernelDef,
+    reads: &[&Tensor],
+    writes: &[&Tensor],
+    ints: &[i64],
+    floats: &[f64],
+) -> Result<()> {
+    if writes.iter().any(|write| write.is_cuda()) {
+        return launch_on_device(kernel, reads, writes, ints, floats);
+    }
+    Ambient::charge(|host| host.kernel_time(&work(kernel, reads.iter().chain(writes).copied())));
+    access_all(reads, writes, &mut |inputs, outputs| {
+        (kernel.twin)(Args { kernel, inputs, outputs, ints, floats })
+    })
+}
+
+/// What a kernel does on tensors of these sizes.
+fn work<'a>(kernel: &KernelDef, tensors: impl Iterator<Item = &'a Tensor>) -> Work {
+    let mut work = Work { double: kernel.types.contains(&DType::F64), ..Work::default() };
+    let mut most_elements = 0;
+    for tensor in tensors {
+        most_elements = most_elements.max(tensor.numel());
+        work.bytes += (tensor.layout().distinct() * tensor.dtype().size()) as u64;
+    }
+    work.flops = kernel.cost.flops() * most_elements as u64;
+    work
+}
+
+/// The work of making, or reading, every element of a tensor on the host.
+pub(crate) fn work_on(tensor: &Tensor, cost: Cost) -> Work {
+    let elements = tensor.numel() as u64;
+    let double = tensor.dtype() == DType::F64;
+    Work { bytes: elements * tensor.dtype().size() as u64, flops: cost.flops() * elements, double }
+}
+
+/// Threads of a block, where nothing else is asked for.
+const BLOCK: u32 = 256;
+
+/// Threads that run in step.
+const WARP: u32 = 32;
+
+/// The most blocks of a grid; from there on each thread takes several elements.
+const MOST_BLOCKS: u64 = 65_535;
+
+/// Queues a kernel on the device of its outputs.
+fn launch_on_device(
+    kernel: &'static KernelDef,
+    reads: &[&Tensor],
+    writes: &[&Tensor],
+    ints: &[i64],
+    floats: &[f64],
+) -> Result<()> {
+    let target = memory_of(writes[0])?;
+    target.cuda().check_thread()?;
+    if writes.iter().all(|write| write.numel() == 0) {
+        return Ok(());
+    }
+    let copies = sources(reads, writes)?;
+    let reads = reads.iter().zip(&copies).map(|(read, source)| match source {
+        Source::Copy(copy) => copy,
+        Source::Itself | Source::Output => *read,
+    });
+    let mut tensors = reads.chain(writes.iter().copied());
+    let work = work(kernel, tensors.clone());
+    let (mut ints, mut floats) = (ints.iter(), floats.iter());
+    let mut arguments: SmallVec<[Argument; 4]> = SmallVec::new();
+    for parameter in kernel.parameters {
+        arguments.push(match parameter {
+            Parameter::In(dtype) | Parameter::Out(dtype) => {
+                let fits = |tensor: &&Tensor| stored_alike(tensor.dtype(), *dtype);
+                argument(tensors.next().filter(fits).ok_or_else(|| wrong_arguments(kernel))?)?
+            }
+            Parameter::Int => Argument::Int(*ints.next().ok_or_else(|| wrong_arguments(kernel))?),
+            Parameter::Float => Argument::Float(*floats.next().ok_or_else(|| wrong_arguments(kernel))?),
+        });
+    }
+    if tensors.next().is_some() || ints.next().is_some() || floats.next().is_some() {
+        return Err(wrong_arguments(kernel));
+    }
+    let results = writes[0].numel() as u64;
+    let blocks = match kernel.geometry {
+        Geometry::Elements | Geometry::Indexed => results.div_ceil(u64::from(BLOCK)),
+        Geometry::Rows => results,
+        Geometry::LastDim => results / writes[0].sizes().last().map_or(1, |length| *length as u64).max(1),
+        Geometry::Warps => results.div_ceil(u64::from(BLOCK / WARP)),
+    };
+    let grid = blocks.clamp(1, MOST_BLOCKS) as u32;
+    let launch = Launch { kernel, grid, block: BLOCK, shared: 0, arguments, work };
+    target.cuda().launch(target.current_stream(), launch)
+}
+
+fn wrong_arguments(kernel: &KernelDef) -> Error {
+    Error::custom(format!("{} is not launched with what it takes", kernel.symbol()))
+}
+
+/// Whether kernels cannot tell two types apart: a truth is a byte.
+fn stored_alike(a: DType, b: DType) -> bool {
+    let stored = |dtype| if dtype == DType::Bool { DType::U8 } else { dtype };
+    stored(a) == stored(b)
+}
+
+/// A tensor as a kernel takes it: where it is, or, for a number on the host, its value.
+fn argument(tensor: &Tensor) -> Result<Argument> {
+    match tensor.storage().device() {
+        Some(memory) => {
+            let offset = tensor.storage_offset() * tensor.dtype().size();
+            Ok(Argument::Tensor { pointer: memory.pointer(offset), view: tensor.layout().at_start() })
+        }
+        None if tensor.ndim() > 0 => Err(Error::custom("a tensor of the host where one of a GPU belongs")),
+        None => access([tensor], [], |[input], []| {
+            let mut value = [0; 8];
+            let bytes = input.dense_bytes(tensor.dtype());
+            value[..bytes.len()].copy_from_slice(bytes);
+            Argument::Value(value)
+        }),
+    }
+}

@@ -1,0 +1,85 @@
+//! Copying and filling as operations are made of them: autograd does not see it.
+
+use crate::dtype::{DType, Element, Memory, Scalar, with_dtype};
+use crate::error::Result;
+use crate::kernel::{Cost, Geometry, KernelDef, Parameter};
+use crate::ops::elementwise::blocks::{elementwise, for_blocks};
+use crate::ops::launch::launch;
+use crate::shape::Layout;
+use crate::tensor::Tensor;
+
+/// The kernel that copies elements as they are, from any layout to any other.
+pub(crate) fn copy_kernel(dtype: DType) -> Result<&'static KernelDef> {
+    Ok(with_dtype!(dtype, T => elementwise!("copy"<T>, Cheap, |x: T| -> T { x })))
+}
+
+/// A contiguous copy that autograd does not see.
+pub(crate) fn copy_of(x: &Tensor) -> Result<Tensor> {
+    let out = x.uninit_beside(x.sizes(), x.dtype())?;
+    launch(copy_kernel(x.dtype())?, [x], [&out], &[], &[])?;
+    Ok(out)
+}
+
+/// The tensor itself if it is contiguous, else a copy that is; autograd does not see it.
+pub(crate) fn dense(x: &Tensor) -> Result<Tensor> {
+    if x.is_contiguous() { Ok(x.clone()) } else { copy_of(x) }
+}
+
+/// A tensor that lies in order, seen in other sizes of as many elements; autograd does not see it.
+pub(crate) fn seen_as(x: &Tensor, sizes: &[usize]) -> Tensor {
+    let mut layout = Layout::contiguous(sizes).expect("it has as many elements as there are");
+    layout.offset = x.storage_offset();
+    x.with_layout(layout)
+}
+
+/// Writes the elements of `source`, of the same type and broadcast to the target's shape, wherever the
+/// target's layout puts them. Autograd does not see it.
+pub(crate) fn write(target: &Tensor, source: &Tensor) -> Result<()> {
+    launch(copy_kernel(target.dtype())?, [source], [target], &[], &[])
+}
+
+/// A number beside a tensor, as a 0-dim tensor: one the type cannot hold wraps around, as in PyTorch.
+pub(crate) fn number(value: Scalar, dtype: DType) -> Result<Tensor> {
+    let tensor = Tensor::uninit(&[], dtype)?;
+    fill(&tensor, value)?;
+    Ok(tensor)
+}
+
+/// The kernel that fills: with the whole number, or with the other one in a tensor of floats.
+macro_rules! fill_kernel {
+    ($T:ident) => {{
+        const KERNEL: &KernelDef = &KernelDef {
+            name: "fill",
+            types: &[$T::DTYPE],
+            parameters: &[Parameter::Out($T::DTYPE), Parameter::Int, Parameter::Float],
+            geometry: Geometry::Elements,
+            cost: Cost::Cheap,
+            twin: |args| {
+                type Math = <$T as Memory>::Math;
+                let is_float = $T::DTYPE.is_floating_point();
+                let value = if is_float { args.floats[0] as Math } else { args.ints[0] as Math };
+                let value = $T::narrow(value);
+                for_blocks(&mut args.outputs[0], Cost::Cheap, &|_, out: &mut [$T]| out.fill(value));
+                Ok(())
+            },
+        };
+        KERNEL
+    }};
+}
+
+pub(crate) fn fill_kernel(dtype: DType) -> Result<&'static KernelDef> {
+    Ok(with_dtype!(dtype, T => fill_kernel!(T)))
+}
+
+/// Sets every element the layout reaches.
+pub(crate) fn fill(target: &Tensor, value: Scalar) -> Result<()> {
+    // Any number but 0 is true, which is kept as 1.
+    let value = if target.dtype() == DType::Bool { Scalar::Bool(value.to_f64() != 0.0) } else { value };
+    // Through i64, so that −1 becomes 255 in u8 as it does in PyTorch, not 0.
+    let (int, float) = match value {
+        Scalar::Float(value) if target.dtype().is_floating_point() => (0, value),
+        whole if target.dtype().is_floating_point() => (0, whole.to_i64() as f64),
+        other => (other.to_i64(), 0.0),
+    };
+    launch(fill_kernel(target.dtype())?, [], [target], &[int], &[float])
+}

@@ -1,0 +1,204 @@
+//! Values on their way in and out: tensors of numbers, numbers of tensors, and how they print.
+
+use std::fmt;
+use std::panic::Location;
+
+use crate::ambient::Ambient;
+use crate::dtype::{DType, Element, Memory, with_dtype};
+use crate::error::{Error, Result};
+use crate::kernel::Cost;
+use crate::ops::access::access;
+use crate::ops::launch::work_on;
+use crate::ops::plain::dense;
+use crate::ops::reserve::collect;
+use crate::ops::transfer::to_host;
+use crate::print;
+use crate::scope;
+use crate::shape::Layout;
+use crate::tensor::Tensor;
+
+/// Values in.
+impl Tensor {
+    /// The values of `data` in row-major order under the given sizes.
+    #[track_caller]
+    pub fn from_slice<T: Element>(data: &[T], sizes: &[usize]) -> Result<Tensor> {
+        let expected: usize = Layout::contiguous(sizes)?.numel();
+        if data.len() != expected {
+            return Err(Error::DataLength { got: data.len(), expected, sizes: sizes.to_vec() });
+        }
+        let tensor = Tensor::uninit(sizes, T::DTYPE)?;
+        Ambient::charge(|host| host.kernel_time(&work_on(&tensor, Cost::Cheap)));
+        access([], [&tensor], |[], [out]| {
+            for (out, value) in out.elements::<T::Stored>().iter_mut().zip(data) {
+                *out = value.store();
+            }
+        })?;
+        Ok(tensor)
+    }
+
+    /// A tensor from nested arrays, slices or vectors, or from one number (`torch.tensor`).
+    ///
+    /// The element type is that of the Rust values: write `[1.0f32, 2.0]` or `[1i64, 2]`.
+    ///
+    /// ```
+    /// # use todevice::Tensor;
+    /// let x = Tensor::new([[1.0f32, 2.0], [3.0, 4.0]])?;
+    /// assert_eq!(x.sizes(), [2, 2]);
+    /// # Ok::<(), todevice::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn new<D: NestedData>(data: D) -> Result<Tensor> {
+        let mut sizes = Vec::new();
+        data.sizes(&mut sizes);
+        let mut values = Vec::new();
+        data.flatten(&sizes, 0, &mut values)?;
+        Tensor::from_slice(&values, &sizes)
+    }
+}
+
+/// Reading values.
+impl Tensor {
+    /// All values in row-major order.
+    ///
+    /// Of a tensor on a GPU this is a copy to the host, which waits for all work before it.
+    #[track_caller]
+    pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
+        let _scope = scope::operation("tolist", Location::caller());
+        if T::DTYPE != self.dtype() {
+            return Err(Error::ReadDType { held: self.dtype(), asked: T::DTYPE });
+        }
+        let dense = dense(&to_host(self)?)?;
+        Ambient::charge(|host| host.kernel_time(&work_on(&dense, Cost::Cheap)));
+        access([&dense], [], |[input], []| {
+            let values: &[T::Stored] = input.elements();
+            collect(values.iter().map(|value| T::load(*value)), values.len())
+        })?
+    }
+
+    /// The one value of a tensor with one element, converted (`Tensor.item`).
+    ///
+    /// A float comes as the f64 equal to it, so an f32 loss prints as `2.3025851249694824`; a whole number
+    /// beyond 2⁵³ is rounded (`to_vec::<i64>` is exact).
+    ///
+    /// Of a tensor on a GPU this is a copy to the host, which waits for all work before it.
+    #[track_caller]
+    pub fn item(&self) -> Result<f64> {
+        let _scope = scope::operation("item", Location::caller());
+        if self.numel() != 1 {
+            return Err(Error::NotAScalar { numel: self.numel() });
+        }
+        access([&to_host(self)?], [], |[input], []| {
+            #[allow(clippy::unnecessary_cast)] // Of an f64 only.
+            Ok(with_dtype!(self.dtype(), T => input.values::<T>()[input.layout.offset].widen() as f64))
+        })?
+    }
+
+    /// The truth of a tensor with one element: whether it is not zero.
+    #[track_caller]
+    pub fn is_nonzero(&self) -> Result<bool> {
+        if self.numel() != 1 {
+            return Err(Error::AmbiguousTruth { numel: self.numel() });
+        }
+        Ok(self.item()? != 0.0)
+    }
+}
+
+impl Tensor {
+    /// All values on the host, widened to what printing needs.
+    pub(crate) fn values(&self) -> Result<print::Values> {
+        // Widened on the host: a GPU is asked for the bytes there are, and for no work.
+        let plain = to_host(&self.detach())?;
+        Ok(match self.dtype() {
+            DType::Bool => print::Values::Bool(plain.to_vec()?),
+            DType::U8 | DType::I32 | DType::I64 => print::Values::Int(plain.to(DType::I64)?.to_vec()?),
+            _ => print::Values::Float(plain.to(DType::F64)?.to_vec()?),
+        })
+    }
+}
+
+/// Prints as PyTorch does: `tensor([1., 2.], requires_grad=True)`.
+impl fmt::Display for Tensor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (device, dtype) = (self.device().to_string(), self.dtype().to_string());
+        let gradient = match (self.grad_fn(), self.requires_grad()) {
+            (Some(node), _) => Some(format!("grad_fn=<{node}>")),
+            (None, true) => Some("requires_grad=True".to_string()),
+            (None, false) => None,
+        };
+        let facts = print::Facts {
+            device: self.is_cuda().then_some(&device),
+            dtype: &dtype,
+            gradient: gradient.as_deref(),
+        };
+        let _scope = scope::printing(self.place());
+        match self.values() {
+            Ok(values) => f.write_str(&print::tensor(&values, self.sizes(), &facts)),
+            // `to_string` would panic on an error of ours.
+            Err(error) => write!(f, "tensor(<values cannot be read: {error}>)"),
+        }
+    }
+}
+
+impl fmt::Debug for Tensor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// Data that [`Tensor::new`] takes: numbers, and arrays, slices and vectors of such data.
+pub trait NestedData {
+    /// The type of the numbers inside.
+    type Item: Element;
+    /// Appends the size of each level, read off the first element.
+    #[doc(hidden)]
+    fn sizes(&self, sizes: &mut Vec<usize>);
+    /// Appends the values, and refuses ragged data.
+    #[doc(hidden)]
+    fn flatten(&self, sizes: &[usize], dim: usize, values: &mut Vec<Self::Item>) -> Result<()>;
+}
+
+impl<T: Element> NestedData for T {
+    type Item = T;
+
+    fn sizes(&self, _: &mut Vec<usize>) {}
+
+    fn flatten(&self, _: &[usize], _: usize, values: &mut Vec<T>) -> Result<()> {
+        values.push(*self);
+        Ok(())
+    }
+}
+
+impl<D: NestedData> NestedData for [D] {
+    type Item = D::Item;
+
+    fn sizes(&self, sizes: &mut Vec<usize>) {
+        sizes.push(self.len());
+        if let Some(first) = self.first() {
+            first.sizes(sizes);
+        }
+    }
+
+    fn flatten(&self, sizes: &[usize], dim: usize, values: &mut Vec<D::Item>) -> Result<()> {
+        if self.len() != sizes[dim] {
+            return Err(Error::RaggedData { expected: sizes[dim], got: self.len(), dim });
+        }
+        self.iter().try_for_each(|inner| inner.flatten(sizes, dim + 1, values))
+    }
+}
+
+macro_rules! nested_like_a_slice {
+    ($([$($generics:tt)*] $type:ty),*) => {$(
+        impl<D: NestedData, $($generics)*> NestedData for $type {
+            type Item = D::Item;
+
+            fn sizes(&self, sizes: &mut Vec<usize>) {
+                self[..].sizes(sizes);
+            }
+
+            fn flatten(&self, sizes: &[usize], dim: usize, values: &mut Vec<D::Item>) -> Result<()> {
+                self[..].flatten(sizes, dim, values)
+            }
+        }
+    )*};
+}
+nested_like_a_slice!([const N: usize] [D; N], [] Vec<D>, [] &[D], [const N: usize] &[D; N]);

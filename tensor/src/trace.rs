@@ -1,0 +1,5 @@
+//! What the GPUs of a machine did, and when: [`Machine::trace`](crate::Machine::trace) and
+//! [`Machine::profile`](crate::Machine::profile).
+
+pub use crate::events::{CopyKind, Counters, Kernel, Trace};
+pub use crate::machine::record_function;

@@ -1,0 +1,174 @@
+//! The house has floors: a file of the tensor crate imports from those below its own and from its own room, and from
+//! nowhere above.
+
+mod imports;
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+use imports::{arrows, circles};
+
+/// The rooms of `tensor/src` from the ground up, and what is in each: files, and folders with all that no other room has.
+const ROOMS: &[(&str, &[&str])] = &[
+    // CUDA without tensors.
+    (
+        "base",
+        &[
+            "dtype.rs",
+            "device.rs",
+            "shape.rs",
+            "scope.rs",
+            "error.rs",
+            "error/",
+            "figure.rs",
+            "flags.rs",
+            "random/",
+            "handles.rs",
+            "kernel.rs",
+            "gemm.rs",
+            "conv.rs",
+            "python.rs",
+            "process.rs",
+            "properties.rs",
+            "reading.rs",
+            "lock.rs",
+        ],
+    ),
+    ("host", &["ambient.rs", "time.rs", "host_memory.rs", "host_profile.rs"]),
+    ("contract", &["gpu/driver.rs", "races.rs"]),
+    ("events", &["events/"]),
+    (
+        "runtime",
+        &[
+            "gpu/allocator.rs",
+            "gpu/allocator/",
+            "gpu/stats.rs",
+            "gpu/runtime.rs",
+            "gpu/runtime/",
+            "gpu/pinned.rs",
+            "gpu/current_stream.rs",
+        ],
+    ),
+    ("simulated", &["gpu/simulated/"]),
+    ("nvidia", &["gpu/nvidia/", "gpu/driver_trouble.rs"]),
+    ("machine", &["machine/", "gpu/", "backends/", "monitor/"]),
+    // Tensors.
+    (
+        "cpu",
+        &[
+            "ops/simd.rs",
+            "ops/parallel.rs",
+            "ops/parts.rs",
+            "ops/reserve.rs",
+            "ops/pair.rs",
+            "ops/matmul/gemm.rs",
+            "ops/matmul/gemm/",
+            "ops/elementwise/math.rs",
+            "ops/elementwise/math/",
+            "ops/elementwise/number.rs",
+            "ops/elementwise/blocks.rs",
+            "ops/reduce/tree.rs",
+        ],
+    ),
+    ("tensor", &["tensor.rs", "storage.rs", "print.rs", "enter.rs", "autograd/"]),
+    ("ops", &["ops/", "amp/autocast.rs", "amp/policy.rs"]),
+    ("engine", &["autograd/engine.rs", "autograd/mod.rs"]),
+    ("nn", &["nn/"]),
+    ("optim", &["optim/"]),
+    ("amp", &["amp/"]),
+    ("data", &["data/"]),
+    ("PyTorch's names", &["cuda.rs", "trace.rs", "memory_map.rs", "memory_map/", "prelude.rs"]),
+];
+
+/// No circle has more files than this, and none leaves its room.
+const LARGEST_CIRCLE: usize = 8;
+
+fn source(package: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(package).join("src")
+}
+
+/// The floor of a file's room, and the room's name.
+fn room(file: &str) -> (usize, &'static str) {
+    let length = |part: &&str| {
+        let is_in = file == *part || (part.ends_with('/') && file.starts_with(part));
+        is_in.then_some(part.len())
+    };
+    let fits = ROOMS.iter().enumerate().filter_map(|(floor, (name, parts))| {
+        let length = parts.iter().filter_map(length).max()?;
+        Some((length, (floor, *name)))
+    });
+    fits.max().unwrap_or_else(|| panic!("tensor/src/{file} is in no room: name one for it in {}", file!())).1
+}
+
+#[test]
+fn imports_only_go_down() {
+    let arrows = arrows(&source("tensor"));
+    assert!(
+        arrows.len() > 150 && arrows.values().map(BTreeSet::len).sum::<usize>() > 1000,
+        "they are not found"
+    );
+    let mut wrong = String::new();
+    for (from, to) in &arrows {
+        for to in to.iter().filter(|to| *to != "lib.rs" && room(to).0 > room(from).0) {
+            let _ = writeln!(wrong, "{from} imports from {to}: {} is above {}", room(to).1, room(from).1);
+        }
+    }
+    assert!(wrong.is_empty(), "\n{wrong}");
+}
+
+#[test]
+fn circles_are_small_and_within_a_room() {
+    let mut wrong = String::new();
+    for circle in circles(&arrows(&source("tensor"))) {
+        let rooms: BTreeSet<&str> = circle.iter().map(|file| room(file).1).collect();
+        if circle.len() > LARGEST_CIRCLE || rooms.len() > 1 {
+            let _ = writeln!(wrong, "{} files of {rooms:?}: {circle:?}", circle.len());
+        }
+    }
+    // Elsewhere a folder is a room.
+    for package in ["labs", "book"] {
+        for circle in circles(&arrows(&source(package))) {
+            let rooms: BTreeSet<Option<&Path>> = circle.iter().map(|file| Path::new(file).parent()).collect();
+            if circle.len() > LARGEST_CIRCLE || rooms.len() > 1 || rooms.contains(&Some(Path::new(""))) {
+                let _ = writeln!(wrong, "{package}: {circle:?}");
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "\n{wrong}");
+}
+
+/// Every way to name something leads to the file that defines it.
+#[test]
+fn arrows_are_found_however_a_name_is_written() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("floors-{}", std::process::id()));
+    let write = |file: &str, text: &str| {
+        let path = folder.join(file);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    };
+    write("lib.rs", "mod a; mod b; mod c; pub use b::deep::Thing as Renamed;");
+    write(
+        "b/mod.rs",
+        "pub mod deep; pub use deep::*; macro_rules! made { () => { $crate::c::f() } } pub(crate) use made;",
+    );
+    write("b/deep.rs", "pub struct Thing; pub fn g() {} fn h() { super::made!() }");
+    write("c.rs", "pub fn f() {} #[cfg(test)] mod tests { use crate::a::X; }");
+    let to = |text: &str| {
+        write("a.rs", text);
+        arrows(&folder)["a.rs"].iter().cloned().collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(to("use crate::b::deep::Thing;"), "b/deep.rs");
+    assert_eq!(to("use crate::{b::{self as other}, c}; fn x() { other::g(); c::f() }"), "b/deep.rs c.rs");
+    assert_eq!(to("fn x() -> crate::Renamed { todo!() }"), "b/deep.rs");
+    assert_eq!(to("use super::b::Thing as T;"), "b/deep.rs");
+    assert_eq!(to("use crate::b::*; fn x() { g() }"), "b/deep.rs b/mod.rs");
+    assert_eq!(to("fn x() { vec![crate::c::f()] }"), "c.rs");
+    assert_eq!(to("use std::fmt; fn x() { fmt::g() } // crate::c::f()"), "");
+    assert_eq!(to("#[cfg(test)] use crate::c::f; #[cfg(test)] mod tests { use crate::c::f; }"), "");
+    assert_eq!(to("mod inner { pub fn y() { super::super::c::f() } }"), "c.rs");
+    let all = arrows(&folder);
+    assert_eq!(all["b/mod.rs"].iter().map(String::as_str).collect::<Vec<_>>(), ["b/deep.rs", "c.rs"]);
+    assert_eq!(circles(&all), [BTreeSet::from(["b/deep.rs".to_owned(), "b/mod.rs".to_owned()])]);
+    std::fs::remove_dir_all(&folder).unwrap();
+}
