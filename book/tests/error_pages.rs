@@ -7,12 +7,16 @@ use book::{Course, links};
 #[test]
 fn every_code_of_an_error_has_its_page_and_every_page_its_code() {
     let course = Course::here();
-    let source = std::fs::read_to_string(course.root().join("tensor/src/error.rs")).unwrap();
-    let (_, body) = source.split_once("pub fn code(").expect("Error::code is in tensor/src/error.rs");
-    let (body, _) = body.split_once("\n    }\n").unwrap();
-    let codes = body.split("Some(\"").skip(1).filter_map(|rest| rest.split('"').next());
-    let codes: BTreeSet<String> = codes.map(str::to_owned).collect();
-    assert!(codes.contains("GPU0001"), "{codes:?}");
+    // Of the crate's own errors, and of those of GPUs.
+    let mut codes = BTreeSet::new();
+    for file in ["tensor/src/error.rs", "tensor/src/error/gpu.rs"] {
+        let source = std::fs::read_to_string(course.root().join(file)).unwrap();
+        let (_, body) = source.split_once("pub fn code(").unwrap_or_else(|| panic!("{file} has no `code`"));
+        let (body, _) = body.split_once("\n    }\n").unwrap();
+        let found = body.split("Some(\"").skip(1).filter_map(|rest| rest.split('"').next());
+        codes.extend(found.map(str::to_owned));
+    }
+    assert!(codes.contains("GPU0001") && codes.contains("GPU0002"), "{codes:?}");
 
     // That SUMMARY.md names them all, the build checks.
     let pages = links::files(&course.book().join("chapters/errors")).unwrap();

@@ -1,9 +1,8 @@
 //! Convolutions, as a driver is asked for them: their sizes, which of the three products is meant, and ways to make it.
 
 use crate::dtype::DType;
-use crate::error::Result;
 use crate::handles::DevicePtr;
-use crate::kernel::Work;
+use crate::kernel::{Ran, Work};
 
 /// Sizes of a convolution, all operands dense: x (n, c, h, w), weight (k, c / groups, r, s), y (n, k, p, q). None
 /// but `n` and `c` is zero, and no kernel is larger than the padded image.
@@ -158,7 +157,7 @@ pub(crate) struct Conv {
     pub(crate) out: DevicePtr,
     /// The same on the host, for a device that is simulated: from the bytes of the operands, in a way. The number decides in
     /// which order parts are added, where nobody keeps it.
-    pub(crate) twin: fn(&Conv, Way, [&[u8]; 2], &mut [u8], u64) -> Result<()>,
+    pub(crate) twin: fn(&Conv, Way, [&[u8]; 2], &mut [u8], u64) -> Ran,
 }
 
 /// How a convolution is made.

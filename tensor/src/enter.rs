@@ -5,7 +5,7 @@ use std::panic::Location;
 
 use crate::ambient::Ambient;
 use crate::device::Device;
-use crate::error::{DeviceMismatch, Error, Operand, Result};
+use crate::error::{DeviceMismatch, Error, GpuError, Operand, Result};
 use crate::host_profile::HostProfile;
 use crate::scope::{self, Leave};
 use crate::tensor::Tensor;
@@ -66,7 +66,7 @@ pub(crate) fn mismatch(
         && machine != other
     {
         let here = other == Ambient::current_id();
-        return Error::OtherMachine { device: if here { a } else { b } };
+        return GpuError::OtherMachine { device: if here { a } else { b } }.into();
     }
     let called = |i: usize| match arguments {
         Some(Arguments { names, .. }) => names[i.min(names.len() - 1)].to_string(),

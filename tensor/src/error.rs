@@ -4,10 +4,14 @@
 //! What Rust knows beyond it (the place of the call) follows on further lines.
 
 mod device_mismatch;
+pub(crate) mod gpu;
+pub(crate) mod layout;
 mod out_of_memory;
 mod race;
 
 pub use device_mismatch::{DeviceMismatch, Operand};
+pub use gpu::GpuError;
+pub use layout::LayoutError;
 pub(crate) use out_of_memory::WORKSPACE;
 pub use out_of_memory::{MemoryHolder, OutOfMemory};
 pub use race::{Race, RaceKind, RacingAccess, RacingOperation, RacingWorker};
@@ -15,6 +19,7 @@ pub use race::{Race, RaceKind, RacingAccess, RacingOperation, RacingWorker};
 use std::panic::Location;
 use std::sync::Arc;
 
+use crate::kernel::Stopped;
 use crate::python::python_float;
 use crate::{DType, Device, DeviceType};
 
@@ -29,38 +34,20 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[allow(missing_docs)] // A variant's message says what it is, and names its fields.
 pub enum Error {
     // Shapes.
-    #[error(
-        "The size of tensor a ({a}) must match the size of tensor b ({b}) at non-singleton dimension {dim}"
-    )]
-    Broadcast { a: usize, b: usize, dim: usize },
     #[error("output with shape {output:?} doesn't match the broadcast shape {broadcast:?}")]
     InPlaceBroadcast { output: Vec<usize>, broadcast: Vec<usize> },
-    #[error("The expanded size of the tensor ({}) must match the existing size ({}) at non-singleton dimension {dim}.  Target sizes: {to:?}.  Tensor sizes: {from:?}", .to[*.dim], .from[.dim + .from.len() - .to.len()])]
-    Expand { from: Vec<usize>, to: Vec<i64>, dim: usize },
     #[error("expand({}{{{from:?}}}, size={to:?}): the number of sizes provided ({}) must be greater or equal to the number of dimensions in the tensor ({})", tensor_type(*.tensor), .to.len(), .from.len())]
     ExpandDims { tensor: (DeviceType, DType), from: Vec<usize>, to: Vec<i64> },
     #[error("t() expects a tensor with <= 2 dimensions, but self is {ndim}D")]
     TransposeDims { ndim: usize },
-    #[error("shape '{sizes:?}' is invalid for input of size {numel}")]
-    InvalidShape { sizes: Vec<i64>, numel: usize },
-    #[error("invalid shape dimension {} at index {index} of shape {sizes:?}", .sizes[*.index])]
-    InvalidShapeDimension { sizes: Vec<i64>, index: usize },
     #[error(
         "The expanded size of the tensor ({size}) isn't allowed in a leading, non-existing dimension {dim}"
     )]
     ExpandLeading { size: i64, dim: usize },
-    #[error("only one dimension can be inferred")]
-    TwoInferredSizes,
-    #[error(
-        "cannot reshape tensor of 0 elements into shape {sizes:?} because the unspecified dimension size -1 can be any value and is ambiguous"
-    )]
-    AmbiguousReshape { sizes: Vec<i64> },
     #[error(
         "view size is not compatible with input tensor's size and stride (at least one dimension spans across two contiguous subspaces). Use .reshape(...) instead."
     )]
     ViewStrides,
-    #[error("Dimension out of range (expected to be in range of [{low}, {high}], but got {dim})")]
-    DimOutOfRange { dim: i64, low: i64, high: i64 },
     #[error("dim {dim} appears multiple times in the list of dims")]
     RepeatedDim { dim: usize },
     #[error("permute(): duplicate dims are not allowed.")]
@@ -79,14 +66,6 @@ pub enum Error {
         "permute(sparse_coo): number of dimensions in the tensor input does not match the length of the desired ordering of dimensions i.e. input.dim() = {ndim} is not equal to len(dims) = {given}"
     )]
     PermuteDims { ndim: usize, given: usize },
-    #[error("a tensor has at most {} dimensions, but this one would have {ndim}", crate::shape::MAX_DIMS)]
-    TooManyDims { ndim: usize },
-    #[error("numel: integer multiplication overflow")]
-    TooManyElements,
-    #[error("Storage size calculation overflowed with sizes={sizes:?}")]
-    TooLarge { sizes: Vec<usize> },
-    #[error("DefaultCPUAllocator: can't allocate memory: you tried to allocate {bytes} bytes.")]
-    OutOfHostMemory { bytes: usize },
     #[error(
         "Sizes of tensors must match except in dimension {dim}. Expected size {expected} but got size {got} for tensor number {index} in the list."
     )]
@@ -573,86 +552,22 @@ pub enum Error {
     #[error("{0}")]
     DeviceMismatch(Box<DeviceMismatch>),
     #[error(
-        "Expected one of cpu, cuda, ipu, xpu, mkldnn, opengl, opencl, ideep, hip, ve, fpga, maia, xla, lazy, vulkan, mps, meta, hpu, mtia, privateuseone device type at start of device string: {0}"
-    )]
-    DeviceType(String),
-    #[error("Invalid device string: '{0}'")]
-    DeviceString(String),
-    #[error(
-        "Found no NVIDIA driver on your system. Please check that you have an NVIDIA GPU and installed a driver from http://www.nvidia.com/Download/index.aspx"
-    )]
-    NoDriver,
-    #[error(
-        "CUDA error: invalid device ordinal\nGPU device may be out of range, do you have enough GPUs?\n{}",
-        cuda_advice(true)
-    )]
-    InvalidDevice,
-    #[error("Invalid device id")]
-    InvalidDeviceId,
-    #[error("Expected a cuda device, but got: {device}")]
-    NotCuda { device: Device },
-    #[error(
         "Could not run 'aten::record_stream' with arguments from the 'CPU' backend: the memory of the host belongs to no stream"
     )]
     RecordStreamOnHost,
     #[error("cannot pin 'torch.cuda.{}Tensor' only dense CPU tensors can be pinned", .dtype.scalar_type())]
     PinOnDevice { dtype: DType },
-    #[error("called a synchronizing CUDA operation{}", match (.operation, .place, .printed) {
-        (Some(operation), Some(place), _) => format!("\nnote: {operation}, at {place}"),
-        (_, None, Some(made)) => format!("\nnote: printing a tensor made at {made}"),
-        _ => String::new(),
-    })]
-    Synchronizing {
-        operation: Option<&'static str>,
-        place: Option<&'static Location<'static>>,
-        /// Where the tensor was made, if it was printed: who prints does not say on which line.
-        printed: Option<&'static Location<'static>>,
-    },
-    #[error("invalid value of debug_mode, expected one of `default`, `warn`, `error`")]
-    SyncDebugMode,
-    #[error("Event device {event} does not match recording stream's device {stream}.")]
-    EventDevice { event: usize, stream: usize },
-    #[error("Both events must be created with argument 'enable_timing=True'.")]
-    EventTiming,
-    #[error("Both events must be recorded before calculating elapsed time.")]
-    EventNotRecorded,
-    #[error("Both events must be completed before calculating elapsed time.")]
-    EventNotCompleted,
-    #[error("{device} belongs to another machine than the one entered here")]
-    OtherMachine { device: Device },
-    #[error(
-        "Cannot re-initialize CUDA in forked subprocess. To use CUDA with multiprocessing, you must use the 'spawn' start method"
-    )]
-    CudaInWorker,
-    #[error("a simulated GPU is driven by the thread that used it first, and by no other")]
-    SimulatedThread,
-    #[error(
-        "CUDA error: {message}{}\nSearch for `{name}' in https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__TYPES.html for more information.\n{}",
-        .detail.as_ref().map(|detail| format!(" ({detail})")).unwrap_or_default(),
-        cuda_advice(*.late)
-    )]
-    Cuda {
-        name: &'static str,
-        message: &'static str,
-        detail: Option<String>,
-        /// Whether an earlier call may be to blame.
-        late: bool,
-    },
-    /// The GPU is full: GPU0002.
-    #[error("{0}")]
-    OutOfDeviceMemory(Box<OutOfMemory>),
-    /// A wrong option of the caching allocator.
-    #[error("{0}")]
-    AllocatorOption(String),
-    #[error("CUDA out of memory. Tried to allocate more than 1EB memory.")]
-    MoreThanAnExabyte { bytes: u64 },
-    /// GPU0003, only where [`RaceCheck::Error`](crate::RaceCheck::Error) is asked for.
-    #[error("{0}")]
-    Race(Box<Race>),
 
     /// An error of the user's own: a dataset's file, a callback's failure.
     #[error("{0}")]
     Custom(String),
+
+    /// An error of a shape, or of the way in which a tensor lies in memory.
+    #[error(transparent)]
+    Layout(#[from] LayoutError),
+    /// An error of a GPU, of its driver or of its memory.
+    #[error(transparent)]
+    Gpu(#[from] GpuError),
 }
 
 /// `torch.cuda.FloatTensor`. PyTorch has no such name for some types.
@@ -665,20 +580,12 @@ fn tensor_type((device, dtype): (DeviceType, DType)) -> String {
     }
 }
 
-/// What PyTorch adds to every error of CUDA, and to those that may be late.
-fn cuda_advice(late: bool) -> String {
-    const LATE: &str = "CUDA kernel errors might be asynchronously reported at some other API call, so the stacktrace below might be incorrect.\nFor debugging consider passing CUDA_LAUNCH_BLOCKING=1\n";
-    let late = if late { LATE } else { "" };
-    format!("{late}Compile with `TORCH_USE_CUDA_DSA` to enable device-side assertions.")
-}
-
 impl Error {
     /// The code under which the course explains this error, if it has one. Codes never change.
     pub fn code(&self) -> Option<&'static str> {
         match self {
             Error::DeviceMismatch(_) => Some("GPU0001"),
-            Error::OutOfDeviceMemory(_) => Some("GPU0002"),
-            Error::Race(_) => Some("GPU0003"),
+            Error::Gpu(error) => error.code(),
             _ => None,
         }
     }
@@ -688,8 +595,7 @@ impl Error {
     pub fn report(&self) -> String {
         match self {
             Error::DeviceMismatch(mismatch) => mismatch.report(),
-            Error::OutOfDeviceMemory(memory) => memory.report(),
-            Error::Race(race) => race.report(),
+            Error::Gpu(error) => error.report(),
             other => other.to_string(),
         }
     }
@@ -704,5 +610,39 @@ impl Error {
 impl From<std::io::Error> for Error {
     fn from(error: std::io::Error) -> Error {
         Error::custom(error)
+    }
+}
+
+/// The error of a kernel's twin, for whoever launched it on the host.
+impl From<Stopped> for Error {
+    fn from(stopped: Stopped) -> Error {
+        match stopped {
+            Stopped::OutOfHostMemory { bytes } => GpuError::OutOfHostMemory { bytes }.into(),
+            Stopped::Because(cause) => match cause.downcast::<Error>() {
+                Ok(error) => *error,
+                Err(other) => Error::custom(other),
+            },
+        }
+    }
+}
+
+impl From<Error> for Stopped {
+    fn from(error: Error) -> Stopped {
+        match error {
+            Error::Gpu(GpuError::OutOfHostMemory { bytes }) => Stopped::OutOfHostMemory { bytes },
+            other => Stopped::Because(Box::new(other)),
+        }
+    }
+}
+
+impl From<LayoutError> for Stopped {
+    fn from(error: LayoutError) -> Stopped {
+        Error::from(error).into()
+    }
+}
+
+impl From<GpuError> for Stopped {
+    fn from(error: GpuError) -> Stopped {
+        Error::from(error).into()
     }
 }

@@ -1,9 +1,8 @@
 //! Products of matrices, as a driver is asked for them.
 
 use crate::dtype::DType;
-use crate::error::Result;
 use crate::handles::DevicePtr;
-use crate::kernel::Work;
+use crate::kernel::{Ran, Work};
 
 /// A batch of matrix products `C = A·B`, or `C += A·B` (`cublasGemmStridedBatchedEx`). Row-major, with
 /// strides in elements: `[row, column]`, and from matrix to matrix. C is contiguous.
@@ -28,7 +27,7 @@ pub(crate) struct Gemm {
     #[cfg_attr(target_family = "wasm", allow(dead_code))] // The simulated GPU needs none.
     pub(crate) workspace: (DevicePtr, usize),
     /// The same on the host, for a device that is simulated: on the bytes of A, B and C, each from its first element on.
-    pub(crate) twin: fn(&Gemm, &[u8], &[u8], &mut [u8]) -> Result<()>,
+    pub(crate) twin: fn(&Gemm, &[u8], &[u8], &mut [u8]) -> Ran,
 }
 
 impl Gemm {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::error::{Error, Result};
+use crate::error::gpu::{GpuError, Result};
 
 /// One cache line. Buffers are made of whole lines, so every buffer is aligned for any vector type.
 #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
@@ -71,7 +71,7 @@ impl HostMemory {
             Some(buffer) => buffer,
             None => {
                 let mut buffer = Vec::new();
-                buffer.try_reserve_exact(lines).map_err(|_| Error::OutOfHostMemory { bytes })?;
+                buffer.try_reserve_exact(lines).map_err(|_| GpuError::OutOfHostMemory { bytes })?;
                 buffer.resize(lines, Line([0; 64]));
                 buffer
             }

@@ -10,7 +10,7 @@ use bytemuck::Pod;
 use smallvec::SmallVec;
 
 use crate::dtype::DType;
-use crate::error::Result;
+use crate::error::layout;
 use crate::handles::DevicePtr;
 use crate::shape::Layout;
 
@@ -28,7 +28,7 @@ pub(crate) struct KernelDef {
     /// What one element costs.
     pub(crate) cost: Cost,
     /// The kernel in Rust.
-    pub(crate) twin: fn(Args<'_, '_>) -> Result<()>,
+    pub(crate) twin: fn(Args<'_, '_>) -> Ran,
 }
 
 /// The types that kernels take: a truth is stored as a u8.
@@ -37,6 +37,18 @@ pub(crate) const NUMBERS: [DType; 7] =
 
 /// Those of them that are floating point numbers.
 pub(crate) const FLOATS: [DType; 4] = [DType::F32, DType::F64, DType::F16, DType::BF16];
+
+/// What a twin returns.
+pub(crate) type Ran = Result<(), Stopped>;
+
+/// Why a twin stopped.
+#[derive(Debug)]
+pub(crate) enum Stopped {
+    /// There was no memory of the host for what it works in.
+    OutOfHostMemory { bytes: usize },
+    /// What on a device is a failed assertion: an index that is out of range.
+    Because(Box<dyn std::error::Error + Send + Sync>),
+}
 
 /// A parameter of a kernel.
 ///
@@ -146,7 +158,7 @@ impl<'a> Input<'a> {
     }
 
     /// The elements of a vector, or a number that stands for all of them.
-    pub(crate) fn entries<T: Pod>(&self, count: usize) -> Result<impl Fn(usize) -> T + use<'a, T>> {
+    pub(crate) fn entries<T: Pod>(&self, count: usize) -> layout::Result<impl Fn(usize) -> T + use<'a, T>> {
         let layout = self.layout.expand(&[count])?;
         let (values, stride) = (self.values::<T>(), layout.strides()[0]);
         Ok(move |i: usize| values[layout.offset + i * stride])

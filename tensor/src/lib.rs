@@ -108,7 +108,8 @@ pub use backends::{
 pub use device::{Device, DeviceType, MachineId};
 pub use dtype::{DType, Element, Scalar};
 pub use error::{
-    DeviceMismatch, Error, OutOfMemory, Race, RaceKind, RacingAccess, RacingOperation, RacingWorker, Result,
+    DeviceMismatch, Error, GpuError, LayoutError, OutOfMemory, Race, RaceKind, RacingAccess, RacingOperation,
+    RacingWorker, Result,
 };
 pub use half::{bf16, f16};
 pub use host_memory::HostMemory;

@@ -15,7 +15,7 @@ pub enum RaceCheck {
     /// Its report is a warning of the machine, once for each two lines of the program.
     #[default]
     Warn,
-    /// The call that races returns [`Error::Race`](crate::Error::Race).
+    /// The call that races returns [`GpuError::Race`](crate::GpuError::Race).
     Error,
     /// Nothing; [`Machine::races`](crate::Machine::races) has it all the same.
     Ignore,

@@ -2,7 +2,7 @@
 //!
 //! Every view operation is a function from one [`Layout`] to another. No element moves.
 
-use crate::error::{Error, Result};
+use crate::error::layout::{LayoutError, Result};
 
 /// The most dimensions a tensor can have. A kernel's arguments carry sizes and strides by value, so
 /// the number is fixed.
@@ -25,18 +25,19 @@ impl Layout {
         for dim in (0..layout.ndim).rev() {
             layout.strides[dim] = stride;
             // An empty tensor keeps the strides of a tensor of size 1, as PyTorch's does.
-            stride =
-                stride.checked_mul(sizes[dim].max(1)).ok_or(Error::TooLarge { sizes: sizes.to_vec() })?;
+            stride = stride
+                .checked_mul(sizes[dim].max(1))
+                .ok_or(LayoutError::TooLarge { sizes: sizes.to_vec() })?;
         }
         if stride > isize::MAX as usize / 8 {
-            return Err(Error::TooLarge { sizes: sizes.to_vec() });
+            return Err(LayoutError::TooLarge { sizes: sizes.to_vec() });
         }
         Ok(layout)
     }
 
     fn from_parts(sizes: &[usize], strides: &[usize], offset: usize) -> Result<Layout> {
         if sizes.len() > MAX_DIMS {
-            return Err(Error::TooManyDims { ndim: sizes.len() });
+            return Err(LayoutError::TooManyDims { ndim: sizes.len() });
         }
         let mut layout = Layout { ndim: sizes.len(), sizes: [1; MAX_DIMS], strides: [0; MAX_DIMS], offset };
         layout.sizes[..sizes.len()].copy_from_slice(sizes);
@@ -171,7 +172,7 @@ impl Layout {
         match numel {
             _ if self.sizes().contains(&0) => Ok(self),
             Some(numel) if numel <= isize::MAX as usize => Ok(self),
-            _ => Err(Error::TooLarge { sizes: self.sizes().to_vec() }),
+            _ => Err(LayoutError::TooLarge { sizes: self.sizes().to_vec() }),
         }
     }
 
@@ -179,16 +180,16 @@ impl Layout {
         let mut out = Layout::from_parts(sizes, &[], self.offset)?;
         let numel = sizes.iter().try_fold(1usize, |numel, size| numel.checked_mul(*size));
         if numel.is_none_or(|numel| numel > isize::MAX as usize) {
-            return Err(Error::TooManyElements);
+            return Err(LayoutError::TooManyElements);
         }
-        let invalid = || Error::InvalidShape { sizes: signed(sizes), numel: self.numel() };
+        let invalid = || LayoutError::InvalidShape { sizes: signed(sizes), numel: self.numel() };
         let new_dims = sizes.len().checked_sub(self.ndim).ok_or_else(invalid)?;
         for dim in (0..self.ndim).rev() {
             if self.sizes[dim] == sizes[new_dims + dim] {
                 out.strides[new_dims + dim] = self.strides[dim];
             } else if self.sizes[dim] != 1 {
                 let (from, to) = (self.sizes().to_vec(), signed(sizes));
-                return Err(Error::Expand { from, to, dim: new_dims + dim });
+                return Err(LayoutError::Expand { from, to, dim: new_dims + dim });
             }
         }
         // Nothing is repeated by a new dimension of size 1: it steps over the one that follows.
@@ -237,7 +238,7 @@ impl Layout {
 
     pub(crate) fn insert_dim(&self, dim: usize, size: usize, stride: usize) -> Result<Layout> {
         if self.ndim == MAX_DIMS {
-            return Err(Error::TooManyDims { ndim: self.ndim + 1 });
+            return Err(LayoutError::TooManyDims { ndim: self.ndim + 1 });
         }
         let mut out = *self;
         out.sizes.copy_within(dim..self.ndim, dim + 1);
@@ -285,7 +286,7 @@ impl Layout {
 pub(crate) fn normalize_dim(dim: i64, ndim: usize) -> Result<usize> {
     let range = ndim.max(1) as i64;
     if dim < -range || dim >= range {
-        return Err(Error::DimOutOfRange { dim, low: -range, high: range - 1 });
+        return Err(LayoutError::DimOutOfRange { dim, low: -range, high: range - 1 });
     }
     Ok(if dim < 0 { (dim + range) as usize } else { dim as usize })
 }
@@ -302,7 +303,7 @@ pub(crate) fn broadcast(a: &[usize], b: &[usize]) -> Result<Vec<usize>> {
         sizes[dim] = match (size(a, dim), size(b, dim)) {
             (a, b) if a == b || b == 1 => a,
             (1, b) => b,
-            (a, b) => return Err(Error::Broadcast { a, b, dim }),
+            (a, b) => return Err(LayoutError::Broadcast { a, b, dim }),
         };
     }
     Ok(sizes)
@@ -315,13 +316,13 @@ pub(crate) fn signed(sizes: &[usize]) -> Vec<i64> {
 
 /// Resolves the one `-1` a reshape may have.
 pub(crate) fn infer_sizes(sizes: &[i64], numel: usize) -> Result<Vec<usize>> {
-    let invalid = || Error::InvalidShape { sizes: sizes.to_vec(), numel };
+    let invalid = || LayoutError::InvalidShape { sizes: sizes.to_vec(), numel };
     if let Some(index) = sizes.iter().position(|size| *size < -1) {
-        return Err(Error::InvalidShapeDimension { sizes: sizes.to_vec(), index });
+        return Err(LayoutError::InvalidShapeDimension { sizes: sizes.to_vec(), index });
     }
     let unknown = sizes.iter().filter(|size| **size == -1).count();
     if unknown > 1 {
-        return Err(Error::TwoInferredSizes);
+        return Err(LayoutError::TwoInferredSizes);
     }
     let known = sizes
         .iter()
@@ -329,7 +330,7 @@ pub(crate) fn infer_sizes(sizes: &[i64], numel: usize) -> Result<Vec<usize>> {
         .try_fold(1usize, |product, size| product.checked_mul(*size as usize))
         .ok_or_else(invalid)?;
     if unknown == 1 && known == 0 {
-        return Err(Error::AmbiguousReshape { sizes: sizes.to_vec() });
+        return Err(LayoutError::AmbiguousReshape { sizes: sizes.to_vec() });
     }
     let fits = if unknown == 1 { numel.is_multiple_of(known) } else { known == numel };
     if !fits {

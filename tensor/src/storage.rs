@@ -27,7 +27,7 @@ pub(crate) enum Memory {
 impl Storage {
     /// Host memory for `bytes` bytes with unspecified contents.
     pub(crate) fn allocate(bytes: usize) -> Result<Storage> {
-        HostBuffer::allocate(Ambient::memory(), bytes).map(Storage::in_host)
+        Ok(Storage::in_host(HostBuffer::allocate(Ambient::memory(), bytes)?))
     }
 
     pub(crate) fn in_host(buffer: HostBuffer) -> Storage {

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::autograd::{self, History};
 use crate::device::Device;
 use crate::dtype::DType;
-use crate::error::{Error, Result};
+use crate::error::{Error, LayoutError, Result};
 use crate::gpu;
 use crate::gpu::pinned::PinnedMemory;
 use crate::gpu::runtime::{Cuda, DeviceMemory};
@@ -226,7 +226,7 @@ impl Tensor {
     pub(crate) fn checked_dim(&self, dim: i64) -> Result<usize> {
         let dim = self.0.layout.dim(dim)?;
         if self.ndim() == 0 {
-            return Err(Error::DimOutOfRange { dim: dim as i64, low: -1, high: 0 });
+            return Err(LayoutError::DimOutOfRange { dim: dim as i64, low: -1, high: 0 }.into());
         }
         Ok(dim)
     }

@@ -7,7 +7,8 @@ use todevice::autograd::BackwardOptions;
 use todevice::backends::cudnn;
 use todevice::nn::{Conv2d, Conv2dOptions as LayerOptions, Module};
 use todevice::{
-    Conv2dOptions, DType, Device, Error, Machine, Padding, Pair, Result, Tensor, manual_seed, nn, optim,
+    Conv2dOptions, DType, Device, Error, LayoutError, Machine, Padding, Pair, Result, Tensor, manual_seed,
+    nn, optim,
 };
 
 /// A convolution of any kind: sizes of x and of the weight, and the options.
@@ -378,13 +379,13 @@ fn more_errors() -> Result<()> {
     }
     let padding = usize::MAX.into();
     let huge = x.conv2d(&weight, None, &Conv2dOptions { padding, ..Default::default() }).unwrap_err();
-    assert!(matches!(huge, Error::TooManyElements), "{huge}");
+    assert!(matches!(huge, Error::Layout(LayoutError::TooManyElements)), "{huge}");
     let padding = (1 << 40).into();
     let huge = x.conv2d(&weight, None, &Conv2dOptions { padding, ..Default::default() });
     assert!(huge.is_err());
     let stride = (usize::MAX, 1).into();
     let huge = x.conv2d(&weight, None, &Conv2dOptions { stride, ..Default::default() }).unwrap_err();
-    assert!(matches!(huge, Error::TooManyElements), "{huge}");
+    assert!(matches!(huge, Error::Layout(LayoutError::TooManyElements)), "{huge}");
     Ok(())
 }
 

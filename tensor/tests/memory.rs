@@ -2,7 +2,7 @@
 
 use todevice::cuda::{self, SegmentType};
 use todevice::prelude::*;
-use todevice::{Error, GpuSpec, Machine, OutOfMemory};
+use todevice::{Error, GpuError, GpuSpec, Machine, OutOfMemory};
 
 fn on<R>(gpus: &str, test: impl FnOnce() -> Result<R>) -> R {
     gpus.parse::<Machine>().unwrap().enter(test).unwrap()
@@ -19,7 +19,7 @@ fn out_of_memory<T>(result: Result<T>) -> (OutOfMemory, String) {
     assert_eq!(error.code(), Some("GPU0002"));
     let report = error.report();
     match error {
-        Error::OutOfDeviceMemory(memory) => (*memory, report),
+        Error::Gpu(GpuError::OutOfDeviceMemory(memory)) => (*memory, report),
         other => panic!("{other:?}"),
     }
 }
@@ -156,7 +156,7 @@ fn every_device_has_figures_of_its_own() {
             cuda::set_per_process_memory_fraction_device(0.5, 2),
             cuda::get_per_process_memory_fraction_device(2).map(drop),
         ] {
-            assert!(matches!(refused, Err(Error::InvalidDevice)), "{refused:?}");
+            assert!(matches!(refused, Err(Error::Gpu(GpuError::InvalidDevice))), "{refused:?}");
         }
         Ok(())
     });
@@ -175,7 +175,7 @@ fn without_a_gpu_there_is_nothing_to_count() {
             cuda::set_per_process_memory_fraction(0.5),
             cuda::get_per_process_memory_fraction().map(drop),
         ] {
-            assert!(matches!(refused, Err(Error::NoDriver)), "{refused:?}");
+            assert!(matches!(refused, Err(Error::Gpu(GpuError::NoDriver))), "{refused:?}");
         }
         Ok(())
     });

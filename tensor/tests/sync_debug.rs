@@ -185,7 +185,7 @@ fn modes_have_names_and_belong_to_a_machine_with_a_gpu() -> Result<()> {
     {
         assert_eq!(name.parse::<SyncDebugMode>()?, mode);
     }
-    let refused = text("loud".parse::<SyncDebugMode>());
+    let refused = text("loud".parse::<SyncDebugMode>().map_err(todevice::Error::from));
     assert_eq!(refused, "invalid value of debug_mode, expected one of `default`, `warn`, `error`");
     on_t4(|| {
         assert_eq!(cuda::get_sync_debug_mode()?, SyncDebugMode::Default);

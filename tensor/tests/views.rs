@@ -2,7 +2,7 @@
 
 use crate::model::*;
 use proptest::prelude::*;
-use todevice::{DType, Device, Error, MAX_DIMS, Machine, Result, Tensor};
+use todevice::{DType, Device, Error, LayoutError, MAX_DIMS, Machine, Result, Tensor};
 
 fn views_exist_where_strides_can_express_them(sizes: &[usize], steps: &[Step], reshapes: Vec<[usize; 3]>) {
     let (tensor, model) = chain(sizes, steps);
@@ -81,7 +81,9 @@ fn broadcasting_matches_naive_indexing(a: &(Tensor, Model), b: &(Tensor, Model))
             assert_eq!(chosen.to_vec::<i64>().unwrap(), naive(|a, b| if b < 3 { a } else { b }));
         }
         Ok(_) => assert!(result.is_err()),
-        Err(dim) => assert!(matches!(result, Err(Error::Broadcast { dim: at, .. }) if at == dim)),
+        Err(dim) => {
+            assert!(matches!(result, Err(Error::Layout(LayoutError::Broadcast { dim: at, .. })) if at == dim))
+        }
     }
 }
 

@@ -21,7 +21,7 @@ use std::time::Duration;
 use super::batch::{self, Batch};
 use crate::ambient::Ambient;
 use crate::autograd::Mode;
-use crate::error::{Error, Result};
+use crate::error::{Error, LayoutError, Result};
 use crate::host_profile::HostProfile;
 use crate::machine::Machine;
 use crate::random::Generator;
@@ -400,7 +400,7 @@ fn python_class(error: &Error) -> &'static str {
         | Error::GetOfNumber
         | Error::NoDimensions { .. }
         | Error::DatasetIndex { .. }
-        | Error::DimOutOfRange { .. } => "IndexError",
+        | Error::Layout(LayoutError::DimOutOfRange { .. }) => "IndexError",
         Error::LossBatch { .. } | Error::LossOneTarget { .. } | Error::LossInput => "ValueError",
         Error::NotPositive { .. } | Error::LoaderOptions(_) | Error::SplitLengths => "ValueError",
         _ => "RuntimeError",

@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use crate::ambient::Ambient;
 use crate::device::Device;
-use crate::error::{Error, Result};
+use crate::error::{Error, GpuError, Result};
 use crate::gpu;
 
 impl Device {
@@ -40,7 +40,7 @@ impl FromStr for Device {
             None => (text, None),
         };
         if !matches!(kind, "cpu" | "cuda") {
-            return Err(Error::DeviceType(text.to_string()));
+            return Err(GpuError::DeviceType(text.to_string()).into());
         }
         let index = match index {
             None if kind == "cuda" => gpu::current_index(),
@@ -50,7 +50,7 @@ impl FromStr for Device {
                 let all_digits = digits.bytes().all(|byte| byte.is_ascii_digit());
                 match digits.parse::<usize>() {
                     Ok(index) if canonical && all_digits && index <= i8::MAX as usize => index,
-                    _ => return Err(Error::DeviceString(text.to_string())),
+                    _ => return Err(GpuError::DeviceString(text.to_string()).into()),
                 }
             }
         };

@@ -7,7 +7,7 @@ use super::driver::EventId;
 use super::runtime::Cuda;
 use super::stream::{Stream, current_stream};
 use crate::device::Device;
-use crate::error::{Error, Result};
+use crate::error::{GpuError, Result};
 use crate::scope;
 
 /// The keyword arguments of `torch.cuda.Event`.
@@ -73,9 +73,9 @@ impl Event {
         if let Some(Recorded { cuda, device, id }) = &*recorded {
             stream.check_machine(Device::Cuda { index: *device, machine: cuda.machine() })?;
             if *device != stream.id.device {
-                return Err(Error::EventDevice { event: *device, stream: stream.id.device });
+                return Err(GpuError::EventDevice { event: *device, stream: stream.id.device }.into());
             }
-            return cuda.event_record(*id, stream.id);
+            return Ok(cuda.event_record(*id, stream.id)?);
         }
         let cuda = stream.cuda.clone();
         let id = cuda.event_create(stream.id.device, self.options.enable_timing)?;
@@ -99,19 +99,21 @@ impl Event {
         let recorded = self.lock();
         let Some(Recorded { cuda, device, id }) = &*recorded else { return Ok(()) };
         stream.check_machine(Device::Cuda { index: *device, machine: cuda.machine() })?;
-        cuda.stream_wait_event(stream.id, *id)
+        Ok(cuda.stream_wait_event(stream.id, *id)?)
     }
 
     /// Whether the work before its last record has run (`Event.query`); true if it has recorded nothing.
     pub fn query(&self) -> Result<bool> {
-        self.lock().as_ref().map_or(Ok(true), |event| event.cuda.event_query(event.id))
+        self.lock().as_ref().map_or(Ok(true), |event| Ok(event.cuda.event_query(event.id)?))
     }
 
     /// The host waits until that work has run (`Event.synchronize`).
     #[track_caller]
     pub fn synchronize(&self) -> Result<()> {
         let _scope = scope::operation("synchronize", std::panic::Location::caller());
-        self.lock().as_ref().map_or(Ok(()), |event| event.cuda.event_synchronize(event.device, event.id))
+        self.lock()
+            .as_ref()
+            .map_or(Ok(()), |event| Ok(event.cuda.event_synchronize(event.device, event.id)?))
     }
 
     /// Milliseconds from this event to a later one (`Event.elapsed_time`).
@@ -119,16 +121,17 @@ impl Event {
     /// Errors unless both were made with `enable_timing`, have been recorded on one device, and are set.
     pub fn elapsed_time(&self, end: &Event) -> Result<f64> {
         if !self.options.enable_timing || !end.options.enable_timing {
-            return Err(Error::EventTiming);
+            return Err(GpuError::EventTiming.into());
         }
         // One after the other, for both may be one event.
-        let id = |event: &Event| event.lock().as_ref().map(|event| event.id).ok_or(Error::EventNotRecorded);
+        let id =
+            |event: &Event| event.lock().as_ref().map(|event| event.id).ok_or(GpuError::EventNotRecorded);
         let (start_id, end_id) = (id(self)?, id(end)?);
         if !self.query()? || !end.query()? {
-            return Err(Error::EventNotCompleted);
+            return Err(GpuError::EventNotCompleted.into());
         }
         let recorded = self.lock();
-        let event = recorded.as_ref().ok_or(Error::EventNotRecorded)?;
+        let event = recorded.as_ref().ok_or(GpuError::EventNotRecorded)?;
         Ok(f64::from(event.cuda.event_elapsed(start_id, end_id)?))
     }
 

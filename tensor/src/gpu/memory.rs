@@ -16,7 +16,7 @@ use super::allocator::snapshot::SegmentInfo;
 use super::runtime::Cuda;
 use super::stats::DeviceStats;
 use super::{check_ordinal, current_index, of_machine, summary};
-use crate::error::{Error, Result};
+use crate::error::{GpuError, Result};
 use crate::machine::Machine;
 
 /// Bytes of blocks that tensors hold on the current device (`torch.cuda.memory_allocated`).
@@ -156,17 +156,17 @@ pub fn reset_accumulated_memory_stats_device(index: usize) -> Result<()> {
 ///
 /// Tensors keep what they have. Other programs can have what is given back; this one could have used it anyway.
 pub fn empty_cache() -> Result<()> {
-    Machine::current().cuda().map_or(Ok(()), |cuda| cuda.empty_cache())
+    Machine::current().cuda().map_or(Ok(()), |cuda| Ok(cuda.empty_cache()?))
 }
 
 /// Bytes free on the current device, and all it has (`torch.cuda.mem_get_info`): whoever uses the rest.
 pub fn mem_get_info() -> Result<(u64, u64)> {
-    of_machine()?.memory_info(current_index())
+    Ok(of_machine()?.memory_info(current_index())?)
 }
 
 /// The same of a device.
 pub fn mem_get_info_device(index: usize) -> Result<(u64, u64)> {
-    check_ordinal(index)?.memory_info(index)
+    Ok(check_ordinal(index)?.memory_info(index)?)
 }
 
 /// Lets this program reserve no more than a share of the current device's memory
@@ -174,12 +174,12 @@ pub fn mem_get_info_device(index: usize) -> Result<(u64, u64)> {
 ///
 /// An error if the share is not between 0 and 1.
 pub fn set_per_process_memory_fraction(fraction: f64) -> Result<()> {
-    of_machine()?.set_memory_fraction(current_index(), fraction)
+    Ok(of_machine()?.set_memory_fraction(current_index(), fraction)?)
 }
 
 /// The same on a device.
 pub fn set_per_process_memory_fraction_device(fraction: f64, index: usize) -> Result<()> {
-    check_ordinal(index)?.set_memory_fraction(index, fraction)
+    Ok(check_ordinal(index)?.set_memory_fraction(index, fraction)?)
 }
 
 /// The share of the current device's memory that this program may reserve
@@ -202,7 +202,7 @@ pub fn get_per_process_memory_fraction_device(index: usize) -> Result<f64> {
 /// unknown, or not supported, is an error, and so is a wrong value. (In the environment, which was set for PyTorch,
 /// each is ignored with a warning: [`GpuSpec::machine`](crate::GpuSpec::machine).)
 pub fn set_allocator_settings(options: &str) -> Result<()> {
-    let settings = Settings::parse(options).map_err(Error::AllocatorOption)?;
+    let settings = Settings::parse(options).map_err(GpuError::AllocatorOption)?;
     if let Some(cuda) = Machine::current().cuda() {
         cuda.set_allocator_settings(settings);
     }

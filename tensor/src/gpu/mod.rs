@@ -35,7 +35,7 @@ use std::sync::Arc;
 
 use crate::ambient::Ambient;
 use crate::device::Device;
-use crate::error::{Error, Result};
+use crate::error::{GpuError, Result};
 use crate::machine::Machine;
 use crate::scope;
 use runtime::Cuda;
@@ -87,7 +87,7 @@ pub fn get_device_properties(index: usize) -> Result<DeviceProperties> {
     let cuda = of_machine()?;
     match index < cuda.device_count() {
         true => Ok(cuda.properties(index).clone()),
-        false => Err(Error::InvalidDeviceId),
+        false => Err(GpuError::InvalidDeviceId.into()),
     }
 }
 
@@ -101,14 +101,14 @@ pub fn is_bf16_supported(including_emulation: bool) -> Result<bool> {
 #[track_caller]
 pub fn synchronize() -> Result<()> {
     let _scope = scope::operation("synchronize", std::panic::Location::caller());
-    of_machine()?.synchronize(current_index())
+    Ok(of_machine()?.synchronize(current_index())?)
 }
 
 /// Waits for all work of a device.
 #[track_caller]
 pub fn synchronize_device(index: usize) -> Result<()> {
     let _scope = scope::operation("synchronize", std::panic::Location::caller());
-    check_ordinal(index)?.synchronize(index)
+    Ok(check_ordinal(index)?.synchronize(index)?)
 }
 
 /// The current device, whether there is one or not.
@@ -118,21 +118,21 @@ pub(crate) fn current_index() -> usize {
 
 /// The GPUs of the current machine, or PyTorch's words for there being none.
 pub(crate) fn of_machine() -> Result<Arc<Cuda>> {
-    let cuda = Machine::current().cuda().cloned().ok_or(Error::NoDriver)?;
+    let cuda = Machine::current().cuda().cloned().ok_or(GpuError::NoDriver)?;
     cuda.check_thread()?;
     Ok(cuda)
 }
 
 pub(crate) fn check_ordinal(index: usize) -> Result<Arc<Cuda>> {
     let cuda = of_machine()?;
-    if index < cuda.device_count() { Ok(cuda) } else { Err(Error::InvalidDevice) }
+    if index < cuda.device_count() { Ok(cuda) } else { Err(GpuError::InvalidDevice.into()) }
 }
 
 /// The GPUs that a device is one of.
 pub(crate) fn of(device: Device) -> Result<Arc<Cuda>> {
-    let Device::Cuda { index, machine } = device else { return Err(Error::NoDriver) };
+    let Device::Cuda { index, machine } = device else { return Err(GpuError::NoDriver.into()) };
     if machine != Machine::current().id() {
-        return Err(Error::OtherMachine { device });
+        return Err(GpuError::OtherMachine { device }.into());
     }
     check_ordinal(index)
 }

@@ -17,7 +17,7 @@ use smallvec::SmallVec;
 
 use super::driver::{DriverResult, EventId, PinnedPtr, StreamId};
 use super::runtime::Cuda;
-use crate::error::{Error, Result};
+use crate::error::gpu::{GpuError, Result};
 use crate::events::EventKind;
 use crate::lock::lock;
 
@@ -128,7 +128,7 @@ impl PinnedMemory {
         let block = match bytes {
             0 => Block { pointer: PinnedPtr(0), size: 0 },
             _ => {
-                let size = bytes.checked_next_power_of_two().ok_or(Error::OutOfHostMemory { bytes })?;
+                let size = bytes.checked_next_power_of_two().ok_or(GpuError::OutOfHostMemory { bytes })?;
                 lock(cuda.pinned()).take(cuda, size).map_err(|error| cuda.error(error))?
             }
         };

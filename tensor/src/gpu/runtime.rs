@@ -24,7 +24,7 @@ use super::driver::{DeviceProperties, Driver, DriverError, DriverResult, OpId, S
 use super::pinned::PinnedCache;
 use crate::ambient::Ambient;
 use crate::device::MachineId;
-use crate::error::{Error, Result};
+use crate::error::gpu::{GpuError, Result};
 use crate::events::{EventKind, Recorder};
 use crate::lock::lock;
 use crate::races::{RACE, RaceLog};
@@ -134,12 +134,12 @@ impl Cuda {
     /// Refuses the threads that may not use CUDA.
     pub(crate) fn check_thread(&self) -> Result<()> {
         if Ambient::in_worker() {
-            return Err(Error::CudaInWorker);
+            return Err(GpuError::CudaInWorker);
         }
         if self.clock.is_virtual()
             && *self.thread.get_or_init(|| thread::current().id()) != thread::current().id()
         {
-            return Err(Error::SimulatedThread);
+            return Err(GpuError::SimulatedThread);
         }
         Ok(())
     }
@@ -227,19 +227,19 @@ impl Cuda {
 /// Errors.
 impl Cuda {
     /// An error of the driver's, for the user.
-    pub(crate) fn error(&self, error: DriverError) -> Error {
+    pub(crate) fn error(&self, error: DriverError) -> GpuError {
         if error.name == RACE
             && let Some(race) = self.race_log().and_then(RaceLog::latest)
         {
-            return Error::Race(Box::new(race));
+            return GpuError::Race(Box::new(race));
         }
         if error.code == 0 {
             let detail = error.detail.map(|detail| format!(": {detail}")).unwrap_or_default();
-            return Error::custom(format!("{}: {}{detail}", error.name, error.message));
+            return GpuError::custom(format!("{}: {}{detail}", error.name, error.message));
         }
         self.driver.told(&error);
         // Where launches block, an error is of the call that returns it.
         let late = !self.launch_blocking();
-        Error::Cuda { name: error.name, message: error.message, detail: error.detail, late }
+        GpuError::Cuda { name: error.name, message: error.message, detail: error.detail, late }
     }
 }

@@ -12,7 +12,7 @@ use super::event::{Event, EventOptions};
 use super::runtime::Cuda;
 use crate::ambient::Ambient;
 use crate::device::Device;
-use crate::error::{Error, Result};
+use crate::error::{GpuError, Result};
 use crate::machine::Machine;
 use crate::scope;
 
@@ -65,7 +65,7 @@ impl Stream {
     pub fn wait_stream(&self, other: &Stream) -> Result<()> {
         let _scope = scope::operation("wait_stream", std::panic::Location::caller());
         self.check_machine(other.device())?;
-        self.cuda.wait_stream(self.id, other.id)
+        Ok(self.cuda.wait_stream(self.id, other.id)?)
     }
 
     /// Makes what is queued here from now on wait for what `event` recorded last (`Stream.wait_event`); nothing,
@@ -88,19 +88,19 @@ impl Stream {
     #[track_caller]
     pub fn synchronize(&self) -> Result<()> {
         let _scope = scope::operation("synchronize", std::panic::Location::caller());
-        self.cuda.stream_synchronize(self.id)
+        Ok(self.cuda.stream_synchronize(self.id)?)
     }
 
     /// Whether all that is queued here has run (`Stream.query`).
     pub fn query(&self) -> Result<bool> {
-        self.cuda.stream_query(self.id)
+        Ok(self.cuda.stream_query(self.id)?)
     }
 
     /// Refuses a stream together with what is on another machine.
     pub(crate) fn check_machine(&self, device: Device) -> Result<()> {
         match device {
             Device::Cuda { machine, .. } if machine != self.cuda.machine() => {
-                Err(Error::OtherMachine { device })
+                Err(GpuError::OtherMachine { device }.into())
             }
             _ => Ok(()),
         }
@@ -158,5 +158,5 @@ pub fn stream<R>(stream: &Stream, scope: impl FnOnce() -> R) -> R {
 }
 
 fn cuda_of(device: Device) -> Result<Arc<Cuda>> {
-    if device.is_cuda() { super::of(device) } else { Err(Error::NotCuda { device }) }
+    if device.is_cuda() { super::of(device) } else { Err(GpuError::NotCuda { device }.into()) }
 }

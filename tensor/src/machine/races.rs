@@ -33,7 +33,7 @@ mod tests {
     use std::sync::Mutex;
 
     use super::*;
-    use crate::error::{Error, RacingAccess, RacingOperation, RacingWorker};
+    use crate::error::{GpuError, RacingAccess, RacingOperation, RacingWorker};
     use crate::gpu::driver::DriverError;
     use crate::races::RACE;
 
@@ -64,7 +64,7 @@ mod tests {
         let code = |name| DriverError { code: 999, name, message: "data race", detail: None };
         machine.enter(|| {
             let cuda = machine.cuda().unwrap();
-            assert!(matches!(cuda.error(code("cudaErrorUnknown")), Error::Cuda { .. }));
+            assert!(matches!(cuda.error(code("cudaErrorUnknown")), GpuError::Cuda { .. }));
             let error = cuda.error(code(RACE));
             let sentence = "Data race on cuda:0: the host reads pinned memory that `copy_` on stream 1 may still be writing";
             assert_eq!((error.code(), error.to_string()), (Some("GPU0003"), sentence.to_string()));

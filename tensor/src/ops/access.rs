@@ -192,7 +192,7 @@ impl PinnedOutput<'_> {
     fn write_back(&self) -> Result<()> {
         let Memory::Host(buffer) = &self.snapshot.storage().memory else { return Ok(()) };
         let buffer = buffer.read().unwrap_or_else(PoisonError::into_inner);
-        self.memory.write(self.output.layout().offset * self.output.dtype().size(), buffer.bytes())
+        Ok(self.memory.write(self.output.layout().offset * self.output.dtype().size(), buffer.bytes())?)
     }
 }
 

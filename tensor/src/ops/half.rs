@@ -19,7 +19,7 @@ use super::parallel::for_pieces;
 use super::simd::{threads, vectorized};
 use crate::dtype::{DType, Element, Memory};
 use crate::error::Result;
-use crate::kernel::{Args, Cost, Geometry, Input, KernelDef, Output, Parameter};
+use crate::kernel::{Args, Cost, Geometry, Input, KernelDef, Output, Parameter, Ran, Stopped};
 use crate::ops::reserve::reserve;
 use crate::shape::Layout;
 
@@ -83,7 +83,7 @@ impl KernelDef {
 }
 
 /// The twin of kernels that were made of one of f32: that one between two conversions.
-fn converted(args: Args<'_, '_>) -> Result<()> {
+fn converted(args: Args<'_, '_>) -> Ran {
     let kernel = args.kernel;
     let made = MADE.read().unwrap_or_else(PoisonError::into_inner);
     let of_f32 = made.of_f32[&address(kernel)];
@@ -117,7 +117,7 @@ fn operands(kernel: &KernelDef) -> [SmallVec<[DType; 4]>; 2] {
 
 // --------------------------------------------------------------------------------------------- block by block
 
-fn in_blocks(kernel: &KernelDef, of_f32: &'static KernelDef, args: Args<'_, '_>) -> Result<()> {
+fn in_blocks(kernel: &KernelDef, of_f32: &'static KernelDef, args: Args<'_, '_>) -> Ran {
     let [reads, writes] = operands(kernel);
     match writes[0].size() {
         1 => in_blocks_of::<u8>(&reads, writes[0], of_f32, args),
@@ -133,7 +133,7 @@ fn in_blocks_of<O: Pod + Send>(
     written: DType,
     of_f32: &'static KernelDef,
     args: Args<'_, '_>,
-) -> Result<()> {
+) -> Ran {
     let output = &mut args.outputs[0];
     let mut inputs: SmallVec<[Operand; 4]> = SmallVec::new();
     for (input, dtype) in args.inputs.iter().zip(reads) {
@@ -147,7 +147,7 @@ fn in_blocks_of<O: Pod + Send>(
             let outputs = &mut [Output { bytes: out, layout }];
             (of_f32.twin)(Args { kernel: of_f32, inputs, outputs, ints: &[], floats: &[] })
         };
-        let result = Layout::contiguous(&[out.len()]).and_then(|layout| {
+        let result = Layout::contiguous(&[out.len()]).map_err(Stopped::from).and_then(|layout| {
             let mut blocks: [Block; 3] = Default::default(); // Where they are: to move them would be to copy them.
             let read = |(input, block)| Input {
                 bytes: Operand::read(input, start, out.len(), block),
@@ -226,7 +226,7 @@ fn gather(runs: &Runs, size: usize, bytes: &[u8], start: usize, to: &mut [u8]) {
 
 // ------------------------------------------------------------------------------------------------ as a whole
 
-fn as_a_whole(kernel: &KernelDef, of_f32: &'static KernelDef, args: Args<'_, '_>) -> Result<()> {
+fn as_a_whole(kernel: &KernelDef, of_f32: &'static KernelDef, args: Args<'_, '_>) -> Ran {
     let [reads, writes] = operands(kernel);
     let mut inputs: SmallVec<[Option<Wide>; 4]> = SmallVec::new();
     for (input, dtype) in args.inputs.iter().zip(reads) {

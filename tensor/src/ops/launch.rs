@@ -35,7 +35,7 @@ fn launch_on(
     }
     Ambient::charge(|host| host.kernel_time(&work(kernel, reads.iter().chain(writes).copied())));
     access_all(reads, writes, &mut |inputs, outputs| {
-        (kernel.twin)(Args { kernel, inputs, outputs, ints, floats })
+        Ok((kernel.twin)(Args { kernel, inputs, outputs, ints, floats })?)
     })
 }
 
@@ -111,7 +111,7 @@ fn launch_on_device(
     };
     let grid = blocks.clamp(1, MOST_BLOCKS) as u32;
     let launch = Launch { kernel, grid, block: BLOCK, shared: 0, arguments, work };
-    target.cuda().launch(target.current_stream(), launch)
+    Ok(target.cuda().launch(target.current_stream(), launch)?)
 }
 
 fn wrong_arguments(kernel: &KernelDef) -> Error {

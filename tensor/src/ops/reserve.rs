@@ -1,6 +1,6 @@
 //! Vectors that may find no memory.
 
-use crate::error::{Error, Result};
+use crate::error::{GpuError, Result};
 
 /// The values in a vector, or an error if there are more than memory.
 pub(crate) fn collect<T>(values: impl Iterator<Item = T>, count: usize) -> Result<Vec<T>> {
@@ -13,6 +13,6 @@ pub(crate) fn collect<T>(values: impl Iterator<Item = T>, count: usize) -> Resul
 pub(crate) fn reserve<T>(count: usize) -> Result<Vec<T>> {
     let mut vector = Vec::new();
     let bytes = count.saturating_mul(size_of::<T>());
-    vector.try_reserve_exact(count).map_err(|_| Error::OutOfHostMemory { bytes })?;
+    vector.try_reserve_exact(count).map_err(|_| GpuError::OutOfHostMemory { bytes })?;
     Ok(vector)
 }

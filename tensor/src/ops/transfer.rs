@@ -6,7 +6,7 @@ use std::sync::{Arc, RwLockReadGuard};
 use crate::ambient::Ambient;
 use crate::autograd::{Context, Function, Saved};
 use crate::device::Device;
-use crate::error::{Error, Result};
+use crate::error::{Error, GpuError, Result};
 use crate::gpu;
 use crate::gpu::pinned::PinnedMemory;
 use crate::gpu::runtime::Cuda;
@@ -58,7 +58,7 @@ pub(crate) fn copy_over(target: &Tensor, source: &Tensor, non_blocking: bool) ->
 pub(crate) fn check_way(from: Device, to: Device) -> Result<()> {
     match (from, to) {
         (Device::Cuda { machine, .. }, Device::Cuda { machine: other, .. }) if machine != other => {
-            Err(Error::OtherMachine { device: from })
+            Err(GpuError::OtherMachine { device: from }.into())
         }
         _ => Ok(()),
     }
@@ -73,20 +73,25 @@ fn transfer(x: &Tensor, out: &Tensor, non_blocking: bool) -> Result<()> {
     let [from, to] = [x, out].map(|tensor| tensor.storage_offset() * tensor.dtype().size());
     match (x.storage().device(), out.storage().device()) {
         (None, Some(target)) => match pinned_by(target.cuda(), x) {
-            Some(pinned) => target.cuda().upload_pinned((target, to), (&pinned, from), bytes, non_blocking),
+            Some(pinned) => {
+                target.cuda().upload_pinned((target, to), (&pinned, from), bytes, non_blocking)?
+            }
             None => access([x], [], |[input], []| {
                 target.cuda().upload((target, to), input.dense_bytes(x.dtype()), non_blocking)
-            })?,
+            })??,
         },
         (Some(source), None) => match pinned_by(source.cuda(), out) {
-            Some(pinned) => source.cuda().download_pinned((&pinned, to), (source, from), bytes, non_blocking),
+            Some(pinned) => {
+                source.cuda().download_pinned((&pinned, to), (source, from), bytes, non_blocking)?
+            }
             None => access([], [out], |[], [to]| {
                 source.cuda().download(to.dense_bytes(out.dtype()), (source, from))
-            })?,
+            })??,
         },
-        (Some(source), Some(target)) => source.cuda().copy_peer((target, to), (source, from), bytes),
+        (Some(source), Some(target)) => source.cuda().copy_peer((target, to), (source, from), bytes)?,
         (None, None) => unreachable!("there is one host"),
     }
+    Ok(())
 }
 
 /// The memory of a tensor of the host if this driver has pinned it: what another machine's has, is to this one as any

@@ -19,8 +19,10 @@ const ROOMS: &[(&str, &[&str])] = &[
             "device.rs",
             "shape.rs",
             "scope.rs",
-            "error.rs",
-            "error/",
+            "error/gpu.rs",
+            "error/layout.rs",
+            "error/out_of_memory.rs",
+            "error/race.rs",
             "figure.rs",
             "flags.rs",
             "random/",
@@ -52,6 +54,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ),
     ("simulated", &["gpu/simulated/"]),
     ("nvidia", &["gpu/nvidia/", "gpu/driver_trouble.rs"]),
+    ("errors", &["error.rs", "error/"]),
     ("machine", &["machine/", "gpu/", "backends/", "monitor/"]),
     // Tensors.
     (

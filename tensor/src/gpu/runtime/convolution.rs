@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::{Cuda, DeviceMemory};
 use crate::conv::{Conv, ConvAlgorithm, ConvPass, ConvShape};
 use crate::dtype::DType;
-use crate::error::{Error, Result};
+use crate::error::gpu::{GpuError, Result};
 use crate::events::EventKind;
 use crate::handles::{DevicePtr, EventId, StreamId};
 use crate::lock::lock;
@@ -78,7 +78,7 @@ impl Cuda {
                 Err(error) => refused = Some(error),
             }
         }
-        Err(refused.unwrap_or_else(|| Error::custom("cuDNN has no algorithm for this convolution")))
+        Err(refused.unwrap_or_else(|| GpuError::custom("cuDNN has no algorithm for this convolution")))
     }
 
     fn convolve(

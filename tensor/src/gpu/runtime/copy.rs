@@ -4,7 +4,7 @@
 //! driver reads or writes pageable memory before the call returns, page-locked memory when the copy runs.
 
 use super::{Cuda, DeviceMemory};
-use crate::error::Result;
+use crate::error::gpu::Result;
 use crate::events::{CopyKind, EventKind};
 use crate::gpu::driver::{Driver, DriverResult, HostSource, HostTarget, OpId, StreamId};
 use crate::gpu::pinned::PinnedMemory;

@@ -1,7 +1,7 @@
 //! Kernels and products of matrices.
 
 use super::Cuda;
-use crate::error::Result;
+use crate::error::gpu::Result;
 use crate::events::EventKind;
 use crate::gpu::driver::{DevicePtr, Gemm, StreamId};
 use crate::kernel::Launch;

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use super::{Cuda, Gpu};
 use crate::device::Device;
-use crate::error::{Error, MemoryHolder, OutOfMemory, Result};
+use crate::error::gpu::{GpuError, Result};
+use crate::error::{MemoryHolder, OutOfMemory};
 use crate::events::EventKind;
 use crate::gpu::allocator::settings::{Settings, check_fraction};
 use crate::gpu::allocator::snapshot::{BlockState, SegmentInfo};
@@ -147,15 +148,15 @@ impl Cuda {
         Ok(allocation)
     }
 
-    fn no_memory(&self, device: usize, bytes: usize, place: Place, error: MallocError) -> Error {
+    fn no_memory(&self, device: usize, bytes: usize, place: Place, error: MallocError) -> GpuError {
         let memory = match error {
             MallocError::OutOfMemory(memory) => memory,
-            MallocError::MoreThanAnExabyte => return Error::MoreThanAnExabyte { bytes: bytes as u64 },
+            MallocError::MoreThanAnExabyte => return GpuError::MoreThanAnExabyte { bytes: bytes as u64 },
             MallocError::Driver(error) => return self.error(error),
         };
         let info = self.driver.memory_info(device);
         let (free, total) = info.map_or((0, 0), |info| (info.free, info.total));
-        Error::OutOfDeviceMemory(Box::new(OutOfMemory {
+        GpuError::OutOfDeviceMemory(Box::new(OutOfMemory {
             device,
             tried: memory.requested,
             total,
@@ -241,7 +242,7 @@ impl Cuda {
 
     /// Lets the allocator of a device reserve no more than a share of its memory.
     pub(crate) fn set_memory_fraction(&self, device: usize, fraction: f64) -> Result<()> {
-        check_fraction(fraction).map_err(Error::AllocatorOption)?;
+        check_fraction(fraction).map_err(GpuError::AllocatorOption)?;
         self.devices[device].limit_memory(fraction);
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! Streams and events, as the driver has them.
 
 use super::Cuda;
-use crate::error::Result;
+use crate::error::gpu::Result;
 use crate::events::EventKind;
 use crate::gpu::driver::{Driver, DriverResult, EventId, StreamId};
 use crate::lock::lock;

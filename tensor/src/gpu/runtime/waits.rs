@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use super::Cuda;
 use crate::ambient::Ambient;
-use crate::error::{Error, Result};
+use crate::error::gpu::{GpuError, Result};
 use crate::lock::lock;
 use crate::scope;
 
@@ -22,14 +22,14 @@ pub enum SyncDebugMode {
 
 /// `default`, `warn` or `error`, as PyTorch names them.
 impl FromStr for SyncDebugMode {
-    type Err = Error;
+    type Err = GpuError;
 
     fn from_str(text: &str) -> Result<SyncDebugMode> {
         match text {
             "default" => Ok(SyncDebugMode::Default),
             "warn" => Ok(SyncDebugMode::Warn),
             "error" => Ok(SyncDebugMode::Error),
-            _ => Err(Error::SyncDebugMode),
+            _ => Err(GpuError::SyncDebugMode),
         }
     }
 }
@@ -43,7 +43,7 @@ impl Cuda {
         }
         let (operation, place) = (scope::current_operation(), scope::current_place());
         let printed = scope::printed_tensor();
-        let error = Error::Synchronizing { operation, place, printed };
+        let error = GpuError::Synchronizing { operation, place, printed };
         if mode == SyncDebugMode::Error {
             return Err(error);
         }

@@ -52,7 +52,7 @@ pub(super) const fn peer_access_already_enabled() -> DriverError {
     plain(704, "cudaErrorPeerAccessAlreadyEnabled", "peer access is already enabled")
 }
 
-pub(super) fn device_assert(kernel: String, error: &crate::Error) -> DriverError {
+pub(super) fn device_assert(kernel: String, error: &dyn std::error::Error) -> DriverError {
     let detail = Some(format!("{kernel}: {error}"));
     DriverError { detail, ..plain(710, "cudaErrorAssert", "device-side assert triggered") }
 }

@@ -12,9 +12,8 @@ use super::memory::{Access, AddressSpace, Buffer, Bytes};
 use super::op::{Copy, Place};
 use super::pinned::PinnedMemory;
 use crate::dtype::DType;
-use crate::error::{Error, Result};
 use crate::gpu::driver::{DevicePtr, DriverResult, Gemm};
-use crate::kernel::{Args, Argument, Input, Launch, Output, Parameter};
+use crate::kernel::{Args, Argument, Input, Launch, Output, Parameter, Ran, Stopped};
 use crate::shape::Layout;
 
 /// The most inputs, and the most outputs, that a kernel has.
@@ -159,10 +158,11 @@ pub(super) fn kernel(memory: &mut AddressSpace, launch: &Launch) -> DriverResult
 /// Runs a twin. An error of it is a failed assertion on the device, unless it found no memory of the computer to
 /// work in. A panic is a mistake of the twin's author; it must not leave the simulation half way through an event, so
 /// it is a failed launch.
-pub(super) fn run(symbol: impl Fn() -> String, twin: impl FnOnce() -> Result<()>) -> DriverResult<()> {
+pub(super) fn run(symbol: impl Fn() -> String, twin: impl FnOnce() -> Ran) -> DriverResult<()> {
     match catch_unwind(AssertUnwindSafe(twin)) {
-        Ok(Err(Error::OutOfHostMemory { bytes })) => Err(errors::out_of_host_memory_in(&symbol(), bytes)),
-        Ok(done) => done.map_err(|error| errors::device_assert(symbol(), &error)),
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(Stopped::OutOfHostMemory { bytes })) => Err(errors::out_of_host_memory_in(&symbol(), bytes)),
+        Ok(Err(Stopped::Because(error))) => Err(errors::device_assert(symbol(), &*error)),
         Err(_) => Err(errors::launch_failure(symbol())),
     }
 }

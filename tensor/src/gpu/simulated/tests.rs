@@ -15,7 +15,7 @@ use super::*;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::gpu::driver::Engine;
-use crate::kernel::{Args, Argument, Cost, Geometry, KernelDef, Parameter, Work};
+use crate::kernel::{Args, Argument, Cost, Geometry, KernelDef, Parameter, Ran, Stopped, Work};
 use crate::shape::Layout;
 
 /// `y = value`
@@ -37,7 +37,7 @@ static ADD_ONE: KernelDef =
 /// `y = 0`, and an index out of bounds.
 static FAIL: KernelDef = elementwise("gather", &[Parameter::Out(DType::F32)], |args| {
     args.outputs[0].bytes.fill(0);
-    Err(Error::IndexOutOfRange { index: 7, size: 3 })
+    Err(Error::IndexOutOfRange { index: 7, size: 3 }.into())
 });
 
 static NOTHING: KernelDef = elementwise("nothing", &[Parameter::Out(DType::F32)], |_| Ok(()));
@@ -45,7 +45,7 @@ static NOTHING: KernelDef = elementwise("nothing", &[Parameter::Out(DType::F32)]
 const fn elementwise(
     name: &'static str,
     parameters: &'static [Parameter],
-    twin: fn(Args<'_, '_>) -> Result<()>,
+    twin: fn(Args<'_, '_>) -> Ran,
 ) -> KernelDef {
     KernelDef {
         name,

@@ -40,7 +40,7 @@ pub(super) fn pass(
     };
     let deterministic = deterministic || are_deterministic_algorithms_enabled();
     let choice = Choice { benchmark, benchmark_limit, deterministic };
-    memory.cuda().convolution(memory.current_stream(), conv, choice)
+    Ok(memory.cuda().convolution(memory.current_stream(), conv, choice)?)
 }
 
 /// An image at a time, as PyTorch does it (`slow_conv2d`): columns of all that the kernel covers, and a product for

@@ -6,7 +6,7 @@ use std::cell::Cell;
 use bytemuck::allocation::try_zeroed_vec;
 use bytemuck::{Pod, Zeroable};
 
-use crate::error::{Error, Result};
+use crate::error::{GpuError, Result};
 use crate::ops::matmul::gemm::kernel::Vector;
 use crate::ops::matmul::gemm::pack::{Strip, pack};
 use crate::ops::matmul::gemm::{GemmElement, KC, Matrix};
@@ -445,7 +445,7 @@ pub(super) fn with_memory<T: Pod>(len: usize, work: impl FnOnce(&mut [T])) -> Re
     let bytes = len.saturating_mul(size_of::<T>());
     let lines = bytes.div_ceil(size_of::<CacheLine>());
     if memory.len() < lines {
-        memory = try_zeroed_vec(lines).map_err(|()| Error::OutOfHostMemory { bytes })?;
+        memory = try_zeroed_vec(lines).map_err(|()| GpuError::OutOfHostMemory { bytes })?;
     }
     work(&mut bytemuck::cast_slice_mut(&mut memory)[..len]);
     if bytes <= KEPT {
@@ -466,6 +466,6 @@ mod tests {
         with_memory::<f32>(KEPT / 4 + 1, |memory| memory.fill(1.0)).unwrap();
         assert_eq!(lines(), 0);
         let refused = with_memory::<f64>(usize::MAX, |_| panic!("there is no such memory"));
-        assert!(matches!(refused, Err(Error::OutOfHostMemory { bytes: usize::MAX })));
+        assert!(matches!(refused, Err(crate::Error::Gpu(GpuError::OutOfHostMemory { bytes: usize::MAX }))));
     }
 }

@@ -22,7 +22,7 @@ use crate::backends::cudnn;
 use crate::conv::{ConvPass, ConvShape};
 use crate::device::DeviceType;
 use crate::dtype::DType;
-use crate::error::{DeviceMismatch, Error, Result};
+use crate::error::{DeviceMismatch, Error, LayoutError, Result};
 use crate::ops::access::access;
 use crate::ops::pair::Pair;
 use crate::ops::plain::{dense, write};
@@ -176,10 +176,10 @@ impl Convolution {
             return Err(Error::ConvEmptyKernel { kernel: [r, s] });
         }
         let &[n, c, h, w] = x.sizes() else { unreachable!("the caller has seen four dimensions") };
-        let end = |size: usize, i: usize| size.checked_add(end_zeros[i]).ok_or(Error::TooManyElements);
+        let end = |size: usize, i: usize| size.checked_add(end_zeros[i]).ok_or(LayoutError::TooManyElements);
         let (h, w) = (end(h, 0)?, end(w, 1)?);
         let shape = ConvShape { n, c, h, w, k, r, s, stride, padding, dilation, groups };
-        let (padded, kernel) = shape.checked_extents().ok_or(Error::TooManyElements)?;
+        let (padded, kernel) = shape.checked_extents().ok_or(LayoutError::TooManyElements)?;
         if kernel[0] > padded[0] || kernel[1] > padded[1] {
             return Err(Error::ConvKernel { padded, kernel });
         }

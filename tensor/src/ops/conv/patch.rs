@@ -5,7 +5,7 @@
 
 use super::axis::Axis;
 use super::lanes::{Lanes, Rows};
-use crate::error::{Error, Result};
+use crate::error::{GpuError, Result};
 use crate::ops::reserve::reserve;
 
 /// How a patch lies in memory: planes of every channel, in them rows of `width` places.
@@ -43,7 +43,7 @@ impl<'a> Patch<'a> {
     /// Where each tap begins to read, channel by channel, in the order of the weights.
     pub(super) fn taps(&self) -> Result<Vec<usize>> {
         if self.len() == usize::MAX {
-            return Err(Error::OutOfHostMemory { bytes: usize::MAX });
+            return Err(GpuError::OutOfHostMemory { bytes: usize::MAX }.into());
         }
         let [vertical, horizontal] = self.axes;
         let mut taps = reserve(self.channels * vertical.taps.len() * horizontal.taps.len())?;

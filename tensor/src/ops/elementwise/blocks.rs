@@ -7,7 +7,7 @@
 use bytemuck::Pod;
 
 use crate::error::Result;
-use crate::kernel::{Args, Cost, Input, Output};
+use crate::kernel::{Args, Cost, Input, Output, Ran};
 use crate::ops::parallel::for_pieces;
 use crate::ops::simd::threads;
 use crate::shape::{Layout, MAX_DIMS};
@@ -192,7 +192,7 @@ pub(crate) fn map1<A: Pod + Sync, O: Pod + Send>(
     args: Args<'_, '_>,
     cost: Cost,
     kernel: fn(&[A], &mut [O]),
-) -> Result<()> {
+) -> Ran {
     let out = &mut args.outputs[0];
     let a = Operand::<A>::new(&args.inputs[0], out.layout.sizes())?;
     for_blocks(out, cost, &|start, out| {
@@ -207,7 +207,7 @@ pub(crate) fn map2<A: Pod + Sync, B: Pod + Sync, O: Pod + Send>(
     args: Args<'_, '_>,
     cost: Cost,
     kernel: fn(&[A], &[B], &mut [O]),
-) -> Result<()> {
+) -> Ran {
     let out = &mut args.outputs[0];
     let a = Operand::<A>::new(&args.inputs[0], out.layout.sizes())?;
     let b = Operand::<B>::new(&args.inputs[1], out.layout.sizes())?;
@@ -223,7 +223,7 @@ pub(crate) fn map3<A: Pod + Sync, B: Pod + Sync, C: Pod + Sync, O: Pod + Send>(
     args: Args<'_, '_>,
     cost: Cost,
     kernel: fn(&[A], &[B], &[C], &mut [O]),
-) -> Result<()> {
+) -> Ran {
     let out = &mut args.outputs[0];
     let a = Operand::<A>::new(&args.inputs[0], out.layout.sizes())?;
     let b = Operand::<B>::new(&args.inputs[1], out.layout.sizes())?;

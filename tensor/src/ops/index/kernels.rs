@@ -5,7 +5,7 @@ use half::{bf16, f16};
 
 use crate::dtype::{DType, Element, Memory, with_dtype};
 use crate::error::{Error, Result};
-use crate::kernel::{Args, Cost, Geometry, KernelDef, NUMBERS, Parameter};
+use crate::kernel::{Args, Cost, Geometry, KernelDef, NUMBERS, Parameter, Ran};
 use crate::ops::launch::launch;
 use crate::ops::plain::{dense, seen_as};
 use crate::ops::reserve::reserve;
@@ -99,7 +99,7 @@ fn index_select_kernel(dtype: DType) -> Result<&'static KernelDef> {
     Ok(with_dtype!(dtype, T => index_kernel!("index_select", T, index_select_twin)))
 }
 
-fn index_select_twin<T: bytemuck::Pod>(args: Args<'_, '_>) -> Result<()> {
+fn index_select_twin<T: bytemuck::Pod>(args: Args<'_, '_>) -> Ran {
     let (x, index) = (&args.inputs[0], &args.inputs[1]);
     let (sizes, dim) = (x.layout.sizes(), args.ints[0] as usize);
     let around = Around::new(sizes, dim);
@@ -127,7 +127,7 @@ fn index_add_kernel(dtype: DType) -> Result<&'static KernelDef> {
     Ok(with_dtype!(dtype, T => index_kernel!("index_add", T, index_add_twin)))
 }
 
-fn index_add_twin<T: Accumulate>(args: Args<'_, '_>) -> Result<()> {
+fn index_add_twin<T: Accumulate>(args: Args<'_, '_>) -> Ran {
     let (source, index, target) = (&args.inputs[0], &args.inputs[1], &mut args.outputs[0]);
     let around = Around::new(target.layout.sizes(), args.ints[0] as usize);
     let out_of_range = |index| Error::IndexOutOfRange { index, size: around.size };
@@ -172,7 +172,7 @@ fn gather_kernel(dtype: DType) -> Result<&'static KernelDef> {
     Ok(with_dtype!(dtype, T => index_kernel!("gather", T, gather_twin)))
 }
 
-fn gather_twin<T: bytemuck::Pod>(args: Args<'_, '_>) -> Result<()> {
+fn gather_twin<T: bytemuck::Pod>(args: Args<'_, '_>) -> Ran {
     let (x, index) = (&args.inputs[0], &args.inputs[1]);
     let dim = args.ints[0] as usize;
     let size = x.layout.sizes()[dim];
@@ -192,7 +192,7 @@ fn scatter_add_kernel(dtype: DType) -> Result<&'static KernelDef> {
     Ok(with_dtype!(dtype, T => index_kernel!("scatter_add", T, scatter_add_twin)))
 }
 
-fn scatter_add_twin<T: Accumulate>(args: Args<'_, '_>) -> Result<()> {
+fn scatter_add_twin<T: Accumulate>(args: Args<'_, '_>) -> Ran {
     let (source, index, target) = (&args.inputs[0], &args.inputs[1], &mut args.outputs[0]);
     let dim = args.ints[0] as usize;
     let sizes = target.layout.sizes();

@@ -8,7 +8,7 @@ use crate::backends::cuda::matmul;
 use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
 use crate::gpu::driver::{DevicePtr, Gemm};
-use crate::kernel::{Cost, Geometry, KernelDef, NUMBERS, Parameter};
+use crate::kernel::{Cost, Geometry, KernelDef, NUMBERS, Parameter, Ran};
 use crate::ops::access::access;
 use crate::ops::half::{narrow_all, widened};
 use crate::ops::launch::launch;
@@ -90,7 +90,7 @@ fn products(
     }
     if let Some(memory) = out.storage().device() {
         let gemm = Gemm { a: pointer_of(a)?, b: pointer_of(b)?, c: pointer_of(out)?, ..gemm };
-        return memory.cuda().gemm(memory.current_stream(), gemm);
+        return Ok(memory.cuda().gemm(memory.current_stream(), gemm)?);
     }
     Ambient::charge(|host| host.gemm_time(&gemm.work()));
     access([a, b], [out], |[a, b], [c]| {
@@ -102,11 +102,12 @@ fn products(
             b_bytes.get(from(b.layout.offset)..).unwrap_or_default(),
             &mut c.bytes[from(c.layout.offset)..],
         )
-    })?
+    })??;
+    Ok(())
 }
 
 /// Computes the products in host memory. The operands begin at their first elements.
-pub(crate) fn run_gemm(gemm: &Gemm, a: &[u8], b: &[u8], c: &mut [u8]) -> Result<()> {
+pub(crate) fn run_gemm(gemm: &Gemm, a: &[u8], b: &[u8], c: &mut [u8]) -> Ran {
     match gemm.dtype {
         DType::F32 if gemm.tf32 => {
             let [a, b] = [a, b].map(|operand| tf32::rounded(bytemuck::cast_slice(operand)));
@@ -116,7 +117,7 @@ pub(crate) fn run_gemm(gemm: &Gemm, a: &[u8], b: &[u8], c: &mut [u8]) -> Result<
         DType::F32 => each(gemm, a, b, c, |p: Product<f32>| p.floats()),
         DType::F64 => each(gemm, a, b, c, |p: Product<f64>| p.floats()),
         DType::F16 | DType::BF16 => products_of_halves(gemm, a, b, c)?,
-        dtype => return Err(Error::NotImplemented { operation: "addmm_impl_cpu_", dtype }),
+        dtype => return Err(Error::NotImplemented { operation: "addmm_impl_cpu_", dtype }.into()),
     }
     Ok(())
 }

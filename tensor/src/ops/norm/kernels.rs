@@ -12,7 +12,7 @@ use crate::dtype::{DType, Element, Memory, with_float};
 use crate::error::{Error, Result};
 use crate::f16;
 use crate::kernel::Parameter::{self, In, Int, Out};
-use crate::kernel::{Args, Cost, FLOATS, Geometry, Input, KernelDef};
+use crate::kernel::{Args, Cost, FLOATS, Geometry, Input, KernelDef, Ran};
 use crate::ops::elementwise::Float;
 use crate::ops::half::Stored;
 use crate::ops::launch::launch;
@@ -157,9 +157,7 @@ fn batch_norm_kernel(x: DType, weight: DType) -> Result<&'static KernelDef> {
     })
 }
 
-fn batch_norm_twin<X: Stored<Math = C>, W: Stored<Math = C>, C: Calculated>(
-    args: Args<'_, '_>,
-) -> Result<()> {
+fn batch_norm_twin<X: Stored<Math = C>, W: Stored<Math = C>, C: Calculated>(args: Args<'_, '_>) -> Ran {
     let Args { inputs, outputs, ints, floats, .. } = args;
     let moments = vectorized!([C: Float] moments::<C>, (row: Vec<C>) -> [C; 2]);
     let normalize = vectorized!([C: Float] normalize::<C>, (x: &[C], how: &[Normalize<C>], out: &mut [C]));
@@ -254,7 +252,7 @@ fn batch_norm_backward_kernel(x: DType, weight: DType) -> Result<&'static Kernel
 
 fn batch_norm_backward_twin<X: Stored<Math = C>, W: Stored<Math = C>, C: Calculated>(
     args: Args<'_, '_>,
-) -> Result<()> {
+) -> Ran {
     let Args { inputs, outputs, ints, .. } = args;
     let sums = vectorized!([C: Float] gradient_sums::<C>, (grad: Vec<C>, x: Vec<C>, mean: C) -> [C; 2]);
     let of_batch =
@@ -387,9 +385,7 @@ fn layer_norm_kernel(x: DType, weight: DType) -> Result<&'static KernelDef> {
     })
 }
 
-fn layer_norm_twin<X: Stored<Math = C>, W: Stored<Math = C>, C: Calculated>(
-    args: Args<'_, '_>,
-) -> Result<()> {
+fn layer_norm_twin<X: Stored<Math = C>, W: Stored<Math = C>, C: Calculated>(args: Args<'_, '_>) -> Ran {
     let Args { inputs, outputs, floats, .. } = args;
     let row = vectorized!(
         [C: Float] layer_norm_row::<C>,
@@ -450,7 +446,7 @@ fn layer_norm_backward_kernel(x: DType, weight: DType) -> Result<&'static Kernel
 
 fn layer_norm_backward_twin<X: Stored<Math = C>, W: Stored<Math = C>, C: Calculated>(
     args: Args<'_, '_>,
-) -> Result<()> {
+) -> Ran {
     let Args { inputs, outputs, .. } = args;
     let row = vectorized!(
         [C: Float] layer_norm_backward_row::<C>,
@@ -520,7 +516,7 @@ const TILE: usize = 512;
 /// What a lane of some columns has come to: for the weight, and for the bias.
 type Lane<C> = [[C; TILE]; 2];
 
-fn layer_norm_sums_twin<X: Stored<Math = C>, C: Calculated>(args: Args<'_, '_>) -> Result<()> {
+fn layer_norm_sums_twin<X: Stored<Math = C>, C: Calculated>(args: Args<'_, '_>) -> Ran {
     let Args { inputs, outputs, .. } = args;
     let take_in = vectorized!(
         [C: Float] take_in::<C>,

@@ -8,7 +8,7 @@ use half::{bf16, f16};
 
 use crate::dtype::{DType, Element, Memory, Scalar, with_float, with_math};
 use crate::error::{Error, Result};
-use crate::kernel::{Args, Cost, FLOATS, Geometry, KernelDef, NUMBERS, Parameter};
+use crate::kernel::{Args, Cost, FLOATS, Geometry, KernelDef, NUMBERS, Parameter, Ran};
 use crate::ops::elementwise::blocks::{Runs, for_blocks};
 use crate::ops::elementwise::{Float, Number};
 use crate::ops::launch::launch;
@@ -98,7 +98,7 @@ fn uniform_kernel(dtype: DType) -> Result<&'static KernelDef> {
     }
 }
 
-fn uniform_twin<T: Memory<Math: Uniform>>(args: Args<'_, '_>) -> Result<()> {
+fn uniform_twin<T: Memory<Math: Uniform>>(args: Args<'_, '_>) -> Ran {
     let [from, to] = [args.floats[0], args.floats[1]].map(|end| T::narrow(T::Math::of(end)));
     let (low, range) = (from.widen(), to.widen().minus(from.widen()));
     let draws = draws(&args);
@@ -174,7 +174,9 @@ const BERNOULLI: &KernelDef = &KernelDef {
         let layout = args.inputs[0].layout.expand(outputs[0].layout.sizes())?;
         Runs::of(&layout).gather(args.inputs[0].values(), 0, &mut probabilities);
         if let Some(p) = probabilities.iter().find(|p| !(0.0..=1.0).contains(*p)) {
-            return Err(Error::custom(format!("Expected p_in >= 0 && p_in <= 1 to be true, but got {p}")));
+            return Err(
+                Error::custom(format!("Expected p_in >= 0 && p_in <= 1 to be true, but got {p}")).into()
+            );
         }
         for_blocks(&mut outputs[0], Cost::Costly, &|start, out: &mut [u8]| {
             for (i, out) in out.iter_mut().enumerate() {

@@ -9,7 +9,7 @@ use bytemuck::Pod;
 use super::tree::{self, CHUNK, LANES};
 use crate::dtype::{DType, Element, with_math};
 use crate::error::Result;
-use crate::kernel::{Args, Cost, FLOATS, Geometry, KernelDef, NUMBERS, Parameter};
+use crate::kernel::{Args, Cost, FLOATS, Geometry, KernelDef, NUMBERS, Parameter, Ran};
 use crate::ops::elementwise::blocks::Runs;
 use crate::ops::elementwise::cast;
 use crate::ops::launch::launch;
@@ -383,7 +383,7 @@ fn column_chunk<R: Reducer>(
 
 /// The position of the extreme of each run of elements, the first if there are several; a NaN counts as more
 /// extreme than any number.
-fn positions<T: Pod + PartialOrd>(args: Args<'_, '_>, largest: bool) -> Result<()> {
+fn positions<T: Pod + PartialOrd>(args: Args<'_, '_>, largest: bool) -> Ran {
     let (x, out) = (&args.inputs[0], &mut args.outputs[0]);
     let runs = Runs::of(x.layout);
     let length = args.ints[0] as usize;

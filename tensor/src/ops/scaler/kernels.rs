@@ -5,7 +5,7 @@ use half::bf16;
 
 use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
-use crate::kernel::{Args, Cost, Geometry, KernelDef, Parameter};
+use crate::kernel::{Args, Cost, Geometry, KernelDef, Parameter, Ran};
 use crate::ops::elementwise::blocks::Runs;
 use crate::ops::launch::launch;
 use crate::tensor::Tensor;
@@ -116,7 +116,7 @@ const UPDATE: &KernelDef = &KernelDef {
     twin: update_scale_twin,
 };
 
-fn update_scale_twin(args: Args<'_, '_>) -> Result<()> {
+fn update_scale_twin(args: Args<'_, '_>) -> Ran {
     let found_inf = args.inputs[0].elements::<f32>()[0];
     let [scale, growth_tracker] = args.outputs else { unreachable!("it has two outputs") };
     let (scale, growth_tracker) = (&mut scale.elements::<f32>()[0], &mut growth_tracker.elements::<i32>()[0]);

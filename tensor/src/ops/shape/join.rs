@@ -3,7 +3,7 @@
 use std::panic::Location;
 
 use crate::autograd::record_list;
-use crate::error::{Error, Result};
+use crate::error::{Error, LayoutError, Result};
 use crate::ops::plain::write;
 use crate::ops::reserve::reserve;
 use crate::shape::normalize_dim;
@@ -108,7 +108,7 @@ fn cat(tensors: &[&Tensor], dim: i64, backward_name: &'static str) -> Result<Ten
             }
         }
         let joined = sizes[dim].checked_add(tensor.sizes()[dim]);
-        sizes[dim] = joined.ok_or_else(|| Error::TooLarge { sizes: sizes.clone() })?;
+        sizes[dim] = joined.ok_or_else(|| LayoutError::TooLarge { sizes: sizes.clone() })?;
     }
     let arguments = ops::Arguments { method: "wrapper_CUDA_cat", names: &["tensors"] };
     let _scope = ops::enter("cat", Some(arguments), &real)?;

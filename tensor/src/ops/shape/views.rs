@@ -1,7 +1,7 @@
 //! The same memory under another layout. Each view knows how its gradient goes back.
 
 use crate::autograd::{Context, Function, Saved};
-use crate::error::{Error, Result};
+use crate::error::{Error, LayoutError, Result};
 use crate::ops;
 use crate::ops::plain::write;
 use crate::shape::{Layout, infer_sizes, signed};
@@ -82,14 +82,16 @@ impl Tensor {
                 (-1, Some(own)) => *size = own,
                 (-1, None) if self.ndim() > 0 => return Err(Error::ExpandLeading { size: -1, dim }),
                 (size, Some(own)) if own != 1 && own != size => {
-                    return Err(Error::Expand { from: self.sizes().to_vec(), to: sizes.to_vec(), dim });
+                    return Err(
+                        LayoutError::Expand { from: self.sizes().to_vec(), to: sizes.to_vec(), dim }.into()
+                    );
                 }
                 _ => {}
             }
         }
         // A size below 0 is to PyTorch one beyond all bounds.
         let resolved: Result<Vec<usize>, _> = resolved.into_iter().map(usize::try_from).collect();
-        let layout = self.layout().expand(&resolved.map_err(|_| Error::TooManyElements)?)?;
+        let layout = self.layout().expand(&resolved.map_err(|_| LayoutError::TooManyElements)?)?;
         ops::apply(Expand { layout }, [self])
     }
 
@@ -208,7 +210,7 @@ impl Tensor {
     fn dim_of_view(&self, dim: i64, operation: &'static str) -> Result<usize> {
         match self.ndim() {
             0 => Err(Error::ViewOfNumber { operation }),
-            _ => self.layout().dim(dim),
+            _ => Ok(self.layout().dim(dim)?),
         }
     }
 }

@@ -35,7 +35,7 @@ fn a_failed_assertion_surfaces_at_a_later_call_and_sticks() {
 
 /// Finds no memory to work in.
 static HUNGRY: KernelDef =
-    elementwise("hungry", &[Parameter::Out(DType::F32)], |_| Err(Error::OutOfHostMemory { bytes: 123 }));
+    elementwise("hungry", &[Parameter::Out(DType::F32)], |_| Err(Stopped::OutOfHostMemory { bytes: 123 }));
 
 #[test]
 fn a_kernel_that_the_computer_has_no_memory_for_is_no_assertion_and_is_over_when_it_is_told() {

@@ -9,6 +9,7 @@ use super::run_conv;
 use crate::conv::{Conv, ConvPass, ConvShape, Way};
 use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
+use crate::kernel::Ran;
 use crate::ops::half::{narrow_all, widened};
 use crate::ops::matmul::gemm::GemmElement;
 use crate::ops::matmul::tf32;
@@ -16,14 +17,15 @@ use crate::ops::reserve::collect;
 
 /// Computes a convolution as a simulated GPU does: in that way, of operands that may be rounded to TF32 before. `order`
 /// decides in which order parts come, where nobody keeps it.
-pub(crate) fn compute(conv: &Conv, way: Way, [a, b]: [&[u8]; 2], out: &mut [u8], order: u64) -> Result<()> {
+pub(crate) fn compute(conv: &Conv, way: Way, [a, b]: [&[u8]; 2], out: &mut [u8], order: u64) -> Ran {
     match conv.tf32 {
         true => {
             let [a, b] = [a, b].map(|operand| tf32::rounded(bytemuck::cast_slice(operand)));
-            compute_stored(way, conv, [bytemuck::cast_slice(&a?), bytemuck::cast_slice(&b?)], out, order)
+            compute_stored(way, conv, [bytemuck::cast_slice(&a?), bytemuck::cast_slice(&b?)], out, order)?
         }
-        false => compute_stored(way, conv, [a, b], out, order),
+        false => compute_stored(way, conv, [a, b], out, order)?,
     }
+    Ok(())
 }
 
 /// Halves are multiplied and added in single precision, and the result is rounded once.
