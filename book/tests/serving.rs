@@ -279,8 +279,8 @@ fn a_changed_a_new_and_a_removed_file_are_noticed() {
     changed("a snapshot");
     fs::write(checkout.path("book/path.toml"), "").unwrap();
     changed("the path of reading");
-    fs::write(checkout.path("tensor/src/shape.rs"), "").unwrap();
-    changed("a source of the tensor crate");
+    fs::write(checkout.path("gpu/src/shape.rs"), "").unwrap();
+    changed("a source of what labs stand on");
 }
 
 /// Ends the program that a test started.

@@ -4,17 +4,12 @@
 //! What Rust knows beyond it (the place of the call) follows on further lines.
 
 mod device_mismatch;
-pub(crate) mod gpu;
-pub(crate) mod layout;
-mod out_of_memory;
-mod race;
 
 pub use device_mismatch::{DeviceMismatch, Operand};
-pub use gpu::GpuError;
-pub use layout::LayoutError;
-pub(crate) use out_of_memory::WORKSPACE;
-pub use out_of_memory::{MemoryHolder, OutOfMemory};
-pub use race::{Race, RaceKind, RacingAccess, RacingOperation, RacingWorker};
+pub(crate) use todevice_gpu::error::WORKSPACE;
+pub use todevice_gpu::error::{
+    GpuError, LayoutError, OutOfMemory, Race, RaceKind, RacingAccess, RacingOperation, RacingWorker,
+};
 
 use std::panic::Location;
 use std::sync::Arc;
@@ -618,10 +613,13 @@ impl From<Stopped> for Error {
     fn from(stopped: Stopped) -> Error {
         match stopped {
             Stopped::OutOfHostMemory { bytes } => GpuError::OutOfHostMemory { bytes }.into(),
-            Stopped::Because(cause) => match cause.downcast::<Error>() {
-                Ok(error) => *error,
-                Err(other) => Error::custom(other),
-            },
+            // Boxed as what it was: an error of this crate, or of the one below.
+            Stopped::Because(cause) => cause
+                .downcast::<Error>()
+                .map(|error| *error)
+                .or_else(|cause| cause.downcast::<LayoutError>().map(|error| Error::Layout(*error)))
+                .or_else(|cause| cause.downcast::<GpuError>().map(|error| Error::Gpu(*error)))
+                .unwrap_or_else(Error::custom),
         }
     }
 }
@@ -632,17 +630,5 @@ impl From<Error> for Stopped {
             Error::Gpu(GpuError::OutOfHostMemory { bytes }) => Stopped::OutOfHostMemory { bytes },
             other => Stopped::Because(Box::new(other)),
         }
-    }
-}
-
-impl From<LayoutError> for Stopped {
-    fn from(error: LayoutError) -> Stopped {
-        Error::from(error).into()
-    }
-}
-
-impl From<GpuError> for Stopped {
-    fn from(error: GpuError) -> Stopped {
-        Error::from(error).into()
     }
 }

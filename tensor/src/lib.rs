@@ -58,27 +58,20 @@
 #![deny(unsafe_code)]
 #![warn(missing_docs)]
 
-mod ambient;
+pub(crate) use todevice_gpu::{
+    ambient, conv, device, dtype, events, flags, handles, host_memory, host_profile, kernel, lock, python,
+    races, reading, scope, shape,
+};
+pub use todevice_gpu::{random, time};
+
 pub mod amp;
 pub mod autograd;
 pub mod backends;
-mod conv;
 pub mod cuda;
 pub mod data;
-mod device;
-mod dtype;
 mod enter;
 mod error;
-mod events;
-mod figure;
-mod flags;
-mod gemm;
 mod gpu;
-mod handles;
-mod host_memory;
-mod host_profile;
-mod kernel;
-mod lock;
 mod machine;
 mod memory_map;
 pub mod monitor;
@@ -87,17 +80,8 @@ mod ops;
 pub mod optim;
 pub mod prelude;
 mod print;
-mod process;
-mod properties;
-mod python;
-mod races;
-pub mod random;
-mod reading;
-mod scope;
-mod shape;
 mod storage;
 mod tensor;
-pub mod time;
 pub mod trace;
 
 pub use autograd::{enable_grad, inference_mode, is_grad_enabled, no_grad};

@@ -546,11 +546,14 @@ fn devices_speak_as_pytorch_does() {
             &format!(
                 "Expected one of cpu, cuda, ipu, xpu, mkldnn, opengl, opencl, ideep, hip, ve, fpga, maia, xla, lazy, vulkan, mps, meta, hpu, mtia, privateuseone device type at start of device string: {wrong}"
             ),
-            wrong.parse::<Device>(),
+            wrong.parse::<Device>().map_err(todevice::Error::from),
         );
     }
     for wrong in ["cuda:-2", "cuda:01", "cuda:", "cuda:x", "cuda:1:2", "cpu:-1"] {
-        says(&format!("Invalid device string: '{wrong}'"), wrong.parse::<Device>());
+        says(
+            &format!("Invalid device string: '{wrong}'"),
+            wrong.parse::<Device>().map_err(todevice::Error::from),
+        );
     }
     let driver = "Found no NVIDIA driver on your system. Please check that you have an NVIDIA GPU and installed a driver from http://www.nvidia.com/Download/index.aspx";
     says(driver, zeros(&[1]).to(Device::cuda(0)));

@@ -20,6 +20,7 @@ impl Checkout {
             "book/theme",
             "labs/src",
             "tensor/src",
+            "gpu/src",
             "labs/tests/snapshots",
         ] {
             copy(&Course::here().root().join(part), &folder.path().join(part));

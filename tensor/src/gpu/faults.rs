@@ -14,7 +14,7 @@ use super::simulated::{Simulated, SimulatedOptions};
 use super::{DeviceProperties, Event, EventOptions, Stream};
 use crate::backends::cudnn;
 use crate::data::{DataLoader, DataLoaderOptions, DevicePrefetcher, TensorDataset};
-use crate::kernel::Launch;
+use crate::kernel::{Cost, Geometry, KernelDef, Launch, Parameter, Stopped};
 use crate::monitor::Gpu;
 use crate::{Conv2dOptions, DType, Device, Machine, Result, Tensor, ToOptions, cuda};
 
@@ -353,4 +353,29 @@ fn of_launches_that_wait() {
     inject(|| blocking(streams_and_events), false);
     inject(|| blocking(pinned_there_and_back), false);
     inject(|| blocking(between_cards), true);
+}
+
+/// Finds no memory to work in.
+static HUNGRY: KernelDef = KernelDef {
+    name: "hungry",
+    types: &[DType::F32],
+    parameters: &[Parameter::Out(DType::F32)],
+    geometry: Geometry::Elements,
+    cost: Cost::Cheap,
+    twin: |_| Err(Stopped::OutOfHostMemory { bytes: 123 }),
+};
+
+#[test]
+fn a_program_that_was_told_of_it_goes_on() -> Result<()> {
+    let machine: Machine = "sim:t4".parse().unwrap();
+    machine.enter(|| {
+        let x = Tensor::ones_with(&[4], Device::cuda(0))?;
+        crate::ops::launch::launch(&HUNGRY, [], [&x], &[], &[])?;
+        let error = cuda::synchronize().unwrap_err().to_string();
+        let says = "CUDA error: out of memory (this computer cannot give the 123 bytes";
+        assert!(error.starts_with(says), "{error}");
+        x.add_(1.0)?;
+        assert_eq!(x.to_vec::<f32>()?, [2.0; 4]);
+        cuda::synchronize()
+    })
 }

@@ -1,35 +1,27 @@
 //! The GPUs of the machine, real or simulated, behind the names of `torch.cuda`.
 
-pub(crate) mod allocator;
-pub(crate) mod current_stream;
-mod device;
-pub(crate) mod driver;
-mod driver_trouble;
 mod event;
 #[cfg(test)]
 mod faults;
 pub(crate) mod launch_blocking;
 pub(crate) mod memory;
-#[cfg(not(target_family = "wasm"))]
-pub(crate) mod nvidia;
-pub(crate) mod pinned;
-pub(crate) mod runtime;
-pub(crate) mod simulated;
-pub(crate) mod stats;
 pub(crate) mod stream;
 mod summary;
 mod sync_debug;
 
-pub use driver_trouble::DriverTrouble;
 pub use event::{Event, EventOptions};
 pub use launch_blocking::{launch_blocking, set_launch_blocking};
 pub use memory::*;
-#[cfg(not(target_family = "wasm"))]
-pub use nvidia::{Finding, INSTALL, Probe, probe};
 pub use stream::{Stream, current_stream, default_stream, stream};
 pub use sync_debug::{SyncDebugMode, get_sync_debug_mode, set_sync_debug_mode};
+pub use todevice_gpu::driver_trouble::DriverTrouble;
+#[cfg(not(target_family = "wasm"))]
+pub(crate) use todevice_gpu::nvidia;
+#[cfg(not(target_family = "wasm"))]
+pub use todevice_gpu::nvidia::{Finding, INSTALL, Probe, probe};
+pub(crate) use todevice_gpu::{allocator, current_stream, driver, pinned, runtime, simulated, stats};
 
-pub use crate::properties::DeviceProperties;
+pub use todevice_gpu::properties::DeviceProperties;
 
 use std::sync::Arc;
 

@@ -111,6 +111,7 @@ impl Machine {
         let recorder = Arc::<Mutex<Recorder>>::default();
         let cuda = driver(clock.clone())
             .map(|driver| Arc::new(Cuda::new(driver, id, clock.clone(), recorder.clone())));
+        ambient.set_gpus(cuda.as_ref().map_or(0, |cuda| cuda.device_count()));
         Machine(Arc::new(State { ambient, gpus, cuda, recorder }))
     }
 

@@ -49,7 +49,9 @@ pub fn gpu(index: usize) -> Result<Gpu> {
     }
     #[cfg(not(target_family = "wasm"))]
     if let Some(bus_id) = cuda.pci_bus_id(index) {
-        return nvml_gpu(&bus_id).map(|gpu| Gpu { index, ..gpu }).map_err(Error::custom);
+        let mut gpu = nvml_gpu(&bus_id).map_err(Error::custom)?;
+        gpu.index = index;
+        return Ok(gpu);
     }
     Err(Error::custom("this GPU cannot be monitored: its driver does not say where it sits"))
 }

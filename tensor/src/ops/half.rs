@@ -2,7 +2,7 @@
 //!
 //! Nothing is calculated in 16 bits, in PyTorch as here: an operation takes its numbers for the f32s that they are,
 //! and rounds its result once. So no kernel of halves is written but those that only move elements. Any other is the
-//! kernel of f32 by another name, with other types in memory ([`KernelDef::storing`]), and its twin runs on operands
+//! kernel of f32 by another name, with other types in memory ([`InHalves::storing`]), and its twin runs on operands
 //! that were converted: block by block where an element comes of the same element of the inputs, else as a whole.
 //! Where that is too much memory, a twin is written for every type and converts a row at a time ([`Stored`]).
 
@@ -38,14 +38,27 @@ fn address(kernel: &'static KernelDef) -> usize {
     std::ptr::from_ref(kernel).addr()
 }
 
-impl KernelDef {
+/// Kernels of f32 for tensors of halves.
+pub(crate) trait InHalves {
     /// This kernel of f32 for tensors of `dtype`; itself, if they are no halves.
-    pub(crate) fn storing(&'static self, dtype: DType) -> &'static KernelDef {
+    fn storing(&'static self, dtype: DType) -> &'static KernelDef;
+
+    /// This kernel with a name and types of its own, that reads `read` and writes `written` where this one has f32.
+    fn between(
+        &'static self,
+        name: &'static str,
+        types: &[DType],
+        read: DType,
+        written: DType,
+    ) -> &'static KernelDef;
+}
+
+impl InHalves for KernelDef {
+    fn storing(&'static self, dtype: DType) -> &'static KernelDef {
         self.between(self.name, &[dtype], dtype, dtype)
     }
 
-    /// This kernel with a name and types of its own, that reads `read` and writes `written` where this one has f32.
-    pub(crate) fn between(
+    fn between(
         &'static self,
         name: &'static str,
         types: &[DType],

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::panic::Location;
 
+use half::{bf16, f16};
+
 use crate::ambient::Ambient;
 use crate::dtype::{DType, Element, Memory, with_dtype};
 use crate::error::{Error, Result};
@@ -157,16 +159,21 @@ pub trait NestedData {
     fn flatten(&self, sizes: &[usize], dim: usize, values: &mut Vec<Self::Item>) -> Result<()>;
 }
 
-impl<T: Element> NestedData for T {
-    type Item = T;
+macro_rules! a_number {
+    ($($type:ty),*) => {$(
+        impl NestedData for $type {
+            type Item = $type;
 
-    fn sizes(&self, _: &mut Vec<usize>) {}
+            fn sizes(&self, _: &mut Vec<usize>) {}
 
-    fn flatten(&self, _: &[usize], _: usize, values: &mut Vec<T>) -> Result<()> {
-        values.push(*self);
-        Ok(())
-    }
+            fn flatten(&self, _: &[usize], _: usize, values: &mut Vec<$type>) -> Result<()> {
+                values.push(*self);
+                Ok(())
+            }
+        }
+    )*};
 }
+a_number!(f32, f64, f16, bf16, i64, i32, u8, bool);
 
 impl<D: NestedData> NestedData for [D] {
     type Item = D::Item;

@@ -4,6 +4,7 @@ use crate::conv::ConvShape;
 use crate::dtype::{DType, Element, with_float};
 use crate::error::{Error, Result};
 use crate::kernel::{Args, Cost, FLOATS, Geometry, KernelDef, Parameter};
+use crate::ops::half::InHalves;
 use crate::ops::launch::launch;
 use crate::ops::parallel::for_pieces;
 use crate::tensor::Tensor;

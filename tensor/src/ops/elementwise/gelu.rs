@@ -7,6 +7,7 @@ use crate::dtype::{DType, with_float};
 use crate::error::{Error, Result};
 use crate::kernel::{FLOATS, KernelDef};
 use crate::ops;
+use crate::ops::half::InHalves;
 use crate::ops::launch::launch;
 use crate::tensor::Tensor;
 

@@ -9,6 +9,7 @@ use super::unary::Unary;
 use crate::dtype::{DType, with_dtype, with_float, with_math};
 use crate::error::{Error, Result};
 use crate::kernel::{FLOATS, KernelDef, NUMBERS};
+use crate::ops::half::InHalves;
 use crate::ops::launch::launch;
 use crate::ops::plain::copy_kernel;
 use crate::tensor::Tensor;

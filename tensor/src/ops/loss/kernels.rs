@@ -6,6 +6,7 @@ use crate::dtype::{DType, Element, Scalar, with_float};
 use crate::error::{Error, Result};
 use crate::kernel::{Cost, FLOATS, Geometry, Input, KernelDef, Parameter};
 use crate::ops::elementwise::Float;
+use crate::ops::half::InHalves;
 use crate::ops::launch::launch;
 use crate::ops::plain::{dense, number, seen_as};
 use crate::ops::reduce::tree;

@@ -14,6 +14,7 @@ use crate::f16;
 use crate::kernel::Parameter::{self, In, Int, Out};
 use crate::kernel::{Args, Cost, FLOATS, Geometry, Input, KernelDef, Ran};
 use crate::ops::elementwise::Float;
+use crate::ops::half::InHalves;
 use crate::ops::half::Stored;
 use crate::ops::launch::launch;
 use crate::ops::parallel::for_pieces;

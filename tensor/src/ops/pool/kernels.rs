@@ -14,6 +14,7 @@ use crate::dtype::{DType, Element, with_float, with_math};
 use crate::error::{Error, Result};
 use crate::kernel::Parameter::{In, Int, Out};
 use crate::kernel::{Args, Cost, FLOATS, Geometry, KernelDef, NUMBERS};
+use crate::ops::half::InHalves;
 use crate::ops::launch::launch;
 use crate::ops::parts::{for_parts, for_parts_of_two, part};
 use crate::ops::simd::vectorized;

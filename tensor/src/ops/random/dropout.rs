@@ -9,6 +9,7 @@ use crate::error::{Error, Result};
 use crate::kernel::KernelDef;
 use crate::ops;
 use crate::ops::elementwise::blocks::elementwise;
+use crate::ops::half::InHalves;
 use crate::ops::launch::launch;
 use crate::ops::reserve::reserve;
 use crate::scope;

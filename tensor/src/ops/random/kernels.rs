@@ -11,6 +11,7 @@ use crate::error::{Error, Result};
 use crate::kernel::{Args, Cost, FLOATS, Geometry, KernelDef, NUMBERS, Parameter, Ran};
 use crate::ops::elementwise::blocks::{Runs, for_blocks};
 use crate::ops::elementwise::{Float, Number};
+use crate::ops::half::InHalves;
 use crate::ops::launch::launch;
 use crate::ops::plain::number;
 use crate::ops::reserve::reserve;

@@ -12,6 +12,7 @@ use crate::error::Result;
 use crate::kernel::{Args, Cost, FLOATS, Geometry, KernelDef, NUMBERS, Parameter, Ran};
 use crate::ops::elementwise::blocks::Runs;
 use crate::ops::elementwise::cast;
+use crate::ops::half::InHalves;
 use crate::ops::launch::launch;
 use crate::ops::parallel::for_pieces;
 use crate::ops::reserve::reserve;

@@ -9,6 +9,7 @@ use crate::error::Result;
 use crate::kernel::{Cost, Geometry, KernelDef, NUMBERS, Parameter};
 use crate::ops::elementwise::Convert;
 use crate::ops::elementwise::blocks::for_blocks;
+use crate::ops::half::InHalves;
 use crate::ops::launch::launch;
 use crate::ops::plain::fill_kernel;
 use crate::tensor::Tensor;

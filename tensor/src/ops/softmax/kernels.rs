@@ -6,6 +6,7 @@ use crate::dtype::{DType, Element, with_float};
 use crate::error::{Error, Result};
 use crate::kernel::{Args, Cost, FLOATS, Geometry, KernelDef, Parameter};
 use crate::ops::elementwise::Float;
+use crate::ops::half::InHalves;
 use crate::ops::launch::launch;
 use crate::ops::parallel::for_pieces;
 use crate::ops::plain::dense;

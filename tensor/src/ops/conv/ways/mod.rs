@@ -3,6 +3,8 @@
 
 mod disorder;
 mod explicit;
+#[cfg(test)]
+mod tests;
 mod winograd;
 
 use super::run_conv;

@@ -1,0 +1,257 @@
+//! What is around the code that runs on a thread: the host of the machine it is on, with the clock, default random numbers,
+//! memory, flags and warnings that belong to it, and what of these the thread has to itself.
+//!
+//! Nothing here is global but the default host. Of GPUs no more is known here than how many there are.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
+
+use crate::device::MachineId;
+use crate::flags::Backends;
+use crate::host_memory::HostMemory;
+use crate::host_profile::{HostProfile, HostTime, LAPTOP_8_CORES};
+use crate::random::Generator;
+use crate::scope::Place;
+use crate::time::Clock;
+
+/// The host of a machine.
+pub struct Ambient {
+    id: MachineId,
+    clock: Clock,
+    /// For how long threads with clocks of their own worked, in nanoseconds, where time is virtual.
+    others_worked: AtomicU64,
+    generator: Generator,
+    memory: Arc<HostMemory>,
+    backends: Mutex<Backends>,
+    /// Of what, and where, if a warning is for each line that gives it.
+    warned: Mutex<HashSet<(&'static str, Option<Place>)>>,
+    /// Receives warnings. The crate itself never prints.
+    on_warning: Mutex<Option<Arc<dyn Fn(&str) + Send + Sync>>>,
+    /// Warnings of how the machine was made, until somebody hears them.
+    untold: Mutex<Vec<String>>,
+    /// How many GPUs the machine has: set once, when it is made.
+    gpus: OnceLock<usize>,
+}
+
+static DEFAULT: LazyLock<Arc<Ambient>> = LazyLock::new(|| Ambient::new(Clock::real()));
+
+/// What a thread has entered.
+struct Entered {
+    ambient: Arc<Ambient>,
+    /// Stands in for the machine's own generator: a data loading worker draws from its own stream.
+    generator: Option<Generator>,
+    /// The thread's own clock on a machine whose time is virtual; the first thread's is the machine's.
+    lane: Clock,
+    /// A data loading worker may not touch a GPU.
+    is_worker: bool,
+}
+
+thread_local! {
+    static ENTERED: RefCell<Vec<Entered>> = const { RefCell::new(Vec::new()) };
+    /// `torch.cuda.current_device()` of this thread.
+    static CURRENT_DEVICE: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Reads something of what this thread is on.
+fn of_current<R>(read: impl FnOnce(&Ambient) -> R) -> R {
+    ENTERED.with_borrow(|entered| read(entered.last().map_or(&DEFAULT, |entered| &entered.ambient)))
+}
+
+impl Ambient {
+    pub fn new(clock: Clock) -> Arc<Ambient> {
+        Arc::new(Ambient {
+            id: MachineId::next(),
+            clock,
+            others_worked: AtomicU64::new(0),
+            generator: Generator::new(),
+            memory: Arc::default(),
+            backends: Mutex::default(),
+            warned: Mutex::default(),
+            on_warning: Mutex::default(),
+            untold: Mutex::default(),
+            gpus: OnceLock::new(),
+        })
+    }
+
+    /// Where a thread is that has entered nothing.
+    pub fn default_one() -> Arc<Ambient> {
+        DEFAULT.clone()
+    }
+
+    pub fn id(&self) -> MachineId {
+        self.id
+    }
+
+    /// The machine that this thread is on.
+    pub fn current_id() -> MachineId {
+        of_current(Ambient::id)
+    }
+
+    /// Says how many GPUs the machine has.
+    pub fn set_gpus(&self, gpus: usize) {
+        let _ = self.gpus.set(gpus);
+    }
+
+    /// How many GPUs there are on the machine that this thread is on.
+    pub fn gpus() -> usize {
+        of_current(|ambient| ambient.gpus.get().copied().unwrap_or(0))
+    }
+
+    /// Runs `scope` here.
+    pub fn enter<R>(self: &Arc<Ambient>, scope: impl FnOnce() -> R) -> R {
+        // Where it is entered already nothing changes: a data loading worker stays one.
+        let again = ENTERED.with_borrow(|entered| {
+            let entered = entered.last().filter(|entered| entered.ambient.id == self.id)?;
+            Some((entered.generator.clone(), entered.lane.clone(), entered.is_worker))
+        });
+        let (generator, lane, is_worker) = again.unwrap_or((None, self.clock.clone(), false));
+        self.enter_as(generator, lane, is_worker, scope)
+    }
+
+    /// Runs `scope` here, drawing from this generator if there is one, on a clock of its own.
+    pub fn enter_as<R>(
+        self: &Arc<Ambient>,
+        generator: Option<Generator>,
+        lane: Clock,
+        is_worker: bool,
+        scope: impl FnOnce() -> R,
+    ) -> R {
+        struct Leave {
+            device: usize,
+        }
+        impl Drop for Leave {
+            fn drop(&mut self) {
+                ENTERED.with_borrow_mut(|entered| entered.pop());
+                CURRENT_DEVICE.set(self.device);
+            }
+        }
+        let entered = Entered { ambient: self.clone(), generator, lane, is_worker };
+        ENTERED.with_borrow_mut(|stack| stack.push(entered));
+        let _leave = Leave { device: CURRENT_DEVICE.replace(0) }; // Also when `scope` panics.
+        scope()
+    }
+
+    /// Whether this thread is a data loading worker.
+    pub fn in_worker() -> bool {
+        ENTERED.with_borrow(|entered| entered.last().is_some_and(|entered| entered.is_worker))
+    }
+
+    pub fn current_device() -> usize {
+        CURRENT_DEVICE.get()
+    }
+
+    /// Changes this thread's current device, and returns the one before.
+    pub fn replace_current_device(index: usize) -> usize {
+        CURRENT_DEVICE.replace(index)
+    }
+
+    /// The generator operations draw from when none is given (`torch.default_generator`).
+    pub fn default_generator() -> Generator {
+        ENTERED
+            .with_borrow(|entered| entered.last().and_then(|entered| entered.generator.clone()))
+            .unwrap_or_else(|| of_current(|ambient| ambient.generator.clone()))
+    }
+
+    pub fn host_memory(&self) -> &HostMemory {
+        &self.memory
+    }
+
+    pub fn memory() -> Arc<HostMemory> {
+        of_current(|ambient| ambient.memory.clone())
+    }
+
+    /// Reads or changes the flags of the current machine.
+    pub fn backends<R>(access: impl FnOnce(&mut Backends) -> R) -> R {
+        of_current(|ambient| access(&mut ambient.backends.lock().unwrap_or_else(PoisonError::into_inner)))
+    }
+}
+
+/// Warnings.
+impl Ambient {
+    /// Gives warnings to `handler`, those first that nobody has heard.
+    pub fn on_warning(&self, handler: impl Fn(&str) + Send + Sync + 'static) {
+        let handler = Arc::new(handler);
+        *self.on_warning.lock().unwrap_or_else(PoisonError::into_inner) = Some(handler.clone());
+        let untold = std::mem::take(&mut *self.untold.lock().unwrap_or_else(PoisonError::into_inner));
+        untold.iter().for_each(|warning| handler(warning));
+    }
+
+    /// Keeps warnings for whoever asks for them first.
+    pub fn warn_later(&self, warnings: Vec<String>) {
+        self.untold.lock().unwrap_or_else(PoisonError::into_inner).extend(warnings);
+    }
+
+    /// Warns of `topic` if it has not been warned of on this machine.
+    pub fn warn_once(topic: &'static str, message: impl FnOnce() -> String) {
+        Ambient::warn_once_at(topic, None, message);
+    }
+
+    /// The same for each line of the program.
+    pub fn warn_once_at(topic: &'static str, place: Option<Place>, message: impl FnOnce() -> String) {
+        let Some(handler) = Ambient::warning_handler() else { return };
+        let is_new = of_current(|ambient| {
+            ambient.warned.lock().unwrap_or_else(PoisonError::into_inner).insert((topic, place))
+        });
+        if is_new {
+            handler(&message());
+        }
+    }
+
+    /// Warns, each time.
+    pub fn warn(message: &str) {
+        if let Some(handler) = Ambient::warning_handler() {
+            handler(message);
+        }
+    }
+
+    /// Out of its lock before it is called: a handler may warn, or set another handler.
+    fn warning_handler() -> Option<Arc<dyn Fn(&str) + Send + Sync>> {
+        of_current(|ambient| ambient.on_warning.lock().unwrap_or_else(PoisonError::into_inner).clone())
+    }
+}
+
+/// Time.
+impl Ambient {
+    pub fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    /// Now, on this thread's lane.
+    pub fn now() -> u64 {
+        ENTERED
+            .with_borrow(|entered| entered.last().map(|entered| entered.lane.now()))
+            .unwrap_or_else(|| DEFAULT.clock.now())
+    }
+
+    /// The clock of this thread.
+    pub fn lane() -> Clock {
+        ENTERED
+            .with_borrow(|entered| entered.last().map(|entered| entered.lane.clone()))
+            .unwrap_or_else(|| DEFAULT.clock.clone())
+    }
+
+    /// Adds what data loading workers worked, in nanoseconds.
+    pub fn others_worked(&self, nanoseconds: u64) {
+        self.others_worked.fetch_add(nanoseconds, Ordering::Relaxed);
+    }
+
+    /// For how long threads of this machine have had a core until now, in nanoseconds, where time is virtual.
+    pub fn cpu_time(&self) -> u64 {
+        self.clock.worked() + self.others_worked.load(Ordering::Relaxed)
+    }
+
+    /// Lets virtual time pass on this thread's lane, by as much as its host takes for something. Where time
+    /// is real this is no more than a look.
+    pub fn charge(time: impl FnOnce(&HostProfile) -> HostTime) {
+        ENTERED.with_borrow(|entered| match entered.last() {
+            Some(Entered { lane, .. }) if lane.is_virtual() => {
+                let HostTime { nanoseconds, cores } = time(&LAPTOP_8_CORES);
+                lane.advance(nanoseconds);
+                lane.helped(nanoseconds * (cores as u64 - 1));
+            }
+            _ => {}
+        });
+    }
+}

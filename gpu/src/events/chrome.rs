@@ -1,0 +1,165 @@
+//! The timeline as JSON, in Chrome's trace event format.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+use std::fmt::{self, Write};
+
+use super::{ENGINES, Event, EventKind, Range, Trace, Work, name_of};
+use crate::driver::Span;
+
+/// Rows of the timeline: the host is process 0, device `i` is process `i + 1`.
+const HOST: usize = 0;
+
+impl Trace {
+    /// The timeline in Chrome's trace format, which `ui.perfetto.dev` opens.
+    ///
+    /// The host has a row of its calls, and around them what [`record_function`](super::record_function) named; each
+    /// device a row for each engine that worked, a piece of work with
+    /// an arrow from the call that queued it; and a curve of the bytes allocated on it. Times are in
+    /// microseconds, modelled where the devices are simulated.
+    pub fn to_chrome_json(&self) -> String {
+        let mut rows = vec![metadata("process_name", HOST, 0, "host")];
+        for (device, name) in self.devices.iter().enumerate() {
+            rows.push(metadata("process_name", device + 1, 0, &format!("cuda:{device} {name}")));
+            for engine in ENGINES {
+                let worked = |work: &Work| work.span.stream.device == device && work.span.engine == engine;
+                if self.work.iter().any(worked) {
+                    rows.push(metadata("thread_name", device + 1, engine as usize, name_of(engine)));
+                }
+            }
+        }
+        rows.extend(self.host_rows());
+        for Work { span, call } in &self.work {
+            rows.push(device_row(span, call));
+            rows.push(arrow(span, call));
+        }
+        rows.extend(self.memory_rows());
+        format!("{{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n{}\n]}}\n", rows.join(",\n"))
+    }
+
+    /// Ranges and calls. Each is noted when it ends, after what is part of it; a reader wants it before them.
+    fn host_rows(&self) -> Vec<String> {
+        let ranges = self.ranges.iter().rev().map(|range| (range.begin, range.end, range_row(range)));
+        let calls = self.events.iter().rev().map(|call| (call.begin, call.end, host_row(call)));
+        let mut rows: Vec<(u64, u64, String)> = ranges.chain(calls).collect();
+        rows.sort_by_key(|(begin, end, _)| (*begin, Reverse(*end)));
+        rows.into_iter().map(|(_, _, row)| row).collect()
+    }
+
+    /// The bytes allocated on each device, at each change.
+    fn memory_rows(&self) -> Vec<String> {
+        let mut live = HashMap::new();
+        let mut allocated = vec![0u64; self.devices.len()];
+        let mut rows = Vec::new();
+        for event in &self.events {
+            let device = event.stream.device;
+            match event.kind {
+                EventKind::Allocate { address, bytes } => {
+                    live.insert(address, bytes);
+                    allocated[device] += bytes;
+                }
+                EventKind::Free { address } => match live.remove(&address) {
+                    Some(bytes) => allocated[device] -= bytes,
+                    None => continue, // It was taken before the trace began.
+                },
+                _ => continue,
+            }
+            rows.push(format!(
+                r#"{{"ph":"C","name":"allocated bytes","pid":{},"ts":{},"args":{{"bytes":{}}}}}"#,
+                device + 1,
+                Microseconds(event.end),
+                allocated[device]
+            ));
+        }
+        rows
+    }
+}
+
+fn metadata(what: &str, process: usize, thread: usize, name: &str) -> String {
+    format!(r#"{{"ph":"M","name":"{what}","pid":{process},"tid":{thread},"args":{{"name":{}}}}}"#, Text(name))
+}
+
+fn host_row(event: &Event) -> String {
+    let operation = event.operation.map(|operation| format!(r#""operation":{}"#, Text(operation)));
+    let args =
+        [place_of(event), operation, bytes_of(event)].into_iter().flatten().collect::<Vec<_>>().join(",");
+    on_host("host", event.kind.call(), event.begin, event.end, &args)
+}
+
+fn range_row(range: &Range) -> String {
+    let place = format!(r#""place":{}"#, Text(&range.place.to_string()));
+    on_host("range", &range.name, range.begin, range.end, &place)
+}
+
+fn on_host(category: &str, name: &str, begin: u64, end: u64, args: &str) -> String {
+    // What takes no time is a mark, not a bar.
+    let extent = match end - begin {
+        0 => r#""ph":"i","s":"t""#.to_string(),
+        duration => format!(r#""ph":"X","dur":{}"#, Microseconds(duration)),
+    };
+    format!(
+        r#"{{{extent},"cat":"{category}","name":{},"pid":{HOST},"tid":0,"ts":{},"args":{{{args}}}}}"#,
+        Text(name),
+        Microseconds(begin),
+    )
+}
+
+fn device_row(span: &Span, event: &Event) -> String {
+    let stream = Some(format!(r#""stream":{}"#, span.stream.number));
+    let args = [stream, place_of(event), bytes_of(event)].into_iter().flatten().collect::<Vec<_>>().join(",");
+    format!(
+        r#"{{"ph":"X","cat":"device","name":{},"pid":{},"tid":{},"ts":{},"dur":{},"args":{{{args}}}}}"#,
+        Text(&event.kind.name()),
+        span.stream.device + 1,
+        span.engine as usize,
+        Microseconds(span.start),
+        Microseconds(span.end - span.start),
+    )
+}
+
+fn place_of(event: &Event) -> Option<String> {
+    event.place.map(|place| format!(r#""place":{}"#, Text(&place.to_string())))
+}
+
+fn bytes_of(event: &Event) -> Option<String> {
+    event.kind.bytes().map(|bytes| format!(r#""bytes":{bytes}"#))
+}
+
+/// From the call of the host to the work it queued.
+fn arrow(span: &Span, event: &Event) -> String {
+    format!(
+        "{{\"ph\":\"s\",\"cat\":\"queued\",\"name\":\"queued\",\"id\":{op},\"pid\":{HOST},\"tid\":0,\"ts\":{begin}}},\n\
+         {{\"ph\":\"f\",\"bp\":\"e\",\"cat\":\"queued\",\"name\":\"queued\",\"id\":{op},\"pid\":{pid},\"tid\":{tid},\"ts\":{start}}}",
+        op = span.op,
+        begin = Microseconds(event.begin),
+        pid = span.stream.device + 1,
+        tid = span.engine as usize,
+        start = Microseconds(span.start),
+    )
+}
+
+/// Nanoseconds, written as microseconds.
+pub(super) struct Microseconds(pub(super) u64);
+
+impl fmt::Display for Microseconds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{:03}", self.0 / 1000, self.0 % 1000)
+    }
+}
+
+/// A string as JSON writes it.
+struct Text<'a>(&'a str);
+
+impl fmt::Display for Text<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_char('"')?;
+        for letter in self.0.chars() {
+            match letter {
+                '"' | '\\' => write!(f, "\\{letter}")?,
+                control if (control as u32) < 32 => write!(f, "\\u{:04x}", control as u32)?,
+                letter => f.write_char(letter)?,
+            }
+        }
+        f.write_char('"')
+    }
+}

@@ -1,0 +1,440 @@
+//! What the GPUs were asked to do: noted at the driver's boundary, counted, and drawn as a timeline.
+//!
+//! [`Machine::profile`](crate::Machine::profile) records a part of a program, and [`record_function`] names
+//! stretches of it. The timeline can be had as JSON for a viewer (`chrome.rs`) or as a picture (`rows.rs` says what
+//! is in it, `svg.rs` draws it for a page and `text.rs` for a terminal).
+
+mod chrome;
+pub mod rows;
+mod svg;
+pub mod text;
+
+pub use svg::escape;
+
+use std::collections::HashMap;
+use std::ops::Sub;
+use std::time::Duration;
+
+use crate::conv::ConvPass;
+use crate::driver::{Engine, OpId, Span, StreamId};
+use crate::dtype::DType;
+use crate::kernel::KernelDef;
+use crate::scope::{self, Place};
+
+/// How often something happened on the GPUs of a machine ([`Machine::counters`](crate::Machine::counters)).
+///
+/// The difference of two readings is what happened between them; of readings in the wrong order, nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Kernels launched, matrix products included.
+    pub launches: u64,
+    /// Copies from host to device.
+    pub copies_to_device: u64,
+    /// Their bytes.
+    pub bytes_to_device: u64,
+    /// Copies from device to host. Each waits for the device, unless it is a `non_blocking` one.
+    pub copies_to_host: u64,
+    /// Their bytes.
+    pub bytes_to_host: u64,
+    /// Copies from device to device.
+    pub copies_between_devices: u64,
+    /// Their bytes.
+    pub bytes_between_devices: u64,
+    /// Times the host was told to wait: for a device (`torch.cuda.synchronize`), a stream or an event.
+    pub synchronizations: u64,
+    /// Blocks taken from the caching allocator.
+    pub allocations: u64,
+    /// Segments the allocator took from the driver (`cudaMalloc`).
+    pub driver_mallocs: u64,
+    /// Segments it gave back (`cudaFree`).
+    pub driver_frees: u64,
+}
+
+impl Sub for Counters {
+    type Output = Counters;
+
+    fn sub(self, earlier: Counters) -> Counters {
+        Counters {
+            launches: self.launches.saturating_sub(earlier.launches),
+            copies_to_device: self.copies_to_device.saturating_sub(earlier.copies_to_device),
+            bytes_to_device: self.bytes_to_device.saturating_sub(earlier.bytes_to_device),
+            copies_to_host: self.copies_to_host.saturating_sub(earlier.copies_to_host),
+            bytes_to_host: self.bytes_to_host.saturating_sub(earlier.bytes_to_host),
+            copies_between_devices: self
+                .copies_between_devices
+                .saturating_sub(earlier.copies_between_devices),
+            bytes_between_devices: self.bytes_between_devices.saturating_sub(earlier.bytes_between_devices),
+            synchronizations: self.synchronizations.saturating_sub(earlier.synchronizations),
+            allocations: self.allocations.saturating_sub(earlier.allocations),
+            driver_mallocs: self.driver_mallocs.saturating_sub(earlier.driver_mallocs),
+            driver_frees: self.driver_frees.saturating_sub(earlier.driver_frees),
+        }
+    }
+}
+
+/// Which way a copy goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CopyKind {
+    /// `Memcpy HtoD`
+    HostToDevice,
+    /// `Memcpy DtoH`
+    DeviceToHost,
+    /// `Memcpy PtoP`
+    Peer,
+}
+
+/// What the driver was asked to do.
+#[derive(Clone, Copy, Debug)]
+pub enum EventKind {
+    Launch {
+        kernel: &'static KernelDef,
+    },
+    Gemm {
+        dtype: DType,
+    },
+    Convolution {
+        dtype: DType,
+        pass: ConvPass,
+        /// cuDNN's number of it.
+        algorithm: u32,
+        /// Bytes of memory to work in.
+        workspace: usize,
+    },
+    Copy {
+        kind: CopyKind,
+        bytes: u64,
+    },
+    /// The host waits for a device, a stream, an event.
+    Synchronize,
+    StreamSynchronize,
+    EventSynchronize,
+    EventRecord,
+    StreamWaitEvent,
+    /// A block of the caching allocator.
+    Allocate {
+        address: u64,
+        bytes: u64,
+    },
+    Free {
+        address: u64,
+    },
+    /// A segment of the driver.
+    DriverMalloc {
+        bytes: u64,
+    },
+    DriverFree,
+    /// Page-locked memory.
+    MallocHost {
+        bytes: u64,
+    },
+}
+
+impl EventKind {
+    fn name(&self) -> String {
+        match self {
+            EventKind::Launch { kernel } => kernel.symbol(),
+            EventKind::Gemm { .. } => "gemm".to_string(),
+            EventKind::Convolution { pass, algorithm, .. } => {
+                format!("{} {}", pass.name(), pass.algorithm(*algorithm))
+            }
+            EventKind::Copy { kind: CopyKind::HostToDevice, .. } => "Memcpy HtoD".to_string(),
+            EventKind::Copy { kind: CopyKind::DeviceToHost, .. } => "Memcpy DtoH".to_string(),
+            EventKind::Copy { kind: CopyKind::Peer, .. } => "Memcpy PtoP".to_string(),
+            other => other.call().to_string(),
+        }
+    }
+
+    fn bytes(&self) -> Option<u64> {
+        match self {
+            EventKind::Copy { bytes, .. }
+            | EventKind::Allocate { bytes, .. }
+            | EventKind::DriverMalloc { bytes }
+            | EventKind::MallocHost { bytes } => Some(*bytes),
+            _ => None,
+        }
+    }
+
+    /// What the host calls to have it done.
+    fn call(&self) -> &'static str {
+        match self {
+            EventKind::Launch { .. } => "cudaLaunchKernel",
+            EventKind::Gemm { .. } => "cublasGemmEx",
+            EventKind::Convolution { pass: ConvPass::Forward, .. } => "cudnnConvolutionForward",
+            EventKind::Convolution { pass: ConvPass::BackwardData, .. } => "cudnnConvolutionBackwardData",
+            EventKind::Convolution { pass: ConvPass::BackwardFilter, .. } => "cudnnConvolutionBackwardFilter",
+            EventKind::Copy { .. } => "cudaMemcpyAsync",
+            EventKind::Synchronize => "cudaDeviceSynchronize",
+            EventKind::StreamSynchronize => "cudaStreamSynchronize",
+            EventKind::EventSynchronize => "cudaEventSynchronize",
+            EventKind::EventRecord => "cudaEventRecord",
+            EventKind::StreamWaitEvent => "cudaStreamWaitEvent",
+            EventKind::Allocate { .. } => "allocate",
+            EventKind::Free { .. } => "free",
+            EventKind::DriverMalloc { .. } => "cudaMalloc",
+            EventKind::DriverFree => "cudaFree",
+            EventKind::MallocHost { .. } => "cudaMallocHost",
+        }
+    }
+}
+
+/// One call of the driver, as the host saw it.
+#[derive(Clone, Copy, Debug)]
+struct Event {
+    kind: EventKind,
+    stream: StreamId,
+    op: Option<OpId>,
+    /// The operation of the user's program that it was part of, and its line. A tensor that goes out of scope
+    /// frees its memory on no line.
+    operation: Option<&'static str>,
+    place: Option<Place>,
+    /// When the call began and when it returned, in nanoseconds of the host's clock.
+    begin: u64,
+    end: u64,
+}
+
+/// A stretch of the host's time that the program gave a name.
+#[derive(Clone, Debug)]
+pub struct Range {
+    pub name: String,
+    pub place: Place,
+    pub begin: u64,
+    pub end: u64,
+    /// How many others it is part of.
+    pub depth: usize,
+}
+
+/// What one recording has seen so far.
+struct Log {
+    number: u64,
+    began: u64,
+    events: Vec<Event>,
+    spans: Vec<Span>,
+    ranges: Vec<Range>,
+}
+
+/// Counts always, and writes down what happens for every recording that runs: each has a log of its own, so
+/// none disturbs another.
+#[derive(Default)]
+pub struct Recorder {
+    pub counters: Counters,
+    logs: Vec<Log>,
+    recordings: u64,
+    /// Calls since spans were fetched last.
+    unfetched: usize,
+}
+
+/// The recording of [`Machine::start_trace`](crate::Machine::start_trace); all others have numbers from 1.
+pub const TRACE: u64 = 0;
+
+/// A driver keeps its latest spans only. After so many calls they are fetched, lest some be lost.
+const FETCH_SPANS: usize = 1 << 16;
+
+impl Recorder {
+    /// Starts [`TRACE`], anew if it runs.
+    pub fn start_trace(&mut self, began: u64) {
+        self.stop(TRACE);
+        self.open(TRACE, began);
+    }
+
+    /// Starts another recording, and says its number.
+    pub fn start(&mut self, began: u64) -> u64 {
+        self.recordings += 1;
+        self.open(self.recordings, began);
+        self.recordings
+    }
+
+    fn open(&mut self, number: u64, began: u64) {
+        self.logs.push(Log { number, began, events: Vec::new(), spans: Vec::new(), ranges: Vec::new() });
+    }
+
+    /// Ends a recording.
+    pub fn stop(&mut self, number: u64) {
+        self.logs.retain(|log| log.number != number);
+    }
+
+    pub fn is_recording(&self) -> bool {
+        !self.logs.is_empty()
+    }
+
+    /// Whether a recording has seen work for a device.
+    pub fn saw(&self, device: usize) -> bool {
+        let mut events = self.logs.iter().flat_map(|log| &log.events);
+        events.any(|event| event.stream.device == device && event.op.is_some())
+    }
+
+    /// Whether it is time to fetch the spans of the driver.
+    pub fn wants_spans(&self) -> bool {
+        self.unfetched >= FETCH_SPANS
+    }
+
+    /// Keeps what the driver did, where something is recorded.
+    pub fn keep(&mut self, spans: Vec<Span>) {
+        self.unfetched = 0;
+        for log in &mut self.logs {
+            log.spans.extend(&spans);
+        }
+    }
+
+    /// Keeps a range for the recordings that ran when it began.
+    pub fn note_range(&mut self, range: &Range) {
+        for log in self.logs.iter_mut().filter(|log| log.began <= range.begin) {
+            log.ranges.push(range.clone());
+        }
+    }
+
+    pub fn note(&mut self, begin: u64, end: u64, stream: StreamId, kind: EventKind, op: Option<OpId>) {
+        let counters = &mut self.counters;
+        match kind {
+            EventKind::Launch { .. } | EventKind::Gemm { .. } | EventKind::Convolution { .. } => {
+                counters.launches += 1
+            }
+            EventKind::Copy { kind: CopyKind::HostToDevice, bytes } => {
+                counters.copies_to_device += 1;
+                counters.bytes_to_device += bytes;
+            }
+            EventKind::Copy { kind: CopyKind::DeviceToHost, bytes } => {
+                counters.copies_to_host += 1;
+                counters.bytes_to_host += bytes;
+            }
+            EventKind::Copy { kind: CopyKind::Peer, bytes } => {
+                counters.copies_between_devices += 1;
+                counters.bytes_between_devices += bytes;
+            }
+            EventKind::Synchronize | EventKind::StreamSynchronize | EventKind::EventSynchronize => {
+                counters.synchronizations += 1;
+            }
+            EventKind::EventRecord
+            | EventKind::StreamWaitEvent
+            | EventKind::Free { .. }
+            | EventKind::MallocHost { .. } => {}
+            EventKind::Allocate { .. } => counters.allocations += 1,
+            EventKind::DriverMalloc { .. } => counters.driver_mallocs += 1,
+            EventKind::DriverFree => counters.driver_frees += 1,
+        }
+        if self.is_recording() {
+            self.unfetched += 1;
+            let (operation, place) = (scope::current_operation(), scope::current_place());
+            let event = Event { kind, stream, op, operation, place, begin, end };
+            self.logs.iter_mut().for_each(|log| log.events.push(event));
+        }
+    }
+
+    /// What a recording has seen; nothing if it does not run.
+    pub fn trace(&self, number: u64, devices: Vec<String>, modelled: bool) -> Trace {
+        let Some(log) = self.logs.iter().find(|log| log.number == number) else {
+            return Trace { devices, modelled, ..Trace::default() };
+        };
+        let queued: HashMap<OpId, Event> =
+            log.events.iter().filter_map(|event| Some((event.op?, *event))).collect();
+        // Work that was queued before has its span here too, if it was still under way.
+        let call_of = |span: &Span| queued.get(&span.op).copied();
+        let mut work: Vec<Work> =
+            log.spans.iter().filter_map(|span| Some(Work { span: *span, call: call_of(span)? })).collect();
+        work.sort_by_key(|work| (work.span.start, work.span.op));
+        let (events, ranges) = (log.events.clone(), log.ranges.clone());
+        Trace { devices, modelled, began: log.began, events, work, ranges }
+    }
+}
+
+/// A piece of work: when it ran, and the call that queued it.
+#[derive(Clone, Debug)]
+struct Work {
+    span: Span,
+    call: Event,
+}
+
+/// What happened while a recording ran, on the host and on the devices
+/// ([`Machine::profile`](crate::Machine::profile), [`Machine::trace`](crate::Machine::trace)).
+#[derive(Clone, Debug, Default)]
+pub struct Trace {
+    /// The names of the devices.
+    devices: Vec<String>,
+    /// Whether its times are of a virtual clock.
+    modelled: bool,
+    /// When the recording began, in nanoseconds of the host's clock.
+    began: u64,
+    /// What the host asked for, in order.
+    events: Vec<Event>,
+    /// What the devices did, in order of time. Known for simulated devices.
+    work: Vec<Work>,
+    /// What the program named, in the order in which it ended.
+    ranges: Vec<Range>,
+}
+
+impl Trace {
+    /// The time in which the multiprocessors of device `index` worked: kernels and matrix products, not copies.
+    /// None if the device did nothing, or is not simulated.
+    ///
+    /// ```
+    /// # use todevice::{Device, Machine, Tensor};
+    /// let machine: Machine = "sim:t4".parse().unwrap();
+    /// let (_, trace) = machine.enter(|| machine.profile(|| Tensor::ones_with(&[3], Device::cuda(0))));
+    /// assert!(trace.compute_time(0) > std::time::Duration::ZERO);
+    /// ```
+    pub fn compute_time(&self, index: usize) -> Duration {
+        let spans = self.work.iter().map(|work| work.span);
+        let computed = spans.filter(|span| span.stream.device == index && span.engine == Engine::Compute);
+        Duration::from_nanos(computed.map(|span| span.end - span.start).sum())
+    }
+
+    /// What the multiprocessors of device `index` were asked to do, in order: kernels, matrix products and
+    /// convolutions.
+    ///
+    /// ```
+    /// # use todevice::{Device, Machine, Tensor};
+    /// let machine: Machine = "sim:t4".parse().unwrap();
+    /// let (_, trace) = machine.enter(|| machine.profile(|| Tensor::ones_with(&[3], Device::cuda(0))));
+    /// let kernels = trace.kernels(0);
+    /// assert_eq!(kernels[0].name, "fill_f32");
+    /// assert_eq!(kernels[0].time, Some(trace.compute_time(0)));
+    /// ```
+    pub fn kernels(&self, index: usize) -> Vec<Kernel> {
+        let times: HashMap<OpId, u64> =
+            self.work.iter().map(|work| (work.span.op, work.span.end - work.span.start)).collect();
+        let calls = self.events.iter().filter(|event| event.stream.device == index);
+        let kernels = calls.filter_map(|event| {
+            let (types, workspace) = match event.kind {
+                EventKind::Launch { kernel } => (kernel.types.to_vec(), 0),
+                EventKind::Gemm { dtype } => (vec![dtype], 0),
+                EventKind::Convolution { dtype, workspace, .. } => (vec![dtype], workspace as u64),
+                _ => return None,
+            };
+            let time = event.op.and_then(|op| times.get(&op)).copied().map(Duration::from_nanos);
+            let operation = event.operation.unwrap_or_default();
+            Some(Kernel { name: event.kind.name(), operation, types, time, workspace })
+        });
+        kernels.collect()
+    }
+
+    /// What its times are.
+    fn kind(&self) -> &'static str {
+        if self.modelled { "modelled" } else { "measured" }
+    }
+}
+
+/// A kernel, a matrix product or a convolution ([`Trace::kernels`]).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kernel {
+    /// As the timeline calls it. That of a convolution ends in cuDNN's algorithm: `conv_forward WINOGRAD_NONFUSED`.
+    pub name: String,
+    /// The operation of the program that it was part of: `linear`, or in the backward pass `AddmmBackward0`.
+    pub operation: &'static str,
+    /// The types it is made for: one, or two of a conversion, from and to.
+    pub types: Vec<DType>,
+    /// How long the device was at it. Known of simulated devices.
+    pub time: Option<Duration>,
+    /// Bytes of memory that it worked in, beside operands and result. Only convolutions need some.
+    pub workspace: u64,
+}
+
+/// In the order of a batch's way: to the device, through the kernels, back.
+const ENGINES: [Engine; 4] = [Engine::HostToDevice, Engine::Compute, Engine::DeviceToHost, Engine::Peer];
+
+fn name_of(engine: Engine) -> &'static str {
+    match engine {
+        Engine::Compute => "compute",
+        Engine::HostToDevice => "copy engine, host to device",
+        Engine::DeviceToHost => "copy engine, device to host",
+        Engine::Peer => "peer link",
+    }
+}

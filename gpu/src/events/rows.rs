@@ -1,0 +1,133 @@
+//! What a picture of a trace has in it, row by row, before anything is drawn.
+
+use super::{CopyKind, ENGINES, Event, EventKind, Range, Trace};
+use crate::driver::Engine;
+
+/// What sort of thing a bar stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sort {
+    /// A stretch of the host's time with a name.
+    Range,
+    Copy,
+    Kernel,
+    Gemm,
+    /// The host waits for a device.
+    Wait,
+    /// The host takes memory from the driver, or gives it back.
+    Memory,
+}
+
+/// Something that lasted, in nanoseconds from the start of the trace.
+#[derive(Clone, Debug)]
+pub struct Bar {
+    pub sort: Sort,
+    pub name: String,
+    pub start: u64,
+    pub end: u64,
+    /// How many pieces of work it stands for.
+    pub pieces: usize,
+}
+
+/// The sorts of work, each with its name.
+pub const SORTS: [(Sort, &str); 5] = [
+    (Sort::Copy, "copy"),
+    (Sort::Kernel, "kernel"),
+    (Sort::Gemm, "matrix product (gemm)"),
+    (Sort::Wait, "the host waits"),
+    (Sort::Memory, "memory of the driver"),
+];
+
+/// Bars in order of time.
+#[derive(Clone, Debug)]
+pub struct Row {
+    pub label: String,
+    /// The label where there is little room.
+    pub short: String,
+    pub bars: Vec<Bar>,
+}
+
+/// The named ranges, a row for each depth; the host's calls; the engines that worked, device by device.
+pub fn rows(trace: &Trace) -> Vec<Row> {
+    let mut rows = Vec::new();
+    let depths = trace.ranges.iter().map(|range| range.depth + 1).max().unwrap_or(0);
+    for depth in 0..depths {
+        let ranges = trace.ranges.iter().filter(|range| range.depth == depth);
+        let (label, short) = match depth {
+            0 => ("host, what the program named", "host, named"),
+            _ => ("  part of it", "  part of it"),
+        };
+        rows.push(row(label, short, ranges.map(|range| range_bar(trace, range))));
+    }
+    let calls = trace.events.iter().filter_map(|call| call_bar(trace, call));
+    rows.push(row("host, calls", "host, calls", calls));
+    for device in 0..trace.devices.len() {
+        for engine in ENGINES {
+            let spans = trace.work.iter().map(|work| (work.span, work.call));
+            let worked = spans.filter(|(span, _)| span.stream.device == device && span.engine == engine);
+            let bars = worked
+                .map(|(span, call)| bar(trace, sort_of(&call.kind), call.kind.name(), span.start, span.end));
+            let [label, short] = labels_of(engine).map(|label| format!("cuda:{device}, {label}"));
+            rows.push(row(&label, &short, bars));
+        }
+    }
+    rows.retain(|row| !row.bars.is_empty());
+    rows
+}
+
+/// Bars sorted by time; of two that start together the one that ended first was first.
+fn row(label: &str, short: &str, bars: impl Iterator<Item = Bar>) -> Row {
+    let mut bars: Vec<Bar> = bars.collect();
+    bars.sort_by_key(|bar| (bar.start, bar.end));
+    Row { label: label.to_string(), short: short.to_string(), bars }
+}
+
+fn bar(trace: &Trace, sort: Sort, name: String, start: u64, end: u64) -> Bar {
+    // A call of another thread may have begun before the recording did.
+    let [start, end] = [start, end].map(|time| time.saturating_sub(trace.began));
+    Bar { sort, name, start, end, pieces: 1 }
+}
+
+fn range_bar(trace: &Trace, range: &Range) -> Bar {
+    bar(trace, Sort::Range, range.name.clone(), range.begin, range.end)
+}
+
+/// A call of the host, if it takes time. That of a block is that of the segment it made the driver give.
+fn call_bar(trace: &Trace, call: &Event) -> Option<Bar> {
+    let sort = match call.kind {
+        EventKind::Allocate { .. } | EventKind::Free { .. } => return None,
+        // Marks: they take the host no time to speak of.
+        EventKind::EventRecord | EventKind::StreamWaitEvent => return None,
+        // It returns when the bytes are there, so for most of it the host waits.
+        EventKind::Copy { kind: CopyKind::DeviceToHost, .. } => Sort::Wait,
+        _ => sort_of(&call.kind),
+    };
+    (call.end > call.begin).then(|| bar(trace, sort, call.kind.call().to_string(), call.begin, call.end))
+}
+
+fn sort_of(kind: &EventKind) -> Sort {
+    match kind {
+        EventKind::Launch { .. } => Sort::Kernel,
+        EventKind::Gemm { .. } | EventKind::Convolution { .. } => Sort::Gemm,
+        EventKind::Copy { .. } => Sort::Copy,
+        EventKind::Synchronize
+        | EventKind::StreamSynchronize
+        | EventKind::EventSynchronize
+        | EventKind::EventRecord
+        | EventKind::StreamWaitEvent => Sort::Wait,
+        EventKind::Allocate { .. }
+        | EventKind::Free { .. }
+        | EventKind::DriverMalloc { .. }
+        | EventKind::DriverFree
+        | EventKind::MallocHost { .. } => Sort::Memory,
+    }
+}
+
+/// The label of an engine's row, and the short one.
+fn labels_of(engine: Engine) -> [&'static str; 2] {
+    match engine {
+        Engine::HostToDevice => ["copies to the device", "copies in"],
+        Engine::Compute => ["compute", "compute"],
+        Engine::DeviceToHost => ["copies to the host", "copies out"],
+        Engine::Peer => ["copies to another device", "to a peer"],
+    }
+}

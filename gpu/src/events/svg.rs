@@ -1,0 +1,261 @@
+//! The timeline as a picture, which a page shows in its own colours.
+
+use std::fmt::Write;
+
+use super::Trace;
+use super::chrome::Microseconds;
+use super::rows::{Bar, Row, SORTS, Sort, rows};
+
+const WIDTH: f64 = 800.0;
+const MARGIN: f64 = 12.0;
+/// The line above a row, for its label or for the names of ranges.
+const LINE: f64 = 17.0;
+const BAR: f64 = 22.0;
+const BRACKET: f64 = 9.0;
+const GAP: f64 = 9.0;
+const LETTER: f64 = 6.6;
+/// Ranges are named on at most so many lines, one above the other.
+const MOST_LINES: usize = 5;
+/// A bar is drawn at least this wide; where narrower ones would lie on each other, one stands for all.
+const NARROWEST: f64 = 1.0;
+
+impl Trace {
+    /// The timeline as a picture in SVG, 800 wide: what [`record_function`](super::record_function) named, the
+    /// host's calls, and for each device a row for each engine that worked. Text and lines take the colour of
+    /// the page around it.
+    ///
+    /// Times are in microseconds from the start of the recording, and the axis says whether they are modelled
+    /// or measured. Each bar has its name and its times in a `<title>`, which browsers show to who points at it.
+    /// Bars too narrow to tell apart are drawn as one, and the picture says of how many that is true.
+    pub fn to_svg(&self) -> String {
+        let rows = rows(self);
+        let end = rows.iter().flat_map(|row| &row.bars).map(|bar| bar.end).max().unwrap_or(0);
+        let mut picture =
+            Picture { svg: String::new(), y: MARGIN, end: end.max(1), kind: self.kind(), together: 0 };
+        let bars: Vec<Row> = rows.iter().map(|row| picture.merged(row)).collect();
+        for row in &bars {
+            picture.row(row);
+        }
+        if bars.is_empty() {
+            picture.label(MARGIN, "Nothing was recorded.");
+        } else {
+            picture.axis();
+            picture.legend(&bars);
+        }
+        if picture.together > 0 {
+            let note = format!(
+                "{} pieces are too short to draw alone: what is close together is one bar.",
+                picture.together
+            );
+            picture.label(MARGIN, &note);
+        }
+        format!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {:.0}\" role=\"img\" \
+             font-family=\"sans-serif\" font-size=\"12\" fill=\"currentColor\">\n{}</svg>\n",
+            picture.y + MARGIN,
+            picture.svg
+        )
+    }
+}
+
+struct Picture {
+    svg: String,
+    /// What is drawn next comes below this.
+    y: f64,
+    /// The end of the trace in nanoseconds from its start.
+    end: u64,
+    kind: &'static str,
+    /// Pieces of work that share a bar with others.
+    together: usize,
+}
+
+/// Where the name of a range stands.
+struct Name<'a> {
+    text: &'a str,
+    /// Where its bracket begins.
+    start: f64,
+    x: f64,
+    line: usize,
+}
+
+impl Picture {
+    fn across(&self, time: u64) -> f64 {
+        MARGIN + time as f64 / self.end as f64 * (WIDTH - 2.0 * MARGIN)
+    }
+
+    /// The row with one bar for those that would lie on each other.
+    fn merged(&mut self, row: &Row) -> Row {
+        let mut bars: Vec<Bar> = Vec::new();
+        for bar in &row.bars {
+            let narrow = |from: u64| self.across(bar.end) - self.across(from) < NARROWEST;
+            match bars.last_mut() {
+                Some(last) if narrow(last.start) => {
+                    last.end = last.end.max(bar.end);
+                    last.pieces += 1;
+                }
+                _ => bars.push(bar.clone()),
+            }
+        }
+        self.together += bars.iter().filter(|bar| bar.pieces > 1).map(|bar| bar.pieces).sum::<usize>();
+        Row { label: row.label.clone(), short: row.short.clone(), bars }
+    }
+
+    fn row(&mut self, row: &Row) {
+        self.label(MARGIN, &row.label);
+        if row.bars.iter().any(|bar| bar.sort == Sort::Range) {
+            self.names(row);
+        }
+        let height = if row.bars[0].sort == Sort::Range { BRACKET } else { BAR };
+        for bar in &row.bars {
+            let (x, width) = self.place(bar);
+            let _ = write!(self.svg, "<g><title>{}</title>", escape(&self.title(bar)));
+            shape(&mut self.svg, bar.sort, x, self.y, width, height);
+            if bar.sort != Sort::Range && bar.pieces == 1 && width > wide(&bar.name) {
+                let colour = if is_dark(bar.sort) { "#fff" } else { "currentColor" };
+                let (middle, y) = (x + width / 2.0, self.y + 14.0);
+                let _ = write!(
+                    self.svg,
+                    "<text x=\"{middle:.1}\" y=\"{y:.1}\" text-anchor=\"middle\" fill=\"{colour}\">{}</text>",
+                    escape(&bar.name)
+                );
+            }
+            self.svg += "</g>\n";
+        }
+        self.y += height + GAP;
+    }
+
+    fn place(&self, bar: &Bar) -> (f64, f64) {
+        let x = self.across(bar.start);
+        (x, (self.across(bar.end) - x).max(NARROWEST))
+    }
+
+    /// `gemm: 2.600 µs, from 31.200 µs (modelled)`
+    fn title(&self, bar: &Bar) -> String {
+        let (time, start) = (Microseconds(bar.end - bar.start), Microseconds(bar.start));
+        match bar.pieces - 1 {
+            0 => format!("{}: {time} µs, from {start} µs ({})", bar.name, self.kind),
+            more => format!("{} and {more} more: in {time} µs, from {start} µs ({})", bar.name, self.kind),
+        }
+    }
+
+    /// The names of ranges above their brackets, each at the start of its own. Where a name is wider than its
+    /// bracket it stands on a line above the names it would run into, with a thin line down to its bracket.
+    fn names(&mut self, row: &Row) {
+        let mut placed: Vec<Name> = Vec::new();
+        for bar in row.bars.iter().rev().filter(|bar| bar.pieces == 1) {
+            let start = self.across(bar.start);
+            // The last may have to begin further to the left, to end where the picture does.
+            let x = (start + 3.0).min(WIDTH - MARGIN - wide(&bar.name) + LETTER).max(MARGIN);
+            let under = placed.iter().filter(|other| other.x < x + wide(&bar.name));
+            let line = under.map(|other| other.line + 1).max().unwrap_or(0);
+            if line < MOST_LINES {
+                placed.push(Name { text: &bar.name, start, x, line });
+            }
+        }
+        let lines = placed.iter().map(|name| name.line + 1).max().unwrap_or(0);
+        self.y += lines as f64 * LINE;
+        for Name { text, start, x, line } in placed {
+            let y = self.y - 5.0 - line as f64 * LINE;
+            if line > 0 {
+                self.line((start, y + 3.0), (start, self.y));
+            }
+            self.text(x, y, "start", text);
+        }
+    }
+
+    /// Ticks at round times, at most ten.
+    fn axis(&mut self) {
+        let decades = (0..).map(|power| 10u64.saturating_pow(power));
+        let steps = decades.flat_map(|decade| [1, 2, 5].map(|times: u64| times.saturating_mul(decade)));
+        let step = steps.into_iter().find(|step| self.end / step <= 10).unwrap_or(self.end);
+        self.line((MARGIN, self.y), (WIDTH - MARGIN, self.y));
+        for tick in (0..=self.end / step).map(|tick| tick * step) {
+            let x = self.across(tick);
+            self.line((x, self.y), (x, self.y + 5.0));
+            let number = (tick as f64 / 1e3).to_string();
+            let anchor = if x + wide(&number) / 2.0 > WIDTH { "end" } else { "middle" };
+            self.text(x, self.y + 18.0, anchor, &number);
+        }
+        self.y += 24.0;
+        let label = format!("µs from the start, {}", self.kind);
+        self.text(WIDTH / 2.0, self.y + 10.0, "middle", &label);
+        self.y += 18.0;
+    }
+
+    /// The sorts that occur, each with the look of its bars.
+    fn legend(&mut self, rows: &[Row]) {
+        self.y += GAP;
+        let mut x = MARGIN;
+        for (sort, name) in SORTS {
+            if rows.iter().flat_map(|row| &row.bars).any(|bar| bar.sort == sort) {
+                shape(&mut self.svg, sort, x, self.y, 18.0, BAR - 6.0);
+                self.svg.push('\n');
+                self.text(x + 24.0, self.y + 12.0, "start", name);
+                x += 24.0 + wide(name) + 16.0;
+            }
+        }
+        self.y += BAR;
+    }
+
+    /// A line of text of its own.
+    fn label(&mut self, x: f64, text: &str) {
+        self.text(x, self.y + 10.0, "start", text);
+        self.y += LINE;
+    }
+
+    fn text(&mut self, x: f64, y: f64, anchor: &str, text: &str) {
+        let text = escape(text);
+        let _ = writeln!(self.svg, "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\">{text}</text>");
+    }
+
+    fn line(&mut self, (x1, y1): (f64, f64), (x2, y2): (f64, f64)) {
+        let _ = writeln!(
+            self.svg,
+            "<line x1=\"{x1:.1}\" y1=\"{y1:.1}\" x2=\"{x2:.1}\" y2=\"{y2:.1}\" stroke=\"currentColor\" \
+             stroke-opacity=\"0.5\"/>"
+        );
+    }
+}
+
+/// A bar in the look of its sort. They differ in colour, and in more than that: a kernel is full, a matrix
+/// product has a light stripe, a copy is pale with a border, waiting is empty.
+fn shape(svg: &mut String, sort: Sort, x: f64, y: f64, width: f64, height: f64) {
+    let look = match sort {
+        Sort::Range => {
+            // Ends a little before the next begins.
+            let (low, right) = (y + height, x + (width - 2.0).max(NARROWEST));
+            let path = format!("M{x:.1} {low:.1}V{y:.1}H{right:.1}V{low:.1}");
+            let _ = write!(svg, "<path d=\"{path}\" fill=\"none\" stroke=\"currentColor\"/>");
+            return;
+        }
+        Sort::Copy => "fill=\"#2f9e44\" fill-opacity=\"0.35\" stroke=\"#2f9e44\"",
+        Sort::Kernel => "fill=\"#1971c2\"",
+        Sort::Gemm => "fill=\"#d9480f\"",
+        Sort::Wait => "fill=\"none\" stroke=\"#ae3ec9\" stroke-width=\"1.5\" stroke-dasharray=\"4 2\"",
+        Sort::Memory => "fill=\"currentColor\" fill-opacity=\"0.3\"",
+    };
+    let rect = format!("<rect x=\"{x:.1}\" width=\"{width:.1}\"");
+    let _ = write!(svg, "{rect} y=\"{y:.1}\" height=\"{height:.1}\" {look}/>");
+    if sort == Sort::Gemm {
+        let stripe = y + height - 5.0;
+        let _ = write!(svg, "{rect} y=\"{stripe:.1}\" height=\"2\" fill=\"#fff\"/>");
+    }
+}
+
+fn is_dark(sort: Sort) -> bool {
+    matches!(sort, Sort::Kernel | Sort::Gemm)
+}
+
+/// About how wide a text is, and a little room beside it.
+fn wide(text: &str) -> f64 {
+    (text.chars().count() + 1) as f64 * LETTER
+}
+
+/// A text as XML writes it, which knows no control characters.
+pub fn escape(text: &str) -> String {
+    let text = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+    text.replace(
+        |letter: char| letter.is_control() || ('\u{fffe}'..='\u{ffff}').contains(&letter),
+        "\u{fffd}",
+    )
+}

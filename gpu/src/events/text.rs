@@ -1,0 +1,383 @@
+//! The timeline as text, for a terminal.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use super::Trace;
+use super::rows::{Bar, Row, SORTS, Sort, rows};
+
+/// How wide [`Display`](fmt::Display) draws.
+const WIDTH: usize = 80;
+/// Narrower than the first nothing could be told apart, and no terminal is wider than the second.
+const WIDTHS: (usize, usize) = (40, 1000);
+
+/// A column in which less than half of the time something went on.
+pub const PARTLY: char = '▂';
+/// Where a piece of work follows on one of its sort.
+pub const SEAM: char = '▌';
+/// A range, or several, whose name is not to be read.
+const NO_NAME: char = '+';
+
+/// The signs of the sorts of work.
+fn sign(sort: Sort) -> char {
+    match sort {
+        Sort::Range => '─',
+        Sort::Copy => '▒',
+        Sort::Kernel => '█',
+        Sort::Gemm => '▓',
+        Sort::Wait => '░',
+        Sort::Memory => '▚',
+    }
+}
+
+impl Trace {
+    /// The timeline as text, `width` columns wide (from 40 to 1000): a line for what
+    /// [`record_function`](super::record_function) named, one for the host's calls, and for each device one for each
+    /// engine that worked; then the axis, which says whether times are modelled or measured, and what the signs mean.
+    /// [`Display`](fmt::Display) draws it 80 wide.
+    ///
+    /// A column is a stretch of time, the same in all lines. However short a piece of work is, there is a sign for it;
+    /// a low one says that it is less than half of its column. A name stands where there is room for it, and that of a
+    /// range else below, by a letter.
+    ///
+    /// ```
+    /// use todevice::{Machine, Tensor, trace::record_function};
+    ///
+    /// let machine: Machine = "sim:t4".parse().unwrap();
+    /// let (sum, trace) = machine.enter(|| {
+    ///     machine.profile(|| {
+    ///         let x = record_function("batch", || Tensor::ones(&[256, 256])?.cuda())?;
+    ///         record_function("sum", || x.sum()?.item())
+    ///     })
+    /// });
+    /// assert_eq!(sum.unwrap(), 65536.0);
+    /// println!("{trace}");
+    /// assert!(trace.to_text(60).lines().all(|line| line.chars().count() <= 60));
+    /// ```
+    pub fn to_text(&self, width: usize) -> String {
+        let rows = rows(self);
+        if rows.is_empty() {
+            return "Nothing was recorded.".to_string();
+        }
+        let width = width.clamp(WIDTHS.0, WIDTHS.1);
+        let end = rows.iter().flat_map(|row| &row.bars).map(|bar| bar.end).max().unwrap_or(0).max(1);
+        let (unit, nanoseconds) = unit_of(end);
+        let unit = format!("{unit}, {}", self.kind());
+        let labels = rows.iter().map(|row| &row.short).chain([&unit]);
+        let margin = labels.map(|label| label.chars().count()).max().unwrap_or(0) + 1;
+
+        let mut drawing = Drawing { columns: width - margin, end, names: Vec::new(), signs: BTreeSet::new() };
+        let mut lines: Vec<String> =
+            rows.iter().map(|row| format!("{:margin$}{}", row.short, drawing.row(row))).collect();
+        lines.push(format!("{unit:margin$}{}", drawing.axis(nanoseconds)));
+        lines.extend(filled(drawing.legend(), width));
+        lines.iter().map(|line| line.trim_end()).collect::<Vec<_>>().join("\n")
+    }
+}
+
+impl fmt::Display for Trace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.to_text(WIDTH))
+    }
+}
+
+/// The unit for times up to this one, and its nanoseconds.
+fn unit_of(end: u64) -> (&'static str, u64) {
+    let units = [("s", 1_000_000_000), ("ms", 1_000_000), ("µs", 1000)];
+    units.into_iter().find(|(_, unit)| end >= 2 * unit).unwrap_or(("ns", 1))
+}
+
+struct Drawing {
+    columns: usize,
+    /// The end of the trace in nanoseconds from its start, at least 1.
+    end: u64,
+    /// The names for which letters stand, in the order of the letters.
+    names: Vec<String>,
+    /// The signs that need to be explained.
+    signs: BTreeSet<char>,
+}
+
+/// Where a bracket stands.
+struct Bracket {
+    start: usize,
+    end: usize,
+    /// None for several with different names.
+    name: Option<String>,
+}
+
+impl Drawing {
+    /// Where a time is, in parts of columns: `end` parts are one. Whole numbers, so nothing is rounded away.
+    fn across(&self, time: u64) -> u128 {
+        u128::from(time) * self.columns as u128
+    }
+
+    fn row(&mut self, row: &Row) -> String {
+        let line = match row.bars[0].sort {
+            Sort::Range => self.ranges(row),
+            _ => self.work(row),
+        };
+        line.into_iter().collect()
+    }
+
+    /// Pieces of work, each over the columns it lasts.
+    fn work(&mut self, row: &Row) -> Vec<char> {
+        let column = u128::from(self.end);
+        // How much of each column every sort takes; one part for what takes no time.
+        let mut shares = vec![[0; 1 + SORTS.len()]; self.columns];
+        for bar in &row.bars {
+            let (start, end) = (self.across(bar.start), self.across(bar.end));
+            let first = ((start / column) as usize).min(self.columns - 1);
+            let last = (end.div_ceil(column) as usize).clamp(first + 1, self.columns);
+            for (index, share) in shares.iter_mut().enumerate().take(last).skip(first) {
+                let from = index as u128 * column;
+                share[bar.sort as usize] += end.min(from + column).saturating_sub(start.max(from)).max(1);
+            }
+        }
+        let mut line: Vec<char> = Vec::with_capacity(self.columns);
+        for shares in &shares {
+            let most = SORTS.iter().max_by_key(|(sort, _)| shares[*sort as usize]);
+            line.push(match (shares.iter().sum::<u128>(), most) {
+                (0, _) | (_, None) => ' ',
+                (all, _) if 2 * all < column => PARTLY,
+                (_, Some((sort, _))) => sign(*sort),
+            });
+        }
+        self.signs.extend(&line);
+        for pair in row.bars.windows(2) {
+            self.seam(&mut line, &pair[0], &pair[1]);
+        }
+        for bar in &row.bars {
+            self.name(&mut line, bar);
+        }
+        line
+    }
+
+    /// The columns that a bar fills from end to end.
+    fn full(&self, bar: &Bar) -> (usize, usize) {
+        let column = u128::from(self.end);
+        (self.across(bar.start).div_ceil(column) as usize, (self.across(bar.end) / column) as usize)
+    }
+
+    /// Shows where a bar ends and the next begins, if both are long and look the same.
+    fn seam(&self, line: &mut [char], one: &Bar, next: &Bar) {
+        let ((start, end), (next_start, next_end)) = (self.full(one), self.full(next));
+        let touch = next_start <= end + 1;
+        if one.sort == next.sort && touch && end > start + 1 && next_end > next_start + 1 {
+            let at = if next_start > end { end } else { next_start };
+            if line[at] == sign(one.sort) {
+                line[at] = SEAM;
+            }
+        }
+    }
+
+    /// Writes the name of a bar into it, if there is room and every letter is as wide as a column.
+    fn name(&self, line: &mut [char], bar: &Bar) {
+        let (start, end) = self.full(bar);
+        let room = end.saturating_sub(start);
+        if bar.name.len() + 2 <= room && bar.name.chars().all(is_plain) {
+            let at = start + (room - bar.name.len()) / 2;
+            line[at..at + bar.name.len()].copy_from_slice(&bar.name.chars().collect::<Vec<_>>());
+        }
+    }
+
+    /// Named ranges, each a bracket of a column at least. Where several would share one they are drawn as one.
+    fn ranges(&mut self, row: &Row) -> Vec<char> {
+        let column = u128::from(self.end);
+        let nearest = |time: u64| ((2 * self.across(time) + column) / (2 * column)) as usize;
+        let mut brackets: Vec<Bracket> = Vec::new();
+        for bar in &row.bars {
+            let start = nearest(bar.start).min(self.columns - 1);
+            let end = nearest(bar.end).max(start + 1);
+            let free = brackets.last().map_or(0, |last| last.end);
+            match brackets.last_mut() {
+                Some(last) if end <= free && (last.start == start || end < free) => {
+                    last.name = last.name.take().filter(|name| *name == bar.name);
+                }
+                Some(last) if end <= free => {
+                    last.end = start; // It has columns to spare.
+                    brackets.push(Bracket { start, end, name: Some(bar.name.clone()) });
+                }
+                _ => brackets.push(Bracket { start: start.max(free), end, name: Some(bar.name.clone()) }),
+            }
+        }
+        let mut line = vec![' '; self.columns];
+        for bracket in brackets {
+            self.bracket(&mut line[bracket.start..bracket.end], bracket.name);
+        }
+        line
+    }
+
+    /// `├forward──┤`, or `├a┤`, `a┤`, `a` and the name below.
+    fn bracket(&mut self, line: &mut [char], name: Option<String>) {
+        let last = line.len() - 1;
+        line.fill(sign(Sort::Range));
+        (line[0], line[last]) = ('├', '┤');
+        let inside = usize::from(line.len() > 2);
+        match name {
+            Some(name) if name.len() + 2 <= line.len() && name.chars().all(is_plain) => {
+                line[1..=name.len()].copy_from_slice(&name.chars().collect::<Vec<_>>());
+            }
+            name => line[inside] = name.map_or(NO_NAME, |name| self.letter(name)),
+        }
+        if line[inside] == NO_NAME {
+            self.signs.insert(NO_NAME);
+        }
+    }
+
+    /// The letter that stands for a name.
+    fn letter(&mut self, name: String) -> char {
+        let known = self.names.iter().position(|known| *known == name);
+        let index = known.unwrap_or(self.names.len());
+        match ('a'..='z').chain('A'..='Z').nth(index) {
+            Some(letter) => {
+                if known.is_none() {
+                    self.names.push(name);
+                }
+                letter
+            }
+            None => NO_NAME,
+        }
+    }
+
+    /// Round times, each at the column after its tick: `└0      └50`.
+    fn axis(&self, unit: u64) -> String {
+        let decades = (0..).map(|power| 10u64.saturating_pow(power));
+        let mut steps = decades.flat_map(|decade| [1, 2, 5].map(|times: u64| times.saturating_mul(decade)));
+        let written = |time: u64| format!("└{}", time as f64 / unit as f64);
+        let column = |time: u64| (self.across(time) / u128::from(self.end)) as usize;
+        let ticks = |step: u64| (0..=self.end / step).map(move |tick| tick * step);
+        let fits = |step: &u64| {
+            let room = column(*step);
+            room > 3 && ticks(*step).all(|time| written(time).chars().count() < room)
+        };
+        let step = steps.find(fits).unwrap_or(self.end);
+        let mut axis = String::new();
+        for time in ticks(step) {
+            let (at, number) = (column(time), written(time));
+            if at + number.chars().count() <= self.columns {
+                axis = format!("{axis:at$}{number}");
+            }
+        }
+        axis
+    }
+
+    /// What the signs mean, and which names the letters stand for.
+    fn legend(&self) -> [Vec<String>; 2] {
+        let sorts = SORTS.map(|(sort, name)| (sign(sort), name));
+        let others = [(PARTLY, "less than half of a column"), (NO_NAME, "names left out")];
+        let meanings = sorts.into_iter().chain(others).filter(|(sign, _)| self.signs.contains(sign));
+        let letters = ('a'..='z').chain('A'..='Z').zip(&self.names);
+        [
+            meanings.map(|(sign, meaning)| format!("{sign} {meaning}")).collect(),
+            letters.map(|(letter, name)| format!("{letter} {}", printable(name))).collect(),
+        ]
+    }
+}
+
+fn is_plain(letter: char) -> bool {
+    letter.is_ascii() && !letter.is_ascii_control()
+}
+
+/// A name on one line, not too long.
+fn printable(name: &str) -> String {
+    const MOST: usize = 36;
+    let visible = |letter: char| if letter.is_control() { '\u{fffd}' } else { letter };
+    let letters: String = name.chars().take(MOST).map(visible).collect();
+    if name.chars().count() > MOST { letters + "…" } else { letters }
+}
+
+/// Entries side by side, as many as a line takes; each list begins a line.
+fn filled(lists: [Vec<String>; 2], width: usize) -> Vec<String> {
+    const GAP: &str = "   ";
+    let mut lines: Vec<String> = Vec::new();
+    for list in lists {
+        for (index, entry) in list.into_iter().enumerate() {
+            match lines.last_mut() {
+                Some(line)
+                    if index > 0 && line.chars().count() + GAP.len() + entry.chars().count() <= width =>
+                {
+                    *line += &(GAP.to_string() + &entry);
+                }
+                _ => lines.push(entry),
+            }
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::Location;
+
+    use super::*;
+    use crate::events::Range;
+    use crate::scope;
+
+    /// Named stretches of the host's time, from and to a nanosecond.
+    #[track_caller]
+    fn trace(ranges: &[(&str, u64, u64)]) -> Trace {
+        let place = scope::place_or(Location::caller());
+        let range = |&(name, begin, end): &(&str, u64, u64)| Range {
+            name: name.to_string(),
+            place,
+            begin,
+            end,
+            depth: 0,
+        };
+        Trace { modelled: true, ranges: ranges.iter().map(range).collect(), ..Trace::default() }
+    }
+
+    #[test]
+    fn an_instant_is_seen() {
+        assert_eq!(trace(&[("now", 0, 0)]).to_text(40), "host, named  a\nns, modelled └0\na now");
+        let marks = trace(&[("first", 0, 0), ("work", 0, 1_000_000), ("last", 1_000_000, 1_000_000)]);
+        assert_eq!(
+            marks.to_text(40),
+            "host, named  a├work───────────────────┤b\n\
+             µs, modelled └0           └500\n\
+             a first   b last"
+        );
+    }
+
+    #[test]
+    fn names_that_share_a_column_are_said_to_be_left_out() {
+        let two = trace(&[("one", 0, 10), ("two", 10, 20), ("long", 20, 100_000)]);
+        assert_eq!(
+            two.to_text(40),
+            "host, named  +├long────────────────────┤\n\
+             µs, modelled └0   └20  └40   └60  └80\n\
+             + names left out"
+        );
+    }
+
+    #[test]
+    fn more_names_than_letters_are_left_out() {
+        let names: Vec<String> = (0..60).map(|index| format!("a name that is too long, {index}")).collect();
+        let ranges: Vec<(&str, u64, u64)> =
+            names.iter().zip(0..).map(|(name, at)| (name.as_str(), 100 * at, 100 * (at + 1))).collect();
+        let text = trace(&ranges).to_text(300);
+        assert!(
+            text.contains("+ names left out") && text.contains("Z a name that is too long, 51"),
+            "{text}"
+        );
+        assert!(!text.contains("too long, 52"), "{text}");
+    }
+
+    #[test]
+    fn centuries_are_drawn_in_seconds() {
+        let text = trace(&[("wait", 0, u64::MAX)]).to_text(60);
+        assert_eq!(
+            text,
+            "host, named ├wait──────────────────────────────────────────┤\n\
+             s, modelled └0           └5000000000  └10000000000"
+        );
+        for end in (0..64).map(|power| 1u64 << power) {
+            let text = trace(&[("all", 0, end)]).to_text(40);
+            assert!(text.lines().all(|line| line.chars().count() <= 40), "{text}");
+            assert!(
+                text.lines().nth(1).unwrap().matches('└').count() > 1 || !(4..=1 << 50).contains(&end),
+                "{text}"
+            );
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! A number with its unit, and where it comes from.
+
+/// How a figure came to be known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// The maker says so.
+    Datasheet,
+    /// Somebody measured it.
+    Measured,
+    /// The order of magnitude is right.
+    Guess,
+}
+
+/// What a figure counts. Times are in microseconds, rates in billions a second, so that a rate is also
+/// what happens in a nanosecond.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    Microseconds,
+    MicrosecondsPerMebibyte,
+    GigabytesPerSecond,
+    GigaflopsPerSecond,
+    Megahertz,
+    Watts,
+    Bytes,
+    /// A count, or a part of a whole.
+    One,
+}
+
+/// A number of a profile.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Figure {
+    pub value: f64,
+    pub unit: Unit,
+    pub source: &'static str,
+    pub status: Status,
+}
+
+impl Figure {
+    pub const fn datasheet(value: f64, unit: Unit, source: &'static str) -> Figure {
+        Figure { value, unit, source, status: Status::Datasheet }
+    }
+
+    pub const fn measured(value: f64, unit: Unit, source: &'static str) -> Figure {
+        Figure { value, unit, source, status: Status::Measured }
+    }
+
+    pub const fn guess(value: f64, unit: Unit, source: &'static str) -> Figure {
+        Figure { value, unit, source, status: Status::Guess }
+    }
+
+    /// A time in nanoseconds.
+    pub fn nanoseconds(&self) -> u64 {
+        debug_assert_eq!(self.unit, Unit::Microseconds);
+        (self.value * 1e3) as u64
+    }
+
+    /// How many nanoseconds `amount` takes at this rate.
+    pub fn time_of(&self, amount: u64) -> f64 {
+        debug_assert!(matches!(self.unit, Unit::GigabytesPerSecond | Unit::GigaflopsPerSecond));
+        amount as f64 / self.value
+    }
+}

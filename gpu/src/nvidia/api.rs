@@ -1,0 +1,81 @@
+//! The functions of NVIDIA's libraries that this crate calls, and no others.
+//!
+//! cudarc looks for a function when it is first called, and panics if the library has none of that name. So
+//! all functions are named once, here: what is in scope elsewhere is what the probe has found before.
+
+use std::ffi::c_char;
+
+use cudarc::driver::sys::{CUevent, CUresult, culib};
+
+macro_rules! functions {
+    ($library:ident: $($function:ident),* $(,)?) => {
+        pub(super) mod $library {
+            $(pub use cudarc::$library::sys::$function;)*
+            pub const NAMES: &[&str] = &[$(stringify!($function)),*];
+        }
+    };
+}
+
+functions!(driver:
+    cuInit, cuDriverGetVersion, cuGetErrorName, cuGetErrorString,
+    cuDeviceGetCount, cuDeviceGet, cuDeviceGetName, cuDeviceGetAttribute, cuDeviceTotalMem_v2,
+    cuDevicePrimaryCtxRetain, cuDevicePrimaryCtxRelease_v2, cuCtxSetCurrent, cuCtxSynchronize,
+    cuDeviceCanAccessPeer, cuCtxEnablePeerAccess,
+    cuMemGetInfo_v2, cuMemAlloc_v2, cuMemFree_v2, cuMemHostAlloc, cuMemFreeHost,
+    cuMemcpyHtoDAsync_v2, cuMemcpyDtoHAsync_v2, cuMemcpyDtoDAsync_v2, cuMemcpyPeerAsync, cuMemsetD8Async,
+    cuStreamCreate, cuStreamDestroy_v2, cuStreamQuery, cuStreamSynchronize, cuStreamWaitEvent,
+    cuEventCreate, cuEventDestroy_v2, cuEventRecord, cuEventQuery, cuEventSynchronize,
+    cuModuleLoadData, cuModuleUnload, cuModuleGetFunction, cuLaunchKernel,
+);
+
+functions!(nvrtc:
+    nvrtcVersion, nvrtcGetNumSupportedArchs, nvrtcGetSupportedArchs, nvrtcGetErrorString,
+    nvrtcCreateProgram, nvrtcCompileProgram, nvrtcDestroyProgram, nvrtcGetProgramLogSize, nvrtcGetProgramLog,
+    nvrtcGetCUBINSize, nvrtcGetCUBIN, nvrtcGetPTXSize, nvrtcGetPTX,
+);
+
+functions!(cublas:
+    cublasCreate_v2, cublasDestroy_v2, cublasGetStatusString,
+    cublasSetStream_v2, cublasSetWorkspace_v2, cublasGemmStridedBatchedEx,
+);
+
+functions!(cudnn:
+    cudnnGetVersion, cudnnGetErrorString, cudnnCreate, cudnnDestroy, cudnnSetStream,
+    cudnnCreateTensorDescriptor, cudnnSetTensor4dDescriptor, cudnnDestroyTensorDescriptor,
+    cudnnCreateFilterDescriptor, cudnnSetFilter4dDescriptor, cudnnDestroyFilterDescriptor,
+    cudnnCreateConvolutionDescriptor, cudnnSetConvolution2dDescriptor, cudnnSetConvolutionGroupCount,
+    cudnnSetConvolutionMathType, cudnnDestroyConvolutionDescriptor,
+    cudnnGetConvolutionForwardAlgorithm_v7, cudnnGetConvolutionBackwardDataAlgorithm_v7,
+    cudnnGetConvolutionBackwardFilterAlgorithm_v7,
+    cudnnFindConvolutionForwardAlgorithmEx, cudnnFindConvolutionBackwardDataAlgorithmEx,
+    cudnnFindConvolutionBackwardFilterAlgorithmEx,
+    cudnnConvolutionForward, cudnnConvolutionBackwardData, cudnnConvolutionBackwardFilter,
+);
+
+/// Milliseconds between two events. Its newer name is not in drivers before CUDA 12.8, its older one not in
+/// cudarc for CUDA 13; they do the same.
+pub(super) const EVENT_ELAPSED: [&str; 2] = ["cuEventElapsedTime", "cuEventElapsedTime_v2"];
+
+/// # Safety
+/// As for any function of the driver: it has been probed, and the events live.
+pub(super) unsafe fn event_elapsed(milliseconds: &mut f32, start: CUevent, end: CUevent) -> CUresult {
+    type Elapsed = unsafe extern "C" fn(*mut f32, CUevent, CUevent) -> CUresult;
+    // SAFETY: both names are of functions of this type.
+    unsafe {
+        let library = culib();
+        let elapsed = EVENT_ELAPSED.iter().find_map(|name| library.get::<Elapsed>(name.as_bytes()).ok());
+        elapsed.map_or(CUresult::CUDA_ERROR_NOT_FOUND, |elapsed| elapsed(milliseconds, start, end))
+    }
+}
+
+/// A text of one of the libraries, which lives as long as they do.
+///
+/// # Safety
+/// The pointer is null or that of a text that is never freed.
+pub(super) unsafe fn text(pointer: *const c_char) -> &'static str {
+    if pointer.is_null() {
+        return "unknown error";
+    }
+    // SAFETY: by the contract.
+    unsafe { std::ffi::CStr::from_ptr(pointer) }.to_str().unwrap_or("unknown error")
+}

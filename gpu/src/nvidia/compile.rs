@@ -1,0 +1,154 @@
+//! Compiling the kernels for the GPU that is found, with NVIDIA's own compiler.
+//!
+//! This takes seconds, so what it gives is kept on disk.
+
+use std::ffi::{CString, c_char, c_int};
+use std::ptr;
+
+use cudarc::nvrtc::sys::{nvrtcProgram, nvrtcResult};
+use kernels::{OPTIONS, SOURCES, Source};
+
+use super::api;
+use super::api::nvrtc::*;
+use super::cache;
+use super::errors::library;
+use crate::driver::{DriverError, DriverResult};
+
+/// The machine code of all sources for a compute capability: 90 for 9.0. (Or PTX, which the driver compiles, if
+/// the card is newer than the compiler.)
+pub(super) fn images(capability: u32) -> DriverResult<Vec<Vec<u8>>> {
+    let target = target(capability)?;
+    let version = version()?;
+    let image = |source: &Source| {
+        let key = cache::Key::new(source, OPTIONS, &target.option, &version);
+        if let Some(image) = cache::load(&key) {
+            return Ok(image);
+        }
+        let image = compile(source, &target)?;
+        cache::store(&key, &image);
+        Ok(image)
+    };
+    // Not on the pool: a thread of it that waits takes other work, which may be a launch that waits for this.
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = SOURCES.iter().map(|source| scope.spawn(|| image(source))).collect();
+        let lost = |_| Err(library("NVRTC", "the compiler has failed", String::new()));
+        threads.into_iter().map(|thread| thread.join().unwrap_or_else(lost)).collect()
+    })
+}
+
+struct Target {
+    option: String,
+    machine_code: bool,
+}
+
+fn target(capability: u32) -> DriverResult<Target> {
+    let mut count = 0;
+    // SAFETY: there is room for the answer.
+    check(unsafe { nvrtcGetNumSupportedArchs(&mut count) })?;
+    let mut known = vec![0; count.max(0) as usize];
+    // SAFETY: there is room for as many as it said.
+    check(unsafe { nvrtcGetSupportedArchs(known.as_mut_ptr()) })?;
+    if known.contains(&(capability as c_int)) {
+        return Ok(Target { option: format!("--gpu-architecture=sm_{capability}"), machine_code: true });
+    }
+    match known.iter().filter(|known| **known < capability as c_int).max() {
+        Some(known) => {
+            Ok(Target { option: format!("--gpu-architecture=compute_{known}"), machine_code: false })
+        }
+        None => {
+            let detail = format!(
+                "it compiles for no GPU of compute capability {}.{}",
+                capability / 10,
+                capability % 10
+            );
+            Err(library("NVRTC", "the GPU is too old for this NVRTC", detail))
+        }
+    }
+}
+
+fn version() -> DriverResult<String> {
+    let (mut major, mut minor) = (0, 0);
+    // SAFETY: there is room for the answer.
+    check(unsafe { nvrtcVersion(&mut major, &mut minor) })?;
+    Ok(format!("{major}.{minor}"))
+}
+
+/// A program that is destroyed in the end.
+struct Program(nvrtcProgram);
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        // SAFETY: it was created, and is not used again.
+        unsafe { nvrtcDestroyProgram(&mut self.0) };
+    }
+}
+
+fn compile(source: &Source, target: &Target) -> DriverResult<Vec<u8>> {
+    let (text, name) = (c_string(source.text), c_string(source.name));
+    let headers: Vec<_> = source.headers.iter().map(|header| c_string(header.text)).collect();
+    let header_names: Vec<_> = source.headers.iter().map(|header| c_string(header.name)).collect();
+    let options: Vec<_> = OPTIONS.iter().copied().chain([target.option.as_str()]).map(c_string).collect();
+    let (headers, header_names, options) = (pointers(&headers), pointers(&header_names), pointers(&options));
+
+    let mut program = Program(ptr::null_mut());
+    // SAFETY: all texts live until the end of this function.
+    check(unsafe {
+        nvrtcCreateProgram(
+            &mut program.0,
+            text.as_ptr(),
+            name.as_ptr(),
+            headers.len() as c_int,
+            headers.as_ptr(),
+            header_names.as_ptr(),
+        )
+    })?;
+    // SAFETY: as above.
+    let compiled = unsafe { nvrtcCompileProgram(program.0, options.len() as c_int, options.as_ptr()) };
+    if compiled != nvrtcResult::NVRTC_SUCCESS {
+        let log = output(&program, nvrtcGetProgramLogSize, nvrtcGetProgramLog).unwrap_or_default();
+        let log = String::from_utf8_lossy(&log);
+        let detail = format!("{}: {}", source.name, log.trim_end_matches('\0').trim());
+        return Err(library("NVRTC", "a kernel does not compile", detail));
+    }
+    match target.machine_code {
+        true => output(&program, nvrtcGetCUBINSize, nvrtcGetCUBIN),
+        false => output(&program, nvrtcGetPTXSize, nvrtcGetPTX),
+    }
+}
+
+/// What the compiler has to say in bytes: how many, then the bytes.
+fn output(
+    program: &Program,
+    size: unsafe fn(nvrtcProgram, *mut usize) -> nvrtcResult,
+    get: unsafe fn(nvrtcProgram, *mut c_char) -> nvrtcResult,
+) -> DriverResult<Vec<u8>> {
+    let mut bytes = 0;
+    // SAFETY: the program lives, and there is room for the answer.
+    check(unsafe { size(program.0, &mut bytes) })?;
+    let mut output = vec![0u8; bytes];
+    // SAFETY: there is room for as many as it said.
+    check(unsafe { get(program.0, output.as_mut_ptr().cast()) })?;
+    Ok(output)
+}
+
+/// None of our sources contains a zero byte.
+fn c_string(text: &str) -> CString {
+    CString::new(text).unwrap_or_default()
+}
+
+fn pointers(strings: &[CString]) -> Vec<*const c_char> {
+    strings.iter().map(|string| string.as_ptr()).collect()
+}
+
+fn check(result: nvrtcResult) -> DriverResult<()> {
+    match result {
+        nvrtcResult::NVRTC_SUCCESS => Ok(()),
+        error => Err(nvrtc_error(error)),
+    }
+}
+
+fn nvrtc_error(error: nvrtcResult) -> DriverError {
+    // SAFETY: its texts are never freed.
+    let message = unsafe { api::text(nvrtcGetErrorString(error)) };
+    library("NVRTC", message, format!("{error:?}"))
+}

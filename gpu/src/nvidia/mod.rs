@@ -1,0 +1,731 @@
+//! NVIDIA's GPUs, through their driver.
+//!
+//! | to learn | read |
+//! | --- | --- |
+//! | what is on this computer | `probe.rs`, `libraries.rs` |
+//! | which of NVIDIA's functions are called | `api.rs` |
+//! | how a kernel gets onto the GPU | `compile.rs`, `cache.rs`, `kernels/*.cu` |
+//! | how it is launched | `arguments.rs`, `Nvidia::launch` |
+//! | matrix products | `blas.rs` |
+//! | convolutions | `dnn.rs` |
+//! | when work ran | `spans.rs` |
+//!
+//! Nothing here is clever: each method of the [`Driver`] is one call of libcuda, or two. What is clever, caching
+//! memory and keeping streams apart, stands above it and is the same for simulated GPUs.
+#![allow(unsafe_code)] // Every call of libcuda is.
+
+mod api;
+mod arguments;
+mod blas;
+mod cache;
+mod compile;
+mod dnn;
+mod errors;
+mod libraries;
+pub mod nvml;
+mod probe;
+pub mod reading;
+mod spans;
+
+pub use probe::{Finding, INSTALL, Probe, probe};
+
+use std::collections::{HashMap, VecDeque};
+use std::ffi::{CString, c_int, c_void};
+use std::ptr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, RwLock};
+
+use cudarc::driver::sys::{
+    CUdevice_attribute as Attribute, CUevent, CUevent_flags, CUfunction, CUmodule, CUresult, CUstream,
+    CUstream_flags,
+};
+
+use super::driver::{
+    Conv, ConvAlgorithm, DevicePtr, Driver, DriverError, DriverResult, Engine, EventId, Gemm, HostSource,
+    HostTarget, MemoryInfo, OpId, PinnedPtr, Process, Span, StreamId,
+};
+use crate::kernel::{KernelDef, Launch};
+use crate::lock::lock;
+use crate::properties::DeviceProperties;
+use crate::scope::{self, Place};
+use crate::time::Clock;
+use api::driver::*;
+use arguments::Arguments;
+use blas::Blas;
+use dnn::Dnn;
+use errors::check;
+use spans::Spans;
+
+/// A pointer of the driver's. What it points to may be used from any thread; the driver sees to that.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Handle<T>(*mut T);
+
+// SAFETY: see above.
+unsafe impl<T> Send for Handle<T> {}
+// SAFETY: see above.
+unsafe impl<T> Sync for Handle<T> {}
+
+type Context = Handle<cudarc::driver::sys::CUctx_st>;
+type Stream = Handle<cudarc::driver::sys::CUstream_st>;
+type Function = Handle<cudarc::driver::sys::CUfunc_st>;
+type Module = Handle<cudarc::driver::sys::CUmod_st>;
+
+/// The GPUs of this computer.
+pub struct Nvidia {
+    devices: Vec<Gpu>,
+    operations: AtomicU64,
+    spans: Mutex<Spans>,
+    clock: Clock,
+}
+
+struct Gpu {
+    /// `CUdevice`
+    device: c_int,
+    properties: DeviceProperties,
+    /// The primary context, made when the GPU is first used: that takes time and memory.
+    context: Mutex<Option<Context>>,
+    /// By number; the first is the default stream.
+    streams: RwLock<Vec<Option<Stream>>>,
+    modules: Mutex<Vec<Module>>,
+    functions: RwLock<HashMap<*const KernelDef, Function>>,
+    blas: Mutex<Option<Blas>>,
+    dnn: Mutex<Option<Dnn>>,
+    /// The latest launches that nobody has waited for.
+    launched: Mutex<VecDeque<Launched>>,
+}
+
+// SAFETY: the addresses of kernel definitions are keys, and those live as long as the program.
+unsafe impl Send for Gpu {}
+// SAFETY: see above.
+unsafe impl Sync for Gpu {}
+
+/// A launch that may turn out to have failed.
+struct Launched {
+    stream: StreamId,
+    kernel: Option<&'static KernelDef>,
+    place: Option<Place>,
+}
+
+/// So many launches are remembered.
+const REMEMBERED: usize = 64;
+/// So many of them are told.
+const TOLD: usize = 4;
+
+impl Nvidia {
+    /// The GPUs of this computer, or in one line why there are none to be used.
+    pub fn open(clock: Clock) -> Result<Nvidia, String> {
+        let probe = probe();
+        if let Some(obstacle) = probe.obstacle() {
+            return Err(obstacle);
+        }
+        let gpu = |(index, properties): (usize, &DeviceProperties)| {
+            let mut device = 0;
+            // SAFETY: there is room for the answer.
+            check(unsafe { cuDeviceGet(&mut device, index as c_int) })?;
+            Ok(Gpu {
+                device,
+                properties: properties.clone(),
+                context: Mutex::default(),
+                streams: RwLock::new(vec![Some(Handle(ptr::null_mut()))]),
+                modules: Mutex::default(),
+                functions: RwLock::default(),
+                blas: Mutex::default(),
+                dnn: Mutex::default(),
+                launched: Mutex::default(),
+            })
+        };
+        let devices: DriverResult<_> = probe.devices.iter().enumerate().map(gpu).collect();
+        let devices = devices.map_err(|error| error.message)?;
+        Ok(Nvidia { devices, operations: AtomicU64::new(0), spans: Mutex::default(), clock })
+    }
+
+    fn gpu(&self, device: usize) -> DriverResult<&Gpu> {
+        self.devices.get(device).ok_or_else(|| errors::invalid(101, "invalid device ordinal"))
+    }
+
+    /// Makes a device the one that this thread's calls are about.
+    fn enter(&self, device: usize) -> DriverResult<&Gpu> {
+        let gpu = self.gpu(device)?;
+        let context = gpu.context()?;
+        // SAFETY: the context is retained until this is dropped.
+        check(unsafe { cuCtxSetCurrent(context.0) })?;
+        Ok(gpu)
+    }
+
+    /// For calls about events, which know their device by themselves, but not without any context.
+    fn enter_any(&self) -> DriverResult<&Gpu> {
+        self.enter(self.devices.iter().position(Gpu::is_used).unwrap_or(0))
+    }
+
+    fn enter_stream(&self, stream: StreamId) -> DriverResult<(&Gpu, CUstream)> {
+        let gpu = self.enter(stream.device)?;
+        let streams = gpu.streams.read().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let raw = streams.get(stream.number as usize).copied().flatten();
+        Ok((gpu, raw.ok_or_else(|| errors::invalid(400, "invalid resource handle"))?.0))
+    }
+
+    /// Queues work, timed if something is recorded.
+    fn queue(
+        &self,
+        engine: Engine,
+        (gpu, stream, raw): (&Gpu, StreamId, CUstream),
+        work: impl FnOnce() -> DriverResult<()>,
+    ) -> DriverResult<OpId> {
+        let op = self.operations.fetch_add(1, Ordering::Relaxed);
+        let mut spans = lock(&self.spans);
+        let queued = if spans.is_recording() {
+            spans.around((op, engine), (stream, raw), &self.clock, work)
+        } else {
+            drop(spans);
+            work()
+        };
+        gpu.told(queued).map(|()| op)
+    }
+}
+
+impl Gpu {
+    /// What cuDNN, which is made when it is first used, does.
+    fn dnn<R>(&self, call: impl FnOnce(&Dnn) -> DriverResult<R>) -> DriverResult<R> {
+        match &mut *lock(&self.dnn) {
+            Some(dnn) => call(dnn),
+            none => call(none.insert(Dnn::new()?)),
+        }
+    }
+
+    /// A failure is not kept: there may be room later.
+    fn context(&self) -> DriverResult<Context> {
+        let mut known = lock(&self.context);
+        if let Some(context) = *known {
+            return Ok(context);
+        }
+        let mut context = ptr::null_mut();
+        // SAFETY: there is room for the answer.
+        check(unsafe { cuDevicePrimaryCtxRetain(&mut context, self.device) })?;
+        Ok(*known.insert(Handle(context)))
+    }
+
+    fn is_used(&self) -> bool {
+        lock(&self.context).is_some()
+    }
+
+    /// The `__global__` function of a kernel. The first time all kernels are compiled, or fetched from where they are
+    /// kept. The context is current.
+    fn function(&self, kernel: &'static KernelDef) -> DriverResult<CUfunction> {
+        let known = self.functions.read().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if let Some(function) = known.get(&ptr::from_ref(kernel)) {
+            return Ok(function.0);
+        }
+        drop(known);
+        let mut modules = lock(&self.modules);
+        if modules.is_empty() {
+            *modules = self.load()?;
+        }
+        let symbol = kernel.symbol();
+        let name = CString::new(symbol.as_str()).unwrap_or_default();
+        let function = modules.iter().find_map(|module| {
+            let mut function = ptr::null_mut();
+            // SAFETY: the module is loaded, and the name ends with a zero.
+            let found = unsafe { cuModuleGetFunction(&mut function, module.0, name.as_ptr()) };
+            (found == CUresult::CUDA_SUCCESS).then_some(Handle(function))
+        });
+        let function = function.ok_or_else(|| errors::library("CUDA", "there is no such kernel", symbol))?;
+        let mut functions = self.functions.write().unwrap_or_else(std::sync::PoisonError::into_inner);
+        functions.insert(ptr::from_ref(kernel), function);
+        Ok(function.0)
+    }
+
+    fn load(&self) -> DriverResult<Vec<Module>> {
+        let images = compile::images(10 * self.properties.major + self.properties.minor)?;
+        let load = |mut image: Vec<u8>| {
+            image.push(0); // PTX is a text.
+            let mut module: CUmodule = ptr::null_mut();
+            // SAFETY: it is what NVIDIA's compiler made, whole.
+            check(unsafe { cuModuleLoadData(&mut module, image.as_ptr().cast()) })?;
+            Ok(Handle(module))
+        };
+        let mut modules = Vec::new();
+        for image in images {
+            match load(image) {
+                Ok(module) => modules.push(module),
+                Err(error) => {
+                    // SAFETY: nobody has a function of them yet.
+                    modules.iter().for_each(|module: &Module| _ = unsafe { cuModuleUnload(module.0) });
+                    return Err(error);
+                }
+            }
+        }
+        Ok(modules)
+    }
+
+    fn remember(&self, stream: StreamId, kernel: Option<&'static KernelDef>) {
+        let mut launched = lock(&self.launched);
+        if launched.len() == REMEMBERED {
+            launched.pop_front();
+        }
+        launched.push_back(Launched { stream, kernel, place: scope::current_place() });
+    }
+
+    /// All work of these streams has run, and well.
+    fn forget(&self, ran: impl Fn(StreamId) -> bool) {
+        lock(&self.launched).retain(|launched| !ran(launched.stream));
+    }
+
+    /// An error of work that was queued before surfaces in whatever is called next. It is told which launches may
+    /// have caused it.
+    fn told<T>(&self, result: DriverResult<T>) -> DriverResult<T> {
+        result.map_err(|error| match errors::sticks(&error) {
+            true => DriverError { detail: self.suspects().or(error.detail), ..error },
+            false => error,
+        })
+    }
+
+    fn suspects(&self) -> Option<String> {
+        let launched = lock(&self.launched);
+        let name = |launched: &Launched| {
+            let kernel = launched.kernel.map_or_else(|| "gemm".to_owned(), |kernel| kernel.symbol());
+            match launched.place {
+                Some(place) => format!("{kernel} at {}:{}", place.file(), place.line()),
+                None => kernel,
+            }
+        };
+        let told: Vec<String> = launched.iter().rev().take(TOLD).map(name).collect();
+        let more = launched.len().saturating_sub(TOLD);
+        let more = if more > 0 { format!(" and {more} before them") } else { String::new() };
+        (!told.is_empty())
+            .then(|| format!("launched and not yet waited for, the latest first: {}{more}", told.join(", ")))
+    }
+}
+
+/// What a device is.
+fn properties(device: c_int) -> DriverResult<DeviceProperties> {
+    let mut name = [0; 256];
+    let mut total_memory = 0;
+    // SAFETY: there is room for the answers.
+    let name = unsafe {
+        check(cuDeviceGetName(name.as_mut_ptr(), name.len() as c_int, device))?;
+        check(cuDeviceTotalMem_v2(&mut total_memory, device))?;
+        std::ffi::CStr::from_ptr(name.as_ptr()).to_string_lossy().into_owned()
+    };
+    let attribute = |which| probe::attribute(device, which);
+    Ok(DeviceProperties {
+        name,
+        major: attribute(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?,
+        minor: attribute(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?,
+        total_memory: total_memory as u64,
+        multi_processor_count: attribute(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?,
+        warp_size: attribute(Attribute::CU_DEVICE_ATTRIBUTE_WARP_SIZE)?,
+        max_threads_per_block: attribute(Attribute::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?,
+        max_threads_per_multi_processor: attribute(
+            Attribute::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR,
+        )?,
+        l2_cache_size: u64::from(attribute(Attribute::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)?),
+        clock_rate: attribute(Attribute::CU_DEVICE_ATTRIBUTE_CLOCK_RATE)?,
+    })
+}
+
+fn raw_event(event: EventId) -> CUevent {
+    event.0 as CUevent
+}
+
+fn host(pointer: PinnedPtr) -> *mut c_void {
+    pointer.0 as *mut c_void
+}
+
+/// Whether something has run; any error but "not yet" is one.
+fn has_run(result: CUresult) -> DriverResult<bool> {
+    match result {
+        CUresult::CUDA_ERROR_NOT_READY => Ok(false),
+        result => check(result).map(|()| true),
+    }
+}
+
+impl Driver for Nvidia {
+    fn device_count(&self) -> usize {
+        self.devices.len()
+    }
+
+    fn properties(&self, device: usize) -> DeviceProperties {
+        self.devices[device].properties.clone()
+    }
+
+    fn memory_info(&self, device: usize) -> DriverResult<MemoryInfo> {
+        let gpu = self.enter(device)?;
+        let (mut free, mut total) = (0, 0);
+        // SAFETY: there is room for the answers.
+        gpu.told(check(unsafe { cuMemGetInfo_v2(&mut free, &mut total) }))?;
+        Ok(MemoryInfo { free: free as u64, total: total as u64 })
+    }
+
+    fn processes(&self, device: usize) -> Vec<Process> {
+        self.pci_bus_id(device).map(|bus_id| reading::processes(&bus_id)).unwrap_or_default()
+    }
+
+    fn pci_bus_id(&self, device: usize) -> Option<String> {
+        let gpu = self.devices.get(device)?;
+        let part = |which| probe::attribute(gpu.device, which).ok();
+        let domain = part(Attribute::CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID)?;
+        let bus = part(Attribute::CU_DEVICE_ATTRIBUTE_PCI_BUS_ID)?;
+        let slot = part(Attribute::CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID)?;
+        Some(format!("{domain:08X}:{bus:02X}:{slot:02X}.0"))
+    }
+
+    fn malloc(&self, device: usize, bytes: usize) -> DriverResult<DevicePtr> {
+        let gpu = self.enter(device)?;
+        let mut pointer = 0;
+        // SAFETY: there is room for the answer.
+        gpu.told(check(unsafe { cuMemAlloc_v2(&mut pointer, bytes) }))?;
+        Ok(DevicePtr(pointer))
+    }
+
+    fn free(&self, device: usize, pointer: DevicePtr) -> DriverResult<()> {
+        let gpu = self.enter(device)?;
+        // SAFETY: whoever frees memory uses it no more; the driver waits for the device.
+        gpu.told(check(unsafe { cuMemFree_v2(pointer.0) }))
+    }
+
+    fn malloc_host(&self, bytes: usize) -> DriverResult<PinnedPtr> {
+        const PORTABLE: u32 = 1; // Pinned for all devices. Not write-combined: reading that is slow.
+        self.enter(0)?;
+        let mut pointer = ptr::null_mut();
+        // SAFETY: there is room for the answer.
+        check(unsafe { cuMemHostAlloc(&mut pointer, bytes, PORTABLE) })?;
+        // SAFETY: it is ours, as large as that, and nobody else has it. Rust may read no memory that was never written.
+        unsafe { ptr::write_bytes(pointer.cast::<u8>(), 0, bytes) };
+        Ok(PinnedPtr(pointer as u64))
+    }
+
+    fn free_host(&self, pointer: PinnedPtr) -> DriverResult<()> {
+        for device in 0..self.devices.len() {
+            if self.devices[device].is_used() {
+                // A device that has failed uses it no more.
+                let _ = self.synchronize(device);
+            }
+        }
+        self.enter(0)?;
+        // SAFETY: no copy is under way any more.
+        check(unsafe { cuMemFreeHost(host(pointer)) })
+    }
+
+    fn read_host(&self, from: PinnedPtr, into: &mut [u8]) -> DriverResult<()> {
+        // SAFETY: the caller's block holds as many bytes. A device may be writing them: what is read is what
+        // is there now, and no reference to it ever exists.
+        unsafe { ptr::copy_nonoverlapping(host(from).cast::<u8>(), into.as_mut_ptr(), into.len()) };
+        Ok(())
+    }
+
+    fn write_host(&self, into: PinnedPtr, from: &[u8]) -> DriverResult<()> {
+        // SAFETY: as above.
+        unsafe { ptr::copy_nonoverlapping(from.as_ptr(), host(into).cast::<u8>(), from.len()) };
+        Ok(())
+    }
+
+    fn copy_host_to_device(
+        &self,
+        stream: StreamId,
+        to: DevicePtr,
+        from: HostSource<'_>,
+        bytes: usize,
+    ) -> DriverResult<OpId> {
+        let (gpu, raw) = self.enter_stream(stream)?;
+        let (source, is_borrowed) = match from {
+            HostSource::Pageable(from) => (from[..bytes].as_ptr().cast(), true),
+            HostSource::Pinned(from) => (host(from).cast_const(), false),
+        };
+        let op = self.queue(Engine::HostToDevice, (gpu, stream, raw), || {
+            // SAFETY: both ranges are as large as that. Pinned memory lives until the copy has run, borrowed
+            // memory until this returns, which is after the wait below.
+            check(unsafe { cuMemcpyHtoDAsync_v2(to.0, source, bytes, raw) })
+        });
+        if is_borrowed { self.wait_for_borrowed(stream, op) } else { op }
+    }
+
+    fn copy_device_to_host(
+        &self,
+        stream: StreamId,
+        to: HostTarget<'_>,
+        from: DevicePtr,
+        bytes: usize,
+    ) -> DriverResult<OpId> {
+        let (gpu, raw) = self.enter_stream(stream)?;
+        let (target, is_borrowed) = match to {
+            HostTarget::Pageable(to) => (to[..bytes].as_mut_ptr().cast(), true),
+            HostTarget::Pinned(to) => (host(to), false),
+        };
+        let op = self.queue(Engine::DeviceToHost, (gpu, stream, raw), || {
+            // SAFETY: as for copies the other way.
+            check(unsafe { cuMemcpyDtoHAsync_v2(target, from.0, bytes, raw) })
+        });
+        if is_borrowed { self.wait_for_borrowed(stream, op) } else { op }
+    }
+
+    fn copy_device_to_device(
+        &self,
+        stream: StreamId,
+        to: DevicePtr,
+        from: DevicePtr,
+        bytes: usize,
+    ) -> DriverResult<OpId> {
+        let (gpu, raw) = self.enter_stream(stream)?;
+        self.queue(Engine::Compute, (gpu, stream, raw), || {
+            // SAFETY: both ranges are in memory of the device.
+            check(unsafe { cuMemcpyDtoDAsync_v2(to.0, from.0, bytes, raw) })
+        })
+    }
+
+    fn copy_peer(
+        &self,
+        stream: StreamId,
+        to: (usize, DevicePtr),
+        from: (usize, DevicePtr),
+        bytes: usize,
+    ) -> DriverResult<OpId> {
+        let (to_context, from_context) = (self.gpu(to.0)?.context()?, self.gpu(from.0)?.context()?);
+        let (gpu, raw) = self.enter_stream(stream)?;
+        self.queue(Engine::Peer, (gpu, stream, raw), || {
+            // SAFETY: the ranges are in memory of these devices.
+            check(unsafe { cuMemcpyPeerAsync(to.1.0, to_context.0, from.1.0, from_context.0, bytes, raw) })
+        })
+    }
+
+    fn memset(&self, stream: StreamId, to: DevicePtr, value: u8, bytes: usize) -> DriverResult<OpId> {
+        let (gpu, raw) = self.enter_stream(stream)?;
+        self.queue(Engine::Compute, (gpu, stream, raw), || {
+            // SAFETY: the range is in memory of the device.
+            check(unsafe { cuMemsetD8Async(to.0, value, bytes, raw) })
+        })
+    }
+
+    fn stream_create(&self, device: usize, blocking: bool) -> DriverResult<StreamId> {
+        let gpu = self.enter(device)?;
+        let flags =
+            if blocking { CUstream_flags::CU_STREAM_DEFAULT } else { CUstream_flags::CU_STREAM_NON_BLOCKING };
+        let mut stream = ptr::null_mut();
+        // SAFETY: there is room for the answer.
+        gpu.told(check(unsafe { cuStreamCreate(&mut stream, flags as u32) }))?;
+        let mut streams = gpu.streams.write().unwrap_or_else(std::sync::PoisonError::into_inner);
+        streams.push(Some(Handle(stream)));
+        Ok(StreamId { device, number: streams.len() as u32 - 1 })
+    }
+
+    fn stream_destroy(&self, stream: StreamId) -> DriverResult<()> {
+        let (gpu, raw) = self.enter_stream(stream)?;
+        if stream.number == 0 {
+            return Err(errors::invalid(400, "invalid resource handle"));
+        }
+        let mut streams = gpu.streams.write().unwrap_or_else(std::sync::PoisonError::into_inner);
+        streams[stream.number as usize] = None;
+        // SAFETY: it was created, and nobody can name it any more. Work that is queued on it still runs.
+        check(unsafe { cuStreamDestroy_v2(raw) })
+    }
+
+    fn stream_query(&self, stream: StreamId) -> DriverResult<bool> {
+        let (gpu, raw) = self.enter_stream(stream)?;
+        // SAFETY: it lives.
+        gpu.told(has_run(unsafe { cuStreamQuery(raw) }))
+    }
+
+    fn stream_synchronize(&self, stream: StreamId) -> DriverResult<()> {
+        let (gpu, raw) = self.enter_stream(stream)?;
+        // SAFETY: it lives.
+        gpu.told(check(unsafe { cuStreamSynchronize(raw) }))?;
+        gpu.forget(|other| other == stream);
+        Ok(())
+    }
+
+    fn stream_wait_event(&self, stream: StreamId, event: EventId) -> DriverResult<()> {
+        let (gpu, raw) = self.enter_stream(stream)?;
+        // SAFETY: both live.
+        gpu.told(check(unsafe { cuStreamWaitEvent(raw, raw_event(event), 0) }))
+    }
+
+    fn event_create(&self, device: usize, timing: bool) -> DriverResult<EventId> {
+        let gpu = self.enter(device)?;
+        let flags =
+            if timing { CUevent_flags::CU_EVENT_DEFAULT } else { CUevent_flags::CU_EVENT_DISABLE_TIMING };
+        let mut event = ptr::null_mut();
+        // SAFETY: there is room for the answer.
+        gpu.told(check(unsafe { cuEventCreate(&mut event, flags as u32) }))?;
+        Ok(EventId(event as u64))
+    }
+
+    fn event_destroy(&self, event: EventId) -> DriverResult<()> {
+        let gpu = self.enter_any()?;
+        // SAFETY: it was created, and its owner names it no more.
+        gpu.told(check(unsafe { cuEventDestroy_v2(raw_event(event)) }))
+    }
+
+    fn event_record(&self, event: EventId, stream: StreamId) -> DriverResult<()> {
+        let (gpu, raw) = self.enter_stream(stream)?;
+        // SAFETY: both live.
+        gpu.told(check(unsafe { cuEventRecord(raw_event(event), raw) }))
+    }
+
+    fn event_query(&self, event: EventId) -> DriverResult<bool> {
+        let gpu = self.enter_any()?;
+        // SAFETY: it lives.
+        gpu.told(has_run(unsafe { cuEventQuery(raw_event(event)) }))
+    }
+
+    fn event_synchronize(&self, event: EventId) -> DriverResult<()> {
+        let gpu = self.enter_any()?;
+        // SAFETY: it lives.
+        gpu.told(check(unsafe { cuEventSynchronize(raw_event(event)) }))
+    }
+
+    fn event_elapsed(&self, start: EventId, end: EventId) -> DriverResult<f32> {
+        let gpu = self.enter_any()?;
+        let mut milliseconds = 0.0;
+        // SAFETY: both live.
+        let result = unsafe { api::event_elapsed(&mut milliseconds, raw_event(start), raw_event(end)) };
+        gpu.told(check(result))?;
+        Ok(milliseconds)
+    }
+
+    fn launch(&self, stream: StreamId, launch: Launch) -> DriverResult<OpId> {
+        let (gpu, raw) = self.enter_stream(stream)?;
+        let function = gpu.function(launch.kernel)?;
+        let mut arguments = Arguments::of(&launch);
+        let mut pointers = arguments.pointers();
+        gpu.remember(stream, Some(launch.kernel));
+        self.queue(Engine::Compute, (gpu, stream, raw), || {
+            // SAFETY: the arguments are those that the kernel takes (`kernels` tests that), and are copied before
+            // this returns.
+            check(unsafe {
+                cuLaunchKernel(
+                    function,
+                    launch.grid,
+                    1,
+                    1,
+                    launch.block,
+                    1,
+                    1,
+                    launch.shared,
+                    raw,
+                    pointers.as_mut_ptr(),
+                    ptr::null_mut(),
+                )
+            })
+        })
+    }
+
+    fn gemm(&self, stream: StreamId, gemm: Gemm) -> DriverResult<OpId> {
+        let (gpu, raw) = self.enter_stream(stream)?;
+        let mut blas = lock(&gpu.blas);
+        let blas = match &mut *blas {
+            Some(blas) => blas,
+            none => none.insert(Blas::new()?),
+        };
+        gpu.remember(stream, None);
+        self.queue(Engine::Compute, (gpu, stream, raw), || blas.gemm(raw, &gemm))
+    }
+
+    fn cudnn_version(&self) -> Option<usize> {
+        // SAFETY: it was found, with all functions that are called.
+        probe().cudnn.is_found().then(|| unsafe { api::cudnn::cudnnGetVersion() })
+    }
+
+    fn convolution_algorithms(&self, device: usize, conv: &Conv) -> DriverResult<Vec<ConvAlgorithm>> {
+        self.enter(device)?.dnn(|dnn| dnn.algorithms(conv))
+    }
+
+    fn find_convolution(
+        &self,
+        stream: StreamId,
+        conv: &Conv,
+        workspace: (DevicePtr, usize),
+    ) -> DriverResult<Option<Vec<(ConvAlgorithm, f32)>>> {
+        let (gpu, raw) = self.enter_stream(stream)?;
+        gpu.told(gpu.dnn(|dnn| dnn.find(raw, conv, workspace))).map(Some)
+    }
+
+    fn convolution(
+        &self,
+        stream: StreamId,
+        conv: &Conv,
+        algorithm: &ConvAlgorithm,
+        workspace: DevicePtr,
+    ) -> DriverResult<OpId> {
+        let (gpu, raw) = self.enter_stream(stream)?;
+        gpu.remember(stream, None);
+        self.queue(Engine::Compute, (gpu, stream, raw), || {
+            gpu.dnn(|dnn| dnn.run(raw, conv, algorithm, workspace))
+        })
+    }
+
+    fn synchronize(&self, device: usize) -> DriverResult<()> {
+        let gpu = self.enter(device)?;
+        // SAFETY: the device's context is current.
+        gpu.told(check(unsafe { cuCtxSynchronize() }))?;
+        gpu.forget(|_| true);
+        Ok(())
+    }
+
+    fn can_access_peer(&self, device: usize, peer: usize) -> DriverResult<bool> {
+        let (gpu, peer) = (self.gpu(device)?, self.gpu(peer)?);
+        let mut can = 0;
+        // SAFETY: there is room for the answer.
+        check(unsafe { cuDeviceCanAccessPeer(&mut can, gpu.device, peer.device) })?;
+        Ok(can != 0)
+    }
+
+    fn enable_peer_access(&self, device: usize, peer: usize) -> DriverResult<()> {
+        let peer = self.gpu(peer)?.context()?;
+        self.enter(device)?;
+        // SAFETY: both contexts are retained.
+        check(unsafe { cuCtxEnablePeerAccess(peer.0, 0) })
+    }
+
+    fn record_spans(&self, on: bool) {
+        lock(&self.spans).record(on);
+    }
+
+    fn take_spans(&self) -> Vec<Span> {
+        let mut spans = lock(&self.spans);
+        // Without a context nothing can be asked of an event.
+        if spans.is_empty() || self.enter_any().is_err() {
+            return Vec::new();
+        }
+        spans.take()
+    }
+}
+
+impl Nvidia {
+    /// A copy from or to borrowed memory has run when it returns, whatever else happened: no borrow outlives it.
+    fn wait_for_borrowed(&self, stream: StreamId, op: DriverResult<OpId>) -> DriverResult<OpId> {
+        let waited = self.stream_synchronize(stream);
+        if waited.is_err() {
+            // The copy may still be under way, unless the context is dead; in that case this fails as well.
+            let _ = self.synchronize(stream.device);
+        }
+        let op = op?;
+        waited.map(|()| op)
+    }
+}
+
+/// Gives everything back. Errors have nobody left to be told to.
+impl Drop for Nvidia {
+    fn drop(&mut self) {
+        // An event is destroyed while its context lives.
+        if self.devices.iter().any(Gpu::is_used) && self.enter_any().is_ok() {
+            drop(std::mem::take(&mut *lock(&self.spans)));
+        }
+        for (device, gpu) in self.devices.iter().enumerate() {
+            if !gpu.is_used() {
+                continue;
+            }
+            let _ = self.synchronize(device);
+            if let Some(blas) = lock(&gpu.blas).take() {
+                blas.destroy();
+            }
+            if let Some(dnn) = lock(&gpu.dnn).take() {
+                dnn.destroy();
+            }
+            let modules = std::mem::take(&mut *lock(&gpu.modules));
+            // SAFETY: nothing runs any more, and nothing of this can be named again.
+            unsafe {
+                modules.iter().for_each(|module| _ = cuModuleUnload(module.0));
+                cuDevicePrimaryCtxRelease_v2(gpu.device);
+            }
+        }
+    }
+}

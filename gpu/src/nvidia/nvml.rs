@@ -1,0 +1,236 @@
+//! NVML, the library behind `nvidia-smi`, as far as the monitor asks it. It comes with the driver.
+//!
+//! An older driver lacks functions and a card lacks sensors, so each question fails by itself.
+
+use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use std::ptr::null_mut;
+use std::sync::OnceLock;
+
+use libloading::Library;
+
+const FILE: &str = if cfg!(windows) { "nvml.dll" } else { "libnvidia-ml.so.1" };
+
+/// What NVML answers when it did what was asked, and when a list needs more room.
+const SUCCESS: c_int = 0;
+const INSUFFICIENT_SIZE: c_int = 7;
+
+/// What stands for the memory of a process that the system does not tell.
+const NOT_AVAILABLE: u64 = u64::MAX;
+
+/// A performance state that is not known.
+const UNKNOWN_STATE: c_uint = 32;
+
+/// NVML, initialised. It is for all threads, and stays until the program ends.
+pub struct Nvml(Library);
+
+/// A GPU as NVML refers to it.
+pub struct Card {
+    nvml: &'static Nvml,
+    handle: *mut c_void,
+}
+
+/// Bytes of a GPU's memory. Its fields are NVML's.
+#[repr(C)]
+#[derive(Default)]
+pub struct Memory {
+    version: c_uint,
+    pub total: u64,
+    pub reserved: u64,
+    pub free: u64,
+    pub used: u64,
+}
+
+/// Percent of the time.
+#[repr(C)]
+#[derive(Default)]
+pub struct Utilization {
+    pub gpu: c_uint,
+    pub memory: c_uint,
+}
+
+/// A direction across PCI Express, with NVML's number for it.
+#[derive(Clone, Copy)]
+pub enum Way {
+    FromDevice = 0,
+    ToDevice = 1,
+}
+
+#[repr(C)]
+#[derive(Clone, Default)]
+struct ProcessInfo {
+    pid: c_uint,
+    used_memory: u64,
+    instances: [c_uint; 2],
+}
+
+/// Calls a function of NVML's, as nvml.h declares it: `ask!(nvml, "nvmlDeviceGetName", (card: *mut c_void, …))`.
+macro_rules! ask {
+    ($nvml:expr, $name:expr, ($($argument:ident: $Type:ty),*)) => {{
+        type Function = unsafe extern "C" fn($($Type),*) -> c_int;
+        // SAFETY: that is its signature, and what the pointers lead to outlives the call.
+        let answer = unsafe { $nvml.0.get::<Function>($name).map(|function| function($($argument),*)) };
+        answer.map_err(|_| format!("it has no {}", $name))
+    }};
+}
+
+impl Nvml {
+    /// Looked for once; what is found does not change while a program runs.
+    pub fn get() -> Result<&'static Nvml, String> {
+        static NVML: OnceLock<Result<Nvml, String>> = OnceLock::new();
+        NVML.get_or_init(Nvml::start).as_ref().map_err(Clone::clone)
+    }
+
+    fn start() -> Result<Nvml, String> {
+        // SAFETY: its name is that of a library of NVIDIA's, which we trust as any program does that links with it.
+        let library = unsafe { Library::new(FILE) };
+        let nvml = Nvml(library.map_err(|error| match std::error::Error::source(&error) {
+            Some(source) => source.to_string(),
+            None => error.to_string(),
+        })?);
+        nvml.check(ask!(nvml, "nvmlInit_v2", ())?)?;
+        Ok(nvml)
+    }
+
+    /// An answer that is no success becomes its text.
+    fn check(&self, answer: c_int) -> Result<(), String> {
+        if answer == SUCCESS {
+            return Ok(());
+        }
+        // SAFETY: that is its signature, and its texts stay where they are.
+        let text = unsafe {
+            let function = self.0.get::<unsafe extern "C" fn(c_int) -> *const c_char>("nvmlErrorString").ok();
+            function
+                .map(|function| function(answer))
+                .filter(|text| !text.is_null())
+                .map(|text| CStr::from_ptr(text))
+        };
+        Err(text.map_or(format!("error {answer}"), |text| text.to_string_lossy().into_owned()))
+    }
+
+    /// The GPU at a place of the PCI bus, as in `00000000:3B:00.0`.
+    pub fn card(&'static self, bus_id: &CStr) -> Result<Card, String> {
+        let mut handle = null_mut();
+        let (place, out) = (bus_id.as_ptr(), &mut handle);
+        let name = "nvmlDeviceGetHandleByPciBusId_v2";
+        self.check(ask!(self, name, (place: *const c_char, out: *mut *mut c_void))?)?;
+        Ok(Card { nvml: self, handle })
+    }
+
+    /// The name of a program that uses a GPU.
+    pub fn process_name(&self, pid: u32) -> Result<String, String> {
+        text(|room, length| {
+            let name = "nvmlSystemGetProcessName";
+            self.check(ask!(self, name, (pid: c_uint, room: *mut c_char, length: c_uint))?)
+        })
+    }
+}
+
+impl Card {
+    pub fn name(&self) -> Result<String, String> {
+        let card = self.handle;
+        text(|room, length| {
+            let name = "nvmlDeviceGetName";
+            self.nvml.check(ask!(self.nvml, name, (card: *mut c_void, room: *mut c_char, length: c_uint))?)
+        })
+    }
+
+    pub fn memory(&self) -> Result<Memory, String> {
+        // The version of a struct is its number and its size.
+        let mut memory = Memory { version: size_of::<Memory>() as c_uint | 2 << 24, ..Memory::default() };
+        let (card, out) = (self.handle, &mut memory);
+        let name = "nvmlDeviceGetMemoryInfo_v2";
+        self.nvml.check(ask!(self.nvml, name, (card: *mut c_void, out: *mut Memory))?)?;
+        Ok(memory)
+    }
+
+    pub fn utilization(&self) -> Result<Utilization, String> {
+        let mut rates = Utilization::default();
+        let (card, out) = (self.handle, &mut rates);
+        let name = "nvmlDeviceGetUtilizationRates";
+        self.nvml.check(ask!(self.nvml, name, (card: *mut c_void, out: *mut Utilization))?)?;
+        Ok(rates)
+    }
+
+    /// Of the first fan, in percent of the fastest.
+    pub fn fan_speed(&self) -> Result<u32, String> {
+        self.number_of("nvmlDeviceGetFanSpeed_v2", 0)
+    }
+
+    /// Of the chip, the only sensor there is, in degrees Celsius.
+    pub fn temperature(&self) -> Result<u32, String> {
+        self.number_of("nvmlDeviceGetTemperature", 0)
+    }
+
+    /// The number of P0 to P15; nothing where it is not known.
+    pub fn performance_state(&self) -> Result<Option<u32>, String> {
+        self.number("nvmlDeviceGetPerformanceState")
+            .map(|state| Some(state).filter(|state| *state < UNKNOWN_STATE))
+    }
+
+    /// Milliwatts.
+    pub fn power_draw(&self) -> Result<u32, String> {
+        self.number("nvmlDeviceGetPowerUsage")
+    }
+
+    /// Milliwatts.
+    pub fn power_limit(&self) -> Result<u32, String> {
+        self.number("nvmlDeviceGetEnforcedPowerLimit")
+    }
+
+    /// Kilobytes a second.
+    pub fn pcie_throughput(&self, way: Way) -> Result<u32, String> {
+        self.number_of("nvmlDeviceGetPcieThroughput", way as c_uint)
+    }
+
+    /// Those that compute: their numbers and, where it is told, their bytes of memory.
+    pub fn compute_processes(&self) -> Result<Vec<(u32, Option<u64>)>, String> {
+        self.processes("nvmlDeviceGetComputeRunningProcesses_v3")
+    }
+
+    /// Those that draw.
+    pub fn graphics_processes(&self) -> Result<Vec<(u32, Option<u64>)>, String> {
+        self.processes("nvmlDeviceGetGraphicsRunningProcesses_v3")
+    }
+
+    /// What a function tells that tells a number.
+    fn number(&self, name: &str) -> Result<u32, String> {
+        let mut number = 0;
+        let (card, out) = (self.handle, &mut number);
+        self.nvml.check(ask!(self.nvml, name, (card: *mut c_void, out: *mut c_uint))?)?;
+        Ok(number)
+    }
+
+    /// The same of one fan, sensor or way.
+    fn number_of(&self, name: &str, which: c_uint) -> Result<u32, String> {
+        let mut number = 0;
+        let (card, out) = (self.handle, &mut number);
+        self.nvml.check(ask!(self.nvml, name, (card: *mut c_void, which: c_uint, out: *mut c_uint))?)?;
+        Ok(number)
+    }
+
+    fn processes(&self, name: &str) -> Result<Vec<(u32, Option<u64>)>, String> {
+        let card = self.handle;
+        let list = |count: &mut c_uint, room: *mut ProcessInfo| ask!(self.nvml, name, (card: *mut c_void, count: *mut c_uint, room: *mut ProcessInfo));
+        let mut count = 0;
+        let answer = list(&mut count, null_mut())?;
+        if answer != INSUFFICIENT_SIZE {
+            // There are none.
+            return self.nvml.check(answer).map(|()| Vec::new());
+        }
+        // Some may have come in between.
+        count += 5;
+        let mut processes = vec![ProcessInfo::default(); count as usize];
+        self.nvml.check(list(&mut count, processes.as_mut_ptr())?)?;
+        processes.truncate(count as usize);
+        let known = |bytes| Some(bytes).filter(|bytes| *bytes != NOT_AVAILABLE);
+        Ok(processes.into_iter().map(|process| (process.pid, known(process.used_memory))).collect())
+    }
+}
+
+/// A text that NVML writes into room for so many letters.
+fn text(write: impl Fn(*mut c_char, c_uint) -> Result<(), String>) -> Result<String, String> {
+    let mut room = [0u8; 256];
+    write(room.as_mut_ptr().cast(), room.len() as c_uint)?;
+    let text = CStr::from_bytes_until_nul(&room).map_err(|_| "a text without an end".to_owned())?;
+    Ok(text.to_string_lossy().into_owned())
+}

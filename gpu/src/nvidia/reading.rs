@@ -1,0 +1,82 @@
+//! Real GPUs: NVML, the library behind `nvidia-smi`. It comes with the driver.
+//!
+//! It knows GPUs by their place on the PCI bus; its numbers need not be CUDA's. Each question is asked by itself: a card
+//! that does not know its fan speed still has a temperature.
+
+use std::collections::BTreeMap;
+use std::ffi::CString;
+
+use super::nvml::{Card, Nvml, Way};
+use crate::process::Process;
+use crate::reading::{Gpu, GpuProcess, ProcessKind};
+
+fn card(bus_id: &str) -> Result<Card, String> {
+    let nvml = Nvml::get().map_err(|error| format!("NVML cannot be used: {error}"))?;
+    let place = CString::new(bus_id).map_err(|error| error.to_string());
+    place
+        .and_then(|place| nvml.card(&place))
+        .map_err(|error| format!("NVML does not know the GPU at {bus_id}: {error}"))
+}
+
+/// What NVML says of the GPU at a place of the PCI bus.
+pub fn gpu(bus_id: &str) -> Result<Gpu, String> {
+    let card = card(bus_id)?;
+    let memory = card.memory().map_err(|error| format!("NVML does not tell the memory: {error}"))?;
+    let rates = card.utilization().ok();
+    let bytes = |way| Some(1000 * u64::from(card.pcie_throughput(way).ok()?));
+    Ok(Gpu {
+        index: 0,
+        name: card.name().unwrap_or_default(),
+        bus_id: Some(bus_id.to_owned()),
+        fan_speed: card.fan_speed().ok(),
+        temperature: card.temperature().ok(),
+        performance_state: card.performance_state().ok().flatten(),
+        power_draw: card.power_draw().ok(),
+        power_limit: card.power_limit().ok(),
+        memory_used: memory.used,
+        memory_total: memory.total,
+        utilization: rates.as_ref().map(|rates| rates.gpu),
+        memory_utilization: rates.as_ref().map(|rates| rates.memory),
+        pcie_to_device: bytes(Way::ToDevice),
+        pcie_to_host: bytes(Way::FromDevice),
+        sm_active: None,
+        sm_occupancy: None,
+        processes: processes_of(&card),
+    })
+}
+
+/// Who holds memory of that GPU; nobody where that is not known.
+pub fn processes(bus_id: &str) -> Vec<Process> {
+    let known = |process: GpuProcess| {
+        let used_memory = process.used_memory?;
+        Some(Process { pid: process.pid, name: process.name.into(), used_memory, is_this: process.is_this })
+    };
+    let processes = card(bus_id).map(|card| processes_of(&card)).unwrap_or_default();
+    processes.into_iter().filter_map(known).collect()
+}
+
+/// A process that computes and draws is in both lists.
+fn processes_of(card: &Card) -> Vec<GpuProcess> {
+    let mut by_pid = BTreeMap::new();
+    let lists = [
+        (ProcessKind::Compute, card.compute_processes().unwrap_or_default()),
+        (ProcessKind::Graphics, card.graphics_processes().unwrap_or_default()),
+    ];
+    for (kind, list) in lists {
+        for (pid, used_memory) in list {
+            by_pid
+                .entry(pid)
+                .and_modify(|known: &mut GpuProcess| {
+                    known.kind = if known.kind == kind { kind } else { ProcessKind::Both }
+                })
+                .or_insert_with(|| GpuProcess {
+                    pid,
+                    name: Nvml::get().and_then(|nvml| nvml.process_name(pid)).unwrap_or_default(),
+                    kind,
+                    used_memory,
+                    is_this: pid == std::process::id(),
+                });
+        }
+    }
+    by_pid.into_values().collect()
+}

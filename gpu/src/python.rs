@@ -1,0 +1,42 @@
+//! Numbers as Python writes them.
+
+/// A number as Python prints it: `0.1`, `1e-05`, `1e+17`, `nan`.
+pub fn python_float(number: f64) -> String {
+    let size = number.abs();
+    if number.is_nan() {
+        "nan".to_owned()
+    } else if size != 0.0 && size.is_finite() && !(1e-4..1e16).contains(&size) {
+        let text = format!("{number:e}"); // The fewest digits that tell the number, as in Python.
+        let (digits, exponent) = text.split_once('e').expect("it was asked for");
+        let exponent: i32 = exponent.parse().expect("an exponent is an integer");
+        format!("{digits}e{exponent:+03}")
+    } else {
+        format!("{number:?}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `repr` of Python 3.
+    #[test]
+    fn numbers_are_pythons() {
+        for (number, text) in [
+            (0.0, "0.0"),
+            (-0.1, "-0.1"),
+            (0.0001, "0.0001"),
+            (0.00001, "1e-05"),
+            (-1.5e-7, "-1.5e-07"),
+            (1e15, "1000000000000000.0"),
+            (1e16, "1e+16"),
+            (1.25e100, "1.25e+100"),
+            (5e-324, "5e-324"),
+            (f64::INFINITY, "inf"),
+            (f64::NEG_INFINITY, "-inf"),
+            (f64::NAN, "nan"),
+        ] {
+            assert_eq!(python_float(number), text);
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! Random numbers made on a CUDA device: Philox-4x32-10 (Salmon et al., "Parallel random numbers: as easy as
+//! 1, 2, 3", 2011).
+//!
+//! A Philox number is a function of a key (the seed) and a counter, so every thread of a kernel computes its
+//! own without asking the others. Here the numbers of a generator form one sequence, counted from 0, and an
+//! element of a tensor takes the ones at its own position. So the result does not depend on how a kernel is
+//! launched, and is the same on a simulated device and a real one. It is not PyTorch's CUDA sequence, which
+//! depends on the launch.
+
+/// What remains to be drawn: a seed and a position. Each device has one.
+#[derive(Clone, Copy, Debug)]
+pub struct Philox {
+    seed: u64,
+    next: u64,
+}
+
+/// The seed of a generator nobody seeded, as in PyTorch.
+const DEFAULT_SEED: u64 = 67_280_421_310_721;
+
+impl Default for Philox {
+    fn default() -> Philox {
+        Philox::new(DEFAULT_SEED)
+    }
+}
+
+impl Philox {
+    pub fn new(seed: u64) -> Philox {
+        Philox { seed, next: 0 }
+    }
+
+    /// Sets `count` numbers aside: the seed, and the position of the first, as a kernel takes them.
+    pub fn take(&mut self, count: u64) -> [i64; 2] {
+        let first = self.next;
+        self.next = first.wrapping_add(count);
+        [self.seed as i64, first as i64]
+    }
+}
+
+/// The 32 random bits at a position of a seed's sequence.
+pub fn bits(seed: u64, position: u64) -> u32 {
+    block(seed, position / 4)[(position % 4) as usize]
+}
+
+/// The four numbers of a counter.
+fn block(seed: u64, counter: u64) -> [u32; 4] {
+    let mut x = [counter as u32, (counter >> 32) as u32, 0, 0];
+    let mut key = [seed as u32, (seed >> 32) as u32];
+    for _ in 0..10 {
+        let (a, b) = (u64::from(x[0]) * 0xD251_1F53, u64::from(x[2]) * 0xCD9E_8D57);
+        x = [(b >> 32) as u32 ^ x[1] ^ key[0], b as u32, (a >> 32) as u32 ^ x[3] ^ key[1], a as u32];
+        key = [key[0].wrapping_add(0x9E37_79B9), key[1].wrapping_add(0xBB67_AE85)];
+    }
+    x
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The known answers that come with Random123, for counters whose upper half is 0.
+    #[test]
+    fn the_numbers_are_those_of_the_paper() {
+        assert_eq!(block(0, 0), [0x6627_e8d5, 0xe169_c58d, 0xbc57_ac4c, 0x9b00_dbd8]);
+    }
+
+    #[test]
+    fn a_sequence_can_be_read_from_anywhere() {
+        let all: Vec<u32> = (0..16).map(|position| bits(7, position)).collect();
+        assert_eq!(all[5], block(7, 1)[1]);
+        assert_ne!(all[..4], all[4..8]);
+        let mut generator = Philox::new(7);
+        assert_eq!(generator.take(5), [7, 0]);
+        assert_eq!(generator.take(1), [7, 5]);
+    }
+}

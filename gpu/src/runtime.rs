@@ -1,0 +1,245 @@
+//! What stands between tensors and the driver: memory through the caching allocator, launches (`launch.rs`),
+//! copies (`copy.rs`), streams and events (`streams.rs`), and a note of all of it.
+
+mod convolution;
+mod copy;
+mod launch;
+mod memory;
+mod streams;
+mod waits;
+
+pub use convolution::Choice;
+pub use memory::DeviceMemory;
+use streams::StreamPool;
+pub use waits::SyncDebugMode;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::thread::{self, ThreadId};
+
+use smallvec::SmallVec;
+
+use super::allocator::{Allocation, Allocator};
+use super::driver::{DeviceProperties, Driver, DriverError, DriverResult, OpId, StreamId};
+use super::pinned::PinnedCache;
+use crate::ambient::Ambient;
+use crate::device::MachineId;
+use crate::error::gpu::{GpuError, Result};
+use crate::events::{EventKind, Recorder};
+use crate::lock::lock;
+use crate::races::{RACE, RaceLog};
+use crate::random::Philox;
+use crate::time::Clock;
+
+/// The CUDA devices of a machine.
+pub struct Cuda {
+    driver: Box<dyn Driver>,
+    machine: MachineId,
+    clock: Clock,
+    devices: Vec<Gpu>,
+    pinned: Mutex<PinnedCache>,
+    sync_debug: Mutex<SyncDebugMode>,
+    launch_blocking: AtomicBool,
+    recorder: Arc<Mutex<Recorder>>,
+    /// The thread that drives simulated devices: with two, the order of the work would be an accident.
+    thread: OnceLock<ThreadId>,
+}
+
+struct Gpu {
+    properties: DeviceProperties,
+    allocator: Mutex<Allocator>,
+    generator: Mutex<Philox>,
+    /// What cuBLAS works in, one for each stream that has multiplied matrices.
+    workspaces: Mutex<SmallVec<[(StreamId, Allocation); 1]>>,
+    streams: Mutex<StreamPool>,
+    /// The algorithms that convolutions have been found to do best with.
+    chosen: Mutex<convolution::Chosen>,
+}
+
+impl Cuda {
+    pub fn new(
+        driver: Box<dyn Driver>,
+        machine: MachineId,
+        clock: Clock,
+        recorder: Arc<Mutex<Recorder>>,
+    ) -> Cuda {
+        let gpu = |device| Gpu {
+            properties: driver.properties(device),
+            allocator: Mutex::default(),
+            generator: Mutex::new(Philox::default()),
+            workspaces: Mutex::default(),
+            streams: Mutex::default(),
+            chosen: Mutex::default(),
+        };
+        Cuda {
+            devices: (0..driver.device_count()).map(gpu).collect(),
+            pinned: Mutex::default(),
+            sync_debug: Mutex::default(),
+            launch_blocking: AtomicBool::default(),
+            driver,
+            machine,
+            clock,
+            recorder,
+            thread: OnceLock::new(),
+        }
+    }
+
+    pub(super) fn driver(&self) -> &dyn Driver {
+        &*self.driver
+    }
+
+    pub(super) fn pinned(&self) -> &Mutex<PinnedCache> {
+        &self.pinned
+    }
+
+    pub fn sync_debug(&self) -> &Mutex<SyncDebugMode> {
+        &self.sync_debug
+    }
+
+    pub fn launch_blocking(&self) -> bool {
+        self.launch_blocking.load(Ordering::Relaxed)
+    }
+
+    pub fn set_launch_blocking(&self, blocking: bool) {
+        self.launch_blocking.store(blocking, Ordering::Relaxed);
+    }
+
+    pub(super) fn now(&self) -> u64 {
+        self.clock.now()
+    }
+
+    pub fn machine(&self) -> MachineId {
+        self.machine
+    }
+
+    /// What a monitor says of a device, where that is no business of NVML's.
+    pub fn monitor(&self, device: usize) -> Option<crate::reading::Gpu> {
+        self.driver.monitor(device)
+    }
+
+    /// Where NVML finds it.
+    #[cfg(not(target_family = "wasm"))]
+    pub fn pci_bus_id(&self, device: usize) -> Option<String> {
+        self.driver.pci_bus_id(device)
+    }
+
+    pub fn device_count(&self) -> usize {
+        self.devices.len()
+    }
+
+    pub fn properties(&self, device: usize) -> &DeviceProperties {
+        &self.devices[device].properties
+    }
+
+    /// Refuses the threads that may not use CUDA.
+    pub fn check_thread(&self) -> Result<()> {
+        if Ambient::in_worker() {
+            return Err(GpuError::CudaInWorker);
+        }
+        if self.clock.is_virtual()
+            && *self.thread.get_or_init(|| thread::current().id()) != thread::current().id()
+        {
+            return Err(GpuError::SimulatedThread);
+        }
+        Ok(())
+    }
+
+    pub fn manual_seed(&self, seed: u64) {
+        for gpu in &self.devices {
+            *lock(&gpu.generator) = Philox::new(seed);
+        }
+    }
+
+    /// Takes the next `draws` numbers of a device's generator: the seed, and where they begin.
+    pub fn draw(&self, device: usize, draws: u64) -> [i64; 2] {
+        lock(&self.devices[device].generator).take(draws)
+    }
+}
+
+/// Work.
+impl Cuda {
+    /// Waits for all work of a device.
+    pub fn synchronize(&self, device: usize) -> Result<()> {
+        self.check_thread()?;
+        let stream = StreamId::default_of(device);
+        self.submit(stream, EventKind::Synchronize, |driver| driver.synchronize(device).map(|()| None))
+    }
+}
+
+/// Notes.
+impl Cuda {
+    /// Calls the driver, and notes what it did and for whom. If launches block, the work it queued has run then.
+    fn submit(
+        &self,
+        stream: StreamId,
+        kind: EventKind,
+        call: impl FnOnce(&dyn Driver) -> DriverResult<Option<OpId>>,
+    ) -> Result<()> {
+        let begin = self.clock.now();
+        let op = call(&*self.driver).map_err(|error| self.error(error))?;
+        if op.is_some() && self.launch_blocking() {
+            self.driver.finish(stream).map_err(|error| self.error(error))?;
+        }
+        self.note_since(begin, stream, kind, op);
+        Ok(())
+    }
+
+    fn note(&self, stream: StreamId, kind: EventKind, op: Option<OpId>) {
+        self.note_since(self.clock.now(), stream, kind, op);
+    }
+
+    pub(super) fn note_since(&self, begin: u64, stream: StreamId, kind: EventKind, op: Option<OpId>) {
+        let end = self.clock.now();
+        let mut recorder = lock(&self.recorder);
+        if recorder.wants_spans() {
+            recorder.keep(self.driver.take_spans());
+        }
+        recorder.note(begin, end, stream, kind, op);
+    }
+
+    pub fn race_log(&self) -> Option<&RaceLog> {
+        self.driver.race_log()
+    }
+
+    /// A recording starts, or all have ended.
+    pub fn record_spans(&self, on: bool) {
+        self.driver.record_spans(on);
+    }
+
+    /// Gives the recordings that run what the devices have done so far.
+    pub fn fetch_spans(&self) {
+        lock(&self.recorder).keep(self.driver.take_spans());
+    }
+
+    /// Waits for all work that a recording has seen, and fetches when it ran.
+    pub fn finish_recorded(&self) {
+        for device in 0..self.devices.len() {
+            // A device that was not used is left so: its first use takes long. One that has failed has its
+            // spans up to then.
+            if lock(&self.recorder).saw(device) {
+                let _ = self.driver.synchronize(device);
+            }
+        }
+        self.fetch_spans();
+    }
+}
+
+/// Errors.
+impl Cuda {
+    /// An error of the driver's, for the user.
+    pub fn error(&self, error: DriverError) -> GpuError {
+        if error.name == RACE
+            && let Some(race) = self.race_log().and_then(RaceLog::latest)
+        {
+            return GpuError::Race(Box::new(race));
+        }
+        if error.code == 0 {
+            let detail = error.detail.map(|detail| format!(": {detail}")).unwrap_or_default();
+            return GpuError::custom(format!("{}: {}{detail}", error.name, error.message));
+        }
+        self.driver.told(&error);
+        // Where launches block, an error is of the call that returns it.
+        let late = !self.launch_blocking();
+        GpuError::Cuda { name: error.name, message: error.message, detail: error.detail, late }
+    }
+}

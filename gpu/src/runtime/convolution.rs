@@ -1,0 +1,184 @@
+//! Convolutions by cuDNN: which algorithm, in which memory.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::{Cuda, DeviceMemory};
+use crate::conv::{Conv, ConvAlgorithm, ConvPass, ConvShape};
+use crate::dtype::DType;
+use crate::error::gpu::{GpuError, Result};
+use crate::events::EventKind;
+use crate::handles::{DevicePtr, EventId, StreamId};
+use crate::lock::lock;
+
+/// How an algorithm is chosen.
+#[derive(Clone, Copy, Debug)]
+pub struct Choice {
+    /// Whether so many of them are tried out, 0 for all, and the fastest is taken; if not, a rule of thumb picks one.
+    pub benchmark: bool,
+    pub benchmark_limit: usize,
+    /// Whether only those will do that give the same bits in every run.
+    pub deterministic: bool,
+}
+
+/// What decides which algorithm is the best. Not the values, and not the stream.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Kind {
+    pass: ConvPass,
+    shape: ConvShape,
+    dtype: DType,
+    tf32: bool,
+    benchmark: bool,
+    deterministic: bool,
+}
+
+/// The algorithms that have been chosen on a device.
+#[derive(Default)]
+pub(super) struct Chosen(HashMap<Kind, ConvAlgorithm>);
+
+impl Cuda {
+    /// The version of cuDNN; nothing if there is none.
+    pub fn cudnn_version(&self) -> Option<usize> {
+        self.driver.cudnn_version()
+    }
+
+    /// Computes a product of a convolution.
+    #[track_caller]
+    pub fn convolution(self: &Arc<Cuda>, stream: StreamId, conv: Conv, choice: Choice) -> Result<()> {
+        self.check_thread()?;
+        let Choice { benchmark, benchmark_limit, deterministic } = choice;
+        let Conv { pass, shape, dtype, tf32, .. } = conv;
+        let kind = Kind { pass, shape, dtype, tf32, benchmark, deterministic };
+        let known = lock(&self.devices[stream.device].chosen).0.get(&kind).copied();
+        // If its memory is no longer to be had, another is chosen.
+        if let Some(algorithm) = known
+            && let Ok(workspace) = self.work_space(stream, algorithm.workspace)
+        {
+            return self.convolve(stream, &conv, &algorithm, &workspace);
+        }
+        let mut candidates =
+            self.driver.convolution_algorithms(stream.device, &conv).map_err(|error| self.error(error))?;
+        candidates.retain(|algorithm| algorithm.deterministic || !deterministic);
+        if benchmark {
+            let limit = if benchmark_limit == 0 { usize::MAX } else { benchmark_limit };
+            // A search of cuDNN's own tries all there are.
+            let all = candidates.len() <= limit;
+            candidates.truncate(limit);
+            candidates = self.fastest_first(stream, &conv, candidates, all, deterministic)?;
+        }
+        // The best whose memory is to be had.
+        let mut refused = None;
+        for algorithm in candidates {
+            match self.work_space(stream, algorithm.workspace) {
+                Ok(workspace) => {
+                    self.convolve(stream, &conv, &algorithm, &workspace)?;
+                    lock(&self.devices[stream.device].chosen).0.insert(kind, algorithm);
+                    return Ok(());
+                }
+                Err(error) => refused = Some(error),
+            }
+        }
+        Err(refused.unwrap_or_else(|| GpuError::custom("cuDNN has no algorithm for this convolution")))
+    }
+
+    fn convolve(
+        &self,
+        stream: StreamId,
+        conv: &Conv,
+        algorithm: &ConvAlgorithm,
+        workspace: &Option<DeviceMemory>,
+    ) -> Result<()> {
+        let memory = workspace.as_ref().map_or(DevicePtr::default(), |memory| memory.pointer(0));
+        let ConvAlgorithm { number, workspace: bytes, .. } = *algorithm;
+        let kind = EventKind::Convolution {
+            dtype: conv.dtype,
+            pass: conv.pass,
+            algorithm: number,
+            workspace: bytes,
+        };
+        self.submit(stream, kind, |driver| driver.convolution(stream, conv, algorithm, memory).map(Some))
+    }
+
+    /// Tries the algorithms out: cuDNN itself if they are all there are. One for whose workspace there is no memory is
+    /// none, nor is one that fails in a search of cuDNN's.
+    #[track_caller]
+    fn fastest_first(
+        self: &Arc<Cuda>,
+        stream: StreamId,
+        conv: &Conv,
+        candidates: Vec<ConvAlgorithm>,
+        all: bool,
+        deterministic: bool,
+    ) -> Result<Vec<ConvAlgorithm>> {
+        // The memory of the hungriest that gets its memory serves all.
+        let mut sizes: Vec<usize> = candidates.iter().map(|algorithm| algorithm.workspace).collect();
+        sizes.sort_unstable_by(|a, b| b.cmp(a));
+        let Some((bytes, workspace)) =
+            sizes.into_iter().find_map(|bytes| Some((bytes, self.work_space(stream, bytes).ok()?)))
+        else {
+            return Ok(candidates);
+        };
+        let memory = workspace.as_ref().map_or(DevicePtr::default(), |memory| memory.pointer(0));
+        let found = match all {
+            true => self
+                .driver
+                .find_convolution(stream, conv, (memory, bytes))
+                .map_err(|error| self.error(error))?,
+            false => None,
+        };
+        let mut timed = match found {
+            Some(mut found) => {
+                found.retain(|(algorithm, _)| algorithm.deterministic || !deterministic);
+                found
+            }
+            None => {
+                let mut timed = Vec::new();
+                for algorithm in candidates.iter().filter(|algorithm| algorithm.workspace <= bytes) {
+                    timed.push((*algorithm, self.time_convolution(stream, conv, algorithm, &workspace)?));
+                }
+                timed
+            }
+        };
+        timed.sort_by(|a, b| a.1.total_cmp(&b.1));
+        // As PyTorch does: what the search took, a search seldom needs again.
+        drop(workspace);
+        self.empty_cache()?;
+        Ok(match timed.is_empty() {
+            true => candidates,
+            false => timed.into_iter().map(|(algorithm, _)| algorithm).collect(),
+        })
+    }
+
+    /// Milliseconds of a second run: the first also has to get to the device.
+    fn time_convolution(
+        &self,
+        stream: StreamId,
+        conv: &Conv,
+        algorithm: &ConvAlgorithm,
+        workspace: &Option<DeviceMemory>,
+    ) -> Result<f32> {
+        self.with_event(stream, |start| {
+            self.with_event(stream, |end| {
+                self.convolve(stream, conv, algorithm, workspace)?;
+                self.event_record(start, stream)?;
+                self.convolve(stream, conv, algorithm, workspace)?;
+                self.event_record(end, stream)?;
+                self.event_synchronize(stream.device, end)?;
+                self.event_elapsed(start, end)
+            })
+        })
+    }
+
+    fn with_event<R>(&self, stream: StreamId, measure: impl FnOnce(EventId) -> Result<R>) -> Result<R> {
+        let event = self.event_create(stream.device, true)?;
+        let measured = measure(event);
+        self.event_destroy(event);
+        measured
+    }
+
+    /// Memory to work in, of the caching allocator like any tensor's.
+    #[track_caller]
+    fn work_space(self: &Arc<Cuda>, stream: StreamId, bytes: usize) -> Result<Option<DeviceMemory>> {
+        (bytes > 0).then(|| self.allocate(stream.device, bytes)).transpose()
+    }
+}

@@ -1,0 +1,132 @@
+//! Copies between host and devices, and from device to device.
+//!
+//! Each is queued on the current stream of its device. Whether the host waits for it depends on the memory: the
+//! driver reads or writes pageable memory before the call returns, page-locked memory when the copy runs.
+
+use super::{Cuda, DeviceMemory};
+use crate::driver::{Driver, DriverResult, HostSource, HostTarget, OpId, StreamId};
+use crate::error::gpu::Result;
+use crate::events::{CopyKind, EventKind};
+use crate::pinned::PinnedMemory;
+
+/// Memory from a byte on.
+type Part<'a, Memory> = (&'a Memory, usize);
+
+impl Cuda {
+    /// Copies pageable memory, which may be overwritten as soon as this returns, to a device.
+    pub fn upload(&self, (to, offset): Part<DeviceMemory>, from: &[u8], non_blocking: bool) -> Result<()> {
+        self.check_thread()?;
+        if !non_blocking {
+            self.check_sync()?;
+        }
+        let stream = to.current_stream();
+        self.submit(stream, copy(CopyKind::HostToDevice, from.len()), |driver| {
+            let source = HostSource::Pageable(from);
+            let op = driver.copy_host_to_device(stream, to.pointer(offset), source, from.len())?;
+            if !non_blocking {
+                // CUDA may return once it has read the source. PyTorch waits for the stream.
+                driver.stream_synchronize(stream)?;
+            }
+            Ok(Some(op))
+        })
+    }
+
+    /// Copies memory of a device to pageable memory, and waits for it.
+    pub fn download(&self, to: &mut [u8], (from, offset): Part<DeviceMemory>) -> Result<()> {
+        self.check_thread()?;
+        self.check_sync()?;
+        let (stream, bytes) = (from.current_stream(), to.len());
+        self.submit(stream, copy(CopyKind::DeviceToHost, bytes), |driver| {
+            let target = HostTarget::Pageable(to);
+            driver.copy_device_to_host(stream, target, from.pointer(offset), bytes).map(Some)
+        })
+    }
+
+    /// Copies pinned memory to a device. With `non_blocking` this returns at once, and the memory is read when the
+    /// copy runs.
+    pub fn upload_pinned(
+        &self,
+        (to, target_offset): Part<DeviceMemory>,
+        (from, offset): Part<PinnedMemory>,
+        bytes: usize,
+        non_blocking: bool,
+    ) -> Result<()> {
+        let stream = to.current_stream();
+        self.submit_pinned(stream, from, copy(CopyKind::HostToDevice, bytes), non_blocking, |driver| {
+            let source = HostSource::Pinned(from.pointer(offset));
+            driver.copy_host_to_device(stream, to.pointer(target_offset), source, bytes)
+        })
+    }
+
+    /// Copies memory of a device to pinned memory. With `non_blocking` this returns at once, and the memory is written
+    /// when the copy runs.
+    pub fn download_pinned(
+        &self,
+        (to, target_offset): Part<PinnedMemory>,
+        (from, offset): Part<DeviceMemory>,
+        bytes: usize,
+        non_blocking: bool,
+    ) -> Result<()> {
+        let stream = from.current_stream();
+        self.submit_pinned(stream, to, copy(CopyKind::DeviceToHost, bytes), non_blocking, |driver| {
+            let target = HostTarget::Pinned(to.pointer(target_offset));
+            driver.copy_device_to_host(stream, target, from.pointer(offset), bytes)
+        })
+    }
+
+    fn submit_pinned(
+        &self,
+        stream: StreamId,
+        pinned: &PinnedMemory,
+        kind: EventKind,
+        non_blocking: bool,
+        call: impl FnOnce(&dyn Driver) -> DriverResult<OpId>,
+    ) -> Result<()> {
+        self.check_thread()?;
+        if !non_blocking {
+            self.check_sync()?;
+        }
+        // First of all: whatever fails from here on, the memory is not used again before the stream is through.
+        let ticket = pinned.used_by(stream);
+        self.submit(stream, kind, |driver| {
+            let op = call(driver)?;
+            if !non_blocking {
+                driver.stream_synchronize(stream)?;
+                pinned.no_longer_used_by(stream, ticket);
+            }
+            Ok(Some(op))
+        })
+    }
+
+    /// Copies from one device of the machine to another.
+    pub fn copy_peer(
+        &self,
+        (to, target_offset): Part<DeviceMemory>,
+        (from, offset): Part<DeviceMemory>,
+        bytes: usize,
+    ) -> Result<()> {
+        self.check_thread()?;
+        let (source, target) = (from.current_stream(), to.current_stream());
+        self.submit(source, copy(CopyKind::Peer, bytes), |driver| {
+            if driver.can_access_peer(from.device, to.device)? {
+                match driver.enable_peer_access(from.device, to.device) {
+                    Err(error) if error.name == "cudaErrorPeerAccessAlreadyEnabled" => {}
+                    enabled => enabled?,
+                }
+            }
+            // What each of the two devices was asked to do before comes first, and what comes after waits.
+            self.order(target, source)?;
+            let to = (to.device, to.pointer(target_offset));
+            let op = driver.copy_peer(source, to, (from.device, from.pointer(offset)), bytes)?;
+            self.order(source, target).inspect_err(|_| {
+                // The target's memory is about to go: not before the copy has run.
+                let _ = driver.stream_synchronize(source);
+            })?;
+            Ok(Some(op))
+        })
+    }
+}
+
+fn copy(kind: CopyKind, bytes: usize) -> EventKind {
+    EventKind::Copy { kind, bytes: bytes as u64 }
+}

@@ -1,0 +1,324 @@
+//! The memory of the devices, through their caching allocators.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::{Cuda, Gpu};
+use crate::allocator::settings::{Settings, check_fraction};
+use crate::allocator::snapshot::{BlockState, SegmentInfo};
+use crate::allocator::{Allocation, DeviceDriver, MallocError};
+use crate::current_stream::{self as stream, StreamKey, Streams};
+use crate::device::Device;
+use crate::driver::{DevicePtr, DriverResult, EventId, StreamId};
+use crate::error::gpu::{GpuError, Result};
+use crate::error::{MemoryHolder, OutOfMemory};
+use crate::events::EventKind;
+use crate::lock::lock;
+use crate::scope::{self, Place};
+use crate::stats::DeviceStats;
+
+/// Memory of a device that a storage holds.
+pub struct DeviceMemory {
+    cuda: Arc<Cuda>,
+    pub(super) device: usize,
+    allocation: Allocation,
+    /// It was taken for work of this stream, and goes back to it.
+    stream: StreamId,
+}
+
+impl DeviceMemory {
+    pub fn device(&self) -> Device {
+        Device::Cuda { index: self.device, machine: self.cuda.machine }
+    }
+
+    pub fn cuda(&self) -> &Arc<Cuda> {
+        &self.cuda
+    }
+
+    /// The stream that work on this memory is queued on: the thread's current one.
+    pub fn current_stream(&self) -> StreamId {
+        stream::current(self.cuda.machine, self.device)
+    }
+
+    /// The same, by its full name.
+    pub fn current_stream_key(&self) -> StreamKey {
+        StreamKey { machine: self.cuda.machine, id: self.current_stream() }
+    }
+
+    /// The current one of a snapshot.
+    pub fn find_stream(&self, streams: &Streams) -> StreamKey {
+        let machine = self.cuda.machine;
+        StreamKey { machine, id: stream::find(streams, machine, self.device) }
+    }
+
+    /// The address of a position in it, counted in bytes.
+    pub fn pointer(&self, offset: usize) -> DevicePtr {
+        DevicePtr(self.allocation.pointer.0 + offset as u64)
+    }
+
+    /// Where it begins.
+    pub fn address(&self) -> u64 {
+        self.allocation.pointer.0
+    }
+
+    /// Says that work of a stream uses it (`Tensor.record_stream`): what is queued there before it is dropped
+    /// will have run before the memory is used again.
+    pub fn record_stream(&self, stream: StreamId) {
+        lock(&self.cuda.devices[self.device].allocator).record_stream(self.allocation, stream);
+    }
+}
+
+impl Drop for DeviceMemory {
+    fn drop(&mut self) {
+        self.cuda.note(self.stream, EventKind::Free { address: self.allocation.pointer.0 }, None);
+        let driver = OfDevice { cuda: &self.cuda, device: self.device };
+        lock(&self.cuda.devices[self.device].allocator).free(&driver, self.allocation);
+    }
+}
+
+/// The driver, for the allocator of one device.
+struct OfDevice<'a> {
+    cuda: &'a Cuda,
+    device: usize,
+}
+
+impl DeviceDriver for OfDevice<'_> {
+    fn malloc(&self, bytes: usize) -> DriverResult<DevicePtr> {
+        let begin = self.cuda.clock.now();
+        let pointer = self.cuda.driver.malloc(self.device, bytes)?;
+        let stream = StreamId::default_of(self.device);
+        self.cuda.note_since(begin, stream, EventKind::DriverMalloc { bytes: bytes as u64 }, None);
+        Ok(pointer)
+    }
+
+    fn free(&self, pointer: DevicePtr) -> DriverResult<()> {
+        let begin = self.cuda.clock.now();
+        self.cuda.driver.free(self.device, pointer)?;
+        self.cuda.note_since(begin, StreamId::default_of(self.device), EventKind::DriverFree, None);
+        Ok(())
+    }
+
+    fn is_of_this_thread(&self) -> bool {
+        self.cuda.check_thread().is_ok()
+    }
+
+    fn create_event(&self, device: usize) -> DriverResult<EventId> {
+        self.cuda.driver.event_create(device, false)
+    }
+
+    fn record_event(&self, event: EventId, stream: StreamId) -> DriverResult<()> {
+        self.cuda.driver.event_record(event, stream)
+    }
+
+    fn query_event(&self, event: EventId) -> DriverResult<bool> {
+        self.cuda.driver.event_query(event)
+    }
+
+    fn synchronize_event(&self, event: EventId) -> DriverResult<()> {
+        self.cuda.driver.event_synchronize(event)
+    }
+}
+
+impl Cuda {
+    #[track_caller]
+    pub fn allocate(self: &Arc<Cuda>, device: usize, bytes: usize) -> Result<DeviceMemory> {
+        self.check_thread()?;
+        let stream = stream::current(self.machine, device);
+        let allocation = self.malloc(stream, bytes)?;
+        Ok(DeviceMemory { cuda: self.clone(), device, allocation, stream })
+    }
+
+    /// Memory for work of a stream, which the line under way asks for.
+    #[track_caller]
+    pub(super) fn malloc(&self, stream: StreamId, bytes: usize) -> Result<Allocation> {
+        let (device, place) = (stream.device, scope::here());
+        let begin = self.clock.now();
+        let allocated = lock(&self.devices[device].allocator).malloc(
+            &OfDevice { cuda: self, device },
+            bytes,
+            stream,
+            place,
+        );
+        let allocation = allocated.map_err(|error| self.no_memory(device, bytes, place, error))?;
+        self.driver.reused(allocation.pointer, bytes);
+        if bytes > 0 {
+            let kind = EventKind::Allocate { address: allocation.pointer.0, bytes: bytes as u64 };
+            self.note_since(begin, stream, kind, None);
+        }
+        Ok(allocation)
+    }
+
+    fn no_memory(&self, device: usize, bytes: usize, place: Place, error: MallocError) -> GpuError {
+        let memory = match error {
+            MallocError::OutOfMemory(memory) => memory,
+            MallocError::MoreThanAnExabyte => return GpuError::MoreThanAnExabyte { bytes: bytes as u64 },
+            MallocError::Driver(error) => return self.error(error),
+        };
+        let info = self.driver.memory_info(device);
+        let (free, total) = info.map_or((0, 0), |info| (info.free, info.total));
+        GpuError::OutOfDeviceMemory(Box::new(OutOfMemory {
+            device,
+            tried: memory.requested,
+            total,
+            free,
+            processes: self.driver.processes(device),
+            allowed: memory.allowed,
+            allocated: memory.allocated,
+            reserved: memory.reserved,
+            operation: scope::current_operation(),
+            place,
+            holders: self.holders(device),
+        }))
+    }
+
+    /// Which lines hold the memory of a device, those that hold the most first.
+    fn holders(&self, device: usize) -> Vec<MemoryHolder> {
+        let workspaces = self.workspaces(device);
+        let mut by_line = BTreeMap::new();
+        for block in self.memory_snapshot(device).into_iter().flat_map(|segment| segment.blocks) {
+            if let (Some(place), BlockState::ActiveAllocated) = (block.place, block.state) {
+                let place = (!workspaces.contains(&block.pointer.0)).then_some(place);
+                let line = place.map(|place| (place.file(), place.line()));
+                let holder =
+                    by_line.entry(line).or_insert_with(|| MemoryHolder { place, blocks: 0, bytes: 0 });
+                holder.blocks += 1;
+                holder.bytes += block.size;
+            }
+        }
+        let mut holders: Vec<MemoryHolder> = by_line.into_values().collect();
+        holders.sort_by_key(|holder| std::cmp::Reverse(holder.bytes));
+        holders
+    }
+
+    pub fn memory_stats(&self, device: usize) -> DeviceStats {
+        *lock(&self.devices[device].allocator).stats()
+    }
+
+    /// Everything that is counted, by PyTorch's names.
+    pub fn memory_stats_by_name(&self, device: usize) -> BTreeMap<String, i64> {
+        let allocator = lock(&self.devices[device].allocator);
+        let mut numbers = allocator.stats().by_name();
+        let max_split_size = allocator.settings().max_split_size.map_or(-1, |bytes| bytes as i64);
+        numbers.insert("max_split_size".to_string(), max_split_size);
+        numbers
+    }
+
+    pub fn memory_snapshot(&self, device: usize) -> Vec<SegmentInfo> {
+        lock(&self.devices[device].allocator).snapshot().collect()
+    }
+
+    /// Where the workspaces of cuBLAS begin.
+    pub fn workspaces(&self, device: usize) -> Vec<u64> {
+        let workspaces = lock(&self.devices[device].workspaces);
+        workspaces.iter().map(|(_, allocation)| allocation.pointer.0).collect()
+    }
+
+    pub fn reset_peak_memory_stats(&self, device: usize) {
+        lock(&self.devices[device].allocator).reset_peak_memory_stats();
+    }
+
+    pub fn reset_accumulated_memory_stats(&self, device: usize) {
+        lock(&self.devices[device].allocator).reset_accumulated_memory_stats();
+    }
+
+    /// Empties the caches of all devices. One that fails does not keep the others from it; its error is the
+    /// result.
+    pub fn empty_cache(&self) -> Result<()> {
+        self.check_thread()?;
+        let mut result = Ok(());
+        for (device, gpu) in self.devices.iter().enumerate() {
+            let emptied = lock(&gpu.allocator).empty_cache(&OfDevice { cuda: self, device });
+            result = result.and(emptied);
+        }
+        result.map_err(|error| self.error(error))
+    }
+
+    /// Bytes that are free, and all there are.
+    pub fn memory_info(&self, device: usize) -> Result<(u64, u64)> {
+        self.check_thread()?;
+        let info = self.driver.memory_info(device).map_err(|error| self.error(error))?;
+        Ok((info.free, info.total))
+    }
+
+    /// Lets the allocator of a device reserve no more than a share of its memory.
+    pub fn set_memory_fraction(&self, device: usize, fraction: f64) -> Result<()> {
+        check_fraction(fraction).map_err(GpuError::AllocatorOption)?;
+        self.devices[device].limit_memory(fraction);
+        Ok(())
+    }
+
+    pub fn memory_fraction(&self, device: usize) -> f64 {
+        let gpu = &self.devices[device];
+        let allowed = lock(&gpu.allocator).allowed();
+        allowed.map_or(1.0, |allowed| allowed as f64 / gpu.properties.total_memory as f64)
+    }
+
+    /// Changes the options of all allocators.
+    pub fn set_allocator_settings(&self, settings: Settings) {
+        for gpu in &self.devices {
+            lock(&gpu.allocator).set_settings(settings);
+            if let Some(fraction) = settings.memory_fraction {
+                gpu.limit_memory(fraction);
+            }
+        }
+    }
+}
+
+impl Gpu {
+    fn limit_memory(&self, fraction: f64) {
+        let allowed = (fraction * self.properties.total_memory as f64) as u64;
+        lock(&self.allocator).set_allowed(allowed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use crate::ambient::Ambient;
+    use crate::runtime::Cuda;
+    use crate::simulated::profile::T4;
+    use crate::simulated::{Simulated, SimulatedOptions};
+    use crate::time::Clock;
+
+    #[test]
+    fn memory_that_another_stream_uses_is_not_given_out_before_it_has() {
+        let clock = Clock::default();
+        let ambient = Ambient::new(clock.clone());
+        let options = SimulatedOptions { profile: &T4, count: 1, memory: None, others: 0, seed: None };
+        let driver = Box::new(Simulated::new(options, clock.clone()));
+        let cuda = Arc::new(Cuda::new(driver, ambient.id(), clock, Arc::default()));
+        ambient.enter(|| {
+            let other = cuda.driver.stream_create(0, false).unwrap();
+            let bytes = 64 << 20;
+            let memory = cuda.allocate(0, bytes).unwrap();
+            let address = memory.pointer(0);
+            cuda.driver.memset(other, address, 1, bytes).unwrap();
+            memory.record_stream(other);
+            memory.record_stream(memory.stream);
+            drop(memory);
+            let figures = || {
+                let stats = cuda.memory_stats(0);
+                [stats.allocated_bytes, stats.active_bytes].map(|stat| stat.all.current)
+            };
+            assert_eq!(figures(), [0, bytes as u64]);
+            // Small memory makes the driver wait for the device. Its stream is done then, and that is seen by
+            // who asks next.
+            let small = cuda.allocate(0, 1).unwrap();
+            assert!(cuda.driver.stream_query(other).unwrap());
+            let again = cuda.allocate(0, bytes).unwrap();
+            assert_eq!((again.pointer(0), figures()), (address, [bytes as u64 + 512; 2]));
+            // As long as the stream is not done, it is other memory.
+            let spare = cuda.allocate(0, bytes).unwrap();
+            drop(spare);
+            cuda.driver.memset(other, address, 2, bytes).unwrap();
+            again.record_stream(other);
+            drop((again, small));
+            assert_ne!(cuda.allocate(0, bytes).unwrap().pointer(0), address);
+            cuda.driver.stream_synchronize(other).unwrap();
+            assert_eq!(cuda.allocate(0, bytes).unwrap().pointer(0), address);
+            cuda.empty_cache().unwrap();
+            assert_eq!(cuda.memory_stats(0).reserved_bytes.all.current, 0);
+        });
+    }
+}

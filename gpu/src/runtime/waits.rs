@@ -1,0 +1,53 @@
+//! Waits that a program may not know of.
+
+use std::str::FromStr;
+
+use super::Cuda;
+use crate::ambient::Ambient;
+use crate::error::gpu::{GpuError, Result};
+use crate::lock::lock;
+use crate::scope;
+
+/// What happens when an operation makes the host wait for a GPU.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SyncDebugMode {
+    /// It waits.
+    #[default]
+    Default,
+    /// It waits, and the machine warns, once for each line of the program.
+    Warn,
+    /// It is an error, and nothing is done.
+    Error,
+}
+
+/// `default`, `warn` or `error`, as PyTorch names them.
+impl FromStr for SyncDebugMode {
+    type Err = GpuError;
+
+    fn from_str(text: &str) -> Result<SyncDebugMode> {
+        match text {
+            "default" => Ok(SyncDebugMode::Default),
+            "warn" => Ok(SyncDebugMode::Warn),
+            "error" => Ok(SyncDebugMode::Error),
+            _ => Err(GpuError::SyncDebugMode),
+        }
+    }
+}
+
+impl Cuda {
+    /// Called before the host waits.
+    pub fn check_sync(&self) -> Result<()> {
+        let mode = *lock(self.sync_debug());
+        if mode == SyncDebugMode::Default {
+            return Ok(());
+        }
+        let (operation, place) = (scope::current_operation(), scope::current_place());
+        let printed = scope::printed_tensor();
+        let error = GpuError::Synchronizing { operation, place, printed };
+        if mode == SyncDebugMode::Error {
+            return Err(error);
+        }
+        Ambient::warn_once_at("sync_debug", place.or(printed), || error.to_string());
+        Ok(())
+    }
+}

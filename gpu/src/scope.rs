@@ -1,0 +1,93 @@
+//! Which operation of the user's program is under way, and on which line it stands.
+//!
+//! An operation may be made of others, and a library function of many: an optimizer's step, a batch of a
+//! loader. Whatever they make or report bears the name and the line of the outermost one, which is the
+//! user's own.
+
+use std::cell::Cell;
+use std::panic::Location;
+
+/// A line of the user's program.
+pub type Place = &'static Location<'static>;
+
+#[derive(Clone, Copy, Default)]
+struct Scope {
+    place: Option<Place>,
+    operation: Option<&'static str>,
+    /// Where the tensor was made that is being printed.
+    printed: Option<Place>,
+    /// How many operations are under way, each part of the one before.
+    depth: u32,
+}
+
+thread_local! {
+    static SCOPE: Cell<Scope> = const { Cell::new(Scope { place: None, operation: None, printed: None, depth: 0 }) };
+}
+
+/// Ends the scope, also when a panic passes through.
+pub struct Leave(Scope);
+
+impl Drop for Leave {
+    fn drop(&mut self) {
+        SCOPE.set(self.0);
+    }
+}
+
+/// Names an operation until the guard is dropped, unless it is part of another one.
+pub fn operation(name: &'static str, place: Place) -> Leave {
+    let outer = SCOPE.get();
+    SCOPE.set(Scope {
+        // Who prints is not known, and is not in here.
+        place: outer.place.or(Some(place).filter(|_| outer.printed.is_none())),
+        operation: outer.operation.or(Some(name)),
+        depth: outer.depth + 1,
+        ..outer
+    });
+    Leave(outer)
+}
+
+/// Says that a tensor is printed. Rust does not tell what prints (`fmt`) on which line, so there is only the one where
+/// the tensor was made.
+pub fn printing(made: Place) -> Leave {
+    let outer = SCOPE.get();
+    SCOPE.set(Scope { operation: outer.operation.or(Some("print")), printed: Some(made), ..outer });
+    Leave(outer)
+}
+
+/// Says that all within the guard's life stands on this line: what a library function does for its caller.
+pub fn on_behalf_of(place: Place) -> Leave {
+    let outer = SCOPE.get();
+    SCOPE.set(Scope { place: outer.place.or(Some(place)), ..outer });
+    Leave(outer)
+}
+
+/// The line under way.
+pub fn current_place() -> Option<Place> {
+    SCOPE.get().place
+}
+
+/// Where the tensor was made that is being printed.
+pub fn printed_tensor() -> Option<Place> {
+    SCOPE.get().printed
+}
+
+/// The line under way, else the one given.
+pub fn place_or(place: Place) -> Place {
+    current_place().unwrap_or(place)
+}
+
+/// The line under way, else that of the caller.
+#[track_caller]
+pub fn here() -> Place {
+    place_or(Location::caller())
+}
+
+/// Whether what is under way is part of another operation.
+pub fn is_part() -> bool {
+    SCOPE.get().depth > 1
+}
+
+/// The operation under way.
+pub fn current_operation() -> Option<&'static str> {
+    SCOPE.get().operation
+}

@@ -1,0 +1,177 @@
+//! What a device did lately: what the counters of a real one would say.
+//!
+//! Real counters are read once in a sample period, of between a sixth of a second and a second. Programs of a
+//! simulated machine are short, and so is its period; it ends now, whenever that is.
+
+use std::collections::VecDeque;
+
+use super::cost;
+use super::device::Device;
+use super::op::{Copy, Place, Task};
+use super::profile::Profile;
+use crate::driver::{Engine, Process};
+use crate::reading::{Gpu, GpuProcess, ProcessKind};
+
+/// The sample period in nanoseconds.
+pub const PERIOD: u64 = 5_000_000;
+
+/// The registers that a good matrix product takes leave room for so many threads of a multiprocessor.
+const GEMM_THREADS: f64 = 256.0;
+
+/// A piece of work, and what it keeps busy.
+#[derive(Clone, Copy)]
+struct Piece {
+    start: u64,
+    end: u64,
+    engine: Engine,
+    /// Nanoseconds in which it moves bytes of the device's memory.
+    moving: f64,
+    /// Bytes that go over the bus.
+    bus: u64,
+    /// The share of the multiprocessors that have a block of it.
+    multiprocessors: f64,
+    /// The share of all the threads that the device could hold.
+    threads: f64,
+}
+
+impl Piece {
+    fn new(profile: &Profile, engine: Engine, task: &Task, (start, end): (u64, u64)) -> Piece {
+        let (count, room) = (profile.multiprocessors.value, profile.threads_per_multiprocessor.value);
+        let (bytes, blocks, threads_of_block) = match task {
+            Task::Kernel(launch) => {
+                (launch.work.bytes, f64::from(launch.grid.max(1)), f64::from(launch.block.max(1)))
+            }
+            Task::Gemm(gemm) => (gemm.work().bytes, cost::gemm_pieces(profile, gemm), GEMM_THREADS),
+            Task::Convolution(task) => {
+                (cost::convolution_bytes(task), cost::convolution_pieces(profile, task), GEMM_THREADS)
+            }
+            Task::Memset { bytes, .. } => (*bytes as u64, blocks_of(*bytes), BLOCK),
+            // A copy within the device reads and writes its memory.
+            Task::Copy(Copy { bytes, .. }) if engine == Engine::Compute => {
+                (2 * *bytes as u64, blocks_of(*bytes), BLOCK)
+            }
+            Task::Copy(copy) => (copy.bytes as u64, 0.0, 0.0),
+            Task::Record(_) | Task::Wait { .. } => (0, 0.0, 0.0),
+        };
+        let bus = match task {
+            Task::Copy(copy) if copy.places().iter().any(|place| matches!(place, Place::Pinned(_))) => bytes,
+            _ => 0,
+        };
+        Piece {
+            start,
+            end,
+            engine,
+            moving: profile.dram.time_of(bytes) / profile.dram_factor.value,
+            bus,
+            multiprocessors: (blocks / count).min(1.0),
+            threads: (blocks * threads_of_block / (count * room)).min(1.0),
+        }
+    }
+
+    /// How much of it lies between two moments: nanoseconds, and the share of the whole.
+    fn within(&self, from: u64, to: u64) -> (f64, f64) {
+        let time = self.end.min(to).saturating_sub(self.start.max(from)) as f64;
+        (time, time / (self.end - self.start).max(1) as f64)
+    }
+}
+
+/// Fills and copies within the device have blocks of so many threads, each with four bytes.
+const BLOCK: f64 = 256.0;
+
+fn blocks_of(bytes: usize) -> f64 {
+    (bytes as f64 / 4.0 / BLOCK).ceil().max(1.0)
+}
+
+/// The latest work of a device.
+#[derive(Default)]
+pub(super) struct Activity(VecDeque<Piece>);
+
+impl Activity {
+    /// A piece of work has run.
+    pub(super) fn note(&mut self, profile: &Profile, engine: Engine, task: &Task, (start, end): (u64, u64)) {
+        while self.0.front().is_some_and(|first| first.end + PERIOD < end) {
+            self.0.pop_front();
+        }
+        self.0.push_back(Piece::new(profile, engine, task, (start, end)));
+    }
+}
+
+/// Shares of the sample period.
+#[derive(Default)]
+struct Shares {
+    compute: f64,
+    moving: f64,
+    multiprocessors: f64,
+    threads: f64,
+    /// Bytes.
+    to_device: f64,
+    to_host: f64,
+}
+
+impl Shares {
+    fn add(&mut self, piece: &Piece, now: u64) {
+        let period = PERIOD as f64;
+        let (time, share) = piece.within(now.saturating_sub(PERIOD), now);
+        self.moving += piece.moving * share / period;
+        match piece.engine {
+            Engine::Compute => {
+                self.compute += time / period;
+                self.multiprocessors += piece.multiprocessors * time / period;
+                self.threads += piece.threads * time / period;
+            }
+            Engine::HostToDevice => self.to_device += piece.bus as f64 * share,
+            Engine::DeviceToHost => self.to_host += piece.bus as f64 * share,
+            Engine::Peer => {}
+        }
+    }
+}
+
+/// What a monitor says of a device now. `running` is the work that is under way: what it is, the engine at it, from
+/// when to when.
+pub(super) fn monitor<'a>(
+    (index, device): (usize, &Device),
+    now: u64,
+    running: impl Iterator<Item = (&'a Task, Engine, (u64, u64))>,
+) -> Gpu {
+    let profile = device.profile;
+    let mut shares = Shares::default();
+    device.activity.0.iter().for_each(|piece| shares.add(piece, now));
+    running.for_each(|(task, engine, times)| shares.add(&Piece::new(profile, engine, task, times), now));
+
+    let percent = |share: f64| (100.0 * share.min(1.0)).round() as u32;
+    let per_second = |bytes: f64| (bytes * 1e9 / PERIOD as f64) as u64;
+    let processes = device.processes();
+    let limit = profile.power_limit.value;
+    let base = if device.used { profile.power_ready.value } else { profile.power_idle.value };
+    let power = base + (limit - base) * shares.multiprocessors.min(1.0);
+    Gpu {
+        index,
+        name: device.properties().name,
+        bus_id: None,
+        fan_speed: None,
+        temperature: None,
+        performance_state: Some(if device.used { profile.state_ready } else { profile.state_idle }),
+        power_draw: Some((1e3 * power) as u32),
+        power_limit: Some((1e3 * limit) as u32),
+        memory_used: processes.iter().map(|process| process.used_memory).sum(),
+        memory_total: device.memory_info().total,
+        utilization: Some(percent(shares.compute)),
+        memory_utilization: Some(percent(shares.moving)),
+        pcie_to_device: Some(per_second(shares.to_device)),
+        pcie_to_host: Some(per_second(shares.to_host)),
+        sm_active: Some(percent(shares.multiprocessors)),
+        sm_occupancy: Some(percent(shares.threads)),
+        processes: processes.into_iter().map(process).collect(),
+    }
+}
+
+fn process(process: Process) -> GpuProcess {
+    GpuProcess {
+        pid: process.pid,
+        name: process.name.into_owned(),
+        // The other one is a browser: it draws.
+        kind: if process.is_this { ProcessKind::Compute } else { ProcessKind::Both },
+        used_memory: Some(process.used_memory),
+        is_this: process.is_this,
+    }
+}

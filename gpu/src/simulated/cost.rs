@@ -1,0 +1,321 @@
+//! How long work takes on a device, in nanoseconds: a roofline, and what small work loses against it.
+//!
+//! A kernel moves its bytes at the memory's pace or does its arithmetic at the processors', whichever is
+//! slower. It needs enough threads for either: with a quarter of the threads that hide the latency of
+//! memory it gets a quarter of the bandwidth. And none is shorter than one that does nothing.
+
+use super::convolution::Convolution;
+use super::profile::Profile;
+use crate::conv::{ConvPass, Way};
+use crate::driver::{Engine, Gemm};
+use crate::dtype::DType;
+use crate::figure::Figure;
+use crate::kernel::Work;
+use crate::random::mix;
+
+/// So many threads a multiprocessor needs to keep memory and arithmetic busy (a quarter of what an H200's
+/// holds: with the independent loads of each, enough to cover the latency of memory).
+const SATURATING_THREADS: f64 = 512.0;
+
+/// How large the tiles of a matrix product are, and what of the processors' pace each attains: smaller
+/// ones reuse less of what they load.
+const TILES: [(u64, f64); 3] = [(128, 1.0), (64, 0.75), (32, 0.4)];
+
+/// What tensor cores attain when a size of the product is no multiple of 16 bytes, so that rows begin in the
+/// middle of what is loaded at once. (A guess; NVIDIA's guide to mixed precision asks for such sizes.)
+const MISFIT: f64 = 0.5;
+
+/// The inner dimension is cut into pieces of this, which multiprocessors can share.
+const INNER: u64 = 256;
+
+/// A kernel of so many blocks of so many threads.
+pub fn kernel(profile: &Profile, work: &Work, grid: u32, block: u32) -> u64 {
+    let threads = f64::from(grid.max(1)) * f64::from(block.max(1));
+    let filled = (threads / (profile.multiprocessors.value * SATURATING_THREADS)).min(1.0);
+    let memory = profile.dram.time_of(work.bytes) / profile.dram_factor.value;
+    let arithmetic = peak(profile, work.double).time_of(work.flops);
+    smallest(profile, memory.max(arithmetic) / filled)
+}
+
+/// A matrix product: the result is cut into tiles, and those into pieces of the inner dimension, which the
+/// multiprocessors take in waves. The library picks the size of tile that is done first.
+pub fn gemm(profile: &Profile, gemm: &Gemm) -> u64 {
+    let memory = profile.dram.time_of(gemm.work().bytes) / profile.dram_factor.value;
+    let (arithmetic, _) = tiling(profile, gemm);
+    // Loading the first tiles and storing the last ones hides behind nothing.
+    profile.smallest_kernel.nanoseconds() + memory.max(arithmetic) as u64
+}
+
+/// How many pieces of it the multiprocessors share.
+pub(super) fn gemm_pieces(profile: &Profile, gemm: &Gemm) -> f64 {
+    tiling(profile, gemm).1
+}
+
+/// The time for the arithmetic with the tiles that are done first, and how many pieces there are then.
+fn tiling(profile: &Profile, gemm: &Gemm) -> (f64, f64) {
+    let sizes = [gemm.m, gemm.n, gemm.k, gemm.batch].map(|size| size as u64);
+    let pace = product_pace(profile, gemm.dtype, gemm.tf32, &[gemm.m, gemm.n, gemm.k]);
+    tiles_of(profile, sizes, pace, u64::MAX)
+}
+
+/// Of products m × n × k, of which there are `batch`: at that pace of all multiprocessors together, with the inner
+/// dimension in `most` pieces at the most.
+fn tiles_of(profile: &Profile, [m, n, k, batch]: [u64; 4], pace: f64, most: u64) -> (f64, f64) {
+    let one = pace / profile.multiprocessors.value;
+    let depth = k.clamp(1, INNER).max(k.div_ceil(most));
+    let with = |(side, pace): (u64, f64)| {
+        let tiles = m.div_ceil(side) * n.div_ceil(side) * batch;
+        let pieces = (tiles * k.div_ceil(depth)) as f64;
+        let waves = (pieces / profile.multiprocessors.value).ceil();
+        (waves * (2 * side * side * depth) as f64 / (one * pace), pieces)
+    };
+    TILES
+        .into_iter()
+        .map(with)
+        .fold((f64::INFINITY, 0.0), |best, other| if other.0 < best.0 { other } else { best })
+}
+
+/// What the index arithmetic of a product that reads an image in place leaves of its pace.
+const IN_PLACE: f64 = 0.85;
+
+/// A long sum that is to be made in order is made in so many pieces at most; a second step adds those.
+const ORDERED: usize = 8;
+
+/// How many pieces the sum of a gradient over so many positions is made in, if the order matters.
+pub(super) fn ordered_pieces(positions: usize) -> usize {
+    positions.div_ceil(INNER as usize).clamp(1, ORDERED)
+}
+
+/// A convolution: the product of matrices that it is, and what its way of making it adds or saves.
+pub fn convolution(profile: &Profile, task: &Convolution) -> u64 {
+    let (arithmetic, _) = convolution_tiling(profile, task);
+    let memory = profile.dram.time_of(convolution_bytes(task)) / profile.dram_factor.value;
+    // Kernels that write the columns, or transform image, weight and result, come before and after it.
+    let kernels = match task.way {
+        Way::Implicit | Way::Disorder => 1,
+        Way::Explicit => 2,
+        Way::Winograd => 4,
+    };
+    let between = (kernels - 1) * (profile.smallest_kernel.nanoseconds() + profile.kernel_gap.nanoseconds());
+    profile.smallest_kernel.nanoseconds() + between + memory.max(arithmetic) as u64
+}
+
+/// The bytes it moves: its operands, and what it writes to its workspace and reads again.
+pub(super) fn convolution_bytes(task: &Convolution) -> u64 {
+    let table =
+        matches!((task.way, task.conv.pass), (Way::Implicit, ConvPass::Forward | ConvPass::BackwardData));
+    let workspace = if table { 0 } else { 2 * task.workspace() as u64 };
+    task.conv.shape.work(task.conv.dtype).bytes + workspace
+}
+
+/// How many pieces of it the multiprocessors share.
+pub(super) fn convolution_pieces(profile: &Profile, task: &Convolution) -> f64 {
+    convolution_tiling(profile, task).1
+}
+
+fn convolution_tiling(profile: &Profile, task: &Convolution) -> (f64, f64) {
+    let Convolution { conv, way } = task;
+    let [m, n, k, groups] = task.as_product().map(|size| size as u64);
+    let channels = [conv.shape.c, conv.shape.k].map(|channels| channels / conv.shape.groups);
+    let pace = product_pace(profile, conv.dtype, conv.tf32, &channels);
+    let whole = u64::MAX;
+    match way {
+        Way::Explicit => tiles_of(profile, [m, n, k, groups], pace, whole),
+        Way::Disorder => tiles_of(profile, [m, n, k, groups], pace * IN_PLACE, whole),
+        Way::Implicit => {
+            let most = if conv.pass == ConvPass::BackwardFilter { ORDERED as u64 } else { whole };
+            tiles_of(profile, [m, n, k, groups], pace * IN_PLACE, most)
+        }
+        // 16 products for each 2×2 of results, of as many channels as there are. In single precision: the transforms
+        // would lose too much of anything shorter.
+        Way::Winograd => {
+            let [p, q] = conv.shape.out();
+            let (rows, columns) =
+                if conv.pass == ConvPass::Forward { (p, q) } else { (conv.shape.h, conv.shape.w) };
+            let tiles = (conv.shape.n * rows.div_ceil(2) * columns.div_ceil(2)) as u64;
+            let pace = product_pace(profile, DType::F32, false, &channels);
+            tiles_of(profile, [m, tiles, k / 9, 16], pace, whole)
+        }
+    }
+}
+
+/// A fill of memory.
+pub fn memset(profile: &Profile, bytes: usize) -> u64 {
+    smallest(profile, profile.dram.time_of(bytes as u64) / profile.dram_factor.value)
+}
+
+/// A copy within the device: each byte is read and written.
+pub fn copy_within(profile: &Profile, bytes: usize) -> u64 {
+    memset(profile, 2 * bytes)
+}
+
+/// A copy to or from page-locked memory, or to a peer.
+pub fn copy(profile: &Profile, engine: Engine, bytes: usize) -> u64 {
+    let bandwidth = match engine {
+        Engine::Compute => return copy_within(profile, bytes),
+        Engine::HostToDevice => &profile.pinned_to_device,
+        Engine::DeviceToHost => &profile.pinned_to_host,
+        Engine::Peer => &profile.peer,
+    };
+    profile.copy_latency.nanoseconds() + bandwidth.time_of(bytes as u64) as u64
+}
+
+/// A copy to or from pageable memory that the staging memory's few KiB pass through.
+pub fn pageable_copy(profile: &Profile, engine: Engine, bytes: usize) -> u64 {
+    let to_device = engine == Engine::HostToDevice;
+    let bandwidth = if to_device { &profile.pageable_to_device } else { &profile.pageable_to_host };
+    profile.copy_latency.nanoseconds() + bandwidth.time_of(bytes as u64) as u64
+}
+
+/// `cudaMalloc`, beside waiting for the device.
+pub fn malloc(profile: &Profile, bytes: usize) -> u64 {
+    let mebibytes = bytes as f64 / 1048576.0;
+    profile.malloc.nanoseconds() + (profile.malloc_growth.value * mebibytes * 1e3) as u64
+}
+
+/// What `seed` makes of the duration of a piece of work: up to a fifth more or less.
+pub fn jitter(duration: u64, op: u64, seed: Option<u64>) -> u64 {
+    let Some(seed) = seed else { return duration };
+    let part = (mix(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ mix(op)) >> 11) as f64 / (1u64 << 53) as f64;
+    (duration as f64 * (0.8 + 0.4 * part)) as u64
+}
+
+/// What all multiprocessors together attain of products in a type, in floating point operations a nanosecond.
+/// `sizes` are those that rows of the operands can have.
+fn product_pace(profile: &Profile, dtype: DType, tf32: bool, sizes: &[usize]) -> f64 {
+    let tensor_cores = match dtype {
+        DType::F16 => &profile.tensor_f16,
+        DType::BF16 => &profile.tensor_bf16,
+        DType::F32 if tf32 => &profile.tensor_tf32,
+        dtype => return peak(profile, dtype == DType::F64).value * profile.gemm_factor.value,
+    };
+    if tensor_cores.value == 0.0 {
+        // Converted on the way in, and multiplied in single precision.
+        return profile.fp32.value * profile.gemm_factor.value;
+    }
+    let fits = sizes.iter().all(|size| size.is_multiple_of(16 / dtype.size()));
+    let pace = if fits { 1.0 } else { MISFIT };
+    tensor_cores.value * profile.tensor_factor.value * pace
+}
+
+/// Whether the tensor cores of a card take f32 operands, rounded to TF32.
+pub(super) fn has_tf32(profile: &Profile) -> bool {
+    profile.tensor_tf32.value > 0.0
+}
+
+fn peak(profile: &Profile, double: bool) -> &Figure {
+    if double { &profile.fp64 } else { &profile.fp32 }
+}
+
+fn smallest(profile: &Profile, duration: f64) -> u64 {
+    profile.smallest_kernel.nanoseconds().max(duration as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::profile::{H200, PROFILES, RTX_4090, T4};
+    use super::super::tests::squares;
+    use super::*;
+    use crate::host_profile::LAPTOP_8_CORES;
+
+    fn square(size: usize) -> Gemm {
+        squares(1, size)
+    }
+
+    /// What a user waits for: the call, the way to the device, the product.
+    fn on_device(profile: &Profile, size: usize) -> u64 {
+        LAPTOP_8_CORES.launch.nanoseconds()
+            + profile.launch_latency.nanoseconds()
+            + gemm(profile, &square(size))
+            + LAPTOP_8_CORES.synchronize.nanoseconds()
+    }
+
+    #[test]
+    fn the_gpu_overtakes_the_cpu_at_matrices_of_some_hundred() {
+        let faster =
+            |size: usize| on_device(&T4, size) < LAPTOP_8_CORES.gemm_time(&square(size).work()).nanoseconds;
+        assert!(!faster(16) && !faster(32) && !faster(64));
+        assert!(faster(512) && faster(1024) && faster(4096));
+    }
+
+    #[test]
+    fn large_products_come_near_what_is_attainable_and_small_ones_do_not() {
+        for profile in PROFILES {
+            let attainable = profile.fp32.value * profile.gemm_factor.value;
+            let attained = |size: usize| {
+                square(size).work().flops as f64 / gemm(profile, &square(size)) as f64 / attainable
+            };
+            assert!((0.85..=1.0).contains(&attained(4096)), "{}: {}", profile.key, attained(4096));
+            assert!(attained(128) < 0.25, "{}: {}", profile.key, attained(128));
+        }
+    }
+
+    #[test]
+    fn tensor_cores_are_as_fast_as_their_type_is() {
+        let pace = |profile, dtype, tf32, size| {
+            let gemm_ = Gemm { dtype, tf32, ..square(size) };
+            gemm_.work().flops as f64 / gemm(profile, &gemm_) as f64
+        };
+        use DType::{BF16, F16, F32};
+        // What a T4 lacks it lacks.
+        assert!(pace(&T4, F16, false, 4096) > 5.0 * pace(&T4, F32, false, 4096));
+        assert_eq!(pace(&T4, F32, true, 4096), pace(&T4, F32, false, 4096));
+        assert!((pace(&T4, BF16, false, 4096) / pace(&T4, F32, false, 4096) - 1.0).abs() < 0.01);
+        for profile in [&RTX_4090, &H200] {
+            let [single, tf32] = [false, true].map(|tf32| pace(profile, F32, tf32, 8192));
+            assert!(tf32 > 1.1 * single && pace(profile, BF16, false, 8192) > 1.8 * tf32, "{}", profile.key);
+            assert_eq!(pace(profile, F16, false, 8192), pace(profile, BF16, false, 8192));
+            // A row more, and its neighbours begin in the middle of 16 bytes.
+            assert!(pace(profile, F16, false, 4097) < 0.6 * pace(profile, F16, false, 4096));
+        }
+        // Small products are bound by something else.
+        assert!(pace(&H200, F16, false, 16) < 1.2 * pace(&H200, F32, false, 16));
+    }
+
+    #[test]
+    fn larger_products_never_take_less() {
+        for profile in PROFILES {
+            let times: Vec<u64> = (4..=12).map(|log| gemm(profile, &square(1 << log))).collect();
+            assert!(times.is_sorted(), "{}: {times:?}", profile.key);
+        }
+    }
+
+    #[test]
+    fn a_long_inner_dimension_is_shared_among_multiprocessors() {
+        let tall = Gemm { m: 64, n: 16, k: 65_536, ..square(0) };
+        let one_tile_after_another = 2.0 * 64.0 * 64.0 * 65_536.0 / (8_100.0 * 0.55 * 0.75 / 40.0);
+        assert!((gemm(&T4, &tall) as f64) < one_tile_after_another / 10.0);
+    }
+
+    #[test]
+    fn kernels_are_bound_by_memory_arithmetic_or_their_own_launch() {
+        let time = |bytes, flops, double| kernel(&T4, &Work { bytes, flops, double }, 10_000, 256);
+        assert_eq!(time(0, 0, false), 2_500);
+        assert_eq!(time(240_000_000, 0, false), 1_000_000); // 320 GB/s, three quarters of it attained.
+        assert_eq!(time(0, 8_100_000_000, false), 1_000_000);
+        assert_eq!(time(0, 253_000_000, true), 1_000_000);
+    }
+
+    #[test]
+    fn a_single_block_cannot_keep_a_gpu_busy() {
+        let work = Work { bytes: 1 << 24, flops: 1 << 22, double: false };
+        assert!(kernel(&H200, &work, 1, 256) > 100 * kernel(&H200, &work, 10_000, 256));
+    }
+
+    #[test]
+    fn jitter_is_reproducible_and_stays_within_a_fifth() {
+        let jittered: Vec<u64> = (0..1_000).map(|op| jitter(10_000, op, Some(7))).collect();
+        assert!(jittered.iter().all(|time| (8_000..=12_000).contains(time)));
+        assert!(jittered.iter().any(|time| *time < 8_200) && jittered.iter().any(|time| *time > 11_800));
+        assert_eq!(jitter(10_000, 3, Some(7)), jittered[3]);
+        assert_ne!(jitter(10_000, 3, Some(8)), jittered[3]);
+        assert_eq!(jitter(10_000, 3, None), 10_000);
+    }
+
+    #[test]
+    fn faster_cards_are_faster() {
+        let work = Work { bytes: 1 << 30, flops: 1 << 28, double: false };
+        let time = |profile| kernel(profile, &work, 1 << 20, 256);
+        assert!(time(&H200) < time(&RTX_4090) && time(&RTX_4090) < time(&T4));
+    }
+}

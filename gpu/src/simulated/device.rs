@@ -1,0 +1,116 @@
+//! A simulated device, and what CUDA keeps for it.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use super::activity::Activity;
+use super::memory::{AddressSpace, Room};
+use super::profile::Profile;
+use crate::driver::{DriverError, MemoryInfo, Process};
+use crate::properties::DeviceProperties;
+
+/// The addresses of a device's memory begin here, those of the next ones [`APART`] each. 48 bits, as of
+/// current GPUs.
+const BASE: u64 = 0x0a00_0000_0000;
+const APART: u64 = 0x0100_0000_0000;
+
+/// Memory is mapped in pages of 2 MiB; CUDA shares one among small blocks, here each has its own.
+const PAGE: u64 = 2 << 20;
+
+/// Who else uses a simulated GPU, if anybody does: most often it is the browser.
+const BROWSER: Process =
+    Process { pid: 2112, name: Cow::Borrowed("chrome.exe"), used_memory: 0, is_this: false };
+
+/// The program itself. Its number is no real one, so that it is the same in every run.
+const THIS_PROGRAM: Process =
+    Process { pid: 4242, name: Cow::Borrowed("todevice"), used_memory: 0, is_this: true };
+
+/// Which device an address is one of; none if it is of the host.
+pub(super) fn index_of(address: u64) -> Option<usize> {
+    (address < super::pinned::BASE).then(|| (address.saturating_sub(BASE) / APART) as usize)
+}
+
+pub(super) struct Device {
+    pub(super) profile: &'static Profile,
+    /// Bytes of memory, which may be less than the profile's.
+    total: u64,
+    /// Bytes of it that another process holds.
+    others: u64,
+    pub(super) memory: AddressSpace,
+    /// Whether it has been used: CUDA makes its context then.
+    pub(super) used: bool,
+    /// Streams by their numbers: where they are among all.
+    pub(super) streams: Vec<usize>,
+    /// Pieces of work queued or running.
+    pub(super) queued: usize,
+    /// What killed the context. Every later call gets it. If it was that the computer has no memory left for the
+    /// simulation, the context lives again once the program has been told.
+    pub(super) fault: Option<DriverError>,
+    /// Devices whose memory it was allowed to reach.
+    pub(super) peers: Vec<usize>,
+    /// What it did lately.
+    pub(super) activity: Activity,
+}
+
+impl Device {
+    pub(super) fn new(
+        index: usize,
+        profile: &'static Profile,
+        total: u64,
+        others: u64,
+        room: &Arc<Room>,
+    ) -> Device {
+        Device {
+            profile,
+            total,
+            others,
+            memory: AddressSpace::new(BASE + index as u64 * APART, PAGE, room.clone()),
+            used: false,
+            streams: Vec::new(),
+            queued: 0,
+            fault: None,
+            peers: Vec::new(),
+            activity: Activity::default(),
+        }
+    }
+
+    pub(super) fn properties(&self) -> DeviceProperties {
+        DeviceProperties {
+            name: format!("{} (simulated)", self.profile.name),
+            major: self.profile.major,
+            minor: self.profile.minor,
+            total_memory: self.total,
+            multi_processor_count: self.profile.multiprocessors.value as u32,
+            warp_size: 32,
+            max_threads_per_block: 1024,
+            max_threads_per_multi_processor: self.profile.threads_per_multiprocessor.value as u32,
+            l2_cache_size: self.profile.l2.value as u64,
+            clock_rate: (self.profile.clock.value * 1e3) as u32,
+        }
+    }
+
+    /// What this program has: CUDA's context, and what it asked for.
+    fn taken(&self) -> u64 {
+        self.profile.context.value as u64 + self.memory.taken()
+    }
+
+    pub(super) fn memory_info(&self) -> MemoryInfo {
+        let free = self.total.saturating_sub(self.taken()).saturating_sub(self.others);
+        MemoryInfo { free, total: self.total }
+    }
+
+    /// Who holds memory, those that were there first first.
+    pub(super) fn processes(&self) -> Vec<Process> {
+        let other = Process { used_memory: self.others, is_this: false, ..BROWSER };
+        let this = Process { used_memory: self.taken(), is_this: true, ..THIS_PROGRAM };
+        let mut processes = Vec::new();
+        processes.extend((self.others > 0).then_some(other));
+        processes.extend(self.used.then_some(this));
+        processes
+    }
+
+    /// Whether a block of that size can be had.
+    pub(super) fn has_room_for(&self, bytes: usize) -> bool {
+        bytes as u64 <= self.total && self.memory.size_of(bytes) <= self.memory_info().free
+    }
+}

@@ -1,0 +1,360 @@
+//! The event simulation: streams, engines, and the order in which things happen.
+//!
+//! The rule is that **nothing later than the host's `now` has happened**. Work is queued at the host's time
+//! and begins later than that, so every decision up to `now` is made with all there is to know: it is final,
+//! nothing is ever rolled back, and the same program happens the same way every time.
+//!
+//! Work of a stream runs in order. The first piece of each stream is ready when the work it waits for has
+//! run; an engine that is free takes what has been ready longest, of equals what was queued first.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use super::activity;
+use super::convolution;
+use super::device::Device;
+use super::errors;
+use super::events::Events;
+use super::execute;
+use super::op::{Head, Op, Place, Stream, Task};
+use super::pinned::PinnedMemory;
+use super::races::Races;
+use crate::driver::{DriverError, DriverResult, Engine, OpId, Span, StreamId};
+use crate::races::RaceLog;
+use crate::reading::Gpu;
+use crate::time::Clock;
+
+/// The device takes so much work ahead, then the host waits.
+pub(super) const LAUNCH_QUEUE: usize = 1024;
+
+/// So many spans are kept for whoever asks, the latest ones.
+const MOST_SPANS: usize = 1 << 18;
+
+/// Engines every device has: those of [`Engine`] but the links to peers.
+const OWN_ENGINES: usize = 3;
+
+pub(super) struct State {
+    pub(super) clock: Clock,
+    pub(super) seed: Option<u64>,
+    pub(super) devices: Vec<Device>,
+    pub(super) streams: Vec<Stream>,
+    pub(super) pinned: PinnedMemory,
+    pub(super) events: Events,
+    pub(super) races: Races,
+    /// Streams that have work.
+    active: Vec<usize>,
+    engines: Vec<EngineState>,
+    next_op: OpId,
+    pub(super) spans: VecDeque<Span>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct EngineState {
+    busy: bool,
+    /// From when on it can begin the next piece of work.
+    free_at: u64,
+}
+
+/// What happens next. The least one does: the earliest; then what ends before what begins; then what has
+/// been ready longest, and was queued first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Next {
+    time: u64,
+    begins: bool,
+    ready: u64,
+    op: OpId,
+    stream: usize,
+}
+
+impl State {
+    pub(super) fn new(clock: Clock, seed: Option<u64>, devices: Vec<Device>, races: &Arc<RaceLog>) -> State {
+        let engines = vec![EngineState::default(); devices.len() * (OWN_ENGINES + devices.len())];
+        let mut state = State {
+            clock,
+            seed,
+            devices,
+            streams: Vec::new(),
+            pinned: PinnedMemory::new(),
+            events: Events::default(),
+            races: Races::new(races.clone()),
+            active: Vec::new(),
+            engines,
+            next_op: 0,
+            spans: VecDeque::new(),
+        };
+        for device in 0..state.devices.len() {
+            state.add_stream(device, true); // The default stream.
+        }
+        state
+    }
+
+    pub(super) fn add_stream(&mut self, device: usize, blocking: bool) -> StreamId {
+        let numbers = &mut self.devices[device].streams;
+        let id = StreamId { device, number: numbers.len() as u32 };
+        numbers.push(self.streams.len());
+        self.streams.push(Stream::new(id, blocking));
+        id
+    }
+
+    /// An engine of a device; of the links, the one to `peer`.
+    pub(super) fn engine(&self, device: usize, engine: Engine, peer: usize) -> usize {
+        let own = match engine {
+            Engine::Compute => 0,
+            Engine::HostToDevice => 1,
+            Engine::DeviceToHost => 2,
+            Engine::Peer => OWN_ENGINES + peer,
+        };
+        device * (OWN_ENGINES + self.devices.len()) + own
+    }
+
+    fn engine_kind(&self, engine: usize) -> Engine {
+        match engine % (OWN_ENGINES + self.devices.len()) {
+            0 => Engine::Compute,
+            1 => Engine::HostToDevice,
+            2 => Engine::DeviceToHost,
+            _ => Engine::Peer,
+        }
+    }
+
+    /// Queues a piece of work, for which the host may have to wait until there is room.
+    pub(super) fn submit(
+        &mut self,
+        stream: usize,
+        engine: Option<usize>,
+        duration: u64,
+        task: Task,
+    ) -> DriverResult<OpId> {
+        let device = self.streams[stream].id.device;
+        if self.devices[device].queued >= LAUNCH_QUEUE {
+            self.wait_until(device, |state| state.devices[device].queued < LAUNCH_QUEUE)?;
+        }
+        if let Task::Copy(copy) = &task {
+            self.for_pinned(copy.places(), PinnedMemory::hold);
+        }
+        let id = self.next_op;
+        self.next_op += 1;
+        self.races.queue((stream, &self.streams[stream]), id, &task, &self.pinned);
+        let earliest = self.clock.now() + self.devices[device].profile.launch_latency.nanoseconds();
+        let duration = super::cost::jitter(duration, id, self.seed);
+        self.devices[device].queued += 1;
+        let queue = &mut self.streams[stream].queue;
+        queue.push_back(Op { id, earliest, duration, engine, task });
+        if queue.len() == 1 {
+            self.active.push(stream);
+            self.stamp(stream, 0);
+        }
+        Ok(id)
+    }
+
+    /// Lets happen what happens until the host's time.
+    pub(super) fn run_to_now(&mut self) {
+        let now = self.clock.now();
+        while let Some(next) = self.next().filter(|next| next.time <= now) {
+            self.happen(next);
+        }
+    }
+
+    /// The host waits until that is so, and for no longer.
+    pub(super) fn wait_until(&mut self, device: usize, done: impl Fn(&State) -> bool) -> DriverResult<()> {
+        self.run_to_now();
+        while self.devices[device].fault.is_none() && !done(self) {
+            let next = self.next().ok_or_else(|| errors::deadlock(self.describe_waiting(device)))?;
+            self.clock.advance_to(next.time);
+            self.happen(next);
+        }
+        self.check(device)
+    }
+
+    /// The error that killed a device's context, if one did.
+    pub(super) fn check(&self, device: usize) -> DriverResult<()> {
+        self.devices[device].fault.clone().map_or(Ok(()), Err)
+    }
+
+    /// Whether queued work of any device touches the memory of this one.
+    pub(super) fn is_in_use(&self, device: usize) -> bool {
+        self.devices[device].queued > 0
+            || self.active.iter().any(|stream| {
+                let queue = &self.streams[*stream].queue;
+                queue.iter().any(|op| matches!(&op.task, Task::Copy(copy) if copy.touches(device)))
+            })
+    }
+
+    /// What a monitor says of a device.
+    pub(super) fn monitor(&self, device: usize) -> Gpu {
+        let running = self.devices[device].streams.iter().filter_map(|stream| {
+            let Stream { head: Head::Running { start, .. }, queue, .. } = &self.streams[*stream] else {
+                return None;
+            };
+            let op = queue.front()?;
+            Some((&op.task, self.engine_kind(op.engine?), (*start, start + op.duration)))
+        });
+        activity::monitor((device, &self.devices[device]), self.clock.now(), running)
+    }
+
+    fn describe_waiting(&self, device: usize) -> String {
+        let waiting = self.active.iter().map(|stream| &self.streams[*stream]);
+        match waiting.filter_map(|stream| Some((stream.id, stream.queue.front()?.id))).min() {
+            Some((stream, op)) => format!(
+                "the first work of stream {} of device {}, number {op}, waits for work that will never run",
+                stream.number, stream.device
+            ),
+            None => format!("device {device} has no work that could end the wait"),
+        }
+    }
+
+    fn next(&self) -> Option<Next> {
+        self.active.iter().filter_map(|stream| self.next_of(*stream)).min()
+    }
+
+    fn next_of(&self, stream: usize) -> Option<Next> {
+        let op = self.streams[stream].queue.front()?;
+        match self.streams[stream].head {
+            Head::Waiting => None,
+            Head::Running { start, next, .. } => {
+                Some(Next { time: next, begins: false, ready: start, op: op.id, stream })
+            }
+            Head::Ready(ready) => {
+                let engine = op.engine.map_or(EngineState::default(), |engine| self.engines[engine]);
+                let time = ready.max(engine.free_at);
+                (!engine.busy).then_some(Next { time, begins: true, ready, op: op.id, stream })
+            }
+        }
+    }
+
+    fn happen(&mut self, next: Next) {
+        let Next { time, stream, .. } = next;
+        let Some(op) = self.streams[stream].queue.front() else { return };
+        let (engine, slices) = (op.engine, op.task.slices());
+        match (self.streams[stream].head, engine) {
+            (Head::Ready(_), Some(engine)) => {
+                self.engines[engine].busy = true;
+                let next = time + op.duration / slices as u64;
+                self.streams[stream].head = Head::Running { start: time, slices: 0, next };
+            }
+            (Head::Running { start, slices: done, .. }, _) => {
+                let (done, duration) = (done + 1, op.duration);
+                if let Err(fault) = self.execute(stream, done - 1) {
+                    return self.kill(self.streams[stream].id.device, fault, time);
+                }
+                if done == slices {
+                    return self.complete(stream, start, time);
+                }
+                let next = start + duration * (done as u64 + 1) / slices as u64;
+                self.streams[stream].head = Head::Running { start, slices: done, next };
+            }
+            // A mark: an event recorded, or waited for.
+            _ => self.complete(stream, time, time),
+        }
+    }
+
+    /// Applies the effect of a part of a stream's first piece of work.
+    fn execute(&mut self, stream: usize, slice: usize) -> DriverResult<()> {
+        let Stream { id, queue, .. } = &self.streams[stream];
+        let Some(op) = queue.front() else { return Ok(()) };
+        let memory = &mut self.devices[id.device].memory;
+        match &op.task {
+            Task::Kernel(launch) => execute::kernel(memory, launch),
+            Task::Gemm(gemm) => execute::gemm(memory, gemm),
+            Task::Convolution(task) => {
+                convolution::execute(memory, task, op.id ^ self.seed.unwrap_or(0).rotate_left(32))
+            }
+            Task::Memset { to, value, bytes } => execute::memset(memory, *to, *value, *bytes),
+            Task::Copy(copy) => execute::copy(&mut self.devices, &mut self.pinned, copy, copy.slice(slice)),
+            Task::Record(_) | Task::Wait { .. } => Ok(()),
+        }
+    }
+
+    /// The first piece of work of a stream has run.
+    fn complete(&mut self, stream: usize, start: u64, end: u64) {
+        let id = self.streams[stream].id;
+        let Some(op) = self.streams[stream].queue.pop_front() else { return };
+        if let Some(engine) = op.engine {
+            let kind = self.engine_kind(engine);
+            let profile = self.devices[id.device].profile;
+            let gap = if kind == Engine::Compute { profile.kernel_gap.nanoseconds() } else { 0 };
+            self.engines[engine] = EngineState { busy: false, free_at: end + gap };
+            if self.spans.len() == MOST_SPANS {
+                self.spans.pop_front();
+            }
+            self.spans.push_back(Span { op: op.id, stream: id, engine: kind, start, end });
+            self.devices[id.device].activity.note(profile, kind, &op.task, (start, end));
+        }
+        match op.task {
+            Task::Record(event) => self.events.reached(event, op.id, end),
+            Task::Copy(copy) => self.for_pinned(copy.places(), PinnedMemory::release),
+            _ => {}
+        }
+        self.devices[id.device].queued -= 1;
+        self.streams[stream].head = Head::Waiting;
+        if self.streams[stream].queue.is_empty() {
+            self.active.retain(|active| *active != stream);
+        }
+        self.stamp_all(end);
+    }
+
+    /// A fault kills the context of its device: nothing that is queued there will run.
+    fn kill(&mut self, device: usize, fault: DriverError, time: u64) {
+        self.devices[device].fault = Some(fault);
+        self.devices[device].queued = 0;
+        for stream in self.devices[device].streams.clone() {
+            let running = matches!(self.streams[stream].head, Head::Running { .. });
+            for (index, op) in std::mem::take(&mut self.streams[stream].queue).into_iter().enumerate() {
+                if let (0, true, Some(engine)) = (index, running, op.engine) {
+                    self.engines[engine] = EngineState { busy: false, free_at: time };
+                }
+                match op.task {
+                    // If the context lives again, nobody may wait for it for ever.
+                    Task::Record(event) => self.events.reached(event, op.id, time),
+                    Task::Copy(copy) => self.for_pinned(copy.places(), PinnedMemory::release),
+                    _ => {}
+                }
+            }
+            self.streams[stream].head = Head::Waiting;
+        }
+        let streams = &self.streams;
+        self.active.retain(|stream| !streams[*stream].queue.is_empty());
+        self.stamp_all(time);
+    }
+
+    fn for_pinned(&mut self, places: [Place; 2], action: fn(&mut PinnedMemory, u64)) {
+        for place in places {
+            if let Place::Pinned(address) = place {
+                action(&mut self.pinned, address);
+            }
+        }
+    }
+
+    /// Work ended at `time`: finds what has become ready by it.
+    fn stamp_all(&mut self, time: u64) {
+        for index in 0..self.active.len() {
+            self.stamp(self.active[index], time);
+        }
+    }
+
+    fn stamp(&mut self, stream: usize, time: u64) {
+        let Stream { head, queue, .. } = &self.streams[stream];
+        let Some(op) = queue.front() else { return };
+        if *head == Head::Waiting && self.may_run(stream, op) {
+            self.streams[stream].head = Head::Ready(op.earliest.max(time));
+        }
+    }
+
+    /// Whether a stream's first piece of work waits for no other stream.
+    fn may_run(&self, stream: usize, op: &Op) -> bool {
+        if let Task::Wait { stream, op } = op.task
+            && !self.streams[stream].has_run(op)
+        {
+            return false;
+        }
+        let Stream { id, blocking, .. } = self.streams[stream];
+        let default = self.devices[id.device].streams[0];
+        match (stream == default, blocking) {
+            // The legacy default stream waits for all blocking ones, and they for it.
+            (true, _) => self.active.iter().map(|stream| &self.streams[*stream]).all(|other| {
+                other.id.device != id.device || other.id == id || !other.blocking || other.has_run(op.id)
+            }),
+            (false, true) => self.streams[default].has_run(op.id),
+            (false, false) => true,
+        }
+    }
+}

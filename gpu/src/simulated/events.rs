@@ -1,0 +1,79 @@
+//! Events: marks in streams, by handles that a destroyed event's successor does not share.
+
+use super::errors;
+use crate::driver::{DriverResult, EventId, OpId};
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Event {
+    pub(super) device: usize,
+    pub(super) timing: bool,
+    pub(super) record: Option<Record>,
+}
+
+/// The last record of an event.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Record {
+    pub(super) stream: usize,
+    pub(super) op: OpId,
+    /// When the work before it had run, if it has.
+    pub(super) time: Option<u64>,
+}
+
+impl Event {
+    /// Whether the work before its last record has run.
+    pub(super) fn is_complete(&self) -> bool {
+        self.record.is_none_or(|record| record.time.is_some())
+    }
+}
+
+#[derive(Default)]
+pub(super) struct Events {
+    slots: Vec<Slot>,
+    free: Vec<usize>,
+}
+
+struct Slot {
+    generation: u32,
+    event: Option<Event>,
+}
+
+impl Events {
+    pub(super) fn create(&mut self, device: usize, timing: bool) -> EventId {
+        let index = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(Slot { generation: 0, event: None });
+            self.slots.len() - 1
+        });
+        let slot = &mut self.slots[index];
+        slot.generation += 1;
+        slot.event = Some(Event { device, timing, record: None });
+        EventId(u64::from(slot.generation) << 32 | index as u64)
+    }
+
+    pub(super) fn destroy(&mut self, id: EventId) -> DriverResult<()> {
+        self.get_mut(id)?;
+        let index = id.0 as u32 as usize;
+        self.slots[index].event = None;
+        self.free.push(index);
+        Ok(())
+    }
+
+    pub(super) fn get(&self, id: EventId) -> DriverResult<Event> {
+        let slot = self.slots.get(id.0 as u32 as usize);
+        let slot = slot.filter(|slot| u64::from(slot.generation) == id.0 >> 32);
+        slot.and_then(|slot| slot.event).ok_or_else(errors::invalid_handle)
+    }
+
+    pub(super) fn get_mut(&mut self, id: EventId) -> DriverResult<&mut Event> {
+        let slot = self.slots.get_mut(id.0 as u32 as usize);
+        let slot = slot.filter(|slot| u64::from(slot.generation) == id.0 >> 32);
+        slot.and_then(|slot| slot.event.as_mut()).ok_or_else(errors::invalid_handle)
+    }
+
+    /// A record has been reached. The event may have been recorded anew, or be gone.
+    pub(super) fn reached(&mut self, id: EventId, op: OpId, time: u64) {
+        let Ok(event) = self.get_mut(id) else { return };
+        if let Some(record) = event.record.as_mut().filter(|record| record.op == op) {
+            record.time = Some(time);
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! What work does to memory, when its time has come.
+
+use std::array::from_fn;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::LazyLock;
+
+use smallvec::SmallVec;
+
+use super::device::Device;
+use super::errors;
+use super::memory::{Access, AddressSpace, Buffer, Bytes};
+use super::op::{Copy, Place};
+use super::pinned::PinnedMemory;
+use crate::driver::{DevicePtr, DriverResult, Gemm};
+use crate::dtype::DType;
+use crate::kernel::{Args, Argument, Input, Launch, Output, Parameter, Ran, Stopped};
+use crate::shape::Layout;
+
+/// The most inputs, and the most outputs, that a kernel has.
+const MOST_OPERANDS: usize = 8;
+
+/// The layout of a number in the place of a tensor.
+static NUMBER: LazyLock<Layout> =
+    LazyLock::new(|| Layout::contiguous(&[]).expect("no dimensions are not too many"));
+
+/// Moves part of a copy.
+pub(super) fn copy(
+    devices: &mut [Device],
+    pinned: &mut PinnedMemory,
+    copy: &Copy,
+    (start, bytes): (usize, usize),
+) -> DriverResult<()> {
+    match (copy.from.offset(start), copy.to.offset(start)) {
+        (Place::Pinned(from), Place::Device { device, address }) => {
+            devices[device].memory.write(address, pinned.space().bytes(from, bytes)?)
+        }
+        (Place::Device { device, address }, Place::Pinned(to)) => {
+            devices[device].memory.read(address, pinned.space().bytes_mut(to, bytes)?)
+        }
+        (Place::Device { device, address: from }, Place::Device { device: other, address: to }) => {
+            let Ok([source, target]) = devices.get_disjoint_mut([device, other]) else {
+                return devices[device].memory.copy_within(from, to, bytes);
+            };
+            target.memory.write(to, source.memory.bytes(from, bytes)?)
+        }
+        (Place::Pinned(from), Place::Pinned(to)) => pinned.space().copy_within(from, to, bytes),
+    }
+}
+
+pub(super) fn memset(memory: &mut AddressSpace, to: DevicePtr, value: u8, bytes: usize) -> DriverResult<()> {
+    memory.bytes_mut(to.0, bytes)?.fill(value);
+    Ok(())
+}
+
+/// Whether the arguments of a launch are of the kinds that the kernel takes.
+pub(super) fn arguments_fit(launch: &Launch) -> bool {
+    let parameters = launch.kernel.parameters;
+    let fits = |(parameter, argument): (&Parameter, &Argument)| {
+        matches!(
+            (parameter, argument),
+            (Parameter::In(_), Argument::Tensor { .. } | Argument::Value(_))
+                | (Parameter::Out(_), Argument::Tensor { .. })
+                | (Parameter::Int, Argument::Int(_))
+                | (Parameter::Float, Argument::Float(_))
+        )
+    };
+    parameters.len() == launch.arguments.len()
+        && operands_of(launch, |parameter| matches!(parameter, Parameter::In(_))) <= MOST_OPERANDS
+        && operands_of(launch, |parameter| matches!(parameter, Parameter::Out(_))) <= MOST_OPERANDS
+        && parameters.iter().zip(&launch.arguments).all(fits)
+}
+
+fn operands_of(launch: &Launch, kind: impl Fn(&Parameter) -> bool) -> usize {
+    launch.kernel.parameters.iter().filter(|parameter| kind(parameter)).count()
+}
+
+/// Where an input of a twin is.
+enum Source {
+    /// It is the first output.
+    FirstOutput,
+    /// In memory that nothing else writes.
+    Memory,
+    /// Part of it is about to be overwritten, so the twin gets a copy.
+    Copy(Buffer),
+    Value {
+        bits: u64,
+        size: usize,
+    },
+}
+
+/// Calls the twin of a kernel.
+pub(super) fn kernel(memory: &mut AddressSpace, launch: &Launch) -> DriverResult<()> {
+    let operands = || launch.kernel.parameters.iter().zip(&launch.arguments);
+    let (mut written, mut output_views) = (SmallVec::<[Access; 6]>::new(), SmallVec::<[&Layout; 4]>::new());
+    for (parameter, argument) in operands() {
+        if let (Parameter::Out(dtype), Argument::Tensor { pointer, view }) = (parameter, argument) {
+            written.push(operand(*pointer, view, *dtype, true)?);
+            output_views.push(view);
+        }
+    }
+
+    let number = &*NUMBER;
+    let (mut ints, mut floats) = (SmallVec::<[i64; 8]>::new(), SmallVec::<[f64; 8]>::new());
+    let mut inputs = SmallVec::<[(Source, &Layout); 4]>::new();
+    let mut accesses = written.clone();
+    for (parameter, argument) in operands() {
+        match (parameter, argument) {
+            (Parameter::In(dtype), Argument::Tensor { pointer, view }) => {
+                let access = operand(*pointer, view, *dtype, false)?;
+                let source = if is_first_output(launch, *dtype, *pointer, view) {
+                    Source::FirstOutput
+                } else if written.iter().any(|output| output.overlaps(&access)) {
+                    Source::Copy(Buffer::copy_of(memory.bytes(access.address, access.bytes)?)?)
+                } else {
+                    accesses.push(access);
+                    Source::Memory
+                };
+                inputs.push((source, view));
+            }
+            (Parameter::In(dtype), Argument::Value(bytes)) => {
+                let source = Source::Value { bits: u64::from_ne_bytes(*bytes), size: dtype.size() };
+                inputs.push((source, number));
+            }
+            (_, Argument::Int(int)) => ints.push(*int),
+            (_, Argument::Float(float)) => floats.push(*float),
+            _ => {}
+        }
+    }
+
+    // The outputs come first, then the inputs that are in memory.
+    let mut borrowed = memory.borrow(&accesses)?.into_iter();
+    let mut outputs: [Output; MOST_OPERANDS] = from_fn(|_| Output { bytes: &mut [], layout: number });
+    for (output, layout) in outputs.iter_mut().zip(&output_views) {
+        if let Some(Bytes::Write(bytes)) = borrowed.next() {
+            *output = Output { bytes, layout };
+        }
+    }
+    let mut twin_inputs: [Input; MOST_OPERANDS] = from_fn(|_| Input { bytes: None, layout: number });
+    for (input, (source, layout)) in twin_inputs.iter_mut().zip(&inputs) {
+        let bytes = match source {
+            Source::FirstOutput => None,
+            Source::Memory => borrowed.next().and_then(Bytes::read),
+            Source::Copy(buffer) => Some(buffer.bytes()),
+            Source::Value { bits, size } => Some(&bytemuck::bytes_of(bits)[..*size]),
+        };
+        *input = Input { bytes, layout };
+    }
+    let arguments = Args {
+        kernel: launch.kernel,
+        inputs: &twin_inputs[..inputs.len()],
+        outputs: &mut outputs[..output_views.len()],
+        ints: &ints,
+        floats: &floats,
+    };
+    run(|| launch.kernel.symbol(), || (launch.kernel.twin)(arguments))
+}
+
+/// Runs a twin. An error of it is a failed assertion on the device, unless it found no memory of the computer to
+/// work in. A panic is a mistake of the twin's author; it must not leave the simulation half way through an event, so
+/// it is a failed launch.
+pub(super) fn run(symbol: impl Fn() -> String, twin: impl FnOnce() -> Ran) -> DriverResult<()> {
+    match catch_unwind(AssertUnwindSafe(twin)) {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(Stopped::OutOfHostMemory { bytes })) => Err(errors::out_of_host_memory_in(&symbol(), bytes)),
+        Ok(Err(Stopped::Because(error))) => Err(errors::device_assert(symbol(), &*error)),
+        Err(_) => Err(errors::launch_failure(symbol())),
+    }
+}
+
+/// The memory of a tensor, which must lie at a multiple of its elements' size.
+fn operand(pointer: DevicePtr, view: &Layout, dtype: DType, write: bool) -> DriverResult<Access> {
+    let bytes = view.reach() * dtype.size();
+    if bytes > 0 && !pointer.0.is_multiple_of(dtype.size() as u64) {
+        return Err(errors::misaligned_address());
+    }
+    Ok(Access { address: pointer.0, bytes, write })
+}
+
+/// Whether an input is the first output, element for element.
+fn is_first_output(launch: &Launch, dtype: DType, pointer: DevicePtr, view: &Layout) -> bool {
+    let index = launch.kernel.parameters.iter().position(|parameter| matches!(parameter, Parameter::Out(_)));
+    let Some(index) = index else { return false };
+    match &launch.arguments[index] {
+        Argument::Tensor { pointer: of_output, view: output } => {
+            launch.kernel.parameters[index] == Parameter::Out(dtype)
+                && *of_output == pointer
+                && output == view
+        }
+        _ => false,
+    }
+}
+
+/// Multiplies matrices.
+pub(super) fn gemm(memory: &mut AddressSpace, gemm: &Gemm) -> DriverResult<()> {
+    if gemm.batch * gemm.m * gemm.n == 0 {
+        return Ok(());
+    }
+    match &mut memory.borrow(&gemm_accesses(gemm))?[..] {
+        [Bytes::Read(a), Bytes::Read(b), Bytes::Write(c)] => {
+            run(|| "gemm".to_string(), || (gemm.twin)(gemm, a, b, c))
+        }
+        _ => Err(errors::illegal_address()),
+    }
+}
+
+/// The memory of A, B and C.
+pub(super) fn gemm_accesses(gemm: &Gemm) -> [Access; 3] {
+    let range = |pointer: DevicePtr, elements: usize, write: bool| {
+        let bytes = elements * gemm.dtype.size();
+        Access { address: pointer.0, bytes, write }
+    };
+    let [a, b, c] = gemm.reach();
+    [range(gemm.a, a, false), range(gemm.b, b, false), range(gemm.c, c, true)]
+}

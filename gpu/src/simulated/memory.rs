@@ -1,0 +1,444 @@
+//! An address space whose memory the simulation owns: that of a device, and that of page-locked buffers.
+//!
+//! Work names memory by address, never by reference: a block may be freed, reused and overwritten while work
+//! that names it is still queued, and then the work finds what is there, as on hardware. Every access is
+//! checked against the blocks there are. A block costs the computer nothing until it is touched.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use smallvec::SmallVec;
+
+use super::errors;
+use crate::driver::DriverResult;
+
+/// Buffers begin at a multiple of this, for any vector type.
+const ALIGNMENT: usize = 64;
+
+/// A range of memory that a piece of work reads or writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Access {
+    pub(super) address: u64,
+    pub(super) bytes: usize,
+    pub(super) write: bool,
+}
+
+impl Access {
+    pub(super) fn overlaps(&self, other: &Access) -> bool {
+        self.bytes > 0
+            && other.bytes > 0
+            && self.address < other.address + other.bytes as u64
+            && other.address < self.address + self.bytes as u64
+    }
+}
+
+/// The memory of an [`Access`].
+pub(super) enum Bytes<'m> {
+    Read(&'m [u8]),
+    Write(&'m mut [u8]),
+}
+
+impl<'m> Bytes<'m> {
+    pub(super) fn read(self) -> Option<&'m [u8]> {
+        match self {
+            Bytes::Read(bytes) => Some(bytes),
+            Bytes::Write(_) => None,
+        }
+    }
+}
+
+/// Memory of the computer for one block. Made zeroed by the system, so that pages no one touches cost
+/// nothing; of `u128`, because that is the widest alignment for which it is.
+pub(super) struct Buffer {
+    words: Vec<u128>,
+    /// Where the aligned part begins.
+    start: usize,
+    bytes: usize,
+}
+
+impl Buffer {
+    pub(super) fn zeroed(bytes: usize) -> DriverResult<Buffer> {
+        let words = bytes.div_ceil(size_of::<u128>()) + ALIGNMENT / size_of::<u128>();
+        let words: Vec<u128> =
+            bytemuck::allocation::try_zeroed_vec(words).map_err(|()| errors::out_of_host_memory(bytes))?;
+        let start = words.as_ptr().cast::<u8>().align_offset(ALIGNMENT);
+        Ok(Buffer { words, start, bytes })
+    }
+
+    pub(super) fn copy_of(bytes: &[u8]) -> DriverResult<Buffer> {
+        let mut buffer = Buffer::zeroed(bytes.len())?;
+        let start = buffer.start;
+        bytemuck::cast_slice_mut(&mut buffer.words)[start..start + bytes.len()].copy_from_slice(bytes);
+        Ok(buffer)
+    }
+
+    /// As many bytes of it, with what they hold; `None` if it is too small.
+    pub(super) fn resized(self, bytes: usize) -> Option<Buffer> {
+        (bytes <= self.capacity()).then_some(Buffer { bytes, ..self })
+    }
+
+    pub(super) fn capacity(&self) -> usize {
+        size_of_val(&self.words[..]) - ALIGNMENT
+    }
+
+    pub(super) fn bytes(&self) -> &[u8] {
+        &bytemuck::cast_slice(&self.words)[self.start..self.start + self.bytes]
+    }
+
+    #[allow(unsafe_code)]
+    fn pointer(&mut self, offset: usize) -> *mut u8 {
+        debug_assert!(offset <= self.bytes);
+        // SAFETY: `start + offset` is within the words, which `zeroed` made large enough for both.
+        unsafe { self.words.as_mut_ptr().cast::<u8>().add(self.start + offset) }
+    }
+}
+
+/// What the computer has for the simulated memory of a machine. The profile of a GPU may have more memory than
+/// the computer it is simulated on, and a system that promises what it has not ends the program when it is
+/// touched, or swaps until nobody waits any more.
+#[derive(Default)]
+pub(super) struct Room {
+    /// Bytes that were there when the first block was touched; `None` inside where that is not known.
+    limit: OnceLock<Option<u64>>,
+    taken: AtomicU64,
+}
+
+impl Room {
+    /// Whether a block of that size could be given. Much of what was given before may not have been written to
+    /// yet, so it is counted as well as looked for.
+    fn has(&self, bytes: usize) -> bool {
+        let available = available_memory();
+        let limit = self.limit.get_or_init(|| available);
+        let fits = |bytes: u64, room: &Option<u64>| room.is_none_or(|room| bytes <= room / 10 * 9);
+        let taken = self.taken.load(Ordering::Relaxed).saturating_add(bytes as u64);
+        fits(bytes as u64, &available) && fits(taken, limit)
+    }
+
+    /// Memory for a block that is about to be touched.
+    fn give(&self, bytes: usize) -> DriverResult<Buffer> {
+        if !self.has(bytes) {
+            return Err(errors::out_of_host_memory(bytes));
+        }
+        let buffer = Buffer::zeroed(bytes)?;
+        self.taken.fetch_add(bytes as u64, Ordering::Relaxed);
+        Ok(buffer)
+    }
+
+    fn take_back(&self, bytes: usize) {
+        self.taken.fetch_sub(bytes as u64, Ordering::Relaxed);
+    }
+}
+
+/// Bytes of the computer's memory that programs can have without swapping, where the system says so.
+fn available_memory() -> Option<u64> {
+    if !cfg!(target_os = "linux") {
+        return None;
+    }
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
+}
+
+struct Segment {
+    address: u64,
+    bytes: usize,
+    /// Made at the first touch.
+    buffer: Option<Buffer>,
+    /// Whether it was: it then counts as taken from the computer.
+    is_given: bool,
+}
+
+impl Segment {
+    fn touch(&mut self, room: &Room) -> DriverResult<&mut Buffer> {
+        match &mut self.buffer {
+            Some(buffer) => Ok(buffer),
+            none => {
+                let buffer = none.insert(room.give(self.bytes)?);
+                self.is_given = true;
+                Ok(buffer)
+            }
+        }
+    }
+}
+
+/// Blocks of memory by their addresses.
+pub(super) struct AddressSpace {
+    base: u64,
+    granularity: u64,
+    /// In order of their addresses.
+    segments: Vec<Segment>,
+    /// The segment found last: most accesses are to the same as the one before.
+    last: usize,
+    taken: u64,
+    room: Arc<Room>,
+}
+
+impl AddressSpace {
+    /// Addresses from `base` on, in multiples of `granularity`.
+    pub(super) fn new(base: u64, granularity: u64, room: Arc<Room>) -> AddressSpace {
+        AddressSpace { base, granularity, segments: Vec::new(), last: 0, taken: 0, room }
+    }
+
+    /// What a block of that size takes of the memory.
+    pub(super) fn size_of(&self, bytes: usize) -> u64 {
+        (bytes.max(1) as u64).next_multiple_of(self.granularity)
+    }
+
+    /// What all blocks take.
+    pub(super) fn taken(&self) -> u64 {
+        self.taken
+    }
+
+    /// Whether the computer has the memory of such a block, should it be touched.
+    pub(super) fn can_back(&self, bytes: usize) -> bool {
+        self.room.has(bytes)
+    }
+
+    /// A new block, in the first gap that is large enough.
+    pub(super) fn insert(&mut self, bytes: usize) -> u64 {
+        self.insert_with(bytes, None)
+    }
+
+    /// The same, with a buffer that there is already.
+    pub(super) fn insert_with(&mut self, bytes: usize, buffer: Option<Buffer>) -> u64 {
+        let size = self.size_of(bytes);
+        let mut address = self.base;
+        let gap = self.segments.iter().position(|segment| {
+            let fits = address + size <= segment.address;
+            if !fits {
+                address = segment.address + (segment.bytes.max(1) as u64).next_multiple_of(self.granularity);
+            }
+            fits
+        });
+        let index = gap.unwrap_or(self.segments.len());
+        self.segments.insert(index, Segment { address, bytes, buffer, is_given: false });
+        self.taken += size;
+        address
+    }
+
+    /// How large the block is that begins there.
+    pub(super) fn size_at(&self, address: u64) -> Option<usize> {
+        let index = self.segments.binary_search_by_key(&address, |segment| segment.address).ok()?;
+        Some(self.segments[index].bytes)
+    }
+
+    /// Removes the block that begins there; false if none does.
+    pub(super) fn remove(&mut self, address: u64) -> bool {
+        self.take(address).is_some()
+    }
+
+    /// The same; the memory it had if it was touched.
+    pub(super) fn take(&mut self, address: u64) -> Option<Option<Buffer>> {
+        let index = self.segments.binary_search_by_key(&address, |segment| segment.address).ok()?;
+        let segment = self.segments.remove(index);
+        self.taken -= self.size_of(segment.bytes);
+        if segment.is_given {
+            self.room.take_back(segment.bytes);
+        }
+        Some(segment.buffer)
+    }
+
+    /// Whether the range lies in one block.
+    pub(super) fn holds(&mut self, address: u64, bytes: usize) -> bool {
+        bytes == 0 || self.find(address, bytes).is_some()
+    }
+
+    pub(super) fn read(&mut self, address: u64, into: &mut [u8]) -> DriverResult<()> {
+        into.copy_from_slice(self.bytes(address, into.len())?);
+        Ok(())
+    }
+
+    pub(super) fn write(&mut self, address: u64, from: &[u8]) -> DriverResult<()> {
+        self.bytes_mut(address, from.len())?.copy_from_slice(from);
+        Ok(())
+    }
+
+    #[allow(unsafe_code)]
+    pub(super) fn bytes(&mut self, address: u64, bytes: usize) -> DriverResult<&[u8]> {
+        let pointer = self.pointer(address, bytes)?;
+        // SAFETY: `pointer` has found `bytes` initialized bytes there, which belong to `self`, and `self` is
+        // borrowed for as long as they are.
+        Ok(unsafe { std::slice::from_raw_parts(pointer, bytes) })
+    }
+
+    #[allow(unsafe_code)]
+    pub(super) fn bytes_mut(&mut self, address: u64, bytes: usize) -> DriverResult<&mut [u8]> {
+        let pointer = self.pointer(address, bytes)?;
+        // SAFETY: as in `bytes`; `self` is borrowed mutably, so nothing else refers to them.
+        Ok(unsafe { std::slice::from_raw_parts_mut(pointer, bytes) })
+    }
+
+    /// Copies a range onto another, which it may overlap.
+    #[allow(unsafe_code)]
+    pub(super) fn copy_within(&mut self, from: u64, to: u64, bytes: usize) -> DriverResult<()> {
+        let (from, to) = (self.pointer(from, bytes)?, self.pointer(to, bytes)?);
+        // SAFETY: both have `bytes` initialized bytes that belong to `self`, no reference into it is alive
+        // (it is borrowed mutably), and `copy` allows the ranges to overlap.
+        unsafe { std::ptr::copy(from, to, bytes) };
+        Ok(())
+    }
+
+    /// The memory of several ranges at once, in their order. What is written must overlap nothing else.
+    #[allow(unsafe_code)]
+    pub(super) fn borrow<'m>(&'m mut self, accesses: &[Access]) -> DriverResult<SmallVec<[Bytes<'m>; 6]>> {
+        for (index, written) in accesses.iter().enumerate().filter(|(_, access)| access.write) {
+            let clashes = |(other, access): (usize, &Access)| other != index && written.overlaps(access);
+            if accesses.iter().enumerate().any(clashes) {
+                return Err(errors::illegal_address());
+            }
+        }
+        let mut borrowed = SmallVec::new();
+        for Access { address, bytes, write } in accesses.iter().copied() {
+            let pointer = self.pointer(address, bytes)?;
+            // SAFETY: `pointer` has found `bytes` initialized bytes there, which belong to `self`; `self` is
+            // borrowed mutably for 'm, and the ranges that become `&mut` overlap no other, checked above.
+            borrowed.push(unsafe {
+                if write {
+                    Bytes::Write(std::slice::from_raw_parts_mut(pointer, bytes))
+                } else {
+                    Bytes::Read(std::slice::from_raw_parts(pointer, bytes))
+                }
+            });
+        }
+        Ok(borrowed)
+    }
+
+    /// A pointer to that many bytes. It stays good until its block is removed.
+    fn pointer(&mut self, address: u64, bytes: usize) -> DriverResult<*mut u8> {
+        if bytes == 0 {
+            return Ok(std::ptr::without_provenance_mut(ALIGNMENT));
+        }
+        let index = self.find(address, bytes).ok_or_else(errors::illegal_address)?;
+        let segment = &mut self.segments[index];
+        let offset = (address - segment.address) as usize;
+        Ok(segment.touch(&self.room)?.pointer(offset))
+    }
+
+    /// Sees to it that the computer has the memory of a block that queued work will touch: the call that
+    /// queues it can say so, and the device lives on. Of an address in no block the work itself will tell.
+    pub(super) fn back(&mut self, address: u64) -> DriverResult<()> {
+        match self.find(address, 1) {
+            Some(index) => self.segments[index].touch(&self.room).map(drop),
+            None => Ok(()),
+        }
+    }
+
+    /// The segment that holds the range.
+    fn find(&mut self, address: u64, bytes: usize) -> Option<usize> {
+        let holds = |segment: &Segment| {
+            let offset = address.checked_sub(segment.address);
+            offset.is_some_and(|offset| {
+                offset <= segment.bytes as u64 && bytes as u64 <= segment.bytes as u64 - offset
+            })
+        };
+        if !self.segments.get(self.last).is_some_and(holds) {
+            let after = self.segments.partition_point(|segment| segment.address <= address);
+            self.last = after.checked_sub(1)?;
+        }
+        holds(&self.segments[self.last]).then_some(self.last)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn space() -> AddressSpace {
+        AddressSpace::new(1 << 40, 1 << 21, Arc::default())
+    }
+
+    #[test]
+    fn blocks_begin_at_whole_pages_and_freed_addresses_come_back() {
+        let mut space = space();
+        let blocks: Vec<u64> = (0..3).map(|_| space.insert(3 << 20)).collect();
+        assert_eq!(blocks, [1 << 40, (1 << 40) + (4 << 20), (1 << 40) + (8 << 20)]);
+        assert_eq!(space.taken(), 12 << 20);
+        assert!(space.remove(blocks[1]));
+        assert!(!space.remove(blocks[1]));
+        assert_eq!(space.insert(5 << 20), (1 << 40) + (12 << 20));
+        assert_eq!(space.insert(1), blocks[1]);
+    }
+
+    #[test]
+    fn memory_is_zero_until_written_and_aligned_for_vectors() {
+        let mut space = space();
+        let block = space.insert(1000);
+        assert_eq!(space.bytes(block, 1000).unwrap(), [0; 1000]);
+        space.write(block + 3, &[1, 2, 3]).unwrap();
+        let mut read = [0; 5];
+        space.read(block + 2, &mut read).unwrap();
+        assert_eq!(read, [0, 1, 2, 3, 0]);
+        assert!(space.bytes(block, 1000).unwrap().as_ptr().addr().is_multiple_of(ALIGNMENT));
+    }
+
+    #[test]
+    fn a_range_outside_every_block_is_refused() {
+        let mut space = space();
+        let block = space.insert(1000);
+        for (address, bytes) in [(block, 1001), (block + 1000, 1), (block - 1, 1), (0, 4), (u64::MAX, 8)] {
+            assert_eq!(space.bytes(address, bytes), Err(errors::illegal_address()), "{address} {bytes}");
+        }
+        assert!(space.bytes(0, 0).unwrap().is_empty());
+        space.remove(block);
+        assert_eq!(space.bytes(block, 1), Err(errors::illegal_address()));
+    }
+
+    #[test]
+    fn an_untouched_block_costs_nothing() {
+        let mut space = space();
+        let block = space.insert(1 << 45_u32.min(usize::BITS - 2));
+        space.insert(10);
+        assert!(space.holds(block, 1 << 20));
+    }
+
+    #[test]
+    fn a_block_the_computer_cannot_give_is_an_error() {
+        let mut space = space();
+        let block = space.insert(isize::MAX as usize / 2);
+        let error = space.bytes(block, 1).unwrap_err();
+        assert_eq!((error.code, error.message), (2, "out of memory"));
+        assert!(error.detail.unwrap().contains("this computer cannot give"));
+    }
+
+    #[test]
+    fn all_blocks_together_take_no_more_than_the_computer_has() {
+        let room = Arc::new(Room { limit: OnceLock::from(Some(1000)), taken: AtomicU64::new(0) });
+        let mut spaces = [0, 1].map(|_| AddressSpace::new(1 << 40, 1 << 21, room.clone()));
+        let blocks = [400, 400, 200].map(|bytes| spaces[0].insert(bytes));
+        assert_eq!(spaces[0].back(blocks[0]), Ok(()));
+        assert_eq!(spaces[0].back(blocks[0]), Ok(()), "it counts once");
+        let other = spaces[1].insert(400);
+        assert_eq!(spaces[1].back(other), Ok(()));
+        assert_eq!(spaces[0].back(blocks[2]), Err(errors::out_of_host_memory(200)));
+        assert_eq!(spaces[0].bytes(blocks[2], 1), Err(errors::out_of_host_memory(200)));
+        // What was never touched gives nothing back.
+        assert!(spaces[0].remove(blocks[1]));
+        assert_eq!(spaces[0].back(blocks[2]), Err(errors::out_of_host_memory(200)));
+        assert!(spaces[1].remove(other));
+        assert_eq!(spaces[0].back(blocks[2]), Ok(()));
+        assert_eq!(spaces[0].back(0), Ok(()), "no block is there");
+        assert!(spaces[0].can_back(300) && !spaces[0].can_back(301));
+    }
+
+    #[test]
+    fn what_is_written_is_borrowed_alone() {
+        let mut space = space();
+        let block = space.insert(100);
+        let access = |offset, write| Access { address: block + offset, bytes: 10, write };
+        assert!(
+            space.borrow(&[access(0, true), access(10, true), access(20, false), access(25, false)]).is_ok()
+        );
+        assert!(space.borrow(&[access(0, true), access(9, false)]).is_err());
+        assert!(space.borrow(&[access(0, false), access(9, true)]).is_err());
+        assert!(space.borrow(&[access(0, true), access(0, true)]).is_err());
+    }
+
+    #[test]
+    fn copies_within_may_overlap() {
+        let mut space = space();
+        let block = space.insert(8);
+        space.write(block, &[1, 2, 3, 4, 5, 6, 7, 8]).unwrap();
+        space.copy_within(block, block + 2, 6).unwrap();
+        assert_eq!(space.bytes(block, 8).unwrap(), [1, 2, 1, 2, 3, 4, 5, 6]);
+    }
+}

@@ -1,0 +1,465 @@
+//! A GPU that is not there: a discrete-event simulation behind the driver contract.
+//!
+//! It has no speed of its own. What a call, a copy or a kernel takes comes from the profiles of host and
+//! device, and its effect on memory is applied when its modelled time has come, by the Rust twin of the
+//! kernel. So a program sees what it would see on hardware: a buffer read too early is stale, a source
+//! overwritten too early tears, two streams without an event race, and errors of kernels come late.
+//!
+//! | to learn | read |
+//! | --- | --- |
+//! | in which order things happen | `engine.rs`, `op.rs` |
+//! | what they do to memory | `execute.rs`, `memory.rs`, `pinned.rs` |
+//! | how long they take | `cost.rs`, `profile.rs`, `host.rs` |
+//! | what each call does | this file, `copies.rs`, `launches.rs` |
+//! | how data races are found | `races.rs` |
+//! | what a monitor sees | `activity.rs` |
+//!
+//! One thread drives a simulated machine. A lock keeps others out, but who comes first would be up to the
+//! scheduler, and then so were the modelled times.
+
+pub mod activity;
+pub mod convolution;
+mod copies;
+pub mod cost;
+mod device;
+mod engine;
+mod errors;
+mod events;
+mod execute;
+pub mod launches;
+mod memory;
+mod op;
+mod pinned;
+pub mod profile;
+pub mod profile_file;
+mod races;
+#[cfg(test)]
+mod tests;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use self::device::Device;
+use self::engine::State;
+use self::events::Record;
+use self::memory::Room;
+use self::op::Task;
+use self::profile::Profile;
+use crate::driver::{
+    Conv, ConvAlgorithm, DevicePtr, Driver, DriverError, DriverResult, EventId, Gemm, HostSource, HostTarget,
+    MemoryInfo, OpId, PinnedPtr, Process, Span, StreamId,
+};
+use crate::error::RacingAccess;
+use crate::figure::Figure;
+use crate::host_profile::{HostProfile, LAPTOP_8_CORES};
+use crate::kernel::Launch;
+use crate::properties::DeviceProperties;
+use crate::races::RaceLog;
+use crate::reading::Gpu;
+use crate::time::Clock;
+
+/// What to simulate.
+#[derive(Clone, Copy, Debug)]
+pub struct SimulatedOptions {
+    pub profile: &'static Profile,
+    /// How many devices.
+    pub count: usize,
+    /// Bytes of memory of each, if not the profile's.
+    pub memory: Option<u64>,
+    /// Bytes of it that another process holds.
+    pub others: u64,
+    /// Makes all work up to a fifth longer or shorter, in a way that depends on the seed.
+    pub seed: Option<u64>,
+}
+
+/// Simulated devices, all of one kind.
+pub struct Simulated {
+    host: &'static HostProfile,
+    clock: Clock,
+    state: Mutex<State>,
+    races: Arc<RaceLog>,
+}
+
+impl Simulated {
+    pub fn new(options: SimulatedOptions, clock: Clock) -> Simulated {
+        let total = options.memory.unwrap_or(options.profile.memory.value as u64);
+        let room = Arc::<Room>::default();
+        let device = |index| Device::new(index, options.profile, total, options.others, &room);
+        let devices = (0..options.count).map(device).collect();
+        let races = Arc::<RaceLog>::default();
+        let state = Mutex::new(State::new(clock.clone(), options.seed, devices, &races));
+        Simulated { host: &LAPTOP_8_CORES, clock, state, races }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A call that concerns a device: it takes the host some time, and then the device is where it is.
+    fn enter(&self, device: usize, cost: &Figure) -> DriverResult<MutexGuard<'_, State>> {
+        let mut state = self.state();
+        let on = state.devices.get_mut(device).ok_or_else(errors::invalid_device)?;
+        if !std::mem::replace(&mut on.used, true) {
+            self.clock.advance(self.host.context.nanoseconds());
+        }
+        self.clock.advance(cost.nanoseconds());
+        state.run_to_now();
+        state.check(device)?;
+        Ok(state)
+    }
+
+    /// The end of a call in which races may have been found. What was asked for has been done all the same.
+    fn leave<T>(&self, done: DriverResult<T>) -> DriverResult<T> {
+        if self.races.tell() { done.and(Err(errors::race())) } else { done }
+    }
+
+    /// A call that concerns a stream.
+    fn enter_stream(&self, id: StreamId, cost: &Figure) -> DriverResult<(MutexGuard<'_, State>, usize)> {
+        let state = self.enter(id.device, cost)?;
+        let stream = state.devices[id.device].streams.get(id.number as usize).copied();
+        let stream = stream.filter(|stream| !state.streams[*stream].destroyed);
+        let stream = stream.ok_or_else(errors::invalid_handle)?;
+        Ok((state, stream))
+    }
+
+    fn wait_for_stream(&self, id: StreamId) -> DriverResult<(MutexGuard<'_, State>, usize)> {
+        let (mut state, stream) = self.enter_stream(id, &self.host.synchronize)?;
+        state.wait_until(id.device, |state| state.streams[stream].queue.is_empty())?;
+        Ok((state, stream))
+    }
+}
+
+/// Refuses a range of a device's memory that is not all allocated, or that the computer has no room for.
+fn check_device(state: &mut State, device: usize, pointer: DevicePtr, bytes: usize) -> DriverResult<()> {
+    let device = state.devices.get_mut(device).ok_or_else(errors::invalid_device)?;
+    if !device.memory.holds(pointer.0, bytes) {
+        return Err(errors::invalid_value());
+    }
+    if bytes > 0 { device.memory.back(pointer.0) } else { Ok(()) }
+}
+
+/// Refuses a range of page-locked memory that is not the caller's.
+fn check_pinned(state: &mut State, pointer: PinnedPtr, bytes: usize) -> DriverResult<()> {
+    if bytes == 0 || state.pinned.is_owned(pointer.0, bytes) { Ok(()) } else { Err(errors::invalid_value()) }
+}
+
+impl Driver for Simulated {
+    fn device_count(&self) -> usize {
+        self.state().devices.len()
+    }
+
+    fn properties(&self, device: usize) -> DeviceProperties {
+        self.state().devices[device].properties()
+    }
+
+    fn memory_info(&self, device: usize) -> DriverResult<MemoryInfo> {
+        let state = self.enter(device, &self.host.memory_info)?;
+        Ok(state.devices[device].memory_info())
+    }
+
+    // NVML's business, not CUDA's: it says so of a device that has failed, too.
+    fn processes(&self, device: usize) -> Vec<Process> {
+        self.state().devices.get(device).map(Device::processes).unwrap_or_default()
+    }
+
+    // It makes no context, and takes the host no time worth counting.
+    fn monitor(&self, device: usize) -> Option<Gpu> {
+        let mut state = self.state();
+        state.run_to_now();
+        (device < state.devices.len()).then(|| state.monitor(device))
+    }
+
+    fn malloc(&self, device: usize, bytes: usize) -> DriverResult<DevicePtr> {
+        let mut state = self.enter(device, &self.host.synchronize)?;
+        state.wait_until(device, |state| !state.is_in_use(device))?;
+        let on = &mut state.devices[device];
+        match (bytes, on.has_room_for(bytes)) {
+            (0, _) => Err(errors::invalid_value()),
+            (_, false) => {
+                self.clock.advance(cost::malloc(on.profile, 0)); // Nothing is mapped.
+                Err(errors::out_of_memory())
+            }
+            // Refused here, so that no cache holds what no one can use.
+            (_, true) if !on.memory.can_back(bytes) => Err(errors::out_of_host_memory(bytes)),
+            (_, true) => {
+                self.clock.advance(cost::malloc(on.profile, bytes));
+                Ok(DevicePtr(on.memory.insert(bytes)))
+            }
+        }
+    }
+
+    fn free(&self, device: usize, pointer: DevicePtr) -> DriverResult<()> {
+        // The memory goes even if the context is dead: nothing that is queued there will touch it.
+        let entered = self.enter(device, &self.host.synchronize).map(drop);
+        let mut state = self.state();
+        let drained = entered.and_then(|()| state.wait_until(device, |state| !state.is_in_use(device)));
+        let on = state.devices.get_mut(device).ok_or_else(errors::invalid_device)?;
+        self.clock.advance(on.profile.free.nanoseconds());
+        let size = on.memory.size_at(pointer.0);
+        on.memory.remove(pointer.0);
+        state.races.forget(pointer.0, size.unwrap_or(0));
+        drained?;
+        if size.is_some() { Ok(()) } else { Err(errors::invalid_value()) }
+    }
+
+    fn malloc_host(&self, bytes: usize) -> DriverResult<PinnedPtr> {
+        let mut state = self.state();
+        for device in 0..state.devices.len() {
+            state.wait_until(device, |state| !state.is_in_use(device))?;
+        }
+        self.clock.advance(self.host.malloc_host_time(bytes));
+        Ok(PinnedPtr(state.pinned.take(bytes)?))
+    }
+
+    fn free_host(&self, pointer: PinnedPtr) -> DriverResult<()> {
+        let mut state = self.state();
+        self.clock.advance(self.host.free_host.nanoseconds());
+        state.run_to_now();
+        if let Some(bytes) = state.pinned.size_at(pointer.0) {
+            state.races.host_uses(pointer.0, bytes, RacingAccess::Free);
+            state.races.forget(pointer.0, bytes);
+        }
+        let done = state.pinned.give_back(pointer.0);
+        drop(state);
+        self.leave(done)
+    }
+
+    // Reading and writing memory is no call of the driver: whoever does it charges the host for it.
+    fn read_host(&self, from: PinnedPtr, into: &mut [u8]) -> DriverResult<()> {
+        let mut state = self.state();
+        state.run_to_now();
+        check_pinned(&mut state, from, into.len())?;
+        state.races.host_uses(from.0, into.len(), RacingAccess::Read);
+        let done = state.pinned.space().read(from.0, into);
+        drop(state);
+        self.leave(done)
+    }
+
+    fn write_host(&self, into: PinnedPtr, from: &[u8]) -> DriverResult<()> {
+        let mut state = self.state();
+        state.run_to_now();
+        check_pinned(&mut state, into, from.len())?;
+        state.races.host_uses(into.0, from.len(), RacingAccess::Write);
+        let done = state.pinned.space().write(into.0, from);
+        drop(state);
+        self.leave(done)
+    }
+
+    fn copy_host_to_device(
+        &self,
+        stream: StreamId,
+        to: DevicePtr,
+        from: HostSource<'_>,
+        bytes: usize,
+    ) -> DriverResult<OpId> {
+        self.leave(self.host_to_device(stream, to, from, bytes))
+    }
+
+    fn copy_device_to_host(
+        &self,
+        stream: StreamId,
+        to: HostTarget<'_>,
+        from: DevicePtr,
+        bytes: usize,
+    ) -> DriverResult<OpId> {
+        self.leave(self.device_to_host(stream, to, from, bytes))
+    }
+
+    fn copy_device_to_device(
+        &self,
+        stream: StreamId,
+        to: DevicePtr,
+        from: DevicePtr,
+        bytes: usize,
+    ) -> DriverResult<OpId> {
+        self.leave(self.within_device(stream, to, from, bytes))
+    }
+
+    fn copy_peer(
+        &self,
+        stream: StreamId,
+        to: (usize, DevicePtr),
+        from: (usize, DevicePtr),
+        bytes: usize,
+    ) -> DriverResult<OpId> {
+        self.leave(self.across_devices(stream, to, from, bytes))
+    }
+
+    fn memset(&self, stream: StreamId, to: DevicePtr, value: u8, bytes: usize) -> DriverResult<OpId> {
+        self.leave(self.queue_memset(stream, to, value, bytes))
+    }
+
+    fn stream_create(&self, device: usize, blocking: bool) -> DriverResult<StreamId> {
+        Ok(self.enter(device, &self.host.stream_create)?.add_stream(device, blocking))
+    }
+
+    /// Work that is queued on it still runs.
+    fn stream_destroy(&self, stream: StreamId) -> DriverResult<()> {
+        let (mut state, index) = self.enter_stream(stream, &self.host.query)?;
+        if stream.number == 0 {
+            return Err(errors::invalid_handle());
+        }
+        state.streams[index].destroyed = true;
+        Ok(())
+    }
+
+    fn stream_query(&self, stream: StreamId) -> DriverResult<bool> {
+        let (mut state, stream) = self.enter_stream(stream, &self.host.query)?;
+        let has_run = state.streams[stream].queue.is_empty();
+        if has_run {
+            state.races.host_waited_for_stream(stream);
+        }
+        Ok(has_run)
+    }
+
+    fn stream_synchronize(&self, stream: StreamId) -> DriverResult<()> {
+        let (mut state, stream) = self.wait_for_stream(stream)?;
+        state.races.host_waited_for_stream(stream);
+        Ok(())
+    }
+
+    fn stream_wait_event(&self, stream: StreamId, event: EventId) -> DriverResult<()> {
+        let (mut state, waiting) = self.enter_stream(stream, &self.host.wait_event)?;
+        if let Some(Record { stream, op, time: None }) = state.events.get(event)?.record {
+            state.submit(waiting, None, 0, Task::Wait { stream, op })?;
+        }
+        // Also if it has happened already: that was luck.
+        let State { races, streams, .. } = &mut *state;
+        races.wait((waiting, &streams[waiting]), event);
+        Ok(())
+    }
+
+    fn event_create(&self, device: usize, timing: bool) -> DriverResult<EventId> {
+        Ok(self.enter(device, &self.host.event_create)?.events.create(device, timing))
+    }
+
+    fn event_destroy(&self, event: EventId) -> DriverResult<()> {
+        let mut state = self.state();
+        state.races.destroyed(event);
+        state.events.destroy(event)
+    }
+
+    fn event_record(&self, event: EventId, stream: StreamId) -> DriverResult<()> {
+        let device = stream.device;
+        let (mut state, stream) = self.enter_stream(stream, &self.host.event_record)?;
+        if state.events.get(event)?.device != device {
+            return Err(errors::invalid_handle());
+        }
+        let op = state.submit(stream, None, 0, Task::Record(event))?;
+        state.events.get_mut(event)?.record = Some(Record { stream, op, time: None });
+        Ok(())
+    }
+
+    fn event_query(&self, event: EventId) -> DriverResult<bool> {
+        let device = self.state().events.get(event)?.device;
+        let mut state = self.enter(device, &self.host.query)?;
+        let has_run = state.events.get(event)?.is_complete();
+        if has_run {
+            state.races.host_waited_for_event(event);
+        }
+        Ok(has_run)
+    }
+
+    fn event_synchronize(&self, event: EventId) -> DriverResult<()> {
+        let device = self.state().events.get(event)?.device;
+        let mut state = self.enter(device, &self.host.synchronize)?;
+        state.wait_until(device, |state| state.events.get(event).is_ok_and(|event| event.is_complete()))?;
+        state.races.host_waited_for_event(event);
+        Ok(())
+    }
+
+    fn event_elapsed(&self, start: EventId, end: EventId) -> DriverResult<f32> {
+        let device = self.state().events.get(start)?.device;
+        let state = self.enter(device, &self.host.query)?;
+        let (start, end) = (state.events.get(start)?, state.events.get(end)?);
+        if !start.timing || !end.timing || start.device != end.device {
+            return Err(errors::invalid_handle());
+        }
+        let (Some(start), Some(end)) = (start.record, end.record) else {
+            return Err(errors::invalid_handle());
+        };
+        let (Some(start), Some(end)) = (start.time, end.time) else {
+            return Err(errors::not_ready());
+        };
+        Ok((end as f64 - start as f64) as f32 / 1e6)
+    }
+
+    fn launch(&self, stream: StreamId, launch: Launch) -> DriverResult<OpId> {
+        self.leave(self.queue_kernel(stream, launch))
+    }
+
+    fn gemm(&self, stream: StreamId, gemm: Gemm) -> DriverResult<OpId> {
+        self.leave(self.queue_gemm(stream, gemm))
+    }
+
+    fn cudnn_version(&self) -> Option<usize> {
+        Some(convolution::VERSION)
+    }
+
+    fn convolution_algorithms(&self, device: usize, conv: &Conv) -> DriverResult<Vec<ConvAlgorithm>> {
+        let state = self.enter(device, &self.host.choose_algorithm)?;
+        Ok(convolution::algorithms(state.devices[device].profile, conv))
+    }
+
+    fn convolution(
+        &self,
+        stream: StreamId,
+        conv: &Conv,
+        algorithm: &ConvAlgorithm,
+        _workspace: DevicePtr,
+    ) -> DriverResult<OpId> {
+        self.leave(self.queue_convolution(stream, conv, algorithm))
+    }
+
+    fn finish(&self, stream: StreamId) -> DriverResult<()> {
+        self.wait_for_stream(stream).map(drop)
+    }
+
+    fn synchronize(&self, device: usize) -> DriverResult<()> {
+        let mut state = self.enter(device, &self.host.synchronize)?;
+        state.wait_until(device, |state| state.devices[device].queued == 0)?;
+        state.races.host_waited_for_device(device);
+        Ok(())
+    }
+
+    fn can_access_peer(&self, device: usize, peer: usize) -> DriverResult<bool> {
+        let state = self.state();
+        let [Some(on), Some(_)] = [device, peer].map(|device| state.devices.get(device)) else {
+            return Err(errors::invalid_device());
+        };
+        Ok(device != peer && on.profile.has_peers())
+    }
+
+    fn enable_peer_access(&self, device: usize, peer: usize) -> DriverResult<()> {
+        if !self.can_access_peer(device, peer)? {
+            return Err(errors::peer_access_unsupported());
+        }
+        let mut state = self.enter(device, &self.host.enable_peer_access)?;
+        let peers = &mut state.devices[device].peers;
+        if peers.contains(&peer) {
+            return Err(errors::peer_access_already_enabled());
+        }
+        peers.push(peer);
+        Ok(())
+    }
+
+    /// On hardware no kernel runs out of the host's memory, so no such error has to stick.
+    fn told(&self, error: &DriverError) {
+        for device in &mut self.state().devices {
+            device.fault.take_if(|fault| fault == error && fault.code == errors::out_of_memory().code);
+        }
+    }
+
+    fn take_spans(&self) -> Vec<Span> {
+        let mut state = self.state();
+        state.run_to_now();
+        state.spans.drain(..).collect()
+    }
+
+    fn reused(&self, pointer: DevicePtr, bytes: usize) {
+        self.state().races.reused(pointer.0, bytes);
+    }
+
+    fn race_log(&self) -> Option<&RaceLog> {
+        Some(&self.races)
+    }
+}

@@ -1,0 +1,147 @@
+//! Pieces of work, and the queues they wait in.
+
+use std::collections::VecDeque;
+
+use super::convolution::Convolution;
+use crate::driver::{DevicePtr, EventId, Gemm, OpId, StreamId};
+use crate::kernel::Launch;
+
+/// A piece of work in a stream. It names memory by address and holds no borrows: what it will find there is
+/// decided when it runs.
+pub(super) struct Op {
+    pub(super) id: OpId,
+    /// It cannot begin before: the host needs time to tell the device.
+    pub(super) earliest: u64,
+    pub(super) duration: u64,
+    /// The engine that does it; none for marks in the stream, which take no time.
+    pub(super) engine: Option<usize>,
+    pub(super) task: Task,
+}
+
+/// What there is to do.
+#[allow(clippy::large_enum_variant)] // Most are kernels; a box would cost each of them an allocation.
+pub(super) enum Task {
+    Kernel(Launch),
+    Gemm(Gemm),
+    Convolution(Convolution),
+    Copy(Copy),
+    Memset {
+        to: DevicePtr,
+        value: u8,
+        bytes: usize,
+    },
+    Record(EventId),
+    /// Waits for a piece of work in another stream: what an event had recorded when the wait was queued.
+    Wait {
+        stream: usize,
+        op: OpId,
+    },
+}
+
+/// A copy from one place to another.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Copy {
+    pub(super) from: Place,
+    pub(super) to: Place,
+    pub(super) bytes: usize,
+}
+
+/// Memory that engines reach.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    Device { device: usize, address: u64 },
+    Pinned(u64),
+}
+
+/// Copies move in so many parts, each at its time.
+const SLICES: usize = 8;
+
+/// What a copy engine moves at once: no copy tears within it.
+const SECTOR: usize = 32;
+
+impl Task {
+    pub(super) fn slices(&self) -> usize {
+        if matches!(self, Task::Copy(_)) { SLICES } else { 1 }
+    }
+}
+
+impl Copy {
+    /// The part of that number: where it begins, and how many bytes it has.
+    pub(super) fn slice(&self, number: usize) -> (usize, usize) {
+        let border = |number: usize| match number {
+            SLICES => self.bytes,
+            _ => (self.bytes / SLICES * number + self.bytes % SLICES * number / SLICES) / SECTOR * SECTOR,
+        };
+        (border(number), border(number + 1) - border(number))
+    }
+
+    pub(super) fn places(&self) -> [Place; 2] {
+        [self.from, self.to]
+    }
+
+    pub(super) fn touches(&self, device: usize) -> bool {
+        self.places().iter().any(|place| matches!(place, Place::Device { device: on, .. } if *on == device))
+    }
+}
+
+impl Place {
+    pub(super) fn offset(self, bytes: usize) -> Place {
+        match self {
+            Place::Device { device, address } => Place::Device { device, address: address + bytes as u64 },
+            Place::Pinned(address) => Place::Pinned(address + bytes as u64),
+        }
+    }
+}
+
+/// A queue of work, done in order.
+pub(super) struct Stream {
+    pub(super) id: StreamId,
+    /// Keeps order with the default stream.
+    pub(super) blocking: bool,
+    pub(super) destroyed: bool,
+    pub(super) queue: VecDeque<Op>,
+    pub(super) head: Head,
+}
+
+/// How far the first piece of work of a queue is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Head {
+    /// For work in other streams, or there is none.
+    Waiting,
+    /// Since then an engine may take it.
+    Ready(u64),
+    /// `slices` parts are done, and the next will be at `next`.
+    Running { start: u64, slices: usize, next: u64 },
+}
+
+impl Stream {
+    pub(super) fn new(id: StreamId, blocking: bool) -> Stream {
+        let queue = VecDeque::new();
+        Stream { id, blocking, destroyed: false, queue, head: Head::Waiting }
+    }
+
+    /// Whether its work up to that piece has run.
+    pub(super) fn has_run(&self, op: OpId) -> bool {
+        self.queue.front().is_none_or(|front| front.id > op)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slices_of_a_copy_are_whole_sectors_and_cover_it() {
+        for bytes in [0, 1, 31, 32, 100, 4096, 4097, 1_000_003] {
+            let copy = Copy { from: Place::Pinned(0), to: Place::Pinned(0), bytes };
+            let mut end = 0;
+            for number in 0..SLICES {
+                let (start, length) = copy.slice(number);
+                assert_eq!(start, end);
+                assert!(start.is_multiple_of(SECTOR) || length == 0);
+                end = start + length;
+            }
+            assert_eq!(end, bytes);
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! Page-locked host memory. The simulation owns it, so that a copy engine can still read and write a buffer
+//! whose owner has given it back: such a block lives on until the last copy that uses it has run.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::errors;
+use super::memory::{AddressSpace, Buffer};
+use crate::driver::DriverResult;
+
+/// Where addresses of page-locked memory begin, apart from those of every device.
+pub(super) const BASE: u64 = 0x7fa0_0000_0000;
+const PAGE: u64 = 4096;
+
+/// No larger buffer is kept for staging.
+const MOST_SPARE: usize = 64 << 20;
+
+pub(super) struct PinnedMemory {
+    space: AddressSpace,
+    blocks: BTreeMap<u64, Block>,
+    /// A buffer that the next pageable copy can pass through: fresh memory costs the computer more than
+    /// copying does.
+    spare: Option<Buffer>,
+}
+
+struct Block {
+    bytes: usize,
+    /// Queued copies from or to it.
+    uses: u32,
+    given_back: bool,
+    staging: bool,
+}
+
+impl PinnedMemory {
+    pub(super) fn new() -> PinnedMemory {
+        PinnedMemory {
+            space: AddressSpace::new(BASE, PAGE, Arc::default()),
+            blocks: BTreeMap::new(),
+            spare: None,
+        }
+    }
+
+    /// A new block. Page-locked memory is there at once, or the computer says that it cannot give it.
+    pub(super) fn take(&mut self, bytes: usize) -> DriverResult<u64> {
+        let buffer = Buffer::zeroed(bytes)?;
+        Ok(self.insert(bytes, buffer, false))
+    }
+
+    /// A block for the driver itself to pass a copy through. What it holds at first is of no meaning.
+    pub(super) fn take_staging(&mut self, bytes: usize) -> DriverResult<u64> {
+        let buffer = match self.spare.take().and_then(|buffer| buffer.resized(bytes)) {
+            Some(buffer) => buffer,
+            None => Buffer::zeroed(bytes)?,
+        };
+        Ok(self.insert(bytes, buffer, true))
+    }
+
+    fn insert(&mut self, bytes: usize, buffer: Buffer, staging: bool) -> u64 {
+        let address = self.space.insert_with(bytes, Some(buffer));
+        self.blocks.insert(address, Block { bytes, uses: 0, given_back: false, staging });
+        address
+    }
+
+    pub(super) fn give_back(&mut self, address: u64) -> DriverResult<()> {
+        match self.blocks.get_mut(&address) {
+            Some(block) if !block.given_back => block.given_back = true,
+            _ => return Err(errors::invalid_value()),
+        }
+        self.bury(address);
+        Ok(())
+    }
+
+    /// A copy that is queued will use the block.
+    pub(super) fn hold(&mut self, address: u64) {
+        if let Some((_, block)) = self.block_of(address) {
+            block.uses += 1;
+        }
+    }
+
+    /// It has run.
+    pub(super) fn release(&mut self, address: u64) {
+        if let Some((start, block)) = self.block_of(address) {
+            block.uses -= 1;
+            self.bury(start);
+        }
+    }
+
+    /// Whether the range is in a block that has an owner.
+    pub(super) fn is_owned(&mut self, address: u64, bytes: usize) -> bool {
+        self.block_of(address).is_some_and(|(start, block)| {
+            let offset = address - start;
+            !block.given_back && (offset as usize) <= block.bytes && bytes <= block.bytes - offset as usize
+        })
+    }
+
+    /// How large the caller's block is that begins there.
+    pub(super) fn size_at(&self, address: u64) -> Option<usize> {
+        self.blocks.get(&address).filter(|block| !block.given_back).map(|block| block.bytes)
+    }
+
+    /// Whether the address is in a block of the driver's own.
+    pub(super) fn is_staging(&self, address: u64) -> bool {
+        self.blocks.range(..=address).next_back().is_some_and(|(_, block)| block.staging)
+    }
+
+    /// Blocks there are, those in the graveyard included.
+    #[cfg(test)]
+    pub(super) fn count(&self) -> usize {
+        self.blocks.len()
+    }
+
+    pub(super) fn space(&mut self) -> &mut AddressSpace {
+        &mut self.space
+    }
+
+    fn block_of(&mut self, address: u64) -> Option<(u64, &mut Block)> {
+        self.blocks.range_mut(..=address).next_back().map(|(start, block)| (*start, block))
+    }
+
+    /// Removes the block if no one needs it any more.
+    fn bury(&mut self, address: u64) {
+        let Some(block) = self.blocks.get(&address).filter(|block| block.given_back && block.uses == 0)
+        else {
+            return;
+        };
+        let staging = block.staging;
+        self.blocks.remove(&address);
+        let buffer = self.space.take(address).flatten();
+        if staging {
+            let larger = buffer.into_iter().chain(self.spare.take()).max_by_key(Buffer::capacity);
+            self.spare = larger.filter(|buffer| buffer.capacity() <= MOST_SPARE);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn staging_buffers_are_used_again_and_an_owners_are_fresh() {
+        let mut pinned = PinnedMemory::new();
+        let first = pinned.take_staging(1000).unwrap();
+        pinned.space().write(first, &[7; 1000]).unwrap();
+        pinned.give_back(first).unwrap();
+        let smaller = pinned.take_staging(100).unwrap();
+        assert_eq!(pinned.space().bytes(smaller, 100).unwrap(), [7; 100], "it is the same memory");
+        assert_eq!(pinned.space().bytes(smaller, 101), Err(errors::illegal_address()));
+        pinned.give_back(smaller).unwrap();
+        let larger = pinned.take_staging(2000).unwrap();
+        assert_eq!(pinned.space().bytes(larger, 2000).unwrap(), [0; 2000]);
+        pinned.give_back(larger).unwrap();
+        let owned = pinned.take(500).unwrap();
+        assert_eq!(pinned.space().bytes(owned, 500).unwrap(), [0; 500]);
+    }
+
+    #[test]
+    fn a_block_lives_as_long_as_its_owner_or_its_last_use() {
+        let mut pinned = PinnedMemory::new();
+        let (a, b) = (pinned.take(10_000).unwrap(), pinned.take(10).unwrap());
+        pinned.hold(a + 5_000);
+        pinned.hold(a);
+        pinned.give_back(a).unwrap();
+        pinned.release(a);
+        assert_eq!((pinned.count(), pinned.is_owned(a, 1)), (2, false));
+        pinned.release(a + 5_000);
+        assert_eq!((pinned.count(), pinned.is_owned(b, 10), pinned.is_owned(b, 11)), (1, true, false));
+    }
+}

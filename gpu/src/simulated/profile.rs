@@ -1,0 +1,215 @@
+//! What the simulated cards are: data, each figure with its source.
+
+use crate::figure::{Figure, Unit};
+use Unit::{
+    Bytes, GigabytesPerSecond, GigaflopsPerSecond, Megahertz, Microseconds, MicrosecondsPerMebibyte, One,
+    Watts,
+};
+
+/// A kind of GPU.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Profile {
+    /// What `--gpu sim:KEY` calls it.
+    pub key: &'static str,
+    /// What CUDA calls it.
+    pub name: &'static str,
+    /// Compute capability, 7 of 7.5.
+    pub major: u32,
+    /// Compute capability, 5 of 7.5.
+    pub minor: u32,
+    pub multiprocessors: Figure,
+    pub threads_per_multiprocessor: Figure,
+    pub clock: Figure,
+    pub fp32: Figure,
+    pub fp64: Figure,
+    /// What a large matrix product attains of the peak.
+    pub gemm_factor: Figure,
+    /// Of the tensor cores, dense and summed in f32; 0 where they do not take the type.
+    pub tensor_f16: Figure,
+    pub tensor_bf16: Figure,
+    pub tensor_tf32: Figure,
+    /// What a large matrix product attains of theirs.
+    pub tensor_factor: Figure,
+    pub dram: Figure,
+    /// What a large copy attains of the bandwidth.
+    pub dram_factor: Figure,
+    pub l2: Figure,
+    /// Memory as CUDA reports it.
+    pub memory: Figure,
+    /// Memory that CUDA itself takes as soon as the device is used.
+    pub context: Figure,
+    /// From the call on the host to the start on the device.
+    pub launch_latency: Figure,
+    /// From the end of a kernel to the start of the next.
+    pub kernel_gap: Figure,
+    /// What a kernel that does nothing takes.
+    pub smallest_kernel: Figure,
+    /// What a copy engine takes to set out, before the first byte moves.
+    pub copy_latency: Figure,
+    pub pinned_to_device: Figure,
+    pub pinned_to_host: Figure,
+    pub pageable_to_device: Figure,
+    pub pageable_to_host: Figure,
+    /// Straight to another device of the kind. 0: its cards are no peers of each other.
+    pub peer: Figure,
+    pub malloc: Figure,
+    pub malloc_growth: Figure,
+    pub free: Figure,
+    /// The most the card may draw.
+    pub power_limit: Figure,
+    /// What it draws when no program uses it.
+    pub power_idle: Figure,
+    /// What it draws when a program has a context on it, and nothing runs.
+    pub power_ready: Figure,
+    /// The performance state, 8 of P8, when no program uses it.
+    pub state_idle: u32,
+    /// The one when a program has a context on it.
+    pub state_ready: u32,
+}
+
+/// All there are, the one most readers meet first first.
+pub static PROFILES: [&Profile; 3] = [&T4, &RTX_4090, &H200];
+
+impl Profile {
+    /// The profile of that key.
+    pub fn find(key: &str) -> Option<&'static Profile> {
+        PROFILES.into_iter().find(|profile| profile.key == key)
+    }
+
+    /// Whether cards of the kind reach each other's memory.
+    pub fn has_peers(&self) -> bool {
+        self.peer.value > 0.0
+    }
+}
+
+const RULE_OF_THUMB: &str = "usual range of published microbenchmarks";
+const OUTPUTS: &str = "usual range of outputs of nvidia-smi in bug reports";
+const FREE_IS_A_MALLOC: &str = "taken to be about a malloc";
+const T4_SHEET: &str = "NVIDIA T4 datasheet";
+const TURING: &str = "NVIDIA Turing architecture whitepaper";
+const RTX_4090_PAGE: &str = "NVIDIA GeForce RTX 4090 specifications";
+const ADA: &str = "NVIDIA Ada architecture whitepaper";
+const H200_SHEET: &str = "NVIDIA H200 datasheet";
+const HOPPER: &str = "NVIDIA H100 architecture whitepaper";
+const DENSE: &str = "half of the H200 datasheet's number, which is with sparsity";
+const NOT_IN_TURING: &str = "Turing's tensor cores do not take the type, Turing whitepaper";
+const CUDA_GUIDE: &str = "CUDA C++ Programming Guide, compute capabilities";
+const LAZY_LOADING: &str = "300-400 MB with lazy loading, pytorch/pytorch#109888";
+const CONTEXT_ADA: &str = "426 MiB on an RTX 6000 Ada, unslothai/unsloth-zoo#1053";
+
+pub static T4: Profile = Profile {
+    key: "t4",
+    name: "Tesla T4",
+    major: 7,
+    minor: 5,
+    multiprocessors: Figure::datasheet(40.0, One, TURING),
+    threads_per_multiprocessor: Figure::datasheet(1024.0, One, CUDA_GUIDE),
+    clock: Figure::datasheet(1590.0, Megahertz, TURING),
+    fp32: Figure::datasheet(8_100.0, GigaflopsPerSecond, T4_SHEET),
+    fp64: Figure::datasheet(253.0, GigaflopsPerSecond, "1/32 of single precision, Turing whitepaper"),
+    gemm_factor: Figure::guess(0.55, One, "its 70 W do not carry the boost clock; about 4.5 TFLOP/s remain"),
+    tensor_f16: Figure::datasheet(65_000.0, GigaflopsPerSecond, T4_SHEET),
+    tensor_bf16: Figure::datasheet(0.0, GigaflopsPerSecond, NOT_IN_TURING),
+    tensor_tf32: Figure::datasheet(0.0, GigaflopsPerSecond, NOT_IN_TURING),
+    tensor_factor: Figure::guess(0.4, One, "its 70 W do not carry the boost clock; about 26 TFLOP/s remain"),
+    dram: Figure::datasheet(320.0, GigabytesPerSecond, T4_SHEET),
+    dram_factor: Figure::guess(0.75, One, RULE_OF_THUMB),
+    l2: Figure::datasheet(4.0 * 1048576.0, Bytes, TURING),
+    memory: Figure::measured(15_655_829_504.0, Bytes, "deviceQuery, bottlerocket-os/bottlerocket#3798"),
+    context: Figure::guess(256.0 * 1048576.0, Bytes, LAZY_LOADING),
+    launch_latency: Figure::guess(6.0, Microseconds, RULE_OF_THUMB),
+    kernel_gap: Figure::guess(1.0, Microseconds, RULE_OF_THUMB),
+    smallest_kernel: Figure::guess(2.5, Microseconds, RULE_OF_THUMB),
+    copy_latency: Figure::guess(2.0, Microseconds, RULE_OF_THUMB),
+    pinned_to_device: Figure::guess(12.0, GigabytesPerSecond, "PCIe 3.0 x16, 15.75 GB/s less overhead"),
+    pinned_to_host: Figure::guess(12.5, GigabytesPerSecond, "PCIe 3.0 x16, 15.75 GB/s less overhead"),
+    pageable_to_device: Figure::guess(5.0, GigabytesPerSecond, "1/2 to 1/4 of pinned"),
+    pageable_to_host: Figure::guess(4.5, GigabytesPerSecond, "1/2 to 1/4 of pinned"),
+    peer: Figure::guess(10.0, GigabytesPerSecond, "PCIe 3.0 x16 through a switch"),
+    malloc: Figure::guess(60.0, Microseconds, "about 50 µs up to 512 KB, University of Virginia"),
+    malloc_growth: Figure::guess(1.0, MicrosecondsPerMebibyte, RULE_OF_THUMB),
+    free: Figure::guess(80.0, Microseconds, FREE_IS_A_MALLOC),
+    power_limit: Figure::datasheet(70.0, Watts, T4_SHEET),
+    power_idle: Figure::guess(9.0, Watts, OUTPUTS),
+    power_ready: Figure::guess(26.0, Watts, OUTPUTS),
+    state_idle: 8,
+    state_ready: 0,
+};
+
+pub static RTX_4090: Profile = Profile {
+    key: "rtx4090",
+    name: "NVIDIA GeForce RTX 4090",
+    major: 8,
+    minor: 9,
+    multiprocessors: Figure::datasheet(128.0, One, ADA),
+    threads_per_multiprocessor: Figure::datasheet(1536.0, One, CUDA_GUIDE),
+    clock: Figure::datasheet(2520.0, Megahertz, RTX_4090_PAGE),
+    fp32: Figure::datasheet(82_600.0, GigaflopsPerSecond, ADA),
+    fp64: Figure::datasheet(1_290.0, GigaflopsPerSecond, "1/64 of single precision, Ada whitepaper"),
+    gemm_factor: Figure::guess(0.7, One, "large single precision products of cuBLAS"),
+    tensor_f16: Figure::datasheet(165_200.0, GigaflopsPerSecond, ADA),
+    tensor_bf16: Figure::datasheet(165_200.0, GigaflopsPerSecond, ADA),
+    tensor_tf32: Figure::datasheet(82_600.0, GigaflopsPerSecond, ADA),
+    tensor_factor: Figure::guess(0.85, One, "large products of cuBLAS"),
+    dram: Figure::datasheet(1_008.0, GigabytesPerSecond, RTX_4090_PAGE),
+    dram_factor: Figure::guess(0.9, One, RULE_OF_THUMB),
+    l2: Figure::datasheet(72.0 * 1048576.0, Bytes, ADA),
+    memory: Figure::guess(25_393_692_672.0, Bytes, "the 23.65 GiB that PyTorch shows on Linux"),
+    context: Figure::guess(426.0 * 1048576.0, Bytes, CONTEXT_ADA),
+    launch_latency: Figure::guess(4.0, Microseconds, RULE_OF_THUMB),
+    kernel_gap: Figure::guess(0.7, Microseconds, RULE_OF_THUMB),
+    smallest_kernel: Figure::guess(1.8, Microseconds, RULE_OF_THUMB),
+    copy_latency: Figure::guess(1.5, Microseconds, RULE_OF_THUMB),
+    pinned_to_device: Figure::guess(25.0, GigabytesPerSecond, "PCIe 4.0 x16, 31.5 GB/s less overhead"),
+    pinned_to_host: Figure::guess(25.5, GigabytesPerSecond, "PCIe 4.0 x16, 31.5 GB/s less overhead"),
+    pageable_to_device: Figure::guess(10.0, GigabytesPerSecond, "1/2 to 1/4 of pinned"),
+    pageable_to_host: Figure::guess(9.0, GigabytesPerSecond, "1/2 to 1/4 of pinned"),
+    peer: Figure::datasheet(0.0, GigabytesPerSecond, "GeForce cards of this generation have no peer access"),
+    malloc: Figure::guess(50.0, Microseconds, "about 50 µs up to 512 KB, University of Virginia"),
+    malloc_growth: Figure::guess(0.7, MicrosecondsPerMebibyte, RULE_OF_THUMB),
+    free: Figure::guess(60.0, Microseconds, FREE_IS_A_MALLOC),
+    power_limit: Figure::datasheet(450.0, Watts, RTX_4090_PAGE),
+    power_idle: Figure::guess(20.0, Watts, OUTPUTS),
+    power_ready: Figure::guess(60.0, Watts, OUTPUTS),
+    state_idle: 8,
+    state_ready: 2, // Cards for games compute in P2.
+};
+
+pub static H200: Profile = Profile {
+    key: "h200",
+    name: "NVIDIA H200",
+    major: 9,
+    minor: 0,
+    multiprocessors: Figure::datasheet(132.0, One, HOPPER),
+    threads_per_multiprocessor: Figure::datasheet(2048.0, One, CUDA_GUIDE),
+    clock: Figure::datasheet(1980.0, Megahertz, HOPPER),
+    fp32: Figure::datasheet(67_000.0, GigaflopsPerSecond, H200_SHEET),
+    fp64: Figure::datasheet(34_000.0, GigaflopsPerSecond, H200_SHEET),
+    gemm_factor: Figure::measured(0.77, One, "51.3 TFLOP/s, zzc0721/torch-performance-test-data#45"),
+    tensor_f16: Figure::datasheet(989_000.0, GigaflopsPerSecond, DENSE),
+    tensor_bf16: Figure::datasheet(989_000.0, GigaflopsPerSecond, DENSE),
+    tensor_tf32: Figure::datasheet(494_500.0, GigaflopsPerSecond, DENSE),
+    tensor_factor: Figure::guess(0.75, One, "large products of cuBLAS"),
+    dram: Figure::datasheet(4_800.0, GigabytesPerSecond, H200_SHEET),
+    dram_factor: Figure::guess(0.85, One, RULE_OF_THUMB),
+    l2: Figure::datasheet(50.0 * 1048576.0, Bytes, HOPPER),
+    memory: Figure::guess(150_109_880_320.0, Bytes, "the 139.8 GiB that PyTorch shows"),
+    context: Figure::guess(500.0 * 1048576.0, Bytes, LAZY_LOADING),
+    launch_latency: Figure::guess(4.0, Microseconds, RULE_OF_THUMB),
+    kernel_gap: Figure::guess(0.8, Microseconds, RULE_OF_THUMB),
+    smallest_kernel: Figure::guess(2.0, Microseconds, RULE_OF_THUMB),
+    copy_latency: Figure::guess(1.5, Microseconds, RULE_OF_THUMB),
+    pinned_to_device: Figure::measured(55.6, GigabytesPerSecond, "PCIe 5.0, nvbandwidth's sample output"),
+    pinned_to_host: Figure::guess(55.6, GigabytesPerSecond, "as to the device"),
+    pageable_to_device: Figure::guess(15.0, GigabytesPerSecond, "bound by the host's copy to staging memory"),
+    pageable_to_host: Figure::guess(12.0, GigabytesPerSecond, "bound by the host's copy from staging memory"),
+    peer: Figure::guess(380.0, GigabytesPerSecond, "NVLink 4, 450 GB/s one way less overhead"),
+    malloc: Figure::guess(50.0, Microseconds, "about 50 µs up to 512 KB, University of Virginia"),
+    malloc_growth: Figure::guess(0.7, MicrosecondsPerMebibyte, RULE_OF_THUMB),
+    free: Figure::guess(60.0, Microseconds, FREE_IS_A_MALLOC),
+    power_limit: Figure::datasheet(700.0, Watts, H200_SHEET),
+    power_idle: Figure::guess(75.0, Watts, OUTPUTS),
+    power_ready: Figure::guess(115.0, Watts, OUTPUTS),
+    state_idle: 0, // It never leaves P0.
+    state_ready: 0,
+};

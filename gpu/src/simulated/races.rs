@@ -1,0 +1,337 @@
+//! Finds data races: two uses of the same memory, one of them a write, that nothing orders.
+//!
+//! It does not look at when things happen. What comes before what follows from the program alone:
+//!
+//! * work of a stream comes after all earlier work of that stream;
+//! * work behind a wait comes after what the event had recorded when the wait was called;
+//! * work of the default stream comes after all earlier work of the blocking streams of its device, and
+//!   theirs after its;
+//! * all work comes after what the host had done, and waited for, when it queued it;
+//! * what the host does comes after the work that it has waited for, or was told has run.
+//!
+//! That `cudaMalloc` and its like wait for a device counts for nothing. The caching allocator calls them only
+//! now and then, and a program that is right only when it does is not right. Nor do the waits of
+//! [`set_launch_blocking`](crate::cuda::set_launch_blocking): they hide a race, and do not cure it.
+//!
+//! Each stream has a *vector clock* ([`VectorClock`]): how far the work of every other stream comes before its
+//! next. Two uses race if the second one's clock does not reach to the first. Which uses there are to compare
+//! with, the [`Shadow`] of the memory knows; of a view with gaps, the gaps are not used (`stripes.rs`). Nothing
+//! that the host did can be unordered with later work, so its own uses are compared, and not kept.
+//!
+//! Most programs use one stream. As long as that is so, uses are only written down, and forgotten when the host
+//! has waited for all of them; the first use by a second stream enters them into the shadow.
+
+mod accesses;
+mod clock;
+mod shadow;
+mod stripes;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use self::clock::VectorClock;
+use self::shadow::{Shadow, Site, Use};
+use super::device;
+use super::op::{Stream, Task};
+use super::pinned::PinnedMemory;
+use crate::driver::{EventId, OpId, StreamId};
+use crate::error::{Race, RacingAccess, RacingOperation, RacingWorker};
+use crate::races::RaceLog;
+use crate::scope;
+
+/// So many uses by one stream are written down before they are entered.
+const MOST_RECENT: usize = 1024;
+
+/// With more pieces than this the shadow is searched for what can be forgotten.
+const FEW_PIECES: usize = 1024;
+
+/// With more than this, which takes a program that never waits for its streams, only the latest work is
+/// remembered.
+const MOST_PIECES: usize = 1 << 16;
+
+/// The races of a machine's devices.
+pub(super) struct Races {
+    log: Arc<RaceLog>,
+    /// Streams that have had work, ...
+    actors: Vec<Actor>,
+    /// ... and where each stream is among them.
+    actor_of: Vec<Option<usize>>,
+    /// What the host has waited for, and how often that was anything new.
+    host: VectorClock,
+    host_waits: u64,
+    /// What came before the last record of each event.
+    events: BTreeMap<u64, VectorClock>,
+    users: Users,
+    /// Uses by the only stream that are not in the shadow yet.
+    recent: Vec<Use>,
+    shadow: Shadow,
+    /// The pieces of the shadow above which it is pruned.
+    limit: usize,
+    /// Every race by the numbers of both pieces of work, none for the host.
+    #[cfg(test)]
+    pub(super) pairs: Vec<(OpId, Option<OpId>)>,
+}
+
+struct Actor {
+    stream: StreamId,
+    blocking: bool,
+    /// What comes before its next piece of work.
+    before: VectorClock,
+    /// The host's waits that are in it.
+    host_waits: u64,
+}
+
+/// Whose uses are known that the host has not waited for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Users {
+    Nobody,
+    One(usize),
+    Several,
+}
+
+impl Races {
+    pub(super) fn new(log: Arc<RaceLog>) -> Races {
+        Races {
+            log,
+            actors: Vec::new(),
+            actor_of: Vec::new(),
+            host: VectorClock::default(),
+            host_waits: 0,
+            events: BTreeMap::new(),
+            users: Users::Nobody,
+            recent: Vec::new(),
+            shadow: Shadow::default(),
+            limit: FEW_PIECES,
+            #[cfg(test)]
+            pairs: Vec::new(),
+        }
+    }
+
+    /// Work is queued.
+    pub(super) fn queue(
+        &mut self,
+        (index, stream): (usize, &Stream),
+        op: OpId,
+        task: &Task,
+        pinned: &PinnedMemory,
+    ) {
+        if matches!(task, Task::Wait { .. }) {
+            return; // Whether there is need of one depends on the time. See `wait`.
+        }
+        let actor = self.actor(index, stream);
+        self.catch_up(actor);
+        let site = Site::here(accesses::name_of(task));
+        accesses::each_of(task, pinned, |access, stripes| {
+            if access.bytes > 0 {
+                let (start, end) = (access.address, access.address + access.bytes as u64);
+                self.used(Use { actor, op, write: access.write, start, end, stripes, site, is_past: false });
+            }
+        });
+        self.actors[actor].before.advance(actor, op + 1);
+        if let Task::Record(event) = task {
+            self.events.insert(event.0, self.actors[actor].before.clone());
+        }
+    }
+
+    /// Later work of a stream waits for an event, if it was ever recorded.
+    pub(super) fn wait(&mut self, (index, stream): (usize, &Stream), event: EventId) {
+        let actor = self.actor(index, stream);
+        if let Some(recorded) = self.events.get(&event.0) {
+            self.actors[actor].before.join(recorded);
+        }
+    }
+
+    pub(super) fn destroyed(&mut self, event: EventId) {
+        self.events.remove(&event.0);
+    }
+
+    /// The host knows that all work of a stream has run.
+    pub(super) fn host_waited_for_stream(&mut self, index: usize) {
+        if let Some(actor) = self.actor_of.get(index).copied().flatten() {
+            let is_new = self.host.join(&self.actors[actor].before);
+            self.host_knows(is_new);
+        }
+    }
+
+    pub(super) fn host_waited_for_device(&mut self, device: usize) {
+        let mut is_new = false;
+        for actor in self.actors.iter().filter(|actor| actor.stream.device == device) {
+            is_new |= self.host.join(&actor.before);
+        }
+        self.host_knows(is_new);
+    }
+
+    pub(super) fn host_waited_for_event(&mut self, event: EventId) {
+        let is_new = self.events.get(&event.0).is_some_and(|recorded| self.host.join(recorded));
+        self.host_knows(is_new);
+    }
+
+    /// The host itself uses page-locked memory.
+    pub(super) fn host_uses(&mut self, address: u64, bytes: usize, access: RacingAccess) {
+        self.enter_recent();
+        let name = match access {
+            RacingAccess::Read => "read",
+            RacingAccess::Write => "write",
+            RacingAccess::Free => "free",
+        };
+        let (start, end, site) = (address, address + bytes as u64, Site::here(name));
+        for used in self.shadow.uses(start, end) {
+            let is_before = used.op < self.host.of(used.actor);
+            if !is_before && (used.write || access != RacingAccess::Read) {
+                let second = racing(site, RacingWorker::Host, access, bytes as u64);
+                report(&self.log, &self.actors, used, second, (start, end));
+                #[cfg(test)]
+                self.pairs.push((used.op, None));
+            }
+        }
+    }
+
+    /// A range is given back, and nothing that is queued uses it.
+    pub(super) fn forget(&mut self, address: u64, bytes: usize) {
+        self.enter_recent();
+        self.shadow.forget(address, address + bytes as u64);
+    }
+
+    /// A range belongs to another tensor from now on.
+    pub(super) fn reused(&mut self, address: u64, bytes: usize) {
+        // Where there was but one stream all was in order.
+        if self.actors.len() > 1 {
+            self.enter_recent();
+            let uses = self.shadow.uses(address, address + bytes as u64);
+            uses.for_each(|used| used.is_past = true);
+        }
+    }
+
+    /// How many uses and pieces are kept.
+    #[cfg(test)]
+    pub(super) fn kept(&self) -> usize {
+        self.recent.len() + self.shadow.len()
+    }
+
+    fn actor(&mut self, index: usize, stream: &Stream) -> usize {
+        if let Some(Some(actor)) = self.actor_of.get(index) {
+            return *actor;
+        }
+        if self.actor_of.len() <= index {
+            self.actor_of.resize(index + 1, None);
+        }
+        let Stream { id, blocking, .. } = *stream;
+        self.actors.push(Actor {
+            stream: id,
+            blocking,
+            before: self.host.clone(),
+            host_waits: self.host_waits,
+        });
+        *self.actor_of[index].insert(self.actors.len() - 1)
+    }
+
+    /// Before a stream's next piece of work comes what the host has waited for, and what the rule of the default
+    /// stream says.
+    fn catch_up(&mut self, index: usize) {
+        let actor = &mut self.actors[index];
+        if actor.host_waits != self.host_waits {
+            actor.host_waits = self.host_waits;
+            actor.before.join(&self.host);
+        }
+        if self.actors.len() == 1 || !self.actors[index].blocking {
+            return;
+        }
+        let stream = self.actors[index].stream;
+        let mut before = std::mem::take(&mut self.actors[index].before);
+        for other in &self.actors {
+            let one_is_default = (stream.number == 0) != (other.stream.number == 0);
+            if other.stream.device == stream.device && other.blocking && one_is_default {
+                before.join(&other.before);
+            }
+        }
+        self.actors[index].before = before;
+    }
+
+    fn used(&mut self, new: Use) {
+        match self.users {
+            Users::Several => return self.enter(new),
+            Users::One(actor) if actor != new.actor => {
+                self.enter_recent();
+                self.users = Users::Several;
+                return self.enter(new);
+            }
+            Users::One(_) => {}
+            Users::Nobody => self.users = Users::One(new.actor),
+        }
+        self.recent.push(new);
+        if self.recent.len() == MOST_RECENT {
+            self.enter_recent();
+        }
+    }
+
+    fn enter_recent(&mut self) {
+        let mut recent = std::mem::take(&mut self.recent);
+        recent.drain(..).for_each(|used| self.enter(used));
+        self.recent = recent; // Its memory serves again.
+    }
+
+    fn enter(&mut self, new: Use) {
+        let actor = &self.actors[new.actor];
+        self.shadow.add(new, &actor.before, |used| {
+            let worker = RacingWorker::from(actor.stream);
+            let access = if new.write { RacingAccess::Write } else { RacingAccess::Read };
+            let second = racing(new.site, worker, access, new.end - new.start);
+            report(&self.log, &self.actors, used, second, (new.start, new.end));
+            #[cfg(test)]
+            self.pairs.push((used.op, Some(new.op)));
+        });
+        if self.shadow.len() > self.limit {
+            let too_many = self.shadow.len() > MOST_PIECES;
+            let oldest = if too_many { new.op.saturating_sub(MOST_PIECES as OpId) } else { 0 };
+            self.shadow.prune(&self.host, oldest);
+            self.limit = FEW_PIECES.max(2 * self.shadow.len());
+        }
+    }
+
+    /// The host has waited. If it has for all there is, no use is left that anything could race with.
+    fn host_knows(&mut self, is_new: bool) {
+        self.host_waits += u64::from(is_new);
+        if self.users != Users::Nobody
+            && self
+                .actors
+                .iter()
+                .enumerate()
+                .all(|(index, actor)| actor.before.of(index) <= self.host.of(index))
+        {
+            self.users = Users::Nobody;
+            self.recent.clear();
+            self.shadow.clear();
+        }
+    }
+}
+
+impl Site {
+    /// The user's line and operation under way; `name`, if there is none.
+    fn here(name: &'static str) -> Site {
+        Site { operation: scope::current_operation().unwrap_or(name), place: scope::current_place() }
+    }
+}
+
+impl From<StreamId> for RacingWorker {
+    fn from(StreamId { device, number }: StreamId) -> RacingWorker {
+        RacingWorker::Stream { device, number }
+    }
+}
+
+fn racing(site: Site, worker: RacingWorker, access: RacingAccess, bytes: u64) -> RacingOperation {
+    RacingOperation { operation: site.operation, place: site.place, worker, access, bytes }
+}
+
+/// Notes a race of an earlier use with what uses that range now.
+fn report(log: &RaceLog, actors: &[Actor], used: &Use, second: RacingOperation, (start, end): (u64, u64)) {
+    let stream = actors[used.actor].stream;
+    let access = if used.write { RacingAccess::Write } else { RacingAccess::Read };
+    let memory = device::index_of(start);
+    log.add(Race {
+        device: memory.unwrap_or(stream.device),
+        pinned: memory.is_none(),
+        operations: [racing(used.site, stream.into(), access, used.end - used.start), second],
+        bytes: used.end.min(end) - used.start.max(start),
+        reused: used.is_past,
+    });
+}

@@ -1,0 +1,197 @@
+//! Who used which bytes last: the memory's shadow.
+//!
+//! Memory is cut into pieces that were used alike. Of a piece only the uses are kept that can still matter. A
+//! use that comes before a later one, and that races with nothing the later one does not race with, is
+//! forgotten: a read before another use, a write before another write.
+
+use std::collections::BTreeMap;
+
+use smallvec::SmallVec;
+
+use super::clock::VectorClock;
+use super::stripes::Stripes;
+use crate::driver::OpId;
+use crate::scope::Place;
+
+/// A piece of work that uses a range of memory.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Use {
+    pub(super) actor: usize,
+    pub(super) op: OpId,
+    pub(super) write: bool,
+    pub(super) start: u64,
+    pub(super) end: u64,
+    /// What it uses of the range.
+    pub(super) stripes: Stripes,
+    pub(super) site: Site,
+    /// Whether the memory belongs to another tensor by now.
+    pub(super) is_past: bool,
+}
+
+/// Where work stands in the user's program.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Site {
+    pub(super) operation: &'static str,
+    pub(super) place: Option<Place>,
+}
+
+impl Use {
+    /// Whether it comes before all that is still to be done.
+    fn is_before(&self, before: &VectorClock) -> bool {
+        self.op < before.of(self.actor)
+    }
+
+    fn is_apart_from(&self, other: &Use) -> bool {
+        self.stripes.is_apart_from(self.start, &other.stripes, other.start)
+    }
+
+    fn covers(&self, other: &Use) -> bool {
+        self.stripes.covers(self.start, &other.stripes, other.start)
+    }
+}
+
+/// Where a piece has more uses than this, each of other stripes of it, the earlier ones are forgotten.
+const MOST_USES: usize = 32;
+
+#[derive(Default)]
+pub(super) struct Shadow {
+    /// By their first address; they do not overlap.
+    pieces: BTreeMap<u64, Piece>,
+}
+
+struct Piece {
+    end: u64,
+    uses: SmallVec<[Use; 2]>,
+}
+
+impl Shadow {
+    pub(super) fn len(&self) -> usize {
+        self.pieces.len()
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.pieces.clear();
+    }
+
+    /// Notes a use, and shows `race` every earlier one that it races with. `before` is what comes before it.
+    pub(super) fn add(&mut self, new: Use, before: &VectorClock, mut race: impl FnMut(&Use)) {
+        // Most memory is used in the same pieces again and again.
+        if let Some(piece) = self.pieces.get_mut(&new.start)
+            && piece.end == new.end
+        {
+            return piece.add(new, before, race);
+        }
+        self.cut(new.start);
+        self.cut(new.end);
+        let mut gaps = SmallVec::<[(u64, u64); 4]>::new();
+        let mut covered = new.start;
+        for (start, piece) in self.pieces.range_mut(new.start..new.end) {
+            if covered < *start {
+                gaps.push((covered, *start));
+            }
+            piece.add(new, before, &mut race);
+            covered = piece.end;
+        }
+        if covered < new.end {
+            gaps.push((covered, new.end));
+        }
+        for (start, end) in gaps {
+            self.pieces.insert(start, Piece { end, uses: SmallVec::from_slice(&[new]) });
+        }
+    }
+
+    /// The uses of a range.
+    pub(super) fn uses(&mut self, start: u64, end: u64) -> impl Iterator<Item = &mut Use> {
+        self.cut(start);
+        self.cut(end);
+        self.pieces.range_mut(start..end.max(start)).flat_map(|(_, piece)| &mut piece.uses)
+    }
+
+    /// The range is no one's memory any more.
+    pub(super) fn forget(&mut self, start: u64, end: u64) {
+        self.cut(start);
+        self.cut(end);
+        while let Some(piece) = self.pieces.range(start..end.max(start)).next().map(|(piece, _)| *piece) {
+            self.pieces.remove(&piece);
+        }
+    }
+
+    /// Forgets what comes before all that is still to be done, and what is older than `oldest`.
+    pub(super) fn prune(&mut self, before: &VectorClock, oldest: OpId) {
+        self.pieces.retain(|_, piece| {
+            piece.uses.retain(|used| !used.is_before(before) && used.op >= oldest);
+            !piece.uses.is_empty()
+        });
+    }
+
+    /// Cuts the piece that reaches over an address in two.
+    fn cut(&mut self, at: u64) {
+        if let Some((_, piece)) = self.pieces.range_mut(..at).next_back()
+            && piece.end > at
+        {
+            let right = Piece { end: piece.end, uses: piece.uses.clone() };
+            piece.end = at;
+            self.pieces.insert(at, right);
+        }
+    }
+}
+
+impl Piece {
+    fn add(&mut self, new: Use, before: &VectorClock, mut race: impl FnMut(&Use)) {
+        let crowded = self.uses.len() >= MOST_USES;
+        self.uses.retain(|used| {
+            let is_before = used.actor == new.actor || used.is_before(before);
+            if !is_before && (used.write || new.write) && !used.is_apart_from(&new) {
+                race(used);
+            }
+            !is_before || (used.write && !new.write) || !(crowded || new.covers(used))
+        });
+        self.uses.push(new);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn used(actor: usize, op: OpId, write: bool, start: u64, end: u64) -> Use {
+        let site = Site { operation: "test", place: None };
+        let stripes = Stripes::whole((end - start) as usize);
+        Use { actor, op, write, start, end, stripes, site, is_past: false }
+    }
+
+    fn racing(shadow: &mut Shadow, new: Use, before: &VectorClock) -> Vec<OpId> {
+        let mut found = Vec::new();
+        shadow.add(new, before, |used| found.push(used.op));
+        found
+    }
+
+    #[test]
+    fn uses_meet_where_their_ranges_do() {
+        let (mut shadow, nothing) = (Shadow::default(), VectorClock::default());
+        assert!(racing(&mut shadow, used(0, 0, true, 0, 10), &nothing).is_empty());
+        assert!(racing(&mut shadow, used(0, 1, true, 20, 30), &nothing).is_empty());
+        assert!(racing(&mut shadow, used(1, 2, false, 10, 20), &nothing).is_empty());
+        assert_eq!(racing(&mut shadow, used(1, 3, false, 5, 25), &nothing), [0, 1]);
+        assert_eq!(racing(&mut shadow, used(2, 4, false, 0, 5), &nothing), [0]);
+        assert_eq!(racing(&mut shadow, used(2, 5, true, 19, 26), &nothing), [3, 1, 3, 1]);
+    }
+
+    #[test]
+    fn what_comes_before_is_no_race_and_is_forgotten_behind_a_write() {
+        let mut shadow = Shadow::default();
+        let mut before = VectorClock::default();
+        racing(&mut shadow, used(0, 0, true, 0, 8), &before);
+        racing(&mut shadow, used(1, 1, false, 0, 8), &before);
+        before.advance(0, 1);
+        assert_eq!(racing(&mut shadow, used(2, 2, true, 0, 8), &before), [1]);
+        assert_eq!(shadow.uses(0, 8).map(|used| used.op).collect::<Vec<_>>(), [1, 2]);
+        before.advance(1, 2);
+        shadow.prune(&before, 0);
+        assert_eq!(shadow.uses(2, 4).map(|used| used.op).collect::<Vec<_>>(), [2]);
+        shadow.forget(2, 4);
+        assert_eq!((shadow.len(), shadow.uses(0, 8).count()), (2, 2));
+        shadow.prune(&before, 3);
+        assert_eq!(shadow.len(), 0);
+    }
+}
