@@ -13,6 +13,99 @@
 //!
 //! It knows no tensor and no operation, and calculates nothing: how a kernel, a product of matrices or a convolution is
 //! computed on the host comes with it, as a `fn` (its *twin*).
+//!
+//! # Memory under PyTorch's rules
+//!
+//! A block belongs to a segment that was taken from the driver. It goes back to the allocator, not to the driver.
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use todevice_gpu::ambient::Ambient;
+//! use todevice_gpu::runtime::Cuda;
+//! use todevice_gpu::simulated::{Simulated, SimulatedOptions, profile::T4};
+//! use todevice_gpu::time::Clock;
+//!
+//! let clock = Clock::default(); // virtual
+//! let host = Ambient::new(clock.clone());
+//! let options = SimulatedOptions { profile: &T4, count: 1, memory: None, others: 0, seed: None };
+//! let driver = Box::new(Simulated::new(options, clock.clone()));
+//! let cuda = Arc::new(Cuda::new(driver, host.id(), clock, Arc::default()));
+//! host.enter(|| {
+//!     let figures = || {
+//!         let stats = cuda.memory_stats(0);
+//!         [stats.allocated_bytes, stats.reserved_bytes].map(|stat| stat.all.current)
+//!     };
+//!     let memory = cuda.allocate(0, 1000)?;
+//!     assert_eq!(figures(), [1024, 2 << 20]); // a multiple of 512, in a segment of 2 MiB
+//!     drop(memory);
+//!     assert_eq!(figures(), [0, 2 << 20]);
+//!     cuda.empty_cache()?;
+//!     assert_eq!(figures(), [0, 0]);
+//!     Ok::<(), todevice_gpu::GpuError>(())
+//! })?;
+//! # Ok::<(), todevice_gpu::GpuError>(())
+//! ```
+//!
+//! # Two streams, and a race
+//!
+//! Nothing orders the work of two streams but an event. Who forgets it is told, whatever the numbers came to.
+//!
+//! ```
+//! use todevice_gpu::driver::Driver;
+//! # use todevice_gpu::simulated::{Simulated, SimulatedOptions, profile::T4};
+//! # let options = SimulatedOptions { profile: &T4, count: 1, memory: None, others: 0, seed: None };
+//!
+//! let gpu = Simulated::new(options, Default::default());
+//! let memory = gpu.malloc(0, 4096)?;
+//! let [one, two] = [gpu.stream_create(0, false)?, gpu.stream_create(0, false)?];
+//! let races = || gpu.race_log().map_or(0, |log| log.races().len());
+//!
+//! gpu.memset(one, memory, 1, 4096)?;
+//! let event = gpu.event_create(0, false)?;
+//! gpu.event_record(event, one)?;
+//! gpu.stream_wait_event(two, event)?;
+//! gpu.memset(two, memory, 2, 4096)?; // after the first
+//! gpu.synchronize(0)?;
+//! assert_eq!(races(), 0);
+//!
+//! gpu.memset(one, memory, 3, 4096)?;
+//! gpu.memset(two, memory, 4, 4096)?; // at any time
+//! gpu.synchronize(0)?;
+//! assert_eq!(races(), 1);
+//! # Ok::<(), todevice_gpu::driver::DriverError>(())
+//! ```
+//!
+//! # A copy that overlaps
+//!
+//! A device copies with one engine and computes with another. A copy from pinned memory runs beside the work of another
+//! stream, and the host waits for neither.
+//!
+//! ```
+//! use todevice_gpu::driver::{Driver, Engine, HostSource};
+//! use todevice_gpu::time::Clock;
+//! # use todevice_gpu::simulated::{Simulated, SimulatedOptions, profile::T4};
+//! # let options = SimulatedOptions { profile: &T4, count: 1, memory: None, others: 0, seed: None };
+//!
+//! const BYTES: usize = 64 << 20;
+//! let clock = Clock::default();
+//! let gpu = Simulated::new(options, clock.clone());
+//! let [computed, copied] = [gpu.malloc(0, BYTES)?, gpu.malloc(0, BYTES)?];
+//! let pinned = gpu.malloc_host(BYTES)?;
+//! let [one, two] = [gpu.stream_create(0, false)?, gpu.stream_create(0, false)?];
+//! gpu.take_spans();
+//!
+//! gpu.memset(one, computed, 0, BYTES)?;
+//! gpu.copy_host_to_device(two, copied, HostSource::Pinned(pinned), BYTES)?;
+//! let asked = clock.now();
+//! gpu.synchronize(0)?;
+//! let spans = gpu.take_spans();
+//! let of = |engine| spans.iter().find(|span| span.engine == engine).expect("it ran");
+//! let (set, copy) = (of(Engine::Compute), of(Engine::HostToDevice));
+//! assert!(copy.start < set.end && set.start < copy.end, "side by side");
+//! assert!(asked < copy.end, "the host was ahead");
+//! # Ok::<(), todevice_gpu::driver::DriverError>(())
+//! ```
 
 #![deny(unsafe_code)]
 

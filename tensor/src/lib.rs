@@ -34,24 +34,23 @@
 //!
 //! | to learn | read |
 //! | --- | --- |
-//! | what a tensor is | [`Tensor`], `shape.rs` for views, `storage.rs` for memory and aliasing |
-//! | how an operation is made | `ops/mod.rs`, the one way in; then `ops/elementwise/unary.rs` |
-//! | what the CPU and a GPU run of it | `kernel.rs`, `ops/launch.rs`; then `ops/elementwise/kernels.rs` |
+//! | what a tensor is | [`Tensor`], `storage.rs` for its memory; views are `shape.rs` of `todevice-gpu` |
+//! | how an operation is made | `enter.rs`, the one way in; `ops/mod.rs`; then `ops/elementwise/unary.rs` |
+//! | what the CPU and a GPU run of it | `ops/launch.rs`, `ops/access.rs`; then `ops/elementwise/kernels.rs` |
 //! | how gradients flow | [`autograd`]: `function.rs`, `graph.rs`, `engine.rs` |
-//! | how PyTorch's random numbers come about | [`random`] |
 //! | layers, optimizers, data | [`nn`], [`optim`], [`data`] |
-//! | how a convolution is made | `ops/conv/run.rs` on the CPU, `gpu/simulated/convolution/mod.rs` on a simulated GPU; [`backends`] chooses |
+//! | how a convolution is made | `ops/conv/run.rs` on the CPU, `ops/conv/ways/mod.rs` on a simulated GPU; [`backends`] chooses |
 //! | training in 16 bits | [`amp`]; `ops/half.rs` |
 //! | what a program runs on | [`Machine`], [`time`] |
-//! | how a tensor gets to a GPU | `ops/transfer.rs`, then `gpu/runtime.rs`; [`cuda`] is `torch.cuda` |
-//! | what runs in which order on a GPU | `gpu/stream.rs`, `gpu/event.rs`; `gpu/pinned.rs` for copies nobody waits for |
-//! | what is asked of a GPU | `gpu/driver.rs`, the contract; `gpu/allocator.rs`, its memory |
-//! | what lies where in that memory | [`cuda::MemoryMap`], a picture of it |
-//! | how a GPU is simulated | `gpu/simulated/mod.rs` has a tour of its own |
-//! | how a real one is driven | `gpu/nvidia/mod.rs`, with a tour of its own; the CUDA C++ is in `kernels/` |
+//! | how a tensor gets to a GPU | `ops/transfer.rs`; [`cuda`] is `torch.cuda` |
+//! | what lies where in a GPU's memory | [`cuda::MemoryMap`], a picture of it |
 //! | what a GPU did, and when | [`trace`]; [`Machine::profile`] and [`trace::record_function`] |
-//! | how busy a GPU is, and who holds its memory | [`monitor`]; `gpu/simulated/activity.rs` |
-//! | how errors tell their story | `error.rs`; `scope.rs`: the line of the user's that is under way |
+//! | how busy a GPU is, and who holds its memory | [`monitor`] |
+//! | how errors tell their story | `error.rs` |
+//!
+//! What a kernel is, the caching allocator, streams, the driver, the simulated GPU and the real one are in `todevice-gpu`
+//! (`gpu/src/lib.rs` has a tour of its own). Files import from rooms below their own: `tests/tests/floors/mod.rs` lists the
+//! rooms of both crates.
 //!
 //! Every fallible call returns [`Result`]; operators too. Errors read as PyTorch's do.
 
