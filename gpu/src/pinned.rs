@@ -23,7 +23,7 @@ use crate::lock::lock;
 
 /// A block of pinned memory. One of no bytes has no address.
 #[derive(Clone, Copy, Debug)]
-struct Block {
+struct CachedBlock {
     pointer: PinnedPtr,
     size: usize,
 }
@@ -34,15 +34,15 @@ type Streams = SmallVec<[StreamId; 1]>;
 #[derive(Default)]
 pub struct PinnedCache {
     /// Those that can be handed out, by size.
-    free: BTreeMap<usize, Vec<Block>>,
+    free: BTreeMap<usize, Vec<CachedBlock>>,
     /// Dropped, with the streams that used them; how far those have come is yet to be recorded.
-    dropped: Vec<(Block, Streams)>,
+    dropped: Vec<(CachedBlock, Streams)>,
     /// Dropped, with the events that are yet to happen; in the order in which they were recorded.
-    waiting: VecDeque<(Block, Vec<EventId>)>,
+    waiting: VecDeque<(CachedBlock, Vec<EventId>)>,
 }
 
 impl PinnedCache {
-    fn take(&mut self, cuda: &Cuda, size: usize) -> DriverResult<Block> {
+    fn take(&mut self, cuda: &Cuda, size: usize) -> DriverResult<CachedBlock> {
         self.record_dropped(cuda);
         self.poll(cuda)?;
         if let Some(block) = self.free.get_mut(&size).and_then(Vec::pop) {
@@ -51,10 +51,10 @@ impl PinnedCache {
         let begin = cuda.now();
         let pointer = cuda.driver().malloc_host(size)?;
         cuda.note_since(begin, StreamId::default_of(0), EventKind::MallocHost { bytes: size as u64 }, None);
-        Ok(Block { pointer, size })
+        Ok(CachedBlock { pointer, size })
     }
 
-    fn put(&mut self, block: Block) {
+    fn put(&mut self, block: CachedBlock) {
         self.free.entry(block.size).or_default().push(block);
     }
 
@@ -105,7 +105,7 @@ fn record(cuda: &Cuda, streams: &[StreamId]) -> DriverResult<Vec<EventId>> {
 /// Pinned memory that a storage holds.
 pub struct PinnedMemory {
     cuda: Arc<Cuda>,
-    block: Block,
+    block: CachedBlock,
     /// Streams with copies from or to it that nobody has waited for.
     used_by: Mutex<Uses>,
 }
@@ -126,7 +126,7 @@ impl PinnedMemory {
     pub fn allocate(cuda: &Arc<Cuda>, bytes: usize) -> Result<PinnedMemory> {
         cuda.check_thread()?;
         let block = match bytes {
-            0 => Block { pointer: PinnedPtr(0), size: 0 },
+            0 => CachedBlock { pointer: PinnedPtr(0), size: 0 },
             _ => {
                 let size = bytes.checked_next_power_of_two().ok_or(GpuError::OutOfHostMemory { bytes })?;
                 lock(cuda.pinned()).take(cuda, size).map_err(|error| cuda.error(error))?

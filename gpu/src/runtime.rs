@@ -36,7 +36,7 @@ pub struct Cuda {
     driver: Box<dyn Driver>,
     machine: MachineId,
     clock: Clock,
-    devices: Vec<Gpu>,
+    devices: Vec<PerDevice>,
     pinned: Mutex<PinnedCache>,
     sync_debug: Mutex<SyncDebugMode>,
     launch_blocking: AtomicBool,
@@ -45,7 +45,7 @@ pub struct Cuda {
     thread: OnceLock<ThreadId>,
 }
 
-struct Gpu {
+struct PerDevice {
     properties: DeviceProperties,
     allocator: Mutex<Allocator>,
     generator: Mutex<Philox>,
@@ -63,7 +63,7 @@ impl Cuda {
         clock: Clock,
         recorder: Arc<Mutex<Recorder>>,
     ) -> Cuda {
-        let gpu = |device| Gpu {
+        let gpu = |device| PerDevice {
             properties: driver.properties(device),
             allocator: Mutex::default(),
             generator: Mutex::new(Philox::default()),

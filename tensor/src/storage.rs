@@ -11,13 +11,13 @@ use crate::host_memory::HostBuffer;
 
 /// The memory that a tensor and all its views share, and its version.
 pub(crate) struct Storage {
-    pub(crate) memory: Memory,
+    pub(crate) memory: Kept,
     /// Counts in-place writes. Autograd notes it when it saves a tensor and compares in backward.
     version: AtomicU64,
 }
 
 /// Where it is.
-pub(crate) enum Memory {
+pub(crate) enum Kept {
     Host(RwLock<HostBuffer>),
     /// On the host, but the driver's: copies of a GPU may be at it while the host looks.
     Pinned(RwLock<PinnedMemory>),
@@ -31,30 +31,30 @@ impl Storage {
     }
 
     pub(crate) fn in_host(buffer: HostBuffer) -> Storage {
-        Storage { memory: Memory::Host(RwLock::new(buffer)), version: AtomicU64::new(0) }
+        Storage { memory: Kept::Host(RwLock::new(buffer)), version: AtomicU64::new(0) }
     }
 
     pub(crate) fn in_pinned(memory: PinnedMemory) -> Storage {
-        Storage { memory: Memory::Pinned(RwLock::new(memory)), version: AtomicU64::new(0) }
+        Storage { memory: Kept::Pinned(RwLock::new(memory)), version: AtomicU64::new(0) }
     }
 
     pub(crate) fn on_device(memory: DeviceMemory) -> Storage {
-        Storage { memory: Memory::Device(memory), version: AtomicU64::new(0) }
+        Storage { memory: Kept::Device(memory), version: AtomicU64::new(0) }
     }
 
     /// The memory on a device, if it is there.
     pub(crate) fn device(&self) -> Option<&DeviceMemory> {
         match &self.memory {
-            Memory::Host(_) | Memory::Pinned(_) => None,
-            Memory::Device(memory) => Some(memory),
+            Kept::Host(_) | Kept::Pinned(_) => None,
+            Kept::Device(memory) => Some(memory),
         }
     }
 
     /// The pinned memory on the host, if it is such.
     pub(crate) fn pinned(&self) -> Option<RwLockReadGuard<'_, PinnedMemory>> {
         match &self.memory {
-            Memory::Pinned(memory) => Some(memory.read().unwrap_or_else(PoisonError::into_inner)),
-            Memory::Host(_) | Memory::Device(_) => None,
+            Kept::Pinned(memory) => Some(memory.read().unwrap_or_else(PoisonError::into_inner)),
+            Kept::Host(_) | Kept::Device(_) => None,
         }
     }
 

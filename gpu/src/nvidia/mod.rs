@@ -72,13 +72,13 @@ type Module = Handle<cudarc::driver::sys::CUmod_st>;
 
 /// The GPUs of this computer.
 pub struct Nvidia {
-    devices: Vec<Gpu>,
+    devices: Vec<Card>,
     operations: AtomicU64,
     spans: Mutex<Spans>,
     clock: Clock,
 }
 
-struct Gpu {
+struct Card {
     /// `CUdevice`
     device: c_int,
     properties: DeviceProperties,
@@ -95,9 +95,9 @@ struct Gpu {
 }
 
 // SAFETY: the addresses of kernel definitions are keys, and those live as long as the program.
-unsafe impl Send for Gpu {}
+unsafe impl Send for Card {}
 // SAFETY: see above.
-unsafe impl Sync for Gpu {}
+unsafe impl Sync for Card {}
 
 /// A launch that may turn out to have failed.
 struct Launched {
@@ -122,7 +122,7 @@ impl Nvidia {
             let mut device = 0;
             // SAFETY: there is room for the answer.
             check(unsafe { cuDeviceGet(&mut device, index as c_int) })?;
-            Ok(Gpu {
+            Ok(Card {
                 device,
                 properties: properties.clone(),
                 context: Mutex::default(),
@@ -139,12 +139,12 @@ impl Nvidia {
         Ok(Nvidia { devices, operations: AtomicU64::new(0), spans: Mutex::default(), clock })
     }
 
-    fn gpu(&self, device: usize) -> DriverResult<&Gpu> {
+    fn gpu(&self, device: usize) -> DriverResult<&Card> {
         self.devices.get(device).ok_or_else(|| errors::invalid(101, "invalid device ordinal"))
     }
 
     /// Makes a device the one that this thread's calls are about.
-    fn enter(&self, device: usize) -> DriverResult<&Gpu> {
+    fn enter(&self, device: usize) -> DriverResult<&Card> {
         let gpu = self.gpu(device)?;
         let context = gpu.context()?;
         // SAFETY: the context is retained until this is dropped.
@@ -153,11 +153,11 @@ impl Nvidia {
     }
 
     /// For calls about events, which know their device by themselves, but not without any context.
-    fn enter_any(&self) -> DriverResult<&Gpu> {
-        self.enter(self.devices.iter().position(Gpu::is_used).unwrap_or(0))
+    fn enter_any(&self) -> DriverResult<&Card> {
+        self.enter(self.devices.iter().position(Card::is_used).unwrap_or(0))
     }
 
-    fn enter_stream(&self, stream: StreamId) -> DriverResult<(&Gpu, CUstream)> {
+    fn enter_stream(&self, stream: StreamId) -> DriverResult<(&Card, CUstream)> {
         let gpu = self.enter(stream.device)?;
         let streams = gpu.streams.read().unwrap_or_else(std::sync::PoisonError::into_inner);
         let raw = streams.get(stream.number as usize).copied().flatten();
@@ -168,7 +168,7 @@ impl Nvidia {
     fn queue(
         &self,
         engine: Engine,
-        (gpu, stream, raw): (&Gpu, StreamId, CUstream),
+        (gpu, stream, raw): (&Card, StreamId, CUstream),
         work: impl FnOnce() -> DriverResult<()>,
     ) -> DriverResult<OpId> {
         let op = self.operations.fetch_add(1, Ordering::Relaxed);
@@ -183,7 +183,7 @@ impl Nvidia {
     }
 }
 
-impl Gpu {
+impl Card {
     /// What cuDNN, which is made when it is first used, does.
     fn dnn<R>(&self, call: impl FnOnce(&Dnn) -> DriverResult<R>) -> DriverResult<R> {
         match &mut *lock(&self.dnn) {
@@ -706,7 +706,7 @@ impl Nvidia {
 impl Drop for Nvidia {
     fn drop(&mut self) {
         // An event is destroyed while its context lives.
-        if self.devices.iter().any(Gpu::is_used) && self.enter_any().is_ok() {
+        if self.devices.iter().any(Card::is_used) && self.enter_any().is_ok() {
             drop(std::mem::take(&mut *lock(&self.spans)));
         }
         for (device, gpu) in self.devices.iter().enumerate() {

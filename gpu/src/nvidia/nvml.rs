@@ -32,7 +32,7 @@ pub struct Card {
 /// Bytes of a GPU's memory. Its fields are NVML's.
 #[repr(C)]
 #[derive(Default)]
-pub struct Memory {
+pub struct MemoryUse {
     version: c_uint,
     pub total: u64,
     pub reserved: u64,
@@ -134,12 +134,13 @@ impl Card {
         })
     }
 
-    pub fn memory(&self) -> Result<Memory, String> {
+    pub fn memory(&self) -> Result<MemoryUse, String> {
         // The version of a struct is its number and its size.
-        let mut memory = Memory { version: size_of::<Memory>() as c_uint | 2 << 24, ..Memory::default() };
+        let mut memory =
+            MemoryUse { version: size_of::<MemoryUse>() as c_uint | 2 << 24, ..MemoryUse::default() };
         let (card, out) = (self.handle, &mut memory);
         let name = "nvmlDeviceGetMemoryInfo_v2";
-        self.nvml.check(ask!(self.nvml, name, (card: *mut c_void, out: *mut Memory))?)?;
+        self.nvml.check(ask!(self.nvml, name, (card: *mut c_void, out: *mut MemoryUse))?)?;
         Ok(memory)
     }
 

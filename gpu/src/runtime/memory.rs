@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{Cuda, Gpu};
+use super::{Cuda, PerDevice};
 use crate::allocator::settings::{Settings, check_fraction};
 use crate::allocator::snapshot::{BlockState, SegmentInfo};
 use crate::allocator::{Allocation, DeviceDriver, MallocError};
@@ -264,7 +264,7 @@ impl Cuda {
     }
 }
 
-impl Gpu {
+impl PerDevice {
     fn limit_memory(&self, fraction: f64) {
         let allowed = (fraction * self.properties.total_memory as f64) as u64;
         lock(&self.allocator).set_allowed(allowed);

@@ -5,9 +5,9 @@
 
 use std::collections::VecDeque;
 
+use super::card::Card;
 use super::cost;
-use super::device::Device;
-use super::op::{Copy, Place, Task};
+use super::op::{Copy, End, Task};
 use super::profile::Profile;
 use crate::driver::{Engine, Process};
 use crate::reading::{Gpu, GpuProcess, ProcessKind};
@@ -54,7 +54,7 @@ impl Piece {
             Task::Record(_) | Task::Wait { .. } => (0, 0.0, 0.0),
         };
         let bus = match task {
-            Task::Copy(copy) if copy.places().iter().any(|place| matches!(place, Place::Pinned(_))) => bytes,
+            Task::Copy(copy) if copy.places().iter().any(|place| matches!(place, End::Pinned(_))) => bytes,
             _ => 0,
         };
         Piece {
@@ -129,7 +129,7 @@ impl Shares {
 /// What a monitor says of a device now. `running` is the work that is under way: what it is, the engine at it, from
 /// when to when.
 pub(super) fn monitor<'a>(
-    (index, device): (usize, &Device),
+    (index, device): (usize, &Card),
     now: u64,
     running: impl Iterator<Item = (&'a Task, Engine, (u64, u64))>,
 ) -> Gpu {

@@ -1,7 +1,7 @@
 //! The calls that copy.
 
 use super::engine::State;
-use super::op::{Copy, Place, Task};
+use super::op::{Copy, End, Task};
 use super::{Simulated, check_device, check_pinned, cost, errors};
 use crate::driver::{DevicePtr, DriverResult, Engine, HostSource, HostTarget, OpId, StreamId};
 
@@ -23,12 +23,12 @@ impl Simulated {
         check_device(&mut state, device, to, bytes)?;
         let profile = state.devices[device].profile;
         let engine = (device, Engine::HostToDevice, 0);
-        let to = Place::Device { device, address: to.0 };
+        let to = End::Device { device, address: to.0 };
         let source = match from {
             HostSource::Pinned(source) => {
                 check_pinned(&mut state, source, bytes)?;
                 let duration = cost::copy(profile, Engine::HostToDevice, bytes);
-                let from = Place::Pinned(source.0);
+                let from = End::Pinned(source.0);
                 return submit_copy(&mut state, stream, engine, duration, Copy { from, to, bytes });
             }
             HostSource::Pageable(source) => source.get(..bytes).ok_or_else(errors::invalid_value)?,
@@ -46,7 +46,7 @@ impl Simulated {
         };
         let block = state.pinned.take_staging(bytes)?;
         state.pinned.space().write(block, source)?;
-        let copy = Copy { from: Place::Pinned(block), to, bytes };
+        let copy = Copy { from: End::Pinned(block), to, bytes };
         let submitted = submit_copy(&mut state, stream, engine, duration, copy);
         state.pinned.give_back(block)?;
         if !small {
@@ -69,12 +69,12 @@ impl Simulated {
         check_device(&mut state, device, from, bytes)?;
         let profile = state.devices[device].profile;
         let engine = (device, Engine::DeviceToHost, 0);
-        let from = Place::Device { device, address: from.0 };
+        let from = End::Device { device, address: from.0 };
         let target = match to {
             HostTarget::Pinned(target) => {
                 check_pinned(&mut state, target, bytes)?;
                 let duration = cost::copy(profile, Engine::DeviceToHost, bytes);
-                let to = Place::Pinned(target.0);
+                let to = End::Pinned(target.0);
                 return submit_copy(&mut state, stream, engine, duration, Copy { from, to, bytes });
             }
             HostTarget::Pageable(target) => target.get_mut(..bytes).ok_or_else(errors::invalid_value)?,
@@ -82,7 +82,7 @@ impl Simulated {
 
         let block = state.pinned.take_staging(bytes)?;
         let duration = cost::pageable_copy(profile, Engine::DeviceToHost, bytes);
-        let copy = Copy { from, to: Place::Pinned(block), bytes };
+        let copy = Copy { from, to: End::Pinned(block), bytes };
         let done = submit_copy(&mut state, stream, engine, duration, copy).and_then(|op| {
             state.wait_until(device, |state| state.streams[stream].has_run(op))?;
             state.races.host_waited_for_stream(stream);
@@ -106,7 +106,7 @@ impl Simulated {
         check_device(&mut state, device, to, bytes)?;
         check_device(&mut state, device, from, bytes)?;
         let duration = cost::copy_within(state.devices[device].profile, bytes);
-        let place = |pointer: DevicePtr| Place::Device { device, address: pointer.0 };
+        let place = |pointer: DevicePtr| End::Device { device, address: pointer.0 };
         let copy = Copy { from: place(from), to: place(to), bytes };
         submit_copy(&mut state, stream, (device, Engine::Compute, 0), duration, copy)
     }
@@ -131,8 +131,8 @@ impl Simulated {
         state.check(to_device)?;
         state.check(from_device)?;
         let profile = state.devices[from_device].profile;
-        let to = Place::Device { device: to_device, address: to.0 };
-        let from = Place::Device { device: from_device, address: from.0 };
+        let to = End::Device { device: to_device, address: to.0 };
+        let from = End::Device { device: from_device, address: from.0 };
         let peers = |a: usize, b: usize| state.devices[a].peers.contains(&b);
         if peers(to_device, from_device) || peers(from_device, to_device) {
             let duration = cost::copy(profile, Engine::Peer, bytes);
@@ -142,8 +142,8 @@ impl Simulated {
 
         // Through the host: down from one, up to the other.
         let block = state.pinned.take_staging(bytes)?;
-        let down = Copy { from, to: Place::Pinned(block), bytes };
-        let up = Copy { from: Place::Pinned(block), to, bytes };
+        let down = Copy { from, to: End::Pinned(block), bytes };
+        let up = Copy { from: End::Pinned(block), to, bytes };
         let time_down = cost::copy(profile, Engine::DeviceToHost, bytes);
         let time_up = cost::copy(profile, Engine::HostToDevice, bytes);
         let down_and_up = |state: &mut State| {

@@ -11,13 +11,13 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::activity;
+use super::card::Card;
 use super::convolution;
-use super::device::Device;
 use super::errors;
 use super::events::Events;
 use super::execute;
-use super::op::{Head, Op, Place, Stream, Task};
-use super::pinned::PinnedMemory;
+use super::op::{End, Head, Op, Queue, Task};
+use super::pinned::PinnedSpace;
 use super::races::Races;
 use crate::driver::{DriverError, DriverResult, Engine, OpId, Span, StreamId};
 use crate::races::RaceLog;
@@ -36,9 +36,9 @@ const OWN_ENGINES: usize = 3;
 pub(super) struct State {
     pub(super) clock: Clock,
     pub(super) seed: Option<u64>,
-    pub(super) devices: Vec<Device>,
-    pub(super) streams: Vec<Stream>,
-    pub(super) pinned: PinnedMemory,
+    pub(super) devices: Vec<Card>,
+    pub(super) streams: Vec<Queue>,
+    pub(super) pinned: PinnedSpace,
     pub(super) events: Events,
     pub(super) races: Races,
     /// Streams that have work.
@@ -67,14 +67,14 @@ struct Next {
 }
 
 impl State {
-    pub(super) fn new(clock: Clock, seed: Option<u64>, devices: Vec<Device>, races: &Arc<RaceLog>) -> State {
+    pub(super) fn new(clock: Clock, seed: Option<u64>, devices: Vec<Card>, races: &Arc<RaceLog>) -> State {
         let engines = vec![EngineState::default(); devices.len() * (OWN_ENGINES + devices.len())];
         let mut state = State {
             clock,
             seed,
             devices,
             streams: Vec::new(),
-            pinned: PinnedMemory::new(),
+            pinned: PinnedSpace::new(),
             events: Events::default(),
             races: Races::new(races.clone()),
             active: Vec::new(),
@@ -92,7 +92,7 @@ impl State {
         let numbers = &mut self.devices[device].streams;
         let id = StreamId { device, number: numbers.len() as u32 };
         numbers.push(self.streams.len());
-        self.streams.push(Stream::new(id, blocking));
+        self.streams.push(Queue::new(id, blocking));
         id
     }
 
@@ -129,7 +129,7 @@ impl State {
             self.wait_until(device, |state| state.devices[device].queued < LAUNCH_QUEUE)?;
         }
         if let Task::Copy(copy) = &task {
-            self.for_pinned(copy.places(), PinnedMemory::hold);
+            self.for_pinned(copy.places(), PinnedSpace::hold);
         }
         let id = self.next_op;
         self.next_op += 1;
@@ -182,7 +182,7 @@ impl State {
     /// What a monitor says of a device.
     pub(super) fn monitor(&self, device: usize) -> Gpu {
         let running = self.devices[device].streams.iter().filter_map(|stream| {
-            let Stream { head: Head::Running { start, .. }, queue, .. } = &self.streams[*stream] else {
+            let Queue { head: Head::Running { start, .. }, queue, .. } = &self.streams[*stream] else {
                 return None;
             };
             let op = queue.front()?;
@@ -249,7 +249,7 @@ impl State {
 
     /// Applies the effect of a part of a stream's first piece of work.
     fn execute(&mut self, stream: usize, slice: usize) -> DriverResult<()> {
-        let Stream { id, queue, .. } = &self.streams[stream];
+        let Queue { id, queue, .. } = &self.streams[stream];
         let Some(op) = queue.front() else { return Ok(()) };
         let memory = &mut self.devices[id.device].memory;
         match &op.task {
@@ -281,7 +281,7 @@ impl State {
         }
         match op.task {
             Task::Record(event) => self.events.reached(event, op.id, end),
-            Task::Copy(copy) => self.for_pinned(copy.places(), PinnedMemory::release),
+            Task::Copy(copy) => self.for_pinned(copy.places(), PinnedSpace::release),
             _ => {}
         }
         self.devices[id.device].queued -= 1;
@@ -305,7 +305,7 @@ impl State {
                 match op.task {
                     // If the context lives again, nobody may wait for it for ever.
                     Task::Record(event) => self.events.reached(event, op.id, time),
-                    Task::Copy(copy) => self.for_pinned(copy.places(), PinnedMemory::release),
+                    Task::Copy(copy) => self.for_pinned(copy.places(), PinnedSpace::release),
                     _ => {}
                 }
             }
@@ -316,9 +316,9 @@ impl State {
         self.stamp_all(time);
     }
 
-    fn for_pinned(&mut self, places: [Place; 2], action: fn(&mut PinnedMemory, u64)) {
+    fn for_pinned(&mut self, places: [End; 2], action: fn(&mut PinnedSpace, u64)) {
         for place in places {
-            if let Place::Pinned(address) = place {
+            if let End::Pinned(address) = place {
                 action(&mut self.pinned, address);
             }
         }
@@ -332,7 +332,7 @@ impl State {
     }
 
     fn stamp(&mut self, stream: usize, time: u64) {
-        let Stream { head, queue, .. } = &self.streams[stream];
+        let Queue { head, queue, .. } = &self.streams[stream];
         let Some(op) = queue.front() else { return };
         if *head == Head::Waiting && self.may_run(stream, op) {
             self.streams[stream].head = Head::Ready(op.earliest.max(time));
@@ -346,7 +346,7 @@ impl State {
         {
             return false;
         }
-        let Stream { id, blocking, .. } = self.streams[stream];
+        let Queue { id, blocking, .. } = self.streams[stream];
         let default = self.devices[id.device].streams[0];
         match (stream == default, blocking) {
             // The legacy default stream waits for all blocking ones, and they for it.

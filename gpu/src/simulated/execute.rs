@@ -6,11 +6,11 @@ use std::sync::LazyLock;
 
 use smallvec::SmallVec;
 
-use super::device::Device;
+use super::card::Card;
 use super::errors;
 use super::memory::{Access, AddressSpace, Buffer, Bytes};
-use super::op::{Copy, Place};
-use super::pinned::PinnedMemory;
+use super::op::{Copy, End};
+use super::pinned::PinnedSpace;
 use crate::driver::{DevicePtr, DriverResult, Gemm};
 use crate::dtype::DType;
 use crate::kernel::{Args, Argument, Input, Launch, Output, Parameter, Ran, Stopped};
@@ -25,25 +25,25 @@ static NUMBER: LazyLock<Layout> =
 
 /// Moves part of a copy.
 pub(super) fn copy(
-    devices: &mut [Device],
-    pinned: &mut PinnedMemory,
+    devices: &mut [Card],
+    pinned: &mut PinnedSpace,
     copy: &Copy,
     (start, bytes): (usize, usize),
 ) -> DriverResult<()> {
     match (copy.from.offset(start), copy.to.offset(start)) {
-        (Place::Pinned(from), Place::Device { device, address }) => {
+        (End::Pinned(from), End::Device { device, address }) => {
             devices[device].memory.write(address, pinned.space().bytes(from, bytes)?)
         }
-        (Place::Device { device, address }, Place::Pinned(to)) => {
+        (End::Device { device, address }, End::Pinned(to)) => {
             devices[device].memory.read(address, pinned.space().bytes_mut(to, bytes)?)
         }
-        (Place::Device { device, address: from }, Place::Device { device: other, address: to }) => {
+        (End::Device { device, address: from }, End::Device { device: other, address: to }) => {
             let Ok([source, target]) = devices.get_disjoint_mut([device, other]) else {
                 return devices[device].memory.copy_within(from, to, bytes);
             };
             target.memory.write(to, source.memory.bytes(from, bytes)?)
         }
-        (Place::Pinned(from), Place::Pinned(to)) => pinned.space().copy_within(from, to, bytes),
+        (End::Pinned(from), End::Pinned(to)) => pinned.space().copy_within(from, to, bytes),
     }
 }
 
@@ -75,7 +75,7 @@ fn operands_of(launch: &Launch, kind: impl Fn(&Parameter) -> bool) -> usize {
 }
 
 /// Where an input of a twin is.
-enum Source {
+enum ReadFrom {
     /// It is the first output.
     FirstOutput,
     /// In memory that nothing else writes.
@@ -101,24 +101,24 @@ pub(super) fn kernel(memory: &mut AddressSpace, launch: &Launch) -> DriverResult
 
     let number = &*NUMBER;
     let (mut ints, mut floats) = (SmallVec::<[i64; 8]>::new(), SmallVec::<[f64; 8]>::new());
-    let mut inputs = SmallVec::<[(Source, &Layout); 4]>::new();
+    let mut inputs = SmallVec::<[(ReadFrom, &Layout); 4]>::new();
     let mut accesses = written.clone();
     for (parameter, argument) in operands() {
         match (parameter, argument) {
             (Parameter::In(dtype), Argument::Tensor { pointer, view }) => {
                 let access = operand(*pointer, view, *dtype, false)?;
                 let source = if is_first_output(launch, *dtype, *pointer, view) {
-                    Source::FirstOutput
+                    ReadFrom::FirstOutput
                 } else if written.iter().any(|output| output.overlaps(&access)) {
-                    Source::Copy(Buffer::copy_of(memory.bytes(access.address, access.bytes)?)?)
+                    ReadFrom::Copy(Buffer::copy_of(memory.bytes(access.address, access.bytes)?)?)
                 } else {
                     accesses.push(access);
-                    Source::Memory
+                    ReadFrom::Memory
                 };
                 inputs.push((source, view));
             }
             (Parameter::In(dtype), Argument::Value(bytes)) => {
-                let source = Source::Value { bits: u64::from_ne_bytes(*bytes), size: dtype.size() };
+                let source = ReadFrom::Value { bits: u64::from_ne_bytes(*bytes), size: dtype.size() };
                 inputs.push((source, number));
             }
             (_, Argument::Int(int)) => ints.push(*int),
@@ -138,10 +138,10 @@ pub(super) fn kernel(memory: &mut AddressSpace, launch: &Launch) -> DriverResult
     let mut twin_inputs: [Input; MOST_OPERANDS] = from_fn(|_| Input { bytes: None, layout: number });
     for (input, (source, layout)) in twin_inputs.iter_mut().zip(&inputs) {
         let bytes = match source {
-            Source::FirstOutput => None,
-            Source::Memory => borrowed.next().and_then(Bytes::read),
-            Source::Copy(buffer) => Some(buffer.bytes()),
-            Source::Value { bits, size } => Some(&bytemuck::bytes_of(bits)[..*size]),
+            ReadFrom::FirstOutput => None,
+            ReadFrom::Memory => borrowed.next().and_then(Bytes::read),
+            ReadFrom::Copy(buffer) => Some(buffer.bytes()),
+            ReadFrom::Value { bits, size } => Some(&bytemuck::bytes_of(bits)[..*size]),
         };
         *input = Input { bytes, layout };
     }

@@ -9,7 +9,7 @@
 //! | --- | --- |
 //! | in which order things happen | `engine.rs`, `op.rs` |
 //! | what they do to memory | `execute.rs`, `memory.rs`, `pinned.rs` |
-//! | how long they take | `cost.rs`, `profile.rs`, `host.rs` |
+//! | how long they take | `cost.rs`, `profile.rs`, `host_profile.rs` |
 //! | what each call does | this file, `copies.rs`, `launches.rs` |
 //! | how data races are found | `races.rs` |
 //! | what a monitor sees | `activity.rs` |
@@ -18,10 +18,10 @@
 //! scheduler, and then so were the modelled times.
 
 pub mod activity;
+mod card;
 pub mod convolution;
 mod copies;
 pub mod cost;
-mod device;
 mod engine;
 mod errors;
 mod events;
@@ -38,7 +38,7 @@ mod tests;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use self::device::Device;
+use self::card::Card;
 use self::engine::State;
 use self::events::Record;
 use self::memory::Room;
@@ -83,7 +83,7 @@ impl Simulated {
     pub fn new(options: SimulatedOptions, clock: Clock) -> Simulated {
         let total = options.memory.unwrap_or(options.profile.memory.value as u64);
         let room = Arc::<Room>::default();
-        let device = |index| Device::new(index, options.profile, total, options.others, &room);
+        let device = |index| Card::new(index, options.profile, total, options.others, &room);
         let devices = (0..options.count).map(device).collect();
         let races = Arc::<RaceLog>::default();
         let state = Mutex::new(State::new(clock.clone(), options.seed, devices, &races));
@@ -158,7 +158,7 @@ impl Driver for Simulated {
 
     // NVML's business, not CUDA's: it says so of a device that has failed, too.
     fn processes(&self, device: usize) -> Vec<Process> {
-        self.state().devices.get(device).map(Device::processes).unwrap_or_default()
+        self.state().devices.get(device).map(Card::processes).unwrap_or_default()
     }
 
     // It makes no context, and takes the host no time worth counting.

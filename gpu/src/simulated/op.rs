@@ -41,14 +41,14 @@ pub(super) enum Task {
 /// A copy from one place to another.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Copy {
-    pub(super) from: Place,
-    pub(super) to: Place,
+    pub(super) from: End,
+    pub(super) to: End,
     pub(super) bytes: usize,
 }
 
 /// Memory that engines reach.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum End {
     Device { device: usize, address: u64 },
     Pinned(u64),
 }
@@ -75,26 +75,26 @@ impl Copy {
         (border(number), border(number + 1) - border(number))
     }
 
-    pub(super) fn places(&self) -> [Place; 2] {
+    pub(super) fn places(&self) -> [End; 2] {
         [self.from, self.to]
     }
 
     pub(super) fn touches(&self, device: usize) -> bool {
-        self.places().iter().any(|place| matches!(place, Place::Device { device: on, .. } if *on == device))
+        self.places().iter().any(|place| matches!(place, End::Device { device: on, .. } if *on == device))
     }
 }
 
-impl Place {
-    pub(super) fn offset(self, bytes: usize) -> Place {
+impl End {
+    pub(super) fn offset(self, bytes: usize) -> End {
         match self {
-            Place::Device { device, address } => Place::Device { device, address: address + bytes as u64 },
-            Place::Pinned(address) => Place::Pinned(address + bytes as u64),
+            End::Device { device, address } => End::Device { device, address: address + bytes as u64 },
+            End::Pinned(address) => End::Pinned(address + bytes as u64),
         }
     }
 }
 
 /// A queue of work, done in order.
-pub(super) struct Stream {
+pub(super) struct Queue {
     pub(super) id: StreamId,
     /// Keeps order with the default stream.
     pub(super) blocking: bool,
@@ -114,10 +114,10 @@ pub(super) enum Head {
     Running { start: u64, slices: usize, next: u64 },
 }
 
-impl Stream {
-    pub(super) fn new(id: StreamId, blocking: bool) -> Stream {
+impl Queue {
+    pub(super) fn new(id: StreamId, blocking: bool) -> Queue {
         let queue = VecDeque::new();
-        Stream { id, blocking, destroyed: false, queue, head: Head::Waiting }
+        Queue { id, blocking, destroyed: false, queue, head: Head::Waiting }
     }
 
     /// Whether its work up to that piece has run.
@@ -133,7 +133,7 @@ mod tests {
     #[test]
     fn slices_of_a_copy_are_whole_sectors_and_cover_it() {
         for bytes in [0, 1, 31, 32, 100, 4096, 4097, 1_000_003] {
-            let copy = Copy { from: Place::Pinned(0), to: Place::Pinned(0), bytes };
+            let copy = Copy { from: End::Pinned(0), to: End::Pinned(0), bytes };
             let mut end = 0;
             for number in 0..SLICES {
                 let (start, length) = copy.slice(number);

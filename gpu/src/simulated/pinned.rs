@@ -15,15 +15,15 @@ const PAGE: u64 = 4096;
 /// No larger buffer is kept for staging.
 const MOST_SPARE: usize = 64 << 20;
 
-pub(super) struct PinnedMemory {
+pub(super) struct PinnedSpace {
     space: AddressSpace,
-    blocks: BTreeMap<u64, Block>,
+    blocks: BTreeMap<u64, PinnedBlock>,
     /// A buffer that the next pageable copy can pass through: fresh memory costs the computer more than
     /// copying does.
     spare: Option<Buffer>,
 }
 
-struct Block {
+struct PinnedBlock {
     bytes: usize,
     /// Queued copies from or to it.
     uses: u32,
@@ -31,9 +31,9 @@ struct Block {
     staging: bool,
 }
 
-impl PinnedMemory {
-    pub(super) fn new() -> PinnedMemory {
-        PinnedMemory {
+impl PinnedSpace {
+    pub(super) fn new() -> PinnedSpace {
+        PinnedSpace {
             space: AddressSpace::new(BASE, PAGE, Arc::default()),
             blocks: BTreeMap::new(),
             spare: None,
@@ -57,7 +57,7 @@ impl PinnedMemory {
 
     fn insert(&mut self, bytes: usize, buffer: Buffer, staging: bool) -> u64 {
         let address = self.space.insert_with(bytes, Some(buffer));
-        self.blocks.insert(address, Block { bytes, uses: 0, given_back: false, staging });
+        self.blocks.insert(address, PinnedBlock { bytes, uses: 0, given_back: false, staging });
         address
     }
 
@@ -113,7 +113,7 @@ impl PinnedMemory {
         &mut self.space
     }
 
-    fn block_of(&mut self, address: u64) -> Option<(u64, &mut Block)> {
+    fn block_of(&mut self, address: u64) -> Option<(u64, &mut PinnedBlock)> {
         self.blocks.range_mut(..=address).next_back().map(|(start, block)| (*start, block))
     }
 
@@ -139,7 +139,7 @@ mod tests {
 
     #[test]
     fn staging_buffers_are_used_again_and_an_owners_are_fresh() {
-        let mut pinned = PinnedMemory::new();
+        let mut pinned = PinnedSpace::new();
         let first = pinned.take_staging(1000).unwrap();
         pinned.space().write(first, &[7; 1000]).unwrap();
         pinned.give_back(first).unwrap();
@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn a_block_lives_as_long_as_its_owner_or_its_last_use() {
-        let mut pinned = PinnedMemory::new();
+        let mut pinned = PinnedSpace::new();
         let (a, b) = (pinned.take(10_000).unwrap(), pinned.take(10).unwrap());
         pinned.hold(a + 5_000);
         pinned.hold(a);

@@ -31,9 +31,9 @@ use std::sync::Arc;
 
 use self::clock::VectorClock;
 use self::shadow::{Shadow, Site, Use};
-use super::device;
-use super::op::{Stream, Task};
-use super::pinned::PinnedMemory;
+use super::card;
+use super::op::{Queue, Task};
+use super::pinned::PinnedSpace;
 use crate::driver::{EventId, OpId, StreamId};
 use crate::error::{Race, RacingAccess, RacingOperation, RacingWorker};
 use crate::races::RaceLog;
@@ -110,10 +110,10 @@ impl Races {
     /// Work is queued.
     pub(super) fn queue(
         &mut self,
-        (index, stream): (usize, &Stream),
+        (index, stream): (usize, &Queue),
         op: OpId,
         task: &Task,
-        pinned: &PinnedMemory,
+        pinned: &PinnedSpace,
     ) {
         if matches!(task, Task::Wait { .. }) {
             return; // Whether there is need of one depends on the time. See `wait`.
@@ -134,7 +134,7 @@ impl Races {
     }
 
     /// Later work of a stream waits for an event, if it was ever recorded.
-    pub(super) fn wait(&mut self, (index, stream): (usize, &Stream), event: EventId) {
+    pub(super) fn wait(&mut self, (index, stream): (usize, &Queue), event: EventId) {
         let actor = self.actor(index, stream);
         if let Some(recorded) = self.events.get(&event.0) {
             self.actors[actor].before.join(recorded);
@@ -208,14 +208,14 @@ impl Races {
         self.recent.len() + self.shadow.len()
     }
 
-    fn actor(&mut self, index: usize, stream: &Stream) -> usize {
+    fn actor(&mut self, index: usize, stream: &Queue) -> usize {
         if let Some(Some(actor)) = self.actor_of.get(index) {
             return *actor;
         }
         if self.actor_of.len() <= index {
             self.actor_of.resize(index + 1, None);
         }
-        let Stream { id, blocking, .. } = *stream;
+        let Queue { id, blocking, .. } = *stream;
         self.actors.push(Actor {
             stream: id,
             blocking,
@@ -326,7 +326,7 @@ fn racing(site: Site, worker: RacingWorker, access: RacingAccess, bytes: u64) ->
 fn report(log: &RaceLog, actors: &[Actor], used: &Use, second: RacingOperation, (start, end): (u64, u64)) {
     let stream = actors[used.actor].stream;
     let access = if used.write { RacingAccess::Write } else { RacingAccess::Read };
-    let memory = device::index_of(start);
+    let memory = card::index_of(start);
     log.add(Race {
         device: memory.unwrap_or(stream.device),
         pinned: memory.is_none(),

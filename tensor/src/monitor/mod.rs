@@ -1,8 +1,9 @@
 //! What `nvidia-smi` and `htop` would say: how busy the GPUs are, who holds their memory, what the host does.
 //!
-//! NVIDIA's monitor asks a library that comes with the driver, NVML (`gpu/nvidia/nvml.rs`), and so does this module where the GPU
-//! is a real one. A simulated GPU answers the same questions from its own state (`gpu/simulated/activity.rs`): memory
-//! is exact; utilization, power and what goes over the bus are modelled. The host's side is in `host.rs`.
+//! NVIDIA's monitor asks a library that comes with the driver, NVML, and so does this module where the GPU is a real one
+//! (`nvidia/nvml.rs` of `todevice-gpu`). A simulated GPU answers the same questions from its own state
+//! (`simulated/activity.rs` there): memory is exact; utilization, power and what goes over the bus are modelled. The host's
+//! side is in `host.rs`.
 //!
 //! Looking is free: it makes no context on a GPU, waits for nothing, and on a simulated machine takes no time.
 

@@ -13,7 +13,7 @@ use crate::gpu::pinned::PinnedMemory;
 use crate::host_memory::HostBuffer;
 use crate::kernel::{Input, Output};
 use crate::ops::plain::copy_of;
-use crate::storage::{Memory, Storage};
+use crate::storage::{Kept, Storage};
 use crate::tensor::Tensor;
 
 /// Gives `kernel` the storage bytes of `reads` and `writes`, made safe against each other.
@@ -53,9 +53,9 @@ pub(crate) fn access_all(reads: &[&Tensor], writes: &[&Tensor], kernel: &mut Cal
     let mut found: SmallVec<[Option<&Tensor>; 8]> = SmallVec::new();
     for (read, source) in reads.iter().zip(&sources) {
         found.push(match source {
-            Source::Itself => Some(*read),
-            Source::Output => None,
-            Source::Copy(copy) => Some(copy),
+            Found::Itself => Some(*read),
+            Found::Output => None,
+            Found::Copy(copy) => Some(copy),
         });
     }
     let (reads, pinned) = (found, pinned_outputs(writes)?);
@@ -84,7 +84,7 @@ pub(crate) fn access_all(reads: &[&Tensor], writes: &[&Tensor], kernel: &mut Cal
 }
 
 /// Where a kernel finds an input.
-pub(crate) enum Source {
+pub(crate) enum Found {
     /// Where it lies.
     Itself,
     /// In the first output, which it is about to overwrite.
@@ -93,16 +93,16 @@ pub(crate) enum Source {
     Copy(Tensor),
 }
 
-pub(crate) fn sources(reads: &[&Tensor], writes: &[&Tensor]) -> Result<SmallVec<[Source; 4]>> {
+pub(crate) fn sources(reads: &[&Tensor], writes: &[&Tensor]) -> Result<SmallVec<[Found; 4]>> {
     let same =
         |read: &Tensor, write: &Tensor| read.layout() == write.layout() && read.dtype() == write.dtype();
     let source = |read: &Tensor| match writes.iter().position(|write| read.shares_storage(write)) {
         None => match read.storage().pinned() {
-            Some(memory) => snapshot(&memory, read).map(Source::Copy),
-            None => Ok(Source::Itself),
+            Some(memory) => snapshot(&memory, read).map(Found::Copy),
+            None => Ok(Found::Itself),
         },
-        Some(0) if same(read, writes[0]) => Ok(Source::Output),
-        Some(_) => copy_of(read).map(Source::Copy),
+        Some(0) if same(read, writes[0]) => Ok(Found::Output),
+        Some(_) => copy_of(read).map(Found::Copy),
     };
     let mut sources = SmallVec::new();
     for read in reads {
@@ -190,7 +190,7 @@ struct PinnedOutput<'a> {
 impl PinnedOutput<'_> {
     /// Writes the bytes that the output reaches, and no others.
     fn write_back(&self) -> Result<()> {
-        let Memory::Host(buffer) = &self.snapshot.storage().memory else { return Ok(()) };
+        let Kept::Host(buffer) = &self.snapshot.storage().memory else { return Ok(()) };
         let buffer = buffer.read().unwrap_or_else(PoisonError::into_inner);
         Ok(self.memory.write(self.output.layout().offset * self.output.dtype().size(), buffer.bytes())?)
     }
@@ -200,7 +200,7 @@ impl PinnedOutput<'_> {
 fn pinned_outputs<'a>(writes: &[&'a Tensor]) -> Result<SmallVec<[PinnedOutput<'a>; 1]>> {
     let mut order: SmallVec<[(&Tensor, &RwLock<PinnedMemory>); 1]> = SmallVec::new();
     for write in writes {
-        if let Memory::Pinned(memory) = &write.storage().memory {
+        if let Kept::Pinned(memory) = &write.storage().memory {
             order.push((*write, memory));
         }
     }
@@ -226,14 +226,14 @@ impl<'a> Guard<'a> {
     fn take(storage: &'a Storage, write: bool) -> Result<Guard<'a>> {
         // A kernel that panicked left bytes half written, not invalid: any bytes are a number.
         match (&storage.memory, write) {
-            (Memory::Host(buffer), true) => {
+            (Kept::Host(buffer), true) => {
                 Ok(Guard::Write(buffer.write().unwrap_or_else(PoisonError::into_inner)))
             }
-            (Memory::Host(buffer), false) => {
+            (Kept::Host(buffer), false) => {
                 Ok(Guard::Read(buffer.read().unwrap_or_else(PoisonError::into_inner)))
             }
             // Pinned memory has a snapshot by now, and operations see to it that a GPU's does not get here.
-            (Memory::Pinned(_) | Memory::Device(_), _) => {
+            (Kept::Pinned(_) | Kept::Device(_), _) => {
                 Err(Error::custom("the memory of a GPU cannot be read by the host"))
             }
         }
@@ -266,7 +266,7 @@ mod tests {
         let (a, b, c) = (Tensor::zeros(&[3])?, Tensor::zeros(&[3])?, Tensor::zeros(&[3])?);
         let part = a.narrow(0, 1, 2)?;
         let found = sources(&[&a, &b, &c, &part], &[&a, &b])?;
-        assert!(matches!(found[..], [Source::Output, Source::Copy(_), Source::Itself, Source::Copy(_)]));
+        assert!(matches!(found[..], [Found::Output, Found::Copy(_), Found::Itself, Found::Copy(_)]));
         Ok(())
     }
 }

@@ -148,10 +148,10 @@ fn in_blocks_of<O: Pod + Send>(
     args: Args<'_, '_>,
 ) -> Ran {
     let output = &mut args.outputs[0];
-    let mut inputs: SmallVec<[Operand; 4]> = SmallVec::new();
+    let mut inputs: SmallVec<[HalfOperand; 4]> = SmallVec::new();
     for (input, dtype) in args.inputs.iter().zip(reads) {
         let runs = Runs::of(&input.layout.expand(output.layout.sizes())?);
-        inputs.push(Operand { dtype: *dtype, bytes: input.bytes, runs });
+        inputs.push(HalfOperand { dtype: *dtype, bytes: input.bytes, runs });
     }
     let in_place = inputs.iter().any(|input| input.bytes.is_none());
     let failure = OnceLock::new();
@@ -161,9 +161,9 @@ fn in_blocks_of<O: Pod + Send>(
             (of_f32.twin)(Args { kernel: of_f32, inputs, outputs, ints: &[], floats: &[] })
         };
         let result = Layout::contiguous(&[out.len()]).map_err(Stopped::from).and_then(|layout| {
-            let mut blocks: [Block; 3] = Default::default(); // Where they are: to move them would be to copy them.
+            let mut blocks: [Widened; 3] = Default::default(); // Where they are: to move them would be to copy them.
             let read = |(input, block)| Input {
-                bytes: Operand::read(input, start, out.len(), block),
+                bytes: HalfOperand::read(input, start, out.len(), block),
                 layout: &layout,
             };
             let inputs: SmallVec<[Input; 3]> = inputs.iter().zip(&mut blocks).map(read).collect();
@@ -188,7 +188,7 @@ fn in_blocks_of<O: Pod + Send>(
 }
 
 /// An input that is read in blocks.
-struct Operand<'a> {
+struct HalfOperand<'a> {
     dtype: DType,
     /// `None`: it is the output.
     bytes: Option<&'a [u8]>,
@@ -197,14 +197,14 @@ struct Operand<'a> {
 
 /// Room for a block: as it is gathered, and in f32.
 #[derive(Default)]
-struct Block {
+struct Widened {
     gathered: Option<[u64; BLOCK]>,
     floats: Option<[f32; BLOCK]>,
 }
 
-impl Operand<'_> {
+impl HalfOperand<'_> {
     /// The elements from `start` on, without gaps, halves as f32.
-    fn read<'b>(&'b self, start: usize, length: usize, block: &'b mut Block) -> Option<&'b [u8]> {
+    fn read<'b>(&'b self, start: usize, length: usize, block: &'b mut Widened) -> Option<&'b [u8]> {
         let (bytes, size) = (self.bytes?, self.dtype.size());
         let elements = match self.runs.contiguous_start() {
             Some(first) => &bytes[(first + start) * size..][..length * size],

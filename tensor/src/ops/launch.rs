@@ -6,7 +6,7 @@ use crate::ambient::Ambient;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::kernel::{Args, Argument, Cost, Geometry, KernelDef, Launch, Parameter, Work};
-use crate::ops::access::{Source, access, access_all, sources};
+use crate::ops::access::{Found, access, access_all, sources};
 use crate::tensor::{Tensor, memory_of};
 
 /// Runs a kernel where its tensors are.
@@ -82,8 +82,8 @@ fn launch_on_device(
     }
     let copies = sources(reads, writes)?;
     let reads = reads.iter().zip(&copies).map(|(read, source)| match source {
-        Source::Copy(copy) => copy,
-        Source::Itself | Source::Output => *read,
+        Found::Copy(copy) => copy,
+        Found::Itself | Found::Output => *read,
     });
     let mut tensors = reads.chain(writes.iter().copied());
     let work = work(kernel, tensors.clone());

@@ -1,5 +1,6 @@
 //! The operations, a family a folder: `mod.rs` says what an operation checks, computes and how its
-//! gradient flows; `kernels.rs` has the kernels it is made of, for the host and for devices (see `kernel.rs`).
+//! gradient flows; `kernels.rs` has the kernels it is made of, for the host and for devices (see `kernel.rs` of
+//! `todevice-gpu`).
 //!
 //! Every operation enters through [`enter`].
 

@@ -2,8 +2,8 @@
 
 use super::super::execute::gemm_accesses;
 use super::super::memory::Access;
-use super::super::op::{Place, Task};
-use super::super::pinned::PinnedMemory;
+use super::super::op::{End, Task};
+use super::super::pinned::PinnedSpace;
 use super::stripes::Stripes;
 use crate::kernel::{Argument, Parameter};
 
@@ -22,7 +22,7 @@ pub(super) fn name_of(task: &Task) -> &'static str {
 
 /// Shows each range that work uses, from its first byte to its last. The driver's own staging memory is not
 /// among them: it keeps its order itself.
-pub(super) fn each_of(task: &Task, pinned: &PinnedMemory, mut used: impl FnMut(Access, Stripes)) {
+pub(super) fn each_of(task: &Task, pinned: &PinnedSpace, mut used: impl FnMut(Access, Stripes)) {
     match task {
         Task::Kernel(launch) => {
             for (parameter, argument) in launch.kernel.parameters.iter().zip(&launch.arguments) {
@@ -42,8 +42,8 @@ pub(super) fn each_of(task: &Task, pinned: &PinnedMemory, mut used: impl FnMut(A
         Task::Copy(copy) => {
             for (place, write) in [(copy.from, false), (copy.to, true)] {
                 match place {
-                    Place::Pinned(address) if pinned.is_staging(address) => {}
-                    Place::Device { address, .. } | Place::Pinned(address) => {
+                    End::Pinned(address) if pinned.is_staging(address) => {}
+                    End::Device { address, .. } | End::Pinned(address) => {
                         used(Access { address, bytes: copy.bytes, write }, Stripes::whole(copy.bytes));
                     }
                 }

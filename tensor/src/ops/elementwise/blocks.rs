@@ -100,19 +100,19 @@ pub(crate) fn scatter<T: Pod>(runs: &Runs, block: &[T], start: usize, values: &m
 }
 
 /// An operand of a kernel.
-struct Operand<'a, T> {
+struct BlockReader<'a, T> {
     /// `None`: the operand is the output, about to be overwritten.
     source: Option<(&'a [T], Runs)>,
 }
 
-impl<'a, T: Pod> Operand<'a, T> {
+impl<'a, T: Pod> BlockReader<'a, T> {
     /// Broadcast to the output's sizes.
-    fn new(input: &Input<'a>, sizes: &[usize]) -> Result<Operand<'a, T>> {
+    fn new(input: &Input<'a>, sizes: &[usize]) -> Result<BlockReader<'a, T>> {
         let source = match input.bytes {
             None => None,
             Some(bytes) => Some((bytemuck::cast_slice(bytes), Runs::of(&input.layout.expand(sizes)?))),
         };
-        Ok(Operand { source })
+        Ok(BlockReader { source })
     }
 
     /// The elements from `start` on that belong to the output block, lent or gathered into `scratch`.
@@ -194,7 +194,7 @@ pub(crate) fn map1<A: Pod + Sync, O: Pod + Send>(
     kernel: fn(&[A], &mut [O]),
 ) -> Ran {
     let out = &mut args.outputs[0];
-    let a = Operand::<A>::new(&args.inputs[0], out.layout.sizes())?;
+    let a = BlockReader::<A>::new(&args.inputs[0], out.layout.sizes())?;
     for_blocks(out, cost, &|start, out| {
         let mut from_a = Scratch(None);
         kernel(a.block(start, out, &mut from_a), out);
@@ -209,8 +209,8 @@ pub(crate) fn map2<A: Pod + Sync, B: Pod + Sync, O: Pod + Send>(
     kernel: fn(&[A], &[B], &mut [O]),
 ) -> Ran {
     let out = &mut args.outputs[0];
-    let a = Operand::<A>::new(&args.inputs[0], out.layout.sizes())?;
-    let b = Operand::<B>::new(&args.inputs[1], out.layout.sizes())?;
+    let a = BlockReader::<A>::new(&args.inputs[0], out.layout.sizes())?;
+    let b = BlockReader::<B>::new(&args.inputs[1], out.layout.sizes())?;
     for_blocks(out, cost, &|start, out| {
         let (mut from_a, mut from_b) = (Scratch(None), Scratch(None));
         kernel(a.block(start, out, &mut from_a), b.block(start, out, &mut from_b), out);
@@ -225,9 +225,9 @@ pub(crate) fn map3<A: Pod + Sync, B: Pod + Sync, C: Pod + Sync, O: Pod + Send>(
     kernel: fn(&[A], &[B], &[C], &mut [O]),
 ) -> Ran {
     let out = &mut args.outputs[0];
-    let a = Operand::<A>::new(&args.inputs[0], out.layout.sizes())?;
-    let b = Operand::<B>::new(&args.inputs[1], out.layout.sizes())?;
-    let c = Operand::<C>::new(&args.inputs[2], out.layout.sizes())?;
+    let a = BlockReader::<A>::new(&args.inputs[0], out.layout.sizes())?;
+    let b = BlockReader::<B>::new(&args.inputs[1], out.layout.sizes())?;
+    let c = BlockReader::<C>::new(&args.inputs[2], out.layout.sizes())?;
     for_blocks(out, cost, &|start, out| {
         let (mut from_a, mut from_b, mut from_c) = (Scratch(None), Scratch(None), Scratch(None));
         kernel(

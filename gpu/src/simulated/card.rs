@@ -30,7 +30,7 @@ pub(super) fn index_of(address: u64) -> Option<usize> {
     (address < super::pinned::BASE).then(|| (address.saturating_sub(BASE) / APART) as usize)
 }
 
-pub(super) struct Device {
+pub(super) struct Card {
     pub(super) profile: &'static Profile,
     /// Bytes of memory, which may be less than the profile's.
     total: u64,
@@ -52,15 +52,15 @@ pub(super) struct Device {
     pub(super) activity: Activity,
 }
 
-impl Device {
+impl Card {
     pub(super) fn new(
         index: usize,
         profile: &'static Profile,
         total: u64,
         others: u64,
         room: &Arc<Room>,
-    ) -> Device {
-        Device {
+    ) -> Card {
+        Card {
             profile,
             total,
             others,
