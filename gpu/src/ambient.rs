@@ -75,7 +75,7 @@ impl Ambient {
         })
     }
 
-    /// Where a thread is that has entered nothing.
+    /// Where a thread that has entered nothing is.
     pub fn default_one() -> Arc<Ambient> {
         DEFAULT.clone()
     }
@@ -170,7 +170,7 @@ impl Ambient {
 
 /// Warnings.
 impl Ambient {
-    /// Gives warnings to `handler`, those first that nobody has heard.
+    /// Gives warnings to `handler`, beginning with those that nobody has heard yet.
     pub fn on_warning(&self, handler: impl Fn(&str) + Send + Sync + 'static) {
         let handler = Arc::new(handler);
         *self.on_warning.lock().unwrap_or_else(PoisonError::into_inner) = Some(handler.clone());

@@ -8,7 +8,7 @@ pub struct Backends {
     pub deterministic_algorithms: bool,
 }
 
-/// All flags of cuDNN, for [`flags`](crate::backends::cudnn::flags).
+/// All flags of cuDNN, for `flags`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Flags {
     /// Whether cuDNN is used. If not, a convolution is a copy and a product of matrices, by kernels of this crate.

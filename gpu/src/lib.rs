@@ -11,7 +11,7 @@
 //! | runtime | `runtime.rs`, what stands between tensors and the driver; `allocator.rs`, PyTorch's caching allocator; `pinned.rs`; `current_stream.rs` |
 //! | drivers | `simulated/`, with a tour of its own; `nvidia/`, likewise; neither knows the other |
 //!
-//! It knows no tensor and no operation, and calculates nothing: how a kernel, a product of matrices or a convolution is
+//! It knows no tensor and no operation, and calculates nothing but random numbers: how a kernel, a product of matrices or a convolution is
 //! computed on the host comes with it, as a `fn` (its *twin*).
 //!
 //! # Memory under PyTorch's rules
@@ -133,7 +133,6 @@ pub mod nvidia;
 pub mod pinned;
 pub mod process;
 pub mod properties;
-pub mod python;
 pub mod races;
 pub mod random;
 pub mod reading;

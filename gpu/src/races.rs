@@ -17,7 +17,7 @@ pub enum RaceCheck {
     Warn,
     /// The call that races returns [`GpuError::Race`](crate::GpuError::Race).
     Error,
-    /// Nothing; [`Machine::races`](crate::Machine::races) has it all the same.
+    /// Nothing; `Machine::races` has it all the same.
     Ignore,
 }
 

@@ -1,7 +1,7 @@
 //! What a monitor reads off a GPU.
 
-/// What a monitor says of a GPU ([`gpu`](crate::reading::gpu)). What the card, its driver or the operating system does not tell is `None`,
-/// where `nvidia-smi` prints `N/A`.
+/// What a monitor says of a GPU (`monitor::gpu` of `todevice`). What the card, its driver or the operating system does not
+/// tell is `None`, where `nvidia-smi` prints `N/A`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Gpu {

@@ -136,7 +136,7 @@ pub fn sleep(time: Duration) {
 }
 
 /// A moment on the clock of the machine (`time.perf_counter`): modelled where time is virtual
-/// ([`Machine::time_is_modelled`]), measured elsewhere.
+/// (`Machine::time_is_modelled`), measured elsewhere.
 ///
 /// ```
 /// use todevice::Machine;

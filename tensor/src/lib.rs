@@ -58,8 +58,8 @@
 #![warn(missing_docs)]
 
 pub(crate) use todevice_gpu::{
-    ambient, conv, device, dtype, events, flags, handles, host_memory, host_profile, kernel, lock, python,
-    races, reading, scope, shape,
+    ambient, conv, device, dtype, events, flags, handles, host_memory, host_profile, kernel, lock, races,
+    reading, scope, shape,
 };
 pub use todevice_gpu::{random, time};
 
@@ -79,6 +79,7 @@ mod ops;
 pub mod optim;
 pub mod prelude;
 mod print;
+mod python;
 mod storage;
 mod tensor;
 pub mod trace;

@@ -19,7 +19,7 @@ const LETTERS: f64 = 72.0;
 const MOST_LINES: usize = 12;
 
 /// Which blocks the caching allocators hold, and what is in them: a picture of
-/// [`memory_snapshot`](super::memory_snapshot).
+/// [`memory_snapshot`](crate::cuda::memory_snapshot).
 ///
 /// It prints as text, and [`to_svg`](Self::to_svg) draws it. Every row shows a segment, as wide as all others
 /// whatever its size, which is written beside it; its blocks are to scale, but for those that would be too narrow
@@ -79,7 +79,7 @@ impl MemoryMap {
     }
 
     /// The bytes of all blocks with a name. (With what was cut off when they were rounded: of what
-    /// [`memory_allocated`](super::memory_allocated) counts, it is their share.)
+    /// [`memory_allocated`](crate::cuda::memory_allocated) counts, it is their share.)
     pub fn bytes_of(&self, name: &str) -> u64 {
         let blocks = self.segments.iter().flat_map(|segment| {
             let held = segment.blocks.iter().filter(|block| block.state == BlockState::ActiveAllocated);

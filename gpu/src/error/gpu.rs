@@ -83,7 +83,7 @@ pub enum GpuError {
     AllocatorOption(String),
     #[error("CUDA out of memory. Tried to allocate more than 1EB memory.")]
     MoreThanAnExabyte { bytes: u64 },
-    /// GPU0003, only where [`RaceCheck::Error`](crate::RaceCheck::Error) is asked for.
+    /// GPU0003, only where [`RaceCheck::Error`](crate::races::RaceCheck::Error) is asked for.
     #[error("{0}")]
     Race(Box<Race>),
     /// One that has no name of its own.
@@ -108,7 +108,7 @@ impl GpuError {
         }
     }
 
-    /// The whole story, as [`Error::report`](super::Error::report) tells it.
+    /// The whole story, as `Error::report` tells it.
     pub fn report(&self) -> String {
         match self {
             GpuError::OutOfDeviceMemory(memory) => memory.report(),

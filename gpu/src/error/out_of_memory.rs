@@ -25,7 +25,7 @@ pub struct OutOfMemory {
     /// Who holds the rest.
     pub processes: Vec<Process>,
     /// What this program may reserve, if it set a limit
-    /// ([`set_per_process_memory_fraction`](crate::cuda::set_per_process_memory_fraction)).
+    /// (`set_per_process_memory_fraction`).
     pub allowed: Option<u64>,
     /// In blocks that tensors hold.
     pub allocated: u64,

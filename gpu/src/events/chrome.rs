@@ -13,7 +13,7 @@ const HOST: usize = 0;
 impl Trace {
     /// The timeline in Chrome's trace format, which `ui.perfetto.dev` opens.
     ///
-    /// The host has a row of its calls, and around them what [`record_function`](super::record_function) named; each
+    /// The host has a row of its calls, and around them what `record_function` named; each
     /// device a row for each engine that worked, a piece of work with
     /// an arrow from the call that queued it; and a curve of the bytes allocated on it. Times are in
     /// microseconds, modelled where the devices are simulated.

@@ -1,6 +1,6 @@
 //! What the GPUs were asked to do: noted at the driver's boundary, counted, and drawn as a timeline.
 //!
-//! [`Machine::profile`](crate::Machine::profile) records a part of a program, and [`record_function`] names
+//! `Machine::profile` records a part of a program, and `record_function` names
 //! stretches of it. The timeline can be had as JSON for a viewer (`chrome.rs`) or as a picture (`rows.rs` says what
 //! is in it, `svg.rs` draws it for a page and `text.rs` for a terminal).
 
@@ -21,7 +21,7 @@ use crate::dtype::DType;
 use crate::kernel::KernelDef;
 use crate::scope::{self, Place};
 
-/// How often something happened on the GPUs of a machine ([`Machine::counters`](crate::Machine::counters)).
+/// How often something happened on the GPUs of a machine (`Machine::counters`).
 ///
 /// The difference of two readings is what happened between them; of readings in the wrong order, nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -223,7 +223,7 @@ pub struct Recorder {
     unfetched: usize,
 }
 
-/// The recording of [`Machine::start_trace`](crate::Machine::start_trace); all others have numbers from 1.
+/// The recording of `Machine::start_trace`; all others have numbers from 1.
 pub const TRACE: u64 = 0;
 
 /// A driver keeps its latest spans only. After so many calls they are fetched, lest some be lost.
@@ -344,7 +344,7 @@ struct Work {
 }
 
 /// What happened while a recording ran, on the host and on the devices
-/// ([`Machine::profile`](crate::Machine::profile), [`Machine::trace`](crate::Machine::trace)).
+/// (`Machine::profile`, `Machine::trace`).
 #[derive(Clone, Debug, Default)]
 pub struct Trace {
     /// The names of the devices.

@@ -20,7 +20,7 @@ const MOST_LINES: usize = 5;
 const NARROWEST: f64 = 1.0;
 
 impl Trace {
-    /// The timeline as a picture in SVG, 800 wide: what [`record_function`](super::record_function) named, the
+    /// The timeline as a picture in SVG, 800 wide: what `record_function` named, the
     /// host's calls, and for each device a row for each engine that worked. Text and lines take the colour of
     /// the page around it.
     ///

@@ -32,7 +32,7 @@ fn sign(sort: Sort) -> char {
 
 impl Trace {
     /// The timeline as text, `width` columns wide (from 40 to 1000): a line for what
-    /// [`record_function`](super::record_function) named, one for the host's calls, and for each device one for each
+    /// `record_function` named, one for the host's calls, and for each device one for each
     /// engine that worked; then the axis, which says whether times are modelled or measured, and what the signs mean.
     /// [`Display`](fmt::Display) draws it 80 wide.
     ///

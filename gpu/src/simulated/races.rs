@@ -11,7 +11,7 @@
 //!
 //! That `cudaMalloc` and its like wait for a device counts for nothing. The caching allocator calls them only
 //! now and then, and a program that is right only when it does is not right. Nor do the waits of
-//! [`set_launch_blocking`](crate::cuda::set_launch_blocking): they hide a race, and do not cure it.
+//! `set_launch_blocking`: they hide a race, and do not cure it.
 //!
 //! Each stream has a *vector clock* ([`VectorClock`]): how far the work of every other stream comes before its
 //! next. Two uses race if the second one's clock does not reach to the first. Which uses there are to compare

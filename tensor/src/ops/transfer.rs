@@ -204,7 +204,7 @@ impl Tensor {
     /// memory again at once, for its own work is in order; the work of another stream it knows nothing of, unless
     /// told so. What was queued on `stream` before the drop will have run before the memory is used again.
     ///
-    /// This makes no order between the streams: that is for [`Stream::wait_stream`].
+    /// This makes no order between the streams: that is for [`Stream::wait_stream`](gpu::Stream::wait_stream).
     ///
     /// Errors for a tensor of the host, and for a stream of another machine.
     pub fn record_stream(&self, stream: &gpu::Stream) -> Result<()> {

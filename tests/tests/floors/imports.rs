@@ -245,8 +245,7 @@ fn names_in(tokens: &[TokenTree], module: &mut Module) {
             TokenTree::Ident(_) => {
                 let (path, next) = path_at(tokens, at);
                 let is_field = at > 0 && is_punct(&tokens[at - 1], '.');
-                // A name alone comes from this file, or by a glob.
-                if !is_field && (path.len() > 1 || !module.globs.is_empty() || path[0] != "crate") {
+                if !is_field {
                     module.paths.insert(path);
                 }
                 at = next;

@@ -28,7 +28,6 @@ const GPU: Rooms = &[
             "kernel.rs",
             "gemm.rs",
             "conv.rs",
-            "python.rs",
             "process.rs",
             "properties.rs",
             "reading.rs",
@@ -55,7 +54,7 @@ const GPU: Rooms = &[
 ];
 
 const TENSOR: Rooms = &[
-    ("errors", &["error.rs", "error/"]),
+    ("errors", &["error.rs", "error/", "python.rs"]),
     ("machine", &["machine/", "gpu/", "backends/", "monitor/"]),
     (
         "cpu",

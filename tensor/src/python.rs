@@ -1,7 +1,7 @@
 //! Numbers as Python writes them.
 
 /// A number as Python prints it: `0.1`, `1e-05`, `1e+17`, `nan`.
-pub fn python_float(number: f64) -> String {
+pub(crate) fn python_float(number: f64) -> String {
     let size = number.abs();
     if number.is_nan() {
         "nan".to_owned()
