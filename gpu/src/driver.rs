@@ -165,6 +165,7 @@ pub trait Driver: Send + Sync {
     /// Milliseconds from one event to another.
     fn event_elapsed(&self, start: EventId, end: EventId) -> DriverResult<f32>;
 
+    /// An input may be the first output, element for element. What is written must overlap nothing else.
     fn launch(&self, stream: StreamId, launch: Launch) -> DriverResult<OpId>;
     fn gemm(&self, stream: StreamId, gemm: Gemm) -> DriverResult<OpId>;
 

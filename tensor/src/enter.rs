@@ -1,5 +1,5 @@
-//! The choke point: every operation enters through [`enter`]. Whatever must happen for all of them hangs there, and
-//! nowhere else.
+//! The choke point: every operation enters through [`enter`], whichever door of `ops/mod.rs` it takes. Whatever must
+//! happen for all of them hangs there, and nowhere else.
 
 use std::panic::Location;
 
@@ -19,12 +19,56 @@ pub struct Arguments {
     pub names: &'static [&'static str],
 }
 
+/// An operation, as far as [`enter`] must know it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Operation {
+    /// PyTorch's name of it.
+    pub(crate) name: &'static str,
+    pub(crate) devices: Devices,
+    /// It is made of others, and what the host spends on it is what it spends on them.
+    pub(crate) is_composite: bool,
+}
+
+/// How an operation sees to it that its operands are on one device.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Devices {
+    /// The elements of all are walked together, and a number of the host may join any device.
+    Together,
+    /// Each is an argument with a name.
+    Named(Arguments),
+    /// The operations that it is made of check theirs, in their own words.
+    ByParts,
+}
+
+impl Operation {
+    pub(crate) fn composite(name: &'static str) -> Operation {
+        Operation { name, devices: Devices::ByParts, is_composite: true }
+    }
+
+    pub(crate) fn with(self, arguments: Option<Arguments>) -> Operation {
+        Operation { devices: arguments.map_or(Devices::Together, Devices::Named), ..self }
+    }
+}
+
+impl From<&'static str> for Operation {
+    fn from(name: &'static str) -> Operation {
+        Operation { name, devices: Devices::Together, is_composite: false }
+    }
+}
+
 /// The choke point: what is true of every operation, whatever it computes. It lasts as long as the guard.
 #[track_caller]
-pub(crate) fn enter(name: &'static str, arguments: Option<Arguments>, inputs: &[&Tensor]) -> Result<Leave> {
+pub(crate) fn enter(operation: Operation, inputs: &[&Tensor]) -> Result<Leave> {
+    let Operation { name, devices, is_composite } = operation;
     let leave = scope::operation(name, Location::caller());
-    Ambient::charge(HostProfile::dispatch_time);
-    same_device(name, arguments, inputs)?;
+    if !is_composite {
+        Ambient::charge(HostProfile::dispatch_time);
+    }
+    match devices {
+        Devices::Together => same_device(name, None, inputs)?,
+        Devices::Named(arguments) => same_device(name, Some(arguments), inputs)?,
+        Devices::ByParts => {}
+    }
     Ok(leave)
 }
 

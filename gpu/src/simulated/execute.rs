@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 
 use super::card::Card;
 use super::errors;
-use super::memory::{Access, AddressSpace, Buffer, Bytes};
+use super::memory::{Access, AddressSpace, Bytes};
 use super::op::{Copy, End};
 use super::pinned::PinnedSpace;
 use crate::driver::{DevicePtr, DriverResult, Gemm};
@@ -78,10 +78,7 @@ fn operands_of(launch: &Launch, kind: impl Fn(&Parameter) -> bool) -> usize {
 enum ReadFrom {
     /// It is the first output.
     FirstOutput,
-    /// In memory that nothing else writes.
     Memory,
-    /// Part of it is about to be overwritten, so the twin gets a copy.
-    Copy(Buffer),
     Value {
         bits: u64,
         size: usize,
@@ -109,8 +106,6 @@ pub(super) fn kernel(memory: &mut AddressSpace, launch: &Launch) -> DriverResult
                 let access = operand(*pointer, view, *dtype, false)?;
                 let source = if is_first_output(launch, *dtype, *pointer, view) {
                     ReadFrom::FirstOutput
-                } else if written.iter().any(|output| output.overlaps(&access)) {
-                    ReadFrom::Copy(Buffer::copy_of(memory.bytes(access.address, access.bytes)?)?)
                 } else {
                     accesses.push(access);
                     ReadFrom::Memory
@@ -127,7 +122,7 @@ pub(super) fn kernel(memory: &mut AddressSpace, launch: &Launch) -> DriverResult
         }
     }
 
-    // The outputs come first, then the inputs that are in memory.
+    // The outputs come first, then the inputs that are in memory. These overlap no output: whoever launches sees to it.
     let mut borrowed = memory.borrow(&accesses)?.into_iter();
     let mut outputs: [Output; MOST_OPERANDS] = from_fn(|_| Output { bytes: &mut [], layout: number });
     for (output, layout) in outputs.iter_mut().zip(&output_views) {
@@ -140,7 +135,6 @@ pub(super) fn kernel(memory: &mut AddressSpace, launch: &Launch) -> DriverResult
         let bytes = match source {
             ReadFrom::FirstOutput => None,
             ReadFrom::Memory => borrowed.next().and_then(Bytes::read),
-            ReadFrom::Copy(buffer) => Some(buffer.bytes()),
             ReadFrom::Value { bits, size } => Some(&bytemuck::bytes_of(bits)[..*size]),
         };
         *input = Input { bytes, layout };

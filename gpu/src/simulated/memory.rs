@@ -65,13 +65,6 @@ impl Buffer {
         Ok(Buffer { words, start, bytes })
     }
 
-    pub(super) fn copy_of(bytes: &[u8]) -> DriverResult<Buffer> {
-        let mut buffer = Buffer::zeroed(bytes.len())?;
-        let start = buffer.start;
-        bytemuck::cast_slice_mut(&mut buffer.words)[start..start + bytes.len()].copy_from_slice(bytes);
-        Ok(buffer)
-    }
-
     /// As many bytes of it, with what they hold; `None` if it is too small.
     pub(super) fn resized(self, bytes: usize) -> Option<Buffer> {
         (bytes <= self.capacity()).then_some(Buffer { bytes, ..self })
@@ -79,10 +72,6 @@ impl Buffer {
 
     pub(super) fn capacity(&self) -> usize {
         size_of_val(&self.words[..]) - ALIGNMENT
-    }
-
-    pub(super) fn bytes(&self) -> &[u8] {
-        &bytemuck::cast_slice(&self.words)[self.start..self.start + self.bytes]
     }
 
     #[allow(unsafe_code)]

@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 
 use super::graph::{Edge, History, Meta, Node};
 use super::mode::{Mode, is_recording};
-use crate::enter::{Arguments, enter};
+use crate::enter::{Arguments, Operation, enter};
 use crate::error::{Error, Result};
 use crate::gpu::runtime::DeviceMemory;
 use crate::scope;
@@ -70,7 +70,7 @@ pub trait Function<const N: usize>: Send + Sync + Sized + 'static {
     /// Runs the operation and records it if an input requires grad.
     #[track_caller]
     fn apply(self, inputs: [&Tensor; N]) -> Result<Tensor> {
-        let _scope = enter(self.name(), self.arguments(), &inputs)?;
+        let _scope = enter(Operation::from(self.name()).with(self.arguments()), &inputs)?;
         record(self, inputs)
     }
 }

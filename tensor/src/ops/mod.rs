@@ -2,7 +2,8 @@
 //! gradient flows; `kernels.rs` has the kernels it is made of, for the host and for devices (see `kernel.rs` of
 //! `todevice-gpu`).
 //!
-//! Every operation enters through [`enter`].
+//! An operation has three doors: [`call`], [`apply`] if it has a gradient, and [`update`] if it writes to a tensor. Behind
+//! each is [`enter`].
 
 pub(crate) mod access;
 pub(crate) mod cast;
@@ -31,102 +32,92 @@ pub(crate) mod softmax;
 pub(crate) mod transfer;
 pub(crate) mod values;
 
-use std::panic::Location;
-
 use smallvec::SmallVec;
 
 use crate::amp::cast_operands;
 use crate::autograd::{Function, History, is_inference_mode_enabled, is_recording, record, record_list};
 pub use crate::enter::Arguments;
-pub(crate) use crate::enter::{enter, lead, mismatch, same_device};
+use crate::enter::enter;
+pub(crate) use crate::enter::{Operation, lead, mismatch, same_device};
 use crate::error::{Error, Result};
-use crate::scope;
 use crate::tensor::Tensor;
 
-/// A differentiable operation, on operands as autocast leaves them. Its parts run in the types that they get.
+/// An operation: `compute` gets its operands as autocast leaves them, and whatever it is made of runs in the types that it
+/// gets.
 #[track_caller]
-pub(crate) fn apply<F: Function<N>, const N: usize>(function: F, inputs: [&Tensor; N]) -> Result<Tensor> {
-    let _scope = enter(function.name(), function.arguments(), &inputs)?;
-    cast_operands(function.name(), &inputs, |inputs| {
-        record(function, inputs.try_into().expect("they are as many as before"))
+pub(crate) fn call<R>(
+    operation: impl Into<Operation>,
+    operands: &[&Tensor],
+    compute: impl FnOnce(&[&Tensor]) -> Result<R>,
+) -> Result<R> {
+    let operation = operation.into();
+    let _scope = enter(operation, operands)?;
+    cast_operands(operation.name, operands, compute)
+}
+
+/// A differentiable operation.
+#[track_caller]
+pub(crate) fn apply<F: Function<N>, const N: usize>(function: F, operands: [&Tensor; N]) -> Result<Tensor> {
+    let operation = Operation::from(function.name()).with(function.arguments());
+    call(operation, &operands, |operands| {
+        record(function, operands.try_into().expect("they are as many as before"))
     })
 }
 
-/// An operation made of others, which is one for autocast: they get its operands as autocast leaves them.
-#[track_caller]
-pub(crate) fn compose<R>(
-    name: &'static str,
-    inputs: &[&Tensor],
-    compute: impl FnOnce(&[&Tensor]) -> Result<R>,
-) -> Result<R> {
-    let _scope = scope::operation(name, Location::caller());
-    cast_operands(name, inputs, compute)
+/// Where the values come from that an operation writes to a tensor.
+pub(crate) enum NewValues<'v> {
+    /// From the old ones and from others. `anew` computes them from a copy of the old ones, for autograd: the graph never
+    /// holds a tensor that was overwritten.
+    FromOld { others: &'v [&'v Tensor], anew: &'v dyn Fn(&Tensor) -> Result<Tensor> },
+    /// Not from the old ones, whose gradient is therefore 0, but from `source`, on whatever device that is, or from nowhere.
+    Instead { source: Option<&'v Tensor>, backward_name: &'static str },
 }
 
-/// An operation that has no gradient: comparisons, indices, new values.
-#[track_caller]
-pub(crate) fn call<const N: usize>(
-    name: &'static str,
-    inputs: [&Tensor; N],
-    compute: impl FnOnce() -> Result<Tensor>,
-) -> Result<Tensor> {
-    let _scope = enter(name, None, &inputs)?;
-    Ok(compute()?.made_at(Location::caller()))
+impl NewValues<'_> {
+    pub(crate) fn fresh(backward_name: &'static str) -> Self {
+        NewValues::Instead { source: None, backward_name }
+    }
 }
 
-/// An operation that writes to `target`: as `in_place` computes it, or, when autograd must know, as
-/// `out_of_place` computes it from a copy of the old value, so that the graph never holds a tensor
-/// that was overwritten.
+/// An operation that writes to `target`, as `in_place` does it.
 #[track_caller]
 pub(crate) fn update(
     name: &'static str,
     target: &Tensor,
-    inputs: &[&Tensor],
-    out_of_place: impl FnOnce(&Tensor) -> Result<Tensor>,
+    values: NewValues,
     in_place: impl FnOnce() -> Result<()>,
 ) -> Result<Tensor> {
-    let operands: SmallVec<[&Tensor; 4]> = [target].into_iter().chain(inputs.iter().copied()).collect();
-    let _scope = enter(name, None, &operands)?;
+    let (together, sources) = match &values {
+        NewValues::FromOld { others, .. } => (*others, *others),
+        NewValues::Instead { source, .. } => (&[][..], source.as_slice()),
+    };
+    let operands: SmallVec<[&Tensor; 4]> = [target].into_iter().chain(together.iter().copied()).collect();
+    let _scope = enter(name.into(), &operands)?;
     // A number of the host may be read by any device, but not written.
-    if let Some(i) =
-        operands.iter().position(|operand| operand.device() != target.device() && operand.is_cuda())
-    {
+    let is_elsewhere = |operand: &&Tensor| operand.device() != target.device() && operand.is_cuda();
+    if let Some(i) = operands.iter().position(is_elsewhere) {
         return Err(mismatch(name, None, &operands, [0, i]));
     }
-    if records_write(target, inputs)? {
-        let old = plain::copy_of(target)?;
-        old.set_history(target.history());
-        let new = out_of_place(&old)?;
-        plain::write(target, &new.detach().to(target.dtype())?)?;
-        target.set_history(new.history());
-    } else {
-        in_place()?;
-    }
-    target.storage().bump_version();
-    Ok(target.clone())
-}
-
-/// An operation that writes to `target` what has nothing to do with its old values, whose gradient is therefore 0. The
-/// new ones are those of `source`, on whatever device that is, or come from nowhere.
-#[track_caller]
-pub(crate) fn replace(
-    name: &'static str,
-    backward_name: &'static str,
-    target: &Tensor,
-    source: Option<&Tensor>,
-    in_place: impl FnOnce() -> Result<()>,
-) -> Result<Tensor> {
-    let _scope = enter(name, None, &[target])?;
-    let recording = records_write(target, source.as_slice())?;
-    in_place()?;
-    if recording {
-        let old = Some(target).filter(|target| target.requires_grad());
-        let inputs: SmallVec<[&Tensor; 2]> = old.into_iter().chain(source).collect();
-        let (has_old, source) = (old.is_some(), source.map(Tensor::device));
-        record_list(backward_name, &inputs, target.clone(), move |grad| {
-            let zeros = has_old.then(|| grad.zeros_like());
-            zeros.into_iter().chain(source.map(|device| grad.to(device))).collect()
-        })?;
+    let is_recorded = records_write(target, sources)?;
+    match values {
+        NewValues::FromOld { anew, .. } if is_recorded => {
+            let old = plain::copy_of(target)?;
+            old.set_history(target.history());
+            let new = anew(&old)?;
+            plain::write(target, &new.detach().to(target.dtype())?)?;
+            target.set_history(new.history());
+        }
+        NewValues::Instead { source, backward_name } if is_recorded => {
+            in_place()?;
+            let old = Some(target).filter(|target| target.requires_grad());
+            let inputs: SmallVec<[&Tensor; 2]> = old.into_iter().chain(source).collect();
+            let (has_old, source) = (old.is_some(), source.map(Tensor::device));
+            record_list(backward_name, &inputs, target.clone(), move |grad| {
+                let zeros = has_old.then(|| grad.zeros_like());
+                zeros.into_iter().chain(source.map(|device| grad.to(device))).collect()
+            })?;
+        }
+        _ => in_place()?,
     }
     target.storage().bump_version();
     Ok(target.clone())

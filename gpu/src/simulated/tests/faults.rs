@@ -158,19 +158,26 @@ static PROBE: KernelDef =
     });
 
 #[test]
-fn an_input_that_is_the_output_is_read_from_it_and_one_that_overlaps_it_is_copied() {
+fn an_input_that_is_the_output_is_read_from_it_and_one_that_overlaps_it_faults() {
     let rig = Rig::one();
     let stream = StreamId::default_of(0);
     let x = rig.device_floats(8, 3.0);
     let second = DevicePtr(x.0 + 4);
+    let beyond = DevicePtr(x.0 + 16);
     for (input, expected) in [
         (tensor(x, 4), 10.0),
-        (tensor(second, 4), 3.0),
-        (tensor(x, 3), 3.0), // Another view of the same memory.
+        (tensor(beyond, 4), 3.0),
         (Argument::Value([0, 0, 0xa0, 0x40, 0, 0, 0, 0]), 5.0),
     ] {
         rig.gpu.launch(stream, launch(&PROBE, &[tensor(x, 4), input], 1)).unwrap();
         assert_eq!(rig.read_device(x, 1), [expected]);
+    }
+    // The second is another view of the same memory.
+    for input in [tensor(second, 4), tensor(x, 3)] {
+        let rig = Rig::one();
+        assert_eq!(rig.device_floats(8, 3.0), x);
+        rig.gpu.launch(stream, launch(&PROBE, &[tensor(x, 4), input], 1)).unwrap();
+        assert_eq!(rig.gpu.synchronize(0), Err(errors::illegal_address()));
     }
 }
 

@@ -94,7 +94,7 @@ impl Tensor {
     #[track_caller]
     pub fn conv2d(&self, weight: &Tensor, bias: Option<&Tensor>, options: &Conv2dOptions) -> Result<Tensor> {
         let operands: SmallVec<[&Tensor; 3]> = [self, weight].into_iter().chain(bias).collect();
-        ops::compose("conv2d", &operands, |operands| {
+        ops::call(ops::Operation::composite("conv2d"), &operands, |operands| {
             let (x, weight, bias) = (operands[0], operands[1], operands.get(2).copied());
             match x.ndim() {
                 3 => x.unsqueeze(0)?.conv2d(weight, bias, options)?.squeeze(0),

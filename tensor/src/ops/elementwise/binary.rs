@@ -192,7 +192,8 @@ fn binary(op: Binary, a: &Tensor, b: Operand<'_>) -> Result<Tensor> {
 fn binary_(op: Binary, target: &Tensor, other: Operand<'_>) -> Result<Tensor> {
     if let Some(by_number) = ByNumber::of(op, target, other) {
         let in_place = move || by_number.compute(target, target);
-        return ops::update(op.name(), target, &[], |old| ops::apply(by_number, [old]), in_place);
+        let values = ops::NewValues::FromOld { others: &[], anew: &|old| ops::apply(by_number, [old]) };
+        return ops::update(op.name(), target, values, in_place);
     }
     let result = op.result_type(target, other)?;
     // Not before it is known that the target may be written to: that is what PyTorch looks at first.
@@ -201,25 +202,20 @@ fn binary_(op: Binary, target: &Tensor, other: Operand<'_>) -> Result<Tensor> {
         Operand::Tensor(tensor) => tensor.clone(),
         Operand::Scalar(_) => other.to_tensor(result)?,
     };
-    ops::update(
-        op.name(),
-        target,
-        &[&other],
-        // In `x.mul_(&x)` the other operand is the old x too.
-        |old| {
-            check()?;
-            ops::apply(op, [old, if other.is_same(target) { old } else { &other }])
-        },
-        || {
-            check()?;
-            if result == target.dtype() {
-                return op.compute(target, target, &other);
-            }
-            let wide = target.uninit_beside(target.sizes(), result)?;
-            op.compute(&wide, target, &other)?;
-            ops::plain::write(target, &wide.to(target.dtype())?)
-        },
-    )
+    // In `x.mul_(&x)` the other operand is the old x too.
+    let anew = |old: &Tensor| {
+        check()?;
+        ops::apply(op, [old, if other.is_same(target) { old } else { &other }])
+    };
+    ops::update(op.name(), target, ops::NewValues::FromOld { others: &[&other], anew: &anew }, || {
+        check()?;
+        if result == target.dtype() {
+            return op.compute(target, target, &other);
+        }
+        let wide = target.uninit_beside(target.sizes(), result)?;
+        op.compute(&wide, target, &other)?;
+        ops::plain::write(target, &wide.to(target.dtype())?)
+    })
 }
 
 macro_rules! binary {

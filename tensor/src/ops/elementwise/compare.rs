@@ -20,7 +20,7 @@ pub(super) enum Compare {
 fn compare(op: Compare, name: &'static str, a: &Tensor, b: Operand<'_>) -> Result<Tensor> {
     let dtype = b.result_type(a);
     let b = b.to_tensor(dtype)?;
-    ops::call(name, [a, &b], || {
+    ops::call(name, &[a, &b], |_| {
         let out = output(a, &b, DType::Bool)?;
         kernels::compare(op, &a.to(dtype)?, &b, &out)?;
         Ok(out)

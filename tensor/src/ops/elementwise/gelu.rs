@@ -55,7 +55,7 @@ impl Function<1> for Gelu {
 
     fn backward(&self, saved: &Saved<1>, grad: &Tensor) -> Result<[Option<Tensor>; 1]> {
         let [x] = saved.tensors()?;
-        let grad_x = ops::call("gelu_backward", [grad, &x], || {
+        let grad_x = ops::call("gelu_backward", &[grad, &x], |_| {
             let out = x.uninit_beside(x.sizes(), x.dtype())?;
             launch(gelu_backward_kernel(self.approximate, x.dtype())?, [grad, &x], [&out], &[], &[])?;
             Ok(out)

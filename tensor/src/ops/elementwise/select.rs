@@ -49,7 +49,8 @@ impl Tensor {
             )));
         }
         let in_place = || clamp.run(self, self);
-        ops::update("clamp", self, &[], |old| ops::apply(clamp, [old]), in_place)
+        let values = ops::NewValues::FromOld { others: &[], anew: &|old| ops::apply(clamp, [old]) };
+        ops::update("clamp", self, values, in_place)
     }
 }
 

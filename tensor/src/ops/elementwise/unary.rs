@@ -167,7 +167,7 @@ impl Function<1> for Unary {
 
 /// The gradients that networks compute most, in one pass over memory each.
 fn fused(gradient: kernels::Gradient, grad: &Tensor, y: &Tensor) -> Result<Tensor> {
-    ops::call(gradient.name(), [grad, y], || {
+    ops::call(gradient.name(), &[grad, y], |_| {
         let out = y.uninit_beside(y.sizes(), y.dtype())?;
         kernels::gradient(gradient, grad, y, &out)?;
         Ok(out)
@@ -240,7 +240,8 @@ fn unary_(op: Unary, target: &Tensor) -> Result<Tensor> {
         return Err(Error::InPlaceCast { result: DType::I64, output: DType::Bool });
     }
     op.check_bool(target)?;
-    ops::update(op.name(), target, &[], |old| ops::apply(op, [old]), || kernels::unary(op, target, target))
+    let values = ops::NewValues::FromOld { others: &[], anew: &|old| ops::apply(op, [old]) };
+    ops::update(op.name(), target, values, || kernels::unary(op, target, target))
 }
 
 impl Tensor {

@@ -65,8 +65,7 @@ fn over_rows<F: Function<2>>(
     loss: impl FnOnce(&Tensor, Rows) -> Result<F>,
 ) -> Result<Tensor> {
     let operands: SmallVec<[&Tensor; 3]> = [scores, target].into_iter().chain(&options.weight).collect();
-    ops::compose(name, &operands, |operands| {
-        ops::same_device(name, Some(ARGUMENTS), operands)?;
+    ops::call(ops::Operation::composite(name).with(Some(ARGUMENTS)), &operands, |operands| {
         let options = CrossEntropyOptions { weight: operands.get(2).copied().cloned(), ..options.clone() };
         of_rows([operands[0], operands[1]], options, loss)
     })
@@ -162,7 +161,7 @@ impl Function<2> for NllLoss {
         // The weights are at hand, but must be those of the forward pass.
         let [target, _] = saved.optional_tensors()?;
         let target = target.expect("it was saved");
-        let grad_x = ops::call("nll_loss_backward", [grad, &target], || {
+        let grad_x = ops::call("nll_loss_backward", &[grad, &target], |_| {
             let grad_x = grad.filled_like(saved.input_sizes(0), 0)?;
             kernels::nll_loss_backward(&self.0.by_row(grad)?, &target, &self.0.options, &grad_x)?;
             Ok(grad_x)
@@ -214,7 +213,7 @@ impl Function<2> for CrossEntropy {
         // The weights are at hand, but must be those of the forward pass.
         let [log_probs, target, _, divisor] = saved.optional_tensors()?;
         let (log_probs, target) = (log_probs.expect("it was saved"), target.expect("it was saved"));
-        let grad_x = ops::call("cross_entropy_backward", [grad, &log_probs, &target], || {
+        let grad_x = ops::call("cross_entropy_backward", &[grad, &log_probs, &target], |_| {
             let grad_x = grad.uninit_beside(log_probs.sizes(), log_probs.dtype())?;
             let (grad, divisor) = (&self.0.by_row(grad)?, divisor.as_ref());
             kernels::cross_entropy_backward(grad, &log_probs, &target, divisor, &self.0.options, &grad_x)?;

@@ -5,7 +5,7 @@ use crate::ambient::Ambient;
 use crate::autograd::{Context, Function, Saved};
 use crate::dtype::result_type;
 use crate::error::{Error, Result};
-use crate::ops;
+use crate::ops::{self, Operation};
 use crate::shape::broadcast;
 use crate::tensor::Tensor;
 
@@ -21,8 +21,7 @@ impl Tensor {
     #[track_caller]
     pub fn l1_loss(&self, target: &Tensor, reduction: Reduction) -> Result<Tensor> {
         warn_of_sizes(self, target);
-        ops::compose("l1_loss", &[self, target], |operands| {
-            ops::same_device("l1_loss", None, operands)?;
+        ops::call(Operation::composite("l1_loss").with(None), &[self, target], |operands| {
             reduction.of(operands[0].sub(operands[1])?.abs()?)
         })
     }

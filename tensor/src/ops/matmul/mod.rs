@@ -33,7 +33,9 @@ impl Tensor {
     /// | (…, m, k) | (…, k, n) | (…, m, n), the leading dimensions broadcast |
     #[track_caller]
     pub fn matmul(&self, other: &Tensor) -> Result<Tensor> {
-        ops::compose("matmul", &[self, other], |operands| matmul(operands[0], operands[1]))
+        ops::call(ops::Operation::composite("matmul"), &[self, other], |operands| {
+            matmul(operands[0], operands[1])
+        })
     }
 
     /// The product of two matrices (`torch.mm`): (m, k) · (k, n) = (m, n).
@@ -61,7 +63,7 @@ impl Tensor {
     #[track_caller]
     pub fn linear(&self, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
         let operands: SmallVec<[&Tensor; 3]> = [self, weight].into_iter().chain(bias).collect();
-        ops::compose("linear", &operands, |operands| {
+        ops::call(ops::Operation::composite("linear"), &operands, |operands| {
             linear(operands[0], operands[1], operands.get(2).copied())
         })
     }

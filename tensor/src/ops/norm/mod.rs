@@ -126,7 +126,7 @@ impl Tensor {
         eps: f64,
     ) -> Result<Tensor> {
         let operands: SmallVec<[&Tensor; 3]> = [self].into_iter().chain(weight).chain(bias).collect();
-        ops::compose("layer_norm", &operands, |operands| {
+        ops::call(ops::Operation::composite("layer_norm"), &operands, |operands| {
             let mut affine = operands[1..].iter().copied();
             let [weight, bias] = [weight, bias].map(|given| given.and_then(|_| affine.next()));
             layer_norm(operands[0], normalized_shape, weight, bias, eps)
@@ -286,7 +286,7 @@ impl Function<3> for BatchNorm {
     fn backward(&self, saved: &Saved<3>, grad: &Tensor) -> Result<[Option<Tensor>; 3]> {
         let [x, weight, mean, invstd] = saved.tensors()?;
         let mut grads = [None, None, None];
-        ops::call("native_batch_norm_backward", [grad, &x, &weight, &mean, &invstd], || {
+        ops::call("native_batch_norm_backward", &[grad, &x, &weight, &mean, &invstd], |_| {
             let sizes = channels(&x);
             let grad_x = x.uninit_beside(x.sizes(), x.dtype())?;
             let of_channels = || x.uninit_beside(&sizes[1..2], weight.dtype());
@@ -364,7 +364,7 @@ impl Function<3> for LayerNorm {
     fn backward(&self, saved: &Saved<3>, grad: &Tensor) -> Result<[Option<Tensor>; 3]> {
         let [x, weight, stats] = saved.tensors()?;
         let mut grads = [None, None, None];
-        ops::call("native_layer_norm_backward", [grad, &x, &weight, &stats], || {
+        ops::call("native_layer_norm_backward", &[grad, &x, &weight, &stats], |_| {
             let [rows, length] = self.rows(&x);
             let matrix = |x: &Tensor| dense(x).map(|x| seen_as(&x, &[rows, length]));
             let (grad, matrix) = (matrix(grad)?, matrix(&x)?);

@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 use crate::error::{Error, Result};
 use crate::ops::plain;
 use crate::ops::plain::dense;
-use crate::ops::{enter, mismatch};
+use crate::ops::{self, mismatch};
 use crate::tensor::Tensor;
 
 /// What one step of Adam is, its options folded into the factors that the formula needs.
@@ -39,13 +39,14 @@ pub(crate) fn adam(
     exp_avg_sq: &Tensor,
     step: AdamStep,
 ) -> Result<()> {
-    let _scope = enter("_fused_adam_", None, &[parameter, grad, exp_avg, exp_avg_sq])?;
-    check_alike(parameter, [grad, exp_avg, exp_avg_sq])?;
-    kernels::adam(parameter, &readable(grad, parameter)?, exp_avg, exp_avg_sq, step)?;
-    for written in [parameter, exp_avg, exp_avg_sq] {
-        written.storage().bump_version();
-    }
-    Ok(())
+    ops::call("_fused_adam_", &[parameter, grad, exp_avg, exp_avg_sq], |_| {
+        check_alike(parameter, [grad, exp_avg, exp_avg_sq])?;
+        kernels::adam(parameter, &readable(grad, parameter)?, exp_avg, exp_avg_sq, step)?;
+        for written in [parameter, exp_avg, exp_avg_sq] {
+            written.storage().bump_version();
+        }
+        Ok(())
+    })
 }
 
 /// What one step of SGD is.
@@ -67,28 +68,29 @@ pub(crate) fn sgd(
     step: SgdStep,
 ) -> Result<Option<Tensor>> {
     let operands: SmallVec<[&Tensor; 3]> = [parameter, grad].into_iter().chain(momentum_buffer).collect();
-    let _scope = enter("_fused_sgd_", None, &operands)?;
-    check_alike(parameter, [grad].into_iter().chain(momentum_buffer))?;
-    let grad = readable(grad, parameter)?;
-    let made = match momentum_buffer {
-        None if step.momentum != 0.0 => {
-            // The first step's buffer is the gradient itself, decayed but not dampened.
-            let buffer = plain::copy_of(&grad)?;
-            kernels::sgd_first(parameter, &grad, &buffer, step)?;
-            Some(buffer)
-        }
-        Some(buffer) => {
-            kernels::sgd_momentum(parameter, &grad, buffer, step)?;
-            buffer.storage().bump_version();
-            None
-        }
-        None => {
-            kernels::sgd_plain(parameter, &grad, step)?;
-            None
-        }
-    };
-    parameter.storage().bump_version();
-    Ok(made)
+    ops::call("_fused_sgd_", &operands, |_| {
+        check_alike(parameter, [grad].into_iter().chain(momentum_buffer))?;
+        let grad = readable(grad, parameter)?;
+        let made = match momentum_buffer {
+            None if step.momentum != 0.0 => {
+                // The first step's buffer is the gradient itself, decayed but not dampened.
+                let buffer = plain::copy_of(&grad)?;
+                kernels::sgd_first(parameter, &grad, &buffer, step)?;
+                Some(buffer)
+            }
+            Some(buffer) => {
+                kernels::sgd_momentum(parameter, &grad, buffer, step)?;
+                buffer.storage().bump_version();
+                None
+            }
+            None => {
+                kernels::sgd_plain(parameter, &grad, step)?;
+                None
+            }
+        };
+        parameter.storage().bump_version();
+        Ok(made)
+    })
 }
 
 /// A kernel walks parameter, gradient and state together, so they must be of one type and size.

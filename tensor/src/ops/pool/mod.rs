@@ -224,7 +224,7 @@ impl Function<1> for MaxPool2d {
 
     fn backward(&self, saved: &Saved<1>, grad: &Tensor) -> Result<[Option<Tensor>; 1]> {
         let [index] = saved.tensors()?;
-        let grad_x = ops::call("max_pool2d_with_indices_backward", [grad, &index], || {
+        let grad_x = ops::call("max_pool2d_with_indices_backward", &[grad, &index], |_| {
             let grad_x = grad.uninit_beside(saved.input_sizes(0), grad.dtype())?;
             let to = as_planes(&grad_x);
             kernels::max_pool2d_backward(&planes(grad)?, &as_planes(&index), &self.grid, &to)?;
@@ -256,7 +256,7 @@ impl Function<1> for AvgPool2d {
     }
 
     fn backward(&self, saved: &Saved<1>, grad: &Tensor) -> Result<[Option<Tensor>; 1]> {
-        let grad_x = ops::call("avg_pool2d_backward", [grad], || {
+        let grad_x = ops::call("avg_pool2d_backward", &[grad], |_| {
             let grad_x = grad.uninit_beside(saved.input_sizes(0), grad.dtype())?;
             kernels::avg_pool2d_backward(&planes(grad)?, &self.grid, self.divisor, &as_planes(&grad_x))?;
             Ok(grad_x)
@@ -295,7 +295,7 @@ impl Function<1> for AdaptiveAvgPool2d {
     }
 
     fn backward(&self, saved: &Saved<1>, grad: &Tensor) -> Result<[Option<Tensor>; 1]> {
-        let grad_x = ops::call("adaptive_avg_pool2d_backward", [grad], || {
+        let grad_x = ops::call("adaptive_avg_pool2d_backward", &[grad], |_| {
             let grad_x = grad.uninit_beside(saved.input_sizes(0), grad.dtype())?;
             kernels::adaptive_avg_pool2d_backward(&planes(grad)?, &as_planes(&grad_x))?;
             Ok(grad_x)

@@ -96,7 +96,7 @@ impl Function<2> for Dropout {
 
     fn backward(&self, saved: &Saved<2>, grad: &Tensor) -> Result<[Option<Tensor>; 2]> {
         let [mask] = saved.tensors()?;
-        let grad_x = ops::call("native_dropout_backward", [grad, &mask], || self.masked(grad, &mask))?;
+        let grad_x = ops::call("native_dropout_backward", &[grad, &mask], |_| self.masked(grad, &mask))?;
         Ok([Some(grad_x), None])
     }
 }

@@ -16,11 +16,11 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::kernel::Cost;
 use crate::machine::Machine;
-use crate::ops;
 use crate::ops::access::access;
 use crate::ops::plain::write;
 use crate::ops::reserve::reserve;
 use crate::ops::shape::made;
+use crate::ops::{self, NewValues};
 use crate::random::{Engine, Generator};
 use crate::tensor::{Tensor, TensorOptions};
 
@@ -108,7 +108,7 @@ impl Tensor {
     #[track_caller]
     pub fn bernoulli(&self, generator: Option<&Generator>) -> Result<Tensor> {
         check_generator(self, generator)?;
-        ops::call("bernoulli", [self], || {
+        ops::call("bernoulli", &[self], |_| {
             if self.is_cuda() && self.dtype().is_floating_point() {
                 let out = self.uninit_beside(self.sizes(), DType::Bool)?;
                 kernels::bernoulli(self, &out)?;
@@ -141,25 +141,31 @@ impl Tensor {
     /// Overwrites with uniform numbers in [from, to).
     #[track_caller]
     pub fn uniform_(&self, from: f64, to: f64, generator: Option<&Generator>) -> Result<Tensor> {
-        ops::replace("uniform_", "UniformBackward0", self, None, || uniform_(self, from, to, generator))
+        ops::update("uniform_", self, NewValues::fresh("UniformBackward0"), || {
+            uniform_(self, from, to, generator)
+        })
     }
 
     /// Overwrites with normal numbers.
     #[track_caller]
     pub fn normal_(&self, mean: f64, std: f64, generator: Option<&Generator>) -> Result<Tensor> {
-        ops::replace("normal_", "NormalBackward0", self, None, || normal_(self, mean, std, generator))
+        ops::update("normal_", self, NewValues::fresh("NormalBackward0"), || {
+            normal_(self, mean, std, generator)
+        })
     }
 
     /// Overwrites with whole numbers from `low` up to, not including, `high`.
     #[track_caller]
     pub fn random_from_to_(&self, low: i64, high: i64, generator: Option<&Generator>) -> Result<Tensor> {
-        ops::replace("random_", "RandomBackward0", self, None, || random_from_to(self, low, high, generator))
+        ops::update("random_", self, NewValues::fresh("RandomBackward0"), || {
+            random_from_to(self, low, high, generator)
+        })
     }
 
     /// Overwrites with whole numbers from all the type can hold exactly.
     #[track_caller]
     pub fn random_(&self, generator: Option<&Generator>) -> Result<Tensor> {
-        ops::replace("random_", "RandomBackward2", self, None, || random(self, generator))
+        ops::update("random_", self, NewValues::fresh("RandomBackward2"), || random(self, generator))
     }
 }
 

@@ -160,7 +160,7 @@ fn arg_extreme(x: &Tensor, which: Which, dim: Option<i64>, keepdim: bool) -> Res
     let dims: &[i64] = dim.as_slice();
     let reduced = reduced_dims(x, dims)?;
     check_not_empty(x, &reduced, name, dims.is_empty())?;
-    ops::call(name, [x], || {
+    ops::call(name, &[x], |_| {
         let out = x.uninit_beside(&reduced_sizes(x, &reduced, keepdim), DType::I64)?;
         match which {
             Which::Largest => kernels::argmax(x, &reduced, &out)?,
@@ -230,7 +230,7 @@ impl Function<2> for Found {
 #[track_caller]
 fn truth(x: &Tensor, which: Which) -> Result<Tensor> {
     let name = if which == Which::Smallest { "all" } else { "any" };
-    ops::call(name, [x], || {
+    ops::call(name, &[x], |_| {
         let dtype = if x.dtype() == DType::U8 { DType::U8 } else { DType::Bool };
         let truths = x.detach().to(DType::Bool)?;
         let out = truths.uninit_beside(&[], dtype)?;

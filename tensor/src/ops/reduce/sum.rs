@@ -54,7 +54,7 @@ impl Tensor {
     /// The Euclidean norm of all elements: the root of the sum of their squares. Its gradient at 0 is 0.
     #[track_caller]
     pub fn norm(&self) -> Result<Tensor> {
-        ops::compose("norm", &[self], |operands| {
+        ops::call(ops::Operation::composite("norm"), &[self], |operands| {
             let x = operands[0];
             if !x.dtype().is_floating_point() {
                 return Err(Error::custom(format!(

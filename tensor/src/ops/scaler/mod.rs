@@ -5,16 +5,17 @@ mod kernels;
 pub(crate) use kernels::every_kernel;
 
 use crate::error::Result;
-use crate::ops::enter;
+use crate::ops;
 use crate::tensor::Tensor;
 
 /// Multiplies a gradient by a number, and sets another number to 1 if an element is infinite or not a number
 /// (`torch._amp_foreach_non_finite_check_and_unscale_`, of one gradient).
 pub(crate) fn unscale(grad: &Tensor, inv_scale: &Tensor, found_inf: &Tensor) -> Result<()> {
-    let _scope = enter("_amp_foreach_non_finite_check_and_unscale_", None, &[grad, inv_scale, found_inf])?;
-    kernels::unscale(grad, inv_scale, found_inf)?;
-    grad.storage().bump_version();
-    Ok(())
+    ops::call("_amp_foreach_non_finite_check_and_unscale_", &[grad, inv_scale, found_inf], |_| {
+        kernels::unscale(grad, inv_scale, found_inf)?;
+        grad.storage().bump_version();
+        Ok(())
+    })
 }
 
 /// Backs off from a scale with which something was found, and lets it grow after so many others
@@ -26,16 +27,12 @@ pub(crate) fn update_scale(
     [growth_factor, backoff_factor]: [f64; 2],
     growth_interval: u32,
 ) -> Result<()> {
-    let _scope = enter("_amp_update_scale_", None, &[scale, growth_tracker, found_inf])?;
-    kernels::update_scale(
-        scale,
-        growth_tracker,
-        found_inf,
-        [growth_factor, backoff_factor],
-        growth_interval,
-    )?;
-    for written in [scale, growth_tracker] {
-        written.storage().bump_version();
-    }
-    Ok(())
+    ops::call("_amp_update_scale_", &[scale, growth_tracker, found_inf], |_| {
+        let factors = [growth_factor, backoff_factor];
+        kernels::update_scale(scale, growth_tracker, found_inf, factors, growth_interval)?;
+        for written in [scale, growth_tracker] {
+            written.storage().bump_version();
+        }
+        Ok(())
+    })
 }

@@ -5,9 +5,9 @@ use half::{bf16, f16};
 use crate::autograd::{Context, Function, Saved};
 use crate::dtype::{DType, Scalar};
 use crate::error::{Error, Result};
-use crate::ops;
 use crate::ops::plain::{copy_of, fill, write};
 use crate::ops::transfer::copy_over;
+use crate::ops::{self, NewValues};
 use crate::shape::broadcast;
 use crate::tensor::Tensor;
 
@@ -64,10 +64,15 @@ impl Tensor {
             return Err(Error::InPlaceBroadcast { output: self.sizes().to_vec(), broadcast: shape });
         }
         let device = self.device();
-        ops::replace("copy_", "CopyBackwards", self, Some(source), || match source.device() == device {
-            true => write(self, &source.detach().to(self.dtype())?),
-            false => copy_over(self, &source.detach(), non_blocking),
-        })
+        ops::update(
+            "copy_",
+            self,
+            NewValues::Instead { source: Some(source), backward_name: "CopyBackwards" },
+            || match source.device() == device {
+                true => write(self, &source.detach().to(self.dtype())?),
+                false => copy_over(self, &source.detach(), non_blocking),
+            },
+        )
     }
 
     /// Sets every element.
@@ -75,13 +80,13 @@ impl Tensor {
     pub fn fill_(&self, value: impl Into<Scalar>) -> Result<Tensor> {
         let value = value.into();
         check_fits(value, self.dtype())?;
-        ops::replace("fill_", "FillBackward2", self, None, || fill(self, value))
+        ops::update("fill_", self, NewValues::fresh("FillBackward2"), || fill(self, value))
     }
 
     /// Sets every element to zero.
     #[track_caller]
     pub fn zero_(&self) -> Result<Tensor> {
-        ops::replace("zero_", "ZeroBackward0", self, None, || fill(self, Scalar::Int(0)))
+        ops::update("zero_", self, NewValues::fresh("ZeroBackward0"), || fill(self, Scalar::Int(0)))
     }
 }
 

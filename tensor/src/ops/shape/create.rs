@@ -176,8 +176,9 @@ pub(crate) fn made(
     options: TensorOptions,
     fill: impl FnOnce(&Tensor) -> Result<()>,
 ) -> Result<Tensor> {
-    let _scope = ops::enter(name, None, &[])?;
-    let tensor = Tensor::uninit_on(options.device, sizes, options.dtype)?;
-    fill(&tensor)?;
-    if options.requires_grad { tensor.requiring_grad() } else { Ok(tensor) }
+    ops::call(name, &[], |_| {
+        let tensor = Tensor::uninit_on(options.device, sizes, options.dtype)?;
+        fill(&tensor)?;
+        if options.requires_grad { tensor.requiring_grad() } else { Ok(tensor) }
+    })
 }

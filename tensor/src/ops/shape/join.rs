@@ -15,7 +15,7 @@ impl Tensor {
     #[track_caller]
     pub fn cat<T: AsRef<Tensor>>(tensors: &[T], dim: i64) -> Result<Tensor> {
         let tensors: Vec<&Tensor> = tensors.iter().map(AsRef::as_ref).collect();
-        ops::compose("cat", &tensors, |tensors| cat(tensors, dim, "CatBackward0"))
+        ops::call(ops::Operation::composite("cat"), &tensors, |tensors| cat(tensors, dim, "CatBackward0"))
     }
 
     /// Joins tensors of one shape along a new dimension (`torch.stack`).
@@ -35,7 +35,7 @@ impl Tensor {
             rows.push(tensor.unsqueeze(dim)?);
         }
         let rows: Vec<&Tensor> = rows.iter().collect();
-        ops::compose("cat", &rows, |rows| cat(rows, dim, "StackBackward0"))
+        ops::call(ops::Operation::composite("cat"), &rows, |rows| cat(rows, dim, "StackBackward0"))
     }
 
     /// Views of `size` entries each along a dimension; the last may be shorter (`torch.split`).
@@ -111,19 +111,20 @@ fn cat(tensors: &[&Tensor], dim: i64, backward_name: &'static str) -> Result<Ten
         sizes[dim] = joined.ok_or_else(|| LayoutError::TooLarge { sizes: sizes.clone() })?;
     }
     let arguments = ops::Arguments { method: "wrapper_CUDA_cat", names: &["tensors"] };
-    let _scope = ops::enter("cat", Some(arguments), &real)?;
-    let out = first.uninit_beside(&sizes, dtype)?;
-    let mut starts = Vec::new();
-    let mut start = 0;
-    for tensor in &real {
-        let length = tensor.sizes()[dim];
-        let part = out.with_layout(out.layout().slice(dim, start, length, 1));
-        write(&part, &tensor.detach().to(dtype)?)?;
-        starts.push((start, length));
-        start += length;
-    }
-    record_list(backward_name, &real, out, move |grad| {
-        starts.iter().map(|(start, length)| grad.narrow(dim as i64, *start, *length)).collect()
+    ops::call(ops::Operation::from("cat").with(Some(arguments)), &real, |real| {
+        let out = first.uninit_beside(&sizes, dtype)?;
+        let mut starts = Vec::new();
+        let mut start = 0;
+        for tensor in real {
+            let length = tensor.sizes()[dim];
+            let part = out.with_layout(out.layout().slice(dim, start, length, 1));
+            write(&part, &tensor.detach().to(dtype)?)?;
+            starts.push((start, length));
+            start += length;
+        }
+        record_list(backward_name, real, out, move |grad| {
+            starts.iter().map(|(start, length)| grad.narrow(dim as i64, *start, *length)).collect()
+        })
     })
 }
 

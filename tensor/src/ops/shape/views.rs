@@ -360,8 +360,9 @@ impl Function<1> for Select {
 
     /// Zeros, but for the selected entry.
     fn backward(&self, saved: &Saved<1>, grad: &Tensor) -> Result<[Option<Tensor>; 1]> {
-        let grad_x =
-            ops::call("select_backward", [grad], || zeros_but(saved.input_sizes(0), grad, |x| self.view(x)))?;
+        let grad_x = ops::call("select_backward", &[grad], |_| {
+            zeros_but(saved.input_sizes(0), grad, |x| self.view(x))
+        })?;
         Ok([Some(grad_x)])
     }
 }
@@ -396,8 +397,9 @@ impl Function<1> for Slice {
     }
 
     fn backward(&self, saved: &Saved<1>, grad: &Tensor) -> Result<[Option<Tensor>; 1]> {
-        let grad_x =
-            ops::call("slice_backward", [grad], || zeros_but(saved.input_sizes(0), grad, |x| self.view(x)))?;
+        let grad_x = ops::call("slice_backward", &[grad], |_| {
+            zeros_but(saved.input_sizes(0), grad, |x| self.view(x))
+        })?;
         Ok([Some(grad_x)])
     }
 }

@@ -114,7 +114,7 @@ impl Function<1> for SoftmaxAlong {
             Which::Softmax => "_softmax_backward_data",
             Which::LogSoftmax => "_log_softmax_backward_data",
         };
-        let grad_x = ops::call(name, [grad, &y], || {
+        let grad_x = ops::call(name, &[grad, &y], |_| {
             self.along_rows([grad, &y], |[grad, y], out| match self.which {
                 Which::Softmax => kernels::softmax_backward(grad, y, out),
                 Which::LogSoftmax => kernels::log_softmax_backward(grad, y, out),
