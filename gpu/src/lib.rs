@@ -11,8 +11,8 @@
 //! | runtime | `runtime.rs`, what stands between tensors and the driver; `allocator.rs`, PyTorch's caching allocator; `pinned.rs`; `current_stream.rs` |
 //! | drivers | `simulated/`, with a tour of its own; `nvidia/`, likewise; neither knows the other |
 //!
-//! It knows no tensor and no operation, and calculates nothing but random numbers: how a kernel, a product of matrices or a convolution is
-//! computed on the host comes with it, as a `fn` (its *twin*).
+//! It knows no tensor and no operation, and calculates nothing: how a kernel, a product of matrices or a convolution is
+//! computed on the host comes with it, as a `fn` (its *twin*). Of random numbers it has the generators, which the host owns.
 //!
 //! # Memory under PyTorch's rules
 //!

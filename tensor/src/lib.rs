@@ -39,8 +39,9 @@
 //! | what the CPU and a GPU run of it | `ops/launch.rs`, `ops/access.rs`; then `ops/elementwise/kernels.rs` |
 //! | how gradients flow | [`autograd`]: `function.rs`, `graph.rs`, `engine.rs` |
 //! | layers, optimizers, data | [`nn`], [`optim`], [`data`] |
-//! | how a convolution is made | `ops/conv/run.rs` on the CPU, `ops/conv/ways/mod.rs` on a simulated GPU; [`backends`] chooses |
-//! | training in 16 bits | [`amp`]; `ops/half.rs` |
+//! | how a convolution is made | `cpu/conv/mod.rs` on the CPU, `cpu/conv/ways/mod.rs` on a simulated GPU; [`backends`] chooses |
+//! | what the CPU calculates, from slices to slices | `cpu/mod.rs` |
+//! | training in 16 bits | [`amp`]; `cpu/half.rs` |
 //! | what a program runs on | [`Machine`], [`time`] |
 //! | how a tensor gets to a GPU | `ops/transfer.rs`; [`cuda`] is `torch.cuda` |
 //! | what lies where in a GPU's memory | [`cuda::MemoryMap`], a picture of it |
@@ -66,6 +67,7 @@ pub use todevice_gpu::{random, time};
 pub mod amp;
 pub mod autograd;
 pub mod backends;
+mod cpu;
 pub mod cuda;
 pub mod data;
 mod enter;

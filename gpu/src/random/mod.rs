@@ -1,30 +1,12 @@
-//! Random numbers on the CPU: same seed, same numbers as PyTorch 2.11, bit for bit.
+//! Random numbers: what a generator is, and its state. The numbers that are made of its words are the tensor crate's.
 //!
-//! Four small ideas, one file each:
-//!
-//! 1. `mt19937`: the *engine*. It knows nothing but a stream of 32-bit words.
-//! 2. `distributions`: turns words into uniforms, normals, integers, permutations and keep-masks. How
-//!    many words a draw takes is part of the contract: one too many, and every later number of the
-//!    program differs from PyTorch's.
-//! 3. `wide`: the two draws that fill weight tensors, `rand` and `randn`, written so that the compiler
-//!    works on eight numbers at a time.
-//! 4. `generator`: `torch.Generator`, a handle that several owners share, with `get_state` and `set_state`.
-//!
-//! The reference is the official x86-64 build of PyTorch on a CPU with AVX2 or AVX-512. Its compiler
-//! fused many products with the sum that follows them, and a fused multiply-add rounds once where two
-//! operations round twice, so each `mul_add` below is a statement about PyTorch and none of them is an
-//! optimisation. `mul_add` gives the same bits on every machine; without the hardware instruction it is
-//! only slower.
+//! 1. `mt19937`: the *engine* of the CPU. It knows nothing but a stream of 32-bit words.
+//! 2. `generator`: `torch.Generator`, a handle that several owners share, with `get_state` and `set_state`.
+//! 3. `philox`: numbers made on a device.
 
-mod distributions;
 mod generator;
 mod mt19937;
 mod philox;
-#[allow(unsafe_code)] // SIMD kernels.
-mod wide;
-
-#[cfg(test)]
-mod tests;
 
 pub use generator::Generator;
 pub use mt19937::Engine;

@@ -21,9 +21,8 @@ pub struct Engine {
     pub(super) next: usize,
     /// How many words may still be handed out before a refill. Never more than `N - next`.
     pub(super) ready: usize,
-    /// The second value of the last Box-Muller pair, waiting to be used (see
-    /// `fill_normal_scalar_path_f32`).
-    pub(super) next_normal: Option<f64>,
+    /// The second value of the last pair of normal numbers, waiting to be used.
+    pub next_normal: Option<f64>,
 }
 
 impl Engine {
@@ -44,11 +43,13 @@ impl Engine {
     }
 
     /// One word (`CPUGeneratorImpl::random`).
+    #[inline]
     pub fn random(&mut self) -> u32 {
         temper(self.take(1)[0])
     }
 
     /// Two words (`CPUGeneratorImpl::random64`). The first one drawn becomes the high half.
+    #[inline]
     pub fn random64(&mut self) -> u64 {
         let high = u64::from(self.random());
         let low = u64::from(self.random());
@@ -57,7 +58,7 @@ impl Engine {
 
     /// Hands out as many words as are ready, `at_most` at most and at least one, *before* tempering.
     #[inline]
-    pub(super) fn take(&mut self, at_most: usize) -> &[u32] {
+    fn take(&mut self, at_most: usize) -> &[u32] {
         if self.ready == 0 {
             refill(&mut self.words);
             self.next = 0;
@@ -73,7 +74,7 @@ impl Engine {
     /// Fills `out` with one word per element. `value` says what to make of a word.
     // Inlined by force, so that a caller compiled for wide vectors gets a wide loop.
     #[inline(always)]
-    pub(super) fn fill_from_words<T>(&mut self, out: &mut [T], value: impl Fn(u32) -> T) {
+    pub fn fill_from_words<T>(&mut self, out: &mut [T], value: impl Fn(u32) -> T) {
         let mut rest = out;
         while !rest.is_empty() {
             let words = self.take(rest.len());

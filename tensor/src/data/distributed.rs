@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::dataset::Dataset;
 use super::sampler::{Sampler, SamplerIter, check_order_fits};
+use crate::cpu::random::randperm;
 use crate::error::{Error, Result};
 use crate::random::Generator;
 
@@ -85,7 +86,7 @@ impl DistributedSampler {
             return (0..self.n).collect();
         }
         let seed = self.options.seed.wrapping_add(self.epoch.load(Ordering::Relaxed));
-        let order = Generator::new().manual_seed(seed).lock().randperm(self.n);
+        let order = randperm(&mut Generator::new().manual_seed(seed).lock(), self.n);
         order.into_iter().map(|index| index as usize).collect()
     }
 

@@ -8,9 +8,10 @@ use std::iter;
 use std::sync::Arc;
 
 use super::dataset::Dataset;
+use crate::cpu::random::{fill_randint_i64, fill_random_i64, randperm};
+use crate::cpu::reserve::reserve;
 use crate::error::{Error, Result};
 use crate::machine::Machine;
-use crate::ops::reserve::reserve;
 use crate::random::Generator;
 
 /// The indices of one epoch.
@@ -54,7 +55,7 @@ pub trait Sampler<Index = usize>: Send + Sync {
 pub(super) fn random_i64(generator: Option<&Generator>) -> u64 {
     let generator = generator.cloned().unwrap_or_else(Machine::default_generator);
     let mut drawn = [0];
-    generator.lock().fill_random_i64(&mut drawn);
+    fill_random_i64(&mut generator.lock(), &mut drawn);
     drawn[0] as u64
 }
 
@@ -132,12 +133,12 @@ impl RandomSampler {
     fn draw(&self, generator: &Generator, count: usize) -> Vec<usize> {
         let drawn = if self.replacement {
             let mut drawn = vec![0; count];
-            generator.lock().fill_randint_i64(&mut drawn, 0, self.n as i64);
+            fill_randint_i64(&mut generator.lock(), &mut drawn, 0, self.n as i64);
             drawn
         } else {
             // A permutation is drawn whole, however little of it is wanted. So the last draw of an epoch,
             // of which nothing is, still moves the generator on, and the next epoch depends on it.
-            let mut drawn = generator.lock().randperm(self.n);
+            let mut drawn = randperm(&mut generator.lock(), self.n);
             drawn.truncate(count);
             drawn
         };
@@ -182,7 +183,7 @@ impl Sampler for SubsetRandomSampler {
     fn iter(&self) -> SamplerIter<'_> {
         let order = iter::once_with(|| {
             let generator = self.generator.clone().unwrap_or_else(Machine::default_generator);
-            generator.lock().randperm(self.indices.len())
+            randperm(&mut generator.lock(), self.indices.len())
         });
         Box::new(order.flatten().map(|place| self.indices[place as usize]))
     }

@@ -6,6 +6,7 @@ use super::collate::{Collate, columns};
 use super::dataset::{BatchOf, Dataset};
 use super::sampler::check_order_fits;
 use crate::ambient::Ambient;
+use crate::cpu::random::randperm;
 use crate::error::{Error, Result};
 use crate::machine::Machine;
 use crate::random::Generator;
@@ -179,7 +180,7 @@ pub fn random_split<D: Dataset, L: SplitLength, const N: usize>(
     check_order_fits(dataset.len())?;
     let lengths = L::lengths(&lengths, dataset.len())?;
     let generator = generator.cloned().unwrap_or_else(Machine::default_generator);
-    let order = generator.lock().randperm(dataset.len());
+    let order = randperm(&mut generator.lock(), dataset.len());
     let mut order = order.into_iter().map(|index| index as usize);
     let dataset = Arc::new(dataset);
     let mut parts = lengths.into_iter();

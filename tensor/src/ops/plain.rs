@@ -1,9 +1,9 @@
 //! Copying and filling as operations are made of them: autograd does not see it.
 
+use crate::cpu::blocks::{elementwise, for_blocks};
 use crate::dtype::{DType, Element, Memory, Scalar, with_dtype};
 use crate::error::Result;
 use crate::kernel::{Cost, Geometry, KernelDef, Parameter};
-use crate::ops::elementwise::blocks::{elementwise, for_blocks};
 use crate::ops::launch::launch;
 use crate::shape::Layout;
 use crate::tensor::Tensor;

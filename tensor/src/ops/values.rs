@@ -6,13 +6,13 @@ use std::panic::Location;
 use half::{bf16, f16};
 
 use crate::ambient::Ambient;
+use crate::cpu::reserve::collect;
 use crate::dtype::{DType, Element, Memory, with_dtype};
 use crate::error::{Error, Result};
 use crate::kernel::Cost;
 use crate::ops::access::access;
 use crate::ops::launch::work_on;
 use crate::ops::plain::dense;
-use crate::ops::reserve::collect;
 use crate::ops::transfer::to_host;
 use crate::print;
 use crate::scope;

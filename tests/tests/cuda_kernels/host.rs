@@ -146,7 +146,7 @@ fn a_transposed_copy_goes_tile_by_tile() {
     }
 }
 
-/// `tensor/src/ops/reduce/tree.rs`, written down once more.
+/// `tensor/src/cpu/tree.rs`, written down once more.
 fn tree(values: &[f32]) -> f32 {
     if values.len() > 1024 {
         return tree(&values.chunks(1024).map(tree).collect::<Vec<f32>>());

@@ -55,24 +55,8 @@ const GPU: Rooms = &[
 
 const TENSOR: Rooms = &[
     ("errors", &["error.rs", "error/", "python.rs"]),
+    ("cpu", &["cpu/"]),
     ("machine", &["machine/", "gpu/", "backends/", "monitor/"]),
-    (
-        "cpu",
-        &[
-            "ops/simd.rs",
-            "ops/parallel.rs",
-            "ops/parts.rs",
-            "ops/reserve.rs",
-            "ops/pair.rs",
-            "ops/matmul/gemm.rs",
-            "ops/matmul/gemm/",
-            "ops/elementwise/math.rs",
-            "ops/elementwise/math/",
-            "ops/elementwise/number.rs",
-            "ops/elementwise/blocks.rs",
-            "ops/reduce/tree.rs",
-        ],
-    ),
     ("tensor", &["tensor.rs", "storage.rs", "print.rs", "enter.rs", "autograd/"]),
     ("ops", &["ops/", "amp/autocast.rs", "amp/policy.rs"]),
     ("engine", &["autograd/engine.rs", "autograd/mod.rs"]),

@@ -29,8 +29,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::dataset::{BatchOf, Dataset};
+use crate::cpu::reserve::reserve;
 use crate::error::{Error, Result};
-use crate::ops::reserve::reserve;
 use crate::tensor::Tensor;
 use synthetic::Gratings;
 

@@ -1,8 +1,9 @@
 //! A convolution on a device: by cuDNN, or, without it, as products of matrices of what the kernel covers.
 
-use super::{compute, kernels};
+use super::kernels;
 use crate::backends::{are_deterministic_algorithms_enabled, cudnn};
 use crate::conv::{Conv, ConvPass, ConvShape};
+use crate::cpu::conv::compute;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::gpu::runtime::{Choice, DeviceMemory};

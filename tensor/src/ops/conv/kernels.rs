@@ -1,12 +1,12 @@
 //! The kernels of a convolution without cuDNN: what the kernel covers, written out as columns, and back.
 
 use crate::conv::ConvShape;
+use crate::cpu::half::InHalves;
+use crate::cpu::parallel::for_pieces;
 use crate::dtype::{DType, Element, with_float};
 use crate::error::{Error, Result};
 use crate::kernel::{Args, Cost, FLOATS, Geometry, KernelDef, Parameter};
-use crate::ops::half::InHalves;
 use crate::ops::launch::launch;
-use crate::ops::parallel::for_pieces;
 use crate::tensor::Tensor;
 
 /// Writes all that the kernel covers of an image (c, h, w) as columns, one for each position: (c·r·s, p·q). Where it

@@ -1,18 +1,9 @@
 //! Convolution of images.
 
-mod axis;
 mod device;
 mod kernels;
-#[allow(unsafe_code)] // SIMD kernels.
-mod lanes;
-mod patch;
-mod run;
-mod ways;
 
 pub(crate) use kernels::every_kernel;
-pub(crate) use run::run_conv;
-use run::run_conv_with_bias;
-pub(crate) use ways::compute;
 
 use smallvec::SmallVec;
 
@@ -20,6 +11,7 @@ use crate::ambient::Ambient;
 use crate::autograd::{Context, Function, Saved};
 use crate::backends::cudnn;
 use crate::conv::{ConvPass, ConvShape};
+use crate::cpu::conv::run_conv_with_bias;
 use crate::device::DeviceType;
 use crate::dtype::DType;
 use crate::error::{DeviceMismatch, Error, LayoutError, Result};

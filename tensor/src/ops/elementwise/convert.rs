@@ -1,10 +1,10 @@
 //! Changing the type of numbers.
 
-use super::blocks::elementwise;
+use crate::cpu::blocks::elementwise;
+use crate::cpu::half::InHalves;
 use crate::dtype::{DType, with_math};
 use crate::error::Result;
 use crate::kernel::KernelDef;
-use crate::ops::half::InHalves;
 use crate::ops::plain::copy_kernel;
 
 /// A number in another type, as PyTorch has it on the CPU.

@@ -1,13 +1,13 @@
 //! GELU: x times the probability that a number drawn from the normal distribution is below x.
 
-use super::Float;
-use super::blocks::elementwise;
 use crate::autograd::{Context, Function, Saved};
+use crate::cpu::blocks::elementwise;
+use crate::cpu::half::InHalves;
+use crate::cpu::number::Float;
 use crate::dtype::{DType, with_float};
 use crate::error::{Error, Result};
 use crate::kernel::{FLOATS, KernelDef};
 use crate::ops;
-use crate::ops::half::InHalves;
 use crate::ops::launch::launch;
 use crate::tensor::Tensor;
 

@@ -1,15 +1,15 @@
 //! The elementwise kernels: which one computes what, and for which types.
 
 use super::binary::Binary;
-use super::blocks::elementwise;
 use super::compare::Compare;
 use super::convert::cast;
-use super::number::{Float, Number};
 use super::unary::Unary;
+use crate::cpu::blocks::elementwise;
+use crate::cpu::half::InHalves;
+use crate::cpu::number::{Float, Number};
 use crate::dtype::{DType, with_dtype, with_float, with_math};
 use crate::error::{Error, Result};
 use crate::kernel::{FLOATS, KernelDef, NUMBERS};
-use crate::ops::half::InHalves;
 use crate::ops::launch::launch;
 use crate::ops::plain::copy_kernel;
 use crate::tensor::Tensor;

@@ -5,13 +5,10 @@
 //! - [`convert`]: from type to type
 
 mod binary;
-pub(crate) mod blocks;
 mod compare;
 mod convert;
 mod gelu;
 mod kernels;
-pub(crate) mod math;
-pub(crate) mod number;
 mod operators;
 mod select;
 mod unary;
@@ -19,7 +16,6 @@ mod unary;
 pub(crate) use convert::{Convert, cast};
 pub use gelu::Approximate;
 pub(crate) use kernels::every_kernel;
-pub(crate) use number::{Float, Number};
 pub use select::Bound;
 
 use crate::dtype::{DType, Scalar, result_type};

@@ -3,12 +3,12 @@
 
 use half::{bf16, f16};
 
+use crate::cpu::reserve::reserve;
 use crate::dtype::{DType, Element, Memory, with_dtype};
 use crate::error::{Error, Result};
 use crate::kernel::{Args, Cost, Geometry, KernelDef, NUMBERS, Parameter, Ran};
 use crate::ops::launch::launch;
 use crate::ops::plain::{dense, seen_as};
-use crate::ops::reserve::reserve;
 use crate::tensor::Tensor;
 
 /// Addition that wraps for integers, as in every other operation, and rounds a sum of halves each time, since it lies in

@@ -2,16 +2,16 @@
 //! assertion that fails on a device.
 
 use super::{CrossEntropyOptions, Reduction};
+use crate::cpu::half::InHalves;
+use crate::cpu::number::Float;
+use crate::cpu::reserve::{collect, reserve};
+use crate::cpu::simd::vectorized;
+use crate::cpu::tree;
 use crate::dtype::{DType, Element, Scalar, with_float};
 use crate::error::{Error, Result};
 use crate::kernel::{Cost, FLOATS, Geometry, Input, KernelDef, Parameter};
-use crate::ops::elementwise::Float;
-use crate::ops::half::InHalves;
 use crate::ops::launch::launch;
 use crate::ops::plain::{dense, number, seen_as};
-use crate::ops::reduce::tree;
-use crate::ops::reserve::{collect, reserve};
-use crate::ops::simd::vectorized;
 use crate::ops::softmax::{for_rows, log_softmax_row};
 use crate::tensor::Tensor;
 

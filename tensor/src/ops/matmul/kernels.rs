@@ -1,16 +1,16 @@
 //! Matrix products: a library's on a device (cuBLAS), our own [`gemm`] on the host, a plain loop for
 //! integers.
 
-use super::gemm::gemm;
-use super::tf32;
 use crate::ambient::Ambient;
 use crate::backends::cuda::matmul;
+use crate::cpu::gemm::{GemmElement, gemm};
+use crate::cpu::half::{narrow_all, widened};
+use crate::cpu::tf32;
 use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
 use crate::gpu::driver::{DevicePtr, Gemm};
 use crate::kernel::{Cost, Geometry, KernelDef, NUMBERS, Parameter, Ran};
 use crate::ops::access::access;
-use crate::ops::half::{narrow_all, widened};
 use crate::ops::launch::launch;
 use crate::ops::plain::{copy_of, write};
 use crate::shape::Layout;
@@ -217,7 +217,7 @@ struct Product<'a, T> {
     accumulate: bool,
 }
 
-impl<T: super::gemm::GemmElement> Product<'_, T> {
+impl<T: GemmElement> Product<'_, T> {
     fn floats(self) {
         let [m, n, k] = self.mnk;
         gemm(m, n, k, self.a, self.a_strides, self.b, self.b_strides, self.c, self.accumulate);

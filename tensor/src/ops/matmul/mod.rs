@@ -4,10 +4,7 @@
 //! a bias (`addmm`, a linear layer), and a batch of products (`bmm`). [`Tensor::matmul`] reshapes
 //! everything else into one of them.
 
-#[allow(unsafe_code)] // SIMD kernels.
-pub(crate) mod gemm;
 mod kernels;
-pub(crate) mod tf32;
 
 pub(crate) use kernels::{every_kernel, product};
 

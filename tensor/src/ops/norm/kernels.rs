@@ -8,19 +8,19 @@ use std::iter::zip;
 use bytemuck::Pod;
 
 use crate::bf16;
+use crate::cpu::half::InHalves;
+use crate::cpu::half::Stored;
+use crate::cpu::number::Float;
+use crate::cpu::parallel::for_pieces;
+use crate::cpu::parts::{for_shares, part};
+use crate::cpu::simd::{threads, vectorized};
+use crate::cpu::tree::{self, CHUNK, LANES};
 use crate::dtype::{DType, Element, Memory, with_float};
 use crate::error::{Error, Result};
 use crate::f16;
 use crate::kernel::Parameter::{self, In, Int, Out};
 use crate::kernel::{Args, Cost, FLOATS, Geometry, Input, KernelDef, Ran};
-use crate::ops::elementwise::Float;
-use crate::ops::half::InHalves;
-use crate::ops::half::Stored;
 use crate::ops::launch::launch;
-use crate::ops::parallel::for_pieces;
-use crate::ops::parts::{for_shares, part};
-use crate::ops::reduce::tree::{self, CHUNK, LANES};
-use crate::ops::simd::{threads, vectorized};
 use crate::tensor::Tensor;
 
 /// Every kernel of this file.

@@ -3,13 +3,13 @@
 use bytemuck::Pod;
 
 use super::{AdamStep, SgdStep};
+use crate::cpu::half::InHalves;
+use crate::cpu::parallel::for_pieces;
+use crate::cpu::simd::{threads, vectorized};
 use crate::dtype::{DType, Element, with_float};
 use crate::error::{Error, Result};
 use crate::kernel::{Args, Cost, FLOATS, Geometry, KernelDef, Parameter};
-use crate::ops::half::InHalves;
 use crate::ops::launch::launch;
-use crate::ops::parallel::for_pieces;
-use crate::ops::simd::{threads, vectorized};
 use crate::tensor::Tensor;
 
 /// A float with the fused multiply-add that PyTorch's kernels use.

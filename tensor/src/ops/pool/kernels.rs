@@ -10,14 +10,14 @@ use std::ops::{AddAssign, Div, Range};
 use bytemuck::Pod;
 
 use super::window::Windows;
+use crate::cpu::half::InHalves;
+use crate::cpu::parts::{for_parts, for_parts_of_two, part};
+use crate::cpu::simd::vectorized;
 use crate::dtype::{DType, Element, with_float, with_math};
 use crate::error::{Error, Result};
 use crate::kernel::Parameter::{In, Int, Out};
 use crate::kernel::{Args, Cost, FLOATS, Geometry, KernelDef, NUMBERS};
-use crate::ops::half::InHalves;
 use crate::ops::launch::launch;
-use crate::ops::parts::{for_parts, for_parts_of_two, part};
-use crate::ops::simd::vectorized;
 use crate::tensor::Tensor;
 
 /// Every kernel of this file.

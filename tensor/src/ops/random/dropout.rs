@@ -4,14 +4,15 @@ use std::panic::Location;
 
 use super::{draw, kernels, memory_order};
 use crate::autograd::{Context, Function, Saved};
+use crate::cpu::blocks::elementwise;
+use crate::cpu::half::InHalves;
+use crate::cpu::random::fill_bernoulli;
+use crate::cpu::reserve::reserve;
 use crate::dtype::{DType, with_float};
 use crate::error::{Error, Result};
 use crate::kernel::KernelDef;
 use crate::ops;
-use crate::ops::elementwise::blocks::elementwise;
-use crate::ops::half::InHalves;
 use crate::ops::launch::launch;
-use crate::ops::reserve::reserve;
 use crate::scope;
 use crate::tensor::Tensor;
 
@@ -42,7 +43,7 @@ impl Tensor {
         }
         let mut keep = reserve(self.numel())?;
         keep.resize(self.numel(), false);
-        draw(None, |engine| engine.fill_bernoulli(&mut keep, 1.0 - p));
+        draw(None, |engine| fill_bernoulli(engine, &mut keep, 1.0 - p));
         // The draws follow the order of memory; the mask gets the dimensions back in their places.
         let order = memory_order(self);
         let sizes: Vec<usize> = order.iter().map(|dim| self.sizes()[*dim]).collect();

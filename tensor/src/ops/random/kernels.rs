@@ -6,15 +6,15 @@
 use super::dropout::masked_scale_kernel;
 use half::{bf16, f16};
 
+use crate::cpu::blocks::{Runs, for_blocks};
+use crate::cpu::half::InHalves;
+use crate::cpu::number::{Float, Number};
+use crate::cpu::reserve::reserve;
 use crate::dtype::{DType, Element, Memory, Scalar, with_float, with_math};
 use crate::error::{Error, Result};
 use crate::kernel::{Args, Cost, FLOATS, Geometry, KernelDef, NUMBERS, Parameter, Ran};
-use crate::ops::elementwise::blocks::{Runs, for_blocks};
-use crate::ops::elementwise::{Float, Number};
-use crate::ops::half::InHalves;
 use crate::ops::launch::launch;
 use crate::ops::plain::number;
-use crate::ops::reserve::reserve;
 use crate::random::philox_bits;
 use crate::tensor::Tensor;
 

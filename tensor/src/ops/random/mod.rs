@@ -12,13 +12,14 @@ use bounds::bounds;
 use half::{bf16, f16};
 
 use crate::ambient::Ambient;
+use crate::cpu::random::*;
+use crate::cpu::reserve::reserve;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::kernel::Cost;
 use crate::machine::Machine;
 use crate::ops::access::access;
 use crate::ops::plain::write;
-use crate::ops::reserve::reserve;
 use crate::ops::shape::made;
 use crate::ops::{self, NewValues};
 use crate::random::{Engine, Generator};
@@ -89,7 +90,7 @@ impl Tensor {
     #[track_caller]
     pub fn randperm_with(n: usize, generator: Option<&Generator>) -> Result<Tensor> {
         drop(reserve::<i64>(n)?); // The engine's own allocation would abort the program.
-        Tensor::from_slice(&draw(generator, |engine| engine.randperm(n)), &[n])
+        Tensor::from_slice(&draw(generator, |engine| randperm(engine, n)), &[n])
     }
 
     /// Normal numbers in the shape and type of this tensor, where it is.
@@ -119,14 +120,14 @@ impl Tensor {
                     let probabilities = self.detach().to(DType::F32)?.to_vec::<f32>()?;
                     check_probabilities(probabilities.iter().map(|p| f64::from(*p)))?;
                     let mut keep = vec![false; self.numel()];
-                    draw(generator, |engine| engine.fill_bernoulli_from_f32(&probabilities, &mut keep));
+                    draw(generator, |engine| fill_bernoulli_from_f32(engine, &probabilities, &mut keep));
                     keep
                 }
                 DType::F64 => {
                     let probabilities = self.to_vec::<f64>()?;
                     check_probabilities(probabilities.iter().copied())?;
                     let mut keep = vec![false; self.numel()];
-                    draw(generator, |engine| engine.fill_bernoulli_from_f64(&probabilities, &mut keep));
+                    draw(generator, |engine| fill_bernoulli_from_f64(engine, &probabilities, &mut keep));
                     keep
                 }
                 dtype => return Err(Error::RandomDType { kernel: "bernoulli_tensor_cpu_p_", dtype }),
@@ -234,14 +235,14 @@ fn uniform_(target: &Tensor, from: f64, to: f64, generator: Option<&Generator>) 
     match target.dtype() {
         _ if target.is_cuda() => kernels::uniform(target, from, to),
         DType::F32 => fill(target, generator, |engine, out| {
-            engine.fill_uniform_f32(out, from as f32, to as f32);
+            fill_uniform_f32(engine, out, from as f32, to as f32);
         }),
-        DType::F64 => fill(target, generator, |engine, out| engine.fill_uniform_f64(out, from, to)),
+        DType::F64 => fill(target, generator, |engine, out| fill_uniform_f64(engine, out, from, to)),
         DType::F16 => {
-            fill(target, generator, |engine, out: &mut [f16]| engine.fill_uniform_half(out, from, to))
+            fill(target, generator, |engine, out: &mut [f16]| fill_uniform_half(engine, out, from, to))
         }
         DType::BF16 => {
-            fill(target, generator, |engine, out: &mut [bf16]| engine.fill_uniform_half(out, from, to))
+            fill(target, generator, |engine, out: &mut [bf16]| fill_uniform_half(engine, out, from, to))
         }
         dtype => Err(Error::RandomDType { kernel: "check_uniform_bounds", dtype }),
     }
@@ -257,19 +258,19 @@ fn normal_(target: &Tensor, mean: f64, std: f64, generator: Option<&Generator>) 
     }
     // A tensor whose elements do not lie in order is filled one by one whatever its size.
     match (target.dtype(), target.is_contiguous()) {
-        (DType::F32, true) => fill(target, generator, |engine, out| engine.fill_normal_f32(out, mean, std)),
-        (DType::F64, true) => fill(target, generator, |engine, out| engine.fill_normal_f64(out, mean, std)),
+        (DType::F32, true) => fill(target, generator, |engine, out| fill_normal_f32(engine, out, mean, std)),
+        (DType::F64, true) => fill(target, generator, |engine, out| fill_normal_f64(engine, out, mean, std)),
         (DType::F16, in_order) => fill(target, generator, |engine, out: &mut [f16]| {
-            engine.fill_normal_half(out, mean, std, in_order);
+            fill_normal_half(engine, out, mean, std, in_order);
         }),
         (DType::BF16, in_order) => fill(target, generator, |engine, out: &mut [bf16]| {
-            engine.fill_normal_half(out, mean, std, in_order);
+            fill_normal_half(engine, out, mean, std, in_order);
         }),
         (DType::F32, false) => fill(target, generator, |engine, out| {
-            engine.fill_normal_scalar_path_f32(out, mean, std);
+            fill_normal_scalar_path_f32(engine, out, mean, std);
         }),
         (DType::F64, false) => fill(target, generator, |engine, out| {
-            engine.fill_normal_scalar_path_f64(out, mean, std);
+            fill_normal_scalar_path_f64(engine, out, mean, std);
         }),
         (dtype, _) => Err(Error::RandomDType { kernel: "normal_kernel_cpu", dtype }),
     }
@@ -282,10 +283,10 @@ fn random_from_to(target: &Tensor, low: i64, high: i64, generator: Option<&Gener
         return kernels::integers(target, low, high.wrapping_sub(low) as u64);
     }
     if target.dtype() == DType::I64 {
-        return fill(target, generator, |engine, out| engine.fill_randint_i64(out, low, high));
+        return fill(target, generator, |engine, out| fill_randint_i64(engine, out, low, high));
     }
     let integers = Tensor::uninit(target.sizes(), DType::I64)?;
-    fill(&integers, generator, |engine, out| engine.fill_randint_i64(out, low, high))?;
+    fill(&integers, generator, |engine, out| fill_randint_i64(engine, out, low, high))?;
     write(target, &integers.to(target.dtype())?)
 }
 
@@ -296,18 +297,18 @@ fn random(target: &Tensor, generator: Option<&Generator>) -> Result<()> {
         return kernels::integers(target, low, range);
     }
     match target.dtype() {
-        DType::I64 => fill(target, generator, |engine, out: &mut [i64]| engine.fill_random_i64(out)),
-        DType::I32 => fill(target, generator, |engine, out: &mut [i32]| engine.fill_random_i32(out)),
-        DType::U8 => fill(target, generator, |engine, out: &mut [u8]| engine.fill_random_u8(out)),
-        DType::F32 => fill(target, generator, |engine, out: &mut [f32]| engine.fill_random_f32(out)),
-        DType::F64 => fill(target, generator, |engine, out: &mut [f64]| engine.fill_random_f64(out)),
+        DType::I64 => fill(target, generator, |engine, out: &mut [i64]| fill_random_i64(engine, out)),
+        DType::I32 => fill(target, generator, |engine, out: &mut [i32]| fill_random_i32(engine, out)),
+        DType::U8 => fill(target, generator, |engine, out: &mut [u8]| fill_random_u8(engine, out)),
+        DType::F32 => fill(target, generator, |engine, out: &mut [f32]| fill_random_f32(engine, out)),
+        DType::F64 => fill(target, generator, |engine, out: &mut [f64]| fill_random_f64(engine, out)),
         DType::Bool => fill(target, generator, |engine, out: &mut [u8]| {
             let mut bits = vec![false; out.len()];
-            engine.fill_random_bool(&mut bits);
+            fill_random_bool(engine, &mut bits);
             out.iter_mut().zip(bits).for_each(|(out, bit)| *out = bit as u8);
         }),
-        DType::F16 => fill(target, generator, |engine, out: &mut [f16]| engine.fill_random_half(out)),
-        DType::BF16 => fill(target, generator, |engine, out: &mut [bf16]| engine.fill_random_half(out)),
+        DType::F16 => fill(target, generator, |engine, out: &mut [f16]| fill_random_half(engine, out)),
+        DType::BF16 => fill(target, generator, |engine, out: &mut [bf16]| fill_random_half(engine, out)),
     }
 }
 

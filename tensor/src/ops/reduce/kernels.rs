@@ -6,17 +6,17 @@
 
 use bytemuck::Pod;
 
-use super::tree::{self, CHUNK, LANES};
+use crate::cpu::blocks::Runs;
+use crate::cpu::half::InHalves;
+use crate::cpu::parallel::for_pieces;
+use crate::cpu::reserve::reserve;
+use crate::cpu::simd::{threads, vectorized};
+use crate::cpu::tree::{self, CHUNK, LANES};
 use crate::dtype::{DType, Element, with_math};
 use crate::error::Result;
 use crate::kernel::{Args, Cost, FLOATS, Geometry, KernelDef, NUMBERS, Parameter, Ran};
-use crate::ops::elementwise::blocks::Runs;
 use crate::ops::elementwise::cast;
-use crate::ops::half::InHalves;
 use crate::ops::launch::launch;
-use crate::ops::parallel::for_pieces;
-use crate::ops::reserve::reserve;
-use crate::ops::simd::{threads, vectorized};
 use crate::shape::Layout;
 use crate::tensor::Tensor;
 

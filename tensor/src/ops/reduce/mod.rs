@@ -1,12 +1,12 @@
 //! Operations that make one number of many: sums, means, extremes.
 //!
 //! - [`sum`]: `sum`, `mean`, `var`, `std`, `norm`   - [`extreme`]: `max`, `argmin`, `all`, …
-//! - [`tree`]: the order in which numbers are combined, which is part of the result
+//!
+//! The order in which numbers are combined is part of the result: see `cpu/tree.rs`.
 
 mod extreme;
 mod kernels;
 mod sum;
-pub(crate) mod tree;
 
 pub(crate) use kernels::every_kernel;
 pub(crate) use sum::sum_to;

@@ -3,10 +3,10 @@
 use bytemuck::Pod;
 use half::bf16;
 
+use crate::cpu::blocks::Runs;
 use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
 use crate::kernel::{Args, Cost, Geometry, KernelDef, Parameter, Ran};
-use crate::ops::elementwise::blocks::Runs;
 use crate::ops::launch::launch;
 use crate::tensor::Tensor;
 

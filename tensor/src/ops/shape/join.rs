@@ -3,9 +3,9 @@
 use std::panic::Location;
 
 use crate::autograd::record_list;
+use crate::cpu::reserve::reserve;
 use crate::error::{Error, LayoutError, Result};
 use crate::ops::plain::write;
-use crate::ops::reserve::reserve;
 use crate::shape::normalize_dim;
 use crate::tensor::Tensor;
 use crate::{ops, scope};

@@ -4,12 +4,12 @@ use std::convert::identity;
 
 use half::{bf16, f16};
 
+use crate::cpu::blocks::for_blocks;
+use crate::cpu::half::InHalves;
 use crate::dtype::{DType, Element, with_dtype, with_math};
 use crate::error::Result;
 use crate::kernel::{Cost, Geometry, KernelDef, NUMBERS, Parameter};
 use crate::ops::elementwise::Convert;
-use crate::ops::elementwise::blocks::for_blocks;
-use crate::ops::half::InHalves;
 use crate::ops::launch::launch;
 use crate::ops::plain::fill_kernel;
 use crate::tensor::Tensor;

@@ -2,16 +2,16 @@
 
 use bytemuck::Pod;
 
+use crate::cpu::half::InHalves;
+use crate::cpu::number::Float;
+use crate::cpu::parallel::for_pieces;
+use crate::cpu::simd::{threads, vectorized};
+use crate::cpu::tree;
 use crate::dtype::{DType, Element, with_float};
 use crate::error::{Error, Result};
 use crate::kernel::{Args, Cost, FLOATS, Geometry, KernelDef, Parameter};
-use crate::ops::elementwise::Float;
-use crate::ops::half::InHalves;
 use crate::ops::launch::launch;
-use crate::ops::parallel::for_pieces;
 use crate::ops::plain::dense;
-use crate::ops::reduce::tree;
-use crate::ops::simd::{threads, vectorized};
 use crate::tensor::Tensor;
 
 #[inline(always)]

@@ -2,9 +2,9 @@
 //! column.
 
 use crate::conv::ConvShape;
+use crate::cpu::gemm::{GemmElement, gemm};
+use crate::cpu::reserve::collect;
 use crate::error::Result;
-use crate::ops::matmul::gemm::{GemmElement, gemm};
-use crate::ops::reserve::collect;
 
 /// y from x and the weight, an image and a group at a time: y = W · columns.
 ///

@@ -3,8 +3,8 @@
 //! It keeps the sign, the 8 bits of the exponent and the upper 10 of the 23 bits of the fraction. The products are
 //! exact in f32 (11 significant bits times 11), and are summed in f32.
 
+use crate::cpu::reserve::collect;
 use crate::error::Result;
-use crate::ops::reserve::collect;
 
 /// Bits of an f32's fraction that TF32 lacks.
 const DROPPED: u32 = 13;

@@ -1,15 +1,15 @@
 //! The inner loops of convolutions in the vectors of the processor: tiles as those of a matrix product (see
-//! `ops/matmul/gemm/kernel.rs`), but one of the two factors is read where it lies in a patch.
+//! `cpu/gemm/kernel.rs`), but one of the two factors is read where it lies in a patch.
 
 use std::cell::Cell;
 
 use bytemuck::allocation::try_zeroed_vec;
 use bytemuck::{Pod, Zeroable};
 
+use crate::cpu::gemm::kernel::Vector;
+use crate::cpu::gemm::pack::{Strip, pack};
+use crate::cpu::gemm::{GemmElement, KC, Matrix};
 use crate::error::{GpuError, Result};
-use crate::ops::matmul::gemm::kernel::Vector;
-use crate::ops::matmul::gemm::pack::{Strip, pack};
-use crate::ops::matmul::gemm::{GemmElement, KC, Matrix};
 
 /// Sums of a patch's elements with weights: `c[i][j] = Σₚ weights[i][p] · patch[steps[p] + j]`, where `j` runs over
 /// one vector from each of `starts`. The sum is cut into runs of [`KC`], as in a matrix product.

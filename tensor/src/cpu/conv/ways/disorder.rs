@@ -6,10 +6,10 @@
 
 use super::implicit;
 use crate::conv::{ConvPass, ConvShape};
+use crate::cpu::gemm::GemmElement;
+use crate::cpu::reserve::collect;
 use crate::dtype::Element;
 use crate::error::Result;
-use crate::ops::matmul::gemm::GemmElement;
-use crate::ops::reserve::collect;
 use crate::random::mix;
 
 /// The most parts that a sum is made of.

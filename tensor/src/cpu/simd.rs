@@ -16,7 +16,7 @@ use rayon::ThreadPoolBuilder;
 /// `vectorized!(Costly lanes, …)` uses AVX-512 where there is one.
 macro_rules! vectorized {
     (Cheap $lanes:path, $($signature:tt)*) => {
-        $crate::ops::simd::vectorized!($lanes, $($signature)*)
+        $crate::cpu::simd::vectorized!($lanes, $($signature)*)
     };
     (
         Costly $lanes:path,
@@ -30,11 +30,11 @@ macro_rules! vectorized {
         #[allow(unsafe_code)]
         fn best($($argument: $Argument),*) $(-> $Output)? {
             #[cfg(target_arch = "x86_64")]
-            if $crate::ops::simd::has_avx512() {
+            if $crate::cpu::simd::has_avx512() {
                 // SAFETY: the function needs nothing but the CPU features just found.
                 return unsafe { with_avx512($($argument),*) };
             }
-            $crate::ops::simd::vectorized!($lanes, ($($argument: $Argument),*) $(-> $Output)?)($($argument),*)
+            $crate::cpu::simd::vectorized!($lanes, ($($argument: $Argument),*) $(-> $Output)?)($($argument),*)
         }
         best
     }};
@@ -50,7 +50,7 @@ macro_rules! vectorized {
         #[allow(unsafe_code)]
         fn best$(<$G: $Bound>)?($($argument: $Argument),*) $(-> $Output)? {
             #[cfg(target_arch = "x86_64")]
-            if $crate::ops::simd::has_avx2() {
+            if $crate::cpu::simd::has_avx2() {
                 // SAFETY: the function needs nothing but the CPU features just found.
                 return unsafe { with_avx2$(::<$G>)?($($argument),*) };
             }
@@ -72,7 +72,7 @@ macro_rules! kernel {
                 out[i] = $body;
             }
         }
-        $crate::ops::simd::vectorized!($cost lanes, ($($x: &[$X],)+ out: &mut [$O]))
+        $crate::cpu::simd::vectorized!($cost lanes, ($($x: &[$X],)+ out: &mut [$O]))
     }};
 }
 

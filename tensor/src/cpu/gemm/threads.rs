@@ -20,7 +20,7 @@ unsafe impl<T: Sync> Send for Product<T> {}
 /// Every element that `product` names is in bounds, and nobody else touches its C.
 pub(super) unsafe fn run<T: GemmElement>(product: Product<T>) {
     // A small product does not even ask how many threads there are, which would start them.
-    let threads = if work(&product) < WORTH_SHARING { 1 } else { crate::ops::simd::threads() };
+    let threads = if work(&product) < WORTH_SHARING { 1 } else { crate::cpu::simd::threads() };
     // SAFETY: the caller's promise.
     unsafe { run_on(threads, product) }
 }

@@ -1,5 +1,5 @@
 //! The ways in which a simulated GPU computes convolutions. Each adds up in an order of its own, so no two give the same
-//! bits; which there are, and what each takes, `gpu/simulated/convolution` knows.
+//! bits; which there are, and what each takes, `simulated/convolution.rs` of `todevice-gpu` knows.
 
 mod disorder;
 mod explicit;
@@ -9,13 +9,13 @@ mod winograd;
 
 use super::run_conv;
 use crate::conv::{Conv, ConvPass, ConvShape, Way};
+use crate::cpu::gemm::GemmElement;
+use crate::cpu::half::{narrow_all, widened};
+use crate::cpu::reserve::collect;
+use crate::cpu::tf32;
 use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
 use crate::kernel::Ran;
-use crate::ops::half::{narrow_all, widened};
-use crate::ops::matmul::gemm::GemmElement;
-use crate::ops::matmul::tf32;
-use crate::ops::reserve::collect;
 
 /// Computes a convolution as a simulated GPU does: in that way, of operands that may be rounded to TF32 before. `order`
 /// decides in which order parts come, where nobody keeps it.

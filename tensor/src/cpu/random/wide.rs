@@ -6,7 +6,7 @@
 //! compiled twice, once for any CPU and once for those with AVX2 and FMA, and [`fill`] chooses while the
 //! program runs. Both give the same bits. (On aarch64 the default already has vectors and FMA.)
 
-use super::mt19937::Engine;
+use crate::random::Engine;
 
 /// What to fill a slice with.
 #[derive(Clone, Copy)]

@@ -8,22 +8,29 @@
 //!
 //! So the first two are the same program: see [`slide`]; the third is in [`correlate`].
 
+mod axis;
 mod correlate;
+#[allow(unsafe_code)] // SIMD kernels.
+mod lanes;
+mod patch;
 mod slide;
+mod ways;
 
 use std::sync::OnceLock;
 
 use bytemuck::{cast_slice as cast, cast_slice_mut as cast_mut};
 
-use super::axis::Axis;
-use super::lanes::Lanes;
 use crate::conv::{ConvPass, ConvShape};
+use crate::cpu::half::{narrow_all, widened};
+use crate::cpu::parallel::for_pieces_on;
+use crate::cpu::reserve::collect;
+use crate::cpu::simd;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::ops::half::{narrow_all, widened};
-use crate::ops::parallel::for_pieces_on;
-use crate::ops::reserve::collect;
-use crate::ops::simd;
+pub(crate) use ways::compute;
+
+use axis::Axis;
+use lanes::Lanes;
 use slide::{Images, Slide};
 
 /// Computes one of the products of a convolution. All operands are dense: those of [`ConvPass`], in its order.
@@ -39,7 +46,7 @@ pub(crate) fn run_conv(
 }
 
 /// The same, and adds a bias to each channel of y.
-pub(super) fn run_conv_with_bias(
+pub(crate) fn run_conv_with_bias(
     pass: ConvPass,
     shape: &ConvShape,
     dtype: DType,

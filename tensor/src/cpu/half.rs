@@ -13,14 +13,14 @@ use bytemuck::Pod;
 use half::prelude::*;
 use smallvec::SmallVec;
 
-use super::elementwise::Float;
-use super::elementwise::blocks::{BLOCK, Runs, for_blocks, scatter};
+use super::blocks::{BLOCK, Runs, for_blocks, scatter};
+use super::number::Float;
 use super::parallel::for_pieces;
 use super::simd::{threads, vectorized};
+use crate::cpu::reserve::reserve;
 use crate::dtype::{DType, Element, Memory};
 use crate::error::Result;
 use crate::kernel::{Args, Cost, Geometry, Input, KernelDef, Output, Parameter, Ran, Stopped};
-use crate::ops::reserve::reserve;
 use crate::shape::Layout;
 
 /// The kernels of halves that were asked for.

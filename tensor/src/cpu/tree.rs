@@ -18,7 +18,7 @@ pub(crate) const LANES: usize = 32;
 
 /// Combines the elements of one chunk.
 #[inline(always)]
-pub(super) fn chunk<T: Copy>(values: &[T], identity: T, combine: impl Fn(T, T) -> T) -> T {
+pub(crate) fn chunk<T: Copy>(values: &[T], identity: T, combine: impl Fn(T, T) -> T) -> T {
     let mut lanes = [identity; LANES];
     let used = values.len().min(LANES);
     lanes[..used].copy_from_slice(&values[..used]);
@@ -44,7 +44,7 @@ pub(super) fn chunk<T: Copy>(values: &[T], identity: T, combine: impl Fn(T, T) -
 }
 
 /// Combines the results of the chunks, in place.
-pub(super) fn finish<T: Copy>(mut partials: Vec<T>, identity: T, chunk: impl Fn(&[T]) -> T) -> T {
+pub(crate) fn finish<T: Copy>(mut partials: Vec<T>, identity: T, chunk: impl Fn(&[T]) -> T) -> T {
     while partials.len() > 1 {
         partials = partials.chunks(CHUNK).map(&chunk).collect();
     }

@@ -5,8 +5,8 @@
 
 use super::axis::Axis;
 use super::lanes::{Lanes, Rows};
+use crate::cpu::reserve::reserve;
 use crate::error::{GpuError, Result};
-use crate::ops::reserve::reserve;
 
 /// How a patch lies in memory: planes of every channel, in them rows of `width` places.
 pub(super) struct Patch<'a> {

@@ -310,7 +310,7 @@ mod tests {
         let x: Vec<f32> = samples().collect();
         macro_rules! check {
             ($($f:ident),*) => {$({
-                let kernel = crate::ops::simd::kernel!(Costly, |x: f32| -> f32 { $f(x) });
+                let kernel = crate::cpu::simd::kernel!(Costly, |x: f32| -> f32 { $f(x) });
                 let mut results = vec![0.0; x.len()];
                 kernel(&x, &mut results);
                 for (x, result) in x.iter().zip(results) {

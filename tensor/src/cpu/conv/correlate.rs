@@ -7,13 +7,13 @@
 
 use std::iter::repeat_n;
 
-use super::super::lanes::{Correlated, Lanes, packed_len, with_memory};
-use super::super::patch::Patch;
+use super::lanes::{Correlated, Lanes, packed_len, with_memory};
+use super::patch::Patch;
 use super::{block_rows, forward_axes, share};
 use crate::conv::ConvShape;
+use crate::cpu::reserve::collect;
+use crate::cpu::simd::vectorized;
 use crate::error::Result;
-use crate::ops::reserve::collect;
-use crate::ops::simd::vectorized;
 
 /// The most shares, and the most numbers in the sums of all of them.
 const SHARES: usize = 16;

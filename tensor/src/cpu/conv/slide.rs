@@ -6,12 +6,12 @@
 
 use std::iter::repeat_n;
 
-use super::super::axis::Axis;
-use super::super::lanes::{Lanes, Weighted, with_memory};
-use super::super::patch::Patch;
+use super::axis::Axis;
+use super::lanes::{Lanes, Weighted, with_memory};
+use super::patch::Patch;
 use super::{block_rows, share};
+use crate::cpu::reserve::collect;
 use crate::error::Result;
-use crate::ops::reserve::collect;
 
 /// What is convolved into what.
 pub(super) struct Images<'a, T> {

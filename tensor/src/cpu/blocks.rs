@@ -6,10 +6,10 @@
 
 use bytemuck::Pod;
 
+use crate::cpu::parallel::for_pieces;
+use crate::cpu::simd::threads;
 use crate::error::Result;
 use crate::kernel::{Args, Cost, Input, Output, Ran};
-use crate::ops::parallel::for_pieces;
-use crate::ops::simd::threads;
 use crate::shape::{Layout, MAX_DIMS};
 
 /// Elements a kernel sees at a time: small enough for three of them to stay in the first-level cache.
@@ -243,9 +243,9 @@ pub(crate) fn map3<A: Pod + Sync, B: Pod + Sync, C: Pod + Sync, O: Pod + Send>(
 /// The kernel that computes each element of its output from the same element of its inputs, which are
 /// broadcast: `elementwise!("add"<T>, Cheap, |a: T, b: T| -> T { a + b })`.
 macro_rules! elementwise {
-    (@map $a:ident) => { $crate::ops::elementwise::blocks::map1 };
-    (@map $a:ident $b:ident) => { $crate::ops::elementwise::blocks::map2 };
-    (@map $a:ident $b:ident $c:ident) => { $crate::ops::elementwise::blocks::map3 };
+    (@map $a:ident) => { $crate::cpu::blocks::map1 };
+    (@map $a:ident $b:ident) => { $crate::cpu::blocks::map2 };
+    (@map $a:ident $b:ident $c:ident) => { $crate::cpu::blocks::map3 };
     ($name:literal<$($T:ty),+>, $cost:ident, |$($x:ident: $X:ty),+| -> $O:ty { $body:expr }) => {{
         use $crate::kernel::{Cost, Geometry, KernelDef, Parameter};
         use $crate::dtype::Element;
@@ -256,8 +256,8 @@ macro_rules! elementwise {
             geometry: Geometry::Elements,
             cost: Cost::$cost,
             twin: |args| {
-                let kernel = $crate::ops::simd::kernel!($cost, |$($x: $X),+| -> $O { $body });
-                $crate::ops::elementwise::blocks::elementwise!(@map $($x)+)(args, Cost::$cost, kernel)
+                let kernel = $crate::cpu::simd::kernel!($cost, |$($x: $X),+| -> $O { $body });
+                $crate::cpu::blocks::elementwise!(@map $($x)+)(args, Cost::$cost, kernel)
             },
         };
         KERNEL

@@ -6,9 +6,9 @@
 //! transforms, and with memory for them.
 
 use crate::conv::{ConvPass, ConvShape};
+use crate::cpu::gemm::gemm;
+use crate::cpu::reserve::collect;
 use crate::error::Result;
-use crate::ops::matmul::gemm::gemm;
-use crate::ops::reserve::collect;
 
 /// Elements of a transformed tile.
 const TILE: usize = ConvShape::WINOGRAD_TILE;

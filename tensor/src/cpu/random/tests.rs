@@ -7,7 +7,8 @@
 use serde_json::Value;
 
 use super::wide::{Law, fill_lanes};
-use super::{Engine, Generator};
+use super::*;
+use crate::random::{Engine, Generator};
 
 // ------------------------------------------------------------------------------------------- vector files
 
@@ -56,13 +57,13 @@ fn bits(values: &[f32]) -> Vec<u32> {
 
 fn uniform(engine: &mut Engine, n: usize, from: f32, to: f32) -> Vec<f32> {
     let mut out = vec![f32::NAN; n];
-    engine.fill_uniform_f32(&mut out, from, to);
+    fill_uniform_f32(engine, &mut out, from, to);
     out
 }
 
 fn normal(engine: &mut Engine, n: usize, mean: f64, std: f64) -> Vec<f32> {
     let mut out = vec![f32::NAN; n];
-    engine.fill_normal_f32(&mut out, mean, std);
+    fill_normal_f32(engine, &mut out, mean, std);
     out
 }
 
@@ -95,7 +96,7 @@ fn rand_f64() {
     let lists = text.split(r#""op":"rand_f64""#).skip(1).map(|case| case.split(['[', ']']).nth(1).unwrap());
     for (case, digits) in rng_cases("rand_f64").iter().zip(lists) {
         let mut out = vec![f64::NAN; size(case)];
-        engine(case).fill_uniform_f64(&mut out, 0.0, 1.0);
+        fill_uniform_f64(&mut engine(case), &mut out, 0.0, 1.0);
         let expected: Vec<f64> = digits.split(',').map(|v| v.trim().parse().unwrap()).collect();
         assert_eq!(out, expected, "seed {}, n {}", case["seed"], case["n"]);
     }
@@ -106,16 +107,16 @@ fn randint_random_and_randperm() {
     for case in rng_cases("randint") {
         let mut out = vec![0; size(&case)];
         let (low, high) = (case["low"].as_i64().unwrap(), case["high"].as_i64().unwrap());
-        engine(&case).fill_randint_i64(&mut out, low, high);
+        fill_randint_i64(&mut engine(&case), &mut out, low, high);
         assert_eq!(out, integers(&case, "values"), "{case}");
     }
     for case in rng_cases("random_i64") {
         let mut out = vec![0; size(&case)];
-        engine(&case).fill_random_i64(&mut out);
+        fill_random_i64(&mut engine(&case), &mut out);
         assert_eq!(out, integers(&case, "values"), "{case}");
     }
     for case in rng_cases("randperm") {
-        assert_eq!(engine(&case).randperm(size(&case)), integers(&case, "values"), "{case}");
+        assert_eq!(randperm(&mut engine(&case), size(&case)), integers(&case, "values"), "{case}");
     }
 }
 
@@ -143,7 +144,7 @@ fn sequences() {
 fn dropout_masks() {
     for case in rng_cases("dropout_of_ones") {
         let mut keep = vec![false; size(&case)];
-        engine(&case).fill_bernoulli(&mut keep, 1.0 - number(&case, "p"));
+        fill_bernoulli(&mut engine(&case), &mut keep, 1.0 - number(&case, "p"));
         let keep: Vec<i64> = keep.iter().map(|&k| i64::from(k)).collect();
         assert_eq!(keep, integers(&case, "keep"), "{case}");
     }
@@ -259,9 +260,9 @@ fn every_size_in_f64() {
     let drawn = hashes(|engine, hash| {
         for n in [0, 1, 15, 16, 17, 31, 32, 33, 624, 625, 5003] {
             let mut out = vec![f64::NAN; n];
-            engine.fill_normal_f64(&mut out, 0.3, 0.7);
+            fill_normal_f64(engine, &mut out, 0.3, 0.7);
             hash.add(out.iter().flat_map(|v| v.to_le_bytes()));
-            engine.fill_uniform_f64(&mut out, -0.1, 0.3);
+            fill_uniform_f64(engine, &mut out, -0.1, 0.3);
             hash.add(out.iter().flat_map(|v| v.to_le_bytes()));
         }
     });
@@ -281,13 +282,13 @@ fn every_size_in_f64() {
 fn normals_of_a_non_contiguous_tensor() {
     let single = hashes(|engine, hash| {
         let mut out = [f32::NAN; 202];
-        engine.fill_normal_scalar_path_f32(&mut out, 0.3, 0.7);
+        fill_normal_scalar_path_f32(engine, &mut out, 0.3, 0.7);
         hash.add(out.iter().flat_map(|v| v.to_le_bytes()));
     });
     let double = hashes(|engine, hash| {
-        engine.fill_normal_scalar_path_f32(&mut [0.0; 202], 0.3, 0.7);
+        fill_normal_scalar_path_f32(engine, &mut [0.0; 202], 0.3, 0.7);
         let mut out = [f64::NAN; 202];
-        engine.fill_normal_scalar_path_f64(&mut out, 0.3, 0.7);
+        fill_normal_scalar_path_f64(engine, &mut out, 0.3, 0.7);
         hash.add(out.iter().flat_map(|v| v.to_le_bytes()));
     });
     let torch_single = [
@@ -322,7 +323,7 @@ fn randint_of_every_width() {
             (i64::MIN, 5),
         ] {
             let mut out = [0; 1001];
-            engine.fill_randint_i64(&mut out, low, high);
+            fill_randint_i64(engine, &mut out, low, high);
             assert!(out.iter().all(|v| (low..high).contains(v)));
             hash.add(out.iter().flat_map(|v| v.to_le_bytes()));
         }
@@ -342,22 +343,22 @@ fn randint_of_every_width() {
 fn random_of_every_dtype() {
     let drawn = hashes(|engine, hash| {
         let mut out = [0_i64; 1001];
-        engine.fill_random_i64(&mut out);
+        fill_random_i64(engine, &mut out);
         hash.add(out.iter().flat_map(|v| v.to_le_bytes()));
         let mut out = [0_i32; 1001];
-        engine.fill_random_i32(&mut out);
+        fill_random_i32(engine, &mut out);
         hash.add(out.iter().flat_map(|v| v.to_le_bytes()));
         let mut out = [0_u8; 1001];
-        engine.fill_random_u8(&mut out);
+        fill_random_u8(engine, &mut out);
         hash.add(out);
         let mut out = [false; 1001];
-        engine.fill_random_bool(&mut out);
+        fill_random_bool(engine, &mut out);
         hash.add(out.map(u8::from));
         let mut out = [f32::NAN; 1001];
-        engine.fill_random_f32(&mut out);
+        fill_random_f32(engine, &mut out);
         hash.add(out.iter().flat_map(|v| v.to_le_bytes()));
         let mut out = [f64::NAN; 1001];
-        engine.fill_random_f64(&mut out);
+        fill_random_f64(engine, &mut out);
         hash.add(out.iter().flat_map(|v| v.to_le_bytes()));
     });
     let torch = [
@@ -374,7 +375,7 @@ fn random_of_every_dtype() {
 fn permutations_of_every_size() {
     let drawn = hashes(|engine, hash| {
         for n in [0, 1, 2, 17, 1000, 30_000] {
-            hash.add(engine.randperm(n).into_iter().flat_map(i64::to_le_bytes));
+            hash.add(randperm(engine, n).into_iter().flat_map(i64::to_le_bytes));
         }
         // Three uniforms show that the permutations took neither more nor fewer words than they should.
         hash.add(uniform(engine, 3, 0.0, 1.0).into_iter().flat_map(f32::to_le_bytes));
@@ -392,7 +393,7 @@ fn permutations_of_every_size() {
 /// PyTorch needs two hundred million elements to take this branch; ten show the rule.
 #[test]
 fn a_large_permutation_grows_inside_out() {
-    assert_eq!(Engine::new(0).randperm_inside_out(10), [8, 2, 6, 3, 5, 1, 0, 9, 7, 4]);
+    assert_eq!(distributions::randperm_inside_out(&mut Engine::new(0), 10), [8, 2, 6, 3, 5, 1, 0, 9, 7, 4]);
 }
 
 /// For five probabilities: bernoulli_(p), then bernoulli of a tensor of p in f32, then in f64.
@@ -401,11 +402,11 @@ fn bernoulli_of_numbers_and_tensors() {
     let drawn = hashes(|engine, hash| {
         for p in [0.0, 0.1, 0.5, 0.9, 1.0] {
             let mut out = [false; 1001];
-            engine.fill_bernoulli(&mut out, p);
+            fill_bernoulli(engine, &mut out, p);
             hash.add(out.map(u8::from));
-            engine.fill_bernoulli_from_f32(&[p as f32; 1001], &mut out);
+            fill_bernoulli_from_f32(engine, &[p as f32; 1001], &mut out);
             hash.add(out.map(u8::from));
-            engine.fill_bernoulli_from_f64(&[p; 1001], &mut out);
+            fill_bernoulli_from_f64(engine, &[p; 1001], &mut out);
             hash.add(out.map(u8::from));
         }
     });

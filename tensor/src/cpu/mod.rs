@@ -1,0 +1,21 @@
+//! Arithmetic of the CPU, from slices to slices: what operations compute, without tensors.
+//!
+//! - [`simd`]: one code for vectors of every width   - [`parallel`], [`parts`]: work for several threads
+//! - [`number`], [`math`], [`half`]: arithmetic of each type, its exponentials and the like, halves
+//! - [`blocks`]: element by element   - [`tree`]: the order in which a reduction combines its elements
+//! - [`gemm`], [`tf32`]: products of matrices   - [`conv`]: convolutions   - [`random`]
+
+pub(crate) mod blocks;
+pub(crate) mod conv;
+#[allow(unsafe_code)] // SIMD kernels.
+pub(crate) mod gemm;
+pub(crate) mod half;
+pub(crate) mod math;
+pub(crate) mod number;
+pub(crate) mod parallel;
+pub(crate) mod parts;
+pub(crate) mod random;
+pub(crate) mod reserve;
+pub(crate) mod simd;
+pub(crate) mod tf32;
+pub(crate) mod tree;

@@ -1,0 +1,307 @@
+//! From words to numbers: every CPU draw of PyTorch, as a function that fills a slice.
+//!
+//! Slices are filled in *memory* order. For a tensor that is dense but transposed, PyTorch does the same:
+//! it fills the storage front to back, whatever the strides say.
+//!
+//! Arguments are taken as valid here; a tensor operation checks them and words the error before it draws.
+
+use std::f64::consts::PI;
+
+use super::wide::{self, Law};
+use crate::dtype::{DType, Memory};
+use crate::random::Engine;
+
+// ------------------------------------------------------------------------------------------------ uniform
+
+/// `Tensor.uniform_(from, to)` and `torch.rand` in f32: one word per element.
+///
+/// The 24 *low* bits of the word give `u` in [0, 1) (`at::transformation::uniform_real`), and the
+/// value is `u * (to - from) + from` in one rounding. Linear and Conv weights depend on that single
+/// rounding.
+pub(crate) fn fill_uniform_f32(engine: &mut Engine, out: &mut [f32], from: f32, to: f32) {
+    wide::fill(engine, out, Law::Uniform { from, to });
+}
+
+/// The same in f64: two words per element, of which the 53 low bits count.
+pub(crate) fn fill_uniform_f64(engine: &mut Engine, out: &mut [f64], from: f64, to: f64) {
+    for slot in out {
+        *slot = unit_f64(engine).mul_add(to - from, from);
+    }
+}
+
+/// One f64 in [0, 1).
+fn unit_f64(engine: &mut Engine) -> f64 {
+    const LOW_53: u64 = (1 << 53) - 1;
+    (engine.random64() & LOW_53) as f64 * (1.0 / (1_u64 << 53) as f64)
+}
+
+// ------------------------------------------------------------------------------------------------- normal
+
+/// From this many elements on, PyTorch fills a contiguous tensor block by block.
+const BLOCK: usize = 16;
+
+/// `Tensor.normal_(mean, std)` and `torch.randn` on a contiguous f32 tensor.
+///
+/// The method changes with the size, and so do the numbers: the first 15 values of a `randn(16)` are
+/// not those of a `randn(15)`.
+pub(crate) fn fill_normal_f32(engine: &mut Engine, out: &mut [f32], mean: f64, std: f64) {
+    if out.len() < BLOCK {
+        return fill_normal_scalar_path_f32(engine, out, mean, std);
+    }
+    let law = Law::Normal { mean: mean as f32, std: std as f32 };
+    wide::fill(engine, out, law);
+    // A rest that fills no block was left as plain uniforms. PyTorch draws 16 *new* uniforms over the
+    // end of the tensor, finished values included, and makes one more block of them.
+    if !out.len().is_multiple_of(BLOCK) {
+        let last = out.len() - BLOCK;
+        wide::fill(engine, &mut out[last..], law);
+    }
+}
+
+/// The same in f64.
+///
+/// Here PyTorch calls the C library's `log`, `cos` and `sin`, and so does Rust. With glibc the
+/// results are PyTorch's to the last bit; with another C library, or none (wasm), that last bit may
+/// differ.
+pub(crate) fn fill_normal_f64(engine: &mut Engine, out: &mut [f64], mean: f64, std: f64) {
+    if out.len() < BLOCK {
+        return fill_normal_scalar_path_f64(engine, out, mean, std);
+    }
+    fill_uniform_f64(engine, out, 0.0, 1.0);
+    for block in out.chunks_exact_mut(BLOCK) {
+        normal_block_f64(block, mean, std);
+    }
+    if !out.len().is_multiple_of(BLOCK) {
+        let last = out.len() - BLOCK;
+        fill_uniform_f64(engine, &mut out[last..], 0.0, 1.0);
+        normal_block_f64(&mut out[last..], mean, std);
+    }
+}
+
+/// The normal draw for tensors of fewer than 16 elements, and for non-contiguous tensors of any size.
+///
+/// It works in f64 whatever the dtype (`at::normal_distribution<double>`).
+pub(crate) fn fill_normal_scalar_path_f32(engine: &mut Engine, out: &mut [f32], mean: f64, std: f64) {
+    for slot in out {
+        *slot = standard_normal(engine).mul_add(std, mean) as f32;
+    }
+}
+
+/// The same in f64.
+pub(crate) fn fill_normal_scalar_path_f64(engine: &mut Engine, out: &mut [f64], mean: f64, std: f64) {
+    for slot in out {
+        *slot = standard_normal(engine).mul_add(std, mean);
+    }
+}
+
+/// One N(0, 1) by Box and Muller (1958): two uniforms give two independent normals. The second one
+/// waits in the engine, through any other kind of draw, until the next call or a new seed.
+fn standard_normal(engine: &mut Engine) -> f64 {
+    if let Some(normal) = engine.next_normal.take() {
+        return normal;
+    }
+    let u1 = unit_f64(engine);
+    let u2 = unit_f64(engine);
+    let radius = (-2.0 * (-u2).ln_1p()).sqrt();
+    let angle = 2.0 * PI * u1;
+    engine.next_normal = Some(radius * angle.sin());
+    radius * angle.cos()
+}
+
+/// Box-Muller on 16 uniforms: element j pairs with element j + 8 (`normal_fill_16` in PyTorch).
+fn normal_block_f64(block: &mut [f64], mean: f64, std: f64) {
+    for j in 0..BLOCK / 2 {
+        // 1 - u lies in (0, 1], where the logarithm is finite.
+        let radius = (-2.0 * (1.0 - block[j]).ln()).sqrt();
+        let angle = 2.0 * PI * block[j + 8];
+        block[j] = (radius * angle.cos()).mul_add(std, mean);
+        block[j + 8] = (radius * angle.sin()).mul_add(std, mean);
+    }
+}
+
+// ------------------------------------------------------------------------------------------------- halves
+
+/// As many bits as the type has, its leading one included.
+fn bits_of(dtype: DType) -> u32 {
+    if dtype == DType::F16 { 11 } else { 8 }
+}
+
+/// What is left of a number in 16 bits.
+fn rounded<T: Memory<Math = f32>>(value: f32) -> f32 {
+    T::narrow(value).widen()
+}
+
+/// `Tensor.uniform_(from, to)` and `torch.rand` in float16 or bfloat16: the lowest 11 or 8 bits of one word.
+pub(crate) fn fill_uniform_half<T: Memory<Math = f32>>(
+    engine: &mut Engine,
+    out: &mut [T],
+    from: f64,
+    to: f64,
+) {
+    let bits = bits_of(T::DTYPE);
+    let (from, to) = (rounded::<T>(from as f32), rounded::<T>(to as f32));
+    let range = rounded::<T>(to - from);
+    engine.fill_from_words(out, |word| {
+        let unit = (word & ((1 << bits) - 1)) as f32 / (1_u32 << bits) as f32;
+        T::narrow(unit * range + from)
+    });
+}
+
+/// `Tensor.normal_(mean, std)` and `torch.randn` in float16 or bfloat16. As in the other types the method depends
+/// on the size, and on whether the tensor's elements lie in order.
+pub(crate) fn fill_normal_half<T: Memory<Math = f32>>(
+    engine: &mut Engine,
+    out: &mut [T],
+    mean: f64,
+    std: f64,
+    in_order: bool,
+) {
+    if out.len() < BLOCK || !in_order {
+        for slot in out {
+            *slot = T::narrow(standard_normal(engine).mul_add(std, mean) as f32);
+        }
+        return;
+    }
+    let (mean, std) = (rounded::<T>(mean as f32), rounded::<T>(std as f32));
+    fill_uniform_half(engine, out, 0.0, 1.0);
+    for block in out.chunks_exact_mut(BLOCK) {
+        normal_block_half(block, mean, std);
+    }
+    if !out.len().is_multiple_of(BLOCK) {
+        let last = out.len() - BLOCK;
+        fill_uniform_half(engine, &mut out[last..], 0.0, 1.0);
+        normal_block_half(&mut out[last..], mean, std);
+    }
+}
+
+/// `Tensor.random_()` in float16 or bfloat16: the integers that it holds exactly, 0 to 2¹¹ or 2⁸ inclusive.
+pub(crate) fn fill_random_half<T: Memory<Math = f32>>(engine: &mut Engine, out: &mut [T]) {
+    let numbers = (1 << bits_of(T::DTYPE)) + 1;
+    engine.fill_from_words(out, |word| T::narrow((word % numbers) as f32));
+}
+
+/// The same transform as of f64, every step of it rounded to 16 bits. So there are but 2¹¹ or 2⁸ radii and as many
+/// angles, and no number beyond 3.9 or 3.3.
+fn normal_block_half<T: Memory<Math = f32>>(block: &mut [T], mean: f32, std: f32) {
+    let rounded = rounded::<T>;
+    let of_f64 = |value: f64| rounded(value as f32);
+    for j in 0..BLOCK / 2 {
+        let (u1, u2) = (block[j].widen(), block[j + 8].widen());
+        let logarithm = of_f64(f64::from(rounded(1.0 - u1)).ln());
+        let radius = rounded((-2.0 * logarithm).sqrt());
+        let angle = f64::from(of_f64(2.0 * PI * f64::from(u2)));
+        let number = |projection: f64| T::narrow(rounded(rounded(radius * of_f64(projection)) * std) + mean);
+        (block[j], block[j + 8]) = (number(angle.cos()), number(angle.sin()));
+    }
+}
+
+// ----------------------------------------------------------------------------------------------- integers
+
+/// Ranges from this size on take two words per number. (Older releases had 2^32.)
+const WIDE_RANGE: u64 = 1 << 28;
+
+/// `torch.randint(low, high)` and `Tensor.random_(low, high)`; `high` itself is never drawn.
+///
+/// The remainder of a division favours small numbers a little when the range is no power of two. That
+/// bias is part of PyTorch's stream and stays. Every dtype draws the same integers: convert them.
+pub(crate) fn fill_randint_i64(engine: &mut Engine, out: &mut [i64], low: i64, high: i64) {
+    // As u64, because high - low need not fit into an i64.
+    let range = high.wrapping_sub(low) as u64;
+    if range >= WIDE_RANGE {
+        for slot in out {
+            *slot = low.wrapping_add((engine.random64() % range) as i64);
+        }
+    } else {
+        let range = range as u32;
+        engine.fill_from_words(out, |word| low.wrapping_add(i64::from(word % range)));
+    }
+}
+
+/// `Tensor.random_()` on int64: any number from 0 to the largest. DataLoader seeds come from this draw.
+pub(crate) fn fill_random_i64(engine: &mut Engine, out: &mut [i64]) {
+    for slot in out {
+        *slot = (engine.random64() % (1 << 63)) as i64;
+    }
+}
+
+/// `Tensor.random_()` on int32.
+pub(crate) fn fill_random_i32(engine: &mut Engine, out: &mut [i32]) {
+    engine.fill_from_words(out, |word| (word % (1 << 31)) as i32);
+}
+
+/// `Tensor.random_()` on uint8.
+pub(crate) fn fill_random_u8(engine: &mut Engine, out: &mut [u8]) {
+    engine.fill_from_words(out, |word| (word % 256) as u8);
+}
+
+/// `Tensor.random_()` on bool: the low bit.
+pub(crate) fn fill_random_bool(engine: &mut Engine, out: &mut [bool]) {
+    engine.fill_from_words(out, |word| word & 1 == 1);
+}
+
+/// `Tensor.random_()` on float32: the integers a float32 holds exactly, 0 to 2^24 inclusive.
+pub(crate) fn fill_random_f32(engine: &mut Engine, out: &mut [f32]) {
+    engine.fill_from_words(out, |word| (word % ((1 << 24) + 1)) as f32);
+}
+
+/// `Tensor.random_()` on float64: 0 to 2^53 inclusive.
+pub(crate) fn fill_random_f64(engine: &mut Engine, out: &mut [f64]) {
+    for slot in out {
+        *slot = (engine.random64() % ((1 << 53) + 1)) as f64;
+    }
+}
+
+/// `torch.randperm(n)`: the numbers 0 to n - 1 in random order. Takes n - 1 words, none for n < 2.
+pub(crate) fn randperm(engine: &mut Engine, n: usize) -> Vec<i64> {
+    // A 32-bit word modulo n is biased by about n / 2^32; PyTorch accepts that up to one part in
+    // twenty.
+    if n < u32::MAX as usize / 20 { randperm_by_swaps(engine, n) } else { randperm_inside_out(engine, n) }
+}
+
+/// Fisher and Yates's shuffle, front to back: each place swaps with a random one not before it.
+fn randperm_by_swaps(engine: &mut Engine, n: usize) -> Vec<i64> {
+    let mut order: Vec<i64> = (0..n as i64).collect();
+    for i in 0..n.saturating_sub(1) {
+        let z = engine.random() as usize % (n - i);
+        order.swap(i, i + z);
+    }
+    order
+}
+
+/// The "inside-out" form, which builds the permutation as it grows, with two words per step.
+pub(super) fn randperm_inside_out(engine: &mut Engine, n: usize) -> Vec<i64> {
+    let mut order = vec![0; n];
+    for i in 0..n {
+        let z = (engine.random64() % (i as u64 + 1)) as usize;
+        order[i] = order[z];
+        order[z] = i as i64;
+    }
+    order
+}
+
+// ---------------------------------------------------------------------------------------------- bernoulli
+
+/// `Tensor.bernoulli_(p)` with a number for `p`, the mask of dropout: true with `keep_probability`.
+/// One f64 uniform, so two words, per element, whatever the dtype of the tensor and whatever the CPU:
+/// older builds asked MKL on Intel CPUs, PyTorch 2.11's does not.
+pub(crate) fn fill_bernoulli(engine: &mut Engine, out: &mut [bool], keep_probability: f64) {
+    for slot in out {
+        *slot = unit_f64(engine) < keep_probability;
+    }
+}
+
+/// `torch.bernoulli(probabilities)` for f32 probabilities: one f32 uniform, so one word, per element.
+pub(crate) fn fill_bernoulli_from_f32(engine: &mut Engine, probabilities: &[f32], out: &mut [bool]) {
+    assert_eq!(probabilities.len(), out.len(), "one probability per element");
+    for (slot, &p) in out.iter_mut().zip(probabilities) {
+        *slot = wide::unit(engine.random()) < p;
+    }
+}
+
+/// The same for f64 probabilities: one f64 uniform, so two words, per element.
+pub(crate) fn fill_bernoulli_from_f64(engine: &mut Engine, probabilities: &[f64], out: &mut [bool]) {
+    assert_eq!(probabilities.len(), out.len(), "one probability per element");
+    for (slot, &p) in out.iter_mut().zip(probabilities) {
+        *slot = unit_f64(engine) < p;
+    }
+}
