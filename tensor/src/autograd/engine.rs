@@ -34,13 +34,25 @@ pub struct GradOptions {
     pub allow_unused: bool,
 }
 
-#[track_caller]
-pub(super) fn backward(root: &Tensor, options: BackwardOptions) -> Result<()> {
-    let _scope = scope::on_behalf_of(Location::caller());
-    let seed = seed_gradient(root, options.gradient)?;
-    without_autocast(|| {
-        no_grad(|| walk(root, seed, options.retain_graph, |leaf, grad| leaf.accumulate(grad)))
-    })
+impl Tensor {
+    /// Computes the gradient of this scalar in every leaf of its graph and adds it to their `grad`s.
+    ///
+    /// The tensors saved for it are freed on the way, so memory falls and a second call is an error;
+    /// [`backward_with`](Self::backward_with) can retain them.
+    #[track_caller]
+    pub fn backward(&self) -> Result<()> {
+        self.backward_with(BackwardOptions::default())
+    }
+
+    /// `Tensor.backward(gradient=..., retain_graph=...)`.
+    #[track_caller]
+    pub fn backward_with(&self, options: BackwardOptions) -> Result<()> {
+        let _scope = scope::on_behalf_of(Location::caller());
+        let seed = seed_gradient(self, options.gradient)?;
+        without_autocast(|| {
+            no_grad(|| walk(self, seed, options.retain_graph, |leaf, grad| leaf.accumulate(grad)))
+        })
+    }
 }
 
 /// The gradients of `output` in `inputs`, without touching any `grad` (`torch.autograd.grad`).

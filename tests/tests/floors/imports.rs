@@ -2,7 +2,7 @@
 //!
 //! An arrow goes from a file to the one in which a name is defined that it uses, whatever re-exports lie between. Names
 //! are looked for wherever they stand: in `use`, in paths within code, in what macros are given and in what they expand to.
-//! Tests are left out. Methods are not followed: they need a type to be known.
+//! Tests are left out. Methods need a type to be known, so only their names are: see [`Methods`].
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -32,6 +32,9 @@ struct Module {
     globs: Vec<Name>,
     /// The paths in its code.
     paths: BTreeSet<Name>,
+    /// The functions that take `self`, and the methods that its code calls.
+    methods: BTreeSet<String>,
+    calls: BTreeSet<String>,
 }
 
 #[derive(Default)]
@@ -47,6 +50,28 @@ enum Found {
     Module(Name),
     /// In this file.
     Item(String),
+}
+
+/// The methods of a crate by their names.
+#[derive(Debug, Default)]
+pub struct Methods {
+    /// The files that define one, whatever it is a method of.
+    pub defined: BTreeMap<String, BTreeSet<String>>,
+    /// Those that each file calls.
+    pub called: BTreeMap<String, BTreeSet<String>>,
+}
+
+pub fn methods(source: &Path) -> Methods {
+    let mut all = Crate::default();
+    all.read(source, "lib.rs", Name::new());
+    let mut methods = Methods::default();
+    for module in all.modules.into_values() {
+        for name in module.methods {
+            methods.defined.entry(name).or_default().insert(module.file.clone());
+        }
+        methods.called.entry(module.file).or_default().extend(module.calls);
+    }
+    methods
 }
 
 /// The arrows between the files below a folder that has a `lib.rs`. That of `lib.rs` itself, which names everything, are
@@ -245,14 +270,45 @@ fn names_in(tokens: &[TokenTree], module: &mut Module) {
             TokenTree::Ident(_) => {
                 let (path, next) = path_at(tokens, at);
                 let is_field = at > 0 && is_punct(&tokens[at - 1], '.');
-                if !is_field {
-                    module.paths.insert(path);
+                let arguments = arguments_at(tokens, next);
+                match arguments {
+                    Some(_) if is_field => drop(module.calls.insert(path.concat())),
+                    _ if is_field => {}
+                    Some(arguments) if at > 0 && word(&tokens[at - 1]) == "fn" && takes_self(arguments) => {
+                        module.methods.insert(path.concat());
+                    }
+                    _ => drop(module.paths.insert(path)),
                 }
                 at = next;
             }
             _ => at += 1,
         }
     }
+}
+
+/// What is in parentheses behind a name, or behind the types in angle brackets that follow it.
+fn arguments_at(tokens: &[TokenTree], from: usize) -> Option<&Group> {
+    let mut at = if is_separator(tokens, from) { from + 2 } else { from };
+    let mut depth = 0;
+    loop {
+        match tokens.get(at)? {
+            TokenTree::Group(group) if depth == 0 => {
+                return (group.delimiter() == Delimiter::Parenthesis).then_some(group);
+            }
+            token if is_punct(token, '<') => depth += 1,
+            // That of `->` closes nothing.
+            token if is_punct(token, '>') && !is_punct(&tokens[at - 1], '-') => depth -= 1,
+            _ if depth == 0 => return None,
+            _ => {}
+        }
+        at += 1;
+    }
+}
+
+/// Whether the parameters of a function are those of a method: `self`, `&self`, `&'a mut self`, `mut self`.
+fn takes_self(parameters: &Group) -> bool {
+    let first = within(parameters).into_iter().take_while(|token| !is_punct(token, ','));
+    first.into_iter().any(|token| word(&token) == "self")
 }
 
 fn within(group: &Group) -> Vec<TokenTree> {

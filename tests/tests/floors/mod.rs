@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-use imports::{arrows, circles};
+use imports::{arrows, circles, methods};
 
 /// The rooms of a crate from the ground up, and what is in each: files, and folders with all that no other room has.
 type Rooms = &'static [(&'static str, &'static [&'static str])];
@@ -107,6 +107,34 @@ fn imports_only_go_down() {
     assert!(wrong.is_empty(), "\n{wrong}");
 }
 
+/// Methods of the standard library's types: who calls one of that name need not mean ours.
+const COMMON_METHODS: &str = "all any as_ref copy_within count elements expand file find flatten get get_mut index insert \
+    into_iter is_empty is_finite iter join len line load lock max min name next push remove replace set shape split start sum to_vec";
+
+#[test]
+fn methods_are_called_from_their_room_or_above() {
+    let common: BTreeSet<&str> = COMMON_METHODS.split_whitespace().collect();
+    let mut wrong = String::new();
+    let mut below = BTreeSet::new();
+    for (package, rooms) in CRATES {
+        let methods = methods(&source(package));
+        let calls = methods.called.values().map(BTreeSet::len).sum::<usize>();
+        assert!(calls > 1000, "{package}: calls are not found");
+        for (file, called) in methods.called.iter().filter(|(file, _)| *file != "lib.rs") {
+            for name in called.iter().filter(|name| !common.contains(name.as_str()) && !below.contains(*name))
+            {
+                // Of several that have one name it is not known which is meant: one that may be is enough.
+                let Some(defined) = methods.defined.get(name) else { continue };
+                if defined.iter().all(|other| room(rooms, other).0 > room(rooms, file).0) {
+                    let _ = writeln!(wrong, "{package}/src/{file} calls {name}(), of {defined:?}");
+                }
+            }
+        }
+        below.extend(methods.defined.into_keys());
+    }
+    assert!(wrong.is_empty(), "\n{wrong}");
+}
+
 #[test]
 fn circles_are_small_and_within_a_room() {
     let mut wrong = String::new();
@@ -159,6 +187,13 @@ fn arrows_are_found_however_a_name_is_written() {
     assert_eq!(to("use std::fmt; fn x() { fmt::g() } // crate::c::f()"), "");
     assert_eq!(to("#[cfg(test)] use crate::c::f; #[cfg(test)] mod tests { use crate::c::f; }"), "");
     assert_eq!(to("mod inner { pub fn y() { super::super::c::f() } }"), "c.rs");
+    to(
+        "impl X { fn x(&mut self) { self.y(1); z(); a.b.w::<u8>() } fn v<T: Fn() -> u8>(mut self, _: T) {} fn u(_: u8) {} }",
+    );
+    let names = |names: &BTreeSet<String>| names.iter().cloned().collect::<Vec<_>>().join(" ");
+    let found = methods(&folder);
+    assert_eq!(names(&found.defined.into_keys().collect()), "v x");
+    assert_eq!(names(&found.called["a.rs"]), "w y");
     let all = arrows(&folder);
     assert_eq!(all["b/mod.rs"].iter().map(String::as_str).collect::<Vec<_>>(), ["b/deep.rs", "c.rs"]);
     assert_eq!(circles(&all), [BTreeSet::from(["b/deep.rs".to_owned(), "b/mod.rs".to_owned()])]);

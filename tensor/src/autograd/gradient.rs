@@ -1,0 +1,106 @@
+//! What a tensor has of autograd: whether it is recorded, what made it, and the gradient that it has collected.
+
+use std::sync::Arc;
+
+use super::graph::{History, Leaf};
+use super::mode::is_inference_mode_enabled;
+use crate::error::{Error, Result};
+use crate::tensor::Tensor;
+
+impl Tensor {
+    /// Whether operations on this tensor are recorded.
+    pub fn requires_grad(&self) -> bool {
+        self.has_history()
+    }
+
+    /// Starts or stops recording operations on a leaf (`Tensor.requires_grad_`). Returns the same tensor.
+    pub fn requires_grad_(&self, requires_grad: bool) -> Result<Tensor> {
+        match self.history() {
+            History::Node(_) if !requires_grad => return Err(Error::RequiresGradNonLeaf { to: false }),
+            History::None if requires_grad => {
+                if !self.dtype().is_floating_point() {
+                    return Err(Error::RequiresGradDType);
+                }
+                if self.is_inference() && !is_inference_mode_enabled() {
+                    return Err(Error::InferenceRequiresGrad);
+                }
+                self.set_history(History::Leaf(Default::default()));
+            }
+            // Freezing keeps the gradient and the hooks, and thawing finds them again.
+            History::Leaf(leaf) if !requires_grad => self.set_history(History::Frozen(leaf)),
+            History::Frozen(leaf) if requires_grad => self.set_history(History::Leaf(leaf)),
+            _ => {}
+        }
+        Ok(self.clone())
+    }
+
+    /// The same of a tensor that is made to require gradients, which PyTorch refuses in other words.
+    pub(crate) fn requiring_grad(&self) -> Result<Tensor> {
+        match self.dtype().is_floating_point() {
+            true => self.requires_grad_(true),
+            false => Err(Error::MadeToRequireGrad),
+        }
+    }
+
+    /// Whether the user made this tensor, rather than a recorded operation. Gradients collect in leaves.
+    pub fn is_leaf(&self) -> bool {
+        !matches!(self.history(), History::Node(_))
+    }
+
+    /// The name of the recorded operation that made this tensor ("MulBackward0").
+    pub fn grad_fn(&self) -> Option<&'static str> {
+        match self.history() {
+            History::Node(node) => Some(node.name()),
+            _ => None,
+        }
+    }
+
+    /// The gradient collected so far (`Tensor.grad`). Only leaves have one.
+    pub fn grad(&self) -> Option<Tensor> {
+        match self.history() {
+            History::Leaf(leaf) | History::Frozen(leaf) => leaf.grad(),
+            _ => None,
+        }
+    }
+
+    /// Replaces the gradient, or with `None` clears it. It must have this tensor's shape, type and device.
+    pub fn set_grad(&self, grad: Option<Tensor>) -> Result<()> {
+        if let Some(grad) = &grad {
+            if grad.sizes() != self.sizes() {
+                return Err(Error::AssignGradient { grad: grad.sizes().into(), tensor: self.sizes().into() });
+            }
+            if grad.dtype() != self.dtype() {
+                return Err(Error::AssignGradientDType { grad: grad.dtype(), tensor: self.dtype() });
+            }
+            if grad.device() != self.device() {
+                return Err(Error::AssignGradientDevice { grad: grad.device(), tensor: self.device() });
+            }
+        }
+        match (self.history(), grad) {
+            (History::Leaf(leaf) | History::Frozen(leaf), grad) => leaf.set_grad(grad),
+            (History::Node(_), _) => return Err(Error::RequiresGradNonLeaf { to: true }),
+            (History::None, None) => {}
+            (History::None, grad) => {
+                let leaf = Arc::<Leaf>::default();
+                leaf.set_grad(grad);
+                self.set_history(History::Frozen(leaf));
+            }
+        }
+        Ok(())
+    }
+
+    /// Calls `hook` with this leaf's gradient each time backward has added to it
+    /// (`Tensor.register_post_accumulate_grad_hook`).
+    pub fn register_post_accumulate_grad_hook(
+        &self,
+        hook: impl Fn(&Tensor) -> Result<()> + Send + Sync + 'static,
+    ) -> Result<()> {
+        match self.history() {
+            History::Leaf(leaf) => {
+                leaf.add_hook(Box::new(hook));
+                Ok(())
+            }
+            _ => Err(Error::DoesNotRequireGrad),
+        }
+    }
+}
