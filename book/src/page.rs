@@ -2,14 +2,14 @@
 //!
 //! | on a line of its own | becomes |
 //! | --- | --- |
-//! | `{{#minutes}}` | how long the chapter takes, as `book/path.toml` has it: see [`path`](crate::path) |
+//! | `{{#minutes}}` | how long the chapter takes, as `book/path.toml` has it: see `path.rs` |
 //! | `{{#path}}` | the path of reading, from the same file |
 //! | `{{#sessions}}` | the same as lessons of a class |
 //! | `{{#lab-run 03}}` | a link to the lab, and the commands that run it |
 //! | `{{#lab-code 03 train}}` | the lab's code between `// ANCHOR: train` and its end |
 //! | `{{#lab-output 03 4 run=t4}}` | section 4 of the lab's tested output, with the machine it ran on; `show=results` leaves out the lab's own words; `4.2` in place of `4` is what follows its second prediction |
 //! | `{{#lab-source 03}}` | the whole source of the lab |
-//! | `{{#questions 03}}` | the questions of `book/questions/03.toml`: see [`questions`](crate::questions) |
+//! | `{{#questions 03}}` | the questions of `book/questions/03.toml`: see `questions.rs` |
 //!
 //! Within a line, `{{#figure 03 t4 launches}}` becomes a number that the lab prints, by the name of its figure
 //! (`cargo run --bin lab-03 -- --gpu sim:t4 --format json` lists them); `{{#figure 03 none loss 2}}` is the second
@@ -18,10 +18,10 @@
 //!
 //! Around several lines stand `{{#objectives}}` … `{{/objectives}}`, and in the same way `takeaways` and `sources`,
 //! all three lists; `predict`, a question to answer before reading on; and `map`, a block of Rust: see
-//! [`map`](crate::map).
+//! `map.rs`.
 //!
 //! Blocks of code name their language. Those of Rust are doc tests, and those of commands are run: see
-//! [`fences`](crate::fences) for those that cannot be. There are no directives in them.
+//! `fences.rs` for those that cannot be. There are no directives in them.
 //!
 //! mdBook's own directives, `{{#include …}}` and its like, are no part of this book: book.toml leaves them out,
 //! because nobody would check what they bring. `\{{` shows braces.

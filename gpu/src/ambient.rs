@@ -80,11 +80,13 @@ impl Ambient {
         DEFAULT.clone()
     }
 
+    #[inline]
     pub fn id(&self) -> MachineId {
         self.id
     }
 
     /// The machine that this thread is on.
+    #[inline]
     pub fn current_id() -> MachineId {
         of_current(Ambient::id)
     }
@@ -134,15 +136,18 @@ impl Ambient {
     }
 
     /// Whether this thread is a data loading worker.
+    #[inline]
     pub fn in_worker() -> bool {
         ENTERED.with_borrow(|entered| entered.last().is_some_and(|entered| entered.is_worker))
     }
 
+    #[inline]
     pub fn current_device() -> usize {
         CURRENT_DEVICE.get()
     }
 
     /// Changes this thread's current device, and returns the one before.
+    #[inline]
     pub fn replace_current_device(index: usize) -> usize {
         CURRENT_DEVICE.replace(index)
     }
@@ -158,6 +163,7 @@ impl Ambient {
         &self.memory
     }
 
+    #[inline]
     pub fn memory() -> Arc<HostMemory> {
         of_current(|ambient| ambient.memory.clone())
     }
@@ -214,11 +220,13 @@ impl Ambient {
 
 /// Time.
 impl Ambient {
+    #[inline]
     pub fn clock(&self) -> &Clock {
         &self.clock
     }
 
     /// Now, on this thread's lane.
+    #[inline]
     pub fn now() -> u64 {
         ENTERED
             .with_borrow(|entered| entered.last().map(|entered| entered.lane.now()))
@@ -226,6 +234,7 @@ impl Ambient {
     }
 
     /// The clock of this thread.
+    #[inline]
     pub fn lane() -> Clock {
         ENTERED
             .with_borrow(|entered| entered.last().map(|entered| entered.lane.clone()))

@@ -20,11 +20,13 @@ thread_local! {
 }
 
 /// The stream that this thread queues its work for a device on.
+#[inline]
 pub fn current(machine: MachineId, device: usize) -> StreamId {
     CURRENT.with_borrow(|streams| find(streams, machine, device))
 }
 
 /// The same of a snapshot.
+#[inline]
 pub fn find(streams: &Streams, machine: MachineId, device: usize) -> StreamId {
     let of_device = |key: &&StreamKey| key.machine == machine && key.id.device == device;
     streams.iter().find(of_device).map_or(StreamId::default_of(device), |key| key.id)

@@ -59,11 +59,13 @@ impl fmt::Display for DeviceType {
 
 impl Device {
     /// Whether this is a CUDA device (`device.type == "cuda"`).
+    #[inline]
     pub const fn is_cuda(self) -> bool {
         matches!(self, Device::Cuda { .. })
     }
 
     /// What sort of device it is (`device.type`).
+    #[inline]
     pub const fn device_type(self) -> DeviceType {
         if self.is_cuda() { DeviceType::Cuda } else { DeviceType::Cpu }
     }

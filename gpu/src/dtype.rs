@@ -41,6 +41,7 @@ impl DType {
     }
 
     /// Whether gradients can be taken: only floating point types have them.
+    #[inline]
     pub const fn is_floating_point(self) -> bool {
         matches!(self, DType::F16 | DType::BF16 | DType::F32 | DType::F64)
     }
@@ -101,6 +102,7 @@ impl DType {
     }
 
     /// Whether it is one of the two types of 16 bits.
+    #[inline]
     pub const fn is_half(self) -> bool {
         matches!(self, DType::F16 | DType::BF16)
     }

@@ -16,6 +16,7 @@ pub struct StreamId {
 }
 
 impl StreamId {
+    #[inline]
     pub const fn default_of(device: usize) -> StreamId {
         StreamId { device, number: 0 }
     }

@@ -109,6 +109,7 @@ pub static LAPTOP_8_CORES: HostProfile = HostProfile {
 impl HostProfile {
     /// How long a kernel's twin takes: bound by memory or by arithmetic, on one core or on all, whichever is done
     /// first.
+    #[inline]
     pub fn kernel_time(&self, work: &Work) -> HostTime {
         let one = roofline(work, &self.memory_of_one_core, &self.elementwise_of_one_core);
         let all = roofline(work, &self.memory_of_all_cores, &self.elementwise_of_all_cores);
@@ -132,6 +133,7 @@ impl HostProfile {
     }
 
     /// How long an operation takes before its first kernel.
+    #[inline]
     pub fn dispatch_time(&self) -> HostTime {
         HostTime::of_one_core(self.dispatch.nanoseconds())
     }

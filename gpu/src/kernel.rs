@@ -168,6 +168,7 @@ impl<'a> Input<'a> {
     }
 
     /// The bytes of the elements of a contiguous input.
+    #[inline]
     pub fn dense_bytes(&self, dtype: DType) -> &'a [u8] {
         &self.values()[dense_bytes(self.layout, dtype)]
     }
@@ -193,6 +194,7 @@ impl Output<'_> {
     }
 
     /// Their bytes.
+    #[inline]
     pub fn dense_bytes(&mut self, dtype: DType) -> &mut [u8] {
         &mut self.bytes[dense_bytes(self.layout, dtype)]
     }

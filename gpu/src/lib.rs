@@ -11,6 +11,9 @@
 //! | runtime | `runtime.rs`, what stands between tensors and the driver; `allocator.rs`, PyTorch's caching allocator; `pinned.rs`; `current_stream.rs` |
 //! | drivers | `simulated/`, with a tour of its own; `nvidia/`, likewise; neither knows the other |
 //!
+//! Public are the contract and what the examples below use. The rest of a tensor crate's way to a GPU can be reached, but is
+//! hidden from the documentation.
+//!
 //! It knows no tensor and no operation, and calculates nothing: how a kernel, a product of matrices or a convolution is
 //! computed on the host comes with it, as a `fn` (its *twin*). Of random numbers it has the generators, which the host owns.
 //!
@@ -112,31 +115,42 @@
 pub mod allocator;
 pub mod ambient;
 pub mod conv;
+#[doc(hidden)]
 pub mod current_stream;
 pub mod device;
 pub mod driver;
+#[doc(hidden)]
 pub mod driver_trouble;
 pub mod dtype;
 pub mod error;
 pub mod events;
+#[doc(hidden)]
 pub mod figure;
+#[doc(hidden)]
 pub mod flags;
 pub mod gemm;
 pub mod handles;
+#[doc(hidden)]
 pub mod host_memory;
+#[doc(hidden)]
 pub mod host_profile;
 pub mod kernel;
+#[doc(hidden)]
 pub mod lock;
+#[doc(hidden)]
 pub mod named_device;
 #[cfg(not(target_family = "wasm"))]
 pub mod nvidia;
 pub mod pinned;
+#[doc(hidden)]
 pub mod process;
 pub mod properties;
 pub mod races;
 pub mod random;
+#[doc(hidden)]
 pub mod reading;
 pub mod runtime;
+#[doc(hidden)]
 pub mod scope;
 pub mod shape;
 pub mod simulated;

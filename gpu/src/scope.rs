@@ -28,12 +28,14 @@ thread_local! {
 pub struct Leave(Scope);
 
 impl Drop for Leave {
+    #[inline]
     fn drop(&mut self) {
         SCOPE.set(self.0);
     }
 }
 
 /// Names an operation until the guard is dropped, unless it is part of another one.
+#[inline]
 pub fn operation(name: &'static str, place: Place) -> Leave {
     let outer = SCOPE.get();
     SCOPE.set(Scope {
@@ -62,6 +64,7 @@ pub fn on_behalf_of(place: Place) -> Leave {
 }
 
 /// The line under way.
+#[inline]
 pub fn current_place() -> Option<Place> {
     SCOPE.get().place
 }
@@ -72,22 +75,26 @@ pub fn printed_tensor() -> Option<Place> {
 }
 
 /// The line under way, else the one given.
+#[inline]
 pub fn place_or(place: Place) -> Place {
     current_place().unwrap_or(place)
 }
 
 /// The line under way, else that of the caller.
 #[track_caller]
+#[inline]
 pub fn here() -> Place {
     place_or(Location::caller())
 }
 
 /// Whether what is under way is part of another operation.
+#[inline]
 pub fn is_part() -> bool {
     SCOPE.get().depth > 1
 }
 
 /// The operation under way.
+#[inline]
 pub fn current_operation() -> Option<&'static str> {
     SCOPE.get().operation
 }

@@ -45,24 +45,29 @@ impl Layout {
         Ok(layout)
     }
 
+    #[inline]
     pub fn sizes(&self) -> &[usize] {
         &self.sizes[..self.ndim]
     }
 
+    #[inline]
     pub fn strides(&self) -> &[usize] {
         &self.strides[..self.ndim]
     }
 
+    #[inline]
     pub fn ndim(&self) -> usize {
         self.ndim
     }
 
+    #[inline]
     pub fn numel(&self) -> usize {
         // A size of 0 first: the others may multiply to more than there is.
         if self.sizes().contains(&0) { 0 } else { self.sizes().iter().product() }
     }
 
     /// How many elements of memory it reaches from its first one on; none if it is empty.
+    #[inline]
     pub fn reach(&self) -> usize {
         if self.numel() == 0 {
             return 0;
@@ -71,6 +76,7 @@ impl Layout {
     }
 
     /// How many elements of memory it names: those it repeats count once.
+    #[inline]
     pub fn distinct(&self) -> usize {
         self.sizes()
             .iter()
@@ -96,6 +102,7 @@ impl Layout {
     }
 
     /// The same, counted from its first element.
+    #[inline]
     pub fn at_start(&self) -> Layout {
         Layout { offset: 0, ..*self }
     }
@@ -119,6 +126,7 @@ impl Layout {
     }
 
     /// Whether walking the tensor in logical order walks memory without gaps.
+    #[inline]
     pub fn is_contiguous(&self) -> bool {
         if self.numel() == 0 {
             return true;
@@ -140,7 +148,7 @@ impl Layout {
     /// Sorted by stride, each dimension must step over everything the smaller ones reach. That is
     /// PyTorch's test too: it may call an exotic layout overlapping that is not, never the reverse.
     pub fn overlaps_itself(&self) -> bool {
-        if self.numel() == 0 {
+        if self.numel() == 0 || self.is_contiguous() {
             return false;
         }
         let mut dims: Vec<(usize, usize)> = self

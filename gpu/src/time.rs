@@ -46,6 +46,7 @@ impl Clock {
         Clock::default()
     }
 
+    #[inline]
     pub fn is_virtual(&self) -> bool {
         matches!(self, Clock::Virtual(_))
     }
@@ -155,6 +156,7 @@ pub struct Instant(u64);
 
 impl Instant {
     /// Now, on this thread's lane of the current machine.
+    #[inline]
     pub fn now() -> Instant {
         Instant(Ambient::now())
     }

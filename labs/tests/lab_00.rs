@@ -2,7 +2,7 @@
 
 #[cfg(target_os = "linux")]
 use crate::said;
-use labs::lab_00_setup::computer::{Computer, Disk, Entry, Found, Gpu, Nvidia, Toolkit, Unusable};
+use labs::lab_00_setup::computer::{Computer, Disk, Entry, Found, InstalledGpu, Nvidia, Toolkit, Unusable};
 use labs::lab_00_setup::findings::{Finding, State, findings, steps};
 use labs::lab_00_setup::{LAB, Which, made_up};
 use labs::{Captured, Event};
@@ -139,7 +139,7 @@ fn found<E>(version: &str) -> Result<Found, E> {
 }
 
 fn driver_for(cuda: &str, capability: (u32, u32)) -> Nvidia {
-    let gpu = Gpu { name: "a card".to_owned(), capability, memory: 8 << 30 };
+    let gpu = InstalledGpu { name: "a card".to_owned(), capability, memory: 8 << 30 };
     Nvidia { driver: found(cuda), gpus: vec![gpu], nvrtc: found(cuda), cublas: found(cuda), ..Nvidia::none() }
 }
 

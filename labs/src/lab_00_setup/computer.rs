@@ -100,7 +100,7 @@ impl Disk {
 #[derive(Clone)]
 pub struct Nvidia {
     pub driver: Result<Found, Unusable>,
-    pub gpus: Vec<Gpu>,
+    pub gpus: Vec<InstalledGpu>,
     pub nvrtc: Result<Found, String>,
     pub cublas: Result<Found, String>,
     pub cudnn: Result<Found, String>,
@@ -125,7 +125,7 @@ pub struct Unusable {
 
 /// A GPU that the driver shows.
 #[derive(Clone)]
-pub struct Gpu {
+pub struct InstalledGpu {
     pub name: String,
     /// `(7, 5)`
     pub capability: (u32, u32),
@@ -162,7 +162,7 @@ impl Nvidia {
             todevice::cuda::Finding::Missing { reason } => Err(reason.clone()),
         };
         let trouble = probe.trouble.unwrap_or(DriverTrouble::NotInstalled);
-        let gpu = |gpu: &todevice::cuda::DeviceProperties| Gpu {
+        let gpu = |gpu: &todevice::cuda::DeviceProperties| InstalledGpu {
             name: gpu.name.clone(),
             capability: (gpu.major, gpu.minor),
             memory: gpu.total_memory,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use todevice::cuda::DriverTrouble;
 
 use super::Which;
-use super::computer::{Computer, Disk, Entry, Found, Gpu, Nvidia, Unusable};
+use super::computer::{Computer, Disk, Entry, Found, InstalledGpu, Nvidia, Unusable};
 use Entry::{Locked, Text};
 
 type Files = &'static [(&'static str, Entry)];
@@ -222,7 +222,7 @@ fn with_driver(cuda: &str, (name, capability, memory): (&str, (u32, u32), u64)) 
             version: cuda.to_owned(),
             path: Some("/usr/lib/x86_64-linux-gnu/libcuda.so.550.54.15".to_owned()),
         }),
-        gpus: vec![Gpu { name: name.to_owned(), capability, memory }],
+        gpus: vec![InstalledGpu { name: name.to_owned(), capability, memory }],
         ..Nvidia::none()
     }
 }

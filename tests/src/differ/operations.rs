@@ -121,7 +121,7 @@ kinds! {
     /// The type of a new tensor.
     OfType: TensorOptions;
     HowReduced: Reduction;
-    /// The parameters of [`tensor`].
+    /// The parameters of `tensor`.
     Values: &str;
 }
 

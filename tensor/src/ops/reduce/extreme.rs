@@ -174,17 +174,17 @@ fn arg_extreme(x: &Tensor, which: Which, dim: Option<i64>, keepdim: bool) -> Res
 fn with_positions(x: &Tensor, which: Which, dim: i64, keepdim: bool) -> Result<(Tensor, Tensor)> {
     let positions = arg_extreme(x, which, Some(dim), keepdim)?;
     let reduced = reduced_dims(x, &[dim])?;
-    let values = ops::apply(Found { which, reduced }, [x, &positions])?;
+    let values = ops::apply(AtPositions { which, reduced }, [x, &positions])?;
     Ok((values, positions))
 }
 
 /// The elements at the positions of extremes along a dimension.
-struct Found {
+struct AtPositions {
     which: Which,
     reduced: Vec<bool>,
 }
 
-impl Found {
+impl AtPositions {
     /// Along which dimension; a number has none.
     fn dim(&self) -> Option<usize> {
         self.reduced.iter().position(|reduced| *reduced)
@@ -198,7 +198,7 @@ impl Found {
     }
 }
 
-impl Function<2> for Found {
+impl Function<2> for AtPositions {
     fn name(&self) -> &'static str {
         if self.which == Which::Largest { "max" } else { "min" }
     }
