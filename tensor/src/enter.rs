@@ -5,7 +5,7 @@ use std::panic::Location;
 
 use crate::ambient::Ambient;
 use crate::device::Device;
-use crate::error::{DeviceMismatch, Error, GpuError, Operand, Result};
+use crate::error::{DeviceMismatch, Error, GpuError, MismatchedTensor, Result};
 use crate::host_profile::HostProfile;
 use crate::scope::{self, Leave};
 use crate::tensor::Tensor;
@@ -145,8 +145,8 @@ pub(crate) fn lead<'a>(inputs: &[&'a Tensor]) -> &'a Tensor {
 }
 
 /// What a report says of a tensor that took part.
-fn operand(name: String, tensor: &Tensor) -> Operand {
-    Operand {
+fn operand(name: String, tensor: &Tensor) -> MismatchedTensor {
+    MismatchedTensor {
         name,
         sizes: tensor.sizes().to_vec(),
         device: tensor.device(),

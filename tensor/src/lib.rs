@@ -47,7 +47,7 @@
 //! | what lies where in a GPU's memory | [`cuda::MemoryMap`], a picture of it |
 //! | what a GPU did, and when | [`trace`]; [`Machine::profile`] and [`trace::record_function`] |
 //! | how busy a GPU is, and who holds its memory | [`monitor`] |
-//! | how errors tell their story | `error.rs` |
+//! | how errors tell their story | `error.rs`; each family is beside its operations, as `ops/conv/error.rs` |
 //!
 //! What a kernel is, the caching allocator, streams, the driver, the simulated GPU and the real one are in `todevice-gpu`
 //! (`gpu/src/lib.rs` has a tour of its own). Files import from rooms below their own: `tests/tests/floors/mod.rs` lists the
@@ -86,6 +86,28 @@ mod storage;
 mod tensor;
 pub mod trace;
 
+/// What can go wrong, by what it goes wrong with: [`Error::refusal`] asks an error whether it is of one of these families.
+pub mod errors {
+    pub use crate::amp::error::ScalerError;
+    pub use crate::autograd::error::AutogradError;
+    pub use crate::data::error::DataError;
+    pub use crate::error::Refusal;
+    pub use crate::error::dtype::DTypeError;
+    pub use crate::error::tensor::TensorError;
+    pub use crate::nn::error::ModuleError;
+    pub use crate::ops::conv::error::ConvError;
+    pub use crate::ops::elementwise::error::ElementwiseError;
+    pub use crate::ops::index::error::IndexError;
+    pub use crate::ops::loss::error::LossError;
+    pub use crate::ops::matmul::error::MatmulError;
+    pub use crate::ops::norm::error::NormError;
+    pub use crate::ops::pool::error::PoolError;
+    pub use crate::ops::random::error::RandomError;
+    pub use crate::ops::reduce::error::ReduceError;
+    pub use crate::ops::shape::error::ShapeError;
+    pub use crate::optim::error::OptimError;
+}
+
 pub use autograd::{enable_grad, inference_mode, is_grad_enabled, no_grad};
 pub use backends::{
     Float32MatmulPrecision, are_deterministic_algorithms_enabled, get_float32_matmul_precision,
@@ -94,8 +116,8 @@ pub use backends::{
 pub use device::{Device, DeviceType, MachineId};
 pub use dtype::{DType, Element, Scalar};
 pub use error::{
-    DeviceMismatch, Error, GpuError, LayoutError, OutOfMemory, Race, RaceKind, RacingAccess, RacingOperation,
-    RacingWorker, Result,
+    DeviceMismatch, Error, GpuError, LayoutError, MismatchedTensor, OutOfMemory, Race, RaceKind,
+    RacingAccess, RacingOperation, RacingWorker, Result,
 };
 pub use half::{bf16, f16};
 pub use host_memory::HostMemory;

@@ -3,9 +3,11 @@
 use std::panic::Location;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::autograd::error::AutogradError;
 use crate::autograd::{self, History};
 use crate::device::Device;
 use crate::dtype::DType;
+use crate::error::tensor::TensorError;
 use crate::error::{Error, LayoutError, Result};
 use crate::gpu;
 use crate::gpu::pinned::PinnedMemory;
@@ -219,7 +221,7 @@ impl Tensor {
     /// The size of one dimension, negative ones counted from the end.
     pub fn size(&self, dim: i64) -> Result<usize> {
         let found = self.layout().dim(dim)?;
-        self.sizes().get(found).copied().ok_or(Error::NoDimensions { dim })
+        Ok(*self.sizes().get(found).ok_or(TensorError::NoDimensions { dim })?)
     }
 
     /// A dimension of this tensor given by the user. A 0-dim tensor has none, so there it is an error.
@@ -331,7 +333,9 @@ impl Tensor {
     /// Refuses a view whose history is that of values which a recorded write to its base replaced.
     pub(crate) fn check_history(&self) -> Result<()> {
         match &self.0.base {
-            Some((base, made_by)) if base.history().sequence() != *made_by => Err(Error::StaleView),
+            Some((base, made_by)) if base.history().sequence() != *made_by => {
+                Err(AutogradError::StaleView.into())
+            }
             _ => Ok(()),
         }
     }

@@ -15,6 +15,7 @@ use todevice::data::{
     DistributedSamplerOptions, RandomSampler, RandomSamplerOptions, Sampler, SamplerIter, SequentialSampler,
     Subset, SubsetRandomSampler, TensorDataset, default_collate, get_worker_info, random_split,
 };
+use todevice::errors::{DataError, IndexError};
 use todevice::{DType, Error, Generator, Machine, Result, Tensor, is_grad_enabled, manual_seed, no_grad};
 
 // ------------------------------------------------------------------------------------------------ helpers
@@ -578,10 +579,10 @@ fn samples_that_do_not_fit_together_are_refused_in_pytorchs_words() {
     assert_eq!(message(default_collate(vec![a, b])), stack);
     let sizes = "each element in list of batch should be of equal size";
     assert_eq!(message(default_collate(vec![vec![1i64, 2], vec![1]])), sizes);
-    assert!(matches!(default_collate(Vec::<Tensor>::new()), Err(Error::EmptyBatch)));
-    assert!(matches!(default_collate(Vec::<i64>::new()), Err(Error::EmptyBatch)));
-    assert!(matches!(default_collate(Vec::<(i64, f32)>::new()), Err(Error::EmptyBatch)));
-    assert!(matches!(default_collate(Vec::<[Tensor; 2]>::new()), Err(Error::EmptyBatch)));
+    assert!(refused!(default_collate(Vec::<Tensor>::new()), DataError::EmptyBatch));
+    assert!(refused!(default_collate(Vec::<i64>::new()), DataError::EmptyBatch));
+    assert!(refused!(default_collate(Vec::<(i64, f32)>::new()), DataError::EmptyBatch));
+    assert!(refused!(default_collate(Vec::<[Tensor; 2]>::new()), DataError::EmptyBatch));
 
     for num_workers in [0, 2] {
         let options = DataLoaderOptions { batch_size: 2, num_workers, ..Default::default() };
@@ -628,7 +629,7 @@ fn a_batch_of_a_tensor_dataset_is_its_stacked_samples() {
     assert_eq!(message(dataset.get_batch(&[0, 6])), out);
     assert_eq!(message(dataset.get(6)), out);
     assert!(dataset.get(usize::MAX).is_err());
-    assert!(matches!(dataset.get_batch(&[]), Err(Error::EmptyBatch)));
+    assert!(refused!(dataset.get_batch(&[]), DataError::EmptyBatch));
 }
 
 #[test]
@@ -999,10 +1000,11 @@ fn a_workers_error_keeps_the_error_it_was() {
     let options = DataLoaderOptions { num_workers: 2, ..Default::default() };
     let loader = DataLoader::new(Subset::new(numbers(3), vec![0, 7]), options).unwrap();
     let batches: Vec<_> = loader.iter().collect();
-    let [Ok(_), Err(Error::Worker { worker: 1, kind: "IndexError", cause })] = &batches[..] else {
-        panic!("{batches:?}");
+    let [Ok(_), Err(error)] = &batches[..] else { panic!("{batches:?}") };
+    let Some(DataError::Worker { worker: 1, kind: "IndexError", cause }) = error.refusal() else {
+        panic!("{error:?}");
     };
-    assert!(matches!(**cause, Error::IndexOutOfBounds { index: 7, dim: 0, size: 3 }));
+    assert!(matches!(cause.refusal(), Some(IndexError::OutOfBounds { index: 7, dim: 0, size: 3 })));
 }
 
 #[test]
@@ -1110,7 +1112,7 @@ fn workers_that_hang_are_not_waited_for() {
     let options = DataLoaderOptions { num_workers: 2, timeout: 0.05, ..Default::default() };
     let begin = Instant::now();
     let loader = DataLoader::new(dataset, options).unwrap();
-    let errors = loader.iter().inspect(|batch| assert!(matches!(batch, Err(Error::LoaderTimeout { .. }))));
+    let errors = loader.iter().inspect(|batch| assert!(refused!(batch.as_ref(), DataError::Timeout { .. })));
     assert_eq!(errors.count(), 1);
     drop(loader);
     assert!(begin.elapsed() < Duration::from_secs(10));
@@ -1164,7 +1166,7 @@ fn helper_that_can_start_no_thread() {
     let loader = DataLoader::new(numbers(4), options).unwrap();
     let mut batches = loader.iter();
     let error = batches.next().unwrap().unwrap_err();
-    assert!(matches!(error, Error::WorkerStart { worker: 0, .. }), "{error}");
+    assert!(matches!(error.refusal(), Some(DataError::WorkerStart { worker: 0, .. })), "{error}");
     assert_eq!(batches.len(), 0);
     assert!(batches.next().is_none());
     println!("{error}");

@@ -6,6 +6,7 @@ use std::thread;
 
 use todevice::GpuError;
 use todevice::autograd::BackwardOptions;
+use todevice::errors::DataError;
 use todevice::nn::utils::clip_grad_norm_;
 use todevice::prelude::*;
 use todevice::{CopyOptions, Machine, TensorOptions, ToOptions, cuda};
@@ -865,9 +866,8 @@ fn cuda_in_a_worker_is_the_error_pytorch_gives() -> Result<()> {
             ),
             "{error}"
         );
-        assert!(
-            matches!(error, Error::Worker { worker: 0, ref cause, .. } if matches!(**cause, Error::Gpu(GpuError::CudaInWorker)))
-        );
+        let Some(DataError::Worker { worker: 0, cause, .. }) = error.refusal() else { panic!("{error:?}") };
+        assert!(matches!(**cause, Error::Gpu(GpuError::CudaInWorker)));
         // The program's own thread may, and workers may make what it moves.
         assert!(load(Device::cuda(0), 0)?.iter().all(Tensor::is_cuda));
         let batches = load(Device::Cpu, 2)?;
@@ -897,9 +897,8 @@ fn a_worker_that_enters_its_machine_again_is_still_a_worker() -> Result<()> {
         let options = DataLoaderOptions { num_workers: 2, ..Default::default() };
         let error =
             DataLoader::new(Entering(Machine::current()), options)?.iter().next().unwrap().unwrap_err();
-        assert!(
-            matches!(error, Error::Worker { cause, .. } if matches!(*cause, Error::Gpu(GpuError::CudaInWorker)))
-        );
+        let Some(DataError::Worker { cause, .. }) = error.refusal() else { panic!("{error:?}") };
+        assert!(matches!(**cause, Error::Gpu(GpuError::CudaInWorker)));
         // It has not become the thread that drives the GPU.
         assert_eq!(Tensor::ones(&[2])?.cuda()?.to_vec::<f32>()?, [1.0; 2]);
         Ok(())

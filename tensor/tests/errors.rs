@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use todevice::autograd::{self, BackwardOptions, GradOptions};
 use todevice::{
-    CrossEntropyOptions, DType, Device, Machine, Reduction, Result, Tensor, inference_mode, no_grad,
+    CrossEntropyOptions, DType, Device, Error, Machine, Reduction, Result, Tensor, inference_mode, no_grad,
 };
 
 pub fn zeros(sizes: &[usize]) -> Tensor {
@@ -116,6 +116,36 @@ fn autograd_speaks_as_pytorch_does() {
     says("a Tensor with 2 elements cannot be converted to Scalar", zeros(&[2]).item());
     says("Boolean value of Tensor with more than one value is ambiguous", zeros(&[2]).is_nonzero());
     says("Boolean value of Tensor with no values is ambiguous", zeros(&[0]).is_nonzero());
+}
+
+#[test]
+fn kinds_are_the_classes_of_pytorchs_exceptions() {
+    let (number, x, none) = (zeros(&[]), zeros(&[3]), zeros(&[0]));
+    let (scores, options) = (zeros(&[2, 3]), CrossEntropyOptions::default());
+    let [one, four] = [longs(&[0]), longs(&[4])];
+    let errors = [
+        ("IndexError", x.get(3).err()),
+        ("IndexError", number.get(0).err()),
+        ("IndexError", number.index(&one).err()),
+        ("IndexError", none.index(&one).err()),
+        ("IndexError", x.index_select(0, &four).err()),
+        ("IndexError", x.select(0, 3).err()),
+        ("IndexError", x.narrow(0, 4, 0).err()),
+        ("IndexError", number.size(0).err()),
+        ("IndexError", x.sum_dims(&[1], false).err()),
+        ("ValueError", number.nll_loss(&one, &options).err()),
+        ("ValueError", scores.nll_loss(&one, &options).err()),
+        ("ValueError", x.nll_loss(&longs(&[0, 1]), &options).err()),
+        ("RuntimeError", zeros(&[3, 2]).index_select(1, &four).err()),
+        ("RuntimeError", x.narrow(0, 2, 2).err()),
+        ("RuntimeError", scores.matmul(&scores).err()),
+        ("RuntimeError", x.backward().err()),
+        ("RuntimeError", Some(Error::custom("no camera"))),
+    ];
+    for (kind, error) in errors {
+        let error = error.unwrap();
+        assert_eq!(error.kind(), kind, "{error}");
+    }
 }
 
 #[test]

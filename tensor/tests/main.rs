@@ -1,5 +1,12 @@
 //! What can be tested of the crate by its public names: one binary, which links once and runs all tests side by side.
 
+/// Whether a call ended in this error.
+macro_rules! refused {
+    ($result:expr, $refusal:pat) => {
+        $result.is_err_and(|error| matches!(error.refusal(), Some($refusal)))
+    };
+}
+
 #[path = "common/gradcheck.rs"]
 mod gradcheck;
 #[path = "common/halves.rs"]

@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 use std::panic::Location;
 
+use super::error::ScalerError;
 use crate::ambient::Ambient;
 use crate::autograd::no_grad;
 use crate::device::DeviceType;
 use crate::dtype::DType;
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::error::tensor::TensorError;
 use crate::gpu;
 use crate::ops::scaler::{unscale, update_scale};
 use crate::optim::{LearningRates, Optimizer};
@@ -114,10 +116,10 @@ impl GradScaler {
             options.enabled = false;
         }
         if options.enabled && options.growth_factor <= 1.0 {
-            return Err(Error::GrowthFactor);
+            return Err(ScalerError::GrowthFactor.into());
         }
         if options.enabled && options.backoff_factor >= 1.0 {
-            return Err(Error::BackoffFactor);
+            return Err(ScalerError::BackoffFactor.into());
         }
         Ok(GradScaler { options, growth_tracker: 0, tensors: None, optimizers: Vec::new() })
     }
@@ -157,8 +159,8 @@ impl GradScaler {
         let state = state_of(&mut self.optimizers, optimizer);
         match state.stage {
             Stage::Ready => {}
-            Stage::Unscaled => return Err(Error::UnscaleTwice),
-            Stage::Stepped => return Err(Error::UnscaleAfterStep),
+            Stage::Unscaled => return Err(ScalerError::UnscaleTwice.into()),
+            Stage::Stepped => return Err(ScalerError::UnscaleAfterStep.into()),
         }
         // In doubles, as PyTorch does, lest the reciprocal be rounded twice.
         let inv_scale = no_grad(|| tensors.scale.to(DType::F64)?.reciprocal()?.to(DType::F32))?;
@@ -181,11 +183,11 @@ impl GradScaler {
         match state_of(&mut self.optimizers, optimizer).stage {
             Stage::Ready => self.unscale_(optimizer)?,
             Stage::Unscaled => {}
-            Stage::Stepped => return Err(Error::ScalerStepTwice),
+            Stage::Stepped => return Err(ScalerError::StepTwice.into()),
         }
         let state = state_of(&mut self.optimizers, optimizer);
         if state.found_inf.is_empty() {
-            return Err(Error::NoInfChecksForOptimizer);
+            return Err(ScalerError::NoInfChecksForOptimizer.into());
         }
         let mut found = 0.0;
         for found_inf in &state.found_inf {
@@ -215,7 +217,7 @@ impl GradScaler {
                 Some(combined) => combined.add(&found_inf)?,
             });
         }
-        let found_inf = combined.ok_or(Error::NoInfChecksForUpdate)?;
+        let found_inf = combined.ok_or(ScalerError::NoInfChecksForUpdate)?;
         let GradScalerOptions { growth_factor, backoff_factor, growth_interval, .. } = self.options;
         update_scale(scale, growth_tracker, &found_inf, [growth_factor, backoff_factor], growth_interval)?;
         self.optimizers.clear();
@@ -310,13 +312,13 @@ impl GradScaler {
             return Ok(());
         }
         if state.is_empty() {
-            return Err(Error::EmptyScalerState);
+            return Err(ScalerError::EmptyState.into());
         }
-        let get = |key: &'static str| state.get(key).copied().ok_or(Error::MissingScalerState { key });
+        let get = |key: &'static str| state.get(key).copied().ok_or(ScalerError::MissingState { key });
         let count = |key, most: u32| {
             let value = get(key)?;
             let is_count = value.fract() == 0.0 && (0.0..=f64::from(most)).contains(&value);
-            if is_count { Ok(value as u32) } else { Err(Error::ScalerState { key, value }) }
+            if is_count { Ok(value as u32) } else { Err(ScalerError::State { key, value }) }
         };
         let [scale, growth_factor, backoff_factor, interval, tracker] = KEYS;
         let (scale, growth_tracker) = (get(scale)?, count(tracker, i32::MAX as u32)?);
@@ -345,7 +347,7 @@ fn beside(tensor: &Tensor) -> ToOptions {
 }
 
 fn checked<'a>(tensors: &'a Option<Tensors>, function: &'static str) -> Result<&'a Tensors> {
-    tensors.as_ref().ok_or(Error::ScaleIsNone { function })
+    Ok(tensors.as_ref().ok_or(ScalerError::ScaleIsNone { function })?)
 }
 
 /// The state of an optimizer, which is known by its learning rates: nobody else has them.
@@ -373,10 +375,10 @@ fn state_of<'a>(
 fn unscale_grads(optimizer: &(impl Optimizer + ?Sized), inv_scale: &Tensor) -> Result<Vec<Tensor>> {
     let grads: Vec<Tensor> = optimizer.parameters().iter().filter_map(|parameter| parameter.grad()).collect();
     if grads.iter().any(|grad| grad.dtype() == DType::F16) {
-        return Err(Error::UnscaleF16);
+        return Err(ScalerError::UnscaleF16.into());
     }
     if grads.iter().any(|grad| grad.layout().overlaps_itself()) {
-        return Err(Error::WriteOverlap);
+        return Err(TensorError::WriteOverlap.into());
     }
     // On each device: the inverse there, and what was found.
     let mut devices: Vec<[Tensor; 2]> = Vec::new();

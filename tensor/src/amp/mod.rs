@@ -35,6 +35,7 @@
 //! ```
 
 mod autocast;
+pub(crate) mod error;
 mod grad_scaler;
 mod policy;
 

@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, HashMap};
 use std::panic::Location;
 use std::sync::{Arc, PoisonError};
 
+use super::error::AutogradError;
 use super::graph::{Edge, History, Leaf, Meta, Node};
 use super::mode::no_grad;
 use crate::amp::without_autocast;
 use crate::device::Device;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::gpu::current_stream::{self as stream, StreamKey, Streams};
 use crate::shape::broadcast;
 use crate::tensor::Tensor;
@@ -64,7 +65,7 @@ pub fn grad(output: &Tensor, inputs: &[&Tensor], options: GradOptions) -> Result
         .iter()
         .map(|input| match input.history() {
             History::Leaf(leaf) => Ok(leaf),
-            _ => Err(Error::DoesNotRequireGrad),
+            _ => Err(AutogradError::DoesNotRequireGrad.into()),
         })
         .collect::<Result<_>>()?;
     let _scope = scope::on_behalf_of(Location::caller());
@@ -78,7 +79,7 @@ pub fn grad(output: &Tensor, inputs: &[&Tensor], options: GradOptions) -> Result
     };
     without_autocast(|| no_grad(|| walk(output, seed, options.retain_graph, keep)))?;
     if !options.allow_unused && grads.iter().any(Option::is_none) {
-        return Err(Error::UnusedInGraph);
+        return Err(AutogradError::UnusedInGraph.into());
     }
     Ok(grads)
 }
@@ -87,14 +88,15 @@ pub fn grad(output: &Tensor, inputs: &[&Tensor], options: GradOptions) -> Result
 fn seed_gradient(root: &Tensor, given: Option<Tensor>) -> Result<Tensor> {
     root.check_history()?;
     if !root.requires_grad() {
-        return Err(Error::NoGraph);
+        return Err(AutogradError::NoGraph.into());
     }
     match given {
         Some(grad) if grad.sizes() != root.sizes() => {
-            Err(Error::GradientShape { grad: grad.sizes().to_vec(), output: root.sizes().to_vec() })
+            let (grad, output) = (grad.sizes().to_vec(), root.sizes().to_vec());
+            Err(AutogradError::GradientShape { grad, output }.into())
         }
         Some(grad) => on_device_of(root.device(), None, grad.detach().to(root.dtype())?),
-        None if root.numel() != 1 => Err(Error::ImplicitGradient),
+        None if root.numel() != 1 => Err(AutogradError::ImplicitGradient.into()),
         None => no_grad(|| root.ones_like()),
     }
 }
@@ -209,7 +211,7 @@ fn fit(grad: Tensor, node: &Node, index: usize) -> Result<Tensor> {
     }
     if broadcast(sizes, grad.sizes()).ok().as_deref() != Some(grad.sizes()) {
         let (got, expected) = (grad.sizes().to_vec(), sizes.to_vec());
-        return Err(Error::InvalidGradient { function: node.name(), index, got, expected });
+        return Err(AutogradError::InvalidGradient { function: node.name(), index, got, expected }.into());
     }
     let grad = ops::reduce::sum_to(&grad, sizes)?.to(*dtype)?;
     on_device_of(*device, Some((node.name(), index)), grad)
@@ -221,12 +223,13 @@ fn on_device_of(device: Device, of: Option<(&'static str, usize)>, grad: Tensor)
     if grad.device() == device || grad.ndim() == 0 {
         return grad.to(device);
     }
-    Err(Error::InvalidGradientDevice {
+    Err(AutogradError::InvalidGradientDevice {
         function: of.map(|(function, _)| function),
         index: of.map_or(0, |(_, index)| index),
         got: grad.device(),
         expected: device,
-    })
+    }
+    .into())
 }
 
 impl Leaf {

@@ -6,6 +6,7 @@ use std::sync::PoisonError;
 
 use smallvec::SmallVec;
 
+use super::error::AutogradError;
 use super::graph::{Edge, History, Meta, Node};
 use super::mode::{Mode, is_recording};
 use crate::enter::{Arguments, Operation, enter};
@@ -132,14 +133,15 @@ impl SavedTensor {
     fn unpack(&self, place: &'static Location<'static>) -> Result<Option<Tensor>> {
         let Some(tensor) = &self.tensor else { return Ok(None) };
         if tensor.version() != self.version {
-            return Err(Error::ModifiedInPlace {
+            return Err(AutogradError::ModifiedInPlace {
                 tensor: (tensor.device().device_type(), tensor.dtype()),
                 sizes: tensor.sizes().to_vec(),
                 output_of: self.made_by,
                 version: tensor.version(),
                 expected: self.version,
                 place,
-            });
+            }
+            .into());
         }
         Ok(Some(tensor.clone()))
     }
@@ -240,7 +242,7 @@ impl<F: Function<N>, const N: usize> Step for FixedArity<F, N> {
 fn saved_tensors(node: &Node) -> Result<SmallVec<[SavedTensor; 2]>> {
     match &*node.saved.lock().unwrap_or_else(PoisonError::into_inner) {
         SavedTensors::Kept(tensors) => Ok(tensors.clone()),
-        SavedTensors::Freed => Err(Error::BackwardTwice),
+        SavedTensors::Freed => Err(AutogradError::BackwardTwice.into()),
     }
 }
 
@@ -291,7 +293,7 @@ fn recorded(
         saved.push(SavedTensor { made_by, ..SavedTensor::new(Some(&output.detached_from(place))) });
     }
     if saved.iter().any(|saved| saved.tensor.as_ref().is_some_and(Tensor::is_inference)) {
-        return Err(Error::InferenceSaved);
+        return Err(AutogradError::InferenceSaved.into());
     }
     attach(output, step, inputs, saved, place)
 }

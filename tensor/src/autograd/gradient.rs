@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use super::error::AutogradError;
 use super::graph::{History, Leaf};
 use super::mode::is_inference_mode_enabled;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::tensor::Tensor;
 
 impl Tensor {
@@ -16,13 +17,15 @@ impl Tensor {
     /// Starts or stops recording operations on a leaf (`Tensor.requires_grad_`). Returns the same tensor.
     pub fn requires_grad_(&self, requires_grad: bool) -> Result<Tensor> {
         match self.history() {
-            History::Node(_) if !requires_grad => return Err(Error::RequiresGradNonLeaf { to: false }),
+            History::Node(_) if !requires_grad => {
+                return Err(AutogradError::RequiresGradNonLeaf { to: false }.into());
+            }
             History::None if requires_grad => {
                 if !self.dtype().is_floating_point() {
-                    return Err(Error::RequiresGradDType);
+                    return Err(AutogradError::RequiresGradDType.into());
                 }
                 if self.is_inference() && !is_inference_mode_enabled() {
-                    return Err(Error::InferenceRequiresGrad);
+                    return Err(AutogradError::InferenceRequiresGrad.into());
                 }
                 self.set_history(History::Leaf(Default::default()));
             }
@@ -38,7 +41,7 @@ impl Tensor {
     pub(crate) fn requiring_grad(&self) -> Result<Tensor> {
         match self.dtype().is_floating_point() {
             true => self.requires_grad_(true),
-            false => Err(Error::MadeToRequireGrad),
+            false => Err(AutogradError::MadeToRequireGrad.into()),
         }
     }
 
@@ -67,18 +70,21 @@ impl Tensor {
     pub fn set_grad(&self, grad: Option<Tensor>) -> Result<()> {
         if let Some(grad) = &grad {
             if grad.sizes() != self.sizes() {
-                return Err(Error::AssignGradient { grad: grad.sizes().into(), tensor: self.sizes().into() });
+                let (grad, tensor) = (grad.sizes().into(), self.sizes().into());
+                return Err(AutogradError::AssignGradient { grad, tensor }.into());
             }
             if grad.dtype() != self.dtype() {
-                return Err(Error::AssignGradientDType { grad: grad.dtype(), tensor: self.dtype() });
+                let (grad, tensor) = (grad.dtype(), self.dtype());
+                return Err(AutogradError::AssignGradientDType { grad, tensor }.into());
             }
             if grad.device() != self.device() {
-                return Err(Error::AssignGradientDevice { grad: grad.device(), tensor: self.device() });
+                let (grad, tensor) = (grad.device(), self.device());
+                return Err(AutogradError::AssignGradientDevice { grad, tensor }.into());
             }
         }
         match (self.history(), grad) {
             (History::Leaf(leaf) | History::Frozen(leaf), grad) => leaf.set_grad(grad),
-            (History::Node(_), _) => return Err(Error::RequiresGradNonLeaf { to: true }),
+            (History::Node(_), _) => return Err(AutogradError::RequiresGradNonLeaf { to: true }.into()),
             (History::None, None) => {}
             (History::None, grad) => {
                 let leaf = Arc::<Leaf>::default();
@@ -100,7 +106,7 @@ impl Tensor {
                 leaf.add_hook(Box::new(hook));
                 Ok(())
             }
-            _ => Err(Error::DoesNotRequireGrad),
+            _ => Err(AutogradError::DoesNotRequireGrad.into()),
         }
     }
 }

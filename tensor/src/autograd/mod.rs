@@ -7,6 +7,7 @@
 //! - `mode`: `no_grad`, `enable_grad` and `inference_mode`.
 
 mod engine;
+pub(crate) mod error;
 mod function;
 mod gradient;
 mod graph;

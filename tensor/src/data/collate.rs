@@ -1,7 +1,8 @@
 //! One batch of several samples (`default_collate`), by the type of the sample.
 
 use super::batch::Batch;
-use crate::error::{Error, Result};
+use super::error::DataError;
+use crate::error::Result;
 use crate::tensor::Tensor;
 
 /// How samples of this type become a batch.
@@ -42,7 +43,7 @@ pub fn default_collate<S: Collate>(samples: Vec<S>) -> Result<S::Batch> {
 }
 
 fn not_empty<S>(samples: Vec<S>) -> Result<Vec<S>> {
-    if samples.is_empty() { Err(Error::EmptyBatch) } else { Ok(samples) }
+    if samples.is_empty() { Err(DataError::EmptyBatch.into()) } else { Ok(samples) }
 }
 
 impl Collate for Tensor {
@@ -120,7 +121,7 @@ impl<S: Collate> Collate for Vec<S> {
         let mut transposed: Vec<Vec<S>> = samples[0].iter().map(|_| Vec::new()).collect();
         for sample in samples {
             if sample.len() != transposed.len() {
-                return Err(Error::CollateSizes);
+                return Err(DataError::CollateSizes.into());
             }
             for (column, part) in transposed.iter_mut().zip(sample) {
                 column.push(part);

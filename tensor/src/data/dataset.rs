@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use super::collate::{Collate, columns};
+use super::error::DataError;
 use super::worker;
 use crate::ambient::Ambient;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::host_profile::HostProfile;
+use crate::ops::index::error::IndexError;
 use crate::tensor::Tensor;
 
 /// What the default collation makes of a dataset's samples.
@@ -106,7 +108,7 @@ impl<const N: usize> TensorDataset<N> {
         let len = tensors[0].size(0)?;
         for tensor in &tensors {
             if tensor.size(0)? != len {
-                return Err(Error::DatasetSizes);
+                return Err(DataError::DatasetSizes.into());
             }
         }
         Ok(TensorDataset { tensors, len })
@@ -122,7 +124,7 @@ impl<const N: usize> TensorDataset<N> {
         if index < self.len {
             return Ok(signed);
         }
-        Err(Error::IndexOutOfBounds { index: signed, dim: 0, size: self.len })
+        Err(IndexError::OutOfBounds { index: signed, dim: 0, size: self.len }.into())
     }
 }
 

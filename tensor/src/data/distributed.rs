@@ -4,9 +4,10 @@ use std::iter;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::dataset::Dataset;
+use super::error::DataError;
 use super::sampler::{Sampler, SamplerIter, check_order_fits};
 use crate::cpu::random::randperm;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::random::Generator;
 
 /// What `DistributedSampler(...)` takes as keyword arguments.
@@ -66,7 +67,7 @@ impl DistributedSampler {
         options: DistributedSamplerOptions,
     ) -> Result<DistributedSampler> {
         if rank >= num_replicas {
-            return Err(Error::InvalidRank { rank, last: num_replicas as i64 - 1 });
+            return Err(DataError::InvalidRank { rank, last: num_replicas as i64 - 1 }.into());
         }
         let n = dataset.len();
         check_order_fits(n)?;

@@ -7,13 +7,14 @@ use std::time::Duration;
 use super::batch::Batch;
 use super::collate::Collate;
 use super::dataset::{BatchOf, Dataset};
+use super::error::DataError;
 use super::iterator::{DataLoaderIter, Maker};
 use super::sampler::{
     BatchSampler, RandomSampler, RandomSamplerOptions, Sampler, SequentialSampler, random_i64,
 };
 use super::worker::{Fetch, Plan, WorkerInitFn, WorkerPool};
 use crate::ambient::Ambient;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::gpu;
 use crate::host_profile::MODELLED_CORES;
 use crate::machine::Machine;
@@ -253,7 +254,7 @@ impl<'a, D: Dataset + 'static, B: Batch> IntoIterator for &'a DataLoader<D, B> {
 impl DataLoaderOptions {
     /// PyTorch's checks in its order, and two that it makes only when an epoch begins.
     fn check(&self) -> Result<()> {
-        let refuse = |message: &str| Err(Error::LoaderOptions(message.to_string()));
+        let refuse = |message: &str| Err(DataError::Options(message.to_string()).into());
         let workers = self.num_workers > 0;
         if self.timeout.is_nan() || self.timeout < 0.0 {
             return refuse("timeout option should be non-negative");

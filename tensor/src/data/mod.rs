@@ -41,6 +41,7 @@ mod batch;
 mod collate;
 mod dataset;
 mod distributed;
+pub(crate) mod error;
 mod iterator;
 mod loader;
 mod prefetch;

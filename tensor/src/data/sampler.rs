@@ -8,10 +8,12 @@ use std::iter;
 use std::sync::Arc;
 
 use super::dataset::Dataset;
+use super::error::DataError;
 use crate::cpu::random::{fill_randint_i64, fill_random_i64, randperm};
 use crate::cpu::reserve::reserve;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::machine::Machine;
+use crate::ops::random::error::RandomError;
 use crate::random::Generator;
 
 /// The indices of one epoch.
@@ -119,9 +121,9 @@ impl RandomSampler {
         let n = data_source.len();
         let num_samples = num_samples.unwrap_or(n);
         match (num_samples, n, replacement) {
-            (0, _, _) => Err(Error::NotPositive { option: "num_samples", value: 0 }),
-            (_, 0, true) => Err(Error::EmptyRange { low: 0, high: 0 }),
-            (_, 0, false) => Err(Error::ZeroDivision),
+            (0, _, _) => Err(DataError::NotPositive { option: "num_samples", value: 0 }.into()),
+            (_, 0, true) => Err(RandomError::EmptyRange { low: 0, high: 0 }.into()),
+            (_, 0, false) => Err(DataError::ZeroDivision.into()),
             _ => {
                 check_order_fits(if replacement { 0 } else { n })?;
                 Ok(RandomSampler { n, num_samples, replacement, generator })
@@ -204,7 +206,7 @@ impl<S: Sampler> BatchSampler<S> {
     /// `drop_last` leaves out a last batch that is not full. Errors if `batch_size` is 0.
     pub fn new(sampler: S, batch_size: usize, drop_last: bool) -> Result<BatchSampler<S>> {
         if batch_size == 0 {
-            return Err(Error::NotPositive { option: "batch_size", value: 0 });
+            return Err(DataError::NotPositive { option: "batch_size", value: 0 }.into());
         }
         Ok(BatchSampler { sampler, batch_size, drop_last })
     }

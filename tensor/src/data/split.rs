@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use super::collate::{Collate, columns};
 use super::dataset::{BatchOf, Dataset};
+use super::error::DataError;
 use super::sampler::check_order_fits;
 use crate::ambient::Ambient;
 use crate::cpu::random::randperm;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::machine::Machine;
 use crate::random::Generator;
 
@@ -36,7 +37,7 @@ impl<D: Dataset> Subset<D> {
 
     fn in_whole(&self, index: usize) -> Result<usize> {
         let len = self.indices.len();
-        self.indices.get(index).copied().ok_or(Error::DatasetIndex { index, len })
+        Ok(*self.indices.get(index).ok_or(DataError::DatasetIndex { index, len })?)
     }
 
     fn all_in_whole(&self, indices: &[usize]) -> Result<Vec<usize>> {
@@ -81,7 +82,7 @@ impl<D: Dataset> ConcatDataset<D> {
     /// Errors if there is no dataset at all.
     pub fn new(datasets: Vec<D>) -> Result<ConcatDataset<D>> {
         if datasets.is_empty() {
-            return Err(Error::NoDatasets);
+            return Err(DataError::NoDatasets.into());
         }
         let mut end = 0usize;
         let mut ends = Vec::with_capacity(datasets.len());
@@ -108,7 +109,7 @@ impl<D: Dataset> Dataset for ConcatDataset<D> {
     fn get(&self, index: usize) -> Result<D::Sample> {
         let which = self.cumulative_sizes.partition_point(|end| *end <= index);
         let Some(dataset) = self.datasets.get(which) else {
-            return Err(Error::DatasetIndex { index, len: self.len() });
+            return Err(DataError::DatasetIndex { index, len: self.len() }.into());
         };
         let start = if which == 0 { 0 } else { self.cumulative_sizes[which - 1] };
         dataset.get(index - start)
@@ -125,7 +126,7 @@ pub trait SplitLength: Copy {
 impl SplitLength for usize {
     fn lengths(parts: &[usize], len: usize) -> Result<Vec<usize>> {
         let sum = parts.iter().try_fold(0usize, |sum, part| sum.checked_add(*part));
-        if sum == Some(len) { Ok(parts.to_vec()) } else { Err(Error::SplitLengths) }
+        if sum == Some(len) { Ok(parts.to_vec()) } else { Err(DataError::SplitLengths.into()) }
     }
 }
 
@@ -135,13 +136,13 @@ impl SplitLength for f64 {
         let sum: f64 = parts.iter().sum();
         // Python's `math.isclose(sum, 1) and sum <= 1`: 0.7 + 0.2 + 0.1 is a little less than one.
         if !(1.0 - 1e-9..=1.0).contains(&sum) {
-            return Err(Error::SplitLengths);
+            return Err(DataError::SplitLengths.into());
         }
         if let Some(index) = parts.iter().position(|part| !(0.0..=1.0).contains(part)) {
-            return Err(Error::SplitFraction { index });
+            return Err(DataError::SplitFraction { index }.into());
         }
         let mut lengths: Vec<usize> = parts.iter().map(|part| (len as f64 * part).floor() as usize).collect();
-        let left_over = len.checked_sub(lengths.iter().sum()).ok_or(Error::SplitLengths)?;
+        let left_over = len.checked_sub(lengths.iter().sum()).ok_or(DataError::SplitLengths)?;
         let parts = lengths.len();
         for turn in 0..left_over {
             lengths[turn % parts] += 1;

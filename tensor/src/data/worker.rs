@@ -19,9 +19,10 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use super::batch::{self, Batch};
+use super::error::DataError;
 use crate::ambient::Ambient;
 use crate::autograd::Mode;
-use crate::error::{Error, LayoutError, Result};
+use crate::error::{Error, Result};
 use crate::host_profile::HostProfile;
 use crate::machine::Machine;
 use crate::random::Generator;
@@ -163,7 +164,7 @@ impl<B: Batch> WorkerPool<B> {
         let pin = |batch| {
             let device = Ambient::current_device();
             self.machine.enter_lane(self.pin_lane.clone(), || batch::pin(batch)).map_err(|error| {
-                Error::PinThread { kind: python_class(&error), device, cause: Arc::new(error) }
+                DataError::PinThread { kind: error.kind(), device, cause: Arc::new(error) }.into()
             })
         };
         let batch = done.batch.and_then(pin);
@@ -251,7 +252,7 @@ impl<B: Send + 'static> Worker<B> {
         let thread = thread::Builder::new()
             .name(format!("DataLoader worker {id}"))
             .spawn(move || desk.work(inbox, outbox))
-            .map_err(|error| Error::WorkerStart { worker: id, reason: error.to_string() })?;
+            .map_err(|error| DataError::WorkerStart { worker: id, reason: error.to_string() })?;
         Ok(Worker::OnThread(WorkerThread { id, jobs: Some(jobs), batches, thread: Some(thread) }))
     }
 
@@ -294,7 +295,9 @@ impl<B> WorkerThread<B> {
         };
         match batch {
             Ok(batch) => Ok(batch),
-            Err(RecvTimeoutError::Timeout) => Err(Error::LoaderTimeout { seconds: timeout.as_secs_f64() }),
+            Err(RecvTimeoutError::Timeout) => {
+                Err(DataError::Timeout { seconds: timeout.as_secs_f64() }.into())
+            }
             Err(RecvTimeoutError::Disconnected) => {
                 let cause = Error::custom("the worker exited unexpectedly");
                 let batch = Err(Failure { kind: "panic", cause: Arc::new(cause) }.in_worker(self.id));
@@ -376,34 +379,15 @@ struct Failure {
 
 impl Failure {
     fn in_worker(self, worker: usize) -> Error {
-        Error::Worker { worker, kind: self.kind, cause: self.cause }
+        DataError::Worker { worker, kind: self.kind, cause: self.cause }.into()
     }
 }
 
 /// Calls the user's code. A panic in it is its failure, not the end of the worker.
 fn attempt<R>(call: impl FnOnce() -> Result<R>) -> Result<R, Failure> {
     match catch_unwind(AssertUnwindSafe(call)) {
-        Ok(result) => result.map_err(|error| Failure { kind: python_class(&error), cause: Arc::new(error) }),
+        Ok(result) => result.map_err(|error| Failure { kind: error.kind(), cause: Arc::new(error) }),
         Err(panic) => Err(Failure { kind: "panic", cause: Arc::new(Error::custom(panic_message(&*panic))) }),
-    }
-}
-
-/// What PyTorch calls such an error.
-fn python_class(error: &Error) -> &'static str {
-    match error {
-        Error::IndexOutOfBounds { .. }
-        | Error::IndexOutOfRange { .. }
-        | Error::SelectOutOfRange { .. }
-        | Error::NarrowStart { .. }
-        | Error::IndexOfNothing
-        | Error::IndexOfNumber
-        | Error::GetOfNumber
-        | Error::NoDimensions { .. }
-        | Error::DatasetIndex { .. }
-        | Error::Layout(LayoutError::DimOutOfRange { .. }) => "IndexError",
-        Error::LossBatch { .. } | Error::LossOneTarget { .. } | Error::LossInput => "ValueError",
-        Error::NotPositive { .. } | Error::LoaderOptions(_) | Error::SplitLengths => "ValueError",
-        _ => "RuntimeError",
     }
 }
 

@@ -15,12 +15,12 @@ pub struct DeviceMismatch {
     /// Where it stands.
     pub place: &'static Location<'static>,
     /// The first tensor, and the one that does not go with it.
-    pub operands: [Operand; 2],
+    pub operands: [MismatchedTensor; 2],
 }
 
 /// A tensor that took part.
 #[derive(Debug)]
-pub struct Operand {
+pub struct MismatchedTensor {
     /// What PyTorch calls this argument of the operation.
     pub name: String,
     /// Its sizes.
@@ -40,7 +40,7 @@ impl DeviceMismatch {
         let mut report = format!("error[GPU0001]: {}\n", self.sentence);
         let _ = writeln!(report, "  --> {}: {}", self.place, self.operation);
         let width = self.operands.iter().map(|operand| operand.name.len()).max().unwrap_or(0);
-        for Operand { name, sizes, device, made, moved, .. } in &self.operands {
+        for MismatchedTensor { name, sizes, device, made, moved, .. } in &self.operands {
             let _ = writeln!(report, "   = {name:width$}  {sizes:?} on {device}");
             let _ = writeln!(report, "     {:width$}  made at {made}", "");
             let _ = match moved {

@@ -1,9 +1,11 @@
 //! The convolution layer.
 
+use super::error::ModuleError;
 use super::module::{Module, display_as_module};
 use super::parameter::Parameter;
 use crate::dtype::DType;
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::ops::conv::error::ConvError;
 use crate::ops::conv::{self, Padding};
 use crate::ops::pair::Pair;
 use crate::tensor::{Tensor, TensorOptions};
@@ -65,16 +67,16 @@ impl Conv2d {
         let kernel_size = kernel_size.into();
         let [rows, columns] = kernel_size.values();
         if groups == 0 {
-            return Err(Error::ConvLayer("groups must be a positive integer"));
+            return Err(ModuleError::Conv("groups must be a positive integer").into());
         }
         if !in_channels.is_multiple_of(groups) {
-            return Err(Error::ConvLayer("in_channels must be divisible by groups"));
+            return Err(ModuleError::Conv("in_channels must be divisible by groups").into());
         }
         if !out_channels.is_multiple_of(groups) {
-            return Err(Error::ConvLayer("out_channels must be divisible by groups"));
+            return Err(ModuleError::Conv("out_channels must be divisible by groups").into());
         }
         if padding == Padding::Same && stride.values() != [1, 1] {
-            return Err(Error::ConvSameStride);
+            return Err(ConvError::SameStride.into());
         }
         let channels = in_channels / groups;
         let weight = Tensor::empty(&[out_channels, channels, rows, columns], TensorOptions::from(dtype))?;

@@ -3,7 +3,8 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::module::{Module, display_as_module};
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::ops::random::error::RandomError;
 use crate::tensor::Tensor;
 
 /// While training, zeroes each element with probability `p` and scales the others by `1 / (1 − p)`; does
@@ -17,7 +18,7 @@ impl Dropout {
     /// Errors unless `p` is between 0 and 1.
     pub fn new(p: f64) -> Result<Dropout> {
         if !(0.0..=1.0).contains(&p) {
-            return Err(Error::DropoutProbability { p });
+            return Err(RandomError::DropoutProbability { p }.into());
         }
         Ok(Dropout { p, training: AtomicBool::new(true) })
     }

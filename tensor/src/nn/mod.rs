@@ -3,6 +3,7 @@
 mod activation;
 mod conv;
 mod dropout;
+pub(crate) mod error;
 mod linear;
 mod loss;
 mod module;

@@ -2,11 +2,12 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use super::error::ModuleError;
 use super::module::{Module, display_as_module};
 use super::parameter::{Buffer, Parameter};
 use crate::autograd::no_grad;
 use crate::dtype::DType;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::ops::norm::BatchNormArguments;
 use crate::python::python_float;
 use crate::tensor::Tensor;
@@ -153,7 +154,7 @@ macro_rules! batch_norm {
             #[track_caller]
             fn forward(&self, input: &Tensor) -> Result<Tensor> {
                 if !matches!(input.ndim(), $dims) {
-                    return Err(Error::ExpectedDims { expected: $expected, got: input.ndim() });
+                    return Err(ModuleError::ExpectedDims { expected: $expected, got: input.ndim() }.into());
                 }
                 self.0.forward(input)
             }

@@ -1,8 +1,9 @@
 //! A module's values by name, taken out and put back.
 
+use super::error::ModuleError;
 use super::module::Module;
 use crate::autograd::no_grad;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::tensor::Tensor;
 
 /// Tensors by name, in the order of the module (`Module.state_dict()`).
@@ -113,7 +114,7 @@ pub(super) fn load<M: Module + ?Sized>(
         }
     }
     if !problems.is_empty() {
-        return Err(Error::StateDict { module: module.name().to_string(), problems });
+        return Err(ModuleError::StateDict { module: module.name().to_string(), problems }.into());
     }
     no_grad(|| {
         own.iter()

@@ -2,9 +2,10 @@
 
 use std::panic::Location;
 
+use super::error::ModuleError;
 use super::parameter::Parameter;
 use crate::autograd::no_grad;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::scope;
 use crate::tensor::Tensor;
 
@@ -43,7 +44,7 @@ pub fn clip_grad_norm_(
             grads.iter().map(|grad| norm(grad, options.norm_type)?.to(device)).collect::<Result<_>>()?;
         let total = norm(&Tensor::stack(&norms, 0)?, options.norm_type)?;
         if options.error_if_nonfinite && !total.item()?.is_finite() {
-            return Err(Error::NonFiniteNorm { norm_type: options.norm_type });
+            return Err(ModuleError::NonFiniteNorm { norm_type: options.norm_type }.into());
         }
         // Multiplied even by 1, so that nothing has to wait for the norm to be known.
         let factor = (max_norm / total.add(1e-6)?)?.clamp(None, 1.0)?;

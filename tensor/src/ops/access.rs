@@ -8,6 +8,7 @@ use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use smallvec::SmallVec;
 
 use crate::ambient::Ambient;
+use crate::error::tensor::TensorError;
 use crate::error::{Error, Result};
 use crate::gpu::pinned::PinnedMemory;
 use crate::host_memory::HostBuffer;
@@ -125,7 +126,7 @@ fn lock<'a>(reads: &[Option<&'a Tensor>], writes: &[&'a Tensor]) -> Result<Guard
     }
     order.sort_unstable_by_key(|(storage, _)| std::ptr::from_ref::<Storage>(storage));
     if order.windows(2).any(|pair| std::ptr::eq(pair[0].0, pair[1].0)) {
-        return Err(Error::WriteOverlap);
+        return Err(TensorError::WriteOverlap.into());
     }
     let mut guards = SmallVec::new();
     for (storage, write) in order {
@@ -206,7 +207,7 @@ fn pinned_outputs<'a>(writes: &[&'a Tensor]) -> Result<SmallVec<[PinnedOutput<'a
     }
     order.sort_unstable_by_key(|(_, memory)| std::ptr::from_ref(*memory));
     if order.windows(2).any(|pair| std::ptr::eq(pair[0].1, pair[1].1)) {
-        return Err(Error::WriteOverlap);
+        return Err(TensorError::WriteOverlap.into());
     }
     let mut locked = SmallVec::new();
     for (output, memory) in order {

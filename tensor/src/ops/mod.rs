@@ -30,11 +30,13 @@ pub(crate) mod values;
 use smallvec::SmallVec;
 
 use crate::amp::cast_operands;
+use crate::autograd::error::AutogradError;
 use crate::autograd::{Function, History, is_inference_mode_enabled, is_recording, record, record_list};
 pub use crate::enter::Arguments;
 use crate::enter::enter;
 pub(crate) use crate::enter::{Operation, lead, mismatch, same_device};
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::error::tensor::TensorError;
 use crate::tensor::Tensor;
 
 /// An operation: `compute` gets its operands as autocast leaves them, and whatever it is made of runs in the types that it
@@ -121,10 +123,10 @@ pub(crate) fn update(
 /// Whether autograd records a write to `target` that depends on `inputs`; an error if it must not be written to.
 fn records_write(target: &Tensor, inputs: &[&Tensor]) -> Result<bool> {
     if target.is_inference() && !is_inference_mode_enabled() {
-        return Err(Error::InferenceInPlace);
+        return Err(AutogradError::InferenceInPlace.into());
     }
     if target.layout().overlaps_itself() {
-        return Err(Error::WriteOverlap);
+        return Err(TensorError::WriteOverlap.into());
     }
     let flows = target.requires_grad()
         || target.base().is_some_and(Tensor::requires_grad)
@@ -134,9 +136,9 @@ fn records_write(target: &Tensor, inputs: &[&Tensor]) -> Result<bool> {
     }
     let is_leaf = |tensor: &Tensor| matches!(tensor.history(), History::Leaf(_));
     match target.base() {
-        _ if is_leaf(target) => Err(Error::LeafInPlace),
-        Some(base) if is_leaf(base) => Err(Error::LeafViewInPlace),
-        Some(_) => Err(Error::RecordedViewInPlace),
+        _ if is_leaf(target) => Err(AutogradError::LeafInPlace.into()),
+        Some(base) if is_leaf(base) => Err(AutogradError::LeafViewInPlace.into()),
+        Some(_) => Err(AutogradError::RecordedViewInPlace.into()),
         None => inputs.iter().try_for_each(|input| input.check_history()).map(|()| true),
     }
 }

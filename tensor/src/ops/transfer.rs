@@ -6,7 +6,8 @@ use std::sync::{Arc, RwLockReadGuard};
 use crate::ambient::Ambient;
 use crate::autograd::{Context, Function, Saved};
 use crate::device::Device;
-use crate::error::{Error, GpuError, Result};
+use crate::error::tensor::TensorError;
+use crate::error::{GpuError, Result};
 use crate::gpu;
 use crate::gpu::pinned::PinnedMemory;
 use crate::gpu::runtime::Cuda;
@@ -162,7 +163,7 @@ impl Tensor {
             return Ok(self.clone());
         }
         if self.is_cuda() {
-            return Err(Error::PinOnDevice { dtype: self.dtype() });
+            return Err(TensorError::PinOnDevice { dtype: self.dtype() }.into());
         }
         ops::apply(PinMemory, [self])
     }
@@ -208,7 +209,7 @@ impl Tensor {
     ///
     /// Errors for a tensor of the host, and for a stream of another machine.
     pub fn record_stream(&self, stream: &gpu::Stream) -> Result<()> {
-        let memory = self.storage().device().ok_or(Error::RecordStreamOnHost)?;
+        let memory = self.storage().device().ok_or(TensorError::RecordStreamOnHost)?;
         stream.check_machine(memory.device())?;
         memory.record_stream(stream.id);
         Ok(())

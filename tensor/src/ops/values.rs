@@ -8,7 +8,9 @@ use half::{bf16, f16};
 use crate::ambient::Ambient;
 use crate::cpu::reserve::collect;
 use crate::dtype::{DType, Element, Memory, with_dtype};
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::error::dtype::DTypeError;
+use crate::error::tensor::TensorError;
 use crate::kernel::Cost;
 use crate::ops::access::access;
 use crate::ops::launch::work_on;
@@ -26,7 +28,7 @@ impl Tensor {
     pub fn from_slice<T: Element>(data: &[T], sizes: &[usize]) -> Result<Tensor> {
         let expected: usize = Layout::contiguous(sizes)?.numel();
         if data.len() != expected {
-            return Err(Error::DataLength { got: data.len(), expected, sizes: sizes.to_vec() });
+            return Err(TensorError::DataLength { got: data.len(), expected, sizes: sizes.to_vec() }.into());
         }
         let tensor = Tensor::uninit(sizes, T::DTYPE)?;
         Ambient::charge(|host| host.kernel_time(&work_on(&tensor, Cost::Cheap)));
@@ -67,7 +69,7 @@ impl Tensor {
     pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
         let _scope = scope::operation("tolist", Location::caller());
         if T::DTYPE != self.dtype() {
-            return Err(Error::ReadDType { held: self.dtype(), asked: T::DTYPE });
+            return Err(DTypeError::Read { held: self.dtype(), asked: T::DTYPE }.into());
         }
         let dense = dense(&to_host(self)?)?;
         Ambient::charge(|host| host.kernel_time(&work_on(&dense, Cost::Cheap)));
@@ -87,7 +89,7 @@ impl Tensor {
     pub fn item(&self) -> Result<f64> {
         let _scope = scope::operation("item", Location::caller());
         if self.numel() != 1 {
-            return Err(Error::NotAScalar { numel: self.numel() });
+            return Err(TensorError::NotAScalar { numel: self.numel() }.into());
         }
         access([&to_host(self)?], [], |[input], []| {
             #[allow(clippy::unnecessary_cast)] // Of an f64 only.
@@ -99,7 +101,7 @@ impl Tensor {
     #[track_caller]
     pub fn is_nonzero(&self) -> Result<bool> {
         if self.numel() != 1 {
-            return Err(Error::AmbiguousTruth { numel: self.numel() });
+            return Err(TensorError::AmbiguousTruth { numel: self.numel() }.into());
         }
         Ok(self.item()? != 0.0)
     }
@@ -187,7 +189,7 @@ impl<D: NestedData> NestedData for [D] {
 
     fn flatten(&self, sizes: &[usize], dim: usize, values: &mut Vec<D::Item>) -> Result<()> {
         if self.len() != sizes[dim] {
-            return Err(Error::RaggedData { expected: sizes[dim], got: self.len(), dim });
+            return Err(TensorError::RaggedData { expected: sizes[dim], got: self.len(), dim }.into());
         }
         self.iter().try_for_each(|inner| inner.flatten(sizes, dim + 1, values))
     }

@@ -2,7 +2,8 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::error::{Error, Result};
+use super::error::OptimError;
+use crate::error::Result;
 use crate::nn::Parameter;
 
 /// Parameters and their options, for an optimizer with several groups.
@@ -39,7 +40,7 @@ pub(super) struct Group<O, S> {
 impl<O: GroupOptions, S: Default> Groups<O, S> {
     pub(super) fn new(groups: Vec<ParamGroup<O>>) -> Result<Groups<O, S>> {
         if groups.iter().all(|group| group.params.is_empty()) {
-            return Err(Error::NoParameters);
+            return Err(OptimError::NoParameters.into());
         }
         let mut seen: Vec<&Parameter> = Vec::new();
         for group in &groups {
@@ -47,7 +48,7 @@ impl<O: GroupOptions, S: Default> Groups<O, S> {
             let known = seen.len();
             for parameter in &group.params {
                 if seen[..known].iter().any(|other| other.is_same(parameter)) {
-                    return Err(Error::RepeatedParameter);
+                    return Err(OptimError::RepeatedParameter.into());
                 }
                 seen.push(parameter);
             }

@@ -1,9 +1,10 @@
 //! `torch.optim.lr_scheduler`: learning rates that change from epoch to epoch.
 
 use super::Optimizer;
+use super::error::OptimError;
 use super::groups::LearningRates;
 use crate::ambient::Ambient;
-use crate::error::{Error, Result};
+use crate::error::Result;
 
 /// Multiplies the learning rates by `gamma` every `step_size` epochs (`StepLR`).
 ///
@@ -31,7 +32,7 @@ impl StepLR {
     /// Schedules every group of `optimizer`.
     pub fn new(optimizer: &impl Optimizer, step_size: u64, gamma: f64) -> Result<StepLR> {
         if step_size == 0 {
-            return Err(Error::NotPositive { option: "step_size", value: 0 });
+            return Err(OptimError::NotPositive { option: "step_size", value: 0 }.into());
         }
         Ok(StepLR { rates: optimizer.learning_rates().clone(), step_size, gamma, last_epoch: 0 })
     }
@@ -68,7 +69,7 @@ impl CosineAnnealingLR {
     /// Schedules every group of `optimizer`.
     pub fn new(optimizer: &impl Optimizer, t_max: u64, eta_min: f64) -> Result<CosineAnnealingLR> {
         if t_max == 0 {
-            return Err(Error::NotPositive { option: "T_max", value: 0 });
+            return Err(OptimError::NotPositive { option: "T_max", value: 0 }.into());
         }
         let rates = optimizer.learning_rates().clone();
         Ok(CosineAnnealingLR { base: rates.all(), rates, t_max, eta_min, last_epoch: 0 })

@@ -1,17 +1,19 @@
 //! `torch.optim`: optimizers, and schedules for their learning rate.
 
 mod adam;
+pub(crate) mod error;
 mod groups;
 pub mod lr_scheduler;
 mod sgd;
 
 pub use adam::{Adam, AdamOptions, AdamState, AdamW, AdamWOptions};
+use error::OptimError;
 use groups::{GroupOptions, Groups};
 pub use groups::{LearningRates, ParamGroup};
 pub use sgd::{SGD, SGDOptions, SGDState};
 
 use crate::autograd::no_grad;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::nn::Parameter;
 
 /// What all optimizers have in common (`torch.optim.Optimizer`).
@@ -32,7 +34,7 @@ pub trait Optimizer {
 
 /// Refuses a hyperparameter outside `range`, in PyTorch's words.
 fn check(name: &'static str, value: f64, valid: bool) -> Result<()> {
-    if valid { Ok(()) } else { Err(Error::InvalidHyperparameter { name, value }) }
+    if valid { Ok(()) } else { Err(OptimError::InvalidHyperparameter { name, value }.into()) }
 }
 
 /// Runs `update` on every parameter that has a gradient, with the options of its group, the group's

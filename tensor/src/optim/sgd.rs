@@ -2,9 +2,10 @@
 
 use std::panic::Location;
 
+use super::error::OptimError;
 use super::groups::LearningRates;
 use super::{GroupOptions, Groups, Optimizer, ParamGroup, check, for_each_with_grad};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::nn::Parameter;
 use crate::ops::optimizer::{SgdStep, sgd};
 use crate::scope;
@@ -50,7 +51,7 @@ impl GroupOptions for SGDOptions {
         check("momentum value", self.momentum, self.momentum >= 0.0)?;
         check("weight_decay value", self.weight_decay, self.weight_decay >= 0.0)?;
         if self.nesterov && (self.momentum <= 0.0 || self.dampening != 0.0) {
-            return Err(Error::Nesterov);
+            return Err(OptimError::Nesterov.into());
         }
         Ok(())
     }

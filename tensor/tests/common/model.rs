@@ -3,7 +3,8 @@
 #![allow(dead_code)] // Each test file uses its own part.
 
 use proptest::prelude::*;
-use todevice::{DType, Error, Result, Tensor};
+use todevice::errors::ShapeError;
+use todevice::{DType, Result, Tensor};
 
 /// A tensor as a list: for each element in logical order its value and its place in the storage.
 #[derive(Clone, Debug)]
@@ -320,7 +321,7 @@ pub fn chain(sizes: &[usize], steps: &[Step]) -> (Tensor, Model) {
                 assert_same(&tensor, &model);
             }
             None => assert!(
-                matches!(result, Err(Error::ViewStrides)),
+                refused!(result, ShapeError::ViewStrides),
                 "{next:?} on {model:?}: no strides can do this"
             ),
         }

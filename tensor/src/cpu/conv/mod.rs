@@ -16,6 +16,8 @@ mod patch;
 mod slide;
 mod ways;
 
+pub(crate) use ways::compute;
+
 use std::sync::OnceLock;
 
 use bytemuck::{cast_slice as cast, cast_slice_mut as cast_mut};
@@ -26,8 +28,8 @@ use crate::cpu::parallel::for_pieces_on;
 use crate::cpu::reserve::collect;
 use crate::cpu::simd;
 use crate::dtype::DType;
-use crate::error::{Error, Result};
-pub(crate) use ways::compute;
+use crate::error::Result;
+use crate::error::dtype::not_implemented;
 
 use axis::Axis;
 use lanes::Lanes;
@@ -69,7 +71,7 @@ pub(crate) fn run_conv_with_bias(
             run::<f32>(pass, shape, &a, &b, bias.as_deref(), &mut wide, threads)?;
             narrow_all(dtype, &wide, cast_mut(out));
         }
-        dtype => return Err(Error::NotImplemented { operation: "slow_conv2d_cpu", dtype }),
+        dtype => return Err(not_implemented("slow_conv2d_cpu", dtype)),
     }
     Ok(())
 }

@@ -30,7 +30,9 @@ use std::sync::Arc;
 
 use super::dataset::{BatchOf, Dataset};
 use crate::cpu::reserve::reserve;
+use crate::data::error::DataError;
 use crate::error::{Error, Result};
+use crate::ops::index::error::IndexError;
 use crate::tensor::Tensor;
 use synthetic::Gratings;
 
@@ -175,7 +177,7 @@ impl Images {
     fn sample(&self, index: usize, out: &mut [u8]) -> Result<i64> {
         if index >= self.len {
             let index = i64::try_from(index).unwrap_or(i64::MAX);
-            return Err(Error::IndexOutOfBounds { index, dim: 0, size: self.len });
+            return Err(IndexError::OutOfBounds { index, dim: 0, size: self.len }.into());
         }
         match &self.source {
             #[cfg(not(target_family = "wasm"))]
@@ -223,7 +225,7 @@ impl Dataset for Images {
     /// All at once into the batch, rather than one by one and then together.
     fn get_batch(&self, indices: &[usize]) -> Result<BatchOf<Images>> {
         if indices.is_empty() {
-            return Err(Error::EmptyBatch);
+            return Err(DataError::EmptyBatch.into());
         }
         let (images, labels) = self.samples(indices)?;
         Ok((images, Tensor::new(labels)?))

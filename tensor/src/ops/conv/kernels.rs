@@ -4,7 +4,8 @@ use crate::conv::ConvShape;
 use crate::cpu::half::InHalves;
 use crate::cpu::parallel::for_pieces;
 use crate::dtype::{DType, Element, with_float};
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::error::dtype::not_implemented;
 use crate::kernel::{Args, Cost, FLOATS, Geometry, KernelDef, Parameter};
 use crate::ops::launch::launch;
 use crate::tensor::Tensor;
@@ -100,12 +101,12 @@ macro_rules! conv_kernel {
 
 fn im2col_kernel(dtype: DType) -> Result<&'static KernelDef> {
     with_float!(dtype, T => Ok(conv_kernel!("im2col", T, im2col_twin).storing(dtype)),
-        else Err(Error::NotImplemented { operation: "slow_conv2d_cuda", dtype }))
+        else Err(not_implemented("slow_conv2d_cuda", dtype)))
 }
 
 fn col2im_kernel(dtype: DType) -> Result<&'static KernelDef> {
     with_float!(dtype, T => Ok(conv_kernel!("col2im", T, col2im_twin).storing(dtype)),
-        else Err(Error::NotImplemented { operation: "slow_conv2d_cuda", dtype }))
+        else Err(not_implemented("slow_conv2d_cuda", dtype)))
 }
 
 /// Every kernel of this file.

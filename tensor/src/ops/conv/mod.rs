@@ -1,8 +1,10 @@
 //! Convolution of images.
 
 mod device;
+pub(crate) mod error;
 mod kernels;
 
+use error::ConvError;
 pub(crate) use kernels::every_kernel;
 
 use smallvec::SmallVec;
@@ -14,6 +16,7 @@ use crate::conv::{ConvPass, ConvShape};
 use crate::cpu::conv::run_conv_with_bias;
 use crate::device::DeviceType;
 use crate::dtype::DType;
+use crate::error::dtype::{DTypeError, not_implemented};
 use crate::error::{DeviceMismatch, Error, LayoutError, Result};
 use crate::ops::access::access;
 use crate::ops::pair::Pair;
@@ -97,7 +100,7 @@ impl Tensor {
                         None => ops::apply(convolution, [x, weight]),
                     }
                 }
-                _ => Err(Error::ConvInput { sizes: x.sizes().to_vec() }),
+                _ => Err(ConvError::Input { sizes: x.sizes().to_vec() }.into()),
             }
         })
     }
@@ -121,20 +124,20 @@ impl Convolution {
         if let Some(bias) = bias
             && bias.dtype() != x.dtype()
         {
-            return Err(Error::ConvBiasDType { input: x.dtype(), bias: bias.dtype() });
+            return Err(ConvError::BiasDType { input: x.dtype(), bias: bias.dtype() }.into());
         }
         let groups = options.groups;
         let (stride, dilation) = (options.stride.values(), options.dilation.values());
         let &[k, weight_channels, r, s] = weight.sizes() else {
             return Err(match weight.ndim() {
-                0..=2 => Error::ConvWeightFewDims,
-                ndim => Error::ConvWeightDims { ndim, stride },
+                0..=2 => ConvError::WeightFewDims.into(),
+                ndim => ConvError::WeightDims { ndim, stride }.into(),
             });
         };
         let (padding, end_zeros) = match options.padding {
             Padding::Zeros(zeros) => (zeros.values(), [0; 2]),
             Padding::Valid => ([0; 2], [0; 2]),
-            Padding::Same if stride != [1, 1] => return Err(Error::ConvSameStride),
+            Padding::Same if stride != [1, 1] => return Err(ConvError::SameStride.into()),
             // An odd number of zeros is one more at the end.
             Padding::Same => {
                 let total = [
@@ -146,26 +149,27 @@ impl Convolution {
         };
         for (what, values) in [("groups", [groups; 2]), ("stride", stride)] {
             if values.contains(&0) {
-                return Err(Error::ConvNotPositive { what });
+                return Err(ConvError::NotPositive { what }.into());
             }
         }
         let weight_sizes = || weight.sizes().to_vec();
         if k < groups {
-            return Err(Error::ConvFewOutputs { groups, weight: weight_sizes() });
+            return Err(ConvError::FewOutputs { groups, weight: weight_sizes() }.into());
         }
         if k % groups != 0 {
-            return Err(Error::ConvGroups { groups, weight: weight_sizes() });
+            return Err(ConvError::Groups { groups, weight: weight_sizes() }.into());
         }
         if weight_channels.checked_mul(groups) != Some(x.sizes()[1]) {
-            return Err(Error::ConvChannels { groups, weight: weight_sizes(), input: x.sizes().to_vec() });
+            let input = x.sizes().to_vec();
+            return Err(ConvError::Channels { groups, weight: weight_sizes(), input }.into());
         }
         if let Some(bias) = bias
             && bias.sizes() != [k]
         {
-            return Err(Error::ConvBias { weight: weight_sizes(), bias: bias.sizes().to_vec() });
+            return Err(ConvError::Bias { weight: weight_sizes(), bias: bias.sizes().to_vec() }.into());
         }
         if r == 0 || s == 0 {
-            return Err(Error::ConvEmptyKernel { kernel: [r, s] });
+            return Err(ConvError::EmptyKernel { kernel: [r, s] }.into());
         }
         let &[n, c, h, w] = x.sizes() else { unreachable!("the caller has seen four dimensions") };
         let end = |size: usize, i: usize| size.checked_add(end_zeros[i]).ok_or(LayoutError::TooManyElements);
@@ -173,15 +177,15 @@ impl Convolution {
         let shape = ConvShape { n, c, h, w, k, r, s, stride, padding, dilation, groups };
         let (padded, kernel) = shape.checked_extents().ok_or(LayoutError::TooManyElements)?;
         if kernel[0] > padded[0] || kernel[1] > padded[1] {
-            return Err(Error::ConvKernel { padded, kernel });
+            return Err(ConvError::Kernel { padded, kernel }.into());
         }
         if x.sizes()[2..].contains(&0) {
-            return Err(Error::ConvEmptyImage { input: x.sizes().to_vec() });
+            return Err(ConvError::EmptyImage { input: x.sizes().to_vec() }.into());
         }
         if dilation.contains(&0) {
             return Err(match by_onednn(x, weight, groups) {
-                true => Error::ConvNotPositive { what: "dilation" },
-                false => Error::ConvDilation { dilation },
+                true => ConvError::NotPositive { what: "dilation" }.into(),
+                false => ConvError::Dilation { dilation }.into(),
             });
         }
         check_types(x, weight, bias)?;
@@ -206,7 +210,7 @@ fn check_types(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<()>
     for (what, other) in [("weight", Some(weight)), ("bias", bias)] {
         let Some(other) = other.filter(|other| other.device().device_type() != device) else { continue };
         let operands: SmallVec<[&Tensor; 3]> = [x, weight].into_iter().chain(bias).collect();
-        let sentence = Error::ConvTypes { input, what, other: type_of(other) }.to_string();
+        let sentence = ConvError::Types { input, what, other: type_of(other) }.to_string();
         return Err(match ops::same_device("conv2d", Some(ARGUMENTS), &operands) {
             Err(Error::DeviceMismatch(mismatch)) => {
                 Error::DeviceMismatch(Box::new(DeviceMismatch { sentence, ..*mismatch }))
@@ -217,21 +221,19 @@ fn check_types(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<()>
     match (device, dtype) {
         _ if input == of_weight => {}
         (DeviceType::Cuda, _) | (_, DType::F32 | DType::BF16) => {
-            return Err(Error::ConvTypes { input, what: "weight", other: of_weight });
+            return Err(ConvError::Types { input, what: "weight", other: of_weight }.into());
         }
-        _ => return Err(Error::ExpectedDType { expected: dtype, got: weight.dtype() }),
+        _ => return Err(DTypeError::Expected { expected: dtype, got: weight.dtype() }.into()),
     }
     match device {
         _ if dtype.is_floating_point() => Ok(()),
         DeviceType::Cuda if cudnn::current().enabled && cudnn::is_available() => {
-            Err(Error::CudnnDType { dtype })
+            Err(ConvError::CudnnDType { dtype }.into())
         }
-        DeviceType::Cuda => Err(Error::NotImplemented { operation: "slow_conv2d_cuda", dtype }),
-        DeviceType::Cpu if dtype == DType::Bool => {
-            Err(Error::NotImplemented { operation: "slow_conv2d_cpu", dtype })
-        }
+        DeviceType::Cuda => Err(not_implemented("slow_conv2d_cuda", dtype)),
+        DeviceType::Cpu if dtype == DType::Bool => Err(not_implemented("slow_conv2d_cpu", dtype)),
         // PyTorch computes these on the CPU, and only there.
-        DeviceType::Cpu => Err(Error::ConvIntegers { dtype }),
+        DeviceType::Cpu => Err(ConvError::Integers { dtype }.into()),
     }
 }
 

@@ -1,9 +1,10 @@
 //! Arithmetic on two tensors, broadcast to a common shape and promoted to a common type.
 
+use super::error::ElementwiseError;
 use super::{Operand, check_in_place, kernels, output};
 use crate::autograd::{Context, Function, Saved};
 use crate::dtype::{DType, Scalar};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::ops;
 use crate::tensor::Tensor;
 
@@ -27,8 +28,8 @@ impl Binary {
             };
             match [a.dtype(), b].iter().filter(|dtype| **dtype == DType::Bool).count() {
                 0 => {}
-                1 => return Err(Error::SubtractBool),
-                _ => return Err(Error::SubtractTwoBools),
+                1 => return Err(ElementwiseError::SubtractBool.into()),
+                _ => return Err(ElementwiseError::SubtractTwoBools.into()),
             }
         }
         match (self, b.result_type(a)) {

@@ -5,7 +5,8 @@ use crate::cpu::blocks::elementwise;
 use crate::cpu::half::InHalves;
 use crate::cpu::number::Float;
 use crate::dtype::{DType, with_float};
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::error::dtype::not_implemented;
 use crate::kernel::{FLOATS, KernelDef};
 use crate::ops;
 use crate::ops::launch::launch;
@@ -27,7 +28,7 @@ impl Tensor {
     #[track_caller]
     pub fn gelu(&self, approximate: Approximate) -> Result<Tensor> {
         if !self.dtype().is_floating_point() {
-            return Err(Error::NotImplemented { operation: "GeluKernelImpl", dtype: self.dtype() });
+            return Err(not_implemented("GeluKernelImpl", self.dtype()));
         }
         ops::apply(Gelu { approximate }, [self])
     }
@@ -84,7 +85,7 @@ fn gelu_kernel(approximate: Approximate, dtype: DType) -> Result<&'static Kernel
         Approximate::Tanh => elementwise!("gelu_tanh"<T>, Costly, |x: T| -> T {
             0.5 * x * (1.0 + Float::tanh(SLOPE as T * (x + CUBE as T * (x * x * x))))
         }),
-    }.storing(dtype)), else Err(Error::NotImplemented { operation: "GeluKernelImpl", dtype }))
+    }.storing(dtype)), else Err(not_implemented("GeluKernelImpl", dtype)))
 }
 
 fn gelu_backward_kernel(approximate: Approximate, dtype: DType) -> Result<&'static KernelDef> {
@@ -100,5 +101,5 @@ fn gelu_backward_kernel(approximate: Approximate, dtype: DType) -> Result<&'stat
             let slope = SLOPE as T * (1.0 + (3.0 * CUBE) as T * square);
             grad * (0.5 * (1.0 + tanh) + 0.5 * x * (1.0 - tanh * tanh) * slope)
         }}),
-    }.storing(dtype)), else Err(Error::NotImplemented { operation: "GeluKernelImpl", dtype }))
+    }.storing(dtype)), else Err(not_implemented("GeluKernelImpl", dtype)))
 }

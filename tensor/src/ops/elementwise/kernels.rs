@@ -8,7 +8,8 @@ use crate::cpu::blocks::elementwise;
 use crate::cpu::half::InHalves;
 use crate::cpu::number::{Float, Number};
 use crate::dtype::{DType, with_dtype, with_float, with_math};
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::error::dtype::not_implemented;
 use crate::kernel::{FLOATS, KernelDef, NUMBERS};
 use crate::ops::launch::launch;
 use crate::ops::plain::copy_kernel;
@@ -43,7 +44,7 @@ fn unary_kernel(op: Unary, dtype: DType) -> Result<&'static KernelDef> {
             Unary::Tanh => elementwise!("tanh"<T>, Costly, |x: T| -> T { Float::tanh(x) }),
             Unary::Sigmoid => elementwise!("sigmoid"<T>, Costly, |x: T| -> T { Float::sigmoid(x) }),
             Unary::Neg | Unary::Abs | Unary::Sign | Unary::Square | Unary::Relu => unreachable!("done above"),
-        }, else return Err(Error::NotImplemented { operation: "unary", dtype })),
+        }, else return Err(not_implemented("unary", dtype))),
     };
     Ok(kernel.storing(dtype))
 }
@@ -92,7 +93,7 @@ fn binary_kernel(op: Binary, dtype: DType) -> Result<&'static KernelDef> {
     if op == Binary::Div {
         return with_float!(dtype,
             T => Ok(elementwise!("div"<T>, Costly, |a: T, b: T| -> T { a / b }).storing(dtype)),
-            else Err(Error::NotImplemented { operation: "div", dtype }));
+            else Err(not_implemented("div", dtype)));
     }
     let kernel = with_math!(dtype, T => match op {
         Binary::Add => elementwise!("add"<T>, Cheap, |a: T, b: T| -> T { a.plus(b) }),
@@ -115,7 +116,7 @@ fn by_number_kernel(op: Binary, dtype: DType) -> Result<&'static KernelDef> {
     let kernel = match op {
         Binary::Mul => elementwise!("mul_number"<f32>, Cheap, |x: f32, n: f64| -> f32 { x * n as f32 }),
         Binary::Div => elementwise!("div_number"<f32>, Costly, |x: f32, n: f64| -> f32 { x / n as f32 }),
-        _ => return Err(Error::NotImplemented { operation: "by_number", dtype }),
+        _ => return Err(not_implemented("by_number", dtype)),
     };
     Ok(kernel.storing(dtype))
 }
@@ -166,7 +167,7 @@ pub(super) fn pow(x: &Tensor, exponent: &Tensor, out: &Tensor) -> Result<()> {
 fn pow_kernel(dtype: DType) -> Result<&'static KernelDef> {
     with_float!(dtype,
         T => Ok(elementwise!("pow"<T>, Costly, |x: T, n: T| -> T { Float::pow(x, n) }).storing(dtype)),
-        else Err(Error::NotImplemented { operation: "pow", dtype }))
+        else Err(not_implemented("pow", dtype)))
 }
 
 /// The gradients of activations, from the gradient in the result and the result itself.
@@ -201,5 +202,5 @@ fn gradient_kernel(gradient: Gradient, dtype: DType) -> Result<&'static KernelDe
         Gradient::Sigmoid => elementwise!("sigmoid_backward"<T>, Cheap,
             |g: T, y: T| -> T { g * ((1.0 - y) * y) }),
     }
-    .storing(dtype)), else Err(Error::NotImplemented { operation: gradient.name(), dtype }))
+    .storing(dtype)), else Err(not_implemented(gradient.name(), dtype)))
 }

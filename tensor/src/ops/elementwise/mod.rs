@@ -7,6 +7,7 @@
 mod binary;
 mod compare;
 mod convert;
+pub(crate) mod error;
 mod gelu;
 mod kernels;
 mod operators;
@@ -14,12 +15,14 @@ mod select;
 mod unary;
 
 pub(crate) use convert::{Convert, cast};
+use error::ElementwiseError;
 pub use gelu::Approximate;
 pub(crate) use kernels::every_kernel;
 pub use select::Bound;
 
 use crate::dtype::{DType, Scalar, result_type};
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::error::dtype::DTypeError;
 use crate::ops::lead;
 use crate::ops::plain::number;
 use crate::shape::broadcast;
@@ -86,10 +89,11 @@ fn output(a: &Tensor, b: &Tensor, dtype: DType) -> Result<Tensor> {
 fn check_in_place(target: &Tensor, other: Operand<'_>, result: DType) -> Result<()> {
     let shape = broadcast(target.sizes(), other.sizes())?;
     if shape != target.sizes() {
-        return Err(Error::InPlaceBroadcast { output: target.sizes().to_vec(), broadcast: shape });
+        let output = target.sizes().to_vec();
+        return Err(ElementwiseError::InPlaceBroadcast { output, broadcast: shape }.into());
     }
     if !result.can_cast(target.dtype()) {
-        return Err(Error::InPlaceCast { result, output: target.dtype() });
+        return Err(DTypeError::InPlaceCast { result, output: target.dtype() }.into());
     }
     Ok(())
 }

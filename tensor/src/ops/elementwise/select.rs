@@ -1,5 +1,6 @@
 //! Choosing between values: by a condition, or by bounds.
 
+use super::error::ElementwiseError;
 use super::kernels;
 use crate::autograd::{Context, Function, Saved};
 use crate::dtype::{DType, Scalar, result_type};
@@ -16,7 +17,7 @@ impl Tensor {
     #[track_caller]
     pub fn where_cond(&self, on_true: &Tensor, on_false: &Tensor) -> Result<Tensor> {
         if self.dtype() != DType::Bool {
-            return Err(Error::WhereCondition { got: self.dtype() });
+            return Err(ElementwiseError::WhereCondition { got: self.dtype() }.into());
         }
         ops::apply(Where, [self, on_true, on_false])
     }

@@ -1,9 +1,11 @@
 //! Operations on one tensor.
 
+use super::error::ElementwiseError;
 use super::kernels;
 use crate::autograd::{Context, Function, Saved};
 use crate::dtype::DType;
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::error::dtype::{DTypeError, not_implemented};
 use crate::ops;
 use crate::tensor::Tensor;
 
@@ -42,15 +44,15 @@ impl Unary {
             return Ok(());
         }
         let operation = match self {
-            Neg => return Err(Error::NegateBool),
-            Relu => return Err(Error::ReluBool),
+            Neg => return Err(ElementwiseError::NegateBool.into()),
+            Relu => return Err(ElementwiseError::ReluBool.into()),
             Abs => "abs_cpu",
             Floor => "floor_vml_cpu",
             Ceil => "ceil_vml_cpu",
             Round => "round_vml_cpu",
             other => other.name(),
         };
-        Err(Error::NotImplemented { operation, dtype: DType::Bool })
+        Err(not_implemented(operation, DType::Bool))
     }
 
     /// What the gradient is computed from: the result, the input, or nothing.
@@ -234,10 +236,10 @@ unary! {
 #[track_caller]
 fn unary_(op: Unary, target: &Tensor) -> Result<Tensor> {
     if op.makes_floats() && !target.dtype().is_floating_point() {
-        return Err(Error::InPlaceCast { result: DType::F32, output: target.dtype() });
+        return Err(DTypeError::InPlaceCast { result: DType::F32, output: target.dtype() }.into());
     }
     if target.dtype() == DType::Bool && op == Unary::Square {
-        return Err(Error::InPlaceCast { result: DType::I64, output: DType::Bool });
+        return Err(DTypeError::InPlaceCast { result: DType::I64, output: DType::Bool }.into());
     }
     op.check_bool(target)?;
     let values = ops::NewValues::FromOld { others: &[], anew: &|old| ops::apply(op, [old]) };

@@ -3,9 +3,10 @@
 
 use half::{bf16, f16};
 
+use super::error::IndexError;
 use crate::cpu::reserve::reserve;
 use crate::dtype::{DType, Element, Memory, with_dtype};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::kernel::{Args, Cost, Geometry, KernelDef, NUMBERS, Parameter, Ran};
 use crate::ops::launch::launch;
 use crate::ops::plain::{dense, seen_as};
@@ -37,12 +38,12 @@ accumulate!(
 );
 
 /// The indices as positions in a dimension of `size` entries.
-fn positions(indices: &[i64], size: usize, error: impl Fn(i64) -> Error) -> Result<Vec<usize>> {
+fn positions(indices: &[i64], size: usize, error: impl Fn(i64) -> IndexError) -> Result<Vec<usize>> {
     let mut positions = reserve(indices.len())?;
     for index in indices {
         match usize::try_from(*index) {
             Ok(position) if position < size => positions.push(position),
-            _ => return Err(error(*index)),
+            _ => return Err(error(*index).into()),
         }
     }
     Ok(positions)
@@ -105,8 +106,8 @@ fn index_select_twin<T: bytemuck::Pod>(args: Args<'_, '_>) -> Ran {
     let around = Around::new(sizes, dim);
     // PyTorch has another function, with words of its own, for the second dimension, and for tensors of no elements.
     let out_of_range = |index| match dim == 1 || (sizes.len() > 1 && x.layout.numel() == 0) {
-        true => Error::IndicesOutOfData { index, size: around.size },
-        false => Error::IndexOutOfRange { index, size: around.size },
+        true => IndexError::OutOfData { index, size: around.size },
+        false => IndexError::OutOfRange { index, size: around.size },
     };
     let positions = positions(index.elements(), around.size, out_of_range)?;
     let values: &[T] = x.elements();
@@ -130,7 +131,7 @@ fn index_add_kernel(dtype: DType) -> Result<&'static KernelDef> {
 fn index_add_twin<T: Accumulate>(args: Args<'_, '_>) -> Ran {
     let (source, index, target) = (&args.inputs[0], &args.inputs[1], &mut args.outputs[0]);
     let around = Around::new(target.layout.sizes(), args.ints[0] as usize);
-    let out_of_range = |index| Error::IndexOutOfRange { index, size: around.size };
+    let out_of_range = |index| IndexError::OutOfRange { index, size: around.size };
     let positions = positions(index.elements(), around.size, out_of_range)?;
     let target: &mut [T] = target.elements();
     for (i, row) in source.elements::<T>().chunks(around.inner.max(1)).enumerate() {
@@ -176,7 +177,7 @@ fn gather_twin<T: bytemuck::Pod>(args: Args<'_, '_>) -> Ran {
     let (x, index) = (&args.inputs[0], &args.inputs[1]);
     let dim = args.ints[0] as usize;
     let size = x.layout.sizes()[dim];
-    let positions = positions(index.elements(), size, |index| Error::IndexOutOfBounds { index, dim, size })?;
+    let positions = positions(index.elements(), size, |index| IndexError::OutOfBounds { index, dim, size })?;
     let (values, out) = (x.elements::<T>(), args.outputs[0].elements::<T>());
     let (x_sizes, index_sizes) = (x.layout.sizes(), index.layout.sizes());
     visit_gathered(x_sizes, index_sizes, dim, &positions, |from, to| out[to] = values[from]);
@@ -197,7 +198,7 @@ fn scatter_add_twin<T: Accumulate>(args: Args<'_, '_>) -> Ran {
     let dim = args.ints[0] as usize;
     let sizes = target.layout.sizes();
     let size = sizes[dim];
-    let positions = positions(index.elements(), size, |index| Error::IndexOutOfBounds { index, dim, size })?;
+    let positions = positions(index.elements(), size, |index| IndexError::OutOfBounds { index, dim, size })?;
     let (values, target) = (source.elements::<T>(), target.elements::<T>());
     visit_gathered(sizes, index.layout.sizes(), dim, &positions, |to, from| {
         target[to].accumulate(values[from]);

@@ -1,7 +1,9 @@
 //! Choosing elements by index tensors.
 
+pub(crate) mod error;
 mod kernels;
 
+use error::IndexError;
 pub(crate) use kernels::{every_kernel, gather};
 
 use std::panic::Location;
@@ -20,9 +22,9 @@ impl Tensor {
     pub fn index_select(&self, dim: i64, index: &Tensor) -> Result<Tensor> {
         let dim = self.layout().dim(dim)?;
         if index.ndim() > 1 {
-            return Err(Error::IndexNotAVector);
+            return Err(IndexError::NotAVector.into());
         }
-        check_index(index, || Error::IndexSelectDType)?;
+        check_index(index, || IndexError::SelectDType)?;
         if self.ndim() == 0 && index.numel() != 1 {
             let count = index.numel();
             return Err(Error::custom(format!(
@@ -30,7 +32,7 @@ impl Tensor {
             )));
         }
         if self.ndim() > 1 && self.sizes()[dim] == 0 && index.numel() > 0 {
-            return Err(Error::IndexSelectOfNothing);
+            return Err(IndexError::SelectOfNothing.into());
         }
         ops::apply(IndexSelect { dim }, [self, &index.to(DType::I64)?])
     }
@@ -53,27 +55,27 @@ impl Tensor {
         let _scope = scope::operation("index", Location::caller());
         check_index(index, || match index.dtype() {
             // In PyTorch these are masks.
-            DType::U8 | DType::Bool => Error::custom("tensors used as indices must be long or int tensors"),
-            _ => Error::IndexDType,
+            DType::U8 | DType::Bool => IndexError::Mask,
+            _ => IndexError::DType,
         })?;
-        let size = *self.sizes().first().ok_or(Error::IndexOfNumber)?;
+        let size = *self.sizes().first().ok_or(IndexError::OfNumber)?;
         if size == 0 && index.numel() > 0 {
-            return Err(Error::IndexOfNothing);
+            return Err(IndexError::OfNothing.into());
         }
         if index.is_cuda() && index.device() != self.device() {
-            return Err(Error::IndexDevice { device: self.device() });
+            return Err(IndexError::Device { device: self.device() }.into());
         }
         if index.ndim() == 0 {
             return self.get(index.item()? as i64);
         }
         let index = index.detach().to((self.device(), DType::I64))?;
         let wrapped = index.lt(0)?.where_cond(&index.add(size as i64)?, &index)?;
-        ops::apply(Index, [self, &wrapped]).map_err(|error| match error {
-            Error::IndexOutOfRange { index, size } | Error::IndicesOutOfData { index, size } => {
+        ops::apply(Index, [self, &wrapped]).map_err(|error| match error.refusal() {
+            Some(&(IndexError::OutOfRange { index, size } | IndexError::OutOfData { index, size })) => {
                 let index = if index < 0 { index - size as i64 } else { index }; // As it was before it was wrapped.
-                Error::IndexOutOfBounds { index, dim: 0, size }
+                IndexError::OutOfBounds { index, dim: 0, size }.into()
             }
-            other => other,
+            _ => error,
         })
     }
 
@@ -82,7 +84,7 @@ impl Tensor {
     pub fn gather(&self, dim: i64, index: &Tensor) -> Result<Tensor> {
         let dim = self.layout().dim(dim)?;
         if index.numel() > 0 {
-            check_index(index, || Error::GatherDType { operation: "gather" })?;
+            check_index(index, || IndexError::GatherDType { operation: "gather" })?;
             check_gather(self, dim, index)?;
         }
         ops::apply(Gather { dim }, [self, &index.to(DType::I64)?])
@@ -94,16 +96,19 @@ impl Tensor {
     pub fn index_add(&self, dim: i64, index: &Tensor, source: &Tensor) -> Result<Tensor> {
         let dim = self.layout().dim(dim)?;
         if index.ndim() > 1 {
-            return Err(Error::IndexAddNotAVector { dtype: index.dtype(), sizes: index.sizes().to_vec() });
+            let sizes = index.sizes().to_vec();
+            return Err(IndexError::AddNotAVector { dtype: index.dtype(), sizes }.into());
         }
-        check_index(index, || Error::IndexAddDType { got: index.dtype() })?;
+        check_index(index, || IndexError::AddDType { got: index.dtype() })?;
         check_index_add(self, dim, index.numel(), source)?;
-        ops::apply(IndexAdd { dim }, [self, &index.to(DType::I64)?, source]).map_err(|error| match error {
-            // Who has one dimension is asked in other words.
-            Error::IndexOutOfRange { index, size } if self.ndim() > 1 => {
-                Error::IndexOutOfBounds { index, dim, size }
+        ops::apply(IndexAdd { dim }, [self, &index.to(DType::I64)?, source]).map_err(|error| {
+            match error.refusal() {
+                // Who has one dimension is asked in other words.
+                Some(&IndexError::OutOfRange { index, size }) if self.ndim() > 1 => {
+                    IndexError::OutOfBounds { index, dim, size }.into()
+                }
+                _ => error,
             }
-            other => other,
         })
     }
 
@@ -113,7 +118,7 @@ impl Tensor {
     pub fn scatter_add(&self, dim: i64, index: &Tensor, source: &Tensor) -> Result<Tensor> {
         let dim = self.layout().dim(dim)?;
         if index.numel() > 0 {
-            check_index(index, || Error::GatherDType { operation: "scatter" })?;
+            check_index(index, || IndexError::GatherDType { operation: "scatter" })?;
             check_scatter(self, dim, index, source)?;
         }
         // Of a source that is larger than the index, the part that is as large is added.
@@ -128,8 +133,8 @@ impl Tensor {
 }
 
 /// Whether a tensor is of a type that indices have. The kernels read i64.
-fn check_index(index: &Tensor, error: impl FnOnce() -> Error) -> Result<()> {
-    if matches!(index.dtype(), DType::I64 | DType::I32) { Ok(()) } else { Err(error()) }
+fn check_index(index: &Tensor, error: impl FnOnce() -> IndexError) -> Result<()> {
+    if matches!(index.dtype(), DType::I64 | DType::I32) { Ok(()) } else { Err(error().into()) }
 }
 
 /// The dimensions of a tensor, where a number counts as a vector.
@@ -139,7 +144,7 @@ fn dims(x: &Tensor) -> usize {
 
 fn check_index_add(x: &Tensor, dim: usize, indices: usize, source: &Tensor) -> Result<()> {
     if x.dtype() != source.dtype() {
-        return Err(Error::IndexAddTypes { target: x.dtype(), source_type: source.dtype() });
+        return Err(IndexError::AddTypes { target: x.dtype(), source_type: source.dtype() }.into());
     }
     if dim > 0 && dim >= source.ndim() {
         return Err(Error::custom(format!(
@@ -150,7 +155,7 @@ fn check_index_add(x: &Tensor, dim: usize, indices: usize, source: &Tensor) -> R
     let source_size = source.sizes().get(dim).copied().unwrap_or(1);
     if indices != source_size {
         source.size(dim as i64)?; // PyTorch asks for it to say so.
-        return Err(Error::IndexAddCount { indices, source_size, dim });
+        return Err(IndexError::AddCount { indices, source_size, dim }.into());
     }
     let mut expected = x.sizes().to_vec();
     if let (Some(size), true) = (expected.get_mut(dim), source.ndim() > 0) {
@@ -158,7 +163,7 @@ fn check_index_add(x: &Tensor, dim: usize, indices: usize, source: &Tensor) -> R
     }
     if source.sizes() != expected {
         let (target, source_sizes) = (x.sizes().to_vec(), source.sizes().to_vec());
-        return Err(Error::IndexAddShape { target, source_sizes });
+        return Err(IndexError::AddShape { target, source_sizes }.into());
     }
     Ok(())
 }
@@ -166,7 +171,7 @@ fn check_index_add(x: &Tensor, dim: usize, indices: usize, source: &Tensor) -> R
 fn check_scatter(x: &Tensor, dim: usize, index: &Tensor, source: &Tensor) -> Result<()> {
     for (other, tensor) in [("self", x), ("src", source)] {
         if dims(tensor) != dims(index) {
-            return Err(Error::GatherDims { other });
+            return Err(IndexError::GatherDims { other }.into());
         }
     }
     let fits = |(other, size): (usize, &usize)| {
@@ -175,27 +180,29 @@ fn check_scatter(x: &Tensor, dim: usize, index: &Tensor, source: &Tensor) -> Res
     };
     match index.sizes().iter().enumerate().all(fits) {
         true => Ok(()),
-        false => Err(Error::ScatterSizes {
+        false => Err(IndexError::ScatterSizes {
             index: index.sizes().to_vec(),
             target: x.sizes().to_vec(),
             dim,
             source_sizes: source.sizes().to_vec(),
-        }),
+        }
+        .into()),
     }
 }
 
 fn check_gather(x: &Tensor, dim: usize, index: &Tensor) -> Result<()> {
     if dims(x) != dims(index) {
-        return Err(Error::GatherDims { other: "input" });
+        return Err(IndexError::GatherDims { other: "input" }.into());
     }
     match (0..x.ndim()).find(|other| *other != dim && index.sizes()[*other] > x.sizes()[*other]) {
         None => Ok(()),
-        Some(other) => Err(Error::GatherSizes {
+        Some(other) => Err(IndexError::GatherSizes {
             dim: other,
             index: index.sizes().to_vec(),
             input: x.sizes().to_vec(),
             gather_dim: dim,
-        }),
+        }
+        .into()),
     }
 }
 
@@ -355,7 +362,7 @@ impl Function<3> for ScatterAdd {
 
     fn forward(&self, ctx: &mut Context<3>, [x, index, source]: [&Tensor; 3]) -> Result<Tensor> {
         if x.dtype() != source.dtype() {
-            return Err(Error::ScatterTypes); // Autocast may have made them equal.
+            return Err(IndexError::ScatterTypes.into()); // Autocast may have made them equal.
         }
         if ctx.needs_input_grad(2) {
             ctx.save_for_backward([index]);

@@ -1,6 +1,7 @@
 //! The kernels of the negative log likelihood and of the cross entropy. A target that is no class is an error on the host, and an
 //! assertion that fails on a device.
 
+use super::error::LossError;
 use super::{CrossEntropyOptions, Reduction};
 use crate::cpu::half::InHalves;
 use crate::cpu::number::Float;
@@ -8,7 +9,8 @@ use crate::cpu::reserve::{collect, reserve};
 use crate::cpu::simd::vectorized;
 use crate::cpu::tree;
 use crate::dtype::{DType, Element, Scalar, with_float};
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::error::dtype::not_implemented;
 use crate::kernel::{Cost, FLOATS, Geometry, Input, KernelDef, Parameter};
 use crate::ops::launch::launch;
 use crate::ops::plain::{dense, number, seen_as};
@@ -70,7 +72,7 @@ fn nll_loss_kernel(dtype: DType) -> Result<&'static KernelDef> {
         }
         Ok(())
     })
-    .storing(dtype)), else Err(Error::NotImplemented { operation: "nll_loss_out_frame", dtype }))
+    .storing(dtype)), else Err(not_implemented("nll_loss_out_frame", dtype)))
 }
 
 /// Writes the gradients of the log-probabilities that count to `grad_x`, which holds zeros.
@@ -104,7 +106,7 @@ fn nll_loss_backward_kernel(dtype: DType) -> Result<&'static KernelDef> {
         }
         Ok(())
     })
-    .storing(dtype)), else Err(Error::NotImplemented { operation: "nll_loss_out_frame", dtype }))
+    .storing(dtype)), else Err(not_implemented("nll_loss_out_frame", dtype)))
 }
 
 /// The cross entropy of each row of scores, and their log-probabilities.
@@ -150,7 +152,7 @@ fn cross_entropy_kernel(dtype: DType) -> Result<&'static KernelDef> {
             },
         };
         Ok(KERNEL.storing(dtype))
-    }, else Err(Error::NotImplemented { operation: "cross_entropy", dtype }))
+    }, else Err(not_implemented("cross_entropy", dtype)))
 }
 
 /// The losses of all rows, together or as their mean, and what their sum was divided by: an f64, since the weights of
@@ -205,7 +207,7 @@ fn cross_entropy_mean_kernel(dtype: DType) -> Result<&'static KernelDef> {
             },
         };
         Ok(KERNEL.storing(dtype))
-    }, else Err(Error::NotImplemented { operation: "cross_entropy", dtype }))
+    }, else Err(not_implemented("cross_entropy", dtype)))
 }
 
 /// The gradient of the scores.
@@ -260,7 +262,7 @@ fn cross_entropy_backward_kernel(dtype: DType) -> Result<&'static KernelDef> {
             },
         };
         Ok(KERNEL.storing(dtype))
-    }, else Err(Error::NotImplemented { operation: "cross_entropy", dtype }))
+    }, else Err(not_implemented("cross_entropy", dtype)))
 }
 
 /// The gradients of the scores of a row as if none of them were that of the right class.
@@ -308,7 +310,7 @@ fn targets(given: &Input<'_>, ignore_index: i64, classes: usize) -> Result<Vec<O
     let check = |target: i64| match usize::try_from(target) {
         _ if target == ignore_index => Ok(None),
         Ok(class) if class < classes => Ok(Some(class)),
-        _ => Err(Error::TargetOutOfBounds { target }),
+        _ => Err(LossError::TargetOutOfBounds { target }),
     };
     let given: &[i64] = given.elements();
     let mut targets = reserve(given.len())?;

@@ -3,6 +3,7 @@
 //! - [`regression`]: `mse_loss`, `l1_loss`   - [`classification`]: `cross_entropy`, `nll_loss`, and their [`target`]
 
 mod classification;
+pub(crate) mod error;
 mod kernels;
 mod regression;
 mod target;

@@ -1,10 +1,12 @@
 //! Losses between numbers.
 
 use super::Reduction;
+use super::error::LossError;
 use crate::ambient::Ambient;
 use crate::autograd::{Context, Function, Saved};
 use crate::dtype::result_type;
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::error::dtype::not_implemented;
 use crate::ops::{self, Operation};
 use crate::shape::broadcast;
 use crate::tensor::Tensor;
@@ -62,7 +64,7 @@ impl Function<2> for MseLoss {
         let dtype = result_type(&operands, &[]);
         if !dtype.is_floating_point() {
             broadcast(input.sizes(), target.sizes())?;
-            return Err(Error::NotImplemented { operation: "mse_cpu", dtype });
+            return Err(not_implemented("mse_cpu", dtype));
         }
         self.reduction.of(input.sub(target)?.square_()?)
     }
@@ -74,7 +76,7 @@ impl Function<2> for MseLoss {
         if target.dtype() != input.dtype() {
             let (found, expected) =
                 if saved.needs_input_grad(0) { (&target, &input) } else { (&input, &target) };
-            return Err(Error::LossDType { found: found.dtype(), expected: expected.dtype() });
+            return Err(LossError::DTypes { found: found.dtype(), expected: expected.dtype() }.into());
         }
         let difference = input.sub(&target)?;
         let scale = self.reduction.scale(difference.numel());

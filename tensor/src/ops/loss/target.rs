@@ -2,9 +2,13 @@
 //! for samples and one for images, and makes images of everything else.
 
 use super::classification::classes_dim;
+use super::error::LossError;
+use crate::autograd::error::AutogradError;
 use crate::autograd::is_grad_enabled;
 use crate::dtype::DType;
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::error::dtype::{DTypeError, not_implemented};
+use crate::error::tensor::TensorError;
 use crate::ops::softmax;
 use crate::tensor::Tensor;
 
@@ -12,7 +16,7 @@ use crate::tensor::Tensor;
 pub(super) fn check_scores(scores: &Tensor, target: &Tensor) -> Result<()> {
     // PyTorch takes a target of the scores' shape for probabilities; here there are none.
     if target.sizes() == scores.sizes() && !target.dtype().is_floating_point() {
-        return Err(Error::LossProbabilities { got: target.dtype() });
+        return Err(LossError::Probabilities { got: target.dtype() }.into());
     }
     let dim = scores.layout().dim(classes_dim(scores) as i64)?;
     softmax::check_scores(scores, dim)
@@ -21,37 +25,37 @@ pub(super) fn check_scores(scores: &Tensor, target: &Tensor) -> Result<()> {
 pub(super) fn check(scores: &Tensor, target: &Tensor, weight: Option<&Tensor>) -> Result<()> {
     let ndim = scores.ndim();
     if ndim == 0 {
-        return Err(Error::LossInput);
+        return Err(LossError::Input.into());
     }
     let (expected, got) = (sizes(scores), target.sizes().to_vec());
     let batch = got.first().copied().unwrap_or(0);
     if ndim > 1 && expected[0] != batch {
-        return Err(Error::LossBatch { input: expected[0], target: batch });
+        return Err(LossError::Batch { input: expected[0], target: batch }.into());
     }
     if !matches!(ndim, 1 | 2 | 4) && got != expected {
-        return Err(Error::LossTargetSize { expected, got });
+        return Err(LossError::TargetSize { expected, got }.into());
     }
     let function = if ndim <= 2 { "nll_loss_forward" } else { "nll_loss2d_forward" };
     if is_grad_enabled() && weight.is_some_and(Tensor::requires_grad) {
-        return Err(Error::NotDifferentiable { function, argument: "weight" });
+        return Err(AutogradError::NotDifferentiable { function, argument: "weight" }.into());
     }
     match ndim {
-        1 | 2 if got.len() > 1 => return Err(Error::LossMultiTarget),
-        2 if got.is_empty() => return Err(Error::NoDimensions { dim: 0 }), // An empty batch passed for it so far.
-        1 if got.len() == 1 && batch != 1 => return Err(Error::LossOneTarget { size: batch }),
-        4 if got.len() != 3 => return Err(Error::LossSpatialTargets { ndim: got.len() }),
+        1 | 2 if got.len() > 1 => return Err(LossError::MultiTarget.into()),
+        2 if got.is_empty() => return Err(TensorError::NoDimensions { dim: 0 }.into()), // An empty batch passed for it so far.
+        1 if got.len() == 1 && batch != 1 => return Err(LossError::OneTarget { size: batch }.into()),
+        4 if got.len() != 3 => return Err(LossError::SpatialTargets { ndim: got.len() }.into()),
         _ => {}
     }
     let classes = scores.sizes()[classes_dim(scores)];
     match weight {
         Some(weight) if ndim <= 2 && weight.sizes() != [classes] => {
-            return Err(Error::LossWeight { classes, weight: weight.sizes().to_vec() });
+            return Err(LossError::Weight { classes, weight: weight.sizes().to_vec() }.into());
         }
-        Some(weight) if weight.numel() != classes => return Err(Error::LossSpatialWeight),
+        Some(weight) if weight.numel() != classes => return Err(LossError::SpatialWeight.into()),
         _ => {}
     }
     if ndim == 4 && got != expected {
-        return Err(Error::LossSpatialSizes { input: scores.sizes().to_vec(), target: got });
+        return Err(LossError::SpatialSizes { input: scores.sizes().to_vec(), target: got }.into());
     }
     check_types(scores, target, weight)
 }
@@ -60,13 +64,13 @@ fn check_types(scores: &Tensor, target: &Tensor, weight: Option<&Tensor>) -> Res
     let (ndim, dtype) = (scores.ndim(), scores.dtype());
     if !dtype.is_floating_point() {
         let operation = if ndim <= 2 { "nll_loss_out_frame" } else { "nll_loss2d_forward_out_frame" };
-        return Err(Error::NotImplemented { operation, dtype });
+        return Err(not_implemented(operation, dtype));
     }
     match (weight.map(Tensor::dtype), target.dtype()) {
-        (Some(got), _) if got != dtype => Err(Error::ExpectedDType { expected: dtype, got }),
+        (Some(got), _) if got != dtype => Err(DTypeError::Expected { expected: dtype, got }.into()),
         (_, DType::I64) => Ok(()),
         (_, DType::U8) if ndim <= 2 => Ok(()),
-        (_, got) => Err(Error::ExpectedDType { expected: DType::I64, got }),
+        (_, got) => Err(DTypeError::Expected { expected: DType::I64, got }.into()),
     }
 }
 

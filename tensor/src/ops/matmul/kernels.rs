@@ -1,13 +1,15 @@
 //! Matrix products: a library's on a device (cuBLAS), our own [`gemm`] on the host, a plain loop for
 //! integers.
 
+use super::error::MatmulError;
 use crate::ambient::Ambient;
 use crate::backends::cuda::matmul;
 use crate::cpu::gemm::{GemmElement, gemm};
 use crate::cpu::half::{narrow_all, widened};
 use crate::cpu::tf32;
 use crate::dtype::{DType, Element};
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::error::dtype::not_implemented;
 use crate::gpu::driver::{DevicePtr, Gemm};
 use crate::kernel::{Cost, Geometry, KernelDef, NUMBERS, Parameter, Ran};
 use crate::ops::access::access;
@@ -41,14 +43,14 @@ pub(super) fn bmm(a: &Tensor, b: &Tensor) -> Result<Tensor> {
 
 /// A batch of products, or one, into memory that is there and contiguous.
 pub(crate) fn product(a: &Tensor, b: &Tensor, out: &Tensor, accumulate: bool) -> Result<()> {
-    let &[.., m, n] = out.sizes() else { return Err(Error::NotAMatrix { argument: "out" }) };
+    let &[.., m, n] = out.sizes() else { return Err(MatmulError::NotAMatrix { argument: "out" }.into()) };
     let batch = if out.ndim() == 3 { out.sizes()[0] } else { 1 };
     products(a, b, out, batch, [m, n, a.size(-1)?], accumulate)
 }
 
 pub(super) fn check_shapes(a: &Tensor, b: &Tensor) -> Result<([usize; 2], [usize; 2])> {
     let (a, b) = ([a.sizes()[0], a.sizes()[1]], [b.sizes()[0], b.sizes()[1]]);
-    if a[1] == b[0] { Ok((a, b)) } else { Err(Error::MatmulShapes { a, b }) }
+    if a[1] == b[0] { Ok((a, b)) } else { Err(MatmulError::Shapes { a, b }.into()) }
 }
 
 /// The products of a batch of matrices, or of the one there is, in contiguous memory of their own.
@@ -117,7 +119,9 @@ pub(crate) fn run_gemm(gemm: &Gemm, a: &[u8], b: &[u8], c: &mut [u8]) -> Ran {
         DType::F32 => each(gemm, a, b, c, |p: Product<f32>| p.floats()),
         DType::F64 => each(gemm, a, b, c, |p: Product<f64>| p.floats()),
         DType::F16 | DType::BF16 => products_of_halves(gemm, a, b, c)?,
-        dtype => return Err(Error::NotImplemented { operation: "addmm_impl_cpu_", dtype }.into()),
+        dtype => {
+            return Err(not_implemented("addmm_impl_cpu_", dtype).into());
+        }
     }
     Ok(())
 }
@@ -184,7 +188,7 @@ fn integer_product(dtype: DType) -> Result<&'static KernelDef> {
         DType::I64 => Ok(integers!(i64)),
         DType::I32 => Ok(integers!(i32)),
         DType::U8 => Ok(integers!(u8)),
-        dtype => Err(Error::NotImplemented { operation: "addmm_impl_cpu_", dtype }),
+        dtype => Err(not_implemented("addmm_impl_cpu_", dtype)),
     }
 }
 

@@ -4,15 +4,18 @@
 //! a bias (`addmm`, a linear layer), and a batch of products (`bmm`). [`Tensor::matmul`] reshapes
 //! everything else into one of them.
 
+pub(crate) mod error;
 mod kernels;
 
+use error::MatmulError;
 pub(crate) use kernels::{every_kernel, product};
 
 use smallvec::SmallVec;
 
 use crate::autograd::{Context, Function, Saved};
 use crate::dtype::DType;
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::error::dtype::{DTypeError, not_implemented};
 use crate::ops;
 use crate::ops::shape::viewed;
 use crate::shape::{broadcast, signed};
@@ -48,7 +51,7 @@ impl Tensor {
     pub fn bmm(&self, other: &Tensor) -> Result<Tensor> {
         for (batch, argument) in [(self, "batch1"), (other, "batch2")] {
             if batch.ndim() != 3 {
-                return Err(Error::NotABatch { argument });
+                return Err(MatmulError::NotABatch { argument }.into());
             }
         }
         ops::apply(Bmm, [self, other])
@@ -71,13 +74,13 @@ fn matmul(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     match (a.ndim(), b.ndim()) {
         (0, dims) | (dims, 0) => {
             let b = if a.ndim() == 0 { dims } else { 0 };
-            Err(Error::MatmulDims { operation: "matmul", a: a.ndim(), b })
+            Err(MatmulError::Dims { operation: "matmul", a: a.ndim(), b }.into())
         }
         (1, 1) => ops::apply(Dot, [a, b]),
         (2, 1) => {
             if a.sizes()[1] != b.numel() {
                 let mat = [a.sizes()[0], a.sizes()[1]];
-                return Err(Error::MvSizes { mat, vec: b.numel() });
+                return Err(MatmulError::MvSizes { mat, vec: b.numel() }.into());
             }
             check_vector(a, b)?;
             viewed(&a.mm(&b.unsqueeze(1)?)?, &a.sizes()[..1], "MvBackward0")
@@ -99,7 +102,7 @@ fn matmul(a: &Tensor, b: &Tensor) -> Result<Tensor> {
             let k = a.size(-1)?;
             if k != b.numel() {
                 let rows = a.sizes()[..a.ndim() - 1].iter().product();
-                return Err(Error::MvSizes { mat: [rows, k], vec: b.numel() });
+                return Err(MatmulError::MvSizes { mat: [rows, k], vec: b.numel() }.into());
             }
             check_vector(a, b)?;
             viewed(&a.matmul(&b.unsqueeze(1)?)?, &a.sizes()[..a.ndim() - 1], UNSAFE_VIEW)
@@ -114,11 +117,11 @@ const UNSAFE_VIEW: &str = "UnsafeViewBackward0";
 #[track_caller]
 fn linear(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
     if x.ndim() == 0 || weight.ndim() == 0 {
-        return Err(Error::MatmulDims { operation: "linear", a: x.ndim(), b: weight.ndim() });
+        return Err(MatmulError::Dims { operation: "linear", a: x.ndim(), b: weight.ndim() }.into());
     }
     let Some(bias) = bias else { return x.matmul(&weight.t()?) };
     match (x.sizes(), weight.sizes()) {
-        (_, &[_]) => Err(Error::VectorForMatrix { argument: "mat2" }),
+        (_, &[_]) => Err(MatmulError::VectorForMatrix { argument: "mat2" }.into()),
         (&[_, _], &[_, _]) if bias.ndim() == 1 => ops::apply(Linear, [bias, x, weight]),
         // Rows of any number of dimensions are rows.
         (&[ref outer @ .., features], &[out, _]) if bias.sizes() == [out] => {
@@ -133,14 +136,14 @@ fn linear(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> 
 /// Whether a matrix can be multiplied by a vector of this type.
 fn check_vector(a: &Tensor, b: &Tensor) -> Result<()> {
     match (a.dtype(), b.dtype()) {
-        (expected, got) if expected != got => Err(Error::ExpectedDType { expected, got }),
-        (dtype @ DType::Bool, _) => Err(Error::NotImplemented { operation: "addmv_impl_cpu", dtype }),
+        (expected, got) if expected != got => Err(DTypeError::Expected { expected, got }.into()),
+        (dtype @ DType::Bool, _) => Err(not_implemented("addmv_impl_cpu", dtype)),
         _ => Ok(()),
     }
 }
 
 fn matrix(tensor: &Tensor, argument: &'static str) -> Result<()> {
-    if tensor.ndim() == 2 { Ok(()) } else { Err(Error::NotAMatrix { argument }) }
+    if tensor.ndim() == 2 { Ok(()) } else { Err(MatmulError::NotAMatrix { argument }.into()) }
 }
 
 #[track_caller]
@@ -175,13 +178,13 @@ impl Function<2> for Dot {
 
     fn forward(&self, ctx: &mut Context<2>, [a, b]: [&Tensor; 2]) -> Result<Tensor> {
         if a.numel() != b.numel() {
-            return Err(Error::DotSizes { a: a.numel(), b: b.numel() });
+            return Err(MatmulError::DotSizes { a: a.numel(), b: b.numel() }.into());
         }
         if a.dtype() != b.dtype() {
-            return Err(Error::DotDTypes { a: a.dtype(), b: b.dtype() });
+            return Err(MatmulError::DotDTypes { a: a.dtype(), b: b.dtype() }.into());
         }
         if a.dtype() == DType::Bool {
-            return Err(Error::NotImplemented { operation: "dot", dtype: DType::Bool });
+            return Err(not_implemented("dot", DType::Bool));
         }
         let (needs_a, needs_b) = (ctx.needs_input_grad(0), ctx.needs_input_grad(1));
         ctx.save_for_backward([needs_b.then_some(a), needs_a.then_some(b)]);
@@ -217,7 +220,7 @@ impl Function<2> for Mm {
         ctx.save_for_backward([needs_b.then_some(a), needs_a.then_some(b)]);
         kernels::check_shapes(a, b)?;
         if a.dtype() != b.dtype() {
-            return Err(Error::MatmulDTypes { a: a.dtype(), b: b.dtype() });
+            return Err(MatmulError::DTypes { a: a.dtype(), b: b.dtype() }.into());
         }
         kernels::mm(a, b)
     }
@@ -250,7 +253,7 @@ impl Function<3> for Linear {
         let weight = weight.t()?;
         for (argument, a) in [("self", bias), ("mat1", x)] {
             if a.dtype() != weight.dtype() {
-                return Err(Error::LinearDTypes { argument, a: a.dtype(), b: weight.dtype() });
+                return Err(MatmulError::LinearDTypes { argument, a: a.dtype(), b: weight.dtype() }.into());
             }
         }
         kernels::check_shapes(x, &weight)?;
@@ -291,13 +294,14 @@ impl Function<2> for Bmm {
         ctx.save_for_backward([needs_b.then_some(a), needs_a.then_some(b)]);
         let (batch, k, dtype) = (a.sizes()[0], a.sizes()[2], a.dtype());
         if b.sizes()[..2] != [batch, k] {
-            return Err(Error::BmmShapes { expected: [batch, k], got: [b.sizes()[0], b.sizes()[1]] });
+            let got = [b.sizes()[0], b.sizes()[1]];
+            return Err(MatmulError::BmmShapes { expected: [batch, k], got }.into());
         }
         if a.dtype() != b.dtype() {
-            return Err(Error::ExpectedDType { expected: dtype, got: b.dtype() });
+            return Err(DTypeError::Expected { expected: dtype, got: b.dtype() }.into());
         }
         if dtype == DType::Bool {
-            return Err(Error::NotImplemented { operation: "bmm", dtype });
+            return Err(not_implemented("bmm", dtype));
         }
         kernels::bmm(a, b)
     }

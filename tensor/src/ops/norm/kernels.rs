@@ -16,7 +16,8 @@ use crate::cpu::parts::{for_shares, part};
 use crate::cpu::simd::{threads, vectorized};
 use crate::cpu::tree::{self, CHUNK, LANES};
 use crate::dtype::{DType, Element, Memory, with_float};
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::error::dtype::not_implemented;
 use crate::f16;
 use crate::kernel::Parameter::{self, In, Int, Out};
 use crate::kernel::{Args, Cost, FLOATS, Geometry, Input, KernelDef, Ran};
@@ -53,7 +54,7 @@ macro_rules! with_types {
                 const $types: &[DType] = &[$(DType::$listed),+];
                 Ok($body)
             })+
-            (dtype, _) => Err(Error::NotImplemented { operation: $operation, dtype }),
+            (dtype, _) => Err(not_implemented($operation, dtype)),
         }
     };
 }
@@ -355,7 +356,7 @@ fn running_stats_kernel(dtype: DType) -> Result<&'static KernelDef> {
         };
         // The batch's are not rounded to halves.
         Ok(KERNEL.between(KERNEL.name, &[dtype], T::DTYPE, dtype))
-    }, else Err(Error::NotImplemented { operation: "batch_norm", dtype }))
+    }, else Err(not_implemented("batch_norm", dtype)))
 }
 
 /// Each row of x normalised. `stats` gets its mean and `1 / √(variance + eps)`.

@@ -4,16 +4,20 @@ use std::panic::Location;
 
 use smallvec::SmallVec;
 
+use crate::autograd::error::AutogradError;
 use crate::autograd::{Context, Function, Saved, is_grad_enabled, is_inference_mode_enabled, no_grad};
 use crate::dtype::{DType, Scalar};
+use crate::error::dtype::not_implemented;
 use crate::error::{Error, Result};
 use crate::ops::plain::{dense, number, seen_as, write};
 use crate::ops::{self, Arguments};
 use crate::scope;
 use crate::tensor::Tensor;
 
+pub(crate) mod error;
 mod kernels;
 
+use error::NormError;
 pub(crate) use kernels::every_kernel;
 
 /// The arguments of `torch.nn.functional.batch_norm` after the first.
@@ -68,26 +72,28 @@ impl Tensor {
         let BatchNormArguments { running_mean, running_var, weight, bias, training, momentum, eps } =
             arguments;
         if running_mean.is_some() != running_var.is_some() {
-            return Err(Error::BatchNormRunning);
+            return Err(NormError::BatchNormRunning.into());
         }
         if *eps <= 0.0 {
-            return Err(Error::BatchNormEps { eps: *eps });
+            return Err(NormError::BatchNormEps { eps: *eps }.into());
         }
         if self.ndim() < 2 {
-            return Err(Error::BatchNormDims);
+            return Err(NormError::BatchNormDims.into());
         }
         let [batch, channels, positions] = channels(self);
         if *training && batch * positions == 1 {
-            return Err(Error::BatchNormBatch { sizes: self.sizes().to_vec() });
+            return Err(NormError::BatchNormBatch { sizes: self.sizes().to_vec() }.into());
         }
         if !training && running_mean.is_none() {
-            return Err(Error::BatchNormEvaluation);
+            return Err(NormError::BatchNormEvaluation.into());
         }
         let parameters = [weight, bias, running_mean, running_var];
         for i in [2, 3, 0, 1] {
             let (name, Some(tensor)) = (BATCH_NORM.names[1 + i], parameters[i]) else { continue };
             match tensor.numel() {
-                got if got != channels => return Err(Error::BatchNormChannels { name, channels, got }),
+                got if got != channels => {
+                    return Err(NormError::BatchNormChannels { name, channels, got }.into());
+                }
                 _ if tensor.ndim() == 1 => {}
                 _ => {
                     let sizes = tensor.sizes();
@@ -100,7 +106,8 @@ impl Tensor {
         if self.numel() > 0 && is_grad_enabled() {
             for (i, argument) in [(2, "running_mean"), (3, "running_var")] {
                 if parameters[i].as_ref().is_some_and(Tensor::requires_grad) {
-                    return Err(Error::NotDifferentiable { function: "native_batch_norm", argument });
+                    let function = "native_batch_norm";
+                    return Err(AutogradError::NotDifferentiable { function, argument }.into());
                 }
             }
         }
@@ -156,19 +163,19 @@ fn layer_norm(
     eps: f64,
 ) -> Result<Tensor> {
     if normalized_shape.is_empty() {
-        return Err(Error::LayerNormNoShape);
+        return Err(NormError::LayerNormNoShape.into());
     }
     for (name, tensor) in [("weight", weight), ("bias", bias)] {
         if let Some(tensor) = tensor
             && tensor.sizes() != normalized_shape
         {
             let (got, normalized_shape) = (tensor.sizes().to_vec(), normalized_shape.to_vec());
-            return Err(Error::LayerNormParameter { name, got, normalized_shape });
+            return Err(NormError::LayerNormParameter { name, got, normalized_shape }.into());
         }
     }
     if !x.sizes().ends_with(normalized_shape) {
         let (input, normalized_shape) = (x.sizes().to_vec(), normalized_shape.to_vec());
-        return Err(Error::LayerNormShape { input, normalized_shape });
+        return Err(NormError::LayerNormShape { input, normalized_shape }.into());
     }
     check_operands("LayerNormKernelImpl", LAYER_NORM, x, &[weight, bias])?;
     let dtype = weight.or(bias).map_or(x.dtype(), Tensor::dtype);
@@ -191,14 +198,14 @@ fn check_operands(
     ops::same_device(name, Some(arguments), &on.collect::<SmallVec<[&Tensor; 5]>>())?;
     let dtype = input.dtype();
     if !dtype.is_floating_point() {
-        return Err(Error::NotImplemented { operation, dtype });
+        return Err(not_implemented(operation, dtype));
     }
     let are_all = |dtype| parameters.iter().flatten().all(|parameter| parameter.dtype() == dtype);
     match (are_all(dtype), are_all(DType::F32)) {
         (true, _) => Ok(()),
         (_, true) if dtype.is_half() => Ok(()),
-        (_, true) => Err(Error::MixedTypes),
-        _ => Err(Error::MixedParameterType),
+        (_, true) => Err(NormError::MixedTypes.into()),
+        _ => Err(NormError::MixedParameterType.into()),
     }
 }
 
@@ -233,7 +240,7 @@ impl BatchNorm {
     fn update(&self, stats: [&Tensor; 2], count: usize) -> Result<()> {
         let Some((mean, var)) = &self.running else { return Ok(()) };
         if (mean.is_inference() || var.is_inference()) && !is_inference_mode_enabled() {
-            return Err(Error::InferenceInPlace);
+            return Err(AutogradError::InferenceInPlace.into());
         }
         let correction = count as f64 / (count - 1) as f64;
         let [new_mean, new_var] = [dense(mean)?, dense(var)?];

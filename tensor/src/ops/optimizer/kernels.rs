@@ -7,6 +7,7 @@ use crate::cpu::half::InHalves;
 use crate::cpu::parallel::for_pieces;
 use crate::cpu::simd::{threads, vectorized};
 use crate::dtype::{DType, Element, with_float};
+use crate::error::dtype::not_implemented;
 use crate::error::{Error, Result};
 use crate::kernel::{Args, Cost, FLOATS, Geometry, KernelDef, Parameter};
 use crate::ops::launch::launch;
@@ -146,7 +147,7 @@ fn adam_kernel(dtype: DType) -> Result<&'static KernelDef> {
     Ok(with_float!(dtype,
         T => step!("adam", T, adam_lanes, AdamStep, [parameter, exp_avg, exp_avg_sq],
             [Float, Float, Float, Float, Float, Float, Float]).storing(dtype),
-        else return Err(Error::NotImplemented { operation: "adam", dtype })))
+        else return Err(not_implemented("adam", dtype))))
 }
 
 /// Every kernel of this file.
@@ -179,7 +180,7 @@ macro_rules! sgd {
             Ok(with_float!(dtype,
                 T => step!($name, T, $lanes, SgdStep, [parameter $(, $tensor)*], [Int, Int, Float, Float, Float, Float])
                     .storing(dtype),
-                else return Err(Error::NotImplemented { operation: "sgd", dtype })))
+                else return Err(not_implemented("sgd", dtype))))
         }
     };
 }

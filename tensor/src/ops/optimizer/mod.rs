@@ -9,7 +9,9 @@ pub(crate) use kernels::every_kernel;
 
 use smallvec::SmallVec;
 
-use crate::error::{Error, Result};
+use crate::autograd::error::AutogradError;
+use crate::error::Result;
+use crate::error::dtype::DTypeError;
 use crate::ops::plain;
 use crate::ops::plain::dense;
 use crate::ops::{self, mismatch};
@@ -101,11 +103,11 @@ fn check_alike<'a>(parameter: &Tensor, others: impl IntoIterator<Item = &'a Tens
             return Err(mismatch("step", None, &[parameter, other], [0, 1]));
         }
         if other.dtype() != parameter.dtype() {
-            return Err(Error::ExpectedDType { expected: parameter.dtype(), got: other.dtype() });
+            return Err(DTypeError::Expected { expected: parameter.dtype(), got: other.dtype() }.into());
         }
         if other.sizes() != parameter.sizes() {
             let (grad, tensor) = (other.sizes().to_vec(), parameter.sizes().to_vec());
-            return Err(Error::AssignGradient { grad, tensor });
+            return Err(AutogradError::AssignGradient { grad, tensor }.into());
         }
     }
     Ok(())

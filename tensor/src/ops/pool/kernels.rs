@@ -14,7 +14,8 @@ use crate::cpu::half::InHalves;
 use crate::cpu::parts::{for_parts, for_parts_of_two, part};
 use crate::cpu::simd::vectorized;
 use crate::dtype::{DType, Element, with_float, with_math};
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::error::dtype::not_implemented;
 use crate::kernel::Parameter::{In, Int, Out};
 use crate::kernel::{Args, Cost, FLOATS, Geometry, KernelDef, NUMBERS};
 use crate::ops::launch::launch;
@@ -276,7 +277,7 @@ fn max_pool2d_backward_kernel(dtype: DType) -> Result<&'static KernelDef> {
             },
         };
         Ok(KERNEL.storing(dtype))
-    }, else Err(Error::NotImplemented { operation: "max_pool2d", dtype }))
+    }, else Err(not_implemented("max_pool2d", dtype)))
 }
 
 /// What the sum of a window is divided by.
@@ -344,7 +345,7 @@ fn avg_pool2d_kernel(dtype: DType) -> Result<&'static KernelDef> {
             },
         };
         Ok(KERNEL.storing(dtype))
-    }, else Err(Error::NotImplemented { operation: "avg_pool2d", dtype }))
+    }, else Err(not_implemented("avg_pool2d", dtype)))
 }
 
 #[inline(always)]
@@ -429,7 +430,7 @@ fn avg_pool2d_backward_kernel(dtype: DType) -> Result<&'static KernelDef> {
             },
         };
         Ok(KERNEL.storing(dtype))
-    }, else Err(Error::NotImplemented { operation: "avg_pool2d", dtype }))
+    }, else Err(not_implemented("avg_pool2d", dtype)))
 }
 
 #[inline(always)]
@@ -498,7 +499,7 @@ fn adaptive_avg_pool2d_kernel(dtype: DType) -> Result<&'static KernelDef> {
             },
         };
         Ok(KERNEL.storing(dtype))
-    }, else Err(Error::NotImplemented { operation: "adaptive_avg_pool2d", dtype }))
+    }, else Err(not_implemented("adaptive_avg_pool2d", dtype)))
 }
 
 /// The gradient of each element: the sum of those of the windows that it is in, each divided as they were.
@@ -535,5 +536,5 @@ fn adaptive_avg_pool2d_backward_kernel(dtype: DType) -> Result<&'static KernelDe
             },
         };
         Ok(KERNEL.storing(dtype))
-    }, else Err(Error::NotImplemented { operation: "adaptive_avg_pool2d", dtype }))
+    }, else Err(not_implemented("adaptive_avg_pool2d", dtype)))
 }

@@ -4,15 +4,18 @@
 
 use crate::autograd::{Context, Function, Saved};
 use crate::dtype::DType;
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::error::dtype::not_implemented;
 use crate::ops;
 use crate::ops::pair::Pair;
 use crate::ops::plain::{dense, seen_as};
 use crate::tensor::Tensor;
 
+pub(crate) mod error;
 mod kernels;
 mod window;
 
+use error::PoolError;
 pub(crate) use kernels::every_kernel;
 use kernels::{Divisor, Grid};
 use window::Windows;
@@ -77,17 +80,17 @@ impl Tensor {
     #[track_caller]
     pub fn max_pool2d(&self, kernel_size: impl Into<Pair>, options: &MaxPool2dOptions) -> Result<Tensor> {
         if !matches!(self.ndim(), 3 | 4) {
-            return Err(Error::MaxPoolDims);
+            return Err(PoolError::MaxDims.into());
         }
         let MaxPool2dOptions { stride, padding, dilation, ceil_mode } = *options;
         let grid = grid(self, kernel_size.into(), stride, padding, dilation, ceil_mode)?;
         if self.dtype() == DType::Bool {
-            return Err(Error::NotImplemented { operation: "max_pool2d", dtype: DType::Bool });
+            return Err(not_implemented("max_pool2d", DType::Bool));
         }
         let (height, width) = (grid.down.size, grid.across.size);
         if i32::try_from(height * width).is_err() {
             let what = format!("a plane of {height} × {width} = {} elements is not allowed", height * width);
-            return Err(Error::IntegerOutOfRange { what });
+            return Err(PoolError::IntegerOutOfRange { what }.into());
         }
         ops::apply(MaxPool2d { grid }, [self])
     }
@@ -97,13 +100,13 @@ impl Tensor {
     pub fn avg_pool2d(&self, kernel_size: impl Into<Pair>, options: &AvgPool2dOptions) -> Result<Tensor> {
         let AvgPool2dOptions { stride, padding, ceil_mode, count_include_pad, divisor_override } = *options;
         if divisor_override == Some(0) {
-            return Err(Error::PoolDivisor);
+            return Err(PoolError::Divisor.into());
         }
         self.layout().dim(-3)?; // As PyTorch, which asks for the channels first.
         let kernel_size = kernel_size.into();
         let [height, width] = kernel_size.values();
         if height == 0 || width == 0 {
-            return Err(Error::PoolKernel { height, width }); // Lest the stride that it stands for be blamed.
+            return Err(PoolError::Kernel { height, width }.into()); // Lest the stride that it stands for be blamed.
         }
         let grid = grid(self, kernel_size, stride, padding, 1.into(), ceil_mode)?;
         let divisor = Divisor { count_include_pad, fixed: divisor_override.unwrap_or(0) };
@@ -117,7 +120,7 @@ impl Tensor {
     pub fn adaptive_avg_pool2d(&self, output_size: impl Into<Pair<Option<usize>>>) -> Result<Tensor> {
         let asked = output_size.into().values();
         if self.ndim() < 2 {
-            return Err(Error::AdaptivePoolDims { sizes: self.sizes().to_vec() });
+            return Err(PoolError::AdaptiveDims { sizes: self.sizes().to_vec() }.into());
         }
         let [height, width] = [self.ndim() - 2, self.ndim() - 1].map(|dim| self.sizes()[dim]);
         let output = [asked[0].unwrap_or(height), asked[1].unwrap_or(width)];
@@ -125,11 +128,11 @@ impl Tensor {
             return self.mean_dims(&[-1, -2], true); // As in PyTorch, of tensors of any dimensions.
         }
         if !matches!(self.ndim(), 3 | 4) {
-            return Err(Error::AdaptivePoolDims { sizes: self.sizes().to_vec() });
+            return Err(PoolError::AdaptiveDims { sizes: self.sizes().to_vec() }.into());
         }
         if let Some(dim) = [self.ndim() - 2, self.ndim() - 1].into_iter().find(|dim| self.sizes()[*dim] == 0)
         {
-            return Err(Error::AdaptivePoolEmpty { sizes: self.sizes().to_vec(), dim });
+            return Err(PoolError::AdaptiveEmpty { sizes: self.sizes().to_vec(), dim }.into());
         }
         check_float(self, "adaptive_avg_pool2d")?;
         ops::apply(AdaptiveAvgPool2d { output }, [self])
@@ -139,7 +142,7 @@ impl Tensor {
 fn check_float(x: &Tensor, operation: &'static str) -> Result<()> {
     match x.dtype().is_floating_point() {
         true => Ok(()),
-        false => Err(Error::NotImplemented { operation, dtype: x.dtype() }),
+        false => Err(not_implemented(operation, x.dtype())),
     }
 }
 
@@ -160,21 +163,21 @@ fn grid(
         |i: usize, size| Windows::new(size, [kernel[i], stride[i], padding[i], dilation[i]], ceil_mode);
     let (down, across) = (along(0, height)?, along(1, width)?);
     if kernel.contains(&0) {
-        return Err(Error::PoolKernel { height: kernel[0], width: kernel[1] });
+        return Err(PoolError::Kernel { height: kernel[0], width: kernel[1] }.into());
     }
     if dilation.contains(&0) {
-        return Err(Error::PoolDilation { height: dilation[0], width: dilation[1] });
+        return Err(PoolError::Dilation { height: dilation[0], width: dilation[1] }.into());
     }
     // A batch may be empty, an image not.
     if !matches!(x.ndim(), 3 | 4) || [channels, height, width].contains(&0) {
-        return Err(Error::PoolInput { sizes: sizes.to_vec() });
+        return Err(PoolError::Input { sizes: sizes.to_vec() }.into());
     }
     if padding.iter().zip(kernel).any(|(padding, kernel)| *padding > kernel / 2) {
-        return Err(Error::PoolPaddings { padding, kernel });
+        return Err(PoolError::Paddings { padding, kernel }.into());
     }
     if down.count < 1 || across.count < 1 {
         let output = [down.count, across.count];
-        return Err(Error::PoolOutput { input: [channels, height, width], output });
+        return Err(PoolError::Output { input: [channels, height, width], output }.into());
     }
     Ok(Grid { down, across })
 }

@@ -2,7 +2,8 @@
 
 use std::ops::Range;
 
-use crate::error::{Error, Result};
+use super::error::PoolError;
+use crate::error::Result;
 
 /// The windows along one dimension. All numbers have been checked, so that none overflows.
 #[derive(Clone, Copy, Debug)]
@@ -31,16 +32,16 @@ impl Windows {
     ) -> Result<Windows> {
         let number = |what: &str, number: usize| match i32::try_from(number) {
             Ok(number) => Ok(i64::from(number)),
-            Err(_) => Err(Error::IntegerOutOfRange { what: format!("{what} {number} is not allowed") }),
+            Err(_) => Err(PoolError::IntegerOutOfRange { what: format!("{what} {number} is not allowed") }),
         };
         let (kernel, stride) = (number("a kernel size of", kernel)?, number("a stride of", stride)?);
         let (padding, dilation) = (number("a padding of", padding)?, number("a dilation of", dilation)?);
         let size = number("an image's height or width of", size)?;
         if stride == 0 {
-            return Err(Error::PoolStride);
+            return Err(PoolError::Stride.into());
         }
         if padding > ((kernel - 1) * dilation + 1) / 2 {
-            return Err(Error::PoolPadding { padding, kernel, dilation });
+            return Err(PoolError::Padding { padding, kernel, dilation }.into());
         }
         let room = size + 2 * padding - dilation * (kernel - 1) - 1;
         let mut count = (room + if ceil_mode { stride - 1 } else { 0 }).div_euclid(stride) + 1;

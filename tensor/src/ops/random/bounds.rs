@@ -2,6 +2,7 @@
 
 use half::{bf16, f16};
 
+use super::error::RandomError;
 use crate::ambient::Ambient;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
@@ -13,7 +14,7 @@ use crate::ops::elementwise::Convert;
 /// one that is. So the numbers drawn are others than for an i64.
 pub(super) fn bounds(low: i64, high: i64, dtype: DType) -> Result<(i64, i64)> {
     if low >= high {
-        return Err(Error::EmptyRange { low, high });
+        return Err(RandomError::EmptyRange { low, high }.into());
     }
     let (low, high) = match digits(dtype) {
         Some(digits) => inside(low, high, dtype, digits)?,

@@ -2,6 +2,7 @@
 
 use std::panic::Location;
 
+use super::error::RandomError;
 use super::{draw, kernels, memory_order};
 use crate::autograd::{Context, Function, Saved};
 use crate::cpu::blocks::elementwise;
@@ -9,7 +10,8 @@ use crate::cpu::half::InHalves;
 use crate::cpu::random::fill_bernoulli;
 use crate::cpu::reserve::reserve;
 use crate::dtype::{DType, with_float};
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::error::dtype::{DTypeError, not_implemented};
 use crate::kernel::KernelDef;
 use crate::ops;
 use crate::ops::launch::launch;
@@ -24,7 +26,7 @@ impl Tensor {
     #[track_caller]
     pub fn dropout(&self, p: f64, training: bool) -> Result<Tensor> {
         if !(0.0..=1.0).contains(&p) {
-            return Err(Error::DropoutProbability { p });
+            return Err(RandomError::DropoutProbability { p }.into());
         }
         let _scope = scope::operation("dropout", Location::caller());
         if p == 0.0 || !training || self.numel() == 0 {
@@ -34,7 +36,7 @@ impl Tensor {
             return self.mul(false); // In whatever type it is.
         }
         if !self.dtype().is_floating_point() {
-            return Err(Error::InPlaceCast { result: DType::F32, output: self.dtype() });
+            return Err(DTypeError::InPlaceCast { result: DType::F32, output: self.dtype() }.into());
         }
         if self.is_cuda() {
             let mask = self.uninit_beside(self.sizes(), DType::Bool)?;
@@ -78,7 +80,7 @@ impl Dropout {
 pub(super) fn masked_scale_kernel(dtype: DType) -> Result<&'static KernelDef> {
     with_float!(dtype, T => Ok(elementwise!("masked_scale"<T>, Cheap,
             |x: T, keep: u8, scale: T| -> T { x * if keep != 0 { scale } else { 0.0 } }).storing(dtype)),
-        else Err(Error::NotImplemented { operation: "bernoulli_scalar_cpu_", dtype }))
+        else Err(not_implemented("bernoulli_scalar_cpu_", dtype)))
 }
 
 impl Function<2> for Dropout {

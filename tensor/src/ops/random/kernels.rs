@@ -11,6 +11,7 @@ use crate::cpu::half::InHalves;
 use crate::cpu::number::{Float, Number};
 use crate::cpu::reserve::reserve;
 use crate::dtype::{DType, Element, Memory, Scalar, with_float, with_math};
+use crate::error::dtype::not_implemented;
 use crate::error::{Error, Result};
 use crate::kernel::{Args, Cost, FLOATS, Geometry, KernelDef, NUMBERS, Parameter, Ran};
 use crate::ops::launch::launch;
@@ -95,7 +96,7 @@ fn uniform_kernel(dtype: DType) -> Result<&'static KernelDef> {
         DType::F64 => Ok(fill_kernel!("uniform", f64, Float, uniform_twin::<f64>)),
         DType::F16 => Ok(fill_kernel!("uniform", f16, Float, uniform_twin::<f16>)),
         DType::BF16 => Ok(fill_kernel!("uniform", bf16, Float, uniform_twin::<bf16>)),
-        dtype => Err(Error::RandomDType { kernel: "check_uniform_bounds", dtype }),
+        dtype => Err(not_implemented("check_uniform_bounds", dtype)),
     }
 }
 
@@ -134,7 +135,7 @@ fn normal_kernel(dtype: DType) -> Result<&'static KernelDef> {
         });
         Ok(())
     })
-    .storing(dtype)), else Err(Error::RandomDType { kernel: "normal_kernel_cpu", dtype }))
+    .storing(dtype)), else Err(not_implemented("normal_kernel_cpu", dtype)))
 }
 
 /// Whole numbers from `low` on, `range` of them; 0 stands for 2⁶⁴.

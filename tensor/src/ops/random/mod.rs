@@ -4,8 +4,10 @@
 
 mod bounds;
 mod dropout;
+pub(crate) mod error;
 mod kernels;
 
+use error::RandomError;
 pub(crate) use kernels::every_kernel;
 
 use bounds::bounds;
@@ -15,6 +17,7 @@ use crate::ambient::Ambient;
 use crate::cpu::random::*;
 use crate::cpu::reserve::reserve;
 use crate::dtype::DType;
+use crate::error::dtype::not_implemented;
 use crate::error::{Error, Result};
 use crate::kernel::Cost;
 use crate::machine::Machine;
@@ -130,7 +133,9 @@ impl Tensor {
                     draw(generator, |engine| fill_bernoulli_from_f64(engine, &probabilities, &mut keep));
                     keep
                 }
-                dtype => return Err(Error::RandomDType { kernel: "bernoulli_tensor_cpu_p_", dtype }),
+                dtype => {
+                    return Err(not_implemented("bernoulli_tensor_cpu_p_", dtype));
+                }
             };
             Tensor::from_slice(&keep, self.sizes())?.to(self.dtype())
         })
@@ -229,7 +234,7 @@ fn fill<T: bytemuck::Pod>(
 
 fn uniform_(target: &Tensor, from: f64, to: f64, generator: Option<&Generator>) -> Result<()> {
     if from.is_nan() || to.is_nan() || from > to {
-        return Err(Error::UniformRange { from, to });
+        return Err(RandomError::UniformRange { from, to }.into());
     }
     check_generator(target, generator)?;
     match target.dtype() {
@@ -244,13 +249,13 @@ fn uniform_(target: &Tensor, from: f64, to: f64, generator: Option<&Generator>) 
         DType::BF16 => {
             fill(target, generator, |engine, out: &mut [bf16]| fill_uniform_half(engine, out, from, to))
         }
-        dtype => Err(Error::RandomDType { kernel: "check_uniform_bounds", dtype }),
+        dtype => Err(not_implemented("check_uniform_bounds", dtype)),
     }
 }
 
 fn normal_(target: &Tensor, mean: f64, std: f64, generator: Option<&Generator>) -> Result<()> {
     if std.is_nan() || std < 0.0 {
-        return Err(Error::NegativeStd { std });
+        return Err(RandomError::NegativeStd { std }.into());
     }
     check_generator(target, generator)?;
     if target.is_cuda() {
@@ -272,7 +277,7 @@ fn normal_(target: &Tensor, mean: f64, std: f64, generator: Option<&Generator>) 
         (DType::F64, false) => fill(target, generator, |engine, out| {
             fill_normal_scalar_path_f64(engine, out, mean, std);
         }),
-        (dtype, _) => Err(Error::RandomDType { kernel: "normal_kernel_cpu", dtype }),
+        (dtype, _) => Err(not_implemented("normal_kernel_cpu", dtype)),
     }
 }
 

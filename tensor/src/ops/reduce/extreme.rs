@@ -1,5 +1,6 @@
 //! The largest and the smallest, their positions, and the truth of all or any.
 
+use super::error::ReduceError;
 use super::kernels::{self, Largest, Smallest};
 use super::sum::spread;
 use super::{reduced_dims, reduced_sizes};
@@ -110,8 +111,8 @@ fn extreme(
 fn check_not_empty(x: &Tensor, reduced: &[bool], operation: &'static str, all: bool) -> Result<()> {
     match (0..x.ndim()).find(|dim| reduced[*dim] && x.sizes()[*dim] == 0) {
         None => Ok(()),
-        Some(_) if all => Err(Error::EmptyReduction { operation }),
-        Some(dim) => Err(Error::EmptyReductionDim { operation, dim }),
+        Some(_) if all => Err(ReduceError::Empty { operation }.into()),
+        Some(dim) => Err(ReduceError::EmptyDim { operation, dim }.into()),
     }
 }
 

@@ -4,14 +4,16 @@
 //!
 //! The order in which numbers are combined is part of the result: see `cpu/tree.rs`.
 
+pub(crate) mod error;
 mod extreme;
 mod kernels;
 mod sum;
 
+use error::ReduceError;
 pub(crate) use kernels::every_kernel;
 pub(crate) use sum::sum_to;
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::tensor::Tensor;
 
 /// The dimensions a reduction runs over, as a flag for each; no dimension given means all of them.
@@ -23,7 +25,7 @@ fn reduced_dims(x: &Tensor, dims: &[i64]) -> Result<Vec<bool>> {
         if let Some(flag) = reduced.get_mut(dim)
             && std::mem::replace(flag, true)
         {
-            return Err(Error::RepeatedDim { dim });
+            return Err(ReduceError::RepeatedDim { dim }.into());
         }
     }
     Ok(reduced)

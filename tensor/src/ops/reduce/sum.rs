@@ -1,5 +1,6 @@
 //! Sums, and what is made of them.
 
+use super::error::ReduceError;
 use super::kernels::{self, Sum};
 use super::{reduced_dims, reduced_sizes};
 use crate::autograd::{Context, Function, Saved};
@@ -71,7 +72,7 @@ impl Tensor {
 #[track_caller]
 fn mean(x: &Tensor, dims: &[i64], keepdim: bool, backward_name: &'static str) -> Result<Tensor> {
     if !x.dtype().is_floating_point() {
-        return Err(Error::NeedsFloat { operation: "mean", got: x.dtype() });
+        return Err(ReduceError::NeedsFloat { operation: "mean", got: x.dtype() }.into());
     }
     let reduced = reduced_dims(x, dims)?;
     ops::apply(MeanDims { reduced, keepdim, backward_name }, [x])

@@ -5,7 +5,8 @@ use half::bf16;
 
 use crate::cpu::blocks::Runs;
 use crate::dtype::{DType, Element};
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::error::dtype::not_implemented;
 use crate::kernel::{Args, Cost, Geometry, KernelDef, Parameter, Ran};
 use crate::ops::launch::launch;
 use crate::tensor::Tensor;
@@ -55,9 +56,7 @@ fn unscale_kernel(dtype: DType) -> Result<&'static KernelDef> {
         DType::F32 => Ok(Unscale::<f32>::KERNEL),
         DType::F64 => Ok(Unscale::<f64>::KERNEL),
         DType::BF16 => Ok(Unscale::<bf16>::KERNEL),
-        _ => {
-            Err(Error::NotImplemented { operation: "_amp_foreach_non_finite_check_and_unscale_cuda", dtype })
-        }
+        _ => Err(not_implemented("_amp_foreach_non_finite_check_and_unscale_cuda", dtype)),
     }
 }
 

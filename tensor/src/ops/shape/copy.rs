@@ -5,6 +5,7 @@ use half::{bf16, f16};
 use crate::autograd::{Context, Function, Saved};
 use crate::dtype::{DType, Scalar};
 use crate::error::{Error, Result};
+use crate::ops::elementwise::error::ElementwiseError;
 use crate::ops::plain::{copy_of, fill, write};
 use crate::ops::transfer::copy_over;
 use crate::ops::{self, NewValues};
@@ -61,7 +62,8 @@ impl Tensor {
         let CopyOptions { non_blocking } = options;
         let shape = broadcast(self.sizes(), source.sizes())?;
         if shape != self.sizes() {
-            return Err(Error::InPlaceBroadcast { output: self.sizes().to_vec(), broadcast: shape });
+            let output = self.sizes().to_vec();
+            return Err(ElementwiseError::InPlaceBroadcast { output, broadcast: shape }.into());
         }
         let device = self.device();
         ops::update(

@@ -6,6 +6,7 @@ use super::copy::check_fits;
 use super::kernels;
 use crate::backends::are_deterministic_algorithms_enabled;
 use crate::dtype::{DType, Scalar};
+use crate::error::dtype::not_implemented;
 use crate::error::{Error, Result};
 use crate::ops;
 use crate::ops::plain::fill;
@@ -115,7 +116,7 @@ impl Tensor {
         let (start, end, step) = (start.into(), end.into(), step.into());
         let options = options.into();
         if options.dtype == DType::Bool {
-            return Err(Error::NotImplemented { operation: "arange_cpu", dtype: DType::Bool });
+            return Err(not_implemented("arange_cpu", DType::Bool));
         }
         if step.to_f64() == 0.0 {
             return Err(Error::custom("step must be nonzero"));
@@ -152,7 +153,7 @@ impl Tensor {
             match steps {
                 0 => Ok(()),
                 1 => check_fits(ends[0], dtype).and_then(|()| fill(out, ends[0])),
-                _ if dtype == DType::Bool => Err(Error::NotImplemented { operation: "linspace_cpu", dtype }),
+                _ if dtype == DType::Bool => Err(not_implemented("linspace_cpu", dtype)),
                 _ => {
                     ends.into_iter().try_for_each(|end| check_fits(end, dtype))?;
                     kernels::linspace(out, start, end)

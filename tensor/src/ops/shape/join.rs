@@ -2,9 +2,10 @@
 
 use std::panic::Location;
 
+use super::error::ShapeError;
 use crate::autograd::record_list;
 use crate::cpu::reserve::reserve;
-use crate::error::{Error, LayoutError, Result};
+use crate::error::{LayoutError, Result};
 use crate::ops::plain::write;
 use crate::shape::normalize_dim;
 use crate::tensor::Tensor;
@@ -23,14 +24,14 @@ impl Tensor {
     pub fn stack<T: AsRef<Tensor>>(tensors: &[T], dim: i64) -> Result<Tensor> {
         let _scope = scope::operation("stack", Location::caller());
         let Some(first) = tensors.first().map(AsRef::as_ref) else {
-            return Err(Error::EmptyList { operation: "stack" });
+            return Err(ShapeError::EmptyList { operation: "stack" }.into());
         };
         let dim = normalize_dim(dim, first.ndim() + 1)? as i64;
         let mut rows = Vec::with_capacity(tensors.len());
         for (index, tensor) in tensors.iter().map(AsRef::as_ref).enumerate() {
             if tensor.sizes() != first.sizes() {
                 let (expected, got) = (first.sizes().to_vec(), tensor.sizes().to_vec());
-                return Err(Error::StackSizes { expected, got, index });
+                return Err(ShapeError::StackSizes { expected, got, index }.into());
             }
             rows.push(tensor.unsqueeze(dim)?);
         }
@@ -42,12 +43,12 @@ impl Tensor {
     #[track_caller]
     pub fn split(&self, size: usize, dim: i64) -> Result<Vec<Tensor>> {
         if self.ndim() == 0 {
-            return Err(Error::PartsOfNumber { operation: "split" });
+            return Err(ShapeError::PartsOfNumber { operation: "split" }.into());
         }
         let total = self.size(dim)?;
         match (size, total) {
             (0, 0) => return Ok(vec![self.narrow(dim, 0, 0)?]),
-            (0, _) => return Err(Error::SplitSize { size: total }),
+            (0, _) => return Err(ShapeError::SplitSize { size: total }.into()),
             _ => {}
         }
         let along = self.checked_dim(dim)?;
@@ -62,10 +63,10 @@ impl Tensor {
     #[track_caller]
     pub fn chunk(&self, chunks: usize, dim: i64) -> Result<Vec<Tensor>> {
         if self.ndim() == 0 {
-            return Err(Error::PartsOfNumber { operation: "chunk" });
+            return Err(ShapeError::PartsOfNumber { operation: "chunk" }.into());
         }
         if chunks == 0 {
-            return Err(Error::NoChunks);
+            return Err(ShapeError::NoChunks.into());
         }
         match self.size(dim)? {
             // Of nothing there are as many parts as one asks for, and one is as good as another.
@@ -85,10 +86,10 @@ fn cat(tensors: &[&Tensor], dim: i64, backward_name: &'static str) -> Result<Ten
     let joins = |tensor: &Tensor| tensor.sizes() != [0];
     let real: Vec<&Tensor> = tensors.iter().copied().filter(|tensor| joins(tensor)).collect();
     let Some(first) = real.first().or(tensors.first()).copied() else {
-        return Err(Error::EmptyCat);
+        return Err(ShapeError::EmptyCat.into());
     };
     if let Some(position) = tensors.iter().position(|tensor| tensor.ndim() == 0) {
-        return Err(Error::ZeroDimCat { position });
+        return Err(ShapeError::ZeroDimCat { position }.into());
     }
     let dim = first.checked_dim(dim)?;
     let mut sizes = first.sizes().to_vec();
@@ -100,11 +101,11 @@ fn cat(tensors: &[&Tensor], dim: i64, backward_name: &'static str) -> Result<Ten
             continue;
         }
         if tensor.ndim() != first.ndim() {
-            return Err(Error::CatDims { expected: first.ndim(), got: tensor.ndim() });
+            return Err(ShapeError::CatDims { expected: first.ndim(), got: tensor.ndim() }.into());
         }
         for (other, (expected, got)) in first.sizes().iter().zip(tensor.sizes()).enumerate() {
             if other != dim && expected != got {
-                return Err(Error::CatSizes { dim, expected: *expected, got: *got, index });
+                return Err(ShapeError::CatSizes { dim, expected: *expected, got: *got, index }.into());
             }
         }
         let joined = sizes[dim].checked_add(tensor.sizes()[dim]);

@@ -5,6 +5,7 @@
 
 mod copy;
 mod create;
+pub(crate) mod error;
 mod join;
 mod kernels;
 mod views;

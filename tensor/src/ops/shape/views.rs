@@ -1,8 +1,10 @@
 //! The same memory under another layout. Each view knows how its gradient goes back.
 
+use super::error::ShapeError;
 use crate::autograd::{Context, Function, Saved};
 use crate::error::{Error, LayoutError, Result};
 use crate::ops;
+use crate::ops::index::error::IndexError;
 use crate::ops::plain::write;
 use crate::shape::{Layout, infer_sizes, signed};
 use crate::tensor::Tensor;
@@ -14,7 +16,7 @@ impl Tensor {
     #[track_caller]
     pub fn view(&self, sizes: &[i64]) -> Result<Tensor> {
         let sizes = infer_sizes(sizes, self.numel())?;
-        let layout = self.layout().view(&sizes)?.ok_or(Error::ViewStrides)?;
+        let layout = self.layout().view(&sizes)?.ok_or(ShapeError::ViewStrides)?;
         ops::apply(View { layout, name: "view", backward_name: "ViewBackward0" }, [self])
     }
 
@@ -73,14 +75,17 @@ impl Tensor {
     pub fn expand(&self, sizes: &[i64]) -> Result<Tensor> {
         let Some(new) = sizes.len().checked_sub(self.ndim()) else {
             let tensor = (self.device().device_type(), self.dtype());
-            return Err(Error::ExpandDims { tensor, from: self.sizes().to_vec(), to: sizes.to_vec() });
+            let (from, to) = (self.sizes().to_vec(), sizes.to_vec());
+            return Err(ShapeError::ExpandDims { tensor, from, to }.into());
         };
         let mut resolved = sizes.to_vec();
         // From the back, as PyTorch, which names the last of several that do not fit.
         for (dim, size) in resolved.iter_mut().enumerate().rev() {
             match (*size, dim.checked_sub(new).map(|dim| self.sizes()[dim] as i64)) {
                 (-1, Some(own)) => *size = own,
-                (-1, None) if self.ndim() > 0 => return Err(Error::ExpandLeading { size: -1, dim }),
+                (-1, None) if self.ndim() > 0 => {
+                    return Err(ShapeError::ExpandLeading { size: -1, dim }.into());
+                }
                 (size, Some(own)) if own != 1 && own != size => {
                     return Err(
                         LayoutError::Expand { from: self.sizes().to_vec(), to: sizes.to_vec(), dim }.into()
@@ -99,11 +104,11 @@ impl Tensor {
     #[track_caller]
     pub fn permute(&self, dims: &[i64]) -> Result<Tensor> {
         if dims.len() != self.ndim() {
-            return Err(Error::PermuteDims { ndim: self.ndim(), given: dims.len() });
+            return Err(ShapeError::PermuteDims { ndim: self.ndim(), given: dims.len() }.into());
         }
         let dims: Vec<usize> = dims.iter().map(|dim| self.checked_dim(*dim)).collect::<Result<_>>()?;
         if dims.iter().enumerate().any(|(i, dim)| dims[..i].contains(dim)) {
-            return Err(Error::PermuteRepeatedDim);
+            return Err(ShapeError::PermuteRepeatedDim.into());
         }
         ops::apply(Permute { dims }, [self])
     }
@@ -123,7 +128,7 @@ impl Tensor {
                 let b = usize::from(ndim == 2);
                 ops::apply(Transpose { a: 0, b, backward_name: "TBackward0" }, [self])
             }
-            ndim => Err(Error::TransposeDims { ndim }),
+            ndim => Err(ShapeError::TransposeDims { ndim }.into()),
         }
     }
 
@@ -133,7 +138,7 @@ impl Tensor {
         let dim = self.dim_of_view(dim, "select")?;
         match from_start(index, self.sizes()[dim]) {
             Some(index) => ops::apply(Select { dim, index }, [self]),
-            None => Err(Error::SelectOutOfRange { index, sizes: self.sizes().to_vec(), dim }),
+            None => Err(ShapeError::SelectOutOfRange { index, sizes: self.sizes().to_vec(), dim }.into()),
         }
     }
 
@@ -142,12 +147,12 @@ impl Tensor {
     pub fn get(&self, index: i64) -> Result<Tensor> {
         // Python's words: a number has none but the first entry, and not even that.
         let size = match self.sizes().first() {
-            None if index == 0 => return Err(Error::GetOfNumber),
+            None if index == 0 => return Err(IndexError::GetOfNumber.into()),
             size => size.copied().unwrap_or(0),
         };
         match from_start(index, size) {
             Some(index) => ops::apply(Select { dim: 0, index }, [self]),
-            None => Err(Error::IndexOutOfBounds { index, dim: 0, size }),
+            None => Err(IndexError::OutOfBounds { index, dim: 0, size }.into()),
         }
     }
 
@@ -157,10 +162,10 @@ impl Tensor {
         let dim = self.dim_of_view(dim, "narrow")?;
         let size = self.sizes()[dim];
         if start > size {
-            return Err(Error::NarrowStart { start, size });
+            return Err(ShapeError::NarrowStart { start, size }.into());
         }
         if start.checked_add(length).is_none_or(|end| end > size) {
-            return Err(Error::NarrowOutOfBounds { start, length, size });
+            return Err(ShapeError::NarrowOutOfBounds { start, length, size }.into());
         }
         ops::apply(Slice { dim, start, length, step: 1, backward_name: SLICE }, [self])
     }
@@ -182,7 +187,7 @@ impl Tensor {
     pub fn slice(&self, dim: i64, start: i64, end: i64, step: usize) -> Result<Tensor> {
         let dim = self.dim_of_view(dim, "slice")?;
         if step == 0 {
-            return Err(Error::SliceStep);
+            return Err(ShapeError::SliceStep.into());
         }
         let size = self.sizes()[dim] as i64;
         let bound = |at: i64| if at < 0 { at.saturating_add(size) } else { at }.clamp(0, size) as usize;
@@ -198,7 +203,7 @@ impl Tensor {
         let dim = self.layout().dim(dim)?;
         let of = self.sizes().get(dim).copied().unwrap_or(1); // A number is one entry.
         if size > of {
-            return Err(Error::UnfoldTooLarge { dim, size: of, window: size });
+            return Err(ShapeError::UnfoldTooLarge { dim, size: of, window: size }.into());
         }
         if step == 0 {
             return Err(Error::custom("step is 0 but must be > 0"));
@@ -209,7 +214,7 @@ impl Tensor {
     /// The dimension of a view that a number has none of.
     fn dim_of_view(&self, dim: i64, operation: &'static str) -> Result<usize> {
         match self.ndim() {
-            0 => Err(Error::ViewOfNumber { operation }),
+            0 => Err(ShapeError::ViewOfNumber { operation }.into()),
             _ => Ok(self.layout().dim(dim)?),
         }
     }
@@ -219,7 +224,7 @@ impl Tensor {
 /// for each kind of product.
 #[track_caller]
 pub(crate) fn viewed(x: &Tensor, sizes: &[usize], backward_name: &'static str) -> Result<Tensor> {
-    let layout = x.layout().view(sizes)?.ok_or(Error::ViewStrides)?;
+    let layout = x.layout().view(sizes)?.ok_or(ShapeError::ViewStrides)?;
     ops::apply(View { layout, name: "view", backward_name }, [x])
 }
 

@@ -8,7 +8,8 @@ use crate::cpu::parallel::for_pieces;
 use crate::cpu::simd::{threads, vectorized};
 use crate::cpu::tree;
 use crate::dtype::{DType, Element, with_float};
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::error::dtype::not_implemented;
 use crate::kernel::{Args, Cost, FLOATS, Geometry, KernelDef, Parameter};
 use crate::ops::launch::launch;
 use crate::ops::plain::dense;
@@ -87,7 +88,7 @@ macro_rules! row_kernel {
                     },
                 };
                 Ok(KERNEL.storing(dtype))
-            }, else Err(Error::NotImplemented { operation: stringify!($name), dtype }))
+            }, else Err(not_implemented(stringify!($name), dtype)))
         }
     };
 }

@@ -3,7 +3,8 @@
 //! Both subtract the largest score first, so that no exponential overflows.
 
 use crate::autograd::{Context, Function, Saved};
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::error::dtype::not_implemented;
 use crate::ops;
 use crate::tensor::Tensor;
 
@@ -49,7 +50,7 @@ impl Which {
             (Which::LogSoftmax, true) => "log_softmax_lastdim_kernel_impl",
             (Which::LogSoftmax, false) => "log_softmax_kernel_impl",
         };
-        Err(Error::NotImplemented { operation, dtype: x.dtype() })
+        Err(not_implemented(operation, x.dtype()))
     }
 }
 

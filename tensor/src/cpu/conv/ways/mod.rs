@@ -14,7 +14,8 @@ use crate::cpu::half::{narrow_all, widened};
 use crate::cpu::reserve::collect;
 use crate::cpu::tf32;
 use crate::dtype::{DType, Element};
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::error::dtype::not_implemented;
 use crate::kernel::Ran;
 
 /// Computes a convolution as a simulated GPU does: in that way, of operands that may be rounded to TF32 before. `order`
@@ -69,7 +70,7 @@ fn compute_floats<T: GemmElement + Element>(
     match way {
         Way::Implicit => implicit(*pass, shape, [a, b], out),
         Way::Explicit => explicit::forward(shape, [a, b], out),
-        Way::Winograd => Err(Error::NotImplemented { operation: "winograd", dtype: T::DTYPE }),
+        Way::Winograd => Err(not_implemented("winograd", T::DTYPE)),
         Way::Disorder => disorder::run(*pass, shape, [a, b], out, order),
     }
 }

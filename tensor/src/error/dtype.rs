@@ -1,0 +1,26 @@
+//! What can go wrong with types of numbers.
+
+use crate::dtype::DType;
+use crate::error::{Error, Refusal};
+
+/// An error of a type of numbers.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+#[allow(missing_docs)] // A variant's message says what it is, and names its fields.
+pub enum DTypeError {
+    #[error("\"{operation}\" not implemented for '{}'", .dtype.scalar_type())]
+    NotImplemented { operation: &'static str, dtype: DType },
+    #[error("expected scalar type {} but found {}", .expected.scalar_type(), .got.scalar_type())]
+    Expected { expected: DType, got: DType },
+    #[error("result type {} can't be cast to the desired output type {}", .result.scalar_type(), .output.scalar_type())]
+    InPlaceCast { result: DType, output: DType },
+    #[error("this tensor holds {} values, which cannot be read as {}: convert it first, with .to(DType::{:?})", .held.scalar_type(), .asked.scalar_type(), .asked)]
+    Read { held: DType, asked: DType },
+}
+
+impl Refusal for DTypeError {}
+
+/// The error of an operation that does not compute with a type.
+pub(crate) fn not_implemented(operation: &'static str, dtype: DType) -> Error {
+    DTypeError::NotImplemented { operation, dtype }.into()
+}

@@ -1,0 +1,51 @@
+//! What can go wrong with tensors of any kind.
+
+use crate::device::DeviceType;
+use crate::dtype::DType;
+use crate::error::Refusal;
+
+/// An error of a tensor: of its dimensions, its values or its memory.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+#[allow(missing_docs)] // A variant's message says what it is, and names its fields.
+pub enum TensorError {
+    #[error("Dimension specified as {dim} but tensor has no dimensions")]
+    NoDimensions { dim: i64 },
+    #[error("a Tensor with {numel} elements cannot be converted to Scalar")]
+    NotAScalar { numel: usize },
+    #[error("Boolean value of Tensor with {} is ambiguous", if *.numel == 0 { "no values" } else { "more than one value" })]
+    AmbiguousTruth { numel: usize },
+    #[error("{got} values cannot fill a tensor of shape {sizes:?}, which holds {expected}")]
+    DataLength { got: usize, expected: usize, sizes: Vec<usize> },
+    #[error("expected sequence of length {expected} at dim {dim} (got {got})")]
+    RaggedData { expected: usize, got: usize, dim: usize },
+    #[error(
+        "unsupported operation: more than one element of the written-to tensor refers to a single memory location. Please clone() the tensor before performing the operation."
+    )]
+    WriteOverlap,
+    #[error("cannot pin 'torch.cuda.{}Tensor' only dense CPU tensors can be pinned", .dtype.scalar_type())]
+    PinOnDevice { dtype: DType },
+    #[error(
+        "Could not run 'aten::record_stream' with arguments from the 'CPU' backend: the memory of the host belongs to no stream"
+    )]
+    RecordStreamOnHost,
+}
+
+impl Refusal for TensorError {
+    fn kind(&self) -> &'static str {
+        match self {
+            TensorError::NoDimensions { .. } => "IndexError",
+            _ => "RuntimeError",
+        }
+    }
+}
+
+/// `torch.cuda.FloatTensor`. PyTorch has no such name for some types.
+pub(crate) fn tensor_type((device, dtype): (DeviceType, DType)) -> String {
+    let scalar = dtype.scalar_type();
+    match (device, dtype) {
+        (_, DType::BF16 | DType::Bool) => format!("{}{scalar}Type", device.name().to_uppercase()),
+        (DeviceType::Cpu, _) => format!("torch.{scalar}Tensor"),
+        (DeviceType::Cuda, _) => format!("torch.cuda.{scalar}Tensor"),
+    }
+}

@@ -1,0 +1,22 @@
+//! What can go wrong with modules.
+
+use crate::error::Refusal;
+
+/// An error of a module.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+#[allow(missing_docs)] // A variant's message says what it is, and names its fields.
+pub enum ModuleError {
+    #[error("{0}")]
+    Conv(&'static str),
+    #[error("expected {expected} input (got {got}D input)")]
+    ExpectedDims { expected: &'static str, got: usize },
+    #[error("Error(s) in loading state_dict for {module}:\n\t{}", .problems.join("\n\t"))]
+    StateDict { module: String, problems: Vec<String> },
+    #[error(
+        "The total norm of order {norm_type:?} for gradients from `parameters` is non-finite, so it cannot be clipped. To disable this error and scale the gradients by the non-finite norm anyway, set `error_if_nonfinite=False`"
+    )]
+    NonFiniteNorm { norm_type: f64 },
+}
+
+impl Refusal for ModuleError {}

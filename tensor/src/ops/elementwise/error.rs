@@ -1,0 +1,31 @@
+//! What can go wrong with operations on each element.
+
+use crate::dtype::DType;
+use crate::error::Refusal;
+
+/// An error of an operation on each element.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+#[allow(missing_docs)] // A variant's message says what it is, and names its fields.
+pub enum ElementwiseError {
+    #[error("output with shape {output:?} doesn't match the broadcast shape {broadcast:?}")]
+    InPlaceBroadcast { output: Vec<usize>, broadcast: Vec<usize> },
+    #[error(
+        "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` operator instead."
+    )]
+    SubtractTwoBools,
+    #[error(
+        "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a mask, use the `~` or `logical_not()` operator instead."
+    )]
+    SubtractBool,
+    #[error(
+        "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use the `~` or `logical_not()` operator instead."
+    )]
+    NegateBool,
+    #[error("Boolean inputs not supported for relu")]
+    ReluBool,
+    #[error("where expected condition to be a boolean tensor, but got a tensor with dtype {}", .got.scalar_type())]
+    WhereCondition { got: DType },
+}
+
+impl Refusal for ElementwiseError {}

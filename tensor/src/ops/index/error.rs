@@ -1,0 +1,81 @@
+//! What can go wrong with indices.
+
+use crate::device::Device;
+use crate::dtype::DType;
+use crate::error::Refusal;
+
+/// An error of an index, or of a tensor of them.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+#[allow(missing_docs)] // A variant's message says what it is, and names its fields.
+pub enum IndexError {
+    #[error("index {index} is out of bounds for dimension {dim} with size {size}")]
+    OutOfBounds { index: i64, dim: usize, size: usize },
+    #[error("index out of range in self")]
+    OutOfRange { index: i64, size: usize },
+    #[error("INDICES element is out of DATA bounds, id={index} axis_dim={size}")]
+    OutOfData { index: i64, size: usize },
+    #[error("index is out of bounds for dimension with size 0")]
+    OfNothing,
+    #[error("index_select(): self indexing axis dim should be positive")]
+    SelectOfNothing,
+    #[error("too many indices for tensor of dimension 0")]
+    OfNumber,
+    #[error(
+        "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to convert a 0-dim tensor to a number"
+    )]
+    GetOfNumber,
+    #[error("indices should be either on cpu or on the same device as the indexed tensor ({device})")]
+    Device { device: Device },
+    #[error("tensors used as indices must be long, int, byte or bool tensors")]
+    DType,
+    #[error("tensors used as indices must be long or int tensors")]
+    Mask,
+    #[error("index_select(): Expected dtype int32 or int64 for index")]
+    SelectDType,
+    #[error("{operation}(): Expected dtype int32/int64 for index")]
+    GatherDType { operation: &'static str },
+    #[error("index_add_(): Expected dtype int32/int64 for index but got: {}", .got.scalar_type())]
+    AddDType { got: DType },
+    #[error("index_select(): Index is supposed to be a vector")]
+    NotAVector,
+    #[error("index_add_(): Index is supposed to be a vector, but got dim: {} with type: {} and size: {sizes:?}", .sizes.len(), .dtype.scalar_type())]
+    AddNotAVector { dtype: DType, sizes: Vec<usize> },
+    #[error(
+        "index_add_(): self ({}) and source ({}) must have the same scalar type", .target.scalar_type(), .source_type.scalar_type()
+    )]
+    AddTypes { target: DType, source_type: DType },
+    #[error(
+        "index_add_(): Number of indices ({indices}) should be equal to source.size(dim): ({source_size}), for dim: {dim}"
+    )]
+    AddCount { indices: usize, source_size: usize, dim: usize },
+    #[error(
+        "source tensor shape must match self tensor shape, excluding the specified dimension. Got self.shape = {target:?} source.shape = {source_sizes:?}"
+    )]
+    AddShape { target: Vec<usize>, source_sizes: Vec<usize> },
+    #[error("Index tensor must have the same number of dimensions as {other} tensor")]
+    GatherDims { other: &'static str },
+    #[error(
+        "Size does not match at dimension {dim} expected index {index:?} to be no larger than self {input:?} apart from dimension {gather_dim}"
+    )]
+    GatherSizes { dim: usize, index: Vec<usize>, input: Vec<usize>, gather_dim: usize },
+    #[error(
+        "Expected index {index:?} to be no larger than self {target:?} apart from dimension {dim} and to be no larger size than src {source_sizes:?}"
+    )]
+    ScatterSizes { index: Vec<usize>, target: Vec<usize>, dim: usize, source_sizes: Vec<usize> },
+    #[error("scatter(): Expected self.dtype to be equal to src.dtype")]
+    ScatterTypes,
+}
+
+impl Refusal for IndexError {
+    fn kind(&self) -> &'static str {
+        match self {
+            IndexError::OutOfBounds { .. }
+            | IndexError::OutOfRange { .. }
+            | IndexError::OfNothing
+            | IndexError::OfNumber
+            | IndexError::GetOfNumber => "IndexError",
+            _ => "RuntimeError",
+        }
+    }
+}

@@ -1,0 +1,20 @@
+//! What can go wrong with random numbers.
+
+use crate::error::Refusal;
+
+/// An error of random numbers.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+#[allow(missing_docs)] // A variant's message says what it is, and names its fields.
+pub enum RandomError {
+    #[error("random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")]
+    EmptyRange { low: i64, high: i64 },
+    #[error("uniform_ expects to return a [from, to) range, but found from={from} > to={to}")]
+    UniformRange { from: f64, to: f64 },
+    #[error("normal expects std >= 0.0, but found std {std}")]
+    NegativeStd { std: f64 },
+    #[error("dropout probability has to be between 0 and 1, but got {p}")]
+    DropoutProbability { p: f64 },
+}
+
+impl Refusal for RandomError {}

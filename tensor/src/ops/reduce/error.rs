@@ -1,0 +1,23 @@
+//! What can go wrong with reductions.
+
+use crate::dtype::DType;
+use crate::error::Refusal;
+
+/// An error of a reduction.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+#[allow(missing_docs)] // A variant's message says what it is, and names its fields.
+pub enum ReduceError {
+    #[error("dim {dim} appears multiple times in the list of dims")]
+    RepeatedDim { dim: usize },
+    #[error(
+        "{operation}(): Expected reduction dim to be specified for input.numel() == 0.{}", if .operation.starts_with("arg") { "" } else { " Specify the reduction dim with the 'dim' argument." }
+    )]
+    Empty { operation: &'static str },
+    #[error("{operation}(): Expected reduction dim {dim} to have non-zero size.")]
+    EmptyDim { operation: &'static str, dim: usize },
+    #[error("{operation}(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. Got: {}", .got.scalar_type())]
+    NeedsFloat { operation: &'static str, got: DType },
+}
+
+impl Refusal for ReduceError {}
