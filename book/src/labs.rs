@@ -233,7 +233,6 @@ pub const LABS: &[LabOfBook] = &[
             "labs/src/lab_05_monitoring/mod.rs",
             "labs/src/lab_05_monitoring/the_table.rs",
             "labs/src/lab_05_monitoring/why_it_waits.rs",
-            "labs/src/lab_05_monitoring/smi.rs",
             "labs/src/lab_05_monitoring/watch.rs",
         ],
         run: |flags| run_captured(&labs::lab_05_monitoring::LAB, flags),

@@ -7,7 +7,7 @@ use std::io;
 use std::path::Path;
 
 /// Their folders, from the root of the checkout.
-pub const FOLDERS: [&str; 3] = ["labs/src", "tensor/src", "gpu/src"];
+pub const FOLDERS: [&str; 4] = ["labs/src", "drawing/src", "tensor/src", "gpu/src"];
 
 /// A hash of each, by its path from the root of the checkout.
 pub fn hashes(root: &Path) -> io::Result<BTreeMap<String, u64>> {

@@ -7,7 +7,7 @@
 //! | base | `dtype.rs`, `shape.rs` (how elements lie in memory), `device.rs`, `scope.rs` (whose line of the program is under way), `error/`, `random/`, and what a driver is asked for, as plain data: `kernel.rs`, `gemm.rs`, `conv.rs` |
 //! | host | `ambient.rs`, what is around a thread; `time.rs`; `host_memory.rs`; `host_profile.rs`, how long the modelled host takes |
 //! | contract | `driver.rs`, all that is asked of a GPU; `races.rs` |
-//! | events | `events/`, what was asked for and when it ran |
+//! | events | `events.rs`, what was asked for and when it ran |
 //! | runtime | `runtime.rs`, what stands between tensors and the driver; `allocator.rs`, PyTorch's caching allocator; `pinned.rs`; `current_stream.rs` |
 //! | drivers | `simulated/`, with a tour of its own; `nvidia/`, likewise; neither knows the other |
 //!

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use clap::error::ErrorKind;
 use clap::{Args, Command, FromArgMatches};
+use drawing::Timeline;
 use todevice::{Error, Machine, cuda};
 
 use crate::cli::{Common, Format};
@@ -95,7 +96,7 @@ impl<O: Args> Entry<O> {
         warnings.tell(sink);
         if let Some(file) = &common.trace {
             // Of a lab that failed too: what happened until then may be why.
-            let taken = sink.trace(file, machine.trace().to_chrome_json());
+            let taken = sink.trace(file, Timeline::of(&machine.trace()).to_chrome_json());
             result = result.and(taken);
         }
         if let Err(error) = &result

@@ -1,6 +1,6 @@
 //! What a lab says, one event at a time.
 
-use todevice::cuda::MemoryMap;
+use drawing::{MemoryMap, Timeline};
 use todevice::trace::Trace;
 
 use crate::figure::{Figure, Kind, Value};
@@ -97,7 +97,8 @@ impl From<String> for Drawing {
 
 impl From<&Trace> for Drawing {
     fn from(trace: &Trace) -> Drawing {
-        Drawing { svg: trace.to_svg(), text: Some(trace.to_text(WIDTH)) }
+        let timeline = Timeline::of(trace);
+        Drawing { svg: timeline.to_svg(), text: Some(timeline.to_text(WIDTH)) }
     }
 }
 

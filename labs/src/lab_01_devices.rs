@@ -2,16 +2,16 @@
 
 use std::time::Duration;
 
+use drawing::chart::{Series, log_log};
+use drawing::placement::{Role, Thing, picture};
 use todevice::nn::Parameter;
 use todevice::prelude::*;
 use todevice::time::Instant;
 use todevice::trace::Counters;
 use todevice::{Machine, ToOptions, cuda};
 
-use crate::chart::{Series, log_log};
 use crate::cli::count;
 use crate::event::Cell;
-use crate::placement::{Role, Thing, picture};
 use crate::render_text::wrap;
 use crate::{Entry, Figure, Lab, Table, exact, hardware, row, text, timed};
 

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
+use drawing::placement::{Role, Thing, picture};
 use todevice::prelude::*;
 use todevice::time::Instant;
 use todevice::trace::{Counters, record_function};
 use todevice::{Machine, cuda};
 
 use crate::cli::count;
-use crate::placement::{Role, Thing, picture};
 use crate::{Entry, Lab, Table, Text, exact, measured, modelled, row, text, timed};
 
 pub const LAB: Entry<Options> = Entry { name: "lab-03", title: "The training loop", run };

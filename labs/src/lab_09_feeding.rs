@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use drawing::Timeline;
 use todevice::cuda::{self, Stream};
 use todevice::data::{DevicePrefetcher, default_collate};
 use todevice::prelude::*;
@@ -537,11 +538,11 @@ fn copies_set_the_pace(lab: &mut Lab) -> crate::Result<()> {
     // ANCHOR_END: copies
     lab.table(training.table(SAMPLES));
     lab.picture(
-        training.rows[2].2.to_svg(),
+        Timeline::of(&training.rows[2].2).to_svg(),
         "Pinned and non_blocking: the host is far ahead, but on one stream copy and work take turns.",
     );
     lab.picture(
-        training.rows[3].2.to_svg(),
+        Timeline::of(&training.rows[3].2).to_svg(),
         "The same with a prefetcher: the next batch is copied while this one is worked on.",
     );
     lab.prose(

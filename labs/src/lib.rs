@@ -37,7 +37,6 @@
 
 #[cfg(not(target_family = "wasm"))]
 pub mod calibrate;
-pub mod chart;
 pub mod cli;
 mod entry;
 mod event;
@@ -54,7 +53,6 @@ pub mod lab_06_amp;
 pub mod lab_07_cudnn;
 pub mod lab_08_asynchrony;
 pub mod lab_09_feeding;
-pub mod placement;
 pub mod render_json;
 pub mod render_text;
 pub mod stdio;

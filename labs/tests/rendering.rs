@@ -1,13 +1,13 @@
 //! Events as a reader, and as a program, sees them.
 
 use crate::tiny;
+use drawing::MemoryMap;
 use labs::{
     Drawing, Event, Figure, Kind, Table, exact, measured, modelled, render_json, render_text, row,
     run_captured, text,
 };
 use serde_json::{Value as Json, json};
 use todevice::Tensor;
-use todevice::cuda::MemoryMap;
 
 #[test]
 fn text_reads_as_in_a_terminal() {

@@ -1,7 +1,6 @@
 //! `torch.cuda`: the GPUs of the machine, real or simulated.
 
 pub use crate::gpu::*;
-pub use crate::memory_map::MemoryMap;
 pub use crate::monitor::{
     device_memory_used, list_gpu_processes, memory_usage, power_draw, temperature, utilization,
 };

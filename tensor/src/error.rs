@@ -8,7 +8,6 @@ pub(crate) mod dtype;
 pub(crate) mod tensor;
 
 pub use device_mismatch::{DeviceMismatch, MismatchedTensor};
-pub(crate) use todevice_gpu::error::WORKSPACE;
 pub use todevice_gpu::error::{
     GpuError, LayoutError, OutOfMemory, Race, RaceKind, RacingAccess, RacingOperation, RacingWorker,
 };

@@ -44,10 +44,12 @@
 //! | training in 16 bits | [`amp`]; `cpu/half.rs` |
 //! | what a program runs on | [`Machine`], [`time`] |
 //! | how a tensor gets to a GPU | `ops/transfer.rs`; [`cuda`] is `torch.cuda` |
-//! | what lies where in a GPU's memory | [`cuda::MemoryMap`], a picture of it |
+//! | what lies where in a GPU's memory | [`cuda::memory_snapshot`] |
 //! | what a GPU did, and when | [`trace`]; [`Machine::profile`] and [`trace::record_function`] |
 //! | how busy a GPU is, and who holds its memory | [`monitor`] |
 //! | how errors tell their story | `error.rs`; each family is beside its operations, as `ops/conv/error.rs` |
+//!
+//! This crate draws nothing: `drawing` makes a timeline of a trace, and a map of a snapshot of the memory.
 //!
 //! What a kernel is, the caching allocator, streams, the driver, the simulated GPU and the real one are in `todevice-gpu`
 //! (`gpu/src/lib.rs` has a tour of its own). Files import from rooms below their own: `tests/tests/floors/mod.rs` lists the
@@ -74,7 +76,6 @@ mod enter;
 mod error;
 mod gpu;
 mod machine;
-mod memory_map;
 pub mod monitor;
 pub mod nn;
 mod ops;

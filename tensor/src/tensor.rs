@@ -308,6 +308,12 @@ impl Tensor {
         Arc::ptr_eq(&self.0.storage, &other.0.storage)
     }
 
+    /// Where the memory begins that it shares with its views, as [`cuda::memory_snapshot`](crate::cuda::memory_snapshot) has
+    /// it (`Tensor.untyped_storage().data_ptr()`); none on the host.
+    pub fn storage_address(&self) -> Option<u64> {
+        self.0.storage.device().map(DeviceMemory::address)
+    }
+
     /// The line of the user's program that made this tensor.
     pub fn place(&self) -> &'static Location<'static> {
         self.0.place

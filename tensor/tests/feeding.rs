@@ -243,21 +243,13 @@ fn copies_of_a_prefetcher_run_beside_the_work() -> Result<()> {
         let loader = DataLoader::new(rows(256, 4096)?, options(0))?;
         consume(DevicePrefetcher::new(&loader, gpu())?, Ok)?;
         let (_, trace) = Machine::current().profile(|| consume(DevicePrefetcher::new(&loader, gpu())?, Ok));
-        let json = trace.to_chrome_json();
-        let field = |line: &str, name: &str| -> f64 {
-            line.split(&format!("\"{name}\":"))
-                .nth(1)
-                .and_then(|rest| rest.split([',', '}']).next())
-                .and_then(|n| n.parse().ok())
-                .unwrap()
-        };
-        let spans = |what: &str| -> Vec<(f64, f64)> {
-            let lines = json.lines().filter(|line| line.contains(r#""cat":"device""#) && line.contains(what));
-            lines.map(|line| (field(line, "ts"), field(line, "ts") + field(line, "dur"))).collect()
+        let spans = |what: &str| -> Vec<(u64, u64)> {
+            let work = trace.work.iter().filter(|work| work.call.kind.name() == what);
+            work.map(|work| (work.span.start, work.span.end)).collect()
         };
         let (copies, products) = (spans("Memcpy HtoD"), spans("gemm"));
         let overlaps =
-            |copy: &&(f64, f64)| products.iter().any(|product| copy.0 < product.1 && product.0 < copy.1);
+            |copy: &&(u64, u64)| products.iter().any(|product| copy.0 < product.1 && product.0 < copy.1);
         assert_eq!(copies.len(), 16);
         assert!(copies.iter().filter(overlaps).count() >= 6, "{copies:?} {products:?}");
         Ok(())

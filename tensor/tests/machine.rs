@@ -231,11 +231,10 @@ fn a_trace_has_all_the_work_however_long_it_was_and_however_often_it_is_asked_fo
         for _ in 0..270_000 {
             x.add_(0.0)?;
         }
-        let rows = |text: &str| machine.trace().to_chrome_json().matches(text).count();
-        assert_eq!(rows(r#""cat":"device""#), 270_000);
-        assert_eq!(rows(r#""cat":"device""#), 270_000);
+        assert_eq!(machine.trace().work.len(), 270_000);
+        assert_eq!(machine.trace().work.len(), 270_000);
         machine.start_trace();
-        assert_eq!(rows(r#""cat":"device""#), 0);
+        assert_eq!(machine.trace().work.len(), 0);
         Ok(())
     });
 }

@@ -37,7 +37,6 @@ mod launch_blocking;
 mod layers;
 mod machine;
 mod memory;
-mod memory_map;
 mod monitor;
 mod nn;
 mod operations;

@@ -208,6 +208,24 @@ fn a_snapshot_shows_segments_blocks_and_the_lines_they_come_from() {
     });
 }
 
+#[test]
+fn a_snapshot_tells_the_block_of_a_tensor_and_the_workspace_of_cublas() {
+    on("sim:t4", || {
+        let x = Tensor::ones_with(&[4, 4], Device::cuda(0))?;
+        x.matmul(&x)?;
+        let segments = cuda::memory_snapshot();
+        let blocks = || segments.iter().flat_map(|segment| &segment.blocks);
+        let of_x: Vec<u64> = blocks()
+            .filter(|block| Some(block.address) == x.t().unwrap().storage_address())
+            .map(|block| block.requested_size)
+            .collect();
+        let workspaces: Vec<u64> = blocks().filter(|block| block.workspace).map(|block| block.size).collect();
+        assert_eq!((of_x, workspaces), (vec![64], vec![8_519_680]));
+        assert_eq!(Tensor::ones(&[1])?.storage_address(), None);
+        Ok(())
+    });
+}
+
 /// Whatever asks for memory, the line is the user's own, never one of the library.
 #[test]
 fn every_block_knows_the_line_of_the_program() {

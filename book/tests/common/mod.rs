@@ -19,6 +19,7 @@ impl Checkout {
             "book/questions",
             "book/theme",
             "labs/src",
+            "drawing/src",
             "tensor/src",
             "gpu/src",
             "labs/tests/snapshots",

@@ -1,6 +1,7 @@
 //! Part B: how the allocator thinks.
 
-use todevice::cuda::{self, MemoryMap};
+use drawing::MemoryMap;
+use todevice::cuda;
 use todevice::prelude::*;
 
 use super::{on_gpu, use_it};

@@ -1,12 +1,12 @@
 //! Part A: why it runs out.
 
-use todevice::cuda::{self, MemoryMap};
+use drawing::chart::{Stack, stacked};
+use todevice::cuda;
 use todevice::inference_mode;
 use todevice::prelude::*;
 use todevice::time::Instant;
 
 use super::{Options, max_memory_allocated, memory_allocated, on_gpu, reset_peak_memory_stats, use_it};
-use crate::chart::{Stack, stacked};
 use crate::{Figure, Lab, Table, exact, hardware, row, timed};
 
 pub(super) fn sections(lab: &mut Lab, options: &Options) -> crate::Result<()> {
@@ -227,7 +227,7 @@ fn owners(model: &nn::Sequential, optimizer: &optim::Adam, batch: &[Tensor]) -> 
             exp_avg_sq.push(state.exp_avg_sq);
         }
     }
-    let map = MemoryMap::now()
+    let map = drawing::MemoryMap::now()
         .name("parameters", &parameters)
         .name("gradients", &gradients)
         .name("exp_avg", &exp_avg)

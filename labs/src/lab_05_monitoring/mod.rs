@@ -10,7 +10,6 @@ use todevice::{Machine, cuda};
 use crate::cli::count;
 use crate::{Entry, Figure, Lab, Value, measured, modelled};
 
-mod smi;
 mod the_table;
 mod watch;
 mod why_it_waits;
@@ -65,15 +64,6 @@ fn found(name: &'static str, value: impl Into<Value>) -> Figure {
 /// The same of a reading that not every card, nor every system, gives.
 fn reading(name: &'static str, value: Option<impl Into<Value>>) -> Figure {
     found(name, value.map_or_else(|| Value::from("N/A"), Into::into))
-}
-
-/// Watts of milliwatts.
-fn watts(milliwatts: Option<u32>) -> Option<i64> {
-    milliwatts.map(|milliwatts| i64::from(milliwatts.div_ceil(1000)))
-}
-
-fn mebibytes(bytes: u64) -> u64 {
-    bytes >> 20
 }
 
 /// What the monitor says of a loop.

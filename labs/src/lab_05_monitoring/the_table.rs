@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use drawing::smi::{self, mebibytes, watts};
 use todevice::cuda;
 use todevice::data::{DataLoader, DataLoaderOptions};
 use todevice::monitor;
@@ -9,7 +10,7 @@ use todevice::prelude::*;
 use todevice::time::sleep;
 
 use super::why_it_waits::Pictures;
-use super::{BATCH, Training, mebibytes, on_gpu, pause, pictures, reading, smi, wait_for, watched, watts};
+use super::{BATCH, Training, on_gpu, pause, pictures, reading, wait_for, watched};
 use crate::render_text::wrap;
 use crate::{Figure, Lab, Table, Value, exact, hardware, measured, row, text};
 

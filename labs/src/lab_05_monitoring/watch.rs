@@ -1,11 +1,12 @@
 //! `--watch`: a training run on the monitor, sample by sample.
 
+use drawing::smi::{self, mebibytes, watts};
 use todevice::cuda;
 use todevice::monitor::{self, Gpu, Host};
 use todevice::prelude::*;
 use todevice::time::Instant;
 
-use super::{Training, mebibytes, pictures, reading, smi, wait_for, watts};
+use super::{Training, pictures, reading, wait_for};
 use crate::{Lab, hardware, measured, text};
 
 /// What is drawn: the latest samples.

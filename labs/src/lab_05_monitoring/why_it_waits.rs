@@ -1,12 +1,13 @@
 //! Part B: why is my GPU at 11 %?
 
+use drawing::smi::watts;
 use todevice::ToOptions;
 use todevice::data::{DataLoader, DataLoaderOptions, Dataset};
 use todevice::monitor::Gpu;
 use todevice::prelude::*;
 use todevice::time::Instant;
 
-use super::{BATCH, Seen, Training, found, on_gpu, pause, pictures, reading, wait_for, watched, watts};
+use super::{BATCH, Seen, Training, found, on_gpu, pause, pictures, reading, wait_for, watched};
 use crate::{Cell, Figure, Lab, Table, row};
 
 pub(super) fn sections(lab: &mut Lab) -> crate::Result<()> {

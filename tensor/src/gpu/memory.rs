@@ -256,6 +256,8 @@ pub struct MemoryBlock {
     pub state: BlockState,
     /// The line of the program that asked for it; none if it is free.
     pub place: Option<&'static Location<'static>>,
+    /// Whether cuBLAS works in it. The line that happened to multiply first took it, for all.
+    pub workspace: bool,
 }
 
 /// All segments and blocks of all devices, in the order of their addresses (`torch.cuda.memory_snapshot`).
@@ -272,10 +274,14 @@ pub struct MemoryBlock {
 /// ```
 pub fn memory_snapshot() -> Vec<MemorySegment> {
     let Some(cuda) = Machine::current().cuda().cloned() else { return Vec::new() };
-    (0..cuda.device_count()).flat_map(|device| cuda.memory_snapshot(device)).map(memory_segment).collect()
+    let of_device = |device| {
+        let (segments, workspaces) = (cuda.memory_snapshot(device), cuda.workspaces(device));
+        segments.into_iter().map(move |segment| memory_segment(segment, &workspaces))
+    };
+    (0..cuda.device_count()).flat_map(of_device).collect()
 }
 
-fn memory_segment(segment: SegmentInfo) -> MemorySegment {
+fn memory_segment(segment: SegmentInfo, workspaces: &[u64]) -> MemorySegment {
     let blocks: Vec<MemoryBlock> = segment
         .blocks
         .iter()
@@ -285,6 +291,7 @@ fn memory_segment(segment: SegmentInfo) -> MemorySegment {
             requested_size: block.requested_size,
             state: block.state,
             place: block.place,
+            workspace: workspaces.contains(&block.pointer.0),
         })
         .collect();
     let size_where = |holds: fn(BlockState) -> bool| {

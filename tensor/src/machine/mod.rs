@@ -234,8 +234,7 @@ impl Machine {
     ///     let x = Tensor::ones_with(&[64, 64], Device::cuda(0))?;
     ///     let (y, trace) = machine.profile(|| x.matmul(&x));
     ///     assert_eq!(y?.sum()?.item()?, 262144.0);
-    ///     assert!(trace.to_chrome_json().contains("gemm"));
-    ///     assert!(trace.to_svg().starts_with("<svg "));
+    ///     assert_eq!(trace.kernels(0)[0].name, "gemm");
     ///     Ok::<(), todevice::Error>(())
     /// }).unwrap();
     /// ```

@@ -1,10 +1,9 @@
-//! Which tensor lives where, as SVG that a page shows in its own colours.
-
-use std::fmt::Write;
+//! Which tensor lives where, as SVG.
 
 use todevice::{Device, Tensor};
 
-use crate::chart::escape;
+use crate::colour::{BLUE, CURRENT, GREEN, GREY, ORANGE, PURPLE};
+use crate::svg::{self, Element, element, rect};
 
 /// What a tensor is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,20 +48,19 @@ const GAP: f64 = 8.0;
 const LINE: f64 = 19.0;
 const BOX: f64 = 2.0 * LINE + 10.0;
 
-/// The name of a role, its colour, which stands out on white and on black, and the dashes of its border for
-/// whoever cannot tell colours apart.
+/// The name of a role, its colour, and the dashes of its border for whoever cannot tell colours apart.
 const LOOKS: [(Role, &str, &str, &str); 5] = [
-    (Role::Data, "data", "#1c7ed6", ""),
-    (Role::Parameter, "parameters", "#d9480f", "8 3"),
-    (Role::Gradient, "gradients", "#2b8a3e", "2 2"),
-    (Role::Optimizer, "optimizer state", "#ae3ec9", "10 3 2 3"),
-    (Role::Activation, "activations", "#868e96", "4 4"),
+    (Role::Data, "data", BLUE, ""),
+    (Role::Parameter, "parameters", ORANGE, "8 3"),
+    (Role::Gradient, "gradients", GREEN, "2 2"),
+    (Role::Optimizer, "optimizer state", PURPLE, "10 3 2 3"),
+    (Role::Activation, "activations", GREY, "4 4"),
 ];
 
 /// The memories side by side, that of the host first, each with the things that live in it as boxes.
 ///
 /// ```
-/// use labs::placement::{Role, Thing, picture};
+/// use drawing::placement::{Role, Thing, picture};
 /// use todevice::Tensor;
 ///
 /// let x = Tensor::zeros(&[1024, 16]).unwrap();
@@ -78,64 +76,54 @@ pub fn picture(things: &[Thing]) -> String {
         }
     }
     let width = (WIDTH - GAP * (devices.len() - 1) as f64) / devices.len() as f64;
-    let mut drawn = String::new();
+    let mut lines = Vec::new();
     let mut bottom: f64 = 0.0;
     for (column, device) in devices.iter().enumerate() {
         let x = column as f64 * (width + GAP);
         let title = if device.is_cuda() { format!("{device} memory") } else { "host memory".to_owned() };
-        text(&mut drawn, x + GAP, LINE + 4.0, "font-weight=\"bold\" ", &title);
-        let here = things.iter().filter(|thing| thing.device == *device);
-        let total = format!("{} bytes", here.map(|thing| thing.bytes).sum::<usize>());
-        text(
-            &mut drawn,
-            x + width - 2.0 * GAP,
-            LINE + 4.0,
-            "font-weight=\"bold\" text-anchor=\"end\" ",
-            &total,
-        );
+        let bold = || element("text").with("font-weight", "bold");
+        lines.push(at(bold(), x + GAP, LINE + 4.0).around(&title));
+        let here = || things.iter().filter(|thing| thing.device == *device);
+        let total = format!("{} bytes", here().map(|thing| thing.bytes).sum::<usize>());
+        lines.push(at(ending(bold()), x + width - 2.0 * GAP, LINE + 4.0).around(&total));
         let mut y = LINE + 14.0;
-        for thing in things.iter().filter(|thing| thing.device == *device) {
-            boxed(&mut drawn, thing, (x + GAP, y), width - 2.0 * GAP);
+        for thing in here() {
+            lines.extend(boxed(thing, (x + GAP, y), width - 2.0 * GAP));
             y += BOX + GAP;
         }
         bottom = bottom.max(y);
     }
     for column in 0..devices.len() {
-        let (x, width, height) = (column as f64 * (width + GAP) + 1.0, width - 2.0, bottom - 2.0);
-        let _ = writeln!(
-            drawn,
-            "<rect x=\"{x:.1}\" y=\"1\" width=\"{width:.1}\" height=\"{height:.1}\" rx=\"6\" fill=\"none\" \
-             stroke=\"currentColor\" stroke-width=\"1.5\"/>"
-        );
+        let x = column as f64 * (width + GAP) + 1.0;
+        let size = [("width", width - 2.0), ("height", bottom - 2.0)];
+        let border =
+            element("rect").lengths([("x", x)]).with("y", 1).lengths(size).with("rx", 6).with("fill", "none");
+        lines.push(border.with("stroke", CURRENT).with("stroke-width", 1.5).empty());
     }
     let several = things.iter().any(|thing| thing.role != things[0].role);
-    let height = if several { legend(&mut drawn, things, bottom + GAP) } else { bottom + 2.0 };
-    format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height:.0}\" role=\"img\" \
-         font-family=\"sans-serif\" font-size=\"14\" fill=\"currentColor\">\n{drawn}</svg>\n"
-    )
+    let height = if several { legend(&mut lines, things, bottom + GAP) } else { bottom + 2.0 };
+    svg::picture((WIDTH, height), 14, &lines)
 }
 
-fn boxed(svg: &mut String, thing: &Thing, (x, y): (f64, f64), width: f64) {
-    frame(svg, thing.role, (x, y), width, BOX);
-    text(svg, x + GAP, y + LINE, "", &thing.name);
-    let bytes = format!("{} bytes", thing.bytes);
-    text(svg, x + width - GAP, y + LINE, "text-anchor=\"end\" ", &bytes);
-    text(svg, x + GAP, y + 2.0 * LINE, "", &thing.sizes);
+fn boxed(thing: &Thing, (x, y): (f64, f64), width: f64) -> [String; 4] {
+    let text = || element("text");
+    [
+        frame(thing.role, (x, y), (width, BOX)),
+        at(text(), x + GAP, y + LINE).around(&thing.name),
+        at(ending(text()), x + width - GAP, y + LINE).around(&format!("{} bytes", thing.bytes)),
+        at(text(), x + GAP, y + 2.0 * LINE).around(&thing.sizes),
+    ]
 }
 
 /// A border and a pale ground in the look of a role.
-fn frame(svg: &mut String, role: Role, (x, y): (f64, f64), width: f64, height: f64) {
+fn frame(role: Role, corner: (f64, f64), size: (f64, f64)) -> String {
     let (_, _, colour, dashes) = LOOKS[role as usize];
-    let _ = writeln!(
-        svg,
-        "<rect x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height:.1}\" rx=\"3\" fill=\"{colour}\" \
-         fill-opacity=\"0.18\" stroke=\"{colour}\" stroke-width=\"2\" stroke-dasharray=\"{dashes}\"/>"
-    );
+    let frame = rect(corner, size).with("rx", 3).pale(colour, 0.18);
+    frame.with("stroke-width", 2).with("stroke-dasharray", dashes).empty()
 }
 
 /// The roles that occur, from `y` on; returns where it ends.
-fn legend(svg: &mut String, things: &[Thing], y: f64) -> f64 {
+fn legend(lines: &mut Vec<String>, things: &[Thing], y: f64) -> f64 {
     let (mut x, mut y) = (2.0, y);
     for (role, name, ..) in LOOKS {
         if things.iter().all(|thing| thing.role != role) {
@@ -145,13 +133,17 @@ fn legend(svg: &mut String, things: &[Thing], y: f64) -> f64 {
         if x + width > WIDTH {
             (x, y) = (2.0, y + LINE + 4.0);
         }
-        frame(svg, role, (x, y + 2.0), 22.0, 14.0);
-        text(svg, x + 30.0, y + 14.0, "", name);
+        lines.push(frame(role, (x, y + 2.0), (22.0, 14.0)));
+        lines.push(at(element("text"), x + 30.0, y + 14.0).around(name));
         x += width;
     }
     y + LINE + 4.0
 }
 
-fn text(svg: &mut String, x: f64, y: f64, attributes: &str, text: &str) {
-    let _ = writeln!(svg, "<text {attributes}x=\"{x:.1}\" y=\"{y:.1}\">{}</text>", escape(text));
+fn at(text: Element, x: f64, y: f64) -> Element {
+    text.lengths([("x", x), ("y", y)])
+}
+
+fn ending(text: Element) -> Element {
+    text.with("text-anchor", "end")
 }

@@ -1,10 +1,10 @@
-//! The timeline as a picture, which a page shows in its own colours.
+//! The timeline as a picture.
 
-use std::fmt::Write;
-
-use super::Trace;
+use super::Timeline;
 use super::chrome::Microseconds;
-use super::rows::{Bar, Row, SORTS, Sort, rows};
+use super::rows::{Bar, Row, SORTS, Sort, rows, steps};
+use crate::colour::{CURRENT, DARK_BLUE, LIGHT_GREEN, ORANGE, PURPLE, WHITE};
+use crate::svg::{self, element, line, text, titled};
 
 const WIDTH: f64 = 800.0;
 const MARGIN: f64 = 12.0;
@@ -19,7 +19,7 @@ const MOST_LINES: usize = 5;
 /// A bar is drawn at least this wide; where narrower ones would lie on each other, one stands for all.
 const NARROWEST: f64 = 1.0;
 
-impl Trace {
+impl Timeline<'_> {
     /// The timeline as a picture in SVG, 800 wide: what `record_function` named, the
     /// host's calls, and for each device a row for each engine that worked. Text and lines take the colour of
     /// the page around it.
@@ -28,16 +28,16 @@ impl Trace {
     /// or measured. Each bar has its name and its times in a `<title>`, which browsers show to who points at it.
     /// Bars too narrow to tell apart are drawn as one, and the picture says of how many that is true.
     pub fn to_svg(&self) -> String {
-        let rows = rows(self);
+        let rows = rows(self.trace);
         let end = rows.iter().flat_map(|row| &row.bars).map(|bar| bar.end).max().unwrap_or(0);
         let mut picture =
-            Picture { svg: String::new(), y: MARGIN, end: end.max(1), kind: self.kind(), together: 0 };
+            Picture { lines: Vec::new(), y: MARGIN, end: end.max(1), kind: self.kind(), together: 0 };
         let bars: Vec<Row> = rows.iter().map(|row| picture.merged(row)).collect();
         for row in &bars {
             picture.row(row);
         }
         if bars.is_empty() {
-            picture.label(MARGIN, "Nothing was recorded.");
+            picture.label("Nothing was recorded.");
         } else {
             picture.axis();
             picture.legend(&bars);
@@ -47,19 +47,14 @@ impl Trace {
                 "{} pieces are too short to draw alone: what is close together is one bar.",
                 picture.together
             );
-            picture.label(MARGIN, &note);
+            picture.label(&note);
         }
-        format!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {:.0}\" role=\"img\" \
-             font-family=\"sans-serif\" font-size=\"12\" fill=\"currentColor\">\n{}</svg>\n",
-            picture.y + MARGIN,
-            picture.svg
-        )
+        svg::picture((WIDTH, picture.y + MARGIN), 12, &picture.lines)
     }
 }
 
 struct Picture {
-    svg: String,
+    lines: Vec<String>,
     /// What is drawn next comes below this.
     y: f64,
     /// The end of the trace in nanoseconds from its start.
@@ -101,25 +96,20 @@ impl Picture {
     }
 
     fn row(&mut self, row: &Row) {
-        self.label(MARGIN, &row.label);
+        self.label(&row.label);
         if row.bars.iter().any(|bar| bar.sort == Sort::Range) {
             self.names(row);
         }
         let height = if row.bars[0].sort == Sort::Range { BRACKET } else { BAR };
         for bar in &row.bars {
             let (x, width) = self.place(bar);
-            let _ = write!(self.svg, "<g><title>{}</title>", escape(&self.title(bar)));
-            shape(&mut self.svg, bar.sort, x, self.y, width, height);
+            let mut drawn = shape(bar.sort, (x, self.y), (width, height));
             if bar.sort != Sort::Range && bar.pieces == 1 && width > wide(&bar.name) {
-                let colour = if is_dark(bar.sort) { "#fff" } else { "currentColor" };
-                let (middle, y) = (x + width / 2.0, self.y + 14.0);
-                let _ = write!(
-                    self.svg,
-                    "<text x=\"{middle:.1}\" y=\"{y:.1}\" text-anchor=\"middle\" fill=\"{colour}\">{}</text>",
-                    escape(&bar.name)
-                );
+                let colour = if is_dark(bar.sort) { WHITE } else { CURRENT };
+                let name = text((x + width / 2.0, self.y + 14.0), "middle").with("fill", colour);
+                drawn += &name.around(&bar.name);
             }
-            self.svg += "</g>\n";
+            self.lines.push(titled(&self.title(bar), &drawn));
         }
         self.y += height + GAP;
     }
@@ -159,26 +149,24 @@ impl Picture {
             if line > 0 {
                 self.line((start, y + 3.0), (start, self.y));
             }
-            self.text(x, y, "start", text);
+            self.text((x, y), "start", text);
         }
     }
 
     /// Ticks at round times, at most ten.
     fn axis(&mut self) {
-        let decades = (0..).map(|power| 10u64.saturating_pow(power));
-        let steps = decades.flat_map(|decade| [1, 2, 5].map(|times: u64| times.saturating_mul(decade)));
-        let step = steps.into_iter().find(|step| self.end / step <= 10).unwrap_or(self.end);
+        let step = steps().find(|step| self.end / step <= 10).unwrap_or(self.end);
         self.line((MARGIN, self.y), (WIDTH - MARGIN, self.y));
         for tick in (0..=self.end / step).map(|tick| tick * step) {
             let x = self.across(tick);
             self.line((x, self.y), (x, self.y + 5.0));
             let number = (tick as f64 / 1e3).to_string();
             let anchor = if x + wide(&number) / 2.0 > WIDTH { "end" } else { "middle" };
-            self.text(x, self.y + 18.0, anchor, &number);
+            self.text((x, self.y + 18.0), anchor, &number);
         }
         self.y += 24.0;
         let label = format!("µs from the start, {}", self.kind);
-        self.text(WIDTH / 2.0, self.y + 10.0, "middle", &label);
+        self.text((WIDTH / 2.0, self.y + 10.0), "middle", &label);
         self.y += 18.0;
     }
 
@@ -188,9 +176,8 @@ impl Picture {
         let mut x = MARGIN;
         for (sort, name) in SORTS {
             if rows.iter().flat_map(|row| &row.bars).any(|bar| bar.sort == sort) {
-                shape(&mut self.svg, sort, x, self.y, 18.0, BAR - 6.0);
-                self.svg.push('\n');
-                self.text(x + 24.0, self.y + 12.0, "start", name);
+                self.lines.push(shape(sort, (x, self.y), (18.0, BAR - 6.0)));
+                self.text((x + 24.0, self.y + 12.0), "start", name);
                 x += 24.0 + wide(name) + 16.0;
             }
         }
@@ -198,47 +185,43 @@ impl Picture {
     }
 
     /// A line of text of its own.
-    fn label(&mut self, x: f64, text: &str) {
-        self.text(x, self.y + 10.0, "start", text);
+    fn label(&mut self, text: &str) {
+        self.text((MARGIN, self.y + 10.0), "start", text);
         self.y += LINE;
     }
 
-    fn text(&mut self, x: f64, y: f64, anchor: &str, text: &str) {
-        let text = escape(text);
-        let _ = writeln!(self.svg, "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\">{text}</text>");
+    fn text(&mut self, at: (f64, f64), anchor: &str, words: &str) {
+        self.lines.push(text(at, anchor).around(words));
     }
 
-    fn line(&mut self, (x1, y1): (f64, f64), (x2, y2): (f64, f64)) {
-        let _ = writeln!(
-            self.svg,
-            "<line x1=\"{x1:.1}\" y1=\"{y1:.1}\" x2=\"{x2:.1}\" y2=\"{y2:.1}\" stroke=\"currentColor\" \
-             stroke-opacity=\"0.5\"/>"
-        );
+    fn line(&mut self, from: (f64, f64), to: (f64, f64)) {
+        self.lines.push(line(from, to, 0.5));
     }
 }
 
 /// A bar in the look of its sort. They differ in colour, and in more than that: a kernel is full, a matrix
 /// product has a light stripe, a copy is pale with a border, waiting is empty.
-fn shape(svg: &mut String, sort: Sort, x: f64, y: f64, width: f64, height: f64) {
-    let look = match sort {
+fn shape(sort: Sort, (x, y): (f64, f64), (width, height): (f64, f64)) -> String {
+    let across = || element("rect").lengths([("x", x), ("width", width)]);
+    let bar = across().lengths([("y", y), ("height", height)]);
+    match sort {
         Sort::Range => {
             // Ends a little before the next begins.
             let (low, right) = (y + height, x + (width - 2.0).max(NARROWEST));
-            let path = format!("M{x:.1} {low:.1}V{y:.1}H{right:.1}V{low:.1}");
-            let _ = write!(svg, "<path d=\"{path}\" fill=\"none\" stroke=\"currentColor\"/>");
-            return;
+            let bracket = format!("M{x:.1} {low:.1}V{y:.1}H{right:.1}V{low:.1}");
+            element("path").with("d", bracket).with("fill", "none").with("stroke", CURRENT).empty()
         }
-        Sort::Copy => "fill=\"#2f9e44\" fill-opacity=\"0.35\" stroke=\"#2f9e44\"",
-        Sort::Kernel => "fill=\"#1971c2\"",
-        Sort::Gemm => "fill=\"#d9480f\"",
-        Sort::Wait => "fill=\"none\" stroke=\"#ae3ec9\" stroke-width=\"1.5\" stroke-dasharray=\"4 2\"",
-        Sort::Memory => "fill=\"currentColor\" fill-opacity=\"0.3\"",
-    };
-    let rect = format!("<rect x=\"{x:.1}\" width=\"{width:.1}\"");
-    let _ = write!(svg, "{rect} y=\"{y:.1}\" height=\"{height:.1}\" {look}/>");
-    if sort == Sort::Gemm {
-        let stripe = y + height - 5.0;
-        let _ = write!(svg, "{rect} y=\"{stripe:.1}\" height=\"2\" fill=\"#fff\"/>");
+        Sort::Copy => bar.pale(LIGHT_GREEN, 0.35).empty(),
+        Sort::Kernel => bar.with("fill", DARK_BLUE).empty(),
+        Sort::Gemm => {
+            let stripe = across().lengths([("y", y + height - 5.0)]).with("height", 2).with("fill", WHITE);
+            bar.with("fill", ORANGE).empty() + &stripe.empty()
+        }
+        Sort::Wait => {
+            let empty = bar.with("fill", "none").with("stroke", PURPLE);
+            empty.with("stroke-width", 1.5).with("stroke-dasharray", "4 2").empty()
+        }
+        Sort::Memory => bar.with("fill", CURRENT).with("fill-opacity", 0.3).empty(),
     }
 }
 
@@ -249,13 +232,4 @@ fn is_dark(sort: Sort) -> bool {
 /// About how wide a text is, and a little room beside it.
 fn wide(text: &str) -> f64 {
     (text.chars().count() + 1) as f64 * LETTER
-}
-
-/// A text as XML writes it, which knows no control characters.
-pub fn escape(text: &str) -> String {
-    let text = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
-    text.replace(
-        |letter: char| letter.is_control() || ('\u{fffe}'..='\u{ffff}').contains(&letter),
-        "\u{fffd}",
-    )
 }

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use super::Trace;
-use super::rows::{Bar, Row, SORTS, Sort, rows};
+use super::Timeline;
+use super::rows::{Bar, Row, SORTS, Sort, rows, steps};
 
 /// How wide [`Display`](fmt::Display) draws.
 const WIDTH: usize = 80;
@@ -30,7 +30,7 @@ fn sign(sort: Sort) -> char {
     }
 }
 
-impl Trace {
+impl Timeline<'_> {
     /// The timeline as text, `width` columns wide (from 40 to 1000): a line for what
     /// `record_function` named, one for the host's calls, and for each device one for each
     /// engine that worked; then the axis, which says whether times are modelled or measured, and what the signs mean.
@@ -41,6 +41,7 @@ impl Trace {
     /// range else below, by a letter.
     ///
     /// ```
+    /// use drawing::Timeline;
     /// use todevice::{Machine, Tensor, trace::record_function};
     ///
     /// let machine: Machine = "sim:t4".parse().unwrap();
@@ -51,11 +52,11 @@ impl Trace {
     ///     })
     /// });
     /// assert_eq!(sum.unwrap(), 65536.0);
-    /// println!("{trace}");
-    /// assert!(trace.to_text(60).lines().all(|line| line.chars().count() <= 60));
+    /// println!("{}", Timeline::of(&trace));
+    /// assert!(Timeline::of(&trace).to_text(60).lines().all(|line| line.chars().count() <= 60));
     /// ```
     pub fn to_text(&self, width: usize) -> String {
-        let rows = rows(self);
+        let rows = rows(self.trace);
         if rows.is_empty() {
             return "Nothing was recorded.".to_string();
         }
@@ -75,7 +76,7 @@ impl Trace {
     }
 }
 
-impl fmt::Display for Trace {
+impl fmt::Display for Timeline<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.to_text(WIDTH))
     }
@@ -241,8 +242,6 @@ impl Drawing {
 
     /// Round times, each at the column after its tick: `└0      └50`.
     fn axis(&self, unit: u64) -> String {
-        let decades = (0..).map(|power| 10u64.saturating_pow(power));
-        let mut steps = decades.flat_map(|decade| [1, 2, 5].map(|times: u64| times.saturating_mul(decade)));
         let written = |time: u64| format!("└{}", time as f64 / unit as f64);
         let column = |time: u64| (self.across(time) / u128::from(self.end)) as usize;
         let ticks = |step: u64| (0..=self.end / step).map(move |tick| tick * step);
@@ -250,7 +249,7 @@ impl Drawing {
             let room = column(*step);
             room > 3 && ticks(*step).all(|time| written(time).chars().count() < room)
         };
-        let step = steps.find(fits).unwrap_or(self.end);
+        let step = steps().find(fits).unwrap_or(self.end);
         let mut axis = String::new();
         for time in ticks(step) {
             let (at, number) = (column(time), written(time));
@@ -309,13 +308,14 @@ fn filled(lists: [Vec<String>; 2], width: usize) -> Vec<String> {
 mod tests {
     use std::panic::Location;
 
-    use super::*;
-    use crate::events::Range;
-    use crate::scope;
+    use todevice_gpu::events::{Range, Trace};
+    use todevice_gpu::scope;
 
-    /// Named stretches of the host's time, from and to a nanosecond.
+    use super::Timeline;
+
+    /// Named stretches of the host's time, from and to a nanosecond, so many columns wide.
     #[track_caller]
-    fn trace(ranges: &[(&str, u64, u64)]) -> Trace {
+    fn drawn(ranges: &[(&str, u64, u64)], width: usize) -> String {
         let place = scope::place_or(Location::caller());
         let range = |&(name, begin, end): &(&str, u64, u64)| Range {
             name: name.to_string(),
@@ -324,15 +324,16 @@ mod tests {
             end,
             depth: 0,
         };
-        Trace { modelled: true, ranges: ranges.iter().map(range).collect(), ..Trace::default() }
+        let trace = Trace { modelled: true, ranges: ranges.iter().map(range).collect(), ..Trace::default() };
+        Timeline::of(&trace).to_text(width)
     }
 
     #[test]
     fn an_instant_is_seen() {
-        assert_eq!(trace(&[("now", 0, 0)]).to_text(40), "host, named  a\nns, modelled └0\na now");
-        let marks = trace(&[("first", 0, 0), ("work", 0, 1_000_000), ("last", 1_000_000, 1_000_000)]);
+        assert_eq!(drawn(&[("now", 0, 0)], 40), "host, named  a\nns, modelled └0\na now");
+        let marks = [("first", 0, 0), ("work", 0, 1_000_000), ("last", 1_000_000, 1_000_000)];
         assert_eq!(
-            marks.to_text(40),
+            drawn(&marks, 40),
             "host, named  a├work───────────────────┤b\n\
              µs, modelled └0           └500\n\
              a first   b last"
@@ -341,9 +342,9 @@ mod tests {
 
     #[test]
     fn names_that_share_a_column_are_said_to_be_left_out() {
-        let two = trace(&[("one", 0, 10), ("two", 10, 20), ("long", 20, 100_000)]);
+        let two = [("one", 0, 10), ("two", 10, 20), ("long", 20, 100_000)];
         assert_eq!(
-            two.to_text(40),
+            drawn(&two, 40),
             "host, named  +├long────────────────────┤\n\
              µs, modelled └0   └20  └40   └60  └80\n\
              + names left out"
@@ -355,7 +356,7 @@ mod tests {
         let names: Vec<String> = (0..60).map(|index| format!("a name that is too long, {index}")).collect();
         let ranges: Vec<(&str, u64, u64)> =
             names.iter().zip(0..).map(|(name, at)| (name.as_str(), 100 * at, 100 * (at + 1))).collect();
-        let text = trace(&ranges).to_text(300);
+        let text = drawn(&ranges, 300);
         assert!(
             text.contains("+ names left out") && text.contains("Z a name that is too long, 51"),
             "{text}"
@@ -365,14 +366,14 @@ mod tests {
 
     #[test]
     fn centuries_are_drawn_in_seconds() {
-        let text = trace(&[("wait", 0, u64::MAX)]).to_text(60);
+        let text = drawn(&[("wait", 0, u64::MAX)], 60);
         assert_eq!(
             text,
             "host, named ├wait──────────────────────────────────────────┤\n\
              s, modelled └0           └5000000000  └10000000000"
         );
         for end in (0..64).map(|power| 1u64 << power) {
-            let text = trace(&[("all", 0, end)]).to_text(40);
+            let text = drawn(&[("all", 0, end)], 40);
             assert!(text.lines().all(|line| line.chars().count() <= 40), "{text}");
             assert!(
                 text.lines().nth(1).unwrap().matches('└').count() > 1 || !(4..=1 << 50).contains(&end),

@@ -1,8 +1,9 @@
 //! The map of the memory, as text and as a picture.
 
-use todevice::cuda::{self, MemoryMap};
 use todevice::prelude::*;
-use todevice::{Error, Machine};
+use todevice::{Error, Machine, cuda};
+
+use super::MemoryMap;
 
 fn on<R>(gpus: &str, test: impl FnOnce() -> Result<R>) -> R {
     gpus.parse::<Machine>().unwrap().enter(test).unwrap()
@@ -89,7 +90,7 @@ fn every_row_is_as_wide_whatever_its_segment() {
     let bars: Vec<&str> = text.lines().filter(|line| line.starts_with('[')).collect();
     assert_eq!(bars.len(), 3);
     assert!(bars.iter().all(|bar| bar.len() == 74), "{text}");
-    assert!(text.contains("memory_map.rs:"), "without a name it is the line that asked: {text}");
+    assert!(text.contains("tests.rs:"), "without a name it is the line that asked: {text}");
     // The boxes of a row lie side by side, from edge to edge.
     let (x, y, width) =
         (attributes(&svg, "rect", "x"), attributes(&svg, "rect", "y"), attributes(&svg, "rect", "width"));

@@ -1,15 +1,16 @@
 //! The memory of the GPUs as a map: a row for each segment, a box for each block. Here is what a row has in it,
-//! and the map as text; `memory_map/svg.rs` draws it.
+//! and the map as text; `svg.rs` draws it.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 
-use crate::error::WORKSPACE;
-use crate::gpu::memory::{BlockState, MemoryBlock, MemorySegment, SegmentType, memory_snapshot};
-use crate::machine::Machine;
-use crate::tensor::Tensor;
+use todevice::Tensor;
+use todevice::cuda::{BlockState, MemoryBlock, MemorySegment, SegmentType, memory_snapshot};
+use todevice_gpu::error::WORKSPACE;
 
 mod svg;
+#[cfg(test)]
+mod tests;
 
 /// A row has at most so many boxes. If a segment has more blocks, a box stands for several that are neighbours.
 const MOST_BOXES: usize = 48;
@@ -19,14 +20,15 @@ const LETTERS: f64 = 72.0;
 const MOST_LINES: usize = 12;
 
 /// Which blocks the caching allocators hold, and what is in them: a picture of
-/// [`memory_snapshot`](crate::cuda::memory_snapshot).
+/// [`memory_snapshot`].
 ///
 /// It prints as text, and [`to_svg`](Self::to_svg) draws it. Every row shows a segment, as wide as all others
 /// whatever its size, which is written beside it; its blocks are to scale, but for those that would be too narrow
 /// to see.
 ///
 /// ```
-/// use todevice::{Device, Machine, Tensor, cuda::MemoryMap};
+/// use drawing::MemoryMap;
+/// use todevice::{Device, Machine, Tensor};
 ///
 /// let machine: Machine = "sim:t4".parse().unwrap();
 /// machine.enter(|| {
@@ -50,14 +52,7 @@ pub struct MemoryMap {
 impl MemoryMap {
     /// What there is now, on all devices of the machine.
     pub fn now() -> MemoryMap {
-        let mut names = HashMap::new();
-        if let Some(cuda) = Machine::current().cuda() {
-            for device in 0..cuda.device_count() {
-                let workspaces = cuda.workspaces(device).into_iter();
-                names.extend(workspaces.map(|address| ((device, address), WORKSPACE.to_owned())));
-            }
-        }
-        MemoryMap { segments: memory_snapshot(), names, others: None }
+        MemoryMap { segments: memory_snapshot(), names: HashMap::new(), others: None }
     }
 
     /// Gives the blocks that hold these tensors a name. Without one a block is called by the line of the program
@@ -65,8 +60,8 @@ impl MemoryMap {
     /// block.
     pub fn name<'t>(mut self, name: &str, tensors: impl IntoIterator<Item = &'t Tensor>) -> MemoryMap {
         for tensor in tensors {
-            if let Some(memory) = tensor.storage().device() {
-                self.names.insert((memory.device().index(), memory.address()), name.to_owned());
+            if let Some(address) = tensor.storage_address() {
+                self.names.insert((tensor.device().index(), address), name.to_owned());
             }
         }
         self
@@ -79,7 +74,7 @@ impl MemoryMap {
     }
 
     /// The bytes of all blocks with a name. (With what was cut off when they were rounded: of what
-    /// [`memory_allocated`](crate::cuda::memory_allocated) counts, it is their share.)
+    /// [`memory_allocated`](todevice::cuda::memory_allocated) counts, it is their share.)
     pub fn bytes_of(&self, name: &str) -> u64 {
         let blocks = self.segments.iter().flat_map(|segment| {
             let held = segment.blocks.iter().filter(|block| block.state == BlockState::ActiveAllocated);
@@ -96,6 +91,9 @@ impl MemoryMap {
     fn name_of(&self, segment: &MemorySegment, block: &MemoryBlock) -> String {
         if block.state == BlockState::Inactive {
             return "free".to_owned();
+        }
+        if block.workspace {
+            return WORKSPACE.to_owned();
         }
         let known = self.names.get(&(segment.device, block.address)).or(self.others.as_ref());
         known.cloned().unwrap_or_else(|| match block.place {

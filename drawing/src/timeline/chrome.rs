@@ -4,13 +4,15 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::fmt::{self, Write};
 
-use super::{ENGINES, Event, EventKind, Range, Trace, Work, name_of};
-use crate::driver::Span;
+use todevice_gpu::driver::{Engine, Span};
+use todevice_gpu::events::{Call, EventKind, Range, Work};
+
+use super::{ENGINES, Timeline};
 
 /// Rows of the timeline: the host is process 0, device `i` is process `i + 1`.
 const HOST: usize = 0;
 
-impl Trace {
+impl Timeline<'_> {
     /// The timeline in Chrome's trace format, which `ui.perfetto.dev` opens.
     ///
     /// The host has a row of its calls, and around them what `record_function` named; each
@@ -19,17 +21,17 @@ impl Trace {
     /// microseconds, modelled where the devices are simulated.
     pub fn to_chrome_json(&self) -> String {
         let mut rows = vec![metadata("process_name", HOST, 0, "host")];
-        for (device, name) in self.devices.iter().enumerate() {
+        for (device, name) in self.trace.devices.iter().enumerate() {
             rows.push(metadata("process_name", device + 1, 0, &format!("cuda:{device} {name}")));
             for engine in ENGINES {
                 let worked = |work: &Work| work.span.stream.device == device && work.span.engine == engine;
-                if self.work.iter().any(worked) {
+                if self.trace.work.iter().any(worked) {
                     rows.push(metadata("thread_name", device + 1, engine as usize, name_of(engine)));
                 }
             }
         }
         rows.extend(self.host_rows());
-        for Work { span, call } in &self.work {
+        for Work { span, call } in &self.trace.work {
             rows.push(device_row(span, call));
             rows.push(arrow(span, call));
         }
@@ -39,8 +41,8 @@ impl Trace {
 
     /// Ranges and calls. Each is noted when it ends, after what is part of it; a reader wants it before them.
     fn host_rows(&self) -> Vec<String> {
-        let ranges = self.ranges.iter().rev().map(|range| (range.begin, range.end, range_row(range)));
-        let calls = self.events.iter().rev().map(|call| (call.begin, call.end, host_row(call)));
+        let ranges = self.trace.ranges.iter().rev().map(|range| (range.begin, range.end, range_row(range)));
+        let calls = self.trace.calls.iter().rev().map(|call| (call.begin, call.end, host_row(call)));
         let mut rows: Vec<(u64, u64, String)> = ranges.chain(calls).collect();
         rows.sort_by_key(|(begin, end, _)| (*begin, Reverse(*end)));
         rows.into_iter().map(|(_, _, row)| row).collect()
@@ -49,11 +51,11 @@ impl Trace {
     /// The bytes allocated on each device, at each change.
     fn memory_rows(&self) -> Vec<String> {
         let mut live = HashMap::new();
-        let mut allocated = vec![0u64; self.devices.len()];
+        let mut allocated = vec![0u64; self.trace.devices.len()];
         let mut rows = Vec::new();
-        for event in &self.events {
-            let device = event.stream.device;
-            match event.kind {
+        for call in &self.trace.calls {
+            let device = call.stream.device;
+            match call.kind {
                 EventKind::Allocate { address, bytes } => {
                     live.insert(address, bytes);
                     allocated[device] += bytes;
@@ -67,7 +69,7 @@ impl Trace {
             rows.push(format!(
                 r#"{{"ph":"C","name":"allocated bytes","pid":{},"ts":{},"args":{{"bytes":{}}}}}"#,
                 device + 1,
-                Microseconds(event.end),
+                Microseconds(call.end),
                 allocated[device]
             ));
         }
@@ -79,11 +81,11 @@ fn metadata(what: &str, process: usize, thread: usize, name: &str) -> String {
     format!(r#"{{"ph":"M","name":"{what}","pid":{process},"tid":{thread},"args":{{"name":{}}}}}"#, Text(name))
 }
 
-fn host_row(event: &Event) -> String {
-    let operation = event.operation.map(|operation| format!(r#""operation":{}"#, Text(operation)));
+fn host_row(call: &Call) -> String {
+    let operation = call.operation.map(|operation| format!(r#""operation":{}"#, Text(operation)));
     let args =
-        [place_of(event), operation, bytes_of(event)].into_iter().flatten().collect::<Vec<_>>().join(",");
-    on_host("host", event.kind.call(), event.begin, event.end, &args)
+        [place_of(call), operation, bytes_of(call)].into_iter().flatten().collect::<Vec<_>>().join(",");
+    on_host("host", call.kind.call(), call.begin, call.end, &args)
 }
 
 fn range_row(range: &Range) -> String {
@@ -104,12 +106,12 @@ fn on_host(category: &str, name: &str, begin: u64, end: u64, args: &str) -> Stri
     )
 }
 
-fn device_row(span: &Span, event: &Event) -> String {
+fn device_row(span: &Span, call: &Call) -> String {
     let stream = Some(format!(r#""stream":{}"#, span.stream.number));
-    let args = [stream, place_of(event), bytes_of(event)].into_iter().flatten().collect::<Vec<_>>().join(",");
+    let args = [stream, place_of(call), bytes_of(call)].into_iter().flatten().collect::<Vec<_>>().join(",");
     format!(
         r#"{{"ph":"X","cat":"device","name":{},"pid":{},"tid":{},"ts":{},"dur":{},"args":{{{args}}}}}"#,
-        Text(&event.kind.name()),
+        Text(&call.kind.name()),
         span.stream.device + 1,
         span.engine as usize,
         Microseconds(span.start),
@@ -117,21 +119,30 @@ fn device_row(span: &Span, event: &Event) -> String {
     )
 }
 
-fn place_of(event: &Event) -> Option<String> {
-    event.place.map(|place| format!(r#""place":{}"#, Text(&place.to_string())))
+fn name_of(engine: Engine) -> &'static str {
+    match engine {
+        Engine::Compute => "compute",
+        Engine::HostToDevice => "copy engine, host to device",
+        Engine::DeviceToHost => "copy engine, device to host",
+        Engine::Peer => "peer link",
+    }
 }
 
-fn bytes_of(event: &Event) -> Option<String> {
-    event.kind.bytes().map(|bytes| format!(r#""bytes":{bytes}"#))
+fn place_of(call: &Call) -> Option<String> {
+    call.place.map(|place| format!(r#""place":{}"#, Text(&place.to_string())))
+}
+
+fn bytes_of(call: &Call) -> Option<String> {
+    call.kind.bytes().map(|bytes| format!(r#""bytes":{bytes}"#))
 }
 
 /// From the call of the host to the work it queued.
-fn arrow(span: &Span, event: &Event) -> String {
+fn arrow(span: &Span, call: &Call) -> String {
     format!(
         "{{\"ph\":\"s\",\"cat\":\"queued\",\"name\":\"queued\",\"id\":{op},\"pid\":{HOST},\"tid\":0,\"ts\":{begin}}},\n\
          {{\"ph\":\"f\",\"bp\":\"e\",\"cat\":\"queued\",\"name\":\"queued\",\"id\":{op},\"pid\":{pid},\"tid\":{tid},\"ts\":{start}}}",
         op = span.op,
-        begin = Microseconds(event.begin),
+        begin = Microseconds(call.begin),
         pid = span.stream.device + 1,
         tid = span.engine as usize,
         start = Microseconds(span.start),

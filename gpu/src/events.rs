@@ -1,15 +1,7 @@
-//! What the GPUs were asked to do: noted at the driver's boundary, counted, and drawn as a timeline.
+//! What the GPUs were asked to do: noted at the driver's boundary, and counted.
 //!
-//! `Machine::profile` records a part of a program, and `record_function` names
-//! stretches of it. The timeline can be had as JSON for a viewer (`chrome.rs`) or as a picture (`rows.rs` says what
-//! is in it, `svg.rs` draws it for a page and `text.rs` for a terminal).
-
-mod chrome;
-pub mod rows;
-mod svg;
-pub mod text;
-
-pub use svg::escape;
+//! `Machine::profile` records a part of a program, and `record_function` names stretches of it. The crate `drawing` makes a
+//! timeline of a recording.
 
 use std::collections::HashMap;
 use std::ops::Sub;
@@ -130,7 +122,8 @@ pub enum EventKind {
 }
 
 impl EventKind {
-    fn name(&self) -> String {
+    /// What a timeline calls it: `gemm`, or a kernel's own name.
+    pub fn name(&self) -> String {
         match self {
             EventKind::Launch { kernel } => kernel.symbol(),
             EventKind::Gemm { .. } => "gemm".to_string(),
@@ -144,7 +137,8 @@ impl EventKind {
         }
     }
 
-    fn bytes(&self) -> Option<u64> {
+    /// The bytes that are copied, or taken.
+    pub fn bytes(&self) -> Option<u64> {
         match self {
             EventKind::Copy { bytes, .. }
             | EventKind::Allocate { bytes, .. }
@@ -155,7 +149,7 @@ impl EventKind {
     }
 
     /// What the host calls to have it done.
-    fn call(&self) -> &'static str {
+    pub fn call(&self) -> &'static str {
         match self {
             EventKind::Launch { .. } => "cudaLaunchKernel",
             EventKind::Gemm { .. } => "cublasGemmEx",
@@ -179,17 +173,18 @@ impl EventKind {
 
 /// One call of the driver, as the host saw it.
 #[derive(Clone, Copy, Debug)]
-struct Event {
-    kind: EventKind,
-    stream: StreamId,
-    op: Option<OpId>,
+pub struct Call {
+    pub kind: EventKind,
+    pub stream: StreamId,
+    /// The work that it queued.
+    pub op: Option<OpId>,
     /// The operation of the user's program that it was part of, and its line. A tensor that goes out of scope
     /// frees its memory on no line.
-    operation: Option<&'static str>,
-    place: Option<Place>,
+    pub operation: Option<&'static str>,
+    pub place: Option<Place>,
     /// When the call began and when it returned, in nanoseconds of the host's clock.
-    begin: u64,
-    end: u64,
+    pub begin: u64,
+    pub end: u64,
 }
 
 /// A stretch of the host's time that the program gave a name.
@@ -197,6 +192,7 @@ struct Event {
 pub struct Range {
     pub name: String,
     pub place: Place,
+    /// In nanoseconds of the host's clock.
     pub begin: u64,
     pub end: u64,
     /// How many others it is part of.
@@ -207,7 +203,7 @@ pub struct Range {
 struct Log {
     number: u64,
     began: u64,
-    events: Vec<Event>,
+    calls: Vec<Call>,
     spans: Vec<Span>,
     ranges: Vec<Range>,
 }
@@ -244,7 +240,7 @@ impl Recorder {
     }
 
     fn open(&mut self, number: u64, began: u64) {
-        self.logs.push(Log { number, began, events: Vec::new(), spans: Vec::new(), ranges: Vec::new() });
+        self.logs.push(Log { number, began, calls: Vec::new(), spans: Vec::new(), ranges: Vec::new() });
     }
 
     /// Ends a recording.
@@ -258,8 +254,8 @@ impl Recorder {
 
     /// Whether a recording has seen work for a device.
     pub fn saw(&self, device: usize) -> bool {
-        let mut events = self.logs.iter().flat_map(|log| &log.events);
-        events.any(|event| event.stream.device == device && event.op.is_some())
+        let mut calls = self.logs.iter().flat_map(|log| &log.calls);
+        calls.any(|call| call.stream.device == device && call.op.is_some())
     }
 
     /// Whether it is time to fetch the spans of the driver.
@@ -314,8 +310,8 @@ impl Recorder {
         if self.is_recording() {
             self.unfetched += 1;
             let (operation, place) = (scope::current_operation(), scope::current_place());
-            let event = Event { kind, stream, op, operation, place, begin, end };
-            self.logs.iter_mut().for_each(|log| log.events.push(event));
+            let call = Call { kind, stream, op, operation, place, begin, end };
+            self.logs.iter_mut().for_each(|log| log.calls.push(call));
         }
     }
 
@@ -324,23 +320,23 @@ impl Recorder {
         let Some(log) = self.logs.iter().find(|log| log.number == number) else {
             return Trace { devices, modelled, ..Trace::default() };
         };
-        let queued: HashMap<OpId, Event> =
-            log.events.iter().filter_map(|event| Some((event.op?, *event))).collect();
+        let queued: HashMap<OpId, Call> =
+            log.calls.iter().filter_map(|call| Some((call.op?, *call))).collect();
         // Work that was queued before has its span here too, if it was still under way.
         let call_of = |span: &Span| queued.get(&span.op).copied();
         let mut work: Vec<Work> =
             log.spans.iter().filter_map(|span| Some(Work { span: *span, call: call_of(span)? })).collect();
         work.sort_by_key(|work| (work.span.start, work.span.op));
-        let (events, ranges) = (log.events.clone(), log.ranges.clone());
-        Trace { devices, modelled, began: log.began, events, work, ranges }
+        let (calls, ranges) = (log.calls.clone(), log.ranges.clone());
+        Trace { devices, modelled, began: log.began, calls, work, ranges }
     }
 }
 
 /// A piece of work: when it ran, and the call that queued it.
 #[derive(Clone, Debug)]
-struct Work {
-    span: Span,
-    call: Event,
+pub struct Work {
+    pub span: Span,
+    pub call: Call,
 }
 
 /// What happened while a recording ran, on the host and on the devices
@@ -348,17 +344,17 @@ struct Work {
 #[derive(Clone, Debug, Default)]
 pub struct Trace {
     /// The names of the devices.
-    devices: Vec<String>,
+    pub devices: Vec<String>,
     /// Whether its times are of a virtual clock.
-    modelled: bool,
+    pub modelled: bool,
     /// When the recording began, in nanoseconds of the host's clock.
-    began: u64,
+    pub began: u64,
     /// What the host asked for, in order.
-    events: Vec<Event>,
+    pub calls: Vec<Call>,
     /// What the devices did, in order of time. Known for simulated devices.
-    work: Vec<Work>,
+    pub work: Vec<Work>,
     /// What the program named, in the order in which it ended.
-    ranges: Vec<Range>,
+    pub ranges: Vec<Range>,
 }
 
 impl Trace {
@@ -391,24 +387,19 @@ impl Trace {
     pub fn kernels(&self, index: usize) -> Vec<Kernel> {
         let times: HashMap<OpId, u64> =
             self.work.iter().map(|work| (work.span.op, work.span.end - work.span.start)).collect();
-        let calls = self.events.iter().filter(|event| event.stream.device == index);
-        let kernels = calls.filter_map(|event| {
-            let (types, workspace) = match event.kind {
+        let calls = self.calls.iter().filter(|call| call.stream.device == index);
+        let kernels = calls.filter_map(|call| {
+            let (types, workspace) = match call.kind {
                 EventKind::Launch { kernel } => (kernel.types.to_vec(), 0),
                 EventKind::Gemm { dtype } => (vec![dtype], 0),
                 EventKind::Convolution { dtype, workspace, .. } => (vec![dtype], workspace as u64),
                 _ => return None,
             };
-            let time = event.op.and_then(|op| times.get(&op)).copied().map(Duration::from_nanos);
-            let operation = event.operation.unwrap_or_default();
-            Some(Kernel { name: event.kind.name(), operation, types, time, workspace })
+            let time = call.op.and_then(|op| times.get(&op)).copied().map(Duration::from_nanos);
+            let operation = call.operation.unwrap_or_default();
+            Some(Kernel { name: call.kind.name(), operation, types, time, workspace })
         });
         kernels.collect()
-    }
-
-    /// What its times are.
-    fn kind(&self) -> &'static str {
-        if self.modelled { "modelled" } else { "measured" }
     }
 }
 
@@ -425,16 +416,4 @@ pub struct Kernel {
     pub time: Option<Duration>,
     /// Bytes of memory that it worked in, beside operands and result. Only convolutions need some.
     pub workspace: u64,
-}
-
-/// In the order of a batch's way: to the device, through the kernels, back.
-const ENGINES: [Engine; 4] = [Engine::HostToDevice, Engine::Compute, Engine::DeviceToHost, Engine::Peer];
-
-fn name_of(engine: Engine) -> &'static str {
-    match engine {
-        Engine::Compute => "compute",
-        Engine::HostToDevice => "copy engine, host to device",
-        Engine::DeviceToHost => "copy engine, device to host",
-        Engine::Peer => "peer link",
-    }
 }

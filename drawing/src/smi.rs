@@ -5,13 +5,11 @@ use std::fmt::Write;
 use todevice::Machine;
 use todevice::monitor::Gpu;
 
-use super::{mebibytes, watts};
-
 const RULE: &str = "+-------------------------------+----------------------+----------------------+";
 const WIDE: &str = "+-----------------------------------------------------------------------------+";
 
 /// Draws the table, 79 columns wide.
-pub(super) fn table(gpus: &[Gpu]) -> String {
+pub fn table(gpus: &[Gpu]) -> String {
     let kind = if Machine::current().time_is_modelled() { "modelled" } else { "measured" };
     let mut text = format!("{WIDE}\n");
     row(&mut text, &format!("{:<75}", format!("As nvidia-smi draws it. Pwr and GPU-Util are {kind}.")));
@@ -71,6 +69,16 @@ pub(super) fn table(gpus: &[Gpu]) -> String {
         row(&mut text, &format!("{:<75}", " No running processes found"));
     }
     text + WIDE
+}
+
+/// Watts of milliwatts.
+pub fn watts(milliwatts: Option<u32>) -> Option<i64> {
+    milliwatts.map(|milliwatts| i64::from(milliwatts.div_ceil(1000)))
+}
+
+/// Mebibytes of bytes.
+pub fn mebibytes(bytes: u64) -> u64 {
+    bytes >> 20
 }
 
 fn row(text: &mut String, cells: &str) {

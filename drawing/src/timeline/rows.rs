@@ -1,7 +1,9 @@
 //! What a picture of a trace has in it, row by row, before anything is drawn.
 
-use super::{CopyKind, ENGINES, Event, EventKind, Range, Trace};
-use crate::driver::Engine;
+use todevice_gpu::driver::Engine;
+use todevice_gpu::events::{Call, CopyKind, EventKind, Range, Trace};
+
+use super::ENGINES;
 
 /// What sort of thing a bar stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,7 +60,7 @@ pub fn rows(trace: &Trace) -> Vec<Row> {
         };
         rows.push(row(label, short, ranges.map(|range| range_bar(trace, range))));
     }
-    let calls = trace.events.iter().filter_map(|call| call_bar(trace, call));
+    let calls = trace.calls.iter().filter_map(|call| call_bar(trace, call));
     rows.push(row("host, calls", "host, calls", calls));
     for device in 0..trace.devices.len() {
         for engine in ENGINES {
@@ -92,7 +94,7 @@ fn range_bar(trace: &Trace, range: &Range) -> Bar {
 }
 
 /// A call of the host, if it takes time. That of a block is that of the segment it made the driver give.
-fn call_bar(trace: &Trace, call: &Event) -> Option<Bar> {
+fn call_bar(trace: &Trace, call: &Call) -> Option<Bar> {
     let sort = match call.kind {
         EventKind::Allocate { .. } | EventKind::Free { .. } => return None,
         // Marks: they take the host no time to speak of.
@@ -130,4 +132,10 @@ fn labels_of(engine: Engine) -> [&'static str; 2] {
         Engine::DeviceToHost => ["copies to the host", "copies out"],
         Engine::Peer => ["copies to another device", "to a peer"],
     }
+}
+
+/// How far apart the ticks of an axis may be: 1, 2, 5, 10, 20 and so on.
+pub fn steps() -> impl Iterator<Item = u64> {
+    let decades = (0..).map(|power| 10u64.saturating_pow(power));
+    decades.flat_map(|decade| [1, 2, 5].map(|times: u64| times.saturating_mul(decade)))
 }

@@ -1,0 +1,333 @@
+//! What a timeline shows of recordings.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use serde_json::Value as Json;
+use todevice::Machine;
+use todevice::prelude::*;
+use todevice::trace::{Trace, record_function};
+
+use super::Timeline;
+use super::rows::{Bar, rows};
+use super::text::{PARTLY, SEAM};
+
+fn on<R>(gpus: &str, test: impl FnOnce(&Machine) -> Result<R>) -> R {
+    let machine: Machine = gpus.parse().unwrap();
+    machine.enter(|| test(&machine)).unwrap()
+}
+
+/// The events of a trace of a category: name, start and end in nanoseconds.
+fn events(trace: &Trace, category: &str) -> Vec<(String, u64, u64)> {
+    let json: Json = serde_json::from_str(&Timeline::of(trace).to_chrome_json()).unwrap();
+    let nanoseconds = |time: &Json| (time.as_f64().unwrap_or(0.0) * 1e3).round() as u64;
+    let events = json["traceEvents"].as_array().unwrap().iter();
+    let wanted = events.filter(|event| event["cat"] == category);
+    let read = |event: &Json| {
+        let start = nanoseconds(&event["ts"]);
+        (event["name"].as_str().unwrap().to_string(), start, start + nanoseconds(&event["dur"]))
+    };
+    wanted.map(read).collect()
+}
+
+fn names(trace: &Trace, category: &str) -> Vec<String> {
+    events(trace, category).into_iter().map(|(name, ..)| name).collect()
+}
+
+/// The elements of a document: name, attributes, text within. A panic if it is not well-formed.
+fn elements(svg: &str) -> Vec<(String, String, String)> {
+    let (mut open, mut elements, mut rest) = (Vec::new(), Vec::new(), svg.trim_end());
+    while let Some(start) = rest.find('<') {
+        let (text, tag) = rest.split_at(start);
+        for entity in text.split('&').skip(1) {
+            assert!(["amp;", "lt;", "gt;"].iter().any(|known| entity.starts_with(known)), "{text}");
+        }
+        assert!(!text.contains('>') && !text.contains(|c: char| c.is_control() && c != '\n'), "{text:?}");
+        let end = tag.find('>').expect("a tag ends");
+        let inside = &tag[1..end];
+        if let Some(name) = inside.strip_prefix('/') {
+            let (opened, attributes) = open.pop().expect("an element is open");
+            assert_eq!(name, opened);
+            elements.push((opened, attributes, text.to_string()));
+        } else {
+            let (name, attributes) = inside.split_once(' ').unwrap_or((inside, ""));
+            assert_eq!(attributes.matches('"').count() % 2, 0, "{inside}");
+            assert!(!attributes.contains(['<', '&']), "{inside}");
+            match attributes.strip_suffix('/') {
+                Some(attributes) => elements.push((name.to_string(), attributes.to_string(), String::new())),
+                None => open.push((name.to_string(), attributes.to_string())),
+            }
+        }
+        rest = &tag[end + 1..];
+    }
+    assert!(open.is_empty() && rest.is_empty(), "{open:?} {rest}");
+    assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
+    elements
+}
+
+fn all(svg: &str, name: &str) -> Vec<String> {
+    elements(svg).into_iter().filter(|(element, ..)| element == name).map(|(.., text)| text).collect()
+}
+
+/// Two copies, three kernels, a product, and a read, under four names.
+fn program() -> Result<f64> {
+    let x = record_function("batch", || Tensor::ones(&[64, 32])?.cuda())?;
+    record_function("step", || {
+        let y = record_function("forward", || x.matmul(&x.t()?)?.relu()?.sum())?;
+        record_function("read", || y.item())
+    })
+}
+
+/// A recording of the program on a device that was used before.
+fn recorded(machine: &Machine) -> Result<Trace> {
+    program()?;
+    let (value, trace) = machine.profile(program);
+    assert_eq!(value?, 131_072.0);
+    Ok(trace)
+}
+
+#[test]
+fn ranges_enclose_their_calls() {
+    let trace = on("sim:t4", recorded);
+    let ranges = events(&trace, "range");
+    assert_eq!(names(&trace, "range"), ["batch", "step", "forward", "read"]);
+    let [batch, step, forward, read] = &ranges[..] else { panic!("{ranges:?}") };
+    assert!(
+        batch.2 <= step.1 && step.1 <= forward.1 && forward.2 <= read.1 && read.2 <= step.2,
+        "{ranges:?}"
+    );
+    for (call, range) in [("cudaLaunchKernel", forward), ("cublasGemmEx", forward)] {
+        let calls = events(&trace, "host").into_iter().filter(|(name, ..)| name == call);
+        let inside = calls.map(|(_, start, end)| range.1 <= start && end <= range.2);
+        assert_eq!(inside.collect::<Vec<_>>(), vec![true; if call == "cublasGemmEx" { 1 } else { 2 }]);
+    }
+    assert!(Timeline::of(&trace).to_chrome_json().contains(r#""place":"drawing/src/timeline/tests.rs:"#));
+}
+
+#[test]
+fn names_are_drawn_where_there_is_no_gpu() {
+    let trace = on("none", |machine| {
+        Ok(machine.profile(|| record_function("seen", || Tensor::ones(&[3])?.sum()?.item())).1)
+    });
+    let svg = Timeline::of(&trace).to_svg();
+    assert!(svg.contains(">seen</text>") && svg.contains("measured") && !svg.contains("modelled"));
+    elements(&svg);
+}
+
+#[test]
+fn what_is_part_of_a_name_comes_after_it_and_in_a_row_of_its_own() {
+    let (nested, alone) = on("sim:t4", |machine| {
+        let (_, nested) = machine.profile(|| record_function("outer", || record_function("inner", || ())));
+        Ok((nested, machine.profile(|| record_function("alone", || ())).1))
+    });
+    assert_eq!(names(&nested, "range"), ["outer", "inner"]);
+    assert!(Timeline::of(&nested).to_svg().contains("part of it"));
+    assert!(!Timeline::of(&alone).to_svg().contains("part of it"));
+}
+
+#[test]
+fn the_picture_has_a_row_for_the_names_the_calls_and_each_engine_that_worked() {
+    let trace = on("sim:t4", recorded);
+    let svg = Timeline::of(&trace).to_svg();
+    let texts = all(&svg, "text");
+    let at = |text: &str| texts.iter().position(|shown| shown == text).unwrap_or_else(|| panic!("{text}"));
+    let rows = [
+        "host, what the program named",
+        "host, calls",
+        "cuda:0, copies to the device",
+        "cuda:0, compute",
+        "cuda:0, copies to the host",
+        "µs from the start, modelled",
+        "the host waits",
+    ];
+    assert!(rows.windows(2).all(|pair| at(pair[0]) < at(pair[1])), "{texts:?}");
+    for name in ["batch", "step", "forward", "read", "copy", "kernel", "matrix product (gemm)"] {
+        at(name);
+    }
+    assert!(!texts.iter().any(|text| text == "memory of the driver"), "none was taken");
+    // 4 names; on the host a copy, a product, 2 launches, a read; the same on the device.
+    let titles = all(&svg, "title");
+    assert_eq!(titles.len(), 4 + 5 + 5, "{titles:?}");
+    assert!(titles.iter().all(|title| title.ends_with("(modelled)")));
+    assert_eq!(svg, Timeline::of(&on("sim:t4", recorded)).to_svg(), "the same every time");
+}
+
+#[test]
+fn the_times_of_the_picture_are_those_of_the_json() {
+    let trace = on("sim:t4", recorded);
+    let titles = all(&Timeline::of(&trace).to_svg(), "title");
+    let first = events(&trace, "range")[0].1; // The recording begins with the first name.
+    let microseconds = |time: u64| format!("{}.{:03}", time / 1000, time % 1000);
+    for category in ["range", "device"] {
+        for (name, start, end) in events(&trace, category) {
+            let (time, from) = (microseconds(end - start), microseconds(start - first));
+            let title = format!("{name}: {time} µs, from {from} µs (modelled)");
+            assert!(titles.contains(&title), "{title} is not in {titles:#?}");
+        }
+    }
+    let computed = events(&trace, "device").into_iter().filter(|(name, ..)| !name.starts_with("Memcpy"));
+    let total = computed.map(|(_, start, end)| end - start).sum();
+    assert_eq!(trace.compute_time(0), Duration::from_nanos(total));
+    assert_eq!(trace.compute_time(7), Duration::ZERO);
+}
+
+#[test]
+fn an_empty_recording_makes_a_picture_too() {
+    for gpus in ["none", "sim:t4"] {
+        let trace = on(gpus, |machine| Ok(machine.profile(|| ()).1));
+        assert_eq!(all(&Timeline::of(&trace).to_svg(), "text"), ["Nothing was recorded."]);
+        assert_eq!(Timeline::of(&trace).to_string(), "Nothing was recorded.");
+    }
+}
+
+#[test]
+fn a_name_may_be_any_text() {
+    let trace = on("sim:t4", |machine| {
+        Ok(machine.profile(|| record_function("<&>\"'\u{0}\n]]>", || Tensor::ones(&[2])?.cuda())).1)
+    });
+    let svg = Timeline::of(&trace).to_svg();
+    assert!(all(&svg, "text").contains(&"&lt;&amp;&gt;\"'\u{fffd}\u{fffd}]]&gt;".to_string()), "{svg}");
+}
+
+#[test]
+fn ten_thousand_pieces_of_work_make_a_picture_that_says_what_it_draws_together() {
+    let trace = on("sim:t4", |machine| {
+        let x = Tensor::ones(&[1])?.cuda()?;
+        let work = || (0..10_000).try_for_each(|_| record_function("add", || x.add_(0.0).map(drop)));
+        Ok(machine.profile(work).1)
+    });
+    let svg = Timeline::of(&trace).to_svg();
+    assert!(svg.len() < 600_000, "{} bytes", svg.len());
+    assert!(all(&svg, "title").len() <= 3 * 800);
+    assert!(!all(&svg, "text").contains(&"add".to_string()), "a bracket for several names has none");
+    // All of them: the names, the calls, the kernels.
+    let note = "30000 pieces are too short to draw alone: what is close together is one bar.";
+    assert!(all(&svg, "text").contains(&note.to_string()), "{:?}", all(&svg, "text").last());
+}
+
+#[test]
+fn the_text_has_a_line_for_the_names_the_calls_and_each_engine_that_worked() {
+    let trace = on("sim:t4", recorded);
+    assert_eq!(Timeline::of(&trace).to_text(60), DRAWN.trim_matches('\n'));
+    assert_eq!(Timeline::of(&trace).to_string(), Timeline::of(&trace).to_text(80));
+}
+
+const DRAWN: &str = "
+host, named        ├batch───────┤├step─────────────────────┤
+  part of it                     ├forward───────┤├read─────┤
+host, calls         ▂▒▒▒▒▒▒▒▒▒▒▒▒▂▂▓▓▓▓██████████░░░░░░░░░░░
+cuda:0, copies in             ▂▒▒▂
+cuda:0, compute                            ▂▓▓▓▂▂██  ▂████▂
+cuda:0, copies out                                        ▒▒
+µs, modelled       └0  └5  └10 └15 └20  └25 └30 └35 └40  └45
+▒ copy   █ kernel   ▓ matrix product (gemm)
+░ the host waits   ▂ less than half of a column
+";
+
+#[test]
+fn the_text_is_as_wide_as_asked_for() {
+    let deep = |machine: &Machine| {
+        let ((), trace) = machine.profile(|| {
+            for device in [0, 9] {
+                let x = record_function("one\n\u{0}\u{4e2d}", || {
+                    Tensor::ones_with(&[64, 64], Device::cuda(device))
+                });
+                record_function("a name that is as long as a name should not be", || x?.sum()?.item())
+                    .unwrap();
+            }
+        });
+        Ok(trace)
+    };
+    for trace in [on("sim:t4", recorded), on("sim:t4x10", deep)] {
+        for width in [0, 40, 41, 59, 60, 80, 100, 999, 1000, usize::MAX] {
+            let text = Timeline::of(&trace).to_text(width);
+            for line in text.lines() {
+                assert!(
+                    line.chars().count() <= width.clamp(40, 1000) && line.trim_end() == line,
+                    "{width}: {line}"
+                );
+            }
+            assert!(
+                text.contains("s, modelled") && !text.contains(|c: char| c.is_control() && c != '\n'),
+                "{text}"
+            );
+        }
+    }
+    let labels: Vec<String> = Timeline::of(&on("sim:t4x10", deep))
+        .to_string()
+        .lines()
+        .map(|line| line.chars().take(17).collect())
+        .collect();
+    let wanted = [
+        "host, named      ",
+        "host, calls      ",
+        "cuda:0, compute  ",
+        "cuda:0, copies ou",
+        "cuda:9, compute  ",
+    ];
+    assert_eq!(labels[..5], wanted, "{labels:?}");
+}
+
+/// Work of all sorts on two devices, twice; the first time takes memory, which is slow.
+fn worked_twice() -> [Trace; 2] {
+    let machine: Machine = "sim:t4x2".parse().unwrap();
+    let work = || {
+        let x = Tensor::ones(&[300, 300])?.pin_memory()?.cuda()?;
+        for _ in 0..4 {
+            let y = x.matmul(&x.matmul(&x)?)?.relu()?.to(Device::cuda(1))?;
+            y.add(1.0)?.sum()?.item()?;
+        }
+        Ok::<_, Error>(())
+    };
+    machine.enter(|| {
+        [(); 2].map(|()| {
+            let (done, trace) = machine.profile(work);
+            done.unwrap();
+            trace
+        })
+    })
+}
+
+#[test]
+fn a_column_is_empty_exactly_if_nothing_went_on_and_low_if_less_than_half_of_it() {
+    let mut seen = BTreeSet::new();
+    for trace in worked_twice() {
+        seen.extend(checked(&trace));
+    }
+    for sign in [' ', PARTLY, SEAM, '█', '▓', '▒', '░', '▚', 'M'] {
+        assert!(seen.contains(&sign), "{sign} was not tried: {seen:?}");
+    }
+}
+
+/// The signs of drawings of many widths, each compared with what went on in its column.
+fn checked(trace: &Trace) -> BTreeSet<char> {
+    let rows = rows(trace);
+    let end = rows.iter().flat_map(|row| &row.bars).map(|bar| bar.end).max().unwrap();
+    let mut seen = BTreeSet::new();
+    for width in [40, 63, 80, 100, 777] {
+        let text = Timeline::of(trace).to_text(width);
+        let margin = text.lines().find_map(|line| line.chars().position(|sign| sign == '└')).unwrap();
+        let columns = width - margin;
+        for (row, line) in rows.iter().zip(text.lines()) {
+            assert!(line.starts_with(&row.short), "{line}");
+            let signs: Vec<char> =
+                line.chars().skip(margin).chain(std::iter::repeat(' ')).take(columns).collect();
+            for (column, sign) in signs.into_iter().enumerate() {
+                let time = |column: usize| column as f64 * end as f64 / columns as f64;
+                let (from, to) = (time(column), time(column + 1));
+                let within = |bar: &&Bar| (bar.start as f64) < to && bar.end as f64 > from;
+                let spent = |bar: &Bar| (bar.end as f64).min(to) - (bar.start as f64).max(from);
+                let share = row.bars.iter().filter(within).map(spent).sum::<f64>() / (to - from);
+                let about_right = match sign {
+                    ' ' => share == 0.0 || share > 0.999, // a blank of a name within a bar
+                    PARTLY => share > 0.0 && share < 0.501,
+                    sign if sign.is_ascii() => share > 0.999,
+                    _ => share > 0.499,
+                };
+                assert!(about_right, "{width}, {}, column {column}: {share} is {sign:?}\n{text}", row.short);
+                seen.insert(sign);
+            }
+        }
+    }
+    seen
+}
