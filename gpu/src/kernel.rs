@@ -29,6 +29,8 @@ pub struct KernelDef {
     pub cost: Cost,
     /// The kernel in Rust.
     pub twin: fn(Args<'_, '_>) -> Ran,
+    /// The kernel of f32 that this one, of halves, is between two conversions. Its twin is the same for all of them.
+    pub of_f32: Option<&'static KernelDef>,
 }
 
 /// The types that kernels take: a truth is stored as a u8.

@@ -27,7 +27,7 @@ impl Layout {
             // An empty tensor keeps the strides of a tensor of size 1, as PyTorch's does.
             stride = stride
                 .checked_mul(sizes[dim].max(1))
-                .ok_or(LayoutError::TooLarge { sizes: sizes.to_vec() })?;
+                .ok_or_else(|| LayoutError::TooLarge { sizes: sizes.to_vec() })?;
         }
         if stride > isize::MAX as usize / 8 {
             return Err(LayoutError::TooLarge { sizes: sizes.to_vec() });

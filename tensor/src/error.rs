@@ -43,10 +43,10 @@ pub enum Error {
     Custom(String),
     /// An error of a shape, or of the way in which a tensor lies in memory.
     #[error(transparent)]
-    Layout(#[from] LayoutError),
+    Layout(LayoutError),
     /// An error of a GPU, of its driver or of its memory.
     #[error(transparent)]
-    Gpu(#[from] GpuError),
+    Gpu(GpuError),
 }
 
 impl Error {
@@ -104,8 +104,27 @@ impl Error {
 }
 
 impl<R: Refusal> From<R> for Error {
+    #[cold]
     fn from(refusal: R) -> Error {
         Error::Refused(Box::new(refusal))
+    }
+}
+
+// Not inlined: to move an error from one type to another takes more than what went well, on whose way it would be.
+
+impl From<LayoutError> for Error {
+    #[cold]
+    #[inline(never)]
+    fn from(error: LayoutError) -> Error {
+        Error::Layout(error)
+    }
+}
+
+impl From<GpuError> for Error {
+    #[cold]
+    #[inline(never)]
+    fn from(error: GpuError) -> Error {
+        Error::Gpu(error)
     }
 }
 

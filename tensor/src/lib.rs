@@ -36,7 +36,7 @@
 //! | --- | --- |
 //! | what a tensor is | [`Tensor`], `storage.rs` for its memory; views are `shape.rs` of `todevice-gpu` |
 //! | how an operation is made | `enter.rs`, the one way in; `ops/mod.rs`; then `ops/elementwise/unary.rs` |
-//! | what the CPU and a GPU run of it | `ops/launch.rs`, `ops/access.rs`; then `ops/elementwise/kernels.rs` |
+//! | what the CPU and a GPU run of it | `ops/row.rs`, where kernels are declared; `ops/launch.rs`, `ops/access.rs` |
 //! | how gradients flow | [`autograd`]: `function.rs`, `graph.rs`, `engine.rs` |
 //! | layers, optimizers, data | [`nn`], [`optim`], [`data`] |
 //! | how a convolution is made | `cpu/conv/mod.rs` on the CPU, `cpu/conv/ways/mod.rs` on a simulated GPU; [`backends`] chooses |

@@ -1,7 +1,7 @@
 //! The memory of tensors. Operations of the host get at it in one place, `ops/access.rs`.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 use crate::ambient::Ambient;
 use crate::error::Result;
@@ -26,20 +26,24 @@ pub(crate) enum Kept {
 
 impl Storage {
     /// Host memory for `bytes` bytes with unspecified contents.
-    pub(crate) fn allocate(bytes: usize) -> Result<Storage> {
+    pub(crate) fn allocate(bytes: usize) -> Result<Arc<Storage>> {
         Ok(Storage::in_host(HostBuffer::allocate(Ambient::memory(), bytes)?))
     }
 
-    pub(crate) fn in_host(buffer: HostBuffer) -> Storage {
-        Storage { memory: Kept::Host(RwLock::new(buffer)), version: AtomicU64::new(0) }
+    pub(crate) fn in_host(buffer: HostBuffer) -> Arc<Storage> {
+        Storage::of(Kept::Host(RwLock::new(buffer)))
     }
 
-    pub(crate) fn in_pinned(memory: PinnedMemory) -> Storage {
-        Storage { memory: Kept::Pinned(RwLock::new(memory)), version: AtomicU64::new(0) }
+    pub(crate) fn in_pinned(memory: PinnedMemory) -> Arc<Storage> {
+        Storage::of(Kept::Pinned(RwLock::new(memory)))
     }
 
-    pub(crate) fn on_device(memory: DeviceMemory) -> Storage {
-        Storage { memory: Kept::Device(memory), version: AtomicU64::new(0) }
+    pub(crate) fn on_device(memory: DeviceMemory) -> Arc<Storage> {
+        Storage::of(Kept::Device(memory))
+    }
+
+    fn of(memory: Kept) -> Arc<Storage> {
+        Arc::new(Storage { memory, version: AtomicU64::new(0) })
     }
 
     /// The memory on a device, if it is there.

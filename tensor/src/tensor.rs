@@ -155,9 +155,9 @@ impl Tensor {
 
     /// A tensor that is all there is in its storage.
     #[track_caller]
-    pub(crate) fn made_of(storage: Storage, layout: Layout, dtype: DType) -> Tensor {
+    pub(crate) fn made_of(storage: Arc<Storage>, layout: Layout, dtype: DType) -> Tensor {
         Tensor(Arc::new(Inner {
-            storage: Arc::new(storage),
+            storage,
             layout,
             dtype,
             history: Mutex::new(History::None),

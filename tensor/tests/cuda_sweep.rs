@@ -750,7 +750,8 @@ fn public_functions(folder: &Path, names: &mut BTreeSet<String>) {
                 {
                     names.insert(rest.split(['(', '<']).next().unwrap().to_string());
                 } else if block.ends_with("! {")
-                    && let Some((rest, _)) = line.split_once(" => ")
+                    && let Some((rest, _)) = line.split_once(" => ").or_else(|| line.split_once(": "))
+                    && rest.chars().all(|char| char.is_ascii_lowercase() || "_, ".contains(char))
                 {
                     names.extend(rest.split(", ").map(str::to_string));
                 }

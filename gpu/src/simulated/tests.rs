@@ -53,6 +53,7 @@ const fn elementwise(
         geometry: Geometry::Elements,
         cost: Cost::Cheap,
         twin,
+        of_f32: None,
     }
 }
 

@@ -106,7 +106,8 @@ struct BlockReader<'a, T> {
 }
 
 impl<'a, T: Pod> BlockReader<'a, T> {
-    /// Broadcast to the output's sizes.
+    /// Broadcast to the output's sizes. Inlined, so that it is made where it stays: it is large.
+    #[inline(always)]
     fn new(input: &Input<'a>, sizes: &[usize]) -> Result<BlockReader<'a, T>> {
         let source = match input.bytes {
             None => None,
@@ -239,28 +240,3 @@ pub(crate) fn map3<A: Pod + Sync, B: Pod + Sync, C: Pod + Sync, O: Pod + Send>(
     });
     Ok(())
 }
-
-/// The kernel that computes each element of its output from the same element of its inputs, which are
-/// broadcast: `elementwise!("add"<T>, Cheap, |a: T, b: T| -> T { a + b })`.
-macro_rules! elementwise {
-    (@map $a:ident) => { $crate::cpu::blocks::map1 };
-    (@map $a:ident $b:ident) => { $crate::cpu::blocks::map2 };
-    (@map $a:ident $b:ident $c:ident) => { $crate::cpu::blocks::map3 };
-    ($name:literal<$($T:ty),+>, $cost:ident, |$($x:ident: $X:ty),+| -> $O:ty { $body:expr }) => {{
-        use $crate::kernel::{Cost, Geometry, KernelDef, Parameter};
-        use $crate::dtype::Element;
-        const KERNEL: &KernelDef = &KernelDef {
-            name: $name,
-            types: &[$(<$T as Element>::DTYPE),+],
-            parameters: &[$(Parameter::In(<$X as Element>::DTYPE),)+ Parameter::Out(<$O as Element>::DTYPE)],
-            geometry: Geometry::Elements,
-            cost: Cost::$cost,
-            twin: |args| {
-                let kernel = $crate::cpu::simd::kernel!($cost, |$($x: $X),+| -> $O { $body });
-                $crate::cpu::blocks::elementwise!(@map $($x)+)(args, Cost::$cost, kernel)
-            },
-        };
-        KERNEL
-    }};
-}
-pub(crate) use elementwise;

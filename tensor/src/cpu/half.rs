@@ -2,12 +2,10 @@
 //!
 //! Nothing is calculated in 16 bits, in PyTorch as here: an operation takes its numbers for the f32s that they are,
 //! and rounds its result once. So no kernel of halves is written but those that only move elements. Any other is the
-//! kernel of f32 by another name, with other types in memory ([`InHalves::storing`]), and its twin runs on operands
-//! that were converted: block by block where an element comes of the same element of the inputs, else as a whole.
+//! kernel of f32 with other types in memory ([`KernelDef::of_f32`]), and its twin runs on operands that were converted: block by block where an element comes of the same element of the inputs, else as a whole.
 //! Where that is too much memory, a twin is written for every type and converts a row at a time ([`Stored`]).
 
-use std::collections::HashMap;
-use std::sync::{LazyLock, OnceLock, PoisonError, RwLock};
+use std::sync::OnceLock;
 
 use bytemuck::Pod;
 use half::prelude::*;
@@ -23,84 +21,10 @@ use crate::error::Result;
 use crate::kernel::{Args, Cost, Geometry, Input, KernelDef, Output, Parameter, Ran, Stopped};
 use crate::shape::Layout;
 
-/// The kernels of halves that were asked for.
-#[derive(Default)]
-struct Made {
-    /// By the kernel of f32, and the types that stand for f32 in what is read and in what is written.
-    kernels: HashMap<(usize, DType, DType), &'static KernelDef>,
-    /// The kernel of f32 by that of halves.
-    of_f32: HashMap<usize, &'static KernelDef>,
-}
-
-static MADE: LazyLock<RwLock<Made>> = LazyLock::new(RwLock::default);
-
-fn address(kernel: &'static KernelDef) -> usize {
-    std::ptr::from_ref(kernel).addr()
-}
-
-/// Kernels of f32 for tensors of halves.
-pub(crate) trait InHalves {
-    /// This kernel of f32 for tensors of `dtype`; itself, if they are no halves.
-    fn storing(&'static self, dtype: DType) -> &'static KernelDef;
-
-    /// This kernel with a name and types of its own, that reads `read` and writes `written` where this one has f32.
-    fn between(
-        &'static self,
-        name: &'static str,
-        types: &[DType],
-        read: DType,
-        written: DType,
-    ) -> &'static KernelDef;
-}
-
-impl InHalves for KernelDef {
-    fn storing(&'static self, dtype: DType) -> &'static KernelDef {
-        self.between(self.name, &[dtype], dtype, dtype)
-    }
-
-    fn between(
-        &'static self,
-        name: &'static str,
-        types: &[DType],
-        read: DType,
-        written: DType,
-    ) -> &'static KernelDef {
-        if !read.is_half() && !written.is_half() {
-            return self;
-        }
-        let key = (address(self), read, written);
-        if let Some(kernel) = MADE.read().unwrap_or_else(PoisonError::into_inner).kernels.get(&key) {
-            return kernel;
-        }
-        let half = |parameter: &Parameter| match parameter {
-            Parameter::In(DType::F32) if read.is_half() => Parameter::In(read),
-            Parameter::Out(DType::F32) if written.is_half() => Parameter::Out(written),
-            other => *other,
-        };
-        let mut made = MADE.write().unwrap_or_else(PoisonError::into_inner);
-        let Made { kernels, of_f32 } = &mut *made;
-        kernels.entry(key).or_insert_with(|| {
-            // As every kernel it lasts as long as the program, and there is one for each type.
-            let kernel: &'static KernelDef = Box::leak(Box::new(KernelDef {
-                name,
-                types: types.to_vec().leak(),
-                parameters: self.parameters.iter().map(half).collect::<Vec<_>>().leak(),
-                geometry: self.geometry,
-                cost: self.cost,
-                twin: converted,
-            }));
-            of_f32.insert(address(kernel), self);
-            kernel
-        })
-    }
-}
-
-/// The twin of kernels that were made of one of f32: that one between two conversions.
-fn converted(args: Args<'_, '_>) -> Ran {
+/// The twin of a kernel of halves: that of f32's between two conversions.
+pub(crate) fn by_way_of_f32(args: Args<'_, '_>) -> Ran {
     let kernel = args.kernel;
-    let made = MADE.read().unwrap_or_else(PoisonError::into_inner);
-    let of_f32 = made.of_f32[&address(kernel)];
-    drop(made);
+    let of_f32 = kernel.of_f32.expect("a kernel of halves says which one of f32 it is");
     match is_elementwise(of_f32) {
         true => in_blocks(kernel, of_f32, args),
         false => as_a_whole(kernel, of_f32, args),

@@ -1,5 +1,11 @@
 //! Numbers as kernels calculate with them.
 
+use std::ops::{Add, AddAssign, Div, Mul, Neg, Sub};
+
+use bytemuck::Pod;
+
+use crate::dtype::Element;
+
 /// Arithmetic as tensors do it: integers wrap around, floats follow IEEE 754, a NaN operand of
 /// `max` or `min` stays NaN.
 pub(crate) trait Number: Copy {
@@ -69,14 +75,28 @@ macro_rules! floats {
 }
 floats!(f32, f64);
 
-/// What only floats can: division, and the transcendental functions of [`math`].
-pub(crate) trait Float: Number {
+/// What only floats can: division, and the transcendental functions of [`math`](super::math). What is generic over them says
+/// arithmetic as arithmetic.
+pub(crate) trait Float:
+    Number
+    + Element
+    + Pod
+    + PartialOrd
+    + Neg<Output = Self>
+    + Add<Output = Self>
+    + Sub<Output = Self>
+    + Mul<Output = Self>
+    + Div<Output = Self>
+    + AddAssign
+{
     fn zero() -> Self;
     fn lowest() -> Self;
     fn count(elements: usize) -> Self;
     fn from_f64(value: f64) -> Self;
-    fn over(self, other: Self) -> Self;
+    fn to_f64(self) -> f64;
     fn root(self) -> Self;
+    /// `self · factor + addend`, rounded once.
+    fn fused(self, factor: Self, addend: Self) -> Self;
     fn exp(self) -> Self;
     fn ln(self) -> Self;
     fn sin(self) -> Self;
@@ -108,12 +128,16 @@ macro_rules! float {
                 value as $T
             }
             #[inline(always)]
-            fn over(self, other: $T) -> $T {
-                self / other
+            fn to_f64(self) -> f64 {
+                self.into()
             }
             #[inline(always)]
             fn root(self) -> $T {
                 self.sqrt()
+            }
+            #[inline(always)]
+            fn fused(self, factor: $T, addend: $T) -> $T {
+                self.mul_add(factor, addend)
             }
             #[inline(always)]
             fn exp(self) -> $T {

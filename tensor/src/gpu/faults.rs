@@ -363,6 +363,7 @@ static HUNGRY: KernelDef = KernelDef {
     geometry: Geometry::Elements,
     cost: Cost::Cheap,
     twin: |_| Err(Stopped::OutOfHostMemory { bytes: 123 }),
+    of_f32: None,
 };
 
 #[test]

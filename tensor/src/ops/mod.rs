@@ -21,6 +21,7 @@ pub(crate) mod pool;
 pub(crate) mod random;
 pub(crate) mod reduce;
 pub(crate) mod registry;
+pub(crate) mod row;
 pub(crate) mod scaler;
 pub(crate) mod shape;
 pub(crate) mod softmax;

@@ -1,22 +1,30 @@
 //! Copying and filling as operations are made of them: autograd does not see it.
 
-use crate::cpu::blocks::{elementwise, for_blocks};
-use crate::dtype::{DType, Element, Memory, Scalar, with_dtype};
+use crate::cpu::blocks::for_blocks;
+use crate::dtype::{DType, Memory, Scalar};
 use crate::error::Result;
-use crate::kernel::{Cost, Geometry, KernelDef, Parameter};
+use crate::kernel::Cost;
 use crate::ops::launch::launch;
+use crate::ops::row::{row, rows};
 use crate::shape::Layout;
 use crate::tensor::Tensor;
 
-/// The kernel that copies elements as they are, from any layout to any other.
-pub(crate) fn copy_kernel(dtype: DType) -> Result<&'static KernelDef> {
-    Ok(with_dtype!(dtype, T => elementwise!("copy"<T>, Cheap, |x: T| -> T { x })))
+rows! {
+    // Elements as they are, from any layout to any other.
+    pub(in crate::ops) COPY: row!("copy", each, Cheap, |x: T| -> T { x });
+    // With the whole number, or with the other one in a tensor of floats.
+    FILL: row!("fill", each, [Out(T), Int, Float], Elements, Cheap, |args| {
+        let value = if T::DTYPE.is_floating_point() { args.floats[0] as C } else { args.ints[0] as C };
+        let value = T::narrow(value);
+        for_blocks(&mut args.outputs[0], Cost::Cheap, &|_, out: &mut [T]| out.fill(value));
+        Ok(())
+    });
 }
 
 /// A contiguous copy that autograd does not see.
 pub(crate) fn copy_of(x: &Tensor) -> Result<Tensor> {
     let out = x.uninit_beside(x.sizes(), x.dtype())?;
-    launch(copy_kernel(x.dtype())?, [x], [&out], &[], &[])?;
+    launch(COPY.of(x.dtype())?, [x], [&out], &[], &[])?;
     Ok(out)
 }
 
@@ -35,7 +43,7 @@ pub(crate) fn seen_as(x: &Tensor, sizes: &[usize]) -> Tensor {
 /// Writes the elements of `source`, of the same type and broadcast to the target's shape, wherever the
 /// target's layout puts them. Autograd does not see it.
 pub(crate) fn write(target: &Tensor, source: &Tensor) -> Result<()> {
-    launch(copy_kernel(target.dtype())?, [source], [target], &[], &[])
+    launch(COPY.of(target.dtype())?, [source], [target], &[], &[])
 }
 
 /// A number beside a tensor, as a 0-dim tensor: one the type cannot hold wraps around, as in PyTorch.
@@ -43,32 +51,6 @@ pub(crate) fn number(value: Scalar, dtype: DType) -> Result<Tensor> {
     let tensor = Tensor::uninit(&[], dtype)?;
     fill(&tensor, value)?;
     Ok(tensor)
-}
-
-/// The kernel that fills: with the whole number, or with the other one in a tensor of floats.
-macro_rules! fill_kernel {
-    ($T:ident) => {{
-        const KERNEL: &KernelDef = &KernelDef {
-            name: "fill",
-            types: &[$T::DTYPE],
-            parameters: &[Parameter::Out($T::DTYPE), Parameter::Int, Parameter::Float],
-            geometry: Geometry::Elements,
-            cost: Cost::Cheap,
-            twin: |args| {
-                type Math = <$T as Memory>::Math;
-                let is_float = $T::DTYPE.is_floating_point();
-                let value = if is_float { args.floats[0] as Math } else { args.ints[0] as Math };
-                let value = $T::narrow(value);
-                for_blocks(&mut args.outputs[0], Cost::Cheap, &|_, out: &mut [$T]| out.fill(value));
-                Ok(())
-            },
-        };
-        KERNEL
-    }};
-}
-
-pub(crate) fn fill_kernel(dtype: DType) -> Result<&'static KernelDef> {
-    Ok(with_dtype!(dtype, T => fill_kernel!(T)))
 }
 
 /// Sets every element the layout reaches.
@@ -81,5 +63,5 @@ pub(crate) fn fill(target: &Tensor, value: Scalar) -> Result<()> {
         whole if target.dtype().is_floating_point() => (0, whole.to_i64() as f64),
         other => (other.to_i64(), 0.0),
     };
-    launch(fill_kernel(target.dtype())?, [], [target], &[int], &[float])
+    launch(FILL.of(target.dtype())?, [], [target], &[int], &[float])
 }

@@ -1,24 +1,22 @@
 //! The kernels of a convolution without cuDNN: what the kernel covers, written out as columns, and back.
 
 use crate::conv::ConvShape;
-use crate::cpu::half::InHalves;
 use crate::cpu::parallel::for_pieces;
-use crate::dtype::{DType, Element, with_float};
 use crate::error::Result;
-use crate::error::dtype::not_implemented;
-use crate::kernel::{Args, Cost, FLOATS, Geometry, KernelDef, Parameter};
+use crate::kernel::{Args, Ran};
 use crate::ops::launch::launch;
+use crate::ops::row::{row, rows};
 use crate::tensor::Tensor;
 
 /// Writes all that the kernel covers of an image (c, h, w) as columns, one for each position: (c·r·s, p·q). Where it
 /// covers padding there are zeros.
 pub(super) fn im2col(shape: &ConvShape, image: &Tensor, columns: &Tensor) -> Result<()> {
-    launch(im2col_kernel(columns.dtype())?, [image], [columns], &numbers(shape), &[])
+    launch(IM2COL.of(columns.dtype())?, [image], [columns], &numbers(shape), &[])
 }
 
 /// Adds up, for each element of an image, the elements of the columns that it would have been copied to.
 pub(super) fn col2im(shape: &ConvShape, columns: &Tensor, image: &Tensor) -> Result<()> {
-    launch(col2im_kernel(image.dtype())?, [columns], [image], &numbers(shape), &[])
+    launch(COL2IM.of(image.dtype())?, [columns], [image], &numbers(shape), &[])
 }
 
 fn numbers(shape: &ConvShape) -> [i64; 12] {
@@ -66,55 +64,18 @@ impl Sizes {
     }
 }
 
-macro_rules! conv_kernel {
-    ($name:literal, $T:ident, $twin:ident) => {{
-        const KERNEL: &KernelDef = &KernelDef {
-            name: $name,
-            types: &[$T::DTYPE],
-            parameters: &[
-                Parameter::In($T::DTYPE),
-                Parameter::Out($T::DTYPE),
-                // Height and width of the image, of the kernel and of the result; stride, padding, dilation.
-                Parameter::Int,
-                Parameter::Int,
-                Parameter::Int,
-                Parameter::Int,
-                Parameter::Int,
-                Parameter::Int,
-                Parameter::Int,
-                Parameter::Int,
-                Parameter::Int,
-                Parameter::Int,
-                Parameter::Int,
-                Parameter::Int,
-            ],
-            geometry: Geometry::Indexed,
-            cost: Cost::Cheap,
-            twin: |args| {
-                $twin::<$T>(args);
-                Ok(())
-            },
-        };
-        KERNEL
-    }};
+rows! {
+    IM2COL: row!("im2col", floats, [
+        In(T), Out(T),
+        // Height and width of the image, of the kernel and of the result; stride, padding, dilation.
+        Int, Int, Int, Int, Int, Int, Int, Int, Int, Int, Int, Int,
+    ], Indexed, Cheap, im2col_twin::<T>).refused_as("slow_conv2d_cuda");
+    COL2IM: row!("col2im", floats, [
+        In(T), Out(T), Int, Int, Int, Int, Int, Int, Int, Int, Int, Int, Int, Int,
+    ], Indexed, Cheap, col2im_twin::<T>).refused_as("slow_conv2d_cuda");
 }
 
-fn im2col_kernel(dtype: DType) -> Result<&'static KernelDef> {
-    with_float!(dtype, T => Ok(conv_kernel!("im2col", T, im2col_twin).storing(dtype)),
-        else Err(not_implemented("slow_conv2d_cuda", dtype)))
-}
-
-fn col2im_kernel(dtype: DType) -> Result<&'static KernelDef> {
-    with_float!(dtype, T => Ok(conv_kernel!("col2im", T, col2im_twin).storing(dtype)),
-        else Err(not_implemented("slow_conv2d_cuda", dtype)))
-}
-
-/// Every kernel of this file.
-pub(crate) fn every_kernel() -> Vec<&'static KernelDef> {
-    FLOATS.into_iter().flat_map(|dtype| [im2col_kernel(dtype), col2im_kernel(dtype)]).flatten().collect()
-}
-
-fn im2col_twin<T: bytemuck::Pod + Send + Sync>(args: Args<'_, '_>) {
+fn im2col_twin<T: bytemuck::Pod + Send + Sync>(args: Args<'_, '_>) -> Ran {
     let sizes = Sizes::of(&args);
     let ([h, w], [r, s], [p, q]) = (sizes.image, sizes.kernel, sizes.out);
     let image: &[T] = args.inputs[0].elements();
@@ -125,9 +86,10 @@ fn im2col_twin<T: bytemuck::Pod + Send + Sync>(args: Args<'_, '_>) {
             *out = at.map_or(T::zeroed(), |(y, x)| image[(channel * h + y) * w + x]);
         }
     });
+    Ok(())
 }
 
-fn col2im_twin<T: bytemuck::Pod + Send + Sync + std::ops::Add<Output = T>>(args: Args<'_, '_>) {
+fn col2im_twin<T: bytemuck::Pod + Send + Sync + std::ops::Add<Output = T>>(args: Args<'_, '_>) -> Ran {
     let sizes = Sizes::of(&args);
     let ([h, w], [r, s], [p, q]) = (sizes.image, sizes.kernel, sizes.out);
     let columns: &[T] = args.inputs[0].elements();
@@ -144,4 +106,5 @@ fn col2im_twin<T: bytemuck::Pod + Send + Sync + std::ops::Add<Output = T>>(args:
             *out = sum;
         }
     });
+    Ok(())
 }

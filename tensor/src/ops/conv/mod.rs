@@ -5,7 +5,7 @@ pub(crate) mod error;
 mod kernels;
 
 use error::ConvError;
-pub(crate) use kernels::every_kernel;
+pub(in crate::ops) use kernels::ROWS;
 
 use smallvec::SmallVec;
 

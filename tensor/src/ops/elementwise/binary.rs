@@ -1,11 +1,14 @@
 //! Arithmetic on two tensors, broadcast to a common shape and promoted to a common type.
 
 use super::error::ElementwiseError;
-use super::{Operand, check_in_place, kernels, output};
+use super::{Operand, check_in_place, output};
 use crate::autograd::{Context, Function, Saved};
+use crate::cpu::number::Number;
 use crate::dtype::{DType, Scalar};
 use crate::error::Result;
 use crate::ops;
+use crate::ops::launch::launch;
+use crate::ops::row::{Row, row, rows};
 use crate::tensor::Tensor;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,10 +49,40 @@ impl Binary {
         let dtype = out.dtype();
         let a = &a.to(dtype)?;
         if by_numbers(self, dtype) && b.numel() == 1 && b.dtype() != dtype {
-            return kernels::by_number(self, a, &b.to(DType::F64)?, out);
+            return by_number(self, a, &b.to(DType::F64)?, out);
         }
-        kernels::binary(self, a, &b.to(dtype)?, out)
+        launch(self.kernel(dtype).of(dtype)?, [a, &b.to(dtype)?], [out], &[], &[])
     }
+
+    fn kernel(self, dtype: DType) -> &'static Row {
+        match (self, dtype) {
+            // Truth values are 0 and 1, and stay so: their sum is "or", their product is "and".
+            (Binary::Add, DType::Bool) | (Binary::Maximum, _) => &MAXIMUM,
+            (Binary::Mul, DType::Bool) | (Binary::Minimum, _) => &MINIMUM,
+            (Binary::Add, _) => &ADD,
+            (Binary::Sub, _) => &SUB,
+            (Binary::Mul, _) => &MUL,
+            (Binary::Div, _) => &DIV,
+        }
+    }
+}
+
+rows! {
+    ADD: row!("add", numbers, Cheap, |a: T, b: T| -> T { a.plus(b) });
+    SUB: row!("sub", numbers, Cheap, |a: T, b: T| -> T { a.minus(b) });
+    MUL: row!("mul", numbers, Cheap, |a: T, b: T| -> T { a.times(b) });
+    DIV: row!("div", floats, Costly, |a: T, b: T| -> T { a / b });
+    MAXIMUM: row!("maximum", numbers, Cheap, |a: T, b: T| -> T { a.larger(b) });
+    MINIMUM: row!("minimum", numbers, Cheap, |a: T, b: T| -> T { a.smaller(b) });
+    MUL_NUMBER: row!("mul_number", halves, Cheap, |x: T, n: f64| -> T { x * n as f32 });
+    DIV_NUMBER: row!("div_number", halves, Costly, |x: T, n: f64| -> T { x / n as f32 });
+}
+
+/// A tensor of halves by a number, an f64 that is not rounded to a half first: so much more PyTorch does for products
+/// and quotients, and only for these.
+fn by_number(op: Binary, x: &Tensor, number: &Tensor, out: &Tensor) -> Result<()> {
+    let kernel = if op == Binary::Mul { &MUL_NUMBER } else { &DIV_NUMBER };
+    launch(kernel.of(x.dtype())?, [x, number], [out], &[], &[])
 }
 
 /// Whether `op` takes a number as it is beside elements of this type.
@@ -149,7 +182,7 @@ impl ByNumber {
     }
 
     fn compute(&self, out: &Tensor, x: &Tensor) -> Result<()> {
-        kernels::by_number(self.op, x, &Tensor::full(&[], self.number, DType::F64)?, out)
+        by_number(self.op, x, &Tensor::full(&[], self.number, DType::F64)?, out)
     }
 }
 

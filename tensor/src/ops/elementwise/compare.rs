@@ -1,40 +1,34 @@
 //! Comparisons. Their result is a bool tensor and has no gradient.
 
-use super::{Operand, kernels, output};
+use super::{Operand, output};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::ops;
+use crate::ops::launch::launch;
+use crate::ops::row::{Row, row, rows};
 use crate::tensor::Tensor;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Compare {
-    Eq,
-    Ne,
-    Lt,
-    Le,
-    Gt,
-    Ge,
-}
-
 #[track_caller]
-fn compare(op: Compare, name: &'static str, a: &Tensor, b: Operand<'_>) -> Result<Tensor> {
+fn compare(kernel: &Row, a: &Tensor, b: Operand<'_>) -> Result<Tensor> {
     let dtype = b.result_type(a);
     let b = b.to_tensor(dtype)?;
-    ops::call(name, &[a, &b], |_| {
+    ops::call(kernel.name, &[a, &b], |_| {
         let out = output(a, &b, DType::Bool)?;
-        kernels::compare(op, &a.to(dtype)?, &b, &out)?;
+        launch(kernel.of(dtype)?, [&a.to(dtype)?, &b], [&out], &[], &[])?;
         Ok(out)
     })
 }
 
 macro_rules! compare {
-    ($($(#[$doc:meta])* $name:ident => $op:ident;)*) => {
+    ($($(#[$doc:meta])* $name:ident: $NAME:ident = $kernel:expr;)*) => {
+        rows! { $($NAME: $kernel;)* }
+
         impl Tensor {
             $(
                 $(#[$doc])*
                 #[track_caller]
                 pub fn $name<'a>(&self, other: impl Into<Operand<'a>>) -> Result<Tensor> {
-                    compare(Compare::$op, stringify!($name), self, other.into())
+                    compare(&$NAME, self, other.into())
                 }
             )*
         }
@@ -43,17 +37,17 @@ macro_rules! compare {
 
 compare! {
     /// `self == other`, element by element.
-    eq => Eq;
+    eq: EQ = row!("eq", numbers, Cheap, |a: T, b: T| -> u8 { (a == b) as u8 });
     /// `self != other`. NaN differs from everything, itself included.
-    ne => Ne;
+    ne: NE = row!("ne", numbers, Cheap, |a: T, b: T| -> u8 { (a != b) as u8 });
     /// `self < other`.
-    lt => Lt;
+    lt: LT = row!("lt", numbers, Cheap, |a: T, b: T| -> u8 { (a < b) as u8 });
     /// `self <= other`.
-    le => Le;
+    le: LE = row!("le", numbers, Cheap, |a: T, b: T| -> u8 { (a <= b) as u8 });
     /// `self > other`.
-    gt => Gt;
+    gt: GT = row!("gt", numbers, Cheap, |a: T, b: T| -> u8 { (a > b) as u8 });
     /// `self >= other`.
-    ge => Ge;
+    ge: GE = row!("ge", numbers, Cheap, |a: T, b: T| -> u8 { (a >= b) as u8 });
 }
 
 impl Tensor {

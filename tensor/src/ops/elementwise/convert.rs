@@ -1,11 +1,14 @@
 //! Changing the type of numbers.
 
-use crate::cpu::blocks::elementwise;
-use crate::cpu::half::InHalves;
-use crate::dtype::{DType, with_math};
+use crate::cpu::blocks::map1;
+use crate::cpu::half::by_way_of_f32;
+use crate::cpu::simd::kernel;
+use crate::dtype::{DType, Element};
 use crate::error::Result;
-use crate::kernel::KernelDef;
-use crate::ops::plain::copy_kernel;
+use crate::kernel::{Cost, KernelDef};
+use crate::ops::plain::COPY;
+use crate::ops::row::types::{bf16, f16};
+use crate::ops::row::{Row, row, rows};
 
 /// A number in another type, as PyTorch has it on the CPU.
 ///
@@ -67,26 +70,46 @@ impl Convert<u8> for f64 {
     }
 }
 
-/// The kernel that converts elements.
-pub(crate) fn cast(from: DType, to: DType) -> Result<&'static KernelDef> {
-    if from.is_half() || to.is_half() {
-        return cast_of_halves(from, to);
-    }
-    Ok(with_math!(from, From => match to {
-        DType::Bool => elementwise!("truth"<From>, Cheap, |x: From| -> u8 { (x != (0 as From)) as u8 }),
-        to => with_math!(to, To => elementwise!("cast"<From, To>, Cheap, |x: From| -> To { Convert::<To>::convert(x) })),
-    }))
+/// Declares conversions: `NAME: from to`, and those of halves with the one of f32 that they are. Halves are f32s when they are
+/// converted to another type, and so is what becomes halves: as in PyTorch, an f64 is rounded twice.
+macro_rules! casts {
+    ($($NAME:ident: $From:ident $To:ident),+ $(,)?; $($Read:ident $Written:ident: $of_f32:expr),+ $(,)?) => {
+        $(static $NAME: KernelDef = row!(@kernel "cast", &[<$From>::DTYPE, <$To>::DTYPE], [In($From), Out($To)], Elements,
+            Cheap, |args| {
+                let convert = kernel!(Cheap, |x: $From| -> $To { Convert::<$To>::convert(x) });
+                map1(args, Cost::Cheap, convert)
+            }, None);)+
+
+        rows! {
+            // What is not 0.
+            TRUTH: row!("truth", numbers, Cheap, |x: T| -> u8 { (x != (0 as T)) as u8 });
+            CAST: Row {
+                name: "cast",
+                refused_as: "cast",
+                kernels: &[$(&$NAME,)+ $({
+                    static OF_HALVES: KernelDef = row!(@kernel "cast", &[<$Read>::DTYPE, <$Written>::DTYPE],
+                        [In($Read), Out($Written)], Elements, Cheap, by_way_of_f32, Some($of_f32));
+                    &OF_HALVES
+                }),+],
+            };
+        }
+    };
+}
+casts! {
+    F32_TO_F64: f32 f64, F32_TO_I64: f32 i64, F32_TO_I32: f32 i32, F32_TO_U8: f32 u8, F64_TO_F32: f64 f32,
+    F64_TO_I64: f64 i64, F64_TO_I32: f64 i32, F64_TO_U8: f64 u8, I64_TO_F32: i64 f32, I64_TO_F64: i64 f64,
+    I64_TO_I32: i64 i32, I64_TO_U8: i64 u8, I32_TO_F32: i32 f32, I32_TO_F64: i32 f64, I32_TO_I64: i32 i64,
+    I32_TO_U8: i32 u8, U8_TO_F32: u8 f32, U8_TO_F64: u8 f64, U8_TO_I64: u8 i64, U8_TO_I32: u8 i32,
+    U8_TO_U8: u8 u8;
+    f16 bf16: COPY.kernels[0], f16 f32: COPY.kernels[0], f32 f16: COPY.kernels[0], f16 f64: &F32_TO_F64,
+    f16 i64: &F32_TO_I64, f16 i32: &F32_TO_I32, f16 u8: &F32_TO_U8, f64 f16: &F64_TO_F32, i64 f16: &I64_TO_F32,
+    i32 f16: &I32_TO_F32, u8 f16: &U8_TO_F32, bf16 f16: COPY.kernels[0], bf16 f32: COPY.kernels[0],
+    f32 bf16: COPY.kernels[0], bf16 f64: &F32_TO_F64, bf16 i64: &F32_TO_I64, bf16 i32: &F32_TO_I32,
+    bf16 u8: &F32_TO_U8, f64 bf16: &F64_TO_F32, i64 bf16: &I64_TO_F32, i32 bf16: &I32_TO_F32,
+    u8 bf16: &U8_TO_F32,
 }
 
-/// Halves are f32s when they are converted to another type, and so is what becomes halves: as in PyTorch, an f64 is
-/// rounded twice.
-fn cast_of_halves(from: DType, to: DType) -> Result<&'static KernelDef> {
-    let from = if from == DType::Bool { DType::U8 } else { from };
-    let f32_for = |dtype: DType| if dtype.is_half() { DType::F32 } else { dtype };
-    let kernel = match (f32_for(from), f32_for(to)) {
-        (_, DType::Bool) => return Ok(cast(DType::F32, DType::Bool)?.storing(from)),
-        (from, to) if from == to => copy_kernel(from)?,
-        (from, to) => cast(from, to)?,
-    };
-    Ok(kernel.between("cast", &[from, to], from, to))
+/// The kernel that converts elements.
+pub(crate) fn cast(from: DType, to: DType) -> Result<&'static KernelDef> {
+    if to == DType::Bool { TRUTH.of(from) } else { CAST.of_types(&[from, to]) }
 }

@@ -9,16 +9,20 @@ mod compare;
 mod convert;
 pub(crate) mod error;
 mod gelu;
-mod kernels;
 mod operators;
 mod select;
 mod unary;
 
+pub(in crate::ops) use binary::ROWS as BINARY;
+pub(in crate::ops) use compare::ROWS as COMPARE;
+pub(in crate::ops) use convert::ROWS as CAST;
 pub(crate) use convert::{Convert, cast};
 use error::ElementwiseError;
 pub use gelu::Approximate;
-pub(crate) use kernels::every_kernel;
+pub(in crate::ops) use gelu::ROWS as GELU;
 pub use select::Bound;
+pub(in crate::ops) use select::ROWS as SELECT;
+pub(in crate::ops) use unary::{ROWS as OF_UNARY, UNARY};
 
 use crate::dtype::{DType, Scalar, result_type};
 use crate::error::Result;

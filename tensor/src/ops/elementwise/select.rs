@@ -1,11 +1,12 @@
 //! Choosing between values: by a condition, or by bounds.
 
 use super::error::ElementwiseError;
-use super::kernels;
 use crate::autograd::{Context, Function, Saved};
 use crate::dtype::{DType, Scalar, result_type};
 use crate::error::{Error, Result};
+use crate::ops::launch::launch;
 use crate::ops::plain::number;
+use crate::ops::row::{row, rows};
 use crate::ops::shape::check_fits;
 use crate::ops::{self, lead};
 use crate::shape::broadcast;
@@ -78,6 +79,15 @@ macro_rules! bounds {
 }
 bounds!(Scalar, u8, i32, i64, f32, f64);
 
+rows! {
+    WHERE: row!("where", each, Cheap, |c: u8, a: T, b: T| -> T { if c != 0 { a } else { b } });
+    // Comparisons written so that a NaN element stays NaN.
+    CLAMP: row!("clamp", numbers, Cheap, |x: T, low: T, high: T| -> T {{
+        let x = if x < low { low } else { x };
+        if x > high { high } else { x }
+    }});
+}
+
 struct Where;
 
 impl Function<3> for Where {
@@ -94,7 +104,7 @@ impl Function<3> for Where {
         let dtype = result_type(&[(a.dtype(), a.ndim()), (b.dtype(), b.ndim())], &[]);
         let sizes = broadcast(&broadcast(condition.sizes(), a.sizes())?, b.sizes())?;
         let out = lead(&[condition, a, b]).uninit_beside(&sizes, dtype)?;
-        kernels::where_cond(condition, &a.to(dtype)?, &b.to(dtype)?, &out)?;
+        launch(WHERE.of(dtype)?, [condition, &a.to(dtype)?, &b.to(dtype)?], [&out], &[], &[])?;
         Ok(out)
     }
 
@@ -139,7 +149,7 @@ impl Clamp {
         };
         let [low, high] =
             [self.min.unwrap_or(lowest), self.max.unwrap_or(highest)].map(|bound| number(bound, self.dtype));
-        kernels::clamp(&x.to(self.dtype)?, &low?, &high?, out)
+        launch(CLAMP.of(self.dtype)?, [&x.to(self.dtype)?, &low?, &high?], [out], &[], &[])
     }
 }
 

@@ -1,195 +1,158 @@
 //! Operations on one tensor.
 
 use super::error::ElementwiseError;
-use super::kernels;
 use crate::autograd::{Context, Function, Saved};
+use crate::cpu::number::{Float, Number};
 use crate::dtype::DType;
-use crate::error::Result;
 use crate::error::dtype::{DTypeError, not_implemented};
+use crate::error::{Error, Result};
 use crate::ops;
+use crate::ops::launch::launch;
+use crate::ops::row::{Row, row, rows};
 use crate::tensor::Tensor;
+use Saves::{Input, Nothing, Output};
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Unary {
-    Neg,
-    Abs,
-    Sign,
-    Square,
-    Relu,
-    Floor,
-    Ceil,
-    Round,
-    Sqrt,
-    Rsqrt,
-    Reciprocal,
-    Exp,
-    Log,
-    Sin,
-    Cos,
-    Tanh,
-    Sigmoid,
+/// An operation that computes each element from one.
+pub(super) struct Unary {
+    kernel: Row,
+    backward_name: &'static str,
+    saves: Saves,
+    wholes: Wholes,
+    truths: Truths,
+}
+
+/// What is saved for the gradient; and the gradient of the input, from that of the result and from what was saved.
+#[derive(Clone, Copy)]
+enum Saves {
+    Nothing(fn(&Tensor) -> Result<Tensor>),
+    Input(fn(&Tensor, &Tensor) -> Result<Tensor>),
+    Output(fn(&Tensor, &Tensor) -> Result<Tensor>),
+}
+
+/// What comes of whole numbers.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Wholes {
+    Computed,
+    /// They are their own result.
+    Themselves,
+    /// `torch.exp` of integers is f32.
+    Floats,
+}
+
+/// What comes of truths. Most operations on whole numbers refuse them, in many words.
+#[derive(Clone, Copy)]
+enum Truths {
+    AsWholes,
+    /// The power of a truth and a whole number is one.
+    Wholes,
+    Refused(fn() -> Error),
 }
 
 impl Unary {
-    /// Whether the result of an integer tensor is a float (`torch.exp` of integers is f32).
-    fn makes_floats(self) -> bool {
-        use Unary::*;
-        matches!(self, Sqrt | Rsqrt | Reciprocal | Exp | Log | Sin | Cos | Tanh | Sigmoid)
+    /// One that has a kernel for whole numbers.
+    const fn of_numbers(kernel: Row, backward_name: &'static str, saves: Saves) -> Unary {
+        Unary { kernel, backward_name, saves, wholes: Wholes::Computed, truths: Truths::AsWholes }
     }
 
-    /// Most have no meaning for truths. The names are those of PyTorch's kernels on the host, wherever the tensor is.
-    fn check_bool(self, x: &Tensor) -> Result<()> {
-        use Unary::*;
-        if x.dtype() != DType::Bool || self.makes_floats() || matches!(self, Sign | Square) {
-            return Ok(());
-        }
-        let operation = match self {
-            Neg => return Err(ElementwiseError::NegateBool.into()),
-            Relu => return Err(ElementwiseError::ReluBool.into()),
-            Abs => "abs_cpu",
-            Floor => "floor_vml_cpu",
-            Ceil => "ceil_vml_cpu",
-            Round => "round_vml_cpu",
-            other => other.name(),
-        };
-        Err(not_implemented(operation, DType::Bool))
+    /// One that makes floats of whole numbers.
+    const fn of_floats(kernel: Row, backward_name: &'static str, saves: Saves) -> Unary {
+        Unary { kernel, backward_name, saves, wholes: Wholes::Floats, truths: Truths::AsWholes }
     }
 
-    /// What the gradient is computed from: the result, the input, or nothing.
-    fn saves(self) -> Saves {
-        use Unary::*;
-        match self {
-            Exp | Sqrt | Rsqrt | Reciprocal | Tanh | Sigmoid | Relu => Saves::Output,
-            Abs | Square | Log | Sin | Cos => Saves::Input,
-            Neg | Sign | Floor | Ceil | Round => Saves::Nothing,
+    /// One that rounds, and is constant between its jumps.
+    const fn rounding(kernel: Row, backward_name: &'static str, refused: fn() -> Error) -> Unary {
+        let saves = Nothing(|grad| grad.zeros_like());
+        Unary { kernel, backward_name, saves, wholes: Wholes::Themselves, truths: Truths::Refused(refused) }
+    }
+
+    const fn on_truths(self, truths: Truths) -> Unary {
+        Unary { truths, ..self }
+    }
+
+    fn check_truths(&self, x: &Tensor) -> Result<()> {
+        match self.truths {
+            Truths::Refused(error) if x.dtype() == DType::Bool => Err(error()),
+            _ => Ok(()),
         }
+    }
+
+    fn compute(&self, x: &Tensor, out: &Tensor) -> Result<()> {
+        if self.wholes == Wholes::Themselves && !x.dtype().is_floating_point() {
+            return ops::plain::write(out, x);
+        }
+        launch(self.kernel.of(x.dtype())?, [x], [out], &[], &[])
     }
 }
 
-enum Saves {
-    Input,
-    Output,
-    Nothing,
-}
-
-impl Function<1> for Unary {
+impl Function<1> for &'static Unary {
     fn name(&self) -> &'static str {
-        use Unary::*;
-        match self {
-            Neg => "neg",
-            Abs => "abs",
-            Sign => "sign",
-            Square => "square",
-            Relu => "relu",
-            Floor => "floor",
-            Ceil => "ceil",
-            Round => "round",
-            Sqrt => "sqrt",
-            Rsqrt => "rsqrt",
-            Reciprocal => "reciprocal",
-            Exp => "exp",
-            Log => "log",
-            Sin => "sin",
-            Cos => "cos",
-            Tanh => "tanh",
-            Sigmoid => "sigmoid",
-        }
+        self.kernel.name
     }
 
     fn backward_name(&self) -> &'static str {
-        use Unary::*;
-        match self {
-            Neg => "NegBackward0",
-            Abs => "AbsBackward0",
-            Sign => "SignBackward0",
-            Square => "PowBackward0", // PyTorch's square is a power.
-            Relu => "ReluBackward0",
-            Floor => "FloorBackward0",
-            Ceil => "CeilBackward0",
-            Round => "RoundBackward0",
-            Sqrt => "SqrtBackward0",
-            Rsqrt => "RsqrtBackward0",
-            Reciprocal => "ReciprocalBackward0",
-            Exp => "ExpBackward0",
-            Log => "LogBackward0",
-            Sin => "SinBackward0",
-            Cos => "CosBackward0",
-            Tanh => "TanhBackward0",
-            Sigmoid => "SigmoidBackward0",
-        }
+        self.backward_name
     }
 
     fn forward(&self, ctx: &mut Context<1>, [x]: [&Tensor; 1]) -> Result<Tensor> {
-        match self.saves() {
-            Saves::Input => ctx.save_for_backward([x]),
-            Saves::Output => ctx.save_output(),
-            Saves::Nothing => {}
+        match self.saves {
+            Input(_) => ctx.save_for_backward([x]),
+            Output(_) => ctx.save_output(),
+            Nothing(_) => {}
         }
-        let dtype = x.dtype();
-        self.check_bool(x)?;
-        let x = match self {
-            _ if self.makes_floats() && !dtype.is_floating_point() => &x.to(DType::F32)?,
-            // The power of a truth and a whole number is one.
-            Unary::Square if dtype == DType::Bool => &x.to(DType::I64)?,
+        self.check_truths(x)?;
+        let x = match (self.wholes, self.truths, x.dtype()) {
+            (Wholes::Floats, _, dtype) if !dtype.is_floating_point() => &x.to(DType::F32)?,
+            (_, Truths::Wholes, DType::Bool) => &x.to(DType::I64)?,
             _ => x,
         };
         let out = x.uninit_beside(x.sizes(), x.dtype())?;
-        kernels::unary(*self, x, &out)?;
+        self.compute(x, &out)?;
         Ok(out)
     }
 
     fn backward(&self, saved: &Saved<1>, grad: &Tensor) -> Result<[Option<Tensor>; 1]> {
-        use Unary::*;
-        let x_or_y = match self.saves() {
-            Saves::Nothing => None,
-            _ => Some(saved.tensors::<1>()?),
-        };
-        let s = x_or_y.as_ref().map(|[tensor]| tensor);
-        let grad_x = match (self, s) {
-            (Neg, _) => grad.neg()?,
-            // Constant between its jumps.
-            (Sign | Floor | Ceil | Round, _) => grad.zeros_like()?,
-            (Abs, Some(x)) => grad.mul(&x.sign()?)?,
-            (Square, Some(x)) => grad.mul(&x.mul(2.0)?)?,
-            (Log, Some(x)) => grad.div(x)?,
-            (Sin, Some(x)) => grad.mul(&x.cos()?)?,
-            (Cos, Some(x)) => grad.mul(&x.sin()?.neg()?)?,
-            (Exp, Some(y)) => grad.mul(y)?,
-            (Sqrt, Some(y)) => grad.div(&y.mul(2.0)?)?,
-            (Rsqrt, Some(y)) => grad.mul(&y.mul(y)?.mul(y)?.mul(-0.5)?)?,
-            (Reciprocal, Some(y)) => grad.mul(&y.mul(y)?.neg()?)?,
-            (Relu, Some(y)) => fused(kernels::Gradient::Relu, grad, y)?,
-            (Tanh, Some(y)) => fused(kernels::Gradient::Tanh, grad, y)?,
-            (Sigmoid, Some(y)) => fused(kernels::Gradient::Sigmoid, grad, y)?,
-            (_, None) => unreachable!("saves() says what is saved"),
+        let grad_x = match self.saves {
+            Nothing(gradient) => gradient(grad)?,
+            Input(gradient) | Output(gradient) => {
+                let [x_or_y] = saved.tensors()?;
+                gradient(grad, &x_or_y)?
+            }
         };
         Ok([Some(grad_x)])
     }
 }
 
-/// The gradients that networks compute most, in one pass over memory each.
-fn fused(gradient: kernels::Gradient, grad: &Tensor, y: &Tensor) -> Result<Tensor> {
-    ops::call(gradient.name(), &[grad, y], |_| {
-        let out = y.uninit_beside(y.sizes(), y.dtype())?;
-        kernels::gradient(gradient, grad, y, &out)?;
-        Ok(out)
-    })
+#[track_caller]
+fn unary_(op: &'static Unary, target: &Tensor) -> Result<Tensor> {
+    if op.wholes == Wholes::Floats && !target.dtype().is_floating_point() {
+        return Err(DTypeError::InPlaceCast { result: DType::F32, output: target.dtype() }.into());
+    }
+    if target.dtype() == DType::Bool && matches!(op.truths, Truths::Wholes) {
+        return Err(DTypeError::InPlaceCast { result: DType::I64, output: DType::Bool }.into());
+    }
+    op.check_truths(target)?;
+    let values = ops::NewValues::FromOld { others: &[], anew: &|old| ops::apply(op, [old]) };
+    ops::update(op.name(), target, values, || op.compute(target, target))
 }
 
 macro_rules! unary {
-    ($($(#[$doc:meta])* $name:ident, $in_place:ident => $op:ident;)*) => {
+    ($($(#[$doc:meta])* $name:ident, $in_place:ident: $NAME:ident = $op:expr;)*) => {
+        $(static $NAME: Unary = $op;)*
+
+        pub(in crate::ops) const UNARY: &[&Row] = &[$(&$NAME.kernel),*];
+
         impl Tensor {
             $(
                 $(#[$doc])*
                 #[track_caller]
                 pub fn $name(&self) -> Result<Tensor> {
-                    ops::apply(Unary::$op, [self])
+                    ops::apply(&$NAME, [self])
                 }
 
                 #[doc = concat!("[`", stringify!($name), "`](Self::", stringify!($name), ") in place.")]
                 #[track_caller]
                 pub fn $in_place(&self) -> Result<Tensor> {
-                    unary_(Unary::$op, self)
+                    unary_(&$NAME, self)
                 }
             )*
         }
@@ -198,52 +161,125 @@ macro_rules! unary {
 
 unary! {
     /// `-x`.
-    neg, neg_ => Neg;
+    neg, neg_: NEG = Unary::of_numbers(
+        row!("neg", numbers, Cheap, |x: T| -> T { x.negative() }),
+        "NegBackward0",
+        Nothing(|grad| grad.neg()),
+    ).on_truths(Truths::Refused(|| ElementwiseError::NegateBool.into()));
     /// `|x|`.
-    abs, abs_ => Abs;
+    abs, abs_: ABS = Unary::of_numbers(
+        row!("abs", numbers, Cheap, |x: T| -> T { x.absolute() }),
+        "AbsBackward0",
+        Input(|grad, x| grad.mul(&x.sign()?)),
+    ).on_truths(Truths::Refused(|| not_implemented("abs_cpu", DType::Bool)));
     /// −1, 0 or 1. Its gradient is 0.
-    sign, sign_ => Sign;
-    /// `x * x`.
-    square, square_ => Square;
+    sign, sign_: SIGN = Unary::of_numbers(
+        row!("sign", numbers, Cheap, |x: T| -> T { x.sign() }),
+        "SignBackward0",
+        Nothing(|grad| grad.zeros_like()),
+    );
+    /// `x * x`. PyTorch's is a power.
+    square, square_: SQUARE = Unary::of_numbers(
+        row!("square", numbers, Cheap, |x: T| -> T { x.times(x) }),
+        "PowBackward0",
+        Input(|grad, x| grad.mul(&x.mul(2.0)?)),
+    ).on_truths(Truths::Wholes);
     /// `max(x, 0)`; the gradient at 0 is 0.
-    relu, relu_ => Relu;
+    relu, relu_: RELU = Unary::of_numbers(
+        row!("relu", numbers, Cheap, |x: T| -> T { x.rectified() }),
+        "ReluBackward0",
+        Output(|grad, y| in_one("threshold_backward", &RELU_BACKWARD, grad, y)),
+    ).on_truths(Truths::Refused(|| ElementwiseError::ReluBool.into()));
     /// The largest whole number not above x.
-    floor, floor_ => Floor;
+    floor, floor_: FLOOR = Unary::rounding(
+        row!("floor", floats, Cheap, |x: T| -> T { x.floor() }),
+        "FloorBackward0",
+        || not_implemented("floor_vml_cpu", DType::Bool),
+    );
     /// The smallest whole number not below x.
-    ceil, ceil_ => Ceil;
+    ceil, ceil_: CEIL = Unary::rounding(
+        row!("ceil", floats, Cheap, |x: T| -> T { x.ceil() }),
+        "CeilBackward0",
+        || not_implemented("ceil_vml_cpu", DType::Bool),
+    );
     /// The nearest whole number, halves to the even one.
-    round, round_ => Round;
+    round, round_: ROUND = Unary::rounding(
+        row!("round", floats, Cheap, |x: T| -> T { x.round_ties_even() }),
+        "RoundBackward0",
+        || not_implemented("round_vml_cpu", DType::Bool),
+    );
     /// `√x`; NaN below 0.
-    sqrt, sqrt_ => Sqrt;
+    sqrt, sqrt_: SQRT = Unary::of_floats(
+        row!("sqrt", floats, Costly, |x: T| -> T { x.sqrt() }),
+        "SqrtBackward0",
+        Output(|grad, y| grad.div(&y.mul(2.0)?)),
+    );
     /// `1 / √x`.
-    rsqrt, rsqrt_ => Rsqrt;
+    rsqrt, rsqrt_: RSQRT = Unary::of_floats(
+        row!("rsqrt", floats, Costly, |x: T| -> T { 1.0 / x.sqrt() }),
+        "RsqrtBackward0",
+        Output(|grad, y| grad.mul(&y.mul(y)?.mul(y)?.mul(-0.5)?)),
+    );
     /// `1 / x`.
-    reciprocal, reciprocal_ => Reciprocal;
+    reciprocal, reciprocal_: RECIPROCAL = Unary::of_floats(
+        row!("reciprocal", floats, Costly, |x: T| -> T { 1.0 / x }),
+        "ReciprocalBackward0",
+        Output(|grad, y| grad.mul(&y.mul(y)?.neg()?)),
+    );
     /// `eˣ`.
-    exp, exp_ => Exp;
+    exp, exp_: EXP = Unary::of_floats(
+        row!("exp", floats, Costly, |x: T| -> T { Float::exp(x) }),
+        "ExpBackward0",
+        Output(|grad, y| grad.mul(y)),
+    );
     /// The natural logarithm; −∞ at 0, NaN below.
-    log, log_ => Log;
+    log, log_: LOG = Unary::of_floats(
+        row!("log", floats, Costly, |x: T| -> T { Float::ln(x) }),
+        "LogBackward0",
+        Input(|grad, x| grad.div(x)),
+    );
     /// The sine of an angle in radians.
-    sin, sin_ => Sin;
+    sin, sin_: SIN = Unary::of_floats(
+        row!("sin", floats, Costly, |x: T| -> T { Float::sin(x) }),
+        "SinBackward0",
+        Input(|grad, x| grad.mul(&x.cos()?)),
+    );
     /// The cosine of an angle in radians.
-    cos, cos_ => Cos;
+    cos, cos_: COS = Unary::of_floats(
+        row!("cos", floats, Costly, |x: T| -> T { Float::cos(x) }),
+        "CosBackward0",
+        Input(|grad, x| grad.mul(&x.sin()?.neg()?)),
+    );
     /// The hyperbolic tangent.
-    tanh, tanh_ => Tanh;
+    tanh, tanh_: TANH = Unary::of_floats(
+        row!("tanh", floats, Costly, |x: T| -> T { Float::tanh(x) }),
+        "TanhBackward0",
+        Output(|grad, y| in_one("tanh_backward", &TANH_BACKWARD, grad, y)),
+    );
     /// `1 / (1 + e⁻ˣ)`.
-    sigmoid, sigmoid_ => Sigmoid;
+    sigmoid, sigmoid_: SIGMOID = Unary::of_floats(
+        row!("sigmoid", floats, Costly, |x: T| -> T { Float::sigmoid(x) }),
+        "SigmoidBackward0",
+        Output(|grad, y| in_one("sigmoid_backward", &SIGMOID_BACKWARD, grad, y)),
+    );
 }
 
-#[track_caller]
-fn unary_(op: Unary, target: &Tensor) -> Result<Tensor> {
-    if op.makes_floats() && !target.dtype().is_floating_point() {
-        return Err(DTypeError::InPlaceCast { result: DType::F32, output: target.dtype() }.into());
-    }
-    if target.dtype() == DType::Bool && op == Unary::Square {
-        return Err(DTypeError::InPlaceCast { result: DType::I64, output: DType::Bool }.into());
-    }
-    op.check_bool(target)?;
-    let values = ops::NewValues::FromOld { others: &[], anew: &|old| ops::apply(op, [old]) };
-    ops::update(op.name(), target, values, || kernels::unary(op, target, target))
+rows! {
+    // The gradients that networks compute most, in one pass over memory each: from the gradient in the result and the
+    // result itself. A NaN result passes its gradient on, so that the trouble stays visible.
+    RELU_BACKWARD: row!("relu_backward", floats, Cheap, |g: T, y: T| -> T { if y <= 0.0 { 0.0 } else { g } });
+    TANH_BACKWARD: row!("tanh_backward", floats, Cheap, |g: T, y: T| -> T { g * (1.0 - y * y) });
+    SIGMOID_BACKWARD: row!("sigmoid_backward", floats, Cheap, |g: T, y: T| -> T { g * ((1.0 - y) * y) });
+    POW: row!("pow", floats, Costly, |x: T, n: T| -> T { Float::pow(x, n) });
+}
+
+/// A gradient that has a kernel of its own.
+pub(super) fn in_one(name: &'static str, kernel: &Row, grad: &Tensor, x_or_y: &Tensor) -> Result<Tensor> {
+    ops::call(name, &[grad, x_or_y], |_| {
+        let out = x_or_y.uninit_beside(x_or_y.sizes(), x_or_y.dtype())?;
+        launch(kernel.of(out.dtype())?, [grad, x_or_y], [&out], &[], &[])?;
+        Ok(out)
+    })
 }
 
 impl Tensor {
@@ -285,7 +321,7 @@ impl Function<1> for PowScalar {
             _ => {}
         }
         let out = x.uninit_beside(x.sizes(), x.dtype())?;
-        kernels::pow(x, &Tensor::full(&[], self.exponent, x.dtype())?, &out)?;
+        launch(POW.of(x.dtype())?, [x, &Tensor::full(&[], self.exponent, x.dtype())?], [&out], &[], &[])?;
         Ok(out)
     }
 

@@ -5,11 +5,12 @@ use half::{bf16, f16};
 
 use super::error::IndexError;
 use crate::cpu::reserve::reserve;
-use crate::dtype::{DType, Element, Memory, with_dtype};
+use crate::dtype::Memory;
 use crate::error::Result;
-use crate::kernel::{Args, Cost, Geometry, KernelDef, NUMBERS, Parameter, Ran};
+use crate::kernel::{Args, Ran};
 use crate::ops::launch::launch;
 use crate::ops::plain::{dense, seen_as};
+use crate::ops::row::{row, rows};
 use crate::tensor::Tensor;
 
 /// Addition that wraps for integers, as in every other operation, and rounds a sum of halves each time, since it lies in
@@ -66,38 +67,16 @@ impl Around {
     }
 }
 
-/// A kernel that reads a tensor by an index tensor, along a dimension.
-macro_rules! index_kernel {
-    ($name:literal, $T:ident, $twin:ident) => {{
-        const KERNEL: &KernelDef = &KernelDef {
-            name: $name,
-            types: &[$T::DTYPE],
-            parameters: &[
-                Parameter::In($T::DTYPE),
-                Parameter::In(DType::I64),
-                Parameter::Out($T::DTYPE),
-                Parameter::Int,
-            ],
-            geometry: Geometry::Indexed,
-            cost: Cost::Cheap,
-            twin: $twin::<$T>,
-        };
-        KERNEL
-    }};
-}
-
-/// Every kernel of this file.
-pub(crate) fn every_kernel() -> Vec<&'static KernelDef> {
-    let each = [index_select_kernel, index_add_kernel, gather_kernel, scatter_add_kernel];
-    each.into_iter().flat_map(|kernel| NUMBERS.into_iter().flat_map(kernel)).collect()
+rows! {
+    // A tensor, an index tensor, and along which dimension.
+    INDEX_SELECT: row!("index_select", each, [In(T), In(i64), Out(T), Int], Indexed, Cheap, index_select_twin::<T>);
+    INDEX_ADD: row!("index_add", each, [In(T), In(i64), Out(T), Int], Indexed, Cheap, index_add_twin::<T>);
+    GATHER: row!("gather", each, [In(T), In(i64), Out(T), Int], Indexed, Cheap, gather_twin::<T>);
+    SCATTER_ADD: row!("scatter_add", each, [In(T), In(i64), Out(T), Int], Indexed, Cheap, scatter_add_twin::<T>);
 }
 
 pub(super) fn index_select(x: &Tensor, dim: usize, index: &Tensor, out: &Tensor) -> Result<()> {
-    launch(index_select_kernel(x.dtype())?, [&indexed(x)?, &dense(index)?], [out], &[dim as i64], &[])
-}
-
-fn index_select_kernel(dtype: DType) -> Result<&'static KernelDef> {
-    Ok(with_dtype!(dtype, T => index_kernel!("index_select", T, index_select_twin)))
+    launch(INDEX_SELECT.of(x.dtype())?, [&indexed(x)?, &dense(index)?], [out], &[dim as i64], &[])
 }
 
 fn index_select_twin<T: bytemuck::Pod>(args: Args<'_, '_>) -> Ran {
@@ -121,11 +100,7 @@ fn index_select_twin<T: bytemuck::Pod>(args: Args<'_, '_>) -> Ran {
 
 pub(super) fn index_add(target: &Tensor, dim: usize, index: &Tensor, source: &Tensor) -> Result<()> {
     let target = &indexed(target)?;
-    launch(index_add_kernel(target.dtype())?, [&dense(source)?, &dense(index)?], [target], &[dim as i64], &[])
-}
-
-fn index_add_kernel(dtype: DType) -> Result<&'static KernelDef> {
-    Ok(with_dtype!(dtype, T => index_kernel!("index_add", T, index_add_twin)))
+    launch(INDEX_ADD.of(target.dtype())?, [&dense(source)?, &dense(index)?], [target], &[dim as i64], &[])
 }
 
 fn index_add_twin<T: Accumulate>(args: Args<'_, '_>) -> Ran {
@@ -166,11 +141,7 @@ fn visit_gathered(
 }
 
 pub(crate) fn gather(x: &Tensor, dim: usize, index: &Tensor, out: &Tensor) -> Result<()> {
-    launch(gather_kernel(x.dtype())?, [&indexed(x)?, &indexed(index)?], [out], &[dim as i64], &[])
-}
-
-fn gather_kernel(dtype: DType) -> Result<&'static KernelDef> {
-    Ok(with_dtype!(dtype, T => index_kernel!("gather", T, gather_twin)))
+    launch(GATHER.of(x.dtype())?, [&indexed(x)?, &indexed(index)?], [out], &[dim as i64], &[])
 }
 
 fn gather_twin<T: bytemuck::Pod>(args: Args<'_, '_>) -> Ran {
@@ -186,11 +157,7 @@ fn gather_twin<T: bytemuck::Pod>(args: Args<'_, '_>) -> Ran {
 
 pub(super) fn scatter_add(target: &Tensor, dim: usize, index: &Tensor, source: &Tensor) -> Result<()> {
     let (target, index) = (&indexed(target)?, &indexed(index)?);
-    launch(scatter_add_kernel(target.dtype())?, [&dense(source)?, index], [target], &[dim as i64], &[])
-}
-
-fn scatter_add_kernel(dtype: DType) -> Result<&'static KernelDef> {
-    Ok(with_dtype!(dtype, T => index_kernel!("scatter_add", T, scatter_add_twin)))
+    launch(SCATTER_ADD.of(target.dtype())?, [&dense(source)?, index], [target], &[dim as i64], &[])
 }
 
 fn scatter_add_twin<T: Accumulate>(args: Args<'_, '_>) -> Ran {

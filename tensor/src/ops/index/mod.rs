@@ -4,7 +4,8 @@ pub(crate) mod error;
 mod kernels;
 
 use error::IndexError;
-pub(crate) use kernels::{every_kernel, gather};
+pub(in crate::ops) use kernels::ROWS;
+pub(crate) use kernels::gather;
 
 use std::panic::Location;
 

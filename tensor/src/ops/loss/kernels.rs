@@ -3,40 +3,35 @@
 
 use super::error::LossError;
 use super::{CrossEntropyOptions, Reduction};
-use crate::cpu::half::InHalves;
 use crate::cpu::number::Float;
 use crate::cpu::reserve::{collect, reserve};
 use crate::cpu::simd::vectorized;
 use crate::cpu::tree;
-use crate::dtype::{DType, Element, Scalar, with_float};
+use crate::dtype::{DType, Scalar};
 use crate::error::Result;
-use crate::error::dtype::not_implemented;
-use crate::kernel::{Cost, FLOATS, Geometry, Input, KernelDef, Parameter};
+use crate::kernel::{Args, Input, Ran};
 use crate::ops::launch::launch;
 use crate::ops::plain::{dense, number, seen_as};
+use crate::ops::row::{row, rows};
 use crate::ops::softmax::{for_rows, log_softmax_row};
 use crate::tensor::Tensor;
 
-/// A kernel of scores or gradients, targets, the weights of the classes, and the options.
-macro_rules! nll_kernel {
-    ($name:literal, $T:ident, $geometry:ident, $twin:expr) => {{
-        const KERNEL: &KernelDef = &KernelDef {
-            name: $name,
-            types: &[$T::DTYPE],
-            parameters: &[
-                Parameter::In($T::DTYPE),
-                Parameter::In(DType::I64),
-                Parameter::In($T::DTYPE),
-                Parameter::Out($T::DTYPE),
-                Parameter::Int,
-                Parameter::Int,
-            ],
-            geometry: Geometry::$geometry,
-            cost: Cost::Cheap,
-            twin: $twin,
-        };
-        KERNEL
-    }};
+rows! {
+    // Scores or gradients, targets, the weights of the classes, and the options.
+    NLL_LOSS: row!("nll_loss", floats, [In(T), In(i64), In(T), Out(T), Int, Int], Rows, Cheap, nll_loss_twin::<T>)
+        .refused_as("nll_loss_out_frame");
+    NLL_LOSS_BACKWARD: row!("nll_loss_backward", floats, [
+        In(T), In(i64), In(T), Out(T), Int, Int,
+    ], LastDim, Cheap, nll_loss_backward_twin::<T>).refused_as("nll_loss_out_frame");
+    CROSS_ENTROPY: row!("cross_entropy", floats, [
+        In(T), In(i64), In(T), Out(T), Out(T), Int,
+    ], LastDim, Costly, cross_entropy_twin::<T>);
+    CROSS_ENTROPY_MEAN: row!("cross_entropy_mean", floats, [
+        In(T), In(i64), In(T), Out(T), Out(f64), Int, Int, Int,
+    ], Rows, Cheap, cross_entropy_mean_twin::<T>).refused_as("cross_entropy");
+    CROSS_ENTROPY_BACKWARD: row!("cross_entropy_backward", floats, [
+        In(T), In(T), In(i64), In(T), In(f64), Out(T), Int,
+    ], Indexed, Costly, cross_entropy_backward_twin::<T>).refused_as("cross_entropy");
 }
 
 /// The loss of each row, or their sum or weighted mean.
@@ -48,31 +43,28 @@ pub(super) fn nll_loss(
 ) -> Result<()> {
     let weight = weight_operand(options, out)?;
     let inputs = [&dense(log_probs)?, &dense(target)?, &weight];
-    launch(nll_loss_kernel(out.dtype())?, inputs, [out], &numbers(options), &[])
+    launch(NLL_LOSS.of(out.dtype())?, inputs, [out], &numbers(options), &[])
 }
 
-fn nll_loss_kernel(dtype: DType) -> Result<&'static KernelDef> {
-    with_float!(dtype, T => Ok(nll_kernel!("nll_loss", T, Rows, |args| {
-        let classes = args.inputs[0].layout.sizes()[1];
-        let targets = targets(&args.inputs[1], args.ints[0], classes)?;
-        let weight = args.inputs[2].entries::<T>(classes)?;
-        let values: &[T] = args.inputs[0].elements();
-        let loss = |(row, class): (usize, &Option<usize>)| {
-            class.map_or(0.0, |class| -weight(class) * values[row * classes + class])
-        };
-        let losses: Vec<T> = collect(targets.iter().enumerate().map(loss), targets.len())?;
-        let reduction = reduction(args.ints[1]);
-        let out = args.outputs[0].elements::<T>();
-        match reduction {
-            Reduction::None => out.copy_from_slice(&losses),
-            Reduction::Sum => out[0] = sum(&losses),
-            Reduction::Mean => {
-                out[0] = sum(&losses) / total_weight(&targets, &weight)?;
-            }
+fn nll_loss_twin<T: Float>(args: Args<'_, '_>) -> Ran {
+    let classes = args.inputs[0].layout.sizes()[1];
+    let targets = targets(&args.inputs[1], args.ints[0], classes)?;
+    let weight = args.inputs[2].entries::<T>(classes)?;
+    let values: &[T] = args.inputs[0].elements();
+    let loss = |(row, class): (usize, &Option<usize>)| {
+        class.map_or(T::zero(), |class| -weight(class) * values[row * classes + class])
+    };
+    let losses: Vec<T> = collect(targets.iter().enumerate().map(loss), targets.len())?;
+    let reduction = reduction(args.ints[1]);
+    let out = args.outputs[0].elements::<T>();
+    match reduction {
+        Reduction::None => out.copy_from_slice(&losses),
+        Reduction::Sum => out[0] = sum(&losses),
+        Reduction::Mean => {
+            out[0] = sum(&losses) / total_weight(&targets, &weight)?;
         }
-        Ok(())
-    })
-    .storing(dtype)), else Err(not_implemented("nll_loss_out_frame", dtype)))
+    }
+    Ok(())
 }
 
 /// Writes the gradients of the log-probabilities that count to `grad_x`, which holds zeros.
@@ -84,29 +76,26 @@ pub(super) fn nll_loss_backward(
 ) -> Result<()> {
     let weight = weight_operand(options, grad_x)?;
     let inputs = [&dense(grad)?, &dense(target)?, &weight];
-    launch(nll_loss_backward_kernel(grad_x.dtype())?, inputs, [grad_x], &numbers(options), &[])
+    launch(NLL_LOSS_BACKWARD.of(grad_x.dtype())?, inputs, [grad_x], &numbers(options), &[])
 }
 
-fn nll_loss_backward_kernel(dtype: DType) -> Result<&'static KernelDef> {
-    with_float!(dtype, T => Ok(nll_kernel!("nll_loss_backward", T, LastDim, |args| {
-        let classes = args.outputs[0].layout.sizes()[1];
-        let targets = targets(&args.inputs[1], args.ints[0], classes)?;
-        let weight = args.inputs[2].entries::<T>(classes)?;
-        let reduction = reduction(args.ints[1]);
-        let total = match reduction {
-            Reduction::Mean => total_weight(&targets, &weight)?,
-            Reduction::Sum | Reduction::None => 1.0,
-        };
-        let grads: &[T] = args.inputs[0].elements();
-        let grad_x = args.outputs[0].elements::<T>();
-        for (row, class) in targets.iter().enumerate() {
-            let Some(class) = class else { continue };
-            let grad = grads[if reduction == Reduction::None { row } else { 0 }];
-            grad_x[row * classes + class] = -weight(*class) * grad / total;
-        }
-        Ok(())
-    })
-    .storing(dtype)), else Err(not_implemented("nll_loss_out_frame", dtype)))
+fn nll_loss_backward_twin<T: Float>(args: Args<'_, '_>) -> Ran {
+    let classes = args.outputs[0].layout.sizes()[1];
+    let targets = targets(&args.inputs[1], args.ints[0], classes)?;
+    let weight = args.inputs[2].entries::<T>(classes)?;
+    let reduction = reduction(args.ints[1]);
+    let total = match reduction {
+        Reduction::Mean => total_weight(&targets, &weight)?,
+        Reduction::Sum | Reduction::None => T::count(1),
+    };
+    let grads: &[T] = args.inputs[0].elements();
+    let grad_x = args.outputs[0].elements::<T>();
+    for (row, class) in targets.iter().enumerate() {
+        let Some(class) = class else { continue };
+        let grad = grads[if reduction == Reduction::None { row } else { 0 }];
+        grad_x[row * classes + class] = -weight(*class) * grad / total;
+    }
+    Ok(())
 }
 
 /// The cross entropy of each row of scores, and their log-probabilities.
@@ -118,41 +107,22 @@ pub(super) fn cross_entropy(
 ) -> Result<()> {
     let weight = weight_operand(options, losses)?;
     let inputs = [&dense(scores)?, &dense(target)?, &weight];
-    launch(cross_entropy_kernel(losses.dtype())?, inputs, [log_probs, losses], &[options.ignore_index], &[])
+    launch(CROSS_ENTROPY.of(losses.dtype())?, inputs, [log_probs, losses], &[options.ignore_index], &[])
 }
 
-fn cross_entropy_kernel(dtype: DType) -> Result<&'static KernelDef> {
-    with_float!(dtype, T => {
-        const KERNEL: &KernelDef = &KernelDef {
-            name: "cross_entropy",
-            types: &[T::DTYPE],
-            parameters: &[
-                Parameter::In(T::DTYPE),
-                Parameter::In(DType::I64),
-                Parameter::In(T::DTYPE),
-                Parameter::Out(T::DTYPE),
-                Parameter::Out(T::DTYPE),
-                Parameter::Int,
-            ],
-            geometry: Geometry::LastDim,
-            cost: Cost::Costly,
-            twin: |args| {
-                let classes = args.inputs[0].layout.sizes()[1];
-                let targets = targets(&args.inputs[1], args.ints[0], classes)?;
-                let weight = args.inputs[2].entries::<T>(classes)?;
-                let scores: &[T] = args.inputs[0].elements();
-                let [log_probs, losses] = args.outputs else { unreachable!("it has two outputs") };
-                let log_probs = log_probs.elements::<T>();
-                let log_softmax = vectorized!(log_softmax_row::<T>, (x: [&[T]; 1], out: &mut [T]));
-                for_rows(log_probs, classes, |row, out| log_softmax([&scores[row * classes..][..classes]], out));
-                for (row, (loss, class)) in losses.elements::<T>().iter_mut().zip(targets).enumerate() {
-                    *loss = class.map_or(0.0, |class| -weight(class) * log_probs[row * classes + class]);
-                }
-                Ok(())
-            },
-        };
-        Ok(KERNEL.storing(dtype))
-    }, else Err(not_implemented("cross_entropy", dtype)))
+fn cross_entropy_twin<T: Float>(args: Args<'_, '_>) -> Ran {
+    let classes = args.inputs[0].layout.sizes()[1];
+    let targets = targets(&args.inputs[1], args.ints[0], classes)?;
+    let weight = args.inputs[2].entries::<T>(classes)?;
+    let scores: &[T] = args.inputs[0].elements();
+    let [log_probs, losses] = args.outputs else { unreachable!("it has two outputs") };
+    let log_probs = log_probs.elements::<T>();
+    let log_softmax = vectorized!([T: Float] log_softmax_row::<T>, (x: [&[T]; 1], out: &mut [T]));
+    for_rows(log_probs, classes, |row, out| log_softmax([&scores[row * classes..][..classes]], out));
+    for (row, (loss, class)) in losses.elements::<T>().iter_mut().zip(targets).enumerate() {
+        *loss = class.map_or(T::zero(), |class| -weight(class) * log_probs[row * classes + class]);
+    }
+    Ok(())
 }
 
 /// The losses of all rows, together or as their mean, and what their sum was divided by: an f64, since the weights of
@@ -167,7 +137,7 @@ pub(super) fn cross_entropy_mean(
     let weight = weight_operand(options, losses)?;
     let [ignore_index, reduction] = numbers(options);
     launch(
-        cross_entropy_mean_kernel(losses.dtype())?,
+        CROSS_ENTROPY_MEAN.of(losses.dtype())?,
         [losses, &dense(target)?, &weight],
         [out, divisor],
         &[classes as i64, ignore_index, reduction],
@@ -175,39 +145,18 @@ pub(super) fn cross_entropy_mean(
     )
 }
 
-fn cross_entropy_mean_kernel(dtype: DType) -> Result<&'static KernelDef> {
-    with_float!(dtype, T => {
-        const KERNEL: &KernelDef = &KernelDef {
-            name: "cross_entropy_mean",
-            types: &[T::DTYPE],
-            parameters: &[
-                Parameter::In(T::DTYPE),
-                Parameter::In(DType::I64),
-                Parameter::In(T::DTYPE),
-                Parameter::Out(T::DTYPE),
-                Parameter::Out(DType::F64),
-                Parameter::Int,
-                Parameter::Int,
-                Parameter::Int,
-            ],
-            geometry: Geometry::Rows,
-            cost: Cost::Cheap,
-            twin: |args| {
-                let classes = args.ints[0] as usize;
-                let total = match reduction(args.ints[2]) {
-                    Reduction::Mean => {
-                        let targets = targets(&args.inputs[1], args.ints[1], classes)?;
-                        total_weight(&targets, args.inputs[2].entries::<T>(classes)?)?
-                    }
-                    Reduction::Sum | Reduction::None => 1.0,
-                };
-                args.outputs[0].elements::<T>()[0] = sum(args.inputs[0].elements::<T>()) / total;
-                args.outputs[1].elements::<f64>()[0] = total as f64;
-                Ok(())
-            },
-        };
-        Ok(KERNEL.storing(dtype))
-    }, else Err(not_implemented("cross_entropy", dtype)))
+fn cross_entropy_mean_twin<T: Float>(args: Args<'_, '_>) -> Ran {
+    let classes = args.ints[0] as usize;
+    let total = match reduction(args.ints[2]) {
+        Reduction::Mean => {
+            let targets = targets(&args.inputs[1], args.ints[1], classes)?;
+            total_weight(&targets, args.inputs[2].entries::<T>(classes)?)?
+        }
+        Reduction::Sum | Reduction::None => T::count(1),
+    };
+    args.outputs[0].elements::<T>()[0] = sum(args.inputs[0].elements::<T>()) / total;
+    args.outputs[1].elements::<f64>()[0] = total.to_f64();
+    Ok(())
 }
 
 /// The gradient of the scores.
@@ -222,67 +171,35 @@ pub(super) fn cross_entropy_backward(
     let weight = weight_operand(options, out)?;
     let one = number(Scalar::Int(1), DType::F64)?;
     let inputs = [&dense(grad)?, log_probs, &dense(target)?, &weight, divisor.unwrap_or(&one)];
-    launch(cross_entropy_backward_kernel(out.dtype())?, inputs, [out], &[options.ignore_index], &[])
+    launch(CROSS_ENTROPY_BACKWARD.of(out.dtype())?, inputs, [out], &[options.ignore_index], &[])
 }
 
-fn cross_entropy_backward_kernel(dtype: DType) -> Result<&'static KernelDef> {
-    with_float!(dtype, T => {
-        const KERNEL: &KernelDef = &KernelDef {
-            name: "cross_entropy_backward",
-            types: &[T::DTYPE],
-            parameters: &[
-                Parameter::In(T::DTYPE),
-                Parameter::In(T::DTYPE),
-                Parameter::In(DType::I64),
-                Parameter::In(T::DTYPE),
-                Parameter::In(DType::F64),
-                Parameter::Out(T::DTYPE),
-                Parameter::Int,
-            ],
-            geometry: Geometry::Indexed,
-            cost: Cost::Costly,
-            twin: |args| {
-                let sizes = args.outputs[0].layout.sizes();
-                let (rows, classes) = (sizes[0], sizes[1]);
-                let grad = args.inputs[0].entries::<T>(rows)?;
-                let log_probs: &[T] = args.inputs[1].elements();
-                let targets = targets(&args.inputs[2], args.ints[0], classes)?;
-                let weight = args.inputs[3].entries::<T>(classes)?;
-                let divisor = args.inputs[4].entries::<f64>(1)?(0) as T;
-                let others = vectorized!(gradients_of_others::<T>, (log_probs: &[T], grad: T, out: &mut [T]));
-                for_rows(args.outputs[0].elements::<T>(), classes, |row, out| {
-                    let class = targets[row];
-                    let grad = class.map_or(0.0, |class| -weight(class) * grad(row) / divisor);
-                    others(&log_probs[row * classes..][..classes], grad, out);
-                    if let Some(class) = class {
-                        out[class] += grad;
-                    }
-                });
-                Ok(())
-            },
-        };
-        Ok(KERNEL.storing(dtype))
-    }, else Err(not_implemented("cross_entropy", dtype)))
+fn cross_entropy_backward_twin<T: Float>(args: Args<'_, '_>) -> Ran {
+    let sizes = args.outputs[0].layout.sizes();
+    let (rows, classes) = (sizes[0], sizes[1]);
+    let grad = args.inputs[0].entries::<T>(rows)?;
+    let log_probs: &[T] = args.inputs[1].elements();
+    let targets = targets(&args.inputs[2], args.ints[0], classes)?;
+    let weight = args.inputs[3].entries::<T>(classes)?;
+    let divisor = T::from_f64(args.inputs[4].entries::<f64>(1)?(0));
+    let others = vectorized!([T: Float] gradients_of_others::<T>, (log_probs: &[T], grad: T, out: &mut [T]));
+    for_rows(args.outputs[0].elements::<T>(), classes, |row, out| {
+        let class = targets[row];
+        let grad = class.map_or(T::zero(), |class| -weight(class) * grad(row) / divisor);
+        others(&log_probs[row * classes..][..classes], grad, out);
+        if let Some(class) = class {
+            out[class] += grad;
+        }
+    });
+    Ok(())
 }
 
 /// The gradients of the scores of a row as if none of them were that of the right class.
 #[inline(always)]
 fn gradients_of_others<T: Float>(log_probs: &[T], grad: T, out: &mut [T]) {
     for (out, log_prob) in out.iter_mut().zip(log_probs) {
-        *out = T::zero().minus(log_prob.exp().times(grad));
+        *out = T::zero() - log_prob.exp() * grad;
     }
-}
-
-/// Every kernel of this file.
-pub(crate) fn every_kernel() -> Vec<&'static KernelDef> {
-    let each = [
-        nll_loss_kernel,
-        nll_loss_backward_kernel,
-        cross_entropy_kernel,
-        cross_entropy_mean_kernel,
-        cross_entropy_backward_kernel,
-    ];
-    each.into_iter().flat_map(|kernel| FLOATS.into_iter().flat_map(kernel)).collect()
 }
 
 /// The weights of the rows that count, together.
@@ -293,7 +210,7 @@ fn total_weight<T: Float>(targets: &[Option<usize>], weight: impl Fn(usize) -> T
 
 /// A sum in the order of the reduction tree.
 fn sum<T: Float>(values: &[T]) -> T {
-    tree::all(values, T::zero(), |a, b| a.plus(b))
+    tree::all(values, T::zero(), |a, b| a + b)
 }
 
 /// The options as the kernels take them.

@@ -9,7 +9,7 @@ mod regression;
 mod target;
 
 pub use classification::CrossEntropyOptions;
-pub(crate) use kernels::every_kernel;
+pub(in crate::ops) use kernels::ROWS;
 
 use crate::error::Result;
 use crate::tensor::Tensor;

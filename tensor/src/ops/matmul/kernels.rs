@@ -7,14 +7,15 @@ use crate::backends::cuda::matmul;
 use crate::cpu::gemm::{GemmElement, gemm};
 use crate::cpu::half::{narrow_all, widened};
 use crate::cpu::tf32;
-use crate::dtype::{DType, Element};
+use crate::dtype::DType;
 use crate::error::Result;
 use crate::error::dtype::not_implemented;
 use crate::gpu::driver::{DevicePtr, Gemm};
-use crate::kernel::{Cost, Geometry, KernelDef, NUMBERS, Parameter, Ran};
+use crate::kernel::{Args, Ran};
 use crate::ops::access::access;
 use crate::ops::launch::launch;
 use crate::ops::plain::{copy_of, write};
+use crate::ops::row::{row, rows};
 use crate::shape::Layout;
 use crate::tensor::{Tensor, pointer_of};
 
@@ -88,7 +89,11 @@ fn products(
         twin: run_gemm,
     };
     if !gemm.dtype.is_floating_point() {
-        return launch(integer_product(gemm.dtype)?, [a, b], [out], &[accumulate.into()], &[]);
+        // Truths are stored as whole numbers, but have no product of matrices.
+        if gemm.dtype == DType::Bool {
+            return Err(not_implemented(MM.refused_as, gemm.dtype));
+        }
+        return launch(MM.of(gemm.dtype)?, [a, b], [out], &[accumulate.into()], &[]);
     }
     if let Some(memory) = out.storage().device() {
         let gemm = Gemm { a: pointer_of(a)?, b: pointer_of(b)?, c: pointer_of(out)?, ..gemm };
@@ -140,56 +145,31 @@ fn products_of_halves(gemm: &Gemm, a: &[u8], b: &[u8], c: &mut [u8]) -> Result<(
     Ok(())
 }
 
-/// Every kernel of this file.
-pub(crate) fn every_kernel() -> Vec<&'static KernelDef> {
-    NUMBERS.into_iter().flat_map(integer_product).collect()
+rows! {
+    // Products of integers, which no library has.
+    MM: row!("mm", wholes, [In(T), In(T), Out(T), Int], Indexed, Costly, integers_twin::<T>)
+        .refused_as("addmm_impl_cpu_");
 }
 
-/// The kernel of products of integers, which no library has.
-fn integer_product(dtype: DType) -> Result<&'static KernelDef> {
-    macro_rules! integers {
-        ($T:ty) => {{
-            const KERNEL: &KernelDef = &KernelDef {
-                name: "mm",
-                types: &[<$T>::DTYPE],
-                parameters: &[
-                    Parameter::In(<$T>::DTYPE),
-                    Parameter::In(<$T>::DTYPE),
-                    Parameter::Out(<$T>::DTYPE),
-                    Parameter::Int,
-                ],
-                geometry: Geometry::Indexed,
-                cost: Cost::Costly,
-                twin: |args| {
-                    let ([a, b], c) = ([args.inputs[0], args.inputs[1]], &mut args.outputs[0]);
-                    let [(a_step, a_strides), (b_step, b_strides)] = [a, b].map(|x| matrices(x.layout));
-                    let &[.., m, n] = c.layout.sizes() else { return Ok(()) };
-                    let k = a.layout.sizes().last().copied().unwrap_or(0);
-                    let (a_values, b_values) = (a.values::<$T>(), b.values::<$T>());
-                    for (i, c) in c.elements::<$T>().chunks_mut((m * n).max(1)).enumerate() {
-                        let product = Product {
-                            mnk: [m, n, k],
-                            a: a_values.get(a.layout.offset + i * a_step..).unwrap_or_default(),
-                            a_strides,
-                            b: b_values.get(b.layout.offset + i * b_step..).unwrap_or_default(),
-                            b_strides,
-                            c,
-                            accumulate: args.ints[0] != 0,
-                        };
-                        product.integers();
-                    }
-                    Ok(())
-                },
-            };
-            KERNEL
-        }};
+fn integers_twin<T: Wrapping + bytemuck::Pod>(args: Args<'_, '_>) -> Ran {
+    let ([a, b], c) = ([args.inputs[0], args.inputs[1]], &mut args.outputs[0]);
+    let [(a_step, a_strides), (b_step, b_strides)] = [a, b].map(|x| matrices(x.layout));
+    let &[.., m, n] = c.layout.sizes() else { return Ok(()) };
+    let k = a.layout.sizes().last().copied().unwrap_or(0);
+    let (a_values, b_values) = (a.values::<T>(), b.values::<T>());
+    for (i, c) in c.elements::<T>().chunks_mut((m * n).max(1)).enumerate() {
+        let product = Product {
+            mnk: [m, n, k],
+            a: a_values.get(a.layout.offset + i * a_step..).unwrap_or_default(),
+            a_strides,
+            b: b_values.get(b.layout.offset + i * b_step..).unwrap_or_default(),
+            b_strides,
+            c,
+            accumulate: args.ints[0] != 0,
+        };
+        product.integers();
     }
-    match dtype {
-        DType::I64 => Ok(integers!(i64)),
-        DType::I32 => Ok(integers!(i32)),
-        DType::U8 => Ok(integers!(u8)),
-        dtype => Err(not_implemented("addmm_impl_cpu_", dtype)),
-    }
+    Ok(())
 }
 
 /// The step from matrix to matrix of a batch, and the strides of a matrix. Those of a single row or column, which

@@ -8,7 +8,8 @@ pub(crate) mod error;
 mod kernels;
 
 use error::MatmulError;
-pub(crate) use kernels::{every_kernel, product};
+pub(in crate::ops) use kernels::ROWS;
+pub(crate) use kernels::product;
 
 use smallvec::SmallVec;
 

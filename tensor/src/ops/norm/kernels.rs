@@ -5,75 +5,85 @@
 
 use std::iter::zip;
 
-use bytemuck::Pod;
-
 use crate::bf16;
-use crate::cpu::half::InHalves;
 use crate::cpu::half::Stored;
 use crate::cpu::number::Float;
 use crate::cpu::parallel::for_pieces;
 use crate::cpu::parts::{for_shares, part};
 use crate::cpu::simd::{threads, vectorized};
 use crate::cpu::tree::{self, CHUNK, LANES};
-use crate::dtype::{DType, Element, Memory, with_float};
+use crate::dtype::{DType, Element, Memory};
 use crate::error::Result;
-use crate::error::dtype::not_implemented;
 use crate::f16;
-use crate::kernel::Parameter::{self, In, Int, Out};
-use crate::kernel::{Args, Cost, FLOATS, Geometry, Input, KernelDef, Ran};
+use crate::kernel::{Args, Cost, Input, KernelDef, Ran};
 use crate::ops::launch::launch;
+use crate::ops::row::{Row, row, rows};
 use crate::tensor::Tensor;
 
-/// Every kernel of this file.
-pub(crate) fn every_kernel() -> Vec<&'static KernelDef> {
-    let beside_halves = [DType::F16, DType::BF16].map(|half| (half, DType::F32));
-    let pairs = FLOATS.map(|dtype| (dtype, dtype)).into_iter().chain(beside_halves);
-    let of_two =
-        [batch_norm_kernel, batch_norm_backward_kernel, layer_norm_kernel, layer_norm_backward_kernel];
-    let of_one = [running_stats_kernel, layer_norm_sums_kernel];
-    let of_two = pairs.flat_map(|(x, w)| of_two.into_iter().flat_map(move |kernel| kernel(x, w)));
-    of_two
-        .chain(FLOATS.into_iter().flat_map(|dtype| of_one.into_iter().flat_map(move |kernel| kernel(dtype))))
-        .collect()
-}
-
-/// Evaluates an expression for the types of what is normalised and of its parameters, and for the list that tells its
-/// kernel from others.
-macro_rules! with_types {
-    ($operation:literal, $x:expr, $w:expr, ($X:ident, $W:ident, $types:ident) => $body:expr) => {
-        with_types!(@ $operation, $x, $w, $X, $W, $types, $body,
-            [F32 f32, F32 f32, F32], [F64 f64, F64 f64, F64], [F16 f16, F16 f16, F16], [BF16 bf16, BF16 bf16, BF16],
-            [F16 f16, F32 f32, F16 F32], [BF16 bf16, F32 f32, BF16 F32])
+/// A row for each type of what is normalised, and of its parameters: the same, or f32 beside halves.
+macro_rules! normalizing {
+    ($name:literal, [$($parameter:ident $(($P:ty))?),+ $(,)?], $geometry:ident, $twin:expr) => {
+        normalizing!(@ $name, [$($parameter $(($P))?),+], $geometry, $twin,
+            F32 [f32 f32], F64 [f64 f64], F16 [f16 f16], BF16 [bf16 bf16], F16_F32 [f16 f32], BF16_F32 [bf16 f32])
     };
-    (@ $operation:literal, $x:expr, $w:expr, $X:ident, $W:ident, $types:ident, $body:expr,
-        $([$of_x:ident $x_type:ty, $of_w:ident $w_type:ty, $($listed:ident)+]),+) => {
-        match ($x, $w) {
-            $((DType::$of_x, DType::$of_w) => {
-                type $X = $x_type;
-                type $W = $w_type;
-                const $types: &[DType] = &[$(DType::$listed),+];
-                Ok($body)
-            })+
-            (dtype, _) => Err(not_implemented($operation, dtype)),
-        }
-    };
+    (@ $name:literal, $parameters:tt, $geometry:ident, $twin:expr, $($KERNEL:ident [$X:ident $W:ident]),+) => {{
+        $(static $KERNEL: KernelDef = {
+            #[allow(dead_code)]
+            type X = $X;
+            #[allow(dead_code)]
+            type W = $W;
+            #[allow(dead_code)]
+            type C = <X as Memory>::Math;
+            const TYPES: &[DType] = told_apart::<X, W>();
+            row!(@kernel $name, TYPES, $parameters, $geometry, Cheap, $twin, None)
+        };)+
+        Row { name: $name, refused_as: $name, kernels: &[$(&$KERNEL),+] }
+    }};
 }
 
-/// Parameters of these types.
-const fn read<T: Element>() -> Parameter {
-    In(T::DTYPE)
-}
-const fn written<T: Element>() -> Parameter {
-    Out(T::DTYPE)
+/// The types that tell a kernel from others.
+const fn told_apart<X: Element, W: Element>() -> &'static [DType] {
+    match (X::DTYPE, W::DTYPE) {
+        (DType::F16, DType::F32) => &[DType::F16, DType::F32],
+        (DType::BF16, DType::F32) => &[DType::BF16, DType::F32],
+        (DType::F32, _) => &[DType::F32],
+        (DType::F64, _) => &[DType::F64],
+        (DType::F16, _) => &[DType::F16],
+        _ => &[DType::BF16],
+    }
 }
 
-/// What is calculated with.
-trait Calculated: Float + Element + Pod {}
-impl<C: Float + Element + Pod> Calculated for C {}
+rows! {
+    BATCH_NORM: normalizing!("batch_norm", [
+        In(X), In(W), In(W), In(W), In(W), Out(C), Out(C), Out(C), Out(X), Int, Float,
+    ], Rows, batch_norm_twin::<X, W, C>);
+    BATCH_NORM_BACKWARD: normalizing!("batch_norm_backward", [
+        In(X), In(X), In(W), In(C), In(C), Out(W), Out(W), Out(X), Int,
+    ], Rows, batch_norm_backward_twin::<X, W, C>).refused_as("batch_norm");
+    // The batch's are not rounded to halves.
+    RUNNING_STATS: row!("running_stats", floats, [
+        In(C), In(C), Out(T), Out(T), Float, Float,
+    ], Indexed, Cheap, running_stats_twin::<T>).refused_as("batch_norm");
+    LAYER_NORM: normalizing!("layer_norm", [
+        In(X), In(W), In(W), Out(X), Out(C), Float,
+    ], LastDim, layer_norm_twin::<X, W, C>).refused_as("LayerNormKernelImpl");
+    LAYER_NORM_BACKWARD: normalizing!("layer_norm_backward", [
+        In(X), In(X), In(W), In(C), Out(X),
+    ], LastDim, layer_norm_backward_twin::<X, W, C>).refused_as("LayerNormKernelImpl");
+    LAYER_NORM_SUMS: row!("layer_norm_sums", each_float, [
+        In(T), In(T), In(C), Out(C), Out(C),
+    ], Warps, Cheap, layer_norm_sums_twin::<T, C>).refused_as("LayerNormKernelImpl");
+}
+
+/// The kernel for what is normalised and for its parameters.
+fn kernel(row: &Row, x: &Tensor, weight: &Tensor) -> Result<&'static KernelDef> {
+    let types = [x.dtype(), weight.dtype()];
+    row.of_types(if types[0] == types[1] { &types[..1] } else { &types })
+}
 
 #[inline(always)]
 fn sum<C: Float>(row: &[C]) -> C {
-    tree::all(row, C::zero(), |a, b| a.plus(b))
+    tree::all(row, C::zero(), |a, b| a + b)
 }
 
 /// The entries of a vector, or of a number that stands for all of them.
@@ -136,30 +146,12 @@ pub(super) fn batch_norm(
     eps: f64,
 ) -> Result<()> {
     let [mean, var, invstd] = stats;
-    let kernel = batch_norm_kernel(x.dtype(), weight.dtype())?;
+    let kernel = kernel(&BATCH_NORM, x, weight)?;
     let inputs = [x, weight, bias, running_mean, running_var];
     launch(kernel, inputs, [mean, var, invstd, out], &[training.into()], &[eps])
 }
 
-fn batch_norm_kernel(x: DType, weight: DType) -> Result<&'static KernelDef> {
-    with_types!("batch_norm", x, weight, (X, W, TYPES) => {
-        type C = <X as Memory>::Math;
-        const KERNEL: &KernelDef = &KernelDef {
-            name: "batch_norm",
-            types: TYPES,
-            parameters: &[
-                read::<X>(), read::<W>(), read::<W>(), read::<W>(), read::<W>(),
-                written::<C>(), written::<C>(), written::<C>(), written::<X>(), Int, Parameter::Float,
-            ],
-            geometry: Geometry::Rows,
-            cost: Cost::Cheap,
-            twin: batch_norm_twin::<X, W, C>,
-        };
-        KERNEL
-    })
-}
-
-fn batch_norm_twin<X: Stored<Math = C>, W: Stored<Math = C>, C: Calculated>(args: Args<'_, '_>) -> Ran {
+fn batch_norm_twin<X: Stored<Math = C>, W: Stored<Math = C>, C: Float>(args: Args<'_, '_>) -> Ran {
     let Args { inputs, outputs, ints, floats, .. } = args;
     let moments = vectorized!([C: Float] moments::<C>, (row: Vec<C>) -> [C; 2]);
     let normalize = vectorized!([C: Float] normalize::<C>, (x: &[C], how: &[Normalize<C>], out: &mut [C]));
@@ -174,11 +166,11 @@ fn batch_norm_twin<X: Stored<Math = C>, W: Stored<Math = C>, C: Calculated>(args
     let [means, vars, invstds, out] = outputs else { unreachable!("the kernel has four outputs") };
     let mut how = Vec::with_capacity(channels.channels);
     for (channel, [mean, var]) in moments.into_iter().enumerate() {
-        let invstd = C::count(1).over(var.plus(C::from_f64(floats[0])).root());
+        let invstd = C::count(1) / (var + C::from_f64(floats[0])).root();
         means.elements()[channel] = mean;
         vars.elements()[channel] = var;
         invstds.elements()[channel] = invstd;
-        how.push(Normalize { mean, scale: invstd.times(weight[channel]), bias: bias[channel] });
+        how.push(Normalize { mean, scale: invstd * weight[channel], bias: bias[channel] });
     }
     let nothing = &mut vec![(); channels.batch][..];
     for_shares(out.elements::<X>(), nothing, channels.batch, x.len(), |first, out, samples| {
@@ -195,12 +187,12 @@ fn batch_norm_twin<X: Stored<Math = C>, W: Stored<Math = C>, C: Calculated>(args
 #[inline(always)]
 fn moments<C: Float>(mut row: Vec<C>) -> [C; 2] {
     let count = C::count(row.len());
-    let mean = sum(&row).over(count);
+    let mean = sum(&row) / count;
     for x in &mut row {
-        let deviation = x.minus(mean);
-        *x = deviation.times(deviation);
+        let deviation = *x - mean;
+        *x = deviation * deviation;
     }
-    [mean, sum(&row).over(count)]
+    [mean, sum(&row) / count]
 }
 
 #[inline(always)]
@@ -208,7 +200,7 @@ fn normalize<C: Float>(sample: &[C], how: &[Normalize<C>], out: &mut [C]) {
     let positions = sample.len() / how.len();
     for ((x, out), how) in sample.chunks(positions).zip(out.chunks_mut(positions)).zip(how) {
         for (x, out) in x.iter().zip(out) {
-            *out = x.minus(how.mean).times(how.scale).plus(how.bias);
+            *out = (*x - how.mean) * how.scale + how.bias;
         }
     }
 }
@@ -220,7 +212,7 @@ pub(super) fn batch_norm_backward(
     [grad_weight, grad_bias, grad_x]: [&Tensor; 3],
     training: bool,
 ) -> Result<()> {
-    let kernel = batch_norm_backward_kernel(x.dtype(), weight.dtype())?;
+    let kernel = kernel(&BATCH_NORM_BACKWARD, x, weight)?;
     let inputs = [grad, x, weight, mean, invstd];
     launch(kernel, inputs, [grad_weight, grad_bias, grad_x], &[training.into()], &[])
 }
@@ -234,27 +226,7 @@ struct Backward<C> {
     scale: C,
 }
 
-fn batch_norm_backward_kernel(x: DType, weight: DType) -> Result<&'static KernelDef> {
-    with_types!("batch_norm", x, weight, (X, W, TYPES) => {
-        type C = <X as Memory>::Math;
-        const KERNEL: &KernelDef = &KernelDef {
-            name: "batch_norm_backward",
-            types: TYPES,
-            parameters: &[
-                read::<X>(), read::<X>(), read::<W>(), read::<C>(), read::<C>(),
-                written::<W>(), written::<W>(), written::<X>(), Int,
-            ],
-            geometry: Geometry::Rows,
-            cost: Cost::Cheap,
-            twin: batch_norm_backward_twin::<X, W, C>,
-        };
-        KERNEL
-    })
-}
-
-fn batch_norm_backward_twin<X: Stored<Math = C>, W: Stored<Math = C>, C: Calculated>(
-    args: Args<'_, '_>,
-) -> Ran {
+fn batch_norm_backward_twin<X: Stored<Math = C>, W: Stored<Math = C>, C: Float>(args: Args<'_, '_>) -> Ran {
     let Args { inputs, outputs, ints, .. } = args;
     let sums = vectorized!([C: Float] gradient_sums::<C>, (grad: Vec<C>, x: Vec<C>, mean: C) -> [C; 2]);
     let of_batch =
@@ -272,11 +244,11 @@ fn batch_norm_backward_twin<X: Stored<Math = C>, W: Stored<Math = C>, C: Calcula
     let mut how = Vec::with_capacity(channels.channels);
     for (channel, [sum, product]) in sums.into_iter().enumerate() {
         let (mean, invstd) = (means[channel], invstds[channel]);
-        grad_weight.elements()[channel] = W::narrow(product.times(invstd));
+        grad_weight.elements()[channel] = W::narrow(product * invstd);
         grad_bias.elements()[channel] = W::narrow(sum);
-        let scale = invstd.times(weight[channel]);
-        let slope = product.times(invstd).times(invstd).over(count);
-        how.push(Backward { mean_grad: sum.over(count), mean, slope, scale });
+        let scale = invstd * weight[channel];
+        let slope = product * invstd * invstd / count;
+        how.push(Backward { mean_grad: sum / count, mean, slope, scale });
     }
     let nothing = &mut vec![(); channels.batch][..];
     for_shares(grad_x.elements::<X>(), nothing, channels.batch, x.len(), |first, out, samples| {
@@ -294,7 +266,7 @@ fn batch_norm_backward_twin<X: Stored<Math = C>, W: Stored<Math = C>, C: Calcula
 #[inline(always)]
 fn gradient_sums<C: Float>(grad: Vec<C>, mut row: Vec<C>, mean: C) -> [C; 2] {
     for (x, grad) in row.iter_mut().zip(&grad) {
-        *x = grad.times(x.minus(mean));
+        *x = *grad * (*x - mean);
     }
     [sum(&grad), sum(&row)]
 }
@@ -305,8 +277,8 @@ fn gradients<C: Float>(grad: &[C], x: &[C], how: &[Backward<C>], out: &mut [C]) 
     let rows = grad.chunks(positions).zip(x.chunks(positions)).zip(out.chunks_mut(positions));
     for (((grad, x), out), how) in rows.zip(how) {
         for ((grad, x), out) in grad.iter().zip(x).zip(out) {
-            let above = x.minus(how.mean).times(how.slope);
-            *out = grad.minus(how.mean_grad).minus(above).times(how.scale);
+            let above = (*x - how.mean) * how.slope;
+            *out = (*grad - how.mean_grad - above) * how.scale;
         }
     }
 }
@@ -317,7 +289,7 @@ fn gradients_of_given<C: Float>(grad: &[C], _: &[C], how: &[Backward<C>], out: &
     let positions = grad.len() / how.len();
     for ((grad, out), how) in grad.chunks(positions).zip(out.chunks_mut(positions)).zip(how) {
         for (grad, out) in grad.iter().zip(out) {
-            *out = grad.times(how.scale);
+            *out = *grad * how.scale;
         }
     }
 }
@@ -330,33 +302,18 @@ pub(super) fn running_stats(
     momentum: f64,
     correction: f64,
 ) -> Result<()> {
-    let kernel = running_stats_kernel(running_mean.dtype())?;
+    let kernel = RUNNING_STATS.of(running_mean.dtype())?;
     launch(kernel, [mean, var], [running_mean, running_var], &[], &[momentum, correction])
 }
 
-fn running_stats_kernel(dtype: DType) -> Result<&'static KernelDef> {
-    with_float!(dtype, T => {
-        const KERNEL: &KernelDef = &KernelDef {
-            name: "running_stats",
-            types: &[T::DTYPE],
-            parameters: &[
-                In(T::DTYPE), In(T::DTYPE), Out(T::DTYPE), Out(T::DTYPE), Parameter::Float, Parameter::Float,
-            ],
-            geometry: Geometry::Indexed,
-            cost: Cost::Cheap,
-            twin: |Args { inputs, outputs, floats, .. }| {
-                let (momentum, keep) = (floats[0] as T, (1.0 - floats[0]) as T);
-                for (i, factor) in [1.0, floats[1] as T].into_iter().enumerate() {
-                    for (running, new) in outputs[i].elements::<T>().iter_mut().zip(inputs[i].elements::<T>()) {
-                        *running = momentum * (*new * factor) + keep * *running;
-                    }
-                }
-                Ok(())
-            },
-        };
-        // The batch's are not rounded to halves.
-        Ok(KERNEL.between(KERNEL.name, &[dtype], T::DTYPE, dtype))
-    }, else Err(not_implemented("batch_norm", dtype)))
+fn running_stats_twin<T: Float>(Args { inputs, outputs, floats, .. }: Args<'_, '_>) -> Ran {
+    let (momentum, keep) = (T::from_f64(floats[0]), T::from_f64(1.0 - floats[0]));
+    for (i, factor) in [1.0, floats[1]].map(T::from_f64).into_iter().enumerate() {
+        for (running, new) in outputs[i].elements::<T>().iter_mut().zip(inputs[i].elements::<T>()) {
+            *running = momentum * (*new * factor) + keep * *running;
+        }
+    }
+    Ok(())
 }
 
 /// Each row of x normalised. `stats` gets its mean and `1 / √(variance + eps)`.
@@ -367,27 +324,10 @@ pub(super) fn layer_norm(
     stats: &Tensor,
     eps: f64,
 ) -> Result<()> {
-    launch(layer_norm_kernel(x.dtype(), weight.dtype())?, [x, weight, bias], [out, stats], &[], &[eps])
+    launch(kernel(&LAYER_NORM, x, weight)?, [x, weight, bias], [out, stats], &[], &[eps])
 }
 
-fn layer_norm_kernel(x: DType, weight: DType) -> Result<&'static KernelDef> {
-    with_types!("LayerNormKernelImpl", x, weight, (X, W, TYPES) => {
-        type C = <X as Memory>::Math;
-        const KERNEL: &KernelDef = &KernelDef {
-            name: "layer_norm",
-            types: TYPES,
-            parameters: &[
-                read::<X>(), read::<W>(), read::<W>(), written::<X>(), written::<C>(), Parameter::Float,
-            ],
-            geometry: Geometry::LastDim,
-            cost: Cost::Cheap,
-            twin: layer_norm_twin::<X, W, C>,
-        };
-        KERNEL
-    })
-}
-
-fn layer_norm_twin<X: Stored<Math = C>, W: Stored<Math = C>, C: Calculated>(args: Args<'_, '_>) -> Ran {
+fn layer_norm_twin<X: Stored<Math = C>, W: Stored<Math = C>, C: Float>(args: Args<'_, '_>) -> Ran {
     let Args { inputs, outputs, floats, .. } = args;
     let row = vectorized!(
         [C: Float] layer_norm_row::<C>,
@@ -413,14 +353,14 @@ fn layer_norm_twin<X: Stored<Math = C>, W: Stored<Math = C>, C: Calculated>(args
 #[inline(always)]
 fn layer_norm_row<C: Float>(x: &[C], weight: &[C], bias: &[C], out: &mut [C], eps: C) -> [C; 2] {
     let count = C::count(x.len());
-    let mean = sum(x).over(count);
+    let mean = sum(x) / count;
     for (x, out) in x.iter().zip(&mut *out) {
-        let deviation = x.minus(mean);
-        *out = deviation.times(deviation);
+        let deviation = *x - mean;
+        *out = deviation * deviation;
     }
-    let invstd = C::count(1).over(sum(out).over(count).plus(eps).root());
+    let invstd = C::count(1) / (sum(out) / count + eps).root();
     for (((x, weight), bias), out) in x.iter().zip(weight).zip(bias).zip(out) {
-        *out = x.minus(mean).times(invstd).times(*weight).plus(*bias);
+        *out = (*x - mean) * invstd * *weight + *bias;
     }
     [mean, invstd]
 }
@@ -428,27 +368,10 @@ fn layer_norm_row<C: Float>(x: &[C], weight: &[C], bias: &[C], out: &mut [C], ep
 /// The gradient of the input.
 pub(super) fn layer_norm_backward(inputs: [&Tensor; 4], grad_x: &Tensor) -> Result<()> {
     let [_, x, weight, _] = inputs;
-    launch(layer_norm_backward_kernel(x.dtype(), weight.dtype())?, inputs, [grad_x], &[], &[])
+    launch(kernel(&LAYER_NORM_BACKWARD, x, weight)?, inputs, [grad_x], &[], &[])
 }
 
-fn layer_norm_backward_kernel(x: DType, weight: DType) -> Result<&'static KernelDef> {
-    with_types!("LayerNormKernelImpl", x, weight, (X, W, TYPES) => {
-        type C = <X as Memory>::Math;
-        const KERNEL: &KernelDef = &KernelDef {
-            name: "layer_norm_backward",
-            types: TYPES,
-            parameters: &[read::<X>(), read::<X>(), read::<W>(), read::<C>(), written::<X>()],
-            geometry: Geometry::LastDim,
-            cost: Cost::Cheap,
-            twin: layer_norm_backward_twin::<X, W, C>,
-        };
-        KERNEL
-    })
-}
-
-fn layer_norm_backward_twin<X: Stored<Math = C>, W: Stored<Math = C>, C: Calculated>(
-    args: Args<'_, '_>,
-) -> Ran {
+fn layer_norm_backward_twin<X: Stored<Math = C>, W: Stored<Math = C>, C: Float>(args: Args<'_, '_>) -> Ran {
     let Args { inputs, outputs, .. } = args;
     let row = vectorized!(
         [C: Float] layer_norm_backward_row::<C>,
@@ -474,42 +397,27 @@ fn layer_norm_backward_twin<X: Stored<Math = C>, W: Stored<Math = C>, C: Calcula
 #[inline(always)]
 fn layer_norm_backward_row<C: Float>(grad: &[C], x: &[C], weight: &[C], stats: &[C], grad_x: &mut [C]) {
     let (count, mean, invstd) = (C::count(x.len()), stats[0], stats[1]);
-    let normal = |x: C| x.minus(mean).times(invstd);
+    let normal = |x: C| (x - mean) * invstd;
     for (((grad, weight), x), out) in grad.iter().zip(weight).zip(x).zip(&mut *grad_x) {
-        *out = grad.times(*weight).times(normal(*x));
+        *out = *grad * *weight * normal(*x);
     }
-    let mean_product = sum(grad_x).over(count);
+    let mean_product = sum(grad_x) / count;
     for ((grad, weight), out) in grad.iter().zip(weight).zip(&mut *grad_x) {
-        *out = grad.times(*weight);
+        *out = *grad * *weight;
     }
-    let mean_grad = sum(grad_x).over(count);
+    let mean_grad = sum(grad_x) / count;
     for (x, grad_x) in x.iter().zip(grad_x) {
-        *grad_x = grad_x.minus(mean_grad).minus(normal(*x).times(mean_product)).times(invstd);
+        *grad_x = (*grad_x - mean_grad - normal(*x) * mean_product) * invstd;
     }
 }
 
 /// What the gradients of weight and bias are sums of, for each column and each chunk of rows: `n · grad`, and `grad`.
 pub(super) fn layer_norm_sums([grad, x, stats]: [&Tensor; 3], sums: [&Tensor; 2]) -> Result<()> {
-    launch(layer_norm_sums_kernel(x.dtype())?, [grad, x, stats], sums, &[], &[])
+    launch(LAYER_NORM_SUMS.of(x.dtype())?, [grad, x, stats], sums, &[], &[])
 }
 
 /// How many rows a chunk has.
-pub(super) const ROWS: usize = CHUNK;
-
-fn layer_norm_sums_kernel(dtype: DType) -> Result<&'static KernelDef> {
-    with_types!("LayerNormKernelImpl", dtype, dtype, (X, W, TYPES) => {
-        type C = <W as Memory>::Math;
-        const KERNEL: &KernelDef = &KernelDef {
-            name: "layer_norm_sums",
-            types: TYPES,
-            parameters: &[read::<X>(), read::<X>(), read::<C>(), written::<C>(), written::<C>()],
-            geometry: Geometry::Warps,
-            cost: Cost::Cheap,
-            twin: layer_norm_sums_twin::<X, C>,
-        };
-        KERNEL
-    })
-}
+pub(super) const ROWS_OF_A_CHUNK: usize = CHUNK;
 
 /// Columns summed together: few enough for their lanes to stay in the second-level cache, and half a page of each row,
 /// since what is further on is not fetched ahead.
@@ -518,7 +426,7 @@ const TILE: usize = 512;
 /// What a lane of some columns has come to: for the weight, and for the bias.
 type Lane<C> = [[C; TILE]; 2];
 
-fn layer_norm_sums_twin<X: Stored<Math = C>, C: Calculated>(args: Args<'_, '_>) -> Ran {
+fn layer_norm_sums_twin<X: Stored<Math = C>, C: Float>(args: Args<'_, '_>) -> Ran {
     let Args { inputs, outputs, .. } = args;
     let take_in = vectorized!(
         [C: Float] take_in::<C>,
@@ -560,9 +468,9 @@ fn layer_norm_sums_twin<X: Stored<Math = C>, C: Calculated>(args: Args<'_, '_>) 
 fn take_in<C: Float>(lane: &mut Lane<C>, grad: &[C], x: &[C], stats: &[C], is_first: bool) {
     let [weight, bias] = lane;
     let (mean, invstd) = (stats[0], stats[1]);
-    let row = zip(grad, x).map(|(grad, x)| (grad.times(x.minus(mean).times(invstd)), *grad));
+    let row = zip(grad, x).map(|(grad, x)| (*grad * ((*x - mean) * invstd), *grad));
     for ((weight, bias), (product, grad)) in zip(zip(weight, bias), row) {
-        (*weight, *bias) = if is_first { (product, grad) } else { (weight.plus(product), bias.plus(grad)) };
+        (*weight, *bias) = if is_first { (product, grad) } else { (*weight + product, *bias + grad) };
     }
 }
 
@@ -574,7 +482,7 @@ fn together<C: Float>(lanes: &mut [Lane<C>], used: usize) -> Lane<C> {
         for lane in 0..width.min(used.saturating_sub(width)) {
             let (low, high) = lanes.split_at_mut(lane + width);
             for (a, b) in zip(low[lane].as_flattened_mut(), high[0].as_flattened()) {
-                *a = a.plus(*b);
+                *a += *b;
             }
         }
         width /= 2;

@@ -18,7 +18,7 @@ pub(crate) mod error;
 mod kernels;
 
 use error::NormError;
-pub(crate) use kernels::every_kernel;
+pub(in crate::ops) use kernels::ROWS;
 
 /// The arguments of `torch.nn.functional.batch_norm` after the first.
 #[derive(Clone, Debug)]
@@ -380,7 +380,7 @@ impl Function<3> for LayerNorm {
             kernels::layer_norm_backward(inputs, &seen_as(&grad_x, &[rows, length]))?;
             grads[0] = Some(grad_x.clone());
             if saved.needs_input_grad(1) || saved.needs_input_grad(2) {
-                let chunks = rows.div_ceil(kernels::ROWS);
+                let chunks = rows.div_ceil(kernels::ROWS_OF_A_CHUNK);
                 let sizes = [&x.sizes()[x.ndim() - self.dims..], &[chunks]].concat();
                 let of_chunks = || x.uninit_beside(&sizes, stats.dtype());
                 let of_chunks = [of_chunks()?, of_chunks()?];

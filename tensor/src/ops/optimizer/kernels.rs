@@ -1,57 +1,17 @@
 //! The kernels of optimizer steps.
 
-use bytemuck::Pod;
-
 use super::{AdamStep, SgdStep};
-use crate::cpu::half::InHalves;
+use crate::cpu::number::Float;
 use crate::cpu::parallel::for_pieces;
 use crate::cpu::simd::{threads, vectorized};
-use crate::dtype::{DType, Element, with_float};
-use crate::error::dtype::not_implemented;
 use crate::error::{Error, Result};
-use crate::kernel::{Args, Cost, FLOATS, Geometry, KernelDef, Parameter};
+use crate::kernel::{Args, Cost};
 use crate::ops::launch::launch;
+use crate::ops::row::{Row, row, rows};
 use crate::tensor::Tensor;
 
-/// A float with the fused multiply-add that PyTorch's kernels use.
-trait Real:
-    Pod
-    + Send
-    + Sync
-    + std::ops::Add<Output = Self>
-    + std::ops::Sub<Output = Self>
-    + std::ops::Mul<Output = Self>
-    + std::ops::Div<Output = Self>
-    + std::ops::Neg<Output = Self>
-{
-    /// `self · factor + addend`, rounded once.
-    fn fused(self, factor: Self, addend: Self) -> Self;
-    fn root(self) -> Self;
-    fn rounded(value: f64) -> Self;
-}
-
-macro_rules! real {
-    ($($T:ty),*) => {$(
-        impl Real for $T {
-            #[inline(always)]
-            fn fused(self, factor: $T, addend: $T) -> $T {
-                self.mul_add(factor, addend)
-            }
-            #[inline(always)]
-            fn root(self) -> $T {
-                self.sqrt()
-            }
-            #[inline(always)]
-            fn rounded(value: f64) -> $T {
-                value as $T
-            }
-        }
-    )*};
-}
-real!(f32, f64);
-
 /// Runs `kernel(grad, [written…])` on matching parts of contiguous tensors of one size.
-fn on_parts<T: Real, const W: usize>(args: Args<'_, '_>, kernel: impl Fn(&[T], [&mut [T]; W]) + Sync) {
+fn on_parts<T: Float, const W: usize>(args: Args<'_, '_>, kernel: impl Fn(&[T], [&mut [T]; W]) + Sync) {
     let grad: &[T] = args.inputs[0].elements();
     let mut outputs = args.outputs.iter_mut();
     let mut rest: [&mut [T]; W] =
@@ -110,29 +70,31 @@ impl SgdStep {
     }
 }
 
-/// The kernel of one step: it reads the gradient and writes the parameter and the optimizer's state.
+/// The twin of a step: it reads the gradient and writes the parameter and the optimizer's state.
 macro_rules! step {
-    ($name:literal, $T:ident, $lanes:ident, $Step:ty, [$($written:ident),+], [$($number:ident),*]) => {{
-        const WRITTEN: usize = [$(stringify!($written)),+].len();
-        const KERNEL: &KernelDef = &KernelDef {
-            name: $name,
-            types: &[$T::DTYPE],
-            parameters: &[
-                Parameter::In($T::DTYPE),
-                $({ stringify!($written); Parameter::Out($T::DTYPE) },)+
-                $(Parameter::$number),*
-            ],
-            geometry: Geometry::Elements,
-            cost: Cost::Costly,
-            twin: |args| {
-                let step = <$Step>::of(&args);
-                let kernel = vectorized!($lanes::<$T>, (grad: &[$T], written: [&mut [$T]; WRITTEN], step: $Step));
-                on_parts(args, |grad, written| kernel(grad, written, step));
-                Ok(())
-            },
-        };
-        KERNEL
-    }};
+    ($lanes:ident, $T:ident, $Step:ty, $written:literal) => {
+        |args| {
+            let step = <$Step>::of(&args);
+            let kernel = vectorized!($lanes::<$T>, (grad: &[$T], written: [&mut [$T]; $written], step: $Step));
+            on_parts(args, |grad, written| kernel(grad, written, step));
+            Ok(())
+        }
+    };
+}
+
+rows! {
+    ADAM: row!("adam", floats, [
+        In(T), Out(T), Out(T), Out(T), Float, Float, Float, Float, Float, Float, Float,
+    ], Elements, Costly, step!(adam_lanes, T, AdamStep, 3));
+    SGD: row!("sgd", floats, [
+        In(T), Out(T), Int, Int, Float, Float, Float, Float,
+    ], Elements, Costly, step!(sgd_plain_lanes, T, SgdStep, 1));
+    SGD_MOMENTUM_FIRST: row!("sgd_momentum_first", floats, [
+        In(T), Out(T), Out(T), Int, Int, Float, Float, Float, Float,
+    ], Elements, Costly, step!(sgd_first_lanes, T, SgdStep, 2)).refused_as("sgd");
+    SGD_MOMENTUM: row!("sgd_momentum", floats, [
+        In(T), Out(T), Out(T), Int, Int, Float, Float, Float, Float,
+    ], Elements, Costly, step!(sgd_momentum_lanes, T, SgdStep, 2)).refused_as("sgd");
 }
 
 /// Every tensor of a step lies in memory without gaps.
@@ -143,19 +105,6 @@ fn check_dense<const W: usize>(written: [&Tensor; W]) -> Result<()> {
     }
 }
 
-fn adam_kernel(dtype: DType) -> Result<&'static KernelDef> {
-    Ok(with_float!(dtype,
-        T => step!("adam", T, adam_lanes, AdamStep, [parameter, exp_avg, exp_avg_sq],
-            [Float, Float, Float, Float, Float, Float, Float]).storing(dtype),
-        else return Err(not_implemented("adam", dtype))))
-}
-
-/// Every kernel of this file.
-pub(crate) fn every_kernel() -> Vec<&'static KernelDef> {
-    let each = [adam_kernel, sgd_plain_kernel, sgd_first_kernel, sgd_momentum_kernel];
-    each.into_iter().flat_map(|kernel| FLOATS.into_iter().flat_map(kernel)).collect()
-}
-
 pub(super) fn adam(
     parameter: &Tensor,
     grad: &Tensor,
@@ -163,43 +112,41 @@ pub(super) fn adam(
     exp_avg_sq: &Tensor,
     step: AdamStep,
 ) -> Result<()> {
-    let kernel = adam_kernel(parameter.dtype())?;
+    let kernel = ADAM.of(parameter.dtype())?;
     check_dense([parameter, exp_avg, exp_avg_sq])?;
     launch(kernel, [grad], [parameter, exp_avg, exp_avg_sq], &[], &step.floats())
 }
 
-macro_rules! sgd {
-    ($name:literal, $kernel:ident, $lanes:ident, $function:ident($($tensor:ident),*)) => {
-        pub(super) fn $function(parameter: &Tensor, grad: &Tensor, $($tensor: &Tensor,)* step: SgdStep) -> Result<()> {
-            let kernel = $kernel(parameter.dtype())?;
-            check_dense([parameter, $($tensor),*])?;
-            launch(kernel, [grad], [parameter, $($tensor),*], &step.ints(), &step.floats())
-        }
-
-        fn $kernel(dtype: DType) -> Result<&'static KernelDef> {
-            Ok(with_float!(dtype,
-                T => step!($name, T, $lanes, SgdStep, [parameter $(, $tensor)*], [Int, Int, Float, Float, Float, Float])
-                    .storing(dtype),
-                else return Err(not_implemented("sgd", dtype))))
-        }
-    };
+pub(super) fn sgd_plain(parameter: &Tensor, grad: &Tensor, step: SgdStep) -> Result<()> {
+    sgd(&SGD, grad, [parameter], step)
 }
-sgd!("sgd", sgd_plain_kernel, sgd_plain_lanes, sgd_plain());
-sgd!("sgd_momentum_first", sgd_first_kernel, sgd_first_lanes, sgd_first(buffer));
-sgd!("sgd_momentum", sgd_momentum_kernel, sgd_momentum_lanes, sgd_momentum(buffer));
+
+pub(super) fn sgd_first(parameter: &Tensor, grad: &Tensor, buffer: &Tensor, step: SgdStep) -> Result<()> {
+    sgd(&SGD_MOMENTUM_FIRST, grad, [parameter, buffer], step)
+}
+
+pub(super) fn sgd_momentum(parameter: &Tensor, grad: &Tensor, buffer: &Tensor, step: SgdStep) -> Result<()> {
+    sgd(&SGD_MOMENTUM, grad, [parameter, buffer], step)
+}
+
+fn sgd<const W: usize>(kernel: &Row, grad: &Tensor, written: [&Tensor; W], step: SgdStep) -> Result<()> {
+    let kernel = kernel.of(written[0].dtype())?;
+    check_dense(written)?;
+    launch(kernel, [grad], written, &step.ints(), &step.floats())
+}
 
 /// Kingma and Ba, with PyTorch's rounding:
 /// `m ← m + (1 − β₁)(g − m)`, `v ← β₂v + (1 − β₂)g²`, `p ← p − step · m / (√v / √(1 − β₂ᵗ) + ε)`.
 #[inline(always)]
-fn adam_lanes<T: Real>(grad: &[T], [parameter, exp_avg, exp_avg_sq]: [&mut [T]; 3], step: AdamStep) {
+fn adam_lanes<T: Float>(grad: &[T], [parameter, exp_avg, exp_avg_sq]: [&mut [T]; 3], step: AdamStep) {
     let n = grad.len();
     let (parameter, exp_avg, exp_avg_sq) = (&mut parameter[..n], &mut exp_avg[..n], &mut exp_avg_sq[..n]);
-    let weight = T::rounded(1.0 - step.beta1);
-    let (other_weight, small_weight) = (T::rounded(step.beta1), 1.0 - step.beta1 < 0.5);
-    let (beta2, rest2) = (T::rounded(step.beta2), T::rounded(1.0 - step.beta2));
-    let (decay, decays) = (T::rounded(step.weight_decay), step.weight_decay != 0.0);
-    let (shrink, eps) = (T::rounded(step.shrink), T::rounded(step.eps));
-    let (minus_step, correction) = (T::rounded(-step.step_size), T::rounded(step.bias_correction2_sqrt));
+    let weight = T::from_f64(1.0 - step.beta1);
+    let (other_weight, small_weight) = (T::from_f64(step.beta1), 1.0 - step.beta1 < 0.5);
+    let (beta2, rest2) = (T::from_f64(step.beta2), T::from_f64(1.0 - step.beta2));
+    let (decay, decays) = (T::from_f64(step.weight_decay), step.weight_decay != 0.0);
+    let (shrink, eps) = (T::from_f64(step.shrink), T::from_f64(step.eps));
+    let (minus_step, correction) = (T::from_f64(-step.step_size), T::from_f64(step.bias_correction2_sqrt));
     for i in 0..n {
         let p = parameter[i] * shrink;
         let g = if decays { p.fused(decay, grad[i]) } else { grad[i] };
@@ -218,15 +165,15 @@ fn adam_lanes<T: Real>(grad: &[T], [parameter, exp_avg, exp_avg_sq]: [&mut [T]; 
 
 /// The gradient with its sign and weight decay.
 #[inline(always)]
-fn decayed<T: Real>(grad: T, parameter: T, step: SgdStep) -> T {
+fn decayed<T: Float>(grad: T, parameter: T, step: SgdStep) -> T {
     let grad = if step.maximize { -grad } else { grad };
-    if step.weight_decay != 0.0 { parameter.fused(T::rounded(step.weight_decay), grad) } else { grad }
+    if step.weight_decay != 0.0 { parameter.fused(T::from_f64(step.weight_decay), grad) } else { grad }
 }
 
 /// `p ← p − lr · g`
 #[inline(always)]
-fn sgd_plain_lanes<T: Real>(grad: &[T], [parameter]: [&mut [T]; 1], step: SgdStep) {
-    let minus_lr = T::rounded(-step.lr);
+fn sgd_plain_lanes<T: Float>(grad: &[T], [parameter]: [&mut [T]; 1], step: SgdStep) {
+    let minus_lr = T::from_f64(-step.lr);
     for (p, g) in parameter.iter_mut().zip(grad) {
         *p = decayed(*g, *p, step).fused(minus_lr, *p);
     }
@@ -234,8 +181,8 @@ fn sgd_plain_lanes<T: Real>(grad: &[T], [parameter]: [&mut [T]; 1], step: SgdSte
 
 /// The first step with momentum: the buffer becomes the gradient.
 #[inline(always)]
-fn sgd_first_lanes<T: Real>(grad: &[T], [parameter, buffer]: [&mut [T]; 2], step: SgdStep) {
-    let (minus_lr, momentum) = (T::rounded(-step.lr), T::rounded(step.momentum));
+fn sgd_first_lanes<T: Float>(grad: &[T], [parameter, buffer]: [&mut [T]; 2], step: SgdStep) {
+    let (minus_lr, momentum) = (T::from_f64(-step.lr), T::from_f64(step.momentum));
     for ((p, b), g) in parameter.iter_mut().zip(buffer).zip(grad) {
         let g = decayed(*g, *p, step);
         *b = g;
@@ -246,9 +193,9 @@ fn sgd_first_lanes<T: Real>(grad: &[T], [parameter, buffer]: [&mut [T]; 2], step
 
 /// `b ← μb + (1 − dampening)g`, `p ← p − lr · b`; Nesterov's form takes `g + μb` for the direction.
 #[inline(always)]
-fn sgd_momentum_lanes<T: Real>(grad: &[T], [parameter, buffer]: [&mut [T]; 2], step: SgdStep) {
-    let (minus_lr, momentum) = (T::rounded(-step.lr), T::rounded(step.momentum));
-    let undamped = T::rounded(1.0 - step.dampening);
+fn sgd_momentum_lanes<T: Float>(grad: &[T], [parameter, buffer]: [&mut [T]; 2], step: SgdStep) {
+    let (minus_lr, momentum) = (T::from_f64(-step.lr), T::from_f64(step.momentum));
+    let undamped = T::from_f64(1.0 - step.dampening);
     for ((p, b), g) in parameter.iter_mut().zip(buffer).zip(grad) {
         let g = decayed(*g, *p, step);
         *b = g.fused(undamped, *b * momentum);

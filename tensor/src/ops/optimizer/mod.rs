@@ -5,7 +5,7 @@
 
 mod kernels;
 
-pub(crate) use kernels::every_kernel;
+pub(in crate::ops) use kernels::ROWS;
 
 use smallvec::SmallVec;
 

@@ -5,33 +5,41 @@
 //! finds these side by side, a row is first split into [`Phases`]. A gradient adds up in the order of the windows,
 //! whoever does it: the host goes from window to window, a thread of a device from its element to the windows over it.
 
-use std::ops::{AddAssign, Div, Range};
+use std::ops::Range;
 
 use bytemuck::Pod;
 
 use super::window::Windows;
-use crate::cpu::half::InHalves;
+use crate::cpu::number::Float;
 use crate::cpu::parts::{for_parts, for_parts_of_two, part};
 use crate::cpu::simd::vectorized;
-use crate::dtype::{DType, Element, with_float, with_math};
 use crate::error::Result;
-use crate::error::dtype::not_implemented;
-use crate::kernel::Parameter::{In, Int, Out};
-use crate::kernel::{Args, Cost, FLOATS, Geometry, KernelDef, NUMBERS};
+use crate::kernel::{Args, Ran};
 use crate::ops::launch::launch;
+use crate::ops::row::{row, rows};
 use crate::tensor::Tensor;
 
-/// Every kernel of this file.
-pub(crate) fn every_kernel() -> Vec<&'static KernelDef> {
-    let of_floats = [
-        max_pool2d_backward_kernel,
-        avg_pool2d_kernel,
-        avg_pool2d_backward_kernel,
-        adaptive_avg_pool2d_kernel,
-        adaptive_avg_pool2d_backward_kernel,
-    ];
-    let largest = NUMBERS.into_iter().flat_map(max_pool2d_kernel);
-    largest.chain(of_floats.into_iter().flat_map(|kernel| FLOATS.into_iter().flat_map(kernel))).collect()
+rows! {
+    // With a grid of windows: kernels, strides, paddings and dilations, down and across.
+    MAX_POOL2D: row!("max_pool2d", numbers, [
+        In(T), Out(T), Out(i32), Int, Int, Int, Int, Int, Int, Int, Int,
+    ], Indexed, Cheap, max_pool2d_twin::<T>);
+    MAX_POOL2D_BACKWARD: row!("max_pool2d_backward", floats, [
+        In(T), In(i32), Out(T), Int, Int, Int, Int, Int, Int, Int, Int,
+    ], Indexed, Cheap, max_pool2d_backward_twin::<T>).refused_as("max_pool2d");
+    // A grid without dilations, and what is divided by.
+    AVG_POOL2D: row!("avg_pool2d", floats, [
+        In(T), Out(T), Int, Int, Int, Int, Int, Int, Int, Int,
+    ], Indexed, Cheap, avg_pool2d_twin::<T>);
+    AVG_POOL2D_BACKWARD: row!("avg_pool2d_backward", floats, [
+        In(T), Out(T), Int, Int, Int, Int, Int, Int, Int, Int,
+    ], Indexed, Cheap, avg_pool2d_backward_twin::<T>).refused_as("avg_pool2d");
+    ADAPTIVE_AVG_POOL2D: row!("adaptive_avg_pool2d", floats, [
+        In(T), Out(T),
+    ], Indexed, Cheap, adaptive_avg_pool2d_twin::<T>);
+    ADAPTIVE_AVG_POOL2D_BACKWARD: row!("adaptive_avg_pool2d_backward", floats, [
+        In(T), Out(T),
+    ], Indexed, Cheap, adaptive_avg_pool2d_backward_twin::<T>).refused_as("adaptive_avg_pool2d");
 }
 
 /// The windows of a plane, down and across.
@@ -76,23 +84,6 @@ macro_rules! ordered {
     )*};
 }
 ordered!(f32: f32::NEG_INFINITY, f64: f64::NEG_INFINITY, i64: i64::MIN, i32: i32::MIN, u8: u8::MIN);
-
-/// What has a mean.
-trait Mean: Pod + AddAssign + Div<Output = Self> + Send + Sync {
-    fn count(elements: i64) -> Self;
-}
-
-macro_rules! mean {
-    ($($T:ty),*) => {$(
-        impl Mean for $T {
-            #[inline(always)]
-            fn count(elements: i64) -> $T {
-                elements as $T
-            }
-        }
-    )*};
-}
-mean!(f32, f64);
 
 /// A row, or several, sorted by the remainder of the position when divided by the stride of the windows: phase `p` has
 /// elements `p`, `p + stride`, `p + 2 · stride`, …. What neighbouring windows have at the same place in them are
@@ -184,30 +175,19 @@ fn split_pairs<T: Pod>(pairs: &[[T; 2]], even: &mut [T], odd: &mut [T]) {
 /// The largest of each window, and where in its plane it is: the first if several are equal, but a NaN before all else;
 /// −1 for a window that is all padding.
 pub(super) fn max_pool2d(x: &Tensor, grid: &Grid, out: &Tensor, index: &Tensor) -> Result<()> {
-    launch(max_pool2d_kernel(x.dtype())?, [x], [out, index], &grid.numbers(), &[])
+    launch(MAX_POOL2D.of(x.dtype())?, [x], [out, index], &grid.numbers(), &[])
 }
 
-fn max_pool2d_kernel(dtype: DType) -> Result<&'static KernelDef> {
-    Ok(with_math!(dtype, T => {
-        const KERNEL: &KernelDef = &KernelDef {
-            name: "max_pool2d",
-            types: &[T::DTYPE],
-            parameters: &[In(T::DTYPE), Out(T::DTYPE), Out(DType::I32), Int, Int, Int, Int, Int, Int, Int, Int],
-            geometry: Geometry::Indexed,
-            cost: Cost::Cheap,
-            twin: |Args { inputs, outputs, ints, .. }| {
-                let largest = vectorized!(largest::<T>, (x: &[T], grid: Grid, out: &mut [T], index: &mut [i32]));
-                let [out, index] = outputs else { unreachable!("the kernel has two outputs") };
-                let (x, sizes) = (inputs[0].elements::<T>(), inputs[0].layout.sizes());
-                let (planes, grid) = (sizes[0], Grid::of(ints, sizes, out.layout.sizes()));
-                for_parts_of_two(out.elements(), index.elements(), planes, x.len(), |i, out, index| {
-                    largest(part(x, planes, i), grid, out, index);
-                });
-                Ok(())
-            },
-        };
-        KERNEL.storing(dtype)
-    }))
+fn max_pool2d_twin<T: Ordered + Send + Sync>(Args { inputs, outputs, ints, .. }: Args<'_, '_>) -> Ran {
+    let largest =
+        vectorized!([T: Ordered] largest::<T>, (x: &[T], grid: Grid, out: &mut [T], index: &mut [i32]));
+    let [out, index] = outputs else { unreachable!("the kernel has two outputs") };
+    let (x, sizes) = (inputs[0].elements::<T>(), inputs[0].layout.sizes());
+    let (planes, grid) = (sizes[0], Grid::of(ints, sizes, out.layout.sizes()));
+    for_parts_of_two(out.elements(), index.elements(), planes, x.len(), |i, out, index| {
+        largest(part(x, planes, i), grid, out, index);
+    });
+    Ok(())
 }
 
 #[inline(always)]
@@ -249,35 +229,23 @@ fn keep_larger<T: Ordered>(x: &[T], first: i32, step: i32, out: &mut [T], index:
 
 /// The gradient of each element: the sum of those of the windows whose largest it is.
 pub(super) fn max_pool2d_backward(grad: &Tensor, index: &Tensor, grid: &Grid, grad_x: &Tensor) -> Result<()> {
-    launch(max_pool2d_backward_kernel(grad.dtype())?, [grad, index], [grad_x], &grid.numbers(), &[])
+    launch(MAX_POOL2D_BACKWARD.of(grad.dtype())?, [grad, index], [grad_x], &grid.numbers(), &[])
 }
 
-fn max_pool2d_backward_kernel(dtype: DType) -> Result<&'static KernelDef> {
-    with_float!(dtype, T => {
-        const KERNEL: &KernelDef = &KernelDef {
-            name: "max_pool2d_backward",
-            types: &[T::DTYPE],
-            parameters: &[In(T::DTYPE), In(DType::I32), Out(T::DTYPE), Int, Int, Int, Int, Int, Int, Int, Int],
-            geometry: Geometry::Indexed,
-            cost: Cost::Cheap,
-            twin: |Args { inputs, outputs, .. }| {
-                let (grad, index) = (inputs[0].elements::<T>(), inputs[1].elements::<i32>());
-                let planes = inputs[0].layout.sizes()[0];
-                let grad_x = outputs[0].elements::<T>();
-                let elements = grad_x.len();
-                for_parts(grad_x, planes, elements, |i, grad_x| {
-                    grad_x.fill(0.0);
-                    for (grad, index) in part(grad, planes, i).iter().zip(part(index, planes, i)) {
-                        if *index >= 0 {
-                            grad_x[*index as usize] += *grad;
-                        }
-                    }
-                });
-                Ok(())
-            },
-        };
-        Ok(KERNEL.storing(dtype))
-    }, else Err(not_implemented("max_pool2d", dtype)))
+fn max_pool2d_backward_twin<T: Float>(Args { inputs, outputs, .. }: Args<'_, '_>) -> Ran {
+    let (grad, index) = (inputs[0].elements::<T>(), inputs[1].elements::<i32>());
+    let planes = inputs[0].layout.sizes()[0];
+    let grad_x = outputs[0].elements::<T>();
+    let elements = grad_x.len();
+    for_parts(grad_x, planes, elements, |i, grad_x| {
+        grad_x.fill(T::zeroed());
+        for (grad, index) in part(grad, planes, i).iter().zip(part(index, planes, i)) {
+            if *index >= 0 {
+                grad_x[*index as usize] += *grad;
+            }
+        }
+    });
+    Ok(())
 }
 
 /// What the sum of a window is divided by.
@@ -323,33 +291,21 @@ impl Divisor {
 
 /// The mean of each window.
 pub(super) fn avg_pool2d(x: &Tensor, grid: &Grid, divisor: Divisor, out: &Tensor) -> Result<()> {
-    launch(avg_pool2d_kernel(x.dtype())?, [x], [out], &divisor.numbers(grid), &[])
+    launch(AVG_POOL2D.of(x.dtype())?, [x], [out], &divisor.numbers(grid), &[])
 }
 
-fn avg_pool2d_kernel(dtype: DType) -> Result<&'static KernelDef> {
-    with_float!(dtype, T => {
-        const KERNEL: &KernelDef = &KernelDef {
-            name: "avg_pool2d",
-            types: &[T::DTYPE],
-            parameters: &[In(T::DTYPE), Out(T::DTYPE), Int, Int, Int, Int, Int, Int, Int, Int],
-            geometry: Geometry::Indexed,
-            cost: Cost::Cheap,
-            twin: |Args { inputs, outputs, ints, .. }| {
-                let means = vectorized!(means::<T>, (x: &[T], grid: Grid, divisor: Divisor, out: &mut [T]));
-                let (x, sizes) = (inputs[0].elements::<T>(), inputs[0].layout.sizes());
-                let (divisor, grid) = Divisor::and_grid(ints, sizes, outputs[0].layout.sizes());
-                for_parts(outputs[0].elements(), sizes[0], x.len(), |i, out| {
-                    means(part(x, sizes[0], i), grid, divisor, out);
-                });
-                Ok(())
-            },
-        };
-        Ok(KERNEL.storing(dtype))
-    }, else Err(not_implemented("avg_pool2d", dtype)))
+fn avg_pool2d_twin<T: Float>(Args { inputs, outputs, ints, .. }: Args<'_, '_>) -> Ran {
+    let means = vectorized!([T: Float] means::<T>, (x: &[T], grid: Grid, divisor: Divisor, out: &mut [T]));
+    let (x, sizes) = (inputs[0].elements::<T>(), inputs[0].layout.sizes());
+    let (divisor, grid) = Divisor::and_grid(ints, sizes, outputs[0].layout.sizes());
+    for_parts(outputs[0].elements(), sizes[0], x.len(), |i, out| {
+        means(part(x, sizes[0], i), grid, divisor, out);
+    });
+    Ok(())
 }
 
 #[inline(always)]
-fn means<T: Mean>(x: &[T], grid: Grid, divisor: Divisor, out: &mut [T]) {
+fn means<T: Float>(x: &[T], grid: Grid, divisor: Divisor, out: &mut [T]) {
     let Grid { down, across } = grid;
     let width = across.size as usize;
     let mut row = Phases::new(1, width, across.stride as usize);
@@ -379,7 +335,7 @@ struct Divisors<T> {
     values: Vec<T>,
 }
 
-impl<T: Mean> Divisors<T> {
+impl<T: Float> Divisors<T> {
     fn new(divisor: Divisor, grid: Grid) -> Divisors<T> {
         Divisors { divisor, grid, of_row: 0, values: Vec::new() } // No row is divided by 0.
     }
@@ -391,7 +347,7 @@ impl<T: Mean> Divisors<T> {
         let of_row = self.divisor.of_row(down, o);
         if of_row != self.of_row {
             let columns = (0..row.len()).map(|column| self.divisor.of_column(across, column));
-            self.values = columns.map(|of_column| T::count(of_row * of_column)).collect();
+            self.values = columns.map(|of_column| T::from_f64((of_row * of_column) as f64)).collect();
             self.of_row = of_row;
         }
         for (value, divisor) in row.iter_mut().zip(&self.values) {
@@ -407,34 +363,23 @@ pub(super) fn avg_pool2d_backward(
     divisor: Divisor,
     grad_x: &Tensor,
 ) -> Result<()> {
-    launch(avg_pool2d_backward_kernel(grad.dtype())?, [grad], [grad_x], &divisor.numbers(grid), &[])
+    launch(AVG_POOL2D_BACKWARD.of(grad.dtype())?, [grad], [grad_x], &divisor.numbers(grid), &[])
 }
 
-fn avg_pool2d_backward_kernel(dtype: DType) -> Result<&'static KernelDef> {
-    with_float!(dtype, T => {
-        const KERNEL: &KernelDef = &KernelDef {
-            name: "avg_pool2d_backward",
-            types: &[T::DTYPE],
-            parameters: &[In(T::DTYPE), Out(T::DTYPE), Int, Int, Int, Int, Int, Int, Int, Int],
-            geometry: Geometry::Indexed,
-            cost: Cost::Cheap,
-            twin: |Args { inputs, outputs, ints, .. }| {
-                let spread = vectorized!(spread::<T>, (grad: &[T], grid: Grid, divisor: Divisor, grad_x: &mut [T]));
-                let (grad, sizes) = (inputs[0].elements::<T>(), inputs[0].layout.sizes());
-                let (divisor, grid) = Divisor::and_grid(ints, outputs[0].layout.sizes(), sizes);
-                let elements = outputs[0].layout.numel();
-                for_parts(outputs[0].elements(), sizes[0], elements, |i, grad_x| {
-                    spread(part(grad, sizes[0], i), grid, divisor, grad_x);
-                });
-                Ok(())
-            },
-        };
-        Ok(KERNEL.storing(dtype))
-    }, else Err(not_implemented("avg_pool2d", dtype)))
+fn avg_pool2d_backward_twin<T: Float>(Args { inputs, outputs, ints, .. }: Args<'_, '_>) -> Ran {
+    let spread =
+        vectorized!([T: Float] spread::<T>, (grad: &[T], grid: Grid, divisor: Divisor, grad_x: &mut [T]));
+    let (grad, sizes) = (inputs[0].elements::<T>(), inputs[0].layout.sizes());
+    let (divisor, grid) = Divisor::and_grid(ints, outputs[0].layout.sizes(), sizes);
+    let elements = outputs[0].layout.numel();
+    for_parts(outputs[0].elements(), sizes[0], elements, |i, grad_x| {
+        spread(part(grad, sizes[0], i), grid, divisor, grad_x);
+    });
+    Ok(())
 }
 
 #[inline(always)]
-fn spread<T: Mean>(grad: &[T], grid: Grid, divisor: Divisor, grad_x: &mut [T]) {
+fn spread<T: Float>(grad: &[T], grid: Grid, divisor: Divisor, grad_x: &mut [T]) {
     let Grid { down, across } = grid;
     let (height, width) = (down.size as usize, across.size as usize);
     let mut sums = Phases::new(height, width, across.stride as usize);
@@ -462,7 +407,7 @@ fn spread<T: Mean>(grad: &[T], grid: Grid, divisor: Divisor, grad_x: &mut [T]) {
 /// The mean of each window of a grid that covers the plane: window `o` of `count` begins at `⌊o · size / count⌋` and
 /// ends before `⌈(o + 1) · size / count⌉`.
 pub(super) fn adaptive_avg_pool2d(x: &Tensor, out: &Tensor) -> Result<()> {
-    launch(adaptive_avg_pool2d_kernel(x.dtype())?, [x], [out], &[], &[])
+    launch(ADAPTIVE_AVG_POOL2D.of(x.dtype())?, [x], [out], &[], &[])
 }
 
 #[inline(always)]
@@ -470,71 +415,47 @@ fn adaptive(o: usize, size: usize, count: usize) -> Range<usize> {
     o * size / count..((o + 1) * size).div_ceil(count)
 }
 
-fn adaptive_avg_pool2d_kernel(dtype: DType) -> Result<&'static KernelDef> {
-    with_float!(dtype, T => {
-        const KERNEL: &KernelDef = &KernelDef {
-            name: "adaptive_avg_pool2d",
-            types: &[T::DTYPE],
-            parameters: &[In(T::DTYPE), Out(T::DTYPE)],
-            geometry: Geometry::Indexed,
-            cost: Cost::Cheap,
-            twin: |Args { inputs, outputs, .. }| {
-                let (x, sizes) = (inputs[0].elements::<T>(), inputs[0].layout.sizes());
-                let [rows, columns] = [1, 2].map(|dim| outputs[0].layout.sizes()[dim]);
-                for_parts(outputs[0].elements::<T>(), sizes[0], x.len(), |i, out| {
-                    let x = part(x, sizes[0], i);
-                    for (o, out) in out.iter_mut().enumerate() {
-                        let ys = adaptive(o / columns, sizes[1], rows);
-                        let xs = adaptive(o % columns, sizes[2], columns);
-                        let mut sum: T = 0.0;
-                        for y in ys.clone() {
-                            for x in &x[y * sizes[2]..][xs.clone()] {
-                                sum += *x;
-                            }
-                        }
-                        *out = sum / T::count(ys.len() as i64) / T::count(xs.len() as i64);
-                    }
-                });
-                Ok(())
-            },
-        };
-        Ok(KERNEL.storing(dtype))
-    }, else Err(not_implemented("adaptive_avg_pool2d", dtype)))
+fn adaptive_avg_pool2d_twin<T: Float>(Args { inputs, outputs, .. }: Args<'_, '_>) -> Ran {
+    let (x, sizes) = (inputs[0].elements::<T>(), inputs[0].layout.sizes());
+    let [rows, columns] = [1, 2].map(|dim| outputs[0].layout.sizes()[dim]);
+    for_parts(outputs[0].elements::<T>(), sizes[0], x.len(), |i, out| {
+        let x = part(x, sizes[0], i);
+        for (o, out) in out.iter_mut().enumerate() {
+            let ys = adaptive(o / columns, sizes[1], rows);
+            let xs = adaptive(o % columns, sizes[2], columns);
+            let mut sum = T::zeroed();
+            for y in ys.clone() {
+                for x in &x[y * sizes[2]..][xs.clone()] {
+                    sum += *x;
+                }
+            }
+            *out = sum / T::count(ys.len()) / T::count(xs.len());
+        }
+    });
+    Ok(())
 }
 
 /// The gradient of each element: the sum of those of the windows that it is in, each divided as they were.
 pub(super) fn adaptive_avg_pool2d_backward(grad: &Tensor, grad_x: &Tensor) -> Result<()> {
-    launch(adaptive_avg_pool2d_backward_kernel(grad.dtype())?, [grad], [grad_x], &[], &[])
+    launch(ADAPTIVE_AVG_POOL2D_BACKWARD.of(grad.dtype())?, [grad], [grad_x], &[], &[])
 }
 
-fn adaptive_avg_pool2d_backward_kernel(dtype: DType) -> Result<&'static KernelDef> {
-    with_float!(dtype, T => {
-        const KERNEL: &KernelDef = &KernelDef {
-            name: "adaptive_avg_pool2d_backward",
-            types: &[T::DTYPE],
-            parameters: &[In(T::DTYPE), Out(T::DTYPE)],
-            geometry: Geometry::Indexed,
-            cost: Cost::Cheap,
-            twin: |Args { inputs, outputs, .. }| {
-                let (grad, sizes) = (inputs[0].elements::<T>(), inputs[0].layout.sizes());
-                let [height, width] = [1, 2].map(|dim| outputs[0].layout.sizes()[dim]);
-                let elements = outputs[0].layout.numel();
-                for_parts(outputs[0].elements::<T>(), sizes[0], elements, |i, grad_x| {
-                    grad_x.fill(0.0);
-                    for (o, grad) in part(grad, sizes[0], i).iter().enumerate() {
-                        let ys = adaptive(o / sizes[2], height, sizes[1]);
-                        let xs = adaptive(o % sizes[2], width, sizes[2]);
-                        let grad = *grad / T::count(ys.len() as i64) / T::count(xs.len() as i64);
-                        for y in ys {
-                            for sum in &mut grad_x[y * width..][xs.clone()] {
-                                *sum += grad;
-                            }
-                        }
-                    }
-                });
-                Ok(())
-            },
-        };
-        Ok(KERNEL.storing(dtype))
-    }, else Err(not_implemented("adaptive_avg_pool2d", dtype)))
+fn adaptive_avg_pool2d_backward_twin<T: Float>(Args { inputs, outputs, .. }: Args<'_, '_>) -> Ran {
+    let (grad, sizes) = (inputs[0].elements::<T>(), inputs[0].layout.sizes());
+    let [height, width] = [1, 2].map(|dim| outputs[0].layout.sizes()[dim]);
+    let elements = outputs[0].layout.numel();
+    for_parts(outputs[0].elements::<T>(), sizes[0], elements, |i, grad_x| {
+        grad_x.fill(T::zeroed());
+        for (o, grad) in part(grad, sizes[0], i).iter().enumerate() {
+            let ys = adaptive(o / sizes[2], height, sizes[1]);
+            let xs = adaptive(o % sizes[2], width, sizes[2]);
+            let grad = *grad / T::count(ys.len()) / T::count(xs.len());
+            for y in ys {
+                for sum in &mut grad_x[y * width..][xs.clone()] {
+                    *sum += grad;
+                }
+            }
+        }
+    });
+    Ok(())
 }

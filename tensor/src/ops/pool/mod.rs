@@ -16,7 +16,7 @@ mod kernels;
 mod window;
 
 use error::PoolError;
-pub(crate) use kernels::every_kernel;
+pub(in crate::ops) use kernels::ROWS;
 use kernels::{Divisor, Grid};
 use window::Windows;
 

@@ -5,16 +5,14 @@ use std::panic::Location;
 use super::error::RandomError;
 use super::{draw, kernels, memory_order};
 use crate::autograd::{Context, Function, Saved};
-use crate::cpu::blocks::elementwise;
-use crate::cpu::half::InHalves;
 use crate::cpu::random::fill_bernoulli;
 use crate::cpu::reserve::reserve;
-use crate::dtype::{DType, with_float};
+use crate::dtype::DType;
 use crate::error::Result;
-use crate::error::dtype::{DTypeError, not_implemented};
-use crate::kernel::KernelDef;
+use crate::error::dtype::DTypeError;
 use crate::ops;
 use crate::ops::launch::launch;
+use crate::ops::row::{row, rows};
 use crate::scope;
 use crate::tensor::Tensor;
 
@@ -66,7 +64,7 @@ impl Dropout {
     /// `x · scale` where the mask is true, `x · 0` elsewhere.
     fn masked(&self, x: &Tensor, mask: &Tensor) -> Result<Tensor> {
         let out = x.uninit_beside(x.sizes(), x.dtype())?;
-        let kernel = masked_scale_kernel(x.dtype())?;
+        let kernel = MASKED_SCALE.of(x.dtype())?;
         // 1 / (1 − p) in the tensor's own type, as PyTorch's division of the mask gives it.
         let scale = match x.dtype() {
             DType::F64 => 1.0 / (1.0 - self.p),
@@ -77,10 +75,10 @@ impl Dropout {
     }
 }
 
-pub(super) fn masked_scale_kernel(dtype: DType) -> Result<&'static KernelDef> {
-    with_float!(dtype, T => Ok(elementwise!("masked_scale"<T>, Cheap,
-            |x: T, keep: u8, scale: T| -> T { x * if keep != 0 { scale } else { 0.0 } }).storing(dtype)),
-        else Err(not_implemented("bernoulli_scalar_cpu_", dtype)))
+rows! {
+    MASKED_SCALE: row!("masked_scale", floats, Cheap, |x: T, keep: u8, scale: T| -> T {
+        x * if keep != 0 { scale } else { 0.0 }
+    }).refused_as("bernoulli_scalar_cpu_");
 }
 
 impl Function<2> for Dropout {

@@ -3,19 +3,15 @@
 //!
 //! Each element draws at its own position of the generator's sequence: two numbers, whatever it needs.
 
-use super::dropout::masked_scale_kernel;
-use half::{bf16, f16};
-
 use crate::cpu::blocks::{Runs, for_blocks};
-use crate::cpu::half::InHalves;
-use crate::cpu::number::{Float, Number};
+use crate::cpu::number::Float;
 use crate::cpu::reserve::reserve;
-use crate::dtype::{DType, Element, Memory, Scalar, with_float, with_math};
-use crate::error::dtype::not_implemented;
+use crate::dtype::{DType, Memory, Scalar};
 use crate::error::{Error, Result};
-use crate::kernel::{Args, Cost, FLOATS, Geometry, KernelDef, NUMBERS, Parameter, Ran};
+use crate::kernel::{Args, Cost, Ran};
 use crate::ops::launch::launch;
 use crate::ops::plain::number;
+use crate::ops::row::{row, rows};
 use crate::random::philox_bits;
 use crate::tensor::Tensor;
 
@@ -40,18 +36,13 @@ fn take(target: &Tensor) -> [i64; 2] {
 }
 
 /// Uniform in [0, 1): as many bits as the type has, so that 1 itself never comes out.
-trait Uniform: Float + bytemuck::Pod + Send + Sync {
+trait Uniform: Float {
     fn uniform(draws: [u32; 2]) -> Self;
-    fn of(value: f64) -> Self;
 }
 
 impl Uniform for f32 {
     fn uniform([a, _]: [u32; 2]) -> f32 {
         (a >> 8) as f32 / 16_777_216.0
-    }
-
-    fn of(value: f64) -> f32 {
-        value as f32
     }
 }
 
@@ -59,93 +50,15 @@ impl Uniform for f64 {
     fn uniform([a, b]: [u32; 2]) -> f64 {
         ((u64::from(a) << 32 | u64::from(b)) >> 11) as f64 / 9_007_199_254_740_992.0
     }
-
-    fn of(value: f64) -> f64 {
-        value
-    }
 }
 
-/// A kernel that fills its output from two numbers of the sequence and two of the caller's.
-macro_rules! fill_kernel {
-    ($name:literal, $T:ty, $Number:ident, $twin:expr) => {{
-        const KERNEL: &KernelDef = &KernelDef {
-            name: $name,
-            types: &[<$T>::DTYPE],
-            parameters: &[
-                Parameter::Out(<$T>::DTYPE),
-                Parameter::Int,
-                Parameter::Int,
-                Parameter::$Number,
-                Parameter::$Number,
-            ],
-            geometry: Geometry::Elements,
-            cost: Cost::Costly,
-            twin: $twin,
-        };
-        KERNEL
-    }};
-}
-
-pub(super) fn uniform(target: &Tensor, from: f64, to: f64) -> Result<()> {
-    launch(uniform_kernel(target.dtype())?, [], [target], &take(target), &[from, to])
-}
-
-fn uniform_kernel(dtype: DType) -> Result<&'static KernelDef> {
-    match dtype {
-        DType::F32 => Ok(fill_kernel!("uniform", f32, Float, uniform_twin::<f32>)),
-        DType::F64 => Ok(fill_kernel!("uniform", f64, Float, uniform_twin::<f64>)),
-        DType::F16 => Ok(fill_kernel!("uniform", f16, Float, uniform_twin::<f16>)),
-        DType::BF16 => Ok(fill_kernel!("uniform", bf16, Float, uniform_twin::<bf16>)),
-        dtype => Err(not_implemented("check_uniform_bounds", dtype)),
-    }
-}
-
-fn uniform_twin<T: Memory<Math: Uniform>>(args: Args<'_, '_>) -> Ran {
-    let [from, to] = [args.floats[0], args.floats[1]].map(|end| T::narrow(T::Math::of(end)));
-    let (low, range) = (from.widen(), to.widen().minus(from.widen()));
-    let draws = draws(&args);
-    for_blocks(&mut args.outputs[0], Cost::Costly, &|start, out: &mut [T]| {
-        for (i, out) in out.iter_mut().enumerate() {
-            let value = T::narrow(T::Math::uniform(draws(start + i)).times(range).plus(low));
-            // Rounding may reach the end, which does not belong to the range.
-            *out = if value == to { from } else { value };
-        }
-    });
-    Ok(())
-}
-
-/// Box and Muller: the radius from one number, the angle from the other.
-pub(super) fn normal(target: &Tensor, mean: f64, std: f64) -> Result<()> {
-    launch(normal_kernel(target.dtype())?, [], [target], &take(target), &[mean, std])
-}
-
-fn normal_kernel(dtype: DType) -> Result<&'static KernelDef> {
-    with_float!(dtype, T => Ok(fill_kernel!("normal", T, Float, |args| {
-        let (mean, std) = (T::of(args.floats[0]), T::of(args.floats[1]));
-        let draws = draws(&args);
-        for_blocks(&mut args.outputs[0], Cost::Costly, &|start, out: &mut [T]| {
-            for (i, out) in out.iter_mut().enumerate() {
-                let [a, b] = draws(start + i);
-                // In (0, 1]: there is no logarithm of 0.
-                let distance = (f64::from(a) + 1.0) / 4_294_967_296.0;
-                let angle = f64::from(b) / 4_294_967_296.0;
-                let radius = (-2.0 * Float::ln(distance)).sqrt();
-                *out = T::of(radius * Float::cos(std::f64::consts::TAU * angle)) * std + mean;
-            }
-        });
-        Ok(())
-    })
-    .storing(dtype)), else Err(not_implemented("normal_kernel_cpu", dtype)))
-}
-
-/// Whole numbers from `low` on, `range` of them; 0 stands for 2⁶⁴.
-pub(super) fn integers(target: &Tensor, low: i64, range: u64) -> Result<()> {
-    let [seed, first] = take(target);
-    launch(random_kernel(target.dtype())?, [], [target], &[seed, first, low, range as i64], &[])
-}
-
-fn random_kernel(dtype: DType) -> Result<&'static KernelDef> {
-    Ok(with_math!(dtype, T => fill_kernel!("random", T, Int, |args| {
+rows! {
+    // From two numbers of the sequence and two of the caller's.
+    UNIFORM: row!("uniform", each_float, [Out(T), Int, Int, Float, Float], Elements, Costly, uniform_twin::<T>)
+        .refused_as("check_uniform_bounds");
+    NORMAL: row!("normal", floats, [Out(T), Int, Int, Float, Float], Elements, Costly, normal_twin::<T>)
+        .refused_as("normal_kernel_cpu");
+    RANDOM: row!("random", numbers, [Out(T), Int, Int, Int, Int], Elements, Costly, |args| {
         let (low, range) = (args.ints[2], args.ints[3] as u64);
         let draws = draws(&args);
         for_blocks(&mut args.outputs[0], Cost::Costly, &|start, out: &mut [T]| {
@@ -157,57 +70,83 @@ fn random_kernel(dtype: DType) -> Result<&'static KernelDef> {
             }
         });
         Ok(())
-    }))
-    .storing(dtype))
+    });
+    BERNOULLI: row!("bernoulli", none, [In(f64), Out(bool), Int, Int], Elements, Costly, bernoulli_twin);
 }
 
-const BERNOULLI: &KernelDef = &KernelDef {
-    name: "bernoulli",
-    types: &[],
-    parameters: &[Parameter::In(DType::F64), Parameter::Out(DType::Bool), Parameter::Int, Parameter::Int],
-    geometry: Geometry::Elements,
-    cost: Cost::Costly,
-    twin: |args| {
-        let draws = draws(&args);
-        let outputs = &mut *args.outputs;
-        let numel = outputs[0].layout.numel();
-        let mut probabilities: Vec<f64> = reserve(numel)?;
-        probabilities.resize(numel, 0.0);
-        let layout = args.inputs[0].layout.expand(outputs[0].layout.sizes())?;
-        Runs::of(&layout).gather(args.inputs[0].values(), 0, &mut probabilities);
-        if let Some(p) = probabilities.iter().find(|p| !(0.0..=1.0).contains(*p)) {
-            return Err(
-                Error::custom(format!("Expected p_in >= 0 && p_in <= 1 to be true, but got {p}")).into()
-            );
+pub(super) fn uniform(target: &Tensor, from: f64, to: f64) -> Result<()> {
+    launch(UNIFORM.of(target.dtype())?, [], [target], &take(target), &[from, to])
+}
+
+fn uniform_twin<T: Memory<Math: Uniform>>(args: Args<'_, '_>) -> Ran {
+    let [from, to] = [args.floats[0], args.floats[1]].map(|end| T::narrow(T::Math::from_f64(end)));
+    let (low, range) = (from.widen(), to.widen() - from.widen());
+    let draws = draws(&args);
+    for_blocks(&mut args.outputs[0], Cost::Costly, &|start, out: &mut [T]| {
+        for (i, out) in out.iter_mut().enumerate() {
+            let value = T::narrow(T::Math::uniform(draws(start + i)) * range + low);
+            // Rounding may reach the end, which does not belong to the range.
+            *out = if value == to { from } else { value };
         }
-        for_blocks(&mut outputs[0], Cost::Costly, &|start, out: &mut [u8]| {
-            for (i, out) in out.iter_mut().enumerate() {
-                *out = (f64::uniform(draws(start + i)) < probabilities[start + i]).into();
-            }
-        });
-        Ok(())
-    },
-};
+    });
+    Ok(())
+}
+
+/// Box and Muller: the radius from one number, the angle from the other.
+pub(super) fn normal(target: &Tensor, mean: f64, std: f64) -> Result<()> {
+    launch(NORMAL.of(target.dtype())?, [], [target], &take(target), &[mean, std])
+}
+
+fn normal_twin<T: Uniform + std::ops::Mul<Output = T> + std::ops::Add<Output = T>>(
+    args: Args<'_, '_>,
+) -> Ran {
+    let (mean, std) = (T::from_f64(args.floats[0]), T::from_f64(args.floats[1]));
+    let draws = draws(&args);
+    for_blocks(&mut args.outputs[0], Cost::Costly, &|start, out: &mut [T]| {
+        for (i, out) in out.iter_mut().enumerate() {
+            let [a, b] = draws(start + i);
+            // In (0, 1]: there is no logarithm of 0.
+            let distance = (f64::from(a) + 1.0) / 4_294_967_296.0;
+            let angle = f64::from(b) / 4_294_967_296.0;
+            let radius = (-2.0 * Float::ln(distance)).sqrt();
+            *out = T::from_f64(radius * Float::cos(std::f64::consts::TAU * angle)) * std + mean;
+        }
+    });
+    Ok(())
+}
+
+/// Whole numbers from `low` on, `range` of them; 0 stands for 2⁶⁴.
+pub(super) fn integers(target: &Tensor, low: i64, range: u64) -> Result<()> {
+    let [seed, first] = take(target);
+    launch(RANDOM.of(target.dtype())?, [], [target], &[seed, first, low, range as i64], &[])
+}
+
+fn bernoulli_twin(args: Args<'_, '_>) -> Ran {
+    let draws = draws(&args);
+    let outputs = &mut *args.outputs;
+    let numel = outputs[0].layout.numel();
+    let mut probabilities: Vec<f64> = reserve(numel)?;
+    probabilities.resize(numel, 0.0);
+    let layout = args.inputs[0].layout.expand(outputs[0].layout.sizes())?;
+    Runs::of(&layout).gather(args.inputs[0].values(), 0, &mut probabilities);
+    if let Some(p) = probabilities.iter().find(|p| !(0.0..=1.0).contains(*p)) {
+        return Err(Error::custom(format!("Expected p_in >= 0 && p_in <= 1 to be true, but got {p}")).into());
+    }
+    for_blocks(&mut outputs[0], Cost::Costly, &|start, out: &mut [u8]| {
+        for (i, out) in out.iter_mut().enumerate() {
+            *out = (f64::uniform(draws(start + i)) < probabilities[start + i]).into();
+        }
+    });
+    Ok(())
+}
 
 /// 1 with the probability that `probability`, which is broadcast, gives each element, else 0.
 pub(super) fn bernoulli(probability: &Tensor, target: &Tensor) -> Result<()> {
     let probability = &probability.detach().to(DType::F64)?;
-    launch(BERNOULLI, [probability], [target], &take(target), &[])
+    launch(BERNOULLI.only(), [probability], [target], &take(target), &[])
 }
 
 /// 1 with one probability for all elements, else 0.
 pub(super) fn bernoulli_scalar(p: f64, target: &Tensor) -> Result<()> {
     bernoulli(&number(Scalar::Float(p), DType::F64)?, target)
-}
-
-/// Every kernel of this folder.
-pub(crate) fn every_kernel() -> Vec<&'static KernelDef> {
-    let mut kernels = vec![BERNOULLI];
-    for dtype in FLOATS {
-        kernels.extend(
-            [uniform_kernel(dtype), normal_kernel(dtype), masked_scale_kernel(dtype)].into_iter().flatten(),
-        );
-    }
-    kernels.extend(NUMBERS.into_iter().flat_map(random_kernel));
-    kernels
 }

@@ -7,8 +7,9 @@ mod dropout;
 pub(crate) mod error;
 mod kernels;
 
+pub(in crate::ops) use dropout::ROWS as DROPOUT;
 use error::RandomError;
-pub(crate) use kernels::every_kernel;
+pub(in crate::ops) use kernels::ROWS;
 
 use bounds::bounds;
 use half::{bf16, f16};

@@ -1,11 +1,11 @@
 //! The largest and the smallest, their positions, and the truth of all or any.
 
 use super::error::ReduceError;
-use super::kernels::{self, Largest, Smallest};
+use super::kernels;
 use super::sum::spread;
 use super::{reduced_dims, reduced_sizes};
 use crate::autograd::{Context, Function, Saved};
-use crate::dtype::{DType, Scalar, with_math};
+use crate::dtype::{DType, Scalar};
 use crate::error::{Error, Result};
 use crate::ops;
 use crate::ops::index::gather;
@@ -86,10 +86,8 @@ enum Which {
 
 impl Which {
     fn reduce(self, x: &Tensor, reduced: &[bool], out: &Tensor) -> Result<()> {
-        with_math!(x.dtype(), T => match self {
-            Which::Largest => kernels::reduce::<Largest<T>>(x, reduced, out),
-            Which::Smallest => kernels::reduce::<Smallest<T>>(x, reduced, out),
-        })
+        let reduction = if self == Which::Largest { kernels::AMAX } else { kernels::AMIN };
+        kernels::reduce(reduction, x, reduced, out)
     }
 }
 

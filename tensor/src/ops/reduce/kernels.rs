@@ -7,24 +7,22 @@
 use bytemuck::Pod;
 
 use crate::cpu::blocks::Runs;
-use crate::cpu::half::InHalves;
 use crate::cpu::parallel::for_pieces;
 use crate::cpu::reserve::reserve;
 use crate::cpu::simd::{threads, vectorized};
 use crate::cpu::tree::{self, CHUNK, LANES};
-use crate::dtype::{DType, Element, with_math};
+use crate::dtype::{DType, Element};
 use crate::error::Result;
-use crate::kernel::{Args, Cost, FLOATS, Geometry, KernelDef, NUMBERS, Parameter, Ran};
+use crate::kernel::{Args, Ran};
 use crate::ops::elementwise::cast;
 use crate::ops::launch::launch;
+use crate::ops::row::{Row, row, rows};
 use crate::shape::Layout;
 use crate::tensor::Tensor;
 
 /// What is combined, and how: a monoid.
 pub(super) trait Reducer: Send + Sync + 'static {
     type Value: Pod + Element;
-    const NAME: &'static str;
-    const CHUNKS_NAME: &'static str;
     const IDENTITY: Self::Value;
     fn combine(a: Self::Value, b: Self::Value) -> Self::Value;
 }
@@ -37,8 +35,6 @@ macro_rules! reducers {
     ($($T:ty: $add:expr, $lowest:expr, $highest:expr;)*) => {$(
         impl Reducer for Sum<$T> {
             type Value = $T;
-            const NAME: &'static str = "sum";
-            const CHUNKS_NAME: &'static str = "sum_chunks";
             const IDENTITY: $T = 0 as $T;
             #[inline(always)]
             fn combine(a: $T, b: $T) -> $T {
@@ -47,8 +43,6 @@ macro_rules! reducers {
         }
         impl Reducer for Largest<$T> {
             type Value = $T;
-            const NAME: &'static str = "amax";
-            const CHUNKS_NAME: &'static str = "amax_chunks";
             const IDENTITY: $T = $lowest;
             #[inline(always)]
             #[allow(clippy::eq_op)] // A NaN, once met, stays.
@@ -58,8 +52,6 @@ macro_rules! reducers {
         }
         impl Reducer for Smallest<$T> {
             type Value = $T;
-            const NAME: &'static str = "amin";
-            const CHUNKS_NAME: &'static str = "amin_chunks";
             const IDENTITY: $T = $highest;
             #[inline(always)]
             #[allow(clippy::eq_op)]
@@ -99,47 +91,45 @@ fn columns(rows: &Layout, length: usize) -> Option<usize> {
     }
 }
 
-/// Every kernel of this file.
-pub(crate) fn every_kernel() -> Vec<&'static KernelDef> {
-    // Smaller integers are summed as i64.
-    let mut kernels = two_steps::<Sum<i64>>(DType::I64).to_vec();
-    for dtype in FLOATS {
-        kernels.extend(with_math!(dtype, T => two_steps::<Sum<T>>(dtype)));
-    }
-    for dtype in NUMBERS {
-        kernels.extend([argmax_kernel(dtype), argmin_kernel(dtype)].into_iter().flatten());
-        kernels.extend(extremes(dtype));
-    }
-    kernels
-}
-
-fn extremes(dtype: DType) -> Vec<&'static KernelDef> {
-    with_math!(dtype, T => [two_steps::<Largest<T>>(dtype), two_steps::<Smallest<T>>(dtype)].concat())
-}
-
 /// The kernels of a reduction: of rows, and of their chunks, whose results are not rounded to halves yet.
-fn two_steps<R: Reducer>(dtype: DType) -> [&'static KernelDef; 2] {
-    let chunks = Chunks::<R>::KERNEL;
-    [Reduce::<R>::KERNEL.storing(dtype), chunks.between(chunks.name, &[dtype], dtype, R::Value::DTYPE)]
+pub(super) struct Reduction {
+    rows: &'static Row,
+    chunks: &'static Row,
+}
+
+pub(super) const SUM: Reduction = Reduction { rows: &SUM_OF_ROWS, chunks: &SUM_OF_CHUNKS };
+pub(super) const AMAX: Reduction = Reduction { rows: &AMAX_OF_ROWS, chunks: &AMAX_OF_CHUNKS };
+pub(super) const AMIN: Reduction = Reduction { rows: &AMIN_OF_ROWS, chunks: &AMIN_OF_CHUNKS };
+
+rows! {
+    // The number is the length of a row. Smaller integers are summed as i64.
+    SUM_OF_ROWS: row!("sum", sums, [In(T), Out(T), Int], Rows, Cheap, reduce_twin::<Sum<T>>);
+    SUM_OF_CHUNKS: row!("sum_chunks", sums, [In(T), Out(C), Int], Warps, Cheap, chunks_twin::<Sum<T>>);
+    AMAX_OF_ROWS: row!("amax", numbers, [In(T), Out(T), Int], Rows, Cheap, reduce_twin::<Largest<T>>);
+    AMAX_OF_CHUNKS: row!("amax_chunks", numbers, [In(T), Out(C), Int], Warps, Cheap, chunks_twin::<Largest<T>>);
+    AMIN_OF_ROWS: row!("amin", numbers, [In(T), Out(T), Int], Rows, Cheap, reduce_twin::<Smallest<T>>);
+    AMIN_OF_CHUNKS: row!("amin_chunks", numbers, [In(T), Out(C), Int], Warps, Cheap, chunks_twin::<Smallest<T>>);
+    ARGMAX: row!("argmax", numbers, [In(T), Out(i64), Int], Rows, Cheap, |args| positions::<T>(args, true));
+    ARGMIN: row!("argmin", numbers, [In(T), Out(i64), Int], Rows, Cheap, |args| positions::<T>(args, false));
 }
 
 /// Reduces the flagged dimensions of `x` into `out`, whose elements are the kept dimensions in order.
-pub(super) fn reduce<R: Reducer>(x: &Tensor, reduced: &[bool], out: &Tensor) -> Result<()> {
-    let [rows_at_once, of_chunks] = two_steps::<R>(x.dtype());
+pub(super) fn reduce(reduction: Reduction, x: &Tensor, reduced: &[bool], out: &Tensor) -> Result<()> {
+    let Reduction { rows: rows_at_once, chunks: of_chunks } = reduction;
     let (rows, length) = rows(x, reduced)?;
     let chunks = length.div_ceil(CHUNK);
     let many_chunks =
         if columns(rows.layout(), length).is_some() { MANY_CHUNKS_OF_COLUMNS } else { MANY_CHUNKS };
     if !out.is_cuda() || chunks < many_chunks || out.numel() >= MANY_ROWS {
-        return launch(rows_at_once, [&rows], [out], &[length as i64], &[]);
+        return launch(rows_at_once.of(x.dtype())?, [&rows], [out], &[length as i64], &[]);
     }
     // A few long rows: a block for each would leave most of the device idle. So all chunks are reduced first, and
     // then their results; the order is the tree's either way.
-    let partials = out.uninit_beside(&[out.numel(), chunks], R::Value::DTYPE)?;
-    launch(of_chunks, [&rows], [&partials], &[length as i64], &[])?;
-    let whole =
-        if out.dtype().is_half() { out.uninit_beside(out.sizes(), R::Value::DTYPE)? } else { out.clone() };
-    launch(Reduce::<R>::KERNEL, [&partials], [&whole], &[chunks as i64], &[])?;
+    let calculated = if out.dtype().is_half() { DType::F32 } else { out.dtype() };
+    let partials = out.uninit_beside(&[out.numel(), chunks], calculated)?;
+    launch(of_chunks.of(x.dtype())?, [&rows], [&partials], &[length as i64], &[])?;
+    let whole = if out.dtype().is_half() { out.uninit_beside(out.sizes(), calculated)? } else { out.clone() };
+    launch(rows_at_once.of(calculated)?, [&partials], [&whole], &[chunks as i64], &[])?;
     if out.is_same(&whole) {
         Ok(())
     } else {
@@ -153,68 +143,44 @@ const MANY_CHUNKS: usize = 8;
 const MANY_CHUNKS_OF_COLUMNS: usize = 2;
 const MANY_ROWS: usize = 1024;
 
-struct Reduce<R>(std::marker::PhantomData<R>);
-
-impl<R: Reducer> Reduce<R> {
-    const KERNEL: &'static KernelDef = &KernelDef {
-        name: R::NAME,
-        types: &[R::Value::DTYPE],
-        // The number is the length of a row.
-        parameters: &[Parameter::In(R::Value::DTYPE), Parameter::Out(R::Value::DTYPE), Parameter::Int],
-        geometry: Geometry::Rows,
-        cost: Cost::Cheap,
-        twin: |args| {
-            let (x, out) = (&args.inputs[0], &mut args.outputs[0]);
-            let length = args.ints[0] as usize;
-            let (values, out) = (x.values::<R::Value>(), out.elements::<R::Value>());
-            if length == 0 {
-                out.fill(R::IDENTITY);
-                return Ok(());
-            }
-            match columns(x.layout, length) {
-                Some(step) => reduce_columns::<R>(&values[x.layout.offset..], step, length, out),
-                None => reduce_rows::<R>(values, Runs::of(x.layout), length, out),
-            }
-            Ok(())
-        },
-    };
+fn reduce_twin<R: Reducer>(args: Args<'_, '_>) -> Ran {
+    let (x, out) = (&args.inputs[0], &mut args.outputs[0]);
+    let length = args.ints[0] as usize;
+    let (values, out) = (x.values::<R::Value>(), out.elements::<R::Value>());
+    if length == 0 {
+        out.fill(R::IDENTITY);
+        return Ok(());
+    }
+    match columns(x.layout, length) {
+        Some(step) => reduce_columns::<R>(&values[x.layout.offset..], step, length, out),
+        None => reduce_rows::<R>(values, Runs::of(x.layout), length, out),
+    }
+    Ok(())
 }
 
 /// The results of the chunks of each row, for rows that are long and few.
-struct Chunks<R>(std::marker::PhantomData<R>);
-
-impl<R: Reducer> Chunks<R> {
-    const KERNEL: &'static KernelDef = &KernelDef {
-        name: R::CHUNKS_NAME,
-        types: &[R::Value::DTYPE],
-        // The number is the length of a row.
-        parameters: &[Parameter::In(R::Value::DTYPE), Parameter::Out(R::Value::DTYPE), Parameter::Int],
-        geometry: Geometry::Warps,
-        cost: Cost::Cheap,
-        twin: |args| {
-            let (x, out) = (&args.inputs[0], &mut args.outputs[0]);
-            let (values, length) = (x.values(), args.ints[0] as usize);
-            let chunks = out.layout.sizes()[1];
-            let out = out.elements::<R::Value>();
-            if let Some(step) = columns(x.layout, length) {
-                chunks_of_columns::<R>(&values[x.layout.offset..], step, length, out);
-                return Ok(());
-            }
-            let chunk_at = chunk_at::<R>(values, Runs::of(x.layout), length);
-            let share = out.len().div_ceil(threads());
-            let reduce = |part: usize, out: &mut [R::Value]| {
-                for (i, out) in out.iter_mut().enumerate() {
-                    let chunk = part * share + i;
-                    *out = chunk_at(chunk / chunks, chunk % chunks);
-                }
-            };
-            match x.layout.numel() >= SMALLEST_PARALLEL && threads() > 1 {
-                true => for_pieces(out, share, &reduce),
-                false => reduce(0, out),
-            }
-            Ok(())
-        },
+fn chunks_twin<R: Reducer>(args: Args<'_, '_>) -> Ran {
+    let (x, out) = (&args.inputs[0], &mut args.outputs[0]);
+    let (values, length) = (x.values(), args.ints[0] as usize);
+    let chunks = out.layout.sizes()[1];
+    let out = out.elements::<R::Value>();
+    if let Some(step) = columns(x.layout, length) {
+        chunks_of_columns::<R>(&values[x.layout.offset..], step, length, out);
+        return Ok(());
+    }
+    let chunk_at = chunk_at::<R>(values, Runs::of(x.layout), length);
+    let share = out.len().div_ceil(threads());
+    let reduce = |part: usize, out: &mut [R::Value]| {
+        for (i, out) in out.iter_mut().enumerate() {
+            let chunk = part * share + i;
+            *out = chunk_at(chunk / chunks, chunk % chunks);
+        }
     };
+    match x.layout.numel() >= SMALLEST_PARALLEL && threads() > 1 {
+        true => for_pieces(out, share, &reduce),
+        false => reduce(0, out),
+    }
+    Ok(())
 }
 
 /// [`tree::chunk`] for this reducer and this computer.
@@ -423,34 +389,12 @@ fn position<T: Pod + PartialOrd>(row: &[T], beats: impl Fn(T, T) -> bool) -> usi
     before + row[before..].iter().position(is_it).unwrap_or(0)
 }
 
-macro_rules! positions {
-    ($name:literal, $T:ty, $largest:literal) => {{
-        const KERNEL: &KernelDef = &KernelDef {
-            name: $name,
-            types: &[<$T>::DTYPE],
-            parameters: &[Parameter::In(<$T>::DTYPE), Parameter::Out(DType::I64), Parameter::Int],
-            geometry: Geometry::Rows,
-            cost: Cost::Cheap,
-            twin: |args| positions::<$T>(args, $largest),
-        };
-        KERNEL
-    }};
-}
-
 pub(super) fn argmax(x: &Tensor, reduced: &[bool], out: &Tensor) -> Result<()> {
     let (rows, length) = rows(x, reduced)?;
-    launch(argmax_kernel(x.dtype())?, [&rows], [out], &[length as i64], &[])
-}
-
-fn argmax_kernel(dtype: DType) -> Result<&'static KernelDef> {
-    Ok(with_math!(dtype, T => positions!("argmax", T, true)).storing(dtype))
+    launch(ARGMAX.of(x.dtype())?, [&rows], [out], &[length as i64], &[])
 }
 
 pub(super) fn argmin(x: &Tensor, reduced: &[bool], out: &Tensor) -> Result<()> {
     let (rows, length) = rows(x, reduced)?;
-    launch(argmin_kernel(x.dtype())?, [&rows], [out], &[length as i64], &[])
-}
-
-fn argmin_kernel(dtype: DType) -> Result<&'static KernelDef> {
-    Ok(with_math!(dtype, T => positions!("argmin", T, false)).storing(dtype))
+    launch(ARGMIN.of(x.dtype())?, [&rows], [out], &[length as i64], &[])
 }

@@ -10,7 +10,7 @@ mod kernels;
 mod sum;
 
 use error::ReduceError;
-pub(crate) use kernels::every_kernel;
+pub(in crate::ops) use kernels::ROWS;
 pub(crate) use sum::sum_to;
 
 use crate::error::Result;

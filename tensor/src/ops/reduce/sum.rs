@@ -1,10 +1,10 @@
 //! Sums, and what is made of them.
 
 use super::error::ReduceError;
-use super::kernels::{self, Sum};
+use super::kernels;
 use super::{reduced_dims, reduced_sizes};
 use crate::autograd::{Context, Function, Saved};
-use crate::dtype::{DType, with_math};
+use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::ops;
 use crate::shape::signed;
@@ -200,7 +200,7 @@ impl Function<1> for SumDims {
     fn forward(&self, _: &mut Context<1>, [x]: [&Tensor; 1]) -> Result<Tensor> {
         let x = if x.dtype().is_floating_point() { x } else { &x.to(DType::I64)? };
         let out = x.uninit_beside(&reduced_sizes(x, &self.reduced, self.keepdim), x.dtype())?;
-        with_math!(x.dtype(), T => kernels::reduce::<Sum<T>>(x, &self.reduced, &out))?;
+        kernels::reduce(kernels::SUM, x, &self.reduced, &out)?;
         Ok(out)
     }
 

@@ -4,11 +4,11 @@ use bytemuck::Pod;
 use half::bf16;
 
 use crate::cpu::blocks::Runs;
-use crate::dtype::{DType, Element};
+use crate::dtype::Element;
 use crate::error::Result;
-use crate::error::dtype::not_implemented;
-use crate::kernel::{Args, Cost, Geometry, KernelDef, Parameter, Ran};
+use crate::kernel::{Args, Ran};
 use crate::ops::launch::launch;
+use crate::ops::row::{row, rows};
 use crate::tensor::Tensor;
 
 /// A number that a gradient consists of. Gradients of f16 are not unscaled: their parameters should be f32.
@@ -48,45 +48,33 @@ impl Number for bf16 {
 }
 
 pub(super) fn unscale(grad: &Tensor, inv_scale: &Tensor, found_inf: &Tensor) -> Result<()> {
-    launch(unscale_kernel(grad.dtype())?, [inv_scale], [grad, found_inf], &[], &[])
+    launch(UNSCALE.of(grad.dtype())?, [inv_scale], [grad, found_inf], &[], &[])
 }
 
-fn unscale_kernel(dtype: DType) -> Result<&'static KernelDef> {
-    match dtype {
-        DType::F32 => Ok(Unscale::<f32>::KERNEL),
-        DType::F64 => Ok(Unscale::<f64>::KERNEL),
-        DType::BF16 => Ok(Unscale::<bf16>::KERNEL),
-        _ => Err(not_implemented("_amp_foreach_non_finite_check_and_unscale_cuda", dtype)),
+rows! {
+    UNSCALE: row!("amp_unscale", [f32 f64 bf16], [In(f32), Out(T), Out(f32)], Indexed, Cheap, unscale_twin::<T>)
+        .refused_as("_amp_foreach_non_finite_check_and_unscale_cuda");
+    UPDATE_SCALE: row!("amp_update_scale", none, [
+        In(f32), Out(f32), Out(i32), Int, Float, Float,
+    ], Elements, Cheap, update_scale_twin);
+}
+
+fn unscale_twin<T: Number>(args: Args<'_, '_>) -> Ran {
+    let factor = args.inputs[0].elements::<f32>()[0];
+    let [grad, found_inf] = args.outputs else { unreachable!("it has two outputs") };
+    let values: &mut [T] = bytemuck::cast_slice_mut(grad.bytes);
+    let mut finite = true;
+    Runs::of(grad.layout).visit(0, grad.layout.numel(), |start, stride, length| {
+        for i in 0..length {
+            let value = &mut values[start + i * stride];
+            finite &= value.is_finite();
+            *value = value.times(factor);
+        }
+    });
+    if !finite {
+        found_inf.elements::<f32>()[0] = 1.0;
     }
-}
-
-struct Unscale<T>(std::marker::PhantomData<T>);
-
-impl<T: Number> Unscale<T> {
-    const KERNEL: &'static KernelDef = &KernelDef {
-        name: "amp_unscale",
-        types: &[T::DTYPE],
-        parameters: &[Parameter::In(DType::F32), Parameter::Out(T::DTYPE), Parameter::Out(DType::F32)],
-        geometry: Geometry::Indexed,
-        cost: Cost::Cheap,
-        twin: |args| {
-            let factor = args.inputs[0].elements::<f32>()[0];
-            let [grad, found_inf] = args.outputs else { unreachable!("it has two outputs") };
-            let values: &mut [T] = bytemuck::cast_slice_mut(grad.bytes);
-            let mut finite = true;
-            Runs::of(grad.layout).visit(0, grad.layout.numel(), |start, stride, length| {
-                for i in 0..length {
-                    let value = &mut values[start + i * stride];
-                    finite &= value.is_finite();
-                    *value = value.times(factor);
-                }
-            });
-            if !finite {
-                found_inf.elements::<f32>()[0] = 1.0;
-            }
-            Ok(())
-        },
-    };
+    Ok(())
 }
 
 pub(super) fn update_scale(
@@ -96,24 +84,8 @@ pub(super) fn update_scale(
     factors: [f64; 2],
     growth_interval: u32,
 ) -> Result<()> {
-    launch(UPDATE, [found_inf], [scale, growth_tracker], &[i64::from(growth_interval)], &factors)
+    launch(UPDATE_SCALE.only(), [found_inf], [scale, growth_tracker], &[i64::from(growth_interval)], &factors)
 }
-
-const UPDATE: &KernelDef = &KernelDef {
-    name: "amp_update_scale",
-    types: &[],
-    parameters: &[
-        Parameter::In(DType::F32),
-        Parameter::Out(DType::F32),
-        Parameter::Out(DType::I32),
-        Parameter::Int,
-        Parameter::Float,
-        Parameter::Float,
-    ],
-    geometry: Geometry::Elements,
-    cost: Cost::Cheap,
-    twin: update_scale_twin,
-};
 
 fn update_scale_twin(args: Args<'_, '_>) -> Ran {
     let found_inf = args.inputs[0].elements::<f32>()[0];
@@ -134,9 +106,4 @@ fn update_scale_twin(args: Args<'_, '_>) -> Ran {
         *growth_tracker += 1;
     }
     Ok(())
-}
-
-/// Every kernel of this file.
-pub(crate) fn every_kernel() -> Vec<&'static KernelDef> {
-    vec![Unscale::<f32>::KERNEL, Unscale::<f64>::KERNEL, Unscale::<bf16>::KERNEL, UPDATE]
 }

@@ -2,7 +2,7 @@
 
 mod kernels;
 
-pub(crate) use kernels::every_kernel;
+pub(in crate::ops) use kernels::ROWS;
 
 use crate::error::Result;
 use crate::ops;

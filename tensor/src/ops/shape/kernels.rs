@@ -2,52 +2,55 @@
 
 use std::convert::identity;
 
+use bytemuck::Pod;
 use half::{bf16, f16};
 
 use crate::cpu::blocks::for_blocks;
-use crate::cpu::half::InHalves;
-use crate::dtype::{DType, Element, with_dtype, with_math};
 use crate::error::Result;
-use crate::kernel::{Cost, Geometry, KernelDef, NUMBERS, Parameter};
+use crate::kernel::{Args, Cost, Ran};
 use crate::ops::elementwise::Convert;
 use crate::ops::launch::launch;
-use crate::ops::plain::fill_kernel;
+use crate::ops::row::{row, rows};
 use crate::tensor::Tensor;
 
-/// A kernel whose element `i` is `value(i, ints, floats)`.
-macro_rules! from_position {
-    ($name:literal<$T:ident>, [$($Number:ident),+], $value:expr) => {{
-        const KERNEL: &KernelDef = &KernelDef {
-            name: $name,
-            types: &[$T::DTYPE],
-            parameters: &[Parameter::Out($T::DTYPE), $(Parameter::$Number),+],
-            geometry: Geometry::Elements,
-            cost: Cost::Cheap,
-            twin: |args| {
-                let (ints, floats) = (args.ints, args.floats);
-                let value: fn(usize, &[i64], &[f64]) -> $T = $value;
-                for_blocks(&mut args.outputs[0], Cost::Cheap, &|start, out: &mut [$T]| {
-                    for (i, out) in out.iter_mut().enumerate() {
-                        *out = value(start + i, ints, floats);
-                    }
-                });
-                Ok(())
-            },
-        };
-        KERNEL
-    }};
+/// The twin of a kernel whose element `i` is `value(i, ints, floats)`.
+fn from_position<T: Pod + Send>(args: Args<'_, '_>, value: fn(usize, &[i64], &[f64]) -> T) -> Ran {
+    let (ints, floats) = (args.ints, args.floats);
+    for_blocks(&mut args.outputs[0], Cost::Cheap, &|start, out: &mut [T]| {
+        for (i, out) in out.iter_mut().enumerate() {
+            *out = value(start + i, ints, floats);
+        }
+    });
+    Ok(())
+}
+
+rows! {
+    ARANGE: row!("arange", each, [Out(T), Int, Int, Int, Float, Float], Elements, Cheap, |args| {
+        from_position(args, <T as InRange>::in_range)
+    });
+    LINSPACE: row!("linspace", numbers, [Out(T), Int, Float, Float], Elements, Cheap, |args| {
+        from_position(args, |i, ints, floats| -> T {
+            let (steps, start, end) = (ints[0] as usize, floats[0], floats[1]);
+            let step = if steps > 1 { (end - start) / (steps - 1) as f64 } else { 0.0 };
+            match i < steps.div_ceil(2) {
+                true => (start + step * i as f64).convert(),
+                false => (end - step * (steps - 1 - i) as f64).convert(),
+            }
+        })
+    });
+    EYE: row!("eye", numbers, [Out(T), Int], Elements, Cheap, |args| {
+        from_position(args, |i, ints, _| -> T {
+            let n = ints[0] as usize;
+            (i / n == i % n) as u8 as T
+        })
+    });
 }
 
 /// `start + i · step`, counted in whole numbers for tensors of them: an f64 does not tell 2⁵³ from 2⁵³ + 1.
 pub(super) fn arange(out: &Tensor, whole: [i64; 2], floats: [f64; 2]) -> Result<()> {
     let pair = 2 * VECTOR / out.dtype().size();
     let in_vectors = out.numel() / pair * pair;
-    launch(arange_kernel(out.dtype())?, [], [out], &[whole[0], whole[1], in_vectors as i64], &floats)
-}
-
-fn arange_kernel(dtype: DType) -> Result<&'static KernelDef> {
-    Ok(with_dtype!(dtype,
-    T => from_position!("arange"<T>, [Int, Int, Int, Float, Float], |i, ints, floats| T::in_range(i, ints, floats))))
+    launch(ARANGE.of(out.dtype())?, [], [out], &[whole[0], whole[1], in_vectors as i64], &floats)
 }
 
 /// Bytes of the vectors in which PyTorch makes a range of floats, two at a time.
@@ -96,37 +99,10 @@ whole_in_range!(i64, i32, u8);
 
 /// Evenly spaced, counted from both ends, so that the last value is `end` itself.
 pub(super) fn linspace(out: &Tensor, start: f64, end: f64) -> Result<()> {
-    launch(linspace_kernel(out.dtype())?, [], [out], &[out.numel() as i64], &[start, end])
-}
-
-fn linspace_kernel(dtype: DType) -> Result<&'static KernelDef> {
-    Ok(with_math!(dtype,
-    T => from_position!("linspace"<T>, [Int, Float, Float], |i, ints, floats| {
-        let (steps, start, end) = (ints[0] as usize, floats[0], floats[1]);
-        let step = if steps > 1 { (end - start) / (steps - 1) as f64 } else { 0.0 };
-        match i < steps.div_ceil(2) {
-            true => (start + step * i as f64).convert(),
-            false => (end - step * (steps - 1 - i) as f64).convert(),
-        }
-    }))
-    .storing(dtype))
+    launch(LINSPACE.of(out.dtype())?, [], [out], &[out.numel() as i64], &[start, end])
 }
 
 /// 1 on the diagonal of a square matrix, 0 elsewhere.
 pub(super) fn eye(out: &Tensor) -> Result<()> {
-    launch(eye_kernel(out.dtype())?, [], [out], &[out.sizes()[0] as i64], &[])
-}
-
-fn eye_kernel(dtype: DType) -> Result<&'static KernelDef> {
-    Ok(with_math!(dtype, T => from_position!("eye"<T>, [Int], |i, ints, _| {
-        let n = ints[0] as usize;
-        (i / n == i % n) as u8 as T
-    }))
-    .storing(dtype))
-}
-
-/// Every kernel of this folder.
-pub(crate) fn every_kernel() -> Vec<&'static KernelDef> {
-    let each = [fill_kernel, arange_kernel, linspace_kernel, eye_kernel];
-    each.into_iter().flat_map(|kernel| NUMBERS.into_iter().flat_map(kernel)).collect()
+    launch(EYE.of(out.dtype())?, [], [out], &[out.sizes()[0] as i64], &[])
 }

@@ -13,5 +13,5 @@ mod views;
 pub use copy::CopyOptions;
 pub(crate) use copy::check_fits;
 pub(crate) use create::made;
-pub(crate) use kernels::every_kernel;
+pub(in crate::ops) use kernels::ROWS;
 pub(crate) use views::viewed;

@@ -10,7 +10,7 @@ use crate::tensor::Tensor;
 
 mod kernels;
 
-pub(crate) use kernels::every_kernel;
+pub(in crate::ops) use kernels::ROWS;
 pub(super) use kernels::{for_rows, log_softmax_row};
 
 impl Tensor {
@@ -103,8 +103,8 @@ impl Function<1> for SoftmaxAlong {
     fn forward(&self, ctx: &mut Context<1>, [x]: [&Tensor; 1]) -> Result<Tensor> {
         ctx.save_output();
         self.along_rows([x], |[x], out| match self.which {
-            Which::Softmax => kernels::softmax(x, out),
-            Which::LogSoftmax => kernels::log_softmax(x, out),
+            Which::Softmax => kernels::run(&kernels::SOFTMAX, [x], out),
+            Which::LogSoftmax => kernels::run(&kernels::LOG_SOFTMAX, [x], out),
         })
     }
 
@@ -117,8 +117,8 @@ impl Function<1> for SoftmaxAlong {
         };
         let grad_x = ops::call(name, &[grad, &y], |_| {
             self.along_rows([grad, &y], |[grad, y], out| match self.which {
-                Which::Softmax => kernels::softmax_backward(grad, y, out),
-                Which::LogSoftmax => kernels::log_softmax_backward(grad, y, out),
+                Which::Softmax => kernels::run(&kernels::SOFTMAX_BACKWARD, [grad, y], out),
+                Which::LogSoftmax => kernels::run(&kernels::LOG_SOFTMAX_BACKWARD, [grad, y], out),
             })
         })?;
         Ok([Some(grad_x)])
