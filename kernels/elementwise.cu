@@ -32,6 +32,7 @@ template <typename T> __device__ T sign(T x) { return (T)((x > 0) - (x < 0)); }
 template <> __device__ unsigned char sign(unsigned char x) { return x > 0; }
 
 template <typename T> __device__ T square(T x) { return mul(x, x); }
+template <typename T> __device__ T cube(T x) { return mul(mul(x, x), x); }
 
 // Asked this way round, a NaN stays a NaN.
 template <typename T> __device__ T relu(T x) { return x < 0 ? 0 : x; }
@@ -86,6 +87,8 @@ FOR_NUMBERS(UNARY, abs)
 FOR_NUMBERS(UNARY, sign)
 FOR_NUMBERS(UNARY, square)
 FOR_NUMBERS(UNARY, relu)
+UNARY(cube, f32, float)
+UNARY(cube, f64, double)
 FOR_FLOATS(UNARY, floor)
 FOR_FLOATS(UNARY, ceil)
 FOR_FLOATS(UNARY, round)

@@ -582,3 +582,87 @@ fn products_over_nothing_are_zero_in_used_memory() {
         assert!(product.to_vec::<f32>().unwrap().iter().all(|value| *value == 0.0), "{a:?} times {b:?}");
     }
 }
+
+/// Copies of what lies on its side go tile by tile, on several threads from 2¹⁸ elements on; a batch goes matrix by matrix.
+#[test]
+fn matrices_on_their_side_are_copied_element_for_element() -> Result<()> {
+    let sides = [1, 2, 15, 16, 17, 31, 33, 100];
+    let sizes = sides.into_iter().flat_map(|rows| sides.map(|columns| [rows, columns])).chain([[700, 601]]);
+    for [rows, columns] in sizes {
+        for batch in [1, 3] {
+            let x = Tensor::arange(0, (batch * rows * columns + 1) as i64, 1, DType::I64)?.narrow(
+                0,
+                1,
+                batch * rows * columns,
+            )?;
+            let x = x.view(&signed(&[batch, rows, columns]))?;
+            let turned = x.transpose(1, 2)?;
+            let mut expected = Vec::new();
+            for matrix in 0..batch {
+                for column in 0..columns {
+                    expected
+                        .extend((0..rows).map(|row| (1 + (matrix * rows + row) * columns + column) as i64));
+                }
+            }
+            assert_eq!(turned.contiguous()?.to_vec::<i64>()?, expected, "{batch} × {rows} × {columns}");
+            let bytes: Vec<u8> = expected.iter().map(|value| *value as u8).collect();
+            assert_eq!(x.to(DType::U8)?.transpose(1, 2)?.contiguous()?.to_vec::<u8>()?, bytes);
+        }
+    }
+    Ok(())
+}
+
+/// The order of a sum does not depend on what lies around its dimension.
+#[test]
+fn a_reduction_in_the_middle_has_the_bits_of_one_of_each_matrix() -> Result<()> {
+    for [batch, length, columns] in [[1, 7, 2], [3, 1, 5], [5, 40, 33], [2, 1030, 70], [64, 64, 70]] {
+        let x = Tensor::randn(&[batch, length, columns])?;
+        let (sums, largest) = (x.sum_dims(&[1], false)?, x.amax(&[1], false)?);
+        for i in 0..batch as i64 {
+            let matrix = x.select(0, i)?.contiguous()?;
+            let bits = |x: Tensor| {
+                Ok::<_, Error>(x.to_vec::<f32>()?.into_iter().map(f32::to_bits).collect::<Vec<_>>())
+            };
+            assert_eq!(
+                bits(sums.select(0, i)?)?,
+                bits(matrix.sum_dims(&[0], false)?)?,
+                "{batch} {length} {columns}"
+            );
+            assert_eq!(bits(largest.select(0, i)?)?, bits(matrix.amax(&[0], false)?)?);
+        }
+    }
+    Ok(())
+}
+
+/// Small tensors are joined at once, in every type and along every dimension, and take as long on a modelled host as one
+/// after another.
+#[test]
+fn small_tensors_are_joined_as_large_ones_are() -> Result<()> {
+    let x = Tensor::arange(0, 2 * 3 * 4, 1, DType::I64)?.view(&[2, 3, 4])?;
+    for dtype in [DType::F32, DType::F64, DType::F16, DType::BF16, DType::I64, DType::I32, DType::U8] {
+        for dim in 0..3 {
+            let parts: Vec<Tensor> = (0..x.size(dim)?)
+                .map(|i| x.to(dtype)?.narrow(dim, i, 1)?.contiguous())
+                .collect::<Result<_>>()?;
+            assert_eq!(Tensor::cat(&parts, dim)?.to(DType::I64)?.to_vec::<i64>()?, x.to_vec::<i64>()?);
+            // The first does not lie in order, so they go one by one.
+            let strided = parts[0].transpose(0, 2)?.contiguous()?.transpose(0, 2)?;
+            let mixed = [&[strided][..], &parts[1..]].concat();
+            assert_eq!(Tensor::cat(&mixed, dim)?.to(DType::I64)?.to_vec::<i64>()?, x.to_vec::<i64>()?);
+        }
+    }
+    assert_eq!(Tensor::cat(&[Tensor::zeros(&[0, 3])?, Tensor::zeros(&[0, 2])?], 1)?.sizes(), [0, 5]);
+    let machine: Machine = "sim:t4".parse().unwrap();
+    machine.enter(|| {
+        let parts = [Tensor::ones(&[4, 8])?, Tensor::ones(&[6, 8])?];
+        let time = |work: &dyn Fn() -> Result<()>| {
+            let before = todevice::time::Instant::now();
+            work().unwrap();
+            before.elapsed()
+        };
+        let joined = time(&|| Tensor::cat(&parts, 0).map(drop));
+        let turned = parts.clone().map(|part| part.t().unwrap().contiguous().unwrap().t().unwrap());
+        assert_eq!(joined, time(&|| Tensor::cat(&turned, 0).map(drop)));
+        Ok(())
+    })
+}

@@ -34,6 +34,22 @@ impl Runs {
         (self.ndim == 1 && (self.strides[0] == 1 || self.sizes[0] == 1)).then_some(self.offset)
     }
 
+    /// How the `length` elements from `start` on lie.
+    fn block(&self, start: usize, length: usize) -> Lies {
+        let inner = self.ndim - 1;
+        let (size, stride) = (self.sizes[inner], self.strides[inner]);
+        match (inner, stride) {
+            (0, 1) => Lies::Together(self.offset + start),
+            (0, 0) => Lies::Number(self.offset),
+            // Within one run: a row that is broadcast, a part of each row of a matrix.
+            (1, 1) if start % size + length <= size => {
+                Lies::Together(self.offset + start / size * self.strides[0] + start % size)
+            }
+            _ if size == 1 && inner == 0 => Lies::Together(self.offset),
+            _ => Lies::Apart,
+        }
+    }
+
     /// Calls `visit(position, stride, length)` for the runs that make up the elements
     /// `start..start + length` in logical order.
     pub(crate) fn visit(&self, start: usize, length: usize, mut visit: impl FnMut(usize, usize, usize)) {
@@ -88,6 +104,15 @@ impl Runs {
     }
 }
 
+/// How a block of elements lies in memory.
+enum Lies {
+    /// One after another, from this position on.
+    Together(usize),
+    /// They are all the one at this position.
+    Number(usize),
+    Apart,
+}
+
 /// Puts `block` where the elements from `start` on lie: the reverse of [`Runs::gather`].
 pub(crate) fn scatter<T: Pod>(runs: &Runs, block: &[T], start: usize, values: &mut [T]) {
     let mut taken = 0;
@@ -116,60 +141,84 @@ impl<'a, T: Pod> BlockReader<'a, T> {
         Ok(BlockReader { source })
     }
 
-    /// The elements from `start` on that belong to the output block, lent or gathered into `scratch`.
+    /// The elements from `start` on that belong to the output block, lent or gathered into `scratch`, which serves this
+    /// operand alone.
     fn block<'b, O: Pod>(&'b self, start: usize, output: &[O], scratch: &'b mut Scratch<T>) -> &'b [T] {
         let length = output.len();
-        match &self.source {
-            Some((values, runs)) => match runs.contiguous_start() {
-                Some(first) => &values[first + start..first + start + length],
-                None => {
-                    let block = scratch.take(length);
-                    runs.gather(values, start, block);
-                    block
-                }
-            },
-            None => {
+        let Some((values, runs)) = &self.source else {
+            let block = scratch.take(length);
+            block.copy_from_slice(bytemuck::cast_slice(output));
+            return block;
+        };
+        match runs.block(start, length) {
+            Lies::Together(first) => &values[first..first + length],
+            Lies::Number(at) => scratch.of_number(values[at], length),
+            Lies::Apart => {
                 let block = scratch.take(length);
-                block.copy_from_slice(bytemuck::cast_slice(output));
+                runs.gather(values, start, block);
                 block
             }
         }
     }
 }
 
-/// A block on the stack, made only when an operand needs one.
-struct Scratch<T>(Option<[T; BLOCK]>);
+/// A block on the stack, made only when an operand needs one, and kept for the blocks that follow.
+struct Scratch<T> {
+    block: Option<[T; BLOCK]>,
+    /// It holds nothing but the one number that its operand is.
+    is_filled: bool,
+}
 
 impl<T: Pod> Scratch<T> {
+    const fn new() -> Scratch<T> {
+        Scratch { block: None, is_filled: false }
+    }
+
     fn take(&mut self, length: usize) -> &mut [T] {
-        &mut self.0.get_or_insert_with(|| [T::zeroed(); BLOCK])[..length]
+        self.is_filled = false;
+        &mut self.block.get_or_insert_with(|| [T::zeroed(); BLOCK])[..length]
+    }
+
+    fn of_number(&mut self, number: T, length: usize) -> &[T] {
+        if !self.is_filled {
+            // No more than is needed: most tensors are small.
+            self.take(length).fill(number);
+            self.is_filled = length == BLOCK;
+        }
+        self.block.as_ref().map_or(&[], |block| &block[..length])
     }
 }
 
-/// Runs `block(start, out)` over all blocks of the output, on several threads if it pays.
+/// Runs `share(start, out)` over parts of the output, on several threads if it pays: over one part for each of them, if the
+/// output's elements lie in order.
 ///
-/// `block` is `dyn`, one call in 1024 elements, so that this is compiled once for each type and not for
-/// each kernel.
+/// `share` is `dyn`, so that this is compiled once for each type and not for each kernel.
+pub(crate) fn for_shares<O: Pod + Send>(
+    output: &mut Output,
+    cost: Cost,
+    share: &(dyn Fn(usize, &mut [O]) + Sync),
+) {
+    if !output.layout.is_contiguous() {
+        return for_strided_blocks(output, share);
+    }
+    let out = output.elements::<O>();
+    let threads = threads();
+    if out.len() < cost.smallest_parallel() || threads == 1 {
+        return share(0, out);
+    }
+    let length = out.len().div_ceil(threads).next_multiple_of(BLOCK);
+    for_pieces(out, length, &|i, out| share(i * length, out));
+}
+
+/// The same, block by block.
 pub(crate) fn for_blocks<O: Pod + Send>(
     output: &mut Output,
     cost: Cost,
     block: &(dyn Fn(usize, &mut [O]) + Sync),
 ) {
-    if !output.layout.is_contiguous() {
-        return for_strided_blocks(output, block);
-    }
-    let out = output.elements::<O>();
-    let threads = threads();
-    if out.len() < cost.smallest_parallel() || threads == 1 {
+    for_shares(output, cost, &|start, out: &mut [O]| {
         for (i, out) in out.chunks_mut(BLOCK).enumerate() {
-            block(i * BLOCK, out);
-        }
-        return;
-    }
-    let share = out.len().div_ceil(threads).next_multiple_of(BLOCK);
-    for_pieces(out, share, &|chunk, out| {
-        for (i, out) in out.chunks_mut(BLOCK).enumerate() {
-            block(chunk * share + i * BLOCK, out);
+            block(start + i * BLOCK, out);
         }
     });
 }
@@ -196,9 +245,11 @@ pub(crate) fn map1<A: Pod + Sync, O: Pod + Send>(
 ) -> Ran {
     let out = &mut args.outputs[0];
     let a = BlockReader::<A>::new(&args.inputs[0], out.layout.sizes())?;
-    for_blocks(out, cost, &|start, out| {
-        let mut from_a = Scratch(None);
-        kernel(a.block(start, out, &mut from_a), out);
+    for_shares(out, cost, &|start, out| {
+        let mut from_a = Scratch::new();
+        for (i, out) in out.chunks_mut(BLOCK).enumerate() {
+            kernel(a.block(start + i * BLOCK, out, &mut from_a), out);
+        }
     });
     Ok(())
 }
@@ -212,9 +263,12 @@ pub(crate) fn map2<A: Pod + Sync, B: Pod + Sync, O: Pod + Send>(
     let out = &mut args.outputs[0];
     let a = BlockReader::<A>::new(&args.inputs[0], out.layout.sizes())?;
     let b = BlockReader::<B>::new(&args.inputs[1], out.layout.sizes())?;
-    for_blocks(out, cost, &|start, out| {
-        let (mut from_a, mut from_b) = (Scratch(None), Scratch(None));
-        kernel(a.block(start, out, &mut from_a), b.block(start, out, &mut from_b), out);
+    for_shares(out, cost, &|start, out| {
+        let (mut from_a, mut from_b) = (Scratch::new(), Scratch::new());
+        for (i, out) in out.chunks_mut(BLOCK).enumerate() {
+            let start = start + i * BLOCK;
+            kernel(a.block(start, out, &mut from_a), b.block(start, out, &mut from_b), out);
+        }
     });
     Ok(())
 }
@@ -229,14 +283,17 @@ pub(crate) fn map3<A: Pod + Sync, B: Pod + Sync, C: Pod + Sync, O: Pod + Send>(
     let a = BlockReader::<A>::new(&args.inputs[0], out.layout.sizes())?;
     let b = BlockReader::<B>::new(&args.inputs[1], out.layout.sizes())?;
     let c = BlockReader::<C>::new(&args.inputs[2], out.layout.sizes())?;
-    for_blocks(out, cost, &|start, out| {
-        let (mut from_a, mut from_b, mut from_c) = (Scratch(None), Scratch(None), Scratch(None));
-        kernel(
-            a.block(start, out, &mut from_a),
-            b.block(start, out, &mut from_b),
-            c.block(start, out, &mut from_c),
-            out,
-        );
+    for_shares(out, cost, &|start, out| {
+        let (mut from_a, mut from_b, mut from_c) = (Scratch::new(), Scratch::new(), Scratch::new());
+        for (i, out) in out.chunks_mut(BLOCK).enumerate() {
+            let start = start + i * BLOCK;
+            kernel(
+                a.block(start, out, &mut from_a),
+                b.block(start, out, &mut from_b),
+                c.block(start, out, &mut from_c),
+                out,
+            );
+        }
     });
     Ok(())
 }

@@ -11,7 +11,7 @@ use bytemuck::Pod;
 use half::prelude::*;
 use smallvec::SmallVec;
 
-use super::blocks::{BLOCK, Runs, for_blocks, scatter};
+use super::blocks::{BLOCK, Runs, for_shares, map1, scatter};
 use super::number::Float;
 use super::parallel::for_pieces;
 use super::simd::{threads, vectorized};
@@ -79,33 +79,36 @@ fn in_blocks_of<O: Pod + Send>(
     }
     let in_place = inputs.iter().any(|input| input.bytes.is_none());
     let failure = OnceLock::new();
-    for_blocks(output, of_f32.cost, &|start, out: &mut [O]| {
+    for_shares(output, of_f32.cost, &|start, out: &mut [O]| {
         let run = |inputs: &[Input], out: &mut [u8], layout: &Layout| {
             let outputs = &mut [Output { bytes: out, layout }];
             (of_f32.twin)(Args { kernel: of_f32, inputs, outputs, ints: &[], floats: &[] })
         };
-        let result = Layout::contiguous(&[out.len()]).map_err(Stopped::from).and_then(|layout| {
-            let mut blocks: [Widened; 3] = Default::default(); // Where they are: to move them would be to copy them.
-            let read = |(input, block)| Input {
-                bytes: HalfOperand::read(input, start, out.len(), block),
-                layout: &layout,
-            };
-            let inputs: SmallVec<[Input; 3]> = inputs.iter().zip(&mut blocks).map(read).collect();
-            if !written.is_half() {
-                return run(&inputs, bytemuck::cast_slice_mut(out), &layout);
+        let mut blocks: [Widened; 3] = Default::default();
+        let mut floats = [0.0; BLOCK];
+        for (i, out) in out.chunks_mut(BLOCK).enumerate() {
+            let start = start + i * BLOCK;
+            let result = Layout::contiguous(&[out.len()]).map_err(Stopped::from).and_then(|layout| {
+                let read = |(input, block)| Input {
+                    bytes: HalfOperand::read(input, start, out.len(), block),
+                    layout: &layout,
+                };
+                let inputs: SmallVec<[Input; 3]> = inputs.iter().zip(&mut blocks).map(read).collect();
+                if !written.is_half() {
+                    return run(&inputs, bytemuck::cast_slice_mut(out), &layout);
+                }
+                let out: &mut [u16] = bytemuck::cast_slice_mut(out);
+                let floats = &mut floats[..out.len()];
+                if in_place {
+                    widen(written, out, floats);
+                }
+                run(&inputs, bytemuck::cast_slice_mut(floats), &layout)?;
+                narrow(written, floats, out);
+                Ok(())
+            });
+            if let Err(error) = result {
+                let _ = failure.set(error); // One is enough.
             }
-            let out: &mut [u16] = bytemuck::cast_slice_mut(out);
-            let mut floats = [0.0; BLOCK];
-            let floats = &mut floats[..out.len()];
-            if in_place {
-                widen(written, out, floats);
-            }
-            run(&inputs, bytemuck::cast_slice_mut(floats), &layout)?;
-            narrow(written, floats, out);
-            Ok(())
-        });
-        if let Err(error) = result {
-            let _ = failure.set(error); // One is enough.
         }
     });
     failure.into_inner().map_or(Ok(()), Err)
@@ -286,6 +289,16 @@ macro_rules! stored {
 stored!(f32, f64; f16, bf16);
 
 // ----------------------------------------------------------------------------------------------- conversions
+
+/// The twin of the kernel that makes f32s of halves.
+pub(crate) fn to_f32<H: Element>(args: Args<'_, '_>) -> Ran {
+    map1::<u16, f32>(args, Cost::Cheap, |halves, floats| widen(H::DTYPE, halves, floats))
+}
+
+/// The twin of the kernel that makes halves of f32s.
+pub(crate) fn from_f32<H: Element>(args: Args<'_, '_>) -> Ran {
+    map1::<f32, u16>(args, Cost::Cheap, |floats, halves| narrow(H::DTYPE, floats, halves))
+}
 
 /// Elements as f32, in room of their own.
 pub(crate) fn widened(dtype: DType, halves: &[u16]) -> Result<Vec<f32>> {

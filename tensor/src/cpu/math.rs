@@ -17,8 +17,10 @@
 //! payload and sign are not part of the promise.
 //!
 //! `sin`, `cos`, `powf` and all f64 functions come from the `libm` crate, which is plain Rust built
-//! on the same operations: slower, since it branches, but again the same bits everywhere.
+//! on the same operations: slower, since it branches, but again the same bits everywhere. Of many angles
+//! sines and cosines are calculated without branches ([`sin_all`]), with the same bits for every float.
 
+use crate::cpu::simd::vectorized;
 use std::f32::consts::{FRAC_1_SQRT_2, LOG2_E};
 
 /// ln 2 in two parts, as fdlibm splits it. The first has only 15 significant bits, so its product with an
@@ -182,6 +184,83 @@ pub(crate) fn cos(x: f32) -> f32 {
     libm::cosf(x)
 }
 
+/// The sine of each. The bits are those of [`sin`].
+pub(crate) fn sin_all(angles: &[f32], out: &mut [f32]) {
+    let vectors = vectorized!(Costly sin_lanes, (angles: &[f32], out: &mut [f32]));
+    of_angles(vectors, sin, angles, out);
+}
+
+/// The cosine of each. The bits are those of [`cos`].
+pub(crate) fn cos_all(angles: &[f32], out: &mut [f32]) {
+    let vectors = vectorized!(Costly cos_lanes, (angles: &[f32], out: &mut [f32]));
+    of_angles(vectors, cos, angles, out);
+}
+
+/// Beyond, two parts of π are not enough to tell the quarter turn.
+const MOST_RADIANS: f32 = 268_435_456.0;
+
+fn of_angles(vectors: fn(&[f32], &mut [f32]), one: fn(f32) -> f32, angles: &[f32], out: &mut [f32]) {
+    let are_small = angles.iter().fold(true, |all, angle| all & (angle.abs() < MOST_RADIANS));
+    match are_small {
+        true => vectors(angles, out),
+        false => angles.iter().zip(out).for_each(|(angle, out)| *out = one(*angle)),
+    }
+}
+
+#[inline(always)]
+fn sin_lanes(angles: &[f32], out: &mut [f32]) {
+    for (angle, out) in angles.iter().zip(out) {
+        let (quarters, rest) = quarter_turns(*angle);
+        let size = if quarters & 1 == 0 { sin_of_eighth(rest) } else { cos_of_eighth(rest) };
+        let sine = if quarters & 2 == 0 { size } else { -size };
+        // So −0 stays one.
+        *out = if angle.abs() < 1.0 / 4096.0 { *angle } else { sine };
+    }
+}
+
+#[inline(always)]
+fn cos_lanes(angles: &[f32], out: &mut [f32]) {
+    for (angle, out) in angles.iter().zip(out) {
+        let (quarters, rest) = quarter_turns(*angle);
+        let size = if quarters & 1 == 0 { cos_of_eighth(rest) } else { sin_of_eighth(rest) };
+        *out = if (quarters + 1) & 2 == 0 { size } else { -size };
+    }
+}
+
+/// The nearest multiple of π/2 in the two lowest bits, and how far the angle is from it, as musl's `rem_pio2f` has it. It takes
+/// the small multiples from a π/2 of one part.
+#[inline(always)]
+fn quarter_turns(angle: f32) -> (u64, f64) {
+    // Adding this leaves no room for a fraction, and the whole number in the lowest bits.
+    const ROUNDS: f64 = 6_755_399_441_055_744.0; // 1.5 · 2⁵²
+    const HIGH: f64 = 1.570_796_310_901_641_8; // the first 25 bits of π/2
+    const LOW: f64 = 1.589_325_477_352_819_7e-8;
+    let angle = f64::from(angle);
+    let shifted = angle * std::f64::consts::FRAC_2_PI + ROUNDS;
+    let quarters = shifted - ROUNDS;
+    let near = angle - quarters * std::f64::consts::FRAC_PI_2;
+    let far = angle - quarters * HIGH - quarters * LOW;
+    (shifted.to_bits(), if quarters.abs() <= 4.0 { near } else { far })
+}
+
+/// The sine of an angle within π/4 of 0: musl's `k_sinf`.
+#[inline(always)]
+fn sin_of_eighth(x: f64) -> f32 {
+    let z = x * x;
+    let r = -0.000_198_393_348_360_966_32 + z * 0.000_002_718_311_493_989_822;
+    let s = z * x;
+    ((x + s * (-0.166_666_666_416_265_24 + z * 0.008_333_329_385_889_463)) + s * (z * z) * r) as f32
+}
+
+/// The cosine of an angle within π/4 of 0: musl's `k_cosf`.
+#[inline(always)]
+fn cos_of_eighth(x: f64) -> f32 {
+    let z = x * x;
+    let w = z * z;
+    let r = -0.001_388_676_377_460_993 + z * 0.000_024_390_448_796_277_41;
+    (((1.0 + z * -0.499_999_997_251_031) + w * 0.041_666_623_323_739_06) + (w * z) * r) as f32
+}
+
 /// x^y, through f64. Error: 0.5 ulp, give or take the last bits of an f64.
 #[inline(always)]
 pub(crate) fn powf(x: f32, y: f32) -> f32 {
@@ -216,6 +295,14 @@ pub(crate) mod double {
         libm::cos(x)
     }
 
+    pub(crate) fn sin_all(angles: &[f64], out: &mut [f64]) {
+        angles.iter().zip(out).for_each(|(angle, out)| *out = sin(*angle));
+    }
+
+    pub(crate) fn cos_all(angles: &[f64], out: &mut [f64]) {
+        angles.iter().zip(out).for_each(|(angle, out)| *out = cos(*angle));
+    }
+
     pub(crate) fn powf(x: f64, y: f64) -> f64 {
         libm::pow(x, y)
     }
@@ -237,6 +324,26 @@ mod tests {
     fn ulp(exact: f64) -> f64 {
         let exponent = (exact.abs().to_bits() >> 52) as i32 - 1023;
         2f64.powi(exponent.max(-126) - 23)
+    }
+
+    #[test]
+    fn sines_of_many_have_the_bits_of_sines_of_one() {
+        let near = (0..200_000).map(|i| (i - 100_000) as f32 * 1e-4);
+        let odd = [0.0, -0.0, 3.006105, -3.006105, 2.5e-4, 1e-38, MOST_RADIANS, f32::NAN, f32::INFINITY];
+        let angles: Vec<f32> = samples().chain(near).chain(odd).collect();
+        // All of a block are small or one is not, and blocks end anywhere.
+        for block in angles.chunks(1021).chain(odd.chunks(1)) {
+            for (all, one) in [(sin_all as fn(&[f32], &mut [f32]), sin as fn(f32) -> f32), (cos_all, cos)] {
+                let mut out = vec![0.0; block.len()];
+                all(block, &mut out);
+                for (angle, out) in block.iter().zip(out) {
+                    assert!(
+                        out.to_bits() == one(*angle).to_bits() || out.is_nan() && one(*angle).is_nan(),
+                        "{angle:e}"
+                    );
+                }
+            }
+        }
     }
 
     /// The largest error of `f` in ulp. Zeros must have the right sign, infinities and NaN must match.

@@ -2,7 +2,7 @@
 //!
 //! - [`simd`]: one code for vectors of every width   - [`parallel`], [`parts`]: work for several threads
 //! - [`number`], [`math`], [`half`]: arithmetic of each type, its exponentials and the like, halves
-//! - [`blocks`]: element by element   - [`tree`]: the order in which a reduction combines its elements
+//! - [`blocks`]: element by element   - [`transpose`]: copies of what lies on its side   - [`tree`]: the order in which a reduction combines its elements
 //! - [`gemm`], [`tf32`]: products of matrices   - [`conv`]: convolutions   - [`random`]
 
 pub(crate) mod blocks;
@@ -18,4 +18,5 @@ pub(crate) mod random;
 pub(crate) mod reserve;
 pub(crate) mod simd;
 pub(crate) mod tf32;
+pub(crate) mod transpose;
 pub(crate) mod tree;

@@ -99,7 +99,9 @@ pub(crate) trait Float:
     fn fused(self, factor: Self, addend: Self) -> Self;
     fn exp(self) -> Self;
     fn ln(self) -> Self;
-    fn sin(self) -> Self;
+    /// The sine of each: many are calculated together.
+    fn sin_all(angles: &[Self], out: &mut [Self]);
+    fn cos_all(angles: &[Self], out: &mut [Self]);
     fn cos(self) -> Self;
     fn tanh(self) -> Self;
     fn sigmoid(self) -> Self;
@@ -150,14 +152,17 @@ macro_rules! float {
                 math::ln(self)
             }
             #[inline(always)]
-            fn sin(self) -> $T {
-                use $math as math;
-                math::sin(self)
-            }
-            #[inline(always)]
             fn cos(self) -> $T {
                 use $math as math;
                 math::cos(self)
+            }
+            fn sin_all(angles: &[$T], out: &mut [$T]) {
+                use $math as math;
+                math::sin_all(angles, out);
+            }
+            fn cos_all(angles: &[$T], out: &mut [$T]) {
+                use $math as math;
+                math::cos_all(angles, out);
             }
             #[inline(always)]
             fn tanh(self) -> $T {

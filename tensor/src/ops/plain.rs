@@ -1,6 +1,7 @@
 //! Copying and filling as operations are made of them: autograd does not see it.
 
-use crate::cpu::blocks::for_blocks;
+use crate::cpu::blocks::{for_blocks, map1};
+use crate::cpu::transpose;
 use crate::dtype::{DType, Memory, Scalar};
 use crate::error::Result;
 use crate::kernel::Cost;
@@ -11,7 +12,12 @@ use crate::tensor::Tensor;
 
 rows! {
     // Elements as they are, from any layout to any other.
-    pub(in crate::ops) COPY: row!("copy", each, Cheap, |x: T| -> T { x });
+    pub(in crate::ops) COPY: row!("copy", each, [In(T), Out(T)], Elements, Cheap, |mut args| {
+        if transpose::copied::<T>(&mut args) {
+            return Ok(());
+        }
+        map1::<T, T>(args, Cost::Cheap, |x, out| out.copy_from_slice(x))
+    });
     // With the whole number, or with the other one in a tensor of floats.
     FILL: row!("fill", each, [Out(T), Int, Float], Elements, Cheap, |args| {
         let value = if T::DTYPE.is_floating_point() { args.floats[0] as C } else { args.ints[0] as C };

@@ -20,7 +20,8 @@
 //! | `wholes` | i64, i32, u8 |
 //! | `each` | every type by itself: nothing is calculated, or the twin knows halves |
 //! | `each_float` | every floating point type by itself |
-//! | `f32`, `none` | one kernel, whose name has no type, or none of its own |
+//! | `[f32 bf16]` | these, each by itself |
+//! | `none` | one kernel, which has no types in its name |
 //!
 //! By way of f32 means that the kernel of halves is f32's between two conversions (`cpu/half.rs`): it is no other twin.
 
@@ -79,7 +80,7 @@ macro_rules! rows {
 
 /// A row.
 macro_rules! row {
-    ($name:literal, $types:ident, $cost:ident, |$($x:ident: $X:ty),+| -> $O:ty { $body:expr }) => {
+    ($name:literal, $types:tt, $cost:ident, |$($x:ident: $X:ty),+| -> $O:ty { $body:expr }) => {
         $crate::ops::row::row!($name, $types, [$(In($X),)+ Out($O)], Elements, $cost, |args| {
             let kernel = $crate::cpu::simd::kernel!($cost, |$($x: $X),+| -> $O { $body });
             $crate::ops::row::row!(@map $($x)+)(args, $crate::kernel::Cost::$cost, kernel)

@@ -1,7 +1,7 @@
 //! Changing the type of numbers.
 
 use crate::cpu::blocks::map1;
-use crate::cpu::half::by_way_of_f32;
+use crate::cpu::half::{by_way_of_f32, from_f32, to_f32};
 use crate::cpu::simd::kernel;
 use crate::dtype::{DType, Element};
 use crate::error::Result;
@@ -73,7 +73,7 @@ impl Convert<u8> for f64 {
 /// Declares conversions: `NAME: from to`, and those of halves with the one of f32 that they are. Halves are f32s when they are
 /// converted to another type, and so is what becomes halves: as in PyTorch, an f64 is rounded twice.
 macro_rules! casts {
-    ($($NAME:ident: $From:ident $To:ident),+ $(,)?; $($Read:ident $Written:ident: $of_f32:expr),+ $(,)?) => {
+    ($($NAME:ident: $From:ident $To:ident),+ $(,)?; $($Half:ident),+; $($Read:ident $Written:ident: $of_f32:expr),+ $(,)?) => {
         $(static $NAME: KernelDef = row!(@kernel "cast", &[<$From>::DTYPE, <$To>::DTYPE], [In($From), Out($To)], Elements,
             Cheap, |args| {
                 let convert = kernel!(Cheap, |x: $From| -> $To { Convert::<$To>::convert(x) });
@@ -87,6 +87,14 @@ macro_rules! casts {
                 name: "cast",
                 refused_as: "cast",
                 kernels: &[$(&$NAME,)+ $({
+                    static TO_F32: KernelDef = row!(@kernel "cast", &[<$Half>::DTYPE, DType::F32],
+                        [In($Half), Out(f32)], Elements, Cheap, to_f32::<$Half>, None);
+                    &TO_F32
+                }, {
+                    static FROM_F32: KernelDef = row!(@kernel "cast", &[DType::F32, <$Half>::DTYPE],
+                        [In(f32), Out($Half)], Elements, Cheap, from_f32::<$Half>, None);
+                    &FROM_F32
+                },)+ $({
                     static OF_HALVES: KernelDef = row!(@kernel "cast", &[<$Read>::DTYPE, <$Written>::DTYPE],
                         [In($Read), Out($Written)], Elements, Cheap, by_way_of_f32, Some($of_f32));
                     &OF_HALVES
@@ -101,10 +109,10 @@ casts! {
     I64_TO_I32: i64 i32, I64_TO_U8: i64 u8, I32_TO_F32: i32 f32, I32_TO_F64: i32 f64, I32_TO_I64: i32 i64,
     I32_TO_U8: i32 u8, U8_TO_F32: u8 f32, U8_TO_F64: u8 f64, U8_TO_I64: u8 i64, U8_TO_I32: u8 i32,
     U8_TO_U8: u8 u8;
-    f16 bf16: COPY.kernels[0], f16 f32: COPY.kernels[0], f32 f16: COPY.kernels[0], f16 f64: &F32_TO_F64,
-    f16 i64: &F32_TO_I64, f16 i32: &F32_TO_I32, f16 u8: &F32_TO_U8, f64 f16: &F64_TO_F32, i64 f16: &I64_TO_F32,
-    i32 f16: &I32_TO_F32, u8 f16: &U8_TO_F32, bf16 f16: COPY.kernels[0], bf16 f32: COPY.kernels[0],
-    f32 bf16: COPY.kernels[0], bf16 f64: &F32_TO_F64, bf16 i64: &F32_TO_I64, bf16 i32: &F32_TO_I32,
+    f16, bf16;
+    f16 bf16: COPY.kernels[0], f16 f64: &F32_TO_F64, f16 i64: &F32_TO_I64, f16 i32: &F32_TO_I32,
+    f16 u8: &F32_TO_U8, f64 f16: &F64_TO_F32, i64 f16: &I64_TO_F32, i32 f16: &I32_TO_F32, u8 f16: &U8_TO_F32,
+    bf16 f16: COPY.kernels[0], bf16 f64: &F32_TO_F64, bf16 i64: &F32_TO_I64, bf16 i32: &F32_TO_I32,
     bf16 u8: &F32_TO_U8, f64 bf16: &F64_TO_F32, i64 bf16: &I64_TO_F32, i32 bf16: &I32_TO_F32,
     u8 bf16: &U8_TO_F32,
 }

@@ -2,10 +2,12 @@
 
 use super::error::ElementwiseError;
 use crate::autograd::{Context, Function, Saved};
+use crate::cpu::blocks::map1;
 use crate::cpu::number::{Float, Number};
 use crate::dtype::DType;
 use crate::error::dtype::{DTypeError, not_implemented};
 use crate::error::{Error, Result};
+use crate::kernel::Cost;
 use crate::ops;
 use crate::ops::launch::launch;
 use crate::ops::row::{Row, row, rows};
@@ -240,13 +242,13 @@ unary! {
     );
     /// The sine of an angle in radians.
     sin, sin_: SIN = Unary::of_floats(
-        row!("sin", floats, Costly, |x: T| -> T { Float::sin(x) }),
+        row!("sin", floats, [In(T), Out(T)], Elements, Costly, |args| map1::<T, T>(args, Cost::Costly, Float::sin_all)),
         "SinBackward0",
         Input(|grad, x| grad.mul(&x.cos()?)),
     );
     /// The cosine of an angle in radians.
     cos, cos_: COS = Unary::of_floats(
-        row!("cos", floats, Costly, |x: T| -> T { Float::cos(x) }),
+        row!("cos", floats, [In(T), Out(T)], Elements, Costly, |args| map1::<T, T>(args, Cost::Costly, Float::cos_all)),
         "CosBackward0",
         Input(|grad, x| grad.mul(&x.sin()?.neg()?)),
     );
@@ -270,6 +272,7 @@ rows! {
     RELU_BACKWARD: row!("relu_backward", floats, Cheap, |g: T, y: T| -> T { if y <= 0.0 { 0.0 } else { g } });
     TANH_BACKWARD: row!("tanh_backward", floats, Cheap, |g: T, y: T| -> T { g * (1.0 - y * y) });
     SIGMOID_BACKWARD: row!("sigmoid_backward", floats, Cheap, |g: T, y: T| -> T { g * ((1.0 - y) * y) });
+    CUBE: row!("cube", [f32 f64], Cheap, |x: T| -> T { x * x * x });
     POW: row!("pow", floats, Costly, |x: T, n: T| -> T { Float::pow(x, n) });
 }
 
@@ -312,15 +315,23 @@ impl Function<1> for PowScalar {
     fn forward(&self, ctx: &mut Context<1>, [x]: [&Tensor; 1]) -> Result<Tensor> {
         ctx.save_for_backward([x]);
         let x = if x.dtype().is_floating_point() { x } else { &x.to(DType::F32)? };
+        let out = || x.uninit_beside(x.sizes(), x.dtype());
         // As in PyTorch, which makes the root of −0 a −0 and that of −∞ a NaN.
         match self.exponent {
+            1.0 => return ops::plain::copy_of(x),
             2.0 => return x.square(),
-            0.5 | -0.5 if x.dtype() == DType::F16 => {} // But not of this type.
+            3.0 if !x.dtype().is_half() => {
+                let out = out()?;
+                launch(CUBE.of(x.dtype())?, [x], [&out], &[], &[])?;
+                return Ok(out);
+            }
+            0.5 | -0.5 | -1.0 if x.dtype() == DType::F16 => {} // But not of this type.
             0.5 => return x.sqrt(),
             -0.5 => return x.rsqrt(),
+            -1.0 => return x.reciprocal(),
             _ => {}
         }
-        let out = x.uninit_beside(x.sizes(), x.dtype())?;
+        let out = out()?;
         launch(POW.of(x.dtype())?, [x, &Tensor::full(&[], self.exponent, x.dtype())?], [&out], &[], &[])?;
         Ok(out)
     }

@@ -91,6 +91,18 @@ fn columns(rows: &Layout, length: usize) -> Option<usize> {
     }
 }
 
+/// The same for a batch of matrices, one after another: from each to the next, its columns, and that step.
+fn matrices(rows: &Layout, length: usize) -> Option<[usize; 3]> {
+    match (rows.sizes(), rows.strides()) {
+        (&[_, columns, rows], &[from_each_to_next, 1, step])
+            if columns > 1 && rows == length && step >= columns =>
+        {
+            Some([from_each_to_next, columns, step])
+        }
+        _ => None,
+    }
+}
+
 /// The kernels of a reduction: of rows, and of their chunks, whose results are not rounded to halves yet.
 pub(super) struct Reduction {
     rows: &'static Row,
@@ -151,9 +163,19 @@ fn reduce_twin<R: Reducer>(args: Args<'_, '_>) -> Ran {
         out.fill(R::IDENTITY);
         return Ok(());
     }
-    match columns(x.layout, length) {
-        Some(step) => reduce_columns::<R>(&values[x.layout.offset..], step, length, out),
-        None => reduce_rows::<R>(values, Runs::of(x.layout), length, out),
+    match (columns(x.layout, length), matrices(x.layout, length)) {
+        (Some(step), _) => reduce_columns::<R>(&values[x.layout.offset..], step, length, out),
+        (None, Some([from_each_to_next, columns, step])) => {
+            let values = &values[x.layout.offset..];
+            let reduce = |i: usize, out: &mut [R::Value]| {
+                columns_of_tiles::<R>(&values[i * from_each_to_next..], step, length, out);
+            };
+            match x.layout.numel() >= SMALLEST_PARALLEL && threads() > 1 {
+                true => for_pieces(out, columns, &reduce),
+                false => out.chunks_mut(columns).enumerate().for_each(|(i, out)| reduce(i, out)),
+            }
+        }
+        (None, None) => reduce_rows::<R>(values, Runs::of(x.layout), length, out),
     }
     Ok(())
 }
@@ -247,6 +269,16 @@ const TILE: usize = 32;
 
 /// Neighbouring results together: element `i` of result `c` is `values[i * row_stride + c]`.
 fn reduce_columns<R: Reducer>(values: &[R::Value], row_stride: usize, length: usize, out: &mut [R::Value]) {
+    if out.len() * length >= SMALLEST_PARALLEL && threads() > 1 {
+        // A piece is a tile.
+        for_pieces(out, TILE, &|i, out| columns_of_tiles::<R>(&values[i * TILE..], row_stride, length, out));
+    } else {
+        columns_of_tiles::<R>(values, row_stride, length, out);
+    }
+}
+
+/// The same on this thread.
+fn columns_of_tiles<R: Reducer>(values: &[R::Value], row_stride: usize, length: usize, out: &mut [R::Value]) {
     let tile = |i: usize, out: &mut [R::Value]| {
         let first = i * TILE;
         let mut partials: Vec<[R::Value; TILE]> = Vec::with_capacity(length.div_ceil(CHUNK));
@@ -270,11 +302,7 @@ fn reduce_columns<R: Reducer>(values: &[R::Value], row_stride: usize, length: us
         }
         out.copy_from_slice(&partials[0][..out.len()]);
     };
-    if out.len() * length >= SMALLEST_PARALLEL && threads() > 1 {
-        for_pieces(out, TILE, &tile);
-    } else {
-        out.chunks_mut(TILE).enumerate().for_each(|(i, out)| tile(i, out));
-    }
+    out.chunks_mut(TILE).enumerate().for_each(|(i, out)| tile(i, out));
 }
 
 /// The results of the chunks of each column, those of a column one after another.

@@ -3,9 +3,13 @@
 use std::panic::Location;
 
 use super::error::ShapeError;
+use crate::ambient::Ambient;
 use crate::autograd::record_list;
 use crate::cpu::reserve::reserve;
 use crate::error::{LayoutError, Result};
+use crate::kernel::{Cost, Work};
+use crate::ops::access::access_all;
+use crate::ops::launch::work_on;
 use crate::ops::plain::write;
 use crate::shape::normalize_dim;
 use crate::tensor::Tensor;
@@ -114,18 +118,50 @@ fn cat(tensors: &[&Tensor], dim: i64, backward_name: &'static str) -> Result<Ten
     let arguments = ops::Arguments { method: "wrapper_CUDA_cat", names: &["tensors"] };
     ops::call(ops::Operation::from("cat").with(Some(arguments)), &real, |real| {
         let out = first.uninit_beside(&sizes, dtype)?;
+        let is_small = !out.is_cuda() && out.numel() < Cost::Cheap.smallest_parallel();
+        let at_once = is_small && real.iter().all(|tensor| tensor.is_contiguous() && tensor.dtype() == dtype);
         let mut starts = Vec::new();
         let mut start = 0;
         for tensor in real {
             let length = tensor.sizes()[dim];
-            let part = out.with_layout(out.layout().slice(dim, start, length, 1));
-            write(&part, &tensor.detach().to(dtype)?)?;
+            if !at_once {
+                let part = out.with_layout(out.layout().slice(dim, start, length, 1));
+                write(&part, &tensor.detach().to(dtype)?)?;
+            }
             starts.push((start, length));
             start += length;
+        }
+        if at_once {
+            join(real, dim, &out)?;
         }
         record_list(backward_name, real, out, move |grad| {
             starts.iter().map(|(start, length)| grad.narrow(dim as i64, *start, *length)).collect()
         })
+    })
+}
+
+/// Joins what lies in order in memory of the host: many small tensors, for each of which a launch would take longer than the
+/// copy.
+fn join(tensors: &[&Tensor], dim: usize, out: &Tensor) -> Result<()> {
+    for tensor in tensors {
+        let work = work_on(tensor, Cost::Cheap);
+        // It is read and written.
+        Ambient::charge(|host| host.kernel_time(&Work { bytes: 2 * work.bytes, ..work }));
+    }
+    let dtype = out.dtype();
+    let blocks = out.sizes()[..dim].iter().product();
+    access_all(tensors, &[out], &mut |inputs, outputs| {
+        let mut rest = outputs[0].dense_bytes(dtype);
+        for block in 0..blocks {
+            for input in inputs {
+                let bytes = input.dense_bytes(dtype);
+                let length = bytes.len() / blocks;
+                let (now, later) = rest.split_at_mut(length);
+                now.copy_from_slice(&bytes[block * length..][..length]);
+                rest = later;
+            }
+        }
+        Ok(())
     })
 }
 
