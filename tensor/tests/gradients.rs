@@ -603,6 +603,11 @@ fn norms() -> Vec<Case> {
             cases.push(case(format!("gelu {approximate:?} {sizes:?}"), &[sizes], gelu));
         }
     }
+    for sizes in SHAPES {
+        cases.push(case(format!("softplus {sizes:?}"), &[sizes], |x| x[0].softplus(1.0, 20.0)));
+        cases.push(case(format!("softplus steep {sizes:?}"), &[sizes], |x| x[0].softplus(2.5, 1.0)));
+        cases.push(case(format!("softplus downwards {sizes:?}"), &[sizes], |x| x[0].softplus(-0.5, 20.0)));
+    }
     cases
 }
 

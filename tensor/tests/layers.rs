@@ -1,4 +1,4 @@
-//! Pooling, normalisation and GELU against PyTorch: values, gradients, what running values become. `vectors/layers.py`
+//! Pooling, normalisation, activations and embeddings against PyTorch: values, gradients, what running values become. `vectors/layers.py`
 //! wrote `vectors/layers.json`, and says what is in it.
 
 use serde_json::Value;
@@ -73,6 +73,7 @@ fn run(name: &str, a: &Value, x: &[Tensor], state: &[Tensor]) -> Result<Tensor> 
         }),
         "layer_norm" => x[0].layer_norm(&sizes(&a[0]), x.get(1), x.get(2), a[1].as_f64().unwrap()),
         "gelu" => x[0].gelu(if a[0] == "none" { Approximate::None } else { Approximate::Tanh }),
+        "softplus" => x[0].softplus(a[0].as_f64().unwrap(), a[1].as_f64().unwrap()),
         other => panic!("{other}"),
     }
 }
@@ -283,6 +284,51 @@ fn what_cannot_be_normalised_is_refused_in_pytorchs_words() -> Result<()> {
         x.to(DType::I64)?.layer_norm(&[4], None, None, 1e-5),
     );
     says("\"GeluKernelImpl\" not implemented for 'Bool'", x.to(DType::Bool)?.gelu(Approximate::None));
+    Ok(())
+}
+
+#[test]
+fn activations_are_for_floats_and_refuse_all_else_in_pytorchs_words() -> Result<()> {
+    for (dtype, name) in
+        [(DType::Bool, "Bool"), (DType::U8, "Byte"), (DType::I32, "Int"), (DType::I64, "Long")]
+    {
+        for sizes in [&[3][..], &[0], &[]] {
+            let x = zeros(sizes).to(dtype)?;
+            says(&format!("\"softplus_cpu\" not implemented for '{name}'"), x.softplus(1.0, 20.0));
+        }
+    }
+    let overflow = "value cannot be converted to type float without overflow";
+    says(overflow, zeros(&[3]).softplus(1e300, 20.0));
+    Ok(())
+}
+
+/// The logarithm of 1 + e^x is about e^x where that is small: none of its digits are lost in the sum.
+#[test]
+fn softplus_is_precise_where_it_is_small() -> Result<()> {
+    let x = Tensor::linspace(-80.0, 5.0, 1001, DType::F32)?;
+    let exact = x.to(DType::F64)?.exp()?.to_vec::<f64>()?.into_iter().map(f64::ln_1p);
+    for (found, exact) in x.softplus(1.0, 20.0)?.to_vec::<f32>()?.into_iter().zip(exact) {
+        assert!((f64::from(found) - exact).abs() <= 1e-6 * exact, "{found:e} for {exact:e}");
+    }
+    Ok(())
+}
+
+/// Of halves the numbers are no halves, and each result is rounded once.
+#[test]
+fn activations_of_halves_are_those_of_floats_rounded_once() -> Result<()> {
+    let activations: [fn(&Tensor) -> Result<Tensor>; 1] = [|x| x.softplus(0.3, 7.1)];
+    let x = Tensor::linspace(-30.0, 30.0, 601, DType::F32)?;
+    for dtype in [DType::F16, DType::BF16] {
+        for activation in activations {
+            let half = x.to(dtype)?.requires_grad_(true)?;
+            let float = half.detach().to(DType::F32)?.requires_grad_(true)?;
+            let (y, wanted) = (activation(&half)?, activation(&float)?);
+            assert!(y.detach().equal(&wanted.detach().to(dtype)?)?);
+            y.sum()?.backward()?;
+            wanted.sum()?.backward()?;
+            assert!(half.grad().unwrap().equal(&float.grad().unwrap().to(dtype)?)?);
+        }
+    }
     Ok(())
 }
 

@@ -297,3 +297,31 @@ pub(crate) fn map3<A: Pod + Sync, B: Pod + Sync, C: Pod + Sync, O: Pod + Send>(
     });
     Ok(())
 }
+
+/// `out = kernel(a, b, c, d)`.
+pub(crate) fn map4<A: Pod + Sync, B: Pod + Sync, C: Pod + Sync, D: Pod + Sync, O: Pod + Send>(
+    args: Args<'_, '_>,
+    cost: Cost,
+    kernel: fn(&[A], &[B], &[C], &[D], &mut [O]),
+) -> Ran {
+    let out = &mut args.outputs[0];
+    let a = BlockReader::<A>::new(&args.inputs[0], out.layout.sizes())?;
+    let b = BlockReader::<B>::new(&args.inputs[1], out.layout.sizes())?;
+    let c = BlockReader::<C>::new(&args.inputs[2], out.layout.sizes())?;
+    let d = BlockReader::<D>::new(&args.inputs[3], out.layout.sizes())?;
+    for_shares(out, cost, &|start, out| {
+        let (mut from_a, mut from_b) = (Scratch::new(), Scratch::new());
+        let (mut from_c, mut from_d) = (Scratch::new(), Scratch::new());
+        for (i, out) in out.chunks_mut(BLOCK).enumerate() {
+            let start = start + i * BLOCK;
+            kernel(
+                a.block(start, out, &mut from_a),
+                b.block(start, out, &mut from_b),
+                c.block(start, out, &mut from_c),
+                d.block(start, out, &mut from_d),
+                out,
+            );
+        }
+    });
+    Ok(())
+}

@@ -84,7 +84,7 @@ fn in_blocks_of<O: Pod + Send>(
             let outputs = &mut [Output { bytes: out, layout }];
             (of_f32.twin)(Args { kernel: of_f32, inputs, outputs, ints: &[], floats: &[] })
         };
-        let mut blocks: [Widened; 3] = Default::default();
+        let mut blocks: [Widened; 4] = Default::default();
         let mut floats = [0.0; BLOCK];
         for (i, out) in out.chunks_mut(BLOCK).enumerate() {
             let start = start + i * BLOCK;
@@ -93,7 +93,7 @@ fn in_blocks_of<O: Pod + Send>(
                     bytes: HalfOperand::read(input, start, out.len(), block),
                     layout: &layout,
                 };
-                let inputs: SmallVec<[Input; 3]> = inputs.iter().zip(&mut blocks).map(read).collect();
+                let inputs: SmallVec<[Input; 4]> = inputs.iter().zip(&mut blocks).map(read).collect();
                 if !written.is_half() {
                     return run(&inputs, bytemuck::cast_slice_mut(out), &layout);
                 }

@@ -14,6 +14,7 @@ static FAMILIES: &[&[&Row]] = &[
     elementwise::BINARY,
     elementwise::COMPARE,
     elementwise::SELECT,
+    elementwise::ACTIVATION,
     elementwise::GELU,
     elementwise::CAST,
     index::ROWS,

@@ -158,6 +158,7 @@ macro_rules! row {
     (@map $a:ident) => { $crate::cpu::blocks::map1 };
     (@map $a:ident $b:ident) => { $crate::cpu::blocks::map2 };
     (@map $a:ident $b:ident $c:ident) => { $crate::cpu::blocks::map3 };
+    (@map $a:ident $b:ident $c:ident $d:ident) => { $crate::cpu::blocks::map4 };
 }
 
 /// The types of rows by their names.

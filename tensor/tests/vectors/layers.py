@@ -1,4 +1,4 @@
-# What PyTorch 2.11 computes for pooling, normalisation and GELU: `python layers.py > layers.json`.
+# What PyTorch 2.11 computes for pooling, normalisation, activations and embeddings: `python layers.py > layers.json`.
 #
 # A case is an operation, its arguments, its inputs, the result, the gradients of the inputs when the result's gradient
 # is `weights`, and what running values have become. A tensor is [type, sizes, values]; the values are one text, since a
@@ -99,6 +99,15 @@ for sizes, dims, affine in itertools.product([(3, 4), (2, 3, 5), (2, 1100), (6,)
 for approximate, dtype in itertools.product(("none", "tanh"), (torch.float32, torch.float64)):
     x = torch.cat([torch.linspace(-12, 12, 97, dtype=dtype), torch.tensor([0.0, -0.0, 1e-30, NAN], dtype=dtype)])
     case("gelu", [approximate], [x], lambda x: F.gelu(x, approximate=approximate))
+
+# Activations, also where they hardly differ from 0 or from x.
+for dtype in (torch.float32, torch.float64):
+    x = torch.cat([torch.linspace(-30, 30, 97, dtype=dtype),
+                   torch.tensor([0.0, -0.0, 1e-30, -80, 200, INF, -INF, NAN], dtype=dtype)])
+    for beta, threshold in ((1, 20), (2.5, 1), (0.1, 20), (1, 1000), (-0.5, 3)):
+        case("softplus", [float(beta), float(threshold)], [x], lambda x: F.softplus(x, beta, threshold))
+for sizes in ((), (0,), (2, 3)):
+    case("softplus", [1.0, 20.0], [numbers(sizes, torch.float32)], F.softplus)
 
 print(json.dumps({"torch": torch.__version__.split("+")[0], "cases": cases}, separators=(",", ":"))
       .replace('{"name"', '\n{"name"'))

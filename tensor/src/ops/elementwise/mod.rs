@@ -1,9 +1,10 @@
 //! Operations that compute each element of the result from the same element of their inputs.
 //!
 //! - [`unary`]: `exp`, `relu`, …   - [`binary`]: `add`, `mul`, …, and Rust's operators
-//! - [`compare`]: `eq`, `lt`, …    - [`select`]: `where_cond`, `clamp`    - [`gelu`]
-//! - [`convert`]: from type to type
+//! - [`compare`]: `eq`, `lt`, …    - [`select`]: `where_cond`, `clamp`
+//! - [`activation`]: `softplus`, … - [`gelu`]    - [`convert`]: from type to type
 
+mod activation;
 mod binary;
 mod compare;
 mod convert;
@@ -13,6 +14,7 @@ mod operators;
 mod select;
 mod unary;
 
+pub(in crate::ops) use activation::ROWS as ACTIVATION;
 pub(in crate::ops) use binary::ROWS as BINARY;
 pub(in crate::ops) use compare::ROWS as COMPARE;
 pub(in crate::ops) use convert::ROWS as CAST;
