@@ -1,4 +1,4 @@
-// exp, log, sin, cos, tanh, sigmoid, pow and softplus of each element.
+// exp, log, sin, cos, tanh, sigmoid, pow, softplus and silu of each element.
 #include "angle.cuh"
 #include "double.cuh"
 #include "elementwise.cuh"
@@ -26,6 +26,13 @@ template <typename T> __device__ T softplus_backward(T grad, T x, T beta, T thre
     return scaled > threshold ? grad : grad * power / (power + 1);
 }
 
+template <typename T> __device__ T silu(T x) { return x / (1 + exp(-x)); }
+
+template <typename T> __device__ T silu_backward(T grad, T x) {
+    const T sigmoid = 1 / (1 + exp(-x));
+    return grad * sigmoid * (1 + x * (1 - sigmoid));
+}
+
 } // namespace math
 
 namespace element = math;
@@ -36,6 +43,8 @@ FOR_FLOATS(UNARY, sin)
 FOR_FLOATS(UNARY, cos)
 FOR_FLOATS(UNARY, tanh)
 FOR_FLOATS(UNARY, sigmoid)
+FOR_FLOATS(UNARY, silu)
+FOR_FLOATS(BINARY, silu_backward)
 FOR_FLOATS(BINARY, pow)
 
 // The numbers are of the type that elements are calculated with.

@@ -97,6 +97,8 @@ fn elementwise() -> Vec<Case> {
         case("clamp_ whole", edges(1), |x| one(x[0].clamp_(None, 1))),
         case("clamp crossed", edges(1), |x| one(x[0].clamp(2.0, -2.0))),
         case("clamp_", edges(1), |x| one(x[0].clamp_(-1.0, 1.5))),
+        case("silu", edges(1), |x| one(x[0].silu())),
+        case("silu far", edges(1), |x| one(x[0].mul(30.0)?.silu())),
         case("softplus", edges(1), |x| one(x[0].softplus(1.0, 20.0))),
         case("softplus far", edges(1), |x| one(x[0].mul(20.0)?.softplus(0.7, 11.0))),
         case("softplus downwards", edges(1), |x| one(x[0].softplus(-2.0, 1.0))),

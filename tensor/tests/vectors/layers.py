@@ -106,7 +106,9 @@ for dtype in (torch.float32, torch.float64):
                    torch.tensor([0.0, -0.0, 1e-30, -80, 200, INF, -INF, NAN], dtype=dtype)])
     for beta, threshold in ((1, 20), (2.5, 1), (0.1, 20), (1, 1000), (-0.5, 3)):
         case("softplus", [float(beta), float(threshold)], [x], lambda x: F.softplus(x, beta, threshold))
+    case("silu", [], [x], F.silu)
 for sizes in ((), (0,), (2, 3)):
+    case("silu", [], [numbers(sizes, torch.float64)], F.silu)
     case("softplus", [1.0, 20.0], [numbers(sizes, torch.float32)], F.softplus)
 
 print(json.dumps({"torch": torch.__version__.split("+")[0], "cases": cases}, separators=(",", ":"))

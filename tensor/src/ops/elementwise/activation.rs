@@ -1,5 +1,6 @@
 //! Activations that have numbers of their own, or are products with what is between 0 and 1. They are for floats alone.
 
+use super::unary::in_one;
 use crate::autograd::{Context, Function, Saved};
 use crate::cpu::number::Float;
 use crate::dtype::DType;
@@ -81,6 +82,42 @@ fn log_of_one_and<T: Float>(x: T) -> T {
     if sum == one { x } else { log }
 }
 
+// -------------------------------------------------------------------------------------------------------- silu
+
+impl Tensor {
+    /// `x · sigmoid(x)`: about x where it is large, about 0 where it is far below, and a little less than 0 in between
+    /// (`torch.nn.functional.silu`, also called swish).
+    #[track_caller]
+    pub fn silu(&self) -> Result<Tensor> {
+        ops::apply(Silu, [self])
+    }
+}
+
+struct Silu;
+
+impl Function<1> for Silu {
+    fn name(&self) -> &'static str {
+        "silu"
+    }
+
+    fn backward_name(&self) -> &'static str {
+        "SiluBackward0"
+    }
+
+    fn forward(&self, ctx: &mut Context<1>, [x]: [&Tensor; 1]) -> Result<Tensor> {
+        ctx.save_for_backward([x]);
+        let kernel = SILU.of(x.dtype())?;
+        let out = x.uninit_beside(x.sizes(), x.dtype())?;
+        launch(kernel, [x], [&out], &[], &[])?;
+        Ok(out)
+    }
+
+    fn backward(&self, saved: &Saved<1>, grad: &Tensor) -> Result<[Option<Tensor>; 1]> {
+        let [x] = saved.tensors()?;
+        Ok([Some(in_one("silu_backward", &SILU_BACKWARD, grad, &x)?)])
+    }
+}
+
 rows! {
     SOFTPLUS: row!("softplus", floats, Costly, |x: T, beta: C, threshold: C| -> T {{
         let scaled = x * beta;
@@ -90,5 +127,11 @@ rows! {
         let scaled = x * beta;
         let power = Float::exp(scaled);
         if scaled > threshold { grad } else { grad * power / (power + 1.0) }
+    }});
+    // As PyTorch divides: far below 0 that is −0 already where the product with the sigmoid is not.
+    SILU: row!("silu", floats, Costly, |x: T| -> T { x / (1.0 + Float::exp(-x)) }).refused_as("silu_cpu");
+    SILU_BACKWARD: row!("silu_backward", floats, Costly, |grad: T, x: T| -> T {{
+        let sigmoid = 1.0 / (1.0 + Float::exp(-x));
+        grad * sigmoid * (1.0 + x * (1.0 - sigmoid))
     }});
 }
