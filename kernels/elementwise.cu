@@ -63,6 +63,10 @@ template <typename T> __device__ T relu_backward(T grad, T y) { return y <= 0 ? 
 template <typename T> __device__ T tanh_backward(T grad, T y) { return grad * (1 - y * y); }
 template <typename T> __device__ T sigmoid_backward(T grad, T y) { return grad * ((1 - y) * y); }
 
+// From x itself: of a result that is 0 it could not be told where it came from, if the slope is.
+template <typename T> __device__ T leaky_relu(T x, T slope) { return x > 0 ? x : x * slope; }
+template <typename T> __device__ T leaky_relu_backward(T grad, T x, T slope) { return x > 0 ? grad : grad * slope; }
+
 } // namespace element
 
 FOR_NUMBERS(BINARY, add)
@@ -99,3 +103,19 @@ FOR_FLOATS(UNARY, reciprocal)
 FOR_FLOATS(BINARY, relu_backward)
 FOR_FLOATS(BINARY, tanh_backward)
 FOR_FLOATS(BINARY, sigmoid_backward)
+
+// The slope is of the type that elements are calculated with.
+#define LEAKY(operation, suffix, T)                                                                             \
+    extern "C" __global__ void operation##_##suffix(INPUT(T, x), INPUT(calculated<T>, slope), OUTPUT(T, out)) { \
+        using C = calculated<T>;                                                                                \
+        elementwise([](C x, C slope) { return element::operation(x, slope); }, out, out_view, READ(x),          \
+                    READ(slope));                                                                               \
+    }                                                                                                           \
+    extern "C" __global__ void operation##_backward_##suffix(INPUT(T, grad), INPUT(T, x),                       \
+                                                             INPUT(calculated<T>, slope), OUTPUT(T, out)) {     \
+        using C = calculated<T>;                                                                                \
+        elementwise([](C grad, C x, C slope) { return element::operation##_backward(grad, x, slope); }, out,    \
+                    out_view, READ(grad), READ(x), READ(slope));                                                \
+    }
+
+FOR_FLOATS(LEAKY, leaky_relu)

@@ -604,6 +604,8 @@ fn norms() -> Vec<Case> {
         }
     }
     for sizes in SHAPES {
+        cases.push(case(format!("leaky_relu {sizes:?}"), &[sizes], |x| x[0].leaky_relu(0.2)));
+        cases.push(case(format!("leaky_relu downwards {sizes:?}"), &[sizes], |x| x[0].leaky_relu(-1.5)));
         cases.push(case(format!("silu {sizes:?}"), &[sizes], |x| x[0].silu()));
         cases.push(case(format!("softplus {sizes:?}"), &[sizes], |x| x[0].softplus(1.0, 20.0)));
         cases.push(case(format!("softplus steep {sizes:?}"), &[sizes], |x| x[0].softplus(2.5, 1.0)));

@@ -73,6 +73,7 @@ fn run(name: &str, a: &Value, x: &[Tensor], state: &[Tensor]) -> Result<Tensor> 
         }),
         "layer_norm" => x[0].layer_norm(&sizes(&a[0]), x.get(1), x.get(2), a[1].as_f64().unwrap()),
         "gelu" => x[0].gelu(if a[0] == "none" { Approximate::None } else { Approximate::Tanh }),
+        "leaky_relu" => x[0].leaky_relu(a[0].as_f64().unwrap()),
         "silu" => x[0].silu(),
         "softplus" => x[0].softplus(a[0].as_f64().unwrap(), a[1].as_f64().unwrap()),
         other => panic!("{other}"),
@@ -295,12 +296,14 @@ fn activations_are_for_floats_and_refuse_all_else_in_pytorchs_words() -> Result<
     {
         for sizes in [&[3][..], &[0], &[]] {
             let x = zeros(sizes).to(dtype)?;
+            says(&format!("\"leaky_relu_cpu\" not implemented for '{name}'"), x.leaky_relu(0.1));
             says(&format!("\"silu_cpu\" not implemented for '{name}'"), x.silu());
             says(&format!("\"softplus_cpu\" not implemented for '{name}'"), x.softplus(1.0, 20.0));
         }
     }
     let overflow = "value cannot be converted to type float without overflow";
     says(overflow, zeros(&[3]).softplus(1e300, 20.0));
+    says(overflow, zeros(&[3]).leaky_relu(-1e300));
     Ok(())
 }
 
@@ -318,7 +321,8 @@ fn softplus_is_precise_where_it_is_small() -> Result<()> {
 /// Of halves the numbers are no halves, and each result is rounded once.
 #[test]
 fn activations_of_halves_are_those_of_floats_rounded_once() -> Result<()> {
-    let activations: [fn(&Tensor) -> Result<Tensor>; 2] = [|x| x.softplus(0.3, 7.1), |x| x.silu()];
+    let activations: [fn(&Tensor) -> Result<Tensor>; 3] =
+        [|x| x.softplus(0.3, 7.1), |x| x.silu(), |x| x.leaky_relu(0.3)];
     let x = Tensor::linspace(-30.0, 30.0, 601, DType::F32)?;
     for dtype in [DType::F16, DType::BF16] {
         for activation in activations {

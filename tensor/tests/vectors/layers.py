@@ -107,7 +107,10 @@ for dtype in (torch.float32, torch.float64):
     for beta, threshold in ((1, 20), (2.5, 1), (0.1, 20), (1, 1000), (-0.5, 3)):
         case("softplus", [float(beta), float(threshold)], [x], lambda x: F.softplus(x, beta, threshold))
     case("silu", [], [x], F.silu)
+    for slope in (0.01, 0.3, 0, -1.5):
+        case("leaky_relu", [float(slope)], [x], lambda x: F.leaky_relu(x, slope))
 for sizes in ((), (0,), (2, 3)):
+    case("leaky_relu", [0.1], [numbers(sizes, torch.float64)], lambda x: F.leaky_relu(x, 0.1))
     case("silu", [], [numbers(sizes, torch.float64)], F.silu)
     case("softplus", [1.0, 20.0], [numbers(sizes, torch.float32)], F.softplus)
 

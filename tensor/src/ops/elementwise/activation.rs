@@ -118,6 +118,57 @@ impl Function<1> for Silu {
     }
 }
 
+// -------------------------------------------------------------------------------------------------- leaky_relu
+
+impl Tensor {
+    /// x above 0, and `negative_slope · x` below: a [`relu`](Self::relu) that lets some gradient through everywhere
+    /// (`torch.nn.functional.leaky_relu`, whose default is 0.01). The gradient at 0 is the slope below.
+    ///
+    /// ```
+    /// # use todevice::Tensor;
+    /// let x = Tensor::new([-2.0f32, 0.0, 3.0])?;
+    /// assert_eq!(x.leaky_relu(0.25)?.to_vec::<f32>()?, [-0.5, 0.0, 3.0]);
+    /// # Ok::<(), todevice::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn leaky_relu(&self, negative_slope: f64) -> Result<Tensor> {
+        ops::apply(LeakyRelu { negative_slope }, [self])
+    }
+}
+
+struct LeakyRelu {
+    negative_slope: f64,
+}
+
+impl Function<1> for LeakyRelu {
+    fn name(&self) -> &'static str {
+        "leaky_relu"
+    }
+
+    fn backward_name(&self) -> &'static str {
+        "LeakyReluBackward0"
+    }
+
+    fn forward(&self, ctx: &mut Context<1>, [x]: [&Tensor; 1]) -> Result<Tensor> {
+        ctx.save_for_backward([x]);
+        let kernel = LEAKY_RELU.of(x.dtype())?;
+        let out = x.uninit_beside(x.sizes(), x.dtype())?;
+        launch(kernel, [x, &beside(x, self.negative_slope)?], [&out], &[], &[])?;
+        Ok(out)
+    }
+
+    fn backward(&self, saved: &Saved<1>, grad: &Tensor) -> Result<[Option<Tensor>; 1]> {
+        let [x] = saved.tensors()?;
+        let grad_x = ops::call("leaky_relu_backward", &[grad, &x], |_| {
+            let out = x.uninit_beside(x.sizes(), x.dtype())?;
+            let slope = beside(&x, self.negative_slope)?;
+            launch(LEAKY_RELU_BACKWARD.of(x.dtype())?, [grad, &x, &slope], [&out], &[], &[])?;
+            Ok(out)
+        })?;
+        Ok([Some(grad_x)])
+    }
+}
+
 rows! {
     SOFTPLUS: row!("softplus", floats, Costly, |x: T, beta: C, threshold: C| -> T {{
         let scaled = x * beta;
@@ -134,4 +185,9 @@ rows! {
         let sigmoid = 1.0 / (1.0 + Float::exp(-x));
         grad * sigmoid * (1.0 + x * (1.0 - sigmoid))
     }});
+    LEAKY_RELU: row!("leaky_relu", floats, Cheap, |x: T, slope: C| -> T { if x > 0.0 { x } else { x * slope } })
+        .refused_as("leaky_relu_cpu");
+    LEAKY_RELU_BACKWARD: row!("leaky_relu_backward", floats, Cheap, |grad: T, x: T, slope: C| -> T {
+        if x > 0.0 { grad } else { grad * slope }
+    });
 }
