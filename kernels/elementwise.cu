@@ -31,6 +31,12 @@ template <> __device__ unsigned char abs(unsigned char x) { return x; }
 template <typename T> __device__ T sign(T x) { return (T)((x > 0) - (x < 0)); }
 template <> __device__ unsigned char sign(unsigned char x) { return x > 0; }
 
+// Of the sign of b, as Python has it, for a b above 0. C++ has that of a.
+__device__ inline long long remainder(long long a, long long b) {
+    const long long rest = a % b;
+    return rest < 0 ? rest + b : rest;
+}
+
 template <typename T> __device__ T square(T x) { return mul(x, x); }
 template <typename T> __device__ T cube(T x) { return mul(mul(x, x), x); }
 
@@ -75,6 +81,7 @@ FOR_NUMBERS(BINARY, mul)
 FOR_NUMBERS(BINARY, maximum)
 FOR_NUMBERS(BINARY, minimum)
 FOR_FLOATS(BINARY, div)
+BINARY(remainder, i64, long long)
 
 // Halves by a number, which is not rounded to a half before.
 #define BY_NUMBER(operation, suffix, T)                                                                         \

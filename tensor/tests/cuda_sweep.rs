@@ -492,6 +492,18 @@ fn indexing() -> Vec<Case> {
         }),
         case("gather 0", boxes(), |x| one(x[0].gather(0, &everywhere(&x[0], 0)?))),
         case("gather -1", boxes(), |x| one(x[0].gather(-1, &everywhere(&x[0], -1)?))),
+        case("take_along_dim", boxes(), |x| {
+            one(x[0].take_along_dim(&everywhere(&x[0], 0)?.sub(2 * x[0].size(0)? as i64)?, 0))
+        }),
+        case("take_along_dim broadcast", boxes(), |x| {
+            let chosen = indices(9, 1000, &x[0])?.sub(20)?;
+            let sizes: Vec<i64> =
+                (0..x[0].ndim()).map(|dim| if dim + 1 == x[0].ndim() { -1 } else { 1 }).collect();
+            one(x[0].take_along_dim(&chosen.reshape(&sizes)?, -1))
+        }),
+        case("take_along_dim of all", boxes(), |x| {
+            one(x[0].take_along_dim(&indices(x[0].numel().min(7), x[0].numel(), &x[0])?, None))
+        }),
         case("index_add", boxes(), |x| {
             let source = x[0].index_select(0, &indices(7, x[0].size(0)?, &x[0])?)?;
             one(x[0].index_add(0, &indices(7, x[0].size(0)?, &x[0])?, &source))

@@ -251,6 +251,13 @@ fn views() -> Vec<Case> {
         case("gather", &[&[3, 2]], |x| x[0].gather(0, &Tensor::new([[0i64, 2], [2, 2]])?)),
         case("gather last", &[&[3, 4]], |x| x[0].gather(1, &Tensor::new([[0i64, 3, 3], [1, 1, 1]])?)),
         case("gather nothing", &[&[3, 2]], |x| x[0].gather(0, &index(&[]).reshape(&[0, 1])?)),
+        case("take_along_dim", &[&[3, 2]], |x| x[0].take_along_dim(&Tensor::new([[0i64, 2], [-1, 5]])?, 0)),
+        case("take_along_dim broadcast", &[&[1, 4]], |x| {
+            x[0].take_along_dim(&Tensor::new([[0i64, 3], [1, 1], [3, 3]])?, 1)
+        }),
+        case("take_along_dim of all", &[&[3, 4]], |x| {
+            x[0].reshape(&[12])?.take_along_dim(&index(&[7, 7, 0]), None)
+        }),
         case("index_add", &[&[3, 2], &[4, 2]], |x| x[0].index_add(0, &index(&[2, 0, 2, 2]), &x[1])),
         case("index_add last", &[&[2, 3], &[2, 2]], |x| x[0].index_add(1, &index(&[1, 1]), &x[1])),
         case("index_add nothing", &[&[2, 3], &[2, 0]], |x| x[0].index_add(1, &index(&[]), &x[1])),

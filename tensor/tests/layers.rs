@@ -1,4 +1,4 @@
-//! Pooling, normalisation, activations and embeddings against PyTorch: values, gradients, what running values become. `vectors/layers.py`
+//! Pooling, normalisation, activations and embeddings, and along a dimension, against PyTorch: values, gradients, what running values become. `vectors/layers.py`
 //! wrote `vectors/layers.json`, and says what is in it.
 
 use serde_json::Value;
@@ -76,6 +76,7 @@ fn run(name: &str, a: &Value, x: &[Tensor], state: &[Tensor]) -> Result<Tensor> 
         "leaky_relu" => x[0].leaky_relu(a[0].as_f64().unwrap()),
         "silu" => x[0].silu(),
         "softplus" => x[0].softplus(a[0].as_f64().unwrap(), a[1].as_f64().unwrap()),
+        "take_along_dim" => x[0].take_along_dim(&x[1], a[0].as_i64()),
         other => panic!("{other}"),
     }
 }
@@ -115,7 +116,7 @@ fn values_and_gradients_are_pytorchs() -> Result<()> {
         let what = format!("{name} of {dtype:?} {:?} {arguments}", inputs[0].sizes());
         let leaves: Vec<Tensor> = inputs
             .into_iter()
-            .map(|x| if dtype.is_floating_point() { x.requires_grad_(true) } else { Ok(x) })
+            .map(|x| if x.dtype().is_floating_point() { x.requires_grad_(true) } else { Ok(x) })
             .collect::<Result<_>>()?;
         let state = tensors(&case["state"]);
         let out = run(name, arguments, &leaves, &state)?;
@@ -305,6 +306,44 @@ fn activations_are_for_floats_and_refuse_all_else_in_pytorchs_words() -> Result<
     says(overflow, zeros(&[3]).softplus(1e300, 20.0));
     says(overflow, zeros(&[3]).leaky_relu(-1e300));
     Ok(())
+}
+
+#[test]
+fn what_cannot_be_taken_along_a_dimension_is_refused_in_pytorchs_words() -> Result<()> {
+    let x = zeros(&[3, 4]);
+    let index = |sizes: &[usize]| zeros(sizes).to(DType::I64);
+    let dims = "torch.take_along_dim(): input and indices should have the same number of dimensions, but got";
+    let vector = format!("{dims} 2 dimensions for input, and 1 dimensions for indices");
+    says(&vector, x.take_along_dim(&index(&[4])?, 0));
+    says(&vector, x.take_along_dim(&zeros(&[4]), 7));
+    let long = "torch.take_along_dim(): dtype of indices should be Long but got";
+    says(&format!("{long} Float"), x.take_along_dim(&zeros(&[2, 2]), 7));
+    says(&format!("{long} Int"), x.take_along_dim(&index(&[1, 4])?.to(DType::I32)?, 0));
+    says("gather(): Expected dtype int32/int64 for index", x.take_along_dim(&zeros(&[4]), None));
+    says(
+        "Dimension out of range (expected to be in range of [-2, 1], but got 2)",
+        x.take_along_dim(&index(&[1, 4])?, 2),
+    );
+    let sizes = "The size of tensor a (4) must match the size of tensor b (2) at non-singleton dimension 1";
+    says(sizes, x.take_along_dim(&index(&[2, 2])?, 0));
+    let none = "Dimension specified as 0 but tensor has no dimensions";
+    says(none, zeros(&[]).take_along_dim(&index(&[])?, -1));
+    says("ZeroDivisionError", zeros(&[2, 0]).take_along_dim(&index(&[1, 1])?, 1));
+    says(
+        "index -1 is out of bounds for dimension 0 with size 12",
+        x.take_along_dim(&Tensor::new([3i64, -1])?, None),
+    );
+    says(
+        "view size is not compatible with input tensor's size and stride (at least one dimension spans across two contiguous subspaces). Use .reshape(...) instead.",
+        x.t()?.take_along_dim(&index(&[4])?, None),
+    );
+    let machine: Machine = "sim:t4".parse().unwrap();
+    machine.enter(|| {
+        let there = index(&[1, 4])?.to(Device::cuda(0))?;
+        let elsewhere = "Expected tensor to have cpu Device, but got tensor with cuda:0 Device (while checking arguments for torch.take_along_dim():)";
+        says(elsewhere, x.take_along_dim(&there, 0));
+        Ok(())
+    })
 }
 
 /// The logarithm of 1 + e^x is about e^x where that is small: none of its digits are lost in the sum.

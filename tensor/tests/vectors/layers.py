@@ -1,4 +1,4 @@
-# What PyTorch 2.11 computes for pooling, normalisation, activations and embeddings: `python layers.py > layers.json`.
+# What PyTorch 2.11 computes for pooling, normalisation, activations and embeddings, and along a dimension: `python layers.py > layers.json`.
 #
 # A case is an operation, its arguments, its inputs, the result, the gradients of the inputs when the result's gradient
 # is `weights`, and what running values have become. A tensor is [type, sizes, values]; the values are one text, since a
@@ -113,6 +113,15 @@ for sizes in ((), (0,), (2, 3)):
     case("leaky_relu", [0.1], [numbers(sizes, torch.float64)], lambda x: F.leaky_relu(x, 0.1))
     case("silu", [], [numbers(sizes, torch.float64)], F.silu)
     case("softplus", [1.0, 20.0], [numbers(sizes, torch.float32)], F.softplus)
+
+# What is taken along a dimension; indices are broadcast, and count on beyond the ends.
+for sizes, taken, dim in [((3, 4), (2, 4), 0), ((3, 4), (1, 4), -2), ((3, 4), (3, 1), 1), ((1, 4), (3, 2), 1),
+                          ((2, 1, 5), (1, 3, 7), -1), ((3, 4), (3, 0), 1), ((0, 4), (0, 4), 0), ((5,), (3,), 0),
+                          ((3, 4), (2, 2), None), ((), (2,), None), ((), (), None), ((4, 1), (0,), None)]:
+    for dtype in (torch.float32, torch.int64):
+        x = torch.randint(-9, 9, sizes).to(dtype)
+        index = torch.randint(-12, 12, taken) if dim is not None else torch.randint(0, max(x.numel(), 1), taken)
+        case("take_along_dim", [dim], [x, index], lambda x, index: torch.take_along_dim(x, index, dim))
 
 print(json.dumps({"torch": torch.__version__.split("+")[0], "cases": cases}, separators=(",", ":"))
       .replace('{"name"', '\n{"name"'))

@@ -63,6 +63,16 @@ pub enum IndexError {
         "Expected index {index:?} to be no larger than self {target:?} apart from dimension {dim} and to be no larger size than src {source_sizes:?}"
     )]
     ScatterSizes { index: Vec<usize>, target: Vec<usize>, dim: usize, source_sizes: Vec<usize> },
+    #[error(
+        "Expected tensor to have {device} Device, but got tensor with {got} Device (while checking arguments for torch.take_along_dim():)"
+    )]
+    TakeDevice { device: Device, got: Device },
+    #[error(
+        "torch.take_along_dim(): input and indices should have the same number of dimensions, but got {input} dimensions for input, and {indices} dimensions for indices"
+    )]
+    TakeDims { input: usize, indices: usize },
+    #[error("torch.take_along_dim(): dtype of indices should be Long but got {}", .got.scalar_type())]
+    TakeDType { got: DType },
     #[error("scatter(): Expected self.dtype to be equal to src.dtype")]
     ScatterTypes,
 }

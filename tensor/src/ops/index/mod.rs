@@ -1,5 +1,6 @@
 //! Choosing elements by index tensors.
 
+mod along;
 pub(crate) mod error;
 mod kernels;
 
