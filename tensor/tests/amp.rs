@@ -62,7 +62,7 @@ fn classes(of: &Tensor) -> Result<Tensor> {
 
 /// Operations on an activation (half, 4 × 4) and a matrix of f32, and where they run: on the CPU, on CUDA devices.
 /// The CPU's column is what PyTorch 2.11 was seen to do; the other is that of its lists.
-const TABLE: [(&str, Operation, [Runs; 2]); 46] = [
+const TABLE: [(&str, Operation, [Runs; 2]); 47] = [
     ("matmul", |y, x| y.matmul(x), [Low, Low]),
     ("matmul of f32", |_, x| x.matmul(x), [Low, Low]),
     ("matmul of vectors", |y, x| y.get(0)?.matmul(&x.get(0)?), [Low, Low]),
@@ -119,6 +119,7 @@ const TABLE: [(&str, Operation, [Runs; 2]); 46] = [
     ("sum over a dimension", |y, _| y.sum_dims(&[0], true), [AsGiven, Runs::F32]),
     ("norm", |y, _| y.norm(), [AsGiven, Runs::F32]),
     ("layer_norm", |y, x| y.layer_norm(&[4], Some(&x.get(0)?), None, 1e-5), [AsGiven, Runs::F32]),
+    ("cumsum", |y, _| y.cumsum(0), [AsGiven, Runs::F32]),
     ("softplus", |y, _| y.softplus(1.0, 20.0), [AsGiven, Runs::F32]),
     ("mean", |y, _| y.mean(), [AsGiven, AsGiven]),
     ("var", |y, _| y.var(&[], 1, false), [AsGiven, AsGiven]),

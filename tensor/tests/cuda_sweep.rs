@@ -138,6 +138,11 @@ fn binary() -> Vec<Case> {
 
 fn reductions() -> Vec<Case> {
     let mut cases = Vec::new();
+    cases.extend([
+        case("cumsum 0", edges(1), |x| one(x[0].cumsum(0))),
+        case("cumsum -1", edges(1), |x| one(x[0].cumsum(-1))),
+        case("cumsum in between", sizes(&[&[&[3, 33, 2]], &[&[2, 0, 3]]]), |x| one(x[0].cumsum(1))),
+    ]);
     cases.extend(methods!(edges(1); sum mean norm max min all any));
     let boxes = || {
         let boxes: [&[&[usize]]; 10] = [

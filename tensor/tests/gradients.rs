@@ -251,6 +251,11 @@ fn views() -> Vec<Case> {
         case("gather", &[&[3, 2]], |x| x[0].gather(0, &Tensor::new([[0i64, 2], [2, 2]])?)),
         case("gather last", &[&[3, 4]], |x| x[0].gather(1, &Tensor::new([[0i64, 3, 3], [1, 1, 1]])?)),
         case("gather nothing", &[&[3, 2]], |x| x[0].gather(0, &index(&[]).reshape(&[0, 1])?)),
+        case("cumsum", &[&[3, 2]], |x| x[0].cumsum(0)),
+        case("cumsum last", &[&[2, 3]], |x| x[0].cumsum(-1)),
+        case("cumsum of a number", &[&[]], |x| x[0].cumsum(0)),
+        case("cumsum of nothing", &[&[0, 2]], |x| x[0].cumsum(0)),
+        case("cumsum of more than a warp has", &[&[70]], |x| x[0].cumsum(0)),
         case("take_along_dim", &[&[3, 2]], |x| x[0].take_along_dim(&Tensor::new([[0i64, 2], [-1, 5]])?, 0)),
         case("take_along_dim broadcast", &[&[1, 4]], |x| {
             x[0].take_along_dim(&Tensor::new([[0i64, 3], [1, 1], [3, 3]])?, 1)

@@ -17,6 +17,7 @@ fn tensor(value: &Value) -> Tensor {
         "f" => DType::F32,
         "d" => DType::F64,
         "l" => DType::I64,
+        "i" => DType::I32,
         _ => DType::U8,
     };
     let numbers: Vec<f64> = words.map(|word| word.parse().unwrap()).collect();
@@ -76,6 +77,7 @@ fn run(name: &str, a: &Value, x: &[Tensor], state: &[Tensor]) -> Result<Tensor> 
         "leaky_relu" => x[0].leaky_relu(a[0].as_f64().unwrap()),
         "silu" => x[0].silu(),
         "softplus" => x[0].softplus(a[0].as_f64().unwrap(), a[1].as_f64().unwrap()),
+        "cumsum" => x[0].cumsum(a[0].as_i64().unwrap()),
         "take_along_dim" => x[0].take_along_dim(&x[1], a[0].as_i64()),
         other => panic!("{other}"),
     }
@@ -344,6 +346,22 @@ fn what_cannot_be_taken_along_a_dimension_is_refused_in_pytorchs_words() -> Resu
         says(elsewhere, x.take_along_dim(&there, 0));
         Ok(())
     })
+}
+
+#[test]
+fn running_sums_of_all_types_begin_with_nothing() -> Result<()> {
+    let x = Tensor::new([-0.0f32, -0.0, 0.1])?;
+    let bits = x.cumsum(0)?.to_vec::<f32>()?.into_iter().map(f32::to_bits);
+    assert_eq!(bits.collect::<Vec<_>>(), [0.0f32, 0.0, 0.1].map(f32::to_bits));
+    assert_eq!(x.to(DType::Bool)?.cumsum(0)?.to_vec::<i64>()?, [0, 0, 1]);
+    // Of halves the sum is not one.
+    let ones = |dtype| Tensor::ones_with(&[3000], dtype)?.cumsum(0)?.get(-1)?.item();
+    assert_eq!([ones(DType::F16)?, ones(DType::BF16)?], [3000.0, 3008.0]);
+    assert_eq!(Tensor::full(&[100_000], 0.1, DType::F32)?.cumsum(0)?.get(-1)?.item()?, 10_000.0);
+    let range = "Dimension out of range (expected to be in range of [-1, 0], but got 1)";
+    says(range, zeros(&[]).cumsum(1));
+    says(range, zeros(&[3]).cumsum(1));
+    Ok(())
 }
 
 /// The logarithm of 1 + e^x is about e^x where that is small: none of its digits are lost in the sum.

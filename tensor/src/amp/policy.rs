@@ -23,7 +23,7 @@ pub(super) fn policy(operation: &str, device: DeviceType) -> Option<Policy> {
         "cross_entropy" | "nll_loss" | "mse_loss" | "l1_loss" => Policy::Fp32,
         // `square` is PyTorch's `pow(x, 2)`, and `norm` its `linalg_vector_norm`.
         "exp" | "log" | "pow" | "square" | "reciprocal" | "rsqrt" | "layer_norm" | "softmax"
-        | "log_softmax" | "sum" | "norm" | "softplus"
+        | "log_softmax" | "sum" | "norm" | "softplus" | "cumsum"
             if device == DeviceType::Cuda =>
         {
             Policy::Fp32

@@ -27,6 +27,7 @@ static FAMILIES: &[&[&Row]] = &[
     random::ROWS,
     random::DROPOUT,
     reduce::ROWS,
+    reduce::CUMSUM,
     scaler::ROWS,
     shape::ROWS,
     softmax::ROWS,

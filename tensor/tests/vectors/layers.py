@@ -114,6 +114,14 @@ for sizes in ((), (0,), (2, 3)):
     case("silu", [], [numbers(sizes, torch.float64)], F.silu)
     case("softplus", [1.0, 20.0], [numbers(sizes, torch.float32)], F.softplus)
 
+# Running sums.
+for sizes, dim in [((), 0), ((0,), 0), ((1,), 0), ((31,), 0), ((32,), 0), ((33,), -1), ((1100,), 0), ((2, 70, 3), 1),
+                   ((5, 40), -1), ((40, 5), 0), ((0, 3), 1), ((3, 0), 1)]:
+    for dtype in (torch.float32, torch.float64, torch.int64, torch.int32, torch.uint8):
+        x = numbers(sizes, dtype) if dtype.is_floating_point else torch.randint(0, 9, sizes).to(dtype)
+        case("cumsum", [dim], [x], lambda x: x.cumsum(dim))
+case("cumsum", [0], [torch.tensor([1, INF, 2, -INF, 3, NAN, 1])], lambda x: x.cumsum(0))
+
 # What is taken along a dimension; indices are broadcast, and count on beyond the ends.
 for sizes, taken, dim in [((3, 4), (2, 4), 0), ((3, 4), (1, 4), -2), ((3, 4), (3, 1), 1), ((1, 4), (3, 2), 1),
                           ((2, 1, 5), (1, 3, 7), -1), ((3, 4), (3, 0), 1), ((0, 4), (0, 4), 0), ((5,), (3,), 0),

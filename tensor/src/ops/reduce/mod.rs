@@ -1,14 +1,17 @@
 //! Operations that make one number of many: sums, means, extremes.
 //!
 //! - [`sum`]: `sum`, `mean`, `var`, `std`, `norm`   - [`extreme`]: `max`, `argmin`, `all`, …
+//! - [`cumsum`]: many sums of many numbers
 //!
 //! The order in which numbers are combined is part of the result: see `cpu/tree.rs`.
 
+mod cumsum;
 pub(crate) mod error;
 mod extreme;
 mod kernels;
 mod sum;
 
+pub(in crate::ops) use cumsum::ROWS as CUMSUM;
 use error::ReduceError;
 pub(in crate::ops) use kernels::ROWS;
 pub(crate) use sum::sum_to;

@@ -1,0 +1,129 @@
+//! Sums of all elements so far.
+//!
+//! Floats of every type are summed up as f64, and each sum is rounded once. The order is that of a warp, which has 32
+//! elements at a time: each takes in the one before it, then the sum that is then 2 before it, 4, 8, 16; and all of them
+//! take in the sum of what came before the 32.
+
+use crate::autograd::{Context, Function, Saved};
+use crate::cpu::number::Number;
+use crate::cpu::tree::LANES;
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::kernel::{Args, Ran};
+use crate::ops;
+use crate::ops::launch::launch;
+use crate::ops::plain::{copy_of, dense};
+use crate::ops::row::{row, rows};
+use crate::ops::softmax::for_rows;
+use crate::tensor::Tensor;
+
+impl Tensor {
+    /// Each element and all those before it along a dimension, summed up: of the same sizes. Integers and bools are summed
+    /// as i64 (`torch.cumsum`).
+    ///
+    /// ```
+    /// # use todevice::Tensor;
+    /// let x = Tensor::new([[1i64, 2, 3], [10, 20, 30]])?;
+    /// assert_eq!(x.cumsum(1)?.to_vec::<i64>()?, [1, 3, 6, 10, 30, 60]);
+    /// # Ok::<(), todevice::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn cumsum(&self, dim: i64) -> Result<Tensor> {
+        let dim = self.layout().dim(dim)?;
+        ops::apply(Cumsum { dim }, [self])
+    }
+}
+
+struct Cumsum {
+    dim: usize,
+}
+
+impl Cumsum {
+    /// The kernel takes rows that lie along memory: `dim` is moved to the end and back.
+    fn run(&self, x: &Tensor, from_the_end: bool) -> Result<Tensor> {
+        if x.ndim() == 0 {
+            return copy_of(x);
+        }
+        let (dim, last) = (self.dim as i64, x.ndim() as i64 - 1);
+        let rows = dense(&x.transpose(dim, last)?)?;
+        let out = rows.uninit_beside(rows.sizes(), rows.dtype())?;
+        launch(CUMSUM.of(rows.dtype())?, [&rows], [&out], &[from_the_end.into()], &[])?;
+        dense(&out.transpose(dim, last)?)
+    }
+}
+
+impl Function<1> for Cumsum {
+    fn name(&self) -> &'static str {
+        "cumsum"
+    }
+
+    fn backward_name(&self) -> &'static str {
+        "CumsumBackward0"
+    }
+
+    fn forward(&self, _: &mut Context<1>, [x]: [&Tensor; 1]) -> Result<Tensor> {
+        let x = if x.dtype().is_floating_point() { x } else { &x.to(DType::I64)? };
+        self.run(x, false)
+    }
+
+    /// An element is part of its own sum and of all after it.
+    fn backward(&self, _: &Saved<1>, grad: &Tensor) -> Result<[Option<Tensor>; 1]> {
+        Ok([Some(ops::call("cumsum_backward", &[grad], |_| self.run(grad, true))?)])
+    }
+}
+
+rows! {
+    // The number is 1 where rows are summed up from their end.
+    CUMSUM: row!("cumsum", sums, [In(T), Out(T), Int], LastDim, Cheap, cumsum_twin::<T>);
+}
+
+/// What is summed up, and as what.
+trait Summand: bytemuck::Pod + Send + Sync {
+    type Sum: Number + Default;
+    fn widen(self) -> Self::Sum;
+    fn round(sum: Self::Sum) -> Self;
+}
+
+macro_rules! summands {
+    ($($T:ty: $Sum:ty),*) => {$(
+        impl Summand for $T {
+            type Sum = $Sum;
+            fn widen(self) -> $Sum {
+                self as $Sum
+            }
+            fn round(sum: $Sum) -> $T {
+                sum as $T
+            }
+        }
+    )*};
+}
+summands!(f32: f64, f64: f64, i64: i64);
+
+fn cumsum_twin<T: Summand>(args: Args<'_, '_>) -> Ran {
+    let from_the_end = args.ints[0] != 0;
+    let values: &[T] = args.inputs[0].elements();
+    let length = args.outputs[0].layout.sizes().last().copied().unwrap_or(1);
+    for_rows(args.outputs[0].elements(), length, |row, out: &mut [T]| {
+        let x = &values[row * length..(row + 1) * length];
+        let mut before = T::Sum::default();
+        for start in (0..length).step_by(LANES) {
+            let count = LANES.min(length - start);
+            let at = |lane| if from_the_end { length - 1 - start - lane } else { start + lane };
+            let mut sums = [T::Sum::default(); LANES];
+            for (lane, sum) in sums.iter_mut().enumerate().take(count) {
+                *sum = x[at(lane)].widen();
+            }
+            for distance in [1, 2, 4, 8, 16] {
+                for lane in (distance..LANES).rev() {
+                    sums[lane] = sums[lane].plus(sums[lane - distance]);
+                }
+            }
+            for (lane, sum) in sums.iter_mut().enumerate().take(count) {
+                *sum = sum.plus(before);
+                out[at(lane)] = T::round(*sum);
+            }
+            before = sums[count - 1];
+        }
+    });
+    Ok(())
+}
