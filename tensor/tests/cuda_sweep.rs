@@ -497,6 +497,13 @@ fn indexing() -> Vec<Case> {
         }),
         case("gather 0", boxes(), |x| one(x[0].gather(0, &everywhere(&x[0], 0)?))),
         case("gather -1", boxes(), |x| one(x[0].gather(-1, &everywhere(&x[0], -1)?))),
+        case("embedding", boxes(), |x| {
+            let rows = indices(12, x[0].size(0)?, &x[0])?.reshape(&[2, 2, 3])?;
+            one(rows.transpose(0, 2)?.embedding(&x[0], None))
+        }),
+        case("embedding padded", boxes(), |x| {
+            one(indices(70, x[0].size(0)?, &x[0])?.to(DType::I32)?.embedding(&x[0], -1))
+        }),
         case("take_along_dim", boxes(), |x| {
             one(x[0].take_along_dim(&everywhere(&x[0], 0)?.sub(2 * x[0].size(0)? as i64)?, 0))
         }),
@@ -1102,14 +1109,33 @@ fn image_network() -> Result<nn::Sequential> {
     )))
 }
 
+/// Words, of which one is padding.
+fn word_network() -> Result<nn::Sequential> {
+    let padded = nn::EmbeddingOptions { padding_idx: Some(0), ..Default::default() };
+    let words = nn::Embedding::with_options(12, 6, padded)?;
+    Ok(nn::Sequential::new((words, nn::Flatten::default(), nn::Linear::new(24, 4)?)))
+}
+
 #[test]
 fn learning_from_images_is_that_of_the_cpu() -> Result<()> {
+    assert_learns_as_on_the_cpu(image_network, || Tensor::randn(&[5, 3, 8, 16]))
+}
+
+#[test]
+fn learning_from_words_is_that_of_the_cpu() -> Result<()> {
+    assert_learns_as_on_the_cpu(word_network, || Tensor::randint(0, 12, &[5, 4]))
+}
+
+fn assert_learns_as_on_the_cpu(
+    network: fn() -> Result<nn::Sequential>,
+    input: fn() -> Result<Tensor>,
+) -> Result<()> {
     on_gpu(|| {
         let learn = |device: Device| -> Result<Vec<Vec<u64>>> {
             manual_seed(11);
-            let model = image_network()?;
+            let model = network()?;
             model.to(device)?;
-            let x = Tensor::randn(&[5, 3, 8, 16])?.to(device)?;
+            let x = input()?.to(device)?;
             let target = Tensor::randint(0, 4, &[5])?.to(device)?;
             let options = SGDOptions { lr: 0.1, momentum: 0.9, ..Default::default() };
             let mut optimizer = optim::SGD::new(model.parameters(), options)?;

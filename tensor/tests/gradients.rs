@@ -256,6 +256,10 @@ fn views() -> Vec<Case> {
         case("cumsum of a number", &[&[]], |x| x[0].cumsum(0)),
         case("cumsum of nothing", &[&[0, 2]], |x| x[0].cumsum(0)),
         case("cumsum of more than a warp has", &[&[70]], |x| x[0].cumsum(0)),
+        case("embedding", &[&[4, 2]], |x| Tensor::new([[3i64, 0], [3, 3]])?.embedding(&x[0], None)),
+        case("embedding of i32", &[&[3, 1]], |x| Tensor::new([2i32, 1, 2])?.embedding(&x[0], None)),
+        case("embedding of a number", &[&[3, 2]], |x| index(&[1]).select(0, 0)?.embedding(&x[0], None)),
+        case("embedding of nothing", &[&[3, 2]], |x| index(&[]).embedding(&x[0], None)),
         case("take_along_dim", &[&[3, 2]], |x| x[0].take_along_dim(&Tensor::new([[0i64, 2], [-1, 5]])?, 0)),
         case("take_along_dim broadcast", &[&[1, 4]], |x| {
             x[0].take_along_dim(&Tensor::new([[0i64, 3], [1, 1], [3, 3]])?, 1)

@@ -6,7 +6,7 @@ use todevice::autograd::BackwardOptions;
 use todevice::nn::{self, Module};
 use todevice::{
     Approximate, AvgPool2dOptions, BatchNormArguments, DType, Device, Error, Machine, MaxPool2dOptions, Pair,
-    Result, Tensor, cuda, no_grad,
+    Result, Tensor, cuda, manual_seed, no_grad,
 };
 
 fn tensor(value: &Value) -> Tensor {
@@ -77,6 +77,7 @@ fn run(name: &str, a: &Value, x: &[Tensor], state: &[Tensor]) -> Result<Tensor> 
         "leaky_relu" => x[0].leaky_relu(a[0].as_f64().unwrap()),
         "silu" => x[0].silu(),
         "softplus" => x[0].softplus(a[0].as_f64().unwrap(), a[1].as_f64().unwrap()),
+        "embedding" => x[0].embedding(&x[1], a[0].as_i64()),
         "cumsum" => x[0].cumsum(a[0].as_i64().unwrap()),
         "take_along_dim" => x[0].take_along_dim(&x[1], a[0].as_i64()),
         other => panic!("{other}"),
@@ -114,8 +115,8 @@ fn values_and_gradients_are_pytorchs() -> Result<()> {
     for case in cases {
         let (name, arguments) = (case["name"].as_str().unwrap(), &case["arguments"]);
         let inputs = tensors(&case["inputs"]);
-        let dtype = inputs[0].dtype();
-        let what = format!("{name} of {dtype:?} {:?} {arguments}", inputs[0].sizes());
+        let types: Vec<DType> = inputs.iter().map(Tensor::dtype).collect();
+        let what = format!("{name} of {types:?} {:?} {arguments}", inputs[0].sizes());
         let leaves: Vec<Tensor> = inputs
             .into_iter()
             .map(|x| if x.dtype().is_floating_point() { x.requires_grad_(true) } else { Ok(x) })
@@ -362,6 +363,73 @@ fn running_sums_of_all_types_begin_with_nothing() -> Result<()> {
     says(range, zeros(&[]).cumsum(1));
     says(range, zeros(&[3]).cumsum(1));
     Ok(())
+}
+
+#[test]
+fn embeddings_start_as_in_pytorch_and_learn_all_rows_but_the_padding() -> Result<()> {
+    manual_seed(0);
+    let padded = nn::EmbeddingOptions { padding_idx: Some(2), ..Default::default() };
+    let layer = nn::Embedding::with_options(10, 3, padded)?;
+    let weight = layer.weight.tensor().narrow(0, 0, 4)?;
+    let expected = Tensor::new([
+        [-1.125_839_8f32, -1.152_360_2, -0.250_578_58],
+        [-0.433_878_8, 0.848_710_36, 0.692_009_15],
+        [0.0, 0.0, 0.0],
+        [-1.263_334_8, 0.349_983_2, 0.308_133_94],
+    ])?;
+    assert!(weight.detach().allclose(&expected, 1e-6, 0.0)?, "{weight}");
+    assert_eq!(layer.to_string(), "Embedding(10, 3, padding_idx=2)");
+    assert_eq!(nn::Embedding::new(4, 3)?.to_string(), "Embedding(4, 3)");
+    let last = nn::EmbeddingOptions { padding_idx: Some(-1), dtype: DType::F64 };
+    let layer = nn::Embedding::with_options(4, 3, last)?;
+    assert_eq!(layer.to_string(), "Embedding(4, 3, padding_idx=3)");
+    assert_eq!(
+        (layer.weight.tensor().dtype(), layer.weight.tensor().get(3)?.abs()?.sum()?.item()?),
+        (DType::F64, 0.0)
+    );
+    layer.forward(&Tensor::new([[0i64, 1, 1], [3, 3, 3]])?)?.sum()?.backward()?;
+    let grad = layer.weight.grad().unwrap();
+    assert_eq!(grad.to_vec::<f64>()?, [1.0, 1.0, 1.0, 2.0, 2.0, 2.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]);
+    nn::Embedding::new(0, 3)?;
+    Ok(())
+}
+
+#[test]
+fn what_names_no_row_is_refused_in_pytorchs_words() -> Result<()> {
+    let (weight, index) = (zeros(&[4, 3]), Tensor::new([[0i64, 3]])?);
+    for (dtype, name) in [
+        (DType::F32, "torch.FloatTensor"),
+        (DType::U8, "torch.ByteTensor"),
+        (DType::Bool, "CPUBoolType"),
+        (DType::BF16, "CPUBFloat16Type"),
+    ] {
+        let words = format!(
+            "Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got {name} instead (while checking arguments for embedding)"
+        );
+        says(&words, index.to(dtype)?.embedding(&weight, None));
+    }
+    says("index out of range in self", index.add(1)?.embedding(&weight, None));
+    says("index out of range in self", index.sub(1)?.embedding(&weight, None));
+    says("index_select(): self indexing axis dim should be positive", index.embedding(&zeros(&[0, 3]), None));
+    says(
+        "INDICES element is out of DATA bounds, id=7 axis_dim=4",
+        Tensor::new([7i64])?.embedding(&zeros(&[4, 0]), None),
+    );
+    says("'weight' must be 2-D", index.embedding(&zeros(&[4]), None));
+    says("'weight' must be 2-D", index.to(DType::F32)?.embedding(&zeros(&[1, 4, 3]), None));
+    for padding_idx in [4, -5] {
+        says("Padding_idx must be within num_embeddings", index.embedding(&weight, padding_idx));
+        let options = nn::EmbeddingOptions { padding_idx: Some(padding_idx), ..Default::default() };
+        says("Padding_idx must be within num_embeddings", nn::Embedding::with_options(4, 3, options));
+    }
+    let whole = Tensor::arange(0, 12, 1, DType::I64)?.reshape(&[4, 3])?;
+    assert_eq!(index.embedding(&whole, None)?.to_vec::<i64>()?, [0, 1, 2, 9, 10, 11]);
+    let machine: Machine = "sim:t4".parse().unwrap();
+    machine.enter(|| {
+        let elsewhere = "Expected all tensors to be on the same device, but got index is on cpu, different from other tensors on cuda:0 (when checking argument in method wrapper_CUDA__index_select)";
+        says(elsewhere, index.embedding(&weight.to(Device::cuda(0))?, None));
+        Ok(())
+    })
 }
 
 /// The logarithm of 1 + e^x is about e^x where that is small: none of its digits are lost in the sum.

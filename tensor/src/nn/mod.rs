@@ -3,6 +3,7 @@
 mod activation;
 mod conv;
 mod dropout;
+mod embedding;
 pub(crate) mod error;
 mod linear;
 mod loss;
@@ -18,6 +19,7 @@ pub mod utils;
 pub use activation::{GELU, ReLU, Sigmoid, Tanh};
 pub use conv::{Conv2d, Conv2dOptions};
 pub use dropout::Dropout;
+pub use embedding::{Embedding, EmbeddingOptions};
 pub use linear::{Linear, LinearOptions};
 pub use loss::{CrossEntropyLoss, L1Loss, MSELoss, NLLLoss};
 pub use module::Module;

@@ -114,6 +114,13 @@ for sizes in ((), (0,), (2, 3)):
     case("silu", [], [numbers(sizes, torch.float64)], F.silu)
     case("softplus", [1.0, 20.0], [numbers(sizes, torch.float32)], F.softplus)
 
+# Embeddings: rows that are named once, several times, never, and one that is not learned.
+for sizes, named, padding in itertools.product([(5, 3), (4, 1), (3, 0)], [(), (7,), (2, 4), (0,), (2, 0)], [None, 0, -2]):
+    for dtype in (torch.float32, torch.float64):
+        index = torch.randint(0, sizes[0], named)
+        case("embedding", [padding], [index.to(torch.int32 if padding == 0 else torch.int64), numbers(sizes, dtype)],
+             lambda index, weight: F.embedding(index, weight, padding))
+
 # Running sums.
 for sizes, dim in [((), 0), ((0,), 0), ((1,), 0), ((31,), 0), ((32,), 0), ((33,), -1), ((1100,), 0), ((2, 70, 3), 1),
                    ((5, 40), -1), ((40, 5), 0), ((0, 3), 1), ((3, 0), 1)]:

@@ -1,8 +1,9 @@
 //! What can go wrong with indices.
 
-use crate::device::Device;
+use crate::device::{Device, DeviceType};
 use crate::dtype::DType;
 use crate::error::Refusal;
+use crate::error::tensor::tensor_type;
 
 /// An error of an index, or of a tensor of them.
 #[derive(Debug, thiserror::Error)]
@@ -73,6 +74,14 @@ pub enum IndexError {
     TakeDims { input: usize, indices: usize },
     #[error("torch.take_along_dim(): dtype of indices should be Long but got {}", .got.scalar_type())]
     TakeDType { got: DType },
+    #[error("'weight' must be 2-D")]
+    EmbeddingWeight,
+    #[error(
+        "Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got {} instead (while checking arguments for embedding)", tensor_type(*.got)
+    )]
+    EmbeddingDType { got: (DeviceType, DType) },
+    #[error("Padding_idx must be within num_embeddings")]
+    Padding,
     #[error("scatter(): Expected self.dtype to be equal to src.dtype")]
     ScatterTypes,
 }
@@ -85,6 +94,7 @@ impl Refusal for IndexError {
             | IndexError::OfNothing
             | IndexError::OfNumber
             | IndexError::GetOfNumber => "IndexError",
+            IndexError::Padding => "AssertionError",
             _ => "RuntimeError",
         }
     }

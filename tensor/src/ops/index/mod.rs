@@ -1,6 +1,7 @@
 //! Choosing elements by index tensors.
 
 mod along;
+pub(crate) mod embedding;
 pub(crate) mod error;
 mod kernels;
 

@@ -1,0 +1,89 @@
+//! The table of vectors that stand for words.
+
+use super::module::{Module, display_as_module};
+use super::parameter::Parameter;
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::ops::index::embedding::padding_row;
+use crate::tensor::{Tensor, TensorOptions};
+
+/// For each number a row of a table that is learned (`torch.nn.Embedding`). Input (…) of indices, output
+/// (…, embedding_dim).
+///
+/// ```
+/// use todevice::prelude::*;
+///
+/// let words = nn::Embedding::new(1000, 16)?;
+/// let sentences = Tensor::new([[17i64, 4, 999], [4, 4, 0]])?;
+/// assert_eq!(words.forward(&sentences)?.sizes(), [2, 3, 16]);
+/// # Ok::<(), todevice::Error>(())
+/// ```
+pub struct Embedding {
+    /// (num_embeddings, embedding_dim)
+    pub weight: Parameter,
+    num_embeddings: usize,
+    embedding_dim: usize,
+    padding_idx: Option<usize>,
+}
+
+/// The keyword arguments of `torch.nn.Embedding`.
+#[derive(Clone, Copy, Debug)]
+pub struct EmbeddingOptions {
+    /// A row that is 0 at first, and is not learned; a negative one counts from the end.
+    pub padding_idx: Option<i64>,
+    /// The type of the table.
+    pub dtype: DType,
+}
+
+impl Default for EmbeddingOptions {
+    fn default() -> EmbeddingOptions {
+        EmbeddingOptions { padding_idx: None, dtype: DType::F32 }
+    }
+}
+
+impl Embedding {
+    /// A table of `num_embeddings` rows, drawn from the normal distribution by the default generator.
+    #[track_caller]
+    pub fn new(num_embeddings: usize, embedding_dim: usize) -> Result<Embedding> {
+        Embedding::with_options(num_embeddings, embedding_dim, EmbeddingOptions::default())
+    }
+
+    /// [`new`](Self::new) with keyword arguments.
+    #[track_caller]
+    pub fn with_options(
+        num_embeddings: usize,
+        embedding_dim: usize,
+        options: EmbeddingOptions,
+    ) -> Result<Embedding> {
+        let padding_idx =
+            options.padding_idx.map(|row| padding_row(row, Some(&num_embeddings))).transpose()?;
+        let weight = Tensor::empty(&[num_embeddings, embedding_dim], TensorOptions::from(options.dtype))?;
+        weight.normal_(0.0, 1.0, None)?;
+        if let Some(row) = padding_idx {
+            weight.select(0, row as i64)?.zero_()?;
+        }
+        Ok(Embedding { weight: Parameter::new(&weight)?, num_embeddings, embedding_dim, padding_idx })
+    }
+}
+
+impl Module for Embedding {
+    fn name(&self) -> &'static str {
+        "Embedding"
+    }
+
+    #[track_caller]
+    fn forward(&self, input: &Tensor) -> Result<Tensor> {
+        input.embedding(&self.weight.tensor(), self.padding_idx.map(|row| row as i64))
+    }
+
+    fn own_parameters(&self) -> Vec<(&'static str, Parameter)> {
+        vec![("weight", self.weight.clone())]
+    }
+
+    fn extra_repr(&self) -> String {
+        let padding = self.padding_idx.map_or(String::new(), |row| format!(", padding_idx={row}"));
+        format!("{}, {}{padding}", self.num_embeddings, self.embedding_dim)
+    }
+}
+
+display_as_module!(Embedding);

@@ -1,0 +1,79 @@
+//! Embedding: for each number of a text, say, the row of a table that is learned.
+
+use super::check_index;
+use super::error::IndexError;
+use crate::autograd::{Context, Function, Saved};
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::ops;
+use crate::shape::signed;
+use crate::tensor::Tensor;
+
+impl Tensor {
+    /// For each number of this tensor the row of `weight` (rows, columns) that it names. The result has the sizes of this
+    /// tensor and then the columns. The row `padding_idx`, which counts from the end if it is negative, is not learned: it
+    /// gets no gradient (`torch.nn.functional.embedding`).
+    ///
+    /// ```
+    /// # use todevice::Tensor;
+    /// let weight = Tensor::new([[0.0f32, 0.5], [1.0, 1.5], [2.0, 2.5]])?;
+    /// let rows = Tensor::new([[2i64, 0]])?.embedding(&weight, None)?;
+    /// assert_eq!(rows.to_vec::<f32>()?, [2.0, 2.5, 0.0, 0.5]);
+    /// assert_eq!(rows.sizes(), [1, 2, 2]);
+    /// # Ok::<(), todevice::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn embedding(&self, weight: &Tensor, padding_idx: impl Into<Option<i64>>) -> Result<Tensor> {
+        let padding_idx =
+            padding_idx.into().map(|row| padding_row(row, weight.sizes().first())).transpose()?;
+        if weight.ndim() != 2 {
+            return Err(IndexError::EmbeddingWeight.into());
+        }
+        let got = (self.device().device_type(), self.dtype());
+        check_index(self, || IndexError::EmbeddingDType { got })?;
+        ops::apply(Embedding { padding_idx }, [weight, &self.to(DType::I64)?])
+    }
+}
+
+/// The row that is not learned, counted from the first.
+pub(crate) fn padding_row(padding_idx: i64, rows: Option<&usize>) -> Result<usize> {
+    let rows = *rows.ok_or(IndexError::EmbeddingWeight)?;
+    let row = if padding_idx < 0 { padding_idx + rows as i64 } else { padding_idx };
+    usize::try_from(row).ok().filter(|row| *row < rows).ok_or_else(|| IndexError::Padding.into())
+}
+
+struct Embedding {
+    padding_idx: Option<usize>,
+}
+
+impl Function<2> for Embedding {
+    fn name(&self) -> &'static str {
+        "embedding"
+    }
+
+    fn backward_name(&self) -> &'static str {
+        "EmbeddingBackward0"
+    }
+
+    fn arguments(&self) -> Option<ops::Arguments> {
+        Some(ops::Arguments { method: "wrapper_CUDA__index_select", names: &["self", "index"] })
+    }
+
+    fn forward(&self, ctx: &mut Context<2>, [weight, index]: [&Tensor; 2]) -> Result<Tensor> {
+        ctx.save_for_backward([index]);
+        let sizes = [index.sizes(), &weight.sizes()[1..]].concat();
+        weight.index_select(0, &index.reshape(&[-1])?)?.reshape(&signed(&sizes))
+    }
+
+    /// A row that several numbers name gets the sum of their gradients.
+    fn backward(&self, saved: &Saved<2>, grad: &Tensor) -> Result<[Option<Tensor>; 2]> {
+        let [index] = saved.tensors()?;
+        let zeros = grad.filled_like(saved.input_sizes(0), 0)?;
+        let rows = [index.numel(), saved.input_sizes(0)[1]];
+        let grad_weight = zeros.index_add(0, &index.reshape(&[-1])?, &grad.reshape(&signed(&rows))?)?;
+        if let Some(row) = self.padding_idx {
+            grad_weight.select(0, row as i64)?.zero_()?;
+        }
+        Ok([Some(grad_weight), None])
+    }
+}
