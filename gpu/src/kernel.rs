@@ -238,9 +238,6 @@ pub struct Launch {
     pub grid: u32,
     /// Threads of a block.
     pub block: u32,
-    /// Dynamic shared memory of a block in bytes.
-    #[allow(dead_code)] // No twin needs to know.
-    pub shared: u32,
     pub arguments: SmallVec<[Argument; 4]>,
     pub work: Work,
 }

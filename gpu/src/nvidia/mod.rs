@@ -599,7 +599,7 @@ impl Driver for Nvidia {
                     launch.block,
                     1,
                     1,
-                    launch.shared,
+                    0, // No kernel asks for more shared memory than it declares.
                     raw,
                     pointers.as_mut_ptr(),
                     ptr::null_mut(),

@@ -159,7 +159,6 @@ fn launch(kernel: &'static KernelDef, arguments: &[Argument], microseconds: u64)
         kernel,
         grid: 10_000,
         block: 256,
-        shared: 0,
         arguments: SmallVec::from_slice(arguments),
         work: Work { bytes: microseconds * 240_000, flops: 0, double: false },
     }

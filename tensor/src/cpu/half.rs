@@ -31,12 +31,16 @@ pub(crate) fn by_way_of_f32(args: Args<'_, '_>) -> Ran {
     }
 }
 
+/// The most inputs for which there is room to convert them block by block.
+const MOST_INPUTS: usize = 4;
+
 /// Whether an element of the one output depends on nothing but the same element of the inputs, not even on where it is.
 fn is_elementwise(kernel: &KernelDef) -> bool {
     let is_output = |parameter: &&Parameter| matches!(parameter, Parameter::Out(_));
     kernel.geometry == Geometry::Elements
         && kernel.parameters.iter().all(|parameter| parameter.dtype().is_some())
         && kernel.parameters.iter().filter(is_output).count() == 1
+        && kernel.parameters.len() <= MOST_INPUTS + 1
 }
 
 /// The types of the inputs, and of the outputs.
@@ -84,7 +88,7 @@ fn in_blocks_of<O: Pod + Send>(
             let outputs = &mut [Output { bytes: out, layout }];
             (of_f32.twin)(Args { kernel: of_f32, inputs, outputs, ints: &[], floats: &[] })
         };
-        let mut blocks: [Widened; 4] = Default::default();
+        let mut blocks: [Widened; MOST_INPUTS] = Default::default();
         let mut floats = [0.0; BLOCK];
         for (i, out) in out.chunks_mut(BLOCK).enumerate() {
             let start = start + i * BLOCK;
@@ -93,7 +97,8 @@ fn in_blocks_of<O: Pod + Send>(
                     bytes: HalfOperand::read(input, start, out.len(), block),
                     layout: &layout,
                 };
-                let inputs: SmallVec<[Input; 4]> = inputs.iter().zip(&mut blocks).map(read).collect();
+                let inputs: SmallVec<[Input; MOST_INPUTS]> =
+                    inputs.iter().zip(&mut blocks).map(read).collect();
                 if !written.is_half() {
                     return run(&inputs, bytemuck::cast_slice_mut(out), &layout);
                 }

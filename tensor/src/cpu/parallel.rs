@@ -6,6 +6,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use super::simd::threads;
+use crate::kernel::Cost;
 
 /// Calls `work(number, piece)` for each piece of `size` elements of `out` (the last may be shorter), on all threads.
 /// Whether that pays is the caller's to know.
@@ -43,6 +44,18 @@ pub(crate) fn for_pieces_on<T: Send>(
         }
         help();
     });
+}
+
+/// Calls `run` with the number and the elements of each row of `out`, on several threads if it pays.
+pub(crate) fn for_rows<T: Send>(out: &mut [T], length: usize, run: impl Fn(usize, &mut [T]) + Sync) {
+    if out.is_empty() {
+        return;
+    }
+    if out.len() < Cost::Costly.smallest_parallel() || threads() == 1 {
+        out.chunks_mut(length).enumerate().for_each(|(row, out)| run(row, out));
+    } else {
+        for_pieces(out, length, &run);
+    }
 }
 
 #[cfg(test)]

@@ -110,7 +110,7 @@ fn launch_on_device(
         Geometry::Warps => results.div_ceil(u64::from(BLOCK / WARP)),
     };
     let grid = blocks.clamp(1, MOST_BLOCKS) as u32;
-    let launch = Launch { kernel, grid, block: BLOCK, shared: 0, arguments, work };
+    let launch = Launch { kernel, grid, block: BLOCK, arguments, work };
     Ok(target.cuda().launch(target.current_stream(), launch)?)
 }
 

@@ -4,6 +4,7 @@
 use super::error::LossError;
 use super::{CrossEntropyOptions, Reduction};
 use crate::cpu::number::Float;
+use crate::cpu::parallel::for_rows;
 use crate::cpu::reserve::{collect, reserve};
 use crate::cpu::simd::vectorized;
 use crate::cpu::tree;
@@ -13,7 +14,7 @@ use crate::kernel::{Args, Input, Ran};
 use crate::ops::launch::launch;
 use crate::ops::plain::{dense, number, seen_as};
 use crate::ops::row::{row, rows};
-use crate::ops::softmax::{for_rows, log_softmax_row};
+use crate::ops::softmax::log_softmax_row;
 use crate::tensor::Tensor;
 
 rows! {

@@ -6,6 +6,7 @@
 
 use crate::autograd::{Context, Function, Saved};
 use crate::cpu::number::Number;
+use crate::cpu::parallel::for_rows;
 use crate::cpu::tree::LANES;
 use crate::dtype::DType;
 use crate::error::Result;
@@ -14,7 +15,6 @@ use crate::ops;
 use crate::ops::launch::launch;
 use crate::ops::plain::{copy_of, dense};
 use crate::ops::row::{row, rows};
-use crate::ops::softmax::for_rows;
 use crate::tensor::Tensor;
 
 impl Tensor {

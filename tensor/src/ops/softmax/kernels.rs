@@ -4,11 +4,11 @@ use bytemuck::Pod;
 use smallvec::SmallVec;
 
 use crate::cpu::number::Float;
-use crate::cpu::parallel::for_pieces;
-use crate::cpu::simd::{threads, vectorized};
+use crate::cpu::parallel::for_rows;
+use crate::cpu::simd::vectorized;
 use crate::cpu::tree;
 use crate::error::Result;
-use crate::kernel::{Args, Cost, Ran};
+use crate::kernel::{Args, Ran};
 use crate::ops::launch::launch;
 use crate::ops::plain::dense;
 use crate::ops::row::{Row, row, rows};
@@ -100,16 +100,4 @@ fn over_rows<T: Pod + Send + Sync, const N: usize>(
         kernel(inputs.map(|input| &input[row * length..(row + 1) * length]), out);
     });
     Ok(())
-}
-
-/// Calls `run` with the number and the elements of each row of `out`, on several threads if it pays.
-pub(in crate::ops) fn for_rows<T: Send>(out: &mut [T], length: usize, run: impl Fn(usize, &mut [T]) + Sync) {
-    if out.is_empty() {
-        return;
-    }
-    if out.len() < Cost::Costly.smallest_parallel() || threads() == 1 {
-        out.chunks_mut(length).enumerate().for_each(|(row, out)| run(row, out));
-    } else {
-        for_pieces(out, length, &run);
-    }
 }
