@@ -35,17 +35,19 @@ impl Runs {
     }
 
     /// How the `length` elements from `start` on lie.
+    #[inline(always)]
     fn block(&self, start: usize, length: usize) -> Lies {
         let inner = self.ndim - 1;
         let (size, stride) = (self.sizes[inner], self.strides[inner]);
         match (inner, stride) {
             (0, 1) => Lies::Together(self.offset + start),
+            // One element lies together, whatever its stride.
+            (0, _) if size == 1 => Lies::Together(self.offset),
             (0, 0) => Lies::Number(self.offset),
             // Within one run: a row that is broadcast, a part of each row of a matrix.
             (1, 1) if start % size + length <= size => {
                 Lies::Together(self.offset + start / size * self.strides[0] + start % size)
             }
-            _ if size == 1 && inner == 0 => Lies::Together(self.offset),
             _ => Lies::Apart,
         }
     }
