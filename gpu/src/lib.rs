@@ -11,11 +11,12 @@
 //! | runtime | `runtime.rs`, what stands between tensors and the driver; `allocator.rs`, PyTorch's caching allocator; `pinned.rs`; `current_stream.rs` |
 //! | drivers | `simulated/`, with a tour of its own; `nvidia/`, likewise; neither knows the other |
 //!
-//! Public are the contract and what the examples below use. The rest of a tensor crate's way to a GPU can be reached, but is
-//! hidden from the documentation.
+//! The documentation shows the contract and what the examples below use. The rest of what a tensor crate needs on its way to
+//! a GPU can be reached, but is hidden.
 //!
 //! It knows no tensor and no operation, and calculates nothing: how a kernel, a product of matrices or a convolution is
-//! computed on the host comes with it, as a `fn` (its *twin*). Of random numbers it has the generators, which the host owns.
+//! computed on the host comes with it, as a `fn` (its *twin*). It has generators of random numbers, which the host owns, but
+//! fills no tensor with them.
 //!
 //! # Memory under PyTorch's rules
 //!

@@ -110,7 +110,8 @@ impl<R: Refusal> From<R> for Error {
     }
 }
 
-// Not inlined: to move an error from one type to another takes more than what went well, on whose way it would be.
+// These are not inlined. Moving an error from one type to another is long code, which would stand in the way of the calls
+// that went well.
 
 impl From<LayoutError> for Error {
     #[cold]

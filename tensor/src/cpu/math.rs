@@ -18,7 +18,7 @@
 //!
 //! `sin`, `cos`, `powf` and all f64 functions come from the `libm` crate, which is plain Rust built
 //! on the same operations: slower, since it branches, but again the same bits everywhere. Of many angles
-//! sines and cosines are calculated without branches ([`sin_all`]), with the same bits for every float.
+//! sines and cosines are calculated without branches ([`sin_all`]), and the bits are the same for every float.
 
 use crate::cpu::simd::vectorized;
 use std::f32::consts::{FRAC_1_SQRT_2, LOG2_E};
@@ -196,7 +196,7 @@ pub(crate) fn cos_all(angles: &[f32], out: &mut [f32]) {
     of_angles(vectors, cos, angles, out);
 }
 
-/// Beyond, two parts of π are not enough to tell the quarter turn.
+/// Beyond this, two parts of π are not enough to tell the quarter turn.
 const MOST_RADIANS: f32 = 268_435_456.0;
 
 fn of_angles(vectors: fn(&[f32], &mut [f32]), one: fn(f32) -> f32, angles: &[f32], out: &mut [f32]) {

@@ -1,5 +1,5 @@
-//! Copies of matrices that lie on their side. A walk along their rows would fetch a line of memory for every element; here a
-//! tile of a line's width is read and written line by line.
+//! Copies of transposed matrices. A walk along their rows would fetch a line of memory for every element. Here a tile that is
+//! as wide as a line is read line by line, and written line by line.
 
 use bytemuck::Pod;
 

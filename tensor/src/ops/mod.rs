@@ -1,6 +1,5 @@
 //! The operations, a family a folder: `mod.rs` says what an operation checks, computes and how its
-//! gradient flows; `kernels.rs` has the kernels it is made of, for the host and for devices (see `kernel.rs` of
-//! `todevice-gpu`).
+//! gradient flows; `kernels.rs` declares the kernels that it is made of, for the host and for devices: see `row.rs`.
 //!
 //! An operation has three doors: [`call`], [`apply`] if it has a gradient, and [`update`] if it writes to a tensor. Behind
 //! each is [`enter`].

@@ -11,14 +11,14 @@ use crate::shape::Layout;
 use crate::tensor::Tensor;
 
 rows! {
-    // Elements as they are, from any layout to any other.
+    // It copies elements as they are, from any layout to any other.
     pub(in crate::ops) COPY: row!("copy", each, [In(T), Out(T)], Elements, Cheap, |mut args| {
         if transpose::copied::<T>(&mut args) {
             return Ok(());
         }
         map1::<T, T>(args, Cost::Cheap, |x, out| out.copy_from_slice(x))
     });
-    // With the whole number, or with the other one in a tensor of floats.
+    // It fills with the whole number, or with the other one in a tensor of floats.
     FILL: row!("fill", each, [Out(T), Int, Float], Elements, Cheap, |args| {
         let value = if T::DTYPE.is_floating_point() { args.floats[0] as C } else { args.ints[0] as C };
         let value = T::narrow(value);

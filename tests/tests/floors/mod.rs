@@ -123,7 +123,7 @@ fn methods_are_called_from_their_room_or_above() {
         for (file, called) in methods.called.iter().filter(|(file, _)| *file != "lib.rs") {
             for name in called.iter().filter(|name| !common.contains(name.as_str()) && !below.contains(*name))
             {
-                // Of several that have one name it is not known which is meant: one that may be is enough.
+                // Several methods may have one name, and which is meant is not known: one that is not above is enough.
                 let Some(defined) = methods.defined.get(name) else { continue };
                 if defined.iter().all(|other| room(rooms, other).0 > room(rooms, file).0) {
                     let _ = writeln!(wrong, "{package}/src/{file} calls {name}(), of {defined:?}");

@@ -81,7 +81,7 @@ macro_rules! casts {
             }, None);)+
 
         rows! {
-            // What is not 0.
+            // Whatever is not 0 is true.
             TRUTH: row!("truth", numbers, Cheap, |x: T| -> u8 { (x != (0 as T)) as u8 });
             CAST: Row {
                 name: "cast",

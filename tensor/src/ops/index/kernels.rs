@@ -70,7 +70,7 @@ impl Around {
 rows! {
     // What is left of an index when the size is taken away, or added, until it is less than that and no less than 0.
     pub(super) REMAINDER: row!("remainder", [i64], Cheap, |index: T, size: T| -> T { index.rem_euclid(size) });
-    // A tensor, an index tensor, and along which dimension.
+    // These take a tensor, an index tensor, and the dimension along which they choose.
     INDEX_SELECT: row!("index_select", each, [In(T), In(i64), Out(T), Int], Indexed, Cheap, index_select_twin::<T>);
     INDEX_ADD: row!("index_add", each, [In(T), In(i64), Out(T), Int], Indexed, Cheap, index_add_twin::<T>);
     GATHER: row!("gather", each, [In(T), In(i64), Out(T), Int], Indexed, Cheap, gather_twin::<T>);

@@ -18,7 +18,7 @@ use crate::ops::softmax::log_softmax_row;
 use crate::tensor::Tensor;
 
 rows! {
-    // Scores or gradients, targets, the weights of the classes, and the options.
+    // These take scores or gradients, targets, the weights of the classes, and the options.
     NLL_LOSS: row!("nll_loss", floats, [In(T), In(i64), In(T), Out(T), Int, Int], Rows, Cheap, nll_loss_twin::<T>)
         .refused_as("nll_loss_out_frame");
     NLL_LOSS_BACKWARD: row!("nll_loss_backward", floats, [

@@ -20,14 +20,14 @@ use crate::ops::row::{row, rows};
 use crate::tensor::Tensor;
 
 rows! {
-    // With a grid of windows: kernels, strides, paddings and dilations, down and across.
+    // These take the grid of windows: kernels, strides, paddings and dilations, down and across.
     MAX_POOL2D: row!("max_pool2d", numbers, [
         In(T), Out(T), Out(i32), Int, Int, Int, Int, Int, Int, Int, Int,
     ], Indexed, Cheap, max_pool2d_twin::<T>);
     MAX_POOL2D_BACKWARD: row!("max_pool2d_backward", floats, [
         In(T), In(i32), Out(T), Int, Int, Int, Int, Int, Int, Int, Int,
     ], Indexed, Cheap, max_pool2d_backward_twin::<T>).refused_as("max_pool2d");
-    // A grid without dilations, and what is divided by.
+    // These take a grid without dilations, and what is divided by.
     AVG_POOL2D: row!("avg_pool2d", floats, [
         In(T), Out(T), Int, Int, Int, Int, Int, Int, Int, Int,
     ], Indexed, Cheap, avg_pool2d_twin::<T>);

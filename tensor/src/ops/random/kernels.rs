@@ -53,7 +53,7 @@ impl Uniform for f64 {
 }
 
 rows! {
-    // From two numbers of the sequence and two of the caller's.
+    // These take the seed and a position in its sequence, then two numbers of the caller's.
     UNIFORM: row!("uniform", each_float, [Out(T), Int, Int, Float, Float], Elements, Costly, uniform_twin::<T>)
         .refused_as("check_uniform_bounds");
     NORMAL: row!("normal", floats, [Out(T), Int, Int, Float, Float], Elements, Costly, normal_twin::<T>)
