@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::{fs, thread};
 
-use labs::{Captured, Event};
+use labs::{Captured, Event, LABS, Listed, Run};
 
-use crate::labs::{LABS, LabOfBook, Run, of_command};
+use crate::labs::of_command;
 use crate::mistake::choices;
 use crate::{output, sources};
 
@@ -52,17 +52,18 @@ impl Course {
     }
 
     /// A lab by its number.
-    pub(crate) fn lab(&self, number: &str) -> Result<&'static LabOfBook, String> {
-        let all = || choices(LABS.iter().map(|lab| lab.number));
+    pub(crate) fn lab(&self, number: &str) -> Result<&'static Listed, String> {
+        let all = || choices(LABS.iter().map(Listed::number));
         LABS.iter()
-            .find(|lab| lab.number == number)
+            .find(|lab| lab.number() == number)
             .ok_or_else(|| format!("no lab `{number}`: say {}", all()))
     }
 
     /// The path and the text of every source of a lab.
-    pub(crate) fn sources(&self, lab: &LabOfBook) -> Result<Vec<(&'static str, String)>, String> {
+    pub(crate) fn sources(&self, lab: &Listed) -> Result<Vec<(String, String)>, String> {
         self.is_built_in()?;
-        lab.sources.iter().map(|path| Ok((*path, self.read(path)?))).collect()
+        let read = |path: String| self.read(&path).map(|text| (path, text));
+        lab.sources().into_iter().map(read).collect()
     }
 
     /// What a lab prints comes from the labs as they were when this program was built: the sources must still be those.
@@ -85,7 +86,7 @@ impl Course {
 
     /// Runs some labs in every way that is tested, several at a time. Pages show nearly all of these runs, and ask for one
     /// after the other.
-    pub(crate) fn run_labs(&self, wanted: impl Fn(&LabOfBook) -> bool) {
+    pub(crate) fn run_labs(&self, wanted: impl Fn(&Listed) -> bool) {
         if self.is_built_in().is_err() {
             return; // Each page that asks for one is told why.
         }
@@ -106,13 +107,13 @@ impl Course {
     }
 
     /// What a lab says when it is run in this way: that which its snapshot holds.
-    pub(crate) fn events(&self, lab: &LabOfBook, run: &str) -> Result<Vec<Event>, String> {
+    pub(crate) fn events(&self, lab: &Listed, run: &str) -> Result<Vec<Event>, String> {
         let all = || choices(lab.runs.iter().map(|run| run.name));
         let run = lab.runs.iter().find(|known| known.name == run);
-        let run = run.ok_or_else(|| format!("{} has no such run: say run={}", lab.name(), all()))?;
+        let run = run.ok_or_else(|| format!("{} has no such run: say run={}", lab.name, all()))?;
         self.is_built_in()?;
         let captured = captured(lab, run)?;
-        let snapshot = format!("labs/tests/snapshots/suite__{}.snap", run.snapshot);
+        let snapshot = lab.snapshot(run);
         output::check(&self.read(&snapshot)?, &captured.events).map_err(|difference| {
             format!(
                 "stale snapshot {snapshot}{difference} (run: {}). To write it anew: \
@@ -154,7 +155,7 @@ impl Course {
         };
         match section {
             Some(section) if !has(section) => {
-                Err(format!("`{command}`: {} has no section {section}", lab.name()))
+                Err(format!("`{command}`: {} has no section {section}", lab.name))
             }
             _ => Ok(()),
         }
@@ -162,7 +163,7 @@ impl Course {
 }
 
 /// What a lab says in a way that pages show.
-fn captured(lab: &LabOfBook, run: &Run) -> Result<&'static Captured, String> {
+fn captured(lab: &Listed, run: &Run) -> Result<&'static Captured, String> {
     let flags = [run.flags, run.steady].concat();
     let captured = ran(lab, &flags);
     match (captured.exit_code, captured.errors.as_str()) {
@@ -172,7 +173,7 @@ fn captured(lab: &LabOfBook, run: &Run) -> Result<&'static Captured, String> {
 }
 
 /// Runs a lab, once in the life of this program.
-fn ran(lab: &LabOfBook, flags: &[&str]) -> &'static Captured {
+fn ran(lab: &Listed, flags: &[&str]) -> &'static Captured {
     type Runs = BTreeMap<String, &'static OnceLock<Captured>>;
     static RUNS: Mutex<Runs> = Mutex::new(BTreeMap::new());
     let mut runs = RUNS.lock().unwrap_or_else(PoisonError::into_inner);

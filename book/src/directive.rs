@@ -2,6 +2,7 @@
 
 use crate::course::Course;
 use crate::document::Page;
+use crate::labs::{by_default, source_page};
 use crate::mistake::{Wrong, choices};
 use crate::names::{LINES, unknown};
 use crate::output::{self, Show};
@@ -22,15 +23,18 @@ pub fn markdown(course: &Course, page: &Page, name: &str, args: &[&str]) -> Resu
         ("lab-run", [lab]) => Ok(lab_run(course, page, lab)?),
         ("lab-code", [lab, anchor]) => {
             let lab = course.lab(lab)?;
-            let (path, line, code) = anchor_of(&course.sources(lab)?, anchor)?;
-            let caption =
-                format!("<a href=\"{}\"><code>{path}</code></a>, line {line}", up(page.path) + &lab.page());
+            let sources = course.sources(lab)?;
+            let (path, line, code) = anchor_of(&sources, anchor)?;
+            let caption = format!(
+                "<a href=\"{}\"><code>{path}</code></a>, line {line}",
+                up(page.path) + &source_page(lab)
+            );
             Ok(captioned("lab-code", &html::fence("rust", &code), &caption))
         }
         ("lab-output", [lab, section, options @ ..]) => Ok(lab_output(course, lab, section, options)?),
         ("lab-source", [lab]) => {
             let lab = course.lab(lab)?;
-            let file = |(path, text): &(&str, String)| {
+            let file = |(path, text): &(String, String)| {
                 let code = html::fence("rust", &anchor::without_marks(text));
                 captioned("lab-code", &code, &format!("<code>{path}</code>"))
             };
@@ -50,7 +54,7 @@ pub fn markdown(course: &Course, page: &Page, name: &str, args: &[&str]) -> Resu
 
 fn lab_run(course: &Course, page: &Page, lab: &str) -> Result<String, String> {
     let lab = course.lab(lab)?;
-    let mut commands = vec![(lab.command(&[]), lab.by_default())];
+    let mut commands = vec![(lab.command(&[]), by_default(lab))];
     commands.extend(lab.runs.iter().map(|run| (lab.command(run.flags), run.what)));
     commands.push((lab.command(&["--section", "1"]), "one section at a time"));
     commands.push((lab.command(&["--help"]), "its flags"));
@@ -59,8 +63,8 @@ fn lab_run(course: &Course, page: &Page, lab: &str) -> Result<String, String> {
         commands.iter().map(|(command, what)| format!("{command:<width$}  # {what}")).collect();
     Ok(format!(
         "## Run it\n\nThe lab of this chapter is [`{}`]({}).\n\n{}\n",
-        lab.name(),
-        up(page.path) + &lab.page(),
+        lab.name,
+        up(page.path) + &source_page(lab),
         html::fence("sh", &lines.join("\n"))
     ))
 }
@@ -84,7 +88,7 @@ fn lab_output(course: &Course, lab: &str, number: &str, options: &[&str]) -> Res
     let run = run.ok_or_else(|| format!("lab-output does not say which run: add run={}", runs()))?;
     let events = course.events(lab, run)?;
     let section =
-        output::section(&events, number).map_err(|what| format!("{}, run={run}, has {what}", lab.name()))?;
+        output::section(&events, number).map_err(|what| format!("{}, run={run}, has {what}", lab.name))?;
 
     let flags = lab.runs.iter().find(|known| known.name == run).map_or(&[][..], |run| run.flags);
     let machine = events.iter().find_map(|event| match event {
@@ -101,16 +105,16 @@ fn lab_output(course: &Course, lab: &str, number: &str, options: &[&str]) -> Res
 }
 
 /// The file of a lab that has an anchor, the number of its first line, and its lines.
-fn anchor_of<'a>(sources: &[(&'a str, String)], anchor: &str) -> Result<(&'a str, usize, String), String> {
+fn anchor_of<'a>(sources: &'a [(String, String)], anchor: &str) -> Result<(&'a str, usize, String), String> {
     let parts = sources.iter().map(|(path, text)| (path, anchor::part(text, anchor)));
     let found: Vec<_> =
-        parts.filter_map(|(path, part)| part.ok().map(|(line, code)| (*path, line, code))).collect();
+        parts.filter_map(|(path, part)| part.ok().map(|(line, code)| (path.as_str(), line, code))).collect();
     if let [part] = &found[..] {
         return Ok(part.clone());
     }
     // Why not is said of all files together.
     let (paths, texts): (Vec<&str>, Vec<&str>) =
-        sources.iter().map(|(path, text)| (*path, text.as_str())).unzip();
+        sources.iter().map(|(path, text)| (path.as_str(), text.as_str())).unzip();
     match anchor::part(&texts.join("\n"), anchor) {
         Ok(_) => Err(format!("{} lacks a mark of the anchor `{anchor}`", paths.join(" | "))),
         Err(what) => Err(format!("{} {what}", paths.join(" | "))),

@@ -49,7 +49,7 @@ fn number(course: &Course, lab: &str, run: &str, name: &str, more: &[&str]) -> R
     let place = place.transpose()?;
     let lab = course.lab(lab)?;
     let events = course.events(lab, run)?;
-    let figure = figure::find(&events, name, place)
-        .map_err(|what| format!("{}, run={run}, has: {what}", lab.name()))?;
+    let figure =
+        figure::find(&events, name, place).map_err(|what| format!("{}, run={run}, has: {what}", lab.name))?;
     Ok(if value_only { figure.printed_value() } else { figure.printed() })
 }

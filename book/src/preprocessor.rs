@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use labs::Listed;
 use mdbook_preprocessor::book::Book;
 use mdbook_preprocessor::errors::{Error, Result};
 use mdbook_preprocessor::{Preprocessor, PreprocessorContext, parse_input};
 
 use crate::course::Course;
-use crate::labs::LabOfBook;
 use crate::links::files;
 use crate::lint;
 use crate::mistake::{Mistake, lines};
@@ -45,8 +45,8 @@ impl Preprocessor for ToDevice {
             slashes(file.strip_prefix(self.course.root()).unwrap_or(&file))
         };
         let all: String = book.chapters().map(|chapter| chapter.content.as_str()).collect();
-        let shown = |lab: &LabOfBook| {
-            ["lab-output", "figure"].iter().any(|name| all.contains(&format!("{{{{#{name} {}", lab.number)))
+        let shown = |lab: &Listed| {
+            ["lab-output", "figure"].iter().any(|name| all.contains(&format!("{{{{#{name} {}", lab.number())))
         };
         self.course.run_labs(shown);
         let mut in_summary = BTreeSet::from(["SUMMARY.md".to_owned()]);

@@ -283,7 +283,7 @@ fn a_chapter_asks_at_least_six_questions() {
 #[test]
 fn a_stale_snapshot_is_told_with_its_line() {
     let checkout = Checkout::new();
-    let snapshot = "labs/tests/snapshots/suite__lab_03__noise.snap";
+    let snapshot = "labs/tests/snapshots/lab-03-none.snap";
     change(&checkout, snapshot, "Epoch [2/3], Loss: 0.9765", "Epoch [2/3], Loss: 0.9764");
     let changed = std::fs::read_to_string(checkout.path(snapshot)).unwrap();
     let line = 1 + changed.lines().position(|line| line.ends_with("0.9764")).unwrap();
@@ -309,7 +309,7 @@ fn a_snapshot_that_ends_too_early_or_too_late_is_stale() {
         (end, &format!("{end}More.\n"), "it says `More.`, the lab says the end"),
     ] {
         let checkout = Checkout::new();
-        change(&checkout, "labs/tests/snapshots/suite__lab_03__noise.snap", from, to);
+        change(&checkout, "labs/tests/snapshots/lab-03-none.snap", from, to);
         let error = page(&checkout.course(), "{{#lab-output 03 1 run=none}}").unwrap_err();
         assert!(error.contains(expected), "{error}");
     }

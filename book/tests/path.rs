@@ -153,7 +153,7 @@ fn the_path_and_the_chapter_say_of_a_gpu_that_is_not_busy_what_the_lab_says() {
         let (_, after) = text.split_once(before).unwrap_or_else(|| panic!("{file}: {before}"));
         after.split(" %").next().unwrap().to_owned()
     };
-    let of_lab = percent("labs/tests/snapshots/suite__lab_05__t4.snap", "\n6. Why is my GPU at ");
+    let of_lab = percent("labs/tests/snapshots/lab-05-t4.snap", "\n6. Why is my GPU at ");
     assert_eq!(percent("book/chapters/05-monitoring.md", "## Part B: why is my GPU at "), of_lab);
     assert_eq!(percent("book/path.toml", "why my GPU is at "), of_lab);
 }

@@ -275,7 +275,7 @@ fn a_changed_a_new_and_a_removed_file_are_noticed() {
     changed("new");
     fs::remove_file(page).unwrap();
     changed("removed");
-    fs::write(checkout.path("labs/tests/snapshots/suite__lab_03__noise.snap"), "").unwrap();
+    fs::write(checkout.path("labs/tests/snapshots/lab-03-none.snap"), "").unwrap();
     changed("a snapshot");
     fs::write(checkout.path("book/path.toml"), "").unwrap();
     changed("the path of reading");

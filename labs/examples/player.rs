@@ -8,8 +8,8 @@
 
 use std::cell::RefCell;
 
-use labs::Captured;
 use labs::cli::Format;
+use labs::{Captured, Listed};
 
 thread_local! {
     // A module has one thread, so this is all the state there is.
@@ -37,8 +37,8 @@ pub extern "C" fn run() -> u32 {
     let mut words = input.split('\0');
     let name = words.next().unwrap_or_default();
     let flags: Vec<&str> = words.collect();
-    let captured = match labs::LABS.iter().find(|(lab, _)| *lab == name) {
-        Some((_, run)) => run(&flags),
+    let captured = match Listed::named(name) {
+        Some(lab) => (lab.run)(&flags),
         None => {
             let errors = format!("error: there is no lab '{name}'\n");
             Captured { errors, exit_code: 2, ..Captured::default() }

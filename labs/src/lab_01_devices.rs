@@ -13,7 +13,7 @@ use todevice::{Machine, ToOptions, cuda};
 use crate::cli::count;
 use crate::event::Cell;
 use crate::render_text::wrap;
-use crate::{Entry, Figure, Lab, Table, exact, hardware, row, text, timed};
+use crate::{Entry, Figure, Lab, Run, Table, exact, hardware, row, text, timed};
 
 pub const LAB: Entry<Options> = Entry { name: "lab-01", title: "Devices", run };
 
@@ -652,3 +652,6 @@ fn chart(on_cpu: &[(usize, Duration)], on_gpu: &[(usize, Duration)]) -> String {
         &[Series { name: "CPU", points: points(on_cpu) }, Series { name: "GPU", points: points(on_gpu) }],
     )
 }
+
+/// The runs that are tested. The book shows them.
+pub const RUNS: &[Run] = &[Run::NONE, Run::T4, Run::T4X2];

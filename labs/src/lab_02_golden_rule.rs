@@ -8,7 +8,7 @@ use todevice::prelude::*;
 use todevice::time::Instant;
 
 use crate::cli::count;
-use crate::{Entry, Figure, Lab, Table, exact, row, text, timed};
+use crate::{Entry, Figure, Lab, Run, Table, exact, row, text, timed};
 
 pub const LAB: Entry<Options> = Entry { name: "lab-02", title: "The golden rule", run };
 
@@ -511,3 +511,6 @@ fn outcome(result: Result<Tensor>) -> Result<String> {
 fn place(tensor: &Tensor) -> Figure {
     exact("device", tensor.device().to_string())
 }
+
+/// The runs that are tested. The book shows them.
+pub const RUNS: &[Run] = &[Run::NONE, Run::T4, Run::T4X2];

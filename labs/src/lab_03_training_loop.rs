@@ -9,7 +9,7 @@ use todevice::trace::{Counters, record_function};
 use todevice::{Machine, cuda};
 
 use crate::cli::count;
-use crate::{Entry, Lab, Table, Text, exact, measured, modelled, row, text, timed};
+use crate::{Entry, Lab, Run, Table, Text, exact, measured, modelled, row, text, timed};
 
 pub const LAB: Entry<Options> = Entry { name: "lab-03", title: "The training loop", run };
 
@@ -565,3 +565,19 @@ fn when_to_stop_the_clock(lab: &mut Lab) -> crate::Result<()> {
 fn wait_for(device: Device) -> Result<()> {
     if device.is_cuda() { cuda::synchronize_device(device.index()) } else { Ok(()) }
 }
+
+/// A computer with few cores would warn of workers, and one without a GPU of pinned memory.
+const STEADY: &[&str] = &["--num-workers", "0", "--pin-memory", "false"];
+
+/// The runs that are tested. The book shows them.
+pub const RUNS: &[Run] = &[
+    Run { steady: STEADY, ..Run::NONE },
+    Run {
+        name: "linear",
+        flags: &["--gpu", "none", "--target", "linear", "--epochs", "5"],
+        steady: STEADY,
+        what: "on the CPU, with something to learn",
+    },
+    Run::T4,
+    Run::T4X2,
+];

@@ -9,7 +9,7 @@ use todevice::trace::Trace;
 use todevice::{GpuSpec, Machine, RaceCheck, ToOptions, cuda};
 
 use crate::cli::count;
-use crate::{Entry, Figure, Lab, Table, exact, hardware, measured, modelled, row, text, timed};
+use crate::{Entry, Figure, Lab, Run, Table, exact, hardware, measured, modelled, row, text, timed};
 
 pub const LAB: Entry<Options> = Entry { name: "lab-08", title: "Asynchrony", run };
 
@@ -831,3 +831,6 @@ fn wait_for(device: Device) -> Result<()> {
     if device.is_cuda() { cuda::synchronize_device(device.index()) } else { Ok(()) }
 }
 // ANCHOR_END: wait_for
+
+/// The runs that are tested. The book shows them.
+pub const RUNS: &[Run] = &[Run::NONE, Run::T4];

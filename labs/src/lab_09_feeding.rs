@@ -12,7 +12,7 @@ use todevice::{Machine, RaceCheck, ToOptions};
 
 use crate::cli::count;
 use crate::render_text::wrap;
-use crate::{Entry, Figure, Lab, Table, Value, exact, measured, modelled, raced, row, text, timed};
+use crate::{Entry, Figure, Lab, Run, Table, Value, exact, measured, modelled, raced, row, text, timed};
 
 pub const LAB: Entry<Options> = Entry { name: "lab-09", title: "Feeding the GPU", run };
 
@@ -703,3 +703,6 @@ fn created_or_moved(lab: &mut Lab) -> crate::Result<()> {
     );
     Ok(())
 }
+
+/// The runs that are tested. The book shows them.
+pub const RUNS: &[Run] = &[Run::NONE, Run::T4];

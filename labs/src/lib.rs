@@ -33,7 +33,8 @@
 //! assert!(captured.text.contains("Epoch [2/2], Loss: 0.5000\nNum samples: 1024\n"));
 //! ```
 //!
-//! Its binary is `fn main() -> std::process::ExitCode { labs::main(&LAB) }`.
+//! Its binary is `fn main() -> std::process::ExitCode { labs::main(&LAB) }`. A lab of the course also names its
+//! [runs](Run) that are tested, and stands in the list of [all labs](LABS), by which tests, book and page go.
 
 #[cfg(not(target_family = "wasm"))]
 pub mod calibrate;
@@ -53,6 +54,7 @@ pub mod lab_06_amp;
 pub mod lab_07_cudnn;
 pub mod lab_08_asynchrony;
 pub mod lab_09_feeding;
+mod listed;
 pub mod render_json;
 pub mod render_text;
 pub mod stdio;
@@ -67,22 +69,37 @@ pub use event::{Cell, Drawing, Event, Header, Table, without_measured};
 pub use figure::{Figure, Kind, Value, exact, hardware, measured, modelled, observed, raced, timed};
 pub use float::{format_float, near_rounding_boundary};
 pub use lab::{Bar, Lab, Progress, Sink};
+pub use listed::{Listed, Run};
 #[cfg(not(target_family = "wasm"))]
 pub use terminal::{main, program};
 pub use text::{Part, Slot, Text};
 
-/// All labs: the name of each, and how to run it in this process.
-pub const LABS: &[(&str, fn(&[&str]) -> Captured)] = &[
-    ("lab-00", |flags| run_captured(&lab_00_setup::LAB, flags)),
-    ("lab-01", |flags| run_captured(&lab_01_devices::LAB, flags)),
-    ("lab-02", |flags| run_captured(&lab_02_golden_rule::LAB, flags)),
-    ("lab-03", |flags| run_captured(&lab_03_training_loop::LAB, flags)),
-    ("lab-04", |flags| run_captured(&lab_04_memory::LAB, flags)),
-    ("lab-05", |flags| run_captured(&lab_05_monitoring::LAB, flags)),
-    ("lab-06", |flags| run_captured(&lab_06_amp::LAB, flags)),
-    ("lab-07", |flags| run_captured(&lab_07_cudnn::LAB, flags)),
-    ("lab-08", |flags| run_captured(&lab_08_asynchrony::LAB, flags)),
-    ("lab-09", |flags| run_captured(&lab_09_feeding::LAB, flags)),
+/// Makes the list of the labs from the names of their modules.
+macro_rules! labs {
+    ($($module:ident $({ $($part:ident),* })?),* $(,)?) => {
+        /// All labs.
+        pub const LABS: &[Listed] = &[$(Listed {
+            name: $module::LAB.name,
+            module: stringify!($module),
+            parts: &[$($(stringify!($part)),*)?],
+            run: |flags| run_captured(&$module::LAB, flags),
+            runs: $module::RUNS,
+        }),*];
+    };
+}
+
+// A lab that is a folder names its modules, in the order in which they are read.
+labs![
+    lab_00_setup { findings, computer, made_up },
+    lab_01_devices,
+    lab_02_golden_rule,
+    lab_03_training_loop,
+    lab_04_memory { why_it_runs_out, how_the_allocator_thinks },
+    lab_05_monitoring { the_table, why_it_waits, watch },
+    lab_06_amp { numbers, costs, training, scaling, images },
+    lab_07_cudnn { search, determinism, tf32 },
+    lab_08_asynchrony,
+    lab_09_feeding,
 ];
 
 /// Whatever made a lab fail.

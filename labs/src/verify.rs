@@ -10,7 +10,7 @@ use todevice::{GpuSpec, Machine, cuda};
 
 use crate::entry::{Stop, wrong};
 use crate::stdio::to_stdout;
-use crate::{LABS, program};
+use crate::{LABS, Listed, program};
 
 /// Runs every lab on a machine, and says what differs from the book
 #[derive(Parser)]
@@ -34,7 +34,7 @@ pub struct Flags {
 }
 
 fn lab_name(name: &str) -> Result<String, String> {
-    let known: Vec<&str> = LABS.iter().map(|(name, _)| *name).collect();
+    let known: Vec<&str> = LABS.iter().map(|lab| lab.name).collect();
     match known.contains(&name) {
         true => Ok(name.to_owned()),
         false => Err(format!("expected one of {}", known.join(", "))),
@@ -68,9 +68,9 @@ pub fn verify(lab: &str, gpu: &GpuSpec, reference: &str, flags: &[String]) -> Re
 
 /// What a lab says on a machine, as JSON Lines.
 pub fn run(lab: &str, gpu: &str, flags: &[String]) -> String {
-    let (_, run) = LABS.iter().find(|(name, _)| *name == lab).expect("a name that was checked");
+    let lab = Listed::named(lab).expect("a name that was checked");
     let flags: Vec<&str> = ["--gpu", gpu].into_iter().chain(flags.iter().map(String::as_str)).collect();
-    let captured = run(&flags);
+    let captured = (lab.run)(&flags);
     if captured.json.is_empty() { captured.errors } else { captured.json }
 }
 
@@ -285,7 +285,7 @@ fn what_it_means(real: bool, left_out: &[(&str, String, String)]) -> String {
 /// Exits with 0 if all labs are as in the book, with 1 if not, with 2 if a flag is wrong or the machine is not there.
 pub fn main() -> ExitCode {
     program(|flags: Flags| {
-        let all = LABS.iter().map(|(name, _)| *name);
+        let all = LABS.iter().map(|lab| lab.name);
         let labs: Vec<&str> =
             all.filter(|lab| flags.labs.is_empty() || flags.labs.iter().any(|name| name == lab)).collect();
         if flags.alone {

@@ -14,16 +14,6 @@ fn run(computer: &str, gpu: &str) -> Captured {
     captured
 }
 
-#[test]
-fn reads_as_the_chapter_shows_it() {
-    insta::assert_snapshot!("laptop", run("laptop", "none").text);
-    insta::assert_snapshot!("driver", run("driver", "sim:t4").text);
-    insta::assert_snapshot!("ready", run("ready", "sim:rtx4090").text);
-    insta::assert_snapshot!("server", run("server", "sim:t4").text);
-    insta::assert_snapshot!("jetson", run("jetson", "none").text);
-    insta::assert_snapshot!("wsl", run("wsl", "none").text);
-}
-
 /// Sections 2 and 3 of the computers that the chapter does not show.
 #[test]
 fn other_troubles_have_a_way_out_as_well() {

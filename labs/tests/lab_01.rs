@@ -10,21 +10,6 @@ fn shown(flags: &[&str]) -> String {
 }
 
 #[test]
-fn reads_as_the_chapter_shows_it() {
-    insta::assert_snapshot!("t4", shown(&["--gpu", "sim:t4"]));
-}
-
-#[test]
-fn reads_as_the_chapter_shows_it_on_two_gpus() {
-    insta::assert_snapshot!("two_t4", shown(&["--gpu", "sim:t4x2"]));
-}
-
-#[test]
-fn reads_as_the_chapter_shows_it_without_a_gpu() {
-    insta::assert_snapshot!("no_gpu", shown(&["--gpu", "none"]));
-}
-
-#[test]
 fn every_line_fits_a_terminal() {
     for gpu in ["none", "sim:t4x2"] {
         said::assert_fits_a_terminal(&shown(&["--gpu", gpu, "--max-size", "64"]), |_| false);

@@ -1,9 +1,9 @@
-//! Lab 03 as its readers meet it: its output word for word, in process and from the real binary.
+//! Lab 03 as its readers meet it, in process and from the real binary.
 
 use crate::said;
 use std::process::Output;
 
-use crate::said::{numbers, pictures, shown};
+use crate::said::{numbers, pictures};
 use labs::lab_03_training_loop::LAB;
 use labs::{Cell, Event, Figure, Kind};
 
@@ -21,23 +21,6 @@ fn binary(flags: &[&str]) -> Output {
 /// What the lab says.
 fn events(flags: &[&str]) -> Vec<Event> {
     said::clean("lab-03", flags).events.clone()
-}
-
-#[test]
-fn reads_as_the_chapter_shows_it() {
-    insta::assert_snapshot!("noise", shown(&events(&flags(&[]))));
-}
-
-#[test]
-fn reads_as_the_chapter_shows_it_with_something_to_learn() {
-    insta::assert_snapshot!("linear", shown(&events(&flags(&["--target", "linear", "--epochs", "5"]))));
-}
-
-#[test]
-fn reads_as_the_chapter_shows_it_on_a_gpu_that_is_not_there() {
-    for (gpu, snapshot) in [("sim:t4", "noise_t4"), ("sim:t4x2", "noise_two_t4")] {
-        insta::assert_snapshot!(snapshot, shown(&events(&["--gpu", gpu])));
-    }
 }
 
 /// The GPU changes what is counted and how long it takes, and not one digit of what is computed.

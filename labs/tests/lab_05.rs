@@ -1,9 +1,9 @@
-//! Lab 05 as its readers meet it: its output word for word, and what its figures promise.
+//! Lab 05 as its readers meet it, and what its figures promise.
 
 use crate::said;
 use std::process::Output;
 
-use crate::said::{number, numbers, shown, text};
+use crate::said::{number, numbers, text};
 use labs::{Event, Kind, render_text};
 
 const GPUS: [&str; 5] = ["none", "sim:t4", "sim:t4,others=1GiB", "sim:rtx4090", "sim:h200,seed=7"];
@@ -21,21 +21,6 @@ fn on(gpu: &str) -> Vec<Event> {
 fn table_of_nvidia_smi(events: &[Event]) -> String {
     let figure = events.iter().flat_map(Event::figures).find(|figure| figure.name == "nvidia_smi");
     figure.expect("the table").printed()
-}
-
-#[test]
-fn reads_as_the_chapter_shows_it_without_a_gpu() {
-    insta::assert_snapshot!("none", shown(&on("none")));
-}
-
-#[test]
-fn reads_as_the_chapter_shows_it_on_a_gpu() {
-    insta::assert_snapshot!("t4", shown(&on("sim:t4")));
-}
-
-#[test]
-fn reads_as_the_chapter_shows_it_beside_another_program() {
-    insta::assert_snapshot!("others", shown(&on("sim:t4,others=1GiB")));
 }
 
 #[test]
@@ -202,7 +187,6 @@ fn busy_is_not_full() {
 #[test]
 fn a_run_is_watched_from_before_to_after() {
     let watched = events(&["--gpu", "sim:t4", "--watch", "--samples", "10"]);
-    insta::assert_snapshot!("watch", shown(&watched));
     let busy = numbers(&watched, "utilization");
     assert_eq!(busy.len(), 10);
     assert!(busy[..2].iter().chain(&busy[8..]).all(|busy| *busy == 0.0), "{busy:?}");

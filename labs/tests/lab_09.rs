@@ -1,4 +1,4 @@
-//! Lab 09 as its readers meet it: its output word for word, in process and from the real binary.
+//! Lab 09 as its readers meet it, in process and from the real binary.
 
 use crate::said;
 use std::process::Output;
@@ -15,16 +15,6 @@ fn binary(flags: &[&str]) -> Output {
 /// What the lab says.
 fn events(flags: &[&str]) -> Vec<Event> {
     said::clean("lab-09", flags).events.clone()
-}
-
-#[test]
-fn reads_as_the_chapter_shows_it() {
-    insta::assert_snapshot!("none", shown(&events(&["--gpu", "none"])));
-}
-
-#[test]
-fn reads_as_the_chapter_shows_it_on_a_gpu_that_is_not_there() {
-    insta::assert_snapshot!("sim_t4", shown(&events(&T4)));
 }
 
 #[test]

@@ -20,3 +20,4 @@ mod lab_09;
 #[cfg(target_os = "linux")]
 mod real_gpu;
 mod rendering;
+mod runs;

@@ -9,7 +9,7 @@ pub mod made_up;
 use todevice::cuda;
 use todevice::prelude::*;
 
-use crate::{Entry, Lab, Table, exact, hardware, row, text};
+use crate::{Entry, Lab, Run, Table, exact, hardware, row, text};
 use computer::Computer;
 use findings::{findings, steps, wants_gpu};
 
@@ -186,3 +186,13 @@ fn tensor_on_the_device(lab: &mut Lab) -> crate::Result<()> {
     });
     Ok(())
 }
+
+/// The runs that are tested. The book shows them.
+pub const RUNS: &[Run] = &[
+    Run::new("laptop", &["--computer", "laptop", "--gpu", "none"], "no NVIDIA GPU"),
+    Run::new("driver", &["--computer", "driver", "--gpu", "sim:t4"], "only a driver"),
+    Run::new("ready", &["--computer", "ready", "--gpu", "sim:rtx4090"], "with pip's packages"),
+    Run::new("server", &["--computer", "server", "--gpu", "sim:t4"], "two versions of CUDA"),
+    Run::new("jetson", &["--computer", "jetson", "--gpu", "none"], "a Jetson Nano"),
+    Run::new("wsl", &["--computer", "wsl", "--gpu", "none"], "WSL"),
+];

@@ -4,7 +4,7 @@ use todevice::prelude::*;
 use todevice::{Machine, cuda};
 
 use crate::cli::count;
-use crate::{Entry, Lab};
+use crate::{Entry, Lab, Run};
 
 mod how_the_allocator_thinks;
 mod why_it_runs_out;
@@ -76,3 +76,10 @@ fn on_gpu(lab: &mut Lab, to_see: &str) -> bool {
 
 /// Stands for whatever a program does with a tensor.
 fn use_it(_tensor: &Tensor) {}
+
+/// The runs that are tested. The book shows them.
+pub const RUNS: &[Run] = &[
+    Run::NONE,
+    Run::T4,
+    Run::new("small", &["--gpu", "sim:t4,mem=512MiB"], "on a simulated Tesla T4 with 512 MiB"),
+];

@@ -8,7 +8,7 @@ use todevice::time::Instant;
 use todevice::{Machine, cuda};
 
 use crate::cli::count;
-use crate::{Entry, Figure, Lab, Value, measured, modelled};
+use crate::{Entry, Figure, Lab, Run, Value, measured, modelled};
 
 mod the_table;
 mod watch;
@@ -132,3 +132,11 @@ fn wait_for(device: Device) -> Result<()> {
 fn pause() {
     todevice::time::sleep(monitor::sample_period() + Duration::from_millis(1));
 }
+
+/// The runs that are tested. The book shows them.
+pub const RUNS: &[Run] = &[
+    Run::NONE,
+    Run::T4,
+    Run::new("others", &["--gpu", "sim:t4,others=1GiB"], "beside a program that holds 1 GiB"),
+    Run::new("watch", &["--gpu", "sim:t4", "--watch", "--samples", "10"], "a training run, sample by sample"),
+];

@@ -14,7 +14,7 @@ use todevice::time::Instant;
 use todevice::{Machine, cuda};
 
 use crate::cli::count;
-use crate::{Entry, Figure, Lab, exact};
+use crate::{Entry, Figure, Lab, Run, exact};
 
 pub const LAB: Entry<Options> = Entry { name: "lab-06", title: "Mixed precision", run };
 
@@ -123,3 +123,14 @@ fn other_card(device: Device) -> crate::Result<(Machine, &'static str)> {
     let (profile, name) = if newer { ("sim:t4", "Tesla T4") } else { ("sim:rtx4090", "RTX 4090") };
     Ok((profile.parse()?, name))
 }
+
+/// The runs that are tested. The book shows them.
+pub const RUNS: &[Run] = &[
+    Run::NONE,
+    Run::T4,
+    Run::new(
+        "rtx4090",
+        &["--gpu", "sim:rtx4090", "--batch-size", "512"],
+        "on a simulated RTX 4090, with larger batches in section 8",
+    ),
+];

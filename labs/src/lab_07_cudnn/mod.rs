@@ -12,7 +12,7 @@ use todevice::time::Instant;
 use todevice::{Conv2dOptions, Machine, cuda};
 
 use crate::cli::count;
-use crate::{Entry, Figure, Lab, Table, Value, exact, hardware, measured, modelled, observed, row};
+use crate::{Entry, Figure, Lab, Run, Table, Value, exact, hardware, measured, modelled, observed, row};
 
 pub const LAB: Entry<Options> = Entry { name: "lab-07", title: "cuDNN benchmarking, determinism, TF32", run };
 
@@ -186,3 +186,11 @@ fn bits(tensor: &Tensor) -> Result<Vec<u32>> {
 fn yes_or_no(answer: bool) -> &'static str {
     if answer { "yes" } else { "no" }
 }
+
+/// The runs that are tested. The book shows them.
+pub const RUNS: &[Run] = &[
+    Run::NONE,
+    Run::T4,
+    Run::new("rtx4090", &["--gpu", "sim:rtx4090"], "on a newer card"),
+    Run::new("h200", &["--gpu", "sim:h200"], "on a card of a data centre"),
+];

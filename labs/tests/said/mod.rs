@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 use std::sync::{Mutex, OnceLock};
 
-use labs::{Captured, Event, Figure, Kind, LABS, Value, render_text, without_measured};
+use labs::{Captured, Event, Figure, Kind, Listed, Value, render_text, without_measured};
 
 /// What a lab says with these flags. It is run once for all tests.
 pub fn run(lab: &'static str, flags: &[&str]) -> &'static Captured {
@@ -16,8 +16,8 @@ pub fn run(lab: &'static str, flags: &[&str]) -> &'static Captured {
     let run =
         *RUNS.lock().unwrap().entry((lab, flags.join(" "))).or_insert_with(|| Box::leak(Box::default()));
     run.get_or_init(|| {
-        let (_, run) = LABS.iter().find(|(name, _)| *name == lab).expect("the name of a lab");
-        run(flags)
+        let lab = Listed::named(lab).expect("the name of a lab");
+        (lab.run)(flags)
     })
 }
 

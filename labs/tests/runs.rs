@@ -1,0 +1,63 @@
+//! The list of the labs is whole, and each prints word for word what the book shows.
+
+use crate::said;
+use labs::LABS;
+use rayon::prelude::*;
+use std::path::Path;
+
+#[test]
+fn every_lab_says_what_its_snapshots_hold() {
+    let runs: Vec<_> = LABS.iter().flat_map(|lab| lab.runs.iter().map(move |run| (lab, run))).collect();
+    runs.par_iter().for_each(|(lab, run)| {
+        let shown = said::shown(&said::clean(lab.name, &[run.flags, run.steady].concat()).events);
+        let mut settings = insta::Settings::clone_current();
+        settings.set_prepend_module_to_snapshot(false);
+        settings.set_omit_expression(true);
+        settings.bind(|| insta::assert_snapshot!(format!("{}-{}", lab.name, run.name), shown));
+    });
+}
+
+/// A snapshot of a run that is no more would still be kept.
+#[test]
+fn every_snapshot_of_a_lab_is_of_a_run() {
+    let known: Vec<String> =
+        LABS.iter().flat_map(|lab| lab.runs.iter().map(|run| lab.snapshot(run))).collect();
+    let mut found: Vec<String> = names("tests/snapshots");
+    found.retain(|name| name.starts_with("lab-"));
+    let found: Vec<String> = found.iter().map(|name| format!("labs/tests/snapshots/{name}")).collect();
+    assert_eq!(found, sorted(known));
+}
+
+/// A lab in a folder is known with all files of it.
+#[test]
+fn every_file_of_a_lab_is_known() {
+    let mut found = Vec::new();
+    for name in names("src").into_iter().filter(|name| name.starts_with("lab_")) {
+        match name.ends_with(".rs") {
+            true => found.push(format!("labs/src/{name}")),
+            false => found
+                .extend(names(&format!("src/{name}")).iter().map(|file| format!("labs/src/{name}/{file}"))),
+        }
+    }
+    assert_eq!(found, sorted(LABS.iter().flat_map(|lab| lab.sources()).collect()));
+}
+
+#[test]
+fn labs_stand_in_the_order_of_their_numbers_and_runs_have_names_of_their_own() {
+    assert!(LABS.is_sorted_by(|one, next| one.name < next.name));
+    for lab in LABS {
+        let names = sorted(lab.runs.iter().map(|run| run.name).collect());
+        assert!(names.is_sorted_by(|one, next| one < next), "{}: {names:?}", lab.name);
+    }
+}
+
+/// What is in a folder of this package.
+fn names(folder: &str) -> Vec<String> {
+    let entries = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder).read_dir().unwrap();
+    sorted(entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect())
+}
+
+fn sorted<T: Ord>(mut all: Vec<T>) -> Vec<T> {
+    all.sort();
+    all
+}
