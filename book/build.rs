@@ -1,4 +1,5 @@
-//! Keeps which sources this program is built from, so that it can tell when they have changed since.
+//! Keeps which sources this program is built from, so that it can tell when they have changed since; and which pages
+//! there are, so that their code is tested.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs};
@@ -8,11 +9,22 @@ mod sources;
 
 fn main() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let out = PathBuf::from(env::var_os("OUT_DIR").expect("Cargo names a folder"));
+    let write = |file, text| fs::write(out.join(file), text).expect("the folder can be written to");
+
     for folder in sources::FOLDERS {
         println!("cargo::rerun-if-changed={}", root.join(folder).display());
     }
     let hashes = sources::hashes(&root).expect("the sources can be read");
     let hashes: Vec<(String, u64)> = hashes.into_iter().collect();
-    let folder = PathBuf::from(env::var_os("OUT_DIR").expect("Cargo names a folder"));
-    fs::write(folder.join("built_from.rs"), format!("&{hashes:?}")).expect("the folder can be written to");
+    write("built_from.rs", format!("&{hashes:?}"));
+
+    // Not the folder of the chapters: this program would be built again after each change of a page.
+    let summary = root.join("book/chapters/SUMMARY.md");
+    println!("cargo::rerun-if-changed={}", summary.display());
+    let summary = fs::read_to_string(summary).expect("the summary can be read");
+    let links = summary.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+    let chapters = links.map(|page| format!("book/chapters/{page}"));
+    let pages: Vec<String> = ["README.md".to_owned()].into_iter().chain(chapters).collect();
+    write("pages.rs", format!("pages!{pages:?};"));
 }
