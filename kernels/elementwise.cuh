@@ -81,18 +81,40 @@ __device__ inline void from_position(F f, O *out, const View &out_view) {
 
 // A kernel's name cannot be a template's, since the launch looks it up by name: `extern "C"` makes the name in the
 // program the one that is written here. The macros write the same kernel for every operation and type; what
-// an operation does to one element is a function of that name in the namespace `element`.
-
-// neg_f32(const float *x, float x_value, View x_view, float *out, View out_view)
-#define UNARY(operation, suffix, T)                                                            \
-    extern "C" __global__ void operation##_##suffix(INPUT(T, x), OUTPUT(T, out)) {             \
-        elementwise([](calculated<T> x) { return element::operation(x); }, out, out_view, READ(x)); \
-    }
-
+// an operation does to one element is a function of that name in the namespace `element`, which takes halves as floats.
+//
+// MAP(add, f32, float, float, float) names the types of the output and of each input; up to four inputs are taken. It is
+//
 // add_f32(const float *a, float a_value, View a_view, const float *b, float b_value, View b_view,
 //         float *out, View out_view)
-#define BINARY(operation, suffix, T)                                                            \
-    extern "C" __global__ void operation##_##suffix(INPUT(T, a), INPUT(T, b), OUTPUT(T, out)) { \
-        elementwise([](calculated<T> a, calculated<T> b) { return element::operation(a, b); }, out, out_view, READ(a), \
-                    READ(b));                                                                  \
+#define MAP(operation, suffix, O, ...) MAP_BY(CALCULATED(element::operation), operation##_##suffix, O, __VA_ARGS__)
+
+// A half becomes the float that it is calculated with, any other number is itself.
+#define CALCULATED(function) [](auto... x) { return function(calculated<decltype(x)>(x)...); }
+
+// The same by a function that takes elements as they are. Each type moves the names on by one, so the fifth is that of
+// the macro for as many inputs as there are types.
+#define MAP_BY(function, name, O, ...) \
+    FIFTH(__VA_ARGS__, MAP_4, MAP_3, MAP_2, MAP_1, )(function, name, O, __VA_ARGS__)
+
+#define FIFTH(a, b, c, d, e, ...) e
+
+#define MAP_1(function, name, O, A)                                \
+    extern "C" __global__ void name(INPUT(A, a), OUTPUT(O, out)) { \
+        elementwise(function, out, out_view, READ(a));             \
     }
+#define MAP_2(function, name, O, A, B)                                          \
+    extern "C" __global__ void name(INPUT(A, a), INPUT(B, b), OUTPUT(O, out)) { \
+        elementwise(function, out, out_view, READ(a), READ(b));                 \
+    }
+#define MAP_3(function, name, O, A, B, C)                                                    \
+    extern "C" __global__ void name(INPUT(A, a), INPUT(B, b), INPUT(C, c), OUTPUT(O, out)) { \
+        elementwise(function, out, out_view, READ(a), READ(b), READ(c));                     \
+    }
+#define MAP_4(function, name, O, A, B, C, D)                                                              \
+    extern "C" __global__ void name(INPUT(A, a), INPUT(B, b), INPUT(C, c), INPUT(D, d), OUTPUT(O, out)) { \
+        elementwise(function, out, out_view, READ(a), READ(b), READ(c), READ(d));                         \
+    }
+
+#define UNARY(operation, suffix, T) MAP(operation, suffix, T, T)
+#define BINARY(operation, suffix, T) MAP(operation, suffix, T, T, T)

@@ -1,8 +1,22 @@
-// Choosing elements by an index tensor: index_select and gather; and adding to them: index_add, scatter_add.
+// Choosing elements by an index tensor: index_select and gather; and adding to them: index_add, scatter_add. An index
+// that counts from the end is brought into bounds by remainder.
 //
 // All tensors lie in order. An index out of bounds ends the program with an assertion, as in PyTorch: the host does
 // not know the indices, and what lies there belongs to somebody else.
+#include "elementwise.cuh"
 #include "tree.cuh"
+
+namespace element {
+
+// Of the sign of b, as Python has it, for a b above 0. C++ has that of a.
+__device__ inline long long remainder(long long a, long long b) {
+    const long long rest = a % b;
+    return rest < 0 ? rest + b : rest;
+}
+
+} // namespace element
+
+BINARY(remainder, i64, long long)
 
 __device__ inline long long checked(long long index, long long size) {
     assert(index >= 0 && index < size && "index out of bounds");

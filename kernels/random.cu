@@ -1,4 +1,4 @@
-// Random tensors, and dropout.
+// Random tensors.
 #include "angle.cuh"
 #include "double.cuh"
 #include "elementwise.cuh"
@@ -62,14 +62,3 @@ extern "C" __global__ void bernoulli(INPUT(double, x), OUTPUT(unsigned char, out
         },
         out, out_view);
 }
-
-// Dropout: what is kept is scaled up, so that the expected sum stays.
-#define MASKED_SCALE(name, suffix, T)                                                                            \
-    extern "C" __global__ void name##_##suffix(INPUT(T, x), INPUT(unsigned char, keep), INPUT(T, scale),         \
-                                               OUTPUT(T, out)) {                                                 \
-        using C = calculated<T>;                                                                                 \
-        elementwise([](C x, unsigned char keep, C scale) { return x * (keep ? scale : 0); }, out, out_view, READ(x), \
-                    READ(keep), READ(scale));                                                                    \
-    }
-
-FOR_FLOATS(MASKED_SCALE, masked_scale)

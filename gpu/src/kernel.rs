@@ -19,6 +19,8 @@ use crate::shape::Layout;
 pub struct KernelDef {
     /// Its name; with the types it is the name of the `__global__` function (see [`symbol`](Self::symbol)).
     pub name: &'static str,
+    /// The module that declares it, which says where its `__global__` function is (see [`source`](Self::source)).
+    pub module: &'static str,
     /// What tells it from its siblings, as the arguments of a template would.
     pub types: &'static [DType],
     /// What it takes, in order.
@@ -246,6 +248,13 @@ impl KernelDef {
     /// The name of the `__global__` function: `add_f32`.
     pub fn symbol(&self) -> String {
         self.types.iter().fold(self.name.to_string(), |name, dtype| format!("{name}_{}", short(*dtype)))
+    }
+
+    /// The file of its `__global__` function, below `kernels/`. It is called as the module of the row that declares it:
+    /// `elementwise/gelu.cu` for `ops/elementwise/gelu.rs`, and `pool.cu` for `ops/pool/kernels.rs`.
+    pub fn source(&self) -> String {
+        let below_ops = self.module.split_once("::ops::").map_or(self.module, |(_, below)| below);
+        format!("{}.cu", below_ops.trim_end_matches("::kernels").replace("::", "/"))
     }
 
     /// What it takes, in words: `In f32`, `Out f32`, `Int`, `Float`.

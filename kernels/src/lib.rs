@@ -1,73 +1,81 @@
 //! The CUDA C++ sources of the kernels that the tensor crate launches on a real GPU, embedded as text.
 //! NVIDIA's NVRTC compiles them for the GPU that is found, so building the course takes no CUDA.
 //!
-//! One family of operations a file. Start with `elementwise.cu`, `elementwise.cuh` and `common.cuh`; then `tree.cuh`,
-//! where threads work together.
+//! They are named as the tensor crate names its operations: `elementwise/gelu.cu` has the kernels that
+//! `tensor/src/ops/elementwise/gelu.rs` declares, `pool.cu` those of `tensor/src/ops/pool/kernels.rs`. Start with
+//! `elementwise/binary.cu`, `elementwise.cuh` and `common.cuh`; then `tree.cuh`, where threads work together.
 
-/// A file that is compiled by itself.
+/// A file of CUDA C++.
 #[derive(Clone, Copy, Debug)]
 pub struct Source {
-    /// `elementwise.cu`
-    pub name: &'static str,
-    pub text: &'static str,
-    /// The files that it includes.
-    pub headers: &'static [Header],
-}
-
-/// A file that sources include, by its name.
-#[derive(Clone, Copy, Debug)]
-pub struct Header {
-    /// `common.cuh`
+    /// `elementwise/binary.cu`, `common.cuh`
     pub name: &'static str,
     pub text: &'static str,
 }
 
-/// A header, by its name.
-macro_rules! header {
-    ($name:literal) => {
-        Header { name: $name, text: include_str!(concat!("../", $name)) }
+/// Files, by their names.
+macro_rules! files {
+    ($($name:literal)+) => {
+        &[$(Source { name: $name, text: include_str!(concat!("../", $name)) }),+]
     };
 }
 
-const ANGLE: Header = header!("angle.cuh");
-const COMMON: Header = header!("common.cuh");
-const CONVERT: Header = header!("convert.cuh");
-const DOUBLE: Header = header!("double.cuh");
-const ELEMENTWISE: Header = header!("elementwise.cuh");
-const HALF: Header = header!("half.cuh");
-const MATH: Header = header!("math.cuh");
-const PHILOX: Header = header!("philox.cuh");
-const POW: Header = header!("pow.cuh");
-const SOFTMAX: Header = header!("softmax.cuh");
-const TREE: Header = header!("tree.cuh");
+/// The files that are compiled, each by itself.
+pub static SOURCES: &[Source] = files!(
+    "conv.cu"
+    "elementwise/activation.cu"
+    "elementwise/binary.cu"
+    "elementwise/compare.cu"
+    "elementwise/convert.cu"
+    "elementwise/gelu.cu"
+    "elementwise/select.cu"
+    "elementwise/unary.cu"
+    "index.cu"
+    "loss.cu"
+    "matmul.cu"
+    "norm.cu"
+    "optimizer.cu"
+    "plain.cu"
+    "pool.cu"
+    "random.cu"
+    "random/dropout.cu"
+    "reduce.cu"
+    "reduce/cumsum.cu"
+    "scaler.cu"
+    "shape.cu"
+    "softmax.cu"
+);
 
-/// A source with all headers that it includes, or that those include.
-macro_rules! source {
-    ($name:literal, $headers:expr) => {
-        Source { name: $name, text: include_str!(concat!("../", $name)), headers: $headers }
-    };
+/// The files that others include.
+pub static HEADERS: &[Source] = files!(
+    "angle.cuh"
+    "common.cuh"
+    "convert.cuh"
+    "double.cuh"
+    "elementwise.cuh"
+    "half.cuh"
+    "math.cuh"
+    "philox.cuh"
+    "pow.cuh"
+    "softmax.cuh"
+    "tree.cuh"
+);
+
+/// The headers that a text includes, and those that they include.
+pub fn headers(text: &str) -> Vec<&'static Source> {
+    let mut found: Vec<&Source> = Vec::new();
+    let mut texts = vec![text];
+    while let Some(text) = texts.pop() {
+        for header in HEADERS {
+            let is_known = found.iter().any(|known| known.name == header.name);
+            if !is_known && text.contains(&format!("#include \"{}\"", header.name)) {
+                found.push(header);
+                texts.push(header.text);
+            }
+        }
+    }
+    found
 }
-
-/// All sources.
-pub const SOURCES: &[Source] = &[
-    source!("elementwise.cu", &[COMMON, ELEMENTWISE, HALF]),
-    source!("functions.cu", &[ANGLE, COMMON, DOUBLE, ELEMENTWISE, HALF, MATH, POW]),
-    source!("compare.cu", &[COMMON, ELEMENTWISE, HALF]),
-    source!("cast.cu", &[COMMON, CONVERT, ELEMENTWISE, HALF]),
-    source!("create.cu", &[COMMON, CONVERT, ELEMENTWISE, HALF]),
-    source!("random.cu", &[ANGLE, COMMON, DOUBLE, ELEMENTWISE, HALF, PHILOX]),
-    source!("reduce.cu", &[COMMON, CONVERT, HALF, TREE]),
-    source!("softmax.cu", &[COMMON, DOUBLE, HALF, MATH, SOFTMAX, TREE]),
-    source!("loss.cu", &[COMMON, DOUBLE, HALF, MATH, SOFTMAX, TREE]),
-    source!("index.cu", &[COMMON, HALF, TREE]),
-    source!("matmul.cu", &[COMMON, HALF]),
-    source!("conv.cu", &[COMMON, HALF]),
-    source!("optimizer.cu", &[COMMON, HALF]),
-    source!("gelu.cu", &[COMMON, DOUBLE, ELEMENTWISE, HALF, MATH]),
-    source!("norm.cu", &[COMMON, HALF, TREE]),
-    source!("pool.cu", &[COMMON, CONVERT, HALF]),
-    source!("scaler.cu", &[COMMON, HALF]),
-];
 
 /// How NVRTC is to compile them, whatever the GPU: every operation rounded by itself, as on the CPU, where
 /// the source does not say otherwise; by default it fuses a product and a sum where it sees one. And a lambda is code

@@ -5,4 +5,4 @@ pub use crate::monitor::{
     device_memory_used, list_gpu_processes, memory_usage, power_draw, temperature, utilization,
 };
 #[doc(hidden)]
-pub use crate::ops::registry::kernel_signatures;
+pub use crate::ops::registry::{kernel_signatures, kernel_sources};

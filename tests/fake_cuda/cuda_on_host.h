@@ -1,4 +1,4 @@
-// CUDA C++ on the host: what `kernels/*.cu` use of CUDA, for g++.
+// CUDA C++ on the host: what the kernels use of CUDA, for g++.
 //
 // With this file included first, g++ compiles a kernel unchanged to a function of the host, and `run_kernel` calls
 // it for each thread of a grid. Blocks run one after another. The threads of a block share one thread of the host:

@@ -37,16 +37,18 @@ pub fn compile(
     sources: &[kernels::Source],
     signatures: &[(String, Vec<String>)],
 ) -> Result<PathBuf, String> {
-    fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     let write = |name: &str, text: &str| {
         let path = folder.join(name);
-        fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display())).map(|()| path)
+        fs::create_dir_all(path.parent().unwrap_or(folder))
+            .and_then(|()| fs::write(&path, text))
+            .map_err(|error| format!("{}: {error}", path.display()))
+            .map(|()| path)
     };
+    for header in kernels::HEADERS {
+        write(header.name, header.text)?;
+    }
     let mut files = Vec::new();
     for source in sources {
-        for header in source.headers {
-            write(header.name, header.text)?;
-        }
         files.push(write(source.name, source.text)?);
     }
     files.push(write("table_of_kernels.cpp", &table(signatures))?);
@@ -56,7 +58,7 @@ pub fn compile(
     let objects: Vec<PathBuf> = files.iter().map(|file| file.with_extension("o")).collect();
     let compile = |(file, object): (&PathBuf, &PathBuf)| {
         let mut command = gpp();
-        command.args(OPTIONS).arg("-include").arg(&cuda);
+        command.args(OPTIONS).arg("-I").arg(folder).arg("-include").arg(&cuda);
         run(command.args(["-x", "c++", "-c"]).arg(file).arg("-o").arg(object))
     };
     files.par_iter().zip(&objects).map(compile).collect::<Result<Vec<()>, String>>()?;

@@ -83,9 +83,8 @@ fn make(signatures: &[(String, Vec<String>)]) -> Result<StandIns, String> {
         PRODUCT,
     ]
     .hash(&mut hasher);
-    for source in kernels::SOURCES {
-        (source.name, source.text).hash(&mut hasher);
-        source.headers.iter().for_each(|header| header.text.hash(&mut hasher));
+    for file in kernels::SOURCES.iter().chain(kernels::HEADERS) {
+        (file.name, file.text).hash(&mut hasher);
     }
     let base = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("stand_ins-{:016x}", hasher.finish()));
     let made = StandIns {

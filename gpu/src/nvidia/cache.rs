@@ -9,7 +9,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::PathBuf;
 use std::process;
 
-use kernels::Source;
+use kernels::{Source, headers};
 
 /// Changes when the layout of the files does.
 const MAGIC: &[u8; 16] = b"todevice kernel1";
@@ -18,7 +18,7 @@ const MAGIC: &[u8; 16] = b"todevice kernel1";
 pub(super) struct Key {
     /// Of the source, its headers and the options.
     inputs: u64,
-    /// For people: `elementwise-sm_90`.
+    /// For people: `elementwise-gelu-sm_90`.
     name: String,
 }
 
@@ -26,11 +26,11 @@ impl Key {
     pub(super) fn new(source: &Source, options: &[&str], target: &str, compiler: &str) -> Key {
         let mut hasher = DefaultHasher::new();
         (source.text, options, target, compiler).hash(&mut hasher);
-        for header in source.headers {
+        for header in headers(source.text) {
             (header.name, header.text).hash(&mut hasher);
         }
         let architecture = target.rsplit('=').next().unwrap_or(target);
-        let name = format!("{}-{architecture}", source.name.trim_end_matches(".cu"));
+        let name = format!("{}-{architecture}", source.name.trim_end_matches(".cu").replace('/', "-"));
         Key { inputs: hasher.finish(), name }
     }
 
@@ -92,7 +92,7 @@ pub(super) fn store(key: &Key, image: &[u8]) {
 mod tests {
     use super::*;
 
-    const SOURCE: Source = Source { name: "a.cu", text: "one", headers: &[] };
+    const SOURCE: Source = Source { name: "a.cu", text: "one" };
 
     #[test]
     fn a_file_that_is_not_whole_or_not_ours_is_ignored() {

@@ -6,7 +6,7 @@ use std::ffi::{CString, c_char, c_int};
 use std::ptr;
 
 use cudarc::nvrtc::sys::{nvrtcProgram, nvrtcResult};
-use kernels::{OPTIONS, SOURCES, Source};
+use kernels::{OPTIONS, SOURCES, Source, headers};
 
 use super::api;
 use super::api::nvrtc::*;
@@ -85,8 +85,9 @@ impl Drop for Program {
 
 fn compile(source: &Source, target: &Target) -> DriverResult<Vec<u8>> {
     let (text, name) = (c_string(source.text), c_string(source.name));
-    let headers: Vec<_> = source.headers.iter().map(|header| c_string(header.text)).collect();
-    let header_names: Vec<_> = source.headers.iter().map(|header| c_string(header.name)).collect();
+    let headers = headers(source.text);
+    let header_names: Vec<_> = headers.iter().map(|header| c_string(header.name)).collect();
+    let headers: Vec<_> = headers.iter().map(|header| c_string(header.text)).collect();
     let options: Vec<_> = OPTIONS.iter().copied().chain([target.option.as_str()]).map(c_string).collect();
     let (headers, header_names, options) = (pointers(&headers), pointers(&header_names), pointers(&options));
 

@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | what is on this computer | `probe.rs`, `libraries.rs` |
 //! | which of NVIDIA's functions are called | `api.rs` |
-//! | how a kernel gets onto the GPU | `compile.rs`, `cache.rs`, `kernels/*.cu` |
+//! | how a kernel gets onto the GPU | `compile.rs`, `cache.rs`, `kernels/` |
 //! | how it is launched | `arguments.rs`, `Nvidia::launch` |
 //! | matrix products | `blas.rs` |
 //! | convolutions | `dnn.rs` |

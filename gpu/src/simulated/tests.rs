@@ -48,6 +48,7 @@ const fn elementwise(
 ) -> KernelDef {
     KernelDef {
         name,
+        module: module_path!(),
         types: &[DType::F32],
         parameters,
         geometry: Geometry::Elements,

@@ -358,6 +358,7 @@ fn of_launches_that_wait() {
 /// Finds no memory to work in.
 static HUNGRY: KernelDef = KernelDef {
     name: "hungry",
+    module: module_path!(),
     types: &[DType::F32],
     parameters: &[Parameter::Out(DType::F32)],
     geometry: Geometry::Elements,

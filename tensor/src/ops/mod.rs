@@ -1,5 +1,6 @@
 //! The operations, a family a folder: `mod.rs` says what an operation checks, computes and how its
-//! gradient flows; `kernels.rs` declares the kernels that it is made of, for the host and for devices: see `row.rs`.
+//! gradient flows; `kernels.rs` declares the kernels that it is made of, for the host and for devices: see `row.rs`. In
+//! CUDA C++ they are in the file of the family's name in `kernels/`.
 //!
 //! An operation has three doors: [`call`], [`apply`] if it has a gradient, and [`update`] if it writes to a tensor. Behind
 //! each is [`enter`].

@@ -38,6 +38,12 @@ pub(crate) fn every_kernel() -> impl Iterator<Item = &'static KernelDef> {
     FAMILIES.iter().flat_map(|rows| rows.iter()).flat_map(|row| row.kernels.iter().copied())
 }
 
+/// The name of every `__global__` function, and the file it is in. For the tests of the CUDA C++.
+#[doc(hidden)]
+pub fn kernel_sources() -> Vec<(String, String)> {
+    every_kernel().map(|kernel| (kernel.symbol(), kernel.source())).collect()
+}
+
 /// What every kernel takes, by the name of its `__global__` function, in the words of the launch contract:
 /// `In f32`, `Out f32`, `Int`, `Float`. For the tests of the CUDA C++.
 #[doc(hidden)]

@@ -23,6 +23,9 @@
 //! | `[f32 bf16]` | these, each by itself |
 //! | `none` | one kernel, which has no types in its name |
 //!
+//! The kernel in CUDA C++ is in the file of `kernels/` that is called as the module of its row is: the rows of
+//! `ops/elementwise/gelu.rs` are in `kernels/elementwise/gelu.cu`, those of `ops/pool/kernels.rs` in `kernels/pool.cu`.
+//!
 //! By way of f32 means that the kernel of halves is f32's between two conversions (`cpu/half.rs`): it is no other twin.
 
 use crate::dtype::DType;
@@ -147,6 +150,7 @@ macro_rules! row {
         $twin:expr, $of_f32:expr) => {
         $crate::kernel::KernelDef {
             name: $name,
+            module: module_path!(),
             types: $types,
             parameters: &[$($crate::kernel::Parameter::$kind $((<$X as $crate::dtype::Element>::DTYPE))?),+],
             geometry: $crate::kernel::Geometry::$geometry,

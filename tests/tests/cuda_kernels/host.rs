@@ -305,7 +305,7 @@ fn threads_wait_for_each_other_and_a_kernel_that_goes_wrong_says_so() {
         signature("hang", &["Out i32"]),
         signature("unmasked", &["Out i32"]),
     ];
-    let sources = [Source { name: "trials.cu", text: TRIALS, headers: kernels::SOURCES[0].headers }];
+    let sources = [Source { name: "trials.cu", text: TRIALS }];
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("trials_on_host");
     let kernels = Kernels::load(&compile(&folder, &sources, &signatures).unwrap());
     let mut out = vec![0i32; 1024];

@@ -55,7 +55,7 @@ fn compile_for(
                 text += &assertion(symbol, &strs(&signatures[*symbol]));
             }
         }
-        let program = nvrtc().compile(source.name, &text, source.headers, architecture);
+        let program = nvrtc().compile(source.name, &text, architecture);
         let program =
             program.unwrap_or_else(|message| panic!("{} for {architecture}: {message}", source.name));
         (architecture, *source, program)
@@ -74,7 +74,7 @@ fn compile_both(sources: &[&'static Source]) -> Vec<Compiled> {
 /// Compiles sources, and leaves them on the disk, as long as there are some that no other process has taken.
 fn compile_the_next(taken: &Path) {
     for source in kernels::SOURCES {
-        if File::create_new(taken.join(source.name)).is_ok() {
+        if File::create_new(taken.join(source.name.replace('/', "-"))).is_ok() {
             compile_both(&[source]);
         }
     }
@@ -109,7 +109,7 @@ fn compiled() -> &'static [Compiled] {
 
 #[test]
 #[cfg_attr(not(target_os = "linux"), ignore = "NVRTC is fetched for Linux only")]
-fn every_kernel_compiles_and_takes_what_a_launch_passes() {
+fn every_kernel_is_in_the_file_of_its_row_and_takes_what_a_launch_passes() {
     for architecture in ARCHITECTURES {
         let programs = compiled().iter().filter(|(compiled_for, ..)| *compiled_for == architecture);
         check_parameters(architecture, programs);
@@ -118,14 +118,17 @@ fn every_kernel_compiles_and_takes_what_a_launch_passes() {
 
 fn check_parameters<'a>(architecture: &str, programs: impl Iterator<Item = &'a Compiled>) {
     let signatures = signatures();
-    let wanted: BTreeSet<&str> = signatures.keys().map(String::as_str).collect();
-    let found: BTreeMap<_, _> = programs.flat_map(|(_, _, program)| entries(&program.ptx)).collect();
-    let names: BTreeSet<&str> = found.keys().copied().collect();
-    assert_eq!(names, wanted, "{architecture}");
-    for (symbol, entry) in &found {
-        let result = check_layout(symbol, entry, &strs(&signatures[*symbol]));
-        result.unwrap_or_else(|message| panic!("{architecture}: {message}"));
+    let mut found = BTreeSet::new();
+    for (_, source, program) in programs {
+        for (symbol, entry) in entries(&program.ptx) {
+            found.insert((symbol.to_owned(), source.name.to_owned()));
+            if let Some(signature) = signatures.get(symbol) {
+                let result = check_layout(symbol, &entry, &strs(signature));
+                result.unwrap_or_else(|message| panic!("{architecture}: {message}"));
+            }
+        }
     }
+    assert_eq!(found, todevice::cuda::kernel_sources().into_iter().collect(), "{architecture}");
 }
 
 fn strs(strings: &[String]) -> Vec<&str> {
@@ -180,16 +183,20 @@ fn every_other_architecture_compiles_as_the_oldest_does() {
 
 #[test]
 fn every_file_of_the_folder_is_embedded() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../kernels");
-    let files = fs::read_dir(folder).unwrap().map(|file| file.unwrap().file_name().into_string().unwrap());
-    let files: BTreeSet<String> =
-        files.filter(|name| name.ends_with(".cu") || name.ends_with(".cuh")).collect();
-    let sources = kernels::SOURCES.iter();
-    let embedded: BTreeSet<String> = sources
-        .flat_map(|source| source.headers.iter().map(|header| header.name).chain([source.name]))
-        .map(str::to_owned)
-        .collect();
-    assert_eq!(files, embedded);
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../kernels");
+    let (mut files, mut folders) = (BTreeSet::new(), vec![root.clone()]);
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "cu" || extension == "cuh") {
+                files.insert(path.strip_prefix(&root).unwrap().to_str().unwrap().replace('\\', "/"));
+            }
+        }
+    }
+    let embedded = kernels::SOURCES.iter().chain(kernels::HEADERS).map(|file| file.name.to_owned());
+    assert_eq!(files, embedded.collect());
 }
 
 /// A kernel that takes what `In f32, Out f32, Int` takes.
@@ -204,7 +211,7 @@ const SCALE: &str = r#"
 
 /// Compiles a source of this test's own.
 fn compile(text: &str) -> Result<String, String> {
-    nvrtc().compile("test.cu", text, kernels::SOURCES[0].headers, "compute_80").map(|program| program.ptx)
+    nvrtc().compile("test.cu", text, "compute_80").map(|program| program.ptx)
 }
 
 #[test]

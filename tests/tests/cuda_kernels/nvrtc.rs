@@ -9,7 +9,6 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs, process, ptr};
 
-use kernels::Header;
 use libloading::Library;
 
 use super::spills;
@@ -56,23 +55,17 @@ impl Nvrtc {
 
     /// Compiles a source, or takes what an earlier run of the tests has made of the same: to PTX for a virtual architecture, `compute_80`; for a real one, `sm_80`, to machine code as
     /// well, which tells what each kernel needs. The error is what the compiler says.
-    pub fn compile(
-        &self,
-        name: &str,
-        text: &str,
-        headers: &[Header],
-        architecture: &str,
-    ) -> Result<Program, String> {
+    pub fn compile(&self, name: &str, text: &str, architecture: &str) -> Result<Program, String> {
         let mut hasher = DefaultHasher::new();
         (VERSION, env::var_os("NVRTC_LIBRARY"), kernels::OPTIONS, architecture, name, text).hash(&mut hasher);
-        headers.iter().for_each(|header| (header.name, header.text).hash(&mut hasher));
+        kernels::headers(text).iter().for_each(|header| (header.name, header.text).hash(&mut hasher));
         let kept = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("nvrtc-{:016x}", hasher.finish()));
         if let Ok(text) = fs::read_to_string(&kept)
             && let Some((ptx, log)) = text.split_once('\0')
         {
             return Ok(Program { ptx: ptx.to_owned(), spilled: spills::read(log)? });
         }
-        let made = self.compile_anew(name, text, headers, architecture)?;
+        let made = self.compile_anew(name, text, architecture)?;
         let spilled = spills::read(&made.log)?;
         // Renamed when it is complete. What is not kept is made again.
         let unfinished = kept.with_extension(process::id().to_string());
@@ -81,13 +74,8 @@ impl Nvrtc {
         Ok(Program { ptx: made.ptx, spilled })
     }
 
-    fn compile_anew(
-        &self,
-        name: &str,
-        text: &str,
-        headers: &[Header],
-        architecture: &str,
-    ) -> Result<Made, String> {
+    fn compile_anew(&self, name: &str, text: &str, architecture: &str) -> Result<Made, String> {
+        let headers = kernels::headers(text);
         let (name, text) = (c_string(name), c_string(text));
         let names: Vec<CString> = headers.iter().map(|header| c_string(header.name)).collect();
         let headers: Vec<CString> = headers.iter().map(|header| c_string(header.text)).collect();

@@ -2,15 +2,6 @@
 #include "convert.cuh"
 #include "elementwise.cuh"
 
-// The whole number, or the other one in a tensor of floats. It wraps around: −1 becomes 255 in a byte.
-#define FILL(operation, suffix, T)                                                                      \
-    extern "C" __global__ void operation##_##suffix(OUTPUT(T, out), long long whole, double fraction) { \
-        const T value = is_float<T> ? (calculated<T>)fraction : (calculated<T>)whole;                   \
-        elementwise([=]() { return value; }, out, out_view);                                            \
-    }
-
-FOR_NUMBERS(FILL, fill)
-
 // The type that a range of Ts is counted in.
 template <typename T> struct Counted { using type = float; };
 template <> struct Counted<float> { using type = double; };

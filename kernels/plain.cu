@@ -1,5 +1,4 @@
-// Copies: to another place in memory, or to another type.
-#include "convert.cuh"
+// Copies to another place in memory, and tensors filled with a number.
 #include "elementwise.cuh"
 
 constexpr int TILE = 32;
@@ -55,64 +54,11 @@ __device__ void transpose(const T *x, const View &view, T *out) {
 
 FOR_NUMBERS(COPY, copy)
 
-// cast_f32_i64(const float *x, float x_value, View x_view, long long *out, View out_view)
-#define CAST(from, From, to, To)                                                          \
-    extern "C" __global__ void cast_##from##_##to(INPUT(From, x), OUTPUT(To, out)) {      \
-        elementwise([](calculated<From> x) { return convert<calculated<To>>(x); }, out, out_view, READ(x)); \
+// The whole number, or the other one in a tensor of floats. It wraps around: −1 becomes 255 in a byte.
+#define FILL(operation, suffix, T)                                                                      \
+    extern "C" __global__ void operation##_##suffix(OUTPUT(T, out), long long whole, double fraction) { \
+        const T value = is_float<T> ? (calculated<T>)fraction : (calculated<T>)whole;                   \
+        elementwise([=]() { return value; }, out, out_view);                                            \
     }
 
-CAST(f32, float, f64, double)
-CAST(f32, float, i64, long long)
-CAST(f32, float, i32, int)
-CAST(f32, float, u8, unsigned char)
-
-CAST(f64, double, f32, float)
-CAST(f64, double, i64, long long)
-CAST(f64, double, i32, int)
-CAST(f64, double, u8, unsigned char)
-
-CAST(i64, long long, f32, float)
-CAST(i64, long long, f64, double)
-CAST(i64, long long, i32, int)
-CAST(i64, long long, u8, unsigned char)
-
-CAST(i32, int, f32, float)
-CAST(i32, int, f64, double)
-CAST(i32, int, i64, long long)
-CAST(i32, int, u8, unsigned char)
-
-// A truth is a byte too, so this is also how it becomes a number.
-CAST(u8, unsigned char, f32, float)
-CAST(u8, unsigned char, f64, double)
-CAST(u8, unsigned char, i64, long long)
-CAST(u8, unsigned char, i32, int)
-CAST(u8, unsigned char, u8, unsigned char)
-
-// A half is a float on its way to another type, and what becomes a half is one before: a double is rounded twice, as
-// by PyTorch.
-#define CAST_TO_HALVES(_, from, From) \
-    CAST(from, From, f16, f16)        \
-    CAST(from, From, bf16, bf16)
-
-CAST_TO_HALVES(, f32, float)
-CAST_TO_HALVES(, f64, double)
-FOR_INTEGERS(CAST_TO_HALVES, )
-CAST(f16, f16, bf16, bf16)
-CAST(bf16, bf16, f16, f16)
-
-#define CAST_OF_HALVES(_, from, From)  \
-    CAST(from, From, f32, float)       \
-    CAST(from, From, f64, double)      \
-    CAST(from, From, i64, long long)   \
-    CAST(from, From, i32, int)         \
-    CAST(from, From, u8, unsigned char)
-
-FOR_HALVES(CAST_OF_HALVES, )
-
-// Everything but 0 is true, a NaN too.
-#define TRUTH(operation, suffix, T)                                                            \
-    extern "C" __global__ void operation##_##suffix(INPUT(T, x), OUTPUT(unsigned char, out)) { \
-        elementwise([](calculated<T> x) -> unsigned char { return x != 0; }, out, out_view, READ(x)); \
-    }
-
-FOR_NUMBERS(TRUTH, truth)
+FOR_NUMBERS(FILL, fill)

@@ -1,0 +1,55 @@
+// Activations that have numbers of their own, or are products with what is between 0 and 1: softplus, silu, leaky_relu.
+#include "double.cuh"
+#include "elementwise.cuh"
+#include "math.cuh"
+
+namespace element {
+
+using math::exp;
+using math::log;
+
+// ln(1 + x). Of a small x the sum keeps but a part, and its logarithm is off by the ratio of the two.
+template <typename T> __device__ T log_of_one_and(T x) {
+    const T sum = 1 + x;
+    const T kept = sum - 1;
+    const T result = log(sum);
+    return sum == 1 ? x : kept == x ? result : result * (x / kept);
+}
+
+template <typename T> __device__ T softplus(T x, T beta, T threshold) {
+    const T scaled = x * beta;
+    return scaled > threshold ? x : log_of_one_and(exp(scaled)) / beta;
+}
+
+template <typename T> __device__ T softplus_backward(T grad, T x, T beta, T threshold) {
+    const T scaled = x * beta;
+    const T power = exp(scaled);
+    return scaled > threshold ? grad : grad * power / (power + 1);
+}
+
+template <typename T> __device__ T silu(T x) { return x / (1 + exp(-x)); }
+
+template <typename T> __device__ T silu_backward(T grad, T x) {
+    const T sigmoid = 1 / (1 + exp(-x));
+    return grad * sigmoid * (1 + x * (1 - sigmoid));
+}
+
+// From x itself: of a result that is 0 it could not be told where it came from, if the slope is.
+template <typename T> __device__ T leaky_relu(T x, T slope) { return x > 0 ? x : x * slope; }
+template <typename T> __device__ T leaky_relu_backward(T grad, T x, T slope) { return x > 0 ? grad : grad * slope; }
+
+} // namespace element
+
+// The numbers beside x are of the type that elements are calculated with.
+#define SOFTPLUS(operation, suffix, T)                         \
+    MAP(operation, suffix, T, T, calculated<T>, calculated<T>) \
+    MAP(operation##_backward, suffix, T, T, T, calculated<T>, calculated<T>)
+
+#define LEAKY_RELU(operation, suffix, T)        \
+    MAP(operation, suffix, T, T, calculated<T>) \
+    MAP(operation##_backward, suffix, T, T, T, calculated<T>)
+
+FOR_FLOATS(SOFTPLUS, softplus)
+FOR_FLOATS(UNARY, silu)
+FOR_FLOATS(BINARY, silu_backward)
+FOR_FLOATS(LEAKY_RELU, leaky_relu)

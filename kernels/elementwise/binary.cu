@@ -1,0 +1,33 @@
+// Arithmetic on two tensors, element by element: add, sub, …
+#include "elementwise.cuh"
+
+namespace element {
+
+// Integers wrap around, as on the CPU.
+template <typename T> __device__ T add(T a, T b) { return (T)((wrapping<T>)a + (wrapping<T>)b); }
+template <typename T> __device__ T sub(T a, T b) { return (T)((wrapping<T>)a - (wrapping<T>)b); }
+template <typename T> __device__ T mul(T a, T b) { return (T)((wrapping<T>)a * (wrapping<T>)b); }
+template <typename T> __device__ T div(T a, T b) { return a / b; }
+
+// A NaN on either side stays a NaN. CUDA's own `fmaxf` would return the other number. Only a NaN differs
+// from itself.
+template <typename T> __device__ T maximum(T a, T b) { return a > b || a != a ? a : b; }
+template <typename T> __device__ T minimum(T a, T b) { return a < b || a != a ? a : b; }
+
+// Halves by a number, which is not rounded to a half before.
+__device__ inline float mul_number(float x, double number) { return x * (float)number; }
+__device__ inline float div_number(float x, double number) { return x / (float)number; }
+
+} // namespace element
+
+FOR_NUMBERS(BINARY, add)
+FOR_NUMBERS(BINARY, sub)
+FOR_NUMBERS(BINARY, mul)
+FOR_FLOATS(BINARY, div)
+FOR_NUMBERS(BINARY, maximum)
+FOR_NUMBERS(BINARY, minimum)
+
+#define BY_NUMBER(operation, suffix, T) MAP(operation, suffix, T, T, double)
+
+FOR_HALVES(BY_NUMBER, mul_number)
+FOR_HALVES(BY_NUMBER, div_number)

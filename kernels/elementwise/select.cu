@@ -1,0 +1,22 @@
+// One of several numbers: where, clamp.
+#include "elementwise.cuh"
+
+namespace element {
+
+// When the bounds cross, the upper one wins. Asked this way round, a NaN stays a NaN.
+template <typename T> __device__ T clamp(T x, T low, T high) {
+    x = x < low ? low : x;
+    return x > high ? high : x;
+}
+
+} // namespace element
+
+// What is chosen is not calculated with: a half stays as it is, a NaN too.
+#define WHERE(operation, suffix, T)                                                                      \
+    MAP_BY([](unsigned char condition, T a, T b) { return condition ? a : b; }, operation##_##suffix, T, \
+           unsigned char, T, T)
+
+#define CLAMP(operation, suffix, T) MAP(operation, suffix, T, T, T, T)
+
+FOR_NUMBERS(WHERE, where)
+FOR_NUMBERS(CLAMP, clamp)
