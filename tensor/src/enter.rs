@@ -7,69 +7,30 @@ use crate::ambient::Ambient;
 use crate::device::Device;
 use crate::error::{DeviceMismatch, Error, GpuError, MismatchedTensor, Result};
 use crate::host_profile::HostProfile;
+use crate::operation::{Arguments, Devices, Operation};
 use crate::scope::{self, Leave};
 use crate::tensor::Tensor;
 
-/// What PyTorch calls the arguments of an operation, if it checks their devices one by one.
-#[derive(Clone, Copy, Debug)]
-pub struct Arguments {
-    /// `wrapper_CUDA_addmm`
-    pub method: &'static str,
-    /// The names of the tensors, in order.
-    pub names: &'static [&'static str],
-}
-
-/// An operation, as far as [`enter`] must know it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Operation {
-    /// PyTorch's name of it.
-    pub(crate) name: &'static str,
-    pub(crate) devices: Devices,
-    /// It is made of others, and what the host spends on it is what it spends on them.
-    pub(crate) is_composite: bool,
-}
-
-/// How an operation sees to it that its operands are on one device.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Devices {
-    /// The elements of all are walked together, and a number of the host may join any device.
-    Together,
-    /// Each is an argument with a name.
-    Named(Arguments),
-    /// The operations that it is made of check theirs, in their own words.
-    ByParts,
+/// The choke point: what is true of every operation, whatever it computes. It lasts as long as the guard.
+#[track_caller]
+pub(crate) fn enter(operation: &'static Operation, inputs: &[&Tensor]) -> Result<Leave> {
+    let leave = scope::operation(operation.name, Location::caller());
+    if !operation.is_composite {
+        Ambient::charge(HostProfile::dispatch_time);
+    }
+    operation.check_devices(inputs)?;
+    Ok(leave)
 }
 
 impl Operation {
-    pub(crate) fn composite(name: &'static str) -> Operation {
-        Operation { name, devices: Devices::ByParts, is_composite: true }
+    #[track_caller]
+    pub(crate) fn check_devices(&self, inputs: &[&Tensor]) -> Result<()> {
+        match self.devices {
+            Devices::Together => same_device(self.name, None, inputs),
+            Devices::Named(arguments) => same_device(self.name, Some(arguments), inputs),
+            Devices::ByParts => Ok(()),
+        }
     }
-
-    pub(crate) fn with(self, arguments: Option<Arguments>) -> Operation {
-        Operation { devices: arguments.map_or(Devices::Together, Devices::Named), ..self }
-    }
-}
-
-impl From<&'static str> for Operation {
-    fn from(name: &'static str) -> Operation {
-        Operation { name, devices: Devices::Together, is_composite: false }
-    }
-}
-
-/// The choke point: what is true of every operation, whatever it computes. It lasts as long as the guard.
-#[track_caller]
-pub(crate) fn enter(operation: Operation, inputs: &[&Tensor]) -> Result<Leave> {
-    let Operation { name, devices, is_composite } = operation;
-    let leave = scope::operation(name, Location::caller());
-    if !is_composite {
-        Ambient::charge(HostProfile::dispatch_time);
-    }
-    match devices {
-        Devices::Together => same_device(name, None, inputs)?,
-        Devices::Named(arguments) => same_device(name, Some(arguments), inputs)?,
-        Devices::ByParts => {}
-    }
-    Ok(leave)
 }
 
 /// The golden rule: all tensors of one operation live on one device.

@@ -35,7 +35,7 @@
 //! | to learn | read |
 //! | --- | --- |
 //! | what a tensor is | [`Tensor`], `storage.rs` for its memory; views are `shape.rs` of `todevice-gpu` |
-//! | how an operation is made | `enter.rs`, the one way in; `ops/mod.rs`; then `ops/elementwise/unary.rs` |
+//! | how an operation is made | `operation.rs`; `enter.rs`, the one way in; `ops/mod.rs`; then `ops/elementwise/unary.rs` |
 //! | what the CPU and a GPU run of it | `ops/row.rs`, where kernels are declared; `ops/launch.rs`, `ops/access.rs` |
 //! | how gradients flow | [`autograd`]: `function.rs`, `graph.rs`, `engine.rs` |
 //! | layers, optimizers, data | [`nn`], [`optim`], [`data`] |
@@ -78,6 +78,7 @@ mod gpu;
 mod machine;
 pub mod monitor;
 pub mod nn;
+mod operation;
 mod ops;
 pub mod optim;
 pub mod prelude;

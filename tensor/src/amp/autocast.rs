@@ -1,20 +1,21 @@
 //! Regions in which operations choose the type they run in.
 //!
-//! What every operation does with its operands is decided where all of them enter (`ops/mod.rs`), by name (see
-//! [`policy`](super::policy)). What an operation is made of runs in the types that were chosen for it.
+//! What becomes of its operands, each operation says where it is declared ([`Cast`]). What it is made of runs in the types
+//! that were chosen for it.
 
+use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 
 use smallvec::SmallVec;
 
-use super::policy::{Policy, policy};
 use crate::ambient::Ambient;
 use crate::autograd::{enable_grad, is_inference_mode_enabled};
 use crate::device::{Device, DeviceType};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::gpu;
+use crate::operation::{Cast, Operation};
 use crate::tensor::Tensor;
 
 /// The arguments of [`autocast`]. A device or its type alone stands for the others' defaults.
@@ -193,36 +194,35 @@ pub(crate) fn without_autocast<R>(scope: impl FnOnce() -> R) -> R {
     if state.is_active() { within(State { suspended: true, ..state }, scope) } else { scope() }
 }
 
-/// Runs an operation on its operands, cast as autocast has it.
-#[inline]
-#[track_caller]
-pub(crate) fn cast_operands<R>(
-    operation: &'static str,
-    operands: &[&Tensor],
-    run: impl FnOnce(&[&Tensor]) -> Result<R>,
-) -> Result<R> {
-    // What runs stands here once, since it is compiled for each operation.
-    let cast = STATE.get().is_active().then(|| suspended(operation, operands)).transpose()?;
-    let cast_operands: SmallVec<[&Tensor; 4]>;
-    run(match &cast {
-        None => operands,
-        Some((cast, _restore)) => {
-            cast_operands = cast.iter().collect();
-            &cast_operands
+/// The operands of an operation as autocast casts them. Autocast is suspended until this is dropped.
+pub(crate) struct Operands(Option<(SmallVec<[Tensor; 4]>, Restore)>);
+
+impl Operands {
+    /// All that depends on the operation is in here, so that what is compiled for each operation stays small.
+    #[inline]
+    #[track_caller]
+    pub(crate) fn cast(operation: &'static Operation, operands: &[&Tensor]) -> Result<Operands> {
+        if STATE.get().is_active() { Operands::suspended(operation, operands) } else { Ok(Operands(None)) }
+    }
+
+    #[track_caller]
+    fn suspended(operation: &'static Operation, operands: &[&Tensor]) -> Result<Operands> {
+        let state = STATE.get();
+        let restore = Restore::after(State { suspended: true, ..state });
+        Ok(Operands(Some((cast(operation, operands, &state)?, restore))))
+    }
+
+    /// These operands, or what they were cast to.
+    pub(crate) fn of<'a>(&'a self, given: &'a [&'a Tensor]) -> Cow<'a, [&'a Tensor]> {
+        match &self.0 {
+            None => Cow::Borrowed(given),
+            Some((cast, _)) => Cow::Owned(cast.iter().collect()),
         }
-    })
-}
-
-/// The operands, cast. Autocast is suspended until what comes with them is dropped.
-#[track_caller]
-fn suspended(operation: &'static str, operands: &[&Tensor]) -> Result<(SmallVec<[Tensor; 4]>, Restore)> {
-    let state = STATE.get();
-    let restore = Restore::after(State { suspended: true, ..state });
-    Ok((cast(operation, operands, &state)?, restore))
+    }
 }
 
 #[track_caller]
-fn cast(operation: &'static str, operands: &[&Tensor], state: &State) -> Result<SmallVec<[Tensor; 4]>> {
+fn cast(operation: &'static Operation, operands: &[&Tensor], state: &State) -> Result<SmallVec<[Tensor; 4]>> {
     // A number of the host may join tensors of a GPU, and is not the one that decides.
     let devices = [DeviceType::Cuda, DeviceType::Cpu];
     let casts = |device_type: &DeviceType| {
@@ -230,19 +230,19 @@ fn cast(operation: &'static str, operands: &[&Tensor], state: &State) -> Result<
         is_there && state.casting(*device_type).enabled
     };
     let device_type = devices.into_iter().find(casts);
-    let policy = device_type.and_then(|device_type| policy(operation, device_type));
-    let (Some(device_type), Some(policy)) = (device_type, policy) else {
-        return Ok(operands.iter().map(|operand| (*operand).clone()).collect());
-    };
+    let unchanged = || Ok(operands.iter().map(|operand| (*operand).clone()).collect());
+    let Some(device_type) = device_type else { return unchanged() };
     let lower = state.casting(device_type).dtype;
     let eligible = |operand: &&&Tensor| {
         let dtype = operand.dtype();
         operand.device().device_type() == device_type && dtype.is_floating_point() && dtype != DType::F64
     };
-    let to = match policy {
-        Policy::LowerPrecision => lower,
-        Policy::Fp32 => DType::F32,
-        Policy::Promote => widest(lower, operands.iter().filter(eligible).map(|operand| operand.dtype()))?,
+    let [on_cpu, on_cuda] = operation.casts;
+    let to = match if device_type == DeviceType::Cuda { on_cuda } else { on_cpu } {
+        Cast::AsGiven => return unchanged(),
+        Cast::LowerPrecision => lower,
+        Cast::Fp32 => DType::F32,
+        Cast::Promote => widest(lower, operands.iter().filter(eligible).map(|operand| operand.dtype()))?,
     };
     let cast = |operand: &&Tensor| match eligible(&operand) && operand.dtype() != to {
         true if is_weight(operand) && to == lower && state.cache_enabled => cached(operand, to),

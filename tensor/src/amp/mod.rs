@@ -37,8 +37,7 @@
 mod autocast;
 pub(crate) mod error;
 mod grad_scaler;
-mod policy;
 
 pub use autocast::{AutocastOptions, autocast, get_autocast_dtype, is_autocast_enabled};
-pub(crate) use autocast::{cast_operands, without_autocast};
+pub(crate) use autocast::{Operands, without_autocast};
 pub use grad_scaler::{GradScaler, GradScalerOptions};

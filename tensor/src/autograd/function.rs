@@ -9,9 +9,10 @@ use smallvec::SmallVec;
 use super::error::AutogradError;
 use super::graph::{Edge, History, Meta, Node};
 use super::mode::{Mode, is_recording};
-use crate::enter::{Arguments, Operation, enter};
+use crate::enter::enter;
 use crate::error::{Error, Result};
 use crate::gpu::runtime::DeviceMemory;
+use crate::operation::Operation;
 use crate::scope;
 use crate::tensor::Tensor;
 
@@ -19,16 +20,15 @@ use crate::tensor::Tensor;
 ///
 /// ```
 /// use todevice::{Result, Tensor};
-/// use todevice::autograd::{Context, Function, Saved};
+/// use todevice::autograd::{Context, Function, Operation, Saved};
 ///
 /// struct Square;
 ///
+/// static SQUARE: Operation = Operation::new("square").node("SquareBackward");
+///
 /// impl Function<1> for Square {
-///     fn name(&self) -> &'static str {
-///         "square"
-///     }
-///     fn backward_name(&self) -> &'static str {
-///         "SquareBackward"
+///     fn operation(&self) -> &'static Operation {
+///         &SQUARE
 ///     }
 ///     fn forward(&self, ctx: &mut Context<1>, [x]: [&Tensor; 1]) -> Result<Tensor> {
 ///         ctx.save_for_backward([x]);
@@ -46,17 +46,8 @@ use crate::tensor::Tensor;
 /// # Ok::<(), todevice::Error>(())
 /// ```
 pub trait Function<const N: usize>: Send + Sync + Sized + 'static {
-    /// PyTorch's name of the operation ("mul"), for errors and traces.
-    fn name(&self) -> &'static str;
-
-    /// The name its node prints under, as in `grad_fn=<MulBackward0>`.
-    fn backward_name(&self) -> &'static str;
-
-    /// What PyTorch calls the arguments, for an operation that checks their devices one by one. Where all
-    /// elements are walked together there is nothing to say: then a 0-dim tensor of the host may join.
-    fn arguments(&self) -> Option<Arguments> {
-        None
-    }
+    /// What it is called, and what its node is.
+    fn operation(&self) -> &'static Operation;
 
     /// Computes the result, and saves what [`backward`](Self::backward) needs, no more. Nothing is
     /// recorded inside.
@@ -71,7 +62,7 @@ pub trait Function<const N: usize>: Send + Sync + Sized + 'static {
     /// Runs the operation and records it if an input requires grad.
     #[track_caller]
     fn apply(self, inputs: [&Tensor; N]) -> Result<Tensor> {
-        let _scope = enter(Operation::from(self.name()).with(self.arguments()), &inputs)?;
+        let _scope = enter(self.operation(), &inputs)?;
         record(self, inputs)
     }
 }
@@ -228,7 +219,7 @@ struct FixedArity<F, const N: usize>(F);
 
 impl<F: Function<N>, const N: usize> Step for FixedArity<F, N> {
     fn name(&self) -> &'static str {
-        self.0.backward_name()
+        self.0.operation().node_name()
     }
 
     fn backward(&self, node: &Node, grad: &Tensor) -> Result<SmallVec<[Option<Tensor>; 2]>> {
@@ -300,13 +291,13 @@ fn recorded(
 
 /// A recorded operation on any number of inputs that saves nothing: `cat`.
 struct AnyArity<B> {
-    backward_name: &'static str,
+    operation: &'static Operation,
     backward: B,
 }
 
 impl<B: Fn(&Tensor) -> Result<Vec<Tensor>> + Send + Sync> Step for AnyArity<B> {
     fn name(&self) -> &'static str {
-        self.backward_name
+        self.operation.node_name()
     }
 
     fn backward(&self, _: &Node, grad: &Tensor) -> Result<SmallVec<[Option<Tensor>; 2]>> {
@@ -317,7 +308,7 @@ impl<B: Fn(&Tensor) -> Result<Vec<Tensor>> + Send + Sync> Step for AnyArity<B> {
 /// Gives `output`, computed from a list of inputs, a node if any of them requires grad.
 #[track_caller]
 pub(crate) fn record_list(
-    backward_name: &'static str,
+    operation: &'static Operation,
     inputs: &[&Tensor],
     output: Tensor,
     backward: impl Fn(&Tensor) -> Result<Vec<Tensor>> + Send + Sync + 'static,
@@ -327,7 +318,7 @@ pub(crate) fn record_list(
     if !records(inputs)? || !output.dtype().is_floating_point() {
         return Ok(output);
     }
-    attach(output, Box::new(AnyArity { backward_name, backward }), inputs, SmallVec::new(), place)
+    attach(output, Box::new(AnyArity { operation, backward }), inputs, SmallVec::new(), place)
 }
 
 fn attach(

@@ -13,7 +13,11 @@ mod gradient;
 mod graph;
 mod mode;
 
-pub use crate::ops::Arguments;
+#[doc(hidden)]
+pub use crate::operation::Cast;
+pub use crate::operation::Operation;
+#[doc(hidden)]
+pub use crate::ops::registry::operations;
 pub use engine::{BackwardOptions, GradOptions, grad};
 pub use function::{Context, Function, Saved};
 pub use mode::{enable_grad, inference_mode, is_grad_enabled, is_inference_mode_enabled, no_grad};

@@ -23,7 +23,8 @@ pub(crate) fn launch<const R: usize, const W: usize>(
     launch_on(kernel, &reads, &writes, ints, floats)
 }
 
-fn launch_on(
+/// The same, of any number of tensors.
+pub(crate) fn launch_on(
     kernel: &'static KernelDef,
     reads: &[&Tensor],
     writes: &[&Tensor],

@@ -30,34 +30,33 @@ pub(crate) mod values;
 
 use smallvec::SmallVec;
 
-use crate::amp::cast_operands;
+use crate::amp::Operands;
 use crate::autograd::error::AutogradError;
 use crate::autograd::{Function, History, is_inference_mode_enabled, is_recording, record, record_list};
-pub use crate::enter::Arguments;
 use crate::enter::enter;
-pub(crate) use crate::enter::{Operation, lead, mismatch, same_device};
+pub(crate) use crate::enter::{lead, mismatch, same_device};
 use crate::error::Result;
 use crate::error::tensor::TensorError;
+pub(crate) use crate::operation::{Arguments, Cast, Operation, operations};
 use crate::tensor::Tensor;
 
 /// An operation: `compute` gets its operands as autocast leaves them, and whatever it is made of runs in the types that it
 /// gets.
 #[track_caller]
 pub(crate) fn call<R>(
-    operation: impl Into<Operation>,
+    operation: &'static Operation,
     operands: &[&Tensor],
     compute: impl FnOnce(&[&Tensor]) -> Result<R>,
 ) -> Result<R> {
-    let operation = operation.into();
     let _scope = enter(operation, operands)?;
-    cast_operands(operation.name, operands, compute)
+    let cast = Operands::cast(operation, operands)?;
+    compute(&cast.of(operands))
 }
 
 /// A differentiable operation.
 #[track_caller]
 pub(crate) fn apply<F: Function<N>, const N: usize>(function: F, operands: [&Tensor; N]) -> Result<Tensor> {
-    let operation = Operation::from(function.name()).with(function.arguments());
-    call(operation, &operands, |operands| {
+    call(function.operation(), &operands, |operands| {
         record(function, operands.try_into().expect("they are as many as before"))
     })
 }
@@ -68,33 +67,31 @@ pub(crate) enum NewValues<'v> {
     /// holds a tensor that was overwritten.
     FromOld { others: &'v [&'v Tensor], anew: &'v dyn Fn(&Tensor) -> Result<Tensor> },
     /// Not from the old ones, whose gradient is therefore 0, but from `source`, on whatever device that is, or from nowhere.
-    Instead { source: Option<&'v Tensor>, backward_name: &'static str },
+    Instead { source: Option<&'v Tensor> },
 }
 
 impl NewValues<'_> {
-    pub(crate) fn fresh(backward_name: &'static str) -> Self {
-        NewValues::Instead { source: None, backward_name }
-    }
+    pub(crate) const FRESH: Self = NewValues::Instead { source: None };
 }
 
 /// An operation that writes to `target`, as `in_place` does it.
 #[track_caller]
 pub(crate) fn update(
-    name: &'static str,
+    operation: &'static Operation,
     target: &Tensor,
     values: NewValues,
     in_place: impl FnOnce() -> Result<()>,
 ) -> Result<Tensor> {
     let (together, sources) = match &values {
         NewValues::FromOld { others, .. } => (*others, *others),
-        NewValues::Instead { source, .. } => (&[][..], source.as_slice()),
+        NewValues::Instead { source } => (&[][..], source.as_slice()),
     };
     let operands: SmallVec<[&Tensor; 4]> = [target].into_iter().chain(together.iter().copied()).collect();
-    let _scope = enter(name.into(), &operands)?;
+    let _scope = enter(operation, &operands)?;
     // A number of the host may be read by any device, but not written.
     let is_elsewhere = |operand: &&Tensor| operand.device() != target.device() && operand.is_cuda();
     if let Some(i) = operands.iter().position(is_elsewhere) {
-        return Err(mismatch(name, None, &operands, [0, i]));
+        return Err(mismatch(operation.name, None, &operands, [0, i]));
     }
     let is_recorded = records_write(target, sources)?;
     match values {
@@ -105,12 +102,12 @@ pub(crate) fn update(
             plain::write(target, &new.detach().to(target.dtype())?)?;
             target.set_history(new.history());
         }
-        NewValues::Instead { source, backward_name } if is_recorded => {
+        NewValues::Instead { source } if is_recorded => {
             in_place()?;
             let old = Some(target).filter(|target| target.requires_grad());
             let inputs: SmallVec<[&Tensor; 2]> = old.into_iter().chain(source).collect();
             let (has_old, source) = (old.is_some(), source.map(Tensor::device));
-            record_list(backward_name, &inputs, target.clone(), move |grad| {
+            record_list(operation, &inputs, target.clone(), move |grad| {
                 let zeros = has_old.then(|| grad.zeros_like());
                 zeros.into_iter().chain(source.map(|device| grad.to(device))).collect()
             })?;

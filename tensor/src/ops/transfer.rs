@@ -12,11 +12,16 @@ use crate::gpu;
 use crate::gpu::pinned::PinnedMemory;
 use crate::gpu::runtime::Cuda;
 use crate::kernel::Work;
-use crate::ops;
 use crate::ops::access::access;
 use crate::ops::plain::{dense, write};
+use crate::ops::{self, Operation, operations};
 use crate::shape::signed;
 use crate::tensor::Tensor;
+
+operations! {
+    TO_DEVICE: Operation::new("_to_copy").node("ToCopyBackward0");
+    PIN_MEMORY: Operation::new("_pin_memory").node("PinMemoryBackward0");
+}
 
 /// The tensor on the host; itself, if it is there. Autograd does not see it.
 pub(crate) fn to_host(x: &Tensor) -> Result<Tensor> {
@@ -116,12 +121,8 @@ impl ToDevice {
 }
 
 impl Function<1> for ToDevice {
-    fn name(&self) -> &'static str {
-        "_to_copy"
-    }
-
-    fn backward_name(&self) -> &'static str {
-        "ToCopyBackward0"
+    fn operation(&self) -> &'static Operation {
+        &TO_DEVICE
     }
 
     fn forward(&self, _: &mut Context<1>, [x]: [&Tensor; 1]) -> Result<Tensor> {
@@ -172,12 +173,8 @@ impl Tensor {
 struct PinMemory;
 
 impl Function<1> for PinMemory {
-    fn name(&self) -> &'static str {
-        "_pin_memory"
-    }
-
-    fn backward_name(&self) -> &'static str {
-        "PinMemoryBackward0"
+    fn operation(&self) -> &'static Operation {
+        &PIN_MEMORY
     }
 
     fn forward(&self, _: &mut Context<1>, [x]: [&Tensor; 1]) -> Result<Tensor> {

@@ -5,11 +5,15 @@ use crate::device::Device;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::gpu;
-use crate::ops;
 use crate::ops::elementwise::cast;
 use crate::ops::launch::launch;
 use crate::ops::transfer::{ToDevice, check_way};
+use crate::ops::{self, Operation, operations};
 use crate::tensor::{Tensor, ToOptions};
+
+operations! {
+    CONVERT: Operation::new("_to_copy").node("ToCopyBackward0");
+}
 
 impl Tensor {
     /// This tensor on another device, in another type, or both (`Tensor.to`).
@@ -61,12 +65,8 @@ struct Cast {
 }
 
 impl Function<1> for Cast {
-    fn name(&self) -> &'static str {
-        "_to_copy"
-    }
-
-    fn backward_name(&self) -> &'static str {
-        "ToCopyBackward0"
+    fn operation(&self) -> &'static Operation {
+        &CONVERT
     }
 
     fn forward(&self, _: &mut Context<1>, [x]: [&Tensor; 1]) -> Result<Tensor> {

@@ -21,8 +21,16 @@ use crate::error::{DeviceMismatch, Error, LayoutError, Result};
 use crate::ops::access::access;
 use crate::ops::pair::Pair;
 use crate::ops::plain::{dense, write};
-use crate::ops::{self, Arguments};
+use crate::ops::{self, Cast, Operation, operations};
 use crate::tensor::Tensor;
+
+operations! {
+    CONV2D: Operation::new("conv2d").composite().cast(Cast::LowerPrecision);
+    CONVOLUTION: Operation::new("conv2d")
+        .node("ConvolutionBackward0")
+        .arguments("wrapper_CUDA__cudnn_convolution", &["input", "weight", "bias"])
+        .cast(Cast::LowerPrecision);
+}
 
 /// The keyword arguments of a convolution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,7 +97,7 @@ impl Tensor {
     #[track_caller]
     pub fn conv2d(&self, weight: &Tensor, bias: Option<&Tensor>, options: &Conv2dOptions) -> Result<Tensor> {
         let operands: SmallVec<[&Tensor; 3]> = [self, weight].into_iter().chain(bias).collect();
-        ops::call(ops::Operation::composite("conv2d"), &operands, |operands| {
+        ops::call(&CONV2D, &operands, |operands| {
             let (x, weight, bias) = (operands[0], operands[1], operands.get(2).copied());
             match x.ndim() {
                 3 => x.unsqueeze(0)?.conv2d(weight, bias, options)?.squeeze(0),
@@ -200,9 +208,6 @@ fn by_onednn(x: &Tensor, weight: &Tensor, groups: usize) -> bool {
     !x.is_cuda() && (x.dtype() == DType::BF16 || (x.dtype() == DType::F32 && (groups > 1 || large)))
 }
 
-const ARGUMENTS: Arguments =
-    Arguments { method: "wrapper_CUDA__cudnn_convolution", names: &["input", "weight", "bias"] };
-
 /// All are of one type, which says the kind of device, too.
 fn check_types(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<()> {
     let type_of = |tensor: &Tensor| (tensor.device().device_type(), tensor.dtype());
@@ -211,7 +216,7 @@ fn check_types(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<()>
         let Some(other) = other.filter(|other| other.device().device_type() != device) else { continue };
         let operands: SmallVec<[&Tensor; 3]> = [x, weight].into_iter().chain(bias).collect();
         let sentence = ConvError::Types { input, what, other: type_of(other) }.to_string();
-        return Err(match ops::same_device("conv2d", Some(ARGUMENTS), &operands) {
+        return Err(match CONVOLUTION.check_devices(&operands) {
             Err(Error::DeviceMismatch(mismatch)) => {
                 Error::DeviceMismatch(Box::new(DeviceMismatch { sentence, ..*mismatch }))
             }
@@ -238,16 +243,8 @@ fn check_types(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<()>
 }
 
 impl<const N: usize> Function<N> for Convolution {
-    fn name(&self) -> &'static str {
-        "conv2d"
-    }
-
-    fn backward_name(&self) -> &'static str {
-        "ConvolutionBackward0"
-    }
-
-    fn arguments(&self) -> Option<Arguments> {
-        Some(ARGUMENTS)
+    fn operation(&self) -> &'static Operation {
+        &CONVOLUTION
     }
 
     fn forward(&self, ctx: &mut Context<N>, inputs: [&Tensor; N]) -> Result<Tensor> {

@@ -1,25 +1,86 @@
 //! Activations that have numbers of their own, or are products with what is between 0 and 1. They are for floats alone.
+//!
+//! Each is an entry of [`activations`]: its kernel, the node of its gradient, and the kernel of that, which takes the
+//! gradient in the result and the input. Both kernels take the numbers after that.
 
-use super::unary::in_one;
+use smallvec::SmallVec;
+
+use super::in_one::{InOne, run};
 use crate::autograd::{Context, Function, Saved};
 use crate::cpu::number::Float;
-use crate::dtype::DType;
 use crate::error::Result;
-use crate::ops;
-use crate::ops::launch::launch;
-use crate::ops::plain::number;
-use crate::ops::row::{row, rows};
-use crate::ops::shape::check_fits;
+use crate::ops::row::{Row, row};
+use crate::ops::{self, Cast, Operation};
 use crate::tensor::Tensor;
 
-/// A number beside the elements of a tensor, in the type that those are calculated with: beside halves f32.
-fn beside(x: &Tensor, value: f64) -> Result<Tensor> {
-    let dtype = if x.dtype().is_half() { DType::F32 } else { x.dtype() };
-    check_fits(value.into(), dtype)?;
-    number(value.into(), dtype)
+struct Activation {
+    operation: Operation,
+    kernel: Row,
+    backward: InOne,
 }
 
-// ---------------------------------------------------------------------------------------------------- softplus
+impl Activation {
+    const fn new(kernel: Row, node: &'static str, backward: Row) -> Activation {
+        let operation = Operation::new(kernel.name).node(node);
+        Activation { operation, kernel, backward: InOne::new(backward) }
+    }
+
+    const fn in_f32_on_cuda(self) -> Activation {
+        Activation { operation: self.operation.cast_on_cuda(Cast::Fp32), ..self }
+    }
+
+    /// The same operation calculated in another way.
+    const fn called(self, name: &'static str, backward: &'static str) -> Activation {
+        let operation = Operation { name, ..self.operation };
+        Activation { operation, backward: self.backward.called(backward), ..self }
+    }
+
+    #[track_caller]
+    fn of(&'static self, x: &Tensor, numbers: &[f64]) -> Result<Tensor> {
+        ops::apply(Activated { activation: self, numbers: numbers.into() }, [x])
+    }
+}
+
+struct Activated {
+    activation: &'static Activation,
+    numbers: SmallVec<[f64; 2]>,
+}
+
+impl Function<1> for Activated {
+    fn operation(&self) -> &'static Operation {
+        &self.activation.operation
+    }
+
+    fn forward(&self, ctx: &mut Context<1>, [x]: [&Tensor; 1]) -> Result<Tensor> {
+        ctx.save_for_backward([x]);
+        run(&self.activation.kernel, &[x], &self.numbers)
+    }
+
+    fn backward(&self, saved: &Saved<1>, grad: &Tensor) -> Result<[Option<Tensor>; 1]> {
+        let [x] = saved.tensors()?;
+        Ok([Some(self.activation.backward.gradient(grad, &x, &self.numbers)?)])
+    }
+}
+
+macro_rules! activations {
+    ($($NAME:ident: $activation:expr;)+) => {
+        $(static $NAME: Activation = $activation;)+
+
+        pub(in crate::ops) const ROWS: &[&Row] = &[$(&$NAME.kernel, &$NAME.backward.kernel),+];
+        pub(in crate::ops) const OPERATIONS: &[&Operation] =
+            &[$(&$NAME.operation, &$NAME.backward.operation),+];
+    };
+}
+
+/// How the probability of [`Tensor::gelu`] is calculated: the `approximate` of `torch.nn.functional.gelu`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Approximate {
+    /// As it is, with the error function.
+    #[default]
+    None,
+    /// By the hyperbolic tangent of a polynomial, which differs by up to 0.0005.
+    Tanh,
+}
 
 impl Tensor {
     /// `ln(1 + e^(beta · x)) / beta`: a [`relu`](Self::relu) without a kink, positive everywhere. Where `beta · x` is above
@@ -34,93 +95,16 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn softplus(&self, beta: f64, threshold: f64) -> Result<Tensor> {
-        ops::apply(Softplus { beta, threshold }, [self])
-    }
-}
-
-struct Softplus {
-    beta: f64,
-    threshold: f64,
-}
-
-impl Function<1> for Softplus {
-    fn name(&self) -> &'static str {
-        "softplus"
+        SOFTPLUS.of(self, &[beta, threshold])
     }
 
-    fn backward_name(&self) -> &'static str {
-        "SoftplusBackward0"
-    }
-
-    fn forward(&self, ctx: &mut Context<1>, [x]: [&Tensor; 1]) -> Result<Tensor> {
-        ctx.save_for_backward([x]);
-        let kernel = SOFTPLUS.of(x.dtype())?;
-        let out = x.uninit_beside(x.sizes(), x.dtype())?;
-        launch(kernel, [x, &beside(x, self.beta)?, &beside(x, self.threshold)?], [&out], &[], &[])?;
-        Ok(out)
-    }
-
-    fn backward(&self, saved: &Saved<1>, grad: &Tensor) -> Result<[Option<Tensor>; 1]> {
-        let [x] = saved.tensors()?;
-        let grad_x = ops::call("softplus_backward", &[grad, &x], |_| {
-            let out = x.uninit_beside(x.sizes(), x.dtype())?;
-            let (beta, threshold) = (beside(&x, self.beta)?, beside(&x, self.threshold)?);
-            launch(SOFTPLUS_BACKWARD.of(x.dtype())?, [grad, &x, &beta, &threshold], [&out], &[], &[])?;
-            Ok(out)
-        })?;
-        Ok([Some(grad_x)])
-    }
-}
-
-/// `ln(1 + x)`. Of a small x the sum keeps but a part, and its logarithm is off by the ratio of the two.
-#[inline(always)]
-fn log_of_one_and<T: Float>(x: T) -> T {
-    let one = T::count(1);
-    let sum = one + x;
-    let kept = sum - one;
-    let log = if kept == x { sum.ln() } else { sum.ln() * (x / kept) };
-    if sum == one { x } else { log }
-}
-
-// -------------------------------------------------------------------------------------------------------- silu
-
-impl Tensor {
     /// `x · sigmoid(x)`: about x where it is large, about 0 where it is far below, and a little less than 0 in between
     /// (`torch.nn.functional.silu`, also called swish).
     #[track_caller]
     pub fn silu(&self) -> Result<Tensor> {
-        ops::apply(Silu, [self])
-    }
-}
-
-struct Silu;
-
-impl Function<1> for Silu {
-    fn name(&self) -> &'static str {
-        "silu"
+        SILU.of(self, &[])
     }
 
-    fn backward_name(&self) -> &'static str {
-        "SiluBackward0"
-    }
-
-    fn forward(&self, ctx: &mut Context<1>, [x]: [&Tensor; 1]) -> Result<Tensor> {
-        ctx.save_for_backward([x]);
-        let kernel = SILU.of(x.dtype())?;
-        let out = x.uninit_beside(x.sizes(), x.dtype())?;
-        launch(kernel, [x], [&out], &[], &[])?;
-        Ok(out)
-    }
-
-    fn backward(&self, saved: &Saved<1>, grad: &Tensor) -> Result<[Option<Tensor>; 1]> {
-        let [x] = saved.tensors()?;
-        Ok([Some(in_one("silu_backward", &SILU_BACKWARD, grad, &x)?)])
-    }
-}
-
-// -------------------------------------------------------------------------------------------------- leaky_relu
-
-impl Tensor {
     /// x above 0, and `negative_slope · x` below: a [`relu`](Self::relu) that lets some gradient through everywhere
     /// (`torch.nn.functional.leaky_relu`, whose default is 0.01). The gradient at 0 is the slope below.
     ///
@@ -132,62 +116,83 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn leaky_relu(&self, negative_slope: f64) -> Result<Tensor> {
-        ops::apply(LeakyRelu { negative_slope }, [self])
+        LEAKY_RELU.of(self, &[negative_slope])
+    }
+
+    /// `x · Φ(x)`: about x where it is large, about 0 where it is small, and smooth in between
+    /// (`torch.nn.functional.gelu`).
+    #[track_caller]
+    pub fn gelu(&self, approximate: Approximate) -> Result<Tensor> {
+        match approximate {
+            Approximate::None => GELU.of(self, &[]),
+            Approximate::Tanh => GELU_TANH.of(self, &[]),
+        }
     }
 }
 
-struct LeakyRelu {
-    negative_slope: f64,
-}
-
-impl Function<1> for LeakyRelu {
-    fn name(&self) -> &'static str {
-        "leaky_relu"
-    }
-
-    fn backward_name(&self) -> &'static str {
-        "LeakyReluBackward0"
-    }
-
-    fn forward(&self, ctx: &mut Context<1>, [x]: [&Tensor; 1]) -> Result<Tensor> {
-        ctx.save_for_backward([x]);
-        let kernel = LEAKY_RELU.of(x.dtype())?;
-        let out = x.uninit_beside(x.sizes(), x.dtype())?;
-        launch(kernel, [x, &beside(x, self.negative_slope)?], [&out], &[], &[])?;
-        Ok(out)
-    }
-
-    fn backward(&self, saved: &Saved<1>, grad: &Tensor) -> Result<[Option<Tensor>; 1]> {
-        let [x] = saved.tensors()?;
-        let grad_x = ops::call("leaky_relu_backward", &[grad, &x], |_| {
-            let out = x.uninit_beside(x.sizes(), x.dtype())?;
-            let slope = beside(&x, self.negative_slope)?;
-            launch(LEAKY_RELU_BACKWARD.of(x.dtype())?, [grad, &x, &slope], [&out], &[], &[])?;
-            Ok(out)
-        })?;
-        Ok([Some(grad_x)])
-    }
-}
-
-rows! {
-    SOFTPLUS: row!("softplus", floats, Costly, |x: T, beta: C, threshold: C| -> T {{
-        let scaled = x * beta;
-        if scaled > threshold { x } else { log_of_one_and(Float::exp(scaled)) / beta }
-    }}).refused_as("softplus_cpu");
-    SOFTPLUS_BACKWARD: row!("softplus_backward", floats, Costly, |grad: T, x: T, beta: C, threshold: C| -> T {{
-        let scaled = x * beta;
-        let power = Float::exp(scaled);
-        if scaled > threshold { grad } else { grad * power / (power + 1.0) }
-    }});
+activations! {
+    SOFTPLUS: Activation::new(
+        row!("softplus", floats, Costly, |x: T, beta: C, threshold: C| -> T {{
+            let scaled = x * beta;
+            if scaled > threshold { x } else { log_of_one_and(Float::exp(scaled)) / beta }
+        }}).refused_as("softplus_cpu"),
+        "SoftplusBackward0",
+        row!("softplus_backward", floats, Costly, |grad: T, x: T, beta: C, threshold: C| -> T {{
+            let scaled = x * beta;
+            let power = Float::exp(scaled);
+            if scaled > threshold { grad } else { grad * power / (power + 1.0) }
+        }}),
+    ).in_f32_on_cuda();
     // As PyTorch divides: far below 0 that is −0 already where the product with the sigmoid is not.
-    SILU: row!("silu", floats, Costly, |x: T| -> T { x / (1.0 + Float::exp(-x)) }).refused_as("silu_cpu");
-    SILU_BACKWARD: row!("silu_backward", floats, Costly, |grad: T, x: T| -> T {{
-        let sigmoid = 1.0 / (1.0 + Float::exp(-x));
-        grad * sigmoid * (1.0 + x * (1.0 - sigmoid))
-    }});
-    LEAKY_RELU: row!("leaky_relu", floats, Cheap, |x: T, slope: C| -> T { if x > 0.0 { x } else { x * slope } })
-        .refused_as("leaky_relu_cpu");
-    LEAKY_RELU_BACKWARD: row!("leaky_relu_backward", floats, Cheap, |grad: T, x: T, slope: C| -> T {
-        if x > 0.0 { grad } else { grad * slope }
-    });
+    SILU: Activation::new(
+        row!("silu", floats, Costly, |x: T| -> T { x / (1.0 + Float::exp(-x)) }).refused_as("silu_cpu"),
+        "SiluBackward0",
+        row!("silu_backward", floats, Costly, |grad: T, x: T| -> T {{
+            let sigmoid = 1.0 / (1.0 + Float::exp(-x));
+            grad * sigmoid * (1.0 + x * (1.0 - sigmoid))
+        }}),
+    );
+    LEAKY_RELU: Activation::new(
+        row!("leaky_relu", floats, Cheap, |x: T, slope: C| -> T { if x > 0.0 { x } else { x * slope } })
+            .refused_as("leaky_relu_cpu"),
+        "LeakyReluBackward0",
+        row!("leaky_relu_backward", floats, Cheap, |grad: T, x: T, slope: C| -> T {
+            if x > 0.0 { grad } else { grad * slope }
+        }),
+    );
+    GELU: Activation::new(
+        row!("gelu", floats, Costly, |x: T| -> T { x * Float::normal_cdf(x) }).refused_as("GeluKernelImpl"),
+        "GeluBackward0",
+        // Φ(x) + x φ(x), with the density φ(x) = e^(−x²/2) / √(2π)
+        row!("gelu_backward", floats, Costly, |grad: T, x: T| -> T {{
+            let density = Float::exp(-0.5 * x * x) * (0.5 * SLOPE) as T;
+            grad * (Float::normal_cdf(x) + x * density)
+        }}),
+    );
+    GELU_TANH: Activation::new(
+        row!("gelu_tanh", floats, Costly, |x: T| -> T {
+            0.5 * x * (1.0 + Float::tanh(SLOPE as T * (x + CUBE as T * (x * x * x))))
+        }).refused_as("GeluKernelImpl"),
+        "GeluBackward0",
+        row!("gelu_tanh_backward", floats, Costly, |grad: T, x: T| -> T {{
+            let square = x * x;
+            let tanh = Float::tanh(SLOPE as T * (x + CUBE as T * (square * x)));
+            let slope = SLOPE as T * (1.0 + (3.0 * CUBE) as T * square);
+            grad * (0.5 * (1.0 + tanh) + 0.5 * x * (1.0 - tanh * tanh) * slope)
+        }}),
+    ).called("gelu", "gelu_backward");
+}
+
+/// √(2/π), and what x³ is multiplied by: tanh(√(2/π) · (x + 0.044715 · x³)) stands for erf(x / √2).
+const SLOPE: f64 = std::f64::consts::FRAC_2_SQRT_PI * std::f64::consts::FRAC_1_SQRT_2;
+const CUBE: f64 = 0.044715;
+
+/// `ln(1 + x)`. Of a small x the sum keeps but a part, and its logarithm is off by the ratio of the two.
+#[inline(always)]
+fn log_of_one_and<T: Float>(x: T) -> T {
+    let one = T::count(1);
+    let sum = one + x;
+    let kept = sum - one;
+    let log = if kept == x { sum.ln() } else { sum.ln() * (x / kept) };
+    if sum == one { x } else { log }
 }

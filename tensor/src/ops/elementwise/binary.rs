@@ -1,126 +1,94 @@
 //! Arithmetic on two tensors, broadcast to a common shape and promoted to a common type.
 
+use super::by_number::{ByNumber, DIV_NUMBER, MUL_NUMBER};
 use super::error::ElementwiseError;
+use super::in_one::table;
 use super::{Operand, check_in_place, output};
 use crate::autograd::{Context, Function, Saved};
 use crate::cpu::number::Number;
-use crate::dtype::{DType, Scalar};
+use crate::dtype::DType;
 use crate::error::Result;
-use crate::ops;
 use crate::ops::launch::launch;
-use crate::ops::row::{Row, row, rows};
+use crate::ops::row::{Row, row};
+use crate::ops::{self, Operation};
 use crate::tensor::Tensor;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Binary {
-    Add,
-    Sub,
-    Mul,
-    Div,
-    Maximum,
-    Minimum,
+/// An operation that computes each element from two.
+pub(super) struct Binary {
+    pub(super) operation: Operation,
+    kernel: Row,
+    /// Truth values are 0 and 1, and stay so: their sum is "or", their product is "and".
+    of_truths: Option<&'static Row>,
+    /// The kernel that takes halves and a number which is not rounded to a half first.
+    pub(super) by_number: Option<&'static Row>,
+    /// What it says to so many operands that are truths.
+    check_truths: fn(usize) -> Result<()>,
+    /// Of whole numbers too.
+    makes_floats: bool,
+    save: fn(&mut Context<2>, [&Tensor; 2]),
+    gradients: Gradients,
 }
 
+type Gradients = fn(&Saved<2>, &Tensor) -> Result<[Option<Tensor>; 2]>;
+
 impl Binary {
-    /// The type of the result.
-    pub(super) fn result_type(self, a: &Tensor, b: Operand<'_>) -> Result<DType> {
-        if self == Binary::Sub {
-            let b = match b {
-                Operand::Tensor(tensor) => tensor.dtype(),
-                Operand::Scalar(scalar) => scalar.dtype(),
-            };
-            match [a.dtype(), b].iter().filter(|dtype| **dtype == DType::Bool).count() {
-                0 => {}
-                1 => return Err(ElementwiseError::SubtractBool.into()),
-                _ => return Err(ElementwiseError::SubtractTwoBools.into()),
-            }
+    const fn new(
+        kernel: Row,
+        node: &'static str,
+        save: fn(&mut Context<2>, [&Tensor; 2]),
+        gradients: Gradients,
+    ) -> Binary {
+        Binary {
+            operation: Operation::new(kernel.name).node(node),
+            kernel,
+            of_truths: None,
+            by_number: None,
+            check_truths: |_| Ok(()),
+            makes_floats: false,
+            save,
+            gradients,
         }
-        match (self, b.result_type(a)) {
-            // Division is true division: 1 / 2 is 0.5.
-            (Binary::Div, dtype) if !dtype.is_floating_point() => Ok(DType::F32),
-            (_, dtype) => Ok(dtype),
+    }
+
+    /// The type of the result.
+    pub(super) fn result_type(&self, a: &Tensor, b: Operand<'_>) -> Result<DType> {
+        let of_b = match b {
+            Operand::Tensor(tensor) => tensor.dtype(),
+            Operand::Scalar(scalar) => scalar.dtype(),
+        };
+        (self.check_truths)([a.dtype(), of_b].iter().filter(|dtype| **dtype == DType::Bool).count())?;
+        match b.result_type(a) {
+            dtype if self.makes_floats && !dtype.is_floating_point() => Ok(DType::F32),
+            dtype => Ok(dtype),
         }
     }
 
     /// Computes `a` and `b` in the type of `out`. But the one number of another type that halves are multiplied by or
     /// divided by is not rounded to a half first: what PyTorch does on the host. (On a GPU it does so if the number is
     /// on the host, and then for sums and differences too.)
-    fn compute(self, out: &Tensor, a: &Tensor, b: &Tensor) -> Result<()> {
+    fn compute(&self, out: &Tensor, a: &Tensor, b: &Tensor) -> Result<()> {
         let dtype = out.dtype();
         let a = &a.to(dtype)?;
-        if by_numbers(self, dtype) && b.numel() == 1 && b.dtype() != dtype {
-            return by_number(self, a, &b.to(DType::F64)?, out);
-        }
-        launch(self.kernel(dtype).of(dtype)?, [a, &b.to(dtype)?], [out], &[], &[])
-    }
-
-    fn kernel(self, dtype: DType) -> &'static Row {
-        match (self, dtype) {
-            // Truth values are 0 and 1, and stay so: their sum is "or", their product is "and".
-            (Binary::Add, DType::Bool) | (Binary::Maximum, _) => &MAXIMUM,
-            (Binary::Mul, DType::Bool) | (Binary::Minimum, _) => &MINIMUM,
-            (Binary::Add, _) => &ADD,
-            (Binary::Sub, _) => &SUB,
-            (Binary::Mul, _) => &MUL,
-            (Binary::Div, _) => &DIV,
-        }
-    }
-}
-
-rows! {
-    ADD: row!("add", numbers, Cheap, |a: T, b: T| -> T { a.plus(b) });
-    SUB: row!("sub", numbers, Cheap, |a: T, b: T| -> T { a.minus(b) });
-    MUL: row!("mul", numbers, Cheap, |a: T, b: T| -> T { a.times(b) });
-    DIV: row!("div", floats, Costly, |a: T, b: T| -> T { a / b });
-    MAXIMUM: row!("maximum", numbers, Cheap, |a: T, b: T| -> T { a.larger(b) });
-    MINIMUM: row!("minimum", numbers, Cheap, |a: T, b: T| -> T { a.smaller(b) });
-    MUL_NUMBER: row!("mul_number", halves, Cheap, |x: T, n: f64| -> T { x * n as f32 });
-    DIV_NUMBER: row!("div_number", halves, Costly, |x: T, n: f64| -> T { x / n as f32 });
-}
-
-/// A tensor of halves by a number, an f64 that is not rounded to a half first: so much more PyTorch does for products
-/// and quotients, and only for these.
-fn by_number(op: Binary, x: &Tensor, number: &Tensor, out: &Tensor) -> Result<()> {
-    let kernel = if op == Binary::Mul { &MUL_NUMBER } else { &DIV_NUMBER };
-    launch(kernel.of(x.dtype())?, [x, number], [out], &[], &[])
-}
-
-/// Whether `op` takes a number as it is beside elements of this type.
-fn by_numbers(op: Binary, dtype: DType) -> bool {
-    dtype.is_half() && matches!(op, Binary::Mul | Binary::Div)
-}
-
-impl Function<2> for Binary {
-    fn name(&self) -> &'static str {
-        match self {
-            Binary::Add => "add",
-            Binary::Sub => "sub",
-            Binary::Mul => "mul",
-            Binary::Div => "div",
-            Binary::Maximum => "maximum",
-            Binary::Minimum => "minimum",
+        match self.by_number {
+            Some(kernel) if dtype.is_half() && b.numel() == 1 && b.dtype() != dtype => {
+                launch(kernel.of(dtype)?, [a, &b.to(DType::F64)?], [out], &[], &[])
+            }
+            _ => launch(self.kernel(dtype).of(dtype)?, [a, &b.to(dtype)?], [out], &[], &[]),
         }
     }
 
-    fn backward_name(&self) -> &'static str {
-        match self {
-            Binary::Add => "AddBackward0",
-            Binary::Sub => "SubBackward0",
-            Binary::Mul => "MulBackward0",
-            Binary::Div => "DivBackward0",
-            Binary::Maximum => "MaximumBackward0",
-            Binary::Minimum => "MinimumBackward0",
-        }
+    fn kernel(&self, dtype: DType) -> &Row {
+        self.of_truths.filter(|_| dtype == DType::Bool).unwrap_or(&self.kernel)
+    }
+}
+
+impl Function<2> for &'static Binary {
+    fn operation(&self) -> &'static Operation {
+        &self.operation
     }
 
     fn forward(&self, ctx: &mut Context<2>, [a, b]: [&Tensor; 2]) -> Result<Tensor> {
-        let (needs_a, needs_b) = (ctx.needs_input_grad(0), ctx.needs_input_grad(1));
-        match self {
-            Binary::Add | Binary::Sub => {}
-            Binary::Mul => ctx.save_for_backward([needs_b.then_some(a), needs_a.then_some(b)]),
-            Binary::Div => ctx.save_for_backward([needs_b.then_some(a), Some(b)]),
-            Binary::Maximum | Binary::Minimum => ctx.save_for_backward([a, b]),
-        }
+        (self.save)(ctx, [a, b]);
         let dtype = self.result_type(a, Operand::Tensor(b))?;
         let out = output(a, b, dtype)?;
         self.compute(&out, a, b)?;
@@ -128,88 +96,30 @@ impl Function<2> for Binary {
     }
 
     fn backward(&self, saved: &Saved<2>, grad: &Tensor) -> Result<[Option<Tensor>; 2]> {
-        let (needs_a, needs_b) = (saved.needs_input_grad(0), saved.needs_input_grad(1));
-        if matches!(self, Binary::Add | Binary::Sub) {
-            let grad_b = match self {
-                Binary::Sub if needs_b => Some(grad.neg()?),
-                _ => needs_b.then(|| grad.clone()),
-            };
-            return Ok([needs_a.then(|| grad.clone()), grad_b]);
-        }
-        let [a, b] = saved.optional_tensors()?;
-        let mut grads = [None, None];
-        match self {
-            Binary::Mul => {
-                grads[0] = b.map(|b| grad.mul(&b)).transpose()?;
-                grads[1] = a.map(|a| grad.mul(&a)).transpose()?;
-            }
-            Binary::Div => {
-                let b = b.expect("the divisor is always saved");
-                grads[0] = needs_a.then(|| grad.div(&b)).transpose()?;
-                // d(a/b)/db = −(a/b)/b
-                grads[1] = a.map(|a| grad.neg()?.mul(&a.div(&b)?.div(&b)?)).transpose()?;
-            }
-            _ => {
-                let (a, b) = (a.expect("both are saved"), b.expect("both are saved"));
-                // Where both are equal each takes half; where one is NaN, both take all.
-                let zero = Tensor::full(&[], 0.0, grad.dtype())?;
-                let shared = a.eq(&b)?.where_cond(&grad.mul(0.5)?, grad)?;
-                let (a_loses, b_loses) = match self {
-                    Binary::Maximum => (a.lt(&b)?, a.gt(&b)?),
-                    _ => (a.gt(&b)?, a.lt(&b)?),
-                };
-                grads[0] = needs_a.then(|| a_loses.where_cond(&zero, &shared)).transpose()?;
-                grads[1] = needs_b.then(|| b_loses.where_cond(&zero, &shared)).transpose()?;
-            }
-        }
-        Ok(grads)
+        (self.gradients)(saved, grad)
     }
 }
 
-/// A product or a quotient of halves and a number.
-#[derive(Clone, Copy)]
-struct ByNumber {
-    op: Binary,
-    number: f64,
-}
-
-impl ByNumber {
-    fn of(op: Binary, a: &Tensor, b: Operand<'_>) -> Option<ByNumber> {
-        match b {
-            Operand::Scalar(b) if by_numbers(op, a.dtype()) => Some(ByNumber { op, number: b.to_f64() }),
-            _ => None,
-        }
-    }
-
-    fn compute(&self, out: &Tensor, x: &Tensor) -> Result<()> {
-        by_number(self.op, x, &Tensor::full(&[], self.number, DType::F64)?, out)
-    }
-}
-
-impl Function<1> for ByNumber {
-    fn name(&self) -> &'static str {
-        self.op.name()
-    }
-
-    fn backward_name(&self) -> &'static str {
-        self.op.backward_name()
-    }
-
-    fn forward(&self, ctx: &mut Context<1>, [x]: [&Tensor; 1]) -> Result<Tensor> {
-        ctx.save_for_backward([None::<&Tensor>]); // PyTorch keeps the number as a tensor.
-        let out = x.uninit_beside(x.sizes(), x.dtype())?;
-        self.compute(&out, x)?;
-        Ok(out)
-    }
-
-    fn backward(&self, _: &Saved<1>, grad: &Tensor) -> Result<[Option<Tensor>; 1]> {
-        Ok([Some(binary(self.op, grad, Operand::Scalar(Scalar::Float(self.number)))?)])
-    }
+/// The gradients of the larger, or of the smaller of two. Where both are equal each takes half; where one is NaN, both
+/// take all.
+fn of_the_chosen(
+    saved: &Saved<2>,
+    grad: &Tensor,
+    loses: fn([&Tensor; 2]) -> Result<[Tensor; 2]>,
+) -> Result<[Option<Tensor>; 2]> {
+    let [a, b] = saved.tensors()?;
+    let zero = Tensor::full(&[], 0.0, grad.dtype())?;
+    let shared = a.eq(&b)?.where_cond(&grad.mul(0.5)?, grad)?;
+    let [a_loses, b_loses] = loses([&a, &b])?;
+    Ok([
+        saved.needs_input_grad(0).then(|| a_loses.where_cond(&zero, &shared)).transpose()?,
+        saved.needs_input_grad(1).then(|| b_loses.where_cond(&zero, &shared)).transpose()?,
+    ])
 }
 
 /// Runs `op` on a tensor and an operand of any kind.
 #[track_caller]
-fn binary(op: Binary, a: &Tensor, b: Operand<'_>) -> Result<Tensor> {
+pub(super) fn binary(op: &'static Binary, a: &Tensor, b: Operand<'_>) -> Result<Tensor> {
     if let Some(by_number) = ByNumber::of(op, a, b) {
         return ops::apply(by_number, [a]);
     }
@@ -223,11 +133,11 @@ fn binary(op: Binary, a: &Tensor, b: Operand<'_>) -> Result<Tensor> {
 }
 
 #[track_caller]
-fn binary_(op: Binary, target: &Tensor, other: Operand<'_>) -> Result<Tensor> {
+fn binary_(op: &'static Binary, target: &Tensor, other: Operand<'_>) -> Result<Tensor> {
     if let Some(by_number) = ByNumber::of(op, target, other) {
         let in_place = move || by_number.compute(target, target);
         let values = ops::NewValues::FromOld { others: &[], anew: &|old| ops::apply(by_number, [old]) };
-        return ops::update(op.name(), target, values, in_place);
+        return ops::update(&op.operation, target, values, in_place);
     }
     let result = op.result_type(target, other)?;
     // Not before it is known that the target may be written to: that is what PyTorch looks at first.
@@ -241,7 +151,7 @@ fn binary_(op: Binary, target: &Tensor, other: Operand<'_>) -> Result<Tensor> {
         check()?;
         ops::apply(op, [old, if other.is_same(target) { old } else { &other }])
     };
-    ops::update(op.name(), target, ops::NewValues::FromOld { others: &[&other], anew: &anew }, || {
+    ops::update(&op.operation, target, ops::NewValues::FromOld { others: &[&other], anew: &anew }, || {
         check()?;
         if result == target.dtype() {
             return op.compute(target, target, &other);
@@ -253,19 +163,21 @@ fn binary_(op: Binary, target: &Tensor, other: Operand<'_>) -> Result<Tensor> {
 }
 
 macro_rules! binary {
-    ($($(#[$doc:meta])* $name:ident, $in_place:ident => $op:ident;)*) => {
+    ($($(#[$doc:meta])* $name:ident, $in_place:ident: $NAME:ident = $op:expr;)*) => {
+        table! { $(pub(super) $NAME: Binary = $op;)* }
+
         impl Tensor {
             $(
                 $(#[$doc])*
                 #[track_caller]
                 pub fn $name<'a>(&self, other: impl Into<Operand<'a>>) -> Result<Tensor> {
-                    binary(Binary::$op, self, other.into())
+                    binary(&$NAME, self, other.into())
                 }
 
                 #[doc = concat!("[`", stringify!($name), "`](Self::", stringify!($name), ") in place.")]
                 #[track_caller]
                 pub fn $in_place<'a>(&self, other: impl Into<Operand<'a>>) -> Result<Tensor> {
-                    binary_(Binary::$op, self, other.into())
+                    binary_(&$NAME, self, other.into())
                 }
             )*
         }
@@ -274,15 +186,83 @@ macro_rules! binary {
 
 binary! {
     /// `self + other`.
-    add, add_ => Add;
+    add, add_: ADD = Binary {
+        of_truths: Some(&MAXIMUM.kernel),
+        ..Binary::new(
+            row!("add", numbers, Cheap, |a: T, b: T| -> T { a.plus(b) }),
+            "AddBackward0",
+            |_, _| {},
+            |saved, grad| Ok([0, 1].map(|input| saved.needs_input_grad(input).then(|| grad.clone()))),
+        )
+    };
     /// `self - other`.
-    sub, sub_ => Sub;
+    sub, sub_: SUB = Binary {
+        check_truths: |truths| match truths {
+            0 => Ok(()),
+            1 => Err(ElementwiseError::SubtractBool.into()),
+            _ => Err(ElementwiseError::SubtractTwoBools.into()),
+        },
+        ..Binary::new(
+            row!("sub", numbers, Cheap, |a: T, b: T| -> T { a.minus(b) }),
+            "SubBackward0",
+            |_, _| {},
+            |saved, grad| Ok([
+                saved.needs_input_grad(0).then(|| grad.clone()),
+                saved.needs_input_grad(1).then(|| grad.neg()).transpose()?,
+            ]),
+        )
+    };
     /// `self * other`.
-    mul, mul_ => Mul;
+    mul, mul_: MUL = Binary {
+        of_truths: Some(&MINIMUM.kernel),
+        by_number: Some(&MUL_NUMBER),
+        ..Binary::new(
+            row!("mul", numbers, Cheap, |a: T, b: T| -> T { a.times(b) }),
+            "MulBackward0",
+            |ctx, [a, b]| {
+                let [needs_a, needs_b] = [0, 1].map(|input| ctx.needs_input_grad(input));
+                ctx.save_for_backward([needs_b.then_some(a), needs_a.then_some(b)]);
+            },
+            |saved, grad| {
+                let [a, b] = saved.optional_tensors()?;
+                Ok([b.map(|b| grad.mul(&b)).transpose()?, a.map(|a| grad.mul(&a)).transpose()?])
+            },
+        )
+    };
     /// `self / other`; of integers too it is a float.
-    div, div_ => Div;
+    div, div_: DIV = Binary {
+        by_number: Some(&DIV_NUMBER),
+        makes_floats: true,
+        ..Binary::new(
+            row!("div", floats, Costly, |a: T, b: T| -> T { a / b }),
+            "DivBackward0",
+            |ctx, [a, b]| {
+                let needs_b = ctx.needs_input_grad(1);
+                ctx.save_for_backward([needs_b.then_some(a), Some(b)]);
+            },
+            |saved, grad| {
+                let [a, b] = saved.optional_tensors()?;
+                let b = b.expect("the divisor is always saved");
+                Ok([
+                    saved.needs_input_grad(0).then(|| grad.div(&b)).transpose()?,
+                    // d(a/b)/db = −(a/b)/b
+                    a.map(|a| grad.neg()?.mul(&a.div(&b)?.div(&b)?)).transpose()?,
+                ])
+            },
+        )
+    };
     /// The larger of both; NaN if either is.
-    maximum, maximum_ => Maximum;
+    maximum, maximum_: MAXIMUM = Binary::new(
+        row!("maximum", numbers, Cheap, |a: T, b: T| -> T { a.larger(b) }),
+        "MaximumBackward0",
+        |ctx, operands| ctx.save_for_backward(operands),
+        |saved, grad| of_the_chosen(saved, grad, |[a, b]| Ok([a.lt(b)?, a.gt(b)?])),
+    );
     /// The smaller of both; NaN if either is.
-    minimum, minimum_ => Minimum;
+    minimum, minimum_: MINIMUM = Binary::new(
+        row!("minimum", numbers, Cheap, |a: T, b: T| -> T { a.smaller(b) }),
+        "MinimumBackward0",
+        |ctx, operands| ctx.save_for_backward(operands),
+        |saved, grad| of_the_chosen(saved, grad, |[a, b]| Ok([a.gt(b)?, a.lt(b)?])),
+    );
 }

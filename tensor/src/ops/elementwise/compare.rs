@@ -1,27 +1,28 @@
 //! Comparisons. Their result is a bool tensor and has no gradient.
 
+use super::in_one::{InOne, table};
 use super::{Operand, output};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::ops;
 use crate::ops::launch::launch;
-use crate::ops::row::{Row, row, rows};
+use crate::ops::row::row;
 use crate::tensor::Tensor;
 
 #[track_caller]
-fn compare(kernel: &Row, a: &Tensor, b: Operand<'_>) -> Result<Tensor> {
+fn compare(comparison: &'static InOne, a: &Tensor, b: Operand<'_>) -> Result<Tensor> {
     let dtype = b.result_type(a);
     let b = b.to_tensor(dtype)?;
-    ops::call(kernel.name, &[a, &b], |_| {
+    ops::call(&comparison.operation, &[a, &b], |_| {
         let out = output(a, &b, DType::Bool)?;
-        launch(kernel.of(dtype)?, [&a.to(dtype)?, &b], [&out], &[], &[])?;
+        launch(comparison.kernel.of(dtype)?, [&a.to(dtype)?, &b], [&out], &[], &[])?;
         Ok(out)
     })
 }
 
 macro_rules! compare {
     ($($(#[$doc:meta])* $name:ident: $NAME:ident = $kernel:expr;)*) => {
-        rows! { $($NAME: $kernel;)* }
+        table! { $($NAME: InOne = InOne::new($kernel);)* }
 
         impl Tensor {
             $(
@@ -55,6 +56,12 @@ impl Tensor {
     #[track_caller]
     pub fn logical_not(&self) -> Result<Tensor> {
         self.eq(0)
+    }
+
+    /// Whether each element is not a number.
+    #[track_caller]
+    pub fn isnan(&self) -> Result<Tensor> {
+        self.ne(self)
     }
 
     /// Whether both have the same shape and the same values (`torch.equal`).

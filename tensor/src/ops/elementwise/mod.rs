@@ -1,30 +1,26 @@
 //! Operations that compute each element of the result from the same element of their inputs.
 //!
-//! - [`unary`]: `exp`, `relu`, …   - [`binary`]: `add`, `mul`, …, and Rust's operators
-//! - [`compare`]: `eq`, `lt`, …    - [`select`]: `where_cond`, `clamp`
-//! - [`activation`]: `softplus`, … - [`gelu`]    - [`convert`]: from type to type
+//! - [`unary`]: `exp`, `relu`, …    - [`pow`]
+//! - [`binary`]: `add`, `mul`, …, and Rust's [`operators`]
+//! - [`compare`]: `eq`, `lt`, …      - [`select`]: `where_cond`, `clamp`
+//! - [`activation`]: `softplus`, …   - [`convert`]: from type to type
 
-mod activation;
-mod binary;
-mod compare;
-mod convert;
+pub(in crate::ops) mod activation;
+pub(in crate::ops) mod binary;
+pub(in crate::ops) mod by_number;
+pub(in crate::ops) mod compare;
+pub(in crate::ops) mod convert;
 pub(crate) mod error;
-mod gelu;
-mod operators;
-mod select;
-mod unary;
+pub(in crate::ops) mod in_one;
+pub(in crate::ops) mod operators;
+pub(in crate::ops) mod pow;
+pub(in crate::ops) mod select;
+pub(in crate::ops) mod unary;
 
-pub(in crate::ops) use activation::ROWS as ACTIVATION;
-pub(in crate::ops) use binary::ROWS as BINARY;
-pub(in crate::ops) use compare::ROWS as COMPARE;
-pub(in crate::ops) use convert::ROWS as CAST;
+pub use activation::Approximate;
 pub(crate) use convert::{Convert, cast};
 use error::ElementwiseError;
-pub use gelu::Approximate;
-pub(in crate::ops) use gelu::ROWS as GELU;
 pub use select::Bound;
-pub(in crate::ops) use select::ROWS as SELECT;
-pub(in crate::ops) use unary::{ROWS as OF_UNARY, UNARY};
 
 use crate::dtype::{DType, Scalar, result_type};
 use crate::error::Result;

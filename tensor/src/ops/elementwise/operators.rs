@@ -8,22 +8,22 @@ use std::borrow::Borrow;
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
 use super::Operand;
-use super::binary::Binary;
+use super::binary::SUB;
 use crate::autograd::{Context, Function, Saved};
 use crate::dtype::Scalar;
 use crate::error::Result;
-use crate::ops;
+use crate::ops::{self, Operation, operations};
 use crate::tensor::Tensor;
 
 macro_rules! operator {
-    ($Trait:ident, $operator:ident, $method:ident) => {
+    ($Trait:ident, $operator:ident, $method:ident, $number_first:ident) => {
         operator!(@tensors $Trait, $operator, $method; &Tensor, &Tensor);
         operator!(@tensors $Trait, $operator, $method; &Tensor, Tensor);
         operator!(@tensors $Trait, $operator, $method; Tensor, &Tensor);
         operator!(@tensors $Trait, $operator, $method; Tensor, Tensor);
         operator!(@results $Trait, $operator; &Tensor);
         operator!(@results $Trait, $operator; Tensor);
-        operator!(@numbers $Trait, $operator, $method; f64 i64);
+        operator!(@numbers $Trait, $operator, $method, $number_first; f64 i64);
     };
     (@tensors $Trait:ident, $operator:ident, $method:ident; $Left:ty, $Right:ty) => {
         impl $Trait<$Right> for $Left {
@@ -54,7 +54,7 @@ macro_rules! operator {
             }
         }
     };
-    (@numbers $Trait:ident, $operator:ident, $method:ident; $($number:ty)*) => {$(
+    (@numbers $Trait:ident, $operator:ident, $method:ident, $number_first:ident; $($number:ty)*) => {$(
         impl $Trait<$number> for &Tensor {
             type Output = Result<Tensor>;
 
@@ -78,7 +78,7 @@ macro_rules! operator {
 
             #[track_caller]
             fn $operator(self, tensor: &Tensor) -> Result<Tensor> {
-                number_first(Binary::$Trait, self.into(), tensor)
+                $number_first(self.into(), tensor)
             }
         }
 
@@ -87,29 +87,42 @@ macro_rules! operator {
 
             #[track_caller]
             fn $operator(self, tensor: Tensor) -> Result<Tensor> {
-                number_first(Binary::$Trait, self.into(), &tensor)
+                $number_first(self.into(), &tensor)
             }
         }
     )*};
 }
 
-operator!(Add, add, add);
-operator!(Sub, sub, sub);
-operator!(Mul, mul, mul);
-operator!(Div, div, div);
+operator!(Add, add, add, number_and);
+operator!(Sub, sub, sub, number_less);
+operator!(Mul, mul, mul, number_times);
+operator!(Div, div, div, number_over);
 
-/// `number ∘ tensor`, as Python's operators have it: `2 * x` is `x * 2`, and `2 / x` is `x.reciprocal() * 2`.
+// `number ∘ tensor`, as Python's operators have it: `2 * x` is `x * 2`, and `2 / x` is `x.reciprocal() * 2`.
+
 #[track_caller]
-fn number_first(operation: Binary, number: Scalar, tensor: &Tensor) -> Result<Tensor> {
-    match operation {
-        Binary::Add => tensor.add(number),
-        Binary::Mul => tensor.mul(number),
-        Binary::Div => Tensor::mul(&tensor.reciprocal()?, number),
-        _ => {
-            let dtype = operation.result_type(tensor, Operand::Scalar(number))?;
-            ops::apply(NumberLess { number: ops::plain::number(number, dtype)? }, [tensor])
-        }
-    }
+fn number_and(number: Scalar, x: &Tensor) -> Result<Tensor> {
+    x.add(number)
+}
+
+#[track_caller]
+fn number_times(number: Scalar, x: &Tensor) -> Result<Tensor> {
+    x.mul(number)
+}
+
+#[track_caller]
+fn number_over(number: Scalar, x: &Tensor) -> Result<Tensor> {
+    Tensor::mul(&x.reciprocal()?, number)
+}
+
+#[track_caller]
+fn number_less(number: Scalar, x: &Tensor) -> Result<Tensor> {
+    let dtype = SUB.result_type(x, Operand::Scalar(number))?;
+    ops::apply(NumberLess { number: ops::plain::number(number, dtype)? }, [x])
+}
+
+operations! {
+    RSUB: Operation::new("rsub").node("RsubBackward1");
 }
 
 /// A number less a tensor, which PyTorch has an operation for.
@@ -118,12 +131,8 @@ struct NumberLess {
 }
 
 impl Function<1> for NumberLess {
-    fn name(&self) -> &'static str {
-        "rsub"
-    }
-
-    fn backward_name(&self) -> &'static str {
-        "RsubBackward1"
+    fn operation(&self) -> &'static Operation {
+        &RSUB
     }
 
     fn forward(&self, _: &mut Context<1>, [x]: [&Tensor; 1]) -> Result<Tensor> {

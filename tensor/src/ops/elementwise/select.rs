@@ -8,7 +8,7 @@ use crate::ops::launch::launch;
 use crate::ops::plain::number;
 use crate::ops::row::{row, rows};
 use crate::ops::shape::check_fits;
-use crate::ops::{self, lead};
+use crate::ops::{self, Operation, lead, operations};
 use crate::shape::broadcast;
 use crate::tensor::Tensor;
 
@@ -52,7 +52,7 @@ impl Tensor {
         }
         let in_place = || clamp.run(self, self);
         let values = ops::NewValues::FromOld { others: &[], anew: &|old| ops::apply(clamp, [old]) };
-        ops::update("clamp", self, values, in_place)
+        ops::update(&CLAMP_SCALAR, self, values, in_place)
     }
 }
 
@@ -79,6 +79,11 @@ macro_rules! bounds {
 }
 bounds!(Scalar, u8, i32, i64, f32, f64);
 
+operations! {
+    WHERE_COND: Operation::new("where").node("WhereBackward0");
+    CLAMP_SCALAR: Operation::new("clamp").node("ClampBackward1");
+}
+
 rows! {
     WHERE: row!("where", each, Cheap, |c: u8, a: T, b: T| -> T { if c != 0 { a } else { b } });
     // Comparisons written so that a NaN element stays NaN.
@@ -91,12 +96,8 @@ rows! {
 struct Where;
 
 impl Function<3> for Where {
-    fn name(&self) -> &'static str {
-        "where"
-    }
-
-    fn backward_name(&self) -> &'static str {
-        "WhereBackward0"
+    fn operation(&self) -> &'static Operation {
+        &WHERE_COND
     }
 
     fn forward(&self, ctx: &mut Context<3>, [condition, a, b]: [&Tensor; 3]) -> Result<Tensor> {
@@ -154,12 +155,8 @@ impl Clamp {
 }
 
 impl Function<1> for Clamp {
-    fn name(&self) -> &'static str {
-        "clamp"
-    }
-
-    fn backward_name(&self) -> &'static str {
-        "ClampBackward1"
+    fn operation(&self) -> &'static Operation {
+        &CLAMP_SCALAR
     }
 
     fn forward(&self, ctx: &mut Context<1>, [x]: [&Tensor; 1]) -> Result<Tensor> {

@@ -1,6 +1,7 @@
 //! Operations on one tensor.
 
 use super::error::ElementwiseError;
+use super::in_one::{RELU_BACKWARD, SIGMOID_BACKWARD, TANH_BACKWARD, table};
 use crate::autograd::{Context, Function, Saved};
 use crate::cpu::blocks::map1;
 use crate::cpu::number::{Float, Number};
@@ -8,16 +9,16 @@ use crate::dtype::DType;
 use crate::error::dtype::{DTypeError, not_implemented};
 use crate::error::{Error, Result};
 use crate::kernel::Cost;
-use crate::ops;
 use crate::ops::launch::launch;
-use crate::ops::row::{Row, row, rows};
+use crate::ops::row::{Row, row};
+use crate::ops::{self, Cast, Operation};
 use crate::tensor::Tensor;
 use Saves::{Input, Nothing, Output};
 
 /// An operation that computes each element from one.
 pub(super) struct Unary {
+    operation: Operation,
     kernel: Row,
-    backward_name: &'static str,
     saves: Saves,
     wholes: Wholes,
     truths: Truths,
@@ -51,20 +52,30 @@ enum Truths {
 }
 
 impl Unary {
+    const fn new(kernel: Row, node: &'static str, saves: Saves, wholes: Wholes) -> Unary {
+        let operation = Operation::new(kernel.name).node(node);
+        Unary { operation, kernel, saves, wholes, truths: Truths::AsWholes }
+    }
+
     /// One that has a kernel for whole numbers.
-    const fn of_numbers(kernel: Row, backward_name: &'static str, saves: Saves) -> Unary {
-        Unary { kernel, backward_name, saves, wholes: Wholes::Computed, truths: Truths::AsWholes }
+    const fn of_numbers(kernel: Row, node: &'static str, saves: Saves) -> Unary {
+        Unary::new(kernel, node, saves, Wholes::Computed)
     }
 
     /// One that makes floats of whole numbers.
-    const fn of_floats(kernel: Row, backward_name: &'static str, saves: Saves) -> Unary {
-        Unary { kernel, backward_name, saves, wholes: Wholes::Floats, truths: Truths::AsWholes }
+    const fn of_floats(kernel: Row, node: &'static str, saves: Saves) -> Unary {
+        Unary::new(kernel, node, saves, Wholes::Floats)
     }
 
     /// One that rounds, and is constant between its jumps.
-    const fn rounding(kernel: Row, backward_name: &'static str, refused: fn() -> Error) -> Unary {
+    const fn rounding(kernel: Row, node: &'static str, refused: fn() -> Error) -> Unary {
         let saves = Nothing(|grad| grad.zeros_like());
-        Unary { kernel, backward_name, saves, wholes: Wholes::Themselves, truths: Truths::Refused(refused) }
+        Unary::new(kernel, node, saves, Wholes::Themselves).on_truths(Truths::Refused(refused))
+    }
+
+    /// One that autocast runs in f32 on CUDA devices.
+    const fn in_f32_on_cuda(self) -> Unary {
+        Unary { operation: self.operation.cast_on_cuda(Cast::Fp32), ..self }
     }
 
     const fn on_truths(self, truths: Truths) -> Unary {
@@ -87,12 +98,8 @@ impl Unary {
 }
 
 impl Function<1> for &'static Unary {
-    fn name(&self) -> &'static str {
-        self.kernel.name
-    }
-
-    fn backward_name(&self) -> &'static str {
-        self.backward_name
+    fn operation(&self) -> &'static Operation {
+        &self.operation
     }
 
     fn forward(&self, ctx: &mut Context<1>, [x]: [&Tensor; 1]) -> Result<Tensor> {
@@ -134,14 +141,12 @@ fn unary_(op: &'static Unary, target: &Tensor) -> Result<Tensor> {
     }
     op.check_truths(target)?;
     let values = ops::NewValues::FromOld { others: &[], anew: &|old| ops::apply(op, [old]) };
-    ops::update(op.name(), target, values, || op.compute(target, target))
+    ops::update(&op.operation, target, values, || op.compute(target, target))
 }
 
 macro_rules! unary {
     ($($(#[$doc:meta])* $name:ident, $in_place:ident: $NAME:ident = $op:expr;)*) => {
-        $(static $NAME: Unary = $op;)*
-
-        pub(in crate::ops) const UNARY: &[&Row] = &[$(&$NAME.kernel),*];
+        table! { $($NAME: Unary = $op;)* }
 
         impl Tensor {
             $(
@@ -185,12 +190,12 @@ unary! {
         row!("square", numbers, Cheap, |x: T| -> T { x.times(x) }),
         "PowBackward0",
         Input(|grad, x| grad.mul(&x.mul(2.0)?)),
-    ).on_truths(Truths::Wholes);
+    ).on_truths(Truths::Wholes).in_f32_on_cuda();
     /// `max(x, 0)`; the gradient at 0 is 0.
     relu, relu_: RELU = Unary::of_numbers(
         row!("relu", numbers, Cheap, |x: T| -> T { x.rectified() }),
         "ReluBackward0",
-        Output(|grad, y| in_one("threshold_backward", &RELU_BACKWARD, grad, y)),
+        Output(|grad, y| RELU_BACKWARD.gradient(grad, y, &[])),
     ).on_truths(Truths::Refused(|| ElementwiseError::ReluBool.into()));
     /// The largest whole number not above x.
     floor, floor_: FLOOR = Unary::rounding(
@@ -221,25 +226,25 @@ unary! {
         row!("rsqrt", floats, Costly, |x: T| -> T { 1.0 / x.sqrt() }),
         "RsqrtBackward0",
         Output(|grad, y| grad.mul(&y.mul(y)?.mul(y)?.mul(-0.5)?)),
-    );
+    ).in_f32_on_cuda();
     /// `1 / x`.
     reciprocal, reciprocal_: RECIPROCAL = Unary::of_floats(
         row!("reciprocal", floats, Costly, |x: T| -> T { 1.0 / x }),
         "ReciprocalBackward0",
         Output(|grad, y| grad.mul(&y.mul(y)?.neg()?)),
-    );
+    ).in_f32_on_cuda();
     /// `eˣ`.
     exp, exp_: EXP = Unary::of_floats(
         row!("exp", floats, Costly, |x: T| -> T { Float::exp(x) }),
         "ExpBackward0",
         Output(|grad, y| grad.mul(y)),
-    );
+    ).in_f32_on_cuda();
     /// The natural logarithm; −∞ at 0, NaN below.
     log, log_: LOG = Unary::of_floats(
         row!("log", floats, Costly, |x: T| -> T { Float::ln(x) }),
         "LogBackward0",
         Input(|grad, x| grad.div(x)),
-    );
+    ).in_f32_on_cuda();
     /// The sine of an angle in radians.
     sin, sin_: SIN = Unary::of_floats(
         row!("sin", floats, [In(T), Out(T)], Elements, Costly, |args| map1::<T, T>(args, Cost::Costly, Float::sin_all)),
@@ -256,92 +261,12 @@ unary! {
     tanh, tanh_: TANH = Unary::of_floats(
         row!("tanh", floats, Costly, |x: T| -> T { Float::tanh(x) }),
         "TanhBackward0",
-        Output(|grad, y| in_one("tanh_backward", &TANH_BACKWARD, grad, y)),
+        Output(|grad, y| TANH_BACKWARD.gradient(grad, y, &[])),
     );
     /// `1 / (1 + e⁻ˣ)`.
     sigmoid, sigmoid_: SIGMOID = Unary::of_floats(
         row!("sigmoid", floats, Costly, |x: T| -> T { Float::sigmoid(x) }),
         "SigmoidBackward0",
-        Output(|grad, y| in_one("sigmoid_backward", &SIGMOID_BACKWARD, grad, y)),
+        Output(|grad, y| SIGMOID_BACKWARD.gradient(grad, y, &[])),
     );
-}
-
-rows! {
-    // The gradients that networks compute most, in one pass over memory each: from the gradient in the result and the
-    // result itself. A NaN result passes its gradient on, so that the trouble stays visible.
-    RELU_BACKWARD: row!("relu_backward", floats, Cheap, |g: T, y: T| -> T { if y <= 0.0 { 0.0 } else { g } });
-    TANH_BACKWARD: row!("tanh_backward", floats, Cheap, |g: T, y: T| -> T { g * (1.0 - y * y) });
-    SIGMOID_BACKWARD: row!("sigmoid_backward", floats, Cheap, |g: T, y: T| -> T { g * ((1.0 - y) * y) });
-    CUBE: row!("cube", [f32 f64], Cheap, |x: T| -> T { x * x * x });
-    POW: row!("pow", floats, Costly, |x: T, n: T| -> T { Float::pow(x, n) });
-}
-
-/// A gradient that has a kernel of its own.
-pub(super) fn in_one(name: &'static str, kernel: &Row, grad: &Tensor, x_or_y: &Tensor) -> Result<Tensor> {
-    ops::call(name, &[grad, x_or_y], |_| {
-        let out = x_or_y.uninit_beside(x_or_y.sizes(), x_or_y.dtype())?;
-        launch(kernel.of(out.dtype())?, [grad, x_or_y], [&out], &[], &[])?;
-        Ok(out)
-    })
-}
-
-impl Tensor {
-    /// `x` to the power of a number. `x.pow(2.0)` is `x * x`.
-    #[track_caller]
-    pub fn pow(&self, exponent: f64) -> Result<Tensor> {
-        ops::apply(PowScalar { exponent }, [self])
-    }
-
-    /// Whether each element is not a number.
-    #[track_caller]
-    pub fn isnan(&self) -> Result<Tensor> {
-        self.ne(self)
-    }
-}
-
-struct PowScalar {
-    exponent: f64,
-}
-
-impl Function<1> for PowScalar {
-    fn name(&self) -> &'static str {
-        "pow"
-    }
-
-    fn backward_name(&self) -> &'static str {
-        "PowBackward0"
-    }
-
-    fn forward(&self, ctx: &mut Context<1>, [x]: [&Tensor; 1]) -> Result<Tensor> {
-        ctx.save_for_backward([x]);
-        let x = if x.dtype().is_floating_point() { x } else { &x.to(DType::F32)? };
-        let out = || x.uninit_beside(x.sizes(), x.dtype());
-        // As in PyTorch, which makes the root of −0 a −0 and that of −∞ a NaN.
-        match self.exponent {
-            1.0 => return ops::plain::copy_of(x),
-            2.0 => return x.square(),
-            3.0 if !x.dtype().is_half() => {
-                let out = out()?;
-                launch(CUBE.of(x.dtype())?, [x], [&out], &[], &[])?;
-                return Ok(out);
-            }
-            0.5 | -0.5 | -1.0 if x.dtype() == DType::F16 => {} // But not of this type.
-            0.5 => return x.sqrt(),
-            -0.5 => return x.rsqrt(),
-            -1.0 => return x.reciprocal(),
-            _ => {}
-        }
-        let out = out()?;
-        launch(POW.of(x.dtype())?, [x, &Tensor::full(&[], self.exponent, x.dtype())?], [&out], &[], &[])?;
-        Ok(out)
-    }
-
-    fn backward(&self, saved: &Saved<1>, grad: &Tensor) -> Result<[Option<Tensor>; 1]> {
-        let [x] = saved.tensors()?;
-        let grad_x = match self.exponent {
-            0.0 => grad.zeros_like()?, // Also at 0, where n·xⁿ⁻¹ would be 0 · ∞.
-            n => grad.mul(&x.pow(n - 1.0)?.mul(n)?)?,
-        };
-        Ok([Some(grad_x)])
-    }
 }

@@ -6,9 +6,14 @@ use crate::dtype::{DType, Scalar};
 use crate::error::{Error, Result};
 use crate::ops::launch::launch;
 use crate::ops::plain::number;
-use crate::ops::{self, Operation};
+use crate::ops::{self, Operation, operations};
 use crate::shape::{broadcast, signed};
 use crate::tensor::Tensor;
+
+operations! {
+    TAKE_ALONG_DIM: Operation::new("take_along_dim").composite();
+    REMAINDER_OF_SIZE: Operation::new("remainder");
+}
 
 impl Tensor {
     /// What [`gather`](Self::gather) chooses, but that both tensors are first broadcast to each other in all dimensions but
@@ -28,7 +33,7 @@ impl Tensor {
     #[track_caller]
     pub fn take_along_dim(&self, indices: &Tensor, dim: impl Into<Option<i64>>) -> Result<Tensor> {
         let dim = dim.into();
-        ops::call(Operation::composite("take_along_dim"), &[self, indices], |_| {
+        ops::call(&TAKE_ALONG_DIM, &[self, indices], |_| {
             if indices.device() != self.device() {
                 return Err(IndexError::TakeDevice { device: self.device(), got: indices.device() }.into());
             }
@@ -65,7 +70,7 @@ fn remainder(indices: &Tensor, size: usize) -> Result<Tensor> {
     if size == 0 && indices.numel() > 0 {
         return Err(Error::custom("ZeroDivisionError"));
     }
-    ops::call("remainder", &[indices], |_| {
+    ops::call(&REMAINDER_OF_SIZE, &[indices], |_| {
         let out = indices.uninit_beside(indices.sizes(), DType::I64)?;
         launch(
             REMAINDER.only(),

@@ -5,9 +5,15 @@ use super::error::IndexError;
 use crate::autograd::{Context, Function, Saved};
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::ops;
+use crate::ops::{self, Operation, operations};
 use crate::shape::signed;
 use crate::tensor::Tensor;
+
+operations! {
+    EMBEDDING: Operation::new("embedding")
+        .node("EmbeddingBackward0")
+        .arguments("wrapper_CUDA__index_select", &["self", "index"]);
+}
 
 impl Tensor {
     /// For each number of this tensor the row of `weight` (rows, columns) that it names. The result has the sizes of this
@@ -47,16 +53,8 @@ struct Embedding {
 }
 
 impl Function<2> for Embedding {
-    fn name(&self) -> &'static str {
-        "embedding"
-    }
-
-    fn backward_name(&self) -> &'static str {
-        "EmbeddingBackward0"
-    }
-
-    fn arguments(&self) -> Option<ops::Arguments> {
-        Some(ops::Arguments { method: "wrapper_CUDA__index_select", names: &["self", "index"] })
+    fn operation(&self) -> &'static Operation {
+        &EMBEDDING
     }
 
     fn forward(&self, ctx: &mut Context<2>, [weight, index]: [&Tensor; 2]) -> Result<Tensor> {

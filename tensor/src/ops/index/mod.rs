@@ -1,6 +1,6 @@
 //! Choosing elements by index tensors.
 
-mod along;
+pub(in crate::ops) mod along;
 pub(crate) mod embedding;
 pub(crate) mod error;
 mod kernels;
@@ -15,9 +15,29 @@ use crate::autograd::{Context, Function, Saved};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::ops::plain::copy_of;
+use crate::ops::{self, Cast, Operation, operations};
+use crate::scope;
 use crate::shape::signed;
 use crate::tensor::Tensor;
-use crate::{ops, scope};
+
+operations! {
+    INDEX: Operation::new("index")
+        .node("IndexBackward0")
+        .arguments("wrapper_CUDA__index", &["self", "indices"]);
+    INDEX_SELECT: Operation::new("index_select")
+        .node("IndexSelectBackward0")
+        .arguments("wrapper_CUDA__index_select", &["self", "index"]);
+    INDEX_ADD: Operation::new("index_add")
+        .node("IndexAddBackward0")
+        .arguments("wrapper_CUDA_index_add", &["self", "index", "source"]);
+    GATHER: Operation::new("gather")
+        .node("GatherBackward0")
+        .arguments("wrapper_CUDA_gather", &["self", "index"]);
+    SCATTER_ADD: Operation::new("scatter_add")
+        .node("ScatterAddBackward0")
+        .arguments("wrapper_CUDA_scatter_add", &["self", "index", "src"])
+        .cast_on_cuda(Cast::Promote);
+}
 
 impl Tensor {
     /// The entries of a dimension that a 1-D index tensor names, in its order (`torch.index_select`).
@@ -55,7 +75,7 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn index(&self, index: &Tensor) -> Result<Tensor> {
-        let _scope = scope::operation("index", Location::caller());
+        let _scope = scope::operation(INDEX.name, Location::caller());
         check_index(index, || match index.dtype() {
             // In PyTorch these are masks.
             DType::U8 | DType::Bool => IndexError::Mask,
@@ -212,16 +232,8 @@ fn check_gather(x: &Tensor, dim: usize, index: &Tensor) -> Result<()> {
 struct Index;
 
 impl Function<2> for Index {
-    fn name(&self) -> &'static str {
-        "index"
-    }
-
-    fn backward_name(&self) -> &'static str {
-        "IndexBackward0"
-    }
-
-    fn arguments(&self) -> Option<ops::Arguments> {
-        Some(ops::Arguments { method: "wrapper_CUDA__index", names: &["self", "indices"] })
+    fn operation(&self) -> &'static Operation {
+        &INDEX
     }
 
     fn forward(&self, ctx: &mut Context<2>, [x, index]: [&Tensor; 2]) -> Result<Tensor> {
@@ -243,16 +255,8 @@ struct IndexSelect {
 }
 
 impl Function<2> for IndexSelect {
-    fn name(&self) -> &'static str {
-        "index_select"
-    }
-
-    fn backward_name(&self) -> &'static str {
-        "IndexSelectBackward0"
-    }
-
-    fn arguments(&self) -> Option<ops::Arguments> {
-        Some(ops::Arguments { method: "wrapper_CUDA__index_select", names: &["self", "index"] })
+    fn operation(&self) -> &'static Operation {
+        &INDEX_SELECT
     }
 
     fn forward(&self, ctx: &mut Context<2>, [x, index]: [&Tensor; 2]) -> Result<Tensor> {
@@ -279,16 +283,8 @@ struct IndexAdd {
 }
 
 impl Function<3> for IndexAdd {
-    fn name(&self) -> &'static str {
-        "index_add"
-    }
-
-    fn backward_name(&self) -> &'static str {
-        "IndexAddBackward0"
-    }
-
-    fn arguments(&self) -> Option<ops::Arguments> {
-        Some(ops::Arguments { method: "wrapper_CUDA_index_add", names: &["self", "index", "source"] })
+    fn operation(&self) -> &'static Operation {
+        &INDEX_ADD
     }
 
     fn forward(&self, ctx: &mut Context<3>, [x, index, source]: [&Tensor; 3]) -> Result<Tensor> {
@@ -320,16 +316,8 @@ struct Gather {
 }
 
 impl Function<2> for Gather {
-    fn name(&self) -> &'static str {
-        "gather"
-    }
-
-    fn backward_name(&self) -> &'static str {
-        "GatherBackward0"
-    }
-
-    fn arguments(&self) -> Option<ops::Arguments> {
-        Some(ops::Arguments { method: "wrapper_CUDA_gather", names: &["self", "index"] })
+    fn operation(&self) -> &'static Operation {
+        &GATHER
     }
 
     fn forward(&self, ctx: &mut Context<2>, [x, index]: [&Tensor; 2]) -> Result<Tensor> {
@@ -351,16 +339,8 @@ struct ScatterAdd {
 }
 
 impl Function<3> for ScatterAdd {
-    fn name(&self) -> &'static str {
-        "scatter_add"
-    }
-
-    fn backward_name(&self) -> &'static str {
-        "ScatterAddBackward0"
-    }
-
-    fn arguments(&self) -> Option<ops::Arguments> {
-        Some(ops::Arguments { method: "wrapper_CUDA_scatter_add", names: &["self", "index", "src"] })
+    fn operation(&self) -> &'static Operation {
+        &SCATTER_ADD
     }
 
     fn forward(&self, ctx: &mut Context<3>, [x, index, source]: [&Tensor; 3]) -> Result<Tensor> {

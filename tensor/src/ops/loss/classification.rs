@@ -6,10 +6,29 @@ use super::{Reduction, kernels, target};
 use crate::autograd::{Context, Function, Saved};
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::ops;
 use crate::ops::plain::{dense, seen_as};
+use crate::ops::{self, Cast, Operation, operations};
 use crate::shape::signed;
 use crate::tensor::Tensor;
+
+operations! {
+    NLL_LOSS: of_classes("nll_loss", true);
+    NLL_LOSS_OF_ROWS: of_classes("nll_loss", false).node("NllLossBackward0");
+    NLL_LOSS_2D: of_classes("nll_loss", false).node("NllLoss2DBackward0");
+    NLL_LOSS_BACKWARD: Operation::new("nll_loss_backward");
+    CROSS_ENTROPY: of_classes("cross_entropy", true);
+    CROSS_ENTROPY_OF_ROWS: of_classes("cross_entropy", false).node("NllLossBackward0");
+    CROSS_ENTROPY_2D: of_classes("cross_entropy", false).node("NllLoss2DBackward0");
+    CROSS_ENTROPY_BACKWARD: Operation::new("cross_entropy_backward");
+}
+
+/// A loss of scores of any shape, or what it makes of them as rows.
+const fn of_classes(name: &'static str, is_composite: bool) -> Operation {
+    let operation = Operation::new(name)
+        .arguments("wrapper_CUDA_nll_loss_forward", &["self", "target", "weight"])
+        .cast(Cast::Fp32);
+    Operation { is_composite, ..operation }
+}
 
 /// The keyword arguments of `cross_entropy` and `nll_loss`.
 #[derive(Clone, Debug)]
@@ -36,7 +55,7 @@ impl Tensor {
     /// `target` holds class indices as i64, in the same shape without the classes.
     #[track_caller]
     pub fn cross_entropy(&self, target: &Tensor, options: &CrossEntropyOptions) -> Result<Tensor> {
-        over_rows("cross_entropy", [self, target], options, |scores, rows| {
+        over_rows(&CROSS_ENTROPY, [self, target], options, |scores, rows| {
             target::check_scores(scores, target)?;
             Ok(CrossEntropy(rows))
         })
@@ -48,7 +67,7 @@ impl Tensor {
     /// The mean is weighted: divided by the sum of the weights of the targets.
     #[track_caller]
     pub fn nll_loss(&self, target: &Tensor, options: &CrossEntropyOptions) -> Result<Tensor> {
-        over_rows("nll_loss", [self, target], options, |_, rows| Ok(NllLoss(rows)))
+        over_rows(&NLL_LOSS, [self, target], options, |_, rows| Ok(NllLoss(rows)))
     }
 }
 
@@ -59,13 +78,13 @@ pub(super) fn classes_dim(scores: &Tensor) -> usize {
 /// A loss of scores or log-probabilities of any shape, where `loss` says what is done with one sample a row.
 #[track_caller]
 fn over_rows<F: Function<2>>(
-    name: &'static str,
+    operation: &'static Operation,
     [scores, target]: [&Tensor; 2],
     options: &CrossEntropyOptions,
     loss: impl FnOnce(&Tensor, Rows) -> Result<F>,
 ) -> Result<Tensor> {
     let operands: SmallVec<[&Tensor; 3]> = [scores, target].into_iter().chain(&options.weight).collect();
-    ops::call(ops::Operation::composite(name).with(Some(ARGUMENTS)), &operands, |operands| {
+    ops::call(operation, &operands, |operands| {
         let options = CrossEntropyOptions { weight: operands.get(2).copied().cloned(), ..options.clone() };
         of_rows([operands[0], operands[1]], options, loss)
     })
@@ -114,10 +133,6 @@ struct Rows {
 }
 
 impl Rows {
-    fn backward_name(&self) -> &'static str {
-        if self.images { "NllLoss2DBackward0" } else { "NllLossBackward0" }
-    }
-
     /// The loss, or the gradient in it, with one number for each row; one that stands for all stays as it is.
     fn by_row(&self, losses: &Tensor) -> Result<Tensor> {
         match self.options.reduction {
@@ -127,27 +142,16 @@ impl Rows {
     }
 }
 
-const ARGUMENTS: ops::Arguments =
-    ops::Arguments { method: "wrapper_CUDA_nll_loss_forward", names: &["self", "target", "weight"] };
-
 struct NllLoss(Rows);
 
 impl Function<2> for NllLoss {
-    fn name(&self) -> &'static str {
-        "nll_loss"
-    }
-
-    fn backward_name(&self) -> &'static str {
-        self.0.backward_name()
-    }
-
-    fn arguments(&self) -> Option<ops::Arguments> {
-        Some(ARGUMENTS)
+    fn operation(&self) -> &'static Operation {
+        if self.0.images { &NLL_LOSS_2D } else { &NLL_LOSS_OF_ROWS }
     }
 
     fn forward(&self, ctx: &mut Context<2>, [log_probs, target]: [&Tensor; 2]) -> Result<Tensor> {
         if let Some(weight) = &self.0.options.weight {
-            ops::same_device(self.name(), self.arguments(), &[log_probs, target, weight])?;
+            self.operation().check_devices(&[log_probs, target, weight])?;
         }
         ctx.save_for_backward([Some(target), self.0.options.weight.as_ref()]);
         let sizes: &[usize] = if self.0.options.reduction == Reduction::None { &self.0.sizes } else { &[] };
@@ -161,7 +165,7 @@ impl Function<2> for NllLoss {
         // The weights are at hand, but must be those of the forward pass.
         let [target, _] = saved.optional_tensors()?;
         let target = target.expect("it was saved");
-        let grad_x = ops::call("nll_loss_backward", &[grad, &target], |_| {
+        let grad_x = ops::call(&NLL_LOSS_BACKWARD, &[grad, &target], |_| {
             let grad_x = grad.filled_like(saved.input_sizes(0), 0)?;
             kernels::nll_loss_backward(&self.0.by_row(grad)?, &target, &self.0.options, &grad_x)?;
             Ok(grad_x)
@@ -174,16 +178,8 @@ impl Function<2> for NllLoss {
 struct CrossEntropy(Rows);
 
 impl Function<2> for CrossEntropy {
-    fn name(&self) -> &'static str {
-        "cross_entropy"
-    }
-
-    fn backward_name(&self) -> &'static str {
-        self.0.backward_name()
-    }
-
-    fn arguments(&self) -> Option<ops::Arguments> {
-        Some(ARGUMENTS)
+    fn operation(&self) -> &'static Operation {
+        if self.0.images { &CROSS_ENTROPY_2D } else { &CROSS_ENTROPY_OF_ROWS }
     }
 
     /// Keeps the log-probabilities, as PyTorch does, though the scores would do: who changes those in place afterwards
@@ -213,7 +209,7 @@ impl Function<2> for CrossEntropy {
         // The weights are at hand, but must be those of the forward pass.
         let [log_probs, target, _, divisor] = saved.optional_tensors()?;
         let (log_probs, target) = (log_probs.expect("it was saved"), target.expect("it was saved"));
-        let grad_x = ops::call("cross_entropy_backward", &[grad, &log_probs, &target], |_| {
+        let grad_x = ops::call(&CROSS_ENTROPY_BACKWARD, &[grad, &log_probs, &target], |_| {
             let grad_x = grad.uninit_beside(log_probs.sizes(), log_probs.dtype())?;
             let (grad, divisor) = (&self.0.by_row(grad)?, divisor.as_ref());
             kernels::cross_entropy_backward(grad, &log_probs, &target, divisor, &self.0.options, &grad_x)?;

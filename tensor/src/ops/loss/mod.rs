@@ -2,10 +2,10 @@
 //!
 //! - [`regression`]: `mse_loss`, `l1_loss`   - [`classification`]: `cross_entropy`, `nll_loss`, and their [`target`]
 
-mod classification;
+pub(in crate::ops) mod classification;
 pub(crate) mod error;
 mod kernels;
-mod regression;
+pub(in crate::ops) mod regression;
 mod target;
 
 pub use classification::CrossEntropyOptions;

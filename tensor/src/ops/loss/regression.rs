@@ -7,9 +7,14 @@ use crate::autograd::{Context, Function, Saved};
 use crate::dtype::result_type;
 use crate::error::Result;
 use crate::error::dtype::not_implemented;
-use crate::ops::{self, Operation};
+use crate::ops::{self, Cast, Operation, operations};
 use crate::shape::broadcast;
 use crate::tensor::Tensor;
+
+operations! {
+    MSE_LOSS: Operation::new("mse_loss").node("MseLossBackward0").cast(Cast::Fp32);
+    L1_LOSS: Operation::new("l1_loss").composite_together().cast(Cast::Fp32);
+}
 
 impl Tensor {
     /// The mean of `(self − target)²` (`torch.nn.functional.mse_loss`).
@@ -23,9 +28,7 @@ impl Tensor {
     #[track_caller]
     pub fn l1_loss(&self, target: &Tensor, reduction: Reduction) -> Result<Tensor> {
         warn_of_sizes(self, target);
-        ops::call(Operation::composite("l1_loss").with(None), &[self, target], |operands| {
-            reduction.of(operands[0].sub(operands[1])?.abs()?)
-        })
+        ops::call(&L1_LOSS, &[self, target], |operands| reduction.of(operands[0].sub(operands[1])?.abs()?))
     }
 }
 
@@ -50,12 +53,8 @@ struct MseLoss {
 }
 
 impl Function<2> for MseLoss {
-    fn name(&self) -> &'static str {
-        "mse_loss"
-    }
-
-    fn backward_name(&self) -> &'static str {
-        "MseLossBackward0"
+    fn operation(&self) -> &'static Operation {
+        &MSE_LOSS
     }
 
     fn forward(&self, ctx: &mut Context<2>, [input, target]: [&Tensor; 2]) -> Result<Tensor> {

@@ -17,10 +17,35 @@ use crate::autograd::{Context, Function, Saved};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::error::dtype::{DTypeError, not_implemented};
-use crate::ops;
 use crate::ops::shape::viewed;
+use crate::ops::{self, Cast, Operation, operations};
 use crate::shape::{broadcast, signed};
 use crate::tensor::Tensor;
+
+operations! {
+    MATMUL: Operation::new("matmul").composite().cast(Cast::LowerPrecision);
+    LINEAR: Operation::new("linear").composite().cast(Cast::LowerPrecision);
+    DOT: Operation::new("dot")
+        .node("DotBackward0")
+        .arguments("wrapper_CUDA__dot", &["self", "tensor"])
+        .cast_on_cuda(Cast::Promote);
+    MM: Operation::new("mm")
+        .node("MmBackward0")
+        .arguments("wrapper_CUDA_mm", &["self", "mat2"])
+        .cast(Cast::LowerPrecision);
+    ADDMM: Operation::new("addmm")
+        .node("AddmmBackward0")
+        .arguments("wrapper_CUDA_addmm", &["self", "mat1", "mat2"])
+        .cast(Cast::LowerPrecision);
+    BMM: Operation::new("bmm")
+        .node("BmmBackward0")
+        .arguments("wrapper_CUDA_bmm", &["self", "mat2"])
+        .cast(Cast::LowerPrecision);
+    // They give a product its sizes, for which PyTorch has a node, too: another for each kind of product.
+    MV: Operation::new("view").node("MvBackward0");
+    SQUEEZE: Operation::new("view").node("SqueezeBackward4");
+    UNSAFE_VIEW: Operation::new("view").node("UnsafeViewBackward0");
+}
 
 impl Tensor {
     /// The matrix product (`torch.matmul`, Python's `@`).
@@ -34,9 +59,7 @@ impl Tensor {
     /// | (…, m, k) | (…, k, n) | (…, m, n), the leading dimensions broadcast |
     #[track_caller]
     pub fn matmul(&self, other: &Tensor) -> Result<Tensor> {
-        ops::call(ops::Operation::composite("matmul"), &[self, other], |operands| {
-            matmul(operands[0], operands[1])
-        })
+        ops::call(&MATMUL, &[self, other], |operands| matmul(operands[0], operands[1]))
     }
 
     /// The product of two matrices (`torch.mm`): (m, k) · (k, n) = (m, n).
@@ -64,9 +87,7 @@ impl Tensor {
     #[track_caller]
     pub fn linear(&self, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
         let operands: SmallVec<[&Tensor; 3]> = [self, weight].into_iter().chain(bias).collect();
-        ops::call(ops::Operation::composite("linear"), &operands, |operands| {
-            linear(operands[0], operands[1], operands.get(2).copied())
-        })
+        ops::call(&LINEAR, &operands, |operands| linear(operands[0], operands[1], operands.get(2).copied()))
     }
 }
 
@@ -84,20 +105,20 @@ fn matmul(a: &Tensor, b: &Tensor) -> Result<Tensor> {
                 return Err(MatmulError::MvSizes { mat, vec: b.numel() }.into());
             }
             check_vector(a, b)?;
-            viewed(&a.mm(&b.unsqueeze(1)?)?, &a.sizes()[..1], "MvBackward0")
+            viewed(&a.mm(&b.unsqueeze(1)?)?, &a.sizes()[..1], &MV)
         }
-        (1, 2) => viewed(&a.unsqueeze(0)?.mm(b)?, &b.sizes()[1..], "SqueezeBackward4"),
+        (1, 2) => viewed(&a.unsqueeze(0)?.mm(b)?, &b.sizes()[1..], &SQUEEZE),
         (2, 2) => a.mm(b),
         // A batch of rows times one matrix is one tall product.
         (_, 2) => {
             let (outer, k) = (&a.sizes()[..a.ndim() - 1], a.size(-1)?);
             let rows = a.reshape(&[outer.iter().product::<usize>() as i64, k as i64])?;
-            viewed(&rows.mm(b)?, &[outer, &[b.size(1)?]].concat(), UNSAFE_VIEW)
+            viewed(&rows.mm(b)?, &[outer, &[b.size(1)?]].concat(), &UNSAFE_VIEW)
         }
         (1, _) => {
             let product = a.unsqueeze(0)?.matmul(b)?;
             let [outer @ .., _, n] = product.sizes() else { unreachable!("it has as many dimensions as b") };
-            viewed(&product, &[outer, &[*n]].concat(), UNSAFE_VIEW)
+            viewed(&product, &[outer, &[*n]].concat(), &UNSAFE_VIEW)
         }
         (_, 1) => {
             let k = a.size(-1)?;
@@ -106,14 +127,11 @@ fn matmul(a: &Tensor, b: &Tensor) -> Result<Tensor> {
                 return Err(MatmulError::MvSizes { mat: [rows, k], vec: b.numel() }.into());
             }
             check_vector(a, b)?;
-            viewed(&a.matmul(&b.unsqueeze(1)?)?, &a.sizes()[..a.ndim() - 1], UNSAFE_VIEW)
+            viewed(&a.matmul(&b.unsqueeze(1)?)?, &a.sizes()[..a.ndim() - 1], &UNSAFE_VIEW)
         }
         _ => batched(a, b),
     }
 }
-
-/// How PyTorch calls what gives a product its sizes.
-const UNSAFE_VIEW: &str = "UnsafeViewBackward0";
 
 #[track_caller]
 fn linear(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
@@ -159,22 +177,14 @@ fn batched(a: &Tensor, b: &Tensor) -> Result<Tensor> {
         x.expand(&sizes)?.reshape(&[&[count as i64], &matrix[..]].concat())
     };
     let product = flat(a, a_dims)?.bmm(&flat(b, b_dims)?)?;
-    viewed(&product, &[&batch[..], &[m, n]].concat(), UNSAFE_VIEW)
+    viewed(&product, &[&batch[..], &[m, n]].concat(), &UNSAFE_VIEW)
 }
 
 struct Dot;
 
 impl Function<2> for Dot {
-    fn name(&self) -> &'static str {
-        "dot"
-    }
-
-    fn backward_name(&self) -> &'static str {
-        "DotBackward0"
-    }
-
-    fn arguments(&self) -> Option<ops::Arguments> {
-        Some(ops::Arguments { method: "wrapper_CUDA__dot", names: &["self", "tensor"] })
+    fn operation(&self) -> &'static Operation {
+        &DOT
     }
 
     fn forward(&self, ctx: &mut Context<2>, [a, b]: [&Tensor; 2]) -> Result<Tensor> {
@@ -204,16 +214,8 @@ impl Function<2> for Dot {
 struct Mm;
 
 impl Function<2> for Mm {
-    fn name(&self) -> &'static str {
-        "mm"
-    }
-
-    fn backward_name(&self) -> &'static str {
-        "MmBackward0"
-    }
-
-    fn arguments(&self) -> Option<ops::Arguments> {
-        Some(ops::Arguments { method: "wrapper_CUDA_mm", names: &["self", "mat2"] })
+    fn operation(&self) -> &'static Operation {
+        &MM
     }
 
     fn forward(&self, ctx: &mut Context<2>, [a, b]: [&Tensor; 2]) -> Result<Tensor> {
@@ -236,16 +238,8 @@ impl Function<2> for Mm {
 struct Linear;
 
 impl Function<3> for Linear {
-    fn name(&self) -> &'static str {
-        "addmm"
-    }
-
-    fn backward_name(&self) -> &'static str {
-        "AddmmBackward0"
-    }
-
-    fn arguments(&self) -> Option<ops::Arguments> {
-        Some(ops::Arguments { method: "wrapper_CUDA_addmm", names: &["self", "mat1", "mat2"] })
+    fn operation(&self) -> &'static Operation {
+        &ADDMM
     }
 
     fn forward(&self, ctx: &mut Context<3>, [bias, x, weight]: [&Tensor; 3]) -> Result<Tensor> {
@@ -278,16 +272,8 @@ impl Function<3> for Linear {
 struct Bmm;
 
 impl Function<2> for Bmm {
-    fn name(&self) -> &'static str {
-        "bmm"
-    }
-
-    fn backward_name(&self) -> &'static str {
-        "BmmBackward0"
-    }
-
-    fn arguments(&self) -> Option<ops::Arguments> {
-        Some(ops::Arguments { method: "wrapper_CUDA_bmm", names: &["self", "mat2"] })
+    fn operation(&self) -> &'static Operation {
+        &BMM
     }
 
     fn forward(&self, ctx: &mut Context<2>, [a, b]: [&Tensor; 2]) -> Result<Tensor> {

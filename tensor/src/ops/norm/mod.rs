@@ -10,7 +10,7 @@ use crate::dtype::{DType, Scalar};
 use crate::error::dtype::not_implemented;
 use crate::error::{Error, Result};
 use crate::ops::plain::{dense, number, seen_as, write};
-use crate::ops::{self, Arguments};
+use crate::ops::{self, Arguments, Cast, Operation, operations};
 use crate::scope;
 use crate::tensor::Tensor;
 
@@ -53,11 +53,19 @@ impl Default for BatchNormArguments {
     }
 }
 
-const BATCH_NORM: Arguments = Arguments {
+operations! {
+    BATCH_NORM: Operation::new("batch_norm").node("NativeBatchNormBackward0");
+    BATCH_NORM_BACKWARD: Operation::new("native_batch_norm_backward");
+    LAYER_NORM: Operation::new("layer_norm").composite().cast_on_cuda(Cast::Fp32);
+    NATIVE_LAYER_NORM: Operation::new("layer_norm").node("NativeLayerNormBackward0").cast_on_cuda(Cast::Fp32);
+    LAYER_NORM_BACKWARD: Operation::new("native_layer_norm_backward");
+}
+
+const BATCH_NORM_ARGUMENTS: Arguments = Arguments {
     method: "wrapper_CUDA__cudnn_batch_norm",
     names: &["input", "weight", "bias", "running_mean", "running_var"],
 };
-const LAYER_NORM: Arguments =
+const LAYER_NORM_ARGUMENTS: Arguments =
     Arguments { method: "wrapper_CUDA__native_layer_norm", names: &["input", "weight", "bias"] };
 
 impl Tensor {
@@ -68,7 +76,7 @@ impl Tensor {
     /// one less).
     #[track_caller]
     pub fn batch_norm(&self, arguments: &BatchNormArguments) -> Result<Tensor> {
-        let _scope = scope::operation("batch_norm", Location::caller());
+        let _scope = scope::operation(BATCH_NORM.name, Location::caller());
         let BatchNormArguments { running_mean, running_var, weight, bias, training, momentum, eps } =
             arguments;
         if running_mean.is_some() != running_var.is_some() {
@@ -89,7 +97,7 @@ impl Tensor {
         }
         let parameters = [weight, bias, running_mean, running_var];
         for i in [2, 3, 0, 1] {
-            let (name, Some(tensor)) = (BATCH_NORM.names[1 + i], parameters[i]) else { continue };
+            let (name, Some(tensor)) = (BATCH_NORM_ARGUMENTS.names[1 + i], parameters[i]) else { continue };
             match tensor.numel() {
                 got if got != channels => {
                     return Err(NormError::BatchNormChannels { name, channels, got }.into());
@@ -111,7 +119,7 @@ impl Tensor {
                 }
             }
         }
-        check_operands("batch_norm", BATCH_NORM, self, &parameters.map(Option::as_ref))?;
+        check_operands("batch_norm", BATCH_NORM_ARGUMENTS, self, &parameters.map(Option::as_ref))?;
         if self.numel() == 0 {
             return self.affine_of_nothing([weight, bias]);
         }
@@ -133,7 +141,7 @@ impl Tensor {
         eps: f64,
     ) -> Result<Tensor> {
         let operands: SmallVec<[&Tensor; 3]> = [self].into_iter().chain(weight).chain(bias).collect();
-        ops::call(ops::Operation::composite("layer_norm"), &operands, |operands| {
+        ops::call(&LAYER_NORM, &operands, |operands| {
             let mut affine = operands[1..].iter().copied();
             let [weight, bias] = [weight, bias].map(|given| given.and_then(|_| affine.next()));
             layer_norm(operands[0], normalized_shape, weight, bias, eps)
@@ -177,7 +185,7 @@ fn layer_norm(
         let (input, normalized_shape) = (x.sizes().to_vec(), normalized_shape.to_vec());
         return Err(NormError::LayerNormShape { input, normalized_shape }.into());
     }
-    check_operands("LayerNormKernelImpl", LAYER_NORM, x, &[weight, bias])?;
+    check_operands("LayerNormKernelImpl", LAYER_NORM_ARGUMENTS, x, &[weight, bias])?;
     let dtype = weight.or(bias).map_or(x.dtype(), Tensor::dtype);
     let [weight, bias] = affine([weight, bias], dtype)?;
     ops::apply(LayerNorm { dims: normalized_shape.len(), eps }, [x, &weight, &bias])
@@ -256,12 +264,8 @@ impl BatchNorm {
 }
 
 impl Function<3> for BatchNorm {
-    fn name(&self) -> &'static str {
-        "batch_norm"
-    }
-
-    fn backward_name(&self) -> &'static str {
-        "NativeBatchNormBackward0"
+    fn operation(&self) -> &'static Operation {
+        &BATCH_NORM
     }
 
     fn forward(&self, ctx: &mut Context<3>, [x, weight, bias]: [&Tensor; 3]) -> Result<Tensor> {
@@ -293,7 +297,7 @@ impl Function<3> for BatchNorm {
     fn backward(&self, saved: &Saved<3>, grad: &Tensor) -> Result<[Option<Tensor>; 3]> {
         let [x, weight, mean, invstd] = saved.tensors()?;
         let mut grads = [None, None, None];
-        ops::call("native_batch_norm_backward", &[grad, &x, &weight, &mean, &invstd], |_| {
+        ops::call(&BATCH_NORM_BACKWARD, &[grad, &x, &weight, &mean, &invstd], |_| {
             let sizes = channels(&x);
             let grad_x = x.uninit_beside(x.sizes(), x.dtype())?;
             let of_channels = || x.uninit_beside(&sizes[1..2], weight.dtype());
@@ -341,12 +345,8 @@ fn vector(x: &Tensor) -> Result<Tensor> {
 }
 
 impl Function<3> for LayerNorm {
-    fn name(&self) -> &'static str {
-        "layer_norm"
-    }
-
-    fn backward_name(&self) -> &'static str {
-        "NativeLayerNormBackward0"
+    fn operation(&self) -> &'static Operation {
+        &NATIVE_LAYER_NORM
     }
 
     fn forward(&self, ctx: &mut Context<3>, [x, weight, bias]: [&Tensor; 3]) -> Result<Tensor> {
@@ -371,7 +371,7 @@ impl Function<3> for LayerNorm {
     fn backward(&self, saved: &Saved<3>, grad: &Tensor) -> Result<[Option<Tensor>; 3]> {
         let [x, weight, stats] = saved.tensors()?;
         let mut grads = [None, None, None];
-        ops::call("native_layer_norm_backward", &[grad, &x, &weight, &stats], |_| {
+        ops::call(&LAYER_NORM_BACKWARD, &[grad, &x, &weight, &stats], |_| {
             let [rows, length] = self.rows(&x);
             let matrix = |x: &Tensor| dense(x).map(|x| seen_as(&x, &[rows, length]));
             let (grad, matrix) = (matrix(grad)?, matrix(&x)?);

@@ -14,8 +14,13 @@ use crate::error::Result;
 use crate::error::dtype::DTypeError;
 use crate::ops::plain;
 use crate::ops::plain::dense;
-use crate::ops::{self, mismatch};
+use crate::ops::{self, Operation, mismatch, operations};
 use crate::tensor::Tensor;
+
+operations! {
+    ADAM: Operation::new("_fused_adam_");
+    SGD: Operation::new("_fused_sgd_");
+}
 
 /// What one step of Adam is, its options folded into the factors that the formula needs.
 #[derive(Clone, Copy, Debug)]
@@ -41,7 +46,7 @@ pub(crate) fn adam(
     exp_avg_sq: &Tensor,
     step: AdamStep,
 ) -> Result<()> {
-    ops::call("_fused_adam_", &[parameter, grad, exp_avg, exp_avg_sq], |_| {
+    ops::call(&ADAM, &[parameter, grad, exp_avg, exp_avg_sq], |_| {
         check_alike(parameter, [grad, exp_avg, exp_avg_sq])?;
         kernels::adam(parameter, &readable(grad, parameter)?, exp_avg, exp_avg_sq, step)?;
         for written in [parameter, exp_avg, exp_avg_sq] {
@@ -70,7 +75,7 @@ pub(crate) fn sgd(
     step: SgdStep,
 ) -> Result<Option<Tensor>> {
     let operands: SmallVec<[&Tensor; 3]> = [parameter, grad].into_iter().chain(momentum_buffer).collect();
-    ops::call("_fused_sgd_", &operands, |_| {
+    ops::call(&SGD, &operands, |_| {
         check_alike(parameter, [grad].into_iter().chain(momentum_buffer))?;
         let grad = readable(grad, parameter)?;
         let made = match momentum_buffer {

@@ -6,9 +6,9 @@ use crate::autograd::{Context, Function, Saved};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::error::dtype::not_implemented;
-use crate::ops;
 use crate::ops::pair::Pair;
 use crate::ops::plain::{dense, seen_as};
+use crate::ops::{self, Operation, operations};
 use crate::tensor::Tensor;
 
 pub(crate) mod error;
@@ -64,6 +64,15 @@ impl Default for AvgPool2dOptions {
             divisor_override: None,
         }
     }
+}
+
+operations! {
+    MAX_POOL2D: Operation::new("max_pool2d").node("MaxPool2DWithIndicesBackward0");
+    MAX_POOL2D_BACKWARD: Operation::new("max_pool2d_with_indices_backward");
+    AVG_POOL2D: Operation::new("avg_pool2d").node("AvgPool2DBackward0");
+    AVG_POOL2D_BACKWARD: Operation::new("avg_pool2d_backward");
+    ADAPTIVE_AVG_POOL2D: Operation::new("adaptive_avg_pool2d").node("AdaptiveAvgPool2DBackward0");
+    ADAPTIVE_AVG_POOL2D_BACKWARD: Operation::new("adaptive_avg_pool2d_backward");
 }
 
 impl Tensor {
@@ -209,12 +218,8 @@ struct MaxPool2d {
 }
 
 impl Function<1> for MaxPool2d {
-    fn name(&self) -> &'static str {
-        "max_pool2d"
-    }
-
-    fn backward_name(&self) -> &'static str {
-        "MaxPool2DWithIndicesBackward0"
+    fn operation(&self) -> &'static Operation {
+        &MAX_POOL2D
     }
 
     fn forward(&self, ctx: &mut Context<1>, [x]: [&Tensor; 1]) -> Result<Tensor> {
@@ -227,7 +232,7 @@ impl Function<1> for MaxPool2d {
 
     fn backward(&self, saved: &Saved<1>, grad: &Tensor) -> Result<[Option<Tensor>; 1]> {
         let [index] = saved.tensors()?;
-        let grad_x = ops::call("max_pool2d_with_indices_backward", &[grad, &index], |_| {
+        let grad_x = ops::call(&MAX_POOL2D_BACKWARD, &[grad, &index], |_| {
             let grad_x = grad.uninit_beside(saved.input_sizes(0), grad.dtype())?;
             let to = as_planes(&grad_x);
             kernels::max_pool2d_backward(&planes(grad)?, &as_planes(&index), &self.grid, &to)?;
@@ -243,12 +248,8 @@ struct AvgPool2d {
 }
 
 impl Function<1> for AvgPool2d {
-    fn name(&self) -> &'static str {
-        "avg_pool2d"
-    }
-
-    fn backward_name(&self) -> &'static str {
-        "AvgPool2DBackward0"
+    fn operation(&self) -> &'static Operation {
+        &AVG_POOL2D
     }
 
     fn forward(&self, ctx: &mut Context<1>, [x]: [&Tensor; 1]) -> Result<Tensor> {
@@ -259,7 +260,7 @@ impl Function<1> for AvgPool2d {
     }
 
     fn backward(&self, saved: &Saved<1>, grad: &Tensor) -> Result<[Option<Tensor>; 1]> {
-        let grad_x = ops::call("avg_pool2d_backward", &[grad], |_| {
+        let grad_x = ops::call(&AVG_POOL2D_BACKWARD, &[grad], |_| {
             let grad_x = grad.uninit_beside(saved.input_sizes(0), grad.dtype())?;
             kernels::avg_pool2d_backward(&planes(grad)?, &self.grid, self.divisor, &as_planes(&grad_x))?;
             Ok(grad_x)
@@ -272,33 +273,20 @@ struct AdaptiveAvgPool2d {
     output: [usize; 2],
 }
 
-impl AdaptiveAvgPool2d {
-    /// One window of all there is, which PyTorch takes the mean of.
-    fn is_mean(&self) -> bool {
-        self.output == [1, 1]
-    }
-}
-
 impl Function<1> for AdaptiveAvgPool2d {
-    fn name(&self) -> &'static str {
-        "adaptive_avg_pool2d"
-    }
-
-    fn backward_name(&self) -> &'static str {
-        if self.is_mean() { "MeanBackward1" } else { "AdaptiveAvgPool2DBackward0" }
+    fn operation(&self) -> &'static Operation {
+        &ADAPTIVE_AVG_POOL2D
     }
 
     fn forward(&self, ctx: &mut Context<1>, [x]: [&Tensor; 1]) -> Result<Tensor> {
-        if !self.is_mean() {
-            ctx.save_for_backward([None::<&Tensor>]); // As above.
-        }
+        ctx.save_for_backward([None::<&Tensor>]); // As above.
         let out = resized(x, self.output, x.dtype())?;
         kernels::adaptive_avg_pool2d(&planes(x)?, &as_planes(&out))?;
         Ok(out)
     }
 
     fn backward(&self, saved: &Saved<1>, grad: &Tensor) -> Result<[Option<Tensor>; 1]> {
-        let grad_x = ops::call("adaptive_avg_pool2d_backward", &[grad], |_| {
+        let grad_x = ops::call(&ADAPTIVE_AVG_POOL2D_BACKWARD, &[grad], |_| {
             let grad_x = grad.uninit_beside(saved.input_sizes(0), grad.dtype())?;
             kernels::adaptive_avg_pool2d_backward(&planes(grad)?, &as_planes(&grad_x))?;
             Ok(grad_x)

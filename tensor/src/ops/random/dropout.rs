@@ -10,11 +10,17 @@ use crate::cpu::reserve::reserve;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::error::dtype::DTypeError;
-use crate::ops;
 use crate::ops::launch::launch;
 use crate::ops::row::{row, rows};
+use crate::ops::{self, Operation, operations};
 use crate::scope;
 use crate::tensor::Tensor;
+
+operations! {
+    // PyTorch multiplies by the scaled mask.
+    DROPOUT: Operation::new("dropout").node("MulBackward0");
+    DROPOUT_BACKWARD: Operation::new("native_dropout_backward");
+}
 
 impl Tensor {
     /// Zeros each element with probability `p` and multiplies the others by `1 / (1 − p)`, so that the
@@ -26,7 +32,7 @@ impl Tensor {
         if !(0.0..=1.0).contains(&p) {
             return Err(RandomError::DropoutProbability { p }.into());
         }
-        let _scope = scope::operation("dropout", Location::caller());
+        let _scope = scope::operation(DROPOUT.name, Location::caller());
         if p == 0.0 || !training || self.numel() == 0 {
             return Ok(self.clone());
         }
@@ -82,12 +88,8 @@ rows! {
 }
 
 impl Function<2> for Dropout {
-    fn name(&self) -> &'static str {
-        "dropout"
-    }
-
-    fn backward_name(&self) -> &'static str {
-        "MulBackward0" // PyTorch multiplies by the scaled mask.
+    fn operation(&self) -> &'static Operation {
+        &DROPOUT
     }
 
     fn forward(&self, ctx: &mut Context<2>, [x, mask]: [&Tensor; 2]) -> Result<Tensor> {
@@ -97,7 +99,7 @@ impl Function<2> for Dropout {
 
     fn backward(&self, saved: &Saved<2>, grad: &Tensor) -> Result<[Option<Tensor>; 2]> {
         let [mask] = saved.tensors()?;
-        let grad_x = ops::call("native_dropout_backward", &[grad, &mask], |_| self.masked(grad, &mask))?;
+        let grad_x = ops::call(&DROPOUT_BACKWARD, &[grad, &mask], |_| self.masked(grad, &mask))?;
         Ok([Some(grad_x), None])
     }
 }

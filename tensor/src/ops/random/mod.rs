@@ -3,11 +3,10 @@
 //! The numbers come from [`Generator`]; here they are put where a tensor's elements lie.
 
 mod bounds;
-mod dropout;
+pub(in crate::ops) mod dropout;
 pub(crate) mod error;
 mod kernels;
 
-pub(in crate::ops) use dropout::ROWS as DROPOUT;
 use error::RandomError;
 pub(in crate::ops) use kernels::ROWS;
 
@@ -25,9 +24,20 @@ use crate::machine::Machine;
 use crate::ops::access::access;
 use crate::ops::plain::write;
 use crate::ops::shape::made;
-use crate::ops::{self, NewValues};
+use crate::ops::{self, NewValues, Operation, operations};
 use crate::random::{Engine, Generator};
 use crate::tensor::{Tensor, TensorOptions};
+
+operations! {
+    RAND: Operation::new("rand");
+    RANDN: Operation::new("randn");
+    RANDINT: Operation::new("randint");
+    BERNOULLI: Operation::new("bernoulli");
+    UNIFORM: Operation::new("uniform_").node("UniformBackward0");
+    NORMAL: Operation::new("normal_").node("NormalBackward0");
+    RANDOM_FROM_TO: Operation::new("random_").node("RandomBackward0");
+    RANDOM: Operation::new("random_").node("RandomBackward2");
+}
 
 /// New random tensors. The `_with` forms take a type, a device, a generator.
 ///
@@ -47,7 +57,7 @@ impl Tensor {
         options: impl Into<TensorOptions>,
         generator: Option<&Generator>,
     ) -> Result<Tensor> {
-        made("rand", sizes, options.into(), |tensor| uniform_(tensor, 0.0, 1.0, generator))
+        made(&RAND, sizes, options.into(), |tensor| uniform_(tensor, 0.0, 1.0, generator))
     }
 
     /// Normal with mean 0 and variance 1, f32.
@@ -63,7 +73,7 @@ impl Tensor {
         options: impl Into<TensorOptions>,
         generator: Option<&Generator>,
     ) -> Result<Tensor> {
-        made("randn", sizes, options.into(), |tensor| normal_(tensor, 0.0, 1.0, generator))
+        made(&RANDN, sizes, options.into(), |tensor| normal_(tensor, 0.0, 1.0, generator))
     }
 
     /// Whole numbers from `low` up to, not including, `high`, as i64.
@@ -81,7 +91,7 @@ impl Tensor {
         options: impl Into<TensorOptions>,
         generator: Option<&Generator>,
     ) -> Result<Tensor> {
-        made("randint", sizes, options.into(), |tensor| random_from_to(tensor, low, high, generator))
+        made(&RANDINT, sizes, options.into(), |tensor| random_from_to(tensor, low, high, generator))
     }
 
     /// The numbers 0 to n − 1 in random order, as i64.
@@ -113,7 +123,7 @@ impl Tensor {
     #[track_caller]
     pub fn bernoulli(&self, generator: Option<&Generator>) -> Result<Tensor> {
         check_generator(self, generator)?;
-        ops::call("bernoulli", &[self], |_| {
+        ops::call(&BERNOULLI, &[self], |_| {
             if self.is_cuda() && self.dtype().is_floating_point() {
                 let out = self.uninit_beside(self.sizes(), DType::Bool)?;
                 kernels::bernoulli(self, &out)?;
@@ -148,31 +158,25 @@ impl Tensor {
     /// Overwrites with uniform numbers in [from, to).
     #[track_caller]
     pub fn uniform_(&self, from: f64, to: f64, generator: Option<&Generator>) -> Result<Tensor> {
-        ops::update("uniform_", self, NewValues::fresh("UniformBackward0"), || {
-            uniform_(self, from, to, generator)
-        })
+        ops::update(&UNIFORM, self, NewValues::FRESH, || uniform_(self, from, to, generator))
     }
 
     /// Overwrites with normal numbers.
     #[track_caller]
     pub fn normal_(&self, mean: f64, std: f64, generator: Option<&Generator>) -> Result<Tensor> {
-        ops::update("normal_", self, NewValues::fresh("NormalBackward0"), || {
-            normal_(self, mean, std, generator)
-        })
+        ops::update(&NORMAL, self, NewValues::FRESH, || normal_(self, mean, std, generator))
     }
 
     /// Overwrites with whole numbers from `low` up to, not including, `high`.
     #[track_caller]
     pub fn random_from_to_(&self, low: i64, high: i64, generator: Option<&Generator>) -> Result<Tensor> {
-        ops::update("random_", self, NewValues::fresh("RandomBackward0"), || {
-            random_from_to(self, low, high, generator)
-        })
+        ops::update(&RANDOM_FROM_TO, self, NewValues::FRESH, || random_from_to(self, low, high, generator))
     }
 
     /// Overwrites with whole numbers from all the type can hold exactly.
     #[track_caller]
     pub fn random_(&self, generator: Option<&Generator>) -> Result<Tensor> {
-        ops::update("random_", self, NewValues::fresh("RandomBackward2"), || random(self, generator))
+        ops::update(&RANDOM, self, NewValues::FRESH, || random(self, generator))
     }
 }
 

@@ -11,11 +11,16 @@ use crate::cpu::tree::LANES;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::kernel::{Args, Ran};
-use crate::ops;
 use crate::ops::launch::launch;
 use crate::ops::plain::{copy_of, dense};
 use crate::ops::row::{row, rows};
+use crate::ops::{self, Cast, Operation, operations};
 use crate::tensor::Tensor;
+
+operations! {
+    CUMSUM_ALONG: Operation::new("cumsum").node("CumsumBackward0").cast_on_cuda(Cast::Fp32);
+    CUMSUM_BACKWARD: Operation::new("cumsum_backward");
+}
 
 impl Tensor {
     /// Each element and all those before it along a dimension, summed up: of the same sizes. Integers and bools are summed
@@ -53,12 +58,8 @@ impl Cumsum {
 }
 
 impl Function<1> for Cumsum {
-    fn name(&self) -> &'static str {
-        "cumsum"
-    }
-
-    fn backward_name(&self) -> &'static str {
-        "CumsumBackward0"
+    fn operation(&self) -> &'static Operation {
+        &CUMSUM_ALONG
     }
 
     fn forward(&self, _: &mut Context<1>, [x]: [&Tensor; 1]) -> Result<Tensor> {
@@ -68,7 +69,7 @@ impl Function<1> for Cumsum {
 
     /// An element is part of its own sum and of all after it.
     fn backward(&self, _: &Saved<1>, grad: &Tensor) -> Result<[Option<Tensor>; 1]> {
-        Ok([Some(ops::call("cumsum_backward", &[grad], |_| self.run(grad, true))?)])
+        Ok([Some(ops::call(&CUMSUM_BACKWARD, &[grad], |_| self.run(grad, true))?)])
     }
 }
 

@@ -7,34 +7,47 @@ use super::{reduced_dims, reduced_sizes};
 use crate::autograd::{Context, Function, Saved};
 use crate::dtype::{DType, Scalar};
 use crate::error::{Error, Result};
-use crate::ops;
 use crate::ops::index::gather;
 use crate::ops::plain::{copy_of, dense, fill, seen_as};
+use crate::ops::{self, Operation, operations};
 use crate::tensor::Tensor;
+
+operations! {
+    MAX: Operation::new("max").node("MaxBackward1");
+    MIN: Operation::new("min").node("MinBackward1");
+    AMAX: Operation::new("amax").node("AmaxBackward0");
+    AMIN: Operation::new("amin").node("AminBackward0");
+    MAX_DIM: Operation::new("max").node("MaxBackward0");
+    MIN_DIM: Operation::new("min").node("MinBackward0");
+    ARGMAX: Operation::new("argmax");
+    ARGMIN: Operation::new("argmin");
+    ALL: Operation::new("all");
+    ANY: Operation::new("any");
+}
 
 impl Tensor {
     /// The largest element; NaN if there is one.
     #[track_caller]
     pub fn max(&self) -> Result<Tensor> {
-        extreme(self, "max", Which::Largest, &[], false, "MaxBackward1")
+        extreme(self, &MAX, Which::Largest, &[], false)
     }
 
     /// The smallest element; NaN if there is one.
     #[track_caller]
     pub fn min(&self) -> Result<Tensor> {
-        extreme(self, "min", Which::Smallest, &[], false, "MinBackward1")
+        extreme(self, &MIN, Which::Smallest, &[], false)
     }
 
     /// The largest elements over some dimensions. Equal ones share the gradient (`torch.amax`).
     #[track_caller]
     pub fn amax(&self, dims: &[i64], keepdim: bool) -> Result<Tensor> {
-        extreme(self, "amax", Which::Largest, dims, keepdim, "AmaxBackward0")
+        extreme(self, &AMAX, Which::Largest, dims, keepdim)
     }
 
     /// The smallest elements over some dimensions (`torch.amin`).
     #[track_caller]
     pub fn amin(&self, dims: &[i64], keepdim: bool) -> Result<Tensor> {
-        extreme(self, "amin", Which::Smallest, dims, keepdim, "AminBackward0")
+        extreme(self, &AMIN, Which::Smallest, dims, keepdim)
     }
 
     /// The largest elements along a dimension and where they are (`torch.max(x, dim)`). The gradient goes
@@ -94,19 +107,19 @@ impl Which {
 #[track_caller]
 fn extreme(
     x: &Tensor,
-    name: &'static str,
+    operation: &'static Operation,
     which: Which,
     dims: &[i64],
     keepdim: bool,
-    backward_name: &'static str,
 ) -> Result<Tensor> {
     let reduced = reduced_dims(x, dims)?;
-    check_not_empty(x, &reduced, name, dims.is_empty())?;
-    ops::apply(Extreme { name, which, reduced, keepdim, backward_name }, [x])
+    check_not_empty(x, &reduced, operation, dims.is_empty())?;
+    ops::apply(Extreme { operation, which, reduced, keepdim }, [x])
 }
 
 /// There is no largest of nothing.
-fn check_not_empty(x: &Tensor, reduced: &[bool], operation: &'static str, all: bool) -> Result<()> {
+fn check_not_empty(x: &Tensor, reduced: &[bool], operation: &Operation, all: bool) -> Result<()> {
+    let operation = operation.name;
     match (0..x.ndim()).find(|dim| reduced[*dim] && x.sizes()[*dim] == 0) {
         None => Ok(()),
         Some(_) if all => Err(ReduceError::Empty { operation }.into()),
@@ -115,20 +128,15 @@ fn check_not_empty(x: &Tensor, reduced: &[bool], operation: &'static str, all: b
 }
 
 struct Extreme {
-    name: &'static str,
+    operation: &'static Operation,
     which: Which,
     reduced: Vec<bool>,
     keepdim: bool,
-    backward_name: &'static str,
 }
 
 impl Function<1> for Extreme {
-    fn name(&self) -> &'static str {
-        self.name
-    }
-
-    fn backward_name(&self) -> &'static str {
-        self.backward_name
+    fn operation(&self) -> &'static Operation {
+        self.operation
     }
 
     fn forward(&self, ctx: &mut Context<1>, [x]: [&Tensor; 1]) -> Result<Tensor> {
@@ -155,11 +163,11 @@ fn refuse_bool(x: &Tensor, message: &str) -> Result<()> {
 
 #[track_caller]
 fn arg_extreme(x: &Tensor, which: Which, dim: Option<i64>, keepdim: bool) -> Result<Tensor> {
-    let name = if which == Which::Largest { "argmax" } else { "argmin" };
+    let operation = if which == Which::Largest { &ARGMAX } else { &ARGMIN };
     let dims: &[i64] = dim.as_slice();
     let reduced = reduced_dims(x, dims)?;
-    check_not_empty(x, &reduced, name, dims.is_empty())?;
-    ops::call(name, &[x], |_| {
+    check_not_empty(x, &reduced, operation, dims.is_empty())?;
+    ops::call(operation, &[x], |_| {
         let out = x.uninit_beside(&reduced_sizes(x, &reduced, keepdim), DType::I64)?;
         match which {
             Which::Largest => kernels::argmax(x, &reduced, &out)?,
@@ -198,12 +206,8 @@ impl AtPositions {
 }
 
 impl Function<2> for AtPositions {
-    fn name(&self) -> &'static str {
-        if self.which == Which::Largest { "max" } else { "min" }
-    }
-
-    fn backward_name(&self) -> &'static str {
-        if self.which == Which::Largest { "MaxBackward0" } else { "MinBackward0" }
+    fn operation(&self) -> &'static Operation {
+        if self.which == Which::Largest { &MAX_DIM } else { &MIN_DIM }
     }
 
     fn forward(&self, ctx: &mut Context<2>, [x, positions]: [&Tensor; 2]) -> Result<Tensor> {
@@ -228,8 +232,8 @@ impl Function<2> for AtPositions {
 
 #[track_caller]
 fn truth(x: &Tensor, which: Which) -> Result<Tensor> {
-    let name = if which == Which::Smallest { "all" } else { "any" };
-    ops::call(name, &[x], |_| {
+    let operation = if which == Which::Smallest { &ALL } else { &ANY };
+    ops::call(operation, &[x], |_| {
         let dtype = if x.dtype() == DType::U8 { DType::U8 } else { DType::Bool };
         let truths = x.detach().to(DType::Bool)?;
         let out = truths.uninit_beside(&[], dtype)?;

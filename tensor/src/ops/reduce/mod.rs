@@ -5,13 +5,12 @@
 //!
 //! The order in which numbers are combined is part of the result: see `cpu/tree.rs`.
 
-mod cumsum;
+pub(in crate::ops) mod cumsum;
 pub(crate) mod error;
-mod extreme;
+pub(in crate::ops) mod extreme;
 mod kernels;
-mod sum;
+pub(in crate::ops) mod sum;
 
-pub(in crate::ops) use cumsum::ROWS as CUMSUM;
 use error::ReduceError;
 pub(in crate::ops) use kernels::ROWS;
 pub(crate) use sum::sum_to;

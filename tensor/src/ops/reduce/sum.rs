@@ -6,35 +6,46 @@ use super::{reduced_dims, reduced_sizes};
 use crate::autograd::{Context, Function, Saved};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::ops;
+use crate::ops::{self, Cast, Operation, operations};
 use crate::shape::signed;
 use crate::tensor::Tensor;
+
+operations! {
+    SUM: Operation::new("sum").node("SumBackward0").cast_on_cuda(Cast::Fp32);
+    SUM_DIM: Operation::new("sum").node("SumBackward1").cast_on_cuda(Cast::Fp32);
+    MEAN: Operation::new("mean").node("MeanBackward0");
+    MEAN_DIM: Operation::new("mean").node("MeanBackward1");
+    VAR: Operation::new("var").node("VarBackward0");
+    STD: Operation::new("std").node("StdBackward0");
+    NORM: Operation::new("norm").composite().cast_on_cuda(Cast::Fp32);
+    VECTOR_NORM: Operation::new("sqrt").node("LinalgVectorNormBackward0");
+}
 
 impl Tensor {
     /// The sum of all elements. Integers and bools are summed as i64.
     #[track_caller]
     pub fn sum(&self) -> Result<Tensor> {
         let reduced = reduced_dims(self, &[])?;
-        ops::apply(SumDims { reduced, keepdim: false, backward_name: "SumBackward0" }, [self])
+        ops::apply(SumDims { reduced, keepdim: false, operation: &SUM }, [self])
     }
 
     /// The sum over some dimensions (all, if none is named), which `keepdim` keeps with size 1.
     #[track_caller]
     pub fn sum_dims(&self, dims: &[i64], keepdim: bool) -> Result<Tensor> {
         let reduced = reduced_dims(self, dims)?;
-        ops::apply(SumDims { reduced, keepdim, backward_name: "SumBackward1" }, [self])
+        ops::apply(SumDims { reduced, keepdim, operation: &SUM_DIM }, [self])
     }
 
     /// The mean of all elements. NaN if there are none.
     #[track_caller]
     pub fn mean(&self) -> Result<Tensor> {
-        mean(self, &[], false, "MeanBackward0")
+        mean(self, &[], false, &MEAN)
     }
 
     /// The mean over some dimensions (all, if none is named), which `keepdim` keeps with size 1.
     #[track_caller]
     pub fn mean_dims(&self, dims: &[i64], keepdim: bool) -> Result<Tensor> {
-        mean(self, dims, keepdim, "MeanBackward1")
+        mean(self, dims, keepdim, &MEAN_DIM)
     }
 
     /// The variance over some dimensions (all, if none is named): squared deviations from the mean, summed
@@ -55,7 +66,7 @@ impl Tensor {
     /// The Euclidean norm of all elements: the root of the sum of their squares. Its gradient at 0 is 0.
     #[track_caller]
     pub fn norm(&self) -> Result<Tensor> {
-        ops::call(ops::Operation::composite("norm"), &[self], |operands| {
+        ops::call(&NORM, &[self], |operands| {
             let x = operands[0];
             if !x.dtype().is_floating_point() {
                 return Err(Error::custom(format!(
@@ -70,12 +81,12 @@ impl Tensor {
 }
 
 #[track_caller]
-fn mean(x: &Tensor, dims: &[i64], keepdim: bool, backward_name: &'static str) -> Result<Tensor> {
+fn mean(x: &Tensor, dims: &[i64], keepdim: bool, operation: &'static Operation) -> Result<Tensor> {
     if !x.dtype().is_floating_point() {
         return Err(ReduceError::NeedsFloat { operation: "mean", got: x.dtype() }.into());
     }
     let reduced = reduced_dims(x, dims)?;
-    ops::apply(MeanDims { reduced, keepdim, backward_name }, [x])
+    ops::apply(MeanDims { reduced, keepdim, operation }, [x])
 }
 
 /// Halves as f32, for what is made in several steps and rounded after the last.
@@ -91,12 +102,8 @@ struct Root {
 }
 
 impl Function<1> for Root {
-    fn name(&self) -> &'static str {
-        "sqrt"
-    }
-
-    fn backward_name(&self) -> &'static str {
-        "LinalgVectorNormBackward0"
+    fn operation(&self) -> &'static Operation {
+        &VECTOR_NORM
     }
 
     fn forward(&self, ctx: &mut Context<1>, [x]: [&Tensor; 1]) -> Result<Tensor> {
@@ -134,12 +141,8 @@ impl Variance {
 }
 
 impl Function<1> for Variance {
-    fn name(&self) -> &'static str {
-        if self.root { "std" } else { "var" }
-    }
-
-    fn backward_name(&self) -> &'static str {
-        if self.root { "StdBackward0" } else { "VarBackward0" }
+    fn operation(&self) -> &'static Operation {
+        if self.root { &STD } else { &VAR }
     }
 
     /// In f64, as by PyTorch on the CPU: of an f32 the square may be too large for an f32, and its root is not.
@@ -185,16 +188,12 @@ impl Function<1> for Variance {
 struct SumDims {
     reduced: Vec<bool>,
     keepdim: bool,
-    backward_name: &'static str,
+    operation: &'static Operation,
 }
 
 impl Function<1> for SumDims {
-    fn name(&self) -> &'static str {
-        "sum"
-    }
-
-    fn backward_name(&self) -> &'static str {
-        self.backward_name
+    fn operation(&self) -> &'static Operation {
+        self.operation
     }
 
     fn forward(&self, _: &mut Context<1>, [x]: [&Tensor; 1]) -> Result<Tensor> {
@@ -213,7 +212,7 @@ impl Function<1> for SumDims {
 struct MeanDims {
     reduced: Vec<bool>,
     keepdim: bool,
-    backward_name: &'static str,
+    operation: &'static Operation,
 }
 
 impl MeanDims {
@@ -228,17 +227,12 @@ impl MeanDims {
 }
 
 impl Function<1> for MeanDims {
-    fn name(&self) -> &'static str {
-        "mean"
-    }
-
-    fn backward_name(&self) -> &'static str {
-        self.backward_name
+    fn operation(&self) -> &'static Operation {
+        self.operation
     }
 
     fn forward(&self, _: &mut Context<1>, [x]: [&Tensor; 1]) -> Result<Tensor> {
-        let MeanDims { reduced, keepdim, backward_name } = self;
-        let sum = SumDims { reduced: reduced.clone(), keepdim: *keepdim, backward_name };
+        let sum = SumDims { reduced: self.reduced.clone(), keepdim: self.keepdim, operation: &SUM_DIM };
         let count = self.count(x.sizes());
         ops::apply(sum, [&in_floats(x)?])?.div_(count)?.to(x.dtype())
     }

@@ -5,13 +5,18 @@ mod kernels;
 pub(in crate::ops) use kernels::ROWS;
 
 use crate::error::Result;
-use crate::ops;
+use crate::ops::{self, Operation, operations};
 use crate::tensor::Tensor;
+
+operations! {
+    UNSCALE: Operation::new("_amp_foreach_non_finite_check_and_unscale_");
+    UPDATE_SCALE: Operation::new("_amp_update_scale_");
+}
 
 /// Multiplies a gradient by a number, and sets another number to 1 if an element is infinite or not a number
 /// (`torch._amp_foreach_non_finite_check_and_unscale_`, of one gradient).
 pub(crate) fn unscale(grad: &Tensor, inv_scale: &Tensor, found_inf: &Tensor) -> Result<()> {
-    ops::call("_amp_foreach_non_finite_check_and_unscale_", &[grad, inv_scale, found_inf], |_| {
+    ops::call(&UNSCALE, &[grad, inv_scale, found_inf], |_| {
         kernels::unscale(grad, inv_scale, found_inf)?;
         grad.storage().bump_version();
         Ok(())
@@ -27,7 +32,7 @@ pub(crate) fn update_scale(
     [growth_factor, backoff_factor]: [f64; 2],
     growth_interval: u32,
 ) -> Result<()> {
-    ops::call("_amp_update_scale_", &[scale, growth_tracker, found_inf], |_| {
+    ops::call(&UPDATE_SCALE, &[scale, growth_tracker, found_inf], |_| {
         let factors = [growth_factor, backoff_factor];
         kernels::update_scale(scale, growth_tracker, found_inf, factors, growth_interval)?;
         for written in [scale, growth_tracker] {

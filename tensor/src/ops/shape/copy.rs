@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::ops::elementwise::error::ElementwiseError;
 use crate::ops::plain::{copy_of, fill, write};
 use crate::ops::transfer::copy_over;
-use crate::ops::{self, NewValues};
+use crate::ops::{self, NewValues, Operation, operations};
 use crate::shape::broadcast;
 use crate::tensor::Tensor;
 
@@ -18,6 +18,13 @@ pub struct CopyOptions {
     /// Does not wait for a copy between pinned memory of the host and a GPU, which the GPU can make by itself. Until it
     /// has run, the host must neither write to its source nor read its target.
     pub non_blocking: bool,
+}
+
+operations! {
+    CLONE: Operation::new("clone").node("CloneBackward0");
+    COPY: Operation::new("copy_").node("CopyBackwards");
+    FILL: Operation::new("fill_").node("FillBackward2");
+    ZERO: Operation::new("zero_").node("ZeroBackward0");
 }
 
 impl Tensor {
@@ -66,15 +73,12 @@ impl Tensor {
             return Err(ElementwiseError::InPlaceBroadcast { output, broadcast: shape }.into());
         }
         let device = self.device();
-        ops::update(
-            "copy_",
-            self,
-            NewValues::Instead { source: Some(source), backward_name: "CopyBackwards" },
-            || match source.device() == device {
+        ops::update(&COPY, self, NewValues::Instead { source: Some(source) }, || {
+            match source.device() == device {
                 true => write(self, &source.detach().to(self.dtype())?),
                 false => copy_over(self, &source.detach(), non_blocking),
-            },
-        )
+            }
+        })
     }
 
     /// Sets every element.
@@ -82,25 +86,21 @@ impl Tensor {
     pub fn fill_(&self, value: impl Into<Scalar>) -> Result<Tensor> {
         let value = value.into();
         check_fits(value, self.dtype())?;
-        ops::update("fill_", self, NewValues::fresh("FillBackward2"), || fill(self, value))
+        ops::update(&FILL, self, NewValues::FRESH, || fill(self, value))
     }
 
     /// Sets every element to zero.
     #[track_caller]
     pub fn zero_(&self) -> Result<Tensor> {
-        ops::update("zero_", self, NewValues::fresh("ZeroBackward0"), || fill(self, Scalar::Int(0)))
+        ops::update(&ZERO, self, NewValues::FRESH, || fill(self, Scalar::Int(0)))
     }
 }
 
 struct Copy;
 
 impl Function<1> for Copy {
-    fn name(&self) -> &'static str {
-        "clone"
-    }
-
-    fn backward_name(&self) -> &'static str {
-        "CloneBackward0"
+    fn operation(&self) -> &'static Operation {
+        &CLONE
     }
 
     fn forward(&self, _: &mut Context<1>, [x]: [&Tensor; 1]) -> Result<Tensor> {

@@ -8,10 +8,17 @@ use crate::backends::are_deterministic_algorithms_enabled;
 use crate::dtype::{DType, Scalar};
 use crate::error::dtype::not_implemented;
 use crate::error::{Error, Result};
-use crate::ops;
 use crate::ops::plain::fill;
+use crate::ops::{self, Operation, operations};
 use crate::scope;
 use crate::tensor::{Tensor, TensorOptions};
+
+operations! {
+    FULL: Operation::new("full");
+    ARANGE: Operation::new("arange");
+    LINSPACE: Operation::new("linspace");
+    EYE: Operation::new("eye");
+}
 
 impl Tensor {
     /// A tensor of unspecified contents (`torch.empty`); of NaN, the largest integer or true after
@@ -75,7 +82,7 @@ impl Tensor {
     ) -> Result<Tensor> {
         let options = options.into();
         let value = value.into();
-        made("full", sizes, options, |out| {
+        made(&FULL, sizes, options, |out| {
             check_fits(value, options.dtype)?;
             fill(out, value)
         })
@@ -140,7 +147,7 @@ impl Tensor {
             }
             _ => (span / step.to_f64()).ceil() as usize,
         };
-        made("arange", &[count], options, |out| {
+        made(&ARANGE, &[count], options, |out| {
             kernels::arange(out, [first, whole_step], [start.to_f64(), step.to_f64()])
         })
     }
@@ -148,7 +155,7 @@ impl Tensor {
     /// `steps` values evenly spaced from `start` to `end`, both included.
     #[track_caller]
     pub fn linspace(start: f64, end: f64, steps: usize, options: impl Into<TensorOptions>) -> Result<Tensor> {
-        made("linspace", &[steps], options.into(), |out| {
+        made(&LINSPACE, &[steps], options.into(), |out| {
             let (dtype, ends) = (out.dtype(), [start, end].map(Scalar::Float));
             match steps {
                 0 => Ok(()),
@@ -165,19 +172,19 @@ impl Tensor {
     /// The identity matrix of size n × n.
     #[track_caller]
     pub fn eye(n: usize, options: impl Into<TensorOptions>) -> Result<Tensor> {
-        made("eye", &[n, n], options.into(), kernels::eye)
+        made(&EYE, &[n, n], options.into(), kernels::eye)
     }
 }
 
 /// A new tensor, filled where it is.
 #[track_caller]
 pub(crate) fn made(
-    name: &'static str,
+    operation: &'static Operation,
     sizes: &[usize],
     options: TensorOptions,
     fill: impl FnOnce(&Tensor) -> Result<()>,
 ) -> Result<Tensor> {
-    ops::call(name, &[], |_| {
+    ops::call(operation, &[], |_| {
         let tensor = Tensor::uninit_on(options.device, sizes, options.dtype)?;
         fill(&tensor)?;
         if options.requires_grad { tensor.requiring_grad() } else { Ok(tensor) }

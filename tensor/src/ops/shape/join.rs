@@ -3,6 +3,7 @@
 use std::panic::Location;
 
 use super::error::ShapeError;
+use super::views::{SPLIT, SPLIT_WITH_SIZES};
 use crate::ambient::Ambient;
 use crate::autograd::record_list;
 use crate::cpu::reserve::reserve;
@@ -11,16 +12,24 @@ use crate::kernel::{Cost, Work};
 use crate::ops::access::access_all;
 use crate::ops::launch::work_on;
 use crate::ops::plain::write;
+use crate::ops::{self, Cast, Operation, operations};
+use crate::scope;
 use crate::shape::normalize_dim;
 use crate::tensor::Tensor;
-use crate::{ops, scope};
+
+operations! {
+    CAT: Operation::new("cat").node("CatBackward0").composite().cast_on_cpu(Cast::Promote);
+    STACK: Operation::new("cat").node("StackBackward0").composite().cast_on_cpu(Cast::Promote);
+    // What both are made of.
+    JOIN: Operation::new("cat").arguments("wrapper_CUDA_cat", &["tensors"]).cast_on_cpu(Cast::Promote);
+}
 
 impl Tensor {
     /// Joins tensors along a dimension they already have (`torch.cat`).
     #[track_caller]
     pub fn cat<T: AsRef<Tensor>>(tensors: &[T], dim: i64) -> Result<Tensor> {
         let tensors: Vec<&Tensor> = tensors.iter().map(AsRef::as_ref).collect();
-        ops::call(ops::Operation::composite("cat"), &tensors, |tensors| cat(tensors, dim, "CatBackward0"))
+        ops::call(&CAT, &tensors, |tensors| cat(tensors, dim, &CAT))
     }
 
     /// Joins tensors of one shape along a new dimension (`torch.stack`).
@@ -40,7 +49,7 @@ impl Tensor {
             rows.push(tensor.unsqueeze(dim)?);
         }
         let rows: Vec<&Tensor> = rows.iter().collect();
-        ops::call(ops::Operation::composite("cat"), &rows, |rows| cat(rows, dim, "StackBackward0"))
+        ops::call(&STACK, &rows, |rows| cat(rows, dim, &STACK))
     }
 
     /// Views of `size` entries each along a dimension; the last may be shorter (`torch.split`).
@@ -58,7 +67,7 @@ impl Tensor {
         let along = self.checked_dim(dim)?;
         let mut parts = Vec::new();
         for start in (0..total.max(1)).step_by(size) {
-            parts.push(self.part(along, start, size.min(total - start), "SplitBackward0")?);
+            parts.push(self.part(along, start, size.min(total - start), &SPLIT)?);
         }
         Ok(parts)
     }
@@ -76,7 +85,7 @@ impl Tensor {
             // Of nothing there are as many parts as one asks for, and one is as good as another.
             0 => {
                 let mut parts = reserve(chunks)?;
-                parts.resize(chunks, self.part(self.checked_dim(dim)?, 0, 0, "SplitWithSizesBackward0")?);
+                parts.resize(chunks, self.part(self.checked_dim(dim)?, 0, 0, &SPLIT_WITH_SIZES)?);
                 Ok(parts)
             }
             size => self.split(size.div_ceil(chunks), dim),
@@ -85,7 +94,7 @@ impl Tensor {
 }
 
 #[track_caller]
-fn cat(tensors: &[&Tensor], dim: i64, backward_name: &'static str) -> Result<Tensor> {
+fn cat(tensors: &[&Tensor], dim: i64, operation: &'static Operation) -> Result<Tensor> {
     // A 1-D tensor without elements joins anything: code that starts from an empty one relies on it.
     let joins = |tensor: &Tensor| tensor.sizes() != [0];
     let real: Vec<&Tensor> = tensors.iter().copied().filter(|tensor| joins(tensor)).collect();
@@ -115,8 +124,7 @@ fn cat(tensors: &[&Tensor], dim: i64, backward_name: &'static str) -> Result<Ten
         let joined = sizes[dim].checked_add(tensor.sizes()[dim]);
         sizes[dim] = joined.ok_or_else(|| LayoutError::TooLarge { sizes: sizes.clone() })?;
     }
-    let arguments = ops::Arguments { method: "wrapper_CUDA_cat", names: &["tensors"] };
-    ops::call(ops::Operation::from("cat").with(Some(arguments)), &real, |real| {
+    ops::call(&JOIN, &real, |real| {
         let out = first.uninit_beside(&sizes, dtype)?;
         let is_small = !out.is_cuda() && out.numel() < Cost::Cheap.smallest_parallel();
         let at_once = is_small && real.iter().all(|tensor| tensor.is_contiguous() && tensor.dtype() == dtype);
@@ -134,7 +142,7 @@ fn cat(tensors: &[&Tensor], dim: i64, backward_name: &'static str) -> Result<Ten
         if at_once {
             join(real, dim, &out)?;
         }
-        record_list(backward_name, real, out, move |grad| {
+        record_list(operation, real, out, move |grad| {
             starts.iter().map(|(start, length)| grad.narrow(dim as i64, *start, *length)).collect()
         })
     })

@@ -3,12 +3,12 @@
 //! - [`views`]: the same memory under another layout   - [`join`]: `cat`, `stack`, `split`, `chunk`
 //! - [`copy`]: copying, and writing in place           - [`create`]: `zeros`, `arange`, …
 
-mod copy;
-mod create;
+pub(in crate::ops) mod copy;
+pub(in crate::ops) mod create;
 pub(crate) mod error;
-mod join;
+pub(in crate::ops) mod join;
 mod kernels;
-mod views;
+pub(in crate::ops) mod views;
 
 pub use copy::CopyOptions;
 pub(crate) use copy::check_fits;

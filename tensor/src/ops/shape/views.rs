@@ -3,11 +3,28 @@
 use super::error::ShapeError;
 use crate::autograd::{Context, Function, Saved};
 use crate::error::{Error, LayoutError, Result};
-use crate::ops;
 use crate::ops::index::error::IndexError;
 use crate::ops::plain::write;
+use crate::ops::{self, Operation, operations};
 use crate::shape::{Layout, infer_sizes, signed};
 use crate::tensor::Tensor;
+
+operations! {
+    VIEW: Operation::new("view").node("ViewBackward0");
+    UNSQUEEZE: Operation::new("unsqueeze").node("UnsqueezeBackward0");
+    SQUEEZE: Operation::new("squeeze").node("SqueezeBackward1");
+    EXPAND: Operation::new("expand").node("ExpandBackward0");
+    PERMUTE: Operation::new("permute").node("PermuteBackward0");
+    TRANSPOSE: Operation::new("transpose").node("TransposeBackward0");
+    T: Operation::new("transpose").node("TBackward0");
+    SELECT: Operation::new("select").node("SelectBackward0");
+    SELECT_BACKWARD: Operation::new("select_backward");
+    SLICE: Operation::new("slice").node("SliceBackward0");
+    pub(super) SPLIT: Operation::new("slice").node("SplitBackward0");
+    pub(super) SPLIT_WITH_SIZES: Operation::new("slice").node("SplitWithSizesBackward0");
+    SLICE_BACKWARD: Operation::new("slice_backward");
+    UNFOLD: Operation::new("unfold").node("UnfoldBackward0");
+}
 
 impl Tensor {
     /// The same elements under other sizes, sharing memory; one size may be −1, to be worked out.
@@ -17,7 +34,7 @@ impl Tensor {
     pub fn view(&self, sizes: &[i64]) -> Result<Tensor> {
         let sizes = infer_sizes(sizes, self.numel())?;
         let layout = self.layout().view(&sizes)?.ok_or(ShapeError::ViewStrides)?;
-        ops::apply(View { layout, name: "view", backward_name: "ViewBackward0" }, [self])
+        ops::apply(View { layout, operation: &VIEW }, [self])
     }
 
     /// The same elements under other sizes: a view if possible, else a copy.
@@ -25,7 +42,7 @@ impl Tensor {
     pub fn reshape(&self, sizes: &[i64]) -> Result<Tensor> {
         let inferred = infer_sizes(sizes, self.numel())?;
         match self.layout().view(&inferred)? {
-            Some(layout) => ops::apply(View { layout, name: "view", backward_name: "ViewBackward0" }, [self]),
+            Some(layout) => ops::apply(View { layout, operation: &VIEW }, [self]),
             None => self.copy()?.view(sizes),
         }
     }
@@ -56,7 +73,7 @@ impl Tensor {
         // It steps over the dimension that follows.
         let stride = if dim < self.ndim() { self.sizes()[dim] * self.strides()[dim] } else { 1 };
         let layout = self.layout().insert_dim(dim, 1, stride)?;
-        ops::apply(View { layout, name: "unsqueeze", backward_name: "UnsqueezeBackward0" }, [self])
+        ops::apply(View { layout, operation: &UNSQUEEZE }, [self])
     }
 
     /// Removes a dimension if its size is 1.
@@ -67,7 +84,7 @@ impl Tensor {
             Some(1) => self.layout().remove_dim(dim),
             _ => *self.layout(),
         };
-        ops::apply(View { layout, name: "squeeze", backward_name: "SqueezeBackward1" }, [self])
+        ops::apply(View { layout, operation: &SQUEEZE }, [self])
     }
 
     /// Repeats dimensions of size 1 without copying; −1 leaves a dimension as it is.
@@ -117,7 +134,7 @@ impl Tensor {
     #[track_caller]
     pub fn transpose(&self, a: i64, b: i64) -> Result<Tensor> {
         let (a, b) = (self.layout().dim(a)?, self.layout().dim(b)?);
-        ops::apply(Transpose { a, b, backward_name: "TransposeBackward0" }, [self])
+        ops::apply(Transpose { a, b, operation: &TRANSPOSE }, [self])
     }
 
     /// The transpose of a matrix; of a vector or a number, a view as it is (`Tensor.t`).
@@ -126,7 +143,7 @@ impl Tensor {
         match self.ndim() {
             ndim @ 0..=2 => {
                 let b = usize::from(ndim == 2);
-                ops::apply(Transpose { a: 0, b, backward_name: "TBackward0" }, [self])
+                ops::apply(Transpose { a: 0, b, operation: &T }, [self])
             }
             ndim => Err(ShapeError::TransposeDims { ndim }.into()),
         }
@@ -167,19 +184,19 @@ impl Tensor {
         if start.checked_add(length).is_none_or(|end| end > size) {
             return Err(ShapeError::NarrowOutOfBounds { start, length, size }.into());
         }
-        ops::apply(Slice { dim, start, length, step: 1, backward_name: SLICE }, [self])
+        ops::apply(Slice { dim, start, length, step: 1, operation: &SLICE }, [self])
     }
 
-    /// The same as a part of all, which `backward_name` says.
+    /// The same as a part of all, which `operation` says.
     #[track_caller]
     pub(super) fn part(
         &self,
         dim: usize,
         start: usize,
         length: usize,
-        backward_name: &'static str,
+        operation: &'static Operation,
     ) -> Result<Tensor> {
-        ops::apply(Slice { dim, start, length, step: 1, backward_name }, [self])
+        ops::apply(Slice { dim, start, length, step: 1, operation }, [self])
     }
 
     /// Python's `x[start:end:step]` along a dimension: bounds beyond the size are cut back to it.
@@ -193,7 +210,7 @@ impl Tensor {
         let bound = |at: i64| if at < 0 { at.saturating_add(size) } else { at }.clamp(0, size) as usize;
         let (start, end) = (bound(start), bound(end));
         let length = end.saturating_sub(start).div_ceil(step);
-        ops::apply(Slice { dim, start, length, step, backward_name: SLICE }, [self])
+        ops::apply(Slice { dim, start, length, step, operation: &SLICE }, [self])
     }
 
     /// All windows of `size` entries of a dimension, `step` apart, in a new last dimension. Windows that
@@ -223,9 +240,9 @@ impl Tensor {
 /// The elements of a product in the sizes that it has in the end. PyTorch has a node for that, too, which is another
 /// for each kind of product.
 #[track_caller]
-pub(crate) fn viewed(x: &Tensor, sizes: &[usize], backward_name: &'static str) -> Result<Tensor> {
+pub(crate) fn viewed(x: &Tensor, sizes: &[usize], operation: &'static Operation) -> Result<Tensor> {
     let layout = x.layout().view(sizes)?.ok_or(ShapeError::ViewStrides)?;
-    ops::apply(View { layout, name: "view", backward_name }, [x])
+    ops::apply(View { layout, operation }, [x])
 }
 
 /// An index that may count from the end, counted from the start.
@@ -237,17 +254,12 @@ fn from_start(index: i64, size: usize) -> Option<usize> {
 /// A view that keeps the order of the elements: its gradient only needs the old sizes back.
 struct View {
     layout: Layout,
-    name: &'static str,
-    backward_name: &'static str,
+    operation: &'static Operation,
 }
 
 impl Function<1> for View {
-    fn name(&self) -> &'static str {
-        self.name
-    }
-
-    fn backward_name(&self) -> &'static str {
-        self.backward_name
+    fn operation(&self) -> &'static Operation {
+        self.operation
     }
 
     fn forward(&self, _: &mut Context<1>, [x]: [&Tensor; 1]) -> Result<Tensor> {
@@ -264,12 +276,8 @@ struct Expand {
 }
 
 impl Function<1> for Expand {
-    fn name(&self) -> &'static str {
-        "expand"
-    }
-
-    fn backward_name(&self) -> &'static str {
-        "ExpandBackward0"
+    fn operation(&self) -> &'static Operation {
+        &EXPAND
     }
 
     fn forward(&self, _: &mut Context<1>, [x]: [&Tensor; 1]) -> Result<Tensor> {
@@ -287,12 +295,8 @@ struct Permute {
 }
 
 impl Function<1> for Permute {
-    fn name(&self) -> &'static str {
-        "permute"
-    }
-
-    fn backward_name(&self) -> &'static str {
-        "PermuteBackward0"
+    fn operation(&self) -> &'static Operation {
+        &PERMUTE
     }
 
     fn forward(&self, _: &mut Context<1>, [x]: [&Tensor; 1]) -> Result<Tensor> {
@@ -311,16 +315,12 @@ impl Function<1> for Permute {
 struct Transpose {
     a: usize,
     b: usize,
-    backward_name: &'static str,
+    operation: &'static Operation,
 }
 
 impl Function<1> for Transpose {
-    fn name(&self) -> &'static str {
-        "transpose"
-    }
-
-    fn backward_name(&self) -> &'static str {
-        self.backward_name
+    fn operation(&self) -> &'static Operation {
+        self.operation
     }
 
     fn forward(&self, _: &mut Context<1>, [x]: [&Tensor; 1]) -> Result<Tensor> {
@@ -351,12 +351,8 @@ impl Select {
 }
 
 impl Function<1> for Select {
-    fn name(&self) -> &'static str {
-        "select"
-    }
-
-    fn backward_name(&self) -> &'static str {
-        "SelectBackward0"
+    fn operation(&self) -> &'static Operation {
+        &SELECT
     }
 
     fn forward(&self, _: &mut Context<1>, [x]: [&Tensor; 1]) -> Result<Tensor> {
@@ -365,7 +361,7 @@ impl Function<1> for Select {
 
     /// Zeros, but for the selected entry.
     fn backward(&self, saved: &Saved<1>, grad: &Tensor) -> Result<[Option<Tensor>; 1]> {
-        let grad_x = ops::call("select_backward", &[grad], |_| {
+        let grad_x = ops::call(&SELECT_BACKWARD, &[grad], |_| {
             zeros_but(saved.input_sizes(0), grad, |x| self.view(x))
         })?;
         Ok([Some(grad_x)])
@@ -377,10 +373,8 @@ struct Slice {
     start: usize,
     length: usize,
     step: usize,
-    backward_name: &'static str,
+    operation: &'static Operation,
 }
-
-const SLICE: &str = "SliceBackward0";
 
 impl Slice {
     fn view(&self, x: &Tensor) -> Tensor {
@@ -389,12 +383,8 @@ impl Slice {
 }
 
 impl Function<1> for Slice {
-    fn name(&self) -> &'static str {
-        "slice"
-    }
-
-    fn backward_name(&self) -> &'static str {
-        self.backward_name
+    fn operation(&self) -> &'static Operation {
+        self.operation
     }
 
     fn forward(&self, _: &mut Context<1>, [x]: [&Tensor; 1]) -> Result<Tensor> {
@@ -402,9 +392,8 @@ impl Function<1> for Slice {
     }
 
     fn backward(&self, saved: &Saved<1>, grad: &Tensor) -> Result<[Option<Tensor>; 1]> {
-        let grad_x = ops::call("slice_backward", &[grad], |_| {
-            zeros_but(saved.input_sizes(0), grad, |x| self.view(x))
-        })?;
+        let grad_x =
+            ops::call(&SLICE_BACKWARD, &[grad], |_| zeros_but(saved.input_sizes(0), grad, |x| self.view(x)))?;
         Ok([Some(grad_x)])
     }
 }
@@ -416,12 +405,8 @@ struct Unfold {
 }
 
 impl Function<1> for Unfold {
-    fn name(&self) -> &'static str {
-        "unfold"
-    }
-
-    fn backward_name(&self) -> &'static str {
-        "UnfoldBackward0"
+    fn operation(&self) -> &'static Operation {
+        &UNFOLD
     }
 
     fn forward(&self, _: &mut Context<1>, [x]: [&Tensor; 1]) -> Result<Tensor> {

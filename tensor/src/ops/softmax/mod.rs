@@ -5,7 +5,8 @@
 use crate::autograd::{Context, Function, Saved};
 use crate::error::Result;
 use crate::error::dtype::not_implemented;
-use crate::ops;
+use crate::ops::row::Row;
+use crate::ops::{self, Cast, Operation, operations};
 use crate::tensor::Tensor;
 
 mod kernels;
@@ -17,50 +18,74 @@ impl Tensor {
     /// `eˣ / Σ eˣ` along a dimension: positive, with sum 1.
     #[track_caller]
     pub fn softmax(&self, dim: i64) -> Result<Tensor> {
-        softmax(self, dim, Which::Softmax)
+        softmax(self, dim, &SOFTMAX)
     }
 
     /// `x − log Σ eˣ` along a dimension: the logarithm of [`softmax`](Self::softmax), exact where that
     /// is too small to be told from 0.
     #[track_caller]
     pub fn log_softmax(&self, dim: i64) -> Result<Tensor> {
-        softmax(self, dim, Which::LogSoftmax)
+        softmax(self, dim, &LOG_SOFTMAX)
     }
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Which {
-    Softmax,
-    LogSoftmax,
+/// Softmax, or its logarithm.
+struct Softmax {
+    operation: &'static Operation,
+    kernel: &'static Row,
+    backward: &'static Operation,
+    backward_kernel: &'static Row,
+    /// What PyTorch calls it where it refuses a type: along the last dimension, and along another.
+    refused_as: [&'static str; 2],
+}
+
+static SOFTMAX: Softmax = Softmax {
+    operation: &OF_SCORES,
+    kernel: &kernels::SOFTMAX,
+    backward: &BACKWARD,
+    backward_kernel: &kernels::SOFTMAX_BACKWARD,
+    refused_as: ["softmax_lastdim_kernel_impl", "softmax_kernel_impl"],
+};
+
+static LOG_SOFTMAX: Softmax = Softmax {
+    operation: &LOG_OF_SCORES,
+    kernel: &kernels::LOG_SOFTMAX,
+    backward: &LOG_BACKWARD,
+    backward_kernel: &kernels::LOG_SOFTMAX_BACKWARD,
+    refused_as: ["log_softmax_lastdim_kernel_impl", "log_softmax_kernel_impl"],
+};
+
+operations! {
+    OF_SCORES: Operation::new("softmax").node("SoftmaxBackward0").cast_on_cuda(Cast::Fp32);
+    BACKWARD: Operation::new("_softmax_backward_data");
+    LOG_OF_SCORES: Operation::new("log_softmax").node("LogSoftmaxBackward0").cast_on_cuda(Cast::Fp32);
+    LOG_BACKWARD: Operation::new("_log_softmax_backward_data");
 }
 
 #[track_caller]
-fn softmax(x: &Tensor, dim: i64, which: Which) -> Result<Tensor> {
+fn softmax(x: &Tensor, dim: i64, which: &'static Softmax) -> Result<Tensor> {
     let dim = x.layout().dim(dim)?;
     which.check_float(x, dim)?;
     ops::apply(SoftmaxAlong { which, dim }, [x])
 }
 
-impl Which {
-    fn check_float(self, x: &Tensor, dim: usize) -> Result<()> {
-        let operation = match (self, dim + 1 >= x.ndim()) {
-            _ if x.dtype().is_floating_point() => return Ok(()),
-            (Which::Softmax, true) => "softmax_lastdim_kernel_impl",
-            (Which::Softmax, false) => "softmax_kernel_impl",
-            (Which::LogSoftmax, true) => "log_softmax_lastdim_kernel_impl",
-            (Which::LogSoftmax, false) => "log_softmax_kernel_impl",
-        };
-        Err(not_implemented(operation, x.dtype()))
+impl Softmax {
+    fn check_float(&self, x: &Tensor, dim: usize) -> Result<()> {
+        let [last, other] = self.refused_as;
+        match x.dtype().is_floating_point() {
+            true => Ok(()),
+            false => Err(not_implemented(if dim + 1 >= x.ndim() { last } else { other }, x.dtype())),
+        }
     }
 }
 
 /// Whether scores are of a type that a logarithm can be made of, for who makes it along with something else.
 pub(super) fn check_scores(x: &Tensor, dim: usize) -> Result<()> {
-    Which::LogSoftmax.check_float(x, dim)
+    LOG_SOFTMAX.check_float(x, dim)
 }
 
 struct SoftmaxAlong {
-    which: Which,
+    which: &'static Softmax,
     dim: usize,
 }
 
@@ -86,39 +111,21 @@ impl SoftmaxAlong {
 }
 
 impl Function<1> for SoftmaxAlong {
-    fn name(&self) -> &'static str {
-        match self.which {
-            Which::Softmax => "softmax",
-            Which::LogSoftmax => "log_softmax",
-        }
-    }
-
-    fn backward_name(&self) -> &'static str {
-        match self.which {
-            Which::Softmax => "SoftmaxBackward0",
-            Which::LogSoftmax => "LogSoftmaxBackward0",
-        }
+    fn operation(&self) -> &'static Operation {
+        self.which.operation
     }
 
     fn forward(&self, ctx: &mut Context<1>, [x]: [&Tensor; 1]) -> Result<Tensor> {
         ctx.save_output();
-        self.along_rows([x], |[x], out| match self.which {
-            Which::Softmax => kernels::run(&kernels::SOFTMAX, [x], out),
-            Which::LogSoftmax => kernels::run(&kernels::LOG_SOFTMAX, [x], out),
-        })
+        self.along_rows([x], |[x], out| kernels::run(self.which.kernel, [x], out))
     }
 
     /// softmax: `y · (g − Σ g·y)`; log_softmax: `g − eʸ · Σ g`.
     fn backward(&self, saved: &Saved<1>, grad: &Tensor) -> Result<[Option<Tensor>; 1]> {
         let [y] = saved.tensors()?;
-        let name = match self.which {
-            Which::Softmax => "_softmax_backward_data",
-            Which::LogSoftmax => "_log_softmax_backward_data",
-        };
-        let grad_x = ops::call(name, &[grad, &y], |_| {
-            self.along_rows([grad, &y], |[grad, y], out| match self.which {
-                Which::Softmax => kernels::run(&kernels::SOFTMAX_BACKWARD, [grad, y], out),
-                Which::LogSoftmax => kernels::run(&kernels::LOG_SOFTMAX_BACKWARD, [grad, y], out),
+        let grad_x = ops::call(self.which.backward, &[grad, &y], |_| {
+            self.along_rows([grad, &y], |[grad, y], out| {
+                kernels::run(self.which.backward_kernel, [grad, y], out)
             })
         })?;
         Ok([Some(grad_x)])

@@ -1,0 +1,57 @@
+//! Products and quotients of halves and a number: an f64 that is not rounded to a half first. So much more PyTorch does
+//! for these, and only for these.
+
+use super::Operand;
+use super::binary::{Binary, binary};
+use crate::autograd::{Context, Function, Saved};
+use crate::dtype::{DType, Scalar};
+use crate::error::Result;
+use crate::ops::Operation;
+use crate::ops::launch::launch;
+use crate::ops::row::{Row, row, rows};
+use crate::tensor::Tensor;
+
+rows! {
+    pub(super) MUL_NUMBER: row!("mul_number", halves, Cheap, |x: T, n: f64| -> T { x * n as f32 });
+    pub(super) DIV_NUMBER: row!("div_number", halves, Costly, |x: T, n: f64| -> T { x / n as f32 });
+}
+
+#[derive(Clone, Copy)]
+pub(super) struct ByNumber {
+    op: &'static Binary,
+    kernel: &'static Row,
+    number: f64,
+}
+
+impl ByNumber {
+    pub(super) fn of(op: &'static Binary, a: &Tensor, b: Operand<'_>) -> Option<ByNumber> {
+        match b {
+            Operand::Scalar(b) if a.dtype().is_half() => {
+                op.by_number.map(|kernel| ByNumber { op, kernel, number: b.to_f64() })
+            }
+            _ => None,
+        }
+    }
+
+    pub(super) fn compute(&self, out: &Tensor, x: &Tensor) -> Result<()> {
+        let number = Tensor::full(&[], self.number, DType::F64)?;
+        launch(self.kernel.of(x.dtype())?, [x, &number], [out], &[], &[])
+    }
+}
+
+impl Function<1> for ByNumber {
+    fn operation(&self) -> &'static Operation {
+        &self.op.operation
+    }
+
+    fn forward(&self, ctx: &mut Context<1>, [x]: [&Tensor; 1]) -> Result<Tensor> {
+        ctx.save_for_backward([None::<&Tensor>]); // PyTorch keeps the number as a tensor.
+        let out = x.uninit_beside(x.sizes(), x.dtype())?;
+        self.compute(&out, x)?;
+        Ok(out)
+    }
+
+    fn backward(&self, _: &Saved<1>, grad: &Tensor) -> Result<[Option<Tensor>; 1]> {
+        Ok([Some(binary(self.op, grad, Operand::Scalar(Scalar::Float(self.number)))?)])
+    }
+}

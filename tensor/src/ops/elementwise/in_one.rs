@@ -1,0 +1,78 @@
+//! Operations that are one kernel: comparisons, and gradients that have a kernel of their own.
+
+use smallvec::SmallVec;
+
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::ops::launch::launch_on;
+use crate::ops::plain::number;
+use crate::ops::row::{Row, row};
+use crate::ops::shape::check_fits;
+use crate::ops::{self, Operation};
+use crate::tensor::Tensor;
+
+pub(super) struct InOne {
+    pub(super) operation: Operation,
+    pub(super) kernel: Row,
+}
+
+impl InOne {
+    /// One of the kernel's name.
+    pub(super) const fn new(kernel: Row) -> InOne {
+        InOne { operation: Operation::new(kernel.name), kernel }
+    }
+
+    pub(super) const fn called(self, name: &'static str) -> InOne {
+        InOne { operation: Operation::new(name), ..self }
+    }
+
+    /// The gradient of an input, from that of the result, from the input or the result, and from numbers.
+    pub(super) fn gradient(&'static self, grad: &Tensor, x_or_y: &Tensor, numbers: &[f64]) -> Result<Tensor> {
+        ops::call(&self.operation, &[grad, x_or_y], |_| run(&self.kernel, &[grad, x_or_y], numbers))
+    }
+}
+
+/// Runs a kernel on tensors of one size, and on numbers.
+pub(super) fn run(kernel: &Row, tensors: &[&Tensor], numbers: &[f64]) -> Result<Tensor> {
+    let x = tensors[tensors.len() - 1];
+    let kernel = kernel.of(x.dtype())?;
+    let out = x.uninit_beside(x.sizes(), x.dtype())?;
+    let numbers: SmallVec<[Tensor; 2]> =
+        numbers.iter().map(|value| beside(x, *value)).collect::<Result<_>>()?;
+    let reads: SmallVec<[&Tensor; 4]> = tensors.iter().copied().chain(&numbers).collect();
+    launch_on(kernel, &reads, &[&out], &[], &[])?;
+    Ok(out)
+}
+
+/// A number beside the elements of a tensor, in the type that those are calculated with: beside halves f32.
+fn beside(x: &Tensor, value: f64) -> Result<Tensor> {
+    let dtype = if x.dtype().is_half() { DType::F32 } else { x.dtype() };
+    check_fits(value.into(), dtype)?;
+    number(value.into(), dtype)
+}
+
+/// Declares operations that have a kernel each, `ROWS` and `OPERATIONS`: the lists of both.
+macro_rules! table {
+    ($($vis:vis $NAME:ident: $Entry:ident = $entry:expr;)+) => {
+        $($vis static $NAME: $Entry = $entry;)+
+
+        pub(in crate::ops) const ROWS: &[&$crate::ops::row::Row] = &[$(&$NAME.kernel),+];
+        pub(in crate::ops) const OPERATIONS: &[&$crate::ops::Operation] = &[$(&$NAME.operation),+];
+    };
+}
+
+pub(super) use table;
+
+// The gradients that networks compute most, in one pass over memory each: from the gradient in the result and the
+// result itself. A NaN result passes its gradient on, so that the trouble stays visible.
+table! {
+    pub(super) RELU_BACKWARD: InOne = InOne::new(
+        row!("relu_backward", floats, Cheap, |g: T, y: T| -> T { if y <= 0.0 { 0.0 } else { g } })
+    ).called("threshold_backward");
+    pub(super) TANH_BACKWARD: InOne = InOne::new(
+        row!("tanh_backward", floats, Cheap, |g: T, y: T| -> T { g * (1.0 - y * y) })
+    );
+    pub(super) SIGMOID_BACKWARD: InOne = InOne::new(
+        row!("sigmoid_backward", floats, Cheap, |g: T, y: T| -> T { g * ((1.0 - y) * y) })
+    );
+}
