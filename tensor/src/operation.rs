@@ -3,7 +3,7 @@
 //! ```text
 //! operations! {
 //!     DOT: Operation::new("dot").node("DotBackward0").arguments("wrapper_CUDA__dot", &["self", "tensor"]);
-//!     EXP: Operation::new("exp").node("ExpBackward0").cast_on_cuda(Cast::Fp32);
+//!     SUM: Operation::new("sum").node("SumBackward0").cast_on_cuda(Cast::Fp32);
 //! }
 //! ```
 //!
@@ -12,13 +12,16 @@
 /// An operation: what PyTorch calls it, and what is done wherever it is called.
 #[derive(Clone, Copy, Debug)]
 pub struct Operation {
-    pub(crate) name: &'static str,
-    pub(crate) node: Option<&'static str>,
+    /// PyTorch's name ("mul"), for errors and traces.
+    pub name: &'static str,
+    /// The name that its node in a graph prints under, as in `grad_fn=<MulBackward0>`.
+    pub node: Option<&'static str>,
+    /// What autocast does with its operands on the CPU, and on CUDA devices.
+    #[doc(hidden)]
+    pub casts: [Cast; 2],
     pub(crate) devices: Devices,
     /// It is made of others, and what the host spends on it is what it spends on them.
     pub(crate) is_composite: bool,
-    /// What autocast does with its operands on the CPU, and on CUDA devices.
-    pub(crate) casts: [Cast; 2],
 }
 
 /// How an operation sees to it that its operands are on one device.
@@ -55,14 +58,13 @@ pub enum Cast {
 }
 
 impl Operation {
-    /// One that PyTorch calls `name` ("mul"), as errors and traces do.
+    /// One that nothing is known of but its name.
     pub const fn new(name: &'static str) -> Operation {
         let casts = [Cast::AsGiven; 2];
         Operation { name, node: None, devices: Devices::Together, is_composite: false, casts }
     }
 
-    /// The name that its node in a graph prints under, as in `grad_fn=<MulBackward0>`. Without one it is that of the
-    /// operation.
+    /// It has a gradient, and its node in a graph prints under this name. Without one it prints under the operation's.
     pub const fn node(self, name: &'static str) -> Operation {
         Operation { node: Some(name), ..self }
     }
@@ -99,23 +101,6 @@ impl Operation {
     /// What its node in a graph prints under.
     pub(crate) fn node_name(&self) -> &'static str {
         self.node.unwrap_or(self.name)
-    }
-}
-
-/// What tests ask of the registry.
-#[doc(hidden)]
-impl Operation {
-    pub fn name(&self) -> &'static str {
-        self.name
-    }
-
-    pub fn backward_node(&self) -> Option<&'static str> {
-        self.node
-    }
-
-    /// On the CPU, and on CUDA devices.
-    pub fn casts(&self) -> [Cast; 2] {
-        self.casts
     }
 }
 

@@ -1,11 +1,12 @@
 //! Mixed precision: which operation runs in which type, what becomes of weights and gradients, and gradient scaling.
 
+use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
 use todevice::amp::{self, AutocastOptions, GradScaler, GradScalerOptions};
-use todevice::autograd::{BackwardOptions, Context, Function, Saved};
+use todevice::autograd::{BackwardOptions, Cast, Context, Function, Operation, Saved, operations};
 use todevice::errors::TensorError;
 use todevice::nn::Parameter;
 use todevice::nn::utils::clip_grad_norm_;
@@ -40,7 +41,7 @@ fn matrix(rows: usize, columns: usize, of: impl Into<TensorOptions>) -> Result<T
 
 // ---------------------------------------------------------------------------------------------- which type
 
-type Operation = fn(&Tensor, &Tensor) -> Result<Tensor>;
+type OfTwo = fn(&Tensor, &Tensor) -> Result<Tensor>;
 
 /// What the table says of an operation's result.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -62,7 +63,7 @@ fn classes(of: &Tensor) -> Result<Tensor> {
 
 /// Operations on an activation (half, 4 × 4) and a matrix of f32, and where they run: on the CPU, on CUDA devices.
 /// The CPU's column is what PyTorch 2.11 was seen to do; the other is that of its lists.
-const TABLE: [(&str, Operation, [Runs; 2]); 47] = [
+const TABLE: [(&str, OfTwo, [Runs; 2]); 47] = [
     ("matmul", |y, x| y.matmul(x), [Low, Low]),
     ("matmul of f32", |_, x| x.matmul(x), [Low, Low]),
     ("matmul of vectors", |y, x| y.get(0)?.matmul(&x.get(0)?), [Low, Low]),
@@ -194,6 +195,67 @@ fn every_operation_runs_in_the_type_of_its_list() -> Result<()> {
         }
         Ok(())
     })
+}
+
+/// PyTorch's lists (`aten/src/ATen/autocast_mode.h`), of operations there may be here: for the CPU, and for CUDA devices.
+/// A `square` is its `pow`, and a `norm` its `linalg_vector_norm`.
+const LISTS: [[(Cast, &str); 3]; 2] = [
+    [
+        (
+            Cast::LowerPrecision,
+            "conv1d conv2d conv3d bmm mm linalg_vecdot baddbmm addmm addbmm linear matmul conv_transpose1d \
+             conv_transpose2d conv_transpose3d prelu scaled_dot_product_attention",
+        ),
+        (
+            Cast::Fp32,
+            "binary_cross_entropy grid_sampler prod quantile cdist trace mse_loss cosine_embedding_loss nll_loss \
+             hinge_embedding_loss poisson_nll_loss smooth_l1_loss cross_entropy l1_loss huber_loss \
+             margin_ranking_loss soft_margin_loss triplet_margin_loss multi_margin_loss",
+        ),
+        (Cast::Promote, "stack cat index_copy"),
+    ],
+    [
+        (
+            Cast::LowerPrecision,
+            "conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d prelu addmm addmv addr matmul \
+             einsum mm mv linalg_vecdot linear addbmm baddbmm bmm scaled_dot_product_attention",
+        ),
+        (
+            Cast::Fp32,
+            "acos asin cosh erfinv exp expm1 log log10 log2 log1p reciprocal rsqrt sinh tan pow square softplus \
+             layer_norm group_norm cosine_similarity poisson_nll_loss cosine_embedding_loss nll_loss cross_entropy \
+             hinge_embedding_loss kl_div l1_loss smooth_l1_loss huber_loss mse_loss margin_ranking_loss \
+             soft_margin_loss triplet_margin_loss multi_margin_loss binary_cross_entropy_with_logits dist cdist renorm \
+             logsumexp prod softmax log_softmax cumprod cumsum sum norm",
+        ),
+        (
+            Cast::Promote,
+            "addcdiv addcmul atan2 bilinear cross dot vdot grid_sample index_put tensordot scatter_add",
+        ),
+    ],
+];
+
+#[test]
+fn every_operation_is_on_the_list_that_it_is_on_in_pytorch() {
+    for operation in operations() {
+        let listed = LISTS.map(|lists| {
+            let is_on = |(_, names): &&(Cast, &str)| names.split(' ').any(|name| name == operation.name);
+            lists.iter().find(is_on).map_or(Cast::AsGiven, |(cast, _)| *cast)
+        });
+        assert_eq!(operation.casts, listed, "{}", operation.name);
+    }
+}
+
+#[test]
+fn every_operation_that_is_cast_is_in_the_table() {
+    let tried: BTreeSet<&str> = TABLE.iter().map(|(name, ..)| name.split(' ').next().unwrap()).collect();
+    // These are cast only as parts of others: `linear`, `matmul` of vectors.
+    let parts = ["addmm", "dot"];
+    let cast = operations().filter(|operation| operation.casts != [Cast::AsGiven; 2]);
+    let names: BTreeSet<&str> =
+        cast.map(|operation| operation.name).filter(|name| !parts.contains(name)).collect();
+    let missing: Vec<_> = names.difference(&tried).collect();
+    assert!(names.len() > 20 && missing.is_empty(), "{missing:?} of {names:?}");
 }
 
 #[test]
@@ -495,12 +557,8 @@ fn gradients_are_of_the_type_of_their_parameters_and_backward_runs_in_that_of_fo
 struct Product;
 
 impl Function<2> for Product {
-    fn name(&self) -> &'static str {
-        "product"
-    }
-
-    fn backward_name(&self) -> &'static str {
-        "ProductBackward"
+    fn operation(&self) -> &'static Operation {
+        const { &Operation::new("product").node("ProductBackward") }
     }
 
     fn forward(&self, ctx: &mut Context<2>, [a, b]: [&Tensor; 2]) -> Result<Tensor> {

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier, Mutex};
 use std::thread;
 
-use todevice::autograd::{self, BackwardOptions, Context, Function, GradOptions, Saved};
+use todevice::autograd::{self, BackwardOptions, Context, Function, GradOptions, Operation, Saved};
 use todevice::errors::AutogradError;
 use todevice::{
     CrossEntropyOptions, DType, Error, Machine, Reduction, Result, Tensor, enable_grad, inference_mode,
@@ -164,7 +164,7 @@ fn a_gradient_of_another_type_is_converted_first() {
 
 // Walking a graph again.
 
-type Operation = fn(&Tensor, &Tensor) -> Result<Tensor>;
+type OfTwo = fn(&Tensor, &Tensor) -> Result<Tensor>;
 
 fn index(values: &[i64]) -> Tensor {
     Tensor::new(values).unwrap()
@@ -172,7 +172,7 @@ fn index(values: &[i64]) -> Tensor {
 
 #[test]
 fn a_second_backward_fails_only_where_tensors_were_saved() {
-    let again: [(&str, Operation); 20] = [
+    let again: [(&str, OfTwo); 20] = [
         ("adaptive_avg_pool2d of all", |x, _| x.view(&[1, 1, 3])?.adaptive_avg_pool2d(1)),
         ("add a number", |x, _| x.add(1.0)),
         ("add", |x, y| x.add(y)),
@@ -194,7 +194,7 @@ fn a_second_backward_fails_only_where_tensors_were_saved() {
         ("to", |x, _| x.to(DType::F64)),
         ("index_add of a constant", |x, y| x.index_add(0, &index(&[0, 1, 2]), &y.detach())),
     ];
-    let once: [(&str, Operation); 23] = [
+    let once: [(&str, OfTwo); 23] = [
         ("mul by a number", |x, _| x.mul(2.0)),
         ("div by a number", |x, _| x.div(2.0)),
         ("mul", |x, y| x.mul(y)),
@@ -361,7 +361,7 @@ fn the_nodes_of_losses_tell_images_from_samples() {
 
 /// What editing the first input, the second input and the result afterwards does: `x` breaks backward,
 /// `.` does not.
-const SAVED: [(&str, Operation, &str); 49] = [
+const SAVED: [(&str, OfTwo, &str); 49] = [
     ("neg", |a, _| a.neg(), "..."),
     ("abs", |a, _| a.abs(), "x.."),
     ("sign", |a, _| a.sign(), "..."),
@@ -414,7 +414,7 @@ const SAVED: [(&str, Operation, &str); 49] = [
 ];
 
 /// Operations that save less, or other tensors, than PyTorch's.
-const SAVED_OTHERWISE: [(&str, Operation); 4] = [
+const SAVED_OTHERWISE: [(&str, OfTwo); 4] = [
     ("gather", |a, _| a.gather(0, &index(&[0, 2]))),
     ("nll_loss", |a, _| a.nll_loss(&index(&[1]).select(0, 0)?, &Default::default())),
     ("index_add", |a, b| a.index_add(0, &index(&[0, 1, 2]), b)),
@@ -423,7 +423,7 @@ const SAVED_OTHERWISE: [(&str, Operation); 4] = [
 
 /// The gradients in two leaves of `operation` on results made from them, with one tensor edited between
 /// forward and backward.
-fn gradients_after_edit(operation: Operation, edited: Option<usize>) -> Result<[Vec<f32>; 2]> {
+fn gradients_after_edit(operation: OfTwo, edited: Option<usize>) -> Result<[Vec<f32>; 2]> {
     Machine::new().enter(|| {
         let leaves = [leaf(&[2.0, 1.25, 3.0]), leaf(&[1.5, 2.5, 0.5])];
         let (a, b) = (leaves[0].mul(1.0)?, leaves[1].mul(1.0)?);
@@ -751,12 +751,8 @@ fn grad_answers_without_accumulating() {
 struct Reverse;
 
 impl Function<1> for Reverse {
-    fn name(&self) -> &'static str {
-        "reverse"
-    }
-
-    fn backward_name(&self) -> &'static str {
-        "ReverseBackward"
+    fn operation(&self) -> &'static Operation {
+        const { &Operation::new("reverse").node("ReverseBackward") }
     }
 
     fn forward(&self, _: &mut Context<1>, [x]: [&Tensor; 1]) -> Result<Tensor> {
@@ -795,12 +791,8 @@ struct Product {
 }
 
 impl Function<2> for Product {
-    fn name(&self) -> &'static str {
-        "product"
-    }
-
-    fn backward_name(&self) -> &'static str {
-        "ProductBackward"
+    fn operation(&self) -> &'static Operation {
+        const { &Operation::new("product").node("ProductBackward") }
     }
 
     fn forward(&self, ctx: &mut Context<2>, [a, b]: [&Tensor; 2]) -> Result<Tensor> {
@@ -1071,11 +1063,8 @@ fn gradients_of_gradients_and_hooks_that_hold_leaves_are_dropped_flat() {
 fn a_deep_history_in_the_fields_of_functions_is_dropped_flat() {
     struct Holds(Tensor);
     impl Function<1> for Holds {
-        fn name(&self) -> &'static str {
-            "holds"
-        }
-        fn backward_name(&self) -> &'static str {
-            "HoldsBackward"
+        fn operation(&self) -> &'static Operation {
+            const { &Operation::new("holds").node("HoldsBackward") }
         }
         fn forward(&self, _: &mut Context<1>, [x]: [&Tensor; 1]) -> Result<Tensor> {
             x.mul(&self.0)

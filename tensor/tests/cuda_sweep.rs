@@ -1,14 +1,13 @@
 //! Everything the crate computes runs on a simulated GPU as it does on the CPU, bit for bit: every operation,
 //! every type, the sizes where blocks end, every way to lie in memory, as an operation and as a gradient.
 
-#[cfg(target_os = "linux")]
 use std::collections::BTreeSet;
-use std::fs;
-use std::path::Path;
 
 use crate::sweep::{Case, bits, case, edges, one, run, see, sizes, sweep, values};
 use todevice::amp::{GradScaler, GradScalerOptions};
+use todevice::autograd::operations;
 use todevice::backends::cudnn;
+use todevice::cuda::kernel_signatures;
 use todevice::nn::StateDict;
 use todevice::nn::utils::{ClipGradNormOptions, clip_grad_norm_};
 use todevice::optim::lr_scheduler::StepLR;
@@ -634,7 +633,7 @@ fn all_of_this_holds_for_real_gpus() {
     if std::env::var_os("TEST_GPU").is_some() {
         return; // This is that run.
     }
-    let stand_ins = crate::stand_ins::stand_ins(todevice::cuda::kernel_signatures);
+    let stand_ins = crate::stand_ins::stand_ins(kernel_signatures);
     let mut this = std::process::Command::new(std::env::current_exe().unwrap());
     // The list of kernels is that of a simulated GPU.
     let which = ["cuda_sweep::", "--skip", "the_list_of_kernels"];
@@ -692,116 +691,6 @@ fn indexing_is_that_of_the_cpu() {
 #[test]
 fn shapes_copies_and_conversions_are_those_of_the_cpu() {
     on_gpu(|| sweep(&shapes()));
-}
-
-/// Public functions of `Tensor` that no case names, and why.
-const NOT_SWEPT: [(&str, &str); 57] = [
-    // Of the host.
-    ("new", "makes tensors on the host, from values of the program"),
-    ("from_slice", "makes tensors on the host, from values of the program"),
-    ("zeros", "makes tensors on the host; zeros_with is swept"),
-    ("ones", "makes tensors on the host; ones_with is swept"),
-    ("rand", "makes tensors on the host"),
-    ("randn", "makes tensors on the host"),
-    ("randint", "makes tensors on the host"),
-    ("randperm", "makes tensors on the host"),
-    ("randperm_with", "makes tensors on the host"),
-    // A device has random numbers of its own: devices.rs.
-    ("rand_with", "random"),
-    ("randn_with", "random"),
-    ("randint_with", "random"),
-    ("rand_like", "random"),
-    ("randn_like", "random"),
-    ("bernoulli", "random"),
-    ("uniform_", "random"),
-    ("normal_", "random"),
-    ("random_from_to_", "random"),
-    ("random_", "random"),
-    // Compared for every result, or needed to compare.
-    ("sizes", "compared"),
-    ("shape", "the same as sizes"),
-    ("size", "used by the cases"),
-    ("strides", "compared"),
-    ("storage_offset", "compared"),
-    ("storage_address", "another one on each device"),
-    ("ndim", "used by the cases"),
-    ("numel", "used by the cases"),
-    ("dtype", "compared"),
-    ("device", "compared"),
-    ("is_contiguous", "compared"),
-    ("is_view", "compared"),
-    ("is_leaf", "compared"),
-    ("requires_grad", "compared"),
-    ("grad_fn", "compared"),
-    ("version", "compared"),
-    ("to_vec", "compares"),
-    ("grad", "compared"),
-    ("requires_grad_", "used for all gradients"),
-    ("backward_with", "used for all gradients"),
-    // About the handle, not the memory.
-    ("is_same", "about the handle"),
-    ("shares_storage", "about the handle"),
-    ("place", "about the handle"),
-    ("moved", "about the handle"),
-    // In devices.rs, or below.
-    ("is_cuda", "devices.rs"),
-    ("cpu", "devices.rs"),
-    ("cuda", "devices.rs"),
-    ("set_grad", "devices.rs"),
-    ("is_pinned", "pinned.rs"),
-    // A device has algorithms that add up in other orders than the CPU.
-    ("conv2d", "convolutions_on_devices.rs and cudnn.rs"),
-    ("pin_memory", "pinned.rs"),
-    ("record_stream", "streams.rs"),
-    ("empty", "has no values to compare; devices.rs"),
-    ("item", "below"),
-    ("is_nonzero", "below"),
-    ("backward", "below"),
-    ("is_inference", "below"),
-    ("register_post_accumulate_grad_hook", "below"),
-];
-
-/// What `impl Tensor` blocks of the crate's sources, and the macros that write them, call public.
-fn public_functions(folder: &Path, names: &mut BTreeSet<String>) {
-    for entry in fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            public_functions(&path, names);
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            let text = fs::read_to_string(&path).unwrap();
-            let mut block = "";
-            for line in text.lines() {
-                match line {
-                    "impl Tensor {" | "unary! {" | "binary! {" | "compare! {" => block = line,
-                    "}" => block = "",
-                    _ => {}
-                }
-                let line = line.trim();
-                if block == "impl Tensor {"
-                    && let Some(rest) = line.strip_prefix("pub fn ")
-                {
-                    names.insert(rest.split(['(', '<']).next().unwrap().to_string());
-                } else if block.ends_with("! {")
-                    && let Some((rest, _)) = line.split_once(" => ").or_else(|| line.split_once(": "))
-                    && rest.chars().all(|char| char.is_ascii_lowercase() || "_, ".contains(char))
-                {
-                    names.extend(rest.split(", ").map(str::to_string));
-                }
-            }
-        }
-    }
-}
-
-#[test]
-fn no_public_function_of_tensor_is_missing_here() {
-    let mut public = BTreeSet::new();
-    public_functions(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../src"), &mut public);
-    assert!(public.len() > 150 && public.contains("sigmoid_") && public.contains("ge"), "{public:?}");
-    let swept: BTreeSet<String> = all_cases().iter().map(|case| case.function().to_string()).collect();
-    let excepted: BTreeSet<String> = NOT_SWEPT.iter().map(|(name, _)| name.to_string()).collect();
-    let known: BTreeSet<String> = swept.union(&excepted).cloned().collect();
-    assert_eq!(public, known, "a public function without a case, or a case without a function");
-    assert!(swept.is_disjoint(&excepted), "swept and excepted");
 }
 
 /// Enough elements for a CPU operation to run on several threads.
@@ -1161,39 +1050,6 @@ fn assert_learns_as_on_the_cpu(
     })
 }
 
-/// Layers, losses and optimizers are a type each; none may be missing above.
-#[test]
-fn no_layer_loss_or_optimizer_is_missing_here() {
-    let source = include_str!("cuda_sweep.rs");
-    for (folder, helpers) in [
-        (
-            "nn",
-            &[
-                "Parameter",
-                "Buffer",
-                "StateDict",
-                "IncompatibleKeys",
-                "ClipGradNormOptions",
-                "Conv2d",
-                "Conv2dOptions",
-            ][..],
-        ),
-        ("optim", &["LearningRates", "ParamGroup", "CosineAnnealingLR", "AdamState", "SGDState"]),
-    ] {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../src").join(folder);
-        for entry in fs::read_dir(folder).unwrap() {
-            let text = fs::read_to_string(entry.unwrap().path()).unwrap();
-            let declared = text.lines().filter_map(|line| line.strip_prefix("pub struct "));
-            for name in declared.map(|rest| rest.split(['<', '(', ' ', ';']).next().unwrap()) {
-                let used =
-                    [format!("nn::{name}"), format!("optim::{name}"), format!(" {name}"), format!("({name}")];
-                let known = helpers.contains(&name) || used.iter().any(|used| source.contains(used));
-                assert!(known, "{name} is not run on a GPU here");
-            }
-        }
-    }
-}
-
 #[test]
 fn moving_a_model_twice_copies_nothing_the_second_time() -> Result<()> {
     let machine = machine();
@@ -1264,58 +1120,95 @@ fn a_state_dict_crosses_devices_in_both_directions() -> Result<()> {
     })
 }
 
-/// Everything that a device is asked to launch is in the list that the CUDA C++ is tested against, and nothing else.
+/// All that this file compares, once on a device. The nodes that are recorded.
+fn everything_compared() -> Result<BTreeSet<&'static str>> {
+    let device = Device::cuda(0);
+    let nodes = run(&all_cases());
+    for (_, make) in OPTIMIZERS {
+        for dtype in crate::sweep::FLOATS {
+            let parameter = nn::Parameter::new(&Tensor::ones_with(&[3], (device, dtype))?)?;
+            let mut optimizer = make(vec![parameter.clone()])?;
+            for _ in 0..2 {
+                parameter.tensor().sum()?.backward()?;
+                optimizer.step()?;
+            }
+        }
+    }
+    for dtype in [DType::F32, DType::F64, DType::BF16] {
+        scaled_steps(device, dtype)?;
+    }
+    Ok(nodes)
+}
+
+/// What else a device is asked to launch.
+fn everything_else() -> Result<()> {
+    let device = Device::cuda(0);
+    for dtype in crate::sweep::ALL {
+        let options = TensorOptions { dtype, device, requires_grad: false };
+        // Long rows are reduced in two steps.
+        let long = Tensor::zeros_with(&[8192], options)?;
+        for reduce in [Tensor::sum, Tensor::max, Tensor::min] {
+            reduce(&long)?;
+        }
+        Tensor::randint_with(0, 2, &[3], options, None)?;
+        for other in crate::sweep::ALL {
+            long.to(other)?;
+        }
+        if dtype.is_floating_point() {
+            let x = Tensor::rand_with(&[3], options, None)?;
+            x.randn_like()?.dropout(0.5, true)?;
+            x.bernoulli(None)?;
+            // A convolution without cuDNN.
+            let image = Tensor::ones_with(&[1, 2, 4, 4], options)?.requires_grad_(true)?;
+            let weight = Tensor::ones_with(&[3, 2, 3, 3], options)?;
+            let without = cudnn::Flags { enabled: false, ..cudnn::current() };
+            cudnn::flags(without, || {
+                image.conv2d(&weight, None, &Conv2dOptions::default())?.sum()?.backward()
+            })?;
+        }
+    }
+    Ok(())
+}
+
+/// Operations that are not compared in this file, by their nodes if they have some, and where they are.
+const NOT_SWEPT: [(&str, &str); 12] = [
+    // A device has random numbers of its own.
+    ("rand", "devices.rs"),
+    ("randn", "devices.rs"),
+    ("randint", "devices.rs"),
+    ("bernoulli", "devices.rs"),
+    ("UniformBackward0", "devices.rs"),
+    ("NormalBackward0", "devices.rs"),
+    ("RandomBackward0", "devices.rs"),
+    ("RandomBackward2", "devices.rs"),
+    // A device has algorithms that add up in other orders than the CPU.
+    ("conv2d", "convolutions_on_devices.rs and cudnn.rs"),
+    ("ConvolutionBackward0", "convolutions_on_devices.rs and cudnn.rs"),
+    ("PinMemoryBackward0", "pinned.rs"),
+    ("remainder", "part of take_along_dim"),
+];
+
+/// Every operation of the registry is compared in this file, and every kernel launched; the CUDA C++ is tested against
+/// their list. Whatever is launched is in it.
 #[test]
-fn the_list_of_kernels_is_complete() -> Result<()> {
+fn the_list_of_kernels_and_that_of_operations_are_complete() -> Result<()> {
     let machine: Machine = "sim:t4".parse().unwrap();
-    let everything = || -> Result<()> {
-        let device = Device::cuda(0);
-        run(&all_cases());
-        for (_, make) in OPTIMIZERS {
-            for dtype in crate::sweep::FLOATS {
-                let parameter = nn::Parameter::new(&Tensor::ones_with(&[3], (device, dtype))?)?;
-                let mut optimizer = make(vec![parameter.clone()])?;
-                for _ in 0..2 {
-                    parameter.tensor().sum()?.backward()?;
-                    optimizer.step()?;
-                }
-            }
-        }
-        for dtype in [DType::F32, DType::F64, DType::BF16] {
-            scaled_steps(device, dtype)?;
-        }
-        for dtype in crate::sweep::ALL {
-            let options = TensorOptions { dtype, device, requires_grad: false };
-            // Long rows are reduced in two steps.
-            let long = Tensor::zeros_with(&[8192], options)?;
-            for reduce in [Tensor::sum, Tensor::max, Tensor::min] {
-                reduce(&long)?;
-            }
-            Tensor::randint_with(0, 2, &[3], options, None)?;
-            for other in crate::sweep::ALL {
-                long.to(other)?;
-            }
-            if dtype.is_floating_point() {
-                let x = Tensor::rand_with(&[3], options, None)?;
-                x.randn_like()?.dropout(0.5, true)?;
-                x.bernoulli(None)?;
-                // A convolution without cuDNN.
-                let image = Tensor::ones_with(&[1, 2, 4, 4], options)?.requires_grad_(true)?;
-                let weight = Tensor::ones_with(&[3, 2, 3, 3], options)?;
-                let without = cudnn::Flags { enabled: false, ..cudnn::current() };
-                cudnn::flags(without, || {
-                    image.conv2d(&weight, None, &Conv2dOptions::default())?.sum()?.backward()
-                })?;
-            }
-        }
-        Ok(())
-    };
-    let (result, trace) = machine.enter(|| machine.profile(everything));
-    result?;
-    let names = trace.kernels(0).into_iter().map(|kernel| kernel.name);
-    let launched: BTreeSet<String> = names.filter(|name| name != "gemm").collect();
-    let listed: BTreeSet<String> =
-        todevice::cuda::kernel_signatures().into_iter().map(|(symbol, _)| symbol).collect();
+    let (nodes, compared) = machine.enter(|| machine.profile(everything_compared));
+    let (others, not_compared) = machine.enter(|| machine.profile(everything_else));
+    others?;
+    let compared = compared.kernels(0);
+
+    let seen: BTreeSet<&str> = compared.iter().map(|kernel| kernel.operation).chain(nodes?).collect();
+    // What a gradient is made of is seen as its node, and its kernels are those below.
+    let names = operations().map(|operation| operation.node.unwrap_or(operation.name));
+    let known: BTreeSet<&str> = names.filter(|name| !name.contains("_backward")).collect();
+    let excepted = NOT_SWEPT.map(|(name, _)| name).into();
+    let missing: BTreeSet<&str> = known.difference(&seen).copied().collect();
+    assert_eq!(missing, excepted, "operations without a case, and those that need none");
+
+    let kernels = compared.into_iter().chain(not_compared.kernels(0)).map(|kernel| kernel.name);
+    let launched: BTreeSet<String> = kernels.filter(|name| name != "gemm").collect();
+    let listed: BTreeSet<String> = kernel_signatures().into_iter().map(|(symbol, _)| symbol).collect();
     let missing: Vec<&String> = launched.difference(&listed).collect();
     let unused: Vec<&String> = listed.difference(&launched).collect();
     assert!(

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use todevice::autograd::{Context, Function, GradOptions, Saved, grad};
+use todevice::autograd::{Context, Function, GradOptions, Operation, Saved, grad};
 use todevice::nn::Parameter;
 use todevice::prelude::*;
 use todevice::{Machine, enable_grad};
@@ -150,11 +150,8 @@ fn a_warning_handler_may_warn_and_be_replaced_from_within() -> Result<()> {
 struct Checkpoint;
 
 impl Function<1> for Checkpoint {
-    fn name(&self) -> &'static str {
-        "checkpoint"
-    }
-    fn backward_name(&self) -> &'static str {
-        "CheckpointBackward"
+    fn operation(&self) -> &'static Operation {
+        const { &Operation::new("checkpoint").node("CheckpointBackward") }
     }
     fn forward(&self, ctx: &mut Context<1>, [x]: [&Tensor; 1]) -> Result<Tensor> {
         ctx.save_for_backward([x]);
@@ -290,11 +287,8 @@ fn a_target_of_another_type_is_noticed_in_backward() -> Result<()> {
 struct Confused(u8);
 
 impl Function<1> for Confused {
-    fn name(&self) -> &'static str {
-        "confused"
-    }
-    fn backward_name(&self) -> &'static str {
-        "ConfusedBackward"
+    fn operation(&self) -> &'static Operation {
+        const { &Operation::new("confused").node("ConfusedBackward") }
     }
     fn forward(&self, ctx: &mut Context<1>, [x]: [&Tensor; 1]) -> Result<Tensor> {
         assert!(!ctx.needs_input_grad(3));

@@ -1,6 +1,7 @@
 //! Runs an operation on the CPU and on `cuda:0`, with its inputs lying in memory in every way there is, and
 //! compares everything there is to see, values and gradients bit for bit.
 
+use std::collections::BTreeSet;
 use std::fmt::{Debug, Write};
 
 use todevice::autograd::BackwardOptions;
@@ -343,14 +344,19 @@ fn for_types(sizes: &[Vec<usize>], lays: &[Lay], mut run: impl FnMut(&Inputs, bo
     }
 }
 
-/// Runs the cases on `cuda:0` alone, once for each size and type. What comes of them is compared by [`sweep`].
-pub fn run(cases: &[Case]) {
+/// Runs the cases on `cuda:0` alone, once for each size and type. What comes of them is compared by [`sweep`]. The nodes
+/// of the results.
+pub fn run(cases: &[Case]) -> BTreeSet<&'static str> {
+    let mut nodes = BTreeSet::new();
     for case in cases {
         for sizes in &case.sizes {
             let dense = vec![Lay::Dense; sizes.len()];
             for_types(sizes, &dense, |inputs, gradients| {
-                let _ = observe(case, inputs, Device::cuda(0), gradients);
+                if let Ok(outcome) = observe(case, inputs, Device::cuda(0), gradients) {
+                    nodes.extend(outcome.results.iter().filter_map(|result| result.grad_fn));
+                }
             });
         }
     }
+    nodes
 }

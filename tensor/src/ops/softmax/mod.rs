@@ -6,7 +6,7 @@ use crate::autograd::{Context, Function, Saved};
 use crate::error::Result;
 use crate::error::dtype::not_implemented;
 use crate::ops::row::Row;
-use crate::ops::{self, Cast, Operation, operations};
+use crate::ops::{self, Cast, Operation};
 use crate::tensor::Tensor;
 
 mod kernels;
@@ -31,36 +31,32 @@ impl Tensor {
 
 /// Softmax, or its logarithm.
 struct Softmax {
-    operation: &'static Operation,
+    operation: Operation,
     kernel: &'static Row,
-    backward: &'static Operation,
+    backward: Operation,
     backward_kernel: &'static Row,
     /// What PyTorch calls it where it refuses a type: along the last dimension, and along another.
     refused_as: [&'static str; 2],
 }
 
 static SOFTMAX: Softmax = Softmax {
-    operation: &OF_SCORES,
+    operation: Operation::new("softmax").node("SoftmaxBackward0").cast_on_cuda(Cast::Fp32),
     kernel: &kernels::SOFTMAX,
-    backward: &BACKWARD,
+    backward: Operation::new("_softmax_backward_data"),
     backward_kernel: &kernels::SOFTMAX_BACKWARD,
     refused_as: ["softmax_lastdim_kernel_impl", "softmax_kernel_impl"],
 };
 
 static LOG_SOFTMAX: Softmax = Softmax {
-    operation: &LOG_OF_SCORES,
+    operation: Operation::new("log_softmax").node("LogSoftmaxBackward0").cast_on_cuda(Cast::Fp32),
     kernel: &kernels::LOG_SOFTMAX,
-    backward: &LOG_BACKWARD,
+    backward: Operation::new("_log_softmax_backward_data"),
     backward_kernel: &kernels::LOG_SOFTMAX_BACKWARD,
     refused_as: ["log_softmax_lastdim_kernel_impl", "log_softmax_kernel_impl"],
 };
 
-operations! {
-    OF_SCORES: Operation::new("softmax").node("SoftmaxBackward0").cast_on_cuda(Cast::Fp32);
-    BACKWARD: Operation::new("_softmax_backward_data");
-    LOG_OF_SCORES: Operation::new("log_softmax").node("LogSoftmaxBackward0").cast_on_cuda(Cast::Fp32);
-    LOG_BACKWARD: Operation::new("_log_softmax_backward_data");
-}
+pub(in crate::ops) const OPERATIONS: &[&Operation] =
+    &[&SOFTMAX.operation, &SOFTMAX.backward, &LOG_SOFTMAX.operation, &LOG_SOFTMAX.backward];
 
 #[track_caller]
 fn softmax(x: &Tensor, dim: i64, which: &'static Softmax) -> Result<Tensor> {
@@ -112,7 +108,7 @@ impl SoftmaxAlong {
 
 impl Function<1> for SoftmaxAlong {
     fn operation(&self) -> &'static Operation {
-        self.which.operation
+        &self.which.operation
     }
 
     fn forward(&self, ctx: &mut Context<1>, [x]: [&Tensor; 1]) -> Result<Tensor> {
@@ -123,7 +119,7 @@ impl Function<1> for SoftmaxAlong {
     /// softmax: `y · (g − Σ g·y)`; log_softmax: `g − eʸ · Σ g`.
     fn backward(&self, saved: &Saved<1>, grad: &Tensor) -> Result<[Option<Tensor>; 1]> {
         let [y] = saved.tensors()?;
-        let grad_x = ops::call(self.which.backward, &[grad, &y], |_| {
+        let grad_x = ops::call(&self.which.backward, &[grad, &y], |_| {
             self.along_rows([grad, &y], |[grad, y], out| {
                 kernels::run(self.which.backward_kernel, [grad, y], out)
             })
