@@ -3,7 +3,7 @@
 //! ```text
 //! operations! {
 //!     DOT: Operation::new("dot").node("DotBackward0").arguments("wrapper_CUDA__dot", &["self", "tensor"]);
-//!     SUM: Operation::new("sum").node("SumBackward0").cast_on_cuda(Cast::Fp32);
+//!     SUM: Operation::new("sum").node("SumBackward0").autocast_on_cuda(Cast::Fp32);
 //! }
 //! ```
 //!
@@ -86,15 +86,15 @@ impl Operation {
     }
 
     /// What autocast does with its operands, on every device.
-    pub(crate) const fn cast(self, cast: Cast) -> Operation {
+    pub(crate) const fn autocast(self, cast: Cast) -> Operation {
         Operation { casts: [cast; 2], ..self }
     }
 
-    pub(crate) const fn cast_on_cpu(self, cast: Cast) -> Operation {
+    pub(crate) const fn autocast_on_cpu(self, cast: Cast) -> Operation {
         Operation { casts: [cast, self.casts[1]], ..self }
     }
 
-    pub(crate) const fn cast_on_cuda(self, cast: Cast) -> Operation {
+    pub(crate) const fn autocast_on_cuda(self, cast: Cast) -> Operation {
         Operation { casts: [self.casts[0], cast], ..self }
     }
 

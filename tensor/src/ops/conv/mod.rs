@@ -25,11 +25,11 @@ use crate::ops::{self, Cast, Operation, operations};
 use crate::tensor::Tensor;
 
 operations! {
-    CONV2D: Operation::new("conv2d").composite().cast(Cast::LowerPrecision);
+    CONV2D: Operation::new("conv2d").composite().autocast(Cast::LowerPrecision);
     CONVOLUTION: Operation::new("conv2d")
         .node("ConvolutionBackward0")
         .arguments("wrapper_CUDA__cudnn_convolution", &["input", "weight", "bias"])
-        .cast(Cast::LowerPrecision);
+        .autocast(Cast::LowerPrecision);
 }
 
 /// The keyword arguments of a convolution.

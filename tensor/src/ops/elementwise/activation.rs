@@ -26,7 +26,7 @@ impl Activation {
     }
 
     const fn in_f32_on_cuda(self) -> Activation {
-        Activation { operation: self.operation.cast_on_cuda(Cast::Fp32), ..self }
+        Activation { operation: self.operation.autocast_on_cuda(Cast::Fp32), ..self }
     }
 
     /// The same operation calculated in another way.

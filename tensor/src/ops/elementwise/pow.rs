@@ -15,7 +15,7 @@ rows! {
 }
 
 operations! {
-    POW_SCALAR: Operation::new("pow").node("PowBackward0").cast_on_cuda(Cast::Fp32);
+    POW_SCALAR: Operation::new("pow").node("PowBackward0").autocast_on_cuda(Cast::Fp32);
 }
 
 impl Tensor {

@@ -75,7 +75,7 @@ impl Unary {
 
     /// One that autocast runs in f32 on CUDA devices.
     const fn in_f32_on_cuda(self) -> Unary {
-        Unary { operation: self.operation.cast_on_cuda(Cast::Fp32), ..self }
+        Unary { operation: self.operation.autocast_on_cuda(Cast::Fp32), ..self }
     }
 
     const fn on_truths(self, truths: Truths) -> Unary {

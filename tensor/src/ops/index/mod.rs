@@ -36,7 +36,7 @@ operations! {
     SCATTER_ADD: Operation::new("scatter_add")
         .node("ScatterAddBackward0")
         .arguments("wrapper_CUDA_scatter_add", &["self", "index", "src"])
-        .cast_on_cuda(Cast::Promote);
+        .autocast_on_cuda(Cast::Promote);
 }
 
 impl Tensor {

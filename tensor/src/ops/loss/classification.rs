@@ -26,7 +26,7 @@ operations! {
 const fn of_classes(name: &'static str, is_composite: bool) -> Operation {
     let operation = Operation::new(name)
         .arguments("wrapper_CUDA_nll_loss_forward", &["self", "target", "weight"])
-        .cast(Cast::Fp32);
+        .autocast(Cast::Fp32);
     Operation { is_composite, ..operation }
 }
 

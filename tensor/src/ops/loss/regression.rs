@@ -12,8 +12,8 @@ use crate::shape::broadcast;
 use crate::tensor::Tensor;
 
 operations! {
-    MSE_LOSS: Operation::new("mse_loss").node("MseLossBackward0").cast(Cast::Fp32);
-    L1_LOSS: Operation::new("l1_loss").composite_together().cast(Cast::Fp32);
+    MSE_LOSS: Operation::new("mse_loss").node("MseLossBackward0").autocast(Cast::Fp32);
+    L1_LOSS: Operation::new("l1_loss").composite_together().autocast(Cast::Fp32);
 }
 
 impl Tensor {

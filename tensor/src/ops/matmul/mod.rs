@@ -23,24 +23,24 @@ use crate::shape::{broadcast, signed};
 use crate::tensor::Tensor;
 
 operations! {
-    MATMUL: Operation::new("matmul").composite().cast(Cast::LowerPrecision);
-    LINEAR: Operation::new("linear").composite().cast(Cast::LowerPrecision);
+    MATMUL: Operation::new("matmul").composite().autocast(Cast::LowerPrecision);
+    LINEAR: Operation::new("linear").composite().autocast(Cast::LowerPrecision);
     DOT: Operation::new("dot")
         .node("DotBackward0")
         .arguments("wrapper_CUDA__dot", &["self", "tensor"])
-        .cast_on_cuda(Cast::Promote);
+        .autocast_on_cuda(Cast::Promote);
     MM: Operation::new("mm")
         .node("MmBackward0")
         .arguments("wrapper_CUDA_mm", &["self", "mat2"])
-        .cast(Cast::LowerPrecision);
+        .autocast(Cast::LowerPrecision);
     ADDMM: Operation::new("addmm")
         .node("AddmmBackward0")
         .arguments("wrapper_CUDA_addmm", &["self", "mat1", "mat2"])
-        .cast(Cast::LowerPrecision);
+        .autocast(Cast::LowerPrecision);
     BMM: Operation::new("bmm")
         .node("BmmBackward0")
         .arguments("wrapper_CUDA_bmm", &["self", "mat2"])
-        .cast(Cast::LowerPrecision);
+        .autocast(Cast::LowerPrecision);
     // They give a product its sizes, for which PyTorch has a node, too: another for each kind of product.
     MV: Operation::new("view").node("MvBackward0");
     SQUEEZE: Operation::new("view").node("SqueezeBackward4");

@@ -56,8 +56,8 @@ impl Default for BatchNormArguments {
 operations! {
     BATCH_NORM: Operation::new("batch_norm").node("NativeBatchNormBackward0");
     BATCH_NORM_BACKWARD: Operation::new("native_batch_norm_backward");
-    LAYER_NORM: Operation::new("layer_norm").composite().cast_on_cuda(Cast::Fp32);
-    NATIVE_LAYER_NORM: Operation::new("layer_norm").node("NativeLayerNormBackward0").cast_on_cuda(Cast::Fp32);
+    LAYER_NORM: Operation::new("layer_norm").composite().autocast_on_cuda(Cast::Fp32);
+    NATIVE_LAYER_NORM: Operation::new("layer_norm").node("NativeLayerNormBackward0").autocast_on_cuda(Cast::Fp32);
     LAYER_NORM_BACKWARD: Operation::new("native_layer_norm_backward");
 }
 

@@ -18,7 +18,7 @@ use crate::ops::{self, Cast, Operation, operations};
 use crate::tensor::Tensor;
 
 operations! {
-    CUMSUM_ALONG: Operation::new("cumsum").node("CumsumBackward0").cast_on_cuda(Cast::Fp32);
+    CUMSUM_ALONG: Operation::new("cumsum").node("CumsumBackward0").autocast_on_cuda(Cast::Fp32);
     CUMSUM_BACKWARD: Operation::new("cumsum_backward");
 }
 

@@ -11,13 +11,13 @@ use crate::shape::signed;
 use crate::tensor::Tensor;
 
 operations! {
-    SUM: Operation::new("sum").node("SumBackward0").cast_on_cuda(Cast::Fp32);
-    SUM_DIM: Operation::new("sum").node("SumBackward1").cast_on_cuda(Cast::Fp32);
+    SUM: Operation::new("sum").node("SumBackward0").autocast_on_cuda(Cast::Fp32);
+    SUM_DIM: Operation::new("sum").node("SumBackward1").autocast_on_cuda(Cast::Fp32);
     MEAN: Operation::new("mean").node("MeanBackward0");
     MEAN_DIM: Operation::new("mean").node("MeanBackward1");
     VAR: Operation::new("var").node("VarBackward0");
     STD: Operation::new("std").node("StdBackward0");
-    NORM: Operation::new("norm").composite().cast_on_cuda(Cast::Fp32);
+    NORM: Operation::new("norm").composite().autocast_on_cuda(Cast::Fp32);
     VECTOR_NORM: Operation::new("sqrt").node("LinalgVectorNormBackward0");
 }
 

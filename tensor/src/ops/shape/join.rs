@@ -18,10 +18,10 @@ use crate::shape::normalize_dim;
 use crate::tensor::Tensor;
 
 operations! {
-    CAT: Operation::new("cat").node("CatBackward0").composite().cast_on_cpu(Cast::Promote);
-    STACK: Operation::new("cat").node("StackBackward0").composite().cast_on_cpu(Cast::Promote);
+    CAT: Operation::new("cat").node("CatBackward0").composite().autocast_on_cpu(Cast::Promote);
+    STACK: Operation::new("cat").node("StackBackward0").composite().autocast_on_cpu(Cast::Promote);
     // What both are made of.
-    JOIN: Operation::new("cat").arguments("wrapper_CUDA_cat", &["tensors"]).cast_on_cpu(Cast::Promote);
+    JOIN: Operation::new("cat").arguments("wrapper_CUDA_cat", &["tensors"]).autocast_on_cpu(Cast::Promote);
 }
 
 impl Tensor {

@@ -40,7 +40,7 @@ struct Softmax {
 }
 
 static SOFTMAX: Softmax = Softmax {
-    operation: Operation::new("softmax").node("SoftmaxBackward0").cast_on_cuda(Cast::Fp32),
+    operation: Operation::new("softmax").node("SoftmaxBackward0").autocast_on_cuda(Cast::Fp32),
     kernel: &kernels::SOFTMAX,
     backward: Operation::new("_softmax_backward_data"),
     backward_kernel: &kernels::SOFTMAX_BACKWARD,
@@ -48,7 +48,7 @@ static SOFTMAX: Softmax = Softmax {
 };
 
 static LOG_SOFTMAX: Softmax = Softmax {
-    operation: Operation::new("log_softmax").node("LogSoftmaxBackward0").cast_on_cuda(Cast::Fp32),
+    operation: Operation::new("log_softmax").node("LogSoftmaxBackward0").autocast_on_cuda(Cast::Fp32),
     kernel: &kernels::LOG_SOFTMAX,
     backward: Operation::new("_log_softmax_backward_data"),
     backward_kernel: &kernels::LOG_SOFTMAX_BACKWARD,
