@@ -195,7 +195,7 @@ pub(crate) fn without_autocast<R>(scope: impl FnOnce() -> R) -> R {
 }
 
 /// The operands of an operation as autocast casts them. Autocast is suspended until this is dropped.
-pub(crate) struct Operands(Option<(SmallVec<[Tensor; 4]>, Restore)>);
+pub(crate) struct Operands(Option<Box<(SmallVec<[Tensor; 4]>, Restore)>>);
 
 impl Operands {
     /// All that depends on the operation is in here, so that what is compiled for each operation stays small.
@@ -209,14 +209,15 @@ impl Operands {
     fn suspended(operation: &'static Operation, operands: &[&Tensor]) -> Result<Operands> {
         let state = STATE.get();
         let restore = Restore::after(State { suspended: true, ..state });
-        Ok(Operands(Some((cast(operation, operands, &state)?, restore))))
+        Ok(Operands(Some(Box::new((cast(operation, operands, &state)?, restore)))))
     }
 
     /// These operands, or what they were cast to.
+    #[inline]
     pub(crate) fn of<'a>(&'a self, given: &'a [&'a Tensor]) -> Cow<'a, [&'a Tensor]> {
         match &self.0 {
             None => Cow::Borrowed(given),
-            Some((cast, _)) => Cow::Owned(cast.iter().collect()),
+            Some(cast) => Cow::Owned(cast.0.iter().collect()),
         }
     }
 }

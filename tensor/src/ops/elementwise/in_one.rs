@@ -39,7 +39,8 @@ pub(super) fn run(kernel: &Row, tensors: &[&Tensor], numbers: &[f64]) -> Result<
     let out = x.uninit_beside(x.sizes(), x.dtype())?;
     let numbers: SmallVec<[Tensor; 2]> =
         numbers.iter().map(|value| beside(x, *value)).collect::<Result<_>>()?;
-    let reads: SmallVec<[&Tensor; 4]> = tensors.iter().copied().chain(&numbers).collect();
+    let mut reads: SmallVec<[&Tensor; 4]> = SmallVec::from_slice(tensors);
+    reads.extend(&numbers);
     launch_on(kernel, &reads, &[&out], &[], &[])?;
     Ok(out)
 }
