@@ -1,4 +1,5 @@
-// Activations that have numbers of their own, or are products with what is between 0 and 1: softplus, silu, leaky_relu.
+// Activations that have numbers of their own, or are products with what is between 0 and 1: softplus, silu, leaky_relu,
+// gelu.
 #include "double.cuh"
 #include "elementwise.cuh"
 #include "math.cuh"
@@ -38,6 +39,29 @@ template <typename T> __device__ T silu_backward(T grad, T x) {
 template <typename T> __device__ T leaky_relu(T x, T slope) { return x > 0 ? x : x * slope; }
 template <typename T> __device__ T leaky_relu_backward(T grad, T x, T slope) { return x > 0 ? grad : grad * slope; }
 
+// √(2/π), and what x³ is multiplied by: tanh(√(2/π) · (x + 0.044715 · x³)) stands for erf(x / √2).
+constexpr double SLOPE = 1.12837916709551257390 * 0.70710678118654752440;
+constexpr double CUBE = 0.044715;
+
+template <typename T> __device__ T gelu(T x) { return x * math::normal_cdf(x); }
+
+// Φ(x) + x φ(x), with the density φ(x) = e^(−x²/2) / √(2π)
+template <typename T> __device__ T gelu_backward(T grad, T x) {
+    const T density = math::exp((T)-0.5 * x * x) * (T)(0.5 * SLOPE);
+    return grad * (math::normal_cdf(x) + x * density);
+}
+
+template <typename T> __device__ T gelu_tanh(T x) {
+    return (T)0.5 * x * (1 + math::tanh((T)SLOPE * (x + (T)CUBE * (x * x * x))));
+}
+
+template <typename T> __device__ T gelu_tanh_backward(T grad, T x) {
+    const T square = x * x;
+    const T tanh = math::tanh((T)SLOPE * (x + (T)CUBE * (square * x)));
+    const T slope = (T)SLOPE * (1 + (T)(3.0 * CUBE) * square);
+    return grad * ((T)0.5 * (1 + tanh) + (T)0.5 * x * (1 - tanh * tanh) * slope);
+}
+
 } // namespace element
 
 // The numbers beside x are of the type that elements are calculated with.
@@ -53,3 +77,7 @@ FOR_FLOATS(SOFTPLUS, softplus)
 FOR_FLOATS(UNARY, silu)
 FOR_FLOATS(BINARY, silu_backward)
 FOR_FLOATS(LEAKY_RELU, leaky_relu)
+FOR_FLOATS(UNARY, gelu)
+FOR_FLOATS(UNARY, gelu_tanh)
+FOR_FLOATS(BINARY, gelu_backward)
+FOR_FLOATS(BINARY, gelu_tanh_backward)

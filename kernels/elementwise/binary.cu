@@ -14,10 +14,6 @@ template <typename T> __device__ T div(T a, T b) { return a / b; }
 template <typename T> __device__ T maximum(T a, T b) { return a > b || a != a ? a : b; }
 template <typename T> __device__ T minimum(T a, T b) { return a < b || a != a ? a : b; }
 
-// Halves by a number, which is not rounded to a half before.
-__device__ inline float mul_number(float x, double number) { return x * (float)number; }
-__device__ inline float div_number(float x, double number) { return x / (float)number; }
-
 } // namespace element
 
 FOR_NUMBERS(BINARY, add)
@@ -26,8 +22,3 @@ FOR_NUMBERS(BINARY, mul)
 FOR_FLOATS(BINARY, div)
 FOR_NUMBERS(BINARY, maximum)
 FOR_NUMBERS(BINARY, minimum)
-
-#define BY_NUMBER(operation, suffix, T) MAP(operation, suffix, T, T, double)
-
-FOR_HALVES(BY_NUMBER, mul_number)
-FOR_HALVES(BY_NUMBER, div_number)

@@ -6,7 +6,6 @@
 #include "double.cuh"
 #include "elementwise.cuh"
 #include "math.cuh"
-#include "pow.cuh"
 
 // The operations on one element. In a namespace, since CUDA has functions called `abs` and `sqrt` too.
 namespace element {
@@ -26,7 +25,6 @@ template <typename T> __device__ T sign(T x) { return (T)((x > 0) - (x < 0)); }
 template <> __device__ unsigned char sign(unsigned char x) { return x > 0; }
 
 template <typename T> __device__ T square(T x) { return (T)((wrapping<T>)x * (wrapping<T>)x); }
-template <typename T> __device__ T cube(T x) { return x * x * x; }
 
 // Asked this way round, a NaN stays a NaN.
 template <typename T> __device__ T relu(T x) { return x < 0 ? 0 : x; }
@@ -53,7 +51,6 @@ template <typename T> __device__ T rsqrt(T x) { return reciprocal(sqrt(x)); }
 using math::cos;
 using math::exp;
 using math::log;
-using math::pow;
 using math::sigmoid;
 using math::sin;
 using math::tanh;
@@ -89,6 +86,3 @@ FOR_FLOATS(UNARY, sigmoid)
 FOR_FLOATS(BINARY, relu_backward)
 FOR_FLOATS(BINARY, tanh_backward)
 FOR_FLOATS(BINARY, sigmoid_backward)
-UNARY(cube, f32, float)
-UNARY(cube, f64, double)
-FOR_FLOATS(BINARY, pow)

@@ -1,8 +1,8 @@
 //! The CUDA C++ sources of the kernels that the tensor crate launches on a real GPU, embedded as text.
 //! NVIDIA's NVRTC compiles them for the GPU that is found, so building the course takes no CUDA.
 //!
-//! They are named as the tensor crate names its operations: `elementwise/gelu.cu` has the kernels that
-//! `tensor/src/ops/elementwise/gelu.rs` declares, `pool.cu` those of `tensor/src/ops/pool/kernels.rs`. Start with
+//! They are named as the tensor crate names its operations: `elementwise/pow.cu` has the kernels that
+//! `tensor/src/ops/elementwise/pow.rs` declares, `pool.cu` those of `tensor/src/ops/pool/kernels.rs`. Start with
 //! `elementwise/binary.cu`, `elementwise.cuh` and `common.cuh`; then `tree.cuh`, where threads work together.
 
 /// A file of CUDA C++.
@@ -25,9 +25,10 @@ pub static SOURCES: &[Source] = files!(
     "conv.cu"
     "elementwise/activation.cu"
     "elementwise/binary.cu"
+    "elementwise/by_number.cu"
     "elementwise/compare.cu"
     "elementwise/convert.cu"
-    "elementwise/gelu.cu"
+    "elementwise/pow.cu"
     "elementwise/select.cu"
     "elementwise/unary.cu"
     "index.cu"

@@ -16,7 +16,6 @@ static FAMILIES: &[(&[&Row], &[&Operation])] = &[
     (elementwise::by_number::ROWS, &[]),
     (elementwise::compare::ROWS, elementwise::compare::OPERATIONS),
     (elementwise::convert::ROWS, &[]),
-    (elementwise::in_one::ROWS, elementwise::in_one::OPERATIONS),
     (&[], elementwise::operators::OPERATIONS),
     (elementwise::pow::ROWS, elementwise::pow::OPERATIONS),
     (elementwise::select::ROWS, elementwise::select::OPERATIONS),

@@ -6,7 +6,7 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::ops::launch::launch_on;
 use crate::ops::plain::number;
-use crate::ops::row::{Row, row};
+use crate::ops::row::Row;
 use crate::ops::shape::check_fits;
 use crate::ops::{self, Operation};
 use crate::tensor::Tensor;
@@ -63,17 +63,3 @@ macro_rules! table {
 }
 
 pub(super) use table;
-
-// The gradients that networks compute most, in one pass over memory each: from the gradient in the result and the
-// result itself. A NaN result passes its gradient on, so that the trouble stays visible.
-table! {
-    pub(super) RELU_BACKWARD: InOne = InOne::new(
-        row!("relu_backward", floats, Cheap, |g: T, y: T| -> T { if y <= 0.0 { 0.0 } else { g } })
-    ).called("threshold_backward");
-    pub(super) TANH_BACKWARD: InOne = InOne::new(
-        row!("tanh_backward", floats, Cheap, |g: T, y: T| -> T { g * (1.0 - y * y) })
-    );
-    pub(super) SIGMOID_BACKWARD: InOne = InOne::new(
-        row!("sigmoid_backward", floats, Cheap, |g: T, y: T| -> T { g * ((1.0 - y) * y) })
-    );
-}

@@ -1,7 +1,7 @@
 //! Operations on one tensor.
 
 use super::error::ElementwiseError;
-use super::in_one::{RELU_BACKWARD, SIGMOID_BACKWARD, TANH_BACKWARD, table};
+use super::in_one::{InOne, table};
 use crate::autograd::{Context, Function, Saved};
 use crate::cpu::blocks::map1;
 use crate::cpu::number::{Float, Number};
@@ -146,7 +146,21 @@ fn unary_(op: &'static Unary, target: &Tensor) -> Result<Tensor> {
 
 macro_rules! unary {
     ($($(#[$doc:meta])* $name:ident, $in_place:ident: $NAME:ident = $op:expr;)*) => {
-        table! { $($NAME: Unary = $op;)* }
+        table! {
+            $($NAME: Unary = $op;)*
+
+            // The gradients that networks compute most, in one pass over memory each: from the gradient in the result
+            // and the result itself. A NaN result passes its gradient on, so that the trouble stays visible.
+            RELU_BACKWARD: InOne = InOne::new(
+                row!("relu_backward", floats, Cheap, |g: T, y: T| -> T { if y <= 0.0 { 0.0 } else { g } })
+            ).called("threshold_backward");
+            TANH_BACKWARD: InOne = InOne::new(
+                row!("tanh_backward", floats, Cheap, |g: T, y: T| -> T { g * (1.0 - y * y) })
+            );
+            SIGMOID_BACKWARD: InOne = InOne::new(
+                row!("sigmoid_backward", floats, Cheap, |g: T, y: T| -> T { g * ((1.0 - y) * y) })
+            );
+        }
 
         impl Tensor {
             $(
