@@ -5,34 +5,7 @@
 // other way round, each window adding to its elements by `atomicAdd`, sums would differ from run to run.
 #include "common.cuh"
 #include "convert.cuh"
-
-// The windows along one dimension of `size` elements.
-struct Windows {
-    long long kernel, stride, padding, dilation, size, count;
-
-    // Where window o begins, before the first element perhaps.
-    __device__ long long start(long long o) const { return o * stride - padding; }
-
-    // The elements of window o, if they are neighbours: from `first` to before `end`.
-    __device__ long long first(long long o) const { return start(o) > 0 ? start(o) : 0; }
-    __device__ long long end(long long o) const { return start(o) + kernel < size ? start(o) + kernel : size; }
-
-    // How many elements it has, those of the padding included. Beyond the padding there are none.
-    __device__ long long padded_elements(long long o) const {
-        const long long end = start(o) + kernel, last = size + padding;
-        return (end < last ? end : last) - start(o);
-    }
-
-    // The windows that element i may be in: from `first_over` to before `end_over`.
-    __device__ long long first_over(long long i) const {
-        const long long beyond = i + padding - ((kernel - 1) * dilation + 1);
-        return beyond < 0 ? 0 : beyond / stride + 1;
-    }
-    __device__ long long end_over(long long i) const {
-        const long long end = (i + padding) / stride + 1;
-        return end < count ? end : count;
-    }
-};
+#include "windows.cuh"
 
 // Windows that cover a dimension, whatever its size.
 struct Adaptive {
@@ -75,15 +48,15 @@ __device__ void max_pool2d(const T *x, T *out, const View &out_view, int *index,
         calculated<T> largest = nothing<calculated<T>>();
         int at = -1;
         for (long long ky = 0; ky < down.kernel; ky++) {
-            const long long y = down.start(row) + ky * down.dilation;
+            const long long y = down.element(row, ky);
             for (long long kx = 0; kx < across.kernel; kx++) {
-                const long long at_x = across.start(column) + kx * across.dilation;
-                if (y >= 0 && y < down.size && at_x >= 0 && at_x < across.size) {
-                    const calculated<T> value = image[y * across.size + at_x];
+                const long long x = across.element(column, kx);
+                if (down.inside(y) && across.inside(x)) {
+                    const calculated<T> value = image[y * across.size + x];
                     // Only a NaN differs from itself.
                     if (value > largest || value != value || at < 0) {
                         largest = value;
-                        at = (int)(y * across.size + at_x);
+                        at = (int)(y * across.size + x);
                     }
                 }
             }
@@ -113,14 +86,14 @@ __device__ void max_pool2d_backward(const T *grad, const int *index, T *grad_x, 
 
 // What the sum of a window is divided by.
 struct Divisor {
-    bool count_include_pad;
-    long long fixed; // A number for all windows; 0 if there is none.
+    long long count_include_pad; // Whether the padding counts.
+    long long fixed;             // A number for all windows; 0 if there is none.
 
     __device__ long long of(const Windows &down, const Windows &across, long long row, long long column) const {
         if (fixed != 0) {
             return fixed;
         }
-        return count_include_pad ? down.padded_elements(row) * across.padded_elements(column)
+        return count_include_pad != 0 ? down.padded_elements(row) * across.padded_elements(column)
                                  : (down.end(row) - down.first(row)) * (across.end(column) - across.first(column));
     }
 };
@@ -169,43 +142,26 @@ __device__ void means_backward(const T *grad, T *grad_x, const View &grad_x_view
     });
 }
 
-// The numbers that say where the windows are; those along the columns of the planes end in _w.
-#define KERNEL_STRIDE_PADDING                                                                               \
-    long long kernel_h, long long kernel_w, long long stride_h, long long stride_w, long long padding_h,     \
-        long long padding_w
-#define WINDOWS_OF(view, dim, along, dilation, windows)                                                     \
-    Windows { kernel_##along, stride_##along, padding_##along, dilation, view.size[dim], windows.size[dim] }
-
 #define MAX_POOL(name, suffix, T)                                                                           \
-    extern "C" __global__ void name##_##suffix(INPUT(T, x), OUTPUT(T, out), OUTPUT(int, index),             \
-                                               KERNEL_STRIDE_PADDING, long long dilation_h,                  \
-                                               long long dilation_w) {                                      \
-        name(x, out, out_view, index, WINDOWS_OF(x_view, 1, h, dilation_h, out_view),                       \
-             WINDOWS_OF(x_view, 2, w, dilation_w, out_view));                                               \
+    extern "C" __global__ void name##_##suffix(INPUT(T, x), OUTPUT(T, out), OUTPUT(int, index), WINDOWS) {  \
+        name(x, out, out_view, index, down, across);                                                        \
     }
 
 #define MAX_POOL_BACKWARD(name, suffix, T)                                                                  \
     extern "C" __global__ void name##_##suffix(INPUT(T, grad), INPUT(int, index), OUTPUT(T, grad_x),        \
-                                               KERNEL_STRIDE_PADDING, long long dilation_h,                  \
-                                               long long dilation_w) {                                      \
-        name(grad, index, grad_x, grad_x_view, WINDOWS_OF(grad_x_view, 1, h, dilation_h, grad_view),        \
-             WINDOWS_OF(grad_x_view, 2, w, dilation_w, grad_view));                                         \
+                                               WINDOWS) {                                                   \
+        name(grad, index, grad_x, grad_x_view, down, across);                                               \
     }
 
 #define AVG_POOL(name, suffix, T)                                                                           \
-    extern "C" __global__ void name##_##suffix(INPUT(T, x), OUTPUT(T, out), KERNEL_STRIDE_PADDING,          \
-                                               long long count_include_pad, long long fixed) {              \
-        name(x, out, out_view, WINDOWS_OF(x_view, 1, h, 1, out_view), WINDOWS_OF(x_view, 2, w, 1, out_view), \
-             Divisor{count_include_pad != 0, fixed});                                                       \
+    extern "C" __global__ void name##_##suffix(INPUT(T, x), OUTPUT(T, out), WINDOWS,                        \
+                                               const __grid_constant__ Divisor divisor) {                   \
+        name(x, out, out_view, down, across, divisor);                                                      \
     }                                                                                                       \
-    extern "C" __global__ void name##_backward_##suffix(INPUT(T, grad), OUTPUT(T, grad_x),                  \
-                                                        KERNEL_STRIDE_PADDING, long long count_include_pad,  \
-                                                        long long fixed) {                                  \
-        const Windows down = WINDOWS_OF(grad_x_view, 1, h, 1, grad_view);                                   \
-        const Windows across = WINDOWS_OF(grad_x_view, 2, w, 1, grad_view);                                 \
-        const Divisor divisor{count_include_pad != 0, fixed};                                               \
+    extern "C" __global__ void name##_backward_##suffix(INPUT(T, grad), OUTPUT(T, grad_x), WINDOWS,         \
+                                                        const __grid_constant__ Divisor divisor) {          \
         using C = calculated<T>;                                                                            \
-        means_backward(grad, grad_x, grad_x_view, down, across, [=](C g, long long row, long long column) { \
+        means_backward(grad, grad_x, grad_x_view, down, across, [&](C g, long long row, long long column) { \
             return g / (C)divisor.of(down, across, row, column);                                            \
         });                                                                                                 \
     }

@@ -77,12 +77,14 @@ impl From<GpuError> for Stopped {
 /// | `Out(T)` | `T* y, View y_view`; it may be read before it is written, too |
 /// | `Int` | `long long` |
 /// | `Float` | `double` |
+/// | `Block(name, fields)` | a struct of that name, of such fields in that order, all of them `long long` |
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Parameter {
     In(DType),
     Out(DType),
     Int,
     Float,
+    Block(&'static str, &'static [&'static str]),
 }
 
 /// What the threads of a kernel stand for.
@@ -116,7 +118,7 @@ impl Parameter {
     pub fn dtype(self) -> Option<DType> {
         match self {
             Parameter::In(dtype) | Parameter::Out(dtype) => Some(dtype),
-            Parameter::Int | Parameter::Float => None,
+            Parameter::Int | Parameter::Float | Parameter::Block(..) => None,
         }
     }
 }
@@ -209,7 +211,7 @@ fn dense_bytes(layout: &Layout, dtype: DType) -> Range<usize> {
     layout.offset * dtype.size()..(layout.offset + layout.numel()) * dtype.size()
 }
 
-/// The arguments of a twin. Those of one kind are in the order of the parameters.
+/// The arguments of a twin. Those of one kind are in the order of the parameters. A block is as many ints as it has fields.
 pub struct Args<'a, 'm> {
     /// The kernel itself: several may have one twin.
     pub kernel: &'static KernelDef,
@@ -220,7 +222,7 @@ pub struct Args<'a, 'm> {
 }
 
 /// An argument of a launch on a device.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub enum Argument {
     /// A tensor on the device. The pointer is that of its first element, so the layout has no offset.
     Tensor {
@@ -231,6 +233,7 @@ pub enum Argument {
     Value([u8; 8]),
     Int(i64),
     Float(f64),
+    Block(SmallVec<[i64; 8]>),
 }
 
 /// A kernel with its arguments, ready to be queued.
@@ -251,19 +254,20 @@ impl KernelDef {
     }
 
     /// The file of its `__global__` function, below `kernels/`. It is called as the module of the row that declares it:
-    /// `elementwise/gelu.cu` for `ops/elementwise/gelu.rs`, and `pool.cu` for `ops/pool/kernels.rs`.
+    /// `elementwise/pow.cu` for `ops/elementwise/pow.rs`, and `pool.cu` for `ops/pool/kernels.rs`.
     pub fn source(&self) -> String {
         let below_ops = self.module.split_once("::ops::").map_or(self.module, |(_, below)| below);
         format!("{}.cu", below_ops.trim_end_matches("::kernels").replace("::", "/"))
     }
 
-    /// What it takes, in words: `In f32`, `Out f32`, `Int`, `Float`.
+    /// What it takes, in words: `In f32`, `Out f32`, `Int`, `Float`, `Block Name field field`.
     pub fn signature(&self) -> Vec<String> {
         let words = |parameter: &Parameter| match parameter {
             Parameter::In(dtype) => format!("In {}", short(*dtype)),
             Parameter::Out(dtype) => format!("Out {}", short(*dtype)),
             Parameter::Int => "Int".to_string(),
             Parameter::Float => "Float".to_string(),
+            Parameter::Block(name, fields) => format!("Block {name} {}", fields.join(" ")),
         };
         self.parameters.iter().map(words).collect()
     }

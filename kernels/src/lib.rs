@@ -60,6 +60,7 @@ pub static HEADERS: &[Source] = files!(
     "pow.cuh"
     "softmax.cuh"
     "tree.cuh"
+    "windows.cuh"
 );
 
 /// The headers that a text includes, and those that they include.

@@ -3,6 +3,7 @@
 #[path = "gpp.rs"]
 pub mod gpp;
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -68,8 +69,8 @@ pub fn compile(
     Ok(library)
 }
 
-/// What a `__global__` function takes for a parameter of a launch (`In f32`, `Out f32`, `Int`, `Float`), as
-/// `gpu/src/kernel.rs` has it.
+/// What a `__global__` function takes for a parameter of a launch (`In f32`, `Out f32`, `Int`, `Float`,
+/// `Block Name field field`), as `gpu/src/kernel.rs` has it.
 pub fn cpp_types(parameter: &str) -> Vec<String> {
     let number = |dtype| match dtype {
         "bool" | "u8" => "unsigned char",
@@ -86,14 +87,27 @@ pub fn cpp_types(parameter: &str) -> Vec<String> {
             vec![format!("const {} *", number(dtype)), number(dtype).into(), "View".into()]
         }
         Some(("Out", dtype)) => vec![format!("{} *", number(dtype)), "View".into()],
+        Some(("Block", _)) => vec![block(parameter).expect("it is a block").0.into()],
         None if parameter == "Int" => vec!["long long".into()],
         None if parameter == "Float" => vec!["double".into()],
         _ => panic!("'{parameter}' is no parameter of a kernel"),
     }
 }
 
+/// The name and the fields of a parameter that is a block.
+pub fn block(parameter: &str) -> Option<(&str, impl ExactSizeIterator<Item = &str> + Clone)> {
+    let words: Vec<&str> = parameter.strip_prefix("Block ")?.split(' ').collect();
+    Some((words[0], words.into_iter().skip(1)))
+}
+
 /// The kernels by name, with what they take: C++ has no way to look a function up.
 fn table(signatures: &[(String, Vec<String>)]) -> String {
+    let parameters: BTreeSet<&String> = signatures.iter().flat_map(|(_, parameters)| parameters).collect();
+    let blocks: String = (parameters.iter().filter_map(|parameter| block(parameter)))
+        .map(|(name, fields)| {
+            format!("struct {name} {{ long long {}; }};\n", Vec::from_iter(fields).join(", "))
+        })
+        .collect();
     let mut functions = String::new();
     let mut kernels = String::new();
     for (symbol, parameters) in signatures {
@@ -103,7 +117,7 @@ fn table(signatures: &[(String, Vec<String>)]) -> String {
     }
     format!(
         r#"#include "common.cuh"
-extern "C" {{
+{blocks}extern "C" {{
 {functions}}}
 static const on_host::Kernel kernels[] = {{
 {kernels}}};

@@ -42,6 +42,7 @@ impl Arguments {
                 }
                 Argument::Int(value) => arguments.push(&[*value as u64]),
                 Argument::Float(value) => arguments.push(&[value.to_bits()]),
+                Argument::Block(values) => arguments.push(bytemuck::cast_slice(values)),
             }
         }
         arguments

@@ -55,14 +55,13 @@ pub(super) fn memset(memory: &mut AddressSpace, to: DevicePtr, value: u8, bytes:
 /// Whether the arguments of a launch are of the kinds that the kernel takes.
 pub(super) fn arguments_fit(launch: &Launch) -> bool {
     let parameters = launch.kernel.parameters;
-    let fits = |(parameter, argument): (&Parameter, &Argument)| {
-        matches!(
-            (parameter, argument),
-            (Parameter::In(_), Argument::Tensor { .. } | Argument::Value(_))
-                | (Parameter::Out(_), Argument::Tensor { .. })
-                | (Parameter::Int, Argument::Int(_))
-                | (Parameter::Float, Argument::Float(_))
-        )
+    let fits = |(parameter, argument): (&Parameter, &Argument)| match (parameter, argument) {
+        (Parameter::Block(_, fields), Argument::Block(values)) => fields.len() == values.len(),
+        (Parameter::In(_), Argument::Tensor { .. } | Argument::Value(_))
+        | (Parameter::Out(_), Argument::Tensor { .. })
+        | (Parameter::Int, Argument::Int(_))
+        | (Parameter::Float, Argument::Float(_)) => true,
+        _ => false,
     };
     parameters.len() == launch.arguments.len()
         && operands_of(launch, |parameter| matches!(parameter, Parameter::In(_))) <= MOST_OPERANDS
@@ -117,6 +116,7 @@ pub(super) fn kernel(memory: &mut AddressSpace, launch: &Launch) -> DriverResult
                 inputs.push((source, number));
             }
             (_, Argument::Int(int)) => ints.push(*int),
+            (_, Argument::Block(block)) => ints.extend_from_slice(block),
             (_, Argument::Float(float)) => floats.push(*float),
             _ => {}
         }

@@ -9,8 +9,6 @@ mod order;
 mod races;
 mod transfers;
 
-use smallvec::SmallVec;
-
 use super::*;
 use crate::driver::Engine;
 use crate::dtype::DType;
@@ -160,7 +158,7 @@ fn launch(kernel: &'static KernelDef, arguments: &[Argument], microseconds: u64)
         kernel,
         grid: 10_000,
         block: 256,
-        arguments: SmallVec::from_slice(arguments),
+        arguments: arguments.into(),
         work: Work { bytes: microseconds * 240_000, flops: 0, double: false },
     }
 }

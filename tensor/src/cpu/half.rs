@@ -50,7 +50,7 @@ fn operands(kernel: &KernelDef) -> [SmallVec<[DType; 4]>; 2] {
         match parameter {
             Parameter::In(dtype) => operands[0].push(*dtype),
             Parameter::Out(dtype) => operands[1].push(*dtype),
-            Parameter::Int | Parameter::Float => {}
+            Parameter::Int | Parameter::Float | Parameter::Block(..) => {}
         }
     }
     operands

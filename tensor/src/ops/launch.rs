@@ -88,7 +88,7 @@ fn launch_on_device(
     });
     let mut tensors = reads.chain(writes.iter().copied());
     let work = work(kernel, tensors.clone());
-    let (mut ints, mut floats) = (ints.iter(), floats.iter());
+    let (mut ints, mut floats) = (ints, floats);
     let mut arguments: SmallVec<[Argument; 4]> = SmallVec::new();
     for parameter in kernel.parameters {
         arguments.push(match parameter {
@@ -96,11 +96,16 @@ fn launch_on_device(
                 let fits = |tensor: &&Tensor| stored_alike(tensor.dtype(), *dtype);
                 argument(tensors.next().filter(fits).ok_or_else(|| wrong_arguments(kernel))?)?
             }
-            Parameter::Int => Argument::Int(*ints.next().ok_or_else(|| wrong_arguments(kernel))?),
-            Parameter::Float => Argument::Float(*floats.next().ok_or_else(|| wrong_arguments(kernel))?),
+            Parameter::Int => Argument::Int(*ints.split_off_first().ok_or_else(|| wrong_arguments(kernel))?),
+            Parameter::Float => {
+                Argument::Float(*floats.split_off_first().ok_or_else(|| wrong_arguments(kernel))?)
+            }
+            Parameter::Block(_, fields) => {
+                Argument::Block(ints.split_off(..fields.len()).ok_or_else(|| wrong_arguments(kernel))?.into())
+            }
         });
     }
-    if tensors.next().is_some() || ints.next().is_some() || floats.next().is_some() {
+    if tensors.next().is_some() || !ints.is_empty() || !floats.is_empty() {
         return Err(wrong_arguments(kernel));
     }
     let results = writes[0].numel() as u64;

@@ -59,7 +59,7 @@ pub fn kernel_sources() -> Vec<(String, String)> {
 }
 
 /// What every kernel takes, by the name of its `__global__` function, in the words of the launch contract:
-/// `In f32`, `Out f32`, `Int`, `Float`. For the tests of the CUDA C++.
+/// `In f32`, `Out f32`, `Int`, `Float`, `Block Name field field`. For the tests of the CUDA C++.
 #[doc(hidden)]
 pub fn kernel_signatures() -> Vec<(String, Vec<String>)> {
     every_kernel().map(|kernel| (kernel.symbol(), kernel.signature())).collect()

@@ -81,6 +81,22 @@ macro_rules! rows {
     };
 }
 
+/// Declares a block of whole numbers, which a kernel takes as one struct: `Block(Name)` in its row. CUDA C++ has a struct of
+/// the same name and fields.
+macro_rules! block {
+    ($(#[$meta:meta])* $vis:vis struct $Name:ident { $($(#[$of_field:meta])* $of:vis $field:ident: i64,)+ }) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
+        #[repr(C)]
+        $vis struct $Name { $($(#[$of_field])* $of $field: i64,)+ }
+
+        impl $Name {
+            $vis const PARAMETER: $crate::kernel::Parameter =
+                $crate::kernel::Parameter::Block(stringify!($Name), &[$(stringify!($field)),+]);
+        }
+    };
+}
+
 /// A row.
 macro_rules! row {
     ($name:literal, $types:tt, $cost:ident, |$($x:ident: $X:ty),+| -> $O:ty { $body:expr }) => {
@@ -152,12 +168,16 @@ macro_rules! row {
             name: $name,
             module: module_path!(),
             types: $types,
-            parameters: &[$($crate::kernel::Parameter::$kind $((<$X as $crate::dtype::Element>::DTYPE))?),+],
+            parameters: &[$($crate::ops::row::row!(@parameter $kind $(($X))?)),+],
             geometry: $crate::kernel::Geometry::$geometry,
             cost: $crate::kernel::Cost::$cost,
             twin: $twin,
             of_f32: $of_f32,
         }
+    };
+    (@parameter Block($X:ty)) => { <$X>::PARAMETER };
+    (@parameter $kind:ident $(($X:ty))?) => {
+        $crate::kernel::Parameter::$kind $((<$X as $crate::dtype::Element>::DTYPE))?
     };
     (@map $a:ident) => { $crate::cpu::blocks::map1 };
     (@map $a:ident $b:ident) => { $crate::cpu::blocks::map2 };
@@ -175,4 +195,4 @@ pub(crate) mod types {
     primitive!(f32 f64 i64 i32 u8);
 }
 
-pub(crate) use {row, rows};
+pub(crate) use {block, row, rows};

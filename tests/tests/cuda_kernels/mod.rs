@@ -209,6 +209,19 @@ const SCALE: &str = r#"
     }
 "#;
 
+/// A kernel that takes what `Out i64, Block Range first step` takes.
+const RANGE: &str = r#"
+    #include "common.cuh"
+    struct Range {
+        long long first, step;
+    };
+    extern "C" __global__ void range(OUTPUT(long long, y), const __grid_constant__ Range r) {
+        for (long long i = first_element(); i < elements(y_view); i += all_threads()) {
+            y[i] = r.first + i * r.step;
+        }
+    }
+"#;
+
 /// Compiles a source of this test's own.
 fn compile(text: &str) -> Result<String, String> {
     nvrtc().compile("test.cu", text, "compute_80").map(|program| program.ptx)
@@ -244,6 +257,23 @@ fn a_kernel_that_takes_something_else_is_found_out() {
     let parameters = ["In f32", "Out f64", "Int"];
     assert_eq!(layout(&parameters), Ok(()));
     types(&parameters).expect_err("it writes floats");
+
+    // Of a block it is the names of the fields that count, and their order.
+    let ptx = compile(RANGE).unwrap();
+    let layout = |block| check_layout("range", &entries(&ptx)["range"], &["Out i64", block]);
+    let types = |block| compile(&format!("{RANGE}{SAME}{}", assertion("range", &["Out i64", block])));
+    assert_eq!(layout("Block Range first step"), Ok(()));
+    types("Block Range first step").unwrap();
+    layout("Block Range first step last").expect_err("it has two fields");
+    for (block, cause) in [
+        ("Block Range step first", "static assertion failed with \"range\""),
+        ("Block Range first last", "has no member \"last\""),
+        ("Block View first step", "has no member \"first\""),
+    ] {
+        assert_eq!(layout(block), Ok(()));
+        let message = types(block).expect_err("it takes something else");
+        assert!(message.contains(cause), "{block}: {message}");
+    }
 }
 
 #[test]

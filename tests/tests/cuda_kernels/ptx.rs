@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 /// A kernel in PTX.
 pub struct Entry<'a> {
-    /// The types of its parameters: `.u64` is a pointer or an integer, `view` a whole view.
+    /// The types of its parameters: `.u64` is a pointer or an integer, `136 bytes` a whole view.
     pub parameters: Vec<String>,
     /// Its instructions, one a line.
     pub body: Vec<&'a str>,
@@ -35,10 +35,10 @@ fn parameter(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     match words.as_slice() {
         [] => String::new(),
-        // A view: `ndim`, eight times `size` and eight times `stride`, of eight bytes each.
-        [".param", ".align", "8", ".b8", name] if name.ends_with("[136]") => "view".to_owned(),
-        // The one member of a half.
-        [".param", ".align", "2", ".b8", name] if name.ends_with("[2]") => "half".to_owned(),
+        [".param", ".align", _, ".b8", name] => {
+            let size = name.split_once('[').and_then(|(_, size)| size.strip_suffix(']'));
+            format!("{} bytes", size.unwrap_or(name))
+        }
         [".param", kind, _] => (*kind).to_owned(),
         _ => text.trim().to_owned(),
     }

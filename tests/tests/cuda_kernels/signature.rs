@@ -1,19 +1,20 @@
-//! What a launch passes to a kernel: a list of `In f32`, `Out f32`, `Int`, `Float`, as the tensor crate has it
-//! beside each operation.
+//! What a launch passes to a kernel: a list of `In f32`, `Out f32`, `Int`, `Float`, `Block Name field field`, as the
+//! tensor crate has it beside each operation.
 
 use super::ptx::Entry;
-use crate::stand_ins::fake_cuda::cpp_types;
+use crate::stand_ins::fake_cuda::{block, cpp_types};
 
 /// What a `__global__` function takes for a parameter of the list, in C++ and in PTX.
-fn taken(parameter: &str) -> Vec<(String, &'static str)> {
-    let in_ptx = |cpp: &str| match cpp {
-        "View" => "view",
-        "unsigned char" => ".u8",
-        "int" => ".u32",
-        "f16" | "bf16" => "half",
-        "float" => ".f32",
-        "double" => ".f64",
-        _ => ".u64", // A pointer or a `long long`.
+fn taken(parameter: &str) -> Vec<(String, String)> {
+    let in_ptx = |cpp: &str| match (block(parameter), cpp) {
+        (Some((_, fields)), _) => format!("{} bytes", 8 * fields.len()),
+        (_, "View") => "136 bytes".to_owned(), // `ndim`, eight times `size` and eight times `stride`.
+        (_, "f16" | "bf16") => "2 bytes".to_owned(),
+        (_, "unsigned char") => ".u8".to_owned(),
+        (_, "int") => ".u32".to_owned(),
+        (_, "float") => ".f32".to_owned(),
+        (_, "double") => ".f64".to_owned(),
+        _ => ".u64".to_owned(), // A pointer or a `long long`.
     };
     let types = cpp_types(parameter).into_iter();
     types.map(|cpp| (cpp.clone(), in_ptx(&cpp))).collect()
@@ -21,7 +22,7 @@ fn taken(parameter: &str) -> Vec<(String, &'static str)> {
 
 /// Whether a compiled kernel takes as many bytes, in the same places, as a launch passes.
 pub fn check_layout(symbol: &str, entry: &Entry<'_>, parameters: &[&str]) -> Result<(), String> {
-    let passed: Vec<&str> = parameters.iter().flat_map(|p| taken(p)).map(|(_, ptx)| ptx).collect();
+    let passed: Vec<String> = parameters.iter().flat_map(|p| taken(p)).map(|(_, ptx)| ptx).collect();
     if entry.parameters == passed {
         return Ok(());
     }
@@ -32,7 +33,15 @@ pub fn check_layout(symbol: &str, entry: &Entry<'_>, parameters: &[&str]) -> Res
 /// pointer points to, nor a pointer from an integer; C++ does.
 pub fn assertion(symbol: &str, parameters: &[&str]) -> String {
     let types: Vec<String> = parameters.iter().flat_map(|p| taken(p)).map(|(cpp, _)| cpp).collect();
-    format!("static_assert(same<decltype({symbol}), void({})>, \"{symbol}\");\n", types.join(", "))
+    let blocks = parameters.iter().filter_map(|parameter| block(parameter));
+    // A struct is initialised in the order of its fields.
+    let fields = blocks.flat_map(|(name, fields)| {
+        let numbers = Vec::from_iter((0..fields.len()).map(|i| i.to_string())).join(", ");
+        let is_in_order = move |(i, field)| format!(" && {name}{{{numbers}}}.{field} == {i}");
+        fields.enumerate().map(is_in_order)
+    });
+    let (types, fields) = (types.join(", "), fields.collect::<String>());
+    format!("static_assert(same<decltype({symbol}), void({types})>{fields}, \"{symbol}\");\n")
 }
 
 /// What the assertions need.

@@ -143,7 +143,9 @@ fn arguments_of_the_wrong_kinds_are_refused_at_once() {
     let rig = Rig::one();
     let x = rig.device_floats(4, 1.0);
     let stream = StreamId::default_of(0);
-    for arguments in [&[tensor(x, 4)][..], &[tensor(x, 4), Argument::Int(1)], &[Argument::Float(1.0); 2]] {
+    for arguments in
+        [&[tensor(x, 4)][..], &[tensor(x, 4), Argument::Int(1)], &[const { Argument::Float(1.0) }; 2]]
+    {
         assert_eq!(rig.gpu.launch(stream, launch(&FILL, arguments, 1)), Err(errors::invalid_value()));
     }
     rig.gpu.synchronize(0).unwrap();

@@ -7,32 +7,31 @@
 
 use std::ops::Range;
 
-use bytemuck::Pod;
+use bytemuck::{Pod, Zeroable, cast_slice};
 
-use super::window::Windows;
+use super::window::{Grid, Windows};
 use crate::cpu::number::Float;
 use crate::cpu::parts::{for_parts, for_parts_of_two, part};
 use crate::cpu::simd::vectorized;
 use crate::error::Result;
 use crate::kernel::{Args, Ran};
 use crate::ops::launch::launch;
-use crate::ops::row::{row, rows};
+use crate::ops::row::{block, row, rows};
 use crate::tensor::Tensor;
 
 rows! {
-    // These take the grid of windows: kernels, strides, paddings and dilations, down and across.
+    // Windows lie down the planes, and across.
     MAX_POOL2D: row!("max_pool2d", numbers, [
-        In(T), Out(T), Out(i32), Int, Int, Int, Int, Int, Int, Int, Int,
+        In(T), Out(T), Out(i32), Block(Windows), Block(Windows),
     ], Indexed, Cheap, max_pool2d_twin::<T>);
     MAX_POOL2D_BACKWARD: row!("max_pool2d_backward", floats, [
-        In(T), In(i32), Out(T), Int, Int, Int, Int, Int, Int, Int, Int,
+        In(T), In(i32), Out(T), Block(Windows), Block(Windows),
     ], Indexed, Cheap, max_pool2d_backward_twin::<T>).refused_as("max_pool2d");
-    // These take a grid without dilations, and what is divided by.
     AVG_POOL2D: row!("avg_pool2d", floats, [
-        In(T), Out(T), Int, Int, Int, Int, Int, Int, Int, Int,
+        In(T), Out(T), Block(Windows), Block(Windows), Block(Divisor),
     ], Indexed, Cheap, avg_pool2d_twin::<T>);
     AVG_POOL2D_BACKWARD: row!("avg_pool2d_backward", floats, [
-        In(T), Out(T), Int, Int, Int, Int, Int, Int, Int, Int,
+        In(T), Out(T), Block(Windows), Block(Windows), Block(Divisor),
     ], Indexed, Cheap, avg_pool2d_backward_twin::<T>).refused_as("avg_pool2d");
     ADAPTIVE_AVG_POOL2D: row!("adaptive_avg_pool2d", floats, [
         In(T), Out(T),
@@ -40,34 +39,6 @@ rows! {
     ADAPTIVE_AVG_POOL2D_BACKWARD: row!("adaptive_avg_pool2d_backward", floats, [
         In(T), Out(T),
     ], Indexed, Cheap, adaptive_avg_pool2d_backward_twin::<T>).refused_as("adaptive_avg_pool2d");
-}
-
-/// The windows of a plane, down and across.
-#[derive(Clone, Copy)]
-pub(super) struct Grid {
-    pub(super) down: Windows,
-    pub(super) across: Windows,
-}
-
-impl Grid {
-    /// As kernels take it. The sizes come with the tensors.
-    fn numbers(&self) -> [i64; 8] {
-        let Grid { down: h, across: w } = self;
-        [h.kernel, w.kernel, h.stride, w.stride, h.padding, w.padding, h.dilation, w.dilation]
-    }
-
-    /// From the numbers, and the sizes of planes of elements and of windows.
-    fn of(ints: &[i64], elements: &[usize], windows: &[usize]) -> Grid {
-        let along = |i: usize| Windows {
-            kernel: ints[i],
-            stride: ints[2 + i],
-            padding: ints[4 + i],
-            dilation: ints[6 + i],
-            size: elements[1 + i] as i64,
-            count: windows[1 + i] as i64,
-        };
-        Grid { down: along(0), across: along(1) }
-    }
 }
 
 /// What has a largest: numbers in an order.
@@ -175,7 +146,7 @@ fn split_pairs<T: Pod>(pairs: &[[T; 2]], even: &mut [T], odd: &mut [T]) {
 /// The largest of each window, and where in its plane it is: the first if several are equal, but a NaN before all else;
 /// −1 for a window that is all padding.
 pub(super) fn max_pool2d(x: &Tensor, grid: &Grid, out: &Tensor, index: &Tensor) -> Result<()> {
-    launch(MAX_POOL2D.of(x.dtype())?, [x], [out, index], &grid.numbers(), &[])
+    launch(MAX_POOL2D.of(x.dtype())?, [x], [out, index], cast_slice(&[*grid]), &[])
 }
 
 fn max_pool2d_twin<T: Ordered + Send + Sync>(Args { inputs, outputs, ints, .. }: Args<'_, '_>) -> Ran {
@@ -183,7 +154,7 @@ fn max_pool2d_twin<T: Ordered + Send + Sync>(Args { inputs, outputs, ints, .. }:
         vectorized!([T: Ordered] largest::<T>, (x: &[T], grid: Grid, out: &mut [T], index: &mut [i32]));
     let [out, index] = outputs else { unreachable!("the kernel has two outputs") };
     let (x, sizes) = (inputs[0].elements::<T>(), inputs[0].layout.sizes());
-    let (planes, grid) = (sizes[0], Grid::of(ints, sizes, out.layout.sizes()));
+    let (planes, grid) = (sizes[0], cast_slice(ints)[0]);
     for_parts_of_two(out.elements(), index.elements(), planes, x.len(), |i, out, index| {
         largest(part(x, planes, i), grid, out, index);
     });
@@ -229,7 +200,7 @@ fn keep_larger<T: Ordered>(x: &[T], first: i32, step: i32, out: &mut [T], index:
 
 /// The gradient of each element: the sum of those of the windows whose largest it is.
 pub(super) fn max_pool2d_backward(grad: &Tensor, index: &Tensor, grid: &Grid, grad_x: &Tensor) -> Result<()> {
-    launch(MAX_POOL2D_BACKWARD.of(grad.dtype())?, [grad, index], [grad_x], &grid.numbers(), &[])
+    launch(MAX_POOL2D_BACKWARD.of(grad.dtype())?, [grad, index], [grad_x], cast_slice(&[*grid]), &[])
 }
 
 fn max_pool2d_backward_twin<T: Float>(Args { inputs, outputs, .. }: Args<'_, '_>) -> Ran {
@@ -248,13 +219,14 @@ fn max_pool2d_backward_twin<T: Float>(Args { inputs, outputs, .. }: Args<'_, '_>
     Ok(())
 }
 
-/// What the sum of a window is divided by.
-#[derive(Clone, Copy)]
-pub(super) struct Divisor {
-    /// Whether the padding counts.
-    pub(super) count_include_pad: bool,
-    /// A number for all windows; 0 if there is none.
-    pub(super) fixed: i64,
+block! {
+    /// What the sum of a window is divided by.
+    pub(super) struct Divisor {
+        /// Whether the padding counts.
+        pub(super) count_include_pad: i64,
+        /// A number for all windows; 0 if there is none.
+        pub(super) fixed: i64,
+    }
 }
 
 impl Divisor {
@@ -262,8 +234,8 @@ impl Divisor {
     fn of_row(self, down: &Windows, o: usize) -> i64 {
         match self {
             Divisor { fixed, .. } if fixed != 0 => fixed,
-            Divisor { count_include_pad: true, .. } => down.padded_elements(o),
-            _ => down.elements(o).len() as i64,
+            Divisor { count_include_pad: 0, .. } => down.elements(o).len() as i64,
+            _ => down.padded_elements(o),
         }
     }
 
@@ -271,45 +243,41 @@ impl Divisor {
     fn of_column(self, across: &Windows, o: usize) -> i64 {
         match self {
             Divisor { fixed, .. } if fixed != 0 => 1,
-            Divisor { count_include_pad: true, .. } => across.padded_elements(o),
-            _ => across.elements(o).len() as i64,
+            Divisor { count_include_pad: 0, .. } => across.elements(o).len() as i64,
+            _ => across.padded_elements(o),
         }
     }
+}
 
-    /// The numbers of a kernel.
-    fn numbers(self, grid: &Grid) -> [i64; 8] {
-        let [kernel_h, kernel_w, stride_h, stride_w, padding_h, padding_w, ..] = grid.numbers();
-        let count_include_pad = i64::from(self.count_include_pad);
-        [kernel_h, kernel_w, stride_h, stride_w, padding_h, padding_w, count_include_pad, self.fixed]
-    }
-
-    fn and_grid(ints: &[i64], elements: &[usize], windows: &[usize]) -> (Divisor, Grid) {
-        let numbers = [&ints[..6], &[1, 1]].concat();
-        (Divisor { count_include_pad: ints[6] != 0, fixed: ints[7] }, Grid::of(&numbers, elements, windows))
-    }
+/// The windows that means are taken of, and how.
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+pub(super) struct Means {
+    pub(super) grid: Grid,
+    pub(super) divisor: Divisor,
 }
 
 /// The mean of each window.
-pub(super) fn avg_pool2d(x: &Tensor, grid: &Grid, divisor: Divisor, out: &Tensor) -> Result<()> {
-    launch(AVG_POOL2D.of(x.dtype())?, [x], [out], &divisor.numbers(grid), &[])
+pub(super) fn avg_pool2d(x: &Tensor, means: &Means, out: &Tensor) -> Result<()> {
+    launch(AVG_POOL2D.of(x.dtype())?, [x], [out], cast_slice(&[*means]), &[])
 }
 
 fn avg_pool2d_twin<T: Float>(Args { inputs, outputs, ints, .. }: Args<'_, '_>) -> Ran {
-    let means = vectorized!([T: Float] means::<T>, (x: &[T], grid: Grid, divisor: Divisor, out: &mut [T]));
+    let means = vectorized!([T: Float] means::<T>, (x: &[T], of: Means, out: &mut [T]));
     let (x, sizes) = (inputs[0].elements::<T>(), inputs[0].layout.sizes());
-    let (divisor, grid) = Divisor::and_grid(ints, sizes, outputs[0].layout.sizes());
+    let of = cast_slice(ints)[0];
     for_parts(outputs[0].elements(), sizes[0], x.len(), |i, out| {
-        means(part(x, sizes[0], i), grid, divisor, out);
+        means(part(x, sizes[0], i), of, out);
     });
     Ok(())
 }
 
 #[inline(always)]
-fn means<T: Float>(x: &[T], grid: Grid, divisor: Divisor, out: &mut [T]) {
-    let Grid { down, across } = grid;
+fn means<T: Float>(x: &[T], of: Means, out: &mut [T]) {
+    let Grid { down, across } = of.grid;
     let width = across.size as usize;
     let mut row = Phases::new(1, width, across.stride as usize);
-    let mut divisors = Divisors::new(divisor, grid);
+    let mut divisors = Divisors::new(of);
     out.fill(T::zeroed());
     for (o, out) in out.chunks_mut(across.count as usize).enumerate() {
         for y in down.elements(o) {
@@ -329,24 +297,23 @@ fn means<T: Float>(x: &[T], grid: Grid, divisor: Divisor, out: &mut [T]) {
 
 /// What the windows of a row are divided by: mostly what those of the row before were.
 struct Divisors<T> {
-    divisor: Divisor,
-    grid: Grid,
+    of: Means,
     of_row: i64,
     values: Vec<T>,
 }
 
 impl<T: Float> Divisors<T> {
-    fn new(divisor: Divisor, grid: Grid) -> Divisors<T> {
-        Divisors { divisor, grid, of_row: 0, values: Vec::new() } // No row is divided by 0.
+    fn new(of: Means) -> Divisors<T> {
+        Divisors { of, of_row: 0, values: Vec::new() } // No row is divided by 0.
     }
 
     /// Divides what belongs to the windows of row `o`.
     #[inline(always)]
     fn divide(&mut self, row: &mut [T], o: usize) {
-        let Grid { down, across } = &self.grid;
-        let of_row = self.divisor.of_row(down, o);
+        let Means { grid: Grid { down, across }, divisor } = &self.of;
+        let of_row = divisor.of_row(down, o);
         if of_row != self.of_row {
-            let columns = (0..row.len()).map(|column| self.divisor.of_column(across, column));
+            let columns = (0..row.len()).map(|column| divisor.of_column(across, column));
             self.values = columns.map(|of_column| T::from_f64((of_row * of_column) as f64)).collect();
             self.of_row = of_row;
         }
@@ -357,33 +324,27 @@ impl<T: Float> Divisors<T> {
 }
 
 /// The gradient of each element: the sum of those of the windows that it is in, each divided as they were.
-pub(super) fn avg_pool2d_backward(
-    grad: &Tensor,
-    grid: &Grid,
-    divisor: Divisor,
-    grad_x: &Tensor,
-) -> Result<()> {
-    launch(AVG_POOL2D_BACKWARD.of(grad.dtype())?, [grad], [grad_x], &divisor.numbers(grid), &[])
+pub(super) fn avg_pool2d_backward(grad: &Tensor, means: &Means, grad_x: &Tensor) -> Result<()> {
+    launch(AVG_POOL2D_BACKWARD.of(grad.dtype())?, [grad], [grad_x], cast_slice(&[*means]), &[])
 }
 
 fn avg_pool2d_backward_twin<T: Float>(Args { inputs, outputs, ints, .. }: Args<'_, '_>) -> Ran {
-    let spread =
-        vectorized!([T: Float] spread::<T>, (grad: &[T], grid: Grid, divisor: Divisor, grad_x: &mut [T]));
+    let spread = vectorized!([T: Float] spread::<T>, (grad: &[T], of: Means, grad_x: &mut [T]));
     let (grad, sizes) = (inputs[0].elements::<T>(), inputs[0].layout.sizes());
-    let (divisor, grid) = Divisor::and_grid(ints, outputs[0].layout.sizes(), sizes);
+    let of = cast_slice(ints)[0];
     let elements = outputs[0].layout.numel();
     for_parts(outputs[0].elements(), sizes[0], elements, |i, grad_x| {
-        spread(part(grad, sizes[0], i), grid, divisor, grad_x);
+        spread(part(grad, sizes[0], i), of, grad_x);
     });
     Ok(())
 }
 
 #[inline(always)]
-fn spread<T: Float>(grad: &[T], grid: Grid, divisor: Divisor, grad_x: &mut [T]) {
-    let Grid { down, across } = grid;
+fn spread<T: Float>(grad: &[T], of: Means, grad_x: &mut [T]) {
+    let Grid { down, across } = of.grid;
     let (height, width) = (down.size as usize, across.size as usize);
     let mut sums = Phases::new(height, width, across.stride as usize);
-    let mut divisors = Divisors::new(divisor, grid);
+    let mut divisors = Divisors::new(of);
     let mut divided = vec![T::zeroed(); across.count as usize];
     for (o, grad) in grad.chunks(across.count as usize).enumerate() {
         divided.copy_from_slice(grad);

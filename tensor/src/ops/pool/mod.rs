@@ -17,8 +17,8 @@ mod window;
 
 use error::PoolError;
 pub(in crate::ops) use kernels::ROWS;
-use kernels::{Divisor, Grid};
-use window::Windows;
+use kernels::{Divisor, Means};
+pub(in crate::ops) use window::{Grid, Windows};
 
 /// The keyword arguments of `max_pool2d` and `torch.nn.MaxPool2d`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,9 +118,10 @@ impl Tensor {
             return Err(PoolError::Kernel { height, width }.into()); // Lest the stride that it stands for be blamed.
         }
         let grid = grid(self, kernel_size, stride, padding, 1.into(), ceil_mode)?;
+        let count_include_pad = i64::from(count_include_pad);
         let divisor = Divisor { count_include_pad, fixed: divisor_override.unwrap_or(0) };
         check_float(self, "avg_pool2d")?;
-        ops::apply(AvgPool2d { grid, divisor }, [self])
+        ops::apply(AvgPool2d { means: Means { grid, divisor } }, [self])
     }
 
     /// The means of as many windows as asked for, which cover the image whatever its size
@@ -207,12 +208,6 @@ fn resized(x: &Tensor, plane: [usize; 2], dtype: DType) -> Result<Tensor> {
     x.uninit_beside(&[&x.sizes()[..x.ndim() - 2], &plane].concat(), dtype)
 }
 
-impl Grid {
-    fn output(&self) -> [usize; 2] {
-        [self.down.count as usize, self.across.count as usize]
-    }
-}
-
 struct MaxPool2d {
     grid: Grid,
 }
@@ -223,8 +218,9 @@ impl Function<1> for MaxPool2d {
     }
 
     fn forward(&self, ctx: &mut Context<1>, [x]: [&Tensor; 1]) -> Result<Tensor> {
-        let out = resized(x, self.grid.output(), x.dtype())?;
-        let index = resized(x, self.grid.output(), DType::I32)?;
+        let [.., plane] = self.grid.extents();
+        let out = resized(x, plane, x.dtype())?;
+        let index = resized(x, plane, DType::I32)?;
         kernels::max_pool2d(&planes(x)?, &self.grid, &as_planes(&out), &as_planes(&index))?;
         ctx.save_for_backward([&index]);
         Ok(out)
@@ -243,8 +239,7 @@ impl Function<1> for MaxPool2d {
 }
 
 struct AvgPool2d {
-    grid: Grid,
-    divisor: Divisor,
+    means: Means,
 }
 
 impl Function<1> for AvgPool2d {
@@ -254,15 +249,16 @@ impl Function<1> for AvgPool2d {
 
     fn forward(&self, ctx: &mut Context<1>, [x]: [&Tensor; 1]) -> Result<Tensor> {
         ctx.save_for_backward([None::<&Tensor>]); // PyTorch keeps the image, so a second backward is refused.
-        let out = resized(x, self.grid.output(), x.dtype())?;
-        kernels::avg_pool2d(&planes(x)?, &self.grid, self.divisor, &as_planes(&out))?;
+        let [.., plane] = self.means.grid.extents();
+        let out = resized(x, plane, x.dtype())?;
+        kernels::avg_pool2d(&planes(x)?, &self.means, &as_planes(&out))?;
         Ok(out)
     }
 
     fn backward(&self, saved: &Saved<1>, grad: &Tensor) -> Result<[Option<Tensor>; 1]> {
         let grad_x = ops::call(&AVG_POOL2D_BACKWARD, &[grad], |_| {
             let grad_x = grad.uninit_beside(saved.input_sizes(0), grad.dtype())?;
-            kernels::avg_pool2d_backward(&planes(grad)?, &self.grid, self.divisor, &as_planes(&grad_x))?;
+            kernels::avg_pool2d_backward(&planes(grad)?, &self.means, &as_planes(&grad_x))?;
             Ok(grad_x)
         })?;
         Ok([Some(grad_x)])

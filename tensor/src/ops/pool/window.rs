@@ -2,30 +2,51 @@
 
 use std::ops::Range;
 
+use bytemuck::{Pod, Zeroable};
+
 use super::error::PoolError;
 use crate::error::Result;
+use crate::ops::row::block;
 
-/// The windows along one dimension. All numbers have been checked, so that none overflows.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Windows {
-    /// Elements of a window.
-    pub(super) kernel: i64,
-    /// How far from each other windows begin.
-    pub(super) stride: i64,
-    /// How many elements before the first, and after the last, a window may take.
-    pub(super) padding: i64,
-    /// How far from each other the elements of a window are.
-    pub(super) dilation: i64,
-    /// Elements there are.
-    pub(super) size: i64,
-    /// Windows there are.
-    pub(super) count: i64,
+block! {
+    /// The windows along one dimension. All numbers have been checked, so that none overflows.
+    pub(in crate::ops) struct Windows {
+        /// Elements of a window.
+        pub(in crate::ops) kernel: i64,
+        /// How far from each other windows begin.
+        pub(in crate::ops) stride: i64,
+        /// How many elements before the first, and after the last, a window may take.
+        pub(in crate::ops) padding: i64,
+        /// How far from each other the elements of a window are.
+        pub(in crate::ops) dilation: i64,
+        /// Elements there are.
+        pub(in crate::ops) size: i64,
+        /// Windows there are.
+        pub(in crate::ops) count: i64,
+    }
+}
+
+/// The windows of a plane, down and across.
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+pub(in crate::ops) struct Grid {
+    pub(in crate::ops) down: Windows,
+    pub(in crate::ops) across: Windows,
+}
+
+impl Grid {
+    /// Height and width of the plane, of a window, and of the grid.
+    pub(in crate::ops) fn extents(&self) -> [[usize; 2]; 3] {
+        let Grid { down, across } = self;
+        [[down.size, across.size], [down.kernel, across.kernel], [down.count, across.count]]
+            .map(|sizes| sizes.map(|size| size as usize))
+    }
 }
 
 impl Windows {
     /// The windows that PyTorch's arguments ask for, as many as fit; with `ceil_mode` one more that hangs over the end,
     /// if it begins before it.
-    pub(super) fn new(
+    pub(in crate::ops) fn new(
         size: usize,
         [kernel, stride, padding, dilation]: [usize; 4],
         ceil_mode: bool,
@@ -53,33 +74,40 @@ impl Windows {
 
     /// Where window `o` begins, before the first element perhaps.
     #[inline(always)]
-    pub(super) fn start(&self, o: usize) -> i64 {
+    pub(in crate::ops) fn start(&self, o: usize) -> i64 {
         o as i64 * self.stride - self.padding
     }
 
     /// Which elements window `o` has, if they are neighbours.
     #[inline(always)]
-    pub(super) fn elements(&self, o: usize) -> Range<usize> {
+    pub(in crate::ops) fn elements(&self, o: usize) -> Range<usize> {
         let (start, end) = (self.start(o), self.start(o) + self.kernel);
         start.max(0) as usize..end.min(self.size).max(0) as usize
     }
 
     /// How many elements window `o` has, those of the padding included. Beyond the padding there are none.
     #[inline(always)]
-    pub(super) fn padded_elements(&self, o: usize) -> i64 {
+    pub(in crate::ops) fn padded_elements(&self, o: usize) -> i64 {
         (self.start(o) + self.kernel).min(self.size + self.padding) - self.start(o)
     }
 
     /// Element `k` of window `o`, if it is inside.
     #[inline(always)]
-    pub(super) fn element(&self, o: usize, k: i64) -> Option<usize> {
+    pub(in crate::ops) fn element(&self, o: usize, k: i64) -> Option<usize> {
         let at = self.start(o) + k * self.dilation;
         (0..self.size).contains(&at).then_some(at as usize)
     }
 
+    /// The window whose element `k` is element `i`.
+    pub(in crate::ops) fn over(&self, i: usize, k: i64) -> Option<usize> {
+        let start = i as i64 + self.padding - k * self.dilation;
+        let is_one = start >= 0 && start % self.stride == 0 && start / self.stride < self.count;
+        is_one.then_some((start / self.stride) as usize)
+    }
+
     /// The windows whose element `k` is inside, and where that of the first of them is.
     #[inline(always)]
-    pub(super) fn inside(&self, k: i64) -> (Range<usize>, usize) {
+    pub(in crate::ops) fn inside(&self, k: i64) -> (Range<usize>, usize) {
         let at = k * self.dilation - self.padding;
         let from = ((-at).max(0) + self.stride - 1) / self.stride;
         let to = if at < self.size { ((self.size - 1 - at) / self.stride + 1).min(self.count) } else { 0 };
