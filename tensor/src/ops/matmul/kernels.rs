@@ -1,13 +1,15 @@
 //! Matrix products: a library's on a device (cuBLAS), our own [`gemm`] on the host, a plain loop for
 //! integers.
 
+use bytemuck::{Pod, cast_slice, cast_slice_mut};
+
 use super::error::MatmulError;
 use crate::ambient::Ambient;
 use crate::backends::cuda::matmul;
-use crate::cpu::gemm::{GemmElement, gemm};
+use crate::cpu::gemm::GemmElement;
 use crate::cpu::half::{narrow_all, widened};
-use crate::cpu::tf32;
-use crate::dtype::DType;
+use crate::cpu::{self, tf32};
+use crate::dtype::{DType, Element};
 use crate::error::Result;
 use crate::error::dtype::not_implemented;
 use crate::gpu::driver::{DevicePtr, Gemm};
@@ -20,33 +22,25 @@ use crate::shape::Layout;
 use crate::tensor::{Tensor, pointer_of};
 
 pub(super) fn mm(a: &Tensor, b: &Tensor) -> Result<Tensor> {
-    let ([m, k], [_, n]) = check_shapes(a, b)?;
+    let ([m, _], [_, n]) = check_shapes(a, b)?;
     let out = a.uninit_beside(&[m, n], a.dtype())?;
-    products(a, b, &out, 1, [m, n, k], false)?;
+    product(a, b, &out, false)?;
     Ok(out)
 }
 
 /// `bias + a·b`, the bias repeated for every row.
 pub(super) fn addmm(bias: &Tensor, a: &Tensor, b: &Tensor) -> Result<Tensor> {
-    let ([m, k], [_, n]) = check_shapes(a, b)?;
+    let ([m, _], [_, n]) = check_shapes(a, b)?;
     let out = a.uninit_beside(&[m, n], a.dtype())?;
     write(&out, bias)?;
-    products(a, b, &out, 1, [m, n, k], true)?;
+    product(a, b, &out, true)?;
     Ok(out)
 }
 
 pub(super) fn bmm(a: &Tensor, b: &Tensor) -> Result<Tensor> {
-    let (batch, m, k, n) = (a.sizes()[0], a.sizes()[1], a.sizes()[2], b.sizes()[2]);
-    let out = a.uninit_beside(&[batch, m, n], a.dtype())?;
-    products(a, b, &out, batch, [m, n, k], false)?;
+    let out = a.uninit_beside(&[a.sizes()[0], a.sizes()[1], b.sizes()[2]], a.dtype())?;
+    product(a, b, &out, false)?;
     Ok(out)
-}
-
-/// A batch of products, or one, into memory that is there and contiguous.
-pub(crate) fn product(a: &Tensor, b: &Tensor, out: &Tensor, accumulate: bool) -> Result<()> {
-    let &[.., m, n] = out.sizes() else { return Err(MatmulError::NotAMatrix { argument: "out" }.into()) };
-    let batch = if out.ndim() == 3 { out.sizes()[0] } else { 1 };
-    products(a, b, out, batch, [m, n, a.size(-1)?], accumulate)
 }
 
 pub(super) fn check_shapes(a: &Tensor, b: &Tensor) -> Result<([usize; 2], [usize; 2])> {
@@ -54,39 +48,16 @@ pub(super) fn check_shapes(a: &Tensor, b: &Tensor) -> Result<([usize; 2], [usize
     if a[1] == b[0] { Ok((a, b)) } else { Err(MatmulError::Shapes { a, b }.into()) }
 }
 
-/// The products of a batch of matrices, or of the one there is, in contiguous memory of their own.
-fn products(
-    a: &Tensor,
-    b: &Tensor,
-    out: &Tensor,
-    batch: usize,
-    [m, n, k]: [usize; 3],
-    accumulate: bool,
-) -> Result<()> {
+/// A batch of products, or one, into memory that is there and contiguous.
+pub(crate) fn product(a: &Tensor, b: &Tensor, out: &Tensor, accumulate: bool) -> Result<()> {
     // cuBLAS takes no matrix that has gaps both ways.
     let by_cublas = out.is_cuda() && out.dtype().is_floating_point();
     let taken =
         |x: &Tensor| if by_cublas && !has_a_dense_side(x.layout()) { copy_of(x) } else { Ok(x.clone()) };
     let (a, b) = (&taken(a)?, &taken(b)?);
-    let (a_step, a_strides) = matrices(a.layout());
-    let (b_step, b_strides) = matrices(b.layout());
     let gemm = Gemm {
-        dtype: out.dtype(),
-        batch,
-        m,
-        n,
-        k,
-        a: DevicePtr::default(),
-        a_strides,
-        a_step,
-        b: DevicePtr::default(),
-        b_strides,
-        b_step,
-        c: DevicePtr::default(),
-        accumulate,
         tf32: out.is_cuda() && out.dtype() == DType::F32 && matmul::allow_tf32(),
-        workspace: Default::default(),
-        twin: run_gemm,
+        ..described(a.layout(), b.layout(), out.layout(), out.dtype(), accumulate)?
     };
     if !gemm.dtype.is_floating_point() {
         // Truths are stored as whole numbers, but have no product of matrices.
@@ -117,12 +88,11 @@ fn products(
 pub(crate) fn run_gemm(gemm: &Gemm, a: &[u8], b: &[u8], c: &mut [u8]) -> Ran {
     match gemm.dtype {
         DType::F32 if gemm.tf32 => {
-            let [a, b] = [a, b].map(|operand| tf32::rounded(bytemuck::cast_slice(operand)));
-            let [a, b] = [a?, b?];
-            each(gemm, bytemuck::cast_slice(&a), bytemuck::cast_slice(&b), c, |p: Product<f32>| p.floats());
+            let [a, b] = [a, b].map(|operand| tf32::rounded(cast_slice(operand)));
+            each(gemm, &a?, &b?, cast_slice_mut(c), floats::<f32>);
         }
-        DType::F32 => each(gemm, a, b, c, |p: Product<f32>| p.floats()),
-        DType::F64 => each(gemm, a, b, c, |p: Product<f64>| p.floats()),
+        DType::F32 => each(gemm, cast_slice(a), cast_slice(b), cast_slice_mut(c), floats::<f32>),
+        DType::F64 => each(gemm, cast_slice(a), cast_slice(b), cast_slice_mut(c), floats::<f64>),
         DType::F16 | DType::BF16 => products_of_halves(gemm, a, b, c)?,
         dtype => {
             return Err(not_implemented("addmm_impl_cpu_", dtype).into());
@@ -134,13 +104,11 @@ pub(crate) fn run_gemm(gemm: &Gemm, a: &[u8], b: &[u8], c: &mut [u8]) -> Ran {
 /// Products of f32, with what they are added to, rounded once: as the tensor cores of a GPU multiply halves.
 fn products_of_halves(gemm: &Gemm, a: &[u8], b: &[u8], c: &mut [u8]) -> Result<()> {
     let [a_reach, b_reach, c_reach] = gemm.reach();
-    let a = widened(gemm.dtype, &bytemuck::cast_slice(a)[..a_reach])?;
-    let b = widened(gemm.dtype, &bytemuck::cast_slice(b)[..b_reach])?;
-    let c = &mut bytemuck::cast_slice_mut(c)[..c_reach];
+    let a = widened(gemm.dtype, &cast_slice(a)[..a_reach])?;
+    let b = widened(gemm.dtype, &cast_slice(b)[..b_reach])?;
+    let c = &mut cast_slice_mut(c)[..c_reach];
     let mut sums = widened(gemm.dtype, c)?;
-    let sums_bytes = bytemuck::cast_slice_mut(&mut sums);
-    let products = |p: Product<f32>| p.floats();
-    each(gemm, bytemuck::cast_slice(&a), bytemuck::cast_slice(&b), sums_bytes, products);
+    each(gemm, &a, &b, &mut sums, floats);
     narrow_all(gemm.dtype, &sums, c);
     Ok(())
 }
@@ -151,25 +119,38 @@ rows! {
         .refused_as("addmm_impl_cpu_");
 }
 
-fn integers_twin<T: Wrapping + bytemuck::Pod>(args: Args<'_, '_>) -> Ran {
+fn integers_twin<T: Wrapping + Element + Pod>(args: Args<'_, '_>) -> Ran {
     let ([a, b], c) = ([args.inputs[0], args.inputs[1]], &mut args.outputs[0]);
-    let [(a_step, a_strides), (b_step, b_strides)] = [a, b].map(|x| matrices(x.layout));
-    let &[.., m, n] = c.layout.sizes() else { return Ok(()) };
-    let k = a.layout.sizes().last().copied().unwrap_or(0);
-    let (a_values, b_values) = (a.values::<T>(), b.values::<T>());
-    for (i, c) in c.elements::<T>().chunks_mut((m * n).max(1)).enumerate() {
-        let product = Product {
-            mnk: [m, n, k],
-            a: a_values.get(a.layout.offset + i * a_step..).unwrap_or_default(),
-            a_strides,
-            b: b_values.get(b.layout.offset + i * b_step..).unwrap_or_default(),
-            b_strides,
-            c,
-            accumulate: args.ints[0] != 0,
-        };
-        product.integers();
-    }
+    let gemm = described(a.layout, b.layout, c.layout, T::DTYPE, args.ints[0] != 0)?;
+    let [a, b] = [a, b].map(|x| x.values::<T>().get(x.layout.offset..).unwrap_or_default());
+    each(&gemm, a, b, c.elements(), integers);
     Ok(())
+}
+
+/// Products as they lie, without their memory.
+fn described(a: &Layout, b: &Layout, c: &Layout, dtype: DType, accumulate: bool) -> Result<Gemm> {
+    let &[ref batch @ .., m, n] = c.sizes() else {
+        return Err(MatmulError::NotAMatrix { argument: "out" }.into());
+    };
+    let [(a_step, a_strides), (b_step, b_strides)] = [a, b].map(matrices);
+    Ok(Gemm {
+        dtype,
+        batch: batch.iter().product(),
+        m,
+        n,
+        k: a.sizes().last().copied().unwrap_or(0),
+        a: DevicePtr::default(),
+        a_strides,
+        a_step,
+        b: DevicePtr::default(),
+        b_strides,
+        b_step,
+        c: DevicePtr::default(),
+        accumulate,
+        tf32: false,
+        workspace: Default::default(),
+        twin: run_gemm,
+    })
 }
 
 /// The step from matrix to matrix of a batch, and the strides of a matrix. Those of a single row or column, which
@@ -190,22 +171,10 @@ fn has_a_dense_side(layout: &Layout) -> bool {
     (column_step == 1 && row_step >= columns) || (row_step == 1 && column_step >= rows)
 }
 
-/// One product: `c = a·b`, with `mnk` the sizes.
-struct Product<'a, T> {
-    mnk: [usize; 3],
-    a: &'a [T],
-    a_strides: [usize; 2],
-    b: &'a [T],
-    b_strides: [usize; 2],
-    c: &'a mut [T],
-    accumulate: bool,
-}
-
-impl<T: GemmElement> Product<'_, T> {
-    fn floats(self) {
-        let [m, n, k] = self.mnk;
-        gemm(m, n, k, self.a, self.a_strides, self.b, self.b_strides, self.c, self.accumulate);
-    }
+/// One product of the batch, of matrices that begin with their slices.
+fn floats<T: GemmElement>(gemm: &Gemm, a: &[T], b: &[T], c: &mut [T]) {
+    let &Gemm { m, n, k, a_strides, b_strides, accumulate, .. } = gemm;
+    cpu::gemm::gemm(m, n, k, a, a_strides, b, b_strides, c, accumulate);
 }
 
 /// Integers wrap around, as in every other operation.
@@ -224,37 +193,26 @@ macro_rules! wrapping {
 }
 wrapping!(i64, i32, u8);
 
-impl<T: Wrapping> Product<'_, T> {
-    fn integers(self) {
-        let [m, n, k] = self.mnk;
-        for row in 0..m {
-            let out = &mut self.c[row * n..(row + 1) * n];
-            if !self.accumulate {
-                out.fill(T::default());
-            }
-            for i in 0..k {
-                let a = self.a[row * self.a_strides[0] + i * self.a_strides[1]];
-                for (column, out) in out.iter_mut().enumerate() {
-                    *out = out.add_product(a, self.b[i * self.b_strides[0] + column * self.b_strides[1]]);
-                }
+fn integers<T: Wrapping>(gemm: &Gemm, a: &[T], b: &[T], c: &mut [T]) {
+    for (row, out) in c.chunks_mut(gemm.n.max(1)).enumerate() {
+        if !gemm.accumulate {
+            out.fill(T::default());
+        }
+        for i in 0..gemm.k {
+            let a = a[row * gemm.a_strides[0] + i * gemm.a_strides[1]];
+            for (column, out) in out.iter_mut().enumerate() {
+                *out = out.add_product(a, b[i * gemm.b_strides[0] + column * gemm.b_strides[1]]);
             }
         }
     }
 }
 
-fn each<T: bytemuck::Pod>(gemm: &Gemm, a: &[u8], b: &[u8], c: &mut [u8], run: impl Fn(Product<T>)) {
-    let (a, b): (&[T], &[T]) = (bytemuck::cast_slice(a), bytemuck::cast_slice(b));
-    let c: &mut [T] = bytemuck::cast_slice_mut(c);
+/// Computes one product after the other.
+fn each<T>(gemm: &Gemm, a: &[T], b: &[T], c: &mut [T], product: fn(&Gemm, &[T], &[T], &mut [T])) {
     let size = gemm.m * gemm.n;
     for (i, c) in c.chunks_mut(size.max(1)).take(gemm.batch).enumerate() {
-        run(Product {
-            mnk: [gemm.m, gemm.n, gemm.k],
-            a: a.get(i * gemm.a_step..).unwrap_or_default(),
-            a_strides: gemm.a_strides,
-            b: b.get(i * gemm.b_step..).unwrap_or_default(),
-            b_strides: gemm.b_strides,
-            c: &mut c[..size],
-            accumulate: gemm.accumulate,
-        });
+        let [a, b] = [(a, gemm.a_step), (b, gemm.b_step)]
+            .map(|(matrices, step)| matrices.get(i * step..).unwrap_or_default());
+        product(gemm, a, b, &mut c[..size]);
     }
 }
