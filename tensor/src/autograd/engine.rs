@@ -5,6 +5,7 @@ use std::panic::Location;
 use std::sync::{Arc, PoisonError};
 
 use super::error::AutogradError;
+use super::function::saved_tensors;
 use super::graph::{Edge, History, Leaf, Meta, Node};
 use super::mode::no_grad;
 use crate::amp::without_autocast;
@@ -125,7 +126,7 @@ fn walk(
     while let Some((_, (node, grad))) = pending.nodes.pop_last() {
         let _stream = node.stream.map(stream::enter);
         let scope = scope::operation(node.name(), place);
-        let grads = node.step.backward(&node, &grad)?;
+        let grads = node.step.backward(&node, &saved_tensors(&node)?, &grad)?;
         drop((grad, scope));
         if !retain_graph {
             node.saved.lock().unwrap_or_else(PoisonError::into_inner).free();

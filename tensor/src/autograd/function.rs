@@ -76,6 +76,18 @@ pub struct Context<const N: usize> {
 }
 
 impl<const N: usize> Context<N> {
+    fn new(inputs: [&Tensor; N]) -> Result<Context<N>> {
+        let recording = records(&inputs)?;
+        let needs = inputs.map(|input| recording && input.requires_grad());
+        Ok(Context { recording, needs, saved: SmallVec::new(), save_output: false })
+    }
+
+    /// Computes the result. Nothing is recorded inside.
+    fn run(&mut self, forward: &dyn Fn(&mut Context<N>) -> Result<Tensor>) -> Result<Tensor> {
+        let _restore = self.recording.then(|| Mode::current().without_grad().until_dropped());
+        forward(self)
+    }
+
     /// Whether the gradient in input `index` will be asked for.
     pub fn needs_input_grad(&self, index: usize) -> bool {
         self.needs.get(index).copied().unwrap_or(false)
@@ -201,8 +213,12 @@ impl<const N: usize> Saved<'_, N> {
 /// A [`Function`] whose number of inputs has been forgotten, so that nodes are all of one type.
 pub(super) trait Step: Send + Sync {
     fn name(&self) -> &'static str;
-    fn backward(&self, node: &Node, grad: &Tensor) -> Result<SmallVec<[Option<Tensor>; 2]>>;
+    /// The gradients in the inputs of the node, from the one in its result and what it has saved.
+    fn backward(&self, node: &Node, saved: &[SavedTensor], grad: &Tensor) -> Result<Grads>;
 }
+
+/// The gradient in every input, where there is one.
+type Grads = SmallVec<[Option<Tensor>; 2]>;
 
 /// What a node has instead of its step once that is being freed.
 impl Step for () {
@@ -210,7 +226,7 @@ impl Step for () {
         ""
     }
 
-    fn backward(&self, _: &Node, _: &Tensor) -> Result<SmallVec<[Option<Tensor>; 2]>> {
+    fn backward(&self, _: &Node, _: &[SavedTensor], _: &Tensor) -> Result<Grads> {
         Ok(SmallVec::new())
     }
 }
@@ -222,15 +238,18 @@ impl<F: Function<N>, const N: usize> Step for FixedArity<F, N> {
         self.0.operation().node_name()
     }
 
-    fn backward(&self, node: &Node, grad: &Tensor) -> Result<SmallVec<[Option<Tensor>; 2]>> {
-        let tensors = saved_tensors(node)?;
-        let grads = self.0.backward(&Saved::<N> { tensors: &tensors, node }, grad)?;
-        Ok(grads.into_iter().collect())
+    fn backward(&self, node: &Node, saved: &[SavedTensor], grad: &Tensor) -> Result<Grads> {
+        let mut grads = self.0.backward(&Saved::<N> { tensors: saved, node }, grad)?;
+        Ok(taken(&mut grads))
     }
 }
 
+fn taken(grads: &mut [Option<Tensor>]) -> Grads {
+    grads.iter_mut().map(Option::take).collect()
+}
+
 /// Handed out of the lock: a backward of the user's own may look at this graph again.
-fn saved_tensors(node: &Node) -> Result<SmallVec<[SavedTensor; 2]>> {
+pub(super) fn saved_tensors(node: &Node) -> Result<SmallVec<[SavedTensor; 2]>> {
     match &*node.saved.lock().unwrap_or_else(PoisonError::into_inner) {
         SavedTensors::Kept(tensors) => Ok(tensors.clone()),
         SavedTensors::Freed => Err(AutogradError::BackwardTwice.into()),
@@ -240,18 +259,13 @@ fn saved_tensors(node: &Node) -> Result<SmallVec<[SavedTensor; 2]>> {
 /// Runs `function` on `inputs`, and gives its result a node if any input requires grad.
 #[track_caller]
 pub(crate) fn record<F: Function<N>, const N: usize>(function: F, inputs: [&Tensor; N]) -> Result<Tensor> {
-    let recording = records(&inputs)?;
-    let needs = inputs.map(|input| recording && input.requires_grad());
-    let mut ctx = Context { recording, needs, saved: SmallVec::new(), save_output: false };
+    let mut ctx = Context::new(inputs)?;
     let place = scope::here();
-    let output = {
-        let _restore = recording.then(|| Mode::current().without_grad().until_dropped());
-        function.forward(&mut ctx, inputs)?.made_at(place)
-    };
-    if !recording {
-        return Ok(output);
+    let output = ctx.run(&|ctx| function.forward(ctx, inputs))?.made_at(place);
+    match ctx.recording {
+        true => recorded(output, Box::new(FixedArity::<F, N>(function)), &inputs, ctx, place),
+        false => Ok(output),
     }
-    recorded(output, Box::new(FixedArity::<F, N>(function)), &inputs, ctx.saved, ctx.save_output, place)
 }
 
 /// Whether what is made of these is recorded; an error if one of them must not be.
@@ -264,12 +278,11 @@ fn records(inputs: &[&Tensor]) -> Result<bool> {
 }
 
 /// Gives the result of an operation its node.
-fn recorded(
+fn recorded<const N: usize>(
     mut output: Tensor,
     step: Box<dyn Step>,
-    inputs: &[&Tensor],
-    mut saved: SmallVec<[SavedTensor; 2]>,
-    save_output: bool,
+    inputs: &[&Tensor; N],
+    Context { mut saved, save_output, .. }: Context<N>,
     place: &'static Location<'static>,
 ) -> Result<Tensor> {
     if inputs.iter().any(|input| input.is_same(&output)) {
@@ -300,7 +313,7 @@ impl<B: Fn(&Tensor) -> Result<Vec<Tensor>> + Send + Sync> Step for AnyArity<B> {
         self.operation.node_name()
     }
 
-    fn backward(&self, _: &Node, grad: &Tensor) -> Result<SmallVec<[Option<Tensor>; 2]>> {
+    fn backward(&self, _: &Node, _: &[SavedTensor], grad: &Tensor) -> Result<Grads> {
         Ok((self.backward)(grad)?.into_iter().map(Some).collect())
     }
 }

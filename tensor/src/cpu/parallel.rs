@@ -1,7 +1,6 @@
 //! Work shared among threads. Whoever makes an output says into which pieces it falls; one function hands them out.
 //!
-//! What makes a piece is `dyn`, so that this and all of rayon below it is compiled once for each type of element and not
-//! for each kernel. Which thread makes which piece changes no bit of any.
+//! What makes a piece is `dyn`, so that this is compiled once for each type of element and not for each kernel. Which thread makes which piece changes no bit of any.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -37,6 +36,11 @@ pub(crate) fn for_pieces_on<T: Send>(
             }
         }
     };
+    on_threads(threads, &help);
+}
+
+/// Runs `help` on so many threads, this one among them. It is `dyn`, so that rayon below it is compiled once.
+fn on_threads(threads: usize, help: &(dyn Fn() + Sync)) {
     // Unlike `join`, a scope in place lets a thread from outside the pool begin at once.
     rayon::in_place_scope(|scope| {
         for _ in 1..threads {

@@ -14,7 +14,7 @@ pub(crate) fn for_parts_of_two<A: Send, B: Send>(
     work: impl Fn(usize, &mut [A], &mut [B]) + Sync,
 ) {
     let (of_a, of_b) = (a.len() / parts.max(1), b.len() / parts.max(1));
-    for_shares(a, b, parts, elements, |first, a, b| {
+    for_shares(a, b, parts, elements, &|first, a, b| {
         let both = a.chunks_mut(of_a).zip(b.chunks_mut(of_b));
         both.enumerate().for_each(|(i, (a, b))| work(first + i, a, b));
     });
@@ -27,7 +27,7 @@ pub(crate) fn for_shares<A: Send, B: Send>(
     b: &mut [B],
     parts: usize,
     elements: usize,
-    work: impl Fn(usize, &mut [A], &mut [B]) + Sync,
+    work: &(dyn Fn(usize, &mut [A], &mut [B]) + Sync),
 ) {
     if a.is_empty() || b.is_empty() {
         return;

@@ -80,14 +80,14 @@ pub trait Module: Send + Sync {
     /// All parameters with their names ("0.weight").
     fn named_parameters(&self) -> Vec<(String, Parameter)> {
         let mut found = Vec::new();
-        collect_parameters(self, "", &mut found);
+        collect_parameters("", self.own_parameters(), self.children(), &mut found);
         found
     }
 
     /// All buffers with their names.
     fn named_buffers(&self) -> Vec<(String, Buffer)> {
         let mut found = Vec::new();
-        collect_buffers(self, "", &mut found);
+        collect_buffers("", self.own_buffers(), self.children(), &mut found);
         found
     }
 
@@ -142,29 +142,37 @@ pub trait Module: Send + Sync {
     #[track_caller]
     fn load_state_dict(&self, state: &StateDict, strict: bool) -> Result<IncompatibleKeys> {
         let _scope = scope::on_behalf_of(Location::caller());
-        state_dict::load(self, state, strict)
+        state_dict::load(self.name(), &state_dict::of(self), state, strict)
     }
 }
 
-// These take `M: ?Sized`, so that they call themselves both on a module of any type and on a `dyn Module`.
+// These take a module apart, which may be of any type, and so are compiled once.
 
-fn collect_parameters<M: Module + ?Sized>(module: &M, prefix: &str, found: &mut Vec<(String, Parameter)>) {
-    for (name, parameter) in module.own_parameters() {
+fn collect_parameters(
+    prefix: &str,
+    own: Vec<(&'static str, Parameter)>,
+    children: Vec<(String, &dyn Module)>,
+    found: &mut Vec<(String, Parameter)>,
+) {
+    for (name, parameter) in own {
         if !found.iter().any(|(_, known)| known.is_same(&parameter)) {
             found.push((format!("{prefix}{name}"), parameter));
         }
     }
-    for (name, child) in module.children() {
-        collect_parameters(child, &format!("{prefix}{name}."), found);
+    for (name, child) in children {
+        collect_parameters(&format!("{prefix}{name}."), child.own_parameters(), child.children(), found);
     }
 }
 
-fn collect_buffers<M: Module + ?Sized>(module: &M, prefix: &str, found: &mut Vec<(String, Buffer)>) {
-    for (name, buffer) in module.own_buffers() {
-        found.push((format!("{prefix}{name}"), buffer));
-    }
-    for (name, child) in module.children() {
-        collect_buffers(child, &format!("{prefix}{name}."), found);
+fn collect_buffers(
+    prefix: &str,
+    own: Vec<(&'static str, Buffer)>,
+    children: Vec<(String, &dyn Module)>,
+    found: &mut Vec<(String, Buffer)>,
+) {
+    found.extend(own.into_iter().map(|(name, buffer)| (format!("{prefix}{name}"), buffer)));
+    for (name, child) in children {
+        collect_buffers(&format!("{prefix}{name}."), child.own_buffers(), child.children(), found);
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::error::ModuleError;
 use super::module::Module;
+use super::parameter::{Buffer, Parameter};
 use crate::autograd::no_grad;
 use crate::error::Result;
 use crate::tensor::Tensor;
@@ -65,33 +66,43 @@ pub struct IncompatibleKeys {
 
 pub(super) fn of<M: Module + ?Sized>(module: &M) -> StateDict {
     let mut state = StateDict::default();
-    collect(module, "", &mut state);
+    state.add("", module.own_parameters(), module.own_buffers(), module.children());
     state
 }
 
-/// Parameters before buffers, a module before its children; a shared tensor under each of its names.
-fn collect<M: Module + ?Sized>(module: &M, prefix: &str, state: &mut StateDict) {
-    for (name, parameter) in module.own_parameters() {
-        state.insert(format!("{prefix}{name}"), parameter.tensor().detach());
-    }
-    for (name, buffer) in module.own_buffers() {
-        state.insert(format!("{prefix}{name}"), buffer.tensor());
-    }
-    for (name, child) in module.children() {
-        collect(child, &format!("{prefix}{name}."), state);
+impl StateDict {
+    /// Parameters before buffers, a module before its children; a shared tensor under each of its names.
+    fn add(
+        &mut self,
+        prefix: &str,
+        parameters: Vec<(&'static str, Parameter)>,
+        buffers: Vec<(&'static str, Buffer)>,
+        children: Vec<(String, &dyn Module)>,
+    ) {
+        for (name, parameter) in parameters {
+            self.insert(format!("{prefix}{name}"), parameter.tensor().detach());
+        }
+        for (name, buffer) in buffers {
+            self.insert(format!("{prefix}{name}"), buffer.tensor());
+        }
+        for (name, child) in children {
+            let prefix = format!("{prefix}{name}.");
+            self.add(&prefix, child.own_parameters(), child.own_buffers(), child.children());
+        }
     }
 }
 
-pub(super) fn load<M: Module + ?Sized>(
-    module: &M,
+/// Copies a state into a module's own.
+pub(super) fn load(
+    module: &'static str,
+    own: &StateDict,
     state: &StateDict,
     strict: bool,
 ) -> Result<IncompatibleKeys> {
-    let own = of(module);
     let not_in = |names: &StateDict, other: &StateDict| -> Vec<String> {
         names.iter().filter(|(name, _)| other.get(name).is_none()).map(|(name, _)| name.to_string()).collect()
     };
-    let keys = IncompatibleKeys { missing_keys: not_in(&own, state), unexpected_keys: not_in(state, &own) };
+    let keys = IncompatibleKeys { missing_keys: not_in(own, state), unexpected_keys: not_in(state, own) };
     let quoted =
         |names: &[String]| names.iter().map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(", ");
     let mut problems = Vec::new();
@@ -114,7 +125,7 @@ pub(super) fn load<M: Module + ?Sized>(
         }
     }
     if !problems.is_empty() {
-        return Err(ModuleError::StateDict { module: module.name().to_string(), problems }.into());
+        return Err(ModuleError::StateDict { module: module.to_string(), problems }.into());
     }
     no_grad(|| {
         own.iter()

@@ -68,8 +68,7 @@ pub(super) fn correlate<T: Lanes>(
     });
     let patch = Patch::new(&axes, channels, block);
     let taps = patch.taps()?;
-    let steps = (0..block).flat_map(|row| (0..q).map(move |column| (row, column)));
-    let steps = collect(steps.map(|(row, column)| row * patch.width + column), block * q)?;
+    let steps = collect((0..block * q).map(|i| i / q * patch.width + i % q), block * q)?;
     share(threads, jobs.collect(), |job| {
         let patch = Patch::new(&axes, job.channels, block);
         let taps = &taps[..job.channels * r * s];

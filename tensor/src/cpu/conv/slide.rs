@@ -65,8 +65,7 @@ impl<T: Lanes> Slide<T> {
         let in_row = columns.div_ceil(lanes);
         let flat = flat_len(block, &patch, columns).div_ceil(lanes);
         let (row_stride, starts): (usize, Vec<usize>) = if block * in_row <= flat {
-            let starts = |row: usize| (0..in_row).map(move |vector| (row, vector * lanes));
-            let starts = (0..block).flat_map(starts).map(|(row, column)| row * patch.width + column);
+            let starts = (0..block * in_row).map(|i| i / in_row * patch.width + i % in_row * lanes);
             (in_row * lanes, collect(starts, block * in_row)?)
         } else {
             (patch.width, collect((0..flat).map(|vector| vector * lanes), flat)?)

@@ -5,17 +5,18 @@
 
 use std::iter::zip;
 
+use bytemuck::Pod;
+
 use crate::bf16;
 use crate::cpu::half::Stored;
 use crate::cpu::number::Float;
-use crate::cpu::parallel::for_pieces;
-use crate::cpu::parts::{for_shares, part};
-use crate::cpu::simd::{threads, vectorized};
+use crate::cpu::parts::{for_parts, for_shares, part};
+use crate::cpu::simd::vectorized;
 use crate::cpu::tree::{self, CHUNK, LANES};
 use crate::dtype::{DType, Element, Memory};
 use crate::error::Result;
 use crate::f16;
-use crate::kernel::{Args, Cost, Input, KernelDef, Ran};
+use crate::kernel::{Args, Input, KernelDef, Ran};
 use crate::ops::launch::launch;
 use crate::ops::row::{Row, row, rows};
 use crate::tensor::Tensor;
@@ -115,14 +116,11 @@ impl Channels {
     }
 
     /// What `work` finds out about each channel, on all threads if there is enough to do.
-    fn each<R: Send>(self, work: impl Fn(usize) -> R + Sync + Send) -> Vec<R> {
+    fn each<R: Pod + Send>(self, work: impl Fn(usize) -> R + Sync) -> Vec<R> {
         let elements = self.batch * self.channels * self.positions;
-        if elements < Cost::Cheap.smallest_parallel() || threads() == 1 {
-            return (0..self.channels).map(work).collect();
-        }
-        let mut found: Vec<Option<R>> = (0..self.channels).map(|_| None).collect();
-        for_pieces(&mut found, 1, &|channel, found| found[0] = Some(work(channel)));
-        found.into_iter().flatten().collect()
+        let mut found = vec![R::zeroed(); self.channels];
+        for_parts(&mut found, self.channels, elements, |channel, found| found[0] = work(channel));
+        found
     }
 }
 
@@ -173,7 +171,7 @@ fn batch_norm_twin<X: Stored<Math = C>, W: Stored<Math = C>, C: Float>(args: Arg
         how.push(Normalize { mean, scale: invstd * weight[channel], bias: bias[channel] });
     }
     let nothing = &mut vec![(); channels.batch][..];
-    for_shares(out.elements::<X>(), nothing, channels.batch, x.len(), |first, out, samples| {
+    for_shares(out.elements::<X>(), nothing, channels.batch, x.len(), &|first, out, samples| {
         let (mut of_x, mut of_out) = (Vec::new(), Vec::new());
         for (i, out) in out.chunks_mut(out.len() / samples.len()).enumerate() {
             let x = X::read(part(x, channels.batch, first + i), &mut of_x);
@@ -251,7 +249,7 @@ fn batch_norm_backward_twin<X: Stored<Math = C>, W: Stored<Math = C>, C: Float>(
         how.push(Backward { mean_grad: sum / count, mean, slope, scale });
     }
     let nothing = &mut vec![(); channels.batch][..];
-    for_shares(grad_x.elements::<X>(), nothing, channels.batch, x.len(), |first, out, samples| {
+    for_shares(grad_x.elements::<X>(), nothing, channels.batch, x.len(), &|first, out, samples| {
         let (mut of_grad, mut of_x, mut of_out) = (Vec::new(), Vec::new(), Vec::new());
         for (i, out) in out.chunks_mut(out.len() / samples.len()).enumerate() {
             let sample = |all| part(all, channels.batch, first + i);
@@ -337,7 +335,7 @@ fn layer_norm_twin<X: Stored<Math = C>, W: Stored<Math = C>, C: Float>(args: Arg
         (inputs[0].elements::<X>(), inputs[0].layout.sizes()[0], inputs[0].layout.sizes()[1]);
     let (weight, bias) = (vector::<W>(&inputs[1], length)?, vector::<W>(&inputs[2], length)?);
     let [out, stats] = outputs else { unreachable!("the kernel has two outputs") };
-    for_shares(out.elements::<X>(), stats.elements(), rows, x.len(), |first, out, stats| {
+    for_shares(out.elements::<X>(), stats.elements(), rows, x.len(), &|first, out, stats| {
         let (mut of_x, mut of_out) = (Vec::new(), Vec::new());
         for (i, (out, stats)) in zip(out.chunks_mut(length), stats.chunks_mut(2)).enumerate() {
             let x = X::read(part(x, rows, first + i), &mut of_x);
@@ -381,7 +379,7 @@ fn layer_norm_backward_twin<X: Stored<Math = C>, W: Stored<Math = C>, C: Float>(
     let (rows, length) = (inputs[1].layout.sizes()[0], inputs[1].layout.sizes()[1]);
     let (weight, stats) = (vector::<W>(&inputs[2], length)?, inputs[3].elements::<C>());
     let nothing = &mut vec![(); rows][..];
-    for_shares(outputs[0].elements::<X>(), nothing, rows, x.len(), |first, grad_x, _| {
+    for_shares(outputs[0].elements::<X>(), nothing, rows, x.len(), &|first, grad_x, _| {
         let (mut of_grad, mut of_x, mut of_out) = (Vec::new(), Vec::new(), Vec::new());
         for (i, grad_x) in grad_x.chunks_mut(length).enumerate() {
             let grad = X::read(part(grad, rows, first + i), &mut of_grad);
@@ -437,7 +435,7 @@ fn layer_norm_sums_twin<X: Stored<Math = C>, C: Float>(args: Args<'_, '_>) -> Ra
     let (stats, length) = (inputs[2].elements::<C>(), inputs[1].layout.sizes()[1]);
     let [of_weight, of_bias] = outputs else { unreachable!("the kernel has two outputs") };
     let chunks = of_weight.layout.sizes()[1];
-    for_shares(of_weight.elements(), of_bias.elements(), length, x.len(), |first, of_weight, of_bias| {
+    for_shares(of_weight.elements(), of_bias.elements(), length, x.len(), &|first, of_weight, of_bias| {
         let (mut of_grad, mut of_x) = (Vec::new(), Vec::new());
         let mut lanes = vec![[[C::zero(); TILE]; 2]; LANES];
         let tiles = zip(of_weight.chunks_mut(TILE * chunks), of_bias.chunks_mut(TILE * chunks));

@@ -7,7 +7,7 @@
 use super::implicit;
 use crate::conv::{ConvPass, ConvShape};
 use crate::cpu::gemm::GemmElement;
-use crate::cpu::reserve::collect;
+use crate::cpu::reserve::{collect, reserve};
 use crate::dtype::Element;
 use crate::error::Result;
 use crate::random::mix;
@@ -32,9 +32,11 @@ pub(super) fn run<T: GemmElement + Element>(
     for (start, end) in shuffled(all, order) {
         let count = end - start;
         if pass == ConvPass::BackwardData {
-            // Of each image, the channels of the part.
-            let of_image = |image: usize| &a[(image * k + start) * p * q..][..count * p * q];
-            let dy = collect((0..n).flat_map(of_image).copied(), n * count * p * q)?;
+            let mut dy = reserve(n * count * p * q)?;
+            for image in 0..n {
+                // The channels of the part.
+                dy.extend_from_slice(&a[(image * k + start) * p * q..][..count * p * q]);
+            }
             let weight = &b[start * c * r * s..end * c * r * s];
             implicit(pass, &ConvShape { k: count, ..*shape }, [&dy, weight], &mut part)?;
         } else {

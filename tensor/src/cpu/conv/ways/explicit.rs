@@ -15,8 +15,9 @@ pub(super) fn forward<T: GemmElement>(shape: &ConvShape, [x, weight]: [&[T]; 2],
     let [p, q] = shape.out();
     let (c, k) = (c / groups, k / groups);
     let inner = r * s * c;
-    let in_order = (0..k * groups).flat_map(|filter| {
-        (0..r * s).flat_map(move |at| (0..c).map(move |channel| weight[(filter * c + channel) * r * s + at]))
+    let in_order = (0..weight.len()).map(|i| {
+        let (filter, at, channel) = (i / inner, i / c % (r * s), i % c);
+        weight[(filter * c + channel) * r * s + at]
     });
     let weight = collect(in_order, weight.len())?;
     let mut columns = collect(std::iter::repeat_n(T::zeroed(), inner * p * q), inner * p * q)?;
