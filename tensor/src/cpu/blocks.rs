@@ -4,7 +4,7 @@
 //! itself; any other one (transposed, broadcast, or the output of an in-place operation) is gathered
 //! into a block on the stack. So a kernel is one plain loop, and there is one of it.
 
-use bytemuck::Pod;
+use bytemuck::{Pod, Zeroable};
 
 use crate::cpu::parallel::for_pieces;
 use crate::cpu::simd::threads;
@@ -127,32 +127,36 @@ pub(crate) fn scatter<T: Pod>(runs: &Runs, block: &[T], start: usize, values: &m
 }
 
 /// An operand of a kernel.
-struct BlockReader<'a, T> {
+pub(crate) struct BlockReader<'a> {
     /// `None`: the operand is the output, about to be overwritten.
-    source: Option<(&'a [T], Runs)>,
+    source: Option<(&'a [u8], Runs)>,
 }
 
-impl<'a, T: Pod> BlockReader<'a, T> {
+impl<'a> BlockReader<'a> {
     /// Broadcast to the output's sizes. Inlined, so that it is made where it stays: it is large.
     #[inline(always)]
-    fn new(input: &Input<'a>, sizes: &[usize]) -> Result<BlockReader<'a, T>> {
+    pub(crate) fn new(input: &Input<'a>, sizes: &[usize]) -> Result<BlockReader<'a>> {
         let source = match input.bytes {
             None => None,
-            Some(bytes) => Some((bytemuck::cast_slice(bytes), Runs::of(&input.layout.expand(sizes)?))),
+            Some(bytes) => Some((bytes, Runs::of(&input.layout.expand(sizes)?))),
         };
         Ok(BlockReader { source })
     }
 
-    /// The elements from `start` on that belong to the output block, lent or gathered into `scratch`, which serves this
-    /// operand alone.
-    fn block<'b, O: Pod>(&'b self, start: usize, output: &[O], scratch: &'b mut Scratch<T>) -> &'b [T] {
-        let length = output.len();
-        let Some((values, runs)) = &self.source else {
-            let block = scratch.take(length);
-            block.copy_from_slice(bytemuck::cast_slice(output));
-            return block;
-        };
-        match runs.block(start, length) {
+    pub(crate) fn is_output(&self) -> bool {
+        self.source.is_none()
+    }
+
+    /// The elements from `start` on, lent or gathered into `scratch`, which serves this operand alone; `None` of the output.
+    pub(crate) fn read<'b, T: Pod>(
+        &'b self,
+        start: usize,
+        length: usize,
+        scratch: &'b mut Scratch,
+    ) -> Option<&'b [T]> {
+        let (bytes, runs) = self.source.as_ref()?;
+        let values: &[T] = bytemuck::cast_slice(bytes);
+        Some(match runs.block(start, length) {
             Lies::Together(first) => &values[first..first + length],
             Lies::Number(at) => scratch.of_number(values[at], length),
             Lies::Apart => {
@@ -160,34 +164,42 @@ impl<'a, T: Pod> BlockReader<'a, T> {
                 runs.gather(values, start, block);
                 block
             }
+        })
+    }
+
+    /// The elements from `start` on that belong to the output block.
+    fn block<'b, T: Pod, O: Pod>(&'b self, start: usize, output: &[O], scratch: &'b mut Scratch) -> &'b [T] {
+        if self.is_output() {
+            let block = scratch.take(output.len());
+            block.copy_from_slice(bytemuck::cast_slice(output));
+            return block;
         }
+        self.read(start, output.len(), scratch).unwrap_or_default()
     }
 }
 
 /// A block on the stack, made only when an operand needs one, and kept for the blocks that follow.
-struct Scratch<T> {
-    block: Option<[T; BLOCK]>,
+#[derive(Default)]
+pub(crate) struct Scratch {
+    /// Room for the largest elements.
+    block: Option<[u64; BLOCK]>,
     /// It holds nothing but the one number that its operand is.
     is_filled: bool,
 }
 
-impl<T: Pod> Scratch<T> {
-    const fn new() -> Scratch<T> {
-        Scratch { block: None, is_filled: false }
-    }
-
-    fn take(&mut self, length: usize) -> &mut [T] {
+impl Scratch {
+    fn take<T: Pod>(&mut self, length: usize) -> &mut [T] {
         self.is_filled = false;
-        &mut self.block.get_or_insert_with(|| [T::zeroed(); BLOCK])[..length]
+        &mut bytemuck::cast_slice_mut(self.block.get_or_insert_with(Zeroable::zeroed))[..length]
     }
 
-    fn of_number(&mut self, number: T, length: usize) -> &[T] {
+    fn of_number<T: Pod>(&mut self, number: T, length: usize) -> &[T] {
         if !self.is_filled {
             // No more than is needed: most tensors are small.
             self.take(length).fill(number);
             self.is_filled = length == BLOCK;
         }
-        self.block.as_ref().map_or(&[], |block| &block[..length])
+        self.block.as_ref().map_or(&[], |block| &bytemuck::cast_slice(block)[..length])
     }
 }
 
@@ -239,91 +251,30 @@ fn for_strided_blocks<O: Pod>(output: &mut Output, block: &dyn Fn(usize, &mut [O
     }
 }
 
-/// `out = kernel(a)`, element by element; operands broadcast to the output's shape.
-pub(crate) fn map1<A: Pod + Sync, O: Pod + Send>(
-    args: Args<'_, '_>,
-    cost: Cost,
-    kernel: fn(&[A], &mut [O]),
-) -> Ran {
-    let out = &mut args.outputs[0];
-    let a = BlockReader::<A>::new(&args.inputs[0], out.layout.sizes())?;
-    for_shares(out, cost, &|start, out| {
-        let mut from_a = Scratch::new();
-        for (i, out) in out.chunks_mut(BLOCK).enumerate() {
-            kernel(a.block(start + i * BLOCK, out, &mut from_a), out);
+/// Functions that set `out = kernel(a, b, …)`, element by element; operands are broadcast to the output's shape.
+macro_rules! maps {
+    ($($map:ident($($x:ident: $X:ident),+);)+) => {$(
+        pub(crate) fn $map<$($X: Pod,)+ O: Pod + Send>(
+            Args { inputs, outputs, .. }: Args<'_, '_>,
+            cost: Cost,
+            kernel: fn($(&[$X],)+ &mut [O]),
+        ) -> Ran {
+            let (out, [$($x),+]) = (&mut outputs[0], inputs) else { unreachable!("it takes so many") };
+            $(let $x = BlockReader::new($x, out.layout.sizes())?;)+
+            for_shares(out, cost, &|start, out| {
+                $(let mut $x = (&$x, Scratch::default());)+
+                for (i, out) in out.chunks_mut(BLOCK).enumerate() {
+                    let start = start + i * BLOCK;
+                    kernel($($x.0.block(start, out, &mut $x.1),)+ out);
+                }
+            });
+            Ok(())
         }
-    });
-    Ok(())
+    )+};
 }
-
-/// `out = kernel(a, b)`.
-pub(crate) fn map2<A: Pod + Sync, B: Pod + Sync, O: Pod + Send>(
-    args: Args<'_, '_>,
-    cost: Cost,
-    kernel: fn(&[A], &[B], &mut [O]),
-) -> Ran {
-    let out = &mut args.outputs[0];
-    let a = BlockReader::<A>::new(&args.inputs[0], out.layout.sizes())?;
-    let b = BlockReader::<B>::new(&args.inputs[1], out.layout.sizes())?;
-    for_shares(out, cost, &|start, out| {
-        let (mut from_a, mut from_b) = (Scratch::new(), Scratch::new());
-        for (i, out) in out.chunks_mut(BLOCK).enumerate() {
-            let start = start + i * BLOCK;
-            kernel(a.block(start, out, &mut from_a), b.block(start, out, &mut from_b), out);
-        }
-    });
-    Ok(())
-}
-
-/// `out = kernel(a, b, c)`.
-pub(crate) fn map3<A: Pod + Sync, B: Pod + Sync, C: Pod + Sync, O: Pod + Send>(
-    args: Args<'_, '_>,
-    cost: Cost,
-    kernel: fn(&[A], &[B], &[C], &mut [O]),
-) -> Ran {
-    let out = &mut args.outputs[0];
-    let a = BlockReader::<A>::new(&args.inputs[0], out.layout.sizes())?;
-    let b = BlockReader::<B>::new(&args.inputs[1], out.layout.sizes())?;
-    let c = BlockReader::<C>::new(&args.inputs[2], out.layout.sizes())?;
-    for_shares(out, cost, &|start, out| {
-        let (mut from_a, mut from_b, mut from_c) = (Scratch::new(), Scratch::new(), Scratch::new());
-        for (i, out) in out.chunks_mut(BLOCK).enumerate() {
-            let start = start + i * BLOCK;
-            kernel(
-                a.block(start, out, &mut from_a),
-                b.block(start, out, &mut from_b),
-                c.block(start, out, &mut from_c),
-                out,
-            );
-        }
-    });
-    Ok(())
-}
-
-/// `out = kernel(a, b, c, d)`.
-pub(crate) fn map4<A: Pod + Sync, B: Pod + Sync, C: Pod + Sync, D: Pod + Sync, O: Pod + Send>(
-    args: Args<'_, '_>,
-    cost: Cost,
-    kernel: fn(&[A], &[B], &[C], &[D], &mut [O]),
-) -> Ran {
-    let out = &mut args.outputs[0];
-    let a = BlockReader::<A>::new(&args.inputs[0], out.layout.sizes())?;
-    let b = BlockReader::<B>::new(&args.inputs[1], out.layout.sizes())?;
-    let c = BlockReader::<C>::new(&args.inputs[2], out.layout.sizes())?;
-    let d = BlockReader::<D>::new(&args.inputs[3], out.layout.sizes())?;
-    for_shares(out, cost, &|start, out| {
-        let (mut from_a, mut from_b) = (Scratch::new(), Scratch::new());
-        let (mut from_c, mut from_d) = (Scratch::new(), Scratch::new());
-        for (i, out) in out.chunks_mut(BLOCK).enumerate() {
-            let start = start + i * BLOCK;
-            kernel(
-                a.block(start, out, &mut from_a),
-                b.block(start, out, &mut from_b),
-                c.block(start, out, &mut from_c),
-                d.block(start, out, &mut from_d),
-                out,
-            );
-        }
-    });
-    Ok(())
+maps! {
+    map1(a: A);
+    map2(a: A, b: B);
+    map3(a: A, b: B, c: C);
+    map4(a: A, b: B, c: C, d: D);
 }

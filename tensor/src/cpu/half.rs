@@ -11,7 +11,7 @@ use bytemuck::Pod;
 use half::prelude::*;
 use smallvec::SmallVec;
 
-use super::blocks::{BLOCK, Runs, for_shares, map1, scatter};
+use super::blocks::{BLOCK, BlockReader, Runs, Scratch, for_shares, map1, scatter};
 use super::number::Float;
 use super::parallel::for_pieces;
 use super::simd::{threads, vectorized};
@@ -76,12 +76,11 @@ fn in_blocks_of<O: Pod + Send>(
     args: Args<'_, '_>,
 ) -> Ran {
     let output = &mut args.outputs[0];
-    let mut inputs: SmallVec<[HalfOperand; 4]> = SmallVec::new();
+    let mut inputs: SmallVec<[(DType, BlockReader); MOST_INPUTS]> = SmallVec::new();
     for (input, dtype) in args.inputs.iter().zip(reads) {
-        let runs = Runs::of(&input.layout.expand(output.layout.sizes())?);
-        inputs.push(HalfOperand { dtype: *dtype, bytes: input.bytes, runs });
+        inputs.push((*dtype, BlockReader::new(input, output.layout.sizes())?));
     }
-    let in_place = inputs.iter().any(|input| input.bytes.is_none());
+    let in_place = inputs.iter().any(|(_, reader)| reader.is_output());
     let failure = OnceLock::new();
     for_shares(output, of_f32.cost, &|start, out: &mut [O]| {
         let run = |inputs: &[Input], out: &mut [u8], layout: &Layout| {
@@ -93,12 +92,10 @@ fn in_blocks_of<O: Pod + Send>(
         for (i, out) in out.chunks_mut(BLOCK).enumerate() {
             let start = start + i * BLOCK;
             let result = Layout::contiguous(&[out.len()]).map_err(Stopped::from).and_then(|layout| {
-                let read = |(input, block)| Input {
-                    bytes: HalfOperand::read(input, start, out.len(), block),
-                    layout: &layout,
-                };
-                let inputs: SmallVec<[Input; MOST_INPUTS]> =
-                    inputs.iter().zip(&mut blocks).map(read).collect();
+                let inputs: SmallVec<[Input; MOST_INPUTS]> = (inputs.iter().zip(&mut blocks))
+                    .map(|((dtype, reader), block)| block.read(*dtype, reader, start, out.len()))
+                    .map(|bytes| Input { bytes, layout: &layout })
+                    .collect();
                 if !written.is_half() {
                     return run(&inputs, bytemuck::cast_slice_mut(out), &layout);
                 }
@@ -119,53 +116,35 @@ fn in_blocks_of<O: Pod + Send>(
     failure.into_inner().map_or(Ok(()), Err)
 }
 
-/// An input that is read in blocks.
-struct HalfOperand<'a> {
-    dtype: DType,
-    /// `None`: it is the output.
-    bytes: Option<&'a [u8]>,
-    runs: Runs,
-}
-
 /// Room for a block: as it is gathered, and in f32.
 #[derive(Default)]
 struct Widened {
-    gathered: Option<[u64; BLOCK]>,
+    gathered: Scratch,
     floats: Option<[f32; BLOCK]>,
 }
 
-impl HalfOperand<'_> {
-    /// The elements from `start` on, without gaps, halves as f32.
-    fn read<'b>(&'b self, start: usize, length: usize, block: &'b mut Widened) -> Option<&'b [u8]> {
-        let (bytes, size) = (self.bytes?, self.dtype.size());
-        let elements = match self.runs.contiguous_start() {
-            Some(first) => &bytes[(first + start) * size..][..length * size],
-            None => {
-                let gathered = block.gathered.get_or_insert([0; BLOCK]);
-                let to = &mut bytemuck::cast_slice_mut(gathered)[..length * size];
-                gather(&self.runs, size, bytes, start, to);
-                to
-            }
+impl Widened {
+    /// The elements from `start` on, without gaps, halves as f32; `None` of the output.
+    fn read<'b>(
+        &'b mut self,
+        dtype: DType,
+        reader: &'b BlockReader,
+        start: usize,
+        length: usize,
+    ) -> Option<&'b [u8]> {
+        let gathered = &mut self.gathered;
+        let elements: &[u8] = match dtype.size() {
+            1 => reader.read(start, length, gathered)?,
+            2 => bytemuck::cast_slice(reader.read::<u16>(start, length, gathered)?),
+            4 => bytemuck::cast_slice(reader.read::<u32>(start, length, gathered)?),
+            _ => bytemuck::cast_slice(reader.read::<u64>(start, length, gathered)?),
         };
-        if !self.dtype.is_half() {
+        if !dtype.is_half() {
             return Some(elements);
         }
-        let floats = &mut block.floats.get_or_insert([0.0; BLOCK])[..length];
-        widen(self.dtype, bytemuck::cast_slice(elements), floats);
+        let floats = &mut self.floats.get_or_insert([0.0; BLOCK])[..length];
+        widen(dtype, bytemuck::cast_slice(elements), floats);
         Some(bytemuck::cast_slice(floats))
-    }
-}
-
-/// [`Runs::gather`] of elements of a size.
-fn gather(runs: &Runs, size: usize, bytes: &[u8], start: usize, to: &mut [u8]) {
-    fn of<T: Pod>(runs: &Runs, bytes: &[u8], start: usize, to: &mut [u8]) {
-        runs.gather::<T>(bytemuck::cast_slice(bytes), start, bytemuck::cast_slice_mut(to));
-    }
-    match size {
-        1 => of::<u8>(runs, bytes, start, to),
-        2 => of::<u16>(runs, bytes, start, to),
-        4 => of::<u32>(runs, bytes, start, to),
-        _ => of::<u64>(runs, bytes, start, to),
     }
 }
 
