@@ -84,7 +84,7 @@ pub struct Span {
 /// What stands behind the CUDA devices of a machine.
 ///
 /// Calls may fail with an error of work queued earlier: errors of kernels surface late, and stick.
-#[allow(dead_code)] // Nothing above it fills memory by bytes or destroys a stream.
+#[allow(dead_code)] // Nothing above it fills memory by bytes.
 pub trait Driver: Send + Sync {
     fn device_count(&self) -> usize;
     fn properties(&self, device: usize) -> DeviceProperties;
@@ -127,15 +127,7 @@ pub trait Driver: Send + Sync {
         from: DevicePtr,
         bytes: usize,
     ) -> DriverResult<OpId>;
-    /// A copy within the stream's device.
-    fn copy_device_to_device(
-        &self,
-        stream: StreamId,
-        to: DevicePtr,
-        from: DevicePtr,
-        bytes: usize,
-    ) -> DriverResult<OpId>;
-    /// A copy from one device to another, on a stream of either. Through the host if they are no peers.
+    /// A copy from one device to another, or within one, on a stream of either. Through the host if they are no peers.
     fn copy_peer(
         &self,
         stream: StreamId,
@@ -148,7 +140,6 @@ pub trait Driver: Send + Sync {
     /// A new stream. A blocking one keeps order with the device's default stream, as CUDA's do unless told
     /// otherwise; PyTorch's do not.
     fn stream_create(&self, device: usize, blocking: bool) -> DriverResult<StreamId>;
-    fn stream_destroy(&self, stream: StreamId) -> DriverResult<()>;
     /// Whether all work queued on the stream has run.
     fn stream_query(&self, stream: StreamId) -> DriverResult<bool>;
     /// Waits until it has.

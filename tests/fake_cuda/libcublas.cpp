@@ -29,11 +29,6 @@ EXPORTED int cublasDestroy_v2(Handle *handle) {
     return SUCCESS;
 }
 
-EXPORTED int cublasGetVersion_v2(Handle *, int *version) {
-    *version = 120400;
-    return SUCCESS;
-}
-
 EXPORTED const char *cublasGetStatusString(int status) {
     return status == INVALID_VALUE ? "an unsupported value or parameter was passed to the function"
                                    : "the functionality requested is not supported";

@@ -465,14 +465,6 @@ EXPORTED CUresult cuMemcpyDtoHAsync_v2(void *to, CUdeviceptr from, size_t bytes,
     return SUCCESS;
 }
 
-EXPORTED CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes, Stream *stream) {
-    ENTER(cuMemcpyDtoDAsync_v2);
-    CHECK_STREAM(stream);
-    if (!holds(to, bytes) || !holds(from, bytes)) return INVALID_VALUE;
-    queue(stream, [=] { return memmove((void *)to, (void *)from, bytes), (CUresult)SUCCESS; });
-    return SUCCESS;
-}
-
 EXPORTED CUresult cuMemcpyPeerAsync(CUdeviceptr to, Context *, CUdeviceptr from, Context *, size_t bytes,
                                     Stream *stream) {
     ENTER(cuMemcpyPeerAsync);
@@ -494,15 +486,6 @@ EXPORTED CUresult cuStreamCreate(Stream **stream, unsigned) {
     ENTER(cuStreamCreate);
     *stream = new Stream{current, {}};
     streams.insert(*stream);
-    return SUCCESS;
-}
-
-EXPORTED CUresult cuStreamDestroy_v2(Stream *stream) {
-    ENTER(cuStreamDestroy_v2);
-    if (!streams.count(stream)) return INVALID_HANDLE;
-    finish(*stream);
-    streams.erase(stream);
-    delete stream;
     return SUCCESS;
 }
 

@@ -22,8 +22,8 @@ functions!(driver:
     cuDevicePrimaryCtxRetain, cuDevicePrimaryCtxRelease_v2, cuCtxSetCurrent, cuCtxSynchronize,
     cuDeviceCanAccessPeer, cuCtxEnablePeerAccess,
     cuMemGetInfo_v2, cuMemAlloc_v2, cuMemFree_v2, cuMemHostAlloc, cuMemFreeHost,
-    cuMemcpyHtoDAsync_v2, cuMemcpyDtoHAsync_v2, cuMemcpyDtoDAsync_v2, cuMemcpyPeerAsync, cuMemsetD8Async,
-    cuStreamCreate, cuStreamDestroy_v2, cuStreamQuery, cuStreamSynchronize, cuStreamWaitEvent,
+    cuMemcpyHtoDAsync_v2, cuMemcpyDtoHAsync_v2, cuMemcpyPeerAsync, cuMemsetD8Async,
+    cuStreamCreate, cuStreamQuery, cuStreamSynchronize, cuStreamWaitEvent,
     cuEventCreate, cuEventDestroy_v2, cuEventRecord, cuEventQuery, cuEventSynchronize,
     cuModuleLoadData, cuModuleUnload, cuModuleGetFunction, cuLaunchKernel,
 );

@@ -85,7 +85,7 @@ struct Card {
     /// The primary context, made when the GPU is first used: that takes time and memory.
     context: Mutex<Option<Context>>,
     /// By number; the first is the default stream.
-    streams: RwLock<Vec<Option<Stream>>>,
+    streams: RwLock<Vec<Stream>>,
     modules: Mutex<Vec<Module>>,
     functions: RwLock<HashMap<*const KernelDef, Function>>,
     blas: Mutex<Option<Blas>>,
@@ -126,7 +126,7 @@ impl Nvidia {
                 device,
                 properties: properties.clone(),
                 context: Mutex::default(),
-                streams: RwLock::new(vec![Some(Handle(ptr::null_mut()))]),
+                streams: RwLock::new(vec![Handle(ptr::null_mut())]),
                 modules: Mutex::default(),
                 functions: RwLock::default(),
                 blas: Mutex::default(),
@@ -160,7 +160,7 @@ impl Nvidia {
     fn enter_stream(&self, stream: StreamId) -> DriverResult<(&Card, CUstream)> {
         let gpu = self.enter(stream.device)?;
         let streams = gpu.streams.read().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let raw = streams.get(stream.number as usize).copied().flatten();
+        let raw = streams.get(stream.number as usize).copied();
         Ok((gpu, raw.ok_or_else(|| errors::invalid(400, "invalid resource handle"))?.0))
     }
 
@@ -458,20 +458,6 @@ impl Driver for Nvidia {
         if is_borrowed { self.wait_for_borrowed(stream, op) } else { op }
     }
 
-    fn copy_device_to_device(
-        &self,
-        stream: StreamId,
-        to: DevicePtr,
-        from: DevicePtr,
-        bytes: usize,
-    ) -> DriverResult<OpId> {
-        let (gpu, raw) = self.enter_stream(stream)?;
-        self.queue(Engine::Compute, (gpu, stream, raw), || {
-            // SAFETY: both ranges are in memory of the device.
-            check(unsafe { cuMemcpyDtoDAsync_v2(to.0, from.0, bytes, raw) })
-        })
-    }
-
     fn copy_peer(
         &self,
         stream: StreamId,
@@ -503,19 +489,8 @@ impl Driver for Nvidia {
         // SAFETY: there is room for the answer.
         gpu.told(check(unsafe { cuStreamCreate(&mut stream, flags as u32) }))?;
         let mut streams = gpu.streams.write().unwrap_or_else(std::sync::PoisonError::into_inner);
-        streams.push(Some(Handle(stream)));
+        streams.push(Handle(stream));
         Ok(StreamId { device, number: streams.len() as u32 - 1 })
-    }
-
-    fn stream_destroy(&self, stream: StreamId) -> DriverResult<()> {
-        let (gpu, raw) = self.enter_stream(stream)?;
-        if stream.number == 0 {
-            return Err(errors::invalid(400, "invalid resource handle"));
-        }
-        let mut streams = gpu.streams.write().unwrap_or_else(std::sync::PoisonError::into_inner);
-        streams[stream.number as usize] = None;
-        // SAFETY: it was created, and nobody can name it any more. Work that is queued on it still runs.
-        check(unsafe { cuStreamDestroy_v2(raw) })
     }
 
     fn stream_query(&self, stream: StreamId) -> DriverResult<bool> {

@@ -116,7 +116,6 @@ impl Simulated {
     fn enter_stream(&self, id: StreamId, cost: &Figure) -> DriverResult<(MutexGuard<'_, State>, usize)> {
         let state = self.enter(id.device, cost)?;
         let stream = state.devices[id.device].streams.get(id.number as usize).copied();
-        let stream = stream.filter(|stream| !state.streams[*stream].destroyed);
         let stream = stream.ok_or_else(errors::invalid_handle)?;
         Ok((state, stream))
     }
@@ -264,16 +263,6 @@ impl Driver for Simulated {
         self.leave(self.device_to_host(stream, to, from, bytes))
     }
 
-    fn copy_device_to_device(
-        &self,
-        stream: StreamId,
-        to: DevicePtr,
-        from: DevicePtr,
-        bytes: usize,
-    ) -> DriverResult<OpId> {
-        self.leave(self.within_device(stream, to, from, bytes))
-    }
-
     fn copy_peer(
         &self,
         stream: StreamId,
@@ -290,16 +279,6 @@ impl Driver for Simulated {
 
     fn stream_create(&self, device: usize, blocking: bool) -> DriverResult<StreamId> {
         Ok(self.enter(device, &self.host.stream_create)?.add_stream(device, blocking))
-    }
-
-    /// Work that is queued on it still runs.
-    fn stream_destroy(&self, stream: StreamId) -> DriverResult<()> {
-        let (mut state, index) = self.enter_stream(stream, &self.host.query)?;
-        if stream.number == 0 {
-            return Err(errors::invalid_handle());
-        }
-        state.streams[index].destroyed = true;
-        Ok(())
     }
 
     fn stream_query(&self, stream: StreamId) -> DriverResult<bool> {

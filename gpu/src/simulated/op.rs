@@ -98,7 +98,6 @@ pub(super) struct Queue {
     pub(super) id: StreamId,
     /// Keeps order with the default stream.
     pub(super) blocking: bool,
-    pub(super) destroyed: bool,
     pub(super) queue: VecDeque<Op>,
     pub(super) head: Head,
 }
@@ -117,7 +116,7 @@ pub(super) enum Head {
 impl Queue {
     pub(super) fn new(id: StreamId, blocking: bool) -> Queue {
         let queue = VecDeque::new();
-        Queue { id, blocking, destroyed: false, queue, head: Head::Waiting }
+        Queue { id, blocking, queue, head: Head::Waiting }
     }
 
     /// Whether its work up to that piece has run.

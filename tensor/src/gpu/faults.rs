@@ -81,11 +81,9 @@ impl Driver for Faulty {
         write_host(into: PinnedPtr, from: &[u8]) -> ();
         copy_host_to_device(stream: StreamId, to: DevicePtr, from: HostSource<'_>, bytes: usize) -> OpId;
         copy_device_to_host(stream: StreamId, to: HostTarget<'_>, from: DevicePtr, bytes: usize) -> OpId;
-        copy_device_to_device(stream: StreamId, to: DevicePtr, from: DevicePtr, bytes: usize) -> OpId;
         copy_peer(stream: StreamId, to: (usize, DevicePtr), from: (usize, DevicePtr), bytes: usize) -> OpId;
         memset(stream: StreamId, to: DevicePtr, value: u8, bytes: usize) -> OpId;
         stream_create(device: usize, blocking: bool) -> StreamId;
-        stream_destroy(stream: StreamId) -> ();
         stream_query(stream: StreamId) -> bool;
         stream_synchronize(stream: StreamId) -> ();
         finish(stream: StreamId) -> ();

@@ -131,18 +131,15 @@ fn events_time_the_work_between_them() {
 }
 
 #[test]
-fn destroyed_handles_are_invalid_and_their_work_still_runs() {
+fn a_destroyed_event_is_invalid_and_its_work_still_runs() {
     let rig = Rig::one();
     let (x, stream, event) = (rig.device_floats(1, 0.0), rig.stream(false), rig.event());
     rig.fill(stream, x, 1, 1.0, 100);
     rig.gpu.event_record(event, stream).unwrap();
     rig.gpu.event_destroy(event).unwrap();
-    rig.gpu.stream_destroy(stream).unwrap();
     let other = rig.event();
     assert_ne!(other, event);
     assert_eq!(rig.gpu.event_query(event), Err(errors::invalid_handle()));
-    assert_eq!(rig.gpu.stream_query(stream), Err(errors::invalid_handle()));
-    assert_eq!(rig.gpu.stream_destroy(StreamId::default_of(0)), Err(errors::invalid_handle()));
     rig.gpu.synchronize(0).unwrap();
     assert_eq!(rig.read_device(x, 1), [1.0]);
     assert!(rig.gpu.event_query(other).unwrap(), "the old record is not the new event's");

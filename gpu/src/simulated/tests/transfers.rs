@@ -186,7 +186,7 @@ fn copies_within_a_device_and_fills_run_in_order() {
     let rig = Rig::one();
     let (a, b) = (rig.device_floats(100, 1.0), rig.device_floats(100, 2.0));
     let stream = StreamId::default_of(0);
-    rig.gpu.copy_device_to_device(stream, b, a, 200).unwrap();
+    rig.gpu.copy_peer(stream, (0, b), (0, a), 200).unwrap();
     rig.gpu.memset(stream, a, 0, 400).unwrap();
     let copied = rig.read_device(b, 100);
     assert_eq!((count_of(&copied, 1.0), count_of(&copied, 2.0)), (50, 50));
