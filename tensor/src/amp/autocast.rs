@@ -1,7 +1,7 @@
 //! Regions in which operations choose the type they run in.
 //!
-//! What becomes of its operands, each operation says where it is declared ([`Cast`]). What it is made of runs in the types
-//! that were chosen for it.
+//! Each operation says where it is declared what becomes of its operands ([`Cast`]). The operations that it is made of run
+//! in the types that were chosen for it.
 
 use std::borrow::Cow;
 use std::cell::{Cell, RefCell};

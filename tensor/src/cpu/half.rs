@@ -2,7 +2,8 @@
 //!
 //! Nothing is calculated in 16 bits, in PyTorch as here: an operation takes its numbers for the f32s that they are,
 //! and rounds its result once. So no kernel of halves is written but those that only move elements. Any other is the
-//! kernel of f32 with other types in memory ([`KernelDef::of_f32`]), and its twin runs on operands that were converted: block by block where an element comes of the same element of the inputs, else as a whole.
+//! kernel of f32 with other types in memory ([`KernelDef::of_f32`]), and its twin runs on operands that were converted: block
+//! by block where an element comes of the same element of the inputs, else as a whole.
 //! Where that is too much memory, a twin is written for every type and converts a row at a time ([`Stored`]).
 
 use std::sync::OnceLock;

@@ -1,6 +1,7 @@
 //! Work shared among threads. Whoever makes an output says into which pieces it falls; one function hands them out.
 //!
-//! What makes a piece is `dyn`, so that this is compiled once for each type of element and not for each kernel. Which thread makes which piece changes no bit of any.
+//! What makes a piece is `dyn`, so that this is compiled once for each type of element and not for each kernel. Which
+//! thread makes which piece changes no bit of any.
 
 use std::sync::{Mutex, PoisonError};
 

@@ -24,7 +24,7 @@
 //! | `none` | one kernel, which has no types in its name |
 //!
 //! The kernel in CUDA C++ is in the file of `kernels/` that is called as the module of its row is: the rows of
-//! `ops/elementwise/gelu.rs` are in `kernels/elementwise/gelu.cu`, those of `ops/pool/kernels.rs` in `kernels/pool.cu`.
+//! `ops/elementwise/pow.rs` are in `kernels/elementwise/pow.cu`, those of `ops/pool/kernels.rs` in `kernels/pool.cu`.
 //!
 //! By way of f32 means that the kernel of halves is f32's between two conversions (`cpu/half.rs`): it is no other twin.
 

@@ -1,5 +1,5 @@
-//! Products and quotients of halves and a number: an f64 that is not rounded to a half first. So much more PyTorch does
-//! for these, and only for these.
+//! Products and quotients of halves and a number: an f64 that is not rounded to a half first. PyTorch takes this care with
+//! products and quotients alone.
 
 use super::Operand;
 use super::binary::{Binary, binary};
