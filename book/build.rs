@@ -25,6 +25,8 @@ fn main() {
     let summary = fs::read_to_string(summary).expect("the summary can be read");
     let links = summary.split("](").skip(1).filter_map(|rest| rest.split(')').next());
     let chapters = links.map(|page| format!("book/chapters/{page}"));
-    let pages: Vec<String> = ["README.md".to_owned()].into_iter().chain(chapters).collect();
+    // mdBook takes the page for addresses that lead nowhere without being told.
+    let others = ["README.md", "book/chapters/404.md"].map(str::to_owned);
+    let pages: Vec<String> = others.into_iter().chain(chapters).collect();
     write("pages.rs", format!("pages!{pages:?};"));
 }

@@ -37,6 +37,12 @@ impl Block<'_> {
             _ if lines.iter().any(|line| line.starts_with("- ")) => expanded.join("\n"),
             _ => return Err((*line, format!("`{{{{#{name}}}}}` lists nothing: write `- …` lines in it"))),
         };
-        Ok(format!("## {heading}\n\n<div class=\"{name}\">\n\n{}\n\n</div>\n\n", body.trim_end()))
+        // How good the reader's guesses were, and what is kept of them: predict.js fills it.
+        let before = if *name == "takeaways" {
+            "<section class=\"guesses\" aria-label=\"Your guesses\"></section>\n\n"
+        } else {
+            ""
+        };
+        Ok(format!("{before}## {heading}\n\n<div class=\"{name}\">\n\n{}\n\n</div>\n\n", body.trim_end()))
     }
 }

@@ -7,6 +7,7 @@ use mdbook_driver::MDBook;
 use mdbook_driver::config::Config;
 use mdbook_driver::errors::Error;
 
+use crate::chain;
 use crate::course::Course;
 use crate::links;
 use crate::origin;
@@ -39,7 +40,8 @@ pub fn pages(course: Course, site: Site) -> Result<BTreeMap<String, Vec<u8>>, St
             .map_err(|error| error.context("book/chapters/SUMMARY.md"))?;
         // It takes the place of the command in book.toml, which has the same name.
         book.with_preprocessor(ToDevice::new(course));
-        book.build()
+        book.build()?;
+        Ok(chain::cut(&book.book, folder.path())?)
     });
     built.map_err(|error| format!("{error:#}"))?;
     let mut wrong = warnings;

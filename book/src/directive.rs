@@ -6,8 +6,8 @@ use crate::labs::{by_default, source_page};
 use crate::mistake::{Wrong, choices};
 use crate::names::{LINES, unknown};
 use crate::output::{self, Show};
-use crate::path::Path;
-use crate::{anchor, html, path_page, questions};
+use crate::plan::Plan;
+use crate::{anchor, first_page, html, minutes, plan_page, prediction, questions};
 
 /// A directive as Markdown.
 pub fn markdown(course: &Course, page: &Page, name: &str, args: &[&str]) -> Result<String, Wrong> {
@@ -17,9 +17,16 @@ pub fn markdown(course: &Course, page: &Page, name: &str, args: &[&str]) -> Resu
         return Err(Wrong::Here(format!("this is chapter {chapter}: say `{{{{#{name} {chapter}}}}}`")));
     }
     match (name, args) {
-        ("minutes", []) => Ok(path_page::minutes(&Path::read(course)?, page)?),
-        ("path", []) => Ok(path_page::path(&Path::read(course)?, &up(page.path))),
-        ("sessions", []) => Ok(path_page::sessions(&Path::read(course)?, &up(page.path))),
+        ("minutes", []) => {
+            Plan::read(course)?.check_has(page.path)?;
+            Ok(minutes::PLACEHOLDER.to_owned())
+        }
+        // Its minutes are those of the chapters, which would have to be known before.
+        ("plan" | "sessions", []) if page.chapter().is_some() => {
+            Err(Wrong::Here(format!("a chapter has no `{{{{#{name}}}}}`: name `plan.md` instead")))
+        }
+        ("plan", []) => plan_page::plan(course, &Plan::read(course)?, &up(page.path)),
+        ("sessions", []) => plan_page::sessions(course, &Plan::read(course)?, &up(page.path)),
         ("lab-run", [lab]) => Ok(lab_run(course, page, lab)?),
         ("lab-code", [lab, anchor]) => {
             let lab = course.lab(lab)?;
@@ -32,14 +39,30 @@ pub fn markdown(course: &Course, page: &Page, name: &str, args: &[&str]) -> Resu
             Ok(captioned("lab-code", &html::fence("rust", &code), &caption))
         }
         ("lab-output", [lab, section, options @ ..]) => Ok(lab_output(course, lab, section, options)?),
+        ("predict", [id, run]) if run.starts_with("run=") => {
+            // A prediction keeps its id when its section moves to the lab of another chapter.
+            let of_id = id.split('-').next().unwrap_or_default();
+            let events = course.events(course.lab(page.chapter().unwrap_or(of_id))?, &run["run=".len()..])?;
+            Ok(prediction::html(&events, id)?)
+        }
         ("lab-source", [lab]) => {
             let lab = course.lab(lab)?;
             let file = |(path, text): &(String, String)| {
                 let code = html::fence("rust", &anchor::without_marks(text));
                 captioned("lab-code", &code, &format!("<code>{path}</code>"))
             };
-            Ok(course.sources(lab)?.iter().map(file).collect())
+            let plan = Plan::read(course)?;
+            let chapter = plan.chapters().find(|chapter| chapter.number() == lab.number());
+            // Nothing else leads there: these pages have no *Previous*.
+            let back = chapter.and_then(|chapter| {
+                let (number, title, of_chapter) = (chapter.number(), &chapter.title, chapter.page()?);
+                Some(format!("This is the lab of [{number} {title}]({}{of_chapter}).\n\n", up(page.path)))
+            });
+            Ok(course.sources(lab)?.iter().map(file).fold(back.unwrap_or_default(), |all, file| all + &file))
         }
+        ("race", []) => Ok(first_page::race()?),
+        ("clone", [lab]) => Ok(first_page::clone(course, lab)?),
+        ("chapters", []) => Ok(first_page::chapters(course)?),
         ("questions", [chapter]) => {
             let least = if page.chapter().is_some() { 6 } else { 1 };
             let html = questions::html(course, chapter, least)?;
@@ -71,7 +94,7 @@ fn lab_run(course: &Course, page: &Page, lab: &str) -> Result<String, String> {
 
 fn lab_output(course: &Course, lab: &str, number: &str, options: &[&str]) -> Result<String, String> {
     let lab = course.lab(lab)?;
-    let (mut run, mut show) = (None, Show::All);
+    let (mut run, mut show, mut part) = (None, Show::All, None);
     for (index, option) in options.iter().enumerate() {
         let name = option.split('=').next();
         if options[..index].iter().any(|before| before.split('=').next() == name) {
@@ -79,26 +102,27 @@ fn lab_output(course: &Course, lab: &str, number: &str, options: &[&str]) -> Res
         }
         match option.split_once('=') {
             Some(("run", name)) => run = Some(name),
+            Some(("part", name)) => part = Some(name),
             Some(("show", "all")) => show = Show::All,
             Some(("show", "results")) => show = Show::Results,
-            _ => return Err(format!("no option `{option}`: say run=… and show=all | show=results")),
+            _ => return Err(format!("no option `{option}`: say run=…, part=… and show=all | show=results")),
         }
     }
     let runs = || choices(lab.runs.iter().map(|run| run.name));
     let run = run.ok_or_else(|| format!("lab-output does not say which run: add run={}", runs()))?;
     let events = course.events(lab, run)?;
-    let section =
-        output::section(&events, number).map_err(|what| format!("{}, run={run}, has {what}", lab.name))?;
+    let section = output::section(&events, number, part)
+        .map_err(|what| format!("{}, run={run}, has {what}", lab.name))?;
 
     let flags = lab.runs.iter().find(|known| known.name == run).map_or(&[][..], |run| run.flags);
+    let place = part.map_or(number.to_owned(), |part| format!("{number}.{part}"));
     let machine = events.iter().find_map(|event| match event {
         labs::Event::Header(header) => Some(format!("machine: {}, seed: {}", header.machine, header.seed)),
         _ => None,
     });
     let caption = format!(
-        "<code>{}</code>, section {} ({})",
-        html::escape(&lab.command(flags)),
-        number.split('.').next().unwrap_or_default(),
+        "<code>{}</code> ({})",
+        html::escape(&lab.command(&[flags, &["--section", &place]].concat())),
         html::escape(&machine.unwrap_or_default())
     );
     Ok(captioned("lab-output", &output::markdown(section, show), &caption))

@@ -16,7 +16,7 @@ macro_rules! pages {
     };
 }
 
-// `pages![…]` with README.md and all that SUMMARY.md names, which `build.rs` writes.
+// `pages![…]` with README.md, 404.md and all that SUMMARY.md names, which `build.rs` writes.
 include!(concat!(env!("OUT_DIR"), "/pages.rs"));
 
 #[test]

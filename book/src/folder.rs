@@ -6,7 +6,7 @@ use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write};
 use std::path::{Component, Path, PathBuf};
 
-use crate::hash::hash;
+use questions::hash;
 
 /// The list, and what its first line says. A line for each file follows, its hash and its path with slashes.
 const LIST: &str = ".to-device-book";

@@ -12,15 +12,19 @@ pub const BLOCKS: [(&str, &str); 5] = [
 ];
 
 /// Those on a line of their own, by example.
-pub const LINES: [(&str, &str); 8] = [
+pub const LINES: [(&str, &str); 12] = [
     ("minutes", "{{#minutes}}"),
-    ("path", "{{#path}}"),
+    ("plan", "{{#plan}}"),
     ("sessions", "{{#sessions}}"),
     ("lab-run", "{{#lab-run 03}}"),
     ("lab-code", "{{#lab-code 03 train}}"),
     ("lab-output", "{{#lab-output 03 4 run=t4}}"),
+    ("predict", "{{#predict 03-steps run=t4}}"),
     ("lab-source", "{{#lab-source 03}}"),
     ("questions", "{{#questions 03}}"),
+    ("race", "{{#race}}"),
+    ("clone", "{{#clone 03}}"),
+    ("chapters", "{{#chapters}}"),
 ];
 
 /// What to say of a name that is none.

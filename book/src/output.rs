@@ -1,8 +1,10 @@
 //! What a lab prints: compared with its snapshot, and cut into the sections of its chapter.
 
-use labs::{Event, render_text, without_measured};
+use labs::render_text::{self, Column};
+use labs::{Event, Table, without_measured};
 
 use crate::html;
+use crate::mistake::choices;
 
 /// Compares a snapshot with what the lab says now. The error is the place of the first difference.
 pub fn check(snapshot: &str, events: &[Event]) -> Result<(), String> {
@@ -28,7 +30,7 @@ pub fn check(snapshot: &str, events: &[Event]) -> Result<(), String> {
 }
 
 /// Letters that a block of code shows on a page without being scrolled.
-const PAGE_WIDTH: usize = 84;
+const PAGE_WIDTH: usize = 80;
 
 /// How much of a section to show.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -39,10 +41,9 @@ pub enum Show {
     Results,
 }
 
-/// The events of a section, by its number; `1.3` is what follows its third prediction, up to the next. The error
-/// says what there is.
-pub fn section<'a>(events: &'a [Event], number: &str) -> Result<&'a [Event], String> {
-    let (number, part) = number.split_once('.').map_or((number, None), |(number, part)| (number, Some(part)));
+/// The events of a section, by its number; of it only the part that follows a prediction, up to the next, if it is named: by
+/// the words of the prediction's id. The error says what there is.
+pub fn section<'a>(events: &'a [Event], number: &str, part: Option<&str>) -> Result<&'a [Event], String> {
     let number_of = |event: &'a Event| match event {
         Event::Section { number, .. } => Some(number.as_str()),
         _ => None,
@@ -56,26 +57,37 @@ pub fn section<'a>(events: &'a [Event], number: &str) -> Result<&'a [Event], Str
     let section = &events[start..=start + length];
     let Some(part) = part else { return Ok(section) };
 
-    let is_prediction = |event: &&[Event]| matches!(event.first(), Some(Event::Prediction(_)));
-    let parts = section.chunk_by(|_, next| !matches!(next, Event::Prediction(_))).filter(is_prediction);
-    let parts: Vec<&[Event]> = parts.collect();
-    let found = part.parse().ok().filter(|&part: &usize| part > 0).and_then(|part| parts.get(part - 1));
-    found.copied().ok_or_else(|| match parts.len() {
-        0 => format!("no prediction in section {number}, and so no part `{part}`"),
-        count => format!("no part `{part}` in section {number}: say {number}.1 to {number}.{count}"),
+    let part_of = |event: &Event| match event {
+        Event::Prediction(prediction) => Some(prediction.part()),
+        _ => None,
+    };
+    let parts = section.chunk_by(|_, next| part_of(next).is_none());
+    let named = parts.filter_map(|events| Some((part_of(events.first()?)?, events)));
+    let named: Vec<(&str, &[Event])> = named.collect();
+    let found = named.iter().find(|(name, _)| *name == part).map(|(_, events)| *events);
+    found.ok_or_else(|| match named.is_empty() {
+        true => format!("no prediction in section {number}, and so no part `{part}`"),
+        false => format!(
+            "no part `{part}` in section {number}: say part={}",
+            choices(named.iter().map(|(name, _)| *name))
+        ),
     })
 }
 
-/// Events as Markdown: blocks of text as a terminal shows them, and pictures where they come.
+/// Events as Markdown: blocks of text as a terminal shows them, and pictures and tables where they come.
 pub fn markdown(events: &[Event], show: Show) -> String {
     let shown = |event: &Event| {
-        let words = matches!(event, Event::Section { .. } | Event::Prose(_) | Event::Prediction(_));
+        let words = matches!(
+            event,
+            Event::Section { .. } | Event::Prose(_) | Event::Prediction(_) | Event::Answer(_)
+        );
         show == Show::All || !words
     };
     let events: Vec<Event> = without_measured(events).into_iter().filter(shown).collect();
     let mut markdown = String::new();
-    for part in events.chunk_by(|one, next| !is_picture(one) && !is_picture(next)) {
+    for part in events.chunk_by(|one, next| !is_apart(one) && !is_apart(next)) {
         match part {
+            [Event::Table(shown)] => markdown += &table(shown),
             [Event::Picture { drawing, caption }] => {
                 let caption = html::escape(caption);
                 // An empty line would end the HTML.
@@ -85,7 +97,13 @@ pub fn markdown(events: &[Event], show: Show) -> String {
                     svg.join("\n").replacen("<svg ", &format!("<svg aria-label=\"{caption}\" "), 1)
                 );
             }
-            part => markdown += &(html::fence("text", &render_text::render(&folded(part))) + "\n"),
+            part => {
+                let text = render_text::render(&folded(part));
+                // A drawing in letters, such as the table of nvidia-smi, means nothing if its lines are broken.
+                let is_drawn = |line: &str| line.starts_with('|') || line.starts_with("+-");
+                let language = if text.lines().any(is_drawn) { "text,columns" } else { "text" };
+                markdown += &(html::fence(language, &text) + "\n");
+            }
         }
     }
     markdown
@@ -118,6 +136,33 @@ fn fold_line(line: &str) -> String {
     folded
 }
 
-fn is_picture(event: &Event) -> bool {
-    matches!(event, Event::Picture { .. })
+/// A table of its own kind: a screen reader knows its columns, and a narrow screen scrolls it alone.
+fn table(table: &Table) -> String {
+    let columns = render_text::columns(table);
+    let class = |column: &Column| if column.numbers { " class=\"number\"" } else { "" };
+    let heads = columns.iter().map(|column| match html::escape(&column.header) {
+        // A heading that says nothing is none.
+        head if head.is_empty() => "<td></td>".to_owned(),
+        head => format!("<th scope=\"col\"{}>{head}</th>", class(column)),
+    });
+    let row = |row: usize| {
+        let cells = columns.iter().map(|column| {
+            let cell = &column.cells[row];
+            // What is part of the row above stands further in.
+            let part =
+                if !column.numbers && cell.starts_with("  ") { " class=\"part\"" } else { class(column) };
+            format!("<td{part}>{}</td>", html::escape(cell.trim()))
+        });
+        format!("<tr>{}</tr>\n", cells.collect::<String>())
+    };
+    format!(
+        "<div class=\"table-wrapper\">\n<table>\n<thead><tr>{}</tr></thead>\n<tbody>\n{}</tbody>\n</table>\n</div>\n\n",
+        heads.collect::<String>(),
+        (0..table.rows.len()).map(row).collect::<String>()
+    )
+}
+
+/// What is no text on a page.
+fn is_apart(event: &Event) -> bool {
+    matches!(event, Event::Picture { .. } | Event::Table(_))
 }

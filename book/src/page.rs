@@ -2,14 +2,16 @@
 //!
 //! | on a line of its own | becomes |
 //! | --- | --- |
-//! | `{{#minutes}}` | how long the chapter takes, as `book/path.toml` has it: see `path.rs` |
-//! | `{{#path}}` | the path of reading, from the same file |
-//! | `{{#sessions}}` | the same as lessons of a class |
+//! | `{{#minutes}}` | how long the chapter takes, by what is on the page: see `minutes.rs` |
+//! | `{{#plan}}` | all chapters with their minutes, from `book/plan.toml`: see `plan.rs` |
+//! | `{{#sessions}}` | the same as sessions of a class |
 //! | `{{#lab-run 03}}` | a link to the lab, and the commands that run it |
 //! | `{{#lab-code 03 train}}` | the lab's code between `// ANCHOR: train` and its end |
-//! | `{{#lab-output 03 4 run=t4}}` | section 4 of the lab's tested output, with the machine it ran on; `show=results` leaves out the lab's own words; `4.2` in place of `4` is what follows its second prediction |
+//! | `{{#lab-output 03 4 run=t4}}` | section 4 of the lab's tested output, with the machine it ran on; `show=results` leaves out the lab's own words; `part=steps` shows what follows the prediction `03-steps` |
+//! | `{{#predict 03-steps run=t4}}` | a prediction of the lab, with the answer of this run; what follows is folded up to the next heading |
 //! | `{{#lab-source 03}}` | the whole source of the lab |
-//! | `{{#questions 03}}` | the questions of `book/questions/03.toml`: see `questions.rs` |
+//! | `{{#questions 03}}` | the questions of `labs/questions/03.toml`: see there |
+//! | `{{#race}}`, `{{#clone 03}}`, `{{#chapters}}` | what only the first page has: see `first_page.rs` |
 //!
 //! Within a line, `{{#figure 03 t4 launches}}` becomes a number that the lab prints, by the name of its figure
 //! (`cargo run --bin lab-03 -- --gpu sim:t4 --format json` lists them); `{{#figure 03 none loss 2}}` is the second
@@ -26,16 +28,23 @@
 //! mdBook's own directives, `{{#include …}}` and its like, are no part of this book: book.toml leaves them out,
 //! because nobody would check what they bring. `\{{` shows braces.
 
+use std::mem;
+
 use crate::block::Block;
 use crate::course::Course;
 pub use crate::document::Page;
 use crate::inline::with_figures;
+use crate::minutes::told;
 use crate::mistake::{Mistake, Wrong};
 use crate::names::BLOCKS;
+use crate::prediction::{END, folds as folds_what_follows};
 use crate::{directive, fences};
 
 /// What every chapter with a number has, once.
 const PARTS: [&str; 7] = ["objectives", "minutes", "lab-run", "questions", "takeaways", "map", "sources"];
+
+/// How many predictions of a page may wait for an answer: with more of them, it is read no further.
+const MOST_PREDICTIONS: usize = 6;
 
 /// Carries out the directives of a page. The error lists every mistake in it.
 pub fn expand(course: &Course, page: &Page) -> Result<String, Vec<Mistake>> {
@@ -44,6 +53,9 @@ pub fn expand(course: &Course, page: &Page) -> Result<String, Vec<Mistake>> {
     let code = fences::blocks(page.text);
     let mut used = Vec::new();
     let mut block: Option<Block> = None;
+    // How many predictions fold what stands here: up to the next heading, or the next part of the chapter.
+    let mut folds = 0;
+    let mut predictions = 0;
     let mistake = |line, what| Mistake { file: page.file.to_owned(), line, what };
 
     for (index, line) in page.text.lines().enumerate() {
@@ -71,16 +83,26 @@ pub fn expand(course: &Course, page: &Page) -> Result<String, Vec<Mistake>> {
             expanded += &format!("{line}\n");
         } else if let Some((name, args)) = alone(line) {
             used.push(name);
-            if let Some((name, heading)) = BLOCKS.iter().find(|block| block.0 == name) {
+            if PARTS.contains(&name) {
+                expanded += &END.repeat(mem::take(&mut folds));
+            }
+            if let Some((name, heading)) = BLOCKS.iter().find(|block| block.0 == name && args.is_empty()) {
                 block = Some(Block { name, heading, line: number, lines: Vec::new() });
                 continue;
             }
             match directive::markdown(course, page, name, &args) {
-                Ok(markdown) => expanded += &markdown,
+                Ok(markdown) => {
+                    let asks = usize::from(folds_what_follows(&markdown));
+                    (folds, predictions) = (folds + asks, predictions + asks);
+                    expanded += &markdown;
+                }
                 Err(Wrong::Here(what)) => mistakes.push(mistake(number, what)),
                 Err(Wrong::Elsewhere(found)) => mistakes.extend(found),
             }
         } else {
+            if line.starts_with('#') {
+                expanded += &END.repeat(mem::take(&mut folds));
+            }
             match with_figures(course, line) {
                 Ok(line) => expanded += &format!("{line}\n"),
                 Err(what) => mistakes.push(mistake(number, what)),
@@ -90,6 +112,12 @@ pub fn expand(course: &Course, page: &Page) -> Result<String, Vec<Mistake>> {
     if let Some(Block { name, line, .. }) = block {
         mistakes
             .push(mistake(line, format!("`{{{{#{name}}}}}` is never closed: end it with `{{{{/{name}}}}}`")));
+    }
+    expanded += &END.repeat(folds);
+    if predictions > MOST_PREDICTIONS {
+        let what =
+            format!("{predictions} predictions wait for an answer: a chapter has at most {MOST_PREDICTIONS}");
+        mistakes.push(mistake(1, what));
     }
     if page.chapter().is_some() {
         for part in PARTS {
@@ -102,7 +130,7 @@ pub fn expand(course: &Course, page: &Page) -> Result<String, Vec<Mistake>> {
             }
         }
     }
-    if mistakes.is_empty() { Ok(expanded) } else { Err(mistakes) }
+    if mistakes.is_empty() { Ok(told(expanded)) } else { Err(mistakes) }
 }
 
 /// `{{/map}}` → `map`

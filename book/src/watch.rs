@@ -18,11 +18,11 @@ impl Files {
     /// As they are now.
     pub fn of(course: &Course) -> Files {
         let mut seen = BTreeMap::new();
-        let pages = ["book/chapters", "book/questions", "book/theme", "labs/tests/snapshots"];
+        let pages = ["book/chapters", "labs/questions", "book/theme", "labs/tests/snapshots"];
         for folder in pages.into_iter().chain(sources::FOLDERS) {
             look(&course.root().join(folder), &mut seen);
         }
-        for file in ["book.toml", "path.toml"] {
+        for file in ["book.toml", "plan.toml"] {
             note(course.book().join(file), &mut seen);
         }
         Files { seen }

@@ -53,9 +53,8 @@ fn code_of_a_lab_in_several_files_is_found_in_that_which_has_it() {
 
 #[test]
 fn output_is_shown_by_section_with_its_machine() {
-    let output = here("{{#lab-output 03 5 run=none}}").unwrap();
-    let printed =
-        "```text\n5. Evaluation\nEvaluation complete. Mean Absolute Error on the dataset: 0.7924\n```";
+    let output = here("{{#lab-output 02 10 run=none}}").unwrap();
+    let printed = "```text\n10. Two GPUs\nTwo GPUs are two devices, and the rule holds between them as well. To see it:\n--gpu sim:t4x2\n```";
     assert!(output.contains(printed), "{output}");
     assert!(output.contains("(machine: no GPU, seed: 42)"), "{output}");
 }
@@ -63,7 +62,10 @@ fn output_is_shown_by_section_with_its_machine() {
 #[test]
 fn results_are_output_without_the_labs_own_words() {
     let results = here("{{#lab-output 03 6 run=none show=results}}").unwrap();
-    assert!(results.contains("```text\nepoch  loss of the last batch"), "{results}");
+    // Its tables are tables, with their numbers to the right.
+    let head = "<th scope=\"col\" class=\"number\">loss of the last batch</th>";
+    assert!(results.contains(head) && !results.contains("```"), "{results}");
+    assert!(results.contains("<td>mean squared error"), "{results}");
     for words in ["Is it learning?", "The targets are random numbers"] {
         assert!(!results.contains(words), "{results}");
     }
@@ -71,24 +73,27 @@ fn results_are_output_without_the_labs_own_words() {
 
 #[test]
 fn a_part_of_a_section_begins_at_its_prediction() {
-    let part = here("{{#lab-output 01 1.2 run=t4}}").unwrap();
-    let shown = part.split("```").nth(1).unwrap();
-    assert!(shown.starts_with("text\nPredict: Three operations on the GPU"), "{part}");
-    assert!(shown.contains("Kernels launched: 3") && !shown.contains("rows and columns"), "{part}");
+    let part = here("{{#lab-output 02 5 part=placements run=t4}}").unwrap();
+    let (before, shown) = part.split_once("```text\n").unwrap();
+    assert!(shown.starts_with("Predict: The model can be moved to the GPU or forgotten"), "{part}");
+    assert!(!before.contains("<table>") && shown.contains("first loss"), "{part}");
+    assert!(!part.contains("5. Four placements"), "{part}");
+    assert!(part.contains("--gpu sim:t4 --section 5.placements</code>"), "{part}");
     assert_eq!(
-        here("{{#lab-output 01 1.4 run=t4}}").unwrap_err(),
-        "book/chapters/x.md:1: lab-01, run=t4, has no part `4` in section 1: say 1.1 to 1.3"
+        here("{{#lab-output 02 5 part=gone run=t4}}").unwrap_err(),
+        "book/chapters/x.md:1: lab-02, run=t4, has no part `gone` in section 5: say part=placements"
     );
     assert_eq!(
-        here("{{#lab-output 03 6.1 run=t4}}").unwrap_err(),
-        "book/chapters/x.md:1: lab-03, run=t4, has no prediction in section 6, and so no part `1`"
+        here("{{#lab-output 02 10 part=two run=t4}}").unwrap_err(),
+        "book/chapters/x.md:1: lab-02, run=t4, has no prediction in section 10, and so no part `two`"
     );
 }
 
 #[test]
 fn a_measured_time_is_never_printed() {
     let output = here("{{#lab-output 02 5 run=none}}").unwrap();
-    assert!(output.contains("one step (ms, measured)") && output.contains("1.8723  …"), "{output}");
+    assert!(output.contains("one step (ms, measured)"), "{output}");
+    assert!(output.contains("<td class=\"number\">1.8723</td><td>…</td>"), "{output}");
 }
 
 #[test]
@@ -156,14 +161,8 @@ fn what_is_escaped_and_what_is_code_stays() {
 #[test]
 fn each_mistake_gets_one_line() {
     for (text, expected) in [
-        (
-            "{{#lab-cod 03 train}}",
-            "no directive `lab-cod`: say minutes | path | sessions | lab-run | lab-code | lab-output | lab-source | questions | objectives | predict | takeaways | map | sources | figure",
-        ),
-        (
-            "See {{#lab 03}}.",
-            "no directive `lab`: say minutes | path | sessions | lab-run | lab-code | lab-output | lab-source | questions | objectives | predict | takeaways | map | sources | figure",
-        ),
+        ("{{#lab-cod 03 train}}", "no directive `lab-cod`: say minutes | plan | sessions | lab-run | "),
+        ("See {{#lab 03}}.", "no directive `lab`: say minutes | plan | sessions | lab-run | "),
         (
             "  {{#lab-run 03}}",
             "`{{#lab-run 03}}` must stand on a line of its own, at its start, and inside no other",
@@ -172,15 +171,19 @@ fn each_mistake_gets_one_line() {
         ("{{#lab-run}}", "`lab-run` is written like `{{#lab-run 03}}`"),
         ("{{#lab-code 03}}", "`lab-code` is written like `{{#lab-code 03 train}}`"),
         ("{{#minutes 30}}", "`minutes` is written like `{{#minutes}}`"),
-        ("{{#minutes}}", "no step in book/path.toml has `page = \"x.md\"`: add it there"),
+        ("{{#minutes}}", "no chapter in book/plan.toml has `page = \"x.md\"`: add it there"),
         ("{{#lab-run 77}}", "no lab `77`: say 00 | 01 | 02 | 03"),
         ("{{#lab-code 77 train}}", "no lab `77`: say 00 | 01 | 02 | 03"),
         ("{{#lab-code 02 trian}}", "labs/src/lab_02_golden_rule.rs has no anchor `trian`; it has "),
         ("{{#lab-output 03 4}}", "lab-output does not say which run: add run=none | linear | t4 | t4x2"),
         ("{{#lab-output 03 4 run=h200}}", "lab-03 has no such run: say run=none | linear | t4 | t4x2"),
-        ("{{#lab-output 03 4 machine=t4}}", "no option `machine=t4`: say run=… and show=all | show=results"),
+        (
+            "{{#lab-output 03 4 machine=t4}}",
+            "no option `machine=t4`: say run=…, part=… and show=all | show=results",
+        ),
         ("{{#lab-output 03 4 run=t4 run=none}}", "`run` comes twice: say it once"),
         ("{{#lab-output 03 4 run=t4 show=all show=all}}", "`show` comes twice: say it once"),
+        ("{{#lab-output 02 5 run=t4 part=a part=b}}", "`part` comes twice: say it once"),
         (
             "{{#include a.md}}",
             "`include` brings what nobody checks: cut it out of a lab, `{{#lab-code 03 train}}`",
@@ -201,7 +204,7 @@ fn each_mistake_gets_one_line() {
             "{{#figure 02 none step_time}}",
             "lab-02, run=none, has: `step_time` is measured: it differs from run to run, so no text can say it",
         ),
-        ("{{#questions 77}}", "book/questions/77.toml cannot be read: "),
+        ("{{#questions 77}}", "labs/questions/77.toml cannot be read: "),
         ("{{#questions ../01}}", "`../01` is no number of a chapter: say {{#questions 03}}"),
         ("{{#map}}\n{{/map}}", "a map is one block of Rust: ```rust … ```"),
         ("{{#map}}\ntorch.ones(3)\n{{/map}}", "a map is one block of Rust: ```rust … ```"),
@@ -272,12 +275,12 @@ fn a_chapter_asks_its_own_questions() {
 #[test]
 fn a_chapter_asks_at_least_six_questions() {
     let checkout = Checkout::new();
-    std::fs::write(checkout.path("book/questions/03.toml"), QUESTION).unwrap();
+    std::fs::write(checkout.path("labs/questions/03.toml"), QUESTION).unwrap();
     let text = std::fs::read_to_string(checkout.path("book/chapters/03-training-loop.md")).unwrap();
     let page = Page { file: "book/chapters/03-training-loop.md", path: "03-training-loop.md", text: &text };
     let mistakes = expand(&checkout.course(), &page).unwrap_err();
     let lines: Vec<String> = mistakes.iter().map(ToString::to_string).collect();
-    assert_eq!(lines, ["book/questions/03.toml:1: too few questions, 1: a chapter has at least 6"]);
+    assert_eq!(lines, ["labs/questions/03.toml:1: too few questions, 1: a chapter has at least 6"]);
 }
 
 #[test]
@@ -346,7 +349,7 @@ thread_local! {
 /// What `{{#questions 03}}` says of a file of questions.
 fn questions(toml: &str) -> Result<String, String> {
     CHECKOUT.with(|checkout| {
-        std::fs::write(checkout.path("book/questions/03.toml"), toml).unwrap();
+        std::fs::write(checkout.path("labs/questions/03.toml"), toml).unwrap();
         page(&checkout.course(), "{{#questions 03}}")
     })
 }
@@ -369,8 +372,8 @@ fn a_question_becomes_choices_with_reasons() {
     let html = questions(QUESTION).unwrap();
     for part in [
         "<legend>1. How many copies does <code>train</code> make?</legend>",
-        "<input type=\"radio\" name=\"03-copies\" value=\"right\"> 96</label>",
-        "<p class=\"reason is-wrong\"><strong>Not so.</strong> A batch is <em>two</em> tensors.</p>",
+        "<input type=\"radio\" name=\"03-copies\" value=\"right\" data-place=\"1\"> 96</label>",
+        "<p class=\"reason is-wrong\"><strong>No.</strong> A batch is <em>two</em> tensors.</p>",
     ] {
         assert!(html.contains(part), "{part} is missing in\n{html}");
     }
@@ -413,11 +416,7 @@ fn each_mistake_in_a_question_gets_one_line() {
             "1: this question asks nothing: write `ask = \"…\"` with words",
         ),
         ("A batch is *two* tensors.", ".", "9: no reason why `48` is wrong: add `because = \"…\"`"),
-        (
-            "right = true",
-            "right = true\nbecause = \"!\"",
-            "5: no reason why `{{#figure 03 t4 copies_to_device}}` is right: ",
-        ),
+        ("right = true", "right = true\nbecause = \"!\"", "5: no reason why `96` is right: "),
         ("A batch is", "A <b>batch is", "9: `<b>` is HTML, which nobody checks: write Markdown"),
         ("How many", "<i>How</i> many", "1: `<i>` is HTML, which nobody checks: write Markdown"),
         ("A batch is", "A [batch][gone] is", "9: `[batch][gone]` leads nowhere: "),
@@ -435,7 +434,7 @@ fn each_mistake_in_a_question_gets_one_line() {
         assert!(QUESTION.contains(from), "{from}");
         let error = questions(&QUESTION.replacen(from, to, 1)).unwrap_err();
         assert_eq!(error.lines().count(), 1, "{error}");
-        assert!(error.starts_with(&format!("book/questions/03.toml:{expected}")), "{expected}\n{error}");
+        assert!(error.starts_with(&format!("labs/questions/03.toml:{expected}")), "{expected}\n{error}");
     }
     let names = QUESTION.replace(
         "{{#figure 03 t4 copies_to_device}}",
@@ -445,5 +444,5 @@ fn each_mistake_in_a_question_gets_one_line() {
     let todo = questions(&QUESTION.replace("A batch is *two* tensors.", "<!-- todo -->")).unwrap_err();
     assert!(todo.contains("questions/03.toml:9: no reason why `48` is wrong: "), "{todo}");
     let twice = questions(&format!("{QUESTION}{QUESTION}")).unwrap_err();
-    assert_eq!(twice, "book/questions/03.toml:12: the id `03-copies` comes twice");
+    assert_eq!(twice, "labs/questions/03.toml:12: the id `03-copies` comes twice");
 }

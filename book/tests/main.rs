@@ -8,5 +8,6 @@ mod directives;
 mod error_pages;
 mod folder;
 mod lint;
-mod path;
+mod plan;
+mod predictions;
 mod serving;

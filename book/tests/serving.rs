@@ -9,6 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use crate::common::Checkout;
+use book::builder::{self, Site};
 use book::server::{BookServer, Limits};
 use book::watch::Files;
 
@@ -271,14 +272,14 @@ fn a_changed_a_new_and_a_removed_file_are_noticed() {
     };
     fs::write(&page, "# Another\n").unwrap();
     changed("changed");
-    fs::write(checkout.path("book/questions/99.toml"), "").unwrap();
+    fs::write(checkout.path("labs/questions/99.toml"), "").unwrap();
     changed("new");
     fs::remove_file(page).unwrap();
     changed("removed");
     fs::write(checkout.path("labs/tests/snapshots/lab-03-none.snap"), "").unwrap();
     changed("a snapshot");
-    fs::write(checkout.path("book/path.toml"), "").unwrap();
-    changed("the path of reading");
+    fs::write(checkout.path("book/plan.toml"), "").unwrap();
+    changed("the plan");
     fs::write(checkout.path("gpu/src/shape.rs"), "").unwrap();
     changed("a source of what labs stand on");
 }
@@ -297,6 +298,8 @@ impl Drop for Started {
 fn the_binary_says_where_it_serves_and_serves_the_book_there() {
     let mut command = Command::new(env!("CARGO_BIN_EXE_book"));
     let small = Checkout::small();
+    // Of a book that cannot be built the program says so, and waits for a change.
+    builder::pages(small.course(), Site::Local).unwrap();
     let command = command.args(["serve", "--port", "0", "--course"]).arg(small.path(""));
     let mut started = Started(command.stdout(Stdio::piped()).spawn().unwrap());
     let mut lines = BufReader::new(started.0.stdout.take().unwrap()).lines().map(Result::unwrap);

@@ -20,4 +20,4 @@ mod svg;
 mod timeline;
 
 pub use memory_map::MemoryMap;
-pub use timeline::Timeline;
+pub use timeline::{Strip, Timeline};

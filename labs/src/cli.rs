@@ -22,9 +22,17 @@ pub struct Common {
     #[arg(long, value_name = "N", default_value = "42", value_parser = seed)]
     pub seed: u64,
 
-    /// Section to show; the others run unseen
+    /// Section to show, or part of one, such as 2 or 2.1; the others run unseen
     #[arg(long, value_name = "N")]
     pub section: Option<String>,
+
+    /// Stop at each prediction, take yours, and compare
+    #[arg(long)]
+    pub ask: bool,
+
+    /// File that keeps what you answer to --ask, and that the book's pages can import
+    #[arg(long, value_name = "FILE", requires = "ask")]
+    pub progress: Option<PathBuf>,
 
     /// File to write a timeline of the GPU's work to, for ui.perfetto.dev
     #[arg(long, value_name = "FILE")]

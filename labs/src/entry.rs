@@ -12,6 +12,7 @@ use todevice::{Error, Machine, cuda};
 use crate::cli::{Common, Format};
 use crate::event::{Event, Header};
 use crate::lab::{Lab, Progress, Sink, Warnings};
+use crate::prediction::{Prediction, Said};
 use crate::{Result, render_json, render_text};
 
 /// What makes a function a lab: its name, its title, and flags of its own (`O`).
@@ -61,6 +62,9 @@ impl<O: Args> Entry<O> {
         let matches = command.try_get_matches_from(flags).map_err(stop)?;
         let common = Common::from_arg_matches(&matches).map_err(stop)?;
         let options = O::from_arg_matches(&matches).map_err(stop)?;
+        if let Some(section) = &common.section {
+            has_not_moved(self.name, section)?;
+        }
         let machine = common.gpu.bare_machine().map_err(wrong)?;
         common.device_of(&machine).map_err(|error| {
             let name = common.device.as_deref().unwrap_or_default();
@@ -85,7 +89,7 @@ impl<O: Args> Entry<O> {
         if common.trace.is_some() {
             machine.start_trace();
         }
-        let mut sections = Sections { wanted: common.section.as_deref(), seen: Vec::new(), sink };
+        let mut sections = Sections::new(common.section.as_deref(), sink);
         let mut run =
             || (self.run)(&mut Lab::new(common.seed, device, warnings.clone(), &mut sections), options);
         let mut result = machine.enter(|| match device.is_cuda() {
@@ -108,19 +112,77 @@ impl<O: Args> Entry<O> {
     }
 }
 
-/// Passes on the section that `--section` names; without the flag, all.
+/// Sections that stand in another lab than they once did: which they were, and which they are now.
+const MOVED: [((&str, &str), (&str, &str)); 2] =
+    [(("lab-05", "6"), ("lab-09", "7")), (("lab-05", "7"), ("lab-09", "8"))];
+
+/// Says where a section is that has moved to another lab, or one of its parts.
+fn has_not_moved(lab: &str, section: &str) -> Result<(), Stop> {
+    let (number, part) = section.split_at(section.find('.').unwrap_or(section.len()));
+    match MOVED.iter().find(|(was, _)| *was == (lab, number)) {
+        Some((_, (lab, number))) => Err(wrong(format!(
+            "--section {section}: it is in {lab} now: cargo run --bin {lab} -- --section {number}{part}"
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// Passes on what `--section` names: a section by its number, `6`, or what follows a prediction in it, by its place or its
+/// name, `6.2` or `6.peak`. Without the flag everything is passed on.
 struct Sections<'a> {
-    wanted: Option<&'a str>,
+    /// The number of a section, and the part of it.
+    wanted: Option<(&'a str, Option<&'a str>)>,
     /// The sections there were until now.
     seen: Vec<String>,
+    /// The parts of the wanted one until now.
+    parts: Vec<&'static str>,
+    /// Whether the lab is where it was asked for, and whether it ever was.
+    is_there: bool,
+    was_there: bool,
     sink: &'a mut dyn Sink,
 }
 
-impl Sections<'_> {
+impl<'a> Sections<'a> {
+    fn new(wanted: Option<&'a str>, sink: &'a mut dyn Sink) -> Sections<'a> {
+        let part = |wanted: &'a str| match wanted.split_once('.') {
+            Some((number, part)) => (number, Some(part)),
+            None => (wanted, None),
+        };
+        let (seen, parts) = (Vec::new(), Vec::new());
+        Sections { wanted: wanted.map(part), seen, parts, is_there: wanted.is_none(), was_there: false, sink }
+    }
+
+    /// Notes where the lab has come to.
+    fn advance(&mut self, event: &Event) {
+        let Some((number, part)) = self.wanted else { return };
+        match event {
+            Event::Section { number: now, .. } => {
+                self.seen.push(now.clone());
+                self.is_there = now == number && part.is_none();
+            }
+            Event::Prediction(prediction) if self.seen.last().is_some_and(|now| now == number) => {
+                self.parts.push(prediction.part());
+                self.is_there =
+                    part.is_none_or(|part| part == prediction.part() || part.parse() == Ok(self.parts.len()));
+            }
+            _ => {}
+        }
+        self.was_there |= self.is_there;
+    }
+
     /// Whether there was such a section.
     fn check(&self, lab: &str) -> Result<()> {
         match self.wanted {
-            Some(wanted) if !self.seen.iter().any(|seen| seen == wanted) => {
+            Some((number, Some(part))) if !self.parts.is_empty() && !self.was_there => {
+                let parts = self.parts.iter().map(|part| format!("{number}.{part}"));
+                Err(wrong(format!(
+                    "--section {number}.{part}: {lab} has {}",
+                    parts.collect::<Vec<_>>().join(", ")
+                ))
+                .into())
+            }
+            Some((number, part)) if !self.was_there => {
+                let wanted = part.map_or(number.to_owned(), |part| format!("{number}.{part}"));
                 Err(wrong(format!("--section {wanted}: {lab} has {}", self.seen.join(", "))).into())
             }
             _ => Ok(()),
@@ -130,14 +192,14 @@ impl Sections<'_> {
 
 impl Sink for Sections<'_> {
     fn event(&mut self, event: Event) {
-        if let Event::Section { number, .. } = &event {
-            self.seen.push(number.clone());
-        }
-        if event.is_trouble()
-            || self.wanted.is_none_or(|wanted| self.seen.last().is_some_and(|now| now == wanted))
-        {
+        self.advance(&event);
+        if event.is_trouble() || self.is_there {
             self.sink.event(event);
         }
+    }
+
+    fn ask(&mut self, prediction: &Prediction) -> Option<Said> {
+        if self.is_there { self.sink.ask(prediction) } else { None }
     }
 
     fn frame(&mut self, frame: &str) -> bool {

@@ -4,6 +4,7 @@ use drawing::{MemoryMap, Timeline};
 use todevice::trace::Trace;
 
 use crate::figure::{Figure, Kind, Value};
+use crate::prediction::{Answer, Prediction};
 use crate::text::{Text, WIDTH};
 
 /// One thing a lab says. What is printed, streamed as JSON, drawn in a page and compared between machines
@@ -22,7 +23,9 @@ pub enum Event {
     /// A paragraph of explanation.
     Prose(Text),
     /// A question to answer before reading on.
-    Prediction(String),
+    Prediction(Prediction),
+    /// Its answer, as soon as the lab has it.
+    Answer(Answer),
     /// A line of output, printed exactly as it is.
     Line(Text),
     /// A figure on a line of its own.

@@ -9,12 +9,18 @@ use todevice::{Device, Machine};
 use crate::Result;
 use crate::event::{Drawing, Event, Table};
 use crate::figure::Figure;
+use crate::prediction::{Answer, Guess, Key, Prediction, Said};
 use crate::text::Text;
 
 /// Where events go: a terminal, a test, a page.
 pub trait Sink {
     /// Takes the next event.
     fn event(&mut self, event: Event);
+
+    /// Asks the reader, where there is one who wants to be asked.
+    fn ask(&mut self, _prediction: &Prediction) -> Option<Said> {
+        None
+    }
 
     /// Takes the timeline that `--trace` asked for, to be put into a file.
     fn trace(&mut self, _file: &Path, _timeline: String) -> Result<()> {
@@ -85,9 +91,23 @@ impl<'a> Lab<'a> {
         self.tell(Event::Prose(text.into()));
     }
 
-    /// Asks the reader what will come out, before it does.
-    pub fn predict(&mut self, question: &str) {
-        self.tell(Event::Prediction(question.to_owned()));
+    /// Asks the reader what will come out, before it does. What is said is compared when the lab
+    /// [answers](Self::answer).
+    pub fn predict(&mut self, prediction: Prediction) -> Guess {
+        self.tell(Event::Prediction(prediction.clone()));
+        let said = self.sink.ask(&prediction);
+        Guess { prediction, said }
+    }
+
+    /// Asks something that is only to be thought about.
+    pub fn think(&mut self, id: &'static str, question: impl Into<String>) {
+        self.tell(Event::Prediction(Prediction::think(id, question)));
+    }
+
+    /// Answers a prediction: with the name of a choice, a truth, a figure, an order, or a part of a line.
+    pub fn answer(&mut self, guess: Guess, key: impl Into<Key>) {
+        let Guess { prediction, said } = guess;
+        self.tell(Event::Answer(Answer { prediction, key: key.into(), said }));
     }
 
     /// Prints a line exactly as it is.

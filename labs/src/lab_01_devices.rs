@@ -13,7 +13,7 @@ use todevice::{Machine, ToOptions, cuda};
 use crate::cli::count;
 use crate::event::Cell;
 use crate::render_text::wrap;
-use crate::{Entry, Figure, Lab, Run, Table, exact, hardware, row, text, timed};
+use crate::{Entry, Figure, Lab, Prediction, Run, Table, exact, hardware, row, text, timed};
 
 pub const LAB: Entry<Options> = Entry { name: "lab-01", title: "Devices", run };
 
@@ -70,10 +70,13 @@ fn why_a_gpu(lab: &mut Lab, max_size: usize) -> crate::Result<()> {
         first_use(lab)?;
     }
 
-    lab.predict(
-        "A square matrix is multiplied by itself, a small one first, then larger ones. Is the GPU faster than the \
-         CPU at every size?",
-    );
+    let race = race(max_size);
+    let guess = if cuda::is_available() {
+        Some(lab.predict(race))
+    } else {
+        lab.think("01-faster", race.question);
+        None
+    };
 
     // ANCHOR: crossover
     product_on_cpu(256)?; // not shown: it wakes the threads of the CPU
@@ -120,6 +123,19 @@ fn why_a_gpu(lab: &mut Lab, max_size: usize) -> crate::Result<()> {
         "The same times against the size, both axes logarithmic. The line of the CPU rises from the start. \
          That of the GPU is flat at first, and rises later.",
     );
+    let faster = on_cpu.iter().zip(&on_gpu).find(|((_, cpu), (_, gpu))| gpu < cpu);
+    if let Some(guess) = guess {
+        lab.answer(
+            guess,
+            match faster {
+                Some(((..=16, _), _)) => "16",
+                Some(((..=64, _), _)) => "32",
+                Some(((..=256, _), _)) => "128",
+                Some(_) => "512",
+                None => "never",
+            },
+        );
+    }
 
     let (_, smallest) = on_gpu[0];
     lab.prose(text!(
@@ -128,7 +144,6 @@ fn why_a_gpu(lab: &mut Lab, max_size: usize) -> crate::Result<()> {
          as many rows and columns, which is 64 times the arithmetic, take hardly longer.",
         in_ms("smallest_gpu_time", smallest)
     ));
-    let faster = on_cpu.iter().zip(&on_gpu).find(|((_, cpu), (_, gpu))| gpu < cpu);
     let verdict = match faster {
         Some(((size, cpu), _)) => text!(
             "Size {} is the first at which the GPU wins. Many small operations can be slower on a GPU than on \
@@ -141,10 +156,53 @@ fn why_a_gpu(lab: &mut Lab, max_size: usize) -> crate::Result<()> {
     Ok(())
 }
 
+/// At which size the GPU overtakes the CPU.
+fn race(max_size: usize) -> Prediction {
+    Prediction::choice(
+        "01-faster",
+        format!(
+            "A square matrix is multiplied by itself: 16 × 16 first, then one with twice as many rows, and so on \
+             up to {}. From which size on is the GPU faster than the CPU?",
+            16 << (max_size / 16).ilog2()
+        ),
+    )
+    .or(
+        "16",
+        "From 16 on: it is always faster.",
+        "The CPU is through with a small product before the GPU has been told to begin.",
+    )
+    .or("32", "From 32 or 64 on.", "The launch and the wait take the GPU as long at every size.")
+    .or("128", "From 128 or 256 on.", "What decides is where the arithmetic outweighs the launch and the wait.")
+    .or(
+        "512",
+        "From 512 on, or a larger size.",
+        "With each doubling there is eight times as much arithmetic, and the launch costs no more.",
+    )
+    .or("never", "At none of these sizes.", "At some size the arithmetic outweighs the launch.")
+    .raced()
+}
+
 /// What a program pays for once, and how often it launches.
 fn first_use(lab: &mut Lab) -> crate::Result<()> {
     let device = Device::cuda(0);
-    lab.predict("The GPU makes a small tensor, and then another like it. Do both take the same time?");
+    const SETTING_UP: &str =
+        "At its first use the driver has to set the GPU up; the second time all is ready.";
+    let guess = lab.predict(
+        Prediction::choice(
+            "01-twice",
+            "A program makes a small tensor on the GPU, 16 × 16 zeros, and then another one like it. How \
+             many times as long does the first one take?",
+        )
+        .or("1", "Less than twice as long.", SETTING_UP)
+        .or("30", "2 to 30 times as long.", SETTING_UP)
+        .or(
+            "1000",
+            "30 to 1000 times as long.",
+            "Setting the GPU up takes a good part of a second, and a launch only microseconds.",
+        )
+        .or("more", "More than 1000 times as long.", "The GPU had been used before.")
+        .raced(),
+    );
 
     // ANCHOR: first_use
     let first = time_of(device, || Tensor::zeros_with(&[16, 16], device))?;
@@ -155,12 +213,24 @@ fn first_use(lab: &mut Lab) -> crate::Result<()> {
             .row(row!["the first time", in_ms("first_use_time", first)])
             .row(row!["the second time", in_ms("second_use_time", second)]),
     );
+    lab.answer(
+        guess,
+        match first.as_secs_f64() / second.as_secs_f64() {
+            ..2.0 => "1",
+            ..30.0 => "30",
+            ..1000.0 => "1000",
+            _ => "more",
+        },
+    );
     lab.prose(
         "The first use of a GPU creates its context: the driver sets up memory and loads code. A program pays \
          for that once. So the times below leave the first use out.",
     );
 
-    lab.predict("Three operations on the GPU: matmul, + and relu. How many kernels are launched?");
+    lab.think(
+        "01-launches",
+        "Three operations on the GPU: `matmul`, `+` and `relu`. How many kernels are launched?",
+    );
 
     // ANCHOR: launches
     let x = Tensor::rand_with(&[16, 16], device, None)?;
@@ -197,7 +267,11 @@ fn product_on_gpu(size: usize) -> Result<Duration> {
 // ANCHOR_END: product
 
 fn which_gpus(lab: &mut Lab) -> crate::Result<()> {
-    lab.predict("How many GPUs can this program use, and what is the name of the first?");
+    lab.think(
+        "01-gpus",
+        "Without a GPU, which of these three questions fails: is one available, how many are there, which is \
+         the current one?",
+    );
 
     // ANCHOR: availability
     let is_available = cuda::is_available();
@@ -245,7 +319,7 @@ fn which_gpus(lab: &mut Lab) -> crate::Result<()> {
 }
 
 fn portable_line(lab: &mut Lab) -> crate::Result<()> {
-    lab.predict("One line picks the device, on a laptop as on a server. What does it pick here?");
+    lab.think("01-line", "One line picks the device, on a laptop as on a server. What does it pick here?");
 
     // ANCHOR: device
     let device = Device::cuda_if_available();
@@ -266,15 +340,40 @@ fn portable_line(lab: &mut Lab) -> crate::Result<()> {
         ));
     }
 
-    lab.predict("Device::cuda(7) names the eighth GPU. Is naming it already an error?");
+    const EIGHTH: &str = "\
+let eighth = Device::cuda(7);
+let name = eighth.to_string();
+let used = Tensor::zeros_with(&[2], eighth)?;
+let sum = used.sum()?;";
+    let guess = if cuda::device_count() < 8 {
+        Some(lab.predict(
+            Prediction::line(
+                "01-eighth",
+                "`Device::cuda(7)` names the eighth GPU, and this machine has fewer. Which line is the first \
+                 to fail?",
+                EIGHTH,
+            )
+            .because("It is the first that touches the device."),
+        ))
+    } else {
+        lab.think(
+            "01-eighth",
+            "`Device::cuda(7)` names the eighth GPU. When is it found out whether it is there?",
+        );
+        None
+    };
     // ANCHOR: naming
     let eighth = Device::cuda(7);
     let used = Tensor::zeros_with(&[2], eighth);
     // ANCHOR_END: naming
+    let is_there = used.is_ok();
     lab.print(text!("Its name: {eighth}"));
     match used {
         Ok(tensor) => lab.print(text!("A tensor on it: {tensor}")),
         Err(error) => fails(lab, "A tensor on it", &error),
+    }
+    if let Some(guess) = guess {
+        lab.answer(guess, if is_there { "used.sum()" } else { "zeros_with" });
     }
     lab.prose("A device is a name. Whether it is there is found out when something is put on it.");
     Ok(())
@@ -286,7 +385,17 @@ fn six_calls(lab: &mut Lab) -> crate::Result<()> {
         "The device is {device}, and each tensor has 1000 numbers of 4 bytes. The machine counts what is copied \
          from the host to the device: the last two columns."
     ));
-    lab.predict("Which of the six calls return a new tensor? Which copy to the device, and how many bytes?");
+    let guess = lab.predict(
+        Prediction::number(
+            "01-six-calls",
+            "`on_cpu` and `on_device` hold numbers of type F32. How many of these six calls return a new \
+             tensor?\n\
+             `on_cpu.to(Device::Cpu)`, `on_cpu.to(device)`,\n\
+             `on_device.to(device)`, `on_device.to(DType::F64)`,\n\
+             `on_device.to(copy: true)`, `on_cpu.to((device, DType::F64))`",
+        )
+        .because("Where nothing has to change, `.to` returns the tensor that it was called on."),
+    );
 
     // ANCHOR: six_calls
     let on_cpu = Tensor::rand(&[1000])?;
@@ -303,7 +412,10 @@ fn six_calls(lab: &mut Lab) -> crate::Result<()> {
     // ANCHOR_END: six_calls
     let mut table = Table::new(["call", "device", "dtype", "result", "copies", "bytes"]);
     table.rows.extend(calls);
+    let is_new = |row: &&Vec<Cell>| matches!(&row[3], Cell::Text(result) if result == "new");
+    let new = table.rows.iter().filter(is_new).count();
     lab.table(table);
+    lab.answer(guess, new);
     lab.prose(
         "If device and type are right already, .to returns the same tensor and costs nothing. So write it \
          everywhere. A new type, or copy: true, makes a new tensor where the old one is.",
@@ -338,7 +450,10 @@ fn call(name: &str, x: &Tensor, options: impl Into<ToOptions>) -> Result<Vec<Cel
 
 fn there_and_back(lab: &mut Lab) -> crate::Result<()> {
     let device = lab.device();
-    lab.predict("Two numbers go to the device and come back. Are they still the same, to the last bit?");
+    lab.think(
+        "01-back",
+        "Two numbers go to the device and come back. Are they still the same, to the last bit?",
+    );
 
     // ANCHOR: there_and_back
     let start = Machine::current().counters();
@@ -379,10 +494,25 @@ fn there_and_back(lab: &mut Lab) -> crate::Result<()> {
 
 fn made_where_needed(lab: &mut Lab) -> crate::Result<()> {
     let device = lab.device();
-    lab.predict(
-        "A million random numbers are needed on the device. They can be made on the CPU and moved, or made where \
-         they are needed. How many bytes does each way move to the device?",
-    );
+    let guess = if device.is_cuda() {
+        Some(lab.predict(
+            Prediction::number(
+                "01-million",
+                "A million random numbers are needed on the GPU. They can be made on the CPU and moved, or \
+                 made where they are needed. How many times as long does the first way take?",
+            )
+            .unit("times")
+            .tolerance(0.25)
+            .because("The CPU has fewer hands to make them with, and then 4 MB have to be copied.")
+            .raced(),
+        ))
+    } else {
+        lab.think(
+            "01-million",
+            "A million random numbers are needed. What does `.to(device)` cost where the device is the CPU?",
+        );
+        None
+    };
 
     // ANCHOR: made
     let moved = cost_of(device, || Tensor::rand(&[1000, 1000])?.to(device))?;
@@ -401,6 +531,9 @@ fn made_where_needed(lab: &mut Lab) -> crate::Result<()> {
             .row(cost("Tensor::rand(…)?.to(device)", moved))
             .row(cost("Tensor::rand_with(…, device, …)", made)),
     );
+    if let Some(guess) = guess {
+        lab.answer(guess, ratio("times_as_long", moved.1, made.1).unit("times").digits(0));
+    }
     if device.is_cuda() {
         lab.prose("What is made on the device need not be moved there. Tensor::zeros_with and ones_with do the same.");
         // ANCHOR: seeds
@@ -497,15 +630,31 @@ fn model_on_the_device(lab: &mut Lab) -> crate::Result<()> {
          comes out.",
     );
 
-    lab.predict(
-        "actor.hidden is moved, actor.out is forgotten. What does is_cuda() of the first parameter say?",
-    );
+    let guess = if device.is_cuda() {
+        Some(lab.predict(
+            Prediction::yes_no(
+                "01-forgotten",
+                "`actor.hidden` is moved to the GPU, and `actor.out` is forgotten. A check that many programs \
+                 have asks the first parameter whether it is on a GPU. Does this check notice?",
+            )
+            .because("The first parameter belongs to the first layer, and that one has moved."),
+        ))
+    } else {
+        lab.think(
+            "01-forgotten",
+            "The actor moves to the CPU, where it is already. What does `is_cuda()` of its first parameter say?",
+        );
+        None
+    };
     // ANCHOR: half_moved
     actor.hidden.to(device)?; // forgets actor.out
 
     let first = &actor.parameters()[0];
     // ANCHOR_END: half_moved
     lab.print(text!("Is the first parameter on a GPU? {}", hardware("is_cuda", first.is_cuda().to_string())));
+    if let Some(guess) = guess {
+        lab.answer(guess, !first.is_cuda());
+    }
     let half = places(&actor);
     lab.picture(
         picture(&things(&actor)),
@@ -533,7 +682,7 @@ fn model_on_the_device(lab: &mut Lab) -> crate::Result<()> {
     lab.prose("The first parameter speaks for itself only. To know where a model is, ask all of them. Lab 02 is about \
          the error that a forgotten one leads to.");
 
-    lab.predict("How many copies does it take to move this model, and how many to move it again?");
+    lab.think("01-model-copies", "How many copies does it take to move this model?");
     // ANCHOR: copies
     let actor = Actor::new(10, -2.0, 2.0, [100, 50, 25])?;
     let before = Machine::current().counters();
@@ -593,7 +742,7 @@ fn current_device(lab: &mut Lab) -> crate::Result<()> {
         );
         return Ok(());
     }
-    lab.predict("x is on cuda:0, and cuda:1 is made the current device. Where is x + 1?");
+    lab.think("01-current", "`x` is on cuda:0, and cuda:1 is made the current device. Where is `x + 1`?");
 
     // ANCHOR: scope
     let y = Tensor::zeros(&[2])?;

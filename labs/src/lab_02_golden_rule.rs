@@ -8,7 +8,7 @@ use todevice::prelude::*;
 use todevice::time::Instant;
 
 use crate::cli::count;
-use crate::{Entry, Figure, Lab, Run, Table, exact, row, text, timed};
+use crate::{Cell, Entry, Figure, Lab, Prediction, Run, Table, exact, row, text, timed};
 
 pub const LAB: Entry<Options> = Entry { name: "lab-02", title: "The golden rule", run };
 
@@ -39,7 +39,7 @@ pub fn run(lab: &mut Lab, options: &Options) -> crate::Result<()> {
 
 fn devices(lab: &mut Lab) -> crate::Result<()> {
     lab.section(1, "The devices");
-    lab.predict("Tensor::zeros(&[3]) names no device. Where is the tensor made?");
+    lab.think("02-made", "Tensor::zeros(&[3]) names no device. Where is the tensor made?");
     // ANCHOR: devices
     let device = lab.device();
     let x = Tensor::zeros(&[3])?;
@@ -67,13 +67,23 @@ fn devices(lab: &mut Lab) -> crate::Result<()> {
 fn tensor_and_tensor(lab: &mut Lab) -> crate::Result<()> {
     lab.section(2, "Tensor and tensor");
     let device = lab.device();
-    lab.predict(&format!("a stays on cpu, b moves to {device}. Does a + b run? If so, where is the sum?"));
+    let guess = lab.predict(
+        Prediction::choice(
+            "02-sum",
+            format!("`a` stays on cpu, `b` moves to {device}. What does `a + b` do?"),
+        )
+        .or("left", "It moves `b` to where `a` is, and adds there.", NOTHING_MOVES)
+        .or("right", "It moves `a` to where `b` is, and adds there.", NOTHING_MOVES)
+        .or("together", "It adds them where they are.", "No kernel reads the memory of two devices.")
+        .or("error", "It is an error.", ONE_DEVICE),
+    );
     // ANCHOR: tensors
     manual_seed(lab.seed());
     let a = Tensor::randn(&[3, 4])?;
     let b = Tensor::randn(&[3, 4])?.to(device)?;
-    show(lab, "a + b", &a + &b)?;
+    let runs = show(lab, "a + b", &a + &b)?;
     // ANCHOR_END: tensors
+    lab.answer(guess, if runs { "together" } else { "error" });
     if device.is_cuda() {
         lab.prose(
             "The first line is PyTorch's sentence. The arrow points at the operation. Then come its two \
@@ -94,7 +104,10 @@ fn model_and_data(lab: &mut Lab, options: &Options) -> crate::Result<()> {
 
     lab.section(3, "Model and data");
     let device = lab.device();
-    lab.predict(&format!("The model moves to {device}, its input does not. What does model.forward(&x) do?"));
+    lab.think(
+        "02-forward",
+        format!("The model moves to {device}, its input does not. What does model.forward(&x) do?"),
+    );
     // ANCHOR: model
     let model = network()?;
     model.to(device)?;
@@ -121,10 +134,18 @@ fn loss_and_target(lab: &mut Lab, options: &Options) -> crate::Result<()> {
 
     lab.section(4, "Loss and target");
     let device = lab.device();
-    lab.predict(&format!(
-        "The model and its input are on {device}, so the scores are too. What else does the loss need, and \
-         where is that?"
-    ));
+    let guess = lab.predict(
+        Prediction::choice(
+            "02-loss",
+            format!(
+                "The model moves to {device}, and its input is moved as well. Which line stops the program?"
+            ),
+        )
+        .or("forward", "`model.forward(&x.to(device)?)`", "Its input moves within the line itself.")
+        .or("loss", "`loss_fn.forward(&scores, &y)`", ONE_DEVICE)
+        .or("none", "None of them.", "The loss compares the scores with the targets, and `y` never moved.")
+        .because("A batch is two tensors, `x` and `y`."),
+    );
     // ANCHOR: loss
     let x = Tensor::randn(&[batch_size, 784])?;
     let y = Tensor::randint(0, 10, &[batch_size])?;
@@ -133,8 +154,9 @@ fn loss_and_target(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     let loss_fn = nn::CrossEntropyLoss::default();
 
     let scores = model.forward(&x.to(device)?)?;
-    show(lab, "loss_fn.forward(&scores, &y)", loss_fn.forward(&scores, &y))?;
+    let runs = show(lab, "loss_fn.forward(&scores, &y)", loss_fn.forward(&scores, &y))?;
     // ANCHOR_END: loss
+    lab.answer(guess, if runs { "none" } else { "loss" });
     if device.is_cuda() {
         lab.prose(
             "The target was forgotten. (self is the scores. Nobody moved them: the model made them, where it is \
@@ -152,19 +174,24 @@ fn loss_and_target(lab: &mut Lab, options: &Options) -> crate::Result<()> {
 fn four_placements(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     lab.section(5, "Four placements");
     let device = lab.device();
-    lab.predict(
-        "The model can be moved or forgotten, and so can the data. Which of the four placements train, and \
-         do they reach the same loss?",
+    let guess = lab.predict(
+        Prediction::number(
+            "02-placements",
+            "The model can be moved to the GPU or forgotten, and so can the data. How many of the four placements \
+             train?",
+        )
+        .because("The rule asks that all tensors be on the same device; it does not say which."),
     );
     // ANCHOR: placements
     let devices = if device.is_cuda() { vec![Device::Cpu, device] } else { vec![Device::Cpu] };
     let mut table = Table::new(["model", "data", "outcome", "first loss", "last loss", "one step"]);
-    let mut errors = Vec::new();
+    let (mut trained, mut errors) = (0, Vec::new());
     for &model_device in &devices {
         for &data_device in &devices {
             let (model, data) = (model_device.to_string(), data_device.to_string());
             match train(lab.seed(), model_device, data_device, options) {
                 Ok(Training { first_loss, last_loss, step_time }) => {
+                    trained += 1;
                     table = table.row(row![
                         model,
                         data,
@@ -184,6 +211,7 @@ fn four_placements(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     }
     // ANCHOR_END: placements
     lab.table(table);
+    lab.answer(guess, exact("placements", trained));
     if !device.is_cuda() {
         lab.prose("With one device the four placements are one and the same.");
         return Ok(());
@@ -246,7 +274,7 @@ fn train(seed: u64, model_device: Device, data_device: Device, options: &Options
     Ok(Training { first_loss, last_loss, step_time: time / options.steps as u32 })
 }
 
-/// Waits until the device has done all its work. The CPU always has.
+/// Waits until the device has done all its work. The CPU already has.
 fn synchronize(device: Device) -> Result<()> {
     if device.is_cuda() { cuda::synchronize_device(device.index()) } else { Ok(()) }
 }
@@ -255,12 +283,20 @@ fn synchronize(device: Device) -> Result<()> {
 fn exceptions(lab: &mut Lab) -> crate::Result<()> {
     lab.section(6, "The exceptions");
     let device = lab.device();
-    lab.predict(&format!(
-        "x is on {device}. On cpu are number, a 0-dim tensor; vector, one element in one dimension; and \
-         index. Which of these run?\n\
-         x + 2.0, x + number, x + vector, number.to(device)? + vector,\n\
-         x.copy_(&vector), x.index(&index),\n\
-         x.index_select(0, &index), x.gather(0, &index)",
+    let guess = lab.predict(
+        Prediction::number(
+        "02-exceptions",
+        format!(
+            "`x` is on {device}. On cpu are `number`, a 0-dim tensor; `vector`, one element in one dimension; and \
+             `index`. How many of these eight run?\n\
+             `x + 2.0`, `x + number`, `x + vector`, `number.to(device)? + vector`,\n\
+             `x.copy_(&vector)`, `x.index(&index)`,\n\
+             `x.index_select(0, &index)`, `x.gather(0, &index)`"
+        ),
+    )
+    .because(
+        "A number has no device, a 0-dim tensor on the CPU counts as a number, `copy_` reads from anywhere, and `index` \
+         moves its index for you.",
     ));
     // ANCHOR: exceptions
     let x = Tensor::ones(&[3])?.to(device)?;
@@ -278,7 +314,11 @@ fn exceptions(lab: &mut Lab) -> crate::Result<()> {
         .row(row!["x.index_select(0, &index)", "index, sizes [2]", outcome(x.index_select(0, &index))?])
         .row(row!["x.gather(0, &index)", "index, sizes [2]", outcome(x.gather(0, &index))?]);
     // ANCHOR_END: exceptions
+    let runs =
+        |row: &&Vec<Cell>| matches!(row.last(), Some(Cell::Text(outcome)) if outcome.starts_with("runs"));
+    let running = table.rows.iter().filter(runs).count();
     lab.table(table);
+    lab.answer(guess, exact("running", running));
     if device.is_cuda() {
         lab.prose(
             "A Rust number is no tensor and has no device. A 0-dim tensor on the CPU counts as a number. One \
@@ -293,9 +333,16 @@ fn exceptions(lab: &mut Lab) -> crate::Result<()> {
 fn what_moves(lab: &mut Lab) -> crate::Result<()> {
     lab.section(7, "What moves");
     let device = lab.device();
-    lab.predict(
-        "Two lines: x.to(device)?; and model.to(device)?; What they return is not kept. Where is x \
-         afterwards, and where is the model?",
+    let guess = lab.predict(
+        Prediction::choice(
+            "02-kept",
+            "Two lines: `x.to(device)?;` and `model.to(device)?;`. Nobody keeps what they return. What is on the \
+             device now?",
+        )
+        .or("both", "Both `x` and the model.", "A tensor is a value: its `to` returns another one, and leaves it.")
+        .or("tensor", "Only `x`.", "A tensor's `to` leaves the tensor, and a model's `to` changes the model.")
+        .or("model", "Only the model.", ONE_DEVICE)
+        .or("neither", "Neither of them.", "A model owns its parameters, and its `to` changes where they are."),
     );
     // ANCHOR: moves
     let x = Tensor::randn(&[64, 784])?;
@@ -310,6 +357,17 @@ fn what_moves(lab: &mut Lab) -> crate::Result<()> {
     let weight = model.parameters()[0].tensor();
     lab.print(text!("model.to(device)?;      its first weight is on {}", place(&weight)));
     // ANCHOR_END: moves
+    let again = Tensor::zeros(&[3])?;
+    again.to(device)?;
+    lab.answer(
+        guess,
+        match (again.device() == device, weight.device() == device) {
+            (true, true) => "both",
+            (true, false) => "tensor",
+            (false, true) => "model",
+            (false, false) => "neither",
+        },
+    );
     lab.prose(
         "A tensor's to leaves the tensor where it is and returns another one: keep it. A model's to changes \
          the model: its parameters stay the same parameters, but their values are on the device.",
@@ -320,19 +378,27 @@ fn what_moves(lab: &mut Lab) -> crate::Result<()> {
 fn optimizer_before_or_after(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     lab.section(8, "An optimizer, made before or after");
     let device = lab.device();
-    lab.predict(&format!(
-        "An optimizer is made from the model's parameters. Then the model moves to {device}. Does the \
-         optimizer still update the model?"
-    ));
+    let guess = lab.predict(
+        Prediction::yes_no(
+            "02-optimizer",
+            format!(
+                "An optimizer is made from the model's parameters. Then the model moves to {device}. Does the \
+                 optimizer still update the model?"
+            ),
+        )
+        .because("The parameters stay the same parameters; only where their values are has changed."),
+    );
     // ANCHOR: optimizers
     let after = losses(lab.seed(), device, options, OptimizerMade::AfterTheMove)?;
     let before = losses(lab.seed(), device, options, OptimizerMade::BeforeTheMove)?;
     // ANCHOR_END: optimizers
+    let learns = before.last() < before.first();
     let mut table = Table::new(["step", "loss if made after the move", "loss if made before"]);
     for (step, (after, before)) in after.into_iter().zip(before).enumerate() {
         table = table.row(row![step + 1, exact("loss_after", after), exact("loss_before", before)]);
     }
     lab.table(table);
+    lab.answer(guess, learns);
     lab.prose(
         "It does, and the losses are the same. The optimizer holds the parameters, and they stay the same \
          parameters when the model moves. (An optimizer that has taken steps also has tensors of its own: \
@@ -421,10 +487,13 @@ impl Module for CenterWithBuffer {
 fn module_of_your_own(lab: &mut Lab) -> crate::Result<()> {
     lab.section(9, "A module of your own");
     let device = lab.device();
-    lab.predict(&format!(
-        "The module Center subtracts a mean, a tensor in one of its fields. x is on {device}. After \
+    lab.think(
+        "02-own",
+        format!(
+            "The module Center subtracts a mean, a tensor in one of its fields. x is on {device}. After \
          center.to(device)?; does center.forward(&x) run?"
-    ));
+        ),
+    );
     // ANCHOR: own_module
     let x = Tensor::randn(&[64, 784])?.to(device)?;
     let mean = Tensor::zeros(&[784])?;
@@ -456,7 +525,7 @@ fn two_gpus(lab: &mut Lab) -> crate::Result<()> {
         );
         return Ok(());
     }
-    lab.predict("a is on cuda:0, b on cuda:1. Both are on a GPU. Does a + b run?");
+    lab.think("02-two-gpus", "a is on cuda:0, b on cuda:1. Both are on a GPU. Does a + b run?");
     // ANCHOR: two_gpus
     let a = Tensor::ones(&[3])?.to(Device::cuda(0))?;
     let b = Tensor::ones(&[3])?.to(Device::cuda(1))?;
@@ -487,16 +556,22 @@ fn batch(batch_size: usize) -> Result<(Tensor, Tensor)> {
 }
 
 // ANCHOR: show
-/// Shows what came of an attempt: where the result is, or the report of the broken rule.
-fn show(lab: &mut Lab, attempt: &str, result: Result<Tensor>) -> Result<()> {
+/// Shows what came of an attempt: where the result is, or the report of the broken rule. Says whether it runs.
+fn show(lab: &mut Lab, attempt: &str, result: Result<Tensor>) -> Result<bool> {
+    let runs = result.is_ok();
     match result {
         Ok(tensor) => lab.print(text!("{attempt} runs. The result is on {}", place(&tensor))),
         Err(error @ Error::DeviceMismatch(_)) => lab.report(error.report()),
         Err(error) => return Err(error),
     }
-    Ok(())
+    Ok(runs)
 }
 // ANCHOR_END: show
+
+/// Why nothing else is right of what can be chosen.
+const NOTHING_MOVES: &str =
+    "Tensors never move by themselves: a copy hidden in a loop would cost time nobody sees.";
+const ONE_DEVICE: &str = "This run has one device, so everything is on it.";
 
 /// The same in a few words.
 fn outcome(result: Result<Tensor>) -> Result<String> {

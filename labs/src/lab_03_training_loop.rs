@@ -1,5 +1,6 @@
 //! Lab 03: the training loop. A complete one for numbers, then one for classes.
 
+use std::cmp::Reverse;
 use std::time::Duration;
 
 use drawing::placement::{Role, Thing, picture};
@@ -9,7 +10,10 @@ use todevice::trace::{Counters, record_function};
 use todevice::{Machine, cuda};
 
 use crate::cli::count;
-use crate::{Entry, Lab, Run, Table, Text, exact, measured, modelled, row, text, timed};
+use crate::{
+    Cell, Entry, Figure, Lab, Prediction, Run, Table, Text, Value, exact, measured, modelled, row, text,
+    timed,
+};
 
 pub const LAB: Entry<Options> = Entry { name: "lab-03", title: "The training loop", run };
 
@@ -48,9 +52,9 @@ pub fn run(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     let Options { batch_size, epochs, num_workers, pin_memory, target } = *options;
 
     lab.section(1, "The device");
-    lab.predict(
-        "The same program trains with a GPU and without one. On which does it train here, and will its losses be \
-         the same on the other?",
+    lab.think(
+        "03-where",
+        "The same program trains with a GPU and without one. Will its losses be the same on both?",
     );
     // ANCHOR: device
     manual_seed(lab.seed());
@@ -91,7 +95,23 @@ pub fn run(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     lab.figure(exact("num_parameters", num_parameters));
 
     lab.section(4, "Training");
-    lab.predict("Each line shows a loss. After the last epoch, will it be lower than after the first?");
+    let lower = if epochs > 1 {
+        Some(
+            lab.predict(
+                Prediction::yes_no(
+                    "03-lower",
+                    "After each epoch the loop prints a loss. Is the last of these lower than the first?",
+                )
+                .because("Each is the loss of a single batch, and batches differ by chance."),
+            ),
+        )
+    } else {
+        lab.think(
+            "03-lower",
+            "One epoch, and so one line with a loss. Can you tell from it whether the network learns?",
+        );
+        None
+    };
     let progress = lab.progress(epochs * loader.len(), "training");
     let mut means = Table::new(["epoch", "loss of the last batch", "mean loss of the epoch"]);
     let (before, start) = (Machine::current().counters(), Instant::now());
@@ -124,8 +144,15 @@ pub fn run(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     // ANCHOR_END: train
     progress.finish();
     let (during, time) = (Machine::current().counters() - before, start.elapsed());
+    let losses = |column: usize| means.rows.iter().filter_map(move |row| number(&row[column]));
+    let (first_line, last_line) = (losses(1).next(), losses(1).next_back());
+    let last_mean = losses(2).next_back().unwrap_or_default();
+    if let Some(guess) = lower {
+        lab.answer(guess, last_line < first_line);
+    }
 
     lab.section(5, "Evaluation");
+    lab.think("03-off", "By how much is the trained network off, on average?");
     // ANCHOR: evaluate
     model.eval();
     let error = no_grad(|| mean_absolute_error(&model, &loader, device))?;
@@ -140,11 +167,45 @@ pub fn run(lab: &mut Lab, options: &Options) -> crate::Result<()> {
         "The loss printed after an epoch is that of its last batch alone. The mean over the epoch is steadier, \
          and both mean little without something to compare with: what would a model get that always answers 0?",
     );
+    let zero = lab.predict(
+        Prediction::choice(
+            "03-zero",
+            "Compare two losses: the mean of the network's last epoch, and that of a model that has \
+             learned nothing and always answers 0. Which is lower?",
+        )
+        .or(
+            "network",
+            "The network's, clearly.",
+            "A loop that runs and prints losses need not have learned a thing.",
+        )
+        .or(
+            "equal",
+            "Neither: they are within 10 % of each other.",
+            "Training has lowered the loss, so there was something to learn.",
+        )
+        .or(
+            "zero",
+            "That of the model that answers 0, clearly.",
+            "To answer about 0 is soon learned, so a network is rarely worse for long.",
+        )
+        .because(match target {
+            Target::Noise => "The targets are random: there is nothing to learn but the samples.",
+            Target::Linear => "The targets are a linear function of the features, which a network can find.",
+        }),
+    );
     lab.table(means);
     lab.table(
         Table::new(["always answering 0", "error"])
             .row(row!["mean squared error (the loss)", exact("zero_mean_squared_error", zero_mse)])
             .row(row!["mean absolute error", exact("zero_mean_absolute_error", zero_mae)]),
+    );
+    lab.answer(
+        zero,
+        match last_mean / zero_mse {
+            ..0.9 => "network",
+            ..=1.1 => "equal",
+            _ => "zero",
+        },
     );
     lab.prose(match target {
         Target::Noise => {
@@ -168,6 +229,14 @@ pub fn run(lab: &mut Lab, options: &Options) -> crate::Result<()> {
 
     lab.section(11, "When to stop the clock");
     when_to_stop_the_clock(lab)
+}
+
+/// The number in a cell of a table.
+fn number(cell: &Cell) -> Option<f64> {
+    match cell {
+        Cell::Figure(Figure { value: Value::Float(number), .. }) => Some(*number),
+        _ => None,
+    }
 }
 
 // ANCHOR: mean_absolute_error
@@ -209,7 +278,10 @@ fn classify(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     let mut optimizer = optim::Adam::new(model.parameters(), AdamOptions { lr: 1e-3, ..Default::default() })?;
     // ANCHOR_END: classes
 
-    lab.predict("Four classes, and a network that knows nothing yet. What is its first loss?");
+    lab.think(
+        "03-first-loss",
+        "There are four classes, and the network knows nothing yet. What is its first loss?",
+    );
     let every = loader.len().div_ceil(4);
     // ANCHOR: train_classes
     let size = loader.dataset().len();
@@ -275,7 +347,15 @@ fn what_the_gpu_did(lab: &mut Lab, steps: usize, during: Counters, time: Duratio
         }
         return;
     }
-    lab.predict("Each step copies one batch to the GPU. How many numbers come back to the CPU in an epoch?");
+    let guess = lab.predict(
+        Prediction::number("03-launches", "How many kernels did a step of this training launch, on average?")
+            .unit("kernels")
+            .tolerance(0.25)
+            .because(
+                "The backward pass launches more than the forward pass, and Adam at least one for each of four \
+                 parameters.",
+            ),
+    );
     let per_step = during.launches as f64 / steps as f64;
     lab.table(
         Table::new(["counted in training", ""])
@@ -288,6 +368,7 @@ fn what_the_gpu_did(lab: &mut Lab, steps: usize, during: Counters, time: Duratio
             .row(row!["  in a step", exact("launches_per_step", per_step).digits(1)])
             .row(row!["time of a step", timed("step_time", time / steps as u32)]),
     );
+    lab.answer(guess, exact("launches_of_a_step", per_step).unit("kernels").digits(1));
     lab.prose(
         "Two copies to the GPU in each step: the features and the targets of a batch. Nearly all kernels are those of \
          the forward pass, the backward pass and the optimizer; a few stack and average the losses of an epoch, and \
@@ -297,6 +378,12 @@ fn what_the_gpu_did(lab: &mut Lab, steps: usize, during: Counters, time: Duratio
     );
 }
 
+/// What a step needs memory for, as it is asked about.
+const PARAMETERS: &str = "the model's parameters";
+const THE_BATCH: &str = "the batch";
+const HIDDEN: &str = "the outputs of the hidden layer";
+const STATE: &str = "the gradients and Adam's two averages";
+
 /// Every tensor of the training above, by the memory it is in.
 fn where_everything_lives(
     lab: &mut Lab,
@@ -305,12 +392,20 @@ fn where_everything_lives(
     optimizer: &optim::Adam,
 ) -> crate::Result<()> {
     let device = lab.device();
-    lab.predict(if device.is_cuda() {
-        "The model is on the GPU. How many times its bytes do gradients and optimizer state take there? What stays \
-         on the host?"
-    } else {
-        "The model is trained. How many times its bytes do gradients and optimizer state take?"
-    });
+    let names = [PARAMETERS, THE_BATCH, HIDDEN, STATE];
+    let guess = lab.predict(
+        Prediction::order(
+            "03-largest",
+            format!(
+                "What takes the most memory on {device} in a step? Put these in order, the largest first."
+            ),
+            names,
+        )
+        .because(
+            "Gradients and averages take three times the parameters, whatever the batch. The outputs of the \
+             hidden layer grow with it: 64 numbers for each sample, which itself has 17.",
+        ),
+    );
 
     // ANCHOR: places
     let [all_x, all_y] = loader.dataset().tensors().clone();
@@ -333,6 +428,8 @@ fn where_everything_lives(
         }
     }
     // ANCHOR_END: places
+    let hidden_bytes = Thing::of("", Role::Activation, std::slice::from_ref(&hidden)).bytes;
+    let batch_bytes = Thing::of("", Role::Data, &[x.clone(), y.clone()]).bytes;
 
     let mut things = vec![
         Thing::of("data set, x", Role::Data, &[all_x]),
@@ -372,6 +469,14 @@ fn where_everything_lives(
 
     let bytes = |tensors: &[Tensor]| Thing::of("", Role::Data, tensors).bytes;
     let trained = [&parameters, &gradients, &exp_avg, &exp_avg_sq].map(|tensors| bytes(tensors));
+    let mut by_size = vec![
+        (trained[0], PARAMETERS),
+        (batch_bytes, THE_BATCH),
+        (hidden_bytes, HIDDEN),
+        (trained[1..].iter().sum(), STATE),
+    ];
+    by_size.sort_by_key(|(bytes, _)| Reverse(*bytes));
+    lab.answer(guess, by_size.into_iter().map(|(_, name)| name.to_owned()).collect::<Vec<_>>());
     lab.prose(text!(
         "A gradient and Adam's two averages are as large as their parameter: three times the model's bytes. With the \
          model itself that is {} bytes, {} times the model.",
@@ -400,11 +505,22 @@ fn one_step_drawn(
     let batch = [Tensor::randn(&[batch_size, 16])?, Tensor::randn(&[batch_size, 1])?];
     let large_batch = [Tensor::randn(&[16 * batch_size, 16])?, Tensor::randn(&[16 * batch_size, 1])?];
 
-    lab.predict(if device.is_cuda() {
-        "Does the GPU compute all the time during a step of this small network?"
+    let guess = if device.is_cuda() {
+        Some(lab.predict(
+            Prediction::number(
+                "03-busy",
+                "A step begins when its batch is moved, and ends when its loss has been read. During what \
+                 share of it does the GPU compute?",
+            )
+            .unit("%")
+            .tolerance(0.25)
+            .because("The rest of the time it waits for the batch, or for the host to launch the next kernel.")
+            .raced(),
+        ))
     } else {
-        "A batch 16 times as large: does a step take 16 times as long?"
-    });
+        lab.think("03-busy", "A batch is 16 times as large. Does a step take 16 times as long?");
+        None
+    };
     // ANCHOR: profile
     one_step(model, optimizer, &batch, device)?; // not recorded: the first takes memory
     let before = Machine::current().counters();
@@ -442,6 +558,9 @@ fn one_step_drawn(
                 of_kind("compute_share", share).unit("%").digits(0)
             ]),
     );
+    if let Some(guess) = guess {
+        lab.answer(guess, of_kind("share_of_a_step", share).unit("%").digits(0));
+    }
     let verdict = if share < 100.0 {
         "No. At first it waits for the batch, and then for the host: launching a kernel takes the host longer than the \
          GPU needs to run it. The step is bound by launches."
@@ -450,8 +569,9 @@ fn one_step_drawn(
     };
     lab.prose(Text::from(verdict).raced());
 
-    lab.predict(
-        "The same step on the CPU of this machine, and both with 16 times as many samples. When is the GPU faster?",
+    lab.think(
+        "03-crossover",
+        "The same step runs on the CPU of this machine. With how many samples is the GPU faster?",
     );
     // ANCHOR: both
     let on_cpu = nn::Sequential::new((nn::Linear::new(16, 64)?, nn::ReLU, nn::Linear::new(64, 1)?));
@@ -523,7 +643,21 @@ fn when_to_stop_the_clock(lab: &mut Lab) -> crate::Result<()> {
     model.to(device)?;
     let x = Tensor::randn(&[512, 512])?.to(device)?;
     // ANCHOR_END: wide
-    lab.predict("A wide network. The clock is stopped when forward() returns. What does it show?");
+    let guess = lab.predict(
+        Prediction::number(
+            "03-clock",
+            "The forward pass of a wide network is timed, and the clock is stopped as soon as `forward` \
+             returns. What share of the time that the pass really takes does the clock show?",
+        )
+        .unit("%")
+        .tolerance(0.25)
+        .because(if device.is_cuda() {
+            "A call on a GPU returns when its kernels are launched, and not when they are done."
+        } else {
+            "On a CPU a call returns when its work is done."
+        })
+        .raced(),
+    );
 
     // ANCHOR: clock
     model.forward(&x)?; // not timed: the first takes memory and loads code
@@ -550,6 +684,9 @@ fn when_to_stop_the_clock(lab: &mut Lab) -> crate::Result<()> {
             .row(row!["after synchronize()", timed("synchronized_time", synchronized)])
             .row(row!["after item() has read a number", timed("read_time", read)]),
     );
+    let share = 100.0 * returned.as_secs_f64() / synchronized.as_secs_f64();
+    let of_kind = if Machine::current().time_is_modelled() { modelled } else { measured };
+    lab.answer(guess, of_kind("share_shown", share).unit("%").digits(0));
     lab.prose(if device.is_cuda() {
         "Calls return before the work is done: the first time is the time to ask. synchronize() waits for the GPU, \
          and so does whatever reads a number of it. The first pass was not timed, since it takes memory from the \

@@ -9,7 +9,9 @@ use todevice::trace::Trace;
 use todevice::{GpuSpec, Machine, RaceCheck, ToOptions, cuda};
 
 use crate::cli::count;
-use crate::{Entry, Figure, Lab, Run, Table, exact, hardware, measured, modelled, row, text, timed};
+use crate::{
+    Entry, Figure, Lab, Prediction, Run, Table, exact, hardware, measured, modelled, row, text, timed,
+};
 
 pub const LAB: Entry<Options> = Entry { name: "lab-08", title: "Asynchrony", run };
 
@@ -33,15 +35,16 @@ pub fn run(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     two_streams(lab, options)?;
     a_race(lab)?;
     the_default_stream(lab)?;
-    the_crime_is_elsewhere(lab, options)
+    whodunit(lab, options)
 }
 
 fn calls_return(lab: &mut Lab) -> crate::Result<()> {
     let device = lab.device();
     lab.section(1, "A call returns before the work");
-    lab.predict(
-        "matmul of two matrices of 128 x 128 and of 1024 x 1024: the work is 512 times as much. How many times \
-         as long does the call take, and how many times as long is it until the product is there?",
+    lab.think(
+        "08-call",
+        "A product of two matrices of 1024 × 1024 is 512 times the work of one of 128 × 128. How many times as long does \
+         the call of `matmul` take?",
     );
     let mut times = Table::new(["product of", "the call returns", "the work is done"]);
     // ANCHOR: calls
@@ -69,7 +72,20 @@ fn calls_return(lab: &mut Lab) -> crate::Result<()> {
          first does not grow."
     });
 
-    lab.predict("Ten products, each of the one before. How long until the last call returns?");
+    let guess = lab.predict(
+        Prediction::number(
+            "08-ten",
+            "Ten products of 512 × 512 are asked for, each with the result of the one before. How long is it until the \
+             last call returns?",
+        )
+        .unit("ms")
+        .tolerance(0.25)
+        .because(match device.is_cuda() {
+            true => "These are ten launches. No call needs the numbers of the product before it, only the place where they will be.",
+            false => "On the CPU each call computes its product before it returns.",
+        })
+        .raced(),
+    );
     // ANCHOR: queue
     let x = Tensor::randn(&[512, 512])?.to(device)?;
     let mut y = x.matmul(&x)?.matmul(&x)?; // not timed
@@ -77,7 +93,7 @@ fn calls_return(lab: &mut Lab) -> crate::Result<()> {
 
     let start = Instant::now();
     for _ in 0..10 {
-        y = y.matmul(&x)?; // of a product that is not there yet
+        y = y.matmul(&x)?; // of the one before
     }
     let queued = start.elapsed();
     wait_for(device)?;
@@ -88,6 +104,7 @@ fn calls_return(lab: &mut Lab) -> crate::Result<()> {
             .row(row!["until the last call returns", timed("ten_calls_time", queued)])
             .row(row!["until the last product is there", timed("ten_products_time", done)]),
     );
+    lab.answer(guess, timed("ten_calls_time", queued));
     lab.prose(if device.is_cuda() {
         "Ten launches, not ten products. Each product needs the one before, and still no call waits: the queue \
          keeps the order."
@@ -100,7 +117,20 @@ fn calls_return(lab: &mut Lab) -> crate::Result<()> {
 fn timing(lab: &mut Lab) -> crate::Result<()> {
     let device = lab.device();
     lab.section(2, "Timing, wrong and right");
-    lab.predict("Five products are timed in three ways. Which of the times can you use, and for what?");
+    let guess = lab.predict(
+        Prediction::number(
+            "08-three-clocks",
+            "Five products of 512 × 512 are asked for, each with the result of the one before. The next line reads one \
+             number of the last, and is timed on its own. How long does that line take?",
+        )
+        .unit("ms")
+        .tolerance(0.25)
+        .because(match device.is_cuda() {
+            true => "A number can be read when it is there, so this line waits for all five products.",
+            false => "On the CPU the products are there, and the line only reads.",
+        })
+        .raced(),
+    );
     // ANCHOR: wrong
     let x = Tensor::randn(&[512, 512])?.to(device)?;
     five_products(&x)?; // not timed
@@ -128,6 +158,7 @@ fn timing(lab: &mut Lab) -> crate::Result<()> {
         .row(row!["the clock stopped after synchronize()", timed("synchronized_time", synchronized)]);
     if !device.is_cuda() {
         lab.table(times);
+        lab.answer(guess, timed("item_time", item));
         lab.prose(
             "On the CPU the clock may be stopped at once. With --gpu sim:t4 that shows only the launches, the next \
              line seems slow, and there are events, which measure on the GPU.",
@@ -145,6 +176,7 @@ fn timing(lab: &mut Lab) -> crate::Result<()> {
     // ANCHOR_END: events
     times = times.row(row!["between two events", timed("event_time", in_milliseconds(milliseconds))]);
     lab.table(times);
+    lab.answer(guess, timed("item_time", item));
     lab.prose(
         "Stopped at once, the clock shows the time to ask; the work is then charged to the next line that waits, \
          however small. After synchronize() it shows what a user waits for: launches, work, and the wait itself. \
@@ -177,10 +209,17 @@ fn in_milliseconds(milliseconds: f64) -> Duration {
 fn hidden_synchronizations(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     let device = lab.device();
     lab.section(3, "Hidden synchronizations");
-    lab.predict(
-        "A training loop copies a batch, adds loss.item() to a sum and prints the loss, in every step. Which of \
-         these three wait for the GPU?",
-    );
+    let question = "In every step a training loop copies a batch with `batch.to(device)`, adds `loss.item()` to a sum, and \
+                    prints the loss. How many of these three lines wait for the GPU?";
+    let guess = match device.is_cuda() {
+        true => Some(lab.predict(Prediction::number("08-waits", question).because(
+            "Whatever needs a number on the host waits for it, and a copy from ordinary memory waits until it is done.",
+        ))),
+        false => {
+            lab.think("08-waits", question);
+            None
+        }
+    };
     let batches = (0..options.steps).map(|_| Tensor::randn(&[256, 256])).collect::<Result<Vec<_>>>()?;
     if device.is_cuda() {
         let x = batches[0].to(device)?;
@@ -192,10 +231,15 @@ fn hidden_synchronizations(lab: &mut Lab, options: &Options) -> crate::Result<()
         let printed = format!("{loss}");
         cuda::set_sync_debug_mode(SyncDebugMode::Default)?;
         // ANCHOR_END: debug
+        let waits = [copied.is_err(), read.is_err(), printed.contains("cannot be read")];
+        let waits = waits.into_iter().filter(|waits| *waits).count();
         refused(lab, "batch.to(device)", copied)?;
         refused(lab, "loss.item()", read)?;
         lab.print("format!(\"{loss}\")");
         lab.report(printed);
+        if let Some(guess) = guess {
+            lab.answer(guess, exact("waits", waits));
+        }
         lab.prose(
             "All three. In the mode Error of set_sync_debug_mode a call that would wait fails and names its line; \
              printing cannot fail, and says why the numbers are missing. In the mode Warn they wait, and the machine \
@@ -206,7 +250,7 @@ fn hidden_synchronizations(lab: &mut Lab, options: &Options) -> crate::Result<()
         lab.prose("None here: what a call of the CPU returns is there.");
     }
 
-    lab.predict("The same steps without these waits. What is saved: a few percent, or more?");
+    lab.think("08-saved", "The same steps run without these waits. How much of the time is saved?");
     // Both once before they are timed: the first takes memory.
     waiting_loop(&mut network(lab.seed(), device)?, &batches, device)?;
     let mut training = network(lab.seed(), device)?;
@@ -343,9 +387,10 @@ fn not_waiting(device: Device) -> ToOptions {
 fn two_streams(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     let device = lab.device();
     lab.section(4, "Two streams that overlap");
-    lab.predict(
-        "A GPU gets chunk after chunk and computes with each. Copies on one stream, computing on another: which of \
-         the two times disappears?",
+    lab.think(
+        "08-copies",
+        "Chunk after chunk is copied to the GPU and computed with. The copies go on one stream, the computing on another. \
+         Which of the two times disappears?",
     );
     if !device.is_cuda() {
         lab.prose(
@@ -384,7 +429,10 @@ fn two_streams(lab: &mut Lab, options: &Options) -> crate::Result<()> {
          them. Pinned memory and non_blocking keep the host ahead of both streams: other copies make it wait.",
     );
 
-    lab.predict("And two chains of kernels that need nothing of each other: does a second stream help them?");
+    lab.think(
+        "08-chains",
+        "Two chains of kernels need nothing of each other. Does a second stream make them faster?",
+    );
     // ANCHOR: chains
     let (a, b) = (Tensor::randn(&[1 << 18])?.to(device)?, Tensor::randn(&[1 << 18])?.to(device)?);
     let side = Stream::new(device)?;
@@ -455,8 +503,9 @@ fn chain(x: &Tensor) -> Result<Tensor> {
 fn a_race(lab: &mut Lab) -> crate::Result<()> {
     let device = lab.device();
     lab.section(5, "A race, named");
-    lab.predict(
-        "One stream fills a tensor of 1000 zeros with ones, another adds them up and does not wait. What is the sum?",
+    lab.think(
+        "08-sum",
+        "One stream fills a tensor of 1000 zeros with ones. Another adds them up, and does not wait. What is the sum?",
     );
     if !device.is_cuda() {
         lab.prose(
@@ -509,7 +558,7 @@ fn a_race(lab: &mut Lab) -> crate::Result<()> {
     x.zero_()?;
     cuda::synchronize()?;
     x.fill_(1.0)?; // nothing is before it in its queue
-    let lucky = cuda::stream(&side, || x.sum()?.item())?;
+    let in_time = cuda::stream(&side, || x.sum()?.item())?;
     // ANCHOR_END: luck
     let after_luck = machine.races().len();
     cuda::synchronize()?;
@@ -524,7 +573,12 @@ fn a_race(lab: &mut Lab) -> crate::Result<()> {
          but the one you ask for. No real GPU tells you; a simulated one does: both lines, who reads, who writes, and the \
          fix.",
     );
-    lab.predict("Now nothing keeps the first stream busy: the ones are there in time. Is it still a race?");
+    let question = "Now nothing keeps the first stream busy, and the sum is 1000. Is it still a race?";
+    let guess = lab.predict(
+        Prediction::yes_no("08-still", question)
+            .because("What makes a race is that nothing says who comes first, not who came first this time.")
+            .raced(),
+    );
     let row_of = |way, sum: Figure, races: Figure| row![way, sum.digits(0), races];
     lab.table(
         Table::new(["the other stream", "sum", "races found"])
@@ -541,10 +595,13 @@ fn a_race(lab: &mut Lab) -> crate::Result<()> {
             ))
             .row(row_of(
                 "does not wait, and is lucky",
-                crate::raced("lucky_sum", lucky),
+                crate::raced("lucky_sum", in_time),
                 races_found("lucky_races", after_luck - after_event),
             )),
     );
+    // A real GPU looks for no races. This one is there for the same reason as the first, which it does show.
+    let is_race = if machine.time_is_modelled() { after_luck > after_event } else { raced < 1000.0 };
+    lab.answer(guess, is_race);
     lab.prose(
         "It is. A right number proves nothing: what decides is whether anything makes one stream wait, not which was \
          faster this time. wait_stream waits for all that the other was given so far; wait_event only for what came \
@@ -561,9 +618,10 @@ fn races_found(name: &'static str, count: usize) -> Figure {
 fn the_default_stream(lab: &mut Lab) -> crate::Result<()> {
     let device = lab.device();
     lab.section(6, "Why the default stream is special");
-    lab.predict(
-        "x is made on the default stream, doubled on a side stream, and added up on the default stream again. Which \
-         of the two waits by itself?",
+    lab.think(
+        "08-orders",
+        "`x` is made on the default stream, doubled on a side stream, and added up on the default stream again. Which \
+         of the two streams waits by itself?",
     );
     if !device.is_cuda() {
         lab.prose("The CPU has no streams. With --gpu sim:t4 this section shows who does not wait for whom.");
@@ -601,7 +659,19 @@ fn the_default_stream(lab: &mut Lab) -> crate::Result<()> {
     // ANCHOR_END: both_ways
     let ordered = machine.races().len() - before - unordered.len();
 
-    lab.predict("Both ways in order. Then x is dropped while the side stream still needs it. Who waits?");
+    let guess = lab.predict(
+        Prediction::number(
+            "08-dropped",
+            "Now there are waits both ways. `x` holds 1000 ones, and the side stream is to double them, but it is still \
+             busy when `x` is dropped and a tensor of 1000 sevens is made on the default stream. What is the sum of what \
+             was doubled?",
+        )
+        .because(
+            "The memory of `x` goes back to the allocator when `x` is dropped, and the sevens are written to it before the \
+             side stream reads it.",
+        )
+        .raced(),
+    );
     let before = machine.races().len();
     // ANCHOR: dropped
     let large = Tensor::ones_with(&[1024, 1024], device)?;
@@ -613,10 +683,10 @@ fn the_default_stream(lab: &mut Lab) -> crate::Result<()> {
     side.wait_stream(&default)?;
     let y = cuda::stream(&side, || {
         large.matmul(&large)?;
-        x.mul(2.0) // late
+        x.mul(2.0) // when the product is there
     })?;
     drop(x);
-    let other = Tensor::full(&[1000], 7.0, device)?; // gets the memory of x
+    let other = Tensor::full(&[1000], 7.0, device)?;
     side.synchronize()?;
     let dropped_sum = y.sum()?.item()?;
     // ANCHOR_END: dropped
@@ -663,30 +733,42 @@ fn the_default_stream(lab: &mut Lab) -> crate::Result<()> {
                 races_found("recorded_races", recorded)
             ]),
     );
+    lab.answer(guess, crate::raced("dropped_sum", dropped_sum).digits(0));
     for race in &dropped {
         lab.report(race.report());
     }
     lab.prose(
-        "Nobody. The memory of x goes back to the stream it was made on, and that one may use it at once, for its own \
+        "Nobody waited. The memory of x goes back to the stream it was made on, and that one may use it at once, for its own \
          work is in order: here another tensor got it, and its sevens were doubled. record_stream tells the \
          allocator who else uses the memory. It makes no order; that is for wait_stream.",
     );
     Ok(())
 }
 
-fn the_crime_is_elsewhere(lab: &mut Lab, options: &Options) -> crate::Result<()> {
+fn whodunit(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     let device = lab.device();
-    lab.section_apart(7, "The crime is elsewhere", "a real GPU does nothing more after its error");
-    lab.predict(
-        "A table has 10 rows, and one of the ids is 12. Four lines: index_select, tanh, mean, item. Which of them \
-         fails?",
+    lab.section_apart(7, "Whodunit", "a real GPU does nothing more after its error");
+    let guess = lab.predict(
+        Prediction::line(
+            "08-which-line",
+            "A table has 10 rows. Three of them are looked up by `index_select`, by their ids, and one id is 12. Three more \
+             lines follow: `tanh`, `mean` and `item`. Which line fails?",
+            "let rows = table.index_select(0, &ids)?;\nlet hidden = rows.tanh()?;\nlet mean = hidden.mean()?;\nmean.item()",
+        )
+        .because(match device.is_cuda() {
+            true => "The GPU finds the wrong id when it comes to it, and the host is told where it next waits.",
+            false => "On the CPU the line itself looks at the ids.",
+        })
+        .raced(),
     );
     // What such an error breaks stays broken, so each of these runs on a machine of its own.
     let machine = || match Machine::current().gpus() {
         GpuSpec::Real => GpuSpec::Real.machine(), // It may be asked to make launches wait.
         other => other.bare_machine(),
     };
-    machine()?.enter(|| fails(lab, bad_index))?;
+    let (failed, error) = machine()?.enter(|| fails(lab, bad_index))?;
+    lab.report(error);
+    lab.answer(guess, format!(".{failed}(").as_str());
     if !device.is_cuda() {
         lab.prose(
             "On the CPU the line that is wrong fails, and says what is wrong. With --gpu sim:t4 another one does, \
@@ -707,13 +789,17 @@ fn the_crime_is_elsewhere(lab: &mut Lab, options: &Options) -> crate::Result<()>
         return Ok(());
     }
 
-    lab.predict("The same lines, and every launch waits until its work is done. Which fails now?");
-    machine()?.enter(|| {
+    lab.think(
+        "08-now",
+        "The same lines run again, and every launch waits until its work is done. Which fails now?",
+    );
+    let (_, error) = machine()?.enter(|| {
         // ANCHOR: blocking
         cuda::set_launch_blocking(true)?; // for a whole program: CUDA_LAUNCH_BLOCKING=1 in its environment
         fails(lab, bad_index)
         // ANCHOR_END: blocking
     })?;
+    lab.report(error);
     let [ahead, blocking] = times_of_the_loop(lab, options)?;
     lab.table(
         Table::new(["the loop of section 3, one wait at the end", "time"])
@@ -726,7 +812,7 @@ fn the_crime_is_elsewhere(lab: &mut Lab, options: &Options) -> crate::Result<()>
          never ahead: use it only to find an error.",
     );
 
-    lab.predict("After such an error, does the GPU still add one and one? Does the CPU?");
+    lab.think("08-after", "After such an error, does the GPU still add one and one?");
     machine()?.enter(|| after_the_error(lab))?;
     lab.prose(
         "The error sticks: every call to this GPU fails with it until the program is started again. The CPU is as it \
@@ -759,16 +845,16 @@ fn here(device: Device) -> Device {
 }
 
 // ANCHOR: bad_index
-fn bad_index(lab: &mut Lab, device: Device) -> Result<f64> {
+fn bad_index(told: &mut Told, device: Device) -> Result<f64> {
     let table = Tensor::ones_with(&[10, 4], device)?;
     let ids = Tensor::new([3i64, 12, 5])?.to(device)?;
     let large = Tensor::ones_with(&[1024, 1024], device)?;
     large.matmul(&large)?; // the GPU has something to do, as it has in the middle of a program
 
-    let rows = tell(lab, "index_select", table.index_select(0, &ids))?;
-    let hidden = tell(lab, "tanh", rows.tanh())?;
-    let mean = tell(lab, "mean", hidden.mean())?;
-    tell(lab, "item", mean.item())
+    let rows = tell(told, "index_select", table.index_select(0, &ids))?;
+    let hidden = tell(told, "tanh", rows.tanh())?;
+    let mean = tell(told, "mean", hidden.mean())?;
+    tell(told, "item", mean.item())
 }
 // ANCHOR_END: bad_index
 
@@ -796,18 +882,28 @@ fn after_the_error(lab: &mut Lab) -> crate::Result<()> {
     Ok(())
 }
 
-/// Says how a line went, and passes its result on.
-fn tell<T>(lab: &mut Lab, line: &str, result: Result<T>) -> Result<T> {
-    lab.print(format!("{line:<12}  {}", if result.is_ok() { "returned" } else { "failed" }));
+/// Lines and how each went.
+type Told = Vec<(&'static str, bool)>;
+
+/// Notes how a line went, and passes its result on.
+fn tell<T>(told: &mut Told, line: &'static str, result: Result<T>) -> Result<T> {
+    told.push((line, result.is_ok()));
     result
 }
 
-/// Runs lines one of which fails, and shows the error.
-fn fails(lab: &mut Lab, lines: fn(&mut Lab, Device) -> Result<f64>) -> crate::Result<()> {
-    let device = here(lab.device());
-    let error = lines(lab, device).err().ok_or("no line failed")?;
-    lab.report(error);
-    Ok(())
+/// Runs lines one of which fails, and shows how each went. Returns the one that failed, and its error.
+fn fails(
+    lab: &mut Lab,
+    lines: fn(&mut Told, Device) -> Result<f64>,
+) -> crate::Result<(&'static str, todevice::Error)> {
+    let mut told = Told::new();
+    let result = lines(&mut told, here(lab.device()));
+    let mut failed = "";
+    for (line, returned) in told {
+        lab.print(format!("{line:<12}  {}", if returned { "returned" } else { "failed" }));
+        failed = line;
+    }
+    Ok((failed, result.err().ok_or("no line failed")?))
 }
 
 /// The first line of what became of it.

@@ -4,7 +4,7 @@
 //! not its concern: the terminal prints them as text or JSON, a test captures them, a web page draws them.
 //!
 //! ```
-//! use labs::{Entry, Lab, Result, cli::count, exact, text};
+//! use labs::{Entry, Lab, Prediction, Result, cli::count, exact, text};
 //!
 //! #[derive(clap::Args)]
 //! pub struct Options {
@@ -19,11 +19,12 @@
 //!     let epochs = options.epochs;
 //!
 //!     lab.section(1, "Training");
-//!     lab.predict("Will the loss reach zero?");
+//!     let guess = lab.predict(Prediction::yes_no("03-zero", "Will the loss reach zero?"));
 //!     for epoch in 1..=epochs {
 //!         let loss = 1.0 / epoch as f64;
 //!         lab.print(text!("Epoch [{epoch}/{epochs}], Loss: {:.4}", exact("loss", loss)));
 //!     }
+//!     lab.answer(guess, false);
 //!     lab.figure(exact("num_samples", 1024));
 //!     Ok(())
 //! }
@@ -41,6 +42,7 @@ pub mod calibrate;
 pub mod cli;
 mod entry;
 mod event;
+pub mod experiments;
 mod figure;
 mod float;
 mod lab;
@@ -55,6 +57,9 @@ pub mod lab_07_cudnn;
 pub mod lab_08_asynchrony;
 pub mod lab_09_feeding;
 mod listed;
+pub mod prediction;
+#[cfg(not(target_family = "wasm"))]
+pub mod progress;
 pub mod render_json;
 pub mod render_text;
 pub mod stdio;
@@ -70,6 +75,7 @@ pub use figure::{Figure, Kind, Value, exact, hardware, measured, modelled, obser
 pub use float::{format_float, near_rounding_boundary};
 pub use lab::{Bar, Lab, Progress, Sink};
 pub use listed::{Listed, Run};
+pub use prediction::{Guess, Key, Prediction};
 #[cfg(not(target_family = "wasm"))]
 pub use terminal::{main, program};
 pub use text::{Part, Slot, Text};
@@ -95,11 +101,11 @@ labs![
     lab_02_golden_rule,
     lab_03_training_loop,
     lab_04_memory { why_it_runs_out, how_the_allocator_thinks },
-    lab_05_monitoring { the_table, why_it_waits, watch },
+    lab_05_monitoring { the_table, watch },
     lab_06_amp { numbers, costs, training, scaling, images },
     lab_07_cudnn { search, determinism, tf32 },
     lab_08_asynchrony,
-    lab_09_feeding,
+    lab_09_feeding { feeding, why_it_waits },
 ];
 
 /// Whatever made a lab fail.

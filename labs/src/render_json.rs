@@ -4,6 +4,7 @@ use serde_json::{Value as Json, json};
 
 use crate::event::{Cell, Drawing, Event};
 use crate::figure::{Figure, Value};
+use crate::prediction::{Answer, Key, Prediction};
 use crate::text::Text;
 
 /// The event as a JSON object. Its key `event` says which one it is.
@@ -29,7 +30,27 @@ pub fn render(event: &Event) -> Json {
             marked(section, "apart", apart.map(Json::from))
         }
         Event::Prose(text) => words("prose", text),
-        Event::Prediction(question) => json!({ "event": "prediction", "question": question }),
+        Event::Prediction(prediction) => {
+            let Prediction { id, question, kind, .. } = prediction;
+            let asked = json!({ "event": "prediction", "id": id, "question": question, "asks": kind.name() });
+            let options = prediction.options();
+            let asked = marked(asked, "options", (!options.is_empty()).then(|| options.into()));
+            // Where times decide the answer, the question may name the device.
+            marked(asked, "raced", prediction.raced.then(|| true.into()))
+        }
+        Event::Answer(answer) => {
+            let Answer { prediction, key, said } = answer;
+            let figures: Vec<Json> = match key {
+                Key::Number(shown) => vec![figure(shown)],
+                _ => Vec::new(),
+            };
+            let (id, because) = (prediction.id, &prediction.because);
+            let answered = json!({
+                "event": "answer", "id": id, "text": answer.printed(), "figures": figures, "because": because,
+            });
+            let answered = marked(answered, "said", said.as_ref().map(|said| prediction.typed(said).into()));
+            marked(answered, "raced", prediction.raced.then(|| true.into()))
+        }
         Event::Line(text) => words("line", text),
         Event::Figure(shown) => {
             let mut object = figure(shown);

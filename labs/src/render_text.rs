@@ -4,6 +4,7 @@ use colored::{ColoredString, Colorize, control};
 
 use crate::event::{Cell, Event, Table};
 use crate::figure::{Figure, Value};
+use crate::prediction::Answer;
 use crate::text::WIDTH;
 
 /// The few styles there are: with colours, or for pipes, files and snapshots without.
@@ -58,6 +59,8 @@ pub fn render<'a>(events: impl IntoIterator<Item = &'a Event>) -> String {
 pub struct Renderer {
     palette: Palette,
     previous: Block,
+    /// The number of the chapter, once its lab has said its name.
+    chapter: Option<String>,
 }
 
 /// The blocks that blank lines keep apart.
@@ -72,11 +75,17 @@ enum Block {
 impl Renderer {
     /// A renderer at the start of a page.
     pub fn new(palette: Palette) -> Renderer {
-        Renderer { palette, previous: Block::Start }
+        Renderer { palette, previous: Block::Start, chapter: None }
     }
 
     /// The next event as whole lines, after a blank line where one belongs.
     pub fn render(&mut self, event: &Event) -> String {
+        if matches!(event, Event::Answer(Answer { said: None, .. })) {
+            return String::new(); // Nobody is there to be told.
+        }
+        if let Event::Header(header) = event {
+            self.chapter = header.lab.strip_prefix("lab-").map(str::to_owned);
+        }
         let block = match event {
             Event::Section { .. } => Block::Title,
             Event::Line(_) | Event::Figure(_) => Block::Output,
@@ -101,14 +110,25 @@ impl Renderer {
             }
             Event::Section { number, title, .. } => palette.title(&format!("{number}. {title}")),
             Event::Prose(text) => wrap(&text.printed()),
-            Event::Prediction(text) => palette.question(&wrap(&format!("Predict: {text}"))),
+            Event::Prediction(prediction) => {
+                let word = if prediction.gates() { "Predict" } else { "Think" };
+                palette.question(&wrap(&format!("{word}: {}", without_ticks(&prediction.question))))
+            }
+            Event::Answer(answer) => {
+                let compared = answer.said.as_ref().map(|said| answer.compared(said)).unwrap_or_default();
+                palette.question(&wrap(&without_ticks(&compared)))
+            }
             Event::Line(text) => text.printed(),
             Event::Figure(figure) => format!("{}: {}", figure.label, figure.printed()),
             Event::Table(table) => self.table(table),
             Event::Report(report) => report.trim_end_matches('\n').to_owned(),
             Event::Picture { drawing, caption } => match &drawing.text {
                 Some(text) => format!("{}\n{text}", palette.faint(&wrap(caption))),
-                None => palette.faint(&wrap(&format!("[picture: {caption}]"))),
+                None => {
+                    let chapter =
+                        self.chapter.as_ref().map(|chapter| format!(" in chapter {chapter} of the book"));
+                    palette.faint(&wrap(&format!("[picture{}: {caption}]", chapter.unwrap_or_default())))
+                }
             },
             Event::Warning(message) => format!("warning: {message}"),
             Event::Failure { lab, message } => format!("error: {lab} failed: {message}"),
@@ -116,8 +136,7 @@ impl Renderer {
     }
 
     fn table(&self, table: &Table) -> String {
-        let columns = table.rows.iter().map(Vec::len).chain([table.header.len()]).max().unwrap_or(0);
-        let columns: Vec<Column> = (0..columns).map(|index| Column::new(table, index)).collect();
+        let columns = columns(table);
         let widths: Vec<usize> = columns.iter().map(Column::width).collect();
 
         let mut lines = vec![
@@ -131,11 +150,19 @@ impl Renderer {
     }
 }
 
+/// The columns of a table, all of the same length.
+pub fn columns(table: &Table) -> Vec<Column> {
+    let columns = table.rows.iter().map(Vec::len).chain([table.header.len()]).max().unwrap_or(0);
+    (0..columns).map(|index| Column::new(table, index)).collect()
+}
+
 /// A column of a table, all cells printed.
-struct Column {
-    header: String,
-    cells: Vec<String>,
-    numbers: bool,
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Column {
+    pub header: String,
+    pub cells: Vec<String>,
+    /// Whether it has numbers, which stand to the right.
+    pub numbers: bool,
 }
 
 impl Column {
@@ -196,6 +223,11 @@ fn line(cells: impl Iterator<Item = String>) -> String {
     cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
 }
 
+/// A terminal shows code as it is; only pages mark it.
+pub(crate) fn without_ticks(text: &str) -> String {
+    text.replace('`', "")
+}
+
 /// Fills lines with as many words as fit; a line break in the text stays one.
 pub(crate) fn wrap(text: &str) -> String {
     text.split('\n').map(fill).collect::<Vec<_>>().join("\n")
@@ -222,12 +254,13 @@ fn fill(paragraph: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::prediction::Prediction;
 
     #[test]
     fn a_palette_decides_alone_whether_there_are_colours() {
         let events = [
             Event::Section { number: "1".to_owned(), title: "Training".to_owned(), apart: None },
-            Event::Prediction("Does it learn?".to_owned()),
+            Event::Prediction(Prediction::yes_no("03-learns", "Does it learn?")),
             Event::Table(Table::new(["loss"])),
         ];
         let rendered = |palette| -> String {

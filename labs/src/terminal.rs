@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, IsTerminal};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -14,7 +14,9 @@ use crate::cli::{Color, Common, Format};
 use crate::entry::{Entry, Stop, ended, stop, wrong};
 use crate::event::Event;
 use crate::lab::{Bar, Progress, Sink};
-use crate::render_text::{Palette, Renderer};
+use crate::prediction::{Prediction, Said};
+use crate::progress::Record;
+use crate::render_text::{Palette, Renderer, without_ticks};
 use crate::stdio::{to_stderr, to_stdout};
 use crate::{render_json, render_text};
 
@@ -48,7 +50,7 @@ fn run<O: clap::Args>(lab: &Entry<O>) -> Result<(), Stop> {
     if let Some(reason) = common.gpu.why_simulated() {
         to_stderr(&format!("note: this computer's GPU is not used, but a simulated one. {reason}\n"));
     }
-    ended(lab.start(&common, &options, &machine, &mut Terminal::new(&common)))
+    ended(lab.start(&common, &options, &machine, &mut Terminal::new(&common)?))
 }
 
 /// Refuses a file that cannot be written, so that it does not cost the reader a run. What is in it stays.
@@ -66,17 +68,48 @@ struct Terminal {
     format: Format,
     renderer: Renderer,
     watched: bool,
+    /// Whether the reader is asked, until there is nobody to answer.
+    asks: bool,
+    /// What was answered, and the file that keeps it.
+    kept: Option<(Record, PathBuf)>,
     bar: Option<ProgressBar>,
     /// How many lines the frame has that is the last thing on the terminal.
     frame: usize,
 }
 
 impl Terminal {
-    fn new(common: &Common) -> Terminal {
+    fn new(common: &Common) -> Result<Terminal, Stop> {
         let watched = io::stdout().is_terminal();
         let coloured = coloured(common.color, watched, |variable| std::env::var_os(variable));
         let palette = if coloured { Palette::Coloured } else { Palette::Plain };
-        Terminal { format: common.format, renderer: Renderer::new(palette), watched, bar: None, frame: 0 }
+        let kept = match &common.progress {
+            Some(file) => {
+                let refused = |what| wrong(format!("--progress {}: {what}", file.display()));
+                let record = Record::read(file).map_err(refused)?;
+                can_be_written("--progress", file)?;
+                Some((record, file.clone()))
+            }
+            None => None,
+        };
+        Ok(Terminal {
+            format: common.format,
+            renderer: Renderer::new(palette),
+            watched,
+            asks: common.ask,
+            kept,
+            bar: None,
+            frame: 0,
+        })
+    }
+
+    /// Keeps what was answered at once: the reader may leave at the next question.
+    fn keep(&mut self, event: &Event) {
+        let (Event::Answer(answer), Some((record, file))) = (event, &mut self.kept) else { return };
+        record.predicted(answer);
+        if let Err(error) = record.write(file) {
+            to_stderr(&format!("warning: --progress {}: {error}\n", file.display()));
+            self.kept = None;
+        }
     }
 
     fn write(&mut self, event: &Event) {
@@ -98,6 +131,39 @@ impl Sink for Terminal {
             // The bar makes room, and comes back below what is written.
             Some(bar) => bar.suspend(|| self.write(&event)),
             None => self.write(&event),
+        }
+        self.keep(&event);
+        if matches!(event, Event::Header(_)) && self.watched && self.format == Format::Text && !self.asks {
+            to_stdout("To make your own predictions first, add --ask.\n");
+        }
+    }
+
+    /// Asks until there is an answer, or none is wanted. Questions go to standard error where standard output is JSON.
+    fn ask(&mut self, prediction: &Prediction) -> Option<Said> {
+        if !self.asks || !prediction.gates() {
+            return None;
+        }
+        let tell = if self.format == Format::Json { to_stderr } else { to_stdout };
+        if self.format == Format::Json {
+            to_stderr(&format!("{}\n", without_ticks(&prediction.question)));
+        }
+        tell(&without_ticks(&prediction.listed()));
+        loop {
+            tell(&format!("Your answer ({}; Enter to skip): ", prediction.expects()));
+            let mut line = String::new();
+            // Whoever has nothing more to say is not asked again.
+            let is_there = io::stdin().read_line(&mut line).is_ok_and(|length| length > 0);
+            if !is_there {
+                self.asks = false;
+                tell("\n");
+            }
+            if line.trim().is_empty() {
+                return None;
+            }
+            match prediction.parse(&line) {
+                Ok(said) => return Some(said),
+                Err(what) => tell(&format!("{what}\n")),
+            }
         }
     }
 

@@ -47,7 +47,7 @@ fn named_lines(report: &str) -> Vec<&'static str> {
 fn reports_name_the_lines_where_tensors_were_made_and_moved() {
     let expected: [&[&str]; 7] = [
         &[
-            r#"show(lab, "a + b", &a + &b)?;"#,
+            r#"let runs = show(lab, "a + b", &a + &b)?;"#,
             "let a = Tensor::randn(&[3, 4])?;",
             "let b = Tensor::randn(&[3, 4])?.to(device)?;",
             "let b = Tensor::randn(&[3, 4])?.to(device)?;",
@@ -59,7 +59,7 @@ fn reports_name_the_lines_where_tensors_were_made_and_moved() {
             "let x = Tensor::randn(&[batch_size, 784])?;",
         ],
         &[
-            r#"show(lab, "loss_fn.forward(&scores, &y)", loss_fn.forward(&scores, &y))?;"#,
+            r#"let runs = show(lab, "loss_fn.forward(&scores, &y)", loss_fn.forward(&scores, &y))?;"#,
             "let scores = model.forward(&x.to(device)?)?;",
             "let y = Tensor::randint(0, 10, &[batch_size])?;",
         ],

@@ -251,3 +251,39 @@ fn wrong_flags_are_refused_in_one_line_with_exit_code_2() {
         );
     }
 }
+
+/// What the predictions are answered with, by their ids.
+fn keys(flags: &[&str]) -> Vec<(&'static str, String)> {
+    let answers = on(flags).events.into_iter().filter_map(|event| match event {
+        Event::Answer(answer) => Some((answer.prediction.id, answer.printed())),
+        _ => None,
+    });
+    answers.collect()
+}
+
+#[test]
+fn every_section_begins_with_a_prediction() {
+    for gpu in ["none", "sim:t4", "sim:h200"] {
+        said::assert_predictions(&on(&["--gpu", gpu]).events, 11);
+    }
+}
+
+#[test]
+fn predictions_are_answered_with_what_was_found() {
+    let key = |id: &'static str, key: &str| (id, key.to_owned());
+    let order = "the batch, the activations, the parameters, Adam's two moments";
+    let expected = [
+        key("04-one-float", "512 bytes"),
+        key("04-owners", order),
+        key("04-alive", "2 batches"),
+        key("04-three-steps", "It is lower"),
+        key("04-list", "1543.5 KiB"),
+        key("04-left", "2048 KiB"),
+    ];
+    assert_eq!(keys(&["--gpu", "sim:t4"]), expected);
+    // A large batch turns the order over.
+    let order = "the parameters, the batch, Adam's two moments, the activations";
+    assert_eq!(keys(&["--gpu", "sim:t4", "--batch-size", "4096"])[1], key("04-owners", order));
+    let without = [expected[2].clone(), expected[3].clone(), key("04-list", "1542.2 KiB")];
+    assert_eq!(keys(&["--gpu", "none"]), without, "what a machine without a GPU can tell");
+}

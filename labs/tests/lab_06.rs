@@ -244,3 +244,51 @@ fn a_step_and_a_device_beside_the_gpu_work() {
         events(&[&T4, flags].concat());
     }
 }
+
+/// What the predictions are answered with, by their ids.
+fn keys(flags: &[&str]) -> Vec<(&'static str, String)> {
+    let answers = events(flags).into_iter().filter_map(|event| match event {
+        Event::Answer(answer) => Some((answer.prediction.id, answer.printed())),
+        _ => None,
+    });
+    answers.collect()
+}
+
+#[test]
+fn every_section_begins_with_a_prediction() {
+    for flags in [&["--gpu", "none"][..], &T4, &ADA] {
+        said::assert_predictions(&events(flags), 8);
+    }
+}
+
+#[test]
+fn predictions_are_answered_with_what_was_found() {
+    let key = |id: &'static str, key: &str| (id, key.to_owned());
+    let loss = "let loss = scores.cross_entropy(&y, &CrossEntropyOptions::default())?;";
+    let expected = [
+        key("06-thousand", "1.0000"),
+        key("06-bfloat16", "no"),
+        key("06-types", &format!("`{loss}`")),
+        key("06-vanish", "97 %"),
+        key("06-shortest", "float32"),
+        key("06-memory", "Mixed precision"),
+    ];
+    assert_eq!(keys(&T4), expected);
+    assert_eq!(keys(&ADA)[1], key("06-bfloat16", "yes"), "that card has tensor cores for it");
+    let few = keys(&[&T4[..], &FEW, &["--data", said::few_images()]].concat());
+    assert!(["0 %", "1 %"].contains(&few[3].1.as_str()), "{few:?}");
+}
+
+/// The lines of code that a prediction offers are lines that run.
+#[test]
+fn the_lines_that_are_asked_about_are_those_of_the_step() {
+    let source = include_str!("../src/lab_06_amp/training.rs");
+    let step = source.split_once("// ANCHOR: types").unwrap().1.split_once("// ANCHOR_END: types").unwrap().0;
+    let asked = events(&T4).into_iter().find_map(|event| match event {
+        Event::Prediction(prediction) if prediction.id == "06-types" => Some(prediction),
+        _ => None,
+    });
+    for line in asked.unwrap().options() {
+        assert!(step.lines().any(|known| known.trim() == line), "{line}");
+    }
+}

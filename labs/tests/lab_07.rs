@@ -41,6 +41,32 @@ fn every_section_begins_with_a_prediction() {
     }
 }
 
+/// The answer to a prediction, in words.
+fn answer(events: &[Event], id: &str) -> String {
+    let found = events.iter().find_map(|event| match event {
+        Event::Answer(answer) if answer.prediction.id == id => Some(answer.printed()),
+        _ => None,
+    });
+    found.unwrap_or_else(|| panic!("{id} is not answered"))
+}
+
+#[test]
+fn predictions_are_answered_by_what_the_card_does() {
+    for gpu in CARDS {
+        let events = on(gpu);
+        assert_eq!(answer(&events, "07-shapes"), "2 searches", "{gpu}");
+        assert_eq!(answer(&events, "07-no-room"), "It uses another algorithm", "{gpu}");
+        assert_eq!(answer(&events, "07-bits"), "4 runs", "{gpu}");
+        assert_eq!(answer(&events, "07-exact"), "The product", "{gpu}");
+    }
+    let fastest = |gpu| answer(&on(gpu), "07-algorithms").split(',').next().unwrap_or_default().to_owned();
+    assert_eq!(fastest("sim:t4"), "`WINOGRAD_NONFUSED`");
+    assert_eq!(fastest("sim:h200"), "`IMPLICIT_PRECOMP_GEMM`");
+    assert_eq!(answer(&on("sim:t4"), "07-pay"), "12 calls");
+    assert_eq!(answer(&on("none"), "07-bits"), "0 runs");
+    assert_eq!(answer(&on("none"), "07-exact"), "The product");
+}
+
 /// A question is asked where the answer follows.
 #[test]
 fn without_cudnn_four_sections_say_where_to_see_them_and_ask_nothing() {

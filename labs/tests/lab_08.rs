@@ -35,6 +35,27 @@ fn every_section_begins_with_a_prediction() {
     }
 }
 
+/// The answer to a prediction, in words.
+fn answer(events: &[Event], id: &str) -> String {
+    let found = events.iter().find_map(|event| match event {
+        Event::Answer(answer) if answer.prediction.id == id => Some(answer.printed()),
+        _ => None,
+    });
+    found.unwrap_or_else(|| panic!("{id} is not answered"))
+}
+
+#[test]
+fn predictions_are_answered_by_what_the_gpu_does() {
+    for gpu in GPUS.into_iter().filter(|gpu| *gpu != "none") {
+        let events = on(gpu);
+        assert_eq!(answer(&events, "08-waits"), "3", "{gpu}");
+        assert_eq!(answer(&events, "08-still"), "yes", "{gpu}");
+        assert_eq!(answer(&events, "08-dropped"), "14000", "{gpu}");
+        assert_eq!(answer(&events, "08-which-line"), "`mean.item()`", "{gpu}");
+    }
+    assert_eq!(answer(&on("none"), "08-which-line"), "`let rows = table.index_select(0, &ids)?;`");
+}
+
 /// Reports, and the sentences of races, are as long as their lines of code and their advice.
 #[test]
 fn lines_fit_a_terminal() {
@@ -232,7 +253,7 @@ fn the_environment_can_ask_for_launches_that_wait() {
     let (without, off, on) = (printed(None), printed(Some("0")), printed(Some("1")));
     assert_eq!(without, off);
     // Calls then take as long as their work, while the section that asks for it by itself is the same.
-    let begin = |text: &str| text.find("7. The crime is elsewhere").unwrap();
+    let begin = |text: &str| text.find("7. Whodunit").unwrap();
     let (before, last) = (&on[..begin(&on)], &on[begin(&on)..]);
     assert!(!before.contains("1024 x 1024                              0.006"), "{before}");
     assert_eq!(last, &without[begin(&without)..]);

@@ -3,7 +3,7 @@
 use crate::said;
 use std::process::Output;
 
-use crate::said::{numbers, shown};
+use crate::said::{number, numbers, shown};
 use labs::{Event, Figure, Kind, render_text};
 
 const T4: [&str; 2] = ["--gpu", "sim:t4"];
@@ -15,6 +15,13 @@ fn binary(flags: &[&str]) -> Output {
 /// What the lab says.
 fn events(flags: &[&str]) -> Vec<Event> {
     said::clean("lab-09", flags).events.clone()
+}
+
+#[test]
+fn every_section_begins_with_a_prediction() {
+    for gpu in ["none", "sim:t4", "sim:h200", "sim:t4x2"] {
+        said::assert_predictions(&events(&["--gpu", gpu]), 8);
+    }
 }
 
 #[test]
@@ -127,6 +134,41 @@ fn a_moved_tensor_takes_both_memories() {
     let events = section(&T4, "6");
     assert_eq!(numbers(&events, "host_bytes"), [4194304.0, 4194304.0, 0.0, 0.0, 0.0]);
     assert_eq!(numbers(&events, "device_bytes"), [0.0, 4194304.0, 4194304.0, 0.0, 4194304.0]);
+}
+
+/// Each of the four is told by one reading that the others do not have.
+#[test]
+fn four_loops_starve_the_gpu_and_the_monitor_tells_them_apart() {
+    for gpu in ["sim:t4", "sim:t4,others=1GiB", "sim:rtx4090"] {
+        let events = section(&["--gpu", gpu], "7");
+        let four = |name| <[f64; 4]>::try_from(numbers(&events, name)).unwrap();
+        let fed = number(&events, "fed_utilization");
+        let busy = four("starved_utilization");
+        assert!(busy.iter().all(|busy| *busy < 0.8 * fed), "{gpu}: {fed} {busy:?}");
+
+        let [tiny, pageable, loader, waits] = [0, 1, 2, 3];
+        let bus = four("starved_from_host");
+        assert!((0..4).all(|other| other == pageable || bus[other] < 0.5 * bus[pageable]), "{gpu}: {bus:?}");
+        let cpu = four("starved_cpu");
+        assert!((0..4).all(|other| (cpu[other] > 150.0) == (other == loader)), "{gpu}: {cpu:?}");
+        let active = four("starved_sm_active");
+        let full = |index: usize| active[index] / busy[index];
+        assert!(full(tiny) < 0.7 * full(waits), "{gpu}: {active:?} {busy:?}");
+        assert!(bus[tiny] == 0.0 && bus[waits] == 0.0, "{gpu}: {bus:?}");
+    }
+    let events = section(&T4, "7");
+    assert_eq!(numbers(&events, "starved_utilization")[2], 11.0, "the section's title says so");
+}
+
+#[test]
+fn busy_is_not_full() {
+    let events = section(&T4, "8");
+    let [busy, .., busy_too] = numbers(&events, "rows_utilization")[..] else { panic!() };
+    assert!(busy >= 98.0 && (busy - busy_too).abs() <= 1.0, "{busy} {busy_too}");
+    let active = numbers(&events, "rows_sm_active");
+    assert!(active[0] < 4.0 && active[2] > 90.0, "{active:?}");
+    let rate = numbers(&events, "rows_per_millisecond");
+    assert!((70.0..=90.0).contains(&(rate[2] / rate[0])), "{rate:?}");
 }
 
 #[test]

@@ -17,6 +17,7 @@ mod lab_06;
 mod lab_07;
 mod lab_08;
 mod lab_09;
+mod predictions;
 #[cfg(target_os = "linux")]
 mod real_gpu;
 mod rendering;

@@ -4,7 +4,8 @@
 
 mod tiny;
 
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::PathBuf;
 use std::process::{Command, ExitCode, Output, Stdio};
 
 /// Set in the processes that play the lab.
@@ -22,6 +23,13 @@ fn main() -> ExitCode {
     a_closed_pipe_ends_the_lab_quietly();
     a_closed_pipe_ends_every_program_quietly();
     a_file_that_cannot_be_written_is_refused_before_the_work();
+    a_reader_who_asks_for_it_is_asked_and_told();
+    what_is_no_answer_is_asked_for_again_and_nothing_skips();
+    nobody_is_asked_after_the_end_of_the_input();
+    questions_stay_out_of_json();
+    a_section_asks_its_own_questions_only();
+    progress_is_kept_and_what_else_was_kept_stays();
+    a_file_that_is_no_progress_is_refused_and_stays_as_it_was();
     #[cfg(target_os = "linux")]
     a_full_disk_is_an_error();
     #[cfg(target_os = "linux")]
@@ -63,7 +71,10 @@ fn errors_go_to_stderr_with_their_exit_code() {
     assert_eq!((stdout.as_str(), stderr.as_str(), code), ("", expected, 2));
 
     let (stdout, stderr, code) = output(&mut lab(&["--fail"]));
-    assert!(stdout.ends_with("[picture: two copies, one after the other]\n"), "{stdout}");
+    assert!(
+        stdout.ends_with("[picture in chapter 99 of the book: two copies, one after the other]\n"),
+        "{stdout}"
+    );
     assert_eq!((stderr.as_str(), code), ("error: lab-99 failed: the optimizer has no parameters\n", 1));
 
     let (stdout, stderr, code) = output(&mut lab(&["--section", "9"]));
@@ -157,6 +168,189 @@ fn a_file_that_cannot_be_written_is_refused_before_the_work() {
     assert_eq!(std::fs::read_to_string(&old).unwrap(), "measured with care");
     assert!(!new.exists());
     std::fs::remove_dir_all(folder).unwrap();
+}
+
+/// The lab with `--ask` and more flags, and somebody who types this.
+fn asked(flags: &[&str], typed: &str) -> (String, String, i32) {
+    let mut command = lab(&[&["--ask"], flags].concat());
+    let command = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    child.stdin.take().unwrap().write_all(typed.as_bytes()).unwrap(); // and closes the pipe
+    let Output { status, stdout, stderr } = child.wait_with_output().unwrap();
+    (String::from_utf8(stdout).unwrap(), String::from_utf8(stderr).unwrap(), status.code().unwrap())
+}
+
+const PROMPT: &str = "Your answer (a number; Enter to skip): ";
+
+/// The same without prompts and verdicts is what the lab prints by itself.
+fn assert_nothing_else_changes(asked: &str, added: &[&str]) {
+    let mut text = asked.to_owned();
+    for part in added {
+        assert!(text.contains(part), "no {part} in {text}");
+        text = text.replacen(part, "", 1);
+    }
+    // A verdict has an empty line around it.
+    let lines = |text: &str| -> Vec<String> {
+        text.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect()
+    };
+    assert_eq!(lines(&text), lines(&labs::run_captured(&tiny::LAB, &[]).text));
+}
+
+fn a_reader_who_asks_for_it_is_asked_and_told() {
+    for (typed, verdict) in [
+        ("0.25\n", "\nYou said 0.25; it was 0.2520. Right.\n"),
+        ("0.025\n", "\nYou said 0.025; it was 0.2520, 10 times your guess.\n"),
+        ("1\n", "\nYou said 1; it was 0.2520, so your guess was 4 times too high.\n"),
+        ("-1\n", "\nYou said -1; it was 0.2520.\n"),
+    ] {
+        let (stdout, stderr, code) = asked(&[], typed);
+        assert_eq!((stderr.as_str(), code), ("", 0));
+        assert_nothing_else_changes(&stdout, &[PROMPT, verdict]);
+        // The question stands before what it asks for, the verdict after.
+        let place = |text: &str| stdout.find(text).unwrap_or_else(|| panic!("no {text} in {stdout}"));
+        assert!(place("What will the loss be") < place(PROMPT), "{stdout}");
+        assert!(place(PROMPT) < place("Epoch [1/3]") && place("Epoch [3/3]") < place(verdict), "{stdout}");
+    }
+}
+
+fn what_is_no_answer_is_asked_for_again_and_nothing_skips() {
+    let (stdout, stderr, code) = asked(&[], "much\n1.2.3\n\u{1b}[31m\n0.25\n");
+    assert_eq!((stderr.as_str(), code), ("", 0));
+    assert_eq!(stdout.matches(PROMPT).count(), 4, "{stdout}");
+    for wrong in ["much", "1.2.3"] {
+        let line = format!("{PROMPT}`{wrong}` is no answer here: say a number\n");
+        assert!(stdout.contains(&line), "{stdout}");
+    }
+    assert!(stdout.contains("You said 0.25; it was 0.2520. Right.\n"), "{stdout}");
+
+    let (stdout, stderr, code) = asked(&[], "\n0.25\n");
+    assert_eq!((stderr.as_str(), code), ("", 0));
+    assert_nothing_else_changes(&stdout, &[PROMPT]);
+}
+
+fn nobody_is_asked_after_the_end_of_the_input() {
+    for typed in ["", "much"] {
+        let (stdout, stderr, code) = asked(&[], typed);
+        assert_eq!((stderr.as_str(), code), ("", 0));
+        assert!(!stdout.contains("You said") && stdout.contains("Epoch [3/3]"), "{stdout}");
+    }
+    let (stdout, _, _) = asked(&[], "");
+    assert_nothing_else_changes(&stdout, &[&format!("{PROMPT}\n")]);
+    // A last line need not end.
+    assert!(asked(&[], "0.25").0.contains("You said 0.25; it was 0.2520. Right.\n"));
+
+    // Of several predictions only the first is asked.
+    let mut command = Command::new(env!("CARGO_BIN_EXE_lab-02"));
+    let (stdout, stderr, code) = output(command.args(["--gpu", "sim:t4", "--ask"]).stdin(Stdio::null()));
+    assert_eq!((stderr.as_str(), code), ("", 0));
+    assert_eq!(stdout.matches("Enter to skip").count(), 1, "{stdout}");
+}
+
+fn questions_stay_out_of_json() {
+    let (stdout, stderr, code) = asked(&["--format", "json"], "0.25\n");
+    assert_eq!(code, 0);
+    for line in stdout.lines() {
+        assert!(line.starts_with("{\"") && line.ends_with('}'), "{line}");
+    }
+    assert!(stdout.contains("\"said\":\"0.25\""), "{stdout}");
+    assert!(
+        stderr.contains("What will the loss be after three epochs?\n") && stderr.contains(PROMPT),
+        "{stderr}"
+    );
+}
+
+fn a_section_asks_its_own_questions_only() {
+    let (stdout, _, code) = asked(&["--section", "1"], "0.25\n");
+    assert!(code == 0 && !stdout.contains(PROMPT), "{stdout}");
+    let (stdout, _, code) = asked(&["--section", "A2.loss"], "0.25\n");
+    assert!(code == 0 && stdout.contains(PROMPT) && stdout.contains("You said 0.25"), "{stdout}");
+}
+
+/// A folder for files of progress, which is removed at the end.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Folder {
+        let folder = std::env::temp_dir().join(format!("labs-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        Folder(folder)
+    }
+
+    fn names(&self) -> Vec<String> {
+        let entries = self.0.read_dir().unwrap();
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn progress_is_kept_and_what_else_was_kept_stays() {
+    let folder = Folder::new("progress");
+    let file = folder.0.join("mine.json");
+    let path = file.to_str().unwrap();
+    let kept = || std::fs::read_to_string(&file).unwrap().split_whitespace().collect::<String>();
+
+    // Whoever answers nothing has no progress.
+    let (_, stderr, code) = asked(&["--progress", path], "\n");
+    assert_eq!((stderr.as_str(), code), ("", 0));
+    assert!(!file.exists() || !kept().contains("99-loss"));
+
+    assert_eq!(asked(&["--progress", path], "1\n").2, 0);
+    let first = kept();
+    assert!(first.contains("\"to-device-progress\":1"), "{first}");
+    assert!(first.contains("\"99-loss\":{\"ratio\":3.9") && first.contains("\"verdict\":\"off\""), "{first}");
+
+    // A second answer takes the place of the first, and a skipped question leaves it; nothing else is lost.
+    let more = "{\"to-device-progress\": 1, \"questions\": {\"02-rule\": {\"said\": \"3\", \"right\": true}}, \
+                \"predictions\": {\"98-x\": {\"said\": \"a\", \"verdict\": \"right\"}, \"99-loss\": {\"said\": \"1\"}}, \"later\": [1]}";
+    std::fs::write(&file, more).unwrap();
+    assert_eq!(asked(&["--progress", path], "0.25\n").2, 0);
+    let second = kept();
+    for part in [
+        "\"02-rule\":{",
+        "\"98-x\":{",
+        "\"later\":[1]",
+        "\"99-loss\":{\"said\":\"0.25\",\"verdict\":\"right\"}",
+    ] {
+        assert!(second.contains(part), "{part} is missing in {second}");
+    }
+    assert_eq!(asked(&["--progress", path], "\n").2, 0);
+    assert_eq!(kept(), second);
+    assert_eq!(folder.names(), ["mine.json"], "nothing is left beside it");
+}
+
+fn a_file_that_is_no_progress_is_refused_and_stays_as_it_was() {
+    let folder = Folder::new("no-progress");
+    let file = folder.0.join("thesis.json");
+    for (text, what) in [
+        (&b"years of work"[..], "this is no progress of the course"),
+        (b"", "this is no progress of the course"),
+        (b"{\"to-device-progress\": 1", "this is no progress of the course"),
+        (b"{\"to-device-progress\": 2}", "newer"),
+        (b"{\"to-device-progress\": 1, \"predictions\": [1]}", "`predictions` is not a list"),
+        (b"\xff\xfe", "UTF-8"),
+    ] {
+        std::fs::write(&file, text).unwrap();
+        let (stdout, stderr, code) = asked(&["--progress", file.to_str().unwrap()], "0.25\n");
+        assert!(stderr.starts_with(&format!("error: --progress {}: ", file.display())), "{stderr}");
+        assert!(stderr.contains(what), "{stderr}");
+        assert_eq!((stdout.as_str(), stderr.lines().count(), code), ("", 1, 2), "{stderr}");
+        assert_eq!(std::fs::read(&file).unwrap(), text);
+    }
+    for nowhere in ["nowhere/mine.json", ""] {
+        let nowhere = folder.0.join(nowhere);
+        let (stdout, stderr, code) = asked(&["--progress", nowhere.to_str().unwrap()], "0.25\n");
+        assert!(stderr.starts_with("error: --progress ") && stdout.is_empty() && code == 2, "{stderr}");
+    }
+    assert_eq!(folder.names(), ["thesis.json"]);
+    // It is of use only where somebody is asked.
+    let (stdout, stderr, code) = output(&mut lab(&["--progress", file.to_str().unwrap()]));
+    assert!(stderr.starts_with("error: ") && stderr.contains("--ask"), "{stderr}");
+    assert_eq!((stdout.as_str(), stderr.lines().count(), code), ("", 1, 2));
 }
 
 #[cfg(target_os = "linux")]

@@ -16,7 +16,7 @@ impl Checkout {
         let folder = tempfile::tempdir().unwrap();
         for part in [
             "book/chapters",
-            "book/questions",
+            "labs/questions",
             "book/theme",
             "labs/src",
             "drawing/src",
@@ -26,7 +26,7 @@ impl Checkout {
         ] {
             copy(&Course::here().root().join(part), &folder.path().join(part));
         }
-        for file in ["book.toml", "path.toml"] {
+        for file in ["book.toml", "plan.toml"] {
             fs::copy(Course::here().book().join(file), folder.path().join("book").join(file)).unwrap();
         }
         Checkout { folder }
@@ -39,6 +39,10 @@ impl Checkout {
         fs::remove_dir_all(&chapters).unwrap();
         fs::create_dir_all(chapters.join("labs")).unwrap();
         let write = |page: &str, text: &str| fs::write(chapters.join(page), text).unwrap();
+        // Old addresses lead to pages that it has not.
+        let config = fs::read_to_string(checkout.path("book/book.toml")).unwrap();
+        let lines = config.lines().filter(|line| !line.starts_with("\"/"));
+        fs::write(checkout.path("book/book.toml"), lines.collect::<Vec<_>>().join("\n")).unwrap();
         write("SUMMARY.md", "# Summary\n\n[To Device](index.md)\n\n- [A lab](labs/lab-02.md)\n");
         write("index.md", "# To Device\n\nThere is [one lab](labs/lab-02.md).\n");
         write(

@@ -1,8 +1,9 @@
 //! What the GPUs did, and when, as a timeline: as JSON for a viewer (`chrome.rs`) or as a picture (`rows.rs` says what is in
-//! it, `svg.rs` draws it for a page and `text.rs` for a terminal).
+//! it, `svg.rs` draws it for a page, `strips.rs` for a race of two, and `text.rs` for a terminal).
 
 mod chrome;
 mod rows;
+mod strips;
 mod svg;
 #[cfg(test)]
 mod tests;
@@ -10,6 +11,8 @@ mod text;
 
 use todevice_gpu::driver::Engine;
 use todevice_gpu::events::Trace;
+
+pub use strips::Strip;
 
 /// The timeline of a recording ([`Machine::profile`](todevice::Machine::profile)).
 #[derive(Clone, Copy, Debug)]

@@ -45,6 +45,8 @@ pub struct Row {
     pub label: String,
     /// The label where there is little room.
     pub short: String,
+    /// Whether the host did it, and not a device.
+    pub on_host: bool,
     pub bars: Vec<Bar>,
 }
 
@@ -58,10 +60,10 @@ pub fn rows(trace: &Trace) -> Vec<Row> {
             0 => ("host, what the program named", "host, named"),
             _ => ("  part of it", "  part of it"),
         };
-        rows.push(row(label, short, ranges.map(|range| range_bar(trace, range))));
+        rows.push(row(label, short, true, ranges.map(|range| range_bar(trace, range))));
     }
     let calls = trace.calls.iter().filter_map(|call| call_bar(trace, call));
-    rows.push(row("host, calls", "host, calls", calls));
+    rows.push(row("host, calls", "host, calls", true, calls));
     for device in 0..trace.devices.len() {
         for engine in ENGINES {
             let spans = trace.work.iter().map(|work| (work.span, work.call));
@@ -69,7 +71,7 @@ pub fn rows(trace: &Trace) -> Vec<Row> {
             let bars = worked
                 .map(|(span, call)| bar(trace, sort_of(&call.kind), call.kind.name(), span.start, span.end));
             let [label, short] = labels_of(engine).map(|label| format!("cuda:{device}, {label}"));
-            rows.push(row(&label, &short, bars));
+            rows.push(row(&label, &short, false, bars));
         }
     }
     rows.retain(|row| !row.bars.is_empty());
@@ -77,10 +79,10 @@ pub fn rows(trace: &Trace) -> Vec<Row> {
 }
 
 /// Bars sorted by time; of two that start together the one that ended first was first.
-fn row(label: &str, short: &str, bars: impl Iterator<Item = Bar>) -> Row {
+fn row(label: &str, short: &str, on_host: bool, bars: impl Iterator<Item = Bar>) -> Row {
     let mut bars: Vec<Bar> = bars.collect();
     bars.sort_by_key(|bar| (bar.start, bar.end));
-    Row { label: label.to_string(), short: short.to_string(), bars }
+    Row { label: label.to_string(), short: short.to_string(), on_host, bars }
 }
 
 fn bar(trace: &Trace, sort: Sort, name: String, start: u64, end: u64) -> Bar {

@@ -3,7 +3,7 @@
 use super::Timeline;
 use super::chrome::Microseconds;
 use super::rows::{Bar, Row, SORTS, Sort, rows, steps};
-use crate::colour::{CURRENT, DARK_BLUE, LIGHT_GREEN, ORANGE, PURPLE, WHITE};
+use crate::colour::{COPY, CURRENT, DEVICE, HOST, WAIT, WHITE};
 use crate::svg::{self, element, line, text, titled};
 
 const WIDTH: f64 = 800.0;
@@ -92,7 +92,7 @@ impl Picture {
             }
         }
         self.together += bars.iter().filter(|bar| bar.pieces > 1).map(|bar| bar.pieces).sum::<usize>();
-        Row { label: row.label.clone(), short: row.short.clone(), bars }
+        Row { label: row.label.clone(), short: row.short.clone(), on_host: row.on_host, bars }
     }
 
     fn row(&mut self, row: &Row) {
@@ -103,7 +103,7 @@ impl Picture {
         let height = if row.bars[0].sort == Sort::Range { BRACKET } else { BAR };
         for bar in &row.bars {
             let (x, width) = self.place(bar);
-            let mut drawn = shape(bar.sort, (x, self.y), (width, height));
+            let mut drawn = shape(bar.sort, row.on_host, (x, self.y), (width, height));
             if bar.sort != Sort::Range && bar.pieces == 1 && width > wide(&bar.name) {
                 let colour = if is_dark(bar.sort) { WHITE } else { CURRENT };
                 let name = text((x + width / 2.0, self.y + 14.0), "middle").with("fill", colour);
@@ -175,10 +175,21 @@ impl Picture {
         self.y += GAP;
         let mut x = MARGIN;
         for (sort, name) in SORTS {
-            if rows.iter().flat_map(|row| &row.bars).any(|bar| bar.sort == sort) {
-                self.lines.push(shape(sort, (x, self.y), (18.0, BAR - 6.0)));
-                self.text((x + 24.0, self.y + 12.0), "start", name);
-                x += 24.0 + wide(name) + 16.0;
+            let of_sort = |on_host: bool| {
+                let rows = rows.iter().filter(move |row| row.on_host == on_host);
+                rows.flat_map(|row| &row.bars).any(|bar| bar.sort == sort)
+            };
+            // What the host asks for is its own work, in its own colour.
+            let asked = (of_sort(true) && is_dark(sort)).then(|| (true, format!("{name}, launched")));
+            let done = (of_sort(false) || of_sort(true) && !is_dark(sort)).then(|| (false, name.to_owned()));
+            for (on_host, name) in asked.into_iter().chain(done) {
+                let width = 24.0 + wide(&name) + 16.0;
+                if x + width > WIDTH && x > MARGIN {
+                    (x, self.y) = (MARGIN, self.y + BAR);
+                }
+                self.lines.push(shape(sort, on_host, (x, self.y), (18.0, BAR - 6.0)));
+                self.text((x + 24.0, self.y + 12.0), "start", &name);
+                x += width;
             }
         }
         self.y += BAR;
@@ -201,7 +212,7 @@ impl Picture {
 
 /// A bar in the look of its sort. They differ in colour, and in more than that: a kernel is full, a matrix
 /// product has a light stripe, a copy is pale with a border, waiting is empty.
-fn shape(sort: Sort, (x, y): (f64, f64), (width, height): (f64, f64)) -> String {
+fn shape(sort: Sort, on_host: bool, (x, y): (f64, f64), (width, height): (f64, f64)) -> String {
     let across = || element("rect").lengths([("x", x), ("width", width)]);
     let bar = across().lengths([("y", y), ("height", height)]);
     match sort {
@@ -211,18 +222,23 @@ fn shape(sort: Sort, (x, y): (f64, f64), (width, height): (f64, f64)) -> String 
             let bracket = format!("M{x:.1} {low:.1}V{y:.1}H{right:.1}V{low:.1}");
             element("path").with("d", bracket).with("fill", "none").with("stroke", CURRENT).empty()
         }
-        Sort::Copy => bar.pale(LIGHT_GREEN, 0.35).empty(),
-        Sort::Kernel => bar.with("fill", DARK_BLUE).empty(),
+        Sort::Copy => bar.pale(COPY, 0.35).empty(),
+        Sort::Kernel => bar.with("fill", worker(on_host)).empty(),
         Sort::Gemm => {
             let stripe = across().lengths([("y", y + height - 5.0)]).with("height", 2).with("fill", WHITE);
-            bar.with("fill", ORANGE).empty() + &stripe.empty()
+            bar.with("fill", worker(on_host)).empty() + &stripe.empty()
         }
         Sort::Wait => {
-            let empty = bar.with("fill", "none").with("stroke", PURPLE);
+            let empty = bar.with("fill", "none").with("stroke", WAIT);
             empty.with("stroke-width", 1.5).with("stroke-dasharray", "4 2").empty()
         }
         Sort::Memory => bar.with("fill", CURRENT).with("fill-opacity", 0.3).empty(),
     }
+}
+
+/// The colour of whoever works.
+fn worker(on_host: bool) -> &'static str {
+    if on_host { HOST } else { DEVICE }
 }
 
 fn is_dark(sort: Sort) -> bool {

@@ -9,9 +9,9 @@ pub mod made_up;
 use todevice::cuda;
 use todevice::prelude::*;
 
-use crate::{Entry, Lab, Run, Table, exact, hardware, row, text};
-use computer::Computer;
-use findings::{findings, steps, wants_gpu};
+use crate::{Entry, Guess, Lab, Prediction, Run, Table, exact, hardware, row, text};
+use computer::{Computer, major};
+use findings::{Step, findings, steps, wants_gpu};
 
 pub const LAB: Entry<Options> = Entry { name: "lab-00", title: "Setup", run };
 
@@ -76,9 +76,21 @@ pub fn look_at(lab: &mut Lab, computer: &Computer) -> crate::Result<()> {
 }
 
 fn four_layers(lab: &mut Lab) {
-    lab.predict(
-        "A computer has NVIDIA's driver, and nothing else of NVIDIA's. Which of these run there: nvidia-smi, a \
-         PyTorch that pip has installed, nvcc?",
+    let guess = lab.predict(
+        Prediction::choice(
+            "00-driver-alone",
+            "A computer has NVIDIA's driver, and nothing else of NVIDIA's. Which of these three run there: \
+             `nvidia-smi`, a PyTorch that `pip` has installed, `nvcc`?",
+        )
+        .or(
+            "none",
+            "None of them: the driver alone is not CUDA.",
+            "`nvidia-smi` comes with the driver, and PyTorch's packages bring the rest of what they need.",
+        )
+        .or("smi", "Only `nvidia-smi`.", "PyTorch needs libraries, but its packages bring their own.")
+        .or("two", "`nvidia-smi` and PyTorch.", "Each of the three is brought by somebody else.")
+        .or("all", "All three.", "`nvcc` belongs to the toolkit, and the driver comes without it.")
+        .because("Only compiling CUDA C++ takes the toolkit."),
     );
     lab.table(
         Table::new(["layer", "what it does", "who brings it"])
@@ -86,6 +98,18 @@ fn four_layers(lab: &mut Lab) {
             .row(row!["libraries", "kernels, and their compiler", "the toolkit, or pip"])
             .row(row!["toolkit", "nvcc: compiles CUDA C++", "NVIDIA's installer"])
             .row(row!["driver", "memory, copies, launches", "the system"]),
+    );
+    // PyTorch takes the driver only; its packages have the libraries.
+    let alone = made_up::computer(Which::Driver);
+    let has_nvcc = alone.on_path("nvcc").is_some() || !alone.toolkits().is_empty();
+    lab.answer(
+        guess,
+        match (alone.on_path("nvidia-smi").is_some(), alone.nvidia.driver.is_ok(), has_nvcc) {
+            (true, true, true) => "all",
+            (true, true, false) => "two",
+            (true, ..) => "smi",
+            _ => "none",
+        },
     );
     lab.prose(
         "nvidia-smi comes with the driver, and PyTorch's packages bring the libraries. So both run. nvcc belongs to \
@@ -114,7 +138,9 @@ fn what_is_there(lab: &mut Lab, computer: &Computer) {
         }
         None => {}
     }
-    lab.predict("A driver, NVRTC, cuBLAS, nvcc: which of these does this computer have?");
+    lab.think("00-has", "A driver, NVRTC, cuBLAS, `nvcc`: which of these does this computer have?");
+    let versions = two_versions(lab, computer);
+    let lines = two_lines(lab, computer);
     for finding in findings(computer) {
         let says = hardware(finding.name, finding.says.as_str());
         let state = finding.state.name();
@@ -129,6 +155,12 @@ fn what_is_there(lab: &mut Lab, computer: &Computer) {
             lab.print(text!("    {}", hardware("more", more)));
         }
     }
+    if let Some((guess, runs)) = versions {
+        lab.answer(guess, runs);
+    }
+    if let Some((guess, in_effect)) = lines {
+        lab.answer(guess, in_effect);
+    }
     lab.prose(
         "missing: a real GPU needs it. absent: nothing needs it. wrong: it is there, and something is the matter \
          with it.",
@@ -142,9 +174,131 @@ fn what_is_there(lab: &mut Lab, computer: &Computer) {
     }
 }
 
+/// Asks which CUDA counts where there are two, and whether what was compiled for the toolkit's runs.
+fn two_versions(lab: &mut Lab, computer: &Computer) -> Option<(Guess, bool)> {
+    let driver = &computer.nvidia.driver.as_ref().ok()?.version;
+    let toolkit = match computer.on_path("nvcc") {
+        Some(path) => computer.toolkit(path.trim_end_matches("/nvcc").trim_end_matches("/bin")),
+        None => computer.toolkits().into_iter().next()?,
+    };
+    let toolkit = toolkit.version.filter(|version| version != driver)?;
+    let runs = major(driver)? >= major(&toolkit)?;
+    let guess = lab.predict(
+        Prediction::yes_no(
+            "00-versions",
+            format!(
+                "`nvidia-smi` shows CUDA {driver} here, and `nvcc` is of CUDA {toolkit}. Does a program that this \
+                 `nvcc` compiles run with this driver?"
+            ),
+        )
+        .because(
+            "A driver runs what was made for its own CUDA or an older one, and for none of a later major version.",
+        ),
+    );
+    Some((guess, runs))
+}
+
+/// Asks what becomes of the lines that a note brought to the start-up file, if one of them is broken.
+fn two_lines(lab: &mut Lab, computer: &Computer) -> Option<(Guess, &'static str)> {
+    let (number, _) = computer.made_up.and(computer.stray_backtick())?;
+    let text = computer.startup_text()?;
+    let lines: Vec<(usize, &str)> =
+        (1..).zip(text.lines()).filter(|(_, line)| line.starts_with("export ")).collect();
+    let [first, second] = lines[..] else { return None };
+    lab.prose(format!("A note has brought two lines to its {}:", computer.startup_file()));
+    lab.report(format!("{}\n{}", first.1, second.1));
+    let guess = lab.predict(
+        Prediction::choice("00-lines", "Which of the two lines take effect in the next terminal?")
+            .or("both", "Both of them.", "Look at the end of the first line once more.")
+            .or("first", "Only the first.", "The backtick at its end opens a command, and nothing closes it.")
+            .or(
+                "second",
+                "Only the second.",
+                "The shell never gets to it: it is looking for a second backtick.",
+            )
+            .or("neither", "Neither of them.", "What stands above a broken line has been read by then.")
+            .because(
+                "The shell reads on for the closing backtick to the end of the file, and then gives up.",
+            ),
+    );
+    // What stands above the broken line counts, and nothing from there on.
+    let in_effect = match [first, second].map(|(line, _)| line < number) {
+        [true, true] => "both",
+        [true, false] => "first",
+        [false, true] => "second",
+        [false, false] => "neither",
+    };
+    Some((guess, in_effect))
+}
+
+/// Asks for the first step. Where the driver works and libraries are missing there is more than one to choose from.
+fn first_step(lab: &mut Lab, computer: &Computer, steps: &[Step]) -> Option<(Guess, &'static str)> {
+    let nvidia = &computer.nvidia;
+    let has_libraries = nvidia.nvrtc.is_ok() && nvidia.cublas.is_ok();
+    let begins =
+        |start: &str| steps.first().is_some_and(|step| step.lines.iter().any(|line| line.starts_with(start)));
+    if computer.is_wsl() && nvidia.driver.is_err() {
+        let guess = lab.predict(
+            Prediction::choice(
+                "00-wsl",
+                "Linux runs in WSL here. Where does NVIDIA's driver have to be installed?",
+            )
+            .or(
+                "linux",
+                "In Linux, where the programs run.",
+                "One that is installed there hides the one of Windows.",
+            )
+            .or("windows", "In Windows.", "There is one already.")
+            .or(
+                "both",
+                "In both.",
+                "WSL shows the driver of Windows to Linux, and a second one only hides it.",
+            )
+            .because("The hardware belongs to Windows, and so does the driver."),
+        );
+        return Some((guess, if begins("https://www.nvidia.com/drivers") { "windows" } else { "linux" }));
+    }
+    if nvidia.driver.is_ok() && !has_libraries && computer.jetson().is_none() {
+        let guess = lab.predict(
+            Prediction::choice(
+                "00-first",
+                "What is the least that has to be done before a tensor can go to the GPU of this computer?",
+            )
+            .or(
+                "toolkit",
+                "Install the CUDA toolkit, which brings all the libraries.",
+                "It brings them, and with them gigabytes that nothing here uses.",
+            )
+            .or("pip", "Install a few packages with `pip`.", "The libraries are there already.")
+            .or(
+                "shell",
+                "Write a line into the start-up file of the shell.",
+                "A line can say where libraries are, but here they have to be installed first.",
+            )
+            .or(
+                "restart",
+                "Restart the computer.",
+                "A restart helps a driver that was changed, and this one works.",
+            )
+            .because(
+                "The labs look for libraries where `pip` puts them, so they need no toolkit and no variable.",
+            ),
+        );
+        let key = match (begins("pip install"), begins("export"), begins("sudo reboot")) {
+            (true, ..) => "pip",
+            (_, true, _) => "shell",
+            (.., true) => "restart",
+            _ => "toolkit",
+        };
+        return Some((guess, key));
+    }
+    lab.think("00-first", "What is the first thing to do on this computer?");
+    None
+}
+
 fn what_to_do(lab: &mut Lab, computer: &Computer) {
-    lab.predict("What is the first thing to do, and what can wait?");
     let steps = steps(computer);
+    let first = first_step(lab, computer, &steps);
     let ready =
         computer.nvidia.driver.is_ok() && computer.nvidia.nvrtc.is_ok() && computer.nvidia.cublas.is_ok();
     lab.prose(match (ready, steps.is_empty()) {
@@ -162,10 +316,13 @@ fn what_to_do(lab: &mut Lab, computer: &Computer) {
         lab.prose(text!("{}", hardware("why", step.why.as_str())));
         lab.report(step.lines.join("\n"));
     }
+    if let Some((guess, key)) = first {
+        lab.answer(guess, key);
+    }
 }
 
 fn tensor_on_the_device(lab: &mut Lab) -> crate::Result<()> {
-    lab.predict("cuda::is_available(): what does it answer on the machine of --gpu?");
+    lab.think("00-available", "What does `cuda::is_available()` answer on the machine of `--gpu`?");
 
     // ANCHOR: check
     let is_available = cuda::is_available();

@@ -1,11 +1,13 @@
 //! Part B: how the allocator thinks.
 
+use std::cell::RefCell;
+
 use drawing::MemoryMap;
 use todevice::cuda;
 use todevice::prelude::*;
 
 use super::{on_gpu, use_it};
-use crate::{Lab, Table, exact, hardware, row, text};
+use crate::{Lab, Prediction, Table, exact, hardware, row, text};
 
 pub(super) fn sections(lab: &mut Lab) -> crate::Result<()> {
     free_is_not_returned(lab)?;
@@ -25,23 +27,25 @@ fn bytes(bytes: usize, device: Device) -> Result<Tensor> {
 // ANCHOR_END: bytes
 
 fn free_is_not_returned(lab: &mut Lab) -> crate::Result<()> {
-    lab.section(8, "Free is not returned");
-    lab.predict(
-        "A tensor of 64 MiB is dropped. Which falls: the memory that tensors hold, the memory that the program has \
-         reserved, the memory that nvidia-smi shows?",
+    lab.section(8, "Three counts of memory");
+    lab.think(
+        "04-falls",
+        "A tensor of 64 MiB is dropped. Which falls: what tensors hold, what the program has reserved, or what \
+         `nvidia-smi` shows?",
     );
     if !on_gpu(lab, "three counts of memory, and when each falls.") {
         return Ok(());
     }
     let device = lab.device();
     cuda::empty_cache()?;
-    let mut table = Table::new(["after", "allocated", "reserved", "in use on the GPU"]);
-    let mut note = |what: &str| -> Result<()> {
+    let counts = || Table::new(["after", "allocated", "reserved", "in use on the GPU"]);
+    let table = RefCell::new(counts());
+    let note = |what: &str| -> Result<()> {
         // ANCHOR: ladder
         let (free, total) = cuda::mem_get_info()?;
         let (allocated, reserved, in_use) = (cuda::memory_allocated(), cuda::memory_reserved(), total - free);
         // ANCHOR_END: ladder
-        table.rows.push(row![
+        table.borrow_mut().rows.push(row![
             what,
             exact("allocated", allocated),
             exact("reserved", reserved),
@@ -58,7 +62,23 @@ fn free_is_not_returned(lab: &mut Lab) -> crate::Result<()> {
     cuda::empty_cache()?;
     note("empty_cache()")?;
     // ANCHOR_END: free
+    lab.table(table.replace(counts()));
+    lab.prose(
+        "Dropped memory goes back to the allocator, which keeps it for the next tensor. empty_cache() gives back to \
+         the GPU what it can. Always: allocated ≤ reserved ≤ in use, where the last also has CUDA's own and what other \
+         programs hold. It is what nvidia-smi shows.",
+    );
 
+    let guess = lab.predict(
+        Prediction::number(
+            "04-left",
+            "4096 tensors of 512 bytes are made, 2048 KiB in all. One is kept, the others are dropped, and \
+             `empty_cache()` is called. How many of the 2048 KiB does the program still hold?",
+        )
+        .unit("KiB")
+        .because("The driver takes back whole segments only, and in this one of 2 MiB a tensor still lives."),
+    );
+    let before = cuda::memory_reserved();
     // ANCHOR: pinned_segment
     let tensors: Vec<Tensor> = (0..4096).map(|_| bytes(512, device)).collect::<Result<_>>()?;
     note("4096 tensors of 512 bytes")?;
@@ -67,6 +87,7 @@ fn free_is_not_returned(lab: &mut Lab) -> crate::Result<()> {
     cuda::empty_cache()?;
     note("one is left, empty_cache()")?;
     // ANCHOR_END: pinned_segment
+    let still_held = cuda::memory_reserved() - before;
     drop(one);
     cuda::empty_cache()?;
     note("that too, empty_cache()")?;
@@ -81,12 +102,11 @@ fn free_is_not_returned(lab: &mut Lab) -> crate::Result<()> {
     note("empty_cache()")?;
     // ANCHOR_END: mixed
     drop(left);
-    lab.table(table);
+    lab.table(table.into_inner());
+    lab.answer(guess, exact("still_held", still_held as f64 / 1024.0).unit("KiB").digits(0));
     lab.prose(
-        "Dropped memory goes back to the allocator, which keeps it for the next tensor. empty_cache() gives back to \
-         the GPU what it can: whole segments in which nothing lives. One tensor of 512 bytes holds a segment of 2 \
-         MiB; four of 2 MiB, each in another segment of 20 MiB, hold 80. Always: allocated ≤ reserved ≤ in use, \
-         where the last also has CUDA's own and what other programs hold. It is what nvidia-smi shows.",
+        "empty_cache() gives back whole segments, in which nothing lives. One tensor of 512 bytes holds a segment of 2 \
+         MiB; four of 2 MiB, each in another segment of 20 MiB, hold 80.",
     );
     cuda::empty_cache()?;
     Ok(())
@@ -94,7 +114,7 @@ fn free_is_not_returned(lab: &mut Lab) -> crate::Result<()> {
 
 fn blocks_and_segments(lab: &mut Lab) -> crate::Result<()> {
     lab.section(9, "Blocks and segments");
-    lab.predict("Eight tensors are made. How many times is the driver asked for memory, and for how much?");
+    lab.think("04-driver-asked", "Eight tensors are made. How many times is the driver asked for memory?");
     if !on_gpu(lab, "a map of the memory.") {
         return Ok(());
     }
@@ -127,9 +147,7 @@ fn blocks_and_segments(lab: &mut Lab) -> crate::Result<()> {
     let all: Vec<(&str, &Tensor)> = names.into_iter().zip(&tensors).collect();
     lab.picture(&named(&all), "The segments, and in them the blocks of the eight tensors.");
 
-    lab.predict(
-        "A, B and D are dropped. How many more free pieces are there? Then I is made, of 3 MiB: where?",
-    );
+    lab.think("04-pieces", "A, B and D are dropped. Then I is made, of 3 MiB. Where does it go?");
     // ANCHOR: merge
     tensors.remove(3); // D
     tensors.remove(1); // B
@@ -149,7 +167,10 @@ fn blocks_and_segments(lab: &mut Lab) -> crate::Result<()> {
 
 fn fragmentation(lab: &mut Lab) -> crate::Result<()> {
     lab.section(10, "Fragmentation");
-    lab.predict("Tensors of 2 MiB are made until no more fits, and every second is dropped. Is there room for 12 MiB?");
+    lab.think(
+        "04-room",
+        "Tensors of 2 MiB are made until no more fits, and every second one is dropped. Is there room for 12 MiB?",
+    );
     if !on_gpu(lab, "an allocation that fails although more than enough is free.") {
         return Ok(());
     }
@@ -248,9 +269,10 @@ fn after_a_cut(device: Device) -> Result<u64> {
 
 fn the_notebook(lab: &mut Lab) -> crate::Result<()> {
     lab.section(11, "The notebook");
-    lab.predict(
-        "A notebook makes a tensor of 300 × 300 × 300 floats and asks for the peak. The cell is run twice. Which peak \
-         is right?",
+    lab.think(
+        "04-peak-twice",
+        "A cell makes a tensor `x` of 300 × 300 × 300 floats, resets the peak and prints it. It is run twice. What \
+         does it print the second time: the bytes of one tensor, or of two?",
     );
     if !on_gpu(lab, "the four numbers of a notebook, byte for byte.") {
         return Ok(());
@@ -271,7 +293,7 @@ fn the_notebook(lab: &mut Lab) -> crate::Result<()> {
     shows("In [7]  memory_reserved()", cuda::memory_reserved() - reserved);
 
     use_it(&x);
-    x = Tensor::empty(&[300, 300, 300], device)?; // the cell runs again: the old x is still there
+    x = Tensor::empty(&[300, 300, 300], device)?; // the cell runs again
     let true_peak = cuda::max_memory_allocated() - allocated;
     cuda::reset_peak_memory_stats();
     shows("In [16] reset, max_memory_allocated()", cuda::max_memory_allocated() - allocated);

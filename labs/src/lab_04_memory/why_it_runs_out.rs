@@ -1,13 +1,17 @@
 //! Part A: why it runs out.
 
+use std::cmp::Ordering;
+
 use drawing::chart::{Stack, stacked};
 use todevice::cuda;
 use todevice::inference_mode;
 use todevice::prelude::*;
 use todevice::time::Instant;
 
-use super::{Options, max_memory_allocated, memory_allocated, on_gpu, reset_peak_memory_stats, use_it};
-use crate::{Figure, Lab, Table, exact, hardware, row, timed};
+use super::{
+    Options, max_memory_allocated, memory_allocated, on_gpu, predict_on_gpu, reset_peak_memory_stats, use_it,
+};
+use crate::{Figure, Lab, Prediction, Table, exact, hardware, row, timed};
 
 pub(super) fn sections(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     first_numbers(lab)?;
@@ -21,7 +25,15 @@ pub(super) fn sections(lab: &mut Lab, options: &Options) -> crate::Result<()> {
 
 fn first_numbers(lab: &mut Lab) -> crate::Result<()> {
     lab.section(1, "The first numbers");
-    lab.predict("A float has 4 bytes. How many does memory_allocated() show for a tensor of one float?");
+    let guess = predict_on_gpu(
+        lab,
+        Prediction::number(
+            "04-one-float",
+            "A float has 4 bytes. By how many bytes does `memory_allocated()` rise for a tensor of one float?",
+        )
+        .unit("bytes")
+        .because("The smallest block that is given out has 512 bytes."),
+    );
     let device = lab.device();
 
     // ANCHOR: first_numbers
@@ -59,7 +71,8 @@ fn first_numbers(lab: &mut Lab) -> crate::Result<()> {
             .row(row!["a tensor of 300 × 300 × 300", 4 * 27_000_000, exact("of_a_cube", of_a_cube)])
             .row(row!["a model of 6 parameters", 4 * floats, exact("of_a_model", of_a_model)]),
     );
-    if device.is_cuda() {
+    if let Some(guess) = guess {
+        lab.answer(guess, exact("of_one_float", of_one_float).unit("bytes"));
         lab.prose(
             "Memory is given out in blocks, and a block is a multiple of 512 bytes. The first matrix product makes \
              cuBLAS take a workspace through the same allocator. No tensor of the program has it, and it stays.",
@@ -97,15 +110,32 @@ const OWNERS: [(&str, &str); 7] = [
     ("cuBLAS workspace", "workspace_bytes"),
 ];
 
+/// What is to be put in order in section 2, and the owners whose bytes it has.
+const COMPARED: [(&str, &[&str]); 4] = [
+    ("the activations", &["activations"]),
+    ("Adam's two moments", &["exp_avg", "exp_avg_sq"]),
+    ("the batch", &["batch"]),
+    ("the parameters", &["parameters"]),
+];
+
 fn whose_bytes(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     lab.section(2, "Whose bytes?");
-    lab.predict(
-        "A network is trained with Adam, one step. Which takes more memory: its parameters, or what training adds to \
-         them? What grows when the batch is doubled?",
+    let question = format!(
+        "A network with layers of 784, 1000, 1000 and 10 units is trained for one step, with Adam and a batch of {}. \
+         Order these by the memory that each takes at its largest, the smallest first.",
+        options.batch_size
     );
-    if !on_gpu(lab, "who holds how many bytes after each part of a training step.") {
+    let guess = predict_on_gpu(
+        lab,
+        Prediction::order("04-owners", question, COMPARED.map(|(name, _)| name)).because(
+            "Parameters and moments are as large as the network makes them, whatever the batch. The batch and the \
+             activations have a row for each sample.",
+        ),
+    );
+    let Some(guess) = guess else {
+        on_gpu(lab, "who holds how many bytes after each part of a training step.");
         return Ok(());
-    }
+    };
     let stages = one_step(lab, options.batch_size)?;
     let mut table = Table::new(["bytes of"].into_iter().chain(stages.iter().map(|(stage, _)| *stage)));
     for (index, (owner, figure)) in OWNERS.into_iter().enumerate() {
@@ -122,9 +152,19 @@ fn whose_bytes(lab: &mut Lab, options: &Options) -> crate::Result<()> {
         stacked("bytes", &names, &bars),
         "The owners of the allocated bytes, one bar after each part of the step.",
     );
+    let at_its_largest = |(_, owners): &(&str, &[&str])| {
+        let bytes = |owned: &Owned| -> u64 {
+            let pairs = OWNERS.iter().zip(owned.by_owner);
+            pairs.filter(|((owner, _), _)| owners.contains(owner)).map(|(_, bytes)| bytes).sum()
+        };
+        stages.iter().map(|(_, owned)| bytes(owned)).max()
+    };
+    let mut ordered = COMPARED;
+    ordered.sort_by_key(at_its_largest);
+    lab.answer(guess, ordered.map(|(name, _)| name.to_owned()).to_vec());
     lab.prose(
         "The last line is what memory_allocated() shows. A gradient has as many floats as its parameter, and so has \
-         each of Adam's two averages: they come in the first step, and they stay. Activations are what the backward \
+         each of Adam's two moments: they come in the first step, and they stay. Activations are what the backward \
          pass needs; it frees them as it goes.",
     );
 
@@ -264,9 +304,14 @@ const MIB: [usize; 1] = [1 << 18];
 
 fn when_does_it_die(lab: &mut Lab) -> crate::Result<()> {
     lab.section(3, "When does it die?");
-    lab.predict(
-        "A loop makes three batches, one after the other. How many are alive at once, at most, if each is a `let` in \
-         the loop? If one `mut` variable outside takes them all?",
+    let guess = lab.predict(
+        Prediction::number(
+            "04-alive",
+            "Three batches are made, one after the other, and one `mut` variable outside the loop takes each in turn. \
+             How many of them are alive at once, at most?",
+        )
+        .unit("batches")
+        .because("An assignment makes the new batch first, and only then drops the old one."),
     );
     let device = lab.device();
     let peak = |batches: fn(Device) -> Result<()>| -> Result<u64> {
@@ -275,13 +320,15 @@ fn when_does_it_die(lab: &mut Lab) -> crate::Result<()> {
         batches(device)?;
         Ok((max_memory_allocated(device) - before) >> 20)
     };
+    let alive = exact("peak_mut", peak(mut_outside)?);
     lab.table(
         Table::new(["three batches", "most alive at once"])
             .row(row!["a `let` in the loop", exact("peak_let", peak(let_in_the_loop)?)])
-            .row(row!["a `mut` outside, assigned anew", exact("peak_mut", peak(mut_outside)?)])
+            .row(row!["a `mut` outside, assigned anew", alive.clone()])
             .row(row!["three `let`s of one name", exact("peak_shadow", peak(shadowing)?)])
             .row(row!["dropped before the next is made", exact("peak_drop", peak(drop_before)?)]),
     );
+    lab.answer(guess, alive.unit("batches"));
     lab.prose(
         "A value dies when its variable does, or when the variable gets another; and that one is made first. \
          Shadowing only hides a name: all three die at the end. Python's assignment is like that of `mut`: it too \
@@ -305,7 +352,7 @@ fn mut_outside(device: Device) -> Result<()> {
     let mut batch = Tensor::empty(&MIB, device)?;
     use_it(&batch);
     for _ in 1..3 {
-        batch = Tensor::empty(&MIB, device)?; // the old one dies after the new one is made
+        batch = Tensor::empty(&MIB, device)?;
         use_it(&batch);
     }
     Ok(())
@@ -339,7 +386,27 @@ fn drop_before(device: Device) -> Result<()> {
 
 fn peak_of_an_iteration(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     lab.section(4, "The peak of an iteration");
-    lab.predict("Three training steps, all alike. Have they the same peak?");
+    let guess = lab.predict(
+        Prediction::choice(
+            "04-three-steps",
+            "Three training steps with Adam, all alike. How does the peak of the first compare with that of the second?",
+        )
+        .or(
+            "same",
+            "It is the same.",
+            "The steps do the same work, but the first begins without the moments, and the second with them.",
+        )
+        .or(
+            "higher",
+            "It is higher: the first step has more to set up.",
+            "What the first step sets up stays, so the second has it from the start.",
+        )
+        .or("lower", "It is lower.", "Here the moments are there at the peak of every step.")
+        .because(
+            "Adam makes its moments at the end of the first step, when the activations are gone. From the second step on \
+             both are there together.",
+        ),
+    );
     let (device, batch_size) = (lab.device(), options.batch_size);
     let model = mlp()?;
     model.to(device)?;
@@ -357,6 +424,7 @@ fn peak_of_an_iteration(lab: &mut Lab, options: &Options) -> crate::Result<()> {
         iterations.push([peak, after, gradients]);
     }
     // ANCHOR_END: peaks
+    let [first, second] = [0, 1].map(|index: usize| iterations[index][0]);
     let mut table = Table::new(["iteration", "peak", "after it", "of that, gradients"]);
     for (index, [peak, after, gradients]) in iterations.into_iter().enumerate() {
         table = table.row(row![
@@ -367,18 +435,29 @@ fn peak_of_an_iteration(lab: &mut Lab, options: &Options) -> crate::Result<()> {
         ]);
     }
     lab.table(table);
+    let key = match first.cmp(&second) {
+        Ordering::Less => "lower",
+        Ordering::Equal => "same",
+        Ordering::Greater => "higher",
+    };
+    lab.answer(guess, key);
+    if first < second {
+        lab.prose(
+            "The first is lower: Adam makes its moments in its first step, when the activations are already gone. From \
+             the second on they are there all the time.",
+        );
+    }
     lab.prose(
-        "The first is lower: Adam makes its averages in its first step, when the activations are already gone. From \
-         the second on they are there all the time. So what matters is the peak of a later iteration. Gradients stay \
-         until zero_grad() sets them to None.",
+        "What matters is the peak of a later iteration. Gradients stay until zero_grad() sets them to None.",
     );
     Ok(())
 }
 
 fn eval_and_no_grad(lab: &mut Lab) -> crate::Result<()> {
     lab.section(5, "eval() × no_grad");
-    lab.predict(
-        "Which of the two saves memory, eval() or no_grad? Which makes two passes give the same output?",
+    lab.think(
+        "04-eval",
+        "`eval()` or `no_grad`: which of them makes two passes over the same input give the same output?",
     );
     let device = lab.device();
     // ANCHOR: dropout
@@ -420,7 +499,7 @@ fn eval_and_no_grad(lab: &mut Lab) -> crate::Result<()> {
          anyway: what it saves is memory, hardly time. An evaluation wants both.",
     );
 
-    lab.predict("Does x + 1 keep a tensor for the backward pass? Does x * y? relu(x)?");
+    lab.think("04-keeps", "Which of `x + 1`, `x * y` and `relu(x)` keep a tensor for the backward pass?");
     let leaf = Tensor::zeros_with(&MIB, device)?.requires_grad_(true)?;
     let operations: [(&str, fn(&Tensor, &Tensor) -> Result<Tensor>, &str); 7] = [
         ("x + 1", |x, _| x + 1.0, "nothing"),
@@ -482,9 +561,9 @@ fn kept_by(leaf: &Tensor, operation: fn(&Tensor, &Tensor) -> Result<Tensor>) -> 
 
 fn out_of_memory(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     lab.section(6, "Out of memory");
-    lab.predict(
-        "A smaller network, and a limit: the batch is doubled until the memory runs out. What does the program do \
-         then? How near does the prediction of section 2 come to the largest batch that fits?",
+    lab.think(
+        "04-runs-out",
+        "The batch is doubled until the memory runs out. What does the program do then?",
     );
     if !on_gpu(lab, "error GPU0002, and the largest batch that fits.") {
         return Ok(());
@@ -577,10 +656,20 @@ fn wrapped(error: &Error) -> String {
 }
 
 fn kept_graphs(lab: &mut Lab) -> crate::Result<()> {
-    lab.section(7, "A loop that keeps its graphs");
-    lab.predict(
-        "A loop puts the loss of each batch into a list, to average them later. A loss is one float. How much memory \
-         does the list hold?",
+    lab.section(7, "A list of losses");
+    let guess = lab.predict(
+        Prediction::number(
+            "04-list",
+            "A network of 256 inputs, a hidden layer of 256 units with ReLU, and one output is evaluated on batches of \
+             512. The losses of three batches go into a list, to be averaged later. A loss is one float. How many KiB \
+             does the list keep alive?",
+        )
+        .unit("KiB")
+        .tolerance(0.1) // the hidden layer's results alone, without the small blocks beside them
+        .because(
+            "A loss holds the graph that it was computed by, and with it what the layers have kept for the way back: \
+             512 times 256 floats of ReLU, which is 512 KiB a batch.",
+        ),
     );
     let device = lab.device();
     let model = nn::Sequential::new((nn::Linear::new(256, 256)?, nn::ReLU, nn::Linear::new(256, 1)?));
@@ -597,10 +686,13 @@ fn kept_graphs(lab: &mut Lab) -> crate::Result<()> {
     let mut columns = Vec::new();
     for _ in 1..=3 {
         let loss = model.forward(&x)?.square()?.mean()?;
-        losses.push(loss); // with it the graph, with that the activations
+        losses.push(loss);
         columns.push(held());
     }
+    // ANCHOR_END: losses
+    let of_the_list = memory_allocated(device) - before;
     losses.clear();
+    // ANCHOR: numbers
     for _ in 1..=3 {
         let loss = model.forward(&x)?.square()?.mean()?;
         loss.backward()?; // frees the activations
@@ -621,12 +713,13 @@ fn kept_graphs(lab: &mut Lab) -> crate::Result<()> {
         drop(loss);
         columns.push(held());
     }
-    // ANCHOR_END: losses
+    // ANCHOR_END: numbers
     for batch in 0..3 {
         let cells = (0..4).map(|column| columns[3 * column + batch].clone().into());
         table = table.row([(batch + 1).into()].into_iter().chain(cells).collect());
     }
     lab.table(table);
+    lab.answer(guess, exact("of_the_list", of_the_list as f64 / 1024.0).unit("KiB").digits(1));
     lab.prose(
         "A loss knows how it was computed, and so holds what its backward pass would need. In a training loop \
          backward() has freed that; in an evaluation nobody calls it, and every batch stays. detach() and item() give \

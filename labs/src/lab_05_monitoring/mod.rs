@@ -1,4 +1,5 @@
-//! Lab 05: monitoring. Part A reads the table of nvidia-smi, part B finds out what a GPU that is not busy waits for.
+//! Lab 05: monitoring. It reads the table of nvidia-smi. What a GPU that is not busy waits for is a matter of lab 09,
+//! which watches training loops with what is here.
 
 use std::time::Duration;
 
@@ -12,7 +13,6 @@ use crate::{Entry, Figure, Lab, Run, Value, measured, modelled};
 
 mod the_table;
 mod watch;
-mod why_it_waits;
 
 pub const LAB: Entry<Options> = Entry { name: "lab-05", title: "Monitoring", run };
 
@@ -42,12 +42,11 @@ fn sections(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     if options.watch {
         return watch::section(lab, options.samples);
     }
-    the_table::sections(lab)?;
-    why_it_waits::sections(lab)
+    the_table::sections(lab)
 }
 
 /// Whether there is a GPU to look at; if not, one sentence says what there would be to see.
-fn on_gpu(lab: &mut Lab, to_see: &str) -> bool {
+pub(crate) fn on_gpu(lab: &mut Lab, to_see: &str) -> bool {
     let on_gpu = lab.device().is_cuda();
     if !on_gpu {
         let how = if cuda::is_available() { "Without --device cpu" } else { "With --gpu sim:t4" };
@@ -57,22 +56,22 @@ fn on_gpu(lab: &mut Lab, to_see: &str) -> bool {
 }
 
 /// A figure that the machine works out if its time is modelled, and measures elsewhere.
-fn found(name: &'static str, value: impl Into<Value>) -> Figure {
+pub(crate) fn found(name: &'static str, value: impl Into<Value>) -> Figure {
     if Machine::current().time_is_modelled() { modelled(name, value) } else { measured(name, value) }
 }
 
 /// The same of a reading that not every card, nor every system, gives.
-fn reading(name: &'static str, value: Option<impl Into<Value>>) -> Figure {
+pub(crate) fn reading(name: &'static str, value: Option<impl Into<Value>>) -> Figure {
     found(name, value.map_or_else(|| Value::from("N/A"), Into::into))
 }
 
 /// What the monitor says of a loop.
-type Seen = (Gpu, Option<f64>);
+pub(crate) type Seen = (Gpu, Option<f64>);
 
 // ANCHOR: watched
 /// Trains until the monitor's counters have seen nothing else, and looks at the GPU, and at
 /// how busy the CPU was, in percent of one core.
-fn watched(device: Device, mut step: impl FnMut() -> Result<()>) -> Result<Seen> {
+pub(crate) fn watched(device: Device, mut step: impl FnMut() -> Result<()>) -> Result<Seen> {
     step()?; // the first takes memory
     step()?;
     let host = monitor::host();
@@ -86,14 +85,14 @@ fn watched(device: Device, mut step: impl FnMut() -> Result<()>) -> Result<Seen>
 // ANCHOR_END: watched
 
 /// A network for pictures of 32 × 32 pixels, and what trains it.
-struct Training {
-    model: nn::Sequential,
+pub(crate) struct Training {
+    pub(crate) model: nn::Sequential,
     optimizer: optim::SGD,
 }
 
 impl Training {
     // ANCHOR: network
-    fn new(seed: u64, device: Device) -> Result<Training> {
+    pub(crate) fn new(seed: u64, device: Device) -> Result<Training> {
         manual_seed(seed);
         let (hidden, last) = (nn::Linear::new(1024, 128)?, nn::Linear::new(128, 10)?);
         let model = nn::Sequential::new((hidden, nn::ReLU, last));
@@ -104,7 +103,7 @@ impl Training {
     }
 
     /// One step. The loss stays on the device.
-    fn step(&mut self, x: &Tensor, y: &Tensor) -> Result<Tensor> {
+    pub(crate) fn step(&mut self, x: &Tensor, y: &Tensor) -> Result<Tensor> {
         let loss = nn::CrossEntropyLoss::default().forward(&self.model.forward(x)?, y)?;
         self.optimizer.zero_grad();
         loss.backward()?;
@@ -115,21 +114,21 @@ impl Training {
 }
 
 /// Pictures in a step, where nothing else is said.
-const BATCH: usize = 1024;
+pub(crate) const BATCH: usize = 1024;
 
 /// Pictures and their classes, on the host.
-fn pictures(n: usize) -> Result<(Tensor, Tensor)> {
+pub(crate) fn pictures(n: usize) -> Result<(Tensor, Tensor)> {
     let classes: Vec<i64> = (0..n as i64).map(|index| index % 10).collect();
     Ok((Tensor::rand(&[n, 1024])?, Tensor::from_slice(&classes, &[n])?))
 }
 
 /// Returns when the device has done all it was asked for.
-fn wait_for(device: Device) -> Result<()> {
+pub(crate) fn wait_for(device: Device) -> Result<()> {
     if device.is_cuda() { cuda::synchronize_device(device.index()) } else { Ok(()) }
 }
 
 /// Long enough for the monitor to forget what was before.
-fn pause() {
+pub(crate) fn pause() {
     todevice::time::sleep(monitor::sample_period() + Duration::from_millis(1));
 }
 

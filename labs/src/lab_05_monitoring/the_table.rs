@@ -1,18 +1,17 @@
-//! Part A: what nvidia-smi says.
+//! What nvidia-smi says.
 
 use std::time::Duration;
 
 use drawing::smi::{self, mebibytes, watts};
 use todevice::cuda;
-use todevice::data::{DataLoader, DataLoaderOptions};
+use todevice::data::{DataLoader, DataLoaderOptions, Dataset};
 use todevice::monitor;
 use todevice::prelude::*;
 use todevice::time::sleep;
 
-use super::why_it_waits::Pictures;
 use super::{BATCH, Training, on_gpu, pause, pictures, reading, wait_for, watched};
 use crate::render_text::wrap;
-use crate::{Figure, Lab, Table, Value, exact, hardware, measured, row, text};
+use crate::{Figure, Guess, Lab, Prediction, Table, Value, exact, hardware, measured, row, text};
 
 pub(super) fn sections(lab: &mut Lab) -> crate::Result<()> {
     the_table(lab)?;
@@ -24,12 +23,25 @@ pub(super) fn sections(lab: &mut Lab) -> crate::Result<()> {
 
 fn the_table(lab: &mut Lab) -> crate::Result<()> {
     lab.section(1, "The table");
-    lab.predict(
-        "A tensor of one float is on the GPU. What does nvidia-smi show as Memory-Usage: 0 MiB, 2 MiB, or more?",
+    let guess = predict_if(
+        lab,
+        lab.device().is_cuda(),
+        Prediction::number(
+            "05-one-float",
+            "A program makes a tensor of one float on the GPU, and nothing else. How many MiB of the GPU's memory does \
+             `nvidia-smi` show for it?",
+        )
+        .unit("MiB")
+        .tolerance(0.25) // which is less than drivers and cards differ by
+        .because(
+            "CUDA itself takes memory as soon as a program uses the GPU (its context), and the allocator takes 2 MiB at a \
+             time.",
+        ),
     );
-    if !on_gpu(lab, "the table that nvidia-smi prints, and explains its fields.") {
+    let Some(guess) = guess else {
+        on_gpu(lab, "the table that nvidia-smi prints, and explains its fields.");
         return Ok(());
-    }
+    };
     let device = lab.device();
     let mut table = Table::new(["moment", "Perf", "Pwr", "Memory-Usage"]);
     let mut note = |moment: &str| -> Result<()> {
@@ -66,6 +78,10 @@ fn the_table(lab: &mut Lab) -> crate::Result<()> {
             .row(row!["Memory Usage", "what that process holds"]),
     );
     lab.table(table);
+    let gpu = monitor::gpu(device.index())?;
+    let this = gpu.processes.iter().find(|process| process.is_this);
+    let held = this.and_then(|process| process.used_memory).unwrap_or(gpu.memory_used);
+    lab.answer(guess, hardware("held_for_one_float", mebibytes(held)).unit("MiB"));
     lab.prose(
         "Hundreds of MiB for four bytes. CUDA itself takes memory as soon as a program uses the GPU (its context), and \
          the allocator takes 2 MiB at a time. A real table has more columns; chapter 05 names them.",
@@ -75,14 +91,31 @@ fn the_table(lab: &mut Lab) -> crate::Result<()> {
 
 fn before_during_after(lab: &mut Lab) -> crate::Result<()> {
     lab.section(2, "Before, during, after");
-    lab.predict(
-        "A training run ends, and all its tensors are dropped. The program goes on. Which numbers fall at once, which a \
-         moment later, and which not at all?",
+    let guess = predict_if(
+        lab,
+        lab.device().is_cuda(),
+        Prediction::choice(
+            "05-falls",
+            "A training run has ended and all its tensors are dropped. The program waits for a while. Which reading is \
+             still as high as in training?",
+        )
+        .or("utilization", "GPU-Util", "It is about the last moments, and no kernel has run in them.")
+        .or("power", "Pwr", "A card that does nothing draws less, if only after a moment.")
+        .or("memory", "Memory-Usage", "Here the memory went back to the driver.")
+        .or(
+            "none",
+            "None of them: all three have fallen.",
+            "Two have, because they are about the last moments. Memory that is dropped goes to the allocator only.",
+        )
+        .because("The allocator keeps dropped memory for the next tensor, and to the driver it is in use.")
+        .raced(),
     );
-    if !on_gpu(lab, "what the monitor says before, during and after a training run.") {
+    let Some(guess) = guess else {
+        on_gpu(lab, "what the monitor says before, during and after a training run.");
         return Ok(());
-    }
+    };
     let device = lab.device();
+    let mut seen = Vec::new();
     let mut table = Table::new(["moment", "Pwr", "Memory-Usage", "GPU-Util"]);
     let mut note = |moment: &str| -> Result<()> {
         let gpu = monitor::gpu(device.index())?;
@@ -92,6 +125,7 @@ fn before_during_after(lab: &mut Lab) -> crate::Result<()> {
             hardware("moment_memory", mebibytes(gpu.memory_used)).unit("MiB"),
             reading("moment_utilization", gpu.utilization).unit("%"),
         ]);
+        seen.push(gpu);
         Ok(())
     };
     cuda::empty_cache()?;
@@ -117,6 +151,17 @@ fn before_during_after(lab: &mut Lab) -> crate::Result<()> {
     note("empty_cache()")?;
     // ANCHOR_END: moments
     lab.table(table);
+    let [training, later] = [&seen[2], &seen[4]];
+    let key = if later.utilization.is_some() && later.utilization >= training.utilization {
+        "utilization"
+    } else if later.power_draw.is_some() && later.power_draw >= training.power_draw {
+        "power"
+    } else if later.memory_used >= training.memory_used {
+        "memory"
+    } else {
+        "none"
+    };
+    lab.answer(guess, key);
     lab.prose(
         "None falls at once. Utilization and power are about the moments before: a while later they are down. Memory \
          stays, because the allocator keeps what was dropped, until empty_cache(); and the context stays until the \
@@ -127,9 +172,10 @@ fn before_during_after(lab: &mut Lab) -> crate::Result<()> {
 
 fn three_numbers(lab: &mut Lab) -> crate::Result<()> {
     lab.section(3, "Three numbers");
-    lab.predict(
-        "memory_allocated() says one number, memory_reserved() a larger one, nvidia-smi one that is larger still. What \
-         lies between them?",
+    lab.think(
+        "05-between",
+        "`memory_reserved()` says a larger number than `memory_allocated()`, and `nvidia-smi` a larger one still. Why \
+         does `nvidia-smi` show more than the program has reserved?",
     );
     if !on_gpu(lab, "how the three counts of memory add up.") {
         return Ok(());
@@ -176,20 +222,42 @@ fn three_numbers(lab: &mut Lab) -> crate::Result<()> {
 
 fn who_else(lab: &mut Lab) -> crate::Result<()> {
     lab.section_apart(4, "Who else is there", "it depends on what other programs hold");
-    lab.predict("Another program holds 1 GiB of your GPU. How does your program notice: is it slower, or does it fail?");
+    let device = lab.device();
+    // Without another program nobody could tell.
+    let is_shared =
+        device.is_cuda() && monitor::gpu(device.index())?.processes.iter().any(|process| !process.is_this);
+    let guess = predict_if(
+        lab,
+        is_shared,
+        Prediction::choice(
+            "05-other",
+            "Another program holds memory of your GPU, and computes nothing. How does your program notice?",
+        )
+        .or(
+            "slower",
+            "It is slower, because the two share the memory.",
+            "Memory that is held costs no time. Only kernels of the other program would.",
+        )
+        .or("fails", "It fails once it asks for more than is left.", "It got more than was left.")
+        .or(
+            "moved",
+            "It does not: the driver moves the other's memory out of the way.",
+            "No program is made to give memory up.",
+        )
+        .because("What others hold is missing, whether they compute or not."),
+    );
     if !on_gpu(lab, "who holds memory of the GPU.") {
         return Ok(());
     }
-    let device = lab.device();
     // ANCHOR: processes
     lab.print(text!("{}", hardware("gpu_processes", cuda::list_gpu_processes()?)));
     let gpu = monitor::gpu(device.index())?;
     let others: Vec<_> = gpu.processes.iter().filter(|process| !process.is_this).collect();
     // ANCHOR_END: processes
-    if others.is_empty() {
+    let Some(guess) = guess else {
         lab.prose("Nobody else. With --gpu sim:t4,others=1GiB a browser holds some of it.");
         return Ok(());
-    }
+    };
     let held: u64 = others.iter().filter_map(|process| process.used_memory).sum();
     // ANCHOR: too_much
     cuda::empty_cache()?;
@@ -206,6 +274,10 @@ fn who_else(lab: &mut Lab) -> crate::Result<()> {
     );
     let message = error.to_string();
     lab.report(wrap(message.split(" Of the allocated").next().unwrap_or_default()));
+    if error.code() != Some("GPU0002") {
+        return Err(error.into());
+    }
+    lab.answer(guess, "fails");
     lab.prose(
         "It fails, as soon as it asks for more than is left. What others hold is missing here, whether they compute or not. The error \
          names them by their numbers. Close that program, or move it to another GPU; or make do with a smaller batch. \
@@ -216,11 +288,22 @@ fn who_else(lab: &mut Lab) -> crate::Result<()> {
 
 fn the_host(lab: &mut Lab) -> crate::Result<()> {
     lab.section(5, "The host");
-    lab.predict(
-        "htop shows the CPU in percent of one core. What does it show while the program adds small tensors, multiplies \
-         large ones, sleeps, waits for a GPU, waits for two loading workers?",
-    );
     let device = lab.device();
+    let is_known = device.is_cuda() && monitor::host().cpu_time.is_some();
+    let guess = predict_if(
+        lab,
+        is_known,
+        Prediction::number(
+            "05-waits",
+            "`htop` shows the CPU in percent of one core. A program asks the GPU for a product, waits until it is done, \
+             and begins again. What percentage does `htop` show for it?",
+        )
+        .unit("%")
+        .tolerance(0.1)
+        .because("CUDA does not sleep until the GPU is done. It asks again and again, because that answers soonest.")
+        .raced(),
+    );
+    let mut waiting = None;
     let mut table = Table::new(["the program", "CPU", "threads", "RSS"]);
     let mut note = |what: &str, work: &mut dyn FnMut() -> Result<()>| -> Result<()> {
         work()?;
@@ -232,9 +315,13 @@ fn the_host(lab: &mut Lab) -> crate::Result<()> {
         let now = monitor::host();
         let cpu = now.cpu_usage_since(&before); // percent of one core
         // ANCHOR_END: host
+        let cpu = cpu.map(|percent| percent.round() as i64);
+        if what == WAITS_FOR_A_GPU {
+            waiting = cpu;
+        }
         table.rows.push(row![
             what,
-            reading("host_cpu", cpu.map(|percent| percent.round() as i64)).unit("%"),
+            reading("host_cpu", cpu).unit("%"),
             if_known(measured, "host_threads", now.threads.map(|threads| threads as u64)),
             if_known(measured, "host_memory", now.memory.map(mebibytes)).unit("MiB"),
         ]);
@@ -251,7 +338,7 @@ fn the_host(lab: &mut Lab) -> crate::Result<()> {
     note("sleeps", &mut nap)?;
     if device.is_cuda() {
         let there = large.to(device)?;
-        note("waits for a GPU", &mut || {
+        note(WAITS_FOR_A_GPU, &mut || {
             there.matmul(&there)?;
             wait_for(device)
         })?;
@@ -267,12 +354,27 @@ fn the_host(lab: &mut Lab) -> crate::Result<()> {
     note("64 MiB more", &mut nap)?;
     drop(held);
     lab.table(table);
+    if let Some(guess) = guess {
+        lab.answer(guess, reading("waiting_cpu", waiting).unit("%"));
+    }
     lab.prose(
         "100 % is one thread that never rests. Small operations keep one busy, large ones are shared among the cores. \
          Who waits for a GPU keeps asking whether it is done: that is 100 % as well, and no sign of work. Who waits for \
          a worker sleeps; what is seen is the workers.",
     );
     Ok(())
+}
+
+/// The row of section 5 that is asked about.
+const WAITS_FOR_A_GPU: &str = "waits for a GPU";
+
+/// Asks for a prediction where something will answer it, and elsewhere for a thought.
+fn predict_if(lab: &mut Lab, is_answered: bool, prediction: Prediction) -> Option<Guess> {
+    if is_answered {
+        return Some(lab.predict(prediction));
+    }
+    lab.think(prediction.id, prediction.question);
+    None
 }
 
 /// For how long the host is looked at. A real system counts in steps of 10 ms.
@@ -284,4 +386,31 @@ fn look() -> Duration {
 /// A figure of what is not known everywhere.
 fn if_known(kind: fn(&'static str, Value) -> Figure, name: &'static str, value: Option<u64>) -> Figure {
     kind(name, value.map_or_else(|| "N/A".into(), Into::into))
+}
+
+/// Pictures as bytes. Each sample costs the CPU something: it is made floats of mean 0.
+struct Pictures {
+    pixels: Tensor,
+}
+
+impl Dataset for Pictures {
+    type Sample = (Tensor, i64);
+
+    fn len(&self) -> usize {
+        1 << 20
+    }
+
+    fn get(&self, index: usize) -> Result<(Tensor, i64)> {
+        let kept = self.pixels.size(0)?;
+        let picture = self.pixels.select(0, (index % kept) as i64)?.to(DType::F32)?;
+        let centred = (&picture - picture.mean()?)?;
+        Ok((centred, (index % 10) as i64))
+    }
+}
+
+impl Pictures {
+    /// So many, over and over again.
+    fn new(kept: usize) -> Result<Pictures> {
+        Ok(Pictures { pixels: (Tensor::rand(&[kept, 1024])? * 255.0)?.to(DType::U8)? })
+    }
 }

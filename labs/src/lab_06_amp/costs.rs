@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use todevice::amp::{self, GradScaler};
 use todevice::backends;
-use todevice::cuda::{Event, EventOptions};
+use todevice::cuda::{self, Event, EventOptions};
 use todevice::prelude::*;
 
 use super::scaling::scaler_of;
 use super::training::{casting, loss_of};
 use super::{kibibytes, median, name_of, other_card, peak_of, time_of, wait_for};
-use crate::{Lab, Table, exact, modelled, row, text, timed};
+use crate::{Lab, Prediction, Table, exact, modelled, row, text, timed};
 
 // ANCHOR: on_gpu
 /// How long the device itself takes for `run`, without the host's part.
@@ -63,18 +63,38 @@ fn relu(device: Device, dtype: DType) -> Result<Duration> {
 
 pub(super) fn by_type(lab: &mut Lab) -> crate::Result<()> {
     let device = lab.device();
-    lab.predict(
-        "A product of two matrices of 1024 x 1024, and ReLU of four million numbers. Which of the two gains more by \
-         float16, and which types does a Tesla T4 of 2018 gain nothing by?",
+    let device_name = match device.is_cuda() {
+        true => cuda::get_device_name(device.index())?,
+        false => "a CPU".to_owned(),
+    };
+    let question = format!(
+        "A product of two matrices of 1024 x 1024 is computed in float32, and then in bfloat16, which has half the bits. \
+         Is it faster in bfloat16 on this device, {device_name}?"
+    );
+    let guess = lab.predict(
+        Prediction::yes_no("06-bfloat16", question)
+            .because(
+                "Few bits alone make no product faster. Tensor cores do, on a card that has them for this type.",
+            )
+            .raced(),
     );
     let (other, other_name) = other_card(device)?;
     let mut table = Table::new(["", "here", other_name]);
+    let mut times = Vec::new();
     for (name, job) in JOBS {
-        let here = timed("here", job(device)?);
+        let time = job(device)?;
+        times.push((name, time));
+        let here = timed("here", time);
         let there = other.enter(|| Ok::<_, Error>(timed("there", job(Device::cuda(0))?)))?;
         table = table.row(row![name, here, there]);
     }
     lab.table(table);
+    let seconds_of = |job: &str| {
+        let times = times.iter().filter(|(name, _)| *name == job);
+        times.map(|(_, time)| time.as_secs_f64()).sum::<f64>()
+    };
+    // What differs by less is the same time.
+    lab.answer(guess, seconds_of("product, bfloat16") < 0.95 * seconds_of("product, float32"));
     if !device.is_cuda() {
         lab.prose(
             "The RTX 4090 is simulated. A CPU has no tensor cores: it converts 16 bits to 32 and back, so it may even take longer. \
@@ -125,17 +145,41 @@ fn step_of(device: Device, [rows, width]: [usize; 2], half: Option<DType>) -> cr
 
 pub(super) fn slower(lab: &mut Lab) -> crate::Result<()> {
     let device = lab.device();
-    lab.predict(
-        "A step of training: 64 rows and layers of 64 x 64; 64 rows and layers of 1024 x 1024; 1024 rows and layers of 512 x \
-         512. Where is mixed precision slower, and where does it take more memory?",
+    let guess = lab.predict(
+        Prediction::choice(
+            "06-memory",
+            "A step of training with 64 rows and layers of 1024 x 1024, once in float32 and once in mixed precision with \
+             float16. Which of them takes more memory?",
+        )
+        .or(
+            "float32",
+            "Float32, nearly twice as much.",
+            "Only the activations have half the bits, and beside layers of 1024 x 1024 those of 64 rows are few.",
+        )
+        .or(
+            "same",
+            "They take about the same.",
+            "The activations shrink, and the copies of the weights come on top: the two seldom cancel.",
+        )
+        .or(
+            "mixed",
+            "Mixed precision.",
+            "The copies of the weights take less here than the activations save.",
+        )
+        .because("The weights are most of it. They stay float32, and of each there is a copy of 16 bits as well."),
     );
     let (other, other_name) = other_card(device)?;
     let mut table = Table::new(["rows x width", "here", other_name, "memory"]);
-    for sizes in [[64, 64], [64, 1024], [1024, 512]] {
+    let wide = [64, 1024];
+    let mut peaks_of_wide = Vec::new();
+    for sizes in [[64, 64], wide, [1024, 512]] {
         for half in [None, Some(DType::F16)] {
             let (here, peak) = step_of(device, sizes, half)?;
             let (there, peak_there) = other.enter(|| step_of(Device::cuda(0), sizes, half))?;
             let peak = if device.is_cuda() { peak } else { peak_there };
+            if sizes == wide {
+                peaks_of_wide.push(peak as f64);
+            }
             table = table.row(row![
                 format!("{} x {}, {}", sizes[0], sizes[1], half.map_or("float32", name_of)),
                 timed("step_here", here).digits(2),
@@ -145,6 +189,12 @@ pub(super) fn slower(lab: &mut Lab) -> crate::Result<()> {
         }
     }
     lab.table(table);
+    let key = match peaks_of_wide[1] / peaks_of_wide[0] {
+        share if share > 1.05 => "mixed",
+        share if share > 0.95 => "same",
+        _ => "float32",
+    };
+    lab.answer(guess, key);
     if !device.is_cuda() {
         lab.prose(text!(
             "The memory is that of the {}, which is simulated.",

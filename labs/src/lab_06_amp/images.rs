@@ -114,9 +114,9 @@ fn share_right(
 
 pub(super) fn on_images(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     let (device, seed) = (lab.device(), lab.seed());
-    lab.predict(
-        "A network of two convolutions, to tell images apart. For the rings a T4 took longer in float16 than in float32. Does \
-         it for a batch of images, too?",
+    lab.think(
+        "06-images",
+        "A network of two convolutions is to tell images apart. Which is faster here, float32 or float16?",
     );
     let sets = images(options.data.as_ref())?;
     let [channels, height, width] = sets.train.shape();

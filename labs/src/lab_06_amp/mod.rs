@@ -61,7 +61,7 @@ pub fn run(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     lab.section(6, "Four trainings side by side");
     training::side_by_side(lab, options)?;
 
-    lab.section(7, "When it is slower");
+    lab.section(7, "When it pays");
     costs::slower(lab)?;
 
     lab.section(8, "A network for images");

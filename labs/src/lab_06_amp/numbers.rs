@@ -6,7 +6,7 @@ use std::fmt::{Display, LowerExp};
 use todevice::prelude::*;
 use todevice::{bf16, f16};
 
-use crate::{Lab, Table, exact, row};
+use crate::{Lab, Prediction, Table, exact, row};
 
 /// A floating point type: its bits, and what it makes of an f32.
 struct Format {
@@ -72,8 +72,9 @@ fn short<T: Copy + Into<f64> + Display + LowerExp>(x: T) -> String {
 }
 
 pub(super) fn a_number(lab: &mut Lab) -> crate::Result<()> {
-    lab.predict(
-        "0.1 in float16 and in bfloat16: both have 16 bits. In which of the two is it nearer to 0.1?",
+    lab.think(
+        "06-nearer",
+        "float16 and bfloat16 both have 16 bits. In which of the two is 0.1 nearer to what it should be?",
     );
     let mut table = Table::new(["0.1 in", "sign, exponent, fraction", "which is"]);
     for format in &FORMATS {
@@ -88,7 +89,7 @@ pub(super) fn a_number(lab: &mut Lab) -> crate::Result<()> {
          multiply, and in memory it stays float32.",
     );
 
-    lab.predict("In which of these types do 70000 and 0.00000001 stay near to what they are?");
+    lab.think("06-range", "In which of these types does 70000 stay near to what it is?");
     let mut table = Table::new(["type", "smallest", "smallest with all digits", "largest", "first after 1"]);
     for format in &FORMATS {
         let (low, unit) = (2f64.powi(format.smallest_exponent()), 2f64.powi(-(format.fraction as i32)));
@@ -122,7 +123,14 @@ pub(super) fn a_number(lab: &mut Lab) -> crate::Result<()> {
 
 fn adding_little(lab: &mut Lab) -> crate::Result<()> {
     let device = lab.device();
-    lab.predict("A weight is 1, and each of 1000 steps adds 0.0001 to it. What is it then, in each type?");
+    let guess = lab.predict(
+        Prediction::number(
+            "06-thousand",
+            "A weight in float16 is 1, and each of 1000 steps adds 0.0001 to it. What is it then?",
+        )
+        .because("After 1 comes 1.00098 in float16, so 1.0001 is rounded back to 1, a thousand times."),
+    );
+    let mut in_float16 = f64::NAN;
     let mut table = Table::new(["the weight is kept in", "it is then"]);
     for dtype in [DType::F32, DType::BF16, DType::F16] {
         // ANCHOR: adding
@@ -130,9 +138,13 @@ fn adding_little(lab: &mut Lab) -> crate::Result<()> {
         no_grad(|| (0..1000).try_for_each(|_| weight.add_(1e-4).map(drop)))?;
         let after = weight.item()?;
         // ANCHOR_END: adding
+        if dtype == DType::F16 {
+            in_float16 = after;
+        }
         table = table.row(row![super::name_of(dtype), exact("weight", after)]);
     }
     lab.table(table);
+    lab.answer(guess, exact("weight_in_float16", in_float16));
     lab.prose(
         "After 1, float16 has 1.00098 and nothing between, so 1.0001 is rounded to 1, a thousand times. Learning is \
          adding little to much. That is why mixed precision keeps the weights in float32, and rounds copies of them.",

@@ -23,9 +23,10 @@ fn power(scale: f64) -> String {
 
 pub(super) fn scaled(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     let (device, seed) = (lab.device(), lab.seed());
-    lab.predict(
-        "A scaler starts at 2^36, far too much, and doubles its scale after every ten steps that went well. How does the \
-         scale walk?",
+    lab.think(
+        "06-walk",
+        "A scaler starts at 2^36, which is far too much, and doubles its scale after every ten steps that went well. How \
+         does the scale walk?",
     );
     let (x, y) = rings(seed, device)?;
     let model = classifier(seed, device)?;
@@ -76,8 +77,10 @@ pub(super) fn scaled(lab: &mut Lab, options: &Options) -> crate::Result<()> {
          that never heals.",
     );
 
-    lab.predict(
-        "Gradients are to be clipped to a norm of 0.1. Which norm does clip_grad_norm_ find before unscale_, and which after it?",
+    lab.think(
+        "06-norm",
+        "Gradients are to be clipped to a norm of 0.1. Which norm does `clip_grad_norm_` find if nobody has called \
+         `unscale_`?",
     );
     let model = classifier(seed, device)?;
     let mut optimizer = optim::Adam::new(model.parameters(), AdamOptions::default())?;

@@ -8,7 +8,7 @@ use todevice::prelude::*;
 
 use super::scaling::scaler_of;
 use super::{Options, kibibytes, median, name_of, peak_of, percent, time_of};
-use crate::{Lab, Table, exact, row, text, timed};
+use crate::{Lab, Prediction, Table, exact, row, text, timed};
 
 /// Points that are classified.
 const POINTS: usize = 1024;
@@ -58,11 +58,26 @@ pub(super) fn loss_of(model: &nn::Sequential, x: &Tensor, y: &Tensor, batches: u
 }
 // ANCHOR_END: loss
 
+/// The lines of section 3 that are asked about.
+const FORWARD: &str = "\
+let hidden = first.forward(&x)?;
+let active = hidden.relu()?;
+let scores = last.forward(&active)?;
+let loss = scores.cross_entropy(&y, &CrossEntropyOptions::default())?;";
+
 pub(super) fn who_runs_in_what(lab: &mut Lab) -> crate::Result<()> {
     let device = lab.device();
-    lab.predict(
-        "A layer, ReLU, another layer, the loss, and back: under autocast with float16, in which type is each result, in \
-         which the weight, and in which the gradient of the weight?",
+    let guess = lab.predict(
+        Prediction::line(
+            "06-types",
+            "The batch and the weights are float32, and these lines run under autocast with float16. Which of them is \
+             the first to give a result in float32?",
+            FORWARD,
+        )
+        .because(
+            "Products run in 16 bits, and ReLU has the type of what it is given. What adds up, or takes logarithms, as \
+             `cross_entropy` does, runs in float32.",
+        ),
     );
     let (x, y) = rings(lab.seed(), device)?;
     // ANCHOR: types
@@ -100,13 +115,18 @@ pub(super) fn who_runs_in_what(lab: &mut Lab) -> crate::Result<()> {
         table = table.row(row![name, exact("type", name_of(tensor.dtype())), exact("bytes", bytes)]);
     }
     lab.table(table);
+    let results =
+        [("let hidden", &hidden), ("let active", &active), ("let scores", &scores), ("let loss", &loss)];
+    let in_float32 = results.into_iter().find(|(_, result)| result.dtype() == DType::F32);
+    lab.answer(guess, in_float32.map_or("none", |(line, _)| line));
     lab.prose(
         "What tensor cores can do, products, runs in 16 bits, and so does what is on no list, such as ReLU. What adds up or \
          takes logarithms runs in float32. The weight is float32 and stays it; the product saw a rounded copy. The copy's \
          gradient has 16 bits, and is converted on its way to the weight.",
     );
     if device.is_cuda() {
-        lab.predict(
+        lab.think(
+            "06-conversions",
             "Each conversion is a kernel of its own. How many of the kernels of this step are conversions?",
         );
         let kernels = trace.kernels(device.index());
@@ -130,7 +150,10 @@ pub(super) fn who_runs_in_what(lab: &mut Lab) -> crate::Result<()> {
 
 fn the_cache(lab: &mut Lab, layer: &nn::Linear, x: &Tensor) -> crate::Result<()> {
     let device = lab.device();
-    lab.predict("The same layer twice in one region: are its weight and its bias converted once or twice?");
+    lab.think(
+        "06-cached",
+        "The same layer twice in one region: are its weight and its bias converted once or twice?",
+    );
     let mut table = Table::new(["a layer used twice", "kernels"]);
     for (name, cache_enabled) in [("with the cache", true), ("without", false)] {
         // ANCHOR: cache
@@ -204,11 +227,20 @@ const LAYERS: [&str; 4] = ["first layer", "second layer", "third layer", "last l
 pub(super) fn vanishing(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     let (device, seed) = (lab.device(), lab.seed());
     let batches = options.batches;
-    lab.predict(&format!(
-        "The loss is the mean over {} examples. How large is the gradient of one activation for one example, and how much of it \
-         does float16 keep?",
+    let question = format!(
+        "The loss is the mean over {} examples. Some gradients of activations are 0 even in float32. What percentage of \
+         the others becomes 0 in float16, whose smallest number is 2^-24?",
         POINTS * batches
-    ));
+    );
+    let guess = lab.predict(
+        Prediction::number("06-vanish", question)
+            .unit("%")
+            .tolerance(0.1) // whoever expects nearly all of them is right
+            .because(
+                "The more examples the loss is the mean of, the smaller is the gradient of each, and what is less than \
+                 2^-25 is rounded to 0.",
+            ),
+    );
     let whole = gradients(seed, device, None, batches)?;
     let mut all = Vec::new();
     for gradient in &whole {
@@ -226,6 +258,7 @@ pub(super) fn vanishing(lab: &mut Lab, options: &Options) -> crate::Result<()> {
         exact("batches", options.batches)
     ));
     lab.report(histogram(&all));
+    lab.answer(guess, percent("lost_share", share(lost)));
     lab.prose(text!(
         "Of the gradients that are not 0 anyhow, {} lie below half of float16's smallest number and become 0. {} lie \
          where it has fewer digits. bfloat16 has the range of float32, and loses none.",
@@ -233,7 +266,10 @@ pub(super) fn vanishing(lab: &mut Lab, options: &Options) -> crate::Result<()> {
         percent("worn_share", share(worn))
     ));
 
-    lab.predict("Where do they vanish first: in the last layer, next to the loss, or in the first?");
+    lab.think(
+        "06-first",
+        "Where do gradients vanish first: in the last layer, next to the loss, or in the first?",
+    );
     let in_half = gradients(seed, device, Some(DType::F16), batches)?;
     let in_brain = gradients(seed, device, Some(DType::BF16), batches)?;
     let mut table = Table::new(["gradients that are 0", "float32", "float16", "bfloat16"]);
@@ -334,11 +370,18 @@ fn train(
     Ok(Trained { loss, accuracy: right, skipped, step_time: median(times), peak })
 }
 
+/// Why one type is no faster than another.
+const MORE_LAUNCHES: &str =
+    "Its kernels have less to move, but there are more of them, and launching them is what takes the time.";
+const WORK_SETS_THE_PACE: &str =
+    "Here the work itself takes longer than the launches, and 16 bits shorten it.";
+
 pub(super) fn side_by_side(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     let (device, seed) = (lab.device(), lab.seed());
-    lab.predict(
-        "The same network from the same seed, trained in float32, in float16, in float16 with a scaler, in bfloat16. \
-         Which of the four do not learn the rings?",
+    lab.think(
+        "06-learn",
+        "The same network is trained from the same seed in float32, in float16, in float16 with a scaler, and in \
+         bfloat16. Which of the four do not learn the rings?",
     );
     let ways = [
         ("float32", None, false),
@@ -349,9 +392,10 @@ pub(super) fn side_by_side(lab: &mut Lab, options: &Options) -> crate::Result<()
     let mut learned = Table::new(["trained in", "loss", "share right", "steps skipped"]);
     let memory = device.is_cuda().then_some("memory");
     let mut took = Table::new(["trained in", "a step"].into_iter().chain(memory));
-    let mut failed = Vec::new();
+    let (mut failed, mut fastest) = (Vec::new(), (Duration::MAX, ""));
     for (name, half, scaled) in ways {
         let trained = train(seed, device, half, scaled, options)?;
+        fastest = fastest.min((trained.step_time, name));
         if trained.accuracy < 0.9 {
             failed.push(name);
         }
@@ -380,8 +424,28 @@ pub(super) fn side_by_side(lab: &mut Lab, options: &Options) -> crate::Result<()
         [] => "All have learned them, also float16 alone: with fewer batches or more steps its lost gradients do not matter.",
         _ => "With more --steps more of them learn, and with fewer --batches float16 alone, too.",
     });
-    lab.predict("Which of the four takes the shortest time for a step, and which the least memory?");
-    lab.table(took);
+    let prediction = Prediction::choice(
+        "06-shortest",
+        "Which of the four takes the shortest time for a step?",
+    )
+    .or("float32", "float32", WORK_SETS_THE_PACE)
+    .or("float16", "float16", MORE_LAUNCHES)
+    .or(
+        "float16, scaler",
+        "float16 with a scaler",
+        "The scaler adds work: it divides the gradients, looks for infinite ones, and makes the host wait.",
+    )
+    .or("bfloat16", "bfloat16", MORE_LAUNCHES)
+    .because("So small a network waits for its launches, and each conversion is one more.")
+    .raced();
+    if device.is_cuda() {
+        let guess = lab.predict(prediction);
+        lab.table(took);
+        lab.answer(guess, fastest.1);
+    } else {
+        lab.think(prediction.id, prediction.question);
+        lab.table(took);
+    }
     if device.is_cuda() {
         lab.prose(
             "16 bits take less memory: what is kept for the way back is half as large. But they take longer! Section 7 says \

@@ -6,11 +6,14 @@ use todevice::trace::Kernel;
 use todevice::{Machine, use_deterministic_algorithms};
 
 use super::{OWN_ALGORITHMS, convolution, has_cudnn, microseconds, millionths, rounding, yes_or_no};
-use crate::{Lab, Table, exact, row};
+use crate::{Lab, Prediction, Table, exact, row};
 
 pub(super) fn the_same_bits(lab: &mut Lab, steps: usize) -> crate::Result<()> {
     lab.section_apart(6, "The same bits", OWN_ALGORITHMS);
-    lab.predict("100000000, -100000000 and 1 are added in f32, in two orders. What are the two sums?");
+    lab.think(
+        "07-order",
+        "`a` is 100000000, `b` is -100000000 and `c` is 1, all in f32. Is `a + (b + c)` the same as `(a + b) + c`?",
+    );
     // ANCHOR: order
     let (a, b, c) = (100000000f32, -100000000f32, 1f32);
     let from_the_left = (a + b) + c;
@@ -73,9 +76,17 @@ fn difference(a: &[f32], b: &[f32]) -> (&'static str, f64) {
 
 fn repeated_gradients(lab: &mut Lab) -> crate::Result<()> {
     let device = lab.device();
-    lab.predict(
-        "A network, a batch, backward: five times, with the same weights and the same images. How many of the later four \
-         runs give the convolution's weight a gradient with other bits than the first?",
+    let guess = lab.predict(
+        Prediction::number(
+            "07-bits",
+            "The gradients of a network are computed five times, with the same weights and the same images. How many of \
+             the later four runs give the convolution's weight a gradient with other bits than the first?",
+        )
+        .unit("runs")
+        .because(match has_cudnn(device) {
+            true => "The parts of the sum are added in whatever order they come, and each addition rounds.",
+            false => "Here sums are added in an order that is fixed.",
+        }),
     );
     // ANCHOR: gradients
     manual_seed(lab.seed());
@@ -93,10 +104,12 @@ fn repeated_gradients(lab: &mut Lab) -> crate::Result<()> {
     cudnn::set_deterministic(false);
     // ANCHOR_END: gradients
     let mut table = Table::new(["", "runs that differ", "by millionths at most"]);
+    let mut differing = Vec::new();
     for (name, runs) in [("as it is", as_it_is), ("deterministic", deterministic)] {
         let (first, later) = (&runs[0], &runs[1..]);
         let differ = later.iter().filter(|run| !same(first, run)).count();
         let by = later.iter().map(|run| difference(first, run).1).fold(0.0, f64::max);
+        differing.push(differ);
         table = table.row(row![
             name,
             rounding(device, "differing_runs", differ),
@@ -104,6 +117,7 @@ fn repeated_gradients(lab: &mut Lab) -> crate::Result<()> {
         ]);
     }
     lab.table(table);
+    lab.answer(guess, rounding(device, "differing_runs", differing[0]).unit("runs"));
     lab.prose(match has_cudnn(device) {
         true => {
             "The algorithm that makes the gradient of the weight adds its parts in whatever order they come. \
@@ -144,10 +158,10 @@ fn train(seed: u64, device: Device, steps: usize) -> Result<(f64, Vec<f32>)> {
 fn repeated_trainings(lab: &mut Lab, steps: usize) -> crate::Result<()> {
     let (seed, device) = (lab.seed(), lab.device());
     let count = if steps == 1 { "one step".to_owned() } else { format!("{steps} steps") };
-    lab.predict(&format!(
-        "The whole training twice, {count}, with the same seed. Do the two print the same loss? Do they end with \
-         the same weights?"
-    ));
+    lab.think(
+        "07-whole",
+        format!("The network is trained twice, for {count}, with the same seed. Do the two end with the same weights?"),
+    );
     let mut trained = Vec::new();
     // ANCHOR: trainings
     for setting in ["a seed", "+ deterministic", "+ everywhere"] {
@@ -187,7 +201,7 @@ fn what_order_costs(lab: &mut Lab) -> crate::Result<()> {
     if !has_cudnn(device) {
         return Ok(());
     }
-    lab.predict("What does it cost to keep the order?");
+    lab.think("07-cost", "What does it cost to add in a fixed order?");
     let mut table = Table::new(["gradient of", "deterministic", "algorithm", "time", "workspace in bytes"]);
     for (name, images, channels, size, kernel) in
         [("5×5, 3→32", 8, [3, 32], 32, 5), ("3×3, 64→64", 8, [64, 64], 16, 3)]

@@ -41,9 +41,10 @@ pub fn run(lab: &mut Lab, options: &Options) -> crate::Result<()> {
 
 fn four_questions(lab: &mut Lab) -> crate::Result<()> {
     lab.section(1, "Four questions");
-    lab.predict(
-        "Is CUDA built in? Is there a GPU? Is there cuDNN? Is it enabled? On a computer without a GPU, which of the four \
-         can still be answered with yes?",
+    lab.think(
+        "07-yes",
+        "A program can ask whether CUDA is built in, whether there is a GPU, whether there is cuDNN, and whether cuDNN \
+         is enabled. To which of the four can the answer be yes on a computer without a GPU?",
     );
     // ANCHOR: questions
     let built = backends::cuda::is_built();
@@ -66,8 +67,9 @@ fn four_questions(lab: &mut Lab) -> crate::Result<()> {
          had without a GPU, and then nothing comes of it.",
     );
 
-    lab.predict(
-        "Four more flags say how convolutions and products are made. What are they before anybody sets them?",
+    lab.think(
+        "07-flags",
+        "Four more flags say how convolutions and products are computed. Which of them are on before anybody sets them?",
     );
     lab.table(
         Table::new(["flag", "at first"])
@@ -77,8 +79,7 @@ fn four_questions(lab: &mut Lab) -> crate::Result<()> {
             .row(row!["cuda::matmul::allow_tf32()", flag(backends::cuda::matmul::allow_tf32())]),
     );
     lab.prose(
-        "The two of TF32 differ: convolutions may be rounded to it, products of matrices may not. Sections 2 to 5 are \
-         about the first flag, section 6 about the second, section 7 about the last two.",
+        "Sections 2 to 5 are about the first flag, section 6 about the second, section 7 about the last two.",
     );
     Ok(())
 }

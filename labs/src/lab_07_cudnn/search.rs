@@ -11,7 +11,7 @@ use super::{
     OWN_ALGORITHMS, bits, convolution, error, has_cudnn, in_f64, microseconds, millionths, time_of,
     without_cudnn, yes_or_no,
 };
-use crate::{Cell, Figure, Lab, Table, Text, Value, exact, observed, raced, row};
+use crate::{Cell, Figure, Lab, Prediction, Table, Text, Value, exact, observed, raced, row};
 
 /// cuDNN's name of the algorithm of a convolution.
 fn algorithm(kernel: &Kernel) -> &str {
@@ -30,12 +30,6 @@ pub(super) fn one_convolution(lab: &mut Lab) -> crate::Result<()> {
         without_cudnn(lab, "the algorithms that cuDNN tries, and what they need");
         return Ok(());
     }
-    lab.predict(
-        "cuDNN has three algorithms for this convolution. GEMM writes out all that the 3×3 weights cover, nine numbers for \
-         each pixel and channel, and multiplies matrices. IMPLICIT_PRECOMP_GEMM multiplies the same matrices and reads the \
-         image in place. WINOGRAD_NONFUSED transforms image, weights and result, and multiplies less. Which takes the least \
-         time, and which the least memory?",
-    );
     // ANCHOR: tried
     // 16 images of 16 × 16 pixels, from 32 channels to 32.
     let (conv, x) = convolution(device, 16, [32, 32], 16, 3)?;
@@ -46,20 +40,39 @@ pub(super) fn one_convolution(lab: &mut Lab) -> crate::Result<()> {
     // ANCHOR_END: tried
     tried.sort_by(|a, b| a.name.cmp(&b.name));
     tried.dedup_by(|a, b| a.name == b.name);
+    let in_code = |kernel: &Kernel| format!("`{}`", algorithm(kernel));
+    let names: Vec<String> = tried.iter().map(in_code).collect();
+    let guess = lab.predict(
+        Prediction::order(
+            "07-algorithms",
+            "cuDNN has several algorithms for this convolution of 3×3 weights. `GEMM` writes out what the weights cover, \
+             nine numbers for each pixel and channel, and multiplies matrices. `IMPLICIT_PRECOMP_GEMM` multiplies the same \
+             matrices and reads the image in place. `WINOGRAD_NONFUSED` transforms image, weights and result, and \
+             multiplies less. Put them in order of time, the fastest first.",
+            names,
+        )
+        .because("Winograd's way multiplies least, which pays where multiplying is slow. On a card that multiplies fast, its transforms \
+             cost more than they save.")
+        .raced(),
+    );
     tried.sort_by_key(|kernel| kernel.time);
+    let by_time: Vec<String> = tried.iter().map(in_code).collect();
     let mut table = Table::new(["algorithm", "time", "workspace in bytes"]).ranked();
     for kernel in &tried {
         let workspace = exact("workspace", kernel.workspace);
         table = table.row(row![algorithm(kernel), kernel_time(kernel), workspace]);
     }
     lab.table(table);
+    lab.answer(guess, by_time);
     lab.prose(
         "The workspace is memory that an algorithm needs beside image, weights and result: what GEMM writes out, and \
          Winograd's transforms.",
     );
 
-    lab.predict(
-        "The same images, the same weights, three ways to choose. Are the results the same, to the bit?",
+    lab.think(
+        "07-same",
+        "The same images go through the same convolution, and the algorithm is chosen in three ways. Are the results the \
+         same, to the bit?",
     );
     let by_default = Flags::default();
     let exact_y = in_f64(&conv, &x)?;
@@ -94,7 +107,7 @@ pub(super) fn one_convolution(lab: &mut Lab) -> crate::Result<()> {
     lab.prose(
         "Against the same convolution in f64. An algorithm may add the same products in another order, or other products, \
          and rounds elsewhere. No result is wrong; no two need be the same. An error of some hundred millionths is that of \
-         TF32, which cuDNN may use and a product of matrices may not: section 7.",
+         TF32: section 7.",
     );
     Ok(())
 }
@@ -116,12 +129,15 @@ pub(super) fn rule_or_search(lab: &mut Lab) -> crate::Result<()> {
         without_cudnn(lab, "what benchmark mode finds, what it costs, and when that is paid back");
         return Ok(());
     }
-    lab.predict(
+    lab.think(
+        "07-rule",
         "Without benchmark mode a rule of thumb picks the algorithm. With it the first call tries all, and later calls \
          take the fastest. For how many of four convolutions is the rule wrong?",
     );
     let mut later_calls = Table::new(["convolution", "rule", "later", "found"]);
     let mut first_calls = Table::new(["convolution", "first", "calls to pay it back"]);
+    // What the search gains at most in a call, for which convolution, and after how many calls that has paid for it.
+    let mut best = (Duration::ZERO, "", raced("paid_back", "never"));
     for (name, images, channels, size, kernel) in CONVOLUTIONS {
         // ANCHOR: first_and_later
         let (conv, x) = convolution(device, images, channels, size, kernel)?;
@@ -142,14 +158,37 @@ pub(super) fn rule_or_search(lab: &mut Lab) -> crate::Result<()> {
             microseconds("later_time", later),
             raced("found", found)
         ]);
-        first_calls =
-            first_calls.row(row![name, microseconds("first_time", first), paid_back(first, rule, later)]);
+        let paid_back = paid_back(first, rule, later);
+        if rule.saturating_sub(later) > best.0 {
+            best = (rule - later, name, paid_back.clone());
+        }
+        first_calls = first_calls.row(row![name, microseconds("first_time", first), paid_back]);
     }
     lab.table(later_calls);
-    lab.predict(
-        "And the first call, which tries all of them: how many later calls does it take to pay it back?",
-    );
-    lab.table(first_calls);
+    let (gain, name, paid_back) = best;
+    if gain.is_zero() {
+        lab.think("07-pay", "After how many later calls is a search paid back where the rule was right?");
+        lab.table(first_calls);
+    } else {
+        let guess = lab.predict(
+            Prediction::number(
+                "07-pay",
+                format!(
+                    "The first call of `{name}` in benchmark mode tries all algorithms. How many of the shorter calls \
+                     after it pay that back?"
+                ),
+            )
+            .unit("calls")
+            .tolerance(0.25)
+            .because(
+                "The search runs every algorithm, the slow ones too, and takes memory for them first; each later call \
+                 gives back only its own share.",
+            )
+            .raced(),
+        );
+        lab.table(first_calls);
+        lab.answer(guess, paid_back.unit("calls"));
+    }
     lab.prose(
         "Where the rule was right nothing is gained, and the search is never paid back. Where it was wrong each later \
          call is shorter. The rule of this simulated cuDNN knows the sizes and not the card, so it errs on one card \
@@ -174,9 +213,14 @@ pub(super) fn when_it_never_pays(lab: &mut Lab) -> crate::Result<()> {
         without_cudnn(lab, "which calls search, and what that costs where images have many sizes");
         return Ok(());
     }
-    lab.predict(
-        "30 images in batches of 8, so the last batch has 6. Eight epochs in benchmark mode: how many searches? And \
-         when each batch has images of another size?",
+    let guess = lab.predict(
+        Prediction::number(
+            "07-shapes",
+            "30 images come in batches of 8, so the last batch has 6. How many searches are there in eight epochs in \
+             benchmark mode?",
+        )
+        .unit("searches")
+        .because("There are two sizes of a batch. Each is searched for once, in the first epoch, and what was found is kept."),
     );
     // ANCHOR: loops
     let (conv, images) = convolution(device, 30, [32, 8], 16, 3)?;
@@ -197,10 +241,12 @@ pub(super) fn when_it_never_pays(lab: &mut Lab) -> crate::Result<()> {
     ];
     // ANCHOR_END: loops
     let mut table = Table::new(["", "calls", "searches", "off", "on"]);
+    let mut all_searches = Vec::new();
     for (name, batches, on) in loops {
         forward_all(&conv, batches, device)?; // not looked at: takes memory
         let (off_time, _) = forward_all(&conv, batches, device)?;
         let (on_time, searches) = cudnn::flags(on, || forward_all(&conv, batches, device))?;
+        all_searches.push(searches);
         table = table.row(row![
             name,
             batches.len(),
@@ -210,6 +256,9 @@ pub(super) fn when_it_never_pays(lab: &mut Lab) -> crate::Result<()> {
         ]);
     }
     lab.table(table);
+    // The first two loops are the eight epochs.
+    let searches: usize = all_searches.iter().take(2).sum();
+    lab.answer(guess, observed("searches", searches).unit("searches"));
     lab.prose(
         "What was found is kept for a pass, all sizes and a type. A smaller last batch is one search more, once. Sizes \
          that are new each time are searched each time, and nothing is ever paid back. benchmark_limit tries fewer: with \
@@ -242,9 +291,9 @@ pub(super) fn memory_to_work_in(lab: &mut Lab) -> crate::Result<()> {
         without_cudnn(lab, "the workspace of a convolution, and what happens if there is no room for it");
         return Ok(());
     }
-    lab.predict(
-        "The result of a convolution is 147456 bytes. How much memory does a call take at its peak: by the rule, in the \
-         search, and after it?",
+    lab.think(
+        "07-peak",
+        "The result of a convolution is 147456 bytes. How much memory does the call take at its peak while it searches?",
     );
     // ANCHOR: peaks
     let (conv, x) = convolution(device, 8, [32, 8], 24, 3)?;
@@ -269,9 +318,23 @@ pub(super) fn memory_to_work_in(lab: &mut Lab) -> crate::Result<()> {
     lab.prose("The search needs room for the hungriest algorithm, even if that is not taken in the end.");
     drop((conv, x));
 
-    lab.predict(
-        "A convolution has used an algorithm with a large workspace so far. Now tensors fill all the memory that the \
-         program may have. Does the next call fail?",
+    let guess = lab.predict(
+        Prediction::choice(
+            "07-no-room",
+            "A convolution has used an algorithm with a large workspace. Now tensors fill all the memory that the program \
+             may have. What does the next call do?",
+        )
+        .or(
+            "error",
+            "It fails: out of memory.",
+            "It would, if it could not do without the workspace, but another algorithm needs next to none.",
+        )
+        .or(
+            "same",
+            "It uses the same algorithm as before.",
+            "A workspace is memory like any other, and none of that size is left.",
+        )
+        .or("other", "It uses another algorithm.", "Here the algorithm was frugal already."),
     );
     // ANCHOR: no_room
     let (conv, x) = convolution(device, 4, [64, 64], 16, 3)?;
@@ -300,6 +363,8 @@ pub(super) fn memory_to_work_in(lab: &mut Lab) -> crate::Result<()> {
         table = table.row(row![name, algorithm(kernel), kernel_time(kernel), workspace]);
     }
     lab.table(table);
+    let used = |run: usize| runs[run].1.last().map(|kernel| &kernel.name);
+    lab.answer(guess, if used(0) == used(1) { "same" } else { "other" });
     let [with_room, full] = [0, 1].map(|run| runs[run].1.last().and_then(|kernel| kernel.time));
     lab.prose(
         "No error and no warning: another algorithm is taken, with less workspace, another time and perhaps other bits.",

@@ -10,7 +10,7 @@ use todevice::{Machine, cuda};
 use super::{
     bits, convolution, error, has_tf32, in_f64, microseconds, millionths, rounding, time_of, yes_or_no,
 };
-use crate::{Cell, Lab, Table, exact, hardware, row};
+use crate::{Cell, Lab, Prediction, Table, exact, hardware, row};
 
 // ANCHOR: tf32
 /// The nearest TF32: of the 23 bits of the fraction the first 10 stay.
@@ -29,7 +29,8 @@ fn rounded(x: &Tensor) -> Result<Tensor> {
 pub(super) fn ten_bits(lab: &mut Lab, size: usize) -> crate::Result<()> {
     let device = lab.device();
     lab.section(7, "TF32");
-    lab.predict(
+    lab.think(
+        "07-tf32",
         "f32 has 23 bits for the fraction of a number, TF32 has 10. What becomes of 1, 0.1, π and 2049?",
     );
     let mut table = Table::new(["f32", "exponent", "bits that stay", "bits that go", "TF32"]);
@@ -44,8 +45,12 @@ pub(super) fn ten_bits(lab: &mut Lab, size: usize) -> crate::Result<()> {
          decimal digits stay. It is no type of tensors: a card rounds what it multiplies, adds the products in f32, and \
          gives back f32.",
     );
-    lab.predict(
-        "Which of f16, bf16 and TF32 do the tensor cores of this card take, and which those of an H200?",
+    lab.think(
+        "07-cores",
+        match device.is_cuda() {
+            true => "Which of f16, bf16 and TF32 do the tensor cores of this card take?",
+            false => "Which of f16, bf16 and TF32 do the tensor cores of an H200 take?",
+        },
     );
     let h200: Machine = "sim:h200".parse()?;
     let mut table = Table::new(["tensor cores of", "compute capability", "f16", "bf16", "TF32"]);
@@ -55,15 +60,21 @@ pub(super) fn ten_bits(lab: &mut Lab, size: usize) -> crate::Result<()> {
     lab.table(table.row(h200.enter(|| tensor_cores("an H200", Device::cuda(0)))?));
     lab.prose("f16 takes compute capability 7.0, bf16 and TF32 take 8.0.");
 
-    lab.predict(&format!(
-        "A product of two matrices of {size} × {size}, as it is, with allow_tf32, and of operands that were rounded by \
-         hand. How large is the error of each?"
-    ));
+    lab.think(
+        "07-error",
+        format!(
+            "Two matrices of {size} × {size} are multiplied. What does `allow_tf32` change about the product?"
+        ),
+    );
     let seed = lab.seed();
-    lab.table(products(seed, size, device)?);
-    if !has_tf32(device)? {
+    let has_tf32 = has_tf32(device)?;
+    let (table, mut product_error) = products(seed, size, device)?;
+    lab.table(table);
+    if !has_tf32 {
         lab.print("On an H200, which is simulated:");
-        lab.table(h200.enter(|| products(seed, size, Device::cuda(0)))?);
+        let (table, error) = h200.enter(|| products(seed, size, Device::cuda(0)))?;
+        lab.table(table);
+        product_error = error;
     }
     lab.prose(
         "Where the card has TF32 and it is allowed, the product is that of the rounded operands. Where it has not, nothing \
@@ -71,17 +82,48 @@ pub(super) fn ten_bits(lab: &mut Lab, size: usize) -> crate::Result<()> {
          flag.",
     );
 
-    lab.predict("Nobody sets a flag. Is a convolution as exact as a product of matrices?");
-    lab.table(convolutions(device)?);
-    if !has_tf32(device)? {
+    let card = if has_tf32 { "this card" } else { "an H200" };
+    let guess = lab.predict(
+        Prediction::choice(
+            "07-exact",
+            format!("Nobody has set a flag. On {card}, which is more exact, a convolution or a product of matrices?"),
+        )
+        .or("convolution", "The convolution.", "Only convolutions may be rounded to TF32 unless a flag forbids it.")
+        .or("product", "The product.", "Neither was rounded to TF32 here.")
+        .or(
+            "equal",
+            "Both are equally exact, since both are computed in f32.",
+            "Their tensors are f32, but tensor cores may round the factors to TF32, and for convolutions this is allowed \
+             by default.",
+        )
+        .because("There are two flags, and only the one for convolutions is on at first."),
+    );
+    let (table, mut conv_error) = convolutions(device)?;
+    lab.table(table);
+    if !has_tf32 {
         lab.print("On an H200, which is simulated:");
-        lab.table(h200.enter(|| convolutions(Device::cuda(0)))?);
+        let (table, error) = h200.enter(|| convolutions(Device::cuda(0)))?;
+        lab.table(table);
+        conv_error = error;
     }
+    lab.answer(
+        guess,
+        match (was_rounded(product_error), was_rounded(conv_error)) {
+            (false, true) => "product",
+            (true, false) => "convolution",
+            _ => "equal",
+        },
+    );
     lab.prose(
         "By default products are exact to the bits of f32, and convolutions are rounded where a card can: the \
          difference to the CPU that puzzles people is this one. cudnn::set_allow_tf32(false) gives them all bits again.",
     );
     Ok(())
+}
+
+/// Whether an error, in millionths, is one of TF32. Those of f32 are far smaller.
+fn was_rounded(error: f64) -> bool {
+    error > 10.0
 }
 
 fn tensor_cores(name: &'static str, device: Device) -> crate::Result<Vec<Cell>> {
@@ -102,7 +144,8 @@ fn time_on(device: Device, run: impl Fn() -> Result<Tensor>) -> Result<Duration>
     Ok(trace.kernels(device.index()).iter().filter_map(|kernel| kernel.time).sum())
 }
 
-fn products(seed: u64, size: usize, device: Device) -> crate::Result<Table> {
+/// Products with TF32 and without, and the error of the first: by default.
+fn products(seed: u64, size: usize, device: Device) -> crate::Result<(Table, f64)> {
     // ANCHOR: products
     manual_seed(seed);
     let (a, b) = (Tensor::randn(&[size, size])?, Tensor::randn(&[size, size])?);
@@ -133,10 +176,11 @@ fn products(seed: u64, size: usize, device: Device) -> crate::Result<Table> {
             microseconds("product_time", *time)
         ]);
     }
-    Ok(table)
+    Ok((table, results[0].1))
 }
 
-fn convolutions(device: Device) -> crate::Result<Table> {
+/// Convolutions with TF32 and without, and the error by default.
+fn convolutions(device: Device) -> crate::Result<(Table, f64)> {
     let (conv, x) = convolution(device, 16, [32, 32], 16, 3)?;
     let exact = in_f64(&conv, &x)?;
     let mut results = Vec::new();
@@ -149,9 +193,11 @@ fn convolutions(device: Device) -> crate::Result<Table> {
     }
     // ANCHOR_END: conv_tf32
     let mut table = Table::new(["convolution", "error in millionths", "time"]);
+    let mut errors = Vec::new();
     for (name, y, time) in results {
-        let error = rounding(device, "conv_error", millionths(error(&y, &exact)?));
+        errors.push(error(&y, &exact)?);
+        let error = rounding(device, "conv_error", millionths(errors[errors.len() - 1]));
         table = table.row(row![name, error, microseconds("conv_time", time)]);
     }
-    Ok(table)
+    Ok((table, errors[0]))
 }

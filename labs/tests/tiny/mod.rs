@@ -1,6 +1,8 @@
 //! A lab that says one of everything, to try the sink on.
 
-use labs::{Entry, Lab, Result, Table, cli::count, exact, hardware, measured, modelled, row, text};
+use labs::{
+    Entry, Lab, Prediction, Result, Table, cli::count, exact, hardware, measured, modelled, row, text,
+};
 
 pub const LAB: Entry<Options> = Entry { name: "lab-99", title: "One of everything", run };
 
@@ -35,7 +37,13 @@ pub fn run(lab: &mut Lab, options: &Options) -> Result<()> {
     lab.figure(hardware("host_memory", 16_i64).unit("GiB"));
 
     lab.section("A2", "Training");
-    lab.predict("Both inputs and targets are noise. What will the loss be after three epochs?");
+    let guess = lab.predict(
+        Prediction::number(
+            "99-loss",
+            "Both inputs and targets are noise. What will the loss be after three epochs?",
+        )
+        .tolerance(0.1),
+    );
     let progress = lab.progress(epochs, "training");
     for epoch in 1..=epochs {
         let loss = 0.755907 / epoch as f64;
@@ -43,6 +51,7 @@ pub fn run(lab: &mut Lab, options: &Options) -> Result<()> {
         progress.inc(1);
     }
     progress.finish();
+    lab.answer(guess, exact("last_loss", 0.755907 / epochs as f64));
     lab.figure(exact("mean_loss", 1.0055_f32).label("Mean loss of the last epoch"));
     lab.figure(measured("load_time", 3.2).unit("ms").digits(1));
     lab.figure(exact("diverged", f64::NAN));

@@ -1,54 +1,31 @@
 //! Part B: why is my GPU at 11 %?
 
+use std::iter;
+
 use drawing::smi::watts;
 use todevice::ToOptions;
-use todevice::data::{DataLoader, DataLoaderOptions, Dataset};
+use todevice::data::{DataLoader, DataLoaderOptions};
 use todevice::monitor::Gpu;
 use todevice::prelude::*;
 use todevice::time::Instant;
 
-use super::{BATCH, Seen, Training, found, on_gpu, pause, pictures, reading, wait_for, watched};
-use crate::{Cell, Figure, Lab, Table, row};
+use super::feeding::Pictures;
+use crate::lab_05_monitoring::{
+    BATCH, Seen, Training, found, on_gpu, pause, pictures, reading, wait_for, watched,
+};
+use crate::{Cell, Figure, Lab, Prediction, Table, row};
 
 pub(super) fn sections(lab: &mut Lab) -> crate::Result<()> {
     why(lab)?;
     busy_is_not_full(lab)
 }
 
-// ANCHOR: pictures
-/// Pictures as bytes. Each sample costs the CPU something: it is made floats of mean 0.
-pub(super) struct Pictures {
-    pixels: Tensor,
-}
-
-impl Dataset for Pictures {
-    type Sample = (Tensor, i64);
-
-    fn len(&self) -> usize {
-        1 << 20
-    }
-
-    fn get(&self, index: usize) -> Result<(Tensor, i64)> {
-        let kept = self.pixels.size(0)?;
-        let picture = self.pixels.select(0, (index % kept) as i64)?.to(DType::F32)?;
-        let centred = (&picture - picture.mean()?)?;
-        Ok((centred, (index % 10) as i64))
-    }
-}
-// ANCHOR_END: pictures
-
-impl Pictures {
-    /// So many, over and over again.
-    pub(super) fn new(kept: usize) -> Result<Pictures> {
-        Ok(Pictures { pixels: (Tensor::rand(&[kept, 1024])? * 255.0)?.to(DType::U8)? })
-    }
-}
-
 fn why(lab: &mut Lab) -> crate::Result<()> {
-    lab.section(6, "Why is my GPU at 11 %?");
-    lab.predict(
-        "A network of two layers, 1024 pictures a step. The data is on the GPU, and nobody reads a number. How busy will \
-         the GPU be?",
+    lab.section(7, "Why is my GPU at 11 %?");
+    lab.think(
+        "05-how-busy",
+        "A network of two layers learns 1024 pictures a step. They are on the GPU already, and nobody reads a number. How \
+         busy is the GPU?",
     );
     if !on_gpu(
         lab,
@@ -64,17 +41,18 @@ fn why(lab: &mut Lab) -> crate::Result<()> {
          at 100 % too: it launches, and waits where the queue is full.",
     );
 
-    lab.predict(
-        "Four loops train the same network, and each starves the GPU in another way: a loader that is too slow, \
-         numbers read in every step, a tiny batch, copies from pageable memory. Which is which?",
+    lab.think(
+        "05-four-loops",
+        "Four loops train the same network, and each starves the GPU in another way: a loader that is too slow, numbers \
+         read in every step, a tiny batch, copies from pageable memory. Which reading gives each of them away?",
     );
     let loops = [
-        tiny_batches(seed, device)?,
-        pageable(seed, device)?,
-        slow_loader(seed, device)?,
-        waits(seed, device)?,
+        (TINY, tiny_batches(seed, device)?),
+        (PAGEABLE, pageable(seed, device)?),
+        (LOADER, slow_loader(seed, device)?),
+        (WAITS, waits(seed, device)?),
     ];
-    let [a, b, c, d] = &loops;
+    let [(_, a), (_, b), (_, c), (_, d)] = &loops;
     lab.table(readings(STARVED, &[("A", a), ("B", b), ("C", c), ("D", d)]));
     lab.prose(
         "GPU-Util alone does not tell: look for the one other number that is odd. One has a host that is busier than a \
@@ -82,20 +60,36 @@ fn why(lab: &mut Lab) -> crate::Result<()> {
          its multiprocessors idle. And one has nothing odd at all, which says something too.",
     );
 
-    lab.predict("Have you named all four? And what would you do about each?");
+    let guess = lab.predict(
+        Prediction::order(
+            "09-which-loop",
+            "Which loop is A, which B, C and D? Put them in that order.",
+            [LOADER, PAGEABLE, TINY, WAITS],
+        )
+        .because("Each but the last has one reading that is odd."),
+    );
     lab.table(
         Table::new(["loop", "what it is", "what gives it away"])
-            .row(row!["A", "tiny batches", "kernels run, yet few SMs have work: they are tiny"])
-            .row(row!["B", "pageable copies", "much comes over the bus, and the GPU waits for it"])
-            .row(row!["C", "slow loader", "CPU above 100 %: the workers are at work"])
-            .row(row!["D", "numbers read", "none of these: it waits, and the host waits for it"]),
+            .row(row!["A", TINY, "kernels run, yet few SMs have work: they are tiny"])
+            .row(row!["B", PAGEABLE, "much comes over the bus, and the GPU waits for it"])
+            .row(row!["C", LOADER, "CPU above 100 %: the workers are at work"])
+            .row(row!["D", WAITS, "none of these: it waits, and the host waits for it"]),
     );
+    lab.answer(guess, loops.iter().map(|(what, _)| (*what).to_owned()).collect::<Vec<_>>());
+
+    lab.think("05-cures", "What would you do about each of the four?");
     lab.prose(
         "A wants larger batches. B wants pinned memory and a copy that runs ahead. C wants more workers, or less work for \
          each sample. D wants its numbers read less often. The first table is what is left when all four are cured.",
     );
     Ok(())
 }
+
+// What starves the GPU.
+const TINY: &str = "tiny batches";
+const PAGEABLE: &str = "pageable copies";
+const LOADER: &str = "a slow loader";
+const WAITS: &str = "numbers read";
 
 /// The names of a table's figures, from top to bottom.
 type Names = [&'static str; 6];
@@ -146,22 +140,22 @@ fn tiny_batches(seed: u64, device: Device) -> Result<Seen> {
 }
 // ANCHOR_END: tiny
 
-// ANCHOR: pageable
+// ANCHOR: from_pageable
 fn pageable(seed: u64, device: Device) -> Result<Seen> {
     let mut training = Training::new(seed, device)?;
     let (x, y) = pictures(BATCH)?;
     watched(device, || training.step(&x.to(device)?, &y.to(device)?).map(drop))
 }
-// ANCHOR_END: pageable
+// ANCHOR_END: from_pageable
 
 // ANCHOR: slow_loader
 fn slow_loader(seed: u64, device: Device) -> Result<Seen> {
     let mut training = Training::new(seed, device)?;
     let options =
-        DataLoaderOptions { batch_size: 320, num_workers: 2, pin_memory: true, ..Default::default() };
-    let loader = DataLoader::new(Pictures::new(256)?, options)?;
+        DataLoaderOptions { batch_size: 320, num_workers: 4, pin_memory: true, ..Default::default() };
+    let loader = DataLoader::new(Pictures::new(20 * 320)?, options)?;
     let to_gpu = ToOptions { device: Some(device), non_blocking: true, ..Default::default() };
-    let mut batches = loader.iter();
+    let mut batches = iter::repeat_with(|| loader.iter()).flatten();
     watched(device, || {
         let (x, y) = batches.next().ok_or_else(|| Error::custom("no more pictures"))??;
         training.step(&x.to(to_gpu)?, &y.to(to_gpu)?).map(drop)
@@ -195,14 +189,25 @@ fn check(x: &Tensor) -> Result<()> {
 // ANCHOR_END: waits
 
 fn busy_is_not_full(lab: &mut Lab) -> crate::Result<()> {
-    lab.section(7, "Busy is not full");
-    lab.predict(
-        "argmax finds the largest of 65536 numbers, again and again: in one row, in 8 rows, in 80. Each keeps the GPU \
-         busy, launch after launch. How many times as many rows a second does the last one get done?",
-    );
+    lab.section(8, "How full is busy?");
+    let times_as_many = "`argmax` finds the largest of 65536 numbers, in one row, in 8 rows, or in 80. Each keeps the GPU \
+                         busy, launch after launch. How many times as many rows a second get done with 80 in a launch as \
+                         with one?";
+    if !lab.device().is_cuda() {
+        lab.think("05-argmax", times_as_many);
+    }
     if !on_gpu(lab, "a busy GPU of which 39 of 40 multiprocessors have nothing to do.") {
         return Ok(());
     }
+    let guess = lab.predict(
+        Prediction::number("05-argmax", times_as_many)
+            .tolerance(0.25)
+            .because(
+                "A row is one block of threads on one multiprocessor. With a single row all the others stand idle, and \
+                 GPU-Util does not mind.",
+            )
+            .raced(),
+    );
     let device = lab.device();
     let mut seen = Vec::new();
     // ANCHOR: rows
@@ -234,6 +239,8 @@ fn busy_is_not_full(lab: &mut Lab) -> crate::Result<()> {
             .row(line("Pwr, W", &|(_, gpu, _)| reading("rows_power", watts(gpu.power_draw))))
             .row(line("rows a ms", &|(_, _, rate)| found("rows_per_millisecond", rate.round() as i64))),
     );
+    let [(.., one), _, (.., eighty)] = &seen[..] else { return Err("three sizes".into()) };
+    lab.answer(guess, found("rows_gain", eighty / one).digits(0));
     lab.prose(
         "GPU-Util asks whether any kernel ran, not how much of the GPU it filled. One row is one block of threads, and one \
          block is on one multiprocessor; the others stand idle. What gives it away in nvidia-smi is the power. \

@@ -2,7 +2,35 @@
 
 use labs::{Event, Figure, Kind};
 
-use crate::mistake::choices;
+use crate::Runs;
+
+/// What the words of `{{#figure 03 none loss 2 value}}` stand for.
+pub fn figure(words: &[&str], runs: &Runs) -> Result<String, String> {
+    let written_like = |example: &str| format!("`figure` is written like `{{{{#{example}}}}}`");
+    let ["figure", lab, run, name, more @ ..] = words else {
+        return Err(match words {
+            ["figure", ..] => written_like("figure 03 t4 launches"),
+            _ => format!(
+                "`{{{{#{}}}}}` cannot stand here: say {{{{#figure 03 t4 launches}}}}",
+                words.join(" ")
+            ),
+        });
+    };
+    let (place, value_only) = match more {
+        [] => (None, false),
+        ["value"] => (None, true),
+        [place] => (Some(*place), false),
+        [place, "value"] => (Some(*place), true),
+        _ => return Err(written_like("figure 03 none loss 2 value")),
+    };
+    let place = place.map(|place| {
+        place.parse().map_err(|_| format!("`{place}` is neither a place in a series, 1, 2 …, nor `value`"))
+    });
+    let events = runs(lab, run)?;
+    let figure = find(&events, name, place.transpose()?)
+        .map_err(|what| format!("lab-{lab}, run={run}, has: {what}"))?;
+    Ok(if value_only { figure.printed_value() } else { figure.printed() })
+}
 
 /// The figure of a name; of a series, the one with this place, from 1. The error says what would be right.
 pub fn find<'a>(events: &'a [Event], name: &str, place: Option<usize>) -> Result<&'a Figure, String> {
@@ -17,7 +45,7 @@ pub fn find<'a>(events: &'a [Event], name: &str, place: Option<usize>) -> Result
                 all().map(|figure| figure.name).filter(|name| !name.is_empty()).collect();
             names.sort_unstable();
             names.dedup();
-            return Err(format!("no figure `{name}`: say {}", choices(names)));
+            return Err(format!("no figure `{name}`: say {}", names.join(" | ")));
         }
         (length, Some(place)) if place == 0 || place > length => {
             return Err(format!("`{name}` has no {place}: say 1 to {length}"));

@@ -1,4 +1,4 @@
-//! Lab 09: feeding the GPU. Copies, who waits for them, and how batches get to the device.
+//! Part A: the way of a batch.
 
 use std::time::Duration;
 
@@ -10,51 +10,29 @@ use todevice::time::Instant;
 use todevice::trace::{Trace, record_function};
 use todevice::{Machine, RaceCheck, ToOptions};
 
-use crate::cli::count;
+use super::Options;
+use crate::lab_05_monitoring::{found, wait_for};
 use crate::render_text::wrap;
-use crate::{Entry, Figure, Lab, Run, Table, Value, exact, measured, modelled, raced, row, text, timed};
+use crate::{Figure, Lab, Prediction, Table, exact, raced, row, text, timed};
 
-pub const LAB: Entry<Options> = Entry { name: "lab-09", title: "Feeding the GPU", run };
-
-/// The knobs of this lab, with PyTorch's names.
-#[derive(clap::Args)]
-pub struct Options {
-    /// Samples per batch of the pictures and rows in sections 4 and 5
-    #[arg(long, value_name = "N", default_value = "64", value_parser = count(1..=512))]
-    pub batch_size: usize,
-
-    /// The most workers in section 5, which tries 0, 1, 2, 4 and so on [default: 8, or 1 where time is measured]
-    #[arg(long, value_name = "N", value_parser = count(0..=64))]
-    pub num_workers: Option<usize>,
-}
-
-pub fn run(lab: &mut Lab, options: &Options) -> crate::Result<()> {
+pub(super) fn sections(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     lab.section(1, "Pageable and pinned");
     pageable_and_pinned(lab)?;
 
     lab.section(2, "What blocks the host");
     what_blocks_the_host(lab)?;
 
-    lab.section(3, "The stale read and the torn copy");
+    lab.section(3, "What the host may not touch yet");
     stale_and_torn(lab)?;
 
     lab.section(4, "One epoch, fed in different ways");
     one_epoch(lab, options.batch_size)?;
 
-    lab.section_apart(
-        5,
-        "When more workers make it slower",
-        "fewer workers are tried where time is measured",
-    );
+    lab.section_apart(5, "How many workers?", "fewer workers are tried where time is measured");
     more_workers(lab, options)?;
 
     lab.section(6, "Created on the device or moved");
     created_or_moved(lab)
-}
-
-/// A figure that the machine works out if its time is modelled, and measures elsewhere.
-fn found(name: &'static str, value: impl Into<Value>) -> Figure {
-    if Machine::current().time_is_modelled() { modelled(name, value) } else { measured(name, value) }
 }
 
 fn microseconds(name: &'static str, time: Duration) -> Figure {
@@ -70,16 +48,22 @@ fn time_of<R>(run: impl FnOnce() -> Result<R>) -> Result<Duration> {
 fn pageable_and_pinned(lab: &mut Lab) -> crate::Result<()> {
     let device = lab.device();
     if !device.is_cuda() {
-        lab.prose(
-            "--gpu sim:t4 shows how fast copies to a GPU are, from pageable memory and from pinned memory.",
+        lab.think(
+            "09-copies-what",
+            "The batch is on the CPU, and so is the model. What does `x.to(device)` copy?",
         );
-        lab.predict("The batch is on the CPU, and so is the model. What does x.to(device) copy?");
         let x = Tensor::ones(&[64, 1024])?;
         lab.print(text!("x.to(cpu) is x itself: {}", exact("same", x.to(device)?.is_same(&x).to_string())));
-        lab.prose("Nothing has to get anywhere, so nothing is copied, and pinned memory would be of no use.");
+        lab.prose(
+            "Nothing has to get anywhere, so nothing is copied, and pinned memory would be of no use. --gpu sim:t4 \
+             shows how fast copies to a GPU are, from pageable memory and from pinned memory.",
+        );
         return Ok(());
     }
-    lab.predict("Pinned memory is memory of the host too. How many times as fast is a copy from it?");
+    lab.think(
+        "09-pinned",
+        "Pinned memory is memory of the host too. How many times as fast is a copy of 8 MiB from it?",
+    );
     // To the CPU, a copy that nobody waits for goes to pinned memory.
     let into_pinned = ToOptions { device: Some(Device::Cpu), non_blocking: true, ..Default::default() };
     let mut table = Table::new(["copy", "pageable", "pinned"]);
@@ -113,7 +97,7 @@ fn pageable_and_pinned(lab: &mut Lab) -> crate::Result<()> {
     }
     lab.table(table);
 
-    lab.predict("How long does it take to pin 12 MiB, and how long to copy them to the GPU without that?");
+    lab.think("09-pin-time", "A batch of 12 MiB is copied to the GPU once. Is it worth pinning first?");
     // ANCHOR: pinning
     let batch = Tensor::zeros(&[12 << 18])?;
     let there = batch.to(device)?;
@@ -154,17 +138,49 @@ fn one_copy(work: &Tensor, batch: &Tensor, stream: &Stream, to: ToOptions) -> Re
 
 fn what_blocks_the_host(lab: &mut Lab) -> crate::Result<()> {
     let device = lab.device();
+    let in_how_many = "The GPU is at work, and the host sends it the next batch: from pageable or pinned memory, with \
+                       `non_blocking` or without, on the stream of the work or on another. In how many of these eight \
+                       cases does the call return at once?";
     if !device.is_cuda() {
+        lab.think("09-eight", in_how_many);
         lab.prose(
-            "--gpu sim:t4 shows which of eight ways to copy a batch keep the host waiting, and which overlap with \
-             the GPU's work. On the CPU there is nobody else to do the work: every call returns when it is done.",
+            "--gpu sim:t4 shows which of the eight keep the host waiting, and which overlap with the GPU's work. On the \
+             CPU there is nobody else to do the work: every call returns when it is done.",
         );
         return Ok(());
     }
-    lab.predict(
-        "The GPU is at work, and the host sends it the next batch: from pageable or pinned memory, with non_blocking \
-         or without, on the stream of the work or on another. In how many of the eight cases does the call return at \
-         once? In how many do copy and work overlap? In how many both?",
+    let at_once = lab.predict(
+        Prediction::number("09-eight", in_how_many)
+            .because("The GPU fetches a batch by itself only from pinned memory, and only `non_blocking` lets the host go.")
+            .raced(),
+    );
+    let beside = lab.predict(
+        Prediction::choice(
+            "09-overlap",
+            "What does it take, at the least, for the copy to run beside the work?",
+        )
+        .or(
+            "free",
+            "Pinned memory and `non_blocking`.",
+            "They free the host, but on the stream of the work the copy still waits for its turn.",
+        )
+        .or(
+            "stream",
+            "Another stream for the copy.",
+            "In this run a copy from pageable memory did not run beside the work, on any stream.",
+        )
+        .or(
+            "pinned",
+            "Another stream and pinned memory.",
+            "Pinned memory makes the copy shorter, and does not decide when it may begin.",
+        )
+        .or(
+            "all",
+            "Another stream, pinned memory and `non_blocking`.",
+            "`non_blocking` frees the host, and the GPU does not mind what the host does.",
+        )
+        .because("What is in one stream runs in order, one piece after the other.")
+        .raced(),
     );
     // ANCHOR: truth
     let work = Tensor::ones_with(&[1024, 1024], device)?;
@@ -186,21 +202,32 @@ fn what_blocks_the_host(lab: &mut Lab) -> crate::Result<()> {
         }
     }
     // ANCHOR_END: truth
+    // Against the same copy on the stream of the work: there one comes after the other.
+    let overlap = |index: usize| rows[index].4 < rows[index - index % 2].4 * 9 / 10;
     let mut table = Table::new(["memory", "non_blocking", "stream", "call", "all", "overlap"]);
     for (index, (memory, non_blocking, stream, call, all, _)) in rows.iter().enumerate() {
-        // The row of the same copy on the stream of the work: there one comes after the other.
-        let in_turn = rows[index - index % 2].4;
-        let overlap = *all < in_turn * 9 / 10;
         table = table.row(row![
             *memory,
             if *non_blocking { "yes" } else { "no" },
             *stream,
             microseconds("call_time", *call),
             microseconds("all_time", *all),
-            raced("overlap", if overlap { "yes" } else { "no" })
+            raced("overlap", if overlap(index) { "yes" } else { "no" })
         ]);
     }
     lab.table(table);
+    // Against the same copy without `non_blocking`, two rows above.
+    let returns_at_once = |index: &usize| rows[*index].3 < rows[*index - 2].3 / 2;
+    lab.answer(at_once, raced("at_once", [2, 3, 6, 7].iter().filter(|index| returns_at_once(index)).count()));
+    let [pageable_beside, pinned_beside] = [1, 5].map(overlap);
+    lab.answer(
+        beside,
+        match (pageable_beside, pinned_beside) {
+            (true, _) => "stream",
+            (false, true) => "pinned",
+            (false, false) => "all",
+        },
+    );
     lab.picture(
         &rows[6].5,
         "Pinned and non_blocking, on the stream of the work: the host is free, the copy waits.",
@@ -219,7 +246,11 @@ fn what_blocks_the_host(lab: &mut Lab) -> crate::Result<()> {
 
 fn stale_and_torn(lab: &mut Lab) -> crate::Result<()> {
     let device = lab.device();
+    let what_is_read = "The loss on the GPU is 1 in the first step and 2 in the second. After each step it is copied to \
+                        the CPU with `non_blocking`. After the second copy the host reads the result at once. What does \
+                        it read?";
     if !device.is_cuda() {
+        lab.think("09-loss-reads", what_is_read);
         lab.prose(
             "--gpu sim:t4 shows a result that is read before it has come, and a batch that is overwritten while it \
              is copied. On the CPU no call returns before it is done, so neither can happen.",
@@ -231,8 +262,28 @@ fn stale_and_torn(lab: &mut Lab) -> crate::Result<()> {
     machine.set_race_check(RaceCheck::Ignore);
     let known = machine.races().len();
 
-    lab.predict(
-        "The loss is 1 in the first step and 2 in the second. What does the host read in the second?",
+    let guess = lab.predict(
+        Prediction::choice("09-loss-reads", what_is_read)
+            .or("first", "1, the loss of the first step.", "In this run the copy was faster than the host.")
+            .or(
+                "second",
+                "2, because `item()` waits for the copy.",
+                "`item()` waits where its tensor is on the GPU, and this one is on the CPU already.",
+            )
+            .or(
+                "error",
+                "Nothing: it is an error to read a tensor that is still being copied.",
+                "Nobody checks that, and on a real GPU nobody could.",
+            )
+            .or(
+                "else",
+                "0, because new memory is cleared.",
+                "Memory is handed out as it is, with what was last in it.",
+            )
+            .because(
+                "The second result got the memory of the first, and its old number, until the copy runs.",
+            )
+            .raced(),
     );
     // ANCHOR: stale
     let to_cpu = ToOptions { device: Some(Device::Cpu), non_blocking: true, ..Default::default() };
@@ -244,15 +295,23 @@ fn stale_and_torn(lab: &mut Lab) -> crate::Result<()> {
 
     loss.fill_(2.0)?;
     let second = loss.to(to_cpu)?;
-    let early = second.item()?; // too early
+    let at_once = second.item()?;
     cuda::synchronize()?;
-    let late = second.item()?;
+    let later = second.item()?;
     // ANCHOR_END: stale
     lab.table(
         Table::new(["the loss", "value"])
             .row(row!["first step", exact("first_loss", first_value).digits(1)])
-            .row(row!["second step, read at once", raced("early_loss", early).digits(1)])
-            .row(row!["second step, after synchronize()", exact("late_loss", late).digits(1)]),
+            .row(row!["second step, read at once", raced("early_loss", at_once).digits(1)])
+            .row(row!["second step, after synchronize()", exact("late_loss", later).digits(1)]),
+    );
+    lab.answer(
+        guess,
+        match at_once {
+            read if read == first_value => "first",
+            read if read == later => "second",
+            _ => "else",
+        },
     );
     let tell = |lab: &mut Lab, index: usize| {
         if let Some(race) = machine.races().get(index) {
@@ -266,7 +325,10 @@ fn stale_and_torn(lab: &mut Lab) -> crate::Result<()> {
          number, one step old. item() of a tensor on the GPU waits; of a tensor on the host it has no reason to.",
     );
 
-    lab.predict("A pinned batch of ones is sent with non_blocking, and then filled with twos. What arrives?");
+    lab.think(
+        "09-twos",
+        "A pinned batch of ones is sent to the GPU with `non_blocking`, and the next line fills it with twos. What arrives?",
+    );
     // ANCHOR: torn
     let to_gpu = ToOptions { device: Some(device), non_blocking: true, ..Default::default() };
     let mut counts = Vec::new();
@@ -275,7 +337,7 @@ fn stale_and_torn(lab: &mut Lab) -> crate::Result<()> {
         drop(batch.to(device)?); // the first takes memory, and that waits
         let there = batch.to(to_gpu)?;
         if wait {
-            cuda::current_stream(device)?.record_event()?.synchronize()?; // the cure
+            cuda::current_stream(device)?.record_event()?.synchronize()?;
         }
         batch.fill_(2.0)?;
         let twos = (there.sum()?.item()? as i64) - (1 << 20); // each of them adds one
@@ -306,7 +368,7 @@ const SAMPLES: usize = 512;
 // ANCHOR: pictures
 /// Grey pictures of 32 × 32 pixels, as bytes. Each sample costs the CPU something:
 /// it is made a float tensor of mean 0 and deviation 1.
-struct Pictures {
+pub(super) struct Pictures {
     pixels: Tensor,
     classes: Vec<i64>,
 }
@@ -328,7 +390,7 @@ impl Dataset for Pictures {
 // ANCHOR_END: pictures
 
 impl Pictures {
-    fn new(n: usize) -> Result<Pictures> {
+    pub(super) fn new(n: usize) -> Result<Pictures> {
         let pixels = (Tensor::rand(&[n, 1024])? * 255.0)?.to(DType::U8)?;
         Ok(Pictures { pixels, classes: (0..n as i64).map(|i| i % 10).collect() })
     }
@@ -446,8 +508,9 @@ where
 fn one_epoch(lab: &mut Lab, batch_size: usize) -> crate::Result<()> {
     let device = lab.device();
     manual_seed(lab.seed());
-    lab.predict(
-        "A data set whose samples cost the CPU something, a small network, one epoch. What makes the epoch shorter: \
+    lab.think(
+        "09-shorter",
+        "A data set whose samples cost the CPU something, a small network, one epoch. What makes the epoch shortest: \
          pinned memory, copies that nobody waits for, or workers?",
     );
     // ANCHOR: loader
@@ -514,9 +577,10 @@ fn one_epoch(lab: &mut Lab, batch_size: usize) -> crate::Result<()> {
 
 fn copies_set_the_pace(lab: &mut Lab) -> crate::Result<()> {
     let device = lab.device();
-    lab.predict(
-        "Larger pictures, prepared beforehand: a batch is 4 MiB, and costs the CPU no more than a copy. Now which makes \
-         the epoch shorter: pinned memory, non_blocking, or another stream?",
+    lab.think(
+        "09-pictures",
+        "Larger pictures, prepared beforehand: a batch is 4 MiB, and costs the CPU no more than a copy. Which gains least \
+         now: pinned memory, `non_blocking`, or another stream?",
     );
     // ANCHOR: copies
     let pictures = Tensor::rand(&[SAMPLES, 128 * 128])?;
@@ -555,23 +619,30 @@ fn copies_set_the_pace(lab: &mut Lab) -> crate::Result<()> {
     Ok(())
 }
 
-/// Returns when the device has done all it was asked for.
-fn wait_for(device: Device) -> Result<()> {
-    if device.is_cuda() { cuda::synchronize_device(device.index()) } else { Ok(()) }
-}
-
 fn more_workers(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     let batch_size = options.batch_size;
-    lab.predict(
-        "Two data sets: the 1024 rows of 16 numbers of chapter 03, which lie in memory, and the pictures, which must be \
-         prepared. An epoch of loading alone, with more and more workers: where do they help?",
-    );
     // More workers than cores are warned of, and who measures has perhaps one core.
     let modelled = Machine::current().time_is_modelled();
     let most = options.num_workers.unwrap_or(if modelled { 8 } else { 1 });
+    let is_shorter = "The 1024 rows of 16 numbers of chapter 03 lie in memory. An epoch of loading them takes some time \
+                      without workers. Does it take less with workers?";
+    let guess = if most == 0 {
+        lab.think("09-workers", is_shorter);
+        None
+    } else {
+        Some(
+            lab.predict(
+                Prediction::yes_no("09-workers", is_shorter)
+                    .because(
+                        "Workers must be started and batches handed over, however little there is to do.",
+                    )
+                    .raced(),
+            ),
+        )
+    };
+    let mut times = Vec::new();
     // ANCHOR: workers
     manual_seed(lab.seed());
-    let mut table = Table::new(["workers", "rows in memory", "pictures"]);
     for num_workers in [0, 1, 2, 4, 8, 16, 32, 64].into_iter().filter(|workers| *workers <= most) {
         let options = DataLoaderOptions { batch_size, num_workers, ..Default::default() };
         let x = Tensor::randn(&[1024, 16])?;
@@ -581,14 +652,22 @@ fn more_workers(lab: &mut Lab, options: &Options) -> crate::Result<()> {
 
         let rows_time = time_of(|| rows.iter().try_for_each(|batch| batch.map(drop)))?;
         let pictures_time = time_of(|| pictures.iter().try_for_each(|batch| batch.map(drop)))?;
-        table = table.row(row![
-            num_workers,
-            microseconds("rows_epoch_time", rows_time).digits(1),
-            timed("pictures_epoch_time", pictures_time)
-        ]);
+        times.push((num_workers, rows_time, pictures_time));
     }
     // ANCHOR_END: workers
+    let mut table = Table::new(["workers", "rows in memory", "pictures"]);
+    for (num_workers, rows_time, pictures_time) in &times {
+        table = table.row(row![
+            *num_workers,
+            microseconds("rows_epoch_time", *rows_time).digits(1),
+            timed("pictures_epoch_time", *pictures_time)
+        ]);
+    }
     lab.table(table);
+    if let Some(guess) = guess {
+        let [(_, alone, _), with_workers @ ..] = &times[..] else { return Err("no epoch".into()) };
+        lab.answer(guess, with_workers.iter().any(|(_, time, _)| time < alone));
+    }
     lab.prose(
         "Workers share the work of making samples, so they help where there is much of it. Each costs its start in every \
          epoch, and each batch its way from the worker to the loop: where there is little to share, more than they save.",
@@ -626,10 +705,7 @@ fn time_to_load(batches: usize, num_workers: usize) -> Result<Duration> {
 fn created_or_moved(lab: &mut Lab) -> crate::Result<()> {
     let device = lab.device();
     if !device.is_cuda() {
-        lab.prose(
-            "--gpu sim:t4 shows which memory it takes to make a tensor on the host and move it to a GPU.",
-        );
-        lab.predict("A tensor of 1024 × 1024 numbers is made on the CPU and moved to the CPU. How many bytes are taken?");
+        lab.think("09-to-cpu", "A tensor of 1024 × 1024 numbers is made on the CPU and moved to the CPU. How many bytes are taken?");
         let before = Machine::current().host_memory().allocated();
         let x = Tensor::rand(&[1024, 1024])?;
         let moved = x.to(device)?;
@@ -639,9 +715,15 @@ fn created_or_moved(lab: &mut Lab) -> crate::Result<()> {
         } else {
             "Twice its bytes."
         });
+        lab.prose(
+            "--gpu sim:t4 shows which memory it takes to make a tensor on the host and move it to a GPU.",
+        );
         return Ok(());
     }
-    lab.predict("A tensor of 1024 × 1024 numbers on the GPU: which memory does it take to get it there, and how long?");
+    lab.think(
+        "09-way",
+        "A tensor of 4 MiB is made on the CPU and moved to the GPU. How much memory does it take, of both together?",
+    );
     // ANCHOR: created
     drop(Tensor::zeros_with(&[1024, 1024], device)?); // not timed: the first takes memory
     cuda::synchronize()?;
@@ -682,7 +764,7 @@ fn created_or_moved(lab: &mut Lab) -> crate::Result<()> {
             .row(row!["made on the GPU", timed("made_time", made_time)]),
     );
 
-    lab.predict("So why not let the loader's workers make their batches on the GPU, and pin them there?");
+    lab.think("09-why-not", "So why not let the loader's workers make their batches on the GPU?");
     // ANCHOR: refused
     let to_device = move |samples: Vec<(Tensor, i64)>| {
         let (x, y) = default_collate(samples)?;
@@ -703,6 +785,3 @@ fn created_or_moved(lab: &mut Lab) -> crate::Result<()> {
     );
     Ok(())
 }
-
-/// The runs that are tested. The book shows them.
-pub const RUNS: &[Run] = &[Run::NONE, Run::T4];

@@ -1,0 +1,101 @@
+//! How long a page takes, by what is on it: nobody writes minutes down, so none are out of date.
+
+use mdbook_markdown::pulldown_cmark::{Event, Tag, TagEnd};
+use mdbook_markdown::{MarkdownOptions, new_cmark_parser};
+
+/// Where a chapter says how long it takes, until all of it is there to be counted.
+pub const PLACEHOLDER: &str = "<p class=\"minutes\">…</p>\n\n";
+
+/// What a page asks of a reader.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Work {
+    /// Of prose: not of code, output, questions, or the map from PyTorch to Rust.
+    pub words: usize,
+    /// Those that wait for an answer.
+    pub predictions: usize,
+    pub questions: usize,
+    pub exercises: usize,
+}
+
+impl Work {
+    /// What there is on a page whose directives have been carried out. All that they write as HTML is no prose.
+    pub fn of(expanded: &str) -> Work {
+        let (mut words, mut html, mut in_code) = (0, String::new(), false);
+        for event in new_cmark_parser(expanded, &MarkdownOptions::default()) {
+            match event {
+                Event::Start(Tag::CodeBlock(_)) => in_code = true,
+                Event::End(TagEnd::CodeBlock) => in_code = false,
+                Event::Text(text) | Event::Code(text) if !in_code => {
+                    let is_word = |word: &&str| word.contains(char::is_alphanumeric);
+                    words += text.split_whitespace().filter(is_word).count();
+                }
+                Event::Html(text) => html += &text,
+                _ => {}
+            }
+        }
+        let count = |what: &str| html.matches(what).count();
+        let predictions = count("<form class=\"predict\"");
+        // Each prediction that waits has one of its own.
+        let questions = count("<fieldset>").saturating_sub(predictions);
+        Work { words, predictions, questions, exercises: count("<div class=\"exercise\"") }
+    }
+
+    /// 200 words of prose take a minute, a prediction one and a half, a question one, an exercise ten.
+    pub fn minutes(self) -> u32 {
+        let Work { words, predictions, questions, exercises } = self;
+        let minutes =
+            words as f64 / 200.0 + 1.5 * predictions as f64 + questions as f64 + 10.0 * exercises as f64;
+        minutes.round().max(1.0) as u32
+    }
+}
+
+/// The page with its minutes where it says them.
+pub fn told(expanded: String) -> String {
+    if !expanded.contains(PLACEHOLDER) {
+        return expanded;
+    }
+    let minutes = Work::of(&expanded).minutes();
+    let unit = if minutes == 1 { "minute" } else { "minutes" };
+    expanded.replace(PLACEHOLDER, &format!("<p class=\"minutes\">About {minutes} {unit}</p>\n\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prose_predictions_questions_and_exercises_take_time_and_nothing_else_does() {
+        let prose = "Move `x` to the **device**, [or not](x.md): - 5 times.\n\n- Ten\n\n| a | b |\n|---|---|\n| c | d |\n\n";
+        let words = Work { words: 14, ..Work::default() };
+        assert_eq!(Work::of(prose), words);
+        let others = "```rust\nlet a = b;\n```\n\n<figure class=\"lab-output\">\n\n```text\n1 2 3\n```\n\n\
+                      <figcaption>a caption</figcaption>\n</figure>\n\n<!-- a comment -->\n\n\
+                      <table>\n<tr><td>x.to(device)</td></tr>\n</table>\n\n";
+        assert_eq!(Work::of(others), Work::default());
+        let predict = "<form class=\"predict\" id=\"predict-x\">\n<fieldset>\n<legend>How many?</legend>\n</fieldset>\n</form>\n\
+                       <details class=\"after\">\n<p class=\"answer\">Two</p>\n\n";
+        let questions = "<div class=\"questions\">\n<fieldset>\n<legend>1. a</legend>\n</fieldset>\n<fieldset>\n<legend>2. b</legend>\n</fieldset>\n</div>\n\n";
+        let all = format!(
+            "{prose}{predict}{others}\n</details>\n\n{questions}<div class=\"exercise\">\n\n</div>\n\n"
+        );
+        let work = Work { predictions: 1, questions: 2, exercises: 1, ..words };
+        assert_eq!(Work::of(&all), work);
+    }
+
+    #[test]
+    fn minutes_are_as_the_plan_says() {
+        let minutes = |words, predictions, questions, exercises| {
+            Work { words, predictions, questions, exercises }.minutes()
+        };
+        assert_eq!(minutes(200, 0, 0, 0), 1);
+        assert_eq!(minutes(2000, 6, 8, 1), 10 + 9 + 8 + 10);
+        assert_eq!(minutes(0, 1, 0, 0), 2); // rounded
+        assert_eq!(minutes(0, 0, 0, 0), 1);
+    }
+
+    #[test]
+    fn a_page_says_its_minutes() {
+        let page = format!("{PLACEHOLDER}{}", "word ".repeat(1000));
+        assert!(told(page).starts_with("<p class=\"minutes\">About 5 minutes</p>\n\nword "));
+    }
+}

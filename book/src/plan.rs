@@ -1,0 +1,135 @@
+//! The plan, from `book/plan.toml`: the chapters by their numbers, which are the order in which to read them, and what
+//! a class does in which session.
+
+use std::collections::BTreeSet;
+
+use serde::Deserialize;
+use toml::Spanned;
+
+use crate::course::Course;
+use crate::document::Page;
+use crate::minutes::Work;
+use crate::mistake::{Mistake, Wrong, choices};
+use crate::page::expand;
+use crate::toml_file::{self, Places};
+
+const FILE: &str = "book/plan.toml";
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Plan {
+    pub chapter: Vec<Chapter>,
+    /// What stands beside the order.
+    pub appendix: Chapter,
+    pub session: Vec<Spanned<Session>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Chapter {
+    number: Spanned<String>,
+    pub title: String,
+    /// What a reader can do afterwards, as a sentence.
+    pub then: String,
+    #[serde(default)]
+    pub optional: bool,
+    /// From the folder of the chapters, once it is written.
+    page: Option<Spanned<String>>,
+}
+
+impl Chapter {
+    pub fn number(&self) -> &str {
+        self.number.get_ref()
+    }
+
+    /// The page, once it is written.
+    pub fn page(&self) -> Option<&str> {
+        self.page.as_ref().map(|page| page.get_ref().as_str())
+    }
+
+    /// How long the chapter takes, as its page says too; nothing of one that is to come.
+    pub fn minutes(&self, course: &Course) -> Result<u32, Wrong> {
+        let Some(path) = self.page() else { return Ok(0) };
+        let file = format!("book/chapters/{path}");
+        let text = course.read(&file)?;
+        let expanded = expand(course, &Page { file: &file, path, text: &text }).map_err(Wrong::Elsewhere)?;
+        Ok(Work::of(&expanded).minutes())
+    }
+}
+
+/// A session of a class.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Session {
+    pub name: String,
+    chapters: Vec<Spanned<String>>,
+}
+
+impl Plan {
+    /// The plan of a checkout.
+    pub fn read(course: &Course) -> Result<Plan, Wrong> {
+        let (plan, places): (Plan, Places) = toml_file::read(course, FILE)?;
+        let mistakes = plan.mistakes(course, &places);
+        if mistakes.is_empty() { Ok(plan) } else { Err(Wrong::Elsewhere(mistakes)) }
+    }
+
+    /// All chapters, the appendix last.
+    pub fn chapters(&self) -> impl Iterator<Item = &Chapter> {
+        self.chapter.iter().chain([&self.appendix])
+    }
+
+    /// Refuses a page that is none of a chapter's.
+    pub fn check_has(&self, page: &str) -> Result<(), String> {
+        match self.chapters().any(|chapter| chapter.page() == Some(page)) {
+            true => Ok(()),
+            false => Err(format!("no chapter in {FILE} has `page = \"{page}\"`: add it there")),
+        }
+    }
+
+    /// The chapters of a session.
+    pub fn chapters_in(&self, session: &Session) -> Vec<&Chapter> {
+        let named = |name: &Spanned<String>| {
+            self.chapters().find(|chapter| chapter.number() == name.get_ref().as_str())
+        };
+        session.chapters.iter().filter_map(named).collect()
+    }
+
+    fn mistakes(&self, course: &Course, places: &Places) -> Vec<Mistake> {
+        let mut mistakes = Vec::new();
+        let mut wrong = |byte, what| mistakes.push(places.mistake(byte, what));
+
+        let numbers = (1..).map(|number| format!("{number:02}"));
+        let numbered = numbers.zip(&self.chapter).chain([("00".to_owned(), &self.appendix)]);
+        for (right, chapter) in numbered {
+            let number = chapter.number();
+            if number != right {
+                let what =
+                    format!("chapter `{number}` stands where `{right}` belongs: the number is the order");
+                wrong(chapter.number.span().start, what);
+            }
+            if let Some(page) = &chapter.page {
+                let (place, page) = (page.span().start, page.get_ref());
+                if !page.starts_with(&format!("{number}-")) {
+                    wrong(place, format!("`{page}` is no page of chapter {number}: say `{number}-….md`"));
+                } else if course.read(&format!("book/chapters/{page}")).is_err() {
+                    wrong(place, format!("book/chapters/{page} is not there: leave `page` out until it is"));
+                }
+            }
+        }
+
+        let known: BTreeSet<&str> = self.chapters().map(Chapter::number).collect();
+        let mut taught = Vec::new();
+        for name in self.session.iter().flat_map(|session| &session.get_ref().chapters) {
+            let (place, name) = (name.span().start, name.get_ref().as_str());
+            if !known.contains(name) {
+                wrong(place, format!("no chapter `{name}`: say {}", choices(known.iter().copied())));
+            } else if taught.contains(&name) {
+                wrong(place, format!("{name} is taught twice"));
+            } else if let Some(before) = taught.last().filter(|before| **before > name) {
+                wrong(place, format!("{name} is taught after {before}: the number is the order"));
+            }
+            taught.push(name);
+        }
+        mistakes
+    }
+}

@@ -1,0 +1,79 @@
+//! The plan as Markdown. Lists, because a screen reader reads them well and a narrow screen wraps them.
+
+use crate::course::Course;
+use crate::mistake::Wrong;
+use crate::plan::{Chapter, Plan};
+
+/// All chapters: `up` leads to the folder of the chapters.
+pub fn plan(course: &Course, plan: &Plan, up: &str) -> Result<String, Wrong> {
+    let mut markdown = String::from("<div class=\"plan\">\n\n");
+    for chapter in &plan.chapter {
+        markdown += &format!("- {}. {}\n", line(course, chapter, up)?, chapter.then);
+    }
+    let appendix = &plan.appendix;
+    markdown +=
+        &format!("\nAt the end of the book stands {}. {}\n", line(course, appendix, up)?, appendix.then);
+    let together = together(course, &plan.chapter)?;
+    Ok(markdown + &format!("\n<p class=\"minutes\">All chapters: {together}</p>\n\n</div>\n\n"))
+}
+
+/// The sessions of a class.
+pub fn sessions(course: &Course, plan: &Plan, up: &str) -> Result<String, Wrong> {
+    let mut markdown = String::from("<div class=\"sessions\">\n\n");
+    let mut taught = Vec::new();
+    for session in &plan.session {
+        let session = session.get_ref();
+        let chapters = plan.chapters_in(session);
+        markdown += &format!("1. **{}**: {}\n", session.name, together(course, chapters.iter().copied())?);
+        for chapter in &chapters {
+            markdown += &format!("   - {}\n", line(course, chapter, up)?);
+        }
+        taught.extend(chapters.iter().map(|chapter| chapter.number()));
+    }
+    let left = plan.chapter.iter().filter(|chapter| !taught.contains(&chapter.number()));
+    let left: Vec<String> = left.map(|chapter| format!("{} {}", chapter.number(), chapter.title)).collect();
+    if !left.is_empty() {
+        markdown += &format!("\nNot in class: {}.\n", left.join("; "));
+    }
+    Ok(markdown + "\n</div>\n\n")
+}
+
+/// A chapter without what it is good for.
+fn line(course: &Course, chapter: &Chapter, up: &str) -> Result<String, Wrong> {
+    let title = format!("{} {}", chapter.number(), chapter.title);
+    let optional = if chapter.optional { ", optional" } else { "" };
+    Ok(match chapter.page() {
+        Some(page) => {
+            let minutes = plural(chapter.minutes(course)?, "minute");
+            format!("[{title}]({up}{page}), {minutes}{optional}")
+        }
+        None => format!("{title}{optional}, to come"),
+    })
+}
+
+/// `2 hours 15 minutes, and 25 minutes more with what is optional, without what is to come`
+fn together<'a>(course: &Course, chapters: impl IntoIterator<Item = &'a Chapter>) -> Result<String, Wrong> {
+    let (mut needed, mut optional, mut to_come) = (0, 0, false);
+    for chapter in chapters {
+        *if chapter.optional { &mut optional } else { &mut needed } += chapter.minutes(course)?;
+        to_come |= chapter.page().is_none();
+    }
+    let more = match optional {
+        0 => String::new(),
+        optional => format!(", and {} more with what is optional", hours(optional)),
+    };
+    let without = if to_come { ", without what is to come" } else { "" };
+    Ok(format!("{}{more}{without}", hours(needed)))
+}
+
+/// `1 hour 30 minutes`
+fn hours(minutes: u32) -> String {
+    let parts = [(minutes / 60, "hour"), (minutes % 60, "minute")];
+    let parts: Vec<String> =
+        parts.iter().filter(|part| part.0 > 0).map(|part| plural(part.0, part.1)).collect();
+    if parts.is_empty() { "no time yet".to_owned() } else { parts.join(" ") }
+}
+
+fn plural(number: u32, what: &str) -> String {
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
+}

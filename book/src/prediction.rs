@@ -1,0 +1,109 @@
+//! A prediction on a page: a form that takes an answer, and what follows it, folded until there is one.
+//!
+//! The answer is that of the run which the page shows. Without JavaScript nothing can be said in the form, and the fold is
+//! opened by hand.
+
+use labs::prediction::{Answer, Kind, Prediction, Said};
+use labs::{Event, Key};
+
+use crate::html::{escape, inline};
+use crate::mistake::choices;
+
+/// The prediction with this id, answered as these events answer it; what follows it [is folded](folds) up
+/// to [`END`]. The error says what there is, or what is wrong with it.
+pub fn html(events: &[Event], id: &str) -> Result<String, String> {
+    let asked = events.iter().filter_map(|event| match event {
+        Event::Prediction(prediction) => Some(prediction),
+        _ => None,
+    });
+    let Some(prediction) = asked.clone().find(|prediction| prediction.id == id) else {
+        return Err(format!("no prediction `{id}`: say {}", choices(asked.map(|prediction| prediction.id))));
+    };
+    if !prediction.gates() {
+        let question = inline(&prediction.question.replace('\n', " "))?;
+        return Ok(format!(
+            "<div class=\"predict\">\n<p><span class=\"predict-label\">Think</span> {question}</p>\n</div>\n\n"
+        ));
+    }
+    let answer = events.iter().find_map(|event| match event {
+        Event::Answer(answer) if answer.prediction.id == id => Some(answer),
+        _ => None,
+    });
+    let answer = answer.ok_or_else(|| format!("the lab never answers `{id}` in this run"))?;
+    form(prediction, answer, &answer.expected()?)
+}
+
+fn form(prediction: &Prediction, answer: &Answer, expected: &Said) -> Result<String, String> {
+    let Prediction { id, question, kind, .. } = prediction;
+    let key = prediction.typed(expected);
+    let mut more = String::new();
+    if let (Kind::Number { unit, tolerance }, Key::Number(figure)) = (kind, &answer.key) {
+        if figure.kind == labs::Kind::Measured {
+            return Err(format!("`{id}` is answered by a measured figure, which differs from run to run"));
+        }
+        let printed = escape(&figure.printed());
+        let count = if answer.is_small_count() { " data-count" } else { "" };
+        more = format!(
+            "{count} data-tolerance=\"{tolerance}\" data-unit=\"{}\" data-printed=\"{printed}\"",
+            escape(unit)
+        );
+    }
+    let mut html = format!(
+        "<form class=\"predict\" id=\"predict-{id}\" data-id=\"{id}\" data-kind=\"{}\" data-key=\"{key}\"{more}>\n\
+         <fieldset>\n<legend><span class=\"predict-label\">Predict</span> {}</legend>\n",
+        kind.name(),
+        inline(&question.replace('\n', " "))?
+    );
+    let because = format!("<template data-because>{}</template>\n", inline(&prediction.because)?);
+    match kind {
+        Kind::Choice(_) | Kind::YesNo | Kind::Line(_) => {
+            for (index, option) in prediction.options().into_iter().enumerate() {
+                let said = Said::Option(index);
+                let shown = match kind {
+                    Kind::Line(_) => format!("<code class=\"line\">{}</code>", escape(option)),
+                    _ => inline(option)?,
+                };
+                html += &format!(
+                    "<div class=\"choice\"><label><input type=\"radio\" name=\"{id}\" value=\"{}\"> {shown}</label></div>\n\
+                     <template data-said=\"{0}\">{}</template>\n",
+                    prediction.typed(&said),
+                    inline(&answer.compared(&said))?
+                );
+            }
+        }
+        Kind::Number { unit, .. } => {
+            html += &because;
+            html += &format!(
+                "<p class=\"choice\"><label><input type=\"text\" aria-label=\"Your number\" inputmode=\"decimal\" autocomplete=\"off\" size=\"9\" \
+                 name=\"{id}\"> {}</label></p>\n",
+                escape(unit)
+            );
+        }
+        Kind::Order(things) => {
+            html += &because;
+            html += "<ol class=\"order\">\n";
+            for (letter, thing) in ('a'..='z').zip(things) {
+                html += &format!("<li data-letter=\"{letter}\">{}</li>\n", inline(thing)?);
+            }
+            html += "</ol>\n";
+        }
+        Kind::Think => {}
+    }
+    html += &format!(
+        "<p class=\"predict-buttons\"><button type=\"submit\">Answer</button> <button type=\"button\" \
+         class=\"skip\">Skip</button></p>\n</fieldset>\n<div class=\"verdict\" role=\"status\"></div>\n</form>\n\
+         <details class=\"after\" id=\"after-{id}\">\n<summary>What happens</summary>\n<p class=\"answer\">The answer: \
+         <strong>{}</strong>. {}</p>\n\n",
+        inline(&answer.printed())?,
+        inline(&prediction.because)?
+    );
+    Ok(html)
+}
+
+/// Whether the Markdown of a directive leaves a fold open.
+pub fn folds(markdown: &str) -> bool {
+    markdown.contains("<details class=\"after\"")
+}
+
+/// The end of what follows a prediction.
+pub const END: &str = "\n</details>\n\n";

@@ -1,0 +1,93 @@
+// The first page: the race, which was run when the book was built and is played here, and what has been done of each chapter.
+
+// Plays the step of the CPU and that of a GPU to one scale, slowed down as the page says.
+(() => {
+  const race = document.querySelector(".race");
+  if (!race) return;
+  const end = Number(race.dataset.end), slowed = Number(race.dataset.slowed);
+  const verdict = race.querySelector(".race-verdict");
+  const lanes = [...race.querySelectorAll(".lane")];
+  const still = matchMedia("(prefers-reduced-motion: reduce)");
+  let said = "", frame = 0;
+
+  const chosen = name => race.querySelector(`input[name="race-${name}"]:checked`).value;
+  const run = name => race.querySelector(`template[data-run="${CSS.escape(name)}"]`);
+
+  // What the switches stand for: each lane gets its pictures, and how long they take.
+  function set() {
+    const gpu = run(`${chosen("card")} ${chosen("batch")} ${chosen("copy")}`);
+    const runs = { cpu: run(`cpu ${chosen("batch")}`), gpu };
+    for (const lane of lanes) {
+      const { content, dataset } = runs[lane.dataset.lane];
+      lane.querySelector(".strips").replaceChildren(content.cloneNode(true));
+      lane.dataset.done = dataset.done;
+    }
+    return gpu.dataset;
+  }
+
+  // Shows all lanes as they are at a time, in nanoseconds of the step.
+  function show(time) {
+    for (const lane of lanes) {
+      const done = Number(lane.dataset.done), at = Math.min(time, done);
+      lane.style.setProperty("--at", `${100 * at / end}%`);
+      lane.querySelector(".lane-time").textContent = `${Math.round(at / 1000)} µs`;
+      lane.classList.toggle("is-done", time >= done);
+    }
+  }
+
+  function play() {
+    cancelAnimationFrame(frame);
+    const { winner, verdict: words } = set();
+    const last = Math.max(...lanes.map(lane => Number(lane.dataset.done)));
+    const told = said === winner ? `You said ${said.toUpperCase()}, and so it is. ` : `You said ${said.toUpperCase()}. `;
+    const finish = () => { show(last); verdict.textContent = told + words; race.classList.remove("is-running"); };
+    race.classList.remove("is-asking");
+    if (still.matches) { finish(); return; }
+    race.classList.add("is-running");
+    verdict.textContent = `One step of each, ${slowed.toLocaleString("en")} times slower than it is.`;
+    let start;
+    const next = now => {
+      start ??= now;
+      const time = (now - start) * 1e6 / slowed;
+      if (time >= last) { finish(); return; }
+      show(time);
+      frame = requestAnimationFrame(next);
+    };
+    frame = requestAnimationFrame(next);
+  }
+
+  for (const button of race.querySelectorAll(".race-ask button")) {
+    button.addEventListener("click", () => {
+      said = button.value;
+      for (const other of race.querySelectorAll(".race-ask button")) other.ariaPressed = `${other === button}`;
+      play();
+    });
+  }
+  race.querySelector(".race-again").addEventListener("click", play);
+  for (const input of race.querySelectorAll("input")) input.addEventListener("change", play);
+
+  // Until somebody has said something, nobody has started.
+  race.classList.add("is-asking");
+  verdict.textContent = "";
+  set();
+  show(0);
+})();
+
+// How far the reader is in each chapter, by what predict.js keeps.
+(() => {
+  const list = document.querySelector(".chapters");
+  if (!list) return;
+  let kept;
+  try { kept = JSON.parse(localStorage.getItem("to-device-progress")); } catch { /* Nothing is kept here. */ }
+  for (const chapter of list.children) {
+    const { chapter: number, predictions, questions } = chapter.dataset;
+    const count = part => Object.keys(kept?.[part] ?? {}).filter(id => id.startsWith(`${number}-`)).length;
+    const all = Number(predictions) + Number(questions);
+    const done = Math.min(count("predictions"), Number(predictions)) + Math.min(count("questions"), Number(questions));
+    if (done === 0 || all === 0) continue;
+    const words = chapter.querySelector(".kept");
+    words.textContent = done >= all ? "done" : `${done} of ${all}`;
+    chapter.style.setProperty("--done", `${100 * done / all}%`);
+    chapter.classList.toggle("is-done", done >= all);
+  }
+})();

@@ -1,0 +1,327 @@
+// Predictions: what a reader says, what came of it, and what is kept of both. Everything stays in this browser.
+
+const KEPT = "to-device-progress";
+
+// What is kept, as the terminal writes it: see labs/src/progress.rs.
+const progress = {
+  read() {
+    try {
+      const kept = JSON.parse(localStorage.getItem(KEPT));
+      if (kept?.[KEPT] === 1) return kept;
+    } catch { /* Nothing can be kept here, or it is not ours. */ }
+    return { [KEPT]: 1 };
+  },
+  write(kept) {
+    try {
+      localStorage.setItem(KEPT, JSON.stringify(kept));
+    } catch { /* The answer is compared all the same, and forgotten with the page. */ }
+  },
+  set(part, id, entry) {
+    const kept = this.read();
+    (kept[part] ??= {})[id] = entry;
+    this.write(kept);
+  },
+  remove(part, id) {
+    const kept = this.read();
+    delete kept[part]?.[id];
+    this.write(kept);
+  },
+  // Why a text is none of ours, or nothing.
+  fault(text) {
+    let kept;
+    try { kept = JSON.parse(text); } catch { return "This is not a progress file of this course."; }
+    if (typeof kept !== "object" || kept === null || !(KEPT in kept)) return "This is not a progress file of this course.";
+    if (kept[KEPT] !== 1) return `This file is of version ${kept[KEPT]}; this book reads version 1.`;
+    for (const part of ["predictions", "questions", "exercises"]) {
+      const list = kept[part] ?? {};
+      const isList = typeof list === "object" && !Array.isArray(list)
+        && Object.values(list).every(entry => typeof entry === "object" && entry !== null);
+      if (!isList) return `“${part}” in this file is not a list of things by their ids.`;
+    }
+    return "";
+  },
+};
+
+const settings = {
+  get showsEverything() { try { return localStorage.getItem("to-device-show-everything") === "yes"; } catch { return false; } },
+  set showsEverything(yes) { try { localStorage.setItem("to-device-show-everything", yes ? "yes" : "no"); } catch { /* for this page only */ } },
+};
+
+// A number with its unit or without, as people write them: 1,024, 3.5 ms, 40 %.
+function number(typed, unit) {
+  let text = typed.trim().toLowerCase();
+  if (unit && text.endsWith(unit.toLowerCase())) text = text.slice(0, -unit.length);
+  text = text.replace(/−/g, "-").replace(/[,_ ]/g, "");
+  return text !== "" && Number.isFinite(Number(text)) ? Number(text) : null;
+}
+
+// The answer beside a guess that was `ratio` times as large, as labs/src/prediction.rs says it.
+function times(ratio) {
+  const factor = ratio < 1 ? 1 / ratio : ratio;
+  const percent = Math.round((factor - 1) * 100);
+  const rounded = factor < 10 ? Math.round(factor * 10) / 10 : Math.round(factor);
+  if (ratio < 1) return factor < 1.95 ? `${percent} % more` : `${rounded} times your guess`;
+  return factor < 1.95 ? `so your guess was ${percent} % too high` : `so your guess was ${rounded} times too high`;
+}
+
+const escaped = text => text.replace(/[&<>"]/g, letter => `&#${letter.charCodeAt(0)};`);
+
+// What comes of an answer: a verdict, and words as HTML; nothing if it is no answer.
+const compare = {
+  option(form, typed) {
+    const template = form.querySelector(`template[data-said="${CSS.escape(typed)}"]`);
+    return template && { said: typed, verdict: typed === form.dataset.key ? "right" : "wrong", html: template.innerHTML };
+  },
+  number(form, typed) {
+    const { key, unit, printed, tolerance } = form.dataset;
+    const said = number(typed, unit), was = Number(key);
+    if (said === null) return null;
+    const words = escaped(unit ? `${said} ${unit}` : `${said}`);
+    const start = `You said ${words}; it was ${escaped(printed)}`;
+    if (Math.abs(said - was) <= Number(tolerance) * Math.abs(was)) return { said: `${said}`, verdict: "right", html: `${start}. Right.${because(form)}` };
+    const ratio = said / was;
+    if ("count" in form.dataset || !(ratio > 0) || !Number.isFinite(ratio)) return { said: `${said}`, verdict: "wrong", html: `${start}.${because(form)}` };
+    return { said: `${said}`, verdict: "off", ratio, html: `${start}, ${times(ratio)}.${because(form)}` };
+  },
+  order(form, typed) {
+    const things = [...form.querySelectorAll("[data-letter]")];
+    const words = letters => letters.split(" ").map(letter => things.find(thing => thing.dataset.letter === letter)?.querySelector(".thing")?.innerHTML).join(", ");
+    if (typed.split(" ").sort().join(" ") !== form.dataset.key.split(" ").sort().join(" ")) return null;
+    const isRight = typed === form.dataset.key;
+    return { said: typed, verdict: isRight ? "right" : "wrong", html: `You said ${words(typed)}. ${isRight ? "Right." : `No. The answer is ${words(form.dataset.key)}.`}${because(form)}` };
+  },
+};
+
+// Why the answer is what it is.
+const because = form => ` ${form.querySelector("template[data-because]").innerHTML}`;
+
+const kindOf = form => ["number", "order"].includes(form.dataset.kind) ? form.dataset.kind : "option";
+
+// What the form holds now.
+function typed(form) {
+  switch (kindOf(form)) {
+    case "number": return form.querySelector("input").value;
+    case "order": return [...form.querySelectorAll("[data-letter]")].map(thing => thing.dataset.letter).join(" ");
+    default: return form.querySelector("input:checked")?.value ?? "";
+  }
+}
+
+// Puts an answer back into the form.
+function fill(form, said) {
+  switch (kindOf(form)) {
+    case "number": form.querySelector("input").value = said; break;
+    case "order": {
+      const list = form.querySelector(".order");
+      for (const letter of said.split(" ")) list.append(list.querySelector(`[data-letter="${CSS.escape(letter)}"]`) ?? "");
+      break;
+    }
+    default: {
+      const option = form.querySelector(`input[value="${CSS.escape(said)}"]`);
+      if (option) option.checked = true;
+    }
+  }
+}
+
+const folds = form => document.getElementById(`after-${form.dataset.id}`);
+
+// The form after an answer: fixed, with what came of it.
+function show(form, result) {
+  form.dataset.verdict = result.verdict;
+  form.querySelector("fieldset").disabled = true;
+  const verdict = form.querySelector(".verdict");
+  verdict.innerHTML = `<p tabindex="-1">${result.verdict === "skipped" ? "Skipped." : result.html}</p>`;
+  for (const input of form.querySelectorAll("input[type=radio]")) {
+    input.closest("label").classList.toggle("is-answer", input.value === form.dataset.key);
+  }
+  const again = document.createElement("button");
+  again.type = "button";
+  again.textContent = result.verdict === "skipped" ? "Answer it now" : "Answer again";
+  again.addEventListener("click", () => {
+    progress.remove("predictions", form.dataset.id);
+    ask(form);
+    form.querySelector("input, button").focus();
+    summary();
+  });
+  verdict.append(again);
+  folds(form).open = true;
+}
+
+// The form as it waits for an answer.
+function ask(form) {
+  delete form.dataset.verdict;
+  for (const label of form.querySelectorAll(".is-answer")) label.classList.remove("is-answer");
+  form.querySelector("fieldset").disabled = false;
+  form.querySelector(".verdict").replaceChildren();
+  folds(form).open = settings.showsEverything;
+}
+
+function answered(form) {
+  const result = compare[kindOf(form)](form, typed(form));
+  if (!result) {
+    const wanted = { number: `Type ${form.dataset.unit === "%" ? "a percentage" : form.dataset.unit ? `a number of ${form.dataset.unit}` : "a number"}, such as 12 or 3.5.`, order: "Put all of them in order." };
+    form.querySelector(".verdict").innerHTML = `<p>${escaped(wanted[kindOf(form)] ?? "Choose one of them first, or skip the question.")}</p>`;
+    return;
+  }
+  const { html, ...entry } = result;
+  progress.set("predictions", form.dataset.id, entry);
+  show(form, result);
+  form.querySelector(".verdict p").focus();
+  summary();
+}
+
+// The things of an order move with buttons, by mouse or keyboard.
+function movable(list) {
+  for (const item of list.children) {
+    const thing = document.createElement("span");
+    thing.className = "thing";
+    thing.append(...item.childNodes);
+    const button = (label, sign, move) => {
+      const button = document.createElement("button");
+      button.type = "button";
+      button.textContent = sign;
+      button.ariaLabel = `${label}: ${thing.textContent}`;
+      button.addEventListener("click", () => { move(); button.focus(); });
+      return button;
+    };
+    item.append(
+      button("Up", "↑", () => item.previousElementSibling?.before(item)),
+      button("Down", "↓", () => item.nextElementSibling?.after(item)),
+      thing,
+    );
+  }
+}
+
+const forms = [...document.querySelectorAll("form.predict")];
+
+function restore() {
+  const kept = progress.read().predictions ?? {};
+  for (const form of forms) {
+    const entry = kept[form.dataset.id];
+    if (entry?.verdict === "skipped") { show(form, entry); continue; }
+    if (typeof entry?.said === "string") fill(form, entry.said);
+    const result = typeof entry?.said === "string" ? compare[kindOf(form)](form, entry.said) : null;
+    if (result) show(form, result);
+    else ask(form);
+  }
+  summary();
+}
+
+// How good the guesses of this chapter were.
+function summary() {
+  const box = document.querySelector(".guesses");
+  if (!box) return;
+  const kept = progress.read().predictions ?? {};
+  const made = forms.map(form => kept[form.dataset.id]).filter(entry => entry && entry.verdict !== "skipped");
+  const right = made.filter(entry => entry.verdict === "right").length;
+  const ratios = made.map(entry => entry.ratio).filter(ratio => ratio > 0).sort((a, b) => a - b);
+  const words = box.querySelector(".guesses-words");
+  if (made.length === 0) {
+    words.textContent = `This chapter asks for ${forms.length} predictions. You have made none yet.`;
+    return;
+  }
+  let text = `You made ${made.length} of ${forms.length} predictions; ${right} ${right === 1 ? "was" : "were"} right.`;
+  if (ratios.length > 0) {
+    const low = ratios.filter(ratio => ratio < 1).length;
+    const factor = Math.exp(ratios.map(ratio => Math.abs(Math.log(ratio))).sort((a, b) => a - b)[Math.floor(ratios.length / 2)]);
+    const side = low === ratios.length ? "all too low" : low === 0 ? "all too high" : `${low} too low, ${ratios.length - low} too high`;
+    text += ` Of your numbers ${ratios.length} missed, typically by a factor of ${factor < 10 ? factor.toFixed(1) : Math.round(factor)}: ${side}.`;
+  }
+  words.textContent = text;
+}
+
+function control(tag, text, act) {
+  const element = document.createElement(tag);
+  element.textContent = text;
+  if (tag === "button") { element.type = "button"; element.addEventListener("click", act); }
+  return element;
+}
+
+(() => {
+  for (const list of document.querySelectorAll("form.predict .order")) movable(list);
+  for (const form of forms) {
+    form.addEventListener("submit", event => { event.preventDefault(); answered(form); });
+    form.querySelector(".skip").addEventListener("click", () => {
+      progress.set("predictions", form.dataset.id, { verdict: "skipped" });
+      show(form, { verdict: "skipped" });
+      folds(form).querySelector("summary").focus();
+      summary();
+    });
+  }
+  const box = document.querySelector(".guesses");
+  if (box) {
+    const words = control("p", "");
+    words.className = "guesses-words";
+    words.role = "status";
+    const told = control("p", "");
+    told.role = "status";
+    const file = document.createElement("input");
+    file.type = "file";
+    file.accept = ".json,application/json";
+    file.hidden = true;
+    file.addEventListener("change", async () => {
+      const text = await file.files[0]?.text();
+      file.value = "";
+      if (text === undefined) return;
+      told.textContent = progress.fault(text);
+      if (told.textContent) return;
+      const [kept, brought] = [progress.read(), JSON.parse(text)];
+      for (const part of ["predictions", "questions", "exercises"]) {
+        if (brought[part]) kept[part] = { ...kept[part], ...brought[part] };
+      }
+      progress.write(kept);
+      told.textContent = "Imported.";
+      restore();
+    });
+    const everything = document.createElement("input");
+    everything.type = "checkbox";
+    everything.checked = settings.showsEverything;
+    everything.addEventListener("change", () => {
+      settings.showsEverything = everything.checked;
+      restore();
+    });
+    const label = control("label", "");
+    label.className = "show-everything";
+    label.append(everything, " Show everything, without being asked");
+    // At the top of the chapter, where one decides how to read it.
+    document.querySelector("main .minutes")?.after(label);
+    const buttons = control("p", "");
+    buttons.append(
+      control("button", "Export your progress", () => {
+        const link = document.createElement("a");
+        link.href = URL.createObjectURL(new Blob([JSON.stringify(progress.read(), null, 2) + "\n"], { type: "application/json" }));
+        link.download = "to-device-progress.json";
+        link.click();
+        URL.revokeObjectURL(link.href);
+      }), " ",
+      control("button", "Import", () => file.click()), " ",
+      control("button", "Erase all chapters", () => {
+        if (!confirm("Erase all your answers, in every chapter?")) return;
+        try { localStorage.removeItem(KEPT); } catch { /* There was nothing. */ }
+        told.textContent = "Erased.";
+        for (const input of document.querySelectorAll("form.predict input[type=radio]")) input.checked = false;
+        for (const input of document.querySelectorAll("form.predict input[type=text]")) input.value = "";
+        restore();
+      }),
+    );
+    if (!label.isConnected) box.append(label);
+    box.append(words, buttons, file, told);
+  }
+  restore();
+
+  // The questions at the end of a chapter are kept too.
+  const questions = progress.read().questions ?? {};
+  for (const input of document.querySelectorAll(".questions input[type=radio]")) {
+    const { name } = input, { place } = input.dataset;
+    if (place !== undefined && questions[name]?.said === place) input.checked = true;
+    input.addEventListener("change", () => progress.set("questions", name, { said: place, right: input.value === "right" }));
+  }
+
+  // On paper everything is open.
+  const closed = [];
+  addEventListener("beforeprint", () => {
+    for (const fold of document.querySelectorAll("details.after:not([open])")) { closed.push(fold); fold.open = true; }
+  });
+  addEventListener("afterprint", () => {
+    for (const fold of closed.splice(0)) fold.open = false;
+  });
+})();

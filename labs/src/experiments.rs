@@ -1,0 +1,94 @@
+//! Experiments small enough to be run while somebody waits: a lab runs them, the book draws them, and each takes less than
+//! a tenth of a second.
+
+use std::time::Duration;
+
+use todevice::prelude::*;
+use todevice::time::Instant;
+use todevice::trace::{Trace, record_function};
+use todevice::{Machine, ToOptions};
+
+/// A training step of the network of [lab 03](crate::lab_03_training_loop), once it has run before.
+#[derive(Clone, Debug)]
+pub struct Step {
+    /// What happened, and when.
+    pub trace: Trace,
+    /// When the host had asked for all of it, and when the loss was there.
+    pub queued: Duration,
+    pub done: Duration,
+    /// Kernels that the host launched, and how long they ran: none on the CPU.
+    pub launches: u64,
+    pub computed: Duration,
+}
+
+/// Trains one step on a simulated card, as `--gpu` would name it, or on the CPU beside it. The batch of a GPU is in
+/// pinned memory, and copied without waiting, if it is `pinned`.
+///
+/// ```
+/// use labs::experiments::one_step;
+/// let cpu = one_step(None, 64, false)?;
+/// let gpu = one_step(Some("sim:t4"), 64, false)?;
+/// assert!(cpu.done < gpu.done);
+/// # Ok::<(), labs::Error>(())
+/// ```
+pub fn one_step(gpu: Option<&str>, batch: usize, pinned: bool) -> crate::Result<Step> {
+    // The host is the same beside each card, and only beside one its times are modelled.
+    let machine: Machine = gpu.unwrap_or("sim:t4").parse()?;
+    machine.enter(|| {
+        let device = if gpu.is_some() { Device::cuda(0) } else { Device::Cpu };
+        manual_seed(0);
+        let layers = (nn::Linear::new(16, 64)?, nn::ReLU, nn::Linear::new(64, 1)?);
+        let model = nn::Sequential::new(layers);
+        model.to(device)?;
+        let mut optimizer =
+            optim::Adam::new(model.parameters(), AdamOptions { lr: 1e-3, ..Default::default() })?;
+        let mut samples = [Tensor::randn(&[batch, 16])?, Tensor::randn(&[batch, 1])?];
+        let pinned = pinned && device.is_cuda();
+        if pinned {
+            samples = [samples[0].pin_memory()?, samples[1].pin_memory()?];
+        }
+        let to = ToOptions { device: Some(device), non_blocking: pinned, ..Default::default() };
+
+        let mut step = || -> crate::Result<(Duration, Duration)> {
+            let [x, y] = &samples;
+            let start = Instant::now();
+            let (x, y) = record_function("batch to the device", || (x.to(to), y.to(to)));
+            let (x, y) = (x?, y?);
+            optimizer.zero_grad();
+            let prediction = record_function("forward", || model.forward(&x))?;
+            let loss = record_function("loss", || nn::MSELoss::default().forward(&prediction, &y))?;
+            record_function("backward", || loss.backward())?;
+            record_function("optimizer step", || optimizer.step())?;
+            let queued = start.elapsed();
+            record_function("reading the loss", || loss.item())?;
+            Ok((queued, start.elapsed()))
+        };
+        step()?; // The first takes memory.
+        let before = Machine::current().counters();
+        let (times, trace) = Machine::current().profile(step);
+        let (queued, done) = times?;
+        let launches = (Machine::current().counters() - before).launches;
+        let computed = if device.is_cuda() { trace.compute_time(device.index()) } else { Duration::ZERO };
+        Ok(Step { trace, queued, done, launches, computed })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cpu_wins_with_a_small_batch_and_the_gpu_with_a_large_one() {
+        let done = |gpu, batch| one_step(gpu, batch, false).unwrap().done;
+        assert!(2 * done(None, 64) < done(Some("sim:t4"), 64));
+        assert!(done(None, 1024) > done(Some("sim:t4"), 1024));
+    }
+
+    #[test]
+    fn it_is_the_same_step_every_time() {
+        let step = || one_step(Some("sim:t4"), 64, true).unwrap();
+        let (one, other) = (step(), step());
+        assert_eq!((one.done, one.launches), (other.done, other.launches));
+        assert!(one.queued < one.done && one.computed < one.done && one.launches > 0);
+    }
+}

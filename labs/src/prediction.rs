@@ -1,0 +1,482 @@
+//! Predictions: what a lab asks before it shows the answer, and the answer that it then computes.
+//!
+//! ```
+//! use labs::{Lab, Prediction, exact};
+//!
+//! fn steps(lab: &mut Lab) {
+//!     let guess = lab.predict(
+//!         Prediction::number("03-steps", "How many steps does an epoch take?")
+//!             .unit("steps")
+//!             .because("1024 samples make 32 batches of 32, and each batch is a step."),
+//!     );
+//!     // … the lab counts …
+//!     lab.answer(guess, exact("steps", 32).unit("steps"));
+//! }
+//! ```
+
+use std::fmt;
+
+use crate::figure::{Figure, Value, exact};
+
+/// A question to commit to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Prediction {
+    /// The chapter's number and a few words: `03-steps`. It never changes: progress is kept under it.
+    pub id: &'static str,
+    /// What is asked, with code between backticks.
+    pub question: String,
+    pub kind: Kind,
+    /// Why the answer is what it is, in a sentence or two.
+    pub because: String,
+    /// Whether times decide the answer: on another machine there may be another.
+    pub raced: bool,
+}
+
+/// What can be said in answer.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Kind {
+    /// One of these.
+    Choice(Vec<Choice>),
+    YesNo,
+    /// A number in this unit, which counts as right if it is off by no more than this share of the answer.
+    Number {
+        unit: &'static str,
+        tolerance: f64,
+    },
+    /// These, in another order.
+    Order(Vec<String>),
+    /// One of these lines of code.
+    Line(Vec<String>),
+    /// Nothing: it is for thinking about, and nobody is kept from reading on.
+    Think,
+}
+
+impl Kind {
+    /// The name of the kind in JSON.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Kind::Choice(_) => "choice",
+            Kind::YesNo => "yes-no",
+            Kind::Number { .. } => "number",
+            Kind::Order(_) => "order",
+            Kind::Line(_) => "line",
+            Kind::Think => "think",
+        }
+    }
+}
+
+/// A choice, and why it is not the answer where it is not.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Choice {
+    /// What the lab calls it.
+    pub name: &'static str,
+    pub text: String,
+    pub unless: String,
+}
+
+impl Prediction {
+    fn new(id: &'static str, question: impl Into<String>, kind: Kind) -> Prediction {
+        Prediction { id, question: question.into(), kind, because: String::new(), raced: false }
+    }
+
+    /// A choice between what [`or`](Self::or) adds.
+    pub fn choice(id: &'static str, question: impl Into<String>) -> Prediction {
+        Prediction::new(id, question, Kind::Choice(Vec::new()))
+    }
+
+    /// One more thing to choose: its name, how it reads, and why it is wrong where it is.
+    pub fn or(
+        mut self,
+        name: &'static str,
+        text: impl Into<String>,
+        unless: impl Into<String>,
+    ) -> Prediction {
+        if let Kind::Choice(choices) = &mut self.kind {
+            choices.push(Choice { name, text: text.into(), unless: unless.into() });
+        }
+        self
+    }
+
+    /// A question for a yes or a no.
+    pub fn yes_no(id: &'static str, question: impl Into<String>) -> Prediction {
+        Prediction::new(id, question, Kind::YesNo)
+    }
+
+    /// A question for a number, which must be met exactly unless [`tolerance`](Self::tolerance) says otherwise.
+    pub fn number(id: &'static str, question: impl Into<String>) -> Prediction {
+        Prediction::new(id, question, Kind::Number { unit: "", tolerance: 0.0 })
+    }
+
+    /// The unit of the number; the answer comes in the same.
+    pub fn unit(mut self, of_number: &'static str) -> Prediction {
+        if let Kind::Number { unit, .. } = &mut self.kind {
+            *unit = of_number;
+        }
+        self
+    }
+
+    /// How far off a number may be and still count as right, as a share of the answer: 0.2 is 20 %.
+    pub fn tolerance(mut self, share: f64) -> Prediction {
+        if let Kind::Number { tolerance, .. } = &mut self.kind {
+            *tolerance = share;
+        }
+        self
+    }
+
+    /// A question for an order of things.
+    pub fn order<S: Into<String>>(
+        id: &'static str,
+        question: impl Into<String>,
+        things: impl IntoIterator<Item = S>,
+    ) -> Prediction {
+        Prediction::new(id, question, Kind::Order(things.into_iter().map(Into::into).collect()))
+    }
+
+    /// A question for a line of code. A line that says nothing is none.
+    pub fn line(id: &'static str, question: impl Into<String>, code: &str) -> Prediction {
+        let lines = code.lines().filter(|line| !line.trim().is_empty()).map(str::to_owned).collect();
+        Prediction::new(id, question, Kind::Line(lines))
+    }
+
+    /// A question to think about. It has no key.
+    pub fn think(id: &'static str, question: impl Into<String>) -> Prediction {
+        Prediction::new(id, question, Kind::Think)
+    }
+
+    /// Sets why the answer is what it is.
+    pub fn because(self, because: impl Into<String>) -> Prediction {
+        Prediction { because: because.into(), ..self }
+    }
+
+    /// Marks a question whose answer times decide.
+    pub fn raced(self) -> Prediction {
+        Prediction { raced: true, ..self }
+    }
+
+    /// Whether it waits for an answer.
+    pub fn gates(&self) -> bool {
+        self.kind != Kind::Think
+    }
+
+    /// What the part of the output that follows is called: the id without the chapter.
+    pub fn part(&self) -> &'static str {
+        self.id.split_once('-').map_or(self.id, |(_, part)| part)
+    }
+
+    /// What can be chosen or put in order, as a reader sees it.
+    pub fn options(&self) -> Vec<&str> {
+        match &self.kind {
+            Kind::Choice(choices) => choices.iter().map(|choice| choice.text.as_str()).collect(),
+            Kind::YesNo => vec!["Yes.", "No."],
+            Kind::Order(things) | Kind::Line(things) => things.iter().map(String::as_str).collect(),
+            Kind::Number { .. } | Kind::Think => Vec::new(),
+        }
+    }
+
+    /// The options as letters, `a` to `d`.
+    fn letters(&self) -> Vec<char> {
+        ('a'..='z').take(self.options().len()).collect()
+    }
+
+    /// The options as a terminal shows them, a line each, or nothing.
+    pub fn listed(&self) -> String {
+        match &self.kind {
+            Kind::YesNo => String::new(),
+            _ => self
+                .letters()
+                .iter()
+                .zip(self.options())
+                .map(|(letter, text)| format!("  {letter}) {text}\n"))
+                .collect(),
+        }
+    }
+
+    /// What a reader may type, in words.
+    pub fn expects(&self) -> String {
+        let letters = self.letters();
+        let range = || match letters[..] {
+            [first, .., last] => format!("{first} to {last}"),
+            _ => letters.iter().collect(),
+        };
+        match &self.kind {
+            Kind::Choice(_) | Kind::Line(_) => range(),
+            Kind::YesNo => "yes or no".to_owned(),
+            Kind::Number { unit: "", .. } => "a number".to_owned(),
+            Kind::Number { unit: "%", .. } => "a percentage".to_owned(),
+            Kind::Number { unit, .. } => format!("a number of {unit}"),
+            Kind::Order(_) => {
+                let example: Vec<String> = letters.iter().rev().map(char::to_string).collect();
+                format!("all letters in their order, such as {}", example.join(" "))
+            }
+            Kind::Think => "nothing".to_owned(),
+        }
+    }
+
+    /// Reads what a reader types. The error says what would be right.
+    pub fn parse(&self, typed: &str) -> Result<Said, String> {
+        let wrong = || format!("`{}` is no answer here: say {}", typed.trim(), self.expects());
+        let typed = typed.trim().to_lowercase();
+        let of_letter = |letter: char| self.letters().iter().position(|known| *known == letter);
+        let one = |text: &str| {
+            let mut letters = text.chars();
+            letters.next().filter(|_| letters.next().is_none()).and_then(of_letter)
+        };
+        let said = match &self.kind {
+            Kind::Choice(_) | Kind::Line(_) => one(typed.trim_end_matches([')', '.'])).map(Said::Option),
+            Kind::YesNo => match typed.trim_end_matches('.') {
+                "y" | "yes" => Some(Said::Option(0)),
+                "n" | "no" => Some(Said::Option(1)),
+                _ => None,
+            },
+            Kind::Number { unit, .. } => number(&typed, unit).map(Said::Number),
+            Kind::Order(things) => {
+                let letters = typed.chars().filter(|letter| !letter.is_whitespace() && *letter != ',');
+                let order: Option<Vec<usize>> = letters.map(of_letter).collect();
+                let all = |order: &Vec<usize>| {
+                    let mut sorted = order.clone();
+                    sorted.sort_unstable();
+                    sorted.into_iter().eq(0..things.len())
+                };
+                order.filter(all).map(Said::Order)
+            }
+            Kind::Think => None,
+        };
+        said.ok_or_else(wrong)
+    }
+
+    /// What was said, as a reader would type it: so it is kept.
+    pub fn typed(&self, said: &Said) -> String {
+        let letters = self.letters();
+        let letter = |index: &usize| letters.get(*index).map(char::to_string).unwrap_or_default();
+        match (said, &self.kind) {
+            (Said::Option(index), Kind::YesNo) => if *index == 0 { "yes" } else { "no" }.to_owned(),
+            (Said::Option(index), _) => letter(index),
+            (Said::Number(number), _) => number.to_string(),
+            (Said::Order(order), _) => order.iter().map(letter).collect::<Vec<_>>().join(" "),
+        }
+    }
+
+    /// What was said, as a sentence says it.
+    fn in_words(&self, said: &Said) -> String {
+        let options = self.options();
+        let option = |index: &usize| options.get(*index).copied().unwrap_or_default().trim();
+        match (said, &self.kind) {
+            (Said::Option(index), Kind::Line(_)) => format!("`{}`", option(index)),
+            (Said::Option(index), Kind::YesNo) => if *index == 0 { "yes" } else { "no" }.to_owned(),
+            (Said::Option(index), _) => option(index).trim_end_matches('.').to_owned(),
+            (Said::Number(number), Kind::Number { unit, .. }) if !unit.is_empty() => {
+                format!("{number} {unit}")
+            }
+            (Said::Number(number), _) => number.to_string(),
+            (Said::Order(order), _) => order.iter().map(option).collect::<Vec<_>>().join(", "),
+        }
+    }
+}
+
+/// A number with a unit or without, as people write them: `1,024`, `3.5 ms`, `40 %`.
+fn number(typed: &str, unit: &str) -> Option<f64> {
+    let typed = typed.strip_suffix(&unit.to_lowercase()).unwrap_or(typed);
+    let plain: String =
+        typed.replace('−', "-").chars().filter(|letter| !matches!(letter, ',' | '_' | ' ')).collect();
+    plain.parse().ok().filter(|number: &f64| number.is_finite())
+}
+
+/// What a reader said. Options count from 0.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Said {
+    Option(usize),
+    Number(f64),
+    Order(Vec<usize>),
+}
+
+/// What the lab found out, as it calls it: a choice by its name, a line by a part of it that no other line has, an order by
+/// its things.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Key {
+    Named(String),
+    Truth(bool),
+    Number(Figure),
+    Order(Vec<String>),
+}
+
+impl From<&str> for Key {
+    fn from(name: &str) -> Key {
+        Key::Named(name.to_owned())
+    }
+}
+
+impl From<bool> for Key {
+    fn from(truth: bool) -> Key {
+        Key::Truth(truth)
+    }
+}
+
+impl From<usize> for Key {
+    fn from(count: usize) -> Key {
+        Key::Number(exact("", count))
+    }
+}
+
+impl From<Figure> for Key {
+    fn from(figure: Figure) -> Key {
+        Key::Number(figure)
+    }
+}
+
+impl From<Vec<String>> for Key {
+    fn from(order: Vec<String>) -> Key {
+        Key::Order(order)
+    }
+}
+
+/// A prediction that was made: what [`Lab::answer`](crate::Lab::answer) takes.
+#[must_use = "a prediction is answered with `lab.answer`"]
+pub struct Guess {
+    pub(crate) prediction: Prediction,
+    pub(crate) said: Option<Said>,
+}
+
+/// A prediction with its answer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Answer {
+    pub prediction: Prediction,
+    pub key: Key,
+    /// What the reader said, if anybody was asked and answered.
+    pub said: Option<Said>,
+}
+
+/// How good a guess was.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Verdict {
+    Right,
+    /// A number that is so many times the answer.
+    Off(f64),
+    Wrong,
+}
+
+impl Answer {
+    /// The answer as something that could have been said. The error says why it cannot.
+    pub fn expected(&self) -> Result<Said, String> {
+        let Answer { prediction: Prediction { id, kind, .. }, key, .. } = self;
+        match (kind, key) {
+            (Kind::Choice(choices), Key::Named(name)) => choices
+                .iter()
+                .position(|choice| choice.name == name)
+                .map(Said::Option)
+                .ok_or_else(|| format!("{id} has no choice `{name}`")),
+            (Kind::Line(lines), Key::Named(part)) => {
+                let mut found = lines.iter().enumerate().filter(|(_, line)| line.contains(part));
+                match (found.next(), found.next()) {
+                    (Some((index, _)), None) => Ok(Said::Option(index)),
+                    (None, _) => Err(format!("{id} has no line with `{part}`")),
+                    _ => Err(format!("{id} has more than one line with `{part}`")),
+                }
+            }
+            (Kind::YesNo, Key::Truth(truth)) => Ok(Said::Option(usize::from(!truth))),
+            (Kind::Number { unit, .. }, Key::Number(figure)) if figure.unit != *unit => {
+                Err(format!("{id} asks for `{unit}`, and the answer comes in `{}`", figure.unit))
+            }
+            (Kind::Number { .. }, Key::Number(figure)) => match figure.value {
+                Value::Int(count) => Ok(Said::Number(count as f64)),
+                Value::Float(quantity) => Ok(Said::Number(quantity)),
+                Value::Text(_) => Err(format!("{id} asks for a number, and the answer is none")),
+            },
+            (Kind::Order(things), Key::Order(order)) => {
+                let place = |thing: &String| things.iter().position(|known| known == thing);
+                let order: Option<Vec<usize>> = order.iter().map(place).collect();
+                order
+                    .filter(|order| order.len() == things.len())
+                    .map(Said::Order)
+                    .ok_or_else(|| format!("{id} has other things to put in order than its answer"))
+            }
+            _ => Err(format!("{id} is answered by another kind of key")),
+        }
+    }
+
+    /// The answer in words, and whether it is modelled or measured: `96 steps`.
+    pub fn printed(&self) -> String {
+        match (&self.key, self.expected()) {
+            (Key::Number(figure), _) => figure.printed(),
+            (_, Ok(expected)) => self.prediction.in_words(&expected),
+            (_, Err(what)) => what,
+        }
+    }
+
+    /// Whether the answer is a count so small that nobody would say how many times too large a guess is.
+    pub fn is_small_count(&self) -> bool {
+        matches!(&self.key, Key::Number(Figure { value: Value::Int(-20..=20), .. }))
+    }
+
+    /// How good what was said is.
+    pub fn verdict(&self, said: &Said) -> Verdict {
+        let expected = self.expected();
+        match (&self.prediction.kind, said, expected) {
+            (Kind::Number { tolerance, .. }, Said::Number(said), Ok(Said::Number(expected))) => {
+                match (said - expected).abs() <= tolerance * expected.abs() {
+                    true => Verdict::Right,
+                    false if self.is_small_count() || said / expected <= 0.0 => Verdict::Wrong,
+                    false => Verdict::Off(said / expected),
+                }
+            }
+            (_, said, Ok(expected)) if *said == expected => Verdict::Right,
+            _ => Verdict::Wrong,
+        }
+    }
+
+    /// What to tell a reader who said this: `You said 2 steps; it was 96 steps, 48 times your guess.` and why.
+    pub fn compared(&self, said: &Said) -> String {
+        let is_choice = matches!(self.prediction.kind, Kind::Choice(_));
+        let quoted = |words: String| if is_choice { format!("“{words}”") } else { words };
+        let (mine, answer) = (quoted(self.prediction.in_words(said)), quoted(self.printed()));
+        let (unless, because) = (self.unless(said), self.prediction.because.as_str());
+        let is_number = matches!(said, Said::Number(_));
+        let verdict = match self.verdict(said) {
+            Verdict::Right if is_number => format!("You said {mine}; it was {answer}. Right."),
+            Verdict::Right => format!("You said {mine}. Right."),
+            Verdict::Off(ratio) => format!("You said {mine}; it was {answer}, {}.", times(ratio)),
+            Verdict::Wrong if is_number => format!("You said {mine}; it was {answer}."),
+            Verdict::Wrong => format!("You said {mine}. No. {unless} The answer is {answer}."),
+        };
+        let words: Vec<&str> =
+            verdict.split(' ').chain(because.split(' ')).filter(|word| !word.is_empty()).collect();
+        words.join(" ")
+    }
+
+    /// Why what was said is wrong, if it is a wrong choice.
+    fn unless(&self, said: &Said) -> &str {
+        match (&self.prediction.kind, said) {
+            (Kind::Choice(choices), Said::Option(index)) if self.verdict(said) != Verdict::Right => {
+                choices.get(*index).map_or("", |choice| choice.unless.as_str())
+            }
+            _ => "",
+        }
+    }
+}
+
+/// The answer beside a guess that was `ratio` times as large.
+fn times(ratio: f64) -> String {
+    let is_low = ratio < 1.0;
+    let factor = if is_low { 1.0 / ratio } else { ratio };
+    let percent = ((factor - 1.0) * 100.0).round();
+    match (is_low, factor < 1.95) {
+        (true, true) => format!("{percent} % more"),
+        (true, false) => format!("{} times your guess", rounded(factor)),
+        (false, true) => format!("so your guess was {percent} % too high"),
+        (false, false) => format!("so your guess was {} times too high", rounded(factor)),
+    }
+}
+
+/// As many digits as one would say.
+fn rounded(factor: f64) -> String {
+    if factor < 10.0 { format!("{}", (factor * 10.0).round() / 10.0) } else { format!("{factor:.0}") }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Verdict::Right => f.write_str("right"),
+            Verdict::Off(_) => f.write_str("off"),
+            Verdict::Wrong => f.write_str("wrong"),
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! What a reader has done, as one text that the terminal and the pages of the book share.
+//!
+//! ```json
+//! {
+//!   "to-device-progress": 1,
+//!   "predictions": { "03-steps": { "said": "2", "verdict": "off", "ratio": 0.0208 } },
+//!   "questions": { "02-rule": { "said": "3", "right": true } },
+//!   "exercises": { "02-both": { "passed": true } }
+//! }
+//! ```
+//!
+//! Everything is kept under ids that never change. A number's `ratio` is what was said over what it was; a choice and a line
+//! are letters; a question's `said` is the place of the choice in its file, from 1. What this version does not know
+//! stays as it is.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::Path;
+
+use serde_json::{Map, Value as Json, json};
+
+use crate::prediction::{Answer, Verdict};
+
+/// The version of the text, under its name.
+const NAME: &str = "to-device-progress";
+const VERSION: u64 = 1;
+
+/// Predictions, questions and exercises that were done.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Record(Map<String, Json>);
+
+impl Default for Record {
+    fn default() -> Record {
+        Record(Map::from_iter([(NAME.to_owned(), VERSION.into())]))
+    }
+}
+
+impl Record {
+    /// Reads a text. The error says in one line why it is none.
+    pub fn parse(text: &str) -> Result<Record, String> {
+        let json: Json = serde_json::from_str(text)
+            .map_err(|error| format!("this is no progress of the course: {error}"))?;
+        let Json::Object(object) = json else { return Err("this is no progress of the course".to_owned()) };
+        match object.get(NAME).map(Json::as_u64) {
+            Some(Some(VERSION)) => {}
+            Some(Some(other)) => {
+                return Err(format!(
+                    "version {other} of a reader's progress is newer than {VERSION}, which this course reads"
+                ));
+            }
+            _ => {
+                return Err(format!("this is no progress of the course: `\"{NAME}\": {VERSION}` is missing"));
+            }
+        }
+        for part in ["predictions", "questions", "exercises"] {
+            let is_listed = |of: &Json| of.as_object().is_some_and(|all| all.values().all(Json::is_object));
+            if !object.get(part).is_none_or(is_listed) {
+                return Err(format!("`{part}` is not a list of things by their ids"));
+            }
+        }
+        Ok(Record(object))
+    }
+
+    /// The text.
+    pub fn to_text(&self) -> String {
+        format!("{:#}\n", Json::Object(self.0.clone()))
+    }
+
+    /// Reads a file; one that is not there is an empty record.
+    pub fn read(file: &Path) -> Result<Record, String> {
+        match fs::read_to_string(file) {
+            Ok(text) => Record::parse(&text),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Record::default()),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    /// Writes a file in one step: whatever happens, it holds the old text or the new one.
+    pub fn write(&self, file: &Path) -> io::Result<()> {
+        let mut name = file.as_os_str().to_owned();
+        name.push(format!(".{}.new", std::process::id()));
+        let new = Path::new(&name);
+        let written = fs::File::create(new).and_then(|mut out| {
+            out.write_all(self.to_text().as_bytes())?;
+            out.sync_all()
+        });
+        written.and_then(|()| fs::rename(new, file)).inspect_err(|_| {
+            let _ = fs::remove_file(new);
+        })
+    }
+
+    /// Keeps what was said to a prediction.
+    pub fn predicted(&mut self, answer: &Answer) {
+        let Some(said) = &answer.said else { return };
+        let verdict = answer.verdict(said);
+        let mut entry = json!({ "said": answer.prediction.typed(said), "verdict": verdict.to_string() });
+        if let Verdict::Off(ratio) = verdict {
+            entry["ratio"] = ratio.into();
+        }
+        self.part("predictions").insert(answer.prediction.id.to_owned(), entry);
+    }
+
+    /// What was said to a prediction.
+    pub fn said(&self, id: &str) -> Option<&str> {
+        self.0.get("predictions")?.get(id)?.get("said")?.as_str()
+    }
+
+    fn part(&mut self, part: &str) -> &mut Map<String, Json> {
+        let entry = self.0.entry(part).or_insert_with(|| json!({}));
+        entry.as_object_mut().expect("`parse` lets nothing else through")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::figure::exact;
+    use crate::prediction::{Prediction, Said};
+
+    #[test]
+    fn what_is_said_comes_back_and_nothing_else_is_lost() {
+        let text = r#"{ "to-device-progress": 1, "questions": { "02-rule": { "said": "3", "right": true } }, "later": [1] }"#;
+        let mut record = Record::parse(text).unwrap();
+        let prediction = Prediction::number("03-steps", "How many?");
+        record.predicted(&Answer {
+            prediction,
+            key: exact("steps", 96).into(),
+            said: Some(Said::Number(2.0)),
+        });
+        let again = Record::parse(&record.to_text()).unwrap();
+        assert_eq!(again, record);
+        assert_eq!(again.said("03-steps"), Some("2"));
+        assert!(again.to_text().contains("\"later\"") && again.to_text().contains("02-rule"));
+    }
+
+    #[test]
+    fn what_is_no_record_is_refused_in_a_line() {
+        for (text, what) in [
+            ("", "no progress of the course"),
+            ("[]", "no progress of the course"),
+            ("{}", "is missing"),
+            (r#"{ "to-device-progress": 2 }"#, "newer"),
+            (r#"{ "to-device-progress": 1, "predictions": [] }"#, "`predictions` is not a list"),
+            (r#"{ "to-device-progress": 1, "exercises": { "a": 1 } }"#, "`exercises` is not a list"),
+        ] {
+            let error = Record::parse(text).unwrap_err();
+            assert!(error.contains(what) && !error.contains('\n'), "{text}: {error}");
+        }
+    }
+}

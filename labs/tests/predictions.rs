@@ -1,0 +1,438 @@
+//! Predictions of every lab: each has its answer, each answer that could be typed is read, and nobody who thinks about
+//! one changes what the lab finds out.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use clap::Args;
+use labs::prediction::{Answer, Kind, Prediction, Said, Verdict};
+use labs::{Entry, Event, LABS, Lab, Listed, Run, Sink, exact, modelled, timed, without_measured};
+use rayon::prelude::*;
+use todevice::time::sleep;
+
+use crate::said;
+
+/// Every run of every lab that a snapshot holds.
+fn runs() -> Vec<(&'static Listed, &'static Run)> {
+    LABS.iter().flat_map(|lab| lab.runs.iter().map(move |run| (lab, run))).collect()
+}
+
+/// What the lab says in it.
+fn events(lab: &Listed, run: &Run) -> &'static [Event] {
+    &said::clean(lab.name, &[run.flags, run.steady].concat()).events
+}
+
+fn predictions(events: &[Event]) -> impl Iterator<Item = &Prediction> {
+    events.iter().filter_map(|event| match event {
+        Event::Prediction(prediction) => Some(prediction),
+        _ => None,
+    })
+}
+
+fn answers(events: &[Event]) -> impl Iterator<Item = &Answer> {
+    events.iter().filter_map(|event| match event {
+        Event::Answer(answer) => Some(answer),
+        _ => None,
+    })
+}
+
+#[test]
+fn every_prediction_that_waits_is_answered_in_its_section_in_every_run_by_a_key_that_fits() {
+    for (lab, run) in runs() {
+        let place = format!("{}, {}", lab.name, run.name);
+        let mut asked: Vec<&Prediction> = Vec::new();
+        let all_are_answered = |asked: &[&Prediction], where_: &str| {
+            let ids: Vec<&str> = asked.iter().map(|prediction| prediction.id).collect();
+            assert!(ids.is_empty(), "{place}: not answered before {where_}: {}", ids.join(", "));
+        };
+        for event in events(lab, run) {
+            match event {
+                Event::Prediction(prediction) if prediction.gates() => asked.push(prediction),
+                Event::Answer(answer) => {
+                    let prediction = &answer.prediction;
+                    let at = asked.iter().position(|asked| *asked == prediction);
+                    asked.remove(at.unwrap_or_else(|| panic!("{place}: {} is not asked", prediction.id)));
+                    let expected = answer.expected().unwrap_or_else(|what| panic!("{place}: {what}"));
+                    assert_eq!(prediction.parse(&prediction.typed(&expected)), Ok(expected), "{place}");
+                }
+                Event::Section { number, .. } => all_are_answered(&asked, &format!("section {number}")),
+                _ => {}
+            }
+        }
+        all_are_answered(&asked, "the end");
+    }
+}
+
+/// Progress is kept under the id, and parts of the output are called by it. It keeps the number of the lab that it was first
+/// in.
+#[test]
+fn every_prediction_has_an_id_of_its_own() {
+    let mut owners = BTreeMap::new();
+    for (lab, run) in runs() {
+        let mut ids = BTreeSet::new();
+        for Prediction { id, .. } in predictions(events(lab, run)) {
+            let (number, part) = id.split_once('-').unwrap_or_default();
+            let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+            assert!(LABS.iter().any(|lab| lab.number() == number), "{}: `{id}`", lab.name);
+            assert!(!part.is_empty() && part.bytes().all(is_plain), "{}: `{id}`", lab.name);
+            // It would be taken for the place of a part.
+            assert!(part.parse::<usize>().is_err(), "{}: `{id}`", lab.name);
+            assert!(ids.insert(*id), "{}, {}: {id} comes twice", lab.name, run.name);
+            assert_eq!(*owners.entry(*id).or_insert(lab.name), lab.name, "{id} is of two labs");
+        }
+    }
+}
+
+/// A reader is told why a wrong choice is wrong, and can choose among two things or more.
+#[test]
+fn every_prediction_can_be_answered_and_says_why() {
+    for (lab, run) in runs() {
+        for answer in answers(events(lab, run)) {
+            let Prediction { id, question, kind, because, .. } = &answer.prediction;
+            assert!(question.contains(char::is_alphabetic), "{id}");
+            let expected = answer.expected();
+            match kind {
+                Kind::Choice(choices) => {
+                    assert!((2..=5).contains(&choices.len()), "{id}");
+                    for (index, choice) in choices.iter().enumerate() {
+                        let said = Said::Option(index);
+                        assert!(
+                            Ok(&said) == expected.as_ref() || !choice.unless.is_empty(),
+                            "{id}: {}",
+                            choice.name
+                        );
+                    }
+                }
+                Kind::Order(things) | Kind::Line(things) => {
+                    assert!((2..=26).contains(&things.len()), "{id}");
+                    assert!(things.iter().collect::<BTreeSet<_>>().len() == things.len(), "{id}");
+                }
+                Kind::YesNo | Kind::Number { .. } => {}
+                Kind::Think => panic!("{id} is to be thought about, and has an answer"),
+            }
+            assert!(!because.contains("TODO"), "{id}");
+        }
+    }
+}
+
+/// Nothing that a real clock gave can be right or wrong.
+#[test]
+fn no_prediction_is_answered_by_a_real_clock_where_time_is_modelled() {
+    for (lab, run) in runs().into_iter().filter(|(_, run)| is_simulated(run)) {
+        for answer in answers(events(lab, run)) {
+            if let labs::Key::Number(figure) = &answer.key {
+                assert_ne!(figure.kind, labs::Kind::Measured, "{}", answer.prediction.id);
+            }
+        }
+    }
+}
+
+fn is_simulated(run: &Run) -> bool {
+    run.flags.iter().any(|flag| flag.starts_with("sim"))
+}
+
+/// A reader who thinks for an hour about every prediction, on the lab's own clock, and then answers nothing.
+#[derive(Default)]
+struct Thinker {
+    events: Vec<Event>,
+    hours: usize,
+}
+
+impl Sink for Thinker {
+    fn event(&mut self, event: Event) {
+        self.events.push(event);
+    }
+
+    fn ask(&mut self, _: &Prediction) -> Option<Said> {
+        sleep(Duration::from_secs(3600));
+        self.hours += 1;
+        None
+    }
+}
+
+/// What a lab says to somebody who thinks, and how often it asks.
+fn thought<O: Args>(lab: &Entry<O>, flags: &[&str]) -> (Vec<Event>, usize) {
+    let (common, options) = lab.parse(flags).unwrap();
+    let machine = common.gpu.bare_machine().unwrap();
+    let mut thinker = Thinker::default();
+    lab.start(&common, &options, &machine, &mut thinker).unwrap();
+    (thinker.events, thinker.hours)
+}
+
+/// A lab by its name, run by somebody who thinks.
+macro_rules! thinkers {
+    ($($name:literal: $module:ident),* $(,)?) => {
+        const THINKERS: &[(&str, fn(&[&str]) -> (Vec<Event>, usize))] =
+            &[$(($name, |flags| thought(&labs::$module::LAB, flags))),*];
+    };
+}
+
+thinkers![
+    "lab-00": lab_00_setup,
+    "lab-01": lab_01_devices,
+    "lab-02": lab_02_golden_rule,
+    "lab-03": lab_03_training_loop,
+    "lab-04": lab_04_memory,
+    "lab-05": lab_05_monitoring,
+    "lab-06": lab_06_amp,
+    "lab-07": lab_07_cudnn,
+    "lab-08": lab_08_asynchrony,
+    "lab-09": lab_09_feeding,
+];
+
+/// What a lab says, each with the section in which it says it.
+fn with_sections(events: &[Event]) -> Vec<(String, Event)> {
+    let mut section = "before the first section".to_owned();
+    let placed = without_measured(events).into_iter().map(|event| {
+        if let Event::Section { number, .. } = &event {
+            section = format!("section {number}");
+        }
+        (section.clone(), event)
+    });
+    placed.collect()
+}
+
+/// Where it does, a prediction stands between two readings of a clock.
+#[test]
+fn a_reader_who_thinks_for_an_hour_changes_nothing() {
+    assert!(THINKERS.iter().map(|(name, _)| *name).eq(LABS.iter().map(|lab| lab.name)), "add the new lab");
+    let runs: Vec<_> = runs().into_iter().filter(|(_, run)| is_simulated(run)).collect();
+    let wrong: Vec<String> = runs
+        .par_iter()
+        .flat_map(|(lab, run)| {
+            let (_, think) = THINKERS.iter().find(|(name, _)| *name == lab.name).unwrap();
+            let (found, hours) = think(&[run.flags, run.steady].concat());
+            let (expected, found) = (with_sections(events(lab, run)), with_sections(&found));
+            let asked = predictions(events(lab, run)).filter(|prediction| prediction.gates()).count();
+            assert_eq!(hours, asked, "{}, {}", lab.name, run.name);
+            let differing = expected.iter().zip(&found).filter(|(expected, found)| expected != found);
+            let mut wrong: Vec<String> = differing
+                .map(|((section, expected), (_, found))| {
+                    let figures = |event: &Event| -> Vec<String> {
+                        event
+                            .figures()
+                            .iter()
+                            .map(|figure| format!("{} {}", figure.name, figure.printed()))
+                            .collect()
+                    };
+                    let (before, after) = (figures(expected), figures(found));
+                    let pair = before.iter().zip(&after).find(|(before, after)| before != after);
+                    let what = match pair {
+                        Some((before, after)) => format!("{before} became {after}"),
+                        None => format!("{expected:?} became {found:?}").chars().take(300).collect(),
+                    };
+                    format!("{}, {}, {section}: {what}", lab.name, run.name)
+                })
+                .collect();
+            if expected.len() != found.len() {
+                wrong.push(format!(
+                    "{}, {}: {} events became {}",
+                    lab.name,
+                    run.name,
+                    expected.len(),
+                    found.len()
+                ));
+            }
+            wrong
+        })
+        .collect();
+    assert!(wrong.is_empty(), "a prediction stands between two readings of a clock:\n{}", wrong.join("\n"));
+}
+
+/// What the test above looks for.
+#[test]
+fn an_hour_between_two_readings_of_a_clock_is_seen() {
+    #[derive(clap::Args)]
+    struct NoOptions {}
+    fn run(lab: &mut Lab, _: &NoOptions) -> labs::Result<()> {
+        let start = todevice::time::Instant::now();
+        let guess = lab.predict(Prediction::yes_no("99-long", "Does it take long?"));
+        lab.figure(timed("time", start.elapsed()));
+        lab.answer(guess, true);
+        Ok(())
+    }
+    let lab = Entry { name: "lab-99", title: "A question in the way", run };
+    let (events, hours) = thought(&lab, &["--gpu", "sim:t4"]);
+    assert_eq!(hours, 1);
+    assert!(said::number(&events, "time") >= 3_600_000.0);
+}
+
+/// One of each kind that takes an answer.
+fn of_each_kind() -> [Prediction; 5] {
+    [
+        Prediction::choice("99-choice", "Which?")
+            .or("one", "The first.", "It is not.")
+            .or("two", "Two.", "No."),
+        Prediction::yes_no("99-yes", "Is it?"),
+        Prediction::number("99-number", "How many?").unit("MiB").tolerance(0.1),
+        Prediction::order("99-order", "In which order?", ["copy", "launch", "wait"]),
+        Prediction::line("99-line", "Which line?", "let x = 1;\n\nlet y = x;\n    drop(y);\n"),
+    ]
+}
+
+#[test]
+fn what_is_typed_is_read_for_each_kind() {
+    let [choice, yes_no, number, order, line] = of_each_kind();
+    for (prediction, typed, said) in [
+        (&choice, "a", Said::Option(0)),
+        (&choice, " B) \n", Said::Option(1)),
+        (&choice, "b.", Said::Option(1)),
+        (&yes_no, "yes", Said::Option(0)),
+        (&yes_no, "Y", Said::Option(0)),
+        (&yes_no, "No.\r\n", Said::Option(1)),
+        (&number, "12", Said::Number(12.0)),
+        (&number, "1,024 MiB", Said::Number(1024.0)),
+        (&number, "3.5mib", Said::Number(3.5)),
+        (&number, "-0.25", Said::Number(-0.25)),
+        (&number, "−2", Said::Number(-2.0)),
+        (&number, "1e3", Said::Number(1000.0)),
+        (&number, "1 000 000", Said::Number(1e6)),
+        (&order, "c a b", Said::Order(vec![2, 0, 1])),
+        (&order, "B, C, A", Said::Order(vec![1, 2, 0])),
+        (&order, "abc", Said::Order(vec![0, 1, 2])),
+        (&line, "c", Said::Option(2)),
+    ] {
+        assert_eq!(prediction.parse(typed), Ok(said.clone()), "{}: {typed:?}", prediction.id);
+        // As it is kept, and read again.
+        assert_eq!(prediction.parse(&prediction.typed(&said)), Ok(said));
+    }
+}
+
+#[test]
+fn what_is_no_answer_is_refused_in_one_line_for_each_kind() {
+    let [choice, yes_no, number, order, line] = of_each_kind();
+    for (prediction, right, wrong) in [
+        (&choice, "say a to b", &["c", "ab", "1", "yes", "?", "\u{1b}", "ä"][..]),
+        (&yes_no, "say yes or no", &["a", "yess", "ja", "0", "yes no"]),
+        (&number, "say a number of MiB", &["many", "1.2.3", "NaN", "inf", "1e999", "12 GiB", "MiB", "0x10"]),
+        (
+            &order,
+            "say all letters in their order, such as c b a",
+            &["a b", "a a b", "a b c d", "a b d", "1 2 3"],
+        ),
+        (&line, "say a to c", &["d", "let x = 1;", "3"]),
+    ] {
+        for typed in wrong {
+            let error = prediction.parse(typed).unwrap_err();
+            assert!(error.ends_with(right), "{}: {error}", prediction.id);
+            assert!(error.starts_with('`') && !error.contains('\n'), "{error:?}");
+        }
+    }
+    let think = Prediction::think("99-think", "What now?");
+    assert!(think.parse("anything").is_err());
+}
+
+/// The lab that makes the answers below.
+fn answered(prediction: Prediction, key: impl Into<labs::Key>) -> Answer {
+    Answer { prediction, key: key.into(), said: None }
+}
+
+#[test]
+fn a_key_that_does_not_fit_is_told_with_the_id() {
+    let [choice, yes_no, number, order, line] = of_each_kind();
+    let orders = |things: &[&str]| things.iter().map(|thing| (*thing).to_owned()).collect::<Vec<String>>();
+    for (answer, what) in [
+        (answered(choice.clone(), "three"), "99-choice has no choice `three`"),
+        (answered(choice, true), "99-choice is answered by another kind of key"),
+        (answered(yes_no.clone(), "yes"), "99-yes is answered by another kind of key"),
+        (answered(yes_no, 1), "99-yes is answered by another kind of key"),
+        (
+            answered(number.clone(), exact("size", 3).unit("KiB")),
+            "99-number asks for `MiB`, and the answer comes in `KiB`",
+        ),
+        (answered(number.clone(), 3), "99-number asks for `MiB`, and the answer comes in ``"),
+        (
+            answered(number, exact("size", "large").unit("MiB")),
+            "99-number asks for a number, and the answer is none",
+        ),
+        (
+            answered(order.clone(), orders(&["wait", "copy"])),
+            "99-order has other things to put in order than its answer",
+        ),
+        (
+            answered(order, orders(&["wait", "copy", "sleep"])),
+            "99-order has other things to put in order than its answer",
+        ),
+        (answered(line.clone(), "let z"), "99-line has no line with `let z`"),
+        (answered(line, "let"), "99-line has more than one line with `let`"),
+    ] {
+        assert_eq!(answer.expected(), Err(what.to_owned()));
+    }
+}
+
+#[test]
+fn what_was_said_is_compared_in_words() {
+    let [choice, yes_no, number, order, line] = of_each_kind();
+    let size = || modelled("size", 96.0).unit("MiB").digits(0);
+    let orders: Vec<String> = ["launch", "copy", "wait"].map(str::to_owned).to_vec();
+    let number = number.because("So it is.");
+    for (answer, typed, verdict, words) in [
+        (answered(choice.clone(), "two"), "b", Verdict::Right, "You said “Two”. Right."),
+        (
+            answered(choice, "two"),
+            "a",
+            Verdict::Wrong,
+            "You said “The first”. No. It is not. The answer is “Two”.",
+        ),
+        (answered(yes_no.clone(), false), "no", Verdict::Right, "You said no. Right."),
+        (answered(yes_no, false), "yes", Verdict::Wrong, "You said yes. No. The answer is no."),
+        (
+            answered(number.clone(), size()),
+            "100",
+            Verdict::Right,
+            "You said 100 MiB; it was 96 MiB (modelled). Right. So it is.",
+        ),
+        (
+            answered(number.clone(), size()),
+            "2",
+            Verdict::Off(2.0 / 96.0),
+            "You said 2 MiB; it was 96 MiB (modelled), 48 times your guess. So it is.",
+        ),
+        (
+            answered(number.clone(), size()),
+            "120",
+            Verdict::Off(1.25),
+            "You said 120 MiB; it was 96 MiB (modelled), so your guess was 25 % too high. So it is.",
+        ),
+        (
+            answered(number, size()),
+            "-1",
+            Verdict::Wrong,
+            "You said -1 MiB; it was 96 MiB (modelled). So it is.",
+        ),
+        (
+            answered(order.clone(), orders.clone()),
+            "b a c",
+            Verdict::Right,
+            "You said launch, copy, wait. Right.",
+        ),
+        (
+            answered(order, orders),
+            "a b c",
+            Verdict::Wrong,
+            "You said copy, launch, wait. No. The answer is launch, copy, wait.",
+        ),
+        (answered(line, "drop"), "c", Verdict::Right, "You said `drop(y);`. Right."),
+    ] {
+        let said = answer.prediction.parse(typed).unwrap();
+        assert_eq!((answer.verdict(&said), answer.compared(&said).as_str()), (verdict, words));
+    }
+}
+
+#[test]
+fn nobody_is_asked_where_nobody_answers() {
+    #[derive(clap::Args)]
+    struct NoOptions {}
+    fn run(lab: &mut Lab, _: &NoOptions) -> labs::Result<()> {
+        lab.section(1, "A question");
+        let guess = lab.predict(Prediction::yes_no("99-yes", "Is it?"));
+        lab.answer(guess, true);
+        Ok(())
+    }
+    let lab = Entry { name: "lab-99", title: "A question", run };
+    let captured = labs::run_captured(&lab, &["--gpu", "none", "--ask"]);
+    assert_eq!((captured.exit_code, captured.errors.as_str()), (0, ""));
+    assert!(captured.text.ends_with("1. A question\nPredict: Is it?\n"), "{}", captured.text);
+    let answers: Vec<&Answer> = answers(&captured.events).collect();
+    assert!(matches!(answers[..], [Answer { said: None, .. }]));
+}
