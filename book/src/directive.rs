@@ -79,6 +79,7 @@ fn lab_run(course: &Course, page: &Page, lab: &str) -> Result<String, String> {
     let lab = course.lab(lab)?;
     let mut commands = vec![(lab.command(&[]), by_default(lab))];
     commands.extend(lab.runs.iter().map(|run| (lab.command(run.flags), run.what)));
+    commands.push((lab.command(&["--ask"]), "your predictions first"));
     commands.push((lab.command(&["--section", "1"]), "one section at a time"));
     commands.push((lab.command(&["--help"]), "its flags"));
     let width = commands.iter().map(|(command, _)| command.len()).max().unwrap_or(0);
