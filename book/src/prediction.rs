@@ -42,9 +42,9 @@ fn form(prediction: &Prediction, answer: &Answer, expected: &Said) -> Result<Str
             return Err(format!("`{id}` is answered by a measured figure, which differs from run to run"));
         }
         let printed = escape(&figure.printed());
-        let count = if answer.is_small_count() { " data-count" } else { "" };
+        let bare = if answer.is_bare() { " data-bare" } else { "" };
         more = format!(
-            "{count} data-tolerance=\"{tolerance}\" data-unit=\"{}\" data-printed=\"{printed}\"",
+            "{bare} data-tolerance=\"{tolerance}\" data-unit=\"{}\" data-printed=\"{printed}\"",
             escape(unit)
         );
     }

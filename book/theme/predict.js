@@ -80,7 +80,7 @@ const compare = {
     const start = `You said ${words}; it was ${escaped(printed)}`;
     if (Math.abs(said - was) <= Number(tolerance) * Math.abs(was)) return { said: `${said}`, verdict: "right", html: `${start}. Right.${because(form)}` };
     const ratio = said / was;
-    if ("count" in form.dataset || !(ratio > 0) || !Number.isFinite(ratio)) return { said: `${said}`, verdict: "wrong", html: `${start}.${because(form)}` };
+    if ("bare" in form.dataset || !(ratio > 0) || !Number.isFinite(ratio)) return { said: `${said}`, verdict: "wrong", html: `${start}.${because(form)}` };
     return { said: `${said}`, verdict: "off", ratio, html: `${start}, ${times(ratio)}.${because(form)}` };
   },
   order(form, typed) {
@@ -223,8 +223,11 @@ function summary() {
   if (ratios.length > 0) {
     const low = ratios.filter(ratio => ratio < 1).length;
     const factor = Math.exp(ratios.map(ratio => Math.abs(Math.log(ratio))).sort((a, b) => a - b)[Math.floor(ratios.length / 2)]);
+    const by = `by a factor of ${factor < 10 ? factor.toFixed(1) : Math.round(factor)}`;
     const side = low === ratios.length ? "all too low" : low === 0 ? "all too high" : `${low} too low, ${ratios.length - low} too high`;
-    text += ` Of your numbers ${ratios.length} missed, typically by a factor of ${factor < 10 ? factor.toFixed(1) : Math.round(factor)}: ${side}.`;
+    text += ratios.length === 1
+      ? ` One number was too ${low ? "low" : "high"}, ${by}.`
+      : ` ${ratios.length} numbers missed, typically ${by}: ${side}.`;
   }
   words.textContent = text;
 }

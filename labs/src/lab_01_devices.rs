@@ -190,15 +190,15 @@ fn first_use(lab: &mut Lab) -> crate::Result<()> {
     let guess = lab.predict(
         Prediction::choice(
             "01-twice",
-            "A program makes a small tensor on the GPU, 16 × 16 zeros, and then another one like it. How \
-             many times as long does the first one take?",
+            "The first thing that a program does with the GPU is to make a small tensor on it, 16 × 16 zeros. \
+             Then it makes another one like it. How many times as long does the first one take?",
         )
         .or("1", "Less than twice as long.", SETTING_UP)
         .or("30", "2 to 30 times as long.", SETTING_UP)
         .or(
             "1000",
             "30 to 1000 times as long.",
-            "Setting the GPU up takes a good part of a second, and a launch only microseconds.",
+            "Setting the GPU up takes more than a tenth of a second, and a launch only microseconds.",
         )
         .or("more", "More than 1000 times as long.", "The GPU had been used before.")
         .raced(),

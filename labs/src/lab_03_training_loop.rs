@@ -571,7 +571,8 @@ fn one_step_drawn(
 
     lab.think(
         "03-crossover",
-        "The same step runs on the CPU of this machine. With how many samples is the GPU faster?",
+        "The same step runs on the CPU of this machine. Which is faster with this batch, and which with one 16 times \
+         as large?",
     );
     // ANCHOR: both
     let on_cpu = nn::Sequential::new((nn::Linear::new(16, 64)?, nn::ReLU, nn::Linear::new(64, 1)?));
@@ -647,7 +648,7 @@ fn when_to_stop_the_clock(lab: &mut Lab) -> crate::Result<()> {
         Prediction::number(
             "03-clock",
             "The forward pass of a wide network is timed, and the clock is stopped as soon as `forward` \
-             returns. What share of the time that the pass really takes does the clock show?",
+             returns. How much of the real time of the pass does the clock show?",
         )
         .unit("%")
         .tolerance(0.25)

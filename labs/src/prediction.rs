@@ -402,9 +402,12 @@ impl Answer {
         }
     }
 
-    /// Whether the answer is a count so small that nobody would say how many times too large a guess is.
-    pub fn is_small_count(&self) -> bool {
-        matches!(&self.key, Key::Number(Figure { value: Value::Int(-20..=20), .. }))
+    /// Whether nobody would say how many times too large a guess is: of a small count, and of a percentage.
+    pub fn is_bare(&self) -> bool {
+        matches!(
+            &self.key,
+            Key::Number(Figure { value: Value::Int(-20..=20), .. } | Figure { unit: "%", .. })
+        )
     }
 
     /// How good what was said is.
@@ -414,7 +417,7 @@ impl Answer {
             (Kind::Number { tolerance, .. }, Said::Number(said), Ok(Said::Number(expected))) => {
                 match (said - expected).abs() <= tolerance * expected.abs() {
                     true => Verdict::Right,
-                    false if self.is_small_count() || said / expected <= 0.0 => Verdict::Wrong,
+                    false if self.is_bare() || said / expected <= 0.0 => Verdict::Wrong,
                     false => Verdict::Off(said / expected),
                 }
             }
@@ -435,6 +438,9 @@ impl Answer {
             Verdict::Right => format!("You said {mine}. Right."),
             Verdict::Off(ratio) => format!("You said {mine}; it was {answer}, {}.", times(ratio)),
             Verdict::Wrong if is_number => format!("You said {mine}; it was {answer}."),
+            Verdict::Wrong if self.prediction.kind == Kind::YesNo => {
+                format!("You said {mine}; the answer is {answer}.")
+            }
             Verdict::Wrong => format!("You said {mine}. No. {unless} The answer is {answer}."),
         };
         let words: Vec<&str> =

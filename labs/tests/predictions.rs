@@ -375,7 +375,7 @@ fn what_was_said_is_compared_in_words() {
             "You said “The first”. No. It is not. The answer is “Two”.",
         ),
         (answered(yes_no.clone(), false), "no", Verdict::Right, "You said no. Right."),
-        (answered(yes_no, false), "yes", Verdict::Wrong, "You said yes. No. The answer is no."),
+        (answered(yes_no, false), "yes", Verdict::Wrong, "You said yes; the answer is no."),
         (
             answered(number.clone(), size()),
             "100",
