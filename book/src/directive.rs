@@ -6,11 +6,17 @@ use crate::labs::{by_default, source_page};
 use crate::mistake::{Wrong, choices};
 use crate::names::{LINES, unknown};
 use crate::output::{self, Show};
-use crate::plan::Plan;
+use crate::plan::{Expand, Plan};
 use crate::{anchor, first_page, html, minutes, plan_page, prediction, questions};
 
 /// A directive as Markdown.
-pub fn markdown(course: &Course, page: &Page, name: &str, args: &[&str]) -> Result<String, Wrong> {
+pub fn markdown(
+    course: &Course,
+    page: &Page,
+    name: &str,
+    args: &[&str],
+    expand: Expand,
+) -> Result<String, Wrong> {
     if let (Some(chapter), "lab-run" | "questions", [other]) = (page.chapter(), name, args)
         && chapter != *other
     {
@@ -25,8 +31,12 @@ pub fn markdown(course: &Course, page: &Page, name: &str, args: &[&str]) -> Resu
         ("plan" | "sessions", []) if page.chapter().is_some() => {
             Err(Wrong::Here(format!("a chapter has no `{{{{#{name}}}}}`: name `plan.md` instead")))
         }
-        ("plan", []) => plan_page::plan(course, &Plan::read(course)?, &up(page.path)),
-        ("sessions", []) => plan_page::sessions(course, &Plan::read(course)?, &up(page.path)),
+        ("plan", []) => {
+            Ok(plan_page::plan(&Plan::read(course)?.with_minutes(course, expand)?, &up(page.path)))
+        }
+        ("sessions", []) => {
+            Ok(plan_page::sessions(&Plan::read(course)?.with_minutes(course, expand)?, &up(page.path)))
+        }
         ("lab-run", [lab]) => Ok(lab_run(course, page, lab)?),
         ("lab-code", [lab, anchor]) => {
             let lab = course.lab(lab)?;

@@ -90,7 +90,7 @@ pub fn expand(course: &Course, page: &Page) -> Result<String, Vec<Mistake>> {
                 block = Some(Block { name, heading, line: number, lines: Vec::new() });
                 continue;
             }
-            match directive::markdown(course, page, name, &args) {
+            match directive::markdown(course, page, name, &args, expand) {
                 Ok(markdown) => {
                     let asks = usize::from(folds_what_follows(&markdown));
                     (folds, predictions) = (folds + asks, predictions + asks);

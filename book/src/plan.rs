@@ -10,10 +10,12 @@ use crate::course::Course;
 use crate::document::Page;
 use crate::minutes::Work;
 use crate::mistake::{Mistake, Wrong, choices};
-use crate::page::expand;
 use crate::toml_file::{self, Places};
 
 const FILE: &str = "book/plan.toml";
+
+/// What carries out the directives of a page. It is given, since it asks for the plan itself.
+pub type Expand = fn(&Course, &Page) -> Result<String, Vec<Mistake>>;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -35,6 +37,9 @@ pub struct Chapter {
     pub optional: bool,
     /// From the folder of the chapters, once it is written.
     page: Option<Spanned<String>>,
+    /// How long it takes, once that was counted.
+    #[serde(skip)]
+    pub minutes: u32,
 }
 
 impl Chapter {
@@ -45,15 +50,6 @@ impl Chapter {
     /// The page, once it is written.
     pub fn page(&self) -> Option<&str> {
         self.page.as_ref().map(|page| page.get_ref().as_str())
-    }
-
-    /// How long the chapter takes, as its page says too; nothing of one that is to come.
-    pub fn minutes(&self, course: &Course) -> Result<u32, Wrong> {
-        let Some(path) = self.page() else { return Ok(0) };
-        let file = format!("book/chapters/{path}");
-        let text = course.read(&file)?;
-        let expanded = expand(course, &Page { file: &file, path, text: &text }).map_err(Wrong::Elsewhere)?;
-        Ok(Work::of(&expanded).minutes())
     }
 }
 
@@ -71,6 +67,18 @@ impl Plan {
         let (plan, places): (Plan, Places) = toml_file::read(course, FILE)?;
         let mistakes = plan.mistakes(course, &places);
         if mistakes.is_empty() { Ok(plan) } else { Err(Wrong::Elsewhere(mistakes)) }
+    }
+
+    /// The plan with the minutes of each chapter, as its page says them too; one that is to come has none.
+    pub fn with_minutes(mut self, course: &Course, expand: Expand) -> Result<Plan, Wrong> {
+        for chapter in self.chapter.iter_mut().chain([&mut self.appendix]) {
+            let Some(path) = chapter.page().map(str::to_owned) else { continue };
+            let file = format!("book/chapters/{path}");
+            let text = course.read(&file)?;
+            let page = Page { file: &file, path: &path, text: &text };
+            chapter.minutes = Work::of(&expand(course, &page).map_err(Wrong::Elsewhere)?).minutes();
+        }
+        Ok(self)
     }
 
     /// All chapters, the appendix last.

@@ -1,32 +1,29 @@
 //! The plan as Markdown. Lists, because a screen reader reads them well and a narrow screen wraps them.
 
-use crate::course::Course;
-use crate::mistake::Wrong;
 use crate::plan::{Chapter, Plan};
 
 /// All chapters: `up` leads to the folder of the chapters.
-pub fn plan(course: &Course, plan: &Plan, up: &str) -> Result<String, Wrong> {
+pub fn plan(plan: &Plan, up: &str) -> String {
     let mut markdown = String::from("<div class=\"plan\">\n\n");
     for chapter in &plan.chapter {
-        markdown += &format!("- {}. {}\n", line(course, chapter, up)?, chapter.then);
+        markdown += &format!("- {}. {}\n", line(chapter, up), chapter.then);
     }
     let appendix = &plan.appendix;
-    markdown +=
-        &format!("\nAt the end of the book stands {}. {}\n", line(course, appendix, up)?, appendix.then);
-    let together = together(course, &plan.chapter)?;
-    Ok(markdown + &format!("\n<p class=\"minutes\">All chapters: {together}</p>\n\n</div>\n\n"))
+    markdown += &format!("\nAt the end of the book stands {}. {}\n", line(appendix, up), appendix.then);
+    let together = together(&plan.chapter);
+    markdown + &format!("\n<p class=\"minutes\">All chapters: {together}</p>\n\n</div>\n\n")
 }
 
 /// The sessions of a class.
-pub fn sessions(course: &Course, plan: &Plan, up: &str) -> Result<String, Wrong> {
+pub fn sessions(plan: &Plan, up: &str) -> String {
     let mut markdown = String::from("<div class=\"sessions\">\n\n");
     let mut taught = Vec::new();
     for session in &plan.session {
         let session = session.get_ref();
         let chapters = plan.chapters_in(session);
-        markdown += &format!("1. **{}**: {}\n", session.name, together(course, chapters.iter().copied())?);
+        markdown += &format!("1. **{}**: {}\n", session.name, together(chapters.iter().copied()));
         for chapter in &chapters {
-            markdown += &format!("   - {}\n", line(course, chapter, up)?);
+            markdown += &format!("   - {}\n", line(chapter, up));
         }
         taught.extend(chapters.iter().map(|chapter| chapter.number()));
     }
@@ -35,27 +32,27 @@ pub fn sessions(course: &Course, plan: &Plan, up: &str) -> Result<String, Wrong>
     if !left.is_empty() {
         markdown += &format!("\nNot in class: {}.\n", left.join("; "));
     }
-    Ok(markdown + "\n</div>\n\n")
+    markdown + "\n</div>\n\n"
 }
 
 /// A chapter without what it is good for.
-fn line(course: &Course, chapter: &Chapter, up: &str) -> Result<String, Wrong> {
+fn line(chapter: &Chapter, up: &str) -> String {
     let title = format!("{} {}", chapter.number(), chapter.title);
     let optional = if chapter.optional { ", optional" } else { "" };
-    Ok(match chapter.page() {
+    match chapter.page() {
         Some(page) => {
-            let minutes = plural(chapter.minutes(course)?, "minute");
+            let minutes = plural(chapter.minutes, "minute");
             format!("[{title}]({up}{page}), {minutes}{optional}")
         }
         None => format!("{title}{optional}, to come"),
-    })
+    }
 }
 
 /// `2 hours 15 minutes, and 25 minutes more with what is optional, without what is to come`
-fn together<'a>(course: &Course, chapters: impl IntoIterator<Item = &'a Chapter>) -> Result<String, Wrong> {
+fn together<'a>(chapters: impl IntoIterator<Item = &'a Chapter>) -> String {
     let (mut needed, mut optional, mut to_come) = (0, 0, false);
     for chapter in chapters {
-        *if chapter.optional { &mut optional } else { &mut needed } += chapter.minutes(course)?;
+        *if chapter.optional { &mut optional } else { &mut needed } += chapter.minutes;
         to_come |= chapter.page().is_none();
     }
     let more = match optional {
@@ -63,7 +60,7 @@ fn together<'a>(course: &Course, chapters: impl IntoIterator<Item = &'a Chapter>
         optional => format!(", and {} more with what is optional", hours(optional)),
     };
     let without = if to_come { ", without what is to come" } else { "" };
-    Ok(format!("{}{more}{without}", hours(needed)))
+    format!("{}{more}{without}", hours(needed))
 }
 
 /// `1 hour 30 minutes`
