@@ -255,19 +255,21 @@ fn a_question_is_answered_with_the_keyboard() {
 }
 
 #[test]
-fn wide_code_scrolls_with_the_keyboard() {
+fn a_wide_picture_scrolls_with_the_keyboard() {
     let browser = at("03-training-loop.html");
     resize(&browser, PHONE);
-    wait_until(&browser, "document.querySelector('.lab-code code').tabIndex === 0");
+    // It stands after a prediction.
+    browser.value("document.querySelectorAll('details.after').forEach(fold => { fold.open = true; })");
+    wait_until(&browser, "document.querySelector('.picture').tabIndex === 0");
     let address = browser.value("location.href");
-    browser.value("document.querySelector('.lab-code code').focus()");
+    browser.value("document.querySelector('.picture').focus()");
     browser.press(&[RIGHT, RIGHT]);
     wait_until(&browser, "document.activeElement.scrollLeft > 0");
     assert_eq!(browser.value("location.href"), address);
     // Where nothing is focused, the arrow turns the page.
     browser.value("document.activeElement.blur()");
     browser.press(&[RIGHT]);
-    wait_until(&browser, "location.pathname.endsWith('/labs/lab-03.html')");
+    wait_until(&browser, "location.pathname.endsWith('/04-memory.html')");
 }
 
 #[test]
@@ -384,7 +386,7 @@ fn an_address_that_is_none_shows_the_404_page() {
     let browser = at("labs/no/such/page.html");
     assert_eq!(
         browser.value("document.querySelector('main h1').textContent.trim()"),
-        json!("Document not found (404)")
+        json!("Nothing lives at this address")
     );
     // Only the page itself was not there.
     let complaints = browser.complaints();

@@ -70,7 +70,7 @@ impl Site {
                 let path = entry.unwrap().path();
                 if path.is_dir() {
                     folders.push(path);
-                } else if path.extension().is_some_and(|extension| extension == "html") {
+                } else if path.extension().is_some_and(|extension| extension == "html") && !leads_on(&path) {
                     let page = path.strip_prefix(&self.folder).unwrap();
                     pages.push(page.to_str().expect("a name in UTF-8").replace('\\', "/"));
                 }
@@ -86,6 +86,11 @@ fn file(folder: &Path, url: &str) -> Option<PathBuf> {
     let path = url.split('?').next()?.strip_prefix(AT)?;
     let file = folder.join(if path.is_empty() { "index.html" } else { path });
     file.is_file().then_some(file)
+}
+
+/// Whether a page is only there to lead from an old address to a new one.
+fn leads_on(page: &Path) -> bool {
+    fs::read_to_string(page).unwrap().contains("http-equiv=\"refresh\"")
 }
 
 fn content_type(file: &Path) -> &'static str {
