@@ -104,9 +104,13 @@ impl<'a> Lab<'a> {
         self.tell(Event::Prediction(Prediction::think(id, question)));
     }
 
-    /// Answers a prediction: with the name of a choice, a truth, a figure, an order, or a part of a line.
+    /// Answers a prediction: with the name of a choice, a truth, a figure, an order, or a part of a line. A thought is left
+    /// unanswered.
     pub fn answer(&mut self, guess: Guess, key: impl Into<Key>) {
         let Guess { prediction, said } = guess;
+        if !prediction.gates() {
+            return; // A thought has no key.
+        }
         self.tell(Event::Answer(Answer { prediction, key: key.into(), said }));
     }
 

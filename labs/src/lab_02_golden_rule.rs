@@ -144,7 +144,8 @@ fn loss_and_target(lab: &mut Lab, options: &Options) -> crate::Result<()> {
         .or("forward", "`model.forward(&x.to(device)?)`", "Its input moves within the line itself.")
         .or("loss", "`loss_fn.forward(&scores, &y)`", ONE_DEVICE)
         .or("none", "None of them.", "The loss compares the scores with the targets, and `y` never moved.")
-        .because("A batch is two tensors, `x` and `y`."),
+        .because("A batch is two tensors, `x` and `y`.")
+        .only_if(device.is_cuda()),
     );
     // ANCHOR: loss
     let x = Tensor::randn(&[batch_size, 784])?;
@@ -180,7 +181,8 @@ fn four_placements(lab: &mut Lab, options: &Options) -> crate::Result<()> {
             "The model can be moved to the GPU or forgotten, and so can the data. How many of the four placements \
              train?",
         )
-        .because("The rule asks that all tensors be on the same device; it does not say which."),
+        .because("The rule asks that all tensors be on the same device; it does not say which.")
+        .only_if(device.is_cuda()),
     );
     // ANCHOR: placements
     let devices = if device.is_cuda() { vec![Device::Cpu, device] } else { vec![Device::Cpu] };
@@ -283,21 +285,21 @@ fn synchronize(device: Device) -> Result<()> {
 fn exceptions(lab: &mut Lab) -> crate::Result<()> {
     lab.section(6, "The exceptions");
     let device = lab.device();
+    let question = format!(
+        "`x` is on {device}. On cpu are `number`, a 0-dim tensor; `vector`, one element in one dimension; and \
+         `index`. How many of these eight run?\n\
+         `x + 2.0`, `x + number`, `x + vector`, `number.to(device)? + vector`,\n\
+         `x.copy_(&vector)`, `x.index(&index)`,\n\
+         `x.index_select(0, &index)`, `x.gather(0, &index)`"
+    );
     let guess = lab.predict(
-        Prediction::number(
-        "02-exceptions",
-        format!(
-            "`x` is on {device}. On cpu are `number`, a 0-dim tensor; `vector`, one element in one dimension; and \
-             `index`. How many of these eight run?\n\
-             `x + 2.0`, `x + number`, `x + vector`, `number.to(device)? + vector`,\n\
-             `x.copy_(&vector)`, `x.index(&index)`,\n\
-             `x.index_select(0, &index)`, `x.gather(0, &index)`"
-        ),
-    )
-    .because(
-        "A number has no device, a 0-dim tensor on the CPU counts as a number, `copy_` reads from anywhere, and `index` \
-         moves its index for you.",
-    ));
+        Prediction::number("02-exceptions", question)
+            .because(
+                "A number has no device, a 0-dim tensor on the CPU counts as a number, `copy_` reads from anywhere, \
+                 and `index` moves its index for you.",
+            )
+            .only_if(device.is_cuda()),
+    );
     // ANCHOR: exceptions
     let x = Tensor::ones(&[3])?.to(device)?;
     let number = Tensor::new(2.0f32)?;

@@ -153,6 +153,11 @@ impl Prediction {
         Prediction { raced: true, ..self }
     }
 
+    /// The same as a thought where nothing will answer it: on a machine without a GPU, say.
+    pub fn only_if(self, is_answered: bool) -> Prediction {
+        if is_answered { self } else { Prediction::think(self.id, self.question) }
+    }
+
     /// Whether it waits for an answer.
     pub fn gates(&self) -> bool {
         self.kind != Kind::Think
