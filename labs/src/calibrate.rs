@@ -32,7 +32,10 @@ pub struct Flags {
 fn profile_file(name: &str) -> Result<PathBuf, String> {
     match name.ends_with(".profile") {
         true => Ok(PathBuf::from(name)),
-        false => Err("its name must end with .profile, as --gpu sim:FILE.profile wants it".to_owned()),
+        false => {
+            Err("its name must end with .profile, as --gpu sim:FILE.profile wants it"
+                .to_owned())
+        }
     }
 }
 
@@ -52,7 +55,8 @@ fn microseconds(time: Duration) -> f64 {
 /// The time on the GPU, in microseconds, of work that is queued while it is busy with something else.
 fn on_device(busy: &Tensor, work: impl Fn() -> Result<()>) -> Result<f64> {
     shortest(|| {
-        let [start, end] = [(); 2].map(|()| Event::new(EventOptions { enable_timing: true }));
+        let [start, end] =
+            [(); 2].map(|()| Event::new(EventOptions { enable_timing: true }));
         for _ in 0..4 {
             busy.matmul(busy)?;
         }
@@ -89,7 +93,11 @@ impl Lines {
 fn significant(value: f64) -> String {
     let digits = (3 - value.abs().log10().floor() as i32).clamp(0, 9) as usize;
     let text = format!("{value:.digits$}");
-    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+    if text.contains('.') {
+        text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    } else {
+        text
+    }
 }
 
 /// Measures `cuda:0` of the current machine. The result is the text of a profile.
@@ -98,21 +106,35 @@ pub fn calibrate() -> Result<String> {
     let properties = cuda::get_device_properties(0)?;
     let modelled = Machine::current().time_is_modelled();
     // The figures that are not measured are those of the built-in profile that comes nearest.
-    let (like, gemm_factor, tensor_factor, dram_factor, gap) = match (properties.major, properties.minor) {
-        (9 | 10, _) => ("h200", 0.77, 0.75, 0.85, 0.8),
-        (8 | 11.., _) => ("rtx4090", 0.7, 0.85, 0.9, 0.7),
-        _ => ("t4", 0.55, 0.4, 0.75, 1.0),
-    };
+    let (like, gemm_factor, tensor_factor, dram_factor, gap) =
+        match (properties.major, properties.minor) {
+            (9 | 10, _) => ("h200", 0.77, 0.75, 0.85, 0.8),
+            (8 | 11.., _) => ("rtx4090", 0.7, 0.85, 0.9, 0.7),
+            _ => ("t4", 0.55, 0.4, 0.75, 1.0),
+        };
     let how = if modelled { "modelled" } else { "measured" };
     let mut lines = Lines::default();
-    lines.0 += &format!("like = {like}\nname = {}\n", properties.name.trim_end_matches(" (simulated)"));
+    lines.0 += &format!(
+        "like = {like}\nname = {}\n",
+        properties.name.trim_end_matches(" (simulated)")
+    );
     lines.0 += &format!("capability = {}.{}\n", properties.major, properties.minor);
-    lines.add("multiprocessors", properties.multi_processor_count.into(), "as the driver says");
+    lines.add(
+        "multiprocessors",
+        properties.multi_processor_count.into(),
+        "as the driver says",
+    );
     let threads = properties.max_threads_per_multi_processor.into();
     lines.add("threads_per_multiprocessor", threads, "as the driver says");
-    lines.add("clock", f64::from(properties.clock_rate) / 1e3, "MHz, as the driver says");
-    lines.0 += &format!("l2 = {} # bytes, as the driver says\n", properties.l2_cache_size);
-    lines.0 += &format!("memory = {} # bytes, as the driver says\n", properties.total_memory);
+    lines.add(
+        "clock",
+        f64::from(properties.clock_rate) / 1e3,
+        "MHz, as the driver says",
+    );
+    lines.0 +=
+        &format!("l2 = {} # bytes, as the driver says\n", properties.l2_cache_size);
+    lines.0 +=
+        &format!("memory = {} # bytes, as the driver says\n", properties.total_memory);
 
     // A simulated product is a real one of the CPU: a smaller one will do.
     let side = if modelled { 1024 } else { 8192 };
@@ -122,9 +144,14 @@ pub fn calibrate() -> Result<String> {
     // Small things.
     let one = Tensor::ones_with(&[1], device)?;
     let many = 20;
-    let tiny = on_device(&busy, || (0..many).try_for_each(|_| one.neg().map(drop)))? / f64::from(many);
+    let tiny = on_device(&busy, || (0..many).try_for_each(|_| one.neg().map(drop)))?
+        / f64::from(many);
     let smallest = (tiny - gap).max(0.1);
-    lines.add("smallest_kernel", smallest, &format!("µs, {how}: {tiny:.2} with the gap to the next"));
+    lines.add(
+        "smallest_kernel",
+        smallest,
+        &format!("µs, {how}: {tiny:.2} with the gap to the next"),
+    );
     let call = shortest(|| {
         cuda::synchronize()?;
         let start = Instant::now();
@@ -134,22 +161,39 @@ pub fn calibrate() -> Result<String> {
     // The call that waits begins while the kernel is on its way.
     let there_and_back = on_host(|| one.neg().map(drop))?;
     let latency = (there_and_back - call - smallest).max(0.1);
-    lines.add("launch_latency", latency, &format!("µs, {how}; the call takes {call:.2}"));
+    lines.add(
+        "launch_latency",
+        latency,
+        &format!("µs, {how}; the call takes {call:.2}"),
+    );
 
     // Memory of the device: each element is read and written.
-    let elements = (properties.total_memory / 64).min(if modelled { 1 << 24 } else { 1 << 29 }) as usize / 4;
+    let elements =
+        (properties.total_memory / 64).min(if modelled { 1 << 24 } else { 1 << 29 })
+            as usize
+            / 4;
     let large = Tensor::ones_with(&[elements], device)?;
-    let rate = 8.0 * elements as f64 / on_device(&busy, || large.neg_().map(drop))? / 1e3;
+    let rate =
+        8.0 * elements as f64 / on_device(&busy, || large.neg_().map(drop))? / 1e3;
     lines.add("dram_factor", dram_factor, "assumed");
-    lines.add("dram", rate / dram_factor, &format!("GB/s, {how}: {rate:.0} of it by neg_"));
+    lines.add(
+        "dram",
+        rate / dram_factor,
+        &format!("GB/s, {how}: {rate:.0} of it by neg_"),
+    );
     drop(large);
 
     // Products.
     let flops = |side: usize| 2.0 * (side as f64).powi(3);
     let single = flops(side) / on_device(&busy, || busy.matmul(&busy).map(drop))? / 1e3;
-    let in_double = flops(side / 2) / on_device(&busy, || double.matmul(&double).map(drop))? / 1e3;
+    let in_double =
+        flops(side / 2) / on_device(&busy, || double.matmul(&double).map(drop))? / 1e3;
     lines.add("gemm_factor", gemm_factor, "assumed");
-    lines.add("fp32", single / gemm_factor, &format!("GFLOP/s, {how}: {single:.0} by a product of {side}³"));
+    lines.add(
+        "fp32",
+        single / gemm_factor,
+        &format!("GFLOP/s, {how}: {single:.0} by a product of {side}³"),
+    );
     lines.add(
         "fp64",
         in_double / gemm_factor,
@@ -158,11 +202,14 @@ pub fn calibrate() -> Result<String> {
 
     // Tensor cores. Those before 8.0 take neither bf16 nor TF32.
     lines.add("tensor_factor", tensor_factor, "assumed");
-    for (name, dtype, since) in
-        [("tensor_f16", DType::F16, 7), ("tensor_bf16", DType::BF16, 8), ("tensor_tf32", DType::F32, 8)]
-    {
+    for (name, dtype, since) in [
+        ("tensor_f16", DType::F16, 7),
+        ("tensor_bf16", DType::BF16, 8),
+        ("tensor_tf32", DType::F32, 8),
+    ] {
         if properties.major < since {
-            lines.0 += &format!("{name} = 0 # this generation does not take the type\n");
+            lines.0 +=
+                &format!("{name} = 0 # this generation does not take the type\n");
             continue;
         }
         let operand = busy.to(dtype)?;
@@ -171,7 +218,11 @@ pub fn calibrate() -> Result<String> {
         let time = on_device(&busy, || operand.matmul(&operand).map(drop));
         matmul::set_allow_tf32(rounded);
         let rate = flops(side) / time? / 1e3;
-        lines.add(name, rate / tensor_factor, &format!("GFLOP/s, {how}: {rate:.0} by a product of {side}³"));
+        lines.add(
+            name,
+            rate / tensor_factor,
+            &format!("GFLOP/s, {how}: {rate:.0} by a product of {side}³"),
+        );
     }
 
     copies(&mut lines, &busy, how)?;
@@ -182,7 +233,11 @@ pub fn calibrate() -> Result<String> {
 /// Copies to the device and back, small and large, of pageable and of pinned memory.
 fn copies(lines: &mut Lines, busy: &Tensor, how: &str) -> Result<()> {
     let device = busy.device();
-    let to = |device| ToOptions { device: Some(device), non_blocking: true, ..Default::default() };
+    let to = |device| ToOptions {
+        device: Some(device),
+        non_blocking: true,
+        ..Default::default()
+    };
     let rate = |bytes: usize, time: f64| bytes as f64 / time / 1e3;
     let (small, large) = (1 << 12, 1usize << 26);
     let host = Tensor::zeros(&[large / 4])?;
@@ -214,7 +269,8 @@ fn allocations(lines: &mut Lines, how: &str) -> Result<()> {
                 let start = Instant::now();
                 work().map(|()| microseconds(start.elapsed()))
             };
-            let make = || Tensor::zeros_with(&[bytes], (Device::cuda(0), DType::U8)).map(drop);
+            let make =
+                || Tensor::zeros_with(&[bytes], (Device::cuda(0), DType::U8)).map(drop);
             let (first, second) = (time(&make)?, time(&make)?);
             cuda::synchronize()?;
             malloc = malloc.min(first - second);
@@ -238,7 +294,9 @@ pub fn main() -> ExitCode {
         }
         let machine = flags.gpu.machine().map_err(wrong)?;
         machine.on_warning(|warning| eprintln!("warning: {warning}"));
-        let heading = format!("# A profile for --gpu sim:FILE, made by calibrate of {machine}.\n");
+        let heading = format!(
+            "# A profile for --gpu sim:FILE, made by calibrate of {machine}.\n"
+        );
         let Some(file) = flags.output else {
             to_stdout(&heading); // Before measuring: if the disk is full, this takes the least time to say so.
             to_stdout(&machine.enter(calibrate).map_err(failed)?);
@@ -246,7 +304,8 @@ pub fn main() -> ExitCode {
         };
         let profile = machine.enter(calibrate).map_err(failed)?;
         let written = std::fs::write(&file, heading + &profile);
-        written.map_err(|error| failed(format!("--output {}: {error}", file.display())))?;
+        written
+            .map_err(|error| failed(format!("--output {}: {error}", file.display())))?;
         to_stdout(&format!("{machine}: --gpu sim:{}\n", file.display()));
         Ok(())
     })
@@ -255,7 +314,10 @@ pub fn main() -> ExitCode {
 /// The first line of what went wrong.
 fn failed(error: impl ToString) -> Stop {
     let error = error.to_string();
-    Stop { message: format!("error: {}\n", error.lines().next().unwrap_or_default()), exit_code: 1 }
+    Stop {
+        message: format!("error: {}\n", error.lines().next().unwrap_or_default()),
+        exit_code: 1,
+    }
 }
 
 #[cfg(test)]
@@ -268,9 +330,12 @@ mod tests {
         let values = |profile: &str| -> Vec<(String, f64)> {
             let lines = profile.lines().filter_map(|line| line.split_once(" = "));
             let number = |value: &str| value.split(' ').next()?.parse().ok();
-            lines.filter_map(|(name, value)| Some((name.to_owned(), number(value)?))).collect()
+            lines
+                .filter_map(|(name, value)| Some((name.to_owned(), number(value)?)))
+                .collect()
         };
-        let measure = |gpu: &str| gpu.parse::<Machine>().unwrap().enter(calibrate).unwrap();
+        let measure =
+            |gpu: &str| gpu.parse::<Machine>().unwrap().enter(calibrate).unwrap();
         let first = measure("sim:t4");
         let known = [
             ("smallest_kernel", 2.5),
@@ -295,18 +360,21 @@ mod tests {
 
         let of = |name: &str| found.iter().find(|(found, _)| found == name).unwrap().1;
         assert!(
-            (20_000.0..65_000.0).contains(&of("tensor_f16")) && of("tensor_bf16") + of("tensor_tf32") == 0.0
+            (20_000.0..65_000.0).contains(&of("tensor_f16"))
+                && of("tensor_bf16") + of("tensor_tf32") == 0.0
         );
 
-        let file = std::env::temp_dir().join(format!("calibrate-{}.profile", std::process::id()));
+        let file = std::env::temp_dir()
+            .join(format!("calibrate-{}.profile", std::process::id()));
         std::fs::write(&file, &first).unwrap();
         let second = values(&measure(&format!("sim:{}", file.display())));
         std::fs::remove_file(&file).unwrap();
         // What is derived from products comes out smaller each time; what a call takes is added to a malloc.
         let left_out = ["fp32", "fp64", "tensor_f16", "malloc", "free", "copy_latency"];
         for ((name, first), (_, second)) in found.iter().zip(&second) {
-            let alike =
-                left_out.contains(&name.as_str()) || first == second || (first / second - 1.0).abs() < 0.05;
+            let alike = left_out.contains(&name.as_str())
+                || first == second
+                || (first / second - 1.0).abs() < 0.05;
             assert!(alike, "{name}: {first}, then {second}");
         }
     }

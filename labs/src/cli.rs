@@ -70,10 +70,18 @@ pub enum Color {
 /// assert_eq!(batch_size("64"), Ok(64));
 /// assert_eq!(batch_size("0"), Err("expected a whole number from 1 to 65536".to_owned()));
 /// ```
-pub fn count(allowed: RangeInclusive<usize>) -> impl Fn(&str) -> Result<usize, String> + Clone + Send + Sync {
+pub fn count(
+    allowed: RangeInclusive<usize>,
+) -> impl Fn(&str) -> Result<usize, String> + Clone + Send + Sync {
     move |text| {
         let count = text.parse().ok().filter(|count| allowed.contains(count));
-        count.ok_or_else(|| format!("expected a whole number from {} to {}", allowed.start(), allowed.end()))
+        count.ok_or_else(|| {
+            format!(
+                "expected a whole number from {} to {}",
+                allowed.start(),
+                allowed.end()
+            )
+        })
     }
 }
 

@@ -50,7 +50,9 @@ impl<O: Args> Entry<O> {
         I: IntoIterator,
         I::Item: Into<OsString> + Clone,
     {
-        let command = Command::new(self.name).version(env!("CARGO_PKG_VERSION")).no_binary_name(true);
+        let command = Command::new(self.name)
+            .version(env!("CARGO_PKG_VERSION"))
+            .no_binary_name(true);
         let command = Common::augment_args(O::augment_args(command))
             .about(self.title) // after the flags, whose docs would replace it
             .mut_args(|arg| {
@@ -75,7 +77,13 @@ impl<O: Args> Entry<O> {
 
     /// Runs the lab on a machine that nothing else runs on. It tells `sink` all that happens, its failure
     /// included, but for a [`Stop`].
-    pub fn start(&self, common: &Common, options: &O, machine: &Machine, sink: &mut dyn Sink) -> Result<()> {
+    pub fn start(
+        &self,
+        common: &Common,
+        options: &O,
+        machine: &Machine,
+        sink: &mut dyn Sink,
+    ) -> Result<()> {
         let device = common.device_of(machine)?;
         sink.event(Event::Header(Header {
             lab: self.name.to_owned(),
@@ -90,8 +98,12 @@ impl<O: Args> Entry<O> {
             machine.start_trace();
         }
         let mut sections = Sections::new(common.section.as_deref(), sink);
-        let mut run =
-            || (self.run)(&mut Lab::new(common.seed, device, warnings.clone(), &mut sections), options);
+        let mut run = || {
+            (self.run)(
+                &mut Lab::new(common.seed, device, warnings.clone(), &mut sections),
+                options,
+            )
+        };
         let mut result = machine.enter(|| match device.is_cuda() {
             true => cuda::device(device.index(), run)?, // what `synchronize()` waits for, among others
             false => run(),
@@ -100,13 +112,17 @@ impl<O: Args> Entry<O> {
         warnings.tell(sink);
         if let Some(file) = &common.trace {
             // Of a lab that failed too: what happened until then may be why.
-            let taken = sink.trace(file, Timeline::of(&machine.trace()).to_chrome_json());
+            let taken =
+                sink.trace(file, Timeline::of(&machine.trace()).to_chrome_json());
             result = result.and(taken);
         }
         if let Err(error) = &result
             && !error.is::<Stop>()
         {
-            sink.event(Event::Failure { lab: self.name.to_owned(), message: story(&**error) });
+            sink.event(Event::Failure {
+                lab: self.name.to_owned(),
+                message: story(&**error),
+            });
         }
         result
     }
@@ -149,7 +165,14 @@ impl<'a> Sections<'a> {
             None => (wanted, None),
         };
         let (seen, parts) = (Vec::new(), Vec::new());
-        Sections { wanted: wanted.map(part), seen, parts, is_there: wanted.is_none(), was_there: false, sink }
+        Sections {
+            wanted: wanted.map(part),
+            seen,
+            parts,
+            is_there: wanted.is_none(),
+            was_there: false,
+            sink,
+        }
     }
 
     /// Notes where the lab has come to.
@@ -160,10 +183,13 @@ impl<'a> Sections<'a> {
                 self.seen.push(now.clone());
                 self.is_there = now == number && part.is_none();
             }
-            Event::Prediction(prediction) if self.seen.last().is_some_and(|now| now == number) => {
+            Event::Prediction(prediction)
+                if self.seen.last().is_some_and(|now| now == number) =>
+            {
                 self.parts.push(prediction.part());
-                self.is_there =
-                    part.is_none_or(|part| part == prediction.part() || part.parse() == Ok(self.parts.len()));
+                self.is_there = part.is_none_or(|part| {
+                    part == prediction.part() || part.parse() == Ok(self.parts.len())
+                });
             }
             _ => {}
         }
@@ -182,8 +208,13 @@ impl<'a> Sections<'a> {
                 .into())
             }
             Some((number, part)) if !self.was_there => {
-                let wanted = part.map_or(number.to_owned(), |part| format!("{number}.{part}"));
-                Err(wrong(format!("--section {wanted}: {lab} has {}", self.seen.join(", "))).into())
+                let wanted =
+                    part.map_or(number.to_owned(), |part| format!("{number}.{part}"));
+                Err(wrong(format!(
+                    "--section {wanted}: {lab} has {}",
+                    self.seen.join(", ")
+                ))
+                .into())
             }
             _ => Ok(()),
         }
@@ -239,17 +270,22 @@ pub fn run_captured<O: Args>(lab: &Entry<O>, flags: &[&str]) -> Captured {
     let (common, options) = match lab.parse(flags) {
         Ok(parsed) => parsed,
         Err(Stop { message, exit_code }) => {
-            let (text, errors) =
-                if exit_code == 0 { (message, String::new()) } else { (String::new(), message) };
+            let (text, errors) = if exit_code == 0 {
+                (message, String::new())
+            } else {
+                (String::new(), message)
+            };
             return Captured { text, errors, exit_code, ..Captured::default() };
         }
     };
     let mut kept = Kept::default();
     let machine = common.gpu.bare_machine().map_err(crate::Error::from);
-    let result = machine.and_then(|machine| lab.start(&common, &options, &machine, &mut kept));
+    let result =
+        machine.and_then(|machine| lab.start(&common, &options, &machine, &mut kept));
     let Stop { message, exit_code } = ended(result).err().unwrap_or_default();
     let Kept { events, trace } = kept;
-    let (trouble, output): (Vec<Event>, Vec<Event>) = events.iter().cloned().partition(Event::is_trouble);
+    let (trouble, output): (Vec<Event>, Vec<Event>) =
+        events.iter().cloned().partition(Event::is_trouble);
     Captured {
         text: render_text::render(&output),
         errors: trouble
@@ -257,7 +293,10 @@ pub fn run_captured<O: Args>(lab: &Entry<O>, flags: &[&str]) -> Captured {
             .map(|event| render_text::render(std::slice::from_ref(event)))
             .chain([message])
             .collect(),
-        json: events.iter().map(|event| format!("{}\n", render_json::render(event))).collect(),
+        json: events
+            .iter()
+            .map(|event| format!("{}\n", render_json::render(event)))
+            .collect(),
         events,
         format: common.format,
         trace,
@@ -296,7 +335,8 @@ fn missing(machine: &Machine, error: Error) -> String {
     match machine.enter(cuda::device_count) {
         0 => error.to_string(),
         count => {
-            let devices: Vec<String> = (0..count).map(|index| format!("cuda:{index}")).collect();
+            let devices: Vec<String> =
+                (0..count).map(|index| format!("cuda:{index}")).collect();
             format!("this machine ({machine}) has cpu, {}", devices.join(", "))
         }
     }
@@ -310,8 +350,9 @@ pub(crate) fn stop(error: clap::Error) -> Stop {
         return Stop { message, exit_code: 0 };
     }
     let lines = message.lines().map(str::trim).filter(|line| !line.is_empty());
-    let mut lines: Vec<&str> =
-        lines.take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more")).collect();
+    let mut lines: Vec<&str> = lines
+        .take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more"))
+        .collect();
     if error.kind() == ErrorKind::UnknownArgument && lines.len() == 1 {
         lines.push("tip: --help lists the flags");
     }

@@ -158,7 +158,11 @@ macro_rules! row {
 impl Table {
     /// A table without rows.
     pub fn new<S: Into<String>>(header: impl IntoIterator<Item = S>) -> Table {
-        Table { header: header.into_iter().map(Into::into).collect(), rows: Vec::new(), ranked: false }
+        Table {
+            header: header.into_iter().map(Into::into).collect(),
+            rows: Vec::new(),
+            ranked: false,
+        }
     }
 
     /// Marks a table whose rows stand in the order of their times.

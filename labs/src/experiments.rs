@@ -40,23 +40,32 @@ pub fn one_step(gpu: Option<&str>, batch: usize, pinned: bool) -> crate::Result<
         let layers = (nn::Linear::new(16, 64)?, nn::ReLU, nn::Linear::new(64, 1)?);
         let model = nn::Sequential::new(layers);
         model.to(device)?;
-        let mut optimizer =
-            optim::Adam::new(model.parameters(), AdamOptions { lr: 1e-3, ..Default::default() })?;
+        let mut optimizer = optim::Adam::new(
+            model.parameters(),
+            AdamOptions { lr: 1e-3, ..Default::default() },
+        )?;
         let mut samples = [Tensor::randn(&[batch, 16])?, Tensor::randn(&[batch, 1])?];
         let pinned = pinned && device.is_cuda();
         if pinned {
             samples = [samples[0].pin_memory()?, samples[1].pin_memory()?];
         }
-        let to = ToOptions { device: Some(device), non_blocking: pinned, ..Default::default() };
+        let to = ToOptions {
+            device: Some(device),
+            non_blocking: pinned,
+            ..Default::default()
+        };
 
         let mut step = || -> crate::Result<(Duration, Duration)> {
             let [x, y] = &samples;
             let start = Instant::now();
-            let (x, y) = record_function("batch to the device", || (x.to(to), y.to(to)));
+            let (x, y) =
+                record_function("batch to the device", || (x.to(to), y.to(to)));
             let (x, y) = (x?, y?);
             optimizer.zero_grad();
             let prediction = record_function("forward", || model.forward(&x))?;
-            let loss = record_function("loss", || nn::MSELoss::default().forward(&prediction, &y))?;
+            let loss = record_function("loss", || {
+                nn::MSELoss::default().forward(&prediction, &y)
+            })?;
             record_function("backward", || loss.backward())?;
             record_function("optimizer step", || optimizer.step())?;
             let queued = start.elapsed();
@@ -68,7 +77,11 @@ pub fn one_step(gpu: Option<&str>, batch: usize, pinned: bool) -> crate::Result<
         let (times, trace) = Machine::current().profile(step);
         let (queued, done) = times?;
         let launches = (Machine::current().counters() - before).launches;
-        let computed = if device.is_cuda() { trace.compute_time(device.index()) } else { Duration::ZERO };
+        let computed = if device.is_cuda() {
+            trace.compute_time(device.index())
+        } else {
+            Duration::ZERO
+        };
         Ok(Step { trace, queued, done, launches, computed })
     })
 }

@@ -93,14 +93,22 @@ pub fn modelled(name: &'static str, value: impl Into<Value>) -> Figure {
 /// A time in milliseconds taken with [`todevice::time::Instant`]: modelled where the machine's time is, measured
 /// elsewhere.
 pub fn timed(name: &'static str, time: Duration) -> Figure {
-    let kind = if Machine::current().time_is_modelled() { Kind::Modelled } else { Kind::Measured };
+    let kind = if Machine::current().time_is_modelled() {
+        Kind::Modelled
+    } else {
+        Kind::Measured
+    };
     Figure::new(kind, name, (time.as_nanos() as f64 / 1e6).into()).unit("ms").digits(3)
 }
 
 /// A result that a real GPU may not give again: on a machine whose time is modelled it is the same on every run,
 /// elsewhere it is what was seen in this one.
 pub fn observed(name: &'static str, value: impl Into<Value>) -> Figure {
-    let kind = if Machine::current().time_is_modelled() { Kind::Exact } else { Kind::Measured };
+    let kind = if Machine::current().time_is_modelled() {
+        Kind::Exact
+    } else {
+        Kind::Measured
+    };
     Figure::new(kind, name, value.into())
 }
 
@@ -117,7 +125,15 @@ pub fn hardware(name: &'static str, value: impl Into<Value>) -> Figure {
 
 impl Figure {
     fn new(kind: Kind, name: &'static str, value: Value) -> Figure {
-        Figure { name, label: in_words(name), value, unit: "", digits: 4, kind, raced: false }
+        Figure {
+            name,
+            label: in_words(name),
+            value,
+            unit: "",
+            digits: 4,
+            kind,
+            raced: false,
+        }
     }
 
     /// Sets what the reader sees in place of the name.
@@ -166,7 +182,9 @@ impl Figure {
 fn in_words(name: &str) -> String {
     let words = name.replace('_', " ");
     let mut letters = words.chars();
-    letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
+    letters
+        .next()
+        .map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
 }
 
 impl From<f64> for Value {

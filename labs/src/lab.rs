@@ -54,7 +54,12 @@ pub struct Lab<'a> {
 }
 
 impl<'a> Lab<'a> {
-    pub(crate) fn new(seed: u64, device: Device, warnings: Warnings, sink: &'a mut dyn Sink) -> Lab<'a> {
+    pub(crate) fn new(
+        seed: u64,
+        device: Device,
+        warnings: Warnings,
+        sink: &'a mut dyn Sink,
+    ) -> Lab<'a> {
         Lab { seed, device, warnings, sink }
     }
 
@@ -76,12 +81,21 @@ impl<'a> Lab<'a> {
 
     /// Starts a section, with the number it has in the chapter.
     pub fn section(&mut self, number: impl Display, title: &str) {
-        self.tell(Event::Section { number: number.to_string(), title: title.to_owned(), apart: None });
+        self.tell(Event::Section {
+            number: number.to_string(),
+            title: title.to_owned(),
+            apart: None,
+        });
     }
 
     /// Starts a section that goes its own way on a real GPU, so that it cannot be compared with a simulated one. `why`
     /// follows "because".
-    pub fn section_apart(&mut self, number: impl Display, title: &str, why: &'static str) {
+    pub fn section_apart(
+        &mut self,
+        number: impl Display,
+        title: &str,
+        why: &'static str,
+    ) {
         let (number, title) = (number.to_string(), title.to_owned());
         self.tell(Event::Section { number, title, apart: Some(why) });
     }
@@ -137,7 +151,10 @@ impl<'a> Lab<'a> {
     /// Shows a drawing; the caption says what it shows to whoever cannot see it. A timeline and a memory map are
     /// drawn in a terminal too; of an SVG it has the caption only.
     pub fn picture(&mut self, drawing: impl Into<Drawing>, caption: &str) {
-        self.tell(Event::Picture { drawing: drawing.into(), caption: caption.to_owned() });
+        self.tell(Event::Picture {
+            drawing: drawing.into(),
+            caption: caption.to_owned(),
+        });
     }
 
     /// Shows how things are now: to a person at a terminal as a frame, which is drawn in place of the one before and is
@@ -165,7 +182,9 @@ impl Warnings {
         let warnings = Warnings(Arc::default());
         let kept = warnings.0.clone();
         machine.on_warning(move |message| {
-            kept.lock().unwrap_or_else(PoisonError::into_inner).push(message.to_owned());
+            kept.lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .push(message.to_owned());
         });
         warnings
     }

@@ -13,7 +13,9 @@ use todevice::{Machine, ToOptions, cuda};
 use crate::cli::count;
 use crate::event::Cell;
 use crate::render_text::wrap;
-use crate::{Entry, Figure, Lab, Prediction, Run, Table, exact, hardware, row, text, timed};
+use crate::{
+    Entry, Figure, Lab, Prediction, Run, Table, exact, hardware, row, text, timed,
+};
 
 pub const LAB: Entry<Options> = Entry { name: "lab-01", title: "Devices", run };
 
@@ -150,7 +152,9 @@ fn why_a_gpu(lab: &mut Lab, max_size: usize) -> crate::Result<()> {
              the CPU; a few large ones are faster.",
             Figure { kind: in_ms("", *cpu).kind, ..exact("crossover", *size) }
         ),
-        None => text!("The GPU does not win at any of these sizes. Try a larger --max-size."),
+        None => text!(
+            "The GPU does not win at any of these sizes. Try a larger --max-size."
+        ),
     };
     lab.prose(verdict.raced());
     Ok(())
@@ -185,8 +189,7 @@ fn race(max_size: usize) -> Prediction {
 /// What a program pays for once, and how often it launches.
 fn first_use(lab: &mut Lab) -> crate::Result<()> {
     let device = Device::cuda(0);
-    const SETTING_UP: &str =
-        "At its first use the driver has to set the GPU up; the second time all is ready.";
+    const SETTING_UP: &str = "At its first use the driver has to set the GPU up; the second time all is ready.";
     let guess = lab.predict(
         Prediction::choice(
             "01-twice",
@@ -278,7 +281,10 @@ fn which_gpus(lab: &mut Lab) -> crate::Result<()> {
     let device_count = cuda::device_count();
     // ANCHOR_END: availability
     lab.print(text!("cuda::is_available(): {is_available}"));
-    lab.print(text!("cuda::device_count(): {}", hardware("device_count", device_count)));
+    lab.print(text!(
+        "cuda::device_count(): {}",
+        hardware("device_count", device_count)
+    ));
 
     // ANCHOR: current
     match cuda::current_device() {
@@ -295,7 +301,14 @@ fn which_gpus(lab: &mut Lab) -> crate::Result<()> {
     }
 
     // ANCHOR: properties
-    let mut gpus = Table::new(["device", "name", "memory", "multiprocessors", "threads", "capability"]);
+    let mut gpus = Table::new([
+        "device",
+        "name",
+        "memory",
+        "multiprocessors",
+        "threads",
+        "capability",
+    ]);
     for index in 0..device_count {
         let name = cuda::get_device_name(index)?;
         let gpu = cuda::get_device_properties(index)?;
@@ -303,7 +316,9 @@ fn which_gpus(lab: &mut Lab) -> crate::Result<()> {
         gpus = gpus.row(row![
             Device::cuda(index).to_string(),
             hardware("name", name),
-            hardware("total_memory", gpu.total_memory as f64 / f64::from(1 << 30)).unit("GiB").digits(1),
+            hardware("total_memory", gpu.total_memory as f64 / f64::from(1 << 30))
+                .unit("GiB")
+                .digits(1),
             hardware("multi_processor_count", u64::from(gpu.multi_processor_count)),
             hardware("threads", u64::from(threads)),
             hardware("compute_capability", format!("{}.{}", gpu.major, gpu.minor)),
@@ -406,13 +421,19 @@ fn six_calls(lab: &mut Lab) -> crate::Result<()> {
         call("on_cpu.to(device)", &on_cpu, device)?,
         call("on_device.to(device)", &on_device, device)?,
         call("on_device.to(DType::F64)", &on_device, DType::F64)?,
-        call("on_device.to(copy: true)", &on_device, ToOptions { copy: true, ..Default::default() })?,
+        call(
+            "on_device.to(copy: true)",
+            &on_device,
+            ToOptions { copy: true, ..Default::default() },
+        )?,
         call("on_cpu.to((device, DType::F64))", &on_cpu, (device, DType::F64))?,
     ];
     // ANCHOR_END: six_calls
-    let mut table = Table::new(["call", "device", "dtype", "result", "copies", "bytes"]);
+    let mut table =
+        Table::new(["call", "device", "dtype", "result", "copies", "bytes"]);
     table.rows.extend(calls);
-    let is_new = |row: &&Vec<Cell>| matches!(&row[3], Cell::Text(result) if result == "new");
+    let is_new =
+        |row: &&Vec<Cell>| matches!(&row[3], Cell::Text(result) if result == "new");
     let new = table.rows.iter().filter(is_new).count();
     lab.table(table);
     lab.answer(guess, new);
@@ -431,7 +452,8 @@ fn six_calls(lab: &mut Lab) -> crate::Result<()> {
 }
 
 // ANCHOR: call
-/// Calls `x.to(options)`: what comes back, and what the machine copied to the device for it.
+/// Calls `x.to(options)`: what comes back, and what the machine copied to the device
+/// for it.
 fn call(name: &str, x: &Tensor, options: impl Into<ToOptions>) -> Result<Vec<Cell>> {
     let before = Machine::current().counters();
     let result = x.to(options)?;
@@ -476,7 +498,11 @@ fn there_and_back(lab: &mut Lab) -> crate::Result<()> {
     let after_item = Machine::current().counters();
     // ANCHOR_END: item
     let crossed = |what: &str, done: Counters| {
-        row![what, exact("bytes_to_device", done.bytes_to_device), exact("bytes_to_host", done.bytes_to_host),]
+        row![
+            what,
+            exact("bytes_to_device", done.bytes_to_device),
+            exact("bytes_to_host", done.bytes_to_host),
+        ]
     };
     lab.table(
         Table::new(["call", "bytes to the device", "bytes to the host"])
@@ -532,7 +558,10 @@ fn made_where_needed(lab: &mut Lab) -> crate::Result<()> {
             .row(cost("Tensor::rand_with(…, device, …)", made)),
     );
     if let Some(guess) = guess {
-        lab.answer(guess, ratio("times_as_long", moved.1, made.1).unit("times").digits(0));
+        lab.answer(
+            guess,
+            ratio("times_as_long", moved.1, made.1).unit("times").digits(0),
+        );
     }
     if device.is_cuda() {
         lab.prose("What is made on the device need not be moved there. Tensor::zeros_with and ones_with do the same.");
@@ -554,7 +583,10 @@ fn made_where_needed(lab: &mut Lab) -> crate::Result<()> {
 }
 
 /// What making something costs, once it has been made before.
-fn cost_of(device: Device, make: impl Fn() -> Result<Tensor>) -> Result<(Counters, Duration)> {
+fn cost_of(
+    device: Device,
+    make: impl Fn() -> Result<Tensor>,
+) -> Result<(Counters, Duration)> {
     make()?;
     let before = Machine::current().counters();
     let time = time_of(device, make)?;
@@ -604,7 +636,8 @@ impl Module for Actor {
         "Actor"
     }
 
-    /// tanh squashes any number into [−1, 1]; from there it is stretched to [low, high].
+    /// tanh squashes any number into [−1, 1]; from there it is stretched to [low,
+    /// high].
     fn forward(&self, state: &Tensor) -> Result<Tensor> {
         let squashed = self.out.forward(&self.hidden.forward(state)?)?.tanh()?;
         let share = ((squashed + 1.0)? / 2.0)?; // in [0, 1]
@@ -651,7 +684,10 @@ fn model_on_the_device(lab: &mut Lab) -> crate::Result<()> {
 
     let first = &actor.parameters()[0];
     // ANCHOR_END: half_moved
-    lab.print(text!("Is the first parameter on a GPU? {}", hardware("is_cuda", first.is_cuda().to_string())));
+    lab.print(text!(
+        "Is the first parameter on a GPU? {}",
+        hardware("is_cuda", first.is_cuda().to_string())
+    ));
     if let Some(guess) = guess {
         lab.answer(guess, !first.is_cuda());
     }
@@ -671,9 +707,16 @@ fn model_on_the_device(lab: &mut Lab) -> crate::Result<()> {
 
     // ANCHOR: moved
     actor.to(device)?;
-    let all_on_device = actor.parameters().iter().all(|parameter| parameter.tensor().device() == device);
+    let all_on_device = actor
+        .parameters()
+        .iter()
+        .all(|parameter| parameter.tensor().device() == device);
     // ANCHOR_END: moved
-    let mut table = Table::new(["parameter", "after actor.hidden.to(device)", "after actor.to(device)"]);
+    let mut table = Table::new([
+        "parameter",
+        "after actor.hidden.to(device)",
+        "after actor.to(device)",
+    ]);
     for ((name, half), (_, whole)) in half.into_iter().zip(places(&actor)) {
         table = table.row(row![name, half, whole]);
     }
@@ -703,7 +746,8 @@ fn model_on_the_device(lab: &mut Lab) -> crate::Result<()> {
             .row(copies("actor.to(device)", once - before))
             .row(copies("actor.to(device) again", twice - once)),
     );
-    let numbers: usize = actor.parameters().iter().map(|parameter| parameter.numel()).sum();
+    let numbers: usize =
+        actor.parameters().iter().map(|parameter| parameter.numel()).sum();
     lab.prose(text!(
         "This model has {} numbers of 4 bytes, in 8 tensors. Its .to changes the model itself: there is nothing \
          to assign. A tensor's .to returns another tensor, and leaves the one it was called on where it is.",
@@ -723,15 +767,18 @@ fn model_on_the_device(lab: &mut Lab) -> crate::Result<()> {
 
 /// Each parameter of a model, to be drawn.
 fn things(model: &impl Module) -> Vec<Thing> {
-    let thing =
-        |(name, parameter): (String, Parameter)| Thing::of(&name, Role::Parameter, &[parameter.tensor()]);
+    let thing = |(name, parameter): (String, Parameter)| {
+        Thing::of(&name, Role::Parameter, &[parameter.tensor()])
+    };
     model.named_parameters().into_iter().map(thing).collect()
 }
 
 /// Each parameter of a model and where it is.
 fn places(model: &impl Module) -> Vec<(String, String)> {
     let parameters = model.named_parameters().into_iter();
-    parameters.map(|(name, parameter)| (name, parameter.tensor().device().to_string())).collect()
+    parameters
+        .map(|(name, parameter)| (name, parameter.tensor().device().to_string()))
+        .collect()
 }
 
 fn current_device(lab: &mut Lab) -> crate::Result<()> {
@@ -742,12 +789,16 @@ fn current_device(lab: &mut Lab) -> crate::Result<()> {
         );
         return Ok(());
     }
-    lab.think("01-current", "`x` is on cuda:0, and cuda:1 is made the current device. Where is `x + 1`?");
+    lab.think(
+        "01-current",
+        "`x` is on cuda:0, and cuda:1 is made the current device. Where is `x + 1`?",
+    );
 
     // ANCHOR: scope
     let y = Tensor::zeros(&[2])?;
     let x = y.to(Device::cuda(0))?;
-    let (moved, sum) = cuda::device(1, || -> Result<_> { Ok((y.cuda()?, (&x + 1.0)?)) })??;
+    let (moved, sum) =
+        cuda::device(1, || -> Result<_> { Ok((y.cuda()?, (&x + 1.0)?)) })??;
     // ANCHOR_END: scope
     lab.table(
         Table::new(["within cuda::device(1, …)", "is on"])
@@ -765,7 +816,9 @@ fn current_device(lab: &mut Lab) -> crate::Result<()> {
     let after = cuda::current_device()?;
     cuda::set_device(before)?;
     // ANCHOR_END: set_device
-    lab.print(text!("cuda::current_device(): {before}, after cuda::set_device(1): {after}"));
+    lab.print(text!(
+        "cuda::current_device(): {before}, after cuda::set_device(1): {after}"
+    ));
     lab.prose(
         "The scope puts the current device back by itself; set_device does not. Most programs need neither: \
          Device::cuda(1) says which one is meant.",
@@ -787,18 +840,27 @@ fn ratio(name: &'static str, time: Duration, other: Duration) -> Figure {
 /// Shows what PyTorch would say of an error: the first line, however long.
 fn fails(lab: &mut Lab, what: &str, error: &Error) {
     let message = error.to_string();
-    lab.report(wrap(&format!("{what} fails: {}", message.lines().next().unwrap_or_default())));
+    lab.report(wrap(&format!(
+        "{what} fails: {}",
+        message.lines().next().unwrap_or_default()
+    )));
 }
 
 fn chart(on_cpu: &[(usize, Duration)], on_gpu: &[(usize, Duration)]) -> String {
     let points = |times: &[(usize, Duration)]| {
-        times.iter().map(|(size, time)| (*size as f64, time.as_secs_f64() * 1e3)).collect()
+        times
+            .iter()
+            .map(|(size, time)| (*size as f64, time.as_secs_f64() * 1e3))
+            .collect()
     };
     let kind = timed("time", on_cpu[0].1).kind.name();
     log_log(
         "rows and columns",
         &format!("time of a product (ms, {kind})"),
-        &[Series { name: "CPU", points: points(on_cpu) }, Series { name: "GPU", points: points(on_gpu) }],
+        &[
+            Series { name: "CPU", points: points(on_cpu) },
+            Series { name: "GPU", points: points(on_gpu) },
+        ],
     )
 }
 

@@ -8,7 +8,9 @@ use todevice::prelude::*;
 use todevice::time::Instant;
 
 use crate::cli::count;
-use crate::{Cell, Entry, Figure, Lab, Prediction, Run, Table, exact, row, text, timed};
+use crate::{
+    Cell, Entry, Figure, Lab, Prediction, Run, Table, exact, row, text, timed,
+};
 
 pub const LAB: Entry<Options> = Entry { name: "lab-02", title: "The golden rule", run };
 
@@ -39,7 +41,10 @@ pub fn run(lab: &mut Lab, options: &Options) -> crate::Result<()> {
 
 fn devices(lab: &mut Lab) -> crate::Result<()> {
     lab.section(1, "The devices");
-    lab.think("02-made", "Tensor::zeros(&[3]) names no device. Where is the tensor made?");
+    lab.think(
+        "02-made",
+        "Tensor::zeros(&[3]) names no device. Where is the tensor made?",
+    );
     // ANCHOR: devices
     let device = lab.device();
     let x = Tensor::zeros(&[3])?;
@@ -74,7 +79,11 @@ fn tensor_and_tensor(lab: &mut Lab) -> crate::Result<()> {
         )
         .or("left", "It moves `b` to where `a` is, and adds there.", NOTHING_MOVES)
         .or("right", "It moves `a` to where `b` is, and adds there.", NOTHING_MOVES)
-        .or("together", "It adds them where they are.", "No kernel reads the memory of two devices.")
+        .or(
+            "together",
+            "It adds them where they are.",
+            "No kernel reads the memory of two devices.",
+        )
         .or("error", "It is an error.", ONE_DEVICE),
     );
     // ANCHOR: tensors
@@ -185,8 +194,10 @@ fn four_placements(lab: &mut Lab, options: &Options) -> crate::Result<()> {
         .only_if(device.is_cuda()),
     );
     // ANCHOR: placements
-    let devices = if device.is_cuda() { vec![Device::Cpu, device] } else { vec![Device::Cpu] };
-    let mut table = Table::new(["model", "data", "outcome", "first loss", "last loss", "one step"]);
+    let devices =
+        if device.is_cuda() { vec![Device::Cpu, device] } else { vec![Device::Cpu] };
+    let mut table =
+        Table::new(["model", "data", "outcome", "first loss", "last loss", "one step"]);
     let (mut trained, mut errors) = (0, Vec::new());
     for &model_device in &devices {
         for &data_device in &devices {
@@ -243,7 +254,12 @@ struct Training {
 
 // ANCHOR: train
 /// Trains a new network on one batch.
-fn train(seed: u64, model_device: Device, data_device: Device, options: &Options) -> Result<Training> {
+fn train(
+    seed: u64,
+    model_device: Device,
+    data_device: Device,
+    options: &Options,
+) -> Result<Training> {
     manual_seed(seed);
     let (x, y) = batch(options.batch_size)?;
     let (x, y) = (x.to(data_device)?, y.to(data_device)?);
@@ -251,7 +267,10 @@ fn train(seed: u64, model_device: Device, data_device: Device, options: &Options
     let model = network()?;
     model.to(model_device)?;
     let loss_fn = nn::CrossEntropyLoss::default();
-    let mut optimizer = optim::SGD::new(model.parameters(), SGDOptions { lr: 0.1, ..Default::default() })?;
+    let mut optimizer = optim::SGD::new(
+        model.parameters(),
+        SGDOptions { lr: 0.1, ..Default::default() },
+    )?;
     let mut step = || -> Result<Tensor> {
         let loss = loss_fn.forward(&model.forward(&x)?, &y)?;
         optimizer.zero_grad();
@@ -310,14 +329,25 @@ fn exceptions(lab: &mut Lab) -> crate::Result<()> {
         .row(row!["x + 2.0", "2.0, a Rust number", outcome(&x + 2.0)?])
         .row(row!["x + number", "number, sizes []", outcome(&x + &number)?])
         .row(row!["x + vector", "vector, sizes [1]", outcome(&x + &vector)?])
-        .row(row!["number.to(device)? + vector", "vector, sizes [1]", outcome(number.to(device)? + &vector)?])
+        .row(row![
+            "number.to(device)? + vector",
+            "vector, sizes [1]",
+            outcome(number.to(device)? + &vector)?
+        ])
         .row(row!["x.copy_(&vector)", "vector, sizes [1]", outcome(x.copy_(&vector))?])
         .row(row!["x.index(&index)", "index, sizes [2]", outcome(x.index(&index))?])
-        .row(row!["x.index_select(0, &index)", "index, sizes [2]", outcome(x.index_select(0, &index))?])
-        .row(row!["x.gather(0, &index)", "index, sizes [2]", outcome(x.gather(0, &index))?]);
+        .row(row![
+            "x.index_select(0, &index)",
+            "index, sizes [2]",
+            outcome(x.index_select(0, &index))?
+        ])
+        .row(row![
+            "x.gather(0, &index)",
+            "index, sizes [2]",
+            outcome(x.gather(0, &index))?
+        ]);
     // ANCHOR_END: exceptions
-    let runs =
-        |row: &&Vec<Cell>| matches!(row.last(), Some(Cell::Text(outcome)) if outcome.starts_with("runs"));
+    let runs = |row: &&Vec<Cell>| matches!(row.last(), Some(Cell::Text(outcome)) if outcome.starts_with("runs"));
     let running = table.rows.iter().filter(runs).count();
     lab.table(table);
     lab.answer(guess, exact("running", running));
@@ -357,7 +387,10 @@ fn what_moves(lab: &mut Lab) -> crate::Result<()> {
     let model = network()?;
     model.to(device)?;
     let weight = model.parameters()[0].tensor();
-    lab.print(text!("model.to(device)?;      its first weight is on {}", place(&weight)));
+    lab.print(text!(
+        "model.to(device)?;      its first weight is on {}",
+        place(&weight)
+    ));
     // ANCHOR_END: moves
     let again = Tensor::zeros(&[3])?;
     again.to(device)?;
@@ -395,9 +428,14 @@ fn optimizer_before_or_after(lab: &mut Lab, options: &Options) -> crate::Result<
     let before = losses(lab.seed(), device, options, OptimizerMade::BeforeTheMove)?;
     // ANCHOR_END: optimizers
     let learns = before.last() < before.first();
-    let mut table = Table::new(["step", "loss if made after the move", "loss if made before"]);
+    let mut table =
+        Table::new(["step", "loss if made after the move", "loss if made before"]);
     for (step, (after, before)) in after.into_iter().zip(before).enumerate() {
-        table = table.row(row![step + 1, exact("loss_after", after), exact("loss_before", before)]);
+        table = table.row(row![
+            step + 1,
+            exact("loss_after", after),
+            exact("loss_before", before)
+        ]);
     }
     lab.table(table);
     lab.answer(guess, learns);
@@ -416,14 +454,24 @@ enum OptimizerMade {
 }
 
 /// The losses of the first three steps.
-fn losses(seed: u64, device: Device, options: &Options, made: OptimizerMade) -> Result<Vec<f64>> {
+fn losses(
+    seed: u64,
+    device: Device,
+    options: &Options,
+    made: OptimizerMade,
+) -> Result<Vec<f64>> {
     manual_seed(seed);
     let (x, y) = batch(options.batch_size)?;
     let (x, y) = (x.to(device)?, y.to(device)?);
     let loss_fn = nn::CrossEntropyLoss::default();
 
     let model = network()?;
-    let adam = || optim::Adam::new(model.parameters(), AdamOptions { lr: 1e-3, ..Default::default() });
+    let adam = || {
+        optim::Adam::new(
+            model.parameters(),
+            AdamOptions { lr: 1e-3, ..Default::default() },
+        )
+    };
     let mut optimizer = match made {
         OptimizerMade::BeforeTheMove => {
             let optimizer = adam()?;
@@ -527,7 +575,10 @@ fn two_gpus(lab: &mut Lab) -> crate::Result<()> {
         );
         return Ok(());
     }
-    lab.think("02-two-gpus", "a is on cuda:0, b on cuda:1. Both are on a GPU. Does a + b run?");
+    lab.think(
+        "02-two-gpus",
+        "a is on cuda:0, b on cuda:1. Both are on a GPU. Does a + b run?",
+    );
     // ANCHOR: two_gpus
     let a = Tensor::ones(&[3])?.to(Device::cuda(0))?;
     let b = Tensor::ones(&[3])?.to(Device::cuda(1))?;
@@ -558,11 +609,14 @@ fn batch(batch_size: usize) -> Result<(Tensor, Tensor)> {
 }
 
 // ANCHOR: show
-/// Shows what came of an attempt: where the result is, or the report of the broken rule. Says whether it runs.
+/// Shows what came of an attempt: where the result is, or the report of the broken
+/// rule. Says whether it runs.
 fn show(lab: &mut Lab, attempt: &str, result: Result<Tensor>) -> Result<bool> {
     let runs = result.is_ok();
     match result {
-        Ok(tensor) => lab.print(text!("{attempt} runs. The result is on {}", place(&tensor))),
+        Ok(tensor) => {
+            lab.print(text!("{attempt} runs. The result is on {}", place(&tensor)))
+        }
         Err(error @ Error::DeviceMismatch(_)) => lab.report(error.report()),
         Err(error) => return Err(error),
     }
@@ -571,8 +625,7 @@ fn show(lab: &mut Lab, attempt: &str, result: Result<Tensor>) -> Result<bool> {
 // ANCHOR_END: show
 
 /// Why nothing else is right of what can be chosen.
-const NOTHING_MOVES: &str =
-    "Tensors never move by themselves: a copy hidden in a loop would cost time nobody sees.";
+const NOTHING_MOVES: &str = "Tensors never move by themselves: a copy hidden in a loop would cost time nobody sees.";
 const ONE_DEVICE: &str = "This run has one device, so everything is on it.";
 
 /// The same in a few words.

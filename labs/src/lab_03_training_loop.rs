@@ -11,11 +11,12 @@ use todevice::{Machine, cuda};
 
 use crate::cli::count;
 use crate::{
-    Cell, Entry, Figure, Lab, Prediction, Run, Table, Text, Value, exact, measured, modelled, row, text,
-    timed,
+    Cell, Entry, Figure, Lab, Prediction, Run, Table, Text, Value, exact, measured,
+    modelled, row, text, timed,
 };
 
-pub const LAB: Entry<Options> = Entry { name: "lab-03", title: "The training loop", run };
+pub const LAB: Entry<Options> =
+    Entry { name: "lab-03", title: "The training loop", run };
 
 /// The knobs of this lab, with PyTorch's names.
 #[derive(clap::Args)]
@@ -75,7 +76,13 @@ pub fn run(lab: &mut Lab, options: &Options) -> crate::Result<()> {
 
     let loader = DataLoader::new(
         TensorDataset::new([x, y])?,
-        DataLoaderOptions { batch_size, shuffle: true, num_workers, pin_memory, ..Default::default() },
+        DataLoaderOptions {
+            batch_size,
+            shuffle: true,
+            num_workers,
+            pin_memory,
+            ..Default::default()
+        },
     )?;
     // ANCHOR_END: data
     lab.figure(exact("num_samples", loader.dataset().len()));
@@ -84,14 +91,22 @@ pub fn run(lab: &mut Lab, options: &Options) -> crate::Result<()> {
 
     lab.section(3, "The model, the loss and the optimizer");
     // ANCHOR: model
-    let model = nn::Sequential::new((nn::Linear::new(16, 64)?, nn::ReLU, nn::Linear::new(64, 1)?));
+    let model = nn::Sequential::new((
+        nn::Linear::new(16, 64)?,
+        nn::ReLU,
+        nn::Linear::new(64, 1)?,
+    ));
     model.to(device)?; // once, before the loop
 
     let loss_fn = nn::MSELoss::default();
-    let mut optimizer = optim::Adam::new(model.parameters(), AdamOptions { lr: 1e-3, ..Default::default() })?;
+    let mut optimizer = optim::Adam::new(
+        model.parameters(),
+        AdamOptions { lr: 1e-3, ..Default::default() },
+    )?;
     // ANCHOR_END: model
     lab.report(&model);
-    let num_parameters: usize = model.parameters().iter().map(|parameter| parameter.numel()).sum();
+    let num_parameters: usize =
+        model.parameters().iter().map(|parameter| parameter.numel()).sum();
     lab.figure(exact("num_parameters", num_parameters));
 
     lab.section(4, "Training");
@@ -113,7 +128,8 @@ pub fn run(lab: &mut Lab, options: &Options) -> crate::Result<()> {
         None
     };
     let progress = lab.progress(epochs * loader.len(), "training");
-    let mut means = Table::new(["epoch", "loss of the last batch", "mean loss of the epoch"]);
+    let mut means =
+        Table::new(["epoch", "loss of the last batch", "mean loss of the epoch"]);
     let (before, start) = (Machine::current().counters(), Instant::now());
     // ANCHOR: train
     for epoch in 1..=epochs {
@@ -144,7 +160,8 @@ pub fn run(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     // ANCHOR_END: train
     progress.finish();
     let (during, time) = (Machine::current().counters() - before, start.elapsed());
-    let losses = |column: usize| means.rows.iter().filter_map(move |row| number(&row[column]));
+    let losses =
+        |column: usize| means.rows.iter().filter_map(move |row| number(&row[column]));
     let (first_line, last_line) = (losses(1).next(), losses(1).next_back());
     let last_mean = losses(2).next_back().unwrap_or_default();
     if let Some(guess) = lower {
@@ -196,8 +213,14 @@ pub fn run(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     lab.table(means);
     lab.table(
         Table::new(["always answering 0", "error"])
-            .row(row!["mean squared error (the loss)", exact("zero_mean_squared_error", zero_mse)])
-            .row(row!["mean absolute error", exact("zero_mean_absolute_error", zero_mae)]),
+            .row(row![
+                "mean squared error (the loss)",
+                exact("zero_mean_squared_error", zero_mse)
+            ])
+            .row(row![
+                "mean absolute error",
+                exact("zero_mean_absolute_error", zero_mae)
+            ]),
     );
     lab.answer(
         zero,
@@ -225,7 +248,12 @@ pub fn run(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     where_everything_lives(lab, &model, &loader, &optimizer)?;
 
     lab.section(10, "One step, drawn");
-    one_step_drawn(lab, &model, &mut optimizer, batch_size.min(loader.dataset().len()))?;
+    one_step_drawn(
+        lab,
+        &model,
+        &mut optimizer,
+        batch_size.min(loader.dataset().len()),
+    )?;
 
     lab.section(11, "When to stop the clock");
     when_to_stop_the_clock(lab)
@@ -265,17 +293,31 @@ fn classify(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     // ANCHOR: classes
     manual_seed(lab.seed());
     let x = Tensor::randn(&[1024, 16])?;
-    // The class of a sample is the direction, of four random ones, that it points to most.
+    // The class of a sample is the direction, of four random ones, that it points to
+    // most.
     let y = x.matmul(&Tensor::randn(&[16, 4])?)?.argmax(1, false)?;
     let loader = DataLoader::new(
         TensorDataset::new([x, y])?,
-        DataLoaderOptions { batch_size, shuffle: true, num_workers, pin_memory, ..Default::default() },
+        DataLoaderOptions {
+            batch_size,
+            shuffle: true,
+            num_workers,
+            pin_memory,
+            ..Default::default()
+        },
     )?;
 
-    let model = nn::Sequential::new((nn::Linear::new(16, 64)?, nn::ReLU, nn::Linear::new(64, 4)?));
+    let model = nn::Sequential::new((
+        nn::Linear::new(16, 64)?,
+        nn::ReLU,
+        nn::Linear::new(64, 4)?,
+    ));
     model.to(device)?;
     let loss_fn = nn::CrossEntropyLoss::default();
-    let mut optimizer = optim::Adam::new(model.parameters(), AdamOptions { lr: 1e-3, ..Default::default() })?;
+    let mut optimizer = optim::Adam::new(
+        model.parameters(),
+        AdamOptions { lr: 1e-3, ..Default::default() },
+    )?;
     // ANCHOR_END: classes
 
     lab.think(
@@ -360,9 +402,18 @@ fn what_the_gpu_did(lab: &mut Lab, steps: usize, during: Counters, time: Duratio
     lab.table(
         Table::new(["counted in training", ""])
             .row(row!["steps", exact("steps", steps)])
-            .row(row!["copies to the GPU", exact("copies_to_device", during.copies_to_device)])
-            .row(row!["  their bytes", exact("bytes_to_device", during.bytes_to_device)])
-            .row(row!["copies to the CPU", exact("copies_to_host", during.copies_to_host)])
+            .row(row![
+                "copies to the GPU",
+                exact("copies_to_device", during.copies_to_device)
+            ])
+            .row(row![
+                "  their bytes",
+                exact("bytes_to_device", during.bytes_to_device)
+            ])
+            .row(row![
+                "copies to the CPU",
+                exact("copies_to_host", during.copies_to_host)
+            ])
             .row(row!["  their bytes", exact("bytes_to_host", during.bytes_to_host)])
             .row(row!["kernels launched", exact("launches", during.launches)])
             .row(row!["  in a step", exact("launches_per_step", per_step).digits(1)])
@@ -428,7 +479,8 @@ fn where_everything_lives(
         }
     }
     // ANCHOR_END: places
-    let hidden_bytes = Thing::of("", Role::Activation, std::slice::from_ref(&hidden)).bytes;
+    let hidden_bytes =
+        Thing::of("", Role::Activation, std::slice::from_ref(&hidden)).bytes;
     let batch_bytes = Thing::of("", Role::Data, &[x.clone(), y.clone()]).bytes;
 
     let mut things = vec![
@@ -462,13 +514,19 @@ fn where_everything_lives(
     ]);
     let mut table = Table::new(["what", "sizes", "bytes", "device"]);
     for Thing { name, sizes, bytes, device, .. } in &things {
-        table = table.row(row![name.clone(), sizes.clone(), exact("bytes", *bytes), device.to_string()]);
+        table = table.row(row![
+            name.clone(),
+            sizes.clone(),
+            exact("bytes", *bytes),
+            device.to_string()
+        ]);
     }
     lab.table(table);
     lab.picture(picture(&things), "Each memory, and in it what lives there.");
 
     let bytes = |tensors: &[Tensor]| Thing::of("", Role::Data, tensors).bytes;
-    let trained = [&parameters, &gradients, &exp_avg, &exp_avg_sq].map(|tensors| bytes(tensors));
+    let trained =
+        [&parameters, &gradients, &exp_avg, &exp_avg_sq].map(|tensors| bytes(tensors));
     let mut by_size = vec![
         (trained[0], PARAMETERS),
         (batch_bytes, THE_BATCH),
@@ -476,7 +534,10 @@ fn where_everything_lives(
         (trained[1..].iter().sum(), STATE),
     ];
     by_size.sort_by_key(|(bytes, _)| Reverse(*bytes));
-    lab.answer(guess, by_size.into_iter().map(|(_, name)| name.to_owned()).collect::<Vec<_>>());
+    lab.answer(
+        guess,
+        by_size.into_iter().map(|(_, name)| name.to_owned()).collect::<Vec<_>>(),
+    );
     lab.prose(text!(
         "A gradient and Adam's two averages are as large as their parameter: three times the model's bytes. With the \
          model itself that is {} bytes, {} times the model.",
@@ -503,7 +564,8 @@ fn one_step_drawn(
     let device = lab.device();
     model.train();
     let batch = [Tensor::randn(&[batch_size, 16])?, Tensor::randn(&[batch_size, 1])?];
-    let large_batch = [Tensor::randn(&[16 * batch_size, 16])?, Tensor::randn(&[16 * batch_size, 1])?];
+    let large_batch =
+        [Tensor::randn(&[16 * batch_size, 16])?, Tensor::randn(&[16 * batch_size, 1])?];
 
     let guess = if device.is_cuda() {
         Some(lab.predict(
@@ -518,13 +580,17 @@ fn one_step_drawn(
             .raced(),
         ))
     } else {
-        lab.think("03-busy", "A batch is 16 times as large. Does a step take 16 times as long?");
+        lab.think(
+            "03-busy",
+            "A batch is 16 times as large. Does a step take 16 times as long?",
+        );
         None
     };
     // ANCHOR: profile
     one_step(model, optimizer, &batch, device)?; // not recorded: the first takes memory
     let before = Machine::current().counters();
-    let (times, trace) = Machine::current().profile(|| one_step(model, optimizer, &batch, device));
+    let (times, trace) =
+        Machine::current().profile(|| one_step(model, optimizer, &batch, device));
     let (queued, done) = times?;
     let launches = (Machine::current().counters() - before).launches;
     // ANCHOR_END: profile
@@ -546,8 +612,10 @@ fn one_step_drawn(
         "One training step. Above, what the program named and the calls that the host made; below, when the GPU \
          copied and computed.",
     );
-    let share = 100.0 * trace.compute_time(device.index()).as_secs_f64() / done.as_secs_f64();
-    let of_kind = if Machine::current().time_is_modelled() { modelled } else { measured };
+    let share =
+        100.0 * trace.compute_time(device.index()).as_secs_f64() / done.as_secs_f64();
+    let of_kind =
+        if Machine::current().time_is_modelled() { modelled } else { measured };
     lab.table(
         Table::new(["one step", ""])
             .row(row!["kernels launched", exact("step_launches", launches)])
@@ -575,21 +643,33 @@ fn one_step_drawn(
          as large?",
     );
     // ANCHOR: both
-    let on_cpu = nn::Sequential::new((nn::Linear::new(16, 64)?, nn::ReLU, nn::Linear::new(64, 1)?));
-    let mut adam = optim::Adam::new(on_cpu.parameters(), AdamOptions { lr: 1e-3, ..Default::default() })?;
+    let on_cpu = nn::Sequential::new((
+        nn::Linear::new(16, 64)?,
+        nn::ReLU,
+        nn::Linear::new(64, 1)?,
+    ));
+    let mut adam = optim::Adam::new(
+        on_cpu.parameters(),
+        AdamOptions { lr: 1e-3, ..Default::default() },
+    )?;
     let cpu_done = time_of_step(&on_cpu, &mut adam, &batch, Device::Cpu)?;
     let cpu_large_done = time_of_step(&on_cpu, &mut adam, &large_batch, Device::Cpu)?;
     // ANCHOR_END: both
     lab.table(
         Table::new(["batch", "a step on the CPU", "a step on the GPU"])
-            .row(row![batch_size, timed("cpu_step_time", cpu_done), timed("one_step_time", done)])
+            .row(row![
+                batch_size,
+                timed("cpu_step_time", cpu_done),
+                timed("one_step_time", done)
+            ])
             .row(row![
                 16 * batch_size,
                 timed("large_cpu_step_time", cpu_large_done),
                 timed("large_step_time", large_done)
             ]),
     );
-    let ratio = |large: Duration, small: Duration| large.as_secs_f64() / small.as_secs_f64();
+    let ratio =
+        |large: Duration, small: Duration| large.as_secs_f64() / small.as_secs_f64();
     lab.prose(text!(
         "With 16 times as many samples a step takes {} times as long on the CPU, and {} times as long on the GPU: it \
          has as many launches as before, with more work in each.",
@@ -612,7 +692,8 @@ fn time_of_step(
 }
 
 // ANCHOR: one_step
-/// A training step, its parts named. When had the host queued all of it, and when was the loss there?
+/// A training step, its parts named. When had the host queued all of it, and when was
+/// the loss there?
 fn one_step(
     model: &nn::Sequential,
     optimizer: &mut optim::Adam,
@@ -622,7 +703,8 @@ fn one_step(
     let loss_fn = nn::MSELoss::default();
     let start = Instant::now();
 
-    let (x, y) = record_function("batch to the device", || (x.to(device), y.to(device)));
+    let (x, y) =
+        record_function("batch to the device", || (x.to(device), y.to(device)));
     let (x, y) = (x?, y?);
     record_function("zero_grad", || optimizer.zero_grad());
     let prediction = record_function("forward", || model.forward(&x))?;
@@ -640,7 +722,11 @@ fn one_step(
 fn when_to_stop_the_clock(lab: &mut Lab) -> crate::Result<()> {
     let device = lab.device();
     // ANCHOR: wide
-    let model = nn::Sequential::new((nn::Linear::new(512, 1024)?, nn::ReLU, nn::Linear::new(1024, 512)?));
+    let model = nn::Sequential::new((
+        nn::Linear::new(512, 1024)?,
+        nn::ReLU,
+        nn::Linear::new(1024, 512)?,
+    ));
     model.to(device)?;
     let x = Tensor::randn(&[512, 512])?.to(device)?;
     // ANCHOR_END: wide
@@ -686,7 +772,8 @@ fn when_to_stop_the_clock(lab: &mut Lab) -> crate::Result<()> {
             .row(row!["after item() has read a number", timed("read_time", read)]),
     );
     let share = 100.0 * returned.as_secs_f64() / synchronized.as_secs_f64();
-    let of_kind = if Machine::current().time_is_modelled() { modelled } else { measured };
+    let of_kind =
+        if Machine::current().time_is_modelled() { modelled } else { measured };
     lab.answer(guess, of_kind("share_shown", share).unit("%").digits(0));
     lab.prose(if device.is_cuda() {
         "Calls return before the work is done: the first time is the time to ask. synchronize() waits for the GPU, \

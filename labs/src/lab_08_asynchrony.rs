@@ -10,7 +10,8 @@ use todevice::{GpuSpec, Machine, RaceCheck, ToOptions, cuda};
 
 use crate::cli::count;
 use crate::{
-    Entry, Figure, Lab, Prediction, Run, Table, exact, hardware, measured, modelled, row, text, timed,
+    Entry, Figure, Lab, Prediction, Run, Table, exact, hardware, measured, modelled,
+    row, text, timed,
 };
 
 pub const LAB: Entry<Options> = Entry { name: "lab-08", title: "Asynchrony", run };
@@ -59,8 +60,11 @@ fn calls_return(lab: &mut Lab) -> crate::Result<()> {
         wait_for(device)?;
         let work = start.elapsed();
 
-        times =
-            times.row(row![format!("{size} x {size}"), timed("call_time", call), timed("work_time", work)]);
+        times = times.row(row![
+            format!("{size} x {size}"),
+            timed("call_time", call),
+            timed("work_time", work)
+        ]);
     }
     // ANCHOR_END: calls
     lab.table(times);
@@ -102,7 +106,10 @@ fn calls_return(lab: &mut Lab) -> crate::Result<()> {
     lab.table(
         Table::new(["ten products of 512 x 512", "time"])
             .row(row!["until the last call returns", timed("ten_calls_time", queued)])
-            .row(row!["until the last product is there", timed("ten_products_time", done)]),
+            .row(row![
+                "until the last product is there",
+                timed("ten_products_time", done)
+            ]),
     );
     lab.answer(guess, timed("ten_calls_time", queued));
     lab.prose(if device.is_cuda() {
@@ -155,7 +162,10 @@ fn timing(lab: &mut Lab) -> crate::Result<()> {
     let mut times = Table::new(["five products of 512 x 512", "time"])
         .row(row!["the clock stopped at once", timed("returned_time", returned)])
         .row(row!["the next line, which reads one number", timed("item_time", item)])
-        .row(row!["the clock stopped after synchronize()", timed("synchronized_time", synchronized)]);
+        .row(row![
+            "the clock stopped after synchronize()",
+            timed("synchronized_time", synchronized)
+        ]);
     if !device.is_cuda() {
         lab.table(times);
         lab.answer(guess, timed("item_time", item));
@@ -174,7 +184,10 @@ fn timing(lab: &mut Lab) -> crate::Result<()> {
     end.synchronize()?; // elapsed_time() wants both to have happened
     let milliseconds = start.elapsed_time(&end)?;
     // ANCHOR_END: events
-    times = times.row(row!["between two events", timed("event_time", in_milliseconds(milliseconds))]);
+    times = times.row(row![
+        "between two events",
+        timed("event_time", in_milliseconds(milliseconds))
+    ]);
     lab.table(times);
     lab.answer(guess, timed("item_time", item));
     lab.prose(
@@ -220,7 +233,9 @@ fn hidden_synchronizations(lab: &mut Lab, options: &Options) -> crate::Result<()
             None
         }
     };
-    let batches = (0..options.steps).map(|_| Tensor::randn(&[256, 256])).collect::<Result<Vec<_>>>()?;
+    let batches = (0..options.steps)
+        .map(|_| Tensor::randn(&[256, 256]))
+        .collect::<Result<Vec<_>>>()?;
     if device.is_cuda() {
         let x = batches[0].to(device)?;
         let loss = network(lab.seed(), device)?.step(&x)?;
@@ -231,7 +246,8 @@ fn hidden_synchronizations(lab: &mut Lab, options: &Options) -> crate::Result<()
         let printed = format!("{loss}");
         cuda::set_sync_debug_mode(SyncDebugMode::Default)?;
         // ANCHOR_END: debug
-        let waits = [copied.is_err(), read.is_err(), printed.contains("cannot be read")];
+        let waits =
+            [copied.is_err(), read.is_err(), printed.contains("cannot be read")];
         let waits = waits.into_iter().filter(|waits| *waits).count();
         refused(lab, "batch.to(device)", copied)?;
         refused(lab, "loss.item()", read)?;
@@ -250,14 +266,18 @@ fn hidden_synchronizations(lab: &mut Lab, options: &Options) -> crate::Result<()
         lab.prose("None here: what a call of the CPU returns is there.");
     }
 
-    lab.think("08-saved", "The same steps run without these waits. How much of the time is saved?");
+    lab.think(
+        "08-saved",
+        "The same steps run without these waits. How much of the time is saved?",
+    );
     // Both once before they are timed: the first takes memory.
     waiting_loop(&mut network(lab.seed(), device)?, &batches, device)?;
     let mut training = network(lab.seed(), device)?;
     wait_for(device)?;
     // ANCHOR: timelines
     let start = Instant::now();
-    let (total, waiting) = Machine::current().profile(|| waiting_loop(&mut training, &batches, device));
+    let (total, waiting) =
+        Machine::current().profile(|| waiting_loop(&mut training, &batches, device));
     let (waiting_total, waiting_time) = (total?, start.elapsed());
     // ANCHOR_END: timelines
 
@@ -269,7 +289,8 @@ fn hidden_synchronizations(lab: &mut Lab, options: &Options) -> crate::Result<()
     let mut training = network(lab.seed(), device)?;
     wait_for(device)?;
     let start = Instant::now();
-    let (total, ahead) = Machine::current().profile(|| loop_that_runs_ahead(&mut training, &pinned, device));
+    let (total, ahead) = Machine::current()
+        .profile(|| loop_that_runs_ahead(&mut training, &pinned, device));
     let (ahead_total, ahead_time) = (total?, start.elapsed());
 
     let busy = |trace: &Trace, time: Duration| {
@@ -280,8 +301,11 @@ fn hidden_synchronizations(lab: &mut Lab, options: &Options) -> crate::Result<()
         exact("waiting_total", waiting_total),
         timed("waiting_loop_time", waiting_time)
     ];
-    let ahead_row =
-        row!["one at the end", exact("ahead_total", ahead_total), timed("ahead_loop_time", ahead_time)];
+    let ahead_row = row![
+        "one at the end",
+        exact("ahead_total", ahead_total),
+        timed("ahead_loop_time", ahead_time)
+    ];
     if !device.is_cuda() {
         let table = Table::new(["the loop", "sum of losses", "time"]);
         lab.table(table.row(waiting_row).row(ahead_row));
@@ -294,14 +318,23 @@ fn hidden_synchronizations(lab: &mut Lab, options: &Options) -> crate::Result<()
     let share = |name, trace, time| share(name, busy(trace, time));
     lab.table(
         Table::new(["the loop", "sum of losses", "time", "GPU busy"])
-            .row([waiting_row, row![share("waiting_loop_busy", &waiting, waiting_time)]].concat())
-            .row([ahead_row, row![share("ahead_loop_busy", &ahead, ahead_time)]].concat()),
+            .row(
+                [waiting_row, row![share("waiting_loop_busy", &waiting, waiting_time)]]
+                    .concat(),
+            )
+            .row(
+                [ahead_row, row![share("ahead_loop_busy", &ahead, ahead_time)]]
+                    .concat(),
+            ),
     );
     lab.picture(
         &waiting,
         "The loop with three waits in a step. The host waits for the GPU, and then the GPU for the host.",
     );
-    lab.picture(&ahead, "The loop with one wait at the end. The host is ahead of the GPU all the time.");
+    lab.picture(
+        &ahead,
+        "The loop with one wait at the end. The host is ahead of the GPU all the time.",
+    );
     lab.prose(
         "The same sum, sooner. After each wait the queue is empty, so the GPU has nothing to do until the host has \
          launched again; a host that is ahead hides the time of its launches. Its batches are pinned, which \
@@ -313,7 +346,8 @@ fn hidden_synchronizations(lab: &mut Lab, options: &Options) -> crate::Result<()
 
 /// A share of time, in percent.
 fn share(name: &'static str, percent: f64) -> Figure {
-    let of_kind = if Machine::current().time_is_modelled() { modelled } else { measured };
+    let of_kind =
+        if Machine::current().time_is_modelled() { modelled } else { measured };
     of_kind(name, percent).unit("%").digits(0)
 }
 
@@ -334,9 +368,16 @@ struct Training {
 fn network(seed: u64, device: Device) -> Result<Training> {
     manual_seed(seed);
     // ANCHOR: network
-    let model = nn::Sequential::new((nn::Linear::new(256, 256)?, nn::ReLU, nn::Linear::new(256, 256)?));
+    let model = nn::Sequential::new((
+        nn::Linear::new(256, 256)?,
+        nn::ReLU,
+        nn::Linear::new(256, 256)?,
+    ));
     model.to(device)?;
-    let optimizer = optim::SGD::new(model.parameters(), SGDOptions { lr: 0.1, ..Default::default() })?;
+    let optimizer = optim::SGD::new(
+        model.parameters(),
+        SGDOptions { lr: 0.1, ..Default::default() },
+    )?;
     // ANCHOR_END: network
     Ok(Training { model, optimizer })
 }
@@ -355,7 +396,11 @@ impl Training {
 }
 
 // ANCHOR: waiting
-fn waiting_loop(training: &mut Training, batches: &[Tensor], device: Device) -> Result<f64> {
+fn waiting_loop(
+    training: &mut Training,
+    batches: &[Tensor],
+    device: Device,
+) -> Result<f64> {
     let mut total = 0.0;
     let mut log = String::new();
     for batch in batches {
@@ -369,7 +414,11 @@ fn waiting_loop(training: &mut Training, batches: &[Tensor], device: Device) -> 
 // ANCHOR_END: waiting
 
 // ANCHOR: ahead
-fn loop_that_runs_ahead(training: &mut Training, batches: &[Tensor], device: Device) -> Result<f64> {
+fn loop_that_runs_ahead(
+    training: &mut Training,
+    batches: &[Tensor],
+    device: Device,
+) -> Result<f64> {
     let mut total = Tensor::zeros_with(&[], device)?;
     for batch in batches {
         let x = batch.to(not_waiting(device))?; // the batch is pinned
@@ -412,9 +461,11 @@ fn two_streams(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     on_one_stream(&chunks, device)?;
     on_two_streams(&chunks, &copies, device)?;
     wait_for(device)?;
-    let (done, one) = machine.profile(|| until_done(device, || on_one_stream(&chunks, device)));
+    let (done, one) =
+        machine.profile(|| until_done(device, || on_one_stream(&chunks, device)));
     let one_time = done?;
-    let (done, two) = machine.profile(|| until_done(device, || on_two_streams(&chunks, &copies, device)));
+    let (done, two) = machine
+        .profile(|| until_done(device, || on_two_streams(&chunks, &copies, device)));
     let two_time = done?;
     lab.table(
         Table::new(["copies and computing", "time"])
@@ -422,7 +473,10 @@ fn two_streams(lab: &mut Lab, options: &Options) -> crate::Result<()> {
             .row(row!["on two streams", timed("two_streams_time", two_time)]),
     );
     lab.picture(&one, "One stream: each copy waits for the computing before it, and the other way round.");
-    lab.picture(&two, "Two streams: the next chunk is copied while the GPU computes with this one.");
+    lab.picture(
+        &two,
+        "Two streams: the next chunk is copied while the GPU computes with this one.",
+    );
     lab.prose(
         "The shorter of the two times hides behind the longer. Copies have an engine of their own, which a second \
          stream lets work while the other computes. Only the first copy and the last computing have nothing beside \
@@ -434,7 +488,10 @@ fn two_streams(lab: &mut Lab, options: &Options) -> crate::Result<()> {
         "Two chains of kernels need nothing of each other. Does a second stream make them faster?",
     );
     // ANCHOR: chains
-    let (a, b) = (Tensor::randn(&[1 << 18])?.to(device)?, Tensor::randn(&[1 << 18])?.to(device)?);
+    let (a, b) = (
+        Tensor::randn(&[1 << 18])?.to(device)?,
+        Tensor::randn(&[1 << 18])?.to(device)?,
+    );
     let side = Stream::new(device)?;
     let both_here = || {
         chain(&a)?;
@@ -456,7 +513,8 @@ fn two_streams(lab: &mut Lab, options: &Options) -> crate::Result<()> {
             .row(row!["on one stream", timed("chains_one_stream_time", one_time)])
             .row(row!["on two streams", timed("chains_two_streams_time", two_time)]),
     );
-    let busy = 100.0 * two.compute_time(device.index()).as_secs_f64() / two_time.as_secs_f64();
+    let busy =
+        100.0 * two.compute_time(device.index()).as_secs_f64() / two_time.as_secs_f64();
     lab.prose(text!(
         "It does not. With two streams too the GPU computes for {} of the time, one kernel after the other: a \
          simulated GPU has one engine for kernels. A real one may run two kernels side by side as long as neither \
@@ -521,7 +579,8 @@ fn a_race(lab: &mut Lab) -> crate::Result<()> {
     let side = Stream::new(device)?;
     let large = Tensor::ones_with(&[1024, 1024], device)?;
     let x = Tensor::zeros_with(&[1000], device)?;
-    large.matmul(&large)?; // once before: taking memory for the first time makes the GPU wait
+    // Once before: taking memory for the first time makes the GPU wait.
+    large.matmul(&large)?;
     cuda::synchronize()?;
     cuda::stream(&side, || x.sum()?.item())?;
 
@@ -564,7 +623,11 @@ fn a_race(lab: &mut Lab) -> crate::Result<()> {
     cuda::synchronize()?;
     machine.set_race_check(check);
 
-    lab.figure(crate::raced("stale_sum", raced).digits(0).label("Sum of 1000 ones, without waiting"));
+    lab.figure(
+        crate::raced("stale_sum", raced)
+            .digits(0)
+            .label("Sum of 1000 ones, without waiting"),
+    );
     for race in &races {
         lab.report(race.report());
     }
@@ -582,7 +645,11 @@ fn a_race(lab: &mut Lab) -> crate::Result<()> {
     let row_of = |way, sum: Figure, races: Figure| row![way, sum.digits(0), races];
     lab.table(
         Table::new(["the other stream", "sum", "races found"])
-            .row(row_of("does not wait", crate::raced("raced_sum", raced), races_found("races", races.len())))
+            .row(row_of(
+                "does not wait",
+                crate::raced("raced_sum", raced),
+                races_found("races", races.len()),
+            ))
             .row(row_of(
                 "waits for the stream",
                 exact("waited_sum", waited),
@@ -600,7 +667,11 @@ fn a_race(lab: &mut Lab) -> crate::Result<()> {
             )),
     );
     // A real GPU looks for no races. This one is there for the same reason as the first, which it does show.
-    let is_race = if machine.time_is_modelled() { after_luck > after_event } else { raced < 1000.0 };
+    let is_race = if machine.time_is_modelled() {
+        after_luck > after_event
+    } else {
+        raced < 1000.0
+    };
     lab.answer(guess, is_race);
     lab.prose(
         "It is. A right number proves nothing: what decides is whether anything makes one stream wait, not which was \
@@ -612,7 +683,11 @@ fn a_race(lab: &mut Lab) -> crate::Result<()> {
 
 /// How many data races were found: by a simulated GPU. A real one looks for none.
 fn races_found(name: &'static str, count: usize) -> Figure {
-    if Machine::current().time_is_modelled() { exact(name, count) } else { hardware(name, "not looked for") }
+    if Machine::current().time_is_modelled() {
+        exact(name, count)
+    } else {
+        hardware(name, "not looked for")
+    }
 }
 
 fn the_default_stream(lab: &mut Lab) -> crate::Result<()> {
@@ -634,7 +709,8 @@ fn the_default_stream(lab: &mut Lab) -> crate::Result<()> {
 
     // ANCHOR: no_order
     let side = Stream::new(device)?;
-    let x = Tensor::ones_with(&[1000], device)?; // on the default stream, as all that is in no scope
+    // On the default stream, as all that is in no scope.
+    let x = Tensor::ones_with(&[1000], device)?;
     let y = cuda::stream(&side, || x.mul(2.0))?;
     let unordered_sum = y.sum()?.item()?;
     // ANCHOR_END: no_order
@@ -795,7 +871,8 @@ fn whodunit(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     );
     let (_, error) = machine()?.enter(|| {
         // ANCHOR: blocking
-        cuda::set_launch_blocking(true)?; // for a whole program: CUDA_LAUNCH_BLOCKING=1 in its environment
+        // For a whole program: CUDA_LAUNCH_BLOCKING=1 in its environment.
+        cuda::set_launch_blocking(true)?;
         fails(lab, bad_index)
         // ANCHOR_END: blocking
     })?;
@@ -849,7 +926,8 @@ fn bad_index(told: &mut Told, device: Device) -> Result<f64> {
     let table = Tensor::ones_with(&[10, 4], device)?;
     let ids = Tensor::new([3i64, 12, 5])?.to(device)?;
     let large = Tensor::ones_with(&[1024, 1024], device)?;
-    large.matmul(&large)?; // the GPU has something to do, as it has in the middle of a program
+    // The GPU has something to do, as it has in the middle of a program.
+    large.matmul(&large)?;
 
     let rows = tell(told, "index_select", table.index_select(0, &ids))?;
     let hidden = tell(told, "tanh", rows.tanh())?;
@@ -900,7 +978,10 @@ fn fails(
     let result = lines(&mut told, here(lab.device()));
     let mut failed = "";
     for (line, returned) in told {
-        lab.print(format!("{line:<12}  {}", if returned { "returned" } else { "failed" }));
+        lab.print(format!(
+            "{line:<12}  {}",
+            if returned { "returned" } else { "failed" }
+        ));
         failed = line;
     }
     Ok((failed, result.err().ok_or("no line failed")?))

@@ -71,7 +71,9 @@ pub mod verify;
 
 pub use entry::{Captured, Entry, Stop, run_captured};
 pub use event::{Cell, Drawing, Event, Header, Table, without_measured};
-pub use figure::{Figure, Kind, Value, exact, hardware, measured, modelled, observed, raced, timed};
+pub use figure::{
+    Figure, Kind, Value, exact, hardware, measured, modelled, observed, raced, timed,
+};
 pub use float::{format_float, near_rounding_boundary};
 pub use lab::{Bar, Lab, Progress, Sink};
 pub use listed::{Listed, Run};

@@ -35,7 +35,11 @@ impl Run {
     pub const T4X2: Run = Run::new("t4x2", &["--gpu", "sim:t4x2"], "on two of them");
 
     /// One that prints the same on every computer.
-    pub const fn new(name: &'static str, flags: &'static [&'static str], what: &'static str) -> Run {
+    pub const fn new(
+        name: &'static str,
+        flags: &'static [&'static str],
+        what: &'static str,
+    ) -> Run {
         Run { name, flags, steady: &[], what }
     }
 }
@@ -54,7 +58,11 @@ impl Listed {
     /// What a reader types to run it.
     pub fn command(&self, flags: &[&str]) -> String {
         let command = format!("cargo run --bin {}", self.name);
-        if flags.is_empty() { command } else { format!("{command} -- {}", flags.join(" ")) }
+        if flags.is_empty() {
+            command
+        } else {
+            format!("{command} -- {}", flags.join(" "))
+        }
     }
 
     /// Its source, in one file or several, from the root of the checkout.
@@ -62,7 +70,11 @@ impl Listed {
         let module = format!("labs/src/{}", self.module);
         match self.parts {
             [] => vec![format!("{module}.rs")],
-            parts => ["mod"].iter().chain(parts).map(|part| format!("{module}/{part}.rs")).collect(),
+            parts => ["mod"]
+                .iter()
+                .chain(parts)
+                .map(|part| format!("{module}/{part}.rs"))
+                .collect(),
         }
     }
 

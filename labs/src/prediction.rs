@@ -76,7 +76,13 @@ pub struct Choice {
 
 impl Prediction {
     fn new(id: &'static str, question: impl Into<String>, kind: Kind) -> Prediction {
-        Prediction { id, question: question.into(), kind, because: String::new(), raced: false }
+        Prediction {
+            id,
+            question: question.into(),
+            kind,
+            because: String::new(),
+            raced: false,
+        }
     }
 
     /// A choice between what [`or`](Self::or) adds.
@@ -129,12 +135,24 @@ impl Prediction {
         question: impl Into<String>,
         things: impl IntoIterator<Item = S>,
     ) -> Prediction {
-        Prediction::new(id, question, Kind::Order(things.into_iter().map(Into::into).collect()))
+        Prediction::new(
+            id,
+            question,
+            Kind::Order(things.into_iter().map(Into::into).collect()),
+        )
     }
 
     /// A question for a line of code. A line that says nothing is none.
-    pub fn line(id: &'static str, question: impl Into<String>, code: &str) -> Prediction {
-        let lines = code.lines().filter(|line| !line.trim().is_empty()).map(str::to_owned).collect();
+    pub fn line(
+        id: &'static str,
+        question: impl Into<String>,
+        code: &str,
+    ) -> Prediction {
+        let lines = code
+            .lines()
+            .filter(|line| !line.trim().is_empty())
+            .map(str::to_owned)
+            .collect();
         Prediction::new(id, question, Kind::Line(lines))
     }
 
@@ -171,9 +189,13 @@ impl Prediction {
     /// What can be chosen or put in order, as a reader sees it.
     pub fn options(&self) -> Vec<&str> {
         match &self.kind {
-            Kind::Choice(choices) => choices.iter().map(|choice| choice.text.as_str()).collect(),
+            Kind::Choice(choices) => {
+                choices.iter().map(|choice| choice.text.as_str()).collect()
+            }
             Kind::YesNo => vec!["Yes.", "No."],
-            Kind::Order(things) | Kind::Line(things) => things.iter().map(String::as_str).collect(),
+            Kind::Order(things) | Kind::Line(things) => {
+                things.iter().map(String::as_str).collect()
+            }
             Kind::Number { .. } | Kind::Think => Vec::new(),
         }
     }
@@ -210,7 +232,8 @@ impl Prediction {
             Kind::Number { unit: "%", .. } => "a percentage".to_owned(),
             Kind::Number { unit, .. } => format!("a number of {unit}"),
             Kind::Order(_) => {
-                let example: Vec<String> = letters.iter().rev().map(char::to_string).collect();
+                let example: Vec<String> =
+                    letters.iter().rev().map(char::to_string).collect();
                 format!("all letters in their order, such as {}", example.join(" "))
             }
             Kind::Think => "nothing".to_owned(),
@@ -219,15 +242,19 @@ impl Prediction {
 
     /// Reads what a reader types. The error says what would be right.
     pub fn parse(&self, typed: &str) -> Result<Said, String> {
-        let wrong = || format!("`{}` is no answer here: say {}", typed.trim(), self.expects());
+        let wrong =
+            || format!("`{}` is no answer here: say {}", typed.trim(), self.expects());
         let typed = typed.trim().to_lowercase();
-        let of_letter = |letter: char| self.letters().iter().position(|known| *known == letter);
+        let of_letter =
+            |letter: char| self.letters().iter().position(|known| *known == letter);
         let one = |text: &str| {
             let mut letters = text.chars();
             letters.next().filter(|_| letters.next().is_none()).and_then(of_letter)
         };
         let said = match &self.kind {
-            Kind::Choice(_) | Kind::Line(_) => one(typed.trim_end_matches([')', '.'])).map(Said::Option),
+            Kind::Choice(_) | Kind::Line(_) => {
+                one(typed.trim_end_matches([')', '.'])).map(Said::Option)
+            }
             Kind::YesNo => match typed.trim_end_matches('.') {
                 "y" | "yes" => Some(Said::Option(0)),
                 "n" | "no" => Some(Said::Option(1)),
@@ -235,7 +262,9 @@ impl Prediction {
             },
             Kind::Number { unit, .. } => number(&typed, unit).map(Said::Number),
             Kind::Order(things) => {
-                let letters = typed.chars().filter(|letter| !letter.is_whitespace() && *letter != ',');
+                let letters = typed
+                    .chars()
+                    .filter(|letter| !letter.is_whitespace() && *letter != ',');
                 let order: Option<Vec<usize>> = letters.map(of_letter).collect();
                 let all = |order: &Vec<usize>| {
                     let mut sorted = order.clone();
@@ -252,28 +281,39 @@ impl Prediction {
     /// What was said, as a reader would type it: so it is kept.
     pub fn typed(&self, said: &Said) -> String {
         let letters = self.letters();
-        let letter = |index: &usize| letters.get(*index).map(char::to_string).unwrap_or_default();
+        let letter = |index: &usize| {
+            letters.get(*index).map(char::to_string).unwrap_or_default()
+        };
         match (said, &self.kind) {
-            (Said::Option(index), Kind::YesNo) => if *index == 0 { "yes" } else { "no" }.to_owned(),
+            (Said::Option(index), Kind::YesNo) => {
+                if *index == 0 { "yes" } else { "no" }.to_owned()
+            }
             (Said::Option(index), _) => letter(index),
             (Said::Number(number), _) => number.to_string(),
-            (Said::Order(order), _) => order.iter().map(letter).collect::<Vec<_>>().join(" "),
+            (Said::Order(order), _) => {
+                order.iter().map(letter).collect::<Vec<_>>().join(" ")
+            }
         }
     }
 
     /// What was said, as a sentence says it.
     fn in_words(&self, said: &Said) -> String {
         let options = self.options();
-        let option = |index: &usize| options.get(*index).copied().unwrap_or_default().trim();
+        let option =
+            |index: &usize| options.get(*index).copied().unwrap_or_default().trim();
         match (said, &self.kind) {
             (Said::Option(index), Kind::Line(_)) => format!("`{}`", option(index)),
-            (Said::Option(index), Kind::YesNo) => if *index == 0 { "yes" } else { "no" }.to_owned(),
+            (Said::Option(index), Kind::YesNo) => {
+                if *index == 0 { "yes" } else { "no" }.to_owned()
+            }
             (Said::Option(index), _) => option(index).trim_end_matches('.').to_owned(),
             (Said::Number(number), Kind::Number { unit, .. }) if !unit.is_empty() => {
                 format!("{number} {unit}")
             }
             (Said::Number(number), _) => number.to_string(),
-            (Said::Order(order), _) => order.iter().map(option).collect::<Vec<_>>().join(", "),
+            (Said::Order(order), _) => {
+                order.iter().map(option).collect::<Vec<_>>().join(", ")
+            }
         }
     }
 }
@@ -281,8 +321,11 @@ impl Prediction {
 /// A number with a unit or without, as people write them: `1,024`, `3.5 ms`, `40 %`.
 fn number(typed: &str, unit: &str) -> Option<f64> {
     let typed = typed.strip_suffix(&unit.to_lowercase()).unwrap_or(typed);
-    let plain: String =
-        typed.replace('−', "-").chars().filter(|letter| !matches!(letter, ',' | '_' | ' ')).collect();
+    let plain: String = typed
+        .replace('−', "-")
+        .chars()
+        .filter(|letter| !matches!(letter, ',' | '_' | ' '))
+        .collect();
     plain.parse().ok().filter(|number: &f64| number.is_finite())
 }
 
@@ -370,7 +413,8 @@ impl Answer {
                 .map(Said::Option)
                 .ok_or_else(|| format!("{id} has no choice `{name}`")),
             (Kind::Line(lines), Key::Named(part)) => {
-                let mut found = lines.iter().enumerate().filter(|(_, line)| line.contains(part));
+                let mut found =
+                    lines.iter().enumerate().filter(|(_, line)| line.contains(part));
                 match (found.next(), found.next()) {
                     (Some((index, _)), None) => Ok(Said::Option(index)),
                     (None, _) => Err(format!("{id} has no line with `{part}`")),
@@ -378,21 +422,31 @@ impl Answer {
                 }
             }
             (Kind::YesNo, Key::Truth(truth)) => Ok(Said::Option(usize::from(!truth))),
-            (Kind::Number { unit, .. }, Key::Number(figure)) if figure.unit != *unit => {
-                Err(format!("{id} asks for `{unit}`, and the answer comes in `{}`", figure.unit))
+            (Kind::Number { unit, .. }, Key::Number(figure))
+                if figure.unit != *unit =>
+            {
+                Err(format!(
+                    "{id} asks for `{unit}`, and the answer comes in `{}`",
+                    figure.unit
+                ))
             }
             (Kind::Number { .. }, Key::Number(figure)) => match figure.value {
                 Value::Int(count) => Ok(Said::Number(count as f64)),
                 Value::Float(quantity) => Ok(Said::Number(quantity)),
-                Value::Text(_) => Err(format!("{id} asks for a number, and the answer is none")),
+                Value::Text(_) => {
+                    Err(format!("{id} asks for a number, and the answer is none"))
+                }
             },
             (Kind::Order(things), Key::Order(order)) => {
-                let place = |thing: &String| things.iter().position(|known| known == thing);
+                let place =
+                    |thing: &String| things.iter().position(|known| known == thing);
                 let order: Option<Vec<usize>> = order.iter().map(place).collect();
                 order
                     .filter(|order| order.len() == things.len())
                     .map(Said::Order)
-                    .ok_or_else(|| format!("{id} has other things to put in order than its answer"))
+                    .ok_or_else(|| {
+                        format!("{id} has other things to put in order than its answer")
+                    })
             }
             _ => Err(format!("{id} is answered by another kind of key")),
         }
@@ -411,7 +465,9 @@ impl Answer {
     pub fn is_bare(&self) -> bool {
         matches!(
             &self.key,
-            Key::Number(Figure { value: Value::Int(-20..=20), .. } | Figure { unit: "%", .. })
+            Key::Number(
+                Figure { value: Value::Int(-20..=20), .. } | Figure { unit: "%", .. }
+            )
         )
     }
 
@@ -419,13 +475,15 @@ impl Answer {
     pub fn verdict(&self, said: &Said) -> Verdict {
         let expected = self.expected();
         match (&self.prediction.kind, said, expected) {
-            (Kind::Number { tolerance, .. }, Said::Number(said), Ok(Said::Number(expected))) => {
-                match (said - expected).abs() <= tolerance * expected.abs() {
-                    true => Verdict::Right,
-                    false if self.is_bare() || said / expected <= 0.0 => Verdict::Wrong,
-                    false => Verdict::Off(said / expected),
-                }
-            }
+            (
+                Kind::Number { tolerance, .. },
+                Said::Number(said),
+                Ok(Said::Number(expected)),
+            ) => match (said - expected).abs() <= tolerance * expected.abs() {
+                true => Verdict::Right,
+                false if self.is_bare() || said / expected <= 0.0 => Verdict::Wrong,
+                false => Verdict::Off(said / expected),
+            },
             (_, said, Ok(expected)) if *said == expected => Verdict::Right,
             _ => Verdict::Wrong,
         }
@@ -434,29 +492,42 @@ impl Answer {
     /// What to tell a reader who said this: `You said 2 steps; it was 96 steps, 48 times your guess.` and why.
     pub fn compared(&self, said: &Said) -> String {
         let is_choice = matches!(self.prediction.kind, Kind::Choice(_));
-        let quoted = |words: String| if is_choice { format!("“{words}”") } else { words };
-        let (mine, answer) = (quoted(self.prediction.in_words(said)), quoted(self.printed()));
+        let quoted =
+            |words: String| if is_choice { format!("“{words}”") } else { words };
+        let (mine, answer) =
+            (quoted(self.prediction.in_words(said)), quoted(self.printed()));
         let (unless, because) = (self.unless(said), self.prediction.because.as_str());
         let is_number = matches!(said, Said::Number(_));
         let verdict = match self.verdict(said) {
-            Verdict::Right if is_number => format!("You said {mine}; it was {answer}. Right."),
+            Verdict::Right if is_number => {
+                format!("You said {mine}; it was {answer}. Right.")
+            }
             Verdict::Right => format!("You said {mine}. Right."),
-            Verdict::Off(ratio) => format!("You said {mine}; it was {answer}, {}.", times(ratio)),
+            Verdict::Off(ratio) => {
+                format!("You said {mine}; it was {answer}, {}.", times(ratio))
+            }
             Verdict::Wrong if is_number => format!("You said {mine}; it was {answer}."),
             Verdict::Wrong if self.prediction.kind == Kind::YesNo => {
                 format!("You said {mine}; the answer is {answer}.")
             }
-            Verdict::Wrong => format!("You said {mine}. No. {unless} The answer is {answer}."),
+            Verdict::Wrong => {
+                format!("You said {mine}. No. {unless} The answer is {answer}.")
+            }
         };
-        let words: Vec<&str> =
-            verdict.split(' ').chain(because.split(' ')).filter(|word| !word.is_empty()).collect();
+        let words: Vec<&str> = verdict
+            .split(' ')
+            .chain(because.split(' '))
+            .filter(|word| !word.is_empty())
+            .collect();
         words.join(" ")
     }
 
     /// Why what was said is wrong, if it is a wrong choice.
     fn unless(&self, said: &Said) -> &str {
         match (&self.prediction.kind, said) {
-            (Kind::Choice(choices), Said::Option(index)) if self.verdict(said) != Verdict::Right => {
+            (Kind::Choice(choices), Said::Option(index))
+                if self.verdict(said) != Verdict::Right =>
+            {
                 choices.get(*index).map_or("", |choice| choice.unless.as_str())
             }
             _ => "",
@@ -473,13 +544,19 @@ fn times(ratio: f64) -> String {
         (true, true) => format!("{percent} % more"),
         (true, false) => format!("{} times your guess", rounded(factor)),
         (false, true) => format!("so your guess was {percent} % too high"),
-        (false, false) => format!("so your guess was {} times too high", rounded(factor)),
+        (false, false) => {
+            format!("so your guess was {} times too high", rounded(factor))
+        }
     }
 }
 
 /// As many digits as one would say.
 fn rounded(factor: f64) -> String {
-    if factor < 10.0 { format!("{}", (factor * 10.0).round() / 10.0) } else { format!("{factor:.0}") }
+    if factor < 10.0 {
+        format!("{}", (factor * 10.0).round() / 10.0)
+    } else {
+        format!("{factor:.0}")
+    }
 }
 
 impl fmt::Display for Verdict {

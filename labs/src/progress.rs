@@ -40,7 +40,9 @@ impl Record {
     pub fn parse(text: &str) -> Result<Record, String> {
         let json: Json = serde_json::from_str(text)
             .map_err(|error| format!("this is no progress of the course: {error}"))?;
-        let Json::Object(object) = json else { return Err("this is no progress of the course".to_owned()) };
+        let Json::Object(object) = json else {
+            return Err("this is no progress of the course".to_owned());
+        };
         match object.get(NAME).map(Json::as_u64) {
             Some(Some(VERSION)) => {}
             Some(Some(other)) => {
@@ -49,11 +51,15 @@ impl Record {
                 ));
             }
             _ => {
-                return Err(format!("this is no progress of the course: `\"{NAME}\": {VERSION}` is missing"));
+                return Err(format!(
+                    "this is no progress of the course: `\"{NAME}\": {VERSION}` is missing"
+                ));
             }
         }
         for part in ["predictions", "questions", "exercises"] {
-            let is_listed = |of: &Json| of.as_object().is_some_and(|all| all.values().all(Json::is_object));
+            let is_listed = |of: &Json| {
+                of.as_object().is_some_and(|all| all.values().all(Json::is_object))
+            };
             if !object.get(part).is_none_or(is_listed) {
                 return Err(format!("`{part}` is not a list of things by their ids"));
             }
@@ -70,7 +76,9 @@ impl Record {
     pub fn read(file: &Path) -> Result<Record, String> {
         match fs::read_to_string(file) {
             Ok(text) => Record::parse(&text),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Record::default()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                Ok(Record::default())
+            }
             Err(error) => Err(error.to_string()),
         }
     }
@@ -130,7 +138,10 @@ mod tests {
         let again = Record::parse(&record.to_text()).unwrap();
         assert_eq!(again, record);
         assert_eq!(again.said("03-steps"), Some("2"));
-        assert!(again.to_text().contains("\"later\"") && again.to_text().contains("02-rule"));
+        assert!(
+            again.to_text().contains("\"later\"")
+                && again.to_text().contains("02-rule")
+        );
     }
 
     #[test]
@@ -140,8 +151,14 @@ mod tests {
             ("[]", "no progress of the course"),
             ("{}", "is missing"),
             (r#"{ "to-device-progress": 2 }"#, "newer"),
-            (r#"{ "to-device-progress": 1, "predictions": [] }"#, "`predictions` is not a list"),
-            (r#"{ "to-device-progress": 1, "exercises": { "a": 1 } }"#, "`exercises` is not a list"),
+            (
+                r#"{ "to-device-progress": 1, "predictions": [] }"#,
+                "`predictions` is not a list",
+            ),
+            (
+                r#"{ "to-device-progress": 1, "exercises": { "a": 1 } }"#,
+                "`exercises` is not a list",
+            ),
         ] {
             let error = Record::parse(text).unwrap_err();
             assert!(error.contains(what) && !error.contains('\n'), "{text}: {error}");

@@ -26,7 +26,8 @@ pub fn render(event: &Event) -> Json {
             "seed": header.seed,
         }),
         Event::Section { number, title, apart } => {
-            let section = json!({ "event": "section", "number": number, "title": title });
+            let section =
+                json!({ "event": "section", "number": number, "title": title });
             marked(section, "apart", apart.map(Json::from))
         }
         Event::Prose(text) => words("prose", text),
@@ -34,7 +35,8 @@ pub fn render(event: &Event) -> Json {
             let Prediction { id, question, kind, .. } = prediction;
             let asked = json!({ "event": "prediction", "id": id, "question": question, "asks": kind.name() });
             let options = prediction.options();
-            let asked = marked(asked, "options", (!options.is_empty()).then(|| options.into()));
+            let asked =
+                marked(asked, "options", (!options.is_empty()).then(|| options.into()));
             // Where times decide the answer, the question may name the device.
             marked(asked, "raced", prediction.raced.then(|| true.into()))
         }
@@ -48,7 +50,11 @@ pub fn render(event: &Event) -> Json {
             let answered = json!({
                 "event": "answer", "id": id, "text": answer.printed(), "figures": figures, "because": because,
             });
-            let answered = marked(answered, "said", said.as_ref().map(|said| prediction.typed(said).into()));
+            let answered = marked(
+                answered,
+                "said",
+                said.as_ref().map(|said| prediction.typed(said).into()),
+            );
             marked(answered, "raced", prediction.raced.then(|| true.into()))
         }
         Event::Line(text) => words("line", text),
@@ -58,8 +64,10 @@ pub fn render(event: &Event) -> Json {
             object
         }
         Event::Table(table) => {
-            let rows: Vec<Vec<Json>> = table.rows.iter().map(|row| row.iter().map(cell).collect()).collect();
-            let table_of = json!({ "event": "table", "header": table.header, "rows": rows });
+            let rows: Vec<Vec<Json>> =
+                table.rows.iter().map(|row| row.iter().map(cell).collect()).collect();
+            let table_of =
+                json!({ "event": "table", "header": table.header, "rows": rows });
             marked(table_of, "ranked", table.ranked.then(|| true.into()))
         }
         Event::Report(report) => json!({ "event": "report", "text": report }),
@@ -67,7 +75,9 @@ pub fn render(event: &Event) -> Json {
             json!({ "event": "picture", "svg": svg, "text": text, "caption": caption })
         }
         Event::Warning(message) => json!({ "event": "warning", "message": message }),
-        Event::Failure { lab, message } => json!({ "event": "failure", "lab": lab, "message": message }),
+        Event::Failure { lab, message } => {
+            json!({ "event": "failure", "lab": lab, "message": message })
+        }
     }
 }
 

@@ -104,18 +104,31 @@ impl Renderer {
         let palette = self.palette;
         match event {
             Event::Header(header) => {
-                let chapter = palette.title(&format!("{}: {}", header.lab, header.title));
-                let machine = palette.faint(&format!("machine: {}, seed: {}", header.machine, header.seed));
+                let chapter =
+                    palette.title(&format!("{}: {}", header.lab, header.title));
+                let machine = palette.faint(&format!(
+                    "machine: {}, seed: {}",
+                    header.machine, header.seed
+                ));
                 format!("{chapter}\n{machine}")
             }
-            Event::Section { number, title, .. } => palette.title(&format!("{number}. {title}")),
+            Event::Section { number, title, .. } => {
+                palette.title(&format!("{number}. {title}"))
+            }
             Event::Prose(text) => wrap(&text.printed()),
             Event::Prediction(prediction) => {
                 let word = if prediction.gates() { "Predict" } else { "Think" };
-                palette.question(&wrap(&format!("{word}: {}", without_ticks(&prediction.question))))
+                palette.question(&wrap(&format!(
+                    "{word}: {}",
+                    without_ticks(&prediction.question)
+                )))
             }
             Event::Answer(answer) => {
-                let compared = answer.said.as_ref().map(|said| answer.compared(said)).unwrap_or_default();
+                let compared = answer
+                    .said
+                    .as_ref()
+                    .map(|said| answer.compared(said))
+                    .unwrap_or_default();
                 palette.question(&wrap(&without_ticks(&compared)))
             }
             Event::Line(text) => text.printed(),
@@ -125,13 +138,20 @@ impl Renderer {
             Event::Picture { drawing, caption } => match &drawing.text {
                 Some(text) => format!("{}\n{text}", palette.faint(&wrap(caption))),
                 None => {
-                    let chapter =
-                        self.chapter.as_ref().map(|chapter| format!(" in chapter {chapter} of the book"));
-                    palette.faint(&wrap(&format!("[picture{}: {caption}]", chapter.unwrap_or_default())))
+                    let chapter = self
+                        .chapter
+                        .as_ref()
+                        .map(|chapter| format!(" in chapter {chapter} of the book"));
+                    palette.faint(&wrap(&format!(
+                        "[picture{}: {caption}]",
+                        chapter.unwrap_or_default()
+                    )))
                 }
             },
             Event::Warning(message) => format!("warning: {message}"),
-            Event::Failure { lab, message } => format!("error: {lab} failed: {message}"),
+            Event::Failure { lab, message } => {
+                format!("error: {lab} failed: {message}")
+            }
         }
     }
 
@@ -140,11 +160,15 @@ impl Renderer {
         let widths: Vec<usize> = columns.iter().map(Column::width).collect();
 
         let mut lines = vec![
-            self.palette.title(&line(columns.iter().map(|column| column.aligned(&column.header)))),
+            self.palette.title(&line(
+                columns.iter().map(|column| column.aligned(&column.header)),
+            )),
             self.palette.faint(&line(widths.iter().map(|width| "─".repeat(*width)))),
         ];
         for row in 0..table.rows.len() {
-            lines.push(line(columns.iter().map(|column| column.aligned(&column.cells[row]))));
+            lines.push(line(
+                columns.iter().map(|column| column.aligned(&column.cells[row])),
+            ));
         }
         lines.join("\n")
     }
@@ -152,7 +176,8 @@ impl Renderer {
 
 /// The columns of a table, all of the same length.
 pub fn columns(table: &Table) -> Vec<Column> {
-    let columns = table.rows.iter().map(Vec::len).chain([table.header.len()]).max().unwrap_or(0);
+    let columns =
+        table.rows.iter().map(Vec::len).chain([table.header.len()]).max().unwrap_or(0);
     (0..columns).map(|index| Column::new(table, index)).collect()
 }
 
@@ -181,11 +206,20 @@ impl Column {
             Some(Cell::Count(count)) => count.to_string(),
             None => String::new(),
         };
-        Column { header, cells: cells().map(printed).collect(), numbers: cells().flatten().any(is_number) }
+        Column {
+            header,
+            cells: cells().map(printed).collect(),
+            numbers: cells().flatten().any(is_number),
+        }
     }
 
     fn width(&self) -> usize {
-        self.cells.iter().chain([&self.header]).map(|cell| cell.chars().count()).max().unwrap_or(0)
+        self.cells
+            .iter()
+            .chain([&self.header])
+            .map(|cell| cell.chars().count())
+            .max()
+            .unwrap_or(0)
     }
 
     fn aligned(&self, cell: &str) -> String {
@@ -259,7 +293,11 @@ mod tests {
     #[test]
     fn a_palette_decides_alone_whether_there_are_colours() {
         let events = [
-            Event::Section { number: "1".to_owned(), title: "Training".to_owned(), apart: None },
+            Event::Section {
+                number: "1".to_owned(),
+                title: "Training".to_owned(),
+                apart: None,
+            },
             Event::Prediction(Prediction::yes_no("03-learns", "Does it learn?")),
             Event::Table(Table::new(["loss"])),
         ];

@@ -48,7 +48,9 @@ fn run<O: clap::Args>(lab: &Entry<O>) -> Result<(), Stop> {
     }
     let machine = common.gpu.machine().map_err(wrong)?;
     if let Some(reason) = common.gpu.why_simulated() {
-        to_stderr(&format!("note: this computer's GPU is not used, but a simulated one. {reason}\n"));
+        to_stderr(&format!(
+            "note: this computer's GPU is not used, but a simulated one. {reason}\n"
+        ));
     }
     ended(lab.start(&common, &options, &machine, &mut Terminal::new(&common)?))
 }
@@ -80,11 +82,13 @@ struct Terminal {
 impl Terminal {
     fn new(common: &Common) -> Result<Terminal, Stop> {
         let watched = io::stdout().is_terminal();
-        let coloured = coloured(common.color, watched, |variable| std::env::var_os(variable));
+        let coloured =
+            coloured(common.color, watched, |variable| std::env::var_os(variable));
         let palette = if coloured { Palette::Coloured } else { Palette::Plain };
         let kept = match &common.progress {
             Some(file) => {
-                let refused = |what| wrong(format!("--progress {}: {what}", file.display()));
+                let refused =
+                    |what| wrong(format!("--progress {}: {what}", file.display()));
                 let record = Record::read(file).map_err(refused)?;
                 can_be_written("--progress", file)?;
                 Some((record, file.clone()))
@@ -104,7 +108,10 @@ impl Terminal {
 
     /// Keeps what was answered at once: the reader may leave at the next question.
     fn keep(&mut self, event: &Event) {
-        let (Event::Answer(answer), Some((record, file))) = (event, &mut self.kept) else { return };
+        let (Event::Answer(answer), Some((record, file))) = (event, &mut self.kept)
+        else {
+            return;
+        };
         record.predicted(answer);
         if let Err(error) = record.write(file) {
             to_stderr(&format!("warning: --progress {}: {error}\n", file.display()));
@@ -133,7 +140,11 @@ impl Sink for Terminal {
             None => self.write(&event),
         }
         self.keep(&event);
-        if matches!(event, Event::Header(_)) && self.watched && self.format == Format::Text && !self.asks {
+        if matches!(event, Event::Header(_))
+            && self.watched
+            && self.format == Format::Text
+            && !self.asks
+        {
             to_stdout("To make your own predictions first, add --ask.\n");
         }
     }
@@ -152,7 +163,8 @@ impl Sink for Terminal {
             tell(&format!("Your answer ({}; Enter to skip): ", prediction.expects()));
             let mut line = String::new();
             // Whoever has nothing more to say is not asked again.
-            let is_there = io::stdin().read_line(&mut line).is_ok_and(|length| length > 0);
+            let is_there =
+                io::stdin().read_line(&mut line).is_ok_and(|length| length > 0);
             if !is_there {
                 self.asks = false;
                 tell("\n");
@@ -168,11 +180,13 @@ impl Sink for Terminal {
     }
 
     fn trace(&mut self, file: &Path, timeline: String) -> Result<()> {
-        fs::write(file, timeline).map_err(|error| format!("--trace {}: {error}", file.display()).into())
+        fs::write(file, timeline)
+            .map_err(|error| format!("--trace {}: {error}", file.display()).into())
     }
 
     fn frame(&mut self, frame: &str) -> bool {
-        let movable = std::env::var_os("TERM").is_none_or(|terminal| terminal != "dumb");
+        let movable =
+            std::env::var_os("TERM").is_none_or(|terminal| terminal != "dumb");
         if self.format == Format::Json || !self.watched || !movable {
             return false;
         }
@@ -188,7 +202,8 @@ impl Sink for Terminal {
         }
         let style = ProgressStyle::with_template("{msg} {wide_bar} {pos}/{len}")
             .unwrap_or_else(|_| ProgressStyle::default_bar());
-        let bar = ProgressBar::new(total).with_style(style).with_message(message.to_owned());
+        let bar =
+            ProgressBar::new(total).with_style(style).with_message(message.to_owned());
         self.bar = Some(bar.clone());
         Progress::new(bar)
     }
@@ -214,7 +229,11 @@ impl Bar for ProgressBar {
 }
 
 /// Whether to use colours: the flag decides, and if it does not, the terminal and the environment do.
-fn coloured(when: Color, watched: bool, variable: impl Fn(&str) -> Option<OsString>) -> bool {
+fn coloured(
+    when: Color,
+    watched: bool,
+    variable: impl Fn(&str) -> Option<OsString>,
+) -> bool {
     match when {
         Color::Always => true,
         Color::Never => false,
@@ -239,7 +258,9 @@ mod tests {
     #[test]
     fn no_color_and_dumb_terminals_are_respected() {
         let auto = |name: &'static str, value: &'static str| {
-            coloured(Color::Auto, true, move |variable| (variable == name).then(|| value.into()))
+            coloured(Color::Auto, true, move |variable| {
+                (variable == name).then(|| value.into())
+            })
         };
         assert!(auto("TERM", "xterm"));
         assert!(auto("NO_COLOR", "")); // empty counts as unset

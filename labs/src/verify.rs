@@ -51,10 +51,18 @@ pub struct Comparison {
 }
 
 /// Runs a lab on these GPUs, in a process of its own: an error of a GPU can end all that a process may do with it.
-pub fn verify(lab: &str, gpu: &GpuSpec, reference: &str, flags: &[String]) -> Result<Comparison, String> {
-    let this = std::env::current_exe().map_err(|error| format!("this program is not found: {error}"))?;
-    let child =
-        Command::new(this).args(["--alone", "--gpu", &gpu.to_string(), lab, "--"]).args(flags).output();
+pub fn verify(
+    lab: &str,
+    gpu: &GpuSpec,
+    reference: &str,
+    flags: &[String],
+) -> Result<Comparison, String> {
+    let this = std::env::current_exe()
+        .map_err(|error| format!("this program is not found: {error}"))?;
+    let child = Command::new(this)
+        .args(["--alone", "--gpu", &gpu.to_string(), lab, "--"])
+        .args(flags)
+        .output();
     let child = child.map_err(|error| format!("{lab} does not start: {error}"))?;
     let found = String::from_utf8_lossy(&child.stdout);
     let mut comparison = compare(&run(lab, reference, flags), &found)?;
@@ -69,7 +77,8 @@ pub fn verify(lab: &str, gpu: &GpuSpec, reference: &str, flags: &[String]) -> Re
 /// What a lab says on a machine, as JSON Lines.
 pub fn run(lab: &str, gpu: &str, flags: &[String]) -> String {
     let lab = Listed::named(lab).expect("a name that was checked");
-    let flags: Vec<&str> = ["--gpu", gpu].into_iter().chain(flags.iter().map(String::as_str)).collect();
+    let flags: Vec<&str> =
+        ["--gpu", gpu].into_iter().chain(flags.iter().map(String::as_str)).collect();
     let captured = (lab.run)(&flags);
     if captured.json.is_empty() { captured.errors } else { captured.json }
 }
@@ -87,11 +96,14 @@ fn is_simulated(machine: &str) -> bool {
 /// that is printed.
 pub fn compare(expected: &str, found: &str) -> Result<Comparison, String> {
     let (mut expected, mut found) = (events(expected)?, events(found)?);
-    let real = !found.iter().any(|event| event["machine"].as_str().is_some_and(is_simulated));
+    let real =
+        !found.iter().any(|event| event["machine"].as_str().is_some_and(is_simulated));
     let mut comparison = Comparison::default();
     if real {
         // Only a simulated GPU finds data races.
-        let race = |text: &str| text.starts_with("error[GPU0003]") || text.starts_with("Data race");
+        let race = |text: &str| {
+            text.starts_with("error[GPU0003]") || text.starts_with("Data race")
+        };
         expected.retain(|event| !event["text"].as_str().is_some_and(race));
         comparison.left_out = without_sections_apart(&mut expected);
         without_sections_apart(&mut found);
@@ -105,19 +117,27 @@ pub fn compare(expected: &str, found: &str) -> Result<Comparison, String> {
         }
         let kind = expected["event"].as_str().unwrap_or_default();
         if expected["event"] != found["event"] {
-            differences.push(format!("{section}expected {}, found {}", expected["event"], found["event"]));
+            differences.push(format!(
+                "{section}expected {}, found {}",
+                expected["event"], found["event"]
+            ));
             return Ok(comparison); // From here on nothing is where it was.
         }
         if kind != "header" {
             let (expected, found) = comparable(expected, found, tolerance);
             if expected != found {
                 let (wanted, seen) = first_difference(&expected, &found);
-                differences.push(format!("{section}{kind}: expected {wanted}, found {seen}"));
+                differences
+                    .push(format!("{section}{kind}: expected {wanted}, found {seen}"));
             }
         }
     }
     if expected.len() != found.len() {
-        differences.push(format!("{section}expected {} events, found {}", expected.len(), found.len()));
+        differences.push(format!(
+            "{section}expected {} events, found {}",
+            expected.len(),
+            found.len()
+        ));
     }
     Ok(comparison)
 }
@@ -127,7 +147,8 @@ pub fn compare(expected: &str, found: &str) -> Result<Comparison, String> {
 fn events(lines: &str) -> Result<Vec<Json>, String> {
     let mut events = Vec::new();
     for line in lines.lines() {
-        let mut event: Json = serde_json::from_str(line).map_err(|_| line.to_owned())?;
+        let mut event: Json =
+            serde_json::from_str(line).map_err(|_| line.to_owned())?;
         if event["ranked"] == true
             && let Some(rows) = event["rows"].as_array_mut()
         {
@@ -158,18 +179,30 @@ fn without_sections_apart(events: &mut Vec<Json>) -> Vec<(String, String)> {
 /// that are not compared.
 fn comparable(a: &Json, b: &Json, tolerance: f64) -> (Json, Json) {
     match (a, b) {
-        (Json::Object(a), Json::Object(b)) if a.contains_key("kind") && b.contains_key("kind") => {
+        (Json::Object(a), Json::Object(b))
+            if a.contains_key("kind") && b.contains_key("kind") =>
+        {
             let compared =
-                if is_compared(&a.clone().into(), &b.clone().into(), tolerance) { "text" } else { "name" };
+                if is_compared(&a.clone().into(), &b.clone().into(), tolerance) {
+                    "text"
+                } else {
+                    "name"
+                };
             (a[compared].clone(), b[compared].clone())
         }
-        (Json::Object(a), Json::Object(b)) if a.contains_key("raced") && b.contains_key("raced") => {
+        (Json::Object(a), Json::Object(b))
+            if a.contains_key("raced") && b.contains_key("raced") =>
+        {
             (a["event"].clone(), b["event"].clone())
         }
         (Json::Object(a), Json::Object(b)) => {
-            let (mut kept_a, mut kept_b) = (serde_json::Map::new(), serde_json::Map::new());
-            for (key, value) in a.iter().filter(|(key, _)| !["svg", "text"].contains(&key.as_str())) {
-                let (value_a, value_b) = comparable(value, b.get(key).unwrap_or(&Json::Null), tolerance);
+            let (mut kept_a, mut kept_b) =
+                (serde_json::Map::new(), serde_json::Map::new());
+            for (key, value) in
+                a.iter().filter(|(key, _)| !["svg", "text"].contains(&key.as_str()))
+            {
+                let (value_a, value_b) =
+                    comparable(value, b.get(key).unwrap_or(&Json::Null), tolerance);
                 kept_a.insert(key.clone(), value_a);
                 kept_b.insert(key.clone(), value_b);
             }
@@ -192,7 +225,8 @@ fn comparable(a: &Json, b: &Json, tolerance: f64) -> (Json, Json) {
 /// Whether two figures have to be the same: those that are exact on both and that no times decided, unless they agree well
 /// enough.
 fn is_compared(a: &Json, b: &Json, tolerance: f64) -> bool {
-    let float = |figure: &Json| figure["value"].as_f64().filter(|_| figure["value"].is_f64());
+    let float =
+        |figure: &Json| figure["value"].as_f64().filter(|_| figure["value"].is_f64());
     let close = match (float(a), float(b)) {
         (Some(a), Some(b)) => (a - b).abs() <= tolerance * a.abs().max(b.abs()),
         _ => false,
@@ -205,10 +239,18 @@ type Object = serde_json::Map<String, Json>;
 
 /// The texts of two events, less the figures in them that are not compared.
 fn texts(a: &Object, b: &Object, tolerance: f64) -> (String, String) {
-    let text = |event: &Object| event.get("text").and_then(Json::as_str).unwrap_or_default().to_owned();
-    let figures = |event: &Object| event.get("figures").and_then(Json::as_array).cloned().unwrap_or_default();
+    let text = |event: &Object| {
+        event.get("text").and_then(Json::as_str).unwrap_or_default().to_owned()
+    };
+    let figures = |event: &Object| {
+        event.get("figures").and_then(Json::as_array).cloned().unwrap_or_default()
+    };
     let (mut text_a, mut text_b) = (text(a), text(b));
-    for (a, b) in figures(a).iter().zip(&figures(b)).filter(|(a, b)| !is_compared(a, b, tolerance)) {
+    for (a, b) in figures(a)
+        .iter()
+        .zip(&figures(b))
+        .filter(|(a, b)| !is_compared(a, b, tolerance))
+    {
         for (text, figure) in [(&mut text_a, a), (&mut text_b, b)] {
             *text = text.replacen(figure["text"].as_str().unwrap_or_default(), "…", 1);
         }
@@ -223,7 +265,9 @@ fn without_details(text: &str) -> String {
         return text.to_owned();
     }
     let mut text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    for (start, end) in [("total capacity of", "Of the allocated memory"), ("assert triggered (", ")")] {
+    for (start, end) in
+        [("total capacity of", "Of the allocated memory"), ("assert triggered (", ")")]
+    {
         if let Some(from) = text.find(start).map(|at| at + start.len())
             && let Some(length) = text[from..].find(end)
         {
@@ -236,14 +280,20 @@ fn without_details(text: &str) -> String {
 /// Where two shapes begin to differ.
 fn first_difference(expected: &Json, found: &Json) -> (Json, Json) {
     let within = match (expected, found) {
-        (Json::Array(a), Json::Array(b)) if a.len() == b.len() => a.iter().zip(b).find(|(a, b)| a != b),
+        (Json::Array(a), Json::Array(b)) if a.len() == b.len() => {
+            a.iter().zip(b).find(|(a, b)| a != b)
+        }
         (Json::Object(a), Json::Object(b)) => {
             a.iter().filter_map(|(key, a)| Some((a, b.get(key)?))).find(|(a, b)| a != b)
         }
         _ => None,
     };
-    let in_lines =
-        |a: &str, b: &str| a.lines().zip(b.lines()).find(|(a, b)| a != b).map(|(a, b)| (a.into(), b.into()));
+    let in_lines = |a: &str, b: &str| {
+        a.lines()
+            .zip(b.lines())
+            .find(|(a, b)| a != b)
+            .map(|(a, b)| (a.into(), b.into()))
+    };
     match (within, expected, found) {
         (Some((a, b)), ..) => first_difference(a, b),
         (None, Json::String(a), Json::String(b)) => {
@@ -267,16 +317,23 @@ fn alike(machine: &Machine) -> &'static str {
 fn what_it_means(real: bool, left_out: &[(&str, String, String)]) -> String {
     let mut text =
         "Not compared: times and what they decide, drawings, warnings, facts of the hardware".to_owned();
-    text += if real { ", data races (only a simulated GPU finds them).\n" } else { ".\n" };
+    text +=
+        if real { ", data races (only a simulated GPU finds them).\n" } else { ".\n" };
     for same in left_out.chunk_by(|one, next| (one.0, &one.2) == (next.0, &next.2)) {
-        let numbers: Vec<&str> = same.iter().map(|(_, number, _)| number.as_str()).collect();
+        let numbers: Vec<&str> =
+            same.iter().map(|(_, number, _)| number.as_str()).collect();
         let sections = if numbers.len() == 1 { "section" } else { "sections" };
         let (lab, _, why) = &same[0];
-        text += &format!("Left out: {lab}, {sections} {}, because {why}.\n", numbers.join(", "));
+        text += &format!(
+            "Left out: {lab}, {sections} {}, because {why}.\n",
+            numbers.join(", ")
+        );
     }
     text + &match real {
         true => {
-            format!("Numbers with a point may differ by {TOLERANCE} of their size, all others not at all.\n")
+            format!(
+                "Numbers with a point may differ by {TOLERANCE} of their size, all others not at all.\n"
+            )
         }
         false => "Numbers are the same in every digit that is printed.\n".to_owned(),
     }
@@ -286,10 +343,15 @@ fn what_it_means(real: bool, left_out: &[(&str, String, String)]) -> String {
 pub fn main() -> ExitCode {
     program(|flags: Flags| {
         let all = LABS.iter().map(|lab| lab.name);
-        let labs: Vec<&str> =
-            all.filter(|lab| flags.labs.is_empty() || flags.labs.iter().any(|name| name == lab)).collect();
+        let labs: Vec<&str> = all
+            .filter(|lab| {
+                flags.labs.is_empty() || flags.labs.iter().any(|name| name == lab)
+            })
+            .collect();
         if flags.alone {
-            labs.iter().for_each(|lab| to_stdout(&run(lab, &flags.gpu.to_string(), &flags.flags)));
+            labs.iter().for_each(|lab| {
+                to_stdout(&run(lab, &flags.gpu.to_string(), &flags.flags))
+            });
             return Ok(());
         }
         let machine = flags.gpu.machine().map_err(wrong)?;
@@ -299,16 +361,27 @@ pub fn main() -> ExitCode {
         let (mut all_agree, mut left_out) = (true, Vec::new());
         for lab in labs {
             let Comparison { differences, left_out: sections } =
-                verify(lab, &flags.gpu, reference, &flags.flags)
-                    .unwrap_or_else(|error| Comparison { differences: vec![error], ..Comparison::default() });
+                verify(lab, &flags.gpu, reference, &flags.flags).unwrap_or_else(
+                    |error| Comparison {
+                        differences: vec![error],
+                        ..Comparison::default()
+                    },
+                );
             all_agree &= differences.is_empty();
             let verdict = if differences.is_empty() { "the same" } else { "differs" };
             to_stdout(&format!("{lab}: {verdict}\n"));
-            differences.iter().for_each(|difference| to_stdout(&format!("  {difference}\n")));
-            left_out.extend(sections.into_iter().map(|(section, why)| (lab, section, why)));
+            differences
+                .iter()
+                .for_each(|difference| to_stdout(&format!("  {difference}\n")));
+            left_out
+                .extend(sections.into_iter().map(|(section, why)| (lab, section, why)));
         }
         to_stdout(&what_it_means(real, &left_out));
-        if all_agree { Ok(()) } else { Err(Stop { message: String::new(), exit_code: 1 }) }
+        if all_agree {
+            Ok(())
+        } else {
+            Err(Stop { message: String::new(), exit_code: 1 })
+        }
     })
 }
 
@@ -330,27 +403,38 @@ mod tests {
             device: "cuda:0".to_owned(),
             seed: 42,
         });
-        let lines =
-            std::iter::once(&header).chain(events).map(|event| format!("{}\n", render_json::render(event)));
+        let lines = std::iter::once(&header)
+            .chain(events)
+            .map(|event| format!("{}\n", render_json::render(event)));
         lines.collect()
     }
 
     fn some_of_each(loss: f64, time: Figure) -> Vec<Event> {
         vec![
-            Event::Section { number: "4".to_owned(), title: "Training".to_owned(), apart: None },
+            Event::Section {
+                number: "4".to_owned(),
+                title: "Training".to_owned(),
+                apart: None,
+            },
             Event::Line(text!("loss {} after {}", exact("loss", loss), time.clone())),
             Event::Table(Table::new(["step", "time"]).row(row!["one", time])),
-            Event::Report("CUDA error: device-side assert triggered (here)\nSearch".to_owned()),
+            Event::Report(
+                "CUDA error: device-side assert triggered (here)\nSearch".to_owned(),
+            ),
         ]
     }
 
     #[test]
     fn times_and_machines_may_differ_and_nothing_else() {
         let book = said(T4, &some_of_each(0.5, modelled("time", 1.25)));
-        let real = |events: &[Event]| compare(&book, &said("NVIDIA H200", events)).unwrap().differences;
+        let real = |events: &[Event]| {
+            compare(&book, &said("NVIDIA H200", events)).unwrap().differences
+        };
         let mut events = some_of_each(0.5, measured("time", 7.0));
         assert_eq!(real(&events), [""; 0]);
-        events[3] = Event::Report("CUDA error: device-side assert triggered (there)\nSearch".to_owned());
+        events[3] = Event::Report(
+            "CUDA error: device-side assert triggered (there)\nSearch".to_owned(),
+        );
         events.insert(1, Event::Warning("a core too few".to_owned()));
         assert_eq!(real(&events), [""; 0]);
 
@@ -374,8 +458,10 @@ mod tests {
     #[test]
     fn a_simulated_gpu_is_compared_to_the_last_digit() {
         let book = said(T4, &some_of_each(0.5, modelled("time", 1.25)));
-        let differences =
-            |loss| compare(&book, &said(T4, &some_of_each(loss, modelled("time", 7.0)))).unwrap();
+        let differences = |loss| {
+            compare(&book, &said(T4, &some_of_each(loss, modelled("time", 7.0))))
+                .unwrap()
+        };
         assert_eq!(differences(0.5), Comparison::default());
         assert_eq!(
             differences(0.5004).differences,
@@ -386,20 +472,34 @@ mod tests {
     #[test]
     fn what_times_decide_may_differ_and_what_stands_beside_it_may_not() {
         let machine: Machine = T4_SPEC.parse().unwrap();
-        let lab = |overlap: &str, ranking: [(&str, i64); 2], verdict: &str, sum: i64| {
-            let rows = ranking.map(|(name, bytes)| row![name, exact("workspace", bytes)]);
-            let ranked = Table { rows: rows.to_vec(), ..Table::new(["algorithm", "workspace"]).ranked() };
-            let sums = Table::new(["overlap", "sum"]).row(row![raced("overlap", overlap), exact("sum", sum)]);
-            let verdict = Event::Prose(Text::from(verdict).raced());
-            machine.enter(|| said(T4, &[Event::Table(ranked), Event::Table(sums), verdict]))
-        };
+        let lab =
+            |overlap: &str, ranking: [(&str, i64); 2], verdict: &str, sum: i64| {
+                let rows =
+                    ranking.map(|(name, bytes)| row![name, exact("workspace", bytes)]);
+                let ranked = Table {
+                    rows: rows.to_vec(),
+                    ..Table::new(["algorithm", "workspace"]).ranked()
+                };
+                let sums = Table::new(["overlap", "sum"])
+                    .row(row![raced("overlap", overlap), exact("sum", sum)]);
+                let verdict = Event::Prose(Text::from(verdict).raced());
+                machine.enter(|| {
+                    said(T4, &[Event::Table(ranked), Event::Table(sums), verdict])
+                })
+            };
         let book = lab("yes", [("GEMM", 8), ("FFT", 0)], "It pays.", 3);
         let found = lab("no", [("FFT", 0), ("GEMM", 8)], "It does not.", 3);
         assert_eq!(compare(&book, &found).unwrap(), Comparison::default());
 
         let wrong = lab("no", [("FFT", 0), ("GEMM", 9)], "It does not.", 4);
         let differences = compare(&book, &wrong).unwrap().differences;
-        assert_eq!(differences, ["table: expected \"8\", found \"9\"", "table: expected \"3\", found \"4\""]);
+        assert_eq!(
+            differences,
+            [
+                "table: expected \"8\", found \"9\"",
+                "table: expected \"3\", found \"4\""
+            ]
+        );
     }
 
     #[test]
@@ -412,11 +512,23 @@ mod tests {
         let lab = |machine: &str, line: &str| {
             let line = || Event::Line(line.into());
             let why = Some("nobody else has it");
-            said(machine, &[section("1", None), line(), section("2", why), line(), section("3", None)])
+            said(
+                machine,
+                &[
+                    section("1", None),
+                    line(),
+                    section("2", why),
+                    line(),
+                    section("3", None),
+                ],
+            )
         };
         let book = lab(T4, "here");
         let real = compare(&book, &lab("NVIDIA H200", "there")).unwrap();
-        assert_eq!(real.differences, ["section 1: line: expected \"here\", found \"there\""]);
+        assert_eq!(
+            real.differences,
+            ["section 1: line: expected \"here\", found \"there\""]
+        );
         assert_eq!(real.left_out, [("2".to_owned(), "nobody else has it".to_owned())]);
         let simulated = compare(&book, &lab(T4, "there")).unwrap();
         assert_eq!((simulated.differences.len(), simulated.left_out.len()), (2, 0));
@@ -426,9 +538,20 @@ mod tests {
                 .map(|(lab, section, why)| (lab, section.to_owned(), why.to_owned()))
                 .to_vec();
         let said = what_it_means(true, &left_out);
-        assert!(said.contains("Left out: lab-05, section 4, because it is.\n"), "{said}");
-        assert!(said.contains("Left out: lab-07, sections 2, 3, because so.\n"), "{said}");
-        assert!(said.ends_with("may differ by 0.001 of their size, all others not at all.\n"), "{said}");
+        assert!(
+            said.contains("Left out: lab-05, section 4, because it is.\n"),
+            "{said}"
+        );
+        assert!(
+            said.contains("Left out: lab-07, sections 2, 3, because so.\n"),
+            "{said}"
+        );
+        assert!(
+            said.ends_with(
+                "may differ by 0.001 of their size, all others not at all.\n"
+            ),
+            "{said}"
+        );
     }
 
     /// Whatever a lab holds to be exact: if it came out otherwise, that would be found.
@@ -436,15 +559,18 @@ mod tests {
     fn every_exact_figure_of_a_lab_is_compared() {
         for lab in ["lab-07", "lab-09"] {
             let book = run(lab, T4_SPEC, &[]);
-            let events: Vec<Json> = book.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+            let events: Vec<Json> =
+                book.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
             let mut changed = 0;
             for event in &events[1..] {
                 let alone = |event: &Json| format!("{}\n{event}\n", events[0]);
                 for path in exact_figures(event, String::new()) {
                     let mut wrong = event.clone();
                     let figure = wrong.pointer_mut(&path).unwrap();
-                    (figure["value"], figure["text"]) = ("wrong".into(), "wrong".into());
-                    let differences = compare(&alone(event), &alone(&wrong)).unwrap().differences;
+                    (figure["value"], figure["text"]) =
+                        ("wrong".into(), "wrong".into());
+                    let differences =
+                        compare(&alone(event), &alone(&wrong)).unwrap().differences;
                     assert_eq!(differences.len(), 1, "{lab}: {path} of {event}");
                     changed += 1;
                 }
@@ -458,12 +584,15 @@ mod tests {
         match json {
             Json::Object(_) if json["raced"] == true => Vec::new(),
             Json::Object(_) if json["kind"] == "exact" => vec![path],
-            Json::Object(parts) => {
-                parts.iter().flat_map(|(key, part)| exact_figures(part, format!("{path}/{key}"))).collect()
-            }
+            Json::Object(parts) => parts
+                .iter()
+                .flat_map(|(key, part)| exact_figures(part, format!("{path}/{key}")))
+                .collect(),
             Json::Array(parts) => {
                 let parts = parts.iter().enumerate();
-                parts.flat_map(|(at, part)| exact_figures(part, format!("{path}/{at}"))).collect()
+                parts
+                    .flat_map(|(at, part)| exact_figures(part, format!("{path}/{at}")))
+                    .collect()
             }
             _ => Vec::new(),
         }
@@ -485,7 +614,8 @@ mod tests {
     fn races_are_expected_of_simulated_gpus_only() {
         let race = Event::Report("error[GPU0003]: Data race on cuda:0: …".to_owned());
         let book = said(T4, &[race]);
-        let differences = |machine| compare(&book, &said(machine, &[])).unwrap().differences;
+        let differences =
+            |machine| compare(&book, &said(machine, &[])).unwrap().differences;
         assert_eq!(differences("NVIDIA H200"), [""; 0]);
         assert_eq!(differences("NVIDIA H200 (simulated)").len(), 1);
     }

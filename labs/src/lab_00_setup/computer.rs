@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 use todevice::cuda::DriverTrouble;
 
 /// How the libraries are had that a driver comes without: `todevice::cuda::INSTALL`, which a web page lacks.
-pub const INSTALL: &str = "pip install nvidia-cuda-nvrtc-cu12 nvidia-cublas-cu12 nvidia-cudnn-cu12";
+pub const INSTALL: &str =
+    "pip install nvidia-cuda-nvrtc-cu12 nvidia-cublas-cu12 nvidia-cudnn-cu12";
 
 /// What there is to be found out about a computer.
 pub struct Computer {
@@ -72,13 +73,21 @@ impl Disk {
     pub fn names(&self, folder: &str) -> Vec<String> {
         let names: BTreeSet<String> = match self {
             Disk::Below(root) => {
-                let entries = fs::read_dir(Disk::real(root, folder)).into_iter().flatten().flatten();
-                entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+                let entries = fs::read_dir(Disk::real(root, folder))
+                    .into_iter()
+                    .flatten()
+                    .flatten();
+                entries
+                    .map(|entry| entry.file_name().to_string_lossy().into_owned())
+                    .collect()
             }
             Disk::MadeUp(files) => {
                 let folder = format!("{}/", folder.trim_end_matches('/'));
                 let within = files.keys().filter_map(|file| file.strip_prefix(&folder));
-                within.filter_map(|rest| rest.split('/').next()).map(str::to_owned).collect()
+                within
+                    .filter_map(|rest| rest.split('/').next())
+                    .map(str::to_owned)
+                    .collect()
             }
         };
         names.into_iter().collect()
@@ -88,8 +97,13 @@ impl Disk {
     pub fn is_locked(&self, path: &str) -> bool {
         match self {
             Disk::Below(root) => {
-                let opened = fs::OpenOptions::new().read(true).write(true).open(Disk::real(root, path));
-                opened.is_err_and(|error| error.kind() == std::io::ErrorKind::PermissionDenied)
+                let opened = fs::OpenOptions::new()
+                    .read(true)
+                    .write(true)
+                    .open(Disk::real(root, path));
+                opened.is_err_and(|error| {
+                    error.kind() == std::io::ErrorKind::PermissionDenied
+                })
             }
             Disk::MadeUp(files) => matches!(files.get(path), Some(Entry::Locked)),
         }
@@ -168,13 +182,18 @@ impl Nvidia {
             memory: gpu.total_memory,
         };
         Nvidia {
-            driver: library(&probe.driver).map_err(|reason| Unusable { trouble, reason }),
+            driver: library(&probe.driver)
+                .map_err(|reason| Unusable { trouble, reason }),
             gpus: probe.devices.iter().map(gpu).collect(),
             nvrtc: library(&probe.nvrtc),
             cublas: library(&probe.cublas),
             cudnn: library(&probe.cudnn),
             nccl: library(&probe.nccl),
-            searched: probe.searched.iter().map(|folder| folder.display().to_string()).collect(),
+            searched: probe
+                .searched
+                .iter()
+                .map(|folder| folder.display().to_string())
+                .collect(),
         }
     }
 }
@@ -189,7 +208,10 @@ impl Computer {
             processor: std::env::consts::ARCH.to_owned(),
             environment: std::env::vars_os()
                 .map(|(name, value)| {
-                    (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned())
+                    (
+                        name.to_string_lossy().into_owned(),
+                        value.to_string_lossy().into_owned(),
+                    )
                 })
                 .collect(),
             disk: Disk::Below(PathBuf::from("/")),
@@ -218,14 +240,23 @@ impl Computer {
     /// A list of folders, such as `PATH`.
     pub fn folders(&self, variable: &str) -> Vec<&str> {
         let separator = if self.system == "windows" { ';' } else { ':' };
-        self.variable(variable).into_iter().flat_map(|list| list.split(separator)).collect()
+        self.variable(variable)
+            .into_iter()
+            .flat_map(|list| list.split(separator))
+            .collect()
     }
 
     /// Where the shell would find a program.
     pub fn on_path(&self, program: &str) -> Option<String> {
-        let program = if self.system == "windows" { format!("{program}.exe") } else { program.to_owned() };
-        let folders = self.folders("PATH").into_iter().filter(|folder| !folder.is_empty());
-        let mut paths = folders.map(|folder| format!("{}/{program}", folder.trim_end_matches('/')));
+        let program = if self.system == "windows" {
+            format!("{program}.exe")
+        } else {
+            program.to_owned()
+        };
+        let folders =
+            self.folders("PATH").into_iter().filter(|folder| !folder.is_empty());
+        let mut paths =
+            folders.map(|folder| format!("{}/{program}", folder.trim_end_matches('/')));
         paths.find(|path| self.disk.exists(path))
     }
 
@@ -241,7 +272,10 @@ impl Computer {
         let release = text.split_once("# R")?.1;
         let (major, rest) = release.split_once(' ')?;
         let revision = rest.split_once("REVISION: ").map_or("", |(_, after)| after);
-        Some((major.parse().ok()?, revision.split(',').next().unwrap_or_default().trim().to_owned()))
+        Some((
+            major.parse().ok()?,
+            revision.split(',').next().unwrap_or_default().trim().to_owned(),
+        ))
     }
 
     pub fn is_container(&self) -> bool {
@@ -257,7 +291,9 @@ impl Computer {
             text.is_some_and(|text| text.trim().starts_with(value))
         };
         // NVIDIA makes other things as well. 0x03 is a display controller.
-        let is_gpu = |device: &&String| says(device, "vendor", "0x10de") && says(device, "class", "0x03");
+        let is_gpu = |device: &&String| {
+            says(device, "vendor", "0x10de") && says(device, "class", "0x03")
+        };
         (!devices.is_empty()).then(|| devices.iter().filter(is_gpu).count())
     }
 
@@ -265,7 +301,8 @@ impl Computer {
     pub fn kernel_module(&self) -> Option<String> {
         let text = self.disk.read("/proc/driver/nvidia/version")?;
         let is_version = |word: &&str| {
-            word.contains('.') && word.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.')
+            word.contains('.')
+                && word.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.')
         };
         text.lines().next()?.split_whitespace().find(is_version).map(str::to_owned)
     }
@@ -277,7 +314,8 @@ impl Computer {
             let number = name.strip_prefix("nvidia").unwrap_or_default();
             ["nvidiactl", "nvidia-uvm", "nvmap", "nvhost-gpu", "nvhost-ctrl-gpu", "dxg"]
                 .contains(&name.as_str())
-                || !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
+                || !number.is_empty()
+                    && number.bytes().all(|byte| byte.is_ascii_digit())
         };
         let mut paths = names.iter().filter(is_gpu).map(|name| format!("/dev/{name}"));
         paths.find(|path| self.disk.is_locked(path))
@@ -295,14 +333,17 @@ impl Computer {
 
     /// The CUDA toolkits that are installed where they usually are.
     pub fn toolkits(&self) -> Vec<Toolkit> {
-        let homes = ["CUDA_HOME", "CUDA_PATH"].into_iter().filter_map(|name| self.variable(name));
+        let homes = ["CUDA_HOME", "CUDA_PATH"]
+            .into_iter()
+            .filter_map(|name| self.variable(name));
         let mut homes: Vec<String> = homes.map(str::to_owned).collect();
         homes.push("/usr/local/cuda".to_owned());
         let numbered = self.disk.names("/usr/local");
         let numbered = numbered.iter().rev().filter(|name| name.starts_with("cuda-"));
         homes.extend(numbered.map(|name| format!("/usr/local/{name}")));
         homes.push("/opt/cuda".to_owned());
-        let there = homes.iter().filter(|home| self.disk.exists(&format!("{home}/bin/nvcc")));
+        let there =
+            homes.iter().filter(|home| self.disk.exists(&format!("{home}/bin/nvcc")));
         there.map(|home| self.toolkit(home)).collect()
     }
 
@@ -316,7 +357,9 @@ impl Computer {
         let in_name = home.rsplit_once("cuda-").map(|(_, version)| version);
         let version = json["cuda"]["version"].as_str().or(text).or(in_name);
         // The third number may be a date.
-        let version = version.map(|version| version.splitn(3, '.').take(2).collect::<Vec<_>>().join("."));
+        let version = version.map(|version| {
+            version.splitn(3, '.').take(2).collect::<Vec<_>>().join(".")
+        });
         Toolkit { home: home.to_owned(), version }
     }
 
@@ -341,16 +384,22 @@ impl Computer {
         let text = self.startup_text()?;
         let is_stray = |line: &str| {
             let code = line.trim_start();
-            !code.starts_with('#') && code.contains("cuda") && code.matches('`').count() % 2 == 1
+            !code.starts_with('#')
+                && code.contains("cuda")
+                && code.matches('`').count() % 2 == 1
         };
-        let (index, line) = text.lines().enumerate().find(|(_, line)| is_stray(line))?;
+        let (index, line) =
+            text.lines().enumerate().find(|(_, line)| is_stray(line))?;
         Some((index + 1, line.trim().to_owned()))
     }
 
     /// A path as its owner writes it: `~/…` at home.
     pub fn short(&self, path: &str) -> String {
         let home = self.variable("HOME").filter(|home| *home != "/");
-        match home.and_then(|home| path.strip_prefix(home)).filter(|rest| rest.starts_with('/')) {
+        match home
+            .and_then(|home| path.strip_prefix(home))
+            .filter(|rest| rest.starts_with('/'))
+        {
             Some(rest) => format!("~{rest}"),
             None => path.to_owned(),
         }

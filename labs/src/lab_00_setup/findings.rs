@@ -50,8 +50,16 @@ pub struct Step {
     pub lines: Vec<String>,
 }
 
-fn step<const N: usize>(what: impl Into<String>, why: impl Into<String>, lines: [&str; N]) -> Step {
-    Step { what: what.into(), why: why.into(), lines: lines.map(str::to_owned).to_vec() }
+fn step<const N: usize>(
+    what: impl Into<String>,
+    why: impl Into<String>,
+    lines: [&str; N],
+) -> Step {
+    Step {
+        what: what.into(),
+        why: why.into(),
+        lines: lines.map(str::to_owned).to_vec(),
+    }
 }
 
 /// The name of an operating system as people write it.
@@ -90,9 +98,10 @@ fn jetpack(release: u32) -> String {
 
 /// Whether somebody may want to use a real GPU here: there is one, or something of NVIDIA's.
 pub fn wants_gpu(computer: &Computer) -> bool {
-    let installed =
-        !matches!(&computer.nvidia.driver, Err(driver) if driver.trouble == DriverTrouble::NotInstalled);
-    installed || computer.plugged_in().is_some_and(|gpus| gpus > 0) || computer.jetson().is_some()
+    let installed = !matches!(&computer.nvidia.driver, Err(driver) if driver.trouble == DriverTrouble::NotInstalled);
+    installed
+        || computer.plugged_in().is_some_and(|gpus| gpus > 0)
+        || computer.jetson().is_some()
 }
 
 /// What there is, in the order of the layers.
@@ -109,9 +118,27 @@ pub fn findings(computer: &Computer) -> Vec<Finding> {
         add("memory", "memory", State::Found, says, None);
     }
     match computer.plugged_in() {
-        Some(0) => add("plugged_in", "NVIDIA GPU", State::Absent, "none is plugged in".to_owned(), None),
-        Some(1) => add("plugged_in", "NVIDIA GPU", State::Found, "one is plugged in".to_owned(), None),
-        Some(gpus) => add("plugged_in", "NVIDIA GPU", State::Found, format!("{gpus} are plugged in"), None),
+        Some(0) => add(
+            "plugged_in",
+            "NVIDIA GPU",
+            State::Absent,
+            "none is plugged in".to_owned(),
+            None,
+        ),
+        Some(1) => add(
+            "plugged_in",
+            "NVIDIA GPU",
+            State::Found,
+            "one is plugged in".to_owned(),
+            None,
+        ),
+        Some(gpus) => add(
+            "plugged_in",
+            "NVIDIA GPU",
+            State::Found,
+            format!("{gpus} are plugged in"),
+            None,
+        ),
         None => {}
     }
 
@@ -119,15 +146,31 @@ pub fn findings(computer: &Computer) -> Vec<Finding> {
     let needed = if wants_gpu(computer) { State::Missing } else { State::Absent };
     match &nvidia.driver {
         Ok(Found { version, path }) => {
+            let of_file = path
+                .as_deref()
+                .and_then(|path| path.split_once(".so."))
+                .map(|(_, version)| version);
             let of_file =
-                path.as_deref().and_then(|path| path.split_once(".so.")).map(|(_, version)| version);
-            let of_file = of_file.filter(|version| version.contains('.')).map(str::to_owned);
-            let its_own = computer.kernel_module().or(of_file).unwrap_or_else(|| "installed".to_owned());
+                of_file.filter(|version| version.contains('.')).map(str::to_owned);
+            let its_own = computer
+                .kernel_module()
+                .or(of_file)
+                .unwrap_or_else(|| "installed".to_owned());
             add("driver", "driver", State::Found, its_own, path.clone());
-            add("driver_cuda", "CUDA of the driver", State::Found, version.clone(), None);
+            add(
+                "driver_cuda",
+                "CUDA of the driver",
+                State::Found,
+                version.clone(),
+                None,
+            );
         }
         Err(driver) => {
-            let state = if driver.trouble == DriverTrouble::NotInstalled { needed } else { State::Wrong };
+            let state = if driver.trouble == DriverTrouble::NotInstalled {
+                needed
+            } else {
+                State::Wrong
+            };
             let reason = driver.reason.trim_start_matches("no NVIDIA driver: ");
             let (says, more) = in_two(reason.trim_start_matches(THE_DRIVER));
             add("driver", "driver", state, says, more);
@@ -135,9 +178,16 @@ pub fn findings(computer: &Computer) -> Vec<Finding> {
     }
     for (index, gpu) in nvidia.gpus.iter().enumerate() {
         let (major, minor) = gpu.capability;
-        let says = format!("{}, {}, compute capability {major}.{minor}", gpu.name, gib(gpu.memory));
-        let state =
-            if gpu_too_old(computer).is_some_and(|old| old == index) { State::Wrong } else { State::Found };
+        let says = format!(
+            "{}, {}, compute capability {major}.{minor}",
+            gpu.name,
+            gib(gpu.memory)
+        );
+        let state = if gpu_too_old(computer).is_some_and(|old| old == index) {
+            State::Wrong
+        } else {
+            State::Found
+        };
         add("gpu", &format!("cuda:{index}"), state, says, None);
     }
     // Where some can be used, the others are kept for somebody else.
@@ -152,11 +202,29 @@ pub fn findings(computer: &Computer) -> Vec<Finding> {
     }
     if let Some(devices) = computer.environment.get("CUDA_VISIBLE_DEVICES") {
         let state = if nvidia.gpus.is_empty() { State::Wrong } else { State::Found };
-        add("visible_devices", "CUDA_VISIBLE_DEVICES", state, format!("'{devices}'"), None);
+        add(
+            "visible_devices",
+            "CUDA_VISIBLE_DEVICES",
+            state,
+            format!("'{devices}'"),
+            None,
+        );
     }
     match computer.on_path("nvidia-smi") {
-        Some(path) => add("nvidia_smi", "nvidia-smi", State::Found, "on the PATH".to_owned(), Some(path)),
-        None => add("nvidia_smi", "nvidia-smi", State::Absent, "not on the PATH".to_owned(), None),
+        Some(path) => add(
+            "nvidia_smi",
+            "nvidia-smi",
+            State::Found,
+            "on the PATH".to_owned(),
+            Some(path),
+        ),
+        None => add(
+            "nvidia_smi",
+            "nvidia-smi",
+            State::Absent,
+            "not on the PATH".to_owned(),
+            None,
+        ),
     }
 
     for (name, label, library, lacking) in [
@@ -166,7 +234,9 @@ pub fn findings(computer: &Computer) -> Vec<Finding> {
         ("nccl", "NCCL", &nvidia.nccl, State::Absent),
     ] {
         match library {
-            Ok(Found { version, path }) => add(name, label, State::Found, version.clone(), path.clone()),
+            Ok(Found { version, path }) => {
+                add(name, label, State::Found, version.clone(), path.clone())
+            }
             Err(reason) if is_broken(reason) => {
                 let (says, more) = in_two(reason);
                 add(name, label, State::Wrong, says, more);
@@ -175,7 +245,13 @@ pub fn findings(computer: &Computer) -> Vec<Finding> {
                 // How to have it is told once, for all of them.
                 let reason = reason.split(" (pip install").next().unwrap_or_default();
                 let (says, more) = reason.split_once(", and ").unzip();
-                add(name, label, lacking, says.unwrap_or(reason).to_owned(), more.map(str::to_owned));
+                add(
+                    name,
+                    label,
+                    lacking,
+                    says.unwrap_or(reason).to_owned(),
+                    more.map(str::to_owned),
+                );
             }
         }
     }
@@ -184,15 +260,25 @@ pub fn findings(computer: &Computer) -> Vec<Finding> {
     match (computer.on_path("nvcc"), toolkits.first()) {
         (Some(path), _) => {
             let home = path.trim_end_matches("/nvcc").trim_end_matches("/bin");
-            let version = computer.toolkit(home).version.unwrap_or_else(|| "installed".to_owned());
+            let version = computer
+                .toolkit(home)
+                .version
+                .unwrap_or_else(|| "installed".to_owned());
             add("nvcc", "nvcc", State::Found, version, Some(path));
         }
         (None, Some(toolkit)) => {
-            let version = toolkit.version.clone().unwrap_or_else(|| "installed".to_owned());
+            let version =
+                toolkit.version.clone().unwrap_or_else(|| "installed".to_owned());
             let path = format!("{}/bin/nvcc, which is not on the PATH", toolkit.home);
             add("nvcc", "nvcc", State::Wrong, version, Some(path));
         }
-        (None, None) => add("nvcc", "nvcc", State::Absent, "no toolkit is installed".to_owned(), None),
+        (None, None) => add(
+            "nvcc",
+            "nvcc",
+            State::Absent,
+            "no toolkit is installed".to_owned(),
+            None,
+        ),
     }
     if let Some(folders) = computer.variable("LD_LIBRARY_PATH") {
         let empty = computer.folders("LD_LIBRARY_PATH").contains(&"");
@@ -201,7 +287,13 @@ pub fn findings(computer: &Computer) -> Vec<Finding> {
     }
     if let Some((line, _)) = computer.stray_backtick() {
         let says = format!("a backtick in line {line} is not closed");
-        add("startup_file", "start-up file", State::Wrong, says, Some(computer.startup_file().to_owned()));
+        add(
+            "startup_file",
+            "start-up file",
+            State::Wrong,
+            says,
+            Some(computer.startup_file().to_owned()),
+        );
     }
     all
 }
@@ -238,8 +330,8 @@ pub fn steps(computer: &Computer) -> Vec<Step> {
     let mut steps = Vec::new();
     steps.extend(about_driver(computer));
     // Libraries are of no use to a system that is too old for them.
-    let too_old =
-        computer.jetson().is_some_and(|(release, _)| release < 36) && computer.nvidia.driver.is_err();
+    let too_old = computer.jetson().is_some_and(|(release, _)| release < 36)
+        && computer.nvidia.driver.is_err();
     if !too_old && computer.system != "windows" {
         steps.extend(about_libraries(computer));
     }
@@ -293,26 +385,32 @@ fn about_driver(computer: &Computer) -> Option<Step> {
     }
     let in_container = computer.is_container() && computer.plugged_in() != Some(0);
     Some(match driver.trouble {
-        DriverTrouble::NotInstalled | DriverTrouble::NoGpu | DriverTrouble::Fails(100) if in_container => {
+        DriverTrouble::NotInstalled
+        | DriverTrouble::NoGpu
+        | DriverTrouble::Fails(100)
+            if in_container =>
+        {
             step(
                 "Start the container with its GPUs",
                 "A container uses the driver of its host, if it is told to. The host needs NVIDIA's Container Toolkit.",
                 ["docker run --gpus all …"],
             )
         }
-        DriverTrouble::NotInstalled => match (computer.system.as_str(), computer.plugged_in()) {
-            ("linux", Some(1..)) => install_driver(
-                computer,
-                "Install NVIDIA's driver",
-                "The GPU is plugged in, and nothing on this computer can talk to it. Then restart.",
-            ),
-            ("linux", None) => install_driver(
-                computer,
-                "If this computer has an NVIDIA GPU, install its driver",
-                "The system does not tell what is plugged in. Without such a GPU there is nothing to do.",
-            ),
-            _ => return None,
-        },
+        DriverTrouble::NotInstalled => {
+            match (computer.system.as_str(), computer.plugged_in()) {
+                ("linux", Some(1..)) => install_driver(
+                    computer,
+                    "Install NVIDIA's driver",
+                    "The GPU is plugged in, and nothing on this computer can talk to it. Then restart.",
+                ),
+                ("linux", None) => install_driver(
+                    computer,
+                    "If this computer has an NVIDIA GPU, install its driver",
+                    "The system does not tell what is plugged in. Without such a GPU there is nothing to do.",
+                ),
+                _ => return None,
+            }
+        }
         DriverTrouble::TooOld => install_driver(
             computer,
             "Update NVIDIA's driver",
@@ -333,13 +431,17 @@ fn about_driver(computer: &Computer) -> Option<Step> {
             "GPUs that are connected by NVSwitch wait for it. Its version has to be that of the driver.",
             ["sudo systemctl start nvidia-fabricmanager"],
         ),
-        DriverTrouble::Fails(_) | DriverTrouble::NoGpu if computer.kernel_module().is_none() => step(
-            "Load the driver into the kernel",
-            "The driver's library is here, but its part in the kernel does not run. After an update a restart is \
+        DriverTrouble::Fails(_) | DriverTrouble::NoGpu
+            if computer.kernel_module().is_none() =>
+        {
+            step(
+                "Load the driver into the kernel",
+                "The driver's library is here, but its part in the kernel does not run. After an update a restart is \
              enough. If the second line is refused with 'Key was rejected by service', Secure Boot wants the \
              module signed.",
-            ["sudo reboot", "sudo modprobe nvidia"],
-        ),
+                ["sudo reboot", "sudo modprobe nvidia"],
+            )
+        }
         DriverTrouble::Fails(_) | DriverTrouble::NoGpu => step(
             "Ask nvidia-smi, and restart",
             "The driver runs, and does not show a GPU that can be used. nvidia-smi says more of it.",
@@ -393,8 +495,10 @@ fn on_jetson(computer: &Computer, trouble: DriverTrouble) -> Step {
 fn about_libraries(computer: &Computer) -> Option<Step> {
     let nvidia = &computer.nvidia;
     let libraries = [("NVRTC", &nvidia.nvrtc), ("cuBLAS", &nvidia.cublas)];
-    let lacking: Vec<(&str, &String)> =
-        libraries.into_iter().filter_map(|(name, library)| Some((name, library.as_ref().err()?))).collect();
+    let lacking: Vec<(&str, &String)> = libraries
+        .into_iter()
+        .filter_map(|(name, library)| Some((name, library.as_ref().err()?)))
+        .collect();
     if lacking.is_empty() || !wants_gpu(computer) {
         return None;
     }
@@ -417,7 +521,9 @@ fn about_libraries(computer: &Computer) -> Option<Step> {
     let why = "The driver comes without them. pip brings them, more than a gigabyte with cuDNN, and no CUDA toolkit \
                is needed. The labs find them where pip puts them: no variable has to be set.";
     let what = format!("Install {names}");
-    if computer.variable("VIRTUAL_ENV").is_some() || computer.variable("CONDA_PREFIX").is_some() {
+    if computer.variable("VIRTUAL_ENV").is_some()
+        || computer.variable("CONDA_PREFIX").is_some()
+    {
         return Some(step(what, why, [INSTALL]));
     }
     Some(step(
@@ -471,8 +577,10 @@ fn about_shell(computer: &Computer) -> Vec<Step> {
     let on_path = computer.on_path("nvcc");
     if let (None, Some(toolkit)) = (&on_path, toolkits.first()) {
         let folder = format!("{}/bin", toolkit.home);
-        let is_written = |line: &str| !line.trim_start().starts_with('#') && line.contains(&folder);
-        let written = computer.startup_text().is_some_and(|text| text.lines().any(is_written));
+        let is_written =
+            |line: &str| !line.trim_start().starts_with('#') && line.contains(&folder);
+        let written =
+            computer.startup_text().is_some_and(|text| text.lines().any(is_written));
         let line = match file {
             "~/.config/fish/config.fish" => format!("fish_add_path {folder}"),
             _ => format!("export PATH=\"{folder}:$PATH\""),
@@ -494,7 +602,9 @@ fn about_shell(computer: &Computer) -> Vec<Step> {
         });
     }
     let toolkit = match &on_path {
-        Some(path) => Some(computer.toolkit(path.trim_end_matches("/nvcc").trim_end_matches("/bin"))),
+        Some(path) => Some(
+            computer.toolkit(path.trim_end_matches("/nvcc").trim_end_matches("/bin")),
+        ),
         None => toolkits.into_iter().next(),
     };
     if let (Some(version), Ok(driver)) =
@@ -514,7 +624,10 @@ fn about_shell(computer: &Computer) -> Vec<Step> {
     }
     if computer.folders("LD_LIBRARY_PATH").contains(&"") {
         let folders = computer.folders("LD_LIBRARY_PATH");
-        let first = folders.into_iter().find(|folder| !folder.is_empty()).unwrap_or("/usr/local/cuda/lib64");
+        let first = folders
+            .into_iter()
+            .find(|folder| !folder.is_empty())
+            .unwrap_or("/usr/local/cuda/lib64");
         steps.push(step(
             "Take the empty entry out of LD_LIBRARY_PATH",
             format!(

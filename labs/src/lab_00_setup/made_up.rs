@@ -12,10 +12,18 @@ type Files = &'static [(&'static str, Entry)];
 type Variables = &'static [(&'static str, &'static str)];
 
 /// Shared by all but the exceptions, which say so.
-const HOME: Variables =
-    &[("HOME", "/home/ada"), ("SHELL", "/bin/bash"), ("PATH", "/usr/local/bin:/usr/bin:/bin")];
+const HOME: Variables = &[
+    ("HOME", "/home/ada"),
+    ("SHELL", "/bin/bash"),
+    ("PATH", "/usr/local/bin:/usr/bin:/bin"),
+];
 const PC: Files = &[
-    ("/proc/meminfo", Text("MemTotal:       32689212 kB\nMemFree:  1024 kB\nMemAvailable:   26214400 kB\n")),
+    (
+        "/proc/meminfo",
+        Text(
+            "MemTotal:       32689212 kB\nMemFree:  1024 kB\nMemAvailable:   26214400 kB\n",
+        ),
+    ),
     ("/etc/os-release", Text("NAME=\"Ubuntu\"\nVERSION_ID=\"24.04\"\nID=ubuntu\n")),
     ("/sys/bus/pci/devices/0000:00:02.0/vendor", Text("0x8086\n")),
     ("/sys/bus/pci/devices/0000:00:02.0/class", Text("0x030000\n")),
@@ -30,7 +38,9 @@ const CARD: Files = &[
 const DRIVER_550: Files = &[
     (
         "/proc/driver/nvidia/version",
-        Text("NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.15  Tue Mar  5 22:23:56 UTC 2024\n"),
+        Text(
+            "NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.15  Tue Mar  5 22:23:56 UTC 2024\n",
+        ),
     ),
     ("/usr/bin/nvidia-smi", Text("")),
     ("/dev/nvidiactl", Text("")),
@@ -40,7 +50,9 @@ const DRIVER_550: Files = &[
 pub fn computer(which: Which) -> Computer {
     match which {
         Which::This => Computer::this(),
-        Which::Laptop => made("a laptop whose only GPU is Intel's", &[PC], &[], Nvidia::none()),
+        Which::Laptop => {
+            made("a laptop whose only GPU is Intel's", &[PC], &[], Nvidia::none())
+        }
         Which::Driver => made(
             "a desktop with an RTX 4090 and NVIDIA's driver",
             &[PC, CARD, DRIVER_550],
@@ -70,7 +82,9 @@ pub fn computer(which: Which) -> Computer {
                 ("/usr/local/cuda/bin/nvcc", Text("")),
                 (
                     "/usr/local/cuda/version.json",
-                    Text("{\"cuda\": {\"name\": \"CUDA SDK\", \"version\": \"11.8.20220929\"}}"),
+                    Text(
+                        "{\"cuda\": {\"name\": \"CUDA SDK\", \"version\": \"11.8.20220929\"}}",
+                    ),
                 ),
                 ("/usr/local/cuda/lib64/libnvrtc.so.11.2", Text("")),
             ];
@@ -89,12 +103,22 @@ pub fn computer(which: Which) -> Computer {
             let wsl: Files = &[
                 (
                     "/proc/version",
-                    Text("Linux version 5.15.153.1-microsoft-standard-WSL2 (root@941d701f84f1)\n"),
+                    Text(
+                        "Linux version 5.15.153.1-microsoft-standard-WSL2 (root@941d701f84f1)\n",
+                    ),
                 ),
-                ("/proc/meminfo", Text("MemTotal:       16291324 kB\nMemAvailable:   14680064 kB\n")),
+                (
+                    "/proc/meminfo",
+                    Text("MemTotal:       16291324 kB\nMemAvailable:   14680064 kB\n"),
+                ),
                 ("/dev/dxg", Text("")),
             ];
-            made("Ubuntu in WSL, on a Windows without NVIDIA's driver", &[wsl], &[], Nvidia::none())
+            made(
+                "Ubuntu in WSL, on a Windows without NVIDIA's driver",
+                &[wsl],
+                &[],
+                Nvidia::none(),
+            )
         }
         Which::Old => {
             let driver: Files = &[
@@ -106,7 +130,8 @@ pub fn computer(which: Which) -> Computer {
                 ),
                 ("/usr/bin/nvidia-smi", Text("")),
             ];
-            let reason = "the NVIDIA driver is too old: it runs CUDA 11.4, and 12.0 is needed";
+            let reason =
+                "the NVIDIA driver is too old: it runs CUDA 11.4, and 12.0 is needed";
             made(
                 "a desktop with a GTX 1080 and a driver of version 470",
                 &[PC, CARD, driver],
@@ -136,7 +161,12 @@ pub fn computer(which: Which) -> Computer {
         ),
         Which::Locked => made(
             "a shared server, whose GPU only a group may use",
-            &[PC, CARD, DRIVER_550, &[("/dev/nvidia0", Locked), ("/dev/nvidiactl", Locked)]],
+            &[
+                PC,
+                CARD,
+                DRIVER_550,
+                &[("/dev/nvidia0", Locked), ("/dev/nvidiactl", Locked)],
+            ],
             &[],
             Nvidia {
                 nvrtc: found("12.9", "/usr/local/lib/libnvrtc.so.12"),
@@ -166,7 +196,10 @@ pub fn computer(which: Which) -> Computer {
 /// The board of many a first project, with the two lines for its shell that go round, backtick included.
 fn jetson() -> Computer {
     let files: Files = &[
-        ("/proc/meminfo", Text("MemTotal:        4059292 kB\nMemAvailable:    2621440 kB\n")),
+        (
+            "/proc/meminfo",
+            Text("MemTotal:        4059292 kB\nMemAvailable:    2621440 kB\n"),
+        ),
         ("/etc/os-release", Text("NAME=\"Ubuntu\"\nVERSION_ID=\"18.04\"\nID=ubuntu\n")),
         (
             "/etc/nv_tegra_release",
@@ -197,16 +230,25 @@ fn jetson() -> Computer {
     }
 }
 
-const RTX_4090: (&str, (u32, u32), u64) = ("NVIDIA GeForce RTX 4090", (8, 9), 25_386_352_640);
+const RTX_4090: (&str, (u32, u32), u64) =
+    ("NVIDIA GeForce RTX 4090", (8, 9), 25_386_352_640);
 
-fn made(what: &'static str, files: &[Files], variables: Variables, nvidia: Nvidia) -> Computer {
+fn made(
+    what: &'static str,
+    files: &[Files],
+    variables: Variables,
+    nvidia: Nvidia,
+) -> Computer {
     let variables = HOME.iter().chain(variables);
-    let files: BTreeMap<&str, Entry> = files.iter().flat_map(|files| files.iter().copied()).collect();
+    let files: BTreeMap<&str, Entry> =
+        files.iter().flat_map(|files| files.iter().copied()).collect();
     Computer {
         made_up: Some(what),
         system: "linux".to_owned(),
         processor: "x86_64".to_owned(),
-        environment: variables.map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
+        environment: variables
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect(),
         disk: Disk::MadeUp(files),
         nvidia,
     }
@@ -216,7 +258,10 @@ fn found(version: &str, path: &str) -> Result<Found, String> {
     Ok(Found { version: version.to_owned(), path: Some(path.to_owned()) })
 }
 
-fn with_driver(cuda: &str, (name, capability, memory): (&str, (u32, u32), u64)) -> Nvidia {
+fn with_driver(
+    cuda: &str,
+    (name, capability, memory): (&str, (u32, u32), u64),
+) -> Nvidia {
     Nvidia {
         driver: Ok(Found {
             version: cuda.to_owned(),
@@ -228,5 +273,8 @@ fn with_driver(cuda: &str, (name, capability, memory): (&str, (u32, u32), u64)) 
 }
 
 fn unusable(trouble: DriverTrouble, reason: &str) -> Nvidia {
-    Nvidia { driver: Err(Unusable { trouble, reason: reason.to_owned() }), ..Nvidia::none() }
+    Nvidia {
+        driver: Err(Unusable { trouble, reason: reason.to_owned() }),
+        ..Nvidia::none()
+    }
 }

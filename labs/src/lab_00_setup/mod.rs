@@ -94,8 +94,16 @@ fn four_layers(lab: &mut Lab) {
     );
     lab.table(
         Table::new(["layer", "what it does", "who brings it"])
-            .row(row!["framework", "tensors, layers, training", "pip, or here: todevice"])
-            .row(row!["libraries", "kernels, and their compiler", "the toolkit, or pip"])
+            .row(row![
+                "framework",
+                "tensors, layers, training",
+                "pip, or here: todevice"
+            ])
+            .row(row![
+                "libraries",
+                "kernels, and their compiler",
+                "the toolkit, or pip"
+            ])
             .row(row!["toolkit", "nvcc: compiles CUDA C++", "NVIDIA's installer"])
             .row(row!["driver", "memory, copies, launches", "the system"]),
     );
@@ -104,7 +112,11 @@ fn four_layers(lab: &mut Lab) {
     let has_nvcc = alone.on_path("nvcc").is_some() || !alone.toolkits().is_empty();
     lab.answer(
         guess,
-        match (alone.on_path("nvidia-smi").is_some(), alone.nvidia.driver.is_ok(), has_nvcc) {
+        match (
+            alone.on_path("nvidia-smi").is_some(),
+            alone.nvidia.driver.is_ok(),
+            has_nvcc,
+        ) {
             (true, true, true) => "all",
             (true, true, false) => "two",
             (true, ..) => "smi",
@@ -138,7 +150,10 @@ fn what_is_there(lab: &mut Lab, computer: &Computer) {
         }
         None => {}
     }
-    lab.think("00-has", "A driver, NVRTC, cuBLAS, `nvcc`: which of these does this computer have?");
+    lab.think(
+        "00-has",
+        "A driver, NVRTC, cuBLAS, `nvcc`: which of these does this computer have?",
+    );
     let versions = two_versions(lab, computer);
     let lines = two_lines(lab, computer);
     for finding in findings(computer) {
@@ -167,7 +182,9 @@ fn what_is_there(lab: &mut Lab, computer: &Computer) {
     );
     let searched = &computer.nvidia.searched;
     if wants_gpu(computer) && !searched.is_empty() && computer.nvidia.nvrtc.is_err() {
-        lab.print("Where libraries were looked for, after the places of the system's loader:");
+        lab.print(
+            "Where libraries were looked for, after the places of the system's loader:",
+        );
         for folder in searched {
             lab.print(text!("    {}", hardware("searched", computer.short(folder))));
         }
@@ -178,7 +195,9 @@ fn what_is_there(lab: &mut Lab, computer: &Computer) {
 fn two_versions(lab: &mut Lab, computer: &Computer) -> Option<(Guess, bool)> {
     let driver = &computer.nvidia.driver.as_ref().ok()?.version;
     let toolkit = match computer.on_path("nvcc") {
-        Some(path) => computer.toolkit(path.trim_end_matches("/nvcc").trim_end_matches("/bin")),
+        Some(path) => {
+            computer.toolkit(path.trim_end_matches("/nvcc").trim_end_matches("/bin"))
+        }
         None => computer.toolkits().into_iter().next()?,
     };
     let toolkit = toolkit.version.filter(|version| version != driver)?;
@@ -202,10 +221,15 @@ fn two_versions(lab: &mut Lab, computer: &Computer) -> Option<(Guess, bool)> {
 fn two_lines(lab: &mut Lab, computer: &Computer) -> Option<(Guess, &'static str)> {
     let (number, _) = computer.made_up.and(computer.stray_backtick())?;
     let text = computer.startup_text()?;
-    let lines: Vec<(usize, &str)> =
-        (1..).zip(text.lines()).filter(|(_, line)| line.starts_with("export ")).collect();
+    let lines: Vec<(usize, &str)> = (1..)
+        .zip(text.lines())
+        .filter(|(_, line)| line.starts_with("export "))
+        .collect();
     let [first, second] = lines[..] else { return None };
-    lab.prose(format!("A note has brought two lines to its {}:", computer.startup_file()));
+    lab.prose(format!(
+        "A note has brought two lines to its {}:",
+        computer.startup_file()
+    ));
     lab.report(format!("{}\n{}", first.1, second.1));
     let guess = lab.predict(
         Prediction::choice("00-lines", "Which of the two lines take effect in the next terminal?")
@@ -232,11 +256,18 @@ fn two_lines(lab: &mut Lab, computer: &Computer) -> Option<(Guess, &'static str)
 }
 
 /// Asks for the first step. Where the driver works and libraries are missing there is more than one to choose from.
-fn first_step(lab: &mut Lab, computer: &Computer, steps: &[Step]) -> Option<(Guess, &'static str)> {
+fn first_step(
+    lab: &mut Lab,
+    computer: &Computer,
+    steps: &[Step],
+) -> Option<(Guess, &'static str)> {
     let nvidia = &computer.nvidia;
     let has_libraries = nvidia.nvrtc.is_ok() && nvidia.cublas.is_ok();
-    let begins =
-        |start: &str| steps.first().is_some_and(|step| step.lines.iter().any(|line| line.starts_with(start)));
+    let begins = |start: &str| {
+        steps
+            .first()
+            .is_some_and(|step| step.lines.iter().any(|line| line.starts_with(start)))
+    };
     if computer.is_wsl() && nvidia.driver.is_err() {
         let guess = lab.predict(
             Prediction::choice(
@@ -256,7 +287,10 @@ fn first_step(lab: &mut Lab, computer: &Computer, steps: &[Step]) -> Option<(Gue
             )
             .because("The hardware belongs to Windows, and so does the driver."),
         );
-        return Some((guess, if begins("https://www.nvidia.com/drivers") { "windows" } else { "linux" }));
+        return Some((
+            guess,
+            if begins("https://www.nvidia.com/drivers") { "windows" } else { "linux" },
+        ));
     }
     if nvidia.driver.is_ok() && !has_libraries && computer.jetson().is_none() {
         let guess = lab.predict(
@@ -284,7 +318,8 @@ fn first_step(lab: &mut Lab, computer: &Computer, steps: &[Step]) -> Option<(Gue
                 "The labs look for libraries where `pip` puts them, so they need no toolkit and no variable.",
             ),
         );
-        let key = match (begins("pip install"), begins("export"), begins("sudo reboot")) {
+        let key = match (begins("pip install"), begins("export"), begins("sudo reboot"))
+        {
             (true, ..) => "pip",
             (_, true, _) => "shell",
             (.., true) => "restart",
@@ -299,8 +334,9 @@ fn first_step(lab: &mut Lab, computer: &Computer, steps: &[Step]) -> Option<(Gue
 fn what_to_do(lab: &mut Lab, computer: &Computer) {
     let steps = steps(computer);
     let first = first_step(lab, computer, &steps);
-    let ready =
-        computer.nvidia.driver.is_ok() && computer.nvidia.nvrtc.is_ok() && computer.nvidia.cublas.is_ok();
+    let ready = computer.nvidia.driver.is_ok()
+        && computer.nvidia.nvrtc.is_ok()
+        && computer.nvidia.cublas.is_ok();
     lab.prose(match (ready, steps.is_empty()) {
         (true, true) => "Nothing: tensors can go to the GPU of this computer. --gpu real says so to any lab.",
         (true, false) => {
@@ -312,7 +348,11 @@ fn what_to_do(lab: &mut Lab, computer: &Computer) {
         (false, false) => "Until then every lab runs on a simulated GPU. What to do, the most useful first:",
     });
     for (index, step) in steps.iter().enumerate() {
-        lab.print(text!("{}. {}", exact("step", index + 1), hardware("to_do", step.what.as_str())));
+        lab.print(text!(
+            "{}. {}",
+            exact("step", index + 1),
+            hardware("to_do", step.what.as_str())
+        ));
         lab.prose(text!("{}", hardware("why", step.why.as_str())));
         lab.report(step.lines.join("\n"));
     }
@@ -322,7 +362,10 @@ fn what_to_do(lab: &mut Lab, computer: &Computer) {
 }
 
 fn tensor_on_the_device(lab: &mut Lab) -> crate::Result<()> {
-    lab.think("00-available", "What does `cuda::is_available()` answer on the machine of `--gpu`?");
+    lab.think(
+        "00-available",
+        "What does `cuda::is_available()` answer on the machine of `--gpu`?",
+    );
 
     // ANCHOR: check
     let is_available = cuda::is_available();
@@ -348,8 +391,16 @@ fn tensor_on_the_device(lab: &mut Lab) -> crate::Result<()> {
 pub const RUNS: &[Run] = &[
     Run::new("laptop", &["--computer", "laptop", "--gpu", "none"], "no NVIDIA GPU"),
     Run::new("driver", &["--computer", "driver", "--gpu", "sim:t4"], "only a driver"),
-    Run::new("ready", &["--computer", "ready", "--gpu", "sim:rtx4090"], "with pip's packages"),
-    Run::new("server", &["--computer", "server", "--gpu", "sim:t4"], "two versions of CUDA"),
+    Run::new(
+        "ready",
+        &["--computer", "ready", "--gpu", "sim:rtx4090"],
+        "with pip's packages",
+    ),
+    Run::new(
+        "server",
+        &["--computer", "server", "--gpu", "sim:t4"],
+        "two versions of CUDA",
+    ),
     Run::new("jetson", &["--computer", "jetson", "--gpu", "none"], "a Jetson Nano"),
     Run::new("wsl", &["--computer", "wsl", "--gpu", "none"], "WSL"),
 ];

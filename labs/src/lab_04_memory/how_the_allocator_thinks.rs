@@ -43,7 +43,8 @@ fn free_is_not_returned(lab: &mut Lab) -> crate::Result<()> {
     let note = |what: &str| -> Result<()> {
         // ANCHOR: ladder
         let (free, total) = cuda::mem_get_info()?;
-        let (allocated, reserved, in_use) = (cuda::memory_allocated(), cuda::memory_reserved(), total - free);
+        let (allocated, reserved, in_use) =
+            (cuda::memory_allocated(), cuda::memory_reserved(), total - free);
         // ANCHOR_END: ladder
         table.borrow_mut().rows.push(row![
             what,
@@ -80,7 +81,8 @@ fn free_is_not_returned(lab: &mut Lab) -> crate::Result<()> {
     );
     let before = cuda::memory_reserved();
     // ANCHOR: pinned_segment
-    let tensors: Vec<Tensor> = (0..4096).map(|_| bytes(512, device)).collect::<Result<_>>()?;
+    let tensors: Vec<Tensor> =
+        (0..4096).map(|_| bytes(512, device)).collect::<Result<_>>()?;
     note("4096 tensors of 512 bytes")?;
     let one = tensors[0].clone(); // the same memory
     drop(tensors);
@@ -93,7 +95,8 @@ fn free_is_not_returned(lab: &mut Lab) -> crate::Result<()> {
     note("that too, empty_cache()")?;
 
     // ANCHOR: mixed
-    let tensors: Vec<Tensor> = (0..40).map(|_| bytes(2 * MIB, device)).collect::<Result<_>>()?;
+    let tensors: Vec<Tensor> =
+        (0..40).map(|_| bytes(2 * MIB, device)).collect::<Result<_>>()?;
     note("40 tensors of 2 MiB")?;
     let left: Vec<Tensor> = tensors.iter().step_by(10).cloned().collect();
     drop(tensors);
@@ -103,7 +106,10 @@ fn free_is_not_returned(lab: &mut Lab) -> crate::Result<()> {
     // ANCHOR_END: mixed
     drop(left);
     lab.table(table.into_inner());
-    lab.answer(guess, exact("still_held", still_held as f64 / 1024.0).unit("KiB").digits(0));
+    lab.answer(
+        guess,
+        exact("still_held", still_held as f64 / 1024.0).unit("KiB").digits(0),
+    );
     lab.prose(
         "empty_cache() gives back whole segments, in which nothing lives. One tensor of 512 bytes holds a segment of 2 \
          MiB; four of 2 MiB, each in another segment of 20 MiB, hold 80.",
@@ -114,25 +120,38 @@ fn free_is_not_returned(lab: &mut Lab) -> crate::Result<()> {
 
 fn blocks_and_segments(lab: &mut Lab) -> crate::Result<()> {
     lab.section(9, "Blocks and segments");
-    lab.think("04-driver-asked", "Eight tensors are made. How many times is the driver asked for memory?");
+    lab.think(
+        "04-driver-asked",
+        "Eight tensors are made. How many times is the driver asked for memory?",
+    );
     if !on_gpu(lab, "a map of the memory.") {
         return Ok(());
     }
     let device = lab.device();
     // ANCHOR: sizes
-    let sizes = [4, 1600, MIB, MIB + 4, 9 * MIB, 6 * MIB, 16 * MIB, 17 * MIB + 512 * KIB];
+    let sizes =
+        [4, 1600, MIB, MIB + 4, 9 * MIB, 6 * MIB, 16 * MIB, 17 * MIB + 512 * KIB];
     let names = ["A", "B", "C", "D", "E", "F", "G", "H"];
     let mut grown = Vec::new();
     let mut tensors = Vec::new();
     for size in sizes {
         let (allocated, reserved) = (cuda::memory_allocated(), cuda::memory_reserved());
         tensors.push(bytes(size, device)?);
-        grown.push((cuda::memory_allocated() - allocated, cuda::memory_reserved() - reserved));
+        grown.push((
+            cuda::memory_allocated() - allocated,
+            cuda::memory_reserved() - reserved,
+        ));
     }
     // ANCHOR_END: sizes
-    let mut table = Table::new(["tensor", "bytes asked for", "its block", "a new segment"]);
+    let mut table =
+        Table::new(["tensor", "bytes asked for", "its block", "a new segment"]);
     for ((name, size), (block, segment)) in names.into_iter().zip(sizes).zip(grown) {
-        table = table.row(row![name, exact("asked", size), exact("block", block), exact("segment", segment)]);
+        table = table.row(row![
+            name,
+            exact("asked", size),
+            exact("block", block),
+            exact("segment", segment)
+        ]);
     }
     lab.table(table);
     lab.prose(
@@ -142,20 +161,32 @@ fn blocks_and_segments(lab: &mut Lab) -> crate::Result<()> {
          it is 1 MiB or less: H gets all of its segment. The driver is asked only if no free block is large enough.",
     );
     let named = |tensors: &[(&str, &Tensor)]| {
-        tensors.iter().fold(MemoryMap::now(), |map, (name, tensor)| map.name(name, [*tensor]))
+        tensors
+            .iter()
+            .fold(MemoryMap::now(), |map, (name, tensor)| map.name(name, [*tensor]))
     };
     let all: Vec<(&str, &Tensor)> = names.into_iter().zip(&tensors).collect();
-    lab.picture(&named(&all), "The segments, and in them the blocks of the eight tensors.");
+    lab.picture(
+        &named(&all),
+        "The segments, and in them the blocks of the eight tensors.",
+    );
 
-    lab.think("04-pieces", "A, B and D are dropped. Then I is made, of 3 MiB. Where does it go?");
+    lab.think(
+        "04-pieces",
+        "A, B and D are dropped. Then I is made, of 3 MiB. Where does it go?",
+    );
     // ANCHOR: merge
     tensors.remove(3); // D
     tensors.remove(1); // B
     tensors.remove(0); // A
     tensors.push(bytes(3 * MIB, device)?); // I
     // ANCHOR_END: merge
-    let left: Vec<(&str, &Tensor)> = ["C", "E", "F", "G", "H", "I"].into_iter().zip(&tensors).collect();
-    lab.picture(&named(&left), "The same segments after three tensors are gone and one has come.");
+    let left: Vec<(&str, &Tensor)> =
+        ["C", "E", "F", "G", "H", "I"].into_iter().zip(&tensors).collect();
+    lab.picture(
+        &named(&left),
+        "The same segments after three tensors are gone and one has come.",
+    );
     lab.prose(
         "A and B were neighbours: their blocks merged into one. D's is too small for I, which takes the smallest free \
          block that is large enough; what it does not need of that is split off again.",
@@ -202,7 +233,10 @@ fn fragmentation(lab: &mut Lab) -> crate::Result<()> {
     }
     drop(twelve);
     let map = MemoryMap::now().name("2 MiB", &left);
-    lab.picture(&map, "Segments of 20 MiB in which every second block of 2 MiB is free.");
+    lab.picture(
+        &map,
+        "Segments of 20 MiB in which every second block of 2 MiB is free.",
+    );
     lab.prose(
         "More is free than is asked for, but in pieces of 2 MiB, and memory that is held cannot be moved. Nor can \
          a segment be given back in which anything lives. This is fragmentation.",
@@ -210,7 +244,8 @@ fn fragmentation(lab: &mut Lab) -> crate::Result<()> {
 
     // ANCHOR: cures
     // Equal sizes fill the gaps.
-    let equal: Result<Vec<Tensor>> = (left.len()..made).map(|_| bytes(2 * MIB, device)).collect();
+    let equal: Result<Vec<Tensor>> =
+        (left.len()..made).map(|_| bytes(2 * MIB, device)).collect();
     let equal_fit = equal.is_ok();
     drop(equal);
     let count = left.len();
@@ -218,7 +253,8 @@ fn fragmentation(lab: &mut Lab) -> crate::Result<()> {
 
     // The large one comes first, while nothing small lives.
     let large = bytes(12 * MIB, device);
-    let small: Result<Vec<Tensor>> = (0..count).map(|_| bytes(2 * MIB, device)).collect();
+    let small: Result<Vec<Tensor>> =
+        (0..count).map(|_| bytes(2 * MIB, device)).collect();
     let large_first_fits = large.is_ok() && small.is_ok();
     drop((large, small));
     // ANCHOR_END: cures
@@ -234,16 +270,25 @@ fn fragmentation(lab: &mut Lab) -> crate::Result<()> {
     let yes = |fits| if fits { "yes" } else { "no" };
     lab.table(
         Table::new(["what helps", "fits?"])
-            .row(row!["as many more of the same size as were dropped", exact("equal_fit", yes(equal_fit))])
+            .row(row![
+                "as many more of the same size as were dropped",
+                exact("equal_fit", yes(equal_fit))
+            ])
             .row(row![
                 "all dropped; the 12 MiB first, then the others",
                 exact("large_first_fits", yes(large_first_fits))
             ]),
     );
     lab.table(
-        Table::new(["64 MiB used again after 12 MiB came between", "bytes reserved for both"])
-            .row(row!["as it is", exact("reserved_by_default", by_default)])
-            .row(row!["max_split_size_mb:20", exact("reserved_with_max_split_size", with_max_split_size)]),
+        Table::new([
+            "64 MiB used again after 12 MiB came between",
+            "bytes reserved for both",
+        ])
+        .row(row!["as it is", exact("reserved_by_default", by_default)])
+        .row(row![
+            "max_split_size_mb:20",
+            exact("reserved_with_max_split_size", with_max_split_size)
+        ]),
     );
     lab.prose(
         "With max_split_size_mb blocks of that size or more are never cut: the 12 MiB get a segment of their own, and \
@@ -253,7 +298,8 @@ fn fragmentation(lab: &mut Lab) -> crate::Result<()> {
 }
 
 // ANCHOR: after_a_cut
-/// 64 MiB, dropped; 12 MiB, which may be cut from them; 64 MiB again. How much is reserved for that?
+/// 64 MiB, dropped; 12 MiB, which may be cut from them; 64 MiB again. How much is
+/// reserved for that?
 fn after_a_cut(device: Device) -> Result<u64> {
     cuda::empty_cache()?;
     let before = cuda::memory_reserved();
@@ -283,7 +329,8 @@ fn the_notebook(lab: &mut Lab) -> crate::Result<()> {
     let (allocated, reserved) = (cuda::memory_allocated(), cuda::memory_reserved());
     cuda::reset_peak_memory_stats();
     let mut table = Table::new(["cell", "shows"]);
-    let mut shows = |cell: &str, bytes| table.rows.push(row![cell, exact("notebook", bytes)]);
+    let mut shows =
+        |cell: &str, bytes| table.rows.push(row![cell, exact("notebook", bytes)]);
 
     shows("In [3]  max_memory_allocated()", cuda::max_memory_allocated() - allocated);
     // ANCHOR: notebook
@@ -296,9 +343,15 @@ fn the_notebook(lab: &mut Lab) -> crate::Result<()> {
     x = Tensor::empty(&[300, 300, 300], device)?; // the cell runs again
     let true_peak = cuda::max_memory_allocated() - allocated;
     cuda::reset_peak_memory_stats();
-    shows("In [16] reset, max_memory_allocated()", cuda::max_memory_allocated() - allocated);
+    shows(
+        "In [16] reset, max_memory_allocated()",
+        cuda::max_memory_allocated() - allocated,
+    );
 
-    shows("In [17] reset, max_memory_reserved()", cuda::max_memory_reserved() - reserved);
+    shows(
+        "In [17] reset, max_memory_reserved()",
+        cuda::max_memory_reserved() - reserved,
+    );
     shows("In [18] memory_allocated()", cuda::memory_allocated() - allocated);
     // ANCHOR_END: notebook
     let map = MemoryMap::now().name("x", [&x]);
@@ -314,7 +367,10 @@ fn the_notebook(lab: &mut Lab) -> crate::Result<()> {
         Table::new(["where the bytes come from", ""])
             .row(row!["27,000,000 floats of 4 bytes", exact("cube_bytes", cube)])
             .row(row!["rounded up to 512: a block", exact("cube_block", block)])
-            .row(row!["rounded up to 2 MiB: its segment", exact("cube_segment", segment)])
+            .row(row![
+                "rounded up to 2 MiB: its segment",
+                exact("cube_segment", segment)
+            ])
             .row(row![
                 "and the small one's segment of 2 MiB",
                 exact("cube_and_small", segment + small_segment)
@@ -323,7 +379,10 @@ fn the_notebook(lab: &mut Lab) -> crate::Result<()> {
                 "two segments, since the cell ran twice",
                 exact("two_and_small", 2 * segment + small_segment)
             ])
-            .row(row!["the true peak: two blocks, for an instant", exact("true_peak", true_peak)]),
+            .row(row![
+                "the true peak: two blocks, for an instant",
+                exact("true_peak", true_peak)
+            ]),
     );
     lab.prose(
         "The peak after a reset is what is there at the reset: it forgot the instant at which both tensors were alive. \

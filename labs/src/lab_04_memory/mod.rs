@@ -40,7 +40,8 @@ fn sections(lab: &mut Lab, options: &Options) -> crate::Result<()> {
 }
 
 // ANCHOR: counters
-/// The bytes that tensors hold. On a GPU PyTorch counts them; on the CPU this crate does.
+/// The bytes that tensors hold. On a GPU PyTorch counts them; on the CPU this crate
+/// does.
 fn memory_allocated(device: Device) -> u64 {
     match device {
         Device::Cpu => Machine::current().host_memory().allocated() as u64,
@@ -68,7 +69,11 @@ fn reset_peak_memory_stats(device: Device) {
 fn on_gpu(lab: &mut Lab, to_see: &str) -> bool {
     let on_gpu = lab.device().is_cuda();
     if !on_gpu {
-        let how = if cuda::is_available() { "Without --device cpu" } else { "With --gpu sim:t4" };
+        let how = if cuda::is_available() {
+            "Without --device cpu"
+        } else {
+            "With --gpu sim:t4"
+        };
         lab.prose(format!("{how} this section shows {to_see}"));
     }
     on_gpu
@@ -90,5 +95,9 @@ fn use_it(_tensor: &Tensor) {}
 pub const RUNS: &[Run] = &[
     Run::NONE,
     Run::T4,
-    Run::new("small", &["--gpu", "sim:t4,mem=512MiB"], "on a simulated Tesla T4 with 512 MiB"),
+    Run::new(
+        "small",
+        &["--gpu", "sim:t4,mem=512MiB"],
+        "on a simulated Tesla T4 with 512 MiB",
+    ),
 ];

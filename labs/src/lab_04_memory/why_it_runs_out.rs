@@ -9,7 +9,8 @@ use todevice::prelude::*;
 use todevice::time::Instant;
 
 use super::{
-    Options, max_memory_allocated, memory_allocated, on_gpu, predict_on_gpu, reset_peak_memory_stats, use_it,
+    Options, max_memory_allocated, memory_allocated, on_gpu, predict_on_gpu,
+    reset_peak_memory_stats, use_it,
 };
 use crate::{Figure, Lab, Prediction, Table, exact, hardware, row, timed};
 
@@ -46,7 +47,8 @@ fn first_numbers(lab: &mut Lab) -> crate::Result<()> {
     let x = Tensor::zeros_with(&[64, 64], device)?;
     drop(x.matmul(&x)?);
     drop(x);
-    let of_the_first_product = cuda::memory_allocated() - at_first; // nothing is left, and yet
+    // All of it is dropped again.
+    let of_the_first_product = cuda::memory_allocated() - at_first;
 
     let before = cuda::memory_allocated();
     let x = Tensor::empty(&[300, 300, 300], device)?; // 27 million
@@ -58,7 +60,8 @@ fn first_numbers(lab: &mut Lab) -> crate::Result<()> {
     let of_a_model = cuda::memory_allocated() - before;
     // ANCHOR_END: first_numbers
 
-    let floats: usize = model.parameters().iter().map(|parameter| parameter.numel()).sum();
+    let floats: usize =
+        model.parameters().iter().map(|parameter| parameter.numel()).sum();
     lab.table(
         Table::new(["cuda::memory_allocated()", "its floats have", "bytes"])
             .row(row!["before anything", "", exact("at_first", at_first)])
@@ -68,8 +71,16 @@ fn first_numbers(lab: &mut Lab) -> crate::Result<()> {
                 "",
                 exact("of_the_first_product", of_the_first_product)
             ])
-            .row(row!["a tensor of 300 × 300 × 300", 4 * 27_000_000, exact("of_a_cube", of_a_cube)])
-            .row(row!["a model of 6 parameters", 4 * floats, exact("of_a_model", of_a_model)]),
+            .row(row![
+                "a tensor of 300 × 300 × 300",
+                4 * 27_000_000,
+                exact("of_a_cube", of_a_cube)
+            ])
+            .row(row![
+                "a model of 6 parameters",
+                4 * floats,
+                exact("of_a_model", of_a_model)
+            ]),
     );
     if let Some(guess) = guess {
         lab.answer(guess, exact("of_one_float", of_one_float).unit("bytes"));
@@ -137,17 +148,23 @@ fn whose_bytes(lab: &mut Lab, options: &Options) -> crate::Result<()> {
         return Ok(());
     };
     let stages = one_step(lab, options.batch_size)?;
-    let mut table = Table::new(["bytes of"].into_iter().chain(stages.iter().map(|(stage, _)| *stage)));
+    let mut table = Table::new(
+        ["bytes of"].into_iter().chain(stages.iter().map(|(stage, _)| *stage)),
+    );
     for (index, (owner, figure)) in OWNERS.into_iter().enumerate() {
-        let bytes = stages.iter().map(|(_, owned)| exact(figure, owned.by_owner[index]).into());
+        let bytes =
+            stages.iter().map(|(_, owned)| exact(figure, owned.by_owner[index]).into());
         table = table.row([owner.into()].into_iter().chain(bytes).collect());
     }
-    let all = stages.iter().map(|(_, owned)| exact("allocated_bytes", owned.all).into());
+    let all =
+        stages.iter().map(|(_, owned)| exact("allocated_bytes", owned.all).into());
     table = table.row(["all".into()].into_iter().chain(all).collect());
     lab.table(table);
     let names = OWNERS.map(|(owner, _)| owner);
-    let bars: Vec<Stack> =
-        stages.iter().map(|(stage, owned)| Stack { name: stage, parts: owned.by_owner.to_vec() }).collect();
+    let bars: Vec<Stack> = stages
+        .iter()
+        .map(|(stage, owned)| Stack { name: stage, parts: owned.by_owner.to_vec() })
+        .collect();
     lab.picture(
         stacked("bytes", &names, &bars),
         "The owners of the allocated bytes, one bar after each part of the step.",
@@ -155,7 +172,10 @@ fn whose_bytes(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     let at_its_largest = |(_, owners): &(&str, &[&str])| {
         let bytes = |owned: &Owned| -> u64 {
             let pairs = OWNERS.iter().zip(owned.by_owner);
-            pairs.filter(|((owner, _), _)| owners.contains(owner)).map(|(_, bytes)| bytes).sum()
+            pairs
+                .filter(|((owner, _), _)| owners.contains(owner))
+                .map(|(_, bytes)| bytes)
+                .sum()
         };
         stages.iter().map(|(_, owned)| bytes(owned)).max()
     };
@@ -175,8 +195,13 @@ fn whose_bytes(lab: &mut Lab, options: &Options) -> crate::Result<()> {
         format!("of {}", 2 * options.batch_size),
     ]);
     for (index, (owner, _)) in OWNERS.into_iter().enumerate() {
-        let [once, twice] = [&stages, &doubled].map(|stages| stages[FORWARD].1.by_owner[index]);
-        table = table.row(row![owner, exact("bytes_once", once), exact("bytes_doubled", twice)]);
+        let [once, twice] =
+            [&stages, &doubled].map(|stages| stages[FORWARD].1.by_owner[index]);
+        table = table.row(row![
+            owner,
+            exact("bytes_once", once),
+            exact("bytes_doubled", twice)
+        ]);
     }
     lab.table(table);
     lab.prose("Only the batch and the activations grow with it.");
@@ -199,15 +224,30 @@ fn whose_bytes(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     drop((model, optimizer));
     lab.table(
         Table::new(["two runs, and what follows from them", ""])
-            .row(row![format!("peak with a batch of {batch}, bytes"), exact("peak_once", peak)])
+            .row(row![
+                format!("peak with a batch of {batch}, bytes"),
+                exact("peak_once", peak)
+            ])
             .row(row![
                 format!("peak with a batch of {}, bytes", 2 * batch),
                 exact("peak_doubled", peak_doubled)
             ])
-            .row(row!["so a sample costs, bytes", exact("bytes_per_sample", per_sample).digits(1)])
-            .row(row!["and what does not grow, bytes", exact("bytes_fixed", fixed as u64)])
-            .row(row!["memory of this GPU that a program can have, bytes", hardware("memory", memory as u64)])
-            .row(row!["so the largest batch that fits should be", hardware("largest_batch", largest)]),
+            .row(row![
+                "so a sample costs, bytes",
+                exact("bytes_per_sample", per_sample).digits(1)
+            ])
+            .row(row![
+                "and what does not grow, bytes",
+                exact("bytes_fixed", fixed as u64)
+            ])
+            .row(row![
+                "memory of this GPU that a program can have, bytes",
+                hardware("memory", memory as u64)
+            ])
+            .row(row![
+                "so the largest batch that fits should be",
+                hardware("largest_batch", largest)
+            ]),
     );
     lab.prose("Two small runs are enough to say it, without running out. Section 6 tries how good that is.");
     Ok(())
@@ -274,19 +314,30 @@ fn owners(model: &nn::Sequential, optimizer: &optim::Adam, batch: &[Tensor]) -> 
         .name("exp_avg_sq", &exp_avg_sq)
         .name("batch", batch)
         .name_others("activations");
-    Owned { by_owner: OWNERS.map(|(owner, _)| map.bytes_of(owner)), all: cuda::memory_allocated() }
+    Owned {
+        by_owner: OWNERS.map(|(owner, _)| map.bytes_of(owner)),
+        all: cuda::memory_allocated(),
+    }
 }
 // ANCHOR_END: owners
 
 // ANCHOR: peak_of_a_step
 /// The most bytes that are allocated in a training step.
-fn peak_of_a_step(model: &nn::Sequential, optimizer: &mut optim::Adam, batch_size: usize) -> Result<u64> {
+fn peak_of_a_step(
+    model: &nn::Sequential,
+    optimizer: &mut optim::Adam,
+    batch_size: usize,
+) -> Result<u64> {
     cuda::reset_peak_memory_stats();
     step(model, optimizer, batch_size)?;
     Ok(cuda::max_memory_allocated())
 }
 
-fn step(model: &nn::Sequential, optimizer: &mut optim::Adam, batch_size: usize) -> Result<()> {
+fn step(
+    model: &nn::Sequential,
+    optimizer: &mut optim::Adam,
+    batch_size: usize,
+) -> Result<()> {
     let weight = model.parameters()[0].tensor();
     let device = weight.device();
     let x = Tensor::ones_with(&[batch_size, weight.size(1)?], device)?;
@@ -325,8 +376,14 @@ fn when_does_it_die(lab: &mut Lab) -> crate::Result<()> {
         Table::new(["three batches", "most alive at once"])
             .row(row!["a `let` in the loop", exact("peak_let", peak(let_in_the_loop)?)])
             .row(row!["a `mut` outside, assigned anew", alive.clone()])
-            .row(row!["three `let`s of one name", exact("peak_shadow", peak(shadowing)?)])
-            .row(row!["dropped before the next is made", exact("peak_drop", peak(drop_before)?)]),
+            .row(row![
+                "three `let`s of one name",
+                exact("peak_shadow", peak(shadowing)?)
+            ])
+            .row(row![
+                "dropped before the next is made",
+                exact("peak_drop", peak(drop_before)?)
+            ]),
     );
     lab.answer(guess, alive.unit("batches"));
     lab.prose(
@@ -471,7 +528,8 @@ fn eval_and_no_grad(lab: &mut Lab) -> crate::Result<()> {
     let x = Tensor::randn(&[512, 256])?.to(device)?;
     // ANCHOR_END: dropout
 
-    let mut table = Table::new(["mode", "recorded", "bytes kept", "same output twice", "time"]);
+    let mut table =
+        Table::new(["mode", "recorded", "bytes kept", "same output twice", "time"]);
     model.forward(&x)?; // not timed: the first takes memory
     for training in [true, false] {
         // ANCHOR: modes
@@ -489,7 +547,8 @@ fn eval_and_no_grad(lab: &mut Lab) -> crate::Result<()> {
             [("yes", with_grad), ("no_grad", without), ("inference_mode", inference)]
         {
             let same = exact("same_output", if same { "yes" } else { "no" });
-            table = table.row(row![mode, recorded, exact("bytes_kept", kept), same, time]);
+            table =
+                table.row(row![mode, recorded, exact("bytes_kept", kept), same, time]);
         }
     }
     lab.table(table);
@@ -499,7 +558,10 @@ fn eval_and_no_grad(lab: &mut Lab) -> crate::Result<()> {
          anyway: what it saves is memory, hardly time. An evaluation wants both.",
     );
 
-    lab.think("04-keeps", "Which of `x + 1`, `x * y` and `relu(x)` keep a tensor for the backward pass?");
+    lab.think(
+        "04-keeps",
+        "Which of `x + 1`, `x * y` and `relu(x)` keep a tensor for the backward pass?",
+    );
     let leaf = Tensor::zeros_with(&MIB, device)?.requires_grad_(true)?;
     let operations: [(&str, fn(&Tensor, &Tensor) -> Result<Tensor>, &str); 7] = [
         ("x + 1", |x, _| x + 1.0, "nothing"),
@@ -531,7 +593,8 @@ struct Look {
 }
 
 // ANCHOR: look
-/// What a forward pass leaves in memory, its output included; whether a second one gives the same; how long it takes.
+/// What a forward pass leaves in memory, its output included; whether a second one
+/// gives the same; how long it takes.
 fn look(device: Device, forward: impl Fn() -> Result<Tensor>) -> Result<Look> {
     wait_for(device)?;
     let (before, start) = (memory_allocated(device), Instant::now());
@@ -547,7 +610,10 @@ fn look(device: Device, forward: impl Fn() -> Result<Tensor>) -> Result<Look> {
 
 // ANCHOR: kept_by
 /// How many tensors an operation makes its graph keep, when nobody else holds them.
-fn kept_by(leaf: &Tensor, operation: fn(&Tensor, &Tensor) -> Result<Tensor>) -> Result<u64> {
+fn kept_by(
+    leaf: &Tensor,
+    operation: fn(&Tensor, &Tensor) -> Result<Tensor>,
+) -> Result<u64> {
     let device = leaf.device();
     let before = memory_allocated(device);
     let (x, y) = ((leaf + 1.0)?, (leaf + 2.0)?);
@@ -570,7 +636,11 @@ fn out_of_memory(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     }
     let device = lab.device();
     // ANCHOR: limit
-    let model = nn::Sequential::new((nn::Linear::new(64, 64)?, nn::ReLU, nn::Linear::new(64, 10)?));
+    let model = nn::Sequential::new((
+        nn::Linear::new(64, 64)?,
+        nn::ReLU,
+        nn::Linear::new(64, 10)?,
+    ));
     model.to(device)?;
 
     let mut optimizer = optim::Adam::new(model.parameters(), AdamOptions::default())?;
@@ -600,7 +670,11 @@ fn out_of_memory(lab: &mut Lab, options: &Options) -> crate::Result<()> {
         match peak_of_a_step(&model, &mut optimizer, too_large) {
             Ok(peak) => {
                 fits = too_large;
-                table = table.row(row![exact("batch", fits), "yes", exact("batch_peak", peak)]);
+                table = table.row(row![
+                    exact("batch", fits),
+                    "yes",
+                    exact("batch_peak", peak)
+                ]);
             }
             Err(error) => break error,
         }
@@ -637,7 +711,9 @@ fn out_of_memory(lab: &mut Lab, options: &Options) -> crate::Result<()> {
             .row(row!["and this one does not", exact("too_large_batch", too_large)])
             .row(row![
                 "found, in percent of the prediction",
-                exact("found_share", 100.0 * fits as f64 / predicted as f64).digits(1).unit("%")
+                exact("found_share", 100.0 * fits as f64 / predicted as f64)
+                    .digits(1)
+                    .unit("%")
             ]),
     );
     lab.prose(
@@ -672,15 +748,24 @@ fn kept_graphs(lab: &mut Lab) -> crate::Result<()> {
         ),
     );
     let device = lab.device();
-    let model = nn::Sequential::new((nn::Linear::new(256, 256)?, nn::ReLU, nn::Linear::new(256, 1)?));
+    let model = nn::Sequential::new((
+        nn::Linear::new(256, 256)?,
+        nn::ReLU,
+        nn::Linear::new(256, 1)?,
+    ));
     model.to(device)?;
     let x = Tensor::randn(&[512, 256])?.to(device)?;
     model.forward(&x)?.mean()?.backward()?; // makes the gradients, which stay
 
     let before = memory_allocated(device);
     let held = || exact("bytes_held", memory_allocated(device) - before);
-    let mut table =
-        Table::new(["held after batch", "loss", "loss after backward", "loss.detach()", "loss.item()"]);
+    let mut table = Table::new([
+        "held after batch",
+        "loss",
+        "loss after backward",
+        "loss.detach()",
+        "loss.item()",
+    ]);
     // ANCHOR: losses
     let (mut losses, mut numbers) = (Vec::new(), Vec::new());
     let mut columns = Vec::new();
@@ -719,7 +804,10 @@ fn kept_graphs(lab: &mut Lab) -> crate::Result<()> {
         table = table.row([(batch + 1).into()].into_iter().chain(cells).collect());
     }
     lab.table(table);
-    lab.answer(guess, exact("of_the_list", of_the_list as f64 / 1024.0).unit("KiB").digits(1));
+    lab.answer(
+        guess,
+        exact("of_the_list", of_the_list as f64 / 1024.0).unit("KiB").digits(1),
+    );
     lab.prose(
         "A loss knows how it was computed, and so holds what its backward pass would need. In a training loop \
          backward() has freed that; in an evaluation nobody calls it, and every batch stays. detach() and item() give \

@@ -49,7 +49,11 @@ fn sections(lab: &mut Lab, options: &Options) -> crate::Result<()> {
 pub(crate) fn on_gpu(lab: &mut Lab, to_see: &str) -> bool {
     let on_gpu = lab.device().is_cuda();
     if !on_gpu {
-        let how = if cuda::is_available() { "Without --device cpu" } else { "With --gpu sim:t4" };
+        let how = if cuda::is_available() {
+            "Without --device cpu"
+        } else {
+            "With --gpu sim:t4"
+        };
         lab.prose(format!("{how} this section shows {to_see}"));
     }
     on_gpu
@@ -57,7 +61,11 @@ pub(crate) fn on_gpu(lab: &mut Lab, to_see: &str) -> bool {
 
 /// A figure that the machine works out if its time is modelled, and measures elsewhere.
 pub(crate) fn found(name: &'static str, value: impl Into<Value>) -> Figure {
-    if Machine::current().time_is_modelled() { modelled(name, value) } else { measured(name, value) }
+    if Machine::current().time_is_modelled() {
+        modelled(name, value)
+    } else {
+        measured(name, value)
+    }
 }
 
 /// The same of a reading that not every card, nor every system, gives.
@@ -69,9 +77,13 @@ pub(crate) fn reading(name: &'static str, value: Option<impl Into<Value>>) -> Fi
 pub(crate) type Seen = (Gpu, Option<f64>);
 
 // ANCHOR: watched
-/// Trains until the monitor's counters have seen nothing else, and looks at the GPU, and at
+/// Trains until the monitor's counters have seen nothing else, and looks at the GPU,
+/// and at
 /// how busy the CPU was, in percent of one core.
-pub(crate) fn watched(device: Device, mut step: impl FnMut() -> Result<()>) -> Result<Seen> {
+pub(crate) fn watched(
+    device: Device,
+    mut step: impl FnMut() -> Result<()>,
+) -> Result<Seen> {
     step()?; // the first takes memory
     step()?;
     let host = monitor::host();
@@ -104,7 +116,8 @@ impl Training {
 
     /// One step. The loss stays on the device.
     pub(crate) fn step(&mut self, x: &Tensor, y: &Tensor) -> Result<Tensor> {
-        let loss = nn::CrossEntropyLoss::default().forward(&self.model.forward(x)?, y)?;
+        let loss =
+            nn::CrossEntropyLoss::default().forward(&self.model.forward(x)?, y)?;
         self.optimizer.zero_grad();
         loss.backward()?;
         self.optimizer.step()?;
@@ -136,6 +149,14 @@ pub(crate) fn pause() {
 pub const RUNS: &[Run] = &[
     Run::NONE,
     Run::T4,
-    Run::new("others", &["--gpu", "sim:t4,others=1GiB"], "beside a program that holds 1 GiB"),
-    Run::new("watch", &["--gpu", "sim:t4", "--watch", "--samples", "10"], "a training run, sample by sample"),
+    Run::new(
+        "others",
+        &["--gpu", "sim:t4,others=1GiB"],
+        "beside a program that holds 1 GiB",
+    ),
+    Run::new(
+        "watch",
+        &["--gpu", "sim:t4", "--watch", "--samples", "10"],
+        "a training run, sample by sample",
+    ),
 ];

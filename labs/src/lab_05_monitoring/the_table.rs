@@ -11,7 +11,9 @@ use todevice::time::sleep;
 
 use super::{BATCH, Training, on_gpu, pause, pictures, reading, wait_for, watched};
 use crate::render_text::wrap;
-use crate::{Figure, Guess, Lab, Prediction, Table, Value, exact, hardware, measured, row, text};
+use crate::{
+    Figure, Guess, Lab, Prediction, Table, Value, exact, hardware, measured, row, text,
+};
 
 pub(super) fn sections(lab: &mut Lab) -> crate::Result<()> {
     the_table(lab)?;
@@ -61,7 +63,8 @@ fn the_table(lab: &mut Lab) -> crate::Result<()> {
     wait_for(lab.device())?;
     pause();
 
-    let gpus = (0..cuda::device_count()).map(monitor::gpu).collect::<Result<Vec<_>>>()?;
+    let gpus =
+        (0..cuda::device_count()).map(monitor::gpu).collect::<Result<Vec<_>>>()?;
     lab.print(text!("{}", hardware("nvidia_smi", smi::table(&gpus))));
     // ANCHOR_END: one_float
     note("one float")?;
@@ -70,10 +73,16 @@ fn the_table(lab: &mut Lab) -> crate::Result<()> {
         Table::new(["field", "what it says"])
             .row(row!["Fan", "percent of full speed; a card without a fan has none"])
             .row(row!["Temp", "of the chip, in degrees Celsius; near 90 it slows down"])
-            .row(row!["Perf", "the clocks: P0 the fastest, P8 or so asleep, P12 the slowest"])
+            .row(row![
+                "Perf",
+                "the clocks: P0 the fastest, P8 or so asleep, P12 the slowest"
+            ])
             .row(row!["Pwr:Usage/Cap", "watts now / the most it may draw"])
             .row(row!["Memory-Usage", "in use, by all processes / all there is"])
-            .row(row!["GPU-Util", "of the last moments, the share with a kernel running"])
+            .row(row![
+                "GPU-Util",
+                "of the last moments, the share with a kernel running"
+            ])
             .row(row!["PID, Type", "whose process; C computes, G draws, C+G both"])
             .row(row!["Memory Usage", "what that process holds"]),
     );
@@ -152,7 +161,9 @@ fn before_during_after(lab: &mut Lab) -> crate::Result<()> {
     // ANCHOR_END: moments
     lab.table(table);
     let [training, later] = [&seen[2], &seen[4]];
-    let key = if later.utilization.is_some() && later.utilization >= training.utilization {
+    let key = if later.utilization.is_some()
+        && later.utilization >= training.utilization
+    {
         "utilization"
     } else if later.power_draw.is_some() && later.power_draw >= training.power_draw {
         "power"
@@ -190,14 +201,17 @@ fn three_numbers(lab: &mut Lab) -> crate::Result<()> {
     let allocated = cuda::memory_allocated();
     let reserved = cuda::memory_reserved();
     let gpu = monitor::gpu(device.index())?;
-    let (this, others): (Vec<_>, Vec<_>) = gpu.processes.iter().partition(|process| process.is_this);
+    let (this, others): (Vec<_>, Vec<_>) =
+        gpu.processes.iter().partition(|process| process.is_this);
     let this = this.first().and_then(|process| process.used_memory);
     let others: u64 = others.iter().filter_map(|process| process.used_memory).sum();
     let context = this.map(|this| this.saturating_sub(reserved));
     // ANCHOR_END: ladder
     let line = |what: &str, figure: Figure| {
         let mebibytes = match figure.value {
-            Value::Int(bytes) => hardware("in_mebibytes", bytes as f64 / 1048576.0).digits(2),
+            Value::Int(bytes) => {
+                hardware("in_mebibytes", bytes as f64 / 1048576.0).digits(2)
+            }
             _ => hardware("in_mebibytes", "N/A"),
         };
         row![what, figure, mebibytes]
@@ -207,7 +221,10 @@ fn three_numbers(lab: &mut Lab) -> crate::Result<()> {
             .row(line("memory_allocated(): in tensors", exact("allocated", allocated)))
             .row(line("+ kept by the allocator", exact("kept", reserved - allocated)))
             .row(line("= memory_reserved()", exact("reserved", reserved)))
-            .row(line("+ CUDA's own, the context", if_known(hardware, "context", context)))
+            .row(line(
+                "+ CUDA's own, the context",
+                if_known(hardware, "context", context),
+            ))
             .row(line("= this process", if_known(hardware, "this_process", this)))
             .row(line("+ other processes", hardware("other_processes", others)))
             .row(line("= Memory-Usage", hardware("memory_usage", gpu.memory_used))),
@@ -224,8 +241,11 @@ fn who_else(lab: &mut Lab) -> crate::Result<()> {
     lab.section_apart(4, "Who else is there", "it depends on what other programs hold");
     let device = lab.device();
     // Without another program nobody could tell.
-    let is_shared =
-        device.is_cuda() && monitor::gpu(device.index())?.processes.iter().any(|process| !process.is_this);
+    let is_shared = device.is_cuda()
+        && monitor::gpu(device.index())?
+            .processes
+            .iter()
+            .any(|process| !process.is_this);
     let guess = predict_if(
         lab,
         is_shared,
@@ -252,10 +272,13 @@ fn who_else(lab: &mut Lab) -> crate::Result<()> {
     // ANCHOR: processes
     lab.print(text!("{}", hardware("gpu_processes", cuda::list_gpu_processes()?)));
     let gpu = monitor::gpu(device.index())?;
-    let others: Vec<_> = gpu.processes.iter().filter(|process| !process.is_this).collect();
+    let others: Vec<_> =
+        gpu.processes.iter().filter(|process| !process.is_this).collect();
     // ANCHOR_END: processes
     let Some(guess) = guess else {
-        lab.prose("Nobody else. With --gpu sim:t4,others=1GiB a browser holds some of it.");
+        lab.prose(
+            "Nobody else. With --gpu sim:t4,others=1GiB a browser holds some of it.",
+        );
         return Ok(());
     };
     let held: u64 = others.iter().filter_map(|process| process.used_memory).sum();
@@ -322,7 +345,11 @@ fn the_host(lab: &mut Lab) -> crate::Result<()> {
         table.rows.push(row![
             what,
             reading("host_cpu", cpu).unit("%"),
-            if_known(measured, "host_threads", now.threads.map(|threads| threads as u64)),
+            if_known(
+                measured,
+                "host_threads",
+                now.threads.map(|threads| threads as u64)
+            ),
             if_known(measured, "host_memory", now.memory.map(mebibytes)).unit("MiB"),
         ]);
         Ok(())
@@ -344,7 +371,8 @@ fn the_host(lab: &mut Lab) -> crate::Result<()> {
         })?;
     }
     // ANCHOR: workers
-    let options = DataLoaderOptions { batch_size: 64, num_workers: 2, ..Default::default() };
+    let options =
+        DataLoaderOptions { batch_size: 64, num_workers: 2, ..Default::default() };
     let loader = DataLoader::new(Pictures::new(64)?, options)?;
     let mut batches = loader.iter();
     // ANCHOR_END: workers
@@ -369,7 +397,11 @@ fn the_host(lab: &mut Lab) -> crate::Result<()> {
 const WAITS_FOR_A_GPU: &str = "waits for a GPU";
 
 /// Asks for a prediction where something will answer it, and elsewhere for a thought.
-fn predict_if(lab: &mut Lab, is_answered: bool, prediction: Prediction) -> Option<Guess> {
+fn predict_if(
+    lab: &mut Lab,
+    is_answered: bool,
+    prediction: Prediction,
+) -> Option<Guess> {
     if is_answered {
         return Some(lab.predict(prediction));
     }
@@ -384,7 +416,11 @@ fn look() -> Duration {
 }
 
 /// A figure of what is not known everywhere.
-fn if_known(kind: fn(&'static str, Value) -> Figure, name: &'static str, value: Option<u64>) -> Figure {
+fn if_known(
+    kind: fn(&'static str, Value) -> Figure,
+    name: &'static str,
+    value: Option<u64>,
+) -> Figure {
     kind(name, value.map_or_else(|| "N/A".into(), Into::into))
 }
 

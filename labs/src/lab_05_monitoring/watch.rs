@@ -26,8 +26,16 @@ pub(super) fn section(lab: &mut Lab, samples: usize) -> crate::Result<()> {
     let mut look = |lab: &mut Lab, what: &str, before: Host| -> Result<Host> {
         let host = monitor::host();
         match device {
-            Device::Cuda { index, .. } => gpu_sample(lab, what, &monitor::gpu(index)?, &mut history),
-            Device::Cpu => host_sample(lab, what, &host, host.cpu_usage_since(&before), &mut history),
+            Device::Cuda { index, .. } => {
+                gpu_sample(lab, what, &monitor::gpu(index)?, &mut history)
+            }
+            Device::Cpu => host_sample(
+                lab,
+                what,
+                &host,
+                host.cpu_usage_since(&before),
+                &mut history,
+            ),
         }
         Ok(host)
     };
@@ -62,7 +70,11 @@ pub(super) fn section(lab: &mut Lab, samples: usize) -> crate::Result<()> {
 
 /// A sample is as long as the counters look back; without a GPU, long enough to be seen.
 fn period(device: Device) -> std::time::Duration {
-    if device.is_cuda() { monitor::sample_period() } else { std::time::Duration::from_millis(100) }
+    if device.is_cuda() {
+        monitor::sample_period()
+    } else {
+        std::time::Duration::from_millis(100)
+    }
 }
 
 fn gpu_sample(lab: &mut Lab, what: &str, gpu: &Gpu, history: &mut History) {
@@ -85,7 +97,13 @@ fn gpu_sample(lab: &mut Lab, what: &str, gpu: &Gpu, history: &mut History) {
     lab.frame(&frame, line);
 }
 
-fn host_sample(lab: &mut Lab, what: &str, host: &Host, cpu: Option<f64>, history: &mut History) {
+fn host_sample(
+    lab: &mut Lab,
+    what: &str,
+    host: &Host,
+    cpu: Option<f64>,
+    history: &mut History,
+) {
     history.cpu.push(cpu.unwrap_or(0.0) / 100.0);
     history.memory.push(host.memory.unwrap_or(0) as f64);
     let frame = format!(

@@ -20,7 +20,8 @@ fn device_time(device: Device, run: impl Fn() -> Result<Tensor>) -> Result<Durat
     }
     let busy = Tensor::empty(&[1 << 22], device)?;
     run()?; // not timed: the first takes memory
-    let [start, end] = [(); 2].map(|()| Event::new(EventOptions { enable_timing: true }));
+    let [start, end] =
+        [(); 2].map(|()| Event::new(EventOptions { enable_timing: true }));
     wait_for(device)?;
     busy.zero_()?; // something to do, while the host asks for the rest
     start.record()?;
@@ -85,7 +86,8 @@ pub(super) fn by_type(lab: &mut Lab) -> crate::Result<()> {
         let time = job(device)?;
         times.push((name, time));
         let here = timed("here", time);
-        let there = other.enter(|| Ok::<_, Error>(timed("there", job(Device::cuda(0))?)))?;
+        let there =
+            other.enter(|| Ok::<_, Error>(timed("there", job(Device::cuda(0))?)))?;
         table = table.row(row![name, here, there]);
     }
     lab.table(table);
@@ -94,7 +96,10 @@ pub(super) fn by_type(lab: &mut Lab) -> crate::Result<()> {
         times.map(|(_, time)| time.as_secs_f64()).sum::<f64>()
     };
     // What differs by less is the same time.
-    lab.answer(guess, seconds_of("product, bfloat16") < 0.95 * seconds_of("product, float32"));
+    lab.answer(
+        guess,
+        seconds_of("product, bfloat16") < 0.95 * seconds_of("product, float32"),
+    );
     if !device.is_cuda() {
         lab.prose(
             "The RTX 4090 is simulated. A CPU has no tensor cores: it converts 16 bits to 32 and back, so it may even take longer. \
@@ -116,22 +121,32 @@ pub(super) fn by_type(lab: &mut Lab) -> crate::Result<()> {
 }
 
 /// A step of training with so many rows in a batch, and layers that wide: how long it takes, and its memory.
-fn step_of(device: Device, [rows, width]: [usize; 2], half: Option<DType>) -> crate::Result<(Duration, u64)> {
+fn step_of(
+    device: Device,
+    [rows, width]: [usize; 2],
+    half: Option<DType>,
+) -> crate::Result<(Duration, u64)> {
     let x = Tensor::ones_with(&[rows, width], device)?;
     let y = Tensor::zeros_with(&[rows], (device, DType::I64))?;
     x.matmul(&x.t()?)?; // with its first product the library takes memory of its own
     peak_of(device, || {
         // ANCHOR: step
         let layer = || nn::Linear::new(width, width);
-        let model =
-            nn::Sequential::new((layer()?, nn::ReLU, layer()?, nn::ReLU, nn::Linear::new(width, 16)?));
+        let model = nn::Sequential::new((
+            layer()?,
+            nn::ReLU,
+            layer()?,
+            nn::ReLU,
+            nn::Linear::new(width, 16)?,
+        ));
         model.to(device)?;
         let options = SGDOptions { lr: 0.1, ..Default::default() };
         let mut optimizer = optim::SGD::new(model.parameters(), options)?;
         let mut scaler = GradScaler::new(scaler_of(device, half.is_some(), 1024.0))?;
         let mut step = || {
             optimizer.zero_grad();
-            let loss = amp::autocast(casting(device, half), || loss_of(&model, &x, &y, 1))?;
+            let loss =
+                amp::autocast(casting(device, half), || loss_of(&model, &x, &y, 1))?;
             scaler.scale(&loss)?.backward()?;
             scaler.step(&mut optimizer)?;
             scaler.update()
@@ -175,13 +190,19 @@ pub(super) fn slower(lab: &mut Lab) -> crate::Result<()> {
     for sizes in [[64, 64], wide, [1024, 512]] {
         for half in [None, Some(DType::F16)] {
             let (here, peak) = step_of(device, sizes, half)?;
-            let (there, peak_there) = other.enter(|| step_of(Device::cuda(0), sizes, half))?;
+            let (there, peak_there) =
+                other.enter(|| step_of(Device::cuda(0), sizes, half))?;
             let peak = if device.is_cuda() { peak } else { peak_there };
             if sizes == wide {
                 peaks_of_wide.push(peak as f64);
             }
             table = table.row(row![
-                format!("{} x {}, {}", sizes[0], sizes[1], half.map_or("float32", name_of)),
+                format!(
+                    "{} x {}, {}",
+                    sizes[0],
+                    sizes[1],
+                    half.map_or("float32", name_of)
+                ),
                 timed("step_here", here).digits(2),
                 modelled("step_there", there.as_secs_f64() * 1e3).unit("ms").digits(2),
                 kibibytes("step_memory", peak)

@@ -22,7 +22,8 @@ pub(super) fn in_folder(folder: &str) -> Result<Sets, String> {
 fn images(files: Option<&Sets>) -> Result<Sets> {
     let sets = files.cloned().map_or_else(|| vision::open(None), Ok)?;
     let channels = sets.train.shape()[0];
-    let normalize = Transform::Normalize { mean: vec![0.5; channels], std: vec![0.25; channels] };
+    let normalize =
+        Transform::Normalize { mean: vec![0.5; channels], std: vec![0.25; channels] };
     Ok(Sets {
         train: sets.train.with_transform(normalize.clone())?,
         test: sets.test.with_transform(normalize)?,
@@ -31,7 +32,11 @@ fn images(files: Option<&Sets>) -> Result<Sets> {
 // ANCHOR_END: images
 
 // ANCHOR: convolutions
-fn convolutions(seed: u64, [channels, height, width]: [usize; 3], device: Device) -> Result<nn::Sequential> {
+fn convolutions(
+    seed: u64,
+    [channels, height, width]: [usize; 3],
+    device: Device,
+) -> Result<nn::Sequential> {
     manual_seed(seed);
     let padded = nn::Conv2dOptions { padding: 1.into(), ..Default::default() };
     let model = nn::Sequential::new((
@@ -67,7 +72,8 @@ fn train(
     // ANCHOR: train_images
     let options = AdamOptions { lr: 0.003, ..Default::default() };
     let mut optimizer = optim::Adam::new(model.parameters(), options)?;
-    let mut scaler = GradScaler::new(scaler_of(device, half == Some(DType::F16), 65536.0))?;
+    let mut scaler =
+        GradScaler::new(scaler_of(device, half == Some(DType::F16), 65536.0))?;
     let mut step = |x: &Tensor, y: &Tensor| {
         optimizer.zero_grad();
         let loss = amp::autocast(casting(device, half), || {
@@ -105,8 +111,15 @@ fn share_right(
     let (mut right, mut images) = (0.0, 0);
     for batch in loader {
         let (x, y) = batch?;
-        let scores = no_grad(|| amp::autocast(casting(device, half), || model.forward(&x.to(device)?)))?;
-        right += scores.argmax(1, false)?.eq(&y.to(device)?)?.to(DType::F32)?.sum()?.item()?;
+        let scores = no_grad(|| {
+            amp::autocast(casting(device, half), || model.forward(&x.to(device)?))
+        })?;
+        right += scores
+            .argmax(1, false)?
+            .eq(&y.to(device)?)?
+            .to(DType::F32)?
+            .sum()?
+            .item()?;
         images += y.numel();
     }
     Ok(right / images as f64)
@@ -129,25 +142,37 @@ pub(super) fn on_images(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     ));
     let batches = |of: &vision::Images, shuffle| {
         let batch_size = options.batch_size;
-        DataLoader::new(of.clone(), DataLoaderOptions { batch_size, shuffle, ..Default::default() })
+        DataLoader::new(
+            of.clone(),
+            DataLoaderOptions { batch_size, shuffle, ..Default::default() },
+        )
     };
     let test = batches(&sets.test, false)?;
     let warm = Tensor::ones_with(&[8, 8], device)?;
     warm.matmul(&warm)?; // with its first product the library takes memory of its own
-    let mut learned = Table::new(["trained in", "loss", "share right", "steps skipped"]);
+    let mut learned =
+        Table::new(["trained in", "loss", "share right", "steps skipped"]);
     let memory = device.is_cuda().then_some("memory");
     let mut took = Table::new(["trained in", "a step"].into_iter().chain(memory));
-    let ways = [("float32", None), ("float16, scaler", Some(DType::F16)), ("bfloat16", Some(DType::BF16))];
+    let ways = [
+        ("float32", None),
+        ("float16, scaler", Some(DType::F16)),
+        ("bfloat16", Some(DType::BF16)),
+    ];
     let steps = options.epochs * sets.train.len().div_ceil(options.batch_size);
     let progress = lab.progress(ways.len() * steps, "training");
     for (name, half) in ways {
         let model = convolutions(seed, sets.train.shape(), device)?;
         let train_loader = batches(&sets.train, true)?; // the seed was set: each training has the same batches
-        let (trained, peak) =
-            peak_of(device, || train(&model, device, half, &train_loader, options.epochs, &progress))?;
+        let (trained, peak) = peak_of(device, || {
+            train(&model, device, half, &train_loader, options.epochs, &progress)
+        })?;
         let right = share_right(&model, device, half, &test)?;
         // On a real GPU it depends on the cuDNN that is there, if any is.
-        let skipped = if device.is_cuda() { observed } else { exact }("image_skipped", trained.skipped);
+        let skipped = if device.is_cuda() { observed } else { exact }(
+            "image_skipped",
+            trained.skipped,
+        );
         learned = learned.row(row![
             name,
             exact("image_loss", trained.loss).digits(1),
@@ -156,7 +181,8 @@ pub(super) fn on_images(lab: &mut Lab, options: &Options) -> crate::Result<()> {
         ]);
         let mut cells = row![name, timed("image_step", trained.step_time).digits(2)];
         if device.is_cuda() {
-            cells.push(observed("image_memory", peak.div_ceil(1024)).unit("KiB").into());
+            cells
+                .push(observed("image_memory", peak.div_ceil(1024)).unit("KiB").into());
         }
         took = took.row(cells);
     }

@@ -83,7 +83,10 @@ fn wait_for(device: Device) -> Result<()> {
 }
 
 /// How long it takes until the work of `run` is done.
-fn time_of<R>(device: Device, run: impl FnOnce() -> Result<R>) -> Result<(R, Duration)> {
+fn time_of<R>(
+    device: Device,
+    run: impl FnOnce() -> Result<R>,
+) -> Result<(R, Duration)> {
     wait_for(device)?;
     let start = Instant::now();
     let result = run()?;
@@ -107,7 +110,10 @@ fn kibibytes(name: &'static str, bytes: u64) -> Figure {
 }
 
 /// The memory of the GPU that `run` takes at the most, beside what was taken before.
-fn peak_of<R>(device: Device, run: impl FnOnce() -> crate::Result<R>) -> crate::Result<(R, u64)> {
+fn peak_of<R>(
+    device: Device,
+    run: impl FnOnce() -> crate::Result<R>,
+) -> crate::Result<(R, u64)> {
     if !device.is_cuda() {
         return Ok((run()?, 0));
     }
@@ -119,8 +125,10 @@ fn peak_of<R>(device: Device, run: impl FnOnce() -> crate::Result<R>) -> crate::
 
 /// Another card to compare with, simulated on every machine: a T4 beside a newer card, and a newer one beside all else.
 fn other_card(device: Device) -> crate::Result<(Machine, &'static str)> {
-    let newer = device.is_cuda() && cuda::get_device_properties(device.index())?.major >= 8;
-    let (profile, name) = if newer { ("sim:t4", "Tesla T4") } else { ("sim:rtx4090", "RTX 4090") };
+    let newer =
+        device.is_cuda() && cuda::get_device_properties(device.index())?.major >= 8;
+    let (profile, name) =
+        if newer { ("sim:t4", "Tesla T4") } else { ("sim:rtx4090", "RTX 4090") };
     Ok((profile.parse()?, name))
 }
 

@@ -32,7 +32,12 @@ fn tf32(x: f32) -> f32 {
 // ANCHOR_END: formats
 
 impl Format {
-    const fn new(name: &'static str, exponent: u32, fraction: u32, nearest: fn(f32) -> f32) -> Format {
+    const fn new(
+        name: &'static str,
+        exponent: u32,
+        fraction: u32,
+        nearest: fn(f32) -> f32,
+    ) -> Format {
         Format { name, exponent, fraction, nearest }
     }
 
@@ -44,7 +49,8 @@ impl Format {
             _ => nearest.to_bits() >> (23 - self.fraction),
         };
         let (whole, exponent) = (self.exponent + self.fraction, self.fraction);
-        let (sign, power) = (bits >> whole, (bits >> exponent) & ((1 << self.exponent) - 1));
+        let (sign, power) =
+            (bits >> whole, (bits >> exponent) & ((1 << self.exponent) - 1));
         let fraction = bits & ((1 << self.fraction) - 1);
         let (wide, long) = (self.exponent as usize, self.fraction as usize);
         format!("{sign} {power:0wide$b} {fraction:0long$b}")
@@ -79,7 +85,11 @@ pub(super) fn a_number(lab: &mut Lab) -> crate::Result<()> {
     let mut table = Table::new(["0.1 in", "sign, exponent, fraction", "which is"]);
     for format in &FORMATS {
         let value = (format.nearest)(0.1);
-        table = table.row(row![format.name, format.bits(0.1), exact("tenth", value.to_string())]);
+        table = table.row(row![
+            format.name,
+            format.bits(0.1),
+            exact("tenth", value.to_string())
+        ]);
     }
     lab.table(table);
     lab.prose(
@@ -89,10 +99,22 @@ pub(super) fn a_number(lab: &mut Lab) -> crate::Result<()> {
          multiply, and in memory it stays float32.",
     );
 
-    lab.think("06-range", "In which of these types does 70000 stay near to what it is?");
-    let mut table = Table::new(["type", "smallest", "smallest with all digits", "largest", "first after 1"]);
+    lab.think(
+        "06-range",
+        "In which of these types does 70000 stay near to what it is?",
+    );
+    let mut table = Table::new([
+        "type",
+        "smallest",
+        "smallest with all digits",
+        "largest",
+        "first after 1",
+    ]);
     for format in &FORMATS {
-        let (low, unit) = (2f64.powi(format.smallest_exponent()), 2f64.powi(-(format.fraction as i32)));
+        let (low, unit) = (
+            2f64.powi(format.smallest_exponent()),
+            2f64.powi(-(format.fraction as i32)),
+        );
         table = table.row(row![
             format.name,
             exact("smallest", short(low * unit)),
@@ -104,7 +126,9 @@ pub(super) fn a_number(lab: &mut Lab) -> crate::Result<()> {
     lab.table(table);
 
     let mut table = Table::new(["number", "float32", "TF32", "bfloat16", "float16"]);
-    for (number, x) in [("3.14159265", PI), ("2049", 2049.0), ("70000", 70000.0), ("1e-8", 1e-8)] {
+    for (number, x) in
+        [("3.14159265", PI), ("2049", 2049.0), ("70000", 70000.0), ("1e-8", 1e-8)]
+    {
         let mut cells = row![number];
         for format in &FORMATS {
             cells.push(exact("held", short((format.nearest)(x))).into());

@@ -10,9 +10,19 @@ use crate::{Lab, Table, exact, row};
 
 // ANCHOR: scaler
 /// A scaler that doubles its scale after ten good steps, in place of 2000.
-pub(super) fn scaler_of(device: Device, enabled: bool, init_scale: f64) -> GradScalerOptions {
+pub(super) fn scaler_of(
+    device: Device,
+    enabled: bool,
+    init_scale: f64,
+) -> GradScalerOptions {
     let device = device.device_type();
-    GradScalerOptions { device, enabled, init_scale, growth_interval: 10, ..Default::default() }
+    GradScalerOptions {
+        device,
+        enabled,
+        init_scale,
+        growth_interval: 10,
+        ..Default::default()
+    }
 }
 // ANCHOR_END: scaler
 
@@ -30,14 +40,18 @@ pub(super) fn scaled(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     );
     let (x, y) = rings(seed, device)?;
     let model = classifier(seed, device)?;
-    let mut optimizer = optim::Adam::new(model.parameters(), AdamOptions { lr: 0.01, ..Default::default() })?;
+    let mut optimizer = optim::Adam::new(
+        model.parameters(),
+        AdamOptions { lr: 0.01, ..Default::default() },
+    )?;
     let mut walk = Table::new(["step", "scale", "the step is", "new scale"]);
     let half = casting(device, Some(DType::F16));
     let (mut skipped, mut rises, mut moved_by_a_skip) = (0, 0, false);
     // ANCHOR: walk
     let mut scaler = GradScaler::new(scaler_of(device, true, 2f64.powi(36)))?;
     for step in 1..=options.steps {
-        let (scale, weight) = (scaler.get_scale()?, model.parameters()[0].tensor().copy()?);
+        let (scale, weight) =
+            (scaler.get_scale()?, model.parameters()[0].tensor().copy()?);
         optimizer.zero_grad();
         let loss = amp::autocast(half, || loss_of(&model, &x, &y, options.batches))?;
         scaler.scale(&loss)?.backward()?;
@@ -62,7 +76,8 @@ pub(super) fn scaled(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     lab.table(walk);
     lab.figure(exact("skipped", skipped).label("Steps skipped"));
     lab.figure(
-        exact("moved", if moved_by_a_skip { "yes" } else { "no" }).label("A skipped step moved a weight"),
+        exact("moved", if moved_by_a_skip { "yes" } else { "no" })
+            .label("A skipped step moved a weight"),
     );
     lab.prose(match (skipped, rises) {
         (0, _) => "Up: no gradient was infinite at any of these scales.",
@@ -89,17 +104,26 @@ pub(super) fn scaled(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     let loss = amp::autocast(half, || loss_of(&model, &x, &y, 1))?;
     scaler.scale(&loss)?.backward()?;
     let options = ClipGradNormOptions::default();
-    let too_early = clip_grad_norm_(&model.parameters(), f64::INFINITY, options)?.item()?; // clips nothing
+    let too_early =
+        // Clips nothing.
+        clip_grad_norm_(&model.parameters(), f64::INFINITY, options)?.item()?;
     scaler.unscale_(&optimizer)?;
     let norm = clip_grad_norm_(&model.parameters(), 0.1, options)?.item()?;
-    let clipped = clip_grad_norm_(&model.parameters(), f64::INFINITY, options)?.item()?;
+    let clipped =
+        clip_grad_norm_(&model.parameters(), f64::INFINITY, options)?.item()?;
     scaler.step(&mut optimizer)?; // does not unscale again
     // ANCHOR_END: clip
     lab.table(
         Table::new(["clip_grad_norm_", "finds a norm of"])
-            .row(row!["before unscale_", exact("scaled_norm", format!("{:.0} thousand", too_early / 1e3))])
+            .row(row![
+                "before unscale_",
+                exact("scaled_norm", format!("{:.0} thousand", too_early / 1e3))
+            ])
             .row(row!["after unscale_", exact("norm", norm).digits(2)])
-            .row(row!["once more, after clipping", exact("clipped_norm", clipped).digits(2)]),
+            .row(row![
+                "once more, after clipping",
+                exact("clipped_norm", clipped).digits(2)
+            ]),
     );
     lab.prose(
         "Before unscale_ the gradients are 65536 times as large, and clipping to 0.1 would leave hardly anything of them. \

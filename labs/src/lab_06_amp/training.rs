@@ -52,7 +52,12 @@ pub(super) fn casting(device: Device, half: Option<DType>) -> AutocastOptions {
 
 // ANCHOR: loss
 /// The forward pass and the loss, the mean over so many batches as large as this one.
-pub(super) fn loss_of(model: &nn::Sequential, x: &Tensor, y: &Tensor, batches: usize) -> Result<Tensor> {
+pub(super) fn loss_of(
+    model: &nn::Sequential,
+    x: &Tensor,
+    y: &Tensor,
+    batches: usize,
+) -> Result<Tensor> {
     let scores = model.forward(x)?;
     scores.cross_entropy(y, &CrossEntropyOptions::default())? / batches as f64
 }
@@ -86,13 +91,14 @@ pub(super) fn who_runs_in_what(lab: &mut Lab) -> crate::Result<()> {
     first.to(device)?;
     last.to(device)?;
     let step = || {
-        let (hidden, active, scores, loss) = amp::autocast(casting(device, Some(DType::F16)), || {
-            let hidden = first.forward(&x)?;
-            let active = hidden.relu()?;
-            let scores = last.forward(&active)?;
-            let loss = scores.cross_entropy(&y, &CrossEntropyOptions::default())?;
-            Ok::<_, Error>((hidden, active, scores, loss))
-        })?;
+        let (hidden, active, scores, loss) =
+            amp::autocast(casting(device, Some(DType::F16)), || {
+                let hidden = first.forward(&x)?;
+                let active = hidden.relu()?;
+                let scores = last.forward(&active)?;
+                let loss = scores.cross_entropy(&y, &CrossEntropyOptions::default())?;
+                Ok::<_, Error>((hidden, active, scores, loss))
+            })?;
         loss.backward()?; // outside
         Ok::<_, Error>((hidden, active, scores, loss))
     };
@@ -112,12 +118,21 @@ pub(super) fn who_runs_in_what(lab: &mut Lab) -> crate::Result<()> {
         ("gradient of that weight", &grad),
     ] {
         let bytes = tensor.numel() * tensor.dtype().size();
-        table = table.row(row![name, exact("type", name_of(tensor.dtype())), exact("bytes", bytes)]);
+        table = table.row(row![
+            name,
+            exact("type", name_of(tensor.dtype())),
+            exact("bytes", bytes)
+        ]);
     }
     lab.table(table);
-    let results =
-        [("let hidden", &hidden), ("let active", &active), ("let scores", &scores), ("let loss", &loss)];
-    let in_float32 = results.into_iter().find(|(_, result)| result.dtype() == DType::F32);
+    let results = [
+        ("let hidden", &hidden),
+        ("let active", &active),
+        ("let scores", &scores),
+        ("let loss", &loss),
+    ];
+    let in_float32 =
+        results.into_iter().find(|(_, result)| result.dtype() == DType::F32);
     lab.answer(guess, in_float32.map_or("none", |(line, _)| line));
     lab.prose(
         "What tensor cores can do, products, runs in 16 bits, and so does what is on no list, such as ReLU. What adds up or \
@@ -132,8 +147,12 @@ pub(super) fn who_runs_in_what(lab: &mut Lab) -> crate::Result<()> {
         let kernels = trace.kernels(device.index());
         let mut table = Table::new(["operation", "its kernels, by their types"]);
         for operation in kernels.chunk_by(|one, next| one.operation == next.operation) {
-            let types: Vec<String> = operation.iter().map(|kernel| types_of(&kernel.types)).collect();
-            table = table.row(row![operation[0].operation, exact("kernel_types", types.join(", "))]);
+            let types: Vec<String> =
+                operation.iter().map(|kernel| types_of(&kernel.types)).collect();
+            table = table.row(row![
+                operation[0].operation,
+                exact("kernel_types", types.join(", "))
+            ]);
         }
         lab.table(table);
         let casts = kernels.iter().filter(|kernel| kernel.types.len() == 2).count();
@@ -157,8 +176,11 @@ fn the_cache(lab: &mut Lab, layer: &nn::Linear, x: &Tensor) -> crate::Result<()>
     let mut table = Table::new(["a layer used twice", "kernels"]);
     for (name, cache_enabled) in [("with the cache", true), ("without", false)] {
         // ANCHOR: cache
-        let options =
-            AutocastOptions { dtype: Some(DType::F16), cache_enabled: Some(cache_enabled), ..device.into() };
+        let options = AutocastOptions {
+            dtype: Some(DType::F16),
+            cache_enabled: Some(cache_enabled),
+            ..device.into()
+        };
         let before = Machine::current().counters();
         amp::autocast(options, || {
             layer.forward(x)?;
@@ -187,7 +209,12 @@ fn types_of(types: &[DType]) -> String {
 }
 
 /// The gradients of the results of the layers, after a step backward.
-fn gradients(seed: u64, device: Device, half: Option<DType>, batches: usize) -> crate::Result<Vec<Tensor>> {
+fn gradients(
+    seed: u64,
+    device: Device,
+    half: Option<DType>,
+    batches: usize,
+) -> crate::Result<Vec<Tensor>> {
     let (x, y) = rings(seed, device)?;
     let model = classifier(seed, device)?;
     let options = CrossEntropyOptions::default();
@@ -200,7 +227,8 @@ fn gradients(seed: u64, device: Device, half: Option<DType>, batches: usize) -> 
 }
 
 // ANCHOR: watch
-/// The forward pass, with zeros added to what each layer puts out: they get its gradients.
+/// The forward pass, with zeros added to what each layer puts out: they get its
+/// gradients.
 fn watch(model: &nn::Sequential, x: &Tensor) -> Result<(Tensor, Vec<Tensor>)> {
     let (mut x, mut zeros) = (x.clone(), Vec::new());
     for (_, module) in model.children() {
@@ -272,7 +300,8 @@ pub(super) fn vanishing(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     );
     let in_half = gradients(seed, device, Some(DType::F16), batches)?;
     let in_brain = gradients(seed, device, Some(DType::BF16), batches)?;
-    let mut table = Table::new(["gradients that are 0", "float32", "float16", "bfloat16"]);
+    let mut table =
+        Table::new(["gradients that are 0", "float32", "float16", "bfloat16"]);
     let (mut lost_more, mut nothing_left) = (false, true);
     for (index, layer) in LAYERS.iter().enumerate() {
         let (in_single, in_half) = (zeros(&whole[index])?, zeros(&in_half[index])?);
@@ -310,11 +339,14 @@ fn histogram(numbers: &[f32]) -> String {
     let first = -40;
     let mut lines = Vec::new();
     let mut row = |low: i32, high: i32, label: String, note: &str| {
-        let share =
-            sizes.iter().filter(|size| (low..high).contains(*size)).count() as f64 / sizes.len() as f64;
+        let share = sizes.iter().filter(|size| (low..high).contains(*size)).count()
+            as f64
+            / sizes.len() as f64;
         let bar = "#".repeat((share * 60.0).round() as usize);
         let share = crate::format_float(100.0 * share, 0);
-        lines.push(format!("{label:<15} {share:>3} % {bar}{note}").trim_end().to_owned());
+        lines.push(
+            format!("{label:<15} {share:>3} % {bar}{note}").trim_end().to_owned(),
+        );
     };
     row(i32::MIN, first, format!("less than 2^{first}"), "");
     for low in (first..-8).step_by(4) {
@@ -343,12 +375,17 @@ fn train(
     let (x, y) = rings(seed, device)?;
     let model = classifier(seed, device)?;
     // ANCHOR: train
-    let mut optimizer = optim::Adam::new(model.parameters(), AdamOptions { lr: 0.01, ..Default::default() })?;
+    let mut optimizer = optim::Adam::new(
+        model.parameters(),
+        AdamOptions { lr: 0.01, ..Default::default() },
+    )?;
     let mut scaler = GradScaler::new(scaler_of(device, scaled, 65536.0))?;
     let mut skipped = 0;
     let mut step = || {
         optimizer.zero_grad();
-        let loss = amp::autocast(casting(device, half), || loss_of(&model, &x, &y, options.batches))?;
+        let loss = amp::autocast(casting(device, half), || {
+            loss_of(&model, &x, &y, options.batches)
+        })?;
         scaler.scale(&loss)?.backward()?;
         let stepped = scaler.step(&mut optimizer)?;
         skipped += usize::from(!stepped);
@@ -366,13 +403,14 @@ fn train(
         Ok(())
     })?;
     let loss = last.ok_or("no step was made")?.item()? * options.batches as f64;
-    let right = no_grad(|| model.forward(&x)?.argmax(1, false)?.eq(&y)?.to(DType::F32)?.mean()?.item())?;
+    let right = no_grad(|| {
+        model.forward(&x)?.argmax(1, false)?.eq(&y)?.to(DType::F32)?.mean()?.item()
+    })?;
     Ok(Trained { loss, accuracy: right, skipped, step_time: median(times), peak })
 }
 
 /// Why one type is no faster than another.
-const MORE_LAUNCHES: &str =
-    "Its kernels have less to move, but there are more of them, and launching them is what takes the time.";
+const MORE_LAUNCHES: &str = "Its kernels have less to move, but there are more of them, and launching them is what takes the time.";
 const WORK_SETS_THE_PACE: &str =
     "Here the work itself takes longer than the launches, and 16 bits shorten it.";
 
@@ -389,7 +427,8 @@ pub(super) fn side_by_side(lab: &mut Lab, options: &Options) -> crate::Result<()
         ("float16, scaler", Some(DType::F16), true),
         ("bfloat16", Some(DType::BF16), false),
     ];
-    let mut learned = Table::new(["trained in", "loss", "share right", "steps skipped"]);
+    let mut learned =
+        Table::new(["trained in", "loss", "share right", "steps skipped"]);
     let memory = device.is_cuda().then_some("memory");
     let mut took = Table::new(["trained in", "a step"].into_iter().chain(memory));
     let (mut failed, mut fastest) = (Vec::new(), (Duration::MAX, ""));

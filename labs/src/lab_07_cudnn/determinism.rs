@@ -5,7 +5,10 @@ use todevice::prelude::*;
 use todevice::trace::Kernel;
 use todevice::{Machine, use_deterministic_algorithms};
 
-use super::{OWN_ALGORITHMS, convolution, has_cudnn, microseconds, millionths, rounding, yes_or_no};
+use super::{
+    OWN_ALGORITHMS, convolution, has_cudnn, microseconds, millionths, rounding,
+    yes_or_no,
+};
 use crate::{Lab, Prediction, Table, exact, row};
 
 pub(super) fn the_same_bits(lab: &mut Lab, steps: usize) -> crate::Result<()> {
@@ -64,11 +67,12 @@ fn same(a: &[f32], b: &[f32]) -> bool {
 /// In how many numbers two lists differ, and by how much at most, in millionths of the largest. How many there are
 /// depends on how a processor adds, too.
 fn difference(a: &[f32], b: &[f32]) -> (&'static str, f64) {
-    let differ = match a.iter().zip(b).filter(|(a, b)| a.to_bits() != b.to_bits()).count() {
-        0 => "none",
-        all if all == a.len() => "all",
-        _ => "some",
-    };
+    let differ =
+        match a.iter().zip(b).filter(|(a, b)| a.to_bits() != b.to_bits()).count() {
+            0 => "none",
+            all if all == a.len() => "all",
+            _ => "some",
+        };
     let most = a.iter().zip(b).map(|(a, b)| f64::from(a - b).abs()).fold(0.0, f64::max);
     let largest = a.iter().map(|a| f64::from(a.abs())).fold(0.0, f64::max);
     (differ, 1e6 * most / largest)
@@ -137,7 +141,10 @@ fn repeated_gradients(lab: &mut Lab) -> crate::Result<()> {
 fn train(seed: u64, device: Device, steps: usize) -> Result<(f64, Vec<f32>)> {
     manual_seed(seed);
     let ((x, y), net) = (data(device)?, network(device)?);
-    let mut sgd = optim::SGD::new(net.parameters(), SGDOptions { lr: 0.1, ..Default::default() })?;
+    let mut sgd = optim::SGD::new(
+        net.parameters(),
+        SGDOptions { lr: 0.1, ..Default::default() },
+    )?;
     let loss_fn = nn::CrossEntropyLoss::default();
     let mut last = f64::NAN;
     for _ in 0..steps {
@@ -157,7 +164,8 @@ fn train(seed: u64, device: Device, steps: usize) -> Result<(f64, Vec<f32>)> {
 
 fn repeated_trainings(lab: &mut Lab, steps: usize) -> crate::Result<()> {
     let (seed, device) = (lab.seed(), lab.device());
-    let count = if steps == 1 { "one step".to_owned() } else { format!("{steps} steps") };
+    let count =
+        if steps == 1 { "one step".to_owned() } else { format!("{steps} steps") };
     lab.think(
         "07-whole",
         format!("The network is trained twice, for {count}, with the same seed. Do the two end with the same weights?"),
@@ -167,11 +175,16 @@ fn repeated_trainings(lab: &mut Lab, steps: usize) -> crate::Result<()> {
     for setting in ["a seed", "+ deterministic", "+ everywhere"] {
         cudnn::set_deterministic(setting == "+ deterministic");
         use_deterministic_algorithms(setting == "+ everywhere");
-        trained.push((setting, train(seed, device, steps)?, train(seed, device, steps)?));
+        trained.push((
+            setting,
+            train(seed, device, steps)?,
+            train(seed, device, steps)?,
+        ));
     }
     // ANCHOR_END: trainings
     use_deterministic_algorithms(false);
-    let mut table = Table::new(["", "loss", "again", "weights with other bits", "by millionths"]);
+    let mut table =
+        Table::new(["", "loss", "again", "weights with other bits", "by millionths"]);
     for (setting, (loss, weights), (again, others)) in trained {
         let (differ, by) = difference(&weights, &others);
         table = table.row(row![
@@ -202,7 +215,13 @@ fn what_order_costs(lab: &mut Lab) -> crate::Result<()> {
         return Ok(());
     }
     lab.think("07-cost", "What does it cost to add in a fixed order?");
-    let mut table = Table::new(["gradient of", "deterministic", "algorithm", "time", "workspace in bytes"]);
+    let mut table = Table::new([
+        "gradient of",
+        "deterministic",
+        "algorithm",
+        "time",
+        "workspace in bytes",
+    ]);
     for (name, images, channels, size, kernel) in
         [("5×5, 3→32", 8, [3, 32], 32, 5), ("3×3, 64→64", 8, [64, 64], 16, 3)]
     {
@@ -211,12 +230,17 @@ fn what_order_costs(lab: &mut Lab) -> crate::Result<()> {
             // ANCHOR: cost
             let flags = Flags { deterministic, ..cudnn::current() };
             let backward = || -> Result<()> { conv.forward(&x)?.sum()?.backward() };
-            let (done, trace) = Machine::current().profile(|| cudnn::flags(flags, backward));
+            let (done, trace) =
+                Machine::current().profile(|| cudnn::flags(flags, backward));
             let kernels = trace.kernels(device.index());
             // ANCHOR_END: cost
             done?;
-            let of_weight = |kernel: &&Kernel| kernel.name.starts_with("conv_backward_filter");
-            let kernel = kernels.iter().find(of_weight).ok_or("no convolution made the gradient")?;
+            let of_weight =
+                |kernel: &&Kernel| kernel.name.starts_with("conv_backward_filter");
+            let kernel = kernels
+                .iter()
+                .find(of_weight)
+                .ok_or("no convolution made the gradient")?;
             table = table.row(row![
                 name,
                 yes_or_no(deterministic),

@@ -12,9 +12,13 @@ use todevice::time::Instant;
 use todevice::{Conv2dOptions, Machine, cuda};
 
 use crate::cli::count;
-use crate::{Entry, Figure, Lab, Run, Table, Value, exact, hardware, measured, modelled, observed, row};
+use crate::{
+    Entry, Figure, Lab, Run, Table, Value, exact, hardware, measured, modelled,
+    observed, row,
+};
 
-pub const LAB: Entry<Options> = Entry { name: "lab-07", title: "cuDNN benchmarking, determinism, TF32", run };
+pub const LAB: Entry<Options> =
+    Entry { name: "lab-07", title: "cuDNN benchmarking, determinism, TF32", run };
 
 /// The knobs of this lab.
 #[derive(clap::Args)]
@@ -60,7 +64,11 @@ fn four_questions(lab: &mut Lab) -> crate::Result<()> {
             .row(row!["Is a GPU available?", "cuda::is_available()", fact(gpu)])
             .row(row!["Is cuDNN available?", "cudnn::is_available()", fact(available)])
             .row(row!["Is it enabled?", "cudnn::enabled()", flag(enabled)])
-            .row(row!["Which version is it?", "cudnn::version()", hardware("version", version)]),
+            .row(row![
+                "Which version is it?",
+                "cudnn::version()",
+                hardware("version", version)
+            ]),
     );
     lab.prose(
         "Each of the first three may be no although the one before it is yes. Enabled is a wish of the program: it can be \
@@ -76,7 +84,10 @@ fn four_questions(lab: &mut Lab) -> crate::Result<()> {
             .row(row!["cudnn::benchmark()", flag(cudnn::benchmark())])
             .row(row!["cudnn::deterministic()", flag(cudnn::deterministic())])
             .row(row!["cudnn::allow_tf32()", flag(cudnn::allow_tf32())])
-            .row(row!["cuda::matmul::allow_tf32()", flag(backends::cuda::matmul::allow_tf32())]),
+            .row(row![
+                "cuda::matmul::allow_tf32()",
+                flag(backends::cuda::matmul::allow_tf32())
+            ]),
     );
     lab.prose(
         "Sections 2 to 5 are about the first flag, section 6 about the second, section 7 about the last two.",
@@ -97,7 +108,8 @@ const OWN_ALGORITHMS: &str = "cuDNN chooses there, if it is installed";
 
 /// A time that the machine works out if its time is modelled, and measures elsewhere.
 fn microseconds(name: &'static str, time: Duration) -> Figure {
-    let of_kind = if Machine::current().time_is_modelled() { modelled } else { measured };
+    let of_kind =
+        if Machine::current().time_is_modelled() { modelled } else { measured };
     of_kind(name, time.as_nanos() as f64 / 1e3).unit("µs").digits(1)
 }
 
@@ -132,7 +144,10 @@ fn has_tf32(device: Device) -> Result<bool> {
 
 /// What a section says where there is nothing to show.
 fn without_cudnn(lab: &mut Lab, what: &str) {
-    lab.prose(format!("{} has no cuDNN. With --gpu sim:t4 this section shows {what}.", lab.device()));
+    lab.prose(format!(
+        "{} has no cuDNN. With --gpu sim:t4 this section shows {what}.",
+        lab.device()
+    ));
 }
 
 // ANCHOR: convolution
@@ -145,7 +160,11 @@ fn convolution(
     kernel: usize,
 ) -> Result<(nn::Conv2d, Tensor)> {
     // As many zeros around an image as keep its size.
-    let options = nn::Conv2dOptions { padding: (kernel / 2).into(), bias: false, ..Default::default() };
+    let options = nn::Conv2dOptions {
+        padding: (kernel / 2).into(),
+        bias: false,
+        ..Default::default()
+    };
     let conv = nn::Conv2d::with_options(from, to, kernel, options)?;
     conv.to(device)?;
     Ok((conv, Tensor::randn(&[images, from, size, size])?.to(device)?))

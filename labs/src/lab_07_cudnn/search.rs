@@ -8,10 +8,12 @@ use todevice::trace::Kernel;
 use todevice::{Machine, cuda};
 
 use super::{
-    OWN_ALGORITHMS, bits, convolution, error, has_cudnn, in_f64, microseconds, millionths, time_of,
-    without_cudnn, yes_or_no,
+    OWN_ALGORITHMS, bits, convolution, error, has_cudnn, in_f64, microseconds,
+    millionths, time_of, without_cudnn, yes_or_no,
 };
-use crate::{Cell, Figure, Lab, Prediction, Table, Text, Value, exact, observed, raced, row};
+use crate::{
+    Cell, Figure, Lab, Prediction, Table, Text, Value, exact, observed, raced, row,
+};
 
 /// cuDNN's name of the algorithm of a convolution.
 fn algorithm(kernel: &Kernel) -> &str {
@@ -20,7 +22,9 @@ fn algorithm(kernel: &Kernel) -> &str {
 
 /// The time of a kernel, where a clock saw it.
 fn kernel_time(kernel: &Kernel) -> Cell {
-    kernel.time.map_or(Cell::from("unknown"), |time| microseconds("kernel_time", time).into())
+    kernel
+        .time
+        .map_or(Cell::from("unknown"), |time| microseconds("kernel_time", time).into())
 }
 
 pub(super) fn one_convolution(lab: &mut Lab) -> crate::Result<()> {
@@ -89,7 +93,8 @@ pub(super) fn one_convolution(lab: &mut Lab) -> crate::Result<()> {
     }
     // ANCHOR_END: three_ways
     let first = bits(&results[0].1)?;
-    let mut table = Table::new(["", "computed by", "error in millionths", "bits as first"]);
+    let mut table =
+        Table::new(["", "computed by", "error in millionths", "bits as first"]);
     for (name, y, kernels) in &results {
         // Only the search goes by times.
         let found = |figure, value: Value| match *name {
@@ -113,7 +118,8 @@ pub(super) fn one_convolution(lab: &mut Lab) -> crate::Result<()> {
 }
 
 // ANCHOR: convolutions
-/// What each is called here, images, channels before and after, pixels across, and the size of the kernel.
+/// What each is called here, images, channels before and after, pixels across, and the
+/// size of the kernel.
 const CONVOLUTIONS: [(&str, usize, [usize; 2], usize, usize); 4] = [
     ("3×3, 32→32", 8, [32, 32], 24, 3),
     ("3×3, 64→64", 4, [64, 64], 16, 3),
@@ -126,7 +132,10 @@ pub(super) fn rule_or_search(lab: &mut Lab) -> crate::Result<()> {
     let device = lab.device();
     lab.section_apart(3, "A rule of thumb, or a search", OWN_ALGORITHMS);
     if !has_cudnn(device) {
-        without_cudnn(lab, "what benchmark mode finds, what it costs, and when that is paid back");
+        without_cudnn(
+            lab,
+            "what benchmark mode finds, what it costs, and when that is paid back",
+        );
         return Ok(());
     }
     lab.think(
@@ -151,7 +160,8 @@ pub(super) fn rule_or_search(lab: &mut Lab) -> crate::Result<()> {
         let (y, trace) = Machine::current().profile(forward);
         cudnn::set_benchmark(false);
         y?;
-        let found = trace.kernels(device.index()).last().map_or("none", algorithm).to_owned();
+        let found =
+            trace.kernels(device.index()).last().map_or("none", algorithm).to_owned();
         later_calls = later_calls.row(row![
             name,
             microseconds("rule_time", rule),
@@ -162,7 +172,8 @@ pub(super) fn rule_or_search(lab: &mut Lab) -> crate::Result<()> {
         if rule.saturating_sub(later) > best.0 {
             best = (rule - later, name, paid_back.clone());
         }
-        first_calls = first_calls.row(row![name, microseconds("first_time", first), paid_back]);
+        first_calls =
+            first_calls.row(row![name, microseconds("first_time", first), paid_back]);
     }
     lab.table(later_calls);
     let (gain, name, paid_back) = best;
@@ -199,7 +210,8 @@ pub(super) fn rule_or_search(lab: &mut Lab) -> crate::Result<()> {
 
 /// After how many later calls the search was worth it.
 fn paid_back(first: Duration, rule: Duration, later: Duration) -> Figure {
-    let (cost, gain) = (first.saturating_sub(rule).as_nanos(), rule.saturating_sub(later).as_nanos());
+    let (cost, gain) =
+        (first.saturating_sub(rule).as_nanos(), rule.saturating_sub(later).as_nanos());
     match gain {
         0 => raced("paid_back", "never"),
         gain => raced("paid_back", cost.div_ceil(gain) as i64),
@@ -210,7 +222,10 @@ pub(super) fn when_it_never_pays(lab: &mut Lab) -> crate::Result<()> {
     let device = lab.device();
     lab.section_apart(4, "When the search never pays", OWN_ALGORITHMS);
     if !has_cudnn(device) {
-        without_cudnn(lab, "which calls search, and what that costs where images have many sizes");
+        without_cudnn(
+            lab,
+            "which calls search, and what that costs where images have many sizes",
+        );
         return Ok(());
     }
     let guess = lab.predict(
@@ -227,8 +242,12 @@ pub(super) fn when_it_never_pays(lab: &mut Lab) -> crate::Result<()> {
     let epoch = images.split(8, 0)?; // 8, 8, 8, 6
     let later: Vec<Tensor> = (0..7).flat_map(|_| epoch.clone()).collect();
     let of_size = |size: usize| Tensor::randn_with(&[8, 32, size, size], device, None);
-    let sizes = [9, 11, 13, 17, 19, 21].into_iter().map(of_size).collect::<Result<Vec<_>>>()?;
-    let others = [10, 12, 14, 18, 20, 22].into_iter().map(of_size).collect::<Result<Vec<_>>>()?;
+    let sizes =
+        [9, 11, 13, 17, 19, 21].into_iter().map(of_size).collect::<Result<Vec<_>>>()?;
+    let others = [10, 12, 14, 18, 20, 22]
+        .into_iter()
+        .map(of_size)
+        .collect::<Result<Vec<_>>>()?;
     let all = Flags { benchmark: true, ..cudnn::current() };
     let one = Flags { benchmark_limit: 1, ..all };
     let loops = [
@@ -245,7 +264,8 @@ pub(super) fn when_it_never_pays(lab: &mut Lab) -> crate::Result<()> {
     for (name, batches, on) in loops {
         forward_all(&conv, batches, device)?; // not looked at: takes memory
         let (off_time, _) = forward_all(&conv, batches, device)?;
-        let (on_time, searches) = cudnn::flags(on, || forward_all(&conv, batches, device))?;
+        let (on_time, searches) =
+            cudnn::flags(on, || forward_all(&conv, batches, device))?;
         all_searches.push(searches);
         table = table.row(row![
             name,
@@ -269,7 +289,11 @@ pub(super) fn when_it_never_pays(lab: &mut Lab) -> crate::Result<()> {
 
 // ANCHOR: forward_all
 /// The time of a convolution of each batch, and how many of the calls were searches.
-fn forward_all(conv: &nn::Conv2d, batches: &[Tensor], device: Device) -> Result<(Duration, usize)> {
+fn forward_all(
+    conv: &nn::Conv2d,
+    batches: &[Tensor],
+    device: Device,
+) -> Result<(Duration, usize)> {
     let mut searches = 0;
     let time = time_of(device, || {
         for x in batches {
@@ -288,7 +312,10 @@ pub(super) fn memory_to_work_in(lab: &mut Lab) -> crate::Result<()> {
     let device = lab.device();
     lab.section_apart(5, "Memory to work in", OWN_ALGORITHMS);
     if !has_cudnn(device) {
-        without_cudnn(lab, "the workspace of a convolution, and what happens if there is no room for it");
+        without_cudnn(
+            lab,
+            "the workspace of a convolution, and what happens if there is no room for it",
+        );
         return Ok(());
     }
     lab.think(
@@ -344,28 +371,37 @@ pub(super) fn memory_to_work_in(lab: &mut Lab) -> crate::Result<()> {
             cuda::empty_cache()?;
             let reserved = cuda::memory_reserved_device(device.index())?;
             let (_, total) = cuda::mem_get_info_device(device.index())?;
-            cuda::set_per_process_memory_fraction_device(reserved as f64 / total as f64, device.index())?;
+            cuda::set_per_process_memory_fraction_device(
+                reserved as f64 / total as f64,
+                device.index(),
+            )?;
             while let Ok(two_mebibytes) = Tensor::zeros_with(&[1 << 19], device) {
                 held.push(two_mebibytes);
             }
         }
         let (y, trace) = Machine::current().profile(|| no_grad(|| conv.forward(&x)));
         y?;
-        runs.push((if full { "full" } else { "with room" }, trace.kernels(device.index())));
+        runs.push((
+            if full { "full" } else { "with room" },
+            trace.kernels(device.index()),
+        ));
     }
     // ANCHOR_END: no_room
     cuda::set_per_process_memory_fraction_device(1.0, device.index())?;
     let mut table = Table::new(["memory", "algorithm", "time", "workspace in bytes"]);
-    for (name, kernel) in
-        runs.iter().flat_map(|(name, kernels)| kernels.iter().map(move |kernel| (*name, kernel)))
+    for (name, kernel) in runs
+        .iter()
+        .flat_map(|(name, kernels)| kernels.iter().map(move |kernel| (*name, kernel)))
     {
         let workspace = exact("room", kernel.workspace);
-        table = table.row(row![name, algorithm(kernel), kernel_time(kernel), workspace]);
+        table =
+            table.row(row![name, algorithm(kernel), kernel_time(kernel), workspace]);
     }
     lab.table(table);
     let used = |run: usize| runs[run].1.last().map(|kernel| &kernel.name);
     lab.answer(guess, if used(0) == used(1) { "same" } else { "other" });
-    let [with_room, full] = [0, 1].map(|run| runs[run].1.last().and_then(|kernel| kernel.time));
+    let [with_room, full] =
+        [0, 1].map(|run| runs[run].1.last().and_then(|kernel| kernel.time));
     lab.prose(
         "No error and no warning: another algorithm is taken, with less workspace, another time and perhaps other bits.",
     );

@@ -8,7 +8,8 @@ use todevice::prelude::*;
 use todevice::{Machine, cuda};
 
 use super::{
-    bits, convolution, error, has_tf32, in_f64, microseconds, millionths, rounding, time_of, yes_or_no,
+    bits, convolution, error, has_tf32, in_f64, microseconds, millionths, rounding,
+    time_of, yes_or_no,
 };
 use crate::{Cell, Lab, Prediction, Table, exact, hardware, row};
 
@@ -33,11 +34,18 @@ pub(super) fn ten_bits(lab: &mut Lab, size: usize) -> crate::Result<()> {
         "07-tf32",
         "f32 has 23 bits for the fraction of a number, TF32 has 10. What becomes of 1, 0.1, π and 2049?",
     );
-    let mut table = Table::new(["f32", "exponent", "bits that stay", "bits that go", "TF32"]);
+    let mut table =
+        Table::new(["f32", "exponent", "bits that stay", "bits that go", "TF32"]);
     for x in [1.0, 0.1, std::f32::consts::PI, 2049.0] {
         let bits = format!("{:032b}", x.to_bits());
         let as_tf32 = exact("tf32", tf32(x).to_string());
-        table = table.row(row![x.to_string(), &bits[1..9], &bits[9..19], &bits[19..], as_tf32]);
+        table = table.row(row![
+            x.to_string(),
+            &bits[1..9],
+            &bits[9..19],
+            &bits[19..],
+            as_tf32
+        ]);
     }
     lab.table(table);
     lab.prose(
@@ -48,12 +56,15 @@ pub(super) fn ten_bits(lab: &mut Lab, size: usize) -> crate::Result<()> {
     lab.think(
         "07-cores",
         match device.is_cuda() {
-            true => "Which of f16, bf16 and TF32 do the tensor cores of this card take?",
+            true => {
+                "Which of f16, bf16 and TF32 do the tensor cores of this card take?"
+            }
             false => "Which of f16, bf16 and TF32 do the tensor cores of an H200 take?",
         },
     );
     let h200: Machine = "sim:h200".parse()?;
-    let mut table = Table::new(["tensor cores of", "compute capability", "f16", "bf16", "TF32"]);
+    let mut table =
+        Table::new(["tensor cores of", "compute capability", "f16", "bf16", "TF32"]);
     if device.is_cuda() {
         table = table.row(tensor_cores("this card", device)?);
     }
@@ -163,11 +174,17 @@ fn products(seed: u64, size: usize, device: Device) -> crate::Result<(Table, f64
         matmul::set_allow_tf32(allow);
         let time = time_on(device, || a.matmul(&b))?;
         let product = a.matmul(&b)?;
-        results.push((name, error(&product.narrow(0, 0, rows)?, &exact)?, bits(&product)?, time));
+        results.push((
+            name,
+            error(&product.narrow(0, 0, rows)?, &exact)?,
+            bits(&product)?,
+            time,
+        ));
     }
     matmul::set_allow_tf32(false);
     // ANCHOR_END: products
-    let mut table = Table::new(["product", "error in millionths", "bits as allow_tf32", "time"]);
+    let mut table =
+        Table::new(["product", "error in millionths", "bits as allow_tf32", "time"]);
     for (name, error, bits, time) in &results {
         table = table.row(row![
             *name,
@@ -196,7 +213,8 @@ fn convolutions(device: Device) -> crate::Result<(Table, f64)> {
     let mut errors = Vec::new();
     for (name, y, time) in results {
         errors.push(error(&y, &exact)?);
-        let error = rounding(device, "conv_error", millionths(errors[errors.len() - 1]));
+        let error =
+            rounding(device, "conv_error", millionths(errors[errors.len() - 1]));
         table = table.row(row![name, error, microseconds("conv_time", time)]);
     }
     Ok((table, errors[0]))

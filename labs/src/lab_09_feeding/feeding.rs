@@ -28,7 +28,11 @@ pub(super) fn sections(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     lab.section(4, "One epoch, fed in different ways");
     one_epoch(lab, options.batch_size)?;
 
-    lab.section_apart(5, "How many workers?", "fewer workers are tried where time is measured");
+    lab.section_apart(
+        5,
+        "How many workers?",
+        "fewer workers are tried where time is measured",
+    );
     more_workers(lab, options)?;
 
     lab.section(6, "Created on the device or moved");
@@ -53,7 +57,10 @@ fn pageable_and_pinned(lab: &mut Lab) -> crate::Result<()> {
             "The batch is on the CPU, and so is the model. What does `x.to(device)` copy?",
         );
         let x = Tensor::ones(&[64, 1024])?;
-        lab.print(text!("x.to(cpu) is x itself: {}", exact("same", x.to(device)?.is_same(&x).to_string())));
+        lab.print(text!(
+            "x.to(cpu) is x itself: {}",
+            exact("same", x.to(device)?.is_same(&x).to_string())
+        ));
         lab.prose(
             "Nothing has to get anywhere, so nothing is copied, and pinned memory would be of no use. --gpu sim:t4 \
              shows how fast copies to a GPU are, from pageable memory and from pinned memory.",
@@ -65,14 +72,19 @@ fn pageable_and_pinned(lab: &mut Lab) -> crate::Result<()> {
         "Pinned memory is memory of the host too. How many times as fast is a copy of 8 MiB from it?",
     );
     // To the CPU, a copy that nobody waits for goes to pinned memory.
-    let into_pinned = ToOptions { device: Some(Device::Cpu), non_blocking: true, ..Default::default() };
+    let into_pinned = ToOptions {
+        device: Some(Device::Cpu),
+        non_blocking: true,
+        ..Default::default()
+    };
     let mut table = Table::new(["copy", "pageable", "pinned"]);
     for (size, bytes) in [("64 KiB", 1 << 16), ("1 MiB", 1 << 20), ("8 MiB", 1 << 23)] {
         // ANCHOR: bandwidth
         let pageable = Tensor::zeros(&[bytes / 4])?;
         let pinned = pageable.pin_memory()?;
         let there = pageable.to(device)?;
-        drop((pageable.to(device)?, there.to(into_pinned)?)); // not timed: the first takes memory
+        // Not timed: the first takes memory.
+        drop((pageable.to(device)?, there.to(into_pinned)?));
         cuda::synchronize()?;
 
         let to_gpu = [time_of(|| pageable.to(device))?, time_of(|| pinned.to(device))?];
@@ -86,7 +98,9 @@ fn pageable_and_pinned(lab: &mut Lab) -> crate::Result<()> {
             [("to the GPU", to_gpu), ("to the CPU", [pageable_to_cpu, pinned_to_cpu])]
         {
             let rate = |name, time: Duration| {
-                found(name, bytes as f64 / time.as_secs_f64() / 1e9).unit("GB/s").digits(1)
+                found(name, bytes as f64 / time.as_secs_f64() / 1e9)
+                    .unit("GB/s")
+                    .digits(1)
             };
             table = table.row(row![
                 format!("{size} {direction}"),
@@ -97,19 +111,29 @@ fn pageable_and_pinned(lab: &mut Lab) -> crate::Result<()> {
     }
     lab.table(table);
 
-    lab.think("09-pin-time", "A batch of 12 MiB is copied to the GPU once. Is it worth pinning first?");
+    lab.think(
+        "09-pin-time",
+        "A batch of 12 MiB is copied to the GPU once. Is it worth pinning first?",
+    );
     // ANCHOR: pinning
     let batch = Tensor::zeros(&[12 << 18])?;
     let there = batch.to(device)?;
     drop(there);
     let copied = time_of(|| batch.to(device))?;
     let pinned_first = time_of(|| batch.pin_memory())?; // takes memory from the driver
-    let pinned_again = time_of(|| batch.pin_memory())?; // takes the same memory from the cache
+    // Takes the same memory from the cache.
+    let pinned_again = time_of(|| batch.pin_memory())?;
     // ANCHOR_END: pinning
     lab.table(
         Table::new(["12 MiB", "time"])
-            .row(row!["copied to the GPU, pageable", timed("pageable_copy_time", copied)])
-            .row(row!["pin_memory(), the first time", timed("first_pin_time", pinned_first)])
+            .row(row![
+                "copied to the GPU, pageable",
+                timed("pageable_copy_time", copied)
+            ])
+            .row(row![
+                "pin_memory(), the first time",
+                timed("first_pin_time", pinned_first)
+            ])
             .row(row!["pin_memory(), again", timed("second_pin_time", pinned_again)]),
     );
     lab.prose(
@@ -122,8 +146,14 @@ fn pageable_and_pinned(lab: &mut Lab) -> crate::Result<()> {
 }
 
 // ANCHOR: one_copy
-/// Queues work, then a copy on a stream. The times: of the call of the copy, and of all.
-fn one_copy(work: &Tensor, batch: &Tensor, stream: &Stream, to: ToOptions) -> Result<(Duration, Duration)> {
+/// Queues work, then a copy on a stream. The times: of the call of the copy, and of
+/// all.
+fn one_copy(
+    work: &Tensor,
+    batch: &Tensor,
+    stream: &Stream,
+    to: ToOptions,
+) -> Result<(Duration, Duration)> {
     let start = Instant::now();
     record_function("compute", || work.matmul(work))?;
 
@@ -193,9 +223,15 @@ fn what_blocks_the_host(lab: &mut Lab) -> crate::Result<()> {
     for (memory, batch) in [("pageable", &pageable), ("pinned", &pinned)] {
         for non_blocking in [false, true] {
             for (name, stream) in [("same", &same), ("other", &side)] {
-                let to = ToOptions { device: Some(device), non_blocking, ..Default::default() };
-                one_copy(&work, batch, stream, to)?; // not timed: the first takes memory
-                let (times, trace) = Machine::current().profile(|| one_copy(&work, batch, stream, to));
+                let to = ToOptions {
+                    device: Some(device),
+                    non_blocking,
+                    ..Default::default()
+                };
+                // Not timed: the first takes memory.
+                one_copy(&work, batch, stream, to)?;
+                let (times, trace) =
+                    Machine::current().profile(|| one_copy(&work, batch, stream, to));
                 let (call, all) = times?;
                 rows.push((memory, non_blocking, name, call, all, trace));
             }
@@ -204,8 +240,10 @@ fn what_blocks_the_host(lab: &mut Lab) -> crate::Result<()> {
     // ANCHOR_END: truth
     // Against the same copy on the stream of the work: there one comes after the other.
     let overlap = |index: usize| rows[index].4 < rows[index - index % 2].4 * 9 / 10;
-    let mut table = Table::new(["memory", "non_blocking", "stream", "call", "all", "overlap"]);
-    for (index, (memory, non_blocking, stream, call, all, _)) in rows.iter().enumerate() {
+    let mut table =
+        Table::new(["memory", "non_blocking", "stream", "call", "all", "overlap"]);
+    for (index, (memory, non_blocking, stream, call, all, _)) in rows.iter().enumerate()
+    {
         table = table.row(row![
             *memory,
             if *non_blocking { "yes" } else { "no" },
@@ -218,7 +256,13 @@ fn what_blocks_the_host(lab: &mut Lab) -> crate::Result<()> {
     lab.table(table);
     // Against the same copy without `non_blocking`, two rows above.
     let returns_at_once = |index: &usize| rows[*index].3 < rows[*index - 2].3 / 2;
-    lab.answer(at_once, raced("at_once", [2, 3, 6, 7].iter().filter(|index| returns_at_once(index)).count()));
+    lab.answer(
+        at_once,
+        raced(
+            "at_once",
+            [2, 3, 6, 7].iter().filter(|index| returns_at_once(index)).count(),
+        ),
+    );
     let [pageable_beside, pinned_beside] = [1, 5].map(overlap);
     lab.answer(
         beside,
@@ -286,7 +330,11 @@ fn stale_and_torn(lab: &mut Lab) -> crate::Result<()> {
             .raced(),
     );
     // ANCHOR: stale
-    let to_cpu = ToOptions { device: Some(Device::Cpu), non_blocking: true, ..Default::default() };
+    let to_cpu = ToOptions {
+        device: Some(Device::Cpu),
+        non_blocking: true,
+        ..Default::default()
+    };
     let loss = Tensor::ones_with(&[], device)?;
     let first = loss.to(to_cpu)?;
     cuda::synchronize()?;
@@ -302,8 +350,14 @@ fn stale_and_torn(lab: &mut Lab) -> crate::Result<()> {
     lab.table(
         Table::new(["the loss", "value"])
             .row(row!["first step", exact("first_loss", first_value).digits(1)])
-            .row(row!["second step, read at once", raced("early_loss", at_once).digits(1)])
-            .row(row!["second step, after synchronize()", exact("late_loss", later).digits(1)]),
+            .row(row![
+                "second step, read at once",
+                raced("early_loss", at_once).digits(1)
+            ])
+            .row(row![
+                "second step, after synchronize()",
+                exact("late_loss", later).digits(1)
+            ]),
     );
     lab.answer(
         guess,
@@ -330,7 +384,8 @@ fn stale_and_torn(lab: &mut Lab) -> crate::Result<()> {
         "A pinned batch of ones is sent to the GPU with `non_blocking`, and the next line fills it with twos. What arrives?",
     );
     // ANCHOR: torn
-    let to_gpu = ToOptions { device: Some(device), non_blocking: true, ..Default::default() };
+    let to_gpu =
+        ToOptions { device: Some(device), non_blocking: true, ..Default::default() };
     let mut counts = Vec::new();
     for wait in [false, true] {
         let batch = Tensor::ones(&[1 << 20])?.pin_memory()?;
@@ -348,7 +403,9 @@ fn stale_and_torn(lab: &mut Lab) -> crate::Result<()> {
     for (wait, ones, twos) in counts {
         table = table.row(match wait {
             false => row!["at once", raced("ones", ones), raced("twos", twos)],
-            true => row!["after the copy's event", exact("ones", ones), exact("twos", twos)],
+            true => {
+                row!["after the copy's event", exact("ones", ones), exact("twos", twos)]
+            }
         });
     }
     lab.table(table);
@@ -421,7 +478,11 @@ impl Dataset for Prepared {
 type Batches<'a> = Box<dyn Iterator<Item = Result<(Tensor, Tensor)>> + 'a>;
 
 // ANCHOR: train
-fn train(model: &nn::Sequential, optimizer: &mut optim::SGD, batches: Batches) -> Result<()> {
+fn train(
+    model: &nn::Sequential,
+    optimizer: &mut optim::SGD,
+    batches: Batches,
+) -> Result<()> {
     let loss_fn = nn::CrossEntropyLoss::default();
     for batch in batches {
         let (x, y) = batch?;
@@ -445,15 +506,23 @@ impl Training {
     // ANCHOR: training
     fn new(features: usize, hidden: usize, device: Device) -> Result<Training> {
         let hidden_layer = nn::Linear::new(features, hidden)?;
-        let model = nn::Sequential::new((hidden_layer, nn::ReLU, nn::Linear::new(hidden, 10)?));
+        let model =
+            nn::Sequential::new((hidden_layer, nn::ReLU, nn::Linear::new(hidden, 10)?));
         model.to(device)?;
-        let sgd = optim::SGD::new(model.parameters(), SGDOptions { lr: 0.01, ..Default::default() })?;
+        let sgd = optim::SGD::new(
+            model.parameters(),
+            SGDOptions { lr: 0.01, ..Default::default() },
+        )?;
         Ok(Training { model, sgd, device, rows: Vec::new() })
     }
     // ANCHOR_END: training
 
     /// An epoch of the batches that come in this way, timed until the device has done its work.
-    fn way<'a>(&mut self, name: &'static str, batches: impl Fn() -> Result<Batches<'a>>) -> Result<()> {
+    fn way<'a>(
+        &mut self,
+        name: &'static str,
+        batches: impl Fn() -> Result<Batches<'a>>,
+    ) -> Result<()> {
         train(&self.model, &mut self.sgd, batches()?)?; // not timed: the first takes memory
         wait_for(self.device)?;
         let epoch = || {
@@ -474,8 +543,11 @@ impl Training {
             let rate = found("samples_per_second", (samples as f64 / seconds) as i64);
             let mut cells = row![*name, timed("epoch_time", *time).digits(2), rate];
             if self.device.is_cuda() {
-                let share = trace.compute_time(self.device.index()).as_secs_f64() / seconds;
-                cells.push(found("compute_share", 100.0 * share).unit("%").digits(0).into());
+                let share =
+                    trace.compute_time(self.device.index()).as_secs_f64() / seconds;
+                cells.push(
+                    found("compute_share", 100.0 * share).unit("%").digits(0).into(),
+                );
             }
             table = table.row(cells);
         }
@@ -485,7 +557,11 @@ impl Training {
 
 // ANCHOR: moved
 /// The batches of a loader, each moved when the loop asks for it.
-fn moved<D>(loader: &DataLoader<D, (Tensor, Tensor)>, device: Device, non_blocking: bool) -> Batches<'_>
+fn moved<D>(
+    loader: &DataLoader<D, (Tensor, Tensor)>,
+    device: Device,
+    non_blocking: bool,
+) -> Batches<'_>
 where
     D: Dataset + 'static,
 {
@@ -497,7 +573,10 @@ where
 }
 
 /// The batches of a loader, each sent ahead of time, on a stream for copies.
-fn ahead<'a, D>(loader: &'a DataLoader<D, (Tensor, Tensor)>, copies: &Stream) -> Batches<'a>
+fn ahead<'a, D>(
+    loader: &'a DataLoader<D, (Tensor, Tensor)>,
+    copies: &Stream,
+) -> Batches<'a>
 where
     D: Dataset + 'static,
 {
@@ -515,7 +594,12 @@ fn one_epoch(lab: &mut Lab, batch_size: usize) -> crate::Result<()> {
     );
     // ANCHOR: loader
     let loader = |num_workers, pin_memory| {
-        let options = DataLoaderOptions { batch_size, num_workers, pin_memory, ..Default::default() };
+        let options = DataLoaderOptions {
+            batch_size,
+            num_workers,
+            pin_memory,
+            ..Default::default()
+        };
         DataLoader::new(Pictures::new(SAMPLES)?, options)
     };
     let mut training = Training::new(1024, 256, device)?;
@@ -539,7 +623,8 @@ fn one_epoch(lab: &mut Lab, batch_size: usize) -> crate::Result<()> {
             Ok((x.to(device)?, y.to(device)?))
         };
         let options = DataLoaderOptions { batch_size, ..Default::default() };
-        let collated = DataLoader::with_collate_fn(Pictures::new(SAMPLES)?, to_device, options)?;
+        let collated =
+            DataLoader::with_collate_fn(Pictures::new(SAMPLES)?, to_device, options)?;
         training.way("collate to GPU", || Ok(Box::new(collated.iter())))?;
 
         let once = DataLoaderOptions { batch_size: SAMPLES, ..Default::default() };
@@ -565,7 +650,10 @@ fn one_epoch(lab: &mut Lab, batch_size: usize) -> crate::Result<()> {
         &training.rows[0].2,
         "An epoch from pageable memory, without workers: the GPU waits for the host.",
     );
-    lab.picture(&training.rows[5].2, "The same epoch with 4 workers, pinned memory and a prefetcher.");
+    lab.picture(
+        &training.rows[5].2,
+        "The same epoch with 4 workers, pinned memory and a prefetcher.",
+    );
     lab.prose(
         "Each + adds to the row above. The slowest part sets the pace: here it is the CPU that makes the samples, and \
          what makes the copies cheaper changes little, while workers take that part away from the loop. (\"busy\" is \
@@ -588,7 +676,10 @@ fn copies_set_the_pace(lab: &mut Lab) -> crate::Result<()> {
         let classes = (0..SAMPLES as i64).map(|i| i % 10).collect();
         let dataset = Prepared { pictures: pictures.clone(), classes };
         let four = DataLoaderOptions { num_workers: 4, ..Default::default() };
-        DataLoader::new(dataset, DataLoaderOptions { batch_size: 64, pin_memory, ..four })
+        DataLoader::new(
+            dataset,
+            DataLoaderOptions { batch_size: 64, pin_memory, ..four },
+        )
     };
     let copies = Stream::new(device)?;
     let (pageable, pinned) = (loader(false)?, loader(true)?);
@@ -643,15 +734,19 @@ fn more_workers(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     let mut times = Vec::new();
     // ANCHOR: workers
     manual_seed(lab.seed());
-    for num_workers in [0, 1, 2, 4, 8, 16, 32, 64].into_iter().filter(|workers| *workers <= most) {
-        let options = DataLoaderOptions { batch_size, num_workers, ..Default::default() };
+    for num_workers in
+        [0, 1, 2, 4, 8, 16, 32, 64].into_iter().filter(|workers| *workers <= most)
+    {
+        let options =
+            DataLoaderOptions { batch_size, num_workers, ..Default::default() };
         let x = Tensor::randn(&[1024, 16])?;
         let y = Tensor::randn(&[1024, 1])?;
         let rows = DataLoader::new(TensorDataset::new([x, y])?, options.clone())?;
         let pictures = DataLoader::new(Pictures::new(SAMPLES)?, options)?;
 
         let rows_time = time_of(|| rows.iter().try_for_each(|batch| batch.map(drop)))?;
-        let pictures_time = time_of(|| pictures.iter().try_for_each(|batch| batch.map(drop)))?;
+        let pictures_time =
+            time_of(|| pictures.iter().try_for_each(|batch| batch.map(drop)))?;
         times.push((num_workers, rows_time, pictures_time));
     }
     // ANCHOR_END: workers
@@ -665,7 +760,9 @@ fn more_workers(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     }
     lab.table(table);
     if let Some(guess) = guess {
-        let [(_, alone, _), with_workers @ ..] = &times[..] else { return Err("no epoch".into()) };
+        let [(_, alone, _), with_workers @ ..] = &times[..] else {
+            return Err("no epoch".into());
+        };
         lab.answer(guess, with_workers.iter().any(|(_, time, _)| time < alone));
     }
     lab.prose(
@@ -698,7 +795,8 @@ fn more_workers(lab: &mut Lab, options: &Options) -> crate::Result<()> {
 /// An epoch of batches of one number: hardly any work, so it shows what workers cost.
 fn time_to_load(batches: usize, num_workers: usize) -> Result<Duration> {
     let options = DataLoaderOptions { num_workers, ..Default::default() };
-    let loader = DataLoader::new(TensorDataset::new([Tensor::ones(&[batches])?])?, options)?;
+    let loader =
+        DataLoader::new(TensorDataset::new([Tensor::ones(&[batches])?])?, options)?;
     time_of(|| loader.iter().try_for_each(|batch| batch.map(drop)))
 }
 
@@ -709,7 +807,10 @@ fn created_or_moved(lab: &mut Lab) -> crate::Result<()> {
         let before = Machine::current().host_memory().allocated();
         let x = Tensor::rand(&[1024, 1024])?;
         let moved = x.to(device)?;
-        lab.figure(exact("host_bytes", Machine::current().host_memory().allocated() - before));
+        lab.figure(exact(
+            "host_bytes",
+            Machine::current().host_memory().allocated() - before,
+        ));
         lab.prose(if moved.is_same(&x) {
             "Once its bytes: it is there already."
         } else {
@@ -725,7 +826,8 @@ fn created_or_moved(lab: &mut Lab) -> crate::Result<()> {
         "A tensor of 4 MiB is made on the CPU and moved to the GPU. How much memory does it take, of both together?",
     );
     // ANCHOR: created
-    drop(Tensor::zeros_with(&[1024, 1024], device)?); // not timed: the first takes memory
+    // Not timed: the first takes memory.
+    drop(Tensor::zeros_with(&[1024, 1024], device)?);
     cuda::synchronize()?;
     let machine = Machine::current();
     let taken = || (machine.host_memory().allocated(), cuda::memory_allocated());
@@ -764,13 +866,17 @@ fn created_or_moved(lab: &mut Lab) -> crate::Result<()> {
             .row(row!["made on the GPU", timed("made_time", made_time)]),
     );
 
-    lab.think("09-why-not", "So why not let the loader's workers make their batches on the GPU?");
+    lab.think(
+        "09-why-not",
+        "So why not let the loader's workers make their batches on the GPU?",
+    );
     // ANCHOR: refused
     let to_device = move |samples: Vec<(Tensor, i64)>| {
         let (x, y) = default_collate(samples)?;
         Ok((x.to(device)?, y.to(device)?))
     };
-    let options = DataLoaderOptions { batch_size: 4, num_workers: 2, ..Default::default() };
+    let options =
+        DataLoaderOptions { batch_size: 4, num_workers: 2, ..Default::default() };
     let loader = DataLoader::with_collate_fn(Pictures::new(8)?, to_device, options)?;
     let in_worker = loader.iter().next().ok_or("no batch")?;
     let pinned = there.pin_memory();

@@ -71,11 +71,22 @@ fn why(lab: &mut Lab) -> crate::Result<()> {
     lab.table(
         Table::new(["loop", "what it is", "what gives it away"])
             .row(row!["A", TINY, "kernels run, yet few SMs have work: they are tiny"])
-            .row(row!["B", PAGEABLE, "much comes over the bus, and the GPU waits for it"])
+            .row(row![
+                "B",
+                PAGEABLE,
+                "much comes over the bus, and the GPU waits for it"
+            ])
             .row(row!["C", LOADER, "CPU above 100 %: the workers are at work"])
-            .row(row!["D", WAITS, "none of these: it waits, and the host waits for it"]),
+            .row(row![
+                "D",
+                WAITS,
+                "none of these: it waits, and the host waits for it"
+            ]),
     );
-    lab.answer(guess, loops.iter().map(|(what, _)| (*what).to_owned()).collect::<Vec<_>>());
+    lab.answer(
+        guess,
+        loops.iter().map(|(what, _)| (*what).to_owned()).collect::<Vec<_>>(),
+    );
 
     lab.think("05-cures", "What would you do about each of the four?");
     lab.prose(
@@ -94,8 +105,14 @@ const WAITS: &str = "numbers read";
 /// The names of a table's figures, from top to bottom.
 type Names = [&'static str; 6];
 
-const FED: Names =
-    ["fed_utilization", "fed_memory_busy", "fed_sm_active", "fed_power", "fed_from_host", "fed_cpu"];
+const FED: Names = [
+    "fed_utilization",
+    "fed_memory_busy",
+    "fed_sm_active",
+    "fed_power",
+    "fed_from_host",
+    "fed_cpu",
+];
 const STARVED: Names = [
     "starved_utilization",
     "starved_memory_busy",
@@ -115,11 +132,17 @@ fn readings(names: Names, loops: &[(&str, &Seen)]) -> Table {
     let megabytes = |bytes: Option<u64>| bytes.map(|bytes| bytes / 1_000_000);
     Table::new([""].into_iter().chain(loops.iter().map(|(name, _)| *name)))
         .row(line("GPU-Util, %", &|(gpu, _)| reading(utilization, gpu.utilization)))
-        .row(line("memory busy, %", &|(gpu, _)| reading(memory_busy, gpu.memory_utilization)))
+        .row(line("memory busy, %", &|(gpu, _)| {
+            reading(memory_busy, gpu.memory_utilization)
+        }))
         .row(line("SM active, %", &|(gpu, _)| reading(sm_active, gpu.sm_active)))
         .row(line("Pwr, W", &|(gpu, _)| reading(power, watts(gpu.power_draw))))
-        .row(line("from host, MB/s", &|(gpu, _)| reading(from_host, megabytes(gpu.pcie_to_device))))
-        .row(line("CPU, %", &|(_, percent)| reading(cpu, percent.map(|percent| percent.round() as i64))))
+        .row(line("from host, MB/s", &|(gpu, _)| {
+            reading(from_host, megabytes(gpu.pcie_to_device))
+        }))
+        .row(line("CPU, %", &|(_, percent)| {
+            reading(cpu, percent.map(|percent| percent.round() as i64))
+        }))
 }
 
 // ANCHOR: fed
@@ -151,13 +174,19 @@ fn pageable(seed: u64, device: Device) -> Result<Seen> {
 // ANCHOR: slow_loader
 fn slow_loader(seed: u64, device: Device) -> Result<Seen> {
     let mut training = Training::new(seed, device)?;
-    let options =
-        DataLoaderOptions { batch_size: 320, num_workers: 4, pin_memory: true, ..Default::default() };
+    let options = DataLoaderOptions {
+        batch_size: 320,
+        num_workers: 4,
+        pin_memory: true,
+        ..Default::default()
+    };
     let loader = DataLoader::new(Pictures::new(20 * 320)?, options)?;
-    let to_gpu = ToOptions { device: Some(device), non_blocking: true, ..Default::default() };
+    let to_gpu =
+        ToOptions { device: Some(device), non_blocking: true, ..Default::default() };
     let mut batches = iter::repeat_with(|| loader.iter()).flatten();
     watched(device, || {
-        let (x, y) = batches.next().ok_or_else(|| Error::custom("no more pictures"))??;
+        let (x, y) =
+            batches.next().ok_or_else(|| Error::custom("no more pictures"))??;
         training.step(&x.to(to_gpu)?, &y.to(to_gpu)?).map(drop)
     })
 }
@@ -196,7 +225,8 @@ fn busy_is_not_full(lab: &mut Lab) -> crate::Result<()> {
     if !lab.device().is_cuda() {
         lab.think("05-argmax", times_as_many);
     }
-    if !on_gpu(lab, "a busy GPU of which 39 of 40 multiprocessors have nothing to do.") {
+    if !on_gpu(lab, "a busy GPU of which 39 of 40 multiprocessors have nothing to do.")
+    {
         return Ok(());
     }
     let guess = lab.predict(
@@ -222,24 +252,40 @@ fn busy_is_not_full(lab: &mut Lab) -> crate::Result<()> {
             }
             wait_for(device)
         })?;
-        let per_millisecond = (rows * launches) as f64 / start.elapsed().as_secs_f64() / 1e3;
+        let per_millisecond =
+            (rows * launches) as f64 / start.elapsed().as_secs_f64() / 1e3;
         seen.push((rows, gpu, per_millisecond));
     }
     // ANCHOR_END: rows
-    let line = |label: &str, figure: &dyn Fn(&(usize, Gpu, f64)) -> Figure| -> Vec<Cell> {
-        let figures = seen.iter().map(|seen| Cell::from(figure(seen)));
-        [Cell::from(label)].into_iter().chain(figures).collect()
-    };
-    let columns = seen.iter().map(|(rows, ..)| format!("{rows} row{}", if *rows == 1 { "" } else { "s" }));
+    let line =
+        |label: &str, figure: &dyn Fn(&(usize, Gpu, f64)) -> Figure| -> Vec<Cell> {
+            let figures = seen.iter().map(|seen| Cell::from(figure(seen)));
+            [Cell::from(label)].into_iter().chain(figures).collect()
+        };
+    let columns = seen
+        .iter()
+        .map(|(rows, ..)| format!("{rows} row{}", if *rows == 1 { "" } else { "s" }));
     lab.table(
         Table::new([String::new()].into_iter().chain(columns))
-            .row(line("GPU-Util, %", &|(_, gpu, _)| reading("rows_utilization", gpu.utilization)))
-            .row(line("SM active, %", &|(_, gpu, _)| reading("rows_sm_active", gpu.sm_active)))
-            .row(line("occupancy, %", &|(_, gpu, _)| reading("rows_occupancy", gpu.sm_occupancy)))
-            .row(line("Pwr, W", &|(_, gpu, _)| reading("rows_power", watts(gpu.power_draw))))
-            .row(line("rows a ms", &|(_, _, rate)| found("rows_per_millisecond", rate.round() as i64))),
+            .row(line("GPU-Util, %", &|(_, gpu, _)| {
+                reading("rows_utilization", gpu.utilization)
+            }))
+            .row(line("SM active, %", &|(_, gpu, _)| {
+                reading("rows_sm_active", gpu.sm_active)
+            }))
+            .row(line("occupancy, %", &|(_, gpu, _)| {
+                reading("rows_occupancy", gpu.sm_occupancy)
+            }))
+            .row(line("Pwr, W", &|(_, gpu, _)| {
+                reading("rows_power", watts(gpu.power_draw))
+            }))
+            .row(line("rows a ms", &|(_, _, rate)| {
+                found("rows_per_millisecond", rate.round() as i64)
+            })),
     );
-    let [(.., one), _, (.., eighty)] = &seen[..] else { return Err("three sizes".into()) };
+    let [(.., one), _, (.., eighty)] = &seen[..] else {
+        return Err("three sizes".into());
+    };
     lab.answer(guess, found("rows_gain", eighty / one).digits(0));
     lab.prose(
         "GPU-Util asks whether any kernel ran, not how much of the GPU it filled. One row is one block of threads, and one \
