@@ -222,11 +222,11 @@ fn in_milliseconds(milliseconds: f64) -> Duration {
 fn hidden_synchronizations(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     let device = lab.device();
     lab.section(3, "Hidden synchronizations");
-    let question = "In every step a training loop copies a batch with `batch.to(device)`, adds `loss.item()` to a sum, and \
-                    prints the loss. How many of these three lines wait for the GPU?";
+    let question = "In every step a training loop copies a batch with `batch.to(device)`, runs the forward pass, calls `backward()`, adds `loss.item()` to a sum, and \
+                    prints the loss. How many of these five lines wait for the GPU?";
     let guess = match device.is_cuda() {
         true => Some(lab.predict(Prediction::number("08-waits", question).because(
-            "Whatever needs a number on the host waits for it, and a copy from ordinary memory waits until it is done.",
+            "Whatever needs a number on the host waits for it, and a copy from ordinary memory waits until it is done. The two passes are only launched.",
         ))),
         false => {
             lab.think("08-waits", question);
@@ -257,7 +257,7 @@ fn hidden_synchronizations(lab: &mut Lab, options: &Options) -> crate::Result<()
             lab.answer(guess, exact("waits", waits));
         }
         lab.prose(
-            "All three. In the mode Error of set_sync_debug_mode a call that would wait fails and names its line; \
+            "Three: the copy, item() and printing. In the mode Error of set_sync_debug_mode a call that would wait fails and names its line; \
              printing cannot fail, and says why the numbers are missing. In the mode Warn they wait, and the machine \
              warns, once for each line. Pinned batches copied with non_blocking need no wait, nor does a sum that \
              stays on the GPU.",
@@ -338,7 +338,7 @@ fn hidden_synchronizations(lab: &mut Lab, options: &Options) -> crate::Result<()
     lab.prose(
         "The same sum, sooner. After each wait the queue is empty, so the GPU has nothing to do until the host has \
          launched again; a host that is ahead hides the time of its launches. Its batches are pinned, which \
-         makes their copies shorter, too. What is left are the copies, which \
+         makes their copies shorter, too. What is left is the copies, which \
          stand in the same queue, and the short pause between any two kernels.",
     );
     Ok(())
@@ -439,7 +439,7 @@ fn two_streams(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     lab.think(
         "08-copies",
         "Chunk after chunk is copied to the GPU and computed with. The copies go on one stream, the computing on another. \
-         Which of the two times disappears?",
+         Which of the two times does that hide?",
     );
     if !device.is_cuda() {
         lab.prose(
@@ -485,7 +485,7 @@ fn two_streams(lab: &mut Lab, options: &Options) -> crate::Result<()> {
 
     lab.think(
         "08-chains",
-        "Two chains of kernels need nothing of each other. Does a second stream make them faster?",
+        "Two chains of kernels need nothing from each other. Does a second stream make them faster?",
     );
     // ANCHOR: chains
     let (a, b) = (
@@ -636,10 +636,11 @@ fn a_race(lab: &mut Lab) -> crate::Result<()> {
          but the one you ask for. No real GPU tells you; a simulated one does: both lines, who reads, who writes, and the \
          fix.",
     );
-    let question = "Now nothing keeps the first stream busy, and the sum is 1000. Is it still a race?";
+    let question =
+        "Now nothing keeps the first stream busy, and the sum is 1000. Is it a race?";
     let guess = lab.predict(
         Prediction::yes_no("08-still", question)
-            .because("What makes a race is that nothing says who comes first, not who came first this time.")
+            .because("It is a race if nothing says who comes first. Who came first this time does not matter.")
             .raced(),
     );
     let row_of = |way, sum: Figure, races: Figure| row![way, sum.digits(0), races];
@@ -696,7 +697,7 @@ fn the_default_stream(lab: &mut Lab) -> crate::Result<()> {
     lab.think(
         "08-orders",
         "`x` is made on the default stream, doubled on a side stream, and added up on the default stream again. Which \
-         of the two streams waits by itself?",
+         of the two streams, if either, waits by itself?",
     );
     if !device.is_cuda() {
         lab.prose("The CPU has no streams. With --gpu sim:t4 this section shows who does not wait for whom.");
@@ -832,7 +833,7 @@ fn whodunit(lab: &mut Lab, options: &Options) -> crate::Result<()> {
             "let rows = table.index_select(0, &ids)?;\nlet hidden = rows.tanh()?;\nlet mean = hidden.mean()?;\nmean.item()",
         )
         .because(match device.is_cuda() {
-            true => "The GPU finds the wrong id when it comes to it, and the host is told where it next waits.",
+            true => "Only the GPU can see the id. It finds the wrong one when it comes to it, and the host is told at the next line that waits.",
             false => "On the CPU the line itself looks at the ids.",
         })
         .raced(),
@@ -884,7 +885,7 @@ fn whodunit(lab: &mut Lab, options: &Options) -> crate::Result<()> {
             .row(row!["launches wait", timed("blocking_loop_time", blocking)]),
     );
     lab.prose(
-        "The line that is to blame, and the sentence about some other API call is gone. In PyTorch it takes \
+        "The line that is to blame fails, and the sentence about some other API call is gone. In PyTorch it takes \
          CUDA_LAUNCH_BLOCKING=1 in the environment, and no change to the program. It is slow, because the host is \
          never ahead: use it only to find an error.",
     );
@@ -893,7 +894,7 @@ fn whodunit(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     machine()?.enter(|| after_the_error(lab))?;
     lab.prose(
         "The error sticks: every call to this GPU fails with it until the program is started again. The CPU is as it \
-         was. Running a step there is often the shortest way to the cause: it fails in the right line, and says what is \
+         was. Running a step there is often the shortest way to the cause: it fails on the right line, and says what is \
          wrong.",
     );
     Ok(())

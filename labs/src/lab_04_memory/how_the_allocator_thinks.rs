@@ -66,7 +66,7 @@ fn free_is_not_returned(lab: &mut Lab) -> crate::Result<()> {
     lab.table(table.replace(counts()));
     lab.prose(
         "Dropped memory goes back to the allocator, which keeps it for the next tensor. empty_cache() gives back to \
-         the GPU what it can. Always: allocated ≤ reserved ≤ in use, where the last also has CUDA's own and what other \
+         the GPU what it can. Always: allocated ≤ reserved ≤ in use, where the last also includes CUDA's own memory and what other \
          programs hold. It is what nvidia-smi shows.",
     );
 
@@ -77,7 +77,7 @@ fn free_is_not_returned(lab: &mut Lab) -> crate::Result<()> {
              `empty_cache()` is called. How many of the 2048 KiB does the program still hold?",
         )
         .unit("KiB")
-        .because("The driver takes back whole segments only, and in this one of 2 MiB a tensor still lives."),
+        .because("The driver takes back only whole segments. In this one, of 2 MiB, a tensor still lives."),
     );
     let before = cuda::memory_reserved();
     // ANCHOR: pinned_segment
@@ -111,7 +111,7 @@ fn free_is_not_returned(lab: &mut Lab) -> crate::Result<()> {
         exact("still_held", still_held as f64 / 1024.0).unit("KiB").digits(0),
     );
     lab.prose(
-        "empty_cache() gives back whole segments, in which nothing lives. One tensor of 512 bytes holds a segment of 2 \
+        "empty_cache() gives back only whole segments, those in which nothing lives. One tensor of 512 bytes holds a segment of 2 \
          MiB; four of 2 MiB, each in another segment of 20 MiB, hold 80.",
     );
     cuda::empty_cache()?;
@@ -157,7 +157,7 @@ fn blocks_and_segments(lab: &mut Lab) -> crate::Result<()> {
     lab.prose(
         "A request is rounded up to 512 bytes. Up to 1 MiB it comes from the small pool, whose segments have 2 MiB; \
          beyond from the large pool, whose segments have 20 MiB, or, from 10 MiB on, the request's size rounded up to \
-         2 MiB. What a block leaves of its segment is split off, to be had by the next; but in the large pool not if \
+         2 MiB. What a block leaves of its segment is cut off for the next request; but in the large pool not if \
          it is 1 MiB or less: H gets all of its segment. The driver is asked only if no free block is large enough.",
     );
     let named = |tensors: &[(&str, &Tensor)]| {
@@ -189,7 +189,7 @@ fn blocks_and_segments(lab: &mut Lab) -> crate::Result<()> {
     );
     lab.prose(
         "A and B were neighbours: their blocks merged into one. D's is too small for I, which takes the smallest free \
-         block that is large enough; what it does not need of that is split off again.",
+         block that is large enough; the part it does not need is cut off again.",
     );
     drop(tensors);
     cuda::empty_cache()?;
@@ -239,7 +239,7 @@ fn fragmentation(lab: &mut Lab) -> crate::Result<()> {
     );
     lab.prose(
         "More is free than is asked for, but in pieces of 2 MiB, and memory that is held cannot be moved. Nor can \
-         a segment be given back in which anything lives. This is fragmentation.",
+         a segment be given back while anything in it is alive. This is fragmentation.",
     );
 
     // ANCHOR: cures
@@ -281,10 +281,10 @@ fn fragmentation(lab: &mut Lab) -> crate::Result<()> {
     );
     lab.table(
         Table::new([
-            "64 MiB used again after 12 MiB came between",
+            "64 MiB asked for again, with 12 MiB in between",
             "bytes reserved for both",
         ])
-        .row(row!["as it is", exact("reserved_by_default", by_default)])
+        .row(row!["by default", exact("reserved_by_default", by_default)])
         .row(row![
             "max_split_size_mb:20",
             exact("reserved_with_max_split_size", with_max_split_size)
@@ -320,7 +320,7 @@ fn the_notebook(lab: &mut Lab) -> crate::Result<()> {
         "A cell makes a tensor `x` of 300 × 300 × 300 floats, resets the peak and prints it. It is run twice. What \
          does it print the second time: the bytes of one tensor, or of two?",
     );
-    if !on_gpu(lab, "the four numbers of a notebook, byte for byte.") {
+    if !on_gpu(lab, "the numbers of a notebook, byte for byte.") {
         return Ok(());
     }
     let device = lab.device();
@@ -385,7 +385,7 @@ fn the_notebook(lab: &mut Lab) -> crate::Result<()> {
             ]),
     );
     lab.prose(
-        "The peak after a reset is what is there at the reset: it forgot the instant at which both tensors were alive. \
+        "A reset sets the peak to what is there at that moment: the instant at which both tensors were alive is forgotten. \
          The cells ran in the order of their numbers, not in that of the page. What made the small segment is nowhere \
          to be seen: something of at most 1 MiB, gone before.",
     );

@@ -33,7 +33,7 @@ fn first_numbers(lab: &mut Lab) -> crate::Result<()> {
             "A float has 4 bytes. By how many bytes does `memory_allocated()` rise for a tensor of one float?",
         )
         .unit("bytes")
-        .because("The smallest block that is given out has 512 bytes."),
+        .because("The smallest block that is given out is 512 bytes long."),
     );
     let device = lab.device();
 
@@ -77,7 +77,7 @@ fn first_numbers(lab: &mut Lab) -> crate::Result<()> {
                 exact("of_a_cube", of_a_cube)
             ])
             .row(row![
-                "a model of 6 parameters",
+                "a model with 6 parameter tensors",
                 4 * floats,
                 exact("of_a_model", of_a_model)
             ]),
@@ -86,11 +86,11 @@ fn first_numbers(lab: &mut Lab) -> crate::Result<()> {
         lab.answer(guess, exact("of_one_float", of_one_float).unit("bytes"));
         lab.prose(
             "Memory is given out in blocks, and a block is a multiple of 512 bytes. The first matrix product makes \
-             cuBLAS take a workspace through the same allocator. No tensor of the program has it, and it stays.",
+             cuBLAS take a workspace through the same allocator. It belongs to no tensor of the program, and it stays.",
         );
     } else {
         lab.prose(
-            "These functions count the memory of a GPU, and the tensors here are on the CPU: they show 0, and are no \
+            "These functions count the memory of a GPU, and the tensors here are on the CPU: they show 0, which is no \
              error.",
         );
         on_gpu(lab, "512 bytes for the one float.");
@@ -133,7 +133,7 @@ fn whose_bytes(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     lab.section(2, "Whose bytes?");
     let question = format!(
         "A network with layers of 784, 1000, 1000 and 10 units is trained for one step, with Adam and a batch of {}. \
-         Order these by the memory that each takes at its largest, the smallest first.",
+         Order these by the most memory each of them takes, the smallest first.",
         options.batch_size
     );
     let guess = predict_on_gpu(
@@ -374,10 +374,10 @@ fn when_does_it_die(lab: &mut Lab) -> crate::Result<()> {
     let alive = exact("peak_mut", peak(mut_outside)?);
     lab.table(
         Table::new(["three batches", "most alive at once"])
-            .row(row!["a `let` in the loop", exact("peak_let", peak(let_in_the_loop)?)])
-            .row(row!["a `mut` outside, assigned anew", alive.clone()])
+            .row(row!["let in the loop", exact("peak_let", peak(let_in_the_loop)?)])
+            .row(row!["mut outside the loop, reassigned", alive.clone()])
             .row(row![
-                "three `let`s of one name",
+                "three times let, with one name",
                 exact("peak_shadow", peak(shadowing)?)
             ])
             .row(row![
@@ -387,8 +387,8 @@ fn when_does_it_die(lab: &mut Lab) -> crate::Result<()> {
     );
     lab.answer(guess, alive.unit("batches"));
     lab.prose(
-        "A value dies when its variable does, or when the variable gets another; and that one is made first. \
-         Shadowing only hides a name: all three die at the end. Python's assignment is like that of `mut`: it too \
+        "A value dies when its variable does, or when the variable gets another value, and that one is made first. \
+         Shadowing only hides a name: all three die at the end. Python's assignment works like the one to a `mut`: it too \
          makes the new batch first.",
     );
     Ok(())
@@ -446,7 +446,7 @@ fn peak_of_an_iteration(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     let guess = lab.predict(
         Prediction::choice(
             "04-three-steps",
-            "Three training steps with Adam, all alike. How does the peak of the first compare with that of the second?",
+            "A model is trained with Adam for three steps, all alike. How does the memory peak of the first compare with that of the second?",
         )
         .or(
             "same",
@@ -455,7 +455,7 @@ fn peak_of_an_iteration(lab: &mut Lab, options: &Options) -> crate::Result<()> {
         )
         .or(
             "higher",
-            "It is higher: the first step has more to set up.",
+            "It is higher.",
             "What the first step sets up stays, so the second has it from the start.",
         )
         .or("lower", "It is lower.", "Here the moments are there at the peak of every step.")
@@ -553,7 +553,7 @@ fn eval_and_no_grad(lab: &mut Lab) -> crate::Result<()> {
     }
     lab.table(table);
     lab.prose(
-        "They are two things. eval() switches dropout off, and so makes outputs repeatable; it keeps the activations \
+        "They do different things. eval() switches dropout off, and so makes outputs repeatable; it keeps the activations \
          all the same. no_grad keeps nothing but the output, whatever the mode, and computes what it would compute \
          anyway: what it saves is memory, hardly time. An evaluation wants both.",
     );
@@ -717,7 +717,7 @@ fn out_of_memory(lab: &mut Lab, options: &Options) -> crate::Result<()> {
             ]),
     );
     lab.prose(
-        "The prediction counts what tensors hold. The limit is about segments, which hold tensors and gaps between \
+        "The prediction counts what tensors hold. The limit counts segments, which hold tensors and gaps between \
          them: so less fits than predicted. Part B is about those gaps. The first thing to do about the error is a \
          smaller batch.",
     );
@@ -737,14 +737,14 @@ fn kept_graphs(lab: &mut Lab) -> crate::Result<()> {
         Prediction::number(
             "04-list",
             "A network of 256 inputs, a hidden layer of 256 units with ReLU, and one output is evaluated on batches of \
-             512. The losses of three batches go into a list, to be averaged later. A loss is one float. How many KiB \
+             512. Autograd records as usual, and the losses of three batches go into a list, to be averaged later. A loss is one float. How many KiB \
              does the list keep alive?",
         )
         .unit("KiB")
         .tolerance(0.1) // the hidden layer's results alone, without the small blocks beside them
         .because(
             "A loss holds the graph that it was computed by, and with it what the layers have kept for the way back: \
-             512 times 256 floats of ReLU, which is 512 KiB a batch.",
+             the 512 times 256 floats that ReLU put out, which is 512 KiB a batch, and a few small blocks.",
         ),
     );
     let device = lab.device();

@@ -77,9 +77,8 @@ pub(crate) fn reading(name: &'static str, value: Option<impl Into<Value>>) -> Fi
 pub(crate) type Seen = (Gpu, Option<f64>);
 
 // ANCHOR: watched
-/// Trains until the monitor's counters have seen nothing else, and looks at the GPU,
-/// and at
-/// how busy the CPU was, in percent of one core.
+/// Trains until training is all that the monitor's counters have seen. Then looks at
+/// the GPU, and at how busy the CPU was, in percent of one core.
 pub(crate) fn watched(
     device: Device,
     mut step: impl FnMut() -> Result<()>,

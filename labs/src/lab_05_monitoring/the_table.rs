@@ -31,7 +31,7 @@ fn the_table(lab: &mut Lab) -> crate::Result<()> {
         Prediction::number(
             "05-one-float",
             "A program makes a tensor of one float on the GPU, and nothing else. How many MiB of the GPU's memory does \
-             `nvidia-smi` show for it?",
+             `nvidia-smi` show for this program?",
         )
         .unit("MiB")
         .tolerance(0.25) // which is less than drivers and cards differ by
@@ -71,7 +71,7 @@ fn the_table(lab: &mut Lab) -> crate::Result<()> {
     drop(one);
     lab.table(
         Table::new(["field", "what it says"])
-            .row(row!["Fan", "percent of full speed; a card without a fan has none"])
+            .row(row!["Fan", "percent of full speed; N/A for a card without a fan"])
             .row(row!["Temp", "of the chip, in degrees Celsius; near 90 it slows down"])
             .row(row![
                 "Perf",
@@ -79,10 +79,7 @@ fn the_table(lab: &mut Lab) -> crate::Result<()> {
             ])
             .row(row!["Pwr:Usage/Cap", "watts now / the most it may draw"])
             .row(row!["Memory-Usage", "in use, by all processes / all there is"])
-            .row(row![
-                "GPU-Util",
-                "of the last moments, the share with a kernel running"
-            ])
+            .row(row!["GPU-Util", "the share of the recent past with a kernel running"])
             .row(row!["PID, Type", "whose process; C computes, G draws, C+G both"])
             .row(row!["Memory Usage", "what that process holds"]),
     );
@@ -116,7 +113,7 @@ fn before_during_after(lab: &mut Lab) -> crate::Result<()> {
             "None of them: all three have fallen.",
             "Two have, because they are about the last moments. Memory that is dropped goes to the allocator only.",
         )
-        .because("The allocator keeps dropped memory for the next tensor, and to the driver it is in use.")
+        .because("The allocator keeps dropped memory for the next tensor, and to the driver that is memory in use.")
         .raced(),
     );
     let Some(guess) = guess else {
@@ -174,9 +171,9 @@ fn before_during_after(lab: &mut Lab) -> crate::Result<()> {
     };
     lab.answer(guess, key);
     lab.prose(
-        "None falls at once. Utilization and power are about the moments before: a while later they are down. Memory \
+        "None of them falls at once. Utilization and power describe the moments before: a while later they are down. Memory \
          stays, because the allocator keeps what was dropped, until empty_cache(); and the context stays until the \
-         program ends. So a program that holds memory need not be computing, and one that computes may have only begun.",
+         program ends. So a program that holds memory need not be computing.",
     );
     Ok(())
 }
@@ -185,7 +182,7 @@ fn three_numbers(lab: &mut Lab) -> crate::Result<()> {
     lab.section(3, "Three numbers");
     lab.think(
         "05-between",
-        "`memory_reserved()` says a larger number than `memory_allocated()`, and `nvidia-smi` a larger one still. Why \
+        "`memory_reserved()` gives a larger number than `memory_allocated()`, and `nvidia-smi` a larger one still. Why \
          does `nvidia-smi` show more than the program has reserved?",
     );
     if !on_gpu(lab, "how the three counts of memory add up.") {
@@ -231,7 +228,7 @@ fn three_numbers(lab: &mut Lab) -> crate::Result<()> {
     );
     lab.prose(
         "Each is right, and answers another question. Does my program keep a tensor too long? Look at \
-         allocated. Could one more fit without asking the driver? At what the allocator keeps. Can another program start? At \
+         allocated. Could one more fit without asking the driver? Look at what the allocator keeps. Can another program start? Look at \
          Memory-Usage.",
     );
     Ok(())
@@ -251,7 +248,7 @@ fn who_else(lab: &mut Lab) -> crate::Result<()> {
         is_shared,
         Prediction::choice(
             "05-other",
-            "Another program holds memory of your GPU, and computes nothing. How does your program notice?",
+            "Another program holds some of your GPU's memory, and computes nothing. How does your program notice?",
         )
         .or(
             "slower",
@@ -264,7 +261,7 @@ fn who_else(lab: &mut Lab) -> crate::Result<()> {
             "It does not: the driver moves the other's memory out of the way.",
             "No program is made to give memory up.",
         )
-        .because("What others hold is missing, whether they compute or not."),
+        .because("What others hold is not there for you, whether they compute or not."),
     );
     if !on_gpu(lab, "who holds memory of the GPU.") {
         return Ok(());
@@ -277,7 +274,7 @@ fn who_else(lab: &mut Lab) -> crate::Result<()> {
     // ANCHOR_END: processes
     let Some(guess) = guess else {
         lab.prose(
-            "Nobody else. With --gpu sim:t4,others=1GiB a browser holds some of it.",
+            "Nobody else holds any. With --gpu sim:t4,others=1GiB a browser holds some of it.",
         );
         return Ok(());
     };
@@ -302,7 +299,7 @@ fn who_else(lab: &mut Lab) -> crate::Result<()> {
     }
     lab.answer(guess, "fails");
     lab.prose(
-        "It fails, as soon as it asks for more than is left. What others hold is missing here, whether they compute or not. The error \
+        "It fails, as soon as it asks for more than is left. What others hold is not there for you, whether they compute or not. The error \
          names them by their numbers. Close that program, or move it to another GPU; or make do with a smaller batch. \
          empty_cache() is of no use: it gives memory to others, and takes none from them.",
     );
@@ -323,7 +320,7 @@ fn the_host(lab: &mut Lab) -> crate::Result<()> {
         )
         .unit("%")
         .tolerance(0.1)
-        .because("CUDA does not sleep until the GPU is done. It asks again and again, because that answers soonest.")
+        .because("CUDA does not sleep until the GPU is done. It asks again and again, because that is the fastest way to find out.")
         .raced(),
     );
     let mut waiting = None;
@@ -387,8 +384,8 @@ fn the_host(lab: &mut Lab) -> crate::Result<()> {
     }
     lab.prose(
         "100 % is one thread that never rests. Small operations keep one busy, large ones are shared among the cores. \
-         Who waits for a GPU keeps asking whether it is done: that is 100 % as well, and no sign of work. Who waits for \
-         a worker sleeps; what is seen is the workers.",
+         A thread that waits for a GPU keeps asking whether it is done: that is 100 % as well, and no sign of work. One that waits for \
+         a worker sleeps; what you see is the workers.",
     );
     Ok(())
 }

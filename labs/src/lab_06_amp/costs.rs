@@ -75,7 +75,7 @@ pub(super) fn by_type(lab: &mut Lab) -> crate::Result<()> {
     let guess = lab.predict(
         Prediction::yes_no("06-bfloat16", question)
             .because(
-                "Few bits alone make no product faster. Tensor cores do, on a card that has them for this type.",
+                "Fewer bits alone do not make a product faster. Tensor cores do, on a card that has them for this type.",
             )
             .raced(),
     );
@@ -107,7 +107,7 @@ pub(super) fn by_type(lab: &mut Lab) -> crate::Result<()> {
         );
     }
     lab.prose(
-        "The product: tensor cores do many more multiplications of 16 bits at a time than the rest of the card does of \
+        "A product is faster because tensor cores do many more multiplications of 16 bits at a time than the rest of the card does of \
          32. ReLU only moves numbers, and moves half as many bytes in half the time. And tensor cores want sizes that are \
          multiples of 8: numbers are loaded 16 bytes at a time.",
     );
@@ -163,7 +163,7 @@ pub(super) fn slower(lab: &mut Lab) -> crate::Result<()> {
     let guess = lab.predict(
         Prediction::choice(
             "06-memory",
-            "A step of training with 64 rows and layers of 1024 x 1024, once in float32 and once in mixed precision with \
+            "A training step with 64 rows and layers of 1024 x 1024 runs once in float32 and once in mixed precision with \
              float16. Which of them takes more memory?",
         )
         .or(
@@ -173,7 +173,7 @@ pub(super) fn slower(lab: &mut Lab) -> crate::Result<()> {
         )
         .or(
             "same",
-            "They take about the same.",
+            "They take the same, within 5 %.",
             "The activations shrink, and the copies of the weights come on top: the two seldom cancel.",
         )
         .or(
@@ -225,7 +225,7 @@ pub(super) fn slower(lab: &mut Lab) -> crate::Result<()> {
     lab.prose(
         "A tiny network gives a GPU nothing to do: its time is that of the launches, and mixed precision has more of them, \
          for conversions, for the scaler, and a wait for it. It pays where the work on the card sets the pace; the faster the \
-         card, the more that has to be: section 8 has a way. And it saves memory where results outweigh weights: of each \
+         card, the more of it there must be: section 8 has an example. And it saves memory where results outweigh weights: of each \
          weight there is now a copy more.",
     );
     Ok(())

@@ -80,7 +80,7 @@ fn short<T: Copy + Into<f64> + Display + LowerExp>(x: T) -> String {
 pub(super) fn a_number(lab: &mut Lab) -> crate::Result<()> {
     lab.think(
         "06-nearer",
-        "float16 and bfloat16 both have 16 bits. In which of the two is 0.1 nearer to what it should be?",
+        "float16 and bfloat16 both have 16 bits. Which of the two comes closer to 0.1?",
     );
     let mut table = Table::new(["0.1 in", "sign, exponent, fraction", "which is"]);
     for format in &FORMATS {
@@ -93,16 +93,13 @@ pub(super) fn a_number(lab: &mut Lab) -> crate::Result<()> {
     }
     lab.table(table);
     lab.prose(
-        "In float16. Both begin with a bit for the sign. bfloat16 then has the 8 bits of exponent that float32 has, and 7 of \
+        "float16 does. Both begin with a bit for the sign. bfloat16 then has the 8 bits of exponent that float32 has, and 7 of \
          fraction are left; float16 has 5 of exponent and 10 of fraction. The exponent says how large or small a number can \
-         be, the fraction how many digits it has. TF32 has as many of each as fit both: tensor cores round to it what they \
+         be, the fraction how many digits it has. TF32 has the exponent of float32 and the fraction of float16: tensor cores round to it what they \
          multiply, and in memory it stays float32.",
     );
 
-    lab.think(
-        "06-range",
-        "In which of these types does 70000 stay near to what it is?",
-    );
+    lab.think("06-range", "Which of these types can hold 70000, at least nearly?");
     let mut table = Table::new([
         "type",
         "smallest",
@@ -137,7 +134,7 @@ pub(super) fn a_number(lab: &mut Lab) -> crate::Result<()> {
     }
     lab.table(table);
     lab.prose(
-        "In all but float16, which ends at 65504 with infinity, and near 0 with 0. In bfloat16 everything of float32 has its \
+        "All but float16: beyond 65504 it has only infinity, and close to 0 only 0. In bfloat16 every number of float32 keeps its \
          size, with two or three digits. None of the three shorter ones counts to 2049: the gap between two numbers \
          doubles with each power of two.",
     );
@@ -152,7 +149,7 @@ fn adding_little(lab: &mut Lab) -> crate::Result<()> {
             "06-thousand",
             "A weight in float16 is 1, and each of 1000 steps adds 0.0001 to it. What is it then?",
         )
-        .because("After 1 comes 1.00098 in float16, so 1.0001 is rounded back to 1, a thousand times."),
+        .because("In float16 the next number after 1 is 1.00098, so 1.0001 is rounded back to 1, a thousand times."),
     );
     let mut in_float16 = f64::NAN;
     let mut table = Table::new(["the weight is kept in", "it is then"]);
@@ -171,7 +168,7 @@ fn adding_little(lab: &mut Lab) -> crate::Result<()> {
     lab.answer(guess, exact("weight_in_float16", in_float16));
     lab.prose(
         "After 1, float16 has 1.00098 and nothing between, so 1.0001 is rounded to 1, a thousand times. Learning is \
-         adding little to much. That is why mixed precision keeps the weights in float32, and rounds copies of them.",
+         adding a little to a lot. That is why mixed precision keeps the weights in float32, and rounds copies of them.",
     );
     Ok(())
 }

@@ -80,10 +80,10 @@ pub(super) fn scaled(lab: &mut Lab, options: &Options) -> crate::Result<()> {
             .label("A skipped step moved a weight"),
     );
     lab.prose(match (skipped, rises) {
-        (0, _) => "Up: no gradient was infinite at any of these scales.",
-        (_, 0) => "Down until no gradient is infinite, a step lost for each halving. After ten good steps it will rise.",
+        (0, _) => "It goes up: no gradient was infinite at any of these scales.",
+        (_, 0) => "It goes down until no gradient is infinite, and loses a step for each halving. After ten good steps it will rise.",
         _ => {
-            "Down until no gradient is infinite, a step lost for each halving; then up again until one is. So it stays just \
+            "It goes down until no gradient is infinite, and loses a step for each halving; then up again until one is. So it stays just \
              below what float16 can hold."
         }
     });

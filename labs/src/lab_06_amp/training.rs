@@ -80,7 +80,7 @@ pub(super) fn who_runs_in_what(lab: &mut Lab) -> crate::Result<()> {
             FORWARD,
         )
         .because(
-            "Products run in 16 bits, and ReLU has the type of what it is given. What adds up, or takes logarithms, as \
+            "Products run in 16 bits, and ReLU keeps the type of its input. What adds up, or takes logarithms, as \
              `cross_entropy` does, runs in float32.",
         ),
     );
@@ -135,8 +135,8 @@ pub(super) fn who_runs_in_what(lab: &mut Lab) -> crate::Result<()> {
         results.into_iter().find(|(_, result)| result.dtype() == DType::F32);
     lab.answer(guess, in_float32.map_or("none", |(line, _)| line));
     lab.prose(
-        "What tensor cores can do, products, runs in 16 bits, and so does what is on no list, such as ReLU. What adds up or \
-         takes logarithms runs in float32. The weight is float32 and stays it; the product saw a rounded copy. The copy's \
+        "Products, which tensor cores can do, run in 16 bits. ReLU is on no list, and keeps the type of its input. What adds up or \
+         takes logarithms runs in float32. The weight is float32 and stays so; the product saw a rounded copy. The copy's \
          gradient has 16 bits, and is converted on its way to the weight.",
     );
     if device.is_cuda() {
@@ -171,7 +171,7 @@ fn the_cache(lab: &mut Lab, layer: &nn::Linear, x: &Tensor) -> crate::Result<()>
     let device = lab.device();
     lab.think(
         "06-cached",
-        "The same layer twice in one region: are its weight and its bias converted once or twice?",
+        "A layer is used twice in one region. Are its weight and its bias converted once or twice?",
     );
     let mut table = Table::new(["a layer used twice", "kernels"]);
     for (name, cache_enabled) in [("with the cache", true), ("without", false)] {
@@ -265,7 +265,7 @@ pub(super) fn vanishing(lab: &mut Lab, options: &Options) -> crate::Result<()> {
             .unit("%")
             .tolerance(0.1) // whoever expects nearly all of them is right
             .because(
-                "The more examples the loss is the mean of, the smaller is the gradient of each, and what is less than \
+                "The more examples the loss is the mean of, the smaller the gradient of each, and whatever is less than \
                  2^-25 is rounded to 0.",
             ),
     );
@@ -288,7 +288,7 @@ pub(super) fn vanishing(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     lab.report(histogram(&all));
     lab.answer(guess, percent("lost_share", share(lost)));
     lab.prose(text!(
-        "Of the gradients that are not 0 anyhow, {} lie below half of float16's smallest number and become 0. {} lie \
+        "Of the gradients that are not 0 in float32, {} lie below half of float16's smallest number and become 0. {} lie \
          where it has fewer digits. bfloat16 has the range of float32, and loses none.",
         percent("lost_share", share(lost)),
         percent("worn_share", share(worn))
@@ -419,7 +419,7 @@ pub(super) fn side_by_side(lab: &mut Lab, options: &Options) -> crate::Result<()
     lab.think(
         "06-learn",
         "The same network is trained from the same seed in float32, in float16, in float16 with a scaler, and in \
-         bfloat16. Which of the four do not learn the rings?",
+         bfloat16. Which of the four fail to learn the rings?",
     );
     let ways = [
         ("float32", None, false),
@@ -475,7 +475,7 @@ pub(super) fn side_by_side(lab: &mut Lab, options: &Options) -> crate::Result<()
         "The scaler adds work: it divides the gradients, looks for infinite ones, and makes the host wait.",
     )
     .or("bfloat16", "bfloat16", MORE_LAUNCHES)
-    .because("So small a network waits for its launches, and each conversion is one more.")
+    .because("A network this small waits for its launches, and each conversion is one more.")
     .raced();
     if device.is_cuda() {
         let guess = lab.predict(prediction);

@@ -84,7 +84,7 @@ fn repeated_gradients(lab: &mut Lab) -> crate::Result<()> {
         Prediction::number(
             "07-bits",
             "The gradients of a network are computed five times, with the same weights and the same images. How many of \
-             the later four runs give the convolution's weight a gradient with other bits than the first?",
+             the four later runs give the convolution's weight a gradient whose bits differ from the first run's?",
         )
         .unit("runs")
         .because(match has_cudnn(device) {
@@ -125,8 +125,8 @@ fn repeated_gradients(lab: &mut Lab) -> crate::Result<()> {
     lab.prose(match has_cudnn(device) {
         true => {
             "The algorithm that makes the gradient of the weight adds its parts in whatever order they come. \
-             cudnn::set_deterministic(true) leaves out such algorithms. On this simulated card the disorder is made by \
-             a number, so the whole lab gives the same bits again; a real card does not."
+             cudnn::set_deterministic(true) leaves out such algorithms. On this simulated card even the disorder is \
+             computed, so the whole lab gives the same bits again; a real card does not."
         }
         false => {
             "None: this crate adds in an order that is fixed. With --gpu sim:t4 cuDNN makes the gradient, in whatever \
@@ -201,7 +201,7 @@ fn repeated_trainings(lab: &mut Lab, steps: usize) -> crate::Result<()> {
             "The seed fixes the weights at the start and the images. It does not fix the order of additions: the \
              printed losses agree, the weights do not. Each step builds on the differences of the last; in so small a \
              network they stay tiny. \"+ deterministic\" is cudnn::set_deterministic(true), \"+ everywhere\" \
-             use_deterministic_algorithms(true), which means all operations; of this crate's only convolutions \
+             use_deterministic_algorithms(true), which covers all operations; in this crate only convolutions \
              need it."
         }
         false => "Here a seed is enough. With --gpu sim:t4 it is not.",

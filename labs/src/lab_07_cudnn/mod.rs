@@ -71,8 +71,8 @@ fn four_questions(lab: &mut Lab) -> crate::Result<()> {
             ]),
     );
     lab.prose(
-        "Each of the first three may be no although the one before it is yes. Enabled is a wish of the program: it can be \
-         had without a GPU, and then nothing comes of it.",
+        "Each of the first three can be no even if the one before it is yes. Enabled is only a wish: it can be \
+         true without a GPU, and then nothing comes of it.",
     );
 
     lab.think(

@@ -51,11 +51,11 @@ pub(super) fn one_convolution(lab: &mut Lab) -> crate::Result<()> {
             "07-algorithms",
             "cuDNN has several algorithms for this convolution of 3×3 weights. `GEMM` writes out what the weights cover, \
              nine numbers for each pixel and channel, and multiplies matrices. `IMPLICIT_PRECOMP_GEMM` multiplies the same \
-             matrices and reads the image in place. `WINOGRAD_NONFUSED` transforms image, weights and result, and \
+             matrices, but looks each number up in the image, so each multiplication is slower. `WINOGRAD_NONFUSED` transforms image, weights and result, and \
              multiplies less. Put them in order of time, the fastest first.",
             names,
         )
-        .because("Winograd's way multiplies least, which pays where multiplying is slow. On a card that multiplies fast, its transforms \
+        .because("Winograd's way multiplies least, and `GEMM` has its matrix ready: both pay where multiplying is slow. On a card that multiplies fast, such preparations \
              cost more than they save.")
         .raced(),
     );
@@ -69,7 +69,7 @@ pub(super) fn one_convolution(lab: &mut Lab) -> crate::Result<()> {
     lab.table(table);
     lab.answer(guess, by_time);
     lab.prose(
-        "The workspace is memory that an algorithm needs beside image, weights and result: what GEMM writes out, and \
+        "The workspace is memory that an algorithm needs besides the image, the weights and the result: what GEMM writes out, and \
          Winograd's transforms.",
     );
 
@@ -110,8 +110,8 @@ pub(super) fn one_convolution(lab: &mut Lab) -> crate::Result<()> {
     }
     lab.table(table);
     lab.prose(
-        "Against the same convolution in f64. An algorithm may add the same products in another order, or other products, \
-         and rounds elsewhere. No result is wrong; no two need be the same. An error of some hundred millionths is that of \
+        "The errors are against the same convolution in f64. An algorithm may add the same products in another order, or other products, \
+         and round elsewhere. No result is wrong; no two need be the same. An error of some hundred millionths is that of \
          TF32: section 7.",
     );
     Ok(())
@@ -203,7 +203,7 @@ pub(super) fn rule_or_search(lab: &mut Lab) -> crate::Result<()> {
     lab.prose(
         "Where the rule was right nothing is gained, and the search is never paid back. Where it was wrong each later \
          call is shorter. The rule of this simulated cuDNN knows the sizes and not the card, so it errs on one card \
-         where it is right on another; that of the real one knows more.",
+         where it is right on another; the rule of the real cuDNN knows more.",
     );
     Ok(())
 }
@@ -235,7 +235,7 @@ pub(super) fn when_it_never_pays(lab: &mut Lab) -> crate::Result<()> {
              benchmark mode?",
         )
         .unit("searches")
-        .because("There are two sizes of a batch. Each is searched for once, in the first epoch, and what was found is kept."),
+        .because("There are two batch sizes. Each is searched once, in the first epoch, and the result is kept."),
     );
     // ANCHOR: loops
     let (conv, images) = convolution(device, 30, [32, 8], 16, 3)?;
@@ -280,7 +280,7 @@ pub(super) fn when_it_never_pays(lab: &mut Lab) -> crate::Result<()> {
     let searches: usize = all_searches.iter().take(2).sum();
     lab.answer(guess, observed("searches", searches).unit("searches"));
     lab.prose(
-        "What was found is kept for a pass, all sizes and a type. A smaller last batch is one search more, once. Sizes \
+        "The result is kept for each pass, type and set of sizes. A smaller last batch costs one more search, once. Sizes \
          that are new each time are searched each time, and nothing is ever paid back. benchmark_limit tries fewer: with \
          1 it is the rule's choice alone, which costs less and finds nothing. A training makes three passes, forward and two gradients, so it searches three times for each size.",
     );
@@ -354,7 +354,7 @@ pub(super) fn memory_to_work_in(lab: &mut Lab) -> crate::Result<()> {
         .or(
             "error",
             "It fails: out of memory.",
-            "It would, if it could not do without the workspace, but another algorithm needs next to none.",
+            "It would if there were no other way, but another algorithm needs next to no workspace.",
         )
         .or(
             "same",
@@ -403,12 +403,14 @@ pub(super) fn memory_to_work_in(lab: &mut Lab) -> crate::Result<()> {
     let [with_room, full] =
         [0, 1].map(|run| runs[run].1.last().and_then(|kernel| kernel.time));
     lab.prose(
-        "No error and no warning: another algorithm is taken, with less workspace, another time and perhaps other bits.",
+        "There is no error and no warning. Another algorithm is taken, with less workspace, a different time and perhaps different bits.",
     );
     let verdict = match full > with_room {
-        true => "A training that becomes slower for no reason may be short of memory.",
+        true => {
+            "If training becomes slower for no visible reason, memory may be short."
+        }
         false => {
-            "Here it is no slower: the rule had not chosen the fastest. On another card a training becomes slower for no reason that it names."
+            "Here it is no slower: the rule had not chosen the fastest. On another card training becomes slower, for a reason that nobody names."
         }
     };
     lab.prose(Text::from(verdict).raced());

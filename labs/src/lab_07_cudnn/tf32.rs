@@ -49,8 +49,8 @@ pub(super) fn ten_bits(lab: &mut Lab, size: usize) -> crate::Result<()> {
     }
     lab.table(table);
     lab.prose(
-        "The exponent stays whole, so TF32 reaches as far as f32: it loses digits, not range. Of the fraction three \
-         decimal digits stay. It is no type of tensors: a card rounds what it multiplies, adds the products in f32, and \
+        "The exponent stays whole, so TF32 reaches as far as f32: it loses digits, not range. About three \
+         decimal digits stay. It is not a type of tensor: a card rounds what it multiplies, adds the products in f32, and \
          gives back f32.",
     );
     lab.think(
@@ -88,8 +88,8 @@ pub(super) fn ten_bits(lab: &mut Lab, size: usize) -> crate::Result<()> {
         product_error = error;
     }
     lab.prose(
-        "Where the card has TF32 and it is allowed, the product is that of the rounded operands. Where it has not, nothing \
-         happens: allow_tf32 allows, it does not ask. set_float32_matmul_precision(High) is another name of the same \
+        "Where the card has TF32 and it is allowed, the product is that of the rounded operands. Where it does not, nothing \
+         happens: allow_tf32 permits, it does not demand. set_float32_matmul_precision(High) is another name for the same \
          flag.",
     );
 
@@ -99,7 +99,7 @@ pub(super) fn ten_bits(lab: &mut Lab, size: usize) -> crate::Result<()> {
             "07-exact",
             format!("Nobody has set a flag. On {card}, which is more exact, a convolution or a product of matrices?"),
         )
-        .or("convolution", "The convolution.", "Only convolutions may be rounded to TF32 unless a flag forbids it.")
+        .or("convolution", "The convolution.", "For convolutions, rounding to TF32 is allowed unless a flag forbids it.")
         .or("product", "The product.", "Neither was rounded to TF32 here.")
         .or(
             "equal",
@@ -127,7 +127,7 @@ pub(super) fn ten_bits(lab: &mut Lab, size: usize) -> crate::Result<()> {
     );
     lab.prose(
         "By default products are exact to the bits of f32, and convolutions are rounded where a card can: the \
-         difference to the CPU that puzzles people is this one. cudnn::set_allow_tf32(false) gives them all bits again.",
+         puzzling difference from the CPU is this one. cudnn::set_allow_tf32(false) restores all the bits.",
     );
     Ok(())
 }

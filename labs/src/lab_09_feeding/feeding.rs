@@ -137,9 +137,9 @@ fn pageable_and_pinned(lab: &mut Lab) -> crate::Result<()> {
             .row(row!["pin_memory(), again", timed("second_pin_time", pinned_again)]),
     );
     lab.prose(
-        "The GPU can read only pinned memory by itself. What lies in pageable memory the driver first copies to a \
+        "The GPU can read only pinned memory by itself. From pageable memory the driver first copies to a \
          staging buffer, which is pinned memory of the host. Taking pinned memory is slow, so it is kept for the next \
-         time. pin_memory() still copies: it pays where somebody else than the training loop does it, or where what \
+         time. pin_memory() still copies: it pays where somebody other than the training loop does it, or where what \
          is pinned is copied more than once.",
     );
     Ok(())
@@ -187,7 +187,7 @@ fn what_blocks_the_host(lab: &mut Lab) -> crate::Result<()> {
     let beside = lab.predict(
         Prediction::choice(
             "09-overlap",
-            "What does it take, at the least, for the copy to run beside the work?",
+            "The work is asked for first. What does it take, at the least, for the copy to run beside it?",
         )
         .or(
             "free",
@@ -202,12 +202,12 @@ fn what_blocks_the_host(lab: &mut Lab) -> crate::Result<()> {
         .or(
             "pinned",
             "Another stream and pinned memory.",
-            "Pinned memory makes the copy shorter, and does not decide when it may begin.",
+            "CUDA promises overlap for pinned memory only. But here the work was asked for first, and then any copy on another stream runs beside it.",
         )
         .or(
             "all",
             "Another stream, pinned memory and `non_blocking`.",
-            "`non_blocking` frees the host, and the GPU does not mind what the host does.",
+            "`non_blocking` frees the host, and the GPU does not care whether the host waits.",
         )
         .because("What is in one stream runs in order, one piece after the other.")
         .raced(),
@@ -282,7 +282,7 @@ fn what_blocks_the_host(lab: &mut Lab) -> crate::Result<()> {
     );
     lab.prose(
         "Two things are easily taken for one. non_blocking frees the host, but only from pinned memory. Another \
-         stream lets the copy overlap with the work: on one stream all runs in order, however the copy was asked for. \
+         stream lets the copy overlap with the work: on one stream everything runs in order, however the copy was asked for. \
          Only pinned memory with non_blocking on another stream has both.",
     );
     Ok(())
@@ -325,7 +325,7 @@ fn stale_and_torn(lab: &mut Lab) -> crate::Result<()> {
                 "Memory is handed out as it is, with what was last in it.",
             )
             .because(
-                "The second result got the memory of the first, and its old number, until the copy runs.",
+                "The second result got the memory of the first, and holds its old number until the copy runs.",
             )
             .raced(),
     );
@@ -589,7 +589,7 @@ fn one_epoch(lab: &mut Lab, batch_size: usize) -> crate::Result<()> {
     manual_seed(lab.seed());
     lab.think(
         "09-shorter",
-        "A data set whose samples cost the CPU something, a small network, one epoch. What makes the epoch shortest: \
+        "The samples of a data set cost the CPU something, and the network is small. What makes an epoch shortest: \
          pinned memory, copies that nobody waits for, or workers?",
     );
     // ANCHOR: loader
@@ -667,7 +667,7 @@ fn copies_set_the_pace(lab: &mut Lab) -> crate::Result<()> {
     let device = lab.device();
     lab.think(
         "09-pictures",
-        "Larger pictures, prepared beforehand: a batch is 4 MiB, and costs the CPU no more than a copy. Which gains least \
+        "The pictures are larger now, and prepared beforehand: a batch is 4 MiB, and costs the CPU no more than a copy. Which gains least \
          now: pinned memory, `non_blocking`, or another stream?",
     );
     // ANCHOR: copies
@@ -715,8 +715,8 @@ fn more_workers(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     // More workers than cores are warned of, and who measures has perhaps one core.
     let modelled = Machine::current().time_is_modelled();
     let most = options.num_workers.unwrap_or(if modelled { 8 } else { 1 });
-    let is_shorter = "The 1024 rows of 16 numbers of chapter 03 lie in memory. An epoch of loading them takes some time \
-                      without workers. Does it take less with workers?";
+    let is_shorter = "The 1024 rows of 16 numbers of chapter 03 lie in memory. Loading a batch of them is hardly more than \
+                      a copy. Do workers make an epoch of loading shorter?";
     let guess = if most == 0 {
         lab.think("09-workers", is_shorter);
         None
@@ -767,7 +767,7 @@ fn more_workers(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     }
     lab.prose(
         "Workers share the work of making samples, so they help where there is much of it. Each costs its start in every \
-         epoch, and each batch its way from the worker to the loop: where there is little to share, more than they save.",
+         epoch, and each batch its way from the worker to the loop: where there is little to share, that is more than they save.",
     );
     if modelled {
         let hand_over = time_to_load(2, 1)? - time_to_load(1, 1)?;
@@ -823,7 +823,7 @@ fn created_or_moved(lab: &mut Lab) -> crate::Result<()> {
     }
     lab.think(
         "09-way",
-        "A tensor of 4 MiB is made on the CPU and moved to the GPU. How much memory does it take, of both together?",
+        "A tensor of 4 MiB is made on the CPU and moved to the GPU. How much memory does that take, on the two together?",
     );
     // ANCHOR: created
     // Not timed: the first takes memory.

@@ -24,7 +24,7 @@ fn why(lab: &mut Lab) -> crate::Result<()> {
     lab.section(7, "Why is my GPU at 11 %?");
     lab.think(
         "05-how-busy",
-        "A network of two layers learns 1024 pictures a step. They are on the GPU already, and nobody reads a number. How \
+        "A network of two layers trains on 1024 pictures in each step. They are on the GPU already, and nobody reads a number. How \
          busy is the GPU?",
     );
     if !on_gpu(
@@ -56,17 +56,17 @@ fn why(lab: &mut Lab) -> crate::Result<()> {
     lab.table(readings(STARVED, &[("A", a), ("B", b), ("C", c), ("D", d)]));
     lab.prose(
         "GPU-Util alone does not tell: look for the one other number that is odd. One has a host that is busier than a \
-         single thread can be. One has a busy bus. One has a GPU that runs kernels more than half of the time, with most of \
-         its multiprocessors idle. And one has nothing odd at all, which says something too.",
+         single thread can be. One has a busy bus. One has a GPU that runs kernels more than half of the time, with few of \
+         its multiprocessors at work. And one has nothing odd at all, which says something too.",
     );
 
     let guess = lab.predict(
         Prediction::order(
             "09-which-loop",
-            "Which loop is A, which B, C and D? Put them in that order.",
+            "Which loop is which? Put them in the order A, B, C, D.",
             [LOADER, PAGEABLE, TINY, WAITS],
         )
-        .because("Each but the last has one reading that is odd."),
+        .because("A, B and C have one odd reading each, and D has none."),
     );
     lab.table(
         Table::new(["loop", "what it is", "what gives it away"])
@@ -77,11 +77,7 @@ fn why(lab: &mut Lab) -> crate::Result<()> {
                 "much comes over the bus, and the GPU waits for it"
             ])
             .row(row!["C", LOADER, "CPU above 100 %: the workers are at work"])
-            .row(row![
-                "D",
-                WAITS,
-                "none of these: it waits, and the host waits for it"
-            ]),
+            .row(row!["D", WAITS, "nothing: GPU and host wait for each other in turn"]),
     );
     lab.answer(
         guess,
@@ -220,7 +216,7 @@ fn check(x: &Tensor) -> Result<()> {
 fn busy_is_not_full(lab: &mut Lab) -> crate::Result<()> {
     lab.section(8, "How full is busy?");
     let times_as_many = "`argmax` finds the largest of 65536 numbers, in one row, in 8 rows, or in 80. Each keeps the GPU \
-                         busy, launch after launch. How many times as many rows a second get done with 80 in a launch as \
+                         busy, launch after launch. A row is one block of threads, and a multiprocessor can work on several blocks at once. How many times as many rows a second get done with 80 in a launch as \
                          with one?";
     if !lab.device().is_cuda() {
         lab.think("05-argmax", times_as_many);
@@ -233,7 +229,7 @@ fn busy_is_not_full(lab: &mut Lab) -> crate::Result<()> {
         Prediction::number("05-argmax", times_as_many)
             .tolerance(0.25)
             .because(
-                "A row is one block of threads on one multiprocessor. With a single row all the others stand idle, and \
+                "With a single row one multiprocessor works on one block, and the others stand idle. With 80 there is room for all of them at once, and \
                  GPU-Util does not mind.",
             )
             .raced(),
