@@ -7,7 +7,7 @@ use crate::mistake::{Wrong, choices};
 use crate::names::{LINES, unknown};
 use crate::output::{self, Show};
 use crate::plan::{Expand, Plan};
-use crate::{anchor, first_page, html, minutes, plan_page, prediction, questions};
+use crate::{anchor, exercises, first_page, html, minutes, plan_page, prediction, questions};
 
 /// A directive as Markdown.
 pub fn markdown(
@@ -17,7 +17,7 @@ pub fn markdown(
     args: &[&str],
     expand: Expand,
 ) -> Result<String, Wrong> {
-    if let (Some(chapter), "lab-run" | "questions", [other]) = (page.chapter(), name, args)
+    if let (Some(chapter), "lab-run" | "exercises" | "questions", [other]) = (page.chapter(), name, args)
         && chapter != *other
     {
         return Err(Wrong::Here(format!("this is chapter {chapter}: say `{{{{#{name} {chapter}}}}}`")));
@@ -73,6 +73,7 @@ pub fn markdown(
         ("race", []) => Ok(first_page::race()?),
         ("clone", [lab]) => Ok(first_page::clone(course, lab)?),
         ("chapters", []) => Ok(first_page::chapters(course)?),
+        ("exercises", [chapter]) => Ok(exercises::markdown(course, chapter)?),
         ("questions", [chapter]) => {
             let least = if page.chapter().is_some() { 6 } else { 1 };
             let html = questions::html(course, chapter, least)?;

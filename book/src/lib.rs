@@ -12,6 +12,7 @@ mod course;
 mod directive;
 mod doctests;
 mod document;
+mod exercises;
 pub mod fences;
 mod first_page;
 pub mod folder;

@@ -12,7 +12,7 @@ pub const BLOCKS: [(&str, &str); 5] = [
 ];
 
 /// Those on a line of their own, by example.
-pub const LINES: [(&str, &str); 12] = [
+pub const LINES: [(&str, &str); 13] = [
     ("minutes", "{{#minutes}}"),
     ("plan", "{{#plan}}"),
     ("sessions", "{{#sessions}}"),
@@ -21,6 +21,7 @@ pub const LINES: [(&str, &str); 12] = [
     ("lab-output", "{{#lab-output 03 4 run=t4}}"),
     ("predict", "{{#predict 03-steps run=t4}}"),
     ("lab-source", "{{#lab-source 03}}"),
+    ("exercises", "{{#exercises 03}}"),
     ("questions", "{{#questions 03}}"),
     ("race", "{{#race}}"),
     ("clone", "{{#clone 03}}"),

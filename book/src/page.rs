@@ -10,6 +10,7 @@
 //! | `{{#lab-output 03 4 run=t4}}` | section 4 of the lab's tested output, with the machine it ran on; `show=results` leaves out the lab's own words; `part=steps` shows what follows the prediction `03-steps` |
 //! | `{{#predict 03-steps run=t4}}` | a prediction of the lab, with the answer of this run; what follows is folded up to the next heading |
 //! | `{{#lab-source 03}}` | the whole source of the lab |
+//! | `{{#exercises 03}}` | the exercises of the chapter, from `labs/exercises/source` |
 //! | `{{#questions 03}}` | the questions of `labs/questions/03.toml`: see there |
 //! | `{{#race}}`, `{{#clone 03}}`, `{{#chapters}}` | what only the first page has: see `first_page.rs` |
 //!
@@ -38,7 +39,7 @@ use crate::minutes::told;
 use crate::mistake::{Mistake, Wrong};
 use crate::names::BLOCKS;
 use crate::prediction::{END, folds as folds_what_follows};
-use crate::{directive, fences};
+use crate::{directive, exercises, fences};
 
 /// What every chapter with a number has, once.
 const PARTS: [&str; 7] = ["objectives", "minutes", "lab-run", "questions", "takeaways", "map", "sources"];
@@ -83,7 +84,7 @@ pub fn expand(course: &Course, page: &Page) -> Result<String, Vec<Mistake>> {
             expanded += &format!("{line}\n");
         } else if let Some((name, args)) = alone(line) {
             used.push(name);
-            if PARTS.contains(&name) {
+            if PARTS.contains(&name) || name == "exercises" {
                 expanded += &END.repeat(mem::take(&mut folds));
             }
             if let Some((name, heading)) = BLOCKS.iter().find(|block| block.0 == name && args.is_empty()) {
@@ -119,8 +120,8 @@ pub fn expand(course: &Course, page: &Page) -> Result<String, Vec<Mistake>> {
             format!("{predictions} predictions wait for an answer: a chapter has at most {MOST_PREDICTIONS}");
         mistakes.push(mistake(1, what));
     }
-    if page.chapter().is_some() {
-        for part in PARTS {
+    if let Some(chapter) = page.chapter() {
+        for part in PARTS.into_iter().chain(exercises::are_there(chapter).then_some("exercises")) {
             match used.iter().filter(|used| **used == part).count() {
                 0 => mistakes.push(mistake(1, format!("the chapter has no `{{{{#{part} …}}}}`"))),
                 1 => {}

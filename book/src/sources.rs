@@ -1,4 +1,4 @@
-//! The sources that decide what a lab prints. `build.rs` includes this file too, and keeps what it finds.
+//! The sources that decide what a lab prints, and those of the exercises. `build.rs` includes this file too, and keeps what it finds.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -7,7 +7,7 @@ use std::io;
 use std::path::Path;
 
 /// Their folders, from the root of the checkout.
-pub const FOLDERS: [&str; 4] = ["labs/src", "drawing/src", "tensor/src", "gpu/src"];
+pub const FOLDERS: [&str; 5] = ["labs/src", "labs/exercises/source", "drawing/src", "tensor/src", "gpu/src"];
 
 /// A hash of each, by its path from the root of the checkout.
 pub fn hashes(root: &Path) -> io::Result<BTreeMap<String, u64>> {

@@ -5,7 +5,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
 
 use crate::device::MachineId;
@@ -33,6 +33,9 @@ pub struct Ambient {
     untold: Mutex<Vec<String>>,
     /// How many GPUs the machine has: set once, when it is made.
     gpus: OnceLock<usize>,
+    /// How many more operations its program may ask for, where somebody has said so.
+    operations_left: Mutex<Option<u64>>,
+    is_limited: AtomicBool,
 }
 
 static DEFAULT: LazyLock<Arc<Ambient>> = LazyLock::new(|| Ambient::new(Clock::real()));
@@ -72,6 +75,8 @@ impl Ambient {
             on_warning: Mutex::default(),
             untold: Mutex::default(),
             gpus: OnceLock::new(),
+            operations_left: Mutex::default(),
+            is_limited: AtomicBool::new(false),
         })
     }
 
@@ -157,6 +162,29 @@ impl Ambient {
         ENTERED
             .with_borrow(|entered| entered.last().and_then(|entered| entered.generator.clone()))
             .unwrap_or_else(|| of_current(|ambient| ambient.generator.clone()))
+    }
+
+    /// Lets the program ask for so many more operations.
+    pub fn limit_operations(&self, count: u64) {
+        *self.operations_left.lock().unwrap_or_else(PoisonError::into_inner) = Some(count);
+        self.is_limited.store(true, Ordering::Relaxed);
+    }
+
+    /// Counts an operation. Says whether the program may ask for it.
+    #[inline]
+    pub fn count_operation() -> bool {
+        of_current(|ambient| !ambient.is_limited.load(Ordering::Relaxed) || ambient.one_less())
+    }
+
+    #[cold]
+    fn one_less(&self) -> bool {
+        let mut left = self.operations_left.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(count) = left.as_mut() else { return true };
+        *count = match count.checked_sub(1) {
+            Some(fewer) => fewer,
+            None => return false,
+        };
+        true
     }
 
     pub fn host_memory(&self) -> &HostMemory {

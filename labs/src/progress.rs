@@ -5,7 +5,7 @@
 //!   "to-device-progress": 1,
 //!   "predictions": { "03-steps": { "said": "2", "verdict": "off", "ratio": 0.0208 } },
 //!   "questions": { "02-rule": { "said": "3", "right": true } },
-//!   "exercises": { "02-both": { "passed": true } }
+//!   "exercises": { "02-batch": { "passed": true, "checks": 3, "hints": 1 } }
 //! }
 //! ```
 //!
@@ -113,6 +113,51 @@ impl Record {
         self.0.get("predictions")?.get(id)?.get("said")?.as_str()
     }
 
+    /// Keeps an answer to a question: the place of the choice in its file, from 1.
+    pub fn answered(&mut self, id: &str, place: usize, right: bool) {
+        let entry = json!({ "said": place.to_string(), "right": right });
+        self.part("questions").insert(id.to_owned(), entry);
+    }
+
+    /// Whether a question was answered rightly, if it was answered.
+    pub fn answer(&self, id: &str) -> Option<bool> {
+        self.0.get("questions")?.get(id)?.get("right")?.as_bool()
+    }
+
+    /// Keeps that an exercise was checked. Who has passed once has passed.
+    pub fn checked(&mut self, id: &str, passed: bool) {
+        let passed = passed || self.passed(id);
+        let checks = self.count(id, "checks") + 1;
+        let exercise = self.exercise(id);
+        exercise.insert("passed".to_owned(), passed.into());
+        exercise.insert("checks".to_owned(), checks.into());
+    }
+
+    /// Whether an exercise has passed its check.
+    pub fn passed(&self, id: &str) -> bool {
+        self.of_exercise(id, "passed").and_then(Json::as_bool).unwrap_or(false)
+    }
+
+    /// Keeps that a student has seen so many hints of an exercise.
+    pub fn hinted(&mut self, id: &str, hints: u64) {
+        let hints = hints.max(self.count(id, "hints"));
+        self.exercise(id).insert("hints".to_owned(), hints.into());
+    }
+
+    /// How often an exercise was checked (`checks`), or how many hints were seen (`hints`).
+    pub fn count(&self, id: &str, what: &str) -> u64 {
+        self.of_exercise(id, what).and_then(Json::as_u64).unwrap_or(0)
+    }
+
+    fn of_exercise(&self, id: &str, what: &str) -> Option<&Json> {
+        self.0.get("exercises")?.get(id)?.get(what)
+    }
+
+    fn exercise(&mut self, id: &str) -> &mut Map<String, Json> {
+        let entry = self.part("exercises").entry(id).or_insert_with(|| json!({}));
+        entry.as_object_mut().expect("`parse` lets nothing else through")
+    }
+
     fn part(&mut self, part: &str) -> &mut Map<String, Json> {
         let entry = self.0.entry(part).or_insert_with(|| json!({}));
         entry.as_object_mut().expect("`parse` lets nothing else through")
@@ -141,6 +186,24 @@ mod tests {
         assert!(
             again.to_text().contains("\"later\"")
                 && again.to_text().contains("02-rule")
+        );
+    }
+
+    #[test]
+    fn who_has_passed_once_has_passed() {
+        let mut record = Record::default();
+        record.checked("02-batch", false);
+        assert!(!record.passed("02-batch"));
+        record.checked("02-batch", true);
+        record.checked("02-batch", false);
+        record.hinted("02-batch", 2);
+        record.hinted("02-batch", 1);
+        record.answered("02-rule", 3, true);
+        let record = Record::parse(&record.to_text()).unwrap();
+        assert!(record.passed("02-batch") && record.answer("02-rule") == Some(true));
+        assert_eq!(
+            ["checks", "hints"].map(|what| record.count("02-batch", what)),
+            [3, 2]
         );
     }
 

@@ -258,7 +258,7 @@ fn line(cells: impl Iterator<Item = String>) -> String {
 }
 
 /// A terminal shows code as it is; only pages mark it.
-pub(crate) fn without_ticks(text: &str) -> String {
+pub fn without_ticks(text: &str) -> String {
     text.replace('`', "")
 }
 

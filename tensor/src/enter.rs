@@ -5,6 +5,7 @@ use std::panic::Location;
 
 use crate::ambient::Ambient;
 use crate::device::Device;
+use crate::error::tensor::TensorError;
 use crate::error::{DeviceMismatch, Error, GpuError, MismatchedTensor, Result};
 use crate::host_profile::HostProfile;
 use crate::operation::{Arguments, Devices, Operation};
@@ -15,6 +16,9 @@ use crate::tensor::Tensor;
 #[track_caller]
 pub(crate) fn enter(operation: &'static Operation, inputs: &[&Tensor]) -> Result<Leave> {
     let leave = scope::operation(operation.name, Location::caller());
+    if !Ambient::count_operation() {
+        return Err(TensorError::NoMoreOperations { operation: operation.name }.into());
+    }
     if !operation.is_composite {
         Ambient::charge(HostProfile::dispatch_time);
     }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use todevice::errors::TensorError;
 use todevice::prelude::*;
 use todevice::time::Instant;
 use todevice::{GpuSpec, Machine, cuda};
@@ -266,4 +267,23 @@ fn what_is_made_on_a_device_is_not_copied_there() {
         assert_eq!((counted.launches, counted.copies_to_host, counted.bytes_to_host), (0, 1, 12));
         Ok(())
     });
+}
+
+#[test]
+fn a_machine_stops_a_program_that_does_not_end() {
+    for spec in ["none", "sim:t4"] {
+        let machine: Machine = spec.parse().unwrap();
+        machine.limit_operations(100);
+        let mut done = 0;
+        let error = machine.enter(|| -> Result<()> {
+            let x = Tensor::zeros(&[2])?;
+            loop {
+                (&x + 1.0)?;
+                done += 1;
+            }
+        });
+        let error = error.unwrap_err();
+        assert!(matches!(error.refusal(), Some(TensorError::NoMoreOperations { .. })), "{error}");
+        assert_eq!(done, 99, "the first made `x`");
+    }
 }

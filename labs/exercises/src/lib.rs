@@ -1,2 +1,63 @@
-//! The files a student edits, one binary each. Nothing depends on this package: a syntax error in an
-//! exercise must not stop the course from building. No exercise is written yet.
+//! The exercises of the To Device course, and the check that says what a student's code did.
+//!
+//! All that belongs to an exercise stands in one file of `labs/exercises/source`: its task, its hints, its solution, what others
+//! get wrong, and its check. The check calls the student's functions on simulated machines and looks at what those were asked for:
+//! copies, bytes, launches, waits, races, memory, and results. Nothing that the code prints or claims decides.
+//!
+//! ```
+//! use exercises::{Exercise, Verdict};
+//!
+//! let exercise = Exercise::find("02-batch").unwrap();
+//! let cases = exercise.cases(&[1]);
+//! let right = exercise.right(&cases);
+//! assert!(exercise.judge(&cases, &right, &right).passed());
+//! ```
+//!
+//! A student's file is compiled against this package as it was built, with one call of `rustc`
+//! ([`check`](check::check)), and run in a process of its own ([`child`]).
+
+mod case;
+#[cfg(not(target_family = "wasm"))]
+pub mod check;
+#[cfg(not(target_family = "wasm"))]
+mod child;
+mod exercise;
+#[cfg(not(target_family = "wasm"))]
+pub mod library;
+pub mod rules;
+mod seen;
+mod student;
+mod verdict;
+
+pub use case::Case;
+#[cfg(not(target_family = "wasm"))]
+pub use child::{Variant, child};
+pub use exercise::{Edit, Exercise, Kind, Style, Wrong};
+pub use seen::{Call, CallKind, Ended, IntoValue, Operand, Race, Seen, Value, observe};
+/// The crate that exercises are about, as this package was built with it.
+pub use todevice;
+pub use verdict::{Diagnosis, Verdict};
+
+/// Declares the modules of the exercises, and their list in the order of the book.
+macro_rules! exercises {
+    ($($module:ident = $file:literal,)+) => {
+        $(
+            #[path = $file]
+            pub mod $module;
+        )+
+
+        /// All exercises, in the order of the book.
+        pub static EXERCISES: &[&Exercise] = &[$(&$module::EXERCISE),+];
+    };
+}
+
+exercises! {
+    x02_batch = "../source/02-batch.rs",
+}
+
+impl Exercise {
+    /// The exercise of this id.
+    pub fn find(id: &str) -> Option<&'static Exercise> {
+        EXERCISES.iter().copied().find(|exercise| exercise.id == id)
+    }
+}

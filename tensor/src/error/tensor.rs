@@ -29,6 +29,8 @@ pub enum TensorError {
         "Could not run 'aten::record_stream' with arguments from the 'CPU' backend: the memory of the host belongs to no stream"
     )]
     RecordStreamOnHost,
+    #[error("{operation}: this machine was given a number of operations, and they are used up")]
+    NoMoreOperations { operation: &'static str },
 }
 
 impl Refusal for TensorError {

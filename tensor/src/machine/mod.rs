@@ -179,6 +179,12 @@ impl Machine {
         &self.0.gpus
     }
 
+    /// Lets its program ask for `count` more operations; each one after them fails
+    /// ([`NoMoreOperations`](crate::errors::TensorError)). Whoever runs a program that may never end stops it so.
+    pub fn limit_operations(&self, count: u64) {
+        self.0.ambient.limit_operations(count);
+    }
+
     /// Gives the machine's warnings to `handler`: PyTorch's texts, each at most once, or once for each line of the
     /// program that it is about. First come those of how the machine was made ([`GpuSpec::machine`]).
     pub fn on_warning(&self, handler: impl Fn(&str) + Send + Sync + 'static) {

@@ -1,0 +1,184 @@
+//! `cargo course`: the exercises of To Device, and the way to everything else in it.
+
+mod explain;
+mod grade;
+mod quiz;
+mod report;
+mod show;
+mod student;
+mod watch;
+mod workplace;
+
+use std::path::PathBuf;
+use std::process::{Command, ExitCode};
+
+use clap::{CommandFactory, Parser, Subcommand};
+use clap_complete::Shell;
+use labs::Stop;
+use labs::stdio::to_stdout;
+
+use report::Format;
+use workplace::{Workplace, failed, root, wrong};
+
+/// To Device: GPU computing for deep learning, hands on
+#[derive(Parser)]
+#[command(name = "course", version)]
+struct Flags {
+    #[command(subcommand)]
+    command: Option<Do>,
+
+    /// Folder of your files [default: exercises]
+    #[arg(long, value_name = "DIR", global = true)]
+    work: Option<PathBuf>,
+}
+
+/// An exercise is meant by its id, by the end of it, or by the number of its chapter.
+#[derive(Subcommand)]
+enum Do {
+    /// Name all exercises, with what you have passed
+    List {
+        /// Words to look for
+        search: Option<String>,
+        /// Only those that have not passed
+        #[arg(long, conflicts_with = "done")]
+        open: bool,
+        /// Only those that have
+        #[arg(long)]
+        done: bool,
+    },
+    /// Say what is to be done, and write your file if there is none
+    Show { exercise: Option<String> },
+    /// Check exercises: the next one, if none is named
+    Check {
+        exercises: Vec<String>,
+        /// All that you have begun
+        #[arg(long, conflicts_with = "exercises")]
+        all: bool,
+    },
+    /// Check an exercise whenever you save its file
+    Watch {
+        exercise: Option<String>,
+        /// Look at the file every 0.3 seconds, where the system tells nothing of changes
+        #[arg(long)]
+        poll: bool,
+    },
+    /// Give the next hint, of three
+    Hint {
+        exercise: Option<String>,
+        /// Which one
+        #[arg(value_parser = clap::value_parser!(u64).range(1..=3))]
+        number: Option<u64>,
+    },
+    /// Print a solution
+    Solution { exercise: Option<String> },
+    /// Write your file as it was at first; yours is kept under another name
+    Reset { exercise: String },
+    /// Run the lab of a chapter, with its predictions
+    Read {
+        chapter: String,
+        /// Flags of the lab, such as --gpu sim:h200
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        flags: Vec<String>,
+    },
+    /// Ask the questions of a chapter
+    Quiz { chapter: String },
+    /// Explain an error: its code, such as GPU0001, or a message of PyTorch
+    Explain {
+        #[arg(required = true)]
+        error: Vec<String>,
+    },
+    /// Say what this computer has for CUDA
+    Doctor,
+    /// Run every lab on a GPU and compare
+    Verify {
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        flags: Vec<String>,
+    },
+    /// Build the book and serve it at http://127.0.0.1:3000
+    Book,
+    /// Report what you have passed
+    Report {
+        #[arg(long, value_enum, default_value = "text")]
+        format: Format,
+    },
+    /// Grade the exercises in a folder, with other seeds
+    Grade {
+        folder: PathBuf,
+        /// Seed that the others are made of, to grade the same way again
+        #[arg(long)]
+        seed: Option<u64>,
+        #[arg(long, value_enum, default_value = "text")]
+        format: Format,
+    },
+    /// Print completions for a shell
+    Completions { shell: Shell },
+}
+
+fn main() -> ExitCode {
+    labs::program(run)
+}
+
+fn run(Flags { command, work }: Flags) -> Result<(), Stop> {
+    // These touch none of the student's files.
+    match &command {
+        Some(Do::Explain { error }) => return explain::explain(&error.join(" ")),
+        Some(Do::Doctor) => return cargo("doctor", &[]),
+        Some(Do::Verify { flags }) => return cargo("verify", flags),
+        Some(Do::Book) => return cargo("book", &["serve".to_owned()]),
+        Some(Do::Completions { shell }) => {
+            let mut text = Vec::new();
+            clap_complete::generate(*shell, &mut Flags::command(), "course", &mut text);
+            to_stdout(&String::from_utf8_lossy(&text));
+            return Ok(());
+        }
+        _ => {}
+    }
+    let mut place = Workplace::open(work)?;
+    match command {
+        None => student::start(&place),
+        Some(Do::List { search, open, done }) => student::list(&place, search.as_deref(), open, done)?,
+        Some(Do::Show { exercise }) => student::task(&place, place.named(exercise.as_deref())?)?,
+        Some(Do::Check { exercises, all }) => student::check_all(&mut place, &exercises, all)?,
+        Some(Do::Watch { exercise, poll }) => {
+            let exercise = place.named(exercise.as_deref())?;
+            watch::watch(&mut place, exercise, poll)?;
+        }
+        Some(Do::Hint { exercise, number }) => {
+            let exercise = place.named(exercise.as_deref())?;
+            student::hint(&mut place, exercise, number);
+        }
+        Some(Do::Solution { exercise }) => student::solution(place.named(exercise.as_deref())?),
+        Some(Do::Reset { exercise }) => student::reset(&place, place.named(Some(&exercise))?)?,
+        Some(Do::Read { chapter, flags }) => read(&place, &chapter, flags)?,
+        Some(Do::Quiz { chapter }) => quiz::quiz(&mut place, &chapter)?,
+        Some(Do::Report { format }) => report::report(&place, format)?,
+        Some(Do::Grade { folder, seed, format }) => grade::grade(&place, &folder, seed, format)?,
+        Some(Do::Explain { .. } | Do::Doctor | Do::Verify { .. } | Do::Book | Do::Completions { .. }) => {}
+    }
+    Ok(())
+}
+
+/// Runs the lab of a chapter with its questions, and keeps the answers.
+fn read(place: &Workplace, chapter: &str, flags: Vec<String>) -> Result<(), Stop> {
+    let lab = chapter.parse::<u32>().ok().map(|number| format!("lab-{number:02}"));
+    let lab = lab.filter(|name| labs::Listed::named(name).is_some());
+    let lab = lab.ok_or_else(|| wrong(format!("`{chapter}` is no chapter: say 03")))?;
+    let progress = place.folder.join("progress.json").display().to_string();
+    let asked = ["--ask".to_owned(), "--progress".to_owned(), progress];
+    cargo(&lab, &[&asked[..], &flags].concat())
+}
+
+/// Runs another program of the checkout.
+fn cargo(program: &str, flags: &[String]) -> Result<(), Stop> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let status = Command::new(cargo)
+        .args(["run", "--quiet", "--bin", program, "--"])
+        .args(flags)
+        .current_dir(root())
+        .status()
+        .map_err(|error| failed(format!("cargo: {error}")))?;
+    match status.success() {
+        true => Ok(()),
+        false => Err(Stop { message: String::new(), exit_code: status.code().unwrap_or(1) as u8 }),
+    }
+}

@@ -1,0 +1,207 @@
+//! What a student does with an exercise.
+
+use std::path::Path;
+
+use colored::Colorize;
+use exercises::check::{Checked, check};
+use exercises::{EXERCISES, Exercise, Kind, Verdict};
+use labs::Stop;
+use labs::stdio::to_stdout;
+
+use crate::show::{count, text};
+use crate::workplace::{Workplace, all_named, failed, wrong};
+
+/// The seeds of a student's checks.
+pub const SEEDS: [u64; 3] = [1, 2, 3];
+
+/// Where one is, and what to do next.
+pub fn start(place: &Workplace) {
+    let passed = EXERCISES.iter().filter(|exercise| place.record.passed(exercise.id)).count();
+    let mut told = format!("{}\n\n", "To Device: GPU computing for deep learning, hands on".bold());
+    if passed == 0 {
+        told += &text(
+            "You read a chapter, predict what its lab will say, and repair code that a simulated GPU watches. You need no \
+             GPU.",
+            "",
+        );
+        told += "\n  cargo course book      the chapters, at http://127.0.0.1:3000\n";
+        told += "  cargo course read 01   the first lab, with its questions, here\n";
+        told += "  cargo course watch     the first exercise: checked whenever you save\n";
+    } else {
+        told += &format!("{passed} of {} passed.\n", count(EXERCISES.len(), "exercise", "exercises"));
+    }
+    match place.next() {
+        Some(next) => {
+            told += &format!("\nNext: {}\n\n", titled(next));
+            told += &text(next.task, "  ");
+            told += &format!("\n  {}\n", place.file(next).display());
+        }
+        None => {
+            told += "\nAll exercises have passed. `cargo course quiz 01` asks the questions of a chapter.\n"
+        }
+    }
+    told += "\n`cargo course list` names all exercises, `cargo course help` all commands.\n";
+    to_stdout(&told);
+}
+
+pub fn titled(exercise: &Exercise) -> String {
+    let kind = match exercise.kind {
+        Kind::Fix => "fix it",
+        Kind::Write => "write it",
+    };
+    format!("{}  {} ({kind})", exercise.id.bold(), exercise.title)
+}
+
+/// All exercises, or those that fit, with what was passed.
+pub fn list(place: &Workplace, search: Option<&str>, open: bool, done: bool) -> Result<(), Stop> {
+    let fits = |exercise: &&&Exercise| {
+        let text = format!("{} {} {}", exercise.id, exercise.title, exercise.task).to_lowercase();
+        let passed = place.record.passed(exercise.id);
+        search.is_none_or(|search| text.contains(&search.to_lowercase()))
+            && !(open && passed)
+            && !(done && !passed)
+    };
+    let found: Vec<_> = EXERCISES.iter().filter(fits).collect();
+    let width = EXERCISES.iter().map(|exercise| exercise.id.len()).max().unwrap_or(0);
+    let mut told = String::new();
+    for exercise in &found {
+        let passed = place.record.passed(exercise.id);
+        let state = match (passed, place.record.count(exercise.id, "checks")) {
+            (true, _) => "passed".green(),
+            (false, 0) => "".normal(),
+            (false, _) => "begun".yellow(),
+        };
+        let kind = if exercise.kind == Kind::Fix { "fix" } else { "write" };
+        told += &format!("{state:6}  {:width$}  {kind:5}  {}\n", exercise.id, exercise.title);
+    }
+    if found.is_empty() {
+        return Err(failed("no exercise fits; `cargo course list` names all"));
+    }
+    let passed = EXERCISES.iter().filter(|exercise| place.record.passed(exercise.id)).count();
+    told += &format!("\n{passed} of {} passed\n", EXERCISES.len());
+    to_stdout(&told);
+    Ok(())
+}
+
+/// What is to be done, and where.
+pub fn task(place: &Workplace, exercise: &Exercise) -> Result<(), Stop> {
+    let (file, is_new) = place.begun(exercise)?;
+    let mut told = format!("{}\n\n{}\n", titled(exercise), text(exercise.task, ""));
+    told += &format!("{} {}\n", if is_new { "Written:" } else { "Your file:" }, file.display());
+    to_stdout(&told);
+    Ok(())
+}
+
+/// Checks one exercise and keeps the result.
+pub fn verdict(place: &mut Workplace, exercise: &Exercise) -> Result<Checked, Stop> {
+    let library = place.library()?;
+    let file = place.file(exercise);
+    let checked =
+        check(&library, exercise, &file, &exercise.cases(&SEEDS), &place.scratch).map_err(failed)?;
+    let passed = checked.verdict.passed();
+    place.keep(|record| record.checked(exercise.id, passed));
+    Ok(checked)
+}
+
+/// What a student reads after a check.
+pub fn told(exercise: &Exercise, checked: &Checked, file: &Path) -> String {
+    let mut told = String::new();
+    if !checked.printed.is_empty() {
+        let lines: Vec<&str> = checked.printed.lines().collect();
+        let shown = lines.len().min(20);
+        told += &format!("{}\n", "Your code prints:".bold());
+        lines[..shown].iter().for_each(|line| told += &format!("  {line}\n"));
+        if shown < lines.len() {
+            told += &format!("  … and {}\n", count(lines.len() - shown, "more line", "more lines"));
+        }
+        told.push('\n');
+    }
+    let text_of = checked.verdict.to_string();
+    match &checked.verdict {
+        Verdict::Passed { .. } => {
+            told += &format!("{}", text_of.green());
+            told += &text(exercise.afterwards, "");
+        }
+        Verdict::Failed { diagnosis, .. } => {
+            told += &text_of.replacen("not yet:", &"not yet:".red().to_string(), 1);
+            if let Some(line) = diagnosis.line {
+                told += &format!("\n{}:{line}\n", file.display());
+            }
+        }
+    }
+    told
+}
+
+/// Checks the exercises that a student means. It ends with 1 if one does not pass.
+pub fn check_all(place: &mut Workplace, names: &[String], all: bool) -> Result<(), Stop> {
+    let mut chosen = Vec::new();
+    for name in names {
+        chosen.extend(all_named(name)?);
+    }
+    if all {
+        chosen = EXERCISES.iter().copied().filter(|exercise| place.file(exercise).exists()).collect();
+        if chosen.is_empty() {
+            return Err(wrong("no exercise is begun; `cargo course watch` begins the first"));
+        }
+    } else if chosen.is_empty() {
+        chosen.push(place.named(None)?);
+    }
+    let several = chosen.len() > 1;
+    let mut passed = 0;
+    for exercise in &chosen {
+        if several || names.is_empty() {
+            to_stdout(&format!("{}\n", titled(exercise)));
+        }
+        let (file, is_new) = place.begun(exercise)?;
+        if is_new {
+            to_stdout(&format!("Written, as it is to begin with: {}\n\n", file.display()));
+        }
+        let checked = verdict(place, exercise)?;
+        passed += usize::from(checked.verdict.passed());
+        to_stdout(&format!("{}{}", told(exercise, &checked, &file), if several { "\n" } else { "" }));
+        if !checked.verdict.passed() && !several {
+            to_stdout(&format!("\nStuck? cargo course hint {}\n", exercise.id));
+        }
+    }
+    if several {
+        to_stdout(&format!("{passed} of {} passed\n", chosen.len()));
+    }
+    match passed == chosen.len() {
+        true => Ok(()),
+        false => Err(Stop { message: String::new(), exit_code: 1 }),
+    }
+}
+
+/// The next hint, or the one asked for.
+pub fn hint(place: &mut Workplace, exercise: &Exercise, number: Option<u64>) {
+    let number = number.unwrap_or(place.record.count(exercise.id, "hints") + 1).clamp(1, 3);
+    let hint = exercise.hints[number as usize - 1];
+    place.keep(|record| record.hinted(exercise.id, number));
+    let more = match number {
+        3 => format!("That was the last one. cargo course solution {}", exercise.id),
+        _ => format!("One more: cargo course hint {}", exercise.id),
+    };
+    to_stdout(&format!("Hint {number} of 3\n\n{}\n{more}\n", text(hint, "")));
+}
+
+pub fn solution(exercise: &Exercise) {
+    to_stdout(&exercise.solution());
+}
+
+/// Writes the file as it is at first, and keeps the student's.
+pub fn reset(place: &Workplace, exercise: &Exercise) -> Result<(), Stop> {
+    let file = place.file(exercise);
+    if !file.exists() {
+        place.write(&file, &exercise.skeleton())?;
+        to_stdout(&format!("Written: {}\n", file.display()));
+        return Ok(());
+    }
+    let kept = (1..)
+        .map(|number| place.folder.join(format!("{}.yours-{number}", exercise.file())))
+        .find(|kept| !kept.exists())
+        .unwrap_or_default();
+    std::fs::rename(&file, &kept).map_err(|error| failed(format!("{}: {error}", file.display())))?;
+    place.write(&file, &exercise.skeleton())?;
+    to_stdout(&format!("Written anew: {}\nYours is kept: {}\n", file.display(), kept.display()));
+    Ok(())
+}

@@ -1,0 +1,135 @@
+//! Where a student's files are, and what they have done.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use exercises::library::Library;
+use exercises::{EXERCISES, Exercise};
+use labs::progress::Record;
+use labs::{Stop, stdio::to_stderr};
+
+/// A folder with a student's files.
+pub struct Workplace {
+    pub folder: PathBuf,
+    pub record: Record,
+    /// For what is made on the way.
+    pub scratch: PathBuf,
+}
+
+/// The root of the checkout that this program was built in.
+pub fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new("."))
+}
+
+/// One line on what is wrong, and how the program ends.
+pub fn wrong(message: impl std::fmt::Display) -> Stop {
+    Stop { message: format!("error: {message}\n"), exit_code: 2 }
+}
+
+/// The same for what is nobody's mistake.
+pub fn failed(message: impl std::fmt::Display) -> Stop {
+    Stop { exit_code: 1, ..wrong(message) }
+}
+
+impl Workplace {
+    /// The folder that `--work` names, else that of the checkout.
+    pub fn open(folder: Option<PathBuf>) -> Result<Workplace, Stop> {
+        let folder = folder.unwrap_or_else(|| root().join("exercises"));
+        fs::create_dir_all(&folder)
+            .map_err(|error| wrong(format!("--work {}: {error}", folder.display())))?;
+        let folder = fs::canonicalize(&folder).unwrap_or(folder);
+        let progress = folder.join("progress.json");
+        let record =
+            Record::read(&progress).map_err(|error| wrong(format!("{}: {error}", progress.display())))?;
+        Ok(Workplace { scratch: scratch(&folder), folder, record })
+    }
+
+    pub fn file(&self, exercise: &Exercise) -> PathBuf {
+        self.folder.join(exercise.file())
+    }
+
+    /// The student's file. If there is none yet, it is written as it is at first.
+    pub fn begun(&self, exercise: &Exercise) -> Result<(PathBuf, bool), Stop> {
+        let file = self.file(exercise);
+        match file.exists() {
+            true => Ok((file, false)),
+            false => self.write(&file, &exercise.skeleton()).map(|()| (file, true)),
+        }
+    }
+
+    pub fn write(&self, file: &Path, text: &str) -> Result<(), Stop> {
+        fs::write(file, text)
+            .map_err(|error| failed(format!("{}: {error}; --work DIR takes another folder", file.display())))
+    }
+
+    /// Keeps what was done. If it cannot be kept, that is said, and nothing else is lost.
+    pub fn keep(&mut self, change: impl FnOnce(&mut Record)) {
+        let file = self.folder.join("progress.json");
+        // Another `course` may have written meanwhile.
+        if let Ok(record) = Record::read(&file) {
+            self.record = record;
+        }
+        change(&mut self.record);
+        if let Err(error) = self.record.write(&file) {
+            to_stderr(&format!("warning: your progress is not kept: {}: {error}\n", file.display()));
+        }
+    }
+
+    pub fn library(&self) -> Result<Library, Stop> {
+        Library::find(&self.scratch).map_err(failed)
+    }
+
+    /// The first exercise that has not passed.
+    pub fn next(&self) -> Option<&'static Exercise> {
+        EXERCISES.iter().copied().find(|exercise| !self.record.passed(exercise.id))
+    }
+
+    /// The exercise that a student means: by its id, the end of it, or the number of its chapter, of which it is the first
+    /// that has not passed. Without a name it is the first of all.
+    pub fn named(&self, name: Option<&str>) -> Result<&'static Exercise, Stop> {
+        let Some(name) = name else {
+            return Ok(self.next().unwrap_or(EXERCISES[0]));
+        };
+        let all = all_named(name)?;
+        Ok(all.iter().copied().find(|exercise| !self.record.passed(exercise.id)).unwrap_or(all[0]))
+    }
+}
+
+/// All exercises that a name may mean: one, or those of a chapter.
+pub fn all_named(name: &str) -> Result<Vec<&'static Exercise>, Stop> {
+    let name = name.trim_end_matches(".rs");
+    if let Some(exercise) = Exercise::find(name) {
+        return Ok(vec![exercise]);
+    }
+    let of_chapter = |exercise: &&Exercise| {
+        name.parse::<u32>().is_ok_and(|number| exercise.chapter().parse() == Ok(number))
+    };
+    let ends = |exercise: &&Exercise| exercise.id.get(3..) == Some(name);
+    let found: Vec<_> =
+        EXERCISES.iter().copied().filter(|exercise| of_chapter(exercise) || ends(exercise)).collect();
+    if found.is_empty() {
+        let near = EXERCISES.iter().find(|exercise| exercise.id.contains(name) && !name.is_empty());
+        let tip = near.map_or("`course list` names all".to_owned(), |near| format!("there is `{}`", near.id));
+        return Err(wrong(format!("there is no exercise `{name}`; {tip}")));
+    }
+    Ok(found)
+}
+
+/// A folder of this program's own beside it, else one that can be written to.
+fn scratch(folder: &Path) -> PathBuf {
+    let beside =
+        std::env::current_exe().ok().and_then(|program| Some(program.parent()?.parent()?.join("course")));
+    let other = || {
+        let name = format!(
+            "to-device-{:016x}",
+            questions::hash(folder.as_os_str().as_encoded_bytes().iter().copied())
+        );
+        std::env::temp_dir().join(name)
+    };
+    beside.filter(|folder| fs::create_dir_all(folder).is_ok() && is_writable(folder)).unwrap_or_else(other)
+}
+
+fn is_writable(folder: &Path) -> bool {
+    let file = folder.join(format!("{}.new", std::process::id()));
+    fs::write(&file, "").and_then(|()| fs::remove_file(&file)).is_ok()
+}

@@ -1,0 +1,234 @@
+//! From a student's file to a verdict: one call of the compiler, and one process.
+
+use std::fs;
+use std::io::{self, Read, Write};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use crate::case::Case;
+use crate::child::Job;
+use crate::exercise::Exercise;
+use crate::library::Library;
+use crate::rules;
+use crate::seen::Seen;
+use crate::verdict::{Diagnosis, Verdict};
+
+/// A process that takes longer does not end. Runs take a few milliseconds each.
+const LIMIT: Duration = Duration::from_secs(10);
+/// The compiler may take longer on a busy computer. Without a limit a constant could keep it busy forever.
+const COMPILER_LIMIT: Duration = Duration::from_secs(60);
+/// So much of what the code prints is kept.
+const PRINTED: u64 = 1 << 18;
+
+/// A verdict, and what the code printed on the way.
+#[derive(Debug)]
+pub struct Checked {
+    pub verdict: Verdict,
+    pub printed: String,
+}
+
+/// Checks a student's file. `folder` is for what is made on the way. The error is not the student's.
+pub fn check(
+    library: &Library,
+    exercise: &Exercise,
+    file: &Path,
+    cases: &[Case],
+    folder: &Path,
+) -> Result<Checked, String> {
+    let text = fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()))?;
+    let not_yet = |diagnosis: Diagnosis| Checked {
+        verdict: Verdict::Failed { diagnosis: Box::new(diagnosis), case: None },
+        printed: String::new(),
+    };
+    if let Err(diagnosis) = rules::check(&text) {
+        return Ok(not_yet(diagnosis));
+    }
+    let program = folder.join(exercise.module());
+    thread::scope(|scope| {
+        // Meanwhile.
+        let right = scope.spawn(|| exercise.right(cases));
+        let compiled = compile(library, exercise, &[("student", file)], &program)?;
+        let right = right.join().map_err(|_| format!("{}: the solution panics", exercise.id))?;
+        match compiled {
+            Err(diagnosis) => Ok(not_yet(diagnosis)),
+            Ok(()) => run(&program, exercise, "student", cases, &right, folder),
+        }
+    })
+}
+
+/// Compiles files, each of which solves the exercise in a way that has a name, into one program. What is wrong with them is a
+/// diagnosis.
+pub fn compile(
+    library: &Library,
+    exercise: &Exercise,
+    files: &[(&str, &Path)],
+    program: &Path,
+) -> Result<Result<(), Diagnosis>, String> {
+    let cannot = |error: io::Error| format!("{}: {error}", program.display());
+    let module = exercise.module();
+    let mut root = String::new();
+    let mut variants = String::new();
+    for (name, file) in files {
+        let functions = exercise.functions.iter().map(|(function, _)| format!(", {name}::{function}"));
+        let functions: String = functions.collect();
+        root += &format!("#[path = {file:?}]\nmod {name};\n");
+        variants +=
+            &format!("    ({name:?}, {file:?}, |case| exercises::{module}::observe(case{functions})),\n",);
+    }
+    root +=
+        &format!("fn main() -> std::process::ExitCode {{\n    exercises::child(&[\n{variants}    ])\n}}\n");
+    let main = program.with_extension("main.rs");
+    if let Some(folder) = program.parent() {
+        fs::create_dir_all(folder).map_err(cannot)?;
+    }
+    fs::write(&main, root).map_err(cannot)?;
+    let mut rustc = library.rustc(&main, program);
+    let rustc = rustc.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    let finished = rustc.and_then(|rustc| finish(rustc, b"", COMPILER_LIMIT));
+    let Finished { printed: messages, ended } = finished.map_err(|error| format!("rustc: {error}"))?;
+    match ended {
+        Some(true) => return Ok(Ok(())),
+        Some(false) => {}
+        None => {
+            return Ok(Err(Diagnosis::new("compile-did-not-end", "The compiler did not end.")
+                .seen(format!("no end after {} seconds", COMPILER_LIMIT.as_secs()))
+                .idea("Is there a constant, or a macro, that has no end?")));
+        }
+    }
+    match compile_error(exercise, &messages, &main) {
+        Some(diagnosis) => Ok(Err(diagnosis)),
+        None => Err(format!("rustc does not compile {}:\n{messages}", main.display())),
+    }
+}
+
+/// What the compiler says first, in the words of the exercise.
+fn compile_error(exercise: &Exercise, messages: &str, main: &Path) -> Option<Diagnosis> {
+    let messages = messages.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
+    let errors: Vec<_> = messages
+        .filter(|message| {
+            message["level"] == "error" && !message["spans"].as_array().is_none_or(Vec::is_empty)
+        })
+        .collect();
+    let first = errors.first()?;
+    let span = first["spans"].as_array()?.iter().find(|span| span["is_primary"] == true)?;
+    let message = first["message"].as_str()?;
+    if span["file_name"].as_str().map(Path::new) == Some(main) {
+        // The check cannot call the code.
+        let signatures: Vec<String> =
+            exercise.functions.iter().map(|(_, signature)| format!("`{signature}`")).collect();
+        return Some(
+            Diagnosis::new("signature", "The check cannot call your code.")
+                .seen(message)
+                .expected(signatures.join(", "))
+                .idea("Change what is in a function as you like, but keep its name, its arguments, what it returns and `pub`."),
+        );
+    }
+    let more = match errors.len() - 1 {
+        0 => String::new(),
+        1 => " (and one more error)".to_owned(),
+        more => format!(" (and {more} more errors)"),
+    };
+    let mut diagnosis = Diagnosis::new("compile", format!("It does not compile: {message}{more}."))
+        .at(span["line_start"].as_u64().map(|line| line as u32));
+    diagnosis.report = first["rendered"].as_str().map(str::to_owned);
+    Some(diagnosis)
+}
+
+/// Runs one of the solutions in a compiled program, and judges it.
+pub fn run(
+    program: &Path,
+    exercise: &Exercise,
+    variant: &str,
+    cases: &[Case],
+    right: &[Seen],
+    folder: &Path,
+) -> Result<Checked, String> {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    let cannot = |error: io::Error| format!("{}: {error}", program.display());
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let token = now.as_nanos() as u64 ^ u64::from(std::process::id()).rotate_left(32);
+    let report = folder.join(format!("{}-{}-{number}.seen", exercise.module(), std::process::id()));
+    let _ = fs::remove_file(&report);
+    let job = Job { variant: variant.to_owned(), cases: cases.to_vec(), report: report.clone(), token };
+    let job = serde_json::to_vec(&job).map_err(|error| error.to_string())?;
+    let child = Command::new(program)
+        .current_dir(folder)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(cannot)?;
+    let Finished { printed, ended } = finish(child, &job, LIMIT).map_err(cannot)?;
+
+    let lines = fs::read_to_string(&report).unwrap_or_default();
+    let _ = fs::remove_file(&report);
+    let token = format!("{token} ");
+    let seen = lines.lines().filter_map(|line| line.strip_prefix(&token));
+    let seen: Vec<Seen> = seen.map_while(|line| serde_json::from_str(line).ok()).collect();
+    let stopped_at = cases.get(seen.len()).cloned();
+    // What is wrong in a run that ended comes before one that did not.
+    let verdict = match (exercise.judge(cases, &seen, right), stopped_at) {
+        (failed @ Verdict::Failed { .. }, _) => failed,
+        (passed, None) => passed,
+        (_, stopped_at) => {
+            let diagnosis = match ended {
+                None => Diagnosis::new("did-not-end", "The code did not end.")
+                    .seen(format!("no end after {} seconds", LIMIT.as_secs()))
+                    .expected("an end after a few milliseconds"),
+                Some(_) => Diagnosis::new("died", "The program ended before the check did.")
+                    .seen("no word of what it did")
+                    .idea("Neither an exit nor a print decides: what your code asked of the machine does."),
+            };
+            Verdict::Failed { diagnosis: Box::new(diagnosis), case: stopped_at }
+        }
+    };
+    Ok(Checked { verdict, printed })
+}
+
+struct Finished {
+    printed: String,
+    /// Whether it ended well; nothing if it did not end.
+    ended: Option<bool>,
+}
+
+/// Gives a process its input, reads what it prints, and ends it after some time.
+fn finish(mut child: Child, input: &[u8], limit: Duration) -> io::Result<Finished> {
+    let start = Instant::now();
+    if let Some(mut stdin) = child.stdin.take() {
+        // It may be gone already.
+        let _ = stdin.write_all(input);
+    }
+    let outputs = [
+        child.stdout.take().map(|out| read(Box::new(out))),
+        child.stderr.take().map(|out| read(Box::new(out))),
+    ];
+    let mut pause = Duration::from_millis(1);
+    let ended = loop {
+        if let Some(status) = child.try_wait()? {
+            break Some(status.success());
+        }
+        if start.elapsed() > limit {
+            child.kill()?;
+            child.wait()?;
+            break None;
+        }
+        thread::sleep(pause);
+        pause = (pause * 2).min(Duration::from_millis(10));
+    };
+    let printed = outputs.into_iter().flatten().map(|reader| reader.join().unwrap_or_default());
+    Ok(Finished { printed: printed.collect(), ended })
+}
+
+/// Reads all of an output, so that the process is not held up, and keeps its beginning.
+fn read(mut output: Box<dyn Read + Send>) -> thread::JoinHandle<String> {
+    thread::spawn(move || {
+        let mut kept = Vec::new();
+        let _ = output.by_ref().take(PRINTED).read_to_end(&mut kept);
+        let _ = io::copy(&mut output, &mut io::sink());
+        String::from_utf8_lossy(&kept).into_owned()
+    })
+}

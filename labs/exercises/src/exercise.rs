@@ -1,0 +1,134 @@
+//! What an exercise consists of.
+
+use crate::case::Case;
+use crate::seen::Seen;
+use crate::verdict::{Diagnosis, Verdict};
+
+/// An exercise: everything about it stands in one file, `labs/exercises/source/<id>.rs`.
+///
+/// The solution is Rust between two lines of that file. All that is almost the solution, the skeleton and what others get
+/// wrong among it, is an edit of it, so that nothing can drift apart.
+pub struct Exercise {
+    /// The chapter's number and a few words: `02-batch`. It never changes: progress is kept under it.
+    pub id: &'static str,
+    pub title: &'static str,
+    pub kind: Kind,
+    /// What is to be done, in Markdown.
+    pub task: &'static str,
+    /// From a nudge to nearly all.
+    pub hints: [&'static str; 3],
+    /// What passes: a sentence for whoever has solved it.
+    pub afterwards: &'static str,
+    /// The text of the file that this stands in.
+    pub source: &'static str,
+    /// The functions of the student's file that the check calls, with what they look like.
+    pub functions: &'static [(&'static str, &'static str)],
+    /// What makes the solution the file a student begins with.
+    pub skeleton: &'static [Edit],
+    /// Other ways to write it that are right.
+    pub styles: &'static [Style],
+    pub wrong: &'static [Wrong],
+    /// The machines and sizes it is checked with.
+    pub gpus: &'static [&'static str],
+    pub sizes: &'static [usize],
+    /// Runs the solution.
+    pub observe: fn(&Case) -> Seen,
+    /// Compares what the student's code did with what the solution did.
+    pub judge: fn(&Case, &Seen, &Seen) -> Result<(), Diagnosis>,
+}
+
+/// What is to be done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// The code has a mistake.
+    Fix,
+    /// A part of the code is missing.
+    Write,
+}
+
+/// A piece of the solution, which stands in it once, and what stands there instead.
+pub type Edit = (&'static str, &'static str);
+
+/// Another way to write the solution.
+pub struct Style {
+    pub name: &'static str,
+    pub edits: &'static [Edit],
+}
+
+/// A mistake that people make.
+pub struct Wrong {
+    pub name: &'static str,
+    /// What people do, for the page: "The batch stays on the CPU."
+    pub what: &'static str,
+    pub edits: &'static [Edit],
+    /// The id of the diagnosis that it gets.
+    pub diagnosis: &'static str,
+}
+
+/// The lines of a source between which the student's file stands, in a module `solution`.
+const BEGIN: &str = "// BEGIN\n";
+const END: &str = "// END\n";
+
+impl Exercise {
+    /// The number of its chapter, `02`.
+    pub fn chapter(&self) -> &'static str {
+        self.id.split('-').next().unwrap_or(self.id)
+    }
+
+    /// The name of the student's file.
+    pub fn file(&self) -> String {
+        format!("{}.rs", self.id)
+    }
+
+    /// The name of its module, `x02_batch`.
+    pub fn module(&self) -> String {
+        format!("x{}", self.id.replace('-', "_"))
+    }
+
+    /// The student's file as it is when it is right.
+    pub fn solution(&self) -> String {
+        let (_, rest) = self.source.split_once(BEGIN).expect("tested");
+        let (text, _) = rest.split_once(END).expect("tested");
+        text.lines().map(|line| format!("{}\n", line.strip_prefix("    ").unwrap_or(line))).collect()
+    }
+
+    /// The student's file as it is at first.
+    pub fn skeleton(&self) -> String {
+        self.edited(self.skeleton).expect("tested")
+    }
+
+    /// The solution with some pieces replaced. The error says which piece does not stand in it once.
+    pub fn edited(&self, edits: &[Edit]) -> Result<String, String> {
+        let mut text = self.solution();
+        for (from, to) in edits {
+            match text.matches(from).count() {
+                1 => text = text.replacen(from, to, 1),
+                count => {
+                    return Err(format!("{}: `{from}` stands in the solution {count} times", self.id));
+                }
+            }
+        }
+        Ok(text)
+    }
+
+    /// The runs on a student's computer. Others with other seeds decide on a grade.
+    pub fn cases(&self, seeds: &[u64]) -> Vec<Case> {
+        Case::all(self.gpus, seeds, self.sizes)
+    }
+
+    /// What the solution does in each of these cases.
+    pub fn right(&self, cases: &[Case]) -> Vec<Seen> {
+        cases.iter().map(self.observe).collect()
+    }
+
+    /// What is to be said of runs, each of them with what the solution did in the same case.
+    pub fn judge(&self, cases: &[Case], seen: &[Seen], right: &[Seen]) -> Verdict {
+        for (case, (seen, right)) in cases.iter().zip(seen.iter().zip(right)) {
+            if let Err(diagnosis) = (self.judge)(case, seen, right) {
+                let (diagnosis, case) = (Box::new(diagnosis), Some(case.clone()));
+                return Verdict::Failed { diagnosis, case };
+            }
+        }
+        Verdict::Passed { runs: seen.len() }
+    }
+}

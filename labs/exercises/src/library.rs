@@ -1,0 +1,127 @@
+//! This package as it was compiled: what a student's code is compiled against, without Cargo.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::SystemTime;
+
+use serde::{Deserialize, Serialize};
+
+/// Where the compiled libraries are.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Library {
+    exercises: PathBuf,
+    todevice: PathBuf,
+    /// The folder of those that they need.
+    dependencies: PathBuf,
+}
+
+/// A program, and when it was built: while it stays the same, so does what it was built with.
+#[derive(PartialEq, Serialize, Deserialize)]
+struct Found {
+    program: PathBuf,
+    built: SystemTime,
+    library: Library,
+}
+
+impl Library {
+    /// The libraries beside the program that runs, which was built with them. They are noted in `folder`, since to look for
+    /// them takes a second.
+    pub fn find(folder: &Path) -> Result<Library, String> {
+        let program = std::env::current_exe().map_err(|error| error.to_string())?;
+        let built = fs::metadata(&program).and_then(|metadata| metadata.modified());
+        let built = built.map_err(|error| format!("{}: {error}", program.display()))?;
+        let note = folder.join("library.json");
+        let noted = fs::read_to_string(&note).ok().and_then(|text| serde_json::from_str::<Found>(&text).ok());
+        if let Some(noted) = noted
+            && noted.program == program
+            && noted.built == built
+            && noted.library.exercises.exists()
+            && noted.library.todevice.exists()
+        {
+            return Ok(noted.library);
+        }
+        let library = Library::beside(&program, folder)?;
+        let found = Found { program, built, library };
+        let text = serde_json::to_string(&found).map_err(|error| error.to_string())?;
+        // If it cannot be noted, it is looked for again.
+        let _ = fs::write(note, text);
+        Ok(found.library)
+    }
+
+    /// Looks through all that was ever built there. There may be several of each, for other features or from older sources: the
+    /// newest of this package is of today's, and only one `todevice` is the one that it was built with.
+    fn beside(program: &Path, folder: &Path) -> Result<Library, String> {
+        let beside = program.parent().unwrap_or(Path::new("."));
+        let dependencies = match beside.ends_with("deps") {
+            true => beside.to_owned(),
+            false => beside.join("deps"),
+        };
+        fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+        let probe = folder.join("probe.rs");
+        let text = "pub fn same(error: todevice::Error) -> exercises::todevice::Error {\n    error\n}\n";
+        fs::write(&probe, text).map_err(|error| format!("{}: {error}", probe.display()))?;
+        let mut why = String::from("they are not there");
+        for exercises in newest(&dependencies, "libexercises-") {
+            for todevice in newest(&dependencies, "libtodevice-") {
+                let library =
+                    Library { exercises: exercises.clone(), todevice, dependencies: dependencies.clone() };
+                let mut rustc = library.rustc(&probe, &folder.join("libprobe.rmeta"));
+                let output = rustc.args(["--crate-type", "lib", "--emit", "metadata"]).output();
+                match output {
+                    Ok(output) if output.status.success() => return Ok(library),
+                    Ok(output) => why = String::from_utf8_lossy(&output.stderr).into_owned(),
+                    Err(error) => return Err(format!("rustc: {error}")),
+                }
+            }
+        }
+        Err(format!(
+            "the libraries that exercises are compiled against were not found in {}: `cargo build --bin course` \
+             builds them ({})",
+            dependencies.display(),
+            why.lines().next().unwrap_or_default(),
+        ))
+    }
+
+    /// The compiler's command line for a file with a `main`.
+    pub fn rustc(&self, main: &Path, program: &Path) -> Command {
+        let extern_ = |name: &str, path: &Path| {
+            let mut argument = std::ffi::OsString::from(format!("{name}="));
+            argument.push(path);
+            argument
+        };
+        let mut dependencies = std::ffi::OsString::from("dependency=");
+        dependencies.push(&self.dependencies);
+        let mut rustc = Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()));
+        rustc
+            .arg(main)
+            .args(["--edition", "2024", "--crate-name", "check", "--error-format", "json"])
+            .args(["--cap-lints", "allow", "-C", "debuginfo=0", "-C", "strip=debuginfo"])
+            .arg("--extern")
+            .arg(extern_("exercises", &self.exercises))
+            .arg("--extern")
+            .arg(extern_("todevice", &self.todevice))
+            .arg("-L")
+            .arg(dependencies)
+            .arg("-o")
+            .arg(program)
+            .stdin(Stdio::null());
+        rustc
+    }
+}
+
+/// The libraries of a name, the newest first.
+fn newest(folder: &Path, name: &str) -> Vec<PathBuf> {
+    let mut found: Vec<(SystemTime, PathBuf)> = fs::read_dir(folder)
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| {
+            let path = entry.ok()?.path();
+            let file = path.file_name()?.to_str()?;
+            let is_it = file.starts_with(name) && file.ends_with(".rlib");
+            is_it.then(|| Some((fs::metadata(&path).ok()?.modified().ok()?, path.clone())))?
+        })
+        .collect();
+    found.sort();
+    found.into_iter().rev().map(|(_, path)| path).collect()
+}

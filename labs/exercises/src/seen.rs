@@ -1,0 +1,425 @@
+//! What a student's code did, as the machine saw it: plain data, which goes from the process that ran the code to the one that
+//! judges it.
+
+use std::collections::BTreeMap;
+use std::panic::{self, AssertUnwindSafe};
+
+use drawing::Timeline;
+use serde::{Deserialize, Serialize};
+use todevice::errors::TensorError;
+use todevice::trace::{CopyKind, EventKind, Trace};
+use todevice::{Device, Error, Machine, Tensor, cuda, no_grad};
+
+use crate::case::Case;
+use crate::student;
+
+/// A run of the student's code.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Seen {
+    pub ended: Ended,
+    /// What was asked of the GPUs, in order.
+    pub calls: Vec<Call>,
+    /// Bytes of memory, of the GPU if there is one, that were held at most, beyond those held before.
+    pub peak: u64,
+    /// The same at the end.
+    pub kept: u64,
+    pub races: Vec<Race>,
+    /// How long it took, and for how much of that the multiprocessors worked, in modelled nanoseconds.
+    pub time: u64,
+    pub computed: u64,
+    /// What an exercise looked at when the code had returned.
+    pub facts: BTreeMap<String, Value>,
+    /// The timeline as text.
+    pub timeline: String,
+}
+
+/// How the code ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Ended {
+    Returned(Value),
+    Failed {
+        /// The course's code of the error, `GPU0001`, where it has one.
+        code: Option<String>,
+        message: String,
+        report: String,
+        /// The tensors of a device mismatch.
+        operands: Vec<Operand>,
+    },
+    Panicked {
+        message: String,
+        line: Option<u32>,
+    },
+    /// It went on and on.
+    UsedUp,
+}
+
+/// A tensor of an operation whose tensors are not all on one device.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Operand {
+    /// What PyTorch calls this argument of the operation.
+    pub name: String,
+    pub device: String,
+    /// Whether it is a parameter, most likely.
+    pub learned: bool,
+}
+
+/// What can be returned and compared.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Value {
+    None,
+    Flag(bool),
+    Number(f64),
+    Text(String),
+    List(Vec<Value>),
+    Tensor {
+        device: String,
+        dtype: String,
+        sizes: Vec<usize>,
+        requires_grad: bool,
+        /// Whether it still holds on to what it was computed from.
+        has_graph: bool,
+        values: Vec<f64>,
+    },
+}
+
+/// A call of the driver.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Call {
+    pub kind: CallKind,
+    /// As a timeline calls it: `gemm`.
+    pub name: String,
+    pub bytes: u64,
+    /// The operation of the program that it is part of.
+    pub operation: Option<String>,
+    /// Its line in the student's file.
+    pub line: Option<u32>,
+    pub stream: u32,
+    /// Types of numbers it computes with.
+    pub types: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum CallKind {
+    Launch,
+    ToDevice,
+    ToHost,
+    BetweenDevices,
+    /// The host waits for a device, a stream or an event.
+    Wait,
+    /// A stream waits for an event.
+    StreamWait,
+    Record,
+    Allocate,
+    Free,
+    PinMemory,
+    /// Memory taken from the driver, or given back.
+    Driver,
+}
+
+/// Two uses of the same memory that nothing orders.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Race {
+    pub operations: [String; 2],
+    pub lines: [Option<u32>; 2],
+    pub pinned: bool,
+}
+
+/// Runs the student's code, and says what it did. What `look` finds when it has returned are facts.
+///
+/// The machine must have been entered. Anything that was queued before is waited for, so that it is not counted.
+pub fn observe<T: IntoValue>(
+    case: &Case,
+    code: impl FnOnce() -> todevice::Result<T>,
+    look: impl FnOnce(&mut BTreeMap<String, Value>) -> todevice::Result<()>,
+) -> Seen {
+    let machine = Machine::current();
+    let device = case.device();
+    if device.is_cuda() {
+        cuda::synchronize().expect("the machine is new");
+        cuda::reset_peak_memory_stats();
+    }
+    machine.host_memory().reset_peak();
+    let held = held(device);
+    machine.start_trace();
+    let result = panic::catch_unwind(AssertUnwindSafe(code));
+    let trace = machine.trace();
+    let (peak, kept) = (peak(device), self::held(device));
+    let races = machine.races();
+
+    let mut facts = BTreeMap::new();
+    let ended = match result {
+        Ok(Ok(value)) => match look(&mut facts).and_then(|()| value.into_value()) {
+            Ok(value) => Ended::Returned(value),
+            Err(error) => failed(&error),
+        },
+        Ok(Err(error)) => failed(&error),
+        Err(panic) => {
+            let (message, line) = student::panicked(&*panic);
+            Ended::Panicked { message, line }
+        }
+    };
+    let end = trace.work.iter().map(|work| work.span.end);
+    let end = end.chain(trace.calls.iter().map(|call| call.end)).max();
+    Seen {
+        ended,
+        calls: trace.calls.iter().map(Call::of).collect(),
+        peak: peak.saturating_sub(held),
+        kept: kept.saturating_sub(held),
+        races: races.iter().map(Race::of).collect(),
+        time: end.unwrap_or(trace.began) - trace.began,
+        computed: computed(&trace),
+        facts,
+        timeline: Timeline::of(&trace).to_text(76),
+    }
+}
+
+fn held(device: Device) -> u64 {
+    match device.is_cuda() {
+        true => cuda::memory_allocated(),
+        false => Machine::current().host_memory().allocated() as u64,
+    }
+}
+
+fn peak(device: Device) -> u64 {
+    match device.is_cuda() {
+        true => cuda::max_memory_allocated(),
+        false => Machine::current().host_memory().max_allocated() as u64,
+    }
+}
+
+fn computed(trace: &Trace) -> u64 {
+    let all = (0..trace.devices.len()).map(|device| trace.compute_time(device));
+    all.map(|time| time.as_nanos() as u64).sum()
+}
+
+fn failed(error: &Error) -> Ended {
+    if let Some(TensorError::NoMoreOperations { .. }) = error.refusal() {
+        return Ended::UsedUp;
+    }
+    let message = error.to_string();
+    let mut operands = Vec::new();
+    if let Error::DeviceMismatch(mismatch) = error {
+        operands.extend(mismatch.operands.iter().map(|operand| Operand {
+            name: operand.name.clone(),
+            device: operand.device.to_string(),
+            learned: operand.learned,
+        }));
+    }
+    Ended::Failed {
+        code: error.code().map(str::to_owned),
+        message: message.lines().next().unwrap_or_default().to_owned(),
+        report: student::without_our_lines(&error.report()),
+        operands,
+    }
+}
+
+impl Call {
+    fn of(call: &todevice::trace::Call) -> Call {
+        use CallKind::*;
+        let (kind, types) = match call.kind {
+            EventKind::Launch { kernel } => (Launch, kernel.types.to_vec()),
+            EventKind::Gemm { dtype } | EventKind::Convolution { dtype, .. } => (Launch, vec![dtype]),
+            EventKind::Copy { kind: CopyKind::HostToDevice, .. } => (ToDevice, vec![]),
+            EventKind::Copy { kind: CopyKind::DeviceToHost, .. } => (ToHost, vec![]),
+            EventKind::Copy { kind: CopyKind::Peer, .. } => (BetweenDevices, vec![]),
+            EventKind::Synchronize | EventKind::StreamSynchronize | EventKind::EventSynchronize => {
+                (Wait, vec![])
+            }
+            EventKind::EventRecord => (Record, vec![]),
+            EventKind::StreamWaitEvent => (StreamWait, vec![]),
+            EventKind::Allocate { .. } => (Allocate, vec![]),
+            EventKind::Free { .. } => (Free, vec![]),
+            EventKind::MallocHost { .. } => (PinMemory, vec![]),
+            EventKind::DriverMalloc { .. } | EventKind::DriverFree => (Driver, vec![]),
+        };
+        Call {
+            kind,
+            name: call.kind.name(),
+            bytes: call.kind.bytes().unwrap_or(0),
+            operation: call.operation.map(str::to_owned),
+            line: call.place.and_then(student::line),
+            stream: call.stream.number,
+            types: types.iter().map(|dtype| dtype.to_string()).collect(),
+        }
+    }
+}
+
+impl Race {
+    fn of(race: &todevice::Race) -> Race {
+        Race {
+            operations: race.operations.map(|one| one.operation.to_owned()),
+            lines: race.operations.map(|one| one.place.and_then(student::line)),
+            pinned: race.pinned,
+        }
+    }
+}
+
+impl Seen {
+    /// The calls of a kind.
+    pub fn of(&self, kind: CallKind) -> impl Iterator<Item = &Call> {
+        self.calls.iter().filter(move |call| call.kind == kind)
+    }
+
+    pub fn count(&self, kind: CallKind) -> usize {
+        self.of(kind).count()
+    }
+
+    pub fn bytes(&self, kind: CallKind) -> u64 {
+        self.of(kind).map(|call| call.bytes).sum()
+    }
+
+    /// Where most of the calls of a kind are made, if they are made in the student's file.
+    pub fn line(&self, kind: CallKind) -> Option<u32> {
+        let mut counts = BTreeMap::<u32, usize>::new();
+        for line in self.of(kind).filter_map(|call| call.line) {
+            *counts.entry(line).or_default() += 1;
+        }
+        // Of lines with the same number of calls the first.
+        counts.into_iter().rev().max_by_key(|(_, count)| *count).map(|(line, _)| line)
+    }
+
+    /// What the code returned, if it did.
+    pub fn value(&self) -> &Value {
+        match &self.ended {
+            Ended::Returned(value) => value,
+            _ => &Value::None,
+        }
+    }
+
+    /// The tensor of a device mismatch that is on the CPU.
+    pub fn left_behind(&self) -> Option<&Operand> {
+        match &self.ended {
+            Ended::Failed { operands, .. } => operands.iter().find(|operand| operand.device == "cpu"),
+            _ => None,
+        }
+    }
+
+    pub fn fact(&self, name: &str) -> &Value {
+        self.facts.get(name).unwrap_or(&Value::None)
+    }
+}
+
+impl Value {
+    /// Whether numbers are as near as `tolerance` times their size, and everything else is the same. Tensors are compared by
+    /// their numbers and sizes.
+    pub fn is_near(&self, other: &Value, tolerance: f64) -> bool {
+        let near = |a: f64, b: f64| {
+            a == b
+                || (a - b).abs() <= tolerance * a.abs().max(b.abs()).max(1e-6)
+                || (a.is_nan() && b.is_nan())
+        };
+        match (self, other) {
+            (Value::Number(a), Value::Number(b)) => near(*a, *b),
+            (Value::List(a), Value::List(b)) => {
+                a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.is_near(b, tolerance))
+            }
+            (
+                Value::Tensor { sizes, values, .. },
+                Value::Tensor { sizes: other_sizes, values: others, .. },
+            ) => sizes == other_sizes && values.iter().zip(others).all(|(a, b)| near(*a, *b)),
+            (a, b) => a == b,
+        }
+    }
+
+    pub fn number(&self) -> Option<f64> {
+        match self {
+            Value::Number(number) => Some(*number),
+            _ => None,
+        }
+    }
+
+    pub fn list(&self) -> &[Value] {
+        match self {
+            Value::List(list) => list,
+            _ => &[],
+        }
+    }
+
+    /// Where a tensor is: `cuda:0`.
+    pub fn device(&self) -> Option<&str> {
+        match self {
+            Value::Tensor { device, .. } => Some(device),
+            _ => None,
+        }
+    }
+}
+
+/// What a student's function may return.
+pub trait IntoValue {
+    fn into_value(self) -> todevice::Result<Value>;
+}
+
+impl IntoValue for () {
+    fn into_value(self) -> todevice::Result<Value> {
+        Ok(Value::None)
+    }
+}
+
+impl IntoValue for bool {
+    fn into_value(self) -> todevice::Result<Value> {
+        Ok(Value::Flag(self))
+    }
+}
+
+impl IntoValue for f64 {
+    fn into_value(self) -> todevice::Result<Value> {
+        Ok(Value::Number(self))
+    }
+}
+
+impl IntoValue for u64 {
+    fn into_value(self) -> todevice::Result<Value> {
+        Ok(Value::Number(self as f64))
+    }
+}
+
+impl IntoValue for Device {
+    fn into_value(self) -> todevice::Result<Value> {
+        Ok(Value::Text(self.to_string()))
+    }
+}
+
+impl IntoValue for std::time::Duration {
+    fn into_value(self) -> todevice::Result<Value> {
+        Ok(Value::Number(self.as_nanos() as f64))
+    }
+}
+
+impl IntoValue for Tensor {
+    fn into_value(self) -> todevice::Result<Value> {
+        (&self).into_value()
+    }
+}
+
+impl IntoValue for &Tensor {
+    fn into_value(self) -> todevice::Result<Value> {
+        let values = no_grad(|| self.detach().cpu()?.to(todevice::DType::F64)?.reshape(&[-1])?.to_vec())?;
+        Ok(Value::Tensor {
+            device: self.device().to_string(),
+            dtype: self.dtype().to_string(),
+            sizes: self.sizes().to_vec(),
+            requires_grad: self.requires_grad(),
+            has_graph: self.requires_grad() && !self.is_leaf(),
+            values,
+        })
+    }
+}
+
+impl<T: IntoValue> IntoValue for Vec<T> {
+    fn into_value(self) -> todevice::Result<Value> {
+        let values: todevice::Result<_> = self.into_iter().map(T::into_value).collect();
+        Ok(Value::List(values?))
+    }
+}
+
+impl<T: IntoValue> IntoValue for Option<T> {
+    fn into_value(self) -> todevice::Result<Value> {
+        self.map_or(Ok(Value::None), T::into_value)
+    }
+}
+
+impl<A: IntoValue, B: IntoValue> IntoValue for (A, B) {
+    fn into_value(self) -> todevice::Result<Value> {
+        Ok(Value::List(vec![self.0.into_value()?, self.1.into_value()?]))
+    }
+}

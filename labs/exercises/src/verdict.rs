@@ -1,0 +1,191 @@
+//! What is said of a student's code.
+
+use std::fmt::{self, Write};
+
+use crate::case::Case;
+use crate::seen::{CallKind, Ended, Seen, Value};
+
+/// Why code is not right yet.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Diagnosis {
+    /// A few words that no other diagnosis of the exercise has: `moved-twice`.
+    pub id: String,
+    /// The sentence that says it: "Each batch is copied twice."
+    pub says: String,
+    /// What the machine saw, and what it would have seen.
+    pub seen: String,
+    pub expected: String,
+    /// The idea that is missing.
+    pub idea: String,
+    /// The line of the student's file.
+    pub line: Option<u32>,
+    /// The timelines of the student's code and of the solution, where time is the point.
+    pub timelines: Option<[String; 2]>,
+    /// The whole report of an error.
+    pub report: Option<String>,
+}
+
+impl Diagnosis {
+    pub fn new(id: &str, says: impl Into<String>) -> Diagnosis {
+        Diagnosis {
+            id: id.to_owned(),
+            says: says.into(),
+            seen: String::new(),
+            expected: String::new(),
+            idea: String::new(),
+            line: None,
+            timelines: None,
+            report: None,
+        }
+    }
+
+    pub fn seen(self, seen: impl Into<String>) -> Diagnosis {
+        Diagnosis { seen: seen.into(), ..self }
+    }
+
+    pub fn expected(self, expected: impl Into<String>) -> Diagnosis {
+        Diagnosis { expected: expected.into(), ..self }
+    }
+
+    pub fn idea(self, idea: impl Into<String>) -> Diagnosis {
+        Diagnosis { idea: idea.into(), ..self }
+    }
+
+    pub fn at(self, line: Option<u32>) -> Diagnosis {
+        Diagnosis { line, ..self }
+    }
+
+    /// Shows the report of the error that ended the code, too.
+    pub fn report(self, seen: &Seen) -> Diagnosis {
+        match &seen.ended {
+            Ended::Failed { report, .. } => Diagnosis { report: Some(report.clone()), ..self },
+            _ => self,
+        }
+    }
+
+    /// Shows the two timelines, too.
+    pub fn timelines(self, seen: &Seen, right: &Seen) -> Diagnosis {
+        let timelines = Some([seen.timeline.clone(), right.timeline.clone()]);
+        Diagnosis { timelines, ..self }
+    }
+}
+
+/// How a student's code came through its check.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Verdict {
+    Passed { runs: usize },
+    Failed { diagnosis: Box<Diagnosis>, case: Option<Case> },
+}
+
+impl Verdict {
+    pub fn passed(&self) -> bool {
+        matches!(self, Verdict::Passed { .. })
+    }
+}
+
+/// A verdict as text. `{}` draws it for 80 columns.
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (diagnosis, case) = match self {
+            Verdict::Passed { runs } => {
+                return writeln!(f, "passed: right in all of {runs} runs");
+            }
+            Verdict::Failed { diagnosis, case } => (diagnosis, case),
+        };
+        f.write_str(&wrapped("not yet: ", &diagnosis.says))?;
+        let line = diagnosis.line.map(|line| format!("line {line}")).unwrap_or_default();
+        let machine = case
+            .as_ref()
+            .map(|case| format!("on {}, with seed {} and size {}", case.named(), case.seed, case.size));
+        for (label, text) in [
+            ("seen      ", &diagnosis.seen),
+            ("expected  ", &diagnosis.expected),
+            ("where     ", &line),
+            ("machine   ", &machine.unwrap_or_default()),
+            ("idea      ", &diagnosis.idea),
+        ] {
+            if !text.is_empty() {
+                f.write_str(&wrapped(label, text))?;
+            }
+        }
+        if let Some(report) = &diagnosis.report {
+            write!(f, "\n{}\n", report.trim_end())?;
+        }
+        if let Some([seen, right]) = &diagnosis.timelines {
+            write!(f, "\nYour code:\n{}\n\nThe solution:\n{}\n", seen.trim_end(), right.trim_end())?;
+        }
+        Ok(())
+    }
+}
+
+/// Text after a label, wrapped, its further lines below the first.
+fn wrapped(label: &str, text: &str) -> String {
+    const WIDTH: usize = 80;
+    let mut all = String::new();
+    let mut line = label.to_owned();
+    for word in text.split_whitespace() {
+        let is_first = line.chars().count() == label.len();
+        if !is_first && line.chars().count() + 1 + word.chars().count() > WIDTH {
+            let _ = writeln!(all, "{line}");
+            line = " ".repeat(label.len());
+        } else if !is_first {
+            line.push(' ');
+        }
+        line.push_str(word);
+    }
+    let _ = writeln!(all, "{line}");
+    all
+}
+
+/// What most exercises look at. Each returns the diagnosis of what is wrong.
+impl Seen {
+    /// Did it return at all? An error is told with its report.
+    pub fn returned(&self) -> Result<&Value, Diagnosis> {
+        match &self.ended {
+            Ended::Returned(value) => Ok(value),
+            Ended::UsedUp => Err(Diagnosis::new("endless", "The code does not end.")
+                .seen("200000 operations, and no end of them")
+                .idea("Look at what ends each loop.")),
+            Ended::Panicked { message, line } if message.starts_with("not yet implemented") => {
+                Err(Diagnosis::new("todo", "There is a todo!() left.")
+                    .seen(message)
+                    .idea("Write what the comment beside it asks for.")
+                    .at(*line))
+            }
+            Ended::Panicked { message, line } => Err(Diagnosis::new("panic", "The code panics.")
+                .seen(message)
+                .expected("an error is returned with `?`, and this code has no reason for one")
+                .at(*line)),
+            Ended::Failed { code, message, .. } => {
+                let id = code.as_deref().unwrap_or("error");
+                let diagnosis = Diagnosis::new(id, "The code returns an error.").seen(message);
+                Err(match code {
+                    Some(code) => diagnosis
+                        .report(self)
+                        .idea(format!("`course explain {code}` tells the whole story of {code}.")),
+                    None => diagnosis.expected("no error"),
+                })
+            }
+        }
+    }
+
+    /// Are the data races none?
+    pub fn without_races(&self) -> Result<(), Diagnosis> {
+        let Some(race) = self.races.first() else { return Ok(()) };
+        let line = |line: Option<u32>| line.map(|line| format!(" on line {line}")).unwrap_or_default();
+        let [first, second] = [0, 1].map(|k| format!("`{}`{}", race.operations[k], line(race.lines[k])));
+        let memory = if race.pinned { "pinned memory" } else { "memory" };
+        Err(Diagnosis::new(
+            "race",
+            format!("Nothing says which of two uses of the same {memory} comes first."),
+        )
+        .seen(format!("{first} and {second}, in any order"))
+        .expected("an order that does not depend on luck")
+        .at(race.lines[1].or(race.lines[0])))
+    }
+
+    /// Is it the GPU that computed, where there is one?
+    pub fn computed_on_the_gpu(&self, case: &Case) -> bool {
+        case.gpu == "none" || self.count(CallKind::Launch) > 0
+    }
+}

@@ -1,0 +1,114 @@
+//! Every exercise with every way to solve it that is known, right and wrong.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use exercises::check::{Checked, compile, run};
+use exercises::library::Library;
+use exercises::{EXERCISES, Exercise, Verdict, rules};
+
+/// The seeds of a student's checks.
+const SEEDS: [u64; 3] = [1, 2, 3];
+
+pub fn folder(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("exercises {name}"));
+    fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+/// A way to solve an exercise: its name, its text, and the diagnosis it gets if it is wrong.
+struct Attempt {
+    name: String,
+    text: String,
+    diagnosis: Option<&'static str>,
+}
+
+fn attempts(exercise: &Exercise) -> Vec<Attempt> {
+    let edited = |edits| exercise.edited(edits).unwrap_or_else(|error| panic!("{error}"));
+    let right = |name: &str, text| Attempt { name: name.to_owned(), text, diagnosis: None };
+    let mut all = vec![right("solution", exercise.solution())];
+    all.extend(exercise.styles.iter().map(|style| right(style.name, edited(style.edits))));
+    all.extend(exercise.wrong.iter().map(|wrong| Attempt {
+        name: wrong.name.to_owned(),
+        text: edited(wrong.edits),
+        diagnosis: Some(wrong.diagnosis),
+    }));
+    all
+}
+
+/// Compiles all of an exercise's into one program and runs each.
+fn verdicts(exercise: &Exercise, attempts: &[(&str, &str)]) -> Vec<Checked> {
+    let folder = folder(exercise.id);
+    let library = Library::find(&folder).unwrap();
+    let files: Vec<(&str, PathBuf)> = attempts
+        .iter()
+        .map(|(name, text)| {
+            assert_eq!(rules::check(text), Ok(()), "{} {name}", exercise.id);
+            let file = folder.join(format!("{name}.rs"));
+            fs::write(&file, text).unwrap();
+            (*name, file)
+        })
+        .collect();
+    let files: Vec<(&str, &Path)> = files.iter().map(|(name, file)| (*name, file.as_path())).collect();
+    let program = folder.join("program");
+    if let Err(diagnosis) = compile(&library, exercise, &files, &program).unwrap() {
+        panic!("{}: {}", exercise.id, Verdict::Failed { diagnosis: Box::new(diagnosis), case: None });
+    }
+    let cases = exercise.cases(&SEEDS);
+    let right = exercise.right(&cases);
+    let run = |name: &str| run(&program, exercise, name, &cases, &right, &folder).unwrap();
+    files.iter().map(|(name, _)| run(name)).collect()
+}
+
+#[test]
+fn solutions_pass_and_every_mistake_gets_its_own_diagnosis() {
+    let mut wrong = Vec::new();
+    for exercise in EXERCISES {
+        let attempts = attempts(exercise);
+        let texts: Vec<(&str, &str)> =
+            attempts.iter().map(|attempt| (attempt.name.as_str(), attempt.text.as_str())).collect();
+        let mut told = format!("{}\n", exercise.title);
+        for (attempt, Checked { verdict, .. }) in attempts.iter().zip(verdicts(exercise, &texts)) {
+            told += &format!("\n## {}\n\n{verdict}", attempt.name);
+            let diagnosis = match &verdict {
+                Verdict::Passed { .. } => None,
+                Verdict::Failed { diagnosis, .. } => Some(diagnosis.id.as_str()),
+            };
+            if diagnosis != attempt.diagnosis {
+                wrong.push(format!(
+                    "{} {}: expected {:?}\n{verdict}",
+                    exercise.id, attempt.name, attempt.diagnosis
+                ));
+            }
+        }
+        // The file's folder is a matter of the computer.
+        let told = told.replace(&format!("{}/", folder(exercise.id).display()), "");
+        insta::with_settings!({ prepend_module_to_snapshot => false, omit_expression => true }, {
+            insta::assert_snapshot!(exercise.id, told);
+        });
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn every_exercise_has_what_an_exercise_needs() {
+    let mut ids = BTreeSet::new();
+    for exercise in EXERCISES {
+        let id = exercise.id;
+        assert!(ids.insert(id), "{id} stands twice");
+        assert!(exercise.styles.len() >= 2, "{id}: a solution and two more styles");
+        assert!(exercise.wrong.len() >= 8, "{id}: {} wrong solutions", exercise.wrong.len());
+        let diagnoses: BTreeSet<_> = exercise.wrong.iter().map(|wrong| wrong.diagnosis).collect();
+        assert_eq!(diagnoses.len(), exercise.wrong.len(), "{id}: each mistake has a diagnosis of its own");
+        assert_ne!(exercise.skeleton(), exercise.solution(), "{id}");
+        assert!(exercise.gpus.len() * exercise.sizes.len() >= 4, "{id}: several cards and sizes");
+        assert!(exercise.solution().starts_with("use todevice::"), "{id}");
+        let long = |text: &str| text.lines().any(|line| line.chars().count() > 88);
+        assert!(
+            !long(&exercise.solution()) && !long(&exercise.skeleton()),
+            "{id}: a line of more than 88 letters"
+        );
+        assert!(!exercise.hints.iter().any(|hint| hint.is_empty()) && !exercise.task.is_empty(), "{id}");
+    }
+}
