@@ -1,8 +1,35 @@
 //! The part of a source file between `// ANCHOR: name` and `// ANCHOR_END: name`.
 
+use crate::mistake::Mistake;
+
+/// So many columns of code a page has room for. `labs/src/rustfmt.toml` says the same; but rustfmt leaves long comments and texts as
+/// they are.
+const PAGE_WIDTH: usize = 88;
+
 /// The lines of an anchor, with the indentation they share taken off, and the number of the first.
 /// Marks of other anchors are left out. The error says what would be right.
 pub fn part(source: &str, name: &str) -> Result<(usize, String), String> {
+    let (line, code) = with_marks(source, name)?;
+    Ok((line, without_marks(&code)))
+}
+
+/// The lines of an anchor that a page would have to break.
+pub fn too_wide(file: &str, source: &str, name: &str) -> Vec<Mistake> {
+    let (first, code) = with_marks(source, name).unwrap_or_default();
+    let widths = code.lines().map(|line| line.chars().count());
+    let wide = widths.enumerate().filter(|(_, width)| *width > PAGE_WIDTH);
+    wide.map(|(index, width)| Mistake {
+        file: file.to_owned(),
+        line: first + index,
+        what: format!(
+            "the anchor `{name}` is {width} columns wide here: a page has room for {PAGE_WIDTH}, so break the line"
+        ),
+    })
+    .collect()
+}
+
+/// The lines of an anchor, and the number of the first.
+fn with_marks(source: &str, name: &str) -> Result<(usize, String), String> {
     let is = |line: &str, mark: &str| marked(line, mark) == Some(name);
     let numbered = || source.lines().enumerate();
 
@@ -20,7 +47,7 @@ pub fn part(source: &str, name: &str) -> Result<(usize, String), String> {
         return Err(format!("lacks `// ANCHOR_END: {name}` after line {}", start + 1));
     };
     let lines: Vec<&str> = source.lines().skip(start + 1).take(end - start - 1).collect();
-    Ok((start + 2, dedent(&without_marks(&lines.join("\n")))))
+    Ok((start + 2, dedent(&lines.join("\n"))))
 }
 
 /// A source as a reader wants it: without the marks.
@@ -65,6 +92,22 @@ fn run() {
         assert_eq!(part(SOURCE, "inner"), Ok((5, "if two() {\n    three();\n}".to_owned())));
         let outer = "one();\nif two() {\n    three();\n}\n\nfour();";
         assert_eq!(part(SOURCE, "outer"), Ok((3, outer.to_owned())));
+    }
+
+    #[test]
+    fn a_line_that_a_page_has_no_room_for_is_told_with_its_place() {
+        let line = |width: usize| format!("    // {}\n", "x".repeat(width - 3));
+        let source = format!(
+            "    // ANCHOR: all\n{}    // ANCHOR: part\n{}    // ANCHOR_END: part\n    // ANCHOR_END: all\n",
+            line(88),
+            line(89)
+        );
+        for name in ["all", "part"] {
+            let told = crate::mistake::lines(&too_wide("lab.rs", &source, name));
+            let what = "is 89 columns wide here: a page has room for 88, so break the line";
+            assert_eq!(told, [format!("lab.rs:4: the anchor `{name}` {what}")]);
+        }
+        assert_eq!(too_wide("lab.rs", SOURCE, "outer"), []);
     }
 
     #[test]

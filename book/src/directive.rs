@@ -42,6 +42,11 @@ pub fn markdown(
             let lab = course.lab(lab)?;
             let sources = course.sources(lab)?;
             let (path, line, code) = anchor_of(&sources, anchor)?;
+            let wide: Vec<_> =
+                sources.iter().flat_map(|(file, text)| anchor::too_wide(file, text, anchor)).collect();
+            if !wide.is_empty() {
+                return Err(Wrong::Elsewhere(wide));
+            }
             let caption = format!(
                 "<a href=\"{}\"><code>{path}</code></a>, line {line}",
                 up(page.path) + &source_page(lab)
