@@ -90,12 +90,13 @@ pub fn markdown(events: &[Event], show: Show) -> String {
             [Event::Table(shown)] => markdown += &table(shown),
             [Event::Picture { drawing, caption }] => {
                 let caption = html::escape(caption);
-                // An empty line would end the HTML.
-                let svg: Vec<&str> = drawing.svg.lines().filter(|line| !line.trim().is_empty()).collect();
-                markdown += &format!(
-                    "<div class=\"picture\">\n{}\n<p>{caption}</p>\n</div>\n\n",
-                    svg.join("\n").replacen("<svg ", &format!("<svg aria-label=\"{caption}\" "), 1)
-                );
+                let svg = match &drawing.narrow {
+                    None => svg(&drawing.svg, "", &caption),
+                    Some(narrow) => {
+                        svg(&drawing.svg, "wide", &caption) + "\n" + &svg(narrow, "narrow", &caption)
+                    }
+                };
+                markdown += &format!("<div class=\"picture\">\n{svg}\n<p>{caption}</p>\n</div>\n\n");
             }
             part => {
                 let text = render_text::render(&folded(part));
@@ -107,6 +108,14 @@ pub fn markdown(events: &[Event], show: Show) -> String {
         }
     }
     markdown
+}
+
+/// A picture with the words for whoever cannot see it. The page shows a `wide` one, or on a phone a `narrow` one.
+fn svg(svg: &str, class: &str, caption: &str) -> String {
+    // An empty line would end the HTML.
+    let lines: Vec<&str> = svg.lines().filter(|line| !line.trim().is_empty()).collect();
+    let class = if class.is_empty() { String::new() } else { format!("class=\"{class}\" ") };
+    lines.join("\n").replacen("<svg ", &format!("<svg {class}aria-label=\"{caption}\" "), 1)
 }
 
 /// The events with the long lines of reports folded: a terminal would do it, a page would cut them.
@@ -140,7 +149,7 @@ fn fold_line(line: &str) -> String {
 fn table(table: &Table) -> String {
     let columns = render_text::columns(table);
     let class = |column: &Column| if column.numbers { " class=\"number\"" } else { "" };
-    let heads = columns.iter().map(|column| match html::escape(&column.header) {
+    let heads = columns.iter().map(|column| match breakable(&html::escape(&column.header)) {
         // A heading that says nothing is none.
         head if head.is_empty() => "<td></td>".to_owned(),
         head => format!("<th scope=\"col\"{}>{head}</th>", class(column)),
@@ -151,7 +160,7 @@ fn table(table: &Table) -> String {
             // What is part of the row above stands further in.
             let part =
                 if !column.numbers && cell.starts_with("  ") { " class=\"part\"" } else { class(column) };
-            format!("<td{part}>{}</td>", html::escape(cell.trim()))
+            format!("<td{part}>{}</td>", breakable(&html::escape(cell.trim())))
         });
         format!("<tr>{}</tr>\n", cells.collect::<String>())
     };
@@ -162,7 +171,33 @@ fn table(table: &Table) -> String {
     )
 }
 
+/// With places in names, as in `backends::cudnn` and `exp_avg_sq`, where a narrow column may break them.
+fn breakable(text: &str) -> String {
+    let mut broken = String::new();
+    let mut letters = text.chars().peekable();
+    while let Some(letter) = letters.next() {
+        let within = !broken.is_empty() && !broken.ends_with(' ');
+        broken.push(letter);
+        let is_name = letters.peek().is_some_and(|next| next.is_alphabetic());
+        if within && is_name && ['.', '_', ':', '('].contains(&letter) {
+            broken += "<wbr>";
+        }
+    }
+    broken
+}
+
 /// What is no text on a page.
 fn is_apart(event: &Event) -> bool {
     matches!(event, Event::Picture { .. } | Event::Table(_))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_may_be_broken_and_a_number_not() {
+        assert_eq!(breakable("x.to(copy: true)"), "x.<wbr>to(<wbr>copy: true)");
+        assert_eq!(breakable("exp_avg: 0.25 (modelled)"), "exp_<wbr>avg: 0.25 (modelled)");
+    }
 }

@@ -1,29 +1,28 @@
 //! Charts, as SVG.
 
-use crate::colour::{AMBER, BLUE, DARK_PURPLE, GREEN, GREY, ORANGE, PURPLE, TEAL};
-use crate::svg::{self, Element, element, line, rect, text, titled};
+use crate::Role;
+use crate::colour::{DEVICE, HOST};
+use crate::svg::{self, element, line, rect, text, titled};
 
-/// A line of a chart: what it shows, and its points.
+/// A line of a chart: what it shows, whether that is a device's and not the host's, and its points.
 pub struct Series<'a> {
     pub name: &'a str,
+    pub on_device: bool,
     pub points: Vec<(f64, f64)>,
 }
 
-const WIDTH: f64 = 640.0;
-const HEIGHT: f64 = 360.0;
+const WIDTH: f64 = 440.0;
+const HEIGHT: f64 = 320.0;
 const LEFT: f64 = 76.0;
-const RIGHT: f64 = 56.0;
+const RIGHT: f64 = 48.0;
 const TOP: f64 = 20.0;
 const BOTTOM: f64 = 52.0;
-
-/// The colours of the lines, and their dashes for whoever cannot tell colours apart.
-const LOOKS: [(&str, &str); 4] = [(ORANGE, ""), (BLUE, "7 4"), (GREEN, "2 3"), (DARK_PURPLE, "9 3 2 3")];
 
 /// A chart with logarithmic axes: powers of two along x, powers of ten up y. All values must be positive.
 ///
 /// ```
 /// use drawing::chart::{Series, log_log};
-/// let cpu = Series { name: "CPU", points: vec![(16.0, 0.01), (32.0, 0.09)] };
+/// let cpu = Series { name: "CPU", on_device: false, points: vec![(16.0, 0.01), (32.0, 0.09)] };
 /// let svg = log_log("size", "time (ms)", &[cpu]);
 /// assert!(svg.starts_with("<svg ") && svg.contains(">CPU</text>"));
 /// ```
@@ -52,7 +51,9 @@ pub fn log_log(x_label: &str, y_label: &str, series: &[Series]) -> String {
     let upwards = format!("translate(16 {:.1}) rotate(-90)", (TOP + bottom) / 2.0);
     let y_axis = element("text").with("transform", upwards).with("text-anchor", "middle");
     lines.push(y_axis.around(y_label));
-    for (Series { name, points }, (colour, dashes)) in series.iter().zip(LOOKS.iter().cycle()) {
+    for Series { name, on_device, points } in series {
+        // Dashed for whoever cannot tell colours apart.
+        let (colour, dashes) = if *on_device { (DEVICE, "7 4") } else { (HOST, "") };
         let corners: Vec<String> =
             points.iter().map(|(x, y)| format!("{:.1},{:.1}", across(*x), down(*y))).collect();
         let polyline = element("polyline").with("points", corners.join(" ")).with("fill", "none");
@@ -75,31 +76,22 @@ pub struct Stack<'a> {
     pub parts: Vec<u64>,
 }
 
-const STACK_WIDTH: f64 = 480.0;
+const STACK_WIDTH: f64 = 420.0;
 const STACK_LEFT: f64 = 72.0;
 const STACK: f64 = 26.0;
 
-/// The looks of the parts of a bar: a colour, how full it is, and the dashes of its border.
-const PARTS: [(&str, f64, &str); 8] = [
-    (ORANGE, 0.45, ""),
-    (GREEN, 0.1, "2 2"),
-    (PURPLE, 0.45, "8 3"),
-    (PURPLE, 0.1, "10 3 2 3"),
-    (BLUE, 0.7, ""),
-    (GREY, 0.45, "4 4"),
-    (AMBER, 0.1, "1 3"),
-    (TEAL, 0.45, "6 2"),
-];
-
-/// Bars from left to right, all to one scale, each made of parts; the legend names the parts.
+/// Bars of memory from left to right, all to one scale, each made of parts; the legend names the parts, which have the looks of
+/// their roles.
 ///
 /// ```
+/// use drawing::Role;
 /// use drawing::chart::{Stack, stacked};
 /// let bars = [Stack { name: "model", parts: vec![512, 0] }, Stack { name: "batch", parts: vec![512, 1024] }];
-/// let svg = stacked("bytes", &["parameters", "batch"], &bars);
+/// let svg = stacked("bytes", &[("parameters", Role::Parameter), ("batch", Role::Data)], &bars);
 /// assert!(svg.contains("<title>batch, batch: 1024 bytes</title>") && svg.contains(">1536</text>"));
 /// ```
-pub fn stacked(unit: &str, names: &[&str], bars: &[Stack]) -> String {
+pub fn stacked(unit: &str, owners: &[(&str, Role)], bars: &[Stack]) -> String {
+    let is_second = |index: usize| owners[..index].iter().any(|(_, role)| *role == owners[index].1);
     let sum = |bar: &Stack| bar.parts.iter().sum::<u64>();
     let longest = bars.iter().map(sum).max().unwrap_or(0).max(1);
     // To the right of the longest bar its sum has to fit.
@@ -109,11 +101,12 @@ pub fn stacked(unit: &str, names: &[&str], bars: &[Stack]) -> String {
     for bar in bars {
         lines.push(text((STACK_LEFT - 8.0, y + 18.0), "end").around(bar.name));
         let mut x = STACK_LEFT;
-        for ((part, name), look) in bar.parts.iter().zip(names).zip(PARTS.iter().cycle()) {
+        for (index, (part, (name, role))) in bar.parts.iter().zip(owners).enumerate() {
             let width = *part as f64 * scale;
             if *part > 0 {
                 let title = format!("{}, {name}: {part} {unit}", bar.name);
-                lines.push(titled(&title, &looking(look, rect((x, y), (width.max(1.0), STACK)))));
+                let shape = rect((x, y), (width.max(1.0), STACK));
+                lines.push(titled(&title, &role.look(shape, is_second(index))));
             }
             x += width;
         }
@@ -121,20 +114,16 @@ pub fn stacked(unit: &str, names: &[&str], bars: &[Stack]) -> String {
         y += STACK + 8.0;
     }
     let mut x = 2.0;
-    for (name, look) in names.iter().zip(PARTS.iter().cycle()) {
+    for (index, (name, role)) in owners.iter().enumerate() {
         let width = 28.0 + 7.2 * name.chars().count() as f64 + 14.0;
         if x + width > STACK_WIDTH {
             (x, y) = (2.0, y + 22.0);
         }
-        lines.push(looking(look, rect((x, y), (20.0, 14.0))));
+        lines.push(role.look(rect((x, y), (20.0, 14.0)), is_second(index)));
         lines.push(text((x + 28.0, y + 12.0), "start").around(name));
         x += width;
     }
     svg::picture((STACK_WIDTH, y + 22.0), 13, &lines)
-}
-
-fn looking((colour, full, dashes): &(&str, f64, &str), part: Element) -> String {
-    part.pale(colour, *full).with("stroke-width", 1.5).with("stroke-dasharray", dashes).empty()
 }
 
 fn range(values: impl Iterator<Item = f64>) -> (f64, f64) {

@@ -15,9 +15,11 @@ pub mod chart;
 mod colour;
 mod memory_map;
 pub mod placement;
+mod role;
 pub mod smi;
 mod svg;
 mod timeline;
 
 pub use memory_map::MemoryMap;
-pub use timeline::{Strip, Timeline};
+pub use role::Role;
+pub use timeline::{Strip, Timeline, painted};

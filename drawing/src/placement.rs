@@ -2,18 +2,9 @@
 
 use todevice::{Device, Tensor};
 
-use crate::colour::{BLUE, CURRENT, GREEN, GREY, ORANGE, PURPLE};
-use crate::svg::{self, Element, element, rect};
-
-/// What a tensor is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
-    Data,
-    Parameter,
-    Gradient,
-    Optimizer,
-    Activation,
-}
+pub use crate::Role;
+use crate::colour::{DEVICE, HOST};
+use crate::svg::{self, rect, text};
 
 /// Tensors, or numbers, that belong together and live in one place.
 #[derive(Clone, Debug)]
@@ -43,21 +34,18 @@ fn sizes(sizes: &[usize]) -> String {
     }
 }
 
-const WIDTH: f64 = 480.0;
+const WIDTH: f64 = 420.0;
 const GAP: f64 = 8.0;
-const LINE: f64 = 19.0;
-const BOX: f64 = 2.0 * LINE + 10.0;
+const LINE: f64 = 17.0;
+const BAR: f64 = 10.0;
+/// Two lines of text and a bar.
+const ROW: f64 = 2.0 * LINE + BAR + 8.0;
+/// A bar is drawn at least this wide.
+const THINNEST: f64 = 2.0;
+const LETTER: f64 = 7.1;
 
-/// The name of a role, its colour, and the dashes of its border for whoever cannot tell colours apart.
-const LOOKS: [(Role, &str, &str, &str); 5] = [
-    (Role::Data, "data", BLUE, ""),
-    (Role::Parameter, "parameters", ORANGE, "8 3"),
-    (Role::Gradient, "gradients", GREEN, "2 2"),
-    (Role::Optimizer, "optimizer state", PURPLE, "10 3 2 3"),
-    (Role::Activation, "activations", GREY, "4 4"),
-];
-
-/// The memories side by side, that of the host first, each with the things that live in it as boxes.
+/// The memories side by side, that of the host first, each with the things that live in it. A bar shows the bytes of each, all to
+/// one scale.
 ///
 /// ```
 /// use drawing::placement::{Role, Thing, picture};
@@ -76,74 +64,102 @@ pub fn picture(things: &[Thing]) -> String {
         }
     }
     let width = (WIDTH - GAP * (devices.len() - 1) as f64) / devices.len() as f64;
+    let longest = things.iter().map(|thing| thing.bytes).max().unwrap_or(0).max(1);
+    let scale = (width - 2.0 * GAP) / longest as f64;
     let mut lines = Vec::new();
     let mut bottom: f64 = 0.0;
     for (column, device) in devices.iter().enumerate() {
-        let x = column as f64 * (width + GAP);
+        let left = column as f64 * (width + GAP) + GAP;
+        let right = left + width - 2.0 * GAP;
         let title = if device.is_cuda() { format!("{device} memory") } else { "host memory".to_owned() };
-        let bold = || element("text").with("font-weight", "bold");
-        lines.push(at(bold(), x + GAP, LINE + 4.0).around(&title));
         let here = || things.iter().filter(|thing| thing.device == *device);
         let total = format!("{} bytes", here().map(|thing| thing.bytes).sum::<usize>());
-        lines.push(at(ending(bold()), x + width - 2.0 * GAP, LINE + 4.0).around(&total));
-        let mut y = LINE + 14.0;
+        let mut y = LINE + 4.0;
+        lines.push(text((left, y), "start").with("font-weight", "bold").around(&title));
+        lines.push(text((right, y), "end").with("font-weight", "bold").around(&total));
+        y += GAP;
         for thing in here() {
-            lines.extend(boxed(thing, (x + GAP, y), width - 2.0 * GAP));
-            y += BOX + GAP;
+            lines.push(text((left, y + LINE), "start").around(&thing.name));
+            lines.push(text((right, y + LINE), "end").around(&format!("{} bytes", thing.bytes)));
+            lines.push(text((left, y + 2.0 * LINE), "start").around(&thing.sizes));
+            let length = (thing.bytes as f64 * scale).max(THINNEST);
+            lines.push(bar(thing.role, (left, y + 2.0 * LINE + 5.0), length));
+            y += ROW + GAP;
         }
         bottom = bottom.max(y);
     }
-    for column in 0..devices.len() {
-        let x = column as f64 * (width + GAP) + 1.0;
-        let size = [("width", width - 2.0), ("height", bottom - 2.0)];
-        let border =
-            element("rect").lengths([("x", x)]).with("y", 1).lengths(size).with("rx", 6).with("fill", "none");
-        lines.push(border.with("stroke", CURRENT).with("stroke-width", 1.5).empty());
+    for (column, device) in devices.iter().enumerate() {
+        let corner = (column as f64 * (width + GAP) + 1.0, 1.0);
+        let border = rect(corner, (width - 2.0, bottom - 2.0)).with("rx", 6).with("fill", "none");
+        let colour = if device.is_cuda() { DEVICE } else { HOST };
+        lines.push(border.with("stroke", colour).with("stroke-width", 2).empty());
     }
     let several = things.iter().any(|thing| thing.role != things[0].role);
-    let height = if several { legend(&mut lines, things, bottom + GAP) } else { bottom + 2.0 };
-    svg::picture((WIDTH, height), 14, &lines)
+    let mut y = if several { legend(&mut lines, things, bottom + GAP) } else { bottom };
+    let least = (THINNEST / scale).ceil() as usize;
+    let note = match things.iter().any(|thing| thing.bytes < least) {
+        true => format!("All bars are to one scale; the thinnest stand for less than {least} bytes."),
+        false => "All bars are to one scale.".to_owned(),
+    };
+    y += LINE;
+    lines.push(text((2.0, y), "start").around(&note));
+    svg::picture((WIDTH, y + GAP), 13, &lines)
 }
 
-fn boxed(thing: &Thing, (x, y): (f64, f64), width: f64) -> [String; 4] {
-    let text = || element("text");
-    [
-        frame(thing.role, (x, y), (width, BOX)),
-        at(text(), x + GAP, y + LINE).around(&thing.name),
-        at(ending(text()), x + width - GAP, y + LINE).around(&format!("{} bytes", thing.bytes)),
-        at(text(), x + GAP, y + 2.0 * LINE).around(&thing.sizes),
-    ]
-}
-
-/// A border and a pale ground in the look of a role.
-fn frame(role: Role, corner: (f64, f64), size: (f64, f64)) -> String {
-    let (_, _, colour, dashes) = LOOKS[role as usize];
-    let frame = rect(corner, size).with("rx", 3).pale(colour, 0.18);
-    frame.with("stroke-width", 2).with("stroke-dasharray", dashes).empty()
+fn bar(role: Role, corner: (f64, f64), length: f64) -> String {
+    role.look(rect(corner, (length, BAR)), false)
 }
 
 /// The roles that occur, from `y` on; returns where it ends.
-fn legend(lines: &mut Vec<String>, things: &[Thing], y: f64) -> f64 {
-    let (mut x, mut y) = (2.0, y);
-    for (role, name, ..) in LOOKS {
-        if things.iter().all(|thing| thing.role != role) {
-            continue;
-        }
-        let width = 30.0 + 7.6 * name.chars().count() as f64 + 2.0 * GAP;
+fn legend(lines: &mut Vec<String>, things: &[Thing], mut y: f64) -> f64 {
+    let mut x = 2.0;
+    for role in Role::ALL.into_iter().filter(|role| things.iter().any(|thing| thing.role == *role)) {
+        let width = 28.0 + LETTER * role.name().chars().count() as f64 + 2.0 * GAP;
         if x + width > WIDTH {
             (x, y) = (2.0, y + LINE + 4.0);
         }
-        lines.push(frame(role, (x, y + 2.0), (22.0, 14.0)));
-        lines.push(at(element("text"), x + 30.0, y + 14.0).around(name));
+        lines.push(bar(role, (x, y + 4.0), 20.0));
+        lines.push(text((x + 28.0, y + 13.0), "start").around(role.name()));
         x += width;
     }
-    y + LINE + 4.0
+    y + LINE
 }
 
-fn at(text: Element, x: f64, y: f64) -> Element {
-    text.lengths([("x", x), ("y", y)])
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-fn ending(text: Element) -> Element {
-    text.with("text-anchor", "end")
+    fn thing(bytes: usize, device: Device) -> Thing {
+        Thing { name: format!("{bytes}"), role: Role::Data, sizes: String::new(), bytes, device }
+    }
+
+    /// The lengths of the bars, in the order of the things.
+    fn lengths(svg: &str) -> Vec<f64> {
+        let bars = svg.lines().filter(|line| line.contains(" height=\"10.0\""));
+        bars.map(|bar| bar.split_once(" width=\"").unwrap().1.split_once('"').unwrap().0.parse().unwrap())
+            .collect()
+    }
+
+    #[test]
+    fn bars_are_as_long_as_their_bytes_in_all_memories() {
+        let svg =
+            picture(&[thing(4000, Device::Cpu), thing(1000, Device::Cpu), thing(2000, Device::cuda(0))]);
+        let lengths = lengths(&svg);
+        assert_eq!(lengths.iter().map(|length| length / lengths[0]).collect::<Vec<_>>(), [1.0, 0.25, 0.5]);
+        assert!(svg.contains(">All bars are to one scale.<"), "{svg}");
+    }
+
+    #[test]
+    fn what_is_too_small_to_draw_is_said() {
+        let svg = picture(&[thing(65536, Device::Cpu), thing(4, Device::Cpu)]);
+        assert_eq!(lengths(&svg), [404.0, THINNEST]);
+        assert!(svg.contains("the thinnest stand for less than 325 bytes."), "{svg}");
+    }
+
+    #[test]
+    fn a_memory_has_the_colour_of_whose_it_is() {
+        let svg = picture(&[thing(4, Device::Cpu), thing(4, Device::cuda(0))]);
+        let borders: Vec<&str> = svg.lines().filter(|line| line.contains("rx=")).collect();
+        assert!(borders[0].contains(HOST) && borders[1].contains(DEVICE), "{svg}");
+    }
 }

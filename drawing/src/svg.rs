@@ -63,11 +63,15 @@ pub fn titled(title: &str, elements: &str) -> String {
     format!("<g>{}{elements}</g>", element("title").around(title))
 }
 
+/// A page shows a picture so many times as large, where it has the room: its text is then about as large as the page's.
+const ENLARGED: f64 = 1.25;
+
 /// A whole picture, each entry of `lines` on a line of its own.
 pub fn picture((width, height): (f64, f64), font_size: u32, lines: &[String]) -> String {
     let mut svg = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height:.0}\" role=\"img\" \
-         font-family=\"sans-serif\" font-size=\"{font_size}\" fill=\"{CURRENT}\">\n"
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height:.0}\" width=\"{:.0}\" role=\"img\" \
+         font-family=\"sans-serif\" font-size=\"{font_size}\" fill=\"{CURRENT}\">\n",
+        width * ENLARGED
     );
     for line in lines {
         svg += line;

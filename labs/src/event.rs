@@ -88,26 +88,37 @@ pub fn without_measured(events: &[Event]) -> Vec<Event> {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Drawing {
     pub svg: String,
+    /// The same for a phone, if the letters of the other could not be read there.
+    pub narrow: Option<String>,
     pub text: Option<String>,
 }
 
 /// What can only be drawn.
 impl From<String> for Drawing {
     fn from(svg: String) -> Drawing {
-        Drawing { svg, text: None }
+        Drawing { svg, narrow: None, text: None }
     }
 }
 
 impl From<&Trace> for Drawing {
     fn from(trace: &Trace) -> Drawing {
-        let timeline = Timeline::of(trace);
-        Drawing { svg: timeline.to_svg(), text: Some(timeline.to_text(WIDTH)) }
+        Drawing::from(Timeline::of(trace))
+    }
+}
+
+impl From<Timeline<'_>> for Drawing {
+    fn from(timeline: Timeline<'_>) -> Drawing {
+        Drawing {
+            svg: timeline.to_svg(),
+            narrow: Some(timeline.to_narrow_svg()),
+            text: Some(timeline.to_text(WIDTH)),
+        }
     }
 }
 
 impl From<&MemoryMap> for Drawing {
     fn from(map: &MemoryMap) -> Drawing {
-        Drawing { svg: map.to_svg(), text: Some(map.to_string()) }
+        Drawing { svg: map.to_svg(), narrow: None, text: Some(map.to_string()) }
     }
 }
 

@@ -858,8 +858,8 @@ fn chart(on_cpu: &[(usize, Duration)], on_gpu: &[(usize, Duration)]) -> String {
         "rows and columns",
         &format!("time of a product (ms, {kind})"),
         &[
-            Series { name: "CPU", points: points(on_cpu) },
-            Series { name: "GPU", points: points(on_gpu) },
+            Series { name: "CPU", on_device: false, points: points(on_cpu) },
+            Series { name: "GPU", on_device: true, points: points(on_gpu) },
         ],
     )
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use drawing::Timeline;
 use todevice::cuda::{Event, EventOptions, Stream, SyncDebugMode};
 use todevice::prelude::*;
 use todevice::time::Instant;
@@ -328,12 +329,12 @@ fn hidden_synchronizations(lab: &mut Lab, options: &Options) -> crate::Result<()
             ),
     );
     lab.picture(
-        &waiting,
+        Timeline::of(&waiting).beside(&[&ahead]),
         "The loop with three waits in a step. The host waits for the GPU, and then the GPU for the host.",
     );
     lab.picture(
-        &ahead,
-        "The loop with one wait at the end. The host is ahead of the GPU all the time.",
+        Timeline::of(&ahead).beside(&[&waiting]),
+        "The loop with one wait at the end, to the same scale. The host is ahead of the GPU all the time.",
     );
     lab.prose(
         "The same sum, sooner. After each wait the queue is empty, so the GPU has nothing to do until the host has \
@@ -472,10 +473,13 @@ fn two_streams(lab: &mut Lab, options: &Options) -> crate::Result<()> {
             .row(row!["on one stream", timed("one_stream_time", one_time)])
             .row(row!["on two streams", timed("two_streams_time", two_time)]),
     );
-    lab.picture(&one, "One stream: each copy waits for the computing before it, and the other way round.");
     lab.picture(
-        &two,
-        "Two streams: the next chunk is copied while the GPU computes with this one.",
+        Timeline::of(&one).beside(&[&two]),
+        "One stream: each copy waits for the computing before it, and the other way round.",
+    );
+    lab.picture(
+        Timeline::of(&two).beside(&[&one]),
+        "Two streams, to the same scale: the next chunk is copied while the GPU computes with this one.",
     );
     lab.prose(
         "The shorter of the two times hides behind the longer. Copies have an engine of their own, which a second \

@@ -71,7 +71,7 @@ pub fn render(event: &Event) -> Json {
             marked(table_of, "ranked", table.ranked.then(|| true.into()))
         }
         Event::Report(report) => json!({ "event": "report", "text": report }),
-        Event::Picture { drawing: Drawing { svg, text }, caption } => {
+        Event::Picture { drawing: Drawing { svg, text, .. }, caption } => {
             json!({ "event": "picture", "svg": svg, "text": text, "caption": caption })
         }
         Event::Warning(message) => json!({ "event": "warning", "message": message }),

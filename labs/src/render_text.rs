@@ -27,6 +27,14 @@ impl Palette {
         self.painted(text.dimmed())
     }
 
+    /// A picture in letters, its signs in the colours that they have in all pictures.
+    fn drawn(self, text: &str) -> String {
+        drawing::painted(text, |colour, signs| {
+            let part = |at| u8::from_str_radix(&colour[at..at + 2], 16).unwrap_or(0);
+            self.painted(signs.truecolor(part(1), part(3), part(5)))
+        })
+    }
+
     fn painted(self, text: ColoredString) -> String {
         match self {
             Palette::Plain => text.input,
@@ -136,7 +144,13 @@ impl Renderer {
             Event::Table(table) => self.table(table),
             Event::Report(report) => report.trim_end_matches('\n').to_owned(),
             Event::Picture { drawing, caption } => match &drawing.text {
-                Some(text) => format!("{}\n{text}", palette.faint(&wrap(caption))),
+                Some(text) => {
+                    format!(
+                        "{}\n{}",
+                        palette.faint(&wrap(caption)),
+                        palette.drawn(text)
+                    )
+                }
                 None => {
                     let chapter = self
                         .chapter
@@ -288,6 +302,7 @@ fn fill(paragraph: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::event::Drawing;
     use crate::prediction::Prediction;
 
     #[test]
@@ -315,5 +330,22 @@ mod tests {
                 (plain.into(), coloured.into())
             );
         }
+    }
+
+    #[test]
+    fn a_timeline_has_the_colours_of_all_pictures() {
+        let picture = Event::Picture {
+            drawing: Drawing {
+                svg: String::new(),
+                narrow: None,
+                text: Some("host, calls  █ ░".to_owned()),
+            },
+            caption: "A step.".to_owned(),
+        };
+        let rendered = |palette| Renderer::new(palette).render(&picture);
+        assert_eq!(rendered(Palette::Plain), "A step.\nhost, calls  █ ░\n");
+        // A terminal that knows few colours gets the nearest.
+        let coloured = rendered(Palette::Coloured);
+        assert_eq!(coloured.matches('\u{1b}').count(), 6, "{coloured:?}");
     }
 }

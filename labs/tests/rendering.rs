@@ -110,7 +110,7 @@ fn a_ragged_or_empty_table_is_drawn_all_the_same() {
 #[test]
 fn a_picture_is_drawn_where_it_can_be_and_else_named() {
     let picture = |text: Option<&str>| Event::Picture {
-        drawing: Drawing { svg: "<svg/>".to_owned(), text: text.map(str::to_owned) },
+        drawing: Drawing { text: text.map(str::to_owned), ..Drawing::from("<svg/>".to_owned()) },
         caption: "Two copies.".to_owned(),
     };
     assert_eq!(render_text::render([&picture(None)]), "[picture: Two copies.]\n");

@@ -1,14 +1,14 @@
 //! The map as a picture.
 
 use super::{Fill, MemoryMap, Piece, widths};
-use crate::colour::{BLUE, CURRENT, ORANGE, PURPLE};
+use crate::colour::{CURRENT, WAIT};
 use crate::svg::{self, element, rect, text, titled};
 
-const WIDTH: f64 = 480.0;
+const WIDTH: f64 = 420.0;
 const LINE: f64 = 19.0;
 const BOX: f64 = 30.0;
 const GAP: f64 = 12.0;
-const LETTER: f64 = 7.6;
+const LETTER: f64 = 7.1;
 /// No box is narrower than the first, however many a row has, nor need be wider than the second, which has room for a
 /// letter.
 const NARROWEST: (f64, f64) = (5.0, 15.0);
@@ -23,7 +23,7 @@ const LOOKS: [(Fill, bool, &str); 5] = [
 ];
 
 impl MemoryMap {
-    /// The map as a picture in SVG, 480 wide. Text and lines take the colour of the page around it. Each block
+    /// The map as a picture in SVG. Text and lines take the colour of the page around it. Each block
     /// has its name and its bytes in a `<title>`, which browsers show to who points at it.
     pub fn to_svg(&self) -> String {
         let mut lines = Vec::new();
@@ -51,7 +51,7 @@ impl MemoryMap {
         } else {
             y = legend(&mut lines, &drawn, y);
         }
-        svg::picture((WIDTH, y), 14, &lines)
+        svg::picture((WIDTH, y), 13, &lines)
     }
 }
 
@@ -77,27 +77,27 @@ fn boxed(piece: &Piece, (x, y): (f64, f64), width: f64) -> String {
     titled(&piece.words(), &drawn)
 }
 
-/// A box in the look of what it shows. They differ in colour, and in more than that: what is allocated has a full
-/// border, what is free a thin one, what a stream still uses a dashed one; several blocks have lines across.
+/// A box in the look of what it shows: what is allocated has a full border, what is free a thin one, what waits for a stream a
+/// dashed one, as in a timeline; several blocks have lines across.
 fn shape(fill: Fill, (x, y): (f64, f64), (width, height): (f64, f64)) -> String {
     let shape = rect((x + 0.5, y + 0.5), (width - 1.0, height - 1.0));
     match fill {
-        Fill::Allocated => shape.pale(BLUE, 0.3).with("stroke-width", 2).empty(),
+        Fill::Allocated => shape.pale(CURRENT, 0.15).with("stroke-width", 1.5).empty(),
         Fill::Free => {
             let border = shape.with("fill", "none").with("stroke", CURRENT).with("stroke-opacity", 0.5);
             border.with("stroke-width", 0.75).empty()
         }
         Fill::Awaiting => {
-            let border = shape.pale(PURPLE, 0.12).with("stroke-width", 2);
+            let border = shape.pale(WAIT, 0.12).with("stroke-width", 2);
             border.with("stroke-dasharray", "4 3").empty()
         }
         Fill::Mixed => {
             let across = [1.0, 2.0].map(|third| {
                 let (down, right) = (y + third * height / 3.0, x + width);
                 let path = format!("M{x:.1} {down:.1}H{right:.1}");
-                element("path").with("d", path).with("stroke", BLUE).empty()
+                element("path").with("d", path).with("stroke", CURRENT).empty()
             });
-            shape.pale(BLUE, 0.15).with("stroke-width", 1).empty() + &across.concat()
+            shape.pale(CURRENT, 0.1).with("stroke-width", 1).empty() + &across.concat()
         }
     }
 }
@@ -108,7 +108,7 @@ fn stripes((x, y): (f64, f64), (width, height): (f64, f64)) -> String {
     let lines =
         (0..).map(|index| x + 1.0 + 4.0 * f64::from(index)).take_while(|line| *line < x + width - 0.5);
     let path: String = lines.map(|line| format!("M{line:.1} {:.1}V{low:.1}", y + 1.0)).collect();
-    element("path").with("d", path).with("stroke", ORANGE).with("stroke-width", 1.5).empty()
+    element("path").with("d", path).with("stroke", CURRENT).with("stroke-opacity", 0.6).empty()
 }
 
 /// What occurs, each with its look, from `y` on; returns where it ends.

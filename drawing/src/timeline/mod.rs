@@ -12,24 +12,55 @@ mod text;
 use todevice_gpu::driver::Engine;
 use todevice_gpu::events::Trace;
 
+use rows::{Row, rows};
 pub use strips::Strip;
+pub use text::painted;
 
 /// The timeline of a recording ([`Machine::profile`](todevice::Machine::profile)).
 #[derive(Clone, Copy, Debug)]
 pub struct Timeline<'a> {
     trace: &'a Trace,
+    /// The recordings it is compared with.
+    beside: &'a [&'a Trace],
 }
 
 impl<'a> Timeline<'a> {
     /// That of this recording.
     pub fn of(trace: &'a Trace) -> Timeline<'a> {
-        Timeline { trace }
+        Timeline { trace, beside: &[] }
+    }
+
+    /// With the axis that these recordings need too, so that pictures of all of them can be compared.
+    ///
+    /// ```
+    /// use drawing::Timeline;
+    /// use todevice::{Machine, Tensor};
+    ///
+    /// let machine: Machine = "sim:t4".parse().unwrap();
+    /// let ones = |size| machine.enter(|| machine.profile(|| Tensor::ones(&[size])?.cuda())).1;
+    /// let (short, long) = (ones(64), ones(1 << 20));
+    /// let text = Timeline::of(&short).beside(&[&long]).to_text(80);
+    /// let axis = |text: &str| text.lines().find(|line| line.contains('└')).map(str::to_owned);
+    /// assert_eq!(axis(&text), axis(&Timeline::of(&long).to_text(80)));
+    /// ```
+    pub fn beside(self, beside: &'a [&'a Trace]) -> Timeline<'a> {
+        Timeline { beside, ..self }
+    }
+
+    /// The rows of this recording and of those beside it.
+    fn all_rows(&self) -> Vec<Row> {
+        [self.trace].iter().chain(self.beside).flat_map(|trace| rows(trace)).collect()
     }
 
     /// What its times are.
     fn kind(&self) -> &'static str {
         if self.trace.modelled { "modelled" } else { "measured" }
     }
+}
+
+/// When the last of these rows ends, in nanoseconds from the start; at least 1.
+fn end_of(rows: &[Row]) -> u64 {
+    rows.iter().flat_map(|row| &row.bars).map(|bar| bar.end).max().unwrap_or(0).max(1)
 }
 
 /// In the order of a batch's way: to the device, through the kernels, back.

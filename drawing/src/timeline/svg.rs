@@ -1,12 +1,13 @@
 //! The timeline as a picture.
 
-use super::Timeline;
 use super::chrome::Microseconds;
 use super::rows::{Bar, Row, SORTS, Sort, rows, steps};
+use super::{Timeline, end_of};
 use crate::colour::{COPY, CURRENT, DEVICE, HOST, WAIT, WHITE};
 use crate::svg::{self, element, line, text, titled};
 
-const WIDTH: f64 = 800.0;
+/// How wide a picture is, and how wide one for a phone.
+const WIDTHS: [f64; 2] = [800.0, 380.0];
 const MARGIN: f64 = 12.0;
 /// The line above a row, for its label or for the names of ranges.
 const LINE: f64 = 17.0;
@@ -20,7 +21,7 @@ const MOST_LINES: usize = 5;
 const NARROWEST: f64 = 1.0;
 
 impl Timeline<'_> {
-    /// The timeline as a picture in SVG, 800 wide: what `record_function` named, the
+    /// The timeline as a picture in SVG: what `record_function` named, the
     /// host's calls, and for each device a row for each engine that worked. Text and lines take the colour of
     /// the page around it.
     ///
@@ -28,10 +29,19 @@ impl Timeline<'_> {
     /// or measured. Each bar has its name and its times in a `<title>`, which browsers show to who points at it.
     /// Bars too narrow to tell apart are drawn as one, and the picture says of how many that is true.
     pub fn to_svg(&self) -> String {
+        self.drawn(WIDTHS[0])
+    }
+
+    /// The same for a phone, on which the letters of a wide one could not be read.
+    pub fn to_narrow_svg(&self) -> String {
+        self.drawn(WIDTHS[1])
+    }
+
+    fn drawn(&self, width: f64) -> String {
         let rows = rows(self.trace);
-        let end = rows.iter().flat_map(|row| &row.bars).map(|bar| bar.end).max().unwrap_or(0);
+        let end = end_of(&self.all_rows());
         let mut picture =
-            Picture { lines: Vec::new(), y: MARGIN, end: end.max(1), kind: self.kind(), together: 0 };
+            Picture { lines: Vec::new(), width, y: MARGIN, end, kind: self.kind(), together: 0 };
         let bars: Vec<Row> = rows.iter().map(|row| picture.merged(row)).collect();
         for row in &bars {
             picture.row(row);
@@ -43,18 +53,16 @@ impl Timeline<'_> {
             picture.legend(&bars);
         }
         if picture.together > 0 {
-            let note = format!(
-                "{} pieces are too short to draw alone: what is close together is one bar.",
-                picture.together
-            );
-            picture.label(&note);
+            picture.label(&format!("{} pieces are too short to draw alone:", picture.together));
+            picture.label("what is close together is one bar.");
         }
-        svg::picture((WIDTH, picture.y + MARGIN), 12, &picture.lines)
+        svg::picture((width, picture.y + MARGIN), 12, &picture.lines)
     }
 }
 
 struct Picture {
     lines: Vec<String>,
+    width: f64,
     /// What is drawn next comes below this.
     y: f64,
     /// The end of the trace in nanoseconds from its start.
@@ -75,7 +83,7 @@ struct Name<'a> {
 
 impl Picture {
     fn across(&self, time: u64) -> f64 {
-        MARGIN + time as f64 / self.end as f64 * (WIDTH - 2.0 * MARGIN)
+        MARGIN + time as f64 / self.end as f64 * (self.width - 2.0 * MARGIN)
     }
 
     /// The row with one bar for those that would lie on each other.
@@ -135,7 +143,7 @@ impl Picture {
         for bar in row.bars.iter().rev().filter(|bar| bar.pieces == 1) {
             let start = self.across(bar.start);
             // The last may have to begin further to the left, to end where the picture does.
-            let x = (start + 3.0).min(WIDTH - MARGIN - wide(&bar.name) + LETTER).max(MARGIN);
+            let x = (start + 3.0).min(self.width - MARGIN - wide(&bar.name) + LETTER).max(MARGIN);
             let under = placed.iter().filter(|other| other.x < x + wide(&bar.name));
             let line = under.map(|other| other.line + 1).max().unwrap_or(0);
             if line < MOST_LINES {
@@ -153,20 +161,21 @@ impl Picture {
         }
     }
 
-    /// Ticks at round times, at most ten.
+    /// Ticks at round times, with room for their numbers.
     fn axis(&mut self) {
-        let step = steps().find(|step| self.end / step <= 10).unwrap_or(self.end);
-        self.line((MARGIN, self.y), (WIDTH - MARGIN, self.y));
+        let most = (self.width / 75.0) as u64;
+        let step = steps().find(|step| self.end / step <= most).unwrap_or(self.end);
+        self.line((MARGIN, self.y), (self.width - MARGIN, self.y));
         for tick in (0..=self.end / step).map(|tick| tick * step) {
             let x = self.across(tick);
             self.line((x, self.y), (x, self.y + 5.0));
             let number = (tick as f64 / 1e3).to_string();
-            let anchor = if x + wide(&number) / 2.0 > WIDTH { "end" } else { "middle" };
+            let anchor = if x + wide(&number) / 2.0 > self.width { "end" } else { "middle" };
             self.text((x, self.y + 18.0), anchor, &number);
         }
         self.y += 24.0;
         let label = format!("µs from the start, {}", self.kind);
-        self.text((WIDTH / 2.0, self.y + 10.0), "middle", &label);
+        self.text((self.width / 2.0, self.y + 10.0), "middle", &label);
         self.y += 18.0;
     }
 
@@ -184,7 +193,7 @@ impl Picture {
             let done = (of_sort(false) || of_sort(true) && !is_dark(sort)).then(|| (false, name.to_owned()));
             for (on_host, name) in asked.into_iter().chain(done) {
                 let width = 24.0 + wide(&name) + 16.0;
-                if x + width > WIDTH && x > MARGIN {
+                if x + width > self.width && x > MARGIN {
                     (x, self.y) = (MARGIN, self.y + BAR);
                 }
                 self.lines.push(shape(sort, on_host, (x, self.y), (18.0, BAR - 6.0)));

@@ -171,6 +171,46 @@ fn the_times_of_the_picture_are_those_of_the_json() {
     assert_eq!(trace.compute_time(7), Duration::ZERO);
 }
 
+/// The tick of each number on the axis of a picture.
+fn ticks(svg: &str) -> Vec<(String, String)> {
+    let texts = elements(svg).into_iter().filter(|(element, ..)| element == "text");
+    texts
+        .filter(|(.., text)| text.parse::<f64>().is_ok())
+        .map(|(_, attributes, text)| {
+            (text, attributes.split_once("x=\"").unwrap().1.split_once('"').unwrap().0.to_string())
+        })
+        .collect()
+}
+
+#[test]
+fn recordings_that_are_compared_share_an_axis() {
+    let [long, short] = worked_twice();
+    let both = [&short, &long];
+    let [alone, beside] = [Timeline::of(&short), Timeline::of(&short).beside(&both)];
+    let longer = Timeline::of(&long).beside(&both);
+    assert_ne!(ticks(&alone.to_svg()), ticks(&longer.to_svg()), "else nothing is tried");
+    assert_eq!(ticks(&beside.to_svg()), ticks(&longer.to_svg()));
+    assert_eq!(ticks(&beside.to_narrow_svg()), ticks(&longer.to_narrow_svg()));
+    let axis = |text: String| text.lines().find(|line| line.contains('└')).map(str::to_string);
+    assert_eq!(axis(beside.to_text(80)), axis(longer.to_text(80)));
+    assert_eq!(longer.to_svg(), Timeline::of(&long).to_svg(), "the longest has the axis it has alone");
+}
+
+#[test]
+fn a_narrow_picture_has_all_that_a_wide_one_has_within_its_width() {
+    let trace = on("sim:t4", recorded);
+    let (wide, narrow) = (Timeline::of(&trace).to_svg(), Timeline::of(&trace).to_narrow_svg());
+    let names = |svg: &str| all(svg, "title");
+    assert_eq!(names(&narrow), names(&wide));
+    assert!(narrow.contains(" viewBox=\"0 0 380 "), "{narrow}");
+    for (name, attributes, _) in elements(&narrow).into_iter().filter(|(name, ..)| name == "rect") {
+        let number = |key: &str| -> f64 {
+            attributes.split_once(&format!("{key}=\"")).unwrap().1.split_once('"').unwrap().0.parse().unwrap()
+        };
+        assert!(number("x") + number("width") <= 380.0, "{name} {attributes}");
+    }
+}
+
 #[test]
 fn an_empty_recording_makes_a_picture_too() {
     for gpus in ["none", "sim:t4"] {
@@ -201,7 +241,7 @@ fn ten_thousand_pieces_of_work_make_a_picture_that_says_what_it_draws_together()
     assert!(all(&svg, "title").len() <= 3 * 800);
     assert!(!all(&svg, "text").contains(&"add".to_string()), "a bracket for several names has none");
     // All of them: the names, the calls, the kernels.
-    let note = "30000 pieces are too short to draw alone: what is close together is one bar.";
+    let note = "30000 pieces are too short to draw alone:";
     assert!(all(&svg, "text").contains(&note.to_string()), "{:?}", all(&svg, "text").last());
 }
 

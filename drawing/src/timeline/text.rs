@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use super::Timeline;
 use super::rows::{Bar, Row, SORTS, Sort, rows, steps};
+use super::{Timeline, end_of};
+use crate::colour::{COPY, DEVICE, HOST, WAIT};
 
 /// How wide [`Display`](fmt::Display) draws.
 const WIDTH: usize = 80;
@@ -61,10 +62,11 @@ impl Timeline<'_> {
             return "Nothing was recorded.".to_string();
         }
         let width = width.clamp(WIDTHS.0, WIDTHS.1);
-        let end = rows.iter().flat_map(|row| &row.bars).map(|bar| bar.end).max().unwrap_or(0).max(1);
+        let all = self.all_rows();
+        let end = end_of(&all);
         let (unit, nanoseconds) = unit_of(end);
         let unit = format!("{unit}, {}", self.kind());
-        let labels = rows.iter().map(|row| &row.short).chain([&unit]);
+        let labels = all.iter().map(|row| &row.short).chain([&unit]);
         let margin = labels.map(|label| label.chars().count()).max().unwrap_or(0) + 1;
 
         let mut drawing = Drawing { columns: width - margin, end, names: Vec::new(), signs: BTreeSet::new() };
@@ -79,6 +81,39 @@ impl Timeline<'_> {
 impl fmt::Display for Timeline<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.to_text(WIDTH))
+    }
+}
+
+/// The text of a timeline, or of any other picture, with the signs of a timeline in the colours of their meanings: `paint` is given
+/// a colour, `#1971c2`, and what is in it.
+///
+/// ```
+/// let painted = drawing::painted("cuda:0, compute  ██ █\n▒ copy", |colour, signs| format!("<{colour} {signs}>"));
+/// assert_eq!(painted, "cuda:0, compute  <#1971c2 ██> <#1971c2 █>\n<#2f9e44 ▒> copy");
+/// ```
+pub fn painted(text: &str, paint: impl Fn(&str, &str) -> String) -> String {
+    let line = |line: &str| {
+        let signs: Vec<char> = line.chars().collect();
+        let pieces = signs.chunk_by(|one, next| colour_of(line, *one) == colour_of(line, *next));
+        let painted = pieces.map(|piece| {
+            let signs: String = piece.iter().collect();
+            colour_of(line, piece[0]).map(|colour| paint(colour, &signs)).unwrap_or(signs)
+        });
+        painted.collect::<String>()
+    };
+    text.split('\n').map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// What a sign means in this line of a picture, in which the row's label comes first.
+fn colour_of(line: &str, sign: char) -> Option<&'static str> {
+    let in_device = line.starts_with("cuda:");
+    match sign {
+        '▒' => Some(COPY),
+        '░' => Some(WAIT),
+        '█' | '▓' | PARTLY | SEAM if line.starts_with("host") => Some(HOST),
+        '█' | '▓' | PARTLY | SEAM if in_device && line.contains(", compute") => Some(DEVICE),
+        PARTLY | SEAM if in_device => Some(COPY),
+        _ => None,
     }
 }
 

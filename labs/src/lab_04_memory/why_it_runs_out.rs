@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 
+use drawing::Role;
 use drawing::chart::{Stack, stacked};
 use todevice::cuda;
 use todevice::inference_mode;
@@ -121,6 +122,17 @@ const OWNERS: [(&str, &str); 7] = [
     ("cuBLAS workspace", "workspace_bytes"),
 ];
 
+/// What their bytes are for, which decides how they are drawn.
+const ROLES: [Role; 7] = [
+    Role::Parameter,
+    Role::Gradient,
+    Role::Optimizer,
+    Role::Optimizer,
+    Role::Data,
+    Role::Activation,
+    Role::Workspace,
+];
+
 /// What is to be put in order in section 2, and the owners whose bytes it has.
 const COMPARED: [(&str, &[&str]); 4] = [
     ("the activations", &["activations"]),
@@ -160,13 +172,14 @@ fn whose_bytes(lab: &mut Lab, options: &Options) -> crate::Result<()> {
         stages.iter().map(|(_, owned)| exact("allocated_bytes", owned.all).into());
     table = table.row(["all".into()].into_iter().chain(all).collect());
     lab.table(table);
-    let names = OWNERS.map(|(owner, _)| owner);
+    let owners: Vec<(&str, Role)> =
+        OWNERS.iter().zip(ROLES).map(|((owner, _), role)| (*owner, role)).collect();
     let bars: Vec<Stack> = stages
         .iter()
         .map(|(stage, owned)| Stack { name: stage, parts: owned.by_owner.to_vec() })
         .collect();
     lab.picture(
-        stacked("bytes", &names, &bars),
+        stacked("bytes", &owners, &bars),
         "The owners of the allocated bytes, one bar after each part of the step.",
     );
     let at_its_largest = |(_, owners): &(&str, &[&str])| {

@@ -273,12 +273,12 @@ fn what_blocks_the_host(lab: &mut Lab) -> crate::Result<()> {
         },
     );
     lab.picture(
-        &rows[6].5,
+        Timeline::of(&rows[6].5).beside(&[&rows[7].5]),
         "Pinned and non_blocking, on the stream of the work: the host is free, the copy waits.",
     );
     lab.picture(
-        &rows[7].5,
-        "Pinned and non_blocking, on another stream: the host is free, and the copy runs beside the work.",
+        Timeline::of(&rows[7].5).beside(&[&rows[6].5]),
+        "Pinned and non_blocking, on another stream, to the same scale: the host is free, and the copy runs beside the work.",
     );
     lab.prose(
         "Two things are easily taken for one. non_blocking frees the host, but only from pinned memory. Another \
@@ -646,13 +646,14 @@ fn one_epoch(lab: &mut Lab, batch_size: usize) -> crate::Result<()> {
         lab.prose("--gpu sim:t4 shows eight ways to bring the batches to a GPU, and how much of the time it computes.");
         return Ok(());
     }
+    let [slow, fast] = [0, 5].map(|row| &training.rows[row].2);
     lab.picture(
-        &training.rows[0].2,
+        Timeline::of(slow).beside(&[fast]),
         "An epoch from pageable memory, without workers: the GPU waits for the host.",
     );
     lab.picture(
-        &training.rows[5].2,
-        "The same epoch with 4 workers, pinned memory and a prefetcher.",
+        Timeline::of(fast).beside(&[slow]),
+        "The same epoch with 4 workers, pinned memory and a prefetcher, to the same scale.",
     );
     lab.prose(
         "Each + adds to the row above. The slowest part sets the pace: here it is the CPU that makes the samples, and \
@@ -692,13 +693,14 @@ fn copies_set_the_pace(lab: &mut Lab) -> crate::Result<()> {
     training.way("+ prefetcher", || Ok(ahead(&pinned, &copies)))?;
     // ANCHOR_END: copies
     lab.table(training.table(SAMPLES));
+    let [one, two] = [2, 3].map(|row| &training.rows[row].2);
     lab.picture(
-        Timeline::of(&training.rows[2].2).to_svg(),
+        Timeline::of(one).beside(&[two]),
         "Pinned and non_blocking: the host is far ahead, but on one stream copy and work take turns.",
     );
     lab.picture(
-        Timeline::of(&training.rows[3].2).to_svg(),
-        "The same with a prefetcher: the next batch is copied while this one is worked on.",
+        Timeline::of(two).beside(&[one]),
+        "The same with a prefetcher, to the same scale: the next batch is copied while this one is worked on.",
     );
     lab.prose(
         "Now the copies set the pace. Pinned memory makes each of them shorter. non_blocking lets the host ask for the \

@@ -1,0 +1,47 @@
+//! What memory is for, and how it looks in every picture of memory.
+
+use crate::colour::{CURRENT, GRADIENT, OPTIMIZER, PARAMETER, SAMPLES};
+use crate::svg::Element;
+
+/// What memory is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    Data,
+    Parameter,
+    Gradient,
+    Optimizer,
+    Activation,
+    /// What a library works in.
+    Workspace,
+}
+
+impl Role {
+    pub const ALL: [Role; 6] =
+        [Role::Data, Role::Parameter, Role::Gradient, Role::Optimizer, Role::Activation, Role::Workspace];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Role::Data => "data",
+            Role::Parameter => "parameters",
+            Role::Gradient => "gradients",
+            Role::Optimizer => "optimizer state",
+            Role::Activation => "activations",
+            Role::Workspace => "workspace",
+        }
+    }
+
+    /// The shape in the look of the role: its colour, and a border of its own for whoever cannot tell colours apart. The second
+    /// thing of a role is paler.
+    pub(crate) fn look(self, shape: Element, second: bool) -> String {
+        let (colour, full, dashes) = match self {
+            Role::Data => (SAMPLES, 0.7, ""),
+            Role::Parameter => (PARAMETER, 0.45, ""),
+            Role::Gradient => (GRADIENT, 0.3, "2 2"),
+            Role::Optimizer => (OPTIMIZER, 0.45, "8 3"),
+            Role::Activation => (SAMPLES, 0.2, "4 4"),
+            Role::Workspace => (CURRENT, 0.05, "1 3"),
+        };
+        let full = if second { 0.1 } else { full };
+        shape.pale(colour, full).with("stroke-width", 1.5).with("stroke-dasharray", dashes).empty()
+    }
+}
