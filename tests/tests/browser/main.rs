@@ -5,6 +5,7 @@
 
 mod axe;
 mod driver;
+mod narrow;
 mod site;
 
 use std::path::{Path, PathBuf};
