@@ -21,8 +21,7 @@ pub struct Step {
     pub computed: Duration,
 }
 
-/// Trains one step on a simulated card, as `--gpu` would name it, or on the CPU beside it. The batch of a GPU is in
-/// pinned memory, and copied without waiting, if it is `pinned`.
+/// Trains one step on a simulated card, as `--gpu` would name it, or on the CPU beside it: see [`step_on`].
 ///
 /// ```
 /// use labs::experiments::one_step;
@@ -35,56 +34,74 @@ pub fn one_step(gpu: Option<&str>, batch: usize, pinned: bool) -> crate::Result<
     // The host is the same beside each card, and only beside one its times are modelled.
     let machine: Machine = gpu.unwrap_or("sim:t4").parse()?;
     machine.enter(|| {
-        let device = if gpu.is_some() { Device::cuda(0) } else { Device::Cpu };
         manual_seed(0);
-        let layers = (nn::Linear::new(16, 64)?, nn::ReLU, nn::Linear::new(64, 1)?);
-        let model = nn::Sequential::new(layers);
-        model.to(device)?;
-        let mut optimizer = optim::Adam::new(
-            model.parameters(),
-            AdamOptions { lr: 1e-3, ..Default::default() },
-        )?;
-        let mut samples = [Tensor::randn(&[batch, 16])?, Tensor::randn(&[batch, 1])?];
-        let pinned = pinned && device.is_cuda();
-        if pinned {
-            samples = [samples[0].pin_memory()?, samples[1].pin_memory()?];
-        }
-        let to = ToOptions {
-            device: Some(device),
-            non_blocking: pinned,
-            ..Default::default()
-        };
-
-        let mut step = || -> crate::Result<(Duration, Duration)> {
-            let [x, y] = &samples;
-            let start = Instant::now();
-            let (x, y) =
-                record_function("batch to the device", || (x.to(to), y.to(to)));
-            let (x, y) = (x?, y?);
-            optimizer.zero_grad();
-            let prediction = record_function("forward", || model.forward(&x))?;
-            let loss = record_function("loss", || {
-                nn::MSELoss::default().forward(&prediction, &y)
-            })?;
-            record_function("backward", || loss.backward())?;
-            record_function("optimizer step", || optimizer.step())?;
-            let queued = start.elapsed();
-            record_function("reading the loss", || loss.item())?;
-            Ok((queued, start.elapsed()))
-        };
-        step()?; // The first takes memory.
-        let before = Machine::current().counters();
-        let (times, trace) = Machine::current().profile(step);
-        let (queued, done) = times?;
-        let launches = (Machine::current().counters() - before).launches;
-        let computed = if device.is_cuda() {
-            trace.compute_time(device.index())
-        } else {
-            Duration::ZERO
-        };
-        Ok(Step { trace, queued, done, launches, computed })
+        let device = if gpu.is_some() { Device::cuda(0) } else { Device::Cpu };
+        step_on(device, batch, pinned)
     })
 }
+
+/// Trains one step on a device of the current machine. The batch for a GPU is in pinned memory, and copied without
+/// waiting, if it is `pinned`.
+pub fn step_on(device: Device, batch: usize, pinned: bool) -> crate::Result<Step> {
+    let model = nn::Sequential::new((
+        nn::Linear::new(16, 64)?,
+        nn::ReLU,
+        nn::Linear::new(64, 1)?,
+    ));
+    model.to(device)?;
+    let mut optimizer = optim::Adam::new(
+        model.parameters(),
+        AdamOptions { lr: 1e-3, ..Default::default() },
+    )?;
+    let mut batch = [Tensor::randn(&[batch, 16])?, Tensor::randn(&[batch, 1])?];
+    let pinned = pinned && device.is_cuda();
+    if pinned {
+        batch = [batch[0].pin_memory()?, batch[1].pin_memory()?];
+    }
+    let to =
+        ToOptions { device: Some(device), non_blocking: pinned, ..Default::default() };
+
+    // ANCHOR: profile
+    train_step(&model, &mut optimizer, &batch, to)?; // the first takes memory
+    let before = Machine::current().counters();
+    let (times, trace) =
+        Machine::current().profile(|| train_step(&model, &mut optimizer, &batch, to));
+    let (queued, done) = times?;
+    let launches = (Machine::current().counters() - before).launches;
+    // ANCHOR_END: profile
+    let computed = if device.is_cuda() {
+        trace.compute_time(device.index())
+    } else {
+        Duration::ZERO
+    };
+    Ok(Step { trace, queued, done, launches, computed })
+}
+
+// ANCHOR: one_step
+/// A training step, its parts named. When had the host queued all of it, and when was
+/// the loss there?
+fn train_step(
+    model: &nn::Sequential,
+    optimizer: &mut optim::Adam,
+    [x, y]: &[Tensor; 2],
+    to: ToOptions, // the device, and how to copy
+) -> Result<(Duration, Duration)> {
+    let loss_fn = nn::MSELoss::default();
+    let start = Instant::now();
+
+    let (x, y) = record_function("batch to the device", || (x.to(to), y.to(to)));
+    let (x, y) = (x?, y?);
+    record_function("zero_grad", || optimizer.zero_grad());
+    let prediction = record_function("forward", || model.forward(&x))?;
+    let loss = record_function("loss", || loss_fn.forward(&prediction, &y))?;
+    record_function("backward", || loss.backward())?;
+    record_function("optimizer step", || optimizer.step())?;
+    let queued = start.elapsed();
+
+    record_function("reading the loss", || loss.item())?;
+    Ok((queued, start.elapsed()))
+}
+// ANCHOR_END: one_step
 
 #[cfg(test)]
 mod tests {

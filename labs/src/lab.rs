@@ -17,7 +17,7 @@ pub trait Sink {
     /// Takes the next event.
     fn event(&mut self, event: Event);
 
-    /// Asks the reader, where there is one who wants to be asked.
+    /// Asks the reader, where there is one who wants to be asked. Nobody is asked for a thought.
     fn ask(&mut self, _prediction: &Prediction) -> Option<Said> {
         None
     }
@@ -109,7 +109,7 @@ impl<'a> Lab<'a> {
     /// [answers](Self::answer).
     pub fn predict(&mut self, prediction: Prediction) -> Guess {
         self.tell(Event::Prediction(prediction.clone()));
-        let said = self.sink.ask(&prediction);
+        let said = if prediction.gates() { self.sink.ask(&prediction) } else { None };
         Guess { prediction, said }
     }
 

@@ -72,13 +72,7 @@ fn why_a_gpu(lab: &mut Lab, max_size: usize) -> crate::Result<()> {
         first_use(lab)?;
     }
 
-    let race = race(max_size);
-    let guess = if cuda::is_available() {
-        Some(lab.predict(race))
-    } else {
-        lab.think("01-faster", race.question);
-        None
-    };
+    let guess = lab.predict(race(max_size).only_if(cuda::is_available()));
 
     // ANCHOR: crossover
     product_on_cpu(256)?; // not shown: it wakes the threads of the CPU
@@ -126,18 +120,16 @@ fn why_a_gpu(lab: &mut Lab, max_size: usize) -> crate::Result<()> {
          That of the GPU is flat at first, and rises later.",
     );
     let faster = on_cpu.iter().zip(&on_gpu).find(|((_, cpu), (_, gpu))| gpu < cpu);
-    if let Some(guess) = guess {
-        lab.answer(
-            guess,
-            match faster {
-                Some(((..=16, _), _)) => "16",
-                Some(((..=64, _), _)) => "32",
-                Some(((..=256, _), _)) => "128",
-                Some(_) => "512",
-                None => "never",
-            },
-        );
-    }
+    lab.answer(
+        guess,
+        match faster {
+            Some(((..=16, _), _)) => "16",
+            Some(((..=64, _), _)) => "32",
+            Some(((..=256, _), _)) => "128",
+            Some(_) => "512",
+            None => "never",
+        },
+    );
 
     let (_, smallest) = on_gpu[0];
     lab.prose(text!(
@@ -355,31 +347,28 @@ fn portable_line(lab: &mut Lab) -> crate::Result<()> {
         ));
     }
 
+    // Each line could fail by its looks.
     const EIGHTH: &str = "\
-let eighth = Device::cuda(7);
-let name = eighth.to_string();
-let used = Tensor::zeros_with(&[2], eighth)?;
+let eighth: Device = \"cuda:7\".parse()?;
+let on_cpu = Tensor::zeros(&[2])?;
+let used = on_cpu.to(eighth)?;
 let sum = used.sum()?;";
-    let guess = if cuda::device_count() < 8 {
-        Some(lab.predict(
-            Prediction::line(
-                "01-eighth",
-                "`Device::cuda(7)` names the eighth GPU, and this machine has fewer. Which line is the first \
-                 to fail?",
-                EIGHTH,
-            )
-            .because("It is the first that touches the device."),
-        ))
-    } else {
-        lab.think(
+    let guess = lab.predict(if cuda::device_count() < 8 {
+        Prediction::line(
             "01-eighth",
-            "`Device::cuda(7)` names the eighth GPU. When is it found out whether it is there?",
-        );
-        None
-    };
+            "`cuda:7` names the eighth GPU, and this machine has fewer. Which line is the first to fail?",
+            EIGHTH,
+        )
+        .because("It is the first that touches the device.")
+    } else {
+        Prediction::think(
+            "01-eighth",
+            "`cuda:7` names the eighth GPU. When is it found out whether it is there?",
+        )
+    });
     // ANCHOR: naming
-    let eighth = Device::cuda(7);
-    let used = Tensor::zeros_with(&[2], eighth);
+    let eighth: Device = "cuda:7".parse()?;
+    let used = Tensor::zeros(&[2])?.to(eighth);
     // ANCHOR_END: naming
     let is_there = used.is_ok();
     lab.print(text!("Its name: {eighth}"));
@@ -387,9 +376,7 @@ let sum = used.sum()?;";
         Ok(tensor) => lab.print(text!("A tensor on it: {tensor}")),
         Err(error) => fails(lab, "A tensor on it", &error),
     }
-    if let Some(guess) = guess {
-        lab.answer(guess, if is_there { "used.sum()" } else { "zeros_with" });
-    }
+    lab.answer(guess, if is_there { "used.sum()" } else { "on_cpu.to(" });
     lab.prose("A device is a name. Whether it is there is found out when something is put on it.");
     Ok(())
 }
@@ -520,25 +507,32 @@ fn there_and_back(lab: &mut Lab) -> crate::Result<()> {
 
 fn made_where_needed(lab: &mut Lab) -> crate::Result<()> {
     let device = lab.device();
-    let guess = if device.is_cuda() {
-        Some(lab.predict(
-            Prediction::number(
-                "01-million",
-                "A million random numbers are needed on the GPU. They can be made on the CPU and moved, or \
-                 made where they are needed. How many times as long does the first way take?",
-            )
-            .unit("times")
-            .tolerance(0.25)
-            .because("The CPU has fewer hands to make them with, and then 4 MB have to be copied.")
-            .raced(),
-        ))
+    if device.is_cuda() {
+        let zeros = Tensor::zeros(&[1000, 1000])?;
+        let (_, copied) = cost_of(device, || zeros.to(device))?;
+        let (_, made) = cost_of(device, || Tensor::zeros_with(&[1000, 1000], device))?;
+        lab.prose(text!(
+            "A million zeros are copied to the GPU in {}, and made there in {}.",
+            in_ms("copy_time", copied),
+            in_ms("zeros_time", made)
+        ));
+    }
+    let guess = lab.predict(if device.is_cuda() {
+        Prediction::number(
+            "01-million",
+            "A million random numbers are needed on the GPU. They can be made on the CPU and moved, or \
+             made where they are needed. How many times as long does the first way take?",
+        )
+        .unit("times")
+        .tolerance(0.25)
+        .because("The CPU has fewer hands to make them with, and then 4 MB have to be copied.")
+        .raced()
     } else {
-        lab.think(
+        Prediction::think(
             "01-million",
             "A million random numbers are needed. What does `.to(device)` cost where the device is the CPU?",
-        );
-        None
-    };
+        )
+    });
 
     // ANCHOR: made
     let moved = cost_of(device, || Tensor::rand(&[1000, 1000])?.to(device))?;
@@ -557,12 +551,7 @@ fn made_where_needed(lab: &mut Lab) -> crate::Result<()> {
             .row(cost("Tensor::rand(…)?.to(device)", moved))
             .row(cost("Tensor::rand_with(…, device, …)", made)),
     );
-    if let Some(guess) = guess {
-        lab.answer(
-            guess,
-            ratio("times_as_long", moved.1, made.1).unit("times").digits(0),
-        );
-    }
+    lab.answer(guess, ratio("times_as_long", moved.1, made.1).unit("times").digits(0));
     if device.is_cuda() {
         lab.prose("What is made on the device need not be moved there. Tensor::zeros_with and ones_with do the same.");
         // ANCHOR: seeds
@@ -663,22 +652,19 @@ fn model_on_the_device(lab: &mut Lab) -> crate::Result<()> {
          comes out.",
     );
 
-    let guess = if device.is_cuda() {
-        Some(lab.predict(
-            Prediction::yes_no(
-                "01-forgotten",
-                "`actor.hidden` is moved to the GPU, and `actor.out` is forgotten. A check that many programs \
-                 have asks the first parameter whether it is on a GPU. Does this check notice?",
-            )
-            .because("The first parameter belongs to the first layer, and that one has moved."),
-        ))
+    let guess = lab.predict(if device.is_cuda() {
+        Prediction::yes_no(
+            "01-forgotten",
+            "`actor.hidden` is moved to the GPU, and `actor.out` is forgotten. A check that many programs \
+             have asks the first parameter whether it is on a GPU. Does this check notice?",
+        )
+        .because("The first parameter belongs to the first layer, and that one has moved.")
     } else {
-        lab.think(
+        Prediction::think(
             "01-forgotten",
             "The actor moves to the CPU, where it is already. What does `is_cuda()` of its first parameter say?",
-        );
-        None
-    };
+        )
+    });
     // ANCHOR: half_moved
     actor.hidden.to(device)?; // forgets actor.out
 
@@ -688,9 +674,7 @@ fn model_on_the_device(lab: &mut Lab) -> crate::Result<()> {
         "Is the first parameter on a GPU? {}",
         hardware("is_cuda", first.is_cuda().to_string())
     ));
-    if let Some(guess) = guess {
-        lab.answer(guess, !first.is_cuda());
-    }
+    lab.answer(guess, !first.is_cuda());
     let half = places(&actor);
     lab.picture(
         picture(&things(&actor)),

@@ -6,10 +6,11 @@ use std::time::Duration;
 use drawing::placement::{Role, Thing, picture};
 use todevice::prelude::*;
 use todevice::time::Instant;
-use todevice::trace::{Counters, record_function};
+use todevice::trace::Counters;
 use todevice::{Machine, cuda};
 
 use crate::cli::count;
+use crate::experiments::{Step, step_on};
 use crate::{
     Cell, Entry, Figure, Lab, Prediction, Run, Table, Text, Value, exact, measured,
     modelled, row, text, timed,
@@ -110,23 +111,18 @@ pub fn run(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     lab.figure(exact("num_parameters", num_parameters));
 
     lab.section(4, "Training");
-    let lower = if epochs > 1 {
-        Some(
-            lab.predict(
-                Prediction::yes_no(
-                    "03-lower",
-                    "After each epoch the loop prints a loss. Is the last of these lower than the first?",
-                )
-                .because("Each is the loss of a single batch, and batches differ by chance."),
-            ),
+    let lower = lab.predict(if epochs > 1 {
+        Prediction::yes_no(
+            "03-lower",
+            "After each epoch the loop prints a loss. Is the last of these lower than the first?",
         )
+        .because("Each is the loss of a single batch, and batches differ by chance.")
     } else {
-        lab.think(
+        Prediction::think(
             "03-lower",
             "One epoch, and so one line with a loss. Can you tell from it whether the network learns?",
-        );
-        None
-    };
+        )
+    });
     let progress = lab.progress(epochs * loader.len(), "training");
     let mut means =
         Table::new(["epoch", "loss of the last batch", "mean loss of the epoch"]);
@@ -164,9 +160,7 @@ pub fn run(lab: &mut Lab, options: &Options) -> crate::Result<()> {
         |column: usize| means.rows.iter().filter_map(move |row| number(&row[column]));
     let (first_line, last_line) = (losses(1).next(), losses(1).next_back());
     let last_mean = losses(2).next_back().unwrap_or_default();
-    if let Some(guess) = lower {
-        lab.answer(guess, last_line < first_line);
-    }
+    lab.answer(lower, last_line < first_line);
 
     lab.section(5, "Evaluation");
     lab.think("03-off", "By how much is the trained network off, on average?");
@@ -248,12 +242,7 @@ pub fn run(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     where_everything_lives(lab, &model, &loader, &optimizer)?;
 
     lab.section(10, "One step, drawn");
-    one_step_drawn(
-        lab,
-        &model,
-        &mut optimizer,
-        batch_size.min(loader.dataset().len()),
-    )?;
+    one_step_drawn(lab, batch_size.min(loader.dataset().len()))?;
 
     lab.section(11, "When to stop the clock");
     when_to_stop_the_clock(lab)
@@ -554,47 +543,30 @@ fn where_everything_lives(
     Ok(())
 }
 
-/// A step of the training above, under the profiler.
-fn one_step_drawn(
-    lab: &mut Lab,
-    model: &nn::Sequential,
-    optimizer: &mut optim::Adam,
-    batch_size: usize,
-) -> crate::Result<()> {
+/// A step like those of the training above, under the profiler.
+fn one_step_drawn(lab: &mut Lab, batch_size: usize) -> crate::Result<()> {
     let device = lab.device();
-    model.train();
-    let batch = [Tensor::randn(&[batch_size, 16])?, Tensor::randn(&[batch_size, 1])?];
-    let large_batch =
-        [Tensor::randn(&[16 * batch_size, 16])?, Tensor::randn(&[16 * batch_size, 1])?];
-
-    let guess = if device.is_cuda() {
-        Some(lab.predict(
-            Prediction::number(
-                "03-busy",
-                "A step begins when its batch is moved, and ends when its loss has been read. During what \
-                 share of it does the GPU compute?",
-            )
-            .unit("%")
-            .tolerance(0.25)
-            .because("The rest of the time it waits for the batch, or for the host to launch the next kernel.")
-            .raced(),
-        ))
+    let guess = lab.predict(if device.is_cuda() {
+        Prediction::number(
+            "03-busy",
+            "A step begins when its batch is moved, and ends when its loss has been read. During what \
+             share of it does the GPU compute?",
+        )
+        .unit("%")
+        .tolerance(0.25)
+        .because("The rest of the time it waits for the batch, or for the host to launch the next kernel.")
+        .raced()
     } else {
-        lab.think(
+        Prediction::think(
             "03-busy",
             "A batch is 16 times as large. Does a step take 16 times as long?",
-        );
-        None
-    };
-    // ANCHOR: profile
-    one_step(model, optimizer, &batch, device)?; // not recorded: the first takes memory
-    let before = Machine::current().counters();
-    let (times, trace) =
-        Machine::current().profile(|| one_step(model, optimizer, &batch, device));
-    let (queued, done) = times?;
-    let launches = (Machine::current().counters() - before).launches;
-    // ANCHOR_END: profile
-    let large_done = time_of_step(model, optimizer, &large_batch, device)?;
+        )
+    });
+    // ANCHOR: drawn
+    let Step { trace, queued, done, launches, computed } =
+        step_on(device, batch_size, false)?;
+    let large_done = step_on(device, 16 * batch_size, false)?.done;
+    // ANCHOR_END: drawn
     if !device.is_cuda() {
         lab.table(
             Table::new(["batch", "time of a step"])
@@ -612,8 +584,7 @@ fn one_step_drawn(
         "One training step. Above, what the program named and the calls that the host made; below, when the GPU \
          copied and computed.",
     );
-    let share =
-        100.0 * trace.compute_time(device.index()).as_secs_f64() / done.as_secs_f64();
+    let share = 100.0 * computed.as_secs_f64() / done.as_secs_f64();
     let of_kind =
         if Machine::current().time_is_modelled() { modelled } else { measured };
     lab.table(
@@ -626,9 +597,7 @@ fn one_step_drawn(
                 of_kind("compute_share", share).unit("%").digits(0)
             ]),
     );
-    if let Some(guess) = guess {
-        lab.answer(guess, of_kind("share_of_a_step", share).unit("%").digits(0));
-    }
+    lab.answer(guess, of_kind("share_of_a_step", share).unit("%").digits(0));
     let verdict = if share < 100.0 {
         "No. At first it waits for the batch, and then for the host: launching a kernel takes the host longer than the \
          GPU needs to run it. The step is bound by launches."
@@ -643,17 +612,8 @@ fn one_step_drawn(
          as large?",
     );
     // ANCHOR: both
-    let on_cpu = nn::Sequential::new((
-        nn::Linear::new(16, 64)?,
-        nn::ReLU,
-        nn::Linear::new(64, 1)?,
-    ));
-    let mut adam = optim::Adam::new(
-        on_cpu.parameters(),
-        AdamOptions { lr: 1e-3, ..Default::default() },
-    )?;
-    let cpu_done = time_of_step(&on_cpu, &mut adam, &batch, Device::Cpu)?;
-    let cpu_large_done = time_of_step(&on_cpu, &mut adam, &large_batch, Device::Cpu)?;
+    let cpu_done = step_on(Device::Cpu, batch_size, false)?.done;
+    let cpu_large_done = step_on(Device::Cpu, 16 * batch_size, false)?.done;
     // ANCHOR_END: both
     lab.table(
         Table::new(["batch", "a step on the CPU", "a step on the GPU"])
@@ -678,45 +638,6 @@ fn one_step_drawn(
     ));
     Ok(())
 }
-
-/// How long a step takes until its loss is read. The first of its kind takes memory, and is not timed.
-fn time_of_step(
-    model: &nn::Sequential,
-    optimizer: &mut optim::Adam,
-    batch: &[Tensor; 2],
-    device: Device,
-) -> Result<Duration> {
-    one_step(model, optimizer, batch, device)?;
-    let (_, done) = one_step(model, optimizer, batch, device)?;
-    Ok(done)
-}
-
-// ANCHOR: one_step
-/// A training step, its parts named. When had the host queued all of it, and when was
-/// the loss there?
-fn one_step(
-    model: &nn::Sequential,
-    optimizer: &mut optim::Adam,
-    [x, y]: &[Tensor; 2],
-    device: Device,
-) -> Result<(Duration, Duration)> {
-    let loss_fn = nn::MSELoss::default();
-    let start = Instant::now();
-
-    let (x, y) =
-        record_function("batch to the device", || (x.to(device), y.to(device)));
-    let (x, y) = (x?, y?);
-    record_function("zero_grad", || optimizer.zero_grad());
-    let prediction = record_function("forward", || model.forward(&x))?;
-    let loss = record_function("loss", || loss_fn.forward(&prediction, &y))?;
-    record_function("backward", || loss.backward())?;
-    record_function("optimizer step", || optimizer.step())?;
-    let queued = start.elapsed();
-
-    record_function("reading the loss", || loss.item())?;
-    Ok((queued, start.elapsed()))
-}
-// ANCHOR_END: one_step
 
 /// One forward pass, timed in three ways.
 fn when_to_stop_the_clock(lab: &mut Lab) -> crate::Result<()> {

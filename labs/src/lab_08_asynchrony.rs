@@ -223,17 +223,16 @@ fn in_milliseconds(milliseconds: f64) -> Duration {
 fn hidden_synchronizations(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     let device = lab.device();
     lab.section(3, "Hidden synchronizations");
-    let question = "In every step a training loop copies a batch with `batch.to(device)`, runs the forward pass, calls `backward()`, adds `loss.item()` to a sum, and \
-                    prints the loss. How many of these five lines wait for the GPU?";
-    let guess = match device.is_cuda() {
-        true => Some(lab.predict(Prediction::number("08-waits", question).because(
-            "Whatever needs a number on the host waits for it, and a copy from ordinary memory waits until it is done. The two passes are only launched.",
-        ))),
-        false => {
-            lab.think("08-waits", question);
-            None
-        }
-    };
+    let question = "In every step a training loop copies a batch with `batch.to(device)`, adds `loss.item()` to a sum, and \
+                    prints the loss. How many of these three lines wait for the GPU?";
+    let guess = lab.predict(
+        Prediction::number("08-waits", question)
+            .because(
+                "Whatever needs a number on the host waits for it, and a copy from ordinary memory waits until it is \
+                 done.",
+            )
+            .only_if(device.is_cuda()),
+    );
     let batches = (0..options.steps)
         .map(|_| Tensor::randn(&[256, 256]))
         .collect::<Result<Vec<_>>>()?;
@@ -254,9 +253,7 @@ fn hidden_synchronizations(lab: &mut Lab, options: &Options) -> crate::Result<()
         refused(lab, "loss.item()", read)?;
         lab.print("format!(\"{loss}\")");
         lab.report(printed);
-        if let Some(guess) = guess {
-            lab.answer(guess, exact("waits", waits));
-        }
+        lab.answer(guess, exact("waits", waits));
         lab.prose(
             "Three: the copy, item() and printing. In the mode Error of set_sync_debug_mode a call that would wait fails and names its line; \
              printing cannot fail, and says why the numbers are missing. In the mode Warn they wait, and the machine \

@@ -84,24 +84,25 @@ pub use text::{Part, Slot, Text};
 
 /// Makes the list of the labs from the names of their modules.
 macro_rules! labs {
-    ($($module:ident $({ $($part:ident),* })?),* $(,)?) => {
+    ($($module:ident $({ $($part:ident),* })? $(with $shared:ident)?),* $(,)?) => {
         /// All labs.
         pub const LABS: &[Listed] = &[$(Listed {
             name: $module::LAB.name,
             module: stringify!($module),
             parts: &[$($(stringify!($part)),*)?],
+            shared: &[$(stringify!($shared))?],
             run: |flags| run_captured(&$module::LAB, flags),
             runs: $module::RUNS,
         }),*];
     };
 }
 
-// A lab that is a folder names its modules, in the order in which they are read.
+// A lab that is a folder names its modules, in the order in which they are read. With it goes what it shares.
 labs![
     lab_00_setup { findings, computer, made_up },
     lab_01_devices,
     lab_02_golden_rule,
-    lab_03_training_loop,
+    lab_03_training_loop with experiments,
     lab_04_memory { why_it_runs_out, how_the_allocator_thinks },
     lab_05_monitoring { the_table, watch },
     lab_06_amp { numbers, costs, training, scaling, images },

@@ -10,6 +10,8 @@ pub struct Listed {
     pub module: &'static str,
     /// The modules of the folder besides `mod.rs`, in the order in which they are read.
     pub parts: &'static [&'static str],
+    /// Modules in `labs/src` that it calls and the chapter shows too.
+    pub shared: &'static [&'static str],
     /// Runs it in this process.
     pub run: fn(&[&str]) -> Captured,
     /// The runs that a test keeps a snapshot of.
@@ -67,15 +69,20 @@ impl Listed {
 
     /// Its source, in one file or several, from the root of the checkout.
     pub fn sources(&self) -> Vec<String> {
-        let module = format!("labs/src/{}", self.module);
-        match self.parts {
-            [] => vec![format!("{module}.rs")],
+        let module = self.module;
+        let own = match self.parts {
+            [] => vec![module.to_owned()],
             parts => ["mod"]
                 .iter()
                 .chain(parts)
-                .map(|part| format!("{module}/{part}.rs"))
+                .map(|part| format!("{module}/{part}"))
                 .collect(),
-        }
+        };
+        let shared = self.shared.iter().map(|module| (*module).to_owned());
+        own.into_iter()
+            .chain(shared)
+            .map(|file| format!("labs/src/{file}.rs"))
+            .collect()
     }
 
     /// The snapshot of a run, from the root of the checkout.

@@ -151,7 +151,7 @@ impl Sink for Terminal {
 
     /// Asks until there is an answer, or none is wanted. Questions go to standard error where standard output is JSON.
     fn ask(&mut self, prediction: &Prediction) -> Option<Said> {
-        if !self.asks || !prediction.gates() {
+        if !self.asks {
             return None;
         }
         let tell = if self.format == Format::Json { to_stderr } else { to_stdout };

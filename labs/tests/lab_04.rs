@@ -122,8 +122,9 @@ fn running_out_is_an_error_with_a_report_and_the_program_goes_on() {
         let arrow = report.lines().find_map(|line| line.strip_prefix("  --> ")).expect("a place");
         let place = arrow.strip_prefix(FILE).expect("a line of the lab").strip_prefix(':').unwrap();
         let line: usize = place.split(':').next().unwrap().parse().unwrap();
-        let step = SOURCE.lines().position(|line| line.starts_with("fn step(")).unwrap() + 1;
-        assert!((step..step + 14).contains(&line), "{arrow}");
+        let from = SOURCE.lines().position(|line| line.starts_with("fn step(")).unwrap();
+        let step = SOURCE.lines().skip(from).position(|line| line == "}").unwrap();
+        assert!((from..from + step).contains(&line), "{arrow}");
 
         let one = |name: &str| numbers(&captured, name)[0];
         let (predicted, found, too_large) =
@@ -252,15 +253,6 @@ fn wrong_flags_are_refused_in_one_line_with_exit_code_2() {
     }
 }
 
-/// What the predictions are answered with, by their ids.
-fn keys(flags: &[&str]) -> Vec<(&'static str, String)> {
-    let answers = on(flags).events.into_iter().filter_map(|event| match event {
-        Event::Answer(answer) => Some((answer.prediction.id, answer.printed())),
-        _ => None,
-    });
-    answers.collect()
-}
-
 #[test]
 fn every_section_begins_with_a_prediction() {
     for gpu in ["none", "sim:t4", "sim:h200"] {
@@ -280,10 +272,13 @@ fn predictions_are_answered_with_what_was_found() {
         key("04-list", "1543.5 KiB"),
         key("04-left", "2048 KiB"),
     ];
-    assert_eq!(keys(&["--gpu", "sim:t4"]), expected);
+    assert_eq!(said::keys(&on(&["--gpu", "sim:t4"]).events), expected);
     // A large batch turns the order over.
     let order = "the parameters, the batch, Adam's two moments, the activations";
-    assert_eq!(keys(&["--gpu", "sim:t4", "--batch-size", "4096"])[1], key("04-owners", order));
+    assert_eq!(
+        said::keys(&on(&["--gpu", "sim:t4", "--batch-size", "4096"]).events)[1],
+        key("04-owners", order)
+    );
     let without = [expected[2].clone(), expected[3].clone(), key("04-list", "1542.2 KiB")];
-    assert_eq!(keys(&["--gpu", "none"]), without, "what a machine without a GPU can tell");
+    assert_eq!(said::keys(&on(&["--gpu", "none"]).events), without, "what a machine without a GPU can tell");
 }

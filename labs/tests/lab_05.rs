@@ -3,7 +3,7 @@
 use crate::said;
 use std::process::Output;
 
-use crate::said::{number, numbers, text};
+use crate::said::{keys, number, numbers, text};
 use labs::{Event, Kind, render_text};
 
 const GPUS: [&str; 5] = ["none", "sim:t4", "sim:t4,others=1GiB", "sim:rtx4090", "sim:h200,seed=7"];
@@ -214,15 +214,6 @@ fn the_binary_refuses_wrong_flags_in_one_line_with_exit_code_2() {
     }
 }
 
-/// What the predictions are answered with, by their ids.
-fn keys(flags: &[&str]) -> Vec<(&'static str, String)> {
-    let answers = events(flags).into_iter().filter_map(|event| match event {
-        Event::Answer(answer) => Some((answer.prediction.id, answer.printed())),
-        _ => None,
-    });
-    answers.collect()
-}
-
 #[test]
 fn predictions_are_answered_with_what_was_found() {
     let key = |id: &'static str, key: &str| (id, key.to_owned());
@@ -231,9 +222,9 @@ fn predictions_are_answered_with_what_was_found() {
         key("05-falls", "Memory-Usage"),
         key("05-waits", "100 % (modelled)"),
     ];
-    assert_eq!(keys(&["--gpu", "sim:t4"]), alone);
+    assert_eq!(keys(&events(&["--gpu", "sim:t4"])), alone);
     let [one_float, falls, waits] = alone;
     let fails = key("05-other", "It fails once it asks for more than is left");
-    assert_eq!(keys(&["--gpu", "sim:t4,others=1GiB"]), [one_float, falls, fails, waits]);
-    assert_eq!(keys(&["--gpu", "none"]), []);
+    assert_eq!(keys(&events(&["--gpu", "sim:t4,others=1GiB"])), [one_float, falls, fails, waits]);
+    assert_eq!(keys(&events(&["--gpu", "none"])), []);
 }

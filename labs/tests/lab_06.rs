@@ -4,7 +4,7 @@ use crate::said;
 use std::path::Path;
 use std::process::Output;
 
-use crate::said::{numbers, printed, shown, text};
+use crate::said::{keys, numbers, printed, shown, text};
 use labs::{Event, Figure, Kind, render_text};
 
 const T4: [&str; 2] = ["--gpu", "sim:t4"];
@@ -245,15 +245,6 @@ fn a_step_and_a_device_beside_the_gpu_work() {
     }
 }
 
-/// What the predictions are answered with, by their ids.
-fn keys(flags: &[&str]) -> Vec<(&'static str, String)> {
-    let answers = events(flags).into_iter().filter_map(|event| match event {
-        Event::Answer(answer) => Some((answer.prediction.id, answer.printed())),
-        _ => None,
-    });
-    answers.collect()
-}
-
 #[test]
 fn every_section_begins_with_a_prediction() {
     for flags in [&["--gpu", "none"][..], &T4, &ADA] {
@@ -273,9 +264,9 @@ fn predictions_are_answered_with_what_was_found() {
         key("06-shortest", "float32"),
         key("06-memory", "Mixed precision"),
     ];
-    assert_eq!(keys(&T4), expected);
-    assert_eq!(keys(&ADA)[1], key("06-bfloat16", "yes"), "that card has tensor cores for it");
-    let few = keys(&[&T4[..], &FEW, &["--data", said::few_images()]].concat());
+    assert_eq!(keys(&events(&T4)), expected);
+    assert_eq!(keys(&events(&ADA))[1], key("06-bfloat16", "yes"), "that card has tensor cores for it");
+    let few = keys(&events(&[&T4[..], &FEW, &["--data", said::few_images()]].concat()));
     assert!(["0 %", "1 %"].contains(&few[3].1.as_str()), "{few:?}");
 }
 

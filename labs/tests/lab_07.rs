@@ -3,7 +3,7 @@
 use crate::said;
 use std::process::Output;
 
-use crate::said::{numbers, printed, shown};
+use crate::said::{answer, numbers, printed, shown};
 use labs::{Event, Kind, render_text};
 
 const CARDS: [&str; 4] = ["sim:t4", "sim:t4x2", "sim:rtx4090", "sim:h200"];
@@ -39,15 +39,6 @@ fn every_section_begins_with_a_prediction() {
     for gpu in CARDS {
         said::assert_predictions(&on(gpu), 7);
     }
-}
-
-/// The answer to a prediction, in words.
-fn answer(events: &[Event], id: &str) -> String {
-    let found = events.iter().find_map(|event| match event {
-        Event::Answer(answer) if answer.prediction.id == id => Some(answer.printed()),
-        _ => None,
-    });
-    found.unwrap_or_else(|| panic!("{id} is not answered"))
 }
 
 #[test]

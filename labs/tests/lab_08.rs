@@ -3,7 +3,7 @@
 use crate::said;
 use std::process::{Command, Output};
 
-use crate::said::{number, numbers, pictures, text};
+use crate::said::{answer, number, numbers, pictures, text};
 use labs::{Event, render_text};
 
 const SOURCE: &str = include_str!("../src/lab_08_asynchrony.rs");
@@ -33,15 +33,6 @@ fn every_section_begins_with_a_prediction() {
     for gpu in GPUS {
         said::assert_predictions(&on(gpu), 7);
     }
-}
-
-/// The answer to a prediction, in words.
-fn answer(events: &[Event], id: &str) -> String {
-    let found = events.iter().find_map(|event| match event {
-        Event::Answer(answer) if answer.prediction.id == id => Some(answer.printed()),
-        _ => None,
-    });
-    found.unwrap_or_else(|| panic!("{id} is not answered"))
 }
 
 #[test]

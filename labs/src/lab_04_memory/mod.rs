@@ -4,7 +4,7 @@ use todevice::prelude::*;
 use todevice::{Machine, cuda};
 
 use crate::cli::count;
-use crate::{Entry, Guess, Lab, Prediction, Run};
+use crate::{Entry, Lab, Run};
 
 mod how_the_allocator_thinks;
 mod why_it_runs_out;
@@ -77,15 +77,6 @@ fn on_gpu(lab: &mut Lab, to_see: &str) -> bool {
         lab.prose(format!("{how} this section shows {to_see}"));
     }
     on_gpu
-}
-
-/// Asks for a prediction where there is a GPU to answer it, and elsewhere for a thought.
-fn predict_on_gpu(lab: &mut Lab, prediction: Prediction) -> Option<Guess> {
-    if lab.device().is_cuda() {
-        return Some(lab.predict(prediction));
-    }
-    lab.think(prediction.id, prediction.question);
-    None
 }
 
 /// Stands for whatever a program does with a tensor.

@@ -10,8 +10,8 @@ use todevice::prelude::*;
 use todevice::time::Instant;
 
 use super::{
-    Options, max_memory_allocated, memory_allocated, on_gpu, predict_on_gpu,
-    reset_peak_memory_stats, use_it,
+    Options, max_memory_allocated, memory_allocated, on_gpu, reset_peak_memory_stats,
+    use_it,
 };
 use crate::{Figure, Lab, Prediction, Table, exact, hardware, row, timed};
 
@@ -27,16 +27,16 @@ pub(super) fn sections(lab: &mut Lab, options: &Options) -> crate::Result<()> {
 
 fn first_numbers(lab: &mut Lab) -> crate::Result<()> {
     lab.section(1, "The first numbers");
-    let guess = predict_on_gpu(
-        lab,
+    let device = lab.device();
+    let guess = lab.predict(
         Prediction::number(
             "04-one-float",
             "A float has 4 bytes. By how many bytes does `memory_allocated()` rise for a tensor of one float?",
         )
         .unit("bytes")
-        .because("The smallest block that is given out is 512 bytes long."),
+        .because("The smallest block that is given out has 512 bytes.")
+        .only_if(device.is_cuda()),
     );
-    let device = lab.device();
 
     // ANCHOR: first_numbers
     let at_first = cuda::memory_allocated();
@@ -83,8 +83,8 @@ fn first_numbers(lab: &mut Lab) -> crate::Result<()> {
                 exact("of_a_model", of_a_model)
             ]),
     );
-    if let Some(guess) = guess {
-        lab.answer(guess, exact("of_one_float", of_one_float).unit("bytes"));
+    lab.answer(guess, exact("of_one_float", of_one_float).unit("bytes"));
+    if device.is_cuda() {
         lab.prose(
             "Memory is given out in blocks, and a block is a multiple of 512 bytes. The first matrix product makes \
              cuBLAS take a workspace through the same allocator. It belongs to no tensor of the program, and it stays.",
@@ -148,17 +148,17 @@ fn whose_bytes(lab: &mut Lab, options: &Options) -> crate::Result<()> {
          Order these by the most memory each of them takes, the smallest first.",
         options.batch_size
     );
-    let guess = predict_on_gpu(
-        lab,
-        Prediction::order("04-owners", question, COMPARED.map(|(name, _)| name)).because(
-            "Parameters and moments are as large as the network makes them, whatever the batch. The batch and the \
-             activations have a row for each sample.",
-        ),
+    let guess = lab.predict(
+        Prediction::order("04-owners", question, COMPARED.map(|(name, _)| name))
+            .because(
+                "Parameters and moments are as large as the network makes them, whatever the batch. The batch and \
+                 the activations have a row for each sample.",
+            )
+            .only_if(lab.device().is_cuda()),
     );
-    let Some(guess) = guess else {
-        on_gpu(lab, "who holds how many bytes after each part of a training step.");
+    if !on_gpu(lab, "who holds how many bytes after each part of a training step.") {
         return Ok(());
-    };
+    }
     let stages = one_step(lab, options.batch_size)?;
     let mut table = Table::new(
         ["bytes of"].into_iter().chain(stages.iter().map(|(stage, _)| *stage)),

@@ -12,7 +12,7 @@ use todevice::time::sleep;
 use super::{BATCH, Training, on_gpu, pause, pictures, reading, wait_for, watched};
 use crate::render_text::wrap;
 use crate::{
-    Figure, Guess, Lab, Prediction, Table, Value, exact, hardware, measured, row, text,
+    Figure, Lab, Prediction, Table, Value, exact, hardware, measured, row, text,
 };
 
 pub(super) fn sections(lab: &mut Lab) -> crate::Result<()> {
@@ -25,9 +25,7 @@ pub(super) fn sections(lab: &mut Lab) -> crate::Result<()> {
 
 fn the_table(lab: &mut Lab) -> crate::Result<()> {
     lab.section(1, "The table");
-    let guess = predict_if(
-        lab,
-        lab.device().is_cuda(),
+    let guess = lab.predict(
         Prediction::number(
             "05-one-float",
             "A program makes a tensor of one float on the GPU, and nothing else. How many MiB of the GPU's memory does \
@@ -38,12 +36,12 @@ fn the_table(lab: &mut Lab) -> crate::Result<()> {
         .because(
             "CUDA itself takes memory as soon as a program uses the GPU (its context), and the allocator takes 2 MiB at a \
              time.",
-        ),
+        )
+        .only_if(lab.device().is_cuda()),
     );
-    let Some(guess) = guess else {
-        on_gpu(lab, "the table that nvidia-smi prints, and explains its fields.");
+    if !on_gpu(lab, "the table that nvidia-smi prints, and explains its fields.") {
         return Ok(());
-    };
+    }
     let device = lab.device();
     let mut table = Table::new(["moment", "Perf", "Pwr", "Memory-Usage"]);
     let mut note = |moment: &str| -> Result<()> {
@@ -97,9 +95,7 @@ fn the_table(lab: &mut Lab) -> crate::Result<()> {
 
 fn before_during_after(lab: &mut Lab) -> crate::Result<()> {
     lab.section(2, "Before, during, after");
-    let guess = predict_if(
-        lab,
-        lab.device().is_cuda(),
+    let guess = lab.predict(
         Prediction::choice(
             "05-falls",
             "A training run has ended and all its tensors are dropped. The program waits for a while. Which reading is \
@@ -113,13 +109,13 @@ fn before_during_after(lab: &mut Lab) -> crate::Result<()> {
             "None of them: all three have fallen.",
             "Two have, because they are about the last moments. Memory that is dropped goes to the allocator only.",
         )
-        .because("The allocator keeps dropped memory for the next tensor, and to the driver that is memory in use.")
-        .raced(),
+        .because("The allocator keeps dropped memory for the next tensor, and to the driver it is in use.")
+        .raced()
+        .only_if(lab.device().is_cuda()),
     );
-    let Some(guess) = guess else {
-        on_gpu(lab, "what the monitor says before, during and after a training run.");
+    if !on_gpu(lab, "what the monitor says before, during and after a training run.") {
         return Ok(());
-    };
+    }
     let device = lab.device();
     let mut seen = Vec::new();
     let mut table = Table::new(["moment", "Pwr", "Memory-Usage", "GPU-Util"]);
@@ -243,9 +239,7 @@ fn who_else(lab: &mut Lab) -> crate::Result<()> {
             .processes
             .iter()
             .any(|process| !process.is_this);
-    let guess = predict_if(
-        lab,
-        is_shared,
+    let guess = lab.predict(
         Prediction::choice(
             "05-other",
             "Another program holds some of your GPU's memory, and computes nothing. How does your program notice?",
@@ -261,7 +255,8 @@ fn who_else(lab: &mut Lab) -> crate::Result<()> {
             "It does not: the driver moves the other's memory out of the way.",
             "No program is made to give memory up.",
         )
-        .because("What others hold is not there for you, whether they compute or not."),
+        .because("What others hold is missing, whether they compute or not.")
+        .only_if(is_shared),
     );
     if !on_gpu(lab, "who holds memory of the GPU.") {
         return Ok(());
@@ -272,12 +267,12 @@ fn who_else(lab: &mut Lab) -> crate::Result<()> {
     let others: Vec<_> =
         gpu.processes.iter().filter(|process| !process.is_this).collect();
     // ANCHOR_END: processes
-    let Some(guess) = guess else {
+    if !is_shared {
         lab.prose(
             "Nobody else holds any. With --gpu sim:t4,others=1GiB a browser holds some of it.",
         );
         return Ok(());
-    };
+    }
     let held: u64 = others.iter().filter_map(|process| process.used_memory).sum();
     // ANCHOR: too_much
     cuda::empty_cache()?;
@@ -310,9 +305,7 @@ fn the_host(lab: &mut Lab) -> crate::Result<()> {
     lab.section(5, "The host");
     let device = lab.device();
     let is_known = device.is_cuda() && monitor::host().cpu_time.is_some();
-    let guess = predict_if(
-        lab,
-        is_known,
+    let guess = lab.predict(
         Prediction::number(
             "05-waits",
             "`htop` shows the CPU in percent of one core. A program asks the GPU for a product, waits until it is done, \
@@ -320,8 +313,9 @@ fn the_host(lab: &mut Lab) -> crate::Result<()> {
         )
         .unit("%")
         .tolerance(0.1)
-        .because("CUDA does not sleep until the GPU is done. It asks again and again, because that is the fastest way to find out.")
-        .raced(),
+        .because("CUDA does not sleep until the GPU is done. It asks again and again, because that answers soonest.")
+        .raced()
+        .only_if(is_known),
     );
     let mut waiting = None;
     let mut table = Table::new(["the program", "CPU", "threads", "RSS"]);
@@ -379,9 +373,7 @@ fn the_host(lab: &mut Lab) -> crate::Result<()> {
     note("64 MiB more", &mut nap)?;
     drop(held);
     lab.table(table);
-    if let Some(guess) = guess {
-        lab.answer(guess, reading("waiting_cpu", waiting).unit("%"));
-    }
+    lab.answer(guess, reading("waiting_cpu", waiting).unit("%"));
     lab.prose(
         "100 % is one thread that never rests. Small operations keep one busy, large ones are shared among the cores. \
          A thread that waits for a GPU keeps asking whether it is done: that is 100 % as well, and no sign of work. One that waits for \
@@ -392,19 +384,6 @@ fn the_host(lab: &mut Lab) -> crate::Result<()> {
 
 /// The row of section 5 that is asked about.
 const WAITS_FOR_A_GPU: &str = "waits for a GPU";
-
-/// Asks for a prediction where something will answer it, and elsewhere for a thought.
-fn predict_if(
-    lab: &mut Lab,
-    is_answered: bool,
-    prediction: Prediction,
-) -> Option<Guess> {
-    if is_answered {
-        return Some(lab.predict(prediction));
-    }
-    lab.think(prediction.id, prediction.question);
-    None
-}
 
 /// For how long the host is looked at. A real system counts in steps of 10 ms.
 fn look() -> Duration {

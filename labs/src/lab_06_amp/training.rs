@@ -475,16 +475,12 @@ pub(super) fn side_by_side(lab: &mut Lab, options: &Options) -> crate::Result<()
         "The scaler adds work: it divides the gradients, looks for infinite ones, and makes the host wait.",
     )
     .or("bfloat16", "bfloat16", MORE_LAUNCHES)
-    .because("A network this small waits for its launches, and each conversion is one more.")
-    .raced();
-    if device.is_cuda() {
-        let guess = lab.predict(prediction);
-        lab.table(took);
-        lab.answer(guess, fastest.1);
-    } else {
-        lab.think(prediction.id, prediction.question);
-        lab.table(took);
-    }
+    .because("So small a network waits for its launches, and each conversion is one more.")
+    .raced()
+    .only_if(device.is_cuda());
+    let guess = lab.predict(prediction);
+    lab.table(took);
+    lab.answer(guess, fastest.1);
     if device.is_cuda() {
         lab.prose(
             "16 bits take less memory: what is kept for the way back is half as large. But they take longer! Section 7 says \

@@ -177,29 +177,26 @@ pub(super) fn rule_or_search(lab: &mut Lab) -> crate::Result<()> {
     }
     lab.table(later_calls);
     let (gain, name, paid_back) = best;
-    if gain.is_zero() {
-        lab.think("07-pay", "After how many later calls is a search paid back where the rule was right?");
-        lab.table(first_calls);
+    let guess = lab.predict(if gain.is_zero() {
+        Prediction::think("07-pay", "After how many later calls is a search paid back where the rule was right?")
     } else {
-        let guess = lab.predict(
-            Prediction::number(
-                "07-pay",
-                format!(
-                    "The first call of `{name}` in benchmark mode tries all algorithms. How many of the shorter calls \
-                     after it pay that back?"
-                ),
-            )
-            .unit("calls")
-            .tolerance(0.25)
-            .because(
-                "The search runs every algorithm, the slow ones too, and takes memory for them first; each later call \
-                 gives back only its own share.",
-            )
-            .raced(),
-        );
-        lab.table(first_calls);
-        lab.answer(guess, paid_back.unit("calls"));
-    }
+        Prediction::number(
+            "07-pay",
+            format!(
+                "The first call of `{name}` in benchmark mode tries all algorithms. How many of the shorter calls \
+                 after it pay that back?"
+            ),
+        )
+        .unit("calls")
+        .tolerance(0.25)
+        .because(
+            "The search runs every algorithm, the slow ones too, and takes memory for them first; each later call \
+             gives back only its own share.",
+        )
+        .raced()
+    });
+    lab.table(first_calls);
+    lab.answer(guess, paid_back.unit("calls"));
     lab.prose(
         "Where the rule was right nothing is gained, and the search is never paid back. Where it was wrong each later \
          call is shorter. The rule of this simulated cuDNN knows the sizes and not the card, so it errs on one card \

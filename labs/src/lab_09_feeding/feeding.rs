@@ -717,22 +717,14 @@ fn more_workers(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     // More workers than cores are warned of, and who measures has perhaps one core.
     let modelled = Machine::current().time_is_modelled();
     let most = options.num_workers.unwrap_or(if modelled { 8 } else { 1 });
-    let is_shorter = "The 1024 rows of 16 numbers of chapter 03 lie in memory. Loading a batch of them is hardly more than \
-                      a copy. Do workers make an epoch of loading shorter?";
-    let guess = if most == 0 {
-        lab.think("09-workers", is_shorter);
-        None
-    } else {
-        Some(
-            lab.predict(
-                Prediction::yes_no("09-workers", is_shorter)
-                    .because(
-                        "Workers must be started and batches handed over, however little there is to do.",
-                    )
-                    .raced(),
-            ),
-        )
-    };
+    let is_shorter = "The 1024 rows of 16 numbers of chapter 03 lie in memory. An epoch of loading them takes some time \
+                      without workers. Does it take less with workers?";
+    let guess = lab.predict(
+        Prediction::yes_no("09-workers", is_shorter)
+            .because("Workers must be started and batches handed over, however little there is to do.")
+            .raced()
+            .only_if(most > 0),
+    );
     let mut times = Vec::new();
     // ANCHOR: workers
     manual_seed(lab.seed());
@@ -761,12 +753,10 @@ fn more_workers(lab: &mut Lab, options: &Options) -> crate::Result<()> {
         ]);
     }
     lab.table(table);
-    if let Some(guess) = guess {
-        let [(_, alone, _), with_workers @ ..] = &times[..] else {
-            return Err("no epoch".into());
-        };
-        lab.answer(guess, with_workers.iter().any(|(_, time, _)| time < alone));
-    }
+    let [(_, alone, _), with_workers @ ..] = &times[..] else {
+        return Err("no epoch".into());
+    };
+    lab.answer(guess, with_workers.iter().any(|(_, time, _)| time < alone));
     lab.prose(
         "Workers share the work of making samples, so they help where there is much of it. Each costs its start in every \
          epoch, and each batch its way from the worker to the loop: where there is little to share, that is more than they save.",

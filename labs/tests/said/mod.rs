@@ -141,6 +141,21 @@ pub fn skipped(why: &str) {
     let _ = writeln!(std::io::stderr(), "SKIPPED: {why}");
 }
 
+/// What the predictions are answered with, by their ids.
+pub fn keys(events: &[Event]) -> Vec<(&'static str, String)> {
+    let answers = events.iter().filter_map(|event| match event {
+        Event::Answer(answer) => Some((answer.prediction.id, answer.printed())),
+        _ => None,
+    });
+    answers.collect()
+}
+
+/// The answer to a prediction, in words.
+pub fn answer(events: &[Event], id: &str) -> String {
+    let found = keys(events).into_iter().find(|(of, _)| *of == id);
+    found.unwrap_or_else(|| panic!("{id} is not answered")).1
+}
+
 /// So many sections, and each begins with a prediction.
 pub fn assert_predictions(events: &[Event], sections: usize) {
     let is_section = |event: &Event| matches!(event, Event::Section { .. });
