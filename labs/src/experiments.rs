@@ -62,7 +62,8 @@ pub fn step_on(device: Device, batch: usize, pinned: bool) -> crate::Result<Step
         ToOptions { device: Some(device), non_blocking: pinned, ..Default::default() };
 
     // ANCHOR: profile
-    train_step(&model, &mut optimizer, &batch, to)?; // the first takes memory
+    // Not recorded: the first takes memory.
+    train_step(&model, &mut optimizer, &batch, to)?;
     let before = Machine::current().counters();
     let (times, trace) =
         Machine::current().profile(|| train_step(&model, &mut optimizer, &batch, to));

@@ -562,11 +562,9 @@ fn one_step_drawn(lab: &mut Lab, batch_size: usize) -> crate::Result<()> {
             "A batch is 16 times as large. Does a step take 16 times as long?",
         )
     });
-    // ANCHOR: drawn
     let Step { trace, queued, done, launches, computed } =
         step_on(device, batch_size, false)?;
     let large_done = step_on(device, 16 * batch_size, false)?.done;
-    // ANCHOR_END: drawn
     if !device.is_cuda() {
         lab.table(
             Table::new(["batch", "time of a step"])
