@@ -44,8 +44,9 @@ fn form(prediction: &Prediction, answer: &Answer, expected: &Said) -> Result<Str
         let printed = escape(&figure.printed());
         let bare = if answer.is_bare() { " data-bare" } else { "" };
         more = format!(
-            "{bare} data-tolerance=\"{tolerance}\" data-unit=\"{}\" data-printed=\"{printed}\"",
-            escape(unit)
+            "{bare} data-tolerance=\"{tolerance}\" data-unit=\"{}\" data-wanted=\"{}\" data-printed=\"{printed}\"",
+            escape(unit),
+            escape(&prediction.wanted())
         );
     }
     let mut html = format!(

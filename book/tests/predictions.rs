@@ -73,7 +73,7 @@ fn each_kind_has_the_key_that_its_form_compares_with() {
         &number,
         &[
             "data-kind=\"number\" data-key=\"96\" data-tolerance=\"0.2\" data-unit=\"MiB\" \
-             data-printed=\"96.0 MiB (modelled)\"",
+             data-wanted=\"a number of MiB, 0 or more\" data-printed=\"96.0 MiB (modelled)\"",
             "inputmode=\"decimal\"",
             "<template data-because>",
         ],

@@ -66,10 +66,11 @@ document.querySelector(".menu-title").role = "none";
 })();
 
 // mdBook turns the page on the left and right arrow, and has other keys. In a question the arrows choose; in
-// what scrolls they scroll; in the list of themes they do nothing.
+// what scrolls they scroll; in the list of themes they do nothing, nor where things are put in order: nobody wants to
+// lose those.
 document.body.addEventListener("keydown", event => {
   const arrow = event.key === "ArrowLeft" || event.key === "ArrowRight";
-  if (event.target.closest(".questions") || (arrow && event.target.closest("pre, .table-wrapper, .picture, .theme-popup"))) {
+  if (event.target.closest(".questions") || (arrow && event.target.closest("pre, .table-wrapper, .picture, .order, .theme-popup"))) {
     event.stopPropagation();
   }
 });

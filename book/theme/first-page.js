@@ -73,15 +73,14 @@
   show(0);
 })();
 
-// How far the reader is in each chapter, by what predict.js keeps.
+// How far the reader is in each chapter, by what progress.js keeps.
 (() => {
   const list = document.querySelector(".chapters");
   if (!list) return;
-  let kept;
-  try { kept = JSON.parse(localStorage.getItem("to-device-progress")); } catch { /* Nothing is kept here. */ }
+  const kept = progress.read();
   for (const chapter of list.children) {
     const { chapter: number, predictions, questions } = chapter.dataset;
-    const count = part => Object.keys(kept?.[part] ?? {}).filter(id => id.startsWith(`${number}-`)).length;
+    const count = part => Object.keys(kept[part] ?? {}).filter(id => id.startsWith(`${number}-`)).length;
     const all = Number(predictions) + Number(questions);
     const done = Math.min(count("predictions"), Number(predictions)) + Math.min(count("questions"), Number(questions));
     if (done === 0 || all === 0) continue;

@@ -1,58 +1,16 @@
-// Predictions: what a reader says, what came of it, and what is kept of both. Everything stays in this browser.
-
-const KEPT = "to-device-progress";
-
-// What is kept, as the terminal writes it: see labs/src/progress.rs.
-const progress = {
-  read() {
-    try {
-      const kept = JSON.parse(localStorage.getItem(KEPT));
-      if (kept?.[KEPT] === 1) return kept;
-    } catch { /* Nothing can be kept here, or it is not ours. */ }
-    return { [KEPT]: 1 };
-  },
-  write(kept) {
-    try {
-      localStorage.setItem(KEPT, JSON.stringify(kept));
-    } catch { /* The answer is compared all the same, and forgotten with the page. */ }
-  },
-  set(part, id, entry) {
-    const kept = this.read();
-    (kept[part] ??= {})[id] = entry;
-    this.write(kept);
-  },
-  remove(part, id) {
-    const kept = this.read();
-    delete kept[part]?.[id];
-    this.write(kept);
-  },
-  // Why a text is none of ours, or nothing.
-  fault(text) {
-    let kept;
-    try { kept = JSON.parse(text); } catch { return "This is not a progress file of this course."; }
-    if (typeof kept !== "object" || kept === null || !(KEPT in kept)) return "This is not a progress file of this course.";
-    if (kept[KEPT] !== 1) return `This file is of version ${kept[KEPT]}; this book reads version 1.`;
-    for (const part of ["predictions", "questions", "exercises"]) {
-      const list = kept[part] ?? {};
-      const isList = typeof list === "object" && !Array.isArray(list)
-        && Object.values(list).every(entry => typeof entry === "object" && entry !== null);
-      if (!isList) return `“${part}” in this file is not a list of things by their ids.`;
-    }
-    return "";
-  },
-};
+// Predictions: what a reader says, and what came of it. progress.js keeps both.
 
 const settings = {
   get showsEverything() { try { return localStorage.getItem("to-device-show-everything") === "yes"; } catch { return false; } },
   set showsEverything(yes) { try { localStorage.setItem("to-device-show-everything", yes ? "yes" : "no"); } catch { /* for this page only */ } },
 };
 
-// A number with its unit or without, as people write them: 1,024, 3.5 ms, 40 %.
+// A number with its unit or without, as people write them (1,024, 3.5 ms, 40 %) and labs/src/prediction.rs reads them.
 function number(typed, unit) {
   let text = typed.trim().toLowerCase();
   if (unit && text.endsWith(unit.toLowerCase())) text = text.slice(0, -unit.length);
-  text = text.replace(/−/g, "-").replace(/[,_ ]/g, "");
-  return text !== "" && Number.isFinite(Number(text)) ? Number(text) : null;
+  text = text.replace(/[,_ ]/g, "");
+  return /^\+?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?$/.test(text) && Number.isFinite(Number(text)) ? Number(text) : null;
 }
 
 // The answer beside a guess that was `ratio` times as large, as labs/src/prediction.rs says it.
@@ -158,8 +116,10 @@ function ask(form) {
 function answered(form) {
   const result = compare[kindOf(form)](form, typed(form));
   if (!result) {
-    const wanted = { number: `Type ${form.dataset.unit === "%" ? "a percentage" : form.dataset.unit ? `a number of ${form.dataset.unit}` : "a number"}, such as 12 or 3.5.`, order: "Put all of them in order." };
-    form.querySelector(".verdict").innerHTML = `<p>${escaped(wanted[kindOf(form)] ?? "Choose one of them first, or skip the question.")}</p>`;
+    const what = escaped(typed(form).trim()), wanted = escaped(form.dataset.wanted ?? "");
+    const words = what ? `<code>${what}</code> is no answer here: say ${wanted}.`
+      : wanted ? `Say ${wanted}, or skip the question.` : "Choose one of them first, or skip the question.";
+    form.querySelector(".verdict").innerHTML = `<p>${words}</p>`;
     return;
   }
   const { html, ...entry } = result;

@@ -240,10 +240,18 @@ impl Prediction {
         }
     }
 
+    /// The same for whoever has typed something else.
+    pub fn wanted(&self) -> String {
+        match self.kind {
+            Kind::Number { .. } => format!("{}, 0 or more", self.expects()),
+            _ => self.expects(),
+        }
+    }
+
     /// Reads what a reader types. The error says what would be right.
     pub fn parse(&self, typed: &str) -> Result<Said, String> {
         let wrong =
-            || format!("`{}` is no answer here: say {}", typed.trim(), self.expects());
+            || format!("`{}` is no answer here: say {}", typed.trim(), self.wanted());
         let typed = typed.trim().to_lowercase();
         let of_letter =
             |letter: char| self.letters().iter().position(|known| *known == letter);
@@ -318,15 +326,14 @@ impl Prediction {
     }
 }
 
-/// A number with a unit or without, as people write them: `1,024`, `3.5 ms`, `40 %`.
+/// A number with a unit or without, as people write them: `1,024`, `3.5 ms`, `40 %`. Nothing that a lab asks for is less
+/// than 0.
 fn number(typed: &str, unit: &str) -> Option<f64> {
     let typed = typed.strip_suffix(&unit.to_lowercase()).unwrap_or(typed);
-    let plain: String = typed
-        .replace('−', "-")
-        .chars()
-        .filter(|letter| !matches!(letter, ',' | '_' | ' '))
-        .collect();
-    plain.parse().ok().filter(|number: &f64| number.is_finite())
+    let plain: String =
+        typed.chars().filter(|letter| !matches!(letter, ',' | '_' | ' ')).collect();
+    let may_be = |number: &f64| number.is_finite() && number.is_sign_positive();
+    plain.parse().ok().filter(may_be)
 }
 
 /// What a reader said. Options count from 0.

@@ -201,7 +201,7 @@ fn a_reader_who_asks_for_it_is_asked_and_told() {
         ("0.25\n", "\nYou said 0.25; it was 0.2520. Right.\n"),
         ("0.025\n", "\nYou said 0.025; it was 0.2520, 10 times your guess.\n"),
         ("1\n", "\nYou said 1; it was 0.2520, so your guess was 4 times too high.\n"),
-        ("-1\n", "\nYou said -1; it was 0.2520.\n"),
+        ("0\n", "\nYou said 0; it was 0.2520.\n"),
     ] {
         let (stdout, stderr, code) = asked(&[], typed);
         assert_eq!((stderr.as_str(), code), ("", 0));
@@ -214,11 +214,11 @@ fn a_reader_who_asks_for_it_is_asked_and_told() {
 }
 
 fn what_is_no_answer_is_asked_for_again_and_nothing_skips() {
-    let (stdout, stderr, code) = asked(&[], "much\n1.2.3\n\u{1b}[31m\n0.25\n");
+    let (stdout, stderr, code) = asked(&[], "much\n1.2.3\n-3\n\u{1b}[31m\n0.25\n");
     assert_eq!((stderr.as_str(), code), ("", 0));
-    assert_eq!(stdout.matches(PROMPT).count(), 4, "{stdout}");
-    for wrong in ["much", "1.2.3"] {
-        let line = format!("{PROMPT}`{wrong}` is no answer here: say a number\n");
+    assert_eq!(stdout.matches(PROMPT).count(), 5, "{stdout}");
+    for wrong in ["much", "1.2.3", "-3"] {
+        let line = format!("{PROMPT}`{wrong}` is no answer here: say a number, 0 or more\n");
         assert!(stdout.contains(&line), "{stdout}");
     }
     assert!(stdout.contains("You said 0.25; it was 0.2520. Right.\n"), "{stdout}");

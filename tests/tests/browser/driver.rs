@@ -107,6 +107,19 @@ impl Browser {
         self.must("/actions", json!({ "actions": [{ "type": "key", "id": "keys", "actions": actions }] }));
     }
 
+    /// What the page asks in a window of the browser's own.
+    pub fn asked(&self) -> String {
+        let answer = self.agent.get(format!("{}/alert/text", self.session)).call();
+        let mut answer = answer.unwrap_or_else(|error| panic!("no question: {error}"));
+        let body: Json = answer.body_mut().read_json().expect("JSON");
+        body["value"].as_str().unwrap_or_else(|| panic!("no question: {body}")).to_owned()
+    }
+
+    /// Says yes or no to it.
+    pub fn reply(&self, yes: bool) {
+        self.must(if yes { "/alert/accept" } else { "/alert/dismiss" }, json!({}));
+    }
+
     /// A command of Chromium's own protocol.
     pub fn cdp(&self, command: &str, params: Json) -> Json {
         self.must("/goog/cdp/execute", json!({ "cmd": command, "params": params }))

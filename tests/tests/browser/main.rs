@@ -5,7 +5,7 @@
 
 mod axe;
 mod driver;
-mod narrow;
+mod predictions;
 mod site;
 
 use std::path::{Path, PathBuf};

@@ -1,0 +1,42 @@
+// What a reader has done, as the terminal writes it (see labs/src/progress.rs). It is kept in this browser alone.
+
+const KEPT = "to-device-progress";
+
+const progress = {
+  read() {
+    try {
+      const kept = JSON.parse(localStorage.getItem(KEPT));
+      if (kept?.[KEPT] === 1) return kept;
+    } catch { /* Nothing can be kept here, or it is not ours. */ }
+    return { [KEPT]: 1 };
+  },
+  write(kept) {
+    try {
+      localStorage.setItem(KEPT, JSON.stringify(kept));
+    } catch { /* The answer is compared all the same, and forgotten with the page. */ }
+  },
+  set(part, id, entry) {
+    const kept = this.read();
+    (kept[part] ??= {})[id] = entry;
+    this.write(kept);
+  },
+  remove(part, id) {
+    const kept = this.read();
+    delete kept[part]?.[id];
+    this.write(kept);
+  },
+  // Why a text is none of ours, or nothing.
+  fault(text) {
+    let kept;
+    try { kept = JSON.parse(text); } catch { return "This is not a progress file of this course."; }
+    if (typeof kept !== "object" || kept === null || !(KEPT in kept)) return "This is not a progress file of this course.";
+    if (kept[KEPT] !== 1) return `This file is of version ${kept[KEPT]}; this book reads version 1.`;
+    for (const part of ["predictions", "questions", "exercises"]) {
+      const list = kept[part] ?? {};
+      const isList = typeof list === "object" && !Array.isArray(list)
+        && Object.values(list).every(entry => typeof entry === "object" && entry !== null);
+      if (!isList) return `“${part}” in this file is not a list of things by their ids.`;
+    }
+    return "";
+  },
+};
