@@ -12,6 +12,7 @@ use labs::{Event, Listed};
 use serde_json::{Value as Json, json};
 
 use crate::driver::{Browser, DOWN, ENTER, LEFT, RIGHT, TAB};
+use crate::site::BOOK;
 use crate::{at, wait_until};
 
 const PAGE: &str = "03-training-loop.html";
@@ -274,6 +275,12 @@ fn what_was_answered_and_skipped_is_there_after_a_reload() {
         );
         reader.reload();
     }
+
+    // The first page counts what was done of each chapter.
+    reader.browser.open(&BOOK.url("index.html"));
+    let done = |chapter: &str| reader.text(&format!(".chapters [data-chapter='{chapter}'] .kept"));
+    assert!(done("03").starts_with("4 of "), "{}", done("03"));
+    assert_eq!(done("02"), "");
 }
 
 /// The answer with what somebody typed.
