@@ -498,7 +498,7 @@ impl Answer {
 
     /// What to tell a reader who said this: `You said 2 steps; it was 96 steps, 48 times your guess.` and why.
     pub fn compared(&self, said: &Said) -> String {
-        let is_choice = matches!(self.prediction.kind, Kind::Choice(_));
+        let is_choice = matches!(self.prediction.kind, Kind::Choice(_) | Kind::Line(_));
         let quoted =
             |words: String| if is_choice { format!("“{words}”") } else { words };
         let (mine, answer) =

@@ -315,7 +315,7 @@ impl fmt::Display for Legend {
         }
         let meanings = [
             ('.', "free"),
-            (':', "cut off by rounding"),
+            (':', "lost to rounding"),
             ('~', "still used by a stream"),
             ('%', "several blocks"),
         ];

@@ -19,7 +19,7 @@ const LOOKS: [(Fill, bool, &str); 5] = [
     (Fill::Free, false, "free"),
     (Fill::Awaiting, false, "still used by a stream"),
     (Fill::Mixed, false, "several blocks"),
-    (Fill::Allocated, true, "cut off by rounding"),
+    (Fill::Allocated, true, "lost to rounding"),
 ];
 
 impl MemoryMap {

@@ -48,14 +48,13 @@ fn a_single_block_is_shown_with_its_name_and_what_was_cut_off() {
     let bar = format!("{}{}", "x".repeat(70), "::");
     let expected = format!(
         "large pool, 20971520 bytes: 20971520 allocated\n[{bar}]\n  \
-         x  20971520 bytes, 20371520 of them asked for\n  :  cut off by rounding"
+         x  20971520 bytes, 20371520 of them asked for\n  :  lost to rounding"
     );
     assert_eq!(map.to_string(), expected);
     let svg = map.to_svg();
     assert_eq!(all(&svg, "title"), ["x: 20971520 bytes, 20371520 of them asked for, from byte 0 on"]);
     let texts = all(&svg, "text");
-    let expected =
-        ["large pool, 20971520 bytes", "20971520 allocated", "x", "allocated", "cut off by rounding"];
+    let expected = ["large pool, 20971520 bytes", "20971520 allocated", "x", "allocated", "lost to rounding"];
     assert_eq!(texts, expected);
 }
 

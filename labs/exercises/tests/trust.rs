@@ -16,7 +16,11 @@ const CHEATS: [(&str, &str, &str); 50] = [
     ("exit", "std::process::exit(0)", "refused"),
     ("exit_by_another_name", "use std::process as other; other::exit(0)", "refused"),
     ("exit_in_pieces", "std :: /* not */ process :: exit(0)", "refused"),
-    ("exit_in_a_macro", "macro_rules! leave { ($a:ident) => { std::$a::exit(0) } } leave!(process)", "refused"),
+    (
+        "exit_in_a_macro",
+        "macro_rules! leave { ($a:ident) => { std::$a::exit(0) } } leave!(process)",
+        "refused",
+    ),
     ("exit_of_c", "extern \"C\" { fn exit(code: i32) -> !; } todo!()", "refused"),
     ("abort", "std::process::abort()", "refused"),
     ("raw_name", "use std::r#process; todo!()", "refused"),
@@ -25,7 +29,11 @@ const CHEATS: [(&str, &str, &str); 50] = [
     ("no_mangle", "#[unsafe(no_mangle)] fn malloc() {} Ok(vec![])", "refused"),
     ("write_the_report", "std::fs::write(\"report\", \"passed\").unwrap(); Ok(vec![])", "refused"),
     ("open_a_file", "use std::fs::File; Ok(vec![])", "refused"),
-    ("read_the_job", "let mut job = String::new(); std::io::stdin().read_line(&mut job).unwrap(); Ok(vec![])", "refused"),
+    (
+        "read_the_job",
+        "let mut job = String::new(); std::io::stdin().read_line(&mut job).unwrap(); Ok(vec![])",
+        "refused",
+    ),
     ("arguments", "let _ = std::env::args(); Ok(vec![])", "refused"),
     ("environment", "let _ = std::env::var(\"HOME\"); Ok(vec![])", "refused"),
     ("compile_time_environment", "let _ = option_env!(\"HOME\"); Ok(vec![])", "refused"),
@@ -38,18 +46,30 @@ const CHEATS: [(&str, &str, &str); 50] = [
     ("through_the_root", "crate::main(); Ok(vec![])", "refused"),
     ("through_what_is_above", "super::main(); Ok(vec![])", "refused"),
     ("another_machine", "todevice::Machine::new().enter(|| Ok(vec![]))", "refused"),
-    ("a_machine_by_its_name", "let other: todevice::Machine = \"none\".parse().unwrap(); Ok(vec![])", "refused"),
+    (
+        "a_machine_by_its_name",
+        "let other: todevice::Machine = \"none\".parse().unwrap(); Ok(vec![])",
+        "refused",
+    ),
     ("a_machine_by_its_kind", "let _ = todevice::GpuSpec::None; Ok(vec![])", "refused"),
     ("reset_the_peak", "todevice::cuda::reset_peak_memory_stats(); Ok(vec![])", "refused"),
     ("below_the_tensors", "let _: todevice::gpu::events::Counters; Ok(vec![])", "refused"),
     ("a_thread", "std::thread::spawn(|| ()).join().unwrap(); Ok(vec![])", "refused"),
-    ("remembering", "static DONE: std::sync::Mutex<Vec<f64>> = std::sync::Mutex::new(vec![]); Ok(vec![])", "refused"),
+    (
+        "remembering",
+        "static DONE: std::sync::Mutex<Vec<f64>> = std::sync::Mutex::new(vec![]); Ok(vec![])",
+        "refused",
+    ),
     ("remembering_in_a_thread", "std::thread_local! { } Ok(vec![])", "refused"),
     ("catching_panics", "let _ = std::panic::catch_unwind(|| ()); Ok(vec![])", "refused"),
     ("its_own_hook", "std::panic::set_hook(Box::new(|_| ())); Ok(vec![])", "refused"),
     // Not what was asked for: told by what the machine saw.
     ("nothing", "Ok(vec![])", "nothing-moved"),
-    ("printed_pass", "println!(\"passed: right in all of 18 runs\"); Ok(vec![0.0; batches.len()])", "nothing-moved"),
+    (
+        "printed_pass",
+        "println!(\"passed: right in all of 18 runs\"); Ok(vec![0.0; batches.len()])",
+        "nothing-moved",
+    ),
     ("constants", "model.to(device)?; Ok(vec![1.386; batches.len()])", "nothing-moved"),
     (
         "kernels_for_show",
@@ -68,12 +88,24 @@ const CHEATS: [(&str, &str, &str); 50] = [
     ("other_arguments", "Ok(vec![]) } pub fn other() -> Result<Vec<f64>> { Ok(vec![])", "nothing-moved"),
     ("an_index_out_of_range", "Ok(vec![batches.len() as f64, [0.0][batches.len()]])", "panic"),
     ("operations_without_end", "let x = Tensor::ones_with(&[2], device)?; loop { (&x + 1.0)?; }", "endless"),
-    ("recursion_without_end", "fn deeper(x: u64) -> u64 { [0u8; 4096][(x % 7) as usize] as u64 + deeper(x + 1) } \
-        Ok(vec![deeper(1) as f64])", "died"),
-    ("a_panic_while_panicking", "struct Bomb; impl Drop for Bomb { fn drop(&mut self) { panic!() } } \
-        let _bomb = Bomb; panic!()", "died"),
+    (
+        "recursion_without_end",
+        "fn deeper(x: u64) -> u64 { [0u8; 4096][(x % 7) as usize] as u64 + deeper(x + 1) } \
+        Ok(vec![deeper(1) as f64])",
+        "died",
+    ),
+    (
+        "a_panic_while_panicking",
+        "struct Bomb; impl Drop for Bomb { fn drop(&mut self) { panic!() } } \
+        let _bomb = Bomb; panic!()",
+        "died",
+    ),
     ("all_of_the_memory", "let x: Vec<u8> = Vec::with_capacity(1 << 60); Ok(vec![x.len() as f64])", "died"),
-    ("very_much_text", "for _ in 0..100_000 { println!(\"passed passed passed passed passed passed\"); } Ok(vec![])", "nothing-moved"),
+    (
+        "very_much_text",
+        "for _ in 0..100_000 { println!(\"passed passed passed passed passed passed\"); } Ok(vec![])",
+        "nothing-moved",
+    ),
     ("no_function", "Ok(vec![]) } pub fn trains() -> Result<Vec<f64>> { Ok(vec![])", "nothing-moved"),
 ];
 

@@ -256,21 +256,21 @@ fn a_question_is_answered_with_the_keyboard() {
 }
 
 #[test]
-fn a_wide_picture_scrolls_with_the_keyboard() {
-    let browser = at("03-training-loop.html");
+fn what_is_too_wide_scrolls_with_the_keyboard() {
+    let browser = at("05-monitoring.html");
     resize(&browser, PHONE);
     // It stands after a prediction.
     browser.value("document.querySelectorAll('details.after').forEach(fold => { fold.open = true; })");
-    wait_until(&browser, "document.querySelector('.picture').tabIndex === 0");
+    wait_until(&browser, "document.querySelector('pre > code.columns').tabIndex === 0");
     let address = browser.value("location.href");
-    browser.value("document.querySelector('.picture').focus()");
+    browser.value("document.querySelector('pre > code.columns').focus()");
     browser.press(&[RIGHT, RIGHT]);
     wait_until(&browser, "document.activeElement.scrollLeft > 0");
     assert_eq!(browser.value("location.href"), address);
     // Where nothing is focused, the arrow turns the page.
     browser.value("document.activeElement.blur()");
     browser.press(&[RIGHT]);
-    wait_until(&browser, "location.pathname.endsWith('/04-memory.html')");
+    wait_until(&browser, "location.pathname.endsWith('/06-mixed-precision.html')");
 }
 
 #[test]
