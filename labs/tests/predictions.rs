@@ -415,7 +415,7 @@ fn what_was_said_is_compared_in_words() {
             Verdict::Wrong,
             "You said copy, launch, wait. No. The answer is launch, copy, wait.",
         ),
-        (answered(line, "drop"), "c", Verdict::Right, "You said `drop(y);`. Right."),
+        (answered(line, "drop"), "c", Verdict::Right, "You said “`drop(y);`”. Right."),
     ] {
         let said = answer.prediction.parse(typed).unwrap();
         assert_eq!((answer.verdict(&said), answer.compared(&said).as_str()), (verdict, words));
