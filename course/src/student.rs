@@ -59,7 +59,7 @@ pub fn list(place: &Workplace, search: Option<&str>, open: bool, done: bool) -> 
         let passed = place.record.passed(exercise.id);
         search.is_none_or(|search| text.contains(&search.to_lowercase()))
             && !(open && passed)
-            && !(done && !passed)
+            && (!done || passed)
     };
     let found: Vec<_> = EXERCISES.iter().filter(fits).collect();
     let width = EXERCISES.iter().map(|exercise| exercise.id.len()).max().unwrap_or(0);

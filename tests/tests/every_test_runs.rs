@@ -11,6 +11,8 @@ fn every_file_of_tests_is_part_of_a_binary() {
     for (folder, others) in [
         ("tensor/tests", &[][..]),
         ("labs/tests", &["terminal"]),
+        ("labs/exercises/tests", &[]),
+        ("course/tests", &[]),
         ("book/tests", &[]),
         ("tests/tests", &["browser"]),
     ] {

@@ -46,8 +46,9 @@ pub fn check(
     if let Err(diagnosis) = rules::check(&text) {
         return Ok(not_yet(diagnosis));
     }
-    let program = folder.join(exercise.module());
-    thread::scope(|scope| {
+    // Others may check the same exercise at the same time.
+    let program = folder.join(format!("{}-{}", exercise.module(), std::process::id()));
+    let checked = thread::scope(|scope| {
         // Meanwhile.
         let right = scope.spawn(|| exercise.right(cases));
         let compiled = compile(library, exercise, &[("student", file)], &program)?;
@@ -56,7 +57,11 @@ pub fn check(
             Err(diagnosis) => Ok(not_yet(diagnosis)),
             Ok(()) => run(&program, exercise, "student", cases, &right, folder),
         }
-    })
+    });
+    for made in [program.with_extension("main.rs"), program] {
+        let _ = fs::remove_file(made);
+    }
+    checked
 }
 
 /// Compiles files, each of which solves the exercise in a way that has a name, into one program. What is wrong with them is a

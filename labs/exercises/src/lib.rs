@@ -16,6 +16,9 @@
 //! A student's file is compiled against this package as it was built, with one call of `rustc`
 //! ([`check`](check::check)), and run in a process of its own ([`child`]).
 
+// A check ends with its first diagnosis: how large that is costs nobody anything.
+#![allow(clippy::result_large_err)]
+
 mod case;
 #[cfg(not(target_family = "wasm"))]
 pub mod check;

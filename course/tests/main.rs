@@ -1,0 +1,7 @@
+//! `course` as a student, a teacher and a script use it: as a program, in folders of their own.
+
+mod grading;
+mod newcomer;
+mod program;
+mod watching;
+mod wrong_words;
