@@ -23,11 +23,33 @@ const COMPILER_LIMIT: Duration = Duration::from_secs(60);
 /// So much of what the code prints is kept.
 const PRINTED: u64 = 1 << 18;
 
-/// A verdict, and what the code printed on the way.
+/// A verdict, with what the code did in each case that it came to, and what it printed.
 #[derive(Debug)]
 pub struct Checked {
     pub verdict: Verdict,
+    pub seen: Vec<Seen>,
     pub printed: String,
+}
+
+/// What comes of compiling.
+#[derive(Debug)]
+pub enum Compiled {
+    /// A program.
+    Well,
+    /// Its errors, in the compiler's order.
+    Wrong(Vec<CompileError>),
+    DidNotEnd,
+}
+
+/// An error of the compiler.
+#[derive(Debug)]
+pub struct CompileError {
+    /// The file as the compiler was given it.
+    pub file: String,
+    pub line: u32,
+    pub message: String,
+    /// As a terminal shows it.
+    pub rendered: String,
 }
 
 /// Checks a student's file. `folder` is for what is made on the way. The error is not the student's.
@@ -41,6 +63,7 @@ pub fn check(
     let text = fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()))?;
     let not_yet = |diagnosis: Diagnosis| Checked {
         verdict: Verdict::Failed { diagnosis: Box::new(diagnosis), case: None },
+        seen: Vec::new(),
         printed: String::new(),
     };
     if let Err(diagnosis) = rules::check(&text) {
@@ -54,8 +77,13 @@ pub fn check(
         let compiled = compile(library, exercise, &[("student", file)], &program)?;
         let right = right.join().map_err(|_| format!("{}: the solution panics", exercise.id))?;
         match compiled {
-            Err(diagnosis) => Ok(not_yet(diagnosis)),
-            Ok(()) => run(&program, exercise, "student", cases, &right, folder),
+            Compiled::Well => run(&program, exercise, "student", cases, &right, folder),
+            Compiled::Wrong(errors) => Ok(not_yet(compile_error(exercise, file, &errors))),
+            Compiled::DidNotEnd => Ok(not_yet(
+                Diagnosis::new("compile-did-not-end", "The compiler did not end.")
+                    .seen(format!("no end after {} seconds", COMPILER_LIMIT.as_secs()))
+                    .idea("Is there a constant, or a macro, that has no end?"),
+            )),
         }
     });
     for made in [program.with_extension("main.rs"), program] {
@@ -64,14 +92,13 @@ pub fn check(
     checked
 }
 
-/// Compiles files, each of which solves the exercise in a way that has a name, into one program. What is wrong with them is a
-/// diagnosis.
+/// Compiles files, each of which solves the exercise in a way that has a name, into one program.
 pub fn compile(
     library: &Library,
     exercise: &Exercise,
     files: &[(&str, &Path)],
     program: &Path,
-) -> Result<Result<(), Diagnosis>, String> {
+) -> Result<Compiled, String> {
     let cannot = |error: io::Error| format!("{}: {error}", program.display());
     let module = exercise.module();
     let mut root = String::new();
@@ -95,51 +122,54 @@ pub fn compile(
     let finished = rustc.and_then(|rustc| finish(rustc, b"", COMPILER_LIMIT));
     let Finished { printed: messages, ended } = finished.map_err(|error| format!("rustc: {error}"))?;
     match ended {
-        Some(true) => return Ok(Ok(())),
-        Some(false) => {}
-        None => {
-            return Ok(Err(Diagnosis::new("compile-did-not-end", "The compiler did not end.")
-                .seen(format!("no end after {} seconds", COMPILER_LIMIT.as_secs()))
-                .idea("Is there a constant, or a macro, that has no end?")));
-        }
+        Some(true) => Ok(Compiled::Well),
+        None => Ok(Compiled::DidNotEnd),
+        Some(false) => match messages.lines().filter_map(CompileError::read).collect::<Vec<_>>() {
+            errors if errors.is_empty() => {
+                Err(format!("rustc does not compile {}:\n{messages}", main.display()))
+            }
+            errors => Ok(Compiled::Wrong(errors)),
+        },
     }
-    match compile_error(exercise, &messages, &main) {
-        Some(diagnosis) => Ok(Err(diagnosis)),
-        None => Err(format!("rustc does not compile {}:\n{messages}", main.display())),
+}
+
+impl CompileError {
+    /// Reads a line of the compiler's JSON, if it tells of an error in a file.
+    fn read(line: &str) -> Option<CompileError> {
+        let message: serde_json::Value = serde_json::from_str(line).ok()?;
+        let span = message["spans"].as_array()?.iter().find(|span| span["is_primary"] == true)?;
+        let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+        (message["level"] == "error").then(|| CompileError {
+            file: text(&span["file_name"]),
+            line: span["line_start"].as_u64().unwrap_or(0) as u32,
+            message: text(&message["message"]),
+            rendered: text(&message["rendered"]),
+        })
     }
 }
 
 /// What the compiler says first, in the words of the exercise.
-fn compile_error(exercise: &Exercise, messages: &str, main: &Path) -> Option<Diagnosis> {
-    let messages = messages.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
-    let errors: Vec<_> = messages
-        .filter(|message| {
-            message["level"] == "error" && !message["spans"].as_array().is_none_or(Vec::is_empty)
-        })
-        .collect();
-    let first = errors.first()?;
-    let span = first["spans"].as_array()?.iter().find(|span| span["is_primary"] == true)?;
-    let message = first["message"].as_str()?;
-    if span["file_name"].as_str().map(Path::new) == Some(main) {
+fn compile_error(exercise: &Exercise, file: &Path, errors: &[CompileError]) -> Diagnosis {
+    let first = &errors[0];
+    if Path::new(&first.file) != file {
         // The check cannot call the code.
-        let signatures: Vec<String> =
-            exercise.functions.iter().map(|(_, signature)| format!("`{signature}`")).collect();
-        return Some(
-            Diagnosis::new("signature", "The check cannot call your code.")
-                .seen(message)
-                .expected(signatures.join(", "))
-                .idea("Change what is in a function as you like, but keep its name, its arguments, what it returns and `pub`."),
-        );
+        let signatures = exercise.functions.iter().map(|(_, signature)| format!("`{signature}`"));
+        return Diagnosis::new("signature", "The check cannot call your code.")
+            .seen(&first.message)
+            .expected(signatures.collect::<Vec<_>>().join(", "))
+            .idea(
+                "Change what is in a function as you like, but keep its name, its arguments, what it returns, and `pub`.",
+            );
     }
     let more = match errors.len() - 1 {
         0 => String::new(),
         1 => " (and one more error)".to_owned(),
         more => format!(" (and {more} more errors)"),
     };
-    let mut diagnosis = Diagnosis::new("compile", format!("It does not compile: {message}{more}."))
-        .at(span["line_start"].as_u64().map(|line| line as u32));
-    diagnosis.report = first["rendered"].as_str().map(str::to_owned);
-    Some(diagnosis)
+    let mut diagnosis = Diagnosis::new("compile", format!("It does not compile: {}{more}.", first.message));
+    diagnosis.line = Some(first.line);
+    diagnosis.report = Some(first.rendered.clone());
+    diagnosis
 }
 
 /// Runs one of the solutions in a compiled program, and judges it.
@@ -191,7 +221,7 @@ pub fn run(
             Verdict::Failed { diagnosis: Box::new(diagnosis), case: stopped_at }
         }
     };
-    Ok(Checked { verdict, printed })
+    Ok(Checked { verdict, seen, printed })
 }
 
 struct Finished {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use exercises::check::{Checked, compile, run};
+use exercises::check::{Checked, Compiled, compile, run};
 use exercises::library::Library;
 use exercises::{EXERCISES, Exercise, Verdict, rules};
 
@@ -52,8 +52,10 @@ fn verdicts(exercise: &Exercise, attempts: &[(&str, &str)]) -> Vec<Checked> {
         .collect();
     let files: Vec<(&str, &Path)> = files.iter().map(|(name, file)| (*name, file.as_path())).collect();
     let program = folder.join("program");
-    if let Err(diagnosis) = compile(&library, exercise, &files, &program).unwrap() {
-        panic!("{}: {}", exercise.id, Verdict::Failed { diagnosis: Box::new(diagnosis), case: None });
+    match compile(&library, exercise, &files, &program).unwrap() {
+        Compiled::Well => {}
+        Compiled::Wrong(errors) => panic!("{}: {}", exercise.id, errors[0].rendered),
+        Compiled::DidNotEnd => panic!("{}: the compiler does not end", exercise.id),
     }
     let cases = exercise.cases(&SEEDS);
     let right = exercise.right(&cases);

@@ -1,0 +1,189 @@
+//! Mistakes that nobody thought of: solutions with a statement dropped, doubled or swapped with the next, a device or a flag
+//! changed, a number made one more. Each that compiles is rejected; or does what the solution does, to the last call, on inputs
+//! held out; or is listed here with the reason why it is right too.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use exercises::check::{Compiled, compile, run};
+use exercises::library::Library;
+use exercises::{EXERCISES, Exercise, Seen, Verdict, rules};
+
+use crate::matrix::folder;
+
+const HELD_OUT: [u64; 2] = [4_711, 90_210];
+
+/// What is right although it is no solution of ours: the exercise, a part of what was done to it, and why.
+const RIGHT_TOO: &[(&str, &str, &str)] = &[(
+    "02-batch",
+    "double 18: let loss",
+    "A second forward pass is a waste of time, but it moves nothing, and that is the task.",
+)];
+
+/// A solution with one change.
+struct Mutant {
+    what: String,
+    text: String,
+}
+
+/// All changes of a solution.
+fn mutants(exercise: &Exercise) -> Vec<Mutant> {
+    let solution = exercise.solution();
+    let lines: Vec<&str> = solution.lines().collect();
+    let mut all = Vec::new();
+    let mut add = |what: String, lines: Vec<String>| all.push(Mutant { what, text: lines.join("\n") + "\n" });
+    let with = |at: usize, new: Vec<String>| {
+        let mut changed: Vec<String> = lines.iter().map(|line| line.to_string()).collect();
+        changed.splice(at..=at, new);
+        changed
+    };
+    let is_statement =
+        |line: &str| line.starts_with("    ") && line.ends_with(';') && !line.trim().starts_with("//");
+    for (at, line) in lines.iter().enumerate() {
+        let shown = line.trim();
+        if is_statement(line) {
+            add(format!("drop {}: {shown}", at + 1), with(at, vec![]));
+            add(format!("double {}: {shown}", at + 1), with(at, vec![line.to_string(), line.to_string()]));
+            let next = lines.get(at + 1).filter(|next| is_statement(next));
+            if let Some(next) = next {
+                let mut swapped = with(at, vec![next.to_string(), line.to_string()]);
+                swapped.remove(at + 2);
+                add(format!("swap {}: {shown}", at + 1), swapped);
+            }
+        }
+        if line.trim().starts_with("//") || !line.starts_with("    ") {
+            continue;
+        }
+        for (from, to) in [
+            ("(device)", "(Device::Cpu)"),
+            ("true", "false"),
+            ("false", "true"),
+            ("&x", "&y"),
+            ("?;", "?.detach();"),
+            (".to(device)?", ".clone()"),
+            ("len()", "len() - 1"),
+            ("0..", "1.."),
+            (" + ", " - "),
+            (" / ", " * "),
+            ("1.0", "2.0"),
+            ("0.0", "1.0"),
+            ("1e-3", "1e-2"),
+            ("0.1", "0.2"),
+        ] {
+            if line.contains(from) {
+                let changed = line.replacen(from, to, 1);
+                add(format!("{}: `{from}` is `{to}`: {shown}", at + 1), with(at, vec![changed]));
+            }
+        }
+    }
+    all.retain(|mutant| mutant.text != solution && rules::check(&mutant.text).is_ok());
+    all
+}
+
+/// What came of some: how many did not compile, were rejected, and did what the solution does; and what passed otherwise.
+#[derive(Debug, Default)]
+struct Counts {
+    broken: usize,
+    rejected: usize,
+    same: usize,
+    right_too: usize,
+    passed: Vec<String>,
+}
+
+fn try_all(exercise: &Exercise, mutants: &[Mutant], counts: &mut Counts) {
+    let folder = folder(&format!("{} generated", exercise.id));
+    let library = Library::find(&folder).unwrap();
+    let mut files: Vec<(String, PathBuf, &Mutant)> = Vec::new();
+    for (number, mutant) in mutants.iter().enumerate() {
+        let file = folder.join(format!("m{number}.rs"));
+        fs::write(&file, &mutant.text).unwrap();
+        files.push((format!("m{number}"), file, mutant));
+    }
+    let program = folder.join("program");
+    // One that does not compile is left out; then more may be found.
+    loop {
+        let named: Vec<(&str, &Path)> =
+            files.iter().map(|(name, file, _)| (name.as_str(), file.as_path())).collect();
+        match compile(&library, exercise, &named, &program).unwrap() {
+            Compiled::Well => break,
+            Compiled::DidNotEnd => panic!("{}: the compiler does not end", exercise.id),
+            Compiled::Wrong(errors) => {
+                let before = files.len();
+                files.retain(|(name, file, _)| {
+                    let is_it = |told: &str| Path::new(told) == file;
+                    // The check cannot call it: that is told of the file that does.
+                    !errors
+                        .iter()
+                        .any(|error| is_it(&error.file) || error.rendered.contains(&format!("{name}::")))
+                });
+                counts.broken += before - files.len();
+                assert!(files.len() < before, "{}: {}", exercise.id, errors[0].rendered);
+            }
+        }
+    }
+    let cases = exercise.cases(&HELD_OUT);
+    let right = exercise.right(&cases);
+    for (name, _, mutant) in &files {
+        let checked = run(&program, exercise, name, &cases, &right, &folder).unwrap();
+        let passed = matches!(checked.verdict, Verdict::Passed { .. });
+        let listed = RIGHT_TOO.iter().any(|(id, what, _)| *id == exercise.id && mutant.what.contains(what));
+        match passed {
+            false => counts.rejected += 1,
+            true if checked.seen.iter().zip(&right).all(|(seen, right)| does_the_same(seen, right)) => {
+                counts.same += 1;
+            }
+            true if listed => counts.right_too += 1,
+            true => counts.passed.push(format!("{}: {}", exercise.id, mutant.what)),
+        }
+    }
+}
+
+/// The same results by the same calls, on whatever lines and in whatever order.
+fn does_the_same(seen: &Seen, right: &Seen) -> bool {
+    let done = |seen: &Seen| {
+        let mut calls: Vec<String> = seen
+            .calls
+            .iter()
+            .map(|call| format!("{:?} {} {} {}", call.kind, call.name, call.bytes, call.stream))
+            .collect();
+        calls.sort();
+        // As text: a result may be no number, and that is never equal.
+        format!("{:?} {:?} {:?} {calls:?}", seen.ended, seen.facts, seen.races)
+    };
+    done(seen) == done(right)
+}
+
+/// Some of a list, spread over all of it.
+fn sample(mut all: Vec<Mutant>, count: usize) -> Vec<Mutant> {
+    let step = all.len() as f64 / count as f64;
+    let places: Vec<usize> = (0..count).map(|k| (k as f64 * step) as usize).collect();
+    let mut at = 0;
+    all.retain(|_| {
+        at += 1;
+        places.contains(&(at - 1))
+    });
+    all
+}
+
+#[test]
+fn a_sample_of_sixty_is_rejected_or_right() {
+    let mut counts = Counts::default();
+    let each = 60usize.div_ceil(EXERCISES.len());
+    for exercise in EXERCISES {
+        try_all(exercise, &sample(mutants(exercise), each), &mut counts);
+    }
+    assert!(counts.passed.is_empty(), "{counts:#?}");
+    assert!(counts.rejected > counts.same + counts.right_too, "{counts:#?}");
+}
+
+/// `cargo test -p exercises -- --ignored --nocapture a_thousand`
+#[test]
+#[ignore = "takes minutes"]
+fn a_thousand_are_rejected_or_right() {
+    let mut counts = Counts::default();
+    for exercise in EXERCISES {
+        try_all(exercise, &mutants(exercise), &mut counts);
+    }
+    println!("{counts:#?}");
+    assert!(counts.passed.is_empty());
+}
