@@ -2,6 +2,7 @@
 
 mod grading;
 mod newcomer;
+mod pages;
 mod program;
 mod watching;
 mod wrong_words;

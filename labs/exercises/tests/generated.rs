@@ -90,8 +90,8 @@ struct Counts {
     passed: Vec<String>,
 }
 
-fn try_all(exercise: &Exercise, mutants: &[Mutant], counts: &mut Counts) {
-    let folder = folder(&format!("{} generated", exercise.id));
+fn try_all(exercise: &Exercise, mutants: &[Mutant], counts: &mut Counts, name: &str) {
+    let folder = folder(&format!("{} {name}", exercise.id));
     let library = Library::find(&folder).unwrap();
     let mut files: Vec<(String, PathBuf, &Mutant)> = Vec::new();
     for (number, mutant) in mutants.iter().enumerate() {
@@ -170,7 +170,7 @@ fn a_sample_of_sixty_is_rejected_or_right() {
     let mut counts = Counts::default();
     let each = 60usize.div_ceil(EXERCISES.len());
     for exercise in EXERCISES {
-        try_all(exercise, &sample(mutants(exercise), each), &mut counts);
+        try_all(exercise, &sample(mutants(exercise), each), &mut counts, "sample");
     }
     assert!(counts.passed.is_empty(), "{counts:#?}");
     assert!(counts.rejected > counts.same + counts.right_too, "{counts:#?}");
@@ -182,7 +182,7 @@ fn a_sample_of_sixty_is_rejected_or_right() {
 fn a_thousand_are_rejected_or_right() {
     let mut counts = Counts::default();
     for exercise in EXERCISES {
-        try_all(exercise, &mutants(exercise), &mut counts);
+        try_all(exercise, &mutants(exercise), &mut counts, "all");
     }
     println!("{counts:#?}");
     assert!(counts.passed.is_empty());
