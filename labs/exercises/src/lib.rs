@@ -55,7 +55,23 @@ macro_rules! exercises {
 }
 
 exercises! {
+    x01_one_by_one = "../source/01-one-by-one.rs",
+    x01_portable = "../source/01-portable.rs",
     x02_batch = "../source/02-batch.rs",
+    x02_mask = "../source/02-mask.rs",
+    x03_loop = "../source/03-loop.rs",
+    x03_item = "../source/03-item.rs",
+    x03_optimizer = "../source/03-optimizer.rs",
+    x04_no_grad = "../source/04-no-grad.rs",
+    x04_accumulate = "../source/04-accumulate.rs",
+    x04_graph = "../source/04-graph.rs",
+    x05_reading = "../source/05-reading.rs",
+    x06_scaler = "../source/06-scaler.rs",
+    x06_autocast = "../source/06-autocast.rs",
+    x07_shapes = "../source/07-shapes.rs",
+    x08_stream = "../source/08-stream.rs",
+    x08_clock = "../source/08-clock.rs",
+    x09_pinned = "../source/09-pinned.rs",
 }
 
 impl Exercise {

@@ -8,7 +8,7 @@ use drawing::Timeline;
 use serde::{Deserialize, Serialize};
 use todevice::errors::TensorError;
 use todevice::trace::{CopyKind, EventKind, Trace};
-use todevice::{Device, Error, Machine, Tensor, cuda, no_grad};
+use todevice::{Device, Error, Machine, RacingWorker, Tensor, cuda, no_grad};
 
 use crate::case::Case;
 use crate::student;
@@ -68,7 +68,7 @@ pub struct Operand {
 pub enum Value {
     None,
     Flag(bool),
-    Number(f64),
+    Number(#[serde(with = "bits")] f64),
     Text(String),
     List(Vec<Value>),
     Tensor {
@@ -78,8 +78,35 @@ pub enum Value {
         requires_grad: bool,
         /// Whether it still holds on to what it was computed from.
         has_graph: bool,
+        #[serde(with = "bits::of_all")]
         values: Vec<f64>,
     },
+}
+
+/// Floats as their bits: JSON has no NaN and no infinity, and training has.
+mod bits {
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub fn serialize<S: Serializer>(x: &f64, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_u64(x.to_bits())
+    }
+
+    pub fn deserialize<'a, D: Deserializer<'a>>(from: D) -> Result<f64, D::Error> {
+        Ok(f64::from_bits(u64::deserialize(from)?))
+    }
+
+    pub mod of_all {
+        use super::*;
+
+        pub fn serialize<S: Serializer>(all: &[f64], to: S) -> Result<S::Ok, S::Error> {
+            to.collect_seq(all.iter().map(|x| x.to_bits()))
+        }
+
+        pub fn deserialize<'a, D: Deserializer<'a>>(from: D) -> Result<Vec<f64>, D::Error> {
+            let all = Vec::<u64>::deserialize(from)?;
+            Ok(all.into_iter().map(f64::from_bits).collect())
+        }
+    }
 }
 
 /// A call of the driver.
@@ -96,6 +123,9 @@ pub struct Call {
     pub stream: u32,
     /// Types of numbers it computes with.
     pub types: Vec<String>,
+    /// When the host called and when it went on, in nanoseconds since the student's code began.
+    pub begin: u64,
+    pub end: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -121,7 +151,13 @@ pub enum CallKind {
 pub struct Race {
     pub operations: [String; 2],
     pub lines: [Option<u32>; 2],
+    /// The streams that do it, where the host does not.
+    pub streams: [Option<u32>; 2],
     pub pinned: bool,
+    /// Whether the memory was freed after the first, and is another tensor's at the second.
+    pub reused: bool,
+    /// The whole story.
+    pub report: String,
 }
 
 /// Runs the student's code, and says what it did. What `look` finds when it has returned are facts.
@@ -162,7 +198,7 @@ pub fn observe<T: IntoValue>(
     let end = end.chain(trace.calls.iter().map(|call| call.end)).max();
     Seen {
         ended,
-        calls: trace.calls.iter().map(Call::of).collect(),
+        calls: trace.calls.iter().map(|call| Call::of(call, trace.began)).collect(),
         peak: peak.saturating_sub(held),
         kept: kept.saturating_sub(held),
         races: races.iter().map(Race::of).collect(),
@@ -214,7 +250,7 @@ fn failed(error: &Error) -> Ended {
 }
 
 impl Call {
-    fn of(call: &todevice::trace::Call) -> Call {
+    fn of(call: &todevice::trace::Call, began: u64) -> Call {
         use CallKind::*;
         let (kind, types) = match call.kind {
             EventKind::Launch { kernel } => (Launch, kernel.types.to_vec()),
@@ -240,6 +276,8 @@ impl Call {
             line: call.place.and_then(student::line),
             stream: call.stream.number,
             types: types.iter().map(|dtype| dtype.to_string()).collect(),
+            begin: call.begin.saturating_sub(began),
+            end: call.end.saturating_sub(began),
         }
     }
 }
@@ -249,7 +287,13 @@ impl Race {
         Race {
             operations: race.operations.map(|one| one.operation.to_owned()),
             lines: race.operations.map(|one| one.place.and_then(student::line)),
+            streams: race.operations.map(|one| match one.worker {
+                RacingWorker::Host => None,
+                RacingWorker::Stream { number, .. } => Some(number),
+            }),
             pinned: race.pinned,
+            reused: race.reused,
+            report: student::without_our_lines(&race.report()),
         }
     }
 }
@@ -409,6 +453,12 @@ impl<T: IntoValue> IntoValue for Vec<T> {
     fn into_value(self) -> todevice::Result<Value> {
         let values: todevice::Result<_> = self.into_iter().map(T::into_value).collect();
         Ok(Value::List(values?))
+    }
+}
+
+impl<T: IntoValue, const N: usize> IntoValue for [T; N] {
+    fn into_value(self) -> todevice::Result<Value> {
+        Vec::from(self).into_value()
     }
 }
 

@@ -3,7 +3,7 @@
 use std::fmt::{self, Write};
 
 use crate::case::Case;
-use crate::seen::{CallKind, Ended, Seen, Value};
+use crate::seen::{CallKind, Ended, Race, Seen, Value};
 
 /// Why code is not right yet.
 #[derive(Clone, Debug, PartialEq)]
@@ -61,6 +61,11 @@ impl Diagnosis {
             Ended::Failed { report, .. } => Diagnosis { report: Some(report.clone()), ..self },
             _ => self,
         }
+    }
+
+    /// Shows the report of a data race, too.
+    pub fn race(self, race: &Race) -> Diagnosis {
+        Diagnosis { report: Some(race.report.clone()), ..self }
     }
 
     /// Shows the two timelines, too.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use exercises::check::{Checked, Compiled, compile, run};
 use exercises::library::Library;
-use exercises::{EXERCISES, Exercise, Verdict, rules};
+use exercises::{EXERCISES, Exercise, Kind, Verdict, rules};
 
 /// The seeds of a student's checks.
 const SEEDS: [u64; 3] = [1, 2, 3];
@@ -28,6 +28,11 @@ fn attempts(exercise: &Exercise) -> Vec<Attempt> {
     let edited = |edits| exercise.edited(edits).unwrap_or_else(|error| panic!("{error}"));
     let right = |name: &str, text| Attempt { name: name.to_owned(), text, diagnosis: None };
     let mut all = vec![right("solution", exercise.solution())];
+    // That of a Fix is one of the mistakes.
+    if exercise.kind == Kind::Write {
+        let (name, text) = ("skeleton".to_owned(), exercise.skeleton());
+        all.push(Attempt { name, text, diagnosis: Some("todo") });
+    }
     all.extend(exercise.styles.iter().map(|style| right(style.name, edited(style.edits))));
     all.extend(exercise.wrong.iter().map(|wrong| Attempt {
         name: wrong.name.to_owned(),

@@ -1,0 +1,325 @@
+//! Numbers that cross the bus one at a time.
+
+use todevice::prelude::*;
+
+use crate::{CallKind, Case, Diagnosis, Ended, Exercise, Kind, Seen, Style, Value, Wrong};
+
+/// What the student's file holds when it is done.
+pub mod solution {
+    // BEGIN
+    use todevice::prelude::*;
+
+    /// The length of each vector: the square root of the sum of its squares. It is
+    /// computed on the device. The result is on the CPU.
+    pub fn lengths(vectors: &[Vec<f32>], device: Device) -> Result<Tensor> {
+        let sizes = [vectors.len(), vectors[0].len()];
+        let x = Tensor::from_slice(&vectors.concat(), &sizes)?;
+        let x = x.to(device)?;
+        let lengths = (&x * &x)?.sum_dims(&[1], false)?.sqrt()?;
+        lengths.cpu()
+    }
+    // END
+}
+
+type Lengths = fn(&[Vec<f32>], Device) -> Result<Tensor>;
+
+const SIZES: &str = "    let sizes = [vectors.len(), vectors[0].len()];\n";
+const MAKE: &str = "    let x = Tensor::from_slice(&vectors.concat(), &sizes)?;\n";
+const MOVE: &str = "    let x = x.to(device)?;\n";
+const COMPUTE: &str = "    let lengths = (&x * &x)?.sum_dims(&[1], false)?.sqrt()?;\n";
+const BACK: &str = "    lengths.cpu()\n";
+
+pub static EXERCISE: Exercise = Exercise {
+    id: "01-one-by-one",
+    title: "One by one",
+    kind: Kind::Fix,
+    task: "`lengths` gets vectors of the same size, as plain numbers of the host, and computes the length of each on the device. \
+           Its results are right, and most of its time goes into moving: it moves every vector on its own. Make it move its \
+           data there at once and its result back at once. The arithmetic stays on the device, and the result is a tensor on \
+           the CPU, as it is now.",
+    hints: [
+        "How many tensors are moved, and how many have to be?",
+        "Put the numbers together where that costs nothing, and move what comes out.",
+        "`vectors.concat()` is one long `Vec<f32>`, and `Tensor::from_slice(&numbers, &[rows, columns])?` makes a matrix of \
+         it. Then one `.to(device)?` is enough.",
+    ],
+    afterwards: "A copy has a price that does not depend on its size, some ten microseconds. It is paid for each call, not for \
+                 each byte.",
+    source: include_str!("01-one-by-one.rs"),
+    functions: &[("lengths", "pub fn lengths(vectors: &[Vec<f32>], device: Device) -> Result<Tensor>")],
+    skeleton: ROW_BY_ROW,
+    styles: &[
+        Style {
+            name: "stacked_on_the_host",
+            edits: &[
+                (SIZES, "    let rows = vectors.iter().map(|vector| Tensor::new(&vector[..]));\n"),
+                (MAKE, "    let rows = rows.collect::<Result<Vec<_>>>()?;\n"),
+                (MOVE, "    let x = Tensor::stack(&rows, 0)?.to(device)?;\n"),
+            ],
+        },
+        Style {
+            name: "reshaped_there",
+            edits: &[
+                (SIZES, "    let numbers: Vec<f32> = vectors.iter().flatten().copied().collect();\n"),
+                (MAKE, "    let x = Tensor::new(numbers)?.to(device)?;\n"),
+                (MOVE, "    let x = x.reshape(&[vectors.len() as i64, -1])?;\n"),
+                (COMPUTE, "    let lengths = x.pow(2.0)?.sum_dims(&[-1], false)?.sqrt()?;\n"),
+                (BACK, "    lengths.to(Device::Cpu)\n"),
+            ],
+        },
+        Style {
+            name: "product_with_ones",
+            edits: &[
+                (MOVE, "    let x = x.to(device)?;\n    let ones = Tensor::ones_with(&[sizes[1]], device)?;\n"),
+                (COMPUTE, "    let lengths = (&x * &x)?.matmul(&ones)?.sqrt()?;\n"),
+            ],
+        },
+    ],
+    wrong: &[
+        Wrong {
+            name: "row_by_row",
+            what: "Each vector is moved on its own.",
+            edits: ROW_BY_ROW,
+            diagnosis: "row-by-row",
+        },
+        Wrong {
+            name: "number_by_number",
+            what: "Each number is moved on its own.",
+            edits: &[
+                (SIZES, "    let mut numbers = Vec::new();\n"),
+                (
+                    MAKE,
+                    "    for &number in vectors.iter().flatten() {\n        \
+                     numbers.push(Tensor::new(number)?.to(device)?);\n    }\n",
+                ),
+                (MOVE, "    let x = Tensor::stack(&numbers, 0)?;\n    let x = x.reshape(&[vectors.len() as i64, -1])?;\n"),
+            ],
+            diagnosis: "number-by-number",
+        },
+        Wrong {
+            name: "selected",
+            what: "The matrix is moved, and each of its rows is computed on its own.",
+            edits: &[(
+                COMPUTE,
+                "    let mut lengths = Vec::new();\n    for i in 0..vectors.len() {\n        \
+                 let row = x.select(0, i as i64)?;\n        lengths.push((&row * &row)?.sum()?.sqrt()?);\n    }\n    \
+                 let lengths = Tensor::stack(&lengths, 0)?;\n",
+            )],
+            diagnosis: "kernels-row-by-row",
+        },
+        Wrong {
+            name: "back_one_by_one",
+            what: "The lengths come back one by one.",
+            edits: &[(
+                BACK,
+                "    let mut back = Vec::new();\n    for i in 0..vectors.len() {\n        \
+                 back.push(lengths.get(i as i64)?.item()? as f32);\n    }\n    Tensor::new(back)\n",
+            )],
+            diagnosis: "back-one-by-one",
+        },
+        Wrong {
+            name: "on_the_cpu",
+            what: "The lengths are computed on the CPU.",
+            edits: &[(MOVE, "    let _ = device;\n")],
+            diagnosis: "on-the-cpu",
+        },
+        Wrong {
+            name: "half_on_the_cpu",
+            what: "The squares come back, and are added up on the CPU.",
+            edits: &[
+                (COMPUTE, "    let squares = (&x * &x)?.cpu()?;\n    let lengths = squares.sum_dims(&[1], false)?.sqrt()?;\n"),
+                (BACK, "    Ok(lengths)\n"),
+            ],
+            diagnosis: "half-on-the-cpu",
+        },
+        Wrong {
+            name: "left_there",
+            what: "The result stays on the device.",
+            edits: &[(BACK, "    Ok(lengths)\n")],
+            diagnosis: "left-there",
+        },
+        Wrong {
+            name: "moved_twice",
+            what: "The matrix is moved once for each time it is used.",
+            edits: &[
+                (MOVE, ""),
+                (COMPUTE, "    let squares = (x.to(device)? * x.to(device)?)?;\n    let lengths = squares.sum_dims(&[1], false)?.sqrt()?;\n"),
+            ],
+            diagnosis: "moved-twice",
+        },
+        Wrong {
+            name: "twice_the_bytes",
+            what: "The numbers are made twice as large on the host, and moved then.",
+            edits: &[
+                (MOVE, "    let x = x.to((device, DType::F64))?;\n"),
+                (BACK, "    lengths.to(DType::F32)?.cpu()\n"),
+            ],
+            diagnosis: "twice-the-bytes",
+        },
+        Wrong {
+            name: "result_dropped",
+            what: "What `.to` returns is dropped.",
+            edits: &[
+                (MOVE, "    x.to(device)?;\n"),
+            ],
+            diagnosis: "result-dropped",
+        },
+        Wrong {
+            name: "half_moved",
+            what: "One of the two factors is moved.",
+            edits: &[
+                (MOVE, "    let there = x.to(device)?;\n"),
+                (COMPUTE, "    let lengths = (&there * &x)?.sum_dims(&[1], false)?.sqrt()?;\n"),
+            ],
+            diagnosis: "two-devices",
+        },
+        Wrong {
+            name: "columns",
+            what: "The sum is taken over the vectors, and not over their numbers.",
+            edits: &[(COMPUTE, "    let lengths = (&x * &x)?.sum_dims(&[0], false)?.sqrt()?;\n")],
+            diagnosis: "lengths",
+        },
+    ],
+    gpus: &["sim:t4", "sim:h200", "none"],
+    sizes: &[12, 40],
+    observe: |case| observe(case, solution::lengths),
+    judge,
+};
+
+const ROW_BY_ROW: &[(&str, &str)] = &[
+    (SIZES, "    let mut rows = Vec::new();\n"),
+    (
+        MAKE,
+        "    for vector in vectors {\n        rows.push(Tensor::new(&vector[..])?.to(device)?);\n    }\n",
+    ),
+    (MOVE, "    let x = Tensor::stack(&rows, 0)?;\n"),
+];
+
+/// The size of a case is the number of vectors. How long they are depends on the seed.
+pub fn observe(case: &Case, lengths: Lengths) -> Seen {
+    case.machine().enter(|| {
+        let vectors = given(case).expect("they are numbers");
+        // The driver is asked for memory before, so that a timeline shows what is copied.
+        Tensor::zeros_with(&[1], case.device()).expect("the machine is new");
+        crate::observe(case, || lengths(&vectors, case.device()), |_| Ok(()))
+    })
+}
+
+fn numbers(case: &Case) -> usize {
+    5 + case.seed as usize % 4
+}
+
+fn given(case: &Case) -> Result<Vec<Vec<f32>>> {
+    manual_seed(case.seed);
+    (0..case.size).map(|_| Tensor::randn(&[numbers(case)])?.to_vec()).collect()
+}
+
+fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
+    let (rows, all) = (case.size, case.size * numbers(case));
+    if let Ended::Failed { operands, .. } = &seen.ended
+        && !operands.is_empty()
+    {
+        return Err(Diagnosis::new("two-devices", "One tensor of an operation is on the GPU, and another is not.")
+            .seen("a product of tensors on two devices")
+            .expected("both factors on the GPU")
+            .idea("An operation runs where its tensors are, so all of them have to be in one place.")
+            .report(seen));
+    }
+    let lengths = seen.returned()?;
+    let (there, back) = (seen.count(CallKind::ToDevice), seen.count(CallKind::ToHost));
+    if !seen.computed_on_the_gpu(case) {
+        if there > 0 {
+            return Err(Diagnosis::new("result-dropped", "The numbers are copied to the GPU, and nothing is done with the copy.")
+                .seen(format!("{} to the GPU, and no kernel", copies(there)))
+                .idea("A tensor's `.to` returns another tensor. The one it was called on stays on the CPU.")
+                .at(seen.line(CallKind::ToDevice)));
+        }
+        return Err(Diagnosis::new("on-the-cpu", "The lengths are computed on the CPU.")
+            .seen("no copy to the GPU, and no kernel on it")
+            .expected("one copy, and the arithmetic on the GPU")
+            .idea("No copy at all is fewer than one, and `device` says where to compute."));
+    }
+    if lengths.device().is_some_and(|device| device != "cpu") {
+        return Err(Diagnosis::new("left-there", "The result is still on the GPU.")
+            .seen(format!("a tensor on {}", lengths.device().unwrap_or_default()))
+            .expected("a tensor on the CPU")
+            .idea("Nothing comes back by itself. `.cpu()` and `.to(Device::Cpu)` copy a whole tensor at once."));
+    }
+    if case.gpu != "none" {
+        let copied = |diagnosis: Diagnosis| {
+            diagnosis
+                .seen(format!("{} to the GPU, {} bytes in all", copies(there), seen.bytes(CallKind::ToDevice)))
+                .expected(format!("1, of {} bytes", right.bytes(CallKind::ToDevice)))
+                .at(seen.line(CallKind::ToDevice))
+        };
+        if there >= all {
+            return Err(copied(Diagnosis::new("number-by-number", "Each number is moved on its own."))
+                .idea("A copy takes some ten microseconds however small it is. So put the numbers into one tensor, and move that.")
+                .timelines(seen, right));
+        }
+        if there >= rows {
+            return Err(copied(Diagnosis::new("row-by-row", "Each vector is moved on its own."))
+                .idea("A copy takes some ten microseconds however small it is. So put the vectors into one tensor, and move that.")
+                .timelines(seen, right));
+        }
+        // A scalar or two may go there besides the numbers. Whoever moves the numbers again moves all of their bytes.
+        let bytes = seen.bytes(CallKind::ToDevice);
+        if bytes >= 2 * right.bytes(CallKind::ToDevice) && there > 1 {
+            return Err(copied(Diagnosis::new("moved-twice", "The same numbers are moved more than once."))
+                .idea("`.to` copies whenever the tensor it is called on is elsewhere. Keep what it returns, and use that."));
+        }
+        if bytes >= 2 * right.bytes(CallKind::ToDevice) {
+            return Err(copied(Diagnosis::new("twice-the-bytes", "Twice the bytes go over the bus."))
+                .idea("They were converted to 8 bytes a number on the host, and then moved. Who needs F64 moves first and converts there."));
+        }
+        let returned = |diagnosis: Diagnosis| {
+            diagnosis
+                .seen(format!("{} to the host, {} bytes in all", copies(back), seen.bytes(CallKind::ToHost)))
+                .expected(format!("1, of {} bytes", right.bytes(CallKind::ToHost)))
+                .at(seen.line(CallKind::ToHost))
+        };
+        if back >= rows {
+            return Err(returned(Diagnosis::new("back-one-by-one", "The lengths come back one by one."))
+                .idea("Each `item()` is a copy, and a wait. The way back is to be one copy of the whole result, too.")
+                .timelines(seen, right));
+        }
+        // The lengths in F64 are twice these bytes. The squares are more, because a vector has at least five numbers.
+        if seen.bytes(CallKind::ToHost) > 2 * right.bytes(CallKind::ToHost) {
+            return Err(returned(Diagnosis::new("half-on-the-cpu", "More comes back than the lengths."))
+                .idea("What is computed on the CPU has to be copied there first. Compute to the end on the device: the result is smaller."));
+        }
+        // Three or four kernels do it in any of the usual ways, however many vectors there are.
+        let launches = seen.count(CallKind::Launch);
+        if launches >= rows {
+            return Err(Diagnosis::new("kernels-row-by-row", "The vectors are moved at once, and computed one by one.")
+                .seen(format!("{launches} kernels"))
+                .expected(format!("{}, whatever the number of vectors", right.count(CallKind::Launch)))
+                .idea("A launch has its price as a copy has. One operation on the matrix does all rows: `sum_dims(&[1], false)` adds up each.")
+                .at(seen.line(CallKind::Launch))
+                .timelines(seen, right));
+        }
+    }
+    // Sums of up to 8 squares in f32, in whatever order, differ by some 1e-7 of them.
+    if !lengths.is_near(right.value(), 1e-5) {
+        return Err(Diagnosis::new("lengths", "The result is not the lengths of these vectors.")
+            .seen(shape(lengths))
+            .expected(format!("{}: a length for each vector", shape(right.value())))
+            .idea("Square each number, add up the squares of each vector, and take the square root."));
+    }
+    Ok(())
+}
+
+fn copies(count: usize) -> String {
+    if count == 1 { "1 copy".to_owned() } else { format!("{count} copies") }
+}
+
+/// The sizes of a tensor, and its first number.
+fn shape(value: &Value) -> String {
+    match value {
+        Value::Tensor { sizes, values, .. } => match values.first() {
+            Some(first) => format!("a tensor of sizes {sizes:?} that begins with {first:.4}"),
+            None => "an empty tensor".to_owned(),
+        },
+        _ => "no tensor".to_owned(),
+    }
+}

@@ -1,0 +1,393 @@
+//! An optimizer of something else.
+
+use todevice::prelude::*;
+
+use crate::{CallKind, Case, Diagnosis, Ended, Exercise, Kind, Seen, Style, Value, Wrong};
+
+/// What the student's file holds when it is done.
+pub mod solution {
+    // BEGIN
+    use todevice::prelude::*;
+
+    /// Trains a new head on a backbone that stays as it is, on the device. Returns the
+    /// loss of each batch.
+    pub fn fine_tune(
+        backbone: &nn::Sequential,
+        head: &nn::Linear,
+        batches: &[(Tensor, Tensor)],
+        device: Device,
+    ) -> Result<Vec<f64>> {
+        backbone.to(device)?;
+        head.to(device)?;
+        for parameter in backbone.parameters() {
+            parameter.requires_grad_(false)?;
+        }
+        let loss_fn = nn::CrossEntropyLoss::default();
+        let options = SGDOptions { lr: 0.2, momentum: 0.5, ..Default::default() };
+        let mut optimizer = optim::SGD::new(head.parameters(), options)?;
+
+        let mut losses = Vec::new();
+        for (x, y) in batches {
+            let (x, y) = (x.to(device)?, y.to(device)?);
+            let features = backbone.forward(&x)?;
+            let loss = loss_fn.forward(&head.forward(&features)?, &y)?;
+            optimizer.zero_grad();
+            loss.backward()?;
+            optimizer.step()?;
+            losses.push(loss.item()?);
+        }
+        Ok(losses)
+    }
+    // END
+}
+
+type FineTune =
+    fn(&nn::Sequential, &nn::Linear, &[(Tensor, Tensor)], Device) -> Result<Vec<f64>>;
+
+const MOVE: &str = "    head.to(device)?;\n";
+const FREEZE: &str = "    for parameter in backbone.parameters() {\n        parameter.requires_grad_(false)?;\n    }\n";
+const MAKE: &str = "    let mut optimizer = optim::SGD::new(head.parameters(), options)?;\n";
+const BATCH: &str = "        let (x, y) = (x.to(device)?, y.to(device)?);\n";
+const FEATURES_OF: &str = "        let features = backbone.forward(&x)?;\n";
+const LOSS: &str = "        let loss = loss_fn.forward(&head.forward(&features)?, &y)?;\n";
+const ZERO: &str = "        optimizer.zero_grad();\n";
+const OPTIONS: &str = "    let options = SGDOptions { lr: 0.2, momentum: 0.5, ..Default::default() };\n";
+
+pub static EXERCISE: Exercise = Exercise {
+    id: "03-optimizer",
+    title: "Head and backbone",
+    kind: Kind::Fix,
+    task: "`fine_tune` gets a backbone that has been trained before, and a new head. The backbone stays exactly as it is, and no \
+           gradient is computed for it; the head learns. The program runs without an error, and its loss never falls. Make \
+           the head learn: the one that was given to the function, because the caller goes on with it.",
+    hints: [
+        "Three things happen to a parameter in a step: its gradient is forgotten, computed, and used. Which of them happens to \
+         the head's?",
+        "An optimizer changes the parameters that it was made with, and no others. It passes over those without a gradient, and \
+         says nothing.",
+        "Frozen are the backbone's parameters, so the optimizer needs the others: `optim::SGD::new(head.parameters(), options)?`.",
+    ],
+    afterwards: "An optimizer knows no model, only a list of parameters. Whoever replaces a layer makes the optimizer afterwards.",
+    source: include_str!("03-optimizer.rs"),
+    functions: &[(
+        "fine_tune",
+        "pub fn fine_tune(backbone: &nn::Sequential, head: &nn::Linear, batches: &[(Tensor, Tensor)], device: Device) -> \
+         Result<Vec<f64>>",
+    )],
+    skeleton: &[(MAKE, MAKE_OF_BACKBONE)],
+    styles: &[
+        Style {
+            name: "no_grad",
+            edits: &[
+                (FREEZE, ""),
+                (FEATURES_OF, "        let features = no_grad(|| backbone.forward(&x))?;\n"),
+            ],
+        },
+        Style {
+            name: "detached",
+            edits: &[
+                (FREEZE, ""),
+                (FEATURES_OF, "        let features = backbone.forward(&x)?.detach();\n"),
+            ],
+        },
+        Style {
+            name: "all_that_learn",
+            edits: &[(
+                MAKE,
+                "    let all = [backbone.parameters(), head.parameters()].concat();\n    \
+                 let learn = all.into_iter().filter(|parameter| parameter.requires_grad());\n    \
+                 let mut optimizer = optim::SGD::new(learn.collect(), options)?;\n",
+            )],
+        },
+        Style {
+            name: "both_with_one_frozen",
+            edits: &[
+                (MOVE, ""),
+                (
+                    MAKE,
+                    "    let mut all = head.parameters();\n    all.extend(backbone.parameters());\n    \
+                     let mut optimizer = optim::SGD::new(all, options)?;\n    head.to(device)?;\n",
+                ),
+            ],
+        },
+    ],
+    wrong: &[
+        Wrong {
+            name: "of_the_backbone",
+            what: "The optimizer has the parameters of the frozen backbone.",
+            edits: &[(MAKE, MAKE_OF_BACKBONE)],
+            diagnosis: "other-parameters",
+        },
+        Wrong {
+            name: "of_another_head",
+            what: "A head of the function's own is trained, and forgotten.",
+            edits: &[(MOVE, "    let head = nn::Linear::new(head.parameters()[0].tensor().size(1)?, 4)?;\n    head.to(device)?;\n")],
+            diagnosis: "another-head",
+        },
+        Wrong {
+            name: "weight_only",
+            what: "The optimizer has the first parameter of the head, its weight, and not its bias.",
+            edits: &[(
+                MAKE,
+                "    let first = head.parameters()[..1].to_vec();\n    let mut optimizer = optim::SGD::new(first, options)?;\n",
+            )],
+            diagnosis: "a-part-of-the-head",
+        },
+        Wrong {
+            name: "not_frozen",
+            what: "The backbone is not frozen, and the optimizer has all parameters.",
+            edits: &[
+                (FREEZE, ""),
+                (
+                    MAKE,
+                    "    let all = [backbone.parameters(), head.parameters()].concat();\n    \
+                     let mut optimizer = optim::SGD::new(all, options)?;\n",
+                ),
+            ],
+            diagnosis: "backbone-changed",
+        },
+        Wrong {
+            name: "gradients_for_nothing",
+            what: "The optimizer is right, and the backbone's gradients are computed for nobody.",
+            edits: &[(FREEZE, "")],
+            diagnosis: "gradients-for-nothing",
+        },
+        Wrong {
+            name: "all_frozen",
+            what: "The head is frozen, too.",
+            edits: &[(
+                FREEZE,
+                "    for parameter in [backbone.parameters(), head.parameters()].concat() {\n        \
+                 parameter.requires_grad_(false)?;\n    }\n",
+            )],
+            diagnosis: "all-frozen",
+        },
+        Wrong {
+            name: "head_in_no_grad",
+            what: "The features are detached, and then the prediction is, too.",
+            edits: &[(LOSS, "        let prediction = no_grad(|| head.forward(&features))?;\n        let loss = loss_fn.forward(&prediction, &y)?;\n")],
+            diagnosis: "no-graph",
+        },
+        Wrong {
+            name: "zeroed_elsewhere",
+            what: "The gradients of the backbone are set to zero, and the head's add up.",
+            edits: &[(ZERO, "        backbone.parameters().iter().for_each(|parameter| parameter.zero_grad());\n")],
+            diagnosis: "gradients-add-up",
+        },
+        Wrong {
+            name: "new_optimizer",
+            what: "Each batch makes an optimizer anew, and the momentum is lost.",
+            edits: &[(MAKE, ""), (BATCH, "        let (x, y) = (x.to(device)?, y.to(device)?);\n        let mut optimizer = optim::SGD::new(head.parameters(), options)?;\n")],
+            diagnosis: "new-optimizer",
+        },
+        Wrong {
+            name: "head_left",
+            what: "The head stays on the CPU.",
+            edits: &[(MOVE, "")],
+            diagnosis: "head-left",
+        },
+        Wrong {
+            name: "on_the_cpu",
+            what: "Everything stays on the CPU.",
+            edits: &[("    backbone.to(device)?;\n", "    let device = if device.is_cuda() { Device::Cpu } else { device };\n")],
+            diagnosis: "on-the-cpu",
+        },
+        Wrong {
+            name: "other_options",
+            what: "The options are changed, until the loss falls.",
+            edits: &[(OPTIONS, "    let options = SGDOptions { lr: 0.5, ..Default::default() };\n")],
+            diagnosis: "losses",
+        },
+    ],
+    gpus: &["sim:t4", "sim:h200", "none"],
+    sizes: &[8, 16],
+    observe: |case| observe(case, solution::fine_tune),
+    judge,
+};
+
+const MAKE_OF_BACKBONE: &str = "    let mut optimizer = optim::SGD::new(backbone.parameters(), options)?;\n";
+
+/// The size of a case is that of a batch. How many batches there are depends on the seed.
+pub fn observe(case: &Case, fine_tune: FineTune) -> Seen {
+    case.machine().enter(|| {
+        let Given { backbone, head, batches } = given(case).expect("the machine is new");
+        let before = [weights(&backbone), weights(&head)].map(|weights| weights.expect("they are numbers"));
+        let mut seen = crate::observe(
+            case,
+            || fine_tune(&backbone, &head, &batches, case.device()),
+            |facts| {
+                let mut fact = |name: &str, holds: bool| facts.insert(name.to_owned(), Value::Flag(holds));
+                let has_gradient = |module: &dyn Module| module.parameters().iter().any(|parameter| parameter.grad().is_some());
+                fact("backbone changed", weights(&backbone)? != before[0]);
+                fact("backbone has gradients", has_gradient(&backbone));
+                fact("head has gradients", has_gradient(&head));
+                let changed = weights(&head)?.iter().zip(&before[1]).filter(|(now, before)| now != before).count();
+                facts.insert("head changed".to_owned(), Value::Number(changed as f64));
+                Ok(())
+            },
+        );
+        // Of code that failed, too.
+        let is_frozen = head.parameters().iter().all(|parameter| !parameter.requires_grad());
+        seen.facts.insert("head is frozen".to_owned(), Value::Flag(is_frozen));
+        seen
+    })
+}
+
+const PIXELS: usize = 24;
+const CLASSES: usize = 4;
+
+fn batches(case: &Case) -> usize {
+    8 + case.seed as usize % 3
+}
+
+struct Given {
+    backbone: nn::Sequential,
+    head: nn::Linear,
+    batches: Vec<(Tensor, Tensor)>,
+}
+
+fn given(case: &Case) -> Result<Given> {
+    manual_seed(case.seed);
+    let layers = (nn::Linear::new(PIXELS, 32)?, nn::ReLU, nn::Linear::new(32, 16)?, nn::ReLU);
+    let backbone = nn::Sequential::new(layers);
+    let head = nn::Linear::new(16, CLASSES)?;
+    // Each class has its own place, and its samples are near it.
+    let places = (Tensor::randn(&[CLASSES, PIXELS])? * 4.0)?;
+    let mut all = Vec::new();
+    for _ in 0..batches(case) {
+        let y = Tensor::randint(0, CLASSES as i64, &[case.size])?;
+        let noise = (Tensor::randn(&[case.size, PIXELS])? * 0.3)?;
+        all.push(((places.index_select(0, &y)? + noise)?, y));
+    }
+    Ok(Given { backbone, head, batches: all })
+}
+
+fn weights(module: &dyn Module) -> Result<Vec<Vec<f32>>> {
+    module.parameters().iter().map(|parameter| parameter.tensor().detach().cpu()?.to_vec()).collect()
+}
+
+/// The losses with a mistake in the training, to be compared with a student's.
+fn losses(case: &Case, adds_up: bool, makes_anew: bool) -> Result<Value> {
+    case.machine().enter(|| {
+        let Given { backbone, head, batches } = given(case)?;
+        let device = case.device();
+        backbone.to(device)?;
+        head.to(device)?;
+        let options = SGDOptions { lr: 0.2, momentum: 0.5, ..Default::default() };
+        let mut optimizer = optim::SGD::new(head.parameters(), options)?;
+        let mut losses = Vec::new();
+        for (x, y) in batches {
+            if makes_anew {
+                optimizer = optim::SGD::new(head.parameters(), options)?;
+            }
+            let features = no_grad(|| backbone.forward(&x.to(device)?))?;
+            let loss = nn::CrossEntropyLoss::default().forward(&head.forward(&features)?, &y.to(device)?)?;
+            if !adds_up {
+                optimizer.zero_grad();
+            }
+            loss.backward()?;
+            optimizer.step()?;
+            losses.push(Value::Number(loss.item()?));
+        }
+        Ok(Value::List(losses))
+    })
+}
+
+fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
+    if let Some(operand) = seen.left_behind() {
+        let says = match operand.learned {
+            true => "A part of the network is on the CPU.",
+            false => "A part of the batch is on the CPU.",
+        };
+        let id = if operand.learned { "head-left" } else { "batch-left" };
+        return Err(Diagnosis::new(id, says)
+            .seen(format!("`{}` is on the CPU", operand.name))
+            .idea("A model's `.to` moves the parameters within it. Backbone and head are two modules: move both.")
+            .report(seen));
+    }
+    if let Ended::Failed { message, .. } = &seen.ended
+        && message.contains("does not require grad")
+    {
+        return Err(no_graph(seen));
+    }
+    let losses_seen = seen.returned()?;
+    if !seen.computed_on_the_gpu(case) {
+        return Err(Diagnosis::new("on-the-cpu", "It trains, but on the CPU.")
+            .seen("no kernel on the GPU")
+            .expected(format!("{} kernels", right.count(CallKind::Launch)))
+            .idea("Backbone, head and batches belong on `device`, all of them."));
+    }
+    let holds = |name: &str| seen.fact(name) == &Value::Flag(true);
+    let head_changed = seen.fact("head changed").number().unwrap_or_default() as usize;
+    if holds("backbone changed") {
+        return Err(Diagnosis::new("backbone-changed", "The backbone is trained, too.")
+            .seen("its parameters are not what they were")
+            .expected("the same numbers as before")
+            .idea("What is frozen has no gradient: an optimizer passes over it. Or leave it out of the optimizer's list."));
+    }
+    let from_to = first_and_last(losses_seen);
+    if head_changed == 0 && holds("head has gradients") {
+        return Err(Diagnosis::new("other-parameters", "The head has gradients, and nobody uses them.")
+            .seen(from_to)
+            .expected("a weight and a bias of the head that change with each step")
+            .idea("An optimizer changes the parameters it was made with. It passes over those without a gradient, and says nothing."));
+    }
+    if head_changed == 0 {
+        return Err(Diagnosis::new("another-head", "The head that was given takes no part in the training.")
+            .seen("it has no gradient, and it has not changed")
+            .expected("the head of the caller, trained")
+            .idea("A new layer has parameters of its own. What is learned in them is gone with them."));
+    }
+    if head_changed == 1 {
+        return Err(Diagnosis::new("a-part-of-the-head", "One parameter of the head is trained, and the other is not.")
+            .seen("1 parameter that has changed")
+            .expected("2: the weight and the bias")
+            .idea("`parameters()` of a layer is a list. The optimizer is to have all of it."));
+    }
+    if holds("backbone has gradients") {
+        return Err(Diagnosis::new("gradients-for-nothing", "The backbone stays as it is, and has gradients all the same.")
+            .seen(format!("gradients of the backbone, and {} kernels", seen.count(CallKind::Launch)))
+            .expected(format!("none, and {} kernels", right.count(CallKind::Launch)))
+            .idea(
+                "The backward pass goes through everything that requires a gradient, and keeps activations for it. Leaving a \
+                 parameter out of the optimizer does not tell it to stop.",
+            ));
+    }
+    // The solution computes the same operations in the same order. Others may add in another order: some 1e-6 after a few steps.
+    if losses_seen.is_near(right.value(), 1e-4) {
+        return Ok(());
+    }
+    let is = |adds_up, makes_anew| losses(case, adds_up, makes_anew).is_ok_and(|other| losses_seen.is_near(&other, 1e-4));
+    let told = |diagnosis: Diagnosis| {
+        diagnosis.seen(from_to.clone()).expected(first_and_last(right.value()))
+    };
+    if is(true, false) {
+        return Err(told(Diagnosis::new("gradients-add-up", "The head learns from all gradients so far, added up."))
+            .idea("The gradients to be forgotten are those of the parameters that learn. `optimizer.zero_grad()` knows which."));
+    }
+    if is(false, true) {
+        return Err(told(Diagnosis::new("new-optimizer", "The optimizer is made anew for each batch, and its momentum is lost."))
+            .idea("Momentum is a memory of the steps before. Make the optimizer once, before the loop."));
+    }
+    Err(told(Diagnosis::new("losses", "The head learns, and not as the options say."))
+        .idea("What was wrong is which parameters are optimized. How they are was right: the options, and the parts of a step."))
+}
+
+/// `backward` was called on a loss that depends on no parameter that learns.
+fn no_graph(seen: &Seen) -> Diagnosis {
+    let diagnosis = match seen.fact("head is frozen") == &Value::Flag(true) {
+        true => Diagnosis::new("all-frozen", "The head is frozen, too: nothing is left that could learn.")
+            .idea("`requires_grad_(false)` takes a parameter out of every gradient. It is for those of the backbone."),
+        false => Diagnosis::new("no-graph", "The loss does not know how it was computed from the head.")
+            .idea("Within `no_grad`, and after `detach()`, nothing is remembered for `backward`. That is right for the backbone, and not for the head."),
+    };
+    diagnosis
+        .seen("`backward` on a loss that depends on no parameter with a gradient")
+        .expected("a loss that depends on the weight and the bias of the head")
+}
+
+fn first_and_last(losses: &Value) -> String {
+    let list = losses.list();
+    let of = |loss: Option<&Value>| loss.and_then(Value::number).unwrap_or(f64::NAN);
+    format!("{} losses, from {:.4} to {:.4}", list.len(), of(list.first()), of(list.last()))
+}
