@@ -20,6 +20,7 @@ impl Checkout {
             "book/theme",
             "labs/src",
             "drawing/src",
+            "labs/exercises/source",
             "tensor/src",
             "gpu/src",
             "labs/tests/snapshots",

@@ -97,6 +97,21 @@ pub static EXERCISE: Exercise = Exercise {
             diagnosis: "number-by-number",
         },
         Wrong {
+            name: "column_by_column",
+            what: "The first numbers of all vectors are moved, then the second ones, and so on.",
+            edits: &[
+                (SIZES, "    let mut columns = Vec::new();\n"),
+                (
+                    MAKE,
+                    "    for i in 0..vectors[0].len() {\n        \
+                     let column: Vec<f32> = vectors.iter().map(|vector| vector[i]).collect();\n        \
+                     columns.push(Tensor::new(column)?.to(device)?);\n    }\n",
+                ),
+                (MOVE, "    let x = Tensor::stack(&columns, 1)?;\n"),
+            ],
+            diagnosis: "in-pieces",
+        },
+        Wrong {
             name: "selected",
             what: "The matrix is moved, and each of its rows is computed on its own.",
             edits: &[(
@@ -262,7 +277,7 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
                 .idea("A copy takes some ten microseconds however small it is. So put the vectors into one tensor, and move that.")
                 .timelines(seen, right));
         }
-        // A scalar or two may go there besides the numbers. Whoever moves the numbers again moves all of their bytes.
+        // Whoever moves the numbers again moves all of their bytes.
         let bytes = seen.bytes(CallKind::ToDevice);
         if bytes >= 2 * right.bytes(CallKind::ToDevice) && there > 1 {
             return Err(copied(Diagnosis::new("moved-twice", "The same numbers are moved more than once."))
@@ -271,6 +286,12 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
         if bytes >= 2 * right.bytes(CallKind::ToDevice) {
             return Err(copied(Diagnosis::new("twice-the-bytes", "Twice the bytes go over the bus."))
                 .idea("They were converted to 8 bytes a number on the host, and then moved. Who needs F64 moves first and converts there."));
+        }
+        // A scalar or two may go there besides the numbers. The shortest vectors have five.
+        if there > 3 {
+            return Err(copied(Diagnosis::new("in-pieces", "The numbers are moved in pieces."))
+                .idea("A copy takes some ten microseconds however small it is. Put the numbers into one tensor, and move that.")
+                .timelines(seen, right));
         }
         let returned = |diagnosis: Diagnosis| {
             diagnosis

@@ -10,7 +10,7 @@ pub mod solution {
     use todevice::prelude::*;
 
     /// Trains the model on each batch once an epoch. Model and batches are on the device
-    /// already. Prints and returns the mean loss of each epoch.
+    /// already. Returns the mean loss of each epoch.
     pub fn train(
         model: &nn::Sequential,
         batches: &[(Tensor, Tensor)],
@@ -21,7 +21,7 @@ pub mod solution {
         let mut optimizer = optim::SGD::new(model.parameters(), options)?;
 
         let mut means = Vec::new();
-        for epoch in 1..=epochs {
+        for _epoch in 0..epochs {
             let mut total = Tensor::zeros_with(&[], batches[0].0.device())?;
             for (x, y) in batches {
                 let loss = loss_fn.forward(&model.forward(x)?, y)?;
@@ -30,9 +30,7 @@ pub mod solution {
                 optimizer.step()?;
                 total = (&total + &loss.detach())?;
             }
-            let mean = total.item()? / batches.len() as f64;
-            println!("epoch {epoch}: mean loss {mean:.4}");
-            means.push(mean);
+            means.push(total.item()? / batches.len() as f64);
         }
         Ok(means)
     }
@@ -42,23 +40,23 @@ pub mod solution {
 type Train = fn(&nn::Sequential, &[(Tensor, Tensor)], usize) -> Result<Vec<f64>>;
 
 const NEW: &str = "        let mut total = Tensor::zeros_with(&[], batches[0].0.device())?;\n";
-const EPOCH: &str = "    for epoch in 1..=epochs {\n";
+const EPOCH: &str = "    for _epoch in 0..epochs {\n";
 const BATCH: &str = "        for (x, y) in batches {\n";
 const LOSS: &str = "            let loss = loss_fn.forward(&model.forward(x)?, y)?;\n";
 const STEP: &str = "            optimizer.step()?;\n";
 const ADD: &str = "            total = (&total + &loss.detach())?;\n";
-const MEAN: &str = "        let mean = total.item()? / batches.len() as f64;\n";
+const MEAN: &str = "        means.push(total.item()? / batches.len() as f64);\n";
 
 pub static EXERCISE: Exercise = Exercise {
     id: "03-item",
     title: "Are we there yet?",
     kind: Kind::Fix,
-    task: "This loop trains as it should, and reports the mean loss of each epoch. But in every step the host stops and waits \
-           for the GPU, and then the GPU waits for the host. Return and print the same numbers, and let the host wait only \
+    task: "This loop trains as it should, and returns the mean loss of each epoch. But in every step the host stops and waits \
+           for the GPU, and then the GPU waits for the host. Return the same numbers, and let the host wait only \
            when all batches of an epoch have been queued. Once an epoch is enough.",
     hints: [
         "Which call in the inner loop needs a number that the GPU has not computed yet?",
-        "A loss is a tensor. It can be added to others, or kept, where it is. Only what the host prints has to come to it.",
+        "A loss is a tensor. It can be added to others, or kept, where it is. Only what the function returns has to come to the host.",
         "`total` begins as `Tensor::zeros_with(&[], device)?` in each epoch, gets `total = (&total + &loss.detach())?` in \
          each step, and is read after the loop.",
     ],
@@ -75,7 +73,7 @@ pub static EXERCISE: Exercise = Exercise {
             edits: &[
                 (NEW, "        let mut losses = Vec::new();\n"),
                 (ADD, "            losses.push(loss.detach());\n"),
-                (MEAN, "        let mean = Tensor::stack(&losses, 0)?.mean()?.item()?;\n"),
+                (MEAN, "        means.push(Tensor::stack(&losses, 0)?.mean()?.item()?);\n"),
             ],
         },
         Style {
@@ -93,8 +91,8 @@ pub static EXERCISE: Exercise = Exercise {
                 (
                     MEAN,
                     "        let losses = Tensor::stack(&losses, 0)?.to_vec::<f32>()?;\n        \
-                     let mean = losses.iter().map(|&loss| f64::from(loss)).sum::<f64>()\n            \
-                     / batches.len() as f64;\n",
+                     let sum: f64 = losses.iter().map(|&loss| f64::from(loss)).sum();\n        \
+                     means.push(sum / batches.len() as f64);\n",
                 ),
             ],
         },
@@ -107,7 +105,7 @@ pub static EXERCISE: Exercise = Exercise {
                     "            let loss = loss.detach();\n            total = Some(match total {\n                \
                      Some(total) => (total + loss)?,\n                None => loss,\n            });\n",
                 ),
-                (MEAN, "        let sum = total.map_or(Ok(0.0), |total| total.item())?;\n        let mean = sum / batches.len() as f64;\n"),
+                (MEAN, "        let sum = total.map_or(Ok(0.0), |total| total.item())?;\n        means.push(sum / batches.len() as f64);\n"),
             ],
         },
     ],
@@ -124,7 +122,7 @@ pub static EXERCISE: Exercise = Exercise {
             edits: &[
                 (NEW, "        let mut losses = Vec::new();\n"),
                 (ADD, "            losses.push(loss.detach().cpu()?);\n"),
-                (MEAN, "        let mean = Tensor::stack(&losses, 0)?.mean()?.item()?;\n"),
+                (MEAN, "        means.push(Tensor::stack(&losses, 0)?.mean()?.item()?);\n"),
             ],
             diagnosis: "copied-each-step",
         },
@@ -156,7 +154,7 @@ pub static EXERCISE: Exercise = Exercise {
                 (
                     MEAN,
                     "        let mut total = 0.0;\n        for loss in &losses {\n            \
-                     total += loss.item()?;\n        }\n        let mean = total / batches.len() as f64;\n",
+                     total += loss.item()?;\n        }\n        means.push(total / batches.len() as f64);\n",
                 ),
             ],
             diagnosis: "read-one-by-one",
@@ -170,13 +168,13 @@ pub static EXERCISE: Exercise = Exercise {
         Wrong {
             name: "last_loss",
             what: "Only the last loss of the epoch is kept and read.",
-            edits: &[(ADD, "            total = loss.detach();\n"), (MEAN, "        let mean = total.item()?;\n")],
+            edits: &[(ADD, "            total = loss.detach();\n"), (MEAN, "        means.push(total.item()?);\n")],
             diagnosis: "last-loss",
         },
         Wrong {
             name: "not_divided",
             what: "The sum is read, and not divided.",
-            edits: &[(MEAN, "        let mean = total.item()?;\n")],
+            edits: &[(MEAN, "        means.push(total.item()?);\n")],
             diagnosis: "sum",
         },
         Wrong {
@@ -184,7 +182,7 @@ pub static EXERCISE: Exercise = Exercise {
             what: "The sum is made once, before the epochs, and goes on growing.",
             edits: &[
                 (NEW, ""),
-                (EPOCH, "    let mut total = Tensor::zeros_with(&[], batches[0].0.device())?;\n    for epoch in 1..=epochs {\n"),
+                (EPOCH, "    let mut total = Tensor::zeros_with(&[], batches[0].0.device())?;\n    for _epoch in 0..epochs {\n"),
             ],
             diagnosis: "never-reset",
         },
@@ -192,7 +190,7 @@ pub static EXERCISE: Exercise = Exercise {
             name: "on_the_cpu",
             what: "Model and batches go to the CPU, where reading costs nothing.",
             edits: &[
-                (EPOCH, "    model.to(Device::Cpu)?;\n    for epoch in 1..=epochs {\n"),
+                (EPOCH, "    model.to(Device::Cpu)?;\n    for _epoch in 0..epochs {\n"),
                 (NEW, "        let mut total = Tensor::zeros(&[])?;\n"),
                 (LOSS, "            let (x, y) = (x.cpu()?, y.cpu()?);\n            let loss = loss_fn.forward(&model.forward(&x)?, &y)?;\n"),
             ],
@@ -214,7 +212,7 @@ pub static EXERCISE: Exercise = Exercise {
 const ITEM_EACH_STEP: &[(&str, &str)] = &[
     (NEW, "        let mut total = 0.0;\n"),
     (ADD, "            total += loss.item()?;\n"),
-    (MEAN, "        let mean = total / batches.len() as f64;\n"),
+    (MEAN, "        means.push(total / batches.len() as f64);\n"),
 ];
 
 /// The size of a case is the number of batches. How many epochs there are depends on the seed.

@@ -236,6 +236,25 @@ pub static EXERCISE: Exercise = Exercise {
             diagnosis: "each-loss",
         },
         Wrong {
+            name: "loss_after_the_step",
+            what: "The loss is computed once more after the step, and that one is kept.",
+            edits: &[(
+                KEEP,
+                "            losses.push(no_grad(|| loss_fn.forward(&model.forward(&x)?, &y))?);\n",
+            )],
+            diagnosis: "other-losses",
+        },
+        Wrong {
+            name: "in_no_grad",
+            what: "The forward pass is within `no_grad`.",
+            edits: &[(
+                LOSS,
+                "            let prediction = no_grad(|| model.forward(&x))?;\n            \
+                 let loss = loss_fn.forward(&prediction, &y)?;\n",
+            )],
+            diagnosis: "no-graph",
+        },
+        Wrong {
             name: "one_batch",
             what: "Each epoch stops after its first batch.",
             edits: &[(KEEP, "            losses.push(loss.detach());\n            break;\n")],
@@ -370,6 +389,14 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
             .idea("The gradients of a loss are computed with the parameters that the loss was computed with.")
             .report(seen));
     }
+    if let Ended::Failed { message, .. } = &seen.ended
+        && message.contains("does not require grad")
+    {
+        return Err(Diagnosis::new("no-graph", "The loss does not know how it was computed.")
+            .seen("`backward` on a loss that depends on no parameter")
+            .expected("a loss that depends on those of the model")
+            .idea("Within `no_grad`, and after `detach()`, nothing is remembered for `backward`. They are for evaluation, and for a loss that is kept."));
+    }
     let means = seen.returned()?;
     if !seen.computed_on_the_gpu(case) {
         return Err(Diagnosis::new("on-the-cpu", "It trains, but on the CPU.")
@@ -433,6 +460,14 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
                  collected batches also stay in memory, all of them.",
             ));
     }
+    let forward = launches(seen, LOSS_OPERATION);
+    if forward > launches(right, LOSS_OPERATION) {
+        let of_one = launches(right, LOSS_OPERATION) / steps;
+        return Err(Diagnosis::new("other-losses", "Losses are computed more than once a batch, and the returned ones are not those of the steps.")
+            .seen(format!("{} forward passes with a loss", forward / of_one))
+            .expected(format!("{steps}, one a batch"))
+            .idea("The loss that `backward` starts from is the one to keep. It tells how good the model was before this step."));
+    }
     Err(told(Diagnosis::new("losses", "The losses are not those of this training."))
         .idea("Once for each batch: forward, loss, `zero_grad`, `backward`, `step`."))
 }
@@ -441,11 +476,6 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
 fn judge_steps(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
     let (epochs, batches) = (epochs(case), batches(case));
     let steps = epochs * batches;
-    // Each of these operations launches the same kernels whatever the style.
-    let launches = |seen: &Seen, operation: &str| {
-        let is = |name: &str| name == operation;
-        seen.of(CallKind::Launch).filter(|call| call.operation.as_deref().is_some_and(is)).count()
-    };
     let line_of = |operation: &str| {
         let is = |name: &str| name == operation;
         let mut calls = seen.of(CallKind::Launch);
@@ -545,3 +575,9 @@ fn judge_steps(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> 
 const ADAM: &str = "_fused_adam_";
 const LOSS_OPERATION: &str = "mse_loss";
 const BACKWARD_OPERATION: &str = "MseLossBackward0";
+
+/// The kernels that an operation launched. Each of those above launches the same ones whatever the style.
+fn launches(seen: &Seen, operation: &str) -> usize {
+    let is = |name: &str| name == operation;
+    seen.of(CallKind::Launch).filter(|call| call.operation.as_deref().is_some_and(is)).count()
+}

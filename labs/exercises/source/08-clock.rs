@@ -138,6 +138,12 @@ pub static EXERCISE: Exercise = Exercise {
             diagnosis: "starts-early",
         },
         Wrong {
+            name: "clock_before_the_wait",
+            what: "The clock starts before the wait for the warm-up.",
+            edits: &[(WARM_UP, "    step()?;\n    let start = Instant::now();\n    wait_for(device)?;\n")],
+            diagnosis: "clock-before-wait",
+        },
+        Wrong {
             name: "no_warm_up",
             what: "The first step of all is timed.",
             edits: &[(WARM_UP, "    wait_for(device)?;\n    let start = Instant::now();\n")],
@@ -344,6 +350,10 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
     if !is_quiet && is((done - first) / count) {
         return Err(drawn(Diagnosis::new("starts-early", "The clock starts while the GPU is busy with something else."))
             .idea("What was queued before, the warm-up and maybe the work of others, is done first, and your clock runs meanwhile. Wait before you start it."));
+    }
+    if is((done - ended[warm_up - 1]) / count) {
+        return Err(drawn(Diagnosis::new("clock-before-wait", "The clock starts, and then there is a wait for the warm-up."))
+            .idea("The wait is there so that nothing of the warm-up is timed. First wait, then start the clock."));
     }
     // Where the host sets the pace the time between two events may be shorter.
     if !(value > 0.4 * expected && value < 1.25 * expected) {

@@ -69,9 +69,11 @@ exercises! {
     x06_scaler = "../source/06-scaler.rs",
     x06_autocast = "../source/06-autocast.rs",
     x07_shapes = "../source/07-shapes.rs",
+    x07_same = "../source/07-same.rs",
     x08_stream = "../source/08-stream.rs",
     x08_clock = "../source/08-clock.rs",
     x09_pinned = "../source/09-pinned.rs",
+    x09_prefetch = "../source/09-prefetch.rs",
 }
 
 impl Exercise {

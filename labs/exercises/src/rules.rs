@@ -18,7 +18,19 @@ const REFUSED: [(&[&str], &str); 12] = [
     // Not `process`, which is what a monitor lists.
     (&["Command", "exit", "abort"], "other processes, or the end of this one"),
     (&["fs", "File", "OpenOptions", "io", "stdin", "path"], "files"),
-    (&["net", "TcpStream", "UdpSocket"], "the network"),
+    // `net` itself is what many call a network of neurons.
+    (
+        &[
+            "TcpStream",
+            "TcpListener",
+            "UdpSocket",
+            "UnixStream",
+            "UnixListener",
+            "UnixDatagram",
+            "ToSocketAddrs",
+        ],
+        "the network",
+    ),
     (&["env", "option_env"], "the environment"),
     (&["include", "include_str", "include_bytes"], "other files"),
     (
@@ -182,7 +194,7 @@ mod tests {
             "println!(\"unsafe \\\" process\");",
             "let x = r#\"unsafe \" env\"#;",
             "fn f(x: &'static str) {}",
-            "let c = 'e'; let unsafely = 1; let gpu = 2;",
+            "let c = 'e'; let unsafely = 1; let gpu = 2; let net = 3;",
         ] {
             assert_eq!(check(text), Ok(()), "{text}");
         }

@@ -6,19 +6,60 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use exercises::check::{Compiled, compile, run};
-use exercises::library::Library;
 use exercises::{EXERCISES, Exercise, Seen, Verdict, rules};
 
-use crate::matrix::folder;
+use crate::matrix::{folder, library};
 
 const HELD_OUT: [u64; 2] = [4_711, 90_210];
 
 /// What is right although it is no solution of ours: the exercise, a part of what was done to it, and why.
-const RIGHT_TOO: &[(&str, &str, &str)] = &[(
-    "02-batch",
-    "double 18: let loss",
-    "A second forward pass is a waste of time, but it moves nothing, and that is the task.",
-)];
+const RIGHT_TOO: &[(&str, &str, &str)] = &[
+    ("01-one-by-one", "double 9: let lengths", TWICE),
+    ("01-portable", "double 12: let x", TWICE),
+    ("01-portable", "double 13: let squares", TWICE),
+    ("02-batch", "double 18: let loss", TWICE),
+    ("02-mask", "double 20: let scores", TWICE),
+    ("02-mask", "double 33: let place", TWICE),
+    ("02-mask", "double 35: let later", TWICE),
+    ("03-loop", "double 21: let loss", TWICE),
+    ("03-loop", "double 25: losses.push", "With each loss twice in the list, the mean is the same."),
+    ("03-item", "double 16: let mut total", TWICE),
+    ("03-item", "double 18: let loss", TWICE),
+    ("03-optimizer", "double 23: let features", TWICE),
+    ("03-optimizer", "double 24: let loss", TWICE),
+    ("04-no-grad", "double 12: let loss", TWICE),
+    ("04-accumulate", "double 21: let loss", TWICE),
+    ("04-graph", "double 25: let loss", TWICE),
+    (
+        "04-graph",
+        "double 26: losses.push",
+        "A number more in a list is no memory that the check counts, and the mean is the same.",
+    ),
+    ("06-scaler", "double 25: clip_grad_norm_", "What is short enough already is not clipped again."),
+    ("07-same", "double 29: let loss", "Nothing random happens in the pass, so it changes no bit."),
+    ("08-stream", "double 18: let x", "A chunk that is copied twice is a waste; the task is the order."),
+    ("08-stream", "double 19: compute.wait_stream", AGAIN),
+    ("08-stream", "double 27: let mut y", TWICE),
+    ("08-clock", "double 11: step", "Two steps of warm-up are as good as one."),
+    ("08-clock", "11: `?;` is `?.detach();`: step", "Nobody looks at what a step returns."),
+    ("08-clock", "double 12: wait_for", AGAIN),
+    ("08-clock", "double 13: let start", "The second reading of the clock is the one that counts."),
+    ("08-clock", "15: `?;` is `?.detach();`: step", "Nobody looks at what a step returns."),
+    ("08-clock", "double 17: wait_for", AGAIN),
+    ("09-pinned", "double 21: copied.synchronize", AGAIN),
+    (
+        "09-pinned",
+        "double 23: let x",
+        "A frame that is copied twice is a waste; the task is that the buffer is not refilled too soon.",
+    ),
+    ("09-pinned", "double 24: copied.record", "An event is what it was recorded as last."),
+    ("09-prefetch", "double 22: compute.wait_stream", AGAIN),
+];
+
+/// Reasons that come often.
+const TWICE: &str =
+    "What is computed twice is a waste of time, and the same result; the task is something else.";
+const AGAIN: &str = "Who has waited waits no longer.";
 
 /// A solution with one change.
 struct Mutant {
@@ -92,7 +133,6 @@ struct Counts {
 
 fn try_all(exercise: &Exercise, mutants: &[Mutant], counts: &mut Counts, name: &str) {
     let folder = folder(&format!("{} {name}", exercise.id));
-    let library = Library::find(&folder).unwrap();
     let mut files: Vec<(String, PathBuf, &Mutant)> = Vec::new();
     for (number, mutant) in mutants.iter().enumerate() {
         let file = folder.join(format!("m{number}.rs"));
@@ -104,7 +144,7 @@ fn try_all(exercise: &Exercise, mutants: &[Mutant], counts: &mut Counts, name: &
     loop {
         let named: Vec<(&str, &Path)> =
             files.iter().map(|(name, file, _)| (name.as_str(), file.as_path())).collect();
-        match compile(&library, exercise, &named, &program).unwrap() {
+        match compile(library(), exercise, &named, &program).unwrap() {
             Compiled::Well => break,
             Compiled::DidNotEnd => panic!("{}: the compiler does not end", exercise.id),
             Compiled::Wrong(errors) => {
@@ -126,7 +166,8 @@ fn try_all(exercise: &Exercise, mutants: &[Mutant], counts: &mut Counts, name: &
     for (name, _, mutant) in &files {
         let checked = run(&program, exercise, name, &cases, &right, &folder).unwrap();
         let passed = matches!(checked.verdict, Verdict::Passed { .. });
-        let listed = RIGHT_TOO.iter().any(|(id, what, _)| *id == exercise.id && mutant.what.contains(what));
+        let listed =
+            RIGHT_TOO.iter().any(|(id, what, _)| *id == exercise.id && mutant.what.starts_with(what));
         match passed {
             false => counts.rejected += 1,
             true if checked.seen.iter().zip(&right).all(|(seen, right)| does_the_same(seen, right)) => {
