@@ -54,11 +54,19 @@ const RIGHT_TOO: &[(&str, &str, &str)] = &[
     ),
     ("09-pinned", "double 24: copied.record", "An event is what it was recorded as last."),
     ("09-prefetch", "double 22: compute.wait_stream", AGAIN),
+    ("02-batch", "move 19 behind `optimizer.step()?;`: optimizer.zero_grad", CLEARED),
+    ("03-loop", "move 22 behind `optimizer.step()?;`: optimizer.zero_grad", CLEARED),
+    ("03-item", "move 19 behind `optimizer.step()?;`: optimizer.zero_grad", CLEARED),
+    ("03-optimizer", "move 25 behind `optimizer.step()?;`: optimizer.zero_grad", CLEARED),
+    ("04-graph", "move 18 behind `optimizer.step()?;`: optimizer.zero_grad", CLEARED),
+    ("06-autocast", "move 18 behind `optimizer.step()?;`: optimizer.zero_grad", CLEARED),
+    ("07-same", "34: `.detach()` is ``", "A parameter holds on to no graph."),
 ];
 
 /// Reasons that come often.
 const TWICE: &str =
     "What is computed twice is a waste of time, and the same result; the task is something else.";
+const CLEARED: &str = "Gradients that are cleared after the step are clear before the next backward pass.";
 const AGAIN: &str = "Who has waited waits no longer.";
 
 /// A solution with one change.
@@ -90,6 +98,20 @@ fn mutants(exercise: &Exercise) -> Vec<Mutant> {
                 let mut swapped = with(at, vec![next.to_string(), line.to_string()]);
                 swapped.remove(at + 2);
                 add(format!("swap {}: {shown}", at + 1), swapped);
+                let mut dropped = with(at, vec![]);
+                dropped.remove(at);
+                add(format!("drop two {}: {shown}", at + 1), dropped);
+            }
+            // Out of a loop or into one, most often.
+            if let Some(after) = lines.get(at + 2).filter(|_| at + 2 < lines.len()) {
+                let mut moved = with(at, vec![]);
+                moved.insert(at + 2, line.to_string());
+                add(format!("move {} behind `{}`: {shown}", at + 1, after.trim()), moved);
+            }
+            if at >= 2 {
+                let mut moved = with(at, vec![]);
+                moved.insert(at - 2, line.to_string());
+                add(format!("move {} before `{}`: {shown}", at + 1, lines[at - 2].trim()), moved);
             }
         }
         if line.trim().starts_with("//") || !line.starts_with("    ") {
@@ -110,6 +132,26 @@ fn mutants(exercise: &Exercise) -> Vec<Mutant> {
             ("0.0", "1.0"),
             ("1e-3", "1e-2"),
             ("0.1", "0.2"),
+            ("&y", "&x"),
+            ("sum", "mean"),
+            ("mean", "sum"),
+            (".detach()", ""),
+            ("zero_grad()", "step()"),
+            ("copies", "compute"),
+            ("compute", "copies"),
+            ("backward()", "copy()"),
+            ("model", "&model"),
+            ("len()", "len() + 1"),
+            ("eval()", "train()"),
+            ("train()", "eval()"),
+            ("no_grad", "enable_grad"),
+            ("(true)", "(false)"),
+            ("F16", "F32"),
+            ("BF16", "F16"),
+            ("parameters()", "children()"),
+            ("if ", "if !"),
+            (".cpu()?", ""),
+            ("seed", "seed + 1"),
         ] {
             if line.contains(from) {
                 let changed = line.replacen(from, to, 1);
