@@ -272,7 +272,7 @@ fn in_the_loop<'a>(case: &Case, seen: &'a Seen) -> Vec<&'a Call> {
     for call in &seen.calls {
         match call.kind {
             CallKind::Launch if call.operation.as_deref() == Some("_fused_sgd_") => updates += 1,
-            CallKind::ToHost | CallKind::Wait if updates / PARAMETERS % case.size != 0 => waits.push(call),
+            CallKind::ToHost | CallKind::Wait if !(updates / PARAMETERS).is_multiple_of(case.size) => waits.push(call),
             _ => {}
         }
     }

@@ -267,7 +267,7 @@ fn time_of(conv: &nn::Conv2d, x: &Tensor) -> Result<f64> {
 const CHANNELS: usize = 32;
 
 fn was_on(case: &Case) -> bool {
-    case.seed % 2 == 0
+    case.seed.is_multiple_of(2)
 }
 
 fn photos(case: &Case) -> usize {
