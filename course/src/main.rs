@@ -16,6 +16,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 use labs::Stop;
 use labs::stdio::to_stdout;
+use todevice::GpuSpec;
 
 use report::Format;
 use workplace::{Workplace, failed, root, wrong};
@@ -54,6 +55,18 @@ enum Do {
         /// All that you have begun
         #[arg(long, conflicts_with = "exercises")]
         all: bool,
+    },
+    /// Run your code once, and show what the machine saw of it
+    Run {
+        exercise: Option<String>,
+        /// Machine to run on, such as sim:h200 or none [default: the first of the exercise's check]
+        #[arg(long)]
+        gpu: Option<GpuSpec>,
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+        /// Size, of which the exercise says what it is the size of [default: the first of its check]
+        #[arg(long, value_parser = labs::cli::count(1..=4096))]
+        size: Option<usize>,
     },
     /// Check an exercise whenever you save its file
     Watch {
@@ -139,6 +152,10 @@ fn run(Flags { command, work }: Flags) -> Result<(), Stop> {
         Some(Do::List { search, open, done }) => student::list(&place, search.as_deref(), open, done)?,
         Some(Do::Show { exercise }) => student::task(&place, place.named(exercise.as_deref())?)?,
         Some(Do::Check { exercises, all }) => student::check_all(&mut place, &exercises, all)?,
+        Some(Do::Run { exercise, gpu, seed, size }) => {
+            let exercise = place.named(exercise.as_deref())?;
+            student::run(&place, exercise, gpu, seed, size)?;
+        }
         Some(Do::Watch { exercise, poll }) => {
             let exercise = place.named(exercise.as_deref())?;
             watch::watch(&mut place, exercise, poll)?;

@@ -4,9 +4,10 @@ use std::path::Path;
 
 use colored::Colorize;
 use exercises::check::{Checked, check};
-use exercises::{EXERCISES, Exercise, Kind, Verdict};
+use exercises::{CallKind, Case, EXERCISES, Ended, Exercise, Kind, Seen, Verdict};
 use labs::Stop;
 use labs::stdio::to_stdout;
+use todevice::GpuSpec;
 
 use crate::show::{count, text};
 use crate::workplace::{Workplace, all_named, failed, wrong};
@@ -92,6 +93,59 @@ pub fn task(place: &Workplace, exercise: &Exercise) -> Result<(), Stop> {
     Ok(())
 }
 
+/// Runs a student's code once, and shows what the machine saw of it. Nothing is judged, and nothing kept.
+pub fn run(
+    place: &Workplace,
+    exercise: &Exercise,
+    gpu: Option<GpuSpec>,
+    seed: u64,
+    size: Option<usize>,
+) -> Result<(), Stop> {
+    let gpu = gpu.map_or(exercise.gpus[0].to_owned(), |gpu| gpu.to_string());
+    if gpu == "real" || gpu == "auto" {
+        return Err(wrong(format!("--gpu {gpu}: an exercise runs on a simulated GPU, or on none")));
+    }
+    let (file, is_new) = place.begun(exercise)?;
+    if is_new {
+        to_stdout(&format!("Written, as it is to begin with: {}\n\n", file.display()));
+    }
+    let case = Case { gpu, seed, size: size.unwrap_or(exercise.sizes[0]) };
+    let checked = check(&place.library()?, exercise, &file, &[case], &place.scratch).map_err(failed)?;
+    // What did not run has no more to show than its verdict.
+    let Some(seen) = checked.seen.first() else {
+        to_stdout(&told(exercise, &checked, &file));
+        return Err(Stop { message: String::new(), exit_code: 1 });
+    };
+    to_stdout(&(printed(&checked.printed) + &ran(seen)));
+    Ok(())
+}
+
+/// What the machine saw of a run.
+fn ran(seen: &Seen) -> String {
+    let mut told = match &seen.ended {
+        Ended::Returned(_) => String::new(),
+        Ended::Failed { report, .. } => format!("{report}\n\n"),
+        Ended::Panicked { message, .. } => format!("It panicked: {message}\n\n"),
+        Ended::UsedUp => "It does not end: all operations that a run may ask for are used up.\n\n".to_owned(),
+    };
+    for (label, kind) in [
+        ("copies to the GPU", CallKind::ToDevice),
+        ("copies to the host", CallKind::ToHost),
+        ("kernels", CallKind::Launch),
+        ("waits of the host", CallKind::Wait),
+    ] {
+        let (number, bytes) = (seen.count(kind), seen.bytes(kind));
+        let bytes =
+            if bytes > 0 { format!(", {}", count(bytes as usize, "byte", "bytes")) } else { String::new() };
+        told += &format!("{label:18}  {number}{bytes}\n");
+    }
+    told += &format!("{:18}  {} bytes at most, {} at the end\n", "memory", seen.peak, seen.kept);
+    for race in &seen.races {
+        told += &format!("\n{}\n", race.report.trim_end());
+    }
+    told + &format!("\n{}\n", seen.timeline.trim_end())
+}
+
 /// Checks one exercise and keeps the result.
 pub fn verdict(place: &mut Workplace, exercise: &Exercise) -> Result<Checked, Stop> {
     let library = place.library()?;
@@ -105,17 +159,7 @@ pub fn verdict(place: &mut Workplace, exercise: &Exercise) -> Result<Checked, St
 
 /// What a student reads after a check.
 pub fn told(exercise: &Exercise, checked: &Checked, file: &Path) -> String {
-    let mut told = String::new();
-    if !checked.printed.is_empty() {
-        let lines: Vec<&str> = checked.printed.lines().collect();
-        let shown = lines.len().min(20);
-        told += &format!("{}\n", "Your code prints:".bold());
-        lines[..shown].iter().for_each(|line| told += &format!("  {line}\n"));
-        if shown < lines.len() {
-            told += &format!("  … and {}\n", count(lines.len() - shown, "more line", "more lines"));
-        }
-        told.push('\n');
-    }
+    let mut told = printed(&checked.printed);
     let text_of = checked.verdict.to_string();
     match &checked.verdict {
         Verdict::Passed { .. } => {
@@ -130,6 +174,21 @@ pub fn told(exercise: &Exercise, checked: &Checked, file: &Path) -> String {
         }
     }
     told
+}
+
+/// The first lines of what the code prints.
+fn printed(text: &str) -> String {
+    if text.is_empty() {
+        return String::new();
+    }
+    let lines: Vec<&str> = text.lines().collect();
+    let shown = lines.len().min(20);
+    let mut told = format!("{}\n", "Your code prints:".bold());
+    lines[..shown].iter().for_each(|line| told += &format!("  {line}\n"));
+    if shown < lines.len() {
+        told += &format!("  … and {}\n", count(lines.len() - shown, "more line", "more lines"));
+    }
+    told + "\n"
 }
 
 /// Checks the exercises that a student means. It ends with 1 if one does not pass.

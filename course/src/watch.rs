@@ -42,7 +42,7 @@ pub fn watch(place: &mut Workplace, mut exercise: &'static Exercise, poll: bool)
         if now.is_some() && now != last {
             let clear = if is_terminal { "\x1b[2J\x1b[3J\x1b[H" } else { "" };
             if is_terminal {
-                to_stdout(&format!("{clear}{}\n\nchecking …", titled(exercise)));
+                to_stdout("checking …\n");
             }
             let checked = verdict(place, exercise)?;
             to_stdout(&format!(

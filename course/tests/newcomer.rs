@@ -68,3 +68,78 @@ fn the_questions_of_a_chapter_are_asked_and_answered() {
     assert!(done.out.contains(" of 2 right\n"), "{}", done.out);
     assert_eq!(folder.read("progress.json").matches("\"right\"").count(), 2);
 }
+
+#[test]
+fn every_exercise_is_listed_and_has_its_task_and_three_hints() {
+    let folder = Folder::new("readers of hints");
+    let list = folder.run(&["list"]).out;
+    let mut told = format!("{list}\n");
+    for line in list.lines().take_while(|line| !line.is_empty()) {
+        let id = line.split_whitespace().next().unwrap();
+        told += &format!("$ course show {id}\n{}\n", folder.plain(&folder.run(&["show", id]).out));
+        for number in ["1", "2", "3"] {
+            let hint = folder.run(&["hint", id, number]).out;
+            let body: Vec<&str> = hint.lines().skip(2).take_while(|line| !line.is_empty()).collect();
+            told += &format!("hint {number}: {}\n", body.join("\n        "));
+        }
+        told += "\n";
+    }
+    insta::with_settings!({ prepend_module_to_snapshot => false, omit_expression => true }, {
+        insta::assert_snapshot!("exercises", told);
+    });
+    assert!(list.ends_with(&format!("\n0 of {} passed\n", list.lines().count() - 2)), "{list}");
+}
+
+#[test]
+fn a_run_shows_what_the_machine_saw_and_judges_nothing() {
+    let folder = Folder::new("runners");
+    let solution = folder.run(&["solution", "02-batch"]).out;
+    folder.write(
+        "02-batch.rs",
+        &solution.replace("        losses.push", "        println!(\"a batch\");\n        losses.push"),
+    );
+    let done = folder.run(&["run", "02-batch", "--gpu", "sim:h200", "--seed", "4"]);
+    assert_eq!((done.code, done.err.as_str()), (0, ""), "{}", done.out);
+    for what in ["Your code prints:\n  a batch\n", "copies to the GPU   12, ", "modelled"] {
+        assert!(done.out.contains(what), "{what}: {}", done.out);
+    }
+    assert!(!folder.0.join("progress.json").exists());
+    let done = folder.run(&["run", "02-batch", "--gpu", "real"]);
+    assert!(done.code == 2 && done.err.lines().count() == 1, "{done:?}");
+}
+
+/// Whatever the moment at which it is killed, the progress of before or of after is there.
+#[test]
+fn progress_survives_being_killed() {
+    let folder = Folder::new("the killed");
+    assert_eq!(folder.run(&["hint", "02-batch"]).code, 0);
+    for microseconds in (0..40).map(|k| k * 150) {
+        let mut child =
+            folder.command(&["hint", "02-batch", "2"]).stdout(std::process::Stdio::null()).spawn().unwrap();
+        std::thread::sleep(std::time::Duration::from_micros(microseconds));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let done = folder.run(&["list", "--open"]);
+        assert_eq!((done.code, done.err.as_str()), (0, ""), "{microseconds} µs");
+    }
+    assert!(folder.read("progress.json").contains("\"hints\""));
+}
+
+/// A disk without room is told, and what was kept stays.
+#[cfg(unix)]
+#[test]
+fn progress_survives_a_full_disk() {
+    let folder = Folder::new("the full disk");
+    assert_eq!(folder.run(&["hint", "02-batch"]).code, 0);
+    let before = folder.read("progress.json");
+    // No file may grow: what the kernel says of a full disk comes of it, too, as an error of the write.
+    let program = env!("CARGO_BIN_EXE_course");
+    let mut shell = std::process::Command::new("sh");
+    shell
+        .args(["-c", "trap '' XFSZ; ulimit -f 0; exec \"$0\" --work \"$1\" hint 02-batch 3", program])
+        .arg(&folder.0);
+    let done = crate::program::done(&mut shell);
+    assert!(done.code == 0 && done.out.contains("Hint 3 of 3"), "{done:?}");
+    assert!(done.err.starts_with("warning: your progress is not kept: "), "{done:?}");
+    assert_eq!(folder.read("progress.json"), before);
+}

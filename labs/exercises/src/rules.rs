@@ -1,4 +1,15 @@
 //! What a student's code may not use: each is a way around the check, and none helps to solve an exercise.
+//!
+//! These rules, seeds that nobody has seen, and a verdict that is made in another process stop fifty cheats
+//! (`tests/trust.rs`). What they do not stop:
+//!
+//! - a solution that somebody else wrote, or that `course solution` printed;
+//! - work for show: code that asks for the very copies, launches and results of the solution, call by call, and means nothing
+//!   by it;
+//! - holes in the compiler, through which code that is safe to look at does what is not;
+//! - using up the memory, the time or the disk of the computer that checks, within the ten seconds that a run has.
+//!
+//! So a grade is made on a computer where a student's code may run.
 
 use crate::verdict::Diagnosis;
 
