@@ -22,12 +22,14 @@ pub struct Timeline<'a> {
     trace: &'a Trace,
     /// The recordings it is compared with.
     beside: &'a [&'a Trace],
+    /// Where the axis ends at the earliest.
+    until: u64,
 }
 
 impl<'a> Timeline<'a> {
     /// That of this recording.
     pub fn of(trace: &'a Trace) -> Timeline<'a> {
-        Timeline { trace, beside: &[] }
+        Timeline { trace, beside: &[], until: 0 }
     }
 
     /// With the axis that these recordings need too, so that pictures of all of them can be compared.
@@ -47,20 +49,25 @@ impl<'a> Timeline<'a> {
         Timeline { beside, ..self }
     }
 
+    /// With an axis that does not end before so many nanoseconds, which a recording that is not at hand needs.
+    pub fn until(self, until: u64) -> Timeline<'a> {
+        Timeline { until, ..self }
+    }
+
     /// The rows of this recording and of those beside it.
     fn all_rows(&self) -> Vec<Row> {
         [self.trace].iter().chain(self.beside).flat_map(|trace| rows(trace)).collect()
+    }
+
+    /// Where the axis of these rows ends, in nanoseconds from the start; at least at 1.
+    fn end_of(&self, rows: &[Row]) -> u64 {
+        rows.iter().flat_map(|row| &row.bars).map(|bar| bar.end).max().unwrap_or(0).max(self.until).max(1)
     }
 
     /// What its times are.
     fn kind(&self) -> &'static str {
         if self.trace.modelled { "modelled" } else { "measured" }
     }
-}
-
-/// When the last of these rows ends, in nanoseconds from the start; at least 1.
-fn end_of(rows: &[Row]) -> u64 {
-    rows.iter().flat_map(|row| &row.bars).map(|bar| bar.end).max().unwrap_or(0).max(1)
 }
 
 /// In the order of a batch's way: to the device, through the kernels, back.

@@ -1,8 +1,8 @@
 //! The timeline as a picture.
 
+use super::Timeline;
 use super::chrome::Microseconds;
 use super::rows::{Bar, Row, SORTS, Sort, rows, steps};
-use super::{Timeline, end_of};
 use crate::colour::{COPY, CURRENT, DEVICE, HOST, WAIT, WHITE};
 use crate::svg::{self, element, line, text, titled};
 
@@ -39,7 +39,7 @@ impl Timeline<'_> {
 
     fn drawn(&self, width: f64) -> String {
         let rows = rows(self.trace);
-        let end = end_of(&self.all_rows());
+        let end = self.end_of(&self.all_rows());
         let mut picture =
             Picture { lines: Vec::new(), width, y: MARGIN, end, kind: self.kind(), together: 0 };
         let bars: Vec<Row> = rows.iter().map(|row| picture.merged(row)).collect();

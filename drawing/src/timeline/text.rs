@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
+use super::Timeline;
 use super::rows::{Bar, Row, SORTS, Sort, rows, steps};
-use super::{Timeline, end_of};
 use crate::colour::{COPY, DEVICE, HOST, WAIT};
 
 /// How wide [`Display`](fmt::Display) draws.
@@ -63,7 +63,7 @@ impl Timeline<'_> {
         }
         let width = width.clamp(WIDTHS.0, WIDTHS.1);
         let all = self.all_rows();
-        let end = end_of(&all);
+        let end = self.end_of(&all);
         let (unit, nanoseconds) = unit_of(end);
         let unit = format!("{unit}, {}", self.kind());
         let labels = all.iter().map(|row| &row.short).chain([&unit]);

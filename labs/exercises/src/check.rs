@@ -13,7 +13,7 @@ use crate::child::Job;
 use crate::exercise::Exercise;
 use crate::library::Library;
 use crate::rules;
-use crate::seen::Seen;
+use crate::seen::{Seen, with_axis};
 use crate::verdict::{Diagnosis, Verdict};
 
 /// A process that takes longer does not end. Runs take a few milliseconds each.
@@ -181,32 +181,10 @@ pub fn run(
     right: &[Seen],
     folder: &Path,
 ) -> Result<Checked, String> {
-    static NEXT: AtomicU64 = AtomicU64::new(0);
-    let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    let cannot = |error: io::Error| format!("{}: {error}", program.display());
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let token = now.as_nanos() as u64 ^ u64::from(std::process::id()).rotate_left(32);
-    let report = folder.join(format!("{}-{}-{number}.seen", exercise.module(), std::process::id()));
-    let _ = fs::remove_file(&report);
-    let job = Job { variant: variant.to_owned(), cases: cases.to_vec(), report: report.clone(), token };
-    let job = serde_json::to_vec(&job).map_err(|error| error.to_string())?;
-    let child = Command::new(program)
-        .current_dir(folder)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .map_err(cannot)?;
-    let Finished { printed, ended } = finish(child, &job, LIMIT).map_err(cannot)?;
-
-    let lines = fs::read_to_string(&report).unwrap_or_default();
-    let _ = fs::remove_file(&report);
-    let token = format!("{token} ");
-    let seen = lines.lines().filter_map(|line| line.strip_prefix(&token));
-    let seen: Vec<Seen> = seen.map_while(|line| serde_json::from_str(line).ok()).collect();
+    let Observed { seen, printed, ended } = observed(program, exercise, variant, cases, 0, folder)?;
     let stopped_at = cases.get(seen.len()).cloned();
     // What is wrong in a run that ended comes before one that did not.
-    let verdict = match (exercise.judge(cases, &seen, right), stopped_at) {
+    let mut verdict = match (exercise.judge(cases, &seen, right), stopped_at) {
         (failed @ Verdict::Failed { .. }, _) => failed,
         (passed, None) => passed,
         (_, stopped_at) => {
@@ -221,7 +199,62 @@ pub fn run(
             Verdict::Failed { diagnosis: Box::new(diagnosis), case: stopped_at }
         }
     };
+    // Two timelines are compared, so they have one axis: it was not known how long each would be.
+    if let Verdict::Failed { diagnosis, case: Some(case) } = &mut verdict
+        && diagnosis.timelines.is_some()
+        && let Some(at) = cases.iter().position(|known| known == case)
+    {
+        let axis = seen[at].time.max(right[at].time);
+        let again = observed(program, exercise, variant, &cases[at..=at], axis, folder)?;
+        let right = with_axis(axis, || (exercise.observe)(case));
+        if let [seen] = &again.seen[..] {
+            diagnosis.timelines = Some([seen.timeline.clone(), right.timeline]);
+        }
+    }
     Ok(Checked { verdict, seen, printed })
+}
+
+/// What came of a process that ran a student's code.
+struct Observed {
+    /// What the code did in each case that it came to.
+    seen: Vec<Seen>,
+    printed: String,
+    /// Whether the process ended well; nothing if it did not end.
+    ended: Option<bool>,
+}
+
+fn observed(
+    program: &Path,
+    exercise: &Exercise,
+    variant: &str,
+    cases: &[Case],
+    axis: u64,
+    folder: &Path,
+) -> Result<Observed, String> {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    let cannot = |error: io::Error| format!("{}: {error}", program.display());
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let token = now.as_nanos() as u64 ^ u64::from(std::process::id()).rotate_left(32);
+    let report = folder.join(format!("{}-{}-{number}.seen", exercise.module(), std::process::id()));
+    let _ = fs::remove_file(&report);
+    let job = Job { variant: variant.to_owned(), cases: cases.to_vec(), report: report.clone(), token, axis };
+    let job = serde_json::to_vec(&job).map_err(|error| error.to_string())?;
+    let child = Command::new(program)
+        .current_dir(folder)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(cannot)?;
+    let Finished { printed, ended } = finish(child, &job, LIMIT).map_err(cannot)?;
+
+    let lines = fs::read_to_string(&report).unwrap_or_default();
+    let _ = fs::remove_file(&report);
+    let token = format!("{token} ");
+    let seen = lines.lines().filter_map(|line| line.strip_prefix(&token));
+    let seen = seen.map_while(|line| serde_json::from_str(line).ok()).collect();
+    Ok(Observed { seen, printed, ended })
 }
 
 struct Finished {

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use serde::{Deserialize, Serialize};
 
 use crate::case::Case;
-use crate::seen::Seen;
+use crate::seen::{Seen, with_axis};
 use crate::student;
 
 /// A way to solve an exercise, compiled: its name, its file as the compiler was given it, and what runs it.
@@ -23,6 +23,8 @@ pub struct Job {
     pub report: PathBuf,
     /// What each line begins with: code that does not know it cannot write one.
     pub token: u64,
+    /// Where the axis of timelines ends at the earliest.
+    pub axis: u64,
 }
 
 /// The `main` of that process.
@@ -46,7 +48,7 @@ fn run(variants: &[Variant]) -> io::Result<()> {
     student::catch_panics();
     let mut report = OpenOptions::new().append(true).create(true).open(&job.report)?;
     for case in &job.cases {
-        let seen = serde_json::to_string(&observe(case))?;
+        let seen = serde_json::to_string(&with_axis(job.axis, || observe(case)))?;
         report.write_all(format!("{} {seen}\n", job.token).as_bytes())?;
     }
     Ok(())
