@@ -180,14 +180,20 @@ function summary() {
     return;
   }
   let text = `You made ${made.length} of ${forms.length} predictions; ${right} ${right === 1 ? "was" : "were"} right.`;
+  // A percentage that is off has no ratio worth telling, and neither has a count of two or three.
+  const isMissed = form => form.dataset.kind === "number" && ["off", "wrong"].includes(kept[form.dataset.id]?.verdict);
+  const missed = forms.filter(isMissed).length;
   if (ratios.length > 0) {
     const low = ratios.filter(ratio => ratio < 1).length;
     const factor = Math.exp(ratios.map(ratio => Math.abs(Math.log(ratio))).sort((a, b) => a - b)[Math.floor(ratios.length / 2)]);
     const by = `by a factor of ${factor < 10 ? factor.toFixed(1) : Math.round(factor)}`;
     const side = low === ratios.length ? "all too low" : low === 0 ? "all too high" : `${low} too low, ${ratios.length - low} too high`;
-    text += ratios.length === 1
+    const those = ratios.length < missed ? `, ${ratios.length} of them` : "";
+    text += missed === 1
       ? ` One number was too ${low ? "low" : "high"}, ${by}.`
-      : ` ${ratios.length} numbers missed, typically ${by}: ${side}.`;
+      : ` ${missed} numbers missed${those || ","} typically ${by}${ratios.length === 1 ? "" : `: ${side}`}.`;
+  } else if (missed > 0) {
+    text += missed === 1 ? " One number missed." : ` ${missed} numbers missed.`;
   }
   words.textContent = text;
 }
