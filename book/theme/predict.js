@@ -34,7 +34,9 @@ const compare = {
     const { key, unit, printed, tolerance } = form.dataset;
     const said = number(typed, unit), was = Number(key);
     if (said === null) return null;
-    const words = escaped(unit ? `${said} ${unit}` : `${said}`);
+    // One batch, one call, as in labs/src/prediction.rs.
+    const one = said === 1 && /^[a-z]{4,}$/.test(unit) ? unit.replace(/(ch)es$|s$/, "$1") : unit;
+    const words = escaped(unit ? `${said} ${one}` : `${said}`);
     const start = `You said ${words}; it was ${escaped(printed)}`;
     if (Math.abs(said - was) <= Number(tolerance) * Math.abs(was)) return { said: `${said}`, verdict: "right", html: `${start}. Right.${because(form)}` };
     const ratio = said / was;

@@ -316,7 +316,10 @@ impl Prediction {
             }
             (Said::Option(index), _) => option(index).trim_end_matches('.').to_owned(),
             (Said::Number(number), Kind::Number { unit, .. }) if !unit.is_empty() => {
-                format!("{number} {unit}")
+                format!(
+                    "{number} {}",
+                    if *number == 1.0 { singular(unit) } else { unit }
+                )
             }
             (Said::Number(number), _) => number.to_string(),
             (Said::Order(order), _) => {
@@ -324,6 +327,13 @@ impl Prediction {
             }
         }
     }
+}
+
+/// One of what a unit counts: a batch, a call. Units that are no words stay as they are. `book/theme/predict.js` knows it, too.
+fn singular(unit: &str) -> &str {
+    let is_word = unit.len() > 3 && unit.bytes().all(|byte| byte.is_ascii_lowercase());
+    let one = unit.strip_suffix("s").filter(|_| is_word).unwrap_or(unit);
+    if one.ends_with("che") { &one[..one.len() - 1] } else { one }
 }
 
 /// A number with a unit or without, as people write them: `1,024`, `3.5 ms`, `40 %`. Nothing that a lab asks for is less

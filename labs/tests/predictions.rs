@@ -370,6 +370,15 @@ fn what_was_said_is_compared_in_words() {
     let orders: Vec<String> = ["launch", "copy", "wait"].map(str::to_owned).to_vec();
     let number = number.because("So it is.");
     for (answer, typed, verdict, words) in [
+        (
+            answered(
+                Prediction::number("02-calls", "How many?").unit("batches").because("So it is."),
+                exact("b", 3).unit("batches"),
+            ),
+            "1",
+            Verdict::Wrong,
+            "You said 1 batch; it was 3 batches. So it is.",
+        ),
         (answered(choice.clone(), "two"), "b", Verdict::Right, "You said “Two”. Right."),
         (
             answered(choice, "two"),
