@@ -4,14 +4,18 @@
 //! {
 //!   "to-device-progress": 1,
 //!   "predictions": { "03-steps": { "said": "2", "verdict": "off", "ratio": 0.0208 } },
-//!   "questions": { "02-rule": { "said": "3", "right": true } },
+//!   "questions": {
+//!     "02-rule": { "said": "3", "right": true },
+//!     "05-somebody-else": { "said": "It is not mine.", "points": 2, "of": 4, "right": false }
+//!   },
 //!   "exercises": { "02-batch": { "passed": true, "checks": 3, "hints": 1 } }
 //! }
 //! ```
 //!
 //! Everything is kept under ids that never change. A number's `ratio` is what was said over what it was; a choice and a line
-//! are letters; a question's `said` is the place of the choice in its file, from 1. What this version does not know
-//! stays as it is.
+//! are letters; a question's `said` is the place of the choice in its file, from 1. An open question's is what the student
+//! wrote, with the `points` that it made, `of` those that a good answer makes: it is right with all of them. What this
+//! version does not know stays as it is.
 
 use std::fs;
 use std::io::{self, Write};
@@ -119,6 +123,13 @@ impl Record {
         self.part("questions").insert(id.to_owned(), entry);
     }
 
+    /// Keeps an answer in the student's own words, and how many of the points of a good one it made.
+    pub fn explained(&mut self, id: &str, said: &str, points: usize, of: usize) {
+        let entry =
+            json!({ "said": said, "points": points, "of": of, "right": points == of });
+        self.part("questions").insert(id.to_owned(), entry);
+    }
+
     /// Whether a question was answered rightly, if it was answered.
     pub fn answer(&self, id: &str) -> Option<bool> {
         self.0.get("questions")?.get(id)?.get("right")?.as_bool()
@@ -199,8 +210,13 @@ mod tests {
         record.hinted("02-batch", 2);
         record.hinted("02-batch", 1);
         record.answered("02-rule", 3, true);
+        record.explained("05-somebody-else", "It is not mine.\nI close it.", 2, 4);
         let record = Record::parse(&record.to_text()).unwrap();
         assert!(record.passed("02-batch") && record.answer("02-rule") == Some(true));
+        assert!(
+            record.answer("05-somebody-else") == Some(false)
+                && record.to_text().contains("\"points\": 2")
+        );
         assert_eq!(
             ["checks", "hints"].map(|what| record.count("02-batch", what)),
             [3, 2]
