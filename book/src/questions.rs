@@ -1,8 +1,9 @@
 //! The questions of a chapter on its page: see `labs/questions`. A chapter asks at least six.
 //!
-//! A choice shows its reason when it is chosen: HTML and CSS do that, without JavaScript.
+//! A choice shows its reason when it is chosen: HTML and CSS do that, without JavaScript. What a student writes to an open
+//! question is compared by the student, with an answer that is folded until then.
 
-use questions::{Choice, Question};
+use questions::{Choice, Open, Question, Quiz};
 
 use crate::course::Course;
 use crate::html::inline;
@@ -22,18 +23,16 @@ pub fn html(course: &Course, chapter: &str, least: usize) -> Result<String, Wron
         |mistakes: Vec<questions::Mistake>| Wrong::Elsewhere(mistakes.into_iter().map(mistake).collect());
 
     let runs = |lab: &str, run: &str| course.events(course.lab(lab)?, run);
-    let questions = questions::read(chapter, &text, &runs).map_err(all)?;
+    let objectives = questions::objectives(course.root(), chapter)?;
+    let Quiz { questions, open } = questions::read(chapter, &text, &objectives, &runs).map_err(all)?;
     let mut html = String::from("<div class=\"questions\">\n");
     let mut mistakes = Vec::new();
-    if questions.len() < least {
-        let what = format!("too few questions, {}: a chapter has at least {least}", questions.len());
-        mistakes.push((0, what));
+    let count = questions.len() + open.len();
+    if count < least {
+        mistakes.push((0, format!("too few questions, {count}: a chapter has at least {least}")));
     }
-    for (number, Question { id, ask, choices, at }) in (1..).zip(&questions) {
-        if !says_something(ask) {
-            mistakes.push((*at, "this question asks nothing: write `ask = \"…\"` with words".to_owned()));
-        }
-        html += &format!("<fieldset>\n<legend>{number}. {}</legend>\n", shown(ask, *at, &mut mistakes));
+    for (number, Question { id, ask, choices, at, .. }) in (1..).zip(&questions) {
+        html += &asked(number, ask, *at, &mut mistakes);
         for Choice { text, right, because, place, at } in choices {
             if !says_something(text) {
                 let what = "this choice says nothing: write `text = \"…\"` with words or numbers";
@@ -54,8 +53,33 @@ pub fn html(course: &Course, chapter: &str, least: usize) -> Result<String, Wron
         }
         html += "</fieldset>\n";
     }
+    for (number, Open { id, ask, answer, rubric, at, .. }) in (questions.len() + 1..).zip(&open) {
+        html += &asked(number, ask, *at, &mut mistakes);
+        if !rubric.iter().chain([answer]).all(|text| says_something(text)) {
+            let what = "the answer and each point of the rubric need words: write `answer` and `rubric`";
+            mistakes.push((*at, what.to_owned()));
+        }
+        html += &format!(
+            "<textarea id=\"{id}\" rows=\"5\" aria-label=\"Your answer, in your own words\"></textarea>\n\
+             <details>\n<summary>A good answer, to compare with yours</summary>\n<p>{}</p>\n\
+             <p>Did yours say this?</p>\n<ul>\n",
+            shown(answer, *at, &mut mistakes)
+        );
+        for point in rubric {
+            html += &format!("<li>{}</li>\n", shown(point, *at, &mut mistakes));
+        }
+        html += "</ul>\n</details>\n</fieldset>\n";
+    }
     html += "</div>\n";
     if mistakes.is_empty() { Ok(html) } else { Err(all(mistakes)) }
+}
+
+/// Where a question begins, with what it asks.
+fn asked(number: usize, ask: &str, at: usize, mistakes: &mut Vec<questions::Mistake>) -> String {
+    if !says_something(ask) {
+        mistakes.push((at, "this question asks nothing: write `ask = \"…\"` with words".to_owned()));
+    }
+    format!("<fieldset>\n<legend>{number}. {}</legend>\n", shown(ask, at, mistakes))
 }
 
 /// A text of a question as HTML.

@@ -275,12 +275,19 @@ fn a_chapter_asks_its_own_questions() {
 #[test]
 fn a_chapter_asks_at_least_six_questions() {
     let checkout = Checkout::new();
-    std::fs::write(checkout.path("labs/questions/03.toml"), QUESTION).unwrap();
     let text = std::fs::read_to_string(checkout.path("book/chapters/03-training-loop.md")).unwrap();
+    // One for each of its objectives.
+    let questions: Vec<String> = ["Write", "Say which lines", "Judge", "Say what lives", "Read"]
+        .iter()
+        .map(|words| {
+            QUESTION.replace("Count", words).replace("03-copies", &format!("03-{}", words.replace(' ', "-")))
+        })
+        .collect();
+    std::fs::write(checkout.path("labs/questions/03.toml"), questions.concat()).unwrap();
     let page = Page { file: "book/chapters/03-training-loop.md", path: "03-training-loop.md", text: &text };
     let mistakes = expand(&checkout.course(), &page).unwrap_err();
     let lines: Vec<String> = mistakes.iter().map(ToString::to_string).collect();
-    assert_eq!(lines, ["labs/questions/03.toml:1: too few questions, 1: a chapter has at least 6"]);
+    assert_eq!(lines, ["labs/questions/03.toml:1: too few questions, 5: a chapter has at least 6"]);
 }
 
 #[test]
@@ -350,6 +357,8 @@ thread_local! {
 fn questions(toml: &str) -> Result<String, String> {
     CHECKOUT.with(|checkout| {
         std::fs::write(checkout.path("labs/questions/03.toml"), toml).unwrap();
+        let page_of_chapter = "# A chapter\n\n{{#objectives}}\n- Count copies.\n{{/objectives}}\n";
+        std::fs::write(checkout.path("book/chapters/03-training-loop.md"), page_of_chapter).unwrap();
         page(&checkout.course(), "{{#questions 03}}")
     })
 }
@@ -357,6 +366,7 @@ fn questions(toml: &str) -> Result<String, String> {
 const QUESTION: &str = r#"[[question]]
 id = "03-copies"
 ask = "How many copies does `train` make?"
+objective = "Count"
 
 [[question.choice]]
 text = "{{#figure 03 t4 copies_to_device}}"
@@ -379,15 +389,48 @@ fn a_question_becomes_choices_with_reasons() {
     }
 }
 
+const OPEN: &str = r#"
+[[open]]
+id = "03-explain"
+ask = "What does `train` copy?"
+objective = "Count"
+answer = "Each batch, {{#figure 03 t4 copies_to_device}} copies in all."
+rubric = ["Features *and* targets move.", "They move in every step.", "The model moves once."]
+"#;
+
+#[test]
+fn an_open_question_has_its_answer_and_its_rubric_in_a_fold() {
+    let html = questions(&format!("{QUESTION}{OPEN}")).unwrap();
+    for part in [
+        "<legend>2. What does <code>train</code> copy?</legend>\n<textarea id=\"03-explain\" ",
+        "<details>\n<summary>A good answer, to compare with yours</summary>\n<p>Each batch, 96 copies in all.</p>",
+        "<li>Features <em>and</em> targets move.</li>\n<li>They move in every step.</li>\n",
+    ] {
+        assert!(html.contains(part), "{part} is missing in\n{html}");
+    }
+    for (from, to, expected) in [
+        ("The model moves once.", " ", "14: the answer and each point of the rubric need words: "),
+        ("They move", "They <b>move", "14: `<b>` is HTML, which nobody checks: write Markdown"),
+        ("{{#figure 03 t4 copies_to_device}} copies", "96 copies", "14: the right answer says `96`: "),
+        ("03-explain", "03-copies", "14: the id `03-copies` comes twice"),
+        ("\"They move in every step.\", ", "", "14: a rubric has 3 to 5 points, not 2"),
+    ] {
+        assert!(OPEN.contains(from), "{from}");
+        let error = questions(&format!("{QUESTION}{}", OPEN.replacen(from, to, 1))).unwrap_err();
+        assert_eq!(error.lines().count(), 1, "{error}");
+        assert!(error.starts_with(&format!("labs/questions/03.toml:{expected}")), "{expected}\n{error}");
+    }
+}
+
 #[test]
 fn each_mistake_in_a_question_gets_one_line() {
     for (from, to, expected) in [
         (
             "because = \"A batch is *two* tensors.\"",
             "",
-            "9: no reason why `48` is wrong: add `because = \"…\"`",
+            "10: no reason why `48` is wrong: add `because = \"…\"`",
         ),
-        ("A batch is *two* tensors.", " ", "9: no reason why `48` is wrong: add `because = \"…\"`"),
+        ("A batch is *two* tensors.", " ", "10: no reason why `48` is wrong: add `because = \"…\"`"),
         ("right = true", "because = \"So.\"", "1: 0 choices are right: mark exactly one with `right = true`"),
         (
             "text = \"48\"",
@@ -397,39 +440,44 @@ fn each_mistake_in_a_question_gets_one_line() {
         (
             "{{#figure 03 t4 copies_to_device}}",
             "96 copies",
-            "5: the right answer says `96`: take the number from the lab, `{{#figure 03 t4 …}}`, or write the whole name as code if it is part of one",
+            "6: the right answer says `96`: take the number from the lab, `{{#figure 03 t4 …}}`, or write the whole name as code if it is part of one",
         ),
-        ("{{#figure 03 t4 copies_to_device}}", "ln 4, about 1.39", "5: the right answer says `4`: "),
-        ("{{#figure 03 t4 copies_to_device}}", "`x` twice (−3.5)", "5: the right answer says `(−3.5)`: "),
-        ("{{#figure 03 t4 copies_to_device}}", "`9999`", "5: the right answer says `9999`: "),
+        ("{{#figure 03 t4 copies_to_device}}", "ln 4, about 1.39", "6: the right answer says `4`: "),
+        ("{{#figure 03 t4 copies_to_device}}", "`x` twice (−3.5)", "6: the right answer says `(−3.5)`: "),
+        ("{{#figure 03 t4 copies_to_device}}", "`9999`", "6: the right answer says `9999`: "),
         (
             "{{#figure 03 t4 copies_to_device}}",
             "about `-1_024.5 %`",
-            "5: the right answer says `-1_024.5 %`: ",
+            "6: the right answer says `-1_024.5 %`: ",
         ),
-        ("{{#figure 03 t4 copies_to_device}}", "n=5 or four bytes", "5: the right answer says `5`: "),
-        ("text = \"48\"", "text = \"\"", "9: this choice says nothing: write `text = \"…\"` with words"),
-        ("text = \"48\"", "text = \"**…**\"", "9: this choice says nothing: write `text = \"…\"` with words"),
+        ("{{#figure 03 t4 copies_to_device}}", "n=5 or four bytes", "6: the right answer says `5`: "),
+        ("text = \"48\"", "text = \"\"", "10: this choice says nothing: write `text = \"…\"` with words"),
+        (
+            "text = \"48\"",
+            "text = \"**…**\"",
+            "10: this choice says nothing: write `text = \"…\"` with words",
+        ),
         (
             "How many copies does `train` make?",
             " ?",
             "1: this question asks nothing: write `ask = \"…\"` with words",
         ),
-        ("A batch is *two* tensors.", ".", "9: no reason why `48` is wrong: add `because = \"…\"`"),
-        ("right = true", "right = true\nbecause = \"!\"", "5: no reason why `96` is right: "),
-        ("A batch is", "A <b>batch is", "9: `<b>` is HTML, which nobody checks: write Markdown"),
+        ("A batch is *two* tensors.", ".", "10: no reason why `48` is wrong: add `because = \"…\"`"),
+        ("right = true", "right = true\nbecause = \"!\"", "6: no reason why `96` is right: "),
+        ("A batch is", "A <b>batch is", "10: `<b>` is HTML, which nobody checks: write Markdown"),
         ("How many", "<i>How</i> many", "1: `<i>` is HTML, which nobody checks: write Markdown"),
-        ("A batch is", "A [batch][gone] is", "9: `[batch][gone]` leads nowhere: "),
-        ("t4 copies_to_device", "t4 copies", "5: lab-03, run=t4, has: no figure `copies`: say accuracy | "),
+        ("A batch is", "A [batch][gone] is", "10: `[batch][gone]` leads nowhere: "),
+        ("t4 copies_to_device", "t4 copies", "6: lab-03, run=t4, has: no figure `copies`: say accuracy | "),
         (
             "t4 copies_to_device",
             "t5 copies_to_device",
-            "5: lab-03 has no such run: say run=none | linear | t4 | t4x2",
+            "6: lab-03 has no such run: say run=none | linear | t4 | t4x2",
         ),
-        ("text = \"48\"", "text = \"96\"", "9: two choices say `96`"),
+        ("text = \"48\"", "text = \"96\"", "10: two choices say `96`"),
         ("03-copies", "copies", "1: the id `copies` is not like `03-some-words`"),
-        ("ask =", "asks =", "3: unknown field `asks`, expected one of `id`, `ask`, `choice`"),
-        ("right = true", "right = yes", "7: "),
+        ("ask =", "asks =", "3: unknown field `asks`, expected one of `id`, `ask`, `objective`, `choice`"),
+        ("Count", "Weigh", "1: no objective of this chapter begins with `Weigh`"),
+        ("right = true", "right = yes", "8: "),
     ] {
         assert!(QUESTION.contains(from), "{from}");
         let error = questions(&QUESTION.replacen(from, to, 1)).unwrap_err();
@@ -442,7 +490,7 @@ fn each_mistake_in_a_question_gets_one_line() {
     );
     questions(&names).unwrap();
     let todo = questions(&QUESTION.replace("A batch is *two* tensors.", "<!-- todo -->")).unwrap_err();
-    assert!(todo.contains("questions/03.toml:9: no reason why `48` is wrong: "), "{todo}");
+    assert!(todo.contains("questions/03.toml:10: no reason why `48` is wrong: "), "{todo}");
     let twice = questions(&format!("{QUESTION}{QUESTION}")).unwrap_err();
-    assert_eq!(twice, "labs/questions/03.toml:12: the id `03-copies` comes twice");
+    assert_eq!(twice, "labs/questions/03.toml:13: the id `03-copies` comes twice");
 }

@@ -80,7 +80,9 @@
   const kept = progress.read();
   for (const chapter of list.children) {
     const { chapter: number, predictions, questions } = chapter.dataset;
-    const count = part => Object.keys(kept[part] ?? {}).filter(id => id.startsWith(`${number}-`)).length;
+    // An open question, which has points, is answered in the terminal alone.
+    const isOfChapter = ([id, entry]) => id.startsWith(`${number}-`) && entry.points === undefined;
+    const count = part => Object.entries(kept[part] ?? {}).filter(isOfChapter).length;
     const all = Number(predictions) + Number(questions);
     const done = Math.min(count("predictions"), Number(predictions)) + Math.min(count("questions"), Number(questions));
     if (done === 0 || all === 0) continue;

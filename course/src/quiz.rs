@@ -5,36 +5,81 @@ use std::io::{self, BufRead};
 
 use labs::stdio::to_stdout;
 use labs::{Stop, render_text::without_ticks};
-use questions::{Question, run};
+use questions::{Open, Question, Quiz, run};
 
-use crate::show::text;
+use crate::show::{WIDTH, shortened, text};
 use crate::workplace::{Workplace, failed, root, wrong};
 
-/// Asks all questions of a chapter, each with the reason for what was chosen, and says how many answers were right.
+/// Asks all questions of a chapter, each with the reason for what was chosen, and says by objective how many answers were
+/// right.
 pub fn quiz(place: &mut Workplace, chapter: &str) -> Result<(), Stop> {
     let number = chapter.parse::<u32>().map_err(|_| wrong(format!("`{chapter}` is no chapter: say 03")))?;
     let chapter = format!("{number:02}");
     let file = root().join(questions::FOLDER).join(format!("{chapter}.toml"));
     let source = fs::read_to_string(&file)
         .map_err(|_| wrong(format!("there is no chapter {chapter} with questions")))?;
-    let all = questions::read(&chapter, &source, &run).map_err(|mistakes| {
-        let (_, what) = &mistakes[0];
-        failed(format!("{}: {what}", file.display()))
-    })?;
-    to_stdout(&format!("{} questions on chapter {chapter}. Enter skips one.\n", all.len()));
-    let (mut right, mut answered) = (0, 0);
+    let objectives = questions::objectives(root(), &chapter).map_err(failed)?;
+    let Quiz { questions, open } =
+        questions::read(&chapter, &source, &objectives, &run).map_err(|mistakes| {
+            let (_, what) = &mistakes[0];
+            failed(format!("{}: {what}", file.display()))
+        })?;
+    let count = questions.len() + open.len();
+    to_stdout(&format!("{count} questions on chapter {chapter}. Enter skips one.\n"));
+    let mut scores = vec![Score::default(); objectives.len()];
     let mut lines = io::stdin().lock().lines();
-    for (number, question) in (1..).zip(&all) {
+    for (number, question) in (1..).zip(&questions) {
         to_stdout(&asked(number, question));
         let Some(chosen) = choice(&mut lines, question.choices.len()) else { continue };
         let choice = &question.choices[chosen];
-        answered += 1;
-        right += usize::from(choice.right);
+        scores[question.objective].add(choice.right);
         place.keep(|record| record.answered(&question.id, choice.place, choice.right));
         to_stdout(&told(question, chosen));
     }
-    to_stdout(&format!("\n{right} of {answered} right\n"));
+    for (number, Open { id, ask, objective, answer, rubric, .. }) in (questions.len() + 1..).zip(&open) {
+        to_stdout(&format!("\n{}", text(&format!("{number}. {}", without_ticks(ask)), "")));
+        let Some(said) = own_words(&mut lines) else { continue };
+        to_stdout(&format!("\nA good answer:\n\n{}", text(&without_ticks(answer), "   ")));
+        let Some(points) = points(&mut lines, rubric) else { continue };
+        scores[*objective].add(points == rubric.len());
+        place.keep(|record| record.explained(id, &said, points, rubric.len()));
+        to_stdout(&format!("Your answer makes {points} of {} points.\n", rubric.len()));
+    }
+    to_stdout(&summary(&objectives, &scores));
     Ok(())
+}
+
+/// How many answers were right, of those that were given.
+#[derive(Clone, Copy, Default)]
+struct Score {
+    right: usize,
+    answered: usize,
+}
+
+impl Score {
+    fn add(&mut self, right: bool) {
+        self.right += usize::from(right);
+        self.answered += 1;
+    }
+}
+
+/// A line for each objective, and what to read again: whatever had a wrong answer.
+fn summary(objectives: &[String], scores: &[Score]) -> String {
+    let sum = |count: fn(&Score) -> usize| scores.iter().map(count).sum::<usize>();
+    let mut told = format!("\n{} of {} right\n\n", sum(|score| score.right), sum(|score| score.answered));
+    let mut missed = String::new();
+    for (objective, Score { right, answered }) in objectives.iter().zip(scores) {
+        let objective = without_ticks(objective);
+        let score = if *answered == 0 { "skipped".to_owned() } else { format!("{right} of {answered}") };
+        told += &format!("{}\n", shortened(&format!("{score:<9}{objective}"), WIDTH));
+        if right < answered {
+            missed += &text(&objective, "   ");
+        }
+    }
+    if !missed.is_empty() {
+        told += &format!("\nRead again:\n\n{missed}");
+    }
+    told
 }
 
 fn letter(place: usize) -> char {
@@ -61,6 +106,35 @@ fn choice(lines: &mut impl Iterator<Item = io::Result<String>>, count: usize) ->
         match (0..count).find(|&place| said == letter(place).to_string()) {
             Some(place) => return Some(place),
             None => to_stdout(&format!("`{said}` is none of them.\n")),
+        }
+    }
+}
+
+/// What a student writes, up to an empty line; nothing if that is the first.
+fn own_words(lines: &mut impl Iterator<Item = io::Result<String>>) -> Option<String> {
+    to_stdout("Your answer, in your own words (an empty line ends it):\n");
+    let written = lines.map_while(Result::ok).take_while(|line| !line.trim().is_empty());
+    let said = written.collect::<Vec<_>>().join("\n");
+    (!said.is_empty()).then_some(said)
+}
+
+/// How many of the points a student's answer made, as the student says. Nothing at the end of the input.
+fn points(lines: &mut impl Iterator<Item = io::Result<String>>, rubric: &[String]) -> Option<usize> {
+    let mut made = 0;
+    for point in rubric {
+        to_stdout(&format!("\n{}", text(&format!("- {}", without_ticks(point)), "   ")));
+        made += usize::from(yes(lines)?);
+    }
+    Some(made)
+}
+
+fn yes(lines: &mut impl Iterator<Item = io::Result<String>>) -> Option<bool> {
+    loop {
+        to_stdout("Did your answer say this? (y or n): ");
+        match lines.next()?.ok()?.trim().to_lowercase().as_str() {
+            "y" | "yes" => return Some(true),
+            "n" | "no" => return Some(false),
+            _ => {}
         }
     }
 }

@@ -27,6 +27,16 @@ pub fn text(markdown: &str, indent: &str) -> String {
     shown
 }
 
+/// A line that is no longer than this: where something is left out, it ends in `…`.
+pub fn shortened(line: &str, width: usize) -> String {
+    if line.chars().count() <= width {
+        return line.to_owned();
+    }
+    let kept: String = line.chars().take(width).collect();
+    let words = kept.rsplit_once(' ').map_or("", |(words, _)| words);
+    format!("{}…", words.trim_end_matches([',', ' ']))
+}
+
 /// A number of things.
 pub fn count(number: usize, one: &str, many: &str) -> String {
     format!("{number} {}", if number == 1 { one } else { many })

@@ -67,6 +67,41 @@ fn the_questions_of_a_chapter_are_asked_and_answered() {
     assert!(done.out.contains("`x` is none of them."), "{}", done.out);
     assert!(done.out.contains(" of 2 right\n"), "{}", done.out);
     assert_eq!(folder.read("progress.json").matches("\"right\"").count(), 2);
+    // Two of the five objectives were asked for.
+    assert!(done.out.contains(" of 1   State the golden rule and its few exceptions.\n"), "{}", done.out);
+    assert!(done.out.contains(" of 1   Find the one tensor that is somewhere else.\n"), "{}", done.out);
+    assert_eq!(done.out.matches("\nskipped  ").count(), 3, "{}", done.out);
+}
+
+#[test]
+fn an_open_question_is_compared_with_a_good_answer() {
+    let folder = Folder::new("open questions");
+    let skips = "\n".repeat(6);
+    let done =
+        folder.tell(&["quiz", "5"], &format!("{skips}It is not mine.\nI close it.\n\ny\nwhat?\nn\ny\nYes\n"));
+    assert_eq!((done.code, done.err.as_str()), (0, ""));
+    for part in [
+        "\nA good answer:\n",
+        "Your answer makes 3 of 4 points.\n",
+        "\n0 of 1 right\n",
+        "\nskipped  Read the table of nvidia-smi, field by field.\n",
+        "\n0 of 1   Find out who holds the memory of your GPU, and decide what to do about…\n",
+        "\nRead again:\n\n   Find out who holds the memory of your GPU",
+    ] {
+        assert!(done.out.contains(part), "{part} is missing in\n{}", done.out);
+    }
+    assert!(done.out.lines().all(|line| line.chars().count() <= 80), "{}", done.out);
+    let kept = folder.read("progress.json");
+    assert!(
+        kept.contains("\"said\": \"It is not mine.\\nI close it.\"") && kept.contains("\"points\": 3"),
+        "{kept}"
+    );
+
+    // With every point there is nothing to read again; whoever writes nothing has skipped it.
+    let done = folder.tell(&["quiz", "5"], &format!("{skips}All.\n\ny\ny\ny\ny\n"));
+    assert!(done.out.contains("\n1 of 1 right\n") && !done.out.contains("Read again"), "{}", done.out);
+    let done = folder.tell(&["quiz", "5"], &format!("{skips}\n"));
+    assert!(done.out.contains("\n0 of 0 right\n") && !done.out.contains("A good answer"), "{}", done.out);
 }
 
 #[test]

@@ -4,6 +4,7 @@
 //! [[question]]
 //! id = "03-copies"
 //! ask = "How many copies to the GPU does the training make?"
+//! objective = "Say which lines move"
 //!
 //! [[question.choice]]
 //! text = "{{#figure 03 t4 copies_to_device}}"
@@ -18,15 +19,33 @@
 //! figure of the lab, so that it stays right. Digits are checked; a number in words, `four bytes`, is for whoever writes
 //! it to check.
 //!
+//! A question says which objective of its chapter it tests, by the words that this begins with: whoever changes the
+//! objective is told to look at its questions. Every objective has at least one.
+//!
+//! An open question is answered in the student's own words, and has three to five points that a good answer makes:
+//!
+//! ```toml
+//! [[open]]
+//! id = "05-somebody-else"
+//! ask = "What does this line mean for your training?"
+//! objective = "Find out who holds"
+//! answer = "Another program holds that memory, and I cannot have it."
+//! rubric = ["Another program holds it.", "…", "…"]
+//! ```
+//!
 //! A package of its own: labs are run without the library that reads TOML.
 
 mod figure;
+mod objectives;
+
+use std::collections::BTreeSet;
 
 use labs::{Event, Listed};
 use serde::Deserialize;
 use toml::Spanned;
 
 pub use figure::{figure, find};
+pub use objectives::objectives;
 
 /// The folder of the files, from the root of the checkout.
 pub const FOLDER: &str = "labs/questions";
@@ -38,6 +57,8 @@ const MOVED: [(&str, &str); 3] = [("05-util", "09"), ("05-loader", "09"), ("05-n
 #[serde(deny_unknown_fields)]
 struct File {
     question: Vec<Spanned<Asked>>,
+    #[serde(default)]
+    open: Vec<Spanned<AskedOpenly>>,
 }
 
 #[derive(Deserialize)]
@@ -45,7 +66,18 @@ struct File {
 struct Asked {
     id: String,
     ask: String,
+    objective: String,
     choice: Vec<Spanned<Chosen>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct AskedOpenly {
+    id: String,
+    ask: String,
+    objective: String,
+    answer: String,
+    rubric: Vec<String>,
 }
 
 #[derive(Deserialize)]
@@ -57,12 +89,22 @@ struct Chosen {
     because: Option<String>,
 }
 
+/// What a chapter asks.
+#[derive(Clone, Debug)]
+pub struct Quiz {
+    pub questions: Vec<Question>,
+    /// Asked after the others.
+    pub open: Vec<Open>,
+}
+
 /// A question, with its numbers in it.
 #[derive(Clone, Debug)]
 pub struct Question {
     /// Never changes: progress is kept under it.
     pub id: String,
     pub ask: String,
+    /// The place of the objective that it tests, in the list of the chapter.
+    pub objective: usize,
     /// In an order that gives nothing away, and that stays.
     pub choices: Vec<Choice>,
     /// The byte of the file at which it begins.
@@ -82,31 +124,73 @@ pub struct Choice {
     pub at: usize,
 }
 
+/// A question to answer in one's own words.
+#[derive(Clone, Debug)]
+pub struct Open {
+    /// Never changes: progress is kept under it.
+    pub id: String,
+    pub ask: String,
+    /// The place of the objective that it tests, in the list of the chapter.
+    pub objective: usize,
+    /// A good one.
+    pub answer: String,
+    /// The points that a good answer makes.
+    pub rubric: Vec<String>,
+    /// The byte of the file at which it begins.
+    pub at: usize,
+}
+
 /// What a lab says, by its number and the name of the run. The error says what there is.
 pub type Runs<'a> = dyn Fn(&str, &str) -> Result<Vec<Event>, String> + 'a;
 
 /// What is wrong in a file: at which byte, and what would be right.
 pub type Mistake = (usize, String);
 
-/// The questions of a chapter, from the text of its file.
-pub fn read(chapter: &str, text: &str, runs: &Runs) -> Result<Vec<Question>, Vec<Mistake>> {
-    let File { question: asked } = toml::from_str(text).map_err(|error| {
+/// The questions of a chapter with these objectives, from the text of its file.
+pub fn read(chapter: &str, text: &str, objectives: &[String], runs: &Runs) -> Result<Quiz, Vec<Mistake>> {
+    let File { question: asked, open: asked_openly } = toml::from_str(text).map_err(|error| {
         let start = error.span().map_or(0, |span| span.start);
         vec![(start, error.message().trim().replace('\n', "; "))]
     })?;
     let mut mistakes = Vec::new();
-    let mut questions: Vec<Question> = Vec::new();
-    for asked in asked {
-        let at = asked.span().start;
-        let Asked { id, ask, choice: chosen } = asked.into_inner();
+    let mut ids = BTreeSet::new();
+    // The place of the objective that a question with this id tests.
+    let mut tested = |at: usize, id: &str, words: &str, mistakes: &mut Vec<Mistake>| {
         let of_chapter = id.strip_prefix(chapter).is_some_and(|rest| rest.starts_with('-'))
-            || MOVED.contains(&(&id, chapter));
+            || MOVED.contains(&(id, chapter));
         if !of_chapter || !id.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-') {
             mistakes.push((at, format!("the id `{id}` is not like `{chapter}-some-words`")));
         }
-        if questions.iter().any(|question| question.id == id) {
+        if !ids.insert(id.to_owned()) {
             mistakes.push((at, format!("the id `{id}` comes twice")));
         }
+        objectives::place(words, objectives).unwrap_or_else(|what| {
+            mistakes.push((at, what));
+            0
+        })
+    };
+    let shown = |at: usize, text: &str, mistakes: &mut Vec<Mistake>| {
+        with_figures(&text.trim().replace('\n', " "), runs).unwrap_or_else(|what| {
+            mistakes.push((at, what));
+            String::new()
+        })
+    };
+    // A right answer, and what a good one says, take their numbers from the lab.
+    let right_by_itself = |at: usize, text: &str| {
+        number_in(text).map(|number| {
+            let what = format!(
+                "the right answer says `{number}`: take the number from the lab, \
+                 `{{{{#figure {chapter} t4 …}}}}`, or write the whole name as code if it is part of one"
+            );
+            (at, what)
+        })
+    };
+
+    let mut questions: Vec<Question> = Vec::new();
+    for asked in asked {
+        let at = asked.span().start;
+        let Asked { id, ask, objective, choice: chosen } = asked.into_inner();
+        let objective = tested(at, &id, &objective, &mut mistakes);
         let right = chosen.iter().filter(|choice| choice.get_ref().right).count();
         if right != 1 {
             mistakes.push((at, format!("{right} choices are right: mark exactly one with `right = true`")));
@@ -114,39 +198,46 @@ pub fn read(chapter: &str, text: &str, runs: &Runs) -> Result<Vec<Question>, Vec
         if chosen.len() < 2 {
             mistakes.push((at, "there is nothing to choose: give at least two choices".to_owned()));
         }
-        let mut shown = |at: usize, text: &str| {
-            with_figures(&text.replace('\n', " "), runs).unwrap_or_else(|what| {
-                mistakes.push((at, what));
-                String::new()
-            })
-        };
-        let ask = shown(at, &ask);
+        let ask = shown(at, &ask, &mut mistakes);
         let mut choices: Vec<Choice> = Vec::new();
-        let mut wrong = Vec::new();
         for (place, choice) in (1..).zip(chosen) {
             let at = choice.span().start;
             let Chosen { text, right, because } = choice.into_inner();
-            if let Some(number) = number_in(&text).filter(|_| right) {
-                wrong.push((
-                    at,
-                    format!(
-                        "the right answer says `{number}`: take the number from the lab, \
-                         `{{{{#figure {chapter} t4 …}}}}`, or write the whole name as code if it is part of one"
-                    ),
-                ));
-            }
-            let text = shown(at, &text);
+            mistakes.extend(right_by_itself(at, &text).filter(|_| right));
+            let text = shown(at, &text, &mut mistakes);
             if choices.iter().any(|choice| choice.text == text && !text.is_empty()) {
-                wrong.push((at, format!("two choices say `{text}`")));
+                mistakes.push((at, format!("two choices say `{text}`")));
             }
-            let because = shown(at, because.unwrap_or_default().trim());
+            let because = shown(at, &because.unwrap_or_default(), &mut mistakes);
             choices.push(Choice { text, right, because, place, at });
         }
-        mistakes.extend(wrong);
         choices.sort_by_cached_key(|choice| hash(id.bytes().chain(choice.text.bytes())));
-        questions.push(Question { id, ask, choices, at });
+        questions.push(Question { id, ask, objective, choices, at });
     }
-    if mistakes.is_empty() { Ok(questions) } else { Err(mistakes) }
+
+    let mut open = Vec::new();
+    for asked in asked_openly {
+        let at = asked.span().start;
+        let AskedOpenly { id, ask, objective, answer, rubric } = asked.into_inner();
+        let objective = tested(at, &id, &objective, &mut mistakes);
+        if !(3..=5).contains(&rubric.len()) {
+            mistakes.push((at, format!("a rubric has 3 to 5 points, not {}", rubric.len())));
+        }
+        mistakes.extend(rubric.iter().chain([&answer]).filter_map(|text| right_by_itself(at, text)));
+        let ask = shown(at, &ask, &mut mistakes);
+        let answer = shown(at, &answer, &mut mistakes);
+        let rubric = rubric.iter().map(|point| shown(at, point, &mut mistakes)).collect();
+        open.push(Open { id, ask, objective, answer, rubric, at });
+    }
+
+    // Who names a wrong objective is told of that alone.
+    if mistakes.is_empty() {
+        let tested = questions.iter().map(|question| question.objective);
+        let tested: BTreeSet<usize> = tested.chain(open.iter().map(|open| open.objective)).collect();
+        let untested = objectives.iter().enumerate().filter(|(place, _)| !tested.contains(place));
+        mistakes.extend(untested.map(|(_, text)| (0, format!("no question tests the objective `{text}`"))));
+    }
+    if mistakes.is_empty() { Ok(Quiz { questions, open }) } else { Err(mistakes) }
 }
 
 /// A text with the numbers that `{{#figure 03 t4 launches}}` in it stands for.
@@ -231,20 +322,72 @@ mod tests {
             ran.insert(key, events.clone());
             Ok(events)
         };
-        let mut count = 0;
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let (mut count, mut open_ones) = (0, 0);
         for entry in fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR"))).unwrap() {
             let path = entry.unwrap().path();
             let chapter = path.file_stem().unwrap().to_str().unwrap().to_owned();
             if path.extension().is_none_or(|ending| ending != "toml") || chapter == "Cargo" {
                 continue;
             }
-            let questions = read(&chapter, &fs::read_to_string(&path).unwrap(), &runs);
-            for question in questions.unwrap_or_else(|mistakes| panic!("{chapter}: {mistakes:?}")) {
+            let objectives = objectives(&root, &chapter).unwrap();
+            let quiz = read(&chapter, &fs::read_to_string(&path).unwrap(), &objectives, &runs);
+            let quiz = quiz.unwrap_or_else(|mistakes| panic!("{chapter}: {mistakes:?}"));
+            for question in quiz.questions {
                 let texts = question.choices.iter().flat_map(|choice| [&choice.text, &choice.because]);
                 assert!(texts.chain([&question.ask]).all(|text| !text.contains("{{")), "{question:?}");
                 count += 1;
             }
+            for open in quiz.open {
+                let texts = open.rubric.iter().chain([&open.ask, &open.answer]);
+                assert!(texts.into_iter().all(|text| !text.contains("{{")), "{open:?}");
+                open_ones += 1;
+            }
         }
-        assert!(count > 60, "{count}");
+        assert!(count > 60 && open_ones > 0, "{count} {open_ones}");
+    }
+
+    #[test]
+    fn every_question_names_its_objective_and_every_objective_has_a_question() {
+        let objectives = ["Say where", "Say why, and when"].map(str::to_owned);
+        let question = |id: &str, objective: &str| {
+            format!(
+                "[[question]]\nid = \"03-{id}\"\nask = \"?\"\nobjective = \"{objective}\"\n\
+                 choice = [{{ text = \"Yes\", right = true }}, {{ text = \"No\", because = \"So.\" }}]\n"
+            )
+        };
+        let none = |_: &str, _: &str| Err("no lab".to_owned());
+        let read = |text: String| read("03", &text, &objectives, &none);
+        let told = |text| read(text).unwrap_err().into_iter().map(|(_, what)| what).collect::<Vec<_>>();
+
+        let quiz = read(question("a", "Say where") + &question("b", "Say why")).unwrap();
+        assert_eq!(quiz.questions.iter().map(|question| question.objective).collect::<Vec<_>>(), [0, 1]);
+        let expected = ["no question tests the objective `Say why, and when`"];
+        assert_eq!(told(question("a", "Say where")), expected);
+        for (words, what) in [
+            ("Say how", "no objective of this chapter begins with `Say how`"),
+            ("Say", "2 objectives of this chapter begin with `Say`: add the words in which they differ"),
+        ] {
+            assert_eq!(told(question("a", words) + &question("b", "Say why")), [what]);
+        }
+    }
+
+    #[test]
+    fn an_open_question_has_a_rubric_of_a_few_points() {
+        let objectives = ["Say where".to_owned()];
+        let none = |_: &str, _: &str| Err("no lab".to_owned());
+        let read = |answer: &str, rubric: &str| {
+            let text = format!(
+                "question = []\n[[open]]\nid = \"03-where\"\nask = \"Where?\"\nobjective = \"Say\"\n\
+                 answer = \"{answer}\"\nrubric = [{rubric}]\n"
+            );
+            read("03", &text, &objectives, &none)
+                .map_err(|mistakes| mistakes.into_iter().map(|(_, what)| what).collect::<Vec<_>>())
+        };
+        let quiz = read("Here.", "'a', 'b', 'c'").unwrap();
+        assert_eq!((quiz.open[0].objective, quiz.open[0].rubric.len()), (0, 3));
+        assert_eq!(read("Here.", "'a'").unwrap_err(), ["a rubric has 3 to 5 points, not 1"]);
+        let told = read("In 2 places.", "'a', 'b', 'c'").unwrap_err();
+        assert!(told[0].starts_with("the right answer says `2`: "), "{told:?}");
     }
 }
