@@ -66,6 +66,7 @@ exercises! {
     x04_accumulate = "../source/04-accumulate.rs",
     x04_graph = "../source/04-graph.rs",
     x05_reading = "../source/05-reading.rs",
+    x05_fits = "../source/05-fits.rs",
     x06_scaler = "../source/06-scaler.rs",
     x06_autocast = "../source/06-autocast.rs",
     x07_shapes = "../source/07-shapes.rs",
