@@ -34,8 +34,8 @@ pub static EXERCISE: Exercise = Exercise {
     title: "One by one",
     kind: Kind::Fix,
     task: "`lengths` gets vectors of the same size, as plain numbers of the host, and computes the length of each on the device. \
-           Its results are right, and most of its time goes into moving: it moves every vector on its own. Make it move its \
-           data there at once and its result back at once. The arithmetic stays on the device, and the result is a tensor on \
+           Its results are right, and most of its time goes into moving: it moves every vector on its own. Make it move all \
+           its data there in one copy, and its result back in another. The arithmetic stays on the device, and the result is a tensor on \
            the CPU, as it is now.",
     hints: [
         "How many tensors are moved, and how many have to be?",
@@ -252,13 +252,13 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
         return Err(Diagnosis::new("on-the-cpu", "The lengths are computed on the CPU.")
             .seen("no copy to the GPU, and no kernel on it")
             .expected("one copy, and the arithmetic on the GPU")
-            .idea("No copy at all is fewer than one, and `device` says where to compute."));
+            .idea("No copy at all is fewer than one, but `device` says where to compute."));
     }
     if lengths.device().is_some_and(|device| device != "cpu") {
         return Err(Diagnosis::new("left-there", "The result is still on the GPU.")
             .seen(format!("a tensor on {}", lengths.device().unwrap_or_default()))
             .expected("a tensor on the CPU")
-            .idea("Nothing comes back by itself. `.cpu()` and `.to(Device::Cpu)` copy a whole tensor at once."));
+            .idea("Nothing comes back by itself. `.cpu()` and `.to(Device::Cpu)` copy a whole tensor in one go."));
     }
     if case.gpu != "none" {
         let copied = |diagnosis: Diagnosis| {
@@ -285,7 +285,7 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
         }
         if bytes >= 2 * right.bytes(CallKind::ToDevice) {
             return Err(copied(Diagnosis::new("twice-the-bytes", "Twice the bytes go over the bus."))
-                .idea("They were converted to 8 bytes a number on the host, and then moved. Who needs F64 moves first and converts there."));
+                .idea("They were converted to 8 bytes a number on the host, and then moved. If you need F64, move first and convert there."));
         }
         // A scalar or two may go there besides the numbers. The shortest vectors have five.
         if there > 3 {
@@ -301,7 +301,7 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
         };
         if back >= rows {
             return Err(returned(Diagnosis::new("back-one-by-one", "The lengths come back one by one."))
-                .idea("Each `item()` is a copy, and a wait. The way back is to be one copy of the whole result, too.")
+                .idea("Each `item()` is a copy, and a wait. Bring the whole result back in one copy, too.")
                 .timelines(seen, right));
         }
         // The lengths in F64 are twice these bytes. The squares are more, because a vector has at least five numbers.
@@ -312,10 +312,10 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
         // Three or four kernels do it in any of the usual ways, however many vectors there are.
         let launches = seen.count(CallKind::Launch);
         if launches >= rows {
-            return Err(Diagnosis::new("kernels-row-by-row", "The vectors are moved at once, and computed one by one.")
+            return Err(Diagnosis::new("kernels-row-by-row", "The vectors are moved together, but their lengths are computed one by one.")
                 .seen(format!("{launches} kernels"))
                 .expected(format!("{}, whatever the number of vectors", right.count(CallKind::Launch)))
-                .idea("A launch has its price as a copy has. One operation on the matrix does all rows: `sum_dims(&[1], false)` adds up each.")
+                .idea("A launch has its price, just as a copy does. One operation on the matrix does all rows: `sum_dims(&[1], false)` adds up each.")
                 .at(seen.line(CallKind::Launch))
                 .timelines(seen, right));
         }

@@ -45,7 +45,7 @@ pub static EXERCISE: Exercise = Exercise {
            current GPU if there is one, else on the CPU. `squares(n)` returns the squares of 0, 1, …, n − 1 as a tensor on \
            the CPU. Its numbers are made on the picked device and squared there. None of them comes from the host.",
     hints: [
-        "Which questions about GPUs only answer, and which fail on a machine that has none?",
+        "Which functions that ask about GPUs always answer, and which fail on a machine that has none?",
         "`Device::cuda(0)` is the first GPU, not the current one. A tensor that is made on a device need not be moved there: \
          look for the functions that take a device.",
         "`Device::cuda_if_available()` does the whole of `pick`. Then `Tensor::arange(0.0, n as f64, 1.0, pick()?)?`, its \
@@ -152,7 +152,7 @@ pub static EXERCISE: Exercise = Exercise {
         },
         Wrong {
             name: "picked_in_vain",
-            what: "`pick` is right, and `squares` computes on the CPU.",
+            what: "`pick` is right, but `squares` computes on the CPU.",
             edits: &[(DEVICE, "    let device = Device::Cpu;\n")],
             diagnosis: "picked-in-vain",
         },
@@ -235,10 +235,10 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
     {
         let diagnosis = match picked.starts_with("cuda") {
             true => Diagnosis::new("hard-coded", "It picks a GPU on a machine that has none.").idea(
-                "A device is only a name, so picking it goes well. The first tensor on it fails. Ask whether there is a GPU.",
+                "A device is only a name, so picking one always works. The first tensor on it fails. Ask whether there is a GPU.",
             ),
             false => Diagnosis::new("asked-too-early", "It asks something that fails where there is no GPU.").idea(
-                "`is_available()` and `device_count()` only answer. Ask the rest, `current_device()` among it, when you know that there is a GPU.",
+                "`is_available()` and `device_count()` never fail. Ask the others, `current_device()` among them, only when you know that there is a GPU.",
             ),
         };
         return Err(diagnosis.seen(message).expected("cpu"));

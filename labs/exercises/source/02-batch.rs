@@ -227,7 +227,7 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
         return Err(Diagnosis::new("nothing-moved", "It trains, but on the CPU.")
             .seen(if launches == 0 { "no kernel on the GPU".to_owned() } else { format!("{launches} kernels on the GPU") })
             .expected(format!("{} kernels", right.count(CallKind::Launch)))
-            .idea("Both are on the CPU, so the golden rule is kept and nothing complains. Only the time shows it."));
+            .idea("Model and batches are all on the CPU, so the golden rule is kept and nothing complains. Only the time shows it."));
     }
 
     let (copies, expected) = (seen.count(CallKind::ToDevice), right.count(CallKind::ToDevice));
@@ -285,7 +285,7 @@ fn left_behind(seen: &Seen, operand: &Operand) -> Diagnosis {
     if operand.learned {
         return Diagnosis::new("model-left", "The batch is on the GPU, and the model is not.")
             .seen(format!("`{}`, which is learned, is on the CPU", operand.name))
-            .idea("The golden rule: all tensors of an operation live on one device. A model's are its parameters.");
+            .idea("The golden rule: all tensors of an operation live on one device. The model's tensors are its parameters.");
     }
     if operand.name == "target" {
         return Diagnosis::new("targets-left", "The inputs are on the GPU, and the targets are not.")

@@ -192,13 +192,13 @@ pub static EXERCISE: Exercise = Exercise {
         },
         Wrong {
             name: "wrong_type",
-            what: "The mask is made in the right place, and always in float32.",
+            what: "The mask is made in the right place, but always in float32.",
             edits: &[(ARANGE, "rows as f64, 1.0, scores.device())?;")],
             diagnosis: "wrong-type",
         },
         Wrong {
             name: "one_by_one",
-            what: "The mask is made in the right place, number by number.",
+            what: "The mask is made in the right place, but number by number.",
             edits: &[(
                 PLACE,
                 "        let mut places = Vec::new();\n        for row in 0..rows {\n            \
@@ -294,7 +294,7 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
 
     let parameters = |seen: &Seen| seen.fact("parameters").number().unwrap_or(0.0);
     if parameters(seen) > parameters(right) {
-        return Err(Diagnosis::new("learned", "The optimizer would learn the mask.")
+        return Err(Diagnosis::new("learned", "An optimizer would train the mask.")
             .seen(format!("{} parameters", parameters(seen)))
             .expected(format!("{}: the weight and the bias of a layer", parameters(right)))
             .idea("Parameters move with their module, and are trained with it. What moves and is not trained is a buffer."));

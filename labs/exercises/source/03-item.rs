@@ -128,7 +128,7 @@ pub static EXERCISE: Exercise = Exercise {
         },
         Wrong {
             name: "printed_each_step",
-            what: "The sum stays on the device, and each step prints its loss.",
+            what: "The sum stays on the device, but each step prints its loss.",
             edits: &[(ADD, "            total = (&total + &loss.detach())?;\n            println!(\"{loss}\");\n")],
             diagnosis: "printed-each-step",
         },
@@ -161,7 +161,7 @@ pub static EXERCISE: Exercise = Exercise {
         },
         Wrong {
             name: "synchronized",
-            what: "The sum stays on the device, and each step synchronizes.",
+            what: "The sum stays on the device, but each step synchronizes.",
             edits: &[(ADD, "            total = (&total + &loss.detach())?;\n            todevice::cuda::synchronize()?;\n")],
             diagnosis: "synchronized-each-step",
         },
@@ -173,7 +173,7 @@ pub static EXERCISE: Exercise = Exercise {
         },
         Wrong {
             name: "not_divided",
-            what: "The sum is read, and not divided.",
+            what: "The sum is read, but not divided.",
             edits: &[(MEAN, "        means.push(total.item()?);\n")],
             diagnosis: "sum",
         },
@@ -306,7 +306,7 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
     let so_far = |epoch: usize| sums[..=epoch].iter().sum::<f64>() / batches as f64;
     if is(losses.iter().map(|losses| losses[batches - 1]).collect()) {
         return Err(told(Diagnosis::new("last-loss", "The numbers are the losses of the last batches."))
-            .idea("Reading less often is right, and what is read must still know of every batch."));
+            .idea("Reading less often is right, but what is read must still know of every batch."));
     }
     if is(sums.clone()) {
         return Err(told(Diagnosis::new("sum", "The numbers are sums."))
@@ -340,8 +340,8 @@ fn judge_waits(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> 
         // In each epoch the wait of one step is not in the loop: that before the first batch, or that after the last.
         let each_step = epochs * (batches - 1);
         let diagnosis = if waits.len() < each_step {
-            Diagnosis::new("still-in-the-loop", "It waits less often, and still within the epoch.")
-                .idea("Whatever the host reads while batches are left, the GPU runs dry for it. Read when all of them are queued.")
+            Diagnosis::new("still-in-the-loop", "It waits less often, but still within the epoch.")
+                .idea("Whenever the host reads something while batches are left, the GPU runs dry. Read when all of them are queued.")
         } else if by(CallKind::Wait, "synchronize") >= each_step {
             Diagnosis::new("synchronized-each-step", "Each step waits for the GPU, and reads nothing.")
                 .idea("Operations on a GPU come in order without it. Synchronize to stop a clock, not to train.")

@@ -209,7 +209,7 @@ pub static EXERCISE: Exercise = Exercise {
         },
         Wrong {
             name: "sum",
-            what: "The losses are added, and not divided.",
+            what: "The losses are added, but not divided.",
             edits: &[(MEAN, "        }\n        means.push(Tensor::stack(&losses, 0)?.sum()?.item()?);\n")],
             diagnosis: "sum",
         },
@@ -437,10 +437,10 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
     };
     if is(each(|losses| losses[losses.len() - 1])) {
         return Err(told(Diagnosis::new("last-loss", "What is returned is the loss of each epoch's last batch."))
-            .idea("A few samples picked by chance decide on it. The mean over the epoch is steadier."));
+            .idea("A few samples picked by chance decide it. The mean over the epoch is steadier."));
     }
     if is(sums.clone()) {
-        return Err(told(Diagnosis::new("sum", "The losses of an epoch are added, and not divided."))
+        return Err(told(Diagnosis::new("sum", "The losses of an epoch are added, but not divided."))
             .idea("A sum grows with the number of batches. Only a mean can be compared with that of other data."));
     }
     if is(sums.iter().map(|sum| sum / (batches * case.size) as f64).collect()) {
@@ -449,7 +449,7 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
     }
     let so_far = |epoch: usize| sums[..=epoch].iter().sum::<f64>() / ((epoch + 1) * batches) as f64;
     if is((0..epochs).map(so_far).collect()) {
-        return Err(told(Diagnosis::new("running-mean", "Each mean has the losses of all epochs before in it."))
+        return Err(told(Diagnosis::new("running-mean", "Each mean includes the losses of all earlier epochs."))
             .idea("What belongs to an epoch is made new at its beginning: the list, or the sum, of its losses."));
     }
     let collected = losses(case, true).unwrap_or_default();

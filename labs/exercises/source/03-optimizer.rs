@@ -65,9 +65,9 @@ pub static EXERCISE: Exercise = Exercise {
          the head's?",
         "An optimizer changes the parameters that it was made with, and no others. It passes over those without a gradient, and \
          says nothing.",
-        "Frozen are the backbone's parameters, so the optimizer needs the others: `optim::SGD::new(head.parameters(), options)?`.",
+        "The backbone's parameters are frozen, so the optimizer needs the others: `optim::SGD::new(head.parameters(), options)?`.",
     ],
-    afterwards: "An optimizer knows no model, only a list of parameters. Whoever replaces a layer makes the optimizer afterwards.",
+    afterwards: "An optimizer knows no model, only a list of parameters. If you replace a layer, make the optimizer afterwards.",
     source: include_str!("03-optimizer.rs"),
     functions: &[(
         "fine_tune",
@@ -148,7 +148,7 @@ pub static EXERCISE: Exercise = Exercise {
         },
         Wrong {
             name: "gradients_for_nothing",
-            what: "The optimizer is right, and the backbone's gradients are computed for nobody.",
+            what: "The optimizer is right, but the backbone's gradients are computed for nobody.",
             edits: &[(FREEZE, "")],
             diagnosis: "gradients-for-nothing",
         },
@@ -369,8 +369,8 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
         return Err(told(Diagnosis::new("new-optimizer", "The optimizer is made anew for each batch, and its momentum is lost."))
             .idea("Momentum is a memory of the steps before. Make the optimizer once, before the loop."));
     }
-    Err(told(Diagnosis::new("losses", "The head learns, and not as the options say."))
-        .idea("What was wrong is which parameters are optimized. How they are was right: the options, and the parts of a step."))
+    Err(told(Diagnosis::new("losses", "The head learns, but not as the options say."))
+        .idea("Only the choice of parameters was wrong. The options were right, and so were the parts of a step."))
 }
 
 /// `backward` was called on a loss that depends on no parameter that learns.

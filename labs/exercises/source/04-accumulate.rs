@@ -315,7 +315,7 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
             .seen(format!("{steps} steps for {STEPS} batches"))
             .expected(format!("{STEPS}: one a batch"))
             .idea(
-                "After a step the weights are others, and the next part's gradient is that of another model. That is training \
+                "A step changes the weights, so the next part's gradient is that of another model. That is training \
                  with small batches. Collect first, then step.",
             ));
     }

@@ -324,7 +324,7 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
     };
     if operations(seen, "cross_entropy") < operations(right, "cross_entropy") {
         return Err(of_memory("all-at-once", "Several held-out batches go through the model at the same time.")
-            .idea("What a layer puts out is as large as what goes in. There is a reason why data comes in batches."));
+            .idea("What a layer puts out grows with the rows that go in. There is a reason why data comes in batches."));
     }
     // If it stays, at least one block a batch is still held when the last epoch trains; of the solution's losses one an epoch.
     let stays = held_in_the_last_training(seen)
@@ -363,7 +363,7 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
             .idea("A sum of tensors is a tensor with a graph, and all that was added is in it. Add numbers, or what has no graph."));
     }
     Err(of_memory("graphs-kept", "The graph of every held-out loss stays in memory, epoch after epoch.")
-        .idea("A loss is one number and a way back to all that it was computed from. You keep both, and need one."))
+        .idea("A loss is one number, and a way back to all that it was computed from. You keep both, and need only the number."))
 }
 
 /// How many kernels, or copies, an operation has.

@@ -101,13 +101,13 @@ pub static EXERCISE: Exercise = Exercise {
         },
         Wrong {
             name: "only_eval",
-            what: "Dropout is off, and the graph is still recorded.",
+            what: "Dropout is off, but the graph is still recorded.",
             edits: &[(LOSS, RECORDED)],
             diagnosis: "recorded",
         },
         Wrong {
             name: "only_no_grad",
-            what: "Nothing is recorded, and dropout still drops.",
+            what: "Nothing is recorded, but dropout still drops.",
             edits: &[(EVAL, ""), (TRAIN, "")],
             diagnosis: "dropout-on",
         },
@@ -283,7 +283,7 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
             Diagnosis::new("all-at-once", "Several batches go through the model at the same time.")
                 .seen(format!("{} at most", kib(seen.peak)))
                 .expected(format!("{}: one batch at a time", kib(right.peak)))
-                .idea("What a layer puts out is as large as what goes in. There is a reason why data comes in batches."),
+                .idea("What a layer puts out grows with the rows that go in. There is a reason why data comes in batches."),
         );
     }
     // Without a graph two activations are alive at a time, and with one what each of four ReLUs puts out. A style may
@@ -347,7 +347,7 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
         return Err(Diagnosis::new("left-in-eval", "The training goes on without dropout.")
             .seen("the same output twice, after the evaluation")
             .expected("a model in training mode, as it was before")
-            .idea("`eval()` ends with no brace. It changes the model, for whoever uses it next."));
+            .idea("No brace ends `eval()`. It changes the model, for whoever uses it next."));
     }
     if *seen.fact("gradients kept") != Value::Flag(true) {
         return Err(Diagnosis::new("gradients-cleared", "The gradients of the training are not what they were.")
@@ -363,7 +363,7 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
         return Err(Diagnosis::new("loss", "It does not return the mean loss.")
             .seen(format!("{:.4}", loss.number().unwrap_or(f64::NAN)))
             .expected(format!("{:.4}, the mean of {batches} losses", right.value().number().unwrap_or(f64::NAN)))
-            .idea("Each loss is the mean over a batch, and all batches are of one size."));
+            .idea("Each loss is the mean over a batch, and all batches have the same size. Divide their sum by how many there are."));
     }
     Ok(())
 }

@@ -80,19 +80,20 @@ pub static EXERCISE: Exercise = Exercise {
     task: "A program that wants to make a large tensor asks `fits` first, and takes a smaller batch if the answer is no. But \
            `fits` says yes to tensors that then run out of memory. Mend it: it is to say yes whenever \
            `Tensor::empty` would succeed at that moment, and no whenever that would run out of memory. It only looks. It makes \
-           no tensor, and leaves the allocator's cache and the current device as they are. All work is on the default stream.",
+           no tensor, and leaves the allocator's cache and the current device as they are. It is checked on cards with little \
+           memory, one of them shared with another program, and on a machine with two GPUs. All work is on the default stream.",
     hints: [
         "Who else holds memory of this GPU? `memory_allocated` knows of your tensors, and of nothing else. The driver knows \
          what everybody has.",
-        "A tensor lies in one piece: either in a gap that the allocator has already, or in a new segment. Before the driver \
-         refuses a new segment, the allocator gives back each of its own in which nothing lives. So the two questions are: \
-         how large are the gaps, and how much would the driver have then?",
+        "A tensor lies in one piece: either in a gap that the allocator has already, or in a new segment. Before the \
+         allocator gives up, it returns each segment in which nothing lives to the driver. So the two questions are: \
+         how large are the gaps, and how much would the driver have after that?",
         "Begin with `cuda::mem_get_info_device(device.index())?.0`. Go through `cuda::memory_snapshot()`: skip segments of \
          another `device`, return `Ok(true)` for a block that is `BlockState::Inactive` and large enough, and add the \
          `total_size` of each segment whose `allocated_size` is 0. Compare that with `bytes.next_multiple_of(2 << 20)`.",
     ],
-    afterwards: "Between your question and the allocation another program may take what was free. So programs that must not \
-                 stop try, and are prepared for the error.",
+    afterwards: "Between your question and the allocation another program may take what was free. So a program that has to \
+                 go on simply tries, and handles the error.",
     source: include_str!("05-fits.rs"),
     functions: &[("fits", "pub fn fits(bytes: u64, device: Device) -> Result<bool>")],
     skeleton: &[
@@ -152,7 +153,7 @@ pub static EXERCISE: Exercise = Exercise {
     wrong: &[
         Wrong {
             name: "total_less_allocated",
-            what: "Whatever no tensor of this program holds is taken for free.",
+            what: "Whatever no tensor of this program holds is counted as free.",
             edits: &[
                 PLAIN,
                 (ROOM, "    let total = cuda::get_device_properties(index)?.total_memory;\n"),
@@ -163,7 +164,7 @@ pub static EXERCISE: Exercise = Exercise {
         },
         Wrong {
             name: "total_less_reserved",
-            what: "Whatever this program has not reserved is taken for free.",
+            what: "Whatever this program has not reserved is counted as free.",
             edits: &[
                 PLAIN,
                 (ROOM, "    let total = cuda::get_device_properties(index)?.total_memory;\n"),
@@ -482,146 +483,196 @@ impl Memory {
     }
 }
 
-/// A way to answer, and how it differs from the right one.
+/// A way to answer that people come up with.
 struct Way {
     id: &'static str,
     says: &'static str,
     idea: String,
-    /// More than this does not fit, it says.
+    forms: Vec<Form>,
+}
+
+/// A form that such a way may have.
+struct Form {
+    /// What it says is the largest that fits.
     limit: u64,
     answer: Box<dyn Fn(u64) -> bool>,
 }
 
-/// The ways of answering that people come up with. No two of them agree on all questions, unless they agree on all there could be.
-fn ways([here, current]: [Memory; 2]) -> Vec<Way> {
-    fn way(
-        id: &'static str,
-        says: &'static str,
-        idea: impl Into<String>,
-        limit: u64,
-        answer: impl Fn(u64) -> bool + 'static,
-    ) -> Way {
-        Way { id, says, idea: idea.into(), limit, answer: Box::new(answer) }
+impl Form {
+    fn new(limit: u64, answer: impl Fn(u64) -> bool + 'static) -> Form {
+        Form { limit, answer: Box::new(answer) }
     }
+
     /// Anything up to a limit fits.
-    fn up_to(limit: u64) -> impl Fn(u64) -> bool {
-        move |bytes| bytes <= limit
+    fn up_to(limit: u64) -> Form {
+        Form::new(limit, move |bytes| bytes <= limit)
     }
+
     /// It fits in a gap, or in a segment of its own.
-    fn in_either(gap: u64, room: u64) -> impl Fn(u64) -> bool {
-        move |bytes| bytes <= gap || rounded(bytes) <= room
+    fn in_either(gap: u64, room: u64) -> Form {
+        Form::new(gap.max(room), move |bytes| bytes <= gap || rounded(bytes) <= room)
     }
+}
+
+/// The ways that are wrong, for what is on the GPU that is asked about and on the current one. No two of them give the same
+/// answers to all questions.
+fn wrong_ways([here, current]: [Memory; 2]) -> Vec<Way> {
+    let way = |id, says, idea: &str, forms| Way { id, says, idea: idea.to_owned(), forms };
     let Memory { total, free, others, reserved, allocated, empty, gap } = here;
-    let cached = reserved - allocated;
-    let most = here.most();
-
-    let everything = "It says yes to everything, even to more than the GPU has.";
-    let time = "`utilization()` and `memory_usage()` are shares of time. Neither says how full the memory is.";
-    let all = "It compares with all the memory there is.";
-    let in_use = "What is in use has to be subtracted. `memory_usage()` is not that: it is the share of time in which memory \
-                  was read or written.";
-    let no_tensors = "It takes whatever no tensor of this program holds for free.";
-    let context = format!(
-        "Of {}, your tensors hold {}. But CUDA's context takes some, other programs do, and so does what the allocator keeps \
-         in pieces that are too small. Somebody knows what is really free.",
-        mebibytes(total),
-        mebibytes(allocated)
-    );
-    let no_reserved = "It takes whatever this program has not reserved for free.";
-    let reserved_idea = "Reserved is what the allocator has. CUDA's context is not part of it, and neither is what other \
-                         programs hold. (And some of what is reserved is free for your next tensor.)";
-    let driver = "It counts only what the driver has free.";
-    let driver_idea = "That is what another program could have. Yours has more: the allocator keeps what dropped tensors \
-                       held, for the next tensor of this program.";
-    let tensors = "It counts what tensors hold as free.";
-    let tensors_idea = "Allocated is what live tensors hold, and they need it. What the allocator can give a new tensor is \
-                        in the rest of what it has reserved.";
-    let all_reserved = "It counts all that is reserved as free.";
-    let all_reserved_idea = format!(
-        "Reserved is what the allocator has from the driver, with the live tensors in it: they hold {} of {}.",
-        mebibytes(allocated),
-        mebibytes(reserved)
-    );
-    let added = "It adds up all free memory, wherever it lies.";
-    let added_idea = "A tensor needs one piece. What is free between live tensors cannot be moved together, and cannot be \
-                      given back to the driver: a segment goes back whole, or not at all.";
-    let cache = "It counts only what the allocator has free.";
-    let cache_idea = "A tensor need not lie in the cache: the allocator can ask the driver for a new segment. And what it \
-                      has free is in pieces, of which a tensor needs one.";
-    let no_gap = "It says no to a tensor for which there is a gap.";
-    let no_gap_idea = format!(
-        "A segment in which something lives cannot be given back. But what is free in it can still be handed out, in one \
-         piece of {} here.",
-        mebibytes(gap)
-    );
-    let no_empty = "It forgets what the allocator can give back to the driver.";
-    let no_empty_idea = format!(
-        "Before the driver refuses a new segment, the allocator gives back all those in which nothing lives, {} here, and \
-         asks once more.",
-        mebibytes(empty)
-    );
-    let both = "It adds a gap to what the driver has.";
-    let both_idea = "A gap and the driver's memory do not become one piece. A tensor lies in the one or in the other.";
-    let alone = "It forgets that other programs hold memory of this GPU.";
-    let alone_idea = format!(
-        "Another program holds {}. What this program has and what it can get do not add up to all there is.",
-        mebibytes(others)
-    );
-    let elements = "It takes bytes for elements.";
-    let elements_idea = "`bytes` is the size of the tensor already, whatever the type of its elements.";
-    let round = "It forgets that a segment is a multiple of 2 MiB.";
-    let round_idea = "What is left at the driver is no multiple of 2 MiB here, and the last bit of it is of no use for a segment.";
-    let round_gap = "It rounds up to 2 MiB even where there is a gap.";
-    let round_gap_idea = "Only segments are multiples of 2 MiB. In a gap a tensor takes what it needs, rounded up to 512 bytes.";
-    let exact = "It says no to a tensor that fits exactly.";
-    let exact_idea = "As large as the gap, or as the room, is not too large.";
-    let other = "It looks at the current GPU, and was asked about another one.";
-    let other_idea = "Functions like `mem_get_info` tell of the current device. Those that end in `_device` tell of the one \
-                      that you name.";
-    let gpus = "It counts segments of another GPU.";
-    let gpus_idea = "`memory_snapshot()` lists the segments of all GPUs. The field `device` says whose each is.";
-
-    let room = free + empty;
+    let (room, most) = (free + empty, here.most());
+    let fits = move |bytes| bytes <= gap || rounded(bytes) <= room;
     vec![
-        way("always-yes", everything, time, total + 64 * MIB, |_| true),
-        way("all-there-is", all, in_use, total, up_to(total)),
-        way("total-less-allocated", no_tensors, context, total - allocated, up_to(total - allocated)),
-        way("total-less-reserved", no_reserved, reserved_idea, total - reserved, up_to(total - reserved)),
-        way("driver-alone", driver, driver_idea, free, up_to(free)),
-        way("tensors-counted-as-free", tensors, tensors_idea, free + allocated, up_to(free + allocated)),
-        way("all-reserved", all_reserved, all_reserved_idea, free + reserved, up_to(free + reserved)),
-        way("gaps-added-up", added, added_idea, free + cached, up_to(free + cached)),
-        way("cache-alone", cache, cache_idea, cached, up_to(cached)),
-        way("gap-forgotten", no_gap, no_gap_idea, room, in_either(0, room)),
-        way("empty-segments-forgotten", no_empty, no_empty_idea, free, in_either(gap, free)),
-        way("gap-added", both, both_idea, room + gap, in_either(gap, room + gap)),
-        way("gap-added", both, both_idea, free + gap, in_either(gap, free + gap)),
-        way("others-forgotten", alone, alone_idea.clone(), room + others, in_either(gap, room + others)),
-        way("others-forgotten", alone, alone_idea, free + others, up_to(free + others)),
-        way("elements", elements, elements_idea, most / 4, move |bytes| in_either(gap, room)(4 * bytes)),
-        way("elements", elements, elements_idea, 4 * most, move |bytes| in_either(gap, room)(bytes / 4)),
-        way("not-rounded", round, round_idea, room, move |bytes| bytes <= gap || bytes <= room),
-        way("rounded-for-a-gap", round_gap, round_gap_idea, most, move |bytes| {
-            in_either(gap, room)(rounded(bytes))
-        }),
-        way("exactly", exact, exact_idea, most, move |bytes| bytes < gap || rounded(bytes) < room),
-        way("exactly", exact, exact_idea, most, move |bytes| bytes < gap || rounded(bytes) <= room),
-        way("exactly", exact, exact_idea, most, move |bytes| bytes <= gap || rounded(bytes) < room),
-        way("other-gpu", other, other_idea, current.free + empty, in_either(gap, current.free + empty)),
-        way("other-gpu", other, other_idea, current.most(), in_either(current.gap, current.free + current.empty)),
+        way(
+            "always-yes",
+            "It says yes to everything, even to more than the GPU has.",
+            "`utilization()` and `memory_usage()` are shares of time. Neither says how full the memory is.",
+            vec![Form::new(total + 64 * MIB, |_| true)],
+        ),
+        way(
+            "all-there-is",
+            "It compares with all the memory there is.",
+            "What is in use has to be subtracted. `memory_usage()` is not that: it is the share of time in which memory was \
+             read or written.",
+            vec![Form::up_to(total)],
+        ),
+        way(
+            "total-less-allocated",
+            "It counts as free whatever no tensor of this program holds.",
+            &format!(
+                "Your tensors hold {} of {}. But CUDA's context takes some, other programs do, and so does what the \
+                 allocator keeps in pieces that are too small. Only the driver knows what everybody has.",
+                mebibytes(allocated),
+                mebibytes(total)
+            ),
+            vec![Form::up_to(total - allocated)],
+        ),
+        way(
+            "total-less-reserved",
+            "It counts as free whatever this program has not reserved.",
+            "Reserved is what the allocator has. CUDA's context is not part of it, and neither is what other programs hold. \
+             (And some of what is reserved is free for your next tensor.)",
+            vec![Form::up_to(total - reserved)],
+        ),
+        way(
+            "driver-alone",
+            "It counts only what the driver has free.",
+            "That is what another program could have. Yours has more: the allocator keeps what dropped tensors held, for \
+             the next tensor of this program.",
+            vec![Form::up_to(free)],
+        ),
+        way(
+            "tensors-counted-as-free",
+            "It counts as free what tensors hold.",
+            "Allocated is what live tensors hold, and they need it. What the allocator can give to a new tensor is in the \
+             rest of what it has reserved.",
+            vec![Form::up_to(free + allocated)],
+        ),
+        way(
+            "all-reserved",
+            "It counts as free all that is reserved.",
+            &format!(
+                "Reserved is what the allocator has from the driver, including what live tensors hold: {} of {}.",
+                mebibytes(allocated),
+                mebibytes(reserved)
+            ),
+            vec![Form::up_to(free + reserved)],
+        ),
+        way(
+            "gaps-added-up",
+            "It adds up all free memory, wherever it lies.",
+            "A tensor needs one piece. What is free between live tensors cannot be moved together, and cannot be given back \
+             to the driver: a segment goes back whole, or not at all.",
+            vec![Form::up_to(free + reserved - allocated)],
+        ),
+        way(
+            "cache-alone",
+            "It counts only what the allocator has free.",
+            "A tensor need not lie in the cache: the allocator can ask the driver for a new segment. And what it has free \
+             is in pieces, of which a tensor needs one.",
+            vec![Form::up_to(reserved - allocated)],
+        ),
+        way(
+            "gap-forgotten",
+            "It says no to a tensor for which there is a gap.",
+            &format!(
+                "A segment in which something lives cannot be given back. But what is free in it can still be handed out, \
+                 in one piece of {} here.",
+                mebibytes(gap)
+            ),
+            vec![Form::in_either(0, room)],
+        ),
+        way(
+            "empty-segments-forgotten",
+            "It forgets what the allocator can give back to the driver.",
+            &format!(
+                "Before the allocator gives up, it returns all segments in which nothing lives to the driver, {} here, and \
+                 asks once more.",
+                mebibytes(empty)
+            ),
+            vec![Form::in_either(gap, free)],
+        ),
+        way(
+            "gap-added",
+            "It adds a gap to what the driver has.",
+            "A gap and the driver's memory do not become one piece. A tensor lies in the one or in the other.",
+            vec![Form::in_either(gap, room + gap), Form::in_either(gap, free + gap)],
+        ),
+        way(
+            "others-forgotten",
+            "It forgets that other programs hold memory of this GPU.",
+            &format!(
+                "Another program holds {}. What this program has and what it can get do not add up to all there is.",
+                mebibytes(others)
+            ),
+            vec![Form::in_either(gap, room + others), Form::up_to(free + others)],
+        ),
+        way(
+            "elements",
+            "It takes bytes for elements.",
+            "`bytes` is the size of the tensor already, whatever the type of its elements.",
+            vec![
+                Form::new(most / 4, move |bytes| fits(4 * bytes)),
+                Form::new(4 * most, move |bytes| fits(bytes / 4)),
+            ],
+        ),
+        way(
+            "not-rounded",
+            "It forgets that a segment is a multiple of 2 MiB.",
+            "What the driver has left is no multiple of 2 MiB here, and the last bit of it is of no use for a segment.",
+            vec![Form::new(room, move |bytes| bytes <= gap || bytes <= room)],
+        ),
+        way(
+            "rounded-for-a-gap",
+            "It rounds up to 2 MiB even where there is a gap.",
+            "Only segments are multiples of 2 MiB. In a gap a tensor takes what it needs, rounded up to 512 bytes.",
+            vec![Form::new(most, move |bytes| fits(rounded(bytes)))],
+        ),
+        way(
+            "exactly",
+            "It says no to a tensor that fits exactly.",
+            "A tensor may be as large as the gap, or as the room.",
+            vec![
+                Form::new(most, move |bytes| bytes < gap || rounded(bytes) < room),
+                Form::new(most, move |bytes| bytes < gap || rounded(bytes) <= room),
+                Form::new(most, move |bytes| bytes <= gap || rounded(bytes) < room),
+            ],
+        ),
         way(
             "other-gpu",
-            other,
-            other_idea,
-            current.free + current.empty + empty,
-            in_either(gap.max(current.gap), current.free + current.empty + empty),
+            "It looks at the current GPU, and was asked about another one.",
+            "Functions like `mem_get_info` tell you about the current device. Those that end in `_device` tell you about \
+             the one that you name.",
+            vec![
+                Form::in_either(gap, current.free + empty),
+                Form::in_either(current.gap, current.free + current.empty),
+                Form::in_either(gap.max(current.gap), current.free + current.empty + empty),
+            ],
         ),
         way(
             "segments-of-all-gpus",
-            gpus,
-            gpus_idea,
-            room + current.empty,
-            in_either(gap.max(current.gap), room + current.empty),
+            "It counts segments of another GPU.",
+            "`memory_snapshot()` lists the segments of all GPUs. The field `device` says whose each is.",
+            vec![Form::in_either(gap.max(current.gap), room + current.empty)],
         ),
     ]
 }
@@ -634,7 +685,8 @@ fn rounded(bytes: u64) -> u64 {
 fn questions(case: &Case, memory: [Memory; 2]) -> Vec<u64> {
     let [Memory { free, empty, gap, total, .. }, _] = memory;
     let edges = [gap, (free + empty) / (2 * MIB) * (2 * MIB)];
-    let mut limits: Vec<u64> = ways(memory).iter().map(|way| way.limit).collect();
+    let ways = wrong_ways(memory);
+    let mut limits: Vec<u64> = ways.iter().flat_map(|way| &way.forms).map(|form| form.limit).collect();
     limits.extend(edges);
     limits.extend([10 * MIB, total + 128 * MIB]);
     limits.sort();
@@ -668,7 +720,11 @@ fn judge(_: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
     let allocations = seen.count(CallKind::Allocate);
     if allocations > 0 || ran_out {
         return Err(Diagnosis::new("tried", "It makes a tensor to find out whether that works.")
-            .seen(format!("{allocations} tensors made on the GPU"))
+            .seen(match allocations {
+                0 => "an error: out of memory".to_owned(),
+                1 => "1 tensor made on the GPU".to_owned(),
+                _ => format!("{allocations} tensors made on the GPU"),
+            })
             .expected("none")
             .idea(
                 "Trying changes what you ask about: where it succeeds, the allocator may have reserved more than before, \
@@ -700,25 +756,28 @@ fn judge(_: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
     let questions = right.fact("questions").list().iter().map(|value| value.number().unwrap_or(0.0) as u64);
     let questions: Vec<u64> = questions.collect();
     let tried = right.fact("tried").list();
-    let Some(at) = (0..questions.len()).find(|&at| answers.get(at) != tried.get(at)) else {
+    let is_wrong = |&at: &usize| answers.get(at) != tried.get(at);
+    // The most telling one: a whole number of MiB, and far from what fits.
+    let telling = |&at: &usize| (questions[at] % MIB == 0, questions[at].abs_diff(memory[0].most()));
+    let Some(at) = (0..questions.len()).filter(is_wrong).max_by_key(telling) else {
         return Ok(());
     };
-    let is_answered_so = |way: &Way| {
-        let answered = questions.iter().map(|&bytes| Value::Flag((way.answer)(bytes)));
-        answered.eq(answers.iter().cloned())
+    let says_this = |form: &Form| {
+        let said = questions.iter().map(|&bytes| Value::Flag((form.answer)(bytes)));
+        said.eq(answers.iter().cloned())
     };
     let too_much = tried[at] == Value::Flag(false);
-    let diagnosis = match ways(memory).into_iter().find(is_answered_so) {
+    let diagnosis = match wrong_ways(memory).into_iter().find(|way| way.forms.iter().any(says_this)) {
         Some(way) => Diagnosis::new(way.id, way.says).idea(way.idea),
         None if too_much => Diagnosis::new("too-much", "It says yes to a tensor that does not fit.")
             .idea("Count only what can be had in one piece: a gap, or what the driver would have for a new segment."),
         None => Diagnosis::new("too-little", "It says no to a tensor that fits.")
-            .idea("A gap may be large enough, or the driver, when it has got back the segments in which nothing lives."),
+            .idea("A gap may be large enough, or what the driver has once segments in which nothing lives are returned."),
     };
     let (answer, truth) = if too_much { ("yes", "no") } else { ("no", "yes") };
     Err(diagnosis
         .seen(format!("{answer} for a tensor of {}", mebibytes(questions[at])))
-        .expected(format!("{truth}: it fits up to {}", mebibytes(memory[0].most()))))
+        .expected(format!("{truth}: the largest that fits has {}", mebibytes(memory[0].most()))))
 }
 
 #[cfg(test)]

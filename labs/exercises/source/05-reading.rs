@@ -161,7 +161,7 @@ pub static EXERCISE: Exercise = Exercise {
         },
         Wrong {
             name: "memory_usage",
-            what: "`memory_usage()` sounds right, and is a share of time in percent.",
+            what: "`memory_usage()` sounds right, but is a share of time in percent.",
             edits: &[(IN_USE, "    let in_use = u64::from(cuda::memory_usage()?);\n")],
             diagnosis: "percent-of-time",
         },
