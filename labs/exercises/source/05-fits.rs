@@ -514,8 +514,8 @@ impl Form {
     }
 }
 
-/// The ways that are wrong, for what is on the GPU that is asked about and on the current one. No two of them give the same
-/// answers to all questions.
+/// The ways that are wrong, for what is on the GPU that is asked about and on the current one. Some of them are right where
+/// there is nothing to forget, as others that hold no memory.
 fn wrong_ways([here, current]: [Memory; 2]) -> Vec<Way> {
     let way = |id, says, idea: &str, forms| Way { id, says, idea: idea.to_owned(), forms };
     let Memory { total, free, others, reserved, allocated, empty, gap } = here;
@@ -702,7 +702,7 @@ fn questions(case: &Case, memory: [Memory; 2]) -> Vec<u64> {
         .collect();
     let count = questions.len();
     questions.rotate_left(case.seed as usize % count);
-    questions.extend(edges.iter().flat_map(|&edge| [edge, edge + 4]));
+    questions.extend(edges.iter().flat_map(|&edge| [edge, edge + 4, edge - 512]));
     questions
 }
 
@@ -782,6 +782,8 @@ fn judge(_: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
 
     #[test]
@@ -789,6 +791,32 @@ mod tests {
         for case in EXERCISE.cases(&[1, 5, 90_210]) {
             let seen = observe(&case, solution::fits);
             assert_eq!(seen.value(), seen.fact("tried"), "{case:?}");
+        }
+    }
+
+    /// Else one mistake would be told as another.
+    #[test]
+    fn questions_tell_apart_whatever_differs() {
+        let seeds: Vec<u64> = (0..28).collect(); // what is on a GPU repeats then
+        for case in EXERCISE.cases(&seeds) {
+            let memory = case.machine().enter(|| {
+                let (device, _live) = given(&case).unwrap();
+                [device.index(), 0].map(|index| Memory::of(index).unwrap())
+            });
+            let questions = questions(&case, memory);
+            let everything = (10 * MIB..memory[0].total + 128 * MIB).step_by(MIB as usize / 4);
+            let everything: Vec<u64> = everything.chain(questions.clone()).collect();
+            let said = |form: &Form, bytes: &[u64]| -> Vec<bool> {
+                bytes.iter().map(|&bytes| (form.answer)(bytes)).collect()
+            };
+            let mut forms = BTreeMap::new();
+            for way in wrong_ways(memory) {
+                for form in way.forms {
+                    let (told, all) = (said(&form, &questions), said(&form, &everything));
+                    let (id, same) = forms.entry(told).or_insert((way.id, all.clone()));
+                    assert!(*same == all || *id == way.id, "{case:?}: {id} and {}", way.id);
+                }
+            }
         }
     }
 }

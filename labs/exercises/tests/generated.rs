@@ -152,6 +152,19 @@ fn mutants(exercise: &Exercise) -> Vec<Mutant> {
             ("if ", "if !"),
             (".cpu()?", ""),
             ("seed", "seed + 1"),
+            (" >= ", " > "),
+            (" <= ", " < "),
+            (" == ", " != "),
+            (" != ", " == "),
+            (" && ", " || "),
+            (" += ", " -= "),
+            (" += ", " = "),
+            ("continue", "break"),
+            ("2 <<", "1 <<"),
+            ("_device(index)", "()"),
+            ("allocated_size", "requested_size"),
+            ("total_size", "allocated_size"),
+            ("Inactive", "ActiveAllocated"),
         ] {
             if line.contains(from) {
                 let changed = line.replacen(from, to, 1);
