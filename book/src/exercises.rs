@@ -18,7 +18,7 @@ pub fn markdown(course: &Course, chapter: &str) -> Result<String, String> {
     course.is_built_in()?;
     let mut markdown = String::from(
         "## Exercises\n\nYour code runs on simulated GPUs, and the verdict tells you what they saw. `watch` writes your \
-         file, and checks it whenever you save.\n\n",
+         file into the folder `exercises`, and checks it whenever you save.\n\n",
     );
     for exercise in EXERCISES.iter().filter(|exercise| exercise.chapter() == chapter) {
         markdown += &one(exercise)?;

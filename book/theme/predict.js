@@ -190,10 +190,9 @@ function summary() {
     const factor = Math.exp(ratios.map(ratio => Math.abs(Math.log(ratio))).sort((a, b) => a - b)[Math.floor(ratios.length / 2)]);
     const by = `by a factor of ${factor < 10 ? factor.toFixed(1) : Math.round(factor)}`;
     const side = low === ratios.length ? "all too low" : low === 0 ? "all too high" : `${low} too low, ${ratios.length - low} too high`;
-    const those = ratios.length < missed ? `, ${ratios.length} of them` : "";
-    text += missed === 1
-      ? ` One number was too ${low ? "low" : "high"}, ${by}.`
-      : ` ${missed} numbers missed${those || ","} typically ${by}${ratios.length === 1 ? "" : `: ${side}`}.`;
+    const numbers = missed === 1 ? " One number" : ratios.length === 1 ? ` ${missed} numbers missed. One of them` : ` ${missed} numbers missed,`;
+    const those = ratios.length < missed ? ` ${ratios.length} of them` : "";
+    text += ratios.length === 1 ? `${numbers} was too ${low ? "low" : "high"}, ${by}.` : `${numbers}${those} typically ${by}: ${side}.`;
   } else if (missed > 0) {
     text += missed === 1 ? " One number missed." : ` ${missed} numbers missed.`;
   }

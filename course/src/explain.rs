@@ -22,7 +22,25 @@ const CODES: [(&str, &str, &[&str]); 3] = [
 ];
 
 /// Messages without a code: words of each, what is wrong, and where to read on.
-const OTHERS: [(&str, &str, &str); 9] = [
+const OTHERS: [(&str, &str, &str); 12] = [
+    (
+        "shapes cannot be multiplied",
+        "A layer gets rows of another length than it was made for. Print the sizes of its input: often a batch was not \
+         flattened, or a layer before it puts out another number of features.",
+        "03",
+    ),
+    (
+        "expected scalar type",
+        "Two tensors of one operation have different types. Numbers from files and from NumPy are often float64, a half \
+         precision model needs half precision input, and classes are int64.",
+        "06",
+    ),
+    (
+        "modified by an inplace operation",
+        "The backward pass needs a value as it was, and it has been overwritten since. Use the operation without the underscore \
+         at its end, or do it under `no_grad` after `backward()`.",
+        "03",
+    ),
     (
         "Found no NVIDIA driver",
         "The program asked for a GPU, and there is no driver. Ask `torch.cuda.is_available()` first, and let one variable \
@@ -88,8 +106,10 @@ pub fn explain(said: &str) -> Result<(), Stop> {
         None => {
             let codes: Vec<&str> = CODES.iter().map(|(code, _, _)| *code).collect();
             Err(wrong(format!(
-                "nothing is known of this error; there are {}, and the messages of PyTorch that go with them",
-                codes.join(", ")
+                "this message is not known here; known are {} and {} messages of PyTorch, such as `{}`",
+                codes.join(", "),
+                OTHERS.len(),
+                OTHERS[0].0
             )))
         }
     }
@@ -102,7 +122,7 @@ fn page_text(page: &str) -> String {
     let mut is_code = false;
     let flush = |paragraph: &mut String, told: &mut String| {
         if !paragraph.is_empty() {
-            *told += &text(&labs::render_text::without_ticks(&without_links(paragraph)), "");
+            *told += &text(&labs::render_text::without_ticks(&without_links(paragraph)).replace('*', ""), "");
             paragraph.clear();
         }
     };
@@ -116,7 +136,7 @@ fn page_text(page: &str) -> String {
             }
         } else if line.starts_with("{{#") {
             flush(&mut paragraph, &mut told);
-        } else if line.is_empty() || line.starts_with("- ") || line.starts_with('#') {
+        } else if line.is_empty() || line.starts_with("- ") || line.starts_with('#') || is_numbered(line) {
             flush(&mut paragraph, &mut told);
             match line {
                 "" if !told.ends_with("\n\n") => told.push('\n'),
@@ -129,6 +149,11 @@ fn page_text(page: &str) -> String {
     }
     flush(&mut paragraph, &mut told);
     told
+}
+
+/// `1. One of several.`
+fn is_numbered(line: &str) -> bool {
+    line.split_once(". ").is_some_and(|(number, _)| number.parse::<u32>().is_ok())
 }
 
 /// Links are their words, figures nothing.

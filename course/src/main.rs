@@ -162,7 +162,7 @@ fn run(Flags { command, work }: Flags) -> Result<(), Stop> {
         }
         Some(Do::Hint { exercise, number }) => {
             let exercise = place.named(exercise.as_deref())?;
-            student::hint(&mut place, exercise, number);
+            student::hint(&mut place, exercise, number, false);
         }
         Some(Do::Solution { exercise }) => student::solution(place.named(exercise.as_deref())?),
         Some(Do::Reset { exercise }) => student::reset(&place, place.named(Some(&exercise))?)?,

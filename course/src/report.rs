@@ -8,6 +8,7 @@ use labs::stdio::to_stdout;
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 use serde_json::json;
 
+use crate::show::count;
 use crate::workplace::{Workplace, failed};
 
 /// The formats of a report.
@@ -38,9 +39,11 @@ pub fn report(place: &Workplace, format: Format) -> Result<(), Stop> {
             let passed = place.record.passed(exercise.id);
             let checks = place.record.count(exercise.id, "checks");
             let says = match (passed, checks) {
-                (true, _) => format!("passed, {checks} checks"),
                 (false, 0) => "not begun".to_owned(),
-                (false, _) => format!("not yet, {checks} checks"),
+                (_, checks) => {
+                    let state = if passed { "passed" } else { "not yet" };
+                    format!("{state}, {}", count(checks as usize, "check", "checks"))
+                }
             };
             Row { id: exercise.id, title: exercise.title, passed, says }
         })

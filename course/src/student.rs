@@ -116,8 +116,16 @@ pub fn run(
         to_stdout(&told(exercise, &checked, &file));
         return Err(Stop { message: String::new(), exit_code: 1 });
     };
-    to_stdout(&(printed(&checked.printed) + &ran(seen)));
-    Ok(())
+    let id = exercise.id;
+    to_stdout(&format!(
+        "{}{}\nNothing is judged here: cargo course check {id}\n",
+        printed(&checked.printed),
+        ran(seen)
+    ));
+    match seen.ended {
+        Ended::Returned(_) => Ok(()),
+        _ => Err(Stop { message: String::new(), exit_code: 1 }),
+    }
 }
 
 /// What the machine saw of a run.
@@ -132,7 +140,7 @@ fn ran(seen: &Seen) -> String {
         ("copies to the GPU", CallKind::ToDevice),
         ("copies to the host", CallKind::ToHost),
         ("kernels", CallKind::Launch),
-        ("waits of the host", CallKind::Wait),
+        ("calls that wait", CallKind::Wait),
     ] {
         let (number, bytes) = (seen.count(kind), seen.bytes(kind));
         let bytes =
@@ -224,6 +232,10 @@ pub fn check_all(place: &mut Workplace, names: &[String], all: bool) -> Result<(
     }
     if several {
         to_stdout(&format!("{passed} of {} passed\n", chosen.len()));
+    } else if passed == 1
+        && let Some(next) = place.after(chosen[0])
+    {
+        to_stdout(&format!("\nNext: cargo course watch {}\n", next.id));
     }
     match passed == chosen.len() {
         true => Ok(()),
@@ -232,11 +244,12 @@ pub fn check_all(place: &mut Workplace, names: &[String], all: bool) -> Result<(
 }
 
 /// The next hint, or the one asked for.
-pub fn hint(place: &mut Workplace, exercise: &Exercise, number: Option<u64>) {
+pub fn hint(place: &mut Workplace, exercise: &Exercise, number: Option<u64>, is_watched: bool) {
     let number = number.unwrap_or(place.record.count(exercise.id, "hints") + 1).clamp(1, 3);
     let hint = exercise.hints[number as usize - 1];
     place.keep(|record| record.hinted(exercise.id, number));
     let more = match number {
+        _ if is_watched => String::new(),
         3 => format!("That was the last one. cargo course solution {}", exercise.id),
         _ => format!("One more: cargo course hint {}", exercise.id),
     };

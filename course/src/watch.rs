@@ -60,13 +60,16 @@ pub fn watch(place: &mut Workplace, mut exercise: &'static Exercise, poll: bool)
             Some(Happened::Said(said)) => match said.as_str() {
                 "" | "c" => last = None,
                 "n" => {
-                    let next = following(place, exercise);
+                    let next = place.after(exercise);
                     match next {
                         Some(next) => (exercise, last) = (next, None),
                         None => to_stdout("That was the last one.\n"),
                     }
                 }
-                "h" => hint(place, exercise, None),
+                "h" => {
+                    hint(place, exercise, None, true);
+                    to_stdout(&prompt(false));
+                }
                 "s" => to_stdout(&exercise.solution()),
                 "l" => list(place, None, false, false)?,
                 "q" => return Ok(()),
@@ -76,14 +79,6 @@ pub fn watch(place: &mut Workplace, mut exercise: &'static Exercise, poll: bool)
             None => return Ok(()),
         }
     }
-}
-
-/// The next one that has not passed, else the first that has not.
-fn following(place: &Workplace, exercise: &Exercise) -> Option<&'static Exercise> {
-    let mut after = exercises::EXERCISES.iter().copied().skip_while(|other| other.id != exercise.id).skip(1);
-    after
-        .find(|other| !place.record.passed(other.id))
-        .or_else(|| place.next().filter(|next| next.id != exercise.id))
 }
 
 fn prompt(passed: bool) -> String {

@@ -84,6 +84,13 @@ impl Workplace {
         EXERCISES.iter().copied().find(|exercise| !self.record.passed(exercise.id))
     }
 
+    /// The next one after an exercise that has not passed, else the first that has not.
+    pub fn after(&self, exercise: &Exercise) -> Option<&'static Exercise> {
+        let mut after = EXERCISES.iter().copied().skip_while(|other| other.id != exercise.id).skip(1);
+        let next = after.find(|other| !self.record.passed(other.id)).or_else(|| self.next());
+        next.filter(|next| next.id != exercise.id)
+    }
+
     /// The exercise that a student means: by its id, the end of it, or the number of its chapter, of which it is the first
     /// that has not passed. Without a name it is the first of all.
     pub fn named(&self, name: Option<&str>) -> Result<&'static Exercise, Stop> {
@@ -109,7 +116,8 @@ pub fn all_named(name: &str) -> Result<Vec<&'static Exercise>, Stop> {
         EXERCISES.iter().copied().filter(|exercise| of_chapter(exercise) || ends(exercise)).collect();
     if found.is_empty() {
         let near = EXERCISES.iter().find(|exercise| exercise.id.contains(name) && !name.is_empty());
-        let tip = near.map_or("`course list` names all".to_owned(), |near| format!("there is `{}`", near.id));
+        let tip =
+            near.map_or("`cargo course list` names all".to_owned(), |near| format!("there is `{}`", near.id));
         return Err(wrong(format!("there is no exercise `{name}`; {tip}")));
     }
     Ok(found)

@@ -40,6 +40,7 @@ impl<'a> Timeline<'a> {
     ///
     /// let machine: Machine = "sim:t4".parse().unwrap();
     /// let ones = |size| machine.enter(|| machine.profile(|| Tensor::ones(&[size])?.cuda())).1;
+    /// ones(1); // the first use of a GPU takes longest
     /// let (short, long) = (ones(64), ones(1 << 20));
     /// let text = Timeline::of(&short).beside(&[&long]).to_text(80);
     /// let axis = |text: &str| text.lines().find(|line| line.contains('└')).map(str::to_owned);

@@ -66,7 +66,7 @@ pub fn check(
         seen: Vec::new(),
         printed: String::new(),
     };
-    if let Err(diagnosis) = rules::check(&text) {
+    if let Err(diagnosis) = rules::check(exercise.id, &text) {
         return Ok(not_yet(diagnosis));
     }
     // Others may check the same exercise at the same time.
@@ -150,7 +150,9 @@ impl CompileError {
 
 /// What the compiler says first, in the words of the exercise.
 fn compile_error(exercise: &Exercise, file: &Path, errors: &[CompileError]) -> Diagnosis {
-    let first = &errors[0];
+    // What is forgotten at the end of a line is often told of the next one first.
+    let in_file = errors.iter().filter(|error| Path::new(&error.file) == file);
+    let first = in_file.min_by_key(|error| error.line).unwrap_or(&errors[0]);
     if Path::new(&first.file) != file {
         // The check cannot call the code.
         let signatures = exercise.functions.iter().map(|(_, signature)| format!("`{signature}`"));
@@ -166,7 +168,8 @@ fn compile_error(exercise: &Exercise, file: &Path, errors: &[CompileError]) -> D
         1 => " (and one more error)".to_owned(),
         more => format!(" (and {more} more errors)"),
     };
-    let mut diagnosis = Diagnosis::new("compile", format!("It does not compile: {}{more}.", first.message));
+    let message = first.message.lines().next().unwrap_or_default();
+    let mut diagnosis = Diagnosis::new("compile", format!("It does not compile: {message}{more}."));
     diagnosis.line = Some(first.line);
     diagnosis.report = Some(first.rendered.clone());
     diagnosis

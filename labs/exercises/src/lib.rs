@@ -39,7 +39,7 @@ pub use exercise::{Edit, Exercise, Kind, Style, Wrong};
 pub use seen::{Call, CallKind, Ended, IntoValue, Operand, Race, Seen, Value, observe};
 /// The crate that exercises are about, as this package was built with it.
 pub use todevice;
-pub use verdict::{Diagnosis, Verdict};
+pub use verdict::{Diagnosis, Verdict, plain};
 
 /// Declares the modules of the exercises, and their list in the order of the book.
 macro_rules! exercises {

@@ -9,6 +9,7 @@ thread_local! {
     static PANICKED_AT: RefCell<Option<u32>> = const { RefCell::new(None) };
 }
 
+#[cfg(not(target_family = "wasm"))]
 /// Says which file, as the compiler was given it, is the student's.
 pub fn set_file(file: &str) {
     FILE.set(file.to_owned());
@@ -19,6 +20,7 @@ pub fn line(place: &Location) -> Option<u32> {
     FILE.with_borrow(|file| file == place.file()).then(|| place.line())
 }
 
+#[cfg(not(target_family = "wasm"))]
 /// Keeps panics from printing, and notes on which line of the student's they are.
 pub fn catch_panics() {
     panic::set_hook(Box::new(|info| PANICKED_AT.set(info.location().and_then(line))));

@@ -114,7 +114,7 @@ impl fmt::Display for Verdict {
             }
         }
         if let Some(report) = &diagnosis.report {
-            write!(f, "\n{}\n", report.trim_end())?;
+            write!(f, "\n{}\n", plain(report).trim_end())?;
         }
         if let Some([seen, right]) = &diagnosis.timelines {
             write!(f, "\nYour code:\n{}\n\nThe solution:\n{}\n", seen.trim_end(), right.trim_end())?;
@@ -123,12 +123,17 @@ impl fmt::Display for Verdict {
     }
 }
 
+/// Text without what would move a terminal's cursor or change its colours. A student's code may say anything.
+pub fn plain(text: &str) -> String {
+    text.chars().filter(|letter| *letter == '\n' || *letter == '\t' || !letter.is_control()).collect()
+}
+
 /// Text after a label, wrapped, its further lines below the first.
 fn wrapped(label: &str, text: &str) -> String {
     const WIDTH: usize = 80;
     let mut all = String::new();
     let mut line = label.to_owned();
-    for word in text.split_whitespace() {
+    for word in plain(text).split_whitespace() {
         let is_first = line.chars().count() == label.len();
         if !is_first && line.chars().count() + 1 + word.chars().count() > WIDTH {
             let _ = writeln!(all, "{line}");

@@ -172,7 +172,7 @@ fn mutants(exercise: &Exercise) -> Vec<Mutant> {
             }
         }
     }
-    all.retain(|mutant| mutant.text != solution && rules::check(&mutant.text).is_ok());
+    all.retain(|mutant| mutant.text != solution && rules::check(exercise.id, &mutant.text).is_ok());
     all
 }
 

@@ -56,7 +56,7 @@ fn verdicts(exercise: &Exercise, attempts: &[(&str, &str)]) -> Vec<Checked> {
     let files: Vec<(&str, PathBuf)> = attempts
         .iter()
         .map(|(name, text)| {
-            assert_eq!(rules::check(text), Ok(()), "{} {name}", exercise.id);
+            assert_eq!(rules::check(exercise.id, text), Ok(()), "{} {name}", exercise.id);
             let file = folder.join(format!("{name}.rs"));
             fs::write(&file, text).unwrap();
             (*name, file)

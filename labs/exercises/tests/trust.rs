@@ -42,8 +42,8 @@ const CHEATS: [(&str, &str, &str); 50] = [
     ("network", "let _ = std::net::TcpStream::connect(\"127.0.0.1:1\"); Ok(vec![])", "refused"),
     ("socket", "use std::os::unix::net::UnixStream; Ok(vec![])", "refused"),
     ("the_checks_own_solution", "exercises::x02_batch::solution::train(model, batches, device)", "refused"),
-    ("through_the_root", "crate::main(); Ok(vec![])", "refused"),
-    ("through_what_is_above", "super::main(); Ok(vec![])", "refused"),
+    ("through_the_root", "crate::main(); Ok(vec![])", "nothing-moved"),
+    ("through_what_is_above", "super::main(); Ok(vec![])", "nothing-moved"),
     ("another_machine", "todevice::Machine::new().enter(|| Ok(vec![]))", "refused"),
     (
         "a_machine_by_its_name",

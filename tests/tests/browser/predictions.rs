@@ -271,7 +271,7 @@ fn what_was_answered_and_skipped_is_there_after_a_reload() {
         assert!(["03-largest", "03-clock"].iter().all(|id| !reader.is_open(id)));
         assert_eq!(
             reader.text(".guesses-words"),
-            "You made 3 of 6 predictions; 1 was right. One number was too low, by a factor of 12."
+            "You made 3 of 6 predictions; 1 was right. 2 numbers missed. One of them was too low, by a factor of 12."
         );
         reader.reload();
     }
