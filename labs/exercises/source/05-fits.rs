@@ -758,7 +758,7 @@ fn judge(_: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
     let tried = right.fact("tried").list();
     let is_wrong = |&at: &usize| answers.get(at) != tried.get(at);
     // The most telling one: a whole number of MiB, and far from what fits.
-    let telling = |&at: &usize| (questions[at] % MIB == 0, questions[at].abs_diff(memory[0].most()));
+    let telling = |&at: &usize| (questions[at].is_multiple_of(MIB), questions[at].abs_diff(memory[0].most()));
     let Some(at) = (0..questions.len()).filter(is_wrong).max_by_key(telling) else {
         return Ok(());
     };

@@ -2,7 +2,7 @@
 
 use std::any::Any;
 use std::cell::RefCell;
-use std::panic::{self, Location};
+use std::panic::Location;
 
 thread_local! {
     static FILE: RefCell<String> = const { RefCell::new(String::new()) };
@@ -23,7 +23,7 @@ pub fn line(place: &Location) -> Option<u32> {
 #[cfg(not(target_family = "wasm"))]
 /// Keeps panics from printing, and notes on which line of the student's they are.
 pub fn catch_panics() {
-    panic::set_hook(Box::new(|info| PANICKED_AT.set(info.location().and_then(line))));
+    std::panic::set_hook(Box::new(|info| PANICKED_AT.set(info.location().and_then(line))));
 }
 
 /// What a panic says, and its line.
