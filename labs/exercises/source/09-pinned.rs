@@ -186,6 +186,26 @@ pub static EXERCISE: Exercise = Exercise {
             diagnosis: "all-pinned",
         },
         Wrong {
+            name: "on_the_cpu",
+            what: "The CPU computes the scores, and a number is sent to the GPU.",
+            edits: &[
+                EVENT,
+                USE,
+                ("use todevice::ToOptions;\n", ""),
+                (TO, "    let _ = buffer;\n    let w = weight.cpu()?;\n"),
+                (WAIT, ""),
+                (FILL, ""),
+                (COPY, ""),
+                (RECORD, ""),
+                (
+                    PUSH,
+                    "        let score = frame.matmul(&w)?.relu()?.mean()?.item()?;\n        \
+                     scores.push(Tensor::full(&[], score, weight.device())?);\n",
+                ),
+            ],
+            diagnosis: "on-the-cpu",
+        },
+        Wrong {
             name: "first_frame",
             what: "The buffer is filled with the first frame each time.",
             edits: &[(FILL, "        buffer.copy_(&frames[0])?;\n        let _ = frame;\n")],
@@ -201,6 +221,12 @@ pub static EXERCISE: Exercise = Exercise {
 const EVENT: (&str, &str) = ("    let copied = Event::new(EventOptions::default());\n", "");
 /// What is named and not used is a warning.
 const USE: (&str, &str) = ("use todevice::cuda::{Event, EventOptions};\n", "");
+const TO: &str = "    let to = ToOptions {
+        device: Some(weight.device()),
+        non_blocking: true,
+        ..Default::default()
+    };
+";
 /// Here the loop begins.
 const LOOP: &str = "    for frame in frames {\n";
 const WAIT: &str = "        copied.synchronize()?;\n";
@@ -264,6 +290,16 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
             .seen(format!("{} scores, the last of them {}", scores.list().len(), last(scores)))
             .expected(format!("{count}, the last of them {}, and one for each frame, in order", last(right.value())))
             .idea("In each round a frame goes into the buffer, from there to the GPU, and what has arrived there is worked on."));
+    }
+
+    // Somebody may send or compute more than the solution does, and no less.
+    let sent = |seen: &Seen| seen.of(CallKind::ToDevice).map(|call| call.bytes).sum::<u64>();
+    let products = seen.of(CallKind::Launch).filter(|call| call.name.contains("gemm")).count();
+    if sent(seen) < sent(right) || 2 * products < count {
+        return Err(Diagnosis::new("on-the-cpu", "It is not the GPU that works on the frames, one after the other.")
+            .seen(format!("{} KiB that go to the GPU, and {products} products there", sent(seen) / 1024))
+            .expected(format!("{} KiB, and {count} products, one for each frame", sent(right) / 1024))
+            .idea("Without copies there are no races, and nothing runs beside anything either. Send each frame, and let the GPU work on it while the host prepares the next one."));
     }
 
     let pinned = seen.count(CallKind::PinMemory);
