@@ -154,6 +154,24 @@ pub static EXERCISE: Exercise = Exercise {
             diagnosis: "step-in-the-loop",
         },
         Wrong {
+            name: "two_steps",
+            what: "The step is taken twice.",
+            edits: &[("    optimizer.step()?;\n", "    optimizer.step()?;\n    optimizer.step()?;\n")],
+            diagnosis: "more-steps",
+        },
+        Wrong {
+            name: "no_step",
+            what: "No step is taken.",
+            edits: &[("    optimizer.step()?;\n", "")],
+            diagnosis: "no-step",
+        },
+        Wrong {
+            name: "rows_scaled",
+            what: "Each part's rows are multiplied by its share, and not its loss.",
+            edits: &[("(loss_fn.forward(&model.forward(&x)?, &y)? * share)?;", "(loss_fn.forward(&model.forward(&(&x * share)?)?, &y)? * 1.0)?;")],
+            diagnosis: "gradient",
+        },
+        Wrong {
             name: "backward_at_the_end",
             what: "The losses are added up, and `backward` is called on the sum.",
             edits: &[
@@ -310,6 +328,13 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
         ));
     }
     let steps = operations(seen, "_fused_sgd_") / PARAMETERS;
+    if steps > STEPS && steps < STEPS * parts {
+        return Err(Diagnosis::new("more-steps", "More than one step is taken for a batch.")
+            .seen(format!("{steps} steps for {STEPS} batches"))
+            .expected(format!("{STEPS}: one a batch"))
+            .idea("The parts together give one gradient, and one step is taken with it. A second one goes further than it says.")
+            .at(line_of(seen, "_fused_sgd_")));
+    }
     if steps > STEPS {
         return Err(Diagnosis::new("step-in-the-loop", "The optimizer takes a step for each part.")
             .seen(format!("{steps} steps for {STEPS} batches"))
@@ -347,6 +372,12 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
             .seen(format!("the first step is {:.2} times as long as it should be", first[0].hypot(first[1])))
             .expected("the step of the whole batch")
     };
+    if ratios.iter().all(|[along, aside]| *along == 0.0 && *aside == 0.0) {
+        return Err(Diagnosis::new("no-step", "No step is taken.")
+            .seen("weights that are as they were")
+            .expected(format!("{STEPS} steps: one a batch"))
+            .idea("`backward` collects gradients, and changes no weight. That is what the optimizer's step does, once for each large batch."));
+    }
     if is_right(first) && !is_right(second) {
         return Err(of_weights("never-cleared", "The second batch adds its gradients to those of the first.")
             .seen("one right step, and a wrong one after it")
@@ -364,13 +395,15 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
         return Err(of_weights("not-divided", "The gradient is the sum over the parts, and should be the mean over the rows.")
             .idea("Each loss is a mean already. The mean of the whole batch gives each of them its share, and so does the gradient."));
     }
-    if !is_right(first) && (0.7..1.4).contains(&first[0]) {
+    // A part of half as many rows that counts as much as others turns the step by a few degrees.
+    let angle = first[1].atan2(first[0]).to_degrees();
+    let told_of_the_first = format!(
+        "a first step that is {:.2} times as long as it should be, in a direction that is {angle:.1}° off",
+        first[0].hypot(first[1])
+    );
+    if !is_right(first) && (0.7..1.4).contains(&first[0]) && angle < 20.0 {
         return Err(of_weights("parts-alike", "Nearly: some rows count more than others.")
-            .seen(format!(
-                "a first step that is {:.2} times as long as it should be, in a direction that is {:.1}° off",
-                first[0].hypot(first[1]),
-                first[1].atan2(first[0]).to_degrees()
-            ))
+            .seen(told_of_the_first)
             .idea(format!(
                 "A batch of {all} rows has no equal parts of {rows}. With equal shares, a row of a smaller part counts more \
                  than others. Let each part count by its rows."
@@ -378,6 +411,7 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
     }
     if !is_right(first) || !is_right(second) {
         return Err(of_weights("gradient", "The step is not that of the whole batch.")
+            .seen(told_of_the_first)
             .idea("Each row's loss has the same share in the mean over the batch. What is the share of a part?"));
     }
     if !losses.is_near(right.value(), 1e-4) {
@@ -395,6 +429,10 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
 
 fn operations(seen: &Seen, name: &str) -> usize {
     seen.of(CallKind::Launch).filter(|call| call.operation.as_deref() == Some(name)).count()
+}
+
+fn line_of(seen: &Seen, name: &str) -> Option<u32> {
+    seen.of(CallKind::Launch).find(|call| call.operation.as_deref() == Some(name)).and_then(|call| call.line)
 }
 
 /// How far each step has gone in the right direction, and aside, compared with what is right.
