@@ -124,6 +124,12 @@ pub static EXERCISE: Exercise = Exercise {
             diagnosis: "train-too-early",
         },
         Wrong {
+            name: "eval_too_late",
+            what: "`eval()` is called in the loop, after the first pass.",
+            edits: &[(EVAL, ""), ("        sum += loss.item()?;\n", "        model.eval();\n        sum += loss.item()?;\n")],
+            diagnosis: "eval-too-late",
+        },
+        Wrong {
             name: "detached_at_the_end",
             what: "The losses are recorded and kept, and their mean is detached.",
             edits: &[
@@ -306,6 +312,23 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
             .seen(format!("dropout {drops} times"))
             .expected("none")
             .idea("`no_grad` decides on what is recorded, and on nothing else. The layers ask the model whether it is in training.")
+            .at(line_of(seen, DROPOUT)));
+    }
+    let place = |name: &str| seen.calls.iter().position(|call| call.operation.as_deref() == Some(name));
+    let last = seen.calls.iter().rposition(|call| call.operation.as_deref() == Some(DROPOUT));
+    let of_the_last = seen.calls.iter().rposition(|call| call.operation.as_deref() == Some("cross_entropy"));
+    let is_before = |a: Option<usize>, b: Option<usize>| a.zip(b).is_some_and(|(a, b)| a < b);
+    // The first batch drops, and dropout ends before the last batch begins.
+    let is_late = is_before(place(DROPOUT), place("cross_entropy")) && {
+        let end = of_the_last.unwrap_or(0);
+        let begin = seen.calls[..end].iter().rposition(|call| call.operation.as_deref() == Some("cross_entropy"));
+        is_before(last, begin)
+    };
+    if drops > 0 && is_late {
+        return Err(Diagnosis::new("eval-too-late", "`eval()` comes too late: the first batches are evaluated in training mode.")
+            .seen(format!("dropout {drops} times, in the first batches"))
+            .expected("none")
+            .idea("`eval()` holds from the moment it is called. A batch that has gone through before went through a model in training mode.")
             .at(line_of(seen, DROPOUT)));
     }
     if drops > 0 {
