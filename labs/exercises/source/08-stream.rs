@@ -126,6 +126,15 @@ pub static EXERCISE: Exercise = Exercise {
             ],
         },
         Style {
+            name: "in_four_pieces",
+            edits: &[(
+                COPY,
+                "        let x = cuda::stream(copies, || -> Result<_> {\n            let rows = chunk.size(0)? / 4;\n            \
+                 let pieces = chunk.split(rows, 0)?;\n            let pieces: Result<Vec<Tensor>> =\n                \
+                 pieces.iter().map(|piece| piece.to(to)).collect();\n            Tensor::cat(&pieces?, 0)\n        })?;\n",
+            )],
+        },
+        Style {
             name: "one_wait_at_the_end_too",
             edits: &[("    Ok(scores)\n", "    cuda::synchronize()?;\n    Ok(scores)\n")],
         },
@@ -142,6 +151,16 @@ pub static EXERCISE: Exercise = Exercise {
             what: "The work waits for the copy, but the chunk is dropped while the work still uses it.",
             edits: &[(RECORD, "")],
             diagnosis: "memory-reused",
+        },
+        Wrong {
+            name: "kept_and_dropped",
+            what: "The chunks are kept until the end, and dropped there while the work still uses them.",
+            edits: &[
+                ("    let mut scores = Vec::new();\n", "    let (mut scores, mut kept) = (Vec::new(), Vec::new());\n"),
+                (RECORD, ""),
+                (PUSH, "        scores.push(score(&x, weight)?);\n        kept.push(x);\n"),
+            ],
+            diagnosis: "freed-at-the-end",
         },
         Wrong {
             name: "wrong_way",
@@ -338,7 +357,9 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
     }
     let copying: Vec<u32> = seen.of(CallKind::ToDevice).map(|call| call.stream).collect();
     let working = |stream: u32| seen.of(CallKind::Launch).filter(|call| call.line.is_some() && call.stream == stream).count();
-    if copying.iter().take(count).all(|&stream| working(stream) > 2 * count) {
+    let all_work = seen.of(CallKind::Launch).filter(|call| call.line.is_some()).count();
+    // A chunk's work is more than a kernel. Whoever sends chunks in pieces joins them on the stream of the copies.
+    if copying.iter().take(count).all(|&stream| working(stream) > 2 * count && all_work - working(stream) < count) {
         return Err(Diagnosis::new("one-stream", "There is no race, and no overlap either: it is all on one stream.")
             .seen(format!("copies and kernels of the chunks on stream {}", copying.first().unwrap_or(&0)))
             .expected("copies on one stream, kernels on the other")
@@ -367,6 +388,18 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
 
 /// Why is there a race? What waits for what, and where, says it.
 fn raced(seen: &Seen, race: &Race, count: usize) -> Diagnosis {
+    // The caller's own line is no line of this file.
+    if race.reused && race.lines[1].is_none() {
+        return Diagnosis::new("freed-at-the-end", "The memory of a chunk is used by the caller too early.")
+            .seen(format!("`{}` may still use the memory when `{}` of the caller gets it", race.operations[0], race.operations[1]))
+            .expected("memory that is used again when both streams are done with it")
+            .idea(
+                "What is kept until the end is dropped when `scores` returns, on the host, long before the GPU is done with it. \
+                 Its memory belongs to the stream it was taken on, which knows nothing of the other stream that uses it. \
+                 `record_stream` tells the allocator.",
+            )
+            .at(race.lines[0]);
+    }
     if race.reused {
         return Diagnosis::new("memory-reused", "The memory of a chunk is used for the next one too early.")
             .seen(format!("`{}` may still use the memory when `{}` gets it", race.operations[0], race.operations[1]))
@@ -378,7 +411,6 @@ fn raced(seen: &Seen, race: &Race, count: usize) -> Diagnosis {
             )
             .at(race.lines[0].or(race.lines[1]));
     }
-    // The caller's own line is no line of this file.
     if race.lines[1].is_none() && race.lines[0].is_some() {
         return Diagnosis::new("not-handed-over", "The scores are not there yet when the caller uses them.")
             .seen(format!("`{}` on a stream of its own; the caller's stream does not wait for it", race.operations[0]))
