@@ -3,7 +3,7 @@
 use todevice::amp::GradScalerOptions;
 use todevice::prelude::*;
 
-use crate::{CallKind, Case, Diagnosis, Ended, Exercise, Kind, Seen, Style, Value, Wrong};
+use crate::{Call, CallKind, Case, Diagnosis, Ended, Exercise, Kind, Seen, Style, Value, Wrong};
 
 /// What the student's file holds when it is done.
 pub mod solution {
@@ -180,6 +180,46 @@ pub static EXERCISE: Exercise = Exercise {
             diagnosis: "new-scaler",
         },
         Wrong {
+            name: "no_autocast",
+            what: "There is no autocast region.",
+            edits: &[
+                (HALF, ""),
+                ("{self, AutocastOptions, GradScaler", "{GradScaler"),
+                (LOSS, "        let loss = nn::CrossEntropyLoss::default().forward(&model.forward(x)?, y)?;\n"),
+            ],
+            diagnosis: "float32",
+        },
+        Wrong {
+            name: "in_bfloat16",
+            what: "The products run in bfloat16.",
+            edits: &[("DType::F16", "DType::BF16")],
+            diagnosis: "bfloat16",
+        },
+        Wrong {
+            name: "unscaled_before_backward",
+            what: "`unscale_` comes before `backward`.",
+            edits: &[
+                (UNSCALE, ""),
+                ("        scaler.scale(&loss)?.backward()?;\n", "        let scaled = scaler.scale(&loss)?;\n        scaler.unscale_(&optimizer)?;\n        scaled.backward()?;\n"),
+            ],
+            diagnosis: "unscaled-too-early",
+        },
+        Wrong {
+            name: "never_cleared",
+            what: "The gradients are never cleared.",
+            edits: &[(ZERO, "")],
+            diagnosis: "gradients-add-up",
+        },
+        Wrong {
+            name: "first_scale",
+            what: "The scale is asked for before the loop.",
+            edits: &[
+                ("    for (x, y) in batches {\n", "    let first = scaler.get_scale();\n    for (x, y) in batches {\n"),
+                ("    scaler.get_scale()\n", "    first\n"),
+            ],
+            diagnosis: "scale",
+        },
+        Wrong {
             name: "gradients_cleared",
             what: "`zero_grad` stands between `backward` and the scaler.",
             edits: &[
@@ -195,6 +235,13 @@ pub static EXERCISE: Exercise = Exercise {
     judge,
 };
 
+const HALF: &str = "    let half =
+        AutocastOptions { dtype: Some(DType::F16), ..scaling.device.into() };
+";
+const LOSS: &str = "        let loss = amp::autocast(half, || {
+            nn::CrossEntropyLoss::default().forward(&model.forward(x)?, y)
+        })?;
+";
 const ZERO: &str = "        optimizer.zero_grad();\n";
 const UNSCALE: &str = "        scaler.unscale_(&optimizer)?;\n";
 const CLIP: &str = "        clip_grad_norm_(&model.parameters(), 0.5, ClipGradNormOptions::default())?;\n";
@@ -254,11 +301,27 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
     let steps = |seen: &Seen| operations(seen, "_fused_sgd_") / PARAMETERS;
     let updates = operations(seen, UPDATE_SCALE);
     if let Ended::Failed { message, .. } = &seen.ended
-        && let Some(diagnosis) = refused(message, steps(seen), updates)
+        && let Some(diagnosis) = refused(message, steps(seen), updates, clips_after_backward(seen))
     {
         return Err(diagnosis.seen(message));
     }
     let scale = seen.returned()?;
+
+    // Without a GPU nobody says what runs in which type.
+    let products = |kind: &str| {
+        let is_of = |call: &&Call| call.name.contains("gemm") && call.types.iter().any(|of| of == kind);
+        seen.of(CallKind::Launch).filter(is_of).count()
+    };
+    let halves = products("torch.float16");
+    for kind in ["float32", "bfloat16"] {
+        let others = products(&format!("torch.{kind}"));
+        if others > halves {
+            return Err(Diagnosis::new(kind, format!("The products run in {kind}."))
+                .seen(format!("{others} products in {kind}, {halves} in float16"))
+                .expected("products in float16, forward and back")
+                .idea("The type is that of the `autocast` region around the forward pass. Leave it float16: that is what the scaler is for."));
+        }
+    }
 
     let (moved, expected) = (numbers(seen.fact("moved")), numbers(right.fact("moved")));
     let off = norm(moved.iter().zip(expected).map(|(a, b)| a - b)) / norm(expected.iter().copied());
@@ -273,7 +336,10 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
     let share = norm(moved.iter().copied()) / norm(expected.iter().copied());
     let of_weights = |id: &str, says: &str| {
         Diagnosis::new(id, says)
-            .seen(format!("the weights move {} as far as they should", times(share)))
+            .seen(match share {
+                0.0 => "weights that do not move".to_owned(),
+                _ => format!("the weights move {} as far as they should", times(share)),
+            })
             .expected(format!("{} steps of gradients clipped to 0.5", steps(right)))
     };
     let of_steps = |id: &str, says: &str| {
@@ -327,18 +393,24 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
             .idea("What is changed in a gradient after the step changes nothing: the next `zero_grad` forgets it.")
             .at(line_of(seen, CLIP_NORM)));
     }
+    if !is_right && adds_up(seen) {
+        return Err(of_weights("gradients-add-up", "Each batch adds its gradients to those of the batches before.")
+            .idea("`backward` adds to the gradients that are there. Somebody has to clear them, once for each batch. What has \
+                  been infinite stays infinite in the sum, and all later steps are skipped.")
+            .at(backward(seen).and_then(|call| call.line)));
+    }
     if !is_right {
         return Err(of_weights("weights", "The steps are not those of clipped gradients.")
             .idea("Follow one gradient: cleared, multiplied by the scale, divided by it, clipped, used once."));
     }
     Err(Diagnosis::new("scale", "The weights are right, and the scale is not.")
-        .seen(format!("{:?}", scale.number()))
-        .expected(format!("{:?}", right.value().number()))
+        .seen(format!("a scale of {}", scale.number().unwrap_or(f64::NAN)))
+        .expected(format!("{}", right.value().number().unwrap_or(f64::NAN)))
         .idea("`update` follows each step, a skipped one too, once. `get_scale` tells the scale after the last."))
 }
 
 /// What an error of the scaler means here. It has told what it was called for, and not why that was wrong.
-fn refused(message: &str, steps: usize, updates: usize) -> Option<Diagnosis> {
+fn refused(message: &str, steps: usize, updates: usize, clips_after_backward: bool) -> Option<Diagnosis> {
     let says = |words: &str| message.contains(words);
     if says("is being called after step()") && updates > 0 {
         return Some(Diagnosis::new("updated-too-early", "`update` comes before `step`.")
@@ -367,10 +439,16 @@ fn refused(message: &str, steps: usize, updates: usize) -> Option<Diagnosis> {
             .expected("a loss that is scaled before `backward`")
             .idea("The scale makes the gradients of the way back large enough for float16. That begins with the loss."));
     }
+    // There were gradients, but only after the division.
+    if says("recorded for this optimizer") && clips_after_backward {
+        return Some(Diagnosis::new("unscaled-too-early", "`unscale_` comes before `backward`.")
+            .expected("a backward pass, and then the division")
+            .idea("`unscale_` divides gradients, and it is `backward` that makes them."));
+    }
     if says("recorded for this optimizer") {
         return Some(Diagnosis::new("gradients-cleared", "There are no gradients when the scaler looks for them.")
             .expected("the gradients that `backward` has left")
-            .idea("`zero_grad` forgets the gradients. Call it before `backward`, or after the step."));
+            .idea("`backward` makes the gradients, and `zero_grad` forgets them. The scaler has to look between the two."));
     }
     if says("recorded prior to update") {
         return Some(match steps {
@@ -398,6 +476,25 @@ fn operations(seen: &Seen, name: &str) -> usize {
 
 fn line_of(seen: &Seen, name: &str) -> Option<u32> {
     seen.of(CallKind::Launch).find(|call| call.operation.as_deref() == Some(name)).and_then(|call| call.line)
+}
+
+/// The first kernel of a way back.
+fn backward(seen: &Seen) -> Option<&Call> {
+    let is_back = |call: &&Call| call.operation.as_deref().is_some_and(|name| name.ends_with("Backward0"));
+    seen.of(CallKind::Launch).find(is_back)
+}
+
+/// Whether there is something to clip after a way back. Without a GPU nobody sees it.
+fn clips_after_backward(seen: &Seen) -> bool {
+    let names = seen.of(CallKind::Launch).filter_map(|call| call.operation.as_deref());
+    names.skip_while(|name| !name.ends_with("Backward0")).any(|name| name == CLIP_NORM)
+}
+
+/// Whether `backward` adds to gradients of most parameters.
+fn adds_up(seen: &Seen) -> bool {
+    let line = backward(seen).and_then(|call| call.line);
+    let is_added = |call: &&Call| call.operation.as_deref() == Some("add") && call.line == line;
+    line.is_some() && seen.of(CallKind::Launch).filter(is_added).count() >= PARAMETERS
 }
 
 /// Whether there is a step of gradients that were not clipped after they were unscaled.
@@ -432,7 +529,6 @@ fn has_asked_before_each_step(seen: &Seen) -> bool {
 
 fn times(share: f64) -> String {
     match share {
-        0.0 => "not at all".to_owned(),
         0.01.. => format!("{share:.1} times"),
         _ => format!("1/{:.0}000", 1e-3 / share),
     }
