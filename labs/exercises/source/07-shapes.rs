@@ -5,7 +5,7 @@ use todevice::cuda;
 use todevice::prelude::*;
 use todevice::time::Instant;
 
-use crate::{CallKind, Case, Diagnosis, Exercise, IntoValue, Kind, Seen, Style, Value, Wrong};
+use crate::{Call, CallKind, Case, Diagnosis, Exercise, IntoValue, Kind, Seen, Style, Value, Wrong};
 
 /// What the student's file holds when it is done.
 pub mod solution {
@@ -128,6 +128,28 @@ pub static EXERCISE: Exercise = Exercise {
             diagnosis: "never-searches",
         },
         Wrong {
+            name: "first_only",
+            what: "Benchmark mode is on for the first thumbnails only.",
+            edits: &[(
+                THUMBNAILS,
+                "    let (first, others) = thumbnails.split_at(1);\n    \
+                 cudnn::flags(search, || add_scores(conv, first, &mut scores))?;\n    \
+                 cudnn::flags(by_rule, || add_scores(conv, others, &mut scores))?;\n",
+            )],
+            diagnosis: "search-forgotten",
+        },
+        Wrong {
+            name: "joined",
+            what: "All thumbnails are joined to one batch.",
+            edits: &[(
+                THUMBNAILS,
+                "    let all = cudnn::flags(search, || {\n        \
+                 no_grad(|| conv.forward(&Tensor::cat(thumbnails, 0)?)?.relu())\n    })?;\n    \
+                 for y in all.split(thumbnails[0].size(0)?, 0)? {\n        scores.push(y.mean()?);\n    }\n",
+            )],
+            diagnosis: "joined",
+        },
+        Wrong {
             name: "wrong_way_round",
             what: "Benchmark mode is on for the photos, and off for the thumbnails.",
             edits: &[
@@ -198,6 +220,12 @@ pub static EXERCISE: Exercise = Exercise {
                 PADDED,
             ],
             diagnosis: "many-sizes",
+        },
+        Wrong {
+            name: "no_photos",
+            what: "The photos are left out.",
+            edits: &[(BY_RULE, ""), (PHOTOS, "    let _ = photos;\n")],
+            diagnosis: "other-count",
         },
         Wrong {
             name: "photos_on_the_cpu",
@@ -290,15 +318,25 @@ fn given(case: &Case, device: Device) -> Result<(nn::Conv2d, Vec<Tensor>, Vec<Te
     Ok((conv, thumbnails, photos))
 }
 
-/// Which calls of cuDNN were there? Each is a number of kernels, more than one if it was a search.
-fn calls(seen: &Seen) -> Vec<usize> {
-    let mut calls = Vec::new();
+/// A call of cuDNN.
+struct Convolution<'a> {
+    /// More than one if it was a search.
+    kernels: usize,
+    /// With this algorithm the result was computed.
+    last: &'a str,
+}
+
+/// Which calls of cuDNN were there?
+fn calls(seen: &Seen) -> Vec<Convolution<'_>> {
+    let mut calls: Vec<Convolution<'_>> = Vec::new();
     let mut before = false;
     for launch in seen.of(CallKind::Launch) {
         let is_convolution = launch.name.starts_with("conv_forward");
         match calls.last_mut() {
-            Some(count) if is_convolution && before => *count += 1,
-            _ if is_convolution => calls.push(1),
+            Some(call) if is_convolution && before => {
+                *call = Convolution { kernels: call.kernels + 1, last: &launch.name };
+            }
+            _ if is_convolution => calls.push(Convolution { kernels: 1, last: &launch.name }),
             _ => {}
         }
         before = is_convolution;
@@ -308,6 +346,13 @@ fn calls(seen: &Seen) -> Vec<usize> {
 
 fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
     let scores = seen.returned()?;
+    let (count, expected) = (scores.list().len(), right.value().list().len());
+    if count != expected {
+        return Err(Diagnosis::new("other-count", "There is not one score for each batch.")
+            .seen(format!("{count} scores"))
+            .expected(format!("{expected}: the thumbnails', then the photos'"))
+            .idea("Each batch has a score of its own, the photos too. None is to be left out or joined with another."));
+    }
     // TF32 rounds to 11 bits where an algorithm may use it, and each algorithm adds in its own order: a mean of thousands of
     // numbers is off by less than the two thousandths of one of them.
     if !scores.is_near(right.value(), 2e-3) {
@@ -334,14 +379,20 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
     let (calls, expected) = (calls(seen), self::calls(right));
     let took = |seen: &Seen| format!("{} µs (modelled)", seen.time / 1000);
     if calls.len() < images {
+        let without_cudnn = Diagnosis::new("without-cudnn", "Some of the convolutions are made without cuDNN.").idea(
+            "`enabled: false` takes away the library, not only the search. With `benchmark: false` cuDNN goes by a rule of \
+             thumb, which takes no time and is mostly right.",
+        );
+        let is_other = |call: &Call| call.name.starts_with("im2col");
         let diagnosis = match seen.count(CallKind::ToHost) > 0 {
+            _ if seen.of(CallKind::Launch).any(is_other) => without_cudnn,
             true => Diagnosis::new("photos-on-the-cpu", "Not all images are scored on the GPU.").idea(
                 "The CPU searches nothing, but it computes slowly, and copies come on top. Without benchmark mode the GPU does \
                  not search either.",
             ),
-            false => Diagnosis::new("without-cudnn", "Some of the convolutions are made without cuDNN.").idea(
-                "`enabled: false` takes away the library, not only the search. With `benchmark: false` cuDNN goes by a rule of \
-                 thumb, which takes no time and is mostly right.",
+            false => Diagnosis::new("joined", "There are fewer convolutions than batches.").idea(
+                "Batches of one size that are joined are one convolution, which was not asked for: joining copies them all, and \
+                 thousands of them would have to be in memory at the same time. One batch after the other.",
             ),
         };
         return Err(diagnosis
@@ -349,14 +400,14 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
             .expected(format!("{images}, and {}", took(right))));
     }
 
-    let searches = calls.iter().filter(|&&kernels| kernels > 1).count();
+    let searches = calls.iter().filter(|call| call.kernels > 1).count();
     let counted = |diagnosis: Diagnosis| {
         diagnosis
             .seen(format!("searches: {searches}, for {images} batches, {photos} of them photos; {}", took(seen)))
             .expected(format!("1, for the thumbnails; {}", took(right)))
     };
     // A search tries several algorithms, and then computes the result.
-    let tried = |calls: &[usize]| calls.iter().max().map_or(0, |kernels| kernels - 1);
+    let tried = |calls: &[Convolution<'_>]| calls.iter().map(|call| call.kernels - 1).max().unwrap_or(0);
     if searches > 0 && tried(&calls) < tried(&expected) {
         return Err(Diagnosis::new("limit-of-one", "The searches try too little to find anything.")
             .seen(format!("trial runs in a search: {}", tried(&calls)))
@@ -364,7 +415,7 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
             .idea("With `benchmark_limit: 1` only the choice of the rule of thumb is tried, so each search ends with it. Have fewer searches, not worse ones."));
     }
     // The thumbnails come first.
-    if calls.iter().take(thumbnails(case)).all(|&kernels| kernels == 1) && searches == photos {
+    if calls.iter().take(thumbnails(case)).all(|call| call.kernels == 1) && searches == photos {
         return Err(counted(Diagnosis::new("wrong-way-round", "The photos are searched, and the thumbnails are not."))
             .idea("A search pays where its result is used again and again. Of which images are there many of the same size?"));
     }
@@ -389,6 +440,16 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
             .seen(format!("no search: a batch of thumbnails takes {by_rule:.0} µs (modelled)"))
             .expected(format!("one search, and {found:.0} µs a batch ever after"))
             .idea("For the thumbnails the rule of thumb is wrong on this card. There are many of them, and one search is enough for all. It is the photos that should not be searched."));
+    }
+    // Thumbnails and photos may come in any order, so it is counted how often the algorithm is used that the solution's search
+    // finds.
+    let used = |calls: &[Convolution<'_>], name: &str| calls.iter().filter(|call| call.last == name).count();
+    let best = expected.iter().find(|call| call.kernels > 1).map_or("", |call| call.last);
+    if by_rule > 1.05 * found && used(&calls, best) < thumbnails(case) {
+        return Err(Diagnosis::new("search-forgotten", "There is a search, and not all thumbnails use what it has found.")
+            .seen(format!("convolutions with the algorithm that was found: {}", used(&calls, best)))
+            .expected(format!("{}: all batches of thumbnails", thumbnails(case)))
+            .idea("What a search has found is used as long as benchmark mode is on. Without it, cuDNN goes by its rule of thumb again, for the same sizes too. Leave it on for all thumbnails."));
     }
     if seen.fact("restored") != &Value::Flag(true) {
         let named = |on: bool| if on { "on" } else { "off" };
