@@ -1,5 +1,6 @@
 //! Numbers that cross the bus one at a time.
 
+use todevice::cuda;
 use todevice::prelude::*;
 
 use crate::{CallKind, Case, Diagnosis, Ended, Exercise, Kind, Seen, Style, Value, Wrong};
@@ -148,6 +149,32 @@ pub static EXERCISE: Exercise = Exercise {
             diagnosis: "half-on-the-cpu",
         },
         Wrong {
+            name: "squared_on_the_host",
+            what: "The numbers are squared on the host, before they are moved.",
+            edits: &[
+                (SIZES, "    let sizes = [vectors.len(), vectors[0].len()];\n    let squares: Vec<f32> = vectors.concat().iter().map(|v| v * v).collect();\n"),
+                (MAKE, "    let x = Tensor::from_slice(&squares, &sizes)?;\n"),
+                (COMPUTE, "    let lengths = x.sum_dims(&[1], false)?.sqrt()?;\n"),
+            ],
+            diagnosis: "squared-on-the-host",
+        },
+        Wrong {
+            name: "computed_on_the_host",
+            what: "The lengths are computed on the host, and taken to the GPU for show.",
+            edits: &[
+                (SIZES, "    let length = |vector: &Vec<f32>| vector.iter().map(|v| v * v).sum::<f32>();\n"),
+                (MAKE, "    let x = Tensor::new(vectors.iter().map(length).collect::<Vec<f32>>())?;\n"),
+                (COMPUTE, "    let lengths = (x.sqrt()? * 1.0)?;\n"),
+            ],
+            diagnosis: "computed-on-the-host",
+        },
+        Wrong {
+            name: "another_device",
+            what: "The GPU is chosen by the function, whatever `device` says.",
+            edits: &[(MOVE, "    let _ = device;\n    let x = x.to(Device::cuda_if_available())?;\n")],
+            diagnosis: "another-device",
+        },
+        Wrong {
             name: "left_there",
             what: "The result stays on the device.",
             edits: &[(BACK, "    Ok(lengths)\n")],
@@ -195,7 +222,7 @@ pub static EXERCISE: Exercise = Exercise {
             diagnosis: "lengths",
         },
     ],
-    gpus: &["sim:t4", "sim:h200", "none"],
+    gpus: &["sim:t4", "sim:h200", "none", "sim:t4x2"],
     sizes: &[12, 40],
     observe: |case| observe(case, solution::lengths),
     judge,
@@ -215,9 +242,20 @@ pub fn observe(case: &Case, lengths: Lengths) -> Seen {
     case.machine().enter(|| {
         let vectors = given(case).expect("they are numbers");
         // The driver is asked for memory before, so that a timeline shows what is copied.
-        Tensor::zeros_with(&[1], case.device()).expect("the machine is new");
-        crate::observe(case, || lengths(&vectors, case.device()), |_| Ok(()))
+        Tensor::zeros_with(&[1], device(case)).expect("the machine is new");
+        crate::observe(case, || lengths(&vectors, device(case)), |facts| {
+            let elsewhere = case.gpu == TWO && cuda::max_memory_allocated_device(0)? > 0;
+            facts.insert("elsewhere".to_owned(), Value::Flag(elsewhere));
+            Ok(())
+        })
     })
+}
+
+/// A machine where `device` is the GPU that nobody takes unless told to.
+const TWO: &str = "sim:t4x2";
+
+fn device(case: &Case) -> Device {
+    if case.gpu == TWO { Device::cuda(1) } else { case.device() }
 }
 
 fn numbers(case: &Case) -> usize {
@@ -242,7 +280,22 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
     }
     let lengths = seen.returned()?;
     let (there, back) = (seen.count(CallKind::ToDevice), seen.count(CallKind::ToHost));
-    if !seen.computed_on_the_gpu(case) {
+    if seen.fact("elsewhere") == &Value::Flag(true) {
+        return Err(Diagnosis::new("another-device", "Another GPU computes than the one that `device` names.")
+            .seen("memory of cuda:0 is used")
+            .expected("memory of cuda:1, which is `device` here")
+            .idea("The caller decides on the device, and the function uses the one that it is given."));
+    }
+    // Whoever adds up on the host has fewer numbers to move: the shortest vectors have five.
+    if there > 0 && 2 * seen.bytes(CallKind::ToDevice) < right.bytes(CallKind::ToDevice) {
+        return Err(Diagnosis::new("computed-on-the-host", "Not all numbers of the vectors come to the GPU.")
+            .seen(format!("{} bytes copied to the GPU", seen.bytes(CallKind::ToDevice)))
+            .expected(format!("{}: 4 a number", right.bytes(CallKind::ToDevice)))
+            .idea("Less to move is good, but the host has done the work for it. The arithmetic belongs on the device.")
+            .at(seen.line(CallKind::ToDevice)));
+    }
+    let launches = seen.count(CallKind::Launch);
+    if case.gpu != "none" && launches == 0 {
         if there > 0 {
             return Err(Diagnosis::new("result-dropped", "The numbers are copied to the GPU, and nothing is done with the copy.")
                 .seen(format!("{} to the GPU, and no kernel", copies(there)))
@@ -252,7 +305,7 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
         return Err(Diagnosis::new("on-the-cpu", "The lengths are computed on the CPU.")
             .seen("no copy to the GPU, and no kernel on it")
             .expected("one copy, and the arithmetic on the GPU")
-            .idea("No copy at all is fewer than one, but `device` says where to compute."));
+            .idea("The fewest copies are none at all, but `device` says where to compute."));
     }
     if lengths.device().is_some_and(|device| device != "cpu") {
         return Err(Diagnosis::new("left-there", "The result is still on the GPU.")
@@ -309,8 +362,13 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
             return Err(returned(Diagnosis::new("half-on-the-cpu", "More comes back than the lengths."))
                 .idea("What is computed on the CPU has to be copied there first. Compute to the end on the device: the result is smaller."));
         }
+        if !seen.computed_on_the_gpu(right) {
+            return Err(Diagnosis::new("half-on-the-cpu", "The GPU does little of the arithmetic.")
+                .seen(format!("kernels on the GPU: {launches}"))
+                .expected(format!("{}", right.count(CallKind::Launch)))
+                .idea("Squares, sums and roots belong on the device, all of them."));
+        }
         // Three or four kernels do it in any of the usual ways, however many vectors there are.
-        let launches = seen.count(CallKind::Launch);
         if launches >= rows {
             return Err(Diagnosis::new("kernels-row-by-row", "The vectors are moved together, but their lengths are computed one by one.")
                 .seen(format!("{launches} kernels"))
@@ -319,6 +377,19 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
                 .at(seen.line(CallKind::Launch))
                 .timelines(seen, right));
         }
+    }
+    // What is added up has been squared before, by a kernel. (A matrix product does both, and is no sum.)
+    let operations: Vec<&str> = seen.of(CallKind::Launch).filter_map(|call| call.operation.as_deref()).collect();
+    let sum = operations.iter().position(|operation| operation.starts_with("sum") || operation.starts_with("mean"));
+    let moves = |operation: &&&str| ["_to_copy", "copy_", "clone", "cat", "stack"].contains(*operation);
+    if sum.is_some_and(|at| operations[..at].iter().filter(|operation| !moves(operation)).count() == 0)
+        && lengths.is_near(right.value(), 1e-5)
+    {
+        return Err(Diagnosis::new("squared-on-the-host", "What comes to the GPU are the squares.")
+            .seen("the first kernel adds up, and no other has squared the numbers before")
+            .expected("a kernel that squares them, and one that adds up")
+            .idea("The arithmetic belongs on the device, all of it. There a product of two tensors is one line.")
+            .at(seen.line(CallKind::Launch)));
     }
     // Sums of up to 8 squares in f32, in whatever order, differ by some 1e-7 of them.
     if !lengths.is_near(right.value(), 1e-5) {

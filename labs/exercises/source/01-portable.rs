@@ -165,8 +165,21 @@ pub static EXERCISE: Exercise = Exercise {
         Wrong {
             name: "squared_on_the_cpu",
             what: "The numbers are made on the device, and squared on the CPU.",
-            edits: &[(SQUARE, "    let x = x.cpu()?;\n    let squares = (&x * &x)?;\n"), (BACK, "    Ok(squares)\n")],
+            edits: &[(SQUARE, "    let x = x.relu()?.cpu()?;\n    let squares = (&x * &x)?;\n"), (BACK, "    Ok(squares)\n")],
             diagnosis: "squared-on-the-cpu",
+        },
+        Wrong {
+            name: "one_by_one",
+            what: "The host squares each number, and the GPU is filled with them one by one.",
+            edits: &[
+                (
+                    MAKE,
+                    "    let one = |i: usize| Tensor::full(&[], (i * i) as f64, device);\n    \
+                     let all = (0..n).map(one).collect::<Result<Vec<_>>>()?;\n",
+                ),
+                (SQUARE, "    let squares = Tensor::stack(&all, 0)?;\n"),
+            ],
+            diagnosis: "one-by-one",
         },
         Wrong {
             name: "left_there",
@@ -297,12 +310,26 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
             .expected("a tensor on the CPU")
             .idea("The caller knows nothing of the device that was picked. `.cpu()` brings the result to where it can be used."));
     }
-    // One kernel makes the numbers, and at least one squares them.
+    // One kernel makes the numbers, and one squares them. Roundabout ways need a few more, but not one for each number: there
+    // are at least 10.
     let launches = seen.count(CallKind::Launch);
-    if case.gpu != "none" && launches < 2 {
-        return Err(Diagnosis::new("squared-on-the-cpu", "The numbers are made on the GPU, and squared on the CPU.")
-            .seen(format!("{launches} kernel on the GPU"))
+    if case.gpu != "none" && launches >= 10 {
+        return Err(Diagnosis::new("one-by-one", "The GPU gets its numbers one by one.")
+            .seen(format!("{launches} kernels for {} numbers", case.size))
             .expected("2: one that makes the numbers, and one that squares them")
+            .idea("A launch has its price, and one launch can make or square all of the numbers. What the host has computed comes from the host.")
+            .at(seen.line(CallKind::Launch)));
+    }
+    // Whatever squares: a product, a power, or a sum of sums.
+    let squares_there = seen.of(CallKind::Launch).any(|call| {
+        let operation = call.operation.as_deref().unwrap_or_default();
+        let names = ["mul", "pow", "square", "cumsum", "mm", "dot", "prod", "outer", "einsum", "div", "exp", "loss"];
+        call.name == "gemm" || names.iter().any(|name| operation.contains(name))
+    });
+    if case.gpu != "none" && !squares_there {
+        return Err(Diagnosis::new("squared-on-the-cpu", "The numbers are made on the GPU, and squared on the CPU.")
+            .seen(format!("{} on the GPU, and none that squares", if launches == 1 { "1 kernel".to_owned() } else { format!("{launches} kernels") }))
+            .expected("one that makes the numbers, and one that squares them")
             .idea("An operation runs where its tensors are. Bring back what comes out of the last one."));
     }
     // All of them are whole numbers below 2²⁴, which f32 holds exactly. `pow` may be off in the last digit.

@@ -1,8 +1,9 @@
 //! The batch that stayed behind.
 
+use todevice::cuda;
 use todevice::prelude::*;
 
-use crate::{CallKind, Case, Diagnosis, Ended, Exercise, Kind, Operand, Seen, Style, Wrong};
+use crate::{CallKind, Case, Diagnosis, Ended, Exercise, Kind, Operand, Seen, Style, Value, Wrong};
 
 /// What the student's file holds when it is done.
 pub mod solution {
@@ -45,7 +46,8 @@ pub static EXERCISE: Exercise = Exercise {
            machine: with a GPU all of the arithmetic belongs there, and every batch crosses the bus once, when its turn \
            comes.",
     hints: [
-        "Read the report of GPU0001: it names the tensor that is elsewhere, and the line that made it.",
+        "Read the report of GPU0001: it names the tensor that is elsewhere, the operation that stopped, and its line. Where \
+         should that tensor have been moved?",
         "A batch is two tensors, and both take part. What `.to(device)` returns is on the device; what it was called on \
          stays where it is.",
         "The loop begins with `let x = x.to(device)?;` and a second line like it.",
@@ -76,6 +78,26 @@ pub static EXERCISE: Exercise = Exercise {
                 ("for (x, y) in batches {", "for i in 0..batches.len() {"),
                 (X, "        let x = batches[i].0.to(device)?;\n"),
                 (Y, "        let y = batches[i].1.to(device)?;\n"),
+            ],
+        },
+        Style {
+            name: "read_again",
+            edits: &[(
+                KEEP,
+                "        losses.push(loss.to(DType::F64)?.item()?);\n        \
+                 println!(\"{:.4}\", loss.item()?);\n        assert!(loss.item()?.is_finite());\n",
+            )],
+        },
+        Style {
+            name: "with_accuracy",
+            edits: &[
+                ("&model.forward(&x)?, &y)", "&prediction, &y)"),
+                (Y, "        let y = y.to(device)?;\n        let prediction = model.forward(&x)?;\n"),
+                (
+                    KEEP,
+                    "        losses.push(loss.item()?);\n        let right = prediction.argmax(1, false)?.eq(&y)?;\n        \
+                     println!(\"{}\", right.to(DType::F32)?.mean()?.item()?);\n",
+                ),
             ],
         },
     ],
@@ -126,6 +148,24 @@ pub static EXERCISE: Exercise = Exercise {
             diagnosis: "moved-twice",
         },
         Wrong {
+            name: "larger_on_the_way",
+            what: "The inputs are made twice as large on the host, and smaller again on the GPU.",
+            edits: &[(X, "        let x = x.to(DType::F64)?.to(device)?.to(DType::F32)?;\n")],
+            diagnosis: "twice-the-bytes",
+        },
+        Wrong {
+            name: "another_device",
+            what: "The GPU is chosen by the function, whatever `device` says.",
+            edits: &[("    model.to(device)?;\n", "    let _ = device;\n    let device = Device::cuda_if_available();\n    model.to(device)?;\n")],
+            diagnosis: "another-device",
+        },
+        Wrong {
+            name: "other_lr",
+            what: "The learning rate is another one.",
+            edits: &[("lr: 0.1,", "lr: 0.2,")],
+            diagnosis: "losses",
+        },
+        Wrong {
             name: "all_at_once",
             what: "All batches are moved before the loop, and fill the memory.",
             edits: &[
@@ -170,7 +210,7 @@ pub static EXERCISE: Exercise = Exercise {
             diagnosis: "one-by-one",
         },
     ],
-    gpus: &["sim:t4", "sim:h200", "none"],
+    gpus: &["sim:t4", "sim:h200", "none", "sim:t4x2"],
     sizes: &[8, 24],
     observe: |case| observe(case, solution::train),
     judge,
@@ -178,16 +218,29 @@ pub static EXERCISE: Exercise = Exercise {
 
 const X: &str = "        let x = x.to(device)?;\n";
 const Y: &str = "        let y = y.to(device)?;\n";
+const KEEP: &str = "        losses.push(loss.item()?);\n";
 
 /// The size of a case is that of a batch. How many batches there are depends on the seed.
 pub fn observe(case: &Case, train: Train) -> Seen {
     case.machine().enter(|| {
         let (model, batches) = given(case).expect("the machine is new");
-        crate::observe(case, || train(&model, &batches, case.device()), |_| Ok(()))
+        crate::observe(case, || train(&model, &batches, device(case)), |facts| {
+            let elsewhere = case.gpu == TWO && cuda::max_memory_allocated_device(0)? > 0;
+            facts.insert("elsewhere".to_owned(), Value::Flag(elsewhere));
+            Ok(())
+        })
     })
 }
 
+/// A machine where `device` is the GPU that nobody takes unless told to.
+const TWO: &str = "sim:t4x2";
+
+fn device(case: &Case) -> Device {
+    if case.gpu == TWO { Device::cuda(1) } else { case.device() }
+}
+
 const FEATURES: usize = 64;
+const CLASSES: usize = 4;
 
 /// The parameters of the model: a weight and a bias of each layer.
 const PARAMETERS: usize = 4;
@@ -198,12 +251,12 @@ fn batches(case: &Case) -> usize {
 
 fn given(case: &Case) -> Result<(nn::Sequential, Vec<(Tensor, Tensor)>)> {
     manual_seed(case.seed);
-    let layers = (nn::Linear::new(FEATURES, 16)?, nn::ReLU, nn::Linear::new(16, 4)?);
+    let layers = (nn::Linear::new(FEATURES, 16)?, nn::ReLU, nn::Linear::new(16, CLASSES)?);
     let model = nn::Sequential::new(layers);
     let mut all = Vec::new();
     for _ in 0..batches(case) {
         let x = Tensor::randn(&[case.size, FEATURES])?;
-        all.push((x, Tensor::randint(0, 4, &[case.size])?));
+        all.push((x, Tensor::randint(0, CLASSES as i64, &[case.size])?));
     }
     Ok((model, all))
 }
@@ -221,9 +274,15 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
             .idea("The caller decides on the device. Code that says `device` everywhere runs everywhere."));
     }
     let losses = seen.returned()?;
+    if seen.fact("elsewhere") == &Value::Flag(true) {
+        return Err(Diagnosis::new("another-device", "Another GPU trains than the one that `device` names.")
+            .seen("memory of cuda:0 is used")
+            .expected("memory of cuda:1, which is `device` here")
+            .idea("The caller decides on the device, and the function uses the one that it is given."));
+    }
     // A style may need a few more or less; on the CPU there are none.
     let launches = seen.count(CallKind::Launch);
-    if launches < right.count(CallKind::Launch) / 2 {
+    if !seen.computed_on_the_gpu(right) {
         return Err(Diagnosis::new("nothing-moved", "It trains, but on the CPU.")
             .seen(if launches == 0 { "no kernel on the GPU".to_owned() } else { format!("{launches} kernels on the GPU") })
             .expected(format!("{} kernels", right.count(CallKind::Launch)))
@@ -239,11 +298,17 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
             .expected(format!("{expected}: {PARAMETERS} of the model, and 2 a batch"))
             .at(at)
     };
-    if seen.count(CallKind::ToHost) >= right.count(CallKind::ToHost) + 4 * count {
+    // It may stay there after the last batch. Who reads several numbers of a batch has as many copies, but only back.
+    let travels = PARAMETERS * (count - 1);
+    if seen.count(CallKind::ToHost) >= right.count(CallKind::ToHost) + travels && copies >= expected + travels {
         return Err(counted(Diagnosis::new("model-travels", "The model goes back and forth with every batch."))
             .idea("Moving a model copies each of its parameters. Move it once, before the loop; it stays."));
     }
-    if seen.bytes(CallKind::ToHost) > right.bytes(CallKind::ToHost) {
+    // The predictions come back, and no kernel makes a loss of them. Who reads a few numbers of each batch has both otherwise.
+    let predictions = (count * case.size * CLASSES * 4) as u64;
+    let is_loss = |operation: &str| operation.contains("cross_entropy") || operation.contains("nll_loss");
+    let losses_there = seen.of(CallKind::Launch).filter(|call| call.operation.as_deref().is_some_and(is_loss)).count();
+    if seen.bytes(CallKind::ToHost) >= predictions && losses_there < count {
         return Err(counted(Diagnosis::new("loss-on-the-cpu", "The loss is computed on the CPU."))
             .seen(format!("{} bytes fetched to the CPU", seen.bytes(CallKind::ToHost)))
             .expected(format!("{}: the losses", right.bytes(CallKind::ToHost)))
@@ -257,13 +322,23 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
         return Err(counted(Diagnosis::new("one-by-one", "The batch goes over in pieces."))
             .idea("A copy costs some ten microseconds however small it is. Move the whole tensor at once."));
     }
-    if copies > expected {
+    let (bytes, right_bytes) = (seen.bytes(CallKind::ToDevice), right.bytes(CallKind::ToDevice));
+    // The targets of a batch are the least that can be moved twice: 8 bytes a sample. A scalar or two may go there besides.
+    let more = bytes >= right_bytes + 8 * case.size as u64;
+    if copies > expected && more {
         return Err(counted(Diagnosis::new("moved-twice", "A batch is moved more than once."))
             .idea("`.to` copies whenever the tensor it is called on is elsewhere. Keep what it returns, and use that."));
     }
-    // A batch is 64 floats and an i64 a sample.
+    if case.gpu != "none" && more {
+        return Err(Diagnosis::new("twice-the-bytes", "The batches are made larger before they are moved.")
+            .seen(format!("{bytes} bytes copied to the GPU"))
+            .expected(format!("{right_bytes}"))
+            .idea("Convert where it costs less. What is moved as F64 takes twice the time of F32; if you need F64, convert on the GPU.")
+            .at(at));
+    }
+    // A batch is 64 floats and an i64 a sample. On the CPU the batches are all there in any case.
     let batch = (case.size * (FEATURES * 4 + 8)) as u64;
-    if seen.peak > right.peak + 2 * batch {
+    if case.gpu != "none" && seen.peak > right.peak + 2 * batch {
         return Err(Diagnosis::new("all-at-once", "All batches are on the GPU at the same time.")
             .seen(format!("{} bytes at most", seen.peak))
             .expected(format!("about {}, with one batch at a time", right.peak))
@@ -272,11 +347,18 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
     }
     if !losses.is_near(right.value(), 1e-4) {
         return Err(Diagnosis::new("losses", "The losses are not those of this training.")
-            .seen(format!("{} losses, the last of them {:?}", losses.list().len(), losses.list().last()))
-            .expected(format!("{count}, one a batch, in order"))
+            .seen(told(losses))
+            .expected(format!("{}, one a batch, in order", told(right.value())))
             .idea("Each batch is trained on once: forward, loss, zero_grad, backward, step."));
     }
     Ok(())
+}
+
+fn told(losses: &Value) -> String {
+    match losses.list().last().and_then(Value::number) {
+        Some(last) => format!("{} losses, the last of them {last:.4}", losses.list().len()),
+        None => "no losses".to_owned(),
+    }
 }
 
 /// Which tensor of a device mismatch is on the CPU?

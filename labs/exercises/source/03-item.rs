@@ -97,6 +97,10 @@ pub static EXERCISE: Exercise = Exercise {
             ],
         },
         Style {
+            name: "step_by_hand",
+            edits: &[(STEP, STEP_BY_HAND)],
+        },
+        Style {
             name: "option",
             edits: &[
                 (NEW, "        let mut total: Option<Tensor> = None;\n"),
@@ -137,6 +141,7 @@ pub static EXERCISE: Exercise = Exercise {
             what: "Every second step reads the sum.",
             edits: &[
                 (BATCH, "        for (i, (x, y)) in batches.iter().enumerate() {\n"),
+                (STEP, STEP_BY_HAND),
                 (
                     ADD,
                     "            total = (&total + &loss.detach())?;\n            if i % 2 == 1 {\n                \
@@ -162,7 +167,10 @@ pub static EXERCISE: Exercise = Exercise {
         Wrong {
             name: "synchronized",
             what: "The sum stays on the device, but each step synchronizes.",
-            edits: &[(ADD, "            total = (&total + &loss.detach())?;\n            todevice::cuda::synchronize()?;\n")],
+            edits: &[
+                (STEP, STEP_BY_HAND),
+                (ADD, "            total = (&total + &loss.detach())?;\n            todevice::cuda::synchronize()?;\n"),
+            ],
             diagnosis: "synchronized-each-step",
         },
         Wrong {
@@ -208,6 +216,10 @@ pub static EXERCISE: Exercise = Exercise {
     observe: |case| observe(case, solution::train),
     judge,
 };
+
+const STEP_BY_HAND: &str = "            for parameter in model.parameters() {\n                \
+                            let gradient = parameter.grad().expect(\"it learns\");\n                \
+                            no_grad(|| parameter.tensor().sub_(&(&gradient * 0.1)?))?;\n            }\n";
 
 const ITEM_EACH_STEP: &[(&str, &str)] = &[
     (NEW, "        let mut total = 0.0;\n"),
@@ -267,20 +279,26 @@ fn losses(case: &Case) -> Result<Vec<Vec<f64>>> {
 
 /// The calls that make the host wait while some batches of an epoch are trained on, and others are not yet.
 fn in_the_loop<'a>(case: &Case, seen: &'a Seen) -> Vec<&'a Call> {
-    let mut updates = 0;
+    // Steps can be written by hand. What every batch has is one backward pass, and that begins with its loss.
+    let mut batches = 0;
     let mut waits = Vec::new();
+    let mut before = None;
     for call in &seen.calls {
+        let is_backward = call.operation.as_deref() == Some(BACKWARD_OPERATION);
         match call.kind {
-            CallKind::Launch if call.operation.as_deref() == Some("_fused_sgd_") => updates += 1,
-            CallKind::ToHost | CallKind::Wait if !(updates / PARAMETERS).is_multiple_of(case.size) => waits.push(call),
+            CallKind::Launch => {
+                batches += usize::from(is_backward && before != Some(BACKWARD_OPERATION));
+                before = call.operation.as_deref();
+            }
+            CallKind::ToHost | CallKind::Wait if !batches.is_multiple_of(case.size) => waits.push(call),
             _ => {}
         }
     }
     waits
 }
 
-/// The parameters of the model, each of which a step updates with a kernel: the weight and the bias of its layer.
-const PARAMETERS: usize = 2;
+/// The kernels with which a backward pass from a cross-entropy begins.
+const BACKWARD_OPERATION: &str = "NllLossBackward0";
 
 fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
     let (epochs, batches) = (epochs(case), case.size);

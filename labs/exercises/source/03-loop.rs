@@ -1,5 +1,6 @@
 //! The training loop, from nothing.
 
+use todevice::cuda;
 use todevice::prelude::*;
 
 use crate::{CallKind, Case, Diagnosis, Ended, Exercise, Kind, Seen, Style, Value, Wrong};
@@ -43,6 +44,7 @@ pub mod solution {
 type Train =
     fn(&nn::Sequential, &DataLoader<TensorDataset<2>>, usize, Device) -> Result<Vec<f64>>;
 
+const OPTIONS: &str = "    let options = AdamOptions { lr: 1e-2, ..Default::default() };\n";
 const MOVE: &str = "    model.to(device)?;\n";
 const MAKE: &str =
     "    let mut optimizer = optim::Adam::new(model.parameters(), options)?;\n";
@@ -122,6 +124,13 @@ pub static EXERCISE: Exercise = Exercise {
                 (LOSS, "            optimizer.zero_grad();\n            let loss = loss_fn.forward(&model.forward(&x)?, &y)?;\n"),
                 (KEEP, "            sum = (&sum + &loss.detach())?;\n"),
                 (MEAN, "        }\n        means.push(sum.item()? / loader.len() as f64);\n"),
+            ],
+        },
+        Style {
+            name: "loss_by_hand",
+            edits: &[
+                ("    let loss_fn = nn::MSELoss::default();\n", ""),
+                (LOSS, "            let loss = (model.forward(&x)? - y)?.square()?.mean()?;\n"),
             ],
         },
         Style {
@@ -283,13 +292,34 @@ pub static EXERCISE: Exercise = Exercise {
             diagnosis: "batch-left",
         },
         Wrong {
+            name: "another_device",
+            what: "The GPU is chosen by the function, whatever `device` says.",
+            edits: &[(MOVE, "    let _ = device;\n    let device = Device::cuda_if_available();\n    model.to(device)?;\n")],
+            diagnosis: "another-device",
+        },
+        Wrong {
+            name: "sgd",
+            what: "The optimizer is SGD.",
+            edits: &[
+                (OPTIONS, "        let options = SGDOptions { lr: 1e-2, ..Default::default() };\n"),
+                (MAKE, "    let mut optimizer = optim::SGD::new(model.parameters(), options)?;\n"),
+            ],
+            diagnosis: "not-adam",
+        },
+        Wrong {
+            name: "other_lr",
+            what: "The learning rate is another one.",
+            edits: &[("lr: 1e-2", "lr: 1e-3")],
+            diagnosis: "losses",
+        },
+        Wrong {
             name: "on_the_cpu",
             what: "Nothing is moved, and the CPU trains.",
-            edits: &[(MOVE, "    let _ = device;\n"), (MOVE_BATCH, "")],
+            edits: &[(MOVE, "    let _ = Tensor::ones_with(&[1], device)?;\n"), (MOVE_BATCH, "")],
             diagnosis: "on-the-cpu",
         },
     ],
-    gpus: &["sim:t4", "sim:h200", "none"],
+    gpus: &["sim:t4", "sim:h200", "none", "sim:t4x2"],
     sizes: &[8, 16],
     observe: |case| observe(case, solution::train),
     judge,
@@ -302,8 +332,10 @@ pub fn observe(case: &Case, train: Train) -> Seen {
         let before = weights(&model).expect("they are numbers");
         crate::observe(
             case,
-            || train(&model, &loader, epochs(case), case.device()),
+            || train(&model, &loader, epochs(case), device(case)),
             |facts| {
+                let elsewhere = case.gpu == TWO && cuda::max_memory_allocated_device(0)? > 0;
+                facts.insert("elsewhere".to_owned(), Value::Flag(elsewhere));
                 let gradients = model.parameters().iter().any(|parameter| parameter.grad().is_some());
                 facts.insert("gradients".to_owned(), Value::Flag(gradients));
                 facts.insert("changed".to_owned(), Value::Flag(weights(&model)? != before));
@@ -311,6 +343,13 @@ pub fn observe(case: &Case, train: Train) -> Seen {
             },
         )
     })
+}
+
+/// A machine where `device` is the GPU that nobody takes unless told to.
+const TWO: &str = "sim:t4x2";
+
+fn device(case: &Case) -> Device {
+    if case.gpu == TWO { Device::cuda(1) } else { case.device() }
 }
 
 const FEATURES: usize = 16;
@@ -398,9 +437,17 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
             .idea("Within `no_grad`, and after `detach()`, nothing is remembered for `backward`. They are for evaluation, and for a loss that is kept."));
     }
     let means = seen.returned()?;
-    if !seen.computed_on_the_gpu(case) {
+    if seen.fact("elsewhere") == &Value::Flag(true) {
+        return Err(Diagnosis::new("another-device", "Another GPU trains than the one that `device` names.")
+            .seen("memory of cuda:0 is used")
+            .expected("memory of cuda:1, which is `device` here")
+            .idea("The caller decides on the device, and the function uses the one that it is given."));
+    }
+    // Who leaves out batches, or parts of a step, has fewer kernels, too. But nobody computes this model without a product.
+    let launched = seen.count(CallKind::Launch);
+    if case.gpu != "none" && !seen.of(CallKind::Launch).any(|call| call.name == "gemm") {
         return Err(Diagnosis::new("on-the-cpu", "It trains, but on the CPU.")
-            .seen("no kernel on the GPU")
+            .seen(format!("{launched} kernels on the GPU, and no matrix product among them"))
             .expected(format!("{} kernels", right.count(CallKind::Launch)))
             .idea("Model and batches are together, so nothing complains. They belong on `device`, both."));
     }
@@ -469,7 +516,7 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
             .idea("The loss that `backward` starts from is the one to keep. It tells how good the model was before this step."));
     }
     Err(told(Diagnosis::new("losses", "The losses are not those of this training."))
-        .idea("Once for each batch: forward, loss, `zero_grad`, `backward`, `step`."))
+        .idea("Each batch makes its step. Are the loss, the optimizer and its options those of the task?"))
 }
 
 /// Has each batch made its step, with its own gradients? The GPU has seen it.
@@ -482,15 +529,19 @@ fn judge_steps(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> 
         calls.find(|call| call.operation.as_deref().is_some_and(is)).and_then(|call| call.line)
     };
     let line = line_of(ADAM);
+    // Who writes the loss by hand has none of these.
     let losses = launches(seen, LOSS_OPERATION);
-    if losses < launches(right, LOSS_OPERATION) {
+    if losses > 0 && losses < launches(right, LOSS_OPERATION) {
         let of_one = launches(right, LOSS_OPERATION) / steps;
         return Err(Diagnosis::new("not-all-batches", "Not every batch is trained on.")
             .seen(format!("{} forward passes with a loss", losses / of_one))
             .expected(format!("{steps}: {batches} batches in each of {epochs} epochs"))
             .idea("An epoch is one pass through all the data."));
     }
-    if launches(seen, BACKWARD_OPERATION) == 0 {
+    let is_backward = |operation: &str| operation.contains("Backward");
+    let mut kernels = seen.of(CallKind::Launch);
+    let backward = kernels.find(|call| call.operation.as_deref().is_some_and(is_backward));
+    if backward.is_none() {
         return Err(Diagnosis::new("no-backward", "No gradient is ever computed.")
             .seen("no backward pass")
             .expected(format!("{steps}, one a batch"))
@@ -499,7 +550,7 @@ fn judge_steps(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> 
     let updates = launches(seen, ADAM) / PARAMETERS;
     let updated = |diagnosis: Diagnosis| {
         diagnosis
-            .seen(format!("{updates} steps that changed parameters"))
+            .seen(format!("{updates} steps of Adam that changed parameters"))
             .expected(format!("{steps}, one a batch"))
     };
     if updates == 0 && seen.fact("changed") == &Value::Flag(true) {
@@ -536,7 +587,7 @@ fn judge_steps(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> 
     }
     // A parameter that has a gradient gets the next one added to it, by a kernel. If no gradient is set to zero within an
     // epoch, it gets one for each batch but the first. A sum of losses on the same line would be one a batch: less.
-    let backward_line = line_of(BACKWARD_OPERATION);
+    let backward_line = backward.and_then(|call| call.line);
     let added = seen
         .of(CallKind::Launch)
         .filter(|call| call.line == backward_line && call.operation.as_deref() == Some("add"))
@@ -574,7 +625,6 @@ fn judge_steps(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> 
 
 const ADAM: &str = "_fused_adam_";
 const LOSS_OPERATION: &str = "mse_loss";
-const BACKWARD_OPERATION: &str = "MseLossBackward0";
 
 /// The kernels that an operation launched. Each of those above launches the same ones whatever the style.
 fn launches(seen: &Seen, operation: &str) -> usize {

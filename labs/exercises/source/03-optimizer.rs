@@ -1,5 +1,6 @@
 //! An optimizer of something else.
 
+use todevice::cuda;
 use todevice::prelude::*;
 
 use crate::{CallKind, Case, Diagnosis, Ended, Exercise, Kind, Seen, Style, Value, Wrong};
@@ -51,6 +52,7 @@ const BATCH: &str = "        let (x, y) = (x.to(device)?, y.to(device)?);\n";
 const FEATURES_OF: &str = "        let features = backbone.forward(&x)?;\n";
 const LOSS: &str = "        let loss = loss_fn.forward(&head.forward(&features)?, &y)?;\n";
 const ZERO: &str = "        optimizer.zero_grad();\n";
+const KEEP: &str = "        losses.push(loss.item()?);\n";
 const OPTIONS: &str = "    let options = SGDOptions { lr: 0.2, momentum: 0.5, ..Default::default() };\n";
 
 pub static EXERCISE: Exercise = Exercise {
@@ -153,6 +155,12 @@ pub static EXERCISE: Exercise = Exercise {
             diagnosis: "gradients-for-nothing",
         },
         Wrong {
+            name: "gradients_forgotten",
+            what: "The backbone's gradients are computed, and forgotten after each step.",
+            edits: &[(FREEZE, ""), (KEEP, "        losses.push(loss.item()?);\n        backbone.parameters().iter().for_each(|parameter| parameter.zero_grad());\n")],
+            diagnosis: "gradients-forgotten",
+        },
+        Wrong {
             name: "all_frozen",
             what: "The head is frozen, too.",
             edits: &[(
@@ -189,8 +197,14 @@ pub static EXERCISE: Exercise = Exercise {
         Wrong {
             name: "on_the_cpu",
             what: "Everything stays on the CPU.",
-            edits: &[("    backbone.to(device)?;\n", "    let device = if device.is_cuda() { Device::Cpu } else { device };\n")],
+            edits: &[("    backbone.to(device)?;\n", "    let _ = Tensor::ones_with(&[1], device)?;\n    let device = Device::Cpu;\n")],
             diagnosis: "on-the-cpu",
+        },
+        Wrong {
+            name: "another_device",
+            what: "The GPU is chosen by the function, whatever `device` says.",
+            edits: &[("    backbone.to(device)?;\n", "    let _ = device;\n    let device = Device::cuda_if_available();\n    backbone.to(device)?;\n")],
+            diagnosis: "another-device",
         },
         Wrong {
             name: "other_options",
@@ -199,7 +213,7 @@ pub static EXERCISE: Exercise = Exercise {
             diagnosis: "losses",
         },
     ],
-    gpus: &["sim:t4", "sim:h200", "none"],
+    gpus: &["sim:t4", "sim:h200", "none", "sim:t4x2"],
     sizes: &[8, 16],
     observe: |case| observe(case, solution::fine_tune),
     judge,
@@ -214,8 +228,10 @@ pub fn observe(case: &Case, fine_tune: FineTune) -> Seen {
         let before = [weights(&backbone), weights(&head)].map(|weights| weights.expect("they are numbers"));
         let mut seen = crate::observe(
             case,
-            || fine_tune(&backbone, &head, &batches, case.device()),
+            || fine_tune(&backbone, &head, &batches, device(case)),
             |facts| {
+                let elsewhere = case.gpu == TWO && cuda::max_memory_allocated_device(0)? > 0;
+                facts.insert("elsewhere".to_owned(), Value::Flag(elsewhere));
                 let mut fact = |name: &str, holds: bool| facts.insert(name.to_owned(), Value::Flag(holds));
                 let has_gradient = |module: &dyn Module| module.parameters().iter().any(|parameter| parameter.grad().is_some());
                 fact("backbone changed", weights(&backbone)? != before[0]);
@@ -231,6 +247,13 @@ pub fn observe(case: &Case, fine_tune: FineTune) -> Seen {
         seen.facts.insert("head is frozen".to_owned(), Value::Flag(is_frozen));
         seen
     })
+}
+
+/// A machine where `device` is the GPU that nobody takes unless told to.
+const TWO: &str = "sim:t4x2";
+
+fn device(case: &Case) -> Device {
+    if case.gpu == TWO { Device::cuda(1) } else { case.device() }
 }
 
 const PIXELS: usize = 24;
@@ -311,10 +334,17 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
         return Err(no_graph(seen));
     }
     let losses_seen = seen.returned()?;
-    if !seen.computed_on_the_gpu(case) {
+    if seen.fact("elsewhere") == &Value::Flag(true) {
+        return Err(Diagnosis::new("another-device", "Another GPU trains than the one that `device` names.")
+            .seen("memory of cuda:0 is used")
+            .expected("memory of cuda:1, which is `device` here")
+            .idea("The caller decides on the device, and the function uses the one that it is given."));
+    }
+    if !seen.computed_on_the_gpu(right) {
+        let launches = seen.count(CallKind::Launch);
         return Err(Diagnosis::new("on-the-cpu", "It trains, but on the CPU.")
-            .seen("no kernel on the GPU")
-            .expected(format!("{} kernels", right.count(CallKind::Launch)))
+            .seen(format!("kernels on the GPU: {launches}"))
+            .expected(right.count(CallKind::Launch).to_string())
             .idea("Backbone, head and batches belong on `device`, all of them."));
     }
     let holds = |name: &str| seen.fact(name) == &Value::Flag(true);
@@ -351,6 +381,21 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
             .idea(
                 "The backward pass goes through everything that requires a gradient, and keeps activations for it. Leaving a \
                  parameter out of the optimizer does not tell it to stop.",
+            ));
+    }
+    // The backward pass of the head is one product a batch. Through the backbone it is several.
+    let products = |seen: &Seen| {
+        let is_backward = |operation: &str| operation.contains("Backward");
+        let calls = seen.of(CallKind::Launch).filter(|call| call.name == "gemm");
+        calls.filter(|call| call.operation.as_deref().is_some_and(is_backward)).count()
+    };
+    if products(seen) >= 2 * products(right) && products(right) > 0 {
+        return Err(Diagnosis::new("gradients-forgotten", "Gradients of the backbone are computed, and then forgotten.")
+            .seen(format!("{} matrix products in all backward passes", products(seen)))
+            .expected(format!("{}: one a batch, for the weight of the head", products(right)))
+            .idea(
+                "Forgetting them does not undo the work. The backward pass goes through everything that requires a gradient: \
+                 tell the backbone's parameters that they do not.",
             ));
     }
     // The solution computes the same operations in the same order. Others may add in another order: some 1e-6 after a few steps.

@@ -85,7 +85,6 @@ pub static EXERCISE: Exercise = Exercise {
         Style {
             name: "from_a_snapshot",
             edits: &[
-                (RESERVED, "    let reserved = cuda::max_memory_reserved();\n"),
                 (EMPTY, "    let segments = cuda::memory_snapshot();\n"),
                 (
                     GIVEN_BACK,
@@ -135,6 +134,24 @@ pub static EXERCISE: Exercise = Exercise {
             what: "The cache is emptied before the step, to begin with a clean slate.",
             edits: &[(STEP, "    todevice::cuda::empty_cache()?;\n    step()?;\n")],
             diagnosis: "emptied-before-the-step",
+        },
+        Wrong {
+            name: "most_reserved",
+            what: "The second number is what was reserved at most, and not what is.",
+            edits: &[(RESERVED, "    let reserved = cuda::max_memory_reserved();\n")],
+            diagnosis: "most-reserved",
+        },
+        Wrong {
+            name: "swapped",
+            what: "The first two numbers are in the other order.",
+            edits: &[(ALL, "    Ok([reserved, at_most, in_use, given_back])\n")],
+            diagnosis: "order",
+        },
+        Wrong {
+            name: "added_up",
+            what: "What is reserved and what tensors hold are added up for Memory-Usage.",
+            edits: &[(IN_USE, "    let in_use = reserved + cuda::memory_allocated();\n")],
+            diagnosis: "in-use",
         },
         Wrong {
             name: "reserved_twice",
@@ -217,6 +234,13 @@ pub fn observe(case: &Case, ladder: Ladder) -> Seen {
         let step = || {
             steps.set(steps.get() + 1);
             at_the_step.set(cuda::memory_reserved());
+            if case.seed.is_multiple_of(2) {
+                // Two tensors, the second of which does not fit where the first was. Both are given back, so that less is
+                // reserved afterwards than at most.
+                mebibytes(case.size - 4)?;
+                mebibytes(case.size)?;
+                cuda::empty_cache()?;
+            }
             let x = Tensor::ones_with(&[8, 8], device)?;
             let activations = mebibytes(case.size)?;
             // What an optimizer keeps, for instance.
@@ -226,6 +250,7 @@ pub fn observe(case: &Case, ladder: Ladder) -> Seen {
         };
         let mut seen = crate::observe(case, || ladder(&step), |facts| {
             facts.insert("after".to_owned(), Value::Number(cuda::memory_allocated() as f64));
+            facts.insert("most reserved".to_owned(), Value::Number(cuda::max_memory_reserved() as f64));
             facts.insert("all there is".to_owned(), Value::Number(cuda::mem_get_info()?.1 as f64));
             Ok(())
         });
@@ -237,6 +262,9 @@ pub fn observe(case: &Case, ladder: Ladder) -> Seen {
     })
 }
 
+/// What another program holds, on the machine that has one.
+const OTHERS: u64 = 1 << 30;
+
 /// Tensors that live on, and gaps between them. In a segment of 20 MiB one tensor is left.
 fn held(case: &Case, mebibytes: &dyn Fn(usize) -> Result<Tensor>) -> Result<Vec<Tensor>> {
     let seed = case.seed as usize;
@@ -247,7 +275,7 @@ fn held(case: &Case, mebibytes: &dyn Fn(usize) -> Result<Tensor>) -> Result<Vec<
     Ok(live)
 }
 
-fn judge(_: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
+fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
     let four = |seen: &Seen| -> Result<[u64; 4], Diagnosis> {
         let list = seen.returned()?.list();
         Ok([0, 1, 2, 3].map(|k| list.get(k).and_then(Value::number).unwrap_or(-1.0) as u64))
@@ -285,6 +313,16 @@ fn judge(_: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
             .expected(format!("{right_most}, {right_reserved}, {right_in_use} and {right_back}"))
             .idea("Below a MiB much can hide. Round when you print, not when you measure."));
     }
+    let sorted = |mut numbers: [u64; 4]| {
+        numbers.sort_unstable();
+        numbers
+    };
+    if sorted([at_most, reserved, in_use, back]) == sorted(expected) {
+        return Err(Diagnosis::new("order", "The four numbers are right, and in another order.")
+            .seen(format!("{at_most}, {reserved}, {in_use} and {back}"))
+            .expected(format!("{right_most}, {right_reserved}, {right_in_use} and {right_back}"))
+            .idea("What tensors held at most, what is reserved, what is in use, and what is given back."));
+    }
     let of = |diagnosis: Diagnosis, seen: u64, expected: u64| {
         diagnosis.seen(format!("{seen} bytes")).expected(format!("{expected} bytes"))
     };
@@ -305,6 +343,10 @@ fn judge(_: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
         return Err(of(Diagnosis::new("emptied-first", "The cache was emptied before the second number was read."), reserved, right_reserved)
             .idea("`empty_cache` changes what it would show. Read first."));
     }
+    if reserved > right_reserved && reserved == fact(seen, "most reserved") {
+        return Err(of(Diagnosis::new("most-reserved", "The second number is what the allocator had reserved at most."), reserved, right_reserved)
+            .idea("This step gives memory back on its way. Asked for is what is reserved after it."));
+    }
     if reserved != right_reserved {
         return Err(of(Diagnosis::new("reserved", "The second number is not what the allocator has reserved."), reserved, right_reserved)
             .idea("Reserved is all that the allocator has from the driver, whether tensors hold it or not."));
@@ -323,11 +365,10 @@ fn judge(_: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
         } else if in_use == right_in_use - right_back {
             Diagnosis::new("emptied-first-too", "The cache was emptied before the third number was read.")
                 .idea("`empty_cache` changes what it would show. Read first.")
-        } else if in_use > right_reserved && in_use < right_in_use {
-            let others = right_in_use - in_use;
+        } else if case.gpu.contains("others") && in_use == right_in_use - OTHERS {
             return Err(Diagnosis::new("this-program-only", "The third number leaves out what other programs hold.")
                 .seen(format!("{in_use} bytes"))
-                .expected(format!("{right_in_use} bytes: another program holds {others} of them"))
+                .expected(format!("{right_in_use} bytes: another program holds {OTHERS} of them"))
                 .idea("Memory-Usage is what is in use by all together. What this program holds is its line among the processes."));
         } else {
             Diagnosis::new("in-use", "The third number is not what `nvidia-smi` shows as Memory-Usage.")

@@ -194,8 +194,9 @@ impl Seen {
         .at(race.lines[1].or(race.lines[0])))
     }
 
-    /// Is it the GPU that computed, where there is one?
-    pub fn computed_on_the_gpu(&self, case: &Case) -> bool {
-        case.gpu == "none" || self.count(CallKind::Launch) > 0
+    /// Is it the GPU that computed, where it computed the solution? Other styles launch a few kernels more or less. Those that
+    /// do a part of the work elsewhere, or all of it, launch less than half.
+    pub fn computed_on_the_gpu(&self, right: &Seen) -> bool {
+        2 * self.count(CallKind::Launch) >= right.count(CallKind::Launch)
     }
 }
