@@ -139,6 +139,12 @@ pub static EXERCISE: Exercise = Exercise {
             diagnosis: "loss-on-the-cpu",
         },
         Wrong {
+            name: "there_and_back",
+            what: "The targets are moved, fetched, and moved again.",
+            edits: &[(Y, "        let y = y.to(device)?.cpu()?.to(device)?;\n")],
+            diagnosis: "there-and-back",
+        },
+        Wrong {
             name: "moved_twice",
             what: "The batch is moved, and the original is moved again for the model.",
             edits: &[
@@ -325,6 +331,12 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
     let (bytes, right_bytes) = (seen.bytes(CallKind::ToDevice), right.bytes(CallKind::ToDevice));
     // The targets of a batch are the least that can be moved twice: 8 bytes a sample. A scalar or two may go there besides.
     let more = bytes >= right_bytes + 8 * case.size as u64;
+    // What comes back between is no number that somebody reads: the targets are 8 bytes a sample.
+    let fetched = seen.bytes(CallKind::ToHost) >= right.bytes(CallKind::ToHost) + (8 * count * case.size) as u64;
+    if copies > expected && more && fetched {
+        return Err(counted(Diagnosis::new("there-and-back", "A batch comes back to the host, and is moved again."))
+            .idea("Once it is on the GPU, it can stay there until its turn is over."));
+    }
     if copies > expected && more {
         return Err(counted(Diagnosis::new("moved-twice", "A batch is moved more than once."))
             .idea("`.to` copies whenever the tensor it is called on is elsewhere. Keep what it returns, and use that."));
@@ -349,7 +361,7 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
         return Err(Diagnosis::new("losses", "The losses are not those of this training.")
             .seen(told(losses))
             .expected(format!("{}, one a batch, in order", told(right.value())))
-            .idea("Each batch is trained on once: forward, loss, zero_grad, backward, step."));
+            .idea("Each batch is trained on once: forward, loss, zero_grad, backward, step. The options are right as they were."));
     }
     Ok(())
 }

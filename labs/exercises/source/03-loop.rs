@@ -447,7 +447,7 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
     let launched = seen.count(CallKind::Launch);
     if case.gpu != "none" && !seen.of(CallKind::Launch).any(|call| call.name == "gemm") {
         return Err(Diagnosis::new("on-the-cpu", "It trains, but on the CPU.")
-            .seen(format!("{launched} kernels on the GPU, and no matrix product among them"))
+            .seen(format!("kernels on the GPU: {launched}, and no matrix product among them"))
             .expected(format!("{} kernels", right.count(CallKind::Launch)))
             .idea("Model and batches are together, so nothing complains. They belong on `device`, both."));
     }
