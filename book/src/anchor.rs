@@ -4,7 +4,7 @@ use crate::mistake::Mistake;
 
 /// So many columns of code a page has room for. `labs/src/rustfmt.toml` says the same; but rustfmt leaves long comments and texts as
 /// they are.
-const PAGE_WIDTH: usize = 88;
+pub const PAGE_WIDTH: usize = 88;
 
 /// The lines of an anchor, with the indentation they share taken off, and the number of the first.
 /// Marks of other anchors are left out. The error says what would be right.

@@ -99,8 +99,12 @@ fn lab_run(course: &Course, page: &Page, lab: &str) -> Result<String, String> {
     commands.push((lab.command(&["--section", "1"]), "one section at a time"));
     commands.push((lab.command(&["--help"]), "its flags"));
     let width = commands.iter().map(|(command, _)| command.len()).max().unwrap_or(0);
+    // Beside its command a comment may have no room: then all stand above.
+    let beside = |(command, what): &(String, &str)| format!("{command:<width$}  # {what}");
+    let fits = commands.iter().all(|command| beside(command).len() <= anchor::PAGE_WIDTH);
+    let above = |(command, what): &(String, &str)| format!("# {what}\n{command}");
     let lines: Vec<String> =
-        commands.iter().map(|(command, what)| format!("{command:<width$}  # {what}")).collect();
+        commands.iter().map(|command| if fits { beside(command) } else { above(command) }).collect();
     Ok(format!(
         "## Run it\n\nThe lab of this chapter is [`{}`]({}).\n\n{}\n",
         lab.name,

@@ -101,7 +101,8 @@ pub fn markdown(events: &[Event], show: Show) -> String {
             part => {
                 let text = render_text::render(&folded(part));
                 // A drawing in letters, such as the table of nvidia-smi, means nothing if its lines are broken.
-                let is_drawn = |line: &str| line.starts_with('|') || line.starts_with("+-");
+                let is_drawn =
+                    |line: &str| line.starts_with('|') || line.starts_with("+-") || line.contains("###");
                 let language = if text.lines().any(is_drawn) { "text,columns" } else { "text" };
                 markdown += &(html::fence(language, &text) + "\n");
             }

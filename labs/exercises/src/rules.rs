@@ -58,8 +58,7 @@ const ALLOWED: [(&str, &str); 1] = [("05-reading", "reset_peak_memory_stats")];
 /// Refuses code of an exercise that uses one of these names, or other files.
 pub fn check(exercise: &str, text: &str) -> Result<(), Diagnosis> {
     let words = words(text);
-    let mut in_use = false;
-    for (at, Word { text: word, line, before, after }) in words.iter().enumerate() {
+    for (at, Word { text: word, line, before, after, in_use }) in words.iter().enumerate() {
         let refused = |what: &str| {
             Err(Diagnosis::new("refused", format!("`{word}` is not allowed in an exercise: {what}."))
                 .seen(format!("`{word}`"))
@@ -74,9 +73,8 @@ pub fn check(exercise: &str, text: &str) -> Result<(), Diagnosis> {
         {
             return refused(what);
         }
-        in_use = (in_use || word == "use") && *after != ';';
         let is_attribute = *before == '[' && *after == '=';
-        let in_path = in_use || *before == PATH || [PATH, '!'].contains(after) || is_attribute;
+        let in_path = *in_use || *before == PATH || [PATH, '!'].contains(after) || is_attribute;
         if MODULES.contains(&word.as_str()) && in_path {
             return refused("files, processes, threads, the network and the environment");
         }
@@ -101,6 +99,8 @@ struct Word {
     line: u32,
     before: char,
     after: char,
+    /// Whether it is part of a `use …;`.
+    in_use: bool,
 }
 
 /// The identifiers and keywords of Rust code with their lines, without comments, strings, characters and lifetimes.
@@ -109,6 +109,7 @@ fn words(text: &str) -> Vec<Word> {
     let mut words: Vec<Word> = Vec::new();
     // The sign that stood last, but for blanks and comments.
     let mut before = ' ';
+    let mut in_use = false;
     let (mut at, mut line) = (0, 1);
     let get = |at: usize| bytes.get(at).copied().unwrap_or('\0');
     while at < bytes.len() {
@@ -172,7 +173,8 @@ fn words(text: &str) -> Vec<Word> {
                     at += 1; // r#name is the name
                 } else {
                     note(&mut words, 'a');
-                    words.push(Word { text: word, line, before, after: ' ' });
+                    in_use |= word == "use";
+                    words.push(Word { text: word, line, before, after: ' ', in_use });
                     before = 'a';
                 }
             }
@@ -183,6 +185,7 @@ fn words(text: &str) -> Vec<Word> {
                     _ => sign,
                 };
                 at += if [PATH, '≠'].contains(&sign) { 2 } else { 1 };
+                in_use &= sign != ';';
                 if !sign.is_whitespace() {
                     note(&mut words, sign);
                     before = sign;
@@ -260,7 +263,7 @@ mod tests {
             "let x = r#\"unsafe \" env\"#;",
             "fn f(x: &'static str) {}",
             "let c = 'e'; let unsafely = 1; let gpu = 2; let net = 3; net.forward(x)",
-            "let path: u8 = 1; for process in list { if path != 2 { process.name(path) } }",
+            "use todevice::prelude::*; let path: u8 = 1; for process in list { if path != 2 { process.name(path) } }",
             "#[cfg(test)] mod tests { use super::*; }",
             "fn enter() {} enter(); std::mem::take(&mut x);",
         ] {
