@@ -1,11 +1,12 @@
 //! What a student has done, for people and for programs.
 
-use std::time::Duration;
+use std::io;
 
 use exercises::EXERCISES;
 use labs::Stop;
 use labs::stdio::to_stdout;
-use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
+use quick_xml::Writer;
+use quick_xml::events::BytesText;
 use serde_json::json;
 
 use crate::show::count;
@@ -80,27 +81,7 @@ pub fn written(rows: &[Row], format: Format) -> Result<String, Stop> {
             let bytes = writer.into_inner().map_err(failed)?;
             String::from_utf8(bytes).map_err(failed)
         }
-        Format::Junit => {
-            let mut suite = TestSuite::new("exercises");
-            for row in rows {
-                let status = match row.passed {
-                    true => TestCaseStatus::success(),
-                    false => {
-                        let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
-                        status
-                            .set_message(row.says.lines().next().unwrap_or_default())
-                            .set_description(&row.says);
-                        status
-                    }
-                };
-                let mut case = TestCase::new(row.id, status);
-                case.set_classname("to-device").set_time(Duration::ZERO);
-                suite.add_test_case(case);
-            }
-            let mut report = Report::new("to-device");
-            report.add_test_suite(suite);
-            report.to_string().map_err(failed)
-        }
+        Format::Junit => junit(rows).map_err(failed),
         Format::Result => {
             let tests: Vec<_> = rows
                 .iter()
@@ -117,4 +98,38 @@ pub fn written(rows: &[Row], format: Format) -> Result<String, Stop> {
             Ok(format!("{:#}\n", json!({ "score": passed, "tests": tests })))
         }
     }
+}
+
+/// The schema is that of Jenkins, `junit-10.xsd`: an exercise is a test case.
+fn junit(rows: &[Row]) -> io::Result<String> {
+    let count = rows.len().to_string();
+    let failures = rows.iter().filter(|row| !row.passed).count().to_string();
+    let counts = [("tests", count.as_str()), ("failures", &failures), ("errors", "0")];
+    let mut xml = Writer::new_with_indent(Vec::new(), b' ', 4);
+    xml.create_element("testsuites")
+        .with_attribute(("name", "to-device"))
+        .with_attributes(counts)
+        .write_inner_content(|xml| {
+            let suite = xml.create_element("testsuite").with_attribute(("name", "exercises"));
+            suite.with_attributes(counts).write_inner_content(|xml| {
+                for row in rows {
+                    let names = [("name", row.id), ("classname", "to-device"), ("time", "0")];
+                    let case = xml.create_element("testcase").with_attributes(names);
+                    if row.passed {
+                        case.write_empty()?;
+                        continue;
+                    }
+                    case.write_inner_content(|xml| {
+                        let failure =
+                            xml.create_element("failure").with_attribute(("message", row.says.as_str()));
+                        failure.write_text_content(BytesText::new(&row.says))?;
+                        Ok(())
+                    })?;
+                }
+                Ok(())
+            })?;
+            Ok(())
+        })?;
+    let body = String::from_utf8_lossy(&xml.into_inner()).into_owned();
+    Ok(format!("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n{body}\n"))
 }

@@ -33,6 +33,7 @@ fn a_folder_is_graded_with_seeds_that_can_be_repeated() {
     let junit = graded("junit");
     assert!(junit.starts_with("<?xml") && junit.contains("<failure message=\"targets-left: "), "{junit}");
     assert_eq!(junit.matches("<testcase ").count(), tests.len());
+    assert!(!junit.contains("disabled"), "junit-10.xsd knows no such attribute");
 }
 
 #[test]

@@ -184,7 +184,9 @@ pub fn run(
     right: &[Seen],
     folder: &Path,
 ) -> Result<Checked, String> {
-    let Observed { seen, printed, ended } = observed(program, exercise, variant, cases, 0, folder)?;
+    // A single run is there to be looked at.
+    let axis = (cases.len() == 1).then_some(0);
+    let Observed { seen, printed, ended } = observed(program, exercise, variant, cases, axis, folder)?;
     let stopped_at = cases.get(seen.len()).cloned();
     // What is wrong in a run that ended comes before one that did not.
     let mut verdict = match (exercise.judge(cases, &seen, right), stopped_at) {
@@ -207,7 +209,7 @@ pub fn run(
         && diagnosis.timelines.is_some()
         && let Some(at) = cases.iter().position(|known| known == case)
     {
-        let axis = seen[at].time.max(right[at].time);
+        let axis = Some(seen[at].time.max(right[at].time));
         let again = observed(program, exercise, variant, &cases[at..=at], axis, folder)?;
         let right = with_axis(axis, || (exercise.observe)(case));
         if let [seen] = &again.seen[..] {
@@ -231,7 +233,7 @@ fn observed(
     exercise: &Exercise,
     variant: &str,
     cases: &[Case],
-    axis: u64,
+    axis: Option<u64>,
     folder: &Path,
 ) -> Result<Observed, String> {
     static NEXT: AtomicU64 = AtomicU64::new(0);

@@ -23,8 +23,8 @@ pub struct Job {
     pub report: PathBuf,
     /// What each line begins with: code that does not know it cannot write one.
     pub token: u64,
-    /// Where the axis of timelines ends at the earliest.
-    pub axis: u64,
+    /// Whether timelines are drawn, and where their axis ends at the earliest.
+    pub axis: Option<u64>,
 }
 
 /// The `main` of that process.

@@ -14,7 +14,7 @@
 use crate::verdict::Diagnosis;
 
 /// Names that are refused wherever they stand, and why.
-const NAMES: [(&[&str], &str); 10] = [
+const NAMES: [(&[&str], &str); 11] = [
     (&["unsafe", "extern", "asm", "global_asm", "no_mangle", "export_name", "link_section"], "unsafe code"),
     (&["Machine", "GpuSpec", "SimulatedGpus", "limit_operations", "bare_machine"], "another machine"),
     (
@@ -45,6 +45,8 @@ const NAMES: [(&[&str], &str); 10] = [
     ),
     (&["option_env", "Command"], "the environment, or other programs"),
     (&["static", "thread_local", "OnceLock", "LazyLock"], "what outlives a call (a `const` does not)"),
+    // One could put names together that are told apart here.
+    (&["macro_rules"], "a macro of your own (a function does as well)"),
     (&["catch_unwind", "set_hook", "take_hook", "resume_unwind"], "catching panics"),
 ];
 

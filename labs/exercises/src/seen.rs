@@ -30,7 +30,7 @@ pub struct Seen {
     pub computed: u64,
     /// What an exercise looked at when the code had returned.
     pub facts: BTreeMap<String, Value>,
-    /// The timeline as text.
+    /// The timeline as text, if it was to be drawn.
     pub timeline: String,
 }
 
@@ -162,13 +162,13 @@ pub struct Race {
 }
 
 thread_local! {
-    /// Where the axis of timelines ends at the earliest.
-    static AXIS: Cell<u64> = const { Cell::new(0) };
+    /// Whether timelines are drawn, and where their axis ends at the earliest. To draw one takes longer than most runs.
+    static AXIS: Cell<Option<u64>> = const { Cell::new(None) };
 }
 
-/// Draws timelines with an axis that ends no earlier, to be compared with others.
+/// Draws timelines, with an axis that ends no earlier, so that they can be compared with others.
 #[cfg(not(target_family = "wasm"))]
-pub fn with_axis<R>(until: u64, observe: impl FnOnce() -> R) -> R {
+pub fn with_axis<R>(until: Option<u64>, observe: impl FnOnce() -> R) -> R {
     let before = AXIS.replace(until);
     let result = observe();
     AXIS.set(before);
@@ -220,7 +220,7 @@ pub fn observe<T: IntoValue>(
         time: end.unwrap_or(trace.began) - trace.began,
         computed: computed(&trace),
         facts,
-        timeline: Timeline::of(&trace).until(AXIS.get()).to_text(76),
+        timeline: AXIS.get().map(|until| Timeline::of(&trace).until(until).to_text(76)).unwrap_or_default(),
     }
 }
 

@@ -264,10 +264,11 @@ fn sample(mut all: Vec<Mutant>, count: usize) -> Vec<Mutant> {
 #[test]
 fn a_sample_of_sixty_is_rejected_or_right() {
     let mut counts = Counts::default();
-    let each = 60usize.div_ceil(EXERCISES.len());
-    for exercise in EXERCISES {
-        try_all(exercise, &sample(mutants(exercise), each), &mut counts, "sample");
+    // Each program has to be linked, so there are few of them.
+    for exercise in EXERCISES.iter().step_by(3) {
+        try_all(exercise, &sample(mutants(exercise), 9), &mut counts, "sample");
     }
+    assert!(counts.broken + counts.rejected + counts.same + counts.right_too >= 60, "{counts:#?}");
     assert!(counts.passed.is_empty(), "{counts:#?}");
     assert!(counts.rejected > counts.same + counts.right_too, "{counts:#?}");
 }
