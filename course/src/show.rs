@@ -1,30 +1,14 @@
 //! How text looks in a terminal.
 
+use exercises::wrapped;
+
 /// The width of text.
 pub const WIDTH: usize = 80;
 
-/// Markdown as a terminal shows it: paragraphs wrapped, each further line indented by as much as the first, without ticks.
+/// Markdown as a terminal shows it: paragraphs wrapped, each line indented by as much as the first.
 pub fn text(markdown: &str, indent: &str) -> String {
-    let mut shown = String::new();
-    for paragraph in markdown.split("\n\n") {
-        if !shown.is_empty() {
-            shown.push('\n');
-        }
-        let mut line = indent.to_owned();
-        for word in paragraph.split_whitespace() {
-            let word = word.replace("**", "");
-            let is_first = line.len() == indent.len();
-            if !is_first && line.chars().count() + 1 + word.chars().count() > WIDTH {
-                shown += &format!("{}\n", line.trim_end());
-                line = indent.to_owned();
-            } else if !is_first {
-                line.push(' ');
-            }
-            line += &word;
-        }
-        shown += &format!("{}\n", line.trim_end());
-    }
-    shown
+    let paragraphs = markdown.split("\n\n").map(|paragraph| wrapped(indent, &paragraph.replace("**", "")));
+    paragraphs.collect::<Vec<_>>().join("\n")
 }
 
 /// A line that is no longer than this: where something is left out, it ends in `…`.

@@ -4,16 +4,13 @@ use std::path::Path;
 
 use colored::Colorize;
 use exercises::check::{Checked, check};
-use exercises::{CallKind, Case, EXERCISES, Ended, Exercise, Kind, Seen, Verdict};
+use exercises::{CallKind, Case, EXERCISES, Ended, Exercise, Kind, SEEDS, Seen, Verdict};
 use labs::Stop;
 use labs::stdio::to_stdout;
 use todevice::GpuSpec;
 
 use crate::show::{count, text};
 use crate::workplace::{Workplace, all_named, failed, wrong};
-
-/// The seeds of a student's checks.
-pub const SEEDS: [u64; 3] = [1, 2, 3];
 
 /// Where one is, and what to do next.
 pub fn start(place: &Workplace) {

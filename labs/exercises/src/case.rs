@@ -14,7 +14,7 @@ pub struct Case {
 }
 
 /// Operations that a run may ask for. The largest solution asks for about a hundredth of them.
-const OPERATIONS: u64 = 200_000;
+pub(crate) const OPERATIONS: u64 = 200_000;
 
 impl Case {
     /// Every combination. The first one is what a diagnosis is told of, where all are alike.

@@ -35,11 +35,11 @@ mod verdict;
 pub use case::Case;
 #[cfg(not(target_family = "wasm"))]
 pub use child::{Variant, child};
-pub use exercise::{Edit, Exercise, Kind, Style, Wrong};
+pub use exercise::{Edit, Exercise, Kind, SEEDS, Style, Wrong};
 pub use seen::{Call, CallKind, Ended, IntoValue, Operand, Race, Seen, Value, observe};
 /// The crate that exercises are about, as this package was built with it.
 pub use todevice;
-pub use verdict::{Diagnosis, Verdict, plain};
+pub use verdict::{Diagnosis, Verdict, plain, wrapped};
 
 /// Declares the modules of the exercises, and their list in the order of the book.
 macro_rules! exercises {

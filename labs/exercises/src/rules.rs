@@ -3,7 +3,7 @@
 //! These rules, seeds that nobody has seen, and a verdict that is made in another process stop fifty cheats
 //! (`tests/trust.rs`). What they do not stop:
 //!
-//! - a solution that somebody else wrote, or that `course solution` printed;
+//! - a solution that somebody else wrote, or that `cargo course solution` printed;
 //! - work for show: code that asks for the very copies, launches and results of the solution, call by call, and means nothing
 //!   by it;
 //! - holes in the compiler, through which code that is safe to look at does what is not;

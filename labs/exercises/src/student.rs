@@ -9,8 +9,8 @@ thread_local! {
     static PANICKED_AT: RefCell<Option<u32>> = const { RefCell::new(None) };
 }
 
-#[cfg(not(target_family = "wasm"))]
 /// Says which file, as the compiler was given it, is the student's.
+#[cfg(not(target_family = "wasm"))]
 pub fn set_file(file: &str) {
     FILE.set(file.to_owned());
 }
@@ -20,8 +20,8 @@ pub fn line(place: &Location) -> Option<u32> {
     FILE.with_borrow(|file| file == place.file()).then(|| place.line())
 }
 
-#[cfg(not(target_family = "wasm"))]
 /// Keeps panics from printing, and notes on which line of the student's they are.
+#[cfg(not(target_family = "wasm"))]
 pub fn catch_panics() {
     std::panic::set_hook(Box::new(|info| PANICKED_AT.set(info.location().and_then(line))));
 }

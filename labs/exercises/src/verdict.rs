@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write};
 
-use crate::case::Case;
+use crate::case::{Case, OPERATIONS};
 use crate::seen::{CallKind, Ended, Race, Seen, Value};
 
 /// Why code is not right yet.
@@ -128,22 +128,22 @@ pub fn plain(text: &str) -> String {
     text.chars().filter(|letter| *letter == '\n' || *letter == '\t' || !letter.is_control()).collect()
 }
 
-/// Text after a label, wrapped, its further lines below the first.
-fn wrapped(label: &str, text: &str) -> String {
+/// Text after a label, wrapped for 80 columns, its further lines below the first.
+pub fn wrapped(label: &str, text: &str) -> String {
     const WIDTH: usize = 80;
     let mut all = String::new();
     let mut line = label.to_owned();
     for word in plain(text).split_whitespace() {
         let is_first = line.chars().count() == label.len();
         if !is_first && line.chars().count() + 1 + word.chars().count() > WIDTH {
-            let _ = writeln!(all, "{line}");
+            let _ = writeln!(all, "{}", line.trim_end());
             line = " ".repeat(label.len());
         } else if !is_first {
             line.push(' ');
         }
         line.push_str(word);
     }
-    let _ = writeln!(all, "{line}");
+    let _ = writeln!(all, "{}", line.trim_end());
     all
 }
 
@@ -154,7 +154,7 @@ impl Seen {
         match &self.ended {
             Ended::Returned(value) => Ok(value),
             Ended::UsedUp => Err(Diagnosis::new("endless", "The code does not end.")
-                .seen("200000 operations, and no end of them")
+                .seen(format!("{OPERATIONS} operations, and no end of them"))
                 .idea("Look at what ends each loop.")),
             Ended::Panicked { message, line } if message.starts_with("not yet implemented") => {
                 Err(Diagnosis::new("todo", "There is a todo!() left.")
@@ -172,26 +172,11 @@ impl Seen {
                 Err(match code {
                     Some(code) => diagnosis
                         .report(self)
-                        .idea(format!("`course explain {code}` tells the whole story of {code}.")),
+                        .idea(format!("`cargo course explain {code}` tells the whole story of {code}.")),
                     None => diagnosis.expected("no error"),
                 })
             }
         }
-    }
-
-    /// Are the data races none?
-    pub fn without_races(&self) -> Result<(), Diagnosis> {
-        let Some(race) = self.races.first() else { return Ok(()) };
-        let line = |line: Option<u32>| line.map(|line| format!(" on line {line}")).unwrap_or_default();
-        let [first, second] = [0, 1].map(|k| format!("`{}`{}", race.operations[k], line(race.lines[k])));
-        let memory = if race.pinned { "pinned memory" } else { "memory" };
-        Err(Diagnosis::new(
-            "race",
-            format!("Nothing says which of two uses of the same {memory} comes first."),
-        )
-        .seen(format!("{first} and {second}, in any order"))
-        .expected("an order that does not depend on luck")
-        .at(race.lines[1].or(race.lines[0])))
     }
 
     /// Is it the GPU that computed, where it computed the solution? Other styles launch a few kernels more or less. Those that

@@ -8,10 +8,7 @@ use std::thread;
 
 use exercises::check::{Checked, Compiled, compile, run};
 use exercises::library::Library;
-use exercises::{EXERCISES, Exercise, Kind, Verdict, rules};
-
-/// The seeds of a student's checks.
-const SEEDS: [u64; 3] = [1, 2, 3];
+use exercises::{EXERCISES, Exercise, Kind, SEEDS, Verdict, rules};
 
 pub fn folder(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("exercises {name}"));
