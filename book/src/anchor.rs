@@ -1,4 +1,4 @@
-//! The part of a source file between `// ANCHOR: name` and `// ANCHOR_END: name`.
+//! The part of a source file between `// ANCHOR: name` and `// ANCHOR_END: name`; in Python, `# ANCHOR: name`.
 
 use crate::mistake::Mistake;
 
@@ -36,7 +36,7 @@ fn with_marks(source: &str, name: &str) -> Result<(usize, String), String> {
     let starts: Vec<usize> =
         numbered().filter(|(_, line)| is(line, "ANCHOR")).map(|(index, _)| index).collect();
     let [start] = starts[..] else {
-        let names: Vec<&str> = source.lines().filter_map(|line| marked(line, "ANCHOR")).collect();
+        let names: Vec<&str> = names(source).map(|(_, name)| name).collect();
         return Err(match starts.is_empty() {
             true => format!("has no anchor `{name}`; it has {}", names.join(" | ")),
             false => format!("has {} anchors `{name}`: give each a name of its own", starts.len()),
@@ -44,7 +44,7 @@ fn with_marks(source: &str, name: &str) -> Result<(usize, String), String> {
     };
     let end = numbered().skip(start).find(|(_, line)| is(line, "ANCHOR_END"));
     let Some((end, _)) = end else {
-        return Err(format!("lacks `// ANCHOR_END: {name}` after line {}", start + 1));
+        return Err(format!("lacks `ANCHOR_END: {name}` after line {}", start + 1));
     };
     let lines: Vec<&str> = source.lines().skip(start + 1).take(end - start - 1).collect();
     Ok((start + 2, dedent(&lines.join("\n"))))
@@ -56,8 +56,15 @@ pub fn without_marks(source: &str) -> String {
     source.lines().filter(|line| !is_mark(line)).collect::<Vec<_>>().join("\n")
 }
 
+/// The anchors of a source, each with the number of the line that opens it.
+pub fn names(source: &str) -> impl Iterator<Item = (usize, &str)> {
+    (1..).zip(source.lines()).filter_map(|(line, text)| Some((line, marked(text, "ANCHOR")?)))
+}
+
 fn marked<'a>(line: &'a str, mark: &str) -> Option<&'a str> {
-    line.trim().strip_prefix("// ")?.strip_prefix(mark)?.strip_prefix(": ").map(str::trim)
+    let line = line.trim();
+    let comment = line.strip_prefix("// ").or(line.strip_prefix("# "))?;
+    comment.strip_prefix(mark)?.strip_prefix(": ").map(str::trim)
 }
 
 /// Code without the indentation that its lines share.
@@ -114,7 +121,7 @@ fn run() {
     fn a_wrong_anchor_is_told_what_would_be_right() {
         let error = |source, name| part(source, name).unwrap_err();
         assert_eq!(error(SOURCE, "inn"), "has no anchor `inn`; it has outer | inner | open");
-        assert_eq!(error(SOURCE, "open"), "lacks `// ANCHOR_END: open` after line 12");
+        assert_eq!(error(SOURCE, "open"), "lacks `ANCHOR_END: open` after line 12");
         let twice = format!("{SOURCE}{SOURCE}");
         assert_eq!(error(&twice, "inner"), "has 2 anchors `inner`: give each a name of its own");
     }

@@ -23,7 +23,10 @@ impl Block<'_> {
             expanded.push(with_figures(course, text).map_err(|what| (line + 1 + index, what))?);
         }
         let body = match *name {
-            "map" => map::table(&expanded).map_err(|(index, what)| (line + 1 + index, what))?,
+            "map" => {
+                let table = map::table(&expanded).map_err(|(index, what)| (line + 1 + index, what))?;
+                table + "\n[The cheat sheet](cheat-sheet.md) has the maps of all chapters on one page."
+            }
             "predict" if lines.iter().any(|line| !line.trim().is_empty()) => {
                 return Ok(format!(
                     "<div class=\"predict\">\n<p class=\"predict-label\">Predict</p>\n\n\

@@ -1,13 +1,17 @@
 //! Directives on a line of their own.
 
 use crate::course::Course;
-use crate::document::Page;
+use crate::document::{Page, up};
+use crate::html::captioned;
 use crate::labs::{by_default, source_page};
 use crate::mistake::{Wrong, choices};
 use crate::names::{LINES, unknown};
 use crate::output::{self, Show};
 use crate::plan::{Expand, Plan};
-use crate::{anchor, exercises, first_page, html, minutes, plan_page, prediction, questions};
+use crate::{
+    anchor, cheat_sheet, exercises, first_page, how_wrong, html, lab_code, minutes, plan_page, prediction,
+    questions,
+};
 
 /// A directive as Markdown.
 pub fn markdown(
@@ -38,21 +42,7 @@ pub fn markdown(
             Ok(plan_page::sessions(&Plan::read(course)?.with_minutes(course, expand)?, &up(page.path)))
         }
         ("lab-run", [lab]) => Ok(lab_run(course, page, lab)?),
-        ("lab-code", [lab, anchor]) => {
-            let lab = course.lab(lab)?;
-            let sources = course.sources(lab)?;
-            let (path, line, code) = anchor_of(&sources, anchor)?;
-            let wide: Vec<_> =
-                sources.iter().flat_map(|(file, text)| anchor::too_wide(file, text, anchor)).collect();
-            if !wide.is_empty() {
-                return Err(Wrong::Elsewhere(wide));
-            }
-            let caption = format!(
-                "<a href=\"{}\"><code>{path}</code></a>, line {line}",
-                up(page.path) + &source_page(lab)
-            );
-            Ok(captioned("lab-code", &html::fence("rust", &code), &caption))
-        }
+        ("lab-code", [lab, anchor]) => lab_code::shown(course, page, lab, anchor),
         ("lab-output", [lab, section, options @ ..]) => Ok(lab_output(course, lab, section, options)?),
         ("predict", [id, run]) if run.starts_with("run=") => {
             // A prediction keeps its id when its section moves to the lab of another chapter.
@@ -60,24 +50,13 @@ pub fn markdown(
             let events = course.events(course.lab(page.chapter().unwrap_or(of_id))?, &run["run=".len()..])?;
             Ok(prediction::html(&events, id)?)
         }
-        ("lab-source", [lab]) => {
-            let lab = course.lab(lab)?;
-            let file = |(path, text): &(String, String)| {
-                let code = html::fence("rust", &anchor::without_marks(text));
-                captioned("lab-code", &code, &format!("<code>{path}</code>"))
-            };
-            let plan = Plan::read(course)?;
-            let chapter = plan.chapters().find(|chapter| chapter.number() == lab.number());
-            // Nothing else leads there: these pages have no *Previous*.
-            let back = chapter.and_then(|chapter| {
-                let (number, title, of_chapter) = (chapter.number(), &chapter.title, chapter.page()?);
-                Some(format!("This is the lab of [{number} {title}]({}{of_chapter}).\n\n", up(page.path)))
-            });
-            Ok(course.sources(lab)?.iter().map(file).fold(back.unwrap_or_default(), |all, file| all + &file))
-        }
+        ("lab-source", [lab]) => lab_code::whole(course, page, lab),
         ("race", []) => Ok(first_page::race()?),
         ("clone", [lab]) => Ok(first_page::clone(course, lab)?),
         ("chapters", []) => Ok(first_page::chapters(course)?),
+        ("profiles", []) => Ok(how_wrong::profiles()),
+        ("turns", []) => Ok(how_wrong::turns(course)?),
+        ("cheat-sheet", []) => cheat_sheet::markdown(course, &up(page.path)),
         ("exercises", [chapter]) => Ok(exercises::markdown(course, chapter)?),
         ("questions", [chapter]) => {
             let least = if page.chapter().is_some() { 6 } else { 1 };
@@ -147,34 +126,4 @@ fn lab_output(course: &Course, lab: &str, number: &str, options: &[&str]) -> Res
         html::escape(&machine.unwrap_or_default())
     );
     Ok(captioned("lab-output", &output::markdown(section, show), &caption))
-}
-
-/// The file of a lab that has an anchor, the number of its first line, and its lines.
-fn anchor_of<'a>(sources: &'a [(String, String)], anchor: &str) -> Result<(&'a str, usize, String), String> {
-    let parts = sources.iter().map(|(path, text)| (path, anchor::part(text, anchor)));
-    let found: Vec<_> =
-        parts.filter_map(|(path, part)| part.ok().map(|(line, code)| (path.as_str(), line, code))).collect();
-    if let [part] = &found[..] {
-        return Ok(part.clone());
-    }
-    // Why not is said of all files together.
-    let (paths, texts): (Vec<&str>, Vec<&str>) =
-        sources.iter().map(|(path, text)| (path.as_str(), text.as_str())).unzip();
-    match anchor::part(&texts.join("\n"), anchor) {
-        Ok(_) => Err(format!("{} lacks a mark of the anchor `{anchor}`", paths.join(" | "))),
-        Err(what) => Err(format!("{} {what}", paths.join(" | "))),
-    }
-}
-
-/// Markdown with HTML around it: the empty lines tell them apart.
-fn captioned(class: &str, markdown: &str, caption: &str) -> String {
-    format!(
-        "<figure class=\"{class}\">\n\n{}\n\n<figcaption>{caption}</figcaption>\n</figure>\n\n",
-        markdown.trim_end()
-    )
-}
-
-/// The way from a page to the folder of the chapters.
-fn up(path: &str) -> String {
-    "../".repeat(path.matches('/').count())
 }

@@ -16,3 +16,8 @@ impl Page<'_> {
         (number.bytes().all(|byte| byte.is_ascii_digit()) && rest.starts_with('-')).then_some(number)
     }
 }
+
+/// The way from a page to the folder of the chapters.
+pub fn up(path: &str) -> String {
+    "../".repeat(path.matches('/').count())
+}

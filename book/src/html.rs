@@ -10,6 +10,30 @@ pub fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
+/// Markdown with HTML around it: the empty lines tell them apart.
+pub fn captioned(class: &str, markdown: &str, caption: &str) -> String {
+    format!(
+        "<figure class=\"{class}\">\n\n{}\n\n<figcaption>{caption}</figcaption>\n</figure>\n\n",
+        markdown.trim_end()
+    )
+}
+
+/// A figure that tells bytes in MiB or the like, with how many there are in a note beside it: for a mouse over it, a finger or the
+/// keyboard on it, and for a screen reader. Without a count, the text as it is.
+pub fn bytes(text: &str, exact: Option<&str>) -> String {
+    match exact {
+        Some(exact) => {
+            format!(
+                "<span class=\"bytes\" tabindex=\"0\" title=\"{exact}\">{text}{NOTE} ({exact})</span></span>"
+            )
+        }
+        None => text.to_owned(),
+    }
+}
+
+/// Before a note, which is no word of the sentence.
+pub const NOTE: &str = "<span class=\"exact\">";
+
 /// A line of Markdown, such as a question, as HTML on one line. The error says what is wrong with it.
 pub fn inline(markdown: &str) -> Result<String, String> {
     if let Some((_, what)) = markdown::mistakes(markdown).into_iter().next() {

@@ -1,6 +1,7 @@
 //! What may stand within a line: `{{#figure 03 t4 launches}}`.
 
 use crate::course::Course;
+use crate::html;
 use crate::names::{BLOCKS, LINES, unknown};
 
 /// A line with the numbers that `{{#figure …}}` in it stands for. `\{{#…}}` stays as it is.
@@ -18,7 +19,8 @@ pub fn with_figures(course: &Course, line: &str) -> Result<String, String> {
         match words[..] {
             _ if before.ends_with('\\') => expanded += whole,
             ["figure", ..] => {
-                expanded += &questions::figure(&words, &|lab, run| course.events(course.lab(lab)?, run))?
+                let shown = questions::figure(&words, &|lab, run| course.events(course.lab(lab)?, run))?;
+                expanded += &html::bytes(&shown.text, shown.exact.as_deref());
             }
             [name, ..]
                 if LINES.iter().any(|line| line.0 == name) || BLOCKS.iter().any(|block| block.0 == name) =>

@@ -9,7 +9,7 @@ use book::builder::{Site, default_folder, pages};
 use book::folder::Folder;
 use book::server::{BookServer, Limits};
 use book::watch::Files;
-use book::{Course, preprocessor};
+use book::{Course, Mistake, checks, lines, preprocessor};
 use clap::{Parser, Subcommand};
 use labs::stdio::{to_stderr, to_stdout};
 use labs::{Stop, program};
@@ -40,6 +40,10 @@ enum Command {
         #[arg(long, value_name = "N", default_value_t = 3000)]
         port: u16,
     },
+    /// Count the words of each chapter that a reader sees
+    Words,
+    /// Take out of `book/today` what is mended
+    Today,
     /// What mdBook calls while it builds; not for people
     #[command(hide = true)]
     Preprocess {
@@ -77,6 +81,8 @@ fn run(cli: Cli) -> Result<(), Stop> {
             build(course(), &dest_dir.unwrap_or_else(|| default_folder(&course())))
         }
         Command::Serve { port } => serve(course, port),
+        Command::Words => words(&course()),
+        Command::Today => today(&course()),
         Command::Preprocess { asked: Some(Asked::Supports { renderer }) } => match renderer.as_str() {
             "html" => Ok(()),
             _ => Err(Stop { message: String::new(), exit_code: 1 }),
@@ -120,6 +126,29 @@ fn serve(course: impl Fn() -> Course, port: u16) -> Result<(), Stop> {
             }
         }
     })
+}
+
+fn words(course: &Course) -> Result<(), Stop> {
+    to_stdout(&checks::words(course).map_err(told)?);
+    Ok(())
+}
+
+fn told(mistakes: Vec<Mistake>) -> Stop {
+    failed(lines(&mistakes).join("\n"))
+}
+
+fn today(course: &Course) -> Result<(), Stop> {
+    let changed = checks::shrink(course).map_err(told)?;
+    let left = checks::lists(course).map_err(told)?;
+    to_stdout(&changed.iter().map(|file| format!("{file}: shorter, or gone\n")).collect::<String>());
+    to_stdout(&format!(
+        "{} to mend in book/today; {} exceptions in book/digits.toml.\n",
+        left.let_pass, left.exceptions
+    ));
+    match left.without_need.is_empty() {
+        true => Ok(()),
+        false => Err(told(left.without_need)),
+    }
 }
 
 /// What went wrong, a line for each thing.

@@ -3,13 +3,15 @@
 //! ```text
 //! # use todevice::{Device, Tensor};
 //! # let (x, device) = (Tensor::ones(&[2])?, Device::Cpu);
+//! //: Move a tensor
 //! // x = x.to(device)
 //! let x = x.to(device)?; // what it returns must be kept
 //! # Ok::<(), todevice::Error>(())
 //! ```
 //!
 //! Comments at the start of a line are PyTorch and begin a row; the lines of code after them are its Rust, and a
-//! comment at the end of the last one is the note. Hidden lines, `# …`, are not in the table.
+//! comment at the end of the last one is the note. Before it stands what the row does, which only the cheat sheet
+//! shows; a row without it does the same as the one above. Hidden lines, `# …`, are not in the table.
 
 use crate::anchor::dedent;
 use crate::html::{escape, inline};
@@ -20,14 +22,42 @@ struct Line<'a> {
     text: &'a str,
 }
 
+/// A row of the map: what it does, and how in both languages.
+pub struct Row {
+    /// The index of its first line.
+    pub index: usize,
+    /// As Markdown. None if it is that of the row above.
+    pub action: Option<String>,
+    /// The rest is HTML.
+    pub pytorch: String,
+    pub rust: String,
+    pub note: String,
+}
+
 /// The table. The error is the index of a wrong line, and what is wrong with it.
 pub fn table(lines: &[String]) -> Result<String, (usize, String)> {
+    let rows: String = rows(lines)?
+        .iter()
+        .map(|Row { pytorch, rust, note, .. }| {
+            format!("<tr><td>{pytorch}</td><td>{rust}</td><td>{note}</td></tr>\n")
+        })
+        .collect();
+    Ok(format!(
+        "<div class=\"table-wrapper map\">\n<table>\n<thead><tr><th>PyTorch</th><th>Rust</th><th>Note</th></tr></thead>\n\
+         <tbody>\n{rows}</tbody>\n</table>\n</div>\n"
+    ))
+}
+
+/// The rows of a map, in order.
+pub fn rows(lines: &[String]) -> Result<Vec<Row>, (usize, String)> {
     let code = code(lines)?;
-    let mut rows = String::new();
+    let mut rows = Vec::new();
     let mut rest = &code[..];
     while let [first, ..] = rest {
+        let action = first.text.strip_prefix(ACTION).map(|action| action.trim().to_owned());
+        rest = &rest[usize::from(action.is_some())..];
         let pytorch = rest.iter().take_while(|line| is_pytorch(line)).count();
-        let rust = rest[pytorch..].iter().take_while(|line| !is_pytorch(line)).count();
+        let rust = rest[pytorch..].iter().take_while(|line| is_rust(line)).count();
         if pytorch == 0 {
             return Err((
                 first.index,
@@ -37,17 +67,14 @@ pub fn table(lines: &[String]) -> Result<String, (usize, String)> {
         if rust == 0 {
             return Err((first.index, "this PyTorch has no Rust after it".to_owned()));
         }
-        let row = row(&rest[..pytorch], &rest[pytorch..pytorch + rust]);
-        rows += &row.map_err(|what| (rest[pytorch + rust - 1].index, what))?;
+        let row = row(first.index, action, &rest[..pytorch], &rest[pytorch..pytorch + rust]);
+        rows.push(row.map_err(|what| (rest[pytorch + rust - 1].index, what))?);
         rest = &rest[pytorch + rust..];
     }
     if rows.is_empty() {
         return Err((0, "the map is empty: give it lines `// PyTorch`, each with its Rust below".to_owned()));
     }
-    Ok(format!(
-        "<div class=\"table-wrapper map\">\n<table>\n<thead><tr><th>PyTorch</th><th>Rust</th><th>Note</th></tr></thead>\n\
-         <tbody>\n{rows}</tbody>\n</table>\n</div>\n"
-    ))
+    Ok(rows)
 }
 
 /// The lines of the one fenced block that show something.
@@ -76,11 +103,18 @@ fn code(lines: &[String]) -> Result<Vec<Line<'_>>, (usize, String)> {
         .collect())
 }
 
+/// What begins a line that says what the row does.
+const ACTION: &str = "//:";
+
 fn is_pytorch(line: &Line) -> bool {
-    line.text.starts_with("//")
+    line.text.starts_with("//") && !line.text.starts_with(ACTION)
 }
 
-fn row(pytorch: &[Line], rust: &[Line]) -> Result<String, String> {
+fn is_rust(line: &Line) -> bool {
+    !line.text.starts_with("//")
+}
+
+fn row(index: usize, action: Option<String>, pytorch: &[Line], rust: &[Line]) -> Result<Row, String> {
     let pytorch: Vec<&str> = pytorch
         .iter()
         .map(|line| &line.text[2..])
@@ -96,10 +130,6 @@ fn row(pytorch: &[Line], rust: &[Line]) -> Result<String, String> {
     // A statement that stands alone is shown as the expression it is.
     let expression = !rust.contains('\n') && !rust.starts_with("let ") && !rust.starts_with("use ");
     let rust = if expression { rust.trim_end_matches(';') } else { rust };
-    Ok(format!(
-        "<tr><td><code>{}</code></td><td><code>{}</code></td><td>{}</td></tr>\n",
-        escape(&pytorch.join("\n")),
-        escape(rust),
-        inline(note)?
-    ))
+    let code = |code: &str| format!("<code>{}</code>", escape(code));
+    Ok(Row { index, action, pytorch: code(&pytorch.join("\n")), rust: code(rust), note: inline(note)? })
 }

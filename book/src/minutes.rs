@@ -1,7 +1,9 @@
 //! How long a page takes, by what is on it: nobody writes minutes down, so none are out of date.
 
-use mdbook_markdown::pulldown_cmark::{Event, Tag, TagEnd};
+use mdbook_markdown::pulldown_cmark::Event;
 use mdbook_markdown::{MarkdownOptions, new_cmark_parser};
+
+use crate::words::Words;
 
 /// Where a chapter says how long it takes, until all of it is there to be counted.
 pub const PLACEHOLDER: &str = "<p class=\"minutes\">…</p>\n\n";
@@ -20,23 +22,17 @@ pub struct Work {
 impl Work {
     /// What there is on a page whose directives have been carried out. All that they write as HTML is no prose.
     pub fn of(expanded: &str) -> Work {
-        let (mut words, mut html, mut in_code) = (0, String::new(), false);
+        let mut html = String::new();
         for event in new_cmark_parser(expanded, &MarkdownOptions::default()) {
-            match event {
-                Event::Start(Tag::CodeBlock(_)) => in_code = true,
-                Event::End(TagEnd::CodeBlock) => in_code = false,
-                Event::Text(text) | Event::Code(text) if !in_code => {
-                    let is_word = |word: &&str| word.contains(char::is_alphanumeric);
-                    words += text.split_whitespace().filter(is_word).count();
-                }
-                Event::Html(text) => html += &text,
-                _ => {}
+            if let Event::Html(text) = event {
+                html += &text;
             }
         }
         let count = |what: &str| html.matches(what).count();
         let predictions = count("<form class=\"predict\"");
         // Each prediction that waits has one of its own.
         let questions = count("<fieldset>").saturating_sub(predictions);
+        let words = Words::of(expanded).all();
         Work { words, predictions, questions, exercises: count("<div class=\"exercise\"") }
     }
 
@@ -62,10 +58,14 @@ pub fn told(expanded: String) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::html;
 
     #[test]
     fn prose_predictions_questions_and_exercises_take_time_and_nothing_else_does() {
-        let prose = "Move `x` to the **device**, [or not](x.md): - 5 times.\n\n- Ten\n\n| a | b |\n|---|---|\n| c | d |\n\n";
+        let note = html::bytes("5", Some("9 bytes"));
+        let prose = &format!(
+            "Move `x` to the **device**, [or not](x.md): - {note} times.\n\n- Ten\n\n| a | b |\n|---|---|\n| c | d |\n\n"
+        );
         let words = Work { words: 14, ..Work::default() };
         assert_eq!(Work::of(prose), words);
         let others = "```rust\nlet a = b;\n```\n\n<figure class=\"lab-output\">\n\n```text\n1 2 3\n```\n\n\

@@ -57,6 +57,16 @@ pub enum Wrong {
     Elsewhere(Vec<Mistake>),
 }
 
+impl Wrong {
+    /// The mistakes, those of its own line with their place.
+    pub fn mistakes(self, file: &str, line: usize) -> Vec<Mistake> {
+        match self {
+            Wrong::Here(what) => vec![Mistake { file: file.to_owned(), line, what }],
+            Wrong::Elsewhere(mistakes) => mistakes,
+        }
+    }
+}
+
 impl From<String> for Wrong {
     fn from(what: String) -> Wrong {
         Wrong::Here(what)

@@ -12,7 +12,7 @@ pub const BLOCKS: [(&str, &str); 5] = [
 ];
 
 /// Those on a line of their own, by example.
-pub const LINES: [(&str, &str); 13] = [
+pub const LINES: [(&str, &str); 16] = [
     ("minutes", "{{#minutes}}"),
     ("plan", "{{#plan}}"),
     ("sessions", "{{#sessions}}"),
@@ -26,6 +26,9 @@ pub const LINES: [(&str, &str); 13] = [
     ("race", "{{#race}}"),
     ("clone", "{{#clone 03}}"),
     ("chapters", "{{#chapters}}"),
+    ("profiles", "{{#profiles}}"),
+    ("turns", "{{#turns}}"),
+    ("cheat-sheet", "{{#cheat-sheet}}"),
 ];
 
 /// What to say of a name that is none.

@@ -1,7 +1,7 @@
 //! What a lab prints: compared with its snapshot, and cut into the sections of its chapter.
 
 use labs::render_text::{self, Column};
-use labs::{Event, Table, without_measured};
+use labs::{Cell, Event, Table, without_measured};
 
 use crate::html;
 use crate::mistake::choices;
@@ -100,15 +100,41 @@ pub fn markdown(events: &[Event], show: Show) -> String {
             }
             part => {
                 let text = render_text::render(&folded(part));
+                let notes: Vec<(String, String)> = part
+                    .iter()
+                    .flat_map(Event::figures)
+                    .filter_map(|figure| Some((figure.printed(), figure.exact_bytes()?)))
+                    .collect();
                 // A drawing in letters, such as the table of nvidia-smi, means nothing if its lines are broken.
                 let is_drawn =
                     |line: &str| line.starts_with('|') || line.starts_with("+-") || line.contains("###");
                 let language = if text.lines().any(is_drawn) { "text,columns" } else { "text" };
-                markdown += &(html::fence(language, &text) + "\n");
+                markdown += &match notes.is_empty() {
+                    true => html::fence(language, &text) + "\n",
+                    false => with_notes(language, text.trim_end(), &notes),
+                };
             }
         }
     }
     markdown
+}
+
+/// A block of text as HTML, in which figures have notes: each with what is printed, in the order in which they come.
+fn with_notes(language: &str, text: &str, notes: &[(String, String)]) -> String {
+    let classes: String = language.split(',').map(|word| format!("{word} ")).collect();
+    let mut html = format!("<pre><code class=\"language-{classes}nohighlight hljs\">");
+    let mut rest = text;
+    for (printed, exact) in notes {
+        // Lines may be broken between number and unit.
+        let broken = printed.replacen(' ', "\n", 1);
+        let Some(at) = rest.find(printed.as_str()).or_else(|| rest.find(&broken)) else { continue };
+        let (before, found) = rest.split_at(at);
+        let (printed, after) = found.split_at(printed.len());
+        html += &html::escape(before);
+        html += &html::bytes(&html::escape(printed), Some(exact));
+        rest = after;
+    }
+    format!("{html}{}\n</code></pre>\n\n", html::escape(rest))
 }
 
 /// A picture with the words for whoever cannot see it. The page shows a `wide` one, or on a phone a `narrow` one.
@@ -147,7 +173,7 @@ fn fold_line(line: &str) -> String {
 }
 
 /// A table of its own kind: a screen reader knows its columns, and a narrow screen scrolls it alone.
-fn table(table: &Table) -> String {
+pub fn table(table: &Table) -> String {
     let columns = render_text::columns(table);
     let class = |column: &Column| if column.numbers { " class=\"number\"" } else { "" };
     let heads = columns.iter().map(|column| match breakable(&html::escape(&column.header)) {
@@ -156,12 +182,17 @@ fn table(table: &Table) -> String {
         head => format!("<th scope=\"col\"{}>{head}</th>", class(column)),
     });
     let row = |row: usize| {
-        let cells = columns.iter().map(|column| {
+        let cells = columns.iter().enumerate().map(|(index, column)| {
             let cell = &column.cells[row];
+            let exact = match table.rows[row].get(index) {
+                Some(Cell::Figure(figure)) => figure.exact_bytes(),
+                _ => None,
+            };
             // What is part of the row above stands further in.
             let part =
                 if !column.numbers && cell.starts_with("  ") { " class=\"part\"" } else { class(column) };
-            format!("<td{part}>{}</td>", breakable(&html::escape(cell.trim())))
+            let cell = breakable(&html::escape(cell.trim()));
+            format!("<td{part}>{}</td>", html::bytes(&cell, exact.as_deref()))
         });
         format!("<tr>{}</tr>\n", cells.collect::<String>())
     };
@@ -194,7 +225,36 @@ fn is_apart(event: &Event) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use labs::{bytes, row, text};
+
     use super::*;
+
+    #[test]
+    fn bytes_have_their_count_in_a_note() {
+        let peak = || bytes("peak", 108_000_256);
+        let note = "<span class=\"bytes\" tabindex=\"0\" title=\"108,000,256 bytes\">103.0 MiB<span class=\"exact\"> (108,000,256 bytes)</span></span>";
+        let line = markdown(&[Event::Line(text!("it is {} <now>", peak()))], Show::All);
+        assert_eq!(
+            line,
+            format!(
+                "<pre><code class=\"language-text nohighlight hljs\">it is {note} &lt;now&gt;\n</code></pre>\n\n"
+            )
+        );
+        let prose =
+            text!("{} a line that is as long as a terminal is wide, or nearly so, and {}.", peak(), peak());
+        let folded = markdown(&[Event::Prose(prose)], Show::All);
+        assert_eq!(folded.matches("(108,000,256 bytes)").count(), 2, "{folded}");
+        // Where all have one unit, it stands in the head.
+        let table = Table::new(["", "peak"]).row(row!["a", peak()]).row(row!["b", peak().digits(2)]);
+        let table = markdown(&[Event::Table(table)], Show::All);
+        assert!(
+            table.contains("peak (MiB)</th>")
+                && table.contains(">103.00<span class=\"exact\"> (108,000,256 bytes)"),
+            "{table}"
+        );
+        let small = markdown(&[Event::Line(text!("{}", bytes("block", 512)))], Show::All);
+        assert_eq!(small, "```text\n512 bytes\n```\n\n");
+    }
 
     #[test]
     fn a_name_may_be_broken_and_a_number_not() {

@@ -6,18 +6,21 @@
 //! | `{{#plan}}` | all chapters with their minutes, from `book/plan.toml`: see `plan.rs` |
 //! | `{{#sessions}}` | the same as sessions of a class |
 //! | `{{#lab-run 03}}` | a link to the lab, and the commands that run it |
-//! | `{{#lab-code 03 train}}` | the lab's code between `// ANCHOR: train` and its end |
+//! | `{{#lab-code 03 train}}` | the lab's code between `// ANCHOR: train` and its end; beside it PyTorch's, if `labs/python/lab_03.py` has `# ANCHOR: train` |
 //! | `{{#lab-output 03 4 run=t4}}` | section 4 of the lab's tested output, with the machine it ran on; `show=results` leaves out the lab's own words; `part=steps` shows what follows the prediction `03-steps` |
 //! | `{{#predict 03-steps run=t4}}` | a prediction of the lab, with the answer of this run; what follows is folded up to the next heading |
-//! | `{{#lab-source 03}}` | the whole source of the lab |
+//! | `{{#lab-source 03}}` | the whole source of the lab, and the programs in PyTorch that belong to it |
 //! | `{{#exercises 03}}` | the exercises of the chapter, from `labs/exercises/source` |
 //! | `{{#questions 03}}` | the questions of `labs/questions/03.toml`: see there |
+//! | `{{#cheat-sheet}}` | the maps of all chapters: see `cheat_sheet.rs` |
 //! | `{{#race}}`, `{{#clone 03}}`, `{{#chapters}}` | what only the first page has: see `first_page.rs` |
+//! | `{{#profiles}}`, `{{#turns}}` | the figures of the model, and what turns with them: see `how_wrong.rs` |
 //!
 //! Within a line, `{{#figure 03 t4 launches}}` becomes a number that the lab prints, by the name of its figure
 //! (`cargo run --bin lab-03 -- --gpu sim:t4 --format json` lists them); `{{#figure 03 none loss 2}}` is the second
 //! of a series. Unit and `(modelled)` come with it, unless `value` stands at the end, for a sentence that says so
-//! itself: `{{#figure 01 t4 crossover value}}`.
+//! itself: `{{#figure 01 t4 crossover value}}`. What follows from several is worked out, `{{#figure 04 t4 held + gaps in=MiB}}`,
+//! `{{#figure 08 t4 saved / total in=words}}`: see `questions::figure`.
 //!
 //! Around several lines stand `{{#objectives}}` … `{{/objectives}}`, and in the same way `takeaways` and `sources`,
 //! all three lists; `predict`, a question to answer before reading on; and `map`, a block of Rust: see
@@ -36,7 +39,7 @@ use crate::course::Course;
 pub use crate::document::Page;
 use crate::inline::with_figures;
 use crate::minutes::told;
-use crate::mistake::{Mistake, Wrong};
+use crate::mistake::Mistake;
 use crate::names::BLOCKS;
 use crate::prediction::{END, folds as folds_what_follows};
 use crate::{directive, exercises, fences};
@@ -97,8 +100,7 @@ pub fn expand(course: &Course, page: &Page) -> Result<String, Vec<Mistake>> {
                     (folds, predictions) = (folds + asks, predictions + asks);
                     expanded += &markdown;
                 }
-                Err(Wrong::Here(what)) => mistakes.push(mistake(number, what)),
-                Err(Wrong::Elsewhere(found)) => mistakes.extend(found),
+                Err(wrong) => mistakes.extend(wrong.mistakes(page.file, number)),
             }
         } else {
             if line.starts_with('#') {

@@ -9,11 +9,13 @@ use mdbook_preprocessor::book::Book;
 use mdbook_preprocessor::errors::{Error, Result};
 use mdbook_preprocessor::{Preprocessor, PreprocessorContext, parse_input};
 
+use crate::checks;
 use crate::course::Course;
 use crate::links::files;
 use crate::lint;
 use crate::mistake::{Mistake, lines};
 use crate::page::{Page, expand};
+use crate::python;
 
 /// Carries out the directives of every page.
 pub struct ToDevice {
@@ -57,7 +59,10 @@ impl Preprocessor for ToDevice {
             let file = from_root(&path);
             let text = chapter.content.replace("\r\n", "\n");
             mistakes.extend(lint::mistakes(&file, &text));
-            match expand(&self.course, &Page { file: &file, path: &path, text: &text }) {
+            let page = Page { file: &file, path: &path, text: &text };
+            let expanded = expand(&self.course, &page);
+            mistakes.extend(checks::mistakes(&self.course, &page, expanded.as_deref().ok()));
+            match expanded {
                 Ok(expanded) => chapter.content = expanded,
                 Err(found) => mistakes.extend(found),
             }
@@ -74,6 +79,7 @@ impl Preprocessor for ToDevice {
                 mistakes.push(Mistake { file: from_root(&path), line: 1, what });
             }
         }
+        mistakes.extend(python::mistakes(&self.course, &all));
         if mistakes.is_empty() {
             return Ok(book);
         }

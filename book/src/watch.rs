@@ -18,11 +18,18 @@ impl Files {
     /// As they are now.
     pub fn of(course: &Course) -> Files {
         let mut seen = BTreeMap::new();
-        let pages = ["book/chapters", "labs/questions", "book/theme", "labs/tests/snapshots"];
+        let pages = [
+            "book/chapters",
+            "book/today",
+            "labs/questions",
+            "labs/python",
+            "book/theme",
+            "labs/tests/snapshots",
+        ];
         for folder in pages.into_iter().chain(sources::FOLDERS) {
             look(&course.root().join(folder), &mut seen);
         }
-        for file in ["book.toml", "plan.toml"] {
+        for file in ["book.toml", "digits.toml", "plan.toml", "seeds.toml", "sensitivity.txt"] {
             note(course.book().join(file), &mut seen);
         }
         Files { seen }

@@ -55,7 +55,7 @@ fn a_page_has_what_its_directives_say() {
         "<div class=\"objectives\">\n<ul>\n<li>Train <em>it</em>.</li>",
         "<a href=\"labs/lab-03.html\"><code>lab-03</code></a>",
         "cargo run --bin lab-03 -- --gpu none",
-        "<code class=\"language-rust\">for epoch in 1..=epochs {",
+        "<code class=\"language-rust\">/// Trains on every batch once. Returns the loss of the last batch",
         "Epoch [3/3], Loss: 0.9117",
         "--section 4</code> (machine: no GPU, seed: 42)",
         "<polyline ",

@@ -47,14 +47,14 @@ fn code_of_a_lab_in_several_files_is_found_in_that_which_has_it() {
     );
     assert!(error.contains("one_step") && error.contains("merge"), "{error}");
     let all = here("{{#lab-source 04}}").unwrap();
-    assert_eq!(all.matches("<figcaption>").count(), 3);
+    assert_eq!(all.matches("<figcaption><code>labs/src/").count(), 8);
     assert!(all.contains("pub fn run(") && !all.contains("ANCHOR"));
 }
 
 #[test]
 fn output_is_shown_by_section_with_its_machine() {
     let output = here("{{#lab-output 02 10 run=none}}").unwrap();
-    let printed = "```text\n10. Two GPUs\nTwo GPUs are two devices, and the rule holds between them as well. To see it:\n--gpu sim:t4x2\n```";
+    let printed = "```text\n10. Two GPUs\nTwo GPUs are two devices, and the rule holds between them as well. You can see\nit with --gpu sim:t4x2.\n```";
     assert!(output.contains(printed), "{output}");
     assert!(output.contains("(machine: no GPU, seed: 42)"), "{output}");
 }
@@ -123,6 +123,16 @@ fn a_figure_has_its_unit_and_how_far_to_trust_it_unless_only_its_value_is_wanted
     let (whole, value) = text.trim().split_once(" or ").unwrap();
     assert_eq!(whole, format!("{value} ms (modelled)"));
     assert_eq!(here("{{#figure 01 t4 crossover value}}").unwrap(), "128\n");
+}
+
+#[test]
+fn what_follows_from_figures_is_worked_out_and_bytes_keep_their_count() {
+    let text = here(
+        "{{#figure 04 t4 of_a_cube in=MiB}} are {{#figure 04 t4 of_a_cube / of_one_float digits=0}} blocks",
+    )
+    .unwrap();
+    let bytes = "<span class=\"bytes\" tabindex=\"0\" title=\"108,000,256 bytes\">103.0 MiB<span class=\"exact\"> (108,000,256 bytes)</span></span>";
+    assert_eq!(text, format!("{bytes} are 210938 blocks\n"));
 }
 
 #[test]
@@ -199,7 +209,10 @@ fn each_mistake_gets_one_line() {
             "lab-03, run=none, has: `loss` comes 3 times: say which, `loss 1` to `loss 3`",
         ),
         ("{{#figure 03 none loss 4}}", "lab-03, run=none, has: `loss` has no 4: say 1 to 3"),
-        ("{{#figure 03 none loss last}}", "`last` is neither a place in a series, 1, 2 …, nor `value`"),
+        (
+            "{{#figure 03 none loss 1 last}}",
+            "`last` is neither a place in a series, 1, 2 …, nor one of + - * /",
+        ),
         (
             "{{#figure 02 none step_time}}",
             "lab-02, run=none, has: `step_time` is measured: it differs from run to run, so no text can say it",
@@ -313,9 +326,9 @@ fn a_stale_snapshot_is_told_with_its_line() {
 
 #[test]
 fn a_snapshot_that_ends_too_early_or_too_late_is_stale() {
-    let end = "The first pass was not timed:\nit takes memory from the system.\n";
+    let end = "No clock ran\nduring the very first pass, which takes memory from the system.\n";
     for (from, to, expected) in [
-        (end, "The first pass was not timed:\n", "it says the end, the lab says `it takes memory"),
+        (end, "No clock ran\n", "it says the end, the lab says `during the very first pass"),
         (end, &format!("{end}More.\n"), "it says `More.`, the lab says the end"),
     ] {
         let checkout = Checkout::new();

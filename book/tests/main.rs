@@ -2,7 +2,10 @@
 
 mod common;
 
+mod both;
 mod building;
+mod cheat_sheet;
+mod checks;
 mod commands;
 mod directives;
 mod error_pages;

@@ -65,12 +65,12 @@ document.querySelector(".menu-title").role = "none";
   document.fonts.ready.then(mark);
 })();
 
-// mdBook turns the page on the left and right arrow, and has other keys. In a question the arrows choose; in
-// what scrolls they scroll; in the list of themes they do nothing, nor where things are put in order: nobody wants to
+// mdBook turns the page on the left and right arrow, and has other keys. In a question and among tabs the arrows choose;
+// in what scrolls they scroll; in the list of themes they do nothing, nor where things are put in order: nobody wants to
 // lose those.
 document.body.addEventListener("keydown", event => {
   const arrow = event.key === "ArrowLeft" || event.key === "ArrowRight";
-  if (event.target.closest(".questions") || (arrow && event.target.closest("pre, .table-wrapper, .picture, .order, .theme-popup"))) {
+  if (event.target.closest(".questions") || (arrow && event.target.closest("pre, .table-wrapper, .picture, .order, .theme-popup, [role=tablist]"))) {
     event.stopPropagation();
   }
 });

@@ -77,12 +77,12 @@ fn the_questions_of_a_chapter_are_asked_and_answered() {
 fn an_open_question_is_compared_with_a_good_answer() {
     let folder = Folder::new("open questions");
     let skips = "\n".repeat(6);
-    let done =
-        folder.tell(&["quiz", "5"], &format!("{skips}It is not mine.\nI close it.\n\ny\nwhat?\nn\ny\nYes\n"));
+    let done = folder
+        .tell(&["quiz", "5"], &format!("{skips}It is not mine.\nI close it.\n\ny\nwhat?\nn\ny\nYes\nn\n"));
     assert_eq!((done.code, done.err.as_str()), (0, ""));
     for part in [
         "\nA good answer:\n",
-        "Your answer makes 3 of 4 points.\n",
+        "Your answer makes 3 of 5 points.\n",
         "\n0 of 1 right\n",
         "\nskipped  Read the table of nvidia-smi, field by field.\n",
         "\n0 of 1   Find out who holds the memory of your GPU, and decide what to do about…\n",
@@ -98,7 +98,7 @@ fn an_open_question_is_compared_with_a_good_answer() {
     );
 
     // With every point there is nothing to read again; whoever writes nothing has skipped it.
-    let done = folder.tell(&["quiz", "5"], &format!("{skips}All.\n\ny\ny\ny\ny\n"));
+    let done = folder.tell(&["quiz", "5"], &format!("{skips}All.\n\ny\ny\ny\ny\ny\n"));
     assert!(done.out.contains("\n1 of 1 right\n") && !done.out.contains("Read again"), "{}", done.out);
     let done = folder.tell(&["quiz", "5"], &format!("{skips}\n"));
     assert!(done.out.contains("\n0 of 0 right\n") && !done.out.contains("A good answer"), "{}", done.out);

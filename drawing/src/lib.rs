@@ -6,20 +6,36 @@
 //! | [`Timeline`] | what the GPUs did, and when: a [`Trace`](todevice::trace::Trace) |
 //! | [`MemoryMap`] | what lies where in a GPU's memory: [`memory_snapshot`](todevice::cuda::memory_snapshot) |
 //! | [`smi::table`] | what `nvidia-smi` says: [`monitor::gpu`](todevice::monitor::gpu) |
+//! | [`Comparison`] | several recordings, one below the other |
+//! | [`Filling`] | who holds how much of a GPU's memory, and when |
 //! | [`placement::picture`] | which tensor lives where |
+//! | [`link::picture`], [`quadrants::picture`], [`ladder::picture`], [`bits::picture`], [`algorithms::picture`] | one idea of a chapter each |
 //! | [`chart`] | numbers |
 //!
+//! A [`Drawing`] has a picture in all its forms: for a page, for a phone, and for a terminal.
 //! All of them write SVG with `svg.rs`, in the colours of `colour.rs`.
 
+pub mod algorithms;
+pub mod bits;
 pub mod chart;
+#[cfg(test)]
+mod checks;
 mod colour;
+mod drawing;
+mod filling;
+pub mod ladder;
+pub mod link;
 mod memory_map;
 pub mod placement;
+pub mod quadrants;
 mod role;
 pub mod smi;
 mod svg;
 mod timeline;
+pub mod words;
 
+pub use drawing::Drawing;
+pub use filling::{Filling, Owner};
 pub use memory_map::MemoryMap;
 pub use role::Role;
-pub use timeline::{Strip, Timeline, painted};
+pub use timeline::{Comparison, Strip, Timeline, painted};

@@ -1,74 +1,126 @@
-//! The table of `nvidia-smi`, without the columns that training has no use for.
+//! The table of `nvidia-smi`, as a driver of 2026 (610) draws it.
 
-use std::fmt::Write;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use todevice::Machine;
-use todevice::monitor::Gpu;
+use todevice::monitor::{self, Gpu, GpuProcess};
 
-const RULE: &str = "+-------------------------------+----------------------+----------------------+";
-const WIDE: &str = "+-----------------------------------------------------------------------------+";
+const WIDE: &str =
+    "+-----------------------------------------------------------------------------------------+";
+const RULE: &str =
+    "+-----------------------------------------+------------------------+----------------------+";
+const COLUMNS: &str = "\
+| GPU  Name                 Persistence-M | Bus-Id          Disp.A | Volatile Uncorr. ECC |
+| Fan  Temp   Perf          Pwr:Usage/Cap |           Memory-Usage | GPU-Util  Compute M. |
+|                                         |                        |               MIG M. |
+|=========================================+========================+======================|";
+const PROCESSES: &str = "\
+| Processes:                                                                              |
+|  GPU   GI   CI              PID   Type   Process name                        GPU Memory |
+|        ID   ID                                                               Usage      |
+|=========================================================================================|";
+const NO_PROCESSES: &str =
+    "|  No running processes found                                                             |";
 
-/// Draws the table, 79 columns wide.
+/// Draws the table, 91 columns wide, with a line before it that says what it is.
 pub fn table(gpus: &[Gpu]) -> String {
-    let kind = if Machine::current().time_is_modelled() { "modelled" } else { "measured" };
-    let mut text = format!("{WIDE}\n");
-    row(&mut text, &format!("{:<75}", format!("As nvidia-smi draws it. Pwr and GPU-Util are {kind}.")));
-    text += &format!("{RULE}\n");
-    row(&mut text, &format!("{:<29} | {:<20} | {:<20}", "GPU  Name", "Bus-Id", ""));
-    row(
-        &mut text,
-        &format!("{:<29} | {:>20} | {:<20}", "Fan  Temp  Perf  Pwr:Usage/Cap", "Memory-Usage", "GPU-Util")
-            .replace("Pwr:Usage/Cap |", "Pwr:Usage/Cap|"),
-    );
-    text += "|===============================+======================+======================|\n";
-    for gpu in gpus {
-        let name: String = gpu.name.chars().take(24).collect();
-        let bus_id = gpu.bus_id.as_deref().unwrap_or("N/A");
-        row(&mut text, &format!("{:>3}  {name:<24} | {bus_id:<20} | {:<20}", gpu.index, ""));
-        let health = format!(
-            "{:<4} {:>4} {:>5} {:>6} / {:>4}",
-            or_na(gpu.fan_speed, "%"),
-            or_na(gpu.temperature, "C"),
-            gpu.performance_state.map_or("N/A".to_owned(), |state| format!("P{state}")),
-            or_na(watts(gpu.power_draw), "W"),
-            or_na(watts(gpu.power_limit), "W"),
-        );
-        let memory = format!("{}MiB / {}MiB", mebibytes(gpu.memory_used), mebibytes(gpu.memory_total));
-        let memory = if memory.len() > 20 { memory.replace(" / ", "/") } else { memory };
-        row(&mut text, &format!("{health:<29} | {memory:>20} | {:>8}{:12}", or_na(gpu.utilization, "%"), ""));
-        text += &format!("{RULE}\n");
-    }
-    text += &format!("{WIDE}\n");
-    let processes = |[gpu, pid, kind, name, memory]: [&str; 5]| {
-        format!("{gpu:>4} {pid:>9}  {kind:>4}  {name:<37} {memory:>14} ")
+    let simulated = Machine::current().time_is_modelled();
+    let (kind, lacking) = match simulated {
+        true => ("modelled", "\nN/A is what a simulated GPU lacks, and its clock begins in 1970."),
+        false => ("measured", ""),
     };
-    row(&mut text, &format!("{:<75}", "Processes:"));
-    row(&mut text, &processes(["GPU", "PID", "Type", "Process name", "Memory Usage"]));
-    text += &WIDE.replace('-', "=").replace('+', "|");
-    text.push('\n');
-    let mut any = false;
+    let now = if simulated { UNIX_EPOCH } else { SystemTime::now() };
+    let versions = monitor::versions();
+    let [nvml, driver, cuda] = [versions.nvml, versions.driver, versions.cuda].map(or_na);
+    let mut lines = vec![
+        format!("As nvidia-smi draws it. Perf, Pwr and GPU-Util are {kind}.{lacking}"),
+        date(now),
+        WIDE.to_owned(),
+        format!("| NVIDIA-SMI {nvml:<23}KMD Version: {driver:<14}CUDA UMD Version: {cuda:<9}|"),
+        RULE.to_owned(),
+        COLUMNS.to_owned(),
+    ];
     for gpu in gpus {
-        for process in &gpu.processes {
-            let name: String = process.name.chars().rev().take(37).collect();
-            let name: String = name.chars().rev().collect();
-            let memory = or_na(process.used_memory.map(mebibytes), "MiB");
-            row(
-                &mut text,
-                &processes([
-                    &gpu.index.to_string(),
-                    &process.pid.to_string(),
-                    process.kind.letters(),
-                    &name,
-                    &memory,
-                ]),
-            );
-            any = true;
-        }
+        lines.extend(card(gpu));
+        lines.push(RULE.to_owned());
     }
-    if !any {
-        row(&mut text, &format!("{:<75}", " No running processes found"));
+    lines.extend([String::new(), WIDE.to_owned(), PROCESSES.to_owned()]);
+    let processes = gpus.iter().flat_map(|gpu| gpu.processes.iter().map(|one| process(gpu, one)));
+    let before = lines.len();
+    lines.extend(processes);
+    if lines.len() == before {
+        lines.push(NO_PROCESSES.to_owned());
     }
-    text + WIDE
+    lines.push(WIDE.to_owned());
+    lines.join("\n")
+}
+
+/// The three lines of a card.
+fn card(gpu: &Gpu) -> [String; 3] {
+    let on = |mode: Option<bool>| or_na(mode.map(|on| if on { "On" } else { "Off" }));
+    let name = match gpu.name.chars().count() {
+        0..=27 => gpu.name.clone(),
+        _ => gpu.name.chars().take(24).chain("...".chars()).collect(),
+    };
+    let mig = or_na(gpu.mig_mode.map(|on| if on { "Enabled" } else { "Disabled" }));
+    [
+        format!(
+            "|{:>4}  {name:<27}    {:<3} |{:>19} {:>3} |{:>21} |",
+            gpu.index,
+            on(gpu.persistence_mode),
+            or_na(gpu.bus_id.as_deref()),
+            on(gpu.display_active),
+            or_na(gpu.ecc_errors),
+        ),
+        format!(
+            "|{:>4}{:>6}{:>6}{:>16} /{:>6} |{:>11} /{:>10} |{:>8}{:>13} |",
+            with(gpu.fan_speed, "%"),
+            with(gpu.temperature, "C"),
+            or_na(gpu.performance_state.map(|state| format!("P{state}"))),
+            with(watts(gpu.power_draw), "W"),
+            with(watts(gpu.power_limit), "W"),
+            with(Some(mebibytes(gpu.memory_used)), "MiB"),
+            with(Some(mebibytes(gpu.memory_total)), "MiB"),
+            with(gpu.utilization, "%"),
+            or_na(gpu.compute_mode.map(|mode| mode.words())),
+        ),
+        format!("|{:41}|{:24}|{mig:>21} |", "", ""),
+    ]
+}
+
+fn process(gpu: &Gpu, process: &GpuProcess) -> String {
+    // Of a path the end says more.
+    let letters = process.name.chars().count();
+    let name = match letters {
+        0..=32 => process.name.clone(),
+        _ => "...".chars().chain(process.name.chars().skip(letters - 29)).collect(),
+    };
+    let memory = with(process.used_memory.map(mebibytes), "MiB");
+    let (index, pid, kind) = (gpu.index, process.pid, process.kind.letters());
+    format!("|{index:>5}   N/A  N/A{pid:>16}{kind:>7}   {name:<32}{memory:>14} |")
+}
+
+/// As `nvidia-smi` writes it, but in UTC: `Mon Nov 23 09:30:00 2026`.
+fn date(time: SystemTime) -> String {
+    let seconds = time.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    let (days, of_day) = (seconds / 86_400, seconds % 86_400);
+    // Years that begin in March have their leap day at the end; 400 of them have 146,097 days.
+    let since_march = days + 719_468;
+    let (era, day) = (since_march / 146_097, since_march % 146_097);
+    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let day = day - (153 * month + 2) / 5 + 1;
+    let name = ["Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec", "Jan", "Feb"];
+    let weekday = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"][days as usize % 7];
+    format!(
+        "{weekday} {} {day:>2} {:02}:{:02}:{:02} {}",
+        name[month as usize],
+        of_day / 3600,
+        of_day / 60 % 60,
+        of_day % 60,
+        400 * era + year + u64::from(month >= 10),
+    )
 }
 
 /// Watts of milliwatts.
@@ -81,17 +133,19 @@ pub fn mebibytes(bytes: u64) -> u64 {
     bytes >> 20
 }
 
-fn row(text: &mut String, cells: &str) {
-    let _ = writeln!(text, "| {cells} |");
+fn or_na(value: Option<impl ToString>) -> String {
+    value.map_or_else(|| "N/A".to_owned(), |value| value.to_string())
 }
 
-fn or_na(value: Option<impl ToString>, unit: &str) -> String {
-    value.map_or_else(|| "N/A".to_owned(), |value| value.to_string() + unit)
+fn with(value: Option<impl ToString>, unit: &str) -> String {
+    or_na(value.map(|value| value.to_string() + unit))
 }
 
 #[cfg(test)]
 mod tests {
-    use todevice::{Device, Machine, Result, Tensor, monitor};
+    use std::time::Duration;
+
+    use todevice::{Device, Result, Tensor, monitor};
 
     use super::*;
 
@@ -104,12 +158,49 @@ mod tests {
                     let count = todevice::cuda::device_count();
                     let gpus: Vec<Gpu> = (0..count).map(monitor::gpu).collect::<Result<_>>().unwrap();
                     let text = table(&gpus);
-                    let wrong: Vec<&str> = text.lines().filter(|line| line.chars().count() != 79).collect();
+                    let drawn = text.lines().skip(3).filter(|line| !line.is_empty());
+                    let wrong: Vec<&str> = drawn.filter(|line| line.chars().count() != 91).collect();
                     assert!(wrong.is_empty(), "{wrong:#?}");
                     assert_eq!(text.contains("todevice"), look == 1);
                     Tensor::ones_with(&[1], Device::cuda(0)).unwrap();
                 }
             });
         }
+    }
+
+    /// As a driver 610 drew this card, and this program on it, in June 2026.
+    #[test]
+    fn a_card_of_which_all_is_known_looks_as_nvidia_smi_draws_it() {
+        let machine: Machine = "sim:t4".parse().unwrap();
+        let mut gpu = machine.enter(|| monitor::gpu(0)).unwrap();
+        gpu.name = "NVIDIA RTX 5000 Ada Generation".to_owned();
+        (gpu.bus_id, gpu.persistence_mode) = (Some("00000000:AC:00.0".to_owned()), Some(false));
+        (gpu.display_active, gpu.mig_mode, gpu.ecc_errors) = (Some(true), None, Some(0));
+        (gpu.fan_speed, gpu.temperature) = (Some(30), Some(41));
+        (gpu.power_draw, gpu.power_limit) = (Some(15_400), Some(250_000));
+        (gpu.memory_used, gpu.memory_total) = (579 << 20, 32760 << 20);
+        gpu.utilization = Some(3);
+        let expected = [
+            "|   0  NVIDIA RTX 5000 Ada Gene...    Off |   00000000:AC:00.0  On |                    0 |",
+            "| 30%   41C    P8             16W /  250W |     579MiB /  32760MiB |      3%      Default |",
+            "|                                         |                        |                  N/A |",
+        ];
+        assert_eq!(card(&gpu), expected);
+        let expected =
+            "|    0   N/A  N/A            2112    C+G   ...share/program/that/has/a/path        185MiB |";
+        let machine: Machine = "sim:t4,others=185MiB".parse().unwrap();
+        let mut other = machine.enter(|| monitor::gpu(0)).unwrap().processes.remove(0);
+        other.name = "/srv/share/program/that/has/a/path".to_owned();
+        assert_eq!(process(&gpu, &other), expected);
+    }
+
+    #[test]
+    fn dates_are_those_of_the_calendar() {
+        let at = |seconds| date(UNIX_EPOCH + Duration::from_secs(seconds));
+        assert_eq!(at(0), "Thu Jan  1 00:00:00 1970");
+        assert_eq!(at(951_782_399), "Mon Feb 28 23:59:59 2000");
+        assert_eq!(at(951_782_400), "Tue Feb 29 00:00:00 2000");
+        assert_eq!(at(1_795_426_205), "Mon Nov 23 09:30:05 2026");
+        assert_eq!(at(4_107_542_400), "Mon Mar  1 00:00:00 2100");
     }
 }

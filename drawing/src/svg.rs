@@ -63,6 +63,37 @@ pub fn titled(title: &str, elements: &str) -> String {
     format!("<g>{}{elements}</g>", element("title").around(title))
 }
 
+/// About how wide a text is in letters of a size: rather more than less.
+pub fn wide(text: &str, font_size: u32) -> f64 {
+    text.chars().count() as f64 * 0.55 * f64::from(font_size)
+}
+
+/// Draws something at a corner, in a size.
+pub type Look<'a> = Box<dyn Fn((f64, f64), (f64, f64)) -> String + 'a>;
+
+/// What looks mean, side by side from a place on, as many on a line as there is room for to the left of `right`. Returns where it
+/// ends.
+pub fn legend(
+    lines: &mut Vec<String>,
+    (left, mut y, right): (f64, f64, f64),
+    font_size: u32,
+    entries: Vec<(Look, String)>,
+) -> f64 {
+    const BOX: (f64, f64) = (18.0, 15.0);
+    const LINE: f64 = 22.0;
+    let mut x = left;
+    for (look, name) in entries {
+        let width = BOX.0 + 6.0 + wide(&name, font_size) + 16.0;
+        if x + width > right + 16.0 && x > left {
+            (x, y) = (left, y + LINE);
+        }
+        lines.push(look((x, y), BOX));
+        lines.push(text((x + BOX.0 + 6.0, y + 12.0), "start").around(&name));
+        x += width;
+    }
+    y + LINE
+}
+
 /// A page shows a picture so many times as large, where it has the room: its text is then about as large as the page's.
 const ENLARGED: f64 = 1.25;
 

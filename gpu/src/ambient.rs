@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
 
 use crate::device::MachineId;
+use crate::figure::Figure;
 use crate::flags::Backends;
 use crate::host_memory::HostMemory;
 use crate::host_profile::{HostProfile, HostTime, LAPTOP_8_CORES};
@@ -20,6 +21,8 @@ use crate::time::Clock;
 pub struct Ambient {
     id: MachineId,
     clock: Clock,
+    /// How long things take here, where time is virtual.
+    profile: &'static HostProfile,
     /// For how long threads with clocks of their own worked, in nanoseconds, where time is virtual.
     others_worked: AtomicU64,
     generator: Generator,
@@ -64,9 +67,15 @@ fn of_current<R>(read: impl FnOnce(&Ambient) -> R) -> R {
 
 impl Ambient {
     pub fn new(clock: Clock) -> Arc<Ambient> {
+        Ambient::like(&LAPTOP_8_CORES, clock)
+    }
+
+    /// A host of this kind.
+    pub fn like(profile: &'static HostProfile, clock: Clock) -> Arc<Ambient> {
         Arc::new(Ambient {
             id: MachineId::next(),
             clock,
+            profile,
             others_worked: AtomicU64::new(0),
             generator: Generator::new(),
             memory: Arc::default(),
@@ -283,12 +292,22 @@ impl Ambient {
     /// is real this is no more than a look.
     pub fn charge(time: impl FnOnce(&HostProfile) -> HostTime) {
         ENTERED.with_borrow(|entered| match entered.last() {
-            Some(Entered { lane, .. }) if lane.is_virtual() => {
-                let HostTime { nanoseconds, cores } = time(&LAPTOP_8_CORES);
+            Some(Entered { lane, ambient, .. }) if lane.is_virtual() => {
+                let HostTime { nanoseconds, cores } = time(ambient.profile);
                 lane.advance(nanoseconds);
                 lane.helped(nanoseconds * (cores as u64 - 1));
             }
             _ => {}
         });
+    }
+
+    /// [`charge`](Self::charge) for a figure of the host's, on one core.
+    pub fn spend(figure: impl FnOnce(&HostProfile) -> &Figure) {
+        Ambient::charge(|host| HostTime::of_one_core(figure(host).nanoseconds()));
+    }
+
+    /// The same, `count` times.
+    pub fn spend_on_each(count: usize, figure: impl FnOnce(&HostProfile) -> &Figure) {
+        Ambient::charge(|host| HostTime::of_one_core(figure(host).nanoseconds() * count as u64));
     }
 }

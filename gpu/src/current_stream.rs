@@ -37,6 +37,20 @@ pub fn snapshot() -> Streams {
     CURRENT.with_borrow(Clone::clone)
 }
 
+/// Makes those of a snapshot the current ones until the guard is dropped.
+pub fn enter_all(streams: Streams) -> LeaveAll {
+    LeaveAll(CURRENT.replace(streams))
+}
+
+/// Brings all streams before back, also when a panic passes through.
+pub struct LeaveAll(Streams);
+
+impl Drop for LeaveAll {
+    fn drop(&mut self) {
+        CURRENT.set(std::mem::take(&mut self.0));
+    }
+}
+
 /// Makes a stream the current one of its device until the guard is dropped.
 pub fn enter(key: StreamKey) -> Leave {
     Leave(StreamKey { id: replace(key), ..key })

@@ -112,9 +112,12 @@ pub enum EventKind {
     },
     /// A segment of the driver.
     DriverMalloc {
+        address: u64,
         bytes: u64,
     },
-    DriverFree,
+    DriverFree {
+        address: u64,
+    },
     /// Page-locked memory.
     MallocHost {
         bytes: u64,
@@ -142,7 +145,7 @@ impl EventKind {
         match self {
             EventKind::Copy { bytes, .. }
             | EventKind::Allocate { bytes, .. }
-            | EventKind::DriverMalloc { bytes }
+            | EventKind::DriverMalloc { bytes, .. }
             | EventKind::MallocHost { bytes } => Some(*bytes),
             _ => None,
         }
@@ -165,7 +168,7 @@ impl EventKind {
             EventKind::Allocate { .. } => "allocate",
             EventKind::Free { .. } => "free",
             EventKind::DriverMalloc { .. } => "cudaMalloc",
-            EventKind::DriverFree => "cudaFree",
+            EventKind::DriverFree { .. } => "cudaFree",
             EventKind::MallocHost { .. } => "cudaMallocHost",
         }
     }
@@ -305,7 +308,7 @@ impl Recorder {
             | EventKind::MallocHost { .. } => {}
             EventKind::Allocate { .. } => counters.allocations += 1,
             EventKind::DriverMalloc { .. } => counters.driver_mallocs += 1,
-            EventKind::DriverFree => counters.driver_frees += 1,
+            EventKind::DriverFree { .. } => counters.driver_frees += 1,
         }
         if self.is_recording() {
             self.unfetched += 1;
@@ -316,9 +319,9 @@ impl Recorder {
     }
 
     /// What a recording has seen; nothing if it does not run.
-    pub fn trace(&self, number: u64, devices: Vec<String>, modelled: bool) -> Trace {
+    pub fn trace(&self, number: u64, machine: String, devices: Vec<String>, modelled: bool) -> Trace {
         let Some(log) = self.logs.iter().find(|log| log.number == number) else {
-            return Trace { devices, modelled, ..Trace::default() };
+            return Trace { machine, devices, modelled, ..Trace::default() };
         };
         let queued: HashMap<OpId, Call> =
             log.calls.iter().filter_map(|call| Some((call.op?, *call))).collect();
@@ -328,7 +331,7 @@ impl Recorder {
             log.spans.iter().filter_map(|span| Some(Work { span: *span, call: call_of(span)? })).collect();
         work.sort_by_key(|work| (work.span.start, work.span.op));
         let (calls, ranges) = (log.calls.clone(), log.ranges.clone());
-        Trace { devices, modelled, began: log.began, calls, work, ranges }
+        Trace { machine, devices, modelled, began: log.began, calls, work, ranges }
     }
 }
 
@@ -343,6 +346,8 @@ pub struct Work {
 /// (`Machine::profile`, `Machine::trace`).
 #[derive(Clone, Debug, Default)]
 pub struct Trace {
+    /// The machine in words.
+    pub machine: String,
     /// The names of the devices.
     pub devices: Vec<String>,
     /// Whether its times are of a virtual clock.

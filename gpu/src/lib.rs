@@ -26,13 +26,14 @@
 //! use std::sync::Arc;
 //!
 //! use todevice_gpu::ambient::Ambient;
+//! use todevice_gpu::host_profile::LAPTOP_8_CORES;
 //! use todevice_gpu::runtime::Cuda;
 //! use todevice_gpu::simulated::{Simulated, SimulatedOptions, profile::T4};
 //! use todevice_gpu::time::Clock;
 //!
 //! let clock = Clock::default(); // virtual
 //! let host = Ambient::new(clock.clone());
-//! let options = SimulatedOptions { profile: &T4, count: 1, memory: None, others: 0, seed: None };
+//! let options = SimulatedOptions { profile: &T4, host: &LAPTOP_8_CORES, count: 1, memory: None, others: 0, seed: None };
 //! let driver = Box::new(Simulated::new(options, clock.clone()));
 //! let cuda = Arc::new(Cuda::new(driver, host.id(), clock, Arc::default()));
 //! host.enter(|| {
@@ -57,8 +58,9 @@
 //!
 //! ```
 //! use todevice_gpu::driver::Driver;
+//! # use todevice_gpu::host_profile::LAPTOP_8_CORES;
 //! # use todevice_gpu::simulated::{Simulated, SimulatedOptions, profile::T4};
-//! # let options = SimulatedOptions { profile: &T4, count: 1, memory: None, others: 0, seed: None };
+//! # let options = SimulatedOptions { profile: &T4, host: &LAPTOP_8_CORES, count: 1, memory: None, others: 0, seed: None };
 //!
 //! let gpu = Simulated::new(options, Default::default());
 //! let memory = gpu.malloc(0, 4096)?;
@@ -88,8 +90,9 @@
 //! ```
 //! use todevice_gpu::driver::{Driver, Engine, HostSource};
 //! use todevice_gpu::time::Clock;
+//! # use todevice_gpu::host_profile::LAPTOP_8_CORES;
 //! # use todevice_gpu::simulated::{Simulated, SimulatedOptions, profile::T4};
-//! # let options = SimulatedOptions { profile: &T4, count: 1, memory: None, others: 0, seed: None };
+//! # let options = SimulatedOptions { profile: &T4, host: &LAPTOP_8_CORES, count: 1, memory: None, others: 0, seed: None };
 //!
 //! const BYTES: usize = 64 << 20;
 //! let clock = Clock::default();
@@ -127,6 +130,8 @@ pub mod error;
 pub mod events;
 #[doc(hidden)]
 pub mod figure;
+#[doc(hidden)]
+pub mod figure_file;
 #[doc(hidden)]
 pub mod flags;
 pub mod gemm;

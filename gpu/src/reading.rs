@@ -41,8 +41,55 @@ pub struct Gpu {
     /// Percent of the threads that the GPU can hold that it held, averaged over the sample period: `SM_OCCUPANCY` of
     /// DCGM.
     pub sm_occupancy: Option<u32>,
+    /// Whether its driver stays loaded while nobody uses it, which only Linux can be asked for.
+    pub persistence_mode: Option<bool>,
+    /// Whether a screen shows what it draws.
+    pub display_active: Option<bool>,
+    /// Memory errors since the driver was loaded that could not be corrected. A card that corrects none counts none.
+    pub ecc_errors: Option<u64>,
+    /// Who may use it.
+    pub compute_mode: Option<ComputeMode>,
+    /// Whether it may be divided into several (Multi-Instance GPU).
+    pub mig_mode: Option<bool>,
     /// Who holds memory of it.
     pub processes: Vec<GpuProcess>,
+}
+
+/// The versions that `nvidia-smi` prints above its table.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Versions {
+    /// Of NVML, which is also that of `nvidia-smi`.
+    pub nvml: Option<String>,
+    /// Of the driver in the kernel.
+    pub driver: Option<String>,
+    /// The newest CUDA that the driver can run.
+    pub cuda: Option<String>,
+}
+
+/// Who may use a GPU: `nvidia-smi`'s column `Compute M.`
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ComputeMode {
+    /// Any program.
+    Default,
+    /// One thread; long out of use.
+    ExclusiveThread,
+    /// No program.
+    Prohibited,
+    /// One program.
+    ExclusiveProcess,
+}
+
+impl ComputeMode {
+    /// As `nvidia-smi` writes it.
+    pub fn words(self) -> &'static str {
+        match self {
+            ComputeMode::Default => "Default",
+            ComputeMode::ExclusiveThread => "E. Thread",
+            ComputeMode::Prohibited => "Prohibited",
+            ComputeMode::ExclusiveProcess => "E. Process",
+        }
+    }
 }
 
 /// A process that holds memory of a GPU.

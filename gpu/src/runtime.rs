@@ -14,7 +14,7 @@ use streams::StreamPool;
 pub use waits::SyncDebugMode;
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::thread::{self, ThreadId};
 
 use smallvec::SmallVec;
@@ -152,7 +152,12 @@ impl Cuda {
 
     /// Takes the next `draws` numbers of a device's generator: the seed, and where they begin.
     pub fn draw(&self, device: usize, draws: u64) -> [i64; 2] {
-        lock(&self.devices[device].generator).take(draws)
+        self.generator(device).take(draws)
+    }
+
+    /// The generator of a device, until this is dropped.
+    pub fn generator(&self, device: usize) -> MutexGuard<'_, Philox> {
+        lock(&self.devices[device].generator)
     }
 }
 

@@ -14,6 +14,10 @@ pub struct Common {
     #[arg(long, value_name = "GPU", default_value = "auto", help = format!("GPUs to run on: {}", GpuSpec::GRAMMAR))]
     pub gpu: GpuSpec,
 
+    /// Host whose time is modelled beside that of simulated GPUs
+    #[arg(long, value_name = "HOST", help = format!("Host whose time is modelled beside that of simulated GPUs: {} [default: laptop]", GpuSpec::HOSTS))]
+    pub host: Option<String>,
+
     /// Device to use: cpu | cuda | cuda:N [default: cuda if available, else cpu]
     #[arg(long, value_name = "DEVICE", value_parser = device)]
     pub device: Option<String>,

@@ -62,10 +62,14 @@ impl<O: Args> Entry<O> {
             });
 
         let matches = command.try_get_matches_from(flags).map_err(stop)?;
-        let common = Common::from_arg_matches(&matches).map_err(stop)?;
+        let mut common = Common::from_arg_matches(&matches).map_err(stop)?;
         let options = O::from_arg_matches(&matches).map_err(stop)?;
         if let Some(section) = &common.section {
             has_not_moved(self.name, section)?;
+        }
+        if let Some(host) = &common.host {
+            let with_host = common.gpu.with_host(host);
+            common.gpu = with_host.map_err(|what| wrong(format!("--host: {what}")))?;
         }
         let machine = common.gpu.bare_machine().map_err(wrong)?;
         common.device_of(&machine).map_err(|error| {
@@ -267,6 +271,15 @@ pub struct Captured {
 /// Runs a lab in this process and keeps what it says, for tests and the book. Both show the same whatever the
 /// environment asks for.
 pub fn run_captured<O: Args>(lab: &Entry<O>, flags: &[&str]) -> Captured {
+    run_prepared(lab, flags, |_| ())
+}
+
+/// The same on a machine that has been prepared: by what a person's environment would ask of it, for one.
+pub fn run_prepared<O: Args>(
+    lab: &Entry<O>,
+    flags: &[&str],
+    prepare: fn(&Machine),
+) -> Captured {
     let (common, options) = match lab.parse(flags) {
         Ok(parsed) => parsed,
         Err(Stop { message, exit_code }) => {
@@ -280,8 +293,10 @@ pub fn run_captured<O: Args>(lab: &Entry<O>, flags: &[&str]) -> Captured {
     };
     let mut kept = Kept::default();
     let machine = common.gpu.bare_machine().map_err(crate::Error::from);
-    let result =
-        machine.and_then(|machine| lab.start(&common, &options, &machine, &mut kept));
+    let result = machine.and_then(|machine| {
+        prepare(&machine);
+        lab.start(&common, &options, &machine, &mut kept)
+    });
     let Stop { message, exit_code } = ended(result).err().unwrap_or_default();
     let Kept { events, trace } = kept;
     let (trouble, output): (Vec<Event>, Vec<Event>) =

@@ -1,11 +1,10 @@
 //! What a lab says, one event at a time.
 
-use drawing::{MemoryMap, Timeline};
-use todevice::trace::Trace;
+pub use drawing::Drawing;
 
 use crate::figure::{Figure, Kind, Value};
 use crate::prediction::{Answer, Prediction};
-use crate::text::{Text, WIDTH};
+use crate::text::Text;
 
 /// One thing a lab says. What is printed, streamed as JSON, drawn in a page and compared between machines
 /// are all renderings of these.
@@ -82,44 +81,6 @@ pub fn without_measured(events: &[Event]) -> Vec<Event> {
         }
     }
     events
-}
-
-/// A picture for pages, and the same for terminals if it can be drawn in letters.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Drawing {
-    pub svg: String,
-    /// The same for a phone, if the letters of the other could not be read there.
-    pub narrow: Option<String>,
-    pub text: Option<String>,
-}
-
-/// What can only be drawn.
-impl From<String> for Drawing {
-    fn from(svg: String) -> Drawing {
-        Drawing { svg, narrow: None, text: None }
-    }
-}
-
-impl From<&Trace> for Drawing {
-    fn from(trace: &Trace) -> Drawing {
-        Drawing::from(Timeline::of(trace))
-    }
-}
-
-impl From<Timeline<'_>> for Drawing {
-    fn from(timeline: Timeline<'_>) -> Drawing {
-        Drawing {
-            svg: timeline.to_svg(),
-            narrow: Some(timeline.to_narrow_svg()),
-            text: Some(timeline.to_text(WIDTH)),
-        }
-    }
-}
-
-impl From<&MemoryMap> for Drawing {
-    fn from(map: &MemoryMap) -> Drawing {
-        Drawing { svg: map.to_svg(), narrow: None, text: Some(map.to_string()) }
-    }
 }
 
 /// Which lab this is and what it runs on.

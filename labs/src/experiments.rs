@@ -13,7 +13,8 @@ use todevice::{Machine, ToOptions};
 pub struct Step {
     /// What happened, and when.
     pub trace: Trace,
-    /// When the host had asked for all of it, and when the loss was there.
+    /// When the host had moved the batch, when it had asked for all the rest, and when the loss was there.
+    pub moved: Duration,
     pub queued: Duration,
     pub done: Duration,
     /// Kernels that the host launched, and how long they ran: none on the CPU.
@@ -70,12 +71,16 @@ pub fn step_on(device: Device, batch: usize, pinned: bool) -> crate::Result<Step
     let (queued, done) = times?;
     let launches = (Machine::current().counters() - before).launches;
     // ANCHOR_END: profile
+    let to_the_device =
+        trace.ranges.iter().find(|range| range.name == "batch to the device");
+    let moved = to_the_device.map_or(0, |range| range.end - range.begin);
+    let moved = Duration::from_nanos(moved);
     let computed = if device.is_cuda() {
         trace.compute_time(device.index())
     } else {
         Duration::ZERO
     };
-    Ok(Step { trace, queued, done, launches, computed })
+    Ok(Step { trace, moved, queued, done, launches, computed })
 }
 
 // ANCHOR: one_step

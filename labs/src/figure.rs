@@ -73,12 +73,37 @@ pub struct Figure {
     pub kind: Kind,
     /// Whether times decided it: see [`raced`].
     pub raced: bool,
+    /// Whether it counts bytes, and only tells them in its unit: see [`bytes`].
+    pub is_bytes: bool,
 }
 
 /// A figure that is the same on every run.
 pub fn exact(name: &'static str, value: impl Into<Value>) -> Figure {
     Figure::new(Kind::Exact, name, value.into())
 }
+
+/// A count of bytes, told in the largest of KiB, MiB and GiB that it fills. The count itself stands in JSON, and on a page under
+/// what is told. Where the byte is the point, say `exact("allocated", 512).unit("bytes")`.
+///
+/// ```
+/// use labs::bytes;
+/// let peak = bytes("peak", 108_000_256);
+/// assert_eq!(peak.printed(), "103.0 MiB");
+/// assert_eq!(peak.exact_bytes().as_deref(), Some("108,000,256 bytes"));
+/// assert_eq!(bytes("a_float", 512).printed(), "512 bytes");
+/// assert_eq!(peak.unit("KiB").digits(0).printed(), "105469 KiB"); // as its neighbours in a table
+/// ```
+pub fn bytes(name: &'static str, count: impl Into<Value>) -> Figure {
+    let figure = exact(name, count);
+    let count = figure.count().unwrap_or_default();
+    let fills = |(_, size): &&(&str, f64)| count as f64 >= *size;
+    let unit = BYTES.iter().rev().find(fills).map_or("bytes", |(unit, _)| unit);
+    Figure { unit, digits: 1, is_bytes: true, ..figure }
+}
+
+/// The units of bytes, and how many each has.
+pub const BYTES: [(&str, f64); 4] =
+    [("bytes", 1.0), ("KiB", 1024.0), ("MiB", 1_048_576.0), ("GiB", 1_073_741_824.0)];
 
 /// A figure read off a real clock or counter.
 pub fn measured(name: &'static str, value: impl Into<Value>) -> Figure {
@@ -133,6 +158,7 @@ impl Figure {
             digits: 4,
             kind,
             raced: false,
+            is_bytes: false,
         }
     }
 
@@ -151,9 +177,48 @@ impl Figure {
         Figure { digits, ..self }
     }
 
+    fn count(&self) -> Option<i64> {
+        match self.value {
+            Value::Int(count) => Some(count),
+            _ => None,
+        }
+    }
+
+    /// The number of its unit, if it is one.
+    pub fn quantity(&self) -> Option<f64> {
+        let size = BYTES.iter().find(|(unit, _)| self.is_bytes && *unit == self.unit);
+        match self.value {
+            Value::Int(count) => {
+                Some(count as f64 / size.map_or(1.0, |(_, size)| *size))
+            }
+            Value::Float(quantity) => Some(quantity),
+            Value::Text(_) => None,
+        }
+    }
+
+    /// How many bytes it is, if it tells them in a larger unit: `108,000,256 bytes`.
+    pub fn exact_bytes(&self) -> Option<String> {
+        let count = self.count().filter(|_| self.is_bytes && self.unit != "bytes")?;
+        let digits = count.to_string();
+        let mut grouped = String::new();
+        for (place, digit) in digits.chars().enumerate() {
+            if place > 0
+                && (digits.len() - place).is_multiple_of(3)
+                && !grouped.ends_with('-')
+            {
+                grouped.push(',');
+            }
+            grouped.push(digit);
+        }
+        Some(format!("{grouped} bytes"))
+    }
+
     /// The value alone, as printed.
     pub fn printed_value(&self) -> String {
         match &self.value {
+            Value::Int(_) if self.exact_bytes().is_some() => {
+                format_float(self.quantity().unwrap_or_default(), self.digits)
+            }
             Value::Int(count) => count.to_string(),
             Value::Float(quantity) => format_float(*quantity, self.digits),
             Value::Text(text) => text.clone(),

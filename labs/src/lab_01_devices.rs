@@ -3,18 +3,20 @@
 use std::time::Duration;
 
 use drawing::chart::{Series, log_log};
+use drawing::link::{self, Moved};
 use drawing::placement::{Role, Thing, picture};
+use drawing::words;
+use todevice::cuda::{self, DeviceProperties};
 use todevice::nn::Parameter;
 use todevice::prelude::*;
 use todevice::time::Instant;
 use todevice::trace::Counters;
-use todevice::{Machine, ToOptions, cuda};
+use todevice::{Machine, ToOptions};
 
 use crate::cli::count;
-use crate::event::Cell;
 use crate::render_text::wrap;
 use crate::{
-    Entry, Figure, Lab, Prediction, Run, Table, exact, hardware, row, text, timed,
+    Entry, Figure, Lab, Prediction, Run, Table, Text, exact, hardware, row, text, timed,
 };
 
 pub const LAB: Entry<Options> = Entry { name: "lab-01", title: "Devices", run };
@@ -60,12 +62,12 @@ pub fn run(lab: &mut Lab, options: &Options) -> crate::Result<()> {
 
 fn why_a_gpu(lab: &mut Lab, max_size: usize) -> crate::Result<()> {
     lab.prose(
-        "Training a network is, for the most part, multiplying matrices: millions of simple operations that need \
-         not wait for each other. On a CPU it can take days or weeks; a GPU does thousands of them at once.",
+        "Training a network means multiplying matrices, over and over: millions of simple operations that need not wait for \
+         each other. On a CPU a training run can take days or weeks. A GPU does thousands of these operations at once.",
     );
     lab.prose(
-        "The CPU and its memory are the host. A GPU and its memory are a device. A program is host code: it runs \
-         on the host. To have the device compute, it launches a kernel. That is device code, a function that \
+        "The CPU and its memory are the host. A GPU and its memory are a device. Your program is host code, because it runs on \
+         the host. To have the device compute something, it launches a kernel. A kernel is device code: a function that \
          thousands of threads of the GPU run at the same time.",
     );
     if cuda::is_available() {
@@ -98,8 +100,8 @@ fn why_a_gpu(lab: &mut Lab, max_size: usize) -> crate::Result<()> {
         }
         lab.table(times);
         lab.prose(
-            "A second column belongs here, but this machine has no GPU. The rest of the lab runs all the same, on \
-             the CPU. To see what a GPU does, run it with --gpu sim:t4: a simulated one.",
+            "A second column belongs here, but this machine has no GPU. The rest of the lab runs all the same, on the CPU. Run it \
+             with --gpu sim:t4 to see what a simulated GPU does.",
         );
         return Ok(());
     }
@@ -116,8 +118,7 @@ fn why_a_gpu(lab: &mut Lab, max_size: usize) -> crate::Result<()> {
     lab.table(times);
     lab.picture(
         chart(&on_cpu, &on_gpu),
-        "The same times against the size, both axes logarithmic. The line of the CPU rises from the start. \
-         That of the GPU is flat at first, and rises later.",
+        "The same times against the size, with both axes logarithmic.",
     );
     let faster = on_cpu.iter().zip(&on_gpu).find(|((_, cpu), (_, gpu))| gpu < cpu);
     lab.answer(
@@ -132,16 +133,28 @@ fn why_a_gpu(lab: &mut Lab, max_size: usize) -> crate::Result<()> {
     );
 
     let (_, smallest) = on_gpu[0];
-    lab.prose(text!(
-        "CPU / GPU says how many times as long the CPU takes. At size 16 the GPU needs {}, and hardly any of \
-         it is arithmetic: it goes into the launch, the way to the device, the wait for the end. So four times \
-         as many rows and columns, which is 64 times the arithmetic, take hardly longer.",
-        in_ms("smallest_gpu_time", smallest)
-    ));
+    let (size, larger) = on_gpu[2.min(on_gpu.len() - 1)];
+    let growth = text!(
+        "CPU / GPU says how many times as long the CPU takes. At size 16 the GPU needs {}, and at size {size} it needs {}.",
+        in_ms("smallest_gpu_time", smallest),
+        in_ms("larger_gpu_time", larger)
+    );
+    lab.prose(growth);
+    let overhead = if 2 * smallest > larger {
+        "Hardly any of that is arithmetic. It goes into the launch, into the way to the device, and into the wait for the \
+         end, and these take as long for every size."
+    } else {
+        "Part of that is the launch, the way to the device, and the wait for the end, which take as long for every size. \
+         But this GPU also feels the arithmetic from the start."
+    };
+    lab.prose(Text::from(overhead).raced());
     let verdict = match faster {
+        Some(((16, _), _)) => Text::from(
+            "On this machine the GPU wins at every size, the smallest included.",
+        ),
         Some(((size, cpu), _)) => text!(
-            "Size {} is the first at which the GPU wins. Many small operations can be slower on a GPU than on \
-             the CPU; a few large ones are faster.",
+            "Size {} is the first at which the GPU wins. Many small operations can be slower on a GPU than on the CPU, and \
+             a few large ones are faster.",
             Figure { kind: in_ms("", *cpu).kind, ..exact("crossover", *size) }
         ),
         None => text!(
@@ -165,9 +178,9 @@ fn race(max_size: usize) -> Prediction {
     .or(
         "16",
         "From 16 on: it is always faster.",
-        "The CPU is through with a small product before the GPU has been told to begin.",
+        "The CPU is done with the smallest product before the GPU is.",
     )
-    .or("32", "From 32 or 64 on.", "The launch and the wait take the GPU as long at every size.")
+    .or("32", "From 32 or 64 on.", "What decides is where the arithmetic outweighs the launch and the wait.")
     .or("128", "From 128 or 256 on.", "What decides is where the arithmetic outweighs the launch and the wait.")
     .or(
         "512",
@@ -193,7 +206,7 @@ fn first_use(lab: &mut Lab) -> crate::Result<()> {
         .or(
             "1000",
             "30 to 1000 times as long.",
-            "Setting the GPU up takes more than a tenth of a second, and a launch only microseconds.",
+            SETTING_UP,
         )
         .or("more", "More than 1000 times as long.", "The GPU had been used before.")
         .raced(),
@@ -218,8 +231,8 @@ fn first_use(lab: &mut Lab) -> crate::Result<()> {
         },
     );
     lab.prose(
-        "The first use of a GPU creates its context: the driver sets up memory and loads code. A program pays \
-         for that once. So the times below leave the first use out.",
+        "The first use of a GPU creates its context: the driver sets up memory and loads code. A program pays for that once, \
+         and the times below leave it out.",
     );
 
     lab.think(
@@ -235,7 +248,8 @@ fn first_use(lab: &mut Lab) -> crate::Result<()> {
     // ANCHOR_END: launches
     lab.print(text!("Kernels launched: {}", exact("launches", done.launches)));
     lab.prose(
-        "Each of the three launches its own. A launch takes the host some time, whatever the tensor's size.",
+        "Each of the three operations launches a kernel of its own. A launch takes the host some time, whatever the tensor's \
+         size.",
     );
     Ok(())
 }
@@ -279,20 +293,20 @@ fn which_gpus(lab: &mut Lab) -> crate::Result<()> {
     ));
 
     // ANCHOR: current
-    match cuda::current_device() {
+    let current_device = cuda::current_device();
+    // ANCHOR_END: current
+    match current_device {
         Ok(index) => lab.print(text!("cuda::current_device(): {index}")),
         Err(error) => fails(lab, "cuda::current_device()", &error),
     }
-    // ANCHOR_END: current
     if !is_available {
         lab.prose(
-            "Ask is_available() first: it only answers. Everything that needs a GPU fails without one, even the \
-             question which is the current one.",
+            "Ask is_available() first, which always answers. Whatever needs a GPU fails without one, even the question which GPU \
+             is the current one.",
         );
         return Ok(());
     }
 
-    // ANCHOR: properties
     let mut gpus = Table::new([
         "device",
         "name",
@@ -301,9 +315,7 @@ fn which_gpus(lab: &mut Lab) -> crate::Result<()> {
         "threads",
         "capability",
     ]);
-    for index in 0..device_count {
-        let name = cuda::get_device_name(index)?;
-        let gpu = cuda::get_device_properties(index)?;
+    for (index, (name, gpu)) in list_gpus()?.into_iter().enumerate() {
         let threads = gpu.multi_processor_count * gpu.max_threads_per_multi_processor;
         gpus = gpus.row(row![
             Device::cuda(index).to_string(),
@@ -316,14 +328,24 @@ fn which_gpus(lab: &mut Lab) -> crate::Result<()> {
             hardware("compute_capability", format!("{}.{}", gpu.major, gpu.minor)),
         ]);
     }
-    // ANCHOR_END: properties
     lab.table(gpus);
     lab.prose(
-        "A multiprocessor is to a GPU what a core is to a CPU, but it keeps a thousand threads or more going. The \
-         column threads is their sum. The compute capability is the version of the hardware.",
+        "A multiprocessor is to a GPU what a core is to a CPU, but it keeps a thousand threads or more going. The column \
+         threads adds them up. The compute capability is the version of the hardware.",
     );
     Ok(())
 }
+
+// ANCHOR: list
+/// The name and the properties of each GPU.
+fn list_gpus() -> Result<Vec<(String, DeviceProperties)>> {
+    let mut gpus = Vec::new();
+    for index in 0..cuda::device_count() {
+        gpus.push((cuda::get_device_name(index)?, cuda::get_device_properties(index)?));
+    }
+    Ok(gpus)
+}
+// ANCHOR_END: list
 
 fn portable_line(lab: &mut Lab) -> crate::Result<()> {
     lab.think("01-line", "One line picks the device, on a laptop as on a server. What does it pick here?");
@@ -377,7 +399,7 @@ let sum = used.sum()?;";
         Err(error) => fails(lab, "A tensor on it", &error),
     }
     lab.answer(guess, if is_there { "used.sum()" } else { "on_cpu.to(" });
-    lab.prose("A device is a name. Whether it is there is found out when something is put on it.");
+    lab.prose("A device is a name. You find out whether it is there when you put something on it.");
     Ok(())
 }
 
@@ -404,56 +426,96 @@ fn six_calls(lab: &mut Lab) -> crate::Result<()> {
     let on_device = Tensor::rand_with(&[1000], device, None)?;
 
     let calls = [
-        call("on_cpu.to(Device::Cpu)", &on_cpu, Device::Cpu)?,
-        call("on_cpu.to(device)", &on_cpu, device)?,
-        call("on_device.to(device)", &on_device, device)?,
-        call("on_device.to(DType::F64)", &on_device, DType::F64)?,
-        call(
-            "on_device.to(copy: true)",
-            &on_device,
-            ToOptions { copy: true, ..Default::default() },
-        )?,
-        call("on_cpu.to((device, DType::F64))", &on_cpu, (device, DType::F64))?,
+        call(&on_cpu, Device::Cpu)?,
+        call(&on_cpu, device)?,
+        call(&on_device, device)?,
+        call(&on_device, DType::F64)?,
+        call(&on_device, ToOptions { copy: true, ..Default::default() })?,
+        call(&on_cpu, (device, DType::F64))?,
     ];
     // ANCHOR_END: six_calls
+    let names = [
+        "on_cpu.to(Device::Cpu)",
+        "on_cpu.to(device)",
+        "on_device.to(device)",
+        "on_device.to(DType::F64)",
+        "on_device.to(copy: true)",
+        "on_cpu.to((device, DType::F64))",
+    ];
+    let is_new =
+        |result: &Tensor| !result.is_same(&on_cpu) && !result.is_same(&on_device);
+    let new = calls.iter().filter(|(result, _)| is_new(result)).count();
     let mut table =
         Table::new(["call", "device", "dtype", "result", "copies", "bytes"]);
-    table.rows.extend(calls);
-    let is_new =
-        |row: &&Vec<Cell>| matches!(&row[3], Cell::Text(result) if result == "new");
-    let new = table.rows.iter().filter(is_new).count();
+    for (name, (result, done)) in names.into_iter().zip(&calls) {
+        table = table.row(row![
+            name,
+            result.device().to_string(),
+            result.dtype().to_string(),
+            if is_new(result) { "new" } else { "the same" },
+            exact("copies_to_device", done.copies_to_device),
+            exact("bytes_to_device", done.bytes_to_device),
+        ]);
+    }
     lab.table(table);
     lab.answer(guess, new);
     lab.prose(
-        "If device and type are right already, .to returns the same tensor and costs nothing. So write it \
-         everywhere. A new type, or copy: true, makes a new tensor where the old one is.",
+        "If device and type are right already, .to returns the same tensor and costs nothing, so you can write it everywhere. A \
+         new type, or copy: true, makes a new tensor where the old one is.",
     );
     lab.prose(if device.is_cuda() {
         "The last call converts on the CPU, and then moves twice the bytes. Moving first and converting on the \
          GPU moves 4000."
     } else {
-        "The device is the CPU, so nothing is copied. On one such as that of --gpu sim:t4 you see which of the \
-         calls copy."
+        "The device is the CPU, so nothing is copied. With --gpu sim:t4 you see which of the calls copy."
     });
+    if device.is_cuda() {
+        one_move(lab, device)?;
+    }
+    Ok(())
+}
+
+/// One tensor that is moved, and the time of the same copy within each of the two memories.
+fn one_move(lab: &mut Lab, device: Device) -> crate::Result<()> {
+    let x = Tensor::ones(&[4 << 20])?;
+    let there = x.to(device)?;
+    let again = || ToOptions { copy: true, ..Default::default() };
+    let bytes = (x.numel() * x.dtype().size()) as u64;
+    let moved = Moved {
+        name: "x".to_owned(),
+        bytes,
+        device: device.to_string(),
+        card: cuda::get_device_name(device.index())?,
+        within_host: cost_of(device, || x.to(again()))?.1,
+        over_link: cost_of(device, || x.to(device))?.1,
+        within_device: cost_of(device, || there.to(again()))?.1,
+        kind: timed("", Duration::ZERO).kind.name(),
+    };
+    let [host, link, gpu] =
+        [moved.within_host, moved.over_link, moved.within_device].map(words::time);
+    let slowest = if moved.over_link > moved.within_host.max(moved.within_device) {
+        "The link is the slowest way"
+    } else {
+        "Each way takes its own time"
+    };
+    let caption = format!(
+        "Two memories, with one link between them. x.to({device}) copies the {} of x over it, in {link} ({}). x stays \
+         in the memory of the host; what .to returns is a second tensor, in the memory of the device. {slowest}: \
+         within the memory of the host such a copy takes {host}, within that of the device {gpu}.",
+        words::bytes(bytes),
+        moved.kind,
+    );
+    lab.picture(link::picture(&moved), &caption);
     Ok(())
 }
 
 // ANCHOR: call
-/// Calls `x.to(options)`: what comes back, and what the machine copied to the device
-/// for it.
-fn call(name: &str, x: &Tensor, options: impl Into<ToOptions>) -> Result<Vec<Cell>> {
+/// Calls `x.to(options)`. Returns what comes back, and what the machine copied to the
+/// device for it.
+fn call(x: &Tensor, options: impl Into<ToOptions>) -> Result<(Tensor, Counters)> {
     let before = Machine::current().counters();
     let result = x.to(options)?;
-    let done = Machine::current().counters() - before;
-
-    Ok(row![
-        name,
-        result.device().to_string(),
-        result.dtype().to_string(),
-        if result.is_same(x) { "the same" } else { "new" },
-        exact("copies_to_device", done.copies_to_device),
-        exact("bytes_to_device", done.bytes_to_device),
-    ])
+    Ok((result, Machine::current().counters() - before))
 }
 // ANCHOR_END: call
 
@@ -498,8 +560,8 @@ fn there_and_back(lab: &mut Lab) -> crate::Result<()> {
             .row(crossed("x_device.sum()?.item()", after_item - before_item)),
     );
     lab.prose(text!(
-        "A copy changes no bit. item() reads one number, here {:.2}: it, too, is a copy to the host if the \
-         number is on a GPU, and it waits until the GPU has computed it.",
+        "A copy changes no bit. item() reads one number, here {:.2}. If the number is on a GPU, item() copies it to the host too, \
+         and waits until the GPU has computed it.",
         exact("sum", sum)
     ));
     Ok(())
@@ -525,7 +587,7 @@ fn made_where_needed(lab: &mut Lab) -> crate::Result<()> {
         )
         .unit("times")
         .tolerance(0.25)
-        .because("The CPU has fewer hands to make them with, and then 4 MB have to be copied.")
+        .because("The first way makes them with the few cores of the CPU, and then copies 4 MB. The second copies nothing.")
         .raced()
     } else {
         Prediction::think(
@@ -562,11 +624,11 @@ fn made_where_needed(lab: &mut Lab) -> crate::Result<()> {
         lab.print(text!("First number made by the CPU: {}", exact("cpu_rand", by_cpu)));
         lab.print(text!("First number made by the GPU: {}", exact("gpu_rand", by_gpu)));
         lab.prose(
-            "One seed, two generators: the CPU and the GPU draw different numbers. To compare runs on both, make \
-             the numbers on the CPU and move them.",
+            "The CPU and the GPU have a generator each, and draw different numbers from the same seed. If you want to compare runs on \
+             both, make the numbers on the CPU and move them.",
         );
     } else {
-        lab.prose("On the CPU both are the same: .to(device) has nothing to do.");
+        lab.prose("On the CPU both ways come to the same, since .to(device) has nothing to do.");
     }
     Ok(())
 }
@@ -576,7 +638,7 @@ fn cost_of(
     device: Device,
     make: impl Fn() -> Result<Tensor>,
 ) -> Result<(Counters, Duration)> {
-    make()?;
+    time_of(device, &make)?; // until nothing of it is under way
     let before = Machine::current().counters();
     let time = time_of(device, make)?;
     Ok((Machine::current().counters() - before, time))
@@ -648,8 +710,7 @@ fn model_on_the_device(lab: &mut Lab) -> crate::Result<()> {
     // ANCHOR_END: new_actor
     lab.report(&actor as &dyn Module);
     lab.prose(
-        "An actor decides what an agent does in a given state: ten numbers go in, one action between -2 and 2 \
-         comes out.",
+        "An actor decides what an agent does in a given state. Ten numbers go in, and one action between -2 and 2 comes out.",
     );
 
     let guess = lab.predict(if device.is_cuda() {
@@ -733,8 +794,8 @@ fn model_on_the_device(lab: &mut Lab) -> crate::Result<()> {
     let numbers: usize =
         actor.parameters().iter().map(|parameter| parameter.numel()).sum();
     lab.prose(text!(
-        "This model has {} numbers of 4 bytes, in 8 tensors. Its .to changes the model itself: there is nothing \
-         to assign. A tensor's .to returns another tensor, and leaves the one it was called on where it is.",
+        "This model has {} numbers of 4 bytes, in 8 tensors. Its .to changes the model itself, so there is nothing to assign. A \
+         tensor's .to returns another tensor, and leaves the one you called it on where it is.",
         exact("num_parameters", numbers)
     ));
 
@@ -768,8 +829,8 @@ fn places(model: &impl Module) -> Vec<(String, String)> {
 fn current_device(lab: &mut Lab) -> crate::Result<()> {
     if cuda::device_count() < 2 {
         lab.prose(
-            "With several GPUs one of them is the current device of each thread of the host: where a tensor goes if \
-             you only say \"cuda\". This machine has too few to show it; --gpu sim:t4x2 has two.",
+            "With several GPUs, each thread of the host has one of them as its current device. That is where a tensor goes if you \
+             only say \"cuda\". This machine has too few GPUs to show it; --gpu sim:t4x2 has two.",
         );
         return Ok(());
     }
@@ -781,17 +842,23 @@ fn current_device(lab: &mut Lab) -> crate::Result<()> {
     // ANCHOR: scope
     let y = Tensor::zeros(&[2])?;
     let x = y.to(Device::cuda(0))?;
-    let (moved, sum) =
-        cuda::device(1, || -> Result<_> { Ok((y.cuda()?, (&x + 1.0)?)) })??;
+    let (moved, sum) = cuda::device(1, || (y.cuda(), &x + 1.0))?;
     // ANCHOR_END: scope
+    let (moved, sum) = (moved?, sum?);
+    // ANCHOR: by_name
+    let model = nn::Linear::new(3, 1)?;
+    model.to(Device::cuda(1))?; // by its name, whatever is current
+    // ANCHOR_END: by_name
     lab.table(
         Table::new(["within cuda::device(1, …)", "is on"])
             .row(row!["y.cuda()", moved.device().to_string()])
             .row(row!["x + 1", sum.device().to_string()]),
     );
+    let of_the_model = model.parameters()[0].tensor().device();
+    lab.print(text!("Outside of it, after model.to(Device::cuda(1)): {of_the_model}"));
     lab.prose(
-        "The current device decides where new tensors go if you only say \"cuda\". Operations run where their \
-         tensors are, and leave the result there.",
+        "The current device decides where new tensors go if you only say \"cuda\". An operation runs where its tensors are, and \
+         leaves its result there.",
     );
 
     // ANCHOR: set_device
@@ -804,8 +871,8 @@ fn current_device(lab: &mut Lab) -> crate::Result<()> {
         "cuda::current_device(): {before}, after cuda::set_device(1): {after}"
     ));
     lab.prose(
-        "The scope puts the current device back by itself; set_device does not. Most programs need neither: \
-         Device::cuda(1) says which one is meant.",
+        "The scope puts the current device back by itself, and set_device does not. Most programs need neither, because \
+         Device::cuda(1) says which device you mean.",
     );
     Ok(())
 }

@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
+use drawing::quadrants::{self, Placement};
+use drawing::words;
 use todevice::cuda;
 use todevice::nn::Buffer;
 use todevice::prelude::*;
 use todevice::time::Instant;
 
 use crate::cli::count;
-use crate::{
-    Cell, Entry, Figure, Lab, Prediction, Run, Table, exact, row, text, timed,
-};
+use crate::{Entry, Figure, Lab, Prediction, Run, Table, exact, row, text, timed};
 
 pub const LAB: Entry<Options> = Entry { name: "lab-02", title: "The golden rule", run };
 
@@ -56,13 +56,12 @@ fn devices(lab: &mut Lab) -> crate::Result<()> {
     if !device.is_cuda() {
         lab.prose(match cuda::is_available() {
             false => {
-                "This machine has no GPU. Its only device is the CPU, so the rule cannot be broken: every \
-                 line below runs, also those that fail on a machine with a GPU. To see them fail, simulate \
-                 one: --gpu sim:t4"
+                "This machine has no GPU. Its only device is the CPU, so you cannot break the rule: every line below runs, even \
+                 those that fail on a machine with a GPU. To see them fail, simulate a GPU with --gpu sim:t4."
             }
             true => {
-                "This run uses the CPU only, so the rule cannot be broken: every line below runs, also those \
-                 that fail with a GPU. To see them fail, leave out --device cpu."
+                "This run uses only the CPU, so you cannot break the rule: every line below runs, even those that fail with a \
+                 GPU. To see them fail, leave out --device cpu."
             }
         });
     }
@@ -86,25 +85,27 @@ fn tensor_and_tensor(lab: &mut Lab) -> crate::Result<()> {
         )
         .or("error", "It is an error.", ONE_DEVICE),
     );
-    // ANCHOR: tensors
     manual_seed(lab.seed());
+    // ANCHOR: tensors
     let a = Tensor::randn(&[3, 4])?;
     let b = Tensor::randn(&[3, 4])?.to(device)?;
-    let runs = show(lab, "a + b", &a + &b)?;
+    let sum = &a + &b;
     // ANCHOR_END: tensors
+    let runs = show(lab, "a + b", sum)?;
     lab.answer(guess, if runs { "together" } else { "error" });
     if device.is_cuda() {
         lab.prose(
-            "The first line is PyTorch's sentence. The arrow points at the operation. Then come its two \
-             tensors: self is the left one, a, and other is b. Each says where it was made and where it was \
-             last moved. The one that never moved is usually the one that was forgotten.",
+            "The first line is PyTorch's sentence, and the arrow points at the operation. Then come its two tensors: self is the \
+             left one, a, and other is b. The report says where each was made and where it was last moved. The one that never \
+             moved is usually the one that you forgot.",
         );
     }
-    lab.prose("The fix: move a as well. (If it already is on the device, .to(device) does nothing.)");
+    lab.prose("The fix is to move a as well. (If it is on the device already, .to(device) does nothing.)");
     // ANCHOR: tensors_fixed
     let a = a.to(device)?;
-    show(lab, "a + b", &a + &b)?;
+    let sum = &a + &b;
     // ANCHOR_END: tensors_fixed
+    show(lab, "a + b", sum)?;
     Ok(())
 }
 
@@ -121,20 +122,22 @@ fn model_and_data(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     let model = network()?;
     model.to(device)?;
     let x = Tensor::randn(&[batch_size, 784])?;
-    show(lab, "model.forward(&x)", model.forward(&x))?;
+    let scores = model.forward(&x);
     // ANCHOR_END: model
+    show(lab, "model.forward(&x)", scores)?;
     if device.is_cuda() {
         lab.prose(
-            "A model is made of tensors, so the rule holds for it too. Its first layer computes self + mat1 \
-             · mat2: self is the bias, mat1 the input x, mat2 the weight. Layers have another sentence than \
-             +, but it is the same rule.",
+            "A model is made of tensors, so the rule holds for it too. Its first layer computes self + mat1 · mat2, where self is \
+             the bias, mat1 is the input x, and mat2 is the weight. A layer words its error differently, but it breaks the \
+             same rule.",
         );
     }
-    lab.prose("The fix: move every batch to where the model is.");
+    lab.prose("The fix is to move every batch to where the model is.");
     // ANCHOR: model_fixed
     let x = x.to(device)?;
-    show(lab, "model.forward(&x)", model.forward(&x))?;
+    let scores = model.forward(&x);
     // ANCHOR_END: model_fixed
+    show(lab, "model.forward(&x)", scores)?;
     Ok(())
 }
 
@@ -164,20 +167,21 @@ fn loss_and_target(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     let loss_fn = nn::CrossEntropyLoss::default();
 
     let scores = model.forward(&x.to(device)?)?;
-    let runs = show(lab, "loss_fn.forward(&scores, &y)", loss_fn.forward(&scores, &y))?;
+    let loss = loss_fn.forward(&scores, &y);
     // ANCHOR_END: loss
+    let runs = show(lab, "loss_fn.forward(&scores, &y)", loss)?;
     lab.answer(guess, if runs { "none" } else { "loss" });
     if device.is_cuda() {
         lab.prose(
-            "The target was forgotten. (self is the scores. Nobody moved them: the model made them, where it is \
-             itself.)",
+            "Somebody forgot the target. (self is the scores. Nobody moved those: the model made them where it is itself.)",
         );
     }
-    lab.prose("The fix: a batch is x and y. Move both.");
+    lab.prose("A batch is x and y. The fix is to move both.");
     // ANCHOR: loss_fixed
     let y = y.to(device)?;
-    show(lab, "loss_fn.forward(&scores, &y)", loss_fn.forward(&scores, &y))?;
+    let loss = loss_fn.forward(&scores, &y);
     // ANCHOR_END: loss_fixed
+    show(lab, "loss_fn.forward(&scores, &y)", loss)?;
     Ok(())
 }
 
@@ -199,12 +203,14 @@ fn four_placements(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     let mut table =
         Table::new(["model", "data", "outcome", "first loss", "last loss", "one step"]);
     let (mut trained, mut errors) = (0, Vec::new());
+    let mut placements = Vec::new(); // to be drawn
     for &model_device in &devices {
         for &data_device in &devices {
             let (model, data) = (model_device.to_string(), data_device.to_string());
             match train(lab.seed(), model_device, data_device, options) {
                 Ok(Training { first_loss, last_loss, step_time }) => {
                     trained += 1;
+                    placements.push((model_device, data_device, Ok(step_time)));
                     table = table.row(row![
                         model,
                         data,
@@ -216,6 +222,8 @@ fn four_placements(lab: &mut Lab, options: &Options) -> crate::Result<()> {
                 }
                 Err(error @ Error::DeviceMismatch(_)) => {
                     table = table.row(row![model, data, "error GPU0001"]);
+                    let said = "error GPU0001".to_owned();
+                    placements.push((model_device, data_device, Err(said)));
                     errors.push((model_device, data_device, error));
                 }
                 Err(error) => return Err(error.into()),
@@ -229,20 +237,44 @@ fn four_placements(lab: &mut Lab, options: &Options) -> crate::Result<()> {
         lab.prose("With one device the four placements are one and the same.");
         return Ok(());
     }
+    draw(lab, placements);
     lab.prose(
-        "Forgetting one of the two fails at once. Forgetting both does not fail: the network trains on the \
-         CPU and reaches the same loss. Nothing warns you; only the time of a step differs. (By how much for \
-         a small batch? Try --batch-size 8.)",
+        "If you forget one of the two, the program fails at once. If you forget both, it does not fail: the network trains on \
+         the CPU and reaches the same loss. Nothing warns you, and only the time of a step differs. (By how much does it \
+         differ for a small batch? Try --batch-size 8.)",
     );
     for (model, data, error) in errors {
         lab.print(text!("Model on {model}, data on {data}:"));
         lab.report(error.report());
     }
     lab.prose(
-        "PyTorch's sentence blames mat1, the data, both times. The bias comes first, so its device is taken \
-         for the right one, even where the model was forgotten. Look for what never moved.",
+        "PyTorch's sentence blames mat1, the data, both times. The bias comes first, so PyTorch takes its device for the right \
+         one, even where you forgot the model. Look for what never moved.",
     );
     Ok(())
+}
+
+/// The placements as a picture.
+fn draw(lab: &mut Lab, placements: Vec<(Device, Device, Result<Duration, String>)>) {
+    let placement = |(model, data, outcome)| Placement { model, data, outcome };
+    let all: Vec<Placement> = placements.into_iter().map(placement).collect();
+    let kind = timed("", Duration::ZERO).kind.name();
+    let refused = all.iter().filter(|placement| placement.outcome.is_err()).count();
+    let times: Vec<String> = all
+        .iter()
+        .filter_map(|Placement { model, outcome, .. }| {
+            let time = outcome.as_ref().ok()?;
+            Some(format!("{} with both on {model}", words::time(*time)))
+        })
+        .collect();
+    let caption = format!(
+        "Each cell is one way to place a model and its data. In {refused} of the {} they are in different memories, \
+         and the first layer fails. Where they are together the network trains, and nothing tells you where that is: \
+         a step takes {} ({kind}).",
+        all.len(),
+        times.join(", and "),
+    );
+    lab.picture(quadrants::picture(&all, kind), &caption);
 }
 
 /// What a few steps of training came to.
@@ -325,38 +357,40 @@ fn exceptions(lab: &mut Lab) -> crate::Result<()> {
     let vector = Tensor::new([2.0f32])?;
     let index = Tensor::new([2i64, 0])?;
 
-    let table = Table::new(["operation", "its operand on cpu", "outcome"])
-        .row(row!["x + 2.0", "2.0, a Rust number", outcome(&x + 2.0)?])
-        .row(row!["x + number", "number, sizes []", outcome(&x + &number)?])
-        .row(row!["x + vector", "vector, sizes [1]", outcome(&x + &vector)?])
-        .row(row![
-            "number.to(device)? + vector",
-            "vector, sizes [1]",
-            outcome(number.to(device)? + &vector)?
-        ])
-        .row(row!["x.copy_(&vector)", "vector, sizes [1]", outcome(x.copy_(&vector))?])
-        .row(row!["x.index(&index)", "index, sizes [2]", outcome(x.index(&index))?])
-        .row(row![
-            "x.index_select(0, &index)",
-            "index, sizes [2]",
-            outcome(x.index_select(0, &index))?
-        ])
-        .row(row![
-            "x.gather(0, &index)",
-            "index, sizes [2]",
-            outcome(x.gather(0, &index))?
-        ]);
+    let results = [
+        &x + 2.0,
+        &x + &number,
+        &x + &vector,
+        number.to(device)? + &vector,
+        x.copy_(&vector),
+        x.index(&index),
+        x.index_select(0, &index),
+        x.gather(0, &index),
+    ];
     // ANCHOR_END: exceptions
-    let runs = |row: &&Vec<Cell>| matches!(row.last(), Some(Cell::Text(outcome)) if outcome.starts_with("runs"));
-    let running = table.rows.iter().filter(runs).count();
+    let names = [
+        ("x + 2.0", "2.0, a Rust number"),
+        ("x + number", "number, sizes []"),
+        ("x + vector", "vector, sizes [1]"),
+        ("number.to(device)? + vector", "vector, sizes [1]"),
+        ("x.copy_(&vector)", "vector, sizes [1]"),
+        ("x.index(&index)", "index, sizes [2]"),
+        ("x.index_select(0, &index)", "index, sizes [2]"),
+        ("x.gather(0, &index)", "index, sizes [2]"),
+    ];
+    let running = results.iter().filter(|result| result.is_ok()).count();
+    let mut table = Table::new(["operation", "its operand on cpu", "outcome"]);
+    for ((operation, operand), result) in names.into_iter().zip(results) {
+        table = table.row(row![operation, operand, outcome(result)?]);
+    }
     lab.table(table);
     lab.answer(guess, exact("running", running));
     if device.is_cuda() {
         lab.prose(
-            "A Rust number is no tensor and has no device. A 0-dim tensor on the CPU counts as a number. One \
-             element in one dimension does not; and a 0-dim tensor on the GPU does not join a vector on the \
-             CPU. copy_ takes its source from any device: copying is all it does. And x.index(&index), \
-             PyTorch's x[index], takes an index from the CPU, although index_select and gather do not.",
+            "A Rust number is not a tensor and has no device. A 0-dim tensor on the CPU counts as a number, but one element in one \
+             dimension does not, and a 0-dim tensor on the GPU does not join a vector on the CPU. copy_ takes its source from \
+             any device, since copying is all it does. And x.index(&index), PyTorch's x[index], takes an index from the CPU, \
+             although index_select and gather do not.",
         );
     }
     Ok(())
@@ -378,25 +412,22 @@ fn what_moves(lab: &mut Lab) -> crate::Result<()> {
     );
     // ANCHOR: moves
     let x = Tensor::randn(&[64, 784])?;
-    x.to(device)?;
-    lab.print(text!("x.to(device)?;          x is on {}", place(&x)));
-
-    let x = x.to(device)?;
-    lab.print(text!("let x = x.to(device)?;  x is on {}", place(&x)));
+    x.to(device)?; // nobody keeps what it returns
+    let kept = x.to(device)?;
 
     let model = network()?;
     model.to(device)?;
     let weight = model.parameters()[0].tensor();
+    // ANCHOR_END: moves
+    lab.print(text!("x.to(device)?;             x is on {}", place(&x)));
+    lab.print(text!("let kept = x.to(device)?;  kept is on {}", place(&kept)));
     lab.print(text!(
-        "model.to(device)?;      its first weight is on {}",
+        "model.to(device)?;         its first weight is on {}",
         place(&weight)
     ));
-    // ANCHOR_END: moves
-    let again = Tensor::zeros(&[3])?;
-    again.to(device)?;
     lab.answer(
         guess,
-        match (again.device() == device, weight.device() == device) {
+        match (x.device() == device, weight.device() == device) {
             (true, true) => "both",
             (true, false) => "tensor",
             (false, true) => "model",
@@ -404,8 +435,8 @@ fn what_moves(lab: &mut Lab) -> crate::Result<()> {
         },
     );
     lab.prose(
-        "A tensor's to leaves the tensor where it is and returns another one: keep it. A model's to changes \
-         the model: its parameters stay the same parameters, but their values are on the device.",
+        "A tensor's to leaves the tensor where it is and returns another one, which you keep. A model's to changes the model: \
+         its parameters stay the same parameters, but their values are on the device.",
     );
     Ok(())
 }
@@ -440,9 +471,8 @@ fn optimizer_before_or_after(lab: &mut Lab, options: &Options) -> crate::Result<
     lab.table(table);
     lab.answer(guess, learns);
     lab.prose(
-        "It does, and the losses are the same. The optimizer holds the parameters, and they stay the same \
-         parameters when the model moves. (An optimizer that has taken steps also has tensors of its own: \
-         chapter 11.)",
+        "It does, and the losses are the same. The optimizer holds the parameters, and they stay the same parameters when the \
+         model moves. (An optimizer that has taken steps also has tensors of its own. Chapter 11 is about those.)",
     );
     Ok(())
 }
@@ -550,20 +580,22 @@ fn module_of_your_own(lab: &mut Lab) -> crate::Result<()> {
 
     let center = Center { mean: mean.clone() };
     center.to(device)?;
-    show(lab, "center.forward(&x)", center.forward(&x))?;
+    let centred = center.forward(&x);
     // ANCHOR_END: own_module
+    show(lab, "center.forward(&x)", centred)?;
     if device.is_cuda() {
         lab.prose(
-            "self is x, other the mean. The mean did not move: a module moves its parameters and its \
-             buffers, and a plain tensor in a field is neither.",
+            "self is x, and other is the mean. The mean did not move, because a module moves its parameters and its buffers, and a \
+             plain tensor in a field is neither.",
         );
     }
-    lab.prose("The fix: make it a buffer and name it in own_buffers. (PyTorch: register_buffer.)");
+    lab.prose("The fix is to make it a buffer and name it in own_buffers. (PyTorch has register_buffer.)");
     // ANCHOR: own_module_fixed
     let center = CenterWithBuffer { mean: Buffer::new(&mean) };
     center.to(device)?;
-    show(lab, "center.forward(&x)", center.forward(&x))?;
+    let centred = center.forward(&x);
     // ANCHOR_END: own_module_fixed
+    show(lab, "center.forward(&x)", centred)?;
     Ok(())
 }
 
@@ -571,7 +603,7 @@ fn two_gpus(lab: &mut Lab) -> crate::Result<()> {
     lab.section(10, "Two GPUs");
     if cuda::device_count() < 2 {
         lab.prose(
-            "Two GPUs are two devices, and the rule holds between them as well. To see it: --gpu sim:t4x2",
+            "Two GPUs are two devices, and the rule holds between them as well. You can see it with --gpu sim:t4x2.",
         );
         return Ok(());
     }
@@ -582,13 +614,15 @@ fn two_gpus(lab: &mut Lab) -> crate::Result<()> {
     // ANCHOR: two_gpus
     let a = Tensor::ones(&[3])?.to(Device::cuda(0))?;
     let b = Tensor::ones(&[3])?.to(Device::cuda(1))?;
-    show(lab, "a + b", &a + &b)?;
+    let sum = &a + &b;
     // ANCHOR_END: two_gpus
+    show(lab, "a + b", sum)?;
     lab.prose("Two GPUs are two devices. Copies between them always work, so the fix is the same.");
     // ANCHOR: two_gpus_fixed
     let b = b.to(a.device())?;
-    show(lab, "a + b", &a + &b)?;
+    let sum = &a + &b;
     // ANCHOR_END: two_gpus_fixed
+    show(lab, "a + b", sum)?;
     Ok(())
 }
 
@@ -608,7 +642,6 @@ fn batch(batch_size: usize) -> Result<(Tensor, Tensor)> {
     Ok((x, y))
 }
 
-// ANCHOR: show
 /// Shows what came of an attempt: where the result is, or the report of the broken
 /// rule. Says whether it runs.
 fn show(lab: &mut Lab, attempt: &str, result: Result<Tensor>) -> Result<bool> {
@@ -622,7 +655,6 @@ fn show(lab: &mut Lab, attempt: &str, result: Result<Tensor>) -> Result<bool> {
     }
     Ok(runs)
 }
-// ANCHOR_END: show
 
 /// Why nothing else is right of what can be chosen.
 const NOTHING_MOVES: &str = "Tensors never move by themselves: a copy hidden in a loop would cost time nobody sees.";

@@ -4,9 +4,10 @@ use std::cmp::Reverse;
 use std::time::Duration;
 
 use drawing::placement::{Role, Thing, picture};
+use drawing::words;
 use todevice::prelude::*;
 use todevice::time::Instant;
-use todevice::trace::Counters;
+use todevice::trace::{Call, Counters, EventKind, Trace};
 use todevice::{Machine, cuda};
 
 use crate::cli::count;
@@ -127,33 +128,17 @@ pub fn run(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     let mut means =
         Table::new(["epoch", "loss of the last batch", "mean loss of the epoch"]);
     let (before, start) = (Machine::current().counters(), Instant::now());
-    // ANCHOR: train
     for epoch in 1..=epochs {
-        model.train();
-        let mut losses = Vec::new();
-        for batch in &loader {
-            let [x, y] = batch?;
-            let (x, y) = (x.to(device)?, y.to(device)?); // every batch
-
-            let loss = loss_fn.forward(&model.forward(&x)?, &y)?;
-            optimizer.zero_grad();
-            loss.backward()?;
-            optimizer.step()?;
-
-            losses.push(loss.detach());
-            progress.inc(1);
-        }
-        let last = losses[losses.len() - 1].item()?;
+        let (last, mean) =
+            train_epoch(&model, &loader, &loss_fn, &mut optimizer, device)?;
+        progress.inc(loader.len());
         lab.print(text!("Epoch [{epoch}/{epochs}], Loss: {:.4}", exact("loss", last)));
-
-        let mean = Tensor::stack(&losses, 0)?.mean()?.item()?;
         means = means.row(row![
             exact("epoch", epoch),
             exact("last_loss", last),
             exact("mean_loss", mean).digits(3)
         ]);
     }
-    // ANCHOR_END: train
     progress.finish();
     let (during, time) = (Machine::current().counters() - before, start.elapsed());
     let losses =
@@ -256,6 +241,34 @@ fn number(cell: &Cell) -> Option<f64> {
     }
 }
 
+// ANCHOR: train
+/// Trains on every batch once. Returns the loss of the last batch, and the mean of all.
+fn train_epoch(
+    model: &impl Module,
+    loader: &DataLoader<TensorDataset<2>>,
+    loss_fn: &nn::MSELoss,
+    optimizer: &mut optim::Adam,
+    device: Device,
+) -> Result<(f64, f64)> {
+    model.train();
+    let mut losses = Vec::new();
+    for batch in loader {
+        let [x, y] = batch?;
+        let (x, y) = (x.to(device)?, y.to(device)?); // every batch
+
+        let loss = loss_fn.forward(&model.forward(&x)?, &y)?;
+        optimizer.zero_grad();
+        loss.backward()?;
+        optimizer.step()?;
+
+        losses.push(loss.detach()); // stays on the device
+    }
+    let last = losses[losses.len() - 1].item()?;
+    let mean = Tensor::stack(&losses, 0)?.mean()?.item()?;
+    Ok((last, mean))
+}
+// ANCHOR_END: train
+
 // ANCHOR: mean_absolute_error
 fn mean_absolute_error(
     model: &impl Module,
@@ -279,8 +292,8 @@ fn classify(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     let Options { batch_size, epochs, num_workers, pin_memory, .. } = *options;
     let device = lab.device();
 
-    // ANCHOR: classes
     manual_seed(lab.seed());
+    // ANCHOR: classes
     let x = Tensor::randn(&[1024, 16])?;
     // The class of a sample is the direction, of four random ones, that it points to
     // most.
@@ -313,31 +326,16 @@ fn classify(lab: &mut Lab, options: &Options) -> crate::Result<()> {
         "03-first-loss",
         "There are four classes, and the network knows nothing yet. What is its first loss?",
     );
-    let every = loader.len().div_ceil(4);
-    // ANCHOR: train_classes
     let size = loader.dataset().len();
     for epoch in 1..=epochs {
         lab.print(text!("Epoch {epoch}"));
-        model.train();
-        for (batch, samples) in loader.iter().enumerate() {
-            let [x, y] = samples?;
-            let (x, y) = (x.to(device)?, y.to(device)?);
-
-            let prediction = model.forward(&x)?;
-            let loss = loss_fn.forward(&prediction, &y)?;
-
-            optimizer.zero_grad();
-            loss.backward()?;
-            optimizer.step()?;
-
-            if batch % every == 0 {
-                let current = batch * batch_size;
-                let loss = exact("cross_entropy", loss.item()?);
-                lab.print(text!("loss: {:.3}  [{current:>5}/{size:>5}]", loss));
-            }
+        let losses = train_classes(&model, &loader, &loss_fn, &mut optimizer, device)?;
+        for (batch, loss) in losses {
+            let current = batch * batch_size;
+            let loss = exact("cross_entropy", loss);
+            lab.print(text!("loss: {:.3}  [{current:>5}/{size:>5}]", loss));
         }
     }
-    // ANCHOR_END: train_classes
 
     // ANCHOR: accuracy
     model.eval();
@@ -346,12 +344,44 @@ fn classify(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     // ANCHOR_END: accuracy
     lab.print(text!("Accuracy: {:.1} %", exact("accuracy", accuracy)));
     lab.prose(text!(
-        "Guessing one of four classes costs ln 4 = {}: about where the loss starts, and 25 % would be right by \
-         chance.",
+        "Guessing one of four classes costs ln 4 = {}, which is about where the loss starts. By chance 25 % of the \
+         answers would be right.",
         exact("chance_loss", 4f64.ln())
     ));
     Ok(())
 }
+
+// ANCHOR: train_classes
+/// Trains on every batch once. Returns four of the losses on the way, each with the
+/// number of its batch.
+fn train_classes(
+    model: &impl Module,
+    loader: &DataLoader<TensorDataset<2>>,
+    loss_fn: &nn::CrossEntropyLoss,
+    optimizer: &mut optim::Adam,
+    device: Device,
+) -> Result<Vec<(usize, f64)>> {
+    let every = loader.len().div_ceil(4);
+    let mut shown = Vec::new();
+    model.train();
+    for (batch, samples) in loader.iter().enumerate() {
+        let [x, y] = samples?;
+        let (x, y) = (x.to(device)?, y.to(device)?);
+
+        let prediction = model.forward(&x)?;
+        let loss = loss_fn.forward(&prediction, &y)?;
+
+        optimizer.zero_grad();
+        loss.backward()?;
+        optimizer.step()?;
+
+        if batch % every == 0 {
+            shown.push((batch, loss.item()?));
+        }
+    }
+    Ok(shown)
+}
+// ANCHOR_END: train_classes
 
 // ANCHOR: count_correct
 fn count_correct(
@@ -410,11 +440,11 @@ fn what_the_gpu_did(lab: &mut Lab, steps: usize, during: Counters, time: Duratio
     );
     lab.answer(guess, exact("launches_of_a_step", per_step).unit("kernels").digits(1));
     lab.prose(
-        "Two copies to the GPU in each step: the features and the targets of a batch. Nearly all kernels are those of \
-         the forward pass, the backward pass and the optimizer; a few stack and average the losses of an epoch, and \
-         prepare Adam. The losses stay on the GPU until an epoch is over; then two numbers come back, the last loss \
-         and the mean. Each of those reads makes the CPU wait until the GPU has caught up, which is why the loop does \
-         not read the loss in every step.",
+        "Each step copies twice to the GPU: the features of a batch, and its targets. Its kernels are those of the forward \
+         pass, the backward pass and the optimizer. A few more stack and average the losses of an epoch, and prepare \
+         Adam. The losses stay on the GPU until an epoch is over, and then two numbers come back, the last loss and the \
+         mean. Each of these reads makes the CPU wait until the GPU has caught up, which is why the loop does not read \
+         the loss in every step.",
     );
 }
 
@@ -449,7 +479,8 @@ fn where_everything_lives(
 
     // ANCHOR: places
     let [all_x, all_y] = loader.dataset().tensors().clone();
-    let [host_x, host_y] = loader.iter().next().ok_or("no batch")??;
+    let batch = loader.iter().next().ok_or("no batch")?;
+    let [host_x, host_y] = batch?;
     let (x, y) = (host_x.to(device)?, host_y.to(device)?);
 
     let layers = model.children();
@@ -538,7 +569,7 @@ fn where_everything_lives(
          batches together, and so do the optimizer's step counts."
     } else {
         "Here all of it is in the memory of the host. With a GPU the data set and the step counts would still be \
-         there, and each batch first."
+         there, and each batch would start out there."
     });
     Ok(())
 }
@@ -562,7 +593,7 @@ fn one_step_drawn(lab: &mut Lab, batch_size: usize) -> crate::Result<()> {
             "A batch is 16 times as large. Does a step take 16 times as long?",
         )
     });
-    let Step { trace, queued, done, launches, computed } =
+    let Step { trace, moved, queued, done, launches, computed } =
         step_on(device, batch_size, false)?;
     let large_done = step_on(device, 16 * batch_size, false)?.done;
     if !device.is_cuda() {
@@ -577,18 +608,18 @@ fn one_step_drawn(lab: &mut Lab, batch_size: usize) -> crate::Result<()> {
         );
         return Ok(());
     }
-    lab.picture(
-        &trace,
-        "One training step. Above, what the program named and the calls that the host made; below, when the GPU \
-         copied and computed.",
-    );
+    lab.picture(&trace, &what_the_step_shows(&trace, done, computed));
     let share = 100.0 * computed.as_secs_f64() / done.as_secs_f64();
     let of_kind =
         if Machine::current().time_is_modelled() { modelled } else { measured };
     lab.table(
         Table::new(["one step", ""])
             .row(row!["kernels launched", exact("step_launches", launches)])
-            .row(row!["until the host has queued it", timed("queued_time", queued)])
+            .row(row!["until the batch is there", timed("moved_time", moved)])
+            .row(row![
+                "until the host has queued the rest",
+                timed("queued_time", queued)
+            ])
             .row(row!["until the loss is read", timed("step_done_time", done)])
             .row(row![
                 "share in which the GPU computes",
@@ -596,11 +627,15 @@ fn one_step_drawn(lab: &mut Lab, batch_size: usize) -> crate::Result<()> {
             ]),
     );
     lab.answer(guess, of_kind("share_of_a_step", share).unit("%").digits(0));
-    let verdict = if share < 100.0 {
-        "No. At first it waits for the batch, and then for the host: launching a kernel takes the host longer than the \
-         GPU needs to run it. The step is bound by launches."
+    let verdict = if queued - moved > 2 * computed {
+        "For most of the step the GPU waits for the host, which takes longer to launch the kernels than the GPU takes to \
+         run them. The step is bound by launches."
+    } else if 4 * queued > 3 * done {
+        "The GPU waits for its batch first, and then again and again for the host to launch the next kernel. The \
+         step is bound by launches."
     } else {
-        "Yes: the kernels take longer than their launches."
+        "The GPU waits for its batch, and then it is busy: the host has queued everything long before the GPU is done. \
+         The step is bound by the GPU's own work."
     };
     lab.prose(Text::from(verdict).raced());
 
@@ -637,6 +672,37 @@ fn one_step_drawn(lab: &mut Lab, batch_size: usize) -> crate::Result<()> {
     Ok(())
 }
 
+/// What there is to see in the timeline of a step.
+fn what_the_step_shows(trace: &Trace, done: Duration, computed: Duration) -> String {
+    let kind = timed("", done).kind.name();
+    let says = "One training step: the host above, the GPU below.";
+    if trace.work.is_empty() {
+        return format!("{says} It takes {} ({kind}).", words::time(done));
+    }
+    let is_launch = |call: &&Call| {
+        matches!(call.kind, EventKind::Launch { .. } | EventKind::Gemm { .. })
+    };
+    let launches: Vec<&Call> = trace.calls.iter().filter(is_launch).collect();
+    let launched =
+        Duration::from_nanos(launches.iter().map(|call| call.end - call.begin).sum());
+    let average = |sum: Duration| words::time(sum / launches.len().max(1) as u32);
+    let (launch, run) = (average(launched), average(computed));
+    let verdict = if launched > computed {
+        format!(
+            "at first for the batch, then for the host, which takes {launch} to launch a kernel that runs for {run}"
+        )
+    } else {
+        format!(
+            "above all for the batch, since a launch takes the host {launch} and the kernel then runs for {run}"
+        )
+    };
+    format!(
+        "{says} It takes {} ({kind}), and for {} of that the GPU computes. The rest of the time it waits, {verdict}.",
+        words::time(done),
+        words::time(computed),
+    )
+}
+
 /// One forward pass, timed in three ways.
 fn when_to_stop_the_clock(lab: &mut Lab) -> crate::Result<()> {
     let device = lab.device();
@@ -657,10 +723,10 @@ fn when_to_stop_the_clock(lab: &mut Lab) -> crate::Result<()> {
         )
         .unit("%")
         .tolerance(0.25)
-        .because(if device.is_cuda() {
+        .because(if device.is_cuda() && !cuda::launch_blocking()? {
             "A call on a GPU returns when its kernels are launched, and not when they are done."
         } else {
-            "On a CPU a call returns when its work is done."
+            "Here a call returns when its work is done."
         })
         .raced(),
     );
@@ -694,13 +760,16 @@ fn when_to_stop_the_clock(lab: &mut Lab) -> crate::Result<()> {
     let of_kind =
         if Machine::current().time_is_modelled() { modelled } else { measured };
     lab.answer(guess, of_kind("share_shown", share).unit("%").digits(0));
-    lab.prose(if device.is_cuda() {
-        "Calls return before the work is done: the first time is the time to ask. synchronize() waits for the GPU, \
-         and so does whatever reads a number of it. The first pass was not timed, since it takes memory from the \
-         driver, and a real GPU also loads code then."
+    lab.prose(if !device.is_cuda() {
+        "On the CPU a call returns when its work is done, so all three clocks show the work. On a GPU, as with --gpu \
+         sim:t4, the first one does not. No clock ran during the very first pass, which takes memory from the system."
+    } else if cuda::launch_blocking()? {
+        "CUDA_LAUNCH_BLOCKING=1 is set, so every launch waits and all three clocks show the work. Without it the first \
+         clock shows only the time to ask."
     } else {
-        "On the CPU a call returns when its work is done, so all three show the work. On a GPU, as with --gpu \
-         sim:t4, the first does not. The first pass was not timed: it takes memory from the system."
+        "Calls return before the work is done, so the first clock shows only the time to ask. synchronize() waits for the \
+         GPU, and so does whatever reads a number from it. No clock ran during the very first pass, which takes memory \
+         from the driver and, on a real GPU, loads code as well."
     });
     Ok(())
 }

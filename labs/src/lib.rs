@@ -40,6 +40,7 @@
 #[cfg(not(target_family = "wasm"))]
 pub mod calibrate;
 pub mod cli;
+pub mod doctor;
 mod entry;
 mod event;
 pub mod experiments;
@@ -57,11 +58,14 @@ pub mod lab_07_cudnn;
 pub mod lab_08_asynchrony;
 pub mod lab_09_feeding;
 mod listed;
+pub mod model;
 pub mod prediction;
 #[cfg(not(target_family = "wasm"))]
 pub mod progress;
 pub mod render_json;
 pub mod render_text;
+#[cfg(not(target_family = "wasm"))]
+pub mod sensitivity;
 pub mod stdio;
 #[cfg(not(target_family = "wasm"))]
 mod terminal;
@@ -69,10 +73,11 @@ mod text;
 #[cfg(not(target_family = "wasm"))]
 pub mod verify;
 
-pub use entry::{Captured, Entry, Stop, run_captured};
+pub use entry::{Captured, Entry, Stop, run_captured, run_prepared};
 pub use event::{Cell, Drawing, Event, Header, Table, without_measured};
 pub use figure::{
-    Figure, Kind, Value, exact, hardware, measured, modelled, observed, raced, timed,
+    BYTES, Figure, Kind, Value, bytes, exact, hardware, measured, modelled, observed,
+    raced, timed,
 };
 pub use float::{format_float, near_rounding_boundary};
 pub use lab::{Bar, Lab, Progress, Sink};
@@ -92,6 +97,7 @@ macro_rules! labs {
             parts: &[$($(stringify!($part)),*)?],
             shared: &[$(stringify!($shared))?],
             run: |flags| run_captured(&$module::LAB, flags),
+            run_prepared: |flags, prepare| run_prepared(&$module::LAB, flags, prepare),
             runs: $module::RUNS,
         }),*];
     };
@@ -103,12 +109,15 @@ labs![
     lab_01_devices,
     lab_02_golden_rule,
     lab_03_training_loop with experiments,
-    lab_04_memory { why_it_runs_out, how_the_allocator_thinks },
+    lab_04_memory {
+        why_it_runs_out, evaluation, out_of_memory, filling, remedies,
+        how_the_allocator_thinks, the_cache
+    },
     lab_05_monitoring { the_table, watch },
     lab_06_amp { numbers, costs, training, scaling, images },
     lab_07_cudnn { search, determinism, tf32 },
     lab_08_asynchrony,
-    lab_09_feeding { feeding, why_it_waits },
+    lab_09_feeding { feeding, cifar10, epoch, workers, why_it_waits },
 ];
 
 /// Whatever made a lab fail.

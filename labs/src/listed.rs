@@ -1,5 +1,7 @@
 //! What the list of the labs holds of each: how it is run, and what tests and the book know of it.
 
+use todevice::Machine;
+
 use crate::{Captured, LABS};
 
 /// A lab in the list.
@@ -14,6 +16,8 @@ pub struct Listed {
     pub shared: &'static [&'static str],
     /// Runs it in this process.
     pub run: fn(&[&str]) -> Captured,
+    /// The same on a machine that has been prepared.
+    pub run_prepared: fn(&[&str], fn(&Machine)) -> Captured,
     /// The runs that a test keeps a snapshot of.
     pub runs: &'static [Run],
 }

@@ -173,7 +173,12 @@ impl Prediction {
 
     /// The same as a thought where nothing will answer it: on a machine without a GPU, say.
     pub fn only_if(self, is_answered: bool) -> Prediction {
-        if is_answered { self } else { Prediction::think(self.id, self.question) }
+        let raced = self.raced;
+        if is_answered {
+            self
+        } else {
+            Prediction { raced, ..Prediction::think(self.id, self.question) }
+        }
     }
 
     /// Whether it waits for an answer.
@@ -447,13 +452,11 @@ impl Answer {
                     figure.unit
                 ))
             }
-            (Kind::Number { .. }, Key::Number(figure)) => match figure.value {
-                Value::Int(count) => Ok(Said::Number(count as f64)),
-                Value::Float(quantity) => Ok(Said::Number(quantity)),
-                Value::Text(_) => {
-                    Err(format!("{id} asks for a number, and the answer is none"))
-                }
-            },
+            (Kind::Number { .. }, Key::Number(figure)) => {
+                figure.quantity().map(Said::Number).ok_or_else(|| {
+                    format!("{id} asks for a number, and the answer is none")
+                })
+            }
             (Kind::Order(things), Key::Order(order)) => {
                 let place =
                     |thing: &String| things.iter().position(|known| known == thing);

@@ -9,7 +9,7 @@ use crate::text::Text;
 
 /// The event as a JSON object. Its key `event` says which one it is.
 ///
-/// A figure has its raw `value`, and in `text` what the reader sees. JSON has no NaN and no infinity: such
+/// A figure has its raw `value`, bytes their count, and in `text` what the reader sees. JSON has no NaN and no infinity: such
 /// a value is `null`, and `text` says which.
 ///
 /// What times decided says so: a figure or a text is `raced`, a table's rows are `ranked`. A section that no real GPU
@@ -108,7 +108,8 @@ fn figure(figure: &Figure) -> Json {
         "name": figure.name,
         "label": figure.label,
         "value": value(&figure.value),
-        "unit": figure.unit,
+        // The value is the count, whatever it is told in.
+        "unit": if figure.is_bytes { "bytes" } else { figure.unit },
         "digits": figure.digits,
         "kind": figure.kind.name(),
         "text": figure.printed(),

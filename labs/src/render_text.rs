@@ -170,7 +170,8 @@ impl Renderer {
     }
 
     fn table(&self, table: &Table) -> String {
-        let columns = columns(table);
+        let mut columns = columns(table);
+        let folded = fold_last(&mut columns);
         let widths: Vec<usize> = columns.iter().map(Column::width).collect();
 
         let mut lines = vec![
@@ -179,14 +180,44 @@ impl Renderer {
             )),
             self.palette.faint(&line(widths.iter().map(|width| "─".repeat(*width)))),
         ];
-        for row in 0..table.rows.len() {
+        for (row, rest_of_last) in folded.iter().enumerate() {
             lines.push(line(
                 columns.iter().map(|column| column.aligned(&column.cells[row])),
             ));
+            for rest in rest_of_last {
+                let before =
+                    widths[..widths.len() - 1].iter().map(|width| " ".repeat(*width));
+                lines.push(line(before.chain([rest.clone()])));
+            }
         }
         lines.join("\n")
     }
 }
+
+/// A table that is wider than this has its last column folded, if that has words.
+const WIDEST_TABLE: usize = 100;
+
+/// Folds the cells of the last column so that the table gets no wider than it may. Each keeps its first line; the others
+/// are returned, row by row.
+fn fold_last(columns: &mut [Column]) -> Vec<Vec<String>> {
+    let rows = columns.first().map_or(0, |column| column.cells.len());
+    let [before @ .., last] = columns else { return Vec::new() };
+    let room = before
+        .iter()
+        .fold(WIDEST_TABLE, |room, column| room.saturating_sub(column.width() + 2));
+    if last.numbers || room < LEAST_FOLDED || last.width() <= room {
+        return vec![Vec::new(); rows];
+    }
+    let fold = |cell: &mut String| {
+        let mut lines = filled(cell, room).into_iter();
+        *cell = lines.next().unwrap_or_default();
+        lines.collect()
+    };
+    last.cells.iter_mut().map(fold).collect()
+}
+
+/// A column is not made narrower than this.
+const LEAST_FOLDED: usize = 24;
 
 /// The columns of a table, all of the same length.
 pub fn columns(table: &Table) -> Vec<Column> {
@@ -282,21 +313,22 @@ pub(crate) fn wrap(text: &str) -> String {
 }
 
 fn fill(paragraph: &str) -> String {
-    let mut filled = String::new();
-    let mut column = 0;
+    filled(paragraph, WIDTH).join("\n")
+}
+
+/// Lines of this width, with as many words as fit.
+fn filled(paragraph: &str, room: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
     for word in paragraph.split_whitespace() {
-        let width = word.chars().count();
-        if column > 0 && column + 1 + width > WIDTH {
-            filled.push('\n');
-            column = 0;
-        } else if column > 0 {
-            filled.push(' ');
-            column += 1;
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= room => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
         }
-        filled.push_str(word);
-        column += width;
     }
-    filled
+    lines
 }
 
 #[cfg(test)]

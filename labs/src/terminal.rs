@@ -212,10 +212,11 @@ impl Sink for Terminal {
 /// So long a frame stays at least: the time of a simulated machine passes too fast to be watched.
 const FRAME: Duration = Duration::from_millis(100);
 
-/// A frame in place of one of so many lines, which is the last thing on the terminal.
+/// A frame in place of one of so many lines, which is the last thing on the terminal. A line that is too long for the
+/// terminal ends at its edge: wrapped, it would count as two.
 fn redrawn(lines: usize, frame: &str) -> String {
     let back = if lines > 0 { format!("\x1b[{lines}F\x1b[J") } else { String::new() };
-    format!("{back}{}\n", frame.trim_end_matches('\n'))
+    format!("{back}\x1b[?7l{}\x1b[?7h\n", frame.trim_end_matches('\n'))
 }
 
 impl Bar for ProgressBar {
@@ -251,8 +252,8 @@ mod tests {
 
     #[test]
     fn a_frame_takes_the_place_of_the_one_before() {
-        assert_eq!(redrawn(0, "a\nb"), "a\nb\n");
-        assert_eq!(redrawn(2, "c\n"), "\x1b[2F\x1b[Jc\n");
+        assert_eq!(redrawn(0, "a\nb"), "\x1b[?7la\nb\x1b[?7h\n");
+        assert_eq!(redrawn(2, "c\n"), "\x1b[2F\x1b[J\x1b[?7lc\x1b[?7h\n");
     }
 
     #[test]

@@ -48,6 +48,11 @@ fn bad_flags_get_one_clear_line() {
         &["--gpu", "sim:gtx1080"],
         &["--gpu", "sim:t4x17"],
         &["--gpu", "sim,mem=512"],
+        &["--host", "desktop"],
+        &["--host", "none-there.host"],
+        &["--host", "pytorch", "--gpu", "none"],
+        &["--host", "pytorch", "--gpu", "real"],
+        &["--host"],
         &["--gpu", "line\nbreak\r\u{1b}[31m"],
     ];
     let answers: String =
@@ -76,6 +81,20 @@ fn common_flags_reach_the_header() {
 }
 
 #[test]
+fn a_host_that_is_not_the_usual_one_is_part_of_the_machine() {
+    let machine = |flags: &[&str]| {
+        let captured = labs::run_captured(&tiny::LAB, flags);
+        let Event::Header(header) = &captured.events[0] else { panic!("{flags:?}: {}", captured.errors) };
+        header.machine.clone()
+    };
+    assert_eq!(machine(&["--host", "laptop"]), "Tesla T4 (simulated)");
+    let pytorch = machine(&["--host", "pytorch"]);
+    assert_eq!(pytorch, "Tesla T4 (simulated), host: pytorch");
+    assert_eq!(machine(&["--gpu", "sim:t4,host=pytorch"]), pytorch);
+    assert_eq!(machine(&["--gpu", "sim:t4,host=laptop", "--host", "pytorch"]), pytorch, "the flag counts");
+}
+
+#[test]
 fn a_failure_is_the_last_event_and_exits_with_1() {
     let captured = labs::run_captured(&tiny::LAB, &["--fail"]);
     assert_eq!(captured.exit_code, 1);
@@ -95,7 +114,8 @@ fn seeds_are_what_torch_takes() {
 
 #[test]
 fn gpus_follow_the_grammar() {
-    let t4 = SimulatedGpus { profile: "t4", count: 1, memory: None, others: None, seed: None };
+    let t4 = SimulatedGpus::default();
+    assert_eq!((t4.profile, t4.count, t4.host), ("t4", 1, "laptop"));
     let good = [
         ("auto", GpuSpec::Auto),
         ("none", GpuSpec::None),
@@ -113,8 +133,10 @@ fn gpus_follow_the_grammar() {
                 memory: Some(16 << 30),
                 others: Some(1 << 30),
                 seed: Some(u64::MAX),
+                host: "laptop",
             }),
         ),
+        ("sim:t4,host=pytorch", GpuSpec::Simulated(SimulatedGpus { host: "pytorch", ..t4.clone() })),
     ];
     for (text, choice) in good {
         assert_eq!(text.parse(), Ok(choice), "{text}");
@@ -150,6 +172,10 @@ fn gpus_follow_the_grammar() {
         "sim,seed=x",
         "sim,seed=1,",
         "sim,speed=2",
+        "sim,host=",
+        "sim,host=desktop",
+        "sim,host=none-there.host",
+        "sim,host=laptop,host=pytorch",
         "none,mem=1MiB",
         "sim,mem=5é",
         "sim:é",
@@ -196,7 +222,12 @@ fn the_second_gpu_does_what_the_first_does() {
             let flags = [&["--gpu", "sim:t4x2"], device, short].concat();
             let captured = said::run(name, &flags);
             assert_eq!(captured.exit_code, 0, "{name} {flags:?}: {}", captured.errors);
-            captured.json.replace(" of cuda:1", "").replace("cuda:1", "cuda:0").replace("GPU 1", "GPU 0")
+            captured
+                .json
+                .replace(" of cuda:1", "")
+                .replace("cuda:1", "cuda:0")
+                .replace("GPU 1", "GPU 0")
+                .replace("device ID 1", "device ID 0")
         });
         let mut differences = compare(&first, &second).unwrap().differences;
         differences.retain(|difference| !difference.contains("current_device()")); // Lab 01 asks for it.

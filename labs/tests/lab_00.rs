@@ -1,7 +1,7 @@
 //! Lab 00 on computers that are made up, and its binary among libraries that pretend to be NVIDIA's.
 
-#[cfg(target_os = "linux")]
 use crate::said;
+use labs::doctor::doctor;
 use labs::lab_00_setup::computer::{Computer, Disk, Entry, Found, InstalledGpu, Nvidia, Toolkit, Unusable};
 use labs::lab_00_setup::findings::{Finding, State, findings, steps};
 use labs::lab_00_setup::{LAB, Which, made_up};
@@ -24,6 +24,63 @@ fn other_troubles_have_a_way_out_as_well() {
         format!("--computer {computer}\n{}", &text[start..end])
     });
     insta::assert_snapshot!("troubles", troubles.join("\n"));
+}
+
+/// The doctor, asked for what a simulated machine is made of.
+fn model_of(flags: &[&str]) -> Captured {
+    let flags = [flags, &["--computer", "laptop", "--section", "5"]].concat();
+    labs::run_captured(&doctor(&flags), &flags)
+}
+
+#[test]
+fn the_doctor_shows_what_a_simulated_machine_is_made_of() {
+    let captured = model_of(&["--gpu", "sim:t4"]);
+    assert_eq!((captured.exit_code, captured.errors.as_str()), (0, ""));
+    insta::assert_snapshot!("model", captured.text);
+    for line in captured.text.lines() {
+        assert!(line.chars().count() <= 100, "{line}");
+    }
+    // Programs get each figure whole.
+    let lines = captured.json.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+    let rows: Vec<serde_json::Value> =
+        lines.filter_map(|event| event["rows"].as_array().cloned()).flatten().collect();
+    let row = |name: &str| rows.iter().find(|row| row[0] == name).unwrap();
+    assert_eq!((&row("dram")[1]["value"], &row("dram")[2]), (&serde_json::json!(320.0), &"GB/s".into()));
+    assert_eq!(row("gemm_factor")[4], "its 70 W do not carry the boost clock; about 4.5 TFLOP/s remain");
+    assert_eq!(
+        rows.iter().filter(|row| row[3] == "guess").count(),
+        said::number(&captured.events, "guesses") as usize
+    );
+    assert_eq!(rows.len(), said::number(&captured.events, "figures") as usize);
+}
+
+/// Figures of files say where they come from; nothing is shown to who has not asked for a simulated machine.
+#[test]
+fn the_doctor_knows_files_and_hosts_and_when_to_be_silent() {
+    let folder = std::env::temp_dir().join(format!("doctor-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let (card, host) = (folder.join("slow.profile"), folder.join("slow.host"));
+    std::fs::write(
+        &card,
+        "like = t4\nname = Slow\ndram = 100 # GB/s, measured: 75 of it by neg_\nmalloc = 9\n",
+    )
+    .unwrap();
+    std::fs::write(&host, "like = pytorch\nstep = 50 # assumed\n").unwrap();
+    let captured = model_of(&["--gpu", &format!("sim:{}", card.display()), "--host", host.to_str().unwrap()]);
+    std::fs::remove_dir_all(&folder).unwrap();
+    let line = |name: &str| {
+        let line = captured.text.lines().find(|line| line.starts_with(name));
+        line.unwrap().split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(line("dram "), "dram 100 GB/s measured GB/s, measured: 75 of it by neg_");
+    assert_eq!(line("malloc "), "malloc 9 µs measured a file of the user's");
+    assert_eq!(line("step "), "step 50 µs guess assumed");
+    assert_eq!(line("dispatch "), "dispatch 2.1 µs measured an addition that is recorded, PyTorch 2.11");
+
+    for silent in [&[][..], &["--gpu", "none"], &["--gpu", "auto"]] {
+        assert_eq!(model_of(silent).errors, "error: --section 5: doctor has 1, 2, 3, 4\n");
+    }
+    assert_eq!(model_of(&["--host", "pytorch"]).exit_code, 0);
 }
 
 const ALL: [Which; 11] = [
@@ -214,7 +271,7 @@ fn an_old_card_needs_an_older_compiler() {
         let nvidia = Nvidia { nvrtc: found(nvrtc), ..driver_for("13.0", capability) };
         first_step(&bare(&[], &[], nvidia))
     };
-    assert_eq!(with("13.0", (7, 0)), "Use NVRTC 12 in place of 13");
+    assert_eq!(with("13.0", (7, 0)), "Use NVRTC 12 instead of 13");
     assert_eq!(with("12.9", (7, 0)), "nothing");
     assert_eq!(with("13.0", (7, 5)), "nothing");
     // The kernels themselves take 7.0.
@@ -425,7 +482,7 @@ mod among_libraries {
 
     /// What the lab says in that folder, and nothing in the environment but this: `driver` → `found: …`, with what
     /// else it says; and `to_do`, the first thing.
-    fn doctor(folder: &Path, libraries: &[&Path], variables: &[(&str, &str)]) -> BTreeMap<String, String> {
+    fn found(folder: &Path, libraries: &[&Path], variables: &[(&str, &str)]) -> BTreeMap<String, String> {
         let output = Command::new(env!("CARGO_BIN_EXE_lab-00"))
             .args(["--gpu", "none", "--format", "json"])
             .current_dir(folder)
@@ -463,7 +520,7 @@ mod among_libraries {
     fn all_that_a_real_gpu_needs() {
         let made = stand_ins();
         let folder = folder("all");
-        let says = doctor(
+        let says = found(
             &folder,
             &[&made.driver, &made.nvrtc, &made.cublas],
             &[("FAKE_CUDA_DEVICES", "2"), ("FAKE_CUDA_VERSION", "12060")],
@@ -491,11 +548,11 @@ mod among_libraries {
             ),
             (&made.lacking, ("FAKE_CUDA_VERSION", "12040"), "wrong: is too old (it has no cuMemsetD8Async)"),
         ] {
-            let says = doctor(&folder, &[driver, &made.nvrtc, &made.cublas], &[variables]);
+            let says = found(&folder, &[driver, &made.nvrtc, &made.cublas], &[variables]);
             assert!(says["driver"].starts_with(expected), "{variables:?}: {says:?}");
             assert!(says.contains_key("to_do"), "{says:?}");
         }
-        let says = doctor(&folder, &[&made.driver], &[("FAKE_CUDA_INIT", "803")]);
+        let says = found(&folder, &[&made.driver], &[("FAKE_CUDA_INIT", "803")]);
         assert_eq!(says["to_do"], "Restart the computer");
     }
 
@@ -505,7 +562,7 @@ mod among_libraries {
         if has_its_own() {
             return;
         }
-        let says = doctor(&folder("driver"), &[&made.driver], &[]);
+        let says = found(&folder("driver"), &[&made.driver], &[]);
         assert!(says["driver"].starts_with("found: "), "{says:?}");
         assert_eq!(says["nvrtc"], "missing: libnvrtc.so.12 was not found");
         assert_eq!(says["cublas"], "missing: libcublas.so.12 was not found");
@@ -533,7 +590,7 @@ mod among_libraries {
         }
         let folder = folder("pip");
         pip_install(made, &folder.join(".venv"));
-        let says = doctor(&folder, &[&made.driver], &[]);
+        let says = found(&folder, &[&made.driver], &[]);
         let lib = ".venv/lib/python3.12/site-packages/nvidia";
         assert_eq!(says["nvrtc"], format!("found: 12.9 ({lib}/cuda_nvrtc/lib/libnvrtc.so.12)"));
         assert_eq!(says["cublas"], format!("found: 12.9.1.4 ({lib}/cublas/lib/libcublas.so.12)"));
@@ -549,7 +606,7 @@ mod among_libraries {
         let folder = folder("active");
         let environment = folder.join("somewhere/else");
         pip_install(made, &environment);
-        let says = doctor(&folder, &[&made.driver], &[("VIRTUAL_ENV", environment.to_str().unwrap())]);
+        let says = found(&folder, &[&made.driver], &[("VIRTUAL_ENV", environment.to_str().unwrap())]);
         assert!(says["nvrtc"].starts_with("found: 12.9 (~/somewhere/else/lib/"), "{says:?}");
         assert_eq!(says.get("to_do"), None);
     }
@@ -572,12 +629,12 @@ mod among_libraries {
         }
         let lib = ".venv/lib/python3.12/site-packages/nvidia/cu13/lib";
 
-        let says = doctor(&folder, &[&made.driver], &[("FAKE_CUDA_VERSION", "13000")]);
+        let says = found(&folder, &[&made.driver], &[("FAKE_CUDA_VERSION", "13000")]);
         assert_eq!(says["cublas"], format!("found: 13.1.0.3 ({lib}/libcublas.so.13)"));
         assert!(says["nvrtc"].ends_with(&format!(" ({lib}/libnvrtc.so.13)")), "{says:?}");
         assert_eq!(says.get("to_do"), None);
 
-        let says = doctor(&folder, &[&made.driver], &[("FAKE_CUDA_VERSION", "12040")]);
+        let says = found(&folder, &[&made.driver], &[("FAKE_CUDA_VERSION", "12040")]);
         let reason =
             format!("missing: libnvrtc.so.12 was not found ({lib}/libnvrtc.so.13 is for a newer driver)");
         assert_eq!(says["nvrtc"], reason);
@@ -595,13 +652,13 @@ mod among_libraries {
             "no library at all, and long enough to be looked into".repeat(9),
         )
         .unwrap();
-        let says = doctor(&folder, &[&broken, &made.driver, &made.cublas], &[]);
+        let says = found(&folder, &[&broken, &made.driver, &made.cublas], &[]);
         assert!(says["nvrtc"].starts_with("wrong: it cannot be loaded ("), "{says:?}");
         assert!(says["nvrtc"].contains("broken/libnvrtc.so.12: invalid ELF header"), "{says:?}");
         assert_eq!(says["to_do"], "Install NVRTC again");
 
         fs::write(broken.join("libcuda.so.1"), "no library").unwrap();
-        let says = doctor(&folder, &[&broken, &made.cublas], &[]);
+        let says = found(&folder, &[&broken, &made.cublas], &[]);
         assert!(says["driver"].starts_with("wrong: cannot be loaded ("), "{says:?}");
         assert!(says["driver"].contains("broken/libcuda.so.1: file too short"), "{says:?}");
     }
@@ -611,7 +668,7 @@ mod among_libraries {
         if has_its_own() {
             return;
         }
-        let says = doctor(&folder("nothing"), &[], &[]);
+        let says = found(&folder("nothing"), &[], &[]);
         assert!(says["driver"].ends_with(": libcuda.so.1 is not installed"), "{says:?}");
         assert!(says["system"].starts_with("found: Linux, "), "{says:?}");
     }

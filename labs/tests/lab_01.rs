@@ -50,8 +50,23 @@ fn the_first_picture_shows_both_curves_and_says_that_its_times_are_modelled() {
 }
 
 #[test]
-fn the_second_picture_has_the_forgotten_layer_in_the_memory_of_the_host() {
+fn the_second_picture_has_a_tensor_on_both_sides_of_the_link_and_the_time_of_each_way() {
     let svg = &pictures()[1];
+    for part in
+        [">host<", ">device<", ">Tesla T4 (simulated)<", ">x<", ">x.to(cuda:0)<", ">the link<", "(modelled)<"]
+    {
+        assert!(svg.contains(part), "{part} is missing in\n{svg}");
+    }
+    // The link is slower than either memory.
+    let ways = ["within the host's memory", "over the link", "within the device's memory"];
+    assert!(ways.iter().all(|way| svg.contains(&format!("<title>{way}: "))), "{svg}");
+    let captions = said::captions(&said::run("lab-01", &["--gpu", "sim:t4", "--max-size", "256"]).events);
+    assert!(captions[1].contains("The link is the slowest way"), "{captions:?}");
+}
+
+#[test]
+fn the_third_picture_has_the_forgotten_layer_in_the_memory_of_the_host() {
+    let svg = &pictures()[2];
     let (host, device) = svg.split_once("cuda:0 memory").unwrap();
     assert!(host.contains(">out.weight<") && host.contains(">out.bias<"), "{svg}");
     assert_eq!((host.matches(">hidden.").count(), device.matches(">hidden.").count()), (0, 6), "{svg}");

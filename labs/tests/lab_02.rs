@@ -47,19 +47,19 @@ fn named_lines(report: &str) -> Vec<&'static str> {
 fn reports_name_the_lines_where_tensors_were_made_and_moved() {
     let expected: [&[&str]; 7] = [
         &[
-            r#"let runs = show(lab, "a + b", &a + &b)?;"#,
+            "let sum = &a + &b;",
             "let a = Tensor::randn(&[3, 4])?;",
             "let b = Tensor::randn(&[3, 4])?.to(device)?;",
             "let b = Tensor::randn(&[3, 4])?.to(device)?;",
         ],
         &[
-            r#"show(lab, "model.forward(&x)", model.forward(&x))?;"#,
+            "let scores = model.forward(&x);",
             "let hidden = nn::Linear::new(784, 1024)?;",
             "model.to(device)?;",
             "let x = Tensor::randn(&[batch_size, 784])?;",
         ],
         &[
-            r#"let runs = show(lab, "loss_fn.forward(&scores, &y)", loss_fn.forward(&scores, &y))?;"#,
+            "let loss = loss_fn.forward(&scores, &y);",
             "let scores = model.forward(&x.to(device)?)?;",
             "let y = Tensor::randint(0, 10, &[batch_size])?;",
         ],
@@ -76,13 +76,13 @@ fn reports_name_the_lines_where_tensors_were_made_and_moved() {
             "let x = Tensor::randn(&[batch_size, 784])?;",
         ],
         &[
-            r#"show(lab, "center.forward(&x)", center.forward(&x))?;"#,
+            "let centred = center.forward(&x);",
             "let x = Tensor::randn(&[64, 784])?.to(device)?;",
             "let x = Tensor::randn(&[64, 784])?.to(device)?;",
             "let mean = Tensor::zeros(&[784])?;",
         ],
         &[
-            r#"show(lab, "a + b", &a + &b)?;"#,
+            "let sum = &a + &b;",
             "let a = Tensor::ones(&[3])?.to(Device::cuda(0))?;",
             "let a = Tensor::ones(&[3])?.to(Device::cuda(0))?;",
             "let b = Tensor::ones(&[3])?.to(Device::cuda(1))?;",
@@ -137,6 +137,16 @@ fn two_placements_train_to_the_same_loss_and_the_gpu_is_faster() {
     assert!((last[0] - last[1]).abs() < 1e-5, "{last:?}");
     assert!(step[1] < step[0] / 4.0, "{step:?}");
     assert_eq!(floats(&events, "loss_before"), floats(&events, "loss_after"));
+}
+
+#[test]
+fn the_picture_has_the_outcome_of_each_placement() {
+    let events = on("sim:t4").events;
+    let [svg] = said::pictures(&events)[..] else { panic!("one picture") };
+    assert_eq!(svg.matches(">error GPU0001</text>").count(), 2, "{svg}");
+    assert_eq!(svg.matches("<title>trains: ").count(), 2, "{svg}");
+    assert!(svg.contains("modelled"), "{svg}");
+    assert_eq!(said::pictures(&on("none").events), [""; 0], "with one device there is nothing to place");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use crate::said;
 use std::process::Output;
 
-use crate::said::{numbers, pictures};
+use crate::said::{captions, numbers, pictures};
 use labs::lab_03_training_loop::LAB;
 use labs::{Cell, Event, Figure, Kind};
 
@@ -118,6 +118,7 @@ fn a_step_is_bound_by_launches_and_the_picture_shows_all_of_it() {
             assert!(svg.contains(&format!(">{name}</text>")), "{gpu}: {name}");
         }
         assert_eq!(svg.matches("<title>adam_f32: ").count(), 4, "{gpu}");
+        assert!(captions(&events)[0].contains("to launch a kernel that runs for"), "{gpu}");
         assert_eq!(svg.matches("<title>Memcpy HtoD: ").count(), 2, "{gpu}");
     }
 }

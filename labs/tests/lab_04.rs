@@ -4,8 +4,8 @@ use crate::said;
 use labs::lab_04_memory::LAB;
 use labs::{Captured, Event, Kind, run_captured};
 
-const SOURCE: &str = include_str!("../src/lab_04_memory/why_it_runs_out.rs");
-const FILE: &str = "labs/src/lab_04_memory/why_it_runs_out.rs";
+const SOURCE: &str = include_str!("../src/lab_04_memory/mod.rs");
+const FILE: &str = "labs/src/lab_04_memory/mod.rs";
 
 fn on(flags: &[&str]) -> Captured {
     said::clean("lab-04", flags).clone()
@@ -26,7 +26,10 @@ fn words(captured: &Captured, name: &str) -> Vec<String> {
 fn which_of_two_gpus_it_is_makes_no_difference() {
     let lines = |flags: &[&str]| {
         let text = on(flags).text;
-        text.lines().skip(2).map(|line| line.replace("GPU 1", "GPU 0")).collect::<Vec<_>>()
+        text.lines()
+            .skip(2)
+            .map(|line| line.replace("GPU 1", "GPU 0").replace("ID 1", "ID 0"))
+            .collect::<Vec<_>>()
     };
     let first = lines(&["--gpu", "sim:t4"]);
     assert_eq!(lines(&["--gpu", "sim:t4x2", "--device", "cuda:1"]), first);
@@ -140,17 +143,18 @@ fn the_three_counts_are_in_order_and_one_small_tensor_holds_a_segment() {
         let captured = on(&["--gpu", gpu]);
         let [allocated, reserved, in_use] =
             ["allocated", "reserved", "in_use"].map(|name| numbers(&captured, name));
-        assert_eq!(allocated.len(), 10);
-        for row in 0..10 {
-            assert!(allocated[row] <= reserved[row] && reserved[row] < in_use[row], "{gpu}, row {row}");
+        assert_eq!([allocated.len(), reserved.len(), in_use.len()], [11, 11, 4]);
+        for row in 0..11 {
+            let in_use = in_use.get(row).unwrap_or(&i64::MAX);
+            assert!(allocated[row] <= reserved[row] && reserved[row] < *in_use, "{gpu}, row {row}");
         }
         let mib = 1 << 20;
         assert_eq!(reserved[1] - reserved[0], 64 * mib);
         assert_eq!((allocated[2], reserved[2]), (allocated[0], reserved[1]), "dropped, and still reserved");
         assert_eq!((reserved[3], in_use[3]), (reserved[0], in_use[0]), "given back");
-        assert_eq!((allocated[5] - allocated[0], reserved[5] - reserved[0]), (512, 2 * mib));
-        assert_eq!(allocated[8] - allocated[0], 8 * mib, "4 of 2 MiB");
-        assert!(reserved[9] - reserved[0] >= 60 * mib, "{gpu}: empty_cache() gives back little");
+        assert_eq!((allocated[6] - allocated[0], reserved[6] - reserved[0]), (512, 2 * mib));
+        assert_eq!(allocated[9] - allocated[0], 8 * mib, "4 of 2 MiB");
+        assert!(reserved[10] - reserved[0] >= 60 * mib, "{gpu}: empty_cache() gives back little");
     }
 }
 
@@ -162,12 +166,38 @@ fn blocks_are_rounded_and_segments_have_their_sizes() {
     assert_eq!(of("block"), [512, 2048, mib, mib + 512, 9 * mib, 6 * mib, 16 * mib, 18 * mib]);
     assert_eq!(of("segment"), [2 * mib, 0, 0, 0, 0, 20 * mib, 16 * mib, 18 * mib]);
     let maps = said::pictures(&captured.events);
-    assert_eq!(maps.len(), 5, "the owners, two maps of section 9, and one each of sections 10 and 11");
+    assert_eq!(maps.len(), 6, "the owners, the limit, two maps of section 9, one each of sections 10 and 11");
     for name in ["C", "E", "F", "G", "H"] {
-        assert!(maps[1].contains(&format!(">{name}</text>")) && maps[2].contains(&format!(">{name}</text>")));
+        assert!(maps[2].contains(&format!(">{name}</text>")) && maps[3].contains(&format!(">{name}</text>")));
     }
-    assert!(maps[2].contains("<title>I: 3145728 bytes, ") && !maps[1].contains("<title>I: "));
-    assert!(!maps[2].contains("<title>A: ") && !maps[2].contains("<title>D: "));
+    assert!(maps[3].contains("<title>I: 3145728 bytes, ") && !maps[2].contains("<title>I: "));
+    assert!(!maps[3].contains("<title>A: ") && !maps[3].contains("<title>D: "));
+}
+
+#[test]
+fn a_picture_shows_who_fills_the_memory_up_to_the_limit() {
+    for (flags, limit) in [(&["--gpu", "sim:t4"][..], 64), (&["--gpu", "sim:h200", "--limit", "48"], 48)] {
+        let captured = on(flags);
+        let svg = said::pictures(&captured.events)[1];
+        assert!(
+            svg.contains(&format!(">the limit: {limit} MiB</text>")) && svg.contains(" more, refused</text>")
+        );
+        // As section 2 counts them: the parameters, and two moments of the same size.
+        let most = |owner: &str| {
+            let (_, title) =
+                svg.split_once(&format!("<title>{owner}: ")).unwrap_or_else(|| panic!("{owner}"));
+            title.split_once(" at most").unwrap().0.to_owned()
+        };
+        let bytes = |bytes: i64| drawing::words::bytes(bytes as u64);
+        let parameters = numbers(&captured, "parameters_bytes")[0];
+        assert_eq!(most("cuBLAS workspace"), bytes(numbers(&captured, "workspace_bytes")[0]), "{flags:?}");
+        if limit == 64 {
+            assert_eq!(
+                [most("Adam's moments"), most("gradients")],
+                [bytes(2 * parameters), bytes(parameters)]
+            );
+        }
+    }
 }
 
 #[test]
@@ -204,7 +234,10 @@ fn every_time_says_whether_it_is_modelled_or_measured() {
         let events = on(&["--gpu", gpu]).events;
         let times = events.iter().flat_map(Event::figures).filter(|figure| figure.unit == "ms");
         let kinds: Vec<Kind> = times.map(|time| time.kind).collect();
-        assert!(kinds.len() == 6 && kinds.iter().all(|found| *found == kind), "{kinds:?}");
+        assert!(
+            kinds.len() == if gpu == "none" { 7 } else { 14 } && kinds.iter().all(|found| *found == kind),
+            "{kinds:?}"
+        );
     }
 }
 

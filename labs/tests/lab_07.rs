@@ -106,6 +106,14 @@ fn three_algorithms_differ_in_time_workspace_and_bits() {
         // Those of f32, or those of TF32; nothing is wrong.
         let errors = printed(&events, "rounding");
         assert!(errors.iter().all(|error| error == "under 1" || error == TF32), "{errors:?}");
+        let [svg] = said::pictures(&events)[..] else { panic!("one picture") };
+        let (fastest, slower) = svg.split_once(">the search").expect("what the search takes");
+        assert!(fastest.contains(&format!(">{}</text>", words(&events, "2")[0])), "{gpu}: {svg}");
+        assert!(!slower.contains(&format!(">{}</text>", words(&events, "2")[0])), "{gpu}: {svg}");
+        assert!(
+            svg.contains("the rule") && svg.contains(">4.5 MiB</text>") && svg.contains("modelled"),
+            "{gpu}"
+        );
     }
 }
 

@@ -6,6 +6,7 @@ mod said;
 mod stand_ins;
 mod tiny;
 
+mod claims;
 mod flags;
 mod lab_00;
 mod lab_01;
@@ -22,3 +23,4 @@ mod predictions;
 mod real_gpu;
 mod rendering;
 mod runs;
+mod sensitivity;

@@ -3,7 +3,7 @@
 use crate::tiny;
 use drawing::MemoryMap;
 use labs::{
-    Drawing, Event, Figure, Kind, Table, exact, measured, modelled, render_json, render_text, row,
+    Drawing, Event, Figure, Kind, Table, bytes, exact, measured, modelled, render_json, render_text, row,
     run_captured, text,
 };
 use serde_json::{Value as Json, json};
@@ -27,6 +27,13 @@ fn every_line_of_json_parses_and_says_which_event_it_is() {
         let object: Json = serde_json::from_str(line).unwrap();
         assert!(object["event"].is_string(), "{line}");
     }
+}
+
+#[test]
+fn bytes_told_in_mebibytes_are_counted_in_json() {
+    let object = render_json::render(&Event::Figure(bytes("peak", 108_000_256)));
+    assert_eq!((&object["value"], &object["unit"]), (&json!(108_000_256), &json!("bytes")));
+    assert_eq!(object["text"], "103.0 MiB");
 }
 
 #[test]

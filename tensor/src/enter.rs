@@ -7,7 +7,6 @@ use crate::ambient::Ambient;
 use crate::device::Device;
 use crate::error::tensor::TensorError;
 use crate::error::{DeviceMismatch, Error, GpuError, MismatchedTensor, Result};
-use crate::host_profile::HostProfile;
 use crate::operation::{Arguments, Devices, Operation};
 use crate::scope::{self, Leave};
 use crate::tensor::Tensor;
@@ -20,7 +19,7 @@ pub(crate) fn enter(operation: &'static Operation, inputs: &[&Tensor]) -> Result
         return Err(TensorError::NoMoreOperations { operation: operation.name }.into());
     }
     if !operation.is_composite {
-        Ambient::charge(HostProfile::dispatch_time);
+        Ambient::spend(|host| &host.dispatch);
     }
     operation.check_devices(inputs)?;
     Ok(leave)

@@ -61,8 +61,8 @@
 #![warn(missing_docs)]
 
 pub(crate) use todevice_gpu::{
-    ambient, conv, device, dtype, events, flags, handles, host_memory, host_profile, kernel, lock, races,
-    reading, scope, shape,
+    ambient, conv, device, dtype, events, figure_file, flags, handles, host_memory, host_profile, kernel,
+    lock, races, reading, scope, shape,
 };
 pub use todevice_gpu::{random, time};
 
@@ -108,6 +108,15 @@ pub mod errors {
     pub use crate::ops::reduce::error::ReduceError;
     pub use crate::ops::shape::error::ShapeError;
     pub use crate::optim::error::OptimError;
+}
+
+/// What simulated machines are modelled on.
+#[doc(hidden)]
+pub mod profiles {
+    pub use crate::figure_file::{FigureSet, figures};
+    pub use crate::gpu::simulated::profile::{PROFILES, Profile};
+    pub use crate::host_profile::{HOSTS, HostProfile};
+    pub use todevice_gpu::figure::{Figure, Status, Unit};
 }
 
 pub use autograd::{enable_grad, inference_mode, is_grad_enabled, no_grad};

@@ -19,6 +19,8 @@ fn a_machine_is_what_its_name_says() {
         ("sim:t4x2", 2, "2 x Tesla T4 (simulated)"),
         ("sim:rtx4090,mem=1GiB,seed=7", 1, "NVIDIA GeForce RTX 4090 (simulated)"),
         ("sim:h200x16", 16, "16 x NVIDIA H200 (simulated)"),
+        ("sim:t4x2,host=pytorch", 2, "2 x Tesla T4 (simulated), host: pytorch"),
+        ("sim:t4,host=laptop", 1, "Tesla T4 (simulated)"),
     ] {
         let machine: Machine = text.parse().unwrap();
         assert_eq!(machine.to_string(), shown);
@@ -59,6 +61,47 @@ fn time_is_virtual_where_gpus_are_simulated() {
         assert!(start.elapsed() >= Duration::from_millis(2));
         Ok(())
     });
+}
+
+/// What a training step is made of costs what the host's profile says, wherever its tensors are.
+#[test]
+fn another_host_takes_its_own_time() {
+    let file = std::env::temp_dir().join(format!("machine-test-{}.host", std::process::id()));
+    let text = "like = laptop\ndispatch = 100\nbackward = 10000\nnode = 1000\nstep = 20000\nsgd_parameter = 3000\n\
+                zero_grad = 50000\nrow = 700\n";
+    std::fs::write(&file, text).unwrap();
+    let spent = |gpus: &str| {
+        on(gpus, || {
+            let p = nn::Parameter::new(&Tensor::ones(&[1])?)?;
+            let mut optimizer = optim::SGD::new(vec![p.clone()], optim::SGDOptions::default())?;
+            let loader = DataLoader::new(
+                TensorDataset::new([Tensor::ones(&[3, 1])?])?,
+                DataLoaderOptions { batch_size: 3, ..Default::default() },
+            )?;
+            let start = std::cell::Cell::new(Instant::now());
+            let since = || start.replace(Instant::now()).elapsed().as_micros();
+            let loss = p.tensor().relu()?;
+            let forward = since();
+            loss.backward()?;
+            let backward = since();
+            optimizer.step()?;
+            let step = since();
+            optimizer.zero_grad();
+            let zero_grad = since();
+            loader.iter().next().transpose()?;
+            Ok([forward, backward, step, zero_grad, since()])
+        })
+    };
+    let [forward, backward, step, zero_grad, batch] = spent(&format!("sim:t4,host={}", file.display()));
+    std::fs::remove_file(&file).unwrap();
+    // Each with an operation or a few of 100 µs.
+    assert_eq!((forward, zero_grad), (100, 50_000));
+    assert!((12_000..13_000).contains(&backward), "backward(), a node and a leaf: {backward}");
+    assert!((23_100..23_200).contains(&step), "{step}");
+    assert!((2_100..3_000).contains(&batch), "three rows: {batch}");
+
+    let [lean, pytorch] = ["sim:t4", "sim:t4,host=pytorch"].map(|gpus| spent(gpus).iter().sum::<u128>());
+    assert!(pytorch > 5 * lean, "{lean} and {pytorch} µs");
 }
 
 #[test]

@@ -21,6 +21,7 @@ mod sweep;
 
 mod amp;
 mod autograd;
+mod checkpoint;
 mod conv;
 mod convolutions_on_devices;
 mod cuda_sweep;

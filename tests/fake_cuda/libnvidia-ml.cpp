@@ -98,6 +98,38 @@ int nvmlDeviceGetEnforcedPowerLimit(void *, unsigned *milliwatts) {
     return SUCCESS;
 }
 
+int nvmlSystemGetNVMLVersion(char *version, unsigned length) { return text("13.610.43.02", version, length); }
+
+int nvmlSystemGetDriverVersion(char *version, unsigned length) { return text("610.43.02", version, length); }
+
+int nvmlSystemGetCudaDriverVersion_v2(int *version) {
+    *version = 13030;
+    return SUCCESS;
+}
+
+int nvmlDeviceGetPersistenceMode(void *, int *mode) {
+    *mode = 1;
+    return SUCCESS;
+}
+
+int nvmlDeviceGetDisplayActive(void *, int *active) {
+    *active = 0;
+    return SUCCESS;
+}
+
+int nvmlDeviceGetComputeMode(void *, int *mode) {
+    *mode = 3;
+    return SUCCESS;
+}
+
+// Of errors type 1 are those that were not corrected; counter 0 begins with the driver.
+int nvmlDeviceGetTotalEccErrors(void *, int type, int counter, unsigned long long *errors) {
+    *errors = 2;
+    return type == 1 && counter == 0 ? SUCCESS : INVALID_ARGUMENT;
+}
+
+int nvmlDeviceGetMigMode(void *, unsigned *, unsigned *) { return NOT_SUPPORTED; }
+
 // Counter 0 is what the card sends, 1 what it receives, in kB/s.
 int nvmlDeviceGetPcieThroughput(void *, int counter, unsigned *value) {
     *value = counter == 1 ? 3657000 : 2000;

@@ -13,6 +13,7 @@ mod differ;
 mod every_test_runs;
 mod floors;
 mod lab_03;
+mod labs_in_pytorch;
 #[cfg(target_os = "linux")]
 mod nvml;
 mod pytorch_amp;

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use todevice::monitor::{ProcessKind, nvml_gpu};
+use todevice::monitor::{ComputeMode, ProcessKind, Versions, nvml_gpu, nvml_versions};
 
 /// Where the one card of the stand-in sits.
 const CARD: &str = "00000000:3B:00.0";
@@ -55,6 +55,11 @@ fn a_card() {
     assert_eq!((gpu.power_draw, gpu.power_limit), (Some(9_480), Some(70_000)));
     assert_eq!((gpu.pcie_to_device, gpu.pcie_to_host), (Some(3_657_000_000), Some(2_000_000)));
     assert_eq!((gpu.sm_active, gpu.sm_occupancy), (None, None));
+    assert_eq!((gpu.persistence_mode, gpu.display_active, gpu.mig_mode), (Some(true), Some(false), None));
+    assert_eq!((gpu.ecc_errors, gpu.compute_mode), (Some(2), Some(ComputeMode::ExclusiveProcess)));
+    let versions = nvml_versions();
+    let versions = [versions.nvml, versions.driver, versions.cuda].map(Option::unwrap);
+    assert_eq!(versions, ["610.43.02", "610.43.02", "13.3"]);
 
     let processes: Vec<_> =
         gpu.processes.iter().map(|process| (process.pid, process.kind, process.used_memory)).collect();
@@ -84,4 +89,7 @@ fn no_card() {
     let error = nvml_gpu(CARD).unwrap_err();
     assert!(error.starts_with("NVML cannot be used: ") || error.starts_with("NVML does not know"), "{error}");
     assert_eq!(error.lines().count(), 1, "{error}");
+    if error.starts_with("NVML cannot be used: ") {
+        assert_eq!(nvml_versions(), Versions::default());
+    }
 }

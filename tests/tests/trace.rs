@@ -42,6 +42,7 @@ fn time(event: &Json, key: &str) -> u64 {
 
 fn read(file: &str) -> Timeline {
     let json: Json = serde_json::from_str(file).unwrap();
+    assert_eq!(json["otherData"]["version"], 1);
     let mut timeline = Timeline::default();
     for event in json["traceEvents"].as_array().expect("a list of events") {
         let row = (event["pid"].as_u64().unwrap(), event["tid"].as_u64().unwrap_or(0));

@@ -17,6 +17,7 @@ impl Checkout {
         for part in [
             "book/chapters",
             "labs/questions",
+            "labs/python",
             "book/theme",
             "labs/src",
             "drawing/src",
@@ -27,7 +28,11 @@ impl Checkout {
         ] {
             copy(&Course::here().root().join(part), &folder.path().join(part));
         }
-        for file in ["book.toml", "plan.toml"] {
+        // It is gone when everything is mended.
+        if Course::here().book().join("today").exists() {
+            copy(&Course::here().book().join("today"), &folder.path().join("book/today"));
+        }
+        for file in ["book.toml", "digits.toml", "plan.toml", "seeds.toml", "sensitivity.txt"] {
             fs::copy(Course::here().book().join(file), folder.path().join("book").join(file)).unwrap();
         }
         Checkout { folder }
@@ -39,6 +44,8 @@ impl Checkout {
         let chapters = checkout.path("book/chapters");
         fs::remove_dir_all(&chapters).unwrap();
         fs::create_dir_all(chapters.join("labs")).unwrap();
+        // They stand beside code that other pages show.
+        fs::remove_dir_all(checkout.path("labs/python")).unwrap();
         let write = |page: &str, text: &str| fs::write(chapters.join(page), text).unwrap();
         // Old addresses lead to pages that it has not.
         let config = fs::read_to_string(checkout.path("book/book.toml")).unwrap();

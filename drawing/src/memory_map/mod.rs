@@ -1,6 +1,7 @@
 //! The memory of the GPUs as a map: a row for each segment, a box for each block. Here is what a row has in it,
 //! and the map as text; `svg.rs` draws it.
 
+use crate::Drawing;
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 
@@ -328,5 +329,11 @@ impl fmt::Display for Legend {
             true => Ok(()),
             false => write!(f, "  {}", signs.join("   ")),
         }
+    }
+}
+
+impl From<&MemoryMap> for Drawing {
+    fn from(map: &MemoryMap) -> Drawing {
+        Drawing { svg: map.to_svg(), narrow: None, text: Some(map.to_string()) }
     }
 }

@@ -9,6 +9,9 @@ use todevice_gpu::events::{Call, EventKind, Range, Work};
 
 use super::{ENGINES, Timeline};
 
+/// The version of what is in the file: which rows there are, and what their `args` say.
+const VERSION: u32 = 1;
+
 /// Rows of the timeline: the host is process 0, device `i` is process `i + 1`.
 const HOST: usize = 0;
 
@@ -18,7 +21,8 @@ impl Timeline<'_> {
     /// The host has a row of its calls, and around them what `record_function` named; each
     /// device a row for each engine that worked, a piece of work with
     /// an arrow from the call that queued it; and a curve of the bytes allocated on it. Times are in
-    /// microseconds, modelled where the devices are simulated.
+    /// microseconds. Whether they are modelled or measured the `clock` in the `args` of each piece says, and
+    /// that of the file's `otherData`, beside the machine and the version of all this.
     pub fn to_chrome_json(&self) -> String {
         let mut rows = vec![metadata("process_name", HOST, 0, "host")];
         for (device, name) in self.trace.devices.iter().enumerate() {
@@ -32,17 +36,28 @@ impl Timeline<'_> {
         }
         rows.extend(self.host_rows());
         for Work { span, call } in &self.trace.work {
-            rows.push(device_row(span, call));
+            rows.push(self.device_row(span, call));
             rows.push(arrow(span, call));
         }
         rows.extend(self.memory_rows());
-        format!("{{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n{}\n]}}\n", rows.join(",\n"))
+        format!(
+            "{{\"displayTimeUnit\":\"ns\",\"otherData\":{{\"version\":{VERSION},\"machine\":{},{}}},\"traceEvents\":[\n{}\n]}}\n",
+            Text(&self.trace.machine),
+            self.clock(),
+            rows.join(",\n")
+        )
+    }
+
+    /// What kind of clock all times are of.
+    fn clock(&self) -> String {
+        format!(r#""clock":"{}""#, if self.trace.modelled { "modelled" } else { "measured" })
     }
 
     /// Ranges and calls. Each is noted when it ends, after what is part of it; a reader wants it before them.
     fn host_rows(&self) -> Vec<String> {
-        let ranges = self.trace.ranges.iter().rev().map(|range| (range.begin, range.end, range_row(range)));
-        let calls = self.trace.calls.iter().rev().map(|call| (call.begin, call.end, host_row(call)));
+        let ranges =
+            self.trace.ranges.iter().rev().map(|range| (range.begin, range.end, self.range_row(range)));
+        let calls = self.trace.calls.iter().rev().map(|call| (call.begin, call.end, self.host_row(call)));
         let mut rows: Vec<(u64, u64, String)> = ranges.chain(calls).collect();
         rows.sort_by_key(|(begin, end, _)| (*begin, Reverse(*end)));
         rows.into_iter().map(|(_, _, row)| row).collect()
@@ -81,42 +96,56 @@ fn metadata(what: &str, process: usize, thread: usize, name: &str) -> String {
     format!(r#"{{"ph":"M","name":"{what}","pid":{process},"tid":{thread},"args":{{"name":{}}}}}"#, Text(name))
 }
 
-fn host_row(call: &Call) -> String {
-    let operation = call.operation.map(|operation| format!(r#""operation":{}"#, Text(operation)));
-    let args =
-        [place_of(call), operation, bytes_of(call)].into_iter().flatten().collect::<Vec<_>>().join(",");
-    on_host("host", call.kind.call(), call.begin, call.end, &args)
-}
+impl Timeline<'_> {
+    fn host_row(&self, call: &Call) -> String {
+        let operation = call.operation.map(|operation| format!(r#""operation":{}"#, Text(operation)));
+        let args = [place_of(call), operation, bytes_of(call)];
+        self.on_host("host", call.kind.call(), call.begin, call.end, args)
+    }
 
-fn range_row(range: &Range) -> String {
-    let place = format!(r#""place":{}"#, Text(&range.place.to_string()));
-    on_host("range", &range.name, range.begin, range.end, &place)
-}
+    fn range_row(&self, range: &Range) -> String {
+        let place = format!(r#""place":{}"#, Text(&range.place.to_string()));
+        self.on_host("range", &range.name, range.begin, range.end, [Some(place)])
+    }
 
-fn on_host(category: &str, name: &str, begin: u64, end: u64, args: &str) -> String {
-    // What takes no time is a mark, not a bar.
-    let extent = match end - begin {
-        0 => r#""ph":"i","s":"t""#.to_string(),
-        duration => format!(r#""ph":"X","dur":{}"#, Microseconds(duration)),
-    };
-    format!(
-        r#"{{{extent},"cat":"{category}","name":{},"pid":{HOST},"tid":0,"ts":{},"args":{{{args}}}}}"#,
-        Text(name),
-        Microseconds(begin),
-    )
-}
+    fn on_host<const N: usize>(
+        &self,
+        category: &str,
+        name: &str,
+        begin: u64,
+        end: u64,
+        args: [Option<String>; N],
+    ) -> String {
+        // What takes no time is a mark, not a bar.
+        let extent = match end - begin {
+            0 => r#""ph":"i","s":"t""#.to_string(),
+            duration => format!(r#""ph":"X","dur":{}"#, Microseconds(duration)),
+        };
+        format!(
+            r#"{{{extent},"cat":"{category}","name":{},"pid":{HOST},"tid":0,"ts":{},"args":{{{}}}}}"#,
+            Text(name),
+            Microseconds(begin),
+            self.args(args),
+        )
+    }
 
-fn device_row(span: &Span, call: &Call) -> String {
-    let stream = Some(format!(r#""stream":{}"#, span.stream.number));
-    let args = [stream, place_of(call), bytes_of(call)].into_iter().flatten().collect::<Vec<_>>().join(",");
-    format!(
-        r#"{{"ph":"X","cat":"device","name":{},"pid":{},"tid":{},"ts":{},"dur":{},"args":{{{args}}}}}"#,
-        Text(&call.kind.name()),
-        span.stream.device + 1,
-        span.engine as usize,
-        Microseconds(span.start),
-        Microseconds(span.end - span.start),
-    )
+    fn device_row(&self, span: &Span, call: &Call) -> String {
+        let stream = Some(format!(r#""stream":{}"#, span.stream.number));
+        format!(
+            r#"{{"ph":"X","cat":"device","name":{},"pid":{},"tid":{},"ts":{},"dur":{},"args":{{{}}}}}"#,
+            Text(&call.kind.name()),
+            span.stream.device + 1,
+            span.engine as usize,
+            Microseconds(span.start),
+            Microseconds(span.end - span.start),
+            self.args([stream, place_of(call), bytes_of(call)]),
+        )
+    }
+
+    /// What is known of a piece of the timeline, and what kind of clock its times are of.
+    fn args<const N: usize>(&self, known: [Option<String>; N]) -> String {
+        known.into_iter().flatten().chain([self.clock()]).collect::<Vec<_>>().join(",")
+    }
 }
 
 fn name_of(engine: Engine) -> &'static str {

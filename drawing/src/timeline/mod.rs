@@ -1,7 +1,9 @@
 //! What the GPUs did, and when, as a timeline: as JSON for a viewer (`chrome.rs`) or as a picture (`rows.rs` says what is in
-//! it, `svg.rs` draws it for a page, `strips.rs` for a race of two, and `text.rs` for a terminal).
+//! it, `svg.rs` draws it for a page, `strips.rs` for a race of two, and `text.rs` for a terminal;
+//! `comparison.rs` sets several one below the other).
 
 mod chrome;
+mod comparison;
 mod rows;
 mod strips;
 mod svg;
@@ -12,6 +14,9 @@ mod text;
 use todevice_gpu::driver::Engine;
 use todevice_gpu::events::Trace;
 
+use crate::Drawing;
+use crate::drawing::COLUMNS;
+pub use comparison::Comparison;
 use rows::{Row, rows};
 pub use strips::Strip;
 pub use text::painted;
@@ -73,3 +78,19 @@ impl<'a> Timeline<'a> {
 
 /// In the order of a batch's way: to the device, through the kernels, back.
 const ENGINES: [Engine; 4] = [Engine::HostToDevice, Engine::Compute, Engine::DeviceToHost, Engine::Peer];
+
+impl From<&Trace> for Drawing {
+    fn from(trace: &Trace) -> Drawing {
+        Drawing::from(Timeline::of(trace))
+    }
+}
+
+impl From<Timeline<'_>> for Drawing {
+    fn from(timeline: Timeline<'_>) -> Drawing {
+        Drawing {
+            svg: timeline.to_svg(),
+            narrow: Some(timeline.to_narrow_svg()),
+            text: Some(timeline.to_text(COLUMNS)),
+        }
+    }
+}

@@ -47,7 +47,18 @@ pub struct Row {
     pub short: String,
     /// Whether the host did it, and not a device.
     pub on_host: bool,
+    /// Whether it shows what a device computes, so that where it is empty the device has nothing to do.
+    pub computes: bool,
+    /// Where it stands among the rows of any recording: that of the host's calls has 0.
+    pub rank: usize,
     pub bars: Vec<Bar>,
+}
+
+impl Row {
+    /// Whose engine it shows, if it is not the host's.
+    pub fn device(&self) -> Option<usize> {
+        Some(self.rank.checked_sub(1)? / ENGINES.len())
+    }
 }
 
 /// The named ranges, a row for each depth; the host's calls; the engines that worked, device by device.
@@ -65,13 +76,14 @@ pub fn rows(trace: &Trace) -> Vec<Row> {
     let calls = trace.calls.iter().filter_map(|call| call_bar(trace, call));
     rows.push(row("host, calls", "host, calls", true, calls));
     for device in 0..trace.devices.len() {
-        for engine in ENGINES {
+        for (index, engine) in ENGINES.into_iter().enumerate() {
             let spans = trace.work.iter().map(|work| (work.span, work.call));
             let worked = spans.filter(|(span, _)| span.stream.device == device && span.engine == engine);
             let bars = worked
                 .map(|(span, call)| bar(trace, sort_of(&call.kind), call.kind.name(), span.start, span.end));
             let [label, short] = labels_of(engine).map(|label| format!("cuda:{device}, {label}"));
-            rows.push(row(&label, &short, false, bars));
+            let (computes, rank) = (engine == Engine::Compute, 1 + ENGINES.len() * device + index);
+            rows.push(Row { computes, rank, ..row(&label, &short, false, bars) });
         }
     }
     rows.retain(|row| !row.bars.is_empty());
@@ -82,7 +94,7 @@ pub fn rows(trace: &Trace) -> Vec<Row> {
 fn row(label: &str, short: &str, on_host: bool, bars: impl Iterator<Item = Bar>) -> Row {
     let mut bars: Vec<Bar> = bars.collect();
     bars.sort_by_key(|bar| (bar.start, bar.end));
-    Row { label: label.to_string(), short: short.to_string(), on_host, bars }
+    Row { label: label.to_string(), short: short.to_string(), on_host, computes: false, rank: 0, bars }
 }
 
 fn bar(trace: &Trace, sort: Sort, name: String, start: u64, end: u64) -> Bar {
@@ -121,7 +133,7 @@ fn sort_of(kind: &EventKind) -> Sort {
         EventKind::Allocate { .. }
         | EventKind::Free { .. }
         | EventKind::DriverMalloc { .. }
-        | EventKind::DriverFree
+        | EventKind::DriverFree { .. }
         | EventKind::MallocHost { .. } => Sort::Memory,
     }
 }

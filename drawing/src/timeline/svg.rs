@@ -4,19 +4,19 @@ use super::Timeline;
 use super::chrome::Microseconds;
 use super::rows::{Bar, Row, SORTS, Sort, rows, steps};
 use crate::colour::{COPY, CURRENT, DEVICE, HOST, WAIT, WHITE};
-use crate::svg::{self, element, line, text, titled};
+use crate::svg::{self, element, line, rect, text, titled};
 
-/// How wide a picture is, and how wide one for a phone.
-const WIDTHS: [f64; 2] = [800.0, 380.0];
-const MARGIN: f64 = 12.0;
+/// How wide a picture is and how large its letters are, and the same of one for a phone.
+pub const SIZES: [(f64, u32); 2] = [(800.0, 12), (340.0, 13)];
+pub const MARGIN: f64 = 12.0;
 /// The line above a row, for its label or for the names of ranges.
-const LINE: f64 = 17.0;
+pub const LINE: f64 = 17.0;
 const BAR: f64 = 22.0;
 const BRACKET: f64 = 9.0;
 const GAP: f64 = 9.0;
-const LETTER: f64 = 6.6;
 /// Ranges are named on at most so many lines, one above the other.
 const MOST_LINES: usize = 5;
+pub const IDLE: &str = "the device computes nothing";
 /// A bar is drawn at least this wide; where narrower ones would lie on each other, one stands for all.
 const NARROWEST: f64 = 1.0;
 
@@ -29,19 +29,17 @@ impl Timeline<'_> {
     /// or measured. Each bar has its name and its times in a `<title>`, which browsers show to who points at it.
     /// Bars too narrow to tell apart are drawn as one, and the picture says of how many that is true.
     pub fn to_svg(&self) -> String {
-        self.drawn(WIDTHS[0])
+        self.drawn(SIZES[0])
     }
 
     /// The same for a phone, on which the letters of a wide one could not be read.
     pub fn to_narrow_svg(&self) -> String {
-        self.drawn(WIDTHS[1])
+        self.drawn(SIZES[1])
     }
 
-    fn drawn(&self, width: f64) -> String {
+    fn drawn(&self, size: (f64, u32)) -> String {
         let rows = rows(self.trace);
-        let end = self.end_of(&self.all_rows());
-        let mut picture =
-            Picture { lines: Vec::new(), width, y: MARGIN, end, kind: self.kind(), together: 0 };
+        let mut picture = Picture::new(size, MARGIN, self.end_of(&self.all_rows()), self.kind());
         let bars: Vec<Row> = rows.iter().map(|row| picture.merged(row)).collect();
         for row in &bars {
             picture.row(row);
@@ -50,21 +48,22 @@ impl Timeline<'_> {
             picture.label("Nothing was recorded.");
         } else {
             picture.axis();
-            picture.legend(&bars);
+            let rests = bars.iter().any(|row| row.computes);
+            let more = rests.then(|| (Box::new(idle) as svg::Look, IDLE));
+            picture.legend(&bars, &SORTS, more.into_iter().collect());
         }
-        if picture.together > 0 {
-            picture.label(&format!("{} pieces are too short to draw alone:", picture.together));
-            picture.label("what is close together is one bar.");
-        }
-        svg::picture((width, picture.y + MARGIN), 12, &picture.lines)
+        picture.done()
     }
 }
 
-struct Picture {
-    lines: Vec<String>,
-    width: f64,
+pub struct Picture {
+    pub lines: Vec<String>,
+    pub width: f64,
+    font_size: u32,
+    /// Where time begins.
+    left: f64,
     /// What is drawn next comes below this.
-    y: f64,
+    pub y: f64,
     /// The end of the trace in nanoseconds from its start.
     end: u64,
     kind: &'static str,
@@ -82,12 +81,30 @@ struct Name<'a> {
 }
 
 impl Picture {
-    fn across(&self, time: u64) -> f64 {
-        MARGIN + time as f64 / self.end as f64 * (self.width - 2.0 * MARGIN)
+    pub fn new((width, font_size): (f64, u32), left: f64, end: u64, kind: &'static str) -> Picture {
+        Picture { lines: Vec::new(), width, font_size, left, y: MARGIN, end, kind, together: 0 }
+    }
+
+    /// The whole of it, with a word on what it does not show.
+    pub fn done(mut self) -> String {
+        if self.together > 0 {
+            self.label(&format!("{} pieces are too short to draw alone:", self.together));
+            self.label("what is close together is one bar.");
+        }
+        svg::picture((self.width, self.y + MARGIN), self.font_size, &self.lines)
+    }
+
+    pub fn across(&self, time: u64) -> f64 {
+        self.left + time as f64 / self.end as f64 * (self.width - MARGIN - self.left)
+    }
+
+    /// About how wide a text is, and a little room beside it.
+    pub fn wide(&self, text: &str) -> f64 {
+        (text.chars().count() + 1) as f64 * 0.55 * f64::from(self.font_size)
     }
 
     /// The row with one bar for those that would lie on each other.
-    fn merged(&mut self, row: &Row) -> Row {
+    pub fn merged(&mut self, row: &Row) -> Row {
         let mut bars: Vec<Bar> = Vec::new();
         for bar in &row.bars {
             let narrow = |from: u64| self.across(bar.end) - self.across(from) < NARROWEST;
@@ -100,7 +117,7 @@ impl Picture {
             }
         }
         self.together += bars.iter().filter(|bar| bar.pieces > 1).map(|bar| bar.pieces).sum::<usize>();
-        Row { label: row.label.clone(), short: row.short.clone(), on_host: row.on_host, bars }
+        Row { bars, ..row.clone() }
     }
 
     fn row(&mut self, row: &Row) {
@@ -109,17 +126,27 @@ impl Picture {
             self.names(row);
         }
         let height = if row.bars[0].sort == Sort::Range { BRACKET } else { BAR };
+        if row.computes {
+            self.lines.push(idle((self.left, self.y), (self.width - MARGIN - self.left, height)));
+        }
+        self.bars(row, height);
+        self.y += height + GAP;
+    }
+
+    /// The bars of a row, each with its name where there is room.
+    pub fn bars(&mut self, row: &Row, height: f64) {
         for bar in &row.bars {
             let (x, width) = self.place(bar);
             let mut drawn = shape(bar.sort, row.on_host, (x, self.y), (width, height));
-            if bar.sort != Sort::Range && bar.pieces == 1 && width > wide(&bar.name) {
+            if bar.sort != Sort::Range && bar.pieces == 1 && width > self.wide(&bar.name) {
                 let colour = if is_dark(bar.sort) { WHITE } else { CURRENT };
-                let name = text((x + width / 2.0, self.y + 14.0), "middle").with("fill", colour);
-                drawn += &name.around(&bar.name);
+                // Above the stripe of a matrix product.
+                let down = if bar.sort == Sort::Gemm { 2.5 } else { 4.0 };
+                let middle = (x + width / 2.0, self.y + height / 2.0 + down);
+                drawn += &text(middle, "middle").with("fill", colour).around(&bar.name);
             }
             self.lines.push(titled(&self.title(bar), &drawn));
         }
-        self.y += height + GAP;
     }
 
     fn place(&self, bar: &Bar) -> (f64, f64) {
@@ -143,8 +170,9 @@ impl Picture {
         for bar in row.bars.iter().rev().filter(|bar| bar.pieces == 1) {
             let start = self.across(bar.start);
             // The last may have to begin further to the left, to end where the picture does.
-            let x = (start + 3.0).min(self.width - MARGIN - wide(&bar.name) + LETTER).max(MARGIN);
-            let under = placed.iter().filter(|other| other.x < x + wide(&bar.name));
+            let wide = self.wide(&bar.name);
+            let x = (start + 3.0).min(self.width - MARGIN - wide + 6.0).max(MARGIN);
+            let under = placed.iter().filter(|other| other.x < x + wide);
             let line = under.map(|other| other.line + 1).max().unwrap_or(0);
             if line < MOST_LINES {
                 placed.push(Name { text: &bar.name, start, x, line });
@@ -152,38 +180,41 @@ impl Picture {
         }
         let lines = placed.iter().map(|name| name.line + 1).max().unwrap_or(0);
         self.y += lines as f64 * LINE;
-        for Name { text, start, x, line } in placed {
-            let y = self.y - 5.0 - line as f64 * LINE;
-            if line > 0 {
-                self.line((start, y + 3.0), (start, self.y));
-            }
-            self.text((x, y), "start", text);
-        }
+        let y = |line: usize| self.y - 5.0 - line as f64 * LINE;
+        let lines = placed.iter().filter(|name| name.line > 0);
+        let leaders = lines.map(|name| line((name.start, y(name.line) + 3.0), (name.start, self.y), 0.5));
+        // The paper of the page around the letters keeps what is behind them away.
+        let halo = |name: &Name| {
+            let text = text((name.x, y(name.line)), "start").with("stroke", "var(--bg, #fff)");
+            text.with("stroke-width", 4).with("paint-order", "stroke").around(name.text)
+        };
+        let drawn: Vec<String> = leaders.chain(placed.iter().map(halo)).collect();
+        self.lines.extend(drawn);
     }
 
     /// Ticks at round times, with room for their numbers.
-    fn axis(&mut self) {
-        let most = (self.width / 75.0) as u64;
+    pub fn axis(&mut self) {
+        let most = ((self.width - self.left) / 75.0) as u64;
         let step = steps().find(|step| self.end / step <= most).unwrap_or(self.end);
-        self.line((MARGIN, self.y), (self.width - MARGIN, self.y));
+        self.line((self.left, self.y), (self.width - MARGIN, self.y));
         for tick in (0..=self.end / step).map(|tick| tick * step) {
             let x = self.across(tick);
             self.line((x, self.y), (x, self.y + 5.0));
             let number = (tick as f64 / 1e3).to_string();
-            let anchor = if x + wide(&number) / 2.0 > self.width { "end" } else { "middle" };
+            let anchor = if x + self.wide(&number) / 2.0 > self.width { "end" } else { "middle" };
             self.text((x, self.y + 18.0), anchor, &number);
         }
         self.y += 24.0;
         let label = format!("µs from the start, {}", self.kind);
-        self.text((self.width / 2.0, self.y + 10.0), "middle", &label);
+        self.text(((self.left + self.width) / 2.0, self.y + 10.0), "middle", &label);
         self.y += 18.0;
     }
 
     /// The sorts that occur, each with the look of its bars.
-    fn legend(&mut self, rows: &[Row]) {
+    pub fn legend(&mut self, rows: &[Row], sorts: &[(Sort, &str)], more: Vec<(svg::Look, &str)>) {
         self.y += GAP;
-        let mut x = MARGIN;
-        for (sort, name) in SORTS {
+        let mut entries = Vec::new();
+        for &(sort, name) in sorts {
             let of_sort = |on_host: bool| {
                 let rows = rows.iter().filter(move |row| row.on_host == on_host);
                 rows.flat_map(|row| &row.bars).any(|bar| bar.sort == sort)
@@ -191,26 +222,23 @@ impl Picture {
             // What the host asks for is its own work, in its own colour.
             let asked = (of_sort(true) && is_dark(sort)).then(|| (true, format!("{name}, launched")));
             let done = (of_sort(false) || of_sort(true) && !is_dark(sort)).then(|| (false, name.to_owned()));
-            for (on_host, name) in asked.into_iter().chain(done) {
-                let width = 24.0 + wide(&name) + 16.0;
-                if x + width > self.width && x > MARGIN {
-                    (x, self.y) = (MARGIN, self.y + BAR);
-                }
-                self.lines.push(shape(sort, on_host, (x, self.y), (18.0, BAR - 6.0)));
-                self.text((x + 24.0, self.y + 12.0), "start", &name);
-                x += width;
-            }
+            entries.extend(asked.into_iter().chain(done).map(|(on_host, name)| {
+                let look = move |corner, size| shape(sort, on_host, corner, size);
+                (Box::new(look) as svg::Look, name)
+            }));
         }
-        self.y += BAR;
+        entries.extend(more.into_iter().map(|(look, name)| (look, name.to_owned())));
+        let place = (MARGIN, self.y, self.width);
+        self.y = svg::legend(&mut self.lines, place, self.font_size, entries);
     }
 
     /// A line of text of its own.
-    fn label(&mut self, text: &str) {
+    pub fn label(&mut self, text: &str) {
         self.text((MARGIN, self.y + 10.0), "start", text);
         self.y += LINE;
     }
 
-    fn text(&mut self, at: (f64, f64), anchor: &str, words: &str) {
+    pub fn text(&mut self, at: (f64, f64), anchor: &str, words: &str) {
         self.lines.push(text(at, anchor).around(words));
     }
 
@@ -234,7 +262,7 @@ fn shape(sort: Sort, on_host: bool, (x, y): (f64, f64), (width, height): (f64, f
         Sort::Copy => bar.pale(COPY, 0.35).empty(),
         Sort::Kernel => bar.with("fill", worker(on_host)).empty(),
         Sort::Gemm => {
-            let stripe = across().lengths([("y", y + height - 5.0)]).with("height", 2).with("fill", WHITE);
+            let stripe = across().lengths([("y", y + height * 0.78)]).with("height", 2).with("fill", WHITE);
             bar.with("fill", worker(on_host)).empty() + &stripe.empty()
         }
         Sort::Wait => {
@@ -245,6 +273,11 @@ fn shape(sort: Sort, on_host: bool, (x, y): (f64, f64), (width, height): (f64, f
     }
 }
 
+/// Where a device computes nothing.
+pub fn idle(corner: (f64, f64), size: (f64, f64)) -> String {
+    rect(corner, size).with("fill", CURRENT).with("fill-opacity", 0.08).empty()
+}
+
 /// The colour of whoever works.
 fn worker(on_host: bool) -> &'static str {
     if on_host { HOST } else { DEVICE }
@@ -252,9 +285,4 @@ fn worker(on_host: bool) -> &'static str {
 
 fn is_dark(sort: Sort) -> bool {
     matches!(sort, Sort::Kernel | Sort::Gemm)
-}
-
-/// About how wide a text is, and a little room beside it.
-fn wide(text: &str) -> f64 {
-    (text.chars().count() + 1) as f64 * LETTER
 }

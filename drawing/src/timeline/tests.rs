@@ -4,13 +4,17 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use serde_json::Value as Json;
-use todevice::Machine;
+use todevice::cuda::{self, Stream};
 use todevice::prelude::*;
 use todevice::trace::{Trace, record_function};
+use todevice::{Machine, ToOptions};
 
-use super::Timeline;
 use super::rows::{Bar, rows};
 use super::text::{PARTLY, SEAM};
+use super::{Comparison, Timeline};
+use crate::Drawing;
+use crate::checks::assert_drawn;
+use crate::checks::{all, elements};
 
 fn on<R>(gpus: &str, test: impl FnOnce(&Machine) -> Result<R>) -> R {
     let machine: Machine = gpus.parse().unwrap();
@@ -32,41 +36,6 @@ fn events(trace: &Trace, category: &str) -> Vec<(String, u64, u64)> {
 
 fn names(trace: &Trace, category: &str) -> Vec<String> {
     events(trace, category).into_iter().map(|(name, ..)| name).collect()
-}
-
-/// The elements of a document: name, attributes, text within. A panic if it is not well-formed.
-fn elements(svg: &str) -> Vec<(String, String, String)> {
-    let (mut open, mut elements, mut rest) = (Vec::new(), Vec::new(), svg.trim_end());
-    while let Some(start) = rest.find('<') {
-        let (text, tag) = rest.split_at(start);
-        for entity in text.split('&').skip(1) {
-            assert!(["amp;", "lt;", "gt;"].iter().any(|known| entity.starts_with(known)), "{text}");
-        }
-        assert!(!text.contains('>') && !text.contains(|c: char| c.is_control() && c != '\n'), "{text:?}");
-        let end = tag.find('>').expect("a tag ends");
-        let inside = &tag[1..end];
-        if let Some(name) = inside.strip_prefix('/') {
-            let (opened, attributes) = open.pop().expect("an element is open");
-            assert_eq!(name, opened);
-            elements.push((opened, attributes, text.to_string()));
-        } else {
-            let (name, attributes) = inside.split_once(' ').unwrap_or((inside, ""));
-            assert_eq!(attributes.matches('"').count() % 2, 0, "{inside}");
-            assert!(!attributes.contains(['<', '&']), "{inside}");
-            match attributes.strip_suffix('/') {
-                Some(attributes) => elements.push((name.to_string(), attributes.to_string(), String::new())),
-                None => open.push((name.to_string(), attributes.to_string())),
-            }
-        }
-        rest = &tag[end + 1..];
-    }
-    assert!(open.is_empty() && rest.is_empty(), "{open:?} {rest}");
-    assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
-    elements
-}
-
-fn all(svg: &str, name: &str) -> Vec<String> {
-    elements(svg).into_iter().filter(|(element, ..)| element == name).map(|(.., text)| text).collect()
 }
 
 /// Two copies, three kernels, a product, and a read, under four names.
@@ -102,6 +71,33 @@ fn ranges_enclose_their_calls() {
         assert_eq!(inside.collect::<Vec<_>>(), vec![true; if call == "cublasGemmEx" { 1 } else { 2 }]);
     }
     assert!(Timeline::of(&trace).to_chrome_json().contains(r#""place":"drawing/src/timeline/tests.rs:"#));
+}
+
+/// Who opens the file finds in it what it is of, and whether its times can be trusted as a clock's.
+#[test]
+fn a_trace_file_says_its_version_its_machine_and_its_clock() {
+    let step = |machine: &Machine| {
+        let work = || {
+            record_function("seen", || Tensor::ones_with(&[3], Device::cuda_if_available())?.sum()?.item())
+        };
+        let (result, trace) = machine.profile(work);
+        result?;
+        Ok(serde_json::from_str::<Json>(&Timeline::of(&trace).to_chrome_json()).unwrap())
+    };
+    for (gpus, machine, clock, least) in [
+        ("none", "no GPU", "measured", 1),
+        ("sim:t4", "Tesla T4 (simulated)", "modelled", 5),
+        ("sim:t4,host=pytorch", "Tesla T4 (simulated), host: pytorch", "modelled", 5),
+    ] {
+        let file = on(gpus, step);
+        let other = serde_json::json!({ "version": 1, "machine": machine, "clock": clock });
+        assert_eq!(file["otherData"], other);
+        let events = file["traceEvents"].as_array().unwrap();
+        let pieces: Vec<&Json> =
+            events.iter().filter(|event| event["ph"] == "X" || event["ph"] == "i").collect();
+        assert!(pieces.len() >= least, "{gpus}: {pieces:?}");
+        assert!(pieces.iter().all(|piece| piece["args"]["clock"] == clock), "{gpus}: {pieces:?}");
+    }
 }
 
 #[test]
@@ -202,12 +198,12 @@ fn a_narrow_picture_has_all_that_a_wide_one_has_within_its_width() {
     let (wide, narrow) = (Timeline::of(&trace).to_svg(), Timeline::of(&trace).to_narrow_svg());
     let names = |svg: &str| all(svg, "title");
     assert_eq!(names(&narrow), names(&wide));
-    assert!(narrow.contains(" viewBox=\"0 0 380 "), "{narrow}");
+    assert!(narrow.contains(" viewBox=\"0 0 340 "), "{narrow}");
     for (name, attributes, _) in elements(&narrow).into_iter().filter(|(name, ..)| name == "rect") {
         let number = |key: &str| -> f64 {
             attributes.split_once(&format!("{key}=\"")).unwrap().1.split_once('"').unwrap().0.parse().unwrap()
         };
-        assert!(number("x") + number("width") <= 380.0, "{name} {attributes}");
+        assert!(number("x") + number("width") <= 340.0, "{name} {attributes}");
     }
 }
 
@@ -370,4 +366,78 @@ fn checked(trace: &Trace) -> BTreeSet<char> {
         }
     }
     seen
+}
+
+#[test]
+fn what_is_compared_has_the_same_lanes_one_axis_and_one_legend() {
+    let [long, short] = worked_twice();
+    let drawing = Drawing::from(Comparison::new().case("first", "slow", &long).case("second", "", &short));
+    assert_drawn(&drawing);
+    let texts = all(&drawing.svg, "text");
+    let count = |wanted: &str| texts.iter().filter(|text| *text == wanted).count();
+    let lanes = ["host", "cuda:0, copies in", "cuda:0, compute", "cuda:1, compute", "cuda:1, copies out"];
+    assert_eq!(lanes.map(count), [2; 5], "{texts:?}");
+    for once in ["first", "slow", "second", "µs from the start, modelled", "kernel"] {
+        assert_eq!(count(once), 1, "{once}");
+    }
+    let text = drawing.text.unwrap();
+    assert!(text.starts_with("first: slow\nhost") && text.contains("\nsecond\nhost"), "{text}");
+    assert_eq!(text.matches("ms, modelled").count(), 1, "{text}");
+}
+
+#[test]
+fn copies_beside_kernels_are_framed_and_a_wait_has_the_words_it_is_given() {
+    let beside = |streams: bool| {
+        on("sim:t4", |machine| {
+            let device = Device::cuda(0);
+            let (work, batch) =
+                (Tensor::ones_with(&[1024, 1024], device)?, Tensor::ones(&[1 << 20])?.pin_memory()?);
+            let side = if streams { Stream::new(device)? } else { cuda::current_stream(device)? };
+            let to = ToOptions { device: Some(device), non_blocking: true, ..Default::default() };
+            let run = || {
+                let _product = work.matmul(&work)?;
+                let _there = cuda::stream(&side, || batch.to(to))?;
+                cuda::synchronize()
+            };
+            run()?; // takes memory
+            Ok(machine.profile(run).1)
+        })
+    };
+    let [one, two] = [false, true].map(beside);
+    let svg = |trace| {
+        let drawing =
+            Drawing::from(Comparison::new().waiting_is("the host is free").case("one case", "", trace));
+        assert_drawn(&drawing);
+        drawing.svg
+    };
+    let framed = "it copies and computes";
+    assert!(!svg(&one).contains(framed));
+    assert_eq!(svg(&two).matches(&format!("<title>{framed}</title>")).count(), 1);
+    assert!(svg(&two).contains(">the host is free</text>") && !svg(&two).contains("the host waits"));
+    assert!(all(&svg(&two), "text").contains(&"copies in".to_owned()), "one device needs no name");
+}
+
+#[test]
+fn nothing_and_next_to_nothing_can_be_compared() {
+    let empty = Trace { modelled: true, ..Trace::default() };
+    let none = Drawing::from(Comparison::new());
+    assert_eq!(all(&none.svg, "text"), ["Nothing was recorded."]);
+    assert_eq!(none.text.as_deref(), Some("Nothing was recorded."));
+    let drawing = Drawing::from(Comparison::new().case("empty", "", &empty));
+    assert_eq!(all(&drawing.svg, "text"), ["Nothing was recorded."]);
+    let trace = on("sim:t4", recorded);
+    let drawing = Drawing::from(Comparison::new().case("empty", "", &empty).case("a step", "", &trace));
+    assert_drawn(&drawing);
+    assert_eq!(all(&drawing.svg, "text").iter().filter(|text| *text == "host").count(), 2);
+}
+
+#[test]
+fn where_a_device_computes_nothing_its_row_says_so() {
+    let trace = on("sim:t4", recorded);
+    assert!(all(&Timeline::of(&trace).to_svg(), "text").contains(&"the device computes nothing".to_owned()));
+    let copies = on("sim:t4", |machine| {
+        Tensor::ones(&[4])?.cuda()?;
+        Ok(machine.profile(|| Tensor::ones(&[4])?.cuda()).1)
+    });
+    assert!(!Timeline::of(&copies).to_svg().contains("computes nothing"), "it has no such row");
 }

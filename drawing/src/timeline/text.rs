@@ -69,11 +69,11 @@ impl Timeline<'_> {
         let labels = all.iter().map(|row| &row.short).chain([&unit]);
         let margin = labels.map(|label| label.chars().count()).max().unwrap_or(0) + 1;
 
-        let mut drawing = Drawing { columns: width - margin, end, names: Vec::new(), signs: BTreeSet::new() };
+        let mut drawing = Drawing::new(width - margin, end);
         let mut lines: Vec<String> =
             rows.iter().map(|row| format!("{:margin$}{}", row.short, drawing.row(row))).collect();
         lines.push(format!("{unit:margin$}{}", drawing.axis(nanoseconds)));
-        lines.extend(filled(drawing.legend(), width));
+        lines.extend(filled(drawing.legend(&SORTS), width));
         lines.iter().map(|line| line.trim_end()).collect::<Vec<_>>().join("\n")
     }
 }
@@ -118,12 +118,12 @@ fn colour_of(line: &str, sign: char) -> Option<&'static str> {
 }
 
 /// The unit for times up to this one, and its nanoseconds.
-fn unit_of(end: u64) -> (&'static str, u64) {
+pub fn unit_of(end: u64) -> (&'static str, u64) {
     let units = [("s", 1_000_000_000), ("ms", 1_000_000), ("µs", 1000)];
     units.into_iter().find(|(_, unit)| end >= 2 * unit).unwrap_or(("ns", 1))
 }
 
-struct Drawing {
+pub struct Drawing {
     columns: usize,
     /// The end of the trace in nanoseconds from its start, at least 1.
     end: u64,
@@ -142,12 +142,16 @@ struct Bracket {
 }
 
 impl Drawing {
+    pub fn new(columns: usize, end: u64) -> Drawing {
+        Drawing { columns, end, names: Vec::new(), signs: BTreeSet::new() }
+    }
+
     /// Where a time is, in parts of columns: `end` parts are one. Whole numbers, so nothing is rounded away.
     fn across(&self, time: u64) -> u128 {
         u128::from(time) * self.columns as u128
     }
 
-    fn row(&mut self, row: &Row) -> String {
+    pub fn row(&mut self, row: &Row) -> String {
         let line = match row.bars[0].sort {
             Sort::Range => self.ranges(row),
             _ => self.work(row),
@@ -276,7 +280,7 @@ impl Drawing {
     }
 
     /// Round times, each at the column after its tick: `└0      └50`.
-    fn axis(&self, unit: u64) -> String {
+    pub fn axis(&self, unit: u64) -> String {
         let written = |time: u64| format!("└{}", time as f64 / unit as f64);
         let column = |time: u64| (self.across(time) / u128::from(self.end)) as usize;
         let ticks = |step: u64| (0..=self.end / step).map(move |tick| tick * step);
@@ -296,10 +300,10 @@ impl Drawing {
     }
 
     /// What the signs mean, and which names the letters stand for.
-    fn legend(&self) -> [Vec<String>; 2] {
-        let sorts = SORTS.map(|(sort, name)| (sign(sort), name));
+    pub fn legend(&self, sorts: &[(Sort, &'static str)]) -> [Vec<String>; 2] {
+        let sorts = sorts.iter().map(|(sort, name)| (sign(*sort), *name));
         let others = [(PARTLY, "less than half of a column"), (NO_NAME, "names left out")];
-        let meanings = sorts.into_iter().chain(others).filter(|(sign, _)| self.signs.contains(sign));
+        let meanings = sorts.chain(others).filter(|(sign, _)| self.signs.contains(sign));
         let letters = ('a'..='z').chain('A'..='Z').zip(&self.names);
         [
             meanings.map(|(sign, meaning)| format!("{sign} {meaning}")).collect(),
@@ -321,7 +325,7 @@ fn printable(name: &str) -> String {
 }
 
 /// Entries side by side, as many as a line takes; each list begins a line.
-fn filled(lists: [Vec<String>; 2], width: usize) -> Vec<String> {
+pub fn filled(lists: [Vec<String>; 2], width: usize) -> Vec<String> {
     const GAP: &str = "   ";
     let mut lines: Vec<String> = Vec::new();
     for list in lists {

@@ -8,6 +8,8 @@ use std::sync::OnceLock;
 
 use libloading::Library;
 
+use crate::reading::ComputeMode;
+
 const FILE: &str = if cfg!(windows) { "nvml.dll" } else { "libnvidia-ml.so.1" };
 
 /// What NVML answers when it did what was asked, and when a list needs more room.
@@ -116,6 +118,27 @@ impl Nvml {
         Ok(Card { nvml: self, handle })
     }
 
+    /// Its own version, as in `13.610.43.02`: the first number is CUDA's.
+    pub fn version(&self) -> Result<String, String> {
+        self.text_of("nvmlSystemGetNVMLVersion")
+    }
+
+    pub fn driver_version(&self) -> Result<String, String> {
+        self.text_of("nvmlSystemGetDriverVersion")
+    }
+
+    /// The newest CUDA that the driver can run: 13030 is 13.3.
+    pub fn cuda_version(&self) -> Result<c_int, String> {
+        let mut version = 0;
+        let (name, out) = ("nvmlSystemGetCudaDriverVersion_v2", &mut version);
+        self.check(ask!(self, name, (out: *mut c_int))?)?;
+        Ok(version)
+    }
+
+    fn text_of(&self, name: &str) -> Result<String, String> {
+        text(|room, length| self.check(ask!(self, name, (room: *mut c_char, length: c_uint))?))
+    }
+
     /// The name of a program that uses a GPU.
     pub fn process_name(&self, pid: u32) -> Result<String, String> {
         text(|room, length| {
@@ -183,6 +206,50 @@ impl Card {
         self.number_of("nvmlDeviceGetPcieThroughput", way as c_uint)
     }
 
+    /// Whether the driver stays loaded while nobody uses the card.
+    pub fn persistence_mode(&self) -> Result<bool, String> {
+        self.number("nvmlDeviceGetPersistenceMode").map(is_on)
+    }
+
+    /// Whether a screen shows what the card draws.
+    pub fn display_active(&self) -> Result<bool, String> {
+        self.number("nvmlDeviceGetDisplayActive").map(is_on)
+    }
+
+    /// Who may use the card; nothing for a mode that is not known here.
+    pub fn compute_mode(&self) -> Result<Option<ComputeMode>, String> {
+        self.number("nvmlDeviceGetComputeMode").map(|mode| match mode {
+            0 => Some(ComputeMode::Default),
+            1 => Some(ComputeMode::ExclusiveThread),
+            2 => Some(ComputeMode::Prohibited),
+            3 => Some(ComputeMode::ExclusiveProcess),
+            _ => None,
+        })
+    }
+
+    /// Memory errors since the driver was loaded that could not be corrected.
+    pub fn uncorrected_errors(&self) -> Result<u64, String> {
+        const UNCORRECTED: c_uint = 1;
+        const SINCE_THE_DRIVER_WAS_LOADED: c_uint = 0;
+        let mut errors = 0;
+        let (card, kind, since) = (self.handle, UNCORRECTED, SINCE_THE_DRIVER_WAS_LOADED);
+        let out = &mut errors;
+        let name = "nvmlDeviceGetTotalEccErrors";
+        let answer = ask!(self.nvml, name, (card: *mut c_void, kind: c_uint, since: c_uint, out: *mut u64));
+        self.nvml.check(answer?)?;
+        Ok(errors)
+    }
+
+    /// Whether the card is divided into several now.
+    pub fn mig_mode(&self) -> Result<bool, String> {
+        let (mut now, mut next) = (0, 0);
+        let (card, out, after_reset) = (self.handle, &mut now, &mut next);
+        let name = "nvmlDeviceGetMigMode";
+        let answer = ask!(self.nvml, name, (card: *mut c_void, out: *mut c_uint, after_reset: *mut c_uint));
+        self.nvml.check(answer?)?;
+        Ok(is_on(now))
+    }
+
     /// Those that compute: their numbers and, where it is told, their bytes of memory.
     pub fn compute_processes(&self) -> Result<Vec<(u32, Option<u64>)>, String> {
         self.processes("nvmlDeviceGetComputeRunningProcesses_v3")
@@ -226,6 +293,11 @@ impl Card {
         let known = |bytes| Some(bytes).filter(|bytes| *bytes != NOT_AVAILABLE);
         Ok(processes.into_iter().map(|process| (process.pid, known(process.used_memory))).collect())
     }
+}
+
+/// NVML's answer to whether something is on.
+fn is_on(answer: c_uint) -> bool {
+    answer == 1
 }
 
 /// A text that NVML writes into room for so many letters.

@@ -8,7 +8,7 @@ use std::ffi::CString;
 
 use super::nvml::{Card, Nvml, Way};
 use crate::process::Process;
-use crate::reading::{Gpu, GpuProcess, ProcessKind};
+use crate::reading::{Gpu, GpuProcess, ProcessKind, Versions};
 
 fn card(bus_id: &str) -> Result<Card, String> {
     let nvml = Nvml::get().map_err(|error| format!("NVML cannot be used: {error}"))?;
@@ -41,8 +41,25 @@ pub fn gpu(bus_id: &str) -> Result<Gpu, String> {
         pcie_to_host: bytes(Way::FromDevice),
         sm_active: None,
         sm_occupancy: None,
+        persistence_mode: card.persistence_mode().ok(),
+        display_active: card.display_active().ok(),
+        ecc_errors: card.uncorrected_errors().ok(),
+        compute_mode: card.compute_mode().ok().flatten(),
+        mig_mode: card.mig_mode().ok(),
         processes: processes_of(&card),
     })
+}
+
+/// The versions that NVML tells; none where there is no NVML.
+pub fn versions() -> Versions {
+    let Ok(nvml) = Nvml::get() else { return Versions::default() };
+    Versions {
+        // 13.610.43.02 is 610.43.02 for CUDA 13.
+        nvml: nvml.version().ok().and_then(|text| Some(text.split_once('.')?.1.to_owned())),
+        driver: nvml.driver_version().ok(),
+        // 13030 is 13.3.
+        cuda: nvml.cuda_version().ok().map(|number| format!("{}.{}", number / 1000, number % 1000 / 10)),
+    }
 }
 
 /// Who holds memory of that GPU; nobody where that is not known.

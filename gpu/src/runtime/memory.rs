@@ -87,14 +87,16 @@ impl DeviceDriver for OfDevice<'_> {
         let begin = self.cuda.clock.now();
         let pointer = self.cuda.driver.malloc(self.device, bytes)?;
         let stream = StreamId::default_of(self.device);
-        self.cuda.note_since(begin, stream, EventKind::DriverMalloc { bytes: bytes as u64 }, None);
+        let kind = EventKind::DriverMalloc { address: pointer.0, bytes: bytes as u64 };
+        self.cuda.note_since(begin, stream, kind, None);
         Ok(pointer)
     }
 
     fn free(&self, pointer: DevicePtr) -> DriverResult<()> {
         let begin = self.cuda.clock.now();
         self.cuda.driver.free(self.device, pointer)?;
-        self.cuda.note_since(begin, StreamId::default_of(self.device), EventKind::DriverFree, None);
+        let kind = EventKind::DriverFree { address: pointer.0 };
+        self.cuda.note_since(begin, StreamId::default_of(self.device), kind, None);
         Ok(())
     }
 
@@ -276,6 +278,7 @@ mod tests {
     use std::sync::Arc;
 
     use crate::ambient::Ambient;
+    use crate::host_profile::LAPTOP_8_CORES;
     use crate::runtime::Cuda;
     use crate::simulated::profile::T4;
     use crate::simulated::{Simulated, SimulatedOptions};
@@ -285,7 +288,14 @@ mod tests {
     fn memory_that_another_stream_uses_is_not_given_out_before_it_has() {
         let clock = Clock::default();
         let ambient = Ambient::new(clock.clone());
-        let options = SimulatedOptions { profile: &T4, count: 1, memory: None, others: 0, seed: None };
+        let options = SimulatedOptions {
+            profile: &T4,
+            host: &LAPTOP_8_CORES,
+            count: 1,
+            memory: None,
+            others: 0,
+            seed: None,
+        };
         let driver = Box::new(Simulated::new(options, clock.clone()));
         let cuda = Arc::new(Cuda::new(driver, ambient.id(), clock, Arc::default()));
         ambient.enter(|| {

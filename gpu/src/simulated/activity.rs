@@ -10,7 +10,7 @@ use super::cost;
 use super::op::{Copy, End, Task};
 use super::profile::Profile;
 use crate::driver::{Engine, Process};
-use crate::reading::{Gpu, GpuProcess, ProcessKind};
+use crate::reading::{ComputeMode, Gpu, GpuProcess, ProcessKind};
 
 /// The sample period in nanoseconds.
 pub const PERIOD: u64 = 5_000_000;
@@ -161,6 +161,12 @@ pub(super) fn monitor<'a>(
         pcie_to_host: Some(per_second(shares.to_host)),
         sm_active: Some(percent(shares.multiprocessors)),
         sm_occupancy: Some(percent(shares.threads)),
+        persistence_mode: None,
+        display_active: None,
+        ecc_errors: None,
+        // Others may hold memory of it.
+        compute_mode: Some(ComputeMode::Default),
+        mig_mode: None,
         processes: processes.into_iter().map(process).collect(),
     }
 }

@@ -19,7 +19,7 @@ const PAGE: u64 = 2 << 20;
 
 /// Who else uses a simulated GPU, if anybody does: most often it is the browser.
 const BROWSER: Process =
-    Process { pid: 2112, name: Cow::Borrowed("chrome.exe"), used_memory: 0, is_this: false };
+    Process { pid: 2112, name: Cow::Borrowed("/opt/google/chrome/chrome"), used_memory: 0, is_this: false };
 
 /// The program itself. Its number is no real one, so that it is the same in every run.
 const THIS_PROGRAM: Process =

@@ -31,7 +31,6 @@ mod memory;
 mod op;
 mod pinned;
 pub mod profile;
-pub mod profile_file;
 mod races;
 #[cfg(test)]
 mod tests;
@@ -50,7 +49,7 @@ use crate::driver::{
 };
 use crate::error::RacingAccess;
 use crate::figure::Figure;
-use crate::host_profile::{HostProfile, LAPTOP_8_CORES};
+use crate::host_profile::HostProfile;
 use crate::kernel::Launch;
 use crate::properties::DeviceProperties;
 use crate::races::RaceLog;
@@ -61,6 +60,8 @@ use crate::time::Clock;
 #[derive(Clone, Copy, Debug)]
 pub struct SimulatedOptions {
     pub profile: &'static Profile,
+    /// The host that calls them.
+    pub host: &'static HostProfile,
     /// How many devices.
     pub count: usize,
     /// Bytes of memory of each, if not the profile's.
@@ -87,7 +88,7 @@ impl Simulated {
         let devices = (0..options.count).map(device).collect();
         let races = Arc::<RaceLog>::default();
         let state = Mutex::new(State::new(clock.clone(), options.seed, devices, &races));
-        Simulated { host: &LAPTOP_8_CORES, clock, state, races }
+        Simulated { host: options.host, clock, state, races }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -1,6 +1,9 @@
 //! What the simulated cards are: data, each figure with its source.
 
+use std::sync::Mutex;
+
 use crate::figure::{Figure, Unit};
+use crate::figure_file::{FigureSet, figures_by_name};
 use Unit::{
     Bytes, GigabytesPerSecond, GigaflopsPerSecond, Megahertz, Microseconds, MicrosecondsPerMebibyte, One,
     Watts,
@@ -70,12 +73,58 @@ pub struct Profile {
 /// All there are, the one most readers meet first first.
 pub static PROFILES: [&Profile; 3] = [&T4, &RTX_4090, &H200];
 
-impl Profile {
-    /// The profile of that key.
-    pub fn find(key: &str) -> Option<&'static Profile> {
-        PROFILES.into_iter().find(|profile| profile.key == key)
+/// Those of files.
+static LOADED: Mutex<Vec<&'static Profile>> = Mutex::new(Vec::new());
+
+impl FigureSet for Profile {
+    const KIND: &'static str = "profile";
+    const ENDING: &'static str = ".profile";
+
+    figures_by_name!(
+        multiprocessors threads_per_multiprocessor clock fp32 fp64 gemm_factor tensor_f16 tensor_bf16 tensor_tf32
+        tensor_factor dram dram_factor l2 memory context launch_latency kernel_gap smallest_kernel copy_latency
+        pinned_to_device pinned_to_host pageable_to_device pageable_to_host peer malloc malloc_growth free power_limit
+        power_idle power_ready
+    );
+
+    fn built_in() -> &'static [&'static Profile] {
+        &PROFILES
     }
 
+    fn loaded() -> &'static Mutex<Vec<&'static Profile>> {
+        &LOADED
+    }
+
+    fn key(&self) -> &'static str {
+        self.key
+    }
+
+    fn with_key(self, key: &'static str) -> Profile {
+        Profile { key, ..self }
+    }
+
+    /// A card may have no peers, and tensor cores that do not take a type.
+    fn may_be_zero(name: &str) -> bool {
+        ["peer", "tensor_f16", "tensor_bf16", "tensor_tf32"].contains(&name)
+    }
+
+    fn set_word(&mut self, name: &str, value: &'static str) -> Option<Result<(), String>> {
+        match name {
+            "name" if !value.is_empty() => self.name = value,
+            "name" => return Some(Err("the name is empty".to_owned())),
+            "capability" => {
+                match value.split_once('.').map(|(major, minor)| (major.parse(), minor.parse())) {
+                    Some((Ok(major), Ok(minor))) => (self.major, self.minor) = (major, minor),
+                    _ => return Some(Err("capability is of the form 9.0".to_owned())),
+                }
+            }
+            _ => return None,
+        }
+        Some(Ok(()))
+    }
+}
+
+impl Profile {
     /// Whether cards of the kind reach each other's memory.
     pub fn has_peers(&self) -> bool {
         self.peer.value > 0.0
@@ -213,3 +262,25 @@ pub static H200: Profile = Profile {
     state_idle: 0, // It never leaves P0.
     state_ready: 0,
 };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_figure_can_be_named_in_a_file() {
+        crate::figure_file::tests::every_figure_can_be_named::<Profile>();
+    }
+
+    #[test]
+    fn a_file_may_name_the_card_and_its_generation() {
+        let mut card = T4.clone();
+        assert_eq!(card.set_word("name", "My card"), Some(Ok(())));
+        assert_eq!(card.set_word("capability", "8.6"), Some(Ok(())));
+        assert_eq!((card.name, card.major, card.minor), ("My card", 8, 6));
+        assert_eq!(card.set_word("name", ""), Some(Err("the name is empty".to_owned())));
+        let wrong = Some(Err("capability is of the form 9.0".to_owned()));
+        assert_eq!(["9", "9.", "a.b"].map(|text| card.set_word("capability", text) == wrong), [true; 3]);
+        assert_eq!(card.set_word("warp", "9"), None);
+    }
+}

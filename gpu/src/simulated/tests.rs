@@ -12,6 +12,7 @@ mod transfers;
 use super::*;
 use crate::driver::Engine;
 use crate::dtype::DType;
+use crate::host_profile::LAPTOP_8_CORES;
 use crate::kernel::{Args, Argument, Cost, Geometry, KernelDef, Parameter, Ran, Stopped, Work};
 use crate::shape::Layout;
 
@@ -69,7 +70,14 @@ struct Rig {
 }
 
 fn options() -> SimulatedOptions {
-    SimulatedOptions { profile: &profile::T4, count: 1, memory: None, others: 0, seed: None }
+    SimulatedOptions {
+        profile: &profile::T4,
+        host: &LAPTOP_8_CORES,
+        count: 1,
+        memory: None,
+        others: 0,
+        seed: None,
+    }
 }
 
 impl Rig {

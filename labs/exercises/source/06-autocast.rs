@@ -40,7 +40,7 @@ pub static EXERCISE: Exercise = Exercise {
     id: "06-autocast",
     title: "Training with yesterday's weights",
     kind: Kind::Fix,
-    task: "The whole training stands in one `autocast` region. It runs, it is in bfloat16, and yet each batch is answered with \
+    task: "The whole training run stands in one `autocast` region. It runs, it is in bfloat16, and yet each batch is answered with \
            the weights that the model had at the very beginning. Mend `train`: products run in bfloat16, the loss and the \
            weights are float32, the weights of each batch are those of the step before it, and when a backward pass begins, \
            the region is over.",
@@ -49,7 +49,7 @@ pub static EXERCISE: Exercise = Exercise {
         "A region ends with its closure. Only what chooses types belongs inside: the forward pass and the loss, of one batch.",
         "The loop comes out of the closure, and `let loss = amp::autocast(short, || …)?;` is a line in it.",
     ],
-    afterwards: "Each step of the way back runs in the type that its step forward ran in. That is why it needs no region.",
+    afterwards: "Each step of the backward pass runs in the type that its step forward ran in. That is why it needs no region.",
     source: include_str!("06-autocast.rs"),
     functions: &[(
         "train",
@@ -401,7 +401,7 @@ fn types_and_memory(seen: &Seen, right: &Seen, batches: usize) -> Result<(), Dia
     if extra(at_backward) >= PARAMETERS as i64 / 2 {
         return Err(Diagnosis::new("backward-inside", "The region is still open during the backward pass.")
             .seen(format!("{} blocks of memory more than needed, held until its end", extra(at_backward)))
-            .expected("copies of the weights that are freed as the way back passes them")
+            .expected("copies of the weights that are freed as the backward pass gets to them")
             .idea(
                 "Each step back runs in the type of its step forward, with a region or without. The region only holds on to \
                  the copies. (In PyTorch it can change the types, too.)",

@@ -437,7 +437,7 @@ fn refused(message: &str, steps: usize, updates: usize, clips_after_backward: bo
     if says("_scale is None") {
         return Some(Diagnosis::new("never-scaled", "The scaler is to divide, and has never multiplied.")
             .expected("a loss that is scaled before `backward`")
-            .idea("The scale makes the gradients of the way back large enough for float16. That begins with the loss."));
+            .idea("The scale makes the gradients of the backward pass large enough for float16. That begins with the loss."));
     }
     // There were gradients, but only after the division.
     if says("recorded for this optimizer") && clips_after_backward {
@@ -478,13 +478,13 @@ fn line_of(seen: &Seen, name: &str) -> Option<u32> {
     seen.of(CallKind::Launch).find(|call| call.operation.as_deref() == Some(name)).and_then(|call| call.line)
 }
 
-/// The first kernel of a way back.
+/// The first kernel of a backward pass.
 fn backward(seen: &Seen) -> Option<&Call> {
     let is_back = |call: &&Call| call.operation.as_deref().is_some_and(|name| name.ends_with("Backward0"));
     seen.of(CallKind::Launch).find(is_back)
 }
 
-/// Whether there is something to clip after a way back. Without a GPU nobody sees it.
+/// Whether there is something to clip after a backward pass. Without a GPU nobody sees it.
 fn clips_after_backward(seen: &Seen) -> bool {
     let names = seen.of(CallKind::Launch).filter_map(|call| call.operation.as_deref());
     names.skip_while(|name| !name.ends_with("Backward0")).any(|name| name == CLIP_NORM)

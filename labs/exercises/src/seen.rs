@@ -281,7 +281,7 @@ impl Call {
             EventKind::Allocate { .. } => (Allocate, vec![]),
             EventKind::Free { .. } => (Free, vec![]),
             EventKind::MallocHost { .. } => (PinMemory, vec![]),
-            EventKind::DriverMalloc { .. } | EventKind::DriverFree => (Driver, vec![]),
+            EventKind::DriverMalloc { .. } | EventKind::DriverFree { .. } => (Driver, vec![]),
         };
         Call {
             kind,

@@ -37,6 +37,7 @@
 
 mod figure;
 mod objectives;
+mod reckoning;
 
 use std::collections::BTreeSet;
 
@@ -44,7 +45,7 @@ use labs::{Event, Listed};
 use serde::Deserialize;
 use toml::Spanned;
 
-pub use figure::{figure, find};
+pub use figure::{Shown, figure, find};
 pub use objectives::objectives;
 
 /// The folder of the files, from the root of the checkout.
@@ -250,7 +251,7 @@ pub fn with_figures(text: &str, runs: &Runs) -> Result<String, String> {
             .ok_or_else(|| format!("`{{{{#{found}` is never closed: end it with `}}}}`"))?;
         let words: Vec<&str> = inside.split_whitespace().collect();
         expanded += before;
-        expanded += &figure(&words, runs)?;
+        expanded += &figure(&words, runs)?.text;
         rest = after;
     }
     Ok(expanded + rest)

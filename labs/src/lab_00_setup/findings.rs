@@ -550,7 +550,7 @@ fn about_gpu(computer: &Computer) -> Option<Step> {
         ));
     }
     Some(step(
-        "Use NVRTC 12 in place of 13",
+        "Use NVRTC 12 instead of 13",
         format!(
             "The {} has compute capability {major}.{minor}. NVRTC 13 begins at 7.5. As long as 13 \
              is there, it is taken.",

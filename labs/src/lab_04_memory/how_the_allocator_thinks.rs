@@ -6,8 +6,8 @@ use drawing::MemoryMap;
 use todevice::cuda;
 use todevice::prelude::*;
 
-use super::{on_gpu, use_it};
-use crate::{Lab, Prediction, Table, exact, hardware, row, text};
+use super::{on_gpu, the_cache, use_it};
+use crate::{Figure, Kind, Lab, Prediction, Table, exact, row, text};
 
 pub(super) fn sections(lab: &mut Lab) -> crate::Result<()> {
     free_is_not_returned(lab)?;
@@ -38,19 +38,15 @@ fn free_is_not_returned(lab: &mut Lab) -> crate::Result<()> {
     }
     let device = lab.device();
     cuda::empty_cache()?;
-    let counts = || Table::new(["after", "allocated", "reserved", "in use on the GPU"]);
-    let table = RefCell::new(counts());
+    let head = ["after", "allocated", "reserved", "in use on the GPU"];
+    let table = RefCell::new(Table::new(head));
     let note = |what: &str| -> Result<()> {
-        // ANCHOR: ladder
-        let (free, total) = cuda::mem_get_info()?;
-        let (allocated, reserved, in_use) =
-            (cuda::memory_allocated(), cuda::memory_reserved(), total - free);
-        // ANCHOR_END: ladder
+        let [allocated, reserved, in_use] = three_counts()?;
         table.borrow_mut().rows.push(row![
             what,
-            exact("allocated", allocated),
-            exact("reserved", reserved),
-            hardware("in_use", in_use)
+            crate::bytes("allocated", allocated),
+            crate::bytes("reserved", reserved),
+            Figure { kind: Kind::Hardware, ..crate::bytes("in_use", in_use) }
         ]);
         Ok(())
     };
@@ -63,21 +59,46 @@ fn free_is_not_returned(lab: &mut Lab) -> crate::Result<()> {
     cuda::empty_cache()?;
     note("empty_cache()")?;
     // ANCHOR_END: free
-    lab.table(table.replace(counts()));
+    lab.table(table.into_inner());
     lab.prose(
-        "Dropped memory goes back to the allocator, which keeps it for the next tensor. empty_cache() gives back to \
-         the GPU what it can. Always: allocated ≤ reserved ≤ in use, where the last also includes CUDA's own memory and what other \
-         programs hold. It is what nvidia-smi shows.",
+        "Dropped memory goes back to the allocator, which keeps it for your next tensor. empty_cache() gives back to the GPU \
+         what it can. You always find allocated ≤ reserved ≤ in use. The last also counts CUDA's own memory and what other \
+         programs hold, and it is what nvidia-smi shows.",
     );
+    one_tensor_is_left(lab)?;
+    the_cache::why_there_is_one(lab)
+}
 
+// ANCHOR: ladder
+/// What tensors hold, what the allocator has from the driver, and what the driver has
+/// given to everybody.
+fn three_counts() -> Result<[u64; 3]> {
+    let (free, total) = cuda::mem_get_info()?;
+    Ok([cuda::memory_allocated(), cuda::memory_reserved(), total - free])
+}
+// ANCHOR_END: ladder
+
+fn one_tensor_is_left(lab: &mut Lab) -> crate::Result<()> {
+    let device = lab.device();
+    let table = RefCell::new(Table::new(["after", "allocated", "reserved"]));
+    let note = |what: &str| -> Result<()> {
+        let [allocated, reserved, _] = three_counts()?;
+        table.borrow_mut().rows.push(row![
+            what,
+            crate::bytes("allocated", allocated).unit("KiB"),
+            crate::bytes("reserved", reserved).unit("KiB")
+        ]);
+        Ok(())
+    };
+    note("empty_cache()")?;
     let guess = lab.predict(
         Prediction::number(
             "04-left",
-            "4096 tensors of 512 bytes are made, 2048 KiB in all. One is kept, the others are dropped, and \
-             `empty_cache()` is called. How many of the 2048 KiB does the program still hold?",
+            "You make 4096 tensors of 512 bytes, which is 2048 KiB. You keep one, drop the others, and call `empty_cache()`. How \
+             many of the 2048 KiB does your program still hold?",
         )
         .unit("KiB")
-        .because("The driver takes back only whole segments. In this one, of 2 MiB, a tensor still lives."),
+        .because("The driver takes back only whole segments, and in this one, of 2 MiB, a tensor still lives."),
     );
     let before = cuda::memory_reserved();
     // ANCHOR: pinned_segment
@@ -106,13 +127,10 @@ fn free_is_not_returned(lab: &mut Lab) -> crate::Result<()> {
     // ANCHOR_END: mixed
     drop(left);
     lab.table(table.into_inner());
-    lab.answer(
-        guess,
-        exact("still_held", still_held as f64 / 1024.0).unit("KiB").digits(0),
-    );
+    lab.answer(guess, crate::bytes("still_held", still_held).unit("KiB").digits(0));
     lab.prose(
-        "empty_cache() gives back only whole segments, those in which nothing lives. One tensor of 512 bytes holds a segment of 2 \
-         MiB; four of 2 MiB, each in another segment of 20 MiB, hold 80.",
+        "empty_cache() gives back only whole segments, those in which nothing lives. One tensor of 512 bytes holds a segment \
+         of 2 MiB. Four tensors of 2 MiB, each in another segment of 20 MiB, hold 80 MiB.",
     );
     cuda::empty_cache()?;
     Ok(())
@@ -122,7 +140,7 @@ fn blocks_and_segments(lab: &mut Lab) -> crate::Result<()> {
     lab.section(9, "Blocks and segments");
     lab.think(
         "04-driver-asked",
-        "Eight tensors are made. How many times is the driver asked for memory?",
+        "Your program makes eight tensors. How many times is the driver asked for memory?",
     );
     if !on_gpu(lab, "a map of the memory.") {
         return Ok(());
@@ -150,15 +168,15 @@ fn blocks_and_segments(lab: &mut Lab) -> crate::Result<()> {
             name,
             exact("asked", size),
             exact("block", block),
-            exact("segment", segment)
+            crate::bytes("segment", segment).unit("MiB").digits(0)
         ]);
     }
     lab.table(table);
     lab.prose(
-        "A request is rounded up to 512 bytes. Up to 1 MiB it comes from the small pool, whose segments have 2 MiB; \
-         beyond from the large pool, whose segments have 20 MiB, or, from 10 MiB on, the request's size rounded up to \
-         2 MiB. What a block leaves of its segment is cut off for the next request; but in the large pool not if \
-         it is 1 MiB or less: H gets all of its segment. The driver is asked only if no free block is large enough.",
+        "A request is rounded up to 512 bytes. Up to 1 MiB it comes from the small pool, whose segments have 2 MiB. Beyond \
+         that it comes from the large pool, whose segments have 20 MiB, or, from 10 MiB on, the request's own size rounded up \
+         to 2 MiB. What is left of a block is cut off for the next request; in the large pool only if it is more than 1 MiB. So \
+         H gets all of its segment. The driver is asked only if no free block is large enough.",
     );
     let named = |tensors: &[(&str, &Tensor)]| {
         tensors
@@ -173,7 +191,7 @@ fn blocks_and_segments(lab: &mut Lab) -> crate::Result<()> {
 
     lab.think(
         "04-pieces",
-        "A, B and D are dropped. Then I is made, of 3 MiB. Where does it go?",
+        "You drop A, B and D. Then you make I, of 3 MiB. Where does it go?",
     );
     // ANCHOR: merge
     tensors.remove(3); // D
@@ -188,8 +206,8 @@ fn blocks_and_segments(lab: &mut Lab) -> crate::Result<()> {
         "The same segments after three tensors are gone and one has come.",
     );
     lab.prose(
-        "A and B were neighbours: their blocks merged into one. D's is too small for I, which takes the smallest free \
-         block that is large enough; the part it does not need is cut off again.",
+        "A and B were neighbours, so their blocks merged into one. D's block is too small for I, which takes the smallest free \
+         block that is large enough. The part that I does not need is cut off again.",
     );
     drop(tensors);
     cuda::empty_cache()?;
@@ -200,9 +218,9 @@ fn fragmentation(lab: &mut Lab) -> crate::Result<()> {
     lab.section(10, "Fragmentation");
     lab.think(
         "04-room",
-        "Tensors of 2 MiB are made until no more fits, and every second one is dropped. Is there room for 12 MiB?",
+        "You make tensors of 2 MiB until no more fits, and drop every second one. Is there room for 12 MiB?",
     );
-    if !on_gpu(lab, "an allocation that fails although more than enough is free.") {
+    if !on_gpu(lab, "an allocation that fails although enough is free.") {
         return Ok(());
     }
     let device = lab.device();
@@ -226,7 +244,7 @@ fn fragmentation(lab: &mut Lab) -> crate::Result<()> {
     // ANCHOR_END: fragments
     lab.figure(exact("tensors_made", made).label("Tensors of 2 MiB made"));
     lab.figure(exact("tensors_left", left.len()).label("Left"));
-    lab.figure(exact("free_in_segments", free).label("Free in the segments, bytes"));
+    lab.figure(crate::bytes("free_in_segments", free).label("Free in the segments"));
     match &twelve {
         Ok(_) => lab.print(text!("12 MiB: there was room")),
         Err(error) => lab.report(first_line(error)),
@@ -238,8 +256,8 @@ fn fragmentation(lab: &mut Lab) -> crate::Result<()> {
         "Segments of 20 MiB in which every second block of 2 MiB is free.",
     );
     lab.prose(
-        "More is free than is asked for, but in pieces of 2 MiB, and memory that is held cannot be moved. Nor can \
-         a segment be given back while anything in it is alive. This is fragmentation.",
+        "More is free than you ask for, but it lies in pieces of 2 MiB, and memory that is held cannot be moved. Nor can a \
+         segment be given back while anything in it is alive. This is fragmentation.",
     );
 
     // ANCHOR: cures
@@ -282,17 +300,17 @@ fn fragmentation(lab: &mut Lab) -> crate::Result<()> {
     lab.table(
         Table::new([
             "64 MiB asked for again, with 12 MiB in between",
-            "bytes reserved for both",
+            "reserved for both",
         ])
-        .row(row!["by default", exact("reserved_by_default", by_default)])
+        .row(row!["by default", crate::bytes("reserved_by_default", by_default)])
         .row(row![
             "max_split_size_mb:20",
-            exact("reserved_with_max_split_size", with_max_split_size)
+            crate::bytes("reserved_with_max_split_size", with_max_split_size)
         ]),
     );
     lab.prose(
-        "With max_split_size_mb blocks of that size or more are never cut: the 12 MiB get a segment of their own, and \
-         the block of 64 MiB is whole when it is wanted again.",
+        "With max_split_size_mb, blocks of that size or more are never cut. The 12 MiB get a segment of their own, and the \
+         block of 64 MiB is whole when you want it again.",
     );
     Ok(())
 }
@@ -317,8 +335,8 @@ fn the_notebook(lab: &mut Lab) -> crate::Result<()> {
     lab.section(11, "The notebook");
     lab.think(
         "04-peak-twice",
-        "A cell makes a tensor `x` of 300 × 300 × 300 floats, resets the peak and prints it. It is run twice. What \
-         does it print the second time: the bytes of one tensor, or of two?",
+        "A cell makes a tensor `x` of 300 × 300 × 300 floats, resets the peak and prints it. You run it twice. What does it \
+         print the second time: the bytes of one tensor, or of two?",
     );
     if !on_gpu(lab, "the numbers of a notebook, byte for byte.") {
         return Ok(());
@@ -385,9 +403,9 @@ fn the_notebook(lab: &mut Lab) -> crate::Result<()> {
             ]),
     );
     lab.prose(
-        "A reset sets the peak to what is there at that moment: the instant at which both tensors were alive is forgotten. \
-         The cells ran in the order of their numbers, not in that of the page. What made the small segment is nowhere \
-         to be seen: something of at most 1 MiB, gone before.",
+        "A reset sets the peak to what is there at that moment, and forgets the instant at which both tensors were alive. The \
+         cells ran in the order of their numbers, not of the page. What made the small segment is nowhere to be seen; it was gone \
+         by then.",
     );
     drop(x);
     cuda::empty_cache()?;

@@ -6,7 +6,12 @@ use todevice::{Machine, cuda};
 use crate::cli::count;
 use crate::{Entry, Lab, Run};
 
+mod evaluation;
+mod filling;
 mod how_the_allocator_thinks;
+mod out_of_memory;
+mod remedies;
+mod the_cache;
 mod why_it_runs_out;
 
 pub const LAB: Entry<Options> = Entry { name: "lab-04", title: "Memory", run };
@@ -36,6 +41,8 @@ pub fn run(lab: &mut Lab, options: &Options) -> crate::Result<()> {
 fn sections(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     manual_seed(lab.seed());
     why_it_runs_out::sections(lab, options)?;
+    evaluation::section(lab)?;
+    out_of_memory::sections(lab, options)?;
     how_the_allocator_thinks::sections(lab)
 }
 
@@ -65,6 +72,35 @@ fn reset_peak_memory_stats(device: Device) {
 }
 // ANCHOR_END: counters
 
+// ANCHOR: peak_of_a_step
+/// The most bytes that are allocated in a training step.
+fn peak_of_a_step(
+    model: &nn::Sequential,
+    optimizer: &mut optim::Adam,
+    batch_size: usize,
+) -> Result<u64> {
+    cuda::reset_peak_memory_stats();
+    step(model, optimizer, batch_size)?;
+    Ok(cuda::max_memory_allocated())
+}
+
+fn step(
+    model: &nn::Sequential,
+    optimizer: &mut optim::Adam,
+    batch_size: usize,
+) -> Result<()> {
+    let weight = model.parameters()[0].tensor();
+    let device = weight.device();
+    let x = Tensor::ones_with(&[batch_size, weight.size(1)?], device)?;
+    let y = Tensor::zeros_with(&[batch_size], (device, DType::I64))?;
+
+    let loss = nn::CrossEntropyLoss::default().forward(&model.forward(&x)?, &y)?;
+    optimizer.zero_grad();
+    loss.backward()?;
+    optimizer.step()
+}
+// ANCHOR_END: peak_of_a_step
+
 /// Whether there is a GPU to look at; if not, one sentence says what there would be to see.
 fn on_gpu(lab: &mut Lab, to_see: &str) -> bool {
     let on_gpu = lab.device().is_cuda();
@@ -77,6 +113,11 @@ fn on_gpu(lab: &mut Lab, to_see: &str) -> bool {
         lab.prose(format!("{how} this section shows {to_see}"));
     }
     on_gpu
+}
+
+/// Returns when the device has done all it was asked for.
+fn wait_for(device: Device) -> Result<()> {
+    if device.is_cuda() { cuda::synchronize_device(device.index()) } else { Ok(()) }
 }
 
 /// Stands for whatever a program does with a tensor.

@@ -10,7 +10,7 @@ use todevice::prelude::*;
 use super::scaling::scaler_of;
 use super::training::{casting, loss_of};
 use super::{kibibytes, median, name_of, other_card, peak_of, time_of, wait_for};
-use crate::{Lab, Prediction, Table, exact, modelled, row, text, timed};
+use crate::{Figure, Lab, Prediction, Table, Text, exact, modelled, row, text, timed};
 
 // ANCHOR: on_gpu
 /// How long the device itself takes for `run`, without the host's part.
@@ -20,8 +20,8 @@ fn device_time(device: Device, run: impl Fn() -> Result<Tensor>) -> Result<Durat
     }
     let busy = Tensor::empty(&[1 << 22], device)?;
     run()?; // not timed: the first takes memory
-    let [start, end] =
-        [(); 2].map(|()| Event::new(EventOptions { enable_timing: true }));
+    let timing = EventOptions { enable_timing: true };
+    let (start, end) = (Event::new(timing), Event::new(timing));
     wait_for(device)?;
     busy.zero_()?; // something to do, while the host asks for the rest
     start.record()?;
@@ -37,6 +37,7 @@ type Job = (&'static str, fn(Device) -> Result<Duration>);
 
 const JOBS: [Job; 7] = [
     ("product, float32", |device| product(device, DType::F32, 1024)),
+    // The three shorter types.
     ("product, TF32", |device| {
         backends::cuda::matmul::set_allow_tf32(true);
         let time = product(device, DType::F32, 1024);
@@ -81,43 +82,99 @@ pub(super) fn by_type(lab: &mut Lab) -> crate::Result<()> {
     );
     let (other, other_name) = other_card(device)?;
     let mut table = Table::new(["", "here", other_name]);
-    let mut times = Vec::new();
+    let (mut here, mut there) = (Vec::new(), Vec::new());
     for (name, job) in JOBS {
         let time = job(device)?;
-        times.push((name, time));
-        let here = timed("here", time);
-        let there =
-            other.enter(|| Ok::<_, Error>(timed("there", job(Device::cuda(0))?)))?;
-        table = table.row(row![name, here, there]);
+        let on_other = other.enter(|| job(Device::cuda(0)))?;
+        table = table.row(row![
+            name,
+            timed("here", time),
+            modelled_there("there", on_other)
+        ]);
+        here.push(time.as_secs_f64());
+        there.push(on_other.as_secs_f64());
     }
     lab.table(table);
-    let seconds_of = |job: &str| {
-        let times = times.iter().filter(|(name, _)| *name == job);
-        times.map(|(_, time)| time.as_secs_f64()).sum::<f64>()
-    };
-    // What differs by less is the same time.
-    lab.answer(
-        guess,
-        seconds_of("product, bfloat16") < 0.95 * seconds_of("product, float32"),
-    );
+    lab.answer(guess, is_shorter(here[BFLOAT16], here[0]));
+
     if !device.is_cuda() {
         lab.prose(
-            "The RTX 4090 is simulated. A CPU has no tensor cores: it converts 16 bits to 32 and back, so it may even take longer. \
-             With --gpu sim:t4 the first column is a Tesla T4's, which gains nothing by TF32 and bfloat16.",
+            "A CPU has no tensor cores. It converts 16 bits to 32 and back, so it may even take longer with them. The \
+             second column is that of a simulated card.",
         );
     }
-    lab.prose(
-        "A product is faster because tensor cores do many more multiplications of 16 bits at a time than the rest of the card does of \
-         32. ReLU only moves numbers, and moves half as many bytes in half the time. And tensor cores want sizes that are \
-         multiples of 8: numbers are loaded 16 bytes at a time.",
+    let mut products = format!(
+        "Here the product is {}. On the {other_name} it is {}. A type gains where the card has tensor cores for it, which do \
+         many more multiplications at a time than the rest of the card.",
+        gains(&here),
+        gains(&there)
     );
-    if device.is_cuda() {
-        lab.prose(
-            "A T4 has tensor cores for float16. For bfloat16 and TF32 it has none: it rounds, and multiplies at the pace of \
-             float32.",
+    if device.is_cuda()
+        && [&here, &there].into_iter().any(|times| emulates_bfloat16(times))
+    {
+        products.push_str(
+            " A T4 has none for TF32 and bfloat16. It ignores the first and emulates the second, on this model at the pace of \
+             float32. A real T4 may be slower at that.",
         );
+    }
+    lab.prose(Text::from(products).raced());
+    if device.is_cuda() {
+        let moved = here[RELU + 1] / here[RELU];
+        let mut bytes = if moved < 0.6 {
+            "ReLU only moves numbers, and moves half as many bytes in half the time."
+        } else if moved < 0.95 {
+            "ReLU only moves numbers. Half as many bytes take less time, though not half: each kernel takes a moment of \
+             its own."
+        } else {
+            "ReLU only moves numbers, but here half as many bytes save no time."
+        }
+        .to_owned();
+        if is_shorter(here[FLOAT16], here[SIZES_OF_1023]) {
+            bytes.push_str(
+                " Sizes that are multiples of 8 suit tensor cores, which load numbers 16 bytes at a time: with 1023 the product \
+                 takes longer than with 1024. By how much is a guess of the model.",
+            );
+        }
+        lab.prose(Text::from(bytes).raced());
     }
     Ok(())
+}
+
+/// Rows of the table.
+const BFLOAT16: usize = 2;
+const FLOAT16: usize = 3;
+const SIZES_OF_1023: usize = 4;
+const RELU: usize = 5;
+
+/// What differs by less is the same time.
+fn is_shorter(one: f64, other: f64) -> bool {
+    one < 0.95 * other
+}
+
+/// Whether these are the times of a card with tensor cores for float16, and none for bfloat16.
+fn emulates_bfloat16(times: &[f64]) -> bool {
+    is_shorter(times[FLOAT16], times[0]) && !is_shorter(times[BFLOAT16], times[0])
+}
+
+/// Which of the shorter types a product gains from: `faster in float16, and no faster in TF32 and bfloat16`.
+fn gains(times: &[f64]) -> String {
+    let types = [("TF32", 1), ("bfloat16", BFLOAT16), ("float16", FLOAT16)];
+    let (gain, lose): (Vec<_>, Vec<_>) =
+        types.into_iter().partition(|(_, row)| is_shorter(times[*row], times[0]));
+    let list = |types: &[(&str, usize)]| match types {
+        [(one, _)] => one.to_string(),
+        [(one, _), (two, _)] => format!("{one} and {two}"),
+        _ => "TF32, bfloat16 and float16".to_owned(),
+    };
+    match (gain.is_empty(), lose.is_empty()) {
+        (true, _) => format!("no faster in {}", list(&lose)),
+        (_, true) => format!("faster in {}", list(&gain)),
+        _ => format!("faster in {}, and no faster in {}", list(&gain), list(&lose)),
+    }
+}
+
+fn modelled_there(name: &'static str, time: Duration) -> Figure {
+    modelled(name, time.as_secs_f64() * 1e3).unit("ms").digits(3)
 }
 
 /// A step of training with so many rows in a batch, and layers that wide: how long it takes, and its memory.
@@ -169,29 +226,32 @@ pub(super) fn slower(lab: &mut Lab) -> crate::Result<()> {
         .or(
             "float32",
             "Float32, nearly twice as much.",
-            "Only the activations have half the bits, and beside layers of 1024 x 1024 those of 64 rows are few.",
+            "Only the activations have half the bits, and beside layers of 1024 x 1024 those of 64 rows are small.",
         )
         .or(
             "same",
             "They take the same, within 5 %.",
-            "The activations shrink, and the copies of the weights come on top: the two seldom cancel.",
+            "The activations shrink, and copies of the weights come on top. The two seldom cancel out.",
         )
         .or(
             "mixed",
             "Mixed precision.",
-            "The copies of the weights take less here than the activations save.",
+            "Here the copies of the weights take less than the activations save.",
         )
-        .because("The weights are most of it. They stay float32, and of each there is a copy of 16 bits as well."),
+        .because("Most of it is weights. They stay float32, and each has a copy of 16 bits besides."),
     );
     let (other, other_name) = other_card(device)?;
     let mut table = Table::new(["rows x width", "here", other_name, "memory"]);
     let wide = [64, 1024];
     let mut peaks_of_wide = Vec::new();
+    let (mut times_here, mut times_there) = (Vec::new(), Vec::new());
     for sizes in [[64, 64], wide, [1024, 512]] {
         for half in [None, Some(DType::F16)] {
             let (here, peak) = step_of(device, sizes, half)?;
             let (there, peak_there) =
                 other.enter(|| step_of(Device::cuda(0), sizes, half))?;
+            times_here.push(here.as_secs_f64());
+            times_there.push(there.as_secs_f64());
             let peak = if device.is_cuda() { peak } else { peak_there };
             if sizes == wide {
                 peaks_of_wide.push(peak as f64);
@@ -204,7 +264,7 @@ pub(super) fn slower(lab: &mut Lab) -> crate::Result<()> {
                     half.map_or("float32", name_of)
                 ),
                 timed("step_here", here).digits(2),
-                modelled("step_there", there.as_secs_f64() * 1e3).unit("ms").digits(2),
+                modelled_there("step_there", there).digits(2),
                 kibibytes("step_memory", peak)
             ]);
         }
@@ -222,11 +282,36 @@ pub(super) fn slower(lab: &mut Lab) -> crate::Result<()> {
             exact("other_card", other_name)
         ));
     }
+    // On a CPU launches are no matter.
+    let (card, times) = match device.is_cuda() {
+        true => ("Here", times_here),
+        false => ("On that card", times_there),
+    };
+    lab.prose(Text::from(format!("{card} {}", when_it_pays(&times))).raced());
     lab.prose(
-        "A tiny network gives a GPU nothing to do: its time is that of the launches, and mixed precision has more of them, \
-         for conversions, for the scaler, and a wait for it. It pays where the work on the card sets the pace; the faster the \
-         card, the more of it there must be: section 8 has an example. And it saves memory where results outweigh weights: of each \
-         weight there is now a copy more.",
+        "Memory is another matter. Mixed precision saves some where activations outweigh weights, \
+         as in the last pair. Where weights outweigh activations it takes more, because each weight now has a copy.",
     );
     Ok(())
+}
+
+/// What the times of three pairs say, from the smallest work to the largest.
+fn when_it_pays(times: &[f64]) -> &'static str {
+    let pays: Vec<bool> =
+        times.chunks(2).map(|pair| is_shorter(pair[1], pair[0])).collect();
+    match pays[..] {
+        [false, .., false] => {
+            "mixed precision pays for neither the smallest network nor the last. The card has so little to do that its time \
+             is that of the launches, and mixed precision has more of them: for conversions, for the scaler, and a \
+             wait for its verdict. Section 8 has a network with more work."
+        }
+        [false, .., true] => {
+            "mixed precision pays for the last network, where the work on the card sets the pace. The smallest gives the \
+             card so little to do that its time is that of the launches, and mixed precision has more of them: for \
+             conversions, for the scaler, and a wait for its verdict."
+        }
+        _ => {
+            "mixed precision pays even for the smallest network, because the work on the card takes longer than its launches."
+        }
+    }
 }

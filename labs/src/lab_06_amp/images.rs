@@ -10,7 +10,7 @@ use super::scaling::scaler_of;
 use super::training::casting;
 use super::{Options, median, peak_of, time_of};
 use crate::lab::Progress;
-use crate::{Lab, Table, exact, observed, row, text, timed};
+use crate::{Lab, Table, Text, exact, observed, row, text, timed};
 
 /// The images of `--data DIR`.
 pub(super) fn in_folder(folder: &str) -> Result<Sets, String> {
@@ -54,7 +54,7 @@ fn convolutions(
 }
 // ANCHOR_END: convolutions
 
-/// What a training came to.
+/// What a training run came to.
 struct Trained {
     loss: f64,
     skipped: usize,
@@ -80,9 +80,9 @@ fn train(
             model.forward(x)?.cross_entropy(y, &CrossEntropyOptions::default())
         })?;
         scaler.scale(&loss)?.backward()?;
-        let stepped = scaler.step(&mut optimizer)?;
+        let taken = scaler.step(&mut optimizer)?;
         scaler.update()?;
-        Ok((loss.detach(), stepped))
+        Ok((loss.detach(), taken))
     };
     // ANCHOR_END: train_images
     let (mut last, mut skipped, mut times) = (None, 0, Vec::new());
@@ -90,8 +90,8 @@ fn train(
         for batch in loader {
             let (x, y) = batch?;
             let (x, y) = (x.to(device)?, y.to(device)?);
-            let ((loss, stepped), time) = time_of(device, || step(&x, &y))?;
-            skipped += usize::from(!stepped);
+            let ((loss, taken), time) = time_of(device, || step(&x, &y))?;
+            skipped += usize::from(!taken);
             times.push(time);
             last = Some(loss);
             progress.inc(1);
@@ -129,7 +129,7 @@ pub(super) fn on_images(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     let (device, seed) = (lab.device(), lab.seed());
     lab.think(
         "06-images",
-        "A network of two convolutions is to tell images apart. Which is faster here, float32 or float16?",
+        "A network with two convolutions learns to tell images apart. Which type is faster here, float32 or float16?",
     );
     let sets = images(options.data.as_ref())?;
     let [channels, height, width] = sets.train.shape();
@@ -159,14 +159,16 @@ pub(super) fn on_images(lab: &mut Lab, options: &Options) -> crate::Result<()> {
         ("float16, scaler", Some(DType::F16)),
         ("bfloat16", Some(DType::BF16)),
     ];
+    let mut times = Vec::new();
     let steps = options.epochs * sets.train.len().div_ceil(options.batch_size);
     let progress = lab.progress(ways.len() * steps, "training");
     for (name, half) in ways {
         let model = convolutions(seed, sets.train.shape(), device)?;
-        let train_loader = batches(&sets.train, true)?; // the seed was set: each training has the same batches
+        let train_loader = batches(&sets.train, true)?; // the seed was set: each run has the same batches
         let (trained, peak) = peak_of(device, || {
             train(&model, device, half, &train_loader, options.epochs, &progress)
         })?;
+        times.push(trained.step_time);
         let right = share_right(&model, device, half, &test)?;
         // On a real GPU it depends on the cuDNN that is there, if any is.
         let skipped = if device.is_cuda() { observed } else { exact }(
@@ -189,14 +191,25 @@ pub(super) fn on_images(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     progress.finish();
     lab.table(learned);
     lab.table(took);
-    lab.prose(match device.is_cuda() {
-        true => {
-            "A convolution uses each number that it loads many times over: the tensor cores have something to do, if the \
-             batch is large enough for the card. Else it is done before the host has asked for the next step, the launches \
-             set the pace as in section 7, and a larger --batch-size helps. Activations are most of the memory. They \
-             halve; the places that max_pool2d remembers for the way back are integers, and stay."
+    if !device.is_cuda() {
+        lab.prose("A CPU has no tensor cores, so it converts. With --gpu sim:t4 the same network gains.");
+        return Ok(());
+    }
+    let pace = match times[1].as_secs_f64() / times[0].as_secs_f64() {
+        ratio if ratio < 0.95 => {
+            "A convolution uses each number that it loads many times over, so the work on the card sets the pace, and \
+             float16 shortens it."
         }
-        false => "A CPU has no tensor cores, and converts. With --gpu sim:t4 the same network gains.",
-    });
+        ratio if ratio > 1.05 => {
+            "This card is done before the host has asked for the next step, so the launches set the pace as in section 7, \
+             and with float16 there are more of them. Try a larger --batch-size."
+        }
+        _ => "In float16 a step takes about as long as in float32.",
+    };
+    lab.prose(Text::from(pace).raced());
+    lab.prose(
+        "Activations are most of the memory, and most of them halve. The places that max_pool2d remembers for the backward \
+         pass do not: they are integers.",
+    );
     Ok(())
 }

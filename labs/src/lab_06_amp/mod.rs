@@ -21,7 +21,7 @@ pub const LAB: Entry<Options> = Entry { name: "lab-06", title: "Mixed precision"
 /// The knobs of this lab.
 #[derive(clap::Args)]
 pub struct Options {
-    /// Steps of a training, in sections 5 and 6
+    /// Steps of a training run, in sections 5 and 6
     #[arg(long, value_name = "N", default_value = "30", value_parser = count(1..=1000))]
     pub steps: usize,
 
@@ -58,7 +58,7 @@ pub fn run(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     lab.section(5, "Scaling the loss");
     scaling::scaled(lab, options)?;
 
-    lab.section(6, "Four trainings side by side");
+    lab.section(6, "Four training runs side by side");
     training::side_by_side(lab, options)?;
 
     lab.section(7, "When it pays");

@@ -3,6 +3,7 @@
 use std::f32::consts::PI;
 use std::fmt::{Display, LowerExp};
 
+use drawing::bits;
 use todevice::prelude::*;
 use todevice::{bf16, f16};
 
@@ -56,6 +57,30 @@ impl Format {
         format!("{sign} {power:0wide$b} {fraction:0long$b}")
     }
 
+    /// The type as a picture has it, with the bits of a number.
+    fn drawn(&self, x: f32) -> bits::Format {
+        let of_number = self.bits(x);
+        let mut parts = of_number.split(' ').map(str::to_owned);
+        let low = 2f64.powi(self.smallest_exponent());
+        bits::Format {
+            name: self.name.to_owned(),
+            bits: std::array::from_fn(|_| parts.next().unwrap_or_default()),
+            // TF32 is only what is multiplied: in memory it is float32.
+            stored: if self.name == "TF32" {
+                32
+            } else {
+                1 + (self.exponent + self.fraction) as usize
+            },
+            range: [short(low), short(self.largest())],
+            after_one: self.after_one(),
+        }
+    }
+
+    /// The first number after 1.
+    fn after_one(&self) -> String {
+        ((1.0 + 2f64.powi(-(self.fraction as i32))) as f32).to_string()
+    }
+
     /// The power of two of its smallest number with all bits of fraction.
     fn smallest_exponent(&self) -> i32 {
         2 - (1 << (self.exponent - 1))
@@ -92,11 +117,21 @@ pub(super) fn a_number(lab: &mut Lab) -> crate::Result<()> {
         ]);
     }
     lab.table(table);
+    let drawn = FORMATS.map(|format| format.drawn(0.1));
+    let [.., bfloat16, float16] = &drawn;
+    let caption = format!(
+        "The number 0.1 in four types, bit by bit. The exponent decides how large and how small a number can be, the \
+         fraction how close its neighbours are. bfloat16 has as many bits of exponent as float32, so it reaches {}; \
+         but after 1 it has no number before {}. float16 has one at {}, and ends at {}. TF32 is float32 without its \
+         last bits, as tensor cores multiply it.",
+        bfloat16.range[1], bfloat16.after_one, float16.after_one, float16.range[1],
+    );
+    lab.picture(bits::picture(&drawn), &caption);
     lab.prose(
-        "float16 does. Both begin with a bit for the sign. bfloat16 then has the 8 bits of exponent that float32 has, and 7 of \
-         fraction are left; float16 has 5 of exponent and 10 of fraction. The exponent says how large or small a number can \
-         be, the fraction how many digits it has. TF32 has the exponent of float32 and the fraction of float16: tensor cores round to it what they \
-         multiply, and in memory it stays float32.",
+        "float16 does. Both types spend one bit on the sign. bfloat16 has the 8 bits of exponent that float32 has, which \
+         leaves 7 for the fraction; float16 has 5 for the exponent and 10 for the fraction. The exponent says how large or small \
+         a number can be, and the fraction how many digits it has. TF32 combines the exponent of float32 with the fraction of \
+         float16. Tensor cores round to it what they multiply; in memory the number stays float32.",
     );
 
     lab.think("06-range", "Which of these types can hold 70000, at least nearly?");
@@ -117,7 +152,7 @@ pub(super) fn a_number(lab: &mut Lab) -> crate::Result<()> {
             exact("smallest", short(low * unit)),
             exact("smallest_normal", short(low)),
             exact("largest", short(format.largest())),
-            exact("after_one", ((1.0 + unit) as f32).to_string())
+            exact("after_one", format.after_one())
         ]);
     }
     lab.table(table);
@@ -134,9 +169,9 @@ pub(super) fn a_number(lab: &mut Lab) -> crate::Result<()> {
     }
     lab.table(table);
     lab.prose(
-        "All but float16: beyond 65504 it has only infinity, and close to 0 only 0. In bfloat16 every number of float32 keeps its \
-         size, with two or three digits. None of the three shorter ones counts to 2049: the gap between two numbers \
-         doubles with each power of two.",
+        "All but float16 can. Beyond 65504 float16 has only infinity, and close to 0 it has only 0. In bfloat16 these \
+         numbers keep their size, with two or three digits. None of the three shorter types can count to 2049, because \
+         the gap between two numbers doubles with each power of two.",
     );
 
     adding_little(lab)
@@ -156,7 +191,9 @@ fn adding_little(lab: &mut Lab) -> crate::Result<()> {
     for dtype in [DType::F32, DType::BF16, DType::F16] {
         // ANCHOR: adding
         let weight = Tensor::full(&[], 1.0, (device, dtype))?;
-        no_grad(|| (0..1000).try_for_each(|_| weight.add_(1e-4).map(drop)))?;
+        for _ in 0..1000 {
+            weight.add_(1e-4)?;
+        }
         let after = weight.item()?;
         // ANCHOR_END: adding
         if dtype == DType::F16 {
@@ -167,8 +204,9 @@ fn adding_little(lab: &mut Lab) -> crate::Result<()> {
     lab.table(table);
     lab.answer(guess, exact("weight_in_float16", in_float16));
     lab.prose(
-        "After 1, float16 has 1.00098 and nothing between, so 1.0001 is rounded to 1, a thousand times. Learning is \
-         adding a little to a lot. That is why mixed precision keeps the weights in float32, and rounds copies of them.",
+        "After 1 float16 has 1.00098 and nothing in between, so each sum of 1.0001 is rounded back to 1, a thousand times \
+         over. Training is just that, adding a little to a lot, which is why mixed precision keeps the weights in float32 and \
+         computes with rounded copies.",
     );
     Ok(())
 }

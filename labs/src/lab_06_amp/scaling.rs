@@ -1,4 +1,4 @@
-//! The loss is multiplied before the way back, and the gradients are divided after it.
+//! The loss is multiplied before the backward pass, and the gradients are divided after it.
 
 use todevice::amp::{self, GradScaler, GradScalerOptions};
 use todevice::nn::utils::{ClipGradNormOptions, clip_grad_norm_};
@@ -6,10 +6,10 @@ use todevice::prelude::*;
 
 use super::Options;
 use super::training::{casting, classifier, loss_of, rings};
-use crate::{Lab, Table, exact, row};
+use crate::{Lab, Table, exact, row, text};
 
 // ANCHOR: scaler
-/// A scaler that doubles its scale after ten good steps, in place of 2000.
+/// A scaler that doubles its scale after ten good steps instead of 2000.
 pub(super) fn scaler_of(
     device: Device,
     enabled: bool,
@@ -35,8 +35,8 @@ pub(super) fn scaled(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     let (device, seed) = (lab.device(), lab.seed());
     lab.think(
         "06-walk",
-        "A scaler starts at 2^36, which is far too much, and doubles its scale after every ten steps that went well. How \
-         does the scale walk?",
+        "A scaler starts at 2^36, which is far too much, and doubles its scale after ten good steps in a row. How does \
+         the scale walk?",
     );
     let (x, y) = rings(seed, device)?;
     let model = classifier(seed, device)?;
@@ -44,52 +44,71 @@ pub(super) fn scaled(lab: &mut Lab, options: &Options) -> crate::Result<()> {
         model.parameters(),
         AdamOptions { lr: 0.01, ..Default::default() },
     )?;
-    let mut walk = Table::new(["step", "scale", "the step is", "new scale"]);
     let half = casting(device, Some(DType::F16));
-    let (mut skipped, mut rises, mut moved_by_a_skip) = (0, 0, false);
     // ANCHOR: walk
     let mut scaler = GradScaler::new(scaler_of(device, true, 2f64.powi(36)))?;
-    for step in 1..=options.steps {
-        let (scale, weight) =
-            (scaler.get_scale()?, model.parameters()[0].tensor().copy()?);
+    let mut walk = Vec::new();
+    for _ in 0..options.steps {
+        let scale = scaler.get_scale()?;
+        let weight = model.parameters()[0].tensor().copy()?;
         optimizer.zero_grad();
         let loss = amp::autocast(half, || loss_of(&model, &x, &y, options.batches))?;
         scaler.scale(&loss)?.backward()?;
-        let stepped = scaler.step(&mut optimizer)?;
+        let taken = scaler.step(&mut optimizer)?;
         scaler.update()?;
-        // ANCHOR_END: walk
-        if !stepped {
-            skipped += 1;
-            moved_by_a_skip |= !weight.equal(&model.parameters()[0].tensor())?;
+        let moved = !weight.equal(&model.parameters()[0].tensor())?;
+        walk.push((scale, taken, moved, scaler.get_scale()?));
+    }
+    // ANCHOR_END: walk
+    let mut table = Table::new(["step", "scale", "the step is", "new scale"]);
+    // The largest scale with which a step was taken, and the first step that such a scale was too much for.
+    let (mut good, mut once_good) = (0.0f64, None);
+    for (step, &(scale, taken, _, new_scale)) in (1..).zip(&walk) {
+        if taken {
+            good = good.max(scale);
+        } else if scale <= good {
+            once_good.get_or_insert((step, scale));
         }
-        let new_scale = scaler.get_scale()?;
-        rises += usize::from(new_scale > scale);
         if new_scale != scale {
-            walk = walk.row(row![
+            table = table.row(row![
                 step,
                 exact("scale", power(scale)),
-                if stepped { "made" } else { "skipped" },
+                if taken { "taken" } else { "skipped" },
                 exact("new_scale", power(new_scale))
             ]);
         }
     }
-    lab.table(walk);
+    let skipped = walk.iter().filter(|(_, taken, ..)| !taken).count();
+    let rises = walk.iter().filter(|(scale, .., new_scale)| new_scale > scale).count();
+    let moved_by_a_skip = walk.iter().any(|(_, taken, moved, _)| !taken && *moved);
+    lab.table(table);
     lab.figure(exact("skipped", skipped).label("Steps skipped"));
     lab.figure(
         exact("moved", if moved_by_a_skip { "yes" } else { "no" })
             .label("A skipped step moved a weight"),
     );
     lab.prose(match (skipped, rises) {
-        (0, _) => "It goes up: no gradient was infinite at any of these scales.",
-        (_, 0) => "It goes down until no gradient is infinite, and loses a step for each halving. After ten good steps it will rise.",
+        (0, _) => "It never goes down: no gradient was infinite at any of these scales.",
+        (_, 0) => {
+            "It goes down until no gradient is infinite, and each halving costs a step. After ten good steps it \
+             will rise."
+        }
         _ => {
-            "It goes down until no gradient is infinite, and loses a step for each halving; then up again until one is. So it stays just \
-             below what float16 can hold."
+            "It goes down until no gradient is infinite, and each halving costs a step. After ten good steps it goes up \
+             again, until the next overflow. So it stays just below what float16 can hold."
         }
     });
+    if let Some((number, scale)) = once_good {
+        lab.prose(text!(
+            "But that limit moves. In step {} even {} is too much, a scale that was good before: \
+             the weights have changed, and the gradients have grown with them.",
+            exact("too_much_in_step", number),
+            exact("once_good_scale", power(scale))
+        ));
+    }
     lab.prose(
-        "A skipped step changes no weight. Had it been made, an infinite gradient would have made a weight NaN, and \
-         that never heals.",
+        "A skipped step changes no weight. If the optimizer had taken it, an infinite gradient would have made a weight NaN, and \
+         no later step heals that.",
     );
 
     lab.think(
@@ -104,8 +123,8 @@ pub(super) fn scaled(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     let loss = amp::autocast(half, || loss_of(&model, &x, &y, 1))?;
     scaler.scale(&loss)?.backward()?;
     let options = ClipGradNormOptions::default();
+    // A limit of infinity clips nothing, and the norm comes back.
     let too_early =
-        // Clips nothing.
         clip_grad_norm_(&model.parameters(), f64::INFINITY, options)?.item()?;
     scaler.unscale_(&optimizer)?;
     let norm = clip_grad_norm_(&model.parameters(), 0.1, options)?.item()?;
@@ -126,8 +145,8 @@ pub(super) fn scaled(lab: &mut Lab, options: &Options) -> crate::Result<()> {
             ]),
     );
     lab.prose(
-        "Before unscale_ the gradients are 65536 times as large, and clipping to 0.1 would leave hardly anything of them. \
-         So: scale, backward, unscale_, clip, step, update.",
+        "Before unscale_ the gradients are 65536 times as large, and clipping them to 0.1 would leave hardly anything. The \
+         right order is: scale, backward, unscale_, clip, step, update.",
     );
     Ok(())
 }

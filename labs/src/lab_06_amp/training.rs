@@ -8,7 +8,7 @@ use todevice::prelude::*;
 
 use super::scaling::scaler_of;
 use super::{Options, kibibytes, median, name_of, peak_of, percent, time_of};
-use crate::{Lab, Prediction, Table, exact, row, text, timed};
+use crate::{Lab, Prediction, Table, Text, exact, row, text, timed};
 
 /// Points that are classified.
 const POINTS: usize = 1024;
@@ -85,26 +85,26 @@ pub(super) fn who_runs_in_what(lab: &mut Lab) -> crate::Result<()> {
         ),
     );
     let (x, y) = rings(lab.seed(), device)?;
-    // ANCHOR: types
     let first = nn::Linear::new(2, HIDDEN)?;
     let last = nn::Linear::new(HIDDEN, 3)?;
     first.to(device)?;
     last.to(device)?;
+    // ANCHOR: types
+    let forward = || -> Result<[Tensor; 4]> {
+        let hidden = first.forward(&x)?;
+        let active = hidden.relu()?;
+        let scores = last.forward(&active)?;
+        let loss = scores.cross_entropy(&y, &CrossEntropyOptions::default())?;
+        Ok([hidden, active, scores, loss])
+    };
     let step = || {
-        let (hidden, active, scores, loss) =
-            amp::autocast(casting(device, Some(DType::F16)), || {
-                let hidden = first.forward(&x)?;
-                let active = hidden.relu()?;
-                let scores = last.forward(&active)?;
-                let loss = scores.cross_entropy(&y, &CrossEntropyOptions::default())?;
-                Ok::<_, Error>((hidden, active, scores, loss))
-            })?;
-        loss.backward()?; // outside
-        Ok::<_, Error>((hidden, active, scores, loss))
+        let results = amp::autocast(casting(device, Some(DType::F16)), forward)?;
+        results[3].backward()?; // outside
+        Ok(results)
     };
     // ANCHOR_END: types
-    let (results, trace) = Machine::current().profile(step);
-    let (hidden, active, scores, loss) = results?;
+    let (results, trace): (Result<[Tensor; 4]>, _) = Machine::current().profile(step);
+    let [hidden, active, scores, loss] = results?;
     let weight = last.weight.tensor();
     let grad = weight.grad().ok_or("the weight has no gradient")?;
     let mut table = Table::new(["tensor", "type", "bytes"]);
@@ -135,9 +135,9 @@ pub(super) fn who_runs_in_what(lab: &mut Lab) -> crate::Result<()> {
         results.into_iter().find(|(_, result)| result.dtype() == DType::F32);
     lab.answer(guess, in_float32.map_or("none", |(line, _)| line));
     lab.prose(
-        "Products, which tensor cores can do, run in 16 bits. ReLU is on no list, and keeps the type of its input. What adds up or \
-         takes logarithms runs in float32. The weight is float32 and stays so; the product saw a rounded copy. The copy's \
-         gradient has 16 bits, and is converted on its way to the weight.",
+        "Products run in 16 bits, because tensor cores can do them. ReLU is on no list, so it keeps the type of its input. What \
+         adds up or takes logarithms runs in float32. The weight is float32 and stays float32: the product saw a rounded copy. \
+         The gradient of that copy has 16 bits, and is converted on its way to the weight.",
     );
     if device.is_cuda() {
         lab.think(
@@ -158,7 +158,7 @@ pub(super) fn who_runs_in_what(lab: &mut Lab) -> crate::Result<()> {
         let casts = kernels.iter().filter(|kernel| kernel.types.len() == 2).count();
         lab.prose(text!(
             "Of {} kernels {} convert from one type to another. Autocast looks up each operation in its lists, and converts \
-             what is not in the type it wants.",
+             whatever comes in another type.",
             exact("kernels", kernels.len()),
             exact("casts", casts)
         ));
@@ -192,8 +192,8 @@ fn the_cache(lab: &mut Lab, layer: &nn::Linear, x: &Tensor) -> crate::Result<()>
     }
     lab.table(table);
     lab.prose(
-        "Once: autocast keeps the copies of the weights until the region ends. So a weight that is changed within the region \
-         goes on as it was. The optimizer's step belongs outside.",
+        "They are converted once, because autocast keeps the copies of weights until the region ends. If a weight changes \
+         within the region, its old copy stays in use. So the optimizer's step belongs outside.",
     );
     Ok(())
 }
@@ -244,11 +244,28 @@ fn watch(model: &nn::Sequential, x: &Tensor) -> Result<(Tensor, Vec<Tensor>)> {
 // ANCHOR_END: watch
 
 /// The share of zeros.
-// ANCHOR: zeros
 fn zeros(x: &Tensor) -> Result<f64> {
     x.eq(0.0)?.to(DType::F32)?.mean()?.item()
 }
-// ANCHOR_END: zeros
+
+/// The power of two of a number.
+fn exponent(x: f32) -> i32 {
+    (x.to_bits() >> 23 & 0xff) as i32 - 127
+}
+
+/// The power of two of the number in the middle, zeros aside.
+fn usual_size(x: &Tensor) -> Result<i32> {
+    let mut sizes: Vec<i32> = x
+        .to(Device::Cpu)?
+        .flatten(0, -1)?
+        .to_vec::<f32>()?
+        .into_iter()
+        .map(exponent)
+        .collect();
+    sizes.retain(|size| *size > -127);
+    sizes.sort();
+    Ok(sizes.get(sizes.len() / 2).copied().unwrap_or(-127))
+}
 
 const LAYERS: [&str; 4] = ["first layer", "second layer", "third layer", "last layer"];
 
@@ -265,7 +282,7 @@ pub(super) fn vanishing(lab: &mut Lab, options: &Options) -> crate::Result<()> {
             .unit("%")
             .tolerance(0.1) // whoever expects nearly all of them is right
             .because(
-                "The more examples the loss is the mean of, the smaller the gradient of each, and whatever is less than \
+                "The more examples a loss is the mean of, the smaller is the gradient of each, and whatever is less than \
                  2^-25 is rounded to 0.",
             ),
     );
@@ -289,7 +306,7 @@ pub(super) fn vanishing(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     lab.answer(guess, percent("lost_share", share(lost)));
     lab.prose(text!(
         "Of the gradients that are not 0 in float32, {} lie below half of float16's smallest number and become 0. {} lie \
-         where it has fewer digits. bfloat16 has the range of float32, and loses none.",
+         where float16 has fewer digits. bfloat16 has the range of float32.",
         percent("lost_share", share(lost)),
         percent("worn_share", share(worn))
     ));
@@ -301,32 +318,42 @@ pub(super) fn vanishing(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     let in_half = gradients(seed, device, Some(DType::F16), batches)?;
     let in_brain = gradients(seed, device, Some(DType::BF16), batches)?;
     let mut table =
-        Table::new(["gradients that are 0", "float32", "float16", "bfloat16"]);
+        Table::new(["gradients that are 0", "float32", "float16", "bfloat16", "size"]);
     let (mut lost_more, mut nothing_left) = (false, true);
+    let mut sizes = Vec::new();
     for (index, layer) in LAYERS.iter().enumerate() {
         let (in_single, in_half) = (zeros(&whole[index])?, zeros(&in_half[index])?);
         lost_more |= in_half > in_single + 0.01;
         nothing_left &= index == 3 || in_half > 0.995;
+        sizes.push(usual_size(&whole[index])?);
         table = table.row(row![
             *layer,
             percent("float32_zeros", in_single),
             percent("float16_zeros", in_half),
-            percent("bfloat16_zeros", zeros(&in_brain[index])?)
+            percent("bfloat16_zeros", zeros(&in_brain[index])?),
+            exact("usual_size", format!("2^{}", sizes[index]))
         ]);
     }
     lab.table(table);
-    lab.prose(match lost_more {
-        true => {
-            "In the first: on their way back, each layer makes them smaller. The zeros of float32 are ReLU's doing, and \
-             lose nothing."
+    let shrink = sizes.is_sorted_by(|one, next| one < next);
+    lab.prose(match (lost_more, shrink) {
+        (true, true) => {
+            "They vanish first in the first layer. The last column shows how large the middle one of them is in float32, \
+             zeros aside: smaller with each layer of the backward pass. The zeros of float32 are ReLU's doing, and nothing is \
+             lost by them."
         }
-        false => {
-            "Nowhere: of so few batches the gradients are large enough. The zeros are ReLU's doing, and lose nothing."
+        (true, false) => {
+            "They vanish where they are smallest. The last column shows how large the middle one of them is in float32, zeros \
+             aside. The zeros of float32 are ReLU's doing, and nothing is lost by them."
+        }
+        (false, _) => {
+            "Nowhere: with so few batches the gradients are large enough. The zeros are ReLU's doing, and nothing is lost \
+             by them."
         }
     });
     if nothing_left {
         lab.prose(
-            "In float16 the first three layers get next to nothing. They hardly learn, and no error says so.",
+            "In float16 next to nothing arrives in the first three layers, and no error says so.",
         );
     }
     Ok(())
@@ -334,8 +361,7 @@ pub(super) fn vanishing(lab: &mut Lab, options: &Options) -> crate::Result<()> {
 
 /// The numbers by powers of two, four at a time.
 fn histogram(numbers: &[f32]) -> String {
-    let exponent = |x: &f32| (x.to_bits() >> 23 & 0xff) as i32 - 127;
-    let sizes: Vec<i32> = numbers.iter().map(exponent).collect();
+    let sizes: Vec<i32> = numbers.iter().copied().map(exponent).collect();
     let first = -40;
     let mut lines = Vec::new();
     let mut row = |low: i32, high: i32, label: String, note: &str| {
@@ -356,7 +382,7 @@ fn histogram(numbers: &[f32]) -> String {
     lines.join("\n")
 }
 
-/// What a training came to.
+/// What a training run came to.
 struct Trained {
     loss: f64,
     accuracy: f64,
@@ -387,8 +413,8 @@ fn train(
             loss_of(&model, &x, &y, options.batches)
         })?;
         scaler.scale(&loss)?.backward()?;
-        let stepped = scaler.step(&mut optimizer)?;
-        skipped += usize::from(!stepped);
+        let taken = scaler.step(&mut optimizer)?;
+        skipped += usize::from(!taken);
         scaler.update()?;
         Ok(loss.detach())
     };
@@ -402,17 +428,16 @@ fn train(
         }
         Ok(())
     })?;
-    let loss = last.ok_or("no step was made")?.item()? * options.batches as f64;
+    let loss = last.ok_or("no step was taken")?.item()? * options.batches as f64;
     let right = no_grad(|| {
         model.forward(&x)?.argmax(1, false)?.eq(&y)?.to(DType::F32)?.mean()?.item()
     })?;
     Ok(Trained { loss, accuracy: right, skipped, step_time: median(times), peak })
 }
 
-/// Why one type is no faster than another.
-const MORE_LAUNCHES: &str = "Its kernels have less to move, but there are more of them, and launching them is what takes the time.";
-const WORK_SETS_THE_PACE: &str =
-    "Here the work itself takes longer than the launches, and 16 bits shorten it.";
+/// Why one type is not the fastest.
+const MORE_LAUNCHES: &str = "Its kernels have less to move, but there are more of them, and it is launching them that takes the time.";
+const ANOTHER_IS_FASTER: &str = "Another of the four takes less time here.";
 
 pub(super) fn side_by_side(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     let (device, seed) = (lab.device(), lab.seed());
@@ -432,9 +457,13 @@ pub(super) fn side_by_side(lab: &mut Lab, options: &Options) -> crate::Result<()
     let memory = device.is_cuda().then_some("memory");
     let mut took = Table::new(["trained in", "a step"].into_iter().chain(memory));
     let (mut failed, mut fastest) = (Vec::new(), (Duration::MAX, ""));
+    let mut times = Vec::new();
     for (name, half, scaled) in ways {
         let trained = train(seed, device, half, scaled, options)?;
-        fastest = fastest.min((trained.step_time, name));
+        if trained.step_time < fastest.0 {
+            fastest = (trained.step_time, name);
+        }
+        times.push(trained.step_time);
         if trained.accuracy < 0.9 {
             failed.push(name);
         }
@@ -457,25 +486,40 @@ pub(super) fn side_by_side(lab: &mut Lab, options: &Options) -> crate::Result<()
     ));
     lab.prose(match failed[..] {
         ["float16"] => {
-            "In float16 alone the gradients of the first layers are 0, until the last layer has learned what it can without \
+            "In float16 alone the gradients of the first layers are 0 until the last layer has learned what it can without \
              them. With a scaler float16 learns as float32 does. bfloat16 needs no scaler, because it has float32's range."
         }
-        [] => "All have learned them, also float16 alone: with fewer batches or more steps its lost gradients do not matter.",
-        _ => "With more --steps more of them learn, and with fewer --batches float16 alone, too.",
+        [] => {
+            "All four have learned the rings, float16 alone among them: with so few batches, or so many steps, the gradients \
+             it loses do not matter."
+        }
+        _ => {
+            "With more --steps more of them learn the rings, and with fewer --batches float16 does without a scaler."
+        }
     });
+    let (because, why_not) = match fastest.1 {
+        "float32" => (
+            "So small a network waits for its launches, and each conversion is one more.",
+            MORE_LAUNCHES,
+        ),
+        _ => (
+            "Here the work on the card takes longer than its launches, and 16 bits shorten it.",
+            ANOTHER_IS_FASTER,
+        ),
+    };
     let prediction = Prediction::choice(
         "06-shortest",
         "Which of the four takes the shortest time for a step?",
     )
-    .or("float32", "float32", WORK_SETS_THE_PACE)
-    .or("float16", "float16", MORE_LAUNCHES)
+    .or("float32", "float32", "Here the work itself takes longer than its launches, and 16 bits shorten it.")
+    .or("float16", "float16", why_not)
     .or(
         "float16, scaler",
         "float16 with a scaler",
         "The scaler adds work: it divides the gradients, looks for infinite ones, and makes the host wait.",
     )
-    .or("bfloat16", "bfloat16", MORE_LAUNCHES)
-    .because("So small a network waits for its launches, and each conversion is one more.")
+    .or("bfloat16", "bfloat16", why_not)
+    .because(because)
     .raced()
     .only_if(device.is_cuda());
     let guess = lab.predict(prediction);
@@ -483,12 +527,19 @@ pub(super) fn side_by_side(lab: &mut Lab, options: &Options) -> crate::Result<()
     lab.answer(guess, fastest.1);
     if device.is_cuda() {
         lab.prose(
-            "16 bits take less memory: what is kept for the way back is half as large. But they take longer! Section 7 says \
-             why.",
+            "16 bits take less memory, because the activations that are kept for the backward pass are half as large.",
         );
+        let pace = match times[1].as_secs_f64() / times[0].as_secs_f64() {
+            ratio if ratio > 1.05 => "But a step takes longer! Section 7 says why.",
+            ratio if ratio > 0.95 => "A step takes about as long as in float32.",
+            _ => {
+                "And a step is shorter, because here the work on the card sets the pace."
+            }
+        };
+        lab.prose(Text::from(pace).raced());
     } else {
         lab.prose(
-            "A CPU has no tensor cores, and converts. With --gpu sim:t4 this table has the memory of the GPU, too.",
+            "A CPU has no tensor cores, so it converts. With --gpu sim:t4 this table shows the memory of the GPU, too.",
         );
     }
     Ok(())

@@ -1,5 +1,7 @@
 //! The same program, the same numbers: the same bits?
 
+use std::time::Duration;
+
 use todevice::backends::cudnn::{self, Flags};
 use todevice::prelude::*;
 use todevice::trace::Kernel;
@@ -9,7 +11,7 @@ use super::{
     OWN_ALGORITHMS, convolution, has_cudnn, microseconds, millionths, rounding,
     yes_or_no,
 };
-use crate::{Lab, Prediction, Table, exact, row};
+use crate::{Lab, Prediction, Table, Text, exact, row};
 
 pub(super) fn the_same_bits(lab: &mut Lab, steps: usize) -> crate::Result<()> {
     lab.section_apart(6, "The same bits", OWN_ALGORITHMS);
@@ -30,7 +32,7 @@ pub(super) fn the_same_bits(lab: &mut Lab, steps: usize) -> crate::Result<()> {
     lab.prose(
         "Beside 100000000 an f32 has no room for the 1: its neighbours are 8 apart. Each addition rounds, so a sum \
          depends on the order. Blocks of a GPU that add to the same memory with atomicAdd do so in whatever order they \
-         get there.",
+         arrive.",
     );
     repeated_gradients(lab)?;
     repeated_trainings(lab, steps)?;
@@ -78,6 +80,21 @@ fn difference(a: &[f32], b: &[f32]) -> (&'static str, f64) {
     (differ, 1e6 * most / largest)
 }
 
+// ANCHOR: gradients
+/// The gradient of the convolution's weight, computed five times.
+fn five_gradients(net: &nn::Sequential, x: &Tensor, y: &Tensor) -> Result<Vec<Tensor>> {
+    let weight = &net.parameters()[0];
+    let mut gradients = Vec::new();
+    for _ in 0..5 {
+        net.zero_grad();
+        let loss = nn::CrossEntropyLoss::default().forward(&net.forward(x)?, y)?;
+        loss.backward()?;
+        gradients.extend(weight.grad());
+    }
+    Ok(gradients)
+}
+// ANCHOR_END: gradients
+
 fn repeated_gradients(lab: &mut Lab) -> crate::Result<()> {
     let device = lab.device();
     let guess = lab.predict(
@@ -92,24 +109,16 @@ fn repeated_gradients(lab: &mut Lab) -> crate::Result<()> {
             false => "Here sums are added in an order that is fixed.",
         }),
     );
-    // ANCHOR: gradients
     manual_seed(lab.seed());
     let ((x, y), net) = (data(device)?, network(device)?);
-    let weight = &net.parameters()[0];
-    let gradient = || -> Result<Vec<f32>> {
-        net.zero_grad();
-        nn::CrossEntropyLoss::default().forward(&net.forward(&x)?, &y)?.backward()?;
-        weight.grad().map_or(Ok(Vec::new()), |gradient| gradient.to_vec())
-    };
-    let five = || (0..5).map(|_| gradient()).collect::<Result<Vec<_>>>();
-    let as_it_is = five()?;
-    cudnn::set_deterministic(true);
-    let deterministic = five()?;
-    cudnn::set_deterministic(false);
-    // ANCHOR_END: gradients
+    let as_it_is = five_gradients(&net, &x, &y)?;
+    let flags = Flags { deterministic: true, ..cudnn::current() };
+    let deterministic = cudnn::flags(flags, || five_gradients(&net, &x, &y))?;
     let mut table = Table::new(["", "runs that differ", "by millionths at most"]);
     let mut differing = Vec::new();
     for (name, runs) in [("as it is", as_it_is), ("deterministic", deterministic)] {
+        let runs =
+            runs.iter().map(Tensor::to_vec).collect::<Result<Vec<Vec<f32>>>>()?;
         let (first, later) = (&runs[0], &runs[1..]);
         let differ = later.iter().filter(|run| !same(first, run)).count();
         let by = later.iter().map(|run| difference(first, run).1).fold(0.0, f64::max);
@@ -124,15 +133,20 @@ fn repeated_gradients(lab: &mut Lab) -> crate::Result<()> {
     lab.answer(guess, rounding(device, "differing_runs", differing[0]).unit("runs"));
     lab.prose(match has_cudnn(device) {
         true => {
-            "The algorithm that makes the gradient of the weight adds its parts in whatever order they come. \
-             cudnn::set_deterministic(true) leaves out such algorithms. On this simulated card even the disorder is \
-             computed, so the whole lab gives the same bits again; a real card does not."
+            "The algorithm that computes the gradient of the weight adds its parts in whatever order they come. \
+             cudnn::set_deterministic(true) leaves out such algorithms."
         }
         false => {
-            "None: this crate adds in an order that is fixed. With --gpu sim:t4 cuDNN makes the gradient, in whatever \
-             order its parts come."
+            "None: this crate adds in an order that is fixed. With --gpu sim:t4 cuDNN computes the gradient, and adds \
+             its parts in whatever order they come."
         }
     });
+    if device.is_cuda() && Machine::current().time_is_modelled() {
+        lab.prose(
+            "On a simulated card even the disorder is computed, so this lab prints the same whenever you run it. A real \
+             card shuffles anew.",
+        );
+    }
     Ok(())
 }
 
@@ -168,44 +182,60 @@ fn repeated_trainings(lab: &mut Lab, steps: usize) -> crate::Result<()> {
         if steps == 1 { "one step".to_owned() } else { format!("{steps} steps") };
     lab.think(
         "07-whole",
-        format!("The network is trained twice, for {count}, with the same seed. Do the two end with the same weights?"),
+        format!("The network is trained twice, for {count}, with the same seed. Do the two runs end with the same weights?"),
     );
-    let mut trained = Vec::new();
     // ANCHOR: trainings
-    for setting in ["a seed", "+ deterministic", "+ everywhere"] {
-        cudnn::set_deterministic(setting == "+ deterministic");
-        use_deterministic_algorithms(setting == "+ everywhere");
-        trained.push((
-            setting,
-            train(seed, device, steps)?,
-            train(seed, device, steps)?,
-        ));
-    }
-    // ANCHOR_END: trainings
+    let a_seed = [train(seed, device, steps)?, train(seed, device, steps)?];
+
+    cudnn::set_deterministic(true);
+    let deterministic = [train(seed, device, steps)?, train(seed, device, steps)?];
+    cudnn::set_deterministic(false);
+
+    use_deterministic_algorithms(true);
+    let everywhere = [train(seed, device, steps)?, train(seed, device, steps)?];
     use_deterministic_algorithms(false);
+    // ANCHOR_END: trainings
+    let trained = [
+        ("a seed", a_seed),
+        ("+ deterministic", deterministic),
+        ("+ everywhere", everywhere),
+    ];
     let mut table =
         Table::new(["", "loss", "again", "weights with other bits", "by millionths"]);
-    for (setting, (loss, weights), (again, others)) in trained {
+    let mut with_a_seed = ("none", true);
+    for (setting, [(loss, weights), (again, others)]) in trained {
         let (differ, by) = difference(&weights, &others);
+        let [loss, again] = [("loss", loss), ("again", again)]
+            .map(|(name, loss)| rounding(device, name, loss).digits(4));
+        if setting == "a seed" {
+            with_a_seed = (differ, loss.printed_value() == again.printed_value());
+        }
         table = table.row(row![
             setting,
-            rounding(device, "loss", loss).digits(4),
-            rounding(device, "again", again).digits(4),
+            loss,
+            again,
             rounding(device, "differing_weights", differ),
             rounding(device, "weights_by", millionths(by))
         ]);
     }
     lab.table(table);
-    lab.prose(match has_cudnn(device) {
-        true => {
-            "The seed fixes the weights at the start and the images. It does not fix the order of additions: the \
-             printed losses agree, the weights do not. Each step builds on the differences of the last; in so small a \
-             network they stay tiny. \"+ deterministic\" is cudnn::set_deterministic(true), \"+ everywhere\" \
-             use_deterministic_algorithms(true), which covers all operations; in this crate only convolutions \
-             need it."
+    if !has_cudnn(device) {
+        lab.prose("Here a seed is enough. With --gpu sim:t4 it is not.");
+        return Ok(());
+    }
+    lab.prose(
+        "The seed fixes the weights at the start and the images. It does not fix the order of additions, and each step \
+         builds on the differences of the last. \"+ deterministic\" is cudnn::set_deterministic(true), \"+ everywhere\" \
+         use_deterministic_algorithms(true), which covers all operations; in this crate only convolutions need it.",
+    );
+    lab.prose(Text::from(match with_a_seed {
+        ("none", _) => "Here the weights came out alike with a seed alone, by luck.",
+        (_, true) => {
+            "With a seed alone the printed losses agree and the weights do not. In so small a network the differences \
+             stay tiny."
         }
-        false => "Here a seed is enough. With --gpu sim:t4 it is not.",
-    });
+        (_, false) => "With a seed alone the differences have grown until you see them in the losses.",
+    }).raced());
     Ok(())
 }
 
@@ -222,10 +252,12 @@ fn what_order_costs(lab: &mut Lab) -> crate::Result<()> {
         "time",
         "workspace in bytes",
     ]);
+    let mut times = Vec::new();
     for (name, images, channels, size, kernel) in
         [("5×5, 3→32", 8, [3, 32], 32, 5), ("3×3, 64→64", 8, [64, 64], 16, 3)]
     {
         let (conv, x) = convolution(device, images, channels, size, kernel)?;
+        let mut both = [Duration::ZERO; 2];
         for deterministic in [false, true] {
             // ANCHOR: cost
             let flags = Flags { deterministic, ..cudnn::current() };
@@ -240,21 +272,37 @@ fn what_order_costs(lab: &mut Lab) -> crate::Result<()> {
             let kernel = kernels
                 .iter()
                 .find(of_weight)
-                .ok_or("no convolution made the gradient")?;
+                .ok_or("no convolution computed the gradient")?;
+            let time = kernel.time.unwrap_or_default();
+            both[usize::from(deterministic)] = time;
             table = table.row(row![
                 name,
                 yes_or_no(deterministic),
                 kernel.name.trim_start_matches("conv_backward_filter "),
-                microseconds("gradient_time", kernel.time.unwrap_or_default()),
+                microseconds("gradient_time", time),
                 exact("gradient_workspace", kernel.workspace)
             ]);
         }
+        times.push((name, both));
     }
     lab.table(table);
     lab.prose(
-        "ALGO_0 adds where the sum is, in any order. ALGO_1 keeps the parts apart, in a workspace, and adds them in \
-         order, for which it makes fewer of them. The gradient of 3→32 is small: with few parts most of a card has \
-         nothing to do. That of 64→64 has enough to do either way, and the order costs nothing.",
+        "ALGO_0 adds where the sum is, in any order. ALGO_1 keeps the parts in a workspace and adds them in order. It \
+         makes fewer parts, so that the workspace does not grow too large.",
     );
+    let slower: Vec<&str> = times
+        .iter()
+        .filter(|(_, [any, ordered])| *ordered > *any * 11 / 10)
+        .map(|(name, _)| *name)
+        .collect();
+    let verdict = match slower[..] {
+        [] => "Here the order costs memory and hardly any time: there are parts enough for the whole card.".to_owned(),
+        [one] => format!(
+            "Here the order costs time for {one}: its parts are too few for the whole card. The other gradient has \
+             enough to do either way."
+        ),
+        _ => "Here the order costs time for both: their parts are too few for the whole card.".to_owned(),
+    };
+    lab.prose(Text::from(verdict).raced());
     Ok(())
 }

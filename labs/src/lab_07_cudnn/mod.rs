@@ -71,8 +71,8 @@ fn four_questions(lab: &mut Lab) -> crate::Result<()> {
             ]),
     );
     lab.prose(
-        "Each of the first three can be no even if the one before it is yes. Enabled is only a wish: it can be \
-         true without a GPU, and then nothing comes of it.",
+        "A yes to one of the first three questions promises nothing about the next. Enabled is only a wish: it can be \
+         true without a GPU, where nothing comes of it.",
     );
 
     lab.think(
@@ -90,7 +90,7 @@ fn four_questions(lab: &mut Lab) -> crate::Result<()> {
             ]),
     );
     lab.prose(
-        "Sections 2 to 5 are about the first flag, section 6 about the second, section 7 about the last two.",
+        "Sections 2 to 5 are about the first flag, section 6 is about the second, and section 7 about the last two.",
     );
     Ok(())
 }

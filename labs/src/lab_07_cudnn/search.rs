@@ -2,14 +2,16 @@
 
 use std::time::Duration;
 
+use drawing::algorithms::{self, Algorithm};
+use drawing::words;
 use todevice::backends::cudnn::{self, Flags};
 use todevice::prelude::*;
 use todevice::trace::Kernel;
 use todevice::{Machine, cuda};
 
 use super::{
-    OWN_ALGORITHMS, bits, convolution, error, has_cudnn, in_f64, microseconds,
-    millionths, time_of, without_cudnn, yes_or_no,
+    OWN_ALGORITHMS, bits, convolution, error, has_cudnn, has_tf32, in_f64,
+    microseconds, millionths, time_of, without_cudnn, yes_or_no,
 };
 use crate::{
     Cell, Figure, Lab, Prediction, Table, Text, Value, exact, observed, raced, row,
@@ -42,10 +44,15 @@ pub(super) fn one_convolution(lab: &mut Lab) -> crate::Result<()> {
     cudnn::set_benchmark(false);
     let mut tried = trace.kernels(device.index());
     // ANCHOR_END: tried
+    let found = tried.last().map(|kernel| kernel.name.clone());
+    let (_, by_rule) = Machine::current().profile(|| no_grad(|| conv.forward(&x)));
+    let by_rule = by_rule.kernels(device.index()).pop().map(|kernel| kernel.name);
     tried.sort_by(|a, b| a.name.cmp(&b.name));
     tried.dedup_by(|a, b| a.name == b.name);
     let in_code = |kernel: &Kernel| format!("`{}`", algorithm(kernel));
     let names: Vec<String> = tried.iter().map(in_code).collect();
+    tried.sort_by_key(|kernel| kernel.time);
+    let by_time: Vec<String> = tried.iter().map(in_code).collect();
     let guess = lab.predict(
         Prediction::order(
             "07-algorithms",
@@ -55,12 +62,9 @@ pub(super) fn one_convolution(lab: &mut Lab) -> crate::Result<()> {
              multiplies less. Put them in order of time, the fastest first.",
             names,
         )
-        .because("Winograd's way multiplies least, and `GEMM` has its matrix ready: both pay where multiplying is slow. On a card that multiplies fast, such preparations \
-             cost more than they save.")
+        .because(why_the_fastest(&by_time[0]))
         .raced(),
     );
-    tried.sort_by_key(|kernel| kernel.time);
-    let by_time: Vec<String> = tried.iter().map(in_code).collect();
     let mut table = Table::new(["algorithm", "time", "workspace in bytes"]).ranked();
     for kernel in &tried {
         let workspace = exact("workspace", kernel.workspace);
@@ -68,6 +72,7 @@ pub(super) fn one_convolution(lab: &mut Lab) -> crate::Result<()> {
     }
     lab.table(table);
     lab.answer(guess, by_time);
+    draw(lab, &tried, [("the search", found), ("the rule", by_rule)]);
     lab.prose(
         "The workspace is memory that an algorithm needs besides the image, the weights and the result: what GEMM writes out, and \
          Winograd's transforms.",
@@ -110,11 +115,69 @@ pub(super) fn one_convolution(lab: &mut Lab) -> crate::Result<()> {
     }
     lab.table(table);
     lab.prose(
-        "The errors are against the same convolution in f64. An algorithm may add the same products in another order, or other products, \
-         and round elsewhere. No result is wrong; no two need be the same. An error of some hundred millionths is that of \
-         TF32: section 7.",
+        "The errors are against the same convolution in f64. An algorithm may add the same products in another order, or \
+         other products, and round elsewhere. No result is wrong, and you cannot count on two being the same.",
     );
+    if has_tf32(device)? {
+        lab.prose(
+            "Some hundred millionths are the error of TF32, which section 7 is about.",
+        );
+    }
     Ok(())
+}
+
+/// Why this algorithm is the fastest here.
+fn why_the_fastest(name: &str) -> &'static str {
+    match name {
+        "`WINOGRAD_NONFUSED`" => {
+            "Multiplying is what takes the time on this card, and Winograd's way multiplies least. On a card that \
+             multiplies fast, its transforms cost more than they save."
+        }
+        "`GEMM`" => {
+            "Here a product of matrices that lie ready is so much faster that writing them out first pays."
+        }
+        _ => {
+            "This one prepares nothing. The other two prepare before they multiply, and here that costs more than it \
+             saves."
+        }
+    }
+}
+
+/// The algorithms as a picture, and who takes which.
+fn draw(lab: &mut Lab, tried: &[Kernel], takers: [(&str, Option<String>); 2]) {
+    let taken_by = |kernel: &Kernel| {
+        let taken =
+            takers.iter().filter(|(_, name)| name.as_ref() == Some(&kernel.name));
+        taken.map(|(who, _)| (*who).to_owned()).collect::<Vec<_>>()
+    };
+    let all: Vec<Algorithm> = tried
+        .iter()
+        .map(|kernel| Algorithm {
+            name: algorithm(kernel).to_owned(),
+            time: kernel.time,
+            workspace: kernel.workspace,
+            taken_by: taken_by(kernel),
+        })
+        .collect();
+    let kind = microseconds("", Duration::ZERO).kind.name();
+    let said = all.iter().map(|Algorithm { name, time, workspace, .. }| {
+        let time = time.map_or_else(|| "an unknown time".to_owned(), words::time);
+        format!("{name} {time} and {}", words::bytes(*workspace))
+    });
+    let taken = |name: &Option<String>| {
+        let kernel = tried.iter().find(|kernel| Some(&kernel.name) == name.as_ref());
+        kernel.map_or("another", algorithm)
+    };
+    let [(_, found), (_, by_rule)] = &takers;
+    let caption = format!(
+        "One convolution and {} algorithms for it, each with the time ({kind}) and the workspace that it needs: {}. \
+         The search tries all of them and takes {}; the rule of thumb tries none and takes {}.",
+        all.len(),
+        said.collect::<Vec<_>>().join(", "),
+        taken(found),
+        taken(by_rule),
+    );
+    lab.picture(algorithms::picture(&all, kind), &caption);
 }
 
 // ANCHOR: convolutions
@@ -140,11 +203,12 @@ pub(super) fn rule_or_search(lab: &mut Lab) -> crate::Result<()> {
     }
     lab.think(
         "07-rule",
-        "Without benchmark mode a rule of thumb picks the algorithm. With it the first call tries all, and later calls \
-         take the fastest. For how many of four convolutions is the rule wrong?",
+        "Without benchmark mode a rule of thumb picks the algorithm. With it the first call tries all of them, and later \
+         calls take the fastest. For how many of four convolutions is the rule wrong?",
     );
     let mut later_calls = Table::new(["convolution", "rule", "later", "found"]);
-    let mut first_calls = Table::new(["convolution", "first", "calls to pay it back"]);
+    let mut first_calls =
+        Table::new(["convolution", "the rule was", "first", "calls to pay it back"]);
     // What the search gains at most in a call, for which convolution, and after how many calls that has paid for it.
     let mut best = (Duration::ZERO, "", raced("paid_back", "never"));
     for (name, images, channels, size, kernel) in CONVOLUTIONS {
@@ -157,23 +221,30 @@ pub(super) fn rule_or_search(lab: &mut Lab) -> crate::Result<()> {
         let first = time_of(device, forward)?; // tries all
         let later = time_of(device, forward)?; // takes the fastest
         // ANCHOR_END: first_and_later
-        let (y, trace) = Machine::current().profile(forward);
+        let found = taken(device, forward)?;
         cudnn::set_benchmark(false);
-        y?;
-        let found =
-            trace.kernels(device.index()).last().map_or("none", algorithm).to_owned();
+        let by_rule = taken(device, forward)?;
         later_calls = later_calls.row(row![
             name,
             microseconds("rule_time", rule),
             microseconds("later_time", later),
-            raced("found", found)
+            raced("found", found.as_str())
         ]);
-        let paid_back = paid_back(first, rule, later);
-        if rule.saturating_sub(later) > best.0 {
-            best = (rule - later, name, paid_back.clone());
+        // The same algorithm may be a little sooner or later the next time: that is no gain.
+        let gain = match found == by_rule {
+            true => Duration::ZERO,
+            false => rule.saturating_sub(later),
+        };
+        let paid_back = paid_back(first.saturating_sub(rule), gain);
+        if gain > best.0 {
+            best = (gain, name, paid_back.clone());
         }
-        first_calls =
-            first_calls.row(row![name, microseconds("first_time", first), paid_back]);
+        first_calls = first_calls.row(row![
+            name,
+            raced("rule_was", if gain.is_zero() { "right" } else { "wrong" }),
+            microseconds("first_time", first),
+            paid_back
+        ]);
     }
     lab.table(later_calls);
     let (gain, name, paid_back) = best;
@@ -190,28 +261,42 @@ pub(super) fn rule_or_search(lab: &mut Lab) -> crate::Result<()> {
         .unit("calls")
         .tolerance(0.25)
         .because(
-            "The search runs every algorithm, the slow ones too, and takes memory for them first; each later call \
+            "The search runs every algorithm, the slow ones too, and takes memory for them first. Each later call \
              gives back only its own share.",
         )
         .raced()
     });
     lab.table(first_calls);
     lab.answer(guess, paid_back.unit("calls"));
+    let verdict = match gain.is_zero() {
+        true => {
+            "Here the rule was right each time, so the searches gain nothing and are never paid back."
+        }
+        false => {
+            "Where the rule was right, the search gains nothing and is never paid back. Where it was wrong, each later \
+             call is shorter."
+        }
+    };
+    lab.prose(Text::from(verdict).raced());
     lab.prose(
-        "Where the rule was right nothing is gained, and the search is never paid back. Where it was wrong each later \
-         call is shorter. The rule of this simulated cuDNN knows the sizes and not the card, so it errs on one card \
-         where it is right on another; the rule of the real cuDNN knows more.",
+        "The rule of this simulated cuDNN knows the sizes and not the card, so it errs on one card where it is right on \
+         another. The rule of the real cuDNN knows more.",
     );
     Ok(())
 }
 
+/// The algorithm that a convolution takes now.
+fn taken(device: Device, forward: impl FnOnce() -> Result<Tensor>) -> Result<String> {
+    let (y, trace) = Machine::current().profile(forward);
+    y?;
+    Ok(trace.kernels(device.index()).last().map_or("none", algorithm).to_owned())
+}
+
 /// After how many later calls the search was worth it.
-fn paid_back(first: Duration, rule: Duration, later: Duration) -> Figure {
-    let (cost, gain) =
-        (first.saturating_sub(rule).as_nanos(), rule.saturating_sub(later).as_nanos());
-    match gain {
+fn paid_back(cost: Duration, gain: Duration) -> Figure {
+    match gain.as_nanos() {
         0 => raced("paid_back", "never"),
-        gain => raced("paid_back", cost.div_ceil(gain) as i64),
+        gain => raced("paid_back", cost.as_nanos().div_ceil(gain) as i64),
     }
 }
 
@@ -278,8 +363,9 @@ pub(super) fn when_it_never_pays(lab: &mut Lab) -> crate::Result<()> {
     lab.answer(guess, observed("searches", searches).unit("searches"));
     lab.prose(
         "The result is kept for each pass, type and set of sizes. A smaller last batch costs one more search, once. Sizes \
-         that are new each time are searched each time, and nothing is ever paid back. benchmark_limit tries fewer: with \
-         1 it is the rule's choice alone, which costs less and finds nothing. A training makes three passes, forward and two gradients, so it searches three times for each size.",
+         that are new each time are searched each time, and those searches are never paid back. benchmark_limit tries \
+         fewer algorithms: with 1 it is the rule's choice alone, which costs less and finds nothing. Training makes \
+         three passes, forward and two for the gradients, so it searches three times for each size.",
     );
     Ok(())
 }
@@ -322,10 +408,10 @@ pub(super) fn memory_to_work_in(lab: &mut Lab) -> crate::Result<()> {
     // ANCHOR: peaks
     let (conv, x) = convolution(device, 8, [32, 8], 24, 3)?;
     let peak = || -> Result<u64> {
-        cuda::reset_peak_memory_stats_device(device.index())?;
-        let before = cuda::memory_allocated_device(device.index())?;
+        cuda::reset_peak_memory_stats();
+        let before = cuda::memory_allocated();
         no_grad(|| conv.forward(&x))?;
-        Ok(cuda::max_memory_allocated_device(device.index())? - before)
+        Ok(cuda::max_memory_allocated() - before)
     };
     let by_rule = peak()?;
     cudnn::set_benchmark(true);
@@ -339,7 +425,7 @@ pub(super) fn memory_to_work_in(lab: &mut Lab) -> crate::Result<()> {
             .row(row!["in the search", exact("peak", in_search)])
             .row(row!["after it", raced("peak", after_it)]),
     );
-    lab.prose("The search needs room for the hungriest algorithm, even if that is not taken in the end.");
+    lab.prose("The search needs room for the hungriest algorithm, even if another one is taken in the end.");
     drop((conv, x));
 
     let guess = lab.predict(
@@ -362,29 +448,26 @@ pub(super) fn memory_to_work_in(lab: &mut Lab) -> crate::Result<()> {
     );
     // ANCHOR: no_room
     let (conv, x) = convolution(device, 4, [64, 64], 16, 3)?;
-    let (mut held, mut runs) = (Vec::new(), Vec::new());
-    for full in [false, true] {
-        if full {
-            cuda::empty_cache()?;
-            let reserved = cuda::memory_reserved_device(device.index())?;
-            let (_, total) = cuda::mem_get_info_device(device.index())?;
-            cuda::set_per_process_memory_fraction_device(
-                reserved as f64 / total as f64,
-                device.index(),
-            )?;
-            while let Ok(two_mebibytes) = Tensor::zeros_with(&[1 << 19], device) {
-                held.push(two_mebibytes);
-            }
-        }
-        let (y, trace) = Machine::current().profile(|| no_grad(|| conv.forward(&x)));
-        y?;
-        runs.push((
-            if full { "full" } else { "with room" },
-            trace.kernels(device.index()),
-        ));
+    let forward = || Machine::current().profile(|| no_grad(|| conv.forward(&x)));
+    let (y, with_room) = forward();
+    drop(y?);
+
+    // From here on the program may have no more memory than it has reserved,
+    cuda::empty_cache()?;
+    let reserved = cuda::memory_reserved() as f64;
+    let (_, total) = cuda::mem_get_info()?;
+    cuda::set_per_process_memory_fraction(reserved / total as f64)?;
+    // and all of that is taken.
+    let mut held = Vec::new();
+    while let Ok(two_mebibytes) = Tensor::zeros_with(&[1 << 19], device) {
+        held.push(two_mebibytes);
     }
+    let (y, full) = forward();
+    drop(y?);
     // ANCHOR_END: no_room
-    cuda::set_per_process_memory_fraction_device(1.0, device.index())?;
+    cuda::set_per_process_memory_fraction(1.0)?;
+    let runs = [("with room", with_room), ("full", full)]
+        .map(|(name, trace)| (name, trace.kernels(device.index())));
     let mut table = Table::new(["memory", "algorithm", "time", "workspace in bytes"]);
     for (name, kernel) in runs
         .iter()
@@ -400,14 +483,15 @@ pub(super) fn memory_to_work_in(lab: &mut Lab) -> crate::Result<()> {
     let [with_room, full] =
         [0, 1].map(|run| runs[run].1.last().and_then(|kernel| kernel.time));
     lab.prose(
-        "There is no error and no warning. Another algorithm is taken, with less workspace, a different time and perhaps different bits.",
+        "There is no error and no warning. Another algorithm is taken, which works in less memory and may round differently.",
     );
     let verdict = match full > with_room {
         true => {
-            "If training becomes slower for no visible reason, memory may be short."
+            "It is slower here. If your training becomes slower for no visible reason, memory may be short."
         }
         false => {
-            "Here it is no slower: the rule had not chosen the fastest. On another card training becomes slower, for a reason that nobody names."
+            "It is no slower here, because the rule had not chosen the fastest. On another card it is, and nobody tells \
+             you why."
         }
     };
     lab.prose(Text::from(verdict).raced());

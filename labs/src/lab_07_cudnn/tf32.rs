@@ -50,8 +50,8 @@ pub(super) fn ten_bits(lab: &mut Lab, size: usize) -> crate::Result<()> {
     lab.table(table);
     lab.prose(
         "The exponent stays whole, so TF32 reaches as far as f32: it loses digits, not range. About three \
-         decimal digits stay. It is not a type of tensor: a card rounds what it multiplies, adds the products in f32, and \
-         gives back f32.",
+         decimal digits are left. TF32 is not a type of tensor: a card rounds what it multiplies, adds the products in \
+         f32, and gives back f32.",
     );
     lab.think(
         "07-cores",
@@ -69,7 +69,9 @@ pub(super) fn ten_bits(lab: &mut Lab, size: usize) -> crate::Result<()> {
         table = table.row(tensor_cores("this card", device)?);
     }
     lab.table(table.row(h200.enter(|| tensor_cores("an H200", Device::cuda(0)))?));
-    lab.prose("f16 takes compute capability 7.0, bf16 and TF32 take 8.0.");
+    lab.prose(
+        "For f16 a card needs compute capability 7.0, for bf16 and TF32 it needs 8.0.",
+    );
 
     lab.think(
         "07-error",
@@ -88,9 +90,9 @@ pub(super) fn ten_bits(lab: &mut Lab, size: usize) -> crate::Result<()> {
         product_error = error;
     }
     lab.prose(
-        "Where the card has TF32 and it is allowed, the product is that of the rounded operands. Where it does not, nothing \
-         happens: allow_tf32 permits, it does not demand. set_float32_matmul_precision(High) is another name for the same \
-         flag.",
+        "Where the card has TF32 and you allow it, the product is that of the rounded matrices. Where the card has none, \
+         nothing happens: allow_tf32 permits, it does not demand. set_float32_matmul_precision(High) is another name for \
+         the same flag.",
     );
 
     let card = if has_tf32 { "this card" } else { "an H200" };
@@ -126,8 +128,9 @@ pub(super) fn ten_bits(lab: &mut Lab, size: usize) -> crate::Result<()> {
         },
     );
     lab.prose(
-        "By default products are exact to the bits of f32, and convolutions are rounded where a card can: the \
-         puzzling difference from the CPU is this one. cudnn::set_allow_tf32(false) restores all the bits.",
+        "By default a product keeps the digits of f32, and a convolution is rounded on any card that can. If the CPU and \
+         a GPU disagree in the fourth digit of a convolution, this is why. cudnn::set_allow_tf32(false) restores the \
+         digits.",
     );
     Ok(())
 }

@@ -1,10 +1,21 @@
 //! Lab 09: feeding the GPU. Part A follows a batch to the device, part B finds out what a GPU that is not busy waits for.
 
+use std::sync::Arc;
+use std::time::Duration;
+
+use todevice::Result;
+use todevice::time::Instant;
+
 use crate::cli::count;
 use crate::{Entry, Lab, Run};
 
+mod cifar10;
+mod epoch;
 mod feeding;
 mod why_it_waits;
+mod workers;
+
+pub use cifar10::Cifar10;
 
 pub const LAB: Entry<Options> = Entry { name: "lab-09", title: "Feeding the GPU", run };
 
@@ -18,11 +29,29 @@ pub struct Options {
     /// The most workers in section 5, which tries 0, 1, 2, 4 and so on [default: 8, or 1 where time is measured]
     #[arg(long, value_name = "N", value_parser = count(0..=64))]
     pub num_workers: Option<usize>,
+
+    /// The folder with data_batch_1.bin to data_batch_5.bin of CIFAR-10, the binary version, for section 4 [default: a few
+    /// records that the lab writes itself]
+    #[arg(long, value_name = "DIR", value_parser = cifar10::in_folder)]
+    pub cifar10: Option<Arc<Cifar10>>,
 }
 
 pub fn run(lab: &mut Lab, options: &Options) -> crate::Result<()> {
-    feeding::sections(lab, options)?;
+    feeding::sections(lab)?;
+
+    lab.section(4, "One epoch, fed in different ways");
+    cifar10::from_files(lab, options.cifar10.as_ref())?;
+    epoch::one_epoch(lab, options.batch_size)?;
+
+    workers::sections(lab, options)?;
     why_it_waits::sections(lab)
+}
+
+/// How long it takes, by the machine's clock.
+fn time_of<R>(run: impl FnOnce() -> Result<R>) -> Result<Duration> {
+    let start = Instant::now();
+    run()?;
+    Ok(start.elapsed())
 }
 
 /// The runs that are tested. The book shows them.

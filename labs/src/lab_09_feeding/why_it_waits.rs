@@ -1,4 +1,4 @@
-//! Part B: why is my GPU at 11 %?
+//! Part B: why is my GPU not busy?
 
 use std::iter;
 
@@ -9,11 +9,12 @@ use todevice::monitor::Gpu;
 use todevice::prelude::*;
 use todevice::time::Instant;
 
-use super::feeding::Pictures;
+use super::epoch::Pictures;
+use super::feeding::blocking;
 use crate::lab_05_monitoring::{
     BATCH, Seen, Training, found, on_gpu, pause, pictures, reading, wait_for, watched,
 };
-use crate::{Cell, Figure, Lab, Prediction, Table, row};
+use crate::{Cell, Figure, Lab, Prediction, Table, Text, row};
 
 pub(super) fn sections(lab: &mut Lab) -> crate::Result<()> {
     why(lab)?;
@@ -21,30 +22,37 @@ pub(super) fn sections(lab: &mut Lab) -> crate::Result<()> {
 }
 
 fn why(lab: &mut Lab) -> crate::Result<()> {
-    lab.section(7, "Why is my GPU at 11 %?");
+    lab.section(7, "Why is my GPU not busy?");
     lab.think(
         "05-how-busy",
-        "A network of two layers trains on 1024 pictures in each step. They are on the GPU already, and nobody reads a number. How \
-         busy is the GPU?",
+        "A network of two layers trains on 1024 pictures in each step. They are on the GPU already, and nobody reads a \
+         number. How busy is the GPU?",
     );
     if !on_gpu(
         lab,
-        "four training loops that starve a GPU, each in another way, and how a monitor tells them apart.",
+        "four training loops that keep a GPU waiting, each in another way, and how a monitor tells them apart.",
     ) {
         return Ok(());
     }
     let (device, seed) = (lab.device(), lab.seed());
     let fed = well_fed(seed, device)?;
     lab.table(readings(FED, &[("well fed", &fed)]));
-    lab.prose(
-        "Nearly all the time. Most of its multiprocessors have work, and it draws most of the watts it may. The host is \
-         at 100 % too: it launches, and waits where the queue is full.",
-    );
+    let verdict = if blocking(device)? {
+        "CUDA_LAUNCH_BLOCKING=1 is set, so the host launches each kernel only when the one before is done. Between the two \
+         the GPU has nothing to do."
+    } else if fed.0.utilization.is_some_and(|percent| percent >= 85) {
+        "Nearly all the time. What is left are the short pauses between kernels. The host is at 100 % too: it launches, \
+         and waits where the queue is full."
+    } else {
+        "Not nearly all the time, although nobody makes it wait. The kernels are so short that the pauses between them, \
+         or the host that launches them, take a good part of it. The host is at 100 %."
+    };
+    lab.prose(Text::from(verdict).raced());
 
     lab.think(
         "05-four-loops",
-        "Four loops train the same network, and each starves the GPU in another way: a loader that is too slow, numbers \
-         read in every step, a tiny batch, copies from pageable memory. Which reading gives each of them away?",
+        "Four loops train the same network, and each has another flaw: a loader that is too slow, numbers read in every \
+         step, a tiny batch, copies from pageable memory. Which reading gives each of them away?",
     );
     let loops = [
         (TINY, tiny_batches(seed, device)?),
@@ -55,34 +63,47 @@ fn why(lab: &mut Lab) -> crate::Result<()> {
     let [(_, a), (_, b), (_, c), (_, d)] = &loops;
     lab.table(readings(STARVED, &[("A", a), ("B", b), ("C", c), ("D", d)]));
     lab.prose(
-        "GPU-Util alone does not tell: look for the one other number that is odd. One has a host that is busier than a \
-         single thread can be. One has a busy bus. One has a GPU that runs kernels more than half of the time, with few of \
-         its multiprocessors at work. And one has nothing odd at all, which says something too.",
+        "GPU-Util does not tell which is which. Look at the host first: one loop keeps it busier than a single thread \
+         can. Of the other three, one has batches coming over the bus. Of the last two, one runs kernels that few of the \
+         multiprocessors take part in. And one has nothing odd at all, which says something too.",
     );
 
+    let told_apart = [a, b, d].iter().all(|other| cpu(c) > cpu(other))
+        && [a, d].iter().all(|other| b.0.pcie_to_device > other.0.pcie_to_device)
+        && in_use(a) < 0.8 * in_use(d);
     let guess = lab.predict(
         Prediction::order(
             "09-which-loop",
             "Which loop is which? Put them in the order A, B, C, D.",
             [LOADER, PAGEABLE, TINY, WAITS],
         )
-        .because("A, B and C have one odd reading each, and D has none."),
+        .because(
+            "Workers show in the CPU, copies on the bus, and tiny kernels in SM active. The loop that has none of these \
+             waits.",
+        )
+        .raced()
+        .only_if(told_apart),
     );
     lab.table(
         Table::new(["loop", "what it is", "what gives it away"])
-            .row(row!["A", TINY, "kernels run, yet few SMs have work: they are tiny"])
-            .row(row![
-                "B",
-                PAGEABLE,
-                "much comes over the bus, and the GPU waits for it"
-            ])
-            .row(row!["C", LOADER, "CPU above 100 %: the workers are at work"])
-            .row(row!["D", WAITS, "nothing: GPU and host wait for each other in turn"]),
+            .row(row!["A", TINY, "SM active is a small part of GPU-Util"])
+            .row(row!["B", PAGEABLE, "batches on the bus, and no workers"])
+            .row(row!["C", LOADER, "CPU above 100 %: the workers"])
+            .row(row!["D", WAITS, "nothing: GPU and host wait for each other"]),
     );
     lab.answer(
         guess,
         loops.iter().map(|(what, _)| (*what).to_owned()).collect::<Vec<_>>(),
     );
+    let verdict = if !told_apart {
+        "On this machine the readings do not tell the four apart: a timeline has to."
+    } else if a.0.power_draw < d.0.power_draw && a.0.utilization >= d.0.utilization {
+        "nvidia-smi has no column for SM active, but it shows that A draws less power than D, although its kernels run \
+         no less of the time."
+    } else {
+        "nvidia-smi has no column for SM active, and here its other columns do not tell A from D for certain."
+    };
+    lab.prose(Text::from(verdict).raced());
 
     lab.think("05-cures", "What would you do about each of the four?");
     lab.prose(
@@ -92,7 +113,20 @@ fn why(lab: &mut Lab) -> crate::Result<()> {
     Ok(())
 }
 
-// What starves the GPU.
+/// How busy the host was, in percent of a core.
+fn cpu((_, percent): &Seen) -> f64 {
+    percent.unwrap_or(f64::NAN)
+}
+
+/// What part of the multiprocessors had work while kernels ran.
+fn in_use((gpu, _): &Seen) -> f64 {
+    match (gpu.sm_active, gpu.utilization) {
+        (Some(active), Some(busy)) => f64::from(active) / f64::from(busy),
+        _ => f64::NAN,
+    }
+}
+
+// What keeps the GPU waiting.
 const TINY: &str = "tiny batches";
 const PAGEABLE: &str = "pageable copies";
 const LOADER: &str = "a slow loader";
@@ -181,8 +215,8 @@ fn slow_loader(seed: u64, device: Device) -> Result<Seen> {
         ToOptions { device: Some(device), non_blocking: true, ..Default::default() };
     let mut batches = iter::repeat_with(|| loader.iter()).flatten();
     watched(device, || {
-        let (x, y) =
-            batches.next().ok_or_else(|| Error::custom("no more pictures"))??;
+        let batch = batches.next().ok_or_else(|| Error::custom("no more pictures"))?;
+        let (x, y) = batch?;
         training.step(&x.to(to_gpu)?, &y.to(to_gpu)?).map(drop)
     })
 }
@@ -213,15 +247,35 @@ fn check(x: &Tensor) -> Result<()> {
 }
 // ANCHOR_END: waits
 
+// ANCHOR: rows
+/// Keeps the GPU busy with tensors of so many rows. What the monitor says, and how many
+/// rows get done in a millisecond.
+fn argmax_of(rows: usize, device: Device) -> Result<(Gpu, f64)> {
+    let x = Tensor::rand_with(&[rows, 1 << 16], device, None)?;
+    pause();
+    let (start, mut launches) = (Instant::now(), 0);
+    let (gpu, _) = watched(device, || {
+        for _ in 0..20 {
+            x.argmax(1, false)?; // one block of threads a row
+            launches += 1;
+        }
+        wait_for(device)
+    })?;
+    let milliseconds = 1e3 * start.elapsed().as_secs_f64();
+    Ok((gpu, (rows * launches) as f64 / milliseconds))
+}
+// ANCHOR_END: rows
+
 fn busy_is_not_full(lab: &mut Lab) -> crate::Result<()> {
     lab.section(8, "How full is busy?");
     let times_as_many = "`argmax` finds the largest of 65536 numbers, in one row, in 8 rows, or in 80. Each keeps the GPU \
-                         busy, launch after launch. A row is one block of threads, and a multiprocessor can work on several blocks at once. How many times as many rows a second get done with 80 in a launch as \
+                         busy, launch after launch. A row is one block of threads, and a multiprocessor can work on \
+                         several blocks at once. How many times as many rows a second get done with 80 in a launch as \
                          with one?";
     if !lab.device().is_cuda() {
         lab.think("05-argmax", times_as_many);
     }
-    if !on_gpu(lab, "a busy GPU of which 39 of 40 multiprocessors have nothing to do.")
+    if !on_gpu(lab, "a busy GPU whose multiprocessors have nothing to do, all but one.")
     {
         return Ok(());
     }
@@ -229,30 +283,17 @@ fn busy_is_not_full(lab: &mut Lab) -> crate::Result<()> {
         Prediction::number("05-argmax", times_as_many)
             .tolerance(0.25)
             .because(
-                "With a single row one multiprocessor works on one block, and the others stand idle. With 80 there is room for all of them at once, and \
-                 GPU-Util does not mind.",
+                "A single row keeps one multiprocessor at work, and the others stand idle. More rows find room beside it, \
+                 and GPU-Util does not mind.",
             )
             .raced(),
     );
     let device = lab.device();
     let mut seen = Vec::new();
-    // ANCHOR: rows
     for rows in [1, 8, 80] {
-        let x = Tensor::rand_with(&[rows, 1 << 16], device, None)?;
-        pause();
-        let (start, mut launches) = (Instant::now(), 0);
-        let (gpu, _) = watched(device, || {
-            for _ in 0..20 {
-                x.argmax(1, false)?; // one block of threads a row
-                launches += 1;
-            }
-            wait_for(device)
-        })?;
-        let per_millisecond =
-            (rows * launches) as f64 / start.elapsed().as_secs_f64() / 1e3;
+        let (gpu, per_millisecond) = argmax_of(rows, device)?;
         seen.push((rows, gpu, per_millisecond));
     }
-    // ANCHOR_END: rows
     let line =
         |label: &str, figure: &dyn Fn(&(usize, Gpu, f64)) -> Figure| -> Vec<Cell> {
             let figures = seen.iter().map(|seen| Cell::from(figure(seen)));
@@ -285,9 +326,9 @@ fn busy_is_not_full(lab: &mut Lab) -> crate::Result<()> {
     lab.answer(guess, found("rows_gain", eighty / one).digits(0));
     lab.prose(
         "GPU-Util asks whether any kernel ran, not how much of the GPU it filled. One row is one block of threads, and one \
-         block is on one multiprocessor; the others stand idle. What gives it away in nvidia-smi is the power. \
-         SM active (of the multiprocessors, the share with work) and occupancy (of the threads there is room for, the \
-         share that is there) say it outright; they come from a profiler, or from DCGM in a data centre.",
+         block is on one multiprocessor; the others stand idle. SM active is the share of the multiprocessors that had \
+         work, and occupancy the share of all places for threads that were taken. Both come from a profiler, or from DCGM \
+         in a data centre. With nvidia-smi alone, look at the power.",
     );
     Ok(())
 }

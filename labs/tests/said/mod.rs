@@ -59,6 +59,15 @@ pub fn pictures(events: &[Event]) -> Vec<&str> {
     pictures.collect()
 }
 
+/// Their captions.
+pub fn captions(events: &[Event]) -> Vec<&str> {
+    let captions = events.iter().filter_map(|event| match event {
+        Event::Picture { caption, .. } => Some(caption.as_str()),
+        _ => None,
+    });
+    captions.collect()
+}
+
 /// What in the environment changes the machines of binaries, and not those of `run_captured`.
 pub const VARIABLES: [&str; 3] = ["CUDA_LAUNCH_BLOCKING", "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"];
 

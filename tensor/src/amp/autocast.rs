@@ -194,6 +194,20 @@ pub(crate) fn without_autocast<R>(scope: impl FnOnce() -> R) -> R {
     if state.is_active() { within(State { suspended: true, ..state }, scope) } else { scope() }
 }
 
+/// What autocast does on this thread at some time, to do the same at another.
+#[derive(Clone, Copy)]
+pub(crate) struct Region(State);
+
+impl Region {
+    pub(crate) fn current() -> Region {
+        Region(STATE.get())
+    }
+
+    pub(crate) fn enter<R>(self, scope: impl FnOnce() -> R) -> R {
+        within(self.0, scope)
+    }
+}
+
 /// The operands of an operation as autocast casts them. Autocast is suspended until this is dropped.
 pub(crate) struct Operands(Option<Box<(SmallVec<[Tensor; 4]>, Restore)>>);
 

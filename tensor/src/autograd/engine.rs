@@ -8,6 +8,7 @@ use super::error::AutogradError;
 use super::function::saved_tensors;
 use super::graph::{Edge, History, Leaf, Meta, Node};
 use super::mode::no_grad;
+use crate::ambient::Ambient;
 use crate::amp::without_autocast;
 use crate::device::Device;
 use crate::error::Result;
@@ -121,13 +122,16 @@ fn walk(
 ) -> Result<()> {
     let place = scope::here();
     let _scope = scope::on_behalf_of(place);
+    Ambient::spend(|host| &host.backward);
     let mut pending = Pending { caller: stream::snapshot(), ..Pending::default() };
     pending.send(&root.history(), seed)?;
     while let Some((_, (node, grad))) = pending.nodes.pop_last() {
         let _stream = node.stream.map(stream::enter);
+        let saved = saved_tensors(&node)?; // which may be computed again
         let scope = scope::operation(node.name(), place);
-        let grads = node.step.backward(&node, &saved_tensors(&node)?, &grad)?;
-        drop((grad, scope));
+        Ambient::spend(|host| &host.node);
+        let grads = node.step.backward(&node, &saved, &grad)?;
+        drop((grad, saved, scope));
         if !retain_graph {
             node.saved.lock().unwrap_or_else(PoisonError::into_inner).free();
         }
@@ -137,7 +141,10 @@ fn walk(
             }
         }
     }
-    pending.leaves.into_iter().try_for_each(|(leaf, grad)| at_leaf(&leaf, grad))
+    pending.leaves.into_iter().try_for_each(|(leaf, grad)| {
+        Ambient::spend(|host| &host.node);
+        at_leaf(&leaf, grad)
+    })
 }
 
 /// Gradients on their way: sums that more may still be added to.

@@ -18,6 +18,14 @@ pub enum AutogradError {
     BackwardTwice,
     #[error("element 0 of tensors does not require grad and does not have a grad_fn")]
     NoGraph,
+    #[error(
+        "torch.utils.checkpoint: A different number of tensors was saved during the original forward and recomputation.\nNumber of tensors saved during forward: {first}\nNumber of tensors saved during recomputation: {again}."
+    )]
+    CheckpointCount { first: usize, again: usize },
+    #[error(
+        "torch.utils.checkpoint: Recomputed values for the following tensors have different metadata than during the forward pass.\n{tensors}."
+    )]
+    CheckpointMeta { tensors: String },
     #[error("grad can be implicitly created only for scalar outputs")]
     ImplicitGradient,
     #[error(

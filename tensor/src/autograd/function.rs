@@ -9,6 +9,7 @@ use smallvec::SmallVec;
 use super::error::AutogradError;
 use super::graph::{Edge, History, Meta, Node};
 use super::mode::{Mode, is_recording};
+use super::saved::{Kept, SavedTensor, SavedTensors};
 use crate::enter::enter;
 use crate::error::{Error, Result};
 use crate::gpu::runtime::DeviceMemory;
@@ -71,7 +72,7 @@ pub trait Function<const N: usize>: Send + Sync + Sized + 'static {
 pub struct Context<const N: usize> {
     recording: bool,
     needs: [bool; N],
-    saved: SmallVec<[SavedTensor; 2]>,
+    saved: Kept,
     save_output: bool,
 }
 
@@ -111,57 +112,6 @@ impl<const N: usize> Context<N> {
     /// Keeps the result of this operation itself, after the other saved tensors.
     pub fn save_output(&mut self) {
         self.save_output = true;
-    }
-}
-
-/// A tensor kept for backward, with the version of its memory at that time.
-#[derive(Clone)]
-pub(super) struct SavedTensor {
-    tensor: Option<Tensor>,
-    version: u64,
-    /// What made it, for the message if it was overwritten. The operation's own result is kept without
-    /// its history, which would hold the node that holds it.
-    made_by: Option<&'static str>,
-}
-
-impl SavedTensor {
-    fn new(tensor: Option<&Tensor>) -> SavedTensor {
-        SavedTensor {
-            tensor: tensor.cloned(),
-            version: tensor.map_or(0, Tensor::version),
-            made_by: tensor.and_then(Tensor::grad_fn),
-        }
-    }
-
-    fn unpack(&self, place: &'static Location<'static>) -> Result<Option<Tensor>> {
-        let Some(tensor) = &self.tensor else { return Ok(None) };
-        if tensor.version() != self.version {
-            return Err(AutogradError::ModifiedInPlace {
-                tensor: (tensor.device().device_type(), tensor.dtype()),
-                sizes: tensor.sizes().to_vec(),
-                output_of: self.made_by,
-                version: tensor.version(),
-                expected: self.version,
-                place,
-            }
-            .into());
-        }
-        Ok(Some(tensor.clone()))
-    }
-}
-
-/// The saved tensors of a node, until backward frees them.
-pub(super) enum SavedTensors {
-    Kept(SmallVec<[SavedTensor; 2]>),
-    Freed,
-}
-
-impl SavedTensors {
-    /// Frees them. A node that saved nothing can be walked again, so it stays as it is.
-    pub(super) fn free(&mut self) {
-        if matches!(self, SavedTensors::Kept(tensors) if !tensors.is_empty()) {
-            *self = SavedTensors::Freed;
-        }
     }
 }
 
@@ -249,11 +199,9 @@ fn taken(grads: &mut [Option<Tensor>]) -> Grads {
 }
 
 /// Handed out of the lock: a backward of the user's own may look at this graph again.
-pub(super) fn saved_tensors(node: &Node) -> Result<SmallVec<[SavedTensor; 2]>> {
-    match &*node.saved.lock().unwrap_or_else(PoisonError::into_inner) {
-        SavedTensors::Kept(tensors) => Ok(tensors.clone()),
-        SavedTensors::Freed => Err(AutogradError::BackwardTwice.into()),
-    }
+pub(super) fn saved_tensors(node: &Node) -> Result<Kept> {
+    let saved = node.saved.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    saved.tensors()
 }
 
 /// Runs `function` on `inputs`, and gives its result a node if any input requires grad.
@@ -293,8 +241,7 @@ fn recorded<const N: usize>(
         return Ok(output);
     }
     if save_output {
-        let made_by = Some(step.name());
-        saved.push(SavedTensor { made_by, ..SavedTensor::new(Some(&output.detached_from(place))) });
+        saved.push(SavedTensor::output(&output.detached_from(place), step.name()));
     }
     if saved.iter().any(|saved| saved.tensor.as_ref().is_some_and(Tensor::is_inference)) {
         return Err(AutogradError::InferenceSaved.into());
@@ -338,12 +285,12 @@ fn attach(
     output: Tensor,
     step: Box<dyn Step>,
     inputs: &[&Tensor],
-    saved: SmallVec<[SavedTensor; 2]>,
+    saved: Kept,
     place: &'static Location<'static>,
 ) -> Result<Tensor> {
     let edges = inputs.iter().map(|input| Edge { to: input.history(), input: Meta::of(input) }).collect();
     let stream = output.storage().device().map(DeviceMemory::current_stream_key);
-    let node = Node::new(step, edges, SavedTensors::Kept(saved), place, stream);
+    let node = Node::new(step, edges, SavedTensors::new(saved), place, stream);
     output.set_history(History::Node(node));
     Ok(output)
 }

@@ -1,6 +1,7 @@
 //! The recorded graph: a node for every operation, a leaf for every tensor the user made.
 
 use std::cell::RefCell;
+use std::fmt;
 use std::mem::{self, ManuallyDrop};
 use std::panic::Location;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,7 +9,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use smallvec::SmallVec;
 
-use super::function::{SavedTensors, Step};
+use super::function::Step;
+use super::saved::SavedTensors;
 use crate::device::Device;
 use crate::dtype::DType;
 use crate::error::Result;
@@ -73,7 +75,7 @@ pub(super) struct Edge {
 }
 
 /// What is known of a tensor without its values.
-#[derive(Clone)]
+#[derive(Clone, PartialEq)]
 pub(super) struct Meta {
     pub(super) sizes: SmallVec<[usize; 4]>,
     pub(super) dtype: DType,
@@ -83,6 +85,22 @@ pub(super) struct Meta {
 impl Meta {
     pub(super) fn of(tensor: &Tensor) -> Meta {
         Meta { sizes: tensor.sizes().into(), dtype: tensor.dtype(), device: tensor.device() }
+    }
+}
+
+/// As Python prints it.
+impl fmt::Display for Meta {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Meta { sizes, dtype, device } = self;
+        write!(
+            f,
+            "{{'shape': torch.Size({sizes:?}), 'dtype': {dtype}, 'device': device(type='{}'",
+            device.device_type()
+        )?;
+        if let Device::Cuda { index, .. } = device {
+            write!(f, ", index={index}")?;
+        }
+        f.write_str(")}")
     }
 }
 

@@ -1,23 +1,28 @@
 //! Automatic differentiation: a graph recorded while operations run, walked backwards by `backward`.
 //!
 //! - `function`: what an operation has to say for itself, forward beside backward.
+//! - `saved`: what it keeps for its backward pass.
 //! - `graph`: the nodes that are recorded, and leaves, where gradients end up.
 //! - `gradient`: what a tensor has of it.
 //! - `engine`: the walk.
 //! - `mode`: `no_grad`, `enable_grad` and `inference_mode`.
+//! - `checkpoint`: computing again what was not kept.
 
+mod checkpoint;
 mod engine;
 pub(crate) mod error;
 mod function;
 mod gradient;
 mod graph;
 mod mode;
+mod saved;
 
 #[doc(hidden)]
 pub use crate::operation::Cast;
 pub use crate::operation::Operation;
 #[doc(hidden)]
 pub use crate::ops::registry::operations;
+pub use checkpoint::checkpoint;
 pub use engine::{BackwardOptions, GradOptions, grad};
 pub use function::{Context, Function, Saved};
 pub use mode::{enable_grad, inference_mode, is_grad_enabled, is_inference_mode_enabled, no_grad};

@@ -7,7 +7,6 @@ use super::error::DataError;
 use super::worker;
 use crate::ambient::Ambient;
 use crate::error::Result;
-use crate::host_profile::HostProfile;
 use crate::ops::index::error::IndexError;
 use crate::tensor::Tensor;
 
@@ -64,7 +63,7 @@ pub trait Dataset: Send + Sync {
     fn get_items(&self, indices: &[usize]) -> Result<Vec<Self::Sample>> {
         let get = |index: &usize| {
             worker::check_wanted()?;
-            Ambient::charge(HostProfile::fetch_time);
+            Ambient::spend(|host| &host.fetch);
             self.get(*index)
         };
         indices.iter().map(get).collect()
@@ -148,6 +147,7 @@ impl<const N: usize> Dataset for TensorDataset<N> {
         if indices.is_empty() || !self.tensors.iter().all(Tensor::is_contiguous) {
             return Collate::collate(self.get_items(indices)?);
         }
+        Ambient::spend_on_each(indices.len(), |host| &host.row);
         let rows = indices.iter().map(|index| self.check(*index)).collect::<Result<Vec<i64>>>()?;
         let rows = Tensor::from_slice(&rows, &[indices.len()])?;
         columns(self.tensors.each_ref(), |tensor| tensor.index_select(0, &rows))

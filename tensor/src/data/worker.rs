@@ -5,8 +5,8 @@
 //! its own as it does in the caller's, where there are no threads to be had (in a browser). [`Worker`]
 //! knows the difference, nothing else does.
 //!
-//! Where time is modelled a worker takes what a thread takes, be it one or not. PyTorch's workers are processes and
-//! take far more.
+//! Where time is modelled a worker takes what the host's profile says: what a thread takes, be it one or not, or what a
+//! process takes, as PyTorch's workers are.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -23,7 +23,6 @@ use super::error::DataError;
 use crate::ambient::Ambient;
 use crate::autograd::Mode;
 use crate::error::{Error, Result};
-use crate::host_profile::HostProfile;
 use crate::machine::Machine;
 use crate::random::Generator;
 use crate::scope::{self, Place};
@@ -120,7 +119,7 @@ impl<B: Batch> WorkerPool<B> {
         let id = self.sent % self.plan.num_workers;
         if id == self.workers.len() {
             self.workers.push(Worker::start(self.desk(id), self.plan.threads)?);
-            Ambient::charge(HostProfile::worker_time);
+            Ambient::spend(|host| &host.worker);
         }
         self.workers[id].send(Job { indices, sent_at: Ambient::now() });
         self.sent += 1;
@@ -138,7 +137,7 @@ impl<B: Batch> WorkerPool<B> {
     fn hand_over(&self, done: Done<B>) -> Result<B> {
         self.machine.ambient().others_worked(done.worked);
         Ambient::lane().sleep_until(done.ready_at);
-        Ambient::charge(HostProfile::hand_over_time);
+        Ambient::spend(|host| &host.hand_over);
         done.batch
     }
 

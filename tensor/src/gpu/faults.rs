@@ -14,6 +14,7 @@ use super::simulated::{Simulated, SimulatedOptions};
 use super::{DeviceProperties, Event, EventOptions, Stream};
 use crate::backends::cudnn;
 use crate::data::{DataLoader, DataLoaderOptions, DevicePrefetcher, TensorDataset};
+use crate::host_profile::LAPTOP_8_CORES;
 use crate::kernel::{Cost, Geometry, KernelDef, Launch, Parameter, Stopped};
 use crate::monitor::Gpu;
 use crate::{Conv2dOptions, DType, Device, Machine, Result, Tensor, ToOptions, cuda};
@@ -148,7 +149,8 @@ impl Driver for Faulty {
 
 fn machine(faults: &Arc<Mutex<Faults>>, linked: bool) -> Machine {
     let profile = if linked { &H200 } else { &T4 };
-    let options = SimulatedOptions { profile, count: 2, memory: None, others: 0, seed: None };
+    let options =
+        SimulatedOptions { profile, host: &LAPTOP_8_CORES, count: 2, memory: None, others: 0, seed: None };
     let faults = faults.clone();
     Machine::with_driver(|clock| Box::new(Faulty { inner: Simulated::new(options, clock), faults }))
 }

@@ -27,6 +27,7 @@ use crate::gpu::nvidia::Nvidia;
 use crate::gpu::runtime::Cuda;
 use crate::gpu::simulated::{Simulated, SimulatedOptions};
 use crate::host_memory::HostMemory;
+use crate::host_profile::HOSTS;
 use crate::random::Generator;
 use crate::time::Clock;
 
@@ -70,14 +71,16 @@ impl Machine {
 
     /// A host with simulated GPUs, all of one kind (`--gpu sim:t4`).
     pub fn simulated(gpus: SimulatedGpus) -> Machine {
+        let host = gpus.host_profile();
         let options = SimulatedOptions {
-            profile: gpus.profile(),
+            profile: gpus.card(),
+            host,
             count: gpus.count,
             memory: gpus.memory,
             others: gpus.others.unwrap_or(0),
             seed: gpus.seed,
         };
-        Machine::build(GpuSpec::Simulated(gpus), Ambient::new(Clock::default()), |clock| {
+        Machine::build(GpuSpec::Simulated(gpus), Ambient::like(host, Clock::default()), |clock| {
             Some(Box::new(Simulated::new(options, clock)))
         })
     }
@@ -279,7 +282,7 @@ impl Machine {
             cuda.finish_recorded();
             devices = (0..cuda.device_count()).map(|device| cuda.properties(device).name.clone()).collect();
         }
-        self.recorder().trace(recording, devices, self.time_is_modelled())
+        self.recorder().trace(recording, self.to_string(), devices, self.time_is_modelled())
     }
 
     pub(crate) fn clock(&self) -> &Clock {
@@ -296,13 +299,18 @@ impl FromStr for Machine {
     }
 }
 
-/// The GPUs, for people: `no GPU`, `Tesla T4 (simulated)`, `2 x Tesla T4 (simulated)`.
+/// The GPUs, for people: `no GPU`, `Tesla T4 (simulated)`, `2 x Tesla T4 (simulated)`; and the host that is modelled, if it
+/// is not the usual one: `Tesla T4 (simulated), host: pytorch`.
 impl fmt::Display for Machine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.cuda() {
-            None => f.write_str("no GPU"),
-            Some(cuda) if cuda.device_count() == 1 => f.write_str(&cuda.properties(0).name),
-            Some(cuda) => write!(f, "{} x {}", cuda.device_count(), cuda.properties(0).name),
+            None => f.write_str("no GPU")?,
+            Some(cuda) if cuda.device_count() == 1 => f.write_str(&cuda.properties(0).name)?,
+            Some(cuda) => write!(f, "{} x {}", cuda.device_count(), cuda.properties(0).name)?,
+        }
+        match &self.0.gpus {
+            GpuSpec::Simulated(gpus) if gpus.host != HOSTS[0].key => write!(f, ", host: {}", gpus.host),
+            _ => Ok(()),
         }
     }
 }

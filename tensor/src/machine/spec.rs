@@ -4,9 +4,10 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::{Machine, environment};
+use crate::figure_file::{find, find_or_load};
 use crate::gpu::allocator::settings::Settings;
 use crate::gpu::simulated::profile::{PROFILES, Profile};
-use crate::gpu::simulated::profile_file;
+use crate::host_profile::{HOSTS, HostProfile};
 
 /// Whether `verify --gpu real` has found, on any real card, that the labs say there what the book says. Until it has,
 /// `auto` takes no real card: a reader who has not asked for one should not be the first to try it.
@@ -42,17 +43,51 @@ pub struct SimulatedGpus {
     pub others: Option<u64>,
     /// Varies how long everything takes, in a way that can be repeated.
     pub seed: Option<u64>,
+    /// The name of the host's profile: laptop, pytorch, or the path of a file of one, `my-computer.host`.
+    pub host: &'static str,
 }
 
 impl SimulatedGpus {
-    pub(super) fn profile(&self) -> &'static Profile {
-        Profile::find(self.profile).or_else(|| profile_file::find(self.profile)).unwrap_or(PROFILES[0])
+    /// What the GPUs are modelled on.
+    #[doc(hidden)]
+    pub fn card(&self) -> &'static Profile {
+        find(self.profile).unwrap_or(PROFILES[0])
+    }
+
+    /// What their host is modelled on.
+    #[doc(hidden)]
+    pub fn host_profile(&self) -> &'static HostProfile {
+        find(self.host).unwrap_or(HOSTS[0])
+    }
+}
+
+/// What most readers meet first.
+impl Default for SimulatedGpus {
+    fn default() -> SimulatedGpus {
+        let (profile, host) = (PROFILES[0].key, HOSTS[0].key);
+        SimulatedGpus { profile, count: 1, memory: None, others: None, seed: None, host }
     }
 }
 
 impl GpuSpec {
     /// What can be said, for help and errors.
-    pub const GRAMMAR: &str = "auto | none | real | sim[:PROFILE[xN]][,mem=512MiB][,others=1GiB][,seed=7]";
+    pub const GRAMMAR: &str =
+        "auto | none | real | sim[:PROFILE[xN]][,mem=512MiB][,others=1GiB][,seed=7][,host=HOST]";
+
+    /// What can stand for HOST.
+    pub const HOSTS: &str = "laptop | pytorch | FILE.host";
+
+    /// The same GPUs called by another host, whose time is modelled as theirs is.
+    pub fn with_host(self, host: &str) -> Result<GpuSpec, String> {
+        let host = find_or_load::<HostProfile>(host)?.key;
+        match self {
+            GpuSpec::Auto => Ok(GpuSpec::Simulated(SimulatedGpus { host, ..Default::default() })),
+            GpuSpec::Simulated(gpus) => Ok(GpuSpec::Simulated(SimulatedGpus { host, ..gpus })),
+            GpuSpec::None | GpuSpec::Real => {
+                Err(format!("with --gpu {self} time is measured; a host is modelled for simulated GPUs"))
+            }
+        }
+    }
 
     /// The machine for people, or why there is none: with what the environment asks of the memory allocator
     /// ([`cuda::set_allocator_settings`](crate::cuda::set_allocator_settings)) and of launches
@@ -95,15 +130,7 @@ impl GpuSpec {
             }),
             GpuSpec::Auto => {
                 let real = if VERIFIED_ON_A_REAL_GPU { Machine::real().ok() } else { None };
-                Ok(real.unwrap_or_else(|| {
-                    Machine::simulated(SimulatedGpus {
-                        profile: PROFILES[0].key,
-                        count: 1,
-                        memory: None,
-                        others: None,
-                        seed: None,
-                    })
-                }))
+                Ok(real.unwrap_or_else(|| Machine::simulated(SimulatedGpus::default())))
             }
             GpuSpec::Simulated(gpus) => Ok(Machine::simulated(gpus.clone())),
         }
@@ -117,7 +144,7 @@ impl fmt::Display for GpuSpec {
             GpuSpec::Auto => f.write_str("auto"),
             GpuSpec::None => f.write_str("none"),
             GpuSpec::Real => f.write_str("real"),
-            GpuSpec::Simulated(SimulatedGpus { profile, count, memory, others, seed }) => {
+            GpuSpec::Simulated(SimulatedGpus { profile, count, memory, others, seed, host }) => {
                 write!(f, "sim:{profile}")?;
                 if *count != 1 {
                     write!(f, "x{count}")?;
@@ -130,7 +157,10 @@ impl fmt::Display for GpuSpec {
                         None => {}
                     }
                 }
-                seed.map_or(Ok(()), |seed| write!(f, ",seed={seed}"))
+                if let Some(seed) = seed {
+                    write!(f, ",seed={seed}")?;
+                }
+                if *host != HOSTS[0].key { write!(f, ",host={host}") } else { Ok(()) }
             }
         }
     }
@@ -160,7 +190,8 @@ fn simulated(text: &str) -> Result<SimulatedGpus, String> {
         None => return Err(outside_grammar()),
     };
 
-    let mut simulated = SimulatedGpus { profile, count, memory: None, others: None, seed: None };
+    let mut simulated = SimulatedGpus { profile, count, ..Default::default() };
+    let mut host = None;
     for setting in settings {
         match setting.split_once('=') {
             Some(("mem", size)) if simulated.memory.is_none() => simulated.memory = Some(memory(size)?),
@@ -169,11 +200,13 @@ fn simulated(text: &str) -> Result<SimulatedGpus, String> {
                 simulated.seed =
                     Some(parse_seed(seed).map_err(|expected| format!("after seed=, {expected}"))?);
             }
+            Some(("host", name)) if host.is_none() => host = Some(find_or_load::<HostProfile>(name)?.key),
             _ => return Err(outside_grammar()),
         }
     }
-    let context = simulated.profile().context.value as u64;
-    let total = simulated.memory.unwrap_or(simulated.profile().memory.value as u64);
+    simulated.host = host.unwrap_or(simulated.host);
+    let context = simulated.card().context.value as u64;
+    let total = simulated.memory.unwrap_or(simulated.card().memory.value as u64);
     let taken =
         |size: u64| format!("CUDA itself takes {} MiB of a {profile} as soon as it is used", size >> 20);
     if total <= context {
@@ -189,29 +222,15 @@ fn simulated(text: &str) -> Result<SimulatedGpus, String> {
 
 /// `t4x2` → T4, 2; `my-card.profile` → what is in that file, 1. The profile is looked for first: the x in `rtx4090` counts nothing.
 fn profile_and_count(text: &str) -> Result<(&'static str, usize), String> {
-    if text.ends_with(profile_file::ENDING) {
-        return Ok((profile_file::load(text)?.key, 1));
-    }
-    let unknown = || {
-        format!(
-            "unknown profile '{text}', expected one of {}, or FILE{}",
-            profile_names(),
-            profile_file::ENDING
-        )
+    let counted = PROFILES
+        .iter()
+        .find_map(|profile| Some((profile.key, text.strip_prefix(profile.key)?.strip_prefix('x')?)));
+    let Some((profile, count)) = counted else {
+        return Ok((find_or_load::<Profile>(text)?.key, 1));
     };
-    let known = PROFILES.iter().find_map(|profile| Some((profile.key, text.strip_prefix(profile.key)?)));
-    let (profile, rest) = known.ok_or_else(unknown)?;
-    if rest.is_empty() {
-        return Ok((profile, 1));
-    }
-    let count = rest.strip_prefix('x').ok_or_else(unknown)?;
     let number = count.parse().ok().filter(|count| (1..=MOST_GPUS).contains(count));
     let number = number.ok_or_else(|| format!("after x, expected a whole number from 1 to {MOST_GPUS}"))?;
     Ok((profile, number))
-}
-
-fn profile_names() -> String {
-    PROFILES.iter().map(|profile| profile.key).collect::<Vec<_>>().join(", ")
 }
 
 /// `512MiB` → 536870912.

@@ -11,8 +11,8 @@ mod host;
 
 #[cfg(not(target_family = "wasm"))]
 #[doc(hidden)] // For the test that has a library to stand in for NVML, and no GPU.
-pub use crate::gpu::nvidia::reading::gpu as nvml_gpu;
-pub use crate::reading::{Gpu, GpuProcess, ProcessKind};
+pub use crate::gpu::nvidia::reading::{gpu as nvml_gpu, versions as nvml_versions};
+pub use crate::reading::{ComputeMode, Gpu, GpuProcess, ProcessKind, Versions};
 pub use host::{Host, host};
 
 use std::fmt::Write;
@@ -55,6 +55,15 @@ pub fn gpu(index: usize) -> Result<Gpu> {
         return Ok(gpu);
     }
     Err(Error::custom("this GPU cannot be monitored: its driver does not say where it sits"))
+}
+
+/// The versions that `nvidia-smi` prints above its table. A simulated GPU has none.
+pub fn versions() -> Versions {
+    #[cfg(not(target_family = "wasm"))]
+    if !Machine::current().time_is_modelled() {
+        return nvml_versions();
+    }
+    Versions::default()
 }
 
 /// How far back the counters of [`gpu`] look: on a real GPU for up to a second, depending on the card (NVML says

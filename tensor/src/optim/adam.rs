@@ -4,6 +4,7 @@ use std::panic::Location;
 
 use super::groups::LearningRates;
 use super::{GroupOptions, Groups, Optimizer, ParamGroup, check, for_each_with_grad};
+use crate::ambient::Ambient;
 use crate::error::Result;
 use crate::nn::Parameter;
 use crate::ops::optimizer::{AdamStep, adam};
@@ -85,6 +86,7 @@ impl Moments {
         eps: f64,
         decay: Decay,
     ) -> Result<()> {
+        Ambient::spend(|host| &host.adam_parameter);
         // The averages follow a parameter that was converted since. To another device they must be moved.
         let averages = match &self.averages {
             Some([exp_avg, exp_avg_sq]) => {

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::error::OptimError;
+use crate::ambient::Ambient;
 use crate::error::Result;
 use crate::nn::Parameter;
 
@@ -75,6 +76,7 @@ impl<O: GroupOptions, S: Default> Groups<O, S> {
     }
 
     pub(super) fn zero_grad(&self) {
+        Ambient::spend(|host| &host.zero_grad);
         self.parameters().for_each(Parameter::zero_grad);
     }
 }

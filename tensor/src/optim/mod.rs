@@ -12,6 +12,7 @@ use groups::{GroupOptions, Groups};
 pub use groups::{LearningRates, ParamGroup};
 pub use sgd::{SGD, SGDOptions, SGDState};
 
+use crate::ambient::Ambient;
 use crate::autograd::no_grad;
 use crate::error::Result;
 use crate::nn::Parameter;
@@ -44,6 +45,7 @@ fn for_each_with_grad<O, S>(
     mut update: impl FnMut(&Parameter, &crate::Tensor, &O, f64, &mut S) -> Result<()>,
 ) -> Result<()> {
     groups.learning_rates.count_step();
+    Ambient::spend(|host| &host.step);
     no_grad(|| {
         for (i, group) in groups.groups.iter_mut().enumerate() {
             let lr = groups.learning_rates.get(i);

@@ -5,6 +5,7 @@ use std::panic::Location;
 use super::error::OptimError;
 use super::groups::LearningRates;
 use super::{GroupOptions, Groups, Optimizer, ParamGroup, check, for_each_with_grad};
+use crate::ambient::Ambient;
 use crate::error::Result;
 use crate::nn::Parameter;
 use crate::ops::optimizer::{SgdStep, sgd};
@@ -104,6 +105,7 @@ impl Optimizer for SGD {
             let SGDOptions { momentum, dampening, weight_decay, nesterov, maximize, .. } = *options;
             let step = SgdStep { lr, momentum, dampening, weight_decay, nesterov, maximize };
             let parameter = parameter.tensor();
+            Ambient::spend(|host| &host.sgd_parameter);
             // The buffer follows a parameter that was converted since. To another device it must be moved.
             if let Some(old) = &buffer.0 {
                 buffer.0 = Some(old.to(parameter.dtype())?);

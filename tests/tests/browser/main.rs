@@ -4,6 +4,7 @@
 //! `SCREENSHOTS=folder` keeps a picture of every page in every mode.
 
 mod axe;
+mod both;
 mod driver;
 mod predictions;
 mod site;

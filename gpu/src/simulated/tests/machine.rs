@@ -51,17 +51,6 @@ fn it_says_that_it_is_simulated() {
 }
 
 #[test]
-fn every_figure_of_a_profile_has_a_source_and_every_key_finds_its_own() {
-    for profile in profile::PROFILES {
-        let found = Profile::find(profile.key).unwrap();
-        assert_eq!(found.name, profile.name);
-        let text = format!("{profile:?}");
-        assert!(!text.contains("source: \"\""));
-    }
-    assert!(Profile::find("t5").is_none());
-}
-
-#[test]
 fn the_first_use_of_a_device_makes_its_context() {
     let clock = Clock::default();
     let gpu = Simulated::new(options(), clock.clone());

@@ -1,0 +1,172 @@
+//! What is checked of a page's words, once its directives are: each check finds mistakes, and lets pass those that stand in
+//! the page's list of today.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use crate::course::Course;
+use crate::digits::Exceptions;
+use crate::document::Page;
+use crate::english;
+use crate::links::files;
+use crate::mistake::{Mistake, Wrong};
+use crate::page::expand;
+use crate::seeds;
+use crate::shown_code;
+use crate::today::{Finding, Today};
+use crate::words::{MOST, Words};
+
+/// What the checks find, by the name of each.
+type Found = BTreeMap<&'static str, Vec<Finding>>;
+
+fn found(course: &Course, page: &Page, exceptions: &Exceptions) -> Found {
+    let says_numbers = page.chapter().is_some() || page.path == "index.md";
+    let digits = if says_numbers { exceptions.findings(page) } else { Vec::new() };
+    let code = shown_code::findings(course, page);
+    let english = english::findings(course, page);
+    BTreeMap::from([("digits", digits), ("code", code), ("english", english)])
+}
+
+/// The mistakes of a page that its list does not let pass. `expanded` is the page with its directives carried out, if they could be.
+pub fn mistakes(course: &Course, page: &Page, expanded: Option<&str>) -> Vec<Mistake> {
+    let checked = || -> Result<Vec<Mistake>, Wrong> {
+        let (today, _) = Today::read(course, page.path)?;
+        let found = found(course, page, &Exceptions::read(course)?);
+        let passed = |(check, findings)| today.not_let_pass(check, findings);
+        let mut mistakes: Vec<Mistake> = found.into_iter().flat_map(passed).collect();
+        let counted = expanded.map_or(0, |expanded| Words::of(expanded).counted());
+        if page.chapter().is_some() && counted > today.words() {
+            let what = format!(
+                "{counted} words in sight, those in folds counted half: a chapter has at most {MOST}, and this one had {} \
+                 (`cargo run --bin book -- words`)",
+                today.words()
+            );
+            mistakes.push(Mistake { file: page.file.to_owned(), line: 1, what });
+        }
+        mistakes.extend(seeds::mistakes(course, page)?);
+        Ok(mistakes)
+    };
+    checked().unwrap_or_else(|wrong| wrong.mistakes(page.file, 1))
+}
+
+/// What the lists of all pages let pass.
+pub struct Lists {
+    /// Exceptions of `book/digits.toml`, which say why they are some.
+    pub exceptions: usize,
+    /// What stands in `book/today` until somebody mends it.
+    pub let_pass: usize,
+    /// What `book/seeds.toml` says no chapter teaches yet.
+    pub missing: usize,
+    /// What stands in one of them without need.
+    pub without_need: Vec<Mistake>,
+}
+
+/// Looks through the lists of all pages.
+pub fn lists(course: &Course) -> Result<Lists, Vec<Mistake>> {
+    let looked = || -> Result<Lists, Wrong> {
+        let pages = pages(course)?;
+        let exceptions = Exceptions::read(course)?;
+        let (missing, wrong) = seeds::missing(course)?;
+        let mut lists = Lists {
+            exceptions: exceptions.count(),
+            let_pass: 0,
+            missing,
+            without_need: exceptions.without_need(&pages),
+        };
+        lists.without_need.extend(wrong);
+        for file in of_no_page(course, &pages)? {
+            let what = "no page has this name: take the file away".to_owned();
+            lists.without_need.push(Mistake { file, line: 1, what });
+        }
+        for (path, text) in &pages {
+            let (today, Some(places)) = Today::read(course, path)? else { continue };
+            let page = Page { file: &format!("book/chapters/{path}"), path, text };
+            lists.let_pass += today.count();
+            if let Some(at) = today.words_without_need(counted(course, &page, &today)?) {
+                let what = format!("{path} has no more than {MOST} words: take `words` out");
+                lists.without_need.push(places.mistake(at, what));
+            }
+            for (check, findings) in found(course, &page, &exceptions) {
+                for (at, key) in today.without_need(check, &findings) {
+                    let what = format!(
+                        "`{key}` is mended: take it out of `{check}`, or let `cargo run --bin book -- today` do it"
+                    );
+                    lists.without_need.push(places.mistake(at, what));
+                }
+            }
+        }
+        Ok(lists)
+    };
+    looked().map_err(|wrong| wrong.mistakes("book", 1))
+}
+
+/// Takes out of the lists of today what is mended, and deletes those in which nothing is left. Returns the files that changed.
+pub fn shrink(course: &Course) -> Result<Vec<String>, Vec<Mistake>> {
+    let shrunk = || -> Result<Vec<String>, Wrong> {
+        let exceptions = Exceptions::read(course)?;
+        let pages = pages(course)?;
+        let mut changed = of_no_page(course, &pages)?;
+        for file in &changed {
+            fs::remove_file(course.root().join(file))
+                .map_err(|error| format!("{file} cannot be deleted: {error}"))?;
+        }
+        for (path, text) in &pages {
+            let (today, Some(_)) = Today::read(course, path)? else { continue };
+            let page = Page { file: &format!("book/chapters/{path}"), path, text };
+            let file = Today::file(path);
+            let place = course.root().join(&file);
+            let written =
+                match today.shrunk(&found(course, &page, &exceptions), counted(course, &page, &today)?) {
+                    Some(left) if course.read(&file)? == left => continue,
+                    Some(left) => fs::write(place, left),
+                    None => fs::remove_file(place),
+                };
+            written.map_err(|error| format!("{file} cannot be written: {error}"))?;
+            changed.push(file);
+        }
+        Ok(changed)
+    };
+    shrunk().map_err(|wrong| wrong.mistakes("book", 1))
+}
+
+/// How long each chapter is.
+pub fn words(course: &Course) -> Result<String, Vec<Mistake>> {
+    let table = || -> Result<String, Wrong> {
+        let mut table =
+            format!("{:30} {:>7} {:>7} {:>7} {:>7}\n", "", "open", "folded", "counted", "at most");
+        for (path, text) in &pages(course)? {
+            let page = Page { file: &format!("book/chapters/{path}"), path, text };
+            if page.chapter().is_some() {
+                let words = Words::of(&expand(course, &page).map_err(Wrong::Elsewhere)?);
+                let (open, folded, counted) = (words.open, words.folded, words.counted());
+                let most = Today::read(course, path)?.0.words();
+                table += &format!("{path:30} {open:7} {folded:7} {counted:7} {most:7}\n");
+            }
+        }
+        Ok(table)
+    };
+    table().map_err(|wrong| wrong.mistakes("book", 1))
+}
+
+/// The words of a page that may have too many; of any other it is not asked.
+fn counted(course: &Course, page: &Page, today: &Today) -> Result<usize, Wrong> {
+    match today.has_words() {
+        true => Ok(Words::of(&expand(course, page).map_err(Wrong::Elsewhere)?).counted()),
+        false => Ok(0),
+    }
+}
+
+/// The files of today's lists that belong to no page.
+fn of_no_page(course: &Course, pages: &BTreeMap<String, String>) -> Result<Vec<String>, String> {
+    let folder = course.book().join("today");
+    let files = if folder.exists() { files(&folder)? } else { BTreeMap::new() };
+    let lost = files.into_keys().filter(|file| !pages.contains_key(&file.replace(".toml", ".md")));
+    Ok(lost.map(|file| format!("book/today/{file}")).collect())
+}
+
+/// Every page of the book, by its path from the folder of the chapters.
+fn pages(course: &Course) -> Result<BTreeMap<String, String>, String> {
+    let files = files(&course.book().join("chapters"))?.into_keys();
+    let pages = files.filter(|path| path.ends_with(".md") && path != "SUMMARY.md");
+    pages.map(|path| course.read(&format!("book/chapters/{path}")).map(|text| (path, text))).collect()
+}

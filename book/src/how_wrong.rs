@@ -1,0 +1,121 @@
+//! What the page "How wrong can the model be?" is made of: the figures of every card and host, and the sentences of the labs
+//! that turn when one of them, a guess, is halved or doubled.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use labs::model::{self, FigureSet, HOSTS, PROFILES};
+use labs::sensitivity::FILE;
+use labs::{Table, row};
+
+use crate::course::Course;
+use crate::output;
+
+/// The figures, a table for each card and host.
+pub fn profiles() -> String {
+    let cards = PROFILES.iter().map(|card| of_set(*card, card.name, &format!("--gpu sim:{}", card.key)));
+    let hosts = HOSTS.iter().map(|host| of_set(*host, host.name, &format!("--host {}", host.key)));
+    cards.chain(hosts).collect()
+}
+
+fn of_set<S: FigureSet>(set: &S, name: &str, flag: &str) -> String {
+    let [guesses, all] = model::guesses(set);
+    let (first, rest) = name.split_at(name.chars().next().map_or(0, char::len_utf8));
+    let table = output::table(&model::table(set));
+    format!(
+        "### {}{rest}\n\n`{flag}`: {guesses} of {all} figures are guesses.\n\n{table}",
+        first.to_uppercase()
+    )
+}
+
+/// A sentence that turns, and when it does.
+struct Turned<'a> {
+    lab: &'a str,
+    section: &'a str,
+    before: &'a str,
+    after: &'a str,
+    /// The card, the figure, and what became of it.
+    when: Vec<[&'a str; 3]>,
+}
+
+/// The sentences that turn, as the file of `sensitivity` has them.
+pub fn turns(course: &Course) -> Result<String, String> {
+    let text = course.read(FILE)?;
+    let (mut all, mut turned) = (BTreeMap::new(), Vec::<Turned>::new());
+    for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.starts_with('#')) {
+        match line.split('\t').collect::<Vec<_>>()[..] {
+            ["sentences", _, card, count] => {
+                let count: usize = count.parse().map_err(|_| format!("{FILE}:{}: no count", index + 1))?;
+                *all.entry(place_of(card)).or_insert(0) += count;
+            }
+            ["turn", lab, section, card, figure, became, before, after] => {
+                let is_known = |known: &&mut Turned| {
+                    (known.lab, known.section, known.before, known.after) == (lab, section, before, after)
+                };
+                let when = [card, figure, became];
+                match turned.iter_mut().find(is_known) {
+                    Some(known) => known.when.push(when),
+                    None => turned.push(Turned { lab, section, before, after, when: vec![when] }),
+                }
+            }
+            _ => return Err(format!("{FILE}:{}: no line of its kind: `{line}`", index + 1)),
+        }
+    }
+
+    let mut markdown = String::new();
+    for (place, count) in all {
+        let Some(card) = PROFILES.get(place).map(|profile| profile.key) else { continue };
+        let on_card = turned.iter().filter(|turned| turned.when.iter().any(|[on, ..]| *on == card));
+        let turning: BTreeSet<_> =
+            on_card.map(|turned| (turned.lab, turned.section, turned.before)).collect();
+        markdown += &format!("- `sim:{card}`: {} of {count} sentences and answers turn.\n", turning.len());
+    }
+    let head = ["lab, section", "the lab says", "it would say", "if this guess were"];
+    let table = turned.iter().fold(Table::new(head), |table, turned| {
+        let place = format!("{}, {}", turned.lab.trim_start_matches("lab-"), turned.section);
+        table.row(row![place, said(turned.before), said(turned.after), causes(&turned.when)])
+    });
+    Ok(format!("{markdown}\n{}", output::table(&table)))
+}
+
+/// Where a card stands among all of them.
+fn place_of(card: &str) -> usize {
+    PROFILES.iter().position(|profile| profile.key == card).unwrap_or(PROFILES.len())
+}
+
+/// What is not said is not left blank.
+fn said(words: &str) -> &str {
+    if words.is_empty() { "(nothing)" } else { words }
+}
+
+/// `t4: dispatch halved, kernel_gap doubled; h200: dispatch halved`
+fn causes(when: &[[&str; 3]]) -> String {
+    let of_card = |changes: &[[&str; 3]]| {
+        let changed: Vec<String> =
+            changes.iter().map(|[_, figure, became]| format!("{figure} {became}")).collect();
+        format!("{}: {}", changes[0][0], changed.join(", "))
+    };
+    let mut when = when.to_vec();
+    when.sort_by_key(|[card, ..]| place_of(card));
+    when.chunk_by(|one, next| one[0] == next[0]).map(of_card).collect::<Vec<_>>().join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn causes_stand_together_by_card() {
+        let when = [["t4", "a", "halved"], ["h200", "a", "doubled"], ["t4", "b", "doubled"]];
+        assert_eq!(causes(&when), "t4: a halved, b doubled; h200: a doubled");
+    }
+
+    #[test]
+    fn every_card_and_host_is_on_the_page_with_its_sources() {
+        let page = profiles();
+        for card in PROFILES {
+            assert!(page.contains(&format!("### {}\n", card.name)), "{}", card.name);
+        }
+        assert!(page.contains("### A laptop with 8 cores\n\n`--host laptop`: "));
+        assert!(page.contains("usual range of published microbenchmarks") && page.contains("datasheet"));
+    }
+}

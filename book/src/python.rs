@@ -1,0 +1,116 @@
+//! The labs in PyTorch: `labs/python/lab_03.py` does the work of lab 03. Its parts between `# ANCHOR: name` and
+//! `# ANCHOR_END: name` stand beside the Rust of that name. Files such as `lab_03_program.py` are whole programs that belong
+//! to the chapter too.
+
+use std::path::Path;
+
+use labs::Listed;
+
+use crate::anchor;
+use crate::course::Course;
+use crate::mistake::{Mistake, Wrong, choices};
+
+/// Where they are, from the root of the checkout.
+const FOLDER: &str = "labs/python";
+
+/// Behind the name of an anchor: nobody can run the part without a GPU, and no test does.
+const NEEDS_A_GPU: &str = " (needs a GPU)";
+
+/// A part of a program, to stand beside the Rust of the same name.
+pub struct Part {
+    pub path: String,
+    pub line: usize,
+    pub code: String,
+    pub needs_a_gpu: bool,
+}
+
+/// What PyTorch has for an anchor of a lab, if it has something.
+pub fn part(course: &Course, lab: &Listed, name: &str) -> Result<Option<Part>, Wrong> {
+    let path = of_lab(lab.number());
+    if !course.root().join(&path).exists() {
+        return Ok(None);
+    }
+    let text = course.read(&path)?;
+    let Some(mark) = anchor::names(&text).map(|(_, mark)| mark).find(|mark| named(mark) == name) else {
+        return Ok(None);
+    };
+    let needs_a_gpu = mark.ends_with(NEEDS_A_GPU);
+    let text = text.replace(NEEDS_A_GPU, "");
+    let wide = anchor::too_wide(&path, &text, name);
+    if !wide.is_empty() {
+        return Err(Wrong::Elsewhere(wide));
+    }
+    let (line, code) = anchor::part(&text, name).map_err(|what| format!("{path} {what}"))?;
+    Ok(Some(Part { path, line, code, needs_a_gpu }))
+}
+
+/// The programs of a lab: that which does its work first. Each with its path and its text.
+pub fn programs(course: &Course, lab: &Listed) -> Result<Vec<(String, String)>, String> {
+    let start = format!("lab_{}", lab.number());
+    let of_lab = |name: &String| {
+        let rest = name.strip_prefix(&start).unwrap_or_default();
+        rest == ".py" || (rest.starts_with('_') && rest.ends_with(".py"))
+    };
+    let paths = names(course).into_iter().filter(of_lab).map(|name| format!("{FOLDER}/{name}"));
+    paths.map(|path| course.read(&path).map(|text| (path, text))).collect()
+}
+
+/// The anchors that no chapter shows, and programs that belong to no lab. `pages` is the text of all chapters.
+pub fn mistakes(course: &Course, pages: &str) -> Vec<Mistake> {
+    let mut mistakes = Vec::new();
+    for name in names(course).into_iter().filter(|name| name.ends_with(".py")) {
+        let file = format!("{FOLDER}/{name}");
+        let number = name.strip_prefix("lab_").and_then(|rest| rest.get(..2)).unwrap_or_default();
+        if let Err(what) = course.lab(number) {
+            let what = format!("{what} as in `lab_03.py` or `lab_03_program.py`");
+            mistakes.push(Mistake { file, line: 1, what });
+            continue;
+        }
+        let Ok(text) = course.read(&file) else { continue };
+        let marks: Vec<(usize, &str)> = anchor::names(&text).collect();
+        if file != of_lab(number) {
+            mistakes.extend(marks.first().map(|(line, mark)| {
+                let what = format!("a chapter shows anchors of lab_{number}.py only: take `{mark}` out");
+                Mistake { file, line: *line, what }
+            }));
+            continue;
+        }
+        let shown = shown(pages, number);
+        let without = |name: &&str| !marks.iter().any(|(_, mark)| named(mark) == *name);
+        let free = choices(shown.iter().copied().filter(without));
+        let unknown = marks.iter().filter(|(_, mark)| !shown.contains(&named(mark)));
+        mistakes.extend(unknown.map(|(line, mark)| {
+            let what = format!(
+                "no chapter shows the Rust of an anchor `{}`. Anchors that one does, and that have no PyTorch: {free}",
+                named(mark)
+            );
+            Mistake { file: file.clone(), line: *line, what }
+        }));
+    }
+    mistakes
+}
+
+/// The anchors of a lab that pages show.
+fn shown<'a>(pages: &'a str, number: &str) -> Vec<&'a str> {
+    let start = format!("{{{{#lab-code {number} ");
+    let lines = pages.lines().filter_map(|line| line.trim_end().strip_prefix(&start)?.strip_suffix("}}"));
+    lines.collect()
+}
+
+/// `half_moved (needs a GPU)` → `half_moved`
+fn named(mark: &str) -> &str {
+    mark.strip_suffix(NEEDS_A_GPU).unwrap_or(mark)
+}
+
+fn of_lab(number: &str) -> String {
+    format!("{FOLDER}/lab_{number}.py")
+}
+
+/// The names of the files, in order. A checkout may have none.
+fn names(course: &Course) -> Vec<String> {
+    let folder = std::fs::read_dir(course.root().join(Path::new(FOLDER)));
+    let files = folder.into_iter().flatten().flatten();
+    let mut names: Vec<String> = files.map(|file| file.file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
+}

@@ -1,0 +1,229 @@
+//! Several recordings, one below the other, on one axis.
+
+use todevice_gpu::events::Trace;
+
+use super::rows::{Bar, Row, SORTS, Sort, rows};
+use super::svg::{IDLE, LINE, MARGIN, Picture, SIZES, idle};
+use super::text::{self, filled, unit_of};
+use crate::Drawing;
+use crate::colour::CURRENT;
+use crate::drawing::COLUMNS;
+use crate::svg::{self, rect, titled};
+
+/// How high a lane is, and how far from the next.
+const LANE: (f64, f64) = (16.0, 4.0);
+
+const BOTH: &str = "it copies and computes";
+
+/// Recordings of one machine to be compared: each has a lane for the host and one for each engine that worked in any of them, and
+/// all share an axis. Where a device copies while it computes there is a frame around both.
+///
+/// ```
+/// use drawing::{Comparison, Drawing};
+/// use todevice::{Machine, Tensor};
+///
+/// let machine: Machine = "sim:t4".parse().unwrap();
+/// let ones = |size| machine.enter(|| machine.profile(|| Tensor::ones(&[size])?.cuda())).1;
+/// ones(1); // the first use of a GPU takes longest
+/// let (short, long) = (ones(64), ones(1 << 20));
+/// let both = Comparison::new().case("small", "64 numbers", &short).case("large", "a million", &long);
+/// let Drawing { svg, text: Some(text), .. } = both.into() else { panic!("both") };
+/// assert!(svg.contains(">large</text>") && text.contains("\nlarge: a million\nhost "));
+/// assert_eq!(text.matches("µs, modelled").count(), 1);
+/// ```
+#[derive(Clone, Debug)]
+pub struct Comparison<'a> {
+    cases: Vec<Case<'a>>,
+    /// What the host does where it waits.
+    wait: &'static str,
+}
+
+#[derive(Clone, Debug)]
+struct Case<'a> {
+    title: String,
+    note: String,
+    trace: &'a Trace,
+}
+
+impl<'a> Comparison<'a> {
+    /// Of nothing yet.
+    #[expect(clippy::new_without_default, reason = "it is made to be filled")]
+    pub fn new() -> Comparison<'a> {
+        Comparison { cases: Vec::new(), wait: "the host waits" }
+    }
+
+    /// With one more recording: what it is of, and what came of it.
+    pub fn case(mut self, title: impl Into<String>, note: impl Into<String>, trace: &'a Trace) -> Self {
+        self.cases.push(Case { title: title.into(), note: note.into(), trace });
+        self
+    }
+
+    /// With other words for a host that waits: for the recording's end it may do so only because it has nothing else to do.
+    pub fn waiting_is(self, wait: &'static str) -> Self {
+        Comparison { wait, ..self }
+    }
+
+    /// The lanes of each recording, and the ranks and labels of those of any.
+    fn lanes(&self) -> (Vec<Vec<Row>>, Vec<(usize, String)>) {
+        let named = |mut bar: Bar| {
+            if bar.sort == Sort::Wait {
+                bar.name = self.wait.to_owned();
+            }
+            bar
+        };
+        let lanes = |case: &Case| -> Vec<Row> {
+            let rows = rows(case.trace).into_iter();
+            let rows = rows.filter(|row| row.bars.iter().all(|bar| bar.sort != Sort::Range));
+            rows.map(|row| Row { bars: row.bars.into_iter().map(named).collect(), ..row }).collect()
+        };
+        let cases: Vec<Vec<Row>> = self.cases.iter().map(lanes).collect();
+        let mut labels: Vec<(usize, String)> = Vec::new();
+        for row in cases.iter().flatten() {
+            if !labels.iter().any(|(rank, _)| *rank == row.rank) {
+                let label = if row.on_host { "host" } else { &row.short };
+                labels.push((row.rank, label.to_owned()));
+            }
+        }
+        labels.sort();
+        (cases, labels)
+    }
+
+    fn sorts(&self) -> [(Sort, &'static str); SORTS.len()] {
+        SORTS.map(|(sort, name)| (sort, if sort == Sort::Wait { self.wait } else { name }))
+    }
+
+    fn kind(&self) -> &'static str {
+        if self.cases.iter().all(|case| case.trace.modelled) { "modelled" } else { "measured" }
+    }
+
+    fn to_svg(&self, size: (f64, u32)) -> String {
+        let (cases, labels) = self.lanes();
+        // With one device its name says nothing.
+        let device = "cuda:0, ";
+        let is_one = labels.iter().all(|(rank, label)| *rank == 0 || label.starts_with(device));
+        let short = |label: &str| label.trim_start_matches(if is_one { device } else { "" }).to_owned();
+        let widest = labels.iter().map(|(_, label)| svg::wide(&short(label), size.1)).fold(0.0, f64::max);
+        let mut picture = Picture::new(size, MARGIN + widest + 6.0, end_of(&cases), self.kind());
+        if labels.is_empty() {
+            picture.label("Nothing was recorded.");
+            return picture.done();
+        }
+        let mut drawn = Vec::new();
+        let mut any_both = false;
+        for (Case { title, note, .. }, rows) in self.cases.iter().zip(&cases) {
+            picture.heading(title, note);
+            let top = picture.y;
+            for (rank, label) in &labels {
+                picture.text((MARGIN, picture.y + LANE.0 - 3.0), "start", &short(label));
+                if let Some(row) = rows.iter().find(|row| row.rank == *rank) {
+                    if row.computes {
+                        let end = end_of(std::slice::from_ref(rows));
+                        let (from, to) = (picture.across(0), picture.across(end));
+                        picture.lines.push(idle((from, picture.y), (to - from, LANE.0)));
+                    }
+                    let row = picture.merged(row);
+                    picture.bars(&row, LANE.0);
+                    drawn.push(row);
+                }
+                picture.y += LANE.0 + LANE.1;
+            }
+            // Around the lanes of devices, and not that of the host.
+            let lane = LANE.0 + LANE.1;
+            let band = (top + lane - LANE.1 / 2.0, lane * (labels.len() - 1) as f64);
+            for (from, to) in overlaps(rows) {
+                let (x, end) = (picture.across(from), picture.across(to));
+                picture.lines.push(titled(BOTH, &frame((x, band.0), (end - x, band.1))));
+                any_both = true;
+            }
+            picture.y += 7.0;
+        }
+        picture.axis();
+        let idles = drawn.iter().any(|row| row.computes).then(|| (Box::new(idle) as svg::Look, IDLE));
+        let frames = any_both.then(|| (Box::new(frame) as svg::Look, BOTH));
+        picture.legend(&drawn, &self.sorts(), idles.into_iter().chain(frames).collect());
+        picture.done()
+    }
+
+    fn to_text(&self) -> String {
+        let (cases, labels) = self.lanes();
+        if labels.is_empty() {
+            return "Nothing was recorded.".to_owned();
+        }
+        let end = end_of(&cases);
+        let (unit, nanoseconds) = unit_of(end);
+        let unit = format!("{unit}, {}", self.kind());
+        let names = labels.iter().map(|(_, label)| label).chain([&unit]);
+        let margin = names.map(|name| name.chars().count()).max().unwrap_or(0) + 1;
+        let mut drawing = text::Drawing::new(COLUMNS - margin, end);
+        let mut lines = Vec::new();
+        for (Case { title, note, .. }, rows) in self.cases.iter().zip(&cases) {
+            lines.push(
+                [title, note]
+                    .map(String::as_str)
+                    .into_iter()
+                    .filter(|words| !words.is_empty())
+                    .collect::<Vec<_>>()
+                    .join(": "),
+            );
+            for (rank, label) in &labels {
+                let row = rows.iter().find(|row| row.rank == *rank);
+                let signs = row.map(|row| drawing.row(row)).unwrap_or_default();
+                lines.push(format!("{label:margin$}{signs}"));
+            }
+        }
+        lines.push(format!("{unit:margin$}{}", drawing.axis(nanoseconds)));
+        lines.extend(filled(drawing.legend(&self.sorts()), COLUMNS));
+        lines.iter().map(|line| line.trim_end()).collect::<Vec<_>>().join("\n")
+    }
+}
+
+impl From<Comparison<'_>> for Drawing {
+    fn from(comparison: Comparison<'_>) -> Drawing {
+        let [svg, narrow] = SIZES.map(|size| comparison.to_svg(size));
+        Drawing { svg, narrow: Some(narrow), text: Some(comparison.to_text()) }
+    }
+}
+
+impl Picture {
+    /// What a recording is of, and what came of it: on a line of its own where there is no room for both.
+    fn heading(&mut self, title: &str, note: &str) {
+        let (top, right) = (self.y + 10.0, self.width - MARGIN);
+        self.lines.push(svg::text((MARGIN, top), "start").with("font-weight", "bold").around(title));
+        let fits = self.wide(title) + self.wide(note) < right - MARGIN;
+        let at = if fits { ((right, top), "end") } else { ((MARGIN, top + LINE), "start") };
+        self.text(at.0, at.1, note);
+        self.y += if fits { LINE } else { 2.0 * LINE };
+    }
+}
+
+/// Where the axis ends, in nanoseconds.
+fn end_of(cases: &[Vec<Row>]) -> u64 {
+    cases.iter().flatten().flat_map(|row| &row.bars).map(|bar| bar.end).max().unwrap_or(0).max(1)
+}
+
+/// When a device copied and computed at once.
+fn overlaps(rows: &[Row]) -> Vec<(u64, u64)> {
+    let mut times: Vec<(u64, u64)> = Vec::new();
+    for computing in rows.iter().filter(|row| row.computes) {
+        let is_same = |row: &&Row| !row.on_host && !row.computes && row.device() == computing.device();
+        for copy in rows.iter().filter(is_same).flat_map(|row| &row.bars) {
+            let both = |work: &Bar| (copy.start.max(work.start), copy.end.min(work.end));
+            times.extend(computing.bars.iter().map(both).filter(|(from, to)| from < to));
+        }
+    }
+    times.sort();
+    let mut both: Vec<(u64, u64)> = Vec::new();
+    for (from, to) in times {
+        match both.last_mut() {
+            // Kernels that follow on each other have only a short pause between them.
+            Some(last) if from <= last.1 + 3000 => last.1 = last.1.max(to),
+            _ => both.push((from, to)),
+        }
+    }
+    both
+}
+
+fn frame(corner: (f64, f64), size: (f64, f64)) -> String {
+    let frame = rect(corner, size).with("rx", 2).with("fill", "none");
+    frame.with("stroke", CURRENT).with("stroke-width", 2).empty()
+}

@@ -1,0 +1,115 @@
+//! How the memory fills in training steps, block by block, up to a limit: a picture.
+
+use std::convert::Infallible;
+
+use drawing::{Filling, Owner, Role, words};
+use todevice::prelude::*;
+use todevice::trace::record_function;
+use todevice::{GpuError, Machine, cuda};
+
+use crate::Lab;
+
+/// Who holds memory, from the one that is there longest to those that come and go.
+const OWNERS: [Owner; 7] = [
+    ("cuBLAS workspace", Role::Workspace),
+    ("parameters", Role::Parameter),
+    ("Adam's moments", Role::Optimizer),
+    ("gradients", Role::Gradient),
+    ("batch", Role::Data),
+    ("activations", Role::Activation),
+    ("what soon goes again", Role::Activation),
+];
+
+/// Whose a block is that was taken in this part of a step, and was or was not there when it ended.
+fn owner_of(part: &str, stays: bool) -> usize {
+    let name = match part {
+        "model" => "parameters",
+        "batch" => "batch",
+        "forward" => "activations",
+        "backward" if stays => "gradients",
+        "step" if stays => "Adam's moments",
+        _ => "what soon goes again",
+    };
+    OWNERS.iter().position(|(owner, _)| *owner == name).unwrap_or(OWNERS.len() - 1)
+}
+
+/// Draws steps with more and more samples, until one does not fit.
+pub(super) fn up_to_the_limit(
+    lab: &mut Lab,
+    model: &nn::Sequential,
+    limit: u64,
+) -> crate::Result<()> {
+    let device = lab.device();
+    cuda::empty_cache()?;
+    let mut first = vec![0; OWNERS.len()];
+    first[0] = cuda::memory_allocated();
+    let reserved = cuda::memory_reserved();
+
+    let mut batches = vec![4 * (limit >> 20) as usize];
+    let (refused, trace) = Machine::current().profile(|| {
+        record_function("model", || model.to(device))?;
+        let mut optimizer =
+            optim::Adam::new(model.parameters(), AdamOptions::default())?;
+        loop {
+            let batch = batches[batches.len() - 1];
+            step(model, &mut optimizer, batch, device)?;
+            batches.push(2 * batch);
+        }
+    });
+    let refused: Result<Infallible> = refused;
+    let Err(Error::Gpu(GpuError::OutOfDeviceMemory(refused))) = refused else {
+        return Err(refused.unwrap_err().into());
+    };
+
+    let filling =
+        Filling::of(&trace, device.index(), &OWNERS, (first, reserved), owner_of)
+            .limit(limit)
+            .refused(&refused);
+    let peak = |owner| words::bytes(filling.peak(Some(owner)));
+    let [smallest, largest] = [0, batches.len() - 1].map(|step| batches[step]);
+    let asks = format!(
+        "asks the driver for {} more, beside the {} that it has, and is refused",
+        words::bytes(refused.tried),
+        words::bytes(refused.reserved),
+    );
+    let limit = words::bytes(limit);
+    let caption = if filling.peak(Some("batch")) == 0 {
+        format!(
+            "Under a limit of {limit} the network of section 2 has no room to be trained. The allocator {asks}."
+        )
+    } else {
+        format!(
+            "The network of section 2 is trained under a limit of {limit}: with {smallest} samples in the first step, \
+             and more in each, up to {largest}. The workspace, the parameters ({}) and Adam's moments ({}) stay. The \
+             batch and the activations grow with the number of samples, these to {}. The \
+             allocator keeps what is given back, and in the last step it {asks}.",
+            peak("parameters"),
+            peak("Adam's moments"),
+            peak("activations"),
+        )
+    };
+    lab.picture(filling, &caption);
+    Ok(())
+}
+
+/// A training step, its parts named.
+fn step(
+    model: &nn::Sequential,
+    optimizer: &mut optim::Adam,
+    batch: usize,
+    device: Device,
+) -> Result<()> {
+    record_function(&format!("{batch} samples"), || {
+        let [x, y] = record_function("batch", || {
+            let x = Tensor::ones_with(&[batch, 784], device)?;
+            Ok::<_, Error>([x, Tensor::zeros_with(&[batch], (device, DType::I64))?])
+        })?;
+        let loss_fn = nn::CrossEntropyLoss::default();
+        let loss =
+            record_function("forward", || loss_fn.forward(&model.forward(&x)?, &y))?;
+        record_function("backward", || loss.backward())?;
+        record_function("step", || optimizer.step())?;
+        optimizer.zero_grad();
+        Ok(())
+    })
+}

@@ -1,0 +1,398 @@
+//! Part A, one epoch, fed in different ways: what sets its pace.
+
+use std::time::Duration;
+
+use drawing::{Comparison, words};
+use todevice::Machine;
+use todevice::ToOptions;
+use todevice::cuda::Stream;
+use todevice::data::{DevicePrefetcher, default_collate};
+use todevice::prelude::*;
+use todevice::trace::{CopyKind, EventKind, Trace};
+
+use super::feeding::blocking;
+use super::time_of;
+use crate::lab_05_monitoring::{found, wait_for};
+use crate::{Figure, Lab, Table, Text, Value, row, timed};
+
+/// In each of the data sets of pictures.
+pub(super) const SAMPLES: usize = 512;
+
+// ANCHOR: pictures
+/// Grey pictures of 32 × 32 pixels, as bytes. Each sample costs the CPU something:
+/// it becomes a float tensor of mean 0 and deviation 1.
+pub(super) struct Pictures {
+    pixels: Tensor,
+    classes: Vec<i64>,
+}
+
+impl Dataset for Pictures {
+    type Sample = (Tensor, i64);
+
+    fn len(&self) -> usize {
+        self.classes.len()
+    }
+
+    fn get(&self, index: usize) -> Result<(Tensor, i64)> {
+        let picture = self.pixels.select(0, index as i64)?.to(DType::F32)?;
+        let centred = (&picture - picture.mean()?)?;
+        let deviation = centred.square()?.mean()?.sqrt()?;
+        Ok(((centred / deviation)?, self.classes[index]))
+    }
+}
+// ANCHOR_END: pictures
+
+impl Pictures {
+    pub(super) fn new(n: usize) -> Result<Pictures> {
+        let pixels = (Tensor::rand(&[n, 1024])? * 255.0)?.to(DType::U8)?;
+        Ok(Pictures { pixels, classes: (0..n as i64).map(|i| i % 10).collect() })
+    }
+}
+
+// ANCHOR: prepared
+/// Pictures of 128 × 128 pixels, prepared already: 64 KiB each, and for the CPU
+/// no more work than a copy.
+struct Prepared {
+    pictures: Tensor,
+    classes: Vec<i64>,
+}
+
+impl Dataset for Prepared {
+    type Sample = (Tensor, i64);
+
+    fn len(&self) -> usize {
+        self.classes.len()
+    }
+
+    fn get(&self, index: usize) -> Result<(Tensor, i64)> {
+        Ok((self.pictures.select(0, index as i64)?, self.classes[index]))
+    }
+}
+// ANCHOR_END: prepared
+
+/// Batches as the training loop takes them.
+type Batches<'a> = Box<dyn Iterator<Item = Result<(Tensor, Tensor)>> + 'a>;
+
+// ANCHOR: train
+fn train(
+    model: &nn::Sequential,
+    optimizer: &mut optim::SGD,
+    batches: Batches,
+) -> Result<()> {
+    let loss_fn = nn::CrossEntropyLoss::default();
+    for batch in batches {
+        let (x, y) = batch?;
+        let loss = loss_fn.forward(&model.forward(&x)?, &y)?;
+        optimizer.zero_grad();
+        loss.backward()?;
+        optimizer.step()?;
+    }
+    Ok(())
+}
+// ANCHOR_END: train
+
+/// Something that is trained in several ways, one after the other.
+struct Training {
+    model: nn::Sequential,
+    sgd: optim::SGD,
+    device: Device,
+    epochs: Vec<Epoch>,
+}
+
+/// An epoch of the batches that came in one way.
+struct Epoch {
+    name: &'static str,
+    time: Duration,
+    trace: Trace,
+}
+
+impl Training {
+    // ANCHOR: training
+    fn new(features: usize, hidden: usize, device: Device) -> Result<Training> {
+        let hidden_layer = nn::Linear::new(features, hidden)?;
+        let model =
+            nn::Sequential::new((hidden_layer, nn::ReLU, nn::Linear::new(hidden, 10)?));
+        model.to(device)?;
+        let sgd = optim::SGD::new(
+            model.parameters(),
+            SGDOptions { lr: 0.01, ..Default::default() },
+        )?;
+        Ok(Training { model, sgd, device, epochs: Vec::new() })
+    }
+    // ANCHOR_END: training
+
+    /// An epoch of the batches that come in this way, timed until the device has done its work.
+    fn way<'a>(
+        &mut self,
+        name: &'static str,
+        batches: impl Fn() -> Batches<'a>,
+    ) -> Result<()> {
+        train(&self.model, &mut self.sgd, batches())?; // not timed: the first takes memory
+        wait_for(self.device)?;
+        let epoch = || {
+            train(&self.model, &mut self.sgd, batches())?;
+            wait_for(self.device)
+        };
+        let (time, trace) = Machine::current().profile(|| time_of(epoch));
+        self.epochs.push(Epoch { name, time: time?, trace });
+        Ok(())
+    }
+
+    /// Two of the ways as timelines on one axis.
+    fn compared(&self, ways: [usize; 2]) -> Comparison<'_> {
+        ways.into_iter().fold(Comparison::new(), |all, way| {
+            let Epoch { name, time, trace } = &self.epochs[way];
+            all.case(*name, words::time(*time), trace)
+        })
+    }
+
+    fn table(&self) -> Table {
+        let on_gpu = self.device.is_cuda();
+        let mut header = vec!["batches", "epoch"];
+        header.extend(on_gpu.then_some(["copies", "busy"]).into_iter().flatten());
+        let mut table = Table::new(header);
+        for epoch in &self.epochs {
+            let mut cells = row![epoch.name, timed("epoch_time", epoch.time).digits(2)];
+            if on_gpu {
+                let copies = epoch.copies().map(|time| 1e3 * time.as_secs_f64());
+                let busy = epoch.busy().map(|share| 100.0 * share);
+                cells.push(seen("copy_time", copies).unit("ms").digits(2).into());
+                cells.push(seen("compute_share", busy).unit("%").digits(0).into());
+            }
+            table = table.row(cells);
+        }
+        table
+    }
+}
+
+/// What only a simulated GPU's trace tells.
+fn seen(name: &'static str, number: Option<f64>) -> Figure {
+    found(name, number.map_or_else(|| Value::from("unknown"), Value::from))
+}
+
+impl Epoch {
+    /// The time in which the GPU copied, of all copies together.
+    fn copies(&self) -> Option<Duration> {
+        let is_copy =
+            |kind| matches!(kind, EventKind::Copy { kind: CopyKind::HostToDevice, .. });
+        let copies = self.trace.work.iter().filter(|work| is_copy(work.call.kind));
+        let nanoseconds = copies.map(|work| work.span.end - work.span.start).sum();
+        self.is_traced().then_some(Duration::from_nanos(nanoseconds))
+    }
+
+    /// The share of the epoch in which the GPU computed.
+    fn busy(&self) -> Option<f64> {
+        let device = self.trace.work.first()?.span.stream.device;
+        Some(self.trace.compute_time(device).as_secs_f64() / self.time.as_secs_f64())
+    }
+
+    fn is_traced(&self) -> bool {
+        !self.trace.work.is_empty()
+    }
+
+    /// Whether it takes less than this share of another's time.
+    fn saves(&self, share: f64, other: &Epoch) -> bool {
+        self.time.as_secs_f64() < share * other.time.as_secs_f64()
+    }
+}
+
+// ANCHOR: moved
+/// The batches of a loader, each moved when the loop asks for it.
+fn moved<D>(
+    loader: &DataLoader<D, (Tensor, Tensor)>,
+    device: Device,
+    non_blocking: bool,
+) -> Batches<'_>
+where
+    D: Dataset + 'static,
+{
+    let to = ToOptions { device: Some(device), non_blocking, ..Default::default() };
+    Box::new(loader.iter().map(move |batch| {
+        let (x, y) = batch?;
+        Ok((x.to(to)?, y.to(to)?))
+    }))
+}
+
+/// The batches of a loader, each sent ahead of time, on a stream for copies.
+fn ahead<'a, D>(
+    loader: &'a DataLoader<D, (Tensor, Tensor)>,
+    copies: &Stream,
+) -> Batches<'a>
+where
+    D: Dataset + 'static,
+{
+    Box::new(DevicePrefetcher::with_stream(loader, copies))
+}
+// ANCHOR_END: moved
+
+pub(super) fn one_epoch(lab: &mut Lab, batch_size: usize) -> crate::Result<()> {
+    let device = lab.device();
+    manual_seed(lab.seed());
+    lab.think(
+        "09-shorter",
+        "The samples of a data set cost the CPU something, and the network is small. What makes an epoch shortest: \
+         pinned memory, copies that nobody waits for, or workers?",
+    );
+    // ANCHOR: loader
+    let loader = |num_workers, pin_memory| {
+        let options = DataLoaderOptions {
+            batch_size,
+            num_workers,
+            pin_memory,
+            ..Default::default()
+        };
+        DataLoader::new(Pictures::new(SAMPLES)?, options)
+    };
+    let mut training = Training::new(1024, 256, device)?;
+    // ANCHOR_END: loader
+    if !device.is_cuda() {
+        let (none, one) = (loader(0, false)?, loader(1, false)?);
+        training.way("no workers", || moved(&none, device, false))?;
+        training.way("1 worker", || moved(&one, device, false))?;
+        lab.table(training.table());
+        lab.prose(
+            "With --gpu sim:t4 you see eight ways to bring the batches to a GPU, and how much of the time it computes.",
+        );
+        return Ok(());
+    }
+    // ANCHOR: ways
+    let (pageable, pinned) = (loader(0, false)?, loader(0, true)?);
+    training.way("pageable", || moved(&pageable, device, false))?;
+    training.way("pinned", || moved(&pinned, device, false))?;
+    training.way("+ non_blocking", || moved(&pinned, device, true))?;
+
+    let copies = Stream::new(device)?;
+    training.way("+ prefetcher", || ahead(&pinned, &copies))?;
+
+    let (two, four) = (loader(2, true)?, loader(4, true)?);
+    training.way("+ 2 workers", || ahead(&two, &copies))?;
+    training.way("+ 4 workers", || ahead(&four, &copies))?;
+
+    let to_device = move |samples: Vec<(Tensor, i64)>| {
+        let (x, y) = default_collate(samples)?;
+        Ok((x.to(device)?, y.to(device)?))
+    };
+    let options = DataLoaderOptions { batch_size, ..Default::default() };
+    let collated =
+        DataLoader::with_collate_fn(Pictures::new(SAMPLES)?, to_device, options)?;
+    training.way("collate to GPU", || Box::new(collated.iter()))?;
+
+    let all: Vec<usize> = (0..SAMPLES).collect();
+    let (x, y) = Pictures::new(SAMPLES)?.get_batch(&all)?;
+    let xs = x.to(device)?.split(batch_size, 0)?;
+    let ys = y.to(device)?.split(batch_size, 0)?;
+    training.way("data on the GPU", || {
+        Box::new(xs.iter().cloned().zip(ys.iter().cloned()).map(Ok))
+    })?;
+    // ANCHOR_END: ways
+    lab.table(training.table());
+    lab.picture(
+        training.compared([0, 5]),
+        "One epoch, fed in two ways: above without workers and from pageable memory, below with workers, pinned memory \
+         and a prefetcher.",
+    );
+    lab.prose(
+        "Each + adds to the row above. \"copies\" is the time of all copies to the GPU, \"busy\" the share of the epoch in \
+         which it computes.",
+    );
+    let [pageable, _, _, prefetched, _, workers, ..] = &training.epochs[..] else {
+        return Err("eight ways".into());
+    };
+    let cheaper_copies = match prefetched.saves(0.9, pageable) {
+        true => "What makes the copies cheaper saves something.",
+        false => "What makes the copies cheaper changes little.",
+    };
+    let sharing = if workers.saves(0.75, prefetched) {
+        "Workers change much: what set the pace was the CPU, which prepared one sample after the other."
+    } else if batch_size == SAMPLES {
+        "Workers change little, because they share batches, and here all samples are a single batch."
+    } else if workers.busy().is_some_and(|share| share > 0.8) {
+        "Workers change little, because here the GPU sets the pace: it is busy most of the time."
+    } else {
+        "Workers change little, because the host sets the pace: it has to ask for every step, and the batches are small."
+    };
+    lab.prose(Text::from(format!("{cheaper_copies} {sharing}")).raced());
+    lab.prose(
+        "Data that is on the GPU already, prepared once, needs no loading, but it has to fit there. A collate_fn that \
+         uses the GPU allows no workers: section 6.",
+    );
+    copies_set_the_pace(lab)
+}
+
+fn copies_set_the_pace(lab: &mut Lab) -> crate::Result<()> {
+    let device = lab.device();
+    lab.think(
+        "09-pictures",
+        "The pictures are larger now, and prepared beforehand: a batch is 4 MiB, and costs the CPU no more than a copy. Which gains least \
+         now: pinned memory, `non_blocking`, or another stream?",
+    );
+    // ANCHOR: copies
+    let pictures = Tensor::rand(&[SAMPLES, 128 * 128])?;
+    let loader = |pin_memory| {
+        let classes = (0..SAMPLES as i64).map(|i| i % 10).collect();
+        let dataset = Prepared { pictures: pictures.clone(), classes };
+        let four = DataLoaderOptions { num_workers: 4, ..Default::default() };
+        DataLoader::new(
+            dataset,
+            DataLoaderOptions { batch_size: 64, pin_memory, ..four },
+        )
+    };
+    let copies = Stream::new(device)?;
+    let (pageable, pinned) = (loader(false)?, loader(true)?);
+    // Takes pinned memory for as many batches as may be under way, not timed.
+    drop(pinned.iter().collect::<Result<Vec<_>>>()?);
+    let mut training = Training::new(128 * 128, 64, device)?;
+    training.way("pageable", || moved(&pageable, device, false))?;
+    training.way("pinned", || moved(&pinned, device, false))?;
+    training.way("+ non_blocking", || moved(&pinned, device, true))?;
+    training.way("+ prefetcher", || ahead(&pinned, &copies))?;
+    // ANCHOR_END: copies
+    lab.table(training.table());
+    lab.picture(
+        training.compared([2, 3]),
+        "Above, on one stream, a copy and the work with it take turns. Below, a prefetcher copies the next batch on a \
+         stream of its own.",
+    );
+    lab.prose("The loader is the same in all rows: 4 workers, and where it pins, it does so beside the loop.");
+    if blocking(device)? {
+        lab.prose(
+            Text::from(
+                "CUDA_LAUNCH_BLOCKING=1 is set, so every copy is waited for, whatever asked for it: only the time of the \
+                 copies themselves can change.",
+            )
+            .raced(),
+        );
+        return Ok(());
+    }
+    lab.prose(Text::from(what_copies_gain(&training.epochs)?).raced());
+    Ok(())
+}
+
+/// What each of the four ways gains, by their times.
+fn what_copies_gain(epochs: &[Epoch]) -> crate::Result<String> {
+    let [pageable, pinned, non_blocking, prefetched] = epochs else {
+        return Err("four ways".into());
+    };
+    let copies = match pageable.copies().is_some_and(|time| 2 * time > pageable.time) {
+        true => "From pageable memory the copies take most of the epoch.",
+        false => "Here the copies are not what takes the time.",
+    };
+    let pinning = if pinned.saves(0.95, pageable) {
+        "Pinned memory makes each of them shorter."
+    } else {
+        "Pinned memory gains nothing: what it saves goes into pinning."
+    };
+    let beside = if prefetched.saves(0.95, non_blocking) {
+        "A stream of its own lets the next copy run beside the work, and that saves time."
+    } else if prefetched.saves(1.0, non_blocking) {
+        "A stream of its own lets the next copy run beside the work, but the work is so short that this saves hardly \
+         anything."
+    } else {
+        "A stream of its own gains nothing: here the host sets the pace, and a stream with its events is one more thing \
+         to ask for."
+    };
+    Ok(format!(
+        "{copies} {pinning} non_blocking lets the host ask for the work while the copy runs, and cannot gain more than \
+         this asking takes, because the work still waits for the copy. {beside}"
+    ))
+}

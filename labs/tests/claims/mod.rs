@@ -1,0 +1,188 @@
+//! What labs say of their own figures holds on machines of every kind.
+//!
+//! A lab's sentence that judges ("the second is slower") is listed here with what must then be true of the figures that
+//! the lab itself has shown. Every lab runs on every machine of [`MACHINES`], with every set of its knobs; a sentence with
+//! a word that judges and no claim is a mistake, and so is a claim that no machine made.
+
+mod machines;
+mod seen;
+
+mod lab_01;
+mod lab_02;
+mod lab_03;
+mod lab_04;
+mod lab_05;
+mod lab_06;
+mod lab_07;
+mod lab_08;
+mod lab_09;
+
+use machines::Run;
+use rayon::prelude::*;
+use seen::Seen;
+use std::collections::BTreeSet;
+
+/// A sentence of a lab, and what it says of the figures before it.
+pub struct Claim {
+    /// Words that only this sentence has.
+    says: &'static str,
+    holds: fn(&Seen) -> bool,
+}
+
+/// What a lab claims, with which knobs it is run, and which of its judging sentences hang on no figure.
+pub struct Claims {
+    lab: &'static str,
+    /// Flags besides `--gpu`; or instead of it, if they begin with it.
+    knobs: &'static [&'static [&'static str]],
+    /// How many of the machines it is run on, from the first: fewer where a run takes long.
+    machines: usize,
+    claims: &'static [Claim],
+    /// Words of sentences that are true by definition, whatever the machine.
+    by_definition: &'static [&'static str],
+}
+
+const ALL: &[&Claims] = &[
+    &lab_01::CLAIMS,
+    &lab_02::CLAIMS,
+    &lab_03::CLAIMS,
+    &lab_04::CLAIMS,
+    &lab_05::CLAIMS,
+    &lab_06::CLAIMS,
+    &lab_07::CLAIMS,
+    &lab_08::CLAIMS,
+    &lab_09::CLAIMS,
+];
+
+/// Words that compare, or that say how much.
+const JUDGING: &[&str] = &[
+    "all the time",
+    "almost",
+    "always",
+    "at once",
+    "best",
+    "better",
+    "bound",
+    "busy",
+    "by far",
+    "cheap",
+    "cheaper",
+    "costs",
+    "double",
+    "doubled",
+    "doubles",
+    "earlier",
+    "expensive",
+    "fast",
+    "faster",
+    "fastest",
+    "fewer",
+    "full",
+    "half",
+    "hardly",
+    "higher",
+    "in time",
+    "larger",
+    "largest",
+    "later",
+    "least",
+    "less",
+    "longer",
+    "lower",
+    "more than",
+    "most",
+    "mostly",
+    "nearly",
+    "no call waits",
+    "pace",
+    "pays",
+    "quarter",
+    "saved",
+    "saves",
+    "shorter",
+    "slow",
+    "slower",
+    "smaller",
+    "sooner",
+    "third",
+    "times as",
+    "too early",
+    "too late",
+    "twice",
+    "waste",
+    "wins",
+    "worse",
+    "worth",
+];
+
+fn judges(sentence: &str) -> bool {
+    let sentence = sentence.to_lowercase().replace("to the same scale", "");
+    let words = format!(" {} ", sentence.replace(|letter: char| !letter.is_alphanumeric(), " "));
+    JUDGING.iter().any(|judging| words.contains(&format!(" {judging} ")))
+}
+
+#[test]
+fn what_a_lab_says_of_its_figures_is_so_on_every_machine() {
+    let runs: Vec<(&Claims, Run)> =
+        ALL.iter().flat_map(|claims| machines::runs(claims).into_iter().map(|run| (*claims, run))).collect();
+    let looked_at: Vec<(&str, Report)> =
+        runs.par_iter().map(|(claims, run)| (claims.lab, look(claims, run))).collect();
+
+    let mut mistakes: Vec<String> =
+        looked_at.iter().flat_map(|(_, report)| report.mistakes.iter().cloned()).collect();
+    for claims in ALL {
+        let said: BTreeSet<&str> = looked_at
+            .iter()
+            .filter(|(lab, _)| *lab == claims.lab)
+            .flat_map(|(_, report)| report.said.iter().copied())
+            .collect();
+        let known = claims.claims.iter().map(|claim| claim.says).chain(claims.by_definition.iter().copied());
+        let never = known.filter(|known| !said.contains(known));
+        mistakes.extend(
+            never.map(|says| format!("{}: no machine made it say \u{201c}{says}\u{201d}", claims.lab)),
+        );
+    }
+    mistakes.sort();
+    mistakes.dedup();
+    assert!(mistakes.is_empty(), "{} mistakes:\n{}", mistakes.len(), mistakes.join("\n"));
+}
+
+/// What came out of a run.
+#[derive(Default)]
+struct Report {
+    mistakes: Vec<String>,
+    /// The claims it made.
+    said: Vec<&'static str>,
+}
+
+fn look(claims: &'static Claims, run: &Run) -> Report {
+    let mut report = Report::default();
+    let captured = match run.captured(claims.lab) {
+        Ok(captured) => captured,
+        Err(failure) => {
+            report.mistakes.push(format!("{} {run}: {failure}", claims.lab));
+            return report;
+        }
+    };
+    for (sentence, seen) in seen::sentences(&captured.events) {
+        let mut is_known = false;
+        for claim in claims.claims.iter().filter(|claim| sentence.contains(claim.says)) {
+            is_known = true;
+            report.said.push(claim.says);
+            if !(claim.holds)(&seen) {
+                let section = seen.number_of_section();
+                report.mistakes.push(format!(
+                    "{} {run}, section {section}: not so: \u{201c}{sentence}\u{201d}",
+                    claims.lab
+                ));
+            }
+        }
+        for says in claims.by_definition.iter().filter(|says| sentence.contains(**says)) {
+            is_known = true;
+            report.said.push(says);
+        }
+        if !is_known && judges(&sentence) {
+            report.mistakes.push(format!("{}: no claim for \u{201c}{sentence}\u{201d}", claims.lab));
+        }
+    }
+    report
+}

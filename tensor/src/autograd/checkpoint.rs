@@ -1,0 +1,118 @@
+//! Activation checkpointing (`torch.utils.checkpoint`): what a part of the forward pass would keep is computed again in the
+//! backward pass.
+
+use std::mem;
+use std::panic::Location;
+use std::sync::Arc;
+
+use super::mode::{Mode, is_recording};
+use super::saved::Checkpoint;
+use crate::ambient::Ambient;
+use crate::amp::Region;
+use crate::device::Device;
+use crate::error::Result;
+use crate::gpu;
+use crate::gpu::current_stream::{self as stream, Streams};
+use crate::gpu::runtime::Cuda;
+use crate::random::{Engine, Philox};
+use crate::scope;
+use crate::tensor::Tensor;
+
+/// Runs `function` on `input` without keeping what its backward pass needs, except for `input` itself; `backward` runs it
+/// once more to get the rest (`torch.utils.checkpoint.checkpoint` with `use_reentrant=False`).
+///
+/// It costs a second forward pass, and saves the memory of the activations within. The gradients are the same, to the bit:
+/// the second run draws the random numbers of the first, on the CPU and on the input's device, and it runs in the same
+/// modes, autocast included. What the function changes outside of its result happens twice: running averages of a batch norm,
+/// for one. It belongs to the graph, so what it uses has to be its own or shared.
+///
+/// ```
+/// use std::sync::Arc;
+/// use todevice::autograd::checkpoint;
+/// use todevice::{Result, Tensor, nn, nn::Module};
+///
+/// let block = Arc::new(nn::Sequential::new((nn::Linear::new(8, 64)?, nn::ReLU, nn::Linear::new(64, 8)?)));
+/// let x = Tensor::randn(&[32, 8])?;
+/// let y = checkpoint({ let block = block.clone(); move |x| block.forward(x) }, &x)?;
+/// y.square()?.mean()?.backward()?; // runs the block again
+/// assert!(block.parameters()[0].grad().is_some());
+/// # Ok::<(), todevice::Error>(())
+/// ```
+///
+/// Errors in `backward` if the second run keeps other tensors than the first would have, by number, sizes, type or device.
+#[track_caller]
+pub fn checkpoint<F>(function: F, input: &Tensor) -> Result<Tensor>
+where
+    F: Fn(&Tensor) -> Result<Tensor> + Send + Sync + 'static,
+{
+    if !is_recording() {
+        return function(input);
+    }
+    let function = Arc::new(function);
+    let again = {
+        let (function, circumstances) = (function.clone(), Circumstances::of(input)?);
+        move |input: &Tensor| circumstances.recreate(|| function(input))
+    };
+    Checkpoint::new(input, scope::place_or(Location::caller()), Box::new(again)).forward(|| function(input))
+}
+
+/// What a computation depends on beside its input.
+struct Circumstances {
+    mode: Mode,
+    autocast: Region,
+    streams: Streams,
+    host: Engine,
+    gpu: Option<(Arc<Cuda>, usize, Philox)>,
+}
+
+impl Circumstances {
+    /// Those of now. Of devices, that of the input.
+    fn of(input: &Tensor) -> Result<Circumstances> {
+        let gpu = match input.device() {
+            Device::Cpu => None,
+            Device::Cuda { index, .. } => {
+                let cuda = gpu::of(input.device())?;
+                let philox = *cuda.generator(index);
+                Some((cuda, index, philox))
+            }
+        };
+        Ok(Circumstances {
+            mode: Mode::current(),
+            autocast: Region::current(),
+            streams: stream::snapshot(),
+            host: Ambient::default_generator().lock().clone(),
+            gpu,
+        })
+    }
+
+    fn recreate<R>(&self, scope: impl FnOnce() -> R) -> R {
+        let _random = Random::replaced(self);
+        let _streams = stream::enter_all(self.streams.clone());
+        self.mode.enter(|| self.autocast.enter(scope))
+    }
+}
+
+/// Brings the random numbers back that the second run found, also when a panic passes through.
+struct Random<'a> {
+    host: Engine,
+    gpu: Option<(&'a Cuda, usize, Philox)>,
+}
+
+impl Random<'_> {
+    fn replaced(by: &Circumstances) -> Random<'_> {
+        let host = mem::replace(&mut *Ambient::default_generator().lock(), by.host.clone());
+        let gpu = by.gpu.as_ref().map(|(cuda, index, philox)| {
+            (&**cuda, *index, mem::replace(&mut *cuda.generator(*index), *philox))
+        });
+        Random { host, gpu }
+    }
+}
+
+impl Drop for Random<'_> {
+    fn drop(&mut self) {
+        mem::swap(&mut *Ambient::default_generator().lock(), &mut self.host);
+        if let Some((cuda, index, philox)) = self.gpu {
+            *cuda.generator(index) = philox;
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! The programs of `labs/python` say what the labs say. They take a Python that has PyTorch, so they are left out unless asked for:
+//!
+//! ```sh
+//! TORCH_PYTHON=venv/bin/python cargo test --workspace --test suite -- --ignored programs_say_on_the_cpu
+//! ```
+//!
+//! What a program prints is compared so:
+//! - `name = value`, anywhere in a line, is the figure of that name in the lab, as the lab prints it. (`f"{name = }"` writes
+//!   that.) Of a figure that comes several times the values have the same order; the last digit of a float may differ by one.
+//! - Another line that has a number is a line of the lab's output,
+//! - unless it ends with `(measured)`.
+
+mod compare;
+mod programs;
+
+use std::env;
+use std::path::Path;
+use std::process::Command;
+
+use compare::Lab;
+use programs::{Program, programs};
+
+/// A Python that has PyTorch.
+fn python() -> Command {
+    let python = env::var_os("TORCH_PYTHON").unwrap_or_else(|| {
+        panic!("TORCH_PYTHON is not set: it names a Python that has PyTorch, such as venv/bin/python")
+    });
+    let mut has_torch = Command::new(&python);
+    match has_torch.args(["-c", "import torch"]).output() {
+        Ok(output) if output.status.success() => {}
+        Ok(_) => panic!("{} has no PyTorch: {0} -m pip install torch", Path::new(&python).display()),
+        Err(error) => panic!("TORCH_PYTHON names {}: {error}", Path::new(&python).display()),
+    }
+    let mut command = Command::new(python);
+    // With one thread no operation waits for another program on the computer to let go of a core.
+    command.env("OMP_NUM_THREADS", "1").env("PYTHONDONTWRITEBYTECODE", "1");
+    command.args(["-c", include_str!("run.py")]);
+    command
+}
+
+/// What these programs say that is wrong, and, without a GPU, of which anchors nearly nothing was run.
+fn wrong(programs: Vec<Program>, run: &str, gpu: bool) -> Vec<String> {
+    let mut wrong = Vec::new();
+    for program in programs {
+        let mut command = python();
+        if !gpu {
+            command.env("CUDA_VISIBLE_DEVICES", "");
+        }
+        let output = command.arg(&program.path).output().unwrap();
+        let (said, errors) =
+            (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        if !output.status.success() {
+            wrong.push(program.says(&format!("it fails\n{errors}")));
+            continue;
+        }
+        let mut lab = Lab::new(program.lab, run, gpu);
+        wrong.extend(said.lines().filter_map(|line| lab.wrong(line)).map(|what| program.says(&what)));
+        if !gpu {
+            wrong.extend(unmarked(&program, &errors));
+        }
+    }
+    wrong
+}
+
+/// The anchors that say wrongly whether they need a GPU: less than a third of their lines is run without one.
+fn unmarked(program: &Program, errors: &str) -> Vec<String> {
+    let lines = |start: &str| -> Vec<usize> {
+        let line = errors.lines().rev().find_map(|line| line.strip_prefix(start)).unwrap_or_default();
+        line.split_whitespace().filter_map(|line| line.parse().ok()).collect()
+    };
+    let (run, not_run) = (lines("run:"), lines("not run:"));
+    let wrong = program.anchors.iter().filter_map(|anchor| {
+        let of_anchor = |lines: &[usize]| lines.iter().filter(|line| anchor.code.contains(line)).count();
+        let (run, not_run) = (of_anchor(&run), of_anchor(&not_run));
+        match (3 * run < run + not_run, anchor.needs_a_gpu) {
+            (true, false) => {
+                Some(format!("anchor `{0}` is not run on a CPU: say `{0} (needs a GPU)`", anchor.name))
+            }
+            (false, true) => {
+                Some(format!("anchor `{}` is run on a CPU: leave `(needs a GPU)` out", anchor.name))
+            }
+            _ => None,
+        }
+    });
+    wrong.map(|what| program.says(&what)).collect()
+}
+
+#[test]
+#[ignore = "it takes a Python that has PyTorch: see the head of this file"]
+fn programs_say_on_the_cpu_what_the_labs_say() {
+    let wrong = wrong(programs(), "none", false);
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// On a GPU, or on what stands in for one without computing anything, PyTorch's allocator gives out the bytes that the simulated
+/// one does. Only they are compared: the rest of these programs depends on the card.
+#[test]
+#[ignore = "it takes a Python whose PyTorch sees a GPU, TORCH_PYTHON=…"]
+fn programs_on_a_gpu_take_the_bytes_that_lab_04_says() {
+    let of_memory = programs().into_iter().filter(|program| program.lab.name == "lab-04").collect();
+    let wrong = wrong(of_memory, "t4", true);
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
