@@ -86,7 +86,7 @@ const RULES: &[Rule] = &[
     rule("—", "no dash of this length: make it two sentences, or use a colon"),
 ];
 
-/// What the rules find in the prose of a page, and for a chapter in the texts of its lab and its questions.
+/// What the rules find in the prose of a page, and for a chapter in the texts of its lab, its exercises and its questions.
 pub fn findings(course: &Course, page: &Page) -> Vec<Finding> {
     let mut findings = Vec::new();
     for block in blocks(page.text) {
@@ -98,6 +98,8 @@ pub fn findings(course: &Course, page: &Page) -> Vec<Finding> {
         if let Ok(lab) = course.lab(chapter) {
             others.extend(lab.sources().into_iter().map(|file| (file, "//")));
         }
+        let of_chapter = exercises::EXERCISES.iter().filter(|exercise| exercise.chapter() == chapter);
+        others.extend(of_chapter.map(|exercise| (exercise.source(), "//")));
         others.push((format!("{}/{chapter}.toml", ::questions::FOLDER), "#"));
     }
     if page.path == "plan.md" {

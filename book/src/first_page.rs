@@ -166,8 +166,9 @@ fn verdict(raced: &Raced, cpu: &Step, cpus: &[Step; 2]) -> String {
     };
     let why = match (*batch == BATCHES[0], *card == CARDS[0].0) {
         (true, true) => format!(
-            "The GPU computes for {share:.0} % of that time, and waits for the rest: the host has to copy the batch and launch \
-             {} kernels one after another, and most launches take longer than the kernel.",
+            "The GPU computes for {share:.0} % of that time. For the rest it waits while the host copies the batch \
+             and starts {} kernels (functions that run on the GPU) one after another, and starting one mostly takes \
+             longer than running it.",
             gpu.launches
         ),
         (true, false) => format!(

@@ -14,7 +14,7 @@ pub fn of_command(command: &str) -> Option<(&'static Listed, Vec<&str>)> {
 pub fn by_default(lab: &Listed) -> &'static str {
     match lab.name {
         "lab-00" => "on your computer",
-        _ => "on a simulated Tesla T4, or your own GPU",
+        _ => "on a simulated Tesla T4",
     }
 }
 

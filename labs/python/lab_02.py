@@ -1,6 +1,7 @@
 """Lab 02 in PyTorch: the golden rule. All tensors of one operation live on one device."""
 
 import time
+from contextlib import contextmanager
 
 import torch
 from torch import nn, optim
@@ -26,25 +27,34 @@ def main():
     two_gpus()
 
 
-def show(attempt, operation):
-    """Shows what comes of an attempt: where the result is, or the message of the broken rule."""
+@contextmanager
+def attempt(operation):
+    """Shows the message of the rule that was broken, if one was."""
     try:
-        print(f"{attempt} runs. The result is on {operation().device}")
+        yield
     except RuntimeError as error:
-        print(f"{attempt} fails: {error}")
+        print(f"{operation} fails: {error}")
+
+
+def runs(operation, result):
+    print(f"{operation} runs. The result is on {result.device}")
 
 
 def tensor_and_tensor():
-    # ANCHOR: tensors
-    torch.manual_seed(seed)
-    a = torch.randn(3, 4)
-    b = torch.randn(3, 4).to(device)
-    show("a + b", lambda: a + b)
-    # ANCHOR_END: tensors
-    # ANCHOR: tensors_fixed
-    a = a.to(device)
-    show("a + b", lambda: a + b)
-    # ANCHOR_END: tensors_fixed
+    with attempt("a + b"):
+        # ANCHOR: tensors
+        torch.manual_seed(seed)
+        a = torch.randn(3, 4)
+        b = torch.randn(3, 4).to(device)
+        sum = a + b
+        # ANCHOR_END: tensors
+        runs("a + b", sum)
+    with attempt("a + b"):
+        # ANCHOR: tensors_fixed
+        a = a.to(device)
+        sum = a + b
+        # ANCHOR_END: tensors_fixed
+        runs("a + b", sum)
 
 
 # ANCHOR: network
@@ -55,33 +65,41 @@ def network():
 
 
 def model_and_data():
-    # ANCHOR: model
-    model = network()
-    model.to(device)
-    x = torch.randn(batch_size, 784)
-    show("model(x)", lambda: model(x))
-    # ANCHOR_END: model
-    # ANCHOR: model_fixed
-    x = x.to(device)
-    show("model(x)", lambda: model(x))
-    # ANCHOR_END: model_fixed
+    with attempt("model(x)"):
+        # ANCHOR: model
+        model = network()
+        model.to(device)
+        x = torch.randn(batch_size, 784)
+        scores = model(x)
+        # ANCHOR_END: model
+        runs("model(x)", scores)
+    with attempt("model(x)"):
+        # ANCHOR: model_fixed
+        x = x.to(device)
+        scores = model(x)
+        # ANCHOR_END: model_fixed
+        runs("model(x)", scores)
 
 
 def loss_and_target():
-    # ANCHOR: loss
-    x = torch.randn(batch_size, 784)
-    y = torch.randint(0, 10, (batch_size,))
-    model = network()
-    model.to(device)
-    loss_fn = nn.CrossEntropyLoss()
+    with attempt("loss_fn(scores, y)"):
+        # ANCHOR: loss
+        x = torch.randn(batch_size, 784)
+        y = torch.randint(0, 10, (batch_size,))
+        model = network()
+        model.to(device)
+        loss_fn = nn.CrossEntropyLoss()
 
-    scores = model(x.to(device))
-    show("loss_fn(scores, y)", lambda: loss_fn(scores, y))
-    # ANCHOR_END: loss
-    # ANCHOR: loss_fixed
-    y = y.to(device)
-    show("loss_fn(scores, y)", lambda: loss_fn(scores, y))
-    # ANCHOR_END: loss_fixed
+        scores = model(x.to(device))
+        loss = loss_fn(scores, y)
+        # ANCHOR_END: loss
+        runs("loss_fn(scores, y)", loss)
+    with attempt("loss_fn(scores, y)"):
+        # ANCHOR: loss_fixed
+        y = y.to(device)
+        loss = loss_fn(scores, y)
+        # ANCHOR_END: loss_fixed
+        runs("loss_fn(scores, y)", loss)
 
 
 def four_placements():
@@ -151,15 +169,30 @@ def exceptions():
     vector = torch.tensor([2.0])
     index = torch.tensor([2, 0])
 
-    show("x + a number", lambda: x + 2.0)
-    show("x + number", lambda: x + number)
-    show("x + vector", lambda: x + vector)
-    show("number.to(device) + vector", lambda: number.to(device) + vector)
-    show("x.copy_(vector)", lambda: x.copy_(vector))
-    show("x[index]", lambda: x[index])
-    show("x.index_select(…, index)", lambda: x.index_select(0, index))
-    show("x.gather(…, index)", lambda: x.gather(0, index))
+    operations = [
+        lambda: x + 2.0,
+        lambda: x + number,
+        lambda: x + vector,
+        lambda: number.to(device) + vector,
+        lambda: x.copy_(vector),
+        lambda: x[index],
+        lambda: x.index_select(0, index),
+        lambda: x.gather(0, index),
+    ]
     # ANCHOR_END: exceptions
+    names = [
+        "x + a number",
+        "x + number",
+        "x + vector",
+        "number.to(device) + vector",
+        "x.copy_(vector)",
+        "x[index]",
+        "x.index_select(…, index)",
+        "x.gather(…, index)",
+    ]
+    for name, operation in zip(names, operations):
+        with attempt(name):
+            runs(name, operation())
 
 
 def what_moves():
@@ -239,31 +272,38 @@ class CenterWithBuffer(nn.Module):
 
 
 def module_of_your_own():
-    # ANCHOR: own_module
-    x = torch.randn(64, 784).to(device)
-    mean = torch.zeros(784)
+    with attempt("center(x)"):
+        # ANCHOR: own_module
+        x = torch.randn(64, 784).to(device)
+        mean = torch.zeros(784)
 
-    center = Center(mean)
-    center.to(device)
-    show("center(x)", lambda: center(x))
-    # ANCHOR_END: own_module
-    center = CenterWithBuffer(mean)
-    center.to(device)
-    show("center(x)", lambda: center(x))
+        center = Center(mean)
+        center.to(device)
+        centered = center(x)
+        # ANCHOR_END: own_module
+        runs("center(x)", centered)
+    with attempt("center(x)"):
+        center = CenterWithBuffer(mean)
+        center.to(device)
+        runs("center(x)", center(x))
 
 
 def two_gpus():
     if torch.cuda.device_count() < 2:
         return
-    # ANCHOR: two_gpus (needs a GPU)
-    a = torch.ones(3).to("cuda:0")
-    b = torch.ones(3).to("cuda:1")
-    show("a + b", lambda: a + b)
-    # ANCHOR_END: two_gpus
-    # ANCHOR: two_gpus_fixed (needs a GPU)
-    b = b.to(a.device)
-    show("a + b", lambda: a + b)
-    # ANCHOR_END: two_gpus_fixed
+    with attempt("a + b"):
+        # ANCHOR: two_gpus (needs a GPU)
+        a = torch.ones(3).to("cuda:0")
+        b = torch.ones(3).to("cuda:1")
+        sum = a + b
+        # ANCHOR_END: two_gpus
+        runs("a + b", sum)
+    with attempt("a + b"):
+        # ANCHOR: two_gpus_fixed (needs a GPU)
+        b = b.to(a.device)
+        sum = a + b
+        # ANCHOR_END: two_gpus_fixed
+        runs("a + b", sum)
 
 
 if __name__ == "__main__":

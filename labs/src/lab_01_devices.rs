@@ -118,7 +118,7 @@ fn why_a_gpu(lab: &mut Lab, max_size: usize) -> crate::Result<()> {
     lab.table(times);
     lab.picture(
         chart(&on_cpu, &on_gpu),
-        "The same times against the size, with both axes logarithmic.",
+        "The GPU's time is flat until the arithmetic outweighs the launch. Both axes are logarithmic.",
     );
     let faster = on_cpu.iter().zip(&on_gpu).find(|((_, cpu), (_, gpu))| gpu < cpu);
     lab.answer(
@@ -494,14 +494,15 @@ fn one_move(lab: &mut Lab, device: Device) -> crate::Result<()> {
     let [host, link, gpu] =
         [moved.within_host, moved.over_link, moved.within_device].map(words::time);
     let slowest = if moved.over_link > moved.within_host.max(moved.within_device) {
-        "The link is the slowest way"
+        "The link is the slowest part"
     } else {
-        "Each way takes its own time"
+        "Each part takes its own time"
     };
     let caption = format!(
-        "Two memories, with one link between them. x.to({device}) copies the {} of x over it, in {link} ({}). x stays \
-         in the memory of the host; what .to returns is a second tensor, in the memory of the device. {slowest}: \
-         within the memory of the host such a copy takes {host}, within that of the device {gpu}.",
+        "Host and device have a memory each, and one link joins them. x.to({device}) copies the {} of x over the \
+         link, in {link} ({}). x stays in the memory of the host; what .to returns is a second tensor, in the memory \
+         of the device. {slowest}: the same copy takes {host} inside the memory of the host, and {gpu} inside that \
+         of the device.",
         words::bytes(bytes),
         moved.kind,
     );
@@ -716,8 +717,8 @@ fn model_on_the_device(lab: &mut Lab) -> crate::Result<()> {
     let guess = lab.predict(if device.is_cuda() {
         Prediction::yes_no(
             "01-forgotten",
-            "`actor.hidden` is moved to the GPU, and `actor.out` is forgotten. A check that many programs \
-             have asks the first parameter whether it is on a GPU. Does this check notice?",
+            "`actor.hidden` is moved to the GPU, and `actor.out` is forgotten. Many programs check only whether the \
+             first parameter is on a GPU. Does that check notice?",
         )
         .because("The first parameter belongs to the first layer, and that one has moved.")
     } else {
@@ -739,7 +740,8 @@ fn model_on_the_device(lab: &mut Lab) -> crate::Result<()> {
     let half = places(&actor);
     lab.picture(
         picture(&things(&actor)),
-        "The actor after actor.hidden.to(device): its parameters by memory.",
+        "After actor.hidden.to(device) the actor is split: its hidden layers are in one memory and its output layer \
+         is in the other.",
     );
 
     // ANCHOR: half_forward

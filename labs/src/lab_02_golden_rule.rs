@@ -81,7 +81,7 @@ fn tensor_and_tensor(lab: &mut Lab) -> crate::Result<()> {
         .or(
             "together",
             "It adds them where they are.",
-            "No kernel reads the memory of two devices.",
+            "PyTorch's kernels want all their tensors in one memory.",
         )
         .or("error", "It is an error.", ONE_DEVICE),
     );
@@ -337,8 +337,8 @@ fn exceptions(lab: &mut Lab) -> crate::Result<()> {
     lab.section(6, "The exceptions");
     let device = lab.device();
     let question = format!(
-        "`x` is on {device}. On cpu are `number`, a 0-dim tensor; `vector`, one element in one dimension; and \
-         `index`. How many of these eight run?\n\
+        "`x` is on {device}. Three tensors are on the CPU: `number`, which has no dimensions; `vector`, which has \
+         one dimension with one element; and `index`. How many of these eight run?\n\
          `x + 2.0`, `x + number`, `x + vector`, `number.to(device)? + vector`,\n\
          `x.copy_(&vector)`, `x.index(&index)`,\n\
          `x.index_select(0, &index)`, `x.gather(0, &index)`"

@@ -182,7 +182,7 @@ pub fn run(lab: &mut Lab, options: &Options) -> crate::Result<()> {
         .or(
             "zero",
             "That of the model that answers 0, clearly.",
-            "To answer about 0 is soon learned, so a network is rarely worse for long.",
+            "A network soon learns to answer about 0, so it is rarely worse for long.",
         )
         .because(match target {
             Target::Noise => "The targets are random: there is nothing to learn but the samples.",
@@ -413,8 +413,8 @@ fn what_the_gpu_did(lab: &mut Lab, steps: usize, during: Counters, time: Duratio
             .unit("kernels")
             .tolerance(0.25)
             .because(
-                "The backward pass launches more than the forward pass, and Adam at least one for each of four \
-                 parameters.",
+                "The backward pass launches more than the forward pass, and this crate's Adam at least one for each \
+                 of four parameters. (On a GPU PyTorch's Adam takes all of them together.)",
             ),
     );
     let per_step = during.launches as f64 / steps as f64;
@@ -542,7 +542,8 @@ fn where_everything_lives(
         ]);
     }
     lab.table(table);
-    lab.picture(picture(&things), "Each memory, and in it what lives there.");
+    lab.picture(picture(&things), "During a step the parameters, gradients, averages and hidden outputs live on the \
+                                   device, and the data set and the step counts on the host.");
 
     let bytes = |tensors: &[Tensor]| Thing::of("", Role::Data, tensors).bytes;
     let trained =
@@ -675,7 +676,8 @@ fn one_step_drawn(lab: &mut Lab, batch_size: usize) -> crate::Result<()> {
 /// What there is to see in the timeline of a step.
 fn what_the_step_shows(trace: &Trace, done: Duration, computed: Duration) -> String {
     let kind = timed("", done).kind.name();
-    let says = "One training step: the host above, the GPU below.";
+    let says =
+        "The timeline of one training step shows the host above and the GPU below.";
     if trace.work.is_empty() {
         return format!("{says} It takes {} ({kind}).", words::time(done));
     }

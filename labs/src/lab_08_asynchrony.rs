@@ -45,8 +45,8 @@ fn calls_return(lab: &mut Lab) -> crate::Result<()> {
     lab.section(1, "A call returns before the work");
     lab.think(
         "08-call",
-        "A product of two matrices of 1024 × 1024 is 512 times the work of one of 128 × 128. How many times as long does \
-         the call of `matmul` take?",
+        "A product of two matrices of 1024 × 1024 is 512 times the work of one of 128 × 128. How many times as long \
+         does the call to `matmul` take?",
     );
     let mut times = Table::new(["product of", "the call returns", "the work is done"]);
     for size in [128, 256, 512, 1024] {
@@ -138,13 +138,13 @@ fn timing(lab: &mut Lab) -> crate::Result<()> {
     let guess = lab.predict(
         Prediction::number(
             "08-three-clocks",
-            "Five products of 512 × 512 are asked for, each with the result of the one before. The next line reads one \
-             number of the last, and is timed on its own. How long does that line take?",
+            "Five products of 512 × 512 are asked for, each with the result of the one before. The next line reads \
+             one number of the last product, and is timed on its own. How long does that line take?",
         )
         .unit("ms")
         .tolerance(0.25)
         .because(match device.is_cuda() && !blocking {
-            true => "A number can be read when it is there, so this line waits for all five products.",
+            true => "A number can be read only once it is there, so this line waits for all five products.",
             false => "The products are there already, and the line only reads.",
         })
         .raced(),
@@ -804,8 +804,8 @@ fn the_default_stream(lab: &mut Lab) -> crate::Result<()> {
              was doubled?",
         )
         .because(
-            "The memory of `x` goes back to the allocator when `x` is dropped, and the tensor of sevens gets it. What the side \
-             stream doubles is whatever stands there when it comes to it.",
+            "The memory of `x` goes back to the allocator when `x` is dropped, and the tensor of sevens gets it. The \
+             side stream doubles whatever stands there when it gets that far.",
         )
         .raced(),
     );
@@ -901,7 +901,8 @@ fn whodunit(lab: &mut Lab, options: &Options) -> crate::Result<()> {
             "let rows = table.index_select(0, &ids)?;\nlet hidden = rows.tanh()?;\nlet mean = hidden.mean()?;\nmean.item()",
         )
         .because(match device.is_cuda() {
-            true => "Only the GPU can see the id. It finds the wrong one when it comes to it, and the host is told at the next line that waits.",
+            true => "Only the GPU can see the id. It finds the wrong one when it comes to it, and the host is told \
+                     by a later line, here the one that waits.",
             false => "On the CPU the line itself looks at the ids.",
         })
         .raced(),
@@ -943,7 +944,7 @@ fn whodunit(lab: &mut Lab, options: &Options) -> crate::Result<()> {
 
     lab.think(
         "08-now",
-        "The same lines run again, and every launch waits until its work is done. Which fails now?",
+        "The same lines run again, and every launch waits until its work is done. Which line fails now?",
     );
     let (_, error) = machine()?.enter(|| {
         // ANCHOR: blocking

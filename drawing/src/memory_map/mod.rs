@@ -2,6 +2,7 @@
 //! and the map as text; `svg.rs` draws it.
 
 use crate::Drawing;
+use crate::words::bytes;
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 
@@ -106,13 +107,13 @@ impl MemoryMap {
         })
     }
 
-    /// `small pool, 2097152 bytes`, with what tells it from others if there is more than one device or stream.
+    /// `small pool, 2 MiB`, with what tells it from others if there is more than one device or stream.
     fn title(&self, segment: &MemorySegment) -> String {
         let pool = match segment.segment_type {
             SegmentType::Small => "small pool",
             SegmentType::Large => "large pool",
         };
-        let mut title = format!("{pool}, {} bytes", segment.total_size);
+        let mut title = format!("{pool}, {}", bytes(segment.total_size));
         if segment.stream != 0 {
             title = format!("stream {}, {title}", segment.stream);
         }
@@ -232,11 +233,11 @@ impl fmt::Display for MemoryMap {
         let mut legend = Legend::default();
         for segment in &self.segments {
             let free: Vec<u64> = self.blocks(segment, Fill::Free).map(|piece| piece.size).collect();
-            write!(f, "{}: {} allocated", self.title(segment), segment.allocated_size)?;
+            write!(f, "{}: {} allocated", self.title(segment), bytes(segment.allocated_size))?;
             match free.len() {
                 0 => {}
-                1 => write!(f, ", {} free", free[0])?,
-                pieces => write!(f, ", {} free in {pieces} pieces", free.iter().sum::<u64>())?,
+                1 => write!(f, ", {} free", bytes(free[0]))?,
+                pieces => write!(f, ", {} free in {pieces} pieces", bytes(free.iter().sum()))?,
             }
             for piece in self.blocks(segment, Fill::Allocated) {
                 legend.add(&piece);
@@ -305,11 +306,12 @@ impl fmt::Display for Legend {
         for (letter, Piece { name, size, requested, blocks, .. }) in &self.names[..shown] {
             let name = if *name == letter.to_string() { String::new() } else { format!("{name}: ") };
             let blocks = if *blocks > 1 { format!("{blocks} blocks, ") } else { String::new() };
-            write!(f, "  {letter}  {name}{blocks}{size} bytes")?;
-            if requested != size {
-                write!(f, ", {requested} of them asked for")?;
+            write!(f, "  {letter}  {name}{blocks}")?;
+            // Where a size was rounded, each byte counts.
+            match requested == size {
+                true => writeln!(f, "{}", bytes(*size))?,
+                false => writeln!(f, "{size} bytes, {requested} of them asked for")?,
             }
-            writeln!(f)?;
         }
         if self.names.len() > shown {
             writeln!(f, "     and {} more", self.names.len() - shown)?;

@@ -3,6 +3,7 @@
 use super::{Fill, MemoryMap, Piece, widths};
 use crate::colour::{CURRENT, WAIT};
 use crate::svg::{self, element, rect, text, titled};
+use crate::words::bytes;
 
 const WIDTH: f64 = 420.0;
 const LINE: f64 = 19.0;
@@ -31,7 +32,7 @@ impl MemoryMap {
         let mut drawn = Vec::new();
         for segment in self.segments() {
             lines.push(text((1.0, y + 13.0), "start").around(&self.title(segment)));
-            let allocated = format!("{} allocated", segment.allocated_size);
+            let allocated = format!("{} allocated", bytes(segment.allocated_size));
             lines.push(text((WIDTH - 1.0, y + 13.0), "end").around(&allocated));
             y += LINE;
             let boxes = self.boxes(segment);

@@ -47,14 +47,14 @@ fn a_single_block_is_shown_with_its_name_and_what_was_cut_off() {
     });
     let bar = format!("{}{}", "x".repeat(70), "::");
     let expected = format!(
-        "large pool, 20971520 bytes: 20971520 allocated\n[{bar}]\n  \
+        "large pool, 20 MiB: 20 MiB allocated\n[{bar}]\n  \
          x  20971520 bytes, 20371520 of them asked for\n  :  lost to rounding"
     );
     assert_eq!(map.to_string(), expected);
     let svg = map.to_svg();
     assert_eq!(all(&svg, "title"), ["x: 20971520 bytes, 20371520 of them asked for, from byte 0 on"]);
     let texts = all(&svg, "text");
-    let expected = ["large pool, 20971520 bytes", "20971520 allocated", "x", "allocated", "lost to rounding"];
+    let expected = ["large pool, 20 MiB", "20 MiB allocated", "x", "allocated", "lost to rounding"];
     assert_eq!(texts, expected);
 }
 
@@ -120,7 +120,7 @@ fn many_blocks_share_boxes_and_the_map_says_of_how_many() {
     assert_eq!(blocks, 4096);
     let text = map.to_string();
     assert!(text.contains(&"%".repeat(72)), "{text}");
-    assert!(text.ends_with("  l  left: 2048 blocks, 1048576 bytes\n  %  several blocks"), "{text}");
+    assert!(text.ends_with("  l  left: 2048 blocks, 1 MiB\n  %  several blocks"), "{text}");
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
 }
 
@@ -164,7 +164,7 @@ fn two_devices_are_told_apart_and_a_name_may_be_any_text() {
         Ok(MemoryMap::now().name("<x>&\u{0}", [&x]).name("é", [&y]))
     });
     let titles = all(&map.to_svg(), "text");
-    for device in ["cuda:0, small pool, 2097152 bytes", "cuda:1, small pool, 2097152 bytes"] {
+    for device in ["cuda:0, small pool, 2 MiB", "cuda:1, small pool, 2 MiB"] {
         assert!(titles.iter().any(|title| title == device), "{titles:?}");
     }
     let titles = all(&map.to_svg(), "title");

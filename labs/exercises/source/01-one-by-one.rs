@@ -34,10 +34,10 @@ pub static EXERCISE: Exercise = Exercise {
     id: "01-one-by-one",
     title: "One by one",
     kind: Kind::Fix,
-    task: "`lengths` gets vectors of the same size, as plain numbers of the host, and computes the length of each on the device. \
-           Its results are right, and most of its time goes into moving: it moves every vector on its own. Make it move all \
-           its data there in one copy, and its result back in another. The arithmetic stays on the device, and the result is a tensor on \
-           the CPU, as it is now.",
+    task: "`lengths` gets vectors of the same size, as plain numbers on the host, and computes the length of each on \
+           the device. Its results are right, but most of its time goes into copying, because it moves every vector \
+           on its own. Make it move all its data to the device in one copy, and its result back in another. The \
+           arithmetic stays on the device, and the result is a tensor on the CPU, as it is now.",
     hints: [
         "How many tensors are moved, and how many have to be?",
         "Put the numbers together where that costs nothing, and move what comes out.",
@@ -191,7 +191,7 @@ pub static EXERCISE: Exercise = Exercise {
         },
         Wrong {
             name: "twice_the_bytes",
-            what: "The numbers are made twice as large on the host, and moved then.",
+            what: "The numbers are converted to eight bytes each on the host, and then moved.",
             edits: &[
                 (MOVE, "    let x = x.to((device, DType::F64))?;\n"),
                 (BACK, "    lengths.to(DType::F32)?.cpu()\n"),

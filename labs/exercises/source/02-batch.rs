@@ -43,8 +43,8 @@ pub static EXERCISE: Exercise = Exercise {
     title: "The batch that stayed behind",
     kind: Kind::Fix,
     task: "The model is moved to the device, and then the first batch stops the program. Make `train` run on any \
-           machine: with a GPU all of the arithmetic belongs there, and every batch crosses the bus once, when its turn \
-           comes.",
+           machine: where there is a GPU all of the arithmetic belongs on it, and every batch is copied to it once, \
+           when its turn comes.",
     hints: [
         "Read the report of GPU0001: it names the tensor that is elsewhere, the operation that stopped, and its line. Where \
          should that tensor have been moved?",
@@ -155,7 +155,7 @@ pub static EXERCISE: Exercise = Exercise {
         },
         Wrong {
             name: "larger_on_the_way",
-            what: "The inputs are made twice as large on the host, and smaller again on the GPU.",
+            what: "The inputs are converted to eight bytes a number on the host, and back to four on the GPU.",
             edits: &[(X, "        let x = x.to(DType::F64)?.to(device)?.to(DType::F32)?;\n")],
             diagnosis: "twice-the-bytes",
         },

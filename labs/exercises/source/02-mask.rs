@@ -53,14 +53,16 @@ pub static EXERCISE: Exercise = Exercise {
     id: "02-mask",
     title: "A stranger in the forward pass",
     kind: Kind::Fix,
-    task: "`forward` makes a tensor of its own, the mask that hides later rows, and on a GPU it fails there. Mend the module: \
-           wherever it has been moved, to a GPU, to a second one, back to the CPU, and whether it computes in float32 or in \
-           float16, `forward` has to run, without a copy between devices. Nothing more is to be learned than before.",
+    task: "`forward` makes a tensor of its own, the mask that hides later rows, and on a GPU it fails there. Mend \
+           the module: `forward` has to run without a copy between devices, wherever the module has been moved (to a \
+           GPU, to a second one, or back to the CPU), and in float32 as well as in float16. The module must not gain \
+           learned parameters.",
     hints: [
         "Read the report of GPU0001: it names the tensor that is elsewhere, and the line that made it. What was it made from? \
          And who in that function knows where the others are?",
         "A tensor can be made where another one is, in that one's type. What is made there need not be moved there.",
-        "The last argument of `arange` takes a device, a type, a pair of both, or a tensor to be like.",
+        "The last argument of `arange` can be a device, a type, a pair of both, or another tensor whose device and \
+         type it copies.",
     ],
     afterwards: "A mask that never changes may as well be a buffer: it is made once, and moves with the module.",
     source: include_str!("02-mask.rs"),

@@ -66,9 +66,9 @@ pub static EXERCISE: Exercise = Exercise {
     id: "03-loop",
     title: "The loop, by heart",
     kind: Kind::Write,
-    task: "Write the training loop. `train` goes through all batches of `loader` once an epoch, for `epochs` epochs: each \
-           batch is one step of `Adam`, computed on `device`. It returns one number an epoch, the mean of the losses of \
-           its batches, each taken before the step. (All batches have the same size.)",
+    task: "Write the training loop. `train` goes through all batches of `loader` once an epoch, for `epochs` epochs: \
+           each batch is one step of `Adam`, computed on `device`. It returns one number per epoch: the mean loss of \
+           the epoch's batches, each loss taken before its step. (All batches have the same size.)",
     hints: [
         "What happens once, what once an epoch, and what once a batch? Put each thing into its loop first.",
         "A step has six parts: move the batch, forward, loss, `zero_grad`, `backward`, `step`. Gradients must be there \

@@ -320,7 +320,7 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
     if on_gpu && passes(seen) <= STEPS {
         return Err(of_passes("whole-batch", "The whole batch goes through the model at once.")
             .seen(format!("{} forward passes for {STEPS} batches, and {}", passes(seen), kib(seen.peak)))
-            .idea("What the layers keep for the way back grows with the rows of a pass. On a smaller card it would not fit."));
+            .idea("What the layers keep for the backward pass grows with the rows of a pass. On a smaller card it would not fit."));
     }
     if passes(seen) > 2 * passes(right) {
         return Err(of_passes("row-by-row", "The batch goes through the model in more parts than it must.").idea(

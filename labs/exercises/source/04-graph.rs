@@ -52,13 +52,13 @@ pub static EXERCISE: Exercise = Exercise {
     id: "04-graph",
     title: "Small numbers with long memories",
     kind: Kind::Fix,
-    task: "After each epoch `train` takes the loss of every held-out batch, and in the end it returns the mean of each \
-           epoch. A loss is one number, and yet each of them costs as much memory as a forward pass, until there is none \
-           left. Mend it: apart from a number each, nothing of a held-out batch may stay in memory when the next one has \
-           its turn. The training, and what is returned, stay as they are.",
+    task: "After each epoch `train` takes the loss of every held-out batch, and in the end it returns the mean of \
+           each epoch. A loss is one number, and yet each of them costs as much memory as a forward pass, until \
+           there is none left. Mend it: when the next held-out batch begins, only one number may be left in memory \
+           from each batch before it. Training, and what is returned, stay as they are.",
     hints: [
         "Between one epoch and the next, only a list survives. What does a tensor hold on to, besides its number?",
-        "A loss knows how it was computed, and so it holds what the layers kept for the way back. You need the number \
+        "A loss knows how it was computed, and so it holds what the layers kept for the backward pass. You need the number \
          without the graph.",
         "`loss.detach()` is the number alone, on the device; `loss.item()?` is the number alone, on the host.",
     ],
@@ -164,7 +164,7 @@ pub static EXERCISE: Exercise = Exercise {
         },
         Wrong {
             name: "predictions_kept",
-            what: "The predictions are kept in place of the losses, without their graphs.",
+            what: "The predictions are kept instead of the losses, without their graphs.",
             edits: &[
                 ("let mut losses = Vec::new();\n", "\n"),
                 (
@@ -250,7 +250,7 @@ fn held_out(case: &Case) -> usize {
     5 + case.seed as usize % 2
 }
 
-/// What the forward pass of a held-out batch keeps for the way back, at least: what ReLU puts out.
+/// What the forward pass of a held-out batch keeps for the backward pass, at least: what ReLU puts out.
 fn activations(case: &Case) -> u64 {
     (case.size * HIDDEN * 4) as u64
 }
@@ -285,8 +285,8 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
     {
         return Err(Diagnosis::new("trained-without-grad", "The training has no graph to go back through.")
             .seen(message)
-            .expected("a training that is recorded, and an evaluation that is not")
-            .idea("`no_grad` is for what has no way back. Put it around the evaluation, and around nothing else."));
+            .expected("training that is recorded, and an evaluation that is not")
+            .idea("`no_grad` is for what has no backward pass. Put it around the evaluation, and around nothing else."));
     }
     let means = seen.returned()?;
     let (epochs, batches) = (epochs(case), held_out(case));

@@ -33,10 +33,10 @@ pub static EXERCISE: Exercise = Exercise {
     id: "04-no-grad",
     title: "The exam that changed the pupil",
     kind: Kind::Fix,
-    task: "`evaluate` is called in the middle of a training, between two steps. Asked twice about the same model it gives two \
-           answers, and it takes more memory than it needs. Mend it: it has to evaluate the whole network, nothing dropped, \
-           and keep nothing for a way back. When it returns, the model and its gradients must be as they were, in training \
-           mode, so that the training goes on as if nobody had asked.",
+    task: "`evaluate` is called in the middle of training, between two steps. Asked twice about the same model, it \
+           gives two answers, and it takes more memory than it needs. Mend it: it has to evaluate the whole network, \
+           with nothing dropped, and must keep nothing for a backward pass. When it returns, the model and its \
+           gradients must be as they were, in training mode, so that the training goes on as if nobody had asked.",
     hints: [
         "Two switches are wrong here. One is for layers that behave differently in training, the other for what is recorded.",
         "`eval()` changes the model, and so somebody has to change it back. `no_grad` ends with its closure.",
@@ -302,7 +302,7 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
             .seen(format!("dropout {drops} times, and {} of memory at most", kib(seen.peak)))
             .expected(format!("no dropout, and {}", kib(right.peak)))
             .idea(
-                "Two things belong to training only: layers that drop at random, and the graph for the way back. A switch \
+                "Two things belong to training only: layers that drop at random, and the graph for the backward pass. A switch \
                  for each is to be set, and neither sets the other.",
             )
             .at(line_of(seen, DROPOUT)));
@@ -353,7 +353,7 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
             .seen(format!("{} at most", kib(seen.peak)))
             .expected(format!("{}: two results of layers at a time", kib(right.peak)))
             .idea(
-                "`eval()` switches layers, and autograd does not ask for it. What every layer puts out is kept for a way back \
+                "`eval()` switches layers, and autograd does not ask for it. What every layer puts out is kept for a backward pass \
                  that never comes.",
             ));
     }

@@ -77,11 +77,12 @@ pub static EXERCISE: Exercise = Exercise {
     id: "05-fits",
     title: "Room for one more",
     kind: Kind::Fix,
-    task: "A program that wants to make a large tensor asks `fits` first, and takes a smaller batch if the answer is no. But \
-           `fits` says yes to tensors that then run out of memory. Mend it: it is to say yes whenever \
-           `Tensor::empty` would succeed at that moment, and no whenever that would run out of memory. It only looks. It makes \
-           no tensor, and leaves the allocator's cache and the current device as they are. It is checked on cards with little \
-           memory, one of them shared with another program, and on a machine with two GPUs. All work is on the default stream.",
+    task: "A program that wants to make a large tensor asks `fits` first, and takes a smaller batch if the answer is \
+           no. But `fits` says yes to tensors that then run out of memory. Mend it: it should say yes whenever \
+           `Tensor::empty` would succeed at that moment, and no whenever that call would run out of memory. It only \
+           looks. It makes no tensor, and leaves the allocator's cache and the current device as they are. It is \
+           checked on cards with little memory, one of them shared with another program, and on a machine with two \
+           GPUs. All work is on the default stream.",
     hints: [
         "Who else holds memory of this GPU? `memory_allocated` knows of your tensors, and of nothing else. The driver knows \
          what everybody has.",
@@ -275,7 +276,7 @@ pub static EXERCISE: Exercise = Exercise {
         },
         Wrong {
             name: "not_rounded",
-            what: "A segment is taken for as large as the tensor.",
+            what: "A segment is taken to be as large as the tensor.",
             edits: &[(ANSWER, "    Ok(bytes <= room)\n")],
             diagnosis: "not-rounded",
         },
@@ -311,7 +312,7 @@ pub static EXERCISE: Exercise = Exercise {
         },
         Wrong {
             name: "set_device",
-            what: "The GPU is made the current one, and stays it.",
+            what: "The GPU is made the current one, and left so.",
             edits: &[(
                 ROOM,
                 "    cuda::set_device(index)?;\n    let (mut room, _) = cuda::mem_get_info()?;\n",

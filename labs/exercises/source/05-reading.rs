@@ -43,11 +43,11 @@ pub static EXERCISE: Exercise = Exercise {
     id: "05-reading",
     title: "Three rungs and a way down",
     kind: Kind::Write,
-    task: "How much memory does a step take? Ask three counters, and you get three answers. `ladder` takes one step and \
-           returns them from the smallest to the largest: what tensors held at most *during* the step, what the allocator \
-           has reserved after it, and what `nvidia-smi` would show as Memory-Usage then. The fourth number says how much of \
-           that `empty_cache()` gives back. All four are bytes. Take the memory as you find it: the program has used the GPU \
-           before, and the peak counters have been reset since.",
+    task: "How much memory does a step take? Ask three counters, and you get three answers. `ladder` takes one step \
+           and returns them from the smallest to the largest: what tensors held at most *during* the step, what the \
+           allocator has reserved after it, and what `nvidia-smi` would show as Memory-Usage then. The fourth number \
+           says how much of that `empty_cache()` gives back. All four are in bytes. Take the memory as you find it: \
+           the program has used the GPU before, and the peak counters have been reset since.",
     hints: [
         "Each of the three has a function of its own in `todevice::cuda`. Read all three before you change anything.",
         "How much can be given back is not what is free: a segment in which one small tensor lives stays. So give it back, \
@@ -137,7 +137,7 @@ pub static EXERCISE: Exercise = Exercise {
         },
         Wrong {
             name: "most_reserved",
-            what: "The second number is what was reserved at most, and not what is.",
+            what: "The second number is the most that was ever reserved, not what is reserved now.",
             edits: &[(RESERVED, "    let reserved = cuda::max_memory_reserved();\n")],
             diagnosis: "most-reserved",
         },

@@ -302,7 +302,7 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
             Some(loss) => format!("{} losses, the last of them {loss:.4}", value.list().len()),
             None => "no losses".to_owned(),
         };
-        return Err(Diagnosis::new("result", "It is not the same training.")
+        return Err(Diagnosis::new("result", "It is not the same training run.")
             .seen(told(losses))
             .expected(told(right.value()))
             .idea("Each batch is trained on once: forward and loss in a region, zero_grad, backward, step."));

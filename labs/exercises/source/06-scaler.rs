@@ -47,10 +47,10 @@ pub static EXERCISE: Exercise = Exercise {
     id: "06-scaler",
     title: "A step too small to see",
     kind: Kind::Fix,
-    task: "The model is trained in float16 with a scaler, and its gradients are clipped. No error, no NaN, and hardly a \
-           weight moves. Mend `train`: each step that is taken has to be the step of a gradient clipped to a norm of 0.5, \
-           a step whose gradients are infinite has to be skipped, and the scale has to follow. Without a GPU the scaler \
-           does the same on the CPU.",
+    task: "The model is trained in float16 with a scaler, and its gradients are clipped. No error, no NaN, and \
+           hardly a weight moves. Mend `train`: each step that is taken has to be the step of a gradient clipped to \
+           a norm of 0.5, a step whose gradients are infinite has to be skipped, and the scale has to be updated. \
+           Without a GPU the scaler does the same on the CPU.",
     hints: [
         "How large is the norm that `clip_grad_norm_` finds, compared with the gradients that the optimizer is to see?",
         "Until somebody divides them, the gradients are as many times too large as the scale says. `step` divides them \
@@ -104,7 +104,7 @@ pub static EXERCISE: Exercise = Exercise {
         },
         Wrong {
             name: "clipped_too_late",
-            what: "The gradients are clipped when the optimizer has used them.",
+            what: "The gradients are clipped after the optimizer has used them.",
             edits: &[
                 (CLIP, ""),
                 (
@@ -349,7 +349,7 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
     };
     let is_finite = share.is_finite();
     if steps(seen) > batches || !is_finite && has_asked_before_each_step(seen) {
-        return Err(of_steps("stepped-twice", "What the scaler has taken or skipped, the optimizer takes again.").idea(
+        return Err(of_steps("stepped-twice", "The optimizer takes again what the scaler has taken or skipped.").idea(
             "`scaler.step` takes the optimizer's step, or skips it if a gradient is infinite. If the optimizer is called, too, \
              each step is taken twice, and one that was skipped makes the weights NaN.",
         ));

@@ -66,14 +66,14 @@ pub static EXERCISE: Exercise = Exercise {
     id: "07-same",
     title: "Same seed, other weights",
     kind: Kind::Fix,
-    task: "`train` takes a seed, and two trainings with the same seed are to end with the same weights, to the last bit, \
-           whatever the program did before and whatever flags its caller has set. Nothing may depend on times \
-           either, and another seed is to give another training. It still uses the GPU and cuDNN, and afterwards all flags are as \
-           the caller had set them.",
+    task: "`train` takes a seed, and two training runs with the same seed must end with the same weights, to the \
+           last bit, whatever the program did before and whatever flags its caller has set. Nothing may depend on \
+           times either, and a different seed must give different weights. It still uses the GPU and cuDNN, and \
+           afterwards all flags are as the caller had set them.",
     hints: [
         "What is drawn at random here? And what can differ even if all that is drawn is the same?",
-        "A seed fixes what is drawn after it, the weights at the start among them. The order of additions it does not fix, and \
-         which algorithm a search finds it does not fix either: those are flags of cuDNN.",
+        "A seed fixes what is drawn after it, the weights at the start among them. It fixes neither the order of \
+         additions nor the algorithm that a search finds: those are up to flags of cuDNN.",
         "`manual_seed(seed);` comes before the network, and all of it runs within `cudnn::flags(…, || …)` with \
          `benchmark: false` and `deterministic: true`.",
     ],
@@ -132,7 +132,7 @@ pub static EXERCISE: Exercise = Exercise {
         },
         Wrong {
             name: "seed_too_late",
-            what: "The seed is set when the network has been made.",
+            what: "The seed is set after the network has been made.",
             edits: &[
                 ("    manual_seed(seed);\n", ""),
                 ("    let options = SGDOptions", "    manual_seed(seed);\n    let options = SGDOptions"),
@@ -317,12 +317,12 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
         let differ = |diagnosis: Diagnosis| {
             let by = if is_rounding { "in the last bits".to_owned() } else { format!("by up to {:.1}", number("by")) };
             diagnosis
-                .seen(format!("with the same seed the weights of two trainings differ, {by}"))
+                .seen(format!("with the same seed the weights of two training runs differ, {by}"))
                 .expected("the same bits in all of them")
         };
         let filter = seen.of(CallKind::Launch).find(|call| call.name == "conv_backward_filter ALGO_0");
         return Err(differ(match (seeded, is_rounding) {
-            (true, true) => Diagnosis::new("order-of-sums", "The two trainings draw the same numbers, and still differ in the last bits.").idea(
+            (true, true) => Diagnosis::new("order-of-sums", "The two training runs draw the same numbers, and still differ in the last bits.").idea(
                 match filter {
                     Some(call) => format!(
                         "`{}` adds the parts of a gradient in whatever order they are ready, and each addition rounds. A seed has no say in that; a flag of cuDNN leaves out such algorithms.",
@@ -331,7 +331,7 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
                     None => "A seed fixes what is drawn. The order of additions it does not fix.".to_owned(),
                 },
             ).at(filter.and_then(|call| call.line)),
-            (true, false) => Diagnosis::new("seed-too-late", "The two trainings do not start with the same weights.")
+            (true, false) => Diagnosis::new("seed-too-late", "The two training runs do not start with the same weights.")
                 .idea("A seed fixes what is drawn after it. The weights of the network are drawn when the network is made."),
             (false, _) => Diagnosis::new("no-seed", "Nothing fixes what is drawn.")
                 .idea("The weights at the start and the noise come from generators, which go on from wherever they are. Seed them."),
@@ -356,7 +356,7 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
             .idea("A search takes what was fastest this time, and times are never twice the same. Here the bits agree; on a real card the next run of the program may take another algorithm, and have other bits."));
     }
     if number("differ for another seed") == 0.0 {
-        return Err(Diagnosis::new("constant-seed", "Another seed gives the same training.")
+        return Err(Diagnosis::new("constant-seed", "Another seed gives the same training run.")
             .seen(format!("the same weights with the seeds {} and {}", case.seed, case.seed + 1))
             .expected("other weights")
             .idea("The seed is for the caller to choose: who wants to know how much depends on luck trains with several."));
@@ -365,7 +365,7 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
     let lengths = |seen: &Seen| seen.fact("sizes").list().iter().filter_map(Value::number).collect::<Vec<_>>();
     if !fact("sizes").is_near(right.fact("sizes"), 1e-4) {
         let listed = |seen: &Seen| lengths(seen).iter().map(|length| format!("{length:.4}")).collect::<Vec<_>>().join(", ");
-        return Err(Diagnosis::new("other-training", "It is the same each time, but it is another training.")
+        return Err(Diagnosis::new("other-training", "It is the same each time, but it is another training run.")
             .seen(format!("weights of these lengths, tensor by tensor: {}", listed(seen)))
             .expected(listed(right))
             .idea("A seed starts the row of numbers anew. Set it once, before anything is drawn: if it is set in every step, the noise is the same every time."));

@@ -140,7 +140,7 @@ pub static EXERCISE: Exercise = Exercise {
         },
         Wrong {
             name: "joined",
-            what: "All thumbnails are joined to one batch.",
+            what: "All thumbnails are joined into one batch.",
             edits: &[(
                 THUMBNAILS,
                 "    let all = cudnn::flags(search, || {\n        \

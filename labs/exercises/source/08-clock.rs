@@ -47,16 +47,16 @@ pub static EXERCISE: Exercise = Exercise {
     id: "08-clock",
     title: "Too fast to be true",
     kind: Kind::Fix,
-    task: "`time_per_step` is to say how long a step takes, in a row of `steps` of them: with all its work on the GPU, \
-           without what somebody else had queued before, and without what only the first step takes. \
-           The steps run as they do in a training, where nobody waits between them. It must work without a GPU, too. \
-           What it says now is something else.",
+    task: "`time_per_step` should say how long each of `steps` steps in a row takes: with all its work on the GPU, \
+           without what somebody else had queued before, and without what only the first step takes. The steps run \
+           as they do in training, where nobody waits between them. It must work without a GPU, too. What it \
+           measures now is something else.",
     hints: [
         "What has a step done when it returns? And what is the GPU doing when the clock starts?",
         "Three things are missing: a step that nobody times, a wait before the clock starts, and a wait before it is read.",
         "`step()?; wait_for(device)?;` before `Instant::now()`, and `wait_for(device)?;` before `start.elapsed()`.",
     ],
-    afterwards: "Two events would leave out the host's part. What the host takes, a user waits for as well, so say which one you mean.",
+    afterwards: "Two events would leave out the host's part. A user also waits for what the host takes, so say which one you mean.",
     source: include_str!("08-clock.rs"),
     functions: &[(
         "time_per_step",
@@ -192,7 +192,7 @@ pub static EXERCISE: Exercise = Exercise {
         },
         Wrong {
             name: "one_step_more",
-            what: "One step more is timed than the time is divided by.",
+            what: "One more step is timed than the time is divided by.",
             edits: &[("for _ in 0..steps {", "for _ in 0..=steps {")],
             diagnosis: "one-step-more",
         },
@@ -367,7 +367,7 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
     let is_quiet = waits.iter().any(|(begin, end)| *begin >= ended[warm_up - 1] && *end <= first);
     if !is_quiet && is((done - first) / count) {
         return Err(drawn(Diagnosis::new("starts-early", "The clock starts while the GPU is busy with something else."))
-            .idea("What was queued before, the warm-up and maybe the work of others, is done first, and your clock runs meanwhile. Wait before you start it."));
+            .idea("The GPU first does what was queued before, the warm-up and maybe the work of others, and your clock runs meanwhile. Wait before you start it."));
     }
     if is((done - ended[warm_up - 1]) / count) {
         return Err(drawn(Diagnosis::new("clock-before-wait", "The clock starts, and then there is a wait for the warm-up."))

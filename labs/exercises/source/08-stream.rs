@@ -259,7 +259,7 @@ pub static EXERCISE: Exercise = Exercise {
         },
         Wrong {
             name: "same_chunk",
-            what: "Only the first chunk is copied, and each score is that of it.",
+            what: "Only the first chunk is copied, and every score is computed from it.",
             edits: &[(COPY, "        let x = cuda::stream(copies, || chunks[0].to(to))?;\n        let _ = chunk;\n")],
             diagnosis: "scores",
         },
@@ -447,7 +447,7 @@ fn raced(seen: &Seen, race: &Race, count: usize) -> Diagnosis {
             false => Diagnosis::new("wrong-way", says)
                 .seen("the stream of the copies waits for the stream of the work")
                 .expected("the stream of the work waits for that of the copies")
-                .idea("`a.wait_stream(&b)` makes `a` wait. Who needs something from the other is the one that waits.")
+                .idea("`a.wait_stream(&b)` makes `a` wait. The stream that needs something from the other is the one that waits.")
                 .at(seen.calls[wait].line),
         };
     };

@@ -45,10 +45,10 @@ pub static EXERCISE: Exercise = Exercise {
     id: "09-pinned",
     title: "The buffer that was filled too soon",
     kind: Kind::Fix,
-    task: "Frames go to the GPU through a pinned buffer, and the host does not wait for the copies. So some of the scores are \
-           of a frame that never was: a part of it is the next one already. Mend that. The host goes on preparing the next \
-           frame while the GPU works on this one, the copies stay such that nobody has to wait for them at \
-           once, and there is not a pinned buffer for each frame: such memory is scarce.",
+    task: "Frames go to the GPU through a pinned buffer, and the host does not wait for the copies. So some of the \
+           scores are of a frame that never was: a part of it is already the next one. Mend that. The host goes on \
+           preparing the next frame while the GPU works on this one, the calls that copy still return at once, and \
+           there is not a pinned buffer for each frame: such memory is scarce.",
     hints: [
         "`buffer.to(to)?` returns before the buffer has been read. Which line is the first that must not run before that?",
         "An event recorded after the copy tells when the buffer has been read. Let the host wait for it as late as possible: \

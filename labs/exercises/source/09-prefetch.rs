@@ -45,10 +45,10 @@ pub static EXERCISE: Exercise = Exercise {
     id: "09-prefetch",
     title: "One batch ahead",
     kind: Kind::Write,
-    task: "A step reads its loss, so the host waits in every step, and it cannot ask for a copy meanwhile. Write `train` such \
-           that the next batch travels while the GPU works on this one all the same. No more than two or three batches \
-           are on the GPU at a time, each is copied once, and there is no race. `send` is there for you: it queues the \
-           copy of a batch and returns at once.",
+    task: "A step reads its loss, so the host waits in every step, and it cannot ask for a copy meanwhile. Write \
+           `train` so that the next batch still travels while the GPU works on this one. No more than two or three \
+           batches are on the GPU at a time, each is copied once, and there is no race. `send` is there for you: it \
+           queues the copy of a batch and returns at once.",
     hints: [
         "When must the copy of the next batch be asked for, if the host waits within `step`?",
         "Send the first batch before the loop. In each round: let the stream of the work wait for this batch, send the next \
@@ -379,7 +379,7 @@ fn raced(seen: &Seen, race: &Race, count: usize) -> Diagnosis {
         return Diagnosis::new("wrong-way", says)
             .seen("the stream of the copies waits for the stream of the work")
             .expected("the stream of the work waits for that of the copies")
-            .idea("`a.wait_stream(&b)` makes `a` wait. Who needs something from the other is the one that waits.")
+            .idea("`a.wait_stream(&b)` makes `a` wait. The stream that needs something from the other is the one that waits.")
             .at(seen.line(CallKind::StreamWait));
     }
     if waits.is_empty() {

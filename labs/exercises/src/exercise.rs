@@ -83,6 +83,11 @@ impl Exercise {
         format!("{}.rs", self.id)
     }
 
+    /// Where all of it stands, from the root of the checkout.
+    pub fn source(&self) -> String {
+        format!("labs/exercises/source/{}", self.file())
+    }
+
     /// The name of its module, `x02_batch`.
     pub fn module(&self) -> String {
         format!("x{}", self.id.replace('-', "_"))

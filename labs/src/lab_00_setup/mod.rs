@@ -79,8 +79,9 @@ fn four_layers(lab: &mut Lab) {
     let guess = lab.predict(
         Prediction::choice(
             "00-driver-alone",
-            "A computer has NVIDIA's driver, and nothing else of NVIDIA's. Which of these three run there: \
-             `nvidia-smi`, a PyTorch that `pip` has installed, `nvcc`?",
+            "A computer has NVIDIA's driver, and nothing else from NVIDIA. Which of these three run there: \
+             `nvidia-smi`, which shows the state of the GPUs; a PyTorch that `pip` has installed; `nvcc`, a \
+             compiler?",
         )
         .or(
             "none",
@@ -206,12 +207,13 @@ fn two_versions(lab: &mut Lab, computer: &Computer) -> Option<(Guess, bool)> {
         Prediction::yes_no(
             "00-versions",
             format!(
-                "`nvidia-smi` shows CUDA {driver} here, and `nvcc` is of CUDA {toolkit}. Does a program that this \
-                 `nvcc` compiles run with this driver?"
+                "`nvidia-smi` shows CUDA {driver} here, and `nvcc` belongs to CUDA {toolkit}. Does a program that \
+                 this `nvcc` compiles run with this driver?"
             ),
         )
         .because(
-            "A driver runs what was made for its own CUDA or an older one, and for none of a later major version.",
+            "A driver runs what was made for its own CUDA or an older one. A later major version takes a newer \
+             driver.",
         ),
     );
     Some((guess, runs))
@@ -242,7 +244,7 @@ fn two_lines(lab: &mut Lab, computer: &Computer) -> Option<(Guess, &'static str)
             )
             .or("neither", "Neither of them.", "What stands above a broken line has been read by then.")
             .because(
-                "The shell reads on for the closing backtick to the end of the file, and then gives up.",
+                "The shell reads on to the end of the file in search of the closing backtick, and then gives up.",
             ),
     );
     // What stands above the broken line counts, and nothing from there on.
@@ -277,7 +279,7 @@ fn first_step(
             .or(
                 "linux",
                 "In Linux, where the programs run.",
-                "One that is installed there hides the one of Windows.",
+                "A driver that is installed there hides the one from Windows.",
             )
             .or("windows", "In Windows.", "There is one already.")
             .or(
@@ -296,7 +298,7 @@ fn first_step(
         let guess = lab.predict(
             Prediction::choice(
                 "00-first",
-                "What is the least that has to be done before a tensor can go to the GPU of this computer?",
+                "What is the least you have to do before a tensor can go to this computer's GPU?",
             )
             .or(
                 "toolkit",
@@ -364,7 +366,7 @@ fn what_to_do(lab: &mut Lab, computer: &Computer) {
 fn tensor_on_the_device(lab: &mut Lab) -> crate::Result<()> {
     lab.think(
         "00-available",
-        "What does `cuda::is_available()` answer on the machine of `--gpu`?",
+        "What does `cuda::is_available()` answer on the machine that `--gpu` names?",
     );
 
     // ANCHOR: check

@@ -79,10 +79,11 @@ pub(super) fn up_to_the_limit(
         )
     } else {
         format!(
-            "The network of section 2 is trained under a limit of {limit}: with {smallest} samples in the first step, \
-             and more in each, up to {largest}. The workspace, the parameters ({}) and Adam's moments ({}) stay. The \
-             batch and the activations grow with the number of samples, these to {}. The \
-             allocator keeps what is given back, and in the last step it {asks}.",
+            "The network of section 2, not that of this section, is trained under a limit of {limit}, with \
+             {smallest} samples in the first step and more in each of the next, up to {largest}. The workspace, the \
+             parameters ({}) and Adam's moments ({}) stay. The batch and the activations grow with the number of \
+             samples, and the activations reach {}. The allocator keeps what is given back, and in the last step it \
+             {asks}.",
             peak("parameters"),
             peak("Adam's moments"),
             peak("activations"),

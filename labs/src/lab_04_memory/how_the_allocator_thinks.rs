@@ -186,7 +186,7 @@ fn blocks_and_segments(lab: &mut Lab) -> crate::Result<()> {
     let all: Vec<(&str, &Tensor)> = names.into_iter().zip(&tensors).collect();
     lab.picture(
         &named(&all),
-        "The segments, and in them the blocks of the eight tensors.",
+        "Each bar is a segment, and the boxes in it are the blocks of the eight tensors.",
     );
 
     lab.think(
@@ -203,7 +203,7 @@ fn blocks_and_segments(lab: &mut Lab) -> crate::Result<()> {
         ["C", "E", "F", "G", "H", "I"].into_iter().zip(&tensors).collect();
     lab.picture(
         &named(&left),
-        "The same segments after three tensors are gone and one has come.",
+        "The same segments after A, B and D are gone and I has come.",
     );
     lab.prose(
         "A and B were neighbours, so their blocks merged into one. D's block is too small for I, which takes the smallest free \

@@ -140,7 +140,7 @@ fn whose_bytes(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     lab.section(2, "Whose bytes?");
     let question = format!(
         "A network with layers of 784, 1000, 1000 and 10 units takes one training step, with Adam and a batch of {}. \
-         Put these in order by the most memory that each of them takes, the smallest first.",
+         Put these in order of the most memory that each of them takes at any time, smallest first.",
         options.batch_size
     );
     let guess = lab.predict(
@@ -175,7 +175,7 @@ fn whose_bytes(lab: &mut Lab, options: &Options) -> crate::Result<()> {
         .collect();
     lab.picture(
         stacked("bytes", &owners, &bars),
-        "The owners of the allocated bytes, one bar after each part of the step.",
+        "Each bar shows who owns the allocated bytes after one part of the step. The moments come last, and stay.",
     );
     let at_its_largest = |(_, owners): &(&str, &[&str])| {
         let of_all = |owned: &Owned| -> u64 {

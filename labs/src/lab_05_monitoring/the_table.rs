@@ -303,8 +303,8 @@ fn who_else(lab: &mut Lab) -> crate::Result<()> {
         .or(
             "slower",
             "It gets slower, because the two share the memory.",
-            "On Linux memory that others hold costs no time, only their kernels would. Windows may spill memory into the host's, \
-             and that is slow.",
+            "On Linux, memory that others hold costs no time; only their kernels would. Windows may spill memory \
+             into the host's, and that is slow.",
         )
         .or("fails", "It fails once it asks for more than is left.", "It got more than was left, as it may on Windows.")
         .or(
@@ -312,7 +312,7 @@ fn who_else(lab: &mut Lab) -> crate::Result<()> {
             "It does not: the driver moves the other program's memory out of the way.",
             "On Linux nobody is made to give memory up. On Windows the other program may be.",
         )
-        .because("What others hold is missing, whether they compute or not.")
+        .because("What others hold is not available to you, whether they compute or not.")
         .only_if(is_shared),
     );
     if !on_gpu(lab, "who holds memory of the GPU.") {
@@ -379,7 +379,7 @@ fn the_host(lab: &mut Lab) -> crate::Result<()> {
         )
         .unit("%")
         .tolerance(0.1)
-        .because("CUDA does not sleep until the GPU is done. It asks again and again, so that it learns of it without delay.")
+        .because("CUDA does not sleep while it waits. It asks the GPU again and again, so that it finds out at once.")
         .raced()
         .only_if(is_known),
     );

@@ -122,8 +122,8 @@ pub(super) fn a_number(lab: &mut Lab) -> crate::Result<()> {
     let caption = format!(
         "The number 0.1 in four types, bit by bit. The exponent decides how large and how small a number can be, the \
          fraction how close its neighbours are. bfloat16 has as many bits of exponent as float32, so it reaches {}; \
-         but after 1 it has no number before {}. float16 has one at {}, and ends at {}. TF32 is float32 without its \
-         last bits, as tensor cores multiply it.",
+         but its next number after 1 is {}. float16 has one at {}, and ends at {}. TF32 is float32 without its last \
+         bits, which is how tensor cores take it.",
         bfloat16.range[1], bfloat16.after_one, float16.after_one, float16.range[1],
     );
     lab.picture(bits::picture(&drawn), &caption);

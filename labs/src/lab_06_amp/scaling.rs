@@ -35,8 +35,8 @@ pub(super) fn scaled(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     let (device, seed) = (lab.device(), lab.seed());
     lab.think(
         "06-walk",
-        "A scaler starts at 2^36, which is far too much, and doubles its scale after ten good steps in a row. How does \
-         the scale walk?",
+        "A scaler starts at 2^36, which is far too much, and doubles its scale after ten good steps in a row. How \
+         does the scale move from step to step?",
     );
     let (x, y) = rings(seed, device)?;
     let model = classifier(seed, device)?;
@@ -113,8 +113,8 @@ pub(super) fn scaled(lab: &mut Lab, options: &Options) -> crate::Result<()> {
 
     lab.think(
         "06-norm",
-        "Gradients are to be clipped to a norm of 0.1. Which norm does `clip_grad_norm_` find if nobody has called \
-         `unscale_`?",
+        "You want to clip the gradients, that is, to shrink them all alike until their norm, their length as one \
+         long vector, is at most 0.1. Which norm does `clip_grad_norm_` find if nobody has called `unscale_`?",
     );
     let model = classifier(seed, device)?;
     let mut optimizer = optim::Adam::new(model.parameters(), AdamOptions::default())?;

@@ -80,8 +80,8 @@ pub(super) fn who_runs_in_what(lab: &mut Lab) -> crate::Result<()> {
             FORWARD,
         )
         .because(
-            "Products run in 16 bits, and ReLU keeps the type of its input. What adds up, or takes logarithms, as \
-             `cross_entropy` does, runs in float32.",
+            "Products run in 16 bits, and ReLU keeps the type of its input. Operations that add up many numbers or \
+             take logarithms, as `cross_entropy` does, run in float32.",
         ),
     );
     let (x, y) = rings(lab.seed(), device)?;
@@ -282,8 +282,8 @@ pub(super) fn vanishing(lab: &mut Lab, options: &Options) -> crate::Result<()> {
             .unit("%")
             .tolerance(0.1) // whoever expects nearly all of them is right
             .because(
-                "The more examples a loss is the mean of, the smaller is the gradient of each, and whatever is less than \
-                 2^-25 is rounded to 0.",
+                "The more examples a loss is the mean of, the smaller the gradient of each, and whatever is less \
+                 than 2^-25 is rounded to 0.",
             ),
     );
     let whole = gradients(seed, device, None, batches)?;
@@ -313,7 +313,7 @@ pub(super) fn vanishing(lab: &mut Lab, options: &Options) -> crate::Result<()> {
 
     lab.think(
         "06-first",
-        "Where do gradients vanish first: in the last layer, next to the loss, or in the first?",
+        "Where do gradients vanish first: in the first layer, or in the last one, which is next to the loss?",
     );
     let in_half = gradients(seed, device, Some(DType::F16), batches)?;
     let in_brain = gradients(seed, device, Some(DType::BF16), batches)?;

@@ -262,7 +262,7 @@ pub(super) fn rule_or_search(lab: &mut Lab) -> crate::Result<()> {
         .tolerance(0.25)
         .because(
             "The search runs every algorithm, the slow ones too, and takes memory for them first. Each later call \
-             gives back only its own share.",
+             saves only a little of that.",
         )
         .raced()
     });

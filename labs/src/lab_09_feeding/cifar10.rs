@@ -88,8 +88,8 @@ pub(super) fn from_files(
 ) -> crate::Result<()> {
     lab.think(
         "09-record",
-        "A picture of CIFAR-10 has 32 × 32 pixels in three colours, a byte for each, and one byte says which of ten \
-         classes it is of. How many bytes of the file is that?",
+        "A picture of CIFAR-10 has 32 × 32 pixels in three colours, a byte for each, and one more byte says which of \
+         ten classes it belongs to. How many bytes of the file is that?",
     );
     let dataset = files.cloned().unwrap_or_else(|| Arc::new(Cifar10::made_up(16)));
     let bytes = dataset.records.len();

@@ -51,8 +51,8 @@ fn why(lab: &mut Lab) -> crate::Result<()> {
 
     lab.think(
         "05-four-loops",
-        "Four loops train the same network, and each has another flaw: a loader that is too slow, numbers read in every \
-         step, a tiny batch, copies from pageable memory. Which reading gives each of them away?",
+        "Four loops train the same network, and each has a different flaw: a loader that is too slow, numbers read \
+         in every step, a tiny batch, copies from pageable memory. Which reading gives each of them away?",
     );
     let loops = [
         (TINY, tiny_batches(seed, device)?),
@@ -78,8 +78,8 @@ fn why(lab: &mut Lab) -> crate::Result<()> {
             [LOADER, PAGEABLE, TINY, WAITS],
         )
         .because(
-            "Workers show in the CPU, copies on the bus, and tiny kernels in SM active. The loop that has none of these \
-             waits.",
+            "Workers show in the CPU, copies on the bus, and tiny kernels in SM active. The loop that shows none of \
+             these signs is the one that waits.",
         )
         .raced()
         .only_if(told_apart),
@@ -268,10 +268,10 @@ fn argmax_of(rows: usize, device: Device) -> Result<(Gpu, f64)> {
 
 fn busy_is_not_full(lab: &mut Lab) -> crate::Result<()> {
     lab.section(8, "How full is busy?");
-    let times_as_many = "`argmax` finds the largest of 65536 numbers, in one row, in 8 rows, or in 80. Each keeps the GPU \
-                         busy, launch after launch. A row is one block of threads, and a multiprocessor can work on \
-                         several blocks at once. How many times as many rows a second get done with 80 in a launch as \
-                         with one?";
+    let times_as_many = "`argmax` finds the largest of the 65536 numbers in each row, in a tensor of 1, 8 or 80 \
+                         rows. Each keeps the GPU busy, launch after launch. A row is one block of threads, and a \
+                         multiprocessor can work on several blocks at once. With 80 rows in a launch, how many times \
+                         as many rows get done in a second as with one row?";
     if !lab.device().is_cuda() {
         lab.think("05-argmax", times_as_many);
     }

@@ -64,7 +64,7 @@ pub const CLAIMS: Claims = Claims {
         "The step is bound by the GPU's own work.",
         "The GPU waits for its batch, and then it is busy",
         "The backward pass launches more than the forward pass",
-        "To answer about 0 is soon learned",
+        "A network soon learns to answer about 0",
         "what would a model get that always answers 0?",
         "With 16 times as many samples a step takes", // the figures themselves
     ],

@@ -70,7 +70,8 @@ pub const CLAIMS: Claims = Claims {
     ],
     by_definition: &[
         "A card that does nothing draws less",
-        "On Linux memory that others hold costs no time",
+        "On Linux, memory that others hold costs no time",
+        "It asks the GPU again and again",
         "Windows may spill memory into the host's", // as NVIDIA's pages say
         "Close that program",                       // is advice
     ],

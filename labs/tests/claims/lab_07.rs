@@ -123,7 +123,7 @@ pub const CLAIMS: Claims = Claims {
     by_definition: &[
         "this section shows what benchmark mode finds, what it costs",
         "this section shows which calls search, and what that costs",
-        "Each later call gives back only its own share",
+        "Each later call saves only a little of that",
         "On a card that multiplies fast, its transforms cost more than they save",
         "The errors are against the same convolution in f64",
         "An algorithm may add the same products in another order",

@@ -95,8 +95,9 @@ pub const CLAIMS: Claims = Claims {
         "unless the host is so slow that the GPU waits for it",
         "Both loops add up the same losses.",         // as a table shows
         "With --gpu sim:t4 the first loop is slower", // see the first claim of that loop
-        "What the side stream doubles is whatever stands there",
+        "The side stream doubles whatever stands there",
         "The default stream is special only because",
+        "the host is told by a later line",
         "The memory of x goes back to the stream it was made on",
         "Only the first copy and the last computing have nothing beside them",
         "so some of the shorter work hides behind the longer",
