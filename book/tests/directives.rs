@@ -98,9 +98,7 @@ fn a_measured_time_is_never_printed() {
 
 #[test]
 fn a_picture_that_a_terminal_draws_in_letters_is_shown_once() {
-    for (directive, words) in
-        [("03 10 run=t4", "cuda:0, compute"), ("04 9 run=t4", "small pool, 2097152 bytes")]
-    {
+    for (directive, words) in [("03 10 run=t4", "cuda:0, compute"), ("04 9 run=t4", "small pool, 2 MiB")] {
         let output = here(&format!("{{{{#lab-output {directive}}}}}")).unwrap();
         let fences: Vec<&str> = output.split("```").skip(1).step_by(2).collect();
         assert!(output.contains("<svg ") && output.contains(words), "{output}");
