@@ -118,7 +118,7 @@ fn why_a_gpu(lab: &mut Lab, max_size: usize) -> crate::Result<()> {
     lab.table(times);
     lab.picture(
         chart(&on_cpu, &on_gpu),
-        "The GPU's time is flat until the arithmetic outweighs the launch. Both axes are logarithmic.",
+        "How the time of each device grows with the size of the product. Both axes are logarithmic.",
     );
     let faster = on_cpu.iter().zip(&on_gpu).find(|((_, cpu), (_, gpu))| gpu < cpu);
     lab.answer(
@@ -740,8 +740,7 @@ fn model_on_the_device(lab: &mut Lab) -> crate::Result<()> {
     let half = places(&actor);
     lab.picture(
         picture(&things(&actor)),
-        "After actor.hidden.to(device) the actor is split: its hidden layers are in one memory and its output layer \
-         is in the other.",
+        "After actor.hidden.to(device), each parameter of the actor is drawn in the memory that holds it.",
     );
 
     // ANCHOR: half_forward

@@ -542,8 +542,7 @@ fn where_everything_lives(
         ]);
     }
     lab.table(table);
-    lab.picture(picture(&things), "During a step the parameters, gradients, averages and hidden outputs live on the \
-                                   device, and the data set and the step counts on the host.");
+    lab.picture(picture(&things), "The same list as a picture: each memory, with the things that live in it during a step.");
 
     let bytes = |tensors: &[Tensor]| Thing::of("", Role::Data, tensors).bytes;
     let trained =
