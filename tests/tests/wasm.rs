@@ -145,15 +145,12 @@ fn a_difference_between_events_is_found() {
 
 #[test]
 fn the_same_text_in_wasm() {
-    for target in ["noise", "linear"] {
-        // Two workers by default: threads here, none there.
-        let [there, here] = both(&["--gpu", "none", "--target", target]);
-        let untimed =
-            |text: &str| text.split_once("\n10. ").expect("times are from section 10 on").0.to_string();
-        assert_eq!(untimed(&there.0), untimed(&here.0), "{target}");
-        assert_eq!((there.2, here.2), (0, 0), "{target}");
-        assert!(there.0.contains("\nEvaluation complete."), "{target}: {}", there.0);
-    }
+    // Two workers by default: threads here, none there.
+    let [there, here] = both(&["--gpu", "none", "--target", "noise"]);
+    let untimed = |text: &str| text.split_once("\n10. ").expect("times are from section 10 on").0.to_string();
+    assert_eq!(untimed(&there.0), untimed(&here.0));
+    assert_eq!((there.2, here.2), (0, 0));
+    assert!(there.0.contains("\nEvaluation complete."), "{}", there.0);
 }
 
 /// What makes a lab compute less than it does for a reader: products take long in WebAssembly.
@@ -213,20 +210,18 @@ fn a_page_looks_at_no_computer_but_at_made_up_ones() {
 
 #[test]
 fn the_same_events_in_wasm() {
-    for target in ["noise", "linear"] {
-        // A computer with a single core warns of two workers, and a page does not: so there is one.
-        let flags = ["--gpu", "none", "--target", target, "--num-workers", "1", "--format", "json"];
-        let [there, here] = both(&flags);
-        let (lines_there, lines_here) = (there.0.lines(), here.0.lines());
-        assert_eq!(lines_there.clone().count(), lines_here.clone().count(), "{target}");
-        for (there, here) in lines_there.zip(lines_here) {
-            if let Err(difference) = same(&read(there), &read(here)) {
-                panic!("{target}: {difference}:\n{there}\n{here}");
-            }
+    // A computer with a single core warns of two workers, and a page does not: so there is one.
+    let flags = ["--gpu", "none", "--target", "linear", "--num-workers", "1", "--format", "json"];
+    let [there, here] = both(&flags);
+    let (lines_there, lines_here) = (there.0.lines(), here.0.lines());
+    assert_eq!(lines_there.clone().count(), lines_here.clone().count());
+    for (there, here) in lines_there.zip(lines_here) {
+        if let Err(difference) = same(&read(there), &read(here)) {
+            panic!("{difference}:\n{there}\n{here}");
         }
-        assert_eq!((there.1, there.2), (here.1, here.2), "{target}");
-        assert!(here.0.lines().count() > 30 && here.0.contains(r#""mean_absolute_error""#), "{}", here.0);
     }
+    assert_eq!((there.1, there.2), (here.1, here.2));
+    assert!(here.0.lines().count() > 30 && here.0.contains(r#""mean_absolute_error""#), "{}", here.0);
 }
 
 /// Nothing the simulated GPU does depends on what computes the numbers: not what is launched and copied, by which

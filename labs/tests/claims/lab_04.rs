@@ -5,9 +5,9 @@ pub const CLAIMS: Claims = Claims {
     lab: "lab-04",
     knobs: &[
         &["--batch-size", "1"],
-        &["--batch-size", "4096"],
+        &["--gpu", "sim:h200", "--batch-size", "4096"],
         &["--limit", "48"],
-        &["--limit", "256"],
+        &["--gpu", "sim:t4", "--limit", "256"],
         &["--device", "cpu"],
     ],
     machines: usize::MAX,

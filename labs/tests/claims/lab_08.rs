@@ -3,7 +3,12 @@ use super::{Claim, Claims};
 
 pub const CLAIMS: Claims = Claims {
     lab: "lab-08",
-    knobs: &[&["--steps", "1"], &["--steps", "200"], &["--chunks", "1"], &["--chunks", "40"]],
+    knobs: &[
+        &["--steps", "1"],
+        &["--gpu", "sim:t4", "--steps", "200"],
+        &["--chunks", "1"],
+        &["--chunks", "40"],
+    ],
     machines: usize::MAX,
     claims: &[
         Claim {

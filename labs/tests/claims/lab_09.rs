@@ -3,7 +3,7 @@ use super::{Claim, Claims};
 
 pub const CLAIMS: Claims = Claims {
     lab: "lab-09",
-    knobs: &[&["--batch-size", "1"], &["--batch-size", "512"], &["--num-workers", "1"]],
+    knobs: &[&["--gpu", "sim:t4", "--batch-size", "1"], &["--batch-size", "512"], &["--num-workers", "1"]],
     machines: usize::MAX,
     claims: &[
         // 1
