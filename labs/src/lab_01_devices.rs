@@ -171,7 +171,7 @@ fn race(max_size: usize) -> Prediction {
         "01-faster",
         format!(
             "A square matrix is multiplied by itself: 16 × 16 first, then one with twice as many rows, and so on \
-             up to {}. From which size on is the GPU faster than the CPU?",
+             up to {}. At which size does the GPU begin to be faster than the CPU?",
             16 << (max_size / 16).ilog2()
         ),
     )
@@ -499,7 +499,7 @@ fn one_move(lab: &mut Lab, device: Device) -> crate::Result<()> {
         "Each part takes its own time"
     };
     let caption = format!(
-        "Host and device have a memory each, and one link joins them. x.to({device}) copies the {} of x over the \
+        "The host and the device each have their own memory, and one link joins the two. x.to({device}) copies the {} of x over the \
          link, in {link} ({}). x stays in the memory of the host; what .to returns is a second tensor, in the memory \
          of the device. {slowest}: the same copy takes {host} inside the memory of the host, and {gpu} inside that \
          of the device.",

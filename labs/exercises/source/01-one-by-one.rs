@@ -35,8 +35,7 @@ pub static EXERCISE: Exercise = Exercise {
     title: "One by one",
     kind: Kind::Fix,
     task: "`lengths` gets vectors of the same size, as plain numbers on the host, and computes the length of each on \
-           the device. Its results are right, but most of its time goes into copying, because it moves every vector \
-           on its own. Make it move all its data to the device in one copy, and its result back in another. The \
+           the device. Its results are right, but most of its time goes into copying, because it moves the vectors one at a time. Make it move all its data to the device in one copy, and its result back in another. The \
            arithmetic stays on the device, and the result is a tensor on the CPU, as it is now.",
     hints: [
         "How many tensors are moved, and how many have to be?",

@@ -41,8 +41,7 @@ pub static EXERCISE: Exercise = Exercise {
     id: "01-portable",
     title: "Runs anywhere",
     kind: Kind::Write,
-    task: "This program has to run on every machine, whether it has no GPU, one, or two. `pick` says where to compute: on the \
-           current GPU if there is one, else on the CPU. `squares(n)` returns the squares of 0, 1, …, n − 1 as a tensor on \
+    task: "This program has to run on every machine, whether it has no GPU, one, or two. `pick` says where to compute: on the current GPU if there is one, otherwise on the CPU. `squares(n)` returns the squares of 0, 1, …, n − 1 as a tensor on \
            the CPU. Its numbers are made on the picked device and squared there. None of them comes from the host.",
     hints: [
         "Which functions that ask about GPUs always answer, and which fail on a machine that has none?",

@@ -68,7 +68,7 @@ pub(super) fn up_to_the_limit(
     let peak = |owner| words::bytes(filling.peak(Some(owner)));
     let [smallest, largest] = [0, batches.len() - 1].map(|step| batches[step]);
     let asks = format!(
-        "asks the driver for {} more, beside the {} that it has, and is refused",
+        "asks the driver for {} more, on top of the {} that it has, and is refused",
         words::bytes(refused.tried),
         words::bytes(refused.reserved),
     );

@@ -29,7 +29,7 @@ fn first_numbers(lab: &mut Lab) -> crate::Result<()> {
             "A float has 4 bytes. By how many bytes does `memory_allocated()` rise for a tensor of one float?",
         )
         .unit("bytes")
-        .because("The smallest block that is given out has 512 bytes.")
+        .because("The smallest block that the allocator gives out is 512 bytes.")
         .only_if(device.is_cuda()),
     );
 
@@ -140,7 +140,7 @@ fn whose_bytes(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     lab.section(2, "Whose bytes?");
     let question = format!(
         "A network with layers of 784, 1000, 1000 and 10 units takes one training step, with Adam and a batch of {}. \
-         Put these in order of the most memory that each of them takes at any time, smallest first.",
+         Put these in order of their peak memory, smallest first.",
         options.batch_size
     );
     let guess = lab.predict(

@@ -58,8 +58,7 @@ pub(super) fn one_convolution(lab: &mut Lab) -> crate::Result<()> {
             "07-algorithms",
             "cuDNN has several algorithms for this convolution of 3×3 weights. `GEMM` writes out what the weights cover, \
              nine numbers for each pixel and channel, and multiplies matrices. `IMPLICIT_PRECOMP_GEMM` multiplies the same \
-             matrices, but looks each number up in the image, so each multiplication is slower. `WINOGRAD_NONFUSED` transforms image, weights and result, and \
-             multiplies less. Put them in order of time, the fastest first.",
+             matrices, but looks each number up in the image, so each multiplication is slower. `WINOGRAD_NONFUSED` transforms the image, the weights and the result, and so needs fewer multiplications than the other two. Put them in order of time, the fastest first.",
             names,
         )
         .because(why_the_fastest(&by_time[0]))

@@ -9,6 +9,9 @@ function line(rule, node) {
 
 // Letters have their widths when the fonts are there.
 document.fonts.ready.then(() => axe.run(document, { resultTypes: ["violations"], ...options })).then(
-  ({ violations }) => answer([...wide(), ...violations.flatMap(rule => rule.nodes.map(node => line(rule, node)))]),
+  ({ violations }) => {
+    const inaccessible = violations.flatMap(rule => rule.nodes.map(node => line(rule, node)));
+    answer([...wide(), ...jumbled(), ...inaccessible]);
+  },
   error => answer([`axe: ${error}`]),
 );

@@ -40,3 +40,22 @@ function cut() {
   }
   return found;
 }
+
+// Words of a picture that run into each other, or out of it.
+function jumbled() {
+  const found = [];
+  for (const svg of document.querySelectorAll(".picture svg")) {
+    if (!svg.checkVisibility()) continue;
+    const edge = svg.getBoundingClientRect();
+    const texts = [...svg.querySelectorAll("text")].map(text => [name(text), text.getBoundingClientRect()]);
+    texts.forEach(([one, a], index) => {
+      if (a.left < edge.left - 1 || a.right > edge.right + 1) found.push(`jumbled: ${one} leaves its picture`);
+      for (const [other, b] of texts.slice(index + 1)) {
+        const across = Math.min(a.right, b.right) - Math.max(a.left, b.left);
+        const down = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
+        if (across > 1 && down > 0.5 * Math.min(a.height, b.height)) found.push(`jumbled: ${one} and ${other}`);
+      }
+    });
+  }
+  return found;
+}

@@ -174,6 +174,8 @@ fn the_checks_find_faults() {
         <body style='margin:0'><main><h1>Faulty</h1><p style='color:#aaa'>pale</p>
         <img src='/root.png'><img alt='' src='https://example.org/x.png'>
         <div id=wide style='width:5000px'>wide</div>
+        <div class=picture><svg width=100 height=20><text y=9>first</text><text x=9 y=9>second</text>
+        <text x=90 y=19>outside</text></svg></div>
         <pre style='overflow:auto'><code>{}</code></pre></main>
         <script>console.error('said so'); undefined_function();</script>";
     fs::write(folder.join("faulty.html"), page.replace("{}", &"long ".repeat(500))).unwrap();
@@ -186,6 +188,8 @@ fn the_checks_find_faults() {
         "undefined_function is not defined",
         "wide: the page is 5000 wide in a window of ",
         "wide: div#wide",
+        "jumbled: text \"first\" and text \"second\"",
+        "jumbled: text \"outside\" leaves its picture",
         "color-contrast: p",
         "image-alt: img[src$=\"root.png\"]",
         "scrollable-region-focusable: pre",
