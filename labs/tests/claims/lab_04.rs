@@ -217,7 +217,7 @@ pub const CLAIMS: Claims = Claims {
         },
     ],
     by_definition: &[
-        "The smallest block that is given out",
+        "The smallest block that the allocator gives out",
         "it makes the new batch while the old one is still there",
         "The last row is what memory_allocated() shows",
         "Section 6 finds out how good such an estimate is",
