@@ -167,7 +167,7 @@ fn verdict(raced: &Raced, cpu: &Step, cpus: &[Step; 2]) -> String {
     let why = match (*batch == BATCHES[0], *card == CARDS[0].0) {
         (true, true) => format!(
             "The GPU computes for {share:.0} % of that time. For the rest it waits while the host copies the batch \
-             and starts {} kernels (functions that run on the GPU) one after another, and starting one mostly takes \
+             and starts {} kernels (functions that run on the GPU) one after another, and starting one usually takes \
              longer than running it.",
             gpu.launches
         ),
@@ -183,7 +183,7 @@ fn verdict(raced: &Raced, cpu: &Step, cpus: &[Step; 2]) -> String {
             gpu.launches
         ),
     };
-    let copies = if *pinned { " From pinned memory the host does not wait for the copies." } else { "" };
+    let copies = if *pinned { " The batch is in pinned memory, so the host does not wait for the copies." } else { "" };
     format!("{result} {why}{copies}")
 }
 

@@ -67,7 +67,7 @@ pub fn turns(course: &Course) -> Result<String, String> {
         let on_card = turned.iter().filter(|turned| turned.when.iter().any(|[on, ..]| *on == card));
         let turning: BTreeSet<_> =
             on_card.map(|turned| (turned.lab, turned.section, turned.before)).collect();
-        markdown += &format!("- `sim:{card}`: {} of {count} sentences and answers turn.\n", turning.len());
+        markdown += &format!("- `sim:{card}`: {} of {count} sentences and answers change.\n", turning.len());
     }
     let head = ["lab, section", "the lab says", "it would say", "if this guess were"];
     let table = turned.iter().fold(Table::new(head), |table, turned| {

@@ -103,8 +103,7 @@ def classify():
     # ANCHOR: classes
     torch.manual_seed(seed)
     x = torch.randn(1024, 16)
-    # The class of a sample is the direction, of four random ones, that it points to
-    # most.
+    # The class of a sample says which of four random directions it points in most.
     y = (x @ torch.randn(16, 4)).argmax(1)
     loader = DataLoader(
         TensorDataset(x, y),
@@ -194,8 +193,8 @@ def where_everything_lives(model, loader, optimizer):
 
 # ANCHOR: one_step
 def train_step(model, optimizer, batch):
-    """A training step, its parts named. When had the host queued all of it, and when
-    was the loss there?"""
+    """Takes one training step, with its parts named. Returns how long the host took to
+    queue all of it, and how long until it had read the loss."""
     loss_fn = nn.MSELoss()
     device = next(model.parameters()).device
     start = time.perf_counter()
@@ -226,7 +225,7 @@ def step_on(device, batch_size):
     batch = [torch.randn(batch_size, 16), torch.randn(batch_size, 1)]
 
     # ANCHOR: profile
-    # Not recorded: the first takes memory.
+    # Not recorded: the first step takes memory.
     train_step(model, optimizer, batch)
     activities = [ProfilerActivity.CPU]
     if device.type == "cuda":

@@ -152,7 +152,7 @@ def predict_the_largest_batch():
     # ANCHOR: predict (needs a GPU)
     batch, model = batch_size, mlp()
     model.to(device)
-    # By default PyTorch's Adam takes temporary memory, as much as the model; fused, none.
+    # By default Adam takes temporary memory, as much as the model; fused takes none.
     optimizer = optim.Adam(model.parameters(), fused=True)
     step(model, optimizer, 1)  # makes Adam's averages
 
@@ -216,7 +216,7 @@ def del_in_the_loop():
         batch = torch.empty(2**18, device=device)
         use_it(batch)
         # In Python a name outlives the loop's body. Without this line two batches are
-        # alive at once, as where the name is assigned again.
+        # alive at once, as when the name is assigned again.
         del batch
 # ANCHOR_END: let_in_the_loop
 
@@ -545,8 +545,8 @@ def fragmentation():
 
 # ANCHOR: after_a_cut (needs a GPU)
 def after_a_cut():
-    """64 MiB, dropped; 12 MiB, which may be cut from them; 64 MiB again. How much is
-    reserved for that?"""
+    """Takes 64 MiB and drops them, takes 12 MiB, which may be cut from them, and takes
+    64 MiB again. Returns how much is reserved for that."""
     torch.cuda.empty_cache()
     before = torch.cuda.memory_reserved()
     x = bytes_of(64 * MIB)

@@ -131,7 +131,7 @@ def three_numbers():
     allocated = torch.cuda.memory_allocated()
     reserved = torch.cuda.memory_reserved()
     in_use = torch.cuda.device_memory_used()
-    # Of every process: the CUDA context of this one, too.
+    # What others hold, and the CUDA context of this process.
     others = in_use - reserved
     # ANCHOR_END: ladder
     print(f"{allocated} allocated, {reserved} reserved, {in_use} in use, {others} of others (measured)")
@@ -162,7 +162,7 @@ def busy(what, work):
     while time.perf_counter() - start < 0.2:
         work()
     elapsed = time.perf_counter() - start
-    # Percent of one core, with all threads of this process: its workers are others.
+    # Percent of one core, for all threads of this process. Workers are other processes.
     cpu = 100 * (time.process_time() - before) / elapsed
     # ANCHOR_END: host
     print(f"{what}: {cpu:.0f} % (measured)")

@@ -133,7 +133,7 @@ def by_type():
 
 # ANCHOR: rings
 def rings():
-    """Points of a square, and which of three rings around its middle each is in."""
+    """Points in a square, and which of three rings around its middle each is in."""
     torch.manual_seed(seed)
     x = torch.rand(POINTS, 2) * 2 - 1
     r2 = (x * x).sum(1)
@@ -160,14 +160,14 @@ def classifier():
 
 # ANCHOR: options
 def casting(half):
-    """Autocast to that type; to none, it casts nothing."""
+    """Autocast to that type; without one, it casts nothing."""
     return autocast(device.type, dtype=half, enabled=half is not None)
 # ANCHOR_END: options
 
 
 # ANCHOR: loss
 def loss_of(model, x, y, batches):
-    """The forward pass and the loss, the mean over so many batches as large as this
+    """The forward pass and the loss, the mean over that many batches as large as this
     one."""
     return cross_entropy(model(x), y) / batches
 # ANCHOR_END: loss
@@ -207,8 +207,8 @@ def the_cache(layer, x):
 
 # ANCHOR: watch
 def watch(model, x):
-    """The forward pass, with zeros added to what each layer puts out: they get its
-    gradients."""
+    """The forward pass, with zeros added to each linear layer's result. The zeros get
+    the gradient of that result."""
     zeros = []
     for module in model:
         x = module(x)
@@ -259,7 +259,7 @@ def percent_zeros(x):
 
 # ANCHOR: scaler
 def scaler_of(enabled, init_scale):
-    """A scaler that doubles its scale after ten good steps, in place of 2000."""
+    """A scaler that doubles its scale after ten good steps instead of 2000."""
     return GradScaler(
         device.type, enabled=enabled, init_scale=init_scale, growth_interval=10
     )
@@ -396,8 +396,8 @@ def time_of(run):
 
 # ANCHOR: images
 def images(count):
-    """Images with pixels from -2 to 2: made, each class with its own mean. Those of
-    files are torchvision's: `datasets.CIFAR10(root, transform=…)`."""
+    """Images with pixels from -2 to 2, made here: each class has its own brightness.
+    For images from files torchvision has `datasets.CIFAR10(root, transform=…)`."""
     y = torch.arange(count) % 10
     x = torch.rand(count, 3, 32, 32) / 2 + y.view(-1, 1, 1, 1) / 20
     normalize = lambda pixels: (pixels - 0.5) / 0.25

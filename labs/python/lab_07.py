@@ -69,8 +69,8 @@ def kernels(profiler):
 
 # ANCHOR: convolution
 def convolution(images, from_channels, to_channels, size, kernel):
-    """A convolution, and as many square images as it is to be used on."""
-    # As many zeros around an image as keep its size.
+    """A convolution, and square images to use it on."""
+    # Enough zeros around an image to keep its size.
     conv = nn.Conv2d(
         from_channels, to_channels, kernel, padding=kernel // 2, bias=False
     )
@@ -140,7 +140,7 @@ def rule_or_search():
         # ANCHOR: first_and_later (needs a GPU)
         conv, x = convolution(images, before, after, size, kernel)
         conv.requires_grad_(False)
-        time_of(lambda: conv(x))  # not looked at: takes memory
+        time_of(lambda: conv(x))  # ignored: the first call takes memory
         rule = time_of(lambda: conv(x))
         cudnn.benchmark = True
         first = time_of(lambda: conv(x))  # tries all
@@ -178,8 +178,8 @@ def when_it_never_pays():
 
 # ANCHOR: forward_all (needs a GPU)
 def forward_all(conv, batches):
-    """The time of a convolution of each batch. (PyTorch does not say which of the calls
-    were searches; they are the slow ones.)"""
+    """How long it takes to convolve all batches. (PyTorch does not say which of the
+    calls were searches; they are the slow ones.)"""
 
     def forward():
         with torch.no_grad():

@@ -62,7 +62,7 @@ def calls_return():
 
     start = time.perf_counter()
     for _ in range(10):
-        y = y @ x  # of the one before
+        y = y @ x  # needs the one before
     queued = time.perf_counter() - start
     wait_for(device)
     done = time.perf_counter() - start
@@ -333,7 +333,7 @@ def a_race():
 def the_default_stream():
     # ANCHOR: no_order (needs a GPU)
     side = torch.cuda.Stream()
-    # On the default stream, as all that is in no `with`.
+    # On the default stream, like everything outside a `with`.
     x = torch.ones(1000, device=device)
     with torch.cuda.stream(side):
         y = x * 2.0
@@ -394,7 +394,7 @@ def bad_index(device):
     table = torch.ones(10, 4, device=device)
     ids = torch.tensor([3, 12, 5]).to(device)
     large = torch.ones(1024, 1024, device=device)
-    # The GPU has something to do, as it has in the middle of a program.
+    # The GPU has something to do, as in the middle of a program.
     large @ large
 
     rows = table.index_select(0, ids)

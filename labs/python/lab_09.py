@@ -49,7 +49,7 @@ def pageable_and_pinned():
         pinned = pageable.pin_memory()
         there = pageable.to(device)
         back = torch.empty_like(pinned, pin_memory=True)
-        # Not timed: the first takes memory.
+        # Not timed: the first call also takes memory.
         pageable.to(device)
         torch.cuda.synchronize()
 
@@ -78,8 +78,8 @@ def pageable_and_pinned():
 
 # ANCHOR: one_copy (needs a GPU)
 def one_copy(work, batch, stream, non_blocking):
-    """Queues work, then a copy on a stream. The times: of the call of the copy, and of
-    all."""
+    """Queues work, then a copy on a stream. Returns how long the call that copies took,
+    and how long work and copy took together."""
     start = time.perf_counter()
     with record_function("compute"):
         work @ work
@@ -107,7 +107,7 @@ def what_blocks_the_host():
     for memory, batch in [("pageable", pageable), ("pinned", pinned)]:
         for non_blocking in [False, True]:
             for name, stream in [("same", same), ("other", side)]:
-                # Not timed: the first takes memory.
+                # Not timed: the first call also takes memory.
                 one_copy(work, batch, stream, non_blocking)
                 call, whole = one_copy(work, batch, stream, non_blocking)
                 rows.append((memory, non_blocking, name, call, whole))
@@ -137,12 +137,12 @@ def stale_and_torn():
     counts = []
     for wait in [False, True]:
         batch = torch.ones(1 << 20).pin_memory()
-        batch.to(device)  # the first takes memory, and that waits
+        batch.to(device)  # the first copy also takes memory, which waits
         there = batch.to(device, non_blocking=True)
         if wait:
             torch.cuda.current_stream().record_event().synchronize()
         batch.fill_(2.0)
-        twos = int(there.sum().item()) - (1 << 20)  # each of them adds one
+        twos = int(there.sum().item()) - (1 << 20)  # each two adds one more
         counts.append((wait, (1 << 20) - twos, twos))
     # ANCHOR_END: torn
     print(f"{counts} (measured)")
@@ -150,8 +150,8 @@ def stale_and_torn():
 
 # ANCHOR: pictures
 class Pictures(Dataset):
-    """Grey pictures of 32 × 32 pixels, as bytes. Each sample costs the CPU something:
-    it is made a float tensor of mean 0 and deviation 1."""
+    """Grey pictures of 32 × 32 pixels, as bytes. Each sample takes the CPU some time:
+    it becomes a float tensor of mean 0 and standard deviation 1."""
 
     def __init__(self, n):
         self.pixels = (torch.rand(n, 1024) * 255).to(torch.uint8)
@@ -170,8 +170,8 @@ class Pictures(Dataset):
 
 # ANCHOR: prepared
 class Prepared(Dataset):
-    """Pictures of 128 × 128 pixels, prepared already: 64 KiB each, and for the CPU no
-    more work than a copy."""
+    """Pictures of 128 × 128 pixels, prepared already. The CPU only has to copy the
+    64 KiB of each."""
 
     def __init__(self, pictures):
         self.pictures = pictures
@@ -304,7 +304,7 @@ def copies_set_the_pace():
 
     copies = torch.cuda.Stream()
     pageable, pinned = loader(False), loader(True)
-    # Takes pinned memory for as many batches as may be under way, not timed.
+    # Not timed: this takes pinned memory for as many batches as may be under way.
     list(pinned)
     training = Epochs(128 * 128, 64)
     training.way("pageable", lambda: moved(pageable, False))
@@ -338,7 +338,7 @@ def created_or_moved():
         print(f"host_bytes = {x.nbytes}")
         return
     # ANCHOR: created (needs a GPU)
-    # Not timed: the first takes memory.
+    # Not timed: the first call also takes memory.
     torch.zeros(1024, 1024, device=device)
     torch.cuda.synchronize()
     before = torch.cuda.memory_allocated()
@@ -437,7 +437,7 @@ def waits():
 
 
 def check(x):
-    """Left in the loop when a NaN was found."""
+    """Left in the loop after somebody had looked for a NaN."""
     if not x.detach().sum().isfinite().item():
         raise ValueError("NaN")
 # ANCHOR_END: waits
@@ -454,7 +454,7 @@ def busy_is_not_full():
         def step():
             nonlocal launches
             for _ in range(20):
-                x.argmax(1)  # one block of threads a row
+                x.argmax(1)  # one block of threads per row
                 launches += 1
             torch.cuda.synchronize()
 

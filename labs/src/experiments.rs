@@ -63,7 +63,7 @@ pub fn step_on(device: Device, batch: usize, pinned: bool) -> crate::Result<Step
         ToOptions { device: Some(device), non_blocking: pinned, ..Default::default() };
 
     // ANCHOR: profile
-    // Not recorded: the first takes memory.
+    // Not recorded: the first step takes memory.
     train_step(&model, &mut optimizer, &batch, to)?;
     let before = Machine::current().counters();
     let (times, trace) =
@@ -84,8 +84,8 @@ pub fn step_on(device: Device, batch: usize, pinned: bool) -> crate::Result<Step
 }
 
 // ANCHOR: one_step
-/// A training step, its parts named. When had the host queued all of it, and when was
-/// the loss there?
+/// Takes one training step, with its parts named. Returns how long the host took to
+/// queue all of it, and how long until it had read the loss.
 fn train_step(
     model: &nn::Sequential,
     optimizer: &mut optim::Adam,

@@ -142,9 +142,9 @@ fn why_a_gpu(lab: &mut Lab, max_size: usize) -> crate::Result<()> {
     lab.prose(growth);
     let overhead = if 2 * smallest > larger {
         "Hardly any of that is arithmetic. It goes into the launch, into the way to the device, and into the wait for the \
-         end, and these take as long for every size."
+         end, and these take the same time for every size."
     } else {
-        "Part of that is the launch, the way to the device, and the wait for the end, which take as long for every size. \
+        "Part of that is the launch, the way to the device, and the wait for the end, which take the same time for every size. \
          But this GPU also feels the arithmetic from the start."
     };
     lab.prose(Text::from(overhead).raced());
@@ -194,11 +194,11 @@ fn race(max_size: usize) -> Prediction {
 /// What a program pays for once, and how often it launches.
 fn first_use(lab: &mut Lab) -> crate::Result<()> {
     let device = Device::cuda(0);
-    const SETTING_UP: &str = "At its first use the driver has to set the GPU up; the second time all is ready.";
+    const SETTING_UP: &str = "At its first use the driver has to set the GPU up; the second time everything is ready.";
     let guess = lab.predict(
         Prediction::choice(
             "01-twice",
-            "The first thing that a program does with the GPU is to make a small tensor on it, 16 × 16 zeros. \
+            "The first thing that a program does with the GPU is make a small tensor on it, 16 × 16 zeros. \
              Then it makes another one like it. How many times as long does the first one take?",
         )
         .or("1", "Less than twice as long.", SETTING_UP)
@@ -301,7 +301,7 @@ fn which_gpus(lab: &mut Lab) -> crate::Result<()> {
     }
     if !is_available {
         lab.prose(
-            "Ask is_available() first, which always answers. Whatever needs a GPU fails without one, even the question which GPU \
+            "Ask is_available() first: it always answers. Whatever needs a GPU fails without one, even the question which GPU \
              is the current one.",
         );
         return Ok(());
@@ -364,7 +364,7 @@ fn portable_line(lab: &mut Lab) -> crate::Result<()> {
     lab.print(text!("The same in full, by way of the current device: {same}"));
     if lab.device() != device {
         lab.print(text!(
-            "The rest uses the one that --device names: {}",
+            "The rest of the lab uses the device that --device names: {}",
             hardware("device", lab.device().to_string())
         ));
     }
@@ -406,8 +406,8 @@ let sum = used.sum()?;";
 fn six_calls(lab: &mut Lab) -> crate::Result<()> {
     let device = lab.device();
     lab.prose(format!(
-        "The device is {device}, and each tensor has 1000 numbers of 4 bytes. The machine counts what is copied \
-         from the host to the device: the last two columns."
+        "The device is {device}, and each tensor has 1000 numbers of 4 bytes. The last two columns are what the machine \
+         counts: the copies from the host to the device, and their bytes."
     ));
     let guess = lab.predict(
         Prediction::number(
@@ -465,7 +465,7 @@ fn six_calls(lab: &mut Lab) -> crate::Result<()> {
     );
     lab.prose(if device.is_cuda() {
         "The last call converts on the CPU, and then moves twice the bytes. Moving first and converting on the \
-         GPU moves 4000."
+         GPU would move 4000."
     } else {
         "The device is the CPU, so nothing is copied. With --gpu sim:t4 you see which of the calls copy."
     });
@@ -500,9 +500,8 @@ fn one_move(lab: &mut Lab, device: Device) -> crate::Result<()> {
     };
     let caption = format!(
         "The host and the device each have their own memory, and one link joins the two. x.to({device}) copies the {} of x over the \
-         link, in {link} ({}). x stays in the memory of the host; what .to returns is a second tensor, in the memory \
-         of the device. {slowest}: the same copy takes {host} inside the memory of the host, and {gpu} inside that \
-         of the device.",
+         link, in {link} ({}). x stays in the host's memory, and .to returns a second tensor in the device's memory. \
+         {slowest}: the same copy takes {host} inside the host's memory, and {gpu} inside the device's.",
         words::bytes(bytes),
         moved.kind,
     );
@@ -561,8 +560,8 @@ fn there_and_back(lab: &mut Lab) -> crate::Result<()> {
             .row(crossed("x_device.sum()?.item()", after_item - before_item)),
     );
     lab.prose(text!(
-        "A copy changes no bit. item() reads one number, here {:.2}. If the number is on a GPU, item() copies it to the host too, \
-         and waits until the GPU has computed it.",
+        "A copy changes no bit. item() reads one number, here {:.2}. If the number is on a GPU, item() waits until the GPU has \
+         computed it, and copies it to the host.",
         exact("sum", sum)
     ));
     Ok(())
@@ -583,8 +582,8 @@ fn made_where_needed(lab: &mut Lab) -> crate::Result<()> {
     let guess = lab.predict(if device.is_cuda() {
         Prediction::number(
             "01-million",
-            "A million random numbers are needed on the GPU. They can be made on the CPU and moved, or \
-             made where they are needed. How many times as long does the first way take?",
+            "You need a million random numbers on the GPU. You can make them on the CPU and move them, or \
+             make them where you need them. How many times as long does the first way take?",
         )
         .unit("times")
         .tolerance(0.25)
@@ -616,7 +615,7 @@ fn made_where_needed(lab: &mut Lab) -> crate::Result<()> {
     );
     lab.answer(guess, ratio("times_as_long", moved.1, made.1).unit("times").digits(0));
     if device.is_cuda() {
-        lab.prose("What is made on the device need not be moved there. Tensor::zeros_with and ones_with do the same.");
+        lab.prose("If you make a tensor on the device, you need not move it there. Tensor::zeros_with and ones_with take a device, too.");
         // ANCHOR: seeds
         manual_seed(lab.seed());
         let by_cpu = Tensor::rand(&[1])?.item()?;
@@ -625,11 +624,11 @@ fn made_where_needed(lab: &mut Lab) -> crate::Result<()> {
         lab.print(text!("First number made by the CPU: {}", exact("cpu_rand", by_cpu)));
         lab.print(text!("First number made by the GPU: {}", exact("gpu_rand", by_gpu)));
         lab.prose(
-            "The CPU and the GPU have a generator each, and draw different numbers from the same seed. If you want to compare runs on \
-             both, make the numbers on the CPU and move them.",
+            "The CPU and the GPU each have a generator, and they draw different numbers from the same seed. If you want to compare \
+             runs on both, make the numbers on the CPU and move them.",
         );
     } else {
-        lab.prose("On the CPU both ways come to the same, since .to(device) has nothing to do.");
+        lab.prose("On the CPU both ways come to the same thing, since .to(device) has nothing to do.");
     }
     Ok(())
 }
@@ -718,7 +717,7 @@ fn model_on_the_device(lab: &mut Lab) -> crate::Result<()> {
         Prediction::yes_no(
             "01-forgotten",
             "`actor.hidden` is moved to the GPU, and `actor.out` is forgotten. Many programs check only whether the \
-             first parameter is on a GPU. Does that check notice?",
+             first parameter is on a GPU. Does that check notice the mistake?",
         )
         .because("The first parameter belongs to the first layer, and that one has moved.")
     } else {
@@ -768,7 +767,7 @@ fn model_on_the_device(lab: &mut Lab) -> crate::Result<()> {
     }
     lab.table(table);
     lab.print(text!("All parameters on {device}: {all_on_device}"));
-    lab.prose("The first parameter speaks for itself only. To know where a model is, ask all of them. Lab 02 is about \
+    lab.prose("The first parameter speaks only for itself. To know where a model is, ask all of them. Lab 02 is about \
          the error that a forgotten one leads to.");
 
     lab.think("01-model-copies", "How many copies does it take to move this model?");

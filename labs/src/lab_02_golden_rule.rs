@@ -116,7 +116,7 @@ fn model_and_data(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     let device = lab.device();
     lab.think(
         "02-forward",
-        format!("The model moves to {device}, its input does not. What does model.forward(&x) do?"),
+        format!("The model moves to {device}, but its input does not. What does model.forward(&x) do?"),
     );
     // ANCHOR: model
     let model = network()?;
@@ -153,7 +153,7 @@ fn loss_and_target(lab: &mut Lab, options: &Options) -> crate::Result<()> {
                 "The model moves to {device}, and its input is moved as well. Which line stops the program?"
             ),
         )
-        .or("forward", "`model.forward(&x.to(device)?)`", "Its input moves within the line itself.")
+        .or("forward", "`model.forward(&x.to(device)?)`", "This line moves its input itself.")
         .or("loss", "`loss_fn.forward(&scores, &y)`", ONE_DEVICE)
         .or("none", "None of them.", "The loss compares the scores with the targets, and `y` never moved.")
         .because("A batch is two tensors, `x` and `y`.")
@@ -173,7 +173,7 @@ fn loss_and_target(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     lab.answer(guess, if runs { "none" } else { "loss" });
     if device.is_cuda() {
         lab.prose(
-            "Somebody forgot the target. (self is the scores. Nobody moved those: the model made them where it is itself.)",
+            "Somebody forgot the target. (self is the scores. Nobody moved them: the model made them on its own device.)",
         );
     }
     lab.prose("A batch is x and y. The fix is to move both.");
@@ -191,8 +191,8 @@ fn four_placements(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     let guess = lab.predict(
         Prediction::number(
             "02-placements",
-            "The model can be moved to the GPU or forgotten, and so can the data. How many of the four placements \
-             train?",
+            "The model can be moved to the GPU or forgotten, and so can the data. In how many of the four placements \
+             does the model train?",
         )
         .because("The rule asks that all tensors be on the same device; it does not say which.")
         .only_if(device.is_cuda()),
@@ -269,8 +269,8 @@ fn draw(lab: &mut Lab, placements: Vec<(Device, Device, Result<Duration, String>
         .collect();
     let caption = format!(
         "Each cell is one way to place a model and its data. In {refused} of the {} they are in different memories, \
-         and the first layer fails. Where they are together the network trains, and nothing tells you where that is: \
-         a step takes {} ({kind}).",
+         and the first layer fails. In the others the network trains, and only the time of a step tells you \
+         where: {} ({kind}).",
         all.len(),
         times.join(", and "),
     );
@@ -338,7 +338,7 @@ fn exceptions(lab: &mut Lab) -> crate::Result<()> {
     let device = lab.device();
     let question = format!(
         "`x` is on {device}. Three tensors are on the CPU: `number`, which has no dimensions; `vector`, which has \
-         one dimension with one element; and `index`. How many of these eight run?\n\
+         one dimension with one element; and `index`. How many of these eight operations run?\n\
          `x + 2.0`, `x + number`, `x + vector`, `number.to(device)? + vector`,\n\
          `x.copy_(&vector)`, `x.index(&index)`,\n\
          `x.index_select(0, &index)`, `x.gather(0, &index)`"
@@ -387,9 +387,9 @@ fn exceptions(lab: &mut Lab) -> crate::Result<()> {
     lab.answer(guess, exact("running", running));
     if device.is_cuda() {
         lab.prose(
-            "A Rust number is not a tensor and has no device. A 0-dim tensor on the CPU counts as a number, but one element in one \
-             dimension does not, and a 0-dim tensor on the GPU does not join a vector on the CPU. copy_ takes its source from \
-             any device, since copying is all it does. And x.index(&index), PyTorch's x[index], takes an index from the CPU, \
+            "A Rust number is not a tensor and has no device. A 0-dim tensor on the CPU counts as a number, but a vector with one \
+             element does not, and you cannot add a 0-dim tensor on the GPU to a vector on the CPU. copy_ takes its source from \
+             any device, since copying is all it does. And x.index(&index), PyTorch's x[index], accepts an index on the CPU, \
              although index_select and gather do not.",
         );
     }
@@ -402,11 +402,11 @@ fn what_moves(lab: &mut Lab) -> crate::Result<()> {
     let guess = lab.predict(
         Prediction::choice(
             "02-kept",
-            "Two lines: `x.to(device)?;` and `model.to(device)?;`. Nobody keeps what they return. What is on the \
+            "A program runs `x.to(device)?;` and `model.to(device)?;`, and keeps nothing that they return. What is on the \
              device now?",
         )
-        .or("both", "Both `x` and the model.", "A tensor is a value: its `to` returns another one, and leaves it.")
-        .or("tensor", "Only `x`.", "A tensor's `to` leaves the tensor, and a model's `to` changes the model.")
+        .or("both", "Both `x` and the model.", "A tensor is a value: its `to` returns another one.")
+        .or("tensor", "Only `x`.", "A tensor's `to` leaves the tensor where it is, and a model's `to` changes the model.")
         .or("model", "Only the model.", ONE_DEVICE)
         .or("neither", "Neither of them.", "A model owns its parameters, and its `to` changes where they are."),
     );
@@ -435,7 +435,7 @@ fn what_moves(lab: &mut Lab) -> crate::Result<()> {
         },
     );
     lab.prose(
-        "A tensor's to leaves the tensor where it is and returns another one, which you keep. A model's to changes the model: \
+        "A tensor's to leaves the tensor where it is and returns another one, so keep that. A model's to changes the model: \
          its parameters stay the same parameters, but their values are on the device.",
     );
     Ok(())
@@ -452,7 +452,7 @@ fn optimizer_before_or_after(lab: &mut Lab, options: &Options) -> crate::Result<
                  optimizer still update the model?"
             ),
         )
-        .because("The parameters stay the same parameters; only where their values are has changed."),
+        .because("The optimizer holds the parameters themselves, and only their values have moved."),
     );
     // ANCHOR: optimizers
     let after = losses(lab.seed(), device, options, OptimizerMade::AfterTheMove)?;
@@ -472,7 +472,7 @@ fn optimizer_before_or_after(lab: &mut Lab, options: &Options) -> crate::Result<
     lab.answer(guess, learns);
     lab.prose(
         "It does, and the losses are the same. The optimizer holds the parameters, and they stay the same parameters when the \
-         model moves. (An optimizer that has taken steps also has tensors of its own. Chapter 11 is about those.)",
+         model moves. (Once it has taken a step, Adam also has tensors of its own. Chapter 11 is about those.)",
     );
     Ok(())
 }

@@ -185,7 +185,7 @@ pub fn run(lab: &mut Lab, options: &Options) -> crate::Result<()> {
             "A network soon learns to answer about 0, so it is rarely worse for long.",
         )
         .because(match target {
-            Target::Noise => "The targets are random: there is nothing to learn but the samples.",
+            Target::Noise => "The targets are random: there is nothing to learn but the samples themselves.",
             Target::Linear => "The targets are a linear function of the features, which a network can find.",
         }),
     );
@@ -295,8 +295,7 @@ fn classify(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     manual_seed(lab.seed());
     // ANCHOR: classes
     let x = Tensor::randn(&[1024, 16])?;
-    // The class of a sample is the direction, of four random ones, that it points to
-    // most.
+    // The class of a sample says which of four random directions it points in most.
     let y = x.matmul(&Tensor::randn(&[16, 4])?)?.argmax(1, false)?;
     let loader = DataLoader::new(
         TensorDataset::new([x, y])?,
@@ -409,12 +408,12 @@ fn what_the_gpu_did(lab: &mut Lab, steps: usize, during: Counters, time: Duratio
         return;
     }
     let guess = lab.predict(
-        Prediction::number("03-launches", "How many kernels did a step of this training launch, on average?")
+        Prediction::number("03-launches", "How many kernels did a training step launch, on average?")
             .unit("kernels")
             .tolerance(0.25)
             .because(
                 "The backward pass launches more than the forward pass, and this crate's Adam at least one for each \
-                 of four parameters. (On a GPU PyTorch's Adam takes all of them together.)",
+                 of four parameters. (On a GPU PyTorch's Adam handles all of them together.)",
             ),
     );
     let per_step = during.launches as f64 / steps as f64;
@@ -472,8 +471,8 @@ fn where_everything_lives(
             names,
         )
         .because(
-            "Gradients and averages take three times the parameters, whatever the batch. The outputs of the \
-             hidden layer grow with it: 64 numbers for each sample, which itself has 17.",
+            "Gradients and averages take three times the bytes of the parameters, whatever the batch. The outputs of the \
+             hidden layer grow with the batch: 64 numbers for each sample, which itself has 17.",
         ),
     );
 
@@ -603,7 +602,7 @@ fn one_step_drawn(lab: &mut Lab, batch_size: usize) -> crate::Result<()> {
                 .row(row![16 * batch_size, timed("large_step_time", large_done)]),
         );
         lab.prose(
-            "There is no timeline of a device to draw here: the CPU has computed what it was told when a call \
+            "There is no timeline of a device to draw here: on the CPU the work is done when a call \
              returns. --gpu sim:t4 has one.",
         );
         return Ok(());
@@ -678,7 +677,7 @@ fn what_the_step_shows(trace: &Trace, done: Duration, computed: Duration) -> Str
     let says =
         "The timeline of one training step shows the host above and the GPU below.";
     if trace.work.is_empty() {
-        return format!("{says} It takes {} ({kind}).", words::time(done));
+        return format!("{says} The step takes {} ({kind}).", words::time(done));
     }
     let is_launch = |call: &&Call| {
         matches!(call.kind, EventKind::Launch { .. } | EventKind::Gemm { .. })
@@ -690,15 +689,15 @@ fn what_the_step_shows(trace: &Trace, done: Duration, computed: Duration) -> Str
     let (launch, run) = (average(launched), average(computed));
     let verdict = if launched > computed {
         format!(
-            "at first for the batch, then for the host, which takes {launch} to launch a kernel that runs for {run}"
+            "at first for the batch, then for the host, which takes {launch} on average to launch a kernel that runs for {run}"
         )
     } else {
         format!(
-            "above all for the batch, since a launch takes the host {launch} and the kernel then runs for {run}"
+            "above all for the batch, since a launch takes the host {launch} on average and the kernel then runs for {run}"
         )
     };
     format!(
-        "{says} It takes {} ({kind}), and for {} of that the GPU computes. The rest of the time it waits, {verdict}.",
+        "{says} The step takes {} ({kind}), and for {} of that the GPU computes. The rest of the time it waits, {verdict}.",
         words::time(done),
         words::time(computed),
     )
@@ -769,7 +768,7 @@ fn when_to_stop_the_clock(lab: &mut Lab) -> crate::Result<()> {
          clock shows only the time to ask."
     } else {
         "Calls return before the work is done, so the first clock shows only the time to ask. synchronize() waits for the \
-         GPU, and so does whatever reads a number from it. No clock ran during the very first pass, which takes memory \
+         GPU, and so does anything that reads a number from it. No clock ran during the very first pass, which takes memory \
          from the driver and, on a real GPU, loads code as well."
     });
     Ok(())

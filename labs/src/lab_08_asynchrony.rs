@@ -73,14 +73,14 @@ fn calls_return(lab: &mut Lab) -> crate::Result<()> {
     let guess = lab.predict(
         Prediction::number(
             "08-ten",
-            "Ten products of 512 × 512 are asked for, each with the result of the one before. How long is it until the \
-             last call returns?",
+            "Ten products of 512 × 512 are asked for, each with the result of the one before. How long does it take \
+             until the last call returns?",
         )
         .unit("ms")
         .tolerance(0.25)
         .because(match device.is_cuda() && !blocking {
             true => "These are ten launches. No call needs the numbers of the product before it, only the place where they will be.",
-            false => "Here each call has its product computed before it returns.",
+            false => "Here each call returns only when its product is there.",
         })
         .raced(),
     );
@@ -91,7 +91,7 @@ fn calls_return(lab: &mut Lab) -> crate::Result<()> {
 
     let start = Instant::now();
     for _ in 0..10 {
-        y = y.matmul(&x)?; // of the one before
+        y = y.matmul(&x)?; // needs the one before
     }
     let queued = start.elapsed();
     wait_for(device)?;
@@ -110,7 +110,7 @@ fn calls_return(lab: &mut Lab) -> crate::Result<()> {
         "You waited for ten launches, not for ten products. Each product needs the one before, and still no call waits \
          for it: the queue keeps the order."
     } else {
-        "Each call has its product computed before it returns, so nothing is left to wait for."
+        "Each call returns only when its product is there, so nothing is left to wait for."
     });
     Ok(())
 }
@@ -208,7 +208,7 @@ fn timing(lab: &mut Lab) -> crate::Result<()> {
         "The clock that is stopped when the calls return shows only the time to ask. What is left of the \
          work is charged to the next line that waits, however small that line is. After synchronize() the clock shows what a user waits for: \
          launches, work, and the wait itself. Events go into the queue with the work and note the time on the GPU, so \
-         they leave the host's part out, unless the host is so slow that the GPU waits for it between the two."
+         they leave the host's part out, except where the GPU has to wait for it, as it does here for the first launch."
     });
     Ok(())
 }
@@ -466,8 +466,8 @@ fn two_streams(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     lab.section(4, "Two streams that overlap");
     lab.think(
         "08-copies",
-        "Chunk after chunk is copied to the GPU and computed with. The copies go on one stream, the computing on another. \
-         Which of the two times does that hide?",
+        "Several chunks are copied to the GPU, and kernels compute with each of them. The copies go on one stream, the \
+         kernels on another. Which of the two times does that hide?",
     );
     if !device.is_cuda() {
         lab.prose(
@@ -505,9 +505,9 @@ fn two_streams(lab: &mut Lab, options: &Options) -> crate::Result<()> {
             .case("one stream", words::time(one_time), &one)
             .case("two streams, one for the copies", words::time(two_time), &two),
         &format!(
-            "{} chunks are copied and computed with. On one stream each copy waits for the computing before it, and \
-             each computing for its copy. On two streams no copy waits for the computing before it. One stream takes \
-             {}, two take {} ({}).",
+            "{} chunks are copied, and kernels compute with each of them. On one stream each copy waits for the \
+             kernels of the chunk before it. On two streams no copy waits for kernels. One stream takes {}, two \
+             take {} ({}).",
             options.chunks,
             words::time(one_time),
             words::time(two_time),
@@ -520,8 +520,8 @@ fn two_streams(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     } else if two_time * 20 < one_time * 19 {
         "The second stream saves time. Copies have an engine of their own, and on a stream of their own they need not \
          wait for the computing, so some of the shorter work hides behind the longer. Only the first copy and the last \
-         computing have nothing beside them. The batches are pinned and the copies non_blocking, because any other copy \
-         makes the host wait."
+         kernels run alone. The chunks are pinned and the copies non_blocking, because any other copy makes the host \
+         wait."
     } else {
         "Here the second stream saves hardly anything. It lets copies and computing run side by side, but on this \
          machine one of the two is so short, or the host so late with its launches, that little is left to hide."
@@ -569,7 +569,7 @@ fn two_streams(lab: &mut Lab, options: &Options) -> crate::Result<()> {
         )
     } else {
         text!(
-            "It does not. With two streams too the GPU is busy for {} of the time, and runs one kernel after the other: \
+            "It does not. Even with two streams the GPU is busy for {} of the time, and runs one kernel after the other: \
              a simulated GPU has one engine for kernels. A real one may run two side by side as long as neither fills \
              it.",
             busy
@@ -770,7 +770,7 @@ fn the_default_stream(lab: &mut Lab) -> crate::Result<()> {
 
     // ANCHOR: no_order
     let side = Stream::new(device)?;
-    // On the default stream, as all that is in no scope.
+    // On the default stream, like everything outside a scope.
     let x = Tensor::ones_with(&[1000], device)?;
     let y = cuda::stream(&side, || x.mul(2.0))?;
     let unordered_sum = y.sum()?.item()?;
@@ -800,8 +800,8 @@ fn the_default_stream(lab: &mut Lab) -> crate::Result<()> {
         Prediction::number(
             "08-dropped",
             "Now there are waits both ways. `x` holds 1000 ones, and the side stream is to double them, but it is still \
-             busy when `x` is dropped and a tensor of 1000 sevens is made on the default stream. What is the sum of what \
-             was doubled?",
+             busy when `x` is dropped and a tensor of 1000 sevens is made on the default stream. What is the sum of the \
+             doubled numbers?",
         )
         .because(
             "The memory of `x` goes back to the allocator when `x` is dropped, and the tensor of sevens gets it. The \
@@ -883,8 +883,8 @@ fn the_default_stream(lab: &mut Lab) -> crate::Result<()> {
     };
     let why = format!(
         "The memory of x goes back to the stream it was made on, and that stream may use it again without waiting, since \
-         its own work is in order; so the new tensor got it. {what_was_doubled} record_stream tells the allocator who \
-         else uses the memory. It makes no order: that is what wait_stream is for."
+         its own work is in order, so the new tensor got it. {what_was_doubled} record_stream tells the allocator who \
+         else uses the memory. It orders nothing: that is what wait_stream is for."
     );
     lab.prose(Text::from(why).raced());
     Ok(())
@@ -896,12 +896,12 @@ fn whodunit(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     let guess = lab.predict(
         Prediction::line(
             "08-which-line",
-            "A table has 10 rows. Three of them are looked up by `index_select`, by their ids, and one id is 12. Three more \
+            "A table has 10 rows. `index_select` looks up three of them by their ids, and one id is 12. Three more \
              lines follow: `tanh`, `mean` and `item`. Which line fails?",
             "let rows = table.index_select(0, &ids)?;\nlet hidden = rows.tanh()?;\nlet mean = hidden.mean()?;\nmean.item()",
         )
         .because(match device.is_cuda() {
-            true => "Only the GPU can see the id. It finds the wrong one when it comes to it, and the host is told \
+            true => "Only the GPU can see the ids. It finds the bad one when the kernel runs, and the host is told \
                      by a later line, here the one that waits.",
             false => "On the CPU the line itself looks at the ids.",
         })
@@ -928,8 +928,8 @@ fn whodunit(lab: &mut Lab, options: &Options) -> crate::Result<()> {
             .to_owned()
     } else {
         format!(
-            "{failed} fails, and did nothing wrong. The GPU found the bad index when it came to it. The host had gone on \
-             by then, and was told at its next call that asks how the GPU is. That is what the sentence about some other \
+            "{failed} fails, but it did nothing wrong. The GPU found the bad index when the kernel ran. The host had gone on \
+             by then, and was told at its next call that checks for errors. That is what the sentence about some other \
              API call means."
         )
     });
@@ -944,7 +944,7 @@ fn whodunit(lab: &mut Lab, options: &Options) -> crate::Result<()> {
 
     lab.think(
         "08-now",
-        "The same lines run again, and every launch waits until its work is done. Which line fails now?",
+        "The same lines run again, but now every launch waits until its work is done. Which line fails?",
     );
     let (_, error) = machine()?.enter(|| {
         // ANCHOR: blocking
@@ -961,12 +961,12 @@ fn whodunit(lab: &mut Lab, options: &Options) -> crate::Result<()> {
             .row(row!["launches wait", timed("blocking_loop_time", blocking)]),
     );
     lab.prose(if blocking > ahead {
-        "Now the line that is to blame fails, and the sentence about some other API call is gone. In PyTorch it takes \
-         CUDA_LAUNCH_BLOCKING=1 in the environment, and no change to the program. It makes programs slower, because the \
+        "Now the line that is to blame fails, and the sentence about some other API call is gone. In PyTorch you set \
+         CUDA_LAUNCH_BLOCKING=1 in the environment, and change nothing in the program. It makes programs slower, because the \
          host never runs ahead, so use it only to find an error."
     } else {
-        "Now the line that is to blame fails, and the sentence about some other API call is gone. In PyTorch it takes \
-         CUDA_LAUNCH_BLOCKING=1 in the environment, and no change to the program. It cost this loop nothing you could \
+        "Now the line that is to blame fails, and the sentence about some other API call is gone. In PyTorch you set \
+         CUDA_LAUNCH_BLOCKING=1 in the environment, and change nothing in the program. It cost this loop nothing you could \
          see, since the GPU sets its pace anyway; still, use it only to find an error."
     });
 
@@ -1007,7 +1007,7 @@ fn bad_index(told: &mut Told, device: Device) -> Result<f64> {
     let table = Tensor::ones_with(&[10, 4], device)?;
     let ids = Tensor::new([3i64, 12, 5])?.to(device)?;
     let large = Tensor::ones_with(&[1024, 1024], device)?;
-    // The GPU has something to do, as it has in the middle of a program.
+    // The GPU has something to do, as in the middle of a program.
     large.matmul(&large)?;
 
     let rows = tell(told, "index_select", table.index_select(0, &ids))?;

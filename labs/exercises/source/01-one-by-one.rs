@@ -36,14 +36,14 @@ pub static EXERCISE: Exercise = Exercise {
     kind: Kind::Fix,
     task: "`lengths` gets vectors of the same size, as plain numbers on the host, and computes the length of each on \
            the device. Its results are right, but most of its time goes into copying, because it moves the vectors one at a time. Make it move all its data to the device in one copy, and its result back in another. The \
-           arithmetic stays on the device, and the result is a tensor on the CPU, as it is now.",
+           arithmetic has to stay on the device, and the result has to be a tensor on the CPU, as it is now.",
     hints: [
         "How many tensors are moved, and how many have to be?",
-        "Put the numbers together where that costs nothing, and move what comes out.",
+        "Put the numbers together where that costs no copy, and move the result.",
         "`vectors.concat()` is one long `Vec<f32>`, and `Tensor::from_slice(&numbers, &[rows, columns])?` makes a matrix of \
          it. Then one `.to(device)?` is enough.",
     ],
-    afterwards: "A copy has a price that does not depend on its size, some ten microseconds. It is paid for each call, not for \
+    afterwards: "A copy costs some ten microseconds, however small it is. You pay that for each call, not for \
                  each byte.",
     source: include_str!("01-one-by-one.rs"),
     functions: &[("lengths", "pub fn lengths(vectors: &[Vec<f32>], device: Device) -> Result<Tensor>")],
@@ -169,7 +169,7 @@ pub static EXERCISE: Exercise = Exercise {
         },
         Wrong {
             name: "another_device",
-            what: "The GPU is chosen by the function, whatever `device` says.",
+            what: "The function chooses the GPU itself, whatever `device` says.",
             edits: &[(MOVE, "    let _ = device;\n    let x = x.to(Device::cuda_if_available())?;\n")],
             diagnosis: "another-device",
         },
@@ -181,7 +181,7 @@ pub static EXERCISE: Exercise = Exercise {
         },
         Wrong {
             name: "moved_twice",
-            what: "The matrix is moved once for each time it is used.",
+            what: "The matrix is moved each time it is used.",
             edits: &[
                 (MOVE, ""),
                 (COMPUTE, "    let squares = (x.to(device)? * x.to(device)?)?;\n    let lengths = squares.sum_dims(&[1], false)?.sqrt()?;\n"),
@@ -199,7 +199,7 @@ pub static EXERCISE: Exercise = Exercise {
         },
         Wrong {
             name: "result_dropped",
-            what: "What `.to` returns is dropped.",
+            what: "The result of `.to` is dropped.",
             edits: &[
                 (MOVE, "    x.to(device)?;\n"),
             ],
@@ -207,7 +207,7 @@ pub static EXERCISE: Exercise = Exercise {
         },
         Wrong {
             name: "half_moved",
-            what: "One of the two factors is moved.",
+            what: "Only one of the two factors is moved.",
             edits: &[
                 (MOVE, "    let there = x.to(device)?;\n"),
                 (COMPUTE, "    let lengths = (&there * &x)?.sum_dims(&[1], false)?.sqrt()?;\n"),
@@ -216,7 +216,7 @@ pub static EXERCISE: Exercise = Exercise {
         },
         Wrong {
             name: "columns",
-            what: "The sum is taken over the vectors, and not over their numbers.",
+            what: "The sum is taken over the vectors instead of their numbers.",
             edits: &[(COMPUTE, "    let lengths = (&x * &x)?.sum_dims(&[0], false)?.sqrt()?;\n")],
             diagnosis: "lengths",
         },
@@ -280,17 +280,17 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
     let lengths = seen.returned()?;
     let (there, back) = (seen.count(CallKind::ToDevice), seen.count(CallKind::ToHost));
     if seen.fact("elsewhere") == &Value::Flag(true) {
-        return Err(Diagnosis::new("another-device", "Another GPU computes than the one that `device` names.")
+        return Err(Diagnosis::new("another-device", "The work runs on another GPU than the one that `device` names.")
             .seen("memory of cuda:0 is used")
             .expected("memory of cuda:1, which is `device` here")
             .idea("The caller decides on the device, and the function uses the one that it is given."));
     }
     // Whoever adds up on the host has fewer numbers to move: the shortest vectors have five.
     if there > 0 && 2 * seen.bytes(CallKind::ToDevice) < right.bytes(CallKind::ToDevice) {
-        return Err(Diagnosis::new("computed-on-the-host", "Not all numbers of the vectors come to the GPU.")
+        return Err(Diagnosis::new("computed-on-the-host", "Not all of the vectors' numbers reach the GPU.")
             .seen(format!("{} bytes copied to the GPU", seen.bytes(CallKind::ToDevice)))
-            .expected(format!("{}: 4 a number", right.bytes(CallKind::ToDevice)))
-            .idea("Less to move is good, but the host has done the work for it. The arithmetic belongs on the device.")
+            .expected(format!("{}: 4 for each number", right.bytes(CallKind::ToDevice)))
+            .idea("You move less, but only because the host has done the work. The arithmetic belongs on the device.")
             .at(seen.line(CallKind::ToDevice)));
     }
     let launches = seen.count(CallKind::Launch);
@@ -304,7 +304,7 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
         return Err(Diagnosis::new("on-the-cpu", "The lengths are computed on the CPU.")
             .seen("no copy to the GPU, and no kernel on it")
             .expected("one copy, and the arithmetic on the GPU")
-            .idea("The fewest copies are none at all, but `device` says where to compute."));
+            .idea("That does save the copies, but `device` says where to compute."));
     }
     if lengths.device().is_some_and(|device| device != "cpu") {
         return Err(Diagnosis::new("left-there", "The result is still on the GPU.")
@@ -337,7 +337,7 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
         }
         if bytes >= 2 * right.bytes(CallKind::ToDevice) {
             return Err(copied(Diagnosis::new("twice-the-bytes", "Twice the bytes go over the bus."))
-                .idea("They were converted to 8 bytes a number on the host, and then moved. If you need F64, move first and convert there."));
+                .idea("The numbers were converted to 8 bytes each on the host, and then moved. If you need F64, move first and convert there."));
         }
         // A scalar or two may go there besides the numbers. The shortest vectors have five.
         if there > 3 {
@@ -359,20 +359,20 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
         // The lengths in F64 are twice these bytes. The squares are more, because a vector has at least five numbers.
         if seen.bytes(CallKind::ToHost) > 2 * right.bytes(CallKind::ToHost) {
             return Err(returned(Diagnosis::new("half-on-the-cpu", "More comes back than the lengths."))
-                .idea("What is computed on the CPU has to be copied there first. Compute to the end on the device: the result is smaller."));
+                .idea("If you finish the work on the CPU, you have to copy more numbers there. Finish it on the device: the result is smaller."));
         }
         if !seen.computed_on_the_gpu(right) {
             return Err(Diagnosis::new("half-on-the-cpu", "The GPU does little of the arithmetic.")
                 .seen(format!("kernels on the GPU: {launches}"))
                 .expected(format!("{}", right.count(CallKind::Launch)))
-                .idea("Squares, sums and roots belong on the device, all of them."));
+                .idea("All of the squares, sums and roots belong on the device."));
         }
         // Three or four kernels do it in any of the usual ways, however many vectors there are.
         if launches >= rows {
             return Err(Diagnosis::new("kernels-row-by-row", "The vectors are moved together, but their lengths are computed one by one.")
                 .seen(format!("{launches} kernels"))
                 .expected(format!("{}, whatever the number of vectors", right.count(CallKind::Launch)))
-                .idea("A launch has its price, just as a copy does. One operation on the matrix does all rows: `sum_dims(&[1], false)` adds up each.")
+                .idea("A launch has its price, just as a copy does. One operation on the matrix does all rows: `sum_dims(&[1], false)` adds up each of them.")
                 .at(seen.line(CallKind::Launch))
                 .timelines(seen, right));
         }
@@ -384,10 +384,10 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
     if sum.is_some_and(|at| operations[..at].iter().filter(|operation| !moves(operation)).count() == 0)
         && lengths.is_near(right.value(), 1e-5)
     {
-        return Err(Diagnosis::new("squared-on-the-host", "What comes to the GPU are the squares.")
-            .seen("the first kernel adds up, and no other has squared the numbers before")
+        return Err(Diagnosis::new("squared-on-the-host", "The squares come to the GPU, and not the numbers.")
+            .seen("the first kernel adds up, and none before it has squared the numbers")
             .expected("a kernel that squares them, and one that adds up")
-            .idea("The arithmetic belongs on the device, all of it. There a product of two tensors is one line.")
+            .idea("All of the arithmetic belongs on the device. There a product of two tensors is one line.")
             .at(seen.line(CallKind::Launch)));
     }
     // Sums of up to 8 squares in f32, in whatever order, differ by some 1e-7 of them.

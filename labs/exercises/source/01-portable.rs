@@ -41,14 +41,14 @@ pub static EXERCISE: Exercise = Exercise {
     id: "01-portable",
     title: "Runs anywhere",
     kind: Kind::Write,
-    task: "This program has to run on every machine, whether it has no GPU, one, or two. `pick` says where to compute: on the current GPU if there is one, otherwise on the CPU. `squares(n)` returns the squares of 0, 1, …, n − 1 as a tensor on \
-           the CPU. Its numbers are made on the picked device and squared there. None of them comes from the host.",
+    task: "This program has to run on any machine, whether it has no GPU, one, or two. `pick` says where to compute: on the current GPU if there is one, otherwise on the CPU. `squares(n)` returns the squares of 0, 1, …, n − 1 as a tensor on \
+           the CPU. Make its numbers on the picked device and square them there. None of them may come from the host.",
     hints: [
         "Which functions that ask about GPUs always answer, and which fail on a machine that has none?",
         "`Device::cuda(0)` is the first GPU, not the current one. A tensor that is made on a device need not be moved there: \
          look for the functions that take a device.",
-        "`Device::cuda_if_available()` does the whole of `pick`. Then `Tensor::arange(0.0, n as f64, 1.0, pick()?)?`, its \
-         product with itself, and `.cpu()`.",
+        "`Device::cuda_if_available()` does the whole of `pick`. For `squares`, make `Tensor::arange(0.0, n as f64, 1.0, pick()?)?`, \
+         multiply it by itself, and call `.cpu()`.",
     ],
     afterwards: "The long form asks `cuda::is_available()` and then `cuda::current_device()?`. Now you know why in this order.",
     source: include_str!("01-portable.rs"),
@@ -103,7 +103,7 @@ pub static EXERCISE: Exercise = Exercise {
         },
         Wrong {
             name: "asked_too_early",
-            what: "The current device is asked for before it is known that there is a GPU.",
+            what: "`pick` asks for the current device before it knows that there is a GPU.",
             edits: &[(
                 PICK,
                 "    let current = Device::cuda(todevice::cuda::current_device()?);\n    \
@@ -157,7 +157,7 @@ pub static EXERCISE: Exercise = Exercise {
         },
         Wrong {
             name: "other_gpu",
-            what: "`squares` asks whether there is a GPU itself, and takes the first.",
+            what: "`squares` itself asks whether there is a GPU, and takes the first.",
             edits: &[(DEVICE, "    let device = if pick()?.is_cuda() { Device::cuda(0) } else { Device::Cpu };\n")],
             diagnosis: "other-gpu",
         },
@@ -169,7 +169,7 @@ pub static EXERCISE: Exercise = Exercise {
         },
         Wrong {
             name: "one_by_one",
-            what: "The host squares each number, and the GPU is filled with them one by one.",
+            what: "The host squares the numbers, and the GPU gets them one by one.",
             edits: &[
                 (
                     MAKE,
@@ -188,7 +188,7 @@ pub static EXERCISE: Exercise = Exercise {
         },
         Wrong {
             name: "from_one",
-            what: "The numbers begin with 1.",
+            what: "The numbers begin at 1.",
             edits: &[(MAKE, "    let x = Tensor::arange(1.0, n as f64 + 1.0, 1.0, device)?;\n")],
             diagnosis: "squares",
         },
@@ -246,10 +246,10 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
         && let Ended::Failed { message, .. } = &seen.ended
     {
         let diagnosis = match picked.starts_with("cuda") {
-            true => Diagnosis::new("hard-coded", "It picks a GPU on a machine that has none.").idea(
+            true => Diagnosis::new("hard-coded", "Your program picks a GPU on a machine that has none.").idea(
                 "A device is only a name, so picking one always works. The first tensor on it fails. Ask whether there is a GPU.",
             ),
-            false => Diagnosis::new("asked-too-early", "It asks something that fails where there is no GPU.").idea(
+            false => Diagnosis::new("asked-too-early", "Your program asks something that fails where there is no GPU.").idea(
                 "`is_available()` and `device_count()` never fail. Ask the others, `current_device()` among them, only when you know that there is a GPU.",
             ),
         };
@@ -258,25 +258,25 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
     let squares = seen.returned()?;
     if picked != expected {
         let diagnosis = match (picked.as_str(), expected.as_str()) {
-            ("cpu", _) => Diagnosis::new("always-cpu", "There is a GPU, and the CPU is picked.")
-                .idea("The CPU is what is left when `cuda::is_available()` is false."),
+            ("cpu", _) => Diagnosis::new("always-cpu", "There is a GPU, but the CPU is picked.")
+                .idea("Take the CPU only when `cuda::is_available()` is false."),
             ("cuda:0", "cuda:1") if seen.fact("current is as before") == &Value::Flag(false) => {
-                Diagnosis::new("current-changed", "It makes another GPU the current one.")
-                    .idea("Which GPU is the current one is for the whole program to say. A function that only wants to know asks for it.")
+                Diagnosis::new("current-changed", "Your program makes another GPU the current one.")
+                    .idea("The current GPU belongs to the whole program. If you only want to know which one it is, ask.")
             }
-            ("cuda:0", "cuda:1") => Diagnosis::new("first-gpu", "The first GPU is picked, and the second is the current one.")
-                .idea("Somebody has chosen a GPU for this program. `Device::cuda(0)` overrules that; `cuda::current_device()` asks."),
-            ("cuda:1", "cuda:0") => Diagnosis::new("last-gpu", "The last GPU is picked, and the first is the current one.")
-                .idea("How many GPUs there are says nothing about which of them to use. `cuda::current_device()` does."),
-            _ => Diagnosis::new("not-there", "A device is picked that is not the one to compute on.")
-                .idea("The current GPU if there is one, else the CPU."),
+            ("cuda:0", "cuda:1") => Diagnosis::new("first-gpu", "The first GPU is picked, but the second is the current one.")
+                .idea("Somebody has chosen a GPU for this program. `Device::cuda(0)` overrules that choice; `cuda::current_device()` asks for it."),
+            ("cuda:1", "cuda:0") => Diagnosis::new("last-gpu", "The last GPU is picked, but the first is the current one.")
+                .idea("The number of GPUs does not tell you which one to use. `cuda::current_device()` does."),
+            _ => Diagnosis::new("not-there", "The picked device is not the one to compute on.")
+                .idea("Pick the current GPU if there is one, otherwise the CPU."),
         };
         return Err(diagnosis.seen(picked).expected(expected));
     }
     if seen.fact("current is as before") == &Value::Flag(false) {
         return Err(Diagnosis::new("current-changed", "Another GPU is the current one afterwards.")
             .expected(expected)
-            .idea("What `set_device` sets stays set. Name the device that you mean: nothing needs to be set for that."));
+            .idea("`set_device` holds until somebody changes it. Name the device that you mean instead."));
     }
     if case.gpu != "none" {
         let used: Vec<&str> =
@@ -286,7 +286,7 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
             diagnosis.seen(format!("{used} is used")).expected(format!("memory of {expected}"))
         };
         if used.is_empty() {
-            return Err(told(Diagnosis::new("picked-in-vain", "A GPU is picked, and `squares` does not use it."))
+            return Err(told(Diagnosis::new("picked-in-vain", "A GPU is picked, but `squares` does not use it."))
                 .idea("`Tensor::arange` makes its numbers on the device that it is given, and an operation runs where its tensors are."));
         }
         if used != [expected.as_str()] {
@@ -299,7 +299,7 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
             return Err(Diagnosis::new("made-on-the-host", "The numbers come from the host.")
                 .seen(format!("{bytes} bytes copied to the GPU"))
                 .expected("none")
-                .idea("What is made on the device need not be moved there. The functions that make tensors take a device.")
+                .idea("If you make a tensor on the device, you need not move it there. The functions that make tensors take a device.")
                 .at(seen.line(CallKind::ToDevice)));
         }
     }
@@ -307,7 +307,7 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
         return Err(Diagnosis::new("left-there", "The result is still on the GPU.")
             .seen(format!("a tensor on {}", squares.device().unwrap_or_default()))
             .expected("a tensor on the CPU")
-            .idea("The caller knows nothing of the device that was picked. `.cpu()` brings the result to where it can be used."));
+            .idea("The caller does not know which device was picked. `.cpu()` brings the result to where it can be used."));
     }
     // One kernel makes the numbers, and one squares them. Roundabout ways need a few more, but not one for each number: there
     // are at least 10.
@@ -316,7 +316,7 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
         return Err(Diagnosis::new("one-by-one", "The GPU gets its numbers one by one.")
             .seen(format!("{launches} kernels for {} numbers", case.size))
             .expected("2: one that makes the numbers, and one that squares them")
-            .idea("A launch has its price, and one launch can make or square all of the numbers. What the host has computed comes from the host.")
+            .idea("A launch has its price, and one launch can make or square all of the numbers. Numbers that the host has squared still come from the host.")
             .at(seen.line(CallKind::Launch)));
     }
     // Whatever squares: a product, a power, or a sum of sums.
@@ -329,14 +329,14 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
         return Err(Diagnosis::new("squared-on-the-cpu", "The numbers are made on the GPU, and squared on the CPU.")
             .seen(format!("{} on the GPU, and none that squares", if launches == 1 { "1 kernel".to_owned() } else { format!("{launches} kernels") }))
             .expected("one that makes the numbers, and one that squares them")
-            .idea("An operation runs where its tensors are. Bring back what comes out of the last one."));
+            .idea("An operation runs where its tensors are. Bring back the result of the last one."));
     }
     // All of them are whole numbers below 2²⁴, which f32 holds exactly. `pow` may be off in the last digit.
     if !squares.is_near(right.value(), 1e-5) {
         return Err(Diagnosis::new("squares", "The result is not the squares of 0, 1, 2 and so on.")
             .seen(first(squares))
             .expected(first(right.value()))
-            .idea("`n` numbers, and the first of them is 0."));
+            .idea("There are `n` numbers, and the first of them is 0."));
     }
     Ok(())
 }

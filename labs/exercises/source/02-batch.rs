@@ -43,16 +43,16 @@ pub static EXERCISE: Exercise = Exercise {
     title: "The batch that stayed behind",
     kind: Kind::Fix,
     task: "The model is moved to the device, and then the first batch stops the program. Make `train` run on any \
-           machine: where there is a GPU all of the arithmetic belongs on it, and every batch is copied to it once, \
+           machine: where there is a GPU, all of the arithmetic belongs on it, and every batch is copied to it once, \
            when its turn comes.",
     hints: [
         "Read the report of GPU0001: it names the tensor that is elsewhere, the operation that stopped, and its line. Where \
          should that tensor have been moved?",
-        "A batch is two tensors, and both take part. What `.to(device)` returns is on the device; what it was called on \
-         stays where it is.",
+        "A batch is two tensors, and both have to move. `.to(device)` returns a tensor on the device; the one it was \
+         called on stays where it is.",
         "The loop begins with `let x = x.to(device)?;` and a second line like it.",
     ],
-    afterwards: "Two copies a batch is what training costs at least when the data is on the host. Chapter 09 hides them.",
+    afterwards: "With the data on the host, training costs at least two copies per batch. Chapter 09 hides them.",
     source: include_str!("02-batch.rs"),
     functions: &[(
         "train",
@@ -110,37 +110,37 @@ pub static EXERCISE: Exercise = Exercise {
         },
         Wrong {
             name: "result_dropped",
-            what: "`.to(device)` is called, and what it returns is dropped.",
+            what: "`.to(device)` is called, but what it returns is dropped.",
             edits: &[(X, "        x.to(device)?;\n"), (Y, "        y.to(device)?;\n")],
             diagnosis: "result-dropped",
         },
         Wrong {
             name: "targets_left",
-            what: "The inputs are moved, the targets are not.",
+            what: "The inputs are moved, but not the targets.",
             edits: &[(Y, "")],
             diagnosis: "targets-left",
         },
         Wrong {
             name: "model_left",
-            what: "The batch is moved, the model is not.",
+            what: "The batch is moved, but not the model.",
             edits: &[("    model.to(device)?;\n", "")],
             diagnosis: "model-left",
         },
         Wrong {
             name: "nothing_moved",
-            what: "Nothing is moved. It runs, on the CPU.",
+            what: "Nothing is moved, so it runs on the CPU.",
             edits: &[("    model.to(device)?;\n", "    let _ = device;\n"), (X, ""), (Y, "")],
             diagnosis: "nothing-moved",
         },
         Wrong {
             name: "loss_on_the_cpu",
-            what: "The prediction is fetched to where the targets are.",
+            what: "The prediction is fetched to the CPU, where the targets are.",
             edits: &[(Y, ""), ("&model.forward(&x)?, &y)", "&model.forward(&x)?.cpu()?, y)")],
             diagnosis: "loss-on-the-cpu",
         },
         Wrong {
             name: "there_and_back",
-            what: "The targets are moved, fetched, and moved again.",
+            what: "The targets are moved, fetched back, and moved again.",
             edits: &[(Y, "        let y = y.to(device)?.cpu()?.to(device)?;\n")],
             diagnosis: "there-and-back",
         },
@@ -155,19 +155,19 @@ pub static EXERCISE: Exercise = Exercise {
         },
         Wrong {
             name: "larger_on_the_way",
-            what: "The inputs are converted to eight bytes a number on the host, and back to four on the GPU.",
+            what: "The inputs are converted to eight bytes per number on the host, and back to four on the GPU.",
             edits: &[(X, "        let x = x.to(DType::F64)?.to(device)?.to(DType::F32)?;\n")],
             diagnosis: "twice-the-bytes",
         },
         Wrong {
             name: "another_device",
-            what: "The GPU is chosen by the function, whatever `device` says.",
+            what: "The function chooses a GPU itself, whatever `device` says.",
             edits: &[("    model.to(device)?;\n", "    let _ = device;\n    let device = Device::cuda_if_available();\n    model.to(device)?;\n")],
             diagnosis: "another-device",
         },
         Wrong {
             name: "other_lr",
-            what: "The learning rate is another one.",
+            what: "The learning rate is changed.",
             edits: &[("lr: 0.1,", "lr: 0.2,")],
             diagnosis: "losses",
         },
@@ -198,7 +198,7 @@ pub static EXERCISE: Exercise = Exercise {
         },
         Wrong {
             name: "hard_coded",
-            what: "The GPU is named instead of asked for: it fails where there is none.",
+            what: "`cuda:0` is written into the code, which fails where there is no GPU.",
             edits: &[
                 ("    model.to(device)?;\n", "    let device = if device.is_cuda() { device } else { Device::cuda(0) };\n    model.to(device)?;\n"),
             ],
@@ -281,7 +281,7 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
     }
     let losses = seen.returned()?;
     if seen.fact("elsewhere") == &Value::Flag(true) {
-        return Err(Diagnosis::new("another-device", "Another GPU trains than the one that `device` names.")
+        return Err(Diagnosis::new("another-device", "It trains on another GPU than the one that `device` names.")
             .seen("memory of cuda:0 is used")
             .expected("memory of cuda:1, which is `device` here")
             .idea("The caller decides on the device, and the function uses the one that it is given."));
@@ -301,14 +301,14 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
     let counted = |diagnosis: Diagnosis| {
         diagnosis
             .seen(format!("{copies} copies to the GPU for {count} batches"))
-            .expected(format!("{expected}: {PARAMETERS} of the model, and 2 a batch"))
+            .expected(format!("{expected}: {PARAMETERS} of the model, and 2 per batch"))
             .at(at)
     };
     // It may stay there after the last batch. Who reads several numbers of a batch has as many copies, but only back.
     let travels = PARAMETERS * (count - 1);
     if seen.count(CallKind::ToHost) >= right.count(CallKind::ToHost) + travels && copies >= expected + travels {
         return Err(counted(Diagnosis::new("model-travels", "The model goes back and forth with every batch."))
-            .idea("Moving a model copies each of its parameters. Move it once, before the loop; it stays."));
+            .idea("Moving a model copies each of its parameters. Move it once, before the loop, and it stays there."));
     }
     // The predictions come back, and no kernel makes a loss of them. Who reads a few numbers of each batch has both otherwise.
     let predictions = (count * case.size * CLASSES * 4) as u64;
@@ -345,7 +345,7 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
         return Err(Diagnosis::new("twice-the-bytes", "The batches are made larger before they are moved.")
             .seen(format!("{bytes} bytes copied to the GPU"))
             .expected(format!("{right_bytes}"))
-            .idea("Convert where it costs less. What is moved as F64 takes twice the time of F32; if you need F64, convert on the GPU.")
+            .idea("Convert where it costs less. Moving F64 takes twice as long as moving F32; if you need F64, convert on the GPU.")
             .at(at));
     }
     // A batch is 64 floats and an i64 a sample. On the CPU the batches are all there in any case.
@@ -354,14 +354,14 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
         return Err(Diagnosis::new("all-at-once", "All batches are on the GPU at the same time.")
             .seen(format!("{} bytes at most", seen.peak))
             .expected(format!("about {}, with one batch at a time", right.peak))
-            .idea("The memory of the GPU is the scarcest there is. Move a batch when its turn comes; it is freed with its turn.")
+            .idea("The GPU's memory is the scarcest there is. Move a batch when its turn comes; it is freed with its turn.")
             .at(at));
     }
     if !losses.is_near(right.value(), 1e-4) {
-        return Err(Diagnosis::new("losses", "The losses are not those of this training.")
+        return Err(Diagnosis::new("losses", "The losses are not those of this training run.")
             .seen(told(losses))
-            .expected(format!("{}, one a batch, in order", told(right.value())))
-            .idea("Each batch is trained on once: forward, loss, zero_grad, backward, step. The options are right as they were."));
+            .expected(format!("{}, one per batch, in order", told(right.value())))
+            .idea("Each batch is trained on once: forward, loss, zero_grad, backward, step. Leave the options as they were."));
     }
     Ok(())
 }
@@ -377,21 +377,21 @@ fn told(losses: &Value) -> String {
 fn left_behind(seen: &Seen, operand: &Operand) -> Diagnosis {
     let copies = seen.count(CallKind::ToDevice);
     if operand.learned {
-        return Diagnosis::new("model-left", "The batch is on the GPU, and the model is not.")
+        return Diagnosis::new("model-left", "The batch is on the GPU, but the model is not.")
             .seen(format!("`{}`, which is learned, is on the CPU", operand.name))
             .idea("The golden rule: all tensors of an operation live on one device. The model's tensors are its parameters.");
     }
     if operand.name == "target" {
-        return Diagnosis::new("targets-left", "The inputs are on the GPU, and the targets are not.")
+        return Diagnosis::new("targets-left", "The inputs are on the GPU, but the targets are not.")
             .seen("the loss is to compare tensors on two devices")
             .idea("A batch is two tensors, and the loss needs both.");
     }
     if copies > PARAMETERS {
-        return Diagnosis::new("result-dropped", "The batch is copied to the GPU, and the copy is dropped.")
+        return Diagnosis::new("result-dropped", "The batch is copied to the GPU, but the copy is dropped.")
             .seen(format!("{copies} copies to the GPU, {PARAMETERS} of them of the model"))
             .idea("A tensor's `.to` returns another tensor and leaves the one it was called on where it is.");
     }
-    Diagnosis::new("batch-left", "The model is on the GPU, and the batch is not.")
+    Diagnosis::new("batch-left", "The model is on the GPU, but the batch is not.")
         .seen(format!("`{}` is on the CPU", operand.name))
-        .idea("Nothing moves by itself. Move each batch, as the model was moved.")
+        .idea("Nothing moves by itself. Move each batch, just as the model was moved.")
 }

@@ -53,14 +53,14 @@ pub static EXERCISE: Exercise = Exercise {
     id: "02-mask",
     title: "A stranger in the forward pass",
     kind: Kind::Fix,
-    task: "`forward` makes a tensor of its own, the mask that hides later rows, and on a GPU it fails there. Mend \
+    task: "`forward` makes a tensor of its own, the mask that hides later rows, and that makes it fail on a GPU. Mend \
            the module: `forward` has to run without a copy between devices, wherever the module has been moved (to a \
            GPU, to a second one, or back to the CPU), and in float32 as well as in float16. The module must not gain \
            learned parameters.",
     hints: [
         "Read the report of GPU0001: it names the tensor that is elsewhere, and the line that made it. What was it made from? \
-         And who in that function knows where the others are?",
-        "A tensor can be made where another one is, in that one's type. What is made there need not be moved there.",
+         And what in that function knows where the others are?",
+        "You can make a tensor where another one is, and in its type. Then nothing need be moved.",
         "The last argument of `arange` can be a device, a type, a pair of both, or another tensor whose device and \
          type it copies.",
     ],
@@ -211,7 +211,7 @@ pub static EXERCISE: Exercise = Exercise {
         },
         Wrong {
             name: "earlier_hidden",
-            what: "The mask hides the rows before, and not those after.",
+            what: "The mask hides the earlier rows instead of the later ones.",
             edits: &[("(place.unsqueeze(0)? - place.unsqueeze(1)?)?", "(place.unsqueeze(1)? - place.unsqueeze(0)?)?")],
             diagnosis: "result",
         },
@@ -299,18 +299,18 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
         return Err(Diagnosis::new("learned", "An optimizer would train the mask.")
             .seen(format!("{} parameters", parameters(seen)))
             .expected(format!("{}: the weight and the bias of a layer", parameters(right)))
-            .idea("Parameters move with their module, and are trained with it. What moves and is not trained is a buffer."));
+            .idea("Parameters move with their module, and are trained with it. A buffer moves and is not trained."));
     }
     let calls = lengths(case).len();
     let fetched = seen.count(CallKind::ToHost);
     if fetched > 0 {
-        return Err(Diagnosis::new("scores-fetched", "What the GPU has computed goes to the CPU in each call.")
+        return Err(Diagnosis::new("scores-fetched", "What the GPU has computed is fetched to the CPU in each call.")
             .seen(format!(
                 "{fetched} copies to the CPU in {calls} calls, {} bytes, and the host waits for each",
                 seen.bytes(CallKind::ToHost)
             ))
             .expected("none")
-            .idea("The data is large, and the mask is not. Let the small one be where the large one is.")
+            .idea("The data is large, and the mask is small. Make the small one where the large one is.")
             .at(seen.line(CallKind::ToHost)));
     }
     let copies = seen.count(CallKind::ToDevice);
@@ -318,7 +318,7 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
         return Err(Diagnosis::new("copied-every-call", "Each call copies its mask to the GPU.")
             .seen(format!("{copies} copies in {calls} calls"))
             .expected("none: a kernel can count as well as the host can")
-            .idea("It runs, and each call pays for a copy, for which the host waits. Make the tensor where it is needed.")
+            .idea("It runs, but each call pays for a copy, and the host waits for it. Make the tensor where it is needed.")
             .at(seen.line(CallKind::ToDevice)));
     }
     let launches = |seen: &Seen| seen.count(CallKind::Launch);
@@ -327,14 +327,14 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
         return Err(Diagnosis::new("one-by-one", "The mask is made number by number.")
             .seen(format!("{} kernels for {rows} rows in {calls} calls", launches(seen)))
             .expected(format!("about {}, however many rows there are", launches(right)))
-            .idea("A kernel for one number takes the host as long as one for a million. Ask for all of them at once.")
+            .idea("A kernel for one number costs the host as much time as one for a million. Ask for all of them at once.")
             .at(seen.line(CallKind::Launch)));
     }
 
     let of_result = |says: &str| {
         Diagnosis::new("result", says)
             .expected("means of each row and the rows before it")
-            .idea("Where the mask is made has changed. What it hides should not: look at its sign, and at its diagonal.")
+            .idea("The mask should still hide the same rows wherever it is made: look at its sign, and at its diagonal.")
     };
     let everywhere = right.facts.iter().filter(|(name, _)| name.starts_with("c")); // cpu, cuda:1
     let pairs = everywhere.map(|(name, value)| (name.as_str(), seen.fact(name), value));
@@ -389,16 +389,16 @@ fn failed(place: &Value, constants: bool, message: &str, mismatch: bool) -> Opti
             .idea("Moving a module moves its parameters and its buffers. It does not know of other fields."));
     }
     if mismatch && !on.is_empty() {
-        return Some(Diagnosis::new("device-guessed", format!("The module and its input are on {on}, and the mask is not."))
+        return Some(Diagnosis::new("device-guessed", format!("The module and its input are on {on}, but the mask is not."))
             .seen(format!("an error on {on} of a machine that has a GPU"))
             .expected("a mask on the same device, whichever that is")
-            .idea("That there is a GPU does not mean that it is in use. The input knows; `cuda_if_available` guesses."));
+            .idea("A GPU that is there need not be in use. The input knows its device; `cuda_if_available` guesses."));
     }
     if mismatch {
         return Some(Diagnosis::new("made-on-the-cpu", "The mask is on the CPU, and the scores are on the GPU.")
-            .seen("a tensor of the forward pass that no `.to` could move, for it was not there yet")
+            .seen("a tensor of the forward pass that no `.to` could move, because it did not exist yet")
             .expected("a mask where the scores are")
-            .idea("A new tensor is on the CPU unless you say otherwise, in a forward pass, too. Moving the module moves what it has."));
+            .idea("A new tensor is on the CPU unless you say otherwise, even in a forward pass. Moving the module moves only what it has."));
     }
     if of_type {
         return Some(wrong_type().seen(message));

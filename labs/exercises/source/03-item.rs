@@ -60,7 +60,7 @@ pub static EXERCISE: Exercise = Exercise {
         "`total` begins as `Tensor::zeros_with(&[], device)?` in each epoch, gets `total = (&total + &loss.detach())?` in \
          each step, and is read after the loop.",
     ],
-    afterwards: "`item()` looks like reading a variable. It is a copy, and a wait for all that was queued before it.",
+    afterwards: "`item()` looks like reading a variable. But it copies, and it waits for all that was queued before.",
     source: include_str!("03-item.rs"),
     functions: &[(
         "train",
@@ -206,7 +206,7 @@ pub static EXERCISE: Exercise = Exercise {
         },
         Wrong {
             name: "not_trained",
-            what: "The step is lost on the way.",
+            what: "The line with `step` is lost in the change.",
             edits: &[(STEP, "")],
             diagnosis: "losses",
         },
@@ -324,7 +324,7 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
     let so_far = |epoch: usize| sums[..=epoch].iter().sum::<f64>() / batches as f64;
     if is(losses.iter().map(|losses| losses[batches - 1]).collect()) {
         return Err(told(Diagnosis::new("last-loss", "The numbers are the losses of the last batches."))
-            .idea("Reading less often is right, but what is read must still know of every batch."));
+            .idea("Reading less often is right, but what is read must still contain every batch."));
     }
     if is(sums.clone()) {
         return Err(told(Diagnosis::new("sum", "The numbers are sums."))
@@ -332,9 +332,9 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
     }
     if is((0..epochs).map(so_far).collect()) {
         return Err(told(Diagnosis::new("never-reset", "The sum goes on from epoch to epoch."))
-            .idea("What belongs to an epoch is made new at its beginning. A tensor is no exception."));
+            .idea("Whatever belongs to an epoch is made anew when the epoch begins. A tensor is no exception."));
     }
-    Err(told(Diagnosis::new("losses", "The means are not those of this training."))
+    Err(told(Diagnosis::new("losses", "These are not the means of the right training run."))
         .idea("Only how the losses are collected was to change. The training was right."))
 }
 

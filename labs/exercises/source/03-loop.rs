@@ -70,9 +70,9 @@ pub static EXERCISE: Exercise = Exercise {
            each batch is one step of `Adam`, computed on `device`. It returns one number per epoch: the mean loss of \
            the epoch's batches, each loss taken before its step. (All batches have the same size.)",
     hints: [
-        "What happens once, what once an epoch, and what once a batch? Put each thing into its loop first.",
-        "A step has six parts: move the batch, forward, loss, `zero_grad`, `backward`, `step`. Gradients must be there \
-         when `step` comes, and only those of this batch.",
+        "Which lines run once, which once an epoch, and which once a batch? First put each where it belongs.",
+        "A step has six parts: move the batch, forward, loss, `zero_grad`, `backward`, `step`. When `step` \
+         runs, there must be gradients, and only those of this batch.",
         "`let loss = loss_fn.forward(&model.forward(&x)?, &y)?;`, then `optimizer.zero_grad();`, `loss.backward()?;` and \
          `optimizer.step()?;`. The losses go into a `Vec` that is new in each epoch.",
     ],
@@ -162,31 +162,31 @@ pub static EXERCISE: Exercise = Exercise {
         },
         Wrong {
             name: "zeroed_before_the_step",
-            what: "`zero_grad` stands between `backward` and `step`.",
+            what: "`zero_grad` comes between `backward` and `step`.",
             edits: &[(ZERO, ""), (STEP, "            optimizer.zero_grad();\n            optimizer.step()?;\n")],
             diagnosis: "zeroed-before-the-step",
         },
         Wrong {
             name: "step_before_backward",
-            what: "`step` stands between `zero_grad` and `backward`.",
+            what: "`step` comes between `zero_grad` and `backward`.",
             edits: &[(STEP, ""), (BACKWARD, "            optimizer.step()?;\n            loss.backward()?;\n")],
             diagnosis: "step-before-backward",
         },
         Wrong {
             name: "step_first",
-            what: "`step` stands at the top, and uses the gradients of the batch before.",
+            what: "`step` comes first, and uses the gradients of the batch before.",
             edits: &[(STEP, ""), (BATCH, "            optimizer.step()?;\n            let [x, y] = batch?;\n")],
             diagnosis: "gradients-of-the-batch-before",
         },
         Wrong {
             name: "step_after_forward",
-            what: "`step` stands between forward and `backward`.",
+            what: "`step` comes between the forward pass and `backward`.",
             edits: &[(STEP, ""), (ZERO, "            optimizer.step()?;\n            optimizer.zero_grad();\n")],
             diagnosis: "step-after-forward",
         },
         Wrong {
             name: "one_step_an_epoch",
-            what: "`step` stands after the loop over the batches.",
+            what: "`step` comes after the loop over the batches.",
             edits: &[
                 (STEP, ""),
                 (ZERO, ""),
@@ -203,7 +203,7 @@ pub static EXERCISE: Exercise = Exercise {
         },
         Wrong {
             name: "new_optimizer",
-            what: "Each epoch makes an optimizer anew.",
+            what: "Each epoch makes a new optimizer.",
             edits: &[
                 (MAKE, ""),
                 (EPOCH, "    for _epoch in 0..epochs {\n        let mut optimizer = optim::Adam::new(model.parameters(), options)?;\n"),
@@ -271,7 +271,7 @@ pub static EXERCISE: Exercise = Exercise {
         },
         Wrong {
             name: "same_order",
-            what: "The batches are collected once, so that all epochs have the same.",
+            what: "The batches are collected once, so all epochs have the same batches in the same order.",
             edits: &[
                 (EPOCH, "    let batches = loader.iter().collect::<Result<Vec<_>>>()?;\n    for _epoch in 0..epochs {\n"),
                 (LOOP, "        for batch in &batches {\n"),
@@ -308,7 +308,7 @@ pub static EXERCISE: Exercise = Exercise {
         },
         Wrong {
             name: "other_lr",
-            what: "The learning rate is another one.",
+            what: "The learning rate is a different one.",
             edits: &[("lr: 1e-2", "lr: 1e-3")],
             diagnosis: "losses",
         },
@@ -412,10 +412,10 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
     let steps = epochs * batches;
     if let Some(operand) = seen.left_behind() {
         let diagnosis = match operand.learned {
-            true => Diagnosis::new("model-left", "The batch is on the GPU, and the model is not.")
+            true => Diagnosis::new("model-left", "The batch is on the GPU, but the model is not.")
                 .idea("Move the model once, before the loops. Its parameters stay where they are put."),
-            false => Diagnosis::new("batch-left", "The model is on the GPU, and a part of the batch is not.")
-                .idea("The loader makes batches on the host. Move each when its turn comes, both its tensors."),
+            false => Diagnosis::new("batch-left", "The model is on the GPU, but a part of the batch is not.")
+                .idea("The loader makes batches on the host. Move both tensors of each batch when its turn comes."),
         };
         return Err(diagnosis.seen(format!("`{}` is on the CPU", operand.name)).report(seen));
     }
@@ -438,7 +438,7 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
     }
     let means = seen.returned()?;
     if seen.fact("elsewhere") == &Value::Flag(true) {
-        return Err(Diagnosis::new("another-device", "Another GPU trains than the one that `device` names.")
+        return Err(Diagnosis::new("another-device", "The training runs on another GPU, not on the one that `device` names.")
             .seen("memory of cuda:0 is used")
             .expected("memory of cuda:1, which is `device` here")
             .idea("The caller decides on the device, and the function uses the one that it is given."));
@@ -449,7 +449,7 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
         return Err(Diagnosis::new("on-the-cpu", "It trains, but on the CPU.")
             .seen(format!("kernels on the GPU: {launched}, and no matrix product among them"))
             .expected(format!("{} kernels", right.count(CallKind::Launch)))
-            .idea("Model and batches are together, so nothing complains. They belong on `device`, both."));
+            .idea("Model and batches are together, so nothing complains. But both belong on `device`."));
     }
     if case.gpu != "none" {
         judge_steps(case, seen, right)?;
@@ -458,7 +458,7 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
         let count = means.list().len();
         let diagnosis = match count == steps {
             true => Diagnosis::new("each-loss", "The loss of each batch is returned."),
-            false => Diagnosis::new("count", "There is not one number an epoch."),
+            false => Diagnosis::new("count", "The function does not return one number for each epoch."),
         };
         return Err(diagnosis
             .seen(format!("{count} numbers"))
@@ -497,7 +497,7 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
     let so_far = |epoch: usize| sums[..=epoch].iter().sum::<f64>() / ((epoch + 1) * batches) as f64;
     if is((0..epochs).map(so_far).collect()) {
         return Err(told(Diagnosis::new("running-mean", "Each mean includes the losses of all earlier epochs."))
-            .idea("What belongs to an epoch is made new at its beginning: the list, or the sum, of its losses."));
+            .idea("Whatever belongs to an epoch, such as the list or the sum of its losses, is made anew when the epoch begins."));
     }
     let collected = losses(case, true).unwrap_or_default();
     if is(collected.iter().map(|losses| losses.iter().sum::<f64>() / batches as f64).collect()) {
@@ -515,8 +515,8 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
             .expected(format!("{steps}, one a batch"))
             .idea("The loss that `backward` starts from is the one to keep. It tells how good the model was before this step."));
     }
-    Err(told(Diagnosis::new("losses", "The losses are not those of this training."))
-        .idea("Each batch makes its step. Are the loss, the optimizer and its options those of the task?"))
+    Err(told(Diagnosis::new("losses", "These are not the losses of the right training run."))
+        .idea("Each batch is one step. Are the loss, the optimizer and its options those of the task?"))
 }
 
 /// Has each batch made its step, with its own gradients? The GPU has seen it.
@@ -545,7 +545,7 @@ fn judge_steps(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> 
         return Err(Diagnosis::new("no-backward", "No gradient is ever computed.")
             .seen("no backward pass")
             .expected(format!("{steps}, one a batch"))
-            .idea("`step` changes only parameters that have a gradient, and says nothing of the others."));
+            .idea("`step` changes only parameters that have a gradient, and says nothing about the others."));
     }
     let updates = launches(seen, ADAM) / PARAMETERS;
     let updated = |diagnosis: Diagnosis| {
@@ -554,7 +554,7 @@ fn judge_steps(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> 
             .expected(format!("{steps}, one a batch"))
     };
     if updates == 0 && seen.fact("changed") == &Value::Flag(true) {
-        return Err(updated(Diagnosis::new("not-adam", "The parameters change, and not by Adam."))
+        return Err(updated(Diagnosis::new("not-adam", "The parameters change, but it is not Adam that changes them."))
             .idea("`optim::Adam::new(model.parameters(), options)` makes the optimizer that is asked for."));
     }
     let left = seen.fact("gradients") == &Value::Flag(true);
@@ -615,7 +615,7 @@ fn judge_steps(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> 
     let optimizers = fills / (2 * PARAMETERS);
     if optimizers > 1 {
         return Err(Diagnosis::new("new-optimizer", "The optimizer is made anew, and what it knew is lost.")
-            .seen(format!("{optimizers} times Adam begins with averages of zero"))
+            .seen(format!("Adam begins with averages of zero {optimizers} times"))
             .expected("once")
             .idea("Adam keeps two averages for each parameter, and they take many steps to be of use. Make it once, before the loops.")
             .at(line));

@@ -64,8 +64,8 @@ pub static EXERCISE: Exercise = Exercise {
            loss never falls. Make the head learn. It has to be the head that was passed to the function, because the \
            caller goes on using it.",
     hints: [
-        "Three things happen to a parameter in a step: its gradient is forgotten, computed, and used. Which of them happens to \
-         the head's?",
+        "Three things happen to a parameter in a step: its gradient is forgotten, computed, and used. Which of them happen to \
+         the head's gradients?",
         "An optimizer changes the parameters that it was made with, and no others. It passes over those without a gradient, and \
          says nothing.",
         "The backbone's parameters are frozen, so the optimizer needs the others: `optim::SGD::new(head.parameters(), options)?`.",
@@ -123,13 +123,13 @@ pub static EXERCISE: Exercise = Exercise {
         },
         Wrong {
             name: "of_another_head",
-            what: "A head of the function's own is trained, and forgotten.",
+            what: "The function makes a head of its own, trains it, and forgets it.",
             edits: &[(MOVE, "    let head = nn::Linear::new(head.parameters()[0].tensor().size(1)?, 4)?;\n    head.to(device)?;\n")],
             diagnosis: "another-head",
         },
         Wrong {
             name: "weight_only",
-            what: "The optimizer has the first parameter of the head, its weight, and not its bias.",
+            what: "The optimizer has the weight of the head, but not its bias.",
             edits: &[(
                 MAKE,
                 "    let first = head.parameters()[..1].to_vec();\n    let mut optimizer = optim::SGD::new(first, options)?;\n",
@@ -151,13 +151,13 @@ pub static EXERCISE: Exercise = Exercise {
         },
         Wrong {
             name: "gradients_for_nothing",
-            what: "The optimizer is right, but the backbone's gradients are computed for nobody.",
+            what: "The optimizer is right, but the backbone's gradients are computed for nothing.",
             edits: &[(FREEZE, "")],
             diagnosis: "gradients-for-nothing",
         },
         Wrong {
             name: "gradients_forgotten",
-            what: "The backbone's gradients are computed, and forgotten after each step.",
+            what: "The backbone's gradients are computed, and then forgotten after each step.",
             edits: &[(FREEZE, ""), (KEEP, "        losses.push(loss.item()?);\n        backbone.parameters().iter().for_each(|parameter| parameter.zero_grad());\n")],
             diagnosis: "gradients-forgotten",
         },
@@ -179,13 +179,13 @@ pub static EXERCISE: Exercise = Exercise {
         },
         Wrong {
             name: "zeroed_elsewhere",
-            what: "The gradients of the backbone are set to zero, and the head's add up.",
+            what: "The gradients of the backbone are set to zero, but the head's add up.",
             edits: &[(ZERO, "        backbone.parameters().iter().for_each(|parameter| parameter.zero_grad());\n")],
             diagnosis: "gradients-add-up",
         },
         Wrong {
             name: "new_optimizer",
-            what: "Each batch makes an optimizer anew, and the momentum is lost.",
+            what: "Each batch makes a new optimizer, and the momentum is lost.",
             edits: &[(MAKE, ""), (BATCH, "        let (x, y) = (x.to(device)?, y.to(device)?);\n        let mut optimizer = optim::SGD::new(head.parameters(), options)?;\n")],
             diagnosis: "new-optimizer",
         },
@@ -209,7 +209,7 @@ pub static EXERCISE: Exercise = Exercise {
         },
         Wrong {
             name: "other_options",
-            what: "The options are changed, until the loss falls.",
+            what: "The options are changed until the loss falls.",
             edits: &[(OPTIONS, "    let options = SGDOptions { lr: 0.5, ..Default::default() };\n")],
             diagnosis: "losses",
         },
@@ -336,7 +336,7 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
     }
     let losses_seen = seen.returned()?;
     if seen.fact("elsewhere") == &Value::Flag(true) {
-        return Err(Diagnosis::new("another-device", "Another GPU trains than the one that `device` names.")
+        return Err(Diagnosis::new("another-device", "The training runs on another GPU, not on the one that `device` names.")
             .seen("memory of cuda:0 is used")
             .expected("memory of cuda:1, which is `device` here")
             .idea("The caller decides on the device, and the function uses the one that it is given."));
@@ -346,7 +346,7 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
         return Err(Diagnosis::new("on-the-cpu", "It trains, but on the CPU.")
             .seen(format!("kernels on the GPU: {launches}"))
             .expected(right.count(CallKind::Launch).to_string())
-            .idea("Backbone, head and batches belong on `device`, all of them."));
+            .idea("Backbone, head and batches all belong on `device`."));
     }
     let holds = |name: &str| seen.fact(name) == &Value::Flag(true);
     let head_changed = seen.fact("head changed").number().unwrap_or_default() as usize;
@@ -358,7 +358,7 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
     }
     let from_to = first_and_last(losses_seen);
     if head_changed == 0 && holds("head has gradients") {
-        return Err(Diagnosis::new("other-parameters", "The head has gradients, and nobody uses them.")
+        return Err(Diagnosis::new("other-parameters", "The head has gradients, but nothing uses them.")
             .seen(from_to)
             .expected("a weight and a bias of the head that change with each step")
             .idea("An optimizer changes the parameters it was made with. It passes over those without a gradient, and says nothing."));
@@ -370,10 +370,10 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
             .idea("A new layer has parameters of its own. What is learned in them is gone with them."));
     }
     if head_changed == 1 {
-        return Err(Diagnosis::new("a-part-of-the-head", "One parameter of the head is trained, and the other is not.")
+        return Err(Diagnosis::new("a-part-of-the-head", "One parameter of the head is trained, but the other is not.")
             .seen("1 parameter that has changed")
             .expected("2: the weight and the bias")
-            .idea("`parameters()` of a layer is a list. The optimizer is to have all of it."));
+            .idea("`parameters()` of a layer is a list. The optimizer needs all of it."));
     }
     if holds("backbone has gradients") {
         return Err(Diagnosis::new("gradients-for-nothing", "The backbone stays as it is, and has gradients all the same.")
@@ -412,7 +412,7 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
             .idea("The gradients to be forgotten are those of the parameters that learn. `optimizer.zero_grad()` knows which."));
     }
     if is(false, true) {
-        return Err(told(Diagnosis::new("new-optimizer", "The optimizer is made anew for each batch, and its momentum is lost."))
+        return Err(told(Diagnosis::new("new-optimizer", "Each batch makes a new optimizer, and the momentum is lost."))
             .idea("Momentum is a memory of the steps before. Make the optimizer once, before the loop."));
     }
     Err(told(Diagnosis::new("losses", "The head learns, but not as the options say."))

@@ -43,19 +43,19 @@ pub static EXERCISE: Exercise = Exercise {
     id: "04-accumulate",
     title: "A large batch on a small card",
     kind: Kind::Write,
-    task: "A batch is too large for the memory: what its forward pass keeps does not fit. Write `step`, which sends \
-           `rows` rows at a time through the model, fewer only in the last part, and takes *one* step with the gradient of \
-           the whole batch. The weights after the step, and the mean loss that is returned, are to be those of the whole \
-           batch; the peak of the memory is to be that of a part.",
+    task: "A batch is too large: what its forward pass keeps does not fit in memory. Write `step` so that it sends the batch \
+           through the model in parts of `rows` rows, of which only the last may be smaller, and takes *one* step with the \
+           gradient of the whole batch. The weights after the step and the mean loss that it returns must be those of the \
+           whole batch, but the memory peak must be that of one part.",
     hints: [
         "`backward` does not replace the gradients, it adds to them. What clears them, and what uses them? When should each \
          happen?",
-        "The loss of a part is a mean over the part. In the mean over the batch, a part of 10 rows out of 40 counts a \
-         quarter. Gradients follow their loss.",
-        "Multiply each loss by `x.size(0)? as f64 / all` and call `backward` on it at once. `zero_grad` stands before the \
+        "The loss of a part is a mean over the part. In the mean over the batch, a part of 10 rows out of 40 counts for a \
+         quarter. So does its gradient.",
+        "Multiply each loss by `x.size(0)? as f64 / all` and call `backward` on it at once. Call `zero_grad` before the \
          loop, and `step` after it.",
     ],
-    afterwards: "Layers that look across a batch, as batch norm does, see the parts: with them it is not the same gradient.",
+    afterwards: "Layers that look across a batch, such as batch norm, see only one part at a time. With them the gradient is not the same.",
     source: include_str!("04-accumulate.rs"),
     functions: &[(
         "step",
@@ -128,7 +128,7 @@ pub static EXERCISE: Exercise = Exercise {
         },
         Wrong {
             name: "parts_alike",
-            what: "Each loss is divided by the number of parts, and the last part is smaller.",
+            what: "Each loss is divided by the number of parts, although the last part is smaller.",
             edits: &[
                 ("    let parts = x", "    let count = x.size(0)?.div_ceil(rows) as f64;\n    let parts = x"),
                 ("let share = x.size(0)? as f64 / all;", "let share = (all / all) / count;"),
@@ -167,7 +167,7 @@ pub static EXERCISE: Exercise = Exercise {
         },
         Wrong {
             name: "rows_scaled",
-            what: "Each part's rows are multiplied by its share, and not its loss.",
+            what: "Each part's rows are multiplied by its share, instead of its loss.",
             edits: &[("(loss_fn.forward(&model.forward(&x)?, &y)? * share)?;", "(loss_fn.forward(&model.forward(&(&x * share)?)?, &y)? * 1.0)?;")],
             diagnosis: "gradient",
         },
@@ -195,7 +195,7 @@ pub static EXERCISE: Exercise = Exercise {
         },
         Wrong {
             name: "rest_dropped",
-            what: "The last part is left out, since it is smaller.",
+            what: "The last part is left out, because it is smaller.",
             edits: &[("for (x, y) in parts {", "for (x, y) in parts.take(all as usize / rows) {")],
             diagnosis: "rest-dropped",
         },
@@ -314,7 +314,7 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
     let of_passes = |id: &str, says: &str| {
         Diagnosis::new(id, says)
             .seen(format!("{} forward passes for {STEPS} batches of {all} rows", passes(seen)))
-            .expected(format!("{}: {parts} parts of {rows} rows a batch, the last of them {}", passes(right), rows / 2))
+            .expected(format!("{}: {parts} parts for each batch, of {rows} rows each and {} in the last", passes(right), rows / 2))
     };
     let kib = |bytes: u64| format!("{} KiB at most", bytes / 1024);
     if on_gpu && passes(seen) <= STEPS {
@@ -323,8 +323,8 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
             .idea("What the layers keep for the backward pass grows with the rows of a pass. On a smaller card it would not fit."));
     }
     if passes(seen) > 2 * passes(right) {
-        return Err(of_passes("row-by-row", "The batch goes through the model in more parts than it must.").idea(
-            "Each pass launches the same kernels, for few rows or for many. Use the rows that fit.",
+        return Err(of_passes("row-by-row", "The batch goes through the model in more parts than it has to.").idea(
+            "Each pass launches the same kernels, for few rows or for many. Send `rows` rows at a time.",
         ));
     }
     let steps = operations(seen, "_fused_sgd_") / PARAMETERS;
@@ -332,7 +332,7 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
         return Err(Diagnosis::new("more-steps", "More than one step is taken for a batch.")
             .seen(format!("{steps} steps for {STEPS} batches"))
             .expected(format!("{STEPS}: one a batch"))
-            .idea("The parts together give one gradient, and one step is taken with it. A second one goes further than it says.")
+            .idea("Together the parts give one gradient, and you take one step with it. A second step goes too far.")
             .at(line_of(seen, "_fused_sgd_")));
     }
     if steps > STEPS {
@@ -346,7 +346,7 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
     }
     if passes(seen) < passes(right) {
         return Err(of_passes("rest-dropped", "Some of the rows never go through the model.")
-            .idea("A batch need not be a multiple of a part. The last part is what is left, and it counts, too."));
+            .idea("A batch need not divide evenly into parts. The last part is what is left, and it counts, too."));
     }
     // What ReLU puts out for a part. The peak of other styles differs from the solution's by a few blocks of 512 bytes, and
     // by one such result if it dies late; the graphs of all parts are four of them at least.
@@ -356,8 +356,8 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
             .seen(kib(seen.peak))
             .expected(format!("{}, which is what one part takes", kib(right.peak)))
             .idea(
-                "Only `backward` frees what a forward pass has kept. Called on the sum of all losses, it comes when all of \
-                 them have been kept, as for the whole batch. The gradients add up by themselves: call it for each part.",
+                "Only `backward` frees what a forward pass has kept. If you call it on the sum of all losses, every part has been \
+                 kept by then, as for the whole batch. The gradients add up by themselves: call `backward` for each part.",
             ));
     }
 
@@ -374,26 +374,26 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
     };
     if ratios.iter().all(|[along, aside]| *along == 0.0 && *aside == 0.0) {
         return Err(Diagnosis::new("no-step", "No step is taken.")
-            .seen("weights that are as they were")
+            .seen("weights that have not changed")
             .expected(format!("{STEPS} steps: one a batch"))
-            .idea("`backward` collects gradients, and changes no weight. That is what the optimizer's step does, once for each large batch."));
+            .idea("`backward` collects gradients, and changes no weight. The optimizer's step does that, once for each large batch."));
     }
     if is_right(first) && !is_right(second) {
         return Err(of_weights("never-cleared", "The second batch adds its gradients to those of the first.")
             .seen("one right step, and a wrong one after it")
-            .idea("`backward` adds, here on purpose. Somebody has to say when a new sum begins: once for each large batch."));
+            .idea("`backward` adds to the gradients that are there. Call `zero_grad` to begin a new sum, once for each large batch."));
     }
     // From the second part on, the gradient of each parameter is added to what is there.
     if !is_right(first) && on_gpu && operations(seen, "add") < STEPS * (parts - 1) * PARAMETERS {
-        return Err(of_weights("cleared-in-the-loop", "Only the last part is learned from.").idea(
-            "`zero_grad` throws away what the parts before have collected. It belongs before the first of them.",
+        return Err(of_weights("cleared-in-the-loop", "The model learns only from the last part.").idea(
+            "`zero_grad` throws away what the earlier parts have collected. Call it before the first part.",
         ));
     }
     // As many means as there are parts, one of them over half as many rows, which adds up to a little more or less.
     let sum_of_means = (0.7..1.4).contains(&(first[0] / parts as f64));
     if !is_right(first) && sum_of_means {
-        return Err(of_weights("not-divided", "The gradient is the sum over the parts, and should be the mean over the rows.")
-            .idea("Each loss is a mean already. The mean of the whole batch gives each of them its share, and so does the gradient."));
+        return Err(of_weights("not-divided", "The gradient is the sum over the parts, but should be the mean over the rows.")
+            .idea("Each loss is already the mean over its part. In the mean over the batch it counts only by its share of the rows, and so does its gradient."));
     }
     // A part of half as many rows that counts as much as others turns the step by a few degrees.
     let angle = first[1].atan2(first[0]).to_degrees();
@@ -402,11 +402,11 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
         first[0].hypot(first[1])
     );
     if !is_right(first) && (0.7..1.4).contains(&first[0]) && angle < 20.0 {
-        return Err(of_weights("parts-alike", "Nearly: some rows count more than others.")
+        return Err(of_weights("parts-alike", "Nearly right, but some rows count more than others.")
             .seen(told_of_the_first)
             .idea(format!(
-                "A batch of {all} rows has no equal parts of {rows}. With equal shares, a row of a smaller part counts more \
-                 than others. Let each part count by its rows."
+                "A batch of {all} rows cannot be cut into equal parts of {rows}. With equal shares, a row of a smaller part counts \
+                 more than others. Let each part count by the number of its rows."
             )));
     }
     if !is_right(first) || !is_right(second) {
@@ -419,10 +419,10 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
             Some(loss) => format!("{loss:.4}"),
             None => "none".to_owned(),
         };
-        return Err(Diagnosis::new("loss", "The step is right, and the loss that is returned is not.")
+        return Err(Diagnosis::new("loss", "The step is right, but the loss that is returned is not.")
             .seen(told(losses))
             .expected(format!("{}, the mean over all {all} rows of the first batch", told(right.value())))
-            .idea("The loss of the batch is put together as its gradient is: each part has its share."));
+            .idea("The loss of the batch is put together in the same way as its gradient: each part counts by its share."));
     }
     Ok(())
 }

@@ -52,18 +52,18 @@ pub static EXERCISE: Exercise = Exercise {
     id: "04-graph",
     title: "Small numbers with long memories",
     kind: Kind::Fix,
-    task: "After each epoch `train` takes the loss of every held-out batch, and in the end it returns the mean of \
-           each epoch. A loss is one number, and yet each of them costs as much memory as a forward pass, until \
-           there is none left. Mend it: when the next held-out batch begins, only one number may be left in memory \
-           from each batch before it. Training, and what is returned, stay as they are.",
+    task: "After each epoch `train` computes the loss of every held-out batch, and at the end it returns the mean of \
+           each epoch. A loss is one number, yet each of them holds as much memory as a forward pass, until \
+           there is none left. Mend it: when a held-out batch begins, only one number may be left in memory \
+           from each batch before it. The training and the returned means must stay as they are.",
     hints: [
         "Between one epoch and the next, only a list survives. What does a tensor hold on to, besides its number?",
         "A loss knows how it was computed, and so it holds what the layers kept for the backward pass. You need the number \
          without the graph.",
         "`loss.detach()` is the number alone, on the device; `loss.item()?` is the number alone, on the host.",
     ],
-    afterwards: "In the training loop the same list would hardly be noticed: `backward` frees what the layers kept. Nobody \
-                 calls it in an evaluation, and so such a leak begins there.",
+    afterwards: "In a training loop you would hardly notice the same list, because `backward` frees what the layers kept. In an \
+                 evaluation nobody calls `backward`.",
     source: include_str!("04-graph.rs"),
     functions: &[(
         "train",
@@ -143,7 +143,7 @@ pub static EXERCISE: Exercise = Exercise {
         },
         Wrong {
             name: "detached_too_late",
-            what: "The mean is detached, and the losses that it is the mean of are not.",
+            what: "The mean is detached, but not the losses that it was computed from.",
             edits: &[
                 (PUSH, "losses.push(loss);"),
                 (CURVE, "curve.push(Tensor::stack(&losses, 0)?.mean()?.detach());"),
@@ -185,13 +185,13 @@ pub static EXERCISE: Exercise = Exercise {
         },
         Wrong {
             name: "backward_to_free",
-            what: "`backward` is called on the held-out losses, since it frees the graph.",
+            what: "`backward` is called on the held-out losses, because it frees the graph.",
             edits: &[(PUSH, "loss.backward()?;\n            losses.push(loss);")],
             diagnosis: "backward-to-free",
         },
         Wrong {
             name: "trained_without_grad",
-            what: "The whole epoch is put within `no_grad`, the training too.",
+            what: "The whole epoch runs within `no_grad`, training included.",
             edits: &[
                 (
                     "            loss_fn.forward(&model.forward(x)?, y)?.backward()?;\n",
@@ -292,7 +292,7 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
     let (epochs, batches) = (epochs(case), held_out(case));
     // Rounding aside, which the order of a sum decides, all ways to take the mean give the same.
     if !means.is_near(right.value(), 1e-4) {
-        return Err(Diagnosis::new("losses", "It does not return the mean losses of this training.")
+        return Err(Diagnosis::new("losses", "`train` does not return the mean losses of this training.")
             .seen(format!("{} numbers, the last of them {}", means.list().len(), last(means)))
             .expected(format!(
                 "{epochs}, the last of them {}: the mean over {batches} held-out batches",
@@ -324,7 +324,7 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
     };
     if operations(seen, "cross_entropy") < operations(right, "cross_entropy") {
         return Err(of_memory("all-at-once", "Several held-out batches go through the model at the same time.")
-            .idea("What a layer puts out grows with the rows that go in. There is a reason why data comes in batches."));
+            .idea("A layer's output grows with the rows that go in. That is why data comes in batches."));
     }
     // If it stays, at least one block a batch is still held when the last epoch trains; of the solution's losses one an epoch.
     let stays = held_in_the_last_training(seen)
@@ -332,15 +332,15 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
     if !stays && case.gpu != "none" {
         return Err(of_memory("detached-too-late", "Each epoch holds the graphs of all its held-out batches until it ends.")
             .idea(
-                "The mean is computed from the losses, so whoever holds them, or a sum of them, holds their graphs. Cut \
-                 each loss off when it is computed: it has nothing to wait for.",
+                "If you hold the losses, or a sum of them, you hold their graphs. Cut each loss off as soon as it is computed: \
+                 there is nothing to wait for.",
             ));
     }
     // With its graph, a batch keeps A at least; its predictions alone are a quarter of that.
     if seen.peak - right.peak < one / 2 * (batches * epochs) as u64 {
-        return Err(of_memory("predictions-kept", "No graph is kept, but something as large as the predictions is, for each batch.")
+        return Err(of_memory("predictions-kept", "No graph is kept, but each batch leaves something as large as its predictions.")
             .idea(format!(
-                "A prediction has {CLASSES} numbers a row, and a loss has one for all rows. Reduce first, and keep what is left."
+                "A prediction has {CLASSES} numbers a row, and a loss has one for all rows. Compute the loss first, and keep only that."
             )));
     }
     let total = epochs * batches;
@@ -352,18 +352,18 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
     if operations(seen, "_to_copy") >= total {
         return Err(of_memory("moved-to-the-cpu", "The losses are on the CPU, and their graphs still on the GPU.")
             .idea(
-                "`.cpu()` is recorded: a loss could go back through it to the GPU. So it holds all that is needed there. \
-                 Moving a tensor does not cut it off.",
+                "`.cpu()` is recorded, because a backward pass could go through it to the GPU. So the loss on the CPU still holds \
+                 its graph there. Moving a tensor does not cut it off.",
             )
             .at(seen.line(CallKind::ToHost)));
     }
     // The first of a sum may need no addition.
     if operations(seen, "add") >= total - epochs {
         return Err(of_memory("sum-with-graph", "The sum holds the graph of every loss that was added to it.")
-            .idea("A sum of tensors is a tensor with a graph, and all that was added is in it. Add numbers, or what has no graph."));
+            .idea("A sum of tensors is a tensor with a graph, and everything that was added is in that graph. Add numbers, or tensors without a graph."));
     }
     Err(of_memory("graphs-kept", "The graph of every held-out loss stays in memory, epoch after epoch.")
-        .idea("A loss is one number, and a way back to all that it was computed from. You keep both, and need only the number."))
+        .idea("A loss is one number, and a way back to all that it was computed from. You keep both, but need only the number."))
 }
 
 /// How many kernels, or copies, an operation has.

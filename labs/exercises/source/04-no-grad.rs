@@ -33,15 +33,15 @@ pub static EXERCISE: Exercise = Exercise {
     id: "04-no-grad",
     title: "The exam that changed the pupil",
     kind: Kind::Fix,
-    task: "`evaluate` is called in the middle of training, between two steps. Asked twice about the same model, it \
-           gives two answers, and it takes more memory than it needs. Mend it: it has to evaluate the whole network, \
-           with nothing dropped, and must keep nothing for a backward pass. When it returns, the model and its \
-           gradients must be as they were, in training mode, so that the training goes on as if nobody had asked.",
+    task: "`evaluate` is called in the middle of training, between two steps. Called twice on the same model, it \
+           gives two different answers, and it takes more memory than it needs. Mend it: it must evaluate the whole \
+           network, with nothing dropped, and keep nothing for a backward pass. When it returns, the model must be in \
+           training mode and its gradients as they were, so that the training goes on as if nobody had asked.",
     hints: [
-        "Two switches are wrong here. One is for layers that behave differently in training, the other for what is recorded.",
+        "Two switches are set wrong here. One is for layers that behave differently in training, the other for what is recorded.",
         "`eval()` changes the model, and so somebody has to change it back. `no_grad` ends with its closure.",
-        "`model.eval();` before the loop, `no_grad(|| …)` around the forward pass and the loss, `model.train();` after the \
-         loop.",
+        "Call `model.eval();` before the loop, put `no_grad(|| …)` around the forward pass and the loss, and call \
+         `model.train();` after the loop.",
     ],
     afterwards: "With batch norm it would be worse: in training mode each evaluated batch also changes the running averages, \
                  and no switch brings those back.",
@@ -95,7 +95,7 @@ pub static EXERCISE: Exercise = Exercise {
     wrong: &[
         Wrong {
             name: "as_in_training",
-            what: "The model is evaluated as it is trained: dropout drops, and all is recorded.",
+            what: "The model is evaluated as it is trained: dropout is on, and everything is recorded.",
             edits: &[(EVAL, ""), (TRAIN, ""), (LOSS, RECORDED)],
             diagnosis: "as-in-training",
         },
@@ -131,7 +131,7 @@ pub static EXERCISE: Exercise = Exercise {
         },
         Wrong {
             name: "detached_at_the_end",
-            what: "The losses are recorded and kept, and their mean is detached.",
+            what: "The losses are recorded and kept, and only their mean is detached.",
             edits: &[
                 ("let mut sum = 0.0;", "let mut losses = Vec::new();"),
                 (LOSS, RECORDED),
@@ -182,7 +182,7 @@ pub static EXERCISE: Exercise = Exercise {
         },
         Wrong {
             name: "sum_returned",
-            what: "The sum of the losses is returned, and not their mean.",
+            what: "The sum of the losses is returned instead of their mean.",
             edits: &[("Ok(sum / held_out.len() as f64)", "Ok(sum)")],
             diagnosis: "loss",
         },
@@ -276,11 +276,11 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
     let ways_back = operations(seen, "NllLossBackward0");
     if ways_back > 0 {
         return Err(Diagnosis::new("backward", "`backward` runs in the evaluation.")
-            .seen(format!("{ways_back} backward passes, and gradients that they were added to"))
+            .seen(format!("{ways_back} backward passes, which added to the gradients"))
             .expected("none")
             .idea(
-                "It frees the graph, and that is the smaller part of what it does: it adds the gradients of the held-out data to \
-                 those of the training. What is not recorded needs no freeing.",
+                "It frees the graph, but it also adds the gradients of the held-out data to those of the training. If you do not \
+                 record a graph, you need not free one.",
             ));
     }
     let passes = |seen: &Seen| operations(seen, "cross_entropy");
@@ -289,7 +289,7 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
             Diagnosis::new("all-at-once", "Several batches go through the model at the same time.")
                 .seen(format!("{} at most", kib(seen.peak)))
                 .expected(format!("{}: one batch at a time", kib(right.peak)))
-                .idea("What a layer puts out grows with the rows that go in. There is a reason why data comes in batches."),
+                .idea("A layer's output grows with the rows that go in. That is why data comes in batches."),
         );
     }
     // Without a graph two activations are alive at a time, and with one what each of four ReLUs puts out. A style may
@@ -302,8 +302,8 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
             .seen(format!("dropout {drops} times, and {} of memory at most", kib(seen.peak)))
             .expected(format!("no dropout, and {}", kib(right.peak)))
             .idea(
-                "Two things belong to training only: layers that drop at random, and the graph for the backward pass. A switch \
-                 for each is to be set, and neither sets the other.",
+                "Two things belong to training only: layers that drop at random, and the graph for the backward pass. Each \
+                 has a switch of its own, and neither switch sets the other.",
             )
             .at(line_of(seen, DROPOUT)));
     }
@@ -311,7 +311,7 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
         return Err(Diagnosis::new("dropout-on", "Dropout still drops half of what the layers put out.")
             .seen(format!("dropout {drops} times"))
             .expected("none")
-            .idea("`no_grad` decides on what is recorded, and on nothing else. The layers ask the model whether it is in training.")
+            .idea("`no_grad` decides what is recorded, and nothing else. Dropout drops as long as the model is in training mode.")
             .at(line_of(seen, DROPOUT)));
     }
     let place = |name: &str| seen.calls.iter().position(|call| call.operation.as_deref() == Some(name));
@@ -328,12 +328,12 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
         return Err(Diagnosis::new("eval-too-late", "`eval()` comes too late: the first batches are evaluated in training mode.")
             .seen(format!("dropout {drops} times, in the first batches"))
             .expected("none")
-            .idea("`eval()` holds from the moment it is called. A batch that has gone through before went through a model in training mode.")
+            .idea("`eval()` holds from the moment it is called. Every batch before that goes through a model in training mode.")
             .at(line_of(seen, DROPOUT)));
     }
     if drops > 0 {
         return Err(Diagnosis::new("train-too-early", "Some of the batches are evaluated in training mode.")
-            .seen(format!("dropout {drops} times, of {all_drops} in training mode"))
+            .seen(format!("dropout {drops} times; all in training mode, it would be {all_drops}"))
             .expected("none")
             .idea("The mode belongs to the model, and holds until it is changed. Change it back when the last batch is done.")
             .at(line_of(seen, DROPOUT)));
@@ -344,26 +344,26 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
             .seen(format!("{} at most", kib(seen.peak)))
             .expected(format!("{}, however many batches there are", kib(right.peak)))
             .idea(
-                "Detaching a mean cuts off the mean. Each loss in it still has its graph, until the list is gone. Do not \
-                 record at all what nobody goes back through.",
+                "Detaching the mean cuts off only the mean. Each loss in the list still holds its graph, until the list is gone. \
+                 If there is no backward pass, do not record at all.",
             ));
     }
     if recorded {
         return Err(Diagnosis::new("recorded", "The graph is still recorded.")
             .seen(format!("{} at most", kib(seen.peak)))
-            .expected(format!("{}: two results of layers at a time", kib(right.peak)))
+            .expected(format!("{}: the outputs of two layers at a time", kib(right.peak)))
             .idea(
-                "`eval()` switches layers, and autograd does not ask for it. What every layer puts out is kept for a backward pass \
-                 that never comes.",
+                "`eval()` switches layers, and autograd ignores it. The outputs of the layers are kept for a backward pass that \
+                 never comes.",
             ));
     }
     if *seen.fact("thawed") == Value::Flag(false) {
-        return Err(Diagnosis::new("frozen", "The parameters are frozen when the training goes on.")
+        return Err(Diagnosis::new("frozen", "The parameters are still frozen when the training goes on.")
             .seen("parameters that require no gradient")
             .expected("parameters as they were")
             .idea(
-                "Switched off on the parameters, gradients stay off until somebody switches them on again. `no_grad` \
-                 switches off what is recorded, and ends by itself.",
+                "If you switch gradients off on the parameters, they stay off until somebody switches them on again. `no_grad` \
+                 switches off the recording, and ends by itself.",
             ));
     }
     if *seen.fact("drops") == Value::Flag(false) {
@@ -379,14 +379,14 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
                 _ => "other gradients",
             })
             .expected("those that the training had computed before")
-            .idea("An evaluation that records nothing makes no gradients, and has none to clear. Those that are there are not its own."));
+            .idea("An evaluation that records nothing makes no gradients, and has none to clear. The gradients that are there belong to the training."));
     }
     // The order in which losses are added up decides on the last digits.
     if !loss.is_near(right.value(), 1e-4) {
-        return Err(Diagnosis::new("loss", "It does not return the mean loss.")
+        return Err(Diagnosis::new("loss", "`evaluate` does not return the mean loss.")
             .seen(format!("{:.4}", loss.number().unwrap_or(f64::NAN)))
             .expected(format!("{:.4}, the mean of {batches} losses", right.value().number().unwrap_or(f64::NAN)))
-            .idea("Each loss is the mean over a batch, and all batches have the same size. Divide their sum by how many there are."));
+            .idea("Each loss is the mean over a batch, and all batches have the same size. Divide their sum by the number of batches."));
     }
     Ok(())
 }

@@ -12,8 +12,8 @@ pub mod solution {
     use todevice::cuda::{self, BlockState};
     use todevice::prelude::*;
 
-    /// Whether a tensor of so many bytes, 10 MiB or more, could be made on a GPU now. A new
-    /// segment for it would have as many bytes, rounded up to a multiple of 2 MiB.
+    /// Whether a tensor of `bytes` bytes, 10 MiB or more, could be made on a GPU now. A new
+    /// segment for it would be as large, rounded up to a multiple of 2 MiB.
     pub fn fits(bytes: u64, device: Device) -> Result<bool> {
         let index = device.index();
         let (mut room, _) = cuda::mem_get_info_device(index)?;
@@ -78,9 +78,9 @@ pub static EXERCISE: Exercise = Exercise {
     title: "Room for one more",
     kind: Kind::Fix,
     task: "A program that wants to make a large tensor asks `fits` first, and takes a smaller batch if the answer is \
-           no. But `fits` says yes to tensors that then run out of memory. Mend it: it should say yes whenever \
+           no. But `fits` says yes to tensors that do not fit. Mend it: it should say yes whenever \
            `Tensor::empty` would succeed at that moment, and no whenever that call would run out of memory. It only \
-           looks. It makes no tensor, and leaves the allocator's cache and the current device as they are. It is \
+           looks: it makes no tensor, and leaves the allocator's cache and the current device as they are. It is \
            checked on cards with little memory, one of them shared with another program, and on a machine with two \
            GPUs. All work is on the default stream.",
     hints: [
@@ -88,7 +88,7 @@ pub static EXERCISE: Exercise = Exercise {
          what everybody has.",
         "A tensor lies in one piece: either in a gap that the allocator has already, or in a new segment. Before the \
          allocator gives up, it returns each segment in which nothing lives to the driver. So the two questions are: \
-         how large are the gaps, and how much would the driver have after that?",
+         how large is the largest gap, and how much would the driver have after that?",
         "Begin with `cuda::mem_get_info_device(device.index())?.0`. Go through `cuda::memory_snapshot()`: skip segments of \
          another `device`, return `Ok(true)` for a block that is `BlockState::Inactive` and large enough, and add the \
          `total_size` of each segment whose `allocated_size` is 0. Compare that with `bytes.next_multiple_of(2 << 20)`.",
@@ -176,7 +176,7 @@ pub static EXERCISE: Exercise = Exercise {
         },
         Wrong {
             name: "driver_alone",
-            what: "Only what the driver has free counts.",
+            what: "Only what the driver has free is counted.",
             edits: &[PLAIN, (ROOM, "    let (room, _) = cuda::mem_get_info_device(index)?;\n"), (LOOP, "")],
             diagnosis: "driver-alone",
         },
@@ -207,7 +207,7 @@ pub static EXERCISE: Exercise = Exercise {
         },
         Wrong {
             name: "cache_alone",
-            what: "Only what the allocator has free counts.",
+            what: "Only what the allocator has free is counted.",
             edits: &[
                 PLAIN,
                 (ROOM, "    let reserved = cuda::memory_reserved_device(index)?;\n"),
@@ -224,7 +224,7 @@ pub static EXERCISE: Exercise = Exercise {
         },
         Wrong {
             name: "nothing_given_back",
-            what: "Empty segments are not counted as something that the driver can have back.",
+            what: "Empty segments are not counted, although the driver can have them back.",
             edits: &[("(mut room, _)", "(room, _)"), (EMPTY, "")],
             diagnosis: "empty-segments-forgotten",
         },
@@ -245,7 +245,7 @@ pub static EXERCISE: Exercise = Exercise {
         },
         Wrong {
             name: "others_forgotten",
-            what: "All there is, less what this program has: other programs are forgotten.",
+            what: "What this program has is subtracted, but not what other programs hold.",
             edits: &[(
                 ROOM,
                 "    let gpu = todevice::monitor::gpu(index)?;\n    \
@@ -291,7 +291,7 @@ pub static EXERCISE: Exercise = Exercise {
         },
         Wrong {
             name: "less_than",
-            what: "What fits exactly is refused.",
+            what: "A tensor that fits exactly is refused.",
             edits: &[
                 ("block.size >= bytes", "block.size > bytes"),
                 (ANSWER, "    Ok(bytes.next_multiple_of(2 << 20) < room)\n"),
@@ -300,7 +300,7 @@ pub static EXERCISE: Exercise = Exercise {
         },
         Wrong {
             name: "other_gpu",
-            what: "The current GPU is asked what it has free, whichever is meant.",
+            what: "The current GPU is asked what it has free, whichever GPU is meant.",
             edits: &[(ROOM, "    let (mut room, _) = cuda::mem_get_info()?;\n")],
             diagnosis: "other-gpu",
         },
@@ -312,7 +312,7 @@ pub static EXERCISE: Exercise = Exercise {
         },
         Wrong {
             name: "set_device",
-            what: "The GPU is made the current one, and left so.",
+            what: "The GPU is made the current one, and is not switched back.",
             edits: &[(
                 ROOM,
                 "    cuda::set_device(index)?;\n    let (mut room, _) = cuda::mem_get_info()?;\n",
@@ -327,7 +327,7 @@ pub static EXERCISE: Exercise = Exercise {
         },
         Wrong {
             name: "tried",
-            what: "The tensor is made, to see whether that works.",
+            what: "The tensor is made to see whether that works.",
             edits: &[
                 (USES, ""),
                 (INDEX, ""),
@@ -660,7 +660,7 @@ fn wrong_ways([here, current]: [Memory; 2]) -> Vec<Way> {
         ),
         way(
             "other-gpu",
-            "It looks at the current GPU, and was asked about another one.",
+            "It looks at the current GPU, but was asked about another one.",
             "Functions like `mem_get_info` tell you about the current device. Those that end in `_device` tell you about \
              the one that you name.",
             vec![
@@ -739,8 +739,8 @@ fn judge(_: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
             .seen(format!("{of_the_driver} segments given back to the driver"))
             .expected("none")
             .idea(
-                "The next tensors of this program would have been made from the cache without asking the driver, which is \
-                 slow. What could be given back can be seen without doing it.",
+                "The next tensors of this program would have come from the cache. Now the program has to ask the driver, \
+                 which is slow. What could be given back can be seen without doing it.",
             )
             .at(seen.line(CallKind::Driver)));
     }
@@ -773,7 +773,7 @@ fn judge(_: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
         None if too_much => Diagnosis::new("too-much", "It says yes to a tensor that does not fit.")
             .idea("Count only what can be had in one piece: a gap, or what the driver would have for a new segment."),
         None => Diagnosis::new("too-little", "It says no to a tensor that fits.")
-            .idea("A gap may be large enough, or what the driver has once segments in which nothing lives are returned."),
+            .idea("A gap may be large enough, or what the driver has once empty segments are returned."),
     };
     let (answer, truth) = if too_much { ("yes", "no") } else { ("no", "yes") };
     Err(diagnosis

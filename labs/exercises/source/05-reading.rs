@@ -46,12 +46,12 @@ pub static EXERCISE: Exercise = Exercise {
     task: "How much memory does a step take? Ask three counters, and you get three answers. `ladder` takes one step \
            and returns them from the smallest to the largest: what tensors held at most *during* the step, what the \
            allocator has reserved after it, and what `nvidia-smi` would show as Memory-Usage then. The fourth number \
-           says how much of that `empty_cache()` gives back. All four are in bytes. Take the memory as you find it: \
+           says how much of that memory `empty_cache()` gives back. All four are in bytes. Take the memory as you find it: \
            the program has used the GPU before, and the peak counters have been reset since.",
     hints: [
         "Each of the three has a function of its own in `todevice::cuda`. Read all three before you change anything.",
-        "How much can be given back is not what is free: a segment in which one small tensor lives stays. So give it back, \
-         and look what has changed.",
+        "Not all that is free can be given back: a segment in which one small tensor lives stays. So give back what you \
+         can, and look at what has changed.",
         "`max_memory_allocated()`, `memory_reserved()`, `device_memory_used()?`; then `empty_cache()?`, and \
          `memory_reserved()` once more.",
     ],
@@ -103,7 +103,7 @@ pub static EXERCISE: Exercise = Exercise {
         },
         Wrong {
             name: "before_the_step",
-            what: "The numbers are read, and then comes the step.",
+            what: "The numbers are read before the step.",
             edits: &[(STEP, ""), (EMPTY, "    step()?;\n    cuda::empty_cache()?;\n")],
             diagnosis: "before-the-step",
         },
@@ -115,7 +115,7 @@ pub static EXERCISE: Exercise = Exercise {
         },
         Wrong {
             name: "two_steps",
-            what: "A step to warm up, and another one that is counted.",
+            what: "Two steps are taken: one to warm up, and one that is counted.",
             edits: &[(STEP, "    step()?;\n    step()?;\n")],
             diagnosis: "more-than-one-step",
         },
@@ -143,7 +143,7 @@ pub static EXERCISE: Exercise = Exercise {
         },
         Wrong {
             name: "swapped",
-            what: "The first two numbers are in the other order.",
+            what: "The first two numbers are swapped.",
             edits: &[(ALL, "    Ok([reserved, at_most, in_use, given_back])\n")],
             diagnosis: "order",
         },
@@ -190,7 +190,7 @@ pub static EXERCISE: Exercise = Exercise {
         },
         Wrong {
             name: "less_the_peak",
-            what: "Reserved less the peak is taken for what can be given back.",
+            what: "What is reserved, less the peak, is taken for what can be given back.",
             edits: &[(EMPTY, ""), (GIVEN_BACK, "    let given_back = reserved - at_most;\n")],
             diagnosis: "less-the-peak",
         },
@@ -211,7 +211,7 @@ pub static EXERCISE: Exercise = Exercise {
         },
         Wrong {
             name: "mebibytes",
-            what: "The numbers are MiB.",
+            what: "The numbers are in MiB.",
             edits: &[(ALL, "    Ok([at_most, reserved, in_use, given_back].map(|bytes| bytes >> 20))\n")],
             diagnosis: "not-bytes",
         },
@@ -289,7 +289,7 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
         return Err(Diagnosis::new("no-step", "No step is taken.")
             .seen("no call of `step`")
             .expected("one")
-            .idea("Counters tell of what has happened. Before the step they know nothing of it."));
+            .idea("Counters tell you what has happened. Before the step they know nothing about it."));
     }
     if steps > 1 {
         return Err(Diagnosis::new("more-than-one-step", "More than one step is taken.")
@@ -308,17 +308,17 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
         return Ok(());
     }
     if [at_most, reserved, in_use, back] == expected.map(|bytes| bytes >> 20) {
-        return Err(Diagnosis::new("not-bytes", "The numbers are MiB.")
+        return Err(Diagnosis::new("not-bytes", "The numbers are in MiB.")
             .seen(format!("{at_most}, {reserved}, {in_use} and {back}"))
             .expected(format!("{right_most}, {right_reserved}, {right_in_use} and {right_back}"))
-            .idea("Below a MiB much can hide. Round when you print, not when you measure."));
+            .idea("Much can hide below a MiB. Round when you print, not when you measure."));
     }
     let sorted = |mut numbers: [u64; 4]| {
         numbers.sort_unstable();
         numbers
     };
     if sorted([at_most, reserved, in_use, back]) == sorted(expected) {
-        return Err(Diagnosis::new("order", "The four numbers are right, and in another order.")
+        return Err(Diagnosis::new("order", "The four numbers are right, but in another order.")
             .seen(format!("{at_most}, {reserved}, {in_use} and {back}"))
             .expected(format!("{right_most}, {right_reserved}, {right_in_use} and {right_back}"))
             .idea("What tensors held at most, what is reserved, what is in use, and what is given back."));
@@ -327,16 +327,16 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
         diagnosis.seen(format!("{seen} bytes")).expected(format!("{expected} bytes"))
     };
     if at_most == fact(right, "before") && reserved == fact(right, "reserved before") {
-        return Err(of(Diagnosis::new("before-the-step", "The numbers are those before the step."), at_most, right_most)
-            .idea("A counter tells what is there when you read it, and a peak what has been until then. Step first, then read."));
+        return Err(of(Diagnosis::new("before-the-step", "The numbers are those from before the step."), at_most, right_most)
+            .idea("A counter tells you what is there when you read it, and a peak what was there until then. Take the step first, then read."));
     }
     if at_most == fact(right, "after") {
         return Err(of(Diagnosis::new("after-the-step", "The first number is what tensors hold after the step."), at_most, right_most)
-            .idea("In the middle of a step there is more: activations come and go. Whether a step fits is decided by its peak."));
+            .idea("In the middle of a step there is more: activations come and go. The peak decides whether a step fits."));
     }
     if at_most != right_most {
         return Err(of(Diagnosis::new("at-most", "The first number is not what tensors held at most."), at_most, right_most)
-            .idea("Of each counter of the allocator there is a second one that remembers the highest value."));
+            .idea("Each counter of the allocator has a second one beside it, which remembers the highest value."));
     }
     let stays = right_reserved - right_back;
     if reserved == stays {
@@ -345,7 +345,7 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
     }
     if reserved > right_reserved && reserved == fact(seen, "most reserved") {
         return Err(of(Diagnosis::new("most-reserved", "The second number is what the allocator had reserved at most."), reserved, right_reserved)
-            .idea("This step gives memory back on its way. Asked for is what is reserved after it."));
+            .idea("This step gives some memory back. The task asks for what is reserved after it."));
     }
     if reserved != right_reserved {
         return Err(of(Diagnosis::new("reserved", "The second number is not what the allocator has reserved."), reserved, right_reserved)
@@ -369,7 +369,7 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
             return Err(Diagnosis::new("this-program-only", "The third number leaves out what other programs hold.")
                 .seen(format!("{in_use} bytes"))
                 .expected(format!("{right_in_use} bytes: another program holds {OTHERS} of them"))
-                .idea("Memory-Usage is what is in use by all together. What this program holds is its line among the processes."));
+                .idea("Memory-Usage is what all programs use together. What this program holds is its line among the processes."));
         } else {
             Diagnosis::new("in-use", "The third number is not what `nvidia-smi` shows as Memory-Usage.")
                 .idea("It is what the driver has given to all programs, with the context of each.")
@@ -381,17 +381,17 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
         Diagnosis::new("free-is-not-given-back", "The fourth number is all that no tensor holds. Not all of it can be given back.")
             .idea("Only whole segments go back to the driver. One small tensor keeps its segment, with all that is free in it.")
     } else if back == right_reserved - right_most {
-        Diagnosis::new("less-the-peak", "The fourth number is reserved less the peak.")
+        Diagnosis::new("less-the-peak", "The fourth number is what is reserved, less the peak.")
             .idea("The peak is over. What can be given back now depends on which segments are empty now.")
     } else if back == stays {
         Diagnosis::new("what-stays", "The fourth number is what is still reserved afterwards.")
             .idea("What was given back is the difference: before, less after.")
     } else if back == 0 {
-        Diagnosis::new("counted-in-tensors", "The fourth number is 0, and something was given back.")
-            .idea("`empty_cache` takes nothing from tensors, so allocated stays as it is. It is reserved that falls, and Memory-Usage with it.")
+        Diagnosis::new("counted-in-tensors", "The fourth number is 0, but something was given back.")
+            .idea("`empty_cache` takes nothing from tensors, so allocated stays as it is. What falls is reserved memory, and Memory-Usage with it.")
     } else {
         Diagnosis::new("given-back", "The fourth number is not what `empty_cache` gives back.")
-            .idea("Read reserved, give back, and read it again.")
+            .idea("Read `memory_reserved()`, give back, and read it again.")
     };
     Err(of(diagnosis, back, right_back))
 }

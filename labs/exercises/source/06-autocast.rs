@@ -40,16 +40,16 @@ pub static EXERCISE: Exercise = Exercise {
     id: "06-autocast",
     title: "Training with yesterday's weights",
     kind: Kind::Fix,
-    task: "The whole training run stands in one `autocast` region. It runs, it is in bfloat16, and yet each batch is answered with \
-           the weights that the model had at the very beginning. Mend `train`: products run in bfloat16, the loss and the \
-           weights are float32, the weights of each batch are those of the step before it, and when a backward pass begins, \
-           the region is over.",
+    task: "The whole training run is in one `autocast` region. It runs, and in bfloat16, but for each batch it uses \
+           the weights that the model had at the very beginning. Mend `train` so that products run in bfloat16, the loss and \
+           the weights are float32, each batch uses the weights from the step before it, and the region is over when a \
+           backward pass begins.",
     hints: [
         "Autocast converts a weight once in a region, and keeps the copy. When does it look at the weight again?",
         "A region ends with its closure. Only what chooses types belongs inside: the forward pass and the loss, of one batch.",
         "The loop comes out of the closure, and `let loss = amp::autocast(short, || …)?;` is a line in it.",
     ],
-    afterwards: "Each step of the backward pass runs in the type that its step forward ran in. That is why it needs no region.",
+    afterwards: "The backward pass of an operation runs in the type of its forward pass. That is why it does not need a region.",
     source: include_str!("06-autocast.rs"),
     functions: &[(
         "train",
@@ -334,7 +334,7 @@ fn types_and_memory(seen: &Seen, right: &Seen, batches: usize) -> Result<(), Dia
     if products(seen, BFLOAT16) < expected {
         return Err(of_products("nothing-short", "Products run in float32.").idea(
             "A region is for one type of device, and for the operations within its closure. Others run as if there were \
-             none, without a word.",
+             none, and nothing warns you.",
         ));
     }
 
@@ -354,7 +354,7 @@ fn types_and_memory(seen: &Seen, right: &Seen, batches: usize) -> Result<(), Dia
     }
     let (converted, expected) = (casts(seen, "linear", "cast_f32_bf16"), casts(right, "linear", "cast_f32_bf16"));
     if converted + (batches - 1) * PARAMETERS / 2 <= expected {
-        return Err(Diagnosis::new("stale-weights", "The batches are answered with copies of the weights that are out of date.")
+        return Err(Diagnosis::new("stale-weights", "The batches are computed with copies of the weights that are out of date.")
             .seen(format!("{converted} weights and inputs converted to bfloat16, for {batches} batches"))
             .expected(format!("{expected}: {PARAMETERS} weights and an input for each batch"))
             .idea(
@@ -370,7 +370,7 @@ fn types_and_memory(seen: &Seen, right: &Seen, batches: usize) -> Result<(), Dia
             .expected("a loss in float32")
             .idea(
                 "The scores come out of the region in bfloat16. Within it, autocast converts them to float32 for a loss, \
-                 which adds up exponentials. Outside nobody does.",
+                 which adds up exponentials. Outside it nobody does.",
             )
             .at(call.line));
     }
@@ -395,7 +395,7 @@ fn types_and_memory(seen: &Seen, right: &Seen, batches: usize) -> Result<(), Dia
             .expected("no copies of the weights by then")
             .idea(
                 "The copies of the weights are kept until the region ends, and from the step on they are out of date. One more \
-                 forward pass in this region would use them.",
+                 forward pass in this region would use the old copies.",
             ));
     }
     if extra(at_backward) >= PARAMETERS as i64 / 2 {
@@ -403,7 +403,7 @@ fn types_and_memory(seen: &Seen, right: &Seen, batches: usize) -> Result<(), Dia
             .seen(format!("{} blocks of memory more than needed, held until its end", extra(at_backward)))
             .expected("copies of the weights that are freed as the backward pass gets to them")
             .idea(
-                "Each step back runs in the type of its step forward, with a region or without. The region only holds on to \
+                "The backward pass of an operation runs in the type of its forward pass, with a region or without. The region only holds on to \
                  the copies. (In PyTorch it can change the types, too.)",
             ));
     }

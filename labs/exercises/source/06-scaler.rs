@@ -47,13 +47,13 @@ pub static EXERCISE: Exercise = Exercise {
     id: "06-scaler",
     title: "A step too small to see",
     kind: Kind::Fix,
-    task: "The model is trained in float16 with a scaler, and its gradients are clipped. No error, no NaN, and \
-           hardly a weight moves. Mend `train`: each step that is taken has to be the step of a gradient clipped to \
+    task: "The model is trained in float16 with a scaler, and its gradients are clipped. There is no error and \
+           no NaN, but hardly a weight moves. Mend `train`: each step that is taken has to use gradients clipped to \
            a norm of 0.5, a step whose gradients are infinite has to be skipped, and the scale has to be updated. \
            Without a GPU the scaler does the same on the CPU.",
     hints: [
-        "How large is the norm that `clip_grad_norm_` finds, compared with the gradients that the optimizer is to see?",
-        "Until somebody divides them, the gradients are as many times too large as the scale says. `step` divides them \
+        "How large is the norm that `clip_grad_norm_` finds, compared with that of the gradients that the optimizer is to see?",
+        "Until somebody divides them, the gradients are too large by the factor of the scale. `step` divides them \
          too, but it does so after you have clipped.",
         "After `backward`, and before the clipping, there has to be a `scaler.unscale_(&optimizer)?;`.",
     ],
@@ -128,7 +128,7 @@ pub static EXERCISE: Exercise = Exercise {
         },
         Wrong {
             name: "optimizer_steps",
-            what: "The optimizer is asked for its step, and not the scaler.",
+            what: "The optimizer takes its step, and the scaler is not asked.",
             edits: &[("scaler.step(&mut optimizer)?;", "optimizer.step()?;")],
             diagnosis: "optimizer-steps",
         },
@@ -149,13 +149,13 @@ pub static EXERCISE: Exercise = Exercise {
         },
         Wrong {
             name: "never_scaled",
-            what: "`backward` is called on the loss, and `scale` never.",
+            what: "`backward` is called on the loss, and `scale` is never called.",
             edits: &[("scaler.scale(&loss)?.backward()?;", "loss.backward()?;")],
             diagnosis: "never-scaled",
         },
         Wrong {
             name: "scaled_loss_dropped",
-            what: "The scaled loss is dropped, and `backward` called on the other.",
+            what: "The scaled loss is dropped, and `backward` is called on the loss that was not scaled.",
             edits: &[("scaler.scale(&loss)?.backward()?;", "scaler.scale(&loss)?;\n        loss.backward()?;")],
             diagnosis: "scaled-loss-dropped",
         },
@@ -212,7 +212,7 @@ pub static EXERCISE: Exercise = Exercise {
         },
         Wrong {
             name: "first_scale",
-            what: "The scale is asked for before the loop.",
+            what: "The scale is read before the loop instead of after it.",
             edits: &[
                 ("    for (x, y) in batches {\n", "    let first = scaler.get_scale();\n    for (x, y) in batches {\n"),
                 ("    scaler.get_scale()\n", "    first\n"),
@@ -221,7 +221,7 @@ pub static EXERCISE: Exercise = Exercise {
         },
         Wrong {
             name: "gradients_cleared",
-            what: "`zero_grad` stands between `backward` and the scaler.",
+            what: "`zero_grad` comes between `backward` and the scaler.",
             edits: &[
                 (ZERO, ""),
                 (UNSCALE, "        optimizer.zero_grad();\n        scaler.unscale_(&optimizer)?;\n"),
@@ -386,11 +386,11 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
     }
     if clipped.is_none() && case.gpu != "none" && share > 1.0 {
         return Err(of_weights("not-clipped", "The gradients are not clipped.")
-            .idea("Clipping is part of the task: gradients of a norm above 0.5 are to be as long as 0.5."));
+            .idea("Clipping is part of the task: gradients with a norm above 0.5 are to be shrunk to 0.5."));
     }
     if has_step_before_clipping(seen) && !is_right {
-        return Err(of_weights("clipped-too-late", "The gradients are clipped when the optimizer has taken its step.")
-            .idea("What is changed in a gradient after the step changes nothing: the next `zero_grad` forgets it.")
+        return Err(of_weights("clipped-too-late", "The gradients are clipped after the optimizer has taken its step.")
+            .idea("Changing a gradient after the step has no effect: the next `zero_grad` forgets it.")
             .at(line_of(seen, CLIP_NORM)));
     }
     if !is_right && adds_up(seen) {
@@ -403,10 +403,10 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
         return Err(of_weights("weights", "The steps are not those of clipped gradients.")
             .idea("Follow one gradient: cleared, multiplied by the scale, divided by it, clipped, used once."));
     }
-    Err(Diagnosis::new("scale", "The weights are right, and the scale is not.")
+    Err(Diagnosis::new("scale", "The weights are right, but the scale is not.")
         .seen(format!("a scale of {}", scale.number().unwrap_or(f64::NAN)))
         .expected(format!("{}", right.value().number().unwrap_or(f64::NAN)))
-        .idea("`update` follows each step, a skipped one too, once. `get_scale` tells the scale after the last."))
+        .idea("Call `update` once after each step, even a skipped one. `get_scale` returns the scale after the last."))
 }
 
 /// What an error of the scaler means here. It has told what it was called for, and not why that was wrong.

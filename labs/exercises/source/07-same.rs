@@ -66,18 +66,18 @@ pub static EXERCISE: Exercise = Exercise {
     id: "07-same",
     title: "Same seed, other weights",
     kind: Kind::Fix,
-    task: "`train` takes a seed, and two training runs with the same seed must end with the same weights, to the \
-           last bit, whatever the program did before and whatever flags its caller has set. Nothing may depend on \
-           times either, and a different seed must give different weights. It still uses the GPU and cuDNN, and \
-           afterwards all flags are as the caller had set them.",
+    task: "`train` takes a seed. Two training runs with the same seed must end with the same weights, to the last \
+           bit, whatever the program did before and whatever flags the caller has set. The weights must not depend on \
+           how long anything takes, and a different seed must give different weights. `train` must still use the GPU \
+           and cuDNN, and afterwards all flags must be as the caller had set them.",
     hints: [
         "What is drawn at random here? And what can differ even if all that is drawn is the same?",
         "A seed fixes what is drawn after it, the weights at the start among them. It fixes neither the order of \
-         additions nor the algorithm that a search finds: those are up to flags of cuDNN.",
+         additions nor the algorithm that a search finds: two flags of cuDNN decide those.",
         "`manual_seed(seed);` comes before the network, and all of it runs within `cudnn::flags(…, || …)` with \
          `benchmark: false` and `deterministic: true`.",
     ],
-    afterwards: "On a real GPU the same bits also take the same card, the same versions, and in PyTorch a setting for cuBLAS.",
+    afterwards: "On a real GPU, the same bits also require the same card, the same versions, and in PyTorch a setting for cuBLAS.",
     source: include_str!("07-same.rs"),
     functions: &[(
         "train",
@@ -141,7 +141,7 @@ pub static EXERCISE: Exercise = Exercise {
         },
         Wrong {
             name: "seed_in_the_loop",
-            what: "The seed is set in every step: the noise is always the same.",
+            what: "The seed is set in every step, so the noise is always the same.",
             edits: &[("        let noise", "        manual_seed(seed);\n        let noise")],
             diagnosis: "other-training",
         },
@@ -302,9 +302,9 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
         let kernels = seen.count(CallKind::Launch);
         return Err(match 2 * kernels < right.count(CallKind::Launch) {
             true => Diagnosis::new("on-the-cpu", "It does not train on the GPU any more.")
-                .idea("The CPU adds in a fixed order, but a GPU can do that as well, and is still the one to train on."),
+                .idea("The CPU adds in a fixed order, but a GPU can do that as well. Train on the GPU."),
             false => Diagnosis::new("without-cudnn", "It trains without cuDNN.")
-                .idea("That gets rid of the algorithms that add in any order, and of all others as well. There is a flag that leaves out only those."),
+                .idea("That gets rid of the algorithms that add in any order, and of all others as well. There is a flag that leaves out only the first kind."),
         }
         .seen(format!("{kernels} kernels on the GPU, and no convolution by cuDNN"))
         .expected("convolutions by cuDNN"));
@@ -328,7 +328,7 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
                         "`{}` adds the parts of a gradient in whatever order they are ready, and each addition rounds. A seed has no say in that; a flag of cuDNN leaves out such algorithms.",
                         call.name
                     ),
-                    None => "A seed fixes what is drawn. The order of additions it does not fix.".to_owned(),
+                    None => "A seed fixes what is drawn. It does not fix the order of additions.".to_owned(),
                 },
             ).at(filter.and_then(|call| call.line)),
             (true, false) => Diagnosis::new("seed-too-late", "The two training runs do not start with the same weights.")
@@ -353,35 +353,35 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
             .seen(format!("searches: {searches}; the caller has benchmark mode on"))
             .expected("none")
             .at(line)
-            .idea("A search takes what was fastest this time, and times are never twice the same. Here the bits agree; on a real card the next run of the program may take another algorithm, and have other bits."));
+            .idea("A search takes what was fastest this time, and times are never the same twice. Here the bits agree; on a real card the next run of the program may take another algorithm, and get other bits."));
     }
     if number("differ for another seed") == 0.0 {
         return Err(Diagnosis::new("constant-seed", "Another seed gives the same training run.")
             .seen(format!("the same weights with the seeds {} and {}", case.seed, case.seed + 1))
             .expected("other weights")
-            .idea("The seed is for the caller to choose: who wants to know how much depends on luck trains with several."));
+            .idea("The caller chooses the seed: to find out how much depends on luck, you train with several."));
     }
     // Whoever computes the same adds in the same order, but for the parts of a gradient: that is the last bits.
     let lengths = |seen: &Seen| seen.fact("sizes").list().iter().filter_map(Value::number).collect::<Vec<_>>();
     if !fact("sizes").is_near(right.fact("sizes"), 1e-4) {
         let listed = |seen: &Seen| lengths(seen).iter().map(|length| format!("{length:.4}")).collect::<Vec<_>>().join(", ");
-        return Err(Diagnosis::new("other-training", "It is the same each time, but it is another training run.")
+        return Err(Diagnosis::new("other-training", "It is the same each time, but it is a different training run.")
             .seen(format!("weights of these lengths, tensor by tensor: {}", listed(seen)))
             .expected(listed(right))
-            .idea("A seed starts the row of numbers anew. Set it once, before anything is drawn: if it is set in every step, the noise is the same every time."));
+            .idea("A seed starts the random numbers anew. Set it once, before anything is drawn: if it is set in every step, the noise is the same every time."));
     }
     if fact("others as before") != &Value::Flag(true) {
         return Err(Diagnosis::new("flags-left", "The flags are not put back.")
             .seen("after `train` only deterministic algorithms are allowed, or another flag has changed")
             .expected("all flags as they were before")
-            .idea("Flags belong to the whole program: what comes after `train` is slower now, or different. `cudnn::flags` puts them back, also when there is an error."));
+            .idea("Flags belong to the whole program: what comes after `train` is slower now, or different. `cudnn::flags` puts them back, even after an error."));
     }
     if fact("benchmark") != &Value::Flag(was_on(case)) {
         let named = |on: bool| if on { "on" } else { "off" };
         return Err(Diagnosis::new("benchmark-changed", "Afterwards benchmark mode is not what the caller had set.")
             .seen(format!("benchmark mode is {} afterwards", named(!was_on(case))))
             .expected(format!("{}, as before", named(was_on(case))))
-            .idea("What is on by default and what the caller had set are two things. Keep what was there, and put that back."));
+            .idea("The default is not always what the caller had set. Keep what was there, and put that back."));
     }
     Ok(())
 }

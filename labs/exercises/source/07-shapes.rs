@@ -47,18 +47,18 @@ pub static EXERCISE: Exercise = Exercise {
     id: "07-shapes",
     title: "The search that never ends",
     kind: Kind::Fix,
-    task: "With benchmark mode `scores` became faster on the thumbnails, of which there are thousands (the check takes a few), \
-           and slower on the photos: nearly every call searches there. Keep the gain and get rid of the loss. The thumbnails are searched once, the photos \
-           hardly ever, each score is that of the whole image and nothing else, and afterwards the flags are what the \
-           caller had set, whatever that was.",
+    task: "Benchmark mode has made `scores` faster on the thumbnails, of which there are thousands (the check uses only a \
+           few). It has made `scores` slower on the photos, because nearly every photo starts a search. Keep the gain and get \
+           rid of the loss: search once for the thumbnails, and hardly ever for the photos. Each score must be that of the \
+           whole image and nothing else. Afterwards all flags must be as the caller had set them.",
     hints: [
         "What does the result of a search depend on? For which of the two lists is that the same in each call?",
-        "Either the photos do without benchmark mode, or they are brought to a few sizes before the convolution. The \
-         first is two lines. Set the flag for each list, since you do not know what the caller had set.",
-        "`cudnn::flags(flags, || …)` runs a part of the program with other flags, and puts back those from before. You need it twice: \
+        "Either leave benchmark mode off for the photos, or bring them to a few sizes before the convolution. The \
+         first takes two lines. Set the flag for each list, since you do not know what the caller had set.",
+        "`cudnn::flags(flags, || …)` runs a part of the program with other flags, and then puts the old ones back. You need it twice: \
          with `Flags { benchmark: true, ..cudnn::current() }` for the thumbnails, and with `false` for the photos.",
     ],
-    afterwards: "A training searches three times for each size: forward, and two gradients.",
+    afterwards: "A training run searches three times for each size: once forward, and once for each of two gradients.",
     source: include_str!("07-shapes.rs"),
     functions: &[(
         "scores",
@@ -160,7 +160,7 @@ pub static EXERCISE: Exercise = Exercise {
         },
         Wrong {
             name: "limit_of_one",
-            what: "The searches are made cheap: each tries one algorithm.",
+            what: "The searches are made cheap: each tries only one algorithm.",
             edits: &[
                 (SEARCH, "    let search = Flags { benchmark: true, benchmark_limit: 1, ..cudnn::current() };\n"),
                 (BY_RULE, "    let by_rule = search;\n"),
@@ -207,7 +207,7 @@ pub static EXERCISE: Exercise = Exercise {
         },
         Wrong {
             name: "padded_a_little",
-            what: "The photos are made larger, to a multiple of four: there are still many sizes.",
+            what: "The photos are made larger, to a multiple of four, but there are still many sizes.",
             edits: &[
                 (BY_RULE, ""),
                 (
@@ -351,7 +351,7 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
         return Err(Diagnosis::new("other-count", "There is not one score for each batch.")
             .seen(format!("{count} scores"))
             .expected(format!("{expected}: the thumbnails', then the photos'"))
-            .idea("Each batch has a score of its own, the photos too. None is to be left out or joined with another."));
+            .idea("Each batch has a score of its own, the photos too. Leave none out, and do not join any."));
     }
     // TF32 rounds to 11 bits where an algorithm may use it, and each algorithm adds in its own order: a mean of thousands of
     // numbers is off by less than the two thousandths of one of them.
@@ -379,7 +379,7 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
     let (calls, expected) = (calls(seen), self::calls(right));
     let took = |seen: &Seen| format!("{} µs (modelled)", seen.time / 1000);
     if calls.len() < images {
-        let without_cudnn = Diagnosis::new("without-cudnn", "Some of the convolutions are made without cuDNN.").idea(
+        let without_cudnn = Diagnosis::new("without-cudnn", "Some of the convolutions are computed without cuDNN.").idea(
             "`enabled: false` takes away the library, not only the search. With `benchmark: false` cuDNN goes by a rule of \
              thumb, which takes no time and is mostly right.",
         );
@@ -391,8 +391,8 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
                  not search either.",
             ),
             false => Diagnosis::new("joined", "There are fewer convolutions than batches.").idea(
-                "Batches of one size that are joined are one convolution, which was not asked for: joining copies them all, and \
-                 thousands of them would have to be in memory at the same time. One batch after the other.",
+                "If you join batches of one size, they become one convolution. But joining copies them all, and thousands of \
+                 them would have to be in memory at the same time. Take one batch after the other.",
             ),
         };
         return Err(diagnosis
@@ -417,15 +417,15 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
     // The thumbnails come first.
     if calls.iter().take(thumbnails(case)).all(|call| call.kernels == 1) && searches == photos {
         return Err(counted(Diagnosis::new("wrong-way-round", "The photos are searched, and the thumbnails are not."))
-            .idea("A search pays where its result is used again and again. Of which images are there many of the same size?"));
+            .idea("A search pays where its result is used again and again. Which of the two lists has many images of the same size?"));
     }
     if searches > photos && was_on(case) {
         return Err(counted(Diagnosis::new("caller-trusted", "If the caller has benchmark mode on, each photo is searched."))
-            .idea("What is not set is as the caller left it. If the photos need benchmark mode off, say so."));
+            .idea("A flag that you do not set is as the caller left it. If the photos need benchmark mode off, say so."));
     }
     if searches > photos {
         return Err(counted(Diagnosis::new("searches-each", "Each photo is searched."))
-            .idea("What a search finds is kept for images of these sizes, and of no others. A size that comes once is searched for nothing."));
+            .idea("What a search finds is kept for images of that size, and of no other. If a size comes only once, its search is wasted."));
     }
     // Whoever rounds up to a multiple of 16 has two sizes of photos.
     if searches > 1 + photos / 2 {
@@ -446,7 +446,7 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
     let used = |calls: &[Convolution<'_>], name: &str| calls.iter().filter(|call| call.last == name).count();
     let best = expected.iter().find(|call| call.kernels > 1).map_or("", |call| call.last);
     if by_rule > 1.05 * found && used(&calls, best) < thumbnails(case) {
-        return Err(Diagnosis::new("search-forgotten", "There is a search, and not all thumbnails use what it has found.")
+        return Err(Diagnosis::new("search-forgotten", "There is a search, but not all thumbnails use what it has found.")
             .seen(format!("convolutions with the algorithm that was found: {}", used(&calls, best)))
             .expected(format!("{}: all batches of thumbnails", thumbnails(case)))
             .idea("What a search has found is used as long as benchmark mode is on. Without it, cuDNN goes by its rule of thumb again, for the same sizes too. Leave it on for all thumbnails."));
@@ -459,7 +459,7 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
                 named(seen.fact("benchmark") == &Value::Flag(true))
             ))
             .expected(format!("{}, as before, and all other flags as before", named(was_on(case))))
-            .idea("The flags belong to the whole program. Keep what was there and put it back, or let `cudnn::flags` do that, also when there is an error."));
+            .idea("The flags belong to the whole program. Keep what was there and put it back, or let `cudnn::flags` do that: it does so even after an error."));
     }
     Ok(())
 }

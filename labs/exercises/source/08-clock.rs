@@ -47,16 +47,16 @@ pub static EXERCISE: Exercise = Exercise {
     id: "08-clock",
     title: "Too fast to be true",
     kind: Kind::Fix,
-    task: "`time_per_step` should say how long each of `steps` steps in a row takes: with all its work on the GPU, \
-           without what somebody else had queued before, and without what only the first step takes. The steps run \
-           as they do in training, where nobody waits between them. It must work without a GPU, too. What it \
-           measures now is something else.",
+    task: "`time_per_step` should return the average time of `steps` steps in a row. That includes all their work on the \
+           GPU. It includes neither work that was queued before, nor anything that only the very first step does. The \
+           steps should run as they do in training, where nobody waits between them. The function must work without a \
+           GPU, too. At present it measures something else.",
     hints: [
         "What has a step done when it returns? And what is the GPU doing when the clock starts?",
         "Three things are missing: a step that nobody times, a wait before the clock starts, and a wait before it is read.",
         "`step()?; wait_for(device)?;` before `Instant::now()`, and `wait_for(device)?;` before `start.elapsed()`.",
     ],
-    afterwards: "Two events would leave out the host's part. A user also waits for what the host takes, so say which one you mean.",
+    afterwards: "Two events would measure the time on the GPU alone. A user waits for the host as well, so say which of the two you mean.",
     source: include_str!("08-clock.rs"),
     functions: &[(
         "time_per_step",
@@ -145,7 +145,7 @@ pub static EXERCISE: Exercise = Exercise {
         },
         Wrong {
             name: "no_warm_up",
-            what: "The first step of all is timed.",
+            what: "The very first step is timed as well.",
             edits: &[(WARM_UP, "    wait_for(device)?;\n    let start = Instant::now();\n")],
             diagnosis: "no-warm-up",
         },
@@ -287,7 +287,7 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
         return Err(Diagnosis::new("one-step", "Too few steps are timed.")
             .seen(format!("{} steps in all", begun.len()))
             .expected(format!("{steps} in a row, and one before them that nobody times"))
-            .idea("A single step is asked for and waited for, and in a training steps follow one another: while the GPU works on one, the host asks for the next."));
+            .idea("You ask for a single step and wait for it. In a training run steps follow one another: while the GPU works on one, the host asks for the next."));
     }
     // On the CPU real time passes, of which nothing can be said.
     if case.gpu == "none" {
@@ -309,11 +309,11 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
     let drawn = |diagnosis: Diagnosis| said(diagnosis).timelines(seen, right);
     if waits.is_empty() {
         return Err(drawn(Diagnosis::new("no-wait", "The clock shows how long it takes to ask for the steps, not to do them."))
-            .idea("A step returns when its work is in the queue. Whoever times work on a GPU waits before the clock starts, and again before it is read."));
+            .idea("A step returns when its work is in the queue. To time work on a GPU, wait before the clock starts, and again before you read it."));
     }
     let Some(&(_, done)) = waits.iter().rfind(|(begin, _)| *begin >= last) else {
         return Err(drawn(Diagnosis::new("stops-early", "The clock is read before the work is done."))
-            .idea("When the last step returns, its work is in the queue, and maybe that of the steps before it. Wait for it, then read the clock."));
+            .idea("When the last step returns, its work is still in the queue, and maybe that of the steps before it. Wait for it, then read the clock."));
     };
     let within = waits.iter().filter(|(begin, _)| *begin > first && *begin < last).count();
     // Now and then somebody may wait; each time is a habit.
@@ -325,7 +325,7 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
         };
         return Err(drawn(diagnosis)
             .at(seen.line(kind))
-            .idea("With a wait in every step the GPU has nothing to do while the host asks for the next one. That is another program than the one you want to time. Wait once, at the end."));
+            .idea("With a wait in every step the GPU has nothing to do while the host asks for the next one. That is not the program you want to time. Wait once, at the end."));
     }
 
     // What a clock would say that starts and stops elsewhere: modelled times agree to the nanosecond, but for the clock's own
@@ -379,7 +379,7 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
     let is_near = (value - expected).abs() <= near * expected;
     if !is_near {
         // Not the number itself: that may be of a clock that is different each time.
-        return Err(Diagnosis::new("time", "The waits are right, and the time is not.")
+        return Err(Diagnosis::new("time", "The waits are right, but the time is not.")
             .seen(if value > expected { "more than that" } else { "less than that" })
             .expected(format!("{} a step (modelled)", micros(expected)))
             .idea("Is it divided by the steps that were timed? And is it the right clock? A simulated GPU has its own, `todevice::time::Instant`; `std::time::Instant` shows how long the simulation takes."));

@@ -49,16 +49,15 @@ pub static EXERCISE: Exercise = Exercise {
     id: "08-stream",
     title: "Two queues, and no order between them",
     kind: Kind::Fix,
-    task: "`scores` copies each chunk on a stream of its own, so that the next chunk travels while the GPU works on this \
+    task: "`scores` copies the chunks on a second stream, so that the next chunk travels while the GPU works on this \
            one. On your machine the scores may even be right, but nothing makes them so: there is more than one data \
-           race. Remove the races and keep the rest. Copies still run beside the work, and the host never waits. \
-           The caller goes on with the scores on the stream that was current when it called.",
+           race. Remove the races and keep the rest. Copies must still run beside the work, and \
+           the host must never wait. The caller will use the scores on the stream that was current when it called.",
     hints: [
         "There are two questions. When may the GPU begin to work on a chunk? And when may the chunk's memory be used for \
          another one?",
-        "The stream of the work has to wait for the copy, once for each chunk, after the copy was asked for. And the \
-         allocator has to be told that a second stream uses the chunk before the chunk is dropped, which is at the \
-         end of each round.",
+        "The stream of the work has to wait for the copy, once for each chunk, after the copy was asked for. And before \
+         the chunk is dropped, at the end of each round, the allocator has to be told that a second stream uses it.",
         "After the copy: `compute.wait_stream(copies)?;`, and `x.record_stream(…)?;` with the stream that uses `x` and does \
          not own its memory.",
     ],
@@ -233,13 +232,13 @@ pub static EXERCISE: Exercise = Exercise {
         },
         Wrong {
             name: "copies_wait",
-            what: "The copy is one that the host waits for.",
+            what: "The copies are not `non_blocking`, so the host waits for them.",
             edits: &[("non_blocking: true", "non_blocking: false")],
             diagnosis: "copies-wait",
         },
         Wrong {
             name: "one_stream",
-            what: "The races are gone because the second stream is.",
+            what: "The second stream is gone, and the races with it.",
             edits: &[
                 (COPY, "        let x = chunk.to(to)?;\n"),
                 (WAIT, ""),
@@ -363,7 +362,7 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
         return Err(Diagnosis::new("one-stream", "There is no race, and no overlap either: it is all on one stream.")
             .seen(format!("copies and kernels of the chunks on stream {}", copying.first().unwrap_or(&0)))
             .expected("copies on one stream, kernels on the other")
-            .idea("What is in one stream runs in order, so a copy waits for the work before it. Keep both streams, and order only what depends on each other.")
+            .idea("What is in one stream runs in order, so a copy waits for the work before it. Keep both streams, and let one wait only where it needs something from the other.")
             .at(seen.line(CallKind::ToDevice))
             .timelines(seen, right));
     }
@@ -392,7 +391,7 @@ fn raced(seen: &Seen, race: &Race, count: usize) -> Diagnosis {
     if race.reused && race.lines[1].is_none() {
         return Diagnosis::new("freed-at-the-end", "The memory of a chunk is used by the caller too early.")
             .seen(format!("`{}` may still use the memory when `{}` of the caller gets it", race.operations[0], race.operations[1]))
-            .expected("memory that is used again when both streams are done with it")
+            .expected("memory that is used again only when both streams are done with it")
             .idea(
                 "What is kept until the end is dropped when `scores` returns, on the host, long before the GPU is done with it. \
                  Its memory belongs to the stream it was taken on, which knows nothing of the other stream that uses it. \
@@ -403,7 +402,7 @@ fn raced(seen: &Seen, race: &Race, count: usize) -> Diagnosis {
     if race.reused {
         return Diagnosis::new("memory-reused", "The memory of a chunk is used for the next one too early.")
             .seen(format!("`{}` may still use the memory when `{}` gets it", race.operations[0], race.operations[1]))
-            .expected("memory that is used again when both streams are done with it")
+            .expected("memory that is used again only when both streams are done with it")
             .idea(
                 "The chunk on the GPU is dropped at the end of the round, on the host, long before the GPU is done with it. Its memory \
                  belongs to the stream it was taken on, which knows nothing of the other stream that uses it. \
@@ -415,7 +414,7 @@ fn raced(seen: &Seen, race: &Race, count: usize) -> Diagnosis {
         return Diagnosis::new("not-handed-over", "The scores are not there yet when the caller uses them.")
             .seen(format!("`{}` on a stream of its own; the caller's stream does not wait for it", race.operations[0]))
             .expected("scores that can be used on the stream that was current when `scores` was called")
-            .idea("What is made on another stream has to be handed over: the caller's stream waits for it, and its memory is recorded there.")
+            .idea("What is made on another stream has to be handed over: the caller's stream waits for it, and `record_stream` tells the allocator that it is used there.")
             .at(race.lines[0]);
     }
     let says = "The GPU works on a chunk that may not have arrived.";

@@ -45,19 +45,19 @@ pub static EXERCISE: Exercise = Exercise {
     id: "09-pinned",
     title: "The buffer that was filled too soon",
     kind: Kind::Fix,
-    task: "Frames go to the GPU through a pinned buffer, and the host does not wait for the copies. So some of the \
-           scores are of a frame that never was: a part of it is already the next one. Mend that. The host goes on \
-           preparing the next frame while the GPU works on this one, the calls that copy still return at once, and \
-           there is not a pinned buffer for each frame: such memory is scarce.",
+    task: "Frames go to the GPU through a pinned buffer, and the host does not wait for the copies. So some \
+           scores are of a mixture: a part of the frame is already the next one. Mend that. The host must still \
+           prepare the next frame while the GPU works on this one, and the calls that copy must still return at \
+           once. Do not pin a buffer for each frame: pinned memory is scarce.",
     hints: [
-        "`buffer.to(to)?` returns before the buffer has been read. Which line is the first that must not run before that?",
+        "`buffer.to(to)?` returns before the buffer has been read. Which is the first line that must wait until then?",
         "An event recorded after the copy tells when the buffer has been read. Let the host wait for it as late as possible: \
          when it needs the buffer again. Or have two buffers, with an event each, and take them in turn.",
         "Make one `Event::new(EventOptions::default())` before the loop, `record()` it right after the copy, and \
          `synchronize()` it right before `copy_`. The first time there is nothing to wait for.",
     ],
     afterwards: "`frame.pin_memory()?.to(to)?` is right as well: pinned memory that was dropped is handed out again only when its \
-                 copies have run. The allocator keeps those events for you.",
+                 copies have run. The allocator records those events for you.",
     source: include_str!("09-pinned.rs"),
     functions: &[("scores", "pub fn scores(frames: &[Tensor], buffer: &Tensor, weight: &Tensor) -> Result<Vec<Tensor>>")],
     skeleton: &[EVENT, (WAIT, ""), (RECORD, ""), USE],
@@ -121,7 +121,7 @@ pub static EXERCISE: Exercise = Exercise {
         },
         Wrong {
             name: "two_buffers_no_wait",
-            what: "There are two buffers, and no wait: the third frame is too early.",
+            what: "There are two buffers, and no wait: the third frame comes too early.",
             edits: &[
                 EVENT,
                                 (LOOP, "    let second = buffer.zeros_like()?.pin_memory()?;\n    let buffers = [buffer, &second];\n    for (k, frame) in frames.iter().enumerate() {\n        let buffer = buffers[k % 2];\n"),
@@ -162,7 +162,7 @@ pub static EXERCISE: Exercise = Exercise {
         },
         Wrong {
             name: "blocking_copies",
-            what: "The copies are made such that the host waits for each.",
+            what: "The host waits for each copy, without `non_blocking`.",
             edits: &[EVENT, ("non_blocking: true", "non_blocking: false"), (WAIT, ""), (RECORD, ""), USE],
             diagnosis: "blocking-copies",
         },
@@ -288,18 +288,18 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
         };
         return Err(Diagnosis::new("scores", "The scores are not those of the frames.")
             .seen(format!("{} scores, the last of them {}", scores.list().len(), last(scores)))
-            .expected(format!("{count}, the last of them {}, and one for each frame, in order", last(right.value())))
-            .idea("In each round a frame goes into the buffer, from there to the GPU, and what has arrived there is worked on."));
+            .expected(format!("{count}, one for each frame, in order, and the last of them {}", last(right.value())))
+            .idea("In each round a frame goes into the buffer and from there to the GPU, which then works on it."));
     }
 
     // Somebody may send or compute more than the solution does, and no less.
     let sent = |seen: &Seen| seen.of(CallKind::ToDevice).map(|call| call.bytes).sum::<u64>();
     let products = seen.of(CallKind::Launch).filter(|call| call.name.contains("gemm")).count();
     if sent(seen) < sent(right) || 2 * products < count {
-        return Err(Diagnosis::new("on-the-cpu", "It is not the GPU that works on the frames, one after the other.")
+        return Err(Diagnosis::new("on-the-cpu", "The GPU does not work on all the frames, one after the other.")
             .seen(format!("{} KiB that go to the GPU, and {products} products there", sent(seen) / 1024))
             .expected(format!("{} KiB, and {count} products, one for each frame", sent(right) / 1024))
-            .idea("Without copies there are no races, and nothing runs beside anything either. Send each frame, and let the GPU work on it while the host prepares the next one."));
+            .idea("Without copies there are no races, but nothing runs side by side either. Send each frame, and let the GPU work on it while the host prepares the next one."));
     }
 
     let pinned = seen.count(CallKind::PinMemory);
@@ -359,15 +359,15 @@ fn waited(seen: &Seen, right: &Seen, count: usize) -> Result<(), Diagnosis> {
         return Err(Diagnosis::new("waits-at-once", "The host waits for each copy right after asking for it.")
             .seen(format!("{} waits between a copy and the work on its frame", at_once.len()))
             .expected("the work is asked for first")
-            .idea("That is what a copy without `non_blocking` does. As long as the host waits it asks for no work. The buffer is needed later: wait later.")
+            .idea("That is what a copy without `non_blocking` does. As long as the host waits, it asks for no work. It needs the buffer only later: wait then.")
             .at(line(&at_once))
             .timelines(seen, right));
     }
     let stream = |k: usize| (seen.calls[k].name == "cudaStreamSynchronize").then(|| seen.calls[k].stream);
     let whole: Vec<usize> = places(CallKind::Wait).filter(|&k| of_all(k) && after_work(k, stream(k))).collect();
     if often(&whole) {
-        return Err(Diagnosis::new("whole-device", "The host waits for the work, where the copy would do.")
-            .seen(format!("{} waits for all that the GPU was given", whole.len()))
+        return Err(Diagnosis::new("whole-device", "The host waits for the work, where waiting for the copy would do.")
+            .seen(format!("{} waits for everything that the GPU was given", whole.len()))
             .expected("waits for a copy")
             .idea(
                 "After each of these waits the GPU has nothing to do until the host has filled the buffer. The host needs to \
@@ -378,10 +378,10 @@ fn waited(seen: &Seen, right: &Seen, count: usize) -> Result<(), Diagnosis> {
     }
     let late: Vec<usize> = places(CallKind::Record).filter(|&k| after_work(k, Some(seen.calls[k].stream))).collect();
     if often(&late) && seen.count(CallKind::Wait) + 1 >= count {
-        return Err(Diagnosis::new("event-after-work", "The event is recorded after the work, so the host waits for that, too.")
+        return Err(Diagnosis::new("event-after-work", "The event is recorded after the work, so the host waits for the work, too.")
             .seen(format!("{} events behind the kernels of a frame", late.len()))
             .expected("events right behind the copies")
-            .idea("An event happens when all that was queued before it has run. Where you record it decides what you wait for.")
+            .idea("An event is reached when everything that was queued before it has run. Where you record it decides what you wait for.")
             .at(line(&late))
             .timelines(seen, right));
     }
@@ -397,21 +397,21 @@ fn raced(seen: &Seen, race: &Race, count: usize) -> Diagnosis {
         return Diagnosis::new("race", "Two streams use the same memory, in any order.")
             .seen(format!("`{}` and `{}`", race.operations[0], race.operations[1]))
             .expected("an order that does not depend on luck")
-            .idea("A stream of its own for the copies takes more than the exercise asks for: the work waits for the copy, and the memory is recorded.")
+            .idea("A stream of its own for the copies takes more than the exercise asks for: the work has to wait for the copy, and `record_stream` has to say who uses the memory.")
             .at(at);
     }
     if waits == 0 && seen.count(CallKind::StreamWait) > 0 {
         return Diagnosis::new("stream-waits", says)
             .seen("a stream waits for the event, and the host for nothing")
             .expected("the host waits: it is the host that fills the buffer")
-            .idea("`wait` tells a stream to wait, and the host goes on. `synchronize` is the one for which the host waits.")
+            .idea("`wait` makes a stream wait, and the host goes on. `synchronize` makes the host wait.")
             .at(seen.line(CallKind::StreamWait));
     }
     if waits == 0 && seen.count(CallKind::PinMemory) > 0 {
         return Diagnosis::new("two-buffers", says)
             .seen(format!("{} buffers in turn, and no wait", 1 + seen.count(CallKind::PinMemory)))
             .expected("a wait before a buffer is filled again")
-            .idea("Another buffer only puts it off by a round: when the first one's turn comes again, nothing says that it has been read. Each buffer needs an event.")
+            .idea("Another buffer only puts the problem off by a round: when the first one's turn comes again, nothing says that it has been read. Each buffer needs an event.")
             .at(at);
     }
     if waits == 0 {
@@ -428,14 +428,14 @@ fn raced(seen: &Seen, race: &Race, count: usize) -> Diagnosis {
         return Diagnosis::new("event-too-early", says)
             .seen("the event is recorded before the copy is asked for")
             .expected("an event recorded after it")
-            .idea("An event stands for what is in the stream when it is recorded. A copy that is queued later is none of its business.")
+            .idea("An event stands for what is in the stream when it is recorded. It says nothing about a copy that is queued later.")
             .at(seen.calls[record].line);
     }
     if waits + 1 < count {
         return Diagnosis::new("some-waits", says)
             .seen(format!("waits: {waits}, frames: {count}"))
             .expected(format!("{}: one before each frame but the first", count - 1))
-            .idea("Each time the buffer is filled, the copy before that must have run.")
+            .idea("Whenever you fill the buffer, the copy before that must have run.")
             .at(seen.line(CallKind::Wait));
     }
     Diagnosis::new("race", says)

@@ -45,18 +45,18 @@ pub static EXERCISE: Exercise = Exercise {
     id: "09-prefetch",
     title: "One batch ahead",
     kind: Kind::Write,
-    task: "A step reads its loss, so the host waits in every step, and it cannot ask for a copy meanwhile. Write \
-           `train` so that the next batch still travels while the GPU works on this one. No more than two or three \
-           batches are on the GPU at a time, each is copied once, and there is no race. `send` is there for you: it \
+    task: "Each step reads its loss, so the host waits in every step and cannot ask for a copy meanwhile. Write \
+           `train` so that the next batch still travels while the GPU works on this one. Keep no more than two or \
+           three batches on the GPU at a time, copy each batch once, and leave no race. You are given `send`, which \
            queues the copy of a batch and returns at once.",
     hints: [
-        "When must the copy of the next batch be asked for, if the host waits within `step`?",
+        "When must you ask for the copy of the next batch, if the host waits within `step`?",
         "Send the first batch before the loop. In each round: let the stream of the work wait for this batch, send the next \
-         one, then do the step. The order of the first two matters as well: `wait_stream` waits for all that was sent so far.",
+         one, then do the step. The order of the first two matters as well: `wait_stream` waits for everything that was sent so far.",
         "`let mut next = rest.next().map(send).transpose()?;` sends a batch if there is one. In the loop: `compute.wait_stream(copies)?`, \
          `x.record_stream(&compute)?`, send the next, `step(&x)?`.",
     ],
-    afterwards: "As each step waits for its own work, `record_stream` could be left out here. It is needed as soon as somebody makes the \
+    afterwards: "As each step waits for its own work, you could leave `record_stream` out here. You need it as soon as you make the \
                  steps faster by not reading every loss.",
     source: include_str!("09-prefetch.rs"),
     functions: &[(
@@ -125,7 +125,7 @@ pub static EXERCISE: Exercise = Exercise {
     wrong: &[
         Wrong {
             name: "sent_when_needed",
-            what: "Each batch is sent when its turn has come.",
+            what: "Each batch is sent only when its turn has come.",
             edits: &[(
                 BODY,
                 "    let mut losses = Vec::new();\n    for batch in batches {\n        let x = send(batch)?;\n        \
@@ -135,13 +135,13 @@ pub static EXERCISE: Exercise = Exercise {
         },
         Wrong {
             name: "waits_for_the_next",
-            what: "The wait comes after the next batch was sent, and waits for that as well.",
+            what: "The wait comes after the next batch was sent, so it includes that batch.",
             edits: &[(WAIT, ""), (SEND, "        next = rest.next().map(send).transpose()?;\n        compute.wait_stream(copies)?;\n")],
             diagnosis: "waits-for-next",
         },
         Wrong {
             name: "host_waits_for_the_next",
-            what: "The host waits until the next batch is there, before it asks for the work.",
+            what: "The host waits until the next batch has arrived before it asks for the work.",
             edits: &[(SEND, "        next = rest.next().map(send).transpose()?;\n        copies.synchronize()?;\n")],
             diagnosis: "host-waits",
         },
@@ -159,13 +159,13 @@ pub static EXERCISE: Exercise = Exercise {
         },
         Wrong {
             name: "blocking",
-            what: "The copies are made such that the host waits for each.",
+            what: "The host waits for each copy, without `non_blocking`.",
             edits: &[("non_blocking: true", "non_blocking: false")],
             diagnosis: "blocking-copy",
         },
         Wrong {
             name: "one_stream",
-            what: "The next batch is sent ahead, on the stream of the work.",
+            what: "The next batch is sent ahead, but on the stream of the work.",
             edits: &[
                 ("cuda::stream(copies, || batch.to(to))", "batch.to(to)"),
                 (WAIT, ""),
@@ -198,7 +198,7 @@ pub static EXERCISE: Exercise = Exercise {
         },
         Wrong {
             name: "sent_twice",
-            what: "Each batch is sent ahead, and once more when its turn comes.",
+            what: "Each batch is sent ahead, and then again when its turn comes.",
             edits: &[(
                 BODY,
                 "    let mut losses = Vec::new();\n    for (k, batch) in batches.iter().enumerate() {\n        \
@@ -280,7 +280,7 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
     }
     let (steps, copies) = (losses.list().len(), seen.count(CallKind::ToDevice));
     if steps + 1 == count && losses.list().iter().zip(right.value().list()).all(|(a, b)| a.is_near(b, 1e-4)) {
-        return Err(Diagnosis::new("last-missing", "The last batch is sent, and not worked on.")
+        return Err(Diagnosis::new("last-missing", "The last batch is sent, but not worked on.")
             .seen(format!("{steps} losses"))
             .expected(format!("{count}, one for each batch"))
             .idea("When nothing is left to send, one batch is still on its way."));
@@ -300,7 +300,7 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
         return Err(Diagnosis::new("sent-twice", "Batches are copied more than once.")
             .seen(format!("{copies} copies to the GPU"))
             .expected(format!("{count}, one for each batch"))
-            .idea("What was sent ahead is the batch of the next step. Keep it until then.")
+            .idea("The batch that you send ahead belongs to the next step. Keep it until then.")
             .at(seen.line(CallKind::ToDevice)));
     }
     let batch = (case.size * FEATURES * 4) as u64;
@@ -346,7 +346,7 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
     if 2 * late >= count {
         let diagnosis = Diagnosis::new("sent-late", "Each batch is sent when the step before it is over.");
         return Err(times(diagnosis)
-            .idea("The step reads its loss, and reading waits until the GPU has done its work. What is to run beside the work has to be in a queue before that: send the next batch before the step.")
+            .idea("The step reads its loss, and reading waits until the GPU has done its work. A copy that is to run beside the work has to be in a queue before that: send the next batch before the step.")
             .at(seen.line(CallKind::ToDevice)));
     }
     // Without any overlap it would take half as long again, and more.
@@ -355,10 +355,10 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
         return Err(match 2 * waits >= count {
             true => times(Diagnosis::new("host-waits", "The host waits for the next batch before it asks for the work on this one."))
                 .at(seen.line(CallKind::Wait))
-                .idea("The next batch is not needed yet. If the host waits at all, then for this batch, before the next is sent; better still, let the stream of the work wait."),
+                .idea("The next batch is not needed yet. If the host waits at all, let it wait for this batch, before it sends the next. Better still, let the stream of the work wait."),
             false => times(Diagnosis::new("waits-for-next", "The work on a batch waits for the copy of the next one."))
                 .at(seen.line(CallKind::StreamWait))
-                .idea("`wait_stream` waits for all that the other stream was given so far. If the next batch was sent already, it waits for that, too. Wait first, then send; or wait for an event that was recorded in between."),
+                .idea("`wait_stream` waits for everything that the other stream was given so far. If the next batch was sent already, it waits for that batch, too. Wait first, then send; or wait for an event that was recorded in between."),
         });
     }
     Ok(())
@@ -369,7 +369,7 @@ fn raced(seen: &Seen, race: &Race, count: usize) -> Diagnosis {
     if race.reused {
         return Diagnosis::new("memory-reused", "The memory of a batch is used for another one too early.")
             .seen(format!("`{}` may still use the memory when `{}` gets it", race.operations[0], race.operations[1]))
-            .expected("memory that is used again when both streams are done with it")
+            .expected("memory that is used again only when both streams are done with it")
             .idea("The batch's memory belongs to the stream it was taken on. When it is dropped, that stream may use it again at once, unless `record_stream` has said who else uses it.")
             .at(race.lines[1].or(race.lines[0]));
     }

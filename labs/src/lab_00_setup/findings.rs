@@ -344,7 +344,7 @@ fn about_driver(computer: &Computer) -> Option<Step> {
     if computer.system == "windows" {
         return Some(step(
             "For a real GPU, run this course in WSL",
-            "These labs find NVIDIA's libraries on Linux. WSL is Linux within Windows, and uses the driver of \
+            "These labs find NVIDIA's libraries only on Linux. WSL is Linux within Windows, and uses the driver of \
              Windows. In a terminal of Windows:",
             ["wsl --install"],
         ));
@@ -357,7 +357,7 @@ fn about_driver(computer: &Computer) -> Option<Step> {
             "Let programs see the GPUs again",
             format!(
                 "CUDA_VISIBLE_DEVICES lists the GPUs that a program may see, by their numbers. It is '{devices}', \
-                 and so there are none."
+                 so a program sees none."
             ),
             ["unset CUDA_VISIBLE_DEVICES"],
         ));
@@ -401,12 +401,12 @@ fn about_driver(computer: &Computer) -> Option<Step> {
                 ("linux", Some(1..)) => install_driver(
                     computer,
                     "Install NVIDIA's driver",
-                    "The GPU is plugged in, and nothing on this computer can talk to it. Then restart.",
+                    "The GPU is plugged in, but nothing on this computer can talk to it. Restart afterwards.",
                 ),
                 ("linux", None) => install_driver(
                     computer,
                     "If this computer has an NVIDIA GPU, install its driver",
-                    "The system does not tell what is plugged in. Without such a GPU there is nothing to do.",
+                    "The system does not say what is plugged in. Without such a GPU there is nothing to do.",
                 ),
                 _ => return None,
             }
@@ -414,21 +414,21 @@ fn about_driver(computer: &Computer) -> Option<Step> {
         DriverTrouble::TooOld => install_driver(
             computer,
             "Update NVIDIA's driver",
-            "This crate takes CUDA 12.0 or newer, which the driver runs from version 525 on. Then restart.",
+            "This crate needs CUDA 12.0 or newer, which drivers run from version 525 on. Restart afterwards.",
         ),
         DriverTrouble::CannotBeLoaded => install_driver(
             computer,
             "Install NVIDIA's driver again",
-            "Its library is there, but it is no library that this system can load.",
+            "Its library is there, but this system cannot load it.",
         ),
         DriverTrouble::Fails(803) => step(
             "Restart the computer",
-            "The driver was updated, and the kernel still runs its old part. The two do not work together.",
+            "The driver was updated, and the kernel still runs the old one. The two do not work together.",
             ["sudo reboot"],
         ),
         DriverTrouble::Fails(802) => step(
             "Start NVIDIA's fabric manager",
-            "GPUs that are connected by NVSwitch wait for it. Its version has to be that of the driver.",
+            "GPUs that are connected by NVSwitch wait for it. Its version has to match the driver's.",
             ["sudo systemctl start nvidia-fabricmanager"],
         ),
         DriverTrouble::Fails(_) | DriverTrouble::NoGpu
@@ -436,7 +436,7 @@ fn about_driver(computer: &Computer) -> Option<Step> {
         {
             step(
                 "Load the driver into the kernel",
-                "The driver's library is here, but its part in the kernel does not run. After an update a restart is \
+                "The driver's library is here, but its part in the kernel is not running. After an update a restart is \
              enough. If the second line is refused with 'Key was rejected by service', Secure Boot wants the \
              module signed.",
                 ["sudo reboot", "sudo modprobe nvidia"],
@@ -444,7 +444,7 @@ fn about_driver(computer: &Computer) -> Option<Step> {
         }
         DriverTrouble::Fails(_) | DriverTrouble::NoGpu => step(
             "Ask nvidia-smi, and restart",
-            "The driver runs, and does not show a GPU that can be used. nvidia-smi says more of it.",
+            "The driver runs, but shows no GPU that can be used. nvidia-smi tells you more.",
             ["nvidia-smi"],
         ),
     })
@@ -474,19 +474,19 @@ fn on_jetson(computer: &Computer, trouble: DriverTrouble) -> Step {
         ),
         (34 | 35, _) => step(
             "Install JetPack 6 or newer for a real GPU",
-            "JetPack 5 comes with CUDA 11.4, and this crate takes 12.0. JetPack 6 has it, for the Orins and not for \
-             the Xaviers. It takes writing the system anew.",
+            "JetPack 5 comes with CUDA 11.4, and this crate takes 12.0. JetPack 6 has that, for the Orins but not \
+             for the Xaviers. You have to install the system anew.",
             ["https://developer.nvidia.com/embedded/jetpack"],
         ),
         (_, DriverTrouble::NotInstalled) => step(
             "Install the driver of Jetson Linux",
-            "It is a package of the system, not the one for other computers. If apt does not know it, write the system \
-             anew with JetPack.",
+            "It is a package of the system, not the driver for other computers. If apt does not know it, install the \
+             system anew with JetPack.",
             ["sudo apt install nvidia-l4t-cuda"],
         ),
         _ => step(
             "Join the group that may use the GPU",
-            "On a Jetson that is video, and with JetPack 6 also render. It counts from the next login on.",
+            "On a Jetson it is video, and with JetPack 6 also render. You are a member from the next login on.",
             ["sudo usermod -aG video,render \"$USER\""],
         ),
     }
@@ -518,8 +518,8 @@ fn about_libraries(computer: &Computer) -> Option<Step> {
             [&INSTALL.replace("install", "install --force-reinstall")],
         ));
     }
-    let why = "The driver comes without them. pip brings them, more than a gigabyte with cuDNN, and no CUDA toolkit \
-               is needed. The labs find them where pip puts them: no variable has to be set.";
+    let why = "They do not come with the driver. pip brings them, more than a gigabyte with cuDNN, and you need neither \
+               a CUDA toolkit nor a variable: the labs find them where pip puts them.";
     let what = format!("Install {names}");
     if computer.variable("VIRTUAL_ENV").is_some()
         || computer.variable("CONDA_PREFIX").is_some()
@@ -529,7 +529,7 @@ fn about_libraries(computer: &Computer) -> Option<Step> {
     Some(step(
         what,
         format!(
-            "{why} Where pip refuses, because the environment is externally managed, make one of your own with the \
+            "{why} If pip refuses because the environment is externally managed, make one of your own with the \
              second line, in the folder of the course. Then the first works."
         ),
         [INSTALL, "python3 -m venv .venv && source .venv/bin/activate"],
@@ -543,7 +543,7 @@ fn about_gpu(computer: &Computer) -> Option<Step> {
         return Some(step(
             "Run the labs on a simulated GPU here",
             format!(
-                "The {} has compute capability {major}.{minor}. The kernels of this course take 7.0.",
+                "The {} has compute capability {major}.{minor}. The kernels of this course need at least 7.0.",
                 gpu.name
             ),
             ["cargo run --bin lab-03 -- --gpu sim:t4"],
@@ -552,8 +552,8 @@ fn about_gpu(computer: &Computer) -> Option<Step> {
     Some(step(
         "Use NVRTC 12 instead of 13",
         format!(
-            "The {} has compute capability {major}.{minor}. NVRTC 13 begins at 7.5. As long as 13 \
-             is there, it is taken.",
+            "The {} has compute capability {major}.{minor}. NVRTC 13 needs at least 7.5. As long as \
+             13 is installed, the labs use it.",
             gpu.name
         ),
         ["pip uninstall nvidia-cuda-nvrtc", INSTALL],
@@ -569,7 +569,7 @@ fn about_shell(computer: &Computer) -> Vec<Step> {
         steps.push(step(
             format!("Remove the backtick from line {number} of {file}"),
             "It opens a command that never ends. Every new terminal says 'unexpected EOF while looking for matching', \
-             and nothing from that line on counts. This is the line without it:",
+             and nothing from that line on takes effect. This is the line without it:",
             [right],
         ));
     }
@@ -614,9 +614,9 @@ fn about_shell(computer: &Computer) -> Vec<Step> {
         steps.push(step(
             "Update the driver, or take an older toolkit",
             format!(
-                "This nvcc is of CUDA {version}, and the driver runs CUDA up to {}. What nvcc makes fails with \
-                 'CUDA driver version is insufficient for CUDA runtime version'. CUDA 12 takes a driver from 525 on, \
-                 CUDA 13 from 580 on.",
+                "This nvcc is that of CUDA {version}, but the driver runs CUDA up to {}. What it compiles fails with \
+                 'CUDA driver version is insufficient for CUDA runtime version'. CUDA 12 needs a driver from 525 on, \
+                 CUDA 13 one from 580 on.",
                 driver.version
             ),
             ["https://docs.nvidia.com/deploy/cuda-compatibility/"],
@@ -631,9 +631,9 @@ fn about_shell(computer: &Computer) -> Vec<Step> {
         steps.push(step(
             "Take the empty entry out of LD_LIBRARY_PATH",
             format!(
-                "A colon with nothing after it means the folder you are in, whichever that is: libraries are loaded \
-                 from there, too. It comes from a line such as the first. Write the second in {file}; its colon is \
-                 only there if something follows."
+                "A colon with nothing after it means the folder you are in, whichever that is, so libraries are loaded \
+                 from there, too. A line such as the first causes it. Write the second in {file} instead: it adds \
+                 the colon only if something follows."
             ),
             [
                 &format!("export LD_LIBRARY_PATH=\"{first}:$LD_LIBRARY_PATH\""),

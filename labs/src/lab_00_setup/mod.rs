@@ -80,7 +80,7 @@ fn four_layers(lab: &mut Lab) {
         Prediction::choice(
             "00-driver-alone",
             "A computer has NVIDIA's driver, and nothing else from NVIDIA. Which of these three run there: \
-             `nvidia-smi`, which shows the state of the GPUs; a PyTorch that `pip` has installed; `nvcc`, a \
+             `nvidia-smi`, which shows the state of the GPUs; a PyTorch installed with `pip`; `nvcc`, a \
              compiler?",
         )
         .or(
@@ -89,12 +89,12 @@ fn four_layers(lab: &mut Lab) {
             "`nvidia-smi` comes with the driver, and PyTorch's packages bring the rest of what they need.",
         )
         .or("smi", "Only `nvidia-smi`.", "PyTorch needs libraries, but its packages bring their own.")
-        .or("two", "`nvidia-smi` and PyTorch.", "Each of the three is brought by somebody else.")
+        .or("two", "`nvidia-smi` and PyTorch.", "Each of the three comes from somewhere else.")
         .or("all", "All three.", "`nvcc` belongs to the toolkit, and the driver comes without it.")
         .because("Only compiling CUDA C++ takes the toolkit."),
     );
     lab.table(
-        Table::new(["layer", "what it does", "who brings it"])
+        Table::new(["layer", "what it does", "where it comes from"])
             .row(row![
                 "framework",
                 "tensors, layers, training",
@@ -144,8 +144,8 @@ fn what_is_there(lab: &mut Lab, computer: &Computer) {
         Some(what) => lab.prose(format!("This computer is made up: {what}.")),
         None if computer.system == "web" => {
             lab.prose(
-                "A page of a browser sees no drivers, no files and no libraries. What it can know is that its GPUs \
-                 are simulated. In a terminal, cargo run --bin lab-00 looks at the computer itself.",
+                "A page of a browser sees no drivers, no files and no libraries. It knows only that its GPUs are \
+                 simulated. In a terminal, cargo run --bin lab-00 looks at the computer itself.",
             );
             return;
         }
@@ -153,7 +153,7 @@ fn what_is_there(lab: &mut Lab, computer: &Computer) {
     }
     lab.think(
         "00-has",
-        "A driver, NVRTC, cuBLAS, `nvcc`: which of these does this computer have?",
+        "Which of these does this computer have: a driver, NVRTC, cuBLAS, `nvcc`?",
     );
     let versions = two_versions(lab, computer);
     let lines = two_lines(lab, computer);
@@ -178,13 +178,13 @@ fn what_is_there(lab: &mut Lab, computer: &Computer) {
         lab.answer(guess, in_effect);
     }
     lab.prose(
-        "missing: a real GPU needs it. absent: nothing needs it. wrong: it is there, and something is the matter \
+        "missing: a real GPU needs it. absent: nothing needs it. wrong: it is there, but something is the matter \
          with it.",
     );
     let searched = &computer.nvidia.searched;
     if wants_gpu(computer) && !searched.is_empty() && computer.nvidia.nvrtc.is_err() {
         lab.print(
-            "Where libraries were looked for, after the places of the system's loader:",
+            "Folders that were searched for libraries, after those of the system's loader:",
         );
         for folder in searched {
             lab.print(text!("    {}", hardware("searched", computer.short(folder))));
@@ -207,12 +207,12 @@ fn two_versions(lab: &mut Lab, computer: &Computer) -> Option<(Guess, bool)> {
         Prediction::yes_no(
             "00-versions",
             format!(
-                "`nvidia-smi` shows CUDA {driver} here, and `nvcc` belongs to CUDA {toolkit}. Does a program that \
-                 this `nvcc` compiles run with this driver?"
+                "`nvidia-smi` shows CUDA {driver} here, and `nvcc` belongs to CUDA {toolkit}. Does a program \
+                 compiled by this `nvcc` run with this driver?"
             ),
         )
         .because(
-            "A driver runs what was made for its own CUDA or an older one. A later major version takes a newer \
+            "A driver runs what was made for its own CUDA or an older one. A later major version needs a newer \
              driver.",
         ),
     );
@@ -229,7 +229,7 @@ fn two_lines(lab: &mut Lab, computer: &Computer) -> Option<(Guess, &'static str)
         .collect();
     let [first, second] = lines[..] else { return None };
     lab.prose(format!(
-        "A note has brought two lines to its {}:",
+        "Two lines in its {} come from a note:",
         computer.startup_file()
     ));
     lab.report(format!("{}\n{}", first.1, second.1));
@@ -317,7 +317,7 @@ fn first_step(
                 "A restart helps a driver that was changed, and this one works.",
             )
             .because(
-                "The labs look for libraries where `pip` puts them, so they need no toolkit and no variable.",
+                "The labs look for libraries where `pip` puts them, so you need neither a toolkit nor a variable.",
             ),
         );
         let key = match (begins("pip install"), begins("export"), begins("sudo reboot"))
@@ -340,14 +340,14 @@ fn what_to_do(lab: &mut Lab, computer: &Computer) {
         && computer.nvidia.nvrtc.is_ok()
         && computer.nvidia.cublas.is_ok();
     lab.prose(match (ready, steps.is_empty()) {
-        (true, true) => "Nothing: tensors can go to the GPU of this computer. --gpu real says so to any lab.",
+        (true, true) => "Nothing: tensors can go to the GPU of this computer. With --gpu real any lab uses it.",
         (true, false) => {
-            "Tensors can go to the GPU of this computer already; --gpu real says so to any lab. What is left:"
+            "Tensors can already go to the GPU of this computer: with --gpu real any lab uses it. What is left to do:"
         }
         (false, true) => {
-            "Nothing. There is no NVIDIA GPU to be set up here, and every lab runs on a simulated one."
+            "Nothing. There is no NVIDIA GPU to set up here, and every lab runs on a simulated one."
         }
-        (false, false) => "Until then every lab runs on a simulated GPU. What to do, the most useful first:",
+        (false, false) => "Here is what to do, the most useful first. Until it is done, every lab runs on a simulated GPU.",
     });
     for (index, step) in steps.iter().enumerate() {
         lab.print(text!(
@@ -383,7 +383,7 @@ fn tensor_on_the_device(lab: &mut Lab) -> crate::Result<()> {
     }
     lab.print(text!("The sum of six ones: {:.1}", exact("sum", sum)));
     lab.prose(match is_available {
-        true => "Six ones were made in the GPU's memory, a kernel has added them, and one number came back.",
+        true => "Six ones were made in the GPU's memory, a kernel added them, and one number came back.",
         false => "false is an answer, not an error. A program that asks first runs on any computer.",
     });
     Ok(())

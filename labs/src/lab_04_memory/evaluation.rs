@@ -63,7 +63,7 @@ pub(super) fn section(lab: &mut Lab) -> crate::Result<()> {
     let operations: [(&str, fn(&Tensor, &Tensor) -> Result<Tensor>, &str); 7] = [
         ("x + 1", |x, _| x + 1.0, "nothing"),
         ("x + y", |x, y| x + y, "nothing"),
-        ("x * 2", |x, _| x * 2.0, "nothing: 2 is no tensor"),
+        ("x * 2", |x, _| x * 2.0, "nothing: 2 is not a tensor"),
         ("x * y", |x, y| x * y, "both"),
         ("x.square()", |x, _| x.square(), "x"),
         ("x.relu()", |x, _| x.relu(), "its result"),
@@ -121,19 +121,19 @@ fn is_it_faster(lab: &mut Lab, model: &nn::Sequential) -> crate::Result<()> {
     let verdict = match saves[..] {
         _ if Machine::current().time_is_modelled() => {
             "The times are alike because this model charges the host as much for an operation that is recorded as for one that \
-             is not. In truth recording is a little work of the host for each operation. You see it where launches set the pace, \
+             is not. In truth recording costs the host a little work for each operation. You see it where launches set the pace, \
              and not where the arithmetic does."
         }
         [true, true] if device.is_cuda() => {
-            "no_grad is faster at both sizes here: recording is work of the host, and the host sets the pace."
+            "no_grad is faster at both sizes here: recording is work for the host, and the host sets the pace."
         }
         [true, false] if device.is_cuda() => {
-            "With a single sample no_grad is faster, because recording is work of the host and there is little else to do. With \
+            "With a single sample no_grad is faster, because recording is work for the host and there is little else to do. With \
              the larger batch you do not see it: the arithmetic is the same."
         }
         _ if device.is_cuda() => {
             "no_grad saves no time that you could see here. The arithmetic is the same, and only the recording falls away, which \
-             is a little work of the host for each operation."
+             is a little work for the host in each operation."
         }
         _ => {
             "The arithmetic is the same. Only the recording falls away, which is a little work for each operation: look for it in \

@@ -75,14 +75,14 @@ pub(super) fn up_to_the_limit(
     let limit = words::bytes(limit);
     let caption = if filling.peak(Some("batch")) == 0 {
         format!(
-            "Under a limit of {limit} the network of section 2 has no room to be trained. The allocator {asks}."
+            "Under a limit of {limit} there is no room to train the larger network from \"Whose bytes?\". The allocator {asks}."
         )
     } else {
         format!(
-            "The network of section 2, not that of this section, is trained under a limit of {limit}, with \
-             {smallest} samples in the first step and more in each of the next, up to {largest}. The workspace, the \
+            "The larger network from \"Whose bytes?\" is trained under a limit of {limit}. The first step has {smallest} \
+             samples, each later step twice as many as the one before, and the last {largest}. The workspace, the \
              parameters ({}) and Adam's moments ({}) stay. The batch and the activations grow with the number of \
-             samples, and the activations reach {}. The allocator keeps what is given back, and in the last step it \
+             samples, and the activations reach {}. The allocator keeps the memory that it gets back. In the last step it \
              {asks}.",
             peak("parameters"),
             peak("Adam's moments"),

@@ -30,7 +30,7 @@ fn free_is_not_returned(lab: &mut Lab) -> crate::Result<()> {
     lab.section(8, "Three counts of memory");
     lab.think(
         "04-falls",
-        "A tensor of 64 MiB is dropped. Which falls: what tensors hold, what the program has reserved, or what \
+        "A tensor of 64 MiB is dropped. Which number falls: what tensors hold, what the program has reserved, or what \
          `nvidia-smi` shows?",
     );
     if !on_gpu(lab, "three counts of memory, and when each falls.") {
@@ -94,11 +94,11 @@ fn one_tensor_is_left(lab: &mut Lab) -> crate::Result<()> {
     let guess = lab.predict(
         Prediction::number(
             "04-left",
-            "You make 4096 tensors of 512 bytes, which is 2048 KiB. You keep one, drop the others, and call `empty_cache()`. How \
+            "You make 4096 tensors of 512 bytes, 2048 KiB in all. You keep one, drop the others, and call `empty_cache()`. How \
              many of the 2048 KiB does your program still hold?",
         )
         .unit("KiB")
-        .because("The driver takes back only whole segments, and in this one, of 2 MiB, a tensor still lives."),
+        .because("The driver takes back only whole segments. All 2048 KiB are in one segment, and a tensor still lives in it."),
     );
     let before = cuda::memory_reserved();
     // ANCHOR: pinned_segment
@@ -130,7 +130,7 @@ fn one_tensor_is_left(lab: &mut Lab) -> crate::Result<()> {
     lab.answer(guess, crate::bytes("still_held", still_held).unit("KiB").digits(0));
     lab.prose(
         "empty_cache() gives back only whole segments, those in which nothing lives. One tensor of 512 bytes holds a segment \
-         of 2 MiB. Four tensors of 2 MiB, each in another segment of 20 MiB, hold 80 MiB.",
+         of 2 MiB. Four tensors of 2 MiB, each in a different segment of 20 MiB, hold 80 MiB.",
     );
     cuda::empty_cache()?;
     Ok(())
@@ -173,7 +173,7 @@ fn blocks_and_segments(lab: &mut Lab) -> crate::Result<()> {
     }
     lab.table(table);
     lab.prose(
-        "A request is rounded up to 512 bytes. Up to 1 MiB it comes from the small pool, whose segments have 2 MiB. Beyond \
+        "A request is rounded up to a multiple of 512 bytes. Up to 1 MiB it comes from the small pool, whose segments have 2 MiB. Beyond \
          that it comes from the large pool, whose segments have 20 MiB, or, from 10 MiB on, the request's own size rounded up \
          to 2 MiB. What is left of a block is cut off for the next request; in the large pool only if it is more than 1 MiB. So \
          H gets all of its segment. The driver is asked only if no free block is large enough.",
@@ -203,7 +203,7 @@ fn blocks_and_segments(lab: &mut Lab) -> crate::Result<()> {
         ["C", "E", "F", "G", "H", "I"].into_iter().zip(&tensors).collect();
     lab.picture(
         &named(&left),
-        "The same segments after A, B and D are gone and I has come.",
+        "The same segments after A, B and D were dropped and I was made.",
     );
     lab.prose(
         "A and B were neighbours, so their blocks merged into one. D's block is too small for I, which takes the smallest free \
@@ -218,7 +218,7 @@ fn fragmentation(lab: &mut Lab) -> crate::Result<()> {
     lab.section(10, "Fragmentation");
     lab.think(
         "04-room",
-        "You make tensors of 2 MiB until no more fits, and drop every second one. Is there room for 12 MiB?",
+        "You make tensors of 2 MiB until no more fit, and drop every second one. Is there room for 12 MiB?",
     );
     if !on_gpu(lab, "an allocation that fails although enough is free.") {
         return Ok(());
@@ -289,11 +289,11 @@ fn fragmentation(lab: &mut Lab) -> crate::Result<()> {
     lab.table(
         Table::new(["what helps", "fits?"])
             .row(row![
-                "as many more of the same size as were dropped",
+                "as many tensors of 2 MiB as were dropped",
                 exact("equal_fit", yes(equal_fit))
             ])
             .row(row![
-                "all dropped; the 12 MiB first, then the others",
+                "all dropped, then the 12 MiB before those of 2 MiB",
                 exact("large_first_fits", yes(large_first_fits))
             ]),
     );
@@ -316,8 +316,8 @@ fn fragmentation(lab: &mut Lab) -> crate::Result<()> {
 }
 
 // ANCHOR: after_a_cut
-/// 64 MiB, dropped; 12 MiB, which may be cut from them; 64 MiB again. How much is
-/// reserved for that?
+/// Takes 64 MiB and drops them, takes 12 MiB, which may be cut from them, and takes
+/// 64 MiB again. Returns how much is reserved for that.
 fn after_a_cut(device: Device) -> Result<u64> {
     cuda::empty_cache()?;
     let before = cuda::memory_reserved();
@@ -335,7 +335,7 @@ fn the_notebook(lab: &mut Lab) -> crate::Result<()> {
     lab.section(11, "The notebook");
     lab.think(
         "04-peak-twice",
-        "A cell makes a tensor `x` of 300 × 300 × 300 floats, resets the peak and prints it. You run it twice. What does it \
+        "A cell makes a tensor `x` of 300 × 300 × 300 floats, resets the peak and prints the peak. You run the cell twice. What does it \
          print the second time: the bytes of one tensor, or of two?",
     );
     if !on_gpu(lab, "the numbers of a notebook, byte for byte.") {
@@ -390,7 +390,7 @@ fn the_notebook(lab: &mut Lab) -> crate::Result<()> {
                 exact("cube_segment", segment)
             ])
             .row(row![
-                "and the small one's segment of 2 MiB",
+                "and a small segment of 2 MiB",
                 exact("cube_and_small", segment + small_segment)
             ])
             .row(row![
@@ -404,7 +404,7 @@ fn the_notebook(lab: &mut Lab) -> crate::Result<()> {
     );
     lab.prose(
         "A reset sets the peak to what is there at that moment, and forgets the instant at which both tensors were alive. The \
-         cells ran in the order of their numbers, not of the page. What made the small segment is nowhere to be seen; it was gone \
+         cells ran in the order of their numbers, not of the page. Nothing shows what was in the small segment; it was gone \
          by then.",
     );
     drop(x);

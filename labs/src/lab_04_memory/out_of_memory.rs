@@ -121,15 +121,15 @@ fn kept_graphs(lab: &mut Lab) -> crate::Result<()> {
     let guess = lab.predict(
         Prediction::number(
             "04-list",
-            "You evaluate a network of 256 inputs, a hidden layer of 256 units with ReLU, and one output, on batches of \
+            "You evaluate a network with 256 inputs, a hidden layer of 256 units with ReLU, and one output, on batches of \
              512. Autograd records as usual, and the losses of three batches go into a list, to be averaged later. A loss is \
              one float. How many KiB does the list keep alive?",
         )
         .unit("KiB")
         .tolerance(0.1) // the hidden layer's results alone, without the small blocks beside them
         .because(
-            "A loss holds the graph that it was computed by, and with it what the layers have kept for the backward pass: \
-             the 512 times 256 floats that ReLU put out, which is 512 KiB a batch, and a few small blocks.",
+            "A loss holds its graph, and the graph holds what the layers keep for the backward pass. For each batch that is \
+             ReLU's output, 512 times 256 floats or 512 KiB, and a few small blocks.",
         ),
     );
     let device = lab.device();

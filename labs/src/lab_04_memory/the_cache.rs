@@ -15,8 +15,8 @@ pub(super) fn why_there_is_one(lab: &mut Lab) -> crate::Result<()> {
 }
 
 // ANCHOR: driver
-/// How long 64 MiB take: from the driver, from the cache, and back to the driver.
-/// `before` says what the GPU does meanwhile.
+/// How long it takes to get 64 MiB from the driver, to get them from the cache, and to
+/// give them back to the driver. `before` gives the GPU something to do meanwhile.
 fn three_calls(
     device: Device,
     before: impl Fn() -> Result<()>,
@@ -47,8 +47,8 @@ fn three_calls(
 fn what_it_saves(lab: &mut Lab) -> crate::Result<()> {
     lab.think(
         "04-driver",
-        "The GPU is busy with a matrix product. Which of these waits until the product is done: 64 MiB from the cache, 64 MiB \
-         from the driver, or giving them back to the driver?",
+        "The GPU is busy with a matrix product. Which of these waits until the product is done: taking 64 MiB from the cache, \
+         taking them from the driver, or giving them back to the driver?",
     );
     let device = lab.device();
     let x = Tensor::ones_with(&[1024, 1024], device)?;
@@ -81,7 +81,7 @@ fn what_it_saves(lab: &mut Lab) -> crate::Result<()> {
     lab.prose(
         Text::from(match (waits(0), waits(1), waits(2)) {
             (true, false, true) => {
-                "Both calls of the driver wait here until the GPU has finished. The cache asks nobody and waits for nothing."
+                "Both calls to the driver wait here until the GPU has finished. The cache asks nobody and waits for nothing."
             }
             (false, false, true) => {
                 "Giving memory back waits here until the GPU has finished; asking the driver does not. The cache asks nobody and \

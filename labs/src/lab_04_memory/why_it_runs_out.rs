@@ -259,7 +259,7 @@ fn whose_bytes(lab: &mut Lab, options: &Options) -> crate::Result<()> {
             ]),
     );
     lab.prose(
-        "Two small runs are enough for an estimate, and nothing has to run out for it. Section 6 finds out how good such an \
+        "Two small runs are enough for an estimate, and you need not run out of memory for it. Section 6 finds out how good such an \
          estimate is.",
     );
     Ok(())
@@ -346,8 +346,8 @@ fn when_does_it_die(lab: &mut Lab) -> crate::Result<()> {
     let guess = lab.predict(
         Prediction::number(
             "04-alive",
-            "A program makes three batches, one after the other, and one `mut` variable outside the loop takes each in turn. \
-             How many of them are alive at once, at most?",
+            "A program makes three batches, one after the other, and assigns each to the same `mut` variable, declared outside the \
+             loop. How many batches are alive at once, at most?",
         )
         .unit("batches")
         .because("An assignment makes the new batch first, and only then drops the old one."),
@@ -450,7 +450,7 @@ fn peak_of_an_iteration(lab: &mut Lab, options: &Options) -> crate::Result<()> {
         .or("lower", "It is lower.", "Here the moments are there at the peak of every step.")
         .because(
             "Adam makes its moments at the end of the first step, when the activations are gone. From the second step on \
-             both are there together.",
+             both are there at the same time.",
         ),
     );
     let (device, batch_size) = (lab.device(), options.batch_size);

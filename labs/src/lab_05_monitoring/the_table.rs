@@ -91,7 +91,7 @@ fn fields() -> Table {
         ])
         .row(row!["Fan", "percent of full speed; N/A for a card without a fan"])
         .row(row!["Temp", "of the chip, in degrees Celsius; near 90 it slows down"])
-        .row(row!["Perf", "the clocks: P0 the fastest, P8 or so asleep"])
+        .row(row!["Perf", "state of the clocks: P0 is the fastest, P8 or so asleep"])
         .row(row!["Pwr:Usage/Cap", "watts now / the most it may draw"])
         .row(row!["Bus-Id", "the slot it sits in"])
         .row(row!["Disp.A", "whether a screen shows what it draws"])
@@ -101,9 +101,9 @@ fn fields() -> Table {
         .row(row!["Compute M.", "who may use it: any program, one, or none"])
         .row(row![
             "MIG M., GI ID, CI ID",
-            "whether it is divided into several, and which part"
+            "whether the GPU is divided, and which part this is"
         ])
-        .row(row!["PID, Type", "whose process; C computes, G draws, C+G does both"])
+        .row(row!["PID, Type", "which process; C computes, G draws, C+G does both"])
         .row(row!["GPU Memory Usage", "what that process holds"])
 }
 
@@ -297,7 +297,7 @@ fn who_else(lab: &mut Lab) -> crate::Result<()> {
     let guess = lab.predict(
         Prediction::choice(
             "05-other",
-            "Another program holds some of your GPU's memory, and computes nothing. Both run on Linux. How does your \
+            "Another program holds some of your GPU's memory, and computes nothing. Both programs run on Linux. How does your \
              program notice?",
         )
         .or(
@@ -310,7 +310,7 @@ fn who_else(lab: &mut Lab) -> crate::Result<()> {
         .or(
             "moved",
             "It does not: the driver moves the other program's memory out of the way.",
-            "On Linux nobody is made to give memory up. On Windows the other program may be.",
+            "On Linux no program is made to give up memory. On Windows the other program may be.",
         )
         .because("What others hold is not available to you, whether they compute or not.")
         .only_if(is_shared),
@@ -348,7 +348,7 @@ fn who_else(lab: &mut Lab) -> crate::Result<()> {
         Ok(tensor) => {
             drop((tensor, guess)); // Which of the others it is, no figure here can tell.
             lab.prose(
-                "It fits, although the card has less. This driver spills memory into the host's, as it does on Windows, and \
+                "It fits, although the card has less free. This driver spills memory into the host's, as it does on Windows, and \
                  whatever is spilled is read over the PCI bus: your program does not fail, it crawls. NVIDIA's control panel \
                  calls this CUDA - Sysmem Fallback Policy, and can switch it off.",
             );
@@ -360,8 +360,8 @@ fn who_else(lab: &mut Lab) -> crate::Result<()> {
     lab.report(wrap(error.split(" Of the allocated").next().unwrap_or_default()));
     lab.answer(guess, "fails");
     lab.prose(
-        "It fails when it asks for more than is left. What others hold is not there for you, whether they compute or \
-         not, and the error names them by their numbers. Close that program, move to another GPU, or make do with a \
+        "It fails when it asks for more than is left. What others hold is not available to you, whether they compute \
+         or not, and the error names them by their numbers. Close that program, move to another GPU, or make do with a \
          smaller batch. empty_cache() does not help you here: it gives memory to others, and takes none from them.",
     );
     Ok(())
@@ -447,18 +447,18 @@ fn the_host(lab: &mut Lab) -> crate::Result<()> {
             "100 % is one thread that does not rest. The large products show more, because they are shared among the cores."
         }
         _ => {
-            "100 % is one thread that does not rest. Large products are shared among the cores, where several are free: \
-             then they show more."
+            "100 % is one thread that does not rest. If several cores are free, large products are shared among them, \
+             and show more."
         }
     };
     lab.prose(Text::from(verdict).raced());
     if device.is_cuda() {
         lab.prose(
-            "The thread that waits for the GPU asks again and again whether it is done. That looks like work, and is none.",
+            "The thread that waits for the GPU asks again and again whether it is done. That looks like work, but is not.",
         );
     }
     lab.prose(
-        "The program that waits for workers sleeps meanwhile. What you see in its row is the workers.",
+        "The program that waits for workers sleeps meanwhile. Its row shows what the workers use.",
     );
     Ok(())
 }

@@ -113,8 +113,8 @@ pub(super) fn by_type(lab: &mut Lab) -> crate::Result<()> {
         && [&here, &there].into_iter().any(|times| emulates_bfloat16(times))
     {
         products.push_str(
-            " A T4 has none for TF32 and bfloat16. It ignores the first and emulates the second, on this model at the pace of \
-             float32. A real T4 may be slower at that.",
+            " A T4 has none for TF32 and bfloat16. It ignores the first and emulates the second, on a simulated card at the pace \
+             of float32. A real T4 may be slower at that.",
         );
     }
     lab.prose(Text::from(products).raced());
@@ -131,8 +131,8 @@ pub(super) fn by_type(lab: &mut Lab) -> crate::Result<()> {
         .to_owned();
         if is_shorter(here[FLOAT16], here[SIZES_OF_1023]) {
             bytes.push_str(
-                " Sizes that are multiples of 8 suit tensor cores, which load numbers 16 bytes at a time: with 1023 the product \
-                 takes longer than with 1024. By how much is a guess of the model.",
+                " Sizes that are multiples of 8 suit tensor cores, because a thread loads numbers 16 bytes at a time: with 1023 \
+                 the product takes longer than with 1024. By how much is a guess of the simulator.",
             );
         }
         lab.prose(Text::from(bytes).raced());
@@ -238,7 +238,7 @@ pub(super) fn slower(lab: &mut Lab) -> crate::Result<()> {
             "Mixed precision.",
             "Here the copies of the weights take less than the activations save.",
         )
-        .because("Most of it is weights. They stay float32, and each has a copy of 16 bits besides."),
+        .because("Most of the memory is for weights. They stay float32, and each also has a copy of 16 bits."),
     );
     let (other, other_name) = other_card(device)?;
     let mut table = Table::new(["rows x width", "here", other_name, "memory"]);

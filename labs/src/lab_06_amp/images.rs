@@ -18,7 +18,7 @@ pub(super) fn in_folder(folder: &str) -> Result<Sets, String> {
 }
 
 // ANCHOR: images
-/// Images with pixels from -2 to 2: of files, or made.
+/// Images with pixels from -2 to 2: from files, or made here.
 fn images(files: Option<&Sets>) -> Result<Sets> {
     let sets = files.cloned().map_or_else(|| vision::open(None), Ok)?;
     let channels = sets.train.shape()[0];

@@ -26,7 +26,7 @@ const FORMATS: [Format; 4] = [
     Format::new("float16", 5, 10, |x| f16::from_f32(x).to_f32()),
 ];
 
-/// The nearest number with 10 bits of fraction; of two as near the one further from 0.
+/// The nearest number with 10 bits of fraction; a tie goes to the one further from 0.
 fn tf32(x: f32) -> f32 {
     f32::from_bits((x.to_bits() + 0x1000) & !0x1fff)
 }
@@ -120,10 +120,10 @@ pub(super) fn a_number(lab: &mut Lab) -> crate::Result<()> {
     let drawn = FORMATS.map(|format| format.drawn(0.1));
     let [.., bfloat16, float16] = &drawn;
     let caption = format!(
-        "The number 0.1 in four types, bit by bit. The exponent decides how large and how small a number can be, the \
-         fraction how close its neighbours are. bfloat16 has as many bits of exponent as float32, so it reaches {}; \
-         but its next number after 1 is {}. float16 has one at {}, and ends at {}. TF32 is float32 without its last \
-         bits, which is how tensor cores take it.",
+        "The number 0.1 in four types, bit by bit. The exponent decides how large and how small a number can be, and \
+         the fraction how close its neighbours are. bfloat16 has as many bits of exponent as float32, so it reaches {}; \
+         but its next number after 1 is {}. In float16 that is {}, but float16 ends at {}. TF32 is float32 rounded to \
+         ten bits of fraction, as tensor cores take it.",
         bfloat16.range[1], bfloat16.after_one, float16.after_one, float16.range[1],
     );
     lab.picture(bits::picture(&drawn), &caption);
@@ -131,7 +131,7 @@ pub(super) fn a_number(lab: &mut Lab) -> crate::Result<()> {
         "float16 does. Both types spend one bit on the sign. bfloat16 has the 8 bits of exponent that float32 has, which \
          leaves 7 for the fraction; float16 has 5 for the exponent and 10 for the fraction. The exponent says how large or small \
          a number can be, and the fraction how many digits it has. TF32 combines the exponent of float32 with the fraction of \
-         float16. Tensor cores round to it what they multiply; in memory the number stays float32.",
+         float16. Tensor cores round the two factors to it; in memory they stay float32.",
     );
 
     lab.think("06-range", "Which of these types can hold 70000, at least nearly?");

@@ -113,7 +113,7 @@ pub(super) fn scaled(lab: &mut Lab, options: &Options) -> crate::Result<()> {
 
     lab.think(
         "06-norm",
-        "You want to clip the gradients, that is, to shrink them all alike until their norm, their length as one \
+        "You want to clip the gradients: shrink them all by the same factor until their norm, their length as one \
          long vector, is at most 0.1. Which norm does `clip_grad_norm_` find if nobody has called `unscale_`?",
     );
     let model = classifier(seed, device)?;

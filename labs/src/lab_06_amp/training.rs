@@ -16,7 +16,7 @@ const POINTS: usize = 1024;
 const HIDDEN: usize = 64;
 
 // ANCHOR: rings
-/// Points of a square, and which of three rings around its middle each is in.
+/// Points in a square, and which of three rings around its middle each is in.
 pub(super) fn rings(seed: u64, device: Device) -> Result<(Tensor, Tensor)> {
     manual_seed(seed);
     let x = ((Tensor::rand(&[POINTS, 2])? * 2.0)? - 1.0)?;
@@ -44,14 +44,14 @@ pub(super) fn classifier(seed: u64, device: Device) -> Result<nn::Sequential> {
 // ANCHOR_END: network
 
 // ANCHOR: options
-/// Autocast to that type; to none, it casts nothing.
+/// Autocast to that type; without one, it casts nothing.
 pub(super) fn casting(device: Device, half: Option<DType>) -> AutocastOptions {
     AutocastOptions { dtype: half, enabled: half.is_some(), ..device.into() }
 }
 // ANCHOR_END: options
 
 // ANCHOR: loss
-/// The forward pass and the loss, the mean over so many batches as large as this one.
+/// The forward pass and the loss, the mean over that many batches as large as this one.
 pub(super) fn loss_of(
     model: &nn::Sequential,
     x: &Tensor,
@@ -227,8 +227,8 @@ fn gradients(
 }
 
 // ANCHOR: watch
-/// The forward pass, with zeros added to what each layer puts out: they get its
-/// gradients.
+/// The forward pass, with zeros added to each linear layer's result. The zeros get
+/// the gradient of that result.
 fn watch(model: &nn::Sequential, x: &Tensor) -> Result<(Tensor, Vec<Tensor>)> {
     let (mut x, mut zeros) = (x.clone(), Vec::new());
     for (_, module) in model.children() {
@@ -282,7 +282,7 @@ pub(super) fn vanishing(lab: &mut Lab, options: &Options) -> crate::Result<()> {
             .unit("%")
             .tolerance(0.1) // whoever expects nearly all of them is right
             .because(
-                "The more examples a loss is the mean of, the smaller the gradient of each, and whatever is less \
+                "The more examples a loss is averaged over, the smaller the gradient of each, and whatever is less \
                  than 2^-25 is rounded to 0.",
             ),
     );

@@ -30,7 +30,7 @@ pub(super) fn the_same_bits(lab: &mut Lab, steps: usize) -> crate::Result<()> {
             .row(row!["a + (b + c)", exact("sum", from_the_right).digits(1)]),
     );
     lab.prose(
-        "Beside 100000000 an f32 has no room for the 1: its neighbours are 8 apart. Each addition rounds, so a sum \
+        "Next to 100000000 an f32 has no room for the 1: its neighbours are 8 apart. Each addition rounds, so a sum \
          depends on the order. Blocks of a GPU that add to the same memory with atomicAdd do so in whatever order they \
          arrive.",
     );
@@ -143,8 +143,8 @@ fn repeated_gradients(lab: &mut Lab) -> crate::Result<()> {
     });
     if device.is_cuda() && Machine::current().time_is_modelled() {
         lab.prose(
-            "On a simulated card even the disorder is computed, so this lab prints the same whenever you run it. A real \
-             card shuffles anew.",
+            "On a simulated card even the disorder is computed, so this lab prints the same whenever you run it. On a real \
+             card the order changes from run to run.",
         );
     }
     Ok(())
@@ -226,7 +226,7 @@ fn repeated_trainings(lab: &mut Lab, steps: usize) -> crate::Result<()> {
     lab.prose(
         "The seed fixes the weights at the start and the images. It does not fix the order of additions, and each step \
          builds on the differences of the last. \"+ deterministic\" is cudnn::set_deterministic(true), \"+ everywhere\" \
-         use_deterministic_algorithms(true), which covers all operations; in this crate only convolutions need it.",
+         is use_deterministic_algorithms(true), which covers all operations; in this crate only convolutions need it.",
     );
     lab.prose(Text::from(match with_a_seed {
         ("none", _) => "Here the weights came out alike with a seed alone, by luck.",
@@ -287,7 +287,7 @@ fn what_order_costs(lab: &mut Lab) -> crate::Result<()> {
     }
     lab.table(table);
     lab.prose(
-        "ALGO_0 adds where the sum is, in any order. ALGO_1 keeps the parts in a workspace and adds them in order. It \
+        "ALGO_0 adds its parts in any order. ALGO_1 keeps the parts in a workspace and adds them in order. It \
          makes fewer parts, so that the workspace does not grow too large.",
     );
     let slower: Vec<&str> = times
@@ -296,7 +296,7 @@ fn what_order_costs(lab: &mut Lab) -> crate::Result<()> {
         .map(|(name, _)| *name)
         .collect();
     let verdict = match slower[..] {
-        [] => "Here the order costs memory and hardly any time: there are parts enough for the whole card.".to_owned(),
+        [] => "Here the order costs memory and hardly any time: there are enough parts for the whole card.".to_owned(),
         [one] => format!(
             "Here the order costs time for {one}: its parts are too few for the whole card. The other gradient has \
              enough to do either way."

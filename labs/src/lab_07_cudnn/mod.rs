@@ -23,7 +23,7 @@ pub const LAB: Entry<Options> =
 /// The knobs of this lab.
 #[derive(clap::Args)]
 pub struct Options {
-    /// Steps of the trainings that are compared bit by bit
+    /// Steps of the training runs that are compared bit by bit
     #[arg(long, value_name = "N", default_value = "20", value_parser = count(1..=1000))]
     pub steps: usize,
 
@@ -72,7 +72,7 @@ fn four_questions(lab: &mut Lab) -> crate::Result<()> {
     );
     lab.prose(
         "A yes to one of the first three questions promises nothing about the next. Enabled is only a wish: it can be \
-         true without a GPU, where nothing comes of it.",
+         true even without a GPU, and then it has no effect.",
     );
 
     lab.think(
@@ -151,7 +151,7 @@ fn without_cudnn(lab: &mut Lab, what: &str) {
 }
 
 // ANCHOR: convolution
-/// A convolution, and as many square images as it is to be used on.
+/// A convolution, and square images to use it on.
 fn convolution(
     device: Device,
     images: usize,
@@ -159,7 +159,7 @@ fn convolution(
     size: usize,
     kernel: usize,
 ) -> Result<(nn::Conv2d, Tensor)> {
-    // As many zeros around an image as keep its size.
+    // Enough zeros around an image to keep its size.
     let options = nn::Conv2dOptions {
         padding: (kernel / 2).into(),
         bias: false,

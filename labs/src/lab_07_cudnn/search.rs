@@ -73,14 +73,14 @@ pub(super) fn one_convolution(lab: &mut Lab) -> crate::Result<()> {
     lab.answer(guess, by_time);
     draw(lab, &tried, [("the search", found), ("the rule", by_rule)]);
     lab.prose(
-        "The workspace is memory that an algorithm needs besides the image, the weights and the result: what GEMM writes out, and \
-         Winograd's transforms.",
+        "The workspace is memory that an algorithm needs besides the images, the weights and the result: GEMM writes its \
+         numbers there, and Winograd keeps its transforms there.",
     );
 
     lab.think(
         "07-same",
-        "The same images go through the same convolution, and the algorithm is chosen in three ways. Are the results the \
-         same, to the bit?",
+        "The same images go through the same convolution three times, and each time the algorithm is chosen in a different way. \
+         Are the results the same, to the bit?",
     );
     let by_default = Flags::default();
     let exact_y = in_f64(&conv, &x)?;
@@ -98,7 +98,7 @@ pub(super) fn one_convolution(lab: &mut Lab) -> crate::Result<()> {
     // ANCHOR_END: three_ways
     let first = bits(&results[0].1)?;
     let mut table =
-        Table::new(["", "computed by", "error in millionths", "bits as first"]);
+        Table::new(["", "computed by", "error in millionths", "same as first"]);
     for (name, y, kernels) in &results {
         // Only the search goes by times.
         let found = |figure, value: Value| match *name {
@@ -115,11 +115,11 @@ pub(super) fn one_convolution(lab: &mut Lab) -> crate::Result<()> {
     lab.table(table);
     lab.prose(
         "The errors are against the same convolution in f64. An algorithm may add the same products in another order, or \
-         other products, and round elsewhere. No result is wrong, and you cannot count on two being the same.",
+         compute other products, so it rounds elsewhere. No result is wrong, but you cannot count on two being the same.",
     );
     if has_tf32(device)? {
         lab.prose(
-            "Some hundred millionths are the error of TF32, which section 7 is about.",
+            "An error of some hundred millionths comes from TF32, which section 7 is about.",
         );
     }
     Ok(())
@@ -133,11 +133,11 @@ fn why_the_fastest(name: &str) -> &'static str {
              multiplies fast, its transforms cost more than they save."
         }
         "`GEMM`" => {
-            "Here a product of matrices that lie ready is so much faster that writing them out first pays."
+            "Here a product of ready-made matrices is so much faster that it pays to write them out first."
         }
         _ => {
-            "This one prepares nothing. The other two prepare before they multiply, and here that costs more than it \
-             saves."
+            "This one prepares only a small table. The other two rewrite their numbers before they multiply, and here \
+             that costs more than it saves."
         }
     }
 }
@@ -202,8 +202,8 @@ pub(super) fn rule_or_search(lab: &mut Lab) -> crate::Result<()> {
     }
     lab.think(
         "07-rule",
-        "Without benchmark mode a rule of thumb picks the algorithm. With it the first call tries all of them, and later \
-         calls take the fastest. For how many of four convolutions is the rule wrong?",
+        "Without benchmark mode a rule of thumb picks the algorithm. In benchmark mode the first call tries all of \
+         them, and later calls take the fastest. For how many of the lab's four convolutions is the rule wrong?",
     );
     let mut later_calls = Table::new(["convolution", "rule", "later", "found"]);
     let mut first_calls =
@@ -214,7 +214,7 @@ pub(super) fn rule_or_search(lab: &mut Lab) -> crate::Result<()> {
         // ANCHOR: first_and_later
         let (conv, x) = convolution(device, images, channels, size, kernel)?;
         let forward = || no_grad(|| conv.forward(&x));
-        time_of(device, forward)?; // not looked at: takes memory
+        time_of(device, forward)?; // ignored: the first call takes memory
         let rule = time_of(device, forward)?;
         cudnn::set_benchmark(true);
         let first = time_of(device, forward)?; // tries all
@@ -248,7 +248,7 @@ pub(super) fn rule_or_search(lab: &mut Lab) -> crate::Result<()> {
     lab.table(later_calls);
     let (gain, name, paid_back) = best;
     let guess = lab.predict(if gain.is_zero() {
-        Prediction::think("07-pay", "After how many later calls is a search paid back where the rule was right?")
+        Prediction::think("07-pay", "Where the rule was right, after how many later calls is a search paid back?")
     } else {
         Prediction::number(
             "07-pay",
@@ -361,16 +361,16 @@ pub(super) fn when_it_never_pays(lab: &mut Lab) -> crate::Result<()> {
     let searches: usize = all_searches.iter().take(2).sum();
     lab.answer(guess, observed("searches", searches).unit("searches"));
     lab.prose(
-        "The result is kept for each pass, type and set of sizes. A smaller last batch costs one more search, once. Sizes \
-         that are new each time are searched each time, and those searches are never paid back. benchmark_limit tries \
-         fewer algorithms: with 1 it is the rule's choice alone, which costs less and finds nothing. Training makes \
-         three passes, forward and two for the gradients, so it searches three times for each size.",
+        "What a search finds is kept for each pass, type and set of sizes. A smaller last batch costs one more search, once. Sizes \
+         that are new each time are searched each time, and those searches are never paid back. With a \
+         benchmark_limit a search tries fewer algorithms: with 1 it tries only the rule's choice, which costs less and \
+         finds nothing better. Training has three passes, one forward and two for the gradients, so it searches three times for each size.",
     );
     Ok(())
 }
 
 // ANCHOR: forward_all
-/// The time of a convolution of each batch, and how many of the calls were searches.
+/// How long it takes to convolve all batches, and how many of the calls were searches.
 fn forward_all(
     conv: &nn::Conv2d,
     batches: &[Tensor],
@@ -402,7 +402,7 @@ pub(super) fn memory_to_work_in(lab: &mut Lab) -> crate::Result<()> {
     }
     lab.think(
         "07-peak",
-        "The result of a convolution is 147456 bytes. How much memory does the call take at its peak while it searches?",
+        "The result of a convolution takes 147456 bytes. How much memory does the call take at its peak while it searches?",
     );
     // ANCHOR: peaks
     let (conv, x) = convolution(device, 8, [32, 8], 24, 3)?;

@@ -105,7 +105,7 @@ pub(super) fn ten_bits(lab: &mut Lab, size: usize) -> crate::Result<()> {
         .or("product", "The product.", "Neither was rounded to TF32 here.")
         .or(
             "equal",
-            "Both are equally exact, since both are computed in f32.",
+            "They are equally exact, since both are computed in f32.",
             "Their tensors are f32, but tensor cores may round the factors to TF32, and for convolutions this is allowed \
              by default.",
         )
@@ -187,7 +187,7 @@ fn products(seed: u64, size: usize, device: Device) -> crate::Result<(Table, f64
     matmul::set_allow_tf32(false);
     // ANCHOR_END: products
     let mut table =
-        Table::new(["product", "error in millionths", "bits as allow_tf32", "time"]);
+        Table::new(["product", "error in millionths", "same as allow_tf32", "time"]);
     for (name, error, bits, time) in &results {
         table = table.row(row![
             *name,

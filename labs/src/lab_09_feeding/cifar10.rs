@@ -12,7 +12,7 @@ use crate::{Lab, Table, exact, row};
 const UNPACKED: &str = "a file of cifar-10-binary.tar.gz, unpacked";
 
 // ANCHOR: cifar10
-/// A class, and 32 × 32 pixels: first all red, then all green, then all blue.
+/// A class, and 32 × 32 pixels: first all reds, then all greens, then all blues.
 const RECORD: usize = 1 + 3 * 32 * 32;
 
 /// Pictures of CIFAR-10 in memory, one record after the other.
@@ -89,7 +89,7 @@ pub(super) fn from_files(
     lab.think(
         "09-record",
         "A picture of CIFAR-10 has 32 × 32 pixels in three colours, a byte for each, and one more byte says which of \
-         ten classes it belongs to. How many bytes of the file is that?",
+         ten classes it belongs to. How many bytes of the file does a picture take?",
     );
     let dataset = files.cloned().unwrap_or_else(|| Arc::new(Cifar10::made_up(16)));
     let bytes = dataset.records.len();

@@ -19,8 +19,8 @@ use crate::{Figure, Lab, Table, Text, Value, row, timed};
 pub(super) const SAMPLES: usize = 512;
 
 // ANCHOR: pictures
-/// Grey pictures of 32 × 32 pixels, as bytes. Each sample costs the CPU something:
-/// it becomes a float tensor of mean 0 and deviation 1.
+/// Grey pictures of 32 × 32 pixels, as bytes. Each sample takes the CPU some time:
+/// it becomes a float tensor of mean 0 and standard deviation 1.
 pub(super) struct Pictures {
     pixels: Tensor,
     classes: Vec<i64>,
@@ -50,8 +50,8 @@ impl Pictures {
 }
 
 // ANCHOR: prepared
-/// Pictures of 128 × 128 pixels, prepared already: 64 KiB each, and for the CPU
-/// no more work than a copy.
+/// Pictures of 128 × 128 pixels, prepared already. The CPU only has to copy the
+/// 64 KiB of each.
 struct Prepared {
     pictures: Tensor,
     classes: Vec<i64>,
@@ -230,7 +230,7 @@ pub(super) fn one_epoch(lab: &mut Lab, batch_size: usize) -> crate::Result<()> {
     manual_seed(lab.seed());
     lab.think(
         "09-shorter",
-        "The samples of a data set cost the CPU something, and the network is small. What makes an epoch shortest: \
+        "The samples of a data set take the CPU some time, and the network is small. What shortens an epoch most: \
          pinned memory, copies that nobody waits for, or workers?",
     );
     // ANCHOR: loader
@@ -293,7 +293,7 @@ pub(super) fn one_epoch(lab: &mut Lab, batch_size: usize) -> crate::Result<()> {
     );
     lab.prose(
         "Each + adds to the row above. \"copies\" is the time of all copies to the GPU, \"busy\" the share of the epoch in \
-         which it computes.",
+         which the GPU computes.",
     );
     let [pageable, _, _, prefetched, _, workers, ..] = &training.epochs[..] else {
         return Err("eight ways".into());
@@ -313,7 +313,7 @@ pub(super) fn one_epoch(lab: &mut Lab, batch_size: usize) -> crate::Result<()> {
     };
     lab.prose(Text::from(format!("{cheaper_copies} {sharing}")).raced());
     lab.prose(
-        "Data that is on the GPU already, prepared once, needs no loading, but it has to fit there. A collate_fn that \
+        "If the data is on the GPU already, prepared once, there is nothing to load, but it has to fit there. A collate_fn that \
          uses the GPU allows no workers: section 6.",
     );
     copies_set_the_pace(lab)
@@ -323,7 +323,7 @@ fn copies_set_the_pace(lab: &mut Lab) -> crate::Result<()> {
     let device = lab.device();
     lab.think(
         "09-pictures",
-        "The pictures are larger now, and prepared beforehand: a batch is 4 MiB, and costs the CPU no more than a copy. Which gains least \
+        "The pictures are larger now, and prepared beforehand: a batch is 4 MiB, and the CPU only has to copy it. Which helps least \
          now: pinned memory, `non_blocking`, or another stream?",
     );
     // ANCHOR: copies
@@ -339,7 +339,7 @@ fn copies_set_the_pace(lab: &mut Lab) -> crate::Result<()> {
     };
     let copies = Stream::new(device)?;
     let (pageable, pinned) = (loader(false)?, loader(true)?);
-    // Takes pinned memory for as many batches as may be under way, not timed.
+    // Not timed: this takes pinned memory for as many batches as may be under way.
     drop(pinned.iter().collect::<Result<Vec<_>>>()?);
     let mut training = Training::new(128 * 128, 64, device)?;
     training.way("pageable", || moved(&pageable, device, false))?;
@@ -353,7 +353,7 @@ fn copies_set_the_pace(lab: &mut Lab) -> crate::Result<()> {
         "Above, on one stream, a copy and the work with it take turns. Below, a prefetcher copies the next batch on a \
          stream of its own.",
     );
-    lab.prose("The loader is the same in all rows: 4 workers, and where it pins, it does so beside the loop.");
+    lab.prose("The loader is the same in all rows: it has 4 workers, and where it pins, it pins beside the loop.");
     if blocking(device)? {
         lab.prose(
             Text::from(

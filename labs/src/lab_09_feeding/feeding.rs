@@ -47,14 +47,14 @@ fn pageable_and_pinned(lab: &mut Lab) -> crate::Result<()> {
             exact("same", x.to(device)?.is_same(&x).to_string())
         ));
         lab.prose(
-            "Nothing has to get anywhere, so nothing is copied, and pinned memory would be of no use. With --gpu sim:t4 \
+            "Nothing has to move, so nothing is copied, and pinned memory would be of no use. With --gpu sim:t4 \
              you see how fast copies to a GPU are, from pageable memory and from pinned memory.",
         );
         return Ok(());
     }
     lab.think(
         "09-pinned",
-        "Pinned memory is memory of the host too. How many times as fast is a copy of 8 MiB from it?",
+        "Pinned memory is memory of the host too. How much faster is a copy of 8 MiB from there than from pageable memory?",
     );
     let mut table = Table::new(["copy", "pageable", "pinned"]);
     for (size, bytes) in [("64 KiB", 1 << 16), ("1 MiB", 1 << 20), ("8 MiB", 1 << 23)] {
@@ -62,13 +62,13 @@ fn pageable_and_pinned(lab: &mut Lab) -> crate::Result<()> {
         let pageable = Tensor::zeros(&[bytes / 4])?;
         let pinned = pageable.pin_memory()?;
         let there = pageable.to(device)?;
-        // To the CPU, a copy that nobody waits for goes to pinned memory.
+        // A copy to the CPU that nobody waits for goes to pinned memory.
         let into_pinned = ToOptions {
             device: Some(Device::Cpu),
             non_blocking: true,
             ..Default::default()
         };
-        // Not timed: the first takes memory.
+        // Not timed: the first call also takes memory.
         drop((pageable.to(device)?, there.to(into_pinned)?));
         cuda::synchronize()?;
 
@@ -142,14 +142,14 @@ fn pageable_and_pinned(lab: &mut Lab) -> crate::Result<()> {
     };
     lab.prose(Text::from(verdict).raced());
     lab.prose(
-        "It can pay where somebody else does it beside the training loop, or where what is pinned is copied more than once.",
+        "It can pay where somebody else does it beside the training loop, or where the same pinned memory is copied more than once.",
     );
     Ok(())
 }
 
 // ANCHOR: one_copy
-/// Queues work, then a copy on a stream. Returns the time of the call that copies,
-/// and of all.
+/// Queues work, then a copy on a stream. Returns how long the call that copies took,
+/// and how long work and copy took together.
 fn one_copy(
     work: &Tensor,
     batch: &Tensor,
@@ -184,14 +184,14 @@ fn what_blocks_the_host(lab: &mut Lab) -> crate::Result<()> {
     let blocking = blocking(device)?;
     let at_once = lab.predict(
         Prediction::number("09-eight", in_how_many)
-            .because("The GPU fetches a batch by itself only from pinned memory, and only `non_blocking` lets the host go.")
+            .because("The GPU fetches a batch by itself only from pinned memory, and only `non_blocking` lets the host go on.")
             .raced()
             .only_if(!blocking),
     );
     let beside = lab.predict(
         Prediction::choice(
             "09-overlap",
-            "The work is asked for first. What does it take, at least, for the copy to run beside it?",
+            "The host asks for the work first. What is the least it takes for the copy to run beside the work?",
         )
         .or(
             "free",
@@ -230,7 +230,7 @@ fn what_blocks_the_host(lab: &mut Lab) -> crate::Result<()> {
             for (name, stream) in [("same", &same), ("other", &other)] {
                 let device = Some(device);
                 let to = ToOptions { device, non_blocking, ..Default::default() };
-                // Not timed: the first takes memory.
+                // Not timed: the first call also takes memory.
                 one_copy(&work, batch, stream, to)?;
                 let (times, trace) =
                     Machine::current().profile(|| one_copy(&work, batch, stream, to));
@@ -350,7 +350,7 @@ fn side_by_side(trace: &Trace) -> Option<bool> {
 }
 
 // ANCHOR: stale
-/// The loss of the first step; that of the second, read at once, and after a wait.
+/// The loss of the first step, and that of the second: read at once, and after a wait.
 fn losses(device: Device) -> Result<[f64; 3]> {
     let to_cpu = ToOptions {
         device: Some(Device::Cpu),
@@ -378,13 +378,13 @@ fn twos(device: Device, wait: bool) -> Result<i64> {
     let to_gpu =
         ToOptions { device: Some(device), non_blocking: true, ..Default::default() };
     let batch = Tensor::ones(&[1 << 20])?.pin_memory()?;
-    drop(batch.to(device)?); // the first takes memory, and that waits
+    drop(batch.to(device)?); // the first copy also takes memory, which waits
     let there = batch.to(to_gpu)?;
     if wait {
         cuda::current_stream(device)?.record_event()?.synchronize()?;
     }
     batch.fill_(2.0)?;
-    Ok(there.sum()?.item()? as i64 - (1 << 20)) // each of them adds one
+    Ok(there.sum()?.item()? as i64 - (1 << 20)) // each two adds one more
 }
 // ANCHOR_END: torn
 
@@ -413,7 +413,7 @@ fn stale_and_torn(lab: &mut Lab) -> crate::Result<()> {
             .or(
                 "second",
                 "2, the loss of the second step.",
-                "`item()` waits where its tensor is on the GPU, and this one is on the CPU already.",
+                "`item()` waits if its tensor is on the GPU, and this one is on the CPU already.",
             )
             .or(
                 "error",
@@ -426,8 +426,8 @@ fn stale_and_torn(lab: &mut Lab) -> crate::Result<()> {
                 "Memory is handed out as it is, with what was last in it.",
             )
             .because(
-                "The second result gets the memory of the first, and what stands there is the old number until the copy \
-                 has run. Nothing made the host wait for that.",
+                "The second result gets the memory of the first, which holds the old number until the copy has run. \
+                 Nothing made the host wait for that.",
             )
             .raced()
             .only_if(!blocking),
@@ -467,8 +467,8 @@ fn stale_and_torn(lab: &mut Lab) -> crate::Result<()> {
         "The number is right, by luck: the copy had run when you read it. Nothing made the host wait for it."
     } else {
         "You read the second result before the copy had run, and found what its memory held before: no error, but a \
-         plausible number that is one step old. item() of a tensor on the GPU waits; of a tensor on the host it has no \
-         reason to."
+         plausible number that is one step old. item() waits for a tensor on the GPU, but has no reason to wait for \
+         one on the host."
     };
     lab.prose(Text::from(verdict).raced());
 

@@ -65,7 +65,7 @@ fn why(lab: &mut Lab) -> crate::Result<()> {
     lab.prose(
         "GPU-Util does not tell which is which. Look at the host first: one loop keeps it busier than a single thread \
          can. Of the other three, one has batches coming over the bus. Of the last two, one runs kernels that few of the \
-         multiprocessors take part in. And one has nothing odd at all, which says something too.",
+         multiprocessors take part in. And one shows nothing odd at all, and that tells you something too.",
     );
 
     let told_apart = [a, b, d].iter().all(|other| cpu(c) > cpu(other))
@@ -86,9 +86,9 @@ fn why(lab: &mut Lab) -> crate::Result<()> {
     );
     lab.table(
         Table::new(["loop", "what it is", "what gives it away"])
-            .row(row!["A", TINY, "SM active is a small part of GPU-Util"])
+            .row(row!["A", TINY, "SM active is far below GPU-Util"])
             .row(row!["B", PAGEABLE, "batches on the bus, and no workers"])
-            .row(row!["C", LOADER, "CPU above 100 %: the workers"])
+            .row(row!["C", LOADER, "CPU above 100 %, workers included"])
             .row(row!["D", WAITS, "nothing: GPU and host wait for each other"]),
     );
     lab.answer(
@@ -108,7 +108,7 @@ fn why(lab: &mut Lab) -> crate::Result<()> {
     lab.think("05-cures", "What would you do about each of the four?");
     lab.prose(
         "A wants larger batches. B wants pinned memory and a copy that runs ahead. C wants more workers, or less work for \
-         each sample. D wants its numbers read less often. The first table is what is left when all four are cured.",
+         each sample. D wants its numbers read less often. The first table shows a loop that has none of the four.",
     );
     Ok(())
 }
@@ -238,7 +238,7 @@ fn waits(seed: u64, device: Device) -> Result<Seen> {
     })
 }
 
-/// Left in the loop when a NaN was found.
+/// Left in the loop after somebody had looked for a NaN.
 fn check(x: &Tensor) -> Result<()> {
     match x.detach().sum()?.item()?.is_finite() {
         true => Ok(()),
@@ -248,15 +248,15 @@ fn check(x: &Tensor) -> Result<()> {
 // ANCHOR_END: waits
 
 // ANCHOR: rows
-/// Keeps the GPU busy with tensors of so many rows. What the monitor says, and how many
-/// rows get done in a millisecond.
+/// Keeps the GPU busy with a tensor of so many rows. Returns what the monitor says, and
+/// how many rows get done in a millisecond.
 fn argmax_of(rows: usize, device: Device) -> Result<(Gpu, f64)> {
     let x = Tensor::rand_with(&[rows, 1 << 16], device, None)?;
     pause();
     let (start, mut launches) = (Instant::now(), 0);
     let (gpu, _) = watched(device, || {
         for _ in 0..20 {
-            x.argmax(1, false)?; // one block of threads a row
+            x.argmax(1, false)?; // one block of threads per row
             launches += 1;
         }
         wait_for(device)
@@ -269,14 +269,13 @@ fn argmax_of(rows: usize, device: Device) -> Result<(Gpu, f64)> {
 fn busy_is_not_full(lab: &mut Lab) -> crate::Result<()> {
     lab.section(8, "How full is busy?");
     let times_as_many = "`argmax` finds the largest of the 65536 numbers in each row, in a tensor of 1, 8 or 80 \
-                         rows. Each keeps the GPU busy, launch after launch. A row is one block of threads, and a \
+                         rows. Each tensor keeps the GPU busy, launch after launch. A row is one block of threads, and a \
                          multiprocessor can work on several blocks at once. With 80 rows in a launch, how many times \
                          as many rows get done in a second as with one row?";
     if !lab.device().is_cuda() {
         lab.think("05-argmax", times_as_many);
     }
-    if !on_gpu(lab, "a busy GPU whose multiprocessors have nothing to do, all but one.")
-    {
+    if !on_gpu(lab, "a busy GPU on which all multiprocessors but one are idle.") {
         return Ok(());
     }
     let guess = lab.predict(
@@ -284,7 +283,7 @@ fn busy_is_not_full(lab: &mut Lab) -> crate::Result<()> {
             .tolerance(0.25)
             .because(
                 "A single row keeps one multiprocessor at work, and the others stand idle. More rows find room beside it, \
-                 and GPU-Util does not mind.",
+                 and GPU-Util stays as it is.",
             )
             .raced(),
     );
@@ -316,7 +315,7 @@ fn busy_is_not_full(lab: &mut Lab) -> crate::Result<()> {
             .row(line("Pwr, W", &|(_, gpu, _)| {
                 reading("rows_power", watts(gpu.power_draw))
             }))
-            .row(line("rows a ms", &|(_, _, rate)| {
+            .row(line("rows per ms", &|(_, _, rate)| {
                 found("rows_per_millisecond", rate.round() as i64)
             })),
     );
@@ -326,7 +325,7 @@ fn busy_is_not_full(lab: &mut Lab) -> crate::Result<()> {
     lab.answer(guess, found("rows_gain", eighty / one).digits(0));
     lab.prose(
         "GPU-Util asks whether any kernel ran, not how much of the GPU it filled. One row is one block of threads, and one \
-         block is on one multiprocessor; the others stand idle. SM active is the share of the multiprocessors that had \
+         block runs on one multiprocessor; the others stand idle. SM active is the share of the multiprocessors that had \
          work, and occupancy the share of all places for threads that were taken. Both come from a profiler, or from DCGM \
          in a data centre. With nvidia-smi alone, look at the power.",
     );

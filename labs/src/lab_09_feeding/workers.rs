@@ -27,7 +27,7 @@ pub(super) fn sections(lab: &mut Lab, options: &Options) -> crate::Result<()> {
 }
 
 // ANCHOR: workers
-/// The times to load an epoch of 1024 rows that lie in memory, and of the pictures.
+/// How long an epoch of loading takes: of 1024 rows in memory, and of the pictures.
 fn epochs(batch_size: usize, num_workers: usize) -> Result<(Duration, Duration)> {
     let options = DataLoaderOptions { batch_size, num_workers, ..Default::default() };
     let x = Tensor::randn(&[1024, 16])?;
@@ -68,8 +68,8 @@ fn more_workers(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     let guess = lab.predict(
         Prediction::yes_no(
             "09-workers",
-            "The 1024 rows of 16 numbers of chapter 03 lie in memory. An epoch of loading them takes some time \
-             without workers. Does it take less with workers?",
+            "Chapter 03's 1024 rows of 16 numbers lie in memory. Loading them for an epoch takes some time without \
+             workers. Does it take less with workers?",
         )
         .because(match rows_gain {
             false => "Workers must be started and batches handed over, however little there is to do.",
@@ -89,11 +89,11 @@ fn more_workers(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     lab.table(table);
     lab.answer(guess, rows_gain);
     lab.prose(
-        "Workers share the work of making samples, batch by batch. Each costs its start in every epoch, and each batch its \
-         way from the worker to the loop.",
+        "Workers share the work of making samples, batch by batch. Each worker has to be started in every epoch, and \
+         each batch handed over to the loop.",
     );
     let for_pictures = if pictures_gain {
-        "The pictures are much work, so they gain."
+        "The pictures are a lot of work, so they gain."
     } else if batch_size == SAMPLES {
         "The pictures gain nothing, because all of them are a single batch."
     } else {
@@ -118,8 +118,8 @@ fn more_workers(lab: &mut Lab, options: &Options) -> crate::Result<()> {
         let hand_over = time_to_load(2, 1)? - time_to_load(1, 1)?;
         let worker = time_to_load(1, 1)? - time_to_load(1, 0)? - hand_over;
         lab.prose(text!(
-            "In this crate a worker is a thread. The model takes {} for its start and end and {} for a batch, as measured \
-             with this crate; --gpu none --num-workers 4 measures yours.",
+            "In this crate a worker is a thread. The model counts {} for its start and end and {} for each batch, as \
+             measured with this crate; --gpu none --num-workers 4 measures yours.",
             microseconds("worker_time", worker),
             microseconds("hand_over_time", hand_over)
         ));
@@ -173,7 +173,7 @@ fn created_or_moved(lab: &mut Lab) -> crate::Result<()> {
     }
     lab.think(
         "09-way",
-        "A tensor of 4 MiB is made on the CPU and moved to the GPU. How much memory does that take, on the two together?",
+        "A tensor of 4 MiB is made on the CPU and moved to the GPU. How much memory does that take, host and GPU together?",
     );
     // Not timed: the first takes memory.
     drop(Tensor::zeros_with(&[1024, 1024], device)?);

@@ -166,14 +166,14 @@ pub const CLAIMS: Claims = Claims {
             },
         },
         Claim {
-            says: "each in another segment of 20 MiB, hold 80 MiB",
+            says: "each in a different segment of 20 MiB, hold 80 MiB",
             holds: |seen| {
                 let (allocated, reserved) = (seen.numbers("allocated"), seen.numbers("reserved"));
                 allocated[10] - allocated[4] == 8_388_608.0 && reserved[10] >= 83_886_080.0
             },
         },
         Claim {
-            says: "Both calls of the driver wait here",
+            says: "Both calls to the driver wait here",
             holds: |seen| waits(seen) == [true, false, true],
         },
         Claim { says: "Nothing waits for the product here", holds: |seen| waits(seen) == [false; 3] },

@@ -64,7 +64,7 @@ pub const CLAIMS: Claims = Claims {
         },
         Claim {
             // Without a GPU all of this process is measured, and that of these tests does much else.
-            says: "What you see in its row is the workers",
+            says: "Its row shows what the workers use",
             holds: |seen| seen.device() == "cpu" || (150.0..=210.0).contains(&seen.numbers("host_cpu")[4]),
         },
     ],

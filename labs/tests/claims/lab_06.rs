@@ -46,7 +46,7 @@ pub const CLAIMS: Claims = Claims {
         Claim { says: "Here the product is", holds: |seen| names_the_gains(seen, "here", "Here") },
         Claim { says: "it is faster in", holds: |seen| names_the_gains(seen, "there", "On the ") },
         Claim {
-            says: "on this model at the pace of float32",
+            says: "on a simulated card at the pace of float32",
             holds: |seen| {
                 let at_its_pace = |column: &str| seen.numbers(column)[2] == seen.numbers(column)[0];
                 at_its_pace("here") || at_its_pace("there")
@@ -204,7 +204,7 @@ pub const CLAIMS: Claims = Claims {
             holds: |seen| seen.numbers("step_memory")[2] > 20.0 * 256.0,
         },
         Claim {
-            says: "Most of it is weights",
+            says: "Most of the memory is for weights",
             holds: |seen| {
                 // Three matrices and their gradients, in KiB.
                 let weights = 2.0 * f64::from(2 * 1024 * 1024 + 16 * 1024) * 4.0 / 1024.0;

@@ -22,7 +22,7 @@ pub const CLAIMS: Claims = Claims {
             },
         },
         Claim {
-            says: "Some hundred millionths are the error of TF32",
+            says: "An error of some hundred millionths comes from TF32",
             holds: |seen| seen.texts("rounding").contains(&"about 300".to_owned()),
         },
         Claim {
@@ -127,7 +127,7 @@ pub const CLAIMS: Claims = Claims {
         "On a card that multiplies fast, its transforms cost more than they save",
         "The errors are against the same convolution in f64",
         "An algorithm may add the same products in another order",
-        "benchmark_limit tries fewer algorithms",
+        "a search tries fewer algorithms",
         "If your training becomes slower for no visible reason",
         "Blocks of a GPU that add to the same memory",
         "On a simulated card even the disorder is computed",

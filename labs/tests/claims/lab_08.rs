@@ -87,7 +87,7 @@ pub const CLAIMS: Claims = Claims {
             holds: |seen| seen.number("dropped_sum") == 2000.0,
         },
         Claim {
-            says: "item fails, and did nothing wrong",
+            says: "item fails, but it did nothing wrong",
             holds: |seen| seen.answered("08-which-line", ".item(") && seen.shows("item          failed"),
         },
         Claim {
@@ -97,14 +97,14 @@ pub const CLAIMS: Claims = Claims {
     ],
     by_definition: &[
         "On the CPU a call returns when its work is done",
-        "unless the host is so slow that the GPU waits for it",
+        "except where the GPU has to wait for it",
         "Both loops add up the same losses.",         // as a table shows
         "With --gpu sim:t4 the first loop is slower", // see the first claim of that loop
         "The side stream doubles whatever stands there",
         "The default stream is special only because",
         "the host is told by a later line",
         "The memory of x goes back to the stream it was made on",
-        "Only the first copy and the last computing have nothing beside them",
+        "Only the first copy and the last kernels run alone",
         "so some of the shorter work hides behind the longer",
     ],
 };

@@ -62,7 +62,7 @@ pub const CLAIMS: Claims = Claims {
             holds: |seen| seen.number("early_loss") == seen.number("first_loss"),
         },
         Claim {
-            says: "what stands there is the old number until the copy has run",
+            says: "which holds the old number until the copy has run",
             holds: |seen| seen.answered("09-loss-reads", "first"),
         },
         Claim {
@@ -145,7 +145,7 @@ pub const CLAIMS: Claims = Claims {
         },
         // 5
         Claim {
-            says: "The pictures are much work, so they gain",
+            says: "The pictures are a lot of work, so they gain",
             holds: |seen| best_of_pictures(seen) < 0.9,
         },
         Claim { says: "The pictures gain nothing", holds: |seen| best_of_pictures(seen) >= 0.9 },
@@ -243,7 +243,7 @@ pub const CLAIMS: Claims = Claims {
         "It can pay where somebody else does it",
         "CUDA_LAUNCH_BLOCKING=1 is set, so every call waits until its work is done",
         "The loader is the same in all rows",
-        "Each costs its start in every epoch",
+        "Each worker has to be started in every epoch",
         "So they pay where there is much work to share",
         "more than there are cores only take turns",
         "and costs far more",
