@@ -31,10 +31,8 @@ pub fn too_wide(file: &str, source: &str, name: &str) -> Vec<Mistake> {
 /// The lines of an anchor, and the number of the first.
 fn with_marks(source: &str, name: &str) -> Result<(usize, String), String> {
     let is = |line: &str, mark: &str| marked(line, mark) == Some(name);
-    let numbered = || source.lines().enumerate();
-
-    let starts: Vec<usize> =
-        numbered().filter(|(_, line)| is(line, "ANCHOR")).map(|(index, _)| index).collect();
+    let lines: Vec<&str> = source.lines().collect();
+    let starts: Vec<usize> = (0..lines.len()).filter(|index| is(lines[*index], "ANCHOR")).collect();
     let [start] = starts[..] else {
         let names: Vec<&str> = names(source).map(|(_, name)| name).collect();
         return Err(match starts.is_empty() {
@@ -42,12 +40,10 @@ fn with_marks(source: &str, name: &str) -> Result<(usize, String), String> {
             false => format!("has {} anchors `{name}`: give each a name of its own", starts.len()),
         });
     };
-    let end = numbered().skip(start).find(|(_, line)| is(line, "ANCHOR_END"));
-    let Some((end, _)) = end else {
+    let Some(length) = lines[start + 1..].iter().position(|line| is(line, "ANCHOR_END")) else {
         return Err(format!("lacks `ANCHOR_END: {name}` after line {}", start + 1));
     };
-    let lines: Vec<&str> = source.lines().skip(start + 1).take(end - start - 1).collect();
-    Ok((start + 2, dedent(&lines.join("\n"))))
+    Ok((start + 2, dedent(&lines[start + 1..][..length].join("\n"))))
 }
 
 /// A source as a reader wants it: without the marks.
@@ -62,9 +58,9 @@ pub fn names(source: &str) -> impl Iterator<Item = (usize, &str)> {
 }
 
 fn marked<'a>(line: &'a str, mark: &str) -> Option<&'a str> {
-    let line = line.trim();
+    let line = line.trim_ascii();
     let comment = line.strip_prefix("// ").or(line.strip_prefix("# "))?;
-    comment.strip_prefix(mark)?.strip_prefix(": ").map(str::trim)
+    comment.strip_prefix(mark)?.strip_prefix(": ").map(str::trim_ascii)
 }
 
 /// Code without the indentation that its lines share.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::{fs, thread};
 
-use labs::{Captured, Event, LABS, Listed, Run};
+use labs::{Captured, Event, LABS, Listed, Run, render_text, without_measured};
 
 use crate::labs::of_command;
 use crate::mistake::choices;
@@ -107,21 +107,22 @@ impl Course {
     }
 
     /// What a lab says when it is run in this way: that which its snapshot holds.
-    pub(crate) fn events(&self, lab: &Listed, run: &str) -> Result<Vec<Event>, String> {
+    pub(crate) fn events(&self, lab: &Listed, run: &str) -> Result<&'static [Event], String> {
         let all = || choices(lab.runs.iter().map(|run| run.name));
         let run = lab.runs.iter().find(|known| known.name == run);
         let run = run.ok_or_else(|| format!("{} has no such run: say run={}", lab.name, all()))?;
         self.is_built_in()?;
-        let captured = captured(lab, run)?;
+        let Ran { captured, printed } = captured(lab, run)?;
         let snapshot = lab.snapshot(run);
-        output::check(&self.read(&snapshot)?, &captured.events).map_err(|difference| {
+        let printed = printed.get_or_init(|| render_text::render(&without_measured(&captured.events)));
+        output::check(&self.read(&snapshot)?, printed).map_err(|difference| {
             format!(
                 "stale snapshot {snapshot}{difference} (run: {}). To write it anew: \
                  INSTA_UPDATE=always cargo test -p labs",
                 lab.command(run.flags)
             )
         })?;
-        Ok(captured.events.clone())
+        Ok(&captured.events)
     }
 
     /// Runs a command as a reader would. The error says why it fails, or that it is no command of a lab.
@@ -144,7 +145,7 @@ impl Course {
             }
             _ => (flags, None),
         };
-        let captured = ran(lab, &flags);
+        let captured = &ran(lab, &flags).captured;
         if captured.exit_code != 0 {
             let (code, errors) = (captured.exit_code, captured.errors.trim());
             return Err(format!("`{command}` ends with exit code {code}: {errors}"));
@@ -162,22 +163,29 @@ impl Course {
     }
 }
 
+/// A run of a lab.
+struct Ran {
+    captured: Captured,
+    /// What it prints, without what a real clock gave, once somebody has asked: pages do so for each of their pieces.
+    printed: OnceLock<String>,
+}
+
 /// What a lab says in a way that pages show.
-fn captured(lab: &Listed, run: &Run) -> Result<&'static Captured, String> {
+fn captured(lab: &Listed, run: &Run) -> Result<&'static Ran, String> {
     let flags = [run.flags, run.steady].concat();
-    let captured = ran(lab, &flags);
-    match (captured.exit_code, captured.errors.as_str()) {
-        (0, "") => Ok(captured),
+    let ran = ran(lab, &flags);
+    match (ran.captured.exit_code, ran.captured.errors.as_str()) {
+        (0, "") => Ok(ran),
         (_, errors) => Err(format!("{} fails or warns: {}", lab.command(&flags), errors.trim())),
     }
 }
 
 /// Runs a lab, once in the life of this program.
-fn ran(lab: &Listed, flags: &[&str]) -> &'static Captured {
-    type Runs = BTreeMap<String, &'static OnceLock<Captured>>;
+fn ran(lab: &Listed, flags: &[&str]) -> &'static Ran {
+    type Runs = BTreeMap<String, &'static OnceLock<Ran>>;
     static RUNS: Mutex<Runs> = Mutex::new(BTreeMap::new());
     let mut runs = RUNS.lock().unwrap_or_else(PoisonError::into_inner);
     let once = *runs.entry(lab.command(flags)).or_insert_with(|| Box::leak(Box::default()));
     drop(runs); // Others may run another lab meanwhile.
-    once.get_or_init(|| (lab.run)(flags))
+    once.get_or_init(|| Ran { captured: (lab.run)(flags), printed: OnceLock::new() })
 }

@@ -48,7 +48,7 @@ pub fn markdown(
             // A prediction keeps its id when its section moves to the lab of another chapter.
             let of_id = id.split('-').next().unwrap_or_default();
             let events = course.events(course.lab(page.chapter().unwrap_or(of_id))?, &run["run=".len()..])?;
-            Ok(prediction::html(&events, id)?)
+            Ok(prediction::html(events, id)?)
         }
         ("lab-source", [lab]) => lab_code::whole(course, page, lab),
         ("race", []) => Ok(first_page::race()?),
@@ -111,7 +111,7 @@ fn lab_output(course: &Course, lab: &str, number: &str, options: &[&str]) -> Res
     let runs = || choices(lab.runs.iter().map(|run| run.name));
     let run = run.ok_or_else(|| format!("lab-output does not say which run: add run={}", runs()))?;
     let events = course.events(lab, run)?;
-    let section = output::section(&events, number, part)
+    let section = output::section(events, number, part)
         .map_err(|what| format!("{}, run={run}, has {what}", lab.name))?;
 
     let flags = lab.runs.iter().find(|known| known.name == run).map_or(&[][..], |run| run.flags);

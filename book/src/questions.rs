@@ -22,7 +22,7 @@ pub fn html(course: &Course, chapter: &str, least: usize) -> Result<String, Wron
     let all =
         |mistakes: Vec<questions::Mistake>| Wrong::Elsewhere(mistakes.into_iter().map(mistake).collect());
 
-    let runs = |lab: &str, run: &str| course.events(course.lab(lab)?, run);
+    let runs = |lab: &str, run: &str| Ok(course.events(course.lab(lab)?, run)?.into());
     let objectives = questions::objectives(course.root(), chapter)?;
     let Quiz { questions, open } = questions::read(chapter, &text, &objectives, &runs).map_err(all)?;
     let mut html = String::from("<div class=\"questions\">\n");

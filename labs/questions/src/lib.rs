@@ -39,6 +39,7 @@ mod figure;
 mod objectives;
 mod reckoning;
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use labs::{Event, Listed};
@@ -142,7 +143,7 @@ pub struct Open {
 }
 
 /// What a lab says, by its number and the name of the run. The error says what there is.
-pub type Runs<'a> = dyn Fn(&str, &str) -> Result<Vec<Event>, String> + 'a;
+pub type Runs<'a> = dyn Fn(&str, &str) -> Result<Cow<'static, [Event]>, String> + 'a;
 
 /// What is wrong in a file: at which byte, and what would be right.
 pub type Mistake = (usize, String);
@@ -258,7 +259,7 @@ pub fn with_figures(text: &str, runs: &Runs) -> Result<String, String> {
 }
 
 /// What a lab says when it is run here and now, as a terminal needs it.
-pub fn run(lab: &str, run: &str) -> Result<Vec<Event>, String> {
+pub fn run(lab: &str, run: &str) -> Result<Cow<'static, [Event]>, String> {
     let lab = Listed::named(&format!("lab-{lab}")).ok_or_else(|| format!("no lab `{lab}`"))?;
     let run = lab
         .runs
@@ -267,7 +268,7 @@ pub fn run(lab: &str, run: &str) -> Result<Vec<Event>, String> {
         .ok_or_else(|| format!("{} has no run `{run}`", lab.name))?;
     let captured = (lab.run)(&[run.flags, run.steady].concat());
     match captured.exit_code {
-        0 => Ok(captured.events),
+        0 => Ok(captured.events.into()),
         _ => Err(captured.errors),
     }
 }
@@ -312,7 +313,7 @@ mod tests {
 
     #[test]
     fn every_file_is_resolved_as_a_terminal_needs_it() {
-        let ran: Mutex<BTreeMap<(String, String), Vec<Event>>> = Mutex::default();
+        let ran: Mutex<BTreeMap<(String, String), Cow<[Event]>>> = Mutex::default();
         let runs = |lab: &str, name: &str| {
             let mut ran = ran.lock().unwrap();
             let key = (lab.to_owned(), name.to_owned());

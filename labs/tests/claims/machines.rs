@@ -89,7 +89,7 @@ impl Run {
     }
 }
 
-/// Every machine with the lab's usual knobs, and two of them with all others.
+/// Every machine with the lab's usual knobs, and a T4 or an H200 in turn with each of the others.
 pub fn runs(claims: &Claims) -> Vec<Run> {
     let flags = |flags: &[&str]| flags.iter().map(|flag| (*flag).to_owned()).collect::<Vec<String>>();
     let made_up = CARDS.iter().map(|(name, text)| {
@@ -102,12 +102,11 @@ pub fn runs(claims: &Claims) -> Vec<Run> {
     let run = |machine, knobs| Run { machine, knobs, blocking: false };
     let mut runs: Vec<Run> = usual.take(claims.machines).map(|machine| run(machine, &[])).collect();
     runs.push(Run { blocking: true, ..run(flags(&["--gpu", "sim:t4"]), &[]) });
-    for knobs in claims.knobs {
-        match knobs {
-            ["--gpu", machine, knobs @ ..] => runs.push(run(flags(&["--gpu", machine]), knobs)),
-            _ => runs.extend(["sim:t4", "sim:h200"].map(|machine| run(flags(&["--gpu", machine]), knobs))),
-        }
-    }
+    let in_turn = claims.knobs.iter().zip(["sim:t4", "sim:h200"].into_iter().cycle());
+    runs.extend(in_turn.map(|(knobs, machine)| match knobs {
+        ["--gpu", machine, knobs @ ..] => run(flags(&["--gpu", machine]), knobs),
+        _ => run(flags(&["--gpu", machine]), knobs),
+    }));
     runs
 }
 
