@@ -183,7 +183,11 @@ fn verdict(raced: &Raced, cpu: &Step, cpus: &[Step; 2]) -> String {
             gpu.launches
         ),
     };
-    let copies = if *pinned { " The batch is in pinned memory, so the host does not wait for the copies." } else { "" };
+    let copies = if *pinned {
+        " The batch is in pinned memory, so the host does not wait for the copies."
+    } else {
+        ""
+    };
     format!("{result} {why}{copies}")
 }
 
