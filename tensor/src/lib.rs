@@ -84,6 +84,7 @@ pub mod optim;
 pub mod prelude;
 mod print;
 mod python;
+pub mod serialize;
 mod storage;
 mod tensor;
 pub mod trace;
@@ -108,6 +109,7 @@ pub mod errors {
     pub use crate::ops::reduce::error::ReduceError;
     pub use crate::ops::shape::error::ShapeError;
     pub use crate::optim::error::OptimError;
+    pub use crate::serialize::error::SerializeError;
 }
 
 /// What simulated machines are modelled on.

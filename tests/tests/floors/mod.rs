@@ -61,6 +61,7 @@ const TENSOR: Rooms = &[
     ("tensor", &["tensor.rs", "storage.rs", "print.rs", "operation.rs", "enter.rs", "autograd/"]),
     ("ops", &["ops/", "amp/autocast.rs"]),
     ("engine", &["autograd/checkpoint.rs", "autograd/engine.rs", "autograd/mod.rs"]),
+    ("serialize", &["serialize/"]),
     ("nn", &["nn/"]),
     ("optim", &["optim/"]),
     ("amp", &["amp/"]),
