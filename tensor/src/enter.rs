@@ -117,5 +117,6 @@ fn operand(name: String, tensor: &Tensor) -> MismatchedTensor {
         made: tensor.place(),
         moved: tensor.moved(),
         learned: tensor.is_leaf() && tensor.requires_grad(),
+        kept: false,
     }
 }

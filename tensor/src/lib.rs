@@ -84,6 +84,7 @@ pub mod optim;
 pub mod prelude;
 mod print;
 mod python;
+mod rng_state;
 pub mod serialize;
 mod storage;
 mod tensor;
@@ -129,7 +130,7 @@ pub use backends::{
 pub use device::{Device, DeviceType, MachineId};
 pub use dtype::{DType, Element, Scalar};
 pub use error::{
-    DeviceMismatch, Error, GpuError, LayoutError, MismatchedTensor, OutOfMemory, Race, RaceKind,
+    DeviceMismatch, Error, GpuError, HalfDone, LayoutError, MismatchedTensor, OutOfMemory, Race, RaceKind,
     RacingAccess, RacingOperation, RacingWorker, Result,
 };
 pub use half::{bf16, f16};
@@ -145,5 +146,6 @@ pub use ops::shape::CopyOptions;
 pub use ops::values::NestedData;
 pub use races::RaceCheck;
 pub use random::Generator;
+pub use rng_state::{get_rng_state, set_rng_state};
 pub use shape::MAX_DIMS;
 pub use tensor::{Tensor, TensorOptions, ToOptions};

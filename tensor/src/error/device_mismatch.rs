@@ -33,6 +33,8 @@ pub struct MismatchedTensor {
     pub moved: Option<&'static Location<'static>>,
     /// Whether it is a leaf that is learned: most likely a parameter of a model.
     pub learned: bool,
+    /// Whether it is what an optimizer keeps of a parameter: `exp_avg`.
+    pub kept: bool,
 }
 
 impl DeviceMismatch {
@@ -55,6 +57,13 @@ impl DeviceMismatch {
     /// Whatever is still on the CPU is what was forgotten.
     fn fix(&self) -> String {
         let [a, b] = &self.operands;
+        if b.kept {
+            return format!(
+                "{} is kept by the optimizer, and follows its parameter: move it to {} before this line, \
+                 `optim::optimizer_to(&mut optimizer, device)?`",
+                b.name, a.device
+            );
+        }
         let (behind, ahead) = if b.device.is_cuda() && !a.device.is_cuda() { (a, b) } else { (b, a) };
         let (name, device) = (&behind.name, ahead.device);
         match behind.learned {

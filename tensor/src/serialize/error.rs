@@ -12,13 +12,18 @@ pub enum SerializeError {
     /// `key` as Python's `repr` writes it.
     #[error("{key}")]
     Key { key: String },
+    #[error("'{key}': {error}")]
+    Field { key: &'static str, error: String },
+    #[error("expected a count, found {number}")]
+    Negative { number: i64 },
 }
 
 impl Refusal for SerializeError {
     fn kind(&self) -> &'static str {
         match self {
-            SerializeError::Kind { .. } => "TypeError",
+            SerializeError::Kind { .. } | SerializeError::Field { .. } => "TypeError",
             SerializeError::Key { .. } => "KeyError",
+            SerializeError::Negative { .. } => "ValueError",
         }
     }
 }

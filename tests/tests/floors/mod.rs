@@ -66,7 +66,7 @@ const TENSOR: Rooms = &[
     ("optim", &["optim/"]),
     ("amp", &["amp/"]),
     ("data", &["data/"]),
-    ("PyTorch's names", &["cuda.rs", "trace.rs", "prelude.rs"]),
+    ("PyTorch's names", &["cuda.rs", "rng_state.rs", "trace.rs", "prelude.rs"]),
 ];
 
 const CRATES: [(&str, Rooms); 2] = [("gpu", GPU), ("tensor", TENSOR)];
