@@ -148,6 +148,8 @@ a_value_of! {
     Tensor, tensor => Value::Tensor(tensor);
     &Tensor, tensor => Value::Tensor(tensor.clone());
     Dict, dict => Value::Dict(dict);
+    &Dict, dict => Value::Dict(dict.clone());
+    &Value, value => value.clone();
 }
 
 impl<T: Into<Value>> From<Option<T>> for Value {
