@@ -100,6 +100,7 @@ pub(crate) fn mismatch(
         operation: name,
         place: scope::here(),
         operands,
+        fix: None,
     }))
 }
 
@@ -117,6 +118,5 @@ fn operand(name: String, tensor: &Tensor) -> MismatchedTensor {
         made: tensor.place(),
         moved: tensor.moved(),
         learned: tensor.is_leaf() && tensor.requires_grad(),
-        kept: false,
     }
 }

@@ -58,9 +58,9 @@ pub fn set_cuda_rng_state(state: &Tensor, index: usize) -> Result<()> {
 /// let machine: Machine = "sim:t4x2".parse().unwrap();
 /// machine.enter(|| {
 ///     let states = cuda::get_rng_state_all()?;
-///     let x = Tensor::rand_with(&[3], Device::cuda(1))?;
+///     let x = Tensor::rand_with(&[3], Device::cuda(1), None)?;
 ///     cuda::set_rng_state_all(&states)?;
-///     assert!(Tensor::rand_with(&[3], Device::cuda(1))?.equal(&x)?);
+///     assert!(Tensor::rand_with(&[3], Device::cuda(1), None)?.equal(&x)?);
 ///     Ok::<(), todevice::Error>(())
 /// }).unwrap();
 /// ```

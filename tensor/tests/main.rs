@@ -45,6 +45,7 @@ mod pinned;
 mod places;
 mod races;
 mod regressions;
+mod state;
 mod streams;
 mod sync_debug;
 mod tf32;

@@ -16,6 +16,8 @@ pub struct DeviceMismatch {
     pub place: &'static Location<'static>,
     /// The first tensor, and the one that does not go with it.
     pub operands: [MismatchedTensor; 2],
+    /// What to do, where that is known better than of any two tensors.
+    pub fix: Option<&'static str>,
 }
 
 /// A tensor that took part.
@@ -33,8 +35,6 @@ pub struct MismatchedTensor {
     pub moved: Option<&'static Location<'static>>,
     /// Whether it is a leaf that is learned: most likely a parameter of a model.
     pub learned: bool,
-    /// Whether it is what an optimizer keeps of a parameter: `exp_avg`.
-    pub kept: bool,
 }
 
 impl DeviceMismatch {
@@ -54,15 +54,11 @@ impl DeviceMismatch {
         report
     }
 
-    /// Whatever is still on the CPU is what was forgotten.
+    /// In general, whatever is still on the CPU is what was forgotten.
     fn fix(&self) -> String {
         let [a, b] = &self.operands;
-        if b.kept {
-            return format!(
-                "{} is kept by the optimizer, and follows its parameter: move it to {} before this line, \
-                 `optim::optimizer_to(&mut optimizer, device)?`",
-                b.name, a.device
-            );
+        if let Some(fix) = self.fix {
+            return format!("{} is on {}, and its parameter on {}: {fix}", b.name, b.device, a.device);
         }
         let (behind, ahead) = if b.device.is_cuda() && !a.device.is_cuda() { (a, b) } else { (b, a) };
         let (name, device) = (&behind.name, ahead.device);

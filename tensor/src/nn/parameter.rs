@@ -101,10 +101,8 @@ impl Replacement {
     /// The gradient goes on collecting in the same place, whichever tensor a graph was built from.
     pub(super) fn take_place(self) -> Result<()> {
         let Replacement { cell, old, new, grad } = self;
-        if old.requires_grad() {
-            new.set_history(old.history());
-            new.set_grad(grad)?;
-        }
+        new.set_history(old.history());
+        new.set_grad(grad)?;
         *cell.write().unwrap_or_else(PoisonError::into_inner) = new;
         Ok(())
     }

@@ -30,7 +30,7 @@ pub struct StepLR {
 
 impl StepLR {
     /// Schedules every group of `optimizer`.
-    pub fn new(optimizer: &impl Optimizer, step_size: u64, gamma: f64) -> Result<StepLR> {
+    pub fn new(optimizer: &(impl Optimizer + ?Sized), step_size: u64, gamma: f64) -> Result<StepLR> {
         if step_size == 0 {
             return Err(OptimError::NotPositive { option: "step_size", value: 0 }.into());
         }
@@ -98,7 +98,7 @@ pub struct CosineAnnealingLR {
 
 impl CosineAnnealingLR {
     /// Schedules every group of `optimizer`.
-    pub fn new(optimizer: &impl Optimizer, t_max: u64, eta_min: f64) -> Result<CosineAnnealingLR> {
+    pub fn new(optimizer: &(impl Optimizer + ?Sized), t_max: u64, eta_min: f64) -> Result<CosineAnnealingLR> {
         if t_max == 0 {
             return Err(OptimError::NotPositive { option: "T_max", value: 0 }.into());
         }

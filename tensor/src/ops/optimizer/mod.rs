@@ -138,7 +138,12 @@ fn elsewhere(parameter: &Tensor, name: &'static str, other: &Tensor) -> Error {
         let [parameter, other] = &mut mismatch.operands;
         parameter.name = "parameter".to_owned();
         other.name = name.to_owned();
-        other.kept = name != "grad";
+        mismatch.fix = Some(match name {
+            "grad" => {
+                "the model was moved after its forward pass, so forget the gradients, `zero_grad()`, and call forward anew"
+            }
+            _ => "what an optimizer keeps follows its parameter, `optim::optimizer_to(&mut optimizer, device)?`",
+        });
     }
     error
 }
