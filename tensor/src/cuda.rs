@@ -4,9 +4,9 @@ pub use crate::gpu::*;
 pub use crate::monitor::{
     device_memory_used, list_gpu_processes, memory_usage, power_draw, temperature, utilization,
 };
+#[doc(hidden)]
+pub use crate::ops::registry::{kernel_signatures, kernel_sources};
 pub use crate::rng_state::{
     get_cuda_rng_state as get_rng_state, get_rng_state_all, set_cuda_rng_state as set_rng_state,
     set_rng_state_all,
 };
-#[doc(hidden)]
-pub use crate::ops::registry::{kernel_signatures, kernel_sources};

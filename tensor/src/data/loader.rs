@@ -9,7 +9,7 @@ use super::collate::Collate;
 use super::dataset::{BatchOf, Dataset};
 use super::error::DataError;
 use super::iterator::{DataLoaderIter, Maker};
-use super::progress::{Epoch, Progress};
+use super::progress::{Epoch, Generators, Progress};
 use super::sampler::{
     BatchSampler, RandomSampler, RandomSamplerOptions, Sampler, SequentialSampler, random_i64,
 };
@@ -217,20 +217,17 @@ impl<D: Dataset + 'static, B: Batch> DataLoader<D, B> {
             Some(pool) => Maker::Workers { pool, home, capacity: self.capacity },
             None => Maker::Caller { fetch: &self.fetch, pin },
         };
-        let generator = self.generator.clone().unwrap_or_else(Machine::default_generator);
-        let rng_state = loaded.as_ref().map_or_else(|| generator.get_state(), |epoch| epoch.rng_state.clone());
-        let now = (loaded.is_some() && self.generator.is_none()).then(|| generator.get_state());
-        if loaded.is_some() {
-            let _ = generator.set_state(&rng_state); // It was looked at when it was loaded.
+        let own = self.generator.as_ref();
+        let begin =
+            |epoch| DataLoaderIter::begin(self.batch_sampler.as_ref(), maker, &self.progress, epoch, place);
+        match loaded {
+            None => begin(Epoch { base_seed, generators: Generators::now(own), yielded: 0 }),
+            Some(Epoch { generators, yielded, .. }) => generators.replay(own, || {
+                let mut batches = begin(Epoch { base_seed, generators: generators.clone(), yielded: 0 });
+                batches.skip_batches(yielded);
+                batches
+            }),
         }
-        let epoch = Epoch { base_seed, rng_state, yielded: 0 };
-        let mut batches = DataLoaderIter::begin(self.batch_sampler.as_ref(), maker, &self.progress, epoch, place);
-        batches.skip_batches(loaded.map_or(0, |epoch| epoch.yielded));
-        if let Some(now) = now {
-            // The order is drawn, and others have drawn since.
-            let _ = generator.set_state(&now);
-        }
-        batches
     }
 
     /// Where the epoch under way is (the `state_dict` of torchdata's `StatefulDataLoader`): for a checkpoint in the middle of an
@@ -242,11 +239,12 @@ impl<D: Dataset + 'static, B: Batch> DataLoader<D, B> {
     }
 
     /// Lets the next iteration go on from a [`state_dict`](Self::state_dict): the same epoch, less the batches that it had handed
-    /// over. The default generator is a matter of its own: see [`get_rng_state`](crate::get_rng_state).
+    /// over. What the default generator is to draw next is a matter of its own: see [`get_rng_state`](crate::get_rng_state).
     ///
     /// Those batches are not made again, unless there are workers: their random numbers are their own, so they make them for
-    /// nothing. To the bit it is the same epoch if the samplers draw their order at its beginning, or from a generator of their
-    /// own, as all of this module do; with `persistent_workers`, only if the samples draw nothing.
+    /// nothing. To the bit it is the same epoch if the sampler draws its order at the beginning, as all of this module do; one
+    /// that was given a generator must find it in the state that it had then. With `persistent_workers` it is only if the samples
+    /// draw nothing.
     ///
     /// ```
     /// # use todevice::data::{DataLoader, DataLoaderOptions, TensorDataset};

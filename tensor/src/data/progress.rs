@@ -1,11 +1,12 @@
 //! How far a loader's epoch has come, so that another run can go on from there.
 //!
-//! An epoch is made again from what it began with: the seed of its workers, and the state of the generator that its order was
-//! drawn from. So the order need not be kept, nor does a sampler have to know of this.
+//! An epoch is made again from what it began with: the seed of its workers, and the states of the generators that its order may
+//! be drawn from. So the order need not be kept, nor does a sampler have to know of this.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::error::Result;
+use crate::machine::Machine;
 use crate::ops::random::error::RandomError;
 use crate::random::Generator;
 use crate::serialize::{Dict, Value, count, field};
@@ -15,9 +16,36 @@ use crate::tensor::Tensor;
 #[derive(Clone)]
 pub(super) struct Epoch {
     pub base_seed: u64,
-    /// Of the generator that the order is drawn from, before anything of it was.
-    pub rng_state: Vec<u8>,
+    pub generators: Generators,
     pub yielded: u64,
+}
+
+/// The states that generators had before anything of the order was drawn: the default one, and the loader's own.
+#[derive(Clone)]
+pub(super) struct Generators {
+    default: Vec<u8>,
+    own: Option<Vec<u8>>,
+}
+
+impl Generators {
+    pub fn now(own: Option<&Generator>) -> Generators {
+        Generators { default: Machine::default_generator().get_state(), own: own.map(Generator::get_state) }
+    }
+
+    /// Lets the generators draw once more, in `draw`, what they drew then. The default one is as before after that, since
+    /// others have drawn from it meanwhile; the loader's own has drawn what it had.
+    pub fn replay<R>(&self, own: Option<&Generator>, draw: impl FnOnce() -> R) -> R {
+        let default = Machine::default_generator();
+        let now = default.get_state();
+        // They were looked at when they were loaded.
+        let _ = default.set_state(&self.default);
+        if let (Some(generator), Some(state)) = (own, &self.own) {
+            let _ = generator.set_state(state);
+        }
+        let drawn = draw();
+        let _ = default.set_state(&now);
+        drawn
+    }
 }
 
 /// The epoch under way: the last one that was begun, if there are several.
@@ -75,19 +103,36 @@ impl Progress {
             ("_iterator_finished", Value::from(false)),
             ("_num_yielded", Value::Int(epoch.yielded as i64)), // Nobody counts to 2⁶³.
             ("_base_seed", Value::Int(epoch.base_seed as i64)), // It is below 2⁶³.
-            ("rng_state", Tensor::from_slice(&epoch.rng_state, &[epoch.rng_state.len()])?.into()),
+            ("rng_state", bytes(&epoch.generators.default)?.into()),
+            ("generator", epoch.generators.own.as_deref().map(bytes).transpose()?.into()),
         ]))
     }
 
     pub fn load_state_dict(&self, state: &Dict) -> Result<()> {
         let mut loaded = None;
         if !field(state, "_iterator_finished", Value::as_bool)? {
-            let rng_state = field(state, "rng_state", Value::as_tensor)?.to_vec()?;
-            Generator::new().set_state(&rng_state).map_err(RandomError::State)?; // Whether it is one.
-            let yielded = field(state, "_num_yielded", count)?;
-            loaded = Some(Epoch { base_seed: field(state, "_base_seed", count)?, rng_state, yielded });
+            let own = Some(state.at("generator")?).filter(|own| !own.is_none());
+            loaded = Some(Epoch {
+                base_seed: field(state, "_base_seed", count)?,
+                generators: Generators {
+                    default: rng_state(field(state, "rng_state", Value::as_tensor)?)?,
+                    own: own.map(|_| rng_state(field(state, "generator", Value::as_tensor)?)).transpose()?,
+                },
+                yielded: field(state, "_num_yielded", count)?,
+            });
         }
         self.lock().loaded = loaded;
         Ok(())
     }
+}
+
+fn bytes(state: &[u8]) -> Result<Tensor> {
+    Tensor::from_slice(state, &[state.len()])
+}
+
+/// A state of a generator, if it is one.
+fn rng_state(bytes: &Tensor) -> Result<Vec<u8>> {
+    let state = bytes.to_vec()?;
+    Generator::new().set_state(&state).map_err(RandomError::State)?;
+    Ok(state)
 }

@@ -13,12 +13,12 @@ pub enum ModuleError {
     ExpectedDims { expected: &'static str, got: usize },
     #[error("Error(s) in loading state_dict for {module}:\n\t{}", .problems.join("\n\t"))]
     StateDict { module: String, problems: Vec<String> },
-    #[error("Expected state_dict to be dict-like, got <class '{kind}'>.")]
-    NotADict { kind: &'static str },
+    #[error("Expected state_dict to be dict-like, got <class '{class}'>.")]
+    NotADict { class: &'static str },
     #[error(
-        "While copying the parameter named \"{name}\", expected torch.Tensor or Tensor-like object from checkpoint but received <class '{kind}'>"
+        "While copying the parameter named \"{name}\", expected torch.Tensor or Tensor-like object from checkpoint but received <class '{class}'>"
     )]
-    NotATensor { name: String, kind: &'static str },
+    NotATensor { name: String, class: &'static str },
     #[error("expected the name of a tensor in state_dict, found {name}")]
     IntKey { name: i64 },
     #[error(

@@ -109,11 +109,17 @@ impl TryFrom<&Value> for StateDict {
     type Error = Error;
 
     fn try_from(value: &Value) -> Result<StateDict> {
-        let Value::Dict(dict) = value else { return Err(ModuleError::NotADict { kind: value.kind() }.into()) };
+        let class = |value: &Value| match value.kind() {
+            "OrderedDict" => "collections.OrderedDict",
+            kind => kind,
+        };
+        let Value::Dict(dict) = value else {
+            return Err(ModuleError::NotADict { class: class(value) }.into());
+        };
         let tensor = |(key, value): (&Key, &Value)| match (key, value) {
             (Key::Str(name), Value::Tensor(tensor)) => Ok((name.clone(), tensor.clone())),
             (Key::Str(name), other) => {
-                Err(ModuleError::NotATensor { name: name.clone(), kind: other.kind() }.into())
+                Err(ModuleError::NotATensor { name: name.clone(), class: class(other) }.into())
             }
             (Key::Int(name), _) => Err(ModuleError::IntKey { name: *name }.into()),
         };
@@ -130,7 +136,11 @@ fn prefixes(prefix: String, children: Vec<(String, &dyn Module)>, found: &mut Ve
 }
 
 /// Copies a state into a module's own.
-pub(super) fn load<M: Module + ?Sized>(module: &M, state: &StateDict, strict: bool) -> Result<IncompatibleKeys> {
+pub(super) fn load<M: Module + ?Sized>(
+    module: &M,
+    state: &StateDict,
+    strict: bool,
+) -> Result<IncompatibleKeys> {
     let mut modules = Vec::new();
     prefixes(String::new(), module.children(), &mut modules);
     load_into(module.name(), &modules, &of(module), state, strict)

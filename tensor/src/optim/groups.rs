@@ -36,9 +36,21 @@ pub(super) trait GroupOptions<const N: usize>: Clone {
     fn from_dict(lr: f64, options: &Dict) -> Result<Self>;
 
     /// What is kept of a parameter, fit for the next step: all the memory that the step takes. `None` if nothing is kept.
-    fn prepare(&self, parameter: &Tensor, grad: &Tensor, state: Option<&[Tensor; N]>) -> Result<Option<[Tensor; N]>>;
+    fn prepare(
+        &self,
+        parameter: &Tensor,
+        grad: &Tensor,
+        state: Option<&[Tensor; N]>,
+    ) -> Result<Option<[Tensor; N]>>;
     /// Updates a parameter, and what is kept of it: for the first time if that was made just now.
-    fn update(&self, lr: f64, parameter: &Tensor, grad: &Tensor, state: Option<&[Tensor; N]>, is_first: bool) -> Result<()>;
+    fn update(
+        &self,
+        lr: f64,
+        parameter: &Tensor,
+        grad: &Tensor,
+        state: Option<&[Tensor; N]>,
+        is_first: bool,
+    ) -> Result<()>;
 }
 
 /// The groups of an optimizer, with the state of each parameter.
@@ -102,10 +114,14 @@ impl<O: GroupOptions<N>, const N: usize> Groups<O, N> {
             }
             let of = ready.len();
             for (done, (lr, options, parameter, grad, state, kept)) in ready.into_iter().enumerate() {
-                options
-                    .update(lr, &parameter, &grad, state.as_ref(), kept.is_none())
-                    .map_err(HalfDone::after(done, of, "parameters were updated: go on from a checkpoint, since \
-                         another step would update these twice"))?;
+                options.update(lr, &parameter, &grad, state.as_ref(), kept.is_none()).map_err(
+                    HalfDone::after(
+                        done,
+                        of,
+                        "parameters were updated: go on from a checkpoint, since \
+                         another step would update these twice",
+                    ),
+                )?;
                 *kept = state;
             }
             Ok(())

@@ -177,7 +177,8 @@ impl Schedule {
 
     fn load_state_dict(&mut self, state: &Dict) -> Result<()> {
         let lrs = |key| {
-            let lrs: Vec<f64> = field(state, key, |lrs| lrs.as_list()?.iter().map(Value::as_float).collect())?;
+            let lrs: Vec<f64> =
+                field(state, key, |lrs| lrs.as_list()?.iter().map(Value::as_float).collect())?;
             match lrs.len() == self.base_lrs.len() {
                 true => Ok(lrs),
                 false => Err(Error::from(OptimError::GroupCount)),

@@ -91,7 +91,12 @@ impl GroupOptions<1> for SGDOptions {
         options.check().map(|()| options)
     }
 
-    fn prepare(&self, parameter: &Tensor, grad: &Tensor, state: Option<&[Tensor; 1]>) -> Result<Option<[Tensor; 1]>> {
+    fn prepare(
+        &self,
+        parameter: &Tensor,
+        grad: &Tensor,
+        state: Option<&[Tensor; 1]>,
+    ) -> Result<Option<[Tensor; 1]>> {
         check_alike(parameter, [("grad", grad)])?;
         let buffer = match state {
             _ if self.momentum == 0.0 => return Ok(None),

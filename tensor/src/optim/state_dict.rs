@@ -55,7 +55,9 @@ impl<O: GroupOptions<N>, const N: usize> Groups<O, N> {
             options.push(O::from_dict(lr, saved)?);
             rates.push((lr, saved.get("initial_lr").map(Value::as_float).transpose()?));
             let state_of = |(id, parameter): (&Value, &Parameter)| match saved_state.get(id.as_int()?) {
-                Some(saved) => kept_of(&parameter.tensor(), &id.as_int()?.into(), saved.as_dict()?, &O::STATE),
+                Some(saved) => {
+                    kept_of(&parameter.tensor(), &id.as_int()?.into(), saved.as_dict()?, &O::STATE)
+                }
                 None => Ok(None),
             };
             states.push(ids.iter().zip(&group.params).map(state_of).collect::<Result<Vec<_>>>()?);
@@ -128,6 +130,7 @@ fn like(parameter: &Tensor, id: &Key, name: &'static str, saved: &Tensor) -> Res
         let (found, expected) = (saved.sizes().to_vec(), parameter.sizes().to_vec());
         return Err(OptimError::StateSizes { name, id: id.to_string(), found, expected }.into());
     }
-    let to = ToOptions { device: Some(parameter.device()), dtype: Some(parameter.dtype()), ..Default::default() };
+    let to =
+        ToOptions { device: Some(parameter.device()), dtype: Some(parameter.dtype()), ..Default::default() };
     saved.detach().to(to)?.contiguous()
 }

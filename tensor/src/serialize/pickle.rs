@@ -51,7 +51,11 @@ impl Pickler {
                 self.out.push(b't');
             }
             Value::Dict(dict) => {
-                self.out.extend(if dict.is_ordered() { b"ccollections\nOrderedDict\n)R(".as_slice() } else { b"}(" });
+                self.out.extend(if dict.is_ordered() {
+                    b"ccollections\nOrderedDict\n)R(".as_slice()
+                } else {
+                    b"}("
+                });
                 for (key, value) in dict.iter() {
                     match key {
                         Key::Str(name) => self.text(name)?,

@@ -24,11 +24,9 @@ pub(super) const MOST_TEXT: usize = 64 << 20;
 pub(super) const DEEPEST: usize = 200;
 
 /// The value that a pickle stands for; `storage` finds the memory of its tensors.
-pub(super) fn unpickle(
-    pickle: &[u8],
-    storage: &mut dyn FnMut(StorageId) -> Result<Tensor>,
-) -> Result<Value> {
-    let mut unpickler = Unpickler { rest: pickle, values: MOST_VALUES, text: MOST_TEXT, ..Default::default() };
+pub(super) fn unpickle(pickle: &[u8], storage: &mut dyn FnMut(StorageId) -> Result<Tensor>) -> Result<Value> {
+    let mut unpickler =
+        Unpickler { rest: pickle, values: MOST_VALUES, text: MOST_TEXT, ..Default::default() };
     let top = unpickler.run(storage)?;
     unpickler.value(&top, 0)
 }
@@ -352,9 +350,15 @@ impl<'p> Unpickler<'p> {
     /// `('storage', torch.FloatStorage, '0', 'cuda:1', 12)`
     fn storage_id(&self, id: &Item) -> Result<StorageId> {
         match self.tuple(id) {
-            Some([Item::Str(kind), Item::Global(Global::StorageOf(dtype)), Item::Str(key), Item::Str(location), size])
-                if &**kind == "storage" =>
-            {
+            Some(
+                [
+                    Item::Str(kind),
+                    Item::Global(Global::StorageOf(dtype)),
+                    Item::Str(key),
+                    Item::Str(location),
+                    size,
+                ],
+            ) if &**kind == "storage" => {
                 let numel = count(size).ok_or_else(|| malformed("a storage has a negative size"))?;
                 Ok(StorageId { key: key.clone(), dtype: *dtype, location: location.clone(), numel })
             }
@@ -381,7 +385,8 @@ impl<'p> Unpickler<'p> {
             Item::Dict { group, ordered } => {
                 let mut dict = if *ordered { Dict::ordered() } else { Dict::new() };
                 for place in (0..self.groups[*group].len()).step_by(2) {
-                    let (key, value) = (self.groups[*group][place].clone(), self.groups[*group][place + 1].clone());
+                    let (key, value) =
+                        (self.groups[*group][place].clone(), self.groups[*group][place + 1].clone());
                     let key = match key {
                         Item::Str(name) => Key::Str(self.text(&name)?),
                         Item::Int(number) => Key::Int(number),
@@ -395,7 +400,9 @@ impl<'p> Unpickler<'p> {
                 }
                 Value::Dict(dict)
             }
-            Item::Storage(_) | Item::Global(_) => return Err(malformed("a storage or a function is saved by itself")),
+            Item::Storage(_) | Item::Global(_) => {
+                return Err(malformed("a storage or a function is saved by itself"));
+            }
         })
     }
 

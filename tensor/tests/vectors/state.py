@@ -69,6 +69,7 @@ cosine = CosineAnnealingLR(adam, 10, eta_min=0.001)
 cosine.step()
 torch.manual_seed(3)
 torch.randn(3)
+rng_state = bytes(torch.get_rng_state().tolist()).hex()
 
 MODEL = nn.Sequential(nn.Linear(3, 2), nn.Sequential(nn.Linear(2, 1)))
 STATE = MODEL.state_dict()
@@ -126,7 +127,7 @@ print(json.dumps({
     "states": states,
     "cosine": listed(cosine.state_dict()),
     "scaler": listed(torch.amp.GradScaler("cpu").state_dict()),
-    "rng_state": bytes(torch.get_rng_state().tolist()).hex(),
+    "rng_state": rng_state,
     "words": words,
     "loaded": loaded,
 }, indent=0))

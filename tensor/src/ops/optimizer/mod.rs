@@ -142,7 +142,9 @@ fn elsewhere(parameter: &Tensor, name: &'static str, other: &Tensor) -> Error {
             "grad" => {
                 "the model was moved after its forward pass, so forget the gradients, `zero_grad()`, and call forward anew"
             }
-            _ => "what an optimizer keeps follows its parameter, `optim::optimizer_to(&mut optimizer, device)?`",
+            _ => {
+                "what an optimizer keeps follows its parameter, `optim::optimizer_to(&mut optimizer, device)?`"
+            }
         });
     }
     error
