@@ -13,6 +13,8 @@ pub enum ModuleError {
     ExpectedDims { expected: &'static str, got: usize },
     #[error("Error(s) in loading state_dict for {module}:\n\t{}", .problems.join("\n\t"))]
     StateDict { module: String, problems: Vec<String> },
+    #[error("a state_dict has tensors by name: at {key} it has a value of type {kind}")]
+    NotAState { key: String, kind: &'static str },
     #[error(
         "The total norm of order {norm_type:?} for gradients from `parameters` is non-finite, so it cannot be clipped. To disable this error and scale the gradients by the non-finite norm anyway, set `error_if_nonfinite=False`"
     )]

@@ -1,10 +1,13 @@
 //! A module's values by name, taken out and put back.
 
+use std::collections::HashMap;
+
 use super::error::ModuleError;
 use super::module::Module;
 use super::parameter::{Buffer, Parameter};
 use crate::autograd::no_grad;
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::serialize::{Dict, Key, Value};
 use crate::tensor::Tensor;
 
 /// Tensors by name, in the order of the module (`Module.state_dict()`).
@@ -52,6 +55,52 @@ impl StateDict {
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+}
+
+impl FromIterator<(String, Tensor)> for StateDict {
+    fn from_iter<I: IntoIterator<Item = (String, Tensor)>>(tensors: I) -> StateDict {
+        // A file may name many: each is not compared with all before it.
+        let mut state = StateDict::default();
+        let mut places = HashMap::new();
+        for (name, tensor) in tensors {
+            match places.insert(name.clone(), state.len()) {
+                None => state.0.push((name, tensor)),
+                Some(place) => {
+                    state.0[place].1 = tensor;
+                    places.insert(name, place);
+                }
+            }
+        }
+        state
+    }
+}
+
+/// A `collections.OrderedDict` of tensors, as PyTorch saves it.
+impl From<&StateDict> for Value {
+    fn from(state: &StateDict) -> Value {
+        let mut dict = Dict::ordered();
+        state.iter().for_each(|(name, tensor)| drop(dict.insert(name, tensor)));
+        dict.into()
+    }
+}
+
+impl From<StateDict> for Value {
+    fn from(state: StateDict) -> Value {
+        Value::from(&state)
+    }
+}
+
+/// A dict of tensors by name; what else is in it is an error that names it.
+impl TryFrom<&Value> for StateDict {
+    type Error = Error;
+
+    fn try_from(value: &Value) -> Result<StateDict> {
+        let entry = |(key, value): (&Key, &Value)| match (key, value) {
+            (Key::Str(name), Value::Tensor(tensor)) => Ok((name.clone(), tensor.clone())),
+            (key, value) => Err(ModuleError::NotAState { key: key.to_string(), kind: value.kind() }.into()),
+        };
+        value.as_dict()?.iter().map(entry).collect()
     }
 }
 

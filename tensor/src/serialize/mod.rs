@@ -7,6 +7,7 @@ pub(crate) mod error;
 mod map_location;
 mod pickle;
 mod rebuild;
+pub mod safetensors;
 mod unpickle;
 mod value;
 mod zip_reader;
@@ -46,12 +47,7 @@ pub fn save(value: impl Into<Value>, path: impl AsRef<Path>) -> Result<()> {
 /// Reads a checkpoint file (`torch.load`).
 #[track_caller]
 pub fn load(path: impl AsRef<Path>, map_location: impl Into<MapLocation>) -> Result<Value> {
-    let path = path.as_ref();
-    if path.is_dir() {
-        return Err(atomic::in_file(path, ErrorKind::IsADirectory.into()));
-    }
-    let file = File::open(path).map_err(|error| atomic::in_file(path, error))?;
-    load_from(BufReader::new(file), map_location)
+    load_from(opened(path.as_ref())?, map_location)
 }
 
 /// Writes the bytes of a checkpoint file to anything that takes them.
@@ -64,4 +60,17 @@ pub fn save_to(value: impl Into<Value>, out: impl Write) -> Result<()> {
 #[track_caller]
 pub fn load_from(mut source: impl Read + Seek, map_location: impl Into<MapLocation>) -> Result<Value> {
     checkpoint::read(&mut source, &map_location.into())
+}
+
+/// What a checkpoint can be read from.
+trait Source: Read + Seek {}
+impl<S: Read + Seek> Source for S {}
+
+/// A file to read.
+fn opened(path: &Path) -> Result<BufReader<File>> {
+    let file = match path.is_dir() {
+        true => Err(ErrorKind::IsADirectory.into()),
+        false => File::open(path),
+    };
+    Ok(BufReader::new(file.map_err(|error| atomic::in_file(path, error))?))
 }
