@@ -4,9 +4,9 @@
 //mod changed;
 mod contents;
 mod of_pytorch;
-//mod python;
-//mod replaced;
-//mod safetensors;
+mod python;
+mod replaced;
+mod safetensors;
 
 use std::path::{Path, PathBuf};
 
