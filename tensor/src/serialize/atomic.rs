@@ -166,7 +166,8 @@ fn sweep(folder: &Path, prefix: &str) {
     let Ok(entries) = fs::read_dir(folder) else { return };
     for entry in entries.flatten() {
         let name = entry.file_name();
-        let is_temporary = name.to_str().is_some_and(|name| name.starts_with(prefix) && name.ends_with(SUFFIX));
+        let is_temporary =
+            name.to_str().is_some_and(|name| name.starts_with(prefix) && name.ends_with(SUFFIX));
         // Whoever still writes to it has locked it.
         if is_temporary && File::open(entry.path()).is_ok_and(|file| file.try_lock().is_ok()) {
             let _ = fs::remove_file(entry.path());

@@ -112,8 +112,12 @@ fn refuse_other_formats(source: &mut dyn Source) -> Result<()> {
     match head.as_slice() {
         [] => Err(SerializeError::Empty.into()),
         [b'P', b'K', ..] => Ok(()),
-        head if head.starts_with(MAGIC) => Err(SerializeError::Legacy { format: "one pickle after another" }.into()),
-        head if head.get(257..262) == Some(b"ustar") => Err(SerializeError::Legacy { format: "a tar file" }.into()),
+        head if head.starts_with(MAGIC) => {
+            Err(SerializeError::Legacy { format: "one pickle after another" }.into())
+        }
+        head if head.get(257..262) == Some(b"ustar") => {
+            Err(SerializeError::Legacy { format: "a tar file" }.into())
+        }
         [_, _, _, _, _, _, _, _, b'{', ..] => Err(SerializeError::Safetensors.into()),
         head => {
             let head = format!("{}", head[..head.len().min(8)].escape_ascii());

@@ -25,7 +25,9 @@ pub enum SerializeError {
 
     #[error("This file is empty: a save that was cut short, or nothing that torch.save wrote")]
     Empty,
-    #[error("This is a checkpoint of PyTorch before 1.6 ({format}): load it in Python with torch.load, and save that anew")]
+    #[error(
+        "This is a checkpoint of PyTorch before 1.6 ({format}): load it in Python with torch.load, and save that anew"
+    )]
     Legacy { format: &'static str },
     #[error("This is a safetensors file: serialize::safetensors::load_file reads it")]
     Safetensors,
@@ -33,7 +35,9 @@ pub enum SerializeError {
         "This is a TorchScript archive, of torch.jit.save, which holds a program: save its state_dict() with torch.save"
     )]
     TorchScript,
-    #[error("This is no checkpoint: torch.save writes a zip file, which begins with PK, and this begins with {head}")]
+    #[error(
+        "This is no checkpoint: torch.save writes a zip file, which begins with PK, and this begins with {head}"
+    )]
     NotACheckpoint { head: String },
 
     #[error("PytorchStreamReader failed reading zip archive: {why}")]
@@ -59,7 +63,9 @@ pub enum SerializeError {
 
     #[error("Weights only load failed. The pickle is damaged: {why}")]
     Pickle { why: &'static str },
-    #[error("Weights only load failed. Unsupported operand {operand}: torch.save writes the pickle protocol 2")]
+    #[error(
+        "Weights only load failed. Unsupported operand {operand}: torch.save writes the pickle protocol 2"
+    )]
     Operand { operand: u8 },
     #[error(
         "Weights only load failed. Unsupported global: GLOBAL {name} was not an allowed global: a checkpoint is made of tensors \
@@ -68,7 +74,9 @@ pub enum SerializeError {
     Global { name: String },
     #[error("lists, tuples and dicts are more than {DEEPEST} deep within each other")]
     TooDeep,
-    #[error("there are more than {MOST_VALUES} values in the checkpoint, or very much text")]
+    #[error(
+        "the pickle stands for more than {MOST_VALUES} values, or for many more, or much more text, than it has bytes"
+    )]
     TooManyValues,
     #[error("a dict has a key of type {found}: keys are str or int")]
     KeyKind { found: &'static str },
@@ -94,7 +102,9 @@ pub enum SerializeError {
          with map_location to map your storages to an existing device."
     )]
     NoSuchDevice { index: usize, count: usize },
-    #[error("don't know how to restore data location of torch.storage.UntypedStorage (tagged with {location})")]
+    #[error(
+        "don't know how to restore data location of torch.storage.UntypedStorage (tagged with {location})"
+    )]
     UnknownLocation { location: String },
 
     #[error("Error while deserializing header: {reason}")]

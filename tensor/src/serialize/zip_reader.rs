@@ -137,7 +137,9 @@ fn directory(source: &mut dyn Source, length: u64) -> Result<(u64, u64, u64)> {
     fields.take(2)?;
     let short = (fields.number(2)?, fields.number(4)?, fields.number(4)?);
     let is_long = short.0 == u64::from(u16::MAX) || [short.1, short.2].contains(&ELSEWHERE);
-    let Some(locator) = (tail_start + at as u64).checked_sub(20).filter(|_| is_long) else { return Ok(short) };
+    let Some(locator) = (tail_start + at as u64).checked_sub(20).filter(|_| is_long) else {
+        return Ok(short);
+    };
     let locator = bytes(source, locator, 20)?;
     if !locator.starts_with(b"PK\x06\x07") {
         return Ok(short);

@@ -151,7 +151,8 @@ mod tests {
     fn what_is_written_is_read_whether_its_numbers_are_long_or_short() {
         for limit in [u32::MAX.into(), 5, 200, 300, 1] {
             let mut zip = ZipWriter { limit, ..ZipWriter::new(Vec::new()) };
-            let records = [("a/one", "first".repeat(40)), ("a/two", "".to_owned()), ("a/three", "x".to_owned())];
+            let records =
+                [("a/one", "first".repeat(40)), ("a/two", "".to_owned()), ("a/three", "x".to_owned())];
             for (name, text) in &records {
                 zip.record(name, text.as_bytes()).unwrap();
             }

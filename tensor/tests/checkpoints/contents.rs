@@ -124,7 +124,10 @@ fn tensors_of_a_gpu_and_of_pinned_memory_are_saved_as_they_are() -> Result<()> {
         let [on_gpu, pinned, row] = read.as_list()? else { panic!("three were saved") };
         let (on_gpu, pinned, row) = (on_gpu.as_tensor()?, pinned.as_tensor()?, row.as_tensor()?);
         assert_eq!([on_gpu.device(), pinned.device()], [Device::cuda(1), Device::Cpu]);
-        assert_eq!([on_gpu, pinned].map(|tensor| tensor.to_vec::<f32>().unwrap()), [x.to_vec::<f32>()?, x.to_vec::<f32>()?]);
+        assert_eq!(
+            [on_gpu, pinned].map(|tensor| tensor.to_vec::<f32>().unwrap()),
+            [x.to_vec::<f32>()?, x.to_vec::<f32>()?]
+        );
         assert_eq!(row.to_vec::<f32>()?, [3.0, 4.0, 5.0]);
         assert!(row.shares_storage(on_gpu));
         Ok(())
@@ -145,9 +148,14 @@ fn the_state_of_a_module_comes_back() -> Result<()> {
 }
 
 #[test]
-fn values_too_deep_are_refused_on_both_sides() {
+fn what_could_not_be_read_again_is_not_written() {
     let nested = |depth| (0..depth).fold(Value::from(1), |inner, _| Value::List(vec![inner]));
     assert!(round(nested(200)).is_ok());
     let message = "lists, tuples and dicts are more than 200 deep within each other";
     assert_eq!(to_bytes(nested(201)).unwrap_err().to_string(), message);
+    // What could not be read again is not written: more values than may be, and more text.
+    let message = "the pickle stands for more than 4000000 values, or for many more, or much more text, than it has bytes";
+    for value in [Value::List(vec![Value::None; 4_000_001]), "x".repeat((64 << 20) + 1).into()] {
+        assert_eq!(to_bytes(value).unwrap_err().to_string(), message);
+    }
 }

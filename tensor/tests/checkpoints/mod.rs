@@ -1,12 +1,13 @@
 //! Checkpoints and the files they are in. `files/` has those of PyTorch and of Python's safetensors, made by its `make.py`.
 
-//mod allocations;
-//mod changed;
+mod allocations;
+mod changed;
 mod contents;
 mod of_pytorch;
 mod python;
 mod replaced;
 mod safetensors;
+mod zip;
 
 use std::path::{Path, PathBuf};
 

@@ -45,7 +45,8 @@ fn check(checkpoint: &Dict) -> Result<()> {
     for (name, tensor) in types.iter() {
         let tensor = tensor.as_tensor()?;
         assert_eq!(format!("'{}'", tensor.dtype()), name.to_string());
-        let expected = if name.to_string().contains("bool") { [0.0, 1.0, 1.0, 1.0] } else { [0.0, 1.0, 2.0, 3.0] };
+        let expected =
+            if name.to_string().contains("bool") { [0.0, 1.0, 1.0, 1.0] } else { [0.0, 1.0, 2.0, 3.0] };
         assert_eq!(tensor.to(todevice::DType::F64)?.to_vec::<f64>()?, expected);
     }
     assert_eq!(types.len(), 8);

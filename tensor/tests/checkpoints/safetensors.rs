@@ -10,7 +10,10 @@ pub(super) const OF_PYTHON: &[u8] = include_bytes!("files/python.safetensors");
 #[test]
 fn files_of_python_are_read() -> Result<()> {
     let (tensors, metadata) = load(OF_PYTHON, Device::Cpu)?;
-    assert_eq!(metadata, [("epoch", "3"), ("format", "pt")].map(|(a, b)| (a.to_owned(), b.to_owned())).into());
+    assert_eq!(
+        metadata,
+        [("epoch", "3"), ("format", "pt")].map(|(a, b)| (a.to_owned(), b.to_owned())).into()
+    );
     assert_eq!(tensors.len(), 10);
     for (name, tensor) in tensors {
         match name.as_str() {
@@ -68,7 +71,8 @@ fn what_the_format_cannot_keep_is_refused() -> Result<()> {
     }
     // Two parts of one storage that do not overlap share nothing.
     save([("a", &x.get(0)?), ("b", &x.get(1)?)], &Metadata::new())?;
-    let name = "a tensor cannot have the name `__metadata__`, which a safetensors file has for something else";
+    let name =
+        "a tensor cannot have the name `__metadata__`, which a safetensors file has for something else";
     assert_eq!(refused(&[("__metadata__", &x)]), name);
     assert!(refused(&[("a", &x), ("a", &x.copy()?)]).contains("the name `a`"));
     Ok(())
@@ -90,7 +94,10 @@ fn damaged_files_are_refused_in_the_words_of_the_library() -> Result<()> {
         ([&bytes[..], &[0]].concat(), "incomplete metadata, file not fully covered"),
         (changed("[4]", "[5]"), "invalid shape, data type, or offset for tensor"),
         (changed("[0,16]", "[1,17]"), "invalid offset for tensor `x`"),
-        (changed("[4]", "[4,9223372036854775807,4]"), "overflow computing buffer size from shape and/or element type"),
+        (
+            changed("[4]", "[4,9223372036854775807,4]"),
+            "overflow computing buffer size from shape and/or element type",
+        ),
     ] {
         assert_eq!(message(&bytes), format!("Error while deserializing header: {reason}"));
     }
