@@ -39,6 +39,7 @@
 //! | what the CPU and a GPU run of it | `ops/row.rs`, where kernels are declared; `ops/launch.rs`, `ops/access.rs` |
 //! | how gradients flow | [`autograd`]: `function.rs`, `graph.rs`, `engine.rs` |
 //! | layers, optimizers, data | [`nn`], [`optim`], [`data`] |
+//! | how training is saved, and goes on elsewhere | [`serialize`] |
 //! | how a convolution is made | `cpu/conv/mod.rs` on the CPU, `cpu/conv/ways/mod.rs` on a simulated GPU; [`backends`] chooses |
 //! | what the CPU calculates, from slices to slices | `cpu/mod.rs` |
 //! | training in 16 bits | [`amp`]; `cpu/half.rs` |

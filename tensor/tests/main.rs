@@ -22,6 +22,7 @@ mod sweep;
 mod amp;
 mod autograd;
 mod checkpoint;
+mod checkpoints;
 mod conv;
 mod convolutions_on_devices;
 mod cuda_sweep;

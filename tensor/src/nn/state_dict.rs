@@ -1,5 +1,7 @@
 //! A module's values by name, taken out and put back.
 
+use std::collections::HashMap;
+
 use super::error::ModuleError;
 use super::module::Module;
 use super::parameter::{Buffer, Parameter};
@@ -56,6 +58,39 @@ impl StateDict {
     }
 }
 
+impl FromIterator<(String, Tensor)> for StateDict {
+    fn from_iter<I: IntoIterator<Item = (String, Tensor)>>(tensors: I) -> StateDict {
+        // A file may name many: each is not compared with all before it.
+        let mut state = StateDict::default();
+        let mut places = HashMap::new();
+        for (name, tensor) in tensors {
+            match places.insert(name.clone(), state.len()) {
+                None => state.0.push((name, tensor)),
+                Some(place) => {
+                    state.0[place].1 = tensor;
+                    places.insert(name, place);
+                }
+            }
+        }
+        state
+    }
+}
+
+/// A `collections.OrderedDict` of tensors, as PyTorch saves it.
+impl From<&StateDict> for Value {
+    fn from(state: &StateDict) -> Value {
+        let mut dict = Dict::ordered();
+        state.iter().for_each(|(name, tensor)| drop(dict.insert(name, tensor)));
+        dict.into()
+    }
+}
+
+impl From<StateDict> for Value {
+    fn from(state: StateDict) -> Value {
+        Value::from(&state)
+    }
+}
+
 /// The names that did not meet when a state was loaded without `strict`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IncompatibleKeys {
@@ -93,17 +128,6 @@ impl StateDict {
     }
 }
 
-/// As a checkpoint has it: an `OrderedDict` of tensors.
-impl From<StateDict> for Value {
-    fn from(state: StateDict) -> Value {
-        let mut dict = Dict::ordered();
-        for (name, tensor) in state.0 {
-            dict.insert(name, tensor);
-        }
-        Value::Dict(dict)
-    }
-}
-
 /// Out of a checkpoint. Errors, in PyTorch's words, if it is no dict, or has something else than tensors.
 impl TryFrom<&Value> for StateDict {
     type Error = Error;
@@ -121,9 +145,9 @@ impl TryFrom<&Value> for StateDict {
             (Key::Str(name), other) => {
                 Err(ModuleError::NotATensor { name: name.clone(), class: class(other) }.into())
             }
-            (Key::Int(name), _) => Err(ModuleError::IntKey { name: *name }.into()),
+            (key, value) => Err(ModuleError::NotAState { key: key.to_string(), kind: value.kind() }.into()),
         };
-        dict.iter().map(tensor).collect::<Result<_>>().map(StateDict)
+        dict.iter().map(tensor).collect()
     }
 }
 

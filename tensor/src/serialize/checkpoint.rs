@@ -3,13 +3,14 @@
 use std::collections::HashMap;
 use std::io::{Read, SeekFrom, Write};
 
+use super::Source;
 use super::error::SerializeError;
 use super::map_location::MapLocation;
 use super::pickle::pickle;
 use super::rebuild::StorageId;
 use super::unpickle::{MOST_TEXT, unpickle};
 use super::value::Value;
-use super::zip_reader::{Source, ZipReader};
+use super::zip_reader::ZipReader;
 use super::zip_writer::{ALIGNMENT, ZipWriter};
 use crate::error::Result;
 use crate::ops::access::access;

@@ -33,7 +33,7 @@ pub enum SerializeError {
         "This is a checkpoint of PyTorch before 1.6 ({format}): load it in Python with torch.load, and save that anew"
     )]
     Legacy { format: &'static str },
-    #[error("This is a safetensors file: load it with serialize::safetensors::load")]
+    #[error("This is a safetensors file: serialize::safetensors::load_file reads it")]
     Safetensors,
     #[error(
         "This is a TorchScript archive, of torch.jit.save, which holds a program: save its state_dict() with torch.save"
@@ -78,7 +78,9 @@ pub enum SerializeError {
     Global { name: String },
     #[error("lists, tuples and dicts are more than {DEEPEST} deep within each other")]
     TooDeep,
-    #[error("there are more than {MOST_VALUES} values in the checkpoint, or very much text")]
+    #[error(
+        "the pickle stands for more than {MOST_VALUES} values, or for many more, or much more text, than it has bytes"
+    )]
     TooManyValues,
     #[error("a dict has a key of type {found}: keys are str or int")]
     KeyKind { found: &'static str },
@@ -108,6 +110,24 @@ pub enum SerializeError {
         "don't know how to restore data location of torch.storage.UntypedStorage (tagged with {location})"
     )]
     UnknownLocation { location: String },
+
+    #[error("Error while deserializing header: {reason}")]
+    SafetensorsHeader { reason: String },
+    #[error("the tensor `{name}` is of the type {dtype}, which this crate has no tensors of")]
+    SafetensorsType { name: String, dtype: String },
+    #[error("a tensor cannot have the name `{name}`, which a safetensors file has for something else")]
+    SafetensorsName { name: String },
+    #[error(
+        "Some tensors share memory, this will lead to duplicate memory on disk and potential differences when loading them \
+         again: {first}, {second}. Save one of them, or all with serialize::save, after which they share it again"
+    )]
+    SharedMemory { first: String, second: String },
+    #[error(
+        "You are trying to save a non contiguous tensor: `{name}` which is not allowed. It either means you are trying to save \
+         tensors which are reference of each other in which case it's recommended to save only the full tensors, and reslice at \
+         load time, or simply call `.contiguous()` on your tensor to pack it before saving."
+    )]
+    NonContiguous { name: String },
 }
 
 impl Refusal for SerializeError {
@@ -122,7 +142,9 @@ impl Refusal for SerializeError {
             SerializeError::Pickle { .. }
             | SerializeError::Operand { .. }
             | SerializeError::Global { .. } => "UnpicklingError",
-            SerializeError::Negative { .. } | SerializeError::ByteOrder { .. } => "ValueError",
+            SerializeError::Negative { .. }
+            | SerializeError::ByteOrder { .. }
+            | SerializeError::NonContiguous { .. } => "ValueError",
             _ => "RuntimeError",
         }
     }

@@ -1,12 +1,13 @@
 //! The pickles of PyTorch's checkpoints, written: the instructions of protocol 2 that `torch.load(weights_only=True)` takes.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::error::SerializeError;
 use super::rebuild::whole;
-use super::unpickle::DEEPEST;
+use super::unpickle::{DEEPEST, MOST_TEXT, unpickle};
 use super::value::{Key, Value};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::tensor::Tensor;
 
 /// The pickle of a value, and the storages of its tensors: vectors of all there is in each, in the order of their keys.
@@ -14,7 +15,13 @@ pub(super) fn pickle(value: &Value) -> Result<(Vec<u8>, Vec<Tensor>)> {
     let mut pickler = Pickler { out: vec![0x80, 2], ..Pickler::default() };
     pickler.value(value, 0)?;
     pickler.out.push(b'.');
-    Ok((pickler.out, pickler.storages))
+    let Pickler { out, storages, .. } = pickler;
+    // What could not be read again is not written.
+    if out.len() > MOST_TEXT {
+        return Err(SerializeError::TooManyValues.into());
+    }
+    unpickle(&out, &mut |id| Ok(storages[id.key.parse::<usize>().map_err(Error::custom)?].clone()))?;
+    Ok((out, storages))
 }
 
 #[derive(Default)]
@@ -22,7 +29,7 @@ struct Pickler {
     out: Vec<u8>,
     storages: Vec<Tensor>,
     /// Where in `storages` one is, by its address.
-    keys: std::collections::HashMap<usize, usize>,
+    keys: HashMap<usize, usize>,
 }
 
 impl Pickler {
@@ -38,7 +45,7 @@ impl Pickler {
                 self.out.push(b'G');
                 self.out.extend(number.to_be_bytes());
             }
-            Value::Str(text) => self.text(text)?,
+            Value::Str(text) => self.text(text),
             Value::Tensor(tensor) => self.tensor(tensor)?,
             Value::List(values) => {
                 self.out.extend(b"](");
@@ -58,7 +65,7 @@ impl Pickler {
                 });
                 for (key, value) in dict.iter() {
                     match key {
-                        Key::Str(name) => self.text(name)?,
+                        Key::Str(name) => self.text(name),
                         Key::Int(number) => self.int(*number),
                     }
                     self.value(value, depth + 1)?;
@@ -79,12 +86,10 @@ impl Pickler {
         }
     }
 
-    fn text(&mut self, text: &str) -> Result<()> {
-        let length = u32::try_from(text.len()).map_err(|_| SerializeError::TooManyValues)?;
+    fn text(&mut self, text: &str) {
         self.out.push(b'X');
-        self.out.extend(length.to_le_bytes());
+        self.out.extend((text.len() as u32).to_le_bytes()); // One that is longer makes the pickle too long.
         self.out.extend(text.as_bytes());
-        Ok(())
     }
 
     /// `_rebuild_tensor_v2(storage, offset, sizes, strides, requires_grad, OrderedDict())`
@@ -99,10 +104,10 @@ impl Pickler {
         }
         let numel = self.storages[key].numel();
         self.out.extend(b"ctorch._utils\n_rebuild_tensor_v2\n((");
-        self.text("storage")?;
+        self.text("storage");
         self.out.extend(format!("ctorch\n{}Storage\n", tensor.dtype().scalar_type()).as_bytes());
-        self.text(&key.to_string())?;
-        self.text(&tensor.device().to_string())?;
+        self.text(&key.to_string());
+        self.text(&tensor.device().to_string());
         self.int(numel as i64);
         self.out.extend(b"tQ");
         self.int(tensor.storage_offset() as i64);

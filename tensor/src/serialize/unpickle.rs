@@ -14,19 +14,24 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::tensor::Tensor;
 
-/// The most values of a pickle, and of what is made of it: a list that is in two places counts twice.
+/// The most instructions of a pickle, and values that may come of it.
 pub(super) const MOST_VALUES: usize = 4_000_000;
 
-/// The most bytes of a pickle, and of all strings that are made of it.
+/// The most bytes of a pickle, and of text that may come of it.
 pub(super) const MOST_TEXT: usize = 64 << 20;
+
+/// A list in two places of a pickle is two lists here, and there may be lists of such lists. So many values, or bytes of text,
+/// may come of each byte: more than any checkpoint has, and few enough that a small file stands for little.
+const MOST_PER_BYTE: usize = 64;
 
 /// How deep lists, tuples and dicts may be within each other.
 pub(super) const DEEPEST: usize = 200;
 
 /// The value that a pickle stands for; `storage` finds the memory of its tensors.
 pub(super) fn unpickle(pickle: &[u8], storage: &mut dyn FnMut(StorageId) -> Result<Tensor>) -> Result<Value> {
-    let mut unpickler =
-        Unpickler { rest: pickle, values: MOST_VALUES, text: MOST_TEXT, ..Default::default() };
+    let most = 10_000 + MOST_PER_BYTE * pickle.len();
+    let (values, text) = (most.min(MOST_VALUES), most.min(MOST_TEXT));
+    let mut unpickler = Unpickler { rest: pickle, values, text, ..Unpickler::default() };
     let top = unpickler.run(storage)?;
     unpickler.value(&top, 0)
 }
@@ -340,10 +345,12 @@ impl<'p> Unpickler<'p> {
         requires_grad: bool,
     ) -> Result<Tensor> {
         match (storage, count(offset), self.counts(sizes), self.counts(strides)) {
-            (Item::Storage(storage), Some(offset), Some(sizes), Some(strides)) => {
+            (Item::Storage(storage), Some(offset), Some(sizes), Some(strides))
+                if sizes.len() == strides.len() =>
+            {
                 rebuild::tensor(&self.storages[*storage], offset, &sizes, &strides, requires_grad)
             }
-            _ => Err(malformed("a tensor has no storage, or a negative size, stride or offset")),
+            _ => Err(malformed("a tensor has no storage, or sizes, strides or an offset that none has")),
         }
     }
 
@@ -407,12 +414,12 @@ impl<'p> Unpickler<'p> {
     }
 
     fn values(&mut self, group: usize, depth: usize) -> Result<Vec<Value>> {
-        (0..self.groups[group].len())
-            .map(|place| {
-                let item = self.groups[group][place].clone();
-                self.value(&item, depth + 1)
-            })
-            .collect()
+        let mut values = Vec::with_capacity(self.groups[group].len().min(self.values));
+        for place in 0..self.groups[group].len() {
+            let item = self.groups[group][place].clone();
+            values.push(self.value(&item, depth + 1)?);
+        }
+        Ok(values)
     }
 
     fn text(&mut self, text: &str) -> Result<String> {

@@ -5,7 +5,7 @@ use std::fmt;
 
 use super::error::SerializeError;
 use crate::error::Result;
-use crate::python::python_str;
+use crate::python::{python_float, python_str};
 use crate::tensor::Tensor;
 
 /// What a checkpoint is made of: what `torch.load(weights_only=True)` gives without further ado.
@@ -125,6 +125,35 @@ impl Value {
 
     fn is_not(&self, expected: &'static str) -> crate::Error {
         SerializeError::Kind { expected, found: self.kind() }.into()
+    }
+}
+
+/// As Python's `repr` writes it.
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Value::None => f.write_str("None"),
+            Value::Bool(truth) => f.write_str(if *truth { "True" } else { "False" }),
+            Value::Int(number) => write!(f, "{number}"),
+            Value::Float(number) => f.write_str(&python_float(*number)),
+            Value::Str(text) => f.write_str(&python_str(text)),
+            Value::Tensor(tensor) => write!(f, "{tensor}"),
+            Value::List(values) => write!(f, "[{}]", Joined(values)),
+            Value::Tuple(values) if values.len() == 1 => write!(f, "({},)", values[0]),
+            Value::Tuple(values) => write!(f, "({})", Joined(values)),
+            Value::Dict(dict) => write!(f, "{dict}"),
+        }
+    }
+}
+
+struct Joined<'v>(&'v [Value]);
+
+impl fmt::Display for Joined<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, value) in self.0.iter().enumerate() {
+            write!(f, "{}{value}", if i > 0 { ", " } else { "" })?;
+        }
+        Ok(())
     }
 }
 
@@ -289,6 +318,21 @@ impl Dict {
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
+    }
+}
+
+/// As Python's `repr` writes it.
+impl fmt::Display for Dict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [open, before, between, after, close] = match self.ordered {
+            true => ["OrderedDict([", "(", ", ", ")", "])"],
+            false => ["{", "", ": ", "", "}"],
+        };
+        f.write_str(open)?;
+        for (i, (key, value)) in self.iter().enumerate() {
+            write!(f, "{}{before}{key}{between}{value}{after}", if i > 0 { ", " } else { "" })?;
+        }
+        f.write_str(close)
     }
 }
 

@@ -4,18 +4,18 @@
 //! below allow.
 
 use std::collections::HashMap;
-use std::io::{Read, Seek, SeekFrom};
+use std::io::SeekFrom;
 
+use super::Source;
 use super::crc::crc32;
 use super::error::SerializeError;
 use crate::error::Result;
 
-/// What a checkpoint can be read from.
-pub(super) trait Source: Read + Seek {}
-impl<S: Read + Seek> Source for S {}
-
 /// The most bytes of a directory: that of half a million records.
 const LONGEST_DIRECTORY: u64 = 64 << 20;
+
+/// What a field of 32 bits says if its number takes more, and is elsewhere.
+const ELSEWHERE: u64 = u32::MAX as u64;
 
 /// A zip file all of whose records are in one folder.
 pub(super) struct ZipReader<'s> {
@@ -31,6 +31,8 @@ struct Record {
     header: u64,
     size: u64,
     crc: u32,
+    /// How its bytes are not stored as they are.
+    how: Option<&'static str>,
 }
 
 impl<'s> ZipReader<'s> {
@@ -76,7 +78,13 @@ impl<'s> ZipReader<'s> {
     }
 
     fn find(&self, name: &str) -> Result<&Record> {
-        self.records.get(name).ok_or_else(|| SerializeError::NoRecord { name: name.to_owned() }.into())
+        match self.records.get(name) {
+            None => Err(SerializeError::NoRecord { name: name.to_owned() }.into()),
+            Some(Record { how: Some(how), .. }) => {
+                Err(SerializeError::NotStored { name: name.to_owned(), how }.into())
+            }
+            Some(record) => Ok(record),
+        }
     }
 
     /// Where the bytes of a record begin.
@@ -128,7 +136,7 @@ fn directory(source: &mut dyn Source, length: u64) -> Result<(u64, u64, u64)> {
     let mut fields = Fields(&tail[at + 8..]);
     fields.take(2)?;
     let short = (fields.number(2)?, fields.number(4)?, fields.number(4)?);
-    let is_long = short.0 == u16::MAX.into() || [short.1, short.2].contains(&u32::MAX.into());
+    let is_long = short.0 == u64::from(u16::MAX) || [short.1, short.2].contains(&ELSEWHERE);
     let Some(locator) = (tail_start + at as u64).checked_sub(20).filter(|_| is_long) else {
         return Ok(short);
     };
@@ -170,20 +178,19 @@ fn entry(fields: &mut Fields) -> Result<(String, Record)> {
         // Numbers that took more than 32 bits, in this order.
         if kind == 1 {
             for number in [&mut size, &mut stored, &mut header] {
-                if *number == u32::MAX.into() {
+                if *number == ELSEWHERE {
                     *number = extra.number(8)?;
                 }
             }
         }
     }
-    if method != 0 || flags & 1 != 0 {
-        let how = if flags & 1 != 0 { "encrypted" } else { "compressed" };
-        return Err(SerializeError::NotStored { name, how }.into());
-    }
-    match stored == size {
-        true => Ok((name, Record { header, size, crc })),
-        false => Err(broken("invalid header or archive is corrupted")),
-    }
+    let how = match method {
+        _ if flags & 1 != 0 => Some("encrypted"),
+        0 if stored != size => return Err(broken("invalid header or archive is corrupted")),
+        0 => None,
+        _ => Some("compressed"),
+    };
+    Ok((name, Record { header, size: stored, crc, how }))
 }
 
 /// Numbers one after another, the lowest byte first.
