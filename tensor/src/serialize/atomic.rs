@@ -54,10 +54,14 @@ pub(super) fn replace(path: &Path, write: impl FnOnce(&mut dyn Write) -> Result<
         };
         temporary.file.set_permissions(old.permissions()).map_err(named)?;
     }
-    let mut out = BufWriter::new(Named { file: &temporary.file, path });
-    write(&mut out)?;
-    out.flush()?;
-    drop(out);
+    let mut watched = Watched { file: &temporary.file, error: None };
+    let mut out = BufWriter::new(&mut watched);
+    let written = write(&mut out).and_then(|()| Ok(out.flush()?));
+    drop(out.into_parts()); // Without another attempt to write what is left.
+    if let Some(error) = watched.error {
+        return Err(named(error));
+    }
+    written?;
     temporary.file.sync_all().map_err(named)?;
     temporary.become_(&target).map_err(named)?;
     // The new name must reach the disk too. Where a folder cannot be opened, it does by itself.
@@ -79,17 +83,20 @@ pub(super) fn in_file(path: &Path, error: io::Error) -> Error {
     SerializeError::File { reason, path: python_str(&path.display().to_string()), kind: error.kind() }.into()
 }
 
-/// A file whose errors name it.
-struct Named<'f> {
+/// A file that keeps the error which a write to it ended in, for whoever knows its name.
+struct Watched<'f> {
     file: &'f File,
-    path: &'f Path,
+    error: Option<io::Error>,
 }
 
-impl Write for Named<'_> {
+impl Write for Watched<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.file.write(bytes).map_err(|error| match error.kind() {
-            ErrorKind::Interrupted => error,
-            kind => io::Error::new(kind, in_file(self.path, error).to_string()),
+        self.file.write(bytes).map_err(|error| {
+            let kind = error.kind();
+            if kind != ErrorKind::Interrupted {
+                self.error = Some(error);
+            }
+            kind.into()
         })
     }
 

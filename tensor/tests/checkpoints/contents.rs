@@ -1,7 +1,7 @@
 //! What a checkpoint may be made of.
 
 use todevice::nn::{Linear, Module, StateDict};
-use todevice::serialize::{Dict, Key, MapLocation, Value, from_bytes, to_bytes};
+use todevice::serialize::{Dict, Key, MapLocation, Value, from_bytes, save_to, to_bytes};
 use todevice::{DType, Device, Machine, Result, Tensor};
 
 fn round(value: impl Into<Value>) -> Result<Value> {
@@ -132,6 +132,44 @@ fn tensors_of_a_gpu_and_of_pinned_memory_are_saved_as_they_are() -> Result<()> {
         assert!(row.shares_storage(on_gpu));
         Ok(())
     })
+}
+
+/// What an error will say of a tensor.
+#[test]
+fn a_tensor_was_made_on_the_line_that_loaded_it() -> Result<()> {
+    let machine: Machine = "sim:t4".parse().unwrap();
+    machine.enter(|| {
+        let bytes = to_bytes(Tensor::zeros(&[2])?)?;
+        let here = line!() + 1;
+        let (host, gpu) = (from_bytes(&bytes, Device::Cpu)?, from_bytes(&bytes, Device::cuda(0))?);
+        for read in [&host, &gpu] {
+            let place = read.as_tensor()?.place();
+            assert_eq!((place.file(), place.line()), (file!(), here));
+        }
+        Ok(())
+    })
+}
+
+#[test]
+fn a_writer_that_fails_is_an_error_at_whatever_byte() -> Result<()> {
+    struct Full(usize);
+    impl std::io::Write for Full {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            let taken = bytes.len().min(self.0);
+            self.0 -= taken;
+            if taken > 0 { Ok(taken) } else { Err(std::io::ErrorKind::StorageFull.into()) }
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let value = Value::from(Tensor::zeros(&[100])?);
+    let length = to_bytes(&value)?.len();
+    for room in 0..length {
+        assert_eq!(save_to(&value, Full(room)).unwrap_err().to_string(), "no storage space");
+    }
+    save_to(&value, Full(length))
 }
 
 #[test]
