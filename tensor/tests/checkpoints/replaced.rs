@@ -160,6 +160,13 @@ fn links_stay_links_and_permissions_stay() -> Result<()> {
     // What is no file is written to, not replaced.
     save(1, "/dev/null")?;
     assert!(!fs::metadata("/dev/null")?.is_file());
+    if cfg!(target_os = "linux") {
+        let error = save(1, "/dev/full").unwrap_err();
+        assert_eq!(
+            (error.kind(), error.to_string().as_str()),
+            ("OSError", "[Errno 28] No space left on device: '/dev/full'")
+        );
+    }
     Ok(())
 }
 
