@@ -179,6 +179,14 @@ fn the_state_of_a_module_comes_back() -> Result<()> {
     assert!(read.as_dict()?.is_ordered());
     other.load_state_dict(&StateDict::try_from(&read)?, true)?;
     assert_eq!(other.weight.tensor().to_vec::<f32>()?, model.weight.tensor().to_vec::<f32>()?);
+    // Of two tensors of one name the later one stays, in the place of the first.
+    let three =
+        [("a", 1.0), ("b", 2.0), ("a", 3.0)].map(|(name, x)| (name.to_owned(), Tensor::new([x]).unwrap()));
+    let state = StateDict::from_iter(three);
+    assert_eq!(
+        Value::from(&state).to_string(),
+        "OrderedDict([('a', tensor([3.], dtype=torch.float64)), ('b', tensor([2.], dtype=torch.float64))])"
+    );
     let wrong = Value::from(Dict::from_iter([("lr", 0.1)]));
     let error = StateDict::try_from(&wrong).unwrap_err().to_string();
     assert_eq!(error, "a state_dict has tensors by name: at 'lr' it has a value of type float");
