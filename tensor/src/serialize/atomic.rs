@@ -35,8 +35,8 @@ pub(super) fn replace(path: &Path, write: impl FnOnce(&mut dyn Write) -> Result<
     }
     let old = fs::metadata(&target).ok();
     if old.as_ref().is_some_and(|old| !old.is_file()) {
-        let mut out = OpenOptions::new().write(true).open(&target).map_err(named)?;
-        return write(&mut out);
+        let out = OpenOptions::new().write(true).open(&target).map_err(named)?;
+        return fill(&out, write, named);
     }
     if old.as_ref().is_some_and(|old| old.permissions().readonly()) {
         return Err(named(ErrorKind::PermissionDenied.into()));
@@ -54,10 +54,7 @@ pub(super) fn replace(path: &Path, write: impl FnOnce(&mut dyn Write) -> Result<
         };
         temporary.file.set_permissions(old.permissions()).map_err(named)?;
     }
-    let mut out = BufWriter::new(Named { file: &temporary.file, path });
-    write(&mut out)?;
-    out.flush()?;
-    drop(out);
+    fill(&temporary.file, write, named)?;
     temporary.file.sync_all().map_err(named)?;
     temporary.become_(&target).map_err(named)?;
     // The new name must reach the disk too. Where a folder cannot be opened, it does by itself.
@@ -79,17 +76,36 @@ pub(super) fn in_file(path: &Path, error: io::Error) -> Error {
     SerializeError::File { reason, path: python_str(&path.display().to_string()), kind: error.kind() }.into()
 }
 
-/// A file whose errors name it.
-struct Named<'f> {
-    file: &'f File,
-    path: &'f Path,
+/// Writes to a file what `write` writes; an error of the file is given its name.
+fn fill(
+    file: &File,
+    write: impl FnOnce(&mut dyn Write) -> Result<()>,
+    named: impl Fn(io::Error) -> Error,
+) -> Result<()> {
+    let mut watched = Watched { file, error: None };
+    let mut out = BufWriter::new(&mut watched);
+    let written = write(&mut out).and_then(|()| Ok(out.flush()?));
+    drop(out.into_parts()); // Without another attempt to write what is left.
+    match watched.error {
+        Some(error) => Err(named(error)),
+        None => written,
+    }
 }
 
-impl Write for Named<'_> {
+/// A file that keeps the error which a write to it ended in, for whoever knows its name.
+struct Watched<'f> {
+    file: &'f File,
+    error: Option<io::Error>,
+}
+
+impl Write for Watched<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.file.write(bytes).map_err(|error| match error.kind() {
-            ErrorKind::Interrupted => error,
-            kind => io::Error::new(kind, in_file(self.path, error).to_string()),
+        self.file.write(bytes).map_err(|error| {
+            let kind = error.kind();
+            if kind != ErrorKind::Interrupted {
+                self.error = Some(error);
+            }
+            kind.into()
         })
     }
 

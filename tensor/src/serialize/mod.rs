@@ -75,6 +75,7 @@ mod zip_writer;
 
 use std::fs::File;
 use std::io::{BufReader, Cursor, ErrorKind, Read, Seek, Write};
+use std::panic::Location;
 use std::path::Path;
 
 pub use map_location::MapLocation;
@@ -83,6 +84,7 @@ pub use value::{Dict, Key, Value};
 pub(crate) use field::{count, field};
 
 use crate::error::Result;
+use crate::scope;
 
 /// The bytes of a checkpoint file (`torch.save` to an `io.BytesIO`): for a page of a browser, which has no files.
 ///
@@ -97,6 +99,7 @@ use crate::error::Result;
 /// Errors for what could not be read again: values more than 200 deep within each other, and several million of them.
 #[track_caller]
 pub fn to_bytes(value: impl Into<Value>) -> Result<Vec<u8>> {
+    let _scope = scope::on_behalf_of(Location::caller());
     let mut bytes = Vec::new();
     save_to(value, &mut bytes)?;
     Ok(bytes)
@@ -105,6 +108,7 @@ pub fn to_bytes(value: impl Into<Value>) -> Result<Vec<u8>> {
 /// What the bytes of a checkpoint file stand for (`torch.load` of an `io.BytesIO`), with each tensor where `map_location` says.
 #[track_caller]
 pub fn from_bytes(bytes: &[u8], map_location: impl Into<MapLocation>) -> Result<Value> {
+    let _scope = scope::on_behalf_of(Location::caller());
     load_from(Cursor::new(bytes), map_location)
 }
 
@@ -117,6 +121,7 @@ pub fn from_bytes(bytes: &[u8], map_location: impl Into<MapLocation>) -> Result<
 /// Tensors of a GPU are copied to the host one after another; each copy waits for the work that was queued before.
 #[track_caller]
 pub fn save(value: impl Into<Value>, path: impl AsRef<Path>) -> Result<()> {
+    let _scope = scope::on_behalf_of(Location::caller());
     let value = value.into();
     atomic::replace(path.as_ref(), |out| checkpoint::write(&value, out))
 }
@@ -125,18 +130,21 @@ pub fn save(value: impl Into<Value>, path: impl AsRef<Path>) -> Result<()> {
 /// from there.
 #[track_caller]
 pub fn load(path: impl AsRef<Path>, map_location: impl Into<MapLocation>) -> Result<Value> {
+    let _scope = scope::on_behalf_of(Location::caller());
     load_from(opened(path.as_ref())?, map_location)
 }
 
 /// Writes the bytes of a checkpoint file to anything that takes them.
 #[track_caller]
 pub fn save_to(value: impl Into<Value>, out: impl Write) -> Result<()> {
+    let _scope = scope::on_behalf_of(Location::caller());
     checkpoint::write(&value.into(), out)
 }
 
 /// Reads a checkpoint from anything that has its bytes.
 #[track_caller]
 pub fn load_from(mut source: impl Read + Seek, map_location: impl Into<MapLocation>) -> Result<Value> {
+    let _scope = scope::on_behalf_of(Location::caller());
     checkpoint::read(&mut source, &map_location.into())
 }
 

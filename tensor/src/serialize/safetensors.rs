@@ -22,6 +22,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::{Cursor, SeekFrom, Write};
+use std::panic::Location;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -35,6 +36,7 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::ops::access::access;
 use crate::ops::transfer::to_host;
+use crate::scope;
 use crate::tensor::Tensor;
 
 /// What a file says of itself, text by name.
@@ -52,6 +54,7 @@ pub fn save_file<'t, N: Into<String>>(
     metadata: &Metadata,
     path: impl AsRef<Path>,
 ) -> Result<()> {
+    let _scope = scope::on_behalf_of(Location::caller());
     let tensors = named(tensors);
     replace(path.as_ref(), |out| write(tensors, metadata, out))
 }
@@ -62,6 +65,7 @@ pub fn save<'t, N: Into<String>>(
     tensors: impl IntoIterator<Item = (N, &'t Tensor)>,
     metadata: &Metadata,
 ) -> Result<Vec<u8>> {
+    let _scope = scope::on_behalf_of(Location::caller());
     let mut bytes = Vec::new();
     write(named(tensors), metadata, &mut bytes)?;
     Ok(bytes)
@@ -70,12 +74,14 @@ pub fn save<'t, N: Into<String>>(
 /// The tensors of a file, each on `device`, and what it says of itself (`safetensors.torch.load_file`).
 #[track_caller]
 pub fn load_file(path: impl AsRef<Path>, device: Device) -> Result<(Vec<(String, Tensor)>, Metadata)> {
+    let _scope = scope::on_behalf_of(Location::caller());
     read(&mut opened(path.as_ref())?, device)
 }
 
 /// The same of the bytes of a file (`safetensors.torch.load`).
 #[track_caller]
 pub fn load(bytes: &[u8], device: Device) -> Result<(Vec<(String, Tensor)>, Metadata)> {
+    let _scope = scope::on_behalf_of(Location::caller());
     read(&mut Cursor::new(bytes), device)
 }
 

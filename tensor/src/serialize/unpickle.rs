@@ -109,7 +109,7 @@ impl<'p> Unpickler<'p> {
     fn run(&mut self, storage: &mut dyn FnMut(StorageId) -> Result<Tensor>) -> Result<Item> {
         for _ in 0..MOST_VALUES {
             let made = match self.number()? {
-                [b'.'] => return self.pop(),
+                [b'.'] => return self.pop_item(),
                 // The protocol. What an unpickler must know of it shows in the instructions.
                 [0x80] => {
                     self.take(1)?;
@@ -134,7 +134,7 @@ impl<'p> Unpickler<'p> {
                 }
                 [b')'] => Item::Tuple(self.group(Vec::new())),
                 [count @ 0x85..=0x87] => {
-                    let items = self.pop_last(usize::from(count) - 0x84)?;
+                    let items = self.pop_items(usize::from(count) - 0x84)?;
                     Item::Tuple(self.group(items))
                 }
                 [b't'] => {
@@ -144,7 +144,7 @@ impl<'p> Unpickler<'p> {
                 [b']'] => Item::List(self.group(Vec::new())),
                 [b'}'] => Item::Dict { group: self.group(Vec::new()), ordered: false },
                 [b'a'] => {
-                    let item = self.pop_last(1)?;
+                    let item = self.pop_items(1)?;
                     self.extend_list(item)?;
                     continue;
                 }
@@ -154,7 +154,7 @@ impl<'p> Unpickler<'p> {
                     continue;
                 }
                 [b's'] => {
-                    let item = self.pop_last(2)?;
+                    let item = self.pop_items(2)?;
                     self.extend_dict(item)?;
                     continue;
                 }
@@ -186,17 +186,17 @@ impl<'p> Unpickler<'p> {
                     Item::Global(Global::named(module, name)?)
                 }
                 [b'R'] => {
-                    let (arguments, function) = (self.pop()?, self.pop()?);
+                    let (arguments, function) = (self.pop_item()?, self.pop_item()?);
                     self.call(&function, &arguments)?
                 }
                 [b'Q'] => {
-                    let id = self.pop()?;
+                    let id = self.pop_item()?;
                     self.storages.push(storage(self.storage_id(&id)?)?);
                     Item::Storage(self.storages.len() - 1)
                 }
                 // The attributes of a module's state: the versions of its modules, which nothing here needs.
                 [b'b'] => {
-                    self.pop()?;
+                    self.pop_item()?;
                     match self.top()? {
                         Item::Dict { ordered: true, .. } => continue,
                         _ => return Err(malformed("what is no OrderedDict is given attributes")),
@@ -245,13 +245,13 @@ impl<'p> Unpickler<'p> {
         self.stack[floor..].last().ok_or_else(|| malformed("unpickling stack underflow"))
     }
 
-    fn pop(&mut self) -> Result<Item> {
+    fn pop_item(&mut self) -> Result<Item> {
         let top = self.top()?.clone();
         self.stack.pop();
         Ok(top)
     }
 
-    fn pop_last(&mut self, count: usize) -> Result<Vec<Item>> {
+    fn pop_items(&mut self, count: usize) -> Result<Vec<Item>> {
         let floor = self.marks.last().copied().unwrap_or(0);
         match self.stack.len().checked_sub(count).filter(|from| *from >= floor) {
             Some(from) => Ok(self.stack.split_off(from)),

@@ -290,15 +290,15 @@ const JSON: &[&[u8]] = &[
     b"[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[",
 ];
 
-/// Loads changed files for a while; gives how many there were, and how many were read without an error.
-fn load_changed_files(time: Duration) -> (usize, usize) {
+/// Loads changed files for a while, others for each seed but 0; gives how many there were, and how many were read without an error.
+fn load_changed_files(time: Duration, seed: u64) -> (usize, usize) {
     let newest: &[u8] = include_bytes!("files/torch-2.11.0.pt");
     let small = with_pickle(&tensor(4, b"K\x00", b"K\x04\x85", b"K\x01\x85"));
     let other = include_bytes!("files/before-1.6.pt");
     let files = [newest, include_bytes!("files/torch-1.13.1.pt"), CUDA, &small, other];
     let taken_apart: Vec<_> = [newest, CUDA, &small].map(records).into();
     let machine: Machine = "sim:t4".parse().unwrap();
-    let (start, mut random, mut count, mut read) = (Instant::now(), Random(0x5eed), 0, 0);
+    let (start, mut random, mut count, mut read) = (Instant::now(), Random(seed), 0, 0);
     while start.elapsed() < time {
         machine.enter(|| {
             for _ in 0..500 {
@@ -342,15 +342,16 @@ fn load_changed_files(time: Duration) -> (usize, usize) {
 
 #[test]
 fn changed_files() {
-    let (count, read) = load_changed_files(Duration::from_secs(3));
+    let (count, read) = load_changed_files(Duration::from_secs(3), 1);
     assert!(count > 500 && read > count / 100 && read < count, "{read} of {count} were read");
 }
 
 #[test]
-#[ignore = "it takes as long as it is given, FUZZ_SECONDS=600"]
+#[ignore = "it takes as long as it is given, FUZZ_SECONDS=600 FUZZ_SEED=2"]
 fn changed_files_for_long() {
-    let seconds = std::env::var("FUZZ_SECONDS").map_or(10, |seconds| seconds.parse().unwrap());
-    let (count, read) = load_changed_files(Duration::from_secs(seconds));
+    let given = |name: &str, other| std::env::var(name).map_or(other, |number| number.parse().unwrap());
+    let (seconds, seed) = (given("FUZZ_SECONDS", 10), given("FUZZ_SEED", 2));
+    let (count, read) = load_changed_files(Duration::from_secs(seconds), seed);
     println!("{count} changed files in {seconds} s, of which {read} were read");
     assert!(read > count / 100 && read < count);
 }

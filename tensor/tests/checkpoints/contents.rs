@@ -1,7 +1,7 @@
 //! What a checkpoint may be made of.
 
 use todevice::nn::{Linear, Module, StateDict};
-use todevice::serialize::{Dict, Key, MapLocation, Value, from_bytes, to_bytes};
+use todevice::serialize::{Dict, Key, MapLocation, Value, from_bytes, save_to, to_bytes};
 use todevice::{DType, Device, Machine, Result, Tensor};
 
 fn round(value: impl Into<Value>) -> Result<Value> {
@@ -134,6 +134,44 @@ fn tensors_of_a_gpu_and_of_pinned_memory_are_saved_as_they_are() -> Result<()> {
     })
 }
 
+/// What an error will say of a tensor.
+#[test]
+fn a_tensor_was_made_on_the_line_that_loaded_it() -> Result<()> {
+    let machine: Machine = "sim:t4".parse().unwrap();
+    machine.enter(|| {
+        let bytes = to_bytes(Tensor::zeros(&[2])?)?;
+        let here = line!() + 1;
+        let (host, gpu) = (from_bytes(&bytes, Device::Cpu)?, from_bytes(&bytes, Device::cuda(0))?);
+        for read in [&host, &gpu] {
+            let place = read.as_tensor()?.place();
+            assert_eq!((place.file(), place.line()), (file!(), here));
+        }
+        Ok(())
+    })
+}
+
+#[test]
+fn a_writer_that_fails_is_an_error_at_whatever_byte() -> Result<()> {
+    struct Full(usize);
+    impl std::io::Write for Full {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            let taken = bytes.len().min(self.0);
+            self.0 -= taken;
+            if taken > 0 { Ok(taken) } else { Err(std::io::ErrorKind::StorageFull.into()) }
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let value = Value::from(Tensor::zeros(&[100])?);
+    let length = to_bytes(&value)?.len();
+    for room in 0..length {
+        assert_eq!(save_to(&value, Full(room)).unwrap_err().to_string(), "no storage space");
+    }
+    save_to(&value, Full(length))
+}
+
 #[test]
 fn the_state_of_a_module_comes_back() -> Result<()> {
     let (model, other) = (Linear::new(3, 2)?, Linear::new(3, 2)?);
@@ -141,6 +179,14 @@ fn the_state_of_a_module_comes_back() -> Result<()> {
     assert!(read.as_dict()?.is_ordered());
     other.load_state_dict(&StateDict::try_from(&read)?, true)?;
     assert_eq!(other.weight.tensor().to_vec::<f32>()?, model.weight.tensor().to_vec::<f32>()?);
+    // Of two tensors of one name the later one stays, in the place of the first.
+    let three =
+        [("a", 1.0), ("b", 2.0), ("a", 3.0)].map(|(name, x)| (name.to_owned(), Tensor::new([x]).unwrap()));
+    let state = StateDict::from_iter(three);
+    assert_eq!(
+        Value::from(&state).to_string(),
+        "OrderedDict([('a', tensor([3.], dtype=torch.float64)), ('b', tensor([2.], dtype=torch.float64))])"
+    );
     let wrong = Value::from(Dict::from_iter([("lr", 0.1)]));
     let error = StateDict::try_from(&wrong).unwrap_err().to_string();
     let says = "While copying the parameter named \"lr\", expected torch.Tensor or Tensor-like object from checkpoint but \

@@ -119,7 +119,7 @@ fn a_file_that_cannot_grow_leaves_the_old_one_at_whatever_byte() -> Result<()> {
         let refused = ["bash", "-c", "trap '' XFSZ; exec prlimit \"$@\"", "bash", &limit];
         let refused = saving(&refused, &path, 1, 1).output().unwrap();
         let said = String::from_utf8_lossy(&refused.stdout) + String::from_utf8_lossy(&refused.stderr);
-        let error = format!("[Errno 27] File too large: '{}'", path.display());
+        let error = format!("File {{ reason: \"[Errno 27] File too large\", path: \"'{}'\"", path.display());
         assert!(!refused.status.success() && said.contains(&error), "{bytes}: {said}");
         assert_eq!((generation(&path)?, folder.names()), (0, vec!["model.pt".to_owned()]), "{bytes}");
     }
@@ -160,6 +160,13 @@ fn links_stay_links_and_permissions_stay() -> Result<()> {
     // What is no file is written to, not replaced.
     save(1, "/dev/null")?;
     assert!(!fs::metadata("/dev/null")?.is_file());
+    if cfg!(target_os = "linux") {
+        let error = save(1, "/dev/full").unwrap_err();
+        assert_eq!(
+            (error.kind(), error.to_string().as_str()),
+            ("OSError", "[Errno 28] No space left on device: '/dev/full'")
+        );
+    }
     Ok(())
 }
 
