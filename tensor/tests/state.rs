@@ -1,12 +1,14 @@
 //! States of optimizers, schedules, scalers and generators: PyTorch's, by `vectors/state.py`.
 
+use std::process::Command;
+
 use serde_json::Value as Json;
 use todevice::amp::{GradScaler, GradScalerOptions};
 use todevice::nn::{Parameter, StateDict};
 use todevice::optim::lr_scheduler::{CosineAnnealingLR, StepLR};
 use todevice::optim::{Adam, AdamW, ParamGroup, SGD};
 use todevice::prelude::*;
-use todevice::serialize::{Dict, Key, Value};
+use todevice::serialize::{self, Dict, Key, Value};
 use todevice::{DeviceType, Machine, cuda, get_rng_state, set_rng_state};
 
 fn pytorch() -> Json {
@@ -415,4 +417,57 @@ fn generators_go_on_from_their_states() -> Result<()> {
         assert!(cuda::get_rng_state(2).is_err());
         Ok(())
     })
+}
+
+/// In Python: PyTorch's optimizer loads our state, and its next step is ours.
+const GOES_ON: &str = "
+import sys, torch
+c = torch.load(sys.argv[1])
+p = [torch.nn.Parameter(t) for t in c['before']]
+o = torch.optim.Adam(p, lr=9.0)
+s = torch.optim.lr_scheduler.StepLR(o, 7)
+o.load_state_dict(c['optimizer']); s.load_state_dict(c['scheduler'])
+torch.set_rng_state(c['rng']); assert torch.equal(torch.rand(4), c['drawn'])
+torch.amp.GradScaler('cpu').load_state_dict(c['scaler'])
+for q, g in zip(p, c['grads']): q.grad = g
+o.step(); s.step()
+for q, after in zip(p, c['after']): assert torch.allclose(q, after, rtol=1e-6, atol=1e-7), (q, after)
+assert o.param_groups[0]['lr'] == c['lr'] == s.get_last_lr()[0], o.param_groups
+";
+
+#[test]
+#[ignore = "it takes a Python that has PyTorch, TORCH_PYTHON=…"]
+fn python_goes_on_from_our_states() -> Result<()> {
+    let python = std::env::var_os("TORCH_PYTHON").expect("TORCH_PYTHON names a Python that has PyTorch");
+    let params = parameters()?;
+    let mut adam = made("Adam")(params.clone())?;
+    let mut schedule = trained(&params, &mut *adam)?;
+    // As bytes, since the tensors of a state are the optimizer's own, and go on with it.
+    let saved = |value: Value| serialize::from_bytes(&serialize::to_bytes(value)?, Device::Cpu);
+    let tensors = |of: fn(&Parameter) -> Tensor| {
+        // The last parameter has no gradient, so nothing is kept of it.
+        saved(params[..2].iter().map(|parameter| of(parameter).detach()).collect::<Vec<_>>().into())
+    };
+    let mut checkpoint = Dict::from_iter([
+        ("optimizer", saved(adam.state_dict().into())?),
+        ("scheduler", schedule.state_dict().into()),
+        ("scaler", GradScaler::new(on_cpu())?.state_dict()?.into()),
+        ("rng", get_rng_state()?.into()),
+        ("drawn", Tensor::rand(&[4])?.into()),
+    ]);
+    let all = |parameters: &[Parameter]| {
+        saved(parameters.iter().map(|p| p.tensor().detach()).collect::<Vec<_>>().into())
+    };
+    checkpoint.insert("before", all(&params)?);
+    step(&params, &mut *adam, 3)?;
+    schedule.step();
+    checkpoint.insert("grads", tensors(|parameter| parameter.grad().expect("it has one"))?);
+    checkpoint.insert("after", all(&params)?);
+    checkpoint.insert("lr", adam.learning_rates().all()[0]);
+    let file = std::env::temp_dir().join(format!("states-{}.pt", std::process::id()));
+    serialize::save(checkpoint, &file)?;
+    let output = Command::new(python).args(["-c", GOES_ON]).arg(&file).output().unwrap();
+    std::fs::remove_file(&file)?;
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    Ok(())
 }
