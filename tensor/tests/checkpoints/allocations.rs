@@ -21,21 +21,26 @@ fn count(bytes: isize) {
     });
 }
 
+/// Memory that was refused, as more than there is, does not count.
+fn given(memory: *mut u8, bytes: isize) -> *mut u8 {
+    if !memory.is_null() {
+        count(bytes);
+    }
+    memory
+}
+
 // SAFETY: the system's allocator does all that it does.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count(layout.size() as isize);
-        unsafe { System.alloc(layout) }
+        given(unsafe { System.alloc(layout) }, layout.size() as isize)
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        count(layout.size() as isize);
-        unsafe { System.alloc_zeroed(layout) }
+        given(unsafe { System.alloc_zeroed(layout) }, layout.size() as isize)
     }
 
     unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        count(size as isize - layout.size() as isize);
-        unsafe { System.realloc(memory, layout, size) }
+        given(unsafe { System.realloc(memory, layout, size) }, size as isize - layout.size() as isize)
     }
 
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
