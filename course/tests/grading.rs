@@ -22,7 +22,7 @@ fn a_folder_is_graded_with_seeds_that_can_be_repeated() {
     folder.write("02-batch.rs", &folder.run(&["solution", "02-batch"]).out.replace("y.to(device)?", "y"));
     let csv = graded("csv");
     assert!(
-        csv.contains(",false,\"targets-left: The inputs are on the GPU, and the targets are not.\"\n"),
+        csv.contains(",false,\"targets-left: The inputs are on the GPU, but the targets are not.\"\n"),
         "{csv}"
     );
     let json: serde_json::Value = serde_json::from_str(&graded("result")).unwrap();
