@@ -301,7 +301,8 @@ mod tests {
             _ => Err(format!("no run {run}")),
         };
         let words: Vec<&str> = words.split_whitespace().collect();
-        figure(&[&["figure", "04", "t4"], &words[..]].concat(), &|_, run| other(run)).map(|shown| shown.text)
+        figure(&[&["figure", "04", "t4"], &words[..]].concat(), &|_, run| other(run).map(Into::into))
+            .map(|shown| shown.text)
     }
 
     #[test]
