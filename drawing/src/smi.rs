@@ -26,7 +26,7 @@ const NO_PROCESSES: &str =
 pub fn table(gpus: &[Gpu]) -> String {
     let simulated = Machine::current().time_is_modelled();
     let (kind, lacking) = match simulated {
-        true => ("modelled", "\nN/A is what a simulated GPU lacks, and its clock begins in 1970."),
+        true => ("modelled", "\nN/A marks what a simulated GPU lacks. Its clock begins in 1970."),
         false => ("measured", ""),
     };
     let now = if simulated { UNIX_EPOCH } else { SystemTime::now() };

@@ -69,7 +69,7 @@ pub struct HostProfile {
 
 const CALL: &str = "usual range of traces of the CUDA runtime";
 const LAPTOP: &str = "a laptop of about 2024 with 8 cores";
-const IN_OPERATIONS: &str = "this crate's is within that of its operations";
+const IN_OPERATIONS: &str = "included in the time of this crate's operations";
 
 /// How long something takes, and how many cores are at it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,17 +108,21 @@ pub static LAPTOP_8_CORES: HostProfile = HostProfile {
         MicrosecondsPerMebibyte,
         "61 ms for 512 MB about 2010, University of Virginia",
     ),
-    free_host: Figure::guess(300.0, Microseconds, "taken to be somewhat less than taking it"),
+    free_host: Figure::guess(300.0, Microseconds, "assumed to take somewhat less time than malloc_host"),
     enable_peer_access: Figure::guess(2_000.0, Microseconds, CALL),
     context: Figure::guess(150_000.0, Microseconds, "0.1 to 0.3 s with lazy loading"),
     staging: Figure::guess(8.0, GigabytesPerSecond, LAPTOP),
-    dispatch: Figure::guess(0.8, Microseconds, "the order of this crate's own operations"),
+    dispatch: Figure::guess(0.8, Microseconds, "the order of magnitude of this crate's own operations"),
     backward: Figure::guess(0.0, Microseconds, IN_OPERATIONS),
     node: Figure::guess(0.0, Microseconds, IN_OPERATIONS),
     step: Figure::guess(0.0, Microseconds, IN_OPERATIONS),
     adam_parameter: Figure::guess(0.0, Microseconds, IN_OPERATIONS),
     sgd_parameter: Figure::guess(0.0, Microseconds, IN_OPERATIONS),
-    zero_grad: Figure::guess(0.0, Microseconds, "this crate's lets go of memory, and calls nothing"),
+    zero_grad: Figure::guess(
+        0.0,
+        Microseconds,
+        "this crate's zero_grad only frees memory, and does not call CUDA",
+    ),
     thread_wake: Figure::measured(17.0, Microseconds, "a rayon join from outside the pool, this crate"),
     memory_of_one_core: Figure::guess(20.0, GigabytesPerSecond, LAPTOP),
     memory_of_all_cores: Figure::guess(50.0, GigabytesPerSecond, LAPTOP),
@@ -131,9 +135,13 @@ pub static LAPTOP_8_CORES: HostProfile = HostProfile {
     worker: Figure::measured(
         30.0,
         Microseconds,
-        "each more worker of an epoch, this crate, EPYC with 2 cores",
+        "each additional worker in an epoch, this crate, EPYC with 2 cores",
     ),
-    hand_over: Figure::measured(5.0, Microseconds, "each more empty batch, this crate, EPYC with 2 cores"),
+    hand_over: Figure::measured(
+        5.0,
+        Microseconds,
+        "each additional empty batch, this crate, EPYC with 2 cores",
+    ),
 };
 
 /// The same laptop with what PyTorch takes on it in place of this crate. Each figure is the shortest time of PyTorch 2.11
@@ -146,14 +154,22 @@ pub static PYTORCH: HostProfile = HostProfile {
     name: "the same laptop with PyTorch's cost of an operation",
     dispatch: Figure::measured(2.1, Microseconds, "an addition that is recorded, PyTorch 2.11"),
     backward: Figure::measured(13.0, Microseconds, "backward() of one sum less its nodes, PyTorch 2.11"),
-    node: Figure::measured(3.3, Microseconds, "a third of a Linear's, less its operations, PyTorch 2.11"),
+    node: Figure::measured(
+        3.3,
+        Microseconds,
+        "a third of a Linear's backward pass, minus its operations, PyTorch 2.11",
+    ),
     step: Figure::measured(15.0, Microseconds, "Adam.step() that finds no gradient, PyTorch 2.11"),
     adam_parameter: Figure::measured(23.0, Microseconds, "Adam.step() of 4 parameters, PyTorch 2.11"),
     sgd_parameter: Figure::measured(5.5, Microseconds, "SGD.step() with momentum, PyTorch 2.11"),
     zero_grad: Figure::measured(7.2, Microseconds, "zero_grad() of 4 parameters, PyTorch 2.11"),
     row: Figure::measured(2.3, Microseconds, "batches of 64 and of 32 rows, PyTorch 2.11"),
-    worker: Figure::measured(20_000.0, Microseconds, "a process; each more of an epoch, PyTorch 2.11"),
-    hand_over: Figure::measured(32.0, Microseconds, "each more empty batch, PyTorch 2.11"),
+    worker: Figure::measured(
+        20_000.0,
+        Microseconds,
+        "each additional worker process in an epoch, PyTorch 2.11",
+    ),
+    hand_over: Figure::measured(32.0, Microseconds, "each additional empty batch, PyTorch 2.11"),
     ..LAPTOP_8_CORES
 };
 

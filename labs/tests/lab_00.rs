@@ -46,7 +46,10 @@ fn the_doctor_shows_what_a_simulated_machine_is_made_of() {
         lines.filter_map(|event| event["rows"].as_array().cloned()).flatten().collect();
     let row = |name: &str| rows.iter().find(|row| row[0] == name).unwrap();
     assert_eq!((&row("dram")[1]["value"], &row("dram")[2]), (&serde_json::json!(320.0), &"GB/s".into()));
-    assert_eq!(row("gemm_factor")[4], "its 70 W do not carry the boost clock; about 4.5 TFLOP/s remain");
+    assert_eq!(
+        row("gemm_factor")[4],
+        "a 70 W limit cannot sustain the boost clock, which leaves about 4.5 TFLOP/s"
+    );
     assert_eq!(
         rows.iter().filter(|row| row[3] == "guess").count(),
         said::number(&captured.events, "guesses") as usize

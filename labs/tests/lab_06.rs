@@ -192,7 +192,7 @@ fn a_folder_of_files_takes_the_place_of_images_that_are_made() {
     let output = binary(&flags);
     let shown = text(&output.stdout);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-    let set = "Images: Fashion-MNIST, 50 to train with, 10 to test, each of 1 x 8 x 8";
+    let set = "Images: Fashion-MNIST, 50 for training, 10 for testing, each of 1 x 8 x 8";
     assert!(shown.contains(set), "{shown}");
     // A file that breaks off is told before anything runs.
     std::fs::write(folder.join("t10k-images-idx3-ubyte"), said::idx_file(0x803, &[10, 8, 8], &[0; 100]))

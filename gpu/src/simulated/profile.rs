@@ -133,17 +133,18 @@ impl Profile {
 
 const RULE_OF_THUMB: &str = "usual range of published microbenchmarks";
 const OUTPUTS: &str = "usual range of outputs of nvidia-smi in bug reports";
-const FREE_IS_A_MALLOC: &str = "taken to be about a malloc";
+const FREE_IS_A_MALLOC: &str = "assumed to take about as long as malloc";
 const T4_SHEET: &str = "NVIDIA T4 datasheet";
 const TURING: &str = "NVIDIA Turing architecture whitepaper";
 const RTX_4090_PAGE: &str = "NVIDIA GeForce RTX 4090 specifications";
 const ADA: &str = "NVIDIA Ada architecture whitepaper";
 const H200_SHEET: &str = "NVIDIA H200 datasheet";
 const HOPPER: &str = "NVIDIA H100 architecture whitepaper";
-const DENSE: &str = "half of the H200 datasheet's number, which is with sparsity";
+const DENSE: &str = "half of the H200 datasheet's number, which assumes sparsity";
 const NOT_IN_TURING: &str = "Turing's tensor cores do not take the type, Turing whitepaper";
 const CUDA_GUIDE: &str = "CUDA C++ Programming Guide, compute capabilities";
-const LAZY_LOADING: &str = "300-400 MB with lazy loading, pytorch/pytorch#109888";
+const CONTEXT_SMALL: &str = "a small card: below the 300-400 MB of pytorch/pytorch#109888";
+const CONTEXT_LARGE: &str = "a large card: above the 300-400 MB of pytorch/pytorch#109888";
 const CONTEXT_ADA: &str = "426 MiB on an RTX 6000 Ada, unslothai/unsloth-zoo#1053";
 
 pub static T4: Profile = Profile {
@@ -156,16 +157,24 @@ pub static T4: Profile = Profile {
     clock: Figure::datasheet(1590.0, Megahertz, TURING),
     fp32: Figure::datasheet(8_100.0, GigaflopsPerSecond, T4_SHEET),
     fp64: Figure::datasheet(253.0, GigaflopsPerSecond, "1/32 of single precision, Turing whitepaper"),
-    gemm_factor: Figure::guess(0.55, One, "its 70 W do not carry the boost clock; about 4.5 TFLOP/s remain"),
+    gemm_factor: Figure::guess(
+        0.55,
+        One,
+        "a 70 W limit cannot sustain the boost clock, which leaves about 4.5 TFLOP/s",
+    ),
     tensor_f16: Figure::datasheet(65_000.0, GigaflopsPerSecond, T4_SHEET),
     tensor_bf16: Figure::datasheet(0.0, GigaflopsPerSecond, NOT_IN_TURING),
     tensor_tf32: Figure::datasheet(0.0, GigaflopsPerSecond, NOT_IN_TURING),
-    tensor_factor: Figure::guess(0.4, One, "its 70 W do not carry the boost clock; about 26 TFLOP/s remain"),
+    tensor_factor: Figure::guess(
+        0.4,
+        One,
+        "a 70 W limit cannot sustain the boost clock, which leaves about 26 TFLOP/s",
+    ),
     dram: Figure::datasheet(320.0, GigabytesPerSecond, T4_SHEET),
     dram_factor: Figure::guess(0.75, One, RULE_OF_THUMB),
     l2: Figure::datasheet(4.0 * 1048576.0, Bytes, TURING),
     memory: Figure::measured(15_655_829_504.0, Bytes, "deviceQuery, bottlerocket-os/bottlerocket#3798"),
-    context: Figure::guess(256.0 * 1048576.0, Bytes, LAZY_LOADING),
+    context: Figure::guess(256.0 * 1048576.0, Bytes, CONTEXT_SMALL),
     launch_latency: Figure::guess(6.0, Microseconds, RULE_OF_THUMB),
     kernel_gap: Figure::guess(1.0, Microseconds, RULE_OF_THUMB),
     smallest_kernel: Figure::guess(2.5, Microseconds, RULE_OF_THUMB),
@@ -203,7 +212,7 @@ pub static RTX_4090: Profile = Profile {
     dram: Figure::datasheet(1_008.0, GigabytesPerSecond, RTX_4090_PAGE),
     dram_factor: Figure::guess(0.9, One, RULE_OF_THUMB),
     l2: Figure::datasheet(72.0 * 1048576.0, Bytes, ADA),
-    memory: Figure::guess(25_393_692_672.0, Bytes, "the 23.65 GiB that PyTorch shows on Linux"),
+    memory: Figure::measured(25_393_692_672.0, Bytes, "the 23.65 GiB that PyTorch shows on Linux"),
     context: Figure::guess(426.0 * 1048576.0, Bytes, CONTEXT_ADA),
     launch_latency: Figure::guess(4.0, Microseconds, RULE_OF_THUMB),
     kernel_gap: Figure::guess(0.7, Microseconds, RULE_OF_THUMB),
@@ -242,8 +251,8 @@ pub static H200: Profile = Profile {
     dram: Figure::datasheet(4_800.0, GigabytesPerSecond, H200_SHEET),
     dram_factor: Figure::guess(0.85, One, RULE_OF_THUMB),
     l2: Figure::datasheet(50.0 * 1048576.0, Bytes, HOPPER),
-    memory: Figure::guess(150_109_880_320.0, Bytes, "the 139.8 GiB that PyTorch shows"),
-    context: Figure::guess(500.0 * 1048576.0, Bytes, LAZY_LOADING),
+    memory: Figure::measured(150_109_880_320.0, Bytes, "the 139.8 GiB that PyTorch shows"),
+    context: Figure::guess(500.0 * 1048576.0, Bytes, CONTEXT_LARGE),
     launch_latency: Figure::guess(4.0, Microseconds, RULE_OF_THUMB),
     kernel_gap: Figure::guess(0.8, Microseconds, RULE_OF_THUMB),
     smallest_kernel: Figure::guess(2.0, Microseconds, RULE_OF_THUMB),

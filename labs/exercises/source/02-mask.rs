@@ -53,16 +53,16 @@ pub static EXERCISE: Exercise = Exercise {
     id: "02-mask",
     title: "A stranger in the forward pass",
     kind: Kind::Fix,
-    task: "`forward` makes a tensor of its own, the mask that hides later rows, and that makes it fail on a GPU. Mend \
+    task: "`forward` makes a tensor of its own, the mask that hides later rows, and so it fails on a GPU. Mend \
            the module: `forward` has to run without a copy between devices, wherever the module has been moved (to a \
            GPU, to a second one, or back to the CPU), and in float32 as well as in float16. The module must not gain \
            learned parameters.",
     hints: [
         "Read the report of GPU0001: it names the tensor that is elsewhere, and the line that made it. What was it made from? \
          And what in that function knows where the others are?",
-        "You can make a tensor where another one is, and in its type. Then nothing need be moved.",
-        "The last argument of `arange` can be a device, a type, a pair of both, or another tensor whose device and \
-         type it copies.",
+        "You can make a tensor where another one is, and with its type. Then nothing need be moved.",
+        "The last argument of `arange` can be a device, a type, the two as a pair, or another tensor whose device \
+         and type `arange` copies.",
     ],
     afterwards: "A mask that never changes may as well be a buffer: it is made once, and moves with the module.",
     source: include_str!("02-mask.rs"),

@@ -87,8 +87,8 @@ pub static EXERCISE: Exercise = Exercise {
         "Who else holds memory of this GPU? `memory_allocated` knows of your tensors, and of nothing else. The driver knows \
          what everybody has.",
         "A tensor lies in one piece: either in a gap that the allocator has already, or in a new segment. Before the \
-         allocator gives up, it returns each segment in which nothing lives to the driver. So the two questions are: \
-         how large is the largest gap, and how much would the driver have after that?",
+         allocator gives up, it returns every empty segment to the driver. So the two questions are: how large is the \
+         largest gap, and how much would the driver have free once those segments are returned?",
         "Begin with `cuda::mem_get_info_device(device.index())?.0`. Go through `cuda::memory_snapshot()`: skip segments of \
          another `device`, return `Ok(true)` for a block that is `BlockState::Inactive` and large enough, and add the \
          `total_size` of each segment whose `allocated_size` is 0. Compare that with `bytes.next_multiple_of(2 << 20)`.",

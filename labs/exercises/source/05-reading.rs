@@ -50,7 +50,7 @@ pub static EXERCISE: Exercise = Exercise {
            the program has used the GPU before, and the peak counters have been reset since.",
     hints: [
         "Each of the three has a function of its own in `todevice::cuda`. Read all three before you change anything.",
-        "Not all that is free can be given back: a segment in which one small tensor lives stays. So give back what you \
+        "Not all that is free can be given back: a segment stays as long as one small tensor lives in it. So give back what you \
          can, and look at what has changed.",
         "`max_memory_allocated()`, `memory_reserved()`, `device_memory_used()?`; then `empty_cache()?`, and \
          `memory_reserved()` once more.",

@@ -40,13 +40,14 @@ pub static EXERCISE: Exercise = Exercise {
     id: "06-autocast",
     title: "Training with yesterday's weights",
     kind: Kind::Fix,
-    task: "The whole training run is in one `autocast` region. It runs, and in bfloat16, but for each batch it uses \
-           the weights that the model had at the very beginning. Mend `train` so that products run in bfloat16, the loss and \
-           the weights are float32, each batch uses the weights from the step before it, and the region is over when a \
-           backward pass begins.",
+    task: "The whole training run is in one `autocast` region. It runs without an error, and its products are in \
+           bfloat16, but for each batch it uses the weights that the model had at the very beginning. Mend `train` so \
+           that products run in bfloat16, the loss and the weights are float32, each batch uses the weights from the \
+           step before it, and the region is over when a backward pass begins.",
     hints: [
         "Autocast converts a weight once in a region, and keeps the copy. When does it look at the weight again?",
-        "A region ends with its closure. Only what chooses types belongs inside: the forward pass and the loss, of one batch.",
+        "A region ends with its closure. Only what autocast should choose types for belongs inside: the forward pass \
+         and the loss of one batch.",
         "The loop comes out of the closure, and `let loss = amp::autocast(short, || …)?;` is a line in it.",
     ],
     afterwards: "The backward pass of an operation runs in the type of its forward pass. That is why it does not need a region.",

@@ -91,7 +91,7 @@ fn four_layers(lab: &mut Lab) {
         .or("smi", "Only `nvidia-smi`.", "PyTorch needs libraries, but its packages bring their own.")
         .or("two", "`nvidia-smi` and PyTorch.", "Each of the three comes from somewhere else.")
         .or("all", "All three.", "`nvcc` belongs to the toolkit, and the driver comes without it.")
-        .because("Only compiling CUDA C++ takes the toolkit."),
+        .because("Of the three, only `nvcc` is part of the toolkit."),
     );
     lab.table(
         Table::new(["layer", "what it does", "where it comes from"])
@@ -129,7 +129,7 @@ fn four_layers(lab: &mut Lab) {
          the toolkit, and is not there.",
     );
     lab.table(
-        Table::new(["part", "what for", "do these labs need it on a real GPU?"])
+        Table::new(["part", "purpose", "do these labs need it on a real GPU?"])
             .row(row!["driver", "everything", "yes, one for CUDA 12.0 or newer"])
             .row(row!["NVRTC", "compiles kernels as a program runs", "yes"])
             .row(row!["cuBLAS", "products of matrices", "yes"])

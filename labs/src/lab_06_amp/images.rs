@@ -134,7 +134,7 @@ pub(super) fn on_images(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     let sets = images(options.data.as_ref())?;
     let [channels, height, width] = sets.train.shape();
     lab.print(text!(
-        "Images: {}, {} to train with, {} to test, each of {}",
+        "Images: {}, {} for training, {} for testing, each of {}",
         exact("set", sets.train.name()),
         exact("train_images", sets.train.len()),
         exact("test_images", sets.test.len()),

@@ -80,8 +80,8 @@ pub(super) fn who_runs_in_what(lab: &mut Lab) -> crate::Result<()> {
             FORWARD,
         )
         .because(
-            "Products run in 16 bits, and ReLU keeps the type of its input. Operations that add up many numbers or \
-             take logarithms, as `cross_entropy` does, run in float32.",
+            "Products run in 16 bits, and ReLU keeps the type of its input. Some operations that add up many \
+             numbers or take logarithms, such as `cross_entropy`, run in float32.",
         ),
     );
     let (x, y) = rings(lab.seed(), device)?;
@@ -135,9 +135,9 @@ pub(super) fn who_runs_in_what(lab: &mut Lab) -> crate::Result<()> {
         results.into_iter().find(|(_, result)| result.dtype() == DType::F32);
     lab.answer(guess, in_float32.map_or("none", |(line, _)| line));
     lab.prose(
-        "Products run in 16 bits, because tensor cores can do them. ReLU is on no list, so it keeps the type of its input. What \
-         adds up or takes logarithms runs in float32. The weight is float32 and stays float32: the product saw a rounded copy. \
-         The gradient of that copy has 16 bits, and is converted on its way to the weight.",
+        "Products run in 16 bits, because tensor cores can do them. ReLU is on none of autocast's lists, so it keeps the type \
+         of its input. The loss, which takes logarithms, runs in float32. The weight is float32 and stays float32: the \
+         product saw a rounded copy. The gradient of that copy has 16 bits, and is converted on its way to the weight.",
     );
     if device.is_cuda() {
         lab.think(

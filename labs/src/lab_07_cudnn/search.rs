@@ -254,7 +254,7 @@ pub(super) fn rule_or_search(lab: &mut Lab) -> crate::Result<()> {
             "07-pay",
             format!(
                 "The first call of `{name}` in benchmark mode tries all algorithms. How many of the shorter calls \
-                 after it pay that back?"
+                 that follow does it take to pay that back?"
             ),
         )
         .unit("calls")

@@ -134,11 +134,11 @@ fn pageable_and_pinned(lab: &mut Lab) -> crate::Result<()> {
     let verdict = if pinned_first + pinned_copy < pageable_copy {
         "Here pinning pays even for a single copy: the link is that slow."
     } else if pinned_again + pinned_copy < pageable_copy {
-        "For a single copy pinning does not pay. Once the memory is kept, pinning and copying together take less than \
-         the pageable copy, by these times; measure it before you build on that."
+        "For a single copy pinning does not pay. According to these times, pinning and copying together take less than the \
+         pageable copy if the pinned memory is reused; measure this before you rely on it."
     } else {
-        "For a single copy pinning does not pay, not even once the memory is kept: pin_memory() is a copy too, within \
-         the host."
+        "For a single copy pinning does not pay, even if the pinned memory is reused: pin_memory() is a copy, too, \
+         within the host."
     };
     lab.prose(Text::from(verdict).raced());
     lab.prose(
@@ -492,7 +492,7 @@ fn stale_and_torn(lab: &mut Lab) -> crate::Result<()> {
         _ if blocking => {
             "CUDA_LAUNCH_BLOCKING=1 is set, so the copy had run before the host wrote."
         }
-        0 => "The copy had run before the host wrote, by luck: all ones arrive.",
+        0 => "By luck the copy had finished before the host wrote: only ones arrive.",
         twos if ones(twos) == 0 => {
             "The host was done before the copy had begun: no ones arrive."
         }

@@ -98,8 +98,8 @@ fn why(lab: &mut Lab) -> crate::Result<()> {
     let verdict = if !told_apart {
         "On this machine the readings do not tell the four apart: a timeline has to."
     } else if a.0.power_draw < d.0.power_draw && a.0.utilization >= d.0.utilization {
-        "nvidia-smi has no column for SM active, but it shows that A draws less power than D, although its kernels run \
-         no less of the time."
+        "nvidia-smi has no column for SM active, but it shows that A draws less power than D, although A's kernels run \
+         for at least as much of the time."
     } else {
         "nvidia-smi has no column for SM active, and here its other columns do not tell A from D for certain."
     };

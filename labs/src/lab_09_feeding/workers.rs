@@ -69,7 +69,7 @@ fn more_workers(lab: &mut Lab, options: &Options) -> crate::Result<()> {
         Prediction::yes_no(
             "09-workers",
             "Chapter 03's 1024 rows of 16 numbers lie in memory. Loading them for an epoch takes some time without \
-             workers. Does it take less with workers?",
+             workers. Does it take less time with workers?",
         )
         .because(match rows_gain {
             false => "Workers must be started and batches handed over, however little there is to do.",
@@ -102,7 +102,7 @@ fn more_workers(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     };
     let for_rows = match rows_gain {
         false => {
-            "The rows are hardly any work, and sharing it costs more than it saves."
+            "The rows are hardly any work, and sharing the work costs more than it saves."
         }
         true if rows_gain_much => {
             "The rows are little work, and yet they gain, because this host is slow even at that."

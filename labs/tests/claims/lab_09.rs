@@ -26,7 +26,7 @@ pub const CLAIMS: Claims = Claims {
             },
         },
         Claim {
-            says: "not even once the memory is kept",
+            says: "even if the pinned memory is reused",
             holds: |seen| {
                 seen.number("second_pin_time") + seen.number("pinned_copy_time")
                     > seen.number("pageable_copy_time")
@@ -71,7 +71,7 @@ pub const CLAIMS: Claims = Claims {
         },
         Claim { says: "so the copy had run before the host wrote", holds: |seen| seen.number("twos") == 0.0 },
         Claim {
-            says: "The copy had run before the host wrote, by luck",
+            says: "By luck the copy had finished before the host wrote",
             holds: |seen| seen.number("twos") == 0.0,
         },
         Claim {
@@ -150,7 +150,7 @@ pub const CLAIMS: Claims = Claims {
         },
         Claim { says: "The pictures gain nothing", holds: |seen| best_of_pictures(seen) >= 0.9 },
         Claim {
-            says: "sharing it costs more than it saves",
+            says: "sharing the work costs more than it saves",
             holds: |seen| best(&seen.numbers("rows_epoch_time")) >= 1.0,
         },
         Claim {
