@@ -35,6 +35,20 @@ impl Layout {
         Ok(layout)
     }
 
+    /// As many strides as sizes, whatever they are, and the first element at `offset`; none of an empty tensor is anywhere.
+    pub fn strided(sizes: &[usize], strides: &[usize], offset: usize) -> Result<Layout> {
+        if sizes.contains(&0) {
+            return Layout::contiguous(sizes);
+        }
+        let too_large = || LayoutError::TooLarge { sizes: sizes.to_vec() };
+        let layout = Layout::from_parts(sizes, strides, offset)?.countable()?;
+        let far = isize::MAX as usize / 8;
+        let reach = sizes.iter().zip(strides).try_fold(offset, |reach, (size, stride)| {
+            reach.checked_add(size.checked_mul(*stride)?).filter(|reach| *reach <= far)
+        });
+        reach.map(|_| layout).ok_or_else(too_large)
+    }
+
     fn from_parts(sizes: &[usize], strides: &[usize], offset: usize) -> Result<Layout> {
         if sizes.len() > MAX_DIMS {
             return Err(LayoutError::TooManyDims { ndim: sizes.len() });

@@ -508,11 +508,8 @@ fn where_everything_lives(
         Thing::of("batch, x", Role::Data, &[host_x]),
         Thing::of("batch, y", Role::Data, &[host_y]),
         Thing {
-            name: "step counts".to_owned(),
-            role: Role::Optimizer,
             sizes: format!("{} numbers", steps.len()),
-            bytes: size_of_val(&steps[..]),
-            device: Device::Cpu,
+            ..Thing::of("step counts", Role::Optimizer, &steps)
         },
     ];
     if device.is_cuda() {

@@ -100,6 +100,7 @@ pub(crate) fn mismatch(
         operation: name,
         place: scope::here(),
         operands,
+        fix: None,
     }))
 }
 

@@ -47,6 +47,43 @@ pub enum Error {
     /// An error of a GPU, of its driver or of its memory.
     #[error(transparent)]
     Gpu(GpuError),
+    /// An error that came when part of the work was done.
+    #[error("{0}")]
+    HalfDone(Box<HalfDone>),
+}
+
+/// What was done before an error, and is not undone.
+#[derive(Debug)]
+pub struct HalfDone {
+    /// The error.
+    pub cause: Error,
+    /// How many parameters it had been done to.
+    pub done: usize,
+    /// To how many it was to be done.
+    pub of: usize,
+    /// What was done to them, and what to do now.
+    pub what: &'static str,
+}
+
+impl HalfDone {
+    /// `cause`, if nothing was done before it; else that and what was done.
+    pub(crate) fn after(done: usize, of: usize, what: &'static str) -> impl FnOnce(Error) -> Error {
+        move |cause| match done {
+            0 => cause,
+            _ => Error::HalfDone(Box::new(HalfDone { cause, done, of, what })),
+        }
+    }
+
+    fn said_after(&self, cause: String) -> String {
+        format!("{cause}\n   = half done: {} of {} {}", self.done, self.of, self.what)
+    }
+}
+
+/// The cause's first line stays the first.
+impl std::fmt::Display for HalfDone {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.said_after(self.cause.to_string()))
+    }
 }
 
 impl Error {
@@ -65,6 +102,7 @@ impl Error {
     pub fn refusal<R: Refusal>(&self) -> Option<&R> {
         match self {
             Error::Refused(refusal) => (&**refusal as &dyn std::error::Error).downcast_ref(),
+            Error::HalfDone(half) => half.cause.refusal(),
             _ => None,
         }
     }
@@ -74,6 +112,7 @@ impl Error {
         match self {
             Error::Refused(refusal) => refusal.kind(),
             Error::Layout(LayoutError::DimOutOfRange { .. }) => "IndexError",
+            Error::HalfDone(half) => half.cause.kind(),
             _ => "RuntimeError",
         }
     }
@@ -83,6 +122,7 @@ impl Error {
         match self {
             Error::DeviceMismatch(_) => Some("GPU0001"),
             Error::Gpu(error) => error.code(),
+            Error::HalfDone(half) => half.cause.code(),
             _ => None,
         }
     }
@@ -93,6 +133,7 @@ impl Error {
         match self {
             Error::DeviceMismatch(mismatch) => mismatch.report(),
             Error::Gpu(error) => error.report(),
+            Error::HalfDone(half) => half.said_after(half.cause.report()),
             other => other.to_string(),
         }
     }

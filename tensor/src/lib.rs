@@ -39,6 +39,7 @@
 //! | what the CPU and a GPU run of it | `ops/row.rs`, where kernels are declared; `ops/launch.rs`, `ops/access.rs` |
 //! | how gradients flow | [`autograd`]: `function.rs`, `graph.rs`, `engine.rs` |
 //! | layers, optimizers, data | [`nn`], [`optim`], [`data`] |
+//! | how training is saved, and goes on elsewhere | [`serialize`] |
 //! | how a convolution is made | `cpu/conv/mod.rs` on the CPU, `cpu/conv/ways/mod.rs` on a simulated GPU; [`backends`] chooses |
 //! | what the CPU calculates, from slices to slices | `cpu/mod.rs` |
 //! | training in 16 bits | [`amp`]; `cpu/half.rs` |
@@ -84,6 +85,8 @@ pub mod optim;
 pub mod prelude;
 mod print;
 mod python;
+mod rng_state;
+pub mod serialize;
 mod storage;
 mod tensor;
 pub mod trace;
@@ -108,6 +111,7 @@ pub mod errors {
     pub use crate::ops::reduce::error::ReduceError;
     pub use crate::ops::shape::error::ShapeError;
     pub use crate::optim::error::OptimError;
+    pub use crate::serialize::error::SerializeError;
 }
 
 /// What simulated machines are modelled on.
@@ -127,7 +131,7 @@ pub use backends::{
 pub use device::{Device, DeviceType, MachineId};
 pub use dtype::{DType, Element, Scalar};
 pub use error::{
-    DeviceMismatch, Error, GpuError, LayoutError, MismatchedTensor, OutOfMemory, Race, RaceKind,
+    DeviceMismatch, Error, GpuError, HalfDone, LayoutError, MismatchedTensor, OutOfMemory, Race, RaceKind,
     RacingAccess, RacingOperation, RacingWorker, Result,
 };
 pub use half::{bf16, f16};
@@ -143,5 +147,6 @@ pub use ops::shape::CopyOptions;
 pub use ops::values::NestedData;
 pub use races::RaceCheck;
 pub use random::Generator;
+pub use rng_state::{get_rng_state, set_rng_state};
 pub use shape::MAX_DIMS;
 pub use tensor::{Tensor, TensorOptions, ToOptions};

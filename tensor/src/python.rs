@@ -1,4 +1,4 @@
-//! Numbers as Python writes them.
+//! Numbers and strings as Python writes them.
 
 /// A number as Python prints it: `0.1`, `1e-05`, `1e+17`, `nan`.
 pub(crate) fn python_float(number: f64) -> String {
@@ -13,6 +13,25 @@ pub(crate) fn python_float(number: f64) -> String {
     } else {
         format!("{number:?}")
     }
+}
+
+/// A string as Python's `repr` writes it: in single quotes, or in double ones if only those need no escape.
+pub(crate) fn python_str(text: &str) -> String {
+    let quote = if text.contains('\'') && !text.contains('"') { '"' } else { '\'' };
+    let mut repr = String::from(quote);
+    for c in text.chars() {
+        match c {
+            '\n' => repr.push_str("\\n"),
+            '\r' => repr.push_str("\\r"),
+            '\t' => repr.push_str("\\t"),
+            '\\' => repr.push_str("\\\\"),
+            _ if c == quote => repr.extend(['\\', c]),
+            _ if c.is_control() => repr.push_str(&format!("\\x{:02x}", c as u32)),
+            _ => repr.push(c),
+        }
+    }
+    repr.push(quote);
+    repr
 }
 
 #[cfg(test)]
@@ -37,6 +56,19 @@ mod tests {
             (f64::NAN, "nan"),
         ] {
             assert_eq!(python_float(number), text);
+        }
+    }
+
+    /// `repr` of Python 3.
+    #[test]
+    fn strings_are_pythons() {
+        for (text, repr) in [
+            ("weight", "'weight'"),
+            ("it's", "\"it's\""),
+            ("\"it's\"", r#"'"it\'s"'"#),
+            ("a\n\t\\\0é", r"'a\n\t\\\x00é'"),
+        ] {
+            assert_eq!(python_str(text), repr);
         }
     }
 }

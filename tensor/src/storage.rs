@@ -12,6 +12,8 @@ use crate::host_memory::HostBuffer;
 /// The memory that a tensor and all its views share, and its version.
 pub(crate) struct Storage {
     pub(crate) memory: Kept,
+    /// How many bytes were asked for; there may be more.
+    bytes: usize,
     /// Counts in-place writes. Autograd notes it when it saves a tensor and compares in backward.
     version: AtomicU64,
 }
@@ -31,19 +33,25 @@ impl Storage {
     }
 
     pub(crate) fn in_host(buffer: HostBuffer) -> Arc<Storage> {
-        Storage::of(Kept::Host(RwLock::new(buffer)))
+        let bytes = buffer.bytes().len();
+        Storage::of(Kept::Host(RwLock::new(buffer)), bytes)
     }
 
-    pub(crate) fn in_pinned(memory: PinnedMemory) -> Arc<Storage> {
-        Storage::of(Kept::Pinned(RwLock::new(memory)))
+    pub(crate) fn in_pinned(memory: PinnedMemory, bytes: usize) -> Arc<Storage> {
+        Storage::of(Kept::Pinned(RwLock::new(memory)), bytes)
     }
 
-    pub(crate) fn on_device(memory: DeviceMemory) -> Arc<Storage> {
-        Storage::of(Kept::Device(memory))
+    pub(crate) fn on_device(memory: DeviceMemory, bytes: usize) -> Arc<Storage> {
+        Storage::of(Kept::Device(memory), bytes)
     }
 
-    fn of(memory: Kept) -> Arc<Storage> {
-        Arc::new(Storage { memory, version: AtomicU64::new(0) })
+    fn of(memory: Kept, bytes: usize) -> Arc<Storage> {
+        Arc::new(Storage { memory, bytes, version: AtomicU64::new(0) })
+    }
+
+    /// How many bytes it has (`Tensor.untyped_storage().nbytes()`).
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
     }
 
     /// The memory on a device, if it is there.

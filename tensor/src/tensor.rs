@@ -132,16 +132,18 @@ impl Tensor {
             return Tensor::uninit(sizes, dtype);
         }
         let layout = Layout::contiguous(sizes)?;
-        let memory = gpu::of(device)?.allocate(device.index(), layout.numel() * dtype.size())?;
-        Ok(Tensor::made_of(Storage::on_device(memory), layout, dtype))
+        let bytes = layout.numel() * dtype.size();
+        let memory = gpu::of(device)?.allocate(device.index(), bytes)?;
+        Ok(Tensor::made_of(Storage::on_device(memory, bytes), layout, dtype))
     }
 
     /// The same in memory of the host that a machine's driver has pinned.
     #[track_caller]
     pub(crate) fn uninit_pinned(cuda: &Arc<Cuda>, sizes: &[usize], dtype: DType) -> Result<Tensor> {
         let layout = Layout::contiguous(sizes)?;
-        let memory = PinnedMemory::allocate(cuda, layout.numel() * dtype.size())?;
-        Ok(Tensor::made_of(Storage::in_pinned(memory), layout, dtype))
+        let bytes = layout.numel() * dtype.size();
+        let memory = PinnedMemory::allocate(cuda, bytes)?;
+        Ok(Tensor::made_of(Storage::in_pinned(memory, bytes), layout, dtype))
     }
 
     /// The same where this tensor is (`Tensor.new_empty`).
@@ -149,8 +151,9 @@ impl Tensor {
     pub(crate) fn uninit_beside(&self, sizes: &[usize], dtype: DType) -> Result<Tensor> {
         let Some(memory) = self.storage().device() else { return Tensor::uninit(sizes, dtype) };
         let layout = Layout::contiguous(sizes)?;
-        let memory = memory.cuda().allocate(memory.device().index(), layout.numel() * dtype.size())?;
-        Ok(Tensor::made_of(Storage::on_device(memory), layout, dtype))
+        let bytes = layout.numel() * dtype.size();
+        let memory = memory.cuda().allocate(memory.device().index(), bytes)?;
+        Ok(Tensor::made_of(Storage::on_device(memory, bytes), layout, dtype))
     }
 
     /// A tensor that is all there is in its storage.

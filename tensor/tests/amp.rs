@@ -12,6 +12,7 @@ use todevice::nn::Parameter;
 use todevice::nn::utils::clip_grad_norm_;
 use todevice::optim::lr_scheduler::StepLR;
 use todevice::prelude::*;
+use todevice::serialize::Key;
 use todevice::{
     Conv2dOptions, DeviceType, Machine, TensorOptions, cuda, inference_mode, use_deterministic_algorithms,
 };
@@ -741,9 +742,9 @@ fn misuse_is_told_in_pytorchs_words() -> Result<()> {
     says(scaler.load_state_dict(&Default::default()), empty);
     let mut state = scaler.state_dict()?;
     state.remove("_growth_tracker");
-    says(scaler.load_state_dict(&state), "the state of a GradScaler has no '_growth_tracker'");
-    state.insert("_growth_tracker".to_owned(), -1.5);
-    let count = "the state of a GradScaler has -1.5 for '_growth_tracker', which is no count";
+    says(scaler.load_state_dict(&state), "'_growth_tracker'"); // Python's `KeyError`.
+    state.insert("_growth_tracker", -1);
+    let count = "the state of a GradScaler has -1 for '_growth_tracker', which is no count";
     says(scaler.load_state_dict(&state), count);
     Ok(())
 }
@@ -834,9 +835,9 @@ fn a_scaler_goes_on_from_its_state() -> Result<()> {
         for step in 0..8 {
             if resume && step == 5 {
                 let state = scaler.state_dict()?;
-                let keys: Vec<&str> = state.keys().map(String::as_str).collect();
-                let all = ["_growth_tracker", "backoff_factor", "growth_factor", "growth_interval", "scale"];
-                assert_eq!(keys, all);
+                let keys: Vec<String> = state.keys().map(Key::to_string).collect();
+                let all = ["scale", "growth_factor", "backoff_factor", "growth_interval", "_growth_tracker"];
+                assert_eq!(keys, all.map(|key| format!("'{key}'")));
                 scaler = GradScaler::new(on_cpu())?;
                 scaler.load_state_dict(&state)?;
                 assert_eq!(scaler.get_growth_interval(), 3);

@@ -361,7 +361,7 @@ fn an_optimizer_shows_what_it_keeps_of_a_parameter() -> Result<()> {
             sgd.step()?;
         }
         for state in [adam.state(weight).unwrap(), adamw.state(weight).unwrap()] {
-            assert_eq!(state.step, 2);
+            assert_eq!((state.step.item()?, state.step.device()), (2.0, Device::Cpu));
             for (average, expected) in [(&state.exp_avg, 0.19 * 2.0), (&state.exp_avg_sq, 0.001999 * 4.0)] {
                 assert_eq!((average.sizes(), average.device()), (&[2, 3][..], Device::cuda(0)));
                 let difference = (average - expected)?.abs()?.amax(&[0, 1], false)?.item()?;

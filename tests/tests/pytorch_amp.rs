@@ -151,7 +151,7 @@ fn scales(options: GradScalerOptions, bad: &[f64], device: Device) -> Result<Vec
         let taken = scaler.step(&mut optimizer)?;
         assert_eq!(taken, factor == 1.0);
         scaler.update()?;
-        let tracker = scaler.state_dict()?["_growth_tracker"];
+        let tracker = scaler.state_dict()?.at("_growth_tracker")?.as_float()?;
         Ok(vec![scaler.get_scale()?, parameter.tensor().item()?, tracker])
     };
     (1..=12).map(step).collect()

@@ -28,6 +28,19 @@ impl Philox {
         Philox { seed, next: 0 }
     }
 
+    /// Seed and position, as `torch.cuda.get_rng_state` lays them out.
+    pub fn state(&self) -> [u8; 16] {
+        let words = [self.seed.to_le_bytes(), self.next.to_le_bytes()];
+        std::array::from_fn(|i| words[i / 8][i % 8])
+    }
+
+    /// The generator whose state this is; none, if it is none.
+    pub fn from_state(state: &[u8]) -> Option<Philox> {
+        let (seed, next) = state.split_first_chunk()?;
+        let next = next.try_into().ok()?;
+        Some(Philox { seed: u64::from_le_bytes(*seed), next: u64::from_le_bytes(next) })
+    }
+
     /// Sets `count` numbers aside: the seed, and the position of the first, as a kernel takes them.
     pub fn take(&mut self, count: u64) -> [i64; 2] {
         let first = self.next;
@@ -71,5 +84,8 @@ mod tests {
         let mut generator = Philox::new(7);
         assert_eq!(generator.take(5), [7, 0]);
         assert_eq!(generator.take(1), [7, 5]);
+        let mut resumed = Philox::from_state(&generator.state()).unwrap();
+        assert_eq!(resumed.take(1), [7, 6]);
+        assert!(Philox::from_state(&[0; 15]).is_none() && Philox::from_state(&[0; 17]).is_none());
     }
 }

@@ -31,10 +31,8 @@ pub enum ScalerError {
         "The source state dict is empty, possibly because it was saved from a disabled instance of GradScaler."
     )]
     EmptyState,
-    #[error("the state of a GradScaler has no '{key}'")]
-    MissingState { key: &'static str },
-    #[error("the state of a GradScaler has {value:?} for '{key}', which is no count")]
-    State { key: &'static str, value: f64 },
+    #[error("the state of a GradScaler has {value} for '{key}', which is no count")]
+    State { key: &'static str, value: i64 },
 }
 
 impl Refusal for ScalerError {}

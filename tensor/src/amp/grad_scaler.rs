@@ -1,6 +1,5 @@
 //! Gradients too small for f16, scaled up and down again.
 
-use std::collections::BTreeMap;
 use std::panic::Location;
 
 use super::error::ScalerError;
@@ -8,12 +7,13 @@ use crate::ambient::Ambient;
 use crate::autograd::no_grad;
 use crate::device::DeviceType;
 use crate::dtype::DType;
-use crate::error::Result;
 use crate::error::tensor::TensorError;
+use crate::error::{Error, Result};
 use crate::gpu;
 use crate::ops::scaler::{unscale, update_scale};
 use crate::optim::{LearningRates, Optimizer};
 use crate::scope;
+use crate::serialize::{Dict, Value, field};
 use crate::tensor::{Tensor, TensorOptions, ToOptions};
 
 /// The keyword arguments of `torch.amp.GradScaler`.
@@ -285,28 +285,27 @@ impl GradScaler {
     /// What it takes to go on in another run: `scale`, `growth_factor`, `backoff_factor`, `growth_interval` and
     /// `_growth_tracker`; nothing if the scaler is not enabled. Call it after [`update`](Self::update). The host waits.
     #[track_caller]
-    pub fn state_dict(&self) -> Result<BTreeMap<String, f64>> {
+    pub fn state_dict(&self) -> Result<Dict> {
         let _scope = scope::on_behalf_of(Location::caller());
         if !self.options.enabled {
-            return Ok(BTreeMap::new());
+            return Ok(Dict::new());
         }
         let growth_tracker = match &self.tensors {
-            None => f64::from(self.growth_tracker),
-            Some(tensors) => tensors.growth_tracker.item()?,
+            None => i64::from(self.growth_tracker),
+            Some(tensors) => tensors.growth_tracker.item()? as i64,
         };
-        let numbers = [
-            self.get_scale()?,
-            self.options.growth_factor,
-            self.options.backoff_factor,
-            f64::from(self.options.growth_interval),
-            growth_tracker,
-        ];
-        Ok(KEYS.map(str::to_owned).into_iter().zip(numbers).collect())
+        Ok(Dict::from_iter([
+            ("scale", Value::from(self.get_scale()?)),
+            ("growth_factor", self.options.growth_factor.into()),
+            ("backoff_factor", self.options.backoff_factor.into()),
+            ("growth_interval", i64::from(self.options.growth_interval).into()),
+            ("_growth_tracker", growth_tracker.into()),
+        ]))
     }
 
     /// Goes on from a [`state_dict`](Self::state_dict). One that is not enabled takes no notice.
     #[track_caller]
-    pub fn load_state_dict(&mut self, state: &BTreeMap<String, f64>) -> Result<()> {
+    pub fn load_state_dict(&mut self, state: &Dict) -> Result<()> {
         let _scope = scope::on_behalf_of(Location::caller());
         if !self.options.enabled {
             return Ok(());
@@ -314,32 +313,29 @@ impl GradScaler {
         if state.is_empty() {
             return Err(ScalerError::EmptyState.into());
         }
-        let get = |key: &'static str| state.get(key).copied().ok_or(ScalerError::MissingState { key });
+        let number = |key| field(state, key, Value::as_float);
         let count = |key, most: u32| {
-            let value = get(key)?;
-            let is_count = value.fract() == 0.0 && (0.0..=f64::from(most)).contains(&value);
-            if is_count { Ok(value as u32) } else { Err(ScalerError::State { key, value }) }
+            let value = field(state, key, Value::as_int)?;
+            let count = u32::try_from(value).ok().filter(|count| *count <= most);
+            count.ok_or_else(|| Error::from(ScalerError::State { key, value }))
         };
-        let [scale, growth_factor, backoff_factor, interval, tracker] = KEYS;
-        let (scale, growth_tracker) = (get(scale)?, count(tracker, i32::MAX as u32)?);
-        self.options = GradScalerOptions {
+        let scale = number("scale")?;
+        let options = GradScalerOptions {
             init_scale: scale,
-            growth_factor: get(growth_factor)?,
-            backoff_factor: get(backoff_factor)?,
-            growth_interval: count(interval, u32::MAX)?,
+            growth_factor: number("growth_factor")?,
+            backoff_factor: number("backoff_factor")?,
+            growth_interval: count("growth_interval", u32::MAX)?,
             ..self.options
         };
-        self.growth_tracker = growth_tracker;
+        let growth_tracker = count("_growth_tracker", i32::MAX as u32)?;
         if let Some(tensors) = &self.tensors {
             tensors.scale.fill_(scale)?;
             tensors.growth_tracker.fill_(i64::from(growth_tracker))?;
         }
+        (self.options, self.growth_tracker) = (options, growth_tracker);
         Ok(())
     }
 }
-
-/// What a state consists of.
-const KEYS: [&str; 5] = ["scale", "growth_factor", "backoff_factor", "growth_interval", "_growth_tracker"];
 
 /// To where another tensor is, without waiting.
 fn beside(tensor: &Tensor) -> ToOptions {

@@ -4,6 +4,7 @@ use std::iter::{self, Fuse};
 use std::sync::{Mutex, PoisonError};
 
 use super::batch::{self, Batch};
+use super::progress::{Epoch, Progress};
 use super::sampler::{Sampler, SamplerIter};
 use super::worker::{Fetch, WorkerPool};
 use crate::error::{Error, Result};
@@ -21,6 +22,8 @@ pub struct DataLoaderIter<'a, B> {
     indices: Fuse<SamplerIter<'a, Vec<usize>>>,
     remaining: usize,
     maker: Maker<'a, B>,
+    /// Where it is noted how far the epoch has come, and the epoch's number there.
+    progress: (&'a Progress, u64),
     /// The line that began the epoch.
     place: Place,
 }
@@ -46,10 +49,13 @@ impl<'a, B: Batch> DataLoaderIter<'a, B> {
     pub(super) fn begin(
         sampler: &'a dyn Sampler<Vec<usize>>,
         maker: Maker<'a, B>,
+        progress: &'a Progress,
+        epoch: Epoch,
         place: Place,
     ) -> DataLoaderIter<'a, B> {
         let indices = sampler.iter().fuse();
-        let mut epoch = DataLoaderIter { indices, remaining: sampler.len(), maker, place };
+        let progress = (progress, progress.begin(epoch));
+        let mut epoch = DataLoaderIter { indices, remaining: sampler.len(), maker, progress, place };
         let ready = match &mut epoch.maker {
             Maker::Workers { pool, .. } => pool.begin_epoch(),
             Maker::Caller { .. } | Maker::Nobody(_) => Ok(()),
@@ -58,6 +64,23 @@ impl<'a, B: Batch> DataLoaderIter<'a, B> {
             epoch.maker = Maker::Nobody(Some(error));
         }
         epoch
+    }
+
+    /// Passes batches over that were handed over in another run.
+    pub(super) fn skip_batches(&mut self, count: u64) {
+        for _ in 0..count {
+            let is_over = match &self.maker {
+                // Nobody needs them, and where they are made no random numbers are kept.
+                Maker::Caller { .. } => self.indices.next().is_none(),
+                Maker::Workers { .. } | Maker::Nobody(_) => self.next().is_none(),
+            };
+            if is_over {
+                break;
+            }
+            if matches!(self.maker, Maker::Caller { .. }) {
+                self.hand_over();
+            }
+        }
     }
 
     /// Sends for batches as long as there are any, and room for them. What is outstanding is bounded, so
@@ -73,8 +96,15 @@ impl<'a, B: Batch> DataLoaderIter<'a, B> {
 }
 
 impl<B> DataLoaderIter<'_, B> {
+    /// Notes that a batch is handed over.
+    fn hand_over(&mut self) {
+        self.remaining = self.remaining.saturating_sub(1);
+        self.progress.0.count(self.progress.1);
+    }
+
     /// Lets the workers go: home, if they are persistent and nobody else has moved in; else for good.
     fn finish(&mut self) {
+        self.progress.0.end(self.progress.1);
         self.indices = (Box::new(iter::empty()) as SamplerIter<'_, _>).fuse();
         if let Maker::Workers { pool, home: Some(home), .. } =
             std::mem::replace(&mut self.maker, Maker::Nobody(None))
@@ -91,7 +121,11 @@ impl<B: Batch> Iterator for DataLoaderIter<'_, B> {
         let _scope = scope::on_behalf_of(self.place);
         let batch = match &mut self.maker {
             Maker::Caller { fetch, pin } => {
-                let batch = fetch(&self.indices.next()?);
+                let Some(indices) = self.indices.next() else {
+                    self.progress.0.end(self.progress.1);
+                    return None;
+                };
+                let batch = fetch(&indices);
                 if *pin { batch.and_then(batch::pin) } else { batch }
             }
             Maker::Workers { pool, .. } => {
@@ -120,7 +154,7 @@ impl<B: Batch> Iterator for DataLoaderIter<'_, B> {
                 Err(error)
             }
         };
-        self.remaining = self.remaining.saturating_sub(1);
+        self.hand_over();
         Some(batch)
     }
 

@@ -9,6 +9,7 @@ use super::collate::Collate;
 use super::dataset::{BatchOf, Dataset};
 use super::error::DataError;
 use super::iterator::{DataLoaderIter, Maker};
+use super::progress::{Epoch, Generators, Progress};
 use super::sampler::{
     BatchSampler, RandomSampler, RandomSamplerOptions, Sampler, SequentialSampler, random_i64,
 };
@@ -20,6 +21,7 @@ use crate::host_profile::MODELLED_CORES;
 use crate::machine::Machine;
 use crate::random::Generator;
 use crate::scope::{self, Place};
+use crate::serialize::Dict;
 
 /// Where there are no threads, workers work in the caller's: the batches are the same.
 const THREADS: bool = cfg!(not(target_family = "wasm"));
@@ -109,6 +111,7 @@ pub struct DataLoader<D: Dataset, B = BatchOf<D>> {
     /// Persistent workers between two epochs.
     idle: Mutex<Option<WorkerPool<B>>>,
     pub(super) threads: bool,
+    progress: Progress,
 }
 
 impl<D> DataLoader<D>
@@ -175,6 +178,7 @@ impl<D: Dataset + 'static, B: Batch> DataLoader<D, B> {
             persistent_workers: options.persistent_workers,
             idle: Mutex::new(None),
             threads: THREADS,
+            progress: Progress::default(),
         })
     }
 
@@ -193,13 +197,19 @@ impl<D: Dataset + 'static, B: Batch> DataLoader<D, B> {
                     .to_string()
             });
         }
+        let loaded = self.progress.take_loaded();
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let workers = match idle {
-            Some(workers) => Some(workers),
+        let (workers, base_seed) = match idle {
+            Some(workers) => {
+                let base_seed = workers.base_seed();
+                (Some(workers), base_seed)
+            }
             None => {
                 // Drawn even where nobody uses it: without workers, the numbers after it are the same.
-                let base_seed = random_i64(self.generator.as_ref());
-                (self.num_workers > 0).then(|| WorkerPool::new(self.plan(base_seed, pin, place)))
+                let drawn = || random_i64(self.generator.as_ref());
+                let base_seed = loaded.as_ref().map_or_else(drawn, |epoch| epoch.base_seed);
+                let pool = || WorkerPool::new(self.plan(base_seed, pin, place));
+                ((self.num_workers > 0).then(pool), base_seed)
             }
         };
         let home = self.persistent_workers.then_some(&self.idle);
@@ -207,7 +217,57 @@ impl<D: Dataset + 'static, B: Batch> DataLoader<D, B> {
             Some(pool) => Maker::Workers { pool, home, capacity: self.capacity },
             None => Maker::Caller { fetch: &self.fetch, pin },
         };
-        DataLoaderIter::begin(self.batch_sampler.as_ref(), maker, place)
+        let own = self.generator.as_ref();
+        let begin =
+            |epoch| DataLoaderIter::begin(self.batch_sampler.as_ref(), maker, &self.progress, epoch, place);
+        match loaded {
+            None => begin(Epoch { base_seed, generators: Generators::now(own), yielded: 0 }),
+            Some(Epoch { generators, yielded, .. }) => generators.replay(own, || {
+                let mut batches = begin(Epoch { base_seed, generators: generators.clone(), yielded: 0 });
+                batches.skip_batches(yielded);
+                batches
+            }),
+        }
+    }
+
+    /// Where the epoch under way is (the `state_dict` of torchdata's `StatefulDataLoader`): for a checkpoint in the middle of an
+    /// epoch, made while its batches are being iterated over. Between epochs there is nothing to say.
+    ///
+    /// Behind a [`DevicePrefetcher`](super::DevicePrefetcher), which is one batch ahead, it counts that batch too.
+    pub fn state_dict(&self) -> Result<Dict> {
+        self.progress.state_dict()
+    }
+
+    /// Lets the next iteration go on from a [`state_dict`](Self::state_dict): the same epoch, less the batches that it had handed
+    /// over. What the default generator is to draw next is a matter of its own: see [`get_rng_state`](crate::get_rng_state).
+    ///
+    /// Those batches are not made again, unless there are workers: their random numbers are their own, so they make them for
+    /// nothing. To the bit it is the same epoch if the sampler draws its order at the beginning, as all of this module do; one
+    /// that was given a generator must find it in the state that it had then. With `persistent_workers` it is only if the samples
+    /// draw nothing.
+    ///
+    /// ```
+    /// # use todevice::data::{DataLoader, DataLoaderOptions, TensorDataset};
+    /// # use todevice::{Result, Tensor, get_rng_state, manual_seed, set_rng_state};
+    /// let make = || {
+    ///     let dataset = TensorDataset::new([Tensor::new([0i64, 1, 2, 3, 4, 5, 6, 7, 8, 9])?])?;
+    ///     DataLoader::new(dataset, DataLoaderOptions { batch_size: 4, shuffle: true, ..Default::default() })
+    /// };
+    /// manual_seed(0);
+    /// let loader = make()?;
+    /// let mut batches = loader.iter();
+    /// batches.next(); // 6, 7, 1, 4
+    /// let (state, rng_state) = (loader.state_dict()?, get_rng_state()?);
+    ///
+    /// let resumed = make()?;
+    /// resumed.load_state_dict(&state)?;
+    /// set_rng_state(&rng_state)?;
+    /// let rest = resumed.iter().map(|batch| batch?[0].to_vec::<i64>()).collect::<Result<Vec<_>>>()?;
+    /// assert_eq!(rest, [vec![2, 0, 9, 8], vec![3, 5]]);
+    /// # Ok::<(), todevice::Error>(())
+    /// ```
+    pub fn load_state_dict(&self, state: &Dict) -> Result<()> {
+        self.progress.load_state_dict(state)
     }
 
     fn plan(&self, base_seed: u64, pin: bool, place: Place) -> Plan<B> {

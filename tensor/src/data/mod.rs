@@ -27,7 +27,8 @@
 //! 2. `dataset` (and `split`) turns an index into a *sample*.
 //! 3. `collate` makes one *batch* of several samples.
 //! 4. `worker` does 2 and 3 on another thread, with random numbers of its own.
-//! 5. `loader` holds the options, `iterator` runs one epoch and brings the batches back in order.
+//! 5. `loader` holds the options, `iterator` runs one epoch and brings the batches back in order; `progress` knows how far it
+//!    has come, for whoever goes on from there in another run.
 //!
 //! [`vision`] has sets of images to load from.
 //!
@@ -45,6 +46,7 @@ pub(crate) mod error;
 mod iterator;
 mod loader;
 mod prefetch;
+mod progress;
 mod sampler;
 mod split;
 pub mod vision;

@@ -109,6 +109,10 @@ impl<B: Batch> WorkerPool<B> {
         WorkerPool { plan, machine, mode, workers: Vec::new(), sent: 0, received: 0, stop, pin_lane }
     }
 
+    pub fn base_seed(&self) -> u64 {
+        self.plan.base_seed
+    }
+
     /// How many batches were sent for and have not been received.
     pub fn outstanding(&self) -> usize {
         self.sent - self.received

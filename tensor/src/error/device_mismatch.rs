@@ -16,6 +16,8 @@ pub struct DeviceMismatch {
     pub place: &'static Location<'static>,
     /// The first tensor, and the one that does not go with it.
     pub operands: [MismatchedTensor; 2],
+    /// What to do, where that is known better than of any two tensors.
+    pub fix: Option<&'static str>,
 }
 
 /// A tensor that took part.
@@ -52,9 +54,12 @@ impl DeviceMismatch {
         report
     }
 
-    /// Whatever is still on the CPU is what was forgotten.
+    /// In general, whatever is still on the CPU is what was forgotten.
     fn fix(&self) -> String {
         let [a, b] = &self.operands;
+        if let Some(fix) = self.fix {
+            return format!("{} is on {}, and its parameter on {}: {fix}", b.name, b.device, a.device);
+        }
         let (behind, ahead) = if b.device.is_cuda() && !a.device.is_cuda() { (a, b) } else { (b, a) };
         let (name, device) = (&behind.name, ahead.device);
         match behind.learned {

@@ -17,6 +17,7 @@ use crate::data::{DataLoader, DataLoaderOptions, DevicePrefetcher, TensorDataset
 use crate::host_profile::LAPTOP_8_CORES;
 use crate::kernel::{Cost, Geometry, KernelDef, Launch, Parameter, Stopped};
 use crate::monitor::Gpu;
+use crate::prelude::*;
 use crate::{Conv2dOptions, DType, Device, Machine, Result, Tensor, ToOptions, cuda};
 
 /// Which call is to fail, and what the driver has given.
@@ -246,6 +247,26 @@ fn convolutions() -> Result<Vec<f32>> {
     Ok([x.grad().expect("a gradient").to_vec()?, weight.grad().expect("a gradient").to_vec()?].concat())
 }
 
+/// A model and an optimizer's state are moved, and trained on.
+fn training() -> Result<Vec<f32>> {
+    manual_seed(0);
+    let model = nn::Linear::new(3, 2)?;
+    let mut optimizer = optim::Adam::new(model.parameters(), AdamOptions::default())?;
+    let train = |device: Device, optimizer: &mut optim::Adam| -> Result<()> {
+        model.to(device)?;
+        optim::optimizer_to(optimizer, device)?;
+        optimizer.zero_grad();
+        model.forward(&Tensor::ones_with(&[4, 3], device)?)?.square()?.sum()?.backward()?;
+        optimizer.step()
+    };
+    train(Device::Cpu, &mut optimizer)?;
+    train(gpu(), &mut optimizer)?;
+    let state = optimizer.state_dict();
+    optimizer.load_state_dict(&state)?;
+    train(Device::cuda(1), &mut optimizer)?;
+    model.weight.tensor().detach().to_vec()
+}
+
 /// Calls whose failure a program need not see: a handle is given back in vain, or what a dropped block is waited for
 /// with cannot be had, and then the block is not kept.
 const QUIET: [&str; 6] =
@@ -342,6 +363,11 @@ fn of_convolutions() {
 #[test]
 fn of_loaders_and_prefetchers() {
     inject(feeding, false);
+}
+
+#[test]
+fn of_training_that_moves() {
+    inject(training, true);
 }
 
 #[test]

@@ -13,10 +13,25 @@ pub enum ModuleError {
     ExpectedDims { expected: &'static str, got: usize },
     #[error("Error(s) in loading state_dict for {module}:\n\t{}", .problems.join("\n\t"))]
     StateDict { module: String, problems: Vec<String> },
+    #[error("Expected state_dict to be dict-like, got <class '{class}'>.")]
+    NotADict { class: &'static str },
+    #[error(
+        "While copying the parameter named \"{name}\", expected torch.Tensor or Tensor-like object from checkpoint but received <class '{class}'>"
+    )]
+    NotATensor { name: String, class: &'static str },
+    #[error("a state_dict has tensors by name: at {key} it has a value of type {kind}")]
+    NotAState { key: String, kind: &'static str },
     #[error(
         "The total norm of order {norm_type:?} for gradients from `parameters` is non-finite, so it cannot be clipped. To disable this error and scale the gradients by the non-finite norm anyway, set `error_if_nonfinite=False`"
     )]
     NonFiniteNorm { norm_type: f64 },
 }
 
-impl Refusal for ModuleError {}
+impl Refusal for ModuleError {
+    fn kind(&self) -> &'static str {
+        match self {
+            ModuleError::NotADict { .. } => "TypeError",
+            _ => "RuntimeError",
+        }
+    }
+}

@@ -3,9 +3,9 @@
 use std::fmt;
 use std::panic::Location;
 
-use super::parameter::{Buffer, Parameter};
+use super::parameter::{Buffer, Parameter, Replacement};
 use super::state_dict::{self, IncompatibleKeys, StateDict};
-use crate::error::Result;
+use crate::error::{HalfDone, Result};
 use crate::scope;
 use crate::tensor::{Tensor, ToOptions};
 
@@ -103,24 +103,17 @@ pub trait Module: Send + Sync {
 
     /// Moves or converts every parameter and buffer, in place: the parameters stay the same parameters.
     /// Only floating point tensors change their type.
+    ///
+    /// If there is no memory for all of it on another device, nothing is moved. A conversion on one device makes room as it
+    /// goes, tensor by tensor, as PyTorch's does; so there an error says how many were converted before it
+    /// ([`Error::HalfDone`](crate::Error::HalfDone)).
     #[track_caller]
     fn to(&self, options: impl Into<ToOptions>) -> Result<&Self>
     where
         Self: Sized,
     {
         let _scope = scope::on_behalf_of(Location::caller());
-        let options = options.into();
-        let for_tensor = |tensor: &Tensor| match tensor.dtype().is_floating_point() {
-            true => options,
-            false => ToOptions { dtype: None, ..options },
-        };
-        for parameter in self.parameters() {
-            parameter.to_(for_tensor(&parameter.tensor()))?;
-        }
-        for (_, buffer) in self.named_buffers() {
-            buffer.to_(for_tensor(&buffer.tensor()))?;
-        }
-        Ok(self)
+        convert(&self.parameters(), &self.named_buffers(), options.into()).map(|()| self)
     }
 
     /// Forgets all gradients.
@@ -138,11 +131,11 @@ pub trait Module: Send + Sync {
     /// Copies values into the parameters and buffers of the same names.
     ///
     /// Errors, before anything is copied, if sizes differ, and, when `strict`, if names are missing or
-    /// unknown.
+    /// unknown. (PyTorch has copied by then whatever fits.)
     #[track_caller]
     fn load_state_dict(&self, state: &StateDict, strict: bool) -> Result<IncompatibleKeys> {
         let _scope = scope::on_behalf_of(Location::caller());
-        state_dict::load(self.name(), &state_dict::of(self), state, strict)
+        state_dict::load(self, state, strict)
     }
 }
 
@@ -174,6 +167,31 @@ fn collect_buffers(
     for (name, child) in children {
         collect_buffers(&format!("{prefix}{name}."), child.own_buffers(), child.children(), found);
     }
+}
+
+fn convert(parameters: &[Parameter], buffers: &[(String, Buffer)], options: ToOptions) -> Result<()> {
+    let of = parameters.len() + buffers.len();
+    let parameters = parameters.iter().map(|parameter| parameter.converted(options));
+    let buffers = buffers.iter().map(|(_, buffer)| buffer.converted(options));
+    let (mut moved, mut done) = (Vec::new(), 0);
+    for replacement in parameters.chain(buffers) {
+        let half = HalfDone::after(
+            done,
+            of,
+            "parameters and buffers were converted: the same call, with memory for it, does the rest",
+        );
+        match replacement.map_err(half)? {
+            // What goes elsewhere waits until all has got there. What stays makes room at once, lest a device hold the model
+            // twice.
+            Some(replacement) if replacement.is_elsewhere() => moved.push(replacement),
+            Some(replacement) => {
+                replacement.take_place()?;
+                done += 1;
+            }
+            None => {}
+        }
+    }
+    moved.into_iter().try_for_each(Replacement::take_place)
 }
 
 fn set_training<M: Module + ?Sized>(module: &M, training: bool) {

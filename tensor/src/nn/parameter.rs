@@ -68,18 +68,42 @@ impl Parameter {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// Moves or converts the tensor in the cell, and its gradient. The gradient goes on collecting in the
-    /// same place, whichever tensor a graph was built from.
-    pub(super) fn to_(&self, options: ToOptions) -> Result<()> {
+    /// The tensor and its gradient, moved or converted; nothing if that changes nothing.
+    pub(super) fn converted(&self, options: ToOptions) -> Result<Option<Replacement>> {
         let old = self.tensor();
-        let new = old.detached_from(old.place()).to(options)?; // moved, not made, on the line under way
-        if new.shares_storage(&old) {
-            return Ok(());
-        }
+        let Some(new) = converted(&old, options)? else { return Ok(None) };
         let grad = old.grad().map(|grad| grad.to(options)).transpose()?;
+        Ok(Some(Replacement { cell: self.0.clone(), old, new, grad }))
+    }
+}
+
+/// A tensor in another type, if it is of floats, or on another device; nothing if that changes nothing.
+fn converted(old: &Tensor, options: ToOptions) -> Result<Option<Tensor>> {
+    let dtype = options.dtype.filter(|_| old.dtype().is_floating_point());
+    let new = old.detached_from(old.place()).to(ToOptions { dtype, ..options })?; // moved, not made, on the line under way
+    Ok(Some(new).filter(|new| !new.shares_storage(old)))
+}
+
+/// A tensor that is about to take the place of a module's.
+pub(super) struct Replacement {
+    cell: Arc<RwLock<Tensor>>,
+    old: Tensor,
+    new: Tensor,
+    grad: Option<Tensor>,
+}
+
+impl Replacement {
+    /// Whether it is on another device than what it replaces.
+    pub(super) fn is_elsewhere(&self) -> bool {
+        self.new.device() != self.old.device()
+    }
+
+    /// The gradient goes on collecting in the same place, whichever tensor a graph was built from.
+    pub(super) fn take_place(self) -> Result<()> {
+        let Replacement { cell, old, new, grad } = self;
         new.set_history(old.history());
         new.set_grad(grad)?;
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = new;
+        *cell.write().unwrap_or_else(PoisonError::into_inner) = new;
         Ok(())
     }
 }
@@ -116,8 +140,10 @@ impl Buffer {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = tensor.detached_from(tensor.place());
     }
 
-    pub(super) fn to_(&self, options: ToOptions) -> Result<()> {
-        self.set(&self.tensor().to(options)?);
-        Ok(())
+    /// The tensor, moved or converted; nothing if that changes nothing.
+    pub(super) fn converted(&self, options: ToOptions) -> Result<Option<Replacement>> {
+        let old = self.tensor();
+        let new = converted(&old, options)?;
+        Ok(new.map(|new| Replacement { cell: self.0.clone(), old, new, grad: None }))
     }
 }

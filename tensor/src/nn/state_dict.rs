@@ -1,10 +1,13 @@
 //! A module's values by name, taken out and put back.
 
+use std::collections::HashMap;
+
 use super::error::ModuleError;
 use super::module::Module;
 use super::parameter::{Buffer, Parameter};
 use crate::autograd::no_grad;
-use crate::error::Result;
+use crate::error::{Error, HalfDone, Result};
+use crate::serialize::{Dict, Key, Value};
 use crate::tensor::Tensor;
 
 /// Tensors by name, in the order of the module (`Module.state_dict()`).
@@ -55,6 +58,39 @@ impl StateDict {
     }
 }
 
+impl FromIterator<(String, Tensor)> for StateDict {
+    fn from_iter<I: IntoIterator<Item = (String, Tensor)>>(tensors: I) -> StateDict {
+        // A file may name many: each is not compared with all before it.
+        let mut state = StateDict::default();
+        let mut places = HashMap::new();
+        for (name, tensor) in tensors {
+            match places.insert(name.clone(), state.len()) {
+                None => state.0.push((name, tensor)),
+                Some(place) => {
+                    state.0[place].1 = tensor;
+                    places.insert(name, place);
+                }
+            }
+        }
+        state
+    }
+}
+
+/// A `collections.OrderedDict` of tensors, as PyTorch saves it.
+impl From<&StateDict> for Value {
+    fn from(state: &StateDict) -> Value {
+        let mut dict = Dict::ordered();
+        state.iter().for_each(|(name, tensor)| drop(dict.insert(name, tensor)));
+        dict.into()
+    }
+}
+
+impl From<StateDict> for Value {
+    fn from(state: StateDict) -> Value {
+        Value::from(&state)
+    }
+}
+
 /// The names that did not meet when a state was loaded without `strict`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IncompatibleKeys {
@@ -92,9 +128,51 @@ impl StateDict {
     }
 }
 
+/// Out of a checkpoint. Errors, in PyTorch's words, if it is no dict, or has something else than tensors.
+impl TryFrom<&Value> for StateDict {
+    type Error = Error;
+
+    fn try_from(value: &Value) -> Result<StateDict> {
+        let class = |value: &Value| match value.kind() {
+            "OrderedDict" => "collections.OrderedDict",
+            kind => kind,
+        };
+        let Value::Dict(dict) = value else {
+            return Err(ModuleError::NotADict { class: class(value) }.into());
+        };
+        let tensor = |(key, value): (&Key, &Value)| match (key, value) {
+            (Key::Str(name), Value::Tensor(tensor)) => Ok((name.clone(), tensor.clone())),
+            (Key::Str(name), other) => {
+                Err(ModuleError::NotATensor { name: name.clone(), class: class(other) }.into())
+            }
+            (key, value) => Err(ModuleError::NotAState { key: key.to_string(), kind: value.kind() }.into()),
+        };
+        dict.iter().map(tensor).collect()
+    }
+}
+
+/// The names of all modules, as they begin the names of tensors, in the order in which PyTorch visits them.
+fn prefixes(prefix: String, children: Vec<(String, &dyn Module)>, found: &mut Vec<String>) {
+    found.push(prefix.clone());
+    for (name, child) in children {
+        prefixes(format!("{prefix}{name}."), child.children(), found);
+    }
+}
+
 /// Copies a state into a module's own.
-pub(super) fn load(
+pub(super) fn load<M: Module + ?Sized>(
+    module: &M,
+    state: &StateDict,
+    strict: bool,
+) -> Result<IncompatibleKeys> {
+    let mut modules = Vec::new();
+    prefixes(String::new(), module.children(), &mut modules);
+    load_into(module.name(), &modules, &of(module), state, strict)
+}
+
+fn load_into(
     module: &'static str,
+    modules: &[String],
     own: &StateDict,
     state: &StateDict,
     strict: bool,
@@ -102,7 +180,13 @@ pub(super) fn load(
     let not_in = |names: &StateDict, other: &StateDict| -> Vec<String> {
         names.iter().filter(|(name, _)| other.get(name).is_none()).map(|(name, _)| name.to_string()).collect()
     };
-    let keys = IncompatibleKeys { missing_keys: not_in(own, state), unexpected_keys: not_in(state, own) };
+    let mut keys = IncompatibleKeys { missing_keys: not_in(own, state), unexpected_keys: not_in(state, own) };
+    // PyTorch finds them module by module: each in the innermost module that its name leads to.
+    let innermost = |name: &String| {
+        let around = modules.iter().enumerate().filter(|(_, prefix)| name.starts_with(*prefix));
+        around.max_by_key(|(_, prefix)| prefix.len()).map(|(place, _)| place)
+    };
+    keys.unexpected_keys.sort_by_key(innermost);
     let quoted =
         |names: &[String]| names.iter().map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(", ");
     let mut problems = Vec::new();
@@ -127,10 +211,17 @@ pub(super) fn load(
     if !problems.is_empty() {
         return Err(ModuleError::StateDict { module: module.to_string(), problems }.into());
     }
+    let copies = own.iter().filter_map(|(name, target)| state.get(name).map(|source| (target, source)));
+    let copies: Vec<(&Tensor, &Tensor)> = copies.collect();
     no_grad(|| {
-        own.iter()
-            .filter_map(|(name, target)| state.get(name).map(|source| (target, source)))
-            .try_for_each(|(target, source)| target.copy_(source).map(drop))
+        copies.iter().enumerate().try_for_each(|(done, (target, source))| {
+            let half = HalfDone::after(
+                done,
+                copies.len(),
+                "parameters and buffers were copied: the same call, with memory for it, does the rest",
+            );
+            target.copy_(source).map(drop).map_err(half)
+        })
     })?;
     Ok(keys)
 }

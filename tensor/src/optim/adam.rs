@@ -2,13 +2,16 @@
 
 use std::panic::Location;
 
+use super::error::OptimError;
 use super::groups::LearningRates;
-use super::{GroupOptions, Groups, Optimizer, ParamGroup, check, for_each_with_grad};
+use super::state_dict::{check_choice, option};
+use super::{GroupOptions, Groups, Optimizer, ParamGroup, check, optimizer_by_groups};
 use crate::ambient::Ambient;
 use crate::error::Result;
 use crate::nn::Parameter;
-use crate::ops::optimizer::{AdamStep, adam};
+use crate::ops::optimizer::{AdamStep, adam, check_alike, count_step, no_steps};
 use crate::scope;
+use crate::serialize::{Dict, Value};
 use crate::tensor::Tensor;
 
 /// The keyword arguments of `torch.optim.Adam`.
@@ -50,8 +53,11 @@ impl Default for AdamWOptions {
 }
 
 macro_rules! adam_options {
-    ($($Options:ty),*) => {$(
-        impl GroupOptions for $Options {
+    ($($Options:ident, $optimizer:literal, decoupled: $decoupled:literal;)*) => {$(
+        impl GroupOptions<3> for $Options {
+            const OPTIMIZER: &'static str = $optimizer;
+            const STATE: [&'static str; 3] = ["step", "exp_avg", "exp_avg_sq"];
+
             fn lr(&self) -> f64 {
                 self.lr
             }
@@ -63,88 +69,132 @@ macro_rules! adam_options {
                 check("beta parameter at index 1", self.betas.1, (0.0..1.0).contains(&self.betas.1))?;
                 check("weight_decay value", self.weight_decay, self.weight_decay >= 0.0)
             }
+
+            fn to_dict(&self) -> Dict {
+                Dict::from_iter([
+                    ("betas", Value::from(self.betas)),
+                    ("eps", self.eps.into()),
+                    ("weight_decay", self.weight_decay.into()),
+                    ("amsgrad", false.into()),
+                    ("maximize", false.into()),
+                    ("foreach", Value::None),
+                    ("capturable", false.into()),
+                    ("differentiable", false.into()),
+                    ("fused", Value::None),
+                    ("decoupled_weight_decay", $decoupled.into()),
+                ])
+            }
+
+            fn from_dict(lr: f64, saved: &Dict) -> Result<$Options> {
+                for choice in ["amsgrad", "maximize", "differentiable"] {
+                    check_choice::<$Options, 3>(saved, choice, false)?;
+                }
+                check_choice::<$Options, 3>(saved, "decoupled_weight_decay", $decoupled)?;
+                let number = |name| option::<$Options, 3, f64>(saved, name, Value::as_float);
+                let options = $Options {
+                    lr,
+                    betas: option::<$Options, 3, _>(saved, "betas", pair)?,
+                    eps: number("eps")?,
+                    weight_decay: number("weight_decay")?,
+                };
+                options.check().map(|()| options)
+            }
+
+            fn prepare(
+                &self,
+                parameter: &Tensor,
+                grad: &Tensor,
+                state: Option<&[Tensor; 3]>,
+            ) -> Result<Option<[Tensor; 3]>> {
+                prepare(parameter, grad, state).map(Some)
+            }
+
+            fn update(
+                &self,
+                lr: f64,
+                parameter: &Tensor,
+                grad: &Tensor,
+                state: Option<&[Tensor; 3]>,
+                _is_first: bool,
+            ) -> Result<()> {
+                let Some(state) = state else { return Ok(()) };
+                let (weight_decay, shrink) = match $decoupled {
+                    true => (0.0, 1.0 - lr * self.weight_decay),
+                    false => (self.weight_decay, 1.0),
+                };
+                update(parameter, grad, state, lr, self.betas, self.eps, [weight_decay, shrink])
+            }
         }
     )*};
 }
-adam_options!(AdamOptions, AdamWOptions);
-
-/// The running means of one parameter's gradient and of its square.
-#[derive(Debug, Default)]
-struct Moments {
-    /// Steps taken; a parameter without a gradient does not advance.
-    step: i32,
-    averages: Option<[Tensor; 2]>,
+adam_options! {
+    AdamOptions, "Adam", decoupled: false;
+    AdamWOptions, "AdamW", decoupled: true;
 }
 
-impl Moments {
-    fn update(
-        &mut self,
-        parameter: &Tensor,
-        grad: &Tensor,
-        lr: f64,
-        (beta1, beta2): (f64, f64),
-        eps: f64,
-        decay: Decay,
-    ) -> Result<()> {
-        Ambient::spend(|host| &host.adam_parameter);
-        // The averages follow a parameter that was converted since. To another device they must be moved.
-        let averages = match &self.averages {
-            Some([exp_avg, exp_avg_sq]) => {
-                [exp_avg.to(parameter.dtype())?, exp_avg_sq.to(parameter.dtype())?]
-            }
-            None => [parameter.zeros_like()?, parameter.zeros_like()?],
-        };
-        let t = self.step + 1;
-        let (weight_decay, shrink) = match decay {
-            Decay::OfGradient(weight_decay) => (weight_decay, 1.0),
-            Decay::OfParameter(weight_decay) => (0.0, 1.0 - lr * weight_decay),
-        };
-        let step = AdamStep {
-            beta1,
-            beta2,
-            eps,
-            weight_decay,
-            shrink,
-            step_size: lr / (1.0 - libm::pow(beta1, f64::from(t))),
-            bias_correction2_sqrt: (1.0 - libm::pow(beta2, f64::from(t))).sqrt(),
-        };
-        adam(parameter, grad, &averages[0], &averages[1], step)?;
-        (self.step, self.averages) = (t, Some(averages));
-        Ok(())
+fn pair(value: &Value) -> Result<(f64, f64)> {
+    match value.as_list()? {
+        [a, b] => Ok((a.as_float()?, b.as_float()?)),
+        other => Err(OptimError::Pair { len: other.len() }.into()),
     }
+}
+
+fn prepare(parameter: &Tensor, grad: &Tensor, state: Option<&[Tensor; 3]>) -> Result<[Tensor; 3]> {
+    check_alike(parameter, [("grad", grad)])?;
+    let state = match state {
+        // The averages follow a parameter that was converted since. To another device they must be moved.
+        Some([step, exp_avg, exp_avg_sq]) => {
+            [step.clone(), exp_avg.to(parameter.dtype())?, exp_avg_sq.to(parameter.dtype())?]
+        }
+        None => [no_steps()?, parameter.zeros_like()?, parameter.zeros_like()?],
+    };
+    check_alike(parameter, [("exp_avg", &state[1]), ("exp_avg_sq", &state[2])])?;
+    Ok(state)
+}
+
+/// One step of one parameter. Where its count of steps is on a device, the host waits for it.
+fn update(
+    parameter: &Tensor,
+    grad: &Tensor,
+    [step, exp_avg, exp_avg_sq]: &[Tensor; 3],
+    lr: f64,
+    (beta1, beta2): (f64, f64),
+    eps: f64,
+    [weight_decay, shrink]: [f64; 2],
+) -> Result<()> {
+    Ambient::spend(|host| &host.adam_parameter);
+    let taken = step.item()? + 1.0;
+    let constants = AdamStep {
+        beta1,
+        beta2,
+        eps,
+        weight_decay,
+        shrink,
+        step_size: lr / (1.0 - libm::pow(beta1, taken)),
+        bias_correction2_sqrt: (1.0 - libm::pow(beta2, taken)).sqrt(),
+    };
+    adam(parameter, grad, exp_avg, exp_avg_sq, constants)?;
+    count_step(step, taken)
 }
 
 /// What Adam and AdamW keep of a parameter (`optimizer.state[p]`).
 #[derive(Clone, Debug)]
 pub struct AdamState {
-    /// Steps taken with a gradient. It is a number of the host, wherever the parameter is; PyTorch keeps it on
-    /// the CPU too.
-    pub step: u32,
+    /// Steps taken with a gradient: one f32. It is on the CPU, wherever the parameter is, as in PyTorch, unless somebody
+    /// moves it ([`optimizer_to`](super::optimizer_to)).
+    pub step: Tensor,
     /// The running mean of the gradient: sizes, type and device of the parameter.
     pub exp_avg: Tensor,
     /// The running mean of its square.
     pub exp_avg_sq: Tensor,
 }
 
-impl Moments {
-    fn state(&self) -> Option<AdamState> {
-        let [exp_avg, exp_avg_sq] = self.averages.clone()?;
-        Some(AdamState { step: self.step.unsigned_abs(), exp_avg, exp_avg_sq })
-    }
-}
-
-/// Where weight decay enters: that is all the difference between Adam and AdamW.
-enum Decay {
-    OfGradient(f64),
-    OfParameter(f64),
-}
-
 macro_rules! adam_optimizer {
-    ($(#[$doc:meta])* $Adam:ident, $Options:ident, $Decay:ident) => {
+    ($(#[$doc:meta])* $Adam:ident, $Options:ident) => {
         $(#[$doc])*
         #[derive(Debug)]
         pub struct $Adam {
-            groups: Groups<$Options, Moments>,
+            groups: Groups<$Options, 3>,
         }
 
         impl $Adam {
@@ -171,35 +221,17 @@ macro_rules! adam_optimizer {
             /// model.forward(&Tensor::ones(&[1, 2])?)?.sum()?.backward()?;
             /// optimizer.step()?;
             /// let state = optimizer.state(weight).unwrap();
-            /// assert_eq!((state.step, state.exp_avg.sizes()), (1, &[1, 2][..]));
+            /// assert_eq!((state.step.item()?, state.exp_avg.sizes()), (1.0, &[1, 2][..]));
             /// # Ok::<(), todevice::Error>(())
             /// ```
             pub fn state(&self, parameter: &Parameter) -> Option<AdamState> {
-                self.groups.state(parameter)?.state()
+                let [step, exp_avg, exp_avg_sq] = self.groups.state(parameter)?.clone();
+                Some(AdamState { step, exp_avg, exp_avg_sq })
             }
         }
 
         impl Optimizer for $Adam {
-            #[track_caller]
-            fn step(&mut self) -> Result<()> {
-                let _scope = scope::on_behalf_of(Location::caller());
-                for_each_with_grad(&mut self.groups, |parameter, grad, options, lr, moments| {
-                    let decay = Decay::$Decay(options.weight_decay);
-                    moments.update(&parameter.tensor(), grad, lr, options.betas, options.eps, decay)
-                })
-            }
-
-            fn parameters(&self) -> Vec<Parameter> {
-                self.groups.parameters().cloned().collect()
-            }
-
-            fn zero_grad(&self) {
-                self.groups.zero_grad();
-            }
-
-            fn learning_rates(&self) -> &LearningRates {
-                &self.groups.learning_rates
-            }
+            optimizer_by_groups!();
         }
     };
 }
@@ -211,12 +243,10 @@ adam_optimizer!(
     /// each step, though the step itself is calculated in f32. In f16 the mean square of gradients below 0.005 stays 0.
     /// Keep parameters in f32 and see [`autocast`](crate::amp::autocast) for products of halves.
     Adam,
-    AdamOptions,
-    OfGradient
+    AdamOptions
 );
 adam_optimizer!(
     /// Adam with weight decay apart from the gradient (`torch.optim.AdamW`). Of the type of its means [`Adam`] says more.
     AdamW,
-    AdamWOptions,
-    OfParameter
+    AdamWOptions
 );

@@ -17,12 +17,29 @@ pub enum OptimError {
     Nesterov,
     #[error("{option} should be a positive integer value, but got {option}={value}")]
     NotPositive { option: &'static str, value: usize },
+    #[error("loaded state dict has a different number of parameter groups")]
+    GroupCount,
+    #[error("loaded state dict contains a parameter group that doesn't match the size of optimizer's group")]
+    GroupSizes,
+    #[error("loaded state dict has no '{name}' in a parameter group: it is not the state of {optimizer}")]
+    NoOption { optimizer: &'static str, name: &'static str },
+    #[error("loaded state dict has {name}={}, which {optimizer} has not here", if *.value { "True" } else { "False" })]
+    Choice { optimizer: &'static str, name: &'static str, value: bool },
+    #[error(
+        "size mismatch for {name} of parameter {id}: copying a state with shape torch.Size({found:?}), the shape of the parameter is torch.Size({expected:?})"
+    )]
+    StateSizes { name: &'static str, id: String, found: Vec<usize>, expected: Vec<usize> },
+    #[error("expected a pair of numbers, found {len}")]
+    Pair { len: usize },
+    #[error("'step' is one number, and not of shape torch.Size({sizes:?})")]
+    Step { sizes: Vec<usize> },
 }
 
 impl Refusal for OptimError {
     fn kind(&self) -> &'static str {
         match self {
-            OptimError::NotPositive { .. } => "ValueError",
+            OptimError::NotPositive { .. } | OptimError::GroupCount | OptimError::GroupSizes => "ValueError",
+            OptimError::NoOption { .. } => "KeyError",
             _ => "RuntimeError",
         }
     }

@@ -4,8 +4,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::error::OptimError;
 use crate::ambient::Ambient;
-use crate::error::Result;
+use crate::autograd::no_grad;
+use crate::error::{HalfDone, Result};
 use crate::nn::Parameter;
+use crate::serialize::Dict;
+use crate::tensor::Tensor;
 
 /// Parameters and their options, for an optimizer with several groups.
 #[derive(Clone, Debug)]
@@ -16,30 +19,57 @@ pub struct ParamGroup<O> {
     pub options: O,
 }
 
-/// What an optimizer's options must be able to say for the groups.
-pub(super) trait GroupOptions: Clone {
+/// What the groups must know of an optimizer: its options, and the `N` tensors that it keeps of a parameter.
+pub(super) trait GroupOptions<const N: usize>: Clone {
+    /// PyTorch's name of the optimizer.
+    const OPTIMIZER: &'static str;
+    /// PyTorch's names of what is kept of a parameter.
+    const STATE: [&'static str; N];
+
     /// The learning rate to start with.
     fn lr(&self) -> f64;
     /// Errors on values that make no sense.
     fn check(&self) -> Result<()>;
+    /// All options but the learning rate, by PyTorch's names and in its order.
+    fn to_dict(&self) -> Dict;
+    /// Options of a checkpoint. Errors on those that are missing, and on those that this optimizer does not have.
+    fn from_dict(lr: f64, options: &Dict) -> Result<Self>;
+
+    /// What is kept of a parameter, fit for the next step: all the memory that the step takes. `None` if nothing is kept.
+    fn prepare(
+        &self,
+        parameter: &Tensor,
+        grad: &Tensor,
+        state: Option<&[Tensor; N]>,
+    ) -> Result<Option<[Tensor; N]>>;
+    /// Updates a parameter, and what is kept of it: for the first time if that was made just now.
+    fn update(
+        &self,
+        lr: f64,
+        parameter: &Tensor,
+        grad: &Tensor,
+        state: Option<&[Tensor; N]>,
+        is_first: bool,
+    ) -> Result<()>;
 }
 
-/// The groups of an optimizer, with a state `S` for each parameter.
+/// The groups of an optimizer, with the state of each parameter.
 #[derive(Debug)]
-pub(super) struct Groups<O, S> {
-    pub(super) groups: Vec<Group<O, S>>,
+pub(super) struct Groups<O, const N: usize> {
+    pub(super) groups: Vec<Group<O, N>>,
     pub(super) learning_rates: LearningRates,
 }
 
 #[derive(Debug)]
-pub(super) struct Group<O, S> {
+pub(super) struct Group<O, const N: usize> {
     pub(super) params: Vec<Parameter>,
     pub(super) options: O,
-    pub(super) state: Vec<S>,
+    /// What is kept of each; nothing before its first step with a gradient.
+    pub(super) state: Vec<Option<[Tensor; N]>>,
 }
 
-impl<O: GroupOptions, S: Default> Groups<O, S> {
-    pub(super) fn new(groups: Vec<ParamGroup<O>>) -> Result<Groups<O, S>> {
+impl<O: GroupOptions<N>, const N: usize> Groups<O, N> {
+    pub(super) fn new(groups: Vec<ParamGroup<O>>) -> Result<Groups<O, N>> {
         if groups.iter().all(|group| group.params.is_empty()) {
             return Err(OptimError::NoParameters.into());
         }
@@ -58,17 +88,59 @@ impl<O: GroupOptions, S: Default> Groups<O, S> {
         let groups = groups
             .into_iter()
             .map(|ParamGroup { params, options }| {
-                let state = params.iter().map(|_| S::default()).collect();
+                let state = params.iter().map(|_| None).collect();
                 Group { params, options, state }
             })
             .collect();
         Ok(Groups { groups, learning_rates })
     }
 
-    /// The state of a parameter; none if it is of no group.
-    pub(super) fn state(&self, parameter: &Parameter) -> Option<&S> {
+    /// Updates every parameter that has a gradient; never recorded. Whatever memory that takes is taken before the first is
+    /// updated, so that running out of it leaves all as they were.
+    pub(super) fn step(&mut self) -> Result<()> {
+        self.learning_rates.count_step();
+        Ambient::spend(|host| &host.step);
+        no_grad(|| {
+            let mut ready = Vec::new();
+            for (i, Group { params, options, state }) in self.groups.iter_mut().enumerate() {
+                let (lr, _) = self.learning_rates.of_group(i);
+                for (parameter, kept) in params.iter().zip(state) {
+                    if let Some(grad) = parameter.grad() {
+                        let parameter = parameter.tensor();
+                        let state = options.prepare(&parameter, &grad, kept.as_ref())?;
+                        ready.push((lr, &*options, parameter, grad, state, kept));
+                    }
+                }
+            }
+            let of = ready.len();
+            for (done, (lr, options, parameter, grad, state, kept)) in ready.into_iter().enumerate() {
+                options.update(lr, &parameter, &grad, state.as_ref(), kept.is_none()).map_err(
+                    HalfDone::after(
+                        done,
+                        of,
+                        "parameters were updated: go on from a checkpoint, since \
+                         another step would update these twice",
+                    ),
+                )?;
+                *kept = state;
+            }
+            Ok(())
+        })
+    }
+
+    /// What is kept of a parameter.
+    pub(super) fn state(&self, parameter: &Parameter) -> Option<&[Tensor; N]> {
         let known = self.groups.iter().flat_map(|group| group.params.iter().zip(&group.state));
-        known.into_iter().find(|(known, _)| known.is_same(parameter)).map(|(_, state)| state)
+        known.into_iter().find(|(known, _)| known.is_same(parameter))?.1.as_ref()
+    }
+
+    /// Replaces every tensor that is kept by what `change` makes of it: all, or none if one fails.
+    pub(super) fn map_state(&mut self, change: &mut dyn FnMut(&Tensor) -> Result<Tensor>) -> Result<()> {
+        let mut kept: Vec<&mut Tensor> =
+            self.groups.iter_mut().flat_map(|group| group.state.iter_mut().flatten().flatten()).collect();
+        let changed: Vec<Tensor> = kept.iter().map(|tensor| change(tensor)).collect::<Result<_>>()?;
+        kept.iter_mut().zip(changed).for_each(|(kept, changed)| **kept = changed);
+        Ok(())
     }
 
     pub(super) fn parameters(&self) -> impl Iterator<Item = &Parameter> {
@@ -89,6 +161,8 @@ pub struct LearningRates(Arc<Mutex<Rates>>);
 #[derive(Debug)]
 struct Rates {
     current: Vec<f64>,
+    /// What a schedule started from, in those groups that have one.
+    initial: Vec<Option<f64>>,
     /// How often the optimizer stepped: a scheduler that goes first gets a warning.
     steps: u64,
 }
@@ -96,17 +170,13 @@ struct Rates {
 impl LearningRates {
     /// The learning rates an optimizer of your own starts with.
     pub fn new(current: Vec<f64>) -> LearningRates {
-        LearningRates(Arc::new(Mutex::new(Rates { current, steps: 0 })))
+        let initial = vec![None; current.len()];
+        LearningRates(Arc::new(Mutex::new(Rates { current, initial, steps: 0 })))
     }
 
     /// Whether both are those of one optimizer.
     pub(crate) fn is_same(&self, other: &LearningRates) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
-    }
-
-    /// The learning rate of group `index`.
-    pub(super) fn get(&self, index: usize) -> f64 {
-        self.lock().current[index]
     }
 
     /// The learning rates of all groups.
@@ -119,6 +189,25 @@ impl LearningRates {
         for (current, rate) in self.lock().current.iter_mut().zip(rates) {
             *current = *rate;
         }
+    }
+
+    /// What the schedules of the groups start from (`initial_lr`): the learning rates as the first schedule found them, be it
+    /// in the run that a checkpoint was made in.
+    pub(super) fn initial(&self) -> Vec<f64> {
+        let Rates { current, initial, .. } = &mut *self.lock();
+        initial.iter_mut().zip(current).map(|(initial, current)| *initial.get_or_insert(*current)).collect()
+    }
+
+    /// The learning rate of a group, and what its schedule started from, if it has one.
+    pub(super) fn of_group(&self, index: usize) -> (f64, Option<f64>) {
+        let rates = self.lock();
+        (rates.current[index], rates.initial[index])
+    }
+
+    /// Replaces both in all groups.
+    pub(super) fn restore(&self, rates: Vec<(f64, Option<f64>)>) {
+        let mut own = self.lock();
+        (own.current, own.initial) = rates.into_iter().unzip();
     }
 
     /// Notes that the optimizer stepped.

@@ -4,7 +4,8 @@ use super::Optimizer;
 use super::error::OptimError;
 use super::groups::LearningRates;
 use crate::ambient::Ambient;
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::serialize::{Dict, Value, count, field};
 
 /// Multiplies the learning rates by `gamma` every `step_size` epochs (`StepLR`).
 ///
@@ -22,35 +23,67 @@ use crate::error::Result;
 /// ```
 #[derive(Debug)]
 pub struct StepLR {
-    rates: LearningRates,
+    schedule: Schedule,
     step_size: u64,
     gamma: f64,
-    last_epoch: u64,
 }
 
 impl StepLR {
     /// Schedules every group of `optimizer`.
-    pub fn new(optimizer: &impl Optimizer, step_size: u64, gamma: f64) -> Result<StepLR> {
+    pub fn new(optimizer: &(impl Optimizer + ?Sized), step_size: u64, gamma: f64) -> Result<StepLR> {
         if step_size == 0 {
             return Err(OptimError::NotPositive { option: "step_size", value: 0 }.into());
         }
-        Ok(StepLR { rates: optimizer.learning_rates().clone(), step_size, gamma, last_epoch: 0 })
+        Ok(StepLR { schedule: Schedule::new(optimizer.learning_rates()), step_size, gamma })
     }
 
     /// Ends an epoch. Call it after the optimizer's step.
     pub fn step(&mut self) {
-        warn_if_first(&self.rates, self.last_epoch);
-        self.last_epoch += 1;
-        if self.last_epoch.is_multiple_of(self.step_size) {
-            // Multiplied anew each time, as PyTorch does: 0.1 · 0.1 is 0.010000000000000002.
-            let rates: Vec<f64> = self.rates.all().iter().map(|lr| lr * self.gamma).collect();
-            self.rates.set_all(&rates);
-        }
+        let StepLR { step_size, gamma, .. } = *self;
+        // Multiplied anew each time, as PyTorch does: 0.1 · 0.1 is 0.010000000000000002.
+        self.schedule.step(|epoch, lr, _| if epoch.is_multiple_of(step_size) { lr * gamma } else { lr });
     }
 
-    /// The learning rates in use now.
+    /// The learning rates that the last step has set.
     pub fn get_last_lr(&self) -> Vec<f64> {
-        self.rates.all()
+        self.schedule.last_lr.clone()
+    }
+
+    /// What it takes to go on in another run: PyTorch's keys.
+    pub fn state_dict(&self) -> Dict {
+        self.schedule.state_dict([("step_size", int(self.step_size)), ("gamma", self.gamma.into())])
+    }
+
+    /// Goes on from a [`state_dict`](Self::state_dict), or errors and is as it was. The learning rates themselves are the
+    /// optimizer's, whose state brings them: this does not set them, as in PyTorch.
+    ///
+    /// ```
+    /// # use todevice::{nn, nn::Module, optim::{self, lr_scheduler::StepLR, Optimizer}};
+    /// # let model = nn::Linear::new(2, 1)?;
+    /// # let sgd = optim::SGDOptions { lr: 0.1, ..Default::default() };
+    /// # let (mut optimizer, mut other) = (optim::SGD::new(model.parameters(), sgd)?, optim::SGD::new(model.parameters(), sgd)?);
+    /// let mut scheduler = StepLR::new(&optimizer, 2, 0.1)?;
+    /// for _ in 0..3 {
+    ///     optimizer.step()?;
+    ///     scheduler.step();
+    /// }
+    ///
+    /// let mut resumed = StepLR::new(&other, 2, 0.1)?;
+    /// resumed.load_state_dict(&scheduler.state_dict())?;
+    /// assert_eq!(other.learning_rates().all(), [0.1]);
+    /// other.load_state_dict(&optimizer.state_dict())?;
+    /// assert_eq!(other.learning_rates().all(), [0.010000000000000002]);
+    /// # Ok::<(), todevice::Error>(())
+    /// ```
+    pub fn load_state_dict(&mut self, state: &Dict) -> Result<()> {
+        let step_size = field(state, "step_size", count)?;
+        if step_size == 0 {
+            return Err(OptimError::NotPositive { option: "step_size", value: 0 }.into());
+        }
+        let gamma = field(state, "gamma", Value::as_float)?;
+        self.schedule.load_state_dict(state)?;
+        (self.step_size, self.gamma) = (step_size, gamma);
+        Ok(())
     }
 }
 
@@ -58,50 +91,108 @@ impl StepLR {
 /// (`CosineAnnealingLR`).
 #[derive(Debug)]
 pub struct CosineAnnealingLR {
-    rates: LearningRates,
-    base: Vec<f64>,
+    schedule: Schedule,
     t_max: u64,
     eta_min: f64,
-    last_epoch: u64,
 }
 
 impl CosineAnnealingLR {
     /// Schedules every group of `optimizer`.
-    pub fn new(optimizer: &impl Optimizer, t_max: u64, eta_min: f64) -> Result<CosineAnnealingLR> {
+    pub fn new(optimizer: &(impl Optimizer + ?Sized), t_max: u64, eta_min: f64) -> Result<CosineAnnealingLR> {
         if t_max == 0 {
             return Err(OptimError::NotPositive { option: "T_max", value: 0 }.into());
         }
-        let rates = optimizer.learning_rates().clone();
-        Ok(CosineAnnealingLR { base: rates.all(), rates, t_max, eta_min, last_epoch: 0 })
+        Ok(CosineAnnealingLR { schedule: Schedule::new(optimizer.learning_rates()), t_max, eta_min })
     }
 
     /// Ends an epoch. Call it after the optimizer's step.
     pub fn step(&mut self) {
-        warn_if_first(&self.rates, self.last_epoch);
-        self.last_epoch += 1;
-        let (k, t_max, eta_min) = (self.last_epoch as f64, self.t_max as f64, self.eta_min);
-        let angle = std::f64::consts::PI / t_max;
+        let CosineAnnealingLR { t_max, eta_min, .. } = *self;
+        let cos = |epoch: u64| (std::f64::consts::PI * epoch as f64 / t_max as f64).cos();
         // A recursion, as in PyTorch: the last digits of the closed form would be others. Its divisor is 0
         // one epoch after each minimum, where the way up is started by hand.
-        let restarts =
-            self.last_epoch > self.t_max && (self.last_epoch - 1 - self.t_max).is_multiple_of(2 * self.t_max);
-        let next = |(lr, base): (&f64, &f64)| match restarts {
-            true => lr + (base - eta_min) * (1.0 - angle.cos()) / 2.0,
-            false => {
-                (1.0 + (std::f64::consts::PI * k / t_max).cos())
-                    / (1.0 + (std::f64::consts::PI * (k - 1.0) / t_max).cos())
-                    * (lr - eta_min)
-                    + eta_min
-            }
-        };
-        let rates: Vec<f64> = self.rates.all().iter().zip(&self.base).map(next).collect();
-        self.rates.set_all(&rates);
+        self.schedule.step(|k, lr, base| match k > t_max && (k - 1 - t_max).is_multiple_of(2 * t_max) {
+            true => lr + (base - eta_min) * (1.0 - (std::f64::consts::PI / t_max as f64).cos()) / 2.0,
+            false => (1.0 + cos(k)) / (1.0 + cos(k - 1)) * (lr - eta_min) + eta_min,
+        });
     }
 
-    /// The learning rates in use now.
+    /// The learning rates that the last step has set.
     pub fn get_last_lr(&self) -> Vec<f64> {
-        self.rates.all()
+        self.schedule.last_lr.clone()
     }
+
+    /// What it takes to go on in another run: PyTorch's keys.
+    pub fn state_dict(&self) -> Dict {
+        self.schedule.state_dict([("T_max", int(self.t_max)), ("eta_min", self.eta_min.into())])
+    }
+
+    /// Goes on from a [`state_dict`](Self::state_dict), as [`StepLR::load_state_dict`] does.
+    pub fn load_state_dict(&mut self, state: &Dict) -> Result<()> {
+        let t_max = field(state, "T_max", count)?;
+        if t_max == 0 {
+            return Err(OptimError::NotPositive { option: "T_max", value: 0 }.into());
+        }
+        let eta_min = field(state, "eta_min", Value::as_float)?;
+        self.schedule.load_state_dict(state)?;
+        (self.t_max, self.eta_min) = (t_max, eta_min);
+        Ok(())
+    }
+}
+
+/// What all schedules have in common (`LRScheduler`).
+#[derive(Debug)]
+struct Schedule {
+    rates: LearningRates,
+    base_lrs: Vec<f64>,
+    last_epoch: u64,
+    last_lr: Vec<f64>,
+}
+
+impl Schedule {
+    fn new(rates: &LearningRates) -> Schedule {
+        Schedule { base_lrs: rates.initial(), last_lr: rates.all(), rates: rates.clone(), last_epoch: 0 }
+    }
+
+    /// Ends an epoch: `next` makes a new learning rate of the epoch that begins, the one in use, and the first one.
+    fn step(&mut self, next: impl Fn(u64, f64, f64) -> f64) {
+        warn_if_first(&self.rates, self.last_epoch);
+        self.last_epoch += 1;
+        let lrs = self.rates.all().into_iter().zip(&self.base_lrs);
+        self.last_lr = lrs.map(|(lr, base)| next(self.last_epoch, lr, *base)).collect();
+        self.rates.set_all(&self.last_lr);
+    }
+
+    /// `_step_count` has the step that PyTorch's constructor makes; the two flags are false whenever no step is under way.
+    fn state_dict(&self, options: [(&str, Value); 2]) -> Dict {
+        let mut state = Dict::from_iter(options);
+        state.insert("base_lrs", self.base_lrs.clone());
+        state.insert("last_epoch", int(self.last_epoch));
+        state.insert("_step_count", int(self.last_epoch + 1));
+        state.insert("_is_initial", false);
+        state.insert("_get_lr_called_within_step", false);
+        state.insert("_last_lr", self.last_lr.clone());
+        state
+    }
+
+    fn load_state_dict(&mut self, state: &Dict) -> Result<()> {
+        let lrs = |key| {
+            let lrs: Vec<f64> =
+                field(state, key, |lrs| lrs.as_list()?.iter().map(Value::as_float).collect())?;
+            match lrs.len() == self.base_lrs.len() {
+                true => Ok(lrs),
+                false => Err(Error::from(OptimError::GroupCount)),
+            }
+        };
+        let (base_lrs, last_lr) = (lrs("base_lrs")?, lrs("_last_lr")?);
+        let last_epoch = field(state, "last_epoch", count)?;
+        (self.base_lrs, self.last_lr, self.last_epoch) = (base_lrs, last_lr, last_epoch);
+        Ok(())
+    }
+}
+
+fn int(count: u64) -> Value {
+    Value::Int(count as i64) // Nobody counts to 2⁶³.
 }
 
 fn warn_if_first(rates: &LearningRates, last_epoch: u64) {

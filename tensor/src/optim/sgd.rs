@@ -4,12 +4,15 @@ use std::panic::Location;
 
 use super::error::OptimError;
 use super::groups::LearningRates;
-use super::{GroupOptions, Groups, Optimizer, ParamGroup, check, for_each_with_grad};
+use super::state_dict::{check_choice, option};
+use super::{GroupOptions, Groups, Optimizer, ParamGroup, check, optimizer_by_groups};
 use crate::ambient::Ambient;
 use crate::error::Result;
 use crate::nn::Parameter;
-use crate::ops::optimizer::{SgdStep, sgd};
+use crate::ops::optimizer::{SgdStep, check_alike, sgd};
+use crate::ops::plain::copy_of;
 use crate::scope;
+use crate::serialize::{Dict, Value};
 use crate::tensor::Tensor;
 
 /// The keyword arguments of `torch.optim.SGD`.
@@ -42,7 +45,10 @@ impl Default for SGDOptions {
     }
 }
 
-impl GroupOptions for SGDOptions {
+impl GroupOptions<1> for SGDOptions {
+    const OPTIMIZER: &'static str = "SGD";
+    const STATE: [&'static str; 1] = ["momentum_buffer"];
+
     fn lr(&self) -> f64 {
         self.lr
     }
@@ -56,6 +62,65 @@ impl GroupOptions for SGDOptions {
         }
         Ok(())
     }
+
+    fn to_dict(&self) -> Dict {
+        Dict::from_iter([
+            ("momentum", Value::from(self.momentum)),
+            ("dampening", self.dampening.into()),
+            ("weight_decay", self.weight_decay.into()),
+            ("nesterov", self.nesterov.into()),
+            ("maximize", self.maximize.into()),
+            ("foreach", Value::None),
+            ("differentiable", false.into()),
+            ("fused", Value::None),
+        ])
+    }
+
+    fn from_dict(lr: f64, saved: &Dict) -> Result<SGDOptions> {
+        check_choice::<SGDOptions, 1>(saved, "differentiable", false)?;
+        let number = |name| option::<SGDOptions, 1, f64>(saved, name, Value::as_float);
+        let flag = |name| option::<SGDOptions, 1, bool>(saved, name, Value::as_bool);
+        let options = SGDOptions {
+            lr,
+            momentum: number("momentum")?,
+            dampening: number("dampening")?,
+            weight_decay: number("weight_decay")?,
+            nesterov: flag("nesterov")?,
+            maximize: flag("maximize")?,
+        };
+        options.check().map(|()| options)
+    }
+
+    fn prepare(
+        &self,
+        parameter: &Tensor,
+        grad: &Tensor,
+        state: Option<&[Tensor; 1]>,
+    ) -> Result<Option<[Tensor; 1]>> {
+        check_alike(parameter, [("grad", grad)])?;
+        let buffer = match state {
+            _ if self.momentum == 0.0 => return Ok(None),
+            None => copy_of(&grad.detach())?,
+            // It follows a parameter that was converted since. To another device it must be moved.
+            Some([buffer]) => buffer.to(parameter.dtype())?,
+        };
+        check_alike(parameter, [("momentum_buffer", &buffer)])?;
+        Ok(Some([buffer]))
+    }
+
+    fn update(
+        &self,
+        lr: f64,
+        parameter: &Tensor,
+        grad: &Tensor,
+        state: Option<&[Tensor; 1]>,
+        is_first: bool,
+    ) -> Result<()> {
+        Ambient::spend(|host| &host.sgd_parameter);
+        let SGDOptions { momentum, dampening, weight_decay, nesterov, maximize, .. } = *self;
+        let step = SgdStep { lr, momentum, dampening, weight_decay, nesterov, maximize };
+        sgd(parameter, grad, state.map(|[buffer]| buffer), is_first, step)
+    }
 }
 
 /// `p ← p − lr · g`, with momentum, Nesterov's form of it, and weight decay (`torch.optim.SGD`).
@@ -65,11 +130,8 @@ impl GroupOptions for SGDOptions {
 /// [`autocast`](crate::amp::autocast) for products of halves.
 #[derive(Debug)]
 pub struct SGD {
-    groups: Groups<SGDOptions, MomentumBuffer>,
+    groups: Groups<SGDOptions, 1>,
 }
-
-#[derive(Debug, Default)]
-struct MomentumBuffer(Option<Tensor>);
 
 /// What SGD keeps of a parameter (`optimizer.state[p]`).
 #[derive(Clone, Debug)]
@@ -92,40 +154,11 @@ impl SGD {
     /// What is kept of a parameter (`optimizer.state[p]`): the tensor itself, not a copy. None without momentum,
     /// before the first step with a gradient, and of a parameter that is not this optimizer's.
     pub fn state(&self, parameter: &Parameter) -> Option<SGDState> {
-        let MomentumBuffer(buffer) = self.groups.state(parameter)?;
-        buffer.clone().map(|momentum_buffer| SGDState { momentum_buffer })
+        let [momentum_buffer] = self.groups.state(parameter)?.clone();
+        Some(SGDState { momentum_buffer })
     }
 }
 
 impl Optimizer for SGD {
-    #[track_caller]
-    fn step(&mut self) -> Result<()> {
-        let _scope = scope::on_behalf_of(Location::caller());
-        for_each_with_grad(&mut self.groups, |parameter, grad, options, lr, buffer| {
-            let SGDOptions { momentum, dampening, weight_decay, nesterov, maximize, .. } = *options;
-            let step = SgdStep { lr, momentum, dampening, weight_decay, nesterov, maximize };
-            let parameter = parameter.tensor();
-            Ambient::spend(|host| &host.sgd_parameter);
-            // The buffer follows a parameter that was converted since. To another device it must be moved.
-            if let Some(old) = &buffer.0 {
-                buffer.0 = Some(old.to(parameter.dtype())?);
-            }
-            if let Some(made) = sgd(&parameter, grad, buffer.0.as_ref(), step)? {
-                buffer.0 = Some(made);
-            }
-            Ok(())
-        })
-    }
-
-    fn parameters(&self) -> Vec<Parameter> {
-        self.groups.parameters().cloned().collect()
-    }
-
-    fn zero_grad(&self) {
-        self.groups.zero_grad();
-    }
-
-    fn learning_rates(&self) -> &LearningRates {
-        &self.groups.learning_rates
-    }
+    optimizer_by_groups!();
 }

@@ -10,8 +10,10 @@ pub(in crate::ops) use kernels::ROWS;
 use smallvec::SmallVec;
 
 use crate::autograd::error::AutogradError;
-use crate::error::Result;
+use crate::dtype::DType;
 use crate::error::dtype::DTypeError;
+use crate::error::{Error, Result};
+use crate::ops::access::access;
 use crate::ops::plain;
 use crate::ops::plain::dense;
 use crate::ops::{self, Operation, mismatch, operations};
@@ -47,7 +49,6 @@ pub(crate) fn adam(
     step: AdamStep,
 ) -> Result<()> {
     ops::call(&ADAM, &[parameter, grad, exp_avg, exp_avg_sq], |_| {
-        check_alike(parameter, [grad, exp_avg, exp_avg_sq])?;
         kernels::adam(parameter, &readable(grad, parameter)?, exp_avg, exp_avg_sq, step)?;
         for written in [parameter, exp_avg, exp_avg_sq] {
             written.storage().bump_version();
@@ -67,45 +68,57 @@ pub(crate) struct SgdStep {
     pub(crate) maximize: bool,
 }
 
-/// Updates a parameter and, with momentum, its buffer; returns the buffer when it was made just now.
+/// Updates a parameter and, with momentum, its buffer, which in the first step becomes the gradient.
 pub(crate) fn sgd(
     parameter: &Tensor,
     grad: &Tensor,
     momentum_buffer: Option<&Tensor>,
+    is_first: bool,
     step: SgdStep,
-) -> Result<Option<Tensor>> {
+) -> Result<()> {
     let operands: SmallVec<[&Tensor; 3]> = [parameter, grad].into_iter().chain(momentum_buffer).collect();
     ops::call(&SGD, &operands, |_| {
-        check_alike(parameter, [grad].into_iter().chain(momentum_buffer))?;
         let grad = readable(grad, parameter)?;
-        let made = match momentum_buffer {
-            None if step.momentum != 0.0 => {
-                // The first step's buffer is the gradient itself, decayed but not dampened.
-                let buffer = plain::copy_of(&grad)?;
-                kernels::sgd_first(parameter, &grad, &buffer, step)?;
-                Some(buffer)
-            }
-            Some(buffer) => {
-                kernels::sgd_momentum(parameter, &grad, buffer, step)?;
-                buffer.storage().bump_version();
-                None
-            }
-            None => {
-                kernels::sgd_plain(parameter, &grad, step)?;
-                None
-            }
-        };
-        parameter.storage().bump_version();
-        Ok(made)
+        match momentum_buffer {
+            None => kernels::sgd_plain(parameter, &grad, step)?,
+            // The gradient itself, decayed but not dampened.
+            Some(buffer) if is_first => kernels::sgd_first(parameter, &grad, buffer, step)?,
+            Some(buffer) => kernels::sgd_momentum(parameter, &grad, buffer, step)?,
+        }
+        for written in [parameter].into_iter().chain(momentum_buffer) {
+            written.storage().bump_version();
+        }
+        Ok(())
     })
 }
 
-/// A kernel walks parameter, gradient and state together, so they must be of one type and size.
-fn check_alike<'a>(parameter: &Tensor, others: impl IntoIterator<Item = &'a Tensor>) -> Result<()> {
-    for other in others {
+/// No steps yet: a number of the host wherever the parameter is, and an f32, as PyTorch keeps it.
+pub(crate) fn no_steps() -> Result<Tensor> {
+    let step = Tensor::uninit(&[], DType::F32)?;
+    count_step(&step, 0.0)?;
+    Ok(step)
+}
+
+/// Counts the step that is number `taken`. On a device that takes a kernel.
+pub(crate) fn count_step(step: &Tensor, taken: f64) -> Result<()> {
+    if step.is_cuda() {
+        return step.add_(1.0).map(drop);
+    }
+    access([], [step], |[], [out]| out.elements::<f32>()[0] = taken as f32)?;
+    step.storage().bump_version();
+    Ok(())
+}
+
+/// A kernel walks the parameter together with the gradient and what the optimizer keeps, here by PyTorch's names. So they
+/// must be of one type and size.
+pub(crate) fn check_alike<'a>(
+    parameter: &Tensor,
+    others: impl IntoIterator<Item = (&'static str, &'a Tensor)>,
+) -> Result<()> {
+    for (name, other) in others {
         // A number too: it is written to, not only read.
         if other.device() != parameter.device() {
-            return Err(mismatch("step", None, &[parameter, other], [0, 1]));
+            return Err(elsewhere(parameter, name, other));
         }
         if other.dtype() != parameter.dtype() {
             return Err(DTypeError::Expected { expected: parameter.dtype(), got: other.dtype() }.into());
@@ -116,6 +129,25 @@ fn check_alike<'a>(parameter: &Tensor, others: impl IntoIterator<Item = &'a Tens
         }
     }
     Ok(())
+}
+
+/// GPU0001, which names what is not where the parameter is.
+fn elsewhere(parameter: &Tensor, name: &'static str, other: &Tensor) -> Error {
+    let mut error = mismatch("step", None, &[parameter, other], [0, 1]);
+    if let Error::DeviceMismatch(mismatch) = &mut error {
+        let [parameter, other] = &mut mismatch.operands;
+        parameter.name = "parameter".to_owned();
+        other.name = name.to_owned();
+        mismatch.fix = Some(match name {
+            "grad" => {
+                "the model was moved after its forward pass, so forget the gradients, `zero_grad()`, and call forward anew"
+            }
+            _ => {
+                "what an optimizer keeps follows its parameter, `optim::optimizer_to(&mut optimizer, device)?`"
+            }
+        });
+    }
+    error
 }
 
 /// The gradient as the kernel wants it: contiguous, and in memory of its own.

@@ -15,6 +15,18 @@ pub enum RandomError {
     NegativeStd { std: f64 },
     #[error("dropout probability has to be between 0 and 1, but got {p}")]
     DropoutProbability { p: f64 },
+    /// A tensor of a GPU is none either.
+    #[error("RNG state must be a torch.ByteTensor")]
+    StateType,
+    #[error("{0}")]
+    State(String),
 }
 
-impl Refusal for RandomError {}
+impl Refusal for RandomError {
+    fn kind(&self) -> &'static str {
+        match self {
+            RandomError::StateType => "TypeError",
+            _ => "RuntimeError",
+        }
+    }
+}

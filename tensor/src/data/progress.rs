@@ -1,0 +1,138 @@
+//! How far a loader's epoch has come, so that another run can go on from there.
+//!
+//! An epoch is made again from what it began with: the seed of its workers, and the states of the generators that its order may
+//! be drawn from. So the order need not be kept, nor does a sampler have to know of this.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::error::Result;
+use crate::machine::Machine;
+use crate::ops::random::error::RandomError;
+use crate::random::Generator;
+use crate::serialize::{Dict, Value, count, field};
+use crate::tensor::Tensor;
+
+/// What an epoch began with, and how many batches were handed over since.
+#[derive(Clone)]
+pub(super) struct Epoch {
+    pub base_seed: u64,
+    pub generators: Generators,
+    pub yielded: u64,
+}
+
+/// The states that generators had before anything of the order was drawn: the default one, and the loader's own.
+#[derive(Clone)]
+pub(super) struct Generators {
+    default: Vec<u8>,
+    own: Option<Vec<u8>>,
+}
+
+impl Generators {
+    pub fn now(own: Option<&Generator>) -> Generators {
+        Generators { default: Machine::default_generator().get_state(), own: own.map(Generator::get_state) }
+    }
+
+    /// Lets the generators draw once more, in `draw`, what they drew then. The default one is as before after that, since
+    /// others have drawn from it meanwhile; the loader's own has drawn what it had.
+    pub fn replay<R>(&self, own: Option<&Generator>, draw: impl FnOnce() -> R) -> R {
+        let default = Machine::default_generator();
+        let now = default.get_state();
+        // They were looked at when they were loaded.
+        let _ = default.set_state(&self.default);
+        if let (Some(generator), Some(state)) = (own, &self.own) {
+            let _ = generator.set_state(state);
+        }
+        let drawn = draw();
+        let _ = default.set_state(&now);
+        drawn
+    }
+}
+
+/// The epoch under way: the last one that was begun, if there are several.
+#[derive(Default)]
+pub(super) struct Progress(Mutex<State>);
+
+#[derive(Default)]
+struct State {
+    begun: u64,
+    epoch: Option<Epoch>,
+    /// What the next epoch is to go on from.
+    loaded: Option<Epoch>,
+}
+
+impl Progress {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn take_loaded(&self) -> Option<Epoch> {
+        self.lock().loaded.take()
+    }
+
+    /// Begins an epoch, and returns its number.
+    pub fn begin(&self, epoch: Epoch) -> u64 {
+        let mut state = self.lock();
+        state.begun += 1;
+        state.epoch = Some(epoch);
+        state.begun
+    }
+
+    /// Notes that epoch `number` handed a batch over.
+    pub fn count(&self, number: u64) {
+        let mut state = self.lock();
+        if state.begun == number
+            && let Some(epoch) = &mut state.epoch
+        {
+            epoch.yielded += 1;
+        }
+    }
+
+    /// Notes that epoch `number` is over.
+    pub fn end(&self, number: u64) {
+        let mut state = self.lock();
+        if state.begun == number {
+            state.epoch = None;
+        }
+    }
+
+    pub fn state_dict(&self) -> Result<Dict> {
+        let Some(epoch) = self.lock().epoch.clone() else {
+            return Ok(Dict::from_iter([("_iterator_finished", true)]));
+        };
+        Ok(Dict::from_iter([
+            ("_iterator_finished", Value::from(false)),
+            ("_num_yielded", Value::Int(epoch.yielded as i64)), // Nobody counts to 2⁶³.
+            ("_base_seed", Value::Int(epoch.base_seed as i64)), // It is below 2⁶³.
+            ("rng_state", bytes(&epoch.generators.default)?.into()),
+            ("generator", epoch.generators.own.as_deref().map(bytes).transpose()?.into()),
+        ]))
+    }
+
+    pub fn load_state_dict(&self, state: &Dict) -> Result<()> {
+        let mut loaded = None;
+        if !field(state, "_iterator_finished", Value::as_bool)? {
+            let own = Some(state.at("generator")?).filter(|own| !own.is_none());
+            loaded = Some(Epoch {
+                base_seed: field(state, "_base_seed", count)?,
+                generators: Generators {
+                    default: rng_state(field(state, "rng_state", Value::as_tensor)?)?,
+                    own: own.map(|_| rng_state(field(state, "generator", Value::as_tensor)?)).transpose()?,
+                },
+                yielded: field(state, "_num_yielded", count)?,
+            });
+        }
+        self.lock().loaded = loaded;
+        Ok(())
+    }
+}
+
+fn bytes(state: &[u8]) -> Result<Tensor> {
+    Tensor::from_slice(state, &[state.len()])
+}
+
+/// A state of a generator, if it is one.
+fn rng_state(bytes: &Tensor) -> Result<Vec<u8>> {
+    let state = bytes.to_vec()?;
+    Generator::new().set_state(&state).map_err(RandomError::State)?;
+    Ok(state)
+}

@@ -1,0 +1,88 @@
+//! The states of the machine's generators as tensors of bytes, for checkpoints.
+
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::gpu;
+use crate::machine::Machine;
+use crate::ops::random::error::RandomError;
+use crate::random::Philox;
+use crate::tensor::Tensor;
+
+/// The state of the CPU's default generator (`torch.get_rng_state`): 5056 bytes, which are PyTorch's, so that a program in
+/// Python goes on with the very same numbers, and the other way round.
+///
+/// ```
+/// use todevice::{Tensor, get_rng_state, set_rng_state};
+///
+/// let state = get_rng_state()?;
+/// let x = Tensor::rand(&[3])?;
+/// set_rng_state(&state)?;
+/// assert!(Tensor::rand(&[3])?.equal(&x)?);
+/// # Ok::<(), todevice::Error>(())
+/// ```
+#[track_caller]
+pub fn get_rng_state() -> Result<Tensor> {
+    bytes(&Machine::default_generator().get_state())
+}
+
+/// Goes on from a state of the CPU's default generator (`torch.set_rng_state`). Errors, and changes nothing, if it is none.
+#[track_caller]
+pub fn set_rng_state(state: &Tensor) -> Result<()> {
+    let set = Machine::default_generator().set_state(&bytes_of(state)?);
+    set.map_err(|why| RandomError::State(why).into())
+}
+
+/// The state of a device's generator (`torch.cuda.get_rng_state`): 16 bytes, the seed and how many numbers were taken. They
+/// are laid out as PyTorch's are, but the numbers that follow are not PyTorch's: see [`Tensor::rand`].
+#[track_caller]
+pub fn get_cuda_rng_state(index: usize) -> Result<Tensor> {
+    bytes(&gpu::check_ordinal(index)?.generator(index).state())
+}
+
+/// Goes on from a state of a device's generator, of whichever device (`torch.cuda.set_rng_state`).
+#[track_caller]
+pub fn set_cuda_rng_state(state: &Tensor, index: usize) -> Result<()> {
+    let cuda = gpu::check_ordinal(index)?;
+    let Some(generator) = Philox::from_state(&bytes_of(state)?) else {
+        return Err(RandomError::State("RNG state is wrong size".to_owned()).into());
+    };
+    *cuda.generator(index) = generator;
+    Ok(())
+}
+
+/// The states of all devices' generators; none where there is no device (`torch.cuda.get_rng_state_all`).
+///
+/// ```
+/// use todevice::{Device, Machine, Tensor, cuda};
+///
+/// let machine: Machine = "sim:t4x2".parse().unwrap();
+/// machine.enter(|| {
+///     let states = cuda::get_rng_state_all()?;
+///     let x = Tensor::rand_with(&[3], Device::cuda(1), None)?;
+///     cuda::set_rng_state_all(&states)?;
+///     assert!(Tensor::rand_with(&[3], Device::cuda(1), None)?.equal(&x)?);
+///     Ok::<(), todevice::Error>(())
+/// }).unwrap();
+/// ```
+#[track_caller]
+pub fn get_rng_state_all() -> Result<Vec<Tensor>> {
+    (0..gpu::device_count()).map(get_cuda_rng_state).collect()
+}
+
+/// Goes on from the states of the first devices' generators (`torch.cuda.set_rng_state_all`).
+#[track_caller]
+pub fn set_rng_state_all(states: &[Tensor]) -> Result<()> {
+    states.iter().enumerate().try_for_each(|(index, state)| set_cuda_rng_state(state, index))
+}
+
+fn bytes(state: &[u8]) -> Result<Tensor> {
+    Tensor::from_slice(state, &[state.len()])
+}
+
+/// Errors, in PyTorch's words, on anything but bytes on the CPU.
+fn bytes_of(state: &Tensor) -> Result<Vec<u8>> {
+    if state.dtype() != DType::U8 || state.is_cuda() {
+        return Err(RandomError::StateType.into());
+    }
+    state.to_vec()
+}

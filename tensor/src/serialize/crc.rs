@@ -1,0 +1,61 @@
+//! The checksum of zip files: CRC-32.
+
+/// Table `n` holds what a byte becomes that `n` more bytes follow, so that eight bytes take one step.
+static TABLES: [[u32; 256]; 8] = tables();
+
+const fn tables() -> [[u32; 256]; 8] {
+    let mut tables = [[0; 256]; 8];
+    let mut byte = 0;
+    while byte < 256 {
+        let mut crc = byte as u32;
+        let mut bit = 0;
+        while bit < 8 {
+            crc = (crc >> 1) ^ if crc & 1 == 1 { 0xEDB8_8320 } else { 0 };
+            bit += 1;
+        }
+        let mut table = 0;
+        while table < 8 {
+            tables[table][byte] = crc;
+            // One more byte of zeros.
+            let mut bit = 0;
+            while bit < 8 {
+                crc = (crc >> 1) ^ if crc & 1 == 1 { 0xEDB8_8320 } else { 0 };
+                bit += 1;
+            }
+            table += 1;
+        }
+        byte += 1;
+    }
+    tables
+}
+
+/// The checksum of `bytes` (`zlib.crc32`).
+pub(super) fn crc32(bytes: &[u8]) -> u32 {
+    let mut crc = !0u32;
+    let (eights, rest) = bytes.as_chunks::<8>();
+    for eight in eights {
+        let low = crc ^ u32::from_le_bytes([eight[0], eight[1], eight[2], eight[3]]);
+        let of = |table: usize, byte: u8| TABLES[table][byte as usize];
+        let [a, b, c, d] = low.to_le_bytes();
+        crc = of(7, a) ^ of(6, b) ^ of(5, c) ^ of(4, d);
+        crc ^= of(3, eight[4]) ^ of(2, eight[5]) ^ of(1, eight[6]) ^ of(0, eight[7]);
+    }
+    for byte in rest {
+        crc = (crc >> 8) ^ TABLES[0][(crc as u8 ^ byte) as usize];
+    }
+    !crc
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `zlib.crc32` of Python.
+    #[test]
+    fn checksums_are_zlibs() {
+        assert_eq!(crc32(b""), 0);
+        assert_eq!(crc32(b"123456789"), 0xCBF4_3926);
+        let all: Vec<u8> = (0..=255).collect();
+        assert_eq!(crc32(&all), 0x2905_8C73);
+    }
+}

@@ -1,0 +1,123 @@
+//! The pickles of PyTorch's checkpoints, written: the instructions of protocol 2 that `torch.load(weights_only=True)` takes.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::error::SerializeError;
+use super::rebuild::whole;
+use super::unpickle::{DEEPEST, MOST_TEXT, unpickle};
+use super::value::{Key, Value};
+use crate::error::{Error, Result};
+use crate::tensor::Tensor;
+
+/// The pickle of a value, and the storages of its tensors: vectors of all there is in each, in the order of their keys.
+pub(super) fn pickle(value: &Value) -> Result<(Vec<u8>, Vec<Tensor>)> {
+    let mut pickler = Pickler { out: vec![0x80, 2], ..Pickler::default() };
+    pickler.value(value, 0)?;
+    pickler.out.push(b'.');
+    let Pickler { out, storages, .. } = pickler;
+    // What could not be read again is not written.
+    if out.len() > MOST_TEXT {
+        return Err(SerializeError::TooManyValues.into());
+    }
+    unpickle(&out, &mut |id| Ok(storages[id.key.parse::<usize>().map_err(Error::custom)?].clone()))?;
+    Ok((out, storages))
+}
+
+#[derive(Default)]
+struct Pickler {
+    out: Vec<u8>,
+    storages: Vec<Tensor>,
+    /// Where in `storages` one is, by its address.
+    keys: HashMap<usize, usize>,
+}
+
+impl Pickler {
+    fn value(&mut self, value: &Value, depth: usize) -> Result<()> {
+        if depth > DEEPEST {
+            return Err(SerializeError::TooDeep.into());
+        }
+        match value {
+            Value::None => self.out.push(b'N'),
+            Value::Bool(truth) => self.out.push(if *truth { 0x88 } else { 0x89 }),
+            Value::Int(number) => self.int(*number),
+            Value::Float(number) => {
+                self.out.push(b'G');
+                self.out.extend(number.to_be_bytes());
+            }
+            Value::Str(text) => self.text(text),
+            Value::Tensor(tensor) => self.tensor(tensor)?,
+            Value::List(values) => {
+                self.out.extend(b"](");
+                values.iter().try_for_each(|value| self.value(value, depth + 1))?;
+                self.out.push(b'e');
+            }
+            Value::Tuple(values) => {
+                self.out.push(b'(');
+                values.iter().try_for_each(|value| self.value(value, depth + 1))?;
+                self.out.push(b't');
+            }
+            Value::Dict(dict) => {
+                self.out.extend(if dict.is_ordered() {
+                    b"ccollections\nOrderedDict\n)R(".as_slice()
+                } else {
+                    b"}("
+                });
+                for (key, value) in dict.iter() {
+                    match key {
+                        Key::Str(name) => self.text(name),
+                        Key::Int(number) => self.int(*number),
+                    }
+                    self.value(value, depth + 1)?;
+                }
+                self.out.push(b'u');
+            }
+        }
+        Ok(())
+    }
+
+    fn int(&mut self, number: i64) {
+        if let Ok(small) = i32::try_from(number) {
+            self.out.push(b'J');
+            self.out.extend(small.to_le_bytes());
+        } else {
+            self.out.extend([0x8a, 8]);
+            self.out.extend(number.to_le_bytes());
+        }
+    }
+
+    fn text(&mut self, text: &str) {
+        self.out.push(b'X');
+        self.out.extend((text.len() as u32).to_le_bytes()); // One that is longer makes the pickle too long.
+        self.out.extend(text.as_bytes());
+    }
+
+    /// `_rebuild_tensor_v2(storage, offset, sizes, strides, requires_grad, OrderedDict())`
+    fn tensor(&mut self, tensor: &Tensor) -> Result<()> {
+        let all = whole(tensor)?;
+        let address = Arc::as_ptr(tensor.storage()).addr();
+        let key = *self.keys.entry(address).or_insert(self.storages.len());
+        if key == self.storages.len() {
+            self.storages.push(all);
+        } else if self.storages[key].dtype() != tensor.dtype() {
+            return Err(SerializeError::TwoTypes.into());
+        }
+        let numel = self.storages[key].numel();
+        self.out.extend(b"ctorch._utils\n_rebuild_tensor_v2\n((");
+        self.text("storage");
+        self.out.extend(format!("ctorch\n{}Storage\n", tensor.dtype().scalar_type()).as_bytes());
+        self.text(&key.to_string());
+        self.text(&tensor.device().to_string());
+        self.int(numel as i64);
+        self.out.extend(b"tQ");
+        self.int(tensor.storage_offset() as i64);
+        for numbers in [tensor.sizes(), tensor.strides()] {
+            self.out.push(b'(');
+            numbers.iter().for_each(|number| self.int(*number as i64));
+            self.out.push(b't');
+        }
+        self.out.push(if tensor.requires_grad() { 0x88 } else { 0x89 });
+        self.out.extend(b"ccollections\nOrderedDict\n)RtR");
+        Ok(())
+    }
+}

@@ -1,0 +1,224 @@
+//! Zip files as PyTorch writes them, read from a source that may be anything.
+//!
+//! Whatever is allocated is first seen to be in the file: a file that lies costs no more memory than its length and the caps
+//! below allow.
+
+use std::collections::HashMap;
+use std::io::SeekFrom;
+
+use super::Source;
+use super::crc::crc32;
+use super::error::SerializeError;
+use crate::error::Result;
+
+/// The most bytes of a directory: that of half a million records.
+const LONGEST_DIRECTORY: u64 = 64 << 20;
+
+/// What a field of 32 bits says if its number takes more, and is elsewhere.
+const ELSEWHERE: u64 = u32::MAX as u64;
+
+/// A zip file all of whose records are in one folder.
+pub(super) struct ZipReader<'s> {
+    source: &'s mut dyn Source,
+    records: HashMap<String, Record>,
+    /// Where the directory begins, at which records end.
+    end: u64,
+}
+
+/// What the directory says of a record.
+struct Record {
+    /// Where its own header is.
+    header: u64,
+    size: u64,
+    crc: u32,
+    /// How its bytes are not stored as they are.
+    how: Option<&'static str>,
+}
+
+impl<'s> ZipReader<'s> {
+    /// Reads the directory.
+    pub(super) fn open(source: &'s mut dyn Source) -> Result<ZipReader<'s>> {
+        let length = source.seek(SeekFrom::End(0))?;
+        let (entries, size, start) = directory(source, length)?;
+        let end = start.checked_add(size).filter(|end| *end <= length);
+        if end.is_none() || size > LONGEST_DIRECTORY || entries > size / 46 {
+            return Err(broken("invalid header or archive is corrupted"));
+        }
+        let directory = bytes(source, start, size as usize)?;
+        let mut records = HashMap::new();
+        let (mut folder, mut total, mut rest) = (None, 0u64, Fields(&directory));
+        for _ in 0..entries {
+            let (name, record) = entry(&mut rest)?;
+            // Records that overlap would make much of little.
+            total = total.saturating_add(record.size);
+            if total > start || record.header >= start {
+                return Err(broken("invalid header or archive is corrupted"));
+            }
+            let Some((of, name)) = name.split_once('/') else {
+                return Err(SerializeError::NotInSubdirectory { name }.into());
+            };
+            if *folder.get_or_insert_with(|| of.to_owned()) != of {
+                return Err(SerializeError::NotInSubdirectory { name: format!("{of}/{name}") }.into());
+            }
+            if !name.is_empty() && records.insert(name.to_owned(), record).is_some() {
+                return Err(SerializeError::RecordTwice { name: name.to_owned() }.into());
+            }
+        }
+        Ok(ZipReader { source, records, end: start })
+    }
+
+    /// Whether there is a record of that name.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.records.contains_key(name)
+    }
+
+    /// How many bytes a record has.
+    pub(super) fn size(&self, name: &str) -> Result<u64> {
+        Ok(self.find(name)?.size)
+    }
+
+    fn find(&self, name: &str) -> Result<&Record> {
+        match self.records.get(name) {
+            None => Err(SerializeError::NoRecord { name: name.to_owned() }.into()),
+            Some(Record { how: Some(how), .. }) => {
+                Err(SerializeError::NotStored { name: name.to_owned(), how }.into())
+            }
+            Some(record) => Ok(record),
+        }
+    }
+
+    /// Where the bytes of a record begin.
+    pub(super) fn place(&mut self, name: &str) -> Result<u64> {
+        let &Record { header, size, .. } = self.find(name)?;
+        let local = bytes(self.source, header, 30)?;
+        let mut fields = Fields(&local);
+        if fields.number(4)? != 0x0403_4b50 {
+            return Err(broken("invalid header or archive is corrupted"));
+        }
+        fields.take(22)?;
+        let start = header + 30 + fields.number(2)? + fields.number(2)?;
+        if start + size > self.end {
+            return Err(broken("invalid header or archive is corrupted"));
+        }
+        Ok(start)
+    }
+
+    /// The bytes of a record of at most `most`.
+    pub(super) fn read(&mut self, name: &str, most: u64) -> Result<Vec<u8>> {
+        let size = self.size(name)?;
+        if size > most {
+            return Err(SerializeError::RecordTooLarge { name: name.to_owned(), size, most }.into());
+        }
+        let mut bytes = vec![0; size as usize];
+        self.read_into(name, &mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// Fills `into`, which is as long as the record, and checks what was read.
+    pub(super) fn read_into(&mut self, name: &str, into: &mut [u8]) -> Result<()> {
+        let place = self.place(name)?;
+        self.source.seek(SeekFrom::Start(place))?;
+        self.source.read_exact(into)?;
+        if crc32(into) != self.find(name)?.crc {
+            return Err(SerializeError::Checksum { name: name.to_owned() }.into());
+        }
+        Ok(())
+    }
+}
+
+/// How many entries the directory has, its size, and where it begins.
+fn directory(source: &mut dyn Source, length: u64) -> Result<(u64, u64, u64)> {
+    // It is said at the end, before a comment of up to 65,535 bytes.
+    let tail_start = length.saturating_sub(22 + 65_535);
+    let tail = bytes(source, tail_start, (length - tail_start) as usize)?;
+    let at = tail.windows(22).rposition(|end| end.starts_with(b"PK\x05\x06"));
+    let at = at.ok_or_else(|| broken("failed finding central directory"))?;
+    let mut fields = Fields(&tail[at + 8..]);
+    fields.take(2)?;
+    let short = (fields.number(2)?, fields.number(4)?, fields.number(4)?);
+    let is_long = short.0 == u64::from(u16::MAX) || [short.1, short.2].contains(&ELSEWHERE);
+    let Some(locator) = (tail_start + at as u64).checked_sub(20).filter(|_| is_long) else {
+        return Ok(short);
+    };
+    let locator = bytes(source, locator, 20)?;
+    if !locator.starts_with(b"PK\x06\x07") {
+        return Ok(short);
+    }
+    let long = Fields(&locator[8..]).number(8)?;
+    if long.checked_add(56).is_none_or(|end| end > length) {
+        return Err(broken("invalid header or archive is corrupted"));
+    }
+    let long = bytes(source, long, 56)?;
+    let mut fields = Fields(&long[32..]);
+    match long.starts_with(b"PK\x06\x06") {
+        true => Ok((fields.number(8)?, fields.number(8)?, fields.number(8)?)),
+        false => Err(broken("invalid header or archive is corrupted")),
+    }
+}
+
+/// The next entry of the directory: its name, and what it says.
+fn entry(fields: &mut Fields) -> Result<(String, Record)> {
+    if fields.number(4)? != 0x0201_4b50 {
+        return Err(broken("invalid header or archive is corrupted"));
+    }
+    fields.take(4)?;
+    let (flags, method) = (fields.number(2)?, fields.number(2)?);
+    fields.take(4)?;
+    let crc = fields.number(4)? as u32;
+    let (mut stored, mut size) = (fields.number(4)?, fields.number(4)?);
+    let [name, extra, comment] = [fields.number(2)?, fields.number(2)?, fields.number(2)?];
+    fields.take(8)?;
+    let mut header = fields.number(4)?;
+    let name = String::from_utf8_lossy(fields.take(name as usize)?).into_owned();
+    let mut extra = Fields(fields.take(extra as usize)?);
+    fields.take(comment as usize)?;
+    while extra.0.len() >= 4 {
+        let (kind, length) = (extra.number(2)?, extra.number(2)?);
+        let mut extra = Fields(extra.take(length as usize)?);
+        // Numbers that took more than 32 bits, in this order.
+        if kind == 1 {
+            for number in [&mut size, &mut stored, &mut header] {
+                if *number == ELSEWHERE {
+                    *number = extra.number(8)?;
+                }
+            }
+        }
+    }
+    let how = match method {
+        _ if flags & 1 != 0 => Some("encrypted"),
+        0 if stored != size => return Err(broken("invalid header or archive is corrupted")),
+        0 => None,
+        _ => Some("compressed"),
+    };
+    Ok((name, Record { header, size: stored, crc, how }))
+}
+
+/// Numbers one after another, the lowest byte first.
+struct Fields<'b>(&'b [u8]);
+
+impl<'b> Fields<'b> {
+    fn take(&mut self, bytes: usize) -> Result<&'b [u8]> {
+        let (taken, rest) =
+            self.0.split_at_checked(bytes).ok_or_else(|| broken("invalid header or archive is corrupted"))?;
+        self.0 = rest;
+        Ok(taken)
+    }
+
+    fn number(&mut self, bytes: usize) -> Result<u64> {
+        let mut number = [0; 8];
+        number[..bytes].copy_from_slice(self.take(bytes)?);
+        Ok(u64::from_le_bytes(number))
+    }
+}
+
+/// So many bytes from a place on; the file is known to have them.
+fn bytes(source: &mut dyn Source, from: u64, count: usize) -> Result<Vec<u8>> {
+    let mut bytes = vec![0; count];
+    source.seek(SeekFrom::Start(from))?;
+    source.read_exact(&mut bytes).map_err(|_| broken("invalid header or archive is corrupted"))?;
+    Ok(bytes)
+}
+
+fn broken(why: &'static str) -> crate::Error {
+    SerializeError::Zip { why }.into()
+}
