@@ -390,9 +390,9 @@ fn twos(device: Device, wait: bool) -> Result<i64> {
 
 fn stale_and_torn(lab: &mut Lab) -> crate::Result<()> {
     let device = lab.device();
-    let what_is_read = "The loss on the GPU is 1 in the first step and 2 in the second. After each step it is copied to \
-                        the CPU with `non_blocking`. After the second copy the host reads the result at once. What does \
-                        it read?";
+    let what_is_read = "The loss on the GPU is 1 in the first step and 2 in the second. Each time it is copied to \
+                        the CPU with `non_blocking`. The host waits for the first copy, but reads the second without \
+                        waiting. What does it read?";
     if !device.is_cuda() {
         lab.think("09-loss-reads", what_is_read);
         lab.prose(
@@ -418,7 +418,7 @@ fn stale_and_torn(lab: &mut Lab) -> crate::Result<()> {
             .or(
                 "error",
                 "Nothing: it is an error to read a tensor that is still being copied.",
-                "Nobody checks that, and on a real GPU nobody could.",
+                "No call fails. A simulated GPU reports the race, but it lets the host read.",
             )
             .or(
                 "else",
