@@ -466,7 +466,7 @@ fn stale_and_torn(lab: &mut Lab) -> crate::Result<()> {
     } else if at_once == later {
         "The number is right, by luck: the copy had run when you read it. Nothing made the host wait for it."
     } else {
-        "You read the second result before the copy had run, and found what its memory held before: no error, but a \
+        "You read the second result before the copy had run, and found what its memory held before. You got no error, but a \
          plausible number that is one step old. item() waits for a tensor on the GPU, but has no reason to wait for \
          one on the host."
     };
