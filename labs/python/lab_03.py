@@ -136,7 +136,7 @@ def classify():
             optimizer.step()
 
             if batch % every == 0:
-                current = batch * batch_size
+                current = min((batch + 1) * batch_size, size)
                 print(f"loss: {loss.item():.3f}  [{current:>5}/{size:>5}]")
     # ANCHOR_END: train_classes
 

@@ -141,11 +141,11 @@ fn why_a_gpu(lab: &mut Lab, max_size: usize) -> crate::Result<()> {
     );
     lab.prose(growth);
     let overhead = if 2 * smallest > larger {
-        "Hardly any of that is arithmetic. It goes into the launch, into the way to the device, and into the wait for the \
+        "Hardly any of that is arithmetic. It goes into the launch, into reaching the device, and into waiting for the \
          end, and these take the same time for every size."
     } else {
-        "Part of that is the launch, the way to the device, and the wait for the end, which take the same time for every size. \
-         But this GPU also feels the arithmetic from the start."
+        "Part of that goes into the launch, into reaching the device, and into waiting for the end. These take the same time \
+         for every size. But this GPU also feels the arithmetic from the start."
     };
     lab.prose(Text::from(overhead).raced());
     let verdict = match faster {
@@ -418,7 +418,9 @@ fn six_calls(lab: &mut Lab) -> crate::Result<()> {
              `on_device.to(device)`, `on_device.to(DType::F64)`,\n\
              `on_device.to(copy: true)`, `on_cpu.to((device, DType::F64))`",
         )
-        .because("Where nothing has to change, `.to` returns the tensor that it was called on."),
+        .because(
+            "If device and type are right already, `.to` returns the tensor that it was called on, unless you ask for a copy.",
+        ),
     );
 
     // ANCHOR: six_calls
@@ -460,8 +462,8 @@ fn six_calls(lab: &mut Lab) -> crate::Result<()> {
     lab.table(table);
     lab.answer(guess, new);
     lab.prose(
-        "If device and type are right already, .to returns the same tensor and costs nothing, so you can write it everywhere. A \
-         new type, or copy: true, makes a new tensor where the old one is.",
+        "If device and type are right already, .to returns the same tensor and costs nothing, unless you pass copy: true. So you \
+         can write it everywhere. A new type or copy: true makes a new tensor where the old one is.",
     );
     lab.prose(if device.is_cuda() {
         "The last call converts on the CPU, and then moves twice the bytes. Moving first and converting on the \
@@ -583,7 +585,7 @@ fn made_where_needed(lab: &mut Lab) -> crate::Result<()> {
         Prediction::number(
             "01-million",
             "You need a million random numbers on the GPU. You can make them on the CPU and move them, or \
-             make them where you need them. How many times as long does the first way take?",
+             make them where you need them. About how many times as long does the first way take?",
         )
         .unit("times")
         .tolerance(0.25)

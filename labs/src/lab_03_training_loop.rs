@@ -330,7 +330,7 @@ fn classify(lab: &mut Lab, options: &Options) -> crate::Result<()> {
         lab.print(text!("Epoch {epoch}"));
         let losses = train_classes(&model, &loader, &loss_fn, &mut optimizer, device)?;
         for (batch, loss) in losses {
-            let current = batch * batch_size;
+            let current = ((batch + 1) * batch_size).min(size);
             let loss = exact("cross_entropy", loss);
             lab.print(text!("loss: {:.3}  [{current:>5}/{size:>5}]", loss));
         }

@@ -467,7 +467,7 @@ fn two_streams(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     lab.think(
         "08-copies",
         "Several chunks are copied to the GPU, and kernels compute with each of them. The copies go on one stream, the \
-         kernels on another. Which of the two times does that hide?",
+         kernels on another. Does that hide the time of the copies or that of the kernels?",
     );
     if !device.is_cuda() {
         lab.prose(

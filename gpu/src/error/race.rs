@@ -100,7 +100,8 @@ impl Race {
                 let _ = writeln!(report, "     {:width$}  called at {place}", "");
             }
         }
-        let _ = writeln!(report, "   = {} of both are the same, in no order", plural(self.bytes, "byte"));
+        let shared = plural(self.bytes, "byte");
+        let _ = writeln!(report, "   = the two share {shared}, and nothing says which comes first");
         let _ = write!(report, "   = fix: {}", self.fix());
         report
     }
@@ -114,8 +115,8 @@ impl Race {
                 second.access.does()
             ),
             worker if self.reused => format!(
-                "the memory was freed while {first} used it, and {worker} got it for another tensor: before the \
-                 first tensor is dropped, `tensor.record_stream(&s)?` with {first} as `s`"
+                "call `tensor.record_stream(&s)?` with {first} as `s` before the first tensor is dropped: its \
+                 memory was freed while {first} used it, and {worker} got it for another tensor"
             ),
             worker => format!(
                 "make {worker} wait before this line: `s.wait_stream(&t)?` with {first} as `t`, or \

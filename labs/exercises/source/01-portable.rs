@@ -50,7 +50,7 @@ pub static EXERCISE: Exercise = Exercise {
         "`Device::cuda_if_available()` does the whole of `pick`. For `squares`, make `Tensor::arange(0.0, n as f64, 1.0, pick()?)?`, \
          multiply it by itself, and call `.cpu()`.",
     ],
-    afterwards: "The long form asks `cuda::is_available()` and then `cuda::current_device()?`. Now you know why in this order.",
+    afterwards: "The long form asks `cuda::is_available()` and then `cuda::current_device()?`. Now you know why it asks in this order.",
     source: include_str!("01-portable.rs"),
     functions: &[
         ("pick", "pub fn pick() -> Result<Device>"),

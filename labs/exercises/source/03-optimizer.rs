@@ -59,9 +59,9 @@ pub static EXERCISE: Exercise = Exercise {
     id: "03-optimizer",
     title: "Head and backbone",
     kind: Kind::Fix,
-    task: "`fine_tune` gets a backbone that has been trained before, and a new head. The backbone stays exactly as \
-           it is, and no gradient is computed for it; the head learns. The program runs without an error, but its \
-           loss never falls. Make the head learn. It has to be the head that was passed to the function, because the \
+    task: "`fine_tune` gets a backbone that has been trained before, and a new head. The backbone is meant to \
+           stay exactly as it is, with no gradient computed for it, and the head is meant to learn. The program runs without \
+           an error, but the head learns nothing. Make it learn. It has to be the head that was passed to the function, because the \
            caller goes on using it.",
     hints: [
         "Three things happen to a parameter in a step: its gradient is forgotten, computed, and used. Which of them happen to \

@@ -175,7 +175,7 @@ fn blocks_and_segments(lab: &mut Lab) -> crate::Result<()> {
     lab.prose(
         "A request is rounded up to a multiple of 512 bytes. Up to 1 MiB it comes from the small pool, whose segments have 2 MiB. Beyond \
          that it comes from the large pool, whose segments have 20 MiB, or, from 10 MiB on, the request's own size rounded up \
-         to 2 MiB. What is left of a block is cut off for the next request; in the large pool only if it is more than 1 MiB. So \
+         to a multiple of 2 MiB. What is left of a block is cut off for the next request; in the large pool only if it is more than 1 MiB. So \
          H gets all of its segment. The driver is asked only if no free block is large enough.",
     );
     let named = |tensors: &[(&str, &Tensor)]| {
@@ -384,9 +384,9 @@ fn the_notebook(lab: &mut Lab) -> crate::Result<()> {
     lab.table(
         Table::new(["where the bytes come from", ""])
             .row(row!["27,000,000 floats of 4 bytes", exact("cube_bytes", cube)])
-            .row(row!["rounded up to 512: a block", exact("cube_block", block)])
+            .row(row!["rounded up to a multiple of 512: a block", exact("cube_block", block)])
             .row(row![
-                "rounded up to 2 MiB: its segment",
+                "rounded up to a multiple of 2 MiB: its segment",
                 exact("cube_segment", segment)
             ])
             .row(row![
@@ -394,7 +394,7 @@ fn the_notebook(lab: &mut Lab) -> crate::Result<()> {
                 exact("cube_and_small", segment + small_segment)
             ])
             .row(row![
-                "two segments, since the cell ran twice",
+                "two segments, as the cell ran twice, and the small one",
                 exact("two_and_small", 2 * segment + small_segment)
             ])
             .row(row![

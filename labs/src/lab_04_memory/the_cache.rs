@@ -153,7 +153,7 @@ fn how_often(lab: &mut Lab) -> crate::Result<()> {
     lab.report(cuda::memory_summary_device(device.index(), true)?);
     lab.prose(
         "memory_summary() prints the same counts as a table, here in its short form. Begin with the second column, which has \
-         the peaks.",
+         the peaks. The totals are larger than above, because another step has run since the third.",
     );
     drop((model, optimizer));
     cuda::empty_cache()?;

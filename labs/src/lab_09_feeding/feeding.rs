@@ -390,9 +390,9 @@ fn twos(device: Device, wait: bool) -> Result<i64> {
 
 fn stale_and_torn(lab: &mut Lab) -> crate::Result<()> {
     let device = lab.device();
-    let what_is_read = "The loss on the GPU is 1 in the first step and 2 in the second. After each step it is copied to \
-                        the CPU with `non_blocking`. After the second copy the host reads the result at once. What does \
-                        it read?";
+    let what_is_read = "The loss on the GPU is 1 in the first step and 2 in the second. Each time it is copied to \
+                        the CPU with `non_blocking`. The host waits for the first copy, but reads the second without \
+                        waiting. What does it read?";
     if !device.is_cuda() {
         lab.think("09-loss-reads", what_is_read);
         lab.prose(
@@ -418,7 +418,7 @@ fn stale_and_torn(lab: &mut Lab) -> crate::Result<()> {
             .or(
                 "error",
                 "Nothing: it is an error to read a tensor that is still being copied.",
-                "Nobody checks that, and on a real GPU nobody could.",
+                "No call fails. A simulated GPU reports the race, but it lets the host read.",
             )
             .or(
                 "else",
@@ -466,7 +466,7 @@ fn stale_and_torn(lab: &mut Lab) -> crate::Result<()> {
     } else if at_once == later {
         "The number is right, by luck: the copy had run when you read it. Nothing made the host wait for it."
     } else {
-        "You read the second result before the copy had run, and found what its memory held before: no error, but a \
+        "You read the second result before the copy had run, and found what its memory held before. You got no error, but a \
          plausible number that is one step old. item() waits for a tensor on the GPU, but has no reason to wait for \
          one on the host."
     };

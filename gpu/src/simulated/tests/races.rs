@@ -265,7 +265,7 @@ fn the_report_names_both_lines_and_the_fix() {
         format!("            called at {file}:{first}:"),
         "   = add    reads 256 bytes on stream 2\n".to_string(),
         format!("            called at {file}:{second}:"),
-        "   = 256 bytes of both are the same, in no order\n".to_string(),
+        "   = the two share 256 bytes, and nothing says which comes first\n".to_string(),
         "   = fix: make stream 2 wait before this line: `s.wait_stream(&t)?` with stream 1 as `t`".to_string(),
     ];
     let mut rest = &report[..];
