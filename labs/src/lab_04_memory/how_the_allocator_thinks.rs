@@ -384,7 +384,10 @@ fn the_notebook(lab: &mut Lab) -> crate::Result<()> {
     lab.table(
         Table::new(["where the bytes come from", ""])
             .row(row!["27,000,000 floats of 4 bytes", exact("cube_bytes", cube)])
-            .row(row!["rounded up to a multiple of 512: a block", exact("cube_block", block)])
+            .row(row![
+                "rounded up to a multiple of 512: a block",
+                exact("cube_block", block)
+            ])
             .row(row![
                 "rounded up to a multiple of 2 MiB: its segment",
                 exact("cube_segment", segment)

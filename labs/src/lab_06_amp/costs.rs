@@ -103,11 +103,18 @@ pub(super) fn by_type(lab: &mut Lab) -> crate::Result<()> {
              second column is that of a simulated card.",
         );
     }
-    let mut products = format!(
-        "Here the product is {}. On the {other_name} it is {}. A type gains where the card has tensor cores for it, which do \
-         many more multiplications at a time than the rest of the card.",
-        gains(&here),
-        gains(&there)
+    // What a CPU gains hangs on what else it does at the time, so only the table shows it.
+    let mut products = match device.is_cuda() {
+        true => format!(
+            "Here the product is {}. On the {other_name} it is {}.",
+            gains(&here),
+            gains(&there)
+        ),
+        false => format!("On the {other_name} the product is {}.", gains(&there)),
+    };
+    products.push_str(
+        " A type gains where the card has tensor cores for it, which do many more multiplications at a time than the rest of \
+         the card.",
     );
     if device.is_cuda()
         && [&here, &there].into_iter().any(|times| emulates_bfloat16(times))
