@@ -144,7 +144,7 @@ fn why_a_gpu(lab: &mut Lab, max_size: usize) -> crate::Result<()> {
         "Hardly any of that is arithmetic. It goes into the launch, into reaching the device, and into waiting for the \
          end, and these take the same time for every size."
     } else {
-        "Part of that goes into the launch, into reaching the device, and into waiting for the end. These take the same time \
+        "Part of that goes into the launch, into reaching the device, and into waiting for the end, which take the same time \
          for every size. But this GPU also feels the arithmetic from the start."
     };
     lab.prose(Text::from(overhead).raced());
