@@ -68,7 +68,6 @@ pub const CLAIMS: Claims = Claims {
         "A GPU does thousands of these operations at once",
         "CPU / GPU says how many times as long the CPU takes",
         "Try a larger --max-size",
-        "which take the same time for every size",
         "and these take the same time for every size",
         "it always answers",
         "At some size the arithmetic outweighs the launch",

@@ -225,6 +225,7 @@ pub const CLAIMS: Claims = Claims {
         "this section shows error GPU0002, and the largest batch that fits",
         "You see it where launches set the pace",
         "In truth recording costs the host",
+        "because another step has run since the third",
         "larger network from \"Whose bytes?\"",
         "each later step twice as many as the one before",
         "A checkpoint costs a second forward pass",

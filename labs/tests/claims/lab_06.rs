@@ -44,6 +44,7 @@ pub const CLAIMS: Claims = Claims {
             holds: |seen| seen.device() == "cpu" || gains(seen, "here", 3) || !gains(seen, "here", 2),
         },
         Claim { says: "Here the product is", holds: |seen| names_the_gains(seen, "here", "Here") },
+        Claim { says: "4090 the product is", holds: |seen| names_the_gains(seen, "there", "On the ") },
         Claim { says: "it is faster in", holds: |seen| names_the_gains(seen, "there", "On the ") },
         Claim {
             says: "on a simulated card at the pace of float32",
