@@ -238,6 +238,7 @@ def vanishing():
     values = torch.cat([gradient.flatten() for gradient in whole])
     values = values[values != 0]
     # ANCHOR: lost
+    # Up to the first size a float16 becomes 0, and below the second it has fewer digits.
     half_of_smallest, all_digits = 2**-25, 2**-14
     lost = (values.abs() <= half_of_smallest).sum().item()
     worn = (values.abs() < all_digits).sum().item() - lost

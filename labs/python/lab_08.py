@@ -419,8 +419,8 @@ def whodunit():
 
 def fails_where_the_mistake_is():
     # ANCHOR: blocking (needs a GPU)
-    # For a whole program: CUDA_LAUNCH_BLOCKING=1 in its environment. CUDA reads it once, at
-    # its first use.
+    # For a whole program: CUDA_LAUNCH_BLOCKING=1 in its environment. CUDA reads it once,
+    # at its first use.
     os.environ["CUDA_LAUNCH_BLOCKING"] = "1"
     bad_index(torch.device("cuda"))
     # ANCHOR_END: blocking

@@ -331,7 +331,7 @@ fn the_report_says_who_holds_the_memory_and_the_program_goes_on() {
                 &format!("     {file}:{}  1 block   200.00 MiB", line + 2),
                 &format!("     {file}:{line}  3 blocks  150.00 MiB"),
                 "   = fix: use a smaller batch, or drop what is no longer needed before this line;",
-                "          when nothing is to be learned, as in an evaluation, run it in `no_grad(|| …)`",
+                "          in an evaluation, where nothing learns, run the forward pass in `no_grad(|| …)`",
             ]
         );
         assert_eq!((memory.device, memory.holders.len(), memory.holders[1].blocks), (0, 2, 3));

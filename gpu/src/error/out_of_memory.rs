@@ -110,7 +110,7 @@ impl OutOfMemory {
             return "the limit set with `set_per_process_memory_fraction` is less than this alone: raise it";
         }
         "use a smaller batch, or drop what is no longer needed before this line;\n          \
-         when nothing is to be learned, as in an evaluation, run it in `no_grad(|| …)`"
+         in an evaluation, where nothing learns, run the forward pass in `no_grad(|| …)`"
     }
 }
 

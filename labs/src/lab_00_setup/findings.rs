@@ -377,8 +377,9 @@ fn about_driver(computer: &Computer) -> Option<Step> {
         return Some(step(
             "Ask for the right to use the GPU",
             format!(
-                "This user may not open {file}. On many systems a group may: the first line says which, and the \
-                 second makes you a member, from the next login on. On a shared computer ask whoever looks after it."
+                "This user may not open {file}. On many systems a group may, and the first line says which. If it is video, \
+                 the second line makes you a member, from the next login on. On a shared computer ask whoever looks \
+                 after it."
             ),
             ["ls -l /dev/nvidia*", "sudo usermod -aG video \"$USER\""],
         ));
@@ -401,7 +402,7 @@ fn about_driver(computer: &Computer) -> Option<Step> {
                 ("linux", Some(1..)) => install_driver(
                     computer,
                     "Install NVIDIA's driver",
-                    "The GPU is plugged in, but nothing on this computer can talk to it. Restart afterwards.",
+                    "The GPU is plugged in, but nothing on this computer can talk to it. Restart once the driver is installed.",
                 ),
                 ("linux", None) => install_driver(
                     computer,
@@ -414,7 +415,7 @@ fn about_driver(computer: &Computer) -> Option<Step> {
         DriverTrouble::TooOld => install_driver(
             computer,
             "Update NVIDIA's driver",
-            "This crate needs CUDA 12.0 or newer, which drivers run from version 525 on. Restart afterwards.",
+            "This crate needs CUDA 12.0 or newer, which drivers run from version 525 on. Restart once the driver is installed.",
         ),
         DriverTrouble::CannotBeLoaded => install_driver(
             computer,

@@ -293,6 +293,7 @@ pub(super) fn vanishing(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     }
     all.retain(|x| *x != 0.0);
     // ANCHOR: lost
+    // Up to the first size a float16 becomes 0, and below the second it has fewer digits.
     let (half_of_smallest, all_digits) = (2f32.powi(-25), 2f32.powi(-14));
     let lost = all.iter().filter(|x| x.abs() <= half_of_smallest).count();
     let worn = all.iter().filter(|x| x.abs() < all_digits).count() - lost;
