@@ -194,7 +194,7 @@ fn every_time_says_whether_it_is_modelled_or_measured() {
 
 #[test]
 fn the_binary_prints_what_the_function_does() {
-    let runs: &[&[&str]] = &[&[], &["--batch-size", "100", "--seed", "-7"], &["--format", "json"]];
+    let runs: &[&[&str]] = &[&[], &["--batch-size", "100", "--seed", "-7", "--format", "json"]];
     said::assert_prints_alike(env!("CARGO_BIN_EXE_lab-09"), "lab-09", &T4, runs);
 }
 

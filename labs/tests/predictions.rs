@@ -196,7 +196,9 @@ fn with_sections(events: &[Event]) -> Vec<(String, Event)> {
 #[test]
 fn a_reader_who_thinks_for_an_hour_changes_nothing() {
     assert!(THINKERS.iter().map(|(name, _)| *name).eq(LABS.iter().map(|lab| lab.name)), "add the new lab");
-    let runs: Vec<_> = runs().into_iter().filter(|(_, run)| is_simulated(run)).collect();
+    // What stands between two readings of a clock does so in every run: one of each lab.
+    let mut runs: Vec<_> = runs().into_iter().filter(|(_, run)| is_simulated(run)).collect();
+    runs.dedup_by_key(|(lab, _)| lab.name);
     let wrong: Vec<String> = runs
         .par_iter()
         .flat_map(|(lab, run)| {

@@ -56,3 +56,15 @@ mod trace;
 mod views;
 mod vision;
 mod words;
+
+/// Tests share a process, whose own generator whoever stands beside may draw from. This one does so while all others run (its
+/// name is the first), so that a test which seeds that generator, where it should enter a machine, fails at once.
+#[test]
+fn a_bystander_draws_all_the_while() {
+    std::thread::spawn(|| {
+        loop {
+            todevice::Tensor::rand(&[1]).unwrap();
+            std::thread::sleep(std::time::Duration::from_micros(100));
+        }
+    });
+}

@@ -14,7 +14,7 @@ fn every_file_of_tests_is_part_of_a_binary() {
         ("labs/exercises/tests", &[]),
         ("course/tests", &[]),
         ("book/tests", &[]),
-        ("tests/tests", &["browser"]),
+        ("tests/tests", &["browser", "wasm"]),
     ] {
         let folder = root.join(folder);
         let main = fs::read_to_string(folder.join("main.rs")).unwrap();

@@ -1,4 +1,4 @@
-//! All tests across packages but those in a browser: one binary, which links once and runs them side by side.
+//! All tests across packages but those in a browser and in WebAssembly: one binary, which links once and runs them side by side.
 
 #[path = "../../tensor/tests/common/halves.rs"]
 mod half_patterns;
@@ -19,4 +19,3 @@ mod nvml;
 mod pytorch_amp;
 mod pytorch_training;
 mod trace;
-mod wasm;
