@@ -805,7 +805,7 @@ fn the_default_stream(lab: &mut Lab) -> crate::Result<()> {
         )
         .because(
             "The memory of `x` goes back to the allocator when `x` is dropped, and the tensor of sevens gets it. The \
-             side stream doubles whatever stands there when it gets that far.",
+             side stream doubles whatever is there when it gets that far.",
         )
         .raced(),
     );

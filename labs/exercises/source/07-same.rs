@@ -72,7 +72,7 @@ pub static EXERCISE: Exercise = Exercise {
            and cuDNN, and afterwards all flags must be as the caller had set them.",
     hints: [
         "What is drawn at random here? And what can differ even if all that is drawn is the same?",
-        "A seed fixes what is drawn after it, the weights at the start among them. It fixes neither the order of \
+        "A seed fixes what is drawn after it, including the initial weights. It fixes neither the order of \
          additions nor the algorithm that a search finds: two flags of cuDNN decide those.",
         "`manual_seed(seed);` comes before the network, and all of it runs within `cudnn::flags(…, || …)` with \
          `benchmark: false` and `deterministic: true`.",
@@ -334,7 +334,7 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
             (true, false) => Diagnosis::new("seed-too-late", "The two training runs do not start with the same weights.")
                 .idea("A seed fixes what is drawn after it. The weights of the network are drawn when the network is made."),
             (false, _) => Diagnosis::new("no-seed", "Nothing fixes what is drawn.")
-                .idea("The weights at the start and the noise come from generators, which go on from wherever they are. Seed them."),
+                .idea("The initial weights and the noise come from generators, which go on from wherever they are. Seed them."),
         }));
     }
     // A search launches several algorithms for the same pass, one after the other.

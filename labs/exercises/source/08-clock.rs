@@ -48,7 +48,7 @@ pub static EXERCISE: Exercise = Exercise {
     title: "Too fast to be true",
     kind: Kind::Fix,
     task: "`time_per_step` should return the average time of `steps` steps in a row. That includes all their work on the \
-           GPU. It includes neither work that was queued before, nor anything that only the very first step does. The \
+           GPU. It includes neither work that was already queued, nor anything that only the very first step does. The \
            steps should run as they do in training, where nobody waits between them. The function must work without a \
            GPU, too. At present it measures something else.",
     hints: [
@@ -171,7 +171,7 @@ pub static EXERCISE: Exercise = Exercise {
         },
         Wrong {
             name: "wrong_count",
-            what: "The time is divided by the number of all steps, the warm-up among them.",
+            what: "The time is divided by the number of all steps, the warm-up included.",
             edits: &[("start.elapsed() / steps", "start.elapsed() / (steps + 1)")],
             diagnosis: "wrong-count",
         },

@@ -56,7 +56,7 @@ pub static EXERCISE: Exercise = Exercise {
     hints: [
         "There are two questions. When may the GPU begin to work on a chunk? And when may the chunk's memory be used for \
          another one?",
-        "The stream of the work has to wait for the copy, once for each chunk, after the copy was asked for. And before \
+        "The stream of the work has to wait for the copy, once for each chunk, after the copy has been asked for. And before \
          the chunk is dropped, at the end of each round, the allocator has to be told that a second stream uses it.",
         "After the copy: `compute.wait_stream(copies)?;`, and `x.record_stream(…)?;` with the stream that uses `x` and does \
          not own its memory.",
@@ -169,7 +169,7 @@ pub static EXERCISE: Exercise = Exercise {
         },
         Wrong {
             name: "wait_too_early",
-            what: "The wait stands before the copy.",
+            what: "The wait comes before the copy.",
             edits: &[
                 (WAIT, ""),
                 (COPY, "        compute.wait_stream(copies)?;\n        let x = cuda::stream(copies, || chunk.to(to))?;\n"),
@@ -196,7 +196,7 @@ pub static EXERCISE: Exercise = Exercise {
         },
         Wrong {
             name: "waits_in_the_scope",
-            what: "The wait stands within the scope of the stream that copies.",
+            what: "The wait is within the scope of the stream that copies.",
             edits: &[
                 (
                     COPY,
@@ -215,7 +215,7 @@ pub static EXERCISE: Exercise = Exercise {
         },
         Wrong {
             name: "not_handed_over",
-            what: "All is done on the other stream, and the caller's stream is not told to wait for the scores.",
+            what: "Everything is done on the other stream, and the caller's stream is not told to wait for the scores.",
             edits: &[
                 (WAIT, ""),
                 (RECORD, ""),

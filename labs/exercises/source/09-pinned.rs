@@ -46,12 +46,12 @@ pub static EXERCISE: Exercise = Exercise {
     title: "The buffer that was filled too soon",
     kind: Kind::Fix,
     task: "Frames go to the GPU through a pinned buffer, and the host does not wait for the copies. So some \
-           scores are of a mixture: a part of the frame is already the next one. Mend that. The host must still \
+           scores come from a mixture: part of the frame already belongs to the next one. Fix that. The host must still \
            prepare the next frame while the GPU works on this one, and the calls that copy must still return at \
            once. Do not pin a buffer for each frame: pinned memory is scarce.",
     hints: [
         "`buffer.to(to)?` returns before the buffer has been read. Which is the first line that must wait until then?",
-        "An event recorded after the copy tells when the buffer has been read. Let the host wait for it as late as possible: \
+        "An event recorded after the copy tells you when the buffer has been read. Let the host wait for it as late as possible: \
          when it needs the buffer again. Or have two buffers, with an event each, and take them in turn.",
         "Make one `Event::new(EventOptions::default())` before the loop, `record()` it right after the copy, and \
          `synchronize()` it right before `copy_`. The first time there is nothing to wait for.",

@@ -52,7 +52,8 @@ pub static EXERCISE: Exercise = Exercise {
     hints: [
         "When must you ask for the copy of the next batch, if the host waits within `step`?",
         "Send the first batch before the loop. In each round: let the stream of the work wait for this batch, send the next \
-         one, then do the step. The order of the first two matters as well: `wait_stream` waits for everything that was sent so far.",
+         one, then do the step. The order of the first two matters as well: `wait_stream` waits for everything that \
+         has been sent so far.",
         "`let mut next = rest.next().map(send).transpose()?;` sends a batch if there is one. In the loop: `compute.wait_stream(copies)?`, \
          `x.record_stream(&compute)?`, send the next, `step(&x)?`.",
     ],

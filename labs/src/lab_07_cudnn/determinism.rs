@@ -224,7 +224,7 @@ fn repeated_trainings(lab: &mut Lab, steps: usize) -> crate::Result<()> {
         return Ok(());
     }
     lab.prose(
-        "The seed fixes the weights at the start and the images. It does not fix the order of additions, and each step \
+        "The seed fixes the initial weights and the images. It does not fix the order of additions, and each step \
          builds on the differences of the last. \"+ deterministic\" is cudnn::set_deterministic(true), \"+ everywhere\" \
          is use_deterministic_algorithms(true), which covers all operations; in this crate only convolutions need it.",
     );

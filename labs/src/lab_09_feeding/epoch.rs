@@ -230,8 +230,8 @@ pub(super) fn one_epoch(lab: &mut Lab, batch_size: usize) -> crate::Result<()> {
     manual_seed(lab.seed());
     lab.think(
         "09-shorter",
-        "The samples of a data set take the CPU some time, and the network is small. What shortens an epoch most: \
-         pinned memory, copies that nobody waits for, or workers?",
+        "The samples of a data set take the CPU some time to prepare, and the network is small. What shortens an epoch \
+         most: pinned memory, copies that nobody waits for, or workers?",
     );
     // ANCHOR: loader
     let loader = |num_workers, pin_memory| {

@@ -54,7 +54,7 @@ fn pageable_and_pinned(lab: &mut Lab) -> crate::Result<()> {
     }
     lab.think(
         "09-pinned",
-        "Pinned memory is memory of the host too. How much faster is a copy of 8 MiB from there than from pageable memory?",
+        "Pinned memory is host memory too. How much faster is a copy of 8 MiB from there than from pageable memory?",
     );
     let mut table = Table::new(["copy", "pageable", "pinned"]);
     for (size, bytes) in [("64 KiB", 1 << 16), ("1 MiB", 1 << 20), ("8 MiB", 1 << 23)] {
@@ -423,7 +423,7 @@ fn stale_and_torn(lab: &mut Lab) -> crate::Result<()> {
             .or(
                 "else",
                 "0, because new memory is cleared.",
-                "Memory is handed out as it is, with what was last in it.",
+                "Memory is handed out as it is, with whatever was last in it.",
             )
             .because(
                 "The second result gets the memory of the first, which holds the old number until the copy has run. \

@@ -235,9 +235,10 @@ fn created_or_moved(lab: &mut Lab) -> crate::Result<()> {
         lab.report(wrap(&error.to_string()));
     }
     lab.prose(
-        "Made on the CPU and moved, a tensor takes both memories for a while, and a copy. Made on the GPU it takes one \
-         memory and no copy. A worker may not use the GPU: in PyTorch it is a fork, and CUDA does not survive that. Only \
-         memory of the host can be pinned. So a collate_fn that uses the GPU needs num_workers 0 and no pin_memory.",
+        "Made on the CPU and moved, a tensor takes memory in both places for a while, and costs a copy. Made on the \
+         GPU it takes memory there only, and no copy. A worker may not use the GPU: in PyTorch it is a fork, and CUDA does not \
+         survive that. Only host memory can be pinned. So a collate_fn that uses the GPU needs num_workers 0 and no \
+         pin_memory.",
     );
     Ok(())
 }

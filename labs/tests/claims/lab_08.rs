@@ -100,7 +100,7 @@ pub const CLAIMS: Claims = Claims {
         "except where the GPU has to wait for it",
         "Both loops add up the same losses.",         // as a table shows
         "With --gpu sim:t4 the first loop is slower", // see the first claim of that loop
-        "The side stream doubles whatever stands there",
+        "The side stream doubles whatever is there",
         "The default stream is special only because",
         "the host is told by a later line",
         "The memory of x goes back to the stream it was made on",

@@ -167,11 +167,11 @@ pub const CLAIMS: Claims = Claims {
         },
         // 6
         Claim {
-            says: "a tensor takes both memories for a while",
+            says: "a tensor takes memory in both places for a while",
             holds: |seen| seen.numbers("host_bytes")[1] > 0.0 && seen.numbers("device_bytes")[1] > 0.0,
         },
         Claim {
-            says: "Made on the GPU it takes one memory",
+            says: "Made on the GPU it takes memory there only",
             holds: |seen| seen.numbers("host_bytes")[4] == 0.0 && seen.numbers("device_bytes")[4] > 0.0,
         },
         Claim { says: "it is there already", holds: |seen| seen.number("host_bytes") == 4194304.0 },
