@@ -58,6 +58,11 @@ def save_and_load():
     torch.save(on_cpu, "on-cpu.pt")
     back = torch.load("on-cpu.pt", map_location=device)
     # ANCHOR_END: there_and_back
+    if torch.cuda.device_count() > 1:
+        # ANCHOR: other_gpu (needs a GPU)
+        moved = torch.load("model.pt", map_location="cuda:1")
+        # ANCHOR_END: other_gpu
+        print(next(iter(moved.values())).device)
     for loaded in [on_cpu, back]:
         same = all(torch.equal(net.state_dict()[name].cpu(), loaded[name].cpu()) for name in loaded)
         print(f"same_numbers = {'yes' if same else 'no'}")

@@ -9,7 +9,7 @@ use todevice::trace::Counters;
 use todevice::{get_rng_state, set_rng_state};
 
 use super::Disk;
-use crate::{Lab, Prediction, Table, bytes, exact, row};
+use crate::{Lab, Table, bytes, exact, row};
 
 /// Enough to be seen beside everything else: 16 MiB of parameters, and twice that of moments.
 fn network() -> Result<nn::Sequential> {
@@ -59,32 +59,10 @@ pub(super) fn to_the_cpu_first(lab: &mut Lab, disk: &Disk) -> crate::Result<()> 
 
 fn memory(lab: &mut Lab, disk: &Disk) -> crate::Result<()> {
     let device = lab.device();
-    let guess = lab.predict(
-        Prediction::choice(
-            "11-peak",
-            "The model is on the GPU, and loads a checkpoint of model and optimizer. Which map_location takes more memory of the GPU \
-             while it loads?",
-        )
-        .or("device", "The GPU.", "In this run it does not.")
-        .or("cpu", "The CPU.", "On the CPU the file takes memory of the host, and each tensor goes to the GPU as it is needed.")
-        .or("same", "They take the same.", "Loaded to the GPU, the tensors of the file stand beside the parameters.")
-        .because("Tensors that are loaded to the GPU exist there twice, until those of the file are dropped.")
-        .only_if(device.is_cuda()),
-    );
-    let empty = lab.predict(
-        Prediction::choice(
-            "11-empty-cache",
-            "Before it loads, the program calls `empty_cache()`, \u{201c}not sure this helps\u{201d}. What does that change?",
-        )
-        .or("peak", "Loading takes less memory.", "What is allocated is what tensors hold, and a cache is held by none.")
-        .or(
-            "driver",
-            "The driver is asked for memory that was there already.",
-            "In this run the driver is not asked more often.",
-        )
-        .or("nothing", "Nothing at all.", "The memory went back to the driver, and loading has to ask for it again.")
-        .because("Memory in the cache is there to be used again. And where it does not fit, the allocator empties the cache by itself.")
-        .only_if(device.is_cuda()),
+    lab.think(
+        "11-peak",
+        "The model is on the GPU, and loads a checkpoint of model and optimizer. Which map_location takes more memory of the GPU \
+         meanwhile, the GPU or the CPU? And what changes if the program calls empty_cache() first, \u{201c}not sure this helps\u{201d}?",
     );
     if !device.is_cuda() {
         lab.prose(
@@ -112,24 +90,16 @@ fn memory(lab: &mut Lab, disk: &Disk) -> crate::Result<()> {
     }
     lab.table(table);
     let [to_gpu, to_cpu, emptied] = seen[..] else { return Ok(()) };
-    lab.answer(
-        guess,
-        match to_gpu.0.cmp(&to_cpu.0) {
-            std::cmp::Ordering::Greater => "device",
-            std::cmp::Ordering::Equal => "same",
-            std::cmp::Ordering::Less => "cpu",
-        },
-    );
-    lab.answer(
-        empty,
-        if emptied.0 < to_cpu.0 {
-            "peak"
-        } else if emptied.1 > to_cpu.1 {
-            "driver"
-        } else {
-            "nothing"
-        },
-    );
+    lab.prose(if to_gpu.0 > to_cpu.0 {
+        "Loaded to the GPU, the tensors of the file lie beside those of the model, and the peak is higher."
+    } else {
+        "Here both have the same peak."
+    });
+    lab.prose(if emptied.0 == to_cpu.0 && emptied.1 > to_cpu.1 {
+        "empty_cache() does not lower the peak. It gives memory back for which the driver has to be asked again."
+    } else {
+        "Here empty_cache() has changed more than the calls to the driver."
+    });
     Ok(())
 }
 
@@ -148,29 +118,26 @@ fn save_large(disk: &Disk, device: Device) -> Result<()> {
 
 fn random_numbers(lab: &mut Lab, disk: &Disk) -> crate::Result<()> {
     let device = lab.device();
-    let guess = lab.predict(
-        Prediction::yes_no(
-            "11-rng",
-            format!(
-                "A checkpoint also has `get_rng_state()?`, the state of the random numbers. It is loaded to {device}. Does \
-                 `set_rng_state` take it?"
-            ),
-        )
-        .because(if device.is_cuda() {
-            "The generator of the CPU wants its state on the CPU, and that of a GPU does too."
-        } else {
-            "It is on the CPU, where the generator wants it."
-        }),
+    lab.think(
+        "11-rng",
+        format!(
+            "A checkpoint also has `get_rng_state()?`, the state of the random numbers. It is loaded to {device}. Does `set_rng_state` \
+             take it?"
+        ),
     );
     // ANCHOR: rng
     disk.save(get_rng_state()?, "rng.pt")?;
     let loaded = disk.load("rng.pt", device)?;
     let outcome = set_rng_state(loaded.as_tensor()?);
     // ANCHOR_END: rng
-    lab.answer(guess, outcome.is_ok());
-    if let Err(error) = outcome {
-        lab.report(error.report());
-        lab.prose("It is a tensor of bytes, and PyTorch says the same. What it means is that the state is not on the CPU.");
+    match outcome {
+        Ok(()) => {
+            lab.prose("It does: the state is on the CPU, where the generator wants it.")
+        }
+        Err(error) => {
+            lab.report(error.report());
+            lab.prose("These are PyTorch's words. It is a tensor of bytes, but it is not on the CPU.");
+        }
     }
     Ok(())
 }

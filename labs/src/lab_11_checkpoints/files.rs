@@ -125,15 +125,10 @@ const WHOLE_MODEL: &[u8] = include_bytes!("../../files/whole-model.pt");
 
 pub(super) fn inside(lab: &mut Lab, disk: &Disk) -> crate::Result<()> {
     lab.section(3, "What is in a file");
-    let guess = lab.predict(
-        Prediction::choice(
-            "11-row",
-            "`table` has 100 rows of 100 numbers. `row` is the first of them, `table.select(0, 0)?`. How large is the file that \
-             `row` is saved to?",
-        )
-        .or("row", "As large as a row needs.", "A row is a view of the table's memory, and that memory is what is saved.")
-        .or("table", "As large as the table needs.", "Only the numbers of the row were saved.")
-        .because("A file holds whole storages, so that views which share one share it again after loading."),
+    lab.think(
+        "11-row",
+        "`table` has 100 rows of 100 numbers, and `row` is the first of them, `table.select(0, 0)?`. How large is the file that \
+         `row` is saved to?",
     );
     // ANCHOR: row
     let table = Tensor::randn(&[100, 100])?;
@@ -148,23 +143,21 @@ pub(super) fn inside(lab: &mut Lab, disk: &Disk) -> crate::Result<()> {
             .row(row!["copy.pt, a copy() of the row", bytes("copy_size", of_copy)]),
     );
     let whole = table.numel() * table.dtype().size();
-    lab.answer(guess, if of_row >= whole { "table" } else { "row" });
+    lab.prose(if of_row > whole {
+        "The file of the row holds the whole table: a row is a view of the memory of its table, and that memory is saved. The \
+         copy() has memory of its own."
+    } else {
+        "Each file holds the numbers of the row, and nothing else."
+    });
 
-    let guess = lab.predict(
-        Prediction::choice(
-            "11-whole",
-            "Somebody has saved the network itself, `torch.save(net, \"whole-model.pt\")`, and sends you the file. What does \
-             `load` make of it?",
-        )
-        .or("network", "The network.", "To make a network it would have to run the class of the network, which the file only names.")
-        .or("state", "Its state: the tensors by name.", "The file says which class to call, and `load` calls none.")
-        .or("error", "An error.", "The file has only tensors.")
-        .because("The file asks for a class by its name, and `load` calls nothing but what rebuilds tensors."),
+    lab.think(
+        "11-whole",
+        "Somebody has saved the network itself, `torch.save(net, \"whole-model.pt\")`, and sends you the file. What does `load` make \
+         of it?",
     );
     // ANCHOR: whole
     let whole = serialize::from_bytes(WHOLE_MODEL, Device::Cpu);
     // ANCHOR_END: whole
-    lab.answer(guess, if whole.is_err() { "error" } else { "network" });
     if let Err(error) = whole {
         lab.report(wrap(&error.report()));
     }

@@ -136,7 +136,7 @@ pub(super) fn resumed(
     let guess = lab.predict(
         Prediction::choice(
             "11-resume",
-            "A training run is interrupted half-way, and goes on from a checkpoint. Which parts of the checkpoint, if they are left \
+            "A training run is interrupted half-way, and is resumed from a checkpoint. Which parts of the checkpoint, if they are left \
              out, change the losses that follow?",
         )
         .or("none", "Neither of these two. The model is enough.", MODEL_IS_NOT_ENOUGH)
@@ -144,7 +144,7 @@ pub(super) fn resumed(
         .or("rng_state", "The state of the random numbers.", "Adam's moments are lost, too, if nobody saves them.")
         .or("both", "Either of the two.", MODEL_IS_NOT_ENOUGH)
         .because(
-            "Adam steps by its moments, which would begin at zero again, and the data would be shuffled in another order.",
+            "Adam's moments would begin at zero again, and the data would come in another order.",
         ),
     );
     let seed = lab.seed();
@@ -215,16 +215,10 @@ pub(super) fn resumed(
         },
     );
 
-    let guess = lab.predict(
-        Prediction::yes_no(
-            "11-dropout",
-            format!(
-                "Now the network has dropout, and the checkpoint has the states of all generators, that of {device} too. The run \
-                 is resumed on the CPU. Are its losses the same?"
-            ),
-        )
-        .because("Dropout draws on the device of its input, and the CPU draws other numbers than a GPU does.")
-        .only_if(device.is_cuda()),
+    lab.think(
+        "11-dropout",
+        "Now the network has dropout, which draws random numbers where its input is. The checkpoint has the state of that \
+         generator, too. The run is resumed on the CPU. Are its losses the same?",
     );
     let mut training = Training::new(seed, device, 0.2)?;
     training.train(half)?;
@@ -247,7 +241,11 @@ pub(super) fn resumed(
         table = table.row(row![name, last_loss(losses), same]);
     }
     lab.table(table);
-    lab.answer(guess, on_cpu == straight);
+    lab.prose(if on_cpu == straight {
+        "The CPU draws the numbers that the first run drew."
+    } else {
+        "The CPU draws other numbers than a GPU, whatever state it is given."
+    });
     Ok(())
 }
 
@@ -275,7 +273,7 @@ pub(super) fn file(name: &str) -> Result<Arc<[u8]>, String> {
     for key in ["epoch", "model", "scheduler"] {
         checkpoint.at(key).map_err(|_| {
             format!(
-                "{name}: it has no {key}: section 7 saves a training.pt with --folder"
+                "{name}: it has no {key}: take the training.pt that this lab leaves in --folder"
             )
         })?;
     }
