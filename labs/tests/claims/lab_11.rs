@@ -1,4 +1,3 @@
-use super::seen::Seen;
 use super::{Claim, Claims};
 
 pub const CLAIMS: Claims = Claims {
