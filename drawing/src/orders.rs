@@ -20,7 +20,7 @@ pub struct Order {
 const FONT: u32 = 13;
 const LINE: f64 = 17.0;
 const GAP: f64 = 10.0;
-const PAD: f64 = 8.0;
+const PAD: f64 = 6.0;
 const CHIP: f64 = 20.0;
 
 /// Draws each order: both memories, with what is in them, and below what becomes of the next step.
@@ -88,8 +88,8 @@ fn cell_of(
                 continue;
             }
             let role = if row == 0 { Role::Parameter } else { Role::Optimizer };
-            let corner = (left + 5.0, top + PAD + row as f64 * (CHIP + 4.0));
-            lines.push(role.look(rect(corner, (half - 10.0, CHIP)).with("rx", 3), false));
+            let corner = (left + 3.0, top + PAD + row as f64 * (CHIP + 4.0));
+            lines.push(role.look(rect(corner, (half - 6.0, CHIP)).with("rx", 3), false));
             lines.push(text((left + half / 2.0, corner.1 + 14.5), "middle").around(name));
         }
     }

@@ -75,8 +75,8 @@ fn one_order_of_three_leaves_the_state_behind() {
 fn a_step_on_the_device_is_read_at_each_step_for_each_parameter() {
     for gpu in GPUS {
         let events = events(&["--gpu", gpu]);
-        assert_eq!(numbers(&events, "hidden_reads"), [0.0, 20.0, 0.0], "{gpu}");
-        assert_eq!(numbers(&events, "launches"), [20.0, 40.0, 20.0], "{gpu}");
+        assert_eq!(numbers(&events, "hidden_reads"), [0.0, 20.0, 20.0, 0.0], "{gpu}");
+        assert_eq!(numbers(&events, "launches"), [20.0, 40.0, 40.0, 20.0], "{gpu}");
     }
 }
 
@@ -112,7 +112,7 @@ fn every_time_says_whether_it_is_modelled_or_measured() {
         let events = events(&["--gpu", gpu]);
         let times = events.iter().flat_map(Event::figures).filter(|figure| figure.unit == "ms");
         let kinds: Vec<Kind> = times.map(|time| time.kind).collect();
-        assert!(kinds.len() == 3 && kinds.iter().all(|found| *found == kind), "{kinds:?}");
+        assert!(kinds.len() == 4 && kinds.iter().all(|found| *found == kind), "{kinds:?}");
     }
 }
 

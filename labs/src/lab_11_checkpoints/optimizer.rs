@@ -242,6 +242,21 @@ fn what_step_costs(lab: &mut Lab, disk: &Disk) -> crate::Result<()> {
         five_steps(&mut optimizer, device)?,
     ));
 
+    let net = network()?;
+    net.to(device)?;
+    let mut optimizer = adam(&net)?;
+    // ANCHOR: loaded_there
+    let state = disk.load("model.pt.optim", device)?; // step as well
+    optimizer.load_state_dict(state.as_dict()?)?;
+    // ANCHOR_END: loaded_there
+    train_step(&net, &mut optimizer, device)?;
+    let loaded_there = format!("loaded to {device}");
+    rows.push((
+        &loaded_there,
+        places(&net, &optimizer),
+        five_steps(&mut optimizer, device)?,
+    ));
+
     let (net, mut optimizer) = create_load_move(disk, device)?;
     // ANCHOR: all_but_step
     let state = optimizer.state_dict();
@@ -267,7 +282,7 @@ fn what_step_costs(lab: &mut Lab, disk: &Disk) -> crate::Result<()> {
         ]);
     }
     lab.table(table);
-    let [(_, _, (on_host, fast)), (_, _, (moved, slow)), _] = &rows[..] else {
+    let [(_, _, (on_host, fast)), (_, _, (moved, slow)), ..] = &rows[..] else {
         return Ok(());
     };
     lab.answer(guess, reads(moved).unit("copies"));

@@ -56,7 +56,7 @@ pub const CLAIMS: Claims = Claims {
             says: "leaves step where it is",
             holds: |seen| {
                 let reads = seen.numbers("hidden_reads");
-                reads[2] == reads[0] && seen.row("loaded from itself")[1] == "cpu"
+                reads[3] == reads[0] && seen.row("loaded from itself")[1] == "cpu"
             },
         },
         // 6
