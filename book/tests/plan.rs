@@ -213,9 +213,10 @@ fn sidebar_plan_index_and_next_agree() {
     let chapters: Vec<&String> = walked.iter().filter(is_chapter).collect();
     assert!(walked.last().is_some_and(|last| is_chapter(&last)), "{walked:?}");
     assert!(!walked.iter().any(|page| page.starts_with("00-") || page.contains('/')), "{walked:?}");
-    for (number, page) in (1..).zip(&chapters) {
-        assert!(page.starts_with(&format!("{number:02}-")), "{walked:?}");
-    }
+    // In the order of their numbers, of which some are not written yet.
+    let number = |page: &&String| page.split('-').next().and_then(|number| number.parse::<u32>().ok());
+    let numbers: Vec<Option<u32>> = chapters.iter().map(number).collect();
+    assert!(numbers[0] == Some(1) && numbers.is_sorted_by(|one, next| one < next), "{walked:?}");
 
     // The sidebar begins with the same, and has a part of its own for the sources of the labs, its last.
     let parts: Vec<&str> = pages["toc.html"].split("class=\"part-title\"").collect();

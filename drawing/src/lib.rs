@@ -9,7 +9,7 @@
 //! | [`Comparison`] | several recordings, one below the other |
 //! | [`Filling`] | who holds how much of a GPU's memory, and when |
 //! | [`placement::picture`] | which tensor lives where |
-//! | [`link::picture`], [`quadrants::picture`], [`ladder::picture`], [`bits::picture`], [`algorithms::picture`] | one idea of a chapter each |
+//! | [`link::picture`], [`quadrants::picture`], [`ladder::picture`], [`bits::picture`], [`algorithms::picture`], [`orders::picture`] | one idea of a chapter each |
 //! | [`chart`] | numbers |
 //!
 //! A [`Drawing`] has a picture in all its forms: for a page, for a phone, and for a terminal.
@@ -26,6 +26,7 @@ mod filling;
 pub mod ladder;
 pub mod link;
 mod memory_map;
+pub mod orders;
 pub mod placement;
 pub mod quadrants;
 mod role;

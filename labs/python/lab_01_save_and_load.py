@@ -1,4 +1,4 @@
-"""Saving a model on one device and loading it on another. Chapter 11 will be about it.
+"""Saving a model on one device and loading it on another. Chapter 11 is about it.
 
 Two things are different from many programs: `map_location` says where the tensors go, without which a file that was
 saved on a GPU fails to load on a laptop; and all parameters are asked where they are, not only the first.

@@ -658,7 +658,7 @@ fn time_of(device: Device, make: impl Fn() -> Result<Tensor>) -> Result<Duration
 
 // ANCHOR: actor
 /// What an agent does in a given state: ten numbers in, one action out.
-struct Actor {
+pub(crate) struct Actor {
     hidden: nn::Sequential,
     out: nn::Linear,
     low: f64,
@@ -666,7 +666,12 @@ struct Actor {
 }
 
 impl Actor {
-    fn new(inputs: usize, low: f64, high: f64, hidden: [usize; 3]) -> Result<Actor> {
+    pub(crate) fn new(
+        inputs: usize,
+        low: f64,
+        high: f64,
+        hidden: [usize; 3],
+    ) -> Result<Actor> {
         let [first, second, third] = hidden;
         Ok(Actor {
             hidden: nn::Sequential::new((

@@ -57,6 +57,7 @@ pub mod lab_06_amp;
 pub mod lab_07_cudnn;
 pub mod lab_08_asynchrony;
 pub mod lab_09_feeding;
+pub mod lab_11_checkpoints;
 mod listed;
 pub mod model;
 pub mod prediction;
@@ -118,6 +119,7 @@ labs![
     lab_07_cudnn { search, determinism, tf32 },
     lab_08_asynchrony,
     lab_09_feeding { feeding, cifar10, epoch, workers, why_it_waits },
+    lab_11_checkpoints { files, machines, optimizer, cpu_first, resume, disk },
 ];
 
 /// Whatever made a lab fail.

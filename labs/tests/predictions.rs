@@ -178,6 +178,7 @@ thinkers![
     "lab-07": lab_07_cudnn,
     "lab-08": lab_08_asynchrony,
     "lab-09": lab_09_feeding,
+    "lab-11": lab_11_checkpoints,
 ];
 
 /// What a lab says, each with the section in which it says it.

@@ -75,6 +75,9 @@ exercises! {
     x08_clock = "../source/08-clock.rs",
     x09_pinned = "../source/09-pinned.rs",
     x09_prefetch = "../source/09-prefetch.rs",
+    x11_map = "../source/11-map.rs",
+    x11_optimizer = "../source/11-optimizer.rs",
+    x11_strict = "../source/11-strict.rs",
 }
 
 impl Exercise {

@@ -60,6 +60,19 @@ const RIGHT_TOO: &[(&str, &str, &str)] = &[
     ("03-optimizer", "move 25 behind `optimizer.step()?;`: optimizer.zero_grad", CLEARED),
     ("04-graph", "move 18 behind `optimizer.step()?;`: optimizer.zero_grad", CLEARED),
     ("06-autocast", "move 18 behind `optimizer.step()?;`: optimizer.zero_grad", CLEARED),
+    ("11-map", "swap 10: net.load_state_dict", ANY_ORDER),
+    ("11-map", "move 11 before `let state = StateDict::try_from(&loaded)?;`: net.to", ANY_ORDER),
+    ("11-optimizer", "swap 15: net.load_state_dict", ANY_ORDER),
+    (
+        "11-optimizer",
+        "move 15 behind `optimizer.load_state_dict(checkpoint.at(\"optimizer\")?.as_dict()?)?;`: net.load_state_dict",
+        ANY_ORDER,
+    ),
+    ("11-optimizer", "move 16 before `let mut optimizer", ANY_ORDER),
+    ("11-optimizer", "double 17: optimizer.load_state_dict", TWICE),
+    ("11-optimizer", "double 23: let loss", TWICE),
+    ("11-optimizer", "move 24 behind `optimizer.step()?;`: optimizer.zero_grad", CLEARED),
+    ("11-strict", "double 14: net.load_state_dict", TWICE),
     ("07-same", "34: `.detach()` is ``", "A parameter holds on to no graph."),
 ];
 
@@ -67,6 +80,7 @@ const RIGHT_TOO: &[(&str, &str, &str)] = &[
 const TWICE: &str =
     "What is computed twice is a waste of time, and the same result; the task is something else.";
 const CLEARED: &str = "Gradients that are cleared after the step are clear before the next backward pass.";
+const ANY_ORDER: &str = "A network may move before or after it is given its numbers.";
 const AGAIN: &str = "Who has waited waits no longer.";
 
 /// A solution with one change.

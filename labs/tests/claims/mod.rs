@@ -16,6 +16,7 @@ mod lab_06;
 mod lab_07;
 mod lab_08;
 mod lab_09;
+mod lab_11;
 
 use machines::Run;
 use rayon::prelude::*;
@@ -51,6 +52,7 @@ const ALL: &[&Claims] = &[
     &lab_07::CLAIMS,
     &lab_08::CLAIMS,
     &lab_09::CLAIMS,
+    &lab_11::CLAIMS,
 ];
 
 /// Words that compare, or that say how much.

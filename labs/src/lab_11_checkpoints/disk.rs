@@ -1,0 +1,57 @@
+//! Where the files of the lab are: in memory, so that it runs the same on a page, which has no disk.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use todevice::Result;
+use todevice::serialize::{self, MapLocation, Value};
+
+/// Files by name.
+pub(super) struct Disk {
+    /// Where they are written to as well.
+    folder: Option<PathBuf>,
+    files: RefCell<BTreeMap<&'static str, Vec<u8>>>,
+}
+
+impl Disk {
+    pub fn new(folder: Option<PathBuf>) -> Disk {
+        Disk { folder, files: RefCell::default() }
+    }
+
+    // ANCHOR: disk
+    /// As `serialize::save`, but the file is kept in memory.
+    pub fn save(&self, value: impl Into<Value>, name: &'static str) -> Result<()> {
+        let value = value.into();
+        if let Some(folder) = &self.folder {
+            serialize::save(&value, folder.join(name))?;
+        }
+        let bytes = serialize::to_bytes(value)?;
+        self.files.borrow_mut().insert(name, bytes);
+        Ok(())
+    }
+
+    /// As `serialize::load`.
+    pub fn load(
+        &self,
+        name: &'static str,
+        map_location: impl Into<MapLocation>,
+    ) -> Result<Value> {
+        serialize::from_bytes(&self.files.borrow()[name], map_location)
+    }
+    // ANCHOR_END: disk
+
+    /// How many bytes a file has.
+    pub fn size(&self, name: &str) -> usize {
+        self.files.borrow()[name].len()
+    }
+}
+
+/// A folder that is there.
+pub(super) fn folder(name: &str) -> Result<PathBuf, String> {
+    let folder = PathBuf::from(name);
+    match folder.is_dir() {
+        true => Ok(folder),
+        false => Err("there is no such folder".to_owned()),
+    }
+}

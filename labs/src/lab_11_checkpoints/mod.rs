@@ -1,0 +1,47 @@
+//! Lab 11: checkpoints. What was saved on one device goes on on another.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::cli::count;
+use crate::{Entry, Lab, Run};
+
+mod cpu_first;
+mod disk;
+mod files;
+mod machines;
+mod optimizer;
+mod resume;
+
+use disk::Disk;
+
+pub const LAB: Entry<Options> = Entry { name: "lab-11", title: "Checkpoints", run };
+
+/// The knobs of this lab.
+#[derive(clap::Args)]
+pub struct Options {
+    /// Epochs of the training run in section 7, which is saved half-way
+    #[arg(long, value_name = "N", default_value = "4", value_parser = count(2..=100))]
+    pub epochs: usize,
+
+    /// A folder for the files that the lab saves [default: it keeps them in memory]
+    #[arg(long, value_name = "DIR", value_parser = disk::folder)]
+    pub folder: Option<PathBuf>,
+
+    /// The training.pt of another run, with which section 7 goes on as well
+    #[arg(long, value_name = "FILE", value_parser = resume::file)]
+    pub resume: Option<Arc<[u8]>>,
+}
+
+pub fn run(lab: &mut Lab, options: &Options) -> crate::Result<()> {
+    let disk = Disk::new(options.folder.clone());
+    files::save_and_load(lab, &disk)?;
+    machines::map_location(lab, &disk)?;
+    files::inside(lab, &disk)?;
+    optimizer::sections(lab, &disk)?;
+    cpu_first::to_the_cpu_first(lab, &disk)?;
+    resume::resumed(lab, &disk, options)
+}
+
+/// The runs that are tested. The book shows them.
+pub const RUNS: &[Run] = &[Run::NONE, Run::T4, Run::T4X2];
