@@ -22,7 +22,7 @@ def train(dataloader, model, loss_fn, optimizer, device):
         optimizer.step()
 
         if batch % 4 == 0:
-            print(f"loss: {loss.item():.3f}  [{batch * BATCH_SIZE:>5}/{size:>5}]")
+            print(f"loss: {loss.item():.3f}  [{batch * BATCH_SIZE + len(x):>5}/{size:>5}]")
 
 
 def test(dataloader, model, device):
