@@ -214,7 +214,7 @@ fn a_section_that_is_not_there_is_answered_with_those_that_are() {
 /// What a lab does on one GPU it does on another.
 #[test]
 fn the_second_gpu_does_what_the_first_does() {
-    for name in labs::LABS.iter().map(|lab| lab.name) {
+    labs::LABS.par_iter().map(|lab| lab.name).for_each(|name| {
         let [first, second] = [&[][..], &["--device", "cuda:1"]].map(|device| {
             // Lab 06 trains for long.
             let short = ["--steps", "5", "--data", said::few_images()];
@@ -232,7 +232,7 @@ fn the_second_gpu_does_what_the_first_does() {
         let mut differences = compare(&first, &second).unwrap().differences;
         differences.retain(|difference| !difference.contains("current_device()")); // Lab 01 asks for it.
         assert_eq!(differences, [""; 0], "{name}");
-    }
+    });
 }
 
 /// A seed of the GPU makes each piece of work shorter or longer. With 5 another algorithm is the fastest, and another copy

@@ -368,7 +368,7 @@ fn about_driver(computer: &Computer) -> Option<Step> {
     if computer.is_wsl() && driver.trouble != DriverTrouble::NoGpu {
         return Some(step(
             "Install NVIDIA's driver in Windows, and none in Linux",
-            "WSL shows the driver of Windows to Linux, as /usr/lib/wsl/lib/libcuda.so.1. One that is installed in \
+            "WSL shows the Windows driver to Linux, as /usr/lib/wsl/lib/libcuda.so.1. One that is installed in \
              Linux only hides it. For CUDA 12 take version 528 or newer. Then, in a terminal of Windows:",
             ["https://www.nvidia.com/drivers", "wsl --shutdown"],
         ));

@@ -86,7 +86,7 @@ fn four_layers(lab: &mut Lab) {
         .or(
             "none",
             "None of them: the driver alone is not CUDA.",
-            "`nvidia-smi` comes with the driver, and PyTorch's packages bring the rest of what they need.",
+            "`nvidia-smi` comes with the driver, and PyTorch's packages bring everything else that it needs.",
         )
         .or("smi", "Only `nvidia-smi`.", "PyTorch needs libraries, but its packages bring their own.")
         .or("two", "`nvidia-smi` and PyTorch.", "Each of the three comes from somewhere else.")
@@ -285,7 +285,7 @@ fn first_step(
             .or(
                 "both",
                 "In both.",
-                "WSL shows the driver of Windows to Linux, and a second one only hides it.",
+                "WSL shows the Windows driver to Linux, and a second one only hides it.",
             )
             .because("The hardware belongs to Windows, and so does the driver."),
         );
@@ -314,10 +314,10 @@ fn first_step(
             .or(
                 "restart",
                 "Restart the computer.",
-                "A restart helps a driver that was changed, and this one works.",
+                "A restart helps after a driver has been changed, but this driver already works.",
             )
             .because(
-                "The labs look for libraries where `pip` puts them, so you need neither a toolkit nor a variable.",
+                "The labs look for libraries where `pip` puts them, so you need neither a toolkit nor an environment variable.",
             ),
         );
         let key = match (begins("pip install"), begins("export"), begins("sudo reboot"))
@@ -366,7 +366,7 @@ fn what_to_do(lab: &mut Lab, computer: &Computer) {
 fn tensor_on_the_device(lab: &mut Lab) -> crate::Result<()> {
     lab.think(
         "00-available",
-        "What does `cuda::is_available()` answer on the machine that `--gpu` names?",
+        "What does `cuda::is_available()` answer with the GPU that `--gpu` names, or with none?",
     );
 
     // ANCHOR: check
