@@ -221,6 +221,7 @@ pub static EXERCISE: Exercise = Exercise {
             diagnosis: "lengths",
         },
     ],
+    places: &[],
     gpus: &["sim:t4", "sim:h200", "none", "sim:t4x2"],
     sizes: &[12, 40],
     observe: |case| observe(case, solution::lengths),

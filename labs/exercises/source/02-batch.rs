@@ -216,6 +216,21 @@ pub static EXERCISE: Exercise = Exercise {
             diagnosis: "one-by-one",
         },
     ],
+    places: &[
+        &[&[], &[("    model.to(device)?;\n", "")]],
+        &[
+            &[],
+            &[(X, "")],
+            &[(X, "        x.to(device)?;\n")],
+            &[(X, "        let x = x.to(DType::F64)?.to(device)?.to(DType::F32)?;\n")],
+        ],
+        &[
+            &[],
+            &[(Y, "")],
+            &[(Y, "        y.to(device)?;\n")],
+            &[(Y, "        let y = y.to(device)?.cpu()?.to(device)?;\n")],
+        ],
+    ],
     gpus: &["sim:t4", "sim:h200", "none", "sim:t4x2"],
     sizes: &[8, 24],
     observe: |case| observe(case, solution::train),

@@ -216,6 +216,7 @@ pub static EXERCISE: Exercise = Exercise {
             diagnosis: "result",
         },
     ],
+    places: &[],
     gpus: &["none", "sim:t4", "sim:t4x2"],
     sizes: &[8, 24],
     observe: |case| observe(case, solution::attention),

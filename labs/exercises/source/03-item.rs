@@ -211,6 +211,7 @@ pub static EXERCISE: Exercise = Exercise {
             diagnosis: "losses",
         },
     ],
+    places: &[],
     gpus: &["sim:t4", "sim:h200", "none"],
     sizes: &[4, 7],
     observe: |case| observe(case, solution::train),

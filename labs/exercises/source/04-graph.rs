@@ -228,6 +228,7 @@ pub static EXERCISE: Exercise = Exercise {
             diagnosis: "losses",
         },
     ],
+    places: &[],
     gpus: &["sim:t4", "sim:h200", "none"],
     sizes: &[256, 512],
     observe: |case| observe(case, solution::train),

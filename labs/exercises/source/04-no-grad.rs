@@ -187,6 +187,7 @@ pub static EXERCISE: Exercise = Exercise {
             diagnosis: "loss",
         },
     ],
+    places: &[],
     gpus: &["sim:t4", "sim:h200", "none"],
     sizes: &[128, 256],
     observe: |case| observe(case, solution::evaluate),

@@ -338,6 +338,7 @@ pub static EXERCISE: Exercise = Exercise {
             diagnosis: "tried",
         },
     ],
+    places: &[],
     // What others hold is no multiple of 2 MiB on the first, and the GPU that is asked about is not the current one on the second.
     gpus: &["sim:t4,mem=1GiB,others=301MiB", "sim:h200x2,mem=2GiB", "sim:rtx4090,mem=1GiB"],
     sizes: &[64, 160],

@@ -192,6 +192,7 @@ pub static EXERCISE: Exercise = Exercise {
             diagnosis: "layer-by-layer",
         },
     ],
+    places: &[],
     gpus: &["sim:h200", "sim:rtx4090", "none"],
     sizes: &[64, 128],
     observe: |case| observe(case, solution::train),

@@ -229,6 +229,7 @@ pub static EXERCISE: Exercise = Exercise {
             diagnosis: "gradients-cleared",
         },
     ],
+    places: &[],
     gpus: &["sim:t4", "sim:h200", "none"],
     sizes: &[32, 64],
     observe: |case| observe(case, solution::train),

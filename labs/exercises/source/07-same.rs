@@ -195,6 +195,7 @@ pub static EXERCISE: Exercise = Exercise {
             diagnosis: "on-the-cpu",
         },
     ],
+    places: &[],
     gpus: &["sim:t4", "sim:h200", "none"],
     sizes: &[4, 9],
     observe: |case| observe(case, solution::train),

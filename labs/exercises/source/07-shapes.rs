@@ -239,6 +239,7 @@ pub static EXERCISE: Exercise = Exercise {
             diagnosis: "photos-on-the-cpu",
         },
     ],
+    places: &[],
     gpus: &["sim:t4", "sim:rtx4090", "sim:h200"],
     sizes: &[16, 12],
     observe: |case| observe(case, solution::scores),

@@ -211,6 +211,7 @@ pub static EXERCISE: Exercise = Exercise {
             diagnosis: "hard-coded",
         },
     ],
+    places: &[],
     gpus: &["sim:t4", "sim:h200", "none"],
     sizes: &[10, 4],
     observe: |case| observe(case, solution::time_per_step),

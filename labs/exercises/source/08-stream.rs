@@ -263,6 +263,7 @@ pub static EXERCISE: Exercise = Exercise {
             diagnosis: "scores",
         },
     ],
+    places: &[],
     gpus: &["sim:t4", "sim:rtx4090", "sim:h200"],
     sizes: &[512, 128],
     observe: |case| observe(case, solution::scores),

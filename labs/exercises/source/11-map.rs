@@ -149,6 +149,7 @@ pub static EXERCISE: Exercise = Exercise {
             diagnosis: "another-device",
         },
     ],
+    places: &[],
     gpus: &["sim:t4", "none", TWO, LAST],
     sizes: &[16, 32],
     observe: |case| observe(case, solution::restore),

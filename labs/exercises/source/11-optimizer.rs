@@ -181,6 +181,7 @@ pub static EXERCISE: Exercise = Exercise {
             diagnosis: "no-step",
         },
     ],
+    places: &[],
     gpus: &["sim:t4", "sim:h200", "none", "sim:rtx4090"],
     sizes: &[8, 16],
     observe: |case| observe(case, solution::resume),

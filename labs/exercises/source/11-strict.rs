@@ -158,6 +158,7 @@ pub static EXERCISE: Exercise = Exercise {
             diagnosis: "network-moved",
         },
     ],
+    places: &[],
     gpus: &["sim:t4", "none"],
     sizes: &[PREFIXED, NO_PREFIX, LACKS_ONE, ONE_TOO_MANY],
     observe: |case| observe(case, solution::restore),

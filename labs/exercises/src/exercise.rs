@@ -1,6 +1,7 @@
 //! What an exercise consists of.
 
 use crate::case::Case;
+use crate::choices::Choices;
 use crate::seen::Seen;
 use crate::verdict::{Diagnosis, Verdict};
 
@@ -28,6 +29,8 @@ pub struct Exercise {
     /// Other ways to write it that are right.
     pub styles: &'static [Style],
     pub wrong: &'static [Wrong],
+    /// What one chooses in the page instead of writing it, if there is something to choose.
+    pub places: &'static [Place],
     /// The machines and sizes it is checked with.
     pub gpus: &'static [&'static str],
     pub sizes: &'static [usize],
@@ -51,6 +54,10 @@ pub enum Kind {
 
 /// A piece of the solution, which stands in it once, and what stands there instead.
 pub type Edit = (&'static str, &'static str);
+
+/// Options, of which one is chosen, each as edits of the solution. Whatever is chosen elsewhere, the code compiles: every
+/// combination is compiled for the page. One of them is the skeleton, and one the solution.
+pub type Place = &'static [&'static [Edit]];
 
 /// Another way to write the solution.
 pub struct Style {
@@ -117,6 +124,13 @@ impl Exercise {
             }
         }
         Ok(text)
+    }
+
+    /// What one chooses in the page. The error says what does not fit together.
+    pub fn choices(&self) -> Result<Choices, String> {
+        let places: Vec<Vec<Vec<Edit>>> =
+            self.places.iter().map(|options| options.iter().map(|edits| edits.to_vec()).collect()).collect();
+        Choices::new(&self.solution(), &places).map_err(|what| format!("{}: {what}", self.id))
     }
 
     /// The runs with these seeds: each on every machine, with every size.
