@@ -106,8 +106,11 @@ impl Exercise {
         let functions = functions.map(|pair| Ok(pair?.0)).collect::<Result<_, String>>()?;
         let mut places = Vec::new();
         for place in field("places")?.list()? {
+            let Ok([_, all]) = <[Value; 2]>::try_from(place.list()?) else {
+                return Err("a place is a name and options".to_owned());
+            };
             let mut options = Vec::new();
-            for option in place.list()? {
+            for option in all.list()? {
                 options.push(option.list()?.into_iter().map(Value::pair).collect::<Result<_, _>>()?);
             }
             places.push(options);

@@ -3,7 +3,10 @@
 
 use std::ops::Range;
 
-/// The solution in pieces: what stays as it is, and what is one of several texts.
+/// An edit of the solution: a piece of it, which stands in it once, and what stands there instead.
+type Edit<'a> = (&'a str, &'a str);
+
+/// The solution in pieces: what stays as it is, and what depends on choices.
 pub struct Choices {
     pub pieces: Vec<Piece>,
     /// How many options each place has.
@@ -19,44 +22,73 @@ pub enum Piece {
         place: usize,
         texts: Vec<String>,
     },
+    /// What several places have a use for. It is changed, or goes, when it has none: when for each of them an option is chosen
+    /// that says so.
+    Shared {
+        used: String,
+        unused: String,
+        /// For each of the places, whether an option has no use for it.
+        without: Vec<(usize, Vec<bool>)>,
+    },
 }
 
 impl Choices {
-    /// The places of a solution. Each has options, and an option is a list of edits: of a piece of the solution, which stands
-    /// in it once, and what stands there instead. The error says what does not fit together.
-    pub fn new(solution: &str, places: &[Vec<Vec<(&str, &str)>>]) -> Result<Choices, String> {
-        let mut parts: Vec<(Range<usize>, usize)> = Vec::new();
+    /// The places of a solution. Each has options, and an option is a list of edits. The error says what does not fit together.
+    pub fn new<'a>(solution: &str, places: &[Vec<Vec<Edit<'a>>>]) -> Result<Choices, String> {
+        let has = |options: &Vec<Vec<Edit>>, edit: &Edit| options.iter().any(|option| option.contains(edit));
+        let is_shared = |edit: &Edit| places.iter().filter(|options| has(options, edit)).count() > 1;
+        let mut pieces: Vec<(Range<usize>, Piece)> = Vec::new();
         for (place, options) in places.iter().enumerate() {
             let mut lines = Vec::new();
-            for (from, _) in options.iter().flatten() {
-                lines.push(whole_lines(solution, found(solution, from)?));
+            for edit in options.iter().flatten().filter(|edit| !is_shared(edit)) {
+                lines.push(whole_lines(solution, found(solution, edit.0)?));
             }
             lines.sort_by_key(|lines| lines.start);
-            let mut joined: Vec<Range<usize>> = Vec::new();
+            let mut parts: Vec<Range<usize>> = Vec::new();
             for lines in lines {
-                match joined.last_mut() {
+                match parts.last_mut() {
                     Some(last) if lines.start <= last.end => last.end = last.end.max(lines.end),
-                    _ => joined.push(lines),
+                    _ => parts.push(lines),
                 }
             }
-            parts.extend(joined.into_iter().map(|lines| (lines, place)));
+            for lines in parts {
+                let own =
+                    |option: &Vec<Edit<'a>>| option.iter().copied().filter(|edit| !is_shared(edit)).collect();
+                let texts = options.iter().map(|option| edited(solution, &lines, own(option)));
+                let texts = texts.collect::<Result<_, _>>()?;
+                pieces.push((lines, Piece::Part { place, texts }));
+            }
         }
-        parts.sort_by_key(|(lines, _)| lines.start);
+        let mut shared: Vec<Edit> = places.iter().flatten().flatten().copied().filter(is_shared).collect();
+        shared.sort_unstable();
+        shared.dedup();
+        for edit in shared {
+            let lines = whole_lines(solution, found(solution, edit.0)?);
+            let users = places.iter().enumerate().filter(|(_, options)| has(options, &edit));
+            let without =
+                |options: &Vec<Vec<Edit>>| options.iter().map(|option| option.contains(&edit)).collect();
+            let piece = Piece::Shared {
+                used: solution[lines.clone()].to_owned(),
+                unused: edited(solution, &lines, vec![edit])?,
+                without: users.map(|(place, options)| (place, without(options))).collect(),
+            };
+            pieces.push((lines, piece));
+        }
+        pieces.sort_by_key(|(lines, _)| lines.start);
 
-        let (mut pieces, mut end) = (Vec::new(), 0);
-        for (lines, place) in parts {
+        let (mut all, mut end) = (Vec::new(), 0);
+        for (lines, piece) in pieces {
             if lines.start < end {
                 return Err(format!("two places change `{}`", &solution[lines.start..end]));
             }
             if lines.start > end {
-                pieces.push(Piece::Fixed(solution[end..lines.start].to_owned()));
+                all.push(Piece::Fixed(solution[end..lines.start].to_owned()));
             }
-            let texts = places[place].iter().map(|edits| edited(solution, &lines, edits));
-            pieces.push(Piece::Part { place, texts: texts.collect::<Result<_, _>>()? });
+            all.push(piece);
             end = lines.end;
         }
-        pieces.push(Piece::Fixed(solution[end..].to_owned()));
-        Ok(Choices { pieces, options: places.iter().map(Vec::len).collect() })
+        all.push(Piece::Fixed(solution[end..].to_owned()));
+        Ok(Choices { pieces: all, options: places.iter().map(Vec::len).collect() })
     }
 
     /// How many ways to choose there are. Each has a number below this one.
@@ -80,6 +112,10 @@ impl Choices {
         let text = |piece: &Piece| match piece {
             Piece::Fixed(text) => text.clone(),
             Piece::Part { place, texts } => texts[chosen[*place]].clone(),
+            Piece::Shared { used, unused, without } => {
+                let is_unused = without.iter().all(|(place, without)| without[chosen[*place]]);
+                if is_unused { unused.clone() } else { used.clone() }
+            }
         };
         self.pieces.iter().map(text).collect()
     }
@@ -103,12 +139,12 @@ fn whole_lines(solution: &str, piece: Range<usize>) -> Range<usize> {
 }
 
 /// These lines of the solution after those of the edits that belong to them.
-fn edited(solution: &str, lines: &Range<usize>, edits: &[(&str, &str)]) -> Result<String, String> {
+fn edited(solution: &str, lines: &Range<usize>, edits: Vec<Edit>) -> Result<String, String> {
     let mut here = Vec::new();
     for (from, to) in edits {
         let piece = found(solution, from)?;
         if lines.contains(&piece.start) {
-            here.push((piece, *to));
+            here.push((piece, to));
         }
     }
     here.sort_by_key(|(piece, _)| piece.start);

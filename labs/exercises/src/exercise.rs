@@ -55,9 +55,10 @@ pub enum Kind {
 /// A piece of the solution, which stands in it once, and what stands there instead.
 pub type Edit = (&'static str, &'static str);
 
-/// Options, of which one is chosen, each as edits of the solution. Whatever is chosen elsewhere, the code compiles: every
-/// combination is compiled for the page. One of them is the skeleton, and one the solution.
-pub type Place = &'static [&'static [Edit]];
+/// What a choice is about, and its options, each as edits of the solution. Whatever is chosen elsewhere, the code compiles: every
+/// combination is compiled for the page. One of them is the skeleton, and one the solution. An edit that several places have
+/// is made where none of what is chosen can do without it: see [`Choices`].
+pub type Place = (&'static str, &'static [&'static [Edit]]);
 
 /// Another way to write the solution.
 pub struct Style {
@@ -128,8 +129,11 @@ impl Exercise {
 
     /// What one chooses in the page. The error says what does not fit together.
     pub fn choices(&self) -> Result<Choices, String> {
-        let places: Vec<Vec<Vec<Edit>>> =
-            self.places.iter().map(|options| options.iter().map(|edits| edits.to_vec()).collect()).collect();
+        let places: Vec<Vec<Vec<Edit>>> = self
+            .places
+            .iter()
+            .map(|(_, options)| options.iter().map(|edits| edits.to_vec()).collect())
+            .collect();
         Choices::new(&self.solution(), &places).map_err(|what| format!("{}: {what}", self.id))
     }
 
