@@ -106,6 +106,15 @@ impl Choices {
         chosen
     }
 
+    /// The number of what is chosen, if there are such options.
+    pub fn number(&self, chosen: &[usize]) -> Option<usize> {
+        if chosen.len() != self.options.len() || chosen.iter().zip(&self.options).any(|(one, all)| one >= all)
+        {
+            return None;
+        }
+        Some(chosen.iter().zip(&self.options).fold(0, |number, (one, all)| number * all + one))
+    }
+
     /// The code with these choices.
     pub fn text(&self, number: usize) -> String {
         let chosen = self.chosen(number);

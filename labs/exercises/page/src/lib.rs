@@ -24,8 +24,9 @@ pub struct Variant {
 include!(concat!(env!("OUT_DIR"), "/variants.rs"));
 
 /// Checks what somebody has chosen, if there is such an exercise and such a choice.
-pub fn check(id: &str, number: usize, form: Form) -> Option<(&'static Exercise, CheckedHere)> {
+pub fn check(id: &str, chosen: &[usize], form: Form) -> Option<(&'static Exercise, CheckedHere)> {
     let InPage { exercise, variants } = EXERCISES.iter().find(|known| known.exercise.id == id)?;
+    let number = exercise.choices().ok()?.number(chosen)?;
     let Variant { file, observe } = variants.get(number)?;
     let mut checked = check_here(exercise, file, *observe, &exercise.cases(&SEEDS), form);
     if let exercises::Verdict::Failed { diagnosis, .. } = &mut checked.verdict {

@@ -1,5 +1,5 @@
 //! The functions of the WebAssembly module. They take and return numbers only: the caller asks for memory with [`input`], writes
-//! an exercise, the number of a choice and `wide` or `narrow` into it, separated by NUL, and calls [`check`]. What is to be said is then
+//! an exercise, the option chosen for each place, with blanks between, and `wide` or `narrow` into it, separated by NUL, and calls [`check`]. What is to be said is then
 //! [`output`].
 //!
 //! A module is for one check. What code does that takes all the memory goes with it.
@@ -30,11 +30,11 @@ pub extern "C" fn check() -> u32 {
     let input = INPUT.with_borrow(|input| String::from_utf8_lossy(input).into_owned());
     let mut words = input.split('\0');
     let id = words.next().unwrap_or_default();
-    let number = words.next().and_then(|number| number.parse().ok());
+    let chosen =
+        words.next().unwrap_or_default().split(' ').map(str::parse).collect::<Result<Vec<usize>, _>>();
     let form = if words.next() == Some("narrow") { Form::Narrow } else { Form::Wide };
-    let Some((exercise, checked)) = number.and_then(|number| crate::check(id, number, form)) else {
-        return 2;
-    };
+    let checked = chosen.ok().and_then(|chosen| crate::check(id, &chosen, form));
+    let Some((exercise, checked)) = checked else { return 2 };
     let passed = checked.verdict.passed();
     OUTPUT.set(told(exercise, &checked));
     if passed { 0 } else { 1 }

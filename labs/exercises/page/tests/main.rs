@@ -66,7 +66,7 @@ fn other_verdicts(InPage { exercise, variants }: &InPage) -> Vec<String> {
     let mut wrong = Vec::new();
     let mut told = format!("{}\n", exercise.title);
     for number in 0..variants.len() {
-        let (_, checked) = check(exercise.id, number, Form::Text).unwrap();
+        let (_, checked) = check(exercise.id, &choices.chosen(number), Form::Text).unwrap();
         let name = known.get(&choices.text(number));
         if let Some(name) = name {
             let here = checked.verdict.to_string();
