@@ -25,17 +25,11 @@ pub fn markdown(course: &Course, chapter: &str) -> Result<String, String> {
         return Err(format!("chapter {chapter} has no exercises"));
     }
     course.is_built_in()?;
-    let of_chapter = || EXERCISES.iter().filter(|exercise| exercise.chapter() == chapter);
     let mut markdown = String::from(
-        "## Exercises\n\nYour code runs on simulated GPUs, and the verdict tells you what they saw. In a terminal, `watch` \
-         writes your file into the folder `exercises`, and checks it whenever you save.",
+        "## Exercises\n\nYour code runs on simulated GPUs, and the verdict tells you what they saw. `watch` writes your \
+         file into the folder `exercises`, and checks it whenever you save.\n\n",
     );
-    if of_chapter().any(|exercise| exercise.kind == Kind::Fix) {
-        markdown += "<span class=\"in-page\"> What is to be fixed you can fix right here: choose what stands in each place, and \
-                     press *Check*. The check is the same.</span>";
-    }
-    markdown += "\n\n";
-    for exercise in of_chapter() {
+    for exercise in EXERCISES.iter().filter(|exercise| exercise.chapter() == chapter) {
         markdown += &one(exercise)?;
     }
     Ok(markdown)
@@ -86,7 +80,8 @@ fn form(exercise: &Exercise) -> Result<String, String> {
     let first =
         choices.chosen(first.ok_or_else(|| format!("{id}: its choices do not begin with the skeleton"))?);
     let mut html = format!(
-        "<form class=\"choose\" data-id=\"{id}\" data-code=\"{}\">\n",
+        "<form class=\"choose\" data-id=\"{id}\" data-code=\"{}\">\n<p>Choose what stands in the marked \
+         places. The check is that of a terminal.</p>\n",
         escape(&Json::from_iter(choices.pieces.iter().map(json)).to_string())
     );
     for (place, (what, _)) in exercise.places.iter().enumerate() {

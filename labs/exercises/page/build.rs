@@ -64,10 +64,12 @@ fn write_all(
             "        Variant {{ file: {file:?}, observe: |case| exercises::{module}::observe(case{functions}) }},"
         );
     }
-    let _ = writeln!(
-        list,
-        "    InPage {{ exercise: &exercises::{module}::EXERCISE, variants: &[\n{variants}    ] }},"
-    );
+    // Field by field: whatever is not named here stays out of the module.
+    let fields = ["id", "afterwards", "gpus", "sizes", "observe", "judge"];
+    let fields: String =
+        fields.map(|field| format!("{field}: exercises::{module}::EXERCISE.{field}, ")).concat();
+    let options = &choices.options;
+    let _ = writeln!(list, "    InPage {{ {fields}options: &{options:?}, variants: &[\n{variants}    ] }},");
 }
 
 /// What a source says of an exercise.

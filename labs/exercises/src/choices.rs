@@ -106,15 +106,6 @@ impl Choices {
         chosen
     }
 
-    /// The number of what is chosen, if there are such options.
-    pub fn number(&self, chosen: &[usize]) -> Option<usize> {
-        if chosen.len() != self.options.len() || chosen.iter().zip(&self.options).any(|(one, all)| one >= all)
-        {
-            return None;
-        }
-        Some(chosen.iter().zip(&self.options).fold(0, |number, (one, all)| number * all + one))
-    }
-
     /// The code with these choices.
     pub fn text(&self, number: usize) -> String {
         let chosen = self.chosen(number);
@@ -128,6 +119,14 @@ impl Choices {
         };
         self.pieces.iter().map(text).collect()
     }
+}
+
+/// The number of what is chosen, of so many options for each place.
+pub fn number(options: &[usize], chosen: &[usize]) -> Option<usize> {
+    if chosen.len() != options.len() || chosen.iter().zip(options).any(|(one, all)| one >= all) {
+        return None;
+    }
+    Some(chosen.iter().zip(options).fold(0, |number, (one, all)| number * all + one))
 }
 
 /// Where a piece of the solution stands.

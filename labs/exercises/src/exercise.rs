@@ -35,10 +35,16 @@ pub struct Exercise {
     pub gpus: &'static [&'static str],
     pub sizes: &'static [usize],
     /// Runs the solution.
-    pub observe: fn(&Case) -> Seen,
+    pub observe: Observe,
     /// Compares what the student's code did with what the solution did.
-    pub judge: fn(&Case, &Seen, &Seen) -> Result<(), Diagnosis>,
+    pub judge: Judge,
 }
+
+/// Runs code on the machine of a case, and says what it did.
+pub type Observe = fn(&Case) -> Seen;
+
+/// Compares what code did in a case with what the solution did.
+pub type Judge = fn(&Case, &Seen, &Seen) -> Result<(), Diagnosis>;
 
 /// The seeds of the runs on a student's computer. Others, which nobody has seen, decide on a grade.
 pub const SEEDS: [u64; 3] = [1, 2, 3];

@@ -1,8 +1,8 @@
 //! A check without a compiler and without a process: of code that this very program has, in the page of a chapter.
 
 use crate::case::Case;
-use crate::exercise::Exercise;
-use crate::seen::{Form, Seen, with_axis};
+use crate::exercise::{Judge, Observe};
+use crate::seen::{Form, with_axis};
 use crate::student;
 use crate::verdict::Verdict;
 
@@ -14,25 +14,23 @@ pub struct CheckedHere {
     pub pictures: Option<[String; 2]>,
 }
 
-/// Checks code that stands in `file`, as the compiler was given it. It gets the verdict that it would get in a process of its
-/// own, but for a panic, which nothing survives in a page.
+/// Checks code that stands in `file`, as the compiler was given it, by what the solution does. It gets the verdict that it would get
+/// in a process of its own, but for a panic, which nothing survives in a page.
+///
+/// What an exercise has besides, its texts and its source, a page need not load.
 pub fn check_here(
-    exercise: &Exercise,
-    file: &str,
-    observe: fn(&Case) -> Seen,
+    (judge, solution): (Judge, Observe),
+    (file, observe): (&str, Observe),
     cases: &[Case],
     form: Form,
 ) -> CheckedHere {
     student::set_file(file);
     for case in cases {
-        let (seen, right) = (observe(case), (exercise.observe)(case));
-        let Err(mut diagnosis) = (exercise.judge)(case, &seen, &right) else { continue };
+        let (seen, right) = (observe(case), solution(case));
+        let Err(mut diagnosis) = judge(case, &seen, &right) else { continue };
         let until = seen.time.max(right.time);
-        let both = || {
-            let draw =
-                |observe: &dyn Fn(&Case) -> Seen| with_axis(Some((until, form)), || observe(case)).timeline;
-            [draw(&observe), draw(&exercise.observe)]
-        };
+        let draw = |observe: Observe| with_axis(Some((until, form)), || observe(case)).timeline;
+        let both = || [draw(observe), draw(solution)];
         let mut pictures = None;
         if form != Form::Text {
             pictures = (case.gpu != "none").then(both);

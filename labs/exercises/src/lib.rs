@@ -37,8 +37,8 @@ mod verdict;
 pub use case::Case;
 #[cfg(not(target_family = "wasm"))]
 pub use child::{Variant, child};
-pub use choices::{Choices, Piece};
-pub use exercise::{Edit, Exercise, Kind, Place, SEEDS, Style, Wrong};
+pub use choices::{Choices, Piece, number};
+pub use exercise::{Edit, Exercise, Judge, Kind, Observe, Place, SEEDS, Style, Wrong};
 pub use here::{CheckedHere, check_here};
 pub use seen::{Call, CallKind, Ended, Form, IntoValue, Operand, Race, Seen, Value, observe};
 /// The crate that exercises are about, as this package was built with it.

@@ -41,7 +41,7 @@ pub extern "C" fn check() -> u32 {
 }
 
 /// What is to be said, its parts separated by NUL, in the order in which a terminal says them.
-fn told(exercise: &exercises::Exercise, checked: &exercises::CheckedHere) -> String {
+fn told(exercise: &crate::InPage, checked: &exercises::CheckedHere) -> String {
     let parts = match &checked.verdict {
         Verdict::Passed { runs } => {
             vec![format!("right in all of {runs} runs"), exercise.afterwards.to_owned()]
