@@ -1,13 +1,22 @@
 //! The exercises of a chapter on its page: see `labs/exercises`.
+//!
+//! Where there is something to choose, a form offers it, and `exercise.js` has it checked: the module of `exercises-page` has every
+//! choice, compiled. Without JavaScript there is the command for a terminal alone.
 
-use exercises::{EXERCISES, Exercise, Kind};
+use exercises::{Choices, EXERCISES, Exercise, Kind, Piece};
+use serde_json::{Value as Json, json};
 
 use crate::course::Course;
 use crate::html::{escape, fence, inline};
 
 /// Whether there is an exercise for this chapter.
 pub fn are_there(chapter: &str) -> bool {
-    EXERCISES.iter().any(|exercise| exercise.chapter() == chapter)
+    count(chapter) > 0
+}
+
+/// How many there are.
+pub fn count(chapter: &str) -> usize {
+    EXERCISES.iter().filter(|exercise| exercise.chapter() == chapter).count()
 }
 
 /// The exercises of a chapter as Markdown, under a heading.
@@ -33,23 +42,121 @@ fn one(exercise: &Exercise) -> Result<String, String> {
         Kind::Write => "Write it",
     };
     let mut markdown = format!(
-        "<div class=\"exercise\" id=\"exercise-{id}\">\n\n### {title}\n\n<p class=\"exercise-kind\"><span>{kind}</span> \
-         <code>{id}</code></p>\n\n{task}\n\n{}\n",
-        fence("sh", &format!("cargo course watch {id}"))
+        "<div class=\"exercise\" id=\"exercise-{id}\" data-id=\"{id}\">\n\n### {title}\n\n<p class=\"exercise-kind\">\
+         <span>{kind}</span> <code>{id}</code> <strong class=\"exercise-state\"></strong></p>\n\n{task}\n\n",
     );
-    markdown += &folded("Your file to begin with", &fence("rust,ignore", &exercise.skeleton()));
+    let code = fence("rust,ignore", &exercise.skeleton());
+    let command = fence("sh", &format!("cargo course watch {id}"));
+    match exercise.kind {
+        Kind::Fix => {
+            // What is chosen stands in the code above it.
+            markdown += &format!("<div class=\"exercise-code\">\n\n{code}\n</div>\n\n{}", form(exercise)?);
+            markdown += &format!("<p class=\"in-page\">Or do it in your editor:</p>\n\n{command}\n");
+        }
+        Kind::Write => {
+            markdown += &format!(
+                "<p class=\"in-page\">This one has to be written, so it takes your editor:</p>\n\n{command}\n"
+            );
+            markdown += &folded("", "Your file to begin with", &code);
+        }
+    }
     for (number, hint) in (1..).zip(hints) {
-        markdown += &folded(&format!("Hint {number}"), hint);
+        markdown += &folded(&format!(" data-hint=\"{number}\""), &format!("Hint {number}"), hint);
     }
     let mut mistakes = String::new();
     for mistake in *wrong {
         mistakes += &format!("<li>{}</li>\n", inline(mistake.what)?);
     }
-    markdown += &folded("What others get wrong", &format!("<ul>\n{mistakes}</ul>"));
+    markdown += &folded("", "What others get wrong", &format!("<ul>\n{mistakes}</ul>"));
     Ok(markdown + "</div>\n\n")
 }
 
+/// What one can choose, as HTML without empty lines, which would end it in Markdown.
+fn form(exercise: &Exercise) -> Result<String, String> {
+    let id = exercise.id;
+    let choices = exercise.choices()?;
+    let skeleton = exercise.skeleton();
+    let first = (0..choices.count()).find(|number| choices.text(*number) == skeleton);
+    let first =
+        choices.chosen(first.ok_or_else(|| format!("{id}: its choices do not begin with the skeleton"))?);
+    let mut html = format!(
+        "<form class=\"choose\" data-id=\"{id}\" data-code=\"{}\">\n<p>Choose what stands in the marked \
+         places. The check is that of a terminal.</p>\n",
+        escape(&Json::from_iter(choices.pieces.iter().map(json)).to_string())
+    );
+    for (place, (what, _)) in exercise.places.iter().enumerate() {
+        html += &format!("<fieldset>\n<legend>{}</legend>\n", inline(what)?);
+        for option in shuffled(id, &choices, place) {
+            let checked = if first[place] == option { " checked" } else { "" };
+            html += &format!(
+                "<div class=\"choice\"><label><input type=\"radio\" name=\"{id} {place}\" value=\"{option}\"{checked}> {}</label>\
+                 </div>\n",
+                shown(&choices, place, option)
+            );
+        }
+        html += "</fieldset>\n";
+    }
+    Ok(
+        html + "<p><button type=\"submit\">Check</button></p>\n<div class=\"exercise-verdict\" role=\"status\"></div>\n</form>\n\n"
+    )
+}
+
+/// For `exercise.js`, which puts the code together.
+fn json(piece: &Piece) -> Json {
+    match piece {
+        Piece::Fixed(text) => json!(text),
+        Piece::Part { place, texts } => json!({ "place": place, "texts": texts }),
+        Piece::Shared { used, unused, without } => {
+            json!({ "used": used, "unused": unused, "without": without })
+        }
+    }
+}
+
+/// What stands in a place if this option is chosen: the lines of each of its parts.
+fn parts(choices: &Choices, place: usize, option: usize) -> Vec<&str> {
+    let of_place = choices.pieces.iter().filter_map(|piece| match piece {
+        Piece::Part { place: of, texts } if *of == place => Some(texts[option].as_str()),
+        _ => None,
+    });
+    of_place.collect()
+}
+
+/// The options of a place in an order that says nothing of which is right, and is the same each time.
+fn shuffled(id: &str, choices: &Choices, place: usize) -> Vec<usize> {
+    let mut options: Vec<usize> = (0..choices.options[place]).collect();
+    options.sort_by_cached_key(|option| {
+        let text = format!("{id} {place} {}", parts(choices, place, *option).concat());
+        questions::hash(text.bytes())
+    });
+    options
+}
+
+/// An option as a reader sees it: its code, no further to the right than need be.
+fn shown(choices: &Choices, place: usize, option: usize) -> String {
+    let parts = parts(choices, place, option);
+    let lines = parts.iter().flat_map(|part| part.lines()).filter(|line| !line.trim().is_empty());
+    let indent = lines.map(|line| line.len() - line.trim_start().len()).min().unwrap_or(0);
+    let dedented = |part: &str| {
+        let lines = part
+            .lines()
+            .filter(|line| !line.trim().is_empty())
+            .map(|line| line.get(indent..).unwrap_or(line));
+        lines.collect::<Vec<_>>().join("\n")
+    };
+    let parts: Vec<String> = parts.into_iter().map(dedented).filter(|part| !part.is_empty()).collect();
+    if parts.is_empty() {
+        return "nothing".to_owned();
+    }
+    let code: Vec<String> =
+        parts.iter().map(|part| format!("<code class=\"lines\">{}</code>", escape(part))).collect();
+    code.join("<span class=\"between\">and further down</span>")
+}
+
 /// Markdown that is seen when it is asked for.
-fn folded(summary: &str, markdown: &str) -> String {
-    format!("<details>\n<summary>{}</summary>\n\n{}\n\n</details>\n\n", escape(summary), markdown.trim_end())
+fn folded(attributes: &str, summary: &str, markdown: &str) -> String {
+    format!(
+        "<details{attributes}>\n<summary>{}</summary>\n\n{}\n\n</details>\n\n",
+        escape(summary),
+        markdown.trim_end()
+    )
 }

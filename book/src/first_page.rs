@@ -9,6 +9,7 @@ use drawing::Timeline;
 use labs::experiments::{Step, one_step};
 
 use crate::course::Course;
+use crate::exercises;
 use crate::html::{escape, fence};
 
 /// The cards to choose from: what `--gpu` calls each, and what people do.
@@ -225,10 +226,11 @@ pub fn chapters(course: &Course) -> Result<String, String> {
         let page = course.read(&format!("book/chapters/{file}"))?;
         let questions = course.read(&format!("labs/questions/{number}.toml"))?;
         items += &format!(
-            "<li data-chapter=\"{number}\" data-predictions=\"{}\" data-questions=\"{}\"><a href=\"{}\">\
+            "<li data-chapter=\"{number}\" data-predictions=\"{}\" data-questions=\"{}\" data-exercises=\"{}\"><a href=\"{}\">\
              <span class=\"chapter-number\">{number}</span> <span class=\"chapter-name\">{}</span></a> <span class=\"kept\"></span></li>\n",
             predictions(course, number, &page),
             questions.matches("[[question]]").count(),
+            exercises::count(number),
             file.replace(".md", ".html"),
             escape(name)
         );

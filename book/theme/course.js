@@ -70,7 +70,7 @@ document.querySelector(".menu-title").role = "none";
 // lose those.
 document.body.addEventListener("keydown", event => {
   const arrow = event.key === "ArrowLeft" || event.key === "ArrowRight";
-  if (event.target.closest(".questions") || (arrow && event.target.closest("pre, .table-wrapper, .picture, .order, .theme-popup, [role=tablist]"))) {
+  if (event.target.closest(".questions, .choose") || (arrow && event.target.closest("pre, .table-wrapper, .picture, .order, .theme-popup, [role=tablist]"))) {
     event.stopPropagation();
   }
 });

@@ -79,12 +79,14 @@
   if (!list) return;
   const kept = progress.read();
   for (const chapter of list.children) {
-    const { chapter: number, predictions, questions } = chapter.dataset;
+    const { chapter: number, predictions, questions, exercises } = chapter.dataset;
     // An open question, which has points, is answered in the terminal alone.
     const isOfChapter = ([id, entry]) => id.startsWith(`${number}-`) && entry.points === undefined;
     const count = part => Object.entries(kept[part] ?? {}).filter(isOfChapter).length;
-    const all = Number(predictions) + Number(questions);
-    const done = Math.min(count("predictions"), Number(predictions)) + Math.min(count("questions"), Number(questions));
+    const passed = Object.entries(kept.exercises ?? {}).filter(([id, entry]) => id.startsWith(`${number}-`) && entry.passed === true).length;
+    const all = Number(predictions) + Number(questions) + Number(exercises);
+    const done = Math.min(count("predictions"), Number(predictions)) + Math.min(count("questions"), Number(questions))
+      + Math.min(passed, Number(exercises));
     if (done === 0 || all === 0) continue;
     const words = chapter.querySelector(".kept");
     words.textContent = done >= all ? "done" : `${done} of ${all}`;

@@ -266,7 +266,7 @@ function control(tag, text, act) {
       control("button", "Import", () => file.click()), " ",
       control("button", "Erase all chapters", () => {
         if (!confirm("Erase all your answers, in every chapter?")) return;
-        try { localStorage.removeItem(KEPT); } catch { /* There was nothing. */ }
+        progress.erase();
         told.textContent = "Erased.";
         for (const input of document.querySelectorAll("form.predict input[type=radio]")) input.checked = false;
         for (const input of document.querySelectorAll("form.predict input[type=text]")) input.value = "";

@@ -14,6 +14,15 @@ const progress = {
     try {
       localStorage.setItem(KEPT, JSON.stringify(kept));
     } catch { /* The answer is compared all the same, and forgotten with the page. */ }
+    this.tell();
+  },
+  erase() {
+    try { localStorage.removeItem(KEPT); } catch { /* There was nothing. */ }
+    this.tell();
+  },
+  // For whatever else on the page shows what is kept.
+  tell() {
+    document.dispatchEvent(new Event("progress"));
   },
   set(part, id, entry) {
     const kept = this.read();

@@ -221,6 +221,54 @@ pub static EXERCISE: Exercise = Exercise {
             diagnosis: "lengths",
         },
     ],
+    places: &[
+        (
+            "How the vectors get to the device",
+            &[
+                &[],
+                ROW_BY_ROW,
+                &[
+                    (SIZES, "    let mut numbers = Vec::new();\n"),
+                    (
+                        MAKE,
+                        "    for &number in vectors.iter().flatten() {\n        \
+                         numbers.push(Tensor::new(number)?.to(device)?);\n    }\n",
+                    ),
+                    (MOVE, "    let x = Tensor::stack(&numbers, 0)?;\n    let x = x.reshape(&[vectors.len() as i64, -1])?;\n"),
+                ],
+                &[
+                    (SIZES, "    let rows = vectors.iter().map(|vector| Tensor::new(&vector[..]));\n"),
+                    (MAKE, "    let rows = rows.collect::<Result<Vec<_>>>()?;\n"),
+                    (MOVE, "    let x = Tensor::stack(&rows, 0)?.to(device)?;\n"),
+                ],
+                &[(MOVE, "    x.to(device)?;\n")],
+            ],
+        ),
+        (
+            "How the lengths are computed",
+            &[
+                &[],
+                &[(
+                    COMPUTE,
+                    "    let mut lengths = Vec::new();\n    for i in 0..vectors.len() {\n        \
+                     let row = x.select(0, i as i64)?;\n        lengths.push((&row * &row)?.sum()?.sqrt()?);\n    }\n    \
+                     let lengths = Tensor::stack(&lengths, 0)?;\n",
+                )],
+                &[(COMPUTE, "    let squares = (&x * &x)?.cpu()?;\n    let lengths = squares.sum_dims(&[1], false)?.sqrt()?;\n")],
+            ],
+        ),
+        (
+            "How they come back",
+            &[
+                &[],
+                &[(
+                    BACK,
+                    "    let mut back = Vec::new();\n    for i in 0..vectors.len() {\n        \
+                     back.push(lengths.get(i as i64)?.item()? as f32);\n    }\n    Tensor::new(back)\n",
+                )],
+            ],
+        ),
+    ],
     gpus: &["sim:t4", "sim:h200", "none", "sim:t4x2"],
     sizes: &[12, 40],
     observe: |case| observe(case, solution::lengths),

@@ -193,6 +193,7 @@ pub static EXERCISE: Exercise = Exercise {
             diagnosis: "squares",
         },
     ],
+    places: &[],
     gpus: &["sim:t4", "none", "sim:t4x2", "sim:h200"],
     sizes: &[10, 300],
     observe: |case| observe(case, solution::pick, solution::squares),

@@ -127,6 +127,12 @@ pub static EXERCISE: Exercise = Exercise {
             diagnosis: "model-left",
         },
         Wrong {
+            name: "only_targets",
+            what: "The targets are moved, but neither the model nor the inputs.",
+            edits: &[("    model.to(device)?;\n", ""), (X, "")],
+            diagnosis: "prediction-left",
+        },
+        Wrong {
             name: "nothing_moved",
             what: "Nothing is moved, so it runs on the CPU.",
             edits: &[("    model.to(device)?;\n", "    let _ = device;\n"), (X, ""), (Y, "")],
@@ -215,6 +221,27 @@ pub static EXERCISE: Exercise = Exercise {
             )],
             diagnosis: "one-by-one",
         },
+    ],
+    places: &[
+        ("The model", &[&[], &[("    model.to(device)?;\n", "")]]),
+        (
+            "The inputs",
+            &[
+                &[],
+                &[(X, "")],
+                &[(X, "        x.to(device)?;\n")],
+                &[(X, "        let x = x.to(DType::F64)?.to(device)?.to(DType::F32)?;\n")],
+            ],
+        ),
+        (
+            "The targets",
+            &[
+                &[],
+                &[(Y, "")],
+                &[(Y, "        y.to(device)?;\n")],
+                &[(Y, "        let y = y.to(device)?.cpu()?.to(device)?;\n")],
+            ],
+        ),
     ],
     gpus: &["sim:t4", "sim:h200", "none", "sim:t4x2"],
     sizes: &[8, 24],
@@ -385,6 +412,12 @@ fn left_behind(seen: &Seen, operand: &Operand) -> Diagnosis {
         return Diagnosis::new("targets-left", "The inputs are on the GPU, but the targets are not.")
             .seen("the loss is to compare tensors on two devices")
             .idea("A batch is two tensors, and the loss needs both.");
+    }
+    // A layer has an argument of this name, too, but it is learned.
+    if operand.name == "self" {
+        return Diagnosis::new("prediction-left", "The targets are on the GPU, but the prediction is not.")
+            .seen("the loss is to compare tensors on two devices")
+            .idea("A prediction is where the model and its inputs are. Both belong on the GPU, as the targets do.");
     }
     if copies > PARAMETERS {
         return Diagnosis::new("result-dropped", "The batch is copied to the GPU, but the copy is dropped.")

@@ -216,6 +216,23 @@ pub static EXERCISE: Exercise = Exercise {
             diagnosis: "result",
         },
     ],
+    places: &[
+        (
+            "Where the numbers of the rows are made, and as what",
+            &[
+                &[],
+                &[(ARANGE, "rows as f64, 1.0, scores.dtype())?;")],
+                &[(ARANGE, "rows as f64, 1.0, scores.dtype())?.to(scores.device())?;")],
+                &[(ARANGE, "rows as f64, 1.0, (Device::cuda(0), scores.dtype()))?;")],
+                &[(ARANGE, "rows as f64, 1.0, (Device::cuda_if_available(), scores.dtype()))?;")],
+                &[(ARANGE, "rows as f64, 1.0, scores.device())?;")],
+                &[
+                    (ARANGE, "rows as f64, 1.0, scores.dtype())?;"),
+                    ("        scores - (later * 1000.0)?", "        (scores.cpu()? - (later * 1000.0)?)?.to(scores.device())"),
+                ],
+            ],
+        ),
+    ],
     gpus: &["none", "sim:t4", "sim:t4x2"],
     sizes: &[8, 24],
     observe: |case| observe(case, solution::attention),

@@ -211,6 +211,36 @@ pub static EXERCISE: Exercise = Exercise {
             diagnosis: "losses",
         },
     ],
+    places: &[
+        (
+            "What becomes of each loss",
+            &[
+                &[],
+                ITEM_EACH_STEP,
+                &[
+                    (NEW, "        let mut losses = Vec::new();\n"),
+                    (ADD, "            losses.push(loss.detach().cpu()?);\n"),
+                    (MEAN, "        means.push(Tensor::stack(&losses, 0)?.mean()?.item()?);\n"),
+                ],
+                &[
+                    (NEW, "        let mut losses = Vec::new();\n"),
+                    (ADD, "            losses.push(loss.detach());\n"),
+                    (MEAN, "        means.push(Tensor::stack(&losses, 0)?.mean()?.item()?);\n"),
+                ],
+                &[
+                    (NEW, "        let mut losses = Vec::new();\n"),
+                    (ADD, "            losses.push(loss.detach());\n"),
+                    (
+                        MEAN,
+                        "        let mut total = 0.0;\n        for loss in &losses {\n            \
+                         total += loss.item()?;\n        }\n        means.push(total / batches.len() as f64);\n",
+                    ),
+                ],
+                &[(ADD, "            total = (&total + &loss.detach())?;\n            println!(\"{loss}\");\n")],
+                &[(ADD, "            total = loss.detach();\n"), (MEAN, "        means.push(total.item()?);\n")],
+            ],
+        ),
+    ],
     gpus: &["sim:t4", "sim:h200", "none"],
     sizes: &[4, 7],
     observe: |case| observe(case, solution::train),

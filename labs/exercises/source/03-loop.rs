@@ -319,6 +319,7 @@ pub static EXERCISE: Exercise = Exercise {
             diagnosis: "on-the-cpu",
         },
     ],
+    places: &[],
     gpus: &["sim:t4", "sim:h200", "none", "sim:t4x2"],
     sizes: &[8, 16],
     observe: |case| observe(case, solution::train),

@@ -214,6 +214,40 @@ pub static EXERCISE: Exercise = Exercise {
             diagnosis: "losses",
         },
     ],
+    places: &[
+        (
+            "What is frozen",
+            &[
+                &[],
+                &[(FREEZE, "")],
+                &[(
+                    FREEZE,
+                    "    for parameter in [backbone.parameters(), head.parameters()].concat() {\n        \
+                     parameter.requires_grad_(false)?;\n    }\n",
+                )],
+            ],
+        ),
+        (
+            "The parameters that the optimizer gets",
+            &[
+                &[],
+                &[(MAKE, MAKE_OF_BACKBONE)],
+                &[(
+                    MAKE,
+                    "    let first = head.parameters()[..1].to_vec();\n    let mut optimizer = optim::SGD::new(first, options)?;\n",
+                )],
+                &[(
+                    MAKE,
+                    "    let all = [backbone.parameters(), head.parameters()].concat();\n    \
+                     let mut optimizer = optim::SGD::new(all, options)?;\n",
+                )],
+            ],
+        ),
+        (
+            "The features",
+            &[&[], &[(FEATURES_OF, "        let features = no_grad(|| backbone.forward(&x))?;\n")]],
+        ),
+    ],
     gpus: &["sim:t4", "sim:h200", "none", "sim:t4x2"],
     sizes: &[8, 16],
     observe: |case| observe(case, solution::fine_tune),

@@ -206,6 +206,7 @@ pub static EXERCISE: Exercise = Exercise {
             diagnosis: "loss",
         },
     ],
+    places: &[],
     gpus: &["sim:t4", "sim:h200", "none"],
     sizes: &[256, 448],
     observe: |case| observe(case, solution::step),

@@ -228,6 +228,31 @@ pub static EXERCISE: Exercise = Exercise {
             diagnosis: "losses",
         },
     ],
+    places: &[
+        (
+            "The loss of a held-out batch",
+            &[
+                &[],
+                &[(
+                    "let loss = loss_fn.forward(&model.forward(x)?, y)?;",
+                    "let loss = no_grad(|| loss_fn.forward(&model.forward(x)?, y))?;",
+                )],
+            ],
+        ),
+        (
+            "What is kept of it",
+            &[
+                &[],
+                &[(PUSH, "losses.push(loss);")],
+                &[(PUSH, "losses.push(loss.copy()?);")],
+                &[(PUSH, "losses.push(loss.cpu()?);")],
+            ],
+        ),
+        (
+            "What is kept of the epoch",
+            &[&[], &[(CURVE, "curve.push(Tensor::stack(&losses, 0)?.mean()?.detach());")]],
+        ),
+    ],
     gpus: &["sim:t4", "sim:h200", "none"],
     sizes: &[256, 512],
     observe: |case| observe(case, solution::train),

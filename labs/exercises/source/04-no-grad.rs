@@ -187,6 +187,19 @@ pub static EXERCISE: Exercise = Exercise {
             diagnosis: "loss",
         },
     ],
+    places: &[
+        ("Before the loop", &[&[], &[(EVAL, "")]]),
+        ("The loss of a batch", &[&[], &[(LOSS, RECORDED)]]),
+        (
+            "Afterwards",
+            &[
+                &[],
+                &[(TRAIN, "")],
+                &[(TRAIN, ""), ("        sum += loss.item()?;\n", "        sum += loss.item()?;\n        model.train();\n")],
+                &[(TRAIN, "    model.train();\n    model.zero_grad();\n")],
+            ],
+        ),
+    ],
     gpus: &["sim:t4", "sim:h200", "none"],
     sizes: &[128, 256],
     observe: |case| observe(case, solution::evaluate),

@@ -216,6 +216,7 @@ pub static EXERCISE: Exercise = Exercise {
             diagnosis: "not-bytes",
         },
     ],
+    places: &[],
     gpus: &["sim:t4", "sim:h200", "sim:t4,others=1GiB"],
     sizes: &[24, 40],
     observe: |case| observe(case, solution::ladder),

@@ -192,6 +192,39 @@ pub static EXERCISE: Exercise = Exercise {
             diagnosis: "layer-by-layer",
         },
     ],
+    places: &[
+        (
+            "The type that is named",
+            &[&[], &[(SHORT, "    let short = AutocastOptions { enabled: true, ..device.into() };\n")]],
+        ),
+        (
+            "Where the region begins and ends",
+            &[
+                &[],
+                &[(LOOP, IN_ONE_REGION)],
+                &[(
+                    LOOP,
+                    "    for (x, y) in batches {\n        amp::autocast(short, || {\n            \
+                     let loss = loss_fn.forward(&model.forward(x)?, y)?;\n            optimizer.zero_grad();\n            \
+                     loss.backward()?;\n            optimizer.step()?;\n            losses.push(loss.item()?);\n            \
+                     Ok::<(), Error>(())\n        })?;\n    }\n    Ok(losses)\n",
+                )],
+                &[(
+                    LOOP,
+                    "    for (x, y) in batches {\n        optimizer.zero_grad();\n        \
+                     let loss = amp::autocast(short, || {\n            \
+                     let loss = loss_fn.forward(&model.forward(x)?, y)?;\n            \
+                     loss.backward()?;\n            Ok::<Tensor, Error>(loss)\n        })?;\n        optimizer.step()?;\n        \
+                     losses.push(loss.item()?);\n    }\n    Ok(losses)\n",
+                )],
+                &[(
+                    LOSS,
+                    "        let scores = amp::autocast(short, || model.forward(x))?;\n        \
+                     let loss = loss_fn.forward(&scores, y)?;\n",
+                )],
+            ],
+        ),
+    ],
     gpus: &["sim:h200", "sim:rtx4090", "none"],
     sizes: &[64, 128],
     observe: |case| observe(case, solution::train),

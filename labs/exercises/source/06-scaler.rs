@@ -229,6 +229,35 @@ pub static EXERCISE: Exercise = Exercise {
             diagnosis: "gradients-cleared",
         },
     ],
+    places: &[
+        (
+            "The lines after the loss, in their order",
+            &[
+                &[],
+                &[(UNSCALE, "")],
+                &[(UNSCALE, ""), (CLIP, "        clip_grad_norm_(&model.parameters(), 0.5, ClipGradNormOptions::default())?;\n        scaler.unscale_(&optimizer)?;\n")],
+                &[
+                    (CLIP, ""),
+                    (
+                        UPDATE,
+                        "        scaler.update()?;\n        clip_grad_norm_(&model.parameters(), 0.5, ClipGradNormOptions::default())?;\n",
+                    ),
+                ],
+                &[("scaler.step(&mut optimizer)?;", "optimizer.step()?;")],
+                &[
+                    (UNSCALE, ""),
+                    ("        scaler.scale(&loss)?.backward()?;\n", "        let scaled = scaler.scale(&loss)?;\n        scaler.unscale_(&optimizer)?;\n        scaled.backward()?;\n"),
+                ],
+                &[
+                    (UPDATE, ""),
+                    (
+                        "        scaler.step(&mut optimizer)?;\n",
+                        "        scaler.update()?;\n        scaler.step(&mut optimizer)?;\n",
+                    ),
+                ],
+            ],
+        ),
+    ],
     gpus: &["sim:t4", "sim:h200", "none"],
     sizes: &[32, 64],
     observe: |case| observe(case, solution::train),

@@ -83,7 +83,7 @@ pub static EXERCISE: Exercise = Exercise {
         "train",
         "pub fn train(seed: u64, x: &Tensor, y: &Tensor, steps: usize) -> Result<Vec<Tensor>>",
     )],
-    skeleton: &[NO_USE, (HEAD, "")],
+    skeleton: &[NO_USE, (WRAPPER, ""), (SEED, "")],
     styles: &[
         Style {
             name: "everywhere",
@@ -121,7 +121,7 @@ pub static EXERCISE: Exercise = Exercise {
         Wrong {
             name: "no_seed",
             what: "The seed is not used.",
-            edits: &[NO_USE, (HEAD, "")],
+            edits: &[NO_USE, (WRAPPER, ""), (SEED, "")],
             diagnosis: "no-seed",
         },
         Wrong {
@@ -195,6 +195,31 @@ pub static EXERCISE: Exercise = Exercise {
             diagnosis: "on-the-cpu",
         },
     ],
+    places: &[
+        (
+            "The flags of cuDNN",
+            &[
+                &[],
+                &[NO_USE, (WRAPPER, "")],
+                &[("benchmark: false, ", "")],
+                &[("benchmark: false, deterministic: true,", "benchmark: false,")],
+                &[
+                    USE,
+                    (FLAGS, "    cudnn::set_benchmark(false);\n    cudnn::set_deterministic(true);\n    trained(seed, x, y, steps)\n"),
+                ],
+            ],
+        ),
+        (
+            "The seed",
+            &[
+                &[],
+                &[(SEED, "")],
+                &[(SEED, "    let _ = seed;\n    manual_seed(42);\n")],
+                &[(SEED, ""), ("    let options = SGDOptions", "    manual_seed(seed);\n    let options = SGDOptions")],
+                &[("        let noise", "        manual_seed(seed);\n        let noise")],
+            ],
+        ),
+    ],
     gpus: &["sim:t4", "sim:h200", "none"],
     sizes: &[4, 9],
     observe: |case| observe(case, solution::train),
@@ -205,10 +230,11 @@ const USE: (&str, &str) = ("use todevice::backends::cudnn::{self, Flags};\n", "u
 const NO_USE: (&str, &str) = ("use todevice::backends::cudnn::{self, Flags};\n", "");
 const FLAGS: &str = "    let exact =\n        Flags { benchmark: false, deterministic: true, ..cudnn::current() };\n    \
                      cudnn::flags(exact, || trained(seed, x, y, steps))\n";
-/// All that stands before the training itself.
-const HEAD: &str = "    let exact =\n        Flags { benchmark: false, deterministic: true, ..cudnn::current() };\n    \
-                    cudnn::flags(exact, || trained(seed, x, y, steps))\n}\n\nfn trained(\n    seed: u64,\n    x: &Tensor,\n    y: &Tensor,\n    \
-                    steps: usize,\n) -> Result<Vec<Tensor>> {\n    manual_seed(seed);\n";
+/// A function around the training, which sets the flags.
+const WRAPPER: &str = "    let exact =\n        Flags { benchmark: false, deterministic: true, ..cudnn::current() };\n    \
+                       cudnn::flags(exact, || trained(seed, x, y, steps))\n}\n\nfn trained(\n    seed: u64,\n    x: &Tensor,\n    y: &Tensor,\n    \
+                       steps: usize,\n) -> Result<Vec<Tensor>> {\n";
+const SEED: &str = "    manual_seed(seed);\n";
 
 /// The size of a case is the number of steps. What the caller had set depends on the seed.
 pub fn observe(case: &Case, train: Train) -> Seen {

@@ -239,6 +239,46 @@ pub static EXERCISE: Exercise = Exercise {
             diagnosis: "photos-on-the-cpu",
         },
     ],
+    places: &[
+        (
+            "The thumbnails",
+            &[
+                &[],
+                &[
+                    USE,
+                    (SEARCH, ""),
+                    (BY_RULE, "    cudnn::set_benchmark(true);\n"),
+                    (THUMBNAILS, "    add_scores(conv, thumbnails, &mut scores)?;\n"),
+                ],
+                &[(THUMBNAILS, "    cudnn::flags(by_rule, || add_scores(conv, thumbnails, &mut scores))?;\n")],
+                &[(
+                    THUMBNAILS,
+                    "    let (first, others) = thumbnails.split_at(1);\n    \
+                     cudnn::flags(search, || add_scores(conv, first, &mut scores))?;\n    \
+                     cudnn::flags(by_rule, || add_scores(conv, others, &mut scores))?;\n",
+                )],
+            ],
+        ),
+        (
+            "The photos",
+            &[
+                &[],
+                &[
+                    USE,
+                    (SEARCH, ""),
+                    (BY_RULE, "    cudnn::set_benchmark(true);\n"),
+                    (PHOTOS, "    add_scores(conv, photos, &mut scores)?;\n"),
+                ],
+                &[
+                    USE,
+                    (SEARCH, ""),
+                    (BY_RULE, "    cudnn::set_benchmark(true);\n"),
+                    (PHOTOS, "    cudnn::set_benchmark(false);\n    add_scores(conv, photos, &mut scores)?;\n"),
+                ],
+                &[(PHOTOS, "    cudnn::flags(search, || add_scores(conv, photos, &mut scores))?;\n")],
+            ],
+        ),
+    ],
     gpus: &["sim:t4", "sim:rtx4090", "sim:h200"],
     sizes: &[16, 12],
     observe: |case| observe(case, solution::scores),

@@ -211,6 +211,27 @@ pub static EXERCISE: Exercise = Exercise {
             diagnosis: "hard-coded",
         },
     ],
+    places: &[
+        (
+            "Before the steps",
+            &[
+                &[],
+                &[(WARM_UP, "    let start = Instant::now();\n")],
+                &[(WARM_UP, "    step()?;\n    let start = Instant::now();\n")],
+                &[(WARM_UP, "    step()?;\n    let start = Instant::now();\n    wait_for(device)?;\n")],
+                &[(WARM_UP, "    wait_for(device)?;\n    let start = Instant::now();\n")],
+            ],
+        ),
+        (
+            "The steps, and what comes after them",
+            &[
+                &[],
+                &[(END, "        step()?;\n    }\n")],
+                &[(END, "        step()?;\n        wait_for(device)?;\n    }\n")],
+                &[(END, "        step()?.item()?;\n    }\n    wait_for(device)?;\n")],
+            ],
+        ),
+    ],
     gpus: &["sim:t4", "sim:h200", "none"],
     sizes: &[10, 4],
     observe: |case| observe(case, solution::time_per_step),

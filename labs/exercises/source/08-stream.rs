@@ -263,6 +263,30 @@ pub static EXERCISE: Exercise = Exercise {
             diagnosis: "scores",
         },
     ],
+    places: &[
+        (
+            "Between the copy and the work",
+            &[
+                &[],
+                &[(WAIT, ""), LEFT],
+                &[(WAIT, "        copies.wait_stream(&compute)?;\n")],
+                &[
+                    (WAIT, ""),
+                    (COPY, "        compute.wait_stream(copies)?;\n        let x = cuda::stream(copies, || chunk.to(to))?;\n"),
+                ],
+                &[(WAIT, "        copies.synchronize()?;\n"), LEFT],
+            ],
+        ),
+        (
+            "Before the chunk is dropped",
+            &[
+                &[],
+                &[(RECORD, ""), LEFT],
+                &[(RECORD, "        x.record_stream(copies)?;\n"), LEFT],
+                &[(RECORD, ""), (PUSH, "        scores.push(score(&x, weight)?);\n        copies.wait_stream(&compute)?;\n")],
+            ],
+        ),
+    ],
     gpus: &["sim:t4", "sim:rtx4090", "sim:h200"],
     sizes: &[512, 128],
     observe: |case| observe(case, solution::scores),

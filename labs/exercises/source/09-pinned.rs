@@ -212,6 +212,27 @@ pub static EXERCISE: Exercise = Exercise {
             diagnosis: "scores",
         },
     ],
+    places: &[
+        ("How the copy is asked for", &[&[], &[("non_blocking: true", "non_blocking: false")]]),
+        (
+            "Before the buffer is filled",
+            &[
+                &[],
+                &[EVENT, USE, (WAIT, "")],
+                &[(WAIT, "        copied.wait()?;\n")],
+                &[EVENT, USE, (WAIT, "        todevice::cuda::synchronize()?;\n")],
+            ],
+        ),
+        (
+            "Where the event is recorded",
+            &[
+                &[],
+                &[EVENT, USE, (RECORD, "")],
+                &[(RECORD, ""), (COPY, "        copied.record()?;\n        let x = buffer.to(to)?;\n")],
+                &[(RECORD, ""), (PUSH, "        scores.push(x.matmul(weight)?.relu()?.mean()?);\n        copied.record()?;\n")],
+            ],
+        ),
+    ],
     gpus: &["sim:t4", "sim:rtx4090", "sim:h200"],
     sizes: &[512, 128],
     observe: |case| observe(case, solution::scores),

@@ -221,6 +221,7 @@ pub static EXERCISE: Exercise = Exercise {
             diagnosis: "losses",
         },
     ],
+    places: &[],
     gpus: &["sim:t4", "sim:rtx4090", "sim:h200"],
     sizes: &[512, 256],
     observe: |case| observe(case, solution::train),

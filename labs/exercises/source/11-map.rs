@@ -149,6 +149,32 @@ pub static EXERCISE: Exercise = Exercise {
             diagnosis: "another-device",
         },
     ],
+    places: &[
+        (
+            "Where the tensors are loaded",
+            &[
+                &[],
+                &[WITH_MAP, (LOAD, LOAD_BACK)],
+                &[
+                    WITH_MAP,
+                    (
+                        LOAD,
+                        "    let to_first = MapLocation::map([(\"cuda:1\", \"cuda:0\")]);\n    let loaded = serialize::from_bytes(file, to_first)?;\n",
+                    ),
+                ],
+                &[(LOAD, "    let loaded = serialize::from_bytes(file, device)?;\n")],
+            ],
+        ),
+        (
+            "How the network gets its state and its device",
+            &[
+                &[],
+                &[(MOVE, ""), (PUT, "    net.to(device)?;\n    net.load_state_dict(&state, true)?;\n")],
+                &[(MOVE, "    let _ = device;\n")],
+                &[(MOVE, "    for parameter in net.parameters() {\n        parameter.tensor().to(device)?;\n    }\n")],
+            ],
+        ),
+    ],
     gpus: &["sim:t4", "none", TWO, LAST],
     sizes: &[16, 32],
     observe: |case| observe(case, solution::restore),

@@ -181,6 +181,34 @@ pub static EXERCISE: Exercise = Exercise {
             diagnosis: "no-step",
         },
     ],
+    places: &[
+        (
+            "When the state is loaded, and when the network moves",
+            &[
+                &[],
+                &[(STATE, ""), (MOVE, LOADED_EARLY)],
+                &[
+                    ("use todevice::prelude::*;\n", "use todevice::optim::optimizer_to;\nuse todevice::prelude::*;\n"),
+                    (STATE, ""),
+                    (
+                        MOVE,
+                        "    optimizer.load_state_dict(checkpoint.at(\"optimizer\")?.as_dict()?)?;\n    net.to(device)?;\n    \
+                         optimizer_to(&mut optimizer, device)?;\n",
+                    ),
+                ],
+                &[(STATE, "")],
+                &[(MOVE, "")],
+                &[
+                    (STATE, ""),
+                    (
+                        MOVE,
+                        "    optimizer.load_state_dict(checkpoint.at(\"optimizer\")?.as_dict()?)?;\n    net.to(device)?;\n    \
+                         let state = optimizer.state_dict();\n    optimizer.load_state_dict(&state)?;\n",
+                    ),
+                ],
+            ],
+        ),
+    ],
     gpus: &["sim:t4", "sim:h200", "none", "sim:rtx4090"],
     sizes: &[8, 16],
     observe: |case| observe(case, solution::resume),

@@ -158,6 +158,30 @@ pub static EXERCISE: Exercise = Exercise {
             diagnosis: "network-moved",
         },
     ],
+    places: &[
+        (
+            "The names",
+            &[
+                &[],
+                &[(RENAMED, PLAIN)],
+                &[(NAME, "        let Some(name) = name.strip_prefix(\"module.\") else { continue };\n")],
+                &[(NAME, "        let name = name.strip_prefix(\"module\").unwrap_or(name);\n")],
+            ],
+        ),
+        (
+            "How they are loaded",
+            &[
+                &[],
+                &[(PUT, "    net.load_state_dict(&state, false)?;\n")],
+                &[(
+                    PUT,
+                    "    let keys = net.load_state_dict(&state, false)?;\n    if !keys.missing_keys.is_empty() {\n        \
+                     return Err(Error::custom(\"the names do not fit\"));\n    }\n",
+                )],
+                &[(PUT, "    let _ = net.load_state_dict(&state, true);\n")],
+            ],
+        ),
+    ],
     gpus: &["sim:t4", "none"],
     sizes: &[PREFIXED, NO_PREFIX, LACKS_ONE, ONE_TOO_MANY],
     observe: |case| observe(case, solution::restore),
@@ -234,7 +258,7 @@ fn file(case: &Case) -> Result<(Vec<u8>, State)> {
 
 fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
     let holds = |name: &str| seen.fact(name) == &Value::Flag(true);
-    if let Ended::Failed { message, report, .. } = &seen.ended {
+    if let Ended::Failed { code, message, report, .. } = &seen.ended {
         if message.contains("Attempting to deserialize") {
             return Err(Diagnosis::new("no-map-location", "The file wants back to the device that it was saved from.")
                 .seen("tensors that go to cuda:1")
@@ -251,7 +275,9 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
                 .expected("`0.weight`")
                 .idea("What is to go is `module.`, with its point."));
         }
-        if message.contains("in loading state_dict") {
+        let is_about_names = message.contains("in loading state_dict");
+        // Or an error of the code's own.
+        if is_about_names || code.is_none() {
             let (id, says, idea) = match case.size {
                 NO_PREFIX => (
                     "plain-refused",
@@ -265,7 +291,7 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
                 ),
             };
             return Err(Diagnosis::new(id, says)
-                .seen("an error about names")
+                .seen(if is_about_names { "an error about names" } else { message })
                 .expected("a network with the numbers of the file")
                 .idea(idea)
                 .report(seen));

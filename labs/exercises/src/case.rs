@@ -42,6 +42,11 @@ impl Case {
         if cuda::is_available() { Device::cuda(0) } else { Device::Cpu }
     }
 
+    /// The run for people: "on Tesla T4 (simulated), with seed 1 and size 8".
+    pub fn described(&self) -> String {
+        format!("on {}, with seed {} and size {}", self.named(), self.seed, self.size)
+    }
+
     /// The machine for people.
     pub fn named(&self) -> String {
         self.machine().to_string()

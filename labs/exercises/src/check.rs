@@ -13,7 +13,7 @@ use crate::child::Job;
 use crate::exercise::Exercise;
 use crate::library::Library;
 use crate::rules;
-use crate::seen::{Seen, with_axis};
+use crate::seen::{Form, Seen, with_axis};
 use crate::verdict::{Diagnosis, Verdict};
 
 /// A process that takes longer does not end. Runs take a few milliseconds each.
@@ -209,9 +209,9 @@ pub fn run(
         && diagnosis.timelines.is_some()
         && let Some(at) = cases.iter().position(|known| known == case)
     {
-        let axis = Some(seen[at].time.max(right[at].time));
-        let again = observed(program, exercise, variant, &cases[at..=at], axis, folder)?;
-        let right = with_axis(axis, || (exercise.observe)(case));
+        let until = seen[at].time.max(right[at].time);
+        let again = observed(program, exercise, variant, &cases[at..=at], Some(until), folder)?;
+        let right = with_axis(Some((until, Form::Text)), || (exercise.observe)(case));
         if let [seen] = &again.seen[..] {
             diagnosis.timelines = Some([seen.timeline.clone(), right.timeline]);
         }

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use serde::{Deserialize, Serialize};
 
 use crate::case::Case;
-use crate::seen::{Ended, Seen, with_axis};
+use crate::seen::{Ended, Form, Seen, with_axis};
 use crate::student;
 
 /// A way to solve an exercise, compiled: its name, its file as the compiler was given it, and what runs it.
@@ -46,9 +46,10 @@ fn run(variants: &[Variant]) -> io::Result<()> {
     let (_, file, observe) = variants.iter().find(of_name).ok_or(io::ErrorKind::NotFound)?;
     student::set_file(file);
     student::catch_panics();
+    let axis = job.axis.map(|until| (until, Form::Text));
     let mut report = OpenOptions::new().append(true).create(true).open(&job.report)?;
     for case in &job.cases {
-        let seen = with_axis(job.axis, || observe(case));
+        let seen = with_axis(axis, || observe(case));
         let line = serde_json::to_string(&seen)?;
         report.write_all(format!("{} {line}\n", job.token).as_bytes())?;
         if seen.ended == Ended::UsedUp {

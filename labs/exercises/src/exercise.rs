@@ -1,6 +1,7 @@
 //! What an exercise consists of.
 
 use crate::case::Case;
+use crate::choices::Choices;
 use crate::seen::Seen;
 use crate::verdict::{Diagnosis, Verdict};
 
@@ -28,14 +29,22 @@ pub struct Exercise {
     /// Other ways to write it that are right.
     pub styles: &'static [Style],
     pub wrong: &'static [Wrong],
+    /// What one chooses in the page instead of writing it, if there is something to choose.
+    pub places: &'static [Place],
     /// The machines and sizes it is checked with.
     pub gpus: &'static [&'static str],
     pub sizes: &'static [usize],
     /// Runs the solution.
-    pub observe: fn(&Case) -> Seen,
+    pub observe: Observe,
     /// Compares what the student's code did with what the solution did.
-    pub judge: fn(&Case, &Seen, &Seen) -> Result<(), Diagnosis>,
+    pub judge: Judge,
 }
+
+/// Runs code on the machine of a case, and says what it did.
+pub type Observe = fn(&Case) -> Seen;
+
+/// Compares what code did in a case with what the solution did.
+pub type Judge = fn(&Case, &Seen, &Seen) -> Result<(), Diagnosis>;
 
 /// The seeds of the runs on a student's computer. Others, which nobody has seen, decide on a grade.
 pub const SEEDS: [u64; 3] = [1, 2, 3];
@@ -51,6 +60,11 @@ pub enum Kind {
 
 /// A piece of the solution, which stands in it once, and what stands there instead.
 pub type Edit = (&'static str, &'static str);
+
+/// What a choice is about, and its options, each as edits of the solution. Whatever is chosen elsewhere, the code compiles: every
+/// combination is compiled for the page. One of them is the skeleton, and one the solution. An edit that several places have
+/// is made where none of what is chosen can do without it: see [`Choices`].
+pub type Place = (&'static str, &'static [&'static [Edit]]);
 
 /// Another way to write the solution.
 pub struct Style {
@@ -117,6 +131,16 @@ impl Exercise {
             }
         }
         Ok(text)
+    }
+
+    /// What one chooses in the page. The error says what does not fit together.
+    pub fn choices(&self) -> Result<Choices, String> {
+        let places: Vec<Vec<Vec<Edit>>> = self
+            .places
+            .iter()
+            .map(|(_, options)| options.iter().map(|edits| edits.to_vec()).collect())
+            .collect();
+        Choices::new(&self.solution(), &places).map_err(|what| format!("{}: {what}", self.id))
     }
 
     /// The runs with these seeds: each on every machine, with every size.

@@ -24,7 +24,9 @@ mod case;
 pub mod check;
 #[cfg(not(target_family = "wasm"))]
 mod child;
+mod choices;
 mod exercise;
+mod here;
 #[cfg(not(target_family = "wasm"))]
 pub mod library;
 pub mod rules;
@@ -35,8 +37,10 @@ mod verdict;
 pub use case::Case;
 #[cfg(not(target_family = "wasm"))]
 pub use child::{Variant, child};
-pub use exercise::{Edit, Exercise, Kind, SEEDS, Style, Wrong};
-pub use seen::{Call, CallKind, Ended, IntoValue, Operand, Race, Seen, Value, observe};
+pub use choices::{Choices, Piece, number};
+pub use exercise::{Edit, Exercise, Judge, Kind, Observe, Place, SEEDS, Style, Wrong};
+pub use here::{CheckedHere, check_here};
+pub use seen::{Call, CallKind, Ended, Form, IntoValue, Operand, Race, Seen, Value, observe};
 /// The crate that exercises are about, as this package was built with it.
 pub use todevice;
 pub use verdict::{Diagnosis, Verdict, plain, wrapped};

@@ -30,7 +30,7 @@ pub struct Seen {
     pub computed: u64,
     /// What an exercise looked at when the code had returned.
     pub facts: BTreeMap<String, Value>,
-    /// The timeline as text, if it was to be drawn.
+    /// The timeline, if it was to be drawn.
     pub timeline: String,
 }
 
@@ -162,14 +162,24 @@ pub struct Race {
 }
 
 thread_local! {
-    /// Whether timelines are drawn, and where their axis ends at the earliest. To draw one takes longer than most runs.
-    static AXIS: Cell<Option<u64>> = const { Cell::new(None) };
+    /// Whether timelines are drawn, where their axis ends at the earliest, and how. To draw one takes longer than most runs.
+    static AXIS: Cell<Option<(u64, Form)>> = const { Cell::new(None) };
+}
+
+/// How a timeline is drawn.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// For a terminal.
+    Text,
+    /// For a page, as SVG.
+    Wide,
+    /// For a phone.
+    Narrow,
 }
 
 /// Draws timelines, with an axis that ends no earlier, so that they can be compared with others.
-#[cfg(not(target_family = "wasm"))]
-pub fn with_axis<R>(until: Option<u64>, observe: impl FnOnce() -> R) -> R {
-    let before = AXIS.replace(until);
+pub fn with_axis<R>(axis: Option<(u64, Form)>, observe: impl FnOnce() -> R) -> R {
+    let before = AXIS.replace(axis);
     let result = observe();
     AXIS.set(before);
     result
@@ -220,7 +230,16 @@ pub fn observe<T: IntoValue>(
         time: end.unwrap_or(trace.began) - trace.began,
         computed: computed(&trace),
         facts,
-        timeline: AXIS.get().map(|until| Timeline::of(&trace).until(until).to_text(76)).unwrap_or_default(),
+        timeline: AXIS.get().map(|axis| drawn(&trace, axis)).unwrap_or_default(),
+    }
+}
+
+fn drawn(trace: &Trace, (until, form): (u64, Form)) -> String {
+    let timeline = Timeline::of(trace).until(until);
+    match form {
+        Form::Text => timeline.to_text(76),
+        Form::Wide => timeline.to_svg(),
+        Form::Narrow => timeline.to_narrow_svg(),
     }
 }
 

@@ -99,9 +99,7 @@ impl fmt::Display for Verdict {
         };
         f.write_str(&wrapped("not yet: ", &diagnosis.says))?;
         let line = diagnosis.line.map(|line| format!("line {line}")).unwrap_or_default();
-        let machine = case
-            .as_ref()
-            .map(|case| format!("on {}, with seed {} and size {}", case.named(), case.seed, case.size));
+        let machine = case.as_ref().map(Case::described);
         for (label, text) in [
             ("seen      ", &diagnosis.seen),
             ("expected  ", &diagnosis.expected),

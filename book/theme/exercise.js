@@ -1,0 +1,147 @@
+// The exercises that one does in the page: what is chosen stands in the code, and the same check that a terminal has gives the
+// verdict. The module with the check is loaded when somebody first chooses.
+
+(() => {
+  const exercises = [...document.querySelectorAll(".exercise")];
+  if (exercises.length === 0) return;
+
+  // ---- What is kept: as the terminal keeps it, see labs/src/progress.rs.
+
+  const kept = id => progress.read().exercises?.[id] ?? {};
+
+  // Who has passed once has passed.
+  function checked(id, passed) {
+    const entry = kept(id);
+    progress.set("exercises", id, { ...entry, passed: passed || entry.passed === true, checks: (entry.checks ?? 0) + 1 });
+  }
+
+  function states() {
+    for (const exercise of exercises) {
+      const { passed, checks } = kept(exercise.dataset.id);
+      const state = exercise.querySelector(".exercise-state");
+      state.textContent = passed ? "passed" : checks ? "begun" : "";
+      state.classList.toggle("is-passed", passed === true);
+    }
+  }
+  states();
+  document.addEventListener("progress", states);
+
+  for (const hint of document.querySelectorAll(".exercise [data-hint]")) {
+    hint.addEventListener("toggle", () => {
+      if (!hint.open) return;
+      const { id } = hint.closest(".exercise").dataset;
+      const entry = kept(id);
+      progress.set("exercises", id, { ...entry, hints: Math.max(Number(hint.dataset.hint), entry.hints ?? 0) });
+    });
+  }
+
+  // ---- The check, in a worker: the page never waits for it.
+
+  const forms = [...document.querySelectorAll("form.choose")];
+  if (typeof WebAssembly !== "object" || typeof Worker !== "function") {
+    for (const element of document.querySelectorAll("form.choose, .in-page")) element.hidden = true;
+    return;
+  }
+  // Runs end after so many operations. What takes longer than this is something else.
+  const LIMIT = 30_000;
+  let worker = null;
+  const start = () => worker ??= new Worker(`${path_to_root}exercise-worker.js`);
+
+  // What the check says, or an error.
+  function check(id, choice, form) {
+    return new Promise((resolve, reject) => {
+      const stop = error => { clearTimeout(timer); worker?.terminate(); worker = null; reject(error); };
+      const timer = setTimeout(() => stop(new Error("it does not end")), LIMIT);
+      start();
+      worker.onmessage = ({ data }) => {
+        if (data.error) { stop(new Error(data.error)); return; }
+        clearTimeout(timer);
+        resolve(data);
+      };
+      worker.onerror = event => { event.preventDefault(); stop(new Error(event.message || "it cannot be loaded")); };
+      worker.postMessage({ id, choice, form });
+    });
+  }
+
+  // ---- The code.
+
+  const chosen = form => [...form.querySelectorAll("fieldset")].map(place => Number(place.querySelector("input:checked").value));
+
+  // The lines of the code, each with whether it depends on a choice.
+  function lines(pieces, choice) {
+    const all = [];
+    for (const piece of pieces) {
+      const isUnused = piece.without?.every(([place, without]) => without[choice[place]]);
+      const text = typeof piece === "string" ? piece
+        : piece.texts ? piece.texts[choice[piece.place]]
+        : isUnused ? piece.unused : piece.used;
+      const ofLine = text.split("\n");
+      ofLine.pop();
+      for (const line of ofLine) all.push({ line, place: piece.texts ? piece.place : null });
+    }
+    return all;
+  }
+
+  function coloured(line) {
+    try { return hljs.highlight("rust", line, true).value; } catch { return escaped(line); }
+  }
+
+  function draw(form) {
+    const code = form.previousElementSibling.querySelector("code");
+    const choice = chosen(form);
+    const all = lines(JSON.parse(form.dataset.code), choice);
+    code.innerHTML = all.map(({ line, place }) =>
+      `<span class="${place === null ? "line" : "line is-chosen"}">${coloured(line)}\n</span>`).join("");
+  }
+
+  // ---- The verdict.
+
+  const inline = text => escaped(text).replace(/`([^`]+)`/g, "<code>$1</code>");
+
+  function told(form, passed, parts) {
+    const verdict = form.querySelector(".exercise-verdict");
+    verdict.className = `exercise-verdict ${passed ? "is-passed" : "is-not-yet"}`;
+    if (passed) {
+      const [runs, afterwards] = parts;
+      verdict.innerHTML = `<p tabindex="-1"><strong>passed:</strong> ${escaped(runs)}</p><p>${inline(afterwards)}</p>`;
+      return;
+    }
+    const [says, seen, expected, line, machine, idea, report, time, yours, solutions] = parts;
+    const rows = [["seen", seen], ["expected", expected], ["where", line && `line ${line}`], ["machine", machine], ["idea", idea]];
+    const row = ([name, text]) => text ? `<div><dt>${name}</dt><dd>${inline(text)}</dd></div>` : "";
+    const picture = (name, svg) => `<figcaption>${name}</figcaption><div class="picture">${svg}</div>`;
+    verdict.innerHTML = `<p tabindex="-1"><strong>not yet:</strong> ${inline(says)}</p><dl>${rows.map(row).join("")}</dl>`
+      + (report ? `<pre><code>${escaped(report)}</code></pre>` : "")
+      + (yours ? `<details${time ? " open" : ""}><summary>What the GPU did, with your code and with the solution</summary>`
+        + `<figure>${picture("Your code", yours)}</figure><figure>${picture("The solution", solutions)}</figure></details>` : "");
+    for (const [svg, name] of [...verdict.querySelectorAll("svg")].map((svg, at) => [svg, ["Your code", "The solution"][at]])) {
+      svg.setAttribute("aria-label", `${name}: what the GPU did, and when`);
+    }
+    form.previousElementSibling.querySelectorAll(".line")[Number(line) - 1]?.classList.add("is-told");
+  }
+
+  async function submitted(form) {
+    const verdict = form.querySelector(".exercise-verdict"), button = form.querySelector("button");
+    const { id } = form.dataset, choice = chosen(form);
+    draw(form);
+    button.disabled = true;
+    verdict.className = "exercise-verdict";
+    verdict.innerHTML = "<p>Checking…</p>";
+    try {
+      const { passed, parts } = await check(id, choice, matchMedia("(max-width: 600px)").matches ? "narrow" : "wide");
+      checked(id, passed);
+      told(form, passed, parts);
+    } catch (error) {
+      verdict.innerHTML = `<p tabindex="-1">The check does not work here: ${escaped(error.message)}. In a terminal, `
+        + `<code>cargo course watch ${escaped(id)}</code> has it.</p>`;
+    }
+    button.disabled = false;
+    verdict.querySelector("[tabindex]").focus();
+  }
+
+  for (const form of forms) {
+    draw(form);
+    form.addEventListener("change", () => { start(); draw(form); });
+    form.addEventListener("submit", event => { event.preventDefault(); submitted(form); });
+  }
+})();
