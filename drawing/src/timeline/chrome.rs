@@ -71,11 +71,11 @@ impl Timeline<'_> {
         for call in &self.trace.calls {
             let device = call.stream.device;
             match call.kind {
-                EventKind::Allocate { address, bytes } => {
+                EventKind::Allocate { address, bytes, .. } => {
                     live.insert(address, bytes);
                     allocated[device] += bytes;
                 }
-                EventKind::Free { address } => match live.remove(&address) {
+                EventKind::Free { address, .. } => match live.remove(&address) {
                     Some(bytes) => allocated[device] -= bytes,
                     None => continue, // It was taken before the trace began.
                 },

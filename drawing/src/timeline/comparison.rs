@@ -5,6 +5,7 @@ use todevice_gpu::events::Trace;
 use super::rows::{Bar, Row, SORTS, Sort, rows};
 use super::svg::{IDLE, LINE, MARGIN, Picture, SIZES, idle};
 use super::text::{self, filled, unit_of};
+use super::touch::Touch;
 use crate::Drawing;
 use crate::colour::CURRENT;
 use crate::drawing::COLUMNS;
@@ -108,6 +109,8 @@ impl<'a> Comparison<'a> {
             picture.label("Nothing was recorded.");
             return picture.done();
         }
+        let all = self.cases.iter().zip(&cases);
+        picture.touch = Touch::of(all.map(|(case, rows)| (&*case.title, case.trace, &rows[..])));
         let mut drawn = Vec::new();
         let mut any_both = false;
         for (Case { title, note, .. }, rows) in self.cases.iter().zip(&cases) {
@@ -132,7 +135,8 @@ impl<'a> Comparison<'a> {
             let band = (top + lane - LANE.1 / 2.0, lane * (labels.len() - 1) as f64);
             for (from, to) in overlaps(rows) {
                 let (x, end) = (picture.across(from), picture.across(to));
-                picture.lines.push(titled(BOTH, &frame((x, band.0), (end - x, band.1))));
+                let framed = titled(BOTH, &frame((x, band.0), (end - x, band.1)));
+                picture.lines.push(framed.replacen("<g>", "<g class=\"both\">", 1));
                 any_both = true;
             }
             picture.y += 7.0;

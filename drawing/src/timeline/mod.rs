@@ -1,15 +1,17 @@
 //! What the GPUs did, and when, as a timeline: as JSON for a viewer (`chrome.rs`) or as a picture (`rows.rs` says what is in
-//! it, `svg.rs` draws it for a page, `strips.rs` for a race of two, and `text.rs` for a terminal;
+//! it, `order.rs` what happens before what; `svg.rs` draws it for a page, `touch.rs` has what a page needs to know of it; `strips.rs` for a race of two, and `text.rs` for a terminal;
 //! `comparison.rs` sets several one below the other).
 
 mod chrome;
 mod comparison;
+mod order;
 mod rows;
 mod strips;
 mod svg;
 #[cfg(test)]
 mod tests;
 mod text;
+mod touch;
 
 use todevice_gpu::driver::Engine;
 use todevice_gpu::events::Trace;
@@ -17,6 +19,7 @@ use todevice_gpu::events::Trace;
 use crate::Drawing;
 use crate::drawing::COLUMNS;
 pub use comparison::Comparison;
+pub(crate) use rows::line_of;
 use rows::{Row, rows};
 pub use strips::Strip;
 pub use text::painted;

@@ -441,3 +441,140 @@ fn where_a_device_computes_nothing_its_row_says_so() {
     });
     assert!(!Timeline::of(&copies).to_svg().contains("computes nothing"), "it has no such row");
 }
+
+/// The data of a picture: its first line, and its lanes, each with its label and a line for each piece.
+fn touched(svg: &str) -> (String, Vec<(String, Vec<String>)>) {
+    let [data] = &all(svg, "metadata")[..] else { panic!("one element has it") };
+    let mut lines = data.lines();
+    let kind = lines.next().unwrap().to_owned();
+    let mut lanes: Vec<(String, Vec<String>)> = Vec::new();
+    for line in lines {
+        match line.strip_prefix('=') {
+            Some(label) => lanes.push((label.to_owned(), Vec::new())),
+            None => lanes.last_mut().unwrap().1.push(line.to_owned()),
+        }
+    }
+    (kind, lanes)
+}
+
+/// The numbers of the pieces that the bars of a picture stand for, in the order in which they are drawn.
+fn numbers(svg: &str) -> Vec<usize> {
+    let groups = svg.split("<g data-b=\"").skip(1).map(|rest| rest.split('"').next().unwrap());
+    groups.flat_map(|numbers| numbers.split(' ').map(|number| number.parse().unwrap())).collect()
+}
+
+#[test]
+fn a_picture_knows_of_each_bar_what_it_is_and_what_comes_before_it() {
+    let trace = on("sim:t4", recorded);
+    let svg = Timeline::of(&trace).to_svg();
+    let (kind, lanes) = touched(&svg);
+    assert_eq!(kind, "modelled");
+    let labels: Vec<&str> = lanes.iter().map(|(label, _)| label.as_str()).collect();
+    let wanted = [
+        "host, what the program named",
+        "part of it",
+        "host, calls",
+        "cuda:0, copies to the device",
+        "cuda:0, compute",
+        "cuda:0, copies to the host",
+    ];
+    assert_eq!(labels, wanted);
+    let pieces: Vec<&String> = lanes.iter().flat_map(|(_, pieces)| pieces).collect();
+    assert_eq!(numbers(&svg), (0..pieces.len()).collect::<Vec<_>>(), "a bar for each, in their order");
+
+    // Each time is that of the title of the bar.
+    let titles = all(&svg, "title");
+    for (piece, title) in pieces.iter().zip(&titles) {
+        let times: Vec<u64> = piece.split(' ').take(2).map(|time| time.parse().unwrap()).collect();
+        let name = piece.split('|').nth(1).unwrap();
+        let [from, time] = [times[0], times[1]].map(|time| format!("{}.{:03}", time / 1000, time % 1000));
+        assert_eq!(title, &format!("{name}: {time} µs, from {from} µs (modelled)"));
+    }
+
+    // Names 0 to 3; calls: copy 4, product 5, relu 6, sum 7, read 8; on the device 9, 10, 11, 12, 13.
+    let before = |number: usize| pieces[number].split(['|', ' ']).nth(3).unwrap();
+    assert_eq!([4, 5, 6, 7, 8].map(before), ["w9", "", "", "", "w13"], "two calls wait for their copies");
+    assert_eq!([9, 10, 11, 12, 13].map(before), ["q4", "q5,s9", "q6,s10", "q7,s11", "q8,s12"]);
+    // What else is known: bytes, the operation, its line.
+    let more = |number: usize| pieces[number].split('|').nth(2).unwrap();
+    assert!(more(9).starts_with("8 KiB, _to_copy, tests.rs:"), "{}", more(9));
+    assert!(more(10).starts_with("matmul, tests.rs:"), "{}", more(10));
+    assert!(more(0).starts_with("tests.rs:"), "{}", more(0));
+
+    // A phone's picture stands beside it, and shows the same pieces.
+    let narrow = Timeline::of(&trace).to_narrow_svg();
+    assert_eq!(numbers(&narrow), numbers(&svg));
+    assert!(!narrow.contains("metadata"));
+}
+
+#[test]
+fn a_stream_that_waits_for_another_has_an_arrow_from_it() {
+    let trace = on("sim:t4", |machine| {
+        let device = Device::cuda(0);
+        let (x, side) = (Tensor::ones_with(&[256, 256], device)?, Stream::new(device)?);
+        let event = cuda::Event::new(cuda::EventOptions::default());
+        let work = || {
+            let y = x.matmul(&x)?;
+            event.record()?;
+            let z = cuda::stream(&side, || {
+                side.wait_event(&event)?;
+                y.relu()
+            })?;
+            cuda::current_stream(device)?.wait_stream(&side)?;
+            let last = z.add(1.0)?;
+            cuda::synchronize()?;
+            Ok::<_, Error>((y, z, last))
+        };
+        drop(work()?); // takes memory
+        let (done, trace) = machine.profile(work);
+        done?;
+        Ok(trace)
+    });
+    let (_, lanes) = touched(&Timeline::of(&trace).to_svg());
+    let pieces: Vec<&String> = lanes.iter().flat_map(|(_, pieces)| pieces).collect();
+    let number = |name: &str| {
+        let is_it = |piece: &&String| piece.split('|').nth(1).unwrap().starts_with(name);
+        pieces.iter().position(|piece| is_it(piece)).unwrap_or_else(|| panic!("{name}: {pieces:?}"))
+    };
+    let before = |name: &str| pieces[number(name)].split(['|', ' ']).nth(3).unwrap();
+    let [gemm, relu, add] = ["gemm", "relu", "add"].map(number);
+    assert!(before("relu").ends_with(&format!(",e{gemm}")), "{pieces:#?}");
+    assert!(before("add").ends_with(&format!(",s{gemm},e{relu}")), "{pieces:#?}");
+    assert_eq!(before("cudaDeviceSynchronize"), format!("w{add}"));
+    assert!(pieces[relu].contains(", stream "), "{}", pieces[relu]);
+}
+
+#[test]
+fn what_is_compared_has_one_count_of_pieces_and_lanes_that_say_whose_they_are() {
+    let [long, short] = worked_twice();
+    let drawing = Drawing::from(Comparison::new().case("a|b\n=c", "", &long).case("second", "", &short));
+    let (_, lanes) = touched(&drawing.svg);
+    assert_eq!(lanes[0].0, "a|b\u{fffd}=c: host, calls");
+    assert!(lanes.iter().any(|(label, _)| label == "second: cuda:0, compute"), "{lanes:?}");
+    let count: usize = lanes.iter().map(|(_, pieces)| pieces.len()).sum();
+    for svg in [&drawing.svg, drawing.narrow.as_ref().unwrap()] {
+        assert_eq!(numbers(svg), (0..count).collect::<Vec<_>>());
+    }
+    // What comes before a piece is a piece of the same recording.
+    let of_first: usize =
+        lanes.iter().filter(|(label, _)| !label.starts_with("second")).map(|(_, pieces)| pieces.len()).sum();
+    for (number, piece) in lanes.iter().flat_map(|(_, pieces)| pieces).enumerate() {
+        let before = piece.split('|').next().unwrap().split(' ').nth(3).unwrap();
+        for link in before.split(',').filter(|link| !link.is_empty()) {
+            let earlier: usize = link[1..].parse().unwrap();
+            assert_eq!(earlier < of_first, number < of_first, "{piece}");
+        }
+    }
+}
+
+#[test]
+fn far_too_many_pieces_are_no_weight_on_a_page() {
+    let trace = on("sim:t4", |machine| {
+        let x = Tensor::ones(&[1])?.cuda()?;
+        let (done, trace) = machine.profile(|| (0..1000).try_for_each(|_| x.add_(0.0).map(drop)));
+        done?;
+        Ok(trace)
+    });
+    let svg = Timeline::of(&trace).to_svg();
+    assert!(!svg.contains("metadata") && numbers(&svg).is_empty());
+}
