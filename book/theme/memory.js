@@ -4,7 +4,8 @@
 const memories = (() => {
   const HINT = "Point at a block, or reach it with Tab and the arrow keys, to see who took it and who gave it back.";
 
-  function touch(picture) {
+  // At first the moment of the peak is shown, or one so far along, from 0 to 1.
+  function touch(picture, along) {
     const svg = picture.querySelector("svg:has(.now)");
     if (!svg || picture.querySelector(".moments")) return;
     const [first, ...moments] = svg.querySelector("metadata").textContent.split("\n");
@@ -15,7 +16,7 @@ const memories = (() => {
     const blocks = timed.filter(({ element }) => element.classList.contains("block"));
     const mark = svg.querySelector(".now");
     const width = svg.viewBox.baseVal.width - 2;
-    let now = Number(first), current = null;
+    let now = along === undefined ? Number(first) : Math.round(along * (moments.length - 1)), current = null;
 
     const tools = document.createElement("div");
     tools.className = "touch moments";

@@ -26,10 +26,13 @@ const timelines = (() => {
 
   // The pieces by their numbers, and the labels of the lanes.
   function read(data) {
-    const [kind, ...lines] = data.split("\n");
     const lanes = [], pieces = [];
-    for (const line of lines) {
-      if (line.startsWith("=")) { lanes.push(line.slice(1)); continue; }
+    for (const line of data.split("\n")) {
+      if (line.startsWith("=")) {
+        const bar = line.indexOf("|");
+        lanes.push({ kind: line.slice(1, bar), label: line.slice(bar + 1) });
+        continue;
+      }
       const [numbers, name, more] = line.split("|");
       const [start, duration, sort, before] = numbers.split(" ");
       const links = before ? before.split(",").map(link => ({ why: link[0], number: Number(link.slice(1)) })) : [];
@@ -41,13 +44,13 @@ const timelines = (() => {
     for (const piece of pieces) {
       for (const { why, number } of piece.before) pieces[number].after.push({ why, number: piece.number });
     }
-    return { kind, lanes, pieces };
+    return { lanes, pieces };
   }
 
   // All there is to say of a bar: its title, where it stands, what else is known, and what comes before and after it.
   function words({ lanes, pieces }, numbers, title) {
     const piece = pieces[numbers[0]];
-    const known = [title, lanes[piece.lane]];
+    const known = [title, lanes[piece.lane].label];
     if (numbers.length === 1) {
       if (piece.more) known.push(piece.more);
       const tell = (links, side) => links.map(({ why, number }) => `${WHY[why][side]} ${pieces[number].name}`);
@@ -66,6 +69,7 @@ const timelines = (() => {
     const across = time => left + (time - from) / (to - from) * (right - left);
     const within = x => Math.min(Math.max(x, left), right);
 
+    const bars = new Map();
     // A bar: its element, the pieces that it stands for, and when they were.
     const bar = (element, numbers) => {
       const all = numbers.map(number => data.pieces[number]);
@@ -74,18 +78,20 @@ const timelines = (() => {
       element.setAttribute("tabindex", -1);
       element.setAttribute("aria-selected", false);
       element.setAttribute("aria-label", words(data, numbers, element.querySelector("title").textContent));
-      return { element, numbers, start, end: stop, parts: null, is: null, label: element.querySelector("text") };
+      const one = { element, numbers, start, end: stop, parts: null, label: element.querySelector("text") };
+      bars.set(element, one);
+      return one;
     };
     const lanes = [...svg.querySelectorAll(".lane")].map(lane => {
-      const bars = [...lane.children].map(element => bar(element, element.dataset.b.split(" ").map(Number)));
+      const own = [...lane.children].map(element => bar(element, element.dataset.b.split(" ").map(Number)));
       lane.setAttribute("role", "group");
-      lane.setAttribute("aria-label", data.lanes[data.pieces[bars[0].numbers[0]].lane]);
+      lane.setAttribute("aria-label", data.lanes[data.pieces[own[0].numbers[0]].lane].label);
       const box = lane.firstElementChild.querySelector("rect, path").getAttribute("d")?.match(/[\d.]+/g);
       const rect = lane.querySelector("rect");
       const [top, height] = box
         ? [Number(box[2]), Number(box[1]) - Number(box[2])]
         : [Number(rect.getAttribute("y")), Number(rect.getAttribute("height"))];
-      return { element: lane, bars, top, height };
+      return { element: lane, bars: own, top, height };
     });
     // What has no pieces of its own, and lies along the axis all the same.
     const whole = time => (time - left) / (right - left) * end;
@@ -106,7 +112,7 @@ const timelines = (() => {
         const element = like.element.cloneNode(true);
         element.querySelector("text")?.remove();
         element.querySelector("title").textContent =
-          `${piece.name}: ${microseconds(piece.end - piece.start)}, from ${microseconds(piece.start)} (${data.kind})`;
+          `${piece.name}: ${microseconds(piece.end - piece.start)}, from ${microseconds(piece.start)} (${data.lanes[piece.lane].kind})`;
         element.setAttribute("data-b", number);
         several.element.before(element);
         return bar(element, [number]);
@@ -241,11 +247,7 @@ const timelines = (() => {
       for (const other of svg.querySelectorAll(".lane [tabindex='0']")) other.setAttribute("tabindex", -1);
       one.element.setAttribute("tabindex", 0);
     }
-    const found = element => {
-      const bars = lanes.flatMap(lane => lane.bars.flatMap(one => [one, ...(one.parts ?? [])]));
-      return bars.find(one => one.element === element);
-    };
-    const of = target => found(target.closest?.(".lane > g"));
+    const of = target => bars.get(target.closest?.(".lane > g"));
 
     function move(one) {
       if (one.end < from || one.start > to || (one.start < from && one.end > to && one.end - one.start < to - from)) {
@@ -268,11 +270,12 @@ const timelines = (() => {
       const one = of(event.target);
       const row = lanes.findIndex(lane => lane.element === one?.element.parentElement);
       // Those outside of what is shown are reached too: the picture moves to them.
-      const bars = lanes[row]?.bars.flatMap(each => each.parts && each.parts.some(part => part.element.style.display !== "none") ? each.parts : [each]) ?? [];
-      const at = bars.indexOf(one);
+      const isCut = each => each.parts?.some(part => part.element.style.display !== "none");
+      const inRow = lanes[row]?.bars.flatMap(each => isCut(each) ? each.parts : [each]) ?? [];
+      const at = inRow.indexOf(one);
       const time = one ? Math.max(one.start, from) : from;
       const go = {
-        ArrowRight: () => bars[at + 1], ArrowLeft: () => bars[at - 1], Home: () => bars[0], End: () => bars.at(-1),
+        ArrowRight: () => inRow[at + 1], ArrowLeft: () => inRow[at - 1], Home: () => inRow[0], End: () => inRow.at(-1),
         ArrowDown: () => lanes[row + 1] && nearest(lanes[row + 1], time),
         ArrowUp: () => lanes[row - 1] && nearest(lanes[row - 1], time),
       }[event.key];

@@ -40,4 +40,4 @@ pub use drawing::Drawing;
 pub use filling::{Filling, Owner};
 pub use memory_map::{MemoryHistory, MemoryMap};
 pub use role::Role;
-pub use timeline::{Comparison, Strip, Timeline, painted};
+pub use timeline::{Comparison, Recorded, Strip, Timeline, painted};

@@ -13,7 +13,7 @@ use crate::filling::innermost;
 use crate::svg::{self, Element, element, line, rect, text, titled};
 use crate::timeline::line_of;
 use crate::words::bytes;
-use crate::{Drawing, Owner};
+use crate::{Drawing, Owner, Role};
 
 /// A recording of a device's memory, change by change: a block is taken or given back, or a segment of the driver.
 ///
@@ -225,6 +225,18 @@ impl<'a> MemoryHistory<'a> {
     pub fn peak(&self) -> usize {
         let most = self.moments.iter().map(|moment| moment.allocated).max();
         self.moments.iter().position(|moment| Some(moment.allocated) == most).unwrap_or(0)
+    }
+
+    /// The bytes in blocks that somebody holds at a moment.
+    pub fn allocated(&self, moment: usize) -> u64 {
+        self.moments[moment].allocated
+    }
+
+    /// What each of those blocks is for, if it was taken since the recording began, and its bytes.
+    pub fn held(&self, moment: usize) -> Vec<(Option<Role>, u64)> {
+        let held = |block: &&Block| there(block.from, block.given_back, moment);
+        let role = |block: &Block| block.owner.map(|owner| self.owners[owner].1);
+        self.blocks.iter().filter(held).map(|block| (role(block), block.size)).collect()
     }
 
     /// The blocks of each segment at a moment, by their addresses and without gaps, as a snapshot has them.

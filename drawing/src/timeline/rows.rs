@@ -180,7 +180,7 @@ fn sort_of(kind: &EventKind) -> Sort {
 }
 
 /// The label of an engine's row, and the short one.
-fn labels_of(engine: Engine) -> [&'static str; 2] {
+pub fn labels_of(engine: Engine) -> [&'static str; 2] {
     match engine {
         Engine::HostToDevice => ["copies to the device", "copies in"],
         Engine::Compute => ["compute", "compute"],

@@ -2,8 +2,9 @@
 
 use super::Timeline;
 use super::chrome::Microseconds;
+use super::order::before;
 use super::rows::{Bar, Row, SORTS, Sort, rows, steps};
-use super::touch::Touch;
+use super::touch::{MOST, Recording, Touch};
 use crate::colour::{COPY, CURRENT, DEVICE, HOST, WAIT, WHITE};
 use crate::svg::{self, element, line, rect, text, titled};
 
@@ -41,7 +42,10 @@ impl Timeline<'_> {
     fn drawn(&self, size: (f64, u32)) -> String {
         let rows = rows(self.trace);
         let mut picture = Picture::new(size, MARGIN, self.end_of(&self.all_rows()), self.kind());
-        picture.touch = Touch::of([("", self.trace, &rows[..])]);
+        picture.touch = Touch::of(
+            MOST,
+            [Recording { title: "", kind: self.kind(), rows: &rows, before: &before(self.trace) }],
+        );
         let bars: Vec<Row> = rows.iter().map(|row| picture.merged(row)).collect();
         for row in &bars {
             picture.row(row);
@@ -70,7 +74,7 @@ pub struct Picture {
     pub y: f64,
     /// The end of the trace in nanoseconds from its start.
     end: u64,
-    kind: &'static str,
+    pub kind: &'static str,
     /// Pieces of work that share a bar with others.
     together: usize,
 }
@@ -107,7 +111,7 @@ impl Picture {
         }
         // A phone's picture stands beside the other, which has the data.
         if self.width == SIZES[0].0 {
-            self.lines.extend(self.touch.data(self.kind));
+            self.lines.extend(self.touch.data());
         }
         svg::picture((self.width, self.y + MARGIN), self.font_size, &self.lines)
     }

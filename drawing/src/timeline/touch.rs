@@ -3,14 +3,12 @@
 
 use std::collections::HashMap;
 
-use todevice_gpu::events::Trace;
-
-use super::order::{Why, before};
+use super::order::Why;
 use super::rows::{Bar, Row};
 use crate::svg::element;
 
 /// A picture of more pieces is left as it is: a page would be heavy with them.
-const MOST: usize = 1500;
+pub const MOST: usize = 1500;
 
 /// The pieces of a picture, numbered as they come.
 #[derive(Default)]
@@ -20,7 +18,20 @@ pub struct Touch {
     next: usize,
 }
 
+/// What is drawn of a recording.
+pub struct Recording<'a> {
+    /// What tells it from others, if there are any.
+    pub title: &'a str,
+    /// What its times are.
+    pub kind: &'static str,
+    /// In the order in which they are drawn.
+    pub rows: &'a [Row],
+    /// What comes before each piece.
+    pub before: &'a [Vec<(usize, Why)>],
+}
+
 struct Lane {
+    kind: &'static str,
     label: String,
     pieces: Vec<Piece>,
     /// The number on the page of each piece of the recording that this lane and its neighbours show.
@@ -33,26 +44,26 @@ struct Piece {
 }
 
 impl Touch {
-    /// Of recordings, each with its title, if it has one, and the rows that are drawn of it, in this order.
-    pub fn of<'a>(recordings: impl IntoIterator<Item = (&'a str, &'a Trace, &'a [Row])>) -> Touch {
+    /// Of these recordings, one after the other. With more pieces than `most` there is nothing.
+    pub fn of<'a>(most: usize, recordings: impl IntoIterator<Item = Recording<'a>>) -> Touch {
         let mut lanes = Vec::new();
         let mut count = 0;
-        for (title, trace, rows) in recordings {
+        for Recording { title, kind, rows, before } in recordings {
             let shown = rows.iter().flat_map(|row| &row.bars).map(|bar| bar.pieces[0]);
             let numbers: HashMap<usize, usize> = shown.zip(count..).collect();
             count += numbers.len();
-            let before = before(trace);
             let piece = |bar: &Bar| Piece {
                 bar: bar.clone(),
                 before: before.get(bar.pieces[0]).cloned().unwrap_or_default(),
             };
             lanes.extend(rows.iter().map(|row| Lane {
+                kind,
                 label: [title, row.label.trim()].join(if title.is_empty() { "" } else { ": " }),
                 pieces: row.bars.iter().map(piece).collect(),
                 numbers: numbers.clone(),
             }));
         }
-        if count > MOST { Touch::default() } else { Touch { lanes, next: 0 } }
+        if count > most { Touch::default() } else { Touch { lanes, next: 0 } }
     }
 
     /// What is drawn from now on is of the next lane.
@@ -67,22 +78,21 @@ impl Touch {
         format!(" data-b=\"{}\"", numbers.map(usize::to_string).collect::<Vec<_>>().join(" "))
     }
 
-    /// An element that no picture shows: whether times are modelled, and then a line for each lane and for each piece of it.
+    /// An element that no picture shows: a line for each lane, with what its times are, and one for each piece of it.
     ///
     /// ```text
-    /// modelled
-    /// =cuda:0, compute
+    /// =modelled|cuda:0, compute
     /// 31200 2600 g q4,s17|gemm|linear, experiments.rs:96
     /// ```
     ///
     /// A piece begins so many nanoseconds from the start, lasts so many, is of this sort, and comes after these others.
-    pub fn data(&self, kind: &str) -> Option<String> {
+    pub fn data(&self) -> Option<String> {
         if self.lanes.is_empty() {
             return None;
         }
-        let mut lines = vec![kind.to_owned()];
-        for Lane { label, pieces, numbers } in &self.lanes {
-            lines.push(format!("={label}").replace('\n', "\u{fffd}"));
+        let mut lines = Vec::new();
+        for Lane { kind, label, pieces, numbers } in &self.lanes {
+            lines.push(format!("={kind}|{label}").replace('\n', "\u{fffd}"));
             lines.extend(pieces.iter().map(|Piece { bar, before }| {
                 let shown = before.iter().filter_map(|(piece, why)| Some((numbers.get(piece)?, why)));
                 let before: Vec<String> =
