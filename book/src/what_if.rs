@@ -1,4 +1,4 @@
-//! Experiments under sliders. The page has the picture of the first setting, drawn when the book is built; `what-if.js` runs the
+//! Experiments under sliders. The page has the picture of the first setting, drawn when the book is built; `experiments.js` runs the
 //! experiment again when a slider moves, where the page can run it.
 
 use labs::what_if::{self, ALL, Knob};
@@ -22,6 +22,16 @@ pub fn html(name: &str) -> Result<String, String> {
         escape(&shown.compared())
     ))
 }
+
+/// Where timelines of a reader's own are drawn.
+pub const DROPPED: &str = "<div class=\"dropped\" hidden>
+<p><label>Timelines, one to three files <input type=\"file\" multiple accept=\".json,application/json\"></label>
+<label><input type=\"checkbox\" checked> with a step of lab 03 below them</label></p>
+<p role=\"status\"></p>
+<div class=\"dropped-picture\"></div>
+</div>
+
+";
 
 /// Numbers are on a slider, and all else is chosen.
 fn control(experiment: &str, knob: &Knob) -> String {

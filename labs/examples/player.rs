@@ -9,6 +9,7 @@
 use std::cell::RefCell;
 
 use labs::cli::Format;
+use labs::what_if::race::Raced;
 use labs::{Captured, Listed, what_if};
 
 thread_local! {
@@ -66,6 +67,26 @@ pub extern "C" fn what_if() -> u32 {
     };
     OUTPUT.set(shown.clone().unwrap_or_default());
     ERRORS.set(shown.err().map(|error| format!("error: {error}\n")).unwrap_or_default());
+    TRACE.set(String::new());
+    code
+}
+
+/// Runs the race of the first page: the input names the card, the batch, and `true` if that is in pinned memory. What the page
+/// plays is then the output, as JSON. Returns 0, or 1 if it failed.
+#[unsafe(no_mangle)]
+pub extern "C" fn race() -> u32 {
+    let input = INPUT.with_borrow(|input| String::from_utf8_lossy(input).into_owned());
+    let words: Vec<&str> = input.split('\0').collect();
+    let raced = match words[..] {
+        [card, batch, pinned] => batch
+            .parse()
+            .map_err(|_| format!("'{batch}' is no batch").into())
+            .and_then(|batch| Raced::run(card, batch, pinned == "true")),
+        _ => Err("a race has a card, a batch, and whether it is pinned".into()),
+    };
+    let code = u32::from(raced.is_err());
+    OUTPUT.set(raced.as_ref().map(|raced| raced.to_json().to_string()).unwrap_or_default());
+    ERRORS.set(raced.err().map(|error| format!("error: {error}\n")).unwrap_or_default());
     TRACE.set(String::new());
     code
 }

@@ -18,6 +18,7 @@ mod copies;
 mod dropped;
 mod loops;
 mod memory;
+pub mod race;
 mod step;
 
 pub use dropped::timelines;
