@@ -10,7 +10,7 @@ use crate::output::{self, Show};
 use crate::plan::{Expand, Plan};
 use crate::{
     anchor, cheat_sheet, exercises, first_page, how_wrong, html, lab_code, minutes, plan_page, prediction,
-    questions,
+    questions, what_if,
 };
 
 /// A directive as Markdown.
@@ -52,6 +52,8 @@ pub fn markdown(
         }
         ("lab-source", [lab]) => lab_code::whole(course, page, lab),
         ("race", []) => Ok(first_page::race()?),
+        ("timelines", []) => Ok(what_if::DROPPED.to_owned()),
+        ("what-if", [experiment]) => Ok(what_if::html(experiment)?),
         ("clone", [lab]) => Ok(first_page::clone(course, lab)?),
         ("chapters", []) => Ok(first_page::chapters(course)?),
         ("profiles", []) => Ok(how_wrong::profiles()),

@@ -1,74 +1,58 @@
 //! What only the first page has: a race between the CPU and a GPU, the commands that bring the course, and the chapters with
 //! what the reader has done of each.
 //!
-//! The race is run when the book is built, in all the ways that its switches name. `first-page.js` plays it.
+//! The race is run when the book is built, in all the ways that its switches name. `first-page.js` plays it, and runs it anew where
+//! the page has a module that can.
 
 use std::time::Duration;
 
-use drawing::Timeline;
-use labs::experiments::{Step, one_step};
+use labs::experiments::Step;
+use labs::what_if::race::{BATCH, CARDS, LIVE, Raced, microseconds, strips};
 
 use crate::course::Course;
 use crate::exercises;
 use crate::html::{escape, fence};
 
-/// The cards to choose from: what `--gpu` calls each, and what people do.
-const CARDS: [(&str, &str); 3] = [("t4", "Tesla T4"), ("rtx4090", "RTX 4090"), ("h200", "H200")];
-const BATCHES: [usize; 2] = [64, 1024];
+/// The batches to choose from where the page cannot run the race itself.
+const BATCHES: [usize; 2] = [BATCH, 1024];
 /// How many times slower than the model the page plays it.
 const SLOWED: u32 = 25_000;
-
-/// A GPU's step, and how the switches stand for it.
-struct Raced {
-    card: &'static str,
-    name: &'static str,
-    batch: usize,
-    pinned: bool,
-    step: Step,
-}
 
 /// The race, with a picture of it for whoever has no JavaScript.
 pub fn race() -> Result<String, String> {
     let failed = |error: labs::Error| format!("the race of the first page fails: {error}");
-    let on_cpu = |batch| one_step(None, batch, false).map_err(failed);
-    let cpus = [on_cpu(BATCHES[0])?, on_cpu(BATCHES[1])?];
-    let mut gpus = Vec::new();
-    for (card, name) in CARDS {
+    let mut all = Vec::new();
+    for (card, _) in CARDS {
         for batch in BATCHES {
             for pinned in [false, true] {
-                let step = one_step(Some(&format!("sim:{card}")), batch, pinned).map_err(failed)?;
-                gpus.push(Raced { card, name, batch, pinned, step });
+                all.push(Raced::run(card, batch, pinned).map_err(failed)?);
             }
         }
     }
-    let all = cpus.iter().chain(gpus.iter().map(|raced| &raced.step));
-    let longest = all.map(|step| step.done).max().unwrap_or_default();
-    // So that a quarter of the axis is a round number.
-    let end = Duration::from_micros((longest.as_micros() as u64).div_ceil(40) * 40);
-
+    let end = all.iter().map(Raced::end).max().unwrap_or_default();
     let mut templates = String::new();
-    for (batch, cpu) in BATCHES.iter().zip(&cpus) {
-        templates += &template(&format!("cpu {batch}"), cpu, end, "");
+    for raced in &all {
+        let Raced { card, batch, pinned, cpu, gpu, .. } = raced;
+        // Whatever the card, the CPU is the same.
+        if *card == CARDS[0].0 && !pinned {
+            templates += &template(&format!("cpu {batch}"), cpu, end, "");
+        }
+        let more =
+            format!(" data-winner=\"{}\" data-verdict=\"{}\"", raced.winner(), escape(&raced.verdict()));
+        templates += &template(&format!("{card} {batch} {pinned}"), gpu, end, &more);
     }
-    for raced in &gpus {
-        let Raced { card, batch, pinned, step, .. } = raced;
-        let cpu = if *batch == BATCHES[0] { &cpus[0] } else { &cpus[1] };
-        let words = verdict(raced, cpu, &cpus);
-        let winner = if cpu.done < step.done { "cpu" } else { "gpu" };
-        let more = format!(" data-winner=\"{winner}\" data-verdict=\"{}\"", escape(&words));
-        templates += &template(&format!("{card} {batch} {pinned}"), step, end, &more);
-    }
-    let first = &gpus[0];
+    let first = &all[0];
     Ok(format!(
-        "<div class=\"race\" data-end=\"{}\" data-slowed=\"{SLOWED}\">\n\
+        "<div class=\"race\" data-end=\"{}\" data-slowed=\"{SLOWED}\" data-batches=\"{}\">\n\
          <p class=\"race-ask\"><button type=\"button\" value=\"cpu\">CPU</button> <button type=\"button\" value=\"gpu\">GPU</button></p>\n\
          <div class=\"race-lanes\">\n{}{}{}</div>\n\
          <p class=\"race-verdict\" role=\"status\">{}</p>\n{}{templates}</div>\n\n",
         end.as_nanos(),
-        lane("cpu", "CPU", &cpus[0], end),
-        lane("gpu", "GPU", &first.step, end),
+        LIVE.map(|batch| batch.to_string()).join(" "),
+        lane("cpu", "CPU", &first.cpu, end),
+        lane("gpu", "GPU", &first.gpu, end),
         axis(end),
-        escape(&verdict(first, &cpus[0], &cpus)),
+        escape(&first.verdict()),
         switches(),
     ))
 }
@@ -88,17 +72,6 @@ fn lane(id: &str, name: &str, step: &Step, end: Duration) -> String {
         microseconds(step.done),
         strips(step, end)
     )
-}
-
-fn strips(step: &Step, end: Duration) -> String {
-    let strips = Timeline::of(&step.trace).to_strips(end);
-    let strip = |strip: &drawing::Strip| {
-        format!(
-            "<div class=\"strip\"><span class=\"strip-name\">{}</span><div class=\"strip-bars\">{}</div></div>",
-            strip.name, strip.svg
-        )
-    };
-    strips.iter().map(strip).collect()
 }
 
 /// The scale of all lanes, and what the colours mean.
@@ -138,62 +111,6 @@ fn switches() -> String {
         fieldset("Card", cards.collect()),
         fieldset("Copies", copies)
     )
-}
-
-/// Who was faster, and why.
-fn verdict(raced: &Raced, cpu: &Step, cpus: &[Step; 2]) -> String {
-    let Raced { card, name, batch, pinned, step: gpu } = raced;
-    let ratio = gpu.done.as_secs_f64() / cpu.done.as_secs_f64();
-    let (cpu_time, gpu_time) = (microseconds(cpu.done), microseconds(gpu.done));
-    let share = 100.0 * gpu.computed.as_secs_f64() / gpu.done.as_secs_f64();
-    let result = match ratio {
-        ratio if ratio >= 1.1 => {
-            format!(
-                "The CPU is {ratio:.1} times as fast: {cpu_time} for a step, against {gpu_time} on the {name}."
-            )
-        }
-        ratio if ratio >= 1.0 => {
-            format!("The CPU is ahead by a nose: {cpu_time} for a step, against {gpu_time} on the {name}.")
-        }
-        ratio if ratio > 0.9 => {
-            format!(
-                "The GPU is ahead by a nose: {gpu_time} for a step on the {name}, against {cpu_time} on the CPU."
-            )
-        }
-        ratio => format!(
-            "The GPU is {:.1} times as fast: {gpu_time} for a step on the {name}, against {cpu_time} on the CPU.",
-            1.0 / ratio
-        ),
-    };
-    let why = match (*batch == BATCHES[0], *card == CARDS[0].0) {
-        (true, true) => format!(
-            "The GPU computes for {share:.0} % of that time. For the rest it waits while the host copies the batch \
-             and starts {} kernels (functions that run on the GPU) one after another, and starting one usually takes \
-             longer than running it.",
-            gpu.launches
-        ),
-        (true, false) => format!(
-            "A far better card gains next to nothing. It is done sooner with each kernel, and then waits for the next of {} \
-             launches: it computes for {share:.0} % of the time.",
-            gpu.launches
-        ),
-        (false, _) => format!(
-            "Sixteen times as many samples cost the CPU {:.1} times the time. The GPU has been waiting for work anyway: it \
-             gets the same {} launches with more to do in each, and computes for {share:.0} % of the time.",
-            cpu.done.as_secs_f64() / cpus[0].done.as_secs_f64(),
-            gpu.launches
-        ),
-    };
-    let copies = if *pinned {
-        " The batch is in pinned memory, so the host does not wait for the copies."
-    } else {
-        ""
-    };
-    format!("{result} {why}{copies}")
-}
-
-fn microseconds(time: Duration) -> String {
-    format!("{:.0} µs", time.as_secs_f64() * 1e6)
 }
 
 /// The commands that bring the course and run a lab. The address comes from `git-repository-url` in `book.toml`.

@@ -51,6 +51,7 @@ mod today;
 mod toml_file;
 mod warnings;
 pub mod watch;
+mod what_if;
 mod words;
 
 pub use course::Course;

@@ -12,7 +12,7 @@ pub const BLOCKS: [(&str, &str); 5] = [
 ];
 
 /// Those on a line of their own, by example.
-pub const LINES: [(&str, &str); 16] = [
+pub const LINES: [(&str, &str); 18] = [
     ("minutes", "{{#minutes}}"),
     ("plan", "{{#plan}}"),
     ("sessions", "{{#sessions}}"),
@@ -29,6 +29,8 @@ pub const LINES: [(&str, &str); 16] = [
     ("profiles", "{{#profiles}}"),
     ("turns", "{{#turns}}"),
     ("cheat-sheet", "{{#cheat-sheet}}"),
+    ("what-if", "{{#what-if step}}"),
+    ("timelines", "{{#timelines}}"),
 ];
 
 /// What to say of a name that is none.

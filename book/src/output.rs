@@ -1,7 +1,7 @@
 //! What a lab prints: compared with its snapshot, and cut into the sections of its chapter.
 
 use labs::render_text::{self, Column};
-use labs::{Cell, Event, Table, without_measured};
+use labs::{Cell, Drawing, Event, Table, without_measured};
 
 use crate::html;
 use crate::mistake::choices;
@@ -87,16 +87,7 @@ pub fn markdown(events: &[Event], show: Show) -> String {
     for part in events.chunk_by(|one, next| !is_apart(one) && !is_apart(next)) {
         match part {
             [Event::Table(shown)] => markdown += &table(shown),
-            [Event::Picture { drawing, caption }] => {
-                let caption = html::escape(caption);
-                let svg = match &drawing.narrow {
-                    None => svg(&drawing.svg, "", &caption),
-                    Some(narrow) => {
-                        svg(&drawing.svg, "wide", &caption) + "\n" + &svg(narrow, "narrow", &caption)
-                    }
-                };
-                markdown += &format!("<div class=\"picture\">\n{svg}\n<p>{caption}</p>\n</div>\n\n");
-            }
+            [Event::Picture { drawing, caption }] => markdown += &picture(drawing, caption),
             part => {
                 let text = render_text::render(&folded(part));
                 let notes: Vec<(String, String)> = part
@@ -116,6 +107,16 @@ pub fn markdown(events: &[Event], show: Show) -> String {
         }
     }
     markdown
+}
+
+/// A picture with its caption.
+pub fn picture(drawing: &Drawing, caption: &str) -> String {
+    let caption = html::escape(caption);
+    let svg = match &drawing.narrow {
+        None => svg(&drawing.svg, "", &caption),
+        Some(narrow) => svg(&drawing.svg, "wide", &caption) + "\n" + &svg(narrow, "narrow", &caption),
+    };
+    format!("<div class=\"picture\">\n{svg}\n<p>{caption}</p>\n</div>\n\n")
 }
 
 /// A block of text as HTML, in which figures have notes: each with what is printed, in the order in which they come.

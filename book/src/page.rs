@@ -10,6 +10,8 @@
 //! | `{{#lab-output 03 4 run=t4}}` | section 4 of the lab's tested output, with the machine it ran on; `show=results` leaves out the lab's own words; `part=steps` shows what follows the prediction `03-steps` |
 //! | `{{#predict 03-steps run=t4}}` | a prediction of the lab, with the answer of this run; what follows is folded up to the next heading |
 //! | `{{#lab-source 03}}` | the whole source of the lab, and the programs in PyTorch that belong to it |
+//! | `{{#what-if step}}` | an experiment under sliders, as it is at first: see `what_if.rs` |
+//! | `{{#timelines}}` | a box for files of timelines |
 //! | `{{#exercises 03}}` | the exercises of the chapter, from `labs/exercises/source` |
 //! | `{{#questions 03}}` | the questions of `labs/questions/03.toml`: see there |
 //! | `{{#cheat-sheet}}` | the maps of all chapters: see `cheat_sheet.rs` |

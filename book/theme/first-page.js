@@ -4,19 +4,61 @@
 (() => {
   const race = document.querySelector(".race");
   if (!race) return;
-  const end = Number(race.dataset.end), slowed = Number(race.dataset.slowed);
+  const slowed = Number(race.dataset.slowed);
   const verdict = race.querySelector(".race-verdict");
   const lanes = [...race.querySelectorAll(".lane")];
   const still = matchMedia("(prefers-reduced-motion: reduce)");
   let said = "", frame = 0;
 
+  const axis = [...race.querySelectorAll(".race-axis span")];
+  let end = Number(race.dataset.end);
+
   const chosen = name => race.querySelector(`input[name="race-${name}"]:checked`).value;
   const run = name => race.querySelector(`template[data-run="${CSS.escape(name)}"]`);
 
-  // What the switches stand for: each lane gets its pictures, and how long they take.
+  // With the module of the labs the race is run anew, with any batch on a slider in place of the two that the book has.
+  const batches = race.dataset.batches.split(" ");
+  let slider;
+  if (experiments.areHere) {
+    const field = race.querySelector("input[name=race-batch]").closest("fieldset");
+    field.querySelectorAll("label").forEach(label => label.remove());
+    const label = document.createElement("label"), output = document.createElement("output");
+    slider = document.createElement("input");
+    Object.assign(slider, { type: "range", min: 0, max: batches.length - 1, step: 1, value: 0, ariaLabel: "Batch" });
+    const tell = () => { output.textContent = batches[slider.value]; slider.setAttribute("aria-valuetext", output.textContent); };
+    slider.addEventListener("input", tell);
+    tell();
+    label.append(slider, " ", output);
+    field.append(label);
+  }
+
+  const batch = () => slider ? batches[slider.value] : chosen("batch");
+
+  function scale(longest) {
+    end = longest;
+    axis.forEach((tick, quarter) => { tick.textContent = end / 4000 * quarter; });
+  }
+
+  // Runs what the switches stand for, which the book has not, and shows its pictures.
+  async function live() {
+    const words = [chosen("card"), batch(), chosen("copy")];
+    const raced = await experiments.ask("race", words);
+    scale(raced.end);
+    for (const lane of lanes) {
+      const { done, strips } = raced[lane.dataset.lane];
+      lane.querySelector(".strips").innerHTML = strips;
+      lane.dataset.done = done;
+    }
+    return raced;
+  }
+
+  const key = () => `${chosen("card")} ${batch()} ${chosen("copy")}`;
+
+  // What the switches stand for, which the book has: each lane gets its pictures, and how long they take.
   function set() {
-    const gpu = run(`${chosen("card")} ${chosen("batch")} ${chosen("copy")}`);
-    const runs = { cpu: run(`cpu ${chosen("batch")}`), gpu };
+    const gpu = run(key());
+    scale(Number(race.dataset.end));
+    const runs = { cpu: run(`cpu ${batch()}`), gpu };
     for (const lane of lanes) {
       const { content, dataset } = runs[lane.dataset.lane];
       lane.querySelector(".strips").replaceChildren(content.cloneNode(true));
@@ -35,9 +77,15 @@
     }
   }
 
-  function play() {
+  let plays = 0;
+  async function play() {
+    const mine = ++plays;
     cancelAnimationFrame(frame);
-    const { winner, verdict: words } = set();
+    let raced;
+    try { raced = run(key()) ? set() : await live(); }
+    catch (error) { verdict.textContent = error.message; }
+    if (!raced || mine !== plays) return;
+    const { winner, verdict: words } = raced;
     const last = Math.max(...lanes.map(lane => Number(lane.dataset.done)));
     const told = said === winner ? `You said ${said.toUpperCase()}, and so it is. ` : `You said ${said.toUpperCase()}. `;
     const finish = () => { show(last); verdict.textContent = told + words; race.classList.remove("is-running"); };

@@ -53,7 +53,7 @@ impl<'a> Filling<'a> {
         // When each block is given back, that of an address that is taken again each time.
         let mut given_back: HashMap<u64, Vec<u64>> = HashMap::new();
         for call in calls() {
-            if let EventKind::Free { address } = call.kind {
+            if let EventKind::Free { address, .. } = call.kind {
                 given_back.entry(address).or_default().push(call.begin);
             }
         }
@@ -64,7 +64,7 @@ impl<'a> Filling<'a> {
             let mut column = columns[columns.len() - 1].clone();
             let mut held = reserved[reserved.len() - 1];
             match call.kind {
-                EventKind::Allocate { address, bytes } => {
+                EventKind::Allocate { address, bytes, .. } => {
                     let part = innermost(trace, call.begin);
                     let ends = given_back
                         .get(&address)
@@ -74,7 +74,7 @@ impl<'a> Filling<'a> {
                     column[owner] += bytes;
                     blocks.insert(address, (owner, bytes));
                 }
-                EventKind::Free { address } => match blocks.remove(&address) {
+                EventKind::Free { address, .. } => match blocks.remove(&address) {
                     Some((owner, bytes)) => column[owner] -= bytes,
                     None => continue, // It was taken before the recording began.
                 },
@@ -257,7 +257,7 @@ fn kept(shape: Element) -> String {
 }
 
 /// The innermost stretch at a time.
-fn innermost(trace: &Trace, time: u64) -> Option<&Range> {
+pub(crate) fn innermost(trace: &Trace, time: u64) -> Option<&Range> {
     let around = trace.ranges.iter().filter(|range| range.begin <= time && time < range.end);
     around.max_by_key(|range| range.depth)
 }

@@ -7,6 +7,7 @@
 //! | [`MemoryMap`] | what lies where in a GPU's memory: [`memory_snapshot`](todevice::cuda::memory_snapshot) |
 //! | [`smi::table`] | what `nvidia-smi` says: [`monitor::gpu`](todevice::monitor::gpu) |
 //! | [`Comparison`] | several recordings, one below the other |
+//! | [`MemoryHistory`] | the same over time, change by change |
 //! | [`Filling`] | who holds how much of a GPU's memory, and when |
 //! | [`placement::picture`] | which tensor lives where |
 //! | [`link::picture`], [`quadrants::picture`], [`ladder::picture`], [`bits::picture`], [`algorithms::picture`], [`orders::picture`] | one idea of a chapter each |
@@ -37,6 +38,6 @@ pub mod words;
 
 pub use drawing::Drawing;
 pub use filling::{Filling, Owner};
-pub use memory_map::MemoryMap;
+pub use memory_map::{MemoryHistory, MemoryMap};
 pub use role::Role;
-pub use timeline::{Comparison, Strip, Timeline, painted};
+pub use timeline::{Comparison, Recorded, Strip, Timeline, painted};

@@ -42,6 +42,12 @@ impl Element {
     pub fn around(self, text: &str) -> String {
         format!("{}>{}</{}>", self.written, escape(text), self.name)
     }
+
+    /// With lines of text in it.
+    pub fn around_lines(self, lines: &[String]) -> String {
+        let lines: Vec<String> = lines.iter().map(|line| escape(line)).collect();
+        format!("{}>{}</{}>", self.written, lines.join("\n"), self.name)
+    }
 }
 
 pub fn rect((x, y): (f64, f64), (width, height): (f64, f64)) -> Element {

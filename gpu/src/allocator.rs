@@ -77,6 +77,8 @@ pub trait DeviceDriver {
     fn malloc(&self, bytes: usize) -> DriverResult<DevicePtr>;
     /// Gives it back.
     fn free(&self, pointer: DevicePtr) -> DriverResult<()>;
+    /// A block that was freed, and waited for streams that might still use it, is free.
+    fn completed(&self, _pointer: DevicePtr, _stream: StreamId) {}
     /// Whether this thread may use the driver. Any thread may drop a tensor.
     fn is_of_this_thread(&self) -> bool;
     /// An event for streams of a device, which may be another one.
@@ -246,10 +248,10 @@ impl Allocator {
     }
 
     /// Takes memory back. It stays with the allocator, so this cannot fail. If other streams use the block, it
-    /// is free once they have done so.
-    pub fn free(&mut self, driver: &dyn DeviceDriver, allocation: Allocation) {
+    /// is free once they have done so: whether it waits for that is the result.
+    pub fn free(&mut self, driver: &dyn DeviceDriver, allocation: Allocation) -> bool {
         if allocation == Allocation::NULL {
-            return;
+            return false;
         }
         let Block { pointer, size, pool, contents, .. } = self.blocks[allocation.block];
         let held = contents.filter(|contents| contents.events == 0 && pointer == allocation.pointer);
@@ -263,16 +265,31 @@ impl Allocator {
             self.stats.oversize_allocations.decrease(1);
         }
         match self.insert_events(driver, allocation.block) {
-            0 => self.free_block(allocation.block),
-            events => self.blocks[allocation.block].contents = Some(Contents { events, ..contents }),
+            0 => {
+                self.free_block(allocation.block);
+                false
+            }
+            events => {
+                self.blocks[allocation.block].contents = Some(Contents { events, ..contents });
+                true
+            }
         }
     }
 
+    /// How many bytes the block has that somebody holds.
+    pub fn size_of(&self, allocation: Allocation) -> u64 {
+        if allocation == Allocation::NULL { 0 } else { self.blocks[allocation.block].size }
+    }
+
     /// One of the events that a freed block waits for has completed.
-    fn event_completed(&mut self, block: BlockId) {
+    fn event_completed(&mut self, driver: &dyn DeviceDriver, block: BlockId) {
         match &mut self.blocks[block].contents {
             Some(Contents { events, .. }) if *events > 1 => *events -= 1,
-            _ => self.free_block(block),
+            _ => {
+                let Block { pointer, stream, .. } = self.blocks[block];
+                self.free_block(block);
+                driver.completed(pointer, stream);
+            }
         }
     }
 

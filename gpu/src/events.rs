@@ -8,7 +8,7 @@ use std::ops::Sub;
 use std::time::Duration;
 
 use crate::conv::ConvPass;
-use crate::driver::{Engine, OpId, Span, StreamId};
+use crate::driver::{Engine, EventId, OpId, Span, StreamId};
 use crate::dtype::DType;
 use crate::kernel::KernelDef;
 use crate::scope::{self, Place};
@@ -75,6 +75,14 @@ pub enum CopyKind {
     Peer,
 }
 
+/// What a stream waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Awaited {
+    Event(EventId),
+    /// All that has been queued on another stream so far.
+    Stream(StreamId),
+}
+
 /// What the driver was asked to do.
 #[derive(Clone, Copy, Debug)]
 pub enum EventKind {
@@ -99,15 +107,29 @@ pub enum EventKind {
     /// The host waits for a device, a stream, an event.
     Synchronize,
     StreamSynchronize,
-    EventSynchronize,
-    EventRecord,
-    StreamWaitEvent,
-    /// A block of the caching allocator.
+    EventSynchronize {
+        event: EventId,
+    },
+    EventRecord {
+        event: EventId,
+    },
+    /// Later work of the stream waits.
+    StreamWaitEvent {
+        on: Awaited,
+    },
+    /// A block of the caching allocator: what was asked for, and how large the block is that it got.
     Allocate {
         address: u64,
         bytes: u64,
+        block: u64,
     },
+    /// Nobody holds the block any more. It `waits` where other streams may still use it.
     Free {
+        address: u64,
+        waits: bool,
+    },
+    /// Nor do other streams use it any more.
+    FreeCompleted {
         address: u64,
     },
     /// A segment of the driver.
@@ -162,11 +184,12 @@ impl EventKind {
             EventKind::Copy { .. } => "cudaMemcpyAsync",
             EventKind::Synchronize => "cudaDeviceSynchronize",
             EventKind::StreamSynchronize => "cudaStreamSynchronize",
-            EventKind::EventSynchronize => "cudaEventSynchronize",
-            EventKind::EventRecord => "cudaEventRecord",
-            EventKind::StreamWaitEvent => "cudaStreamWaitEvent",
+            EventKind::EventSynchronize { .. } => "cudaEventSynchronize",
+            EventKind::EventRecord { .. } => "cudaEventRecord",
+            EventKind::StreamWaitEvent { .. } => "cudaStreamWaitEvent",
             EventKind::Allocate { .. } => "allocate",
             EventKind::Free { .. } => "free",
+            EventKind::FreeCompleted { .. } => "free, completed",
             EventKind::DriverMalloc { .. } => "cudaMalloc",
             EventKind::DriverFree { .. } => "cudaFree",
             EventKind::MallocHost { .. } => "cudaMallocHost",
@@ -299,12 +322,13 @@ impl Recorder {
                 counters.copies_between_devices += 1;
                 counters.bytes_between_devices += bytes;
             }
-            EventKind::Synchronize | EventKind::StreamSynchronize | EventKind::EventSynchronize => {
+            EventKind::Synchronize | EventKind::StreamSynchronize | EventKind::EventSynchronize { .. } => {
                 counters.synchronizations += 1;
             }
-            EventKind::EventRecord
-            | EventKind::StreamWaitEvent
+            EventKind::EventRecord { .. }
+            | EventKind::StreamWaitEvent { .. }
             | EventKind::Free { .. }
+            | EventKind::FreeCompleted { .. }
             | EventKind::MallocHost { .. } => {}
             EventKind::Allocate { .. } => counters.allocations += 1,
             EventKind::DriverMalloc { .. } => counters.driver_mallocs += 1,

@@ -20,6 +20,7 @@ pub struct Step {
     /// Kernels that the host launched, and how long they ran: none on the CPU.
     pub launches: u64,
     pub computed: Duration,
+    pub loss: f64,
 }
 
 /// Trains one step on a simulated card, as `--gpu` would name it, or on the CPU beside it: see [`step_on`].
@@ -68,7 +69,7 @@ pub fn step_on(device: Device, batch: usize, pinned: bool) -> crate::Result<Step
     let before = Machine::current().counters();
     let (times, trace) =
         Machine::current().profile(|| train_step(&model, &mut optimizer, &batch, to));
-    let (queued, done) = times?;
+    let (queued, done, loss) = times?;
     let launches = (Machine::current().counters() - before).launches;
     // ANCHOR_END: profile
     let to_the_device =
@@ -80,18 +81,18 @@ pub fn step_on(device: Device, batch: usize, pinned: bool) -> crate::Result<Step
     } else {
         Duration::ZERO
     };
-    Ok(Step { trace, moved, queued, done, launches, computed })
+    Ok(Step { trace, moved, queued, done, launches, computed, loss })
 }
 
 // ANCHOR: one_step
 /// Takes one training step, with its parts named. Returns how long the host took to
-/// queue all of it, and how long until it had read the loss.
+/// queue all of it, how long until it had read the loss, and the loss.
 fn train_step(
     model: &nn::Sequential,
     optimizer: &mut optim::Adam,
     [x, y]: &[Tensor; 2],
     to: ToOptions, // the device, and how to copy
-) -> Result<(Duration, Duration)> {
+) -> Result<(Duration, Duration, f64)> {
     let loss_fn = nn::MSELoss::default();
     let start = Instant::now();
 
@@ -104,8 +105,8 @@ fn train_step(
     record_function("optimizer step", || optimizer.step())?;
     let queued = start.elapsed();
 
-    record_function("reading the loss", || loss.item())?;
-    Ok((queued, start.elapsed()))
+    let loss = record_function("reading the loss", || loss.item())?;
+    Ok((queued, start.elapsed(), loss))
 }
 // ANCHOR_END: one_step
 
@@ -118,6 +119,18 @@ mod tests {
         let done = |gpu, batch| one_step(gpu, batch, false).unwrap().done;
         assert!(2 * done(None, 64) < done(Some("sim:t4"), 64));
         assert!(done(None, 1024) > done(Some("sim:t4"), 1024));
+    }
+
+    #[test]
+    fn the_loss_is_the_same_wherever_the_step_runs() {
+        let loss = |gpu, pinned| one_step(gpu, 64, pinned).unwrap().loss.to_bits();
+        let on_the_cpu = loss(None, false);
+        for gpu in ["sim:t4", "sim:h200"] {
+            assert_eq!(
+                [false, true].map(|pinned| loss(Some(gpu), pinned)),
+                [on_the_cpu; 2]
+            );
+        }
     }
 
     #[test]

@@ -589,7 +589,7 @@ fn one_step_drawn(lab: &mut Lab, batch_size: usize) -> crate::Result<()> {
             "A batch is 16 times as large. Does a step take 16 times as long?",
         )
     });
-    let Step { trace, moved, queued, done, launches, computed } =
+    let Step { trace, moved, queued, done, launches, computed, .. } =
         step_on(device, batch_size, false)?;
     let large_done = step_on(device, 16 * batch_size, false)?.done;
     if !device.is_cuda() {

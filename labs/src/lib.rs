@@ -73,6 +73,7 @@ mod terminal;
 mod text;
 #[cfg(not(target_family = "wasm"))]
 pub mod verify;
+pub mod what_if;
 
 pub use entry::{Captured, Entry, Stop, run_captured, run_prepared};
 pub use event::{Cell, Drawing, Event, Header, Table, without_measured};

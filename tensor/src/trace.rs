@@ -1,5 +1,5 @@
 //! What the GPUs of a machine did, and when: [`Machine::trace`](crate::Machine::trace) and
 //! [`Machine::profile`](crate::Machine::profile).
 
-pub use crate::events::{Call, CopyKind, Counters, EventKind, Kernel, Range, Trace, Work};
+pub use crate::events::{Awaited, Call, CopyKind, Counters, EventKind, Kernel, Range, Trace, Work};
 pub use crate::machine::record_function;

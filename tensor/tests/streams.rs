@@ -367,7 +367,10 @@ fn dropped_elsewhere() -> Result<(Vec<f64>, Duration, String)> {
     let mut trace = machine.trace();
     for call in &mut trace.calls {
         // Whose block is free first is for the threads to say.
-        if let EventKind::Allocate { address, .. } | EventKind::Free { address } = &mut call.kind {
+        if let EventKind::Allocate { address, .. }
+        | EventKind::Free { address, .. }
+        | EventKind::FreeCompleted { address } = &mut call.kind
+        {
             *address = 0;
         }
     }

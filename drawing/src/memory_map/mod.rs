@@ -1,6 +1,8 @@
 //! The memory of the GPUs as a map: a row for each segment, a box for each block. Here is what a row has in it,
 //! and the map as text; `svg.rs` draws it.
 
+pub use history::MemoryHistory;
+
 use crate::Drawing;
 use crate::words::bytes;
 use std::collections::{BTreeSet, HashMap};
@@ -10,6 +12,7 @@ use todevice::Tensor;
 use todevice::cuda::{BlockState, MemoryBlock, MemorySegment, SegmentType, memory_snapshot};
 use todevice_gpu::error::WORKSPACE;
 
+mod history;
 mod svg;
 #[cfg(test)]
 mod tests;
@@ -213,14 +216,18 @@ impl Piece {
     }
 }
 
-/// How wide the boxes of a row are: to scale, but none narrower than `narrowest`.
-fn widths(boxes: &[Piece], row: f64, narrowest: f64) -> Vec<f64> {
-    let total: u64 = boxes.iter().map(|piece| piece.size).sum();
-    let is_narrow = |piece: &&Piece| piece.size as f64 * row < narrowest * total as f64;
-    let narrow = boxes.iter().filter(is_narrow);
-    let (count, bytes) = narrow.fold((0.0, 0), |(count, bytes), piece| (count + 1.0, bytes + piece.size));
+/// How wide boxes of these sizes are in a row: to scale, but none narrower than `narrowest`.
+fn widths(sizes: &[u64], row: f64, narrowest: f64) -> Vec<f64> {
+    let total: u64 = sizes.iter().sum();
+    let is_narrow = |size: &&u64| **size as f64 * row < narrowest * total as f64;
+    let narrow = sizes.iter().filter(is_narrow);
+    let (count, bytes) = narrow.fold((0.0, 0), |(count, bytes), size| (count + 1.0, bytes + size));
     let scale = (row - count * narrowest) / (total - bytes).max(1) as f64;
-    boxes.iter().map(|piece| if is_narrow(&piece) { narrowest } else { piece.size as f64 * scale }).collect()
+    sizes.iter().map(|size| if is_narrow(&size) { narrowest } else { *size as f64 * scale }).collect()
+}
+
+fn sizes(boxes: &[Piece]) -> Vec<u64> {
+    boxes.iter().map(|piece| piece.size).collect()
 }
 
 /// For a terminal: a letter stands for all blocks of one name, `.` for free memory, `:` for what was cut off when a
@@ -276,7 +283,7 @@ impl Legend {
     fn row(&mut self, boxes: &[Piece]) -> String {
         let mut row = String::new();
         let mut end = 0.0;
-        for (piece, width) in boxes.iter().zip(widths(boxes, LETTERS, 1.0)) {
+        for (piece, width) in boxes.iter().zip(widths(&sizes(boxes), LETTERS, 1.0)) {
             let known = self.names.iter().find(|(_, known)| known.name == piece.name);
             let sign = match (piece.fill, known) {
                 (Fill::Allocated, Some((letter, _))) => *letter,

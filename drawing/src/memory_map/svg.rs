@@ -1,14 +1,14 @@
 //! The map as a picture.
 
-use super::{Fill, MemoryMap, Piece, widths};
+use super::{Fill, MemoryMap, Piece, sizes, widths};
 use crate::colour::{CURRENT, WAIT};
 use crate::svg::{self, element, rect, text, titled};
 use crate::words::bytes;
 
-const WIDTH: f64 = 420.0;
-const LINE: f64 = 19.0;
-const BOX: f64 = 30.0;
-const GAP: f64 = 12.0;
+pub(super) const WIDTH: f64 = 420.0;
+pub(super) const LINE: f64 = 19.0;
+pub(super) const BOX: f64 = 30.0;
+pub(super) const GAP: f64 = 12.0;
 const LETTER: f64 = 7.1;
 /// No box is narrower than the first, however many a row has, nor need be wider than the second, which has room for a
 /// letter.
@@ -39,7 +39,7 @@ impl MemoryMap {
             let half = WIDTH / 2.0 / boxes.len() as f64;
             let narrowest = half.clamp(NARROWEST.0, NARROWEST.1);
             let mut x = 1.0;
-            for (piece, width) in boxes.iter().zip(widths(&boxes, WIDTH - 2.0, narrowest)) {
+            for (piece, width) in boxes.iter().zip(widths(&sizes(&boxes), WIDTH - 2.0, narrowest)) {
                 lines.push(boxed(piece, (x, y), width));
                 drawn.push((piece.fill, cut_off(piece, width).is_some()));
                 x += width;

@@ -3,7 +3,9 @@
 use todevice::prelude::*;
 use todevice::{Error, Machine, cuda};
 
-use super::MemoryMap;
+use super::{MemoryHistory, MemoryMap};
+use crate::Role;
+use crate::checks::assert_whole;
 
 fn on<R>(gpus: &str, test: impl FnOnce() -> Result<R>) -> R {
     gpus.parse::<Machine>().unwrap().enter(test).unwrap()
@@ -182,4 +184,134 @@ fn the_same_every_time() {
         })
     };
     assert_eq!(draw(), draw());
+}
+
+/// What a program holds while it runs, step by step.
+#[derive(Default)]
+struct Held {
+    tensors: Vec<Option<Tensor>>,
+    side: Option<cuda::Stream>,
+}
+
+/// The steps of a program that takes small and large blocks, gives some back, lets a second stream use one, and empties the
+/// cache.
+const STEPS: [fn(&mut Held) -> Result<()>; 9] = [
+    |held| take(held, 1000),
+    |held| take(held, 3 << 20),
+    |held| take(held, 700_000),
+    |held| take(held, (17 << 20) + 4),
+    |held| {
+        held.tensors[1] = None;
+        Ok(())
+    },
+    |held| take(held, 2 << 20),
+    |held| {
+        // Another stream still uses it when it is dropped.
+        let side = cuda::Stream::new(Device::cuda(0))?;
+        let tensor = held.tensors[3].take().expect("it is held");
+        cuda::stream(&side, || tensor.fill_(1.0).map(drop))?;
+        tensor.record_stream(&side)?;
+        held.side = Some(side);
+        Ok(())
+    },
+    |held| take(held, 100),
+    |held| {
+        held.tensors.clear();
+        cuda::synchronize()?;
+        cuda::empty_cache()
+    },
+];
+
+fn take(held: &mut Held, size: usize) -> Result<()> {
+    held.tensors.push(Some(bytes(size)?));
+    Ok(())
+}
+
+/// What a snapshot says, as a history says it.
+fn now() -> Vec<Vec<(u64, u64, cuda::BlockState, u64)>> {
+    let block = |block: &cuda::MemoryBlock| (block.address, block.size, block.state, block.requested_size);
+    let segments = cuda::memory_snapshot();
+    segments.iter().map(|segment| segment.blocks.iter().map(block).collect()).collect()
+}
+
+const OWNERS: [crate::Owner; 2] = [("kept", Role::Parameter), ("passing", Role::Activation)];
+
+/// The history of the first steps, and what a snapshot says after them. The first step has been taken before.
+fn history_of(steps: usize) -> (MemoryHistory<'static>, Vec<Vec<(u64, u64, cuda::BlockState, u64)>>) {
+    let machine: Machine = "sim:t4".parse().unwrap();
+    machine.enter(|| {
+        let mut held = Held::default();
+        STEPS[0](&mut held).unwrap();
+        let before = cuda::memory_snapshot();
+        let run = || STEPS[1..steps].iter().try_for_each(|step| step(&mut held));
+        let (done, trace) = machine.profile(run);
+        done.unwrap();
+        let owner_of = |_: &str, stays: bool| usize::from(!stays);
+        (MemoryHistory::of(&trace, 0, &before, &OWNERS, owner_of), now())
+    })
+}
+
+#[test]
+fn a_history_has_at_each_moment_what_a_snapshot_has() {
+    let (all, _) = history_of(STEPS.len());
+    let mut states = std::collections::BTreeSet::new();
+    for steps in 1..=STEPS.len() {
+        let (some, snapshot) = history_of(steps);
+        let moment = some.moments() - 1;
+        assert_eq!(some.at(moment), snapshot, "after {steps} steps");
+        assert_eq!(
+            all.at(moment),
+            snapshot,
+            "what comes later changes nothing before it, after {steps} steps"
+        );
+        states.extend(snapshot.iter().flatten().map(|block| block.2.to_string()));
+    }
+    assert_eq!(
+        states.into_iter().collect::<Vec<_>>(),
+        ["active_allocated", "active_awaiting_free", "inactive"]
+    );
+    // A step of the program is a moment or several; of the last ones the cache is emptied.
+    assert!(all.moments() > STEPS.len() && all.at(all.moments() - 1).is_empty());
+}
+
+#[test]
+fn the_picture_of_a_history_has_all_moments_and_shows_the_peak() {
+    let (history, _) = history_of(STEPS.len());
+    let svg = history.to_svg();
+    assert_whole(&svg);
+    let [data] = &all(&svg, "metadata")[..] else { panic!("one element has it") };
+    let lines: Vec<&str> = data.lines().collect();
+    assert_eq!(lines.len(), 1 + history.moments());
+    assert_eq!(lines[0], history.peak().to_string());
+    assert!(lines[1].ends_with("|before the first change"), "{}", lines[1]);
+
+    // What is shown, and what is there at the peak: a group for each block that is not free.
+    let groups: Vec<&str> =
+        svg.split("<g class=\"block\" ").skip(1).chain(svg.split("<g data-freed").skip(1)).collect();
+    let seen = groups.iter().filter(|group| !group.split('>').next().unwrap().contains("display")).count();
+    let held = history.at(history.peak());
+    let held = held.iter().flatten().filter(|block| block.2 != cuda::BlockState::Inactive).count();
+    assert_eq!(seen, held);
+    assert!(groups.len() > seen, "the others are in it too");
+
+    let titles = all(&svg, "title");
+    let about = |part: &str| {
+        titles.iter().find(|title| title.contains(part)).unwrap_or_else(|| panic!("{part}: {titles:#?}"))
+    };
+    let freed = about("3145728 bytes;");
+    assert!(
+        freed.contains("taken by empty, tests.rs:")
+            && freed.contains("given back when its last owner went out of scope, after tests.rs:"),
+        "{freed}"
+    );
+    assert!(about("1024 bytes, 1000 of them asked for").contains("taken before, tests.rs:"));
+}
+
+#[test]
+fn nothing_has_a_history_too() {
+    let trace = todevice::trace::Trace::default();
+    let history = MemoryHistory::of(&trace, 0, &[], &OWNERS, |_, _| 0);
+    assert_eq!((history.moments(), history.peak(), history.at(0).len()), (1, 0, 0));
+    assert_whole(&history.to_svg());
+    assert!(all(&history.to_svg(), "text").contains(&"No segment is held.".to_owned()));
 }

@@ -7,13 +7,10 @@ use std::fmt::{self, Write};
 use todevice_gpu::driver::{Engine, Span};
 use todevice_gpu::events::{Call, EventKind, Range, Work};
 
-use super::{ENGINES, Timeline};
+use super::{ENGINES, HOST, Timeline};
 
 /// The version of what is in the file: which rows there are, and what their `args` say.
-const VERSION: u32 = 1;
-
-/// Rows of the timeline: the host is process 0, device `i` is process `i + 1`.
-const HOST: usize = 0;
+pub(super) const VERSION: u32 = 1;
 
 impl Timeline<'_> {
     /// The timeline in Chrome's trace format, which `ui.perfetto.dev` opens.
@@ -71,11 +68,11 @@ impl Timeline<'_> {
         for call in &self.trace.calls {
             let device = call.stream.device;
             match call.kind {
-                EventKind::Allocate { address, bytes } => {
+                EventKind::Allocate { address, bytes, .. } => {
                     live.insert(address, bytes);
                     allocated[device] += bytes;
                 }
-                EventKind::Free { address } => match live.remove(&address) {
+                EventKind::Free { address, .. } => match live.remove(&address) {
                     Some(bytes) => allocated[device] -= bytes,
                     None => continue, // It was taken before the trace began.
                 },

@@ -2,9 +2,13 @@
 
 use todevice_gpu::events::Trace;
 
+use super::kind_of;
+use super::order::{Why, before};
+use super::read::Recorded;
 use super::rows::{Bar, Row, SORTS, Sort, rows};
 use super::svg::{IDLE, LINE, MARGIN, Picture, SIZES, idle};
 use super::text::{self, filled, unit_of};
+use super::touch::{MOST, Recording, Touch};
 use crate::Drawing;
 use crate::colour::CURRENT;
 use crate::drawing::COLUMNS;
@@ -12,6 +16,9 @@ use crate::svg::{self, rect, titled};
 
 /// How high a lane is, and how far from the next.
 const LANE: (f64, f64) = (16.0, 4.0);
+
+/// The most pieces of recordings from files that a page lets its reader touch.
+const MOST_READ: usize = 20_000;
 
 const BOTH: &str = "it copies and computes";
 
@@ -32,29 +39,45 @@ const BOTH: &str = "it copies and computes";
 /// assert_eq!(text.matches("µs, modelled").count(), 1);
 /// ```
 #[derive(Clone, Debug)]
-pub struct Comparison<'a> {
-    cases: Vec<Case<'a>>,
+pub struct Comparison {
+    cases: Vec<Case>,
     /// What the host does where it waits.
     wait: &'static str,
+    /// With more pieces than this, a page's picture is left as it is.
+    most: usize,
 }
 
 #[derive(Clone, Debug)]
-struct Case<'a> {
+struct Case {
     title: String,
     note: String,
-    trace: &'a Trace,
+    modelled: bool,
+    rows: Vec<Row>,
+    before: Vec<Vec<(usize, Why)>>,
 }
 
-impl<'a> Comparison<'a> {
+impl Comparison {
     /// Of nothing yet.
     #[expect(clippy::new_without_default, reason = "it is made to be filled")]
-    pub fn new() -> Comparison<'a> {
-        Comparison { cases: Vec::new(), wait: "the host waits" }
+    pub fn new() -> Comparison {
+        Comparison { cases: Vec::new(), wait: "the host waits", most: MOST }
     }
 
     /// With one more recording: what it is of, and what came of it.
-    pub fn case(mut self, title: impl Into<String>, note: impl Into<String>, trace: &'a Trace) -> Self {
-        self.cases.push(Case { title: title.into(), note: note.into(), trace });
+    pub fn case(self, title: impl Into<String>, note: impl Into<String>, trace: &Trace) -> Self {
+        let (rows, before) = (rows(trace), before(trace));
+        self.with(Case { title: title.into(), note: note.into(), modelled: trace.modelled, rows, before })
+    }
+
+    /// With one more, which was read from a file. Such a picture may have many pieces, as nobody has to load it.
+    pub fn recorded(self, title: impl Into<String>, note: impl Into<String>, recorded: &Recorded) -> Self {
+        let Recorded { modelled, rows, before, .. } = recorded.clone();
+        let with = self.with(Case { title: title.into(), note: note.into(), modelled, rows, before });
+        Comparison { most: MOST_READ, ..with }
+    }
+
+    fn with(mut self, case: Case) -> Self {
+        self.cases.push(case);
         self
     }
 
@@ -72,7 +95,7 @@ impl<'a> Comparison<'a> {
             bar
         };
         let lanes = |case: &Case| -> Vec<Row> {
-            let rows = rows(case.trace).into_iter();
+            let rows = case.rows.iter().cloned();
             let rows = rows.filter(|row| row.bars.iter().all(|bar| bar.sort != Sort::Range));
             rows.map(|row| Row { bars: row.bars.into_iter().map(named).collect(), ..row }).collect()
         };
@@ -93,7 +116,11 @@ impl<'a> Comparison<'a> {
     }
 
     fn kind(&self) -> &'static str {
-        if self.cases.iter().all(|case| case.trace.modelled) { "modelled" } else { "measured" }
+        match (self.cases.iter().any(|case| case.modelled), self.cases.iter().any(|case| !case.modelled)) {
+            (true, true) => "modelled and measured",
+            (false, true) => "measured",
+            _ => "modelled",
+        }
     }
 
     fn to_svg(&self, size: (f64, u32)) -> String {
@@ -108,10 +135,21 @@ impl<'a> Comparison<'a> {
             picture.label("Nothing was recorded.");
             return picture.done();
         }
+        let all = self.cases.iter().zip(&cases);
+        picture.touch = Touch::of(
+            self.most,
+            all.map(|(case, rows)| Recording {
+                title: &case.title,
+                kind: kind_of(case.modelled),
+                rows,
+                before: &case.before,
+            }),
+        );
         let mut drawn = Vec::new();
         let mut any_both = false;
-        for (Case { title, note, .. }, rows) in self.cases.iter().zip(&cases) {
+        for (Case { title, note, modelled, .. }, rows) in self.cases.iter().zip(&cases) {
             picture.heading(title, note);
+            picture.kind = kind_of(*modelled);
             let top = picture.y;
             for (rank, label) in &labels {
                 picture.text((MARGIN, picture.y + LANE.0 - 3.0), "start", &short(label));
@@ -132,11 +170,13 @@ impl<'a> Comparison<'a> {
             let band = (top + lane - LANE.1 / 2.0, lane * (labels.len() - 1) as f64);
             for (from, to) in overlaps(rows) {
                 let (x, end) = (picture.across(from), picture.across(to));
-                picture.lines.push(titled(BOTH, &frame((x, band.0), (end - x, band.1))));
+                let framed = titled(BOTH, &frame((x, band.0), (end - x, band.1)));
+                picture.lines.push(framed.replacen("<g>", "<g class=\"both\">", 1));
                 any_both = true;
             }
             picture.y += 7.0;
         }
+        picture.kind = self.kind();
         picture.axis();
         let idles = drawn.iter().any(|row| row.computes).then(|| (Box::new(idle) as svg::Look, IDLE));
         let frames = any_both.then(|| (Box::new(frame) as svg::Look, BOTH));
@@ -177,8 +217,8 @@ impl<'a> Comparison<'a> {
     }
 }
 
-impl From<Comparison<'_>> for Drawing {
-    fn from(comparison: Comparison<'_>) -> Drawing {
+impl From<Comparison> for Drawing {
+    fn from(comparison: Comparison) -> Drawing {
         let [svg, narrow] = SIZES.map(|size| comparison.to_svg(size));
         Drawing { svg, narrow: Some(narrow), text: Some(comparison.to_text()) }
     }

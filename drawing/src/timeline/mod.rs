@@ -1,15 +1,18 @@
 //! What the GPUs did, and when, as a timeline: as JSON for a viewer (`chrome.rs`) or as a picture (`rows.rs` says what is in
-//! it, `svg.rs` draws it for a page, `strips.rs` for a race of two, and `text.rs` for a terminal;
+//! it, `order.rs` what happens before what; `svg.rs` draws it for a page, `touch.rs` has what a page needs to know of it; `strips.rs` for a race of two, and `text.rs` for a terminal; `read.rs` reads the JSON back;
 //! `comparison.rs` sets several one below the other).
 
 mod chrome;
 mod comparison;
+mod order;
+mod read;
 mod rows;
 mod strips;
 mod svg;
 #[cfg(test)]
 mod tests;
 mod text;
+mod touch;
 
 use todevice_gpu::driver::Engine;
 use todevice_gpu::events::Trace;
@@ -17,6 +20,8 @@ use todevice_gpu::events::Trace;
 use crate::Drawing;
 use crate::drawing::COLUMNS;
 pub use comparison::Comparison;
+pub use read::Recorded;
+pub(crate) use rows::line_of;
 use rows::{Row, rows};
 pub use strips::Strip;
 pub use text::painted;
@@ -72,9 +77,17 @@ impl<'a> Timeline<'a> {
 
     /// What its times are.
     fn kind(&self) -> &'static str {
-        if self.trace.modelled { "modelled" } else { "measured" }
+        kind_of(self.trace.modelled)
     }
 }
+
+/// What kind of times these are.
+fn kind_of(modelled: bool) -> &'static str {
+    if modelled { "modelled" } else { "measured" }
+}
+
+/// Rows of the timeline: the host is process 0, device `i` is process `i + 1`.
+const HOST: usize = 0;
 
 /// In the order of a batch's way: to the device, through the kernels, back.
 const ENGINES: [Engine; 4] = [Engine::HostToDevice, Engine::Compute, Engine::DeviceToHost, Engine::Peer];

@@ -1,9 +1,11 @@
 //! What a picture of a trace has in it, row by row, before anything is drawn.
 
 use todevice_gpu::driver::Engine;
-use todevice_gpu::events::{Call, CopyKind, EventKind, Range, Trace};
+use todevice_gpu::events::{Call, CopyKind, EventKind, Range, Trace, Work};
+use todevice_gpu::scope::Place;
 
 use super::ENGINES;
+use crate::words;
 
 /// What sort of thing a bar stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,8 +28,11 @@ pub struct Bar {
     pub name: String,
     pub start: u64,
     pub end: u64,
-    /// How many pieces of work it stands for.
-    pub pieces: usize,
+    /// What it stands for: its number among the calls, the work and the ranges of the recording, in this order, and those of
+    /// its neighbours that are drawn with it.
+    pub pieces: Vec<usize>,
+    /// What else is known of it: bytes, the operation and its line, the stream.
+    pub more: String,
 }
 
 /// The sorts of work, each with its name.
@@ -54,6 +59,20 @@ pub struct Row {
     pub bars: Vec<Bar>,
 }
 
+impl Sort {
+    /// The letter for it in a picture's data.
+    pub fn letter(self) -> char {
+        match self {
+            Sort::Range => 'r',
+            Sort::Copy => 'c',
+            Sort::Kernel => 'k',
+            Sort::Gemm => 'g',
+            Sort::Wait => 'w',
+            Sort::Memory => 'm',
+        }
+    }
+}
+
 impl Row {
     /// Whose engine it shows, if it is not the host's.
     pub fn device(&self) -> Option<usize> {
@@ -64,23 +83,28 @@ impl Row {
 /// The named ranges, a row for each depth; the host's calls; the engines that worked, device by device.
 pub fn rows(trace: &Trace) -> Vec<Row> {
     let mut rows = Vec::new();
+    let from_ranges = trace.calls.len() + trace.work.len();
     let depths = trace.ranges.iter().map(|range| range.depth + 1).max().unwrap_or(0);
     for depth in 0..depths {
-        let ranges = trace.ranges.iter().filter(|range| range.depth == depth);
+        let all = trace.ranges.iter().enumerate().map(|(index, range)| (from_ranges + index, range));
+        let ranges = all.filter(|(_, range)| range.depth == depth);
         let (label, short) = match depth {
             0 => ("host, what the program named", "host, named"),
             _ => ("  part of it", "  part of it"),
         };
-        rows.push(row(label, short, true, ranges.map(|range| range_bar(trace, range))));
+        rows.push(row(label, short, true, ranges.map(|(piece, range)| range_bar(trace, piece, range))));
     }
-    let calls = trace.calls.iter().filter_map(|call| call_bar(trace, call));
+    let calls = trace.calls.iter().enumerate().filter_map(|(index, call)| call_bar(trace, index, call));
     rows.push(row("host, calls", "host, calls", true, calls));
     for device in 0..trace.devices.len() {
         for (index, engine) in ENGINES.into_iter().enumerate() {
-            let spans = trace.work.iter().map(|work| (work.span, work.call));
-            let worked = spans.filter(|(span, _)| span.stream.device == device && span.engine == engine);
-            let bars = worked
-                .map(|(span, call)| bar(trace, sort_of(&call.kind), call.kind.name(), span.start, span.end));
+            let all = trace.work.iter().enumerate();
+            let worked =
+                all.filter(|(_, work)| work.span.stream.device == device && work.span.engine == engine);
+            let bars = worked.map(|(index, Work { span, call })| {
+                let (sort, name) = (sort_of(&call.kind), call.kind.name());
+                bar(trace, trace.calls.len() + index, sort, name, (span.start, span.end), more_of(call))
+            });
             let [label, short] = labels_of(engine).map(|label| format!("cuda:{device}, {label}"));
             let (computes, rank) = (engine == Engine::Compute, 1 + ENGINES.len() * device + index);
             rows.push(Row { computes, rank, ..row(&label, &short, false, bars) });
@@ -97,27 +121,43 @@ fn row(label: &str, short: &str, on_host: bool, bars: impl Iterator<Item = Bar>)
     Row { label: label.to_string(), short: short.to_string(), on_host, computes: false, rank: 0, bars }
 }
 
-fn bar(trace: &Trace, sort: Sort, name: String, start: u64, end: u64) -> Bar {
+fn bar(trace: &Trace, piece: usize, sort: Sort, name: String, (start, end): (u64, u64), more: String) -> Bar {
     // A call of another thread may have begun before the recording did.
     let [start, end] = [start, end].map(|time| time.saturating_sub(trace.began));
-    Bar { sort, name, start, end, pieces: 1 }
+    Bar { sort, name, start, end, pieces: vec![piece], more }
 }
 
-fn range_bar(trace: &Trace, range: &Range) -> Bar {
-    bar(trace, Sort::Range, range.name.clone(), range.begin, range.end)
+fn range_bar(trace: &Trace, piece: usize, range: &Range) -> Bar {
+    bar(trace, piece, Sort::Range, range.name.clone(), (range.begin, range.end), line_of(range.place))
+}
+
+/// `training.rs:96`
+pub fn line_of(place: Place) -> String {
+    let file = place.file().rsplit(['/', '\\']).next().unwrap_or_default();
+    format!("{file}:{}", place.line())
+}
+
+/// `8 KiB, linear, training.rs:96, stream 3`, as far as it is known; of the default stream nothing is said.
+fn more_of(call: &Call) -> String {
+    let bytes = call.kind.bytes().map(words::bytes);
+    let stream = (call.stream.number != 0).then(|| format!("stream {}", call.stream.number));
+    let known = [bytes, call.operation.map(str::to_owned), call.place.map(line_of), stream];
+    known.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
 /// A call of the host, if it takes time. That of a block is that of the segment it made the driver give.
-fn call_bar(trace: &Trace, call: &Call) -> Option<Bar> {
+fn call_bar(trace: &Trace, index: usize, call: &Call) -> Option<Bar> {
     let sort = match call.kind {
-        EventKind::Allocate { .. } | EventKind::Free { .. } => return None,
+        EventKind::Allocate { .. } | EventKind::Free { .. } | EventKind::FreeCompleted { .. } => return None,
         // Marks: they take the host no time to speak of.
-        EventKind::EventRecord | EventKind::StreamWaitEvent => return None,
+        EventKind::EventRecord { .. } | EventKind::StreamWaitEvent { .. } => return None,
         // It returns when the bytes are there, so for most of it the host waits.
         EventKind::Copy { kind: CopyKind::DeviceToHost, .. } => Sort::Wait,
         _ => sort_of(&call.kind),
     };
-    (call.end > call.begin).then(|| bar(trace, sort, call.kind.call().to_string(), call.begin, call.end))
+    let times = (call.begin, call.end);
+    (call.end > call.begin)
+        .then(|| bar(trace, index, sort, call.kind.call().to_string(), times, more_of(call)))
 }
 
 fn sort_of(kind: &EventKind) -> Sort {
@@ -127,11 +167,12 @@ fn sort_of(kind: &EventKind) -> Sort {
         EventKind::Copy { .. } => Sort::Copy,
         EventKind::Synchronize
         | EventKind::StreamSynchronize
-        | EventKind::EventSynchronize
-        | EventKind::EventRecord
-        | EventKind::StreamWaitEvent => Sort::Wait,
+        | EventKind::EventSynchronize { .. }
+        | EventKind::EventRecord { .. }
+        | EventKind::StreamWaitEvent { .. } => Sort::Wait,
         EventKind::Allocate { .. }
         | EventKind::Free { .. }
+        | EventKind::FreeCompleted { .. }
         | EventKind::DriverMalloc { .. }
         | EventKind::DriverFree { .. }
         | EventKind::MallocHost { .. } => Sort::Memory,
@@ -139,7 +180,7 @@ fn sort_of(kind: &EventKind) -> Sort {
 }
 
 /// The label of an engine's row, and the short one.
-fn labels_of(engine: Engine) -> [&'static str; 2] {
+pub fn labels_of(engine: Engine) -> [&'static str; 2] {
     match engine {
         Engine::HostToDevice => ["copies to the device", "copies in"],
         Engine::Compute => ["compute", "compute"],

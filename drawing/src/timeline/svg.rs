@@ -2,7 +2,9 @@
 
 use super::Timeline;
 use super::chrome::Microseconds;
+use super::order::before;
 use super::rows::{Bar, Row, SORTS, Sort, rows, steps};
+use super::touch::{MOST, Recording, Touch};
 use crate::colour::{COPY, CURRENT, DEVICE, HOST, WAIT, WHITE};
 use crate::svg::{self, element, line, rect, text, titled};
 
@@ -40,6 +42,10 @@ impl Timeline<'_> {
     fn drawn(&self, size: (f64, u32)) -> String {
         let rows = rows(self.trace);
         let mut picture = Picture::new(size, MARGIN, self.end_of(&self.all_rows()), self.kind());
+        picture.touch = Touch::of(
+            MOST,
+            [Recording { title: "", kind: self.kind(), rows: &rows, before: &before(self.trace) }],
+        );
         let bars: Vec<Row> = rows.iter().map(|row| picture.merged(row)).collect();
         for row in &bars {
             picture.row(row);
@@ -58,6 +64,8 @@ impl Timeline<'_> {
 
 pub struct Picture {
     pub lines: Vec<String>,
+    /// What a page needs to make it touchable.
+    pub touch: Touch,
     pub width: f64,
     font_size: u32,
     /// Where time begins.
@@ -66,7 +74,7 @@ pub struct Picture {
     pub y: f64,
     /// The end of the trace in nanoseconds from its start.
     end: u64,
-    kind: &'static str,
+    pub kind: &'static str,
     /// Pieces of work that share a bar with others.
     together: usize,
 }
@@ -82,7 +90,17 @@ struct Name<'a> {
 
 impl Picture {
     pub fn new((width, font_size): (f64, u32), left: f64, end: u64, kind: &'static str) -> Picture {
-        Picture { lines: Vec::new(), width, font_size, left, y: MARGIN, end, kind, together: 0 }
+        Picture {
+            lines: Vec::new(),
+            touch: Touch::default(),
+            width,
+            font_size,
+            left,
+            y: MARGIN,
+            end,
+            kind,
+            together: 0,
+        }
     }
 
     /// The whole of it, with a word on what it does not show.
@@ -90,6 +108,10 @@ impl Picture {
         if self.together > 0 {
             self.label(&format!("{} pieces are too short to draw alone:", self.together));
             self.label("what is close together is one bar.");
+        }
+        // A phone's picture stands beside the other, which has the data.
+        if self.width == SIZES[0].0 {
+            self.lines.extend(self.touch.data());
         }
         svg::picture((self.width, self.y + MARGIN), self.font_size, &self.lines)
     }
@@ -111,12 +133,12 @@ impl Picture {
             match bars.last_mut() {
                 Some(last) if narrow(last.start) => {
                     last.end = last.end.max(bar.end);
-                    last.pieces += 1;
+                    last.pieces.extend(&bar.pieces);
                 }
                 _ => bars.push(bar.clone()),
             }
         }
-        self.together += bars.iter().filter(|bar| bar.pieces > 1).map(|bar| bar.pieces).sum::<usize>();
+        self.together += bars.iter().map(|bar| bar.pieces.len()).filter(|pieces| *pieces > 1).sum::<usize>();
         Row { bars, ..row.clone() }
     }
 
@@ -135,18 +157,22 @@ impl Picture {
 
     /// The bars of a row, each with its name where there is room.
     pub fn bars(&mut self, row: &Row, height: f64) {
+        self.lines.push("<g class=\"lane\">".to_owned());
         for bar in &row.bars {
             let (x, width) = self.place(bar);
             let mut drawn = shape(bar.sort, row.on_host, (x, self.y), (width, height));
-            if bar.sort != Sort::Range && bar.pieces == 1 && width > self.wide(&bar.name) {
+            if bar.sort != Sort::Range && bar.pieces.len() == 1 && width > self.wide(&bar.name) {
                 let colour = if is_dark(bar.sort) { WHITE } else { CURRENT };
                 // Above the stripe of a matrix product.
                 let down = if bar.sort == Sort::Gemm { 2.5 } else { 4.0 };
                 let middle = (x + width / 2.0, self.y + height / 2.0 + down);
                 drawn += &text(middle, "middle").with("fill", colour).around(&bar.name);
             }
-            self.lines.push(titled(&self.title(bar), &drawn));
+            let data = self.touch.numbers(bar);
+            self.lines.push(titled(&self.title(bar), &drawn).replacen("<g>", &format!("<g{data}>"), 1));
         }
+        self.lines.push("</g>".to_owned());
+        self.touch.next_lane();
     }
 
     fn place(&self, bar: &Bar) -> (f64, f64) {
@@ -157,7 +183,7 @@ impl Picture {
     /// `gemm: 2.600 µs, from 31.200 µs (modelled)`
     fn title(&self, bar: &Bar) -> String {
         let (time, start) = (Microseconds(bar.end - bar.start), Microseconds(bar.start));
-        match bar.pieces - 1 {
+        match bar.pieces.len() - 1 {
             0 => format!("{}: {time} µs, from {start} µs ({})", bar.name, self.kind),
             more => format!("{} and {more} more: in {time} µs, from {start} µs ({})", bar.name, self.kind),
         }
@@ -167,7 +193,7 @@ impl Picture {
     /// bracket it stands on a line above the names it would run into, with a thin line down to its bracket.
     fn names(&mut self, row: &Row) {
         let mut placed: Vec<Name> = Vec::new();
-        for bar in row.bars.iter().rev().filter(|bar| bar.pieces == 1) {
+        for bar in row.bars.iter().rev().filter(|bar| bar.pieces.len() == 1) {
             let start = self.across(bar.start);
             // The last may have to begin further to the left, to end where the picture does.
             let wide = self.wide(&bar.name);
@@ -188,14 +214,18 @@ impl Picture {
             let text = text((name.x, y(name.line)), "start").with("stroke", "var(--bg, #fff)");
             text.with("stroke-width", 4).with("paint-order", "stroke").around(name.text)
         };
-        let drawn: Vec<String> = leaders.chain(placed.iter().map(halo)).collect();
-        self.lines.extend(drawn);
+        let drawn: String = leaders.chain(placed.iter().map(halo)).collect();
+        self.lines.push(format!("<g class=\"names\">{drawn}</g>"));
     }
 
     /// Ticks at round times, with room for their numbers.
     pub fn axis(&mut self) {
         let most = ((self.width - self.left) / 75.0) as u64;
         let step = steps().find(|step| self.end / step <= most).unwrap_or(self.end);
+        let axis = element("g").with("class", "axis").with("data-end", self.end);
+        let axis =
+            axis.lengths([("data-left", self.left), ("data-right", self.width - MARGIN), ("data-y", self.y)]);
+        self.lines.push(axis.empty().replace("/>", ">"));
         self.line((self.left, self.y), (self.width - MARGIN, self.y));
         for tick in (0..=self.end / step).map(|tick| tick * step) {
             let x = self.across(tick);
@@ -204,6 +234,7 @@ impl Picture {
             let anchor = if x + self.wide(&number) / 2.0 > self.width { "end" } else { "middle" };
             self.text((x, self.y + 18.0), anchor, &number);
         }
+        self.lines.push("</g>".to_owned());
         self.y += 24.0;
         let label = format!("µs from the start, {}", self.kind);
         self.text(((self.left + self.width) / 2.0, self.y + 10.0), "middle", &label);
@@ -275,7 +306,7 @@ fn shape(sort: Sort, on_host: bool, (x, y): (f64, f64), (width, height): (f64, f
 
 /// Where a device computes nothing.
 pub fn idle(corner: (f64, f64), size: (f64, f64)) -> String {
-    rect(corner, size).with("fill", CURRENT).with("fill-opacity", 0.08).empty()
+    rect(corner, size).with("class", "idle").with("fill", CURRENT).with("fill-opacity", 0.08).empty()
 }
 
 /// The colour of whoever works.

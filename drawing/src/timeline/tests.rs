@@ -11,7 +11,7 @@ use todevice::{Machine, ToOptions};
 
 use super::rows::{Bar, rows};
 use super::text::{PARTLY, SEAM};
-use super::{Comparison, Timeline};
+use super::{Comparison, Recorded, Timeline};
 use crate::Drawing;
 use crate::checks::assert_drawn;
 use crate::checks::{all, elements};
@@ -440,4 +440,229 @@ fn where_a_device_computes_nothing_its_row_says_so() {
         Ok(machine.profile(|| Tensor::ones(&[4])?.cuda()).1)
     });
     assert!(!Timeline::of(&copies).to_svg().contains("computes nothing"), "it has no such row");
+}
+
+/// The data of a picture: its lanes, each with its label and a line for each piece.
+fn touched(svg: &str) -> Vec<(String, Vec<String>)> {
+    let [data] = &all(svg, "metadata")[..] else { panic!("one element has it") };
+    let mut lanes: Vec<(String, Vec<String>)> = Vec::new();
+    for line in data.lines() {
+        match line.strip_prefix("=modelled|") {
+            Some(label) => lanes.push((label.to_owned(), Vec::new())),
+            None => lanes.last_mut().unwrap().1.push(line.to_owned()),
+        }
+    }
+    lanes
+}
+
+/// The numbers of the pieces that the bars of a picture stand for, in the order in which they are drawn.
+fn numbers(svg: &str) -> Vec<usize> {
+    let groups = svg.split("<g data-b=\"").skip(1).map(|rest| rest.split('"').next().unwrap());
+    groups.flat_map(|numbers| numbers.split(' ').map(|number| number.parse().unwrap())).collect()
+}
+
+#[test]
+fn a_picture_knows_of_each_bar_what_it_is_and_what_comes_before_it() {
+    let trace = on("sim:t4", recorded);
+    let svg = Timeline::of(&trace).to_svg();
+    let lanes = touched(&svg);
+    let labels: Vec<&str> = lanes.iter().map(|(label, _)| label.as_str()).collect();
+    let wanted = [
+        "host, what the program named",
+        "part of it",
+        "host, calls",
+        "cuda:0, copies to the device",
+        "cuda:0, compute",
+        "cuda:0, copies to the host",
+    ];
+    assert_eq!(labels, wanted);
+    let pieces: Vec<&String> = lanes.iter().flat_map(|(_, pieces)| pieces).collect();
+    assert_eq!(numbers(&svg), (0..pieces.len()).collect::<Vec<_>>(), "a bar for each, in their order");
+
+    // Each time is that of the title of the bar.
+    let titles = all(&svg, "title");
+    for (piece, title) in pieces.iter().zip(&titles) {
+        let times: Vec<u64> = piece.split(' ').take(2).map(|time| time.parse().unwrap()).collect();
+        let name = piece.split('|').nth(1).unwrap();
+        let [from, time] = [times[0], times[1]].map(|time| format!("{}.{:03}", time / 1000, time % 1000));
+        assert_eq!(title, &format!("{name}: {time} µs, from {from} µs (modelled)"));
+    }
+
+    // Names 0 to 3; calls: copy 4, product 5, relu 6, sum 7, read 8; on the device 9, 10, 11, 12, 13.
+    let before = |number: usize| pieces[number].split(['|', ' ']).nth(3).unwrap();
+    assert_eq!([4, 5, 6, 7, 8].map(before), ["w9", "", "", "", "w13"], "two calls wait for their copies");
+    assert_eq!([9, 10, 11, 12, 13].map(before), ["q4", "q5,s9", "q6,s10", "q7,s11", "q8,s12"]);
+    // What else is known: bytes, the operation, its line.
+    let more = |number: usize| pieces[number].split('|').nth(2).unwrap();
+    assert!(more(9).starts_with("8 KiB, _to_copy, tests.rs:"), "{}", more(9));
+    assert!(more(10).starts_with("matmul, tests.rs:"), "{}", more(10));
+    assert!(more(0).starts_with("tests.rs:"), "{}", more(0));
+
+    // A phone's picture stands beside it, and shows the same pieces.
+    let narrow = Timeline::of(&trace).to_narrow_svg();
+    assert_eq!(numbers(&narrow), numbers(&svg));
+    assert!(!narrow.contains("metadata"));
+}
+
+#[test]
+fn a_stream_that_waits_for_another_has_an_arrow_from_it() {
+    let trace = on("sim:t4", |machine| {
+        let device = Device::cuda(0);
+        let (x, side) = (Tensor::ones_with(&[256, 256], device)?, Stream::new(device)?);
+        let event = cuda::Event::new(cuda::EventOptions::default());
+        let work = || {
+            let y = x.matmul(&x)?;
+            event.record()?;
+            let z = cuda::stream(&side, || {
+                side.wait_event(&event)?;
+                y.relu()
+            })?;
+            cuda::current_stream(device)?.wait_stream(&side)?;
+            let last = z.add(1.0)?;
+            cuda::synchronize()?;
+            Ok::<_, Error>((y, z, last))
+        };
+        drop(work()?); // takes memory
+        let (done, trace) = machine.profile(work);
+        done?;
+        Ok(trace)
+    });
+    let lanes = touched(&Timeline::of(&trace).to_svg());
+    let pieces: Vec<&String> = lanes.iter().flat_map(|(_, pieces)| pieces).collect();
+    let number = |name: &str| {
+        let is_it = |piece: &&String| piece.split('|').nth(1).unwrap().starts_with(name);
+        pieces.iter().position(|piece| is_it(piece)).unwrap_or_else(|| panic!("{name}: {pieces:?}"))
+    };
+    let before = |name: &str| pieces[number(name)].split(['|', ' ']).nth(3).unwrap();
+    let [gemm, relu, add] = ["gemm", "relu", "add"].map(number);
+    assert!(before("relu").ends_with(&format!(",e{gemm}")), "{pieces:#?}");
+    assert!(before("add").ends_with(&format!(",s{gemm},e{relu}")), "{pieces:#?}");
+    assert_eq!(before("cudaDeviceSynchronize"), format!("w{add}"));
+    assert!(pieces[relu].contains(", stream "), "{}", pieces[relu]);
+}
+
+#[test]
+fn what_is_compared_has_one_count_of_pieces_and_lanes_that_say_whose_they_are() {
+    let [long, short] = worked_twice();
+    let drawing = Drawing::from(Comparison::new().case("a|b\n=c", "", &long).case("second", "", &short));
+    let lanes = touched(&drawing.svg);
+    assert_eq!(lanes[0].0, "a|b\u{fffd}=c: host, calls");
+    assert!(lanes.iter().any(|(label, _)| label == "second: cuda:0, compute"), "{lanes:?}");
+    let count: usize = lanes.iter().map(|(_, pieces)| pieces.len()).sum();
+    for svg in [&drawing.svg, drawing.narrow.as_ref().unwrap()] {
+        assert_eq!(numbers(svg), (0..count).collect::<Vec<_>>());
+    }
+    // What comes before a piece is a piece of the same recording.
+    let of_first: usize =
+        lanes.iter().filter(|(label, _)| !label.starts_with("second")).map(|(_, pieces)| pieces.len()).sum();
+    for (number, piece) in lanes.iter().flat_map(|(_, pieces)| pieces).enumerate() {
+        let before = piece.split('|').next().unwrap().split(' ').nth(3).unwrap();
+        for link in before.split(',').filter(|link| !link.is_empty()) {
+            let earlier: usize = link[1..].parse().unwrap();
+            assert_eq!(earlier < of_first, number < of_first, "{piece}");
+        }
+    }
+}
+
+#[test]
+fn far_too_many_pieces_are_no_weight_on_a_page() {
+    let trace = on("sim:t4", |machine| {
+        let x = Tensor::ones(&[1])?.cuda()?;
+        let (done, trace) = machine.profile(|| (0..1000).try_for_each(|_| x.add_(0.0).map(drop)));
+        done?;
+        Ok(trace)
+    });
+    let svg = Timeline::of(&trace).to_svg();
+    assert!(!svg.contains("metadata") && numbers(&svg).is_empty());
+}
+
+/// The pieces of a drawing: name, start and duration of each, in the order of rows.
+fn pieces(drawing: &Drawing) -> Vec<String> {
+    let lanes = touched(&drawing.svg);
+    let pieces = lanes.into_iter().flat_map(|(_, pieces)| pieces);
+    pieces.map(|piece| piece.split('|').take(2).collect::<Vec<_>>().join("|")).collect()
+}
+
+#[test]
+fn a_file_that_is_read_back_is_drawn_as_its_recording_was() {
+    for trace in worked_twice().iter().chain([&on("sim:t4", recorded)]) {
+        let file = Timeline::of(trace).to_chrome_json();
+        let read = Recorded::read(&file).unwrap();
+        assert!(read.modelled);
+        let was = Drawing::from(Comparison::new().case("it", "", trace));
+        let is = Drawing::from(Comparison::new().recorded("it", "", &read));
+        assert_drawn(&is);
+        let labels =
+            |drawing: &Drawing| touched(&drawing.svg).into_iter().map(|lane| lane.0).collect::<Vec<_>>();
+        assert_eq!(labels(&is), labels(&was));
+        // The host's waits for a copy are copies in a file, and where the first call begins, not the recording, time begins.
+        let [is, was] = [is, was].map(|drawing| pieces(&drawing).len());
+        assert_eq!(is, was);
+    }
+    let trace = on("sim:t4", recorded);
+    let read = Recorded::read(&Timeline::of(&trace).to_chrome_json()).unwrap();
+    assert_eq!(read.machine, "Tesla T4 (simulated)");
+    let drawing = Drawing::from(Comparison::new().recorded("it", "", &read));
+    let gemm = pieces(&drawing).into_iter().find(|piece| piece.ends_with("|gemm")).unwrap();
+    let own = pieces(&Drawing::from(Comparison::new().case("it", "", &trace)));
+    let own = own.into_iter().find(|piece| piece.ends_with("|gemm")).unwrap();
+    let duration = |piece: &str| piece.split(' ').nth(1).unwrap().to_owned();
+    assert_eq!(duration(&gemm), duration(&own));
+    // It comes after the call that queued it, and after the copy on its stream.
+    assert!(gemm.contains(" g s") && gemm.contains(",q"), "{gemm}");
+}
+
+#[test]
+fn modelled_and_measured_times_can_stand_side_by_side() {
+    let file = Timeline::of(&on("sim:t4", recorded)).to_chrome_json();
+    let measured = file.replace("\"clock\":\"modelled\"", "\"clock\":\"measured\"");
+    let [modelled, measured] = [&file, &measured].map(|file| Recorded::read(file).unwrap());
+    let both = Comparison::new().recorded("here", "", &modelled).recorded("there", "", &measured);
+    let drawing = Drawing::from(both);
+    let titles = all(&drawing.svg, "title");
+    let of = |kind: &str| titles.iter().filter(|title| title.ends_with(kind)).count();
+    assert_eq!(of("(modelled)"), of("(measured)"));
+    assert!(all(&drawing.svg, "text").contains(&"µs from the start, modelled and measured".to_owned()));
+    assert!(drawing.svg.contains("=modelled|here: host") && drawing.svg.contains("=measured|there: host"));
+}
+
+#[test]
+fn a_file_that_is_no_timeline_is_told_so_on_one_line() {
+    let file = Timeline::of(&on("sim:t4", recorded)).to_chrome_json();
+    let deep = "[".repeat(200_000);
+    let large = " ".repeat(super::read::MOST_BYTES + 1);
+    let with = |from: &str, to: &str| file.replacen(from, to, 1);
+    for (file, wrong) in [
+        ("", "it is not JSON"),
+        ("\u{0}\u{fffd}", "it is not JSON"),
+        (&file[..file.len() / 2], "it is not JSON"),
+        (&deep, "it is not JSON"),
+        ("[]", "it does not say its version"),
+        ("{\"traceEvents\":[]}", "it does not say its version"),
+        (
+            &with("\"version\":1", "\"version\":7"),
+            "the file has version 7 of the format, and this page knows 1",
+        ),
+        (
+            &with("\"clock\":\"modelled\"", "\"clock\":\"sundial\""),
+            "whether its times are modelled or measured",
+        ),
+        (&with("\"traceEvents\":[", "\"traceEvents\":7,\"x\":["), "it has no list of events"),
+        (&with("\"dur\":", "\"dur\":-"), "an event has no time"),
+        (&with("\"dur\":", "\"dur\":1e300,\"x\":"), "an event has no time"),
+        (&with("\"pid\":0,\"tid\":0,\"ts\"", "\"pid\":99999,\"tid\":0,\"ts\""), "an event belongs to no row"),
+        (
+            "{\"otherData\":{\"version\":1,\"clock\":\"measured\"},\"traceEvents\":[]}",
+            "nothing in it took any time",
+        ),
+        (&large, "the file is larger than 32 MiB"),
+    ] {
+        let error = Recorded::read(file).unwrap_err();
+        assert!(error.contains(wrong) && !error.contains('\n'), "{error}, not {wrong}");
+    }
+    // What a name says is text wherever it is drawn.
+    let named = with("\"name\":\"gemm\"", "\"name\":\"<script>|\\n=x\"");
+    let drawing = Drawing::from(Comparison::new().recorded("<b>", "&", &Recorded::read(&named).unwrap()));
+    assert_drawn(&drawing);
+    assert!(!drawing.svg.contains("<script"));
 }

@@ -84,7 +84,7 @@ impl Allocator {
                 }
                 let block = self.uses.pop_first(stream);
                 self.uses.spare.push((stream.device, event));
-                self.event_completed(block);
+                self.event_completed(driver, block);
             }
         }
         Ok(())

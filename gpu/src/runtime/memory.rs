@@ -70,9 +70,12 @@ impl DeviceMemory {
 
 impl Drop for DeviceMemory {
     fn drop(&mut self) {
-        self.cuda.note(self.stream, EventKind::Free { address: self.allocation.pointer.0 }, None);
         let driver = OfDevice { cuda: &self.cuda, device: self.device };
-        lock(&self.cuda.devices[self.device].allocator).free(&driver, self.allocation);
+        // Noted before anybody else can get it.
+        let mut allocator = lock(&self.cuda.devices[self.device].allocator);
+        let waits = allocator.free(&driver, self.allocation);
+        let kind = EventKind::Free { address: self.allocation.pointer.0, waits };
+        self.cuda.note(self.stream, kind, None);
     }
 }
 
@@ -98,6 +101,10 @@ impl DeviceDriver for OfDevice<'_> {
         let kind = EventKind::DriverFree { address: pointer.0 };
         self.cuda.note_since(begin, StreamId::default_of(self.device), kind, None);
         Ok(())
+    }
+
+    fn completed(&self, pointer: DevicePtr, stream: StreamId) {
+        self.cuda.note(stream, EventKind::FreeCompleted { address: pointer.0 }, None);
     }
 
     fn is_of_this_thread(&self) -> bool {
@@ -135,16 +142,14 @@ impl Cuda {
     pub(super) fn malloc(&self, stream: StreamId, bytes: usize) -> Result<Allocation> {
         let (device, place) = (stream.device, scope::here());
         let begin = self.clock.now();
-        let allocated = lock(&self.devices[device].allocator).malloc(
-            &OfDevice { cuda: self, device },
-            bytes,
-            stream,
-            place,
-        );
+        let mut allocator = lock(&self.devices[device].allocator);
+        let allocated = allocator.malloc(&OfDevice { cuda: self, device }, bytes, stream, place);
+        let block = allocated.as_ref().map_or(0, |allocation| allocator.size_of(*allocation));
+        drop(allocator);
         let allocation = allocated.map_err(|error| self.no_memory(device, bytes, place, error))?;
         self.driver.reused(allocation.pointer, bytes);
         if bytes > 0 {
-            let kind = EventKind::Allocate { address: allocation.pointer.0, bytes: bytes as u64 };
+            let kind = EventKind::Allocate { address: allocation.pointer.0, bytes: bytes as u64, block };
             self.note_since(begin, stream, kind, None);
         }
         Ok(allocation)

@@ -3,7 +3,7 @@
 use super::Cuda;
 use crate::driver::{Driver, DriverResult, EventId, StreamId};
 use crate::error::gpu::Result;
-use crate::events::EventKind;
+use crate::events::{Awaited, EventKind};
 use crate::lock::lock;
 
 impl Cuda {
@@ -39,13 +39,13 @@ impl Cuda {
     pub fn event_record(&self, event: EventId, stream: StreamId) -> Result<()> {
         self.check_thread()?;
         let record = |driver: &dyn Driver| driver.event_record(event, stream).map(|()| None);
-        self.submit(stream, EventKind::EventRecord, record)
+        self.submit(stream, EventKind::EventRecord { event }, record)
     }
 
     pub fn stream_wait_event(&self, stream: StreamId, event: EventId) -> Result<()> {
         self.check_thread()?;
         let wait = |driver: &dyn Driver| driver.stream_wait_event(stream, event).map(|()| None);
-        self.submit(stream, EventKind::StreamWaitEvent, wait)
+        self.submit(stream, EventKind::StreamWaitEvent { on: Awaited::Event(event) }, wait)
     }
 
     pub fn event_query(&self, event: EventId) -> Result<bool> {
@@ -57,7 +57,7 @@ impl Cuda {
     pub fn event_synchronize(&self, device: usize, event: EventId) -> Result<()> {
         self.check_thread()?;
         let wait = |driver: &dyn Driver| driver.event_synchronize(event).map(|()| None);
-        self.submit(StreamId::default_of(device), EventKind::EventSynchronize, wait)
+        self.submit(StreamId::default_of(device), EventKind::EventSynchronize { event }, wait)
     }
 
     pub fn event_elapsed(&self, start: EventId, end: EventId) -> Result<f32> {
@@ -81,7 +81,8 @@ impl Cuda {
         if later == earlier {
             return Ok(()); // A stream is in order.
         }
-        self.submit(later, EventKind::StreamWaitEvent, |_| self.order(earlier, later).map(|()| None))
+        let kind = EventKind::StreamWaitEvent { on: Awaited::Stream(earlier) };
+        self.submit(later, kind, |_| self.order(earlier, later).map(|()| None))
     }
 }
 

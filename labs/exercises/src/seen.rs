@@ -223,7 +223,7 @@ pub fn observe<T: IntoValue>(
     let end = end.chain(trace.calls.iter().map(|call| call.end)).max();
     Seen {
         ended,
-        calls: trace.calls.iter().map(|call| Call::of(call, trace.began)).collect(),
+        calls: trace.calls.iter().filter_map(|call| Call::of(call, trace.began)).collect(),
         peak: peak.saturating_sub(held),
         kept: kept.saturating_sub(held),
         races: races.iter().map(Race::of).collect(),
@@ -284,7 +284,7 @@ fn failed(error: &Error) -> Ended {
 }
 
 impl Call {
-    fn of(call: &todevice::trace::Call, began: u64) -> Call {
+    fn of(call: &todevice::trace::Call, began: u64) -> Option<Call> {
         use CallKind::*;
         let (kind, types) = match call.kind {
             EventKind::Launch { kernel } => (Launch, kernel.types.to_vec()),
@@ -292,17 +292,19 @@ impl Call {
             EventKind::Copy { kind: CopyKind::HostToDevice, .. } => (ToDevice, vec![]),
             EventKind::Copy { kind: CopyKind::DeviceToHost, .. } => (ToHost, vec![]),
             EventKind::Copy { kind: CopyKind::Peer, .. } => (BetweenDevices, vec![]),
-            EventKind::Synchronize | EventKind::StreamSynchronize | EventKind::EventSynchronize => {
+            EventKind::Synchronize | EventKind::StreamSynchronize | EventKind::EventSynchronize { .. } => {
                 (Wait, vec![])
             }
-            EventKind::EventRecord => (Record, vec![]),
-            EventKind::StreamWaitEvent => (StreamWait, vec![]),
+            EventKind::EventRecord { .. } => (Record, vec![]),
+            EventKind::StreamWaitEvent { .. } => (StreamWait, vec![]),
             EventKind::Allocate { .. } => (Allocate, vec![]),
             EventKind::Free { .. } => (Free, vec![]),
+            // It has been seen when nobody held it any more.
+            EventKind::FreeCompleted { .. } => return None,
             EventKind::MallocHost { .. } => (PinMemory, vec![]),
             EventKind::DriverMalloc { .. } | EventKind::DriverFree { .. } => (Driver, vec![]),
         };
-        Call {
+        Some(Call {
             kind,
             name: call.kind.name(),
             bytes: call.kind.bytes().unwrap_or(0),
@@ -312,7 +314,7 @@ impl Call {
             types: types.iter().map(|dtype| dtype.to_string()).collect(),
             begin: call.begin.saturating_sub(began),
             end: call.end.saturating_sub(began),
-        }
+        })
     }
 }
 

@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 
 use drawing::{Filling, Owner, Role, words};
+use todevice::amp::{AutocastOptions, autocast};
 use todevice::prelude::*;
 use todevice::trace::record_function;
 use todevice::{GpuError, Machine, cuda};
@@ -10,7 +11,7 @@ use todevice::{GpuError, Machine, cuda};
 use crate::Lab;
 
 /// Who holds memory, from the one that is there longest to those that come and go.
-const OWNERS: [Owner; 7] = [
+pub(crate) const OWNERS: [Owner; 7] = [
     ("cuBLAS workspace", Role::Workspace),
     ("parameters", Role::Parameter),
     ("Adam's moments", Role::Optimizer),
@@ -21,7 +22,7 @@ const OWNERS: [Owner; 7] = [
 ];
 
 /// Whose a block is that was taken in this part of a step, and was or was not there when it ended.
-fn owner_of(part: &str, stays: bool) -> usize {
+pub(crate) fn owner_of(part: &str, stays: bool) -> usize {
     let name = match part {
         "model" => "parameters",
         "batch" => "batch",
@@ -52,7 +53,7 @@ pub(super) fn up_to_the_limit(
             optim::Adam::new(model.parameters(), AdamOptions::default())?;
         loop {
             let batch = batches[batches.len() - 1];
-            step(model, &mut optimizer, batch, device)?;
+            step(model, &mut optimizer, batch, device, None)?;
             batches.push(2 * batch);
         }
     });
@@ -93,21 +94,28 @@ pub(super) fn up_to_the_limit(
     Ok(())
 }
 
-/// A training step, its parts named.
-fn step(
+/// A training step, its parts named. The forward pass casts to a type, if one is given.
+pub(crate) fn step(
     model: &nn::Sequential,
     optimizer: &mut optim::Adam,
     batch: usize,
     device: Device,
+    dtype: Option<DType>,
 ) -> Result<()> {
+    let cast = AutocastOptions {
+        dtype,
+        enabled: dtype.is_some(),
+        ..AutocastOptions::from(device.device_type())
+    };
     record_function(&format!("{batch} samples"), || {
         let [x, y] = record_function("batch", || {
             let x = Tensor::ones_with(&[batch, 784], device)?;
             Ok::<_, Error>([x, Tensor::zeros_with(&[batch], (device, DType::I64))?])
         })?;
         let loss_fn = nn::CrossEntropyLoss::default();
-        let loss =
-            record_function("forward", || loss_fn.forward(&model.forward(&x)?, &y))?;
+        let loss = record_function("forward", || {
+            autocast(cast, || loss_fn.forward(&model.forward(&x)?, &y))
+        })?;
         record_function("backward", || loss.backward())?;
         record_function("step", || optimizer.step())?;
         optimizer.zero_grad();

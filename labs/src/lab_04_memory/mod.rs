@@ -7,7 +7,7 @@ use crate::cli::count;
 use crate::{Entry, Lab, Run};
 
 mod evaluation;
-mod filling;
+pub(crate) mod filling;
 mod how_the_allocator_thinks;
 mod out_of_memory;
 mod remedies;

@@ -139,7 +139,7 @@ impl Training {
     }
 
     /// Two of the ways as timelines on one axis.
-    fn compared(&self, ways: [usize; 2]) -> Comparison<'_> {
+    fn compared(&self, ways: [usize; 2]) -> Comparison {
         ways.into_iter().fold(Comparison::new(), |all, way| {
             let Epoch { name, time, trace } = &self.epochs[way];
             all.case(*name, words::time(*time), trace)

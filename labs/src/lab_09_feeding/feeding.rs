@@ -149,22 +149,22 @@ fn pageable_and_pinned(lab: &mut Lab) -> crate::Result<()> {
 
 // ANCHOR: one_copy
 /// Queues work, then a copy on a stream. Returns how long the call that copies took,
-/// and how long work and copy took together.
-fn one_copy(
+/// how long work and copy took together, and the copy.
+pub(crate) fn one_copy(
     work: &Tensor,
     batch: &Tensor,
     stream: &Stream,
     to: ToOptions,
-) -> Result<(Duration, Duration)> {
+) -> Result<(Duration, Duration, Tensor)> {
     let start = Instant::now();
     record_function("compute", || work.matmul(work))?;
 
     let called = Instant::now();
-    let _there = record_function("copy", || cuda::stream(stream, || batch.to(to)))?;
+    let there = record_function("copy", || cuda::stream(stream, || batch.to(to)))?;
     let call = called.elapsed();
 
     record_function("synchronize", cuda::synchronize)?;
-    Ok((call, start.elapsed()))
+    Ok((call, start.elapsed(), there))
 }
 // ANCHOR_END: one_copy
 
@@ -234,7 +234,7 @@ fn what_blocks_the_host(lab: &mut Lab) -> crate::Result<()> {
                 one_copy(&work, batch, stream, to)?;
                 let (times, trace) =
                     Machine::current().profile(|| one_copy(&work, batch, stream, to));
-                let (call, all) = times?;
+                let (call, all, _there) = times?;
                 rows.push((memory, non_blocking, name, call, all, trace));
             }
         }
@@ -325,7 +325,7 @@ fn what_blocks_the_host(lab: &mut Lab) -> crate::Result<()> {
 
 /// Whether a copy to the device and its kernels ran beside each other for most of the time of the shorter of the two.
 /// Nothing tells it of a real GPU.
-fn side_by_side(trace: &Trace) -> Option<bool> {
+pub(crate) fn side_by_side(trace: &Trace) -> Option<bool> {
     let is_copy = |work: &&Work| {
         matches!(work.call.kind, EventKind::Copy { kind: CopyKind::HostToDevice, .. })
     };

@@ -11,8 +11,8 @@ use crate::{Entry, Lab, Run};
 
 mod cifar10;
 mod epoch;
-mod feeding;
-mod why_it_waits;
+pub(crate) mod feeding;
+pub(crate) mod why_it_waits;
 mod workers;
 
 pub use cifar10::Cifar10;

@@ -35,7 +35,8 @@ fn why(lab: &mut Lab) -> crate::Result<()> {
         return Ok(());
     }
     let (device, seed) = (lab.device(), lab.seed());
-    let fed = well_fed(seed, device)?;
+    let seen: Watched<Seen> = &|device, step| watched(device, || step().map(drop));
+    let fed = well_fed(seed, device, BATCH, seen)?;
     lab.table(readings(FED, &[("well fed", &fed)]));
     let verdict = if blocking(device)? {
         "CUDA_LAUNCH_BLOCKING=1 is set, so the host launches each kernel only when the one before is done. Between the two \
@@ -55,10 +56,10 @@ fn why(lab: &mut Lab) -> crate::Result<()> {
          in every step, a tiny batch, copies from pageable memory. Which reading gives each of them away?",
     );
     let loops = [
-        (TINY, tiny_batches(seed, device)?),
-        (PAGEABLE, pageable(seed, device)?),
-        (LOADER, slow_loader(seed, device)?),
-        (WAITS, waits(seed, device)?),
+        (TINY, tiny_batches(seed, device, seen)?),
+        (PAGEABLE, pageable(seed, device, BATCH, seen)?),
+        (LOADER, slow_loader(seed, device, 320, 4, seen)?),
+        (WAITS, waits(seed, device, BATCH, seen)?),
     ];
     let [(_, a), (_, b), (_, c), (_, d)] = &loops;
     lab.table(readings(STARVED, &[("A", a), ("B", b), ("C", c), ("D", d)]));
@@ -175,66 +176,95 @@ fn readings(names: Names, loops: &[(&str, &Seen)]) -> Table {
         }))
 }
 
+/// Who watches a loop: calls its step, which returns the loss, as often as it likes.
+pub(crate) type Watched<'a, R> =
+    &'a dyn Fn(Device, &mut dyn FnMut() -> Result<Tensor>) -> Result<R>;
+
 // ANCHOR: fed
-fn well_fed(seed: u64, device: Device) -> Result<Seen> {
+pub(crate) fn well_fed<R>(
+    seed: u64,
+    device: Device,
+    batch: usize,
+    watched: Watched<R>,
+) -> Result<R> {
     let mut training = Training::new(seed, device)?;
-    let (x, y) = pictures(BATCH)?;
+    let (x, y) = pictures(batch)?;
     let (x, y) = (x.to(device)?, y.to(device)?);
-    watched(device, || training.step(&x, &y).map(drop))
+    watched(device, &mut || training.step(&x, &y))
 }
 // ANCHOR_END: fed
 
 // ANCHOR: tiny
-fn tiny_batches(seed: u64, device: Device) -> Result<Seen> {
+pub(crate) fn tiny_batches<R>(
+    seed: u64,
+    device: Device,
+    watched: Watched<R>,
+) -> Result<R> {
     let mut training = Training::new(seed, device)?;
     let (x, y) = pictures(4)?;
     let (x, y) = (x.to(device)?, y.to(device)?);
-    watched(device, || training.step(&x, &y).map(drop))
+    watched(device, &mut || training.step(&x, &y))
 }
 // ANCHOR_END: tiny
 
 // ANCHOR: from_pageable
-fn pageable(seed: u64, device: Device) -> Result<Seen> {
+pub(crate) fn pageable<R>(
+    seed: u64,
+    device: Device,
+    batch: usize,
+    watched: Watched<R>,
+) -> Result<R> {
     let mut training = Training::new(seed, device)?;
-    let (x, y) = pictures(BATCH)?;
-    watched(device, || training.step(&x.to(device)?, &y.to(device)?).map(drop))
+    let (x, y) = pictures(batch)?;
+    watched(device, &mut || training.step(&x.to(device)?, &y.to(device)?))
 }
 // ANCHOR_END: from_pageable
 
 // ANCHOR: slow_loader
-fn slow_loader(seed: u64, device: Device) -> Result<Seen> {
+pub(crate) fn slow_loader<R>(
+    seed: u64,
+    device: Device,
+    batch_size: usize,
+    num_workers: usize,
+    watched: Watched<R>,
+) -> Result<R> {
     let mut training = Training::new(seed, device)?;
     let options = DataLoaderOptions {
-        batch_size: 320,
-        num_workers: 4,
+        batch_size,
+        num_workers,
         pin_memory: true,
         ..Default::default()
     };
-    let loader = DataLoader::new(Pictures::new(20 * 320)?, options)?;
+    let loader = DataLoader::new(Pictures::new(20 * batch_size)?, options)?;
     let to_gpu =
         ToOptions { device: Some(device), non_blocking: true, ..Default::default() };
     let mut batches = iter::repeat_with(|| loader.iter()).flatten();
-    watched(device, || {
+    watched(device, &mut || {
         let batch = batches.next().ok_or_else(|| Error::custom("no more pictures"))?;
         let (x, y) = batch?;
-        training.step(&x.to(to_gpu)?, &y.to(to_gpu)?).map(drop)
+        training.step(&x.to(to_gpu)?, &y.to(to_gpu)?)
     })
 }
 // ANCHOR_END: slow_loader
 
 // ANCHOR: waits
-fn waits(seed: u64, device: Device) -> Result<Seen> {
+pub(crate) fn waits<R>(
+    seed: u64,
+    device: Device,
+    batch: usize,
+    watched: Watched<R>,
+) -> Result<R> {
     let mut training = Training::new(seed, device)?;
-    let (x, y) = pictures(BATCH)?;
+    let (x, y) = pictures(batch)?;
     let (x, y) = (x.to(device)?, y.to(device)?);
-    watched(device, || {
+    watched(device, &mut || {
         let loss = training.step(&x, &y)?;
         check(&loss)?;
         for parameter in training.model.parameters() {
             check(&parameter.tensor())?;
             parameter.grad().iter().try_for_each(check)?;
         }
-        Ok(())
+        Ok(loss)
     })
 }
 

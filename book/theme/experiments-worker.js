@@ -1,0 +1,39 @@
+// Runs experiments beside the page, in a module of the labs: `{ id, url, call, words }` comes in, where `call` is a function of
+// the module (labs/examples/player.rs) and `words` is its input; `{ id, answer }` or `{ id, error }` goes back.
+
+let instance;
+
+async function start(url) {
+  const module = await WebAssembly.compile(await (await fetch(url)).arrayBuffer());
+  // Experiments stream nothing: what the module would tell while it runs goes nowhere.
+  const imports = {};
+  for (const { module: from, name, kind } of WebAssembly.Module.imports(module)) {
+    if (kind === "function") (imports[from] ??= {})[name] = () => 0;
+  }
+  return WebAssembly.instantiate(module, imports);
+}
+
+function run({ exports }, call, words) {
+  const input = new TextEncoder().encode(words.join("\0"));
+  new Uint8Array(exports.memory.buffer, exports.input(input.length), input.length).set(input);
+  const code = exports[call]();
+  const text = part => new TextDecoder().decode(
+    new Uint8Array(exports.memory.buffer, exports[part](), exports[`${part}_length`]()));
+  if (code !== 0) throw new Error(text("errors").trim());
+  return JSON.parse(text("output"));
+}
+
+// One after the other, though starting takes time.
+let last = Promise.resolve();
+onmessage = ({ data: { id, url, call, words } }) => {
+  last = last.then(async () => {
+    try {
+      instance ??= await start(url);
+      postMessage({ id, answer: run(instance, call, words) });
+    } catch (error) {
+      // What trapped is of no more use.
+      if (error instanceof WebAssembly.RuntimeError) instance = undefined;
+      postMessage({ id, error: error.message });
+    }
+  });
+};

@@ -1,0 +1,122 @@
+//! The memory of two training steps, block by block.
+
+use drawing::{Drawing, MemoryHistory, Role, words};
+use todevice::prelude::*;
+use todevice::trace::record_function;
+use todevice::{Machine, cuda};
+
+use super::{Compared, Knob, Setting, Shown, WhatIf};
+use crate::lab_04_memory::filling::{OWNERS, owner_of, step};
+
+pub(super) const WHAT_IF: WhatIf = WhatIf {
+    name: "memory",
+    title: "The memory of two steps",
+    knobs: &[
+        Knob {
+            name: "batch_size",
+            label: "Batch",
+            values: &[
+                ("64", "64"),
+                ("128", "128"),
+                ("256", "256"),
+                ("512", "512"),
+                ("1024", "1024"),
+            ],
+            first: 2,
+        },
+        Knob {
+            name: "type",
+            label: "Forward pass in",
+            values: &[("float32", "float32"), ("float16", "float16 (autocast)")],
+            first: 0,
+        },
+    ],
+    run,
+};
+
+/// What the steps have taken: the most at once, and what stays, by role.
+struct Taken {
+    drawing: Drawing,
+    peak: u64,
+    activations: u64,
+    stays: u64,
+}
+
+fn run(setting: &Setting) -> crate::Result<Shown> {
+    let taken = taken(setting)?;
+    let batch = setting.number("batch_size");
+    let words = format!(
+        "Two training steps with {batch} samples, from the first block to the last, the forward pass in {}. At most {} are allocated at once, \
+         and {} of that are activations.",
+        setting.of("type"),
+        words::bytes(taken.peak),
+        words::bytes(taken.activations),
+    );
+    // With as few samples as there may be, in another type.
+    let other = match setting.of("type") {
+        "float32" => "float16",
+        _ => "float32",
+    };
+    let others = [setting.with("batch_size", "64"), setting.with("type", other)];
+    let mut holds = true;
+    for setting in &others {
+        holds &= self::taken(setting)?.stays == taken.stays;
+    }
+    let stays = Compared {
+        what: format!(
+            "Parameters and Adam's moments take {}",
+            words::bytes(taken.stays)
+        ),
+        with: vec!["with 64 samples".to_owned(), format!("in {other}")],
+        holds,
+    };
+    Ok(Shown { drawing: taken.drawing, words, same: vec![stays] })
+}
+
+fn taken(setting: &Setting) -> crate::Result<Taken> {
+    let machine: Machine = "sim:t4".parse()?;
+    let dtype = (setting.of("type") == "float16").then_some(DType::F16);
+    let batch = setting.number("batch_size");
+    machine.enter(|| {
+        manual_seed(0);
+        let device = Device::cuda(0);
+        let model = nn::Sequential::new((
+            nn::Linear::new(784, 128)?,
+            nn::ReLU,
+            nn::Linear::new(128, 128)?,
+            nn::ReLU,
+            nn::Linear::new(128, 10)?,
+        ));
+        // cuBLAS takes its workspace, which is not what this is about.
+        Tensor::ones_with(&[1, 1], device)?
+            .matmul(&Tensor::ones_with(&[1, 1], device)?)?;
+        cuda::empty_cache()?;
+        let before = cuda::memory_snapshot();
+        let (done, trace) = machine.profile(|| {
+            record_function("model", || model.to(device))?;
+            let mut optimizer =
+                optim::Adam::new(model.parameters(), AdamOptions::default())?;
+            for _ in 0..2 {
+                step(&model, &mut optimizer, batch, device, dtype)?;
+            }
+            Ok::<_, Error>(optimizer)
+        });
+        let optimizer = done?;
+        let history = MemoryHistory::of(&trace, 0, &before, &OWNERS, owner_of);
+        let owned = |role: Role| {
+            let of_role = history.held(history.peak()).into_iter();
+            of_role.filter(|(of, _)| *of == Some(role)).map(|(_, bytes)| bytes).sum()
+        };
+        let end = history.held(history.moments() - 1);
+        let stay = [Role::Parameter, Role::Optimizer].map(Some);
+        let stays = end
+            .iter()
+            .filter(|(role, _)| stay.contains(role))
+            .map(|(_, bytes)| bytes)
+            .sum();
+        let (peak, activations) =
+            (history.allocated(history.peak()), owned(Role::Activation));
+        drop(optimizer);
+        Ok(Taken { drawing: history.into(), peak, activations, stays })
+    })
+}

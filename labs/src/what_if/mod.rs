@@ -1,0 +1,317 @@
+//! What if? Experiments under sliders, for a page: the same functions that the labs call, small enough to run while somebody
+//! moves a slider.
+//!
+//! | experiment | what it runs |
+//! | --- | --- |
+//! | `step` | a training step of [lab 03](crate::lab_03_training_loop) |
+//! | `memory` | two training steps of [lab 04](crate::lab_04_memory), block by block |
+//! | `copies` | a copy beside a product, in one of the eight ways of [lab 09](crate::lab_09_feeding) |
+//! | `loops` | one of the loops of lab 09 that keep a GPU waiting |
+//!
+//! What must not change with a slider, such as a loss, is computed again without it, and compared bit for bit.
+
+use drawing::Drawing;
+use serde_json::{Value as Json, json};
+use todevice::Machine;
+
+mod copies;
+mod dropped;
+mod loops;
+mod memory;
+pub mod race;
+mod step;
+
+pub use dropped::timelines;
+
+/// An experiment, and what can be changed of it.
+#[derive(Debug)]
+pub struct WhatIf {
+    pub name: &'static str,
+    /// What the page calls it.
+    pub title: &'static str,
+    pub knobs: &'static [Knob],
+    run: fn(&Setting) -> crate::Result<Shown>,
+}
+
+/// Something that can be changed.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Knob {
+    /// `batch_size`, as in a link.
+    pub name: &'static str,
+    /// What the page calls it.
+    pub label: &'static str,
+    /// What it may be, from left to right: as in a link, and in words.
+    pub values: &'static [(&'static str, &'static str)],
+    /// Which of them it is at first.
+    pub first: usize,
+}
+
+/// What the knobs stand for: the place of each among its values.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Setting {
+    knobs: &'static [Knob],
+    chosen: Vec<usize>,
+}
+
+/// What an experiment shows.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Shown {
+    pub drawing: Drawing,
+    /// What there is to see, with its figures.
+    pub words: String,
+    /// What has been compared with other settings.
+    pub same: Vec<Compared>,
+}
+
+/// Something that must not depend on a knob.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Compared {
+    /// `The loss is 1.0731`
+    pub what: String,
+    /// With what it was compared: `from pinned memory`.
+    pub with: Vec<String>,
+    /// Whether it was the same each time, bit for bit.
+    pub holds: bool,
+}
+
+impl Compared {
+    /// A sentence.
+    fn words(&self) -> String {
+        let with = match &self.with[..] {
+            [] => return format!("{}.", self.what),
+            [one] => one.clone(),
+            [first @ .., last] => format!("{} and {last}", first.join(", ")),
+        };
+        match self.holds {
+            true => format!("{}, bit for bit the same {with}.", self.what),
+            false => format!("{}, and not the same {with}.", self.what),
+        }
+    }
+}
+
+/// All experiments.
+pub const ALL: [WhatIf; 4] =
+    [step::WHAT_IF, memory::WHAT_IF, copies::WHAT_IF, loops::WHAT_IF];
+
+/// The cards, as flags and in words.
+const CARD: Knob = Knob {
+    name: "gpu",
+    label: "Card",
+    values: &[("t4", "Tesla T4"), ("rtx4090", "RTX 4090"), ("h200", "H200")],
+    first: 0,
+};
+
+/// The experiment of a name.
+pub fn named(name: &str) -> Option<&'static WhatIf> {
+    static KNOWN: [WhatIf; 4] = ALL;
+    KNOWN.iter().find(|known| known.name == name)
+}
+
+impl WhatIf {
+    /// With every knob where it is at first.
+    pub fn first(&self) -> Setting {
+        Setting {
+            knobs: self.knobs,
+            chosen: self.knobs.iter().map(|knob| knob.first).collect(),
+        }
+    }
+
+    /// With some knobs set, such as `batch_size=256`. The error says which are none.
+    pub fn setting<'a>(
+        &self,
+        chosen: impl IntoIterator<Item = &'a str>,
+    ) -> Result<Setting, String> {
+        let mut setting = self.first();
+        for word in chosen {
+            let (name, value) = word.split_once('=').unwrap_or((word, ""));
+            let known = self.knobs.iter().map(|knob| knob.name).collect::<Vec<_>>();
+            let Some(knob) = known.iter().position(|known| *known == name) else {
+                return Err(format!(
+                    "'{name}' cannot be changed here: say {}",
+                    known.join(", ")
+                ));
+            };
+            let values = self.knobs[knob].values;
+            let Some(place) = values.iter().position(|known| known.0 == value) else {
+                let values: Vec<&str> = values.iter().map(|known| known.0).collect();
+                return Err(format!(
+                    "{name}={value} is not among {}",
+                    values.join(", ")
+                ));
+            };
+            setting.chosen[knob] = place;
+        }
+        Ok(setting)
+    }
+
+    /// Runs it, on a machine of its own.
+    pub fn run(&self, setting: &Setting) -> crate::Result<Shown> {
+        (self.run)(setting)
+    }
+}
+
+impl Setting {
+    /// What a knob of the experiment is set to.
+    fn of(&self, name: &str) -> &'static str {
+        let knob = self
+            .knobs
+            .iter()
+            .position(|knob| knob.name == name)
+            .expect("it has this knob");
+        self.knobs[knob].values[self.chosen[knob]].0
+    }
+
+    fn number(&self, name: &str) -> usize {
+        self.of(name).parse().expect("all its values are numbers")
+    }
+
+    /// In words: `Tesla T4`.
+    fn words(&self, name: &str) -> &'static str {
+        let knob = self
+            .knobs
+            .iter()
+            .position(|knob| knob.name == name)
+            .expect("it has this knob");
+        self.knobs[knob].values[self.chosen[knob]].1
+    }
+
+    /// With another value of a knob.
+    fn with(&self, name: &str, value: &str) -> Setting {
+        let mut other = self.clone();
+        let knob = self
+            .knobs
+            .iter()
+            .position(|knob| knob.name == name)
+            .expect("it has this knob");
+        let place = self.knobs[knob].values.iter().position(|known| known.0 == value);
+        other.chosen[knob] = place.expect("it has this value");
+        other
+    }
+
+    /// The machine that the card of the setting is in, always the same one.
+    fn machine(&self) -> crate::Result<Machine> {
+        Ok(format!("sim:{}", self.of("gpu")).parse()?)
+    }
+}
+
+impl Shown {
+    /// For the page.
+    pub fn to_json(&self) -> Json {
+        let same =
+            |same: &Compared| json!({ "words": same.words(), "holds": same.holds });
+        let mut json = picture(&self.drawing, &self.words);
+        json["same"] = self.same.iter().map(same).collect();
+        json
+    }
+
+    /// What was compared, in words.
+    pub fn compared(&self) -> String {
+        self.same.iter().map(Compared::words).collect::<Vec<_>>().join(" ")
+    }
+}
+
+/// A drawing and its words, for the page.
+fn picture(drawing: &Drawing, words: &str) -> Json {
+    json!({ "svg": drawing.svg, "narrow": drawing.narrow, "words": words })
+}
+
+/// What is the same bit for bit has the same bits.
+fn bits(numbers: &[f64]) -> Vec<u64> {
+    numbers.iter().map(|number| number.to_bits()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every setting in which one knob is not as at first.
+    fn settings(what_if: &WhatIf) -> Vec<Setting> {
+        let mut all = vec![what_if.first()];
+        for (knob, Knob { values, .. }) in what_if.knobs.iter().enumerate() {
+            for place in 0..values.len() {
+                let mut setting = what_if.first();
+                setting.chosen[knob] = place;
+                all.push(setting);
+            }
+        }
+        all
+    }
+
+    #[test]
+    fn every_setting_runs_says_that_its_times_are_modelled_and_what_must_not_change_does_not()
+     {
+        for what_if in &ALL {
+            for setting in settings(what_if) {
+                let shown = what_if
+                    .run(&setting)
+                    .unwrap_or_else(|error| panic!("{setting:?}: {error}"));
+                assert!(!shown.same.is_empty(), "{}", what_if.name);
+                assert!(
+                    shown.same.iter().all(|same| same.holds),
+                    "{setting:?}: {}",
+                    shown.compared()
+                );
+                let has_time = [" ns", " µs", " ms", " s "]
+                    .iter()
+                    .any(|unit| shown.words.contains(unit));
+                assert!(
+                    !has_time || shown.words.contains("modelled"),
+                    "{}",
+                    shown.words
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn an_experiment_is_the_same_every_time() {
+        for what_if in &ALL {
+            let run = || what_if.run(&what_if.first()).unwrap();
+            assert_eq!(run(), run(), "{}", what_if.name);
+        }
+    }
+
+    #[test]
+    fn every_knob_changes_something() {
+        for what_if in &ALL {
+            let first = what_if.run(&what_if.first()).unwrap();
+            for (knob, Knob { name, values, .. }) in what_if.knobs.iter().enumerate() {
+                let changes = (0..values.len()).any(|place| {
+                    let mut setting = what_if.first();
+                    setting.chosen[knob] = place;
+                    what_if.run(&setting).unwrap().words != first.words
+                });
+                assert!(changes, "{}: {name}", what_if.name);
+            }
+        }
+    }
+
+    #[test]
+    fn a_wrong_setting_is_told_with_what_there_is() {
+        let step = named("step").unwrap();
+        assert_eq!(step.setting(["batch_size=64"]).unwrap(), step.first());
+        assert_eq!(
+            step.setting(["speed=9"]).unwrap_err(),
+            "'speed' cannot be changed here: say gpu, batch_size, copy"
+        );
+        let wrong = step.setting(["gpu=a100"]).unwrap_err();
+        assert_eq!(wrong, "gpu=a100 is not among t4, rtx4090, h200");
+        assert!(step.setting(["", "="]).is_err() && named("nothing").is_none());
+    }
+
+    #[test]
+    fn what_is_not_the_same_is_said_not_to_be() {
+        let mut same = Compared {
+            what: "The loss is 1".to_owned(),
+            with: vec!["on the CPU".to_owned()],
+            holds: true,
+        };
+        assert_eq!(same.words(), "The loss is 1, bit for bit the same on the CPU.");
+        same.holds = false;
+        same.with.push("from pinned memory".to_owned());
+        assert_eq!(
+            same.words(),
+            "The loss is 1, and not the same on the CPU and from pinned memory."
+        );
+    }
+}
