@@ -4,8 +4,8 @@
 import { readFileSync, writeFileSync, writeSync } from "node:fs";
 
 const [path, ...words] = process.argv.slice(2);
-// The module imports nothing: what it needs of the world is its input.
-const { instance } = await WebAssembly.instantiate(readFileSync(path), {});
+// What it needs of the world is its input; it tells a page what it says while it runs, and there is no page here.
+const { instance } = await WebAssembly.instantiate(readFileSync(path), { page: { tell() {} } });
 const { memory, input, run, output, output_length, errors, errors_length, trace, trace_length } = instance.exports;
 
 const bytes = new TextEncoder().encode(words.join("\0"));

@@ -3,12 +3,9 @@
 use mdbook_markdown::pulldown_cmark::html::push_html;
 use mdbook_markdown::{MarkdownOptions, new_cmark_parser};
 
-use crate::markdown;
+pub use labs::render_html::{NOTE, bytes, escape};
 
-/// Text with nothing in it that HTML would take for a tag.
-pub fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
-}
+use crate::markdown;
 
 /// Markdown with HTML around it: the empty lines tell them apart.
 pub fn captioned(class: &str, markdown: &str, caption: &str) -> String {
@@ -17,22 +14,6 @@ pub fn captioned(class: &str, markdown: &str, caption: &str) -> String {
         markdown.trim_end()
     )
 }
-
-/// A figure that tells bytes in MiB or the like, with how many there are in a note beside it: for a mouse over it, a finger or the
-/// keyboard on it, and for a screen reader. Without a count, the text as it is.
-pub fn bytes(text: &str, exact: Option<&str>) -> String {
-    match exact {
-        Some(exact) => {
-            format!(
-                "<span class=\"bytes\" tabindex=\"0\" title=\"{exact}\">{text}{NOTE} ({exact})</span></span>"
-            )
-        }
-        None => text.to_owned(),
-    }
-}
-
-/// Before a note, which is no word of the sentence.
-pub const NOTE: &str = "<span class=\"exact\">";
 
 /// A line of Markdown, such as a question, as HTML on one line. The error says what is wrong with it.
 pub fn inline(markdown: &str) -> Result<String, String> {

@@ -1,7 +1,8 @@
 //! What a lab prints: compared with its snapshot, and cut into the sections of its chapter.
 
-use labs::render_text::{self, Column};
-use labs::{Cell, Drawing, Event, Table, without_measured};
+pub use labs::render_html::{Shows as Show, picture, table};
+use labs::render_html::{folded, is_apart, notes, with_notes};
+use labs::{Event, render_text, without_measured};
 
 use crate::html;
 use crate::mistake::choices;
@@ -26,18 +27,6 @@ pub fn check(snapshot: &str, now: &str) -> Result<(), String> {
         }
     }
     Ok(())
-}
-
-/// Letters that a block of code shows on a page without being scrolled.
-const PAGE_WIDTH: usize = 80;
-
-/// How much of a section to show.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Show {
-    /// All of it, as a terminal has it.
-    All,
-    /// Without its title, explanations and questions, which the chapter has its own words for.
-    Results,
 }
 
 /// The events of a section, by its number; of it only the part that follows a prediction, up to the next, if it is named: by
@@ -75,14 +64,8 @@ pub fn section<'a>(events: &'a [Event], number: &str, part: Option<&str>) -> Res
 
 /// Events as Markdown: blocks of text as a terminal shows them, and pictures and tables where they come.
 pub fn markdown(events: &[Event], show: Show) -> String {
-    let shown = |event: &Event| {
-        let words = matches!(
-            event,
-            Event::Section { .. } | Event::Prose(_) | Event::Prediction(_) | Event::Answer(_)
-        );
-        show == Show::All || !words
-    };
-    let events: Vec<Event> = without_measured(events).into_iter().filter(shown).collect();
+    let events: Vec<Event> =
+        without_measured(events).into_iter().filter(|event| show.shows(event)).collect();
     let mut markdown = String::new();
     for part in events.chunk_by(|one, next| !is_apart(one) && !is_apart(next)) {
         match part {
@@ -90,11 +73,7 @@ pub fn markdown(events: &[Event], show: Show) -> String {
             [Event::Picture { drawing, caption }] => markdown += &picture(drawing, caption),
             part => {
                 let text = render_text::render(&folded(part));
-                let notes: Vec<(String, String)> = part
-                    .iter()
-                    .flat_map(Event::figures)
-                    .filter_map(|figure| Some((figure.printed(), figure.exact_bytes()?)))
-                    .collect();
+                let notes = notes(part);
                 // A drawing in letters, such as the table of nvidia-smi, means nothing if its lines are broken.
                 let is_drawn =
                     |line: &str| line.starts_with('|') || line.starts_with("+-") || line.contains("###");
@@ -109,123 +88,9 @@ pub fn markdown(events: &[Event], show: Show) -> String {
     markdown
 }
 
-/// A picture with its caption.
-pub fn picture(drawing: &Drawing, caption: &str) -> String {
-    let caption = html::escape(caption);
-    let svg = match &drawing.narrow {
-        None => svg(&drawing.svg, "", &caption),
-        Some(narrow) => svg(&drawing.svg, "wide", &caption) + "\n" + &svg(narrow, "narrow", &caption),
-    };
-    format!("<div class=\"picture\">\n{svg}\n<p>{caption}</p>\n</div>\n\n")
-}
-
-/// A block of text as HTML, in which figures have notes: each with what is printed, in the order in which they come.
-fn with_notes(language: &str, text: &str, notes: &[(String, String)]) -> String {
-    let classes: String = language.split(',').map(|word| format!("{word} ")).collect();
-    let mut html = format!("<pre><code class=\"language-{classes}nohighlight hljs\">");
-    let mut rest = text;
-    for (printed, exact) in notes {
-        // Lines may be broken between number and unit.
-        let broken = printed.replacen(' ', "\n", 1);
-        let Some(at) = rest.find(printed.as_str()).or_else(|| rest.find(&broken)) else { continue };
-        let (before, found) = rest.split_at(at);
-        let (printed, after) = found.split_at(printed.len());
-        html += &html::escape(before);
-        html += &html::bytes(&html::escape(printed), Some(exact));
-        rest = after;
-    }
-    format!("{html}{}\n</code></pre>\n\n", html::escape(rest))
-}
-
-/// A picture with the words for whoever cannot see it. The page shows a `wide` one, or on a phone a `narrow` one.
-fn svg(svg: &str, class: &str, caption: &str) -> String {
-    // An empty line would end the HTML.
-    let lines: Vec<&str> = svg.lines().filter(|line| !line.trim().is_empty()).collect();
-    let class = if class.is_empty() { String::new() } else { format!("class=\"{class}\" ") };
-    lines.join("\n").replacen("<svg ", &format!("<svg {class}aria-label=\"{caption}\" "), 1)
-}
-
-/// The events with the long lines of reports folded: a terminal would do it, a page would cut them.
-fn folded(events: &[Event]) -> Vec<Event> {
-    let fold = |event: &Event| match event {
-        Event::Report(report) => Event::Report(report.lines().map(fold_line).collect::<Vec<_>>().join("\n")),
-        event => event.clone(),
-    };
-    events.iter().map(fold).collect()
-}
-
-fn fold_line(line: &str) -> String {
-    if line.chars().count() <= PAGE_WIDTH {
-        return line.to_owned();
-    }
-    let mut folded = String::new();
-    let mut column = 0;
-    for word in line.split_inclusive(' ') {
-        let width = word.trim_end().chars().count();
-        if column + width > PAGE_WIDTH {
-            folded = folded.trim_end().to_owned() + "\n    ";
-            column = 4;
-        }
-        folded += word;
-        column += word.chars().count();
-    }
-    folded
-}
-
-/// A table of its own kind: a screen reader knows its columns, and a narrow screen scrolls it alone.
-pub fn table(table: &Table) -> String {
-    let columns = render_text::columns(table);
-    let class = |column: &Column| if column.numbers { " class=\"number\"" } else { "" };
-    let heads = columns.iter().map(|column| match breakable(&html::escape(&column.header)) {
-        // A heading that says nothing is none.
-        head if head.is_empty() => "<td></td>".to_owned(),
-        head => format!("<th scope=\"col\"{}>{head}</th>", class(column)),
-    });
-    let row = |row: usize| {
-        let cells = columns.iter().enumerate().map(|(index, column)| {
-            let cell = &column.cells[row];
-            let exact = match table.rows[row].get(index) {
-                Some(Cell::Figure(figure)) => figure.exact_bytes(),
-                _ => None,
-            };
-            // What is part of the row above stands further in.
-            let part =
-                if !column.numbers && cell.starts_with("  ") { " class=\"part\"" } else { class(column) };
-            let cell = breakable(&html::escape(cell.trim()));
-            format!("<td{part}>{}</td>", html::bytes(&cell, exact.as_deref()))
-        });
-        format!("<tr>{}</tr>\n", cells.collect::<String>())
-    };
-    format!(
-        "<div class=\"table-wrapper\">\n<table>\n<thead><tr>{}</tr></thead>\n<tbody>\n{}</tbody>\n</table>\n</div>\n\n",
-        heads.collect::<String>(),
-        (0..table.rows.len()).map(row).collect::<String>()
-    )
-}
-
-/// With places in names, as in `backends::cudnn` and `exp_avg_sq`, where a narrow column may break them.
-fn breakable(text: &str) -> String {
-    let mut broken = String::new();
-    let mut letters = text.chars().peekable();
-    while let Some(letter) = letters.next() {
-        let within = !broken.is_empty() && !broken.ends_with(' ');
-        broken.push(letter);
-        let is_name = letters.peek().is_some_and(|next| next.is_alphabetic());
-        if within && is_name && ['.', '_', ':', '('].contains(&letter) {
-            broken += "<wbr>";
-        }
-    }
-    broken
-}
-
-/// What is no text on a page.
-fn is_apart(event: &Event) -> bool {
-    matches!(event, Event::Picture { .. } | Event::Table(_))
-}
-
 #[cfg(test)]
 mod tests {
-    use labs::{bytes, row, text};
+    use labs::{Table, bytes, row, text};
 
     use super::*;
 
@@ -254,11 +119,5 @@ mod tests {
         );
         let small = markdown(&[Event::Line(text!("{}", bytes("block", 512)))], Show::All);
         assert_eq!(small, "```text\n512 bytes\n```\n\n");
-    }
-
-    #[test]
-    fn a_name_may_be_broken_and_a_number_not() {
-        assert_eq!(breakable("x.to(copy: true)"), "x.<wbr>to(<wbr>copy: true)");
-        assert_eq!(breakable("exp_avg: 0.25 (modelled)"), "exp_<wbr>avg: 0.25 (modelled)");
     }
 }

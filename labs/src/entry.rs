@@ -44,24 +44,27 @@ impl fmt::Display for Stop {
 impl std::error::Error for Stop {}
 
 impl<O: Args> Entry<O> {
+    /// What its flags are.
+    pub fn command(&self) -> Command {
+        let command = Command::new(self.name)
+            .version(env!("CARGO_PKG_VERSION"))
+            .no_binary_name(true);
+        Common::augment_args(O::augment_args(command))
+            .about(self.title) // after the flags, whose docs would replace it
+            .mut_args(|arg| {
+                // `--epochs -1` is a wrong value, not a flag named -1.
+                let takes_value = arg.get_action().takes_values();
+                arg.allow_negative_numbers(takes_value)
+            })
+    }
+
     /// Reads the flags (without the name of the program).
     pub fn parse<I>(&self, flags: I) -> Result<(Common, O), Stop>
     where
         I: IntoIterator,
         I::Item: Into<OsString> + Clone,
     {
-        let command = Command::new(self.name)
-            .version(env!("CARGO_PKG_VERSION"))
-            .no_binary_name(true);
-        let command = Common::augment_args(O::augment_args(command))
-            .about(self.title) // after the flags, whose docs would replace it
-            .mut_args(|arg| {
-                // `--epochs -1` is a wrong value, not a flag named -1.
-                let takes_value = arg.get_action().takes_values();
-                arg.allow_negative_numbers(takes_value)
-            });
-
-        let matches = command.try_get_matches_from(flags).map_err(stop)?;
+        let matches = self.command().try_get_matches_from(flags).map_err(stop)?;
         let mut common = Common::from_arg_matches(&matches).map_err(stop)?;
         let options = O::from_arg_matches(&matches).map_err(stop)?;
         if let Some(section) = &common.section {
@@ -237,6 +240,10 @@ impl Sink for Sections<'_> {
         if self.is_there { self.sink.ask(prediction) } else { None }
     }
 
+    fn file(&mut self, name: &str, bytes: &[u8]) {
+        self.sink.file(name, bytes);
+    }
+
     fn frame(&mut self, frame: &str) -> bool {
         self.sink.frame(frame)
     }
@@ -317,6 +324,17 @@ pub fn run_prepared<O: Args>(
         trace,
         exit_code,
     }
+}
+
+/// Runs a lab in this process and tells `sink` what it says as it comes: for a page.
+pub fn run_streamed<O: Args>(
+    lab: &Entry<O>,
+    flags: &[&str],
+    sink: &mut dyn Sink,
+) -> Result<(), Stop> {
+    let (common, options) = lab.parse(flags)?;
+    let machine = common.gpu.bare_machine().map_err(wrong)?;
+    ended(lab.start(&common, &options, &machine, sink))
 }
 
 /// How a lab ends, with what its sink was not told.

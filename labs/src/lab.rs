@@ -27,6 +27,9 @@ pub trait Sink {
         Ok(())
     }
 
+    /// Takes a file that the lab has kept in memory, where there is no disk and somebody may want it.
+    fn file(&mut self, _name: &str, _bytes: &[u8]) {}
+
     /// Draws a frame in place of the one before, where there is anyone to watch it; says whether there is.
     fn frame(&mut self, _frame: &str) -> bool {
         false
@@ -155,6 +158,11 @@ impl<'a> Lab<'a> {
             drawing: drawing.into(),
             caption: caption.to_owned(),
         });
+    }
+
+    /// Hands on a file that the lab has kept in memory: a page lets its reader take it away. It is no event.
+    pub fn file(&mut self, name: &str, bytes: &[u8]) {
+        self.sink.file(name, bytes);
     }
 
     /// Shows how things are now: to a person at a terminal as a frame, which is drawn in place of the one before and is

@@ -46,6 +46,8 @@ mod event;
 pub mod experiments;
 mod figure;
 mod float;
+pub mod given;
+pub mod knobs;
 mod lab;
 pub mod lab_00_setup;
 pub mod lab_01_devices;
@@ -63,6 +65,7 @@ pub mod model;
 pub mod prediction;
 #[cfg(not(target_family = "wasm"))]
 pub mod progress;
+pub mod render_html;
 pub mod render_json;
 pub mod render_text;
 #[cfg(not(target_family = "wasm"))]
@@ -75,7 +78,7 @@ mod text;
 pub mod verify;
 pub mod what_if;
 
-pub use entry::{Captured, Entry, Stop, run_captured, run_prepared};
+pub use entry::{Captured, Entry, Stop, run_captured, run_prepared, run_streamed};
 pub use event::{Cell, Drawing, Event, Header, Table, without_measured};
 pub use figure::{
     BYTES, Figure, Kind, Value, bytes, exact, hardware, measured, modelled, observed,
@@ -100,6 +103,8 @@ macro_rules! labs {
             shared: &[$(stringify!($shared))?],
             run: |flags| run_captured(&$module::LAB, flags),
             run_prepared: |flags, prepare| run_prepared(&$module::LAB, flags, prepare),
+            run_streamed: |flags, sink| run_streamed(&$module::LAB, flags, sink),
+            command: || $module::LAB.command(),
             runs: $module::RUNS,
         }),*];
     };

@@ -1,8 +1,9 @@
 //! What the list of the labs holds of each: how it is run, and what tests and the book know of it.
 
+use clap::Command;
 use todevice::Machine;
 
-use crate::{Captured, LABS};
+use crate::{Captured, LABS, Sink, Stop};
 
 /// A lab in the list.
 pub struct Listed {
@@ -18,6 +19,10 @@ pub struct Listed {
     pub run: fn(&[&str]) -> Captured,
     /// The same on a machine that has been prepared.
     pub run_prepared: fn(&[&str], fn(&Machine)) -> Captured,
+    /// Runs it in this process and tells what it says as it comes.
+    pub run_streamed: fn(&[&str], &mut dyn Sink) -> Result<(), Stop>,
+    /// What its flags are.
+    pub command: fn() -> Command,
     /// The runs that a test keeps a snapshot of.
     pub runs: &'static [Run],
 }

@@ -7,6 +7,8 @@ use std::path::PathBuf;
 use todevice::Result;
 use todevice::serialize::{self, MapLocation, Value};
 
+use crate::Lab;
+
 /// Files by name.
 pub(super) struct Disk {
     /// Where they are written to as well.
@@ -40,6 +42,13 @@ impl Disk {
         serialize::from_bytes(&self.files.borrow()[name], map_location)
     }
     // ANCHOR_END: disk
+
+    /// All files, for whoever wants to take them away.
+    pub fn hand_to(&self, lab: &mut Lab) {
+        for (name, bytes) in &*self.files.borrow() {
+            lab.file(name, bytes);
+        }
+    }
 
     /// How many bytes a file has.
     pub fn size(&self, name: &str) -> usize {

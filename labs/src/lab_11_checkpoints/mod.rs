@@ -40,7 +40,9 @@ pub fn run(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     files::inside(lab, &disk)?;
     optimizer::sections(lab, &disk)?;
     cpu_first::to_the_cpu_first(lab, &disk)?;
-    resume::resumed(lab, &disk, options)
+    resume::resumed(lab, &disk, options)?;
+    disk.hand_to(lab);
+    Ok(())
 }
 
 /// The runs that are tested. The book shows them.

@@ -11,7 +11,7 @@ use todevice::{Machine, cuda, get_rng_state, set_rng_state};
 
 use super::files::yes;
 use super::{Disk, Options};
-use crate::{Figure, Lab, Prediction, Table, exact, observed, row};
+use crate::{Figure, Lab, Prediction, Table, exact, given, observed, row};
 
 /// All that a training run is made of.
 struct Training {
@@ -266,7 +266,7 @@ fn same_bits(device: Device, same: bool) -> Figure {
 
 /// A checkpoint of this section, from another run.
 pub(super) fn file(name: &str) -> Result<Arc<[u8]>, String> {
-    let bytes = std::fs::read(name).map_err(|error| format!("{name}: {error}"))?;
+    let bytes = given::read(name).map_err(|error| format!("{name}: {error}"))?;
     let missing = |what: Error| format!("{name}: {what}");
     let loaded = serialize::from_bytes(&bytes, Device::Cpu).map_err(missing)?;
     let checkpoint = loaded.as_dict().map_err(missing)?;

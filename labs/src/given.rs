@@ -1,0 +1,35 @@
+//! Files that a lab reads: from the disk, or those that a page has been given, which has no disk.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::{fs, io};
+
+thread_local! {
+    static GIVEN: RefCell<BTreeMap<String, Vec<u8>>> = const { RefCell::new(BTreeMap::new()) };
+}
+
+/// Keeps a file for the labs that this thread runs from now on.
+pub fn give(name: &str, bytes: Vec<u8>) {
+    GIVEN.with_borrow_mut(|given| given.insert(name.to_owned(), bytes));
+}
+
+/// A file that was given, or one of the disk.
+pub(crate) fn read(name: &str) -> io::Result<Vec<u8>> {
+    match GIVEN.with_borrow(|given| given.get(name).cloned()) {
+        Some(bytes) => Ok(bytes),
+        None if cfg!(target_family = "wasm") => Err(io::Error::other("a page has no such file: give it one")),
+        None => fs::read(name),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_given_is_read_before_the_disk() {
+        assert!(read("no/such/file").is_err());
+        give("no/such/file", vec![1, 2]);
+        assert_eq!(read("no/such/file").unwrap(), [1, 2]);
+    }
+}

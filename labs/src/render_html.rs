@@ -1,0 +1,266 @@
+//! What a lab says as HTML, for the book: its builder puts it into the pages, and a page that runs the lab shows it as it comes.
+
+use crate::event::{Cell, Drawing, Event, Table};
+use crate::render_text::{self, Column, Palette, Renderer};
+
+/// Letters that a block of code shows on a page without being scrolled.
+const PAGE_WIDTH: usize = 80;
+
+/// Text with nothing in it that HTML would take for a tag.
+pub fn escape(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+/// A figure that tells bytes in MiB or the like, with how many there are in a note beside it: for a mouse over it, a finger or the
+/// keyboard on it, and for a screen reader. Without a count, the text as it is.
+pub fn bytes(text: &str, exact: Option<&str>) -> String {
+    match exact {
+        Some(exact) => {
+            format!(
+                "<span class=\"bytes\" tabindex=\"0\" title=\"{exact}\">{text}{NOTE} ({exact})</span></span>"
+            )
+        }
+        None => text.to_owned(),
+    }
+}
+
+/// Before a note, which is no word of the sentence.
+pub const NOTE: &str = "<span class=\"exact\">";
+
+/// A picture with its caption.
+pub fn picture(drawing: &Drawing, caption: &str) -> String {
+    let caption = escape(caption);
+    let svg = match &drawing.narrow {
+        None => svg(&drawing.svg, "", &caption),
+        Some(narrow) => svg(&drawing.svg, "wide", &caption) + "\n" + &svg(narrow, "narrow", &caption),
+    };
+    format!("<div class=\"picture\">\n{svg}\n<p>{caption}</p>\n</div>\n\n")
+}
+
+/// A block of text as HTML, in which figures have notes: each with what is printed, in the order in which they come.
+pub fn with_notes(language: &str, text: &str, notes: &[(String, String)]) -> String {
+    let classes: String = language.split(',').map(|word| format!("{word} ")).collect();
+    format!("<pre><code class=\"language-{classes}nohighlight hljs\">{}\n</code></pre>\n\n", noted(text, notes))
+}
+
+fn noted(text: &str, notes: &[(String, String)]) -> String {
+    let mut html = String::new();
+    let mut rest = text;
+    for (printed, exact) in notes {
+        // Lines may be broken between number and unit.
+        let broken = printed.replacen(' ', "\n", 1);
+        let Some(at) = rest.find(printed.as_str()).or_else(|| rest.find(&broken)) else { continue };
+        let (before, found) = rest.split_at(at);
+        let (printed, after) = found.split_at(printed.len());
+        html += &escape(before);
+        html += &bytes(&escape(printed), Some(exact));
+        rest = after;
+    }
+    html + &escape(rest)
+}
+
+/// The notes of figures: what is printed, and what it is exactly.
+pub fn notes(events: &[Event]) -> Vec<(String, String)> {
+    let figures = events.iter().flat_map(Event::figures);
+    figures.filter_map(|figure| Some((figure.printed(), figure.exact_bytes()?))).collect()
+}
+
+/// A picture with the words for whoever cannot see it. The page shows a `wide` one, or on a phone a `narrow` one.
+fn svg(svg: &str, class: &str, caption: &str) -> String {
+    // An empty line would end the HTML.
+    let lines: Vec<&str> = svg.lines().filter(|line| !line.trim().is_empty()).collect();
+    let class = if class.is_empty() { String::new() } else { format!("class=\"{class}\" ") };
+    lines.join("\n").replacen("<svg ", &format!("<svg {class}aria-label=\"{caption}\" "), 1)
+}
+
+/// The events with the long lines of reports folded: a terminal would do it, a page would cut them.
+pub fn folded(events: &[Event]) -> Vec<Event> {
+    events.iter().map(folded_event).collect()
+}
+
+fn folded_event(event: &Event) -> Event {
+    match event {
+        Event::Report(report) => Event::Report(report.lines().map(fold_line).collect::<Vec<_>>().join("\n")),
+        event => event.clone(),
+    }
+}
+
+fn fold_line(line: &str) -> String {
+    if line.chars().count() <= PAGE_WIDTH {
+        return line.to_owned();
+    }
+    let mut folded = String::new();
+    let mut column = 0;
+    for word in line.split_inclusive(' ') {
+        let width = word.trim_end().chars().count();
+        if column + width > PAGE_WIDTH {
+            folded = folded.trim_end().to_owned() + "\n    ";
+            column = 4;
+        }
+        folded += word;
+        column += word.chars().count();
+    }
+    folded
+}
+
+/// A table of its own kind: a screen reader knows its columns, and a narrow screen scrolls it alone.
+pub fn table(table: &Table) -> String {
+    let columns = render_text::columns(table);
+    let class = |column: &Column| if column.numbers { " class=\"number\"" } else { "" };
+    let heads = columns.iter().map(|column| match breakable(&escape(&column.header)) {
+        // A heading that says nothing is none.
+        head if head.is_empty() => "<td></td>".to_owned(),
+        head => format!("<th scope=\"col\"{}>{head}</th>", class(column)),
+    });
+    let row = |row: usize| {
+        let cells = columns.iter().enumerate().map(|(index, column)| {
+            let cell = &column.cells[row];
+            let exact = match table.rows[row].get(index) {
+                Some(Cell::Figure(figure)) => figure.exact_bytes(),
+                _ => None,
+            };
+            // What is part of the row above stands further in.
+            let part =
+                if !column.numbers && cell.starts_with("  ") { " class=\"part\"" } else { class(column) };
+            let cell = breakable(&escape(cell.trim()));
+            format!("<td{part}>{}</td>", bytes(&cell, exact.as_deref()))
+        });
+        format!("<tr>{}</tr>\n", cells.collect::<String>())
+    };
+    format!(
+        "<div class=\"table-wrapper\">\n<table>\n<thead><tr>{}</tr></thead>\n<tbody>\n{}</tbody>\n</table>\n</div>\n\n",
+        heads.collect::<String>(),
+        (0..table.rows.len()).map(row).collect::<String>()
+    )
+}
+
+/// With places in names, as in `backends::cudnn` and `exp_avg_sq`, where a narrow column may break them.
+fn breakable(text: &str) -> String {
+    let mut broken = String::new();
+    let mut letters = text.chars().peekable();
+    while let Some(letter) = letters.next() {
+        let within = !broken.is_empty() && !broken.ends_with(' ');
+        broken.push(letter);
+        let is_name = letters.peek().is_some_and(|next| next.is_alphabetic());
+        if within && is_name && ['.', '_', ':', '('].contains(&letter) {
+            broken += "<wbr>";
+        }
+    }
+    broken
+}
+
+/// What is no text on a page.
+pub fn is_apart(event: &Event) -> bool {
+    matches!(event, Event::Picture { .. } | Event::Table(_))
+}
+
+/// Renders events as they come.
+#[derive(Debug)]
+pub struct Stream {
+    renderer: Renderer,
+    shows: Shows,
+    /// Whether text goes on that has begun: after a table or a picture a new block of it begins.
+    in_text: bool,
+}
+
+/// How much of a lab is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shows {
+    /// All of it, as a terminal has it.
+    All,
+    /// Without its title, explanations and questions, which the chapter has its own words for.
+    Results,
+}
+
+impl Shows {
+    /// Whether an event is shown.
+    pub fn shows(self, event: &Event) -> bool {
+        let words =
+            matches!(event, Event::Section { .. } | Event::Prose(_) | Event::Prediction(_) | Event::Answer(_));
+        self == Shows::All || !words
+    }
+}
+
+/// The next piece of a page.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Piece {
+    /// It goes on in the block of text before it; or begins one.
+    Text { html: String, begins: bool },
+    /// It stands for itself: a table, a picture.
+    Block(String),
+}
+
+impl Stream {
+    pub fn new(shows: Shows) -> Stream {
+        Stream { renderer: Renderer::new(Palette::Plain), shows, in_text: false }
+    }
+
+    /// The next event, if it is shown.
+    pub fn render(&mut self, event: &Event) -> Option<Piece> {
+        // Which lab it is, and on which machine, stands above what it says.
+        let is_head = matches!(event, Event::Header(_)) && self.shows == Shows::Results;
+        if is_head || !self.shows.shows(event) {
+            return None;
+        }
+        let text = self.renderer.render(&folded_event(event));
+        let block = match event {
+            Event::Table(shown) => table(shown),
+            Event::Picture { drawing, caption } => picture(drawing, caption),
+            _ if text.is_empty() => return None,
+            _ => {
+                let begins = !std::mem::replace(&mut self.in_text, true);
+                let text = if begins { text.trim_start_matches('\n') } else { &text };
+                let html = noted(text, &notes(std::slice::from_ref(event)));
+                let class = match event {
+                    Event::Header(_) | Event::Section { .. } => "said-title",
+                    Event::Prediction(_) | Event::Answer(_) => "said-question",
+                    Event::Warning(_) | Event::Failure { .. } => "said-trouble",
+                    _ => "",
+                };
+                let html = if class.is_empty() { html } else { format!("<span class=\"{class}\">{html}</span>") };
+                return Some(Piece::Text { html, begins });
+            }
+        };
+        self.in_text = false;
+        Some(Piece::Block(block))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{bytes as of_bytes, row, text};
+
+    #[test]
+    fn a_name_may_be_broken_and_a_number_not() {
+        assert_eq!(breakable("x.to(copy: true)"), "x.<wbr>to(<wbr>copy: true)");
+        assert_eq!(breakable("exp_avg: 0.25 (modelled)"), "exp_<wbr>avg: 0.25 (modelled)");
+    }
+
+    #[test]
+    fn text_goes_on_until_a_table_comes() {
+        let mut stream = Stream::new(Shows::All);
+        let line = |text: &str| Event::Line(text.into());
+        let text = |html: &str, begins| Some(Piece::Text { html: html.to_owned(), begins });
+        assert_eq!(stream.render(&line("a < b")), text("a &lt; b\n", true));
+        assert_eq!(
+            stream.render(&Event::Line(text!("{}", of_bytes("peak", 108_000_256)))),
+            text(&format!("{}\n", bytes("103.0 MiB", Some("108,000,256 bytes"))), false)
+        );
+        let rows = Table::new(["a"]).row(row!["b"]);
+        assert_eq!(stream.render(&Event::Table(rows.clone())), Some(Piece::Block(table(&rows))));
+        assert_eq!(stream.render(&line("on")), text("on\n", true));
+        assert_eq!(stream.render(&Event::Prose("why".into())), text("\nwhy\n", false));
+    }
+
+    #[test]
+    fn results_leave_out_the_words_of_the_lab() {
+        let mut stream = Stream::new(Shows::Results);
+        let title = Event::Section { number: "1".to_owned(), title: "Training".to_owned(), apart: None };
+        assert_eq!(stream.render(&title), None);
+        assert_eq!(stream.render(&Event::Prose("why".into())), None);
+        let trouble = Event::Warning("it is slow".to_owned());
+        let html = "<span class=\"said-trouble\">warning: it is slow\n</span>".to_owned();
+        assert_eq!(stream.render(&trouble), Some(Piece::Text { html, begins: true }));
+    }
+}
