@@ -2,7 +2,6 @@
 
 use crate::course::Course;
 use crate::document::{Page, up};
-use crate::html::captioned;
 use crate::labs::{by_default, source_page};
 use crate::mistake::{Wrong, choices};
 use crate::names::{LINES, unknown};
@@ -127,5 +126,12 @@ fn lab_output(course: &Course, lab: &str, number: &str, options: &[&str]) -> Res
         html::escape(&lab.command(&[flags, &["--section", &place]].concat())),
         html::escape(&machine.unwrap_or_default())
     );
-    Ok(captioned("lab-output", &output::markdown(section, show), &caption))
+    // With which a page runs it again: see run.js.
+    let runs = format!(
+        " data-lab=\"{}\" data-flags=\"{}\" data-section=\"{place}\" data-shows=\"{}\"",
+        lab.name,
+        html::escape(&flags.join(" ")),
+        if show == Show::Results { "results" } else { "all" }
+    );
+    Ok(html::figure("lab-output", &runs, &output::markdown(section, show), &caption))
 }

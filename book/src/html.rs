@@ -9,8 +9,13 @@ use crate::markdown;
 
 /// Markdown with HTML around it: the empty lines tell them apart.
 pub fn captioned(class: &str, markdown: &str, caption: &str) -> String {
+    figure(class, "", markdown, caption)
+}
+
+/// The same with more attributes, each after a blank.
+pub fn figure(class: &str, attributes: &str, markdown: &str, caption: &str) -> String {
     format!(
-        "<figure class=\"{class}\">\n\n{}\n\n<figcaption>{caption}</figcaption>\n</figure>\n\n",
+        "<figure class=\"{class}\"{attributes}>\n\n{}\n\n<figcaption>{caption}</figcaption>\n</figure>\n\n",
         markdown.trim_end()
     )
 }

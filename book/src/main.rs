@@ -1,5 +1,7 @@
 //! `cargo run --bin book -- build`, `-- serve`, and the command that a person's own mdBook calls.
 
+use std::collections::BTreeMap;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::thread;
@@ -9,7 +11,8 @@ use book::builder::{Site, default_folder, pages};
 use book::folder::Folder;
 use book::server::{BookServer, Limits};
 use book::watch::Files;
-use book::{Course, Mistake, checks, lines, preprocessor};
+use book::player::{self, Player};
+use book::{Course, Mistake, checks, lines, preprocessor, publish};
 use clap::{Parser, Subcommand};
 use labs::stdio::{to_stderr, to_stdout};
 use labs::{Stop, program};
@@ -33,12 +36,18 @@ enum Command {
         /// Folder for the pages, empty or with those of an earlier build [default: target/book]
         #[arg(long, value_name = "DIR")]
         dest_dir: Option<PathBuf>,
+        /// Leave out the modules with which pages run labs and check exercises
+        #[arg(long)]
+        no_player: bool,
     },
     /// Show the book on this computer, and build it again whenever a file changes
     Serve {
         /// Port of the server; 0 is any that is free
         #[arg(long, value_name = "N", default_value_t = 3000)]
         port: u16,
+        /// Leave out the modules with which pages run labs and check exercises
+        #[arg(long)]
+        no_player: bool,
     },
     /// Count the words of each chapter that a reader sees
     Words,
@@ -77,10 +86,10 @@ fn run(cli: Cli) -> Result<(), Stop> {
         return Err(refused(why));
     }
     match cli.command {
-        Command::Build { dest_dir } => {
-            build(course(), &dest_dir.unwrap_or_else(|| default_folder(&course())))
+        Command::Build { dest_dir, no_player } => {
+            build(&course, &dest_dir.unwrap_or_else(|| default_folder(&course())), !no_player)
         }
-        Command::Serve { port } => serve(course, port),
+        Command::Serve { port, no_player } => serve(course, port, !no_player),
         Command::Words => words(&course()),
         Command::Today => today(&course()),
         Command::Preprocess { asked: Some(Asked::Supports { renderer }) } => match renderer.as_str() {
@@ -94,26 +103,51 @@ fn run(cli: Cli) -> Result<(), Stop> {
     }
 }
 
-fn build(course: Course, folder: &Path) -> Result<(), Stop> {
+fn build(course: &impl Fn() -> Course, folder: &Path, with_player: bool) -> Result<(), Stop> {
     let filled = Folder::open(folder).map_err(refused)?;
-    let pages = pages(course, Site::Configured).map_err(failed)?;
+    let pages = pages(course(), Site::Configured).map_err(failed)?;
+    let pages = finished(&course(), pages, with_player.then(|| player(&course())).flatten())?;
     filled.check(&pages).map_err(refused)?;
     filled.fill(&pages).map_err(failed)?;
     to_stdout(&format!("{}\n", folder.join("index.html").display()));
     Ok(())
 }
 
-fn serve(course: impl Fn() -> Course, port: u16) -> Result<(), Stop> {
+/// What pages run, if it can be compiled; if not, they are whole without it.
+fn player(course: &Course) -> Option<Player> {
+    player::build(course)
+        .inspect_err(|why| to_stderr(&format!("note: the pages will not run the labs. {why}\n")))
+        .ok()
+}
+
+fn finished(
+    course: &Course,
+    pages: BTreeMap<String, Vec<u8>>,
+    player: Option<Player>,
+) -> Result<BTreeMap<String, Vec<u8>>, Stop> {
+    let keeper = fs::read_to_string(course.book().join("theme/offline.js"));
+    let keeper = keeper.map_err(|error| failed(format!("book/theme/offline.js: {error}")))?;
+    Ok(publish::finished(pages, player, &keeper))
+}
+
+fn serve(course: impl Fn() -> Course, port: u16, with_player: bool) -> Result<(), Stop> {
     let server = BookServer::start(port, Limits::default()).map_err(refused)?;
     to_stdout(&format!("The book is at http://{}; Ctrl-C ends this.\n", server.address()));
     thread::scope(|scope| {
         scope.spawn(|| server.serve());
+        let mut compiled: Option<Option<Player>> = (!with_player).then_some(None);
         loop {
             // Taken before the build, so that a change during it is not missed.
             let files = Files::of(&course());
             match pages(course(), Site::Local) {
                 Ok(pages) => {
-                    server.show(pages);
+                    // Compiling takes minutes the first time, and the pages can be read meanwhile.
+                    if compiled.is_none() {
+                        server.show(finished(&course(), pages.clone(), None)?);
+                        to_stdout("Built. What the pages run is being compiled.\n");
+                    }
+                    let player = compiled.get_or_insert_with(|| player(&course())).clone();
+                    server.show(finished(&course(), pages, player)?);
                     to_stdout("Built.\n");
                 }
                 Err(mistakes) => {

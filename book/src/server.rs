@@ -52,8 +52,11 @@ impl Default for Limits {
 const VERSION: &str = "/__version";
 
 /// Loads the page again when the book has been built again.
-const RELOAD: &str = r#"<script>
-(() => {
+const RELOAD: &str = "<script src=\"/__reload.js\"></script>";
+
+/// What that is. It comes from the server as a file: what a page has in itself its policy would have to name.
+const RELOAD_PATH: &str = "/__reload.js";
+const RELOAD_SCRIPT: &str = r#"(() => {
   const note = document.getElementById("mistakes") ?? document.createElement("pre");
   note.style = "position:fixed;inset:auto 0 0 0;margin:0;padding:1em;background:#b00020;color:#fff;white-space:pre-wrap";
   let first;
@@ -67,7 +70,7 @@ const RELOAD: &str = r#"<script>
     if (mistakes) document.body.append(note); else note.remove();
   }, 1000);
 })();
-</script>"#;
+"#;
 
 /// A server of the book.
 pub struct BookServer {
@@ -189,6 +192,9 @@ fn answer(request: &Request<Incoming>, shown: &Shown, names: &Names) -> Response
     let path = request.uri().path();
     if path == VERSION {
         return plain(StatusCode::OK, &format!("{}\n{}", shown.version, shown.mistakes));
+    }
+    if path == RELOAD_PATH {
+        return of_type(content_type(RELOAD_PATH), StatusCode::OK, RELOAD_SCRIPT.into());
     }
     if shown.pages.is_empty() {
         return no_pages_yet(&shown.mistakes);

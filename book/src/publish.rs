@@ -1,0 +1,100 @@
+//! The last touch, when all pages are there: what they may do, which modules they can run, and which files make them whole
+//! without a network.
+//!
+//! A page runs its own scripts and nothing else: a policy says so to the browser, and names what stands in the page itself by its
+//! hash.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use sha2::{Digest, Sha256};
+
+use crate::player::Player;
+
+/// All files of the book, for whoever wants to read it without a network.
+const LIST: &str = "offline.json";
+/// What keeps them: see there.
+const KEEPER: &str = "offline.js";
+
+/// Adds the player, if there is one, and seals every page.
+pub fn finished(mut pages: BTreeMap<String, Vec<u8>>, player: Option<Player>, keeper: &str) -> BTreeMap<String, Vec<u8>> {
+    let mut modules = Vec::new();
+    if let Some(Player { files, labs, exercises }) = player {
+        pages.extend(files);
+        modules = vec![("labs-module", labs), ("exercises-module", exercises)];
+    }
+    for (path, bytes) in pages.iter_mut().filter(|(path, _)| path.ends_with(".html")) {
+        let up = "../".repeat(path.matches('/').count());
+        let page = String::from_utf8_lossy(bytes);
+        let mut metas = format!("\n<meta http-equiv=\"Content-Security-Policy\" content=\"{}\">", policy(&page));
+        for (name, module) in &modules {
+            metas += &format!("\n<meta name=\"{name}\" content=\"{up}{module}\">");
+        }
+        metas += &format!("\n<meta name=\"offline\" content=\"{up}{KEEPER}\">");
+        *bytes = page.replacen("<head>", &format!("<head>{metas}"), 1).into_bytes();
+    }
+    // A version of the book has a name of its own, so that nobody reads two of them at once.
+    let mut all = Sha256::new();
+    for (path, bytes) in &pages {
+        all.update(path);
+        all.update(bytes);
+    }
+    let version = STANDARD.encode(all.finalize());
+    pages.insert(KEEPER.to_owned(), keeper.replace("VERSION", &version[..12]).into_bytes());
+    let files: Vec<&String> = pages.keys().filter(|path| !path.ends_with("404.html")).collect();
+    pages.insert(LIST.to_owned(), serde_json::to_vec(&files).unwrap_or_default());
+    pages
+}
+
+/// What a page may do. Modules are compiled in workers, which have no page's policy.
+fn policy(page: &str) -> String {
+    let scripts = hashes(inside(page, "<script>", "</script>"));
+    let styles = hashes(inside(page, " style=\"", "\""));
+    let styles = if styles.is_empty() { "'none'".to_owned() } else { format!("'unsafe-hashes'{styles}") };
+    format!(
+        "default-src 'none'; script-src 'self'{scripts}; style-src 'self'; style-src-attr {styles}; img-src 'self' data:; \
+         font-src 'self'; connect-src 'self'; worker-src 'self'; frame-src 'self'; base-uri 'self'; form-action 'self'"
+    )
+}
+
+/// What stands between these, wherever they come.
+fn inside<'a>(page: &'a str, begin: &'a str, end: &'a str) -> impl Iterator<Item = &'a str> {
+    page.split(begin).skip(1).filter_map(move |rest| rest.split(end).next())
+}
+
+fn hashes<'a>(texts: impl Iterator<Item = &'a str>) -> String {
+    let texts: BTreeSet<&str> = texts.collect();
+    texts.iter().map(|text| format!(" 'sha256-{}'", STANDARD.encode(Sha256::digest(text)))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn page(player: Option<Player>) -> String {
+        let html = "<html><head>\n<title>A</title></head><body><p style=\"clear: both\"></p><script>1;</script></body></html>";
+        let pages = BTreeMap::from([("labs/a.html".to_owned(), html.as_bytes().to_vec())]);
+        let mut pages = finished(pages, player, "const version = \"VERSION\";");
+        assert_eq!(pages["offline.json"], br#"["labs/a.html","offline.js"]"#);
+        assert!(!String::from_utf8_lossy(&pages["offline.js"]).contains("VERSION"));
+        String::from_utf8(pages.remove("labs/a.html").unwrap()).unwrap()
+    }
+
+    #[test]
+    fn a_page_runs_no_scripts_but_its_own() {
+        let page = page(None);
+        // echo -n '1;' | openssl dgst -sha256 -binary | base64
+        assert!(page.contains("script-src 'self' 'sha256-CImjRDTlhukYQ2AnxOi0wzgPhGQ3Mb3rVwJK24dFz1M=';"), "{page}");
+        assert!(page.contains("style-src-attr 'unsafe-hashes' 'sha256-"), "{page}");
+        assert!(!page.contains("labs-module"), "{page}");
+    }
+
+    #[test]
+    fn a_page_names_its_modules_from_where_it_is() {
+        let (labs, exercises) = ("play/labs-1.wasm".to_owned(), "play/exercises-2.wasm".to_owned());
+        let page = page(Some(Player { files: BTreeMap::new(), labs, exercises }));
+        assert!(page.contains("<meta name=\"labs-module\" content=\"../play/labs-1.wasm\">"), "{page}");
+        assert!(page.contains("<meta name=\"exercises-module\" content=\"../play/exercises-2.wasm\">"), "{page}");
+    }
+}
