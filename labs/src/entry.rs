@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::Path;
 
 use clap::error::ErrorKind;
-use clap::{Args, Command, FromArgMatches};
+use clap::{ArgMatches, Args, Command, FromArgMatches};
 use drawing::Timeline;
 use todevice::{Error, Machine, cuda};
 
@@ -46,16 +46,7 @@ impl std::error::Error for Stop {}
 impl<O: Args> Entry<O> {
     /// What its flags are.
     pub fn command(&self) -> Command {
-        let command = Command::new(self.name)
-            .version(env!("CARGO_PKG_VERSION"))
-            .no_binary_name(true);
-        Common::augment_args(O::augment_args(command))
-            .about(self.title) // after the flags, whose docs would replace it
-            .mut_args(|arg| {
-                // `--epochs -1` is a wrong value, not a flag named -1.
-                let takes_value = arg.get_action().takes_values();
-                arg.allow_negative_numbers(takes_value)
-            })
+        command(self.name, self.title, O::augment_args)
     }
 
     /// Reads the flags (without the name of the program).
@@ -64,22 +55,11 @@ impl<O: Args> Entry<O> {
         I: IntoIterator,
         I::Item: Into<OsString> + Clone,
     {
-        let matches = self.command().try_get_matches_from(flags).map_err(stop)?;
-        let mut common = Common::from_arg_matches(&matches).map_err(stop)?;
+        let flags = flags.into_iter().map(Into::into).collect();
+        let matches = matches(self.command(), flags)?;
+        let common = Common::from_arg_matches(&matches).map_err(stop)?;
         let options = O::from_arg_matches(&matches).map_err(stop)?;
-        if let Some(section) = &common.section {
-            has_not_moved(self.name, section)?;
-        }
-        if let Some(host) = &common.host {
-            let with_host = common.gpu.with_host(host);
-            common.gpu = with_host.map_err(|what| wrong(format!("--host: {what}")))?;
-        }
-        let machine = common.gpu.bare_machine().map_err(wrong)?;
-        common.device_of(&machine).map_err(|error| {
-            let name = common.device.as_deref().unwrap_or_default();
-            wrong(format!("--device {name}: {}", missing(&machine, error)))
-        })?;
-        Ok((common, options))
+        Ok((checked(self.name, common)?, options))
     }
 
     /// Runs the lab on a machine that nothing else runs on. It tells `sink` all that happens, its failure
@@ -91,48 +71,92 @@ impl<O: Args> Entry<O> {
         machine: &Machine,
         sink: &mut dyn Sink,
     ) -> Result<()> {
-        let device = common.device_of(machine)?;
-        sink.event(Event::Header(Header {
-            lab: self.name.to_owned(),
-            title: self.title.to_owned(),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            machine: machine.to_string(),
-            device: device.to_string(),
-            seed: common.seed,
-        }));
-        let warnings = Warnings::of(machine);
-        if common.trace.is_some() {
-            machine.start_trace();
-        }
-        let mut sections = Sections::new(common.section.as_deref(), sink);
-        let mut run = || {
-            (self.run)(
-                &mut Lab::new(common.seed, device, warnings.clone(), &mut sections),
-                options,
-            )
-        };
-        let mut result = machine.enter(|| match device.is_cuda() {
-            true => cuda::device(device.index(), run)?, // what `synchronize()` waits for, among others
-            false => run(),
-        });
-        result = result.and_then(|()| sections.check(self.name));
-        warnings.tell(sink);
-        if let Some(file) = &common.trace {
-            // Of a lab that failed too: what happened until then may be why.
-            let taken =
-                sink.trace(file, Timeline::of(&machine.trace()).to_chrome_json());
-            result = result.and(taken);
-        }
-        if let Err(error) = &result
-            && !error.is::<Stop>()
-        {
-            sink.event(Event::Failure {
-                lab: self.name.to_owned(),
-                message: story(&**error),
-            });
-        }
-        result
+        let Entry { name, title, run } = *self;
+        start(name, title, common, machine, sink, &|lab| run(lab, options))
     }
+}
+
+// The next are functions of their own so that they are not compiled once for each lab.
+
+/// The flags of every lab and those of this one.
+fn command(
+    name: &'static str,
+    title: &'static str,
+    augment: fn(Command) -> Command,
+) -> Command {
+    let command =
+        Command::new(name).version(env!("CARGO_PKG_VERSION")).no_binary_name(true);
+    Common::augment_args(augment(command))
+        .about(title) // after the flags, whose docs would replace it
+        .mut_args(|arg| {
+            // `--epochs -1` is a wrong value, not a flag named -1.
+            let takes_value = arg.get_action().takes_values();
+            arg.allow_negative_numbers(takes_value)
+        })
+}
+
+fn matches(command: Command, flags: Vec<OsString>) -> Result<ArgMatches, Stop> {
+    command.try_get_matches_from(flags).map_err(stop)
+}
+
+/// The flags of every lab, with the host in the description of the machine, if they make sense.
+fn checked(lab: &str, mut common: Common) -> Result<Common, Stop> {
+    if let Some(section) = &common.section {
+        has_not_moved(lab, section)?;
+    }
+    if let Some(host) = &common.host {
+        let with_host = common.gpu.with_host(host);
+        common.gpu = with_host.map_err(|what| wrong(format!("--host: {what}")))?;
+    }
+    let machine = common.gpu.bare_machine().map_err(wrong)?;
+    common.device_of(&machine).map_err(|error| {
+        let name = common.device.as_deref().unwrap_or_default();
+        wrong(format!("--device {name}: {}", missing(&machine, error)))
+    })?;
+    Ok(common)
+}
+
+fn start(
+    name: &str,
+    title: &str,
+    common: &Common,
+    machine: &Machine,
+    sink: &mut dyn Sink,
+    run: &dyn Fn(&mut Lab) -> Result<()>,
+) -> Result<()> {
+    let device = common.device_of(machine)?;
+    sink.event(Event::Header(Header {
+        lab: name.to_owned(),
+        title: title.to_owned(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        machine: machine.to_string(),
+        device: device.to_string(),
+        seed: common.seed,
+    }));
+    let warnings = Warnings::of(machine);
+    if common.trace.is_some() {
+        machine.start_trace();
+    }
+    let mut sections = Sections::new(common.section.as_deref(), sink);
+    let mut run =
+        || run(&mut Lab::new(common.seed, device, warnings.clone(), &mut sections));
+    let mut result = machine.enter(|| match device.is_cuda() {
+        true => cuda::device(device.index(), run)?, // what `synchronize()` waits for, among others
+        false => run(),
+    });
+    result = result.and_then(|()| sections.check(name));
+    warnings.tell(sink);
+    if let Some(file) = &common.trace {
+        // Of a lab that failed too: what happened until then may be why.
+        let taken = sink.trace(file, Timeline::of(&machine.trace()).to_chrome_json());
+        result = result.and(taken);
+    }
+    if let Err(error) = &result
+        && !error.is::<Stop>()
+    {
+        sink.event(Event::Failure { lab: name.to_owned(), message: story(&**error) });
+    }
+    result
 }
 
 /// Sections that stand in another lab than they once did: which they were, and which they are now.
@@ -287,22 +311,31 @@ pub fn run_prepared<O: Args>(
     flags: &[&str],
     prepare: fn(&Machine),
 ) -> Captured {
-    let (common, options) = match lab.parse(flags) {
-        Ok(parsed) => parsed,
+    match lab.parse(flags) {
+        Ok((common, options)) => captured(&common, prepare, &|machine, sink| {
+            lab.start(&common, &options, machine, sink)
+        }),
         Err(Stop { message, exit_code }) => {
             let (text, errors) = if exit_code == 0 {
                 (message, String::new())
             } else {
                 (String::new(), message)
             };
-            return Captured { text, errors, exit_code, ..Captured::default() };
+            Captured { text, errors, exit_code, ..Captured::default() }
         }
-    };
+    }
+}
+
+fn captured(
+    common: &Common,
+    prepare: fn(&Machine),
+    start: &dyn Fn(&Machine, &mut dyn Sink) -> Result<()>,
+) -> Captured {
     let mut kept = Kept::default();
     let machine = common.gpu.bare_machine().map_err(crate::Error::from);
     let result = machine.and_then(|machine| {
         prepare(&machine);
-        lab.start(&common, &options, &machine, &mut kept)
+        start(&machine, &mut kept)
     });
     let Stop { message, exit_code } = ended(result).err().unwrap_or_default();
     let Kept { events, trace } = kept;

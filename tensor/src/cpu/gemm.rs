@@ -9,6 +9,8 @@
 //! * [`pack`]: a strip is copied if it does not lie in memory the way a tile reads it;
 //! * [`threads`]: C is cut into parts, one for each thread.
 //!
+//! In a page of a browser there is one thread, and `again` remembers what it has just computed.
+//!
 //! # Which bits come out
 //!
 //! Each element of C is computed as if it were alone: its `k` products are cut into runs of [`KC`]; a run is
@@ -18,6 +20,8 @@
 //! before 2013): there the product is rounded before it is added, as the fused operation in software would
 //! cost a hundred times as much.
 
+#[cfg(target_family = "wasm")]
+mod again;
 mod block;
 pub(crate) mod kernel;
 pub(crate) mod pack;
@@ -55,7 +59,7 @@ mod sealed {
 }
 
 macro_rules! element {
-    ($element:ty, $avx512:ident, $avx2:ident) => {
+    ($element:ty, $avx512:ident, $avx2:ident, $portable:ident) => {
         impl sealed::Sealed for $element {
             #[inline(always)]
             fn mul_add(a: Self, b: Self, c: Self) -> Self {
@@ -75,14 +79,14 @@ macro_rules! element {
                     } else if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
                         return run_avx2::<std::arch::x86_64::$avx2>(product);
                     }
-                    run_portable(product)
+                    run_portable::<kernel::$portable>(product)
                 }
             }
         }
     };
 }
-element!(f32, __m512, __m256);
-element!(f64, __m512d, __m256d);
+element!(f32, __m512, __m256, Floats);
+element!(f64, __m512d, __m256d, Doubles);
 
 // Tiles are as high as the registers allow: AVX-512 and NEON have 32, AVX2 and SSE2 have 16. A second, lower
 // tile is for the rows left over.
@@ -101,16 +105,16 @@ unsafe fn run_avx2<V: kernel::Vector>(product: &Product<V::Element>) {
     unsafe { block::run::<V, 6, 3>(product) }
 }
 
-unsafe fn run_portable<T: GemmElement>(product: &Product<T>) {
+unsafe fn run_portable<V: kernel::Vector>(product: &Product<V::Element>) {
     // SAFETY: the caller's promise.
     #[cfg(target_arch = "aarch64")]
     unsafe {
-        block::run::<[T; 4], 8, 4>(product)
+        block::run::<V, 8, 4>(product)
     }
     // SAFETY: the caller's promise.
     #[cfg(not(target_arch = "aarch64"))]
     unsafe {
-        block::run::<[T; 4], 4, 2>(product)
+        block::run::<V, 4, 2>(product)
     }
 }
 
@@ -146,6 +150,33 @@ pub(crate) fn gemm<T: GemmElement>(
     assert!(last_element([m, k], a_strides) < a.len(), "a is {m}×{k} with strides {a_strides:?}");
     assert!(last_element([k, n], b_strides) < b.len(), "b is {k}×{n} with strides {b_strides:?}");
 
+    #[cfg(target_family = "wasm")]
+    if !accumulate {
+        let matrices = [(a, a_strides), (b, b_strides)];
+        // SAFETY: the asserts above.
+        let compute = |c: &mut [T]| unsafe { checked(m, n, k, a, a_strides, b, b_strides, c, false) };
+        return again::compute_or_recall([m, n, k], matrices, c, compute);
+    }
+    // SAFETY: the asserts above.
+    unsafe { checked(m, n, k, a, a_strides, b, b_strides, c, accumulate) }
+}
+
+/// The same of slices that were checked.
+///
+/// # Safety
+/// They are as long as shapes and strides say, and none is empty.
+#[allow(clippy::too_many_arguments)]
+unsafe fn checked<T: GemmElement>(
+    m: usize,
+    n: usize,
+    k: usize,
+    a: &[T],
+    a_strides: [usize; 2],
+    b: &[T],
+    b_strides: [usize; 2],
+    c: &mut [T],
+    accumulate: bool,
+) {
     let a = Matrix { start: a.as_ptr(), strides: a_strides };
     let b = Matrix { start: b.as_ptr(), strides: b_strides };
     let c = c.as_mut_ptr();
@@ -156,7 +187,7 @@ pub(crate) fn gemm<T: GemmElement>(
     } else {
         Product { m, n, k, a, b, c, c_stride: n, accumulate }
     };
-    // SAFETY: the asserts above; `c` is borrowed for writing.
+    // SAFETY: the caller's promise; `c` is borrowed for writing.
     unsafe {
         #[cfg(not(target_family = "wasm"))]
         threads::run(product);
@@ -321,7 +352,7 @@ mod tests {
     fn agrees_with_the_definition_with_every_kind_of_vector() {
         type Run = unsafe fn(&Product<f32>);
         let separate: fn(f32, f32, f32) -> f32 = |a, b, c| sealed::Sealed::mul_add(a, b, c);
-        let mut kinds = vec![(run_portable as Run, separate)];
+        let mut kinds = vec![(run_portable::<kernel::Floats> as Run, separate)];
         #[cfg(target_arch = "x86_64")]
         if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
             kinds.push((|product| unsafe { run_avx2::<std::arch::x86_64::__m256>(product) }, f32::mul_add));

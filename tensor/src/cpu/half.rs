@@ -13,6 +13,8 @@ use half::prelude::*;
 use smallvec::SmallVec;
 
 use super::blocks::{BLOCK, BlockReader, Runs, Scratch, for_shares, map1, scatter};
+#[cfg(target_family = "wasm")]
+use super::float16;
 use super::number::Float;
 use super::parallel::for_pieces;
 use super::simd::{threads, vectorized};
@@ -324,7 +326,10 @@ fn widen(dtype: DType, halves: &[u16], floats: &mut [f32]) {
         }
     }
     match dtype {
+        #[cfg(target_family = "wasm")]
+        DType::F16 => floats.iter_mut().zip(halves).for_each(|(float, half)| *float = float16::widen(*half)),
         // One instruction for eight of them, where there is one.
+        #[cfg(not(target_family = "wasm"))]
         DType::F16 => halves.reinterpret_cast::<f16>().convert_to_f32_slice(floats),
         _ => vectorized!(Costly lanes, (halves: &[bf16], floats: &mut [f32]))(
             halves.reinterpret_cast(),
@@ -342,6 +347,9 @@ fn narrow(dtype: DType, floats: &[f32], halves: &mut [u16]) {
         }
     }
     match dtype {
+        #[cfg(target_family = "wasm")]
+        DType::F16 => halves.iter_mut().zip(floats).for_each(|(half, float)| *half = float16::narrow(*float)),
+        #[cfg(not(target_family = "wasm"))]
         DType::F16 => halves.reinterpret_cast_mut::<f16>().convert_from_f32_slice(floats),
         _ => vectorized!(Costly lanes, (floats: &[f32], halves: &mut [bf16]))(
             floats,

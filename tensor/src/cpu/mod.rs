@@ -1,12 +1,14 @@
 //! Arithmetic of the CPU, from slices to slices: what operations compute, without tensors.
 //!
 //! - [`simd`]: one code for vectors of every width   - [`parallel`], [`parts`]: work for several threads
-//! - [`number`], [`math`], [`half`]: arithmetic of each type, its exponentials and the like, halves
+//! - [`number`], [`math`], [`half`], [`float16`]: arithmetic of each type, its exponentials and the like, halves
 //! - [`blocks`]: element by element   - [`transpose`]: copies of what lies on its side   - [`tree`]: the order in which a reduction combines its elements
 //! - [`gemm`], [`tf32`]: products of matrices   - [`conv`]: convolutions   - [`random`]
 
 pub(crate) mod blocks;
 pub(crate) mod conv;
+#[cfg(any(target_family = "wasm", test))]
+mod float16;
 #[allow(unsafe_code)] // SIMD kernels.
 pub(crate) mod gemm;
 pub(crate) mod half;

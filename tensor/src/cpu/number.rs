@@ -139,7 +139,8 @@ macro_rules! float {
             }
             #[inline(always)]
             fn fused(self, factor: $T, addend: $T) -> $T {
-                self.mul_add(factor, addend)
+                use $math as math;
+                math::mul_add(self, factor, addend)
             }
             #[inline(always)]
             fn exp(self) -> $T {

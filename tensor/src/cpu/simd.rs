@@ -4,6 +4,9 @@
 //! has. [`vectorized!`] compiles the same loop a second time with AVX2 and FMA and picks at run time;
 //! elementwise kernels that calculate more than they read, a third time with AVX-512, whose vectors are
 //! twice as long. Nothing is reordered or fused either way, so all give the same bits.
+//!
+//! A page of a browser has one kind of vectors. There such a function is compiled once, and called: it is small that way,
+//! and a browser compiles a function in a hurry and again with care, but goes over to the better code only at a call.
 
 use std::sync::OnceLock;
 use std::{env, thread};
@@ -28,6 +31,7 @@ macro_rules! vectorized {
             $lanes($($argument),*)
         }
         #[allow(unsafe_code)]
+        #[cfg_attr(target_family = "wasm", inline(never))]
         fn best($($argument: $Argument),*) $(-> $Output)? {
             #[cfg(target_arch = "x86_64")]
             if $crate::cpu::simd::has_avx512() {
@@ -48,6 +52,7 @@ macro_rules! vectorized {
             $lanes($($argument),*)
         }
         #[allow(unsafe_code)]
+        #[cfg_attr(target_family = "wasm", inline(never))]
         fn best$(<$G: $Bound>)?($($argument: $Argument),*) $(-> $Output)? {
             #[cfg(target_arch = "x86_64")]
             if $crate::cpu::simd::has_avx2() {

@@ -6,7 +6,7 @@ use std::cell::Cell;
 use bytemuck::allocation::try_zeroed_vec;
 use bytemuck::{Pod, Zeroable};
 
-use crate::cpu::gemm::kernel::Vector;
+use crate::cpu::gemm::kernel::{self, Vector};
 use crate::cpu::gemm::pack::{Strip, pack};
 use crate::cpu::gemm::{GemmElement, KC, Matrix};
 use crate::error::{GpuError, Result};
@@ -72,7 +72,7 @@ pub(super) fn packed_len<T: Lanes>(lanes: usize) -> usize {
 }
 
 macro_rules! lanes {
-    ($element:ty, $avx512:ident, $avx2:ident) => {
+    ($element:ty, $avx512:ident, $avx2:ident, $portable:ident) => {
         impl Lanes for $element {
             fn tile() -> [usize; 2] {
                 #[cfg(target_arch = "x86_64")]
@@ -81,7 +81,7 @@ macro_rules! lanes {
                 } else if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
                     return [6, 32 / size_of::<$element>()];
                 }
-                [PORTABLE_ROWS, 4]
+                [PORTABLE_ROWS, kernel::$portable::LANES]
             }
 
             fn copy_rows(rows: Rows<Self>) {
@@ -94,7 +94,7 @@ macro_rules! lanes {
                     } else if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
                         return copy_rows_avx2::<std::arch::x86_64::$avx2>(rows);
                     }
-                    copy_rows::<[$element; 4]>(rows)
+                    copy_rows::<kernel::$portable>(rows)
                 }
             }
 
@@ -108,7 +108,7 @@ macro_rules! lanes {
                     } else if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
                         return weighted_avx2::<std::arch::x86_64::$avx2>(sums);
                     }
-                    weighted::<[$element; 4], PORTABLE_ROWS, PORTABLE_FEW>(sums)
+                    weighted::<kernel::$portable, PORTABLE_ROWS, PORTABLE_FEW>(sums)
                 }
             }
 
@@ -122,14 +122,14 @@ macro_rules! lanes {
                     } else if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
                         return correlated_avx2::<std::arch::x86_64::$avx2>(sums);
                     }
-                    correlated::<[$element; 4], PORTABLE_ROWS, PORTABLE_FEW>(sums)
+                    correlated::<kernel::$portable, PORTABLE_ROWS, PORTABLE_FEW>(sums)
                 }
             }
         }
     };
 }
-lanes!(f32, __m512, __m256);
-lanes!(f64, __m512d, __m256d);
+lanes!(f32, __m512, __m256, Floats);
+lanes!(f64, __m512d, __m256d, Doubles);
 
 const PORTABLE_ROWS: usize = if cfg!(target_arch = "aarch64") { 8 } else { 4 };
 const PORTABLE_FEW: usize = PORTABLE_ROWS / 2;
@@ -300,7 +300,8 @@ struct To<T> {
 }
 
 /// A tile of `ROWS` rows by `VECTORS` vectors of [`Weighted`]; strips of weights are `WIDTH` wide.
-#[inline(always)]
+#[cfg_attr(not(target_family = "wasm"), inline(always))]
+#[cfg_attr(target_family = "wasm", inline(never))] // as in a matrix product
 unsafe fn weighted_tile<V: Vector, const WIDTH: usize, const ROWS: usize, const VECTORS: usize>(
     steps: &[usize],
     a: *const V::Element,
@@ -394,7 +395,8 @@ unsafe fn correlated<V: Vector, const ROWS: usize, const FEW: usize>(sums: Corre
 }
 
 /// A tile of `ROWS` rows by `VECTORS` vectors of [`Correlated`].
-#[inline(always)]
+#[cfg_attr(not(target_family = "wasm"), inline(always))]
+#[cfg_attr(target_family = "wasm", inline(never))] // as in a matrix product
 unsafe fn correlated_tile<V: Vector, const ROWS: usize, const VECTORS: usize>(
     patch: &[V::Element],
     taps: &[usize],

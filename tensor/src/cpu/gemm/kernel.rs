@@ -53,7 +53,9 @@ pub(super) struct Tile<T> {
 /// # Safety
 /// As for [`Vector`]. A is good for `ROWS` by `depth`, B for `depth` by `VECTORS` vectors with contiguous
 /// rows, C for `ROWS` by `VECTORS` vectors that nobody else touches.
-#[inline(always)]
+// A page of a browser calls it (see `cpu/simd.rs`).
+#[cfg_attr(not(target_family = "wasm"), inline(always))]
+#[cfg_attr(target_family = "wasm", inline(never))]
 pub(super) unsafe fn tile<V: Vector, const ROWS: usize, const VECTORS: usize>(
     depth: usize,
     a: Matrix<V::Element>,
@@ -110,8 +112,15 @@ unsafe fn prefetch<T>(_line: *const T) {
     }
 }
 
-/// Four elements in an array, for processors without vectors of their own below. The compiler makes what
-/// registers it can of them: NEON on ARM, SSE2 on old x86, single numbers in WebAssembly.
+/// The vectors of a processor that has none of its own below. WebAssembly's hold 16 bytes; elsewhere the compiler makes
+/// what registers it can of arrays: NEON on ARM, SSE2 on old x86.
+#[cfg(target_feature = "simd128")]
+pub(crate) use wasm::{Doubles, Floats};
+#[cfg(not(target_feature = "simd128"))]
+pub(crate) type Floats = [f32; 4];
+#[cfg(not(target_feature = "simd128"))]
+pub(crate) type Doubles = [f64; 4];
+
 // SAFETY: needs no instruction set.
 unsafe impl<T: GemmElement> Vector for [T; 4] {
     type Element = T;
@@ -154,6 +163,97 @@ unsafe impl<T: GemmElement> Vector for [T; 4] {
                     *to.add(j * to_stride + i) = *from.add(i * from_stride + j);
                 }
             }
+        }
+    }
+}
+
+#[cfg(target_feature = "simd128")]
+mod wasm {
+    use std::arch::wasm32::*;
+
+    macro_rules! vector {
+        ($vector:ident: $lanes:literal of $element:ty, $splat:ident $add:ident $mul:ident, $transpose:ident) => {
+            #[derive(Clone, Copy)]
+            pub(crate) struct $vector(v128);
+
+            // SAFETY: the module would not have been loaded without the instructions.
+            unsafe impl super::Vector for $vector {
+                type Element = $element;
+                const LANES: usize = $lanes;
+                const SQUARE: usize = $lanes;
+
+                #[inline(always)]
+                unsafe fn splat(value: $element) -> Self {
+                    $vector($splat(value))
+                }
+
+                #[inline(always)]
+                unsafe fn load(from: *const $element) -> Self {
+                    // SAFETY: the caller vouches for 16 bytes.
+                    $vector(unsafe { v128_load(from.cast()) })
+                }
+
+                #[inline(always)]
+                unsafe fn store(self, to: *mut $element) {
+                    // SAFETY: the caller vouches for 16 bytes.
+                    unsafe { v128_store(to.cast(), self.0) }
+                }
+
+                #[inline(always)]
+                unsafe fn add(self, other: Self) -> Self {
+                    $vector($add(self.0, other.0))
+                }
+
+                #[inline(always)]
+                unsafe fn mul_add(self, factor: Self, addend: Self) -> Self {
+                    $vector($add($mul(self.0, factor.0), addend.0))
+                }
+
+                #[inline(always)]
+                unsafe fn transpose(
+                    from: *const $element,
+                    from_stride: usize,
+                    to: *mut $element,
+                    to_stride: usize,
+                ) {
+                    // SAFETY: the caller vouches for a square at either end.
+                    unsafe { $transpose(from, from_stride, to, to_stride) }
+                }
+            }
+        };
+    }
+
+    vector!(Floats: 4 of f32, f32x4_splat f32x4_add f32x4_mul, transpose_f32);
+    vector!(Doubles: 2 of f64, f64x2_splat f64x2_add f64x2_mul, transpose_f64);
+
+    #[inline(always)]
+    unsafe fn transpose_f32(from: *const f32, from_stride: usize, to: *mut f32, to_stride: usize) {
+        // SAFETY: the caller vouches for a 4×4 square at either end.
+        unsafe {
+            let row = |i: usize| v128_load(from.add(i * from_stride).cast());
+            let rows = [row(0), row(1), row(2), row(3)];
+            let low = [
+                i32x4_shuffle::<0, 4, 1, 5>(rows[0], rows[1]),
+                i32x4_shuffle::<0, 4, 1, 5>(rows[2], rows[3]),
+            ];
+            let high = [
+                i32x4_shuffle::<2, 6, 3, 7>(rows[0], rows[1]),
+                i32x4_shuffle::<2, 6, 3, 7>(rows[2], rows[3]),
+            ];
+            v128_store(to.cast(), i64x2_shuffle::<0, 2>(low[0], low[1]));
+            v128_store(to.add(to_stride).cast(), i64x2_shuffle::<1, 3>(low[0], low[1]));
+            v128_store(to.add(2 * to_stride).cast(), i64x2_shuffle::<0, 2>(high[0], high[1]));
+            v128_store(to.add(3 * to_stride).cast(), i64x2_shuffle::<1, 3>(high[0], high[1]));
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn transpose_f64(from: *const f64, from_stride: usize, to: *mut f64, to_stride: usize) {
+        // SAFETY: the caller vouches for a 2×2 square at either end.
+        unsafe {
+            let rows = [v128_load(from.cast()), v128_load(from.add(from_stride).cast())];
+            v128_store(to.cast(), i64x2_shuffle::<0, 2>(rows[0], rows[1]));
+            v128_store(to.add(to_stride).cast(), i64x2_shuffle::<1, 3>(rows[0], rows[1]));
         }
     }
 }

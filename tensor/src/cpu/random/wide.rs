@@ -6,6 +6,7 @@
 //! compiled twice, once for any CPU and once for those with AVX2 and FMA, and [`fill`] chooses while the
 //! program runs. Both give the same bits. (On aarch64 the default already has vectors and FMA.)
 
+use crate::cpu::math::mul_add;
 use crate::random::Engine;
 
 /// What to fill a slice with.
@@ -40,7 +41,7 @@ fn fill_avx2(engine: &mut Engine, out: &mut [f32], law: Law) {
 pub(super) fn fill_lanes(engine: &mut Engine, out: &mut [f32], law: Law) {
     match law {
         Law::Uniform { from, to } => {
-            engine.fill_from_words(out, |word| unit(word).mul_add(to - from, from));
+            engine.fill_from_words(out, |word| mul_add(unit(word), to - from, from));
         }
         Law::Normal { mean, std } => {
             // The transform takes no words, so it may follow the draws closely, while they are still in
@@ -70,8 +71,8 @@ fn normal_block(block: &mut [f32; 16], mean: f32, std: f32) {
         // 1 - u lies in (0, 1], where the logarithm is finite.
         let radius = (-2.0 * ln(1.0 - first[j])).sqrt();
         let (sin, cos) = sin_cos(std::f32::consts::TAU * second[j]);
-        first[j] = (radius * cos).mul_add(std, mean);
-        second[j] = (radius * sin).mul_add(std, mean);
+        first[j] = mul_add(radius * cos, std, mean);
+        second[j] = mul_add(radius * sin, std, mean);
     }
 }
 
@@ -112,12 +113,12 @@ fn ln(x: f32) -> f32 {
     let z = t * t;
     let mut y = P[0];
     for p in &P[1..] {
-        y = y.mul_add(t, *p);
+        y = mul_add(y, t, *p);
     }
     y *= t;
-    y = y.mul_add(z, e * LN_2_LOW);
-    y = (-z).mul_add(0.5, y);
-    e.mul_add(LN_2_HIGH, t + y)
+    y = mul_add(y, z, e * LN_2_LOW);
+    y = mul_add(-z, 0.5, y);
+    mul_add(e, LN_2_HIGH, t + y)
 }
 
 /// Sine and cosine of an angle in [0, 2 pi].
@@ -130,17 +131,17 @@ fn sin_cos(angle: f32) -> (f32, f32) {
     // three parts, of which the first two multiply j exactly.
     let j = ((angle * FOUR_OVER_PI) as i32 + 1) & !1;
     let y = j as f32;
-    let mut x = y.mul_add(-0.78515625, angle);
-    x = y.mul_add(-2.4187564849853515625e-4, x);
-    x = y.mul_add(-3.77489497744594108e-8, x);
+    let mut x = mul_add(y, -0.78515625, angle);
+    x = mul_add(y, -2.4187564849853515625e-4, x);
+    x = mul_add(y, -3.77489497744594108e-8, x);
 
     let z = x * x;
-    let mut cos = 2.443315711809948e-5_f32.mul_add(z, -1.388731625493765e-3);
-    cos = cos.mul_add(z, 4.166664568298827e-2) * z;
-    cos = cos.mul_add(z, -(z * 0.5)) + 1.0;
-    let mut sin = (-1.9515295891e-4_f32).mul_add(z, 8.3321608736e-3);
-    sin = sin.mul_add(z, -1.6666654611e-1) * z;
-    sin = sin.mul_add(x, x);
+    let mut cos = mul_add(2.443315711809948e-5, z, -1.388731625493765e-3);
+    cos = mul_add(cos, z, 4.166664568298827e-2) * z;
+    cos = mul_add(cos, z, -(z * 0.5)) + 1.0;
+    let mut sin = mul_add(-1.9515295891e-4, z, 8.3321608736e-3);
+    sin = mul_add(sin, z, -1.6666654611e-1) * z;
+    sin = mul_add(sin, x, x);
 
     // Bit 1 of j: an odd quarter turn, where sine and cosine change places. The signs follow from the
     // quadrant.
