@@ -38,14 +38,16 @@
   // ---- The check, in a worker: the page never waits for it.
 
   const forms = [...document.querySelectorAll("form.choose")];
-  if (typeof WebAssembly !== "object" || typeof Worker !== "function") {
+  const address = document.querySelector("meta[name=exercises-module]")?.content;
+  if (!address || typeof WebAssembly !== "object" || typeof Worker !== "function") {
     for (const element of document.querySelectorAll("form.choose, .in-page")) element.hidden = true;
     return;
   }
   // Runs end after so many operations. What takes longer than this is something else.
   const LIMIT = 30_000;
   let worker = null;
-  const start = () => worker ??= new Worker(`${path_to_root}exercise-worker.js`);
+  const url = new URL(address, document.baseURI).href;
+  const start = () => worker ??= new Worker(new URL("exercise-worker.js", url));
 
   // What the check says, or an error.
   function check(id, choice, form) {
@@ -59,7 +61,7 @@
         resolve(data);
       };
       worker.onerror = event => { event.preventDefault(); stop(new Error(event.message || "it cannot be loaded")); };
-      worker.postMessage({ id, choice, form });
+      worker.postMessage({ url, id, choice, form });
     });
   }
 

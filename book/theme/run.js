@@ -1,0 +1,274 @@
+// Runs the labs in the page. Below each output of a lab stands a bar: Run shows the same section as it comes from the lab, with the
+// settings of the bar, in place of what is printed. The labs are a module of WebAssembly in a worker of their own, loaded when it is
+// first used. A book that was built without it (`<meta name="labs-module">`) shows commands for a terminal, and nothing else.
+
+const runs = (() => {
+  const address = document.querySelector("meta[name=labs-module]")?.content;
+  const isHere = address !== undefined && typeof WebAssembly === "object" && typeof Worker === "function";
+  const url = isHere && new URL(address, document.baseURI).href;
+  let module;
+
+  // Starts a worker. What it says goes to `told`; the function that is returned ends it.
+  function start({ call, words, files, told }) {
+    const worker = new Worker(new URL("run-worker.js", url));
+    worker.onmessage = ({ data }) => {
+      if (data.module) { module = data.module; return; }
+      told(data);
+      if ("code" in data || "crash" in data) worker.terminate();
+    };
+    worker.onerror = event => {
+      event.preventDefault();
+      told({ crash: event.message || "It cannot be loaded." });
+      worker.terminate();
+    };
+    worker.postMessage({ module, url, call, words, files });
+    return () => worker.terminate();
+  }
+
+  // What can be set of a lab, as its flags declare it. Asked once.
+  const known = new Map();
+  function knobs(lab) {
+    if (!known.has(lab)) {
+      known.set(lab, new Promise((resolve, reject) => start({
+        call: "knobs_of", words: [lab],
+        told: ({ output, crash }) => output ? resolve(JSON.parse(output)) : reject(new Error(crash ?? `there is no ${lab}`)),
+      })));
+      known.get(lab).catch(() => known.delete(lab));
+    }
+    return known.get(lab);
+  }
+
+  return { isHere, start, knobs };
+})();
+
+for (const [place, figure] of runs.isHere ? [...document.querySelectorAll("figure.lab-output[data-lab]")].entries() : []) {
+  const { lab, flags, section, shows } = figure.dataset;
+  const caption = figure.querySelector("figcaption");
+  const printed = [...figure.children].filter(child => child !== caption);
+  const id = figure.id ||= `run-${lab.replace("lab-", "")}-${section ?? "all"}-${place + 1}`;
+
+  const make = (tag, properties, ...children) => {
+    const element = Object.assign(document.createElement(tag), properties);
+    element.append(...children);
+    return element;
+  };
+  const button = (text, act) => {
+    const element = make("button", { type: "button", textContent: text });
+    element.addEventListener("click", act);
+    return element;
+  };
+
+  // ---- Settings
+
+  // By flag, where they differ from those of the printed run: a text, `true` for a flag without a value, a file.
+  const set = new Map();
+  const ofPrinted = new Map();
+  for (const words = flags.split(" ").filter(Boolean); words.length > 0;) {
+    const flag = words.shift();
+    ofPrinted.set(flag, words.length > 0 && !words[0].startsWith("--") ? words.shift() : true);
+  }
+  const given = () => [...new Map([...ofPrinted, ...set])].filter(([, value]) => value !== undefined && value !== false);
+  const words = () => given().flatMap(([flag, value]) => value === true ? [flag] : [flag, value instanceof File ? value.name : value])
+    .concat(section ? ["--section", section] : []);
+  const quoted = word => /^[\w:,.=/-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
+  const command = () => `cargo run --bin ${lab} -- ${words().map(quoted).join(" ")}`;
+
+  const link = () => {
+    const address = new URL(location.href);
+    const texts = [...set].filter(([, value]) => typeof value === "string" || value === true);
+    address.search = texts.length > 0 ? new URLSearchParams([["run", id], ...texts.map(([flag, value]) => [flag.slice(2), value === true ? "" : value])]) : "";
+    address.hash = id;
+    return address.href;
+  };
+
+  const settings = make("div", { className: "run-knobs", hidden: true, id: `${id}-knobs` });
+
+  function control({ flag, help, first, range, choices, file, switch: isSwitch }) {
+    const now = set.get(flag) ?? ofPrinted.get(flag) ?? first;
+    const name = make("span", { className: "run-flag" }, make("code", { textContent: flag }), ` ${help}`);
+    let input;
+    if (choices) {
+      input = make("select", {}, ...choices.map(([value, words]) =>
+        make("option", { value, textContent: words ? `${value}: ${words}` : value, selected: value === now })));
+      // A machine that is none of these was named by the run.
+      if (now && !choices.some(([value]) => value === now)) input.prepend(make("option", { value: now, textContent: now, selected: true }));
+    } else if (file) {
+      input = make("input", { type: "file" });
+    } else if (isSwitch) {
+      input = make("input", { type: "checkbox", checked: now === true });
+    } else {
+      input = make("input", { type: "number", min: range[0], max: range[1], step: 1, value: now, placeholder: first });
+    }
+    input.addEventListener("change", () => {
+      const value = file ? input.files[0] : isSwitch ? input.checked : input.value;
+      if (value === "" || value === undefined || value === (ofPrinted.get(flag) ?? (isSwitch ? false : first))) set.delete(flag);
+      else set.set(flag, value);
+      told();
+    });
+    return make("label", {}, name, input);
+  }
+
+  async function open() {
+    settings.hidden = !settings.hidden;
+    knob.ariaExpanded = String(!settings.hidden);
+    if (settings.hidden || settings.childElementCount > 0) return;
+    settings.textContent = "Loading …";
+    try {
+      const all = await runs.knobs(lab);
+      settings.replaceChildren(...all.map(control));
+    } catch (error) {
+      settings.textContent = error.message;
+    }
+  }
+
+  // ---- The run
+
+  const live = make("div", { className: "run-live", hidden: true });
+  live.role = "log";
+  live.ariaLive = "off"; // The state below is told; all of it would be too much.
+  const state = make("span", { className: "run-state" });
+  state.role = "status";
+  const files = make("p", { className: "run-files", hidden: true });
+  const shown = caption.querySelector("code");
+  let stop = null, block = null, urls = [];
+
+  const told = () => { if (shown) shown.textContent = command(); };
+
+  function show(isLive) {
+    live.hidden = !isLive;
+    for (const element of printed) element.hidden = isLive;
+    back.hidden = !isLive;
+  }
+
+  function append({ kind, html }) {
+    if (kind === "begin" || (kind === "text" && !block)) {
+      block = make("code", { className: "language-text nohighlight hljs" });
+      live.append(make("pre", {}, block));
+    }
+    if (kind === "begin" || kind === "text") {
+      block.insertAdjacentHTML("beforeend", html);
+      return;
+    }
+    block = null;
+    const element = make("div", {});
+    element.innerHTML = html;
+    live.append(...element.childNodes);
+    if (typeof timelines === "object") timelines.touch(live.lastElementChild);
+    if (typeof memories === "object") memories.touch(live.lastElementChild);
+  }
+
+  function ended(words) {
+    stop = null;
+    block = null;
+    run.textContent = "Run again";
+    live.ariaBusy = "false";
+    state.textContent = words;
+  }
+
+  function trouble(words) {
+    live.append(make("p", { className: "run-trouble", textContent: words }));
+  }
+
+  async function begin() {
+    if (stop) { stop(); ended("Stopped."); return; }
+    for (const url of urls.splice(0)) URL.revokeObjectURL(url);
+    live.replaceChildren();
+    files.replaceChildren();
+    files.hidden = true;
+    block = null;
+    show(true);
+    live.ariaBusy = "true";
+    run.textContent = "Stop";
+    state.textContent = "Running …";
+    const started = performance.now();
+    const brought = [...set.values()].filter(value => value instanceof File);
+    stop = () => {}; // until the files have been read
+    const bytes = await Promise.all(brought.map(async file => ({ name: file.name, bytes: await file.arrayBuffer() })));
+    if (!stop) return;
+    stop = runs.start({
+      call: "stream",
+      words: [shows, lab, ...words()],
+      files: bytes,
+      told(data) {
+        if (data.kind === "trouble") trouble(data.html.trim());
+        else if (data.kind) append(data);
+        else if (data.file) offer(data.file);
+        else if (data.crash) { trouble(data.crash); ended("It failed."); }
+        else ended(data.code === 0 ? `Done in ${((performance.now() - started) / 1000).toFixed(1)} s, in this page.` : "It failed.");
+      },
+    });
+  }
+
+  // A file that the run has left in memory.
+  function offer({ name, bytes }) {
+    const href = URL.createObjectURL(new Blob([bytes]));
+    urls.push(href);
+    if (files.hidden) files.append("Files of this run: ");
+    else files.append(", ");
+    files.append(make("a", { href, download: name, textContent: name }), ` (${bytes.length.toLocaleString("en")} bytes)`);
+    files.hidden = false;
+  }
+
+  const run = button("Run", begin);
+  run.className = "run-button";
+  const knob = button("Settings", open);
+  knob.ariaExpanded = "false";
+  knob.setAttribute("aria-controls", settings.id);
+  const copied = async (text, words) => {
+    try { await navigator.clipboard.writeText(text); state.textContent = `${words} copied.`; }
+    catch { state.textContent = text; }
+  };
+  const back = button("Show what is printed", () => { if (stop) { stop(); ended("Stopped."); } show(false); state.textContent = ""; });
+  back.hidden = true;
+  const bar = make("div", { className: "run-bar" }, run, knob,
+    button("Copy the command", () => copied(command(), "The command is")),
+    button("Copy a link", () => copied(link(), "The link is")), back, state);
+  bar.role = "group";
+  bar.ariaLabel = `Run ${lab}${section ? `, section ${section}` : ""}`;
+  caption.before(live, files);
+  caption.after(bar, settings);
+
+  // A link to a setting: `?run=run-03-4-2&batch-size=128#run-03-4-2`.
+  const asked = new URLSearchParams(location.search);
+  if (asked.get("run") === id) {
+    for (const [name, value] of asked) if (name !== "run") set.set(`--${name}`, value || true);
+    told();
+    for (let fold = figure.closest("details"); fold; fold = fold.parentElement.closest("details")) fold.open = true;
+    state.textContent = "These are the settings of the link: press Run.";
+    figure.scrollIntoView();
+  }
+}
+
+// Pages that were read can be read without a network; a page offers to keep all of the book.
+(() => {
+  const address = document.querySelector("meta[name=offline]")?.content;
+  if (!address || !("serviceWorker" in navigator)) return;
+  const keeper = new URL(address, document.baseURI);
+  const isOurs = name => new URL(name).origin === location.origin && !new URL(name).pathname.includes("/__");
+  addEventListener("load", async () => {
+    try {
+      await navigator.serviceWorker.register(keeper);
+      const { active } = await navigator.serviceWorker.ready;
+      const loaded = performance.getEntriesByType("resource").map(entry => entry.name).filter(isOurs);
+      active.postMessage({ keep: [location.href.split(/[?#]/)[0], ...loaded] });
+    } catch { return; /* Not here: the page is whole without it. */ }
+    for (const place of document.querySelectorAll(".save-offline")) {
+      const save = document.createElement("button");
+      save.type = "button";
+      save.textContent = "Save the book for offline reading";
+      const status = document.createElement("span");
+      status.role = "status";
+      save.addEventListener("click", async () => {
+        status.textContent = " Saving …";
+        try {
+          const files = await (await fetch(new URL("offline.json", keeper))).json();
+          navigator.serviceWorker.addEventListener("message", ({ data }) => {
+            status.textContent = data.kept ? ` Saved: ${data.kept} files. You can read and run all of it without a network.` : " It could not be saved.";
+          }, { once: true });
+          (await navigator.serviceWorker.ready).active.postMessage({ keep: files.map(file => new URL(file, keeper).href) });
+        } catch { status.textContent = " It could not be saved."; }
+      });
+      place.replaceChildren(save, status);
+    }
+  });
+})();

@@ -1,0 +1,55 @@
+// Runs one lab beside the page, in an instance of its own; the page ends the worker to stop it. `{ module, url, words, files }` comes
+// in. What the lab says goes back as it comes, in the kinds of labs/examples/player.rs, then `{ code }` or `{ crash }`.
+
+const text = new TextDecoder();
+const KINDS = ["text", "begin", "block", "trouble", "name", "file"];
+
+async function load(url) {
+  const answer = await fetch(url);
+  if (!answer.ok) throw new Error(`${answer.status} for ${url}`);
+  const module = await WebAssembly.compile(await answer.arrayBuffer());
+  postMessage({ module }); // The next run need not compile it again.
+  return module;
+}
+
+onmessage = async ({ data: { module, url, call, words, files } }) => {
+  let wasm, name;
+  const page = {
+    tell(kind, start, length) {
+      // A pointer is an unsigned index into the memory, which may have moved since it last grew.
+      const bytes = new Uint8Array(wasm.memory.buffer, start >>> 0, length);
+      switch (KINDS[kind]) {
+        case "name": name = text.decode(bytes); break;
+        case "file": postMessage({ file: { name, bytes: bytes.slice() } }); break;
+        default: postMessage({ kind: KINDS[kind], html: text.decode(bytes) });
+      }
+    },
+  };
+  try {
+    module ??= await load(url);
+    wasm = (await WebAssembly.instantiate(module, { page })).exports;
+  } catch (error) {
+    postMessage({ crash: `It cannot be loaded: ${error.message}` });
+    return;
+  }
+  const put = bytes => new Uint8Array(wasm.memory.buffer, wasm.input(bytes.length) >>> 0, bytes.length).set(bytes);
+  const encode = words => new TextEncoder().encode(words);
+  try {
+    for (const { name, bytes } of files ?? []) {
+      const head = encode(`${name}\0`);
+      const all = new Uint8Array(head.length + bytes.byteLength);
+      all.set(head);
+      all.set(new Uint8Array(bytes), head.length);
+      put(all);
+      wasm.give();
+    }
+    put(encode(words.join("\0")));
+    const code = wasm[call]();
+    const output = call === "knobs_of"
+      ? text.decode(new Uint8Array(wasm.memory.buffer, wasm.output() >>> 0, wasm.output_length())) : undefined;
+    postMessage({ code, output });
+  } catch (error) {
+    // A trap: out of memory, most likely, since nothing in the labs panics.
+    postMessage({ crash: `The lab ended early: ${error.message}` });
+  }
+};
