@@ -15,7 +15,8 @@ async function start(url) {
 
 function run({ exports }, call, words) {
   const input = new TextEncoder().encode(words.join("\0"));
-  new Uint8Array(exports.memory.buffer, exports.input(input.length), input.length).set(input);
+  const start = exports.input(input.length) >>> 0; // First: it may make the memory grow, and another buffer stand for it.
+  new Uint8Array(exports.memory.buffer, start, input.length).set(input);
   const code = exports[call]();
   const text = part => new TextDecoder().decode(
     new Uint8Array(exports.memory.buffer, exports[part](), exports[`${part}_length`]()));

@@ -32,7 +32,11 @@ onmessage = async ({ data: { module, url, call, words, files } }) => {
     postMessage({ crash: `It cannot be loaded: ${error.message}` });
     return;
   }
-  const put = bytes => new Uint8Array(wasm.memory.buffer, wasm.input(bytes.length) >>> 0, bytes.length).set(bytes);
+  const put = bytes => {
+    // First: it may make the memory grow, and what stood for the memory until then is worth nothing.
+    const start = wasm.input(bytes.length) >>> 0;
+    new Uint8Array(wasm.memory.buffer, start, bytes.length).set(bytes);
+  };
   const encode = words => new TextEncoder().encode(words);
   try {
     for (const { name, bytes } of files ?? []) {
