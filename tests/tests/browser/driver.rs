@@ -100,6 +100,11 @@ impl Browser {
         lines(self.must("/execute/async", json!({ "script": script, "args": args })))
     }
 
+    /// The process that started the browser's own.
+    pub fn process(&self) -> u32 {
+        self.driver.id()
+    }
+
     /// Presses keys, one after the other.
     pub fn press(&self, keys: &[&str]) {
         let strokes = keys.iter().flat_map(|key| ["keyDown", "keyUp"].map(|kind| (kind, key)));

@@ -8,6 +8,7 @@ mod both;
 mod driver;
 mod pictures;
 mod predictions;
+mod run;
 mod site;
 
 use std::path::{Path, PathBuf};
@@ -239,6 +240,18 @@ fn wait_until(browser: &Browser, condition: &str) {
         std::thread::sleep(std::time::Duration::from_millis(100));
     }
     panic!("not within 5 seconds: {condition}");
+}
+
+/// Waits for a lab, which takes long on a busy computer.
+#[track_caller]
+fn wait_long(browser: &Browser, condition: &str) {
+    for _ in 0..1200 {
+        if browser.value(condition) == json!(true) {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
+    panic!("not within two minutes: {condition}");
 }
 
 #[test]

@@ -1,12 +1,13 @@
 //! The book as its readers get it: built as the workflow that publishes it does, and served in a folder of a site,
 //! where a link from the root of the site leads nowhere.
 
-use std::fs;
-use std::net::Ipv4Addr;
+use std::io::{self, BufRead, BufReader, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::LazyLock;
-use std::thread;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, LazyLock};
+use std::{fs, thread};
 
 use tiny_http::{Header, Response, Server};
 
@@ -81,6 +82,65 @@ impl Site {
     }
 }
 
+/// A server that can go away, as a network does: it keeps no connection open.
+pub struct ClosingSite {
+    url: String,
+    is_open: Arc<AtomicBool>,
+    address: SocketAddr,
+}
+
+impl ClosingSite {
+    pub fn serve(folder: PathBuf) -> ClosingSite {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let address = listener.local_addr().unwrap();
+        let is_open = Arc::new(AtomicBool::new(true));
+        let goes_on = is_open.clone();
+        thread::spawn(move || {
+            for client in listener.incoming() {
+                if !goes_on.load(Ordering::SeqCst) {
+                    break;
+                }
+                let folder = folder.clone();
+                // A browser that went away is no trouble.
+                thread::spawn(move || client.and_then(|client| answer(client, &folder)));
+            }
+        });
+        ClosingSite { url: format!("http://{address}{AT}"), is_open, address }
+    }
+
+    /// The address of a page.
+    pub fn url(&self, page: &str) -> String {
+        format!("{}{page}", self.url)
+    }
+
+    /// Ends the server.
+    pub fn close(&self) {
+        self.is_open.store(false, Ordering::SeqCst);
+        let _ = TcpStream::connect(self.address); // So that it notices.
+        while TcpStream::connect(self.address).is_ok() {
+            thread::yield_now();
+        }
+    }
+}
+
+fn answer(mut client: TcpStream, folder: &Path) -> io::Result<()> {
+    let mut head = String::new();
+    let mut reader = BufReader::new(client.try_clone()?);
+    while !head.ends_with("\r\n\r\n") && reader.read_line(&mut head)? > 0 {}
+    let url = head.split(' ').nth(1).unwrap_or_default();
+    let (status, file) = match file(folder, url) {
+        Some(file) => ("200 OK", file),
+        None => ("404 Not Found", folder.join("404.html")),
+    };
+    let bytes = fs::read(&file)?;
+    let (kind, length) = (content_type(&file), bytes.len());
+    write!(
+        client,
+        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n"
+    )?;
+    client.write_all(&bytes)
+}
+
 /// The file that an address means.
 fn file(folder: &Path, url: &str) -> Option<PathBuf> {
     let path = url.split('?').next()?.strip_prefix(AT)?;
@@ -99,6 +159,8 @@ fn content_type(file: &Path) -> &'static str {
         Some("css") => "text/css; charset=utf-8",
         Some("js") => "text/javascript; charset=utf-8",
         Some("svg") => "image/svg+xml",
+        Some("json") => "application/json",
+        Some("wasm") => "application/wasm",
         Some("woff2") => "font/woff2",
         _ => "application/octet-stream",
     }

@@ -1,0 +1,225 @@
+//! Labs that run in the page: as they are printed there, stopped, set, linked to, and without a network.
+
+use std::path::Path;
+
+use serde_json::json;
+
+use crate::driver::{Browser, ENTER};
+use crate::site::{BOOK, ClosingSite};
+use crate::{MODES, at, faults, none, show_as, wait_long, wait_until};
+
+/// The first output of a page, with its fold and all others open.
+const FIRST: &str = "document.querySelector('figure.lab-output')";
+
+/// The chapters.
+fn chapters() -> Vec<String> {
+    let is_chapter = |page: &String| page.starts_with(|letter: char| letter.is_ascii_digit());
+    BOOK.pages().into_iter().filter(|page| is_chapter(page) && page != "404.html").collect()
+}
+
+fn unfold(browser: &Browser) {
+    browser.value("document.querySelectorAll('details.after').forEach(fold => { fold.open = true; })");
+}
+
+/// What stands under the output: `Running …`, `Done in 0.3 s, in this page.`
+fn state(browser: &Browser) -> String {
+    let state = browser.value(&format!("{FIRST}.querySelector('.run-state').textContent"));
+    state.as_str().expect("a text").to_owned()
+}
+
+fn press_run(browser: &Browser) {
+    browser.value(&format!("{FIRST}.querySelector('.run-button').focus()"));
+    browser.press(&[ENTER]);
+}
+
+/// Runs the first output, and returns what it said at its end.
+#[track_caller]
+fn run(browser: &Browser) -> String {
+    press_run(browser);
+    wait_long(browser, &format!("/^(Done|It failed)/.test({FIRST}.querySelector('.run-state').textContent)"));
+    state(browser)
+}
+
+/// The words of what is printed, and of what has run.
+fn words(browser: &Browser) -> [String; 2] {
+    let words = |parts: &str| {
+        let script =
+            format!("[...{parts}].map(part => part.textContent.trim()).join(' ').replace(/\\s+/g, ' ')");
+        browser.value(&script).as_str().expect("a text").to_owned()
+    };
+    [
+        words(&format!("{FIRST}.querySelectorAll(':scope > :is(pre, .table-wrapper, .picture)')")),
+        words(&format!("[{FIRST}.querySelector('.run-live')]")),
+    ]
+}
+
+/// By keyboard, on a wide window and on a dark phone.
+#[test]
+fn a_section_runs_where_it_is_printed() {
+    let browser = Browser::start();
+    for mode in [&MODES[0], &MODES[3]] {
+        show_as(&browser, mode);
+        browser.open(&BOOK.url("02-golden-rule.html"));
+        unfold(&browser);
+        let modules =
+            "performance.getEntriesByType('resource').filter(entry => entry.name.includes('/play/')).length";
+        assert_eq!(browser.value(modules), json!(0), "nothing is loaded before it is used");
+        let address = browser.value("location.href");
+        assert!(run(&browser).starts_with("Done in "), "{}", state(&browser));
+        assert_eq!(browser.value("location.href"), address);
+        let [printed, live] = words(&browser);
+        assert_eq!(printed, live);
+        assert!(live.contains("RuntimeError"), "{live}");
+        none(&faults(&browser, json!({})));
+        // What is printed comes back.
+        browser.value(&format!("[...{FIRST}.querySelectorAll('.run-bar button')].at(-1).click()"));
+        let shown = browser.value(&format!("{FIRST}.querySelector(':scope > pre').checkVisibility()"));
+        assert_eq!(shown, json!(true));
+        none(&browser.complaints());
+    }
+}
+
+/// What the page prints is what the same lab gives in it: one section of each chapter, the labs themselves in Node (see wasm.rs).
+#[test]
+fn a_section_of_every_chapter_runs_and_matches() {
+    let browser = Browser::start();
+    for page in chapters() {
+        browser.open(&BOOK.url(&page));
+        unfold(&browser);
+        let bars = browser.value("document.querySelectorAll('.run-bar').length");
+        assert_eq!(bars, browser.value("document.querySelectorAll('figure.lab-output').length"), "{page}");
+        assert!(run(&browser).starts_with("Done in "), "{page}: {}", state(&browser));
+        let [printed, live] = words(&browser);
+        assert_eq!(printed, live, "{page}");
+        none(&browser.complaints());
+    }
+}
+
+#[test]
+fn a_run_is_stopped_and_another_begins() {
+    let browser = at("03-training-loop.html");
+    let id = browser.value(&format!("{FIRST}.id"));
+    let id = id.as_str().expect("a name");
+    // A thousand epochs take minutes.
+    browser.open(&BOOK.url(&format!("03-training-loop.html?run={id}&epochs=1000#{id}")));
+    let command = format!("{FIRST}.querySelector('figcaption code').textContent.includes('--epochs 1000')");
+    assert_eq!(browser.value(&command), json!(true));
+    press_run(&browser);
+    wait_until(&browser, &format!("{FIRST}.querySelector('.run-button').textContent === 'Stop'"));
+    // The page goes on all the while.
+    browser.value("window.turns = 0, setInterval(() => { window.turns += 1; }, 10)");
+    wait_until(&browser, "window.turns > 20");
+    assert_eq!(state(&browser), "Running …");
+    press_run(&browser);
+    assert_eq!(state(&browser), "Stopped.");
+
+    browser.open(&BOOK.url(&format!("03-training-loop.html?run={id}&epochs=0#{id}")));
+    assert_eq!(run(&browser), "It failed.");
+    let [_, live] = words(&browser);
+    assert!(live.contains("expected a whole number from 1 to 1000"), "{live}");
+    none(&browser.complaints());
+}
+
+#[test]
+fn settings_are_the_flags_of_the_lab() {
+    let browser = at("02-golden-rule.html");
+    unfold(&browser);
+    browser.value(&format!("{FIRST}.querySelector('.run-bar [aria-controls]').focus()"));
+    browser.press(&[ENTER]);
+    wait_long(&browser, &format!("{FIRST}.querySelectorAll('.run-knobs label').length > 3"));
+    none(&faults(&browser, json!({})));
+    let flags = browser.lines(&format!(
+        "return [...{FIRST}.querySelectorAll('.run-knobs code')].map(flag => flag.textContent)"
+    ));
+    for flag in ["--batch-size", "--gpu", "--seed"] {
+        assert!(flags.iter().any(|known| known == flag), "{flags:?}");
+    }
+    browser.value(&format!(
+        "(() => {{ const card = {FIRST}.querySelector('.run-knobs select'); card.value = 'none'; card.dispatchEvent(new Event('change')); }})()"
+    ));
+    let command = browser.value(&format!("{FIRST}.querySelector('figcaption code').textContent"));
+    assert_eq!(command, json!("cargo run --bin lab-02 -- --gpu none --section 2"));
+    assert!(run(&browser).starts_with("Done in "), "{}", state(&browser));
+    let [printed, live] = words(&browser);
+    assert_ne!(printed, live);
+}
+
+/// The page has been read once, and its lab has run once.
+#[test]
+fn a_page_that_was_read_is_there_without_a_network() {
+    let site = ClosingSite::serve(BOOK.folder.clone());
+    let browser = Browser::start();
+    let page = site.url("02-golden-rule.html");
+    browser.open(&page);
+    wait_until(&browser, "navigator.serviceWorker.controller !== null");
+    unfold(&browser);
+    assert!(run(&browser).starts_with("Done in "), "{}", state(&browser));
+    site.close();
+    browser.open(&page);
+    unfold(&browser);
+    assert!(run(&browser).starts_with("Done in "), "{}", state(&browser));
+    let [printed, live] = words(&browser);
+    assert_eq!(printed, live);
+    none(&browser.complaints());
+}
+
+#[test]
+fn without_webassembly_and_without_javascript_the_page_is_whole() {
+    let is_whole = |browser: &Browser| {
+        browser.open(&BOOK.url("02-golden-rule.html"));
+        assert_eq!(browser.value("document.querySelectorAll('.run-bar').length"), json!(0));
+        let printed = browser.value(&format!("{FIRST}.querySelector('pre').textContent"));
+        assert!(printed.as_str().is_some_and(|printed| printed.contains("RuntimeError")), "{printed}");
+        none(&browser.complaints());
+    };
+    let browser = Browser::start();
+    let source = "delete window.WebAssembly;";
+    browser.cdp("Page.addScriptToEvaluateOnNewDocument", json!({ "source": source }));
+    is_whole(&browser);
+    is_whole(&Browser::without_javascript());
+}
+
+#[test]
+fn a_page_runs_no_script_that_is_not_its_own() {
+    let browser = Browser::start();
+    for page in chapters() {
+        browser.open(&BOOK.url(&page));
+        browser.value(
+            "(() => { const script = document.createElement('script'); script.textContent = 'window.foreign = 1'; document.body.append(script); })()",
+        );
+        assert_eq!(browser.value("window.foreign === undefined"), json!(true), "{page}");
+        let complaints = browser.complaints();
+        assert!(
+            matches!(&complaints[..], [one] if one.contains("Content Security Policy")),
+            "{page}: {complaints:?}"
+        );
+    }
+}
+
+/// Each run has a worker of its own, and its memory goes back with it.
+#[cfg(target_os = "linux")]
+#[test]
+fn fifty_runs_leave_no_memory_behind() {
+    let browser = at("00-setup.html");
+    unfold(&browser);
+    let runs = |count: usize| (0..count).for_each(|_| assert!(run(&browser).starts_with("Done in ")));
+    runs(10);
+    let before = resident(browser.process());
+    runs(50);
+    // Whatever waits to be collected.
+    browser.cdp("HeapProfiler.collectGarbage", json!({}));
+    let after = resident(browser.process());
+    // One run alone takes more.
+    assert!(after < before + (48 << 20), "{before} bytes before 50 runs, {after} after them");
+}
+
+/// The memory of a process and all that it started, in bytes.
+#[cfg(target_os = "linux")]
+fn resident(process: u32) -> u64 {
+    let folder = Path::new("/proc").join(process.to_string());
+    let read = |file: &str| std::fs::read_to_string(folder.join(file)).unwrap_or_default();
+    let pages: u64 = read("statm").split(' ').nth(1).and_then(|pages| pages.parse().ok()).unwrap_or(0);
+    let children = read(&format!("task/{process}/children"));
+    let children = children.split_whitespace().filter_map(|child| child.parse().ok());
+    pages * 4096 + children.map(resident).sum::<u64>()
+}
