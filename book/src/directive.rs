@@ -52,6 +52,8 @@ pub fn markdown(
         ("lab-source", [lab]) => lab_code::whole(course, page, lab),
         ("race", []) => Ok(first_page::race()?),
         ("timelines", []) => Ok(what_if::DROPPED.to_owned()),
+        // `run.js` puts the button in, where a browser can keep pages.
+        ("offline", []) => Ok("<p class=\"save-offline\"></p>\n\n".to_owned()),
         ("what-if", [experiment]) => Ok(what_if::html(experiment)?),
         ("clone", [lab]) => Ok(first_page::clone(course, lab)?),
         ("chapters", []) => Ok(first_page::chapters(course)?),

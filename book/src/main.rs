@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use book::builder::{Site, default_folder, pages};
 use book::folder::Folder;
+use book::player::{self, Player};
 use book::server::{BookServer, Limits};
 use book::watch::Files;
-use book::player::{self, Player};
 use book::{Course, Mistake, checks, lines, preprocessor, publish};
 use clap::{Parser, Subcommand};
 use labs::stdio::{to_stderr, to_stdout};

@@ -31,6 +31,7 @@ pub const LINES: [(&str, &str); 18] = [
     ("cheat-sheet", "{{#cheat-sheet}}"),
     ("what-if", "{{#what-if step}}"),
     ("timelines", "{{#timelines}}"),
+    ("offline", "{{#offline}}"),
 ];
 
 /// What to say of a name that is none.

@@ -64,8 +64,7 @@ pub fn section<'a>(events: &'a [Event], number: &str, part: Option<&str>) -> Res
 
 /// Events as Markdown: blocks of text as a terminal shows them, and pictures and tables where they come.
 pub fn markdown(events: &[Event], show: Show) -> String {
-    let events: Vec<Event> =
-        without_measured(events).into_iter().filter(|event| show.shows(event)).collect();
+    let events: Vec<Event> = without_measured(events).into_iter().filter(|event| show.shows(event)).collect();
     let mut markdown = String::new();
     for part in events.chunk_by(|one, next| !is_apart(one) && !is_apart(next)) {
         match part {

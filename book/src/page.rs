@@ -12,6 +12,7 @@
 //! | `{{#lab-source 03}}` | the whole source of the lab, and the programs in PyTorch that belong to it |
 //! | `{{#what-if step}}` | an experiment under sliders, as it is at first: see `what_if.rs` |
 //! | `{{#timelines}}` | a box for files of timelines |
+//! | `{{#offline}}` | a button that keeps the whole book for reading without a network |
 //! | `{{#exercises 03}}` | the exercises of the chapter, from `labs/exercises/source` |
 //! | `{{#questions 03}}` | the questions of `labs/questions/03.toml`: see there |
 //! | `{{#cheat-sheet}}` | the maps of all chapters: see `cheat_sheet.rs` |

@@ -76,9 +76,13 @@ fn fetch_target() -> Result<(), String> {
         Ok(output) => {
             let said = String::from_utf8_lossy(&output.stderr);
             let why = said.trim().lines().last().unwrap_or("it failed").to_owned();
-            Err(format!("Rust's libraries for {TARGET} are missing, and `rustup target add {TARGET}` says: {why}"))
+            Err(format!(
+                "Rust's libraries for {TARGET} are missing, and `rustup target add {TARGET}` says: {why}"
+            ))
         }
-        Err(_) => Err(format!("Rust's libraries for {TARGET} are missing, and there is no rustup to fetch them")),
+        Err(_) => {
+            Err(format!("Rust's libraries for {TARGET} are missing, and there is no rustup to fetch them"))
+        }
     }
 }
 

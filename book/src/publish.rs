@@ -18,7 +18,11 @@ const LIST: &str = "offline.json";
 const KEEPER: &str = "offline.js";
 
 /// Adds the player, if there is one, and seals every page.
-pub fn finished(mut pages: BTreeMap<String, Vec<u8>>, player: Option<Player>, keeper: &str) -> BTreeMap<String, Vec<u8>> {
+pub fn finished(
+    mut pages: BTreeMap<String, Vec<u8>>,
+    player: Option<Player>,
+    keeper: &str,
+) -> BTreeMap<String, Vec<u8>> {
     let mut modules = Vec::new();
     if let Some(Player { files, labs, exercises }) = player {
         pages.extend(files);
@@ -27,7 +31,8 @@ pub fn finished(mut pages: BTreeMap<String, Vec<u8>>, player: Option<Player>, ke
     for (path, bytes) in pages.iter_mut().filter(|(path, _)| path.ends_with(".html")) {
         let up = "../".repeat(path.matches('/').count());
         let page = String::from_utf8_lossy(bytes);
-        let mut metas = format!("\n<meta http-equiv=\"Content-Security-Policy\" content=\"{}\">", policy(&page));
+        let mut metas =
+            format!("\n<meta http-equiv=\"Content-Security-Policy\" content=\"{}\">", policy(&page));
         for (name, module) in &modules {
             metas += &format!("\n<meta name=\"{name}\" content=\"{up}{module}\">");
         }
@@ -85,7 +90,10 @@ mod tests {
     fn a_page_runs_no_scripts_but_its_own() {
         let page = page(None);
         // echo -n '1;' | openssl dgst -sha256 -binary | base64
-        assert!(page.contains("script-src 'self' 'sha256-CImjRDTlhukYQ2AnxOi0wzgPhGQ3Mb3rVwJK24dFz1M=';"), "{page}");
+        assert!(
+            page.contains("script-src 'self' 'sha256-CImjRDTlhukYQ2AnxOi0wzgPhGQ3Mb3rVwJK24dFz1M=';"),
+            "{page}"
+        );
         assert!(page.contains("style-src-attr 'unsafe-hashes' 'sha256-"), "{page}");
         assert!(!page.contains("labs-module"), "{page}");
     }
@@ -95,6 +103,9 @@ mod tests {
         let (labs, exercises) = ("play/labs-1.wasm".to_owned(), "play/exercises-2.wasm".to_owned());
         let page = page(Some(Player { files: BTreeMap::new(), labs, exercises }));
         assert!(page.contains("<meta name=\"labs-module\" content=\"../play/labs-1.wasm\">"), "{page}");
-        assert!(page.contains("<meta name=\"exercises-module\" content=\"../play/exercises-2.wasm\">"), "{page}");
+        assert!(
+            page.contains("<meta name=\"exercises-module\" content=\"../play/exercises-2.wasm\">"),
+            "{page}"
+        );
     }
 }

@@ -2,7 +2,7 @@
 // in. What the lab says goes back as it comes, in the kinds of labs/examples/player.rs, then `{ code }` or `{ crash }`.
 
 const text = new TextDecoder();
-const KINDS = ["text", "begin", "block", "trouble", "name", "file"];
+const KINDS = ["text", "begin", "block", "trouble", "name", "file", "over"];
 
 async function load(url) {
   const answer = await fetch(url);
@@ -21,6 +21,8 @@ onmessage = async ({ data: { module, url, call, words, files } }) => {
       switch (KINDS[kind]) {
         case "name": name = text.decode(bytes); break;
         case "file": postMessage({ file: { name, bytes: bytes.slice() } }); break;
+        // The page ends this worker: what the lab would do after the section, nobody would see.
+        case "over": postMessage({ code: 0 }); break;
         default: postMessage({ kind: KINDS[kind], html: text.decode(bytes) });
       }
     },

@@ -203,6 +203,13 @@ for (const [place, figure] of runs.isHere ? [...document.querySelectorAll("figur
   function offer({ name, bytes }) {
     const href = URL.createObjectURL(new Blob([bytes]));
     urls.push(href);
+    // One that is written again takes the place of the first.
+    const known = [...files.querySelectorAll("a")].find(link => link.download === name);
+    if (known) {
+      known.href = href;
+      known.nextSibling.data = ` (${bytes.length.toLocaleString("en")} bytes)`;
+      return;
+    }
     if (files.hidden) files.append("Files of this run: ");
     else files.append(", ");
     files.append(make("a", { href, download: name, textContent: name }), ` (${bytes.length.toLocaleString("en")} bytes)`);

@@ -82,6 +82,8 @@ enum Told {
     /// The name of a file; its bytes follow.
     FileName = 4,
     File = 5,
+    /// Nothing of the section that was asked for follows, so the page may end the run.
+    Over = 6,
 }
 
 fn tell(kind: Told, bytes: &[u8]) {
@@ -100,6 +102,10 @@ impl Sink for Page {
             Some(Piece::Block(html)) => tell(Told::Block, html.as_bytes()),
             None => {}
         }
+    }
+
+    fn over(&mut self) {
+        tell(Told::Over, b"");
     }
 
     fn file(&mut self, name: &str, bytes: &[u8]) {

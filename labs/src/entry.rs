@@ -209,6 +209,7 @@ impl<'a> Sections<'a> {
     /// Notes where the lab has come to.
     fn advance(&mut self, event: &Event) {
         let Some((number, part)) = self.wanted else { return };
+        let was = self.is_there;
         match event {
             Event::Section { number: now, .. } => {
                 self.seen.push(now.clone());
@@ -225,6 +226,9 @@ impl<'a> Sections<'a> {
             _ => {}
         }
         self.was_there |= self.is_there;
+        if was && !self.is_there {
+            self.sink.over();
+        }
     }
 
     /// Whether there was such a section.

@@ -17,7 +17,9 @@ pub fn give(name: &str, bytes: Vec<u8>) {
 pub(crate) fn read(name: &str) -> io::Result<Vec<u8>> {
     match GIVEN.with_borrow(|given| given.get(name).cloned()) {
         Some(bytes) => Ok(bytes),
-        None if cfg!(target_family = "wasm") => Err(io::Error::other("a page has no such file: give it one")),
+        None if cfg!(target_family = "wasm") => {
+            Err(io::Error::other("a page has no such file: give it one"))
+        }
         None => fs::read(name),
     }
 }

@@ -25,7 +25,10 @@ pub struct Knob {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Takes {
-    Number { least: u64, most: u64 },
+    Number {
+        least: u64,
+        most: u64,
+    },
     /// One of these; each with its words where the flag has some.
     Choice(Vec<(String, String)>),
     /// A file of the reader's.
@@ -42,7 +45,12 @@ pub fn knobs(command: &Command) -> Vec<Knob> {
         flag: flag.to_owned(),
         help: help.to_owned(),
         first: values[0].0.to_owned(),
-        takes: Takes::Choice(values.iter().map(|(value, words)| (value.to_string(), words.to_string())).collect()),
+        takes: Takes::Choice(
+            values
+                .iter()
+                .map(|(value, words)| (value.to_string(), words.to_string()))
+                .collect(),
+        ),
     };
     knobs.push(choice("--gpu", "GPUs to run on", &MACHINES));
     knobs.push(choice(
@@ -61,10 +69,19 @@ pub fn knobs(command: &Command) -> Vec<Knob> {
 
 fn knob(command: &Command, arg: &Arg) -> Option<Knob> {
     let flag = format!("--{}", arg.get_long()?);
-    let name = arg.get_value_names().and_then(|names| names.first()).map(|name| name.as_str());
+    let name =
+        arg.get_value_names().and_then(|names| names.first()).map(|name| name.as_str());
     let takes = match (arg.get_action(), name) {
-        (ArgAction::SetTrue, _) if flag == "--help" || flag == "--version" => return None,
-        (ArgAction::Help | ArgAction::HelpShort | ArgAction::HelpLong | ArgAction::Version, _) => return None,
+        (ArgAction::SetTrue, _) if flag == "--help" || flag == "--version" => {
+            return None;
+        }
+        (
+            ArgAction::Help
+            | ArgAction::HelpShort
+            | ArgAction::HelpLong
+            | ArgAction::Version,
+            _,
+        ) => return None,
         (ArgAction::SetTrue, _) => Takes::Nothing,
         (_, Some("FILE")) => Takes::File,
         // A page has no folders.
@@ -72,7 +89,10 @@ fn knob(command: &Command, arg: &Arg) -> Option<Knob> {
         _ => {
             let values = arg.get_possible_values();
             let words = |value: &clap::builder::PossibleValue| {
-                (value.get_name().to_owned(), value.get_help().map(ToString::to_string).unwrap_or_default())
+                (
+                    value.get_name().to_owned(),
+                    value.get_help().map(ToString::to_string).unwrap_or_default(),
+                )
             };
             match values.is_empty() {
                 false => Takes::Choice(values.iter().map(words).collect()),
@@ -83,15 +103,20 @@ fn knob(command: &Command, arg: &Arg) -> Option<Knob> {
             }
         }
     };
-    let first = arg.get_default_values().first().map(|value| value.to_string_lossy().into_owned());
+    let first = arg
+        .get_default_values()
+        .first()
+        .map(|value| value.to_string_lossy().into_owned());
     let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
     Some(Knob { flag, help, first: first.unwrap_or_default(), takes })
 }
 
 /// From where to where a number may be. A parser is a function, which only says so of a number that it refuses.
 fn range(command: &Command, flag: &str) -> Option<(u64, u64)> {
-    let refused = command.clone().try_get_matches_from([flag, "none"]).err()?.to_string();
-    let (least, most) = refused.split_once("a whole number from ")?.1.split_once(" to ")?;
+    let refused =
+        command.clone().try_get_matches_from([flag, "none"]).err()?.to_string();
+    let (least, most) =
+        refused.split_once("a whole number from ")?.1.split_once(" to ")?;
     let most: String = most.chars().take_while(char::is_ascii_digit).collect();
     Some((least.parse().ok()?, most.parse().ok()?))
 }
@@ -121,12 +146,22 @@ mod tests {
         for lab in LABS {
             let command = (lab.command)();
             let knobs = knobs(&command);
-            for arg in command.get_arguments().filter(|arg| arg.get_help_heading().is_none()) {
-                let Some(long) = arg.get_long().filter(|long| !["help", "version"].contains(long)) else { continue };
-                let is_folder = arg.get_value_names().is_some_and(|names| names[0] == "DIR");
+            for arg in
+                command.get_arguments().filter(|arg| arg.get_help_heading().is_none())
+            {
+                let Some(long) =
+                    arg.get_long().filter(|long| !["help", "version"].contains(long))
+                else {
+                    continue;
+                };
+                let is_folder =
+                    arg.get_value_names().is_some_and(|names| names[0] == "DIR");
                 let found = knobs.iter().find(|knob| knob.flag[2..] == *long);
                 assert_eq!(found.is_some(), !is_folder, "{} --{long}", lab.name);
-                if let Some(Knob { takes: Takes::Number { least, most }, first, .. }) = found {
+                if let Some(Knob {
+                    takes: Takes::Number { least, most }, first, ..
+                }) = found
+                {
                     let first = first.parse().unwrap_or(*least);
                     assert!((*least..=*most).contains(&first), "{} --{long}", lab.name);
                 }

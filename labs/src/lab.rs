@@ -22,6 +22,9 @@ pub trait Sink {
         None
     }
 
+    /// Learns that what `--section` names is over: nothing of it follows, and a page need not wait for the rest.
+    fn over(&mut self) {}
+
     /// Takes the timeline that `--trace` asked for, to be put into a file.
     fn trace(&mut self, _file: &Path, _timeline: String) -> Result<()> {
         Ok(())

@@ -8,7 +8,10 @@ const PAGE_WIDTH: usize = 80;
 
 /// Text with nothing in it that HTML would take for a tag.
 pub fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+        .replace('"', "&quot;")
 }
 
 /// A figure that tells bytes in MiB or the like, with how many there are in a note beside it: for a mouse over it, a finger or the
@@ -32,7 +35,11 @@ pub fn picture(drawing: &Drawing, caption: &str) -> String {
     let caption = escape(caption);
     let svg = match &drawing.narrow {
         None => svg(&drawing.svg, "", &caption),
-        Some(narrow) => svg(&drawing.svg, "wide", &caption) + "\n" + &svg(narrow, "narrow", &caption),
+        Some(narrow) => {
+            svg(&drawing.svg, "wide", &caption)
+                + "\n"
+                + &svg(narrow, "narrow", &caption)
+        }
     };
     format!("<div class=\"picture\">\n{svg}\n<p>{caption}</p>\n</div>\n\n")
 }
@@ -40,7 +47,10 @@ pub fn picture(drawing: &Drawing, caption: &str) -> String {
 /// A block of text as HTML, in which figures have notes: each with what is printed, in the order in which they come.
 pub fn with_notes(language: &str, text: &str, notes: &[(String, String)]) -> String {
     let classes: String = language.split(',').map(|word| format!("{word} ")).collect();
-    format!("<pre><code class=\"language-{classes}nohighlight hljs\">{}\n</code></pre>\n\n", noted(text, notes))
+    format!(
+        "<pre><code class=\"language-{classes}nohighlight hljs\">{}\n</code></pre>\n\n",
+        noted(text, notes)
+    )
 }
 
 fn noted(text: &str, notes: &[(String, String)]) -> String {
@@ -49,7 +59,10 @@ fn noted(text: &str, notes: &[(String, String)]) -> String {
     for (printed, exact) in notes {
         // Lines may be broken between number and unit.
         let broken = printed.replacen(' ', "\n", 1);
-        let Some(at) = rest.find(printed.as_str()).or_else(|| rest.find(&broken)) else { continue };
+        let Some(at) = rest.find(printed.as_str()).or_else(|| rest.find(&broken))
+        else {
+            continue;
+        };
         let (before, found) = rest.split_at(at);
         let (printed, after) = found.split_at(printed.len());
         html += &escape(before);
@@ -62,15 +75,22 @@ fn noted(text: &str, notes: &[(String, String)]) -> String {
 /// The notes of figures: what is printed, and what it is exactly.
 pub fn notes(events: &[Event]) -> Vec<(String, String)> {
     let figures = events.iter().flat_map(Event::figures);
-    figures.filter_map(|figure| Some((figure.printed(), figure.exact_bytes()?))).collect()
+    figures
+        .filter_map(|figure| Some((figure.printed(), figure.exact_bytes()?)))
+        .collect()
 }
 
 /// A picture with the words for whoever cannot see it. The page shows a `wide` one, or on a phone a `narrow` one.
 fn svg(svg: &str, class: &str, caption: &str) -> String {
     // An empty line would end the HTML.
     let lines: Vec<&str> = svg.lines().filter(|line| !line.trim().is_empty()).collect();
-    let class = if class.is_empty() { String::new() } else { format!("class=\"{class}\" ") };
-    lines.join("\n").replacen("<svg ", &format!("<svg {class}aria-label=\"{caption}\" "), 1)
+    let class =
+        if class.is_empty() { String::new() } else { format!("class=\"{class}\" ") };
+    lines.join("\n").replacen(
+        "<svg ",
+        &format!("<svg {class}aria-label=\"{caption}\" "),
+        1,
+    )
 }
 
 /// The events with the long lines of reports folded: a terminal would do it, a page would cut them.
@@ -80,7 +100,9 @@ pub fn folded(events: &[Event]) -> Vec<Event> {
 
 fn folded_event(event: &Event) -> Event {
     match event {
-        Event::Report(report) => Event::Report(report.lines().map(fold_line).collect::<Vec<_>>().join("\n")),
+        Event::Report(report) => {
+            Event::Report(report.lines().map(fold_line).collect::<Vec<_>>().join("\n"))
+        }
         event => event.clone(),
     }
 }
@@ -120,8 +142,11 @@ pub fn table(table: &Table) -> String {
                 _ => None,
             };
             // What is part of the row above stands further in.
-            let part =
-                if !column.numbers && cell.starts_with("  ") { " class=\"part\"" } else { class(column) };
+            let part = if !column.numbers && cell.starts_with("  ") {
+                " class=\"part\""
+            } else {
+                class(column)
+            };
             let cell = breakable(&escape(cell.trim()));
             format!("<td{part}>{}</td>", bytes(&cell, exact.as_deref()))
         });
@@ -175,8 +200,13 @@ pub enum Shows {
 impl Shows {
     /// Whether an event is shown.
     pub fn shows(self, event: &Event) -> bool {
-        let words =
-            matches!(event, Event::Section { .. } | Event::Prose(_) | Event::Prediction(_) | Event::Answer(_));
+        let words = matches!(
+            event,
+            Event::Section { .. }
+                | Event::Prose(_)
+                | Event::Prediction(_)
+                | Event::Answer(_)
+        );
         self == Shows::All || !words
     }
 }
@@ -217,7 +247,11 @@ impl Stream {
                     Event::Warning(_) | Event::Failure { .. } => "said-trouble",
                     _ => "",
                 };
-                let html = if class.is_empty() { html } else { format!("<span class=\"{class}\">{html}</span>") };
+                let html = if class.is_empty() {
+                    html
+                } else {
+                    format!("<span class=\"{class}\">{html}</span>")
+                };
                 return Some(Piece::Text { html, begins });
             }
         };
@@ -234,21 +268,31 @@ mod tests {
     #[test]
     fn a_name_may_be_broken_and_a_number_not() {
         assert_eq!(breakable("x.to(copy: true)"), "x.<wbr>to(<wbr>copy: true)");
-        assert_eq!(breakable("exp_avg: 0.25 (modelled)"), "exp_<wbr>avg: 0.25 (modelled)");
+        assert_eq!(
+            breakable("exp_avg: 0.25 (modelled)"),
+            "exp_<wbr>avg: 0.25 (modelled)"
+        );
     }
 
     #[test]
     fn text_goes_on_until_a_table_comes() {
         let mut stream = Stream::new(Shows::All);
         let line = |text: &str| Event::Line(text.into());
-        let text = |html: &str, begins| Some(Piece::Text { html: html.to_owned(), begins });
+        let text =
+            |html: &str, begins| Some(Piece::Text { html: html.to_owned(), begins });
         assert_eq!(stream.render(&line("a < b")), text("a &lt; b\n", true));
         assert_eq!(
             stream.render(&Event::Line(text!("{}", of_bytes("peak", 108_000_256)))),
-            text(&format!("{}\n", bytes("103.0 MiB", Some("108,000,256 bytes"))), false)
+            text(
+                &format!("{}\n", bytes("103.0 MiB", Some("108,000,256 bytes"))),
+                false
+            )
         );
         let rows = Table::new(["a"]).row(row!["b"]);
-        assert_eq!(stream.render(&Event::Table(rows.clone())), Some(Piece::Block(table(&rows))));
+        assert_eq!(
+            stream.render(&Event::Table(rows.clone())),
+            Some(Piece::Block(table(&rows)))
+        );
         assert_eq!(stream.render(&line("on")), text("on\n", true));
         assert_eq!(stream.render(&Event::Prose("why".into())), text("\nwhy\n", false));
     }
@@ -256,11 +300,16 @@ mod tests {
     #[test]
     fn results_leave_out_the_words_of_the_lab() {
         let mut stream = Stream::new(Shows::Results);
-        let title = Event::Section { number: "1".to_owned(), title: "Training".to_owned(), apart: None };
+        let title = Event::Section {
+            number: "1".to_owned(),
+            title: "Training".to_owned(),
+            apart: None,
+        };
         assert_eq!(stream.render(&title), None);
         assert_eq!(stream.render(&Event::Prose("why".into())), None);
         let trouble = Event::Warning("it is slow".to_owned());
-        let html = "<span class=\"said-trouble\">warning: it is slow\n</span>".to_owned();
+        let html =
+            "<span class=\"said-trouble\">warning: it is slow\n</span>".to_owned();
         assert_eq!(stream.render(&trouble), Some(Piece::Text { html, begins: true }));
     }
 }

@@ -35,11 +35,17 @@ pub struct Options {
 
 pub fn run(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     let disk = Disk::new(options.folder.clone());
+    // After each, since a page that shows one section ends there.
     files::save_and_load(lab, &disk)?;
+    disk.hand_to(lab);
     machines::map_location(lab, &disk)?;
+    disk.hand_to(lab);
     files::inside(lab, &disk)?;
+    disk.hand_to(lab);
     optimizer::sections(lab, &disk)?;
+    disk.hand_to(lab);
     cpu_first::to_the_cpu_first(lab, &disk)?;
+    disk.hand_to(lab);
     resume::resumed(lab, &disk, options)?;
     disk.hand_to(lab);
     Ok(())

@@ -17,6 +17,7 @@ use crate::{Figure, Lab, Prediction, Table, exact, row, text, timed};
 
 pub(super) fn sections(lab: &mut Lab, disk: &Disk) -> crate::Result<()> {
     three_orders(lab, disk)?;
+    disk.hand_to(lab);
     what_step_costs(lab, disk)
 }
 
