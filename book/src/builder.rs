@@ -1,6 +1,7 @@
 //! Builds the pages, all in this process.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::path::PathBuf;
 
 use mdbook_driver::MDBook;
@@ -47,7 +48,16 @@ pub fn pages(course: Course, site: Site) -> Result<BTreeMap<String, Vec<u8>>, St
     let mut wrong = warnings;
     let chapters = root.join("chapters");
     wrong.extend(links::check(folder.path())?.iter().map(|bad| origin::line(&chapters, bad)));
-    if wrong.is_empty() { links::files(folder.path()) } else { Err(wrong.join("\n")) }
+    if !wrong.is_empty() {
+        return Err(wrong.join("\n"));
+    }
+    let mut pages = links::files(folder.path())?;
+    // No page names it as its own: `exercise.js` starts it when it is needed.
+    let worker = "exercise-worker.js";
+    let file = root.join("theme").join(worker);
+    let script = fs::read(&file).map_err(|error| format!("{}: {error}", file.display()))?;
+    pages.insert(worker.to_owned(), script);
+    Ok(pages)
 }
 
 /// The folder that `build` fills if no other is named.

@@ -32,6 +32,7 @@ mod map;
 mod markdown;
 mod minutes;
 mod mistake;
+pub mod modules;
 mod names;
 mod origin;
 mod output;

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::OnceLock;
 use std::thread;
 use std::time::Duration;
 
@@ -9,7 +10,7 @@ use book::builder::{Site, default_folder, pages};
 use book::folder::Folder;
 use book::server::{BookServer, Limits};
 use book::watch::Files;
-use book::{Course, Mistake, checks, lines, preprocessor};
+use book::{Course, Mistake, checks, lines, modules, preprocessor};
 use clap::{Parser, Subcommand};
 use labs::stdio::{to_stderr, to_stdout};
 use labs::{Stop, program};
@@ -96,25 +97,46 @@ fn run(cli: Cli) -> Result<(), Stop> {
 
 fn build(course: Course, folder: &Path) -> Result<(), Stop> {
     let filled = Folder::open(folder).map_err(refused)?;
-    let pages = pages(course, Site::Configured).map_err(failed)?;
+    let module = modules::exercises(&course);
+    let mut pages = pages(course, Site::Configured).map_err(failed)?;
+    match module {
+        Ok(Some(module)) => drop(pages.insert(modules::EXERCISES.to_owned(), module)),
+        Ok(None) => {}
+        Err(why) => to_stderr(&format!("{why}\n")),
+    }
     filled.check(&pages).map_err(refused)?;
     filled.fill(&pages).map_err(failed)?;
     to_stdout(&format!("{}\n", folder.join("index.html").display()));
     Ok(())
 }
 
-fn serve(course: impl Fn() -> Course, port: u16) -> Result<(), Stop> {
+fn serve(course: impl Fn() -> Course + Sync, port: u16) -> Result<(), Stop> {
     let server = BookServer::start(port, Limits::default()).map_err(refused)?;
     to_stdout(&format!("The book is at http://{}; Ctrl-C ends this.\n", server.address()));
+    // It takes a minute the first time, and nobody waits for it.
+    let module = OnceLock::new();
+    let compile = || match modules::exercises(&course()) {
+        Ok(compiled) => drop(module.set(compiled)),
+        Err(why) => to_stderr(&format!("{why}\n")),
+    };
     thread::scope(|scope| {
         scope.spawn(|| server.serve());
+        let mut compiles = None;
         loop {
             // Taken before the build, so that a change during it is not missed.
             let files = Files::of(&course());
             match pages(course(), Site::Local) {
-                Ok(pages) => {
-                    server.show(pages);
+                Ok(mut pages) => {
+                    let compiles = compiles.get_or_insert_with(|| scope.spawn(compile));
+                    server.show(pages.clone());
                     to_stdout("Built.\n");
+                    while !compiles.is_finished() && files == Files::of(&course()) {
+                        thread::sleep(Duration::from_millis(500));
+                    }
+                    if let Some(Some(module)) = module.get() {
+                        pages.insert(modules::EXERCISES.to_owned(), module.clone());
+                        server.show(pages);
+                    }
                 }
                 Err(mistakes) => {
                     server.show_mistakes(&mistakes);
