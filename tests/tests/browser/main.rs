@@ -6,6 +6,7 @@
 mod axe;
 mod both;
 mod driver;
+mod exercises;
 mod predictions;
 mod site;
 
