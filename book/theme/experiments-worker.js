@@ -15,7 +15,8 @@ async function start(url) {
 
 function run({ exports }, call, words) {
   const input = new TextEncoder().encode(words.join("\0"));
-  new Uint8Array(exports.memory.buffer, exports.input(input.length), input.length).set(input);
+  const at = exports.input(input.length); // may make the memory another one
+  new Uint8Array(exports.memory.buffer, at, input.length).set(input);
   const code = exports[call]();
   const text = part => new TextDecoder().decode(
     new Uint8Array(exports.memory.buffer, exports[part](), exports[`${part}_length`]()));

@@ -335,7 +335,7 @@ const timelines = (() => {
   }
 
   function touch(picture) {
-    const source = picture.querySelector("svg metadata");
+    const source = picture.querySelector("svg:has(.axis) metadata");
     if (!source || picture.querySelector(".touch")) return;
     const data = read(source.textContent);
     const tools = document.createElement("div");

@@ -118,6 +118,7 @@ fn run(setting: &Setting) -> crate::Result<Shown> {
                 .join(", ")
         ),
         with: with.into_iter().map(str::to_owned).collect(),
+        exactly: "bit for bit",
         holds: others.iter().all(|other| bits(&other.losses) == bits(&looped.losses)),
     };
     Ok(Shown { drawing: (&looped.trace).into(), words, same: vec![losses] })

@@ -70,7 +70,9 @@ pub struct Compared {
     pub what: String,
     /// With what it was compared: `from pinned memory`.
     pub with: Vec<String>,
-    /// Whether it was the same each time, bit for bit.
+    /// How exactly: `bit for bit`.
+    pub exactly: &'static str,
+    /// Whether it was the same each time, so exactly.
     pub holds: bool,
 }
 
@@ -83,7 +85,7 @@ impl Compared {
             [first @ .., last] => format!("{} and {last}", first.join(", ")),
         };
         match self.holds {
-            true => format!("{}, bit for bit the same {with}.", self.what),
+            true => format!("{}, {} the same {with}.", self.what, self.exactly),
             false => format!("{}, and not the same {with}.", self.what),
         }
     }
@@ -304,6 +306,7 @@ mod tests {
         let mut same = Compared {
             what: "The loss is 1".to_owned(),
             with: vec!["on the CPU".to_owned()],
+            exactly: "bit for bit",
             holds: true,
         };
         assert_eq!(same.words(), "The loss is 1, bit for bit the same on the CPU.");
