@@ -65,7 +65,7 @@ fn the_arrows_go_from_bar_to_bar_and_each_tells_what_it_is() {
     let label = text(&browser, "document.activeElement.getAttribute('aria-label')");
     let title = nth(&browser, copies, 0);
     assert!(label.starts_with(&format!("{title}; {copies}; 4 KiB, _to_copy, experiments.rs:")), "{label}");
-    assert!(label.contains("; queued by cudaMemcpyAsync; on the same stream before Memcpy HtoD"), "{label}");
+    assert!(label.contains("; queued by cudaMemcpyAsync; the host waited here: cudaMemcpyAsync; on the same stream before Memcpy HtoD"), "{label}");
     assert_eq!(
         text(
             &browser,
@@ -180,8 +180,9 @@ fn a_slider_goes_through_memory_change_by_change() {
             "[...{picture}.querySelectorAll('.block')].filter(block => block.dataset.from <= {moment} && !(block.dataset.until <= {moment})).length"
         )
     };
-    let seen =
-        format!("[...{picture}.querySelectorAll('.block')].filter(block => block.checkVisibility()).length");
+    let seen = format!(
+        "[...{picture}.querySelectorAll('.block')].filter(block => block.getBoundingClientRect().width > 0).length"
+    );
     let said = format!("{picture}.querySelector('.moment').textContent");
     browser.press(&[HOME]);
     assert!(
@@ -204,7 +205,7 @@ fn a_slider_goes_through_memory_change_by_change() {
         browser.press(&[RIGHT]);
     }
     let gone = format!(
-        "[...{picture}.querySelectorAll('.block')].find(block => block.checkVisibility() && block.dataset.freed)"
+        "[...{picture}.querySelectorAll('.block')].find(block => block.getBoundingClientRect().width > 0 && block.dataset.freed)"
     );
     browser.value(&format!("{gone}.focus()"));
     let freed = text(&browser, "document.activeElement.dataset.freed");
