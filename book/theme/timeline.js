@@ -95,7 +95,7 @@ const timelines = (() => {
     });
     // What has no pieces of its own, and lies along the axis all the same.
     const whole = time => (time - left) / (right - left) * end;
-    const others = [...svg.querySelectorAll(".idle, .both rect")].map(element => {
+    const others = [...svg.querySelectorAll(".idle, .beside rect")].map(element => {
       const [x, width] = ["x", "width"].map(key => Number(element.getAttribute(key)));
       return { element, start: whole(x), end: whole(x + width) };
     }).filter(({ element }) => Number(element.getAttribute("y")) < bottom);
