@@ -165,12 +165,12 @@ fn a_slider_goes_through_memory_change_by_change() {
     let picture = "document.querySelector('.picture:has(.moments)')";
     let slider = format!("{picture}.querySelector('input[type=range]')");
     let moments = browser
-        .value(&format!("{picture}.querySelector('metadata').textContent.split('\\n').length - 1"))
+        .value(&format!("{picture}.querySelector('metadata').dataset.moments.split('\\n').length - 1"))
         .as_u64()
         .unwrap();
     assert_eq!(browser.value(&format!("{slider}.max")), json!((moments - 1).to_string()));
     // At first it is the moment of the peak.
-    let peak = browser.value(&format!("{picture}.querySelector('metadata').textContent.split('\\n')[0]"));
+    let peak = browser.value(&format!("{picture}.querySelector('metadata').dataset.moments.split('\\n')[0]"));
     assert_eq!(browser.value(&format!("{slider}.value")), peak);
 
     let address = browser.value("location.href");
