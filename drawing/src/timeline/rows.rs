@@ -1,5 +1,7 @@
 //! What a picture of a trace has in it, row by row, before anything is drawn.
 
+use std::collections::BTreeSet;
+
 use todevice_gpu::driver::Engine;
 use todevice_gpu::events::{Call, CopyKind, EventKind, Range, Trace};
 
@@ -11,6 +13,8 @@ pub enum Sort {
     /// A stretch of the host's time with a name.
     Range,
     Copy,
+    /// What ranks do together, from when one has come to it.
+    Collective,
     Kernel,
     Gemm,
     /// The host waits for a device.
@@ -31,8 +35,9 @@ pub struct Bar {
 }
 
 /// The sorts of work, each with its name.
-pub const SORTS: [(Sort, &str); 5] = [
+pub const SORTS: [(Sort, &str); 6] = [
     (Sort::Copy, "copy"),
+    (Sort::Collective, "collective"),
     (Sort::Kernel, "kernel"),
     (Sort::Gemm, "matrix product (gemm)"),
     (Sort::Wait, "the host waits"),
@@ -61,20 +66,25 @@ impl Row {
     }
 }
 
-/// The named ranges, a row for each depth; the host's calls; the engines that worked, device by device.
+/// The named ranges, a row for each depth, and the host's calls, rank by rank if there are several; the engines that worked, device by device.
 pub fn rows(trace: &Trace) -> Vec<Row> {
     let mut rows = Vec::new();
-    let depths = trace.ranges.iter().map(|range| range.depth + 1).max().unwrap_or(0);
-    for depth in 0..depths {
-        let ranges = trace.ranges.iter().filter(|range| range.depth == depth);
-        let (label, short) = match depth {
-            0 => ("host, what the program named", "host, named"),
-            _ => ("  part of it", "  part of it"),
-        };
-        rows.push(row(label, short, true, ranges.map(|range| range_bar(trace, range))));
+    for program in programs(trace) {
+        let host = program.map_or("host".to_owned(), |rank| format!("rank {rank}"));
+        let ranges = || trace.ranges.iter().filter(move |range| range.rank == program);
+        let depths = ranges().map(|range| range.depth + 1).max().unwrap_or(0);
+        for depth in 0..depths {
+            let bars = ranges().filter(|range| range.depth == depth).map(|range| range_bar(trace, range));
+            let (label, short) = match depth {
+                0 => (format!("{host}, what the program named"), format!("{host}, named")),
+                _ => ("  part of it".to_owned(), "  part of it".to_owned()),
+            };
+            rows.push(row(&label, &short, true, bars));
+        }
+        let calls = trace.calls.iter().filter(|call| call.rank == program);
+        let label = format!("{host}, calls");
+        rows.push(row(&label, &label, true, calls.filter_map(|call| call_bar(trace, call))));
     }
-    let calls = trace.calls.iter().filter_map(|call| call_bar(trace, call));
-    rows.push(row("host, calls", "host, calls", true, calls));
     for device in 0..trace.devices.len() {
         for (index, engine) in ENGINES.into_iter().enumerate() {
             let spans = trace.work.iter().map(|work| (work.span, work.call));
@@ -88,6 +98,12 @@ pub fn rows(trace: &Trace) -> Vec<Row> {
     }
     rows.retain(|row| !row.bars.is_empty());
     rows
+}
+
+/// The programs that the host ran: its own, and those of ranks.
+pub(super) fn programs(trace: &Trace) -> BTreeSet<Option<usize>> {
+    let calls = trace.calls.iter().map(|call| call.rank);
+    calls.chain(trace.ranges.iter().map(|range| range.rank)).collect()
 }
 
 /// Bars sorted by time; of two that start together the one that ended first was first.
@@ -125,6 +141,7 @@ fn sort_of(kind: &EventKind) -> Sort {
         EventKind::Launch { .. } => Sort::Kernel,
         EventKind::Gemm { .. } | EventKind::Convolution { .. } => Sort::Gemm,
         EventKind::Copy { .. } => Sort::Copy,
+        EventKind::Collective { .. } => Sort::Collective,
         EventKind::Synchronize
         | EventKind::StreamSynchronize
         | EventKind::EventSynchronize

@@ -6,6 +6,7 @@
 
 use super::convolution::Convolution;
 use super::profile::Profile;
+use crate::collective::{Algorithm, CollectiveKind, CollectiveTime};
 use crate::conv::{ConvPass, Way};
 use crate::driver::{Engine, Gemm};
 use crate::dtype::DType;
@@ -165,6 +166,46 @@ pub fn pageable_copy(profile: &Profile, engine: Engine, bytes: usize) -> u64 {
     let to_device = engine == Engine::HostToDevice;
     let bandwidth = if to_device { &profile.pageable_to_device } else { &profile.pageable_to_host };
     profile.copy_latency.nanoseconds() + bandwidth.time_of(bytes as u64) as u64
+}
+
+/// A collective of `ranks` devices, each of which brings so many bytes, when all have come to it.
+///
+/// A ring has a link from each to the next. An all-reduce goes round it twice, and each time all but one of as many parts as
+/// there are ranks pass over every link. A tree, two of them in fact, so that all links are busy, moves everything up and
+/// down, in steps as few as its height. The shorter of both is taken. A step takes what a copy takes to set out.
+///
+/// Cards that are no peers go through the host: down from one and up to the next, one after the other. That all share the
+/// host's memory, and some of them a switch, is left out; so is what a collective takes of the multiprocessors.
+pub fn collective(profile: &Profile, kind: CollectiveKind, bytes: usize, ranks: usize) -> CollectiveTime {
+    let hop = profile.copy_latency.nanoseconds() * if profile.has_peers() { 1 } else { 2 };
+    let link = |bytes: f64| match profile.has_peers() {
+        true => bytes / profile.peer.value,
+        false => bytes / profile.pinned_to_host.value + bytes / profile.pinned_to_device.value,
+    };
+    let (n, bytes) = (ranks.max(1) as f64, bytes as f64);
+    let height = u64::from(ranks.max(1).next_power_of_two().trailing_zeros());
+    let round = ranks.max(1) as u64 - 1;
+    let share = (n - 1.0) / n;
+    let ring = |steps, bytes| (Algorithm::Ring, steps, bytes);
+    let tree = |steps, bytes| (Algorithm::Tree, steps, bytes);
+    let one_way = if ranks > 1 { bytes } else { 0.0 };
+    let ways: &[(Algorithm, u64, f64)] = match kind {
+        CollectiveKind::AllReduce(_) => {
+            &[ring(2 * round, 2.0 * share * bytes), tree(2 * height, 2.0 * one_way)]
+        }
+        CollectiveKind::Broadcast { .. } => &[ring(round, one_way), tree(height, one_way)],
+        CollectiveKind::AllGather => &[ring(round, (n - 1.0) * bytes)],
+        CollectiveKind::ReduceScatter(_) => &[ring(round, share * bytes)],
+        CollectiveKind::Barrier => &[ring(2 * round, 0.0), tree(2 * height, 0.0)],
+        CollectiveKind::PointToPoint => &[ring(1, bytes)],
+    };
+    let time = |&(algorithm, steps, bytes): &(Algorithm, u64, f64)| CollectiveTime {
+        algorithm,
+        latency: profile.smallest_kernel.nanoseconds() + steps * hop,
+        transfer: link(bytes) as u64,
+    };
+    let ring = time(&ways[0]);
+    ways.iter().map(time).filter(|other| other.total() < ring.total()).next_back().unwrap_or(ring)
 }
 
 /// `cudaMalloc`, beside waiting for the device.

@@ -4,6 +4,9 @@
 //! and begins later than that, so every decision up to `now` is made with all there is to know: it is final,
 //! nothing is ever rolled back, and the same program happens the same way every time.
 //!
+//! One thing breaks the rule's neck, and is why there is `meetings.rs`: when a collective ends depends on other programs, which
+//! may not have got there yet. Until that is known nothing happens here that is later than its end could be.
+//!
 //! Work of a stream runs in order. The first piece of each stream is ready when the work it waits for has
 //! run; an engine that is free takes what has been ready longest, of equals what was queued first.
 
@@ -16,11 +19,13 @@ use super::convolution;
 use super::errors;
 use super::events::Events;
 use super::execute;
+use super::meetings;
 use super::op::{End, Head, Op, Queue, Task};
 use super::pinned::PinnedSpace;
 use super::races::Races;
 use crate::driver::{DriverError, DriverResult, Engine, OpId, Span, StreamId};
 use crate::races::RaceLog;
+use crate::ranks::Member;
 use crate::reading::Gpu;
 use crate::time::Clock;
 
@@ -42,10 +47,16 @@ pub(super) struct State {
     pub(super) events: Events,
     pub(super) races: Races,
     /// Streams that have work.
-    active: Vec<usize>,
+    pub(super) active: Vec<usize>,
     engines: Vec<EngineState>,
     next_op: OpId,
     pub(super) spans: VecDeque<Span>,
+    /// Which rank this is, if there are several.
+    pub(super) member: Option<Member>,
+    /// How many collectives it has come to that have not ended, as far as is known.
+    pub(super) arrived: usize,
+    /// Whether a collective was queued since the host last knew of none that is under way.
+    pub(super) meets: bool,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -58,7 +69,7 @@ struct EngineState {
 /// What happens next. The least one does: the earliest; then what ends before what begins; then what has
 /// been ready longest, and was queued first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Next {
+pub(super) struct Next {
     time: u64,
     begins: bool,
     ready: u64,
@@ -67,7 +78,13 @@ struct Next {
 }
 
 impl State {
-    pub(super) fn new(clock: Clock, seed: Option<u64>, devices: Vec<Card>, races: &Arc<RaceLog>) -> State {
+    pub(super) fn new(
+        clock: Clock,
+        seed: Option<u64>,
+        devices: Vec<Card>,
+        races: &Arc<RaceLog>,
+        member: Option<Member>,
+    ) -> State {
         let engines = vec![EngineState::default(); devices.len() * (OWN_ENGINES + devices.len())];
         let mut state = State {
             clock,
@@ -79,8 +96,12 @@ impl State {
             races: Races::new(races.clone()),
             active: Vec::new(),
             engines,
-            next_op: 0,
+            // Numbers of work are not the same on two ranks: a recording has that of all of them.
+            next_op: member.as_ref().map_or(0, |member| (member.rank as OpId + 1) << 40),
             spans: VecDeque::new(),
+            member,
+            arrived: 0,
+            meets: false,
         };
         for device in 0..state.devices.len() {
             state.add_stream(device, true); // The default stream.
@@ -128,8 +149,10 @@ impl State {
         if self.devices[device].queued >= LAUNCH_QUEUE {
             self.wait_until(device, |state| state.devices[device].queued < LAUNCH_QUEUE)?;
         }
-        if let Task::Copy(copy) = &task {
-            self.for_pinned(copy.places(), PinnedSpace::hold);
+        match &task {
+            Task::Copy(copy) => self.for_pinned(copy.places(), PinnedSpace::hold),
+            Task::Collective(_) => self.meets = true,
+            _ => {}
         }
         let id = self.next_op;
         self.next_op += 1;
@@ -149,7 +172,8 @@ impl State {
     /// Lets happen what happens until the host's time.
     pub(super) fn run_to_now(&mut self) {
         let now = self.clock.now();
-        while let Some(next) = self.next().filter(|next| next.time <= now) {
+        self.meet();
+        while let Some(next) = self.next_final().filter(|next| next.time <= now) {
             self.happen(next);
         }
     }
@@ -158,11 +182,22 @@ impl State {
     pub(super) fn wait_until(&mut self, device: usize, done: impl Fn(&State) -> bool) -> DriverResult<()> {
         self.run_to_now();
         while self.devices[device].fault.is_none() && !done(self) {
-            let next = self.next().ok_or_else(|| errors::deadlock(self.describe_waiting(device)))?;
-            self.clock.advance_to(next.time);
-            self.happen(next);
+            match self.next_final() {
+                Some(next) => {
+                    self.clock.advance_to(next.time);
+                    self.happen(next);
+                }
+                None if self.arrived > 0 => self.wait_for_others(device),
+                None => return Err(errors::deadlock(self.describe_waiting(device))),
+            }
         }
         self.check(device)
+    }
+
+    /// When the last work of a device ended that has run.
+    pub(super) fn last_end(&self, device: usize) -> u64 {
+        let streams = self.devices[device].streams.iter().map(|stream| &self.streams[*stream]);
+        streams.map(|stream| stream.ended).max().unwrap_or(0)
     }
 
     /// The error that killed a device's context, if one did.
@@ -202,14 +237,20 @@ impl State {
         }
     }
 
-    fn next(&self) -> Option<Next> {
+    /// What happens next, whatever comes of collectives.
+    fn next_final(&self) -> Option<Next> {
+        let next = self.next()?;
+        (self.arrived == 0 || next.time < self.horizon()).then_some(next)
+    }
+
+    pub(super) fn next(&self) -> Option<Next> {
         self.active.iter().filter_map(|stream| self.next_of(*stream)).min()
     }
 
     fn next_of(&self, stream: usize) -> Option<Next> {
         let op = self.streams[stream].queue.front()?;
         match self.streams[stream].head {
-            Head::Waiting => None,
+            Head::Waiting | Head::Arrived(_) => None,
             Head::Running { start, next, .. } => {
                 Some(Next { time: next, begins: false, ready: start, op: op.id, stream })
             }
@@ -221,13 +262,16 @@ impl State {
         }
     }
 
-    fn happen(&mut self, next: Next) {
+    pub(super) fn happen(&mut self, next: Next) {
         let Next { time, stream, .. } = next;
         let Some(op) = self.streams[stream].queue.front() else { return };
         let (engine, slices) = (op.engine, op.task.slices());
         match (self.streams[stream].head, engine) {
             (Head::Ready(_), Some(engine)) => {
                 self.engines[engine].busy = true;
+                if matches!(op.task, Task::Collective(_)) {
+                    return self.arrive(stream, time);
+                }
                 let next = time + op.duration / slices as u64;
                 self.streams[stream].head = Head::Running { start: time, slices: 0, next };
             }
@@ -260,6 +304,7 @@ impl State {
             }
             Task::Memset { to, value, bytes } => execute::memset(memory, *to, *value, *bytes),
             Task::Copy(copy) => execute::copy(&mut self.devices, &mut self.pinned, copy, copy.slice(slice)),
+            Task::Collective(part) => meetings::take(self.member.as_ref(), part, memory),
             Task::Record(_) | Task::Wait { .. } => Ok(()),
         }
     }
@@ -285,6 +330,7 @@ impl State {
             _ => {}
         }
         self.devices[id.device].queued -= 1;
+        self.streams[stream].ended = end;
         self.streams[stream].head = Head::Waiting;
         if self.streams[stream].queue.is_empty() {
             self.active.retain(|active| *active != stream);
@@ -293,11 +339,12 @@ impl State {
     }
 
     /// A fault kills the context of its device: nothing that is queued there will run.
-    fn kill(&mut self, device: usize, fault: DriverError, time: u64) {
+    pub(super) fn kill(&mut self, device: usize, fault: DriverError, time: u64) {
         self.devices[device].fault = Some(fault);
         self.devices[device].queued = 0;
         for stream in self.devices[device].streams.clone() {
-            let running = matches!(self.streams[stream].head, Head::Running { .. });
+            let running = matches!(self.streams[stream].head, Head::Running { .. } | Head::Arrived(_));
+            self.arrived -= usize::from(matches!(self.streams[stream].head, Head::Arrived(_)));
             for (index, op) in std::mem::take(&mut self.streams[stream].queue).into_iter().enumerate() {
                 if let (0, true, Some(engine)) = (index, running, op.engine) {
                     self.engines[engine] = EngineState { busy: false, free_at: time };
