@@ -41,6 +41,7 @@ impl Simulated {
             cost::copy(profile, Engine::HostToDevice, bytes)
         } else {
             state.wait_until(device, |state| state.streams[stream].queue.is_empty())?;
+            self.clock.advance_to(state.streams[stream].ended);
             state.host_waited();
             state.races.host_waited_for_stream(stream);
             cost::pageable_copy(profile, Engine::HostToDevice, bytes)

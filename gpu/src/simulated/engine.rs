@@ -145,6 +145,17 @@ impl State {
         duration: u64,
         task: Task,
     ) -> DriverResult<OpId> {
+        self.submit_not_before(0, (stream, engine), duration, task)
+    }
+
+    /// The same, to begin at that time at the earliest.
+    pub(super) fn submit_not_before(
+        &mut self,
+        then: u64,
+        (stream, engine): (usize, Option<usize>),
+        duration: u64,
+        task: Task,
+    ) -> DriverResult<OpId> {
         let device = self.streams[stream].id.device;
         if self.devices[device].queued >= LAUNCH_QUEUE {
             self.wait_until(device, |state| state.devices[device].queued < LAUNCH_QUEUE)?;
@@ -158,13 +169,15 @@ impl State {
         self.next_op += 1;
         self.races.queue((stream, &self.streams[stream]), id, &task, &self.pinned);
         let earliest = self.clock.now() + self.devices[device].profile.launch_latency.nanoseconds();
+        let earliest = earliest.max(then);
         let duration = super::cost::jitter(duration, id, self.seed);
         self.devices[device].queued += 1;
         let queue = &mut self.streams[stream].queue;
         queue.push_back(Op { id, earliest, duration, engine, task });
         if queue.len() == 1 {
             self.active.push(stream);
-            self.stamp(stream, 0);
+            // What a rank's devices did while its program stood still may be later than its program is.
+            self.stamp(stream, self.streams[stream].ended);
         }
         Ok(id)
     }
@@ -255,7 +268,10 @@ impl State {
                 Some(Next { time: next, begins: false, ready: start, op: op.id, stream })
             }
             Head::Ready(ready) => {
-                let engine = op.engine.map_or(EngineState::default(), |engine| self.engines[engine]);
+                // Collectives of several groups stand side by side: if one kept the others from the link until its ranks have
+                // come, those might never.
+                let engine = op.engine.filter(|_| !matches!(op.task, Task::Collective(_)));
+                let engine = engine.map_or(EngineState::default(), |engine| self.engines[engine]);
                 let time = ready.max(engine.free_at);
                 (!engine.busy).then_some(Next { time, begins: true, ready, op: op.id, stream })
             }
@@ -268,10 +284,10 @@ impl State {
         let (engine, slices) = (op.engine, op.task.slices());
         match (self.streams[stream].head, engine) {
             (Head::Ready(_), Some(engine)) => {
-                self.engines[engine].busy = true;
                 if matches!(op.task, Task::Collective(_)) {
                     return self.arrive(stream, time);
                 }
+                self.engines[engine].busy = true;
                 let next = time + op.duration / slices as u64;
                 self.streams[stream].head = Head::Running { start: time, slices: 0, next };
             }

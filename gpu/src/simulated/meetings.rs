@@ -1,9 +1,8 @@
 //! Collectives: work that begins when other ranks have come to it, each in a simulation of its own.
 //!
-//! A stream that has come to one waits there ([`Head::Arrived`]), and its link is taken, as a kernel of NCCL's takes it. When
-//! the collective ends is known once all ranks are there. The host may run on meanwhile, and queue more; but nothing happens
+//! A stream that has come to one waits there ([`Head::Arrived`]). When the collective ends is known once all ranks are there. The host may run on meanwhile, and queue more; but nothing happens
 //! here that is not before the [horizon](State::horizon), the earliest that the collective could end. So what happens does
-//! not depend on which rank ran first. A host that must know more hands on the baton (`ranks.rs`).
+//! not depend on which rank ran first. Two collectives at once, of two groups, do not slow each other down. A host that must know more hands on the baton (`ranks.rs`).
 
 use super::engine::State;
 use super::errors;

@@ -138,6 +138,7 @@ impl Simulated {
     fn wait_for_stream(&self, id: StreamId) -> DriverResult<(MutexGuard<'_, State>, usize)> {
         let (mut state, stream) = self.enter_stream(id, &self.host.synchronize)?;
         state.wait_until(id.device, |state| state.streams[stream].queue.is_empty())?;
+        self.clock.advance_to(state.streams[stream].ended);
         state.host_waited();
         Ok((state, stream))
     }
@@ -188,6 +189,7 @@ impl Driver for Simulated {
         // What waits for other ranks is not waited for: they may wait for what this one has yet to queue.
         if !state.meets {
             state.wait_until(device, |state| !state.is_in_use(device))?;
+            self.clock.advance_to(state.last_end(device));
         }
         let on = &mut state.devices[device];
         match (bytes, on.has_room_for(bytes)) {
@@ -304,7 +306,8 @@ impl Driver for Simulated {
         let device = stream.device;
         let (mut state, stream) = self.enter_stream(stream, &self.host.query)?;
         state.settle(device)?;
-        let has_run = state.streams[stream].queue.is_empty();
+        let queue = &state.streams[stream];
+        let has_run = queue.queue.is_empty() && queue.ended <= self.clock.now();
         if has_run {
             state.races.host_waited_for_stream(stream);
         }
@@ -319,8 +322,14 @@ impl Driver for Simulated {
 
     fn stream_wait_event(&self, stream: StreamId, event: EventId) -> DriverResult<()> {
         let (mut state, waiting) = self.enter_stream(stream, &self.host.wait_event)?;
-        if let Some(Record { stream, op, time: None }) = state.events.get(event)?.record {
-            state.submit(waiting, None, 0, Task::Wait { stream, op })?;
+        match state.events.get(event)?.record {
+            Some(Record { stream, op, time: None }) => {
+                state.submit(waiting, None, 0, Task::Wait { stream, op })?;
+            }
+            Some(Record { stream, op, time: Some(time) }) if time > self.clock.now() => {
+                state.submit_not_before(time, (waiting, None), 0, Task::Wait { stream, op })?;
+            }
+            _ => {}
         }
         // Also if it has happened already: that was luck.
         let State { races, streams, .. } = &mut *state;
@@ -353,7 +362,7 @@ impl Driver for Simulated {
         let device = self.state().events.get(event)?.device;
         let mut state = self.enter(device, &self.host.query)?;
         state.settle(device)?;
-        let has_run = state.events.get(event)?.is_complete();
+        let has_run = state.events.get(event)?.is_complete_at(self.clock.now());
         if has_run {
             state.races.host_waited_for_event(event);
         }
@@ -364,6 +373,8 @@ impl Driver for Simulated {
         let device = self.state().events.get(event)?.device;
         let mut state = self.enter(device, &self.host.synchronize)?;
         state.wait_until(device, |state| state.events.get(event).is_ok_and(|event| event.is_complete()))?;
+        let reached = state.events.get(event)?.record.and_then(|record| record.time);
+        self.clock.advance_to(reached.unwrap_or(0));
         state.host_waited();
         state.races.host_waited_for_event(event);
         Ok(())

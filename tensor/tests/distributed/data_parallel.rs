@@ -245,12 +245,13 @@ fn train_lab_06(
         let mut replicas = ranks.run(|rank| {
             let device = rank_on_gpu(rank)?;
             let [x, y] = rings()?;
+            let [x, y] = [part(&x, rank, 8)?.to(device)?, part(&y, rank, 8)?.to(device)?];
             manual_seed(100 + rank as u64); // Other weights on each, until DDP has made them those of rank 0.
             let model = of_lab_06()?;
             model.to(device)?;
             let model = DistributedDataParallel::new(model)?;
-            let optimizer = Adam::new(model.parameters(), AdamOptions { lr: 0.01, ..Default::default() })?;
-            let [x, y] = [part(&x, rank, 8)?.to(device)?, part(&y, rank, 8)?.to(device)?];
+            let optimizer =
+                Adam::new(model.parameters(), AdamOptions { lr: 0.01, ..Default::default() })?;
             Ok(Replica { model, optimizer, x, y, loss: None })
         })?;
         let (mut losses, mut parameters) = (Vec::new(), Vec::new());

@@ -50,8 +50,9 @@ pub fn spawn<T: Send>(world_size: usize, program: impl Fn(usize) -> Result<T> + 
 /// end of a phase orders nothing, and takes no time.
 ///
 /// Natively each rank has a thread. In a page of a browser there are none: ranks take turns at a phase, so none may wait, in
-/// it, for what another has yet to do in the same phase. Collectives on a GPU do not make the host wait; reading a result
-/// does. So a program that is to run in both reads in the phase after:
+/// it, for what another has yet to do in the same phase. Collectives on a GPU do not make the host wait. What does is reading
+/// a result, and a copy to the GPU that is not `non_blocking`. So a program that is to run in both does these at the beginning
+/// of a phase, or in the one after:
 ///
 /// ```
 /// use todevice::distributed::{self as dist, Ranks, ReduceOp};

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::panic::Location;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::ambient::Ambient;
 use crate::collective::Key;
@@ -19,26 +19,38 @@ use crate::tensor::Tensor;
 /// Until [`wait`](Self::wait) has returned its tensors must be neither read nor written to.
 #[must_use = "its tensors may be used only after wait()"]
 pub struct Work {
-    under_way: Mutex<Option<UnderWay>>,
+    state: Mutex<State>,
     /// What it reads and writes: their memory is needed until it has ended.
     tensors: Vec<Tensor>,
 }
 
+struct State {
+    under_way: Option<UnderWay>,
+    /// Whether what comes after waits for it.
+    is_waited_for: bool,
+}
+
+#[derive(Clone)]
 enum UnderWay {
     /// On a stream of its own.
-    Device { stream: Stream, ended: Event },
+    Device { stream: Stream, ended: Arc<Event> },
     /// Between programs of the host.
     Host { member: Member, key: Key },
 }
 
 impl Work {
     pub(super) fn on_device(stream: Stream, ended: Event, tensors: Vec<Tensor>) -> Work {
-        Work { under_way: Mutex::new(Some(UnderWay::Device { stream, ended })), tensors }
+        Work::of(UnderWay::Device { stream, ended: Arc::new(ended) }, tensors)
     }
 
     /// The first of the tensors is what gets the result, if there is one.
     pub(super) fn on_host(member: Member, key: Key, tensors: Vec<Tensor>) -> Work {
-        Work { under_way: Mutex::new(Some(UnderWay::Host { member, key })), tensors }
+        Work::of(UnderWay::Host { member, key }, tensors)
+    }
+
+    fn of(under_way: UnderWay, tensors: Vec<Tensor>) -> Work {
+        let state = State { under_way: Some(under_way), is_waited_for: false };
+        Work { state: Mutex::new(state), tensors }
     }
 
     /// Makes what comes after wait for the collective (`Work.wait`).
@@ -50,7 +62,7 @@ impl Work {
     #[track_caller]
     pub fn wait(&self) -> Result<()> {
         let _scope = scope::operation("wait", Location::caller());
-        match self.take() {
+        match self.wait_for() {
             Some(UnderWay::Device { stream, ended }) => {
                 gpu::current_stream(stream.device())?.wait_event(&ended)?;
                 Ok(())
@@ -63,7 +75,7 @@ impl Work {
     /// Makes the host wait too.
     #[track_caller]
     pub(super) fn synchronize(&self) -> Result<()> {
-        match self.take() {
+        match self.wait_for() {
             Some(UnderWay::Device { stream, .. }) => stream.synchronize(),
             Some(UnderWay::Host { member, key }) => self.meet(&member, key),
             None => Ok(()),
@@ -72,8 +84,10 @@ impl Work {
 
     /// Whether it has ended (`Work.is_completed`).
     pub fn is_completed(&self) -> Result<bool> {
-        match &*self.under_way.lock().unwrap_or_else(PoisonError::into_inner) {
+        let state = self.state();
+        match &state.under_way {
             Some(UnderWay::Device { ended, .. }) => ended.query(),
+            Some(UnderWay::Host { .. }) if state.is_waited_for => Ok(true),
             Some(UnderWay::Host { member, key }) => {
                 let outcome = member.world.outcome(*key);
                 Ok(matches!(outcome, Some(Ok(outcome)) if outcome.end <= Ambient::now()))
@@ -82,8 +96,15 @@ impl Work {
         }
     }
 
-    fn take(&self) -> Option<UnderWay> {
-        self.under_way.lock().unwrap_or_else(PoisonError::into_inner).take()
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What is to be waited for, the first time.
+    fn wait_for(&self) -> Option<UnderWay> {
+        let mut state = self.state();
+        let is_waited_for = std::mem::replace(&mut state.is_waited_for, true);
+        state.under_way.clone().filter(|_| !is_waited_for)
     }
 
     /// The host sleeps until all ranks have come, and takes what this one gets.
@@ -113,7 +134,7 @@ impl Work {
 impl Drop for Work {
     /// Nobody waits for it. Its memory is not to be used again before it has ended, all the same.
     fn drop(&mut self) {
-        if let Some(UnderWay::Device { stream, .. }) = self.take() {
+        if let Some(UnderWay::Device { stream, .. }) = self.wait_for() {
             for tensor in &self.tensors {
                 let _ = tensor.record_stream(&stream);
             }
