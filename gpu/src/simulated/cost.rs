@@ -259,6 +259,29 @@ mod tests {
     use super::*;
     use crate::host_profile::LAPTOP_8_CORES;
 
+    /// Formulas that a reader can check by hand: a ring goes round twice with all but one part, a tree up and down with all.
+    #[test]
+    fn a_collective_takes_what_the_ring_or_the_tree_takes() {
+        use crate::collective::ReduceOp;
+        let sum = CollectiveKind::AllReduce(ReduceOp::Sum);
+        let of = |profile, bytes, ranks| {
+            let CollectiveTime { algorithm, latency, transfer } = collective(profile, sum, bytes, ranks);
+            (algorithm, latency, transfer)
+        };
+        // 10 MB at 10 GB/s: half of it twice, in two steps.
+        assert_eq!(of(&T4, 10_000_000, 2), (Algorithm::Ring, 2_500 + 2 * 2_000, 1_000_000));
+        // 7/8 of it twice, in 14 steps; the tree would move all of it twice.
+        assert_eq!(of(&T4, 10_000_000, 8), (Algorithm::Ring, 2_500 + 14 * 2_000, 1_750_000));
+        // A kibibyte on NVLink: three steps up and three down.
+        assert_eq!(of(&H200, 1024, 8), (Algorithm::Tree, 2_000 + 6 * 1_500, 2 * 1024 / 380));
+        assert!(collective(&H200, sum, 1024, 8).latency_rules());
+        assert!(!collective(&H200, sum, 400 << 20, 8).latency_rules());
+        // No peers: down from one, 25.5 GB/s, and up to the next, 25.
+        let (_, latency, transfer) = of(&RTX_4090, 25_000_000, 2);
+        assert_eq!((latency, transfer), (1_800 + 2 * 3_000, (25e6 / 25.5 + 1e6) as u64));
+        assert_eq!(of(&T4, 1 << 20, 1), (Algorithm::Ring, 2_500, 0), "alone");
+    }
+
     fn square(size: usize) -> Gemm {
         squares(1, size)
     }

@@ -1,6 +1,6 @@
 //! The backward pass: gradients flow from a result to the leaves, node by node, without recursion.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::panic::Location;
 use std::sync::{Arc, PoisonError};
 
@@ -108,8 +108,9 @@ fn seed_gradient(root: &Tensor, given: Option<Tensor>) -> Result<Tensor> {
 /// A node runs when it is the latest one with a gradient pending. Everything that could still add to
 /// its gradient was recorded after it, so that gradient is then complete.
 ///
-/// Leaves are served at the end, in the order they were reached: one that is used several times gets one
-/// sum, and a walk that fails half way changes no gradient.
+/// A leaf is served when the last edge into it has been, and so one that is used several times gets one sum: what else
+/// happens to its gradient (a hook, an average over several GPUs) need not wait for the end of the walk. A walk that fails
+/// half way leaves the gradients that were complete by then, as PyTorch's does.
 ///
 /// A node runs on the stream that its operation ran on. A gradient that goes to another stream is waited for
 /// there; those of the leaves go to the streams that are current where backward was called.
@@ -123,10 +124,20 @@ fn walk(
     let place = scope::here();
     let _scope = scope::on_behalf_of(place);
     Ambient::spend(|host| &host.backward);
-    let mut pending = Pending { caller: stream::snapshot(), ..Pending::default() };
-    pending.send(&root.history(), seed)?;
+    let root = root.history();
+    let edges = edges_into_leaves(&root);
+    let mut pending = Pending { caller: stream::snapshot(), edges, ..Pending::default() };
+    pending.send(&root, seed)?;
+    let mut serve = |pending: &mut Pending, to: &History| match pending.arrived(to) {
+        Some((leaf, grad)) => {
+            Ambient::spend(|host| &host.node);
+            at_leaf(&leaf, grad)
+        }
+        None => Ok(()),
+    };
+    serve(&mut pending, &root)?;
     while let Some((_, (node, grad))) = pending.nodes.pop_last() {
-        let _stream = node.stream.map(stream::enter);
+        let stream = node.stream.map(stream::enter);
         let saved = saved_tensors(&node)?; // which may be computed again
         let scope = scope::operation(node.name(), place);
         Ambient::spend(|host| &host.node);
@@ -140,20 +151,41 @@ fn walk(
                 pending.send(&edge.to, fit(grad, &node, index)?)?;
             }
         }
+        drop(stream);
+        node.edges.iter().try_for_each(|edge| serve(&mut pending, &edge.to))?;
     }
-    pending.leaves.into_iter().try_for_each(|(leaf, grad)| {
+    // What is left has an edge from a node that no gradient has come to.
+    pending.leaves.into_iter().flatten().try_for_each(|(leaf, grad)| {
         Ambient::spend(|host| &host.node);
         at_leaf(&leaf, grad)
     })
+}
+
+/// How many edges lead into each leaf, by its address, of those that a walk from here can take.
+fn edges_into_leaves(root: &History) -> HashMap<*const Leaf, usize> {
+    let (mut edges, mut seen, mut ahead) = (HashMap::new(), HashSet::new(), vec![root]);
+    while let Some(to) = ahead.pop() {
+        match to {
+            History::Leaf(leaf) => *edges.entry(Arc::as_ptr(leaf)).or_insert(0) += 1,
+            History::Node(node) if seen.insert(Arc::as_ptr(node)) => {
+                ahead.extend(node.edges.iter().map(|edge| &edge.to));
+            }
+            History::Node(_) | History::None | History::Frozen(_) => {}
+        }
+    }
+    edges
 }
 
 /// Gradients on their way: sums that more may still be added to.
 #[derive(Default)]
 struct Pending {
     nodes: BTreeMap<u64, (Arc<Node>, Tensor)>,
-    leaves: Vec<(Arc<Leaf>, Tensor)>,
+    /// In the order in which they were reached; nothing in the place of one that has been served.
+    leaves: Vec<Option<(Arc<Leaf>, Tensor)>>,
     /// Where each leaf, by its address, stands in the list.
     places: HashMap<*const Leaf, usize>,
+    /// How many edges into each leaf are still to be served.
+    edges: HashMap<*const Leaf, usize>,
     /// The streams that were current where backward was called.
     caller: Streams,
 }
@@ -175,18 +207,27 @@ impl Pending {
                 let sum = sum_of(self.nodes.remove(&node.sequence).map(|(_, sum)| sum), grad)?;
                 self.nodes.insert(node.sequence, (node.clone(), sum));
             }
-            History::Leaf(leaf) => match self.places.get(&Arc::as_ptr(leaf)) {
-                Some(place) => {
-                    let (_, sum) = &mut self.leaves[*place];
-                    *sum = sum.add(&grad)?;
+            History::Leaf(leaf) => {
+                let place = *self.places.entry(Arc::as_ptr(leaf)).or_insert(self.leaves.len());
+                if place == self.leaves.len() {
+                    self.leaves.push(None);
                 }
-                None => {
-                    self.places.insert(Arc::as_ptr(leaf), self.leaves.len());
-                    self.leaves.push((leaf.clone(), grad));
-                }
-            },
+                let sum = sum_of(self.leaves[place].take().map(|(_, sum)| sum), grad)?;
+                self.leaves[place] = Some((leaf.clone(), sum));
+            }
         }
         Ok(())
+    }
+
+    /// An edge has been served. The leaf that it leads into and the gradient of that, if it was the last one.
+    fn arrived(&mut self, to: &History) -> Option<(Arc<Leaf>, Tensor)> {
+        let History::Leaf(leaf) = to else { return None };
+        let edges = self.edges.get_mut(&Arc::as_ptr(leaf))?;
+        *edges -= 1;
+        if *edges > 0 {
+            return None;
+        }
+        self.leaves[*self.places.get(&Arc::as_ptr(leaf))?].take()
     }
 }
 

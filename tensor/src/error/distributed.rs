@@ -59,7 +59,7 @@ pub enum DistributedError {
     #[error(
         "Expected to have finished reduction in the prior iteration before starting a new one. This error indicates that your module has parameters that were not used in producing loss. {advice}\nParameter indices which did not receive grad for rank {rank}: {}\n   = by name: {}",
         .parameters.iter().map(|(index, _)| index.to_string()).collect::<Vec<_>>().join(" "),
-        .parameters.iter().map(|(_, name)| name.as_str()).collect::<Vec<_>>().join(", "),
+        .parameters.iter().map(|(_, name)| &name[..]).collect::<Vec<_>>().join(", "),
         advice = advice(*.looked_for)
     )]
     Unused {

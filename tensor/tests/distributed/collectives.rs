@@ -251,3 +251,67 @@ fn halves_and_other_types_are_reduced_too() {
         Ok(())
     });
 }
+
+/// The same, of programs made at random: each rank does what it does, at its own pace, on two streams and between collectives
+/// of two groups. Whoever began first, every rank's clock says the same in the end.
+#[test]
+fn who_runs_first_does_not_matter() -> Result<()> {
+    use proptest::prelude::*;
+    use proptest::test_runner::TestRunner;
+
+    let program = proptest::collection::vec((0..7u8, 0..3usize, 0..200u64), 1..14);
+    let run = |steps: &[(u8, usize, u64)], first: usize| -> Result<Vec<Instant>> {
+        let times = machine("sim:t4x3").enter(|| {
+            // The ranks are called by other names, and so run in another order.
+            dist::spawn(3, |number| {
+                let device = (number + first) % 3;
+                cuda::set_device(device)?;
+                dist::init_process_group("nccl")?;
+                let group = dist::new_group(&[0, 1, 2])?;
+                let device_name = Device::cuda(device);
+                let (x, y) =
+                    (Tensor::ones_with(&[64, 64], device_name)?, Tensor::ones_with(&[64, 64], device_name)?);
+                let side = cuda::Stream::new(device_name)?;
+                let mut under_way = None;
+                for (what, who, amount) in steps {
+                    let reduce = |x: &Tensor, group| {
+                        dist::all_reduce_with(x, ReduceOp::Max, CollectiveOptions { group, async_op: true })
+                    };
+                    match what {
+                        0 => _ = x.matmul(&x)?,
+                        1 if *who == device => sleep(Duration::from_micros(*amount)),
+                        1 => {}
+                        2 => reduce(&x, None)?.wait()?,
+                        3 => under_way = Some(reduce(&y, Some(group.clone()))?),
+                        4 => match under_way.take() {
+                            Some(work) => work.wait()?,
+                            None => cuda::synchronize()?,
+                        },
+                        5 if *who == device => _ = x.sum()?.item()?,
+                        5 => {}
+                        _ => {
+                            side.wait_stream(&cuda::current_stream(device_name)?)?;
+                            cuda::stream(&side, || x.add(1.0))?;
+                            cuda::current_stream(device_name)?.wait_stream(&side)?;
+                        }
+                    }
+                }
+                cuda::synchronize()?;
+                Ok((device, Instant::now()))
+            })
+        })?;
+        let mut times = times;
+        times.sort_by_key(|(device, _)| *device);
+        Ok(times.into_iter().map(|(_, time)| time).collect())
+    };
+    let config = ProptestConfig { cases: 64, failure_persistence: None, ..Default::default() };
+    let test = |steps: Vec<(u8, usize, u64)>| {
+        let first = run(&steps, 0).unwrap();
+        for other in 1..3 {
+            prop_assert_eq!(&run(&steps, other).unwrap(), &first);
+        }
+        Ok(())
+    };
+    TestRunner::new(config).run(&program, test).unwrap_or_else(|failed| panic!("{failed}"));
+    Ok(())
+}

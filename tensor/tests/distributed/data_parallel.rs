@@ -250,8 +250,7 @@ fn train_lab_06(
             let model = of_lab_06()?;
             model.to(device)?;
             let model = DistributedDataParallel::new(model)?;
-            let optimizer =
-                Adam::new(model.parameters(), AdamOptions { lr: 0.01, ..Default::default() })?;
+            let optimizer = Adam::new(model.parameters(), AdamOptions { lr: 0.01, ..Default::default() })?;
             Ok(Replica { model, optimizer, x, y, loss: None })
         })?;
         let (mut losses, mut parameters) = (Vec::new(), Vec::new());
@@ -527,5 +526,46 @@ fn ranks_without_gpus_train_too() -> Result<()> {
     let [none, simulated] = [run("none")?, run("sim:t4")?];
     assert_eq!(none[0], none[1]);
     assert_eq!(none, simulated);
+    Ok(())
+}
+
+/// In the third step, whose buckets are those of the order of arrival.
+#[test]
+fn the_first_bucket_leaves_before_the_last_kernel_of_the_backward_pass() -> Result<()> {
+    for text in ["sim:t4x2", "sim:h200x8"] {
+        let machine = machine(text);
+        let size = if text.ends_with('8') { 8 } else { 2 };
+        let trace = machine.enter(|| {
+            let ranks = Ranks::new(size)?;
+            let mut models = ranks.run(|rank| {
+                let device = rank_on_gpu(rank)?;
+                let model = wide()?;
+                model.to(device)?;
+                let x = Tensor::ones_with(&[1024, 512], device)?;
+                Ok((DistributedDataParallel::new(model)?, x))
+            })?;
+            let step = |_: usize, (model, x): &mut (DistributedDataParallel<nn::Sequential>, Tensor)| {
+                model.forward(x)?.square()?.mean()?.backward()?;
+                cuda::synchronize()
+            };
+            ranks.run_each(&mut models, step)?;
+            ranks.run_each(&mut models, step)?;
+            let (done, trace) = machine.profile(|| ranks.run_each(&mut models, step));
+            done.map(|_| trace)
+        })?;
+        for rank in 0..size {
+            let of_rank = || trace.work.iter().filter(|work| work.call.rank == Some(rank));
+            let buckets: Vec<_> = of_rank()
+                .filter(|work| work.call.kind.name() == "all_reduce")
+                .map(|work| work.span)
+                .collect();
+            assert_eq!(buckets.len(), 2, "{text}");
+            let backward =
+                of_rank().filter(|work| work.call.operation.is_some_and(|name| name.ends_with("Backward0")));
+            let last = backward.map(|work| work.span.start).max().unwrap();
+            assert!(buckets[0].start < last, "{text}, rank {rank}: {} and {last}", buckets[0].start);
+            assert!(buckets[1].start >= buckets[0].end, "in their order");
+        }
+    }
     Ok(())
 }

@@ -180,7 +180,7 @@ impl<M: Module> Module for DistributedDataParallel<M> {
         }
         let output = self.module.forward(input)?;
         if averages {
-            self.reducer.expect(&output)?;
+            self.reducer.prepare(&output)?;
         } else {
             self.reducer.expect_nothing();
         }

@@ -134,7 +134,7 @@ impl Reducer {
     }
 
     /// After a forward pass: a backward pass will come, from `output`.
-    pub(super) fn expect(&self, output: &Tensor) -> Result<()> {
+    pub(super) fn prepare(&self, output: &Tensor) -> Result<()> {
         let mut state = self.state();
         // Of a forward pass that no backward pass followed, and that used nothing.
         state.step.under_way.iter().try_for_each(Work::wait)?;
