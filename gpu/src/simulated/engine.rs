@@ -10,7 +10,7 @@
 //! Work of a stream runs in order. The first piece of each stream is ready when the work it waits for has
 //! run; an engine that is free takes what has been ready longest, of equals what was queued first.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use super::activity;
@@ -55,6 +55,8 @@ pub(super) struct State {
     pub(super) member: Option<Member>,
     /// How many collectives it has come to that have not ended, as far as is known.
     pub(super) arrived: usize,
+    /// Of work that others of a rank's streams wait for: how many do, and when it ended, if it has.
+    awaited: BTreeMap<OpId, (usize, Option<u64>)>,
     /// Whether a collective was queued since the host last knew of none that is under way.
     pub(super) meets: bool,
 }
@@ -70,7 +72,7 @@ struct EngineState {
 /// been ready longest, and was queued first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Next {
-    time: u64,
+    pub(super) time: u64,
     begins: bool,
     ready: u64,
     op: OpId,
@@ -101,6 +103,7 @@ impl State {
             spans: VecDeque::new(),
             member,
             arrived: 0,
+            awaited: BTreeMap::new(),
             meets: false,
         };
         for device in 0..state.devices.len() {
@@ -163,6 +166,7 @@ impl State {
         match &task {
             Task::Copy(copy) => self.for_pinned(copy.places(), PinnedSpace::hold),
             Task::Collective(_) => self.meets = true,
+            Task::Wait { op, .. } if self.member.is_some() => self.awaited.entry(*op).or_default().0 += 1,
             _ => {}
         }
         let id = self.next_op;
@@ -200,7 +204,13 @@ impl State {
                     self.clock.advance_to(next.time);
                     self.happen(next);
                 }
-                None if self.arrived > 0 => self.wait_for_others(device),
+                None if self.arrived > 0 => {
+                    if let Some(time) = self.wait_for_others(device)
+                        && done(self)
+                    {
+                        self.clock.advance_to(time);
+                    }
+                }
                 None => return Err(errors::deadlock(self.describe_waiting(device))),
             }
         }
@@ -329,6 +339,9 @@ impl State {
     fn complete(&mut self, stream: usize, start: u64, end: u64) {
         let id = self.streams[stream].id;
         let Some(op) = self.streams[stream].queue.pop_front() else { return };
+        if let Some(awaited) = self.awaited.get_mut(&op.id) {
+            awaited.1 = Some(end);
+        }
         if let Some(engine) = op.engine {
             let kind = self.engine_kind(engine);
             let profile = self.devices[id.device].profile;
@@ -343,6 +356,7 @@ impl State {
         match op.task {
             Task::Record(event) => self.events.reached(event, op.id, end),
             Task::Copy(copy) => self.for_pinned(copy.places(), PinnedSpace::release),
+            Task::Wait { op, .. } => self.no_longer_awaited(op),
             _ => {}
         }
         self.devices[id.device].queued -= 1;
@@ -352,6 +366,15 @@ impl State {
             self.active.retain(|active| *active != stream);
         }
         self.stamp_all(end);
+    }
+
+    fn no_longer_awaited(&mut self, op: OpId) {
+        if let Some((waits, _)) = self.awaited.get_mut(&op) {
+            *waits -= 1;
+            if *waits == 0 {
+                self.awaited.remove(&op);
+            }
+        }
     }
 
     /// A fault kills the context of its device: nothing that is queued there will run.
@@ -398,13 +421,21 @@ impl State {
         let Queue { head, queue, .. } = &self.streams[stream];
         let Some(op) = queue.front() else { return };
         if *head == Head::Waiting && self.may_run(stream, op) {
-            self.streams[stream].head = Head::Ready(op.earliest.max(time));
+            // As if it had not been asked for: that it was only shows that the end was not known here by then.
+            let was_over = match op.task {
+                Task::Wait { op, asked, .. } => {
+                    self.awaited.get(&op).is_some_and(|(_, end)| end.is_some_and(|end| end <= asked))
+                }
+                _ => false,
+            };
+            let ready = if was_over { self.streams[stream].ended } else { op.earliest.max(time) };
+            self.streams[stream].head = Head::Ready(ready);
         }
     }
 
     /// Whether a stream's first piece of work waits for no other stream.
     fn may_run(&self, stream: usize, op: &Op) -> bool {
-        if let Task::Wait { stream, op } = op.task
+        if let Task::Wait { stream, op, .. } = op.task
             && !self.streams[stream].has_run(op)
         {
             return false;

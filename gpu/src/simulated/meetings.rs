@@ -71,16 +71,22 @@ impl State {
         self.active.iter().filter_map(end).min().unwrap_or(u64::MAX)
     }
 
-    /// The host waits for other ranks, which run meanwhile.
-    pub(super) fn wait_for_others(&mut self, device: usize) {
-        let Some(Member { rank, world }) = self.member.clone() else { return };
+    /// The host waits for other ranks, which run meanwhile. If something has happened here by that which had been put off,
+    /// when that was.
+    pub(super) fn wait_for_others(&mut self, device: usize) -> Option<u64> {
+        let Member { rank, world } = self.member.clone()?;
         let keys: Vec<Key> = self.arrivals().into_iter().map(|(_, _, key)| key).collect();
         let next = self.next();
         match world.wait(rank, &keys, scope::current_place(), next.is_some()) {
             Ok(Waited::Met) => self.meet(),
-            Ok(Waited::GoOn) => _ = next.map(|next| self.happen(next)),
+            Ok(Waited::GoOn) => {
+                let next = next?;
+                self.happen(next);
+                return Some(next.time);
+            }
             Err(error) => self.give_up(device, error),
         }
+        None
     }
 
     /// Lets happen all up to now, for whoever looks and does not wait.

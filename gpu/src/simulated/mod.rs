@@ -322,12 +322,13 @@ impl Driver for Simulated {
 
     fn stream_wait_event(&self, stream: StreamId, event: EventId) -> DriverResult<()> {
         let (mut state, waiting) = self.enter_stream(stream, &self.host.wait_event)?;
+        let asked = self.clock.now();
         match state.events.get(event)?.record {
             Some(Record { stream, op, time: None }) => {
-                state.submit(waiting, None, 0, Task::Wait { stream, op })?;
+                state.submit(waiting, None, 0, Task::Wait { stream, op, asked })?;
             }
-            Some(Record { stream, op, time: Some(time) }) if time > self.clock.now() => {
-                state.submit_not_before(time, (waiting, None), 0, Task::Wait { stream, op })?;
+            Some(Record { stream, op, time: Some(time) }) if time > asked => {
+                state.submit_not_before(time, (waiting, None), 0, Task::Wait { stream, op, asked })?;
             }
             _ => {}
         }

@@ -37,6 +37,8 @@ pub(super) enum Task {
     Wait {
         stream: usize,
         op: OpId,
+        /// When that was: if the work had run by then, there was nothing to wait for.
+        asked: u64,
     },
 }
 
