@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use serde::{Deserialize, Serialize};
 
 use crate::case::Case;
-use crate::seen::{Seen, with_axis};
+use crate::seen::{Ended, Seen, with_axis};
 use crate::student;
 
 /// A way to solve an exercise, compiled: its name, its file as the compiler was given it, and what runs it.
@@ -48,8 +48,12 @@ fn run(variants: &[Variant]) -> io::Result<()> {
     student::catch_panics();
     let mut report = OpenOptions::new().append(true).create(true).open(&job.report)?;
     for case in &job.cases {
-        let seen = serde_json::to_string(&with_axis(job.axis, || observe(case)))?;
-        report.write_all(format!("{} {seen}\n", job.token).as_bytes())?;
+        let seen = with_axis(job.axis, || observe(case));
+        let line = serde_json::to_string(&seen)?;
+        report.write_all(format!("{} {line}\n", job.token).as_bytes())?;
+        if seen.ended == Ended::UsedUp {
+            break; // It does not end in the other cases either, and all of them might take longer than the process has.
+        }
     }
     Ok(())
 }
