@@ -39,6 +39,9 @@ impl State {
         }
         let Some(Member { world, .. }) = self.member.clone() else { return };
         for (stream, arrived, key) in self.arrivals() {
+            if self.streams[stream].head != Head::Arrived(arrived) {
+                continue; // Its device is gone: another collective has failed.
+            }
             match world.outcome(key) {
                 Some(Ok(Outcome { end, .. })) => {
                     self.streams[stream].head = Head::Running { start: arrived, slices: 0, next: end };
