@@ -205,7 +205,7 @@ pub fn collective(profile: &Profile, kind: CollectiveKind, bytes: usize, ranks: 
         transfer: link(bytes) as u64,
     };
     let ring = time(&ways[0]);
-    ways.iter().map(time).filter(|other| other.total() < ring.total()).next_back().unwrap_or(ring)
+    ways.iter().map(time).rfind(|other| other.total() < ring.total()).unwrap_or(ring)
 }
 
 /// `cudaMalloc`, beside waiting for the device.
