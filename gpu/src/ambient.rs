@@ -14,6 +14,7 @@ use crate::flags::Backends;
 use crate::host_memory::HostMemory;
 use crate::host_profile::{HostProfile, HostTime, LAPTOP_8_CORES};
 use crate::random::Generator;
+use crate::ranks::Member;
 use crate::scope::Place;
 use crate::time::Clock;
 
@@ -31,14 +32,16 @@ pub struct Ambient {
     /// Of what, and where, if a warning is for each line that gives it.
     warned: Mutex<HashSet<(&'static str, Option<Place>)>>,
     /// Receives warnings. The crate itself never prints.
-    on_warning: Mutex<Option<Arc<dyn Fn(&str) + Send + Sync>>>,
+    on_warning: Arc<Mutex<Option<Arc<dyn Fn(&str) + Send + Sync>>>>,
     /// Warnings of how the machine was made, until somebody hears them.
     untold: Mutex<Vec<String>>,
     /// How many GPUs the machine has: set once, when it is made.
     gpus: OnceLock<usize>,
     /// How many more operations its program may ask for, where somebody has said so.
-    operations_left: Mutex<Option<u64>>,
+    operations_left: Arc<Mutex<Option<u64>>>,
     is_limited: AtomicBool,
+    /// Which rank of several it is.
+    member: Option<Member>,
 }
 
 static DEFAULT: LazyLock<Arc<Ambient>> = LazyLock::new(|| Ambient::new(Clock::real()));
@@ -81,12 +84,48 @@ impl Ambient {
             memory: Arc::default(),
             backends: Mutex::default(),
             warned: Mutex::default(),
-            on_warning: Mutex::default(),
+            on_warning: Arc::default(),
             untold: Mutex::default(),
             gpus: OnceLock::new(),
-            operations_left: Mutex::default(),
+            operations_left: Arc::default(),
             is_limited: AtomicBool::new(false),
+            member: None,
         })
+    }
+
+    /// What a rank has of this host: a process of its own on the same computer. Generator, flags and clock are its own;
+    /// memory, the handler of warnings and the number of operations left are shared.
+    pub fn fork(&self, member: Member, clock: Clock) -> Arc<Ambient> {
+        Arc::new(Ambient {
+            id: MachineId::next(),
+            clock,
+            profile: self.profile,
+            others_worked: AtomicU64::new(0),
+            generator: Generator::new(),
+            memory: self.memory.clone(),
+            backends: Mutex::default(),
+            warned: Mutex::default(),
+            on_warning: self.on_warning.clone(),
+            untold: Mutex::default(),
+            gpus: OnceLock::new(),
+            operations_left: self.operations_left.clone(),
+            is_limited: AtomicBool::new(self.is_limited.load(Ordering::Relaxed)),
+            member: Some(member),
+        })
+    }
+
+    /// Which rank this thread runs, if it is one of several.
+    pub fn member() -> Option<Member> {
+        of_current(|ambient| ambient.member.clone())
+    }
+
+    /// Its number.
+    pub fn rank() -> Option<usize> {
+        of_current(|ambient| ambient.member.as_ref().map(|member| member.rank))
+    }
+
+    pub fn host_profile(&self) -> &'static HostProfile {
+        self.profile
     }
 
     /// Where a thread that has entered nothing is.

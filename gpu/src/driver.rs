@@ -6,6 +6,7 @@
 
 use std::fmt;
 
+use crate::collective::{Collective, CollectiveKind, CollectiveTime};
 pub use crate::conv::{Conv, ConvAlgorithm};
 pub use crate::gemm::Gemm;
 pub use crate::handles::{DevicePtr, EventId, OpId, PinnedPtr, StreamId};
@@ -13,7 +14,9 @@ use crate::kernel::Launch;
 pub use crate::process::Process;
 pub use crate::properties::DeviceProperties;
 use crate::races::RaceLog;
+use crate::ranks::Member;
 use crate::reading::Gpu;
+use crate::time::Clock;
 
 /// Where the host end of a copy lies.
 pub enum HostSource<'a> {
@@ -183,6 +186,21 @@ pub trait Driver: Send + Sync {
         algorithm: &ConvAlgorithm,
         workspace: DevicePtr,
     ) -> DriverResult<OpId>;
+
+    /// The same devices as another program has them (a rank of several): with streams, memory and a clock of its own. Nothing,
+    /// where they are not to be had so.
+    fn fork(&self, _member: &Member, _clock: Clock) -> Option<Box<dyn Driver>> {
+        None
+    }
+    /// Takes part in a collective (`ncclAllReduce` and its like), which begins when all ranks have come to it.
+    fn collective(&self, _stream: StreamId, _part: Collective) -> DriverResult<OpId> {
+        let message = "collectives of real GPUs are NCCL's, which this crate does not call yet";
+        Err(DriverError { code: 0, name: "NCCL", message, detail: None })
+    }
+    /// How long a collective of so many ranks takes, each of which brings so many bytes, where that is known beforehand.
+    fn collective_time(&self, _kind: CollectiveKind, _bytes: usize, _ranks: usize) -> Option<CollectiveTime> {
+        None
+    }
 
     /// Waits until all work of the stream has run, and leaves the program's order as it is: races that this wait
     /// hides are found all the same.

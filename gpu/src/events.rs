@@ -7,6 +7,8 @@ use std::collections::HashMap;
 use std::ops::Sub;
 use std::time::Duration;
 
+use crate::ambient::Ambient;
+use crate::collective::CollectiveKind;
 use crate::conv::ConvPass;
 use crate::driver::{Engine, EventId, OpId, Span, StreamId};
 use crate::dtype::DType;
@@ -32,6 +34,8 @@ pub struct Counters {
     pub copies_between_devices: u64,
     /// Their bytes.
     pub bytes_between_devices: u64,
+    /// Parts that ranks took in collectives.
+    pub collectives: u64,
     /// Times the host was told to wait: for a device (`torch.cuda.synchronize`), a stream or an event.
     pub synchronizations: u64,
     /// Blocks taken from the caching allocator.
@@ -56,6 +60,7 @@ impl Sub for Counters {
                 .copies_between_devices
                 .saturating_sub(earlier.copies_between_devices),
             bytes_between_devices: self.bytes_between_devices.saturating_sub(earlier.bytes_between_devices),
+            collectives: self.collectives.saturating_sub(earlier.collectives),
             synchronizations: self.synchronizations.saturating_sub(earlier.synchronizations),
             allocations: self.allocations.saturating_sub(earlier.allocations),
             driver_mallocs: self.driver_mallocs.saturating_sub(earlier.driver_mallocs),
@@ -102,6 +107,11 @@ pub enum EventKind {
     },
     Copy {
         kind: CopyKind,
+        bytes: u64,
+    },
+    /// A rank's part in a collective: what it brings.
+    Collective {
+        kind: CollectiveKind,
         bytes: u64,
     },
     /// The host waits for a device, a stream, an event.
@@ -158,6 +168,7 @@ impl EventKind {
             EventKind::Copy { kind: CopyKind::HostToDevice, .. } => "Memcpy HtoD".to_string(),
             EventKind::Copy { kind: CopyKind::DeviceToHost, .. } => "Memcpy DtoH".to_string(),
             EventKind::Copy { kind: CopyKind::Peer, .. } => "Memcpy PtoP".to_string(),
+            EventKind::Collective { kind, .. } => kind.label().to_string(),
             other => other.call().to_string(),
         }
     }
@@ -166,6 +177,7 @@ impl EventKind {
     pub fn bytes(&self) -> Option<u64> {
         match self {
             EventKind::Copy { bytes, .. }
+            | EventKind::Collective { bytes, .. }
             | EventKind::Allocate { bytes, .. }
             | EventKind::DriverMalloc { bytes, .. }
             | EventKind::MallocHost { bytes } => Some(*bytes),
@@ -182,6 +194,13 @@ impl EventKind {
             EventKind::Convolution { pass: ConvPass::BackwardData, .. } => "cudnnConvolutionBackwardData",
             EventKind::Convolution { pass: ConvPass::BackwardFilter, .. } => "cudnnConvolutionBackwardFilter",
             EventKind::Copy { .. } => "cudaMemcpyAsync",
+            EventKind::Collective { kind, .. } => match kind {
+                CollectiveKind::AllReduce(_) | CollectiveKind::Barrier => "ncclAllReduce",
+                CollectiveKind::Broadcast { .. } => "ncclBroadcast",
+                CollectiveKind::AllGather => "ncclAllGather",
+                CollectiveKind::ReduceScatter(_) => "ncclReduceScatter",
+                CollectiveKind::PointToPoint => "ncclSend/ncclRecv",
+            },
             EventKind::Synchronize => "cudaDeviceSynchronize",
             EventKind::StreamSynchronize => "cudaStreamSynchronize",
             EventKind::EventSynchronize { .. } => "cudaEventSynchronize",
@@ -208,6 +227,8 @@ pub struct Call {
     /// frees its memory on no line.
     pub operation: Option<&'static str>,
     pub place: Option<Place>,
+    /// The rank whose program it is, if there are several.
+    pub rank: Option<usize>,
     /// When the call began and when it returned, in nanoseconds of the host's clock.
     pub begin: u64,
     pub end: u64,
@@ -223,6 +244,8 @@ pub struct Range {
     pub end: u64,
     /// How many others it is part of.
     pub depth: usize,
+    /// The rank whose program it is, if there are several.
+    pub rank: Option<usize>,
 }
 
 /// What one recording has seen so far.
@@ -322,6 +345,7 @@ impl Recorder {
                 counters.copies_between_devices += 1;
                 counters.bytes_between_devices += bytes;
             }
+            EventKind::Collective { .. } => counters.collectives += 1,
             EventKind::Synchronize | EventKind::StreamSynchronize | EventKind::EventSynchronize { .. } => {
                 counters.synchronizations += 1;
             }
@@ -337,7 +361,7 @@ impl Recorder {
         if self.is_recording() {
             self.unfetched += 1;
             let (operation, place) = (scope::current_operation(), scope::current_place());
-            let call = Call { kind, stream, op, operation, place, begin, end };
+            let call = Call { kind, stream, op, operation, place, rank: Ambient::rank(), begin, end };
             self.logs.iter_mut().for_each(|log| log.calls.push(call));
         }
     }

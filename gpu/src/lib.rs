@@ -4,7 +4,7 @@
 //!
 //! | room | what is there |
 //! | --- | --- |
-//! | base | `dtype.rs`, `shape.rs` (how elements lie in memory), `device.rs`, `scope.rs` (whose line of the program is under way), `error/`, `random/`, and what a driver is asked for, as plain data: `kernel.rs`, `gemm.rs`, `conv.rs` |
+//! | base | `dtype.rs`, `shape.rs` (how elements lie in memory), `device.rs`, `scope.rs` (whose line of the program is under way), `error/`, `random/`, and what a driver is asked for, as plain data: `kernel.rs`, `gemm.rs`, `conv.rs`, `collective.rs`; `ranks.rs`, several programs on one machine |
 //! | host | `ambient.rs`, what is around a thread; `time.rs`; `host_memory.rs`; `host_profile.rs`, how long the modelled host takes |
 //! | contract | `driver.rs`, all that is asked of a GPU; `races.rs` |
 //! | events | `events.rs`, what was asked for and when it ran |
@@ -118,6 +118,8 @@
 
 pub mod allocator;
 pub mod ambient;
+#[doc(hidden)]
+pub mod collective;
 pub mod conv;
 #[doc(hidden)]
 pub mod current_stream;
@@ -153,6 +155,8 @@ pub mod process;
 pub mod properties;
 pub mod races;
 pub mod random;
+#[doc(hidden)]
+pub mod ranks;
 #[doc(hidden)]
 pub mod reading;
 pub mod runtime;

@@ -1,6 +1,7 @@
 //! What stands between tensors and the driver: memory through the caching allocator, launches (`launch.rs`),
 //! copies (`copy.rs`), streams and events (`streams.rs`), and a note of all of it.
 
+mod collective;
 mod convolution;
 mod copy;
 mod launch;
@@ -13,9 +14,8 @@ pub use memory::DeviceMemory;
 use streams::StreamPool;
 pub use waits::SyncDebugMode;
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
-use std::thread::{self, ThreadId};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use smallvec::SmallVec;
 
@@ -29,6 +29,7 @@ use crate::events::{EventKind, Recorder};
 use crate::lock::lock;
 use crate::races::{RACE, RaceLog};
 use crate::random::Philox;
+use crate::ranks::{MEETING, Member};
 use crate::time::Clock;
 
 /// The CUDA devices of a machine.
@@ -41,8 +42,19 @@ pub struct Cuda {
     sync_debug: Mutex<SyncDebugMode>,
     launch_blocking: AtomicBool,
     recorder: Arc<Mutex<Recorder>>,
-    /// The thread that drives simulated devices: with two, the order of the work would be an accident.
-    thread: OnceLock<ThreadId>,
+    /// The thread that drives simulated devices: with two, the order of the work would be an accident. 0 before the first.
+    thread: AtomicU64,
+    /// Which rank of several has them so.
+    member: Option<Member>,
+}
+
+/// The number of this thread, counted from 1 in the order in which they asked.
+fn this_thread() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    thread_local! {
+        static NUMBER: u64 = NEXT.fetch_add(1, Ordering::Relaxed);
+    }
+    NUMBER.with(|number| *number)
 }
 
 struct PerDevice {
@@ -80,7 +92,8 @@ impl Cuda {
             machine,
             clock,
             recorder,
-            thread: OnceLock::new(),
+            thread: AtomicU64::new(0),
+            member: None,
         }
     }
 
@@ -136,10 +149,9 @@ impl Cuda {
         if Ambient::in_worker() {
             return Err(GpuError::CudaInWorker);
         }
-        if self.clock.is_virtual()
-            && *self.thread.get_or_init(|| thread::current().id()) != thread::current().id()
-        {
-            return Err(GpuError::SimulatedThread);
+        if self.clock.is_virtual() && self.thread.load(Ordering::Relaxed) != this_thread() {
+            let first = self.thread.compare_exchange(0, this_thread(), Ordering::Relaxed, Ordering::Relaxed);
+            first.map_err(|_| GpuError::SimulatedThread)?;
         }
         Ok(())
     }
@@ -237,6 +249,11 @@ impl Cuda {
             && let Some(race) = self.race_log().and_then(RaceLog::latest)
         {
             return GpuError::Race(Box::new(race));
+        }
+        if error.name == MEETING
+            && let Some(trouble) = self.member.as_ref().and_then(|member| member.world.trouble(member.rank))
+        {
+            return GpuError::Meeting(Box::new(trouble));
         }
         if error.code == 0 {
             let detail = error.detail.map(|detail| format!(": {detail}")).unwrap_or_default();

@@ -4,15 +4,18 @@
 //! What Rust knows beyond it (the place of the call) follows on further lines.
 
 mod device_mismatch;
+pub(crate) mod distributed;
 pub(crate) mod dtype;
 pub(crate) mod tensor;
 
 pub use device_mismatch::{DeviceMismatch, MismatchedTensor};
+pub use distributed::RankError;
 pub use todevice_gpu::error::{
     GpuError, LayoutError, OutOfMemory, Race, RaceKind, RacingAccess, RacingOperation, RacingWorker,
 };
 
 use crate::kernel::Stopped;
+use distributed::DistributedError;
 
 /// The result of every fallible call of this crate, operators included.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -50,6 +53,9 @@ pub enum Error {
     /// An error that came when part of the work was done.
     #[error("{0}")]
     HalfDone(Box<HalfDone>),
+    /// An error that ended the program of a rank.
+    #[error("{0}")]
+    Rank(Box<RankError>),
 }
 
 /// What was done before an error, and is not undone.
@@ -103,6 +109,7 @@ impl Error {
         match self {
             Error::Refused(refusal) => (&**refusal as &dyn std::error::Error).downcast_ref(),
             Error::HalfDone(half) => half.cause.refusal(),
+            Error::Rank(rank) => rank.cause.refusal(),
             _ => None,
         }
     }
@@ -113,6 +120,7 @@ impl Error {
             Error::Refused(refusal) => refusal.kind(),
             Error::Layout(LayoutError::DimOutOfRange { .. }) => "IndexError",
             Error::HalfDone(half) => half.cause.kind(),
+            Error::Rank(rank) => rank.cause.kind(),
             _ => "RuntimeError",
         }
     }
@@ -123,6 +131,7 @@ impl Error {
             Error::DeviceMismatch(_) => Some("GPU0001"),
             Error::Gpu(error) => error.code(),
             Error::HalfDone(half) => half.cause.code(),
+            Error::Rank(rank) => rank.cause.code(),
             _ => None,
         }
     }
@@ -134,6 +143,7 @@ impl Error {
             Error::DeviceMismatch(mismatch) => mismatch.report(),
             Error::Gpu(error) => error.report(),
             Error::HalfDone(half) => half.said_after(half.cause.report()),
+            Error::Rank(rank) => rank.said_after(rank.cause.report()),
             other => other.to_string(),
         }
     }
@@ -166,7 +176,10 @@ impl From<GpuError> for Error {
     #[cold]
     #[inline(never)]
     fn from(error: GpuError) -> Error {
-        Error::Gpu(error)
+        match error {
+            GpuError::Meeting(error) => DistributedError::Meeting(*error).into(),
+            error => Error::Gpu(error),
+        }
     }
 }
 

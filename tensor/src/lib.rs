@@ -48,6 +48,7 @@
 //! | what lies where in a GPU's memory | [`cuda::memory_snapshot`] |
 //! | what a GPU did, and when | [`trace`]; [`Machine::profile`] and [`trace::record_function`] |
 //! | how busy a GPU is, and who holds its memory | [`monitor`] |
+//! | how one model is trained on several GPUs | [`distributed`]: `parallel/distributed/mod.rs` |
 //! | how errors tell their story | `error.rs`; each family is beside its operations, as `ops/conv/error.rs` |
 //!
 //! This crate draws nothing: `drawing` makes a timeline of a trace, and a map of a snapshot of the memory.
@@ -62,8 +63,8 @@
 #![warn(missing_docs)]
 
 pub(crate) use todevice_gpu::{
-    ambient, conv, device, dtype, events, figure_file, flags, handles, host_memory, host_profile, kernel,
-    lock, races, reading, scope, shape,
+    ambient, collective, conv, device, dtype, events, figure_file, flags, handles, host_memory, host_profile,
+    kernel, lock, races, ranks, reading, scope, shape,
 };
 pub use todevice_gpu::{random, time};
 
@@ -82,6 +83,7 @@ pub mod nn;
 mod operation;
 mod ops;
 pub mod optim;
+pub mod parallel;
 pub mod prelude;
 mod print;
 mod python;
@@ -97,6 +99,7 @@ pub mod errors {
     pub use crate::autograd::error::AutogradError;
     pub use crate::data::error::DataError;
     pub use crate::error::Refusal;
+    pub use crate::error::distributed::DistributedError;
     pub use crate::error::dtype::DTypeError;
     pub use crate::error::tensor::TensorError;
     pub use crate::nn::error::ModuleError;
@@ -123,6 +126,8 @@ pub mod profiles {
     pub use todevice_gpu::figure::{Figure, Status, Unit};
 }
 
+pub use parallel::distributed;
+
 pub use autograd::{enable_grad, inference_mode, is_grad_enabled, no_grad};
 pub use backends::{
     Float32MatmulPrecision, are_deterministic_algorithms_enabled, get_float32_matmul_precision,
@@ -132,7 +137,7 @@ pub use device::{Device, DeviceType, MachineId};
 pub use dtype::{DType, Element, Scalar};
 pub use error::{
     DeviceMismatch, Error, GpuError, HalfDone, LayoutError, MismatchedTensor, OutOfMemory, Race, RaceKind,
-    RacingAccess, RacingOperation, RacingWorker, Result,
+    RacingAccess, RacingOperation, RacingWorker, RankError, Result,
 };
 pub use half::{bf16, f16};
 pub use host_memory::HostMemory;

@@ -706,6 +706,95 @@ fn a_hook_may_step_and_clear_or_fail() {
     assert_eq!(grad(&x), [2.0]);
 }
 
+/// `x * k`, whose backward notes `name`, and fails if it is told to.
+struct Noted(&'static str, Arc<Mutex<Vec<&'static str>>>, bool);
+
+static NOTED: Operation = Operation::new("noted");
+
+impl Function<1> for Noted {
+    fn operation(&self) -> &'static Operation {
+        &NOTED
+    }
+    fn forward(&self, _: &mut Context<1>, [x]: [&Tensor; 1]) -> Result<Tensor> {
+        x.mul(1.0)
+    }
+    fn backward(&self, _: &Saved<1>, grad: &Tensor) -> Result<[Option<Tensor>; 1]> {
+        self.1.lock().unwrap().push(self.0);
+        match self.2 {
+            true => Err(Error::custom("out of ink")),
+            false => Ok([Some(grad.clone())]),
+        }
+    }
+}
+
+/// A chain `x → first → + early → second → + late`, what its backward did, and whether `first` fails.
+fn chain(fails: bool) -> ([Tensor; 3], Tensor, Arc<Mutex<Vec<&'static str>>>) {
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let leaves = [leaf(&[1.0]), leaf(&[1.0]), leaf(&[1.0])];
+    for (x, name) in leaves.iter().zip(["x", "early", "late"]) {
+        let seen = seen.clone();
+        x.register_post_accumulate_grad_hook(move |_| {
+            seen.lock().unwrap().push(name);
+            Ok(())
+        })
+        .unwrap();
+    }
+    let [x, early, late] = &leaves;
+    let first = Noted("first", seen.clone(), fails).apply([x]).unwrap().add(early).unwrap();
+    let second = Noted("second", seen.clone(), false).apply([&first]).unwrap().add(late).unwrap();
+    (leaves, second, seen)
+}
+
+#[test]
+fn a_leaf_is_served_before_the_operations_that_come_before_it() {
+    let (leaves, out, seen) = chain(false);
+    let options = || BackwardOptions { retain_graph: true, ..Default::default() };
+    out.backward_with(options()).unwrap();
+    assert_eq!(*seen.lock().unwrap(), ["late", "second", "early", "first", "x"]);
+    assert_eq!(leaves.each_ref().map(grad), [[1.0], [1.0], [1.0]]);
+    // Again, through the same graph, and through one in which a leaf is used by two operations: it waits for both.
+    seen.lock().unwrap().clear();
+    out.backward_with(options()).unwrap();
+    assert_eq!(*seen.lock().unwrap(), ["late", "second", "early", "first", "x"]);
+    seen.lock().unwrap().clear();
+    out.mul(&leaves[0]).unwrap().sum().unwrap().backward().unwrap();
+    assert_eq!(*seen.lock().unwrap(), ["late", "second", "early", "first", "x"]);
+    assert_eq!(grad(&leaves[0]), [2.0 + 1.0 + 3.0]);
+}
+
+#[test]
+fn a_walk_that_fails_half_way_leaves_what_it_has_served() {
+    let (leaves, out, seen) = chain(true);
+    assert_eq!(out.backward().unwrap_err().to_string(), "out of ink");
+    assert_eq!(*seen.lock().unwrap(), ["late", "second", "early", "first"]);
+    let [x, early, late] = &leaves;
+    assert!(x.grad().is_none());
+    assert_eq!([grad(early), grad(late)], [[1.0], [1.0]]);
+}
+
+#[test]
+fn a_leaf_does_not_wait_for_an_operation_that_no_gradient_reaches() {
+    struct Cut;
+    static CUT: Operation = Operation::new("cut");
+    impl Function<1> for Cut {
+        fn operation(&self) -> &'static Operation {
+            &CUT
+        }
+        fn forward(&self, _: &mut Context<1>, [x]: [&Tensor; 1]) -> Result<Tensor> {
+            x.mul(1.0)
+        }
+        fn backward(&self, _: &Saved<1>, _: &Tensor) -> Result<[Option<Tensor>; 1]> {
+            Ok([None])
+        }
+    }
+    let (x, y) = (leaf(&[2.0]), leaf(&[3.0]));
+    // One way from the result to `x` ends at the cut; `y` is reached behind it only.
+    let cut = Cut.apply([&x.mul(&y).unwrap()]).unwrap();
+    cut.add(&x.mul(5.0).unwrap()).unwrap().backward().unwrap();
+    assert_eq!(grad(&x), [5.0]);
+    assert!(y.grad().is_none());
+}
+
 #[test]
 fn grad_answers_without_accumulating() {
     let (x, w, unused) = (leaf(&[1.0, 2.0]), leaf(&[3.0, 4.0]), leaf(&[5.0]));

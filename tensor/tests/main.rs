@@ -30,6 +30,7 @@ mod cuda_sweep;
 mod cudnn;
 mod data;
 mod devices;
+mod distributed;
 mod errors;
 mod feeding;
 mod gradients;

@@ -2,6 +2,7 @@
 //! stream to stream. On GPUs that are not there, so races come out the same way every time.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use todevice::cuda::{self, BlockState, Event, EventOptions, MemoryBlock, Stream};
@@ -532,6 +533,37 @@ fn a_backward_runs_on_the_stream_of_its_forward() -> Result<()> {
         let product = trace.work.iter().find(|work| work.call.kind.name() == "mul_f32");
         assert_eq!(product.map(|work| work.span.stream.number), Some(1), "{trace:?}");
         assert_eq!(x.grad().unwrap().to_vec::<f32>()?, [1f32.exp(); 4]);
+        Ok(())
+    })
+}
+
+/// The caller's stream waits for it in the end, once, and not for each leaf.
+#[test]
+fn a_gradient_is_collected_on_the_stream_of_the_first_use() -> Result<()> {
+    on("sim:t4", || {
+        let side = Stream::new(gpu())?;
+        let [x, w] = [3.0, 5.0].map(|value| full(&[4], value, gpu()).and_then(|x| x.requires_grad_(true)));
+        let (x, w) = (x?, w?);
+        let streams = Arc::new(Mutex::new(Vec::new()));
+        for leaf in [&x, &w] {
+            let streams = streams.clone();
+            leaf.register_post_accumulate_grad_hook(move |_| {
+                streams.lock().unwrap().push(cuda::current_stream(gpu())?);
+                Ok(())
+            })?;
+        }
+        side.wait_stream(&cuda::current_stream(gpu())?)?;
+        let y = cuda::stream(&side, || x.mul(&w)?.sum())?;
+        cuda::synchronize()?;
+        let (done, trace) = Machine::current().profile(|| y.backward());
+        done?;
+        assert_eq!(*streams.lock().unwrap(), [side.clone(), side.clone()]);
+        let waits = trace.calls.iter().filter(|call| call.kind.call() == "cudaStreamWaitEvent").count();
+        assert_eq!(waits, 2, "there and back: {trace:?}");
+        assert_eq!(
+            [x.grad(), w.grad()].map(|grad| grad.unwrap().to_vec::<f32>().unwrap()),
+            [[5.0; 4], [3.0; 4]]
+        );
         Ok(())
     })
 }

@@ -7,6 +7,7 @@ use std::fmt::{self, Write};
 use todevice_gpu::driver::{Engine, Span};
 use todevice_gpu::events::{Call, EventKind, Range, Work};
 
+use super::rows::programs;
 use super::{ENGINES, HOST, Timeline};
 
 /// The version of what is in the file: which rows there are, and what their `args` say.
@@ -22,6 +23,9 @@ impl Timeline<'_> {
     /// that of the file's `otherData`, beside the machine and the version of all this.
     pub fn to_chrome_json(&self) -> String {
         let mut rows = vec![metadata("process_name", HOST, 0, "host")];
+        for rank in programs(self.trace).into_iter().flatten() {
+            rows.push(metadata("thread_name", HOST, thread_of(Some(rank)), &format!("rank {rank}")));
+        }
         for (device, name) in self.trace.devices.iter().enumerate() {
             rows.push(metadata("process_name", device + 1, 0, &format!("cuda:{device} {name}")));
             for engine in ENGINES {
@@ -97,17 +101,17 @@ impl Timeline<'_> {
     fn host_row(&self, call: &Call) -> String {
         let operation = call.operation.map(|operation| format!(r#""operation":{}"#, Text(operation)));
         let args = [place_of(call), operation, bytes_of(call)];
-        self.on_host("host", call.kind.call(), call.begin, call.end, args)
+        self.on_host(("host", call.rank), call.kind.call(), call.begin, call.end, args)
     }
 
     fn range_row(&self, range: &Range) -> String {
         let place = format!(r#""place":{}"#, Text(&range.place.to_string()));
-        self.on_host("range", &range.name, range.begin, range.end, [Some(place)])
+        self.on_host(("range", range.rank), &range.name, range.begin, range.end, [Some(place)])
     }
 
     fn on_host<const N: usize>(
         &self,
-        category: &str,
+        (category, rank): (&str, Option<usize>),
         name: &str,
         begin: u64,
         end: u64,
@@ -119,8 +123,9 @@ impl Timeline<'_> {
             duration => format!(r#""ph":"X","dur":{}"#, Microseconds(duration)),
         };
         format!(
-            r#"{{{extent},"cat":"{category}","name":{},"pid":{HOST},"tid":0,"ts":{},"args":{{{}}}}}"#,
+            r#"{{{extent},"cat":"{category}","name":{},"pid":{HOST},"tid":{},"ts":{},"args":{{{}}}}}"#,
             Text(name),
+            thread_of(rank),
             Microseconds(begin),
             self.args(args),
         )
@@ -145,6 +150,11 @@ impl Timeline<'_> {
     }
 }
 
+/// The row of a program of the host's: its own, or that of a rank.
+fn thread_of(rank: Option<usize>) -> usize {
+    rank.map_or(0, |rank| 1 + rank)
+}
+
 fn name_of(engine: Engine) -> &'static str {
     match engine {
         Engine::Compute => "compute",
@@ -165,9 +175,10 @@ fn bytes_of(call: &Call) -> Option<String> {
 /// From the call of the host to the work it queued.
 fn arrow(span: &Span, call: &Call) -> String {
     format!(
-        "{{\"ph\":\"s\",\"cat\":\"queued\",\"name\":\"queued\",\"id\":{op},\"pid\":{HOST},\"tid\":0,\"ts\":{begin}}},\n\
+        "{{\"ph\":\"s\",\"cat\":\"queued\",\"name\":\"queued\",\"id\":{op},\"pid\":{HOST},\"tid\":{thread},\"ts\":{begin}}},\n\
          {{\"ph\":\"f\",\"bp\":\"e\",\"cat\":\"queued\",\"name\":\"queued\",\"id\":{op},\"pid\":{pid},\"tid\":{tid},\"ts\":{start}}}",
         op = span.op,
+        thread = thread_of(call.rank),
         begin = Microseconds(call.begin),
         pid = span.stream.device + 1,
         tid = span.engine as usize,

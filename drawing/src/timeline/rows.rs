@@ -1,5 +1,7 @@
 //! What a picture of a trace has in it, row by row, before anything is drawn.
 
+use std::collections::BTreeSet;
+
 use todevice_gpu::driver::Engine;
 use todevice_gpu::events::{Call, CopyKind, EventKind, Range, Trace, Work};
 use todevice_gpu::scope::Place;
@@ -13,6 +15,8 @@ pub enum Sort {
     /// A stretch of the host's time with a name.
     Range,
     Copy,
+    /// What ranks do together, from when one has come to it.
+    Collective,
     Kernel,
     Gemm,
     /// The host waits for a device.
@@ -36,8 +40,9 @@ pub struct Bar {
 }
 
 /// The sorts of work, each with its name.
-pub const SORTS: [(Sort, &str); 5] = [
+pub const SORTS: [(Sort, &str); 6] = [
     (Sort::Copy, "copy"),
+    (Sort::Collective, "collective"),
     (Sort::Kernel, "kernel"),
     (Sort::Gemm, "matrix product (gemm)"),
     (Sort::Wait, "the host waits"),
@@ -65,6 +70,7 @@ impl Sort {
         match self {
             Sort::Range => 'r',
             Sort::Copy => 'c',
+            Sort::Collective => 'o',
             Sort::Kernel => 'k',
             Sort::Gemm => 'g',
             Sort::Wait => 'w',
@@ -80,22 +86,27 @@ impl Row {
     }
 }
 
-/// The named ranges, a row for each depth; the host's calls; the engines that worked, device by device.
+/// The named ranges, a row for each depth, and the host's calls, rank by rank if there are several; the engines that worked, device by device.
 pub fn rows(trace: &Trace) -> Vec<Row> {
     let mut rows = Vec::new();
     let from_ranges = trace.calls.len() + trace.work.len();
-    let depths = trace.ranges.iter().map(|range| range.depth + 1).max().unwrap_or(0);
-    for depth in 0..depths {
-        let all = trace.ranges.iter().enumerate().map(|(index, range)| (from_ranges + index, range));
-        let ranges = all.filter(|(_, range)| range.depth == depth);
-        let (label, short) = match depth {
-            0 => ("host, what the program named", "host, named"),
-            _ => ("  part of it", "  part of it"),
-        };
-        rows.push(row(label, short, true, ranges.map(|(piece, range)| range_bar(trace, piece, range))));
+    for program in programs(trace) {
+        let host = program.map_or("host".to_owned(), |rank| format!("rank {rank}"));
+        let all = || trace.ranges.iter().enumerate().map(|(index, range)| (from_ranges + index, range));
+        let ranges = || all().filter(move |(_, range)| range.rank == program);
+        let depths = ranges().map(|(_, range)| range.depth + 1).max().unwrap_or(0);
+        for depth in 0..depths {
+            let ranges = ranges().filter(|(_, range)| range.depth == depth);
+            let (label, short) = match depth {
+                0 => (format!("{host}, what the program named"), format!("{host}, named")),
+                _ => ("  part of it".to_owned(), "  part of it".to_owned()),
+            };
+            rows.push(row(&label, &short, true, ranges.map(|(piece, range)| range_bar(trace, piece, range))));
+        }
+        let calls = trace.calls.iter().enumerate().filter(|(_, call)| call.rank == program);
+        let label = format!("{host}, calls");
+        rows.push(row(&label, &label, true, calls.filter_map(|(index, call)| call_bar(trace, index, call))));
     }
-    let calls = trace.calls.iter().enumerate().filter_map(|(index, call)| call_bar(trace, index, call));
-    rows.push(row("host, calls", "host, calls", true, calls));
     for device in 0..trace.devices.len() {
         for (index, engine) in ENGINES.into_iter().enumerate() {
             let all = trace.work.iter().enumerate();
@@ -112,6 +123,12 @@ pub fn rows(trace: &Trace) -> Vec<Row> {
     }
     rows.retain(|row| !row.bars.is_empty());
     rows
+}
+
+/// The programs that the host ran: its own, and those of ranks.
+pub(super) fn programs(trace: &Trace) -> BTreeSet<Option<usize>> {
+    let calls = trace.calls.iter().map(|call| call.rank);
+    calls.chain(trace.ranges.iter().map(|range| range.rank)).collect()
 }
 
 /// Bars sorted by time; of two that start together the one that ended first was first.
@@ -165,6 +182,7 @@ fn sort_of(kind: &EventKind) -> Sort {
         EventKind::Launch { .. } => Sort::Kernel,
         EventKind::Gemm { .. } | EventKind::Convolution { .. } => Sort::Gemm,
         EventKind::Copy { .. } => Sort::Copy,
+        EventKind::Collective { .. } => Sort::Collective,
         EventKind::Synchronize
         | EventKind::StreamSynchronize
         | EventKind::EventSynchronize { .. }

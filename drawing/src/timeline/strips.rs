@@ -45,7 +45,7 @@ impl Timeline<'_> {
         for row in all.iter().filter(|row| only_ranges || !row.bars.iter().any(is_range)) {
             let name = match row.bars[0].sort {
                 _ if row.on_host => "host",
-                Sort::Copy => "copies",
+                Sort::Copy | Sort::Collective => "copies",
                 _ => "GPU",
             };
             let bars: String = row.bars.iter().map(|bar| shape(bar, row.on_host, end)).collect();
@@ -71,7 +71,7 @@ fn shape(bar: &Bar, on_host: bool, end: f64) -> String {
     let within = |element: Element, room: u32| element.with("y", room).with("height", HEIGHT - 2 * room);
     let worker = if on_host { HOST } else { DEVICE };
     match bar.sort {
-        Sort::Copy => within(across(), 1).pale(COPY, 0.35).empty(),
+        Sort::Copy | Sort::Collective => within(across(), 1).pale(COPY, 0.35).empty(),
         Sort::Wait => {
             let empty = within(across(), 1).with("fill", "none").with("stroke", WAIT);
             empty.with("stroke-width", 1.5).with("stroke-dasharray", "4 2").empty()

@@ -279,7 +279,7 @@ impl Picture {
 }
 
 /// A bar in the look of its sort. They differ in colour, and in more than that: a kernel is full, a matrix
-/// product has a light stripe, a copy is pale with a border, waiting is empty.
+/// product has a light stripe, a copy is pale with a border, a collective has a stripe as well, waiting is empty.
 fn shape(sort: Sort, on_host: bool, (x, y): (f64, f64), (width, height): (f64, f64)) -> String {
     let across = || element("rect").lengths([("x", x), ("width", width)]);
     let bar = across().lengths([("y", y), ("height", height)]);
@@ -291,6 +291,10 @@ fn shape(sort: Sort, on_host: bool, (x, y): (f64, f64), (width, height): (f64, f
             element("path").with("d", bracket).with("fill", "none").with("stroke", CURRENT).empty()
         }
         Sort::Copy => bar.pale(COPY, 0.35).empty(),
+        Sort::Collective => {
+            let stripe = across().lengths([("y", y + height * 0.78)]).with("height", 2).with("fill", COPY);
+            bar.pale(COPY, 0.35).empty() + &stripe.empty()
+        }
         Sort::Kernel => bar.with("fill", worker(on_host)).empty(),
         Sort::Gemm => {
             let stripe = across().lengths([("y", y + height * 0.78)]).with("height", 2).with("fill", WHITE);

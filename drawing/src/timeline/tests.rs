@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use serde_json::Value as Json;
 use todevice::cuda::{self, Stream};
+use todevice::distributed::{self as dist, ReduceOp};
 use todevice::prelude::*;
+use todevice::time::sleep;
 use todevice::trace::{Trace, record_function};
 use todevice::{Machine, ToOptions};
 
@@ -665,4 +667,55 @@ fn a_file_that_is_no_timeline_is_told_so_on_one_line() {
     let drawing = Drawing::from(Comparison::new().recorded("<b>", "&", &Recorded::read(&named).unwrap()));
     assert_drawn(&drawing);
     assert!(!drawing.svg.contains("<script"));
+}
+
+/// The calls of each rank are in a row of its own. A collective is a bar on every GPU, and a long one where the rank had to
+/// wait for another.
+#[test]
+fn every_rank_has_its_row_and_waits_for_the_slow_one() {
+    let trace = on("sim:t4x2", |machine| {
+        let (done, trace) = machine.profile(|| {
+            dist::spawn(2, |rank| {
+                cuda::set_device(rank)?;
+                dist::init_process_group("nccl")?;
+                let x = record_function("make", || Tensor::full(&[1000], 1.0, Device::cuda(rank)))?;
+                if rank == 1 {
+                    sleep(Duration::from_millis(100));
+                }
+                dist::all_reduce(&x, ReduceOp::Sum)
+            })
+        });
+        done?;
+        Ok(trace)
+    });
+    let labels: Vec<String> = rows(&trace).into_iter().map(|row| row.label).collect();
+    assert_eq!(
+        labels,
+        [
+            "rank 0, what the program named",
+            "rank 0, calls",
+            "rank 1, what the program named",
+            "rank 1, calls",
+            "cuda:0, compute",
+            "cuda:0, copies to another device",
+            "cuda:1, compute",
+            "cuda:1, copies to another device",
+        ]
+    );
+    let collectives: Vec<Bar> =
+        rows(&trace).into_iter().flat_map(|row| row.bars).filter(|bar| bar.name == "all_reduce").collect();
+    let [waits, comes] = &collectives[..] else { panic!("{collectives:?}") };
+    assert!(waits.start + 90_000_000 < comes.start && waits.end == comes.end, "{collectives:?}");
+    let text = Timeline::of(&trace).to_text(80);
+    assert!(text.contains('╳') && text.contains("collective"), "{text}");
+    let json: Json = serde_json::from_str(&Timeline::of(&trace).to_chrome_json()).unwrap();
+    let named: Vec<&str> = json["traceEvents"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|event| event["name"] == "thread_name" && event["pid"] == 0)
+        .map(|event| event["args"]["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(named, ["rank 0", "rank 1"]);
+    assert_drawn(&Drawing::from(&trace));
 }

@@ -24,6 +24,7 @@ fn sign(sort: Sort) -> char {
     match sort {
         Sort::Range => '─',
         Sort::Copy => '▒',
+        Sort::Collective => '╳',
         Sort::Kernel => '█',
         Sort::Gemm => '▓',
         Sort::Wait => '░',
@@ -362,6 +363,7 @@ mod tests {
             begin,
             end,
             depth: 0,
+            rank: None,
         };
         let trace = Trace { modelled: true, ranges: ranges.iter().map(range).collect(), ..Trace::default() };
         Timeline::of(&trace).to_text(width)

@@ -2,7 +2,7 @@
 
 use std::panic::Location;
 
-use super::{OutOfMemory, Race};
+use super::{MeetingError, OutOfMemory, Race};
 use crate::device::Device;
 
 /// The result of what asks a GPU for something.
@@ -86,6 +86,9 @@ pub enum GpuError {
     /// GPU0003, only where [`RaceCheck::Error`](crate::races::RaceCheck::Error) is asked for.
     #[error("{0}")]
     Race(Box<Race>),
+    /// Ranks did not come together.
+    #[error("{0}")]
+    Meeting(Box<MeetingError>),
     /// One that has no name of its own.
     #[error("{0}")]
     Custom(String),

@@ -51,6 +51,7 @@ impl Piece {
                 (2 * *bytes as u64, blocks_of(*bytes), BLOCK)
             }
             Task::Copy(copy) => (copy.bytes as u64, 0.0, 0.0),
+            Task::Collective(part) => ((part.reads() + part.writes()) as u64, 0.0, 0.0),
             Task::Record(_) | Task::Wait { .. } => (0, 0.0, 0.0),
         };
         let bus = match task {

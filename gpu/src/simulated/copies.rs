@@ -41,6 +41,8 @@ impl Simulated {
             cost::copy(profile, Engine::HostToDevice, bytes)
         } else {
             state.wait_until(device, |state| state.streams[stream].queue.is_empty())?;
+            self.clock.advance_to(state.streams[stream].ended);
+            state.host_waited();
             state.races.host_waited_for_stream(stream);
             cost::pageable_copy(profile, Engine::HostToDevice, bytes)
         };
@@ -85,6 +87,7 @@ impl Simulated {
         let copy = Copy { from, to: End::Pinned(block), bytes };
         let done = submit_copy(&mut state, stream, engine, duration, copy).and_then(|op| {
             state.wait_until(device, |state| state.streams[stream].has_run(op))?;
+            state.host_waited();
             state.races.host_waited_for_stream(stream);
             state.pinned.space().read(block, target)?;
             Ok(op)

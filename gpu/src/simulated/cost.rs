@@ -6,6 +6,7 @@
 
 use super::convolution::Convolution;
 use super::profile::Profile;
+use crate::collective::{Algorithm, CollectiveKind, CollectiveTime};
 use crate::conv::{ConvPass, Way};
 use crate::driver::{Engine, Gemm};
 use crate::dtype::DType;
@@ -167,6 +168,46 @@ pub fn pageable_copy(profile: &Profile, engine: Engine, bytes: usize) -> u64 {
     profile.copy_latency.nanoseconds() + bandwidth.time_of(bytes as u64) as u64
 }
 
+/// A collective of `ranks` devices, each of which brings so many bytes, when all have come to it.
+///
+/// A ring has a link from each to the next. An all-reduce goes round it twice, and each time all but one of as many parts as
+/// there are ranks pass over every link. A tree, two of them in fact, so that all links are busy, moves everything up and
+/// down, in steps as few as its height. The shorter of both is taken. A step takes what a copy takes to set out.
+///
+/// Cards that are no peers go through the host: down from one and up to the next, one after the other. That all share the
+/// host's memory, and some of them a switch, is left out; so is what a collective takes of the multiprocessors.
+pub fn collective(profile: &Profile, kind: CollectiveKind, bytes: usize, ranks: usize) -> CollectiveTime {
+    let hop = profile.copy_latency.nanoseconds() * if profile.has_peers() { 1 } else { 2 };
+    let link = |bytes: f64| match profile.has_peers() {
+        true => bytes / profile.peer.value,
+        false => bytes / profile.pinned_to_host.value + bytes / profile.pinned_to_device.value,
+    };
+    let (n, bytes) = (ranks.max(1) as f64, bytes as f64);
+    let height = u64::from(ranks.max(1).next_power_of_two().trailing_zeros());
+    let round = ranks.max(1) as u64 - 1;
+    let share = (n - 1.0) / n;
+    let ring = |steps, bytes| (Algorithm::Ring, steps, bytes);
+    let tree = |steps, bytes| (Algorithm::Tree, steps, bytes);
+    let one_way = if ranks > 1 { bytes } else { 0.0 };
+    let ways: &[(Algorithm, u64, f64)] = match kind {
+        CollectiveKind::AllReduce(_) => {
+            &[ring(2 * round, 2.0 * share * bytes), tree(2 * height, 2.0 * one_way)]
+        }
+        CollectiveKind::Broadcast { .. } => &[ring(round, one_way), tree(height, one_way)],
+        CollectiveKind::AllGather => &[ring(round, (n - 1.0) * bytes)],
+        CollectiveKind::ReduceScatter(_) => &[ring(round, share * bytes)],
+        CollectiveKind::Barrier => &[ring(2 * round, 0.0), tree(2 * height, 0.0)],
+        CollectiveKind::PointToPoint => &[ring(1, bytes)],
+    };
+    let time = |&(algorithm, steps, bytes): &(Algorithm, u64, f64)| CollectiveTime {
+        algorithm,
+        latency: profile.smallest_kernel.nanoseconds() + steps * hop,
+        transfer: link(bytes) as u64,
+    };
+    let ring = time(&ways[0]);
+    ways.iter().map(time).rfind(|other| other.total() < ring.total()).unwrap_or(ring)
+}
+
 /// `cudaMalloc`, beside waiting for the device.
 pub fn malloc(profile: &Profile, bytes: usize) -> u64 {
     let mebibytes = bytes as f64 / 1048576.0;
@@ -217,6 +258,29 @@ mod tests {
     use super::super::tests::squares;
     use super::*;
     use crate::host_profile::LAPTOP_8_CORES;
+
+    /// Formulas that a reader can check by hand: a ring goes round twice with all but one part, a tree up and down with all.
+    #[test]
+    fn a_collective_takes_what_the_ring_or_the_tree_takes() {
+        use crate::collective::ReduceOp;
+        let sum = CollectiveKind::AllReduce(ReduceOp::Sum);
+        let of = |profile, bytes, ranks| {
+            let CollectiveTime { algorithm, latency, transfer } = collective(profile, sum, bytes, ranks);
+            (algorithm, latency, transfer)
+        };
+        // 10 MB at 10 GB/s: half of it twice, in two steps.
+        assert_eq!(of(&T4, 10_000_000, 2), (Algorithm::Ring, 2_500 + 2 * 2_000, 1_000_000));
+        // 7/8 of it twice, in 14 steps; the tree would move all of it twice.
+        assert_eq!(of(&T4, 10_000_000, 8), (Algorithm::Ring, 2_500 + 14 * 2_000, 1_750_000));
+        // A kibibyte on NVLink: three steps up and three down.
+        assert_eq!(of(&H200, 1024, 8), (Algorithm::Tree, 2_000 + 6 * 1_500, 2 * 1024 / 380));
+        assert!(collective(&H200, sum, 1024, 8).latency_rules());
+        assert!(!collective(&H200, sum, 400 << 20, 8).latency_rules());
+        // No peers: down from one, 25.5 GB/s, and up to the next, 25.
+        let (_, latency, transfer) = of(&RTX_4090, 25_000_000, 2);
+        assert_eq!((latency, transfer), (1_800 + 2 * 3_000, (25e6 / 25.5 + 1e6) as u64));
+        assert_eq!(of(&T4, 1 << 20, 1), (Algorithm::Ring, 2_500, 0), "alone");
+    }
 
     fn square(size: usize) -> Gemm {
         squares(1, size)

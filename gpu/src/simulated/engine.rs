@@ -4,10 +4,13 @@
 //! and begins later than that, so every decision up to `now` is made with all there is to know: it is final,
 //! nothing is ever rolled back, and the same program happens the same way every time.
 //!
+//! One thing breaks the rule's neck, and is why there is `meetings.rs`: when a collective ends depends on other programs, which
+//! may not have got there yet. Until that is known nothing happens here that is later than its end could be.
+//!
 //! Work of a stream runs in order. The first piece of each stream is ready when the work it waits for has
 //! run; an engine that is free takes what has been ready longest, of equals what was queued first.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use super::activity;
@@ -16,11 +19,13 @@ use super::convolution;
 use super::errors;
 use super::events::Events;
 use super::execute;
+use super::meetings;
 use super::op::{End, Head, Op, Queue, Task};
 use super::pinned::PinnedSpace;
 use super::races::Races;
 use crate::driver::{DriverError, DriverResult, Engine, OpId, Span, StreamId};
 use crate::races::RaceLog;
+use crate::ranks::Member;
 use crate::reading::Gpu;
 use crate::time::Clock;
 
@@ -42,10 +47,18 @@ pub(super) struct State {
     pub(super) events: Events,
     pub(super) races: Races,
     /// Streams that have work.
-    active: Vec<usize>,
+    pub(super) active: Vec<usize>,
     engines: Vec<EngineState>,
     next_op: OpId,
     pub(super) spans: VecDeque<Span>,
+    /// Which rank this is, if there are several.
+    pub(super) member: Option<Member>,
+    /// How many collectives it has come to that have not ended, as far as is known.
+    pub(super) arrived: usize,
+    /// Of work that others of a rank's streams wait for: how many do, and when it ended, if it has.
+    awaited: BTreeMap<OpId, (usize, Option<u64>)>,
+    /// Whether a collective was queued since the host last knew of none that is under way.
+    pub(super) meets: bool,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -58,8 +71,8 @@ struct EngineState {
 /// What happens next. The least one does: the earliest; then what ends before what begins; then what has
 /// been ready longest, and was queued first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Next {
-    time: u64,
+pub(super) struct Next {
+    pub(super) time: u64,
     begins: bool,
     ready: u64,
     op: OpId,
@@ -67,7 +80,13 @@ struct Next {
 }
 
 impl State {
-    pub(super) fn new(clock: Clock, seed: Option<u64>, devices: Vec<Card>, races: &Arc<RaceLog>) -> State {
+    pub(super) fn new(
+        clock: Clock,
+        seed: Option<u64>,
+        devices: Vec<Card>,
+        races: &Arc<RaceLog>,
+        member: Option<Member>,
+    ) -> State {
         let engines = vec![EngineState::default(); devices.len() * (OWN_ENGINES + devices.len())];
         let mut state = State {
             clock,
@@ -79,8 +98,13 @@ impl State {
             races: Races::new(races.clone()),
             active: Vec::new(),
             engines,
-            next_op: 0,
+            // Numbers of work are not the same on two ranks: a recording has that of all of them.
+            next_op: member.as_ref().map_or(0, |member| (member.rank as OpId + 1) << 40),
             spans: VecDeque::new(),
+            member,
+            arrived: 0,
+            awaited: BTreeMap::new(),
+            meets: false,
         };
         for device in 0..state.devices.len() {
             state.add_stream(device, true); // The default stream.
@@ -124,24 +148,40 @@ impl State {
         duration: u64,
         task: Task,
     ) -> DriverResult<OpId> {
+        self.submit_not_before(0, (stream, engine), duration, task)
+    }
+
+    /// The same, to begin at that time at the earliest.
+    pub(super) fn submit_not_before(
+        &mut self,
+        then: u64,
+        (stream, engine): (usize, Option<usize>),
+        duration: u64,
+        task: Task,
+    ) -> DriverResult<OpId> {
         let device = self.streams[stream].id.device;
         if self.devices[device].queued >= LAUNCH_QUEUE {
             self.wait_until(device, |state| state.devices[device].queued < LAUNCH_QUEUE)?;
         }
-        if let Task::Copy(copy) = &task {
-            self.for_pinned(copy.places(), PinnedSpace::hold);
+        match &task {
+            Task::Copy(copy) => self.for_pinned(copy.places(), PinnedSpace::hold),
+            Task::Collective(_) => self.meets = true,
+            Task::Wait { op, .. } if self.member.is_some() => self.awaited.entry(*op).or_default().0 += 1,
+            _ => {}
         }
         let id = self.next_op;
         self.next_op += 1;
         self.races.queue((stream, &self.streams[stream]), id, &task, &self.pinned);
         let earliest = self.clock.now() + self.devices[device].profile.launch_latency.nanoseconds();
+        let earliest = earliest.max(then);
         let duration = super::cost::jitter(duration, id, self.seed);
         self.devices[device].queued += 1;
         let queue = &mut self.streams[stream].queue;
         queue.push_back(Op { id, earliest, duration, engine, task });
         if queue.len() == 1 {
             self.active.push(stream);
-            self.stamp(stream, 0);
+            // What a rank's devices did while its program stood still may be later than its program is.
+            self.stamp(stream, self.streams[stream].ended);
         }
         Ok(id)
     }
@@ -149,7 +189,8 @@ impl State {
     /// Lets happen what happens until the host's time.
     pub(super) fn run_to_now(&mut self) {
         let now = self.clock.now();
-        while let Some(next) = self.next().filter(|next| next.time <= now) {
+        self.meet();
+        while let Some(next) = self.next_final().filter(|next| next.time <= now) {
             self.happen(next);
         }
     }
@@ -158,11 +199,28 @@ impl State {
     pub(super) fn wait_until(&mut self, device: usize, done: impl Fn(&State) -> bool) -> DriverResult<()> {
         self.run_to_now();
         while self.devices[device].fault.is_none() && !done(self) {
-            let next = self.next().ok_or_else(|| errors::deadlock(self.describe_waiting(device)))?;
-            self.clock.advance_to(next.time);
-            self.happen(next);
+            match self.next_final() {
+                Some(next) => {
+                    self.clock.advance_to(next.time);
+                    self.happen(next);
+                }
+                None if self.arrived > 0 => {
+                    if let Some(time) = self.wait_for_others(device)
+                        && done(self)
+                    {
+                        self.clock.advance_to(time);
+                    }
+                }
+                None => return Err(errors::deadlock(self.describe_waiting(device))),
+            }
         }
         self.check(device)
+    }
+
+    /// When the last work of a device ended that has run.
+    pub(super) fn last_end(&self, device: usize) -> u64 {
+        let streams = self.devices[device].streams.iter().map(|stream| &self.streams[*stream]);
+        streams.map(|stream| stream.ended).max().unwrap_or(0)
     }
 
     /// The error that killed a device's context, if one did.
@@ -202,31 +260,43 @@ impl State {
         }
     }
 
-    fn next(&self) -> Option<Next> {
+    /// What happens next, whatever comes of collectives.
+    fn next_final(&self) -> Option<Next> {
+        let next = self.next()?;
+        (self.arrived == 0 || next.time < self.horizon()).then_some(next)
+    }
+
+    pub(super) fn next(&self) -> Option<Next> {
         self.active.iter().filter_map(|stream| self.next_of(*stream)).min()
     }
 
     fn next_of(&self, stream: usize) -> Option<Next> {
         let op = self.streams[stream].queue.front()?;
         match self.streams[stream].head {
-            Head::Waiting => None,
+            Head::Waiting | Head::Arrived(_) => None,
             Head::Running { start, next, .. } => {
                 Some(Next { time: next, begins: false, ready: start, op: op.id, stream })
             }
             Head::Ready(ready) => {
-                let engine = op.engine.map_or(EngineState::default(), |engine| self.engines[engine]);
+                // Collectives of several groups stand side by side: if one kept the others from the link until its ranks have
+                // come, those might never.
+                let engine = op.engine.filter(|_| !matches!(op.task, Task::Collective(_)));
+                let engine = engine.map_or(EngineState::default(), |engine| self.engines[engine]);
                 let time = ready.max(engine.free_at);
                 (!engine.busy).then_some(Next { time, begins: true, ready, op: op.id, stream })
             }
         }
     }
 
-    fn happen(&mut self, next: Next) {
+    pub(super) fn happen(&mut self, next: Next) {
         let Next { time, stream, .. } = next;
         let Some(op) = self.streams[stream].queue.front() else { return };
         let (engine, slices) = (op.engine, op.task.slices());
         match (self.streams[stream].head, engine) {
             (Head::Ready(_), Some(engine)) => {
+                if matches!(op.task, Task::Collective(_)) {
+                    return self.arrive(stream, time);
+                }
                 self.engines[engine].busy = true;
                 let next = time + op.duration / slices as u64;
                 self.streams[stream].head = Head::Running { start: time, slices: 0, next };
@@ -260,6 +330,7 @@ impl State {
             }
             Task::Memset { to, value, bytes } => execute::memset(memory, *to, *value, *bytes),
             Task::Copy(copy) => execute::copy(&mut self.devices, &mut self.pinned, copy, copy.slice(slice)),
+            Task::Collective(part) => meetings::take(self.member.as_ref(), part, memory),
             Task::Record(_) | Task::Wait { .. } => Ok(()),
         }
     }
@@ -268,6 +339,9 @@ impl State {
     fn complete(&mut self, stream: usize, start: u64, end: u64) {
         let id = self.streams[stream].id;
         let Some(op) = self.streams[stream].queue.pop_front() else { return };
+        if let Some(awaited) = self.awaited.get_mut(&op.id) {
+            awaited.1 = Some(end);
+        }
         if let Some(engine) = op.engine {
             let kind = self.engine_kind(engine);
             let profile = self.devices[id.device].profile;
@@ -282,9 +356,11 @@ impl State {
         match op.task {
             Task::Record(event) => self.events.reached(event, op.id, end),
             Task::Copy(copy) => self.for_pinned(copy.places(), PinnedSpace::release),
+            Task::Wait { op, .. } => self.no_longer_awaited(op),
             _ => {}
         }
         self.devices[id.device].queued -= 1;
+        self.streams[stream].ended = end;
         self.streams[stream].head = Head::Waiting;
         if self.streams[stream].queue.is_empty() {
             self.active.retain(|active| *active != stream);
@@ -292,12 +368,22 @@ impl State {
         self.stamp_all(end);
     }
 
+    fn no_longer_awaited(&mut self, op: OpId) {
+        if let Some((waits, _)) = self.awaited.get_mut(&op) {
+            *waits -= 1;
+            if *waits == 0 {
+                self.awaited.remove(&op);
+            }
+        }
+    }
+
     /// A fault kills the context of its device: nothing that is queued there will run.
-    fn kill(&mut self, device: usize, fault: DriverError, time: u64) {
+    pub(super) fn kill(&mut self, device: usize, fault: DriverError, time: u64) {
         self.devices[device].fault = Some(fault);
         self.devices[device].queued = 0;
         for stream in self.devices[device].streams.clone() {
-            let running = matches!(self.streams[stream].head, Head::Running { .. });
+            let running = matches!(self.streams[stream].head, Head::Running { .. } | Head::Arrived(_));
+            self.arrived -= usize::from(matches!(self.streams[stream].head, Head::Arrived(_)));
             for (index, op) in std::mem::take(&mut self.streams[stream].queue).into_iter().enumerate() {
                 if let (0, true, Some(engine)) = (index, running, op.engine) {
                     self.engines[engine] = EngineState { busy: false, free_at: time };
@@ -335,13 +421,21 @@ impl State {
         let Queue { head, queue, .. } = &self.streams[stream];
         let Some(op) = queue.front() else { return };
         if *head == Head::Waiting && self.may_run(stream, op) {
-            self.streams[stream].head = Head::Ready(op.earliest.max(time));
+            // As if it had not been asked for: that it was only shows that the end was not known here by then.
+            let was_over = match op.task {
+                Task::Wait { op, asked, .. } => {
+                    self.awaited.get(&op).is_some_and(|(_, end)| end.is_some_and(|end| end <= asked))
+                }
+                _ => false,
+            };
+            let ready = if was_over { self.streams[stream].ended } else { op.earliest.max(time) };
+            self.streams[stream].head = Head::Ready(ready);
         }
     }
 
     /// Whether a stream's first piece of work waits for no other stream.
     fn may_run(&self, stream: usize, op: &Op) -> bool {
-        if let Task::Wait { stream, op } = op.task
+        if let Task::Wait { stream, op, .. } = op.task
             && !self.streams[stream].has_run(op)
         {
             return false;

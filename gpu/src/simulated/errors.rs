@@ -76,3 +76,8 @@ pub(super) fn deadlock(waiting: String) -> DriverError {
     let detail = Some(format!("deadlock: {waiting}"));
     DriverError { detail, ..plain(999, "cudaErrorUnknown", "unknown error") }
 }
+
+/// Not CUDA's: what stands for ranks that did not come together.
+pub(super) const fn meeting() -> DriverError {
+    plain(999, crate::ranks::MEETING, "ranks did not come together")
+}

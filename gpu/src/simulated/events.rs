@@ -24,6 +24,11 @@ impl Event {
     pub(super) fn is_complete(&self) -> bool {
         self.record.is_none_or(|record| record.time.is_some())
     }
+
+    /// The same at a time: a rank's devices may be ahead of its program.
+    pub(super) fn is_complete_at(&self, now: u64) -> bool {
+        self.record.is_none_or(|record| record.time.is_some_and(|time| time <= now))
+    }
 }
 
 #[derive(Default)]

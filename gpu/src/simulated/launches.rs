@@ -3,6 +3,7 @@
 use super::convolution::Convolution;
 use super::op::Task;
 use super::{Simulated, check_device, cost, errors, execute};
+use crate::collective::Collective;
 use crate::driver::{Conv, ConvAlgorithm, DevicePtr, DriverResult, Engine, Gemm, OpId, StreamId};
 use crate::kernel::{Argument, Launch};
 
@@ -67,5 +68,20 @@ impl Simulated {
         let duration = cost::memset(state.devices[device].profile, bytes);
         let engine = state.engine(device, Engine::Compute, 0);
         state.submit(stream, Some(engine), duration, Task::Memset { to, value, bytes })
+    }
+
+    /// On the link, until all ranks have come, and then for as long as the bytes take.
+    pub(super) fn queue_collective(&self, stream: StreamId, part: Collective) -> DriverResult<OpId> {
+        let device = stream.device;
+        let (mut state, stream) = self.enter_stream(stream, &self.host.launch)?;
+        if state.member.is_none() {
+            return Err(errors::invalid_value());
+        }
+        check_device(&mut state, device, part.input, part.reads())?;
+        check_device(&mut state, device, part.output, part.writes())?;
+        let (kind, bytes) = (part.fingerprint.kind, part.fingerprint.bytes());
+        let duration = cost::collective(state.devices[device].profile, kind, bytes, part.of).total();
+        let engine = state.engine(device, Engine::Peer, device);
+        state.submit(stream, Some(engine), duration, Task::Collective(Box::new(part)))
     }
 }

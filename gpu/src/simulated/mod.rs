@@ -7,14 +7,14 @@
 //!
 //! | to learn | read |
 //! | --- | --- |
-//! | in which order things happen | `engine.rs`, `op.rs` |
+//! | in which order things happen | `engine.rs`, `op.rs`; `meetings.rs`, where ranks wait for each other |
 //! | what they do to memory | `execute.rs`, `memory.rs`, `pinned.rs` |
 //! | how long they take | `cost.rs`, `profile.rs`, `host_profile.rs` |
 //! | what each call does | this file, `copies.rs`, `launches.rs` |
 //! | how data races are found | `races.rs` |
 //! | what a monitor sees | `activity.rs` |
 //!
-//! One thread drives a simulated machine. A lock keeps others out, but who comes first would be up to the
+//! One thread drives a simulated machine; of several ranks each has a simulation of its own. A lock keeps others out, but who comes first would be up to the
 //! scheduler, and then so were the modelled times.
 
 pub mod activity;
@@ -27,6 +27,7 @@ mod errors;
 mod events;
 mod execute;
 pub mod launches;
+mod meetings;
 mod memory;
 mod op;
 mod pinned;
@@ -43,6 +44,7 @@ use self::events::Record;
 use self::memory::Room;
 use self::op::Task;
 use self::profile::Profile;
+use crate::collective::{Collective, CollectiveKind, CollectiveTime};
 use crate::driver::{
     Conv, ConvAlgorithm, DevicePtr, Driver, DriverError, DriverResult, EventId, Gemm, HostSource, HostTarget,
     MemoryInfo, OpId, PinnedPtr, Process, Span, StreamId,
@@ -53,6 +55,7 @@ use crate::host_profile::HostProfile;
 use crate::kernel::Launch;
 use crate::properties::DeviceProperties;
 use crate::races::RaceLog;
+use crate::ranks::Member;
 use crate::reading::Gpu;
 use crate::time::Clock;
 
@@ -74,21 +77,32 @@ pub struct SimulatedOptions {
 
 /// Simulated devices, all of one kind.
 pub struct Simulated {
+    options: SimulatedOptions,
+    room: Arc<Room>,
     host: &'static HostProfile,
     clock: Clock,
-    state: Mutex<State>,
+    state: Arc<Mutex<State>>,
     races: Arc<RaceLog>,
 }
 
 impl Simulated {
     pub fn new(options: SimulatedOptions, clock: Clock) -> Simulated {
+        Simulated::made(options, clock, Arc::default(), Arc::default(), None)
+    }
+
+    fn made(
+        options: SimulatedOptions,
+        clock: Clock,
+        room: Arc<Room>,
+        races: Arc<RaceLog>,
+        member: Option<Member>,
+    ) -> Simulated {
         let total = options.memory.unwrap_or(options.profile.memory.value as u64);
-        let room = Arc::<Room>::default();
         let device = |index| Card::new(index, options.profile, total, options.others, &room);
         let devices = (0..options.count).map(device).collect();
-        let races = Arc::<RaceLog>::default();
-        let state = Mutex::new(State::new(clock.clone(), options.seed, devices, &races));
-        Simulated { host: options.host, clock, state, races }
+        let state = State::new(clock.clone(), options.seed, devices, &races, member);
+        let state = Arc::new(Mutex::new(state));
+        Simulated { options, room, host: options.host, clock, state, races }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -124,6 +138,8 @@ impl Simulated {
     fn wait_for_stream(&self, id: StreamId) -> DriverResult<(MutexGuard<'_, State>, usize)> {
         let (mut state, stream) = self.enter_stream(id, &self.host.synchronize)?;
         state.wait_until(id.device, |state| state.streams[stream].queue.is_empty())?;
+        self.clock.advance_to(state.streams[stream].ended);
+        state.host_waited();
         Ok((state, stream))
     }
 }
@@ -170,7 +186,11 @@ impl Driver for Simulated {
 
     fn malloc(&self, device: usize, bytes: usize) -> DriverResult<DevicePtr> {
         let mut state = self.enter(device, &self.host.synchronize)?;
-        state.wait_until(device, |state| !state.is_in_use(device))?;
+        // What waits for other ranks is not waited for: they may wait for what this one has yet to queue.
+        if !state.meets {
+            state.wait_until(device, |state| !state.is_in_use(device))?;
+            self.clock.advance_to(state.last_end(device));
+        }
         let on = &mut state.devices[device];
         match (bytes, on.has_room_for(bytes)) {
             (0, _) => Err(errors::invalid_value()),
@@ -283,8 +303,11 @@ impl Driver for Simulated {
     }
 
     fn stream_query(&self, stream: StreamId) -> DriverResult<bool> {
+        let device = stream.device;
         let (mut state, stream) = self.enter_stream(stream, &self.host.query)?;
-        let has_run = state.streams[stream].queue.is_empty();
+        state.settle(device)?;
+        let queue = &state.streams[stream];
+        let has_run = queue.queue.is_empty() && queue.ended <= self.clock.now();
         if has_run {
             state.races.host_waited_for_stream(stream);
         }
@@ -299,8 +322,15 @@ impl Driver for Simulated {
 
     fn stream_wait_event(&self, stream: StreamId, event: EventId) -> DriverResult<()> {
         let (mut state, waiting) = self.enter_stream(stream, &self.host.wait_event)?;
-        if let Some(Record { stream, op, time: None }) = state.events.get(event)?.record {
-            state.submit(waiting, None, 0, Task::Wait { stream, op })?;
+        let asked = self.clock.now();
+        match state.events.get(event)?.record {
+            Some(Record { stream, op, time: None }) => {
+                state.submit(waiting, None, 0, Task::Wait { stream, op, asked })?;
+            }
+            Some(Record { stream, op, time: Some(time) }) if time > asked => {
+                state.submit_not_before(time, (waiting, None), 0, Task::Wait { stream, op, asked })?;
+            }
+            _ => {}
         }
         // Also if it has happened already: that was luck.
         let State { races, streams, .. } = &mut *state;
@@ -332,7 +362,8 @@ impl Driver for Simulated {
     fn event_query(&self, event: EventId) -> DriverResult<bool> {
         let device = self.state().events.get(event)?.device;
         let mut state = self.enter(device, &self.host.query)?;
-        let has_run = state.events.get(event)?.is_complete();
+        state.settle(device)?;
+        let has_run = state.events.get(event)?.is_complete_at(self.clock.now());
         if has_run {
             state.races.host_waited_for_event(event);
         }
@@ -343,13 +374,17 @@ impl Driver for Simulated {
         let device = self.state().events.get(event)?.device;
         let mut state = self.enter(device, &self.host.synchronize)?;
         state.wait_until(device, |state| state.events.get(event).is_ok_and(|event| event.is_complete()))?;
+        let reached = state.events.get(event)?.record.and_then(|record| record.time);
+        self.clock.advance_to(reached.unwrap_or(0));
+        state.host_waited();
         state.races.host_waited_for_event(event);
         Ok(())
     }
 
     fn event_elapsed(&self, start: EventId, end: EventId) -> DriverResult<f32> {
         let device = self.state().events.get(start)?.device;
-        let state = self.enter(device, &self.host.query)?;
+        let mut state = self.enter(device, &self.host.query)?;
+        state.settle(device)?;
         let (start, end) = (state.events.get(start)?, state.events.get(end)?);
         if !start.timing || !end.timing || start.device != end.device {
             return Err(errors::invalid_handle());
@@ -390,6 +425,29 @@ impl Driver for Simulated {
         self.leave(self.queue_convolution(stream, conv, algorithm))
     }
 
+    fn fork(&self, member: &Member, clock: Clock) -> Option<Box<dyn Driver>> {
+        let (room, races) = (self.room.clone(), self.races.clone());
+        let rank = Simulated::made(self.options, clock, room, races, Some(member.clone()));
+        let state = Arc::downgrade(&rank.state);
+        member.world.set_drain(
+            member.rank,
+            Arc::new(move || {
+                if let Some(state) = state.upgrade() {
+                    state.lock().unwrap_or_else(PoisonError::into_inner).drain();
+                }
+            }),
+        );
+        Some(Box::new(rank))
+    }
+
+    fn collective(&self, stream: StreamId, part: Collective) -> DriverResult<OpId> {
+        self.leave(self.queue_collective(stream, part))
+    }
+
+    fn collective_time(&self, kind: CollectiveKind, bytes: usize, ranks: usize) -> Option<CollectiveTime> {
+        Some(cost::collective(self.options.profile, kind, bytes, ranks))
+    }
+
     fn finish(&self, stream: StreamId) -> DriverResult<()> {
         self.wait_for_stream(stream).map(drop)
     }
@@ -397,6 +455,8 @@ impl Driver for Simulated {
     fn synchronize(&self, device: usize) -> DriverResult<()> {
         let mut state = self.enter(device, &self.host.synchronize)?;
         state.wait_until(device, |state| state.devices[device].queued == 0)?;
+        self.clock.advance_to(state.last_end(device));
+        state.host_waited();
         state.races.host_waited_for_device(device);
         Ok(())
     }

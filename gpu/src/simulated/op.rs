@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use super::convolution::Convolution;
+use crate::collective::Collective;
 use crate::driver::{DevicePtr, EventId, Gemm, OpId, StreamId};
 use crate::kernel::Launch;
 
@@ -25,6 +26,7 @@ pub(super) enum Task {
     Gemm(Gemm),
     Convolution(Convolution),
     Copy(Copy),
+    Collective(Box<Collective>),
     Memset {
         to: DevicePtr,
         value: u8,
@@ -35,6 +37,8 @@ pub(super) enum Task {
     Wait {
         stream: usize,
         op: OpId,
+        /// When that was: if the work had run by then, there was nothing to wait for.
+        asked: u64,
     },
 }
 
@@ -100,6 +104,8 @@ pub(super) struct Queue {
     pub(super) blocking: bool,
     pub(super) queue: VecDeque<Op>,
     pub(super) head: Head,
+    /// When its last work ended that has run.
+    pub(super) ended: u64,
 }
 
 /// How far the first piece of work of a queue is.
@@ -109,6 +115,8 @@ pub(super) enum Head {
     Waiting,
     /// Since then an engine may take it.
     Ready(u64),
+    /// It has come to a collective at that time, and others may not have.
+    Arrived(u64),
     /// `slices` parts are done, and the next will be at `next`.
     Running { start: u64, slices: usize, next: u64 },
 }
@@ -116,7 +124,7 @@ pub(super) enum Head {
 impl Queue {
     pub(super) fn new(id: StreamId, blocking: bool) -> Queue {
         let queue = VecDeque::new();
-        Queue { id, blocking, queue, head: Head::Waiting }
+        Queue { id, blocking, queue, head: Head::Waiting, ended: 0 }
     }
 
     /// Whether its work up to that piece has run.

@@ -295,6 +295,8 @@ impl Call {
             EventKind::Synchronize | EventKind::StreamSynchronize | EventKind::EventSynchronize { .. } => {
                 (Wait, vec![])
             }
+            // What ranks do together is between devices.
+            EventKind::Collective { .. } => (BetweenDevices, vec![]),
             EventKind::EventRecord { .. } => (Record, vec![]),
             EventKind::StreamWaitEvent { .. } => (StreamWait, vec![]),
             EventKind::Allocate { .. } => (Allocate, vec![]),

@@ -1,6 +1,8 @@
 //! The backward pass: gradients flow from a result to the leaves, node by node, without recursion.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap};
+use std::mem;
 use std::panic::Location;
 use std::sync::{Arc, PoisonError};
 
@@ -13,6 +15,7 @@ use crate::amp::without_autocast;
 use crate::device::Device;
 use crate::error::Result;
 use crate::gpu::current_stream::{self as stream, StreamKey, Streams};
+use crate::gpu::runtime::Cuda;
 use crate::shape::broadcast;
 use crate::tensor::Tensor;
 use crate::{ops, scope};
@@ -77,7 +80,7 @@ pub fn grad(output: &Tensor, inputs: &[&Tensor], options: GradOptions) -> Result
         for (slot, _) in grads.iter_mut().zip(&wanted).filter(|(_, wanted)| std::ptr::eq(&***wanted, leaf)) {
             *slot = Some(grad.clone());
         }
-        Ok(())
+        Ok(grad)
     };
     without_autocast(|| no_grad(|| walk(output, seed, options.retain_graph, keep)))?;
     if !options.allow_unused && grads.iter().any(Option::is_none) {
@@ -105,89 +108,200 @@ fn seed_gradient(root: &Tensor, given: Option<Tensor>) -> Result<Tensor> {
 
 /// Walks the graph from the latest operation to the earliest, and gives each leaf the sum of its gradients.
 ///
-/// A node runs when it is the latest one with a gradient pending. Everything that could still add to
-/// its gradient was recorded after it, so that gradient is then complete.
+/// Which nodes and leaves there are, and how many edges lead to each leaf, is counted first. A node runs after all
+/// that were recorded later, so its gradient is then complete. A leaf gets its gradient, and `at_leaf` runs its
+/// hooks, as soon as the last edge into it has been served, while earlier operations still wait for their turn. So a
+/// walk that fails half way leaves the gradients of those leaves that it had served.
 ///
-/// Leaves are served at the end, in the order they were reached: one that is used several times gets one
-/// sum, and a walk that fails half way changes no gradient.
-///
-/// A node runs on the stream that its operation ran on. A gradient that goes to another stream is waited for
-/// there; those of the leaves go to the streams that are current where backward was called.
+/// A node runs on the stream that its operation ran on, and a leaf is served on the stream of the first operation
+/// that used it. A gradient that goes to another stream is waited for there. In the end the streams that were current
+/// where backward was called wait for those of the leaves.
 #[track_caller]
 fn walk(
     root: &Tensor,
     seed: Tensor,
     retain_graph: bool,
-    mut at_leaf: impl FnMut(&Leaf, Tensor) -> Result<()>,
+    at_leaf: impl FnMut(&Leaf, Tensor) -> Result<Tensor>,
 ) -> Result<()> {
     let place = scope::here();
     let _scope = scope::on_behalf_of(place);
     Ambient::spend(|host| &host.backward);
-    let mut pending = Pending { caller: stream::snapshot(), ..Pending::default() };
-    pending.send(&root.history(), seed)?;
-    while let Some((_, (node, grad))) = pending.nodes.pop_last() {
-        let _stream = node.stream.map(stream::enter);
-        let saved = saved_tensors(&node)?; // which may be computed again
-        let scope = scope::operation(node.name(), place);
-        Ambient::spend(|host| &host.node);
-        let grads = node.step.backward(&node, &saved, &grad)?;
-        drop((grad, saved, scope));
-        if !retain_graph {
-            node.saved.lock().unwrap_or_else(PoisonError::into_inner).free();
-        }
-        for (index, (edge, grad)) in node.edges.iter().zip(grads).enumerate() {
-            if let Some(grad) = grad {
-                pending.send(&edge.to, fit(grad, &node, index)?)?;
-            }
-        }
-    }
-    pending.leaves.into_iter().try_for_each(|(leaf, grad)| {
-        Ambient::spend(|host| &host.node);
-        at_leaf(&leaf, grad)
-    })
+    let mut walk = Walk::to(&root.history());
+    let done = walk.run(&root.history(), seed, retain_graph, place, at_leaf);
+    done.and(walk.join())
 }
 
-/// Gradients on their way: sums that more may still be added to.
-#[derive(Default)]
-struct Pending {
-    nodes: BTreeMap<u64, (Arc<Node>, Tensor)>,
-    leaves: Vec<(Arc<Leaf>, Tensor)>,
-    /// Where each leaf, by its address, stands in the list.
-    places: HashMap<*const Leaf, usize>,
+/// What is still to be done.
+struct Walk {
+    /// Each node by its place in the order, with the sum of the gradients that have reached it so far.
+    nodes: BTreeMap<u64, (Arc<Node>, Option<Tensor>)>,
+    /// Each leaf by its address.
+    leaves: HashMap<*const Leaf, Awaited>,
+    /// The leaves whose gradient is complete.
+    complete: Vec<(Arc<Leaf>, Awaited)>,
     /// The streams that were current where backward was called.
     caller: Streams,
+    /// Which of them wait for which others in the end.
+    joins: Vec<(Arc<Cuda>, StreamKey, StreamKey)>,
 }
 
-impl Pending {
-    /// Gives a gradient that was made on the current stream to who needs it next.
-    fn send(&mut self, to: &History, grad: Tensor) -> Result<()> {
-        let consumer = match to {
-            History::None | History::Frozen(_) => return Ok(()),
-            History::Node(node) => node.stream,
-            History::Leaf(_) => grad.storage().device().map(|memory| memory.find_stream(&self.caller)),
-        };
-        hand_over(&grad, consumer)?;
-        // Sums are made where they are needed.
-        let _stream = consumer.map(stream::enter);
-        match to {
+/// A leaf that gradients are on their way to.
+struct Awaited {
+    /// How many edges into it have not been served.
+    edges: usize,
+    /// The first operation that used it.
+    first: u64,
+    /// That one's stream, if it is of the leaf's device.
+    stream: Option<StreamKey>,
+    sum: Option<Tensor>,
+}
+
+impl Walk {
+    /// Looks at all of the graph that leads to `root`.
+    fn to(root: &History) -> Walk {
+        let (mut nodes, mut leaves) = (BTreeMap::new(), HashMap::new());
+        let mut unseen = Vec::new();
+        match root {
             History::None | History::Frozen(_) => {}
-            History::Node(node) => {
-                let sum = sum_of(self.nodes.remove(&node.sequence).map(|(_, sum)| sum), grad)?;
-                self.nodes.insert(node.sequence, (node.clone(), sum));
+            History::Node(node) => unseen.push(node),
+            History::Leaf(leaf) => {
+                leaves.insert(Arc::as_ptr(leaf), Awaited { edges: 1, first: 0, stream: None, sum: None });
             }
-            History::Leaf(leaf) => match self.places.get(&Arc::as_ptr(leaf)) {
-                Some(place) => {
-                    let (_, sum) = &mut self.leaves[*place];
-                    *sum = sum.add(&grad)?;
+        }
+        while let Some(node) = unseen.pop() {
+            let Entry::Vacant(slot) = nodes.entry(node.sequence) else { continue };
+            slot.insert((node.clone(), None));
+            for edge in &node.edges {
+                match &edge.to {
+                    History::None | History::Frozen(_) => {}
+                    History::Node(earlier) => unseen.push(earlier),
+                    History::Leaf(leaf) => {
+                        let stream = node.stream.filter(|stream| edge.input.device == device_of(*stream));
+                        let found = leaves.entry(Arc::as_ptr(leaf));
+                        let leaf = found.or_insert(Awaited { edges: 0, first: u64::MAX, stream, sum: None });
+                        leaf.edges += 1;
+                        if node.sequence < leaf.first {
+                            (leaf.first, leaf.stream) = (node.sequence, stream);
+                        }
+                    }
                 }
-                None => {
-                    self.places.insert(Arc::as_ptr(leaf), self.leaves.len());
-                    self.leaves.push((leaf.clone(), grad));
-                }
-            },
+            }
+        }
+        Walk { nodes, leaves, complete: Vec::new(), caller: stream::snapshot(), joins: Vec::new() }
+    }
+
+    fn run(
+        &mut self,
+        root: &History,
+        seed: Tensor,
+        retain_graph: bool,
+        place: &'static Location<'static>,
+        mut at_leaf: impl FnMut(&Leaf, Tensor) -> Result<Tensor>,
+    ) -> Result<()> {
+        self.send(root, Some(seed))?;
+        self.serve(&mut at_leaf)?;
+        while let Some((_, (node, grad))) = self.nodes.pop_last() {
+            let Some(grad) = grad else {
+                // No gradient reached it, so none will come from it.
+                node.edges.iter().try_for_each(|edge| self.send(&edge.to, None))?;
+                self.serve(&mut at_leaf)?;
+                continue;
+            };
+            let stream = node.stream.map(stream::enter);
+            let saved = saved_tensors(&node)?; // which may be computed again
+            let scope = scope::operation(node.name(), place);
+            Ambient::spend(|host| &host.node);
+            let grads = node.step.backward(&node, &saved, &grad)?;
+            drop((grad, saved, scope));
+            if !retain_graph {
+                node.saved.lock().unwrap_or_else(PoisonError::into_inner).free();
+            }
+            for (index, (edge, grad)) in node.edges.iter().zip(grads).enumerate() {
+                let grad = grad.map(|grad| fit(grad, &node, index)).transpose()?;
+                self.send(&edge.to, grad)?;
+            }
+            drop(stream);
+            self.serve(&mut at_leaf)?;
         }
         Ok(())
     }
+
+    /// Serves an edge: gives a gradient that was made on the current stream, if there is one, to who needs it next.
+    fn send(&mut self, to: &History, grad: Option<Tensor>) -> Result<()> {
+        match to {
+            History::None | History::Frozen(_) => {}
+            History::Node(node) => {
+                if let (Some(grad), Some((_, sum))) = (grad, self.nodes.get_mut(&node.sequence)) {
+                    add(sum, grad, node.stream)?;
+                }
+            }
+            History::Leaf(leaf) => {
+                let Some(awaited) = self.leaves.get_mut(&Arc::as_ptr(leaf)) else { return Ok(()) };
+                if let Some(grad) = grad {
+                    let memory = grad.storage().device();
+                    let current = || memory.map(|memory| memory.find_stream(&self.caller));
+                    awaited.stream = awaited.stream.or_else(current);
+                    add(&mut awaited.sum, grad, awaited.stream)?;
+                }
+                awaited.edges -= 1;
+                if awaited.edges == 0 {
+                    self.complete.extend(
+                        self.leaves.remove(&Arc::as_ptr(leaf)).map(|awaited| (leaf.clone(), awaited)),
+                    );
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives the leaves whose gradient is complete what is theirs.
+    fn serve(&mut self, at_leaf: &mut impl FnMut(&Leaf, Tensor) -> Result<Tensor>) -> Result<()> {
+        for (leaf, awaited) in mem::take(&mut self.complete) {
+            let Some(grad) = awaited.sum else { continue };
+            Ambient::spend(|host| &host.node);
+            let other = self.joined(&grad, awaited.stream);
+            let _caller = stream::enter_all(self.caller.clone());
+            let _stream = awaited.stream.map(stream::enter);
+            let grad = at_leaf(&leaf, grad)?;
+            if let (Some(memory), Some(caller)) = (grad.storage().device(), other) {
+                memory.record_stream(caller.id);
+            }
+        }
+        Ok(())
+    }
+
+    /// The caller's stream for a gradient that belongs to another one. In the end it waits for that.
+    fn joined(&mut self, grad: &Tensor, of_leaf: Option<StreamKey>) -> Option<StreamKey> {
+        let (memory, of_leaf) = (grad.storage().device()?, of_leaf?);
+        let caller = memory.find_stream(&self.caller);
+        if caller == of_leaf {
+            return None;
+        }
+        if !self.joins.iter().any(|(_, later, earlier)| (*later, *earlier) == (caller, of_leaf)) {
+            self.joins.push((memory.cuda().clone(), caller, of_leaf));
+        }
+        Some(caller)
+    }
+
+    /// Makes the streams of the caller wait for those that leaves were served on.
+    fn join(&self) -> Result<()> {
+        self.joins.iter().try_for_each(|(cuda, later, earlier)| Ok(cuda.wait_stream(later.id, earlier.id)?))
+    }
+}
+
+fn device_of(stream: StreamKey) -> Device {
+    Device::Cuda { index: stream.id.device, machine: stream.machine }
+}
+
+/// Adds a gradient that was made on the current stream to a sum, on the stream that needs it.
+fn add(sum: &mut Option<Tensor>, grad: Tensor, consumer: Option<StreamKey>) -> Result<()> {
+    hand_over(&grad, consumer)?;
+    let _stream = consumer.map(stream::enter);
+    *sum = Some(match sum.take() {
+        Some(sum) => sum.add(&grad)?,
+        None => grad,
+    });
+    Ok(())
 }
 
 /// Makes the stream that is to use a gradient wait for the one that made it, the current one, and keeps the memory
@@ -200,13 +314,6 @@ fn hand_over(grad: &Tensor, consumer: Option<StreamKey>) -> Result<()> {
         memory.record_stream(consumer.id);
     }
     Ok(())
-}
-
-fn sum_of(sum: Option<Tensor>, grad: Tensor) -> Result<Tensor> {
-    match sum {
-        Some(sum) => sum.add(&grad),
-        None => Ok(grad),
-    }
 }
 
 /// Brings a gradient to the shape, type and device of the input it belongs to: what broadcasting repeated in
@@ -241,9 +348,9 @@ fn on_device_of(device: Device, of: Option<(&'static str, usize)>, grad: Tensor)
 }
 
 impl Leaf {
-    /// Adds a gradient. The first one becomes `grad`; later ones are added to it in place, so that a
-    /// handle the user holds stays the gradient.
-    pub(super) fn accumulate(&self, grad: Tensor) -> Result<()> {
+    /// Adds a gradient and runs the hooks. The first one becomes `grad`; later ones are added to it in place, so that a
+    /// handle the user holds stays the gradient. It is returned.
+    pub(super) fn accumulate(&self, grad: Tensor) -> Result<Tensor> {
         // Locked all through: a gradient that another thread adds meanwhile must not be lost.
         let mut slot = self.grad.lock().unwrap_or_else(PoisonError::into_inner);
         let total = match &*slot {
@@ -261,6 +368,7 @@ impl Leaf {
         };
         drop(slot);
         let hooks = self.hooks.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        hooks.iter().try_for_each(|hook| hook(&total))
+        hooks.iter().try_for_each(|hook| hook(&total))?;
+        Ok(total)
     }
 }

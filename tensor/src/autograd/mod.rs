@@ -6,6 +6,7 @@
 //! - `gradient`: what a tensor has of it.
 //! - `engine`: the walk.
 //! - `mode`: `no_grad`, `enable_grad` and `inference_mode`.
+//! - `reach`: which leaves a result was made from.
 //! - `checkpoint`: computing again what was not kept.
 
 mod checkpoint;
@@ -15,6 +16,7 @@ mod function;
 mod gradient;
 mod graph;
 mod mode;
+mod reach;
 mod saved;
 
 #[doc(hidden)]
@@ -31,3 +33,4 @@ pub(crate) use function::{record, record_list};
 pub(crate) use graph::History;
 pub(crate) use mode::Mode;
 pub(crate) use mode::is_recording;
+pub(crate) use reach::Reach;

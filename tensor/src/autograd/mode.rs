@@ -13,6 +13,13 @@ thread_local! {
     static MODE: Cell<Mode> = const { Cell::new(Mode { grad: true, inference: false }) };
 }
 
+/// That of a fresh thread: operations are recorded.
+impl Default for Mode {
+    fn default() -> Mode {
+        Mode { grad: true, inference: false }
+    }
+}
+
 impl Mode {
     pub(crate) fn current() -> Mode {
         MODE.get()

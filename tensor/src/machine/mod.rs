@@ -13,10 +13,12 @@ use profile::Recording;
 pub use profile::record_function;
 pub use spec::{GpuSpec, SimulatedGpus, parse_seed};
 
+use std::any::{Any, TypeId};
 use std::cell::RefCell;
+use std::collections::HashMap;
 use std::fmt;
 use std::str::FromStr;
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak};
 
 use crate::ambient::Ambient;
 use crate::device::MachineId;
@@ -29,6 +31,7 @@ use crate::gpu::simulated::{Simulated, SimulatedOptions};
 use crate::host_memory::HostMemory;
 use crate::host_profile::HOSTS;
 use crate::random::Generator;
+use crate::ranks::{Member, World};
 use crate::time::Clock;
 
 /// A host and the GPUs it sees. Clones share it.
@@ -52,6 +55,10 @@ struct State {
     gpus: GpuSpec,
     cuda: Option<Arc<Cuda>>,
     recorder: Arc<Mutex<Recorder>>,
+    /// The GPUs as ranks have them that this machine has started.
+    ranks: Mutex<Vec<Weak<Cuda>>>,
+    /// What modules above keep for its program, each a thing of a type of its own.
+    kept: Mutex<HashMap<TypeId, Arc<dyn Any + Send + Sync>>>,
 }
 
 static DEFAULT: LazyLock<Machine> =
@@ -115,7 +122,41 @@ impl Machine {
         let cuda = driver(clock.clone())
             .map(|driver| Arc::new(Cuda::new(driver, id, clock.clone(), recorder.clone())));
         ambient.set_gpus(cuda.as_ref().map_or(0, |cuda| cuda.device_count()));
-        Machine(Arc::new(State { ambient, gpus, cuda, recorder }))
+        Machine::of(gpus, ambient, cuda, recorder)
+    }
+
+    fn of(
+        gpus: GpuSpec,
+        ambient: Arc<Ambient>,
+        cuda: Option<Arc<Cuda>>,
+        recorder: Arc<Mutex<Recorder>>,
+    ) -> Machine {
+        let (ranks, kept) = (Mutex::default(), Mutex::default());
+        Machine(Arc::new(State { ambient, gpus, cuda, recorder, ranks, kept }))
+    }
+
+    /// The same as one of several ranks has it, which begin now: a process of its own. None with real GPUs.
+    pub(crate) fn fork(&self, rank: usize, world: &Arc<World>) -> Option<Machine> {
+        let member = Member { rank, world: world.clone() };
+        let clock = if self.time_is_modelled() { Clock::default() } else { self.clock().clone() };
+        clock.advance_to(Ambient::now());
+        let ambient = self.0.ambient.fork(member.clone(), clock.clone());
+        let cuda = match self.cuda() {
+            Some(cuda) => Some(cuda.fork(member, ambient.id(), clock)?),
+            None => None,
+        };
+        ambient.set_gpus(cuda.as_ref().map_or(0, |cuda| cuda.device_count()));
+        let mut ranks = self.0.ranks.lock().unwrap_or_else(PoisonError::into_inner);
+        ranks.retain(|rank| rank.strong_count() > 0);
+        ranks.extend(cuda.as_ref().map(Arc::downgrade));
+        Some(Machine::of(self.0.gpus.clone(), ambient, cuda, self.0.recorder.clone()))
+    }
+
+    /// What a module keeps for the program on this machine, made when it is first asked for.
+    pub(crate) fn kept<T: Default + Send + Sync + 'static>(&self) -> Arc<T> {
+        let mut kept = self.0.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let one = kept.entry(TypeId::of::<T>()).or_insert_with(|| Arc::new(T::default())).clone();
+        one.downcast().unwrap_or_else(|_| unreachable!("it is kept by its type"))
     }
 
     /// The machine entered last on this thread, else the default one.
@@ -278,11 +319,20 @@ impl Machine {
     /// What a recording has seen, all work done.
     pub(crate) fn trace_of(&self, recording: u64) -> Trace {
         let mut devices = Vec::new();
+        self.keep_what_ranks_did();
         if let Some(cuda) = self.cuda() {
             cuda.finish_recorded();
             devices = (0..cuda.device_count()).map(|device| cuda.properties(device).name.clone()).collect();
         }
         self.recorder().trace(recording, self.to_string(), devices, self.time_is_modelled())
+    }
+
+    /// Gives the recordings that run what ranks have done on the GPUs, all work done.
+    pub(crate) fn keep_what_ranks_did(&self) {
+        if self.recorder().is_recording() {
+            let ranks = self.0.ranks.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            ranks.iter().filter_map(Weak::upgrade).for_each(|cuda| cuda.finish_recorded());
+        }
     }
 
     pub(crate) fn clock(&self) -> &Clock {

@@ -77,7 +77,8 @@ impl OpenRange {
         }
         let depth = DEPTH.replace(DEPTH.get() + 1);
         let (begin, place) = (machine.clock().now(), scope::place_or(Location::caller()));
-        Some(OpenRange { machine, range: Range { name: name.to_string(), place, begin, end: begin, depth } })
+        let range = Range { name: name.to_string(), place, begin, end: begin, depth, rank: Ambient::rank() };
+        Some(OpenRange { machine, range })
     }
 }
 

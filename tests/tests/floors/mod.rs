@@ -29,6 +29,8 @@ const GPU: Rooms = &[
             "kernel.rs",
             "gemm.rs",
             "conv.rs",
+            "collective.rs",
+            "ranks.rs",
             "process.rs",
             "properties.rs",
             "reading.rs",
@@ -66,6 +68,7 @@ const TENSOR: Rooms = &[
     ("optim", &["optim/"]),
     ("amp", &["amp/"]),
     ("data", &["data/"]),
+    ("parallel", &["parallel/"]),
     ("PyTorch's names", &["cuda.rs", "rng_state.rs", "trace.rs", "prelude.rs"]),
 ];
 

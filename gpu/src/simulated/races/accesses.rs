@@ -14,6 +14,7 @@ pub(super) fn name_of(task: &Task) -> &'static str {
         Task::Gemm(_) => "gemm",
         Task::Convolution(_) => "conv2d",
         Task::Copy(_) => "copy",
+        Task::Collective(part) => part.fingerprint.kind.label(),
         Task::Memset { .. } => "memset",
         Task::Record(_) => "record",
         Task::Wait { .. } => "wait",
@@ -48,6 +49,12 @@ pub(super) fn each_of(task: &Task, pinned: &PinnedSpace, mut used: impl FnMut(Ac
                     }
                 }
             }
+        }
+        Task::Collective(part) => {
+            let of = |address, bytes, write| Access { address, bytes, write };
+            let read = of(part.input.0, part.reads(), false);
+            let written = of(part.output.0, part.writes(), true);
+            [read, written].into_iter().for_each(|access| used(access, Stripes::whole(access.bytes)));
         }
         Task::Memset { to, bytes, .. } => {
             used(Access { address: to.0, bytes: *bytes, write: true }, Stripes::whole(*bytes))

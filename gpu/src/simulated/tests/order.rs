@@ -229,7 +229,7 @@ fn a_wait_for_work_that_can_never_run_is_an_error() {
         // Each first has something to do, so that the other finds something to wait for.
         for (stream, other) in [(index, other), (other, index)] {
             state.submit(stream, None, 0, Task::Record(EventId(0))).unwrap();
-            state.submit(stream, None, 0, Task::Wait { stream: other, op: 1_000 }).unwrap();
+            state.submit(stream, None, 0, Task::Wait { stream: other, op: 1_000, asked: 0 }).unwrap();
         }
     }
     let error = rig.gpu.synchronize(0).unwrap_err();

@@ -1,0 +1,163 @@
+//! What can go wrong between ranks: a collective that is not the same on all, or that not all come to.
+
+use std::fmt;
+
+use crate::collective::Fingerprint;
+use crate::scope::Place;
+
+/// Why ranks did not come together.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+#[allow(missing_docs)] // A variant's message says what it is, and names its fields.
+pub enum MeetingError {
+    #[error("{0}")]
+    Mismatch(Box<Mismatch>),
+    #[error("{0}")]
+    Stuck(Box<Stuck>),
+    #[error("{0}")]
+    Timeout(Box<Timeout>),
+    #[error("Duplicate GPU detected : rank {rank} and rank {other} both on CUDA device {device}")]
+    DuplicateGpu { rank: usize, other: usize, device: usize },
+    /// Where there are no threads.
+    #[error(
+        "rank {rank} waits in {what} for rank {missing}, which has not begun this phase. There are no threads here, so a \
+         phase must end before it waits for what all ranks do in it"
+    )]
+    NotYet { rank: usize, what: String, missing: usize },
+}
+
+/// Two ranks called different collectives where one was due.
+#[derive(Clone, Debug)]
+pub struct Mismatch {
+    /// The `SeqNum` that both have.
+    pub number: u64,
+    /// The two ranks, what they called, and where.
+    pub calls: [(usize, Fingerprint, Option<Place>); 2],
+}
+
+impl fmt::Display for Mismatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [(a, one, at), (b, other, other_at)] = &self.calls;
+        let number = self.number;
+        write!(
+            f,
+            "Detected mismatch between collectives on ranks. Rank {a} is running collective: \
+             CollectiveFingerPrint(SequenceNumber={number}, {one}), but Rank {b} is running collective: \
+             CollectiveFingerPrint(SequenceNumber={number}, {other})."
+        )?;
+        for (rank, place) in [(a, at), (b, other_at)] {
+            if let Some(place) = place {
+                write!(f, "\n   = rank {rank} called it at {place}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// No rank can go on.
+#[derive(Clone, Debug)]
+pub struct Stuck {
+    /// Those that wait.
+    pub waits: Vec<Wait>,
+    /// Those that have ended without coming to what the others wait for.
+    pub ended: Vec<(usize, Ended)>,
+}
+
+/// What a rank waits for.
+#[derive(Clone, Debug)]
+pub struct Wait {
+    pub rank: usize,
+    /// `ALLREDUCE number 3`
+    pub what: String,
+    /// The line that called the collective, ...
+    pub called: Option<Place>,
+    /// ... and the line that waits for it.
+    pub place: Option<Place>,
+    /// The ranks that have not called it.
+    pub missing: Vec<usize>,
+}
+
+/// How the program of a rank ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// It returned.
+    Returned,
+    /// It returned an error: its first line.
+    Failed(String),
+    /// It panicked.
+    Panicked(String),
+}
+
+impl Stuck {
+    /// Whether a rank that died is to blame.
+    pub fn somebody_died(&self) -> bool {
+        self.ended.iter().any(|(_, ended)| *ended != Ended::Returned)
+    }
+}
+
+impl fmt::Display for Stuck {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let missing = |rank: &usize| self.waits.iter().any(|wait| wait.missing.contains(rank));
+        let gone: Vec<_> = self.ended.iter().filter(|(rank, _)| missing(rank)).collect();
+        match gone.iter().find(|(_, ended)| *ended != Ended::Returned).or(gone.first()) {
+            Some((rank, Ended::Returned)) => {
+                write!(f, "rank {rank} has ended without calling a collective that others wait in")?
+            }
+            Some((rank, Ended::Failed(error))) => {
+                write!(f, "rank {rank} has died, and others wait for it: {error}")?
+            }
+            Some((rank, Ended::Panicked(message))) => {
+                write!(f, "rank {rank} has panicked, and others wait for it: {message}")?
+            }
+            None => f.write_str("deadlock: every rank waits for another one")?,
+        }
+        for Wait { rank, what, called, place, missing } in &self.waits {
+            write!(f, "\n   = rank {rank} waits in {what}")?;
+            if let Some(called) = called {
+                write!(f, ", called at {called}")?;
+            }
+            if let Some(place) = place.filter(|place| Some(*place) != *called) {
+                write!(f, ", since {place}")?;
+            }
+            match &missing[..] {
+                [] => {}
+                [one] => write!(f, ", for rank {one}")?,
+                several => {
+                    let ranks: Vec<String> = several.iter().map(usize::to_string).collect();
+                    write!(f, ", for ranks {}", ranks.join(", "))?
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A rank came so late that the others no longer waited.
+#[derive(Clone, Debug)]
+pub struct Timeout {
+    pub number: u64,
+    pub fingerprint: Fingerprint,
+    /// Milliseconds.
+    pub timeout: u64,
+    /// The rank that waited longest, and the milliseconds it would have waited.
+    pub waited: (usize, u64),
+    /// The rank that came last, and where it called.
+    pub last: (usize, Option<Place>),
+}
+
+impl fmt::Display for Timeout {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Timeout { number, fingerprint, timeout, waited: (first, waited), last: (last, place) } = self;
+        let (name, numel) = (fingerprint.kind.name(), fingerprint.numel());
+        write!(
+            f,
+            "[Rank {first}] Watchdog caught collective operation timeout: WorkNCCL(SeqNum={number}, OpType={name}, \
+             NumelIn={numel}, NumelOut={numel}, Timeout(ms)={timeout}) ran for {timeout} milliseconds before timing out.\
+             \n   = rank {last} was slow: it came {waited} ms (modelled) after rank {first}"
+        )?;
+        match place {
+            Some(place) => write!(f, ", at {place}"),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,448 @@
+//! Ranks: several programs on one machine, of which one runs at a time.
+//!
+//! A rank has a thread, a clock and devices of its own, and shares nothing with the others but collectives. So it may run
+//! ahead of them. Where it needs the end of a collective that others have not come to, it hands on a *baton*: the next rank
+//! that can go on runs, in an order that no scheduler has a say in. What a collective takes follows from when each rank comes
+//! to it on its own clock, whoever ran first.
+//!
+//! When no rank can go on, that is a deadlock, and every rank that waits is told so, at once.
+//!
+//! Where there are no threads, ranks run one after the other, a phase of their program at a time.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use crate::collective::{Fingerprint, Key, Reduce, gets, result};
+pub use crate::error::meeting::Ended;
+use crate::error::meeting::{MeetingError, Mismatch, Stuck, Timeout, Wait};
+use crate::scope::Place;
+
+/// The name of the error that a driver gives where ranks did not come together; no CUDA driver knows one.
+pub const MEETING: &str = "meeting";
+
+/// The ranks of one run, and what is between them.
+pub struct World {
+    size: usize,
+    /// Whether each rank has a thread of its own.
+    threads: bool,
+    state: Mutex<State>,
+    /// The baton has been handed on.
+    handed_on: Condvar,
+}
+
+/// A rank of a world.
+#[derive(Clone)]
+pub struct Member {
+    pub rank: usize,
+    pub world: Arc<World>,
+}
+
+struct State {
+    ranks: Vec<Rank>,
+    /// Who has the baton.
+    running: usize,
+    meetings: BTreeMap<Key, Meeting>,
+    /// How often somebody came to a collective.
+    arrivals: u64,
+}
+
+struct Rank {
+    doing: Doing,
+    /// It is told this when it goes on.
+    verdict: Option<MeetingError>,
+    /// It may do what it would otherwise leave until a collective has ended.
+    may_go_on: bool,
+    /// Lets its devices do what they have been given.
+    drain: Option<Drain>,
+    /// What is to be told of it.
+    trouble: Option<MeetingError>,
+}
+
+/// Lets the devices of a rank work until it has come to another collective, or there is nothing more to do.
+pub type Drain = Arc<dyn Fn() + Send + Sync>;
+
+enum Doing {
+    /// It has not begun this phase, or runs.
+    Ready,
+    Waiting {
+        keys: Vec<Key>,
+        place: Option<Place>,
+        /// Whether its devices have work beside those collectives.
+        can_go_on: bool,
+    },
+    Ended(Ended),
+}
+
+/// A collective under way.
+struct Meeting {
+    members: Arc<[usize]>,
+    timeout: u64,
+    /// By the place in the group: what was called, on which device, and where.
+    calls: Vec<Option<(Fingerprint, Option<usize>, Option<Place>)>>,
+    arrivals: Vec<Option<Arrival>>,
+    outcome: Option<Result<Outcome, MeetingError>>,
+    /// How many ranks have what they get.
+    taken: usize,
+}
+
+/// A rank has come to a collective.
+pub struct Arrival {
+    /// On its clock.
+    pub time: u64,
+    pub input: Vec<u8>,
+    /// How long it takes once all are there.
+    pub duration: u64,
+    pub reduce: Reduce,
+}
+
+/// All have come.
+#[derive(Clone)]
+pub struct Outcome {
+    pub start: u64,
+    pub end: u64,
+    /// What all ranks together get.
+    pub data: Arc<Vec<u8>>,
+}
+
+/// How a wait ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Waited {
+    /// One of the collectives has an outcome.
+    Met,
+    /// Nobody else can go on: what does not depend on them is to be done first.
+    GoOn,
+}
+
+/// What a rank calls.
+pub struct Call {
+    pub key: Key,
+    pub fingerprint: Fingerprint,
+    /// Of the group, in its order.
+    pub members: Arc<[usize]>,
+    pub device: Option<usize>,
+    /// Nanoseconds that the first one waits for the last.
+    pub timeout: u64,
+    pub place: Option<Place>,
+}
+
+impl World {
+    pub fn new(size: usize, threads: bool) -> Arc<World> {
+        let rank =
+            |_| Rank { doing: Doing::Ready, verdict: None, may_go_on: false, drain: None, trouble: None };
+        let ranks = (0..size).map(rank).collect();
+        let state = State { ranks, running: 0, meetings: BTreeMap::new(), arrivals: 0 };
+        Arc::new(World { size, threads, state: Mutex::new(state), handed_on: Condvar::new() })
+    }
+
+    pub fn size(&self) -> usize {
+        self.size
+    }
+
+    pub fn has_threads(&self) -> bool {
+        self.threads
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn set_drain(&self, rank: usize, drain: Drain) {
+        self.state().ranks[rank].drain = Some(drain);
+    }
+
+    /// Keeps what went wrong for whoever tells the program.
+    pub fn note_trouble(&self, rank: usize, error: MeetingError) {
+        self.state().ranks[rank].trouble = Some(error);
+    }
+
+    pub fn trouble(&self, rank: usize) -> Option<MeetingError> {
+        self.state().ranks[rank].trouble.clone()
+    }
+}
+
+/// The baton.
+impl World {
+    /// All ranks are about to run once more. The first one has the baton.
+    pub fn start_phase(&self) {
+        let mut state = self.state();
+        state.ranks.iter_mut().for_each(|rank| rank.doing = Doing::Ready);
+        state.running = 0;
+    }
+
+    /// A rank's thread waits for its turn.
+    pub fn begin(&self, rank: usize) {
+        if self.threads {
+            drop(self.turn(self.state(), rank));
+        }
+    }
+
+    /// The program of a rank has come to its end, and another one goes on.
+    pub fn finish(&self, rank: usize, ended: Ended) {
+        let mut state = self.state();
+        state.ranks[rank].doing = Doing::Ended(ended);
+        if !self.threads {
+            return;
+        }
+        match state.next_after(rank, self.size, true) {
+            Some(next) => state.running = next,
+            None => drop(self.nobody_runs(state, rank)),
+        }
+        self.handed_on.notify_all();
+    }
+
+    /// A rank has no thread, and does not begin.
+    pub fn never_begins(&self, rank: usize, why: String) {
+        let is_its_turn = {
+            let mut state = self.state();
+            state.ranks[rank].doing = Doing::Ended(Ended::Failed(why.clone()));
+            state.running == rank
+        };
+        if is_its_turn {
+            self.finish(rank, Ended::Failed(why));
+        }
+    }
+
+    fn turn<'s>(&'s self, mut state: MutexGuard<'s, State>, rank: usize) -> MutexGuard<'s, State> {
+        while state.running != rank {
+            state = self.handed_on.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        state
+    }
+
+    /// The rank that runs waits until one of these collectives has an outcome, and lets others run meanwhile.
+    ///
+    /// `can_go_on` says that its devices have work which was only put off because the end of a collective might come
+    /// before it.
+    pub fn wait(
+        &self,
+        rank: usize,
+        keys: &[Key],
+        place: Option<Place>,
+        can_go_on: bool,
+    ) -> Result<Waited, MeetingError> {
+        let mut state = self.state();
+        loop {
+            if keys.iter().any(|key| state.has_outcome(*key)) {
+                state.ranks[rank].doing = Doing::Ready;
+                return Ok(Waited::Met);
+            }
+            state.ranks[rank].doing = Doing::Waiting { keys: keys.to_vec(), place, can_go_on };
+            if self.threads
+                && let Some(next) = state.next_after(rank, self.size, true)
+            {
+                state.running = next;
+                self.handed_on.notify_all();
+                state = self.turn(state, rank);
+            } else {
+                state = self.nobody_runs(state, rank);
+                // Whoever has become able to go on by that comes first, in the same order.
+                if self.threads && state.running != rank {
+                    self.handed_on.notify_all();
+                    state = self.turn(state, rank);
+                }
+            }
+            let this = &mut state.ranks[rank];
+            let (verdict, may_go_on) = (this.verdict.take(), std::mem::take(&mut this.may_go_on));
+            if verdict.is_some() || may_go_on {
+                this.doing = Doing::Ready;
+                return verdict.map_or(Ok(Waited::GoOn), Err);
+            }
+        }
+    }
+
+    /// No program can go on. Devices may: first those of ranks whose program has ended, then those of ranks that wait.
+    fn nobody_runs<'s>(&'s self, mut state: MutexGuard<'s, State>, rank: usize) -> MutexGuard<'s, State> {
+        loop {
+            let before = state.arrivals;
+            let idle = state.ranks.iter().filter(|rank| !matches!(rank.doing, Doing::Waiting { .. }));
+            let drains: Vec<Drain> = idle.filter_map(|rank| rank.drain.clone()).collect();
+            drop(state); // What they come to, they say here.
+            drains.iter().for_each(|drain| drain());
+            state = self.state();
+            if let Some(next) = state.next_after(rank, self.size, self.threads) {
+                state.running = next;
+                return state;
+            }
+            if state.arrivals == before {
+                break;
+            }
+        }
+        let able = (0..self.size)
+            .map(|step| (rank + step) % self.size)
+            .find(|other| matches!(state.ranks[*other].doing, Doing::Waiting { can_go_on: true, .. }));
+        if let Some(able) = able {
+            state.ranks[able].may_go_on = true;
+            state.running = able;
+        } else if let Some(not_yet) = state.not_yet(rank) {
+            state.ranks[rank].verdict = Some(not_yet);
+        } else {
+            state.tell_all_stuck();
+        }
+        state
+    }
+}
+
+impl State {
+    fn has_outcome(&self, key: Key) -> bool {
+        // One that is not there any more has been taken by all.
+        self.meetings.get(&key).is_none_or(|meeting| meeting.outcome.is_some())
+    }
+
+    /// The next rank that can go on; without threads, none that has not begun.
+    fn next_after(&self, rank: usize, size: usize, threads: bool) -> Option<usize> {
+        let able = |other: &usize| match &self.ranks[*other].doing {
+            Doing::Ready => threads && *other != rank,
+            Doing::Waiting { keys, .. } => {
+                self.ranks[*other].verdict.is_some()
+                    || self.ranks[*other].may_go_on
+                    || keys.iter().any(|key| self.has_outcome(*key))
+            }
+            Doing::Ended(_) => false,
+        };
+        (1..=size).map(|step| (rank + step) % size).find(able)
+    }
+
+    /// Where there are no threads: what a rank waits for that has not begun this phase.
+    fn not_yet(&self, rank: usize) -> Option<MeetingError> {
+        let wait = self.wait_of(rank)?;
+        let ready = |other: &&usize| matches!(self.ranks[**other].doing, Doing::Ready);
+        let missing = *wait.missing.iter().find(ready)?;
+        Some(MeetingError::NotYet { rank, what: wait.what, missing })
+    }
+
+    /// Tells every rank that waits who waits for whom. The first of them runs.
+    fn tell_all_stuck(&mut self) {
+        let waits: Vec<Wait> = (0..self.ranks.len()).filter_map(|rank| self.wait_of(rank)).collect();
+        let ended = self.ranks.iter().enumerate().filter_map(|(rank, of)| match &of.doing {
+            Doing::Ended(ended) => Some((rank, ended.clone())),
+            _ => None,
+        });
+        let stuck = Stuck { ended: ended.collect(), waits };
+        for wait in &stuck.waits {
+            self.ranks[wait.rank].verdict = Some(MeetingError::Stuck(Box::new(stuck.clone())));
+        }
+        if let Some(first) = stuck.waits.first() {
+            self.running = first.rank;
+        }
+    }
+
+    fn wait_of(&self, rank: usize) -> Option<Wait> {
+        let Doing::Waiting { keys, place, .. } = &self.ranks[rank].doing else { return None };
+        let key = keys.iter().find(|key| !self.has_outcome(**key))?;
+        let meeting = &self.meetings[key];
+        let own = meeting.members.iter().position(|member| *member == rank);
+        let called = own.and_then(|own| meeting.calls[own].as_ref());
+        let missing = meeting.members.iter().zip(&meeting.calls).filter(|(_, call)| call.is_none());
+        Some(Wait {
+            rank,
+            what: match called {
+                Some((fingerprint, ..)) => format!("{} number {}", fingerprint.kind.name(), key.number),
+                None => format!("a collective, number {}", key.number),
+            },
+            called: called.and_then(|(_, _, place)| *place),
+            place: *place,
+            missing: missing.map(|(member, _)| *member).collect(),
+        })
+    }
+}
+
+/// Collectives.
+impl World {
+    /// A rank calls a collective. Errors if another one has called something else in its place; they all are told then.
+    pub fn call(&self, rank: usize, call: Call) -> Result<(), MeetingError> {
+        let mut state = self.state();
+        let count = call.members.len();
+        let meeting = state.meetings.entry(call.key).or_insert_with(|| Meeting {
+            members: call.members.clone(),
+            timeout: call.timeout,
+            calls: vec![None; count],
+            arrivals: (0..count).map(|_| None).collect(),
+            outcome: None,
+            taken: 0,
+        });
+        if let Some(Err(error)) = &meeting.outcome {
+            return Err(error.clone());
+        }
+        let place = meeting.members.iter().position(|member| *member == rank).unwrap_or(0);
+        let mut others = meeting.members.iter().zip(&meeting.calls);
+        let wrong = others.find_map(|(other, earlier)| {
+            let (fingerprint, device, at) = earlier.as_ref()?;
+            if *fingerprint != call.fingerprint {
+                let calls =
+                    [(rank, call.fingerprint.clone(), call.place), (*other, fingerprint.clone(), *at)];
+                return Some(MeetingError::Mismatch(Box::new(Mismatch { number: call.key.number, calls })));
+            }
+            let device = device.filter(|_| *device == call.device)?;
+            Some(MeetingError::DuplicateGpu { rank, other: *other, device })
+        });
+        meeting.calls[place] = Some((call.fingerprint, call.device, call.place));
+        match wrong {
+            Some(error) => {
+                meeting.outcome = Some(Err(error.clone()));
+                Err(error)
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// A rank has come to a collective that it called. With the last one the outcome is there.
+    pub fn arrive(&self, rank: usize, key: Key, arrival: Arrival) {
+        let mut state = self.state();
+        state.arrivals += 1;
+        let Some(meeting) = state.meetings.get_mut(&key) else { return };
+        let Some(place) = meeting.members.iter().position(|member| *member == rank) else { return };
+        meeting.arrivals[place] = Some(arrival);
+        meeting.conclude(key);
+    }
+
+    /// What came of a collective, if all have come or something is wrong.
+    pub fn outcome(&self, key: Key) -> Option<Result<Outcome, MeetingError>> {
+        self.state().meetings.get(&key)?.outcome.clone()
+    }
+
+    /// A rank has the outcome, and when all have, it is forgotten. The bytes that it gets.
+    pub fn take(&self, rank: usize, key: Key, into: impl FnOnce(&[u8])) {
+        let mut state = self.state();
+        let Some(meeting) = state.meetings.get_mut(&key) else { return };
+        let place = meeting.members.iter().position(|member| *member == rank).unwrap_or(0);
+        if let (Some(Ok(outcome)), Some((fingerprint, ..))) = (&meeting.outcome, &meeting.calls[place]) {
+            let of = meeting.members.len();
+            into(&outcome.data[gets(fingerprint.kind, place, of, outcome.data.len())]);
+        }
+        meeting.taken += 1;
+        if meeting.taken == meeting.members.len() {
+            state.meetings.remove(&key);
+        }
+    }
+}
+
+impl Meeting {
+    fn conclude(&mut self, key: Key) {
+        if self.outcome.is_some() || self.arrivals.iter().any(Option::is_none) {
+            return;
+        }
+        let Some((fingerprint, ..)) = self.calls.iter().flatten().next() else { return };
+        let times = self.arrivals.iter().flatten().map(|arrival| arrival.time);
+        let first = times.clone().enumerate().min_by_key(|(_, time)| *time).unwrap_or((0, 0));
+        let last = times.enumerate().max_by_key(|(_, time)| *time).unwrap_or((0, 0));
+        if last.1 - first.1 > self.timeout {
+            self.outcome = Some(Err(MeetingError::Timeout(Box::new(Timeout {
+                number: key.number,
+                fingerprint: fingerprint.clone(),
+                timeout: self.timeout / 1_000_000,
+                waited: (self.members[first.0], (last.1 - first.1) / 1_000_000),
+                last: (self.members[last.0], self.calls[last.0].as_ref().and_then(|(_, _, place)| *place)),
+            }))));
+            return;
+        }
+        let (mut inputs, mut duration, mut reduce) = (Vec::new(), 0, None);
+        for arrival in self.arrivals.iter_mut().flatten() {
+            inputs.push(std::mem::take(&mut arrival.input));
+            duration = duration.max(arrival.duration);
+            reduce = Some(arrival.reduce);
+        }
+        let Some(reduce) = reduce else { return };
+        let data = Arc::new(result(fingerprint, &inputs, reduce));
+        self.outcome = Some(Ok(Outcome { start: last.1, end: last.1 + duration, data }));
+    }
+}

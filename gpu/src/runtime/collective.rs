@@ -1,0 +1,46 @@
+//! The devices as one of several ranks has them, and what ranks do together.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::{Cuda, this_thread};
+use crate::collective::{Collective, CollectiveKind, CollectiveTime};
+use crate::device::MachineId;
+use crate::driver::StreamId;
+use crate::error::gpu::Result;
+use crate::events::EventKind;
+use crate::ranks::Member;
+use crate::time::Clock;
+
+impl Cuda {
+    /// The same devices for another rank, if the driver can be had so: with memory, streams and a clock of its own. What
+    /// they do is noted in the same place.
+    pub fn fork(&self, member: Member, machine: MachineId, clock: Clock) -> Option<Arc<Cuda>> {
+        let driver = self.driver.fork(&member, clock.clone())?;
+        let cuda = Cuda::new(driver, machine, clock, self.recorder.clone());
+        Some(Arc::new(Cuda { member: Some(member), ..cuda }))
+    }
+
+    /// From now on this thread drives the devices.
+    pub fn drive(&self) {
+        self.thread.store(this_thread(), Ordering::Relaxed);
+    }
+
+    /// Takes part in a collective.
+    pub fn collective(&self, stream: StreamId, part: Collective) -> Result<()> {
+        self.check_thread()?;
+        let kind = part.fingerprint.kind;
+        let kind = EventKind::Collective { kind, bytes: part.fingerprint.bytes() as u64 };
+        self.submit(stream, kind, |driver| driver.collective(stream, part).map(Some))
+    }
+
+    /// How long a collective takes, where that is modelled.
+    pub fn collective_time(
+        &self,
+        kind: CollectiveKind,
+        bytes: usize,
+        ranks: usize,
+    ) -> Option<CollectiveTime> {
+        self.driver.collective_time(kind, bytes, ranks)
+    }
+}

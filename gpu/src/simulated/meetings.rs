@@ -1,0 +1,149 @@
+//! Collectives: work that begins when other ranks have come to it, each in a simulation of its own.
+//!
+//! A stream that has come to one waits there ([`Head::Arrived`]). When the collective ends is known once all ranks are there. The host may run on meanwhile, and queue more; but nothing happens
+//! here that is not before the [horizon](State::horizon), the earliest that the collective could end. So what happens does
+//! not depend on which rank ran first. Two collectives at once, of two groups, do not slow each other down. A host that must know more hands on the baton (`ranks.rs`).
+
+use super::engine::State;
+use super::errors;
+use super::memory::AddressSpace;
+use super::op::{Head, Task};
+use crate::collective::{Collective, Key};
+use crate::driver::DriverResult;
+use crate::error::MeetingError;
+use crate::ranks::{Arrival, Member, Outcome, Waited};
+use crate::scope;
+
+impl State {
+    /// A stream has come to a collective, with what it brings.
+    pub(super) fn arrive(&mut self, stream: usize, time: u64) {
+        let device = self.streams[stream].id.device;
+        let Some(op) = self.streams[stream].queue.front() else { return };
+        let (Task::Collective(part), Some(member)) = (&op.task, &self.member) else { return };
+        let memory = &mut self.devices[device].memory;
+        let input = match memory.bytes(part.input.0, part.reads()) {
+            Ok(bytes) => bytes.to_vec(),
+            Err(fault) => return self.kill(device, fault, time),
+        };
+        let arrival = Arrival { time, input, duration: op.duration, reduce: part.reduce };
+        member.world.arrive(member.rank, part.key, arrival);
+        self.streams[stream].head = Head::Arrived(time);
+        self.arrived += 1;
+        self.meet();
+    }
+
+    /// Finds which of the collectives that this rank has come to have all ranks now.
+    pub(super) fn meet(&mut self) {
+        if self.arrived == 0 {
+            return;
+        }
+        let Some(Member { world, .. }) = self.member.clone() else { return };
+        for (stream, arrived, key) in self.arrivals() {
+            if self.streams[stream].head != Head::Arrived(arrived) {
+                continue; // Its device is gone: another collective has failed.
+            }
+            match world.outcome(key) {
+                Some(Ok(Outcome { end, .. })) => {
+                    self.streams[stream].head = Head::Running { start: arrived, slices: 0, next: end };
+                    self.arrived -= 1;
+                }
+                Some(Err(error)) => self.give_up(self.streams[stream].id.device, error),
+                None => {}
+            }
+        }
+    }
+
+    /// The streams that have come to a collective, when that was, and which it is.
+    fn arrivals(&self) -> Vec<(usize, u64, Key)> {
+        let of = |stream: &usize| match (self.streams[*stream].head, self.streams[*stream].queue.front()?) {
+            (Head::Arrived(time), op) => match &op.task {
+                Task::Collective(part) => Some((*stream, time, part.key)),
+                _ => None,
+            },
+            _ => None,
+        };
+        self.active.iter().filter_map(of).collect()
+    }
+
+    /// Before that, none of the collectives ends that others may not have come to.
+    pub(super) fn horizon(&self) -> u64 {
+        let end = |stream: &usize| match (self.streams[*stream].head, self.streams[*stream].queue.front()?) {
+            (Head::Arrived(time), op) => Some(time + op.duration),
+            _ => None,
+        };
+        self.active.iter().filter_map(end).min().unwrap_or(u64::MAX)
+    }
+
+    /// The host waits for other ranks, which run meanwhile. If something has happened here by that which had been put off,
+    /// when that was.
+    pub(super) fn wait_for_others(&mut self, device: usize) -> Option<u64> {
+        let Member { rank, world } = self.member.clone()?;
+        let keys: Vec<Key> = self.arrivals().into_iter().map(|(_, _, key)| key).collect();
+        let next = self.next();
+        match world.wait(rank, &keys, scope::current_place(), next.is_some()) {
+            Ok(Waited::Met) => self.meet(),
+            Ok(Waited::GoOn) => {
+                let next = next?;
+                self.happen(next);
+                return Some(next.time);
+            }
+            Err(error) => self.give_up(device, error),
+        }
+        None
+    }
+
+    /// Lets happen all up to now, for whoever looks and does not wait.
+    pub(super) fn settle(&mut self, device: usize) -> DriverResult<()> {
+        let threads = self.member.as_ref().is_some_and(|member| member.world.has_threads());
+        while threads && self.arrived > 0 && self.horizon() <= self.clock.now() {
+            self.wait_for_others(device);
+            self.run_to_now();
+        }
+        self.check(device)
+    }
+
+    /// Does what the device has been given until it has come to another collective, for ranks whose own host does nothing.
+    pub(super) fn drain(&mut self) {
+        self.meet();
+        let arrived = self.arrived;
+        while let Some(next) = self.next() {
+            self.happen(next);
+            if self.arrived > arrived {
+                return;
+            }
+        }
+    }
+
+    /// The host has waited. Collectives that are over do not count any more.
+    pub(super) fn host_waited(&mut self) {
+        let mut queued = self.active.iter().flat_map(|stream| &self.streams[*stream].queue);
+        self.meets = self.meets && queued.any(|op| matches!(op.task, Task::Collective(_)));
+    }
+
+    /// Ranks did not come together. As in PyTorch, nothing of the device can be used any more.
+    fn give_up(&mut self, device: usize, error: MeetingError) {
+        let Some(Member { rank, world }) = self.member.clone() else { return };
+        if let MeetingError::Timeout(late) = &error {
+            let first = self.arrivals().into_iter().map(|(_, time, _)| time).min().unwrap_or(0);
+            self.clock.advance_to(first + late.timeout * 1_000_000);
+        }
+        world.note_trouble(rank, error);
+        self.kill(device, errors::meeting(), self.clock.now());
+    }
+}
+
+/// Writes what this rank gets.
+pub(super) fn take(
+    member: Option<&Member>,
+    part: &Collective,
+    memory: &mut AddressSpace,
+) -> DriverResult<()> {
+    let Some(Member { rank, world }) = member else { return Ok(()) };
+    let mut written = Ok(());
+    world.take(*rank, part.key, |bytes| {
+        if part.writes() > 0 {
+            written = memory.write(part.output.0, bytes);
+        }
+    });
+    written
+}

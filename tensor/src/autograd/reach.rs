@@ -1,0 +1,36 @@
+//! What a result was made from: the leaves that a backward pass through it would reach.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use super::graph::{History, Leaf, Node};
+use crate::tensor::Tensor;
+
+/// The leaves of a graph.
+pub(crate) struct Reach(HashSet<*const Leaf>);
+
+impl Reach {
+    /// Those that the gradient of `output` would reach.
+    pub(crate) fn of(output: &Tensor) -> Reach {
+        let (mut leaves, mut seen) = (HashSet::new(), HashSet::new());
+        let mut ahead: Vec<Arc<Node>> = Vec::new();
+        let mut visit = |history: &History, ahead: &mut Vec<Arc<Node>>| match history {
+            History::Leaf(leaf) => _ = leaves.insert(Arc::as_ptr(leaf)),
+            History::Node(node) if seen.insert(Arc::as_ptr(node)) => ahead.push(node.clone()),
+            History::Node(_) | History::None | History::Frozen(_) => {}
+        };
+        visit(&output.history(), &mut ahead);
+        while let Some(node) = ahead.pop() {
+            node.edges.iter().for_each(|edge| visit(&edge.to, &mut ahead));
+        }
+        Reach(leaves)
+    }
+
+    /// Whether it would reach this leaf.
+    pub(crate) fn has(&self, leaf: &Tensor) -> bool {
+        match leaf.history() {
+            History::Leaf(leaf) => self.0.contains(&Arc::as_ptr(&leaf)),
+            _ => false,
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! What can go wrong with ranks and process groups.
+
+use super::{Error, Refusal};
+use todevice_gpu::error::MeetingError;
+
+/// An error of a rank, a process group or a collective.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+#[allow(missing_docs)] // A variant's message says what it is, and names its fields.
+pub enum DistributedError {
+    #[error("Default process group has not been initialized, please make sure to call init_process_group.")]
+    NotInitialized,
+    #[error("trying to initialize the default process group twice!")]
+    InitializedTwice,
+    #[error("there is no rank here: call it within distributed::spawn or Ranks::run")]
+    NoRank,
+    #[error("Unknown c10d backend type {}", .0.to_uppercase())]
+    UnknownBackend(String),
+    #[error(
+        "ranks have no GPUs of their own here: collectives of real GPUs are NCCL's, which this crate does not call yet"
+    )]
+    RealGpus,
+    #[error("a run has at least one rank")]
+    NoRanks,
+    #[error("Ranks::run_each takes a state for each of {ranks} ranks, and got {states}")]
+    States { ranks: usize, states: usize },
+    #[error("No backend type associated with device type {device_type}")]
+    NoBackend { device_type: &'static str },
+    #[error("Tensors must be contiguous")]
+    NotContiguous,
+    #[error("Invalid rank {rank}: {what} is one of the {size} ranks of the group")]
+    InvalidRank { rank: usize, what: &'static str, size: usize },
+    #[error("Invalid {what} rank: {what} rank should not be the same as the rank of the current process.")]
+    SameRank { what: &'static str },
+    #[error("Invalid process group specified")]
+    NotInGroup,
+    #[error("output tensor size must be equal to world_size times input tensor size")]
+    GatherSize,
+    #[error("input tensor must be the same size as output size times world size")]
+    ScatterSize,
+    #[error("input tensor must be the same type as the output tensor.")]
+    OutputType,
+    #[error("Cannot use ReduceOp.AVG with boolean inputs")]
+    AverageOfBools,
+    #[error("Cannot use ReduceOp.AVG with Gloo")]
+    AverageOnGloo,
+    #[error(
+        "DistributedDataParallel is not needed when a module doesn't have any parameter that requires a gradient."
+    )]
+    NothingToTrain,
+    #[error(
+        "DistributedDataParallel's input module must be on the same type of devices, but input module parameters locate in {{{types}}}."
+    )]
+    SeveralDeviceTypes { types: String },
+    #[error(
+        "DDP expects same model across all ranks, but Rank {rank} has {own} params, while rank {other} has inconsistent {others} params."
+    )]
+    OtherModel { rank: usize, own: usize, other: usize, others: usize },
+    #[error(
+        "Expected to have finished reduction in the prior iteration before starting a new one. This error indicates that your module has parameters that were not used in producing loss. {advice}\nParameter indices which did not receive grad for rank {rank}: {}\n   = by name: {}",
+        .parameters.iter().map(|(index, _)| index.to_string()).collect::<Vec<_>>().join(" "),
+        .parameters.iter().map(|(_, name)| &name[..]).collect::<Vec<_>>().join(", "),
+        advice = advice(*.looked_for)
+    )]
+    Unused {
+        rank: usize,
+        parameters: Vec<(usize, String)>,
+        /// Whether `find_unused_parameters` was set.
+        looked_for: bool,
+    },
+    #[error(
+        "Expected to mark a variable ready only once. This error is caused by one of the following reasons: 1) Use of a module parameter outside the `forward` function. 2) Reused parameters in multiple reentrant backward passes.\nParameter at index {index} with name {name} has been marked as ready twice."
+    )]
+    ReadyTwice { index: usize, name: String },
+    /// Ranks did not come together.
+    #[error(transparent)]
+    Meeting(MeetingError),
+}
+
+/// PyTorch's, word for word.
+fn advice(looked_for: bool) -> &'static str {
+    match looked_for {
+        false => {
+            "You can enable unused parameter detection by passing the keyword argument `find_unused_parameters=True` to `torch.nn.parallel.DistributedDataParallel`, and by \nmaking sure all `forward` function outputs participate in calculating loss. "
+        }
+        true => {
+            "Since `find_unused_parameters=True` is enabled, this likely  means that not all `forward` outputs participate in computing loss. You can fix this by \nmaking sure all `forward` function outputs participate in calculating loss. "
+        }
+    }
+}
+
+impl Refusal for DistributedError {
+    fn kind(&self) -> &'static str {
+        match self {
+            DistributedError::NotInitialized
+            | DistributedError::InitializedTwice
+            | DistributedError::NotContiguous
+            | DistributedError::SeveralDeviceTypes { .. }
+            | DistributedError::SameRank { .. }
+            | DistributedError::NotInGroup => "ValueError",
+            DistributedError::UnknownBackend(_) => "AssertionError",
+            _ => "RuntimeError",
+        }
+    }
+}
+
+/// The error that ended the program of a rank.
+#[derive(Debug)]
+pub struct RankError {
+    /// The first rank that ended so.
+    pub rank: usize,
+    /// How many ranks there were.
+    pub of: usize,
+    /// The error.
+    pub cause: Error,
+}
+
+impl RankError {
+    pub(crate) fn said_after(&self, cause: String) -> String {
+        format!("{cause}\n   = process {} of {} terminated with this error", self.rank, self.of)
+    }
+}
+
+/// The cause's first line stays the first.
+impl std::fmt::Display for RankError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.said_after(self.cause.to_string()))
+    }
+}

@@ -1,0 +1,362 @@
+//! What ranks do together. Each collective has a form that waits, on the current stream or on the host, and one with options,
+//! that may leave the wait to its caller.
+
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use super::group::{ProcessGroup, default_group};
+use super::reduce::reduce;
+use super::work::Work;
+use crate::ambient::Ambient;
+use crate::collective::{Collective, CollectiveKind, Fingerprint, Key, ReduceOp};
+use crate::device::Device;
+use crate::dtype::DType;
+use crate::enter::enter;
+use crate::error::distributed::DistributedError;
+use crate::error::{Error, Result};
+use crate::handles::DevicePtr;
+use crate::host_profile::HostProfile;
+use crate::operation::Operation;
+use crate::ops::access::access;
+use crate::ranks::{Arrival, Call};
+use crate::scope;
+use crate::tensor::{Tensor, memory_of, pointer_of};
+
+static ALL_REDUCE: Operation = Operation::new("all_reduce");
+static BROADCAST: Operation = Operation::new("broadcast");
+static ALL_GATHER: Operation = Operation::new("all_gather");
+static REDUCE_SCATTER: Operation = Operation::new("reduce_scatter");
+static BARRIER: Operation = Operation::new("barrier");
+static SEND: Operation = Operation::new("send");
+static RECV: Operation = Operation::new("recv");
+
+/// The keyword arguments that all collectives take.
+#[derive(Clone, Debug, Default)]
+pub struct CollectiveOptions {
+    /// The ranks that take part; all, if nothing is said.
+    pub group: Option<ProcessGroup>,
+    /// Returns at once, with the wait left to the caller ([`Work::wait`]).
+    pub async_op: bool,
+}
+
+/// Every rank's `tensor` becomes the reduction of all of them (`torch.distributed.all_reduce`).
+///
+/// Numbers are taken in the order of the ranks, so all get the same bits. On a GPU the collective is queued after what the
+/// current stream has been given, and what comes after waits for it; the host goes on.
+///
+/// Errors if there is no process group, if `tensor` is not contiguous or on a device that the group has no backend for, and, on
+/// the rank that finds it out, if another rank called something else.
+#[track_caller]
+pub fn all_reduce(tensor: &Tensor, op: ReduceOp) -> Result<()> {
+    all_reduce_with(tensor, op, CollectiveOptions::default()).map(drop)
+}
+
+/// The same with `group=` and `async_op=`.
+#[track_caller]
+pub fn all_reduce_with(tensor: &Tensor, op: ReduceOp, options: CollectiveOptions) -> Result<Work> {
+    let _scope = enter(&ALL_REDUCE, &[tensor])?;
+    let group = group_of(&options)?;
+    check_average(op, tensor, &group)?;
+    run(&group, CollectiveKind::AllReduce(op), [tensor, tensor], options.async_op)
+}
+
+/// Every rank's `tensor` becomes that of rank `src` (`torch.distributed.broadcast`).
+///
+/// Errors as [`all_reduce`] does, and for a `src` that is none of the ranks.
+#[track_caller]
+pub fn broadcast(tensor: &Tensor, src: usize) -> Result<()> {
+    broadcast_with(tensor, src, CollectiveOptions::default()).map(drop)
+}
+
+/// The same with `group=` and `async_op=`. `src` is a number among all ranks, not within the group.
+#[track_caller]
+pub fn broadcast_with(tensor: &Tensor, src: usize, options: CollectiveOptions) -> Result<Work> {
+    let _scope = enter(&BROADCAST, &[tensor])?;
+    let group = group_of(&options)?;
+    let root = place_of(&group, src, "src")?;
+    run(&group, CollectiveKind::Broadcast { root }, [tensor, tensor], options.async_op)
+}
+
+/// The tensors of all ranks, in their order (`torch.distributed.all_gather`). They are of one shape and type.
+///
+/// Errors as [`all_reduce`] does.
+#[track_caller]
+pub fn all_gather(tensor: &Tensor) -> Result<Vec<Tensor>> {
+    let _scope = enter(&ALL_GATHER, &[tensor])?;
+    let group = default_group()?;
+    let sizes: SmallVec<[usize; 4]> =
+        [group.size()].into_iter().chain(tensor.sizes().iter().copied()).collect();
+    let all = tensor.uninit_beside(&sizes, tensor.dtype())?;
+    run(&group, CollectiveKind::AllGather, [tensor, &all], false)?.wait()?;
+    (0..group.size()).map(|rank| all.select(0, rank as i64)).collect()
+}
+
+/// The same into one tensor that is there, in which they stand one after the other
+/// (`torch.distributed.all_gather_into_tensor`).
+///
+/// Errors unless `output` has as many elements as all of them together, and their type.
+#[track_caller]
+pub fn all_gather_into_tensor(output: &Tensor, input: &Tensor, options: CollectiveOptions) -> Result<Work> {
+    let _scope = enter(&ALL_GATHER, &[input, output])?;
+    let group = group_of(&options)?;
+    if output.dtype() != input.dtype() {
+        return Err(DistributedError::OutputType.into());
+    }
+    if output.numel() != group.size() * input.numel() {
+        return Err(DistributedError::GatherSize.into());
+    }
+    run(&group, CollectiveKind::AllGather, [input, output], options.async_op)
+}
+
+/// `inputs` has a part for each rank; every rank's `output` becomes the reduction of the parts for it
+/// (`torch.distributed.reduce_scatter`).
+///
+/// Errors unless there is a part for each rank, of the size and type of `output`, and as [`all_reduce`] does.
+#[track_caller]
+pub fn reduce_scatter(output: &Tensor, inputs: &[&Tensor], op: ReduceOp) -> Result<()> {
+    let _scope = enter(&REDUCE_SCATTER, inputs)?;
+    let size = default_group()?.size();
+    if inputs.len() != size || inputs.iter().any(|input| input.sizes() != output.sizes()) {
+        return Err(DistributedError::ScatterSize.into());
+    }
+    let input = Tensor::stack(inputs, 0)?;
+    reduce_scatter_tensor(output, &input, op, CollectiveOptions::default()).map(drop)
+}
+
+/// The same from one tensor, in which the parts stand one after the other (`torch.distributed.reduce_scatter_tensor`).
+#[track_caller]
+pub fn reduce_scatter_tensor(
+    output: &Tensor,
+    input: &Tensor,
+    op: ReduceOp,
+    options: CollectiveOptions,
+) -> Result<Work> {
+    let _scope = enter(&REDUCE_SCATTER, &[input, output])?;
+    let group = group_of(&options)?;
+    check_average(op, input, &group)?;
+    if output.dtype() != input.dtype() {
+        return Err(DistributedError::OutputType.into());
+    }
+    if input.numel() != group.size() * output.numel() {
+        return Err(DistributedError::ScatterSize.into());
+    }
+    run(&group, CollectiveKind::ReduceScatter(op), [input, output], options.async_op)
+}
+
+/// The host of every rank waits until all have come (`torch.distributed.barrier`).
+///
+/// With `nccl` that is a collective on the current device, and what was queued there before has run then.
+#[track_caller]
+pub fn barrier() -> Result<()> {
+    let _scope = enter(&BARRIER, &[])?;
+    let group = default_group()?;
+    let on_gpu = group.0.backend != super::Backend::Gloo && Ambient::gpus() > 0;
+    let device = if on_gpu { Device::cuda(Ambient::current_device()) } else { Device::Cpu };
+    let nothing = Tensor::uninit_on(device, &[1], DType::U8)?;
+    run(&group, CollectiveKind::Barrier, [&nothing, &nothing], true)?.synchronize()
+}
+
+/// Sends `tensor` to rank `dst`, which calls [`recv`] (`torch.distributed.send`).
+///
+/// Errors as [`all_reduce`] does, and for a `dst` that is none of the other ranks.
+#[track_caller]
+pub fn send(tensor: &Tensor, dst: usize) -> Result<()> {
+    isend(tensor, dst)?.wait()
+}
+
+/// The same with the wait left to the caller (`torch.distributed.isend`).
+#[track_caller]
+pub fn isend(tensor: &Tensor, dst: usize) -> Result<Work> {
+    let _scope = enter(&SEND, &[tensor])?;
+    let group = default_group()?;
+    let pair = (group.0.member.rank, place_of(&group, dst, "dst")?);
+    pass(&group, pair, tensor, "destination")
+}
+
+/// Fills `tensor` with what rank `src` sends (`torch.distributed.recv`).
+///
+/// Errors as [`all_reduce`] does, and for a `src` that is none of the other ranks.
+#[track_caller]
+pub fn recv(tensor: &Tensor, src: usize) -> Result<()> {
+    irecv(tensor, src)?.wait()
+}
+
+/// The same with the wait left to the caller (`torch.distributed.irecv`).
+#[track_caller]
+pub fn irecv(tensor: &Tensor, src: usize) -> Result<Work> {
+    let _scope = enter(&RECV, &[tensor])?;
+    let group = default_group()?;
+    let pair = (place_of(&group, src, "src")?, group.0.member.rank);
+    pass(&group, pair, tensor, "source")
+}
+
+fn pass(group: &ProcessGroup, pair: (usize, usize), tensor: &Tensor, what: &'static str) -> Result<Work> {
+    if pair.0 == pair.1 {
+        return Err(DistributedError::SameRank { what }.into());
+    }
+    group.0.backend.check(tensor.device())?;
+    let place = usize::from(group.0.member.rank == pair.1);
+    let part = Part {
+        key: group.next_key_of(pair),
+        members: Arc::new([pair.0, pair.1]),
+        place,
+        kind: CollectiveKind::PointToPoint,
+        pair: Some(pair),
+    };
+    start(group, part, [tensor, tensor])
+}
+
+fn group_of(options: &CollectiveOptions) -> Result<ProcessGroup> {
+    match &options.group {
+        Some(group) => Ok(group.clone()),
+        None => default_group(),
+    }
+}
+
+/// The place within a group of a rank.
+fn place_of(group: &ProcessGroup, rank: usize, what: &'static str) -> Result<usize> {
+    let place = group.ranks().iter().position(|member| *member == rank);
+    place.ok_or_else(|| DistributedError::InvalidRank { rank, what, size: group.size() }.into())
+}
+
+fn check_average(op: ReduceOp, tensor: &Tensor, group: &ProcessGroup) -> Result<()> {
+    match op {
+        ReduceOp::Avg if tensor.dtype() == DType::Bool => Err(DistributedError::AverageOfBools.into()),
+        ReduceOp::Avg if !tensor.is_cuda() && group.0.backend != super::Backend::Nccl => {
+            Err(DistributedError::AverageOnGloo.into())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A rank's part in a collective.
+struct Part {
+    key: Key,
+    members: Arc<[usize]>,
+    /// Where this rank is among them.
+    place: usize,
+    kind: CollectiveKind,
+    pair: Option<(usize, usize)>,
+}
+
+/// Takes part in a collective of a group, with what this rank brings and where what it gets goes.
+#[track_caller]
+fn run(group: &ProcessGroup, kind: CollectiveKind, tensors: [&Tensor; 2], async_op: bool) -> Result<Work> {
+    let place = group.place()?;
+    if tensors.iter().any(|tensor| !tensor.is_contiguous()) {
+        return Err(DistributedError::NotContiguous.into());
+    }
+    group.0.backend.check(tensors[0].device())?;
+    let members = group.0.members.clone();
+    let work = start(group, Part { key: group.next_key(), members, place, kind, pair: None }, tensors)?;
+    if !async_op {
+        work.wait()?;
+    }
+    Ok(work)
+}
+
+/// Every rank's `tensor`, which is the host's, becomes that of the first, whatever the backend: what PyTorch's ranks tell
+/// each other beside the data.
+pub(super) fn broadcast_on_host(group: &ProcessGroup, tensor: &Tensor) -> Result<Work> {
+    let (kind, place) = (CollectiveKind::Broadcast { root: 0 }, group.place()?);
+    let members = group.0.members.clone();
+    start(group, Part { key: group.next_key(), members, place, kind, pair: None }, [tensor, tensor])
+}
+
+fn start(group: &ProcessGroup, part: Part, [input, output]: [&Tensor; 2]) -> Result<Work> {
+    let member = &group.0.member;
+    if [input, output].iter().any(|tensor| !tensor.is_contiguous()) {
+        return Err(DistributedError::NotContiguous.into());
+    }
+    let device = input.device();
+    let Part { key, members, place, kind, pair } = part;
+    let fingerprint = Fingerprint { kind, sizes: input.sizes().into(), dtype: input.dtype() };
+    let of = members.len();
+    let call = Call {
+        key,
+        fingerprint: fingerprint.clone(),
+        members,
+        device: device.is_cuda().then(|| device.index()),
+        timeout: group.timeout(device),
+        place: scope::current_place(),
+    };
+    member.world.call(member.rank, call).map_err(DistributedError::Meeting)?;
+    output.storage().bump_version();
+    if device.is_cuda() {
+        let current = crate::gpu::current_stream(device)?;
+        let stream = group.stream(device, pair)?;
+        stream.wait_stream(&current)?;
+        let pointer = |tensor: &Tensor| match tensor.numel() {
+            0 => Ok(DevicePtr::default()),
+            _ => pointer_of(tensor),
+        };
+        let part = Collective {
+            key,
+            fingerprint: Arc::new(fingerprint),
+            place,
+            of,
+            input: pointer(input)?,
+            output: pointer(output)?,
+            reduce,
+        };
+        memory_of(input)?.cuda().collective(stream.id, part)?;
+        let ended = stream.record_event()?;
+        return Ok(Work::on_device(stream, ended, vec![output.clone(), input.clone()]));
+    }
+    let brings = |bytes: &[u8]| match kind {
+        CollectiveKind::Broadcast { root } if root != place => Vec::new(),
+        CollectiveKind::PointToPoint if place != 0 => Vec::new(),
+        _ => bytes.to_vec(),
+    };
+    let bytes = access([input], [], |[input], []| brings(input.dense_bytes(fingerprint.dtype)))?;
+    let virtual_time = Ambient::lane().is_virtual();
+    let profile = crate::machine::Machine::current().ambient().host_profile();
+    let duration = if virtual_time { host_time(profile, kind, fingerprint.bytes(), of) } else { 0 };
+    let arrival = Arrival { time: Ambient::now(), input: bytes, duration, reduce };
+    member.world.arrive(member.rank, key, arrival);
+    let gets_something = match kind {
+        CollectiveKind::Barrier => false,
+        CollectiveKind::PointToPoint => place == 1,
+        _ => true,
+    };
+    let tensors = if gets_something { vec![output.clone()] } else { Vec::new() };
+    Ok(Work::on_host(member.clone(), key, tensors))
+}
+
+/// How long a collective of programs on one host takes, in nanoseconds: a ring, in which each copies to the memory that it
+/// shares with the next.
+fn host_time(host: &HostProfile, kind: CollectiveKind, bytes: usize, ranks: usize) -> u64 {
+    let (n, steps) = (ranks.max(1) as f64, ranks.max(1) as u64 - 1);
+    let (steps, share) = match kind {
+        CollectiveKind::AllReduce(_) => (2 * steps, 2.0 * (n - 1.0) / n),
+        CollectiveKind::ReduceScatter(_) => (steps, (n - 1.0) / n),
+        CollectiveKind::AllGather => (steps, n - 1.0),
+        CollectiveKind::Broadcast { .. } | CollectiveKind::PointToPoint => (steps, 1.0),
+        CollectiveKind::Barrier => (2 * steps, 0.0),
+    };
+    steps * host.hand_over.nanoseconds() + host.staging.time_of((share * bytes as f64) as u64) as u64
+}
+
+/// How long a collective takes on the GPUs of this machine once all ranks have come, in which steps, and whether the steps or
+/// the bytes take longer. Each rank brings `bytes` bytes.
+///
+/// ```
+/// use todevice::Machine;
+/// use todevice::distributed::{CollectiveKind, ReduceOp, collective_time};
+///
+/// let machine: Machine = "sim:h200x8".parse().unwrap();
+/// let time = |bytes| machine.enter(|| collective_time(CollectiveKind::AllReduce(ReduceOp::Sum), bytes, 8)).unwrap();
+/// assert!(time(4 << 10).latency_rules());
+/// assert!(!time(400 << 20).latency_rules());
+/// ```
+///
+/// Errors without a simulated GPU: that of a real one is to be measured.
+pub fn collective_time(
+    kind: CollectiveKind,
+    bytes: usize,
+    ranks: usize,
+) -> Result<crate::collective::CollectiveTime> {
+    let time = crate::gpu::of_machine()?.collective_time(kind, bytes, ranks);
+    time.ok_or_else(|| Error::custom("how long a collective of real GPUs takes is to be measured"))
+}

@@ -1,0 +1,225 @@
+//! `DistributedDataParallel`: a model on every rank, each of which trains on a part of every batch, and all of which stay
+//! the same.
+
+use std::collections::BTreeSet;
+use std::panic::Location;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::collectives::{CollectiveOptions, broadcast_with};
+use super::group::{ProcessGroup, default_group};
+use super::reducer::{BUCKET, FIRST_BUCKET, Reducer};
+use crate::autograd::{is_grad_enabled, no_grad};
+use crate::device::Device;
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::error::distributed::DistributedError;
+use crate::nn::{Buffer, Module, Parameter};
+use crate::scope;
+use crate::tensor::Tensor;
+
+/// The keyword arguments of `torch.nn.parallel.DistributedDataParallel`.
+#[derive(Clone, Debug)]
+pub struct DistributedDataParallelOptions {
+    /// The ranks that train together; all, if nothing is said (`process_group`).
+    pub process_group: Option<ProcessGroup>,
+    /// Mebibytes of gradients that travel together. If nothing is said, the first bucket has 1 and the others 25.
+    pub bucket_cap_mb: Option<f64>,
+    /// Whether every forward pass begins with the buffers of rank 0, such as the running means of a batch normalisation.
+    pub broadcast_buffers: bool,
+    /// Looks in every forward pass for parameters that it has not used, so that nobody waits for their gradients.
+    pub find_unused_parameters: bool,
+}
+
+impl Default for DistributedDataParallelOptions {
+    fn default() -> DistributedDataParallelOptions {
+        DistributedDataParallelOptions {
+            process_group: None,
+            bucket_cap_mb: None,
+            broadcast_buffers: true,
+            find_unused_parameters: false,
+        }
+    }
+}
+
+/// A model that is trained by several ranks (`torch.nn.parallel.DistributedDataParallel`).
+///
+/// Every rank has the model, on its own device, and calls `forward`, `backward` and `step` on its own share of the data
+/// ([`DistributedSampler`](crate::data::DistributedSampler)). Construction gives all of them the parameters of rank 0.
+/// `backward` leaves the average of all ranks' gradients in each, so that all take the same step, and stay the same. Averages
+/// are made in buckets while the backward pass goes on.
+///
+/// ```
+/// use todevice::distributed::{self as dist, DistributedDataParallel};
+/// use todevice::nn::{self, Module};
+/// use todevice::optim::{Optimizer, SGD, SGDOptions};
+/// use todevice::{Device, Machine, Tensor, cuda, manual_seed};
+///
+/// let machine: Machine = "sim:t4x2".parse().unwrap();
+/// let weights = machine.enter(|| {
+///     dist::spawn(2, |rank| {
+///         cuda::set_device(rank)?;
+///         dist::init_process_group("nccl")?;
+///         manual_seed(rank as u64); // other weights and data on each
+///         let model = nn::Linear::new(4, 1)?;
+///         model.to(Device::cuda(rank))?;
+///         let model = DistributedDataParallel::new(model)?; // from here on those of rank 0
+///         let mut optimizer = SGD::new(model.parameters(), SGDOptions { lr: 0.1, ..Default::default() })?;
+///         for _ in 0..3 {
+///             let x = Tensor::randn(&[8, 4])?.cuda()?;
+///             optimizer.zero_grad();
+///             model.forward(&x)?.square()?.mean()?.backward()?;
+///             optimizer.step()?;
+///         }
+///         model.module().weight.tensor().to_vec::<f32>()
+///     })
+/// })?;
+/// assert_eq!(weights[0], weights[1]);
+/// # Ok::<(), todevice::Error>(())
+/// ```
+///
+/// Its loss is the average over the ranks' shares, and so that of the whole batch only where the shares are equal.
+pub struct DistributedDataParallel<M: Module> {
+    module: M,
+    group: ProcessGroup,
+    reducer: Arc<Reducer>,
+    broadcast_buffers: bool,
+    /// Whether backward passes are averaged.
+    sync: AtomicBool,
+}
+
+impl<M: Module> DistributedDataParallel<M> {
+    /// Makes `module`, which is on this rank's device, that of all ranks, with the parameters and buffers of rank 0.
+    ///
+    /// Errors without a process group, if nothing in it is learned, and if its parameters are on devices of several types;
+    /// where another rank's has other sizes, as [`broadcast`](super::broadcast) does.
+    #[track_caller]
+    pub fn new(module: M) -> Result<DistributedDataParallel<M>> {
+        DistributedDataParallel::with_options(module, DistributedDataParallelOptions::default())
+    }
+
+    /// The same with options.
+    #[track_caller]
+    pub fn with_options(
+        module: M,
+        options: DistributedDataParallelOptions,
+    ) -> Result<DistributedDataParallel<M>> {
+        let _scope = scope::on_behalf_of(Location::caller());
+        let group = options.process_group.map_or_else(default_group, Ok)?;
+        let all = module.named_parameters();
+        let types: BTreeSet<&str> =
+            all.iter().map(|(_, parameter)| parameter.tensor().device().kind()).collect();
+        if types.len() > 1 {
+            let types = types.iter().map(|kind| format!("'{kind}'")).collect::<Vec<_>>().join(", ");
+            return Err(DistributedError::SeveralDeviceTypes { types }.into());
+        }
+        let learned: Vec<(String, Parameter)> =
+            all.iter().filter(|(_, parameter)| parameter.requires_grad()).cloned().collect();
+        if learned.is_empty() {
+            return Err(DistributedError::NothingToTrain.into());
+        }
+        let buffers = module.named_buffers();
+        let tensors = all.iter().map(|(_, parameter)| parameter.tensor().detach());
+        let tensors: Vec<Tensor> = tensors.chain(buffers.iter().map(|(_, buffer)| buffer.tensor())).collect();
+        broadcast_together(&group, &tensors)?;
+        let limits = match options.bucket_cap_mb {
+            Some(mebibytes) => vec![(mebibytes * 1048576.0) as usize],
+            None => vec![FIRST_BUCKET, BUCKET],
+        };
+        let reducer = Reducer::new(group.clone(), learned, limits, options.find_unused_parameters)?;
+        let (broadcast_buffers, sync) = (options.broadcast_buffers, AtomicBool::new(true));
+        Ok(DistributedDataParallel { module, group, reducer, broadcast_buffers, sync })
+    }
+
+    /// The model itself (`DistributedDataParallel.module`): what is saved, and what is run on one rank alone.
+    pub fn module(&self) -> &M {
+        &self.module
+    }
+
+    /// Runs `scope` without averaging: gradients add up on each rank, until a backward pass whose forward pass is out of it
+    /// averages what has come together (`DistributedDataParallel.no_sync`).
+    pub fn no_sync<R>(&self, scope: impl FnOnce() -> R) -> R {
+        struct Restore<'a>(&'a AtomicBool, bool);
+        impl Drop for Restore<'_> {
+            fn drop(&mut self) {
+                self.0.store(self.1, Ordering::Relaxed);
+            }
+        }
+        let _restore = Restore(&self.sync, self.sync.swap(false, Ordering::Relaxed));
+        scope()
+    }
+
+    /// The buckets, in the order in which they leave: how many bytes each has, and the names of its parameters. They are made
+    /// anew for the second step.
+    pub fn buckets(&self) -> Vec<(usize, Vec<String>)> {
+        self.reducer.buckets()
+    }
+}
+
+impl<M: Module> Module for DistributedDataParallel<M> {
+    fn name(&self) -> &'static str {
+        "DistributedDataParallel"
+    }
+
+    /// Runs the model on this rank's share, and prepares the averages of the backward pass that is to come.
+    #[track_caller]
+    fn forward(&self, input: &Tensor) -> Result<Tensor> {
+        let _scope = scope::on_behalf_of(Location::caller());
+        let averages = is_grad_enabled() && self.sync.load(Ordering::Relaxed);
+        if averages {
+            self.reducer.check()?;
+        }
+        if self.broadcast_buffers {
+            let buffers: Vec<Tensor> = self
+                .module
+                .named_buffers()
+                .iter()
+                .map(|(_, buffer): &(String, Buffer)| buffer.tensor())
+                .collect();
+            broadcast_together(&self.group, &buffers)?;
+        }
+        let output = self.module.forward(input)?;
+        if averages {
+            self.reducer.prepare(&output)?;
+        } else {
+            self.reducer.expect_nothing();
+        }
+        Ok(output)
+    }
+
+    fn children(&self) -> Vec<(String, &dyn Module)> {
+        vec![("module".to_owned(), &self.module)]
+    }
+}
+
+/// Gives all ranks the tensors of the first, those of one type and device in one message.
+fn broadcast_together(group: &ProcessGroup, tensors: &[Tensor]) -> Result<()> {
+    let root = group.ranks().first().copied().unwrap_or(0);
+    let mut kinds: Vec<(DType, Device)> = Vec::new();
+    for tensor in tensors {
+        let kind = (tensor.dtype(), tensor.device());
+        if !kinds.contains(&kind) {
+            kinds.push(kind);
+        }
+    }
+    no_grad(|| {
+        for kind in kinds {
+            let of_kind = |tensor: &&Tensor| (tensor.dtype(), tensor.device()) == kind;
+            let of_kind: Vec<&Tensor> = tensors.iter().filter(of_kind).collect();
+            let rows = of_kind.iter().map(|tensor| tensor.reshape(&[-1])).collect::<Result<Vec<_>>>()?;
+            let flat = Tensor::cat(&rows, 0)?;
+            let options = CollectiveOptions { group: Some(group.clone()), async_op: false };
+            broadcast_with(&flat, root, options)?.wait()?;
+            if group.rank() == Some(0) {
+                continue; // It has them.
+            }
+            let mut start = 0;
+            for tensor in of_kind {
+                let sizes: Vec<i64> = tensor.sizes().iter().map(|size| *size as i64).collect();
+                tensor.copy_(&flat.narrow(0, start, tensor.numel())?.reshape(&sizes)?)?;
+                start += tensor.numel();
+            }
+        }
+        Ok(())
+    })
+}

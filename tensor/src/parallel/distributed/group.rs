@@ -1,0 +1,251 @@
+//! Process groups: which ranks take part in a collective, and by what they speak with each other.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use crate::ambient::Ambient;
+use crate::collective::Key;
+use crate::device::Device;
+use crate::error::Result;
+use crate::error::distributed::DistributedError;
+use crate::gpu::Stream;
+use crate::machine::Machine;
+use crate::ranks::Member;
+
+/// By what ranks speak with each other (`backend`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Backend {
+    /// Tensors of GPUs, from GPU to GPU.
+    Nccl,
+    /// Tensors of the host.
+    Gloo,
+    /// Each tensor by what its device has (`cpu:gloo,cuda:nccl`): what PyTorch takes if none is named.
+    Both,
+}
+
+impl Backend {
+    fn named(name: &str) -> Result<Backend> {
+        match name {
+            "nccl" => Ok(Backend::Nccl),
+            "gloo" => Ok(Backend::Gloo),
+            "" | "cpu:gloo,cuda:nccl" => Ok(Backend::Both),
+            other => Err(DistributedError::UnknownBackend(other.to_owned()).into()),
+        }
+    }
+
+    /// Refuses a device that it does not serve.
+    pub(super) fn check(self, device: Device) -> Result<()> {
+        match (self, device.is_cuda()) {
+            (Backend::Nccl, false) | (Backend::Gloo, true) => {
+                Err(DistributedError::NoBackend { device_type: device.kind() }.into())
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The keyword arguments of `torch.distributed.init_process_group`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct InitOptions {
+    /// How long a rank waits in a collective for the last one, on the clock of the machine; 10 minutes on GPUs and 30 on the
+    /// host, if nothing is said.
+    pub timeout: Option<Duration>,
+}
+
+/// Some of the ranks, or all (`torch.distributed.ProcessGroup`). Clones are the same group.
+#[derive(Clone)]
+pub struct ProcessGroup(pub(super) Arc<Inner>);
+
+pub(super) struct Inner {
+    id: u32,
+    pub(super) member: Member,
+    pub(super) backend: Backend,
+    timeout: Option<Duration>,
+    /// In the order of their numbers within the group.
+    pub(super) members: Arc<[usize]>,
+    /// How many collectives this rank has called.
+    calls: AtomicU64,
+    /// The same for each pair of ranks.
+    pairs: Mutex<HashMap<(usize, usize), u64>>,
+    /// What collectives are queued on: a stream of its own for each device, and for each pair of ranks.
+    streams: Mutex<Vec<(StreamOf, Stream)>>,
+}
+
+/// The index of a device, and the pair, if it is for one.
+type StreamOf = (usize, Option<(usize, usize)>);
+
+/// The groups of a rank, the default one first.
+#[derive(Default)]
+struct Groups(Mutex<Vec<ProcessGroup>>);
+
+/// Makes the ranks one group, which all collectives are for that name no other (`torch.distributed.init_process_group`):
+/// `"nccl"` for tensors of GPUs, `"gloo"` for those of the host, `""` for both.
+///
+/// Every rank calls it, once. Unlike PyTorch's it does not wait for the others; the first collective does.
+///
+/// Errors out of [`spawn`](super::spawn) and [`Ranks::run`](super::Ranks::run), for an unknown backend, and if it was called
+/// before.
+pub fn init_process_group(backend: &str) -> Result<()> {
+    init_process_group_with(backend, InitOptions::default())
+}
+
+/// The same with `timeout=`.
+pub fn init_process_group_with(backend: &str, options: InitOptions) -> Result<()> {
+    let backend = Backend::named(backend)?;
+    let member = Ambient::member().ok_or(DistributedError::NoRank)?;
+    let groups = groups();
+    let mut groups = groups.0.lock().unwrap_or_else(PoisonError::into_inner);
+    if !groups.is_empty() {
+        return Err(DistributedError::InitializedTwice.into());
+    }
+    let members = (0..member.world.size()).collect();
+    groups.push(ProcessGroup::made(0, member, backend, options.timeout, members));
+    Ok(())
+}
+
+/// Whether this rank has a process group (`torch.distributed.is_initialized`).
+pub fn is_initialized() -> bool {
+    default_group().is_ok()
+}
+
+/// Forgets all groups of this rank (`torch.distributed.destroy_process_group`). Errors if there are none.
+pub fn destroy_process_group() -> Result<()> {
+    default_group()?;
+    groups().0.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    Ok(())
+}
+
+/// The number of this rank, from 0 (`torch.distributed.get_rank`). Errors before
+/// [`init_process_group`].
+pub fn get_rank() -> Result<usize> {
+    Ok(default_group()?.0.member.rank)
+}
+
+/// How many ranks there are (`torch.distributed.get_world_size`). Errors before [`init_process_group`].
+pub fn get_world_size() -> Result<usize> {
+    Ok(default_group()?.size())
+}
+
+/// A group of some of the ranks (`torch.distributed.new_group`). Every rank calls it, those that are not in it too, and all in
+/// the same order: that is how they know which group is which.
+///
+/// ```
+/// use todevice::distributed::{self as dist, CollectiveOptions, ReduceOp};
+/// use todevice::Tensor;
+///
+/// let sums = dist::spawn(4, |rank| {
+///     dist::init_process_group("gloo")?;
+///     let groups = [dist::new_group(&[0, 1])?, dist::new_group(&[2, 3])?];
+///     let group = Some(groups[rank / 2].clone());
+///     let x = Tensor::new([rank as f32])?;
+///     dist::all_reduce_with(&x, ReduceOp::Sum, CollectiveOptions { group, ..Default::default() })?;
+///     x.item()
+/// })?;
+/// assert_eq!(sums, [1.0, 1.0, 5.0, 5.0]);
+/// # Ok::<(), todevice::Error>(())
+/// ```
+///
+/// Errors for a rank that there is not.
+pub fn new_group(ranks: &[usize]) -> Result<ProcessGroup> {
+    let default = default_group()?;
+    let size = default.size();
+    if let Some(rank) = ranks.iter().copied().find(|rank| *rank >= size) {
+        return Err(DistributedError::InvalidRank { rank, what: "each", size }.into());
+    }
+    let mut members = ranks.to_vec();
+    members.sort_unstable();
+    members.dedup();
+    let groups = groups();
+    let mut groups = groups.0.lock().unwrap_or_else(PoisonError::into_inner);
+    let Inner { member, backend, timeout, .. } = &*default.0;
+    let group = ProcessGroup::made(groups.len() as u32, member.clone(), *backend, *timeout, members.into());
+    groups.push(group.clone());
+    Ok(group)
+}
+
+/// The group of all ranks.
+pub(super) fn default_group() -> Result<ProcessGroup> {
+    let groups = groups();
+    let first = groups.0.lock().unwrap_or_else(PoisonError::into_inner).first().cloned();
+    first.ok_or_else(|| DistributedError::NotInitialized.into())
+}
+
+fn groups() -> Arc<Groups> {
+    Machine::current().kept()
+}
+
+impl ProcessGroup {
+    fn made(
+        id: u32,
+        member: Member,
+        backend: Backend,
+        timeout: Option<Duration>,
+        members: Arc<[usize]>,
+    ) -> ProcessGroup {
+        let (calls, pairs, streams) = (AtomicU64::new(0), Mutex::default(), Mutex::default());
+        ProcessGroup(Arc::new(Inner { id, member, backend, timeout, members, calls, pairs, streams }))
+    }
+
+    /// How many ranks it has (`ProcessGroup.size()`).
+    pub fn size(&self) -> usize {
+        self.0.members.len()
+    }
+
+    /// The number of this rank within it (`ProcessGroup.rank()`), if it is one of them.
+    pub fn rank(&self) -> Option<usize> {
+        self.0.members.iter().position(|member| *member == self.0.member.rank)
+    }
+
+    /// The ranks of it, by their numbers among all.
+    pub fn ranks(&self) -> &[usize] {
+        &self.0.members
+    }
+
+    /// The same, or an error.
+    pub(super) fn place(&self) -> Result<usize> {
+        self.rank().ok_or_else(|| DistributedError::NotInGroup.into())
+    }
+
+    /// The next collective.
+    pub(super) fn next_key(&self) -> Key {
+        let number = self.0.calls.fetch_add(1, Ordering::Relaxed) + 1;
+        Key { group: self.0.id, pair: None, number }
+    }
+
+    /// The next message from one rank to another.
+    pub(super) fn next_key_of(&self, pair: (usize, usize)) -> Key {
+        let mut pairs = self.0.pairs.lock().unwrap_or_else(PoisonError::into_inner);
+        let number = pairs.entry(pair).or_insert(0);
+        *number += 1;
+        Key { group: self.0.id, pair: Some(pair), number: *number }
+    }
+
+    /// How long a rank waits in a collective on such a device, in nanoseconds.
+    pub(super) fn timeout(&self, device: Device) -> u64 {
+        let minutes = if device.is_cuda() { 10 } else { 30 };
+        let timeout = self.0.timeout.unwrap_or(Duration::from_secs(60 * minutes));
+        // Where time is real one rank stands still while another runs, and no time of theirs can be compared.
+        if Ambient::lane().is_virtual() { timeout.as_nanos() as u64 } else { u64::MAX }
+    }
+
+    /// The stream for its collectives on a device, or for a pair's.
+    pub(super) fn stream(&self, device: Device, pair: Option<(usize, usize)>) -> Result<Stream> {
+        let of = (device.index(), pair);
+        let mut streams = self.0.streams.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, stream)) = streams.iter().find(|(known, _)| *known == of) {
+            return Ok(stream.clone());
+        }
+        let stream = Stream::new(device)?;
+        streams.push((of, stream.clone()));
+        Ok(stream)
+    }
+}
+
+impl fmt::Debug for ProcessGroup {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ProcessGroup(backend={:?}, ranks={:?})", self.0.backend, self.ranks())
+    }
+}

@@ -1,0 +1,232 @@
+//! Ranks: as many programs as there are GPUs, each of which sees itself as one process of several.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::ambient::Ambient;
+use crate::autograd::Mode;
+use crate::error::distributed::{DistributedError, RankError};
+use crate::error::{Error, Result};
+use crate::machine::Machine;
+use crate::ranks::{Ended, World};
+
+/// Runs `program` once for each of `world_size` ranks, and returns what each of them returned, in their order
+/// (`torch.multiprocessing.spawn`, or a program started by `torchrun --nproc-per-node`).
+///
+/// See [`Ranks`], which runs a program in phases.
+///
+/// ```
+/// use todevice::distributed::{self as dist, ReduceOp};
+/// use todevice::{Device, Machine, Tensor, cuda};
+///
+/// let machine: Machine = "sim:t4x4".parse().unwrap();
+/// let sums = machine.enter(|| {
+///     dist::spawn(4, |rank| {
+///         cuda::set_device(rank)?;
+///         dist::init_process_group("nccl")?;
+///         let x = Tensor::full(&[2], rank as f64, Device::cuda(rank))?;
+///         dist::all_reduce(&x, ReduceOp::Sum)?;
+///         x.sum()?.item()
+///     })
+/// })?;
+/// assert_eq!(sums, [12.0; 4]);
+/// # Ok::<(), todevice::Error>(())
+/// ```
+///
+/// Errors if a rank returns an error or panics: with the first one's, and the rank ([`Error::Rank`]).
+pub fn spawn<T: Send>(world_size: usize, program: impl Fn(usize) -> Result<T> + Sync) -> Result<Vec<T>> {
+    Ranks::new(world_size)?.run(program)
+}
+
+/// Several ranks on the current machine, that run a program phase by phase.
+///
+/// A rank is like a process: it has a clock, generators, flags, a caching allocator and streams of its own, and begins as a
+/// fresh process does: with no process group, `cuda:0` as its current device, gradients recorded. Ranks share nothing but
+/// what they send each other. What one captures or returns is a tensor of the host's, or stays with the rank; that of a GPU
+/// belongs to the rank that made it.
+///
+/// One rank runs at a time, and another where it must wait for one. Times do not depend on which: each rank has its own clock,
+/// and all began at the same moment. From phase to phase a rank keeps its current device, its process groups and its clock. The
+/// end of a phase orders nothing, and takes no time.
+///
+/// Natively each rank has a thread. In a page of a browser there are none: ranks take turns at a phase, so none may wait, in
+/// it, for what another has yet to do in the same phase. Collectives on a GPU do not make the host wait. What does is reading
+/// a result, and a copy to the GPU that is not `non_blocking`. So a program that is to run in both does these at the beginning
+/// of a phase, or in the one after:
+///
+/// ```
+/// use todevice::distributed::{self as dist, Ranks, ReduceOp};
+/// use todevice::{Device, Machine, Tensor, cuda};
+///
+/// let machine: Machine = "sim:h200x2".parse().unwrap();
+/// machine.enter(|| {
+///     let ranks = Ranks::new(2)?;
+///     let mut tensors = ranks.run(|rank| {
+///         cuda::set_device(rank)?;
+///         dist::init_process_group("nccl")?;
+///         let x = Tensor::ones_with(&[1000], Device::cuda(rank))?;
+///         dist::all_reduce(&x, ReduceOp::Sum)?; // queued on the GPU
+///         Ok(x)
+///     })?;
+///     let sums = ranks.run_each(&mut tensors, |_rank, x| x.sum()?.item())?; // waits for the GPU
+///     assert_eq!(sums, [2000.0; 2]);
+///     Ok::<(), todevice::Error>(())
+/// }).unwrap();
+/// ```
+pub struct Ranks {
+    parent: Machine,
+    world: Arc<World>,
+    ranks: Vec<Rank>,
+}
+
+struct Rank {
+    machine: Machine,
+    /// Its current device between two phases.
+    device: Mutex<usize>,
+}
+
+impl Ranks {
+    /// `world_size` ranks on the current machine.
+    ///
+    /// Errors if `world_size` is 0, and on a machine with real GPUs, whose collectives take NCCL.
+    pub fn new(world_size: usize) -> Result<Ranks> {
+        Ranks::made(world_size, cfg!(not(target_family = "wasm")))
+    }
+
+    /// The same without threads, as in a page: for tests.
+    #[doc(hidden)]
+    pub fn in_turns(world_size: usize) -> Result<Ranks> {
+        Ranks::made(world_size, false)
+    }
+
+    fn made(world_size: usize, threads: bool) -> Result<Ranks> {
+        if world_size == 0 {
+            return Err(DistributedError::NoRanks.into());
+        }
+        let (parent, world) = (Machine::current(), World::new(world_size, threads));
+        let rank = |rank| {
+            let machine = parent.fork(rank, &world).ok_or(DistributedError::RealGpus)?;
+            Ok(Rank { machine, device: Mutex::new(0) })
+        };
+        let ranks = (0..world_size).map(rank).collect::<Result<_>>()?;
+        Ok(Ranks { parent, world, ranks })
+    }
+
+    /// How many there are.
+    pub fn world_size(&self) -> usize {
+        self.ranks.len()
+    }
+
+    /// Runs a phase: `program` once on every rank. What each returned, in the order of the ranks.
+    ///
+    /// Errors with the first error that a rank returned, once all have ended ([`Error::Rank`]).
+    pub fn run<T: Send>(&self, program: impl Fn(usize) -> Result<T> + Sync) -> Result<Vec<T>> {
+        self.run_each(&mut vec![(); self.ranks.len()], |rank, ()| program(rank))
+    }
+
+    /// Runs a phase in which each rank has a state of its own, as an earlier phase may have returned it.
+    ///
+    /// Errors also if there are not as many states as ranks.
+    pub fn run_each<S: Send, T: Send>(
+        &self,
+        states: &mut [S],
+        program: impl Fn(usize, &mut S) -> Result<T> + Sync,
+    ) -> Result<Vec<T>> {
+        let size = self.ranks.len();
+        if states.len() != size {
+            return Err(DistributedError::States { ranks: size, states: states.len() }.into());
+        }
+        self.world.start_phase();
+        // In the order in which they ended.
+        let failed: Mutex<Vec<(usize, Error)>> = Mutex::default();
+        let one = |rank: usize, state: &mut S| match self.run_one(rank, || program(rank, state)) {
+            Ok(value) => Some(value),
+            Err(error) => {
+                failed.lock().unwrap_or_else(PoisonError::into_inner).push((rank, error));
+                None
+            }
+        };
+        let values: Vec<Option<T>> = if self.world.has_threads() {
+            std::thread::scope(|scope| {
+                let one = &one;
+                let mut threads = Vec::new();
+                for (rank, state) in states.iter_mut().enumerate() {
+                    let builder = std::thread::Builder::new().name(format!("rank {rank}")).stack_size(STACK);
+                    let started = builder.spawn_scoped(scope, move || one(rank, state));
+                    threads.push(started.map_err(|error| {
+                        let error = format!("a thread for a rank cannot be started: {error}");
+                        self.world.never_begins(rank, error.clone());
+                        failed
+                            .lock()
+                            .unwrap_or_else(PoisonError::into_inner)
+                            .push((rank, Error::custom(error)));
+                    }));
+                }
+                threads.into_iter().map(|thread| thread.ok()?.join().ok().flatten()).collect()
+            })
+        } else {
+            states.iter_mut().enumerate().map(|(rank, state)| one(rank, state)).collect()
+        };
+        let latest = self.ranks.iter().map(|rank| rank.machine.clock().now()).max().unwrap_or(0);
+        Ambient::lane().sleep_until(latest); // The program that has started them waits for all.
+        match first_cause(failed.into_inner().unwrap_or_else(PoisonError::into_inner)) {
+            Some((rank, cause)) => Err(Error::Rank(Box::new(RankError { rank, of: size, cause }))),
+            None => Ok(values.into_iter().flatten().collect()),
+        }
+    }
+
+    /// Runs a rank's part of a phase when it is its turn, and hands on the baton.
+    fn run_one<T>(&self, rank: usize, program: impl FnOnce() -> Result<T>) -> Result<T> {
+        let Rank { machine, device } = &self.ranks[rank];
+        self.world.begin(rank);
+        let run = || {
+            machine.enter(|| {
+                if let Some(cuda) = machine.cuda() {
+                    cuda.drive();
+                }
+                let mut device = device.lock().unwrap_or_else(PoisonError::into_inner);
+                Ambient::replace_current_device(*device);
+                let result = Mode::default().enter(program);
+                *device = Ambient::current_device();
+                result
+            })
+        };
+        let result = catch_unwind(AssertUnwindSafe(run)).map_err(|panic| message_of(&*panic));
+        let (ended, result) = match result {
+            Ok(Ok(value)) => (Ended::Returned, Ok(value)),
+            Ok(Err(error)) => {
+                let first_line = error.to_string().lines().next().unwrap_or_default().to_owned();
+                (Ended::Failed(first_line), Err(error))
+            }
+            Err(message) => {
+                let error = Error::custom(format!("a rank panicked: {message}"));
+                (Ended::Panicked(message), Err(error))
+            }
+        };
+        self.world.finish(rank, ended);
+        result
+    }
+}
+
+/// As much as the main thread of a program has.
+const STACK: usize = 8 << 20;
+
+/// Of the errors that ranks ended with the one that the others follow from: those that only tell of ranks which did not come
+/// are no cause.
+fn first_cause(mut failed: Vec<(usize, Error)>) -> Option<(usize, Error)> {
+    let follows = |error: &Error| matches!(error.refusal(), Some(DistributedError::Meeting(_)));
+    let first = failed.iter().position(|(_, error)| !follows(error)).unwrap_or(0);
+    (!failed.is_empty()).then(|| failed.swap_remove(first))
+}
+
+fn message_of(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no message".to_owned())
+}
+
+impl Drop for Ranks {
+    /// Recordings that run have what they did.
+    fn drop(&mut self) {
+        self.parent.keep_what_ranks_did();
+    }
+}

@@ -1,0 +1,151 @@
+//! How the numbers of several ranks become one: in the order of the ranks, whatever the way they take on the links. So every
+//! rank gets the same bits, in every run.
+//!
+//! (NCCL takes them in an order that depends on the ring, another one for each part. Where sums are exact nobody sees it.)
+
+use bytemuck::Pod;
+use half::{bf16, f16};
+
+use crate::collective::ReduceOp;
+use crate::dtype::DType;
+
+/// Reduces tensors of a type, each as its bytes.
+pub(super) fn reduce(op: ReduceOp, dtype: DType, inputs: &[Vec<u8>], into: &mut [u8]) {
+    match dtype {
+        DType::F32 => floats::<f32>(op, inputs, into),
+        DType::F64 => floats::<f64>(op, inputs, into),
+        // Their sums are made in f32, and rounded once.
+        DType::F16 => halves(op, inputs, into, f16::to_f32, f16::from_f32),
+        DType::BF16 => halves(op, inputs, into, bf16::to_f32, bf16::from_f32),
+        DType::I64 => integers::<i64>(op, inputs, into, i64::wrapping_add, |sum, count| sum / count as i64),
+        DType::I32 => integers::<i32>(op, inputs, into, i32::wrapping_add, |sum, count| sum / count as i32),
+        DType::U8 => {
+            integers::<u8>(op, inputs, into, u8::wrapping_add, |sum, count| sum / count.max(1) as u8)
+        }
+        // A sum of truths is true if one of them is.
+        DType::Bool => fold::<u8>(inputs, into, |a, b| if op == ReduceOp::Min { a & b } else { a | b }),
+    }
+}
+
+/// `into` becomes the first input, joined by the others one after the other.
+fn fold<T: Pod>(inputs: &[Vec<u8>], into: &mut [u8], join: impl Fn(T, T) -> T) {
+    let Some((first, others)) = inputs.split_first() else { return };
+    into.copy_from_slice(first);
+    for other in others {
+        for (a, b) in into.chunks_exact_mut(size_of::<T>()).zip(other.chunks_exact(size_of::<T>())) {
+            let joined = join(bytemuck::pod_read_unaligned(a), bytemuck::pod_read_unaligned(b));
+            a.copy_from_slice(bytemuck::bytes_of(&joined));
+        }
+    }
+}
+
+/// Changes each element.
+fn map<T: Pod>(into: &mut [u8], change: impl Fn(T) -> T) {
+    for a in into.chunks_exact_mut(size_of::<T>()) {
+        let changed = change(bytemuck::pod_read_unaligned(a));
+        a.copy_from_slice(bytemuck::bytes_of(&changed));
+    }
+}
+
+trait Float: Pod + std::ops::Add<Output = Self> + std::ops::Div<Output = Self> {
+    fn larger(self, other: Self) -> Self;
+    fn smaller(self, other: Self) -> Self;
+    fn of_count(count: usize) -> Self;
+}
+
+macro_rules! float {
+    ($($T:ty),*) => {$(
+        impl Float for $T {
+            fn larger(self, other: $T) -> $T {
+                self.max(other)
+            }
+            fn smaller(self, other: $T) -> $T {
+                self.min(other)
+            }
+            fn of_count(count: usize) -> $T {
+                count as $T
+            }
+        }
+    )*};
+}
+float!(f32, f64);
+
+fn floats<T: Float>(op: ReduceOp, inputs: &[Vec<u8>], into: &mut [u8]) {
+    match op {
+        ReduceOp::Sum => fold::<T>(inputs, into, |a, b| a + b),
+        ReduceOp::Max => fold::<T>(inputs, into, T::larger),
+        ReduceOp::Min => fold::<T>(inputs, into, T::smaller),
+        ReduceOp::Avg => {
+            fold::<T>(inputs, into, |a, b| a + b);
+            let count = T::of_count(inputs.len());
+            map::<T>(into, |sum| sum / count);
+        }
+    }
+}
+
+fn halves<T: Pod>(
+    op: ReduceOp,
+    inputs: &[Vec<u8>],
+    into: &mut [u8],
+    wide: impl Fn(T) -> f32,
+    narrow: impl Fn(f32) -> T,
+) {
+    let size = size_of::<T>();
+    for (index, out) in into.chunks_exact_mut(size).enumerate() {
+        let values = inputs
+            .iter()
+            .map(|input| wide(bytemuck::pod_read_unaligned(&input[index * size..(index + 1) * size])));
+        let reduced = match op {
+            ReduceOp::Sum => values.fold(0.0, |a, b| a + b),
+            ReduceOp::Avg => values.fold(0.0, |a, b| a + b) / inputs.len() as f32,
+            ReduceOp::Max => values.fold(f32::NEG_INFINITY, f32::max),
+            ReduceOp::Min => values.fold(f32::INFINITY, f32::min),
+        };
+        out.copy_from_slice(bytemuck::bytes_of(&narrow(reduced)));
+    }
+}
+
+fn integers<T: Pod + Ord>(
+    op: ReduceOp,
+    inputs: &[Vec<u8>],
+    into: &mut [u8],
+    add: impl Fn(T, T) -> T,
+    divide: impl Fn(T, usize) -> T,
+) {
+    match op {
+        ReduceOp::Sum => fold(inputs, into, add),
+        ReduceOp::Max => fold(inputs, into, |a: T, b| a.max(b)),
+        ReduceOp::Min => fold(inputs, into, |a: T, b| a.min(b)),
+        ReduceOp::Avg => {
+            fold(inputs, into, add);
+            map(into, |sum: T| divide(sum, inputs.len()));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of<T: Pod>(op: ReduceOp, dtype: DType, inputs: &[&[T]]) -> Vec<T> {
+        let bytes: Vec<Vec<u8>> = inputs.iter().map(|input| bytemuck::cast_slice(input).to_vec()).collect();
+        let mut into = vec![0; bytes[0].len()];
+        reduce(op, dtype, &bytes, &mut into);
+        bytemuck::pod_collect_to_vec(&into)
+    }
+
+    #[test]
+    fn every_type_is_reduced_in_the_order_of_the_ranks() {
+        let inputs: [&[f32]; 3] = [&[1e8, 1.0], &[1.0, -2.0], &[-1e8, 4.0]];
+        assert_eq!(of(ReduceOp::Sum, DType::F32, &inputs), [(1e8f32 + 1.0) - 1e8, 3.0]);
+        assert_eq!(of(ReduceOp::Avg, DType::F32, &inputs), [((1e8f32 + 1.0) - 1e8) / 3.0, 1.0]);
+        assert_eq!(of(ReduceOp::Max, DType::F64, &[&[1.0f64][..], &[-3.0]]), [1.0]);
+        assert_eq!(of(ReduceOp::Min, DType::I64, &[&[1i64][..], &[-3]]), [-3]);
+        assert_eq!(of(ReduceOp::Sum, DType::U8, &[&[250u8][..], &[10]]), [4]);
+        let halves = [f16::from_f32(2048.0), f16::from_f32(1.0), f16::from_f32(1.0)];
+        let halves: Vec<&[f16]> = halves.chunks(1).collect();
+        assert_eq!(of(ReduceOp::Sum, DType::F16, &halves), [f16::from_f32(2050.0)], "rounded once");
+        assert_eq!(of(ReduceOp::Sum, DType::Bool, &[&[0u8, 1][..], &[0, 1]]), [0, 1]);
+        assert_eq!(of(ReduceOp::Min, DType::Bool, &[&[0u8, 1][..], &[1, 1]]), [0, 1]);
+    }
+}

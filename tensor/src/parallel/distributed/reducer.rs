@@ -1,0 +1,304 @@
+//! The reducer: averages gradients over the ranks while the backward pass is still under way.
+//!
+//! Each gradient, as soon as it is there, goes into its bucket. A bucket that is full is all-reduced, on a stream of its own,
+//! while the rest of the backward pass runs on. With the last bucket, what the ranks have made of all of them is copied back.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::buckets::{Size, assign, assign_backwards};
+use super::collectives::{CollectiveOptions, all_reduce_with, broadcast_on_host};
+use super::group::ProcessGroup;
+use super::work::Work;
+use crate::autograd::{Reach, no_grad};
+use crate::collective::ReduceOp;
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::error::distributed::DistributedError;
+use crate::nn::Parameter;
+use crate::scope;
+use crate::tensor::Tensor;
+
+/// The first bucket is small, so that it leaves early.
+pub(super) const FIRST_BUCKET: usize = 1 << 20;
+pub(super) const BUCKET: usize = 25 << 20;
+
+pub(super) struct Reducer {
+    group: ProcessGroup,
+    /// Those that are learned, with their names, in the order of registration.
+    parameters: Vec<(String, Parameter)>,
+    limits: Vec<usize>,
+    find_unused: bool,
+    state: Mutex<State>,
+}
+
+struct State {
+    buckets: Vec<Bucket>,
+    /// The bucket of each parameter, and its place there.
+    places: Vec<(usize, usize)>,
+    step: Step,
+    /// The order in which gradients came in the first step, as rank 0 saw it, on its way.
+    order: Option<(Tensor, Work)>,
+    is_rebuilt: bool,
+}
+
+struct Bucket {
+    parameters: Vec<usize>,
+    /// Their gradients, one after the other.
+    flat: Tensor,
+    /// Where each of them begins, and how many elements it has.
+    parts: Vec<(usize, usize)>,
+}
+
+/// What a backward pass has come to.
+#[derive(Default)]
+struct Step {
+    /// Whether a forward pass has said that a backward pass will come.
+    is_expected: bool,
+    has_begun: bool,
+    /// The gradients that are there, of each parameter.
+    gradients: Vec<Option<Tensor>>,
+    is_ready: Vec<bool>,
+    /// Those that the forward pass did not use.
+    unused: Vec<bool>,
+    arrived: Vec<usize>,
+    /// How many gradients each bucket still waits for.
+    missing: Vec<usize>,
+    /// The all-reduces of the buckets that were full, in their order.
+    under_way: Vec<Work>,
+    /// How many ranks used each parameter, as far as somebody asks.
+    used: Option<(Tensor, Work)>,
+}
+
+impl Reducer {
+    pub(super) fn new(
+        group: ProcessGroup,
+        parameters: Vec<(String, Parameter)>,
+        limits: Vec<usize>,
+        find_unused: bool,
+    ) -> Result<Arc<Reducer>> {
+        // Which parameters are used may change from step to step, and so does the order: it is not learned then, and
+        // buckets are small from the first step on.
+        let first = if find_unused { &limits[..] } else { &[usize::MAX] };
+        let assigned = assign_backwards(&sizes_of(&parameters), first);
+        let (buckets, places) = make(&parameters, assigned)?;
+        let state = Mutex::new(State {
+            buckets,
+            places,
+            step: Step::default(),
+            order: None,
+            is_rebuilt: find_unused,
+        });
+        let reducer = Arc::new(Reducer { group, parameters, limits, find_unused, state });
+        for (index, (_, parameter)) in reducer.parameters.iter().enumerate() {
+            let weak = Arc::downgrade(&reducer);
+            parameter.tensor().register_post_accumulate_grad_hook(move |gradient| match weak.upgrade() {
+                Some(reducer) => reducer.ready(index, gradient),
+                None => Ok(()),
+            })?;
+        }
+        Ok(reducer)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How large the buckets are, in bytes, in the order in which they leave, and the parameters in each.
+    pub(super) fn buckets(&self) -> Vec<(usize, Vec<String>)> {
+        let state = self.state();
+        let names = |bucket: &Bucket| {
+            bucket.parameters.iter().map(|index| self.parameters[*index].0.clone()).collect()
+        };
+        let bytes = |bucket: &Bucket| bucket.flat.numel() * bucket.flat.dtype().size();
+        state.buckets.iter().map(|bucket| (bytes(bucket), names(bucket))).collect()
+    }
+
+    /// Before a forward pass: the last backward pass must have got to its end; and the order of arrival may be known now.
+    pub(super) fn check(&self) -> Result<()> {
+        let mut state = self.state();
+        if state.step.has_begun && state.step.is_expected {
+            let missing = state.step.is_ready.iter().enumerate().filter(|(_, ready)| !**ready);
+            let parameters = missing.map(|(index, _)| (index, self.parameters[index].0.clone())).collect();
+            let (rank, looked_for) = (self.group.0.member.rank, self.find_unused);
+            return Err(DistributedError::Unused { rank, parameters, looked_for }.into());
+        }
+        if let Some((order, work)) = state.order.take() {
+            work.wait()?;
+            let order: Vec<usize> = order.to_vec::<i64>()?.into_iter().map(|index| index as usize).collect();
+            let assigned = assign(&order, &sizes_of(&self.parameters), &self.limits);
+            state.buckets.clear(); // Their memory serves again.
+            (state.buckets, state.places) = make(&self.parameters, assigned)?;
+            state.is_rebuilt = true;
+        }
+        Ok(())
+    }
+
+    /// After a forward pass: a backward pass will come, from `output`.
+    pub(super) fn prepare(&self, output: &Tensor) -> Result<()> {
+        let mut state = self.state();
+        // Of a forward pass that no backward pass followed, and that used nothing.
+        state.step.under_way.iter().try_for_each(Work::wait)?;
+        let count = self.parameters.len();
+        let reach = self.find_unused.then(|| Reach::of(output));
+        let is_unused = |(_, parameter): &(String, Parameter)| {
+            reach.as_ref().is_some_and(|reach| !reach.has(&parameter.tensor()))
+        };
+        let unused: Vec<bool> = self.parameters.iter().map(is_unused).collect();
+        state.step = Step {
+            is_expected: true,
+            gradients: vec![None; count],
+            is_ready: vec![false; count],
+            missing: state.buckets.iter().map(|bucket| bucket.parameters.len()).collect(),
+            unused: unused.clone(),
+            ..Step::default()
+        };
+        // Nothing will come for these.
+        let unused: Vec<usize> = (0..count).filter(|index| unused[*index]).collect();
+        no_grad(|| unused.into_iter().try_for_each(|index| self.note(&mut state, index, None)))
+    }
+
+    /// No backward pass is to be averaged until the next forward pass says so.
+    pub(super) fn expect_nothing(&self) {
+        self.state().step = Step::default();
+    }
+
+    /// A gradient is there.
+    fn ready(&self, index: usize, gradient: &Tensor) -> Result<()> {
+        let mut state = self.state();
+        if !state.step.is_expected {
+            return Ok(());
+        }
+        state.step.has_begun = true;
+        no_grad(|| self.note(&mut state, index, Some(gradient)))
+    }
+
+    /// Puts a gradient into its bucket, zeros if there is none, and lets the buckets leave that are full: each after the one
+    /// before it, so that all ranks' leave in one order.
+    fn note(&self, state: &mut State, index: usize, gradient: Option<&Tensor>) -> Result<()> {
+        let State { buckets, places, step, .. } = state;
+        if std::mem::replace(&mut step.is_ready[index], true) {
+            let name = self.parameters[index].0.clone();
+            return Err(DistributedError::ReadyTwice { index, name }.into());
+        }
+        let (at, place) = places[index];
+        let part = buckets[at].part(place)?;
+        match gradient {
+            Some(gradient) => part.copy_(&gradient.reshape(&[-1])?)?,
+            None => part.zero_()?,
+        };
+        step.gradients[index] = gradient.cloned();
+        if gradient.is_some() {
+            step.arrived.push(index);
+        }
+        step.missing[at] -= 1;
+        let share = 1.0 / self.group.size() as f64;
+        let options = || CollectiveOptions { group: Some(self.group.clone()), async_op: true };
+        while step.under_way.len() < buckets.len() && step.missing[step.under_way.len()] == 0 {
+            let flat = &buckets[step.under_way.len()].flat;
+            // As PyTorch does: each rank brings its share, and the sum of shares is the average.
+            flat.mul_(share)?;
+            step.under_way.push(all_reduce_with(flat, ReduceOp::Sum, options())?);
+        }
+        if step.under_way.len() < buckets.len() {
+            return Ok(());
+        }
+        if self.find_unused {
+            let used: Vec<i32> = step.unused.iter().map(|unused| i32::from(!unused)).collect();
+            let used = Tensor::new(used)?.to(buckets[0].flat.device())?;
+            let work = all_reduce_with(&used, ReduceOp::Sum, options())?;
+            step.used = Some((used, work));
+        }
+        // Of gradients alone: where none came, there was no backward pass yet.
+        if gradient.is_some() || step.arrived.len() == self.parameters.len() {
+            self.finish(state)?;
+        }
+        Ok(())
+    }
+
+    /// Copies the averages back.
+    fn finish(&self, state: &mut State) -> Result<()> {
+        let mut step = std::mem::take(&mut state.step);
+        step.under_way.iter().try_for_each(Work::wait)?;
+        // A parameter that this rank did not use has a gradient all the same if another one did.
+        let mut used_somewhere = Vec::new();
+        if let Some((used, work)) = step.used.take() {
+            work.wait()?;
+            if step.unused.contains(&true) {
+                used_somewhere = used.to_vec::<i32>()?;
+            }
+        }
+        for bucket in &state.buckets {
+            for (place, index) in bucket.parameters.iter().copied().enumerate() {
+                let parameter = &self.parameters[index].1;
+                let average = bucket.part(place)?;
+                match &step.gradients[index] {
+                    Some(gradient) => _ = gradient.copy_(&seen_as(&average, gradient)?)?,
+                    None if used_somewhere.get(index).is_some_and(|ranks| *ranks > 0) => {
+                        let like = parameter.tensor();
+                        let average = seen_as(&average, &like)?;
+                        let gradient = match parameter.grad() {
+                            Some(before) => before,
+                            None => like.detach().zeros_like()?,
+                        };
+                        gradient.copy_(&average)?;
+                        parameter.set_grad(Some(gradient))?;
+                    }
+                    None => {}
+                }
+            }
+        }
+        if !state.is_rebuilt && state.order.is_none() {
+            let order: Vec<i64> = step.arrived.iter().map(|index| *index as i64).collect();
+            let order = Tensor::new(order)?;
+            let work = broadcast_on_host(&self.group, &order)?;
+            state.order = Some((order, work));
+        }
+        Ok(())
+    }
+}
+
+impl Bucket {
+    /// The part of it that is the gradient at that place.
+    fn part(&self, place: usize) -> Result<Tensor> {
+        let (start, length) = self.parts[place];
+        self.flat.narrow(0, start, length)
+    }
+}
+
+/// Elements in a row, in the sizes of another tensor.
+fn seen_as(row: &Tensor, like: &Tensor) -> Result<Tensor> {
+    let sizes: Vec<i64> = like.sizes().iter().map(|size| *size as i64).collect();
+    row.reshape(&sizes)
+}
+
+fn sizes_of(parameters: &[(String, Parameter)]) -> Vec<Size> {
+    let size = |(_, parameter): &(String, Parameter)| {
+        let tensor = parameter.tensor();
+        let dtype: DType = tensor.dtype();
+        Size { dtype, device: tensor.device(), bytes: tensor.numel() * dtype.size() }
+    };
+    parameters.iter().map(size).collect()
+}
+
+/// The buckets, and where in them each parameter is.
+fn make(
+    parameters: &[(String, Parameter)],
+    assigned: Vec<Vec<usize>>,
+) -> Result<(Vec<Bucket>, Vec<(usize, usize)>)> {
+    let _scope = scope::operation("DistributedDataParallel", std::panic::Location::caller());
+    let mut places = vec![(0, 0); parameters.len()];
+    let mut buckets = Vec::new();
+    for indices in assigned {
+        let (mut parts, mut start) = (Vec::new(), 0);
+        for (place, index) in indices.iter().copied().enumerate() {
+            let length = parameters[index].1.numel();
+            places[index] = (buckets.len(), place);
+            parts.push((start, length));
+            start += length;
+        }
+        let like = parameters[indices[0]].1.tensor();
+        let flat = Tensor::uninit_on(like.device(), &[start], like.dtype())?;
+        buckets.push(Bucket { parameters: indices, flat, parts });
+    }
+    Ok((buckets, places))
+}

@@ -1,0 +1,149 @@
+//! A collective under way.
+
+use std::fmt;
+use std::panic::Location;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::ambient::Ambient;
+use crate::collective::Key;
+use crate::error::Result;
+use crate::error::distributed::DistributedError;
+use crate::gpu::{self, Event, Stream};
+use crate::ops::access::access;
+use crate::ranks::Member;
+use crate::scope;
+use crate::tensor::Tensor;
+
+/// A collective that was called with `async_op`, and may not have ended (`torch.distributed.Work`).
+///
+/// Until [`wait`](Self::wait) has returned its tensors must be neither read nor written to.
+#[must_use = "its tensors may be used only after wait()"]
+pub struct Work {
+    state: Mutex<State>,
+    /// What it reads and writes: their memory is needed until it has ended.
+    tensors: Vec<Tensor>,
+}
+
+struct State {
+    under_way: Option<UnderWay>,
+    /// Whether what comes after waits for it.
+    is_waited_for: bool,
+}
+
+#[derive(Clone)]
+enum UnderWay {
+    /// On a stream of its own.
+    Device { stream: Stream, ended: Arc<Event> },
+    /// Between programs of the host.
+    Host { member: Member, key: Key },
+}
+
+impl Work {
+    pub(super) fn on_device(stream: Stream, ended: Event, tensors: Vec<Tensor>) -> Work {
+        Work::of(UnderWay::Device { stream, ended: Arc::new(ended) }, tensors)
+    }
+
+    /// The first of the tensors is what gets the result, if there is one.
+    pub(super) fn on_host(member: Member, key: Key, tensors: Vec<Tensor>) -> Work {
+        Work::of(UnderWay::Host { member, key }, tensors)
+    }
+
+    fn of(under_way: UnderWay, tensors: Vec<Tensor>) -> Work {
+        let state = State { under_way: Some(under_way), is_waited_for: false };
+        Work { state: Mutex::new(state), tensors }
+    }
+
+    /// Makes what comes after wait for the collective (`Work.wait`).
+    ///
+    /// Of tensors on a GPU, that is what is queued on the current stream from now on; the host goes on at once. Of tensors of
+    /// the host, the host waits. A second call does nothing.
+    ///
+    /// Errors if the ranks do not come together.
+    #[track_caller]
+    pub fn wait(&self) -> Result<()> {
+        let _scope = scope::operation("wait", Location::caller());
+        match self.wait_for() {
+            Some(UnderWay::Device { stream, ended }) => {
+                gpu::current_stream(stream.device())?.wait_event(&ended)?;
+                Ok(())
+            }
+            Some(UnderWay::Host { member, key }) => self.meet(&member, key),
+            None => Ok(()),
+        }
+    }
+
+    /// Makes the host wait too.
+    #[track_caller]
+    pub(super) fn synchronize(&self) -> Result<()> {
+        match self.wait_for() {
+            Some(UnderWay::Device { stream, .. }) => stream.synchronize(),
+            Some(UnderWay::Host { member, key }) => self.meet(&member, key),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether it has ended (`Work.is_completed`).
+    pub fn is_completed(&self) -> Result<bool> {
+        let state = self.state();
+        match &state.under_way {
+            Some(UnderWay::Device { ended, .. }) => ended.query(),
+            Some(UnderWay::Host { .. }) if state.is_waited_for => Ok(true),
+            Some(UnderWay::Host { member, key }) => {
+                let outcome = member.world.outcome(*key);
+                Ok(matches!(outcome, Some(Ok(outcome)) if outcome.end <= Ambient::now()))
+            }
+            None => Ok(true),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What is to be waited for, the first time.
+    fn wait_for(&self) -> Option<UnderWay> {
+        let mut state = self.state();
+        let is_waited_for = std::mem::replace(&mut state.is_waited_for, true);
+        state.under_way.clone().filter(|_| !is_waited_for)
+    }
+
+    /// The host sleeps until all ranks have come, and takes what this one gets.
+    fn meet(&self, member: &Member, key: Key) -> Result<()> {
+        let outcome = loop {
+            match member.world.outcome(key) {
+                Some(outcome) => break outcome.map_err(DistributedError::Meeting)?,
+                None => {
+                    let waited = member.world.wait(member.rank, &[key], scope::current_place(), false);
+                    waited.map_err(DistributedError::Meeting)?;
+                }
+            }
+        };
+        Ambient::lane().sleep_until(outcome.end);
+        let mut written = Ok(());
+        let output = self.tensors.first();
+        member.world.take(member.rank, key, |bytes| {
+            if let Some(output) = output {
+                written =
+                    access([], [output], |[], [to]| to.dense_bytes(output.dtype()).copy_from_slice(bytes));
+            }
+        });
+        written
+    }
+}
+
+impl Drop for Work {
+    /// Nobody waits for it. Its memory is not to be used again before it has ended, all the same.
+    fn drop(&mut self) {
+        if let Some(UnderWay::Device { stream, .. }) = self.wait_for() {
+            for tensor in &self.tensors {
+                let _ = tensor.record_stream(&stream);
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Work {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Work(..)")
+    }
+}

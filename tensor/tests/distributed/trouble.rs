@@ -1,0 +1,238 @@
+//! What goes wrong between ranks, and how it is said.
+
+use std::time::Duration;
+
+use todevice::distributed::{self as dist, DistributedError, InitOptions, MeetingError, Ranks, ReduceOp};
+use todevice::time::sleep;
+use todevice::{Device, Error, Result, Tensor, cuda};
+
+use super::machine;
+
+/// Runs a program on ranks with GPUs and without, and gives the errors that each rank saw.
+fn fails(size: usize, program: impl Fn(usize, Device) -> Result<()> + Sync) -> Vec<Error> {
+    let run = |text: String, backend: &'static str| {
+        let outcome = machine(&text).enter(|| {
+            dist::spawn(size, |rank| {
+                let device = if backend == "gloo" { Device::Cpu } else { Device::cuda(rank) };
+                if device.is_cuda() {
+                    cuda::set_device(rank)?;
+                }
+                dist::init_process_group(backend)?;
+                program(rank, device)
+            })
+        });
+        outcome.expect_err("it is to fail")
+    };
+    vec![
+        run(format!("sim:t4x{size}"), "nccl"),
+        run("none".to_owned(), "gloo"),
+        run("sim:t4".to_owned(), "gloo"),
+    ]
+}
+
+fn meeting(error: &Error) -> &MeetingError {
+    match error.refusal() {
+        Some(DistributedError::Meeting(meeting)) => meeting,
+        _ => panic!("{error}"),
+    }
+}
+
+#[test]
+fn a_rank_that_skips_a_collective_is_named() {
+    for error in fails(3, |rank, device| {
+        let x = Tensor::ones_with(&[4], device)?;
+        dist::all_reduce(&x, ReduceOp::Sum)?;
+        if rank != 1 {
+            dist::all_reduce(&x, ReduceOp::Sum)?;
+        }
+        x.sum()?.item().map(drop)
+    }) {
+        let text = error.to_string();
+        let first = text.lines().next().unwrap();
+        assert_eq!(first, "rank 1 has ended without calling a collective that others wait in", "{text}");
+        let MeetingError::Stuck(stuck) = meeting(&error) else { panic!("{text}") };
+        assert_eq!(stuck.waits.iter().map(|wait| wait.rank).collect::<Vec<_>>(), [0, 2]);
+        for wait in &stuck.waits {
+            assert_eq!((&wait.what[..], &wait.missing[..]), ("ALLREDUCE number 2", &[1][..]));
+            assert!(wait.called.unwrap().file().ends_with("trouble.rs"));
+        }
+        assert!(text.contains("trouble.rs:"), "{text}");
+    }
+}
+
+#[test]
+fn a_deadlock_is_named_at_once() {
+    for error in fails(2, |rank, device| {
+        let x = Tensor::zeros_with(&[1], device)?;
+        // Each waits for the other to send first.
+        dist::recv(&x, 1 - rank)?;
+        x.item()?;
+        dist::send(&x, 1 - rank)
+    }) {
+        let text = error.to_string();
+        assert!(text.starts_with("deadlock: every rank waits for another one\n"), "{text}");
+        assert!(
+            text.contains("rank 0 waits in SEND/RECV number 1") && text.contains("rank 1 waits in"),
+            "{text}"
+        );
+    }
+}
+
+/// Two groups, in another order on each rank: NCCL would hang.
+#[test]
+fn two_groups_in_two_orders_are_a_deadlock_on_the_host() {
+    let error = machine("none").enter(|| {
+        dist::spawn(2, |rank| {
+            dist::init_process_group("gloo")?;
+            let groups = [dist::new_group(&[0, 1])?, dist::new_group(&[0, 1])?];
+            let x = Tensor::ones(&[1])?;
+            for group in [rank, 1 - rank] {
+                let options =
+                    dist::CollectiveOptions { group: Some(groups[group].clone()), ..Default::default() };
+                dist::all_reduce_with(&x, ReduceOp::Sum, options)?.wait()?;
+            }
+            Ok(())
+        })
+    });
+    assert!(error.unwrap_err().to_string().starts_with("deadlock"));
+}
+
+#[test]
+fn a_rank_that_dies_is_the_cause() {
+    for error in fails(3, |rank, device| {
+        let x = Tensor::ones_with(&[4], device)?;
+        if rank == 2 {
+            x.reshape(&[3])?;
+        }
+        dist::all_reduce(&x, ReduceOp::Sum)?;
+        x.sum()?.item().map(drop)
+    }) {
+        let Error::Rank(rank) = &error else { panic!("{error}") };
+        assert_eq!(rank.rank, 2);
+        let text = error.to_string();
+        assert!(text.starts_with("shape '[3]' is invalid for input of size 4"), "{text}");
+        assert!(text.ends_with("process 2 of 3 terminated with this error"), "{text}");
+    }
+    for error in fails(2, |rank, device| {
+        assert!(rank == 0, "one and one is {}", 1 + rank);
+        let x = Tensor::ones_with(&[4], device)?;
+        dist::all_reduce(&x, ReduceOp::Sum)?;
+        let error = x.sum()?.item().unwrap_err();
+        assert!(
+            error.to_string().starts_with("rank 1 has panicked, and others wait for it: one and one is 2")
+        );
+        Err(error)
+    }) {
+        assert!(error.to_string().starts_with("a rank panicked: one and one is 2"), "{error}");
+    }
+}
+
+#[test]
+fn different_collectives_in_one_place_are_found() {
+    for error in fails(2, |rank, device| {
+        let x = Tensor::ones_with(&[4 + rank], device)?;
+        dist::all_reduce(&x, ReduceOp::Sum)?;
+        x.sum()?.item().map(drop)
+    }) {
+        assert!(
+            error.to_string().starts_with(
+                "Detected mismatch between collectives on ranks. Rank 1 is running collective: \
+                 CollectiveFingerPrint(SequenceNumber=1, OpType=ALLREDUCE, TensorShape=[5]"
+            ),
+            "{error}"
+        );
+    }
+    for error in fails(2, |rank, device| {
+        let x = Tensor::ones_with(&[4], device)?;
+        match rank {
+            0 => dist::all_reduce(&x, ReduceOp::Sum)?,
+            _ => dist::broadcast(&x, 0)?,
+        }
+        x.sum()?.item().map(drop)
+    }) {
+        assert!(error.to_string().contains("OpType=BROADCAST"), "{error}");
+    }
+}
+
+#[test]
+fn a_rank_that_is_too_slow_is_a_timeout() {
+    for text in ["sim:t4x2", "sim:t4"] {
+        let backend = if text == "sim:t4" { "gloo" } else { "nccl" };
+        let error = machine(text)
+            .enter(|| {
+                dist::spawn(2, |rank| {
+                    let device = if backend == "gloo" { Device::Cpu } else { Device::cuda(rank) };
+                    let timeout = Some(Duration::from_secs(10));
+                    dist::init_process_group_with(backend, InitOptions { timeout })?;
+                    let x = Tensor::ones_with(&[4], device)?;
+                    sleep(Duration::from_secs(9 * rank as u64));
+                    dist::all_reduce(&x, ReduceOp::Sum)?;
+                    x.sum()?.item()?; // Nine seconds are not too many.
+                    sleep(Duration::from_secs(11 * rank as u64));
+                    dist::all_reduce(&x, ReduceOp::Sum)?;
+                    x.sum()?.item().map(drop)
+                })
+            })
+            .unwrap_err();
+        let text = error.to_string();
+        assert!(
+            text.starts_with(
+                "[Rank 0] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=2, OpType=ALLREDUCE, NumelIn=4, \
+                 NumelOut=4, Timeout(ms)=10000) ran for 10000 milliseconds before timing out."
+            ),
+            "{text}"
+        );
+        assert!(text.contains("rank 1 was slow: it came 1"), "{text}");
+    }
+}
+
+#[test]
+fn what_ranks_need_is_asked_for() -> Result<()> {
+    assert!(refused!(dist::init_process_group("nccl"), DistributedError::NoRank));
+    assert!(refused!(dist::get_rank(), DistributedError::NotInitialized));
+    assert!(refused!(dist::spawn(0, |_| Ok(())), DistributedError::NoRanks));
+    machine("sim:t4x2").enter(|| {
+        dist::spawn(2, |rank| {
+            assert!(refused!(dist::init_process_group("mpi"), DistributedError::UnknownBackend(_)));
+            dist::init_process_group("nccl")?;
+            assert!(refused!(dist::init_process_group("nccl"), DistributedError::InitializedTwice));
+            let on_host = Tensor::ones(&[2, 3])?;
+            assert!(refused!(dist::all_reduce(&on_host, ReduceOp::Sum), DistributedError::NoBackend { .. }));
+            let turned = on_host.cuda()?.t()?;
+            assert!(refused!(dist::all_reduce(&turned, ReduceOp::Sum), DistributedError::NotContiguous));
+            assert!(refused!(dist::send(&turned.t()?, rank), DistributedError::SameRank { .. }));
+            assert!(refused!(dist::broadcast(&turned.t()?, 2), DistributedError::InvalidRank { .. }));
+            Ok(())
+        })
+    })?;
+    // Both forgot `set_device`.
+    let error = machine("sim:t4x2").enter(|| {
+        dist::spawn(2, |_| {
+            dist::init_process_group("nccl")?;
+            dist::all_reduce(&Tensor::ones(&[1])?.cuda()?, ReduceOp::Sum)
+        })
+    });
+    let text = error.unwrap_err().to_string();
+    assert!(text.starts_with("Duplicate GPU detected : rank 1 and rank 0 both on CUDA device 0"), "{text}");
+    Ok(())
+}
+
+#[test]
+fn without_threads_a_phase_may_not_wait_for_one_that_has_not_begun() -> Result<()> {
+    machine("sim:t4x2").enter(|| {
+        let ranks = Ranks::in_turns(2)?;
+        let error = ranks.run(|rank| {
+            cuda::set_device(rank)?;
+            dist::init_process_group("nccl")?;
+            let x = Tensor::ones_with(&[1], Device::cuda(rank))?;
+            dist::all_reduce(&x, ReduceOp::Sum)?;
+            x.item()
+        });
+        let text = error.unwrap_err().to_string();
+        assert!(
+            text.starts_with("rank 0 waits in ALLREDUCE number 1 for rank 1, which has not begun this phase"),
+            "{text}"
+        );
+        Ok(())
+    })
+}
