@@ -10,7 +10,7 @@ use todevice::{Device, Result, Tensor, cuda, manual_seed};
 use super::data_parallel::part;
 use super::machine;
 
-const STEPS: usize = 20;
+const STEPS: usize = 5;
 
 fn network() -> Result<nn::Sequential> {
     Ok(nn::Sequential::new((nn::Linear::new(512, 1024)?, nn::ReLU, nn::Linear::new(1024, 512)?)))
