@@ -728,7 +728,7 @@ impl Function<1> for Noted {
 }
 
 /// A chain `x → first → + early → second → + late`, what its backward did, and whether `first` fails.
-fn chain(fails: bool) -> ([Tensor; 3], Tensor, Arc<Mutex<Vec<&'static str>>>) {
+fn noted_chain(fails: bool) -> ([Tensor; 3], Tensor, Arc<Mutex<Vec<&'static str>>>) {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let leaves = [leaf(&[1.0]), leaf(&[1.0]), leaf(&[1.0])];
     for (x, name) in leaves.iter().zip(["x", "early", "late"]) {
@@ -747,7 +747,7 @@ fn chain(fails: bool) -> ([Tensor; 3], Tensor, Arc<Mutex<Vec<&'static str>>>) {
 
 #[test]
 fn a_leaf_is_served_before_the_operations_that_come_before_it() {
-    let (leaves, out, seen) = chain(false);
+    let (leaves, out, seen) = noted_chain(false);
     let options = || BackwardOptions { retain_graph: true, ..Default::default() };
     out.backward_with(options()).unwrap();
     assert_eq!(*seen.lock().unwrap(), ["late", "second", "early", "first", "x"]);
@@ -764,7 +764,7 @@ fn a_leaf_is_served_before_the_operations_that_come_before_it() {
 
 #[test]
 fn a_walk_that_fails_half_way_leaves_what_it_has_served() {
-    let (leaves, out, seen) = chain(true);
+    let (leaves, out, seen) = noted_chain(true);
     assert_eq!(out.backward().unwrap_err().to_string(), "out of ink");
     assert_eq!(*seen.lock().unwrap(), ["late", "second", "early", "first"]);
     let [x, early, late] = &leaves;
