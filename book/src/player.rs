@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::env;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use questions::hash;
@@ -31,10 +31,23 @@ pub struct Player {
 /// Compiles the modules. The error says in one line why that cannot be.
 pub fn build(course: &Course) -> Result<Player, String> {
     fetch_target()?;
+    let mut files = BTreeMap::new();
+    let labs = module(&compiled(course, "player", "player.wasm")?, "labs", &mut files)?;
+    let exercises =
+        module(&compiled(course, "exercises-page", "exercises_page.wasm")?, "exercises", &mut files)?;
+    for worker in WORKERS {
+        let file = format!("book/theme/{worker}");
+        files.insert(format!("{FOLDER}/{worker}"), course.read(&file)?.into_bytes());
+    }
+    Ok(Player { files, labs, exercises })
+}
+
+/// Compiles a package of the checkout, with the profile of its name.
+fn compiled(course: &Course, package: &str, file: &str) -> Result<PathBuf, String> {
     let target = course.root().join("target");
     let output = Command::new(cargo())
-        .args(["build", "--quiet", "--locked", "--profile", "player", "--target", TARGET])
-        .args(["-p", "labs", "-p", "exercises-page", "--lib", "--example", "player", "--target-dir"])
+        .args(["build", "--quiet", "--locked", "--package", package, "--profile", package])
+        .args(["--target", TARGET, "--target-dir"])
         .arg(&target)
         .current_dir(course.root())
         .output()
@@ -42,17 +55,9 @@ pub fn build(course: &Course) -> Result<Player, String> {
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr);
         let error = said.lines().find(|line| line.starts_with("error")).unwrap_or("cargo failed");
-        return Err(format!("the labs cannot be compiled for the page: {error}"));
+        return Err(format!("`{package}` cannot be compiled for the page: {error}"));
     }
-    let made = target.join(TARGET).join("player");
-    let mut files = BTreeMap::new();
-    let labs = module(&made.join("examples/player.wasm"), "labs", &mut files)?;
-    let exercises = module(&made.join("exercises_page.wasm"), "exercises", &mut files)?;
-    for worker in WORKERS {
-        let file = format!("book/theme/{worker}");
-        files.insert(format!("{FOLDER}/{worker}"), course.read(&file)?.into_bytes());
-    }
-    Ok(Player { files, labs, exercises })
+    Ok(target.join(TARGET).join(package).join(file))
 }
 
 /// Puts a module among the files, under a name that changes with it, so that a browser may keep it for good.

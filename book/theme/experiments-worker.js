@@ -1,5 +1,5 @@
 // Runs experiments beside the page, in a module of the labs: `{ id, url, call, words }` comes in, where `call` is a function of
-// the module (labs/examples/player.rs) and `words` is its input; `{ id, answer }` or `{ id, error }` goes back.
+// the module (player/src/lib.rs) and `words` is its input; `{ id, answer }` or `{ id, error }` goes back.
 
 let instance;
 

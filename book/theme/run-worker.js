@@ -1,5 +1,5 @@
 // Runs one lab beside the page, in an instance of its own; the page ends the worker to stop it. `{ module, url, words, files }` comes
-// in. What the lab says goes back as it comes, in the kinds of labs/examples/player.rs, then `{ code }` or `{ crash }`.
+// in. What the lab says goes back as it comes, in the kinds of player/src/lib.rs, then `{ code }` or `{ crash }`.
 
 const text = new TextDecoder();
 const KINDS = ["text", "begin", "block", "trouble", "name", "file", "over"];

@@ -2,9 +2,10 @@
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use std::sync::LazyLock;
 
+use exercises_page::Form;
 use labs::{Captured, LABS, Listed};
 use rayon::prelude::*;
 use serde_json::Value as Json;
@@ -31,24 +32,27 @@ fn fetch_target() {
 }
 
 /// The module with all labs, built when a test first asks for it.
-static PLAYER: LazyLock<PathBuf> = LazyLock::new(|| {
+static PLAYER: LazyLock<PathBuf> = LazyLock::new(|| built("player").join("player.wasm"));
+
+/// The module with the check of the exercises.
+static EXERCISES: LazyLock<PathBuf> =
+    LazyLock::new(|| built("exercises-page").join("exercises_page.wasm"));
+
+/// Builds a module as the book does, and returns the folder of what is built.
+fn built(package: &str) -> PathBuf {
     fetch_target();
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("the target folder");
     let build = Command::new(env!("CARGO"))
-        // With the features of all packages, so that procedural macros are those that are there already.
-        .args(["build", "--quiet", "--locked", "--workspace", "--example", "player"])
+        .args(["build", "--quiet", "--locked", "--package", package, "--profile", package])
         .args(["--target", TARGET, "--target-dir"])
         .arg(target)
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .output()
         .unwrap();
-    assert!(
-        build.status.success(),
-        "the labs cannot be built for the page:\n{}",
-        String::from_utf8_lossy(&build.stderr)
-    );
-    target.join(TARGET).join("debug/examples/player.wasm")
-});
+    let errors = String::from_utf8_lossy(&build.stderr);
+    assert!(build.status.success(), "the modules of the pages cannot be built:\n{errors}");
+    target.join(TARGET).join(package)
+}
 
 /// Runs the module in Node.
 fn node(words: &[&str]) -> Output {
@@ -251,4 +255,41 @@ fn the_same_help_and_errors_in_wasm() {
     let output = node(&["lab-99"]);
     assert_eq!(output.status.code(), Some(2));
     assert_eq!(String::from_utf8_lossy(&output.stderr), "error: there is no lab 'lab-99'\n");
+}
+
+/// Of every exercise the solution, and whatever differs from it in one place: each is told the same in a page and here.
+#[test]
+fn the_same_verdicts_in_wasm() {
+    let mut choices = Vec::new();
+    for exercise in exercises_page::EXERCISES {
+        let right = vec![0; exercise.options.len()];
+        choices.push((exercise.id, right.clone()));
+        for (place, options) in exercise.options.iter().enumerate() {
+            for option in 1..*options {
+                let mut chosen = right.clone();
+                chosen[place] = option;
+                choices.push((exercise.id, chosen));
+            }
+        }
+    }
+    let line = |(id, chosen): &(&str, Vec<usize>)| {
+        let chosen: Vec<String> = chosen.iter().map(usize::to_string).collect();
+        format!("{id} {}\n", chosen.join(" "))
+    };
+    let asked: String = choices.iter().map(line).collect();
+
+    let harness = Path::new(env!("CARGO_MANIFEST_DIR")).join("exercises.mjs");
+    let mut node = Command::new("node");
+    let node = node.arg(harness).arg(&*EXERCISES).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut node = node.spawn().expect("the test takes Node.js (https://nodejs.org)");
+    node.stdin.take().expect("it is piped").write_all(asked.as_bytes()).unwrap();
+    let output = node.wait_with_output().unwrap();
+    assert!(output.status.success(), "a check ends the module");
+    let told = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(told.lines().count(), choices.len());
+    for ((id, chosen), there) in choices.iter().zip(told.lines()) {
+        let (exercise, checked) = exercises_page::check(id, chosen, Form::Wide).unwrap();
+        let here = serde_json::json!([u32::from(!checked.verdict.passed()), exercise.told(&checked)]);
+        assert_eq!(read(there), here, "{id} {chosen:?}");
+    }
 }

@@ -364,7 +364,11 @@ mod tests {
         check(1.0 + 2f32.powi(-12), 2f32.powi(-24) * (1.0 - 2f32.powi(-12)), 1.0);
         check(1.0 + 2f32.powi(-12), -2f32.powi(-24) * (1.0 + 2f32.powi(-12)), 1.0 + f32::EPSILON);
         for edge in [0.0, -0.0, f32::MIN_POSITIVE, f32::MAX, f32::INFINITY, f32::NEG_INFINITY, f32::NAN] {
-            [-1.5, 0.0, 1e30].map(|b| [-0.0, 1e-40, f32::INFINITY].map(|c| check(edge, b, c)));
+            for b in [-1.5, 0.0, 1e30] {
+                for c in [-0.0, 1e-40, f32::INFINITY] {
+                    check(edge, b, c);
+                }
+            }
         }
         let mut word = 1u32;
         let mut next = || {

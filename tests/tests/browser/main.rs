@@ -7,6 +7,7 @@ mod axe;
 mod both;
 mod driver;
 mod pictures;
+mod exercises;
 mod predictions;
 mod run;
 mod site;

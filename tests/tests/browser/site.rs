@@ -162,6 +162,7 @@ fn content_type(file: &Path) -> &'static str {
         Some("json") => "application/json",
         Some("wasm") => "application/wasm",
         Some("woff2") => "font/woff2",
+        Some("wasm") => "application/wasm",
         _ => "application/octet-stream",
     }
 }

@@ -3,9 +3,11 @@
 //!
 //! `cargo build -p exercises-page --target wasm32-unknown-unknown` makes a module of it, which `module.rs` describes.
 
+#[cfg(target_family = "wasm")]
 mod module;
 
-use exercises::{Case, CheckedHere, Form, Judge, Observe, SEEDS, check_here};
+pub use exercises::Form;
+use exercises::{Case, CheckedHere, Judge, Observe, SEEDS, Verdict, check_here, plain};
 
 /// What of an exercise is needed to check it, and every file that can be chosen.
 pub struct InPage {
@@ -16,7 +18,7 @@ pub struct InPage {
     observe: Observe,
     judge: Judge,
     /// How many options each place has.
-    options: &'static [usize],
+    pub options: &'static [usize],
     /// By the numbers of `exercises::Choices`.
     pub variants: &'static [Variant],
 }
@@ -37,11 +39,39 @@ pub fn check(id: &str, chosen: &[usize], form: Form) -> Option<(&'static InPage,
     let Variant { file, observe } = exercise.variants.get(number)?;
     let cases = Case::all(exercise.gpus, &SEEDS, exercise.sizes);
     let mut checked = check_here((exercise.judge, exercise.observe), (file, *observe), &cases, form);
-    if let exercises::Verdict::Failed { diagnosis, .. } = &mut checked.verdict {
+    if let Verdict::Failed { diagnosis, .. } = &mut checked.verdict {
         // The reader knows of one file, and its name is that in a terminal.
         let named = |text: &str| text.replace(file, &format!("exercises/{id}.rs"));
         diagnosis.report = diagnosis.report.as_deref().map(named);
         diagnosis.seen = named(&diagnosis.seen);
     }
     Some((exercise, checked))
+}
+
+impl InPage {
+    /// What is to be said of a check, for `exercise.js`: its parts separated by NUL, in the order in which a terminal says them.
+    pub fn told(&self, checked: &CheckedHere) -> String {
+        let parts = match &checked.verdict {
+            Verdict::Passed { runs } => {
+                vec![format!("right in all of {runs} runs"), self.afterwards.to_owned()]
+            }
+            Verdict::Failed { diagnosis, case } => {
+                let time = if diagnosis.timelines.is_some() { "time" } else { "" };
+                let [yours, solutions] = checked.pictures.clone().unwrap_or_default();
+                vec![
+                    diagnosis.says.clone(),
+                    diagnosis.seen.clone(),
+                    diagnosis.expected.clone(),
+                    diagnosis.line.map(|line| line.to_string()).unwrap_or_default(),
+                    case.as_ref().map(Case::described).unwrap_or_default(),
+                    diagnosis.idea.clone(),
+                    diagnosis.report.clone().unwrap_or_default(),
+                    time.to_owned(),
+                    yours,
+                    solutions,
+                ]
+            }
+        };
+        parts.iter().map(|part| plain(part)).collect::<Vec<_>>().join("\0")
+    }
 }

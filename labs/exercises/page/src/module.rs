@@ -1,12 +1,12 @@
 //! The functions of the WebAssembly module. They take and return numbers only: the caller asks for memory with [`input`], writes
-//! an exercise, the option chosen for each place, with blanks between, and `wide` or `narrow` into it, separated by NUL, and calls [`check`]. What is to be said is then
-//! [`output`].
+//! an exercise, the option chosen for each place, with blanks between, and `wide` or `narrow` into it, separated by NUL, and
+//! calls [`check`]. What is to be said is then [`output`].
 //!
 //! A module is for one check. What code does that takes all the memory goes with it.
 
 use std::cell::RefCell;
 
-use exercises::{Form, Verdict, plain};
+use exercises::Form;
 
 thread_local! {
     // A module has one thread, so this is all the state there is.
@@ -35,36 +35,8 @@ pub extern "C" fn check() -> u32 {
     let form = if words.next() == Some("narrow") { Form::Narrow } else { Form::Wide };
     let checked = chosen.ok().and_then(|chosen| crate::check(id, &chosen, form));
     let Some((exercise, checked)) = checked else { return 2 };
-    let passed = checked.verdict.passed();
-    OUTPUT.set(told(exercise, &checked));
-    if passed { 0 } else { 1 }
-}
-
-/// What is to be said, its parts separated by NUL, in the order in which a terminal says them.
-fn told(exercise: &crate::InPage, checked: &exercises::CheckedHere) -> String {
-    let parts = match &checked.verdict {
-        Verdict::Passed { runs } => {
-            vec![format!("right in all of {runs} runs"), exercise.afterwards.to_owned()]
-        }
-        Verdict::Failed { diagnosis, case } => {
-            let machine = case.as_ref().map(exercises::Case::described).unwrap_or_default();
-            let line = diagnosis.line.map(|line| line.to_string()).unwrap_or_default();
-            let [yours, solutions] = checked.pictures.clone().unwrap_or_default();
-            vec![
-                diagnosis.says.clone(),
-                diagnosis.seen.clone(),
-                diagnosis.expected.clone(),
-                line,
-                machine,
-                diagnosis.idea.clone(),
-                diagnosis.report.clone().unwrap_or_default(),
-                if diagnosis.timelines.is_some() { "time".to_owned() } else { String::new() },
-                yours,
-                solutions,
-            ]
-        }
-    };
-    parts.iter().map(|part| plain(part)).collect::<Vec<_>>().join("\0")
+    OUTPUT.set(exercise.told(&checked));
+    if checked.verdict.passed() { 0 } else { 1 }
 }
 
 /// Where what is to be said is, in UTF-8.

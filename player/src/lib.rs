@@ -6,7 +6,7 @@
 //! instead: it is told what the lab says while it runs, as HTML, by a function that it lends the module (`page.tell`).
 //! Each run is in an instance of its own, so that all memory of a run goes with it.
 //!
-//! `cargo build --example player --target wasm32-unknown-unknown` makes `player.wasm`.
+//! `cargo build -p player --profile player --target wasm32-unknown-unknown` makes `player.wasm`.
 
 use std::cell::RefCell;
 

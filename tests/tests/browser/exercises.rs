@@ -1,0 +1,100 @@
+//! An exercise in its page, with the keyboard alone: the check is loaded when somebody chooses, the verdict is that of a terminal, and
+//! what is kept is what the terminal keeps.
+
+use exercises_page::{Form, check};
+use labs::progress::Record;
+use serde_json::json;
+
+use crate::driver::{Browser, DOWN, ENTER, TAB};
+use crate::site::BOOK;
+use crate::{at, wait_until};
+
+const ID: &str = "02-batch";
+
+fn text(browser: &Browser, selector: &str) -> String {
+    let text = format!("document.querySelector({selector:?})?.textContent ?? 'nothing'");
+    browser.value(&text).as_str().expect("a text").to_owned()
+}
+
+#[track_caller]
+fn tab_to(browser: &Browser, condition: &str) {
+    for _ in 0..400 {
+        if browser.value(condition) == json!(true) {
+            return;
+        }
+        browser.press(&[TAB]);
+    }
+    panic!("Tab does not lead to {condition}");
+}
+
+/// Chooses an option of a place with the arrow keys.
+fn choose(browser: &Browser, place: usize, option: usize) {
+    tab_to(browser, &format!("document.activeElement.name === '{ID} {place}'"));
+    for _ in 0..10 {
+        if browser.value("document.activeElement.value") == json!(option.to_string()) {
+            return;
+        }
+        browser.press(&[DOWN]);
+    }
+    panic!("no option {option}");
+}
+
+/// Presses *Check*, and waits for the verdict, which gets the focus.
+fn checked(browser: &Browser) {
+    tab_to(browser, "document.activeElement.matches('#exercise-02-batch .choose button')");
+    browser.press(&[ENTER]);
+    wait_until(browser, "document.activeElement.matches('#exercise-02-batch .exercise-verdict [tabindex]')");
+}
+
+#[test]
+fn an_exercise_is_done_with_the_keyboard_wrong_and_then_right() {
+    let browser = at("02-golden-rule.html");
+    let loaded =
+        "performance.getEntriesByType('resource').some(entry => entry.name.includes('exercise-worker'))";
+    assert_eq!(browser.value(loaded), json!(false), "nothing is loaded before it is used");
+    let verdict = format!("#exercise-{ID} .exercise-verdict");
+    let code = |line: &str| text(&browser, &format!("#exercise-{ID} .exercise-code")).contains(line);
+    assert!(!code("let x = x.to(device)?;"));
+
+    // The inputs are moved, and the targets are not.
+    choose(&browser, 1, 0);
+    assert!(code("let x = x.to(device)?;"));
+    checked(&browser);
+    let (exercise, here) = check(ID, &[0, 0, 1], Form::Wide).unwrap();
+    let parts = exercise.told(&here);
+    let parts: Vec<String> = parts.split('\0').map(|part| part.replace('`', "")).collect();
+    let told = text(&browser, &verdict);
+    for part in &parts[..7] {
+        assert!(told.contains(part), "{part}\nis not in\n{told}");
+    }
+    assert_eq!(browser.value(&format!("document.querySelectorAll('{verdict} svg').length")), json!(2));
+    assert_eq!(text(&browser, &format!("#exercise-{ID} .exercise-state")), "begun");
+
+    browser.press(&[TAB]);
+    browser.value(&format!("document.querySelector('#exercise-{ID} .choose input').focus()"));
+    choose(&browser, 2, 0);
+    checked(&browser);
+    assert!(text(&browser, &verdict).starts_with("passed: right in all of "), "{}", text(&browser, &verdict));
+
+    let mut record = Record::default();
+    record.checked(ID, false);
+    record.checked(ID, true);
+    let kept = browser.value("localStorage.getItem('to-device-progress')");
+    assert_eq!(Record::parse(kept.as_str().expect("a text")), Ok(record));
+    browser.open(&BOOK.url("02-golden-rule.html"));
+    assert_eq!(text(&browser, &format!("#exercise-{ID} .exercise-state")), "passed");
+    assert_eq!(browser.complaints(), Vec::<String>::new());
+    browser.open(&BOOK.url("index.html"));
+    assert!(text(&browser, ".chapters [data-chapter='02'] .kept").starts_with("1 of "));
+}
+
+#[test]
+fn without_javascript_there_is_the_command() {
+    let browser = Browser::without_javascript();
+    browser.open(&BOOK.url("02-golden-rule.html"));
+    let shown = |selector: &str| {
+        browser.value(&format!("document.querySelector({selector:?}).checkVisibility()")) == json!(true)
+    };
+    assert!(!shown("#exercise-02-batch .choose") && shown("#exercise-02-batch .exercise-code"));
+    assert!(text(&browser, "#exercise-02-batch").contains("cargo course watch 02-batch"));
+}
