@@ -1,5 +1,5 @@
-// Runs experiments beside the page, in a module of the labs: `{ id, url, call, words }` comes in, where `call` is a function of
-// the module (player/src/lib.rs) and `words` is its input; `{ id, answer }` or `{ id, error }` goes back.
+// Answers the page's questions beside it, in a module of the labs: `{ id, url, words }` comes in, the words of a question as
+// `labs::what_if::answer` knows it; `{ id, answer }` or `{ id, error }` goes back.
 
 let instance;
 
@@ -13,11 +13,11 @@ async function start(url) {
   return WebAssembly.instantiate(module, imports);
 }
 
-function run({ exports }, call, words) {
+function run({ exports }, words) {
   const input = new TextEncoder().encode(words.join("\0"));
   const start = exports.input(input.length) >>> 0; // First: it may make the memory grow, and another buffer stand for it.
   new Uint8Array(exports.memory.buffer, start, input.length).set(input);
-  const code = exports[call]();
+  const code = exports.answer();
   const text = part => new TextDecoder().decode(
     new Uint8Array(exports.memory.buffer, exports[part](), exports[`${part}_length`]()));
   if (code !== 0) throw new Error(text("errors").trim());
@@ -26,11 +26,11 @@ function run({ exports }, call, words) {
 
 // One after the other, though starting takes time.
 let last = Promise.resolve();
-onmessage = ({ data: { id, url, call, words } }) => {
+onmessage = ({ data: { id, url, words } }) => {
   last = last.then(async () => {
     try {
       instance ??= await start(url);
-      postMessage({ id, answer: run(instance, call, words) });
+      postMessage({ id, answer: run(instance, words) });
     } catch (error) {
       // What trapped is of no more use.
       if (error instanceof WebAssembly.RuntimeError) instance = undefined;

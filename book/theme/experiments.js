@@ -23,12 +23,12 @@ const experiments = (() => {
     return made;
   }
 
-  // What a function of the module says to these words.
-  function ask(call, words) {
+  // What the module answers to these words.
+  function ask(...words) {
     worker ??= start();
     return new Promise((resolve, reject) => {
       waiting.set(++asked, { resolve, reject });
-      worker.postMessage({ id: asked, url, call, words });
+      worker.postMessage({ id: asked, url, words });
     });
   }
 
@@ -70,7 +70,7 @@ for (const block of experiments.areHere ? document.querySelectorAll(".what-if") 
     const mine = ++wanted;
     block.ariaBusy = "true";
     let shown, trouble;
-    try { shown = await experiments.ask("what_if", [block.dataset.experiment, ...chosen()]); }
+    try { shown = await experiments.ask("what_if", block.dataset.experiment, ...chosen()); }
     catch (error) { trouble = error.message; }
     if (mine !== wanted) return; // another move has come since
     block.ariaBusy = "false";
@@ -112,7 +112,7 @@ for (const block of experiments.areHere ? document.querySelectorAll(".dropped") 
       const texts = await Promise.all(files.map(file => file.text()));
       const words = files.flatMap((file, index) => [file.name, texts[index] || " "].map(text => text.replaceAll("\0", "\ufffd")));
       if (beside.checked) words.push("a step of lab 03", "");
-      place.replaceChildren(experiments.picture(await experiments.ask("timelines", words)));
+      place.replaceChildren(experiments.picture(await experiments.ask("timelines", ...words)));
       status.textContent = "";
     } catch (error) {
       status.textContent = error.message.replace(/^error: /, "");

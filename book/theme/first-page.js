@@ -41,8 +41,7 @@
 
   // Runs what the switches stand for, which the book has not, and shows its pictures.
   async function live() {
-    const words = [chosen("card"), batch(), chosen("copy")];
-    const raced = await experiments.ask("race", words);
+    const raced = await experiments.ask("race", chosen("card"), batch(), chosen("copy"));
     scale(raced.end);
     for (const lane of lanes) {
       const { done, strips } = raced[lane.dataset.lane];

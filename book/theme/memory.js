@@ -8,7 +8,7 @@ const memories = (() => {
   function touch(picture, along) {
     const svg = picture.querySelector("svg:has(.now)");
     if (!svg || picture.querySelector(".moments")) return;
-    const [first, ...moments] = svg.querySelector("metadata").textContent.split("\n");
+    const [first, ...moments] = svg.querySelector("metadata").dataset.moments.split("\n");
     const timed = [...svg.querySelectorAll("[data-from]")].map(element => ({
       element, from: Number(element.dataset.from), until: Number(element.dataset.until ?? Infinity),
       freed: Number(element.dataset.freed ?? Infinity), words: element.querySelector("title").textContent,
@@ -47,7 +47,7 @@ const memories = (() => {
       const x = 1 + (now + 0.5) * width / moments.length;
       mark.setAttribute("x1", x);
       mark.setAttribute("x2", x);
-      const [counts, words] = moments[now].split("|");
+      const [counts, words] = moments[now].split("|").map(decodeURIComponent);
       slider.value = now;
       slider.setAttribute("aria-valuetext", `${now} of ${moments.length - 1}: ${words}; ${counts}`);
       moment.replaceChildren();

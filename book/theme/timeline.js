@@ -30,10 +30,11 @@ const timelines = (() => {
     for (const line of data.split("\n")) {
       if (line.startsWith("=")) {
         const bar = line.indexOf("|");
-        lanes.push({ kind: line.slice(1, bar), label: line.slice(bar + 1) });
+        lanes.push({ kind: line.slice(1, bar), label: decodeURIComponent(line.slice(bar + 1)) });
         continue;
       }
-      const [numbers, name, more] = line.split("|");
+      const [numbers, ...texts] = line.split("|");
+      const [name, more] = texts.map(decodeURIComponent);
       const [start, duration, sort, before] = numbers.split(" ");
       const links = before ? before.split(",").map(link => ({ why: link[0], number: Number(link.slice(1)) })) : [];
       pieces.push({
@@ -95,7 +96,7 @@ const timelines = (() => {
     });
     // What has no pieces of its own, and lies along the axis all the same.
     const whole = time => (time - left) / (right - left) * end;
-    const others = [...svg.querySelectorAll(".idle, .both rect")].map(element => {
+    const others = [...svg.querySelectorAll(".idle, .beside rect")].map(element => {
       const [x, width] = ["x", "width"].map(key => Number(element.getAttribute(key)));
       return { element, start: whole(x), end: whole(x + width) };
     }).filter(({ element }) => Number(element.getAttribute("y")) < bottom);
@@ -335,9 +336,9 @@ const timelines = (() => {
   }
 
   function touch(picture) {
-    const source = picture.querySelector("svg metadata");
+    const source = picture.querySelector("svg:has(.axis) metadata");
     if (!source || picture.querySelector(".touch")) return;
-    const data = read(source.textContent);
+    const data = read(source.dataset.pieces);
     const tools = document.createElement("div");
     tools.className = "touch";
     const said = document.createElement("p");

@@ -38,6 +38,13 @@ pub fn all(svg: &str, name: &str) -> Vec<String> {
     elements(svg).into_iter().filter(|(element, ..)| element == name).map(|(.., text)| text).collect()
 }
 
+/// The data that elements have in an attribute.
+pub fn data(svg: &str, name: &str) -> Vec<String> {
+    let start = format!(" {name}=\"");
+    let values = svg.split(start.as_str()).skip(1).map(|rest| rest.split('"').next().expect("it ends"));
+    values.map(str::to_owned).collect()
+}
+
 /// The number that an attribute is.
 fn number(attributes: &str, name: &str) -> f64 {
     let attributes = format!(" {attributes}");

@@ -43,10 +43,9 @@ impl Element {
         format!("{}>{}</{}>", self.written, escape(text), self.name)
     }
 
-    /// With lines of text in it.
-    pub fn around_lines(self, lines: &[String]) -> String {
-        let lines: Vec<String> = lines.iter().map(|line| escape(line)).collect();
-        format!("{}>{}</{}>", self.written, lines.join("\n"), self.name)
+    /// With lines of data in an attribute, which no search finds as words of the page. Texts in them are [`encoded`].
+    pub fn lines(self, name: &str, lines: &[String]) -> Element {
+        self.with(name, lines.join("\n"))
     }
 }
 
@@ -115,6 +114,16 @@ pub fn picture((width, height): (f64, f64), font_size: u32, lines: &[String]) ->
         svg.push('\n');
     }
     svg + "</svg>\n"
+}
+
+/// A text as data in an attribute has it: `decodeURIComponent` gives it back.
+pub fn encoded(text: &str) -> String {
+    let encode = |letter: char| match letter {
+        '%' | '"' | '<' | '>' | '&' | '|' => format!("%{:02X}", u32::from(letter)),
+        letter if letter.is_control() => "\u{fffd}".to_owned(),
+        letter => letter.to_string(),
+    };
+    text.chars().map(encode).collect()
 }
 
 /// A text as XML writes it, which knows no control characters.

@@ -248,10 +248,10 @@ impl Allocator {
     }
 
     /// Takes memory back. It stays with the allocator, so this cannot fail. If other streams use the block, it
-    /// is free once they have done so: whether it waits for that is the result.
-    pub fn free(&mut self, driver: &dyn DeviceDriver, allocation: Allocation) -> bool {
+    /// is free once they have done so.
+    pub fn free(&mut self, driver: &dyn DeviceDriver, allocation: Allocation) {
         if allocation == Allocation::NULL {
-            return false;
+            return;
         }
         let Block { pointer, size, pool, contents, .. } = self.blocks[allocation.block];
         let held = contents.filter(|contents| contents.events == 0 && pointer == allocation.pointer);
@@ -265,15 +265,14 @@ impl Allocator {
             self.stats.oversize_allocations.decrease(1);
         }
         match self.insert_events(driver, allocation.block) {
-            0 => {
-                self.free_block(allocation.block);
-                false
-            }
-            events => {
-                self.blocks[allocation.block].contents = Some(Contents { events, ..contents });
-                true
-            }
+            0 => self.free_block(allocation.block),
+            events => self.blocks[allocation.block].contents = Some(Contents { events, ..contents }),
         }
+    }
+
+    /// Whether memory that has just been taken back waits for other streams.
+    pub fn waits(&self, allocation: Allocation) -> bool {
+        allocation != Allocation::NULL && self.blocks[allocation.block].contents.is_some()
     }
 
     /// How many bytes the block has that somebody holds.

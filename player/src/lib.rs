@@ -9,12 +9,10 @@
 //! `cargo build -p player --profile player --target wasm32-unknown-unknown` makes `player.wasm`.
 
 use std::cell::RefCell;
-
 use std::path::Path;
 
 use labs::cli::Format;
 use labs::render_html::{Piece, Shows, Stream};
-use labs::what_if::race::Raced;
 use labs::{Captured, Event, Listed, Sink, Stop, given, knobs, what_if};
 
 thread_local! {
@@ -157,56 +155,15 @@ pub extern "C" fn knobs_of() -> u32 {
     0
 }
 
-/// Runs the experiment that the input names, with the knobs of the input (`batch_size=64`). Its picture and its words are then
-/// the output, as JSON. Returns 0 if all went well, 1 if it failed, 2 if there is no such experiment or a knob was wrong.
+/// Answers a question of the page, such as an experiment with its knobs: see [`what_if::answer`]. The answer is then the output, as
+/// JSON. Returns 0, or 1 if there is none.
 #[unsafe(no_mangle)]
-pub extern "C" fn what_if() -> u32 {
+pub extern "C" fn answer() -> u32 {
     let input = INPUT.with_borrow(|input| String::from_utf8_lossy(input).into_owned());
-    let mut words = input.split('\0');
-    let name = words.next().unwrap_or_default();
-    let known = what_if::named(name).ok_or_else(|| format!("there is no experiment '{name}'"));
-    let setting = known.and_then(|experiment| Ok((experiment, experiment.setting(words)?)));
-    let (shown, code) = match setting.map(|(experiment, setting)| experiment.run(&setting)) {
-        Ok(Ok(shown)) => (Ok(shown.to_json().to_string()), 0),
-        Ok(Err(error)) => (Err(error.to_string()), 1),
-        Err(error) => (Err(error), 2),
-    };
-    OUTPUT.set(shown.clone().unwrap_or_default());
-    ERRORS.set(shown.err().map(|error| format!("error: {error}\n")).unwrap_or_default());
-    TRACE.set(String::new());
-    code
-}
-
-/// Runs the race of the first page: the input names the card, the batch, and `true` if that is in pinned memory. What the page
-/// plays is then the output, as JSON. Returns 0, or 1 if it failed.
-#[unsafe(no_mangle)]
-pub extern "C" fn race() -> u32 {
-    let input = INPUT.with_borrow(|input| String::from_utf8_lossy(input).into_owned());
-    let words: Vec<&str> = input.split('\0').collect();
-    let raced = match words[..] {
-        [card, batch, pinned] => batch
-            .parse()
-            .map_err(|_| format!("'{batch}' is no batch").into())
-            .and_then(|batch| Raced::run(card, batch, pinned == "true")),
-        _ => Err("a race has a card, a batch, and whether it is pinned".into()),
-    };
-    let code = u32::from(raced.is_err());
-    OUTPUT.set(raced.as_ref().map(|raced| raced.to_json().to_string()).unwrap_or_default());
-    ERRORS.set(raced.err().map(|error| format!("error: {error}\n")).unwrap_or_default());
-    TRACE.set(String::new());
-    code
-}
-
-/// Draws the timelines of the input beside each other: the title of each and its file, as `--trace` writes it. Where there is no
-/// file it is the training step of lab 03 on the simulated T4. The picture is then the output, as JSON. Returns 0, or 1 if a
-/// file is none.
-#[unsafe(no_mangle)]
-pub extern "C" fn timelines() -> u32 {
-    let input = INPUT.with_borrow(|input| String::from_utf8_lossy(input).into_owned());
-    let drawn = what_if::timelines(&input.split('\0').collect::<Vec<_>>());
-    let code = u32::from(drawn.is_err());
-    OUTPUT.set(drawn.as_ref().map(|json| json.to_string()).unwrap_or_default());
-    ERRORS.set(drawn.err().map(|error| format!("error: {error}\n")).unwrap_or_default());
+    let answer = what_if::answer(&input.split('\0').collect::<Vec<_>>());
+    let code = u32::from(answer.is_err());
+    OUTPUT.set(answer.as_ref().map(|json| json.to_string()).unwrap_or_default());
+    ERRORS.set(answer.err().map(|error| format!("error: {error}\n")).unwrap_or_default());
     TRACE.set(String::new());
     code
 }

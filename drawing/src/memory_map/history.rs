@@ -10,7 +10,7 @@ use super::svg::{BOX, GAP, LINE, WIDTH};
 use super::widths;
 use crate::colour::{CURRENT, WAIT};
 use crate::filling::innermost;
-use crate::svg::{self, Element, element, line, rect, text, titled};
+use crate::svg::{self, Element, element, encoded, line, rect, text, titled};
 use crate::timeline::line_of;
 use crate::words::bytes;
 use crate::{Drawing, Owner, Role};
@@ -467,9 +467,10 @@ impl MemoryHistory<'_> {
         let counts = |moment: &Moment| {
             format!("{} allocated, {} reserved", bytes(moment.allocated), bytes(moment.reserved))
         };
-        let moments = self.moments.iter().map(|moment| format!("{}|{}", counts(moment), moment.words));
+        let moments =
+            self.moments.iter().map(|moment| format!("{}|{}", counts(moment), encoded(&moment.words)));
         let lines: Vec<String> = [self.peak().to_string()].into_iter().chain(moments).collect();
-        element("metadata").around_lines(&lines)
+        element("metadata").lines("data-moments", &lines).empty()
     }
 }
 

@@ -5,7 +5,7 @@ use todevice::{Error, Machine, cuda};
 
 use super::{MemoryHistory, MemoryMap};
 use crate::Role;
-use crate::checks::assert_whole;
+use crate::checks::{assert_whole, data};
 
 fn on<R>(gpus: &str, test: impl FnOnce() -> Result<R>) -> R {
     gpus.parse::<Machine>().unwrap().enter(test).unwrap()
@@ -279,7 +279,7 @@ fn the_picture_of_a_history_has_all_moments_and_shows_the_peak() {
     let (history, _) = history_of(STEPS.len());
     let svg = history.to_svg();
     assert_whole(&svg);
-    let [data] = &all(&svg, "metadata")[..] else { panic!("one element has it") };
+    let [data] = &data(&svg, "data-moments")[..] else { panic!("one element has it") };
     let lines: Vec<&str> = data.lines().collect();
     assert_eq!(lines.len(), 1 + history.moments());
     assert_eq!(lines[0], history.peak().to_string());

@@ -171,7 +171,7 @@ impl Comparison {
             for (from, to) in overlaps(rows) {
                 let (x, end) = (picture.across(from), picture.across(to));
                 let framed = titled(BOTH, &frame((x, band.0), (end - x, band.1)));
-                picture.lines.push(framed.replacen("<g>", "<g class=\"both\">", 1));
+                picture.lines.push(framed.replacen("<g>", "<g class=\"beside\">", 1));
                 any_both = true;
             }
             picture.y += 7.0;

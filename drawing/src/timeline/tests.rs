@@ -14,7 +14,7 @@ use super::text::{PARTLY, SEAM};
 use super::{Comparison, Recorded, Timeline};
 use crate::Drawing;
 use crate::checks::assert_drawn;
-use crate::checks::{all, elements};
+use crate::checks::{all, data, elements};
 
 fn on<R>(gpus: &str, test: impl FnOnce(&Machine) -> Result<R>) -> R {
     let machine: Machine = gpus.parse().unwrap();
@@ -444,7 +444,7 @@ fn where_a_device_computes_nothing_its_row_says_so() {
 
 /// The data of a picture: its lanes, each with its label and a line for each piece.
 fn touched(svg: &str) -> Vec<(String, Vec<String>)> {
-    let [data] = &all(svg, "metadata")[..] else { panic!("one element has it") };
+    let [data] = &data(svg, "data-pieces")[..] else { panic!("one element has it") };
     let mut lanes: Vec<(String, Vec<String>)> = Vec::new();
     for line in data.lines() {
         match line.strip_prefix("=modelled|") {
@@ -546,7 +546,7 @@ fn what_is_compared_has_one_count_of_pieces_and_lanes_that_say_whose_they_are() 
     let [long, short] = worked_twice();
     let drawing = Drawing::from(Comparison::new().case("a|b\n=c", "", &long).case("second", "", &short));
     let lanes = touched(&drawing.svg);
-    assert_eq!(lanes[0].0, "a|b\u{fffd}=c: host, calls");
+    assert_eq!(lanes[0].0, "a%7Cb\u{fffd}=c: host, calls");
     assert!(lanes.iter().any(|(label, _)| label == "second: cuda:0, compute"), "{lanes:?}");
     let count: usize = lanes.iter().map(|(_, pieces)| pieces.len()).sum();
     for svg in [&drawing.svg, drawing.narrow.as_ref().unwrap()] {

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use super::order::Why;
 use super::rows::{Bar, Row};
-use crate::svg::element;
+use crate::svg::{element, encoded};
 
 /// A picture of more pieces is left as it is: a page would be heavy with them.
 pub const MOST: usize = 1500;
@@ -92,7 +92,7 @@ impl Touch {
         }
         let mut lines = Vec::new();
         for Lane { kind, label, pieces, numbers } in &self.lanes {
-            lines.push(format!("={kind}|{label}").replace('\n', "\u{fffd}"));
+            lines.push(format!("={kind}|{}", encoded(label)));
             lines.extend(pieces.iter().map(|Piece { bar, before }| {
                 let shown = before.iter().filter_map(|(piece, why)| Some((numbers.get(piece)?, why)));
                 let before: Vec<String> =
@@ -103,12 +103,11 @@ impl Touch {
                     bar.end - bar.start,
                     bar.sort.letter(),
                     before.join(","),
-                    // The end of a line is that of a piece, and a name may be any text.
-                    bar.name.replace(['|', '\n'], "\u{fffd}"),
-                    bar.more,
+                    encoded(&bar.name),
+                    encoded(&bar.more),
                 )
             }));
         }
-        Some(element("metadata").around_lines(&lines))
+        Some(element("metadata").lines("data-pieces", &lines).empty())
     }
 }

@@ -73,7 +73,8 @@ impl Drop for DeviceMemory {
         let driver = OfDevice { cuda: &self.cuda, device: self.device };
         // Noted before anybody else can get it.
         let mut allocator = lock(&self.cuda.devices[self.device].allocator);
-        let waits = allocator.free(&driver, self.allocation);
+        allocator.free(&driver, self.allocation);
+        let waits = allocator.waits(self.allocation);
         let kind = EventKind::Free { address: self.allocation.pointer.0, waits };
         self.cuda.note(self.stream, kind, None);
     }

@@ -56,7 +56,7 @@ fn run(setting: &Setting) -> crate::Result<Shown> {
         _ => "and the copy has to wait for the product",
     };
     let words = format!(
-        "The call takes {}, and call, copy and product together take {} (modelled, {}). {free}, {beside}.",
+        "The call takes {}, and copy and product are done after {} (modelled, {}). {free}, {beside}.",
         words::time(copied.call),
         words::time(copied.all),
         setting.words("gpu"),
@@ -76,6 +76,7 @@ fn run(setting: &Setting) -> crate::Result<Shown> {
             "as with a plain copy".to_owned(),
             "as from pinned memory, with non_blocking, on another stream".to_owned(),
         ],
+        exactly: "bit for bit",
         holds: holds.iter().all(|other| bits(&other.there) == bits(&copied.there))
             && copied.there == sent(),
     };

@@ -34,7 +34,7 @@ pub(super) const WHAT_IF: WhatIf = WhatIf {
     run,
 };
 
-/// What the steps have taken: the most at once, and what stays, by role.
+/// What the steps have taken: the most of all and of activations at once, and what stays.
 struct Taken {
     drawing: Drawing,
     peak: u64,
@@ -46,29 +46,25 @@ fn run(setting: &Setting) -> crate::Result<Shown> {
     let taken = taken(setting)?;
     let batch = setting.number("batch_size");
     let words = format!(
-        "Two training steps with {batch} samples, from the first block to the last, the forward pass in {}. At most {} are allocated at once, \
-         and {} of that are activations.",
+        "Two training steps with {batch} samples, from the first block to the last, the forward pass in {}. At most {} are allocated at once. \
+         Activations, with what soon goes again, reach {}.",
         setting.of("type"),
         words::bytes(taken.peak),
         words::bytes(taken.activations),
     );
-    // With as few samples as there may be, in another type.
-    let other = match setting.of("type") {
-        "float32" => "float16",
-        _ => "float32",
-    };
-    let others = [setting.with("batch_size", "64"), setting.with("type", other)];
-    let mut holds = true;
-    for setting in &others {
-        holds &= self::taken(setting)?.stays == taken.stays;
-    }
+    // With another batch, and in another type.
+    let batch = if setting.of("batch_size") == "64" { "1024" } else { "64" };
+    let dtype = if setting.of("type") == "float32" { "float16" } else { "float32" };
+    let others = [setting.with("batch_size", batch), setting.with("type", dtype)];
+    let others = others.iter().map(self::taken).collect::<crate::Result<Vec<_>>>()?;
     let stays = Compared {
         what: format!(
             "Parameters and Adam's moments take {}",
             words::bytes(taken.stays)
         ),
-        with: vec!["with 64 samples".to_owned(), format!("in {other}")],
-        holds,
+        with: vec![format!("with {batch} samples"), format!("in {dtype}")],
+        exactly: "byte for byte",
+        holds: others.iter().all(|other| other.stays == taken.stays),
     };
     Ok(Shown { drawing: taken.drawing, words, same: vec![stays] })
 }
@@ -103,9 +99,11 @@ fn taken(setting: &Setting) -> crate::Result<Taken> {
         });
         let optimizer = done?;
         let history = MemoryHistory::of(&trace, 0, &before, &OWNERS, owner_of);
-        let owned = |role: Role| {
-            let of_role = history.held(history.peak()).into_iter();
-            of_role.filter(|(of, _)| *of == Some(role)).map(|(_, bytes)| bytes).sum()
+        let activations = |moment| -> u64 {
+            let held = history.held(moment).into_iter();
+            held.filter(|(role, _)| *role == Some(Role::Activation))
+                .map(|(_, bytes)| bytes)
+                .sum()
         };
         let end = history.held(history.moments() - 1);
         let stay = [Role::Parameter, Role::Optimizer].map(Some);
@@ -114,8 +112,8 @@ fn taken(setting: &Setting) -> crate::Result<Taken> {
             .filter(|(role, _)| stay.contains(role))
             .map(|(_, bytes)| bytes)
             .sum();
-        let (peak, activations) =
-            (history.allocated(history.peak()), owned(Role::Activation));
+        let peak = history.allocated(history.peak());
+        let activations = (0..history.moments()).map(activations).max().unwrap_or(0);
         drop(optimizer);
         Ok(Taken { drawing: history.into(), peak, activations, stays })
     })

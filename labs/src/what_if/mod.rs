@@ -21,7 +21,8 @@ mod memory;
 pub mod race;
 mod step;
 
-pub use dropped::timelines;
+use dropped::timelines;
+use race::Raced;
 
 /// An experiment, and what can be changed of it.
 #[derive(Debug)]
@@ -70,7 +71,9 @@ pub struct Compared {
     pub what: String,
     /// With what it was compared: `from pinned memory`.
     pub with: Vec<String>,
-    /// Whether it was the same each time, bit for bit.
+    /// How exactly: `bit for bit`.
+    pub exactly: &'static str,
+    /// Whether it was the same each time, so exactly.
     pub holds: bool,
 }
 
@@ -83,7 +86,7 @@ impl Compared {
             [first @ .., last] => format!("{} and {last}", first.join(", ")),
         };
         match self.holds {
-            true => format!("{}, bit for bit the same {with}.", self.what),
+            true => format!("{}, {} the same {with}.", self.what, self.exactly),
             false => format!("{}, and not the same {with}.", self.what),
         }
     }
@@ -105,6 +108,32 @@ const CARD: Knob = Knob {
 pub fn named(name: &str) -> Option<&'static WhatIf> {
     static KNOWN: [WhatIf; 4] = ALL;
     KNOWN.iter().find(|known| known.name == name)
+}
+
+/// What the page asks, and the answer as JSON. The error is one line.
+///
+/// | question | answer |
+/// | --- | --- |
+/// | `what_if`, the name of an experiment, and its knobs such as `batch_size=64` | a picture, its words, and what was compared |
+/// | `race`, a card, a batch, and `true` if that is pinned | what the first page plays |
+/// | `timelines`, and of each its title and its file | a picture and its words |
+pub fn answer(words: &[&str]) -> Result<Json, String> {
+    match words {
+        ["what_if", name, knobs @ ..] => {
+            let known = named(name)
+                .ok_or_else(|| format!("there is no experiment '{name}'"))?;
+            let setting = known.setting(knobs.iter().copied())?;
+            Ok(known.run(&setting).map_err(|error| error.to_string())?.to_json())
+        }
+        ["race", card, batch, pinned] => {
+            let batch = batch.parse().map_err(|_| format!("'{batch}' is no batch"))?;
+            let raced = Raced::run(card, batch, *pinned == "true");
+            Ok(raced.map_err(|error| error.to_string())?.to_json())
+        }
+        ["timelines", titles_and_files @ ..] => timelines(titles_and_files),
+        [question, ..] => Err(format!("'{question}' has no answer here")),
+        [] => Err("nothing was asked".to_owned()),
+    }
 }
 
 impl WhatIf {
@@ -287,6 +316,41 @@ mod tests {
     }
 
     #[test]
+    fn a_question_of_the_page_has_an_answer_or_one_line() {
+        let step = answer(&["what_if", "step", "gpu=h200"]).unwrap();
+        let shown = named("step")
+            .unwrap()
+            .run(&named("step").unwrap().setting(["gpu=h200"]).unwrap())
+            .unwrap();
+        assert_eq!(
+            (&step["words"], &step["svg"]),
+            (&json!(shown.words), &json!(shown.drawing.svg))
+        );
+        assert_eq!(step["same"], json!([{ "words": shown.compared(), "holds": true }]));
+        let race = answer(&["race", "t4", "256", "false"]).unwrap();
+        assert!(
+            race["cpu"]["strips"].as_str().unwrap().contains("<svg ")
+                && race["end"].as_u64() > race["gpu"]["done"].as_u64()
+        );
+        assert!(answer(&["timelines", "lab 03", ""]).unwrap()["svg"].is_string());
+        for (words, error) in [
+            (&[][..], "nothing was asked"),
+            (&["weather"], "'weather' has no answer here"),
+            (&["what_if"], "'what_if' has no answer here"),
+            (&["what_if", "speed"], "there is no experiment 'speed'"),
+            (
+                &["what_if", "step", "gpu=a100"],
+                "gpu=a100 is not among t4, rtx4090, h200",
+            ),
+            (&["race", "t4", "many", "true"], "'many' is no batch"),
+            (&["race", "t4", "65", "true"], "there is no batch of 65 here"),
+            (&["timelines", "x"], "there is room for one to 4 timelines"),
+        ] {
+            assert_eq!(answer(words).unwrap_err(), error);
+        }
+    }
+
+    #[test]
     fn a_wrong_setting_is_told_with_what_there_is() {
         let step = named("step").unwrap();
         assert_eq!(step.setting(["batch_size=64"]).unwrap(), step.first());
@@ -304,6 +368,7 @@ mod tests {
         let mut same = Compared {
             what: "The loss is 1".to_owned(),
             with: vec!["on the CPU".to_owned()],
+            exactly: "bit for bit",
             holds: true,
         };
         assert_eq!(same.words(), "The loss is 1, bit for bit the same on the CPU.");

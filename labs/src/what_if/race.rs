@@ -158,7 +158,8 @@ fn times(batch: usize) -> String {
         4 => "Four times".to_owned(),
         16 => "Sixteen times".to_owned(),
         64 => "Sixty-four times".to_owned(),
-        times => format!("With {times} times"),
+        256 => "Two hundred and fifty-six times".to_owned(),
+        times => format!("{times} times"),
     }
 }
 

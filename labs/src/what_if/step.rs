@@ -64,6 +64,7 @@ fn run(setting: &Setting) -> crate::Result<Shown> {
     let loss = Compared {
         what: format!("The loss is {}", format_float(step.loss, 4)),
         with: vec!["on the CPU".to_owned(), from.to_owned()],
+        exactly: "bit for bit",
         holds: [&cpu, &other]
             .iter()
             .all(|same| bits(&[same.loss]) == bits(&[step.loss])),

@@ -47,7 +47,7 @@ function jumbled() {
   for (const svg of document.querySelectorAll(".picture svg")) {
     if (!svg.checkVisibility()) continue;
     const edge = svg.getBoundingClientRect();
-    const texts = [...svg.querySelectorAll("text")].map(text => [name(text), text.getBoundingClientRect()]);
+    const texts = [...svg.querySelectorAll("text")].filter(text => text.getBoundingClientRect().width > 0).map(text => [name(text), text.getBoundingClientRect()]);
     texts.forEach(([one, a], index) => {
       if (a.left < edge.left - 1 || a.right > edge.right + 1) found.push(`jumbled: ${one} leaves its picture`);
       for (const [other, b] of texts.slice(index + 1)) {

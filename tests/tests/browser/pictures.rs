@@ -1,9 +1,14 @@
-//! Pictures that can be touched: with the keyboard, and without JavaScript as they were drawn.
+//! Pictures that can be touched: with the keyboard, under sliders, and without JavaScript as they were drawn.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::sync::LazyLock;
 
 use serde_json::{Value as Json, json};
 
 use crate::driver::{Browser, DOWN, LEFT, RIGHT, TAB};
-use crate::site::BOOK;
+use crate::site::{BOOK, Site};
 use crate::{MODES, PHONE, at, faults, none, resize, show_as, wait_until};
 
 const HOME: &str = "\u{e011}";
@@ -60,7 +65,7 @@ fn the_arrows_go_from_bar_to_bar_and_each_tells_what_it_is() {
     let label = text(&browser, "document.activeElement.getAttribute('aria-label')");
     let title = nth(&browser, copies, 0);
     assert!(label.starts_with(&format!("{title}; {copies}; 4 KiB, _to_copy, experiments.rs:")), "{label}");
-    assert!(label.contains("; queued by cudaMemcpyAsync; on the same stream before Memcpy HtoD"), "{label}");
+    assert!(label.contains("; queued by cudaMemcpyAsync; the host waited here: cudaMemcpyAsync; on the same stream before Memcpy HtoD"), "{label}");
     assert_eq!(
         text(
             &browser,
@@ -160,12 +165,12 @@ fn a_slider_goes_through_memory_change_by_change() {
     let picture = "document.querySelector('.picture:has(.moments)')";
     let slider = format!("{picture}.querySelector('input[type=range]')");
     let moments = browser
-        .value(&format!("{picture}.querySelector('metadata').textContent.split('\\n').length - 1"))
+        .value(&format!("{picture}.querySelector('metadata').dataset.moments.split('\\n').length - 1"))
         .as_u64()
         .unwrap();
     assert_eq!(browser.value(&format!("{slider}.max")), json!((moments - 1).to_string()));
     // At first it is the moment of the peak.
-    let peak = browser.value(&format!("{picture}.querySelector('metadata').textContent.split('\\n')[0]"));
+    let peak = browser.value(&format!("{picture}.querySelector('metadata').dataset.moments.split('\\n')[0]"));
     assert_eq!(browser.value(&format!("{slider}.value")), peak);
 
     let address = browser.value("location.href");
@@ -175,8 +180,9 @@ fn a_slider_goes_through_memory_change_by_change() {
             "[...{picture}.querySelectorAll('.block')].filter(block => block.dataset.from <= {moment} && !(block.dataset.until <= {moment})).length"
         )
     };
-    let seen =
-        format!("[...{picture}.querySelectorAll('.block')].filter(block => block.checkVisibility()).length");
+    let seen = format!(
+        "[...{picture}.querySelectorAll('.block')].filter(block => block.getBoundingClientRect().width > 0).length"
+    );
     let said = format!("{picture}.querySelector('.moment').textContent");
     browser.press(&[HOME]);
     assert!(
@@ -199,7 +205,7 @@ fn a_slider_goes_through_memory_change_by_change() {
         browser.press(&[RIGHT]);
     }
     let gone = format!(
-        "[...{picture}.querySelectorAll('.block')].find(block => block.checkVisibility() && block.dataset.freed)"
+        "[...{picture}.querySelectorAll('.block')].find(block => block.getBoundingClientRect().width > 0 && block.dataset.freed)"
     );
     browser.value(&format!("{gone}.focus()"));
     let freed = text(&browser, "document.activeElement.dataset.freed");
@@ -239,4 +245,190 @@ fn without_javascript_they_stand_as_they_were_drawn() {
             browser.value("[...document.querySelectorAll('.knobs')].some(knobs => knobs.checkVisibility())");
         assert_eq!(sliders, Json::Bool(false));
     }
+}
+
+/// The book with the module of the labs beside it, which is built as the tests of the labs in WebAssembly build it.
+static LIVE: LazyLock<Site> = LazyLock::new(|| {
+    const TARGET: &str = "wasm32-unknown-unknown";
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("the target folder");
+    let build = Command::new(env!("CARGO"))
+        .args([
+            "build",
+            "--quiet",
+            "--locked",
+            "--workspace",
+            "--example",
+            "player",
+            "--target",
+            TARGET,
+            "--target-dir",
+        ])
+        .arg(target)
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .unwrap();
+    assert!(build.status.success(), "no module:\n{}", String::from_utf8_lossy(&build.stderr));
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("live-pages");
+    copy(&BOOK.folder, &folder);
+    fs::copy(target.join(TARGET).join("debug/examples/player.wasm"), folder.join("player.wasm")).unwrap();
+    let worker = Path::new(env!("CARGO_MANIFEST_DIR")).join("../book/theme/experiments-worker.js");
+    fs::copy(worker, folder.join("experiments-worker.js")).unwrap();
+    for page in [
+        "index.html",
+        "03-training-loop.html",
+        "04-memory.html",
+        "09-feeding-the-gpu.html",
+        "how-to-use.html",
+    ] {
+        let html = fs::read_to_string(folder.join(page)).unwrap();
+        let meta = "<meta name=\"labs-module\" content=\"player.wasm\"></head>";
+        fs::write(folder.join(page), html.replacen("</head>", meta, 1)).unwrap();
+    }
+    Site::serve(folder)
+});
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let path = entry.unwrap().path();
+        let there = to.join(path.file_name().unwrap());
+        if path.is_dir() {
+            copy(&path, &there);
+        } else {
+            fs::copy(&path, &there).unwrap();
+        }
+    }
+}
+
+fn live(page: &str) -> Browser {
+    let browser = Browser::start();
+    show_as(&browser, &MODES[0]);
+    browser.open(&LIVE.url(page));
+    unfold(&browser);
+    browser
+}
+
+/// What the page must show: what the same experiment shows here.
+fn shown(experiment: &str, knobs: &[&str]) -> labs::what_if::Shown {
+    let experiment = labs::what_if::named(experiment).unwrap();
+    experiment.run(&experiment.setting(knobs.iter().copied()).unwrap()).unwrap()
+}
+
+#[test]
+fn a_slider_runs_the_experiment_again_and_what_must_not_change_has_not() {
+    let browser = live("03-training-loop.html");
+    let block = "document.querySelector('.what-if[data-experiment=step]')";
+    let caption = format!("{block}.querySelector('.picture > p').textContent");
+    let same = format!("{block}.querySelector('.what-if-same').textContent");
+    let first = shown("step", &[]);
+    assert_eq!((text(&browser, &caption), text(&browser, &same)), (first.words.clone(), first.compared()));
+    // Nothing is fetched before somebody moves something.
+    let fetched = "performance.getEntriesByType('resource').filter(entry => entry.name.includes('wasm') || entry.name.includes('worker')).length";
+    assert_eq!(browser.value(fetched), json!(0));
+
+    browser.value(&format!("{block}.querySelector('input[type=range]').focus()"));
+    let address = browser.value("location.href");
+    browser.press(&[RIGHT, RIGHT]);
+    let there = shown("step", &["batch_size=1024"]);
+    assert_ne!(there.words, first.words);
+    wait_until(&browser, &format!("{caption} === {}", json!(there.words)));
+    assert_eq!(text(&browser, &same), there.compared());
+    assert_eq!(browser.value("document.activeElement.getAttribute('aria-valuetext')"), json!("1024"));
+
+    browser.value(&format!("{block}.querySelector('input[value=pinned]').click()"));
+    browser.value(&format!("{block}.querySelector('input[value=h200]').click()"));
+    let there = shown("step", &["batch_size=1024", "copy=pinned", "gpu=h200"]);
+    wait_until(&browser, &format!("{caption} === {}", json!(there.words)));
+    assert!(
+        there.compared().contains(", bit for bit the same on the CPU and from pageable memory."),
+        "{}",
+        there.compared()
+    );
+    assert_eq!(text(&browser, &same), there.compared());
+    // The new picture can be touched as the old one.
+    browser.value(&format!("{block}.querySelector('svg.wide [tabindex=\"0\"]').focus()"));
+    browser.press(&[DOWN]);
+    assert_eq!(bar(&browser).0, "host, calls");
+    assert_eq!(browser.value("location.href"), address);
+    none(&faults(&browser, json!({})));
+    none(&browser.complaints());
+}
+
+#[test]
+fn the_experiments_of_the_other_chapters_run_too() {
+    for (page, experiment, knob, knobs) in [
+        ("04-memory.html", "memory", "[name=batch_size]", &["batch_size=512"][..]),
+        ("09-feeding-the-gpu.html", "copies", "[value=yes]", &["non_blocking=yes"]),
+        ("09-feeding-the-gpu.html", "loops", "[value=reads]", &["loop=reads"]),
+    ] {
+        let browser = live(page);
+        let block = format!("document.querySelector('.what-if[data-experiment={experiment}]')");
+        browser.value(&format!("{block}.querySelector('input{knob}').focus()"));
+        browser.press(&[if experiment == "memory" { RIGHT } else { " " }]);
+        let there = shown(experiment, knobs);
+        let caption = format!("{block}.querySelector('.picture > p').textContent");
+        wait_until(&browser, &format!("{caption} === {}", json!(there.words)));
+        assert_eq!(
+            text(&browser, &format!("{block}.querySelector('.what-if-same').textContent")),
+            there.compared()
+        );
+        none(&faults(&browser, json!({})));
+    }
+}
+
+#[test]
+fn the_race_runs_with_a_batch_that_the_book_has_not() {
+    let browser = live("index.html");
+    browser.value("document.querySelector('.race-ask button[value=gpu]').click()");
+    let verdict = "document.querySelector('.race-verdict').textContent";
+    let raced = |batch| labs::what_if::race::Raced::run("t4", batch, false).unwrap().verdict();
+    wait_until(&browser, &format!("{verdict}.endsWith({})", json!(raced(64))));
+    browser.value("document.querySelector('.race-switches input[type=range]').focus()");
+    browser.press(&[END]);
+    wait_until(
+        &browser,
+        &format!("{verdict} === {}", json!(format!("You said GPU, and so it is. {}", raced(16384)))),
+    );
+    assert!(raced(16384).ends_with(" to the last bit."));
+    none(&faults(&browser, json!({})));
+    // One that it has is shown without the module, to its own scale.
+    let scale = "document.querySelector('.race-axis').textContent";
+    let large = text(&browser, scale);
+    browser.press(&[HOME]);
+    wait_until(&browser, &format!("{verdict}.endsWith({})", json!(raced(64))));
+    assert_ne!(text(&browser, scale), large);
+}
+
+#[test]
+fn a_timeline_from_a_file_is_laid_beside_that_of_the_lab() {
+    let browser = live("how-to-use.html");
+    let trace = labs::experiments::one_step(Some("sim:rtx4090"), 64, true).unwrap().trace;
+    let file = drawing::Timeline::of(&trace).to_chrome_json();
+    let drop_in = |name: &str, contents: &str| {
+        browser.value(&format!(
+            "(() => {{ const all = new DataTransfer(); all.items.add(new File([{}], {})); \
+             const field = document.querySelector('.dropped input[type=file]'); field.files = all.files; \
+             field.dispatchEvent(new Event('change')); }})()",
+            json!(contents),
+            json!(name)
+        ));
+    };
+    let said = "document.querySelector('.dropped [role=status]').textContent";
+    drop_in("photo.json", "\u{0}PNG");
+    wait_until(
+        &browser,
+        &format!(
+            "{said} === 'photo.json: this is no timeline that a lab wrote with --trace: it is not JSON'"
+        ),
+    );
+    drop_in("mine.json", &file);
+    wait_until(&browser, &format!("{said} === '' && document.querySelector('.dropped svg.wide') !== null"));
+    let lanes = "[...document.querySelectorAll('.dropped svg.wide .lane')].map(lane => lane.getAttribute('aria-label')).join(', ')";
+    let lanes = text(&browser, lanes);
+    for lane in ["mine.json: host, calls", "mine.json: cuda:0, compute", "a step of lab 03: cuda:0, compute"]
+    {
+        assert!(lanes.contains(lane), "{lanes}");
+    }
+    none(&faults(&browser, json!({})));
+    none(&browser.complaints());
 }
