@@ -1,9 +1,9 @@
 //! Flags: what is understood, and the one line that answers what is not.
 
 use crate::{said, tiny};
-use labs::Event;
 use labs::cli::seed;
 use labs::verify::{Comparison, compare, run};
+use labs::{Event, Sink};
 use rayon::prelude::*;
 use todevice::{GpuSpec, SimulatedGpus};
 
@@ -197,6 +197,38 @@ fn one_section_is_shown_with_its_header_and_the_others_run_unseen() {
     assert!(matches!(one.events[0], Event::Header(_)));
     let rest = &one.events[1..];
     assert!(all.events.windows(rest.len()).any(|window| window == rest), "{}", one.text);
+}
+
+/// A page ends a run there.
+#[test]
+fn a_sink_learns_when_its_section_is_over() {
+    /// How many events came before it learnt so, and after.
+    #[derive(Default)]
+    struct Counts {
+        before: usize,
+        after: usize,
+        over: usize,
+    }
+    impl Sink for Counts {
+        fn event(&mut self, _event: Event) {
+            if self.over == 0 { self.before += 1 } else { self.after += 1 }
+        }
+
+        fn over(&mut self) {
+            self.over += 1;
+        }
+    }
+    let run = |flags: &[&str]| {
+        let mut counts = Counts::default();
+        assert!(labs::run_streamed(&tiny::LAB, flags, &mut counts).is_ok());
+        counts
+    };
+    let first = run(&["--section", "1"]);
+    assert_eq!((first.over, first.after), (1, 0));
+    let shown = labs::run_captured(&tiny::LAB, &["--section", "1"]).events.len();
+    assert_eq!(first.before, shown);
+    // The last one is over when the lab is, and so is all of it.
+    assert_eq!((run(&["--section", "3"]).over, run(&[]).over), (0, 0));
 }
 
 #[test]
