@@ -35,8 +35,7 @@ fn fetch_target() {
 static PLAYER: LazyLock<PathBuf> = LazyLock::new(|| built("player").join("player.wasm"));
 
 /// The module with the check of the exercises.
-static EXERCISES: LazyLock<PathBuf> =
-    LazyLock::new(|| built("exercises-page").join("exercises_page.wasm"));
+static EXERCISES: LazyLock<PathBuf> = LazyLock::new(|| built("exercises-page").join("exercises_page.wasm"));
 
 /// Builds a module as the book does, and returns the folder of what is built.
 fn built(package: &str) -> PathBuf {

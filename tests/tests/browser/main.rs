@@ -6,8 +6,8 @@
 mod axe;
 mod both;
 mod driver;
-mod pictures;
 mod exercises;
+mod pictures;
 mod predictions;
 mod run;
 mod site;

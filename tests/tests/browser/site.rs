@@ -162,7 +162,6 @@ fn content_type(file: &Path) -> &'static str {
         Some("json") => "application/json",
         Some("wasm") => "application/wasm",
         Some("woff2") => "font/woff2",
-        Some("wasm") => "application/wasm",
         _ => "application/octet-stream",
     }
 }
