@@ -47,16 +47,14 @@ fn one(exercise: &Exercise) -> Result<String, String> {
     );
     let code = fence("rust,ignore", &exercise.skeleton());
     let command = fence("sh", &format!("cargo course watch {id}"));
-    match exercise.kind {
-        Kind::Fix => {
+    match exercise.places.is_empty() {
+        false => {
             // What is chosen stands in the code above it.
             markdown += &format!("<div class=\"exercise-code\">\n\n{code}\n</div>\n\n{}", form(exercise)?);
             markdown += &format!("<p class=\"in-page\">Or do it in your editor:</p>\n\n{command}\n");
         }
-        Kind::Write => {
-            markdown += &format!(
-                "<p class=\"in-page\">This one has to be written, so it takes your editor:</p>\n\n{command}\n"
-            );
+        true => {
+            markdown += &format!("<p class=\"in-page\">This one takes your editor:</p>\n\n{command}\n");
             markdown += &folded("", "Your file to begin with", &code);
         }
     }
