@@ -47,16 +47,14 @@ fn one(exercise: &Exercise) -> Result<String, String> {
     );
     let code = fence("rust,ignore", &exercise.skeleton());
     let command = fence("sh", &format!("cargo course watch {id}"));
-    match exercise.kind {
-        Kind::Fix => {
+    match exercise.places.is_empty() {
+        false => {
             // What is chosen stands in the code above it.
             markdown += &format!("<div class=\"exercise-code\">\n\n{code}\n</div>\n\n{}", form(exercise)?);
             markdown += &format!("<p class=\"in-page\">Or do it in your editor:</p>\n\n{command}\n");
         }
-        Kind::Write => {
-            markdown += &format!(
-                "<p class=\"in-page\">This one has to be written, so it takes your editor:</p>\n\n{command}\n"
-            );
+        true => {
+            markdown += &format!("<p class=\"in-page\">This one takes your editor:</p>\n\n{command}\n");
             markdown += &folded("", "Your file to begin with", &code);
         }
     }
@@ -126,7 +124,9 @@ fn shuffled(id: &str, choices: &Choices, place: usize) -> Vec<usize> {
     let mut options: Vec<usize> = (0..choices.options[place]).collect();
     options.sort_by_cached_key(|option| {
         let text = format!("{id} {place} {}", parts(choices, place, *option).concat());
-        questions::hash(text.bytes())
+        // The hashes of texts that end alike are alike in their first digits, by which they are sorted.
+        let hash = questions::hash(text.bytes());
+        (hash ^ hash >> 32).wrapping_mul(0x9e37_79b9_7f4a_7c15)
     });
     options
 }
@@ -159,4 +159,36 @@ fn folded(attributes: &str, summary: &str, markdown: &str) -> String {
         escape(summary),
         markdown.trim_end()
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_right_stands_first_no_more_often_than_by_chance() {
+        let (mut places, mut first, mut by_chance) = (0, 0, 0.0);
+        for exercise in EXERCISES {
+            let choices = exercise.choices().unwrap();
+            for (place, options) in choices.options.iter().enumerate() {
+                let order = shuffled(exercise.id, &choices, place);
+                places += 1;
+                // The first option of an exercise is the solution's.
+                first += usize::from(order[0] == 0);
+                by_chance += 1.0 / *options as f64;
+            }
+        }
+        assert!(places > 20 && first > 0, "{first} of {places}");
+        assert!((first as f64) < 1.5 * by_chance, "{first} of {places}, by chance {by_chance:.1}");
+    }
+
+    #[test]
+    fn a_form_begins_with_the_file_of_the_terminal() {
+        let exercise = Exercise::find("02-batch").unwrap();
+        let html = form(exercise).unwrap();
+        assert_eq!(html.matches(" checked>").count(), exercise.places.len());
+        // Nothing is moved there but the model.
+        assert_eq!(html.matches(" checked> nothing<").count(), 2, "{html}");
+        assert!(!html.contains("\n\n<"), "an empty line ends HTML in Markdown");
+    }
 }

@@ -81,6 +81,7 @@
       ofLine.pop();
       for (const line of ofLine) all.push({ line, place: piece.texts ? piece.place : null });
     }
+    while (all.at(-1).line === "") all.pop();
     return all;
   }
 

@@ -30,7 +30,10 @@ fn every_fix_can_be_done_in_the_page_and_begins_as_in_a_terminal() {
     for exercise in EXERCISES {
         let choices = exercise.choices().unwrap();
         let in_page = exercises_page::EXERCISES.iter().find(|in_page| in_page.id == exercise.id);
-        assert_eq!(in_page.is_some(), exercise.kind == Kind::Fix, "{}", exercise.id);
+        assert_eq!(in_page.is_some(), !exercise.places.is_empty(), "{}", exercise.id);
+        // Whoever writes types, and the check of one takes more memory than a page has.
+        let is_for_a_page = exercise.kind == Kind::Fix && exercise.id != "05-fits";
+        assert_eq!(in_page.is_some(), is_for_a_page, "{}", exercise.id);
         let Some(InPage { variants, .. }) = in_page else { continue };
         assert_eq!(variants.len(), choices.count(), "{}", exercise.id);
         assert!((6..=32).contains(&variants.len()), "{}: {} ways to choose", exercise.id, variants.len());
