@@ -419,7 +419,7 @@ fn six_calls(lab: &mut Lab) -> crate::Result<()> {
              `on_device.to(copy: true)`, `on_cpu.to((device, DType::F64))`",
         )
         .because(
-            "If device and type are right already, `.to` returns the tensor that it was called on, unless you ask for a copy.",
+            "If the device and the type are already right, `.to` returns the tensor that it was called on, unless you ask for a copy.",
         ),
     );
 
@@ -496,14 +496,15 @@ fn one_move(lab: &mut Lab, device: Device) -> crate::Result<()> {
     let [host, link, gpu] =
         [moved.within_host, moved.over_link, moved.within_device].map(words::time);
     let slowest = if moved.over_link > moved.within_host.max(moved.within_device) {
-        "The link is the slowest part"
+        "The link is the slowest path"
     } else {
-        "Each part takes its own time"
+        "Each path takes its own time"
     };
     let caption = format!(
-        "The host and the device each have their own memory, and one link joins the two. x.to({device}) copies the {} of x over the \
-         link, in {link} ({}). x stays in the host's memory, and .to returns a second tensor in the device's memory. \
-         {slowest}: the same copy takes {host} inside the host's memory, and {gpu} inside the device's.",
+        "The host and the device each have their own memory, and one link joins the two. Here x is a larger tensor, of {}, and \
+         x.to({device}) copies it over the link, in {link} ({}). x stays in the host's memory, and .to returns a second tensor in \
+         the device's memory. \
+         {slowest}: a copy of the same size takes {host} inside the host's memory, and {gpu} inside the device's.",
         words::bytes(bytes),
         moved.kind,
     );
@@ -607,7 +608,7 @@ fn made_where_needed(lab: &mut Lab) -> crate::Result<()> {
             way,
             exact("copies_to_device", done.copies_to_device),
             exact("bytes_to_device", done.bytes_to_device),
-            in_ms("time", time),
+            timed("time", time).digits(4), // their ratio is printed below
         ]
     };
     lab.table(

@@ -74,7 +74,9 @@ fn tensor_and_tensor(lab: &mut Lab) -> crate::Result<()> {
     let guess = lab.predict(
         Prediction::choice(
             "02-sum",
-            format!("`a` stays on cpu, `b` moves to {device}. What does `a + b` do?"),
+            format!(
+                "`a` stays on the CPU, and `b` moves to {device}. What does `a + b` do?"
+            ),
         )
         .or("left", "It moves `b` to where `a` is, and adds there.", NOTHING_MOVES)
         .or("right", "It moves `a` to where `b` is, and adds there.", NOTHING_MOVES)

@@ -412,8 +412,8 @@ fn what_the_gpu_did(lab: &mut Lab, steps: usize, during: Counters, time: Duratio
             .unit("kernels")
             .tolerance(0.25)
             .because(
-                "The backward pass launches more than the forward pass, and this crate's Adam at least one for each \
-                 of four parameters. (On a GPU PyTorch's Adam handles all of them together.)",
+                "The backward pass launches more than the forward pass, and this crate's Adam launches at least one for each of \
+                 the four parameter tensors. (On a GPU PyTorch's Adam handles all of them together.)",
             ),
     );
     let per_step = during.launches as f64 / steps as f64;

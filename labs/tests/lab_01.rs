@@ -61,7 +61,7 @@ fn the_second_picture_has_a_tensor_on_both_sides_of_the_link_and_the_time_of_eac
     let ways = ["within the host's memory", "over the link", "within the device's memory"];
     assert!(ways.iter().all(|way| svg.contains(&format!("<title>{way}: "))), "{svg}");
     let captions = said::captions(&said::run("lab-01", &["--gpu", "sim:t4", "--max-size", "256"]).events);
-    assert!(captions[1].contains("The link is the slowest part"), "{captions:?}");
+    assert!(captions[1].contains("The link is the slowest path"), "{captions:?}");
 }
 
 #[test]

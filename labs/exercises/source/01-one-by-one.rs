@@ -113,7 +113,7 @@ pub static EXERCISE: Exercise = Exercise {
         },
         Wrong {
             name: "selected",
-            what: "The matrix is moved, and each of its rows is computed on its own.",
+            what: "The matrix is moved, but the length of each row is computed on its own.",
             edits: &[(
                 COMPUTE,
                 "    let mut lengths = Vec::new();\n    for i in 0..vectors.len() {\n        \

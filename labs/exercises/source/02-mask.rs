@@ -53,7 +53,7 @@ pub static EXERCISE: Exercise = Exercise {
     id: "02-mask",
     title: "A stranger in the forward pass",
     kind: Kind::Fix,
-    task: "`forward` makes a tensor of its own, the mask that hides later rows, and so it fails on a GPU. Mend \
+    task: "`forward` makes a tensor of its own, the mask that hides later rows, and so it fails on a GPU. Fix \
            the module: `forward` has to run without a copy between devices, wherever the module has been moved (to a \
            GPU, to a second one, or back to the CPU), and in float32 as well as in float16. The module must not gain \
            learned parameters.",

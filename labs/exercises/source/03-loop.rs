@@ -308,7 +308,7 @@ pub static EXERCISE: Exercise = Exercise {
         },
         Wrong {
             name: "other_lr",
-            what: "The learning rate is a different one.",
+            what: "The learning rate is changed.",
             edits: &[("lr: 1e-2", "lr: 1e-3")],
             diagnosis: "losses",
         },

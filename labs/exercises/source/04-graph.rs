@@ -54,7 +54,7 @@ pub static EXERCISE: Exercise = Exercise {
     kind: Kind::Fix,
     task: "After each epoch `train` computes the loss of every held-out batch, and at the end it returns the mean of \
            each epoch. A loss is one number, yet each of them holds as much memory as a forward pass, until \
-           there is none left. Mend it: when a held-out batch begins, only one number may be left in memory \
+           there is none left. Fix it: when a held-out batch begins, only one number may be left in memory \
            from each batch before it. The training and the returned means must stay as they are.",
     hints: [
         "Between one epoch and the next, only a list survives. What does a tensor hold on to, besides its number?",

@@ -34,7 +34,7 @@ pub static EXERCISE: Exercise = Exercise {
     title: "The exam that changed the pupil",
     kind: Kind::Fix,
     task: "`evaluate` is called in the middle of training, between two steps. Called twice on the same model, it \
-           gives two different answers, and it takes more memory than it needs. Mend it: it must evaluate the whole \
+           gives two different answers, and it takes more memory than it needs. Fix it: it must evaluate the whole \
            network, with nothing dropped, and keep nothing for a backward pass. When it returns, the model must be in \
            training mode and its gradients as they were, so that the training goes on as if nobody had asked.",
     hints: [

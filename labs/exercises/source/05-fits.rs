@@ -78,7 +78,7 @@ pub static EXERCISE: Exercise = Exercise {
     title: "Room for one more",
     kind: Kind::Fix,
     task: "A program that wants to make a large tensor asks `fits` first, and takes a smaller batch if the answer is \
-           no. But `fits` says yes to tensors that do not fit. Mend it: it should say yes whenever \
+           no. But `fits` says yes to tensors that do not fit. Fix it: it should say yes whenever \
            `Tensor::empty` would succeed at that moment, and no whenever that call would run out of memory. It only \
            looks: it makes no tensor, and leaves the allocator's cache and the current device as they are. It is \
            checked on cards with little memory, one of them shared with another program, and on a machine with two \

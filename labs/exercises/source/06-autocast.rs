@@ -41,7 +41,7 @@ pub static EXERCISE: Exercise = Exercise {
     title: "Training with yesterday's weights",
     kind: Kind::Fix,
     task: "The whole training run is in one `autocast` region. It runs without an error, and its products are in \
-           bfloat16, but for each batch it uses the weights that the model had at the very beginning. Mend `train` so \
+           bfloat16, but for each batch it uses the weights that the model had at the very beginning. Fix `train` so \
            that products run in bfloat16, the loss and the weights are float32, each batch uses the weights from the \
            step before it, and the region is over when a backward pass begins.",
     hints: [

@@ -48,7 +48,7 @@ pub static EXERCISE: Exercise = Exercise {
     title: "A step too small to see",
     kind: Kind::Fix,
     task: "The model is trained in float16 with a scaler, and its gradients are clipped. There is no error and \
-           no NaN, but hardly a weight moves. Mend `train`: each step that is taken has to use gradients clipped to \
+           no NaN, but the weights hardly move. Fix `train`: each step that is taken has to use gradients clipped to \
            a norm of 0.5, a step whose gradients are infinite has to be skipped, and the scale has to be updated. \
            Without a GPU the scaler does the same on the CPU.",
     hints: [

@@ -101,7 +101,7 @@ pub static EXERCISE: Exercise = Exercise {
         },
         Wrong {
             name: "to_the_device",
-            what: "The tensors go to the GPU, where the network comes, too.",
+            what: "The tensors go to the GPU and so does the network, so the GPU holds it twice.",
             edits: &[(LOAD, "    let loaded = serialize::from_bytes(file, device)?;\n")],
             diagnosis: "twice-on-the-gpu",
         },

@@ -59,7 +59,7 @@ pub static EXERCISE: Exercise = Exercise {
     title: "The state that stayed behind",
     kind: Kind::Fix,
     task: "`resume` goes on with a training run on a GPU. The checkpoint is on the CPU. The forward pass runs, the backward pass runs, \
-           and the optimizer's step fails. Mend that, so that the losses are those of a run that was not interrupted, and so that \
+           and the optimizer's step fails. Fix that, so that the losses are those of a run that was not interrupted, and so that \
            the host reads nothing from the GPU but the losses.",
     hints: [
         "The report names two tensors. Which of them did nobody move, and to whom does it belong?",
@@ -170,7 +170,7 @@ pub static EXERCISE: Exercise = Exercise {
         },
         Wrong {
             name: "gradients_add_up",
-            what: "The gradients are not forgotten.",
+            what: "The gradients are never cleared.",
             edits: &[(ZERO, "")],
             diagnosis: "gradients-add-up",
         },

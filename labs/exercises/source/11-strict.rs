@@ -46,7 +46,7 @@ pub static EXERCISE: Exercise = Exercise {
            plain names. Load both. A file that lacks a layer, or has one too many, must be an error.",
     hints: [
         "`load_state_dict` returns which names it did not find. Print them for such a file: how much was loaded?",
-        "Make a state with the names that the network has: `strip_prefix` takes a beginning off, where there is one.",
+        "Make a state with the names that the network has: `strip_prefix` removes a prefix if there is one.",
         "Insert each tensor into a new `StateDict` under `name.strip_prefix(\"module.\").unwrap_or(name)`, and load that with \
          `strict` set to `true`.",
     ],
@@ -126,7 +126,7 @@ pub static EXERCISE: Exercise = Exercise {
         },
         Wrong {
             name: "point_left",
-            what: "The point stays: `.0.weight` is no name of the network.",
+            what: "The dot stays: `.0.weight` is not a name in the network.",
             edits: &[(NAME, "        let name = name.strip_prefix(\"module\").unwrap_or(name);\n")],
             diagnosis: "wrong-names",
         },

@@ -80,8 +80,8 @@ pub(super) fn up_to_the_limit(
         )
     } else {
         format!(
-            "The larger network from \"Whose bytes?\" is trained under a limit of {limit}. The first step has {smallest} \
-             samples, each later step twice as many as the one before, and the last {largest}. The workspace, the \
+            "The larger network from \"Whose bytes?\" is trained under a limit of {limit}. The first step has {smallest} samples. \
+             Each later step has twice as many as the one before, up to {largest} in the last. The workspace, the \
              parameters ({}) and Adam's moments ({}) stay. The batch and the activations grow with the number of \
              samples, and the activations reach {}. The allocator keeps the memory that it gets back. In the last step it \
              {asks}.",

@@ -113,7 +113,7 @@ fn one_tensor_is_left(lab: &mut Lab) -> crate::Result<()> {
     let still_held = cuda::memory_reserved() - before;
     drop(one);
     cuda::empty_cache()?;
-    note("that too, empty_cache()")?;
+    note("that one dropped too, empty_cache()")?;
 
     // ANCHOR: mixed
     let tensors: Vec<Tensor> =

@@ -92,8 +92,8 @@ pub(super) fn two_remedies(lab: &mut Lab) -> crate::Result<()> {
         let first = costs.first().unwrap_or(&cost);
         let same = match difference(&first.gradients, &cost.gradients) {
             _ if costs.is_empty() => "",
-            0.0 => "equal to the bit",
-            off if off < 1e-4 => "equal but for rounding",
+            0.0 => "equal bit for bit",
+            off if off < 1e-4 => "equal except for rounding",
             _ => "others",
         };
         table = table.row(row![

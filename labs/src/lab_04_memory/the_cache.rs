@@ -100,8 +100,8 @@ fn what_it_saves(lab: &mut Lab) -> crate::Result<()> {
 fn how_often(lab: &mut Lab) -> crate::Result<()> {
     lab.think(
         "04-asked-again",
-        "A training step takes memory again and again, and gives it back. Three equal steps follow one another. How many times does \
-         the third of them ask the driver for memory?",
+        "A training step takes memory again and again, and gives it back. The program takes three identical steps. How many times \
+         does the third one ask the driver for memory?",
     );
     let device = lab.device();
     let model = nn::Sequential::new((

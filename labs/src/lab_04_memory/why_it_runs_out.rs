@@ -59,7 +59,7 @@ fn first_numbers(lab: &mut Lab) -> crate::Result<()> {
     let floats: usize =
         model.parameters().iter().map(|parameter| parameter.numel()).sum();
     lab.table(
-        Table::new(["cuda::memory_allocated()", "its floats have", "bytes"])
+        Table::new(["what is allocated", "bytes of its floats", "bytes allocated"])
             .row(row!["before anything", "", exact("at_first", at_first)])
             .row(row!["a tensor of one float", 4, exact("of_one_float", of_one_float)])
             .row(row![

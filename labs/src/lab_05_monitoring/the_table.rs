@@ -94,7 +94,10 @@ fn fields() -> Table {
         .row(row!["Perf", "state of the clocks: P0 is the fastest, P8 or so asleep"])
         .row(row!["Pwr:Usage/Cap", "watts now / the most it may draw"])
         .row(row!["Bus-Id", "the slot it sits in"])
-        .row(row!["Disp.A", "whether a screen shows what it draws"])
+        .row(row![
+            "Disp.A",
+            "whether memory is set aside for a screen, connected or not"
+        ])
         .row(row!["Memory-Usage", "in use, by all processes / all there is"])
         .row(row!["Volatile Uncorr. ECC", "memory errors that nothing could correct"])
         .row(row!["GPU-Util", "the share of the recent past with a kernel running"])
@@ -202,7 +205,7 @@ fn moments(seed: u64, device: Device) -> Result<[(&'static str, Gpu); 6]> {
 // ANCHOR_END: moments
 
 fn three_numbers(lab: &mut Lab) -> crate::Result<()> {
-    lab.section(3, "Three numbers");
+    lab.section(3, "Four numbers");
     lab.think(
         "05-between",
         "`memory_reserved()` gives a larger number than `memory_allocated()`, and `nvidia-smi` a larger one still. Why \

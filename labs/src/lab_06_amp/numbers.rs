@@ -122,9 +122,9 @@ pub(super) fn a_number(lab: &mut Lab) -> crate::Result<()> {
     let caption = format!(
         "The number 0.1 in four types, bit by bit. The exponent decides how large and how small a number can be, and \
          the fraction how close its neighbours are. bfloat16 has as many bits of exponent as float32, so it reaches {}; \
-         but its next number after 1 is {}. In float16 that is {}, but float16 ends at {}. TF32 is float32 rounded to \
+         but its next number after 1 is {}. In float16 that is {}, at the price of a smaller range. TF32 is float32 rounded to \
          ten bits of fraction, as tensor cores take it.",
-        bfloat16.range[1], bfloat16.after_one, float16.after_one, float16.range[1],
+        bfloat16.range[1], bfloat16.after_one, float16.after_one,
     );
     lab.picture(bits::picture(&drawn), &caption);
     lab.prose(

@@ -62,7 +62,7 @@ fn memory(lab: &mut Lab, disk: &Disk) -> crate::Result<()> {
     lab.think(
         "11-peak",
         "The model is on the GPU, and loads a checkpoint of model and optimizer. Which map_location takes more memory of the GPU \
-         meanwhile, the GPU or the CPU? And what changes if the program calls empty_cache() first, \u{201c}not sure this helps\u{201d}?",
+         meanwhile, the GPU or the CPU? And what changes if the program calls empty_cache() first?",
     );
     if !device.is_cuda() {
         lab.prose(

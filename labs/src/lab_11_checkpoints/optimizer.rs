@@ -214,7 +214,8 @@ fn what_step_costs(lab: &mut Lab, disk: &Disk) -> crate::Result<()> {
     let device = lab.device();
     let parameters = network()?.parameters().len();
     let question = format!(
-        "`optimizer_to` moves `step` to the device, a tensor of one number for each parameter. The network has {parameters} \
+        "Each parameter has its own `step`, a tensor of one number, and `optimizer_to` moves it to the device. The network has \
+         {parameters} \
          parameters. How many copies to the host do five steps of Adam make then?"
     );
     let guess = lab.predict(

@@ -136,8 +136,8 @@ pub(super) fn resumed(
     let guess = lab.predict(
         Prediction::choice(
             "11-resume",
-            "A training run is interrupted half-way, and is resumed from a checkpoint. Which parts of the checkpoint, if they are left \
-             out, change the losses that follow?",
+            "A training run is interrupted half-way, and is resumed from a checkpoint. Leave out the optimizer's state or the \
+             state of the random numbers. Which of the two changes the losses that follow?",
         )
         .or("none", "Neither of these two. The model is enough.", MODEL_IS_NOT_ENOUGH)
         .or("optimizer", "The optimizer's state.", "The data are shuffled, too, and the order comes from the random numbers.")

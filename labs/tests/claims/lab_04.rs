@@ -123,7 +123,7 @@ pub const CLAIMS: Claims = Claims {
             says: "Neither changes the gradients",
             holds: |seen| {
                 seen.texts("remedy_gradients")[1].starts_with("equal")
-                    && seen.texts("remedy_gradients")[2] == "equal to the bit"
+                    && seen.texts("remedy_gradients")[2] == "equal bit for bit"
             },
         },
         Claim {
@@ -227,7 +227,7 @@ pub const CLAIMS: Claims = Claims {
         "In truth recording costs the host",
         "because another step has run since the third",
         "larger network from \"Whose bytes?\"",
-        "each later step twice as many as the one before",
+        "Each later step has twice as many",
         "A checkpoint costs a second forward pass",
         "a checkpoint costs a second forward pass",
         "Parts do the same work in smaller pieces",
