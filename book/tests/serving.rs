@@ -61,15 +61,17 @@ fn get(server: &BookServer, path: &str) -> String {
 fn it_gives_the_pages_and_their_kinds() {
     with_server(|server| {
         for (path, kind, body) in [
-            ("/", "text/html; charset=utf-8", "<h1>Home<script>"),
-            ("/index.html?search=x", "text/html; charset=utf-8", "<h1>Home<script>"),
-            ("/labs/lab-03.html", "text/html; charset=utf-8", "Lab<script>"),
+            ("/", "text/html; charset=utf-8", "<h1>Home<script "),
+            ("/index.html?search=x", "text/html; charset=utf-8", "<h1>Home<script "),
+            ("/labs/lab-03.html", "text/html; charset=utf-8", "Lab<script "),
             ("/a.css", "text/css; charset=utf-8", "b{}"),
         ] {
             let answer = get(server, path);
             assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
             assert!(answer.contains(kind) && answer.contains(body), "{answer}");
         }
+        let reload = get(server, "/__reload.js");
+        assert!(reload.contains("text/javascript") && reload.contains("location.reload()"), "{reload}");
         assert!(get(server, "/gone.html").starts_with("HTTP/1.1 404 "));
         assert!(get(server, "/gone.html").contains("Lost"));
     });
@@ -132,12 +134,12 @@ fn before_the_first_build_every_page_loads_itself_again() {
         for path in ["/", "/01-devices.html"] {
             let answer = get(server, path);
             assert!(answer.starts_with("HTTP/1.1 503 ") && answer.contains("text/html"), "{answer}");
-            assert!(answer.contains("The book is being built") && answer.contains("location.reload()"));
+            assert!(answer.contains("The book is being built") && answer.contains("__reload.js"));
         }
         server.show_mistakes("x.md:3: `<b>` is HTML");
         let answer = get(server, "/01-devices.html");
         assert!(answer.starts_with("HTTP/1.1 503 ") && answer.contains("text/html"), "{answer}");
-        assert!(answer.contains("x.md:3: `&lt;b&gt;` is HTML") && answer.contains("location.reload()"));
+        assert!(answer.contains("x.md:3: `&lt;b&gt;` is HTML") && answer.contains("__reload.js"));
         server.show(pages(&[("index.html", "<h1>Home")]));
         assert!(version(server).0 != first);
         assert!(get(server, "/").starts_with("HTTP/1.1 200 "));
@@ -300,7 +302,7 @@ fn the_binary_says_where_it_serves_and_serves_the_book_there() {
     let small = Checkout::small();
     // Of a book that cannot be built the program says so, and waits for a change.
     builder::pages(small.course(), Site::Local).unwrap();
-    let command = command.args(["serve", "--port", "0", "--course"]).arg(small.path(""));
+    let command = command.args(["serve", "--no-player", "--port", "0", "--course"]).arg(small.path(""));
     let mut started = Started(command.stdout(Stdio::piped()).spawn().unwrap());
     let mut lines = BufReader::new(started.0.stdout.take().unwrap()).lines().map(Result::unwrap);
     let first = lines.next().unwrap();

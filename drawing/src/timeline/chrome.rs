@@ -7,11 +7,9 @@ use std::fmt::{self, Write};
 use todevice_gpu::driver::{Engine, Span};
 use todevice_gpu::events::{Call, EventKind, Range, Work};
 
+use super::Timeline;
+use super::lanes::{ENGINES, HOST, VERSION};
 use super::rows::programs;
-use super::{ENGINES, HOST, Timeline};
-
-/// The version of what is in the file: which rows there are, and what their `args` say.
-pub(super) const VERSION: u32 = 1;
 
 impl Timeline<'_> {
     /// The timeline in Chrome's trace format, which `ui.perfetto.dev` opens.

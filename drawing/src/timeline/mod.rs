@@ -1,9 +1,11 @@
 //! What the GPUs did, and when, as a timeline: as JSON for a viewer (`chrome.rs`) or as a picture (`rows.rs` says what is in
-//! it, `order.rs` what happens before what; `svg.rs` draws it for a page, `touch.rs` has what a page needs to know of it; `strips.rs` for a race of two, and `text.rs` for a terminal; `read.rs` reads the JSON back;
+//! it, `lanes.rs` how its rows are numbered, `order.rs` what happens before what; `svg.rs` draws it for a page, `touch.rs` has what
+//! a page needs to know of it; `strips.rs` draws a race of two, and `text.rs` is for a terminal; `read.rs` reads the JSON back;
 //! `comparison.rs` sets several one below the other).
 
 mod chrome;
 mod comparison;
+mod lanes;
 mod order;
 mod read;
 mod rows;
@@ -14,7 +16,6 @@ mod tests;
 mod text;
 mod touch;
 
-use todevice_gpu::driver::Engine;
 use todevice_gpu::events::Trace;
 
 use crate::Drawing;
@@ -85,12 +86,6 @@ impl<'a> Timeline<'a> {
 fn kind_of(modelled: bool) -> &'static str {
     if modelled { "modelled" } else { "measured" }
 }
-
-/// Rows of the timeline: the host is process 0, device `i` is process `i + 1`.
-const HOST: usize = 0;
-
-/// In the order of a batch's way: to the device, through the kernels, back.
-const ENGINES: [Engine; 4] = [Engine::HostToDevice, Engine::Compute, Engine::DeviceToHost, Engine::Peer];
 
 impl From<&Trace> for Drawing {
     fn from(trace: &Trace) -> Drawing {

@@ -7,10 +7,9 @@ use std::time::Duration;
 
 use serde_json::Value as Json;
 
-use super::chrome::VERSION;
+use super::lanes::{ENGINES, HOST, VERSION};
 use super::order::Why;
 use super::rows::{Bar, Row, Sort, labels_of};
-use super::{ENGINES, HOST};
 
 /// A file may have no more bytes than this.
 pub const MOST_BYTES: usize = 32 << 20;

@@ -6,7 +6,7 @@ use todevice_gpu::driver::Engine;
 use todevice_gpu::events::{Call, CopyKind, EventKind, Range, Trace, Work};
 use todevice_gpu::scope::Place;
 
-use super::ENGINES;
+use super::lanes::ENGINES;
 use crate::words;
 
 /// What sort of thing a bar stands for.

@@ -233,6 +233,7 @@ pub const CLAIMS: Claims = Claims {
         "The exponent says how large or small a number can be",
         "the gap between two numbers doubles with each power of two",
         "In float16 the next number after 1 is 1.00098",
+        "at the price of a smaller range",
         "whatever is less than 2^-25 is rounded to 0",
         // It says why, and another claim says where.
         "A type gains where the card has tensor cores for it",
