@@ -533,7 +533,7 @@ fn a_stream_that_waits_for_another_has_an_arrow_from_it() {
     let pieces: Vec<&String> = lanes.iter().flat_map(|(_, pieces)| pieces).collect();
     let number = |name: &str| {
         let is_it = |piece: &&String| piece.split('|').nth(1).unwrap().starts_with(name);
-        pieces.iter().position(|piece| is_it(piece)).unwrap_or_else(|| panic!("{name}: {pieces:?}"))
+        pieces.iter().position(is_it).unwrap_or_else(|| panic!("{name}: {pieces:?}"))
     };
     let before = |name: &str| pieces[number(name)].split(['|', ' ']).nth(3).unwrap();
     let [gemm, relu, add] = ["gemm", "relu", "add"].map(number);
