@@ -1,5 +1,7 @@
 // Rust or PyTorch: where a page has both, they are tabs, and one choice holds for the whole book. head.hbs has read it; without
 // JavaScript both stand one below the other.
+
+"use strict";
 (() => {
   const { dataset } = document.documentElement;
   const lists = [];

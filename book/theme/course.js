@@ -1,5 +1,7 @@
 // What mdBook's pages lack for the keyboard and for screen readers. Each part works alone.
 
+"use strict";
+
 // The first thing the Tab key reaches leads past the menu.
 (() => {
   const main = document.querySelector("main");

@@ -1,6 +1,8 @@
 // Checks what somebody has chosen in an exercise, with the module of labs/exercises/page: a new one each time, so that whatever
 // code takes goes with it.
 
+"use strict";
+
 const text = new TextDecoder();
 let module;
 

@@ -1,6 +1,8 @@
 // The exercises that one does in the page: what is chosen stands in the code, and the same check that a terminal has gives the
 // verdict. The module with the check is loaded when somebody first chooses.
 
+"use strict";
+
 (() => {
   const exercises = [...document.querySelectorAll(".exercise")];
   if (exercises.length === 0) return;

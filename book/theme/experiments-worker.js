@@ -1,6 +1,8 @@
 // Answers the page's questions beside it, in a module of the labs: `{ id, url, words }` comes in, the words of a question as
 // `labs::what_if::answer` knows it; `{ id, answer }` or `{ id, error }` goes back.
 
+"use strict";
+
 let instance;
 
 async function start(url) {

@@ -1,6 +1,8 @@
 // The experiments of the page, and timelines from files: both are run by the labs' module, in a worker of their own, which starts
 // when it is first asked for something. A book that was built without the module (`<meta name="labs-module">`) stays as it is.
 
+"use strict";
+
 const experiments = (() => {
   const address = document.querySelector("meta[name=labs-module]")?.content;
   const url = address && new URL(address, document.baseURI).href;

@@ -1,5 +1,7 @@
 // The first page: the race, which was run when the book was built and is played here, and what has been done of each chapter.
 
+"use strict";
+
 // Plays the step of the CPU and that of a GPU to one scale, slowed down as the page says.
 (() => {
   const race = document.querySelector(".race");

@@ -1,6 +1,8 @@
 // Memory over time: a slider shows the moments of a recording one after the other, and a block tells who took it and who gave
 // it back. All moments are in the picture (drawing/src/memory_map/history.rs); here they are shown and hidden.
 
+"use strict";
+
 const memories = (() => {
   const HINT = "Point at a block, or reach it with Tab and the arrow keys, to see who took it and who gave it back.";
 

@@ -1,6 +1,8 @@
 // Keeps pages that were read, so that they can be read without a network. It is a service worker, and the builder puts it at the
 // root of the book with the version of the book in place of the word below.
 
+"use strict";
+
 const CACHE = "to-device-VERSION";
 const OURS = "to-device-";
 

@@ -1,5 +1,7 @@
 // Predictions: what a reader says, and what came of it. progress.js keeps both.
 
+"use strict";
+
 const settings = {
   get showsEverything() { try { return localStorage.getItem("to-device-show-everything") === "yes"; } catch { return false; } },
   set showsEverything(yes) { try { localStorage.setItem("to-device-show-everything", yes ? "yes" : "no"); } catch { /* for this page only */ } },

@@ -1,5 +1,7 @@
 // What a reader has done, as the terminal writes it (see labs/src/progress.rs). It is kept in this browser alone.
 
+"use strict";
+
 const KEPT = "to-device-progress";
 
 const progress = {

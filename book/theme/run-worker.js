@@ -1,6 +1,8 @@
 // Runs one lab beside the page, in an instance of its own; the page ends the worker to stop it. `{ module, url, words, files }` comes
 // in. What the lab says goes back as it comes, in the kinds of player/src/lib.rs, then `{ code }` or `{ crash }`.
 
+"use strict";
+
 const text = new TextDecoder();
 const KINDS = ["text", "begin", "block", "trouble", "name", "file", "over"];
 

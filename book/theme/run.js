@@ -2,6 +2,8 @@
 // settings of the bar, in place of what is printed. The labs are a module of WebAssembly in a worker of their own, loaded when it is
 // first used. A book that was built without it (`<meta name="labs-module">`) shows commands for a terminal, and nothing else.
 
+"use strict";
+
 const runs = (() => {
   const address = document.querySelector("meta[name=labs-module]")?.content;
   const isHere = address !== undefined && typeof WebAssembly === "object" && typeof Worker === "function";

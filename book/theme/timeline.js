@@ -2,6 +2,8 @@
 // picture has been drawn (drawing/src/timeline/), and has in its <metadata> what is known of each piece (touch.rs). Without
 // this it stands as it is.
 
+"use strict";
+
 const timelines = (() => {
   const SVG = "http://www.w3.org/2000/svg";
   const HINT = "Point at a bar, or reach it with Tab and the arrow keys. The keys + and − zoom, and 0 shows all.";

@@ -1,14 +1,9 @@
 //! Pictures that can be touched: with the keyboard, under sliders, and without JavaScript as they were drawn.
 
-use std::fs;
-use std::path::Path;
-use std::process::Command;
-use std::sync::LazyLock;
-
 use serde_json::{Value as Json, json};
 
 use crate::driver::{Browser, DOWN, LEFT, RIGHT, TAB};
-use crate::site::{BOOK, Site};
+use crate::site::BOOK;
 use crate::{MODES, PHONE, at, faults, none, resize, show_as, wait_until};
 
 const HOME: &str = "\u{e011}";
@@ -247,67 +242,6 @@ fn without_javascript_they_stand_as_they_were_drawn() {
     }
 }
 
-/// The book with the module of the labs beside it, which is built as the tests of the labs in WebAssembly build it.
-static LIVE: LazyLock<Site> = LazyLock::new(|| {
-    const TARGET: &str = "wasm32-unknown-unknown";
-    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("the target folder");
-    let build = Command::new(env!("CARGO"))
-        .args([
-            "build",
-            "--quiet",
-            "--locked",
-            "--workspace",
-            "--example",
-            "player",
-            "--target",
-            TARGET,
-            "--target-dir",
-        ])
-        .arg(target)
-        .current_dir(env!("CARGO_MANIFEST_DIR"))
-        .output()
-        .unwrap();
-    assert!(build.status.success(), "no module:\n{}", String::from_utf8_lossy(&build.stderr));
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("live-pages");
-    copy(&BOOK.folder, &folder);
-    fs::copy(target.join(TARGET).join("debug/examples/player.wasm"), folder.join("player.wasm")).unwrap();
-    let worker = Path::new(env!("CARGO_MANIFEST_DIR")).join("../book/theme/experiments-worker.js");
-    fs::copy(worker, folder.join("experiments-worker.js")).unwrap();
-    for page in [
-        "index.html",
-        "03-training-loop.html",
-        "04-memory.html",
-        "09-feeding-the-gpu.html",
-        "how-to-use.html",
-    ] {
-        let html = fs::read_to_string(folder.join(page)).unwrap();
-        let meta = "<meta name=\"labs-module\" content=\"player.wasm\"></head>";
-        fs::write(folder.join(page), html.replacen("</head>", meta, 1)).unwrap();
-    }
-    Site::serve(folder)
-});
-
-fn copy(from: &Path, to: &Path) {
-    fs::create_dir_all(to).unwrap();
-    for entry in fs::read_dir(from).unwrap() {
-        let path = entry.unwrap().path();
-        let there = to.join(path.file_name().unwrap());
-        if path.is_dir() {
-            copy(&path, &there);
-        } else {
-            fs::copy(&path, &there).unwrap();
-        }
-    }
-}
-
-fn live(page: &str) -> Browser {
-    let browser = Browser::start();
-    show_as(&browser, &MODES[0]);
-    browser.open(&LIVE.url(page));
-    unfold(&browser);
-    browser
-}
-
 /// What the page must show: what the same experiment shows here.
 fn shown(experiment: &str, knobs: &[&str]) -> labs::what_if::Shown {
     let experiment = labs::what_if::named(experiment).unwrap();
@@ -316,7 +250,7 @@ fn shown(experiment: &str, knobs: &[&str]) -> labs::what_if::Shown {
 
 #[test]
 fn a_slider_runs_the_experiment_again_and_what_must_not_change_has_not() {
-    let browser = live("03-training-loop.html");
+    let browser = open("03-training-loop.html");
     let block = "document.querySelector('.what-if[data-experiment=step]')";
     let caption = format!("{block}.querySelector('.picture > p').textContent");
     let same = format!("{block}.querySelector('.what-if-same').textContent");
@@ -361,7 +295,7 @@ fn the_experiments_of_the_other_chapters_run_too() {
         ("09-feeding-the-gpu.html", "copies", "[value=yes]", &["non_blocking=yes"]),
         ("09-feeding-the-gpu.html", "loops", "[value=reads]", &["loop=reads"]),
     ] {
-        let browser = live(page);
+        let browser = open(page);
         let block = format!("document.querySelector('.what-if[data-experiment={experiment}]')");
         browser.value(&format!("{block}.querySelector('input{knob}').focus()"));
         browser.press(&[if experiment == "memory" { RIGHT } else { " " }]);
@@ -378,7 +312,7 @@ fn the_experiments_of_the_other_chapters_run_too() {
 
 #[test]
 fn the_race_runs_with_a_batch_that_the_book_has_not() {
-    let browser = live("index.html");
+    let browser = open("index.html");
     browser.value("document.querySelector('.race-ask button[value=gpu]').click()");
     let verdict = "document.querySelector('.race-verdict').textContent";
     let raced = |batch| labs::what_if::race::Raced::run("t4", batch, false).unwrap().verdict();
@@ -401,7 +335,7 @@ fn the_race_runs_with_a_batch_that_the_book_has_not() {
 
 #[test]
 fn a_timeline_from_a_file_is_laid_beside_that_of_the_lab() {
-    let browser = live("how-to-use.html");
+    let browser = open("how-to-use.html");
     let trace = labs::experiments::one_step(Some("sim:rtx4090"), 64, true).unwrap().trace;
     let file = drawing::Timeline::of(&trace).to_chrome_json();
     let drop_in = |name: &str, contents: &str| {
