@@ -179,10 +179,12 @@ fn the_same_text_in_wasm_of_labs_on_two_gpus() {
 
 /// Lab 00 looks at the computer, which a page cannot.
 #[test]
-fn the_same_text_in_wasm_of_every_other_lab() {
-    let others = LABS.par_iter().map(|lab| lab.name).filter(|lab| *lab != "lab-00");
-    others.for_each(|lab| {
-        let [there, here] = both_of(lab, &[&["--gpu", "sim:t4"], shorter(lab)].concat());
+fn the_same_text_in_wasm_of_every_other_lab_on_every_card() {
+    let labs = LABS.iter().map(|lab| lab.name).filter(|lab| *lab != "lab-00");
+    let runs: Vec<_> =
+        labs.flat_map(|lab| ["sim:t4", "sim:rtx4090", "sim:h200"].map(|card| (lab, card))).collect();
+    runs.into_par_iter().for_each(|(lab, card)| {
+        let [there, here] = both_of(lab, &[&["--gpu", card], shorter(lab)].concat());
         let lines = there.0.lines().zip(here.0.lines());
         let difference = lines.filter(|(there, here)| there != here).find(|(there, here)| {
             // Threads and memory of a process, in the last two columns of lab 05, and a build with CUDA: a page has none.
@@ -190,10 +192,10 @@ fn the_same_text_in_wasm_of_every_other_lab() {
                 && here.starts_with(there.trim_end_matches(|letter| " N/A".contains(letter)));
             !(of_a_process || here.contains("backends::cuda::is_built()"))
         });
-        assert_eq!(difference, None, "{lab}");
-        assert_eq!(there.0.lines().count(), here.0.lines().count(), "{lab}");
-        assert_eq!((there.1, there.2), (here.1, here.2), "{lab}");
-        assert!(here.2 == 0 && here.0.contains("(simulated)"), "{lab}: {}", here.0);
+        assert_eq!(difference, None, "{lab} on {card}");
+        assert_eq!(there.0.lines().count(), here.0.lines().count(), "{lab} on {card}");
+        assert_eq!((there.1, there.2), (here.1, here.2), "{lab} on {card}");
+        assert!(here.2 == 0 && here.0.contains("(simulated)"), "{lab} on {card}: {}", here.0);
     });
 }
 
