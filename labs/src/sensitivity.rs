@@ -146,6 +146,16 @@ impl Said {
         };
         self.0.iter().map(of).sum()
     }
+
+    /// Whether it says this in a section: sentences, or a question with its answer.
+    pub fn has(&self, section: &str, said: &str) -> bool {
+        let is_said = |section: &Section| {
+            let known = section.paragraphs.concat();
+            section.answers.iter().any(|answer| answer.stated() == said)
+                || sentences(said).iter().all(|sentence| known.contains(sentence))
+        };
+        self.0.iter().filter(|known| known.number == section).any(is_said)
+    }
 }
 
 /// What a lab says with these flags after those of its run on a T4, whose GPU is left out.

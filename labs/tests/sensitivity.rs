@@ -30,6 +30,27 @@ fn the_file_has_what_turns_with_one_guess() {
     assert!(text.lines().any(|line| line == count), "{ANEW}");
 }
 
+/// What a sentence turns into takes many runs, but the sentence itself is said in any.
+#[test]
+fn the_file_has_the_sentences_of_today() {
+    let text = written();
+    let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split('\t').collect()).collect();
+    for lab in LABS.iter().filter(|lab| lab.runs.iter().any(|run| run.name == "t4")) {
+        let said = plain(lab, "t4");
+        for line in &lines {
+            match line[..] {
+                ["sentences", name, "t4", count] if name == lab.name => {
+                    assert_eq!(count, said.count().to_string(), "{name}: {ANEW}");
+                }
+                ["turn", name, section, "t4", .., before, _] if name == lab.name => {
+                    assert!(said.has(section, before), "{name}, section {section}: `{before}`: {ANEW}");
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
 #[test]
 #[ignore = "it runs every lab with every guess halved and doubled, which takes an hour"]
 fn the_file_has_what_turns_with_any_guess() {
