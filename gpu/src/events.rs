@@ -14,6 +14,7 @@ use crate::driver::{Engine, EventId, OpId, Span, StreamId};
 use crate::dtype::DType;
 use crate::kernel::KernelDef;
 use crate::scope::{self, Place};
+use crate::sort;
 
 /// How often something happened on the GPUs of a machine (`Machine::counters`).
 ///
@@ -377,7 +378,7 @@ impl Recorder {
         let call_of = |span: &Span| queued.get(&span.op).copied();
         let mut work: Vec<Work> =
             log.spans.iter().filter_map(|span| Some(Work { span: *span, call: call_of(span)? })).collect();
-        work.sort_by_key(|work| (work.span.start, work.span.op));
+        sort::by_key(&mut work, |work| (work.span.start, work.span.op));
         let (calls, ranges) = (log.calls.clone(), log.ranges.clone());
         Trace { machine, devices, modelled, began: log.began, calls, work, ranges }
     }

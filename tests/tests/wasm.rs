@@ -37,6 +37,10 @@ static PLAYER: LazyLock<PathBuf> = LazyLock::new(|| built("player").join("player
 /// The module with the check of the exercises.
 static EXERCISES: LazyLock<PathBuf> = LazyLock::new(|| built("exercises-page").join("exercises_page.wasm"));
 
+/// The most that they may weigh, with brotli. The figures are beside the profiles in `Cargo.toml`.
+const PLAYER_KB: usize = 895;
+const EXERCISES_KB: usize = 600;
+
 /// Builds a module as the book does, and returns the folder of what is built.
 fn built(package: &str) -> PathBuf {
     fetch_target();
@@ -256,6 +260,21 @@ fn the_same_help_and_errors_in_wasm() {
     let output = node(&["lab-99"]);
     assert_eq!(output.status.code(), Some(2));
     assert_eq!(String::from_utf8_lossy(&output.stderr), "error: there is no lab 'lab-99'\n");
+}
+
+/// What a reader fetches, with brotli. Whoever adds to it sees here what that weighs; whoever takes from it lowers the number.
+#[test]
+fn the_modules_weigh_no_more_than_they_did() {
+    const SCRIPT: &str = "
+        const { readFileSync } = require('node:fs');
+        const { brotliCompressSync } = require('node:zlib');
+        console.log(brotliCompressSync(readFileSync(process.argv[1])).length);
+    ";
+    for (module, most_kb) in [(&*PLAYER, PLAYER_KB), (&*EXERCISES, EXERCISES_KB)] {
+        let output = Command::new("node").args(["--eval", SCRIPT]).arg(module).output().unwrap();
+        let bytes: usize = String::from_utf8(output.stdout).unwrap().trim().parse().unwrap();
+        assert!(bytes < most_kb * 1000, "{}: {bytes} bytes, at most {most_kb} kB", module.display());
+    }
 }
 
 /// Of every exercise the solution, and whatever differs from it in one place: each is told the same in a page and here.

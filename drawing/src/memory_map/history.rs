@@ -5,6 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use todevice::cuda::{BlockState, MemorySegment};
 use todevice_gpu::error::WORKSPACE;
 use todevice_gpu::events::{Call, EventKind, Trace};
+use todevice_gpu::sort;
 
 use super::svg::{BOX, GAP, LINE, WIDTH};
 use super::widths;
@@ -247,14 +248,14 @@ impl<'a> MemoryHistory<'a> {
             .enumerate()
             .filter(|(_, segment)| there(segment.from, segment.until, moment))
             .collect();
-        segments.sort_by_key(|(_, segment)| segment.address);
+        sort::by_key(&mut segments, |(_, segment)| segment.address);
         let blocks_of = |(number, segment): (usize, &Segment)| {
             let mut blocks: Vec<&Block> = self
                 .blocks
                 .iter()
                 .filter(|block| block.segment == number && there(block.from, block.until, moment))
                 .collect();
-            blocks.sort_by_key(|block| block.offset);
+            sort::by_key(&mut blocks, |block| block.offset);
             let (mut all, mut end) = (Vec::new(), 0);
             for block in blocks {
                 if block.offset > end {
@@ -353,7 +354,7 @@ impl MemoryHistory<'_> {
                 rows.push((segment.address, segment.size));
             }
         }
-        rows.sort();
+        sort::by(&mut rows, Ord::cmp);
         for row in &rows {
             let mut members = self.segments.iter().enumerate();
             let members: Vec<usize> = members

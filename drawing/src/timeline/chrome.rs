@@ -6,6 +6,7 @@ use std::fmt::{self, Write};
 
 use todevice_gpu::driver::{Engine, Span};
 use todevice_gpu::events::{Call, EventKind, Range, Work};
+use todevice_gpu::sort;
 
 use super::Timeline;
 use super::lanes::{ENGINES, HOST, VERSION};
@@ -58,7 +59,7 @@ impl Timeline<'_> {
             self.trace.ranges.iter().rev().map(|range| (range.begin, range.end, self.range_row(range)));
         let calls = self.trace.calls.iter().rev().map(|call| (call.begin, call.end, self.host_row(call)));
         let mut rows: Vec<(u64, u64, String)> = ranges.chain(calls).collect();
-        rows.sort_by_key(|(begin, end, _)| (*begin, Reverse(*end)));
+        sort::by_key(&mut rows, |(begin, end, _)| (*begin, Reverse(*end)));
         rows.into_iter().map(|(_, _, row)| row).collect()
     }
 

@@ -1,6 +1,7 @@
 //! Several recordings, one below the other, on one axis.
 
 use todevice_gpu::events::Trace;
+use todevice_gpu::sort;
 
 use super::kind_of;
 use super::order::{Why, before};
@@ -107,7 +108,7 @@ impl Comparison {
                 labels.push((row.rank, label.to_owned()));
             }
         }
-        labels.sort();
+        sort::by(&mut labels, Ord::cmp);
         (cases, labels)
     }
 
@@ -251,7 +252,7 @@ fn overlaps(rows: &[Row]) -> Vec<(u64, u64)> {
             times.extend(computing.bars.iter().map(both).filter(|(from, to)| from < to));
         }
     }
-    times.sort();
+    sort::by(&mut times, Ord::cmp);
     let mut both: Vec<(u64, u64)> = Vec::new();
     for (from, to) in times {
         match both.last_mut() {

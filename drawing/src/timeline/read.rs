@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use serde_json::Value as Json;
+use todevice_gpu::sort;
 
 use super::lanes::{ENGINES, HOST, VERSION};
 use super::order::Why;
@@ -180,13 +181,13 @@ fn rows(mut lanes: HashMap<Lane, Vec<Bar>>) -> Vec<Row> {
     let mut rows = Vec::new();
     let mut keys: Vec<Lane> = lanes.keys().copied().collect();
     // The named stretches come first.
-    keys.sort_by_key(|(process, thread)| {
+    sort::by_key(&mut keys, |(process, thread)| {
         (*process, if *process == HOST { 1 - thread.min(&1) } else { *thread })
     });
     for key in keys {
         let mut bars = lanes.remove(&key).unwrap_or_default();
         bars.retain(|bar| bar.end > bar.start);
-        bars.sort_by_key(|bar| (bar.start, bar.end));
+        sort::by_key(&mut bars, |bar| (bar.start, bar.end));
         for bar in &mut bars {
             (bar.start, bar.end) = (bar.start - first, bar.end - first);
         }
@@ -216,7 +217,7 @@ fn rows(mut lanes: HashMap<Lane, Vec<Bar>>) -> Vec<Row> {
             rows.push(Row { bars, ..row });
         }
     }
-    rows.sort_by_key(|row| row.rank);
+    sort::by_key(&mut rows, |row| row.rank);
     rows
 }
 

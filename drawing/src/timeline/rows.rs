@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use todevice_gpu::driver::Engine;
 use todevice_gpu::events::{Call, CopyKind, EventKind, Range, Trace, Work};
 use todevice_gpu::scope::Place;
+use todevice_gpu::sort;
 
 use super::lanes::ENGINES;
 use crate::words;
@@ -134,7 +135,7 @@ pub(super) fn programs(trace: &Trace) -> BTreeSet<Option<usize>> {
 /// Bars sorted by time; of two that start together the one that ended first was first.
 fn row(label: &str, short: &str, on_host: bool, bars: impl Iterator<Item = Bar>) -> Row {
     let mut bars: Vec<Bar> = bars.collect();
-    bars.sort_by_key(|bar| (bar.start, bar.end));
+    sort::by_key(&mut bars, |bar| (bar.start, bar.end));
     Row { label: label.to_string(), short: short.to_string(), on_host, computes: false, rank: 0, bars }
 }
 

@@ -10,7 +10,7 @@ mod philox;
 
 pub use generator::Generator;
 pub use mt19937::Engine;
-pub use philox::{Philox, bits as philox_bits};
+pub use philox::{Philox, fill as philox_fill};
 
 /// SplitMix64's last step: every bit of the result depends on every bit of the input.
 pub fn mix(word: u64) -> u64 {

@@ -49,12 +49,24 @@ impl Philox {
     }
 }
 
-/// The 32 random bits at a position of a seed's sequence.
-pub fn bits(seed: u64, position: u64) -> u32 {
-    block(seed, position / 4)[(position % 4) as usize]
+/// The random numbers of a seed's sequence from a position on, 32 bits each.
+// Inlined, so that it is compiled for speed where it is used.
+#[inline]
+pub fn fill(seed: u64, position: u64, numbers: &mut [u32]) {
+    let before = ((4 - position % 4) % 4) as usize;
+    let (first, numbers) = numbers.split_at_mut(before.min(numbers.len()));
+    if !first.is_empty() {
+        let from = 4 - before;
+        first.copy_from_slice(&block(seed, position / 4)[from..from + first.len()]);
+    }
+    let counter = position.wrapping_add(before as u64) / 4;
+    for (i, numbers) in numbers.chunks_mut(4).enumerate() {
+        numbers.copy_from_slice(&block(seed, counter.wrapping_add(i as u64))[..numbers.len()]);
+    }
 }
 
 /// The four numbers of a counter.
+#[inline]
 fn block(seed: u64, counter: u64) -> [u32; 4] {
     let mut x = [counter as u32, (counter >> 32) as u32, 0, 0];
     let mut key = [seed as u32, (seed >> 32) as u32];
@@ -78,9 +90,21 @@ mod tests {
 
     #[test]
     fn a_sequence_can_be_read_from_anywhere() {
-        let all: Vec<u32> = (0..16).map(|position| bits(7, position)).collect();
-        assert_eq!(all[5], block(7, 1)[1]);
+        let mut all = [0; 16];
+        fill(7, 0, &mut all);
+        assert_eq!(all[4..8], block(7, 1));
         assert_ne!(all[..4], all[4..8]);
+        for start in 0..16 {
+            for end in start..16 {
+                let mut some = vec![0; end - start];
+                fill(7, start as u64, &mut some);
+                assert_eq!(some, all[start..end]);
+            }
+        }
+        let (mut last, mut first) = ([0; 2], [0]);
+        fill(7, u64::MAX, &mut last);
+        fill(7, 0, &mut first);
+        assert_eq!(last[1], first[0], "the sequence begins again");
         let mut generator = Philox::new(7);
         assert_eq!(generator.take(5), [7, 0]);
         assert_eq!(generator.take(1), [7, 5]);

@@ -10,6 +10,7 @@ use crate::error::gpu::{GpuError, Result};
 use crate::events::EventKind;
 use crate::handles::{DevicePtr, EventId, StreamId};
 use crate::lock::lock;
+use crate::sort;
 
 /// How an algorithm is chosen.
 #[derive(Clone, Copy, Debug)]
@@ -112,7 +113,7 @@ impl Cuda {
     ) -> Result<Vec<ConvAlgorithm>> {
         // The memory of the hungriest that gets its memory serves all.
         let mut sizes: Vec<usize> = candidates.iter().map(|algorithm| algorithm.workspace).collect();
-        sizes.sort_unstable_by(|a, b| b.cmp(a));
+        sort::by(&mut sizes, |a, b| b.cmp(a));
         let Some((bytes, workspace)) =
             sizes.into_iter().find_map(|bytes| Some((bytes, self.work_space(stream, bytes).ok()?)))
         else {
@@ -139,7 +140,7 @@ impl Cuda {
                 timed
             }
         };
-        timed.sort_by(|a, b| a.1.total_cmp(&b.1));
+        sort::by(&mut timed, |a, b| a.1.total_cmp(&b.1));
         // As PyTorch does: what the search took, a search seldom needs again.
         drop(workspace);
         self.empty_cache()?;

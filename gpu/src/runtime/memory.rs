@@ -15,6 +15,7 @@ use crate::error::{MemoryHolder, OutOfMemory};
 use crate::events::EventKind;
 use crate::lock::lock;
 use crate::scope::{self, Place};
+use crate::sort;
 use crate::stats::DeviceStats;
 
 /// Memory of a device that a storage holds.
@@ -194,7 +195,7 @@ impl Cuda {
             }
         }
         let mut holders: Vec<MemoryHolder> = by_line.into_values().collect();
-        holders.sort_by_key(|holder| std::cmp::Reverse(holder.bytes));
+        sort::by_key(&mut holders, |holder| std::cmp::Reverse(holder.bytes));
         holders
     }
 

@@ -22,6 +22,7 @@ use super::{cost, errors};
 use crate::conv::{ConvPass, ConvShape, Way};
 use crate::driver::{Conv, ConvAlgorithm, DriverResult};
 use crate::dtype::DType;
+use crate::sort;
 
 /// The version of cuDNN whose algorithms these are modelled on.
 pub const VERSION: usize = 91_900;
@@ -141,7 +142,7 @@ pub fn algorithms(profile: &Profile, conv: &Conv) -> Vec<ConvAlgorithm> {
         (Way::Winograd, _) => 3,
         (Way::Explicit | Way::Disorder, _) => 4,
     };
-    found.sort_by_key(|(way, _)| rank(*way));
+    sort::by_key(&mut found, |(way, _)| rank(*way));
     found.into_iter().map(|(_, algorithm)| algorithm).collect()
 }
 

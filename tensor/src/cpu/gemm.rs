@@ -9,7 +9,7 @@
 //! * [`pack`]: a strip is copied if it does not lie in memory the way a tile reads it;
 //! * [`threads`]: C is cut into parts, one for each thread.
 //!
-//! In a page of a browser there is one thread, and `again` remembers what it has just computed.
+//! In a page of a browser there is one thread, and `alike` looks for rows that need not all be computed.
 //!
 //! # Which bits come out
 //!
@@ -20,8 +20,8 @@
 //! before 2013): there the product is rounded before it is added, as the fused operation in software would
 //! cost a hundred times as much.
 
-#[cfg(target_family = "wasm")]
-mod again;
+#[cfg(any(target_family = "wasm", test))]
+mod alike;
 mod block;
 pub(crate) mod kernel;
 pub(crate) mod pack;
@@ -153,9 +153,10 @@ pub(crate) fn gemm<T: GemmElement>(
     #[cfg(target_family = "wasm")]
     if !accumulate {
         let matrices = [(a, a_strides), (b, b_strides)];
-        // SAFETY: the asserts above.
-        let compute = |c: &mut [T]| unsafe { checked(m, n, k, a, a_strides, b, b_strides, c, false) };
-        return again::compute_or_recall([m, n, k], matrices, c, compute);
+        return alike::compute([m, n, k], matrices, c, |m, n, c| {
+            // SAFETY: the asserts above; it is the same product, or one row or column of it.
+            unsafe { checked(m, n, k, a, a_strides, b, b_strides, c, false) }
+        });
     }
     // SAFETY: the asserts above.
     unsafe { checked(m, n, k, a, a_strides, b, b_strides, c, accumulate) }

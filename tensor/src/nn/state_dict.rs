@@ -8,6 +8,7 @@ use super::parameter::{Buffer, Parameter};
 use crate::autograd::no_grad;
 use crate::error::{Error, HalfDone, Result};
 use crate::serialize::{Dict, Key, Value};
+use crate::sort;
 use crate::tensor::Tensor;
 
 /// Tensors by name, in the order of the module (`Module.state_dict()`).
@@ -186,7 +187,7 @@ fn load_into(
         let around = modules.iter().enumerate().filter(|(_, prefix)| name.starts_with(*prefix));
         around.max_by_key(|(_, prefix)| prefix.len()).map(|(place, _)| place)
     };
-    keys.unexpected_keys.sort_by_key(innermost);
+    sort::by_key(&mut keys.unexpected_keys, innermost);
     let quoted =
         |names: &[String]| names.iter().map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(", ");
     let mut problems = Vec::new();

@@ -37,6 +37,7 @@ use crate::error::Result;
 use crate::ops::access::access;
 use crate::ops::transfer::to_host;
 use crate::scope;
+use crate::sort;
 use crate::tensor::Tensor;
 
 /// What a file says of itself, text by name.
@@ -94,7 +95,9 @@ fn named<'t, N: Into<String>>(
 fn write(mut tensors: Vec<(String, &Tensor)>, metadata: &Metadata, out: &mut dyn Write) -> Result<()> {
     check(&tensors)?;
     // The widest types first, so that each tensor lies at a multiple of the size of its elements.
-    tensors.sort_by(|(name, a), (other, b)| b.dtype().size().cmp(&a.dtype().size()).then(name.cmp(other)));
+    sort::by(&mut tensors, |(name, a), (other, b)| {
+        b.dtype().size().cmp(&a.dtype().size()).then(name.cmp(other))
+    });
     let mut end = 0;
     let mut infos = Vec::new();
     for (name, tensor) in &tensors {

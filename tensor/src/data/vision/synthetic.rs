@@ -6,7 +6,7 @@
 
 use std::f32::consts::{PI, TAU};
 
-use crate::random::philox_bits;
+use crate::random::philox_fill;
 
 /// Five directions of narrow stripes, five of wide ones.
 pub(super) const CLASSES: [&str; 10] = [
@@ -31,6 +31,9 @@ const TILT: f32 = PI / 50.0;
 /// Random numbers that each image has for itself.
 const NUMBERS_OF_AN_IMAGE: u64 = 1 << 32;
 
+/// What an image takes of them for its stripes: direction, phase, contrast, brightness and the place.
+const NUMBERS_OF_STRIPES: usize = 6;
+
 #[derive(Clone, Copy)]
 pub(super) struct Gratings {
     pub(super) shape: [usize; 3],
@@ -42,11 +45,12 @@ impl Gratings {
     pub(super) fn draw(&self, index: usize, out: &mut [u8]) -> i64 {
         let [channels, height, width] = self.shape;
         let class = index % CLASSES.len();
-        let mut next = (index as u64).wrapping_mul(NUMBERS_OF_AN_IMAGE);
-        let mut bits = || {
-            next = next.wrapping_add(1);
-            philox_bits(self.seed, next)
-        };
+        let pixels = height * width;
+        let mut numbers = vec![0; NUMBERS_OF_STRIPES + channels + channels * pixels.div_ceil(4)];
+        let first = (index as u64).wrapping_mul(NUMBERS_OF_AN_IMAGE).wrapping_add(1);
+        philox_fill(self.seed, first, &mut numbers);
+        let mut numbers = numbers.into_iter();
+        let mut bits = || numbers.next().unwrap_or_default(); // There are as many as it takes.
         let mut between =
             |low: f32, high: f32| low + (high - low) * ((bits() >> 8) as f32 / (1 << 24) as f32);
 
@@ -59,7 +63,6 @@ impl Gratings {
         let radius = 0.6 * height.max(width) as f32;
         let strengths: Vec<f32> = (0..channels).map(|_| between(0.5, 1.0) * contrast).collect();
 
-        let pixels = height * width;
         let stripes: Vec<f32> = (0..pixels)
             .map(|i| {
                 let (dx, dy) = ((i % width) as f32 - x, (i / width) as f32 - y);

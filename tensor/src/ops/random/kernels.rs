@@ -3,7 +3,9 @@
 //!
 //! Each element draws at its own position of the generator's sequence: two numbers, whatever it needs.
 
-use crate::cpu::blocks::{Runs, for_blocks};
+use bytemuck::Pod;
+
+use crate::cpu::blocks::{BLOCK, Runs, for_blocks};
 use crate::cpu::number::Float;
 use crate::cpu::reserve::reserve;
 use crate::dtype::{DType, Memory, Scalar};
@@ -12,25 +14,29 @@ use crate::kernel::{Args, Cost, Ran};
 use crate::ops::launch::launch;
 use crate::ops::plain::number;
 use crate::ops::row::{row, rows};
-use crate::random::philox_bits;
+use crate::random::philox_fill;
 use crate::tensor::Tensor;
 
 /// Numbers of the sequence that an element draws.
-const DRAWS: u64 = 2;
+const DRAWS: usize = 2;
 
-/// The two numbers of each element.
-fn draws(args: &Args<'_, '_>) -> impl Fn(usize) -> [u32; 2] + Sync + use<> {
+/// Calls `set` for each element of the output with the two numbers that it draws, and with its place.
+fn draw<O: Pod + Send>(args: &mut Args<'_, '_>, set: impl Fn([u32; DRAWS], usize, &mut O) + Sync) {
     let (seed, first) = (args.ints[0] as u64, args.ints[1] as u64);
-    move |element| {
-        let position = first.wrapping_add(DRAWS * element as u64);
-        [philox_bits(seed, position), philox_bits(seed, position.wrapping_add(1))]
-    }
+    for_blocks(&mut args.outputs[0], Cost::Costly, &|start, out: &mut [O]| {
+        let mut draws = [[0; DRAWS]; BLOCK];
+        let draws = &mut draws[..out.len()];
+        philox_fill(seed, first.wrapping_add((DRAWS * start) as u64), draws.as_flattened_mut());
+        for (i, (out, draws)) in out.iter_mut().zip(draws).enumerate() {
+            set(*draws, start + i, out);
+        }
+    });
 }
 
 /// Sets aside what the elements of a tensor draw.
 fn take(target: &Tensor) -> [i64; 2] {
     match target.storage().device() {
-        Some(memory) => memory.cuda().draw(target.device().index(), DRAWS * target.numel() as u64),
+        Some(memory) => memory.cuda().draw(target.device().index(), (DRAWS * target.numel()) as u64),
         None => unreachable!("the host has numbers of its own"),
     }
 }
@@ -58,16 +64,12 @@ rows! {
         .refused_as("check_uniform_bounds");
     NORMAL: row!("normal", floats, [Out(T), Int, Int, Float, Float], Elements, Costly, normal_twin::<T>)
         .refused_as("normal_kernel_cpu");
-    RANDOM: row!("random", numbers, [Out(T), Int, Int, Int, Int], Elements, Costly, |args| {
+    RANDOM: row!("random", numbers, [Out(T), Int, Int, Int, Int], Elements, Costly, |mut args| {
         let (low, range) = (args.ints[2], args.ints[3] as u64);
-        let draws = draws(&args);
-        for_blocks(&mut args.outputs[0], Cost::Costly, &|start, out: &mut [T]| {
-            for (i, out) in out.iter_mut().enumerate() {
-                let [a, b] = draws(start + i);
-                let bits = u64::from(a) << 32 | u64::from(b);
-                let bits = if range == 0 { bits } else { bits % range };
-                *out = low.wrapping_add_unsigned(bits) as T;
-            }
+        draw(&mut args, |[a, b], _, out: &mut T| {
+            let bits = u64::from(a) << 32 | u64::from(b);
+            let bits = if range == 0 { bits } else { bits % range };
+            *out = low.wrapping_add_unsigned(bits) as T;
         });
         Ok(())
     });
@@ -78,16 +80,13 @@ pub(super) fn uniform(target: &Tensor, from: f64, to: f64) -> Result<()> {
     launch(UNIFORM.of(target.dtype())?, [], [target], &take(target), &[from, to])
 }
 
-fn uniform_twin<T: Memory<Math: Uniform>>(args: Args<'_, '_>) -> Ran {
+fn uniform_twin<T: Memory<Math: Uniform>>(mut args: Args<'_, '_>) -> Ran {
     let [from, to] = [args.floats[0], args.floats[1]].map(|end| T::narrow(T::Math::from_f64(end)));
     let (low, range) = (from.widen(), to.widen() - from.widen());
-    let draws = draws(&args);
-    for_blocks(&mut args.outputs[0], Cost::Costly, &|start, out: &mut [T]| {
-        for (i, out) in out.iter_mut().enumerate() {
-            let value = T::narrow(T::Math::uniform(draws(start + i)) * range + low);
-            // Rounding may reach the end, which does not belong to the range.
-            *out = if value == to { from } else { value };
-        }
+    draw(&mut args, |draws, _, out: &mut T| {
+        let value = T::narrow(T::Math::uniform(draws) * range + low);
+        // Rounding may reach the end, which does not belong to the range.
+        *out = if value == to { from } else { value };
     });
     Ok(())
 }
@@ -98,19 +97,15 @@ pub(super) fn normal(target: &Tensor, mean: f64, std: f64) -> Result<()> {
 }
 
 fn normal_twin<T: Uniform + std::ops::Mul<Output = T> + std::ops::Add<Output = T>>(
-    args: Args<'_, '_>,
+    mut args: Args<'_, '_>,
 ) -> Ran {
     let (mean, std) = (T::from_f64(args.floats[0]), T::from_f64(args.floats[1]));
-    let draws = draws(&args);
-    for_blocks(&mut args.outputs[0], Cost::Costly, &|start, out: &mut [T]| {
-        for (i, out) in out.iter_mut().enumerate() {
-            let [a, b] = draws(start + i);
-            // In (0, 1]: there is no logarithm of 0.
-            let distance = (f64::from(a) + 1.0) / 4_294_967_296.0;
-            let angle = f64::from(b) / 4_294_967_296.0;
-            let radius = (-2.0 * Float::ln(distance)).sqrt();
-            *out = T::from_f64(radius * Float::cos(std::f64::consts::TAU * angle)) * std + mean;
-        }
+    draw(&mut args, |[a, b], _, out: &mut T| {
+        // In (0, 1]: there is no logarithm of 0.
+        let distance = (f64::from(a) + 1.0) / 4_294_967_296.0;
+        let angle = f64::from(b) / 4_294_967_296.0;
+        let radius = (-2.0 * Float::ln(distance)).sqrt();
+        *out = T::from_f64(radius * Float::cos(std::f64::consts::TAU * angle)) * std + mean;
     });
     Ok(())
 }
@@ -121,21 +116,18 @@ pub(super) fn integers(target: &Tensor, low: i64, range: u64) -> Result<()> {
     launch(RANDOM.of(target.dtype())?, [], [target], &[seed, first, low, range as i64], &[])
 }
 
-fn bernoulli_twin(args: Args<'_, '_>) -> Ran {
-    let draws = draws(&args);
-    let outputs = &mut *args.outputs;
-    let numel = outputs[0].layout.numel();
+fn bernoulli_twin(mut args: Args<'_, '_>) -> Ran {
+    let output = args.outputs[0].layout;
+    let numel = output.numel();
     let mut probabilities: Vec<f64> = reserve(numel)?;
     probabilities.resize(numel, 0.0);
-    let layout = args.inputs[0].layout.expand(outputs[0].layout.sizes())?;
+    let layout = args.inputs[0].layout.expand(output.sizes())?;
     Runs::of(&layout).gather(args.inputs[0].values(), 0, &mut probabilities);
     if let Some(p) = probabilities.iter().find(|p| !(0.0..=1.0).contains(*p)) {
         return Err(Error::custom(format!("Expected p_in >= 0 && p_in <= 1 to be true, but got {p}")).into());
     }
-    for_blocks(&mut outputs[0], Cost::Costly, &|start, out: &mut [u8]| {
-        for (i, out) in out.iter_mut().enumerate() {
-            *out = (f64::uniform(draws(start + i)) < probabilities[start + i]).into();
-        }
+    draw(&mut args, |draws, element, out: &mut u8| {
+        *out = (f64::uniform(draws) < probabilities[element]).into();
     });
     Ok(())
 }

@@ -385,10 +385,16 @@ fn positions<T: Pod + PartialOrd>(args: Args<'_, '_>, largest: bool) -> Ran {
     let mut row = reserve(length)?;
     row.resize(length, T::zeroed());
     for (i, out) in out.elements::<i64>().iter_mut().enumerate() {
-        runs.gather(x.values(), i * length, &mut row);
+        let row = match runs.contiguous_start() {
+            Some(start) => &x.values()[start + i * length..][..length],
+            None => {
+                runs.gather(x.values(), i * length, &mut row);
+                &row
+            }
+        };
         *out = match largest {
-            true => position(&row, |a, b| a > b),
-            false => position(&row, |a, b| a < b),
+            true => position(row, |a, b| a > b),
+            false => position(row, |a, b| a < b),
         } as i64;
     }
     Ok(())
@@ -399,17 +405,18 @@ fn positions<T: Pod + PartialOrd>(args: Args<'_, '_>, largest: bool) -> Ran {
 #[allow(clippy::eq_op)] // Only a NaN differs from itself.
 fn position<T: Pod + PartialOrd>(row: &[T], beats: impl Fn(T, T) -> bool) -> usize {
     let (blocks, rest) = row.as_chunks::<LANES>();
-    let (mut lanes, mut nans) = ([row[0]; LANES], [false; LANES]);
+    let mut lanes = [row[0]; LANES];
     for block in blocks {
         for lane in 0..LANES {
             let value = block[lane];
-            lanes[lane] = if beats(value, lanes[lane]) { value } else { lanes[lane] };
-            nans[lane] |= value != value;
+            // A NaN, which no number beats, stays.
+            let wins = beats(value, lanes[lane]) | (value != value);
+            lanes[lane] = if wins { value } else { lanes[lane] };
         }
     }
     let best =
         lanes.iter().chain(rest).fold(row[0], |best, value| if beats(*value, best) { *value } else { best });
-    let has_nan = nans.contains(&true) || rest.iter().any(|value| value != value);
+    let has_nan = lanes.iter().chain(rest).any(|value| value != value);
     let is_it = |value: &T| if has_nan { value != value } else { *value == best };
     let has_it = |block: &[T; LANES]| block.iter().fold(false, |found, value| found | is_it(value));
     let before = LANES * blocks.iter().position(has_it).unwrap_or(blocks.len());

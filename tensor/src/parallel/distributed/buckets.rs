@@ -3,6 +3,7 @@
 
 use crate::device::Device;
 use crate::dtype::DType;
+use crate::sort;
 
 /// What is known of a parameter here.
 #[derive(Clone, Copy, Debug)]
@@ -48,7 +49,7 @@ pub(super) fn assign(order: &[usize], sizes: &[Size], limits: &[usize]) -> Vec<V
 pub(super) fn assign_backwards(sizes: &[Size], limits: &[usize]) -> Vec<Vec<usize>> {
     let order: Vec<usize> = (0..sizes.len()).collect();
     let mut buckets = assign(&order, sizes, limits);
-    buckets.sort_by_key(|bucket| bucket.iter().min().copied());
+    sort::by_key(&mut buckets, |bucket| bucket.iter().min().copied());
     buckets.reverse();
     buckets
 }
