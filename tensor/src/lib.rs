@@ -39,6 +39,7 @@
 //! | what the CPU and a GPU run of it | `ops/row.rs`, where kernels are declared; `ops/launch.rs`, `ops/access.rs` |
 //! | how gradients flow | [`autograd`]: `function.rs`, `graph.rs`, `engine.rs` |
 //! | layers, optimizers, data | [`nn`], [`optim`], [`data`] |
+//! | one model on several GPUs | [`nn::parallel`]; [`func::functional_call`] is in `nn/overridden.rs` |
 //! | how training is saved, and goes on elsewhere | [`serialize`] |
 //! | how a convolution is made | `cpu/conv/mod.rs` on the CPU, `cpu/conv/ways/mod.rs` on a simulated GPU; [`backends`] chooses |
 //! | what the CPU calculates, from slices to slices | `cpu/mod.rs` |
@@ -115,6 +116,11 @@ pub mod errors {
     pub use crate::ops::shape::error::ShapeError;
     pub use crate::optim::error::OptimError;
     pub use crate::serialize::error::SerializeError;
+}
+
+/// `torch.func`: modules as functions of their parameters.
+pub mod func {
+    pub use crate::nn::functional_call;
 }
 
 /// What simulated machines are modelled on.

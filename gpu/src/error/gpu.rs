@@ -32,6 +32,8 @@ pub enum GpuError {
     InvalidDevice,
     #[error("Invalid device id")]
     InvalidDeviceId,
+    #[error("Invalid peer device id")]
+    InvalidPeerDeviceId,
     #[error("Expected a cuda device, but got: {device}")]
     NotCuda { device: Device },
     #[error("called a synchronizing CUDA operation{}", match (.operation, .place, .printed) {

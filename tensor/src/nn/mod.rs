@@ -9,6 +9,8 @@ mod linear;
 mod loss;
 mod module;
 mod norm;
+mod overridden;
+pub mod parallel;
 mod parameter;
 mod pool;
 mod sequential;
@@ -24,6 +26,9 @@ pub use linear::{Linear, LinearOptions};
 pub use loss::{CrossEntropyLoss, L1Loss, MSELoss, NLLLoss};
 pub use module::Module;
 pub use norm::{BatchNorm1d, BatchNorm2d, BatchNormOptions, LayerNorm, LayerNormOptions};
+#[doc(hidden)] // `func::functional_call`
+pub use overridden::functional_call;
+pub use parallel::{DataParallel, DataParallelOptions};
 pub use parameter::{Buffer, Parameter};
 pub use pool::{AdaptiveAvgPool2d, AvgPool2d, MaxPool2d};
 pub use sequential::{IntoModules, Sequential};
