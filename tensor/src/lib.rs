@@ -39,7 +39,6 @@
 //! | what the CPU and a GPU run of it | `ops/row.rs`, where kernels are declared; `ops/launch.rs`, `ops/access.rs` |
 //! | how gradients flow | [`autograd`]: `function.rs`, `graph.rs`, `engine.rs` |
 //! | layers, optimizers, data | [`nn`], [`optim`], [`data`] |
-//! | one model on several GPUs | [`nn::parallel`]; [`func::functional_call`] is in `nn/overridden.rs` |
 //! | how training is saved, and goes on elsewhere | [`serialize`] |
 //! | how a convolution is made | `cpu/conv/mod.rs` on the CPU, `cpu/conv/ways/mod.rs` on a simulated GPU; [`backends`] chooses |
 //! | what the CPU calculates, from slices to slices | `cpu/mod.rs` |
@@ -49,7 +48,7 @@
 //! | what lies where in a GPU's memory | [`cuda::memory_snapshot`] |
 //! | what a GPU did, and when | [`trace`]; [`Machine::profile`] and [`trace::record_function`] |
 //! | how busy a GPU is, and who holds its memory | [`monitor`] |
-//! | how one model is trained on several GPUs | [`distributed`]: `parallel/distributed/mod.rs` |
+//! | how one model is trained on several GPUs | [`parallel`], by one program; [`distributed`], by a program each |
 //! | how errors tell their story | `error.rs`; each family is beside its operations, as `ops/conv/error.rs` |
 //!
 //! This crate draws nothing: `drawing` makes a timeline of a trace, and a map of a snapshot of the memory.
@@ -115,12 +114,13 @@ pub mod errors {
     pub use crate::ops::reduce::error::ReduceError;
     pub use crate::ops::shape::error::ShapeError;
     pub use crate::optim::error::OptimError;
+    pub use crate::parallel::error::ParallelError;
     pub use crate::serialize::error::SerializeError;
 }
 
 /// `torch.func`: modules as functions of their parameters.
 pub mod func {
-    pub use crate::nn::functional_call;
+    pub use crate::nn::functional_call::functional_call;
 }
 
 /// What simulated machines are modelled on.

@@ -44,6 +44,7 @@ mod memory;
 mod monitor;
 mod nn;
 mod operations;
+mod parallel;
 mod pinned;
 mod places;
 mod races;

@@ -1,6 +1,5 @@
 //! What can go wrong with modules.
 
-use crate::device::Device;
 use crate::error::Refusal;
 
 /// An error of a module.
@@ -16,10 +15,6 @@ pub enum ModuleError {
     StateDict { module: String, problems: Vec<String> },
     #[error("Error(s) in reparametrizing for {module}:\n\tUnexpected key(s): {names}.")]
     Unexpected { module: &'static str, names: String },
-    #[error(
-        "module must have its parameters and buffers on device {first} (device_ids[0]) but found one of them on device: {found}"
-    )]
-    NotOnFirstDevice { first: Device, found: Device },
     #[error("Expected state_dict to be dict-like, got <class '{class}'>.")]
     NotADict { class: &'static str },
     #[error(

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use super::overridden::{Cell, lasting, replace_stand_in, tensor_in};
+use crate::autograd::stand_ins::{self, Cell, lasting, tensor_in};
 use crate::error::Result;
 use crate::print;
 use crate::tensor::{Tensor, ToOptions};
@@ -149,7 +149,7 @@ impl Buffer {
     /// Replaces the tensor.
     pub fn set(&self, tensor: &Tensor) {
         let tensor = tensor.detached_from(tensor.place());
-        if !replace_stand_in(&self.0, &tensor) {
+        if !stand_ins::replace(&self.0, &tensor) {
             *self.0.write().unwrap_or_else(PoisonError::into_inner) = tensor;
         }
     }
