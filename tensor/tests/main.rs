@@ -50,6 +50,7 @@ mod places;
 mod races;
 mod regressions;
 mod resume;
+mod several_gpus;
 mod state;
 mod streams;
 mod sync_debug;

@@ -2,8 +2,10 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use std::sync::{Arc, Mutex};
 use todevice::autograd::GradOptions;
-use todevice::errors::ModuleError;
+
+use todevice::errors::{ModuleError, ParallelError};
 use todevice::func::functional_call;
 use todevice::nn::{self, Buffer, Parameter};
 use todevice::parallel::{DataParallel, DataParallelOptions, gather, parallel_apply, replicate, scatter};
@@ -187,29 +189,285 @@ fn a_second_card_that_is_full_leaves_all_whole() -> Result<()> {
     })
 }
 
+/// The words of the errors that a mistake with it leads to.
 #[test]
-fn replicas_and_inputs_are_as_many() -> Result<()> {
+fn what_cannot_be_split_or_joined_is_refused_in_pytorchs_words() -> Result<()> {
     on("sim:t4x2", || {
-        let model = whole()?;
+        let with = |device_ids: &[usize], output_device| {
+            let options =
+                DataParallelOptions { device_ids: Some(device_ids.to_vec()), output_device, dim: 0 };
+            DataParallel::with_options(whole()?, options)
+        };
+        let text = |result: Result<Tensor>| result.unwrap_err().to_string();
+        assert_eq!(with(&[], None).err().unwrap().to_string(), "no available devices were found");
+        assert_eq!(with(&[0, 2], None).err().unwrap().to_string(), "Invalid device id");
+        let error = with(&[0, 1], Some(2)).err().unwrap().to_string();
+        assert!(error.starts_with("CUDA error: invalid device ordinal"), "{error}");
+
+        let model = DataParallel::new(whole()?)?;
         model.to(Device::cuda(0))?;
-        let replicas = replicate(&model, &[0, 1])?;
-        assert!(parallel_apply(&replicas, &[batch(1)?.to(Device::cuda(0))?]).is_err());
+        let number = Tensor::ones(&[])?;
+        assert_eq!(text(model.forward(&number)), "chunk expects at least a 1-dimensional tensor");
+        let along = DataParallelOptions { dim: 2, ..Default::default() };
+        let error = text(DataParallel::with_options(model, along)?.forward(&batch(2)?));
+        assert_eq!(error, "Dimension out of range (expected to be in range of [-2, 1], but got 2)");
+        let model = DataParallel::new(whole()?)?;
+        model.to(Device::cuda(0))?;
+        assert_eq!(model.forward(&batch(0)?)?.sizes(), [0, 2]);
+
+        assert_eq!(
+            scatter(&number, &[], 0).unwrap_err().to_string(),
+            "Expected at least one device to scatter to"
+        );
+        let replicas = replicate(model.module(), &[0, 1])?;
+        let inputs = [batch(1)?.to(Device::cuda(0))?];
+        let error = parallel_apply(&replicas, &inputs).unwrap_err();
+        assert_eq!(error.kind(), "AssertionError");
+        assert_eq!(error.to_string(), "The number of modules 2 is not equal to the number of inputs 1");
+
+        let gpu = Device::cuda(0);
+        assert_eq!(text(gather(&[], gpu, 0)), "Expected at least one tensor to gather from");
+        let error = gather(&[Tensor::ones(&[1])?], gpu, 0).unwrap_err();
+        assert!(matches!(error.refusal(), Some(ParallelError::GatherFromHost)));
+        assert_eq!(error.to_string(), "Gather function not implemented for CPU tensors");
+        let on_gpus = |sizes: [&[usize]; 2]| -> Result<[Tensor; 2]> {
+            Ok([Tensor::ones_with(sizes[0], gpu)?, Tensor::ones_with(sizes[1], Device::cuda(1))?])
+        };
+        assert_eq!(
+            text(gather(&on_gpus([&[2, 3], &[2, 4]])?, gpu, 0)),
+            "Input tensor at index 1 has invalid shape [2, 4], but expected [2, 3]"
+        );
+        assert_eq!(
+            text(gather(&on_gpus([&[2, 3], &[2]])?, gpu, 0)),
+            "Expected all input tensors to have the same number of dimensions, but got tensor at index 1 with 1 \
+             dimensions, (expected 2)"
+        );
+        Ok(())
+    })
+}
+
+/// Makes a tensor where its author had the GPU in mind that it was tried on.
+struct OnTheFirst;
+
+impl Module for OnTheFirst {
+    fn name(&self) -> &'static str {
+        "OnTheFirst"
+    }
+    fn forward(&self, input: &Tensor) -> Result<Tensor> {
+        input.add(&Tensor::ones_with(&[4], Device::cuda(0))?)
+    }
+}
+
+#[test]
+fn an_error_in_a_replica_says_which_and_keeps_its_code() -> Result<()> {
+    on("sim:t4x2", || {
+        let model = DataParallel::new(OnTheFirst)?;
+        assert_eq!(model.forward(&batch(1)?)?.sizes(), [1, 4], "one row goes to the first GPU alone");
+        let error = model.forward(&batch(4)?).unwrap_err();
+        assert!(matches!(error.refusal(), Some(ParallelError::InReplica { replica: 1, device: 1, .. })));
+        assert_eq!((error.code(), error.kind()), (Some("GPU0001"), "RuntimeError"));
+        let (text, report) = (error.to_string(), error.report());
+        let first = "Caught RuntimeError in replica 1 on device 1.\nOriginal error: Expected all tensors to be on the \
+                     same device, but found at least two devices, cuda:1 and cuda:0!";
+        assert!(text.starts_with(first), "{text}");
+        assert!(
+            report.starts_with("Caught RuntimeError in replica 1 on device 1.\nOriginal error: "),
+            "{report}"
+        );
+        assert!(report.contains("GPU0001") && report.contains("parallel.rs"), "{report}");
         Ok(())
     })
 }
 
 #[test]
-fn whether_cards_are_peers_is_said() -> Result<()> {
-    for (gpus, peers) in [("sim:t4x2", true), ("sim:rtx4090x2", false), ("sim:h200x8", true)] {
-        on(gpus, || {
-            assert_eq!(cuda::can_device_access_peer(0, 1)?, peers, "{gpus}");
-            assert!(!cuda::can_device_access_peer(1, 1)?);
-            assert_eq!(cuda::can_device_access_peer(0, 9).unwrap_err().to_string(), "Invalid peer device id");
-            assert_eq!(cuda::can_device_access_peer(9, 0).unwrap_err().to_string(), "Invalid device id");
-            Ok::<_, Error>(())
-        })?;
+fn numbers_are_gathered_in_a_vector_with_pytorchs_warning() -> Result<()> {
+    struct Loss(nn::Linear);
+    impl Module for Loss {
+        fn name(&self) -> &'static str {
+            "Loss"
+        }
+        fn forward(&self, input: &Tensor) -> Result<Tensor> {
+            self.0.forward(input)?.square()?.mean()
+        }
+        fn children(&self) -> Vec<(String, &dyn Module)> {
+            vec![("0".to_owned(), &self.0)]
+        }
     }
+    let machine: Machine = "sim:t4x2".parse().unwrap();
+    let warnings = Arc::new(Mutex::new(Vec::new()));
+    machine.on_warning({
+        let warnings = warnings.clone();
+        move |warning| warnings.lock().unwrap().push(warning.to_owned())
+    });
+    machine.enter(|| {
+        let model = DataParallel::new(Loss(nn::Linear::new(4, 1)?))?;
+        model.to(Device::cuda(0))?;
+        let losses = model.forward(&batch(8)?)?;
+        assert!(losses.to_string().ends_with("device='cuda:0', grad_fn=<GatherBackward>)"), "{losses}");
+        assert_eq!(losses.sizes(), [2]);
+        // The mean of two equal parts is that of the whole.
+        let whole = model.module().forward(&batch(8)?.to(Device::cuda(0))?)?.item()?;
+        assert!((losses.mean()?.item()? - whole).abs() <= 1e-6 * whole);
+        Ok::<_, Error>(())
+    })?;
+    let expected = "Was asked to gather along dimension 0, but all input tensors were scalars; will instead unsqueeze and \
+                    return a vector.";
+    assert_eq!(*warnings.lock().unwrap(), [expected]);
     Ok(())
+}
+
+/// Not the same bits: a sum over the batch is one of sums over its parts. The bound is 1e-5 of the largest gradient.
+#[test]
+fn gradients_of_other_numbers_are_those_of_one_card_but_for_rounding() -> Result<()> {
+    on("sim:t4x4", || {
+        manual_seed(7);
+        let layers = (nn::Linear::new(16, 64)?, nn::ReLU, nn::Linear::new(64, 1)?);
+        let model = DataParallel::new(nn::Sequential::new(layers))?;
+        model.to(Device::cuda(0))?;
+        for rows in [64, 61, 3] {
+            let x = Tensor::randn(&[rows, 16])?.to(Device::cuda(0))?;
+            let (alone, together) = (gradients(model.module(), &x)?, gradients(&model, &x)?);
+            let (alone, together) = (alone.concat(), together.concat());
+            let largest = alone.iter().fold(0f32, |most, value| most.max(value.abs()));
+            let differs = alone.iter().zip(together).map(|(a, b)| (a - b).abs()).fold(0f32, f32::max);
+            assert!(differs <= 1e-5 * largest, "{rows} rows: {differs} of {largest}");
+        }
+        Ok(())
+    })
+}
+
+#[test]
+fn a_batch_may_lie_along_another_dimension_and_without_gradients_nothing_is_recorded() -> Result<()> {
+    struct Sum(Parameter);
+    impl Module for Sum {
+        fn name(&self) -> &'static str {
+            "Sum"
+        }
+        fn forward(&self, input: &Tensor) -> Result<Tensor> {
+            assert_eq!(input.device().index(), cuda::current_device()?, "its GPU is the current one");
+            input.mul(&self.0.tensor())
+        }
+        fn own_parameters(&self) -> Vec<(&'static str, Parameter)> {
+            vec![("p", self.0.clone())]
+        }
+    }
+    on("sim:t4x3", || {
+        let options = DataParallelOptions { dim: -1, ..Default::default() };
+        let model = DataParallel::with_options(Sum(Parameter::new(&Tensor::new([2.0f32])?)?), options)?;
+        model.to(Device::cuda(0))?;
+        let x = Tensor::new(&[0.0f32, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0][..])?.reshape(&[2, 5])?;
+        let y = model.forward(&x)?;
+        assert_eq!((y.sizes(), values(&y)), (&[2, 5][..], values(&x.mul(2.0)?)));
+        y.sum()?.backward()?;
+        assert_eq!(values(&model.module().0.grad().unwrap()), [45.0]);
+        assert!(!no_grad(|| model.forward(&x))?.requires_grad());
+        assert_eq!(cuda::current_device()?, 0);
+        Ok(())
+    })
+}
+
+/// What is computed again in the backward pass finds the tensors of its replica again, and its GPU.
+#[test]
+fn a_checkpoint_within_a_replica_is_computed_again_there() -> Result<()> {
+    struct Saving(Arc<nn::Sequential>);
+    impl Module for Saving {
+        fn name(&self) -> &'static str {
+            "Saving"
+        }
+        fn forward(&self, input: &Tensor) -> Result<Tensor> {
+            let block = self.0.clone();
+            let run = move |x: &Tensor| {
+                assert_eq!(x.device().index(), cuda::current_device()?);
+                block.forward(x)
+            };
+            autograd::checkpoint(run, input)
+        }
+        fn children(&self) -> Vec<(String, &dyn Module)> {
+            vec![("0".to_owned(), &*self.0)]
+        }
+    }
+    on("sim:t4x2", || {
+        let model = DataParallel::new(Saving(Arc::new(whole()?)))?;
+        model.to(Device::cuda(0))?;
+        let x = batch(6)?.to(Device::cuda(0))?;
+        let saving = gradients(&model, &x)?;
+        assert_eq!(saving, gradients(&*model.module().0, &x)?);
+        Ok(())
+    })
+}
+
+/// The result lies on the first card once, not in parts and whole.
+#[test]
+fn gather_puts_each_part_in_its_place() -> Result<()> {
+    on("sim:t4x4", || {
+        let mebibyte = 1 << 20;
+        let parts = (0..4).map(|gpu| Tensor::ones_with(&[1, mebibyte / 4], Device::cuda(gpu)));
+        let parts = parts.collect::<Result<Vec<_>>>()?;
+        cuda::reset_peak_memory_stats();
+        let held = cuda::memory_allocated();
+        let whole = gather(&parts, Device::cuda(0), 0)?;
+        assert_eq!(cuda::max_memory_allocated() - held, 4 * mebibyte as u64);
+        assert_eq!(gather(&parts, Device::Cpu, 0)?.sum()?.item()?, whole.sum()?.item()?);
+        Ok(())
+    })
+}
+
+/// Beside its share of the forward and the backward pass, the first card has the sums of gradients and the loss.
+#[test]
+fn the_first_card_works_longer_than_the_others() -> Result<()> {
+    let machine: Machine = "sim:t4x4".parse().unwrap();
+    machine.enter(|| {
+        let model = DataParallel::new(nn::Linear::new(512, 512)?)?;
+        model.to(Device::cuda(0))?;
+        let x = Tensor::randn(&[256, 512])?.to(Device::cuda(0))?;
+        let (result, trace) = machine.profile(|| model.forward(&x)?.square()?.mean()?.backward());
+        result?;
+        let times: Vec<_> = (0..4).map(|gpu| trace.compute_time(gpu)).collect();
+        assert!(times[1..].iter().all(|time| *time == times[1]), "{times:?}");
+        assert!(times[0] > times[1] * 5 / 4, "{times:?}");
+        Ok(())
+    })
+}
+
+/// The same through the calls of a driver of real GPUs, two of them, whose libraries are stand-ins.
+#[cfg(target_os = "linux")]
+#[test]
+fn of_the_stand_ins() {
+    if std::env::var_os("TEST_GPU").is_some() {
+        return; // This is that run.
+    }
+    let stand_ins = crate::stand_ins::stand_ins(todevice::cuda::kernel_signatures);
+    let mut this = std::process::Command::new(std::env::current_exe().unwrap());
+    let this = stand_ins.on(&mut this).args(["--exact", "parallel::on_real_gpus"]);
+    let output = this.env("TEST_GPU", "real").env("FAKE_CUDA_DEVICES", "2").output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && said.contains("1 passed"), "{said}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn on_real_gpus() -> Result<()> {
+    if std::env::var_os("TEST_GPU").is_none() {
+        return Ok(()); // `of_the_stand_ins` runs it. With GPUs: `TEST_GPU=real`.
+    }
+    Machine::real().unwrap().enter(|| {
+        if cuda::device_count() < 2 {
+            return Ok(());
+        }
+        assert!(!cuda::can_device_access_peer(0, 0)?);
+        cuda::can_device_access_peer(0, 1)?;
+        assert_eq!(cuda::can_device_access_peer(0, 64).unwrap_err().to_string(), "Invalid peer device id");
+        let model = DataParallel::with_options(
+            whole()?,
+            DataParallelOptions { device_ids: Some(vec![0, 1]), ..Default::default() },
+        )?;
+        model.to(Device::cuda(0))?;
+        for rows in [6, 5, 1] {
+            let x = batch(rows)?.to(Device::cuda(0))?;
+            assert_eq!(gradients(&model, &x)?, gradients(model.module(), &x)?, "{rows}");
+        }
+        Ok(())
+    })
 }
 
 // `functional_call`.

@@ -127,6 +127,9 @@ pub(crate) fn current_index() -> usize {
 pub(crate) fn of_machine() -> Result<Arc<Cuda>> {
     let cuda = Machine::current().cuda().cloned().ok_or(GpuError::NoDriver)?;
     cuda.check_thread()?;
+    if cuda.device_count() == 0 {
+        return Err(GpuError::NoGpus.into()); // `CUDA_VISIBLE_DEVICES` hides them.
+    }
     Ok(cuda)
 }
 

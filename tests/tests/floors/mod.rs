@@ -35,6 +35,7 @@ const GPU: Rooms = &[
             "properties.rs",
             "reading.rs",
             "lock.rs",
+            "topology.rs",
         ],
     ),
     ("host", &["ambient.rs", "time.rs", "host_memory.rs", "host_profile.rs", "named_device.rs"]),
