@@ -10,7 +10,7 @@ use todevice::func::functional_call;
 use todevice::nn::{self, Buffer, Parameter};
 use todevice::parallel::{DataParallel, DataParallelOptions, gather, parallel_apply, replicate, scatter};
 use todevice::prelude::*;
-use todevice::{Machine, autograd, cuda};
+use todevice::{Machine, RaceCheck, autograd, cuda};
 
 fn on<R>(gpus: &str, test: impl FnOnce() -> R) -> R {
     gpus.parse::<Machine>().unwrap().enter(test)
@@ -45,8 +45,10 @@ fn gradients(model: &impl Module, x: &Tensor) -> Result<Vec<Vec<f32>>> {
 
 #[test]
 fn gradients_on_several_cards_are_those_of_one() -> Result<()> {
-    for cards in [2, 4, 8] {
-        on(&format!("sim:h200x{cards}"), || {
+    for (cards, seed) in [(2, 0), (4, 1), (8, 2)] {
+        let machine: Machine = format!("sim:h200x{cards},seed={seed}").parse().unwrap();
+        machine.set_race_check(RaceCheck::Error);
+        machine.enter(|| {
             let model = DataParallel::new(whole()?)?;
             model.to(Device::cuda(0))?;
             // Even, uneven, and too few for all cards.
@@ -58,6 +60,7 @@ fn gradients_on_several_cards_are_those_of_one() -> Result<()> {
             }
             Ok::<_, Error>(())
         })?;
+        assert_eq!(machine.races(), []);
     }
     Ok(())
 }

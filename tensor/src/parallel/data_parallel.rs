@@ -139,3 +139,27 @@ fn imbalance(device_ids: &[usize], properties: &[DeviceProperties]) -> Option<St
          by setting the CUDA_VISIBLE_DEVICES\n    environment variable."
     ))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::Machine;
+
+    #[test]
+    fn a_much_smaller_gpu_is_worth_a_warning() {
+        let machine: Machine = "sim:t4".parse().unwrap();
+        let t4 = machine.enter(|| gpu::get_device_properties(0)).unwrap();
+        let with = |change: fn(&mut DeviceProperties)| {
+            let mut other = t4.clone();
+            change(&mut other);
+            imbalance(&[3, 5, 4], &[t4.clone(), other, t4.clone()])
+        };
+        assert_eq!(with(|_| ()), None);
+        assert_eq!(with(|gpu| gpu.total_memory -= gpu.total_memory / 5), None);
+        let warning = with(|gpu| gpu.total_memory /= 2).unwrap();
+        assert!(warning.contains("You may want to exclude GPU 5 which\n    has less than 75%"), "{warning}");
+        assert!(warning.contains("cores of GPU 3."), "{warning}");
+        let warning = with(|gpu| gpu.multi_processor_count *= 2).unwrap();
+        assert!(warning.contains("exclude GPU 3 which") && warning.contains("cores of GPU 5."), "{warning}");
+    }
+}
