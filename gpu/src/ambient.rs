@@ -144,7 +144,7 @@ impl Ambient {
         of_current(Ambient::id)
     }
 
-    /// Says how many GPUs the machine has.
+    /// Says how many GPUs the machine has. Not said where there is no driver.
     pub fn set_gpus(&self, gpus: usize) {
         let _ = self.gpus.set(gpus);
     }
@@ -152,6 +152,11 @@ impl Ambient {
     /// How many GPUs there are on the machine that this thread is on.
     pub fn gpus() -> usize {
         of_current(|ambient| ambient.gpus.get().copied().unwrap_or(0))
+    }
+
+    /// Whether the machine that this thread is on has a driver, if only one that shows no GPU.
+    pub fn has_driver() -> bool {
+        of_current(|ambient| ambient.gpus.get().is_some())
     }
 
     /// Runs `scope` here.

@@ -27,6 +27,7 @@ impl Device {
             return Err(GpuError::OtherMachine { device: self });
         }
         match Ambient::gpus() {
+            0 if Ambient::has_driver() => Err(GpuError::NoGpus),
             0 => Err(GpuError::NoDriver),
             _ if Ambient::in_worker() => Err(GpuError::CudaInWorker),
             gpus if index < gpus => Ok(()),

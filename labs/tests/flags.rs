@@ -134,6 +134,7 @@ fn gpus_follow_the_grammar() {
                 others: Some(1 << 30),
                 seed: Some(u64::MAX),
                 host: "laptop",
+                visible: None,
             }),
         ),
         ("sim:t4,host=pytorch", GpuSpec::Simulated(SimulatedGpus { host: "pytorch", ..t4.clone() })),

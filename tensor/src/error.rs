@@ -28,6 +28,11 @@ pub trait Refusal: std::error::Error + Send + Sync + 'static {
     fn kind(&self) -> &'static str {
         "RuntimeError"
     }
+
+    /// The error that this one says the place of, if that is what it does. Its message ends with that of the cause.
+    fn inner(&self) -> Option<&Error> {
+        None
+    }
 }
 
 /// An error of a tensor operation, a module, an optimizer or a data loader.
@@ -107,7 +112,10 @@ impl Error {
     /// ```
     pub fn refusal<R: Refusal>(&self) -> Option<&R> {
         match self {
-            Error::Refused(refusal) => (&**refusal as &dyn std::error::Error).downcast_ref(),
+            Error::Refused(refusal) => {
+                let whole = (&**refusal as &dyn std::error::Error).downcast_ref();
+                whole.or_else(|| refusal.inner()?.refusal())
+            }
             Error::HalfDone(half) => half.cause.refusal(),
             Error::Rank(rank) => rank.cause.refusal(),
             _ => None,
@@ -128,6 +136,7 @@ impl Error {
     /// The code under which the course explains this error, if it has one. Codes never change.
     pub fn code(&self) -> Option<&'static str> {
         match self {
+            Error::Refused(refusal) => refusal.inner()?.code(),
             Error::DeviceMismatch(_) => Some("GPU0001"),
             Error::Gpu(error) => error.code(),
             Error::HalfDone(half) => half.cause.code(),
@@ -140,6 +149,13 @@ impl Error {
     /// any other, its message.
     pub fn report(&self) -> String {
         match self {
+            Error::Refused(refusal) => match refusal.inner() {
+                Some(cause) => {
+                    let (whole, said) = (refusal.to_string(), cause.to_string());
+                    format!("{}{}", whole.strip_suffix(&said).unwrap_or(&whole), cause.report())
+                }
+                None => refusal.to_string(),
+            },
             Error::DeviceMismatch(mismatch) => mismatch.report(),
             Error::Gpu(error) => error.report(),
             Error::HalfDone(half) => half.said_after(half.cause.report()),

@@ -48,7 +48,7 @@
 //! | what lies where in a GPU's memory | [`cuda::memory_snapshot`] |
 //! | what a GPU did, and when | [`trace`]; [`Machine::profile`] and [`trace::record_function`] |
 //! | how busy a GPU is, and who holds its memory | [`monitor`] |
-//! | how one model is trained on several GPUs | [`distributed`]: `parallel/distributed/mod.rs` |
+//! | how one model is trained on several GPUs | [`parallel`], by one program; [`distributed`], by a program each |
 //! | how errors tell their story | `error.rs`; each family is beside its operations, as `ops/conv/error.rs` |
 //!
 //! This crate draws nothing: `drawing` makes a timeline of a trace, and a map of a snapshot of the memory.
@@ -64,7 +64,7 @@
 
 pub(crate) use todevice_gpu::{
     ambient, collective, conv, device, dtype, events, figure_file, flags, handles, host_memory, host_profile,
-    kernel, lock, races, ranks, reading, scope, shape, sort,
+    kernel, lock, races, ranks, reading, scope, shape, sort, topology,
 };
 pub use todevice_gpu::{random, time};
 
@@ -114,7 +114,13 @@ pub mod errors {
     pub use crate::ops::reduce::error::ReduceError;
     pub use crate::ops::shape::error::ShapeError;
     pub use crate::optim::error::OptimError;
+    pub use crate::parallel::error::ParallelError;
     pub use crate::serialize::error::SerializeError;
+}
+
+/// `torch.func`: modules as functions of their parameters.
+pub mod func {
+    pub use crate::nn::functional_call::functional_call;
 }
 
 /// What simulated machines are modelled on.

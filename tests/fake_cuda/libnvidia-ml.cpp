@@ -1,4 +1,5 @@
-// Stands in for NVML, the library behind nvidia-smi, where there is no GPU: one card, as its owner might see it. What the
+// Stands in for NVML, the library behind nvidia-smi, where there is no GPU: a card, as its owner might see it, and two more to
+// which it is connected. What the
 // card does not know, a fan it has none of and what its owner may not ask for, answers as NVML does, or is missing.
 
 #include <cstring>
@@ -47,7 +48,16 @@ int text(const char *from, char *to, unsigned length) {
     return SUCCESS;
 }
 
-int card;
+// The first two are connected by two NVLinks. The third has none, and sits at another processor.
+const char *const CARDS[] = {"00000000:3B:00.0", "00000000:3C:00.0", "00000000:AF:00.0"};
+
+int index_of(void *device) { return (int)((const char *const *)device - CARDS); }
+
+struct PciInfo {
+    char legacy_bus_id[16];
+    unsigned domain, bus, device, ids[2];
+    char bus_id[32];
+};
 
 }  // namespace
 
@@ -56,8 +66,11 @@ extern "C" {
 int nvmlInit_v2() { return SUCCESS; }
 
 int nvmlDeviceGetHandleByPciBusId_v2(const char *bus_id, void **device) {
-    *device = &card;
-    return strcmp(bus_id, "00000000:3B:00.0") == 0 ? SUCCESS : NOT_FOUND;
+    for (const char *const &card : CARDS) {
+        *device = (void *)&card;
+        if (strcmp(bus_id, card) == 0) return SUCCESS;
+    }
+    return NOT_FOUND;
 }
 
 int nvmlDeviceGetName(void *, char *name, unsigned length) { return text("Tesla T4", name, length); }
@@ -134,6 +147,29 @@ int nvmlDeviceGetMigMode(void *, unsigned *, unsigned *) { return NOT_SUPPORTED;
 int nvmlDeviceGetPcieThroughput(void *, int counter, unsigned *value) {
     *value = counter == 1 ? 3657000 : 2000;
     return SUCCESS;
+}
+
+// 10 is one bridge, 50 the way from processor to processor.
+int nvmlDeviceGetTopologyCommonAncestor(void *one, void *other, unsigned *level) {
+    *level = index_of(one) == 2 || index_of(other) == 2 ? 50 : 10;
+    return SUCCESS;
+}
+
+// A card has three, of which the last is not plugged in.
+int nvmlDeviceGetNvLinkState(void *device, unsigned link, unsigned *active) {
+    if (index_of(device) == 2) return NOT_SUPPORTED;
+    if (link > 2) return INVALID_ARGUMENT;
+    *active = link < 2;
+    return SUCCESS;
+}
+
+int nvmlDeviceGetNvLinkRemoteDeviceType(void *, unsigned, unsigned *type) {
+    *type = 0;
+    return SUCCESS;
+}
+
+int nvmlDeviceGetNvLinkRemotePciInfo_v2(void *device, unsigned, PciInfo *place) {
+    return text(CARDS[1 - index_of(device)], place->bus_id, sizeof place->bus_id);
 }
 
 int nvmlDeviceGetComputeRunningProcesses_v3(void *, unsigned *count, Process *room) { return list(COMPUTE, count, room); }

@@ -4,9 +4,9 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use todevice::monitor::{ComputeMode, ProcessKind, Versions, nvml_gpu, nvml_versions};
+use todevice::monitor::{ComputeMode, ProcessKind, Versions, nvml_gpu, nvml_topology, nvml_versions};
 
-/// Where the one card of the stand-in sits.
+/// Where the first card of the stand-in sits.
 const CARD: &str = "00000000:3B:00.0";
 
 /// The folder with the stand-in.
@@ -70,6 +70,14 @@ fn a_card() {
     ];
     assert_eq!(processes, expected);
     assert!(gpu.processes.iter().all(|process| process.name.is_empty() && !process.is_this));
+
+    let cards = ["00000000:3B:00.0", "00000000:3C:00.0", "00000000:AF:00.0"].map(str::to_owned);
+    assert_eq!(
+        nvml_topology(&cards).unwrap().to_string(),
+        "        GPU0    GPU1    GPU2\nGPU0     X      NV2     SYS\nGPU1    NV2      X      SYS\nGPU2    SYS     SYS      X"
+    );
+    let error = nvml_topology(&["00000000:01:00.0".to_owned()]).unwrap_err();
+    assert!(error.starts_with("NVML does not know the GPU at 00000000:01:00.0: "), "{error}");
 
     let error = nvml_gpu("00000000:01:00.0").unwrap_err();
     assert!(error.starts_with("NVML does not know the GPU at 00000000:01:00.0: "), "{error}");

@@ -25,6 +25,8 @@ pub enum GpuError {
         "Found no NVIDIA driver on your system. Please check that you have an NVIDIA GPU and installed a driver from http://www.nvidia.com/Download/index.aspx"
     )]
     NoDriver,
+    #[error("No CUDA GPUs are available")]
+    NoGpus,
     #[error(
         "CUDA error: invalid device ordinal\nGPU device may be out of range, do you have enough GPUs?\n{}",
         cuda_advice(true)
@@ -32,6 +34,8 @@ pub enum GpuError {
     InvalidDevice,
     #[error("Invalid device id")]
     InvalidDeviceId,
+    #[error("Invalid peer device id")]
+    InvalidPeerDeviceId,
     #[error("Expected a cuda device, but got: {device}")]
     NotCuda { device: Device },
     #[error("called a synchronizing CUDA operation{}", match (.operation, .place, .printed) {

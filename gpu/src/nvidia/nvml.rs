@@ -65,6 +65,25 @@ struct ProcessInfo {
     instances: [c_uint; 2],
 }
 
+/// Where a card sits. Its fields are NVML's.
+#[repr(C)]
+#[derive(Default)]
+struct PciInfo {
+    legacy_bus_id: [u8; 16],
+    domain: c_uint,
+    bus: c_uint,
+    device: c_uint,
+    ids: [c_uint; 2],
+    bus_id: [u8; 32],
+}
+
+/// What is at the other end of an NVLink: a GPU, or a switch that leads to all.
+const LINKED_TO_GPU: c_uint = 0;
+const LINKED_TO_SWITCH: c_uint = 2;
+
+/// No card has so many NVLinks.
+const MOST_NVLINKS: c_uint = 64;
+
 /// Calls a function of NVML's, as nvml.h declares it: `ask!(nvml, "nvmlDeviceGetName", (card: *mut c_void, …))`.
 macro_rules! ask {
     ($nvml:expr, $name:expr, ($($argument:ident: $Type:ty),*)) => {{
@@ -258,6 +277,41 @@ impl Card {
     /// Those that draw.
     pub fn graphics_processes(&self) -> Result<Vec<(u32, Option<u64>)>, String> {
         self.processes("nvmlDeviceGetGraphicsRunningProcesses_v3")
+    }
+
+    /// How far up the tree of PCI Express the way to another card leads, in NVML's numbers: 10 is one bridge.
+    pub fn common_ancestor(&self, other: &Card) -> Result<u32, String> {
+        let mut level = 0;
+        let (card, other, out) = (self.handle, other.handle, &mut level);
+        let name = "nvmlDeviceGetTopologyCommonAncestor";
+        let answer = ask!(self.nvml, name, (card: *mut c_void, other: *mut c_void, out: *mut c_uint));
+        self.nvml.check(answer?)?;
+        Ok(level)
+    }
+
+    /// How many NVLinks lead to another card, straight or by way of switches.
+    pub fn nvlinks_to(&self, bus_id: &str) -> u32 {
+        let leads_there = |link: c_uint| {
+            let end = self.number_of("nvmlDeviceGetNvLinkRemoteDeviceType", link).ok();
+            end == Some(LINKED_TO_SWITCH)
+                || end.is_none_or(|end| end == LINKED_TO_GPU)
+                    && self.linked_to(link).is_ok_and(|other| other.eq_ignore_ascii_case(bus_id))
+        };
+        // Asked of a link that it has not, or having none, a card answers with an error.
+        let states = (0..MOST_NVLINKS)
+            .map_while(|link| Some((link, self.number_of("nvmlDeviceGetNvLinkState", link).ok()?)));
+        states.filter(|(link, state)| is_on(*state) && leads_there(*link)).count() as u32
+    }
+
+    /// Where the card sits that is at the other end of an NVLink.
+    fn linked_to(&self, link: c_uint) -> Result<String, String> {
+        let mut place = PciInfo::default();
+        let (card, out) = (self.handle, &mut place);
+        let name = "nvmlDeviceGetNvLinkRemotePciInfo_v2";
+        self.nvml.check(ask!(self.nvml, name, (card: *mut c_void, link: c_uint, out: *mut PciInfo))?)?;
+        let bus_id =
+            CStr::from_bytes_until_nul(&place.bus_id).map_err(|_| "a text without an end".to_owned())?;
+        Ok(bus_id.to_string_lossy().into_owned())
     }
 
     /// What a function tells that tells a number.

@@ -9,6 +9,7 @@ use std::ffi::CString;
 use super::nvml::{Card, Nvml, Way};
 use crate::process::Process;
 use crate::reading::{Gpu, GpuProcess, ProcessKind, Versions};
+use crate::topology::{Link, Topology};
 
 fn card(bus_id: &str) -> Result<Card, String> {
     let nvml = Nvml::get().map_err(|error| format!("NVML cannot be used: {error}"))?;
@@ -48,6 +49,31 @@ pub fn gpu(bus_id: &str) -> Result<Gpu, String> {
         mig_mode: card.mig_mode().ok(),
         processes: processes_of(&card),
     })
+}
+
+/// How the GPUs at these places of the PCI bus are connected. NVLinks count for more than the bus.
+pub fn topology(bus_ids: &[String]) -> Result<Topology, String> {
+    let cards = bus_ids.iter().map(|bus_id| card(bus_id)).collect::<Result<Vec<_>, _>>()?;
+    let link = |from: usize, to: usize| match cards[from].nvlinks_to(&bus_ids[to]) {
+        0 => match cards[from].common_ancestor(&cards[to])? {
+            0..=10 => Ok(Link::Pix), // 0: two GPUs on one board
+            11..=20 => Ok(Link::Pxb),
+            21..=30 => Ok(Link::Phb),
+            31..=40 => Ok(Link::Node),
+            _ => Ok(Link::Sys),
+        },
+        count => Ok(Link::Nv(count)),
+    };
+    let mut links = Vec::new();
+    for from in 0..cards.len() {
+        for to in 0..cards.len() {
+            let way = if from == to { Ok(Link::X) } else { link(from, to) };
+            links.push(
+                way.map_err(|error: String| format!("NVML does not tell how GPUs are connected: {error}"))?,
+            );
+        }
+    }
+    Ok(Topology::new(cards.len(), |from, to| links[from * cards.len() + to]))
 }
 
 /// The versions that NVML tells; none where there is no NVML.

@@ -249,6 +249,12 @@ impl Cuda {
         Ok((info.free, info.total))
     }
 
+    /// Whether one device can reach the memory of another.
+    pub fn can_access_peer(&self, device: usize, peer: usize) -> Result<bool> {
+        self.check_thread()?;
+        self.driver.can_access_peer(device, peer).map_err(|error| self.error(error))
+    }
+
     /// Lets the allocator of a device reserve no more than a share of its memory.
     pub fn set_memory_fraction(&self, device: usize, fraction: f64) -> Result<()> {
         check_fraction(fraction).map_err(GpuError::AllocatorOption)?;

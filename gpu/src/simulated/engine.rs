@@ -10,7 +10,7 @@
 //! Work of a stream runs in order. The first piece of each stream is ready when the work it waits for has
 //! run; an engine that is free takes what has been ready longest, of equals what was queued first.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use super::activity;
@@ -51,6 +51,8 @@ pub(super) struct State {
     engines: Vec<EngineState>,
     next_op: OpId,
     pub(super) spans: VecDeque<Span>,
+    /// Copies of which the next piece of work is the other half: both are work of one call, and have its number.
+    pub(super) first_halves: BTreeSet<OpId>,
     /// Which rank this is, if there are several.
     pub(super) member: Option<Member>,
     /// How many collectives it has come to that have not ended, as far as is known.
@@ -101,6 +103,7 @@ impl State {
             // Numbers of work are not the same on two ranks: a recording has that of all of them.
             next_op: member.as_ref().map_or(0, |member| (member.rank as OpId + 1) << 40),
             spans: VecDeque::new(),
+            first_halves: BTreeSet::new(),
             member,
             arrived: 0,
             awaited: BTreeMap::new(),
@@ -350,7 +353,8 @@ impl State {
             if self.spans.len() == MOST_SPANS {
                 self.spans.pop_front();
             }
-            self.spans.push_back(Span { op: op.id, stream: id, engine: kind, start, end });
+            let call = if self.first_halves.remove(&op.id) { op.id + 1 } else { op.id };
+            self.spans.push_back(Span { op: call, stream: id, engine: kind, start, end });
             self.devices[id.device].activity.note(profile, kind, &op.task, (start, end));
         }
         match op.task {

@@ -4,6 +4,7 @@ use std::sync::Mutex;
 
 use crate::figure::{Figure, Unit};
 use crate::figure_file::{FigureSet, figures_by_name};
+use crate::topology::Link;
 use Unit::{
     Bytes, GigabytesPerSecond, GigaflopsPerSecond, Megahertz, Microseconds, MicrosecondsPerMebibyte, One,
     Watts,
@@ -55,6 +56,8 @@ pub struct Profile {
     pub pageable_to_host: Figure,
     /// Straight to another device of the kind. 0: its cards are no peers of each other.
     pub peer: Figure,
+    /// What the way to another device of the kind is, in `nvidia-smi`'s letters.
+    pub link: Link,
     pub malloc: Figure,
     pub malloc_growth: Figure,
     pub free: Figure,
@@ -112,6 +115,10 @@ impl FigureSet for Profile {
         match name {
             "name" if !value.is_empty() => self.name = value,
             "name" => return Some(Err("the name is empty".to_owned())),
+            "link" => match value.parse() {
+                Ok(link) => self.link = link,
+                Err(expected) => return Some(Err(format!("link is one of {expected}"))),
+            },
             "capability" => {
                 match value.split_once('.').map(|(major, minor)| (major.parse(), minor.parse())) {
                     Some((Ok(major), Ok(minor))) => (self.major, self.minor) = (major, minor),
@@ -184,6 +191,7 @@ pub static T4: Profile = Profile {
     pageable_to_device: Figure::guess(5.0, GigabytesPerSecond, "1/2 to 1/4 of pinned"),
     pageable_to_host: Figure::guess(4.5, GigabytesPerSecond, "1/2 to 1/4 of pinned"),
     peer: Figure::guess(10.0, GigabytesPerSecond, "PCIe 3.0 x16 through a switch"),
+    link: Link::Pix, // that switch
     malloc: Figure::guess(60.0, Microseconds, "about 50 µs up to 512 KB, University of Virginia"),
     malloc_growth: Figure::guess(1.0, MicrosecondsPerMebibyte, RULE_OF_THUMB),
     free: Figure::guess(80.0, Microseconds, FREE_IS_A_MALLOC),
@@ -223,6 +231,7 @@ pub static RTX_4090: Profile = Profile {
     pageable_to_device: Figure::guess(10.0, GigabytesPerSecond, "1/2 to 1/4 of pinned"),
     pageable_to_host: Figure::guess(9.0, GigabytesPerSecond, "1/2 to 1/4 of pinned"),
     peer: Figure::datasheet(0.0, GigabytesPerSecond, "GeForce cards of this generation have no peer access"),
+    link: Link::Phb, // Each sits in a slot of its own.
     malloc: Figure::guess(50.0, Microseconds, "about 50 µs up to 512 KB, University of Virginia"),
     malloc_growth: Figure::guess(0.7, MicrosecondsPerMebibyte, RULE_OF_THUMB),
     free: Figure::guess(60.0, Microseconds, FREE_IS_A_MALLOC),
@@ -262,6 +271,7 @@ pub static H200: Profile = Profile {
     pageable_to_device: Figure::guess(15.0, GigabytesPerSecond, "bound by the host's copy to staging memory"),
     pageable_to_host: Figure::guess(12.0, GigabytesPerSecond, "bound by the host's copy from staging memory"),
     peer: Figure::guess(380.0, GigabytesPerSecond, "NVLink 4, 450 GB/s one way less overhead"),
+    link: Link::Nv(18), // as many as a GPU of the generation has, through switches
     malloc: Figure::guess(50.0, Microseconds, "about 50 µs up to 512 KB, University of Virginia"),
     malloc_growth: Figure::guess(0.7, MicrosecondsPerMebibyte, RULE_OF_THUMB),
     free: Figure::guess(60.0, Microseconds, FREE_IS_A_MALLOC),
@@ -290,6 +300,10 @@ mod tests {
         assert_eq!(card.set_word("name", ""), Some(Err("the name is empty".to_owned())));
         let wrong = Some(Err("capability is of the form 9.0".to_owned()));
         assert_eq!(["9", "9.", "a.b"].map(|text| card.set_word("capability", text) == wrong), [true; 3]);
+        assert_eq!(card.set_word("link", "NV4"), Some(Ok(())));
+        assert_eq!(card.link, Link::Nv(4));
+        let wrong = "link is one of PIX, PXB, PHB, NODE, SYS, or NV and a number".to_owned();
+        assert_eq!(card.set_word("link", "fast"), Some(Err(wrong)));
         assert_eq!(card.set_word("warp", "9"), None);
     }
 }

@@ -15,6 +15,7 @@ use crate::dtype::DType;
 use crate::host_profile::LAPTOP_8_CORES;
 use crate::kernel::{Args, Argument, Cost, Geometry, KernelDef, Parameter, Ran, Stopped, Work};
 use crate::shape::Layout;
+use crate::topology::Link;
 
 /// `y = value`
 static FILL: KernelDef = elementwise("fill", &[Parameter::Out(DType::F32), Parameter::Float], |args| {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use super::mode::{Mode, is_recording};
 use super::saved::Checkpoint;
+use super::stand_ins::{self, StandIns};
 use crate::ambient::Ambient;
 use crate::amp::Region;
 use crate::device::Device;
@@ -60,7 +61,10 @@ where
 struct Circumstances {
     mode: Mode,
     autocast: Region,
+    device: usize,
     streams: Streams,
+    /// Of a replica that ran on another GPU than the module is on, the tensors there.
+    stand_ins: StandIns,
     host: Engine,
     gpu: Option<(Arc<Cuda>, usize, Philox)>,
 }
@@ -79,7 +83,9 @@ impl Circumstances {
         Ok(Circumstances {
             mode: Mode::current(),
             autocast: Region::current(),
+            device: Ambient::current_device(),
             streams: stream::snapshot(),
+            stand_ins: stand_ins::snapshot(),
             host: Ambient::default_generator().lock().clone(),
             gpu,
         })
@@ -88,7 +94,18 @@ impl Circumstances {
     fn recreate<R>(&self, scope: impl FnOnce() -> R) -> R {
         let _random = Random::replaced(self);
         let _streams = stream::enter_all(self.streams.clone());
+        let _stand_ins = stand_ins::enter(self.stand_ins.iter().cloned());
+        let _device = CurrentDevice(Ambient::replace_current_device(self.device));
         self.mode.enter(|| self.autocast.enter(scope))
+    }
+}
+
+/// Brings the current device back, also when a panic passes through.
+struct CurrentDevice(usize);
+
+impl Drop for CurrentDevice {
+    fn drop(&mut self) {
+        Ambient::replace_current_device(self.0);
     }
 }
 

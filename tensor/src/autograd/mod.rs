@@ -7,6 +7,7 @@
 //! - `engine`: the walk.
 //! - `mode`: `no_grad`, `enable_grad` and `inference_mode`.
 //! - `reach`: which leaves a result was made from.
+//! - `stand_ins`: other tensors in the place of a module's, for a while.
 //! - `checkpoint`: computing again what was not kept.
 
 mod checkpoint;
@@ -18,6 +19,7 @@ mod graph;
 mod mode;
 mod reach;
 mod saved;
+pub(crate) mod stand_ins;
 
 #[doc(hidden)]
 pub use crate::operation::Cast;

@@ -74,6 +74,21 @@ pub fn get_device_name(index: usize) -> Result<String> {
     Ok(get_device_properties(index)?.name)
 }
 
+/// Whether `device` can reach the memory of `peer_device` itself (`torch.cuda.can_device_access_peer`). If not, a copy
+/// between them goes through the host's memory.
+///
+/// Errors if there is no such GPU.
+pub fn can_device_access_peer(device: usize, peer_device: usize) -> Result<bool> {
+    let cuda = of_machine()?;
+    if device >= cuda.device_count() {
+        return Err(GpuError::InvalidDeviceId.into());
+    }
+    if peer_device >= cuda.device_count() {
+        return Err(GpuError::InvalidPeerDeviceId.into());
+    }
+    Ok(cuda.can_access_peer(device, peer_device)?)
+}
+
 /// What a device is (`torch.cuda.get_device_properties`).
 pub fn get_device_properties(index: usize) -> Result<DeviceProperties> {
     let cuda = of_machine()?;
@@ -112,6 +127,9 @@ pub(crate) fn current_index() -> usize {
 pub(crate) fn of_machine() -> Result<Arc<Cuda>> {
     let cuda = Machine::current().cuda().cloned().ok_or(GpuError::NoDriver)?;
     cuda.check_thread()?;
+    if cuda.device_count() == 0 {
+        return Err(GpuError::NoGpus.into()); // `CUDA_VISIBLE_DEVICES` hides them.
+    }
     Ok(cuda)
 }
 

@@ -1,6 +1,33 @@
-//! What the environment asks of a machine: `CUDA_LAUNCH_BLOCKING`.
+//! What the environment asks of a machine: `CUDA_LAUNCH_BLOCKING`, `CUDA_VISIBLE_DEVICES`.
 
 const VARIABLE: &str = "CUDA_LAUNCH_BLOCKING";
+
+/// What hides GPUs from a program, and changes their order. NVIDIA's driver reads it by itself.
+pub(super) const VISIBLE: &str = "CUDA_VISIBLE_DEVICES";
+
+/// What it is set to, if it is.
+pub(super) fn visible_devices() -> Option<String> {
+    std::env::var_os(VISIBLE).map(|value| value.to_string_lossy().into_owned())
+}
+
+/// The numbers of those of `count` GPUs that a program sees, in its order: `2,0` makes the third its `cuda:0`.
+///
+/// As CUDA reads it: a number that no GPU has, or what is no number, ends the list, so that `0,-1,1` is only the first, and
+/// nothing is none. What follows the digits of a number is passed over. A GPU that is there twice hides all.
+pub(super) fn visible(list: &str, count: usize) -> Vec<usize> {
+    let mut visible = Vec::new();
+    for item in list.split(',') {
+        let item = item.trim();
+        let item = item.strip_prefix('+').unwrap_or(item);
+        let digits = &item[..item.bytes().take_while(u8::is_ascii_digit).count()];
+        match digits.parse() {
+            Ok(index) if visible.contains(&index) => return Vec::new(),
+            Ok(index) if index < count => visible.push(index),
+            _ => break,
+        }
+    }
+    visible
+}
 
 /// Whether launches wait: 1, or 0 as if it were not set.
 pub(super) fn launch_blocking() -> Result<bool, String> {
@@ -18,6 +45,28 @@ fn parse(value: &str) -> Result<bool, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn visible_devices_are_those_of_cuda() {
+        for (list, expected) in [
+            ("0,1,2,3", &[0, 1, 2, 3][..]),
+            ("2,0", &[2, 0]),
+            (" 1 , 3 ", &[1, 3]),
+            ("0,2,-1,1", &[0, 2]),
+            ("0,4,1", &[0]),
+            ("", &[]),
+            ("-1", &[]),
+            ("NoDevFiles", &[]),
+            ("GPU-8932f937", &[]),
+            ("1,,2", &[1]),
+            ("1gpu2,+2ampere", &[1, 2]),
+            ("1,1", &[]),
+            ("3,2,1,0", &[3, 2, 1, 0]),
+            ("99999999999999999999", &[]),
+        ] {
+            assert_eq!(visible(list, 4), expected, "'{list}'");
+        }
+    }
 
     #[test]
     fn the_variable_is_1_or_0_or_refused_in_one_line() {

@@ -82,7 +82,7 @@ impl Machine {
         let options = SimulatedOptions {
             profile: gpus.card(),
             host,
-            count: gpus.count,
+            count: gpus.visible_count(),
             memory: gpus.memory,
             others: gpus.others.unwrap_or(0),
             seed: gpus.seed,
@@ -121,7 +121,7 @@ impl Machine {
         let recorder = Arc::<Mutex<Recorder>>::default();
         let cuda = driver(clock.clone())
             .map(|driver| Arc::new(Cuda::new(driver, id, clock.clone(), recorder.clone())));
-        ambient.set_gpus(cuda.as_ref().map_or(0, |cuda| cuda.device_count()));
+        cuda.iter().for_each(|cuda| ambient.set_gpus(cuda.device_count()));
         Machine::of(gpus, ambient, cuda, recorder)
     }
 
@@ -145,7 +145,7 @@ impl Machine {
             Some(cuda) => Some(cuda.fork(member, ambient.id(), clock)?),
             None => None,
         };
-        ambient.set_gpus(cuda.as_ref().map_or(0, |cuda| cuda.device_count()));
+        cuda.iter().for_each(|cuda| ambient.set_gpus(cuda.device_count()));
         let mut ranks = self.0.ranks.lock().unwrap_or_else(PoisonError::into_inner);
         ranks.retain(|rank| rank.strong_count() > 0);
         ranks.extend(cuda.as_ref().map(Arc::downgrade));
@@ -216,6 +216,33 @@ impl Machine {
     /// Bytes of host memory held by tensors, their peak, and the bytes kept for reuse.
     pub fn host_memory(&self) -> &HostMemory {
         self.0.ambient.host_memory()
+    }
+
+    /// Another machine like this one, as a program has it that is started with `CUDA_VISIBLE_DEVICES=list`: it sees only the
+    /// GPUs of the list, and calls the first of them `cuda:0`.
+    ///
+    /// ```
+    /// use todevice::{Machine, cuda, monitor};
+    ///
+    /// let machine: Machine = "sim:t4x4".parse().unwrap();
+    /// machine.with_visible_devices("2,0").unwrap().enter(|| {
+    ///     assert_eq!(cuda::device_count(), 2); // cuda:0 is the third GPU, cuda:1 the first
+    ///     assert!(cuda::get_device_properties(2).is_err());
+    ///     assert_eq!(monitor::topology().unwrap().gpu_count(), 4); // nvidia-smi sees all
+    /// });
+    /// // A number that no GPU has ends the list.
+    /// machine.with_visible_devices("1,-1,0").unwrap().enter(|| assert_eq!(cuda::device_count(), 1));
+    /// machine.with_visible_devices("").unwrap().enter(|| assert!(!cuda::is_available()));
+    /// ```
+    ///
+    /// Errors with real GPUs: the variable has to be set before the program starts.
+    pub fn with_visible_devices(&self, list: &str) -> Result<Machine, String> {
+        match self.gpus() {
+            GpuSpec::Real => {
+                Err(format!("{} is set before a program starts that uses real GPUs", environment::VISIBLE))
+            }
+            gpus => gpus.visible(list).bare_machine(),
+        }
     }
 
     /// Which GPUs it was made with, as `--gpu` names them.
@@ -355,6 +382,7 @@ impl fmt::Display for Machine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.cuda() {
             None => f.write_str("no GPU")?,
+            Some(cuda) if cuda.device_count() == 0 => f.write_str("no GPU")?,
             Some(cuda) if cuda.device_count() == 1 => f.write_str(&cuda.properties(0).name)?,
             Some(cuda) => write!(f, "{} x {}", cuda.device_count(), cuda.properties(0).name)?,
         }

@@ -45,6 +45,9 @@ pub struct SimulatedGpus {
     pub seed: Option<u64>,
     /// The name of the host's profile: laptop, pytorch, or the path of a file of one, `my-computer.host`.
     pub host: &'static str,
+    /// The numbers of those that a program sees, in the order in which it counts them; all, if nothing is said. This is no
+    /// part of what stands after `--gpu`: it comes from `CUDA_VISIBLE_DEVICES`.
+    pub visible: Option<Vec<usize>>,
 }
 
 impl SimulatedGpus {
@@ -52,6 +55,11 @@ impl SimulatedGpus {
     #[doc(hidden)]
     pub fn card(&self) -> &'static Profile {
         find(self.profile).unwrap_or(PROFILES[0])
+    }
+
+    /// How many of them a program sees.
+    pub(super) fn visible_count(&self) -> usize {
+        self.visible.as_ref().map_or(self.count, Vec::len)
     }
 
     /// What their host is modelled on.
@@ -65,7 +73,7 @@ impl SimulatedGpus {
 impl Default for SimulatedGpus {
     fn default() -> SimulatedGpus {
         let (profile, host) = (PROFILES[0].key, HOSTS[0].key);
-        SimulatedGpus { profile, count: 1, memory: None, others: None, seed: None, host }
+        SimulatedGpus { profile, count: 1, memory: None, others: None, seed: None, host, visible: None }
     }
 }
 
@@ -89,14 +97,40 @@ impl GpuSpec {
         }
     }
 
+    /// The same GPUs for a program that is started with `CUDA_VISIBLE_DEVICES=list`. For real ones that is the driver's
+    /// business.
+    pub(super) fn visible(&self, list: &str) -> GpuSpec {
+        let simulated = match self {
+            GpuSpec::Simulated(gpus) => gpus.clone(),
+            GpuSpec::Auto if !VERIFIED_ON_A_REAL_GPU => SimulatedGpus::default(),
+            GpuSpec::Auto | GpuSpec::None | GpuSpec::Real => return self.clone(),
+        };
+        let visible = Some(environment::visible(list, simulated.count));
+        GpuSpec::Simulated(SimulatedGpus { visible, ..simulated })
+    }
+
     /// The machine for people, or why there is none: with what the environment asks of the memory allocator
     /// ([`cuda::set_allocator_settings`](crate::cuda::set_allocator_settings)) and of launches
-    /// ([`cuda::set_launch_blocking`](crate::cuda::set_launch_blocking)). Options of the allocator that it has not are
-    /// ignored, with a warning ([`Machine::on_warning`]): they were set for PyTorch.
+    /// ([`cuda::set_launch_blocking`](crate::cuda::set_launch_blocking)), and with the GPUs that it lets programs see
+    /// ([`Machine::with_visible_devices`]). Options of the allocator that it has not are ignored, with a warning
+    /// ([`Machine::on_warning`]): they were set for PyTorch. There is one as well if a simulated GPU is hidden.
     pub fn machine(&self) -> Result<Machine, String> {
-        let (settings, ignored) = Settings::from_environment();
+        let (settings, mut ignored) = Settings::from_environment();
         let blocking = environment::launch_blocking()?;
-        let machine = self.bare_machine()?;
+        let list = environment::visible_devices();
+        let spec = list.as_ref().map_or_else(|| self.clone(), |list| self.visible(list));
+        let machine = spec.bare_machine()?;
+        if let (GpuSpec::Simulated(gpus), Some(list)) = (&spec, list)
+            && gpus.visible_count() < gpus.count
+        {
+            let list = list.replace(char::is_control, " "); // The warning is to be one line.
+            ignored.push(format!(
+                "{}={list} lets programs see {} of the {} simulated GPUs",
+                environment::VISIBLE,
+                gpus.visible_count(),
+                gpus.count
+            ));
+        }
         if let Some(cuda) = machine.cuda() {
             cuda.set_allocator_settings(settings);
             cuda.set_launch_blocking(blocking);
@@ -144,7 +178,7 @@ impl fmt::Display for GpuSpec {
             GpuSpec::Auto => f.write_str("auto"),
             GpuSpec::None => f.write_str("none"),
             GpuSpec::Real => f.write_str("real"),
-            GpuSpec::Simulated(SimulatedGpus { profile, count, memory, others, seed, host }) => {
+            GpuSpec::Simulated(SimulatedGpus { profile, count, memory, others, seed, host, .. }) => {
                 write!(f, "sim:{profile}")?;
                 if *count != 1 {
                     write!(f, "x{count}")?;

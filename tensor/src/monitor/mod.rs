@@ -11,8 +11,11 @@ mod host;
 
 #[cfg(not(target_family = "wasm"))]
 #[doc(hidden)] // For the test that has a library to stand in for NVML, and no GPU.
-pub use crate::gpu::nvidia::reading::{gpu as nvml_gpu, versions as nvml_versions};
+pub use crate::gpu::nvidia::reading::{
+    gpu as nvml_gpu, topology as nvml_topology, versions as nvml_versions,
+};
 pub use crate::reading::{ComputeMode, Gpu, GpuProcess, ProcessKind, Versions};
+pub use crate::topology::{Link, Topology};
 pub use host::{Host, host};
 
 use std::fmt::Write;
@@ -20,8 +23,8 @@ use std::time::Duration;
 
 use crate::error::{Error, Result};
 use crate::gpu::simulated::activity;
-use crate::gpu::{check_ordinal, current_index};
-use crate::machine::Machine;
+use crate::gpu::{check_ordinal, current_index, of_machine};
+use crate::machine::{GpuSpec, Machine};
 
 /// What a monitor says of a GPU.
 ///
@@ -55,6 +58,44 @@ pub fn gpu(index: usize) -> Result<Gpu> {
         return Ok(gpu);
     }
     Err(Error::custom("this GPU cannot be monitored: its driver does not say where it sits"))
+}
+
+/// How the machine's GPUs are connected: what `nvidia-smi topo -m` prints. Of simulated GPUs it has those as well that
+/// `CUDA_VISIBLE_DEVICES` hides, of real ones only what this program sees.
+///
+/// Whether one reaches the memory of another is another matter:
+/// [`cuda::can_device_access_peer`](crate::cuda::can_device_access_peer).
+///
+/// ```
+/// use todevice::{Machine, monitor, monitor::Link};
+///
+/// # fn main() -> todevice::Result<()> {
+/// let machine: Machine = "sim:h200x2".parse().unwrap();
+/// let topology = machine.enter(monitor::topology)?;
+/// assert_eq!(topology.between(0, 1), Some(Link::Nv(18))); // 18 NVLinks
+/// let text = topology.to_string();
+/// let lines: Vec<&str> = text.lines().collect();
+/// assert_eq!(lines, ["        GPU0    GPU1", "GPU0     X      NV18", "GPU1    NV18     X"]);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// Errors on a machine without a GPU, and if NVML cannot be used.
+pub fn topology() -> Result<Topology> {
+    let machine = Machine::current();
+    if let GpuSpec::Simulated(gpus) = machine.gpus() {
+        let link = gpus.card().link;
+        return Ok(Topology::new(gpus.count, |_, _| link));
+    }
+    let cuda = of_machine()?;
+    let count = cuda.device_count();
+    #[cfg(not(target_family = "wasm"))]
+    if let Some(bus_ids) = (0..count).map(|index| cuda.pci_bus_id(index)).collect::<Option<Vec<_>>>() {
+        return nvml_topology(&bus_ids).map_err(Error::custom);
+    }
+    Err(Error::custom(format!(
+        "how its {count} GPUs are connected is not known: their driver does not say where they sit"
+    )))
 }
 
 /// The versions that `nvidia-smi` prints above its table. A simulated GPU has none.

@@ -13,6 +13,8 @@ pub enum ModuleError {
     ExpectedDims { expected: &'static str, got: usize },
     #[error("Error(s) in loading state_dict for {module}:\n\t{}", .problems.join("\n\t"))]
     StateDict { module: String, problems: Vec<String> },
+    #[error("Error(s) in reparametrizing for {module}:\n\tUnexpected key(s): {names}.")]
+    Unexpected { module: &'static str, names: String },
     #[error("Expected state_dict to be dict-like, got <class '{class}'>.")]
     NotADict { class: &'static str },
     #[error(

@@ -5,6 +5,7 @@ mod conv;
 mod dropout;
 mod embedding;
 pub(crate) mod error;
+pub(crate) mod functional_call;
 mod linear;
 mod loss;
 mod module;

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
 
+use crate::autograd::stand_ins::{self, Cell, lasting, tensor_in};
 use crate::error::Result;
 use crate::print;
 use crate::tensor::{Tensor, ToOptions};
@@ -12,7 +13,7 @@ use crate::tensor::{Tensor, ToOptions};
 /// Clones are the same parameter. Moving the module replaces the tensor in the cell, and everybody who
 /// holds the parameter sees the new one; so an optimizer made before `model.to(device)` still works.
 #[derive(Clone)]
-pub struct Parameter(Arc<RwLock<Tensor>>);
+pub struct Parameter(Cell);
 
 impl Parameter {
     /// Makes `tensor` a parameter: a leaf of its own that requires grad.
@@ -24,7 +25,12 @@ impl Parameter {
 
     /// The tensor as it is now, for use in a forward pass.
     pub fn tensor(&self) -> Tensor {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
+        tensor_in(&self.0)
+    }
+
+    /// What holds the tensor.
+    pub(super) fn cell(&self) -> Cell {
+        self.0.clone()
     }
 
     /// The gradient collected so far.
@@ -70,7 +76,7 @@ impl Parameter {
 
     /// The tensor and its gradient, moved or converted; nothing if that changes nothing.
     pub(super) fn converted(&self, options: ToOptions) -> Result<Option<Replacement>> {
-        let old = self.tensor();
+        let old = lasting(&self.0);
         let Some(new) = converted(&old, options)? else { return Ok(None) };
         let grad = old.grad().map(|grad| grad.to(options)).transpose()?;
         Ok(Some(Replacement { cell: self.0.clone(), old, new, grad }))
@@ -86,7 +92,7 @@ fn converted(old: &Tensor, options: ToOptions) -> Result<Option<Tensor>> {
 
 /// A tensor that is about to take the place of a module's.
 pub(super) struct Replacement {
-    cell: Arc<RwLock<Tensor>>,
+    cell: Cell,
     old: Tensor,
     new: Tensor,
     grad: Option<Tensor>,
@@ -122,7 +128,7 @@ impl fmt::Debug for Parameter {
 
 /// A tensor that belongs to a module's state but is not learned (a buffer, as in `register_buffer`).
 #[derive(Clone, Debug)]
-pub struct Buffer(Arc<RwLock<Tensor>>);
+pub struct Buffer(Cell);
 
 impl Buffer {
     /// Makes `tensor` a buffer.
@@ -132,17 +138,25 @@ impl Buffer {
 
     /// The tensor as it is now.
     pub fn tensor(&self) -> Tensor {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
+        tensor_in(&self.0)
+    }
+
+    /// What holds the tensor.
+    pub(super) fn cell(&self) -> Cell {
+        self.0.clone()
     }
 
     /// Replaces the tensor.
     pub fn set(&self, tensor: &Tensor) {
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = tensor.detached_from(tensor.place());
+        let tensor = tensor.detached_from(tensor.place());
+        if !stand_ins::replace(&self.0, &tensor) {
+            *self.0.write().unwrap_or_else(PoisonError::into_inner) = tensor;
+        }
     }
 
     /// The tensor, moved or converted; nothing if that changes nothing.
     pub(super) fn converted(&self, options: ToOptions) -> Result<Option<Replacement>> {
-        let old = self.tensor();
+        let old = lasting(&self.0);
         let new = converted(&old, options)?;
         Ok(new.map(|new| Replacement { cell: self.0.clone(), old, new, grad: None }))
     }

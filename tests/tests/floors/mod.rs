@@ -36,6 +36,7 @@ const GPU: Rooms = &[
             "reading.rs",
             "lock.rs",
             "sort.rs",
+            "topology.rs",
         ],
     ),
     ("host", &["ambient.rs", "time.rs", "host_memory.rs", "host_profile.rs", "named_device.rs"]),

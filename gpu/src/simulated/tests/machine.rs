@@ -67,18 +67,22 @@ fn two(profile: &'static Profile) -> Rig {
 }
 
 /// Copies from device 0 to device 1 behind a kernel, and says which engines did it.
-fn copy_across(rig: &Rig) -> Vec<(usize, Engine)> {
+fn copy_across(rig: &Rig) -> (Vec<(usize, Engine)>, Vec<OpId>) {
     let (x, y) = (rig.device_floats_on(0, 1000, 1.0), rig.device_floats_on(1, 1000, 0.0));
     let stream = rig.stream(false);
     rig.spans();
     rig.fill(stream, x, 1000, 2.0, 500);
-    rig.gpu.copy_peer(stream, (1, y), (0, x), 4000).unwrap();
+    let op = rig.gpu.copy_peer(stream, (1, y), (0, x), 4000).unwrap();
     let event = rig.event();
     rig.gpu.event_record(event, stream).unwrap();
     rig.gpu.stream_wait_event(StreamId::default_of(1), event).unwrap();
     assert_eq!(rig.read_device_on(1, y, 1000), [2.0; 1000]);
     let spans = rig.spans();
-    spans.iter().map(|span| (span.stream.device, span.engine)).collect()
+    assert_eq!(spans[spans.len() - 2].op, op);
+    (
+        spans.iter().map(|span| (span.stream.device, span.engine)).collect(),
+        spans.iter().map(|span| span.op).collect(),
+    )
 }
 
 #[test]
@@ -86,7 +90,8 @@ fn devices_that_are_no_peers_copy_through_the_host() {
     let rig = two(&profile::RTX_4090);
     assert_eq!(rig.gpu.can_access_peer(0, 1), Ok(false));
     assert_eq!(rig.gpu.enable_peer_access(0, 1), Err(errors::peer_access_unsupported()));
-    let engines = copy_across(&rig);
+    let (engines, ops) = copy_across(&rig);
+    assert_eq!(ops[1], ops[2], "one call");
     let (down, up) = ((0, Engine::DeviceToHost), (0, Engine::HostToDevice));
     assert_eq!(engines, [(0, Engine::Compute), down, up, (1, Engine::DeviceToHost)]);
     assert_eq!(rig.gpu.state().pinned.count(), 0);
@@ -96,11 +101,49 @@ fn devices_that_are_no_peers_copy_through_the_host() {
 fn peers_copy_straight_once_it_is_enabled() {
     let rig = two(&profile::H200);
     assert_eq!((rig.gpu.can_access_peer(0, 1), rig.gpu.can_access_peer(0, 0)), (Ok(true), Ok(false)));
-    assert!(copy_across(&rig).contains(&(0, Engine::DeviceToHost)));
+    assert!(copy_across(&rig).0.contains(&(0, Engine::DeviceToHost)));
     rig.gpu.enable_peer_access(0, 1).unwrap();
     assert_eq!(rig.gpu.enable_peer_access(0, 1), Err(errors::peer_access_already_enabled()));
-    let engines = copy_across(&rig);
+    let (engines, _) = copy_across(&rig);
     assert_eq!(engines, [(0, Engine::Compute), (0, Engine::Peer), (1, Engine::DeviceToHost)]);
+}
+
+/// How long 64 MiB take from device 0 to device 1.
+fn time_across(profile: &'static Profile) -> u64 {
+    let rig = two(profile);
+    if rig.gpu.can_access_peer(0, 1).unwrap() {
+        rig.gpu.enable_peer_access(0, 1).unwrap();
+    }
+    let bytes = 64 << 20;
+    let (x, y) = (rig.gpu.malloc(0, bytes).unwrap(), rig.gpu.malloc(1, bytes).unwrap());
+    rig.spans();
+    rig.gpu.copy_peer(StreamId::default_of(0), (1, y), (0, x), bytes).unwrap();
+    rig.gpu.synchronize(0).unwrap();
+    let spans = rig.spans();
+    spans[spans.len() - 1].end - spans[0].start
+}
+
+#[test]
+fn nvlink_is_faster_than_pci_express_which_is_faster_than_through_the_host() {
+    let card = |peer: f64, link: Link| -> &'static Profile {
+        let figure = Figure { value: peer, ..profile::H200.peer };
+        Box::leak(Box::new(Profile { key: "made", peer: figure, link, ..profile::H200.clone() }))
+    };
+    // H200s; the same by PCI Express, at the speed of their way to the host; and the same without peers.
+    let h200 = &profile::H200;
+    let pcie = card(h200.pinned_to_device.value, Link::Pix);
+    let times = [h200, pcie, card(0.0, Link::Phb)].map(time_across);
+    let [latency, bytes] = [h200.copy_latency.nanoseconds() as f64, (64 << 20) as f64];
+    let [down, up] = [&h200.pinned_to_host, &h200.pinned_to_device].map(|figure| bytes / figure.value);
+    let expected = [latency + bytes / h200.peer.value, latency + up, 2.0 * latency + down + up];
+    for (time, expected) in times.iter().zip(expected) {
+        assert!((*time as f64 - expected).abs() < 2.0, "{times:?} {expected}"); // Each is cut to whole nanoseconds.
+    }
+    assert!(times.is_sorted(), "{times:?}");
+    // A T4 has its peers on PCI Express. By way of the host it would take longer as well.
+    let t4 = &profile::T4;
+    let staged = Profile { key: "made", peer: Figure { value: 0.0, ..t4.peer }, ..t4.clone() };
+    assert!(time_across(t4) < time_across(Box::leak(Box::new(staged))));
 }
 
 #[test]

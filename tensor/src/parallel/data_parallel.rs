@@ -1,0 +1,165 @@
+//! A module that runs each batch in parts, on several GPUs at once.
+
+use std::panic::Location;
+
+use super::error::ParallelError;
+use super::{gather, parallel_apply, replicate, scatter};
+use crate::ambient::Ambient;
+use crate::device::Device;
+use crate::error::Result;
+use crate::gpu::{self, DeviceProperties};
+use crate::nn::Module;
+use crate::scope;
+use crate::tensor::Tensor;
+
+/// The keyword arguments of `torch.nn.DataParallel`.
+#[derive(Clone, Debug, Default)]
+pub struct DataParallelOptions {
+    /// The GPUs to use; `None`: all of the machine.
+    pub device_ids: Option<Vec<usize>>,
+    /// Where the results are put together; `None`: on the first of them.
+    pub output_device: Option<usize>,
+    /// The dimension of the batch.
+    pub dim: i64,
+}
+
+/// A module that cuts each batch into parts, runs them on several GPUs, and puts the results together
+/// (`torch.nn.DataParallel`).
+///
+/// The module belongs on the first GPU. For each batch it is copied to the others, and the gradients of the copies
+/// are summed in its own parameters: so the first GPU has more to do, and more in its memory, than any other. A batch of
+/// fewer rows than GPUs leaves some without work. Where the machine has no GPU, the module runs as it is.
+///
+/// What the module writes to its buffers, the running averages of a batch norm for one, comes from the first part alone.
+///
+/// ```
+/// use todevice::parallel::DataParallel;
+/// use todevice::{Device, Machine, Result, Tensor, nn, nn::Module};
+///
+/// # "sim:t4x2".parse::<Machine>().unwrap().enter(|| -> Result<()> {
+/// let model = DataParallel::new(nn::Linear::new(8, 1)?)?;
+/// model.to(Device::cuda(0))?;
+/// let y = model.forward(&Tensor::randn(&[32, 8])?)?; // 16 rows on each GPU
+/// y.square()?.mean()?.backward()?;
+/// assert_eq!(y.device().to_string(), "cuda:0");
+/// assert_eq!(model.module().weight.grad().unwrap().device().to_string(), "cuda:0");
+/// # Ok(())
+/// # })?;
+/// # Ok::<(), todevice::Error>(())
+/// ```
+pub struct DataParallel<M: Module> {
+    module: M,
+    device_ids: Vec<usize>,
+    output_device: Device,
+    dim: i64,
+}
+
+impl<M: Module> DataParallel<M> {
+    /// `module` on all GPUs of the machine.
+    #[track_caller]
+    pub fn new(module: M) -> Result<DataParallel<M>> {
+        DataParallel::with_options(module, DataParallelOptions::default())
+    }
+
+    /// The same with options. For one GPU the module is moved there.
+    ///
+    /// Errors if there is no such GPU, and if none is named. Warns if one has less than three quarters of the memory or of the
+    /// multiprocessors of another.
+    #[track_caller]
+    pub fn with_options(module: M, options: DataParallelOptions) -> Result<DataParallel<M>> {
+        let _scope = scope::on_behalf_of(Location::caller());
+        let DataParallelOptions { device_ids, output_device, dim } = options;
+        if !gpu::is_available() {
+            return Ok(DataParallel { module, device_ids: Vec::new(), output_device: Device::Cpu, dim });
+        }
+        let device_ids = device_ids.unwrap_or_else(|| (0..gpu::device_count()).collect());
+        let first = *device_ids.first().ok_or(ParallelError::NoDevices)?;
+        let all = device_ids.iter().map(|index| gpu::get_device_properties(*index));
+        if let Some(warning) = imbalance(&device_ids, &all.collect::<Result<Vec<_>>>()?) {
+            Ambient::warn_once("imbalance of GPUs", || warning);
+        }
+        let output = output_device.unwrap_or(first);
+        gpu::check_ordinal(output)?;
+        if device_ids.len() == 1 {
+            module.to(Device::cuda(first))?;
+        }
+        Ok(DataParallel { module, device_ids, output_device: Device::cuda(output), dim })
+    }
+
+    /// The module itself (`DataParallel.module`): what is saved, and what is run on one GPU alone.
+    pub fn module(&self) -> &M {
+        &self.module
+    }
+}
+
+impl<M: Module> Module for DataParallel<M> {
+    fn name(&self) -> &'static str {
+        "DataParallel"
+    }
+
+    /// Errors if a parameter or a buffer is not on the first GPU, and for an input without the dimension of the batch.
+    #[track_caller]
+    fn forward(&self, input: &Tensor) -> Result<Tensor> {
+        let _scope = scope::on_behalf_of(Location::caller());
+        let Some(first) = self.device_ids.first() else { return self.module.forward(input) };
+        let first = Device::cuda(*first);
+        let parameters = self.module.parameters().into_iter().map(|parameter| parameter.tensor());
+        let buffers = self.module.named_buffers().into_iter().map(|(_, buffer)| buffer.tensor());
+        if let Some(other) = parameters.chain(buffers).find(|tensor| tensor.device() != first) {
+            return Err(ParallelError::NotOnFirstDevice { first, found: other.device() }.into());
+        }
+        let inputs = scatter(input, &self.device_ids, self.dim)?;
+        if let ([_], [input]) = (&self.device_ids[..], &inputs[..]) {
+            return self.module.forward(input);
+        }
+        let replicas = replicate(&self.module, &self.device_ids[..inputs.len()])?;
+        let outputs = parallel_apply(&replicas, &inputs)?;
+        gather(&outputs, self.output_device, self.dim)
+    }
+
+    fn children(&self) -> Vec<(String, &dyn Module)> {
+        vec![("module".to_owned(), &self.module)]
+    }
+}
+
+/// What is to be said if the slowest GPU holds the others up.
+fn imbalance(device_ids: &[usize], properties: &[DeviceProperties]) -> Option<String> {
+    let between = |values: Vec<f64>| {
+        let at = |value: f64| device_ids[values.iter().position(|other| *other == value).unwrap_or(0)];
+        let least = values.iter().copied().fold(f64::INFINITY, f64::min);
+        let most = values.iter().copied().fold(0.0, f64::max);
+        (least / most < 0.75).then(|| (at(least), at(most)))
+    };
+    let memory = properties.iter().map(|gpu| gpu.total_memory as f64).collect();
+    let multiprocessors = properties.iter().map(|gpu| gpu.multi_processor_count as f64).collect();
+    let (small, large) = between(memory).or_else(|| between(multiprocessors))?;
+    Some(format!(
+        "\n    There is an imbalance between your GPUs. You may want to exclude GPU {small} which\n    has less than 75% \
+         of the memory or cores of GPU {large}. You can do so by setting\n    the device_ids argument to DataParallel, or \
+         by setting the CUDA_VISIBLE_DEVICES\n    environment variable."
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::Machine;
+
+    #[test]
+    fn a_much_smaller_gpu_is_worth_a_warning() {
+        let machine: Machine = "sim:t4".parse().unwrap();
+        let t4 = machine.enter(|| gpu::get_device_properties(0)).unwrap();
+        let with = |change: fn(&mut DeviceProperties)| {
+            let mut other = t4.clone();
+            change(&mut other);
+            imbalance(&[3, 5, 4], &[t4.clone(), other, t4.clone()])
+        };
+        assert_eq!(with(|_| ()), None);
+        assert_eq!(with(|gpu| gpu.total_memory -= gpu.total_memory / 5), None);
+        let warning = with(|gpu| gpu.total_memory /= 2).unwrap();
+        assert!(warning.contains("You may want to exclude GPU 5 which\n    has less than 75%"), "{warning}");
+        assert!(warning.contains("cores of GPU 3."), "{warning}");
+        let warning = with(|gpu| gpu.multi_processor_count *= 2).unwrap();
+        assert!(warning.contains("exclude GPU 3 which") && warning.contains("cores of GPU 5."), "{warning}");
+    }
+}
