@@ -79,7 +79,7 @@ fn form(exercise: &Exercise) -> Result<String, String> {
         choices.chosen(first.ok_or_else(|| format!("{id}: its choices do not begin with the skeleton"))?);
     let mut html = format!(
         "<form class=\"choose\" data-id=\"{id}\" data-code=\"{}\">\n<p>Choose what stands in the marked \
-         places. The check is that of a terminal.</p>\n",
+         places. The check is the one that a terminal runs.</p>\n",
         escape(&Json::from_iter(choices.pieces.iter().map(json)).to_string())
     );
     for (place, (what, _)) in exercise.places.iter().enumerate() {

@@ -54,15 +54,16 @@ document.querySelector(".menu-title").role = "none";
 
 // What scrolls sideways can be scrolled with the keyboard.
 (() => {
-  const blocks = document.querySelectorAll("pre > code, .table-wrapper, .picture");
+  const blocks = [...document.querySelectorAll("pre > code, .table-wrapper, .picture")];
+  // All are measured before one is changed, or each change would lay out the page once more.
   const mark = () => {
-    for (const block of blocks) {
-      if (block.scrollWidth > block.clientWidth) block.tabIndex = 0;
+    const scroll = blocks.map(block => block.scrollWidth > block.clientWidth);
+    for (const [at, block] of blocks.entries()) {
+      if (scroll[at]) block.tabIndex = 0;
       else block.removeAttribute("tabindex");
     }
   };
-  mark();
-  // The window and the sidebar make the text narrower, the book's fonts make it wider.
+  // At first, and when the window or the sidebar make the text narrower; the book's fonts make it wider.
   new ResizeObserver(mark).observe(document.querySelector("main"));
   document.fonts.ready.then(mark);
 })();

@@ -67,7 +67,7 @@ impl Browser {
         let wanted = json!({
             "goog:chromeOptions": options,
             "goog:loggingPrefs": { "browser": "ALL" },
-            "timeouts": { "pageLoad": 15_000, "script": 60_000 },
+            "timeouts": { "pageLoad": 30_000, "script": 60_000 },
         });
         let wanted = json!({ "capabilities": { "alwaysMatch": wanted } });
         let made = browser.ask("", wanted).unwrap_or_else(|what| panic!("{NEEDED} ({what})"));
