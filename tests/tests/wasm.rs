@@ -46,8 +46,8 @@ fn built(package: &str) -> PathBuf {
     fetch_target();
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("the target folder");
     let build = Command::new(env!("CARGO"))
-        .args(["build", "--quiet", "--locked", "--package", package, "--profile", package])
-        .args(["--target", TARGET, "--target-dir"])
+        .args(["rustc", "--quiet", "--locked", "--package", package, "--profile", package])
+        .args(["--crate-type", "cdylib", "--target", TARGET, "--target-dir"])
         .arg(target)
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .output()
