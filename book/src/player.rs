@@ -50,6 +50,8 @@ fn compiled(course: &Course, package: &str, file: &str) -> Result<PathBuf, Strin
         // Where a library for Rust is asked for besides, as the tests do, Cargo leaves out `lto`.
         .args(["--crate-type", "cdylib", "--target", TARGET, "--target-dir"])
         .arg(&target)
+        // Of the profile's `strip` Cargo makes one that leaves the names in, and they weigh as much as all words of the labs.
+        .args(["--", "-C", "strip=symbols"])
         .current_dir(course.root())
         .output()
         .map_err(|error| format!("cargo: {error}"))?;

@@ -49,6 +49,7 @@ fn built(package: &str) -> PathBuf {
         .args(["rustc", "--quiet", "--locked", "--package", package, "--profile", package])
         .args(["--crate-type", "cdylib", "--target", TARGET, "--target-dir"])
         .arg(target)
+        .args(["--", "-C", "strip=symbols"])
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .output()
         .unwrap();
