@@ -100,7 +100,8 @@ fn the_first_and_the_last_output_of_every_chapter_run_and_match() {
         assert_eq!(bars, browser.value("document.querySelectorAll('figure.lab-output').length"), "{page}");
         for output in [FIRST, LAST] {
             assert!(run(&browser, output).starts_with("Done in "), "{page}: {}", state(&browser, output));
-            let [printed, live] = words(&browser, output);
+            // A page has no process to look at, for which the book prints dots in place of what differs from run to run.
+            let [printed, live] = words(&browser, output).map(|words| words.replace("N/A", "…"));
             // What drives GPUs of NVIDIA is in the binary, and not in a page.
             let live = live.replace("is_built()false", "is_built()true");
             assert_eq!(printed, live, "{page}");
