@@ -127,6 +127,16 @@ fn a_rank_that_dies_is_the_cause() {
     }
 }
 
+/// Which of two errors is told may not hang on how fast threads are: the one that came first.
+#[test]
+fn of_several_errors_the_first_is_told() {
+    for size in [2, 3].repeat(150) {
+        let error = machine("none").enter(|| dist::spawn(size, |_rank| Tensor::ones(&[4])?.reshape(&[3])));
+        let Err(Error::Rank(rank)) = error else { panic!("no rank has failed") };
+        assert_eq!(rank.rank, 0);
+    }
+}
+
 #[test]
 fn different_collectives_in_one_place_are_found() {
     for error in fails(2, |rank, device| {

@@ -139,12 +139,15 @@ impl Ranks {
         self.world.start_phase();
         // In the order in which they ended.
         let failed: Mutex<Vec<(usize, Error)>> = Mutex::default();
-        let one = |rank: usize, state: &mut S| match self.run_one(rank, || program(rank, state)) {
-            Ok(value) => Some(value),
-            Err(error) => {
+        let one = |rank: usize, state: &mut S| {
+            self.world.begin(rank);
+            let (ended, result) = self.run_one(rank, || program(rank, state));
+            let value = result.map_err(|error| {
                 failed.lock().unwrap_or_else(PoisonError::into_inner).push((rank, error));
-                None
-            }
+            });
+            // Only now, or the next one's error could be noted first.
+            self.world.finish(rank, ended);
+            value.ok()
         };
         let values: Vec<Option<T>> = if self.world.has_threads() {
             std::thread::scope(|scope| {
@@ -175,10 +178,9 @@ impl Ranks {
         }
     }
 
-    /// Runs a rank's part of a phase when it is its turn, and hands on the baton.
-    fn run_one<T>(&self, rank: usize, program: impl FnOnce() -> Result<T>) -> Result<T> {
+    /// Runs a rank's part of a phase, whose turn it is.
+    fn run_one<T>(&self, rank: usize, program: impl FnOnce() -> Result<T>) -> (Ended, Result<T>) {
         let Rank { machine, device } = &self.ranks[rank];
-        self.world.begin(rank);
         let run = || {
             machine.enter(|| {
                 if let Some(cuda) = machine.cuda() {
@@ -192,7 +194,7 @@ impl Ranks {
             })
         };
         let result = catch_unwind(AssertUnwindSafe(run)).map_err(|panic| message_of(&*panic));
-        let (ended, result) = match result {
+        match result {
             Ok(Ok(value)) => (Ended::Returned, Ok(value)),
             Ok(Err(error)) => {
                 let first_line = error.to_string().lines().next().unwrap_or_default().to_owned();
@@ -202,9 +204,7 @@ impl Ranks {
                 let error = Error::custom(format!("a rank panicked: {message}"));
                 (Ended::Panicked(message), Err(error))
             }
-        };
-        self.world.finish(rank, ended);
-        result
+        }
     }
 }
 
