@@ -127,7 +127,7 @@ fn a_rank_that_dies_is_the_cause() {
     }
 }
 
-/// Which of two errors is told may not hang on how fast threads are: the one that came first.
+/// Where several ranks fail, the first error is told, however fast the threads of the others are.
 #[test]
 fn of_several_errors_the_first_is_told() {
     for size in [2, 3].repeat(150) {

@@ -139,30 +139,26 @@ impl Ranks {
         self.world.start_phase();
         // In the order in which they ended.
         let failed: Mutex<Vec<(usize, Error)>> = Mutex::default();
+        let fail = |rank, error| failed.lock().unwrap_or_else(PoisonError::into_inner).push((rank, error));
         let one = |rank: usize, state: &mut S| {
             self.world.begin(rank);
             let (ended, result) = self.run_one(rank, || program(rank, state));
-            let value = result.map_err(|error| {
-                failed.lock().unwrap_or_else(PoisonError::into_inner).push((rank, error));
-            });
-            // Only now, or the next one's error could be noted first.
+            let value = result.map_err(|error| fail(rank, error)).ok();
+            // The next rank goes on only now: before, its error could have been noted ahead of this one's.
             self.world.finish(rank, ended);
-            value.ok()
+            value
         };
         let values: Vec<Option<T>> = if self.world.has_threads() {
             std::thread::scope(|scope| {
-                let one = &one;
+                let (one, fail) = (&one, &fail);
                 let mut threads = Vec::new();
                 for (rank, state) in states.iter_mut().enumerate() {
                     let builder = std::thread::Builder::new().name(format!("rank {rank}")).stack_size(STACK);
                     let started = builder.spawn_scoped(scope, move || one(rank, state));
                     threads.push(started.map_err(|error| {
                         let error = format!("a thread for a rank cannot be started: {error}");
-                        self.world.never_begins(rank, error.clone());
-                        failed
-                            .lock()
-                            .unwrap_or_else(PoisonError::into_inner)
-                            .push((rank, Error::custom(error)));
+                        fail(rank, Error::custom(error.clone()));
+                        self.world.never_begins(rank, error);
                     }));
                 }
                 threads.into_iter().map(|thread| thread.ok()?.join().ok().flatten()).collect()
@@ -178,7 +174,7 @@ impl Ranks {
         }
     }
 
-    /// Runs a rank's part of a phase, whose turn it is.
+    /// Runs one rank's part of a phase, once it is that rank's turn.
     fn run_one<T>(&self, rank: usize, program: impl FnOnce() -> Result<T>) -> (Ended, Result<T>) {
         let Rank { machine, device } = &self.ranks[rank];
         let run = || {
