@@ -18,6 +18,8 @@ use todevice::{
 };
 use todevice::{DType::BF16, DType::F16, DType::F32, DType::F64};
 
+use crate::seeded;
+
 const CPU: DeviceType = DeviceType::Cpu;
 const CUDA: DeviceType = DeviceType::Cuda;
 
@@ -780,19 +782,20 @@ fn one_that_is_not_enabled_passes_everything_through() -> Result<()> {
 
 #[test]
 fn gradients_are_clipped_once_they_are_unscaled() -> Result<()> {
-    let clipped = |scaled: bool| -> Result<(f64, Vec<f32>)> {
-        manual_seed(3);
-        let model = nn::Linear::new(4, 2)?;
-        let mut optimizer =
-            optim::SGD::new(model.parameters(), SGDOptions { lr: 0.5, ..Default::default() })?;
-        let mut scaler = GradScaler::new(GradScalerOptions { enabled: scaled, ..on_cpu() })?;
-        let loss = model.forward(&Tensor::ones(&[1, 4])?)?.square()?.sum()?;
-        scaler.scale(&loss)?.backward()?;
-        scaler.unscale_(&optimizer)?;
-        let norm = clip_grad_norm_(&model.parameters(), 0.1, Default::default())?.item()?;
-        scaler.step(&mut optimizer)?;
-        scaler.update()?;
-        Ok((norm, model.weight.tensor().to_vec::<f32>()?))
+    let clipped = |scaled: bool| {
+        seeded(3, || -> Result<(f64, Vec<f32>)> {
+            let model = nn::Linear::new(4, 2)?;
+            let mut optimizer =
+                optim::SGD::new(model.parameters(), SGDOptions { lr: 0.5, ..Default::default() })?;
+            let mut scaler = GradScaler::new(GradScalerOptions { enabled: scaled, ..on_cpu() })?;
+            let loss = model.forward(&Tensor::ones(&[1, 4])?)?.square()?.sum()?;
+            scaler.scale(&loss)?.backward()?;
+            scaler.unscale_(&optimizer)?;
+            let norm = clip_grad_norm_(&model.parameters(), 0.1, Default::default())?.item()?;
+            scaler.step(&mut optimizer)?;
+            scaler.update()?;
+            Ok((norm, model.weight.tensor().to_vec::<f32>()?))
+        })
     };
     let (plain, scaled) = (clipped(false)?, clipped(true)?);
     assert!(plain.0 > 0.1);

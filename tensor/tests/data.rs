@@ -16,7 +16,9 @@ use todevice::data::{
     Subset, SubsetRandomSampler, TensorDataset, default_collate, get_worker_info, random_split,
 };
 use todevice::errors::{DataError, IndexError};
-use todevice::{DType, Error, Generator, Machine, Result, Tensor, is_grad_enabled, manual_seed, no_grad};
+use todevice::{DType, Error, Generator, Machine, Result, Tensor, is_grad_enabled, no_grad};
+
+use crate::seeded;
 
 // ------------------------------------------------------------------------------------------------ helpers
 
@@ -26,14 +28,6 @@ type Batches = Vec<Vec<i64>>;
 fn numbers(n: usize) -> TensorDataset<1> {
     let values: Vec<i64> = (0..n as i64).collect();
     TensorDataset::new([Tensor::from_slice(&values, &[n]).unwrap()]).unwrap()
-}
-
-/// Runs `program` as a fresh process after `torch.manual_seed(seed)`.
-fn seeded<R>(seed: u64, program: impl FnOnce() -> R) -> R {
-    Machine::new().enter(|| {
-        manual_seed(seed);
-        program()
-    })
 }
 
 fn generator(seed: Option<u64>) -> Option<Generator> {

@@ -6,8 +6,10 @@ use todevice::autograd::BackwardOptions;
 use todevice::nn::{self, Module};
 use todevice::{
     Approximate, AvgPool2dOptions, BatchNormArguments, DType, Device, Error, Machine, MaxPool2dOptions, Pair,
-    Result, Tensor, cuda, manual_seed, no_grad,
+    Result, Tensor, cuda, no_grad,
 };
+
+use crate::seeded;
 
 fn tensor(value: &Value) -> Tensor {
     let sizes: Vec<usize> =
@@ -367,31 +369,32 @@ fn running_sums_of_all_types_begin_with_nothing() -> Result<()> {
 
 #[test]
 fn embeddings_start_as_in_pytorch_and_learn_all_rows_but_the_padding() -> Result<()> {
-    manual_seed(0);
-    let padded = nn::EmbeddingOptions { padding_idx: Some(2), ..Default::default() };
-    let layer = nn::Embedding::with_options(10, 3, padded)?;
-    let weight = layer.weight.tensor().narrow(0, 0, 4)?;
-    let expected = Tensor::new([
-        [-1.125_839_8f32, -1.152_360_2, -0.250_578_58],
-        [-0.433_878_8, 0.848_710_36, 0.692_009_15],
-        [0.0, 0.0, 0.0],
-        [-1.263_334_8, 0.349_983_2, 0.308_133_94],
-    ])?;
-    assert!(weight.detach().allclose(&expected, 1e-6, 0.0)?, "{weight}");
-    assert_eq!(layer.to_string(), "Embedding(10, 3, padding_idx=2)");
-    assert_eq!(nn::Embedding::new(4, 3)?.to_string(), "Embedding(4, 3)");
-    let last = nn::EmbeddingOptions { padding_idx: Some(-1), dtype: DType::F64 };
-    let layer = nn::Embedding::with_options(4, 3, last)?;
-    assert_eq!(layer.to_string(), "Embedding(4, 3, padding_idx=3)");
-    assert_eq!(
-        (layer.weight.tensor().dtype(), layer.weight.tensor().get(3)?.abs()?.sum()?.item()?),
-        (DType::F64, 0.0)
-    );
-    layer.forward(&Tensor::new([[0i64, 1, 1], [3, 3, 3]])?)?.sum()?.backward()?;
-    let grad = layer.weight.grad().unwrap();
-    assert_eq!(grad.to_vec::<f64>()?, [1.0, 1.0, 1.0, 2.0, 2.0, 2.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]);
-    nn::Embedding::new(0, 3)?;
-    Ok(())
+    seeded(0, || {
+        let padded = nn::EmbeddingOptions { padding_idx: Some(2), ..Default::default() };
+        let layer = nn::Embedding::with_options(10, 3, padded)?;
+        let weight = layer.weight.tensor().narrow(0, 0, 4)?;
+        let expected = Tensor::new([
+            [-1.125_839_8f32, -1.152_360_2, -0.250_578_58],
+            [-0.433_878_8, 0.848_710_36, 0.692_009_15],
+            [0.0, 0.0, 0.0],
+            [-1.263_334_8, 0.349_983_2, 0.308_133_94],
+        ])?;
+        assert!(weight.detach().allclose(&expected, 1e-6, 0.0)?, "{weight}");
+        assert_eq!(layer.to_string(), "Embedding(10, 3, padding_idx=2)");
+        assert_eq!(nn::Embedding::new(4, 3)?.to_string(), "Embedding(4, 3)");
+        let last = nn::EmbeddingOptions { padding_idx: Some(-1), dtype: DType::F64 };
+        let layer = nn::Embedding::with_options(4, 3, last)?;
+        assert_eq!(layer.to_string(), "Embedding(4, 3, padding_idx=3)");
+        assert_eq!(
+            (layer.weight.tensor().dtype(), layer.weight.tensor().get(3)?.abs()?.sum()?.item()?),
+            (DType::F64, 0.0)
+        );
+        layer.forward(&Tensor::new([[0i64, 1, 1], [3, 3, 3]])?)?.sum()?.backward()?;
+        let grad = layer.weight.grad().unwrap();
+        assert_eq!(grad.to_vec::<f64>()?, [1.0, 1.0, 1.0, 2.0, 2.0, 2.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]);
+        nn::Embedding::new(0, 3)?;
+        Ok(())
+    })
 }
 
 #[test]

@@ -60,13 +60,33 @@ mod views;
 mod vision;
 mod words;
 
-/// Tests share a process, whose own generator whoever stands beside may draw from. This one does so while all others run (its
-/// name is the first), so that a test which seeds that generator, where it should enter a machine, fails at once.
+use std::io::Write;
+
+use todevice::{Machine, manual_seed};
+
+/// Runs `program` as a fresh process does after `torch.manual_seed(seed)`.
+fn seeded<R>(seed: u64, program: impl FnOnce() -> R) -> R {
+    Machine::new().enter(|| {
+        manual_seed(seed);
+        program()
+    })
+}
+
+/// Tests share a process, and whoever stands beside may draw from its generator. So a test that needs certain numbers is
+/// [`seeded`]. This one looks, while all others run (its name is the first), whether somebody seeds the generator of the
+/// process instead, and ends the tests if so.
 #[test]
-fn a_bystander_draws_all_the_while() {
+fn a_bystander_sees_who_seeds_the_process() {
     std::thread::spawn(|| {
+        let untouched = Machine::default_generator().initial_seed();
         loop {
-            todevice::Tensor::rand(&[1]).unwrap();
+            let seed = Machine::default_generator().initial_seed();
+            if seed != untouched {
+                // What is written this way is shown. `eprintln!` would add to the output of this test, which has passed.
+                let _ =
+                    writeln!(std::io::stderr(), "a test seeds the process with {seed}: use `seeded` there");
+                std::process::exit(101);
+            }
             std::thread::sleep(std::time::Duration::from_micros(100));
         }
     });

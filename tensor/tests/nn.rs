@@ -6,6 +6,8 @@ use todevice::optim::ParamGroup;
 use todevice::prelude::*;
 use todevice::{Machine, nn::Parameter};
 
+use crate::seeded;
+
 fn model() -> Result<nn::Sequential> {
     Ok(nn::Sequential::new((
         nn::Linear::new(3, 4)?,
@@ -81,30 +83,32 @@ fn models_print_as_in_pytorch() -> Result<()> {
 
 #[test]
 fn train_and_eval_reach_every_layer() -> Result<()> {
-    manual_seed(0);
-    let model = nn::Sequential::new((nn::Sequential::new((nn::Dropout::new(0.5)?, nn::ReLU)), nn::ReLU));
-    let x = Tensor::ones(&[1000])?;
-    assert!(model.forward(&x)?.eq(0.0)?.any()?.is_nonzero()?, "dropout starts in training mode");
-    model.eval();
-    assert!(model.forward(&x)?.equal(&x)?);
-    model.train();
-    assert!(!model.forward(&x)?.equal(&x)?);
-    Ok(())
+    seeded(0, || {
+        let model = nn::Sequential::new((nn::Sequential::new((nn::Dropout::new(0.5)?, nn::ReLU)), nn::ReLU));
+        let x = Tensor::ones(&[1000])?;
+        assert!(model.forward(&x)?.eq(0.0)?.any()?.is_nonzero()?, "dropout starts in training mode");
+        model.eval();
+        assert!(model.forward(&x)?.equal(&x)?);
+        model.train();
+        assert!(!model.forward(&x)?.equal(&x)?);
+        Ok(())
+    })
 }
 
 #[test]
 fn a_state_dict_goes_into_another_model() -> Result<()> {
-    manual_seed(1);
-    let (one, other) = (model()?, model()?);
-    one.eval();
-    other.eval();
-    let x = Tensor::randn(&[5, 3])?;
-    assert!(!one.forward(&x)?.equal(&other.forward(&x)?)?);
-    let keys = other.load_state_dict(&one.state_dict(), true)?;
-    assert!(keys.missing_keys.is_empty() && keys.unexpected_keys.is_empty());
-    assert!(one.forward(&x)?.equal(&other.forward(&x)?)?);
-    assert!(other.parameters().iter().all(Parameter::requires_grad));
-    Ok(())
+    seeded(1, || {
+        let (one, other) = (model()?, model()?);
+        one.eval();
+        other.eval();
+        let x = Tensor::randn(&[5, 3])?;
+        assert!(!one.forward(&x)?.equal(&other.forward(&x)?)?);
+        let keys = other.load_state_dict(&one.state_dict(), true)?;
+        assert!(keys.missing_keys.is_empty() && keys.unexpected_keys.is_empty());
+        assert!(one.forward(&x)?.equal(&other.forward(&x)?)?);
+        assert!(other.parameters().iter().all(Parameter::requires_grad));
+        Ok(())
+    })
 }
 
 #[test]
@@ -141,8 +145,7 @@ fn a_state_dict_that_does_not_fit_changes_nothing_and_says_why() -> Result<()> {
 #[test]
 fn an_optimizer_made_before_the_model_moved_updates_the_moved_model() -> Result<()> {
     let train = |optimizer_first: bool| -> Result<Vec<f64>> {
-        Machine::new().enter(|| {
-            manual_seed(3);
+        seeded(3, || {
             let model = nn::Sequential::new((nn::Linear::new(3, 4)?, nn::Tanh, nn::Linear::new(4, 1)?));
             let x = Tensor::randn_with(&[8, 3], DType::F64, None)?;
             let new = || optim::Adam::new(model.parameters(), AdamOptions { lr: 0.1, ..Default::default() });

@@ -7,9 +7,9 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
-use todevice::{
-    CrossEntropyOptions, DType, Device, Machine, Operand, Reduction, Result, Scalar, Tensor, manual_seed,
-};
+use todevice::{CrossEntropyOptions, DType, Device, Machine, Operand, Reduction, Result, Scalar, Tensor};
+
+use crate::seeded;
 
 const LETTERS: [(char, DType); 6] = [
     ('b', DType::Bool),
@@ -559,8 +559,7 @@ fn deviations_are_squared_where_their_squares_fit() {
 #[test]
 fn random_whole_numbers_of_floats_are_drawn_between_floats() {
     let drawn = |low: i64, high: i64, dtype| {
-        manual_seed(3);
-        floats(&Tensor::randint_with(low, high, &[4], dtype, None).unwrap())
+        seeded(3, || floats(&Tensor::randint_with(low, high, &[4], dtype, None).unwrap()))
     };
     let large = 1 << 40;
     assert_eq!(drawn(0, 1 << 31, DType::F32), [322108832.0, 540317056.0, 399205952.0, 1465378304.0]);

@@ -8,6 +8,8 @@ use todevice::nn::{self, Module};
 use todevice::optim::{self, AdamOptions, Optimizer};
 use todevice::prelude::*;
 
+use crate::seeded;
+
 /// A folder of a test's own, which is gone afterwards.
 struct Folder(PathBuf);
 
@@ -334,22 +336,23 @@ fn accuracy_of(model: &nn::Sequential, epochs: usize) -> Result<f64> {
 
 #[test]
 fn a_small_network_of_convolutions_learns_made_images_and_a_linear_model_does_not() -> Result<()> {
-    manual_seed(0);
-    let network = nn::Sequential::new((
-        nn::Conv2d::new(1, 12, 5)?,
-        nn::BatchNorm2d::new(12)?,
-        nn::ReLU,
-        nn::MaxPool2d::new(2),
-        nn::Conv2d::new(12, 24, 3)?,
-        nn::BatchNorm2d::new(24)?,
-        nn::ReLU,
-        nn::AdaptiveAvgPool2d::new(1),
-        nn::Flatten::default(),
-        nn::Linear::new(24, 10)?,
-    ));
-    let linear = nn::Sequential::new((nn::Flatten::default(), nn::Linear::new(784, 10)?));
-    let (network, linear) = (accuracy_of(&network, 5)?, accuracy_of(&linear, 5)?);
-    assert!(network > 0.9 && linear < 0.4, "of 200 images: network {network}, linear {linear}");
-    println!("network {network}, linear {linear}");
-    Ok(())
+    seeded(0, || {
+        let network = nn::Sequential::new((
+            nn::Conv2d::new(1, 12, 5)?,
+            nn::BatchNorm2d::new(12)?,
+            nn::ReLU,
+            nn::MaxPool2d::new(2),
+            nn::Conv2d::new(12, 24, 3)?,
+            nn::BatchNorm2d::new(24)?,
+            nn::ReLU,
+            nn::AdaptiveAvgPool2d::new(1),
+            nn::Flatten::default(),
+            nn::Linear::new(24, 10)?,
+        ));
+        let linear = nn::Sequential::new((nn::Flatten::default(), nn::Linear::new(784, 10)?));
+        let (network, linear) = (accuracy_of(&network, 5)?, accuracy_of(&linear, 5)?);
+        assert!(network > 0.9 && linear < 0.4, "of 200 images: network {network}, linear {linear}");
+        println!("network {network}, linear {linear}");
+        Ok(())
+    })
 }
