@@ -14,9 +14,10 @@ self.addEventListener("activate", event => event.waitUntil((async () => {
   await clients.claim();
 })()));
 
-// A page tells what it has loaded before this began, or that all of the book is to be kept.
+// A page tells what it has loaded, or that all of the book is to be kept; where it sends a port, it is told how that went.
 self.addEventListener("message", event => {
   const { keep } = event.data;
+  const tell = kept => event.ports[0]?.postMessage({ kept });
   const done = (async () => {
     const cache = await caches.open(CACHE);
     for (const url of keep) {
@@ -25,10 +26,7 @@ self.addEventListener("message", event => {
       if (answer.ok) await cache.put(url, answer);
     }
   })();
-  event.waitUntil(done.then(
-    () => event.source.postMessage({ kept: keep.length }),
-    () => event.source.postMessage({ kept: 0 }),
-  ));
+  event.waitUntil(done.then(() => tell(keep.length), () => tell(0)));
 });
 
 // The network first, since pages change; what a name with a hash stands for never does.

@@ -258,8 +258,13 @@ for (const [place, figure] of runs.isHere ? [...document.querySelectorAll("figur
     try {
       await navigator.serviceWorker.register(keeper);
       const { active } = await navigator.serviceWorker.ready;
-      const loaded = performance.getEntriesByType("resource").map(entry => entry.name).filter(isOurs);
-      active.postMessage({ keep: [location.href.split(/[?#]/)[0], ...loaded] });
+      active.postMessage({ keep: [location.href.split(/[?#]/)[0]] });
+      // All that the page has loaded and will load, since it may be long before the worker sees its requests: a page that was
+      // reloaded with Shift never has a worker.
+      new PerformanceObserver(loaded => {
+        const keep = loaded.getEntries().map(entry => entry.name).filter(isOurs);
+        if (keep.length > 0) active.postMessage({ keep });
+      }).observe({ type: "resource", buffered: true });
     } catch { return; /* Not here: the page is whole without it. */ }
     for (const place of document.querySelectorAll(".save-offline")) {
       const save = document.createElement("button");
@@ -271,10 +276,11 @@ for (const [place, figure] of runs.isHere ? [...document.querySelectorAll("figur
         status.textContent = " Saving …";
         try {
           const files = await (await fetch(new URL("offline.json", keeper))).json();
-          navigator.serviceWorker.addEventListener("message", ({ data }) => {
+          const { port1, port2 } = new MessageChannel();
+          port1.onmessage = ({ data }) => {
             status.textContent = data.kept ? ` Saved: ${data.kept} files. You can read and run all of it without a network.` : " It could not be saved.";
-          }, { once: true });
-          (await navigator.serviceWorker.ready).active.postMessage({ keep: files.map(file => new URL(file, keeper).href) });
+          };
+          (await navigator.serviceWorker.ready).active.postMessage({ keep: files.map(file => new URL(file, keeper).href) }, [port2]);
         } catch { status.textContent = " It could not be saved."; }
       });
       place.replaceChildren(save, status);

@@ -231,21 +231,9 @@ fn what_opens_is_accessible() {
     none(&found);
 }
 
-/// Waits a little for what takes its time.
+/// Waits for what takes its time, which is long on a busy computer.
 #[track_caller]
 fn wait_until(browser: &Browser, condition: &str) {
-    for _ in 0..50 {
-        if browser.value(condition) == json!(true) {
-            return;
-        }
-        std::thread::sleep(std::time::Duration::from_millis(100));
-    }
-    panic!("not within 5 seconds: {condition}");
-}
-
-/// Waits for a lab, which takes long on a busy computer.
-#[track_caller]
-fn wait_long(browser: &Browser, condition: &str) {
     for _ in 0..1200 {
         if browser.value(condition) == json!(true) {
             return;

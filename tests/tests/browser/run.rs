@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::driver::{Browser, ENTER};
 use crate::site::{BOOK, ClosingSite};
-use crate::{MODES, at, faults, none, show_as, wait_long, wait_until};
+use crate::{MODES, at, faults, none, show_as, wait_until};
 
 /// The first output of a page, with its fold and all others open.
 const FIRST: &str = "document.querySelector('figure.lab-output')";
@@ -42,7 +42,7 @@ fn press_run(browser: &Browser, output: &str) {
 #[track_caller]
 fn run(browser: &Browser, output: &str) -> String {
     press_run(browser, output);
-    wait_long(
+    wait_until(
         browser,
         &format!("/^(Done|It failed)/.test({output}.querySelector('.run-state').textContent)"),
     );
@@ -142,7 +142,7 @@ fn settings_are_the_flags_of_the_lab() {
     unfold(&browser);
     browser.value(&format!("{FIRST}.querySelector('.run-bar [aria-controls]').focus()"));
     browser.press(&[ENTER]);
-    wait_long(&browser, &format!("{FIRST}.querySelectorAll('.run-knobs label').length > 3"));
+    wait_until(&browser, &format!("{FIRST}.querySelectorAll('.run-knobs label').length > 3"));
     none(&faults(&browser, json!({})));
     let flags = browser.lines(&format!(
         "return [...{FIRST}.querySelectorAll('.run-knobs code')].map(flag => flag.textContent)"
@@ -160,6 +160,29 @@ fn settings_are_the_flags_of_the_lab() {
     assert_ne!(printed, live);
 }
 
+/// All that the page has loaded is kept: nothing is if the list is empty, and then this is not so.
+const IS_KEPT: &str = "(async () => {
+    const used = [location.href, ...performance.getEntriesByType('resource').map(({ name }) => name)];
+    const kept = await Promise.all(used.map(name => caches.match(name)));
+    return used.length > 1 && kept.every(answer => answer);
+})()";
+
+/// A page that was reloaded past its service worker has none, so that it must tell by itself what it loads.
+#[test]
+fn a_page_without_its_worker_is_kept_as_well() {
+    let site = ClosingSite::serve(BOOK.folder.clone());
+    let browser = Browser::start();
+    browser.open(&site.url("02-golden-rule.html"));
+    wait_until(&browser, "navigator.serviceWorker.controller !== null");
+    wait_until(&browser, IS_KEPT);
+    browser.cdp("Page.reload", json!({ "ignoreCache": true }));
+    wait_until(&browser, "document.readyState === 'complete'");
+    assert_eq!(browser.value("navigator.serviceWorker.controller"), json!(null));
+    unfold(&browser);
+    assert!(run(&browser, FIRST).starts_with("Done in "), "{}", state(&browser, FIRST));
+    wait_until(&browser, IS_KEPT);
+}
+
 /// The page has been read once, and its lab has run once.
 #[test]
 fn a_page_that_was_read_is_there_without_a_network() {
@@ -170,8 +193,7 @@ fn a_page_that_was_read_is_there_without_a_network() {
     wait_until(&browser, "navigator.serviceWorker.controller !== null");
     unfold(&browser);
     assert!(run(&browser, FIRST).starts_with("Done in "), "{}", state(&browser, FIRST));
-    let used = "performance.getEntriesByType('resource').map(({ name }) => caches.match(name))";
-    wait_until(&browser, &format!("Promise.all({used}).then(kept => kept.every(answer => answer))"));
+    wait_until(&browser, IS_KEPT);
     site.close();
     browser.open(&page);
     unfold(&browser);
