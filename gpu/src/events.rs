@@ -302,10 +302,10 @@ impl Recorder {
         !self.logs.is_empty()
     }
 
-    /// Whether a recording has seen work for a device.
-    pub fn saw(&self, device: usize) -> bool {
+    /// Whether a recording has seen work for a device, of this rank where there are several.
+    pub fn saw(&self, device: usize, rank: Option<usize>) -> bool {
         let mut calls = self.logs.iter().flat_map(|log| &log.calls);
-        calls.any(|call| call.stream.device == device && call.op.is_some())
+        calls.any(|call| call.stream.device == device && call.op.is_some() && call.rank == rank)
     }
 
     /// Whether it is time to fetch the spans of the driver.

@@ -14,6 +14,7 @@ pub use memory::DeviceMemory;
 use streams::StreamPool;
 pub use waits::SyncDebugMode;
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -41,6 +42,8 @@ pub struct Cuda {
     pinned: Mutex<PinnedCache>,
     sync_debug: Mutex<SyncDebugMode>,
     launch_blocking: AtomicBool,
+    /// Which devices the driver has been asked to let read which others' memory: once is enough, and takes long.
+    peers: Mutex<BTreeSet<(usize, usize)>>,
     recorder: Arc<Mutex<Recorder>>,
     /// The thread that drives simulated devices: with two, the order of the work would be an accident. 0 before the first.
     thread: AtomicU64,
@@ -88,6 +91,7 @@ impl Cuda {
             pinned: Mutex::default(),
             sync_debug: Mutex::default(),
             launch_blocking: AtomicBool::default(),
+            peers: Mutex::default(),
             driver,
             machine,
             clock,
@@ -230,10 +234,11 @@ impl Cuda {
 
     /// Waits for all work that a recording has seen, and fetches when it ran.
     pub fn finish_recorded(&self) {
+        let rank = self.member.as_ref().map(|member| member.rank);
         for device in 0..self.devices.len() {
             // A device that was not used is left so: its first use takes long. One that has failed has its
             // spans up to then.
-            if lock(&self.recorder).saw(device) {
+            if lock(&self.recorder).saw(device, rank) {
                 let _ = self.driver.synchronize(device);
             }
         }

@@ -3,12 +3,14 @@
 
 use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 use std::thread;
+use std::time::Duration;
 
 use todevice::GpuError;
 use todevice::autograd::BackwardOptions;
 use todevice::errors::DataError;
 use todevice::nn::utils::clip_grad_norm_;
 use todevice::prelude::*;
+use todevice::time::Instant;
 use todevice::{CopyOptions, Machine, TensorOptions, ToOptions, cuda};
 
 fn on(gpus: &str, test: impl FnOnce() -> Result<()>) -> Result<()> {
@@ -1354,6 +1356,22 @@ fn reading_waits_once_and_computing_never_does() -> Result<()> {
             (1, 4, 1, 0)
         );
         assert_eq!(Tensor::new([1i64, 2])?.cuda()?.to_string(), "tensor([1, 2], device='cuda:0')");
+        Ok(())
+    })
+}
+
+/// It takes the host 2 ms, and PyTorch remembers it too.
+#[test]
+fn peer_access_is_asked_for_once() -> Result<()> {
+    on("sim:t4x2", || {
+        let x = Tensor::ones_with(&[4], Device::cuda(0))?;
+        let copy = || -> Result<Duration> {
+            let start = Instant::now();
+            x.to(Device::cuda(1))?;
+            Ok(start.elapsed())
+        };
+        copy()?;
+        assert!(copy()? < Duration::from_micros(500));
         Ok(())
     })
 }

@@ -7,6 +7,7 @@ use super::{Cuda, DeviceMemory};
 use crate::driver::{Driver, DriverResult, HostSource, HostTarget, OpId, StreamId};
 use crate::error::gpu::Result;
 use crate::events::{CopyKind, EventKind};
+use crate::lock::lock;
 use crate::pinned::PinnedMemory;
 
 /// Memory from a byte on.
@@ -108,11 +109,15 @@ impl Cuda {
         self.check_thread()?;
         let (source, target) = (from.current_stream(), to.current_stream());
         self.submit(source, copy(CopyKind::Peer, bytes), |driver| {
-            if driver.can_access_peer(from.device, to.device)? {
-                match driver.enable_peer_access(from.device, to.device) {
-                    Err(error) if error.name == "cudaErrorPeerAccessAlreadyEnabled" => {}
-                    enabled => enabled?,
+            let pair = (from.device, to.device);
+            if !lock(&self.peers).contains(&pair) {
+                if driver.can_access_peer(from.device, to.device)? {
+                    match driver.enable_peer_access(from.device, to.device) {
+                        Err(error) if error.name == "cudaErrorPeerAccessAlreadyEnabled" => {}
+                        enabled => enabled?,
+                    }
                 }
+                lock(&self.peers).insert(pair);
             }
             // What each of the two devices was asked to do before comes first, and what comes after waits.
             self.order(target, source)?;

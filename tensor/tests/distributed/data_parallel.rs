@@ -569,3 +569,29 @@ fn the_first_bucket_leaves_before_the_last_kernel_of_the_backward_pass() -> Resu
     }
     Ok(())
 }
+
+/// Each rank has GPUs of its own to finish, and not those that another has used.
+#[test]
+fn a_recording_takes_no_time_from_ranks() -> Result<()> {
+    machine("sim:t4x2").enter(|| {
+        let ranks = Ranks::new(2)?;
+        let mut tensors = ranks.run(|rank| {
+            let device = rank_on_gpu(rank)?;
+            Tensor::ones_with(&[8], device)
+        })?;
+        let (started, _) = Machine::current().profile(|| {
+            ranks.run_each(&mut tensors, |_, x| {
+                let start = todevice::time::Instant::now();
+                dist::all_reduce(x, ReduceOp::Sum)?;
+                Ok(start)
+            })
+        });
+        let mut started = started?;
+        let times = ranks.run_each(&mut started, |_, start| {
+            cuda::synchronize()?;
+            Ok(start.elapsed())
+        })?;
+        assert!(times.iter().all(|time| time.as_millis() < 1), "{times:?}");
+        Ok(())
+    })
+}
