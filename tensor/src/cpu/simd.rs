@@ -8,6 +8,7 @@
 //! A page of a browser has one kind of vectors. There such a function is compiled once, and called: it is small that way,
 //! and a browser compiles a function in a hurry and again with care, but goes over to the better code only at a call.
 
+use std::cell::Cell;
 use std::sync::OnceLock;
 use std::{env, thread};
 
@@ -102,10 +103,25 @@ pub(crate) fn has_avx512() -> bool {
 /// its parts, and a pool's thread that waits takes up other jobs of the pool meanwhile. Those would then
 /// run in the middle of an operation, under its locks and its grad mode.
 pub(crate) fn threads() -> usize {
-    if cfg!(target_arch = "wasm32") || rayon::current_thread_index().is_some() || !pool_runs() {
+    if cfg!(target_arch = "wasm32") || is_alone() || !pool_runs() {
         return 1;
     }
     rayon::current_num_threads()
+}
+
+thread_local! {
+    static WORKS_FOR_THE_POOL: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether this thread has to compute without the pool's: it is one of them, or one of them waits for it.
+pub(crate) fn is_alone() -> bool {
+    rayon::current_thread_index().is_some() || WORKS_FOR_THE_POOL.get()
+}
+
+/// What a thread does first that is started by another, which `is_alone` or not and waits for it. If all threads of the pool
+/// waited for such threads, and these for the pool, that would be for ever.
+pub(crate) fn start_for(alone: bool) {
+    WORKS_FOR_THE_POOL.set(alone);
 }
 
 /// Whether the thread pool could be started: where threads are rationed it may not, and asking it for

@@ -1,5 +1,6 @@
 //! What goes wrong between ranks, and how it is said.
 
+use std::sync::mpsc;
 use std::time::Duration;
 
 use todevice::distributed::{self as dist, DistributedError, InitOptions, MeetingError, Ranks, ReduceOp};
@@ -124,6 +125,26 @@ fn a_rank_that_dies_is_the_cause() {
         Err(error)
     }) {
         assert!(error.to_string().starts_with("a rank panicked: one and one is 2"), "{error}");
+    }
+}
+
+/// All threads of the pool wait for ranks that compute what is worth several threads. None of them is free to help.
+#[test]
+fn ranks_started_by_the_jobs_of_a_thread_pool_end() {
+    let (done, ends) = mpsc::channel();
+    let job = move || {
+        let losses = machine("none").enter(|| {
+            dist::spawn(2, |_| {
+                let x = Tensor::ones(&[512, 512])?;
+                x.matmul(&x)?.mean()?.item()
+            })
+        });
+        done.send(losses.unwrap()).unwrap();
+    };
+    let jobs = 4 * rayon::current_num_threads();
+    (0..jobs).for_each(|_| rayon::spawn(job.clone()));
+    for _ in 0..jobs {
+        assert_eq!(ends.recv_timeout(Duration::from_secs(120)).expect("ranks wait for ever"), [512.0; 2]);
     }
 }
 
