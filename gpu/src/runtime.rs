@@ -14,7 +14,6 @@ pub use memory::DeviceMemory;
 use streams::StreamPool;
 pub use waits::SyncDebugMode;
 
-use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -43,7 +42,7 @@ pub struct Cuda {
     sync_debug: Mutex<SyncDebugMode>,
     launch_blocking: AtomicBool,
     /// Which devices the driver has been asked to let read which others' memory: once is enough, and takes long.
-    peers: Mutex<BTreeSet<(usize, usize)>>,
+    peers: Mutex<Vec<(usize, usize)>>,
     recorder: Arc<Mutex<Recorder>>,
     /// The thread that drives simulated devices: with two, the order of the work would be an accident. 0 before the first.
     thread: AtomicU64,

@@ -117,7 +117,7 @@ impl Cuda {
                         enabled => enabled?,
                     }
                 }
-                lock(&self.peers).insert(pair);
+                lock(&self.peers).push(pair);
             }
             // What each of the two devices was asked to do before comes first, and what comes after waits.
             self.order(target, source)?;
