@@ -118,8 +118,8 @@ pub(crate) fn is_alone() -> bool {
     rayon::current_thread_index().is_some() || WORKS_FOR_THE_POOL.get()
 }
 
-/// What a thread does first that is started by another, which `is_alone` or not and waits for it. If all threads of the pool
-/// waited for such threads, and these for the pool, that would be for ever.
+/// A thread calls this first if another one started it and waits for it; `alone` says whether that one `is_alone`. If all threads
+/// of the pool waited for such threads, and these for the pool, none of them would ever go on.
 pub(crate) fn start_for(alone: bool) {
     WORKS_FOR_THE_POOL.set(alone);
 }
