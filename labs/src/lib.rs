@@ -59,6 +59,7 @@ pub mod lab_06_amp;
 pub mod lab_07_cudnn;
 pub mod lab_08_asynchrony;
 pub mod lab_09_feeding;
+pub mod lab_10_many_gpus;
 pub mod lab_11_checkpoints;
 mod listed;
 pub mod model;
@@ -125,6 +126,7 @@ labs![
     lab_07_cudnn { search, determinism, tf32 },
     lab_08_asynchrony,
     lab_09_feeding { feeding, cifar10, epoch, workers, why_it_waits },
+    lab_10_many_gpus { devices, by_hand, ranks, ddp, scaling, deadlock },
     lab_11_checkpoints { files, machines, optimizer, cpu_first, resume, disk },
 ];
 

@@ -1,0 +1,3 @@
+fn main() -> std::process::ExitCode {
+    labs::main(&labs::lab_10_many_gpus::LAB)
+}

@@ -1,0 +1,218 @@
+//! One program that uses several GPUs: by hand, and with `DataParallel`.
+
+use std::time::Duration;
+
+use todevice::cuda;
+use todevice::parallel::{self, DataParallel};
+use todevice::prelude::*;
+
+use super::{Options, WIDTH, loss_of, network, section, sgd, step, time_of};
+use crate::{Lab, Prediction, Table, Text, bytes, exact, row, timed};
+
+pub(super) fn sections(lab: &mut Lab, options: &Options) -> crate::Result<()> {
+    by_hand(lab)?;
+    data_parallel(lab, options)
+}
+
+fn by_hand(lab: &mut Lab) -> crate::Result<()> {
+    section(lab, 3, "Data parallelism by hand");
+    let guess = lab.predict(
+        Prediction::choice(
+            "10-two-gradients",
+            "Two GPUs have the same network, and each takes half of a batch. Each loss is the mean over its half. How do you get the \
+             gradient of the whole batch from the two?",
+        )
+        .or("first", "Either of them is it.", "Each comes from the half that its GPU has seen.")
+        .or("sum", "It is their sum.", "Each loss is a mean already. The sum is twice the gradient of the mean over all rows.")
+        .or("mean", "It is their mean.", "Compare the last two rows of the table.")
+        .because("The mean over all rows is the mean of the means of two equal halves, and so are their gradients."),
+    );
+    let seed = lab.seed();
+    manual_seed(seed);
+    let x = Tensor::randn(&[64, 32])?;
+
+    // ANCHOR: whole
+    let net = replica(seed, 0)?;
+    loss_of(&net, &x.to(Device::cuda(0))?)?.backward()?;
+    let whole = first_gradient(&net)?;
+    // ANCHOR_END: whole
+
+    // ANCHOR: halves
+    let nets = [replica(seed, 0)?, replica(seed, 1)?]; // the same numbers on both
+    for (index, half) in x.chunk(2, 0)?.iter().enumerate() {
+        loss_of(&nets[index], &half.to(Device::cuda(index))?)?.backward()?;
+    }
+    let halves = [first_gradient(&nets[0])?, first_gradient(&nets[1])?];
+    let sum = (&halves[0] + &halves[1].to(Device::cuda(0))?)?;
+    let mean = (&sum / 2.0)?;
+    // ANCHOR_END: halves
+
+    let mut table = Table::new([
+        "gradient of the first layer",
+        "its first number",
+        "is that of the whole batch",
+    ]);
+    let mut same = Vec::new();
+    for (name, gradient) in [
+        ("the whole batch on one GPU", &whole),
+        ("the first half on cuda:0", &halves[0]),
+        ("the second half on cuda:1", &halves[1]),
+        ("the sum of the halves", &sum),
+        ("the mean of the halves", &mean),
+    ] {
+        let gradient = gradient.cpu()?;
+        let is_same = gradient.allclose(&whole.cpu()?, 1e-4, 1e-6)?;
+        same.push(is_same);
+        let first = gradient.select(0, 0)?.select(0, 0)?.item()?;
+        table = table.row(row![
+            name,
+            exact("gradient", first).digits(6),
+            exact("is_same", if is_same { "yes" } else { "no" })
+        ]);
+    }
+    lab.table(table);
+    lab.answer(
+        guess,
+        match same[..] {
+            [_, _, _, _, true] => "mean",
+            [_, _, _, true, _] => "sum",
+            _ => "first",
+        },
+    );
+    Ok(())
+}
+
+// ANCHOR: replica
+/// A network of these numbers on this GPU.
+fn replica(seed: u64, index: usize) -> Result<nn::Sequential> {
+    manual_seed(seed);
+    let net = network(32)?;
+    net.to(Device::cuda(index))?;
+    Ok(net)
+}
+// ANCHOR_END: replica
+
+fn first_gradient(net: &nn::Sequential) -> Result<Tensor> {
+    let gradient = net.parameters()[0].grad();
+    gradient.ok_or_else(|| Error::custom("there was no backward pass"))
+}
+
+fn data_parallel(lab: &mut Lab, options: &Options) -> crate::Result<()> {
+    section(lab, 4, "DataParallel");
+    let gpus: Vec<usize> = (0..cuda::device_count()).collect();
+    let count = gpus.len();
+    let guess = lab.predict(
+        Prediction::number(
+            "10-ten-rows",
+            format!("`DataParallel` cuts a batch into parts as `chunk` does, one for each GPU. The batch has 10 rows, and there are {count} \
+             GPUs. How many of them get a part?"),
+        )
+        .because("All parts but the last have the same size, so it is rounded up, and the rows run out before the GPUs do."),
+    );
+    let mut table = Table::new(["rows", "rows of each part"]);
+    let mut busy = 0;
+    for rows in [10, 5, 2, 64] {
+        // ANCHOR: parts
+        let batch = Tensor::zeros(&[rows, 4])?;
+        let parts = parallel::scatter(&batch, &gpus, 0)?;
+        // ANCHOR_END: parts
+        if rows == 10 {
+            busy = parts.len();
+        }
+        let sizes: Vec<String> =
+            parts.iter().map(|part| part.sizes()[0].to_string()).collect();
+        table = table.row(row![rows, exact("parts", sizes.join(", "))]);
+    }
+    lab.table(table);
+    lab.answer(guess, exact("gpus_with_a_part", busy));
+
+    let guess = lab.predict(
+        Prediction::choice(
+            "10-most-memory",
+            "A network trains with `DataParallel`, and each GPU gets as many rows. Which GPU needs the most memory?",
+        )
+        .or("first", "The first.", "Compare the memory of the GPUs.")
+        .or("last", "The last.", "The last one has its part of the batch and a copy of the network, as those before it have.")
+        .or("same", "All need the same.", "The parts are equal, but one GPU has more than its part.")
+        .because(
+            "It has the network itself, the gradients and the optimizer's state. The batch comes to the others, and the results come \
+             back to it.",
+        ),
+    );
+    let seed = lab.seed();
+    let rows = options.batch_size;
+    manual_seed(seed);
+    let x = Tensor::randn(&[rows, WIDTH])?;
+
+    // ANCHOR: data_parallel
+    let net = network(WIDTH)?;
+    let model = DataParallel::new(net)?; // on all GPUs
+    model.to(Device::cuda(0))?;
+    // ANCHOR_END: data_parallel
+    let on_all = train(&model, &x)?;
+    drop(model);
+    let alone = network(WIDTH)?;
+    alone.to(Device::cuda(0))?;
+    let on_one = train(&alone, &x)?;
+
+    let mut table = Table::new(["with DataParallel", "rows", "peak memory"]);
+    for (index, part) in x.chunk(count, 0)?.iter().enumerate() {
+        table = table.row(row![
+            format!("cuda:{index}"),
+            part.sizes()[0],
+            bytes("parallel_peak", on_all.peaks[index])
+        ]);
+    }
+    lab.table(table);
+    let most = on_all.peaks.iter().max();
+    let with_most = gpus.iter().filter(|index| Some(&on_all.peaks[**index]) == most);
+    lab.answer(
+        guess,
+        match with_most.collect::<Vec<_>>()[..] {
+            [0] => "first",
+            [last] if *last == count - 1 => "last",
+            _ => "same",
+        },
+    );
+    lab.table(
+        Table::new(["a training step", "time", "peak memory of cuda:0"])
+            .row(row![
+                "cuda:0 alone",
+                timed("alone_step_time", on_one.time),
+                bytes("alone_peak", on_one.peaks[0])
+            ])
+            .row(row![
+                format!("DataParallel on {count} GPUs"),
+                timed("parallel_step_time", on_all.time),
+                bytes("first_peak", on_all.peaks[0])
+            ]),
+    );
+    let verdict = if on_all.time > on_one.time {
+        "Here DataParallel makes the step longer. In each step the network is copied to every GPU, and one host launches for all of \
+         them."
+    } else {
+        "Here DataParallel makes the step shorter, although the network is copied to every GPU in each step, and one host launches \
+         for all of them."
+    };
+    lab.prose(Text::from(verdict).raced());
+    Ok(())
+}
+
+/// What a training step takes.
+struct Taken {
+    time: Duration,
+    /// The most memory of each GPU.
+    peaks: Vec<u64>,
+}
+
+/// Trains two steps, and looks at the second: the first asks the driver for memory.
+fn train(net: &dyn Module, x: &Tensor) -> Result<Taken> {
+    let x = x.to(Device::cuda(0))?;
+    let mut optimizer = sgd(net)?;
+    step(net, &mut optimizer, &x)?;
+    let gpus = 0..cuda::device_count();
+    gpus.clone().try_for_each(cuda::reset_peak_memory_stats_device)?;
+    let ((), time) = time_of(gpus.clone(), || step(net, &mut optimizer, &x))?;
+    let peaks = gpus.map(cuda::max_memory_allocated_device).collect::<Result<_>>()?;
+    Ok(Taken { time, peaks })
+}

@@ -1,0 +1,202 @@
+//! Where tensors live, and what it takes to bring them together.
+
+use std::time::Duration;
+
+use todevice::cuda;
+use todevice::prelude::*;
+
+use super::{section, time_of};
+use crate::{
+    Figure, Lab, Prediction, Table, Text, bytes, exact, hardware, row, text, timed,
+};
+
+/// `asked` says what the reader's machine has, if that is too few.
+pub(super) fn sections(lab: &mut Lab, asked: &str) -> crate::Result<()> {
+    where_tensors_live(lab, asked)?;
+    from_one_to_another(lab)
+}
+
+fn where_tensors_live(lab: &mut Lab, asked: &str) -> crate::Result<()> {
+    section(lab, 1, "Where tensors live");
+    if !asked.is_empty() {
+        let count = cuda::device_count();
+        lab.prose(format!(
+            "This machine has {asked}, so the lab simulates one with {count}. If you name a machine with several, such as --gpu \
+             sim:t4x2 or --gpu sim:h200x8, it runs there."
+        ));
+    }
+    let guess = lab.predict(
+        Prediction::yes_no(
+            "10-rule",
+            "A machine has several GPUs of one kind. `a` is on `cuda:0`, and `b` is on `cuda:1`. Does `a + b` run?",
+        )
+        .because("An operation runs on one device, and takes nothing from another, be it a GPU like itself."),
+    );
+    // ANCHOR: names
+    let mut names = Vec::new();
+    for index in 0..cuda::device_count() {
+        names.push(cuda::get_device_name(index)?);
+    }
+    // ANCHOR_END: names
+    let mut table = Table::new(["device", "name", "memory", "reads directly from"]);
+    for (index, name) in names.into_iter().enumerate() {
+        let memory = cuda::get_device_properties(index)?.total_memory;
+        let peers = peers_of(index)?.len();
+        table = table.row(row![
+            format!("cuda:{index}"),
+            hardware("name", name),
+            Figure { kind: crate::Kind::Hardware, ..bytes("memory", memory) },
+            hardware(
+                "peers",
+                match peers {
+                    0 => "no other GPU".to_owned(),
+                    1 => "one other GPU".to_owned(),
+                    peers => format!("{peers} other GPUs"),
+                }
+            )
+        ]);
+    }
+    lab.table(table);
+
+    // ANCHOR: rule
+    let a = Tensor::ones_with(&[2], Device::cuda(0))?;
+    let b = Tensor::ones_with(&[2], Device::cuda(1))?;
+    let sum = &a + &b;
+    let moved = (&a + &b.to(Device::cuda(0))?)?;
+    // ANCHOR_END: rule
+    lab.answer(guess, sum.is_ok());
+    if let Err(error) = sum {
+        lab.report(error.report());
+    }
+    lab.print(text!("a + b.to(cuda:0): {moved}"));
+    Ok(())
+}
+
+// ANCHOR: peers
+/// The GPUs whose memory this one reads without the host.
+fn peers_of(index: usize) -> Result<Vec<usize>> {
+    let mut peers = Vec::new();
+    for other in (0..cuda::device_count()).filter(|other| *other != index) {
+        if cuda::can_device_access_peer(index, other)? {
+            peers.push(other);
+        }
+    }
+    Ok(peers)
+}
+// ANCHOR_END: peers
+
+fn from_one_to_another(lab: &mut Lab) -> crate::Result<()> {
+    section(lab, 2, "From one GPU to another");
+    let guess = lab.predict(
+        Prediction::number(
+            "10-detour",
+            "A tensor of 16 MiB goes from `cuda:0` to `cuda:1`, with `x.to(cuda:1)`. Somebody writes `x.cpu()?.to(cuda:1)`. How many \
+             times as long does that take?",
+        )
+        .unit("times")
+        .tolerance(0.3)
+        .because("The detour copies the bytes twice, and each time through memory that the driver has to stage.")
+        .raced(),
+    );
+    let mut table = Table::new(["size", "x.to(cuda:1)", "x.cpu()?.to(cuda:1)"]);
+    let mut last = (Duration::ZERO, Duration::ZERO);
+    for kibibytes in [4, 256, 16 << 10] {
+        let (direct, detour) = two_ways(256 * kibibytes)?;
+        last = (direct, detour);
+        table = table.row(row![
+            bytes("copied", 1024 * kibibytes),
+            timed("direct_time", direct),
+            timed("detour_time", detour)
+        ]);
+    }
+    lab.table(table);
+    let (direct, detour) = last;
+    lab.answer(guess, ratio("times_as_long", detour, direct).unit("times").digits(1));
+    let peers = peers_of(0)?.contains(&1);
+    lab.prose(if peers {
+        "These two are peers: one reads the other's memory, and the host only asks for the copy."
+    } else {
+        "These two are no peers: the driver brings the bytes to the host and on to the other GPU, through memory of its own that is \
+         pinned. You write the same line."
+    });
+    let verdict = match detour > direct {
+        true => "The detour through a tensor on the CPU takes longer.",
+        false => "Here the detour through a tensor on the CPU is no slower.",
+    };
+    lab.prose(Text::from(verdict).raced());
+
+    let guess = lab.predict(
+        Prediction::choice(
+            "10-at-once",
+            "The host asks for two products of 512 × 512: both of `cuda:0`, or one of `cuda:0` and one of `cuda:1`. When is it done \
+             sooner?",
+        )
+        .or("one", "When `cuda:0` has both.", "A GPU works through its queue, one product after the other.")
+        .or("two", "When each GPU has one.", "Where the products are so short that they end before the host has asked for the next, a second GPU has nothing to add.")
+        .or("same", "It makes no difference.", "Each GPU has a queue of its own, and the host does not wait.")
+        .because("Compare the two rows of the table.")
+        .raced(),
+    );
+    // ANCHOR: at_once
+    let a = Tensor::ones_with(&[512, 512], Device::cuda(0))?;
+    let b = Tensor::ones_with(&[512, 512], Device::cuda(1))?;
+    let both = |x: &Tensor, y: &Tensor| -> Result<()> {
+        x.matmul(x)?;
+        y.matmul(y)?;
+        Ok(())
+    };
+    both(&a, &b)?; // not timed: the first takes memory
+    both(&a, &a)?;
+    let ((), on_one) = time_of(0..2, || both(&a, &a))?;
+    let ((), on_two) = time_of(0..2, || both(&a, &b))?;
+    // ANCHOR_END: at_once
+    lab.table(
+        Table::new(["two products of 512 x 512", "time"])
+            .row(row!["both on cuda:0", timed("on_one_time", on_one)])
+            .row(row!["one on each GPU", timed("on_two_time", on_two)]),
+    );
+    // A wait for a GPU takes microseconds, and there are several.
+    let close = on_one.abs_diff(on_two) * 20 < on_one;
+    lab.answer(
+        guess,
+        match (close, on_two < on_one) {
+            (true, _) => "same",
+            (_, true) => "two",
+            (_, false) => "one",
+        },
+    );
+
+    lab.think(
+        "10-ordered",
+        "A product on `cuda:0` is still under way when its result is copied to `cuda:1`, and nobody synchronizes. What arrives?",
+    );
+    // ANCHOR: ordered
+    let product = a.matmul(&a)?; // each number is 512
+    let copied = product.to(Device::cuda(1))?;
+    let sum = copied.mean()?.item()?;
+    // ANCHOR_END: ordered
+    lab.print(text!("The mean of the copy: {:.1}", exact("mean_of_copy", sum)));
+    lab.prose(
+        "The copy waits for the stream of the one GPU, and what comes after it on the other waits for the copy. You need not \
+         synchronize.",
+    );
+    Ok(())
+}
+
+// ANCHOR: two_ways
+/// The time of a copy between two GPUs, straight and by way of the host.
+fn two_ways(numbers: usize) -> Result<(Duration, Duration)> {
+    let x = Tensor::ones_with(&[numbers], Device::cuda(0))?;
+    let direct = || x.to(Device::cuda(1));
+    let detour = || x.cpu()?.to(Device::cuda(1));
+    direct()?; // not timed: the first takes memory
+    detour()?;
+    Ok((time_of(0..2, direct)?.1, time_of(0..2, detour)?.1))
+}
+// ANCHOR_END: two_ways
+
+/// How many times as long; as far to be trusted as the times are.
+pub(super) fn ratio(name: &'static str, time: Duration, other: Duration) -> Figure {
+    let kind = timed(name, time).kind;
+    Figure { kind, ..exact(name, time.as_secs_f64() / other.as_secs_f64()).digits(2) }
+}

@@ -1,0 +1,119 @@
+//! Lab 10: many GPUs. One model, several cards, and what they tell each other.
+
+use std::ops::Range;
+use std::time::Duration;
+
+use todevice::prelude::*;
+use todevice::time::Instant;
+use todevice::{GpuSpec, Machine, SimulatedGpus, cuda};
+
+use crate::cli::count;
+use crate::{Entry, Lab, Run};
+
+mod by_hand;
+mod ddp;
+mod deadlock;
+mod devices;
+mod ranks;
+mod scaling;
+
+pub const LAB: Entry<Options> = Entry { name: "lab-10", title: "Many GPUs", run };
+
+/// The knobs of this lab.
+#[derive(clap::Args)]
+pub struct Options {
+    /// Rows of a batch in sections 4, 6 and 7: of the whole batch, or of the share of each GPU
+    #[arg(long, value_name = "N", default_value = "512", value_parser = count(16..=4096))]
+    pub batch_size: usize,
+}
+
+pub fn run(lab: &mut Lab, options: &Options) -> crate::Result<()> {
+    let machine = Machine::current();
+    let has_several = cuda::device_count() >= 2;
+    let gpus = if has_several { machine.clone() } else { eight_of(&machine) };
+    // Ranks on real GPUs take NCCL, which this crate does not call yet.
+    let with_ranks =
+        if gpus.time_is_modelled() { gpus.clone() } else { eight_of(&machine) };
+    let asked = match cuda::device_count() {
+        0 => "no GPU",
+        1 => "one GPU",
+        _ => "",
+    };
+    gpus.enter(|| {
+        devices::sections(lab, asked)?;
+        by_hand::sections(lab, options)
+    })?;
+    with_ranks.enter(|| {
+        ranks::section(lab, gpus.time_is_modelled())?;
+        ddp::section(lab, options)?;
+        scaling::section(lab, options)?;
+        deadlock::section(lab)
+    })
+}
+
+/// A machine with eight GPUs such as this one has, or simulated ones of the usual kind.
+fn eight_of(machine: &Machine) -> Machine {
+    let one = match machine.gpus() {
+        GpuSpec::Simulated(gpus) => gpus.clone(),
+        _ => SimulatedGpus::default(),
+    };
+    Machine::simulated(SimulatedGpus { count: 8, ..one })
+}
+
+/// Starts a section. On several real GPUs it cannot be compared with one on simulated ones.
+fn section(lab: &mut Lab, number: usize, title: &str) {
+    if Machine::current().time_is_modelled() {
+        lab.section(number, title);
+    } else {
+        lab.section_apart(number, title, "there are as many GPUs as there are");
+    }
+}
+
+// ANCHOR: network
+/// Three layers of as many numbers in as out.
+fn network(width: usize) -> Result<nn::Sequential> {
+    Ok(nn::Sequential::new((
+        nn::Linear::new(width, width)?,
+        nn::ReLU,
+        nn::Linear::new(width, width)?,
+        nn::ReLU,
+        nn::Linear::new(width, width)?,
+    )))
+}
+
+/// The network learns to give back its input.
+fn loss_of(net: &dyn Module, x: &Tensor) -> Result<Tensor> {
+    net.forward(x)?.mse_loss(x, Reduction::Mean)
+}
+// ANCHOR_END: network
+
+/// The inputs and outputs of a layer where time and memory are looked at.
+const WIDTH: usize = 384;
+
+fn sgd(net: &dyn Module) -> Result<optim::SGD> {
+    optim::SGD::new(net.parameters(), SGDOptions { lr: 0.1, ..Default::default() })
+}
+
+/// A training step.
+fn step(net: &dyn Module, optimizer: &mut optim::SGD, x: &Tensor) -> Result<()> {
+    let loss = loss_of(net, x)?;
+    optimizer.zero_grad();
+    loss.backward()?;
+    optimizer.step()
+}
+
+/// How long something takes until these GPUs are done.
+fn time_of<R>(
+    gpus: Range<usize>,
+    run: impl FnOnce() -> Result<R>,
+) -> Result<(R, Duration)> {
+    let wait = || gpus.clone().try_for_each(cuda::synchronize_device);
+    wait()?;
+    let start = Instant::now();
+    let result = run()?;
+    wait()?;
+    Ok((result, start.elapsed()))
+}
+
+/// The runs that are tested. The book shows them.
+pub const RUNS: &[Run] = &[Run::NONE, Run::T4, Run::T4X2];
