@@ -18,6 +18,7 @@ mod lab_06;
 mod lab_07;
 mod lab_08;
 mod lab_09;
+mod lab_10;
 mod lab_11;
 mod predictions;
 #[cfg(target_os = "linux")]

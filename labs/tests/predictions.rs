@@ -178,6 +178,7 @@ thinkers![
     "lab-07": lab_07_cudnn,
     "lab-08": lab_08_asynchrony,
     "lab-09": lab_09_feeding,
+    "lab-10": lab_10_many_gpus,
     "lab-11": lab_11_checkpoints,
 ];
 

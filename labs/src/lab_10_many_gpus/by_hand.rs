@@ -107,7 +107,11 @@ fn data_parallel(lab: &mut Lab, options: &Options) -> crate::Result<()> {
             format!("`DataParallel` cuts a batch into parts as `chunk` does, one for each GPU. The batch has 10 rows, and there are {count} \
              GPUs. How many of them get a part?"),
         )
-        .because("All parts but the last have the same size, so it is rounded up, and the rows run out before the GPUs do."),
+        .because(if 10usize.div_ceil(10usize.div_ceil(count)) < count {
+            "All parts but the last have the same size, so it is rounded up, and the rows run out before the GPUs do."
+        } else {
+            "There are enough rows for a part on each."
+        }),
     );
     let mut table = Table::new(["rows", "rows of each part"]);
     let mut busy = 0;
@@ -135,8 +139,7 @@ fn data_parallel(lab: &mut Lab, options: &Options) -> crate::Result<()> {
         .or("last", "The last.", "The last one has its part of the batch and a copy of the network, as those before it have.")
         .or("same", "All need the same.", "The parts are equal, but one GPU has more than its part.")
         .because(
-            "It has the network itself, the gradients and the optimizer's state. The batch comes to the others, and the results come \
-             back to it.",
+            "It has the network itself and its gradients, gives the others their parts, and takes back what they compute.",
         ),
     );
     let seed = lab.seed();

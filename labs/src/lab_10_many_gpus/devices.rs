@@ -18,13 +18,6 @@ pub(super) fn sections(lab: &mut Lab, asked: &str) -> crate::Result<()> {
 
 fn where_tensors_live(lab: &mut Lab, asked: &str) -> crate::Result<()> {
     section(lab, 1, "Where tensors live");
-    if !asked.is_empty() {
-        let count = cuda::device_count();
-        lab.prose(format!(
-            "This machine has {asked}, so the lab simulates one with {count}. If you name a machine with several, such as --gpu \
-             sim:t4x2 or --gpu sim:h200x8, it runs there."
-        ));
-    }
     let guess = lab.predict(
         Prediction::yes_no(
             "10-rule",
@@ -32,6 +25,13 @@ fn where_tensors_live(lab: &mut Lab, asked: &str) -> crate::Result<()> {
         )
         .because("An operation runs on one device, and takes nothing from another, be it a GPU like itself."),
     );
+    if !asked.is_empty() {
+        let count = cuda::device_count();
+        lab.prose(format!(
+            "This machine has {asked}, so the lab simulates one with {count}. If you name a machine with several, such as --gpu \
+             sim:t4x2 or --gpu sim:h200x8, it runs there."
+        ));
+    }
     // ANCHOR: names
     let mut names = Vec::new();
     for index in 0..cuda::device_count() {

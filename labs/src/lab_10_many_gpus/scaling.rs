@@ -115,8 +115,7 @@ impl Series {
     fn table(&self, names: [&'static str; 3]) -> Table {
         let [step, rate, efficiency] = names;
         let one = self.0[0].rows_per_second();
-        let mut table =
-            Table::new(["GPUs", "rows each", "step", "rows/ms", "efficiency"]);
+        let mut table = Table::new(["GPUs", "rows", "step", "rows/ms", "efficiency"]);
         for taken in &self.0 {
             let per_second = taken.rows_per_second();
             let share = 100.0 * per_second / (taken.count as f64 * one);
@@ -218,8 +217,8 @@ fn latency(lab: &mut Lab, ranks: usize) -> crate::Result<()> {
         times.push((kibibytes, time.total()));
         table = table.row(row![
             bytes("gradients", 1024 * kibibytes),
-            timed("all_reduce_time", Duration::from_nanos(time.total())),
-            timed("steps_time", Duration::from_nanos(time.latency)),
+            timed("all_reduce_time", Duration::from_nanos(time.total())).digits(4),
+            timed("steps_time", Duration::from_nanos(time.latency)).digits(4),
             exact("rules", if time.latency_rules() { "latency" } else { "bandwidth" })
         ]);
     }

@@ -16,6 +16,7 @@ mod lab_06;
 mod lab_07;
 mod lab_08;
 mod lab_09;
+mod lab_10;
 mod lab_11;
 
 use machines::Run;
@@ -52,6 +53,7 @@ const ALL: &[&Claims] = &[
     &lab_07::CLAIMS,
     &lab_08::CLAIMS,
     &lab_09::CLAIMS,
+    &lab_10::CLAIMS,
     &lab_11::CLAIMS,
 ];
 
