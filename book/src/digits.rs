@@ -110,7 +110,7 @@ impl Number {
 }
 
 /// What a number may follow as part of a name.
-const NAMES: [&str; 27] = [
+const NAMES: [&str; 29] = [
     "PyTorch",
     "CUDA",
     "cuDNN",
@@ -136,6 +136,8 @@ const NAMES: [&str; 27] = [
     "chapters",
     "lab",
     "labs",
+    "rank",
+    "ranks",
     "section",
     "sections",
 ];

@@ -431,6 +431,12 @@ pub trait IntoValue {
     fn into_value(self) -> todevice::Result<Value>;
 }
 
+impl IntoValue for Value {
+    fn into_value(self) -> todevice::Result<Value> {
+        Ok(self)
+    }
+}
+
 impl IntoValue for () {
     fn into_value(self) -> todevice::Result<Value> {
         Ok(Value::None)

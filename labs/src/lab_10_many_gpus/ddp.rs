@@ -34,8 +34,8 @@ pub(super) fn section(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     lab.picture(
         Timeline::of(&several.trace),
         &format!(
-            "One training step of two ranks, in buckets of {SEVERAL} MiB. Each rank calls its own GPU. A bucket is averaged on the row \
-             of copies to other devices, and {}.",
+            "One training step of two ranks, in buckets of {SEVERAL} MiB. Each rank has a GPU of its own. Its buckets are averaged in \
+             the row of copies to a peer, and {}.",
             match begins {
                 true => "the first begins before the backward pass has ended",
                 false => "none begins before the backward pass has ended",

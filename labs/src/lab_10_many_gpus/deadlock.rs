@@ -18,7 +18,7 @@ pub(super) fn section(lab: &mut Lab) -> crate::Result<()> {
         )
         .or("own", "It goes on with its own numbers.", "A collective is for all ranks of the group. There is no average of those who happen to be there.")
         .or("waits", "It waits for rank 0.", "Rank 0 has ended, and calls nothing any more.")
-        .or("error", "Its call to `all_reduce` fails at once.", "The call queues the collective, and returns. Who reads the result is told.")
+        .or("error", "Its call to `all_reduce` fails at once.", "The call queues the collective, and returns. You are told where you read the result.")
         .because("The average needs both, and rank 0 has ended. Rank 1 waits for it where it reads the result."),
     );
     let outcome = uneven();

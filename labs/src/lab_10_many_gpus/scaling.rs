@@ -217,7 +217,7 @@ fn latency(lab: &mut Lab, ranks: usize) -> crate::Result<()> {
         times.push((kibibytes, time.total()));
         table = table.row(row![
             bytes("gradients", 1024 * kibibytes),
-            timed("all_reduce_time", Duration::from_nanos(time.total())).digits(4),
+            timed("all_reduce_time", Duration::from_nanos(time.total())),
             timed("steps_time", Duration::from_nanos(time.latency)).digits(4),
             exact("rules", if time.latency_rules() { "latency" } else { "bandwidth" })
         ]);
