@@ -1,4 +1,4 @@
-"""Several GPUs: a model on one of them, and DataParallel, which splits each batch among all. Chapter 10 will be about them.
+"""Several GPUs: a model on one of them, and DataParallel, which splits each batch among all. Chapter 10 is about them.
 
 PyTorch recommends DistributedDataParallel in place of DataParallel, even on one computer: a process for each GPU, and
 no copy of the model in every step.

@@ -50,6 +50,8 @@ const TAKES: &str = "            sampler: Some(sampler.clone()),\n";
 const FOR: &str = "    for epoch in 0..epochs {\n";
 const TOLD: &str = "        sampler.set_epoch(epoch);\n";
 
+const NEVER: &[crate::Edit] = &[(FOR, "    for _ in 0..epochs {\n"), (TOLD, "")];
+
 pub static EXERCISE: Exercise = Exercise {
     id: "10-epochs",
     title: "Every epoch the same",
@@ -65,7 +67,7 @@ pub static EXERCISE: Exercise = Exercise {
     afterwards: "The numbers need not be consecutive, but all ranks must give the same, also when a training run is resumed.",
     source: include_str!("10-epochs.rs"),
     functions: &[("epochs", "pub fn epochs(dataset: TensorDataset<1>, epochs: u64) -> Result<Vec<Vec<Tensor>>>")],
-    skeleton: &[(FOR, "    for _ in 0..epochs {\n"), (TOLD, "")],
+    skeleton: NEVER,
     styles: &[
         Style {
             name: "told_by_an_iterator",
@@ -77,7 +79,7 @@ pub static EXERCISE: Exercise = Exercise {
         Wrong {
             name: "never_told",
             what: "Nobody calls `set_epoch`.",
-            edits: &[(FOR, "    for _ in 0..epochs {\n"), (TOLD, "")],
+            edits: NEVER,
             diagnosis: "same-order",
         },
         Wrong {
@@ -137,8 +139,8 @@ pub static EXERCISE: Exercise = Exercise {
             "The number of the epoch",
             &[
                 &[],
-                &[(TOLD, "        let _ = epoch;\n")],
-                &[(TOLD, "        sampler.set_epoch(epoch.min(0));\n")],
+                NEVER,
+                &[(FOR, "    for _ in 0..epochs {\n"), (TOLD, "        sampler.set_epoch(0);\n")],
                 &[(TOLD, "        if rank == 0 {\n            sampler.set_epoch(epoch);\n        }\n")],
             ],
         ),

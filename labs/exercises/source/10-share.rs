@@ -35,8 +35,7 @@ const ALL: &[crate::Edit] = &[
     ("use todevice::distributed as dist;\n", ""),
     (RANKS, ""),
     (ROWS, ""),
-    (OWN, ""),
-    (TO, "    batch.to(device)\n"),
+    (OWN, "    let own = batch;\n"),
 ];
 
 pub static EXERCISE: Exercise = Exercise {
@@ -151,10 +150,10 @@ pub static EXERCISE: Exercise = Exercise {
                 &[],
                 &[(OWN, "    let own = batch.narrow(0, rank, rows)?;\n")],
                 &[(OWN, "    let own = batch.narrow(0, (rank + 1) * rows, rows)?;\n")],
-                &[(OWN, "    let own = batch.narrow(0, 0 * rank, rows * ranks)?;\n")],
+                ALL,
             ],
         ),
-        ("Where they go", &[&[], &[(TO, "    own.to(Device::cuda(0 * device.index()))\n")]]),
+        ("Where they go", &[&[], &[(TO, "    own.to(Device::cuda(0))\n")]]),
     ],
     gpus: &["sim:t4x2", "sim:h200x4"],
     sizes: &[6, 16],

@@ -63,14 +63,12 @@ fn all_reduced(lab: &mut Lab) -> crate::Result<()> {
     Ok(())
 }
 
-// ANCHOR: replica
 /// What a rank trains, and the rows that it trains on.
 pub(super) struct Replica {
     pub model: DistributedDataParallel<nn::Sequential>,
     pub optimizer: SGD,
     pub x: Tensor,
 }
-// ANCHOR_END: replica
 
 /// The first number of a network.
 fn first_number(net: &dyn Module) -> Result<f64> {

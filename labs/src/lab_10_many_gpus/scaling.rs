@@ -166,7 +166,7 @@ fn trained(seed: u64, count: usize, rows: usize) -> Result<Taken> {
         let optimizer = sgd(&*model)?;
         Ok(Replica { model, optimizer, x })
     })?;
-    // A step on few rows shows in which order gradients come, and one on all takes memory.
+    // A step on few rows shows in which order gradients come. One on all takes memory.
     for few in [true, false] {
         ranks.run_each(&mut replicas, |_, replica| {
             let rows = if few { rows.min(8) } else { rows };
