@@ -101,17 +101,10 @@ fn data_parallel(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     section(lab, 4, "DataParallel");
     let gpus: Vec<usize> = (0..cuda::device_count()).collect();
     let count = gpus.len();
-    let guess = lab.predict(
-        Prediction::number(
-            "10-ten-rows",
-            format!("`DataParallel` cuts a batch into parts as `chunk` does, one for each GPU. The batch has 10 rows, and there are {count} \
-             GPUs. How many of them get a part?"),
-        )
-        .because(if 10usize.div_ceil(10usize.div_ceil(count)) < count {
-            "All parts but the last have the same size, so it is rounded up, and the rows run out before the GPUs do."
-        } else {
-            "There are enough rows for a part on each."
-        }),
+    lab.think(
+        "10-ten-rows",
+        format!("`DataParallel` cuts a batch into parts as `chunk` does, one for each GPU. The batch has 10 rows, and there are {count} \
+         GPUs. How many of them get a part?"),
     );
     let mut table = Table::new(["rows", "rows of each part"]);
     let mut busy = 0;
@@ -128,19 +121,15 @@ fn data_parallel(lab: &mut Lab, options: &Options) -> crate::Result<()> {
         table = table.row(row![rows, exact("parts", sizes.join(", "))]);
     }
     lab.table(table);
-    lab.answer(guess, exact("gpus_with_a_part", busy));
+    lab.prose(if busy < count {
+        "All parts but the last have the same size. So the size is rounded up, and ten rows run out before the GPUs do."
+    } else {
+        "Ten rows are enough for a part on each GPU."
+    });
 
-    let guess = lab.predict(
-        Prediction::choice(
-            "10-most-memory",
-            "A network trains with `DataParallel`, and each GPU gets as many rows. Which GPU needs the most memory?",
-        )
-        .or("first", "The first.", "Compare the memory of the GPUs.")
-        .or("last", "The last.", "The last one has its part of the batch and a copy of the network, as those before it have.")
-        .or("same", "All need the same.", "The parts are equal, but one GPU has more than its part.")
-        .because(
-            "It has the network itself and its gradients, gives the others their parts, and takes back what they compute.",
-        ),
+    lab.think(
+        "10-most-memory",
+        "A network trains with `DataParallel`, and each GPU gets as many rows. Which GPU needs the most memory?",
     );
     let seed = lab.seed();
     let rows = options.batch_size;
@@ -167,16 +156,12 @@ fn data_parallel(lab: &mut Lab, options: &Options) -> crate::Result<()> {
         ]);
     }
     lab.table(table);
-    let most = on_all.peaks.iter().max();
-    let with_most = gpus.iter().filter(|index| Some(&on_all.peaks[**index]) == most);
-    lab.answer(
-        guess,
-        match with_most.collect::<Vec<_>>()[..] {
-            [0] => "first",
-            [last] if *last == count - 1 => "last",
-            _ => "same",
-        },
-    );
+    if on_all.peaks[1..].iter().all(|other| *other < on_all.peaks[0]) {
+        lab.prose(
+            "The first GPU needs the most. It has the network itself and its gradients, gives the others their parts, and takes back what \
+             they compute.",
+        );
+    }
     lab.table(
         Table::new(["a training step", "time", "peak memory of cuda:0"])
             .row(row![

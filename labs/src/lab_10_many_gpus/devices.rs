@@ -87,16 +87,10 @@ fn peers_of(index: usize) -> Result<Vec<usize>> {
 
 fn from_one_to_another(lab: &mut Lab) -> crate::Result<()> {
     section(lab, 2, "From one GPU to another");
-    let guess = lab.predict(
-        Prediction::number(
-            "10-detour",
-            "A tensor of 16 MiB goes from `cuda:0` to `cuda:1`, with `x.to(cuda:1)`. Somebody writes `x.cpu()?.to(cuda:1)`. How many \
-             times as long does that take?",
-        )
-        .unit("times")
-        .tolerance(0.3)
-        .because("The detour copies the bytes twice, and each time through memory that the driver has to stage.")
-        .raced(),
+    lab.think(
+        "10-detour",
+        "A tensor of 16 MiB goes from `cuda:0` to `cuda:1`, with `x.to(cuda:1)`. Somebody writes `x.cpu()?.to(cuda:1)`. How many times \
+         as long does that take?",
     );
     let mut table = Table::new(["size", "x.to(cuda:1)", "x.cpu()?.to(cuda:1)"]);
     let mut last = (Duration::ZERO, Duration::ZERO);
@@ -111,7 +105,6 @@ fn from_one_to_another(lab: &mut Lab) -> crate::Result<()> {
     }
     lab.table(table);
     let (direct, detour) = last;
-    lab.answer(guess, ratio("times_as_long", detour, direct).unit("times").digits(1));
     let peers = peers_of(0)?.contains(&1);
     lab.prose(if peers {
         "These two are peers: one reads the other's memory, and the host only asks for the copy."
@@ -120,22 +113,17 @@ fn from_one_to_another(lab: &mut Lab) -> crate::Result<()> {
          pinned. You write the same line."
     });
     let verdict = match detour > direct {
-        true => "The detour through a tensor on the CPU takes longer.",
+        true => {
+            "The detour through a tensor on the CPU takes longer: the bytes are copied twice, and each time through memory that the driver has to stage."
+        }
         false => "Here the detour through a tensor on the CPU is no slower.",
     };
     lab.prose(Text::from(verdict).raced());
 
-    let guess = lab.predict(
-        Prediction::choice(
-            "10-at-once",
-            "The host asks for two products of 512 × 512: both of `cuda:0`, or one of `cuda:0` and one of `cuda:1`. When is it done \
-             sooner?",
-        )
-        .or("one", "When `cuda:0` has both.", "A GPU works through its queue, one product after the other.")
-        .or("two", "When each GPU has one.", "Where the products are so short that they end before the host has asked for the next, a second GPU has nothing to add.")
-        .or("same", "It makes no difference.", "Each GPU has a queue of its own, and the host does not wait.")
-        .because("Compare the two rows of the table.")
-        .raced(),
+    lab.think(
+        "10-at-once",
+        "The host asks for two products of 512 × 512: both of `cuda:0`, or one of `cuda:0` and one of `cuda:1`. Is it done sooner with \
+         two GPUs?",
     );
     // ANCHOR: at_once
     let a = Tensor::ones_with(&[512, 512], Device::cuda(0))?;
@@ -157,14 +145,16 @@ fn from_one_to_another(lab: &mut Lab) -> crate::Result<()> {
     );
     // A wait for a GPU takes microseconds, and there are several.
     let close = on_one.abs_diff(on_two) * 20 < on_one;
-    lab.answer(
-        guess,
-        match (close, on_two < on_one) {
-            (true, _) => "same",
-            (_, true) => "two",
-            (_, false) => "one",
-        },
-    );
+    let verdict = match (close, on_two < on_one) {
+        (true, _) => {
+            "It makes little difference here: the products end before the host asks for the next, so a second GPU has nothing to add."
+        }
+        (_, true) => {
+            "Two GPUs are done sooner: each has a queue of its own, and the host waits for neither."
+        }
+        (_, false) => "Two GPUs are done later here.",
+    };
+    lab.prose(Text::from(verdict).raced());
 
     lab.think(
         "10-ordered",
@@ -194,9 +184,3 @@ fn two_ways(numbers: usize) -> Result<(Duration, Duration)> {
     Ok((time_of(0..2, direct)?.1, time_of(0..2, detour)?.1))
 }
 // ANCHOR_END: two_ways
-
-/// How many times as long; as far to be trusted as the times are.
-pub(super) fn ratio(name: &'static str, time: Duration, other: Duration) -> Figure {
-    let kind = timed(name, time).kind;
-    Figure { kind, ..exact(name, time.as_secs_f64() / other.as_secs_f64()).digits(2) }
-}

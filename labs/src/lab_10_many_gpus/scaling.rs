@@ -22,22 +22,15 @@ pub(super) fn section(lab: &mut Lab, options: &Options) -> crate::Result<()> {
         .filter(|count| *count <= cuda::device_count())
         .collect();
     let most = counts.last().copied().unwrap_or(1);
-    let guess = lab.predict(
-        Prediction::number(
-            "10-weak",
-            format!(
-                "One GPU trains with {rows} rows in each step. Now there are {most}, with {rows} rows each. How many times as many rows a \
-                 second do they train on?"
-            ),
-        )
-        .unit("times")
-        .tolerance(0.2)
-        .because("Each GPU computes as long as before, and then there is the average, as far as the backward pass does not hide it.")
-        .raced(),
+    lab.think(
+        "10-weak",
+        format!(
+            "One GPU trains with {rows} rows in each step. Now there are {most}, with {rows} rows each. How many times as many rows a \
+             second do they train on?"
+        ),
     );
     let weak = Series::of(lab.seed(), &counts, |_| rows)?;
     lab.table(weak.table(["weak_step_time", "weak_rate", "weak_efficiency"]));
-    lab.answer(guess, modelled("weak_gain", weak.gain()).unit("times").digits(1));
 
     let guess = lab.predict(
         Prediction::number(
@@ -192,29 +185,20 @@ fn trained(seed: u64, count: usize, rows: usize) -> Result<Taken> {
 // ANCHOR_END: measured
 
 fn latency(lab: &mut Lab, ranks: usize) -> crate::Result<()> {
-    let guess = lab.predict(
-        Prediction::number(
-            "10-thousandth",
-            format!(
-                "The gradients of a network are 64 MiB, and {ranks} GPUs average them. Another network has a thousandth of that, 64 KiB. How \
-                 many times as long does the first average take?"
-            ),
-        )
-        .unit("times")
-        .tolerance(0.3)
-        .because(
-            "An average goes from GPU to GPU in steps, and each step takes its time, however few bytes it carries.",
+    lab.think(
+        "10-thousandth",
+        format!(
+            "The gradients of a network are 64 MiB, and {ranks} GPUs average them. Another network has a thousandth of that, 64 KiB. How many \
+             times as long does the first average take?"
         ),
     );
     let mut table =
         Table::new(["gradients", "all_reduce", "of that, steps", "ruled by"]);
-    let mut times = Vec::new();
     for kibibytes in [4, 64, 1 << 10, 64 << 10] {
         // ANCHOR: collective_time
         let kind = CollectiveKind::AllReduce(ReduceOp::Sum);
         let time = collective_time(kind, 1024 * kibibytes, ranks)?;
         // ANCHOR_END: collective_time
-        times.push((kibibytes, time.total()));
         table = table.row(row![
             bytes("gradients", 1024 * kibibytes),
             timed("all_reduce_time", Duration::from_nanos(time.total())),
@@ -223,11 +207,9 @@ fn latency(lab: &mut Lab, ranks: usize) -> crate::Result<()> {
         ]);
     }
     lab.table(table);
-    let of = |wanted: usize| {
-        let found = times.iter().find(|(kibibytes, _)| *kibibytes == wanted);
-        found.map_or(1, |(_, time)| *time) as f64
-    };
-    let gain = of(64 << 10) / of(64);
-    lab.answer(guess, modelled("times_as_long", gain).unit("times").digits(0));
+    lab.prose(
+        "An average goes from GPU to GPU in steps, and each step takes its time, however few bytes it carries. Where latency rules, a smaller \
+         network gains little.",
+    );
     Ok(())
 }
