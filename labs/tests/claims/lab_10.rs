@@ -27,19 +27,8 @@ pub const CLAIMS: Claims = Claims {
             holds: |seen| last(seen, "detour_time") > last(seen, "direct_time"),
         },
         Claim {
-            says: "It makes little difference here",
-            holds: |seen| {
-                let [one, two] = ["on_one_time", "on_two_time"].map(|name| seen.number(name));
-                (one - two).abs() * 20.0 < one * 1.01
-            },
-        },
-        Claim {
             says: "Two GPUs are done sooner",
             holds: |seen| seen.number("on_two_time") < seen.number("on_one_time"),
-        },
-        Claim {
-            says: "Two GPUs are done later",
-            holds: |seen| seen.number("on_two_time") > seen.number("on_one_time"),
         },
         Claim { says: "You need not synchronize", holds: |seen| seen.number("mean_of_copy") == 512.0 },
         // 3
@@ -125,7 +114,12 @@ pub const CLAIMS: Claims = Claims {
             },
         },
     ],
-    by_definition: &["An average goes from GPU to GPU in steps"],
+    by_definition: &[
+        "the bytes are copied twice",
+        "Each comes from the half that its GPU has seen",
+        "An average goes from GPU to GPU in steps",
+        "Where latency rules, a smaller network gains little",
+    ],
 };
 
 fn last(seen: &Seen, name: &str) -> f64 {
