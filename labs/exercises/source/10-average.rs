@@ -71,8 +71,8 @@ pub static EXERCISE: Exercise = Exercise {
         Style {
             name: "cleared_first",
             edits: &[
-                (LOSS, "    optimizer.zero_grad();\n    let loss = model.forward(x)?.mse_loss(y, Reduction::Mean)?;\n"),
                 (CLEAR, ""),
+                (LOSS, "    optimizer.zero_grad();\n    let loss = model.forward(x)?.mse_loss(y, Reduction::Mean)?;\n"),
             ],
         },
     ],

@@ -227,7 +227,7 @@ pub fn observe<T: IntoValue>(
         peak: peak.saturating_sub(held),
         kept: kept.saturating_sub(held),
         races: races.iter().map(Race::of).collect(),
-        time: end.unwrap_or(trace.began) - trace.began,
+        time: end.unwrap_or(trace.began).saturating_sub(trace.began), // A rank's clock may be behind.
         computed: computed(&trace),
         facts,
         timeline: AXIS.get().map(|axis| drawn(&trace, axis)).unwrap_or_default(),
