@@ -1,11 +1,13 @@
-// Runs a lab of the WebAssembly module in Node, as its binary runs in a terminal:
+// Runs a lab of the WebAssembly modules in a folder in Node, as its binary runs in a terminal:
 //
-//     node tests/wasm.mjs player.wasm lab-03 --gpu none
-import { readFileSync, writeFileSync, writeSync } from "node:fs";
+//     node tests/wasm.mjs FOLDER lab-03 --gpu none
+import { existsSync, readFileSync, writeFileSync, writeSync } from "node:fs";
 
-const [path, ...words] = process.argv.slice(2);
+const [folder, ...words] = process.argv.slice(2);
 // What it needs of the world is its input; it tells a page what it says while it runs, and there is no page here.
-const { instance } = await WebAssembly.instantiate(readFileSync(path), { page: { tell() {} } });
+const { instance } = await WebAssembly.instantiate(readFileSync(`${folder}/base.wasm`), { page: { tell() {} } });
+const piece = `${folder}/${words[0]}.wasm`;
+if (existsSync(piece)) await WebAssembly.instantiate(readFileSync(piece), { base: instance.exports });
 const { memory, input, run, output, output_length, errors, errors_length, trace, trace_length } = instance.exports;
 
 const bytes = new TextEncoder().encode(words.join("\0"));

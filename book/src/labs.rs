@@ -32,7 +32,7 @@ mod tests {
     /// The flags that a caption leaves out change only warnings.
     #[test]
     fn a_reader_sees_what_the_book_shows() {
-        for lab in LABS {
+        for lab in &LABS {
             for run in lab.runs.iter().filter(|run| !run.steady.is_empty()) {
                 let captured = (lab.run)(run.flags);
                 assert_eq!(captured.exit_code, 0);

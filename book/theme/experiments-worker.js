@@ -3,19 +3,18 @@
 
 "use strict";
 
+importScripts("start-module.js");
+
 let instance;
 
+// What pages experiment with is in the base of the labs.
 async function start(url) {
-  const module = await WebAssembly.compile(await (await fetch(url)).arrayBuffer());
+  const modules = await load(url);
   // Experiments stream nothing: what the module would tell while it runs goes nowhere.
-  const imports = {};
-  for (const { module: from, name, kind } of WebAssembly.Module.imports(module)) {
-    if (kind === "function") (imports[from] ??= {})[name] = () => 0;
-  }
-  return WebAssembly.instantiate(module, imports);
+  return startModules(modules, { page: { tell() {} } });
 }
 
-function run({ exports }, words) {
+function run(exports, words) {
   const input = new TextEncoder().encode(words.join("\0"));
   const start = exports.input(input.length) >>> 0; // First: it may make the memory grow, and another buffer stand for it.
   new Uint8Array(exports.memory.buffer, start, input.length).set(input);

@@ -1,20 +1,14 @@
-// Runs one lab beside the page, in an instance of its own; the page ends the worker to stop it. `{ module, url, words, files }` comes
-// in. What the lab says goes back as it comes, in the kinds of player/src/lib.rs, then `{ code }` or `{ crash }`.
+// Runs one lab beside the page, in an instance of its own; the page ends the worker to stop it. `{ compiled, url, lab, call, words,
+// files }` comes in. What the lab says goes back as it comes, in the kinds of player/src/lib.rs, then `{ code }` or `{ crash }`.
 
 "use strict";
+
+importScripts("start-module.js");
 
 const text = new TextDecoder();
 const KINDS = ["text", "begin", "block", "trouble", "name", "file", "over"];
 
-async function load(url) {
-  const answer = await fetch(url);
-  if (!answer.ok) throw new Error(`${answer.status} for ${url}`);
-  const module = await WebAssembly.compile(await answer.arrayBuffer());
-  postMessage({ module }); // The next run need not compile it again.
-  return module;
-}
-
-onmessage = async ({ data: { module, url, call, words, files } }) => {
+onmessage = async ({ data: { compiled, url, lab, call, words, files } }) => {
   let wasm, name;
   const page = {
     tell(kind, start, length) {
@@ -30,8 +24,9 @@ onmessage = async ({ data: { module, url, call, words, files } }) => {
     },
   };
   try {
-    module ??= await load(url);
-    wasm = (await WebAssembly.instantiate(module, { page })).exports;
+    const modules = await load(url, lab, compiled);
+    postMessage({ compiled: modules }); // The next run need not compile them again.
+    wasm = await startModules(modules, { page });
   } catch (error) {
     postMessage({ crash: `It cannot be loaded: ${error.message}` });
     return;

@@ -1,5 +1,5 @@
 // Runs the labs in the page. Below each output of a lab stands a bar: Run shows the same section as it comes from the lab, with the
-// settings of the bar, in place of what is printed. The labs are a module of WebAssembly in a worker of their own, loaded when it is
+// settings of the bar, in place of what is printed. The labs are modules of WebAssembly in a worker of their own, loaded when they are
 // first used. A book that was built without it (`<meta name="labs-module">`) shows commands for a terminal, and nothing else.
 
 "use strict";
@@ -8,13 +8,13 @@ const runs = (() => {
   const address = document.querySelector("meta[name=labs-module]")?.content;
   const isHere = address !== undefined && typeof WebAssembly === "object" && typeof Worker === "function";
   const url = isHere && new URL(address, document.baseURI).href;
-  let module;
+  let compiled = {};
 
   // Starts a worker. What it says goes to `told`; the function that is returned ends it.
-  function start({ call, words, files, told }) {
+  function start({ lab, call, words, files, told }) {
     const worker = new Worker(new URL("run-worker.js", url));
     worker.onmessage = ({ data }) => {
-      if (data.module) { module = data.module; return; }
+      if (data.compiled) { compiled = { ...compiled, ...data.compiled }; return; }
       told(data);
       if ("code" in data || "crash" in data) worker.terminate();
     };
@@ -23,7 +23,7 @@ const runs = (() => {
       told({ crash: event.message || "It cannot be loaded." });
       worker.terminate();
     };
-    worker.postMessage({ module, url, call, words, files });
+    worker.postMessage({ compiled, url, lab, call, words, files });
     return () => worker.terminate();
   }
 
@@ -32,7 +32,7 @@ const runs = (() => {
   function knobs(lab) {
     if (!known.has(lab)) {
       known.set(lab, new Promise((resolve, reject) => start({
-        call: "knobs_of", words: [lab],
+        lab, call: "knobs_of", words: [lab],
         told: ({ output, crash }) => output ? resolve(JSON.parse(output)) : reject(new Error(crash ?? `there is no ${lab}`)),
       })));
       known.get(lab).catch(() => known.delete(lab));
@@ -188,6 +188,7 @@ for (const [place, figure] of runs.isHere ? [...document.querySelectorAll("figur
     const bytes = await Promise.all(brought.map(async file => ({ name: file.name, bytes: await file.arrayBuffer() })));
     if (!stop) return;
     stop = runs.start({
+      lab,
       call: "stream",
       words: [shows, lab, ...words()],
       files: bytes,

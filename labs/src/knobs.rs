@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     fn every_flag_of_a_lab_is_a_knob_or_names_a_folder() {
-        for lab in LABS {
+        for lab in &LABS {
             let command = (lab.command)();
             let knobs = knobs(&command);
             for arg in

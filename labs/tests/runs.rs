@@ -47,7 +47,7 @@ fn every_file_of_a_lab_is_known() {
 #[test]
 fn labs_stand_in_the_order_of_their_numbers_and_runs_have_names_of_their_own() {
     assert!(LABS.is_sorted_by(|one, next| one.name < next.name));
-    for lab in LABS {
+    for lab in &LABS {
         let names = sorted(lab.runs.iter().map(|run| run.name).collect());
         assert!(names.is_sorted_by(|one, next| one < next), "{}: {names:?}", lab.name);
     }

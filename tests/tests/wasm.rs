@@ -1,5 +1,6 @@
 //! A lab in WebAssembly, as in the page of the book, shows what it shows in a terminal.
 
+use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -7,58 +8,46 @@ use std::sync::LazyLock;
 
 use exercises_page::Form;
 use labs::{Captured, LABS, Listed};
+use modules::{Module, Split};
 use rayon::prelude::*;
 use serde_json::Value as Json;
 
-const TARGET: &str = "wasm32-unknown-unknown";
+/// The labs, made when a test first asks for them: a folder with the base and a piece for each.
+static PLAYER: LazyLock<PathBuf> = LazyLock::new(|| {
+    let names: Vec<&str> = LABS.iter().map(|lab| lab.name).collect();
+    made(&modules::LABS, &names)
+});
 
-/// Fetches Rust's own libraries for WebAssembly where they are missing: not every rustup does for a
-/// `rust-toolchain.toml` that names them.
-fn fetch_target() {
-    let rustc =
-        Command::new("rustc").args(["--print", "target-libdir", "--target", TARGET]).output().unwrap();
-    if Path::new(String::from_utf8_lossy(&rustc.stdout).trim()).is_dir() {
-        return;
+/// The check of the exercises, likewise.
+static EXERCISES: LazyLock<PathBuf> = LazyLock::new(|| {
+    let ids: Vec<&str> = exercises_page::EXERCISES.iter().map(|exercise| exercise.id).collect();
+    made(&modules::EXERCISES, &ids)
+});
+
+/// The most that they may weigh, with brotli: what every lab or exercise takes, and the heaviest piece. What they weigh is beside the
+/// profiles in `Cargo.toml`.
+const PLAYER_KB: (usize, usize) = (600, 80);
+const EXERCISES_KB: (usize, usize) = (460, 45);
+
+/// The base in a folder of modules.
+const BASE: &str = "base.wasm";
+
+/// Makes modules as the book does, and returns their folder.
+fn made(module: &Module, names: &[&str]) -> PathBuf {
+    let scratch = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let target = scratch.parent().expect("the target folder");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the checkout");
+    let Split { base, pieces } = modules::compile(module, names, root, target).unwrap();
+    let folder = scratch.join("modules").join(module.package);
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join(BASE), base).unwrap();
+    for (name, piece) in pieces {
+        fs::write(folder.join(format!("{name}.wasm")), piece).unwrap();
     }
-    // Not through `eprintln!`, of which nothing is seen when a test passes.
-    let _ =
-        writeln!(std::io::stderr(), "fetching what Rust needs for WebAssembly: rustup target add {TARGET}");
-    let trouble = match Command::new("rustup").args(["target", "add", TARGET]).output() {
-        Ok(output) if output.status.success() => return,
-        Ok(output) => String::from_utf8_lossy(&output.stderr).trim().to_owned(),
-        Err(error) => format!("rustup: {error}"),
-    };
-    panic!("the labs cannot be built for the page without Rust's libraries for {TARGET}: {trouble}");
+    folder
 }
 
-/// The module with all labs, built when a test first asks for it.
-static PLAYER: LazyLock<PathBuf> = LazyLock::new(|| built("player").join("player.wasm"));
-
-/// The module with the check of the exercises.
-static EXERCISES: LazyLock<PathBuf> = LazyLock::new(|| built("exercises-page").join("exercises_page.wasm"));
-
-/// The most that they may weigh, with brotli. The figures are beside the profiles in `Cargo.toml`.
-const PLAYER_KB: usize = 895;
-const EXERCISES_KB: usize = 600;
-
-/// Builds a module as the book does, and returns the folder of what is built.
-fn built(package: &str) -> PathBuf {
-    fetch_target();
-    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("the target folder");
-    let build = Command::new(env!("CARGO"))
-        .args(["rustc", "--quiet", "--locked", "--package", package, "--profile", package])
-        .args(["--crate-type", "cdylib", "--target", TARGET, "--target-dir"])
-        .arg(target)
-        .args(["--", "-C", "strip=symbols"])
-        .current_dir(env!("CARGO_MANIFEST_DIR"))
-        .output()
-        .unwrap();
-    let errors = String::from_utf8_lossy(&build.stderr);
-    assert!(build.status.success(), "the modules of the pages cannot be built:\n{errors}");
-    target.join(TARGET).join(package)
-}
-
-/// Runs the module in Node.
+/// Runs a lab in Node.
 fn node(words: &[&str]) -> Output {
     let harness = Path::new(env!("CARGO_MANIFEST_DIR")).join("wasm.mjs");
     match Command::new("node").arg(harness).arg(&*PLAYER).args(words).output() {
@@ -243,7 +232,7 @@ fn the_same_timeline_in_wasm() {
     let flags = ["--gpu", "sim:t4", "--epochs", "1", "--trace", path];
     let [there, here] = both(&flags);
     assert_eq!(there, here);
-    let there = std::fs::read_to_string(&file).unwrap();
+    let there = fs::read_to_string(&file).unwrap();
     let here = run("lab-03", &flags).trace.unwrap();
     let difference = there.lines().zip(here.lines()).find(|(there, here)| there != here);
     assert_eq!(difference, None);
@@ -269,12 +258,18 @@ fn the_modules_weigh_no_more_than_they_did() {
     const SCRIPT: &str = "
         const { readFileSync } = require('node:fs');
         const { brotliCompressSync } = require('node:zlib');
-        console.log(brotliCompressSync(readFileSync(process.argv[1])).length);
+        for (const file of process.argv.slice(1)) console.log(brotliCompressSync(readFileSync(file)).length);
     ";
-    for (module, most_kb) in [(&*PLAYER, PLAYER_KB), (&*EXERCISES, EXERCISES_KB)] {
-        let output = Command::new("node").args(["--eval", SCRIPT]).arg(module).output().unwrap();
-        let bytes: usize = String::from_utf8(output.stdout).unwrap().trim().parse().unwrap();
-        assert!(bytes < most_kb * 1000, "{}: {bytes} bytes, at most {most_kb} kB", module.display());
+    for (folder, (base_kb, piece_kb)) in [(&*PLAYER, PLAYER_KB), (&*EXERCISES, EXERCISES_KB)] {
+        let files: Vec<PathBuf> = fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()).collect();
+        let output = Command::new("node").args(["--eval", SCRIPT]).args(&files).output().unwrap();
+        let weights = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(weights.lines().count(), files.len());
+        for (file, bytes) in files.iter().zip(weights.lines()) {
+            let most_kb = if file.ends_with(BASE) { base_kb } else { piece_kb };
+            let bytes: usize = bytes.parse().unwrap();
+            assert!(bytes < most_kb * 1000, "{}: {bytes} bytes, at most {most_kb} kB", file.display());
+        }
     }
 }
 
@@ -282,7 +277,7 @@ fn the_modules_weigh_no_more_than_they_did() {
 #[test]
 fn the_same_verdicts_in_wasm() {
     let mut choices = Vec::new();
-    for exercise in exercises_page::EXERCISES {
+    for exercise in &exercises_page::EXERCISES {
         let right = vec![0; exercise.options.len()];
         choices.push((exercise.id, right.clone()));
         for (place, options) in exercise.options.iter().enumerate() {

@@ -26,16 +26,18 @@ fn main() {
         .collect();
     files.sort();
     let (mut modules, mut list) = (String::new(), String::new());
+    let mut count = 0;
     for file in &files {
         let id = file.file_stem().and_then(|stem| stem.to_str()).expect("a name");
         let text = fs::read_to_string(file).expect("an exercise").replace("\r\n", "\n");
         let exercise = Exercise::read(&text).unwrap_or_else(|what| panic!("{id}: {what}"));
         let choices = exercise.choices().unwrap_or_else(|what| panic!("{id}: {what}"));
         if choices.count() > 0 {
+            count += 1;
             write_all(&out, id, &exercise, &choices, &mut modules, &mut list);
         }
     }
-    let all = format!("{modules}\npub static EXERCISES: &[InPage] = &[\n{list}];\n");
+    let all = format!("{modules}\npub static EXERCISES: [InPage; {count}] = [\n{list}];\n");
     fs::write(out.join("variants.rs"), all).expect("the folder can be written to");
 }
 

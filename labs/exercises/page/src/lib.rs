@@ -1,7 +1,8 @@
 //! The exercises for a page: whatever a reader can choose there has been compiled, since a page has no compiler. It is run and
 //! judged as a student's file is in a terminal, by the same check.
 //!
-//! `cargo build -p exercises-page --target wasm32-unknown-unknown` makes a module of it, which `module.rs` describes.
+//! `cargo build -p exercises-page --target wasm32-unknown-unknown` makes a module of it, which `module.rs` describes. A page loads what
+//! only one exercise takes with that one: `modules` splits it by the table `EXERCISES`.
 
 #[cfg(target_family = "wasm")]
 mod module;
