@@ -45,8 +45,7 @@ pub fn build(course: &Course) -> Result<Player, String> {
 /// The exercises that can be done in a page, in the order of `exercises_page::EXERCISES`: that of their names.
 fn in_pages() -> Vec<&'static str> {
     let can_be = |exercise: &&&Exercise| !exercise.places.is_empty();
-    let mut ids: Vec<&str> =
-        exercises::EXERCISES.iter().filter(can_be).map(|exercise| exercise.id).collect();
+    let mut ids: Vec<&str> = exercises::EXERCISES.iter().filter(can_be).map(|exercise| exercise.id).collect();
     ids.sort_unstable();
     ids
 }

@@ -329,9 +329,9 @@ mod tests {
         let machine: Machine = "sim:t4,mem=512MiB".parse().unwrap();
         let svg = machine.enter(|| {
             let (error, trace) = machine.profile(|| Tensor::empty(&[1 << 30], Device::cuda(0)).unwrap_err());
-            let Error::Gpu(GpuError::OutOfDeviceMemory(refused)) = error else { panic!("{error}") };
+            let Some(GpuError::OutOfDeviceMemory(refused)) = error.gpu() else { panic!("{error}") };
             assert_eq!(cuda::memory_reserved(), 0);
-            let filling = Filling::of(&trace, 0, &OWNERS, (vec![0; 3], 0), owner_of).refused(&refused);
+            let filling = Filling::of(&trace, 0, &OWNERS, (vec![0; 3], 0), owner_of).refused(refused);
             let drawing = Drawing::from(filling);
             assert_drawn(&drawing);
             drawing.svg
@@ -347,10 +347,10 @@ mod tests {
                 let _held = [block(), block(), block()].map(Result::unwrap);
                 Tensor::empty(&[1 << 30], Device::cuda(0)).unwrap_err()
             });
-            let Error::Gpu(GpuError::OutOfDeviceMemory(refused)) = error else { panic!("{error}") };
+            let Some(GpuError::OutOfDeviceMemory(refused)) = error.gpu() else { panic!("{error}") };
             let whole = Filling::of(&trace, 0, &OWNERS, (vec![0; 3], 0), owner_of);
             assert_eq!(whole.columns.last().unwrap()[..], [0; 3], "all of it is given back in the end");
-            let filling = whole.refused(&refused);
+            let filling = whole.refused(refused);
             assert_eq!(filling.columns.last().unwrap()[..], [0, 0, 3 << 20]);
             assert_eq!(filling.reserved.last(), Some(&refused.reserved));
             assert_drawn(&Drawing::from(filling));

@@ -36,25 +36,27 @@ pub trait Refusal: std::error::Error + Send + Sync + 'static {
 }
 
 /// An error of a tensor operation, a module, an optimizer or a data loader.
+///
+/// All that a variant has is behind one pointer, so that a `Result<Tensor>` is two words: each `?` moves one.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// An operation, a module, an optimizer or a loader cannot do what it was asked to:
     /// [`refusal`](Self::refusal) says why.
     #[error("{0}")]
-    Refused(Box<dyn Refusal>),
+    Refused(Box<Box<dyn Refusal>>),
     /// The golden rule: GPU0001.
     #[error("{0}")]
     DeviceMismatch(Box<DeviceMismatch>),
     /// An error of the user's own: a dataset's file, a callback's failure.
     #[error("{0}")]
-    Custom(String),
+    Custom(Box<String>),
     /// An error of a shape, or of the way in which a tensor lies in memory.
     #[error(transparent)]
-    Layout(LayoutError),
+    Layout(Box<LayoutError>),
     /// An error of a GPU, of its driver or of its memory.
     #[error(transparent)]
-    Gpu(GpuError),
+    Gpu(Box<GpuError>),
     /// An error that came when part of the work was done.
     #[error("{0}")]
     HalfDone(Box<HalfDone>),
@@ -113,7 +115,7 @@ impl Error {
     pub fn refusal<R: Refusal>(&self) -> Option<&R> {
         match self {
             Error::Refused(refusal) => {
-                let whole = (&**refusal as &dyn std::error::Error).downcast_ref();
+                let whole = (&***refusal as &dyn std::error::Error).downcast_ref();
                 whole.or_else(|| refusal.inner()?.refusal())
             }
             Error::HalfDone(half) => half.cause.refusal(),
@@ -122,11 +124,27 @@ impl Error {
         }
     }
 
+    /// The error of a shape, if it is one.
+    pub fn layout(&self) -> Option<&LayoutError> {
+        match self {
+            Error::Layout(error) => Some(error),
+            _ => None,
+        }
+    }
+
+    /// The error of a GPU, of its driver or of its memory, if it is one.
+    pub fn gpu(&self) -> Option<&GpuError> {
+        match self {
+            Error::Gpu(error) => Some(error),
+            _ => None,
+        }
+    }
+
     /// The class of PyTorch's exception.
     pub fn kind(&self) -> &'static str {
         match self {
             Error::Refused(refusal) => refusal.kind(),
-            Error::Layout(LayoutError::DimOutOfRange { .. }) => "IndexError",
+            Error::Layout(error) if matches!(**error, LayoutError::DimOutOfRange { .. }) => "IndexError",
             Error::HalfDone(half) => half.cause.kind(),
             Error::Rank(rank) => rank.cause.kind(),
             _ => "RuntimeError",
@@ -166,14 +184,14 @@ impl Error {
 
     /// An error of the caller's own making, for datasets, modules and callbacks.
     pub fn custom(message: impl std::fmt::Display) -> Error {
-        Error::Custom(message.to_string())
+        Error::Custom(Box::new(message.to_string()))
     }
 }
 
 impl<R: Refusal> From<R> for Error {
     #[cold]
     fn from(refusal: R) -> Error {
-        Error::Refused(Box::new(refusal))
+        Error::Refused(Box::new(Box::new(refusal)))
     }
 }
 
@@ -184,7 +202,7 @@ impl From<LayoutError> for Error {
     #[cold]
     #[inline(never)]
     fn from(error: LayoutError) -> Error {
-        Error::Layout(error)
+        Error::Layout(Box::new(error))
     }
 }
 
@@ -194,7 +212,7 @@ impl From<GpuError> for Error {
     fn from(error: GpuError) -> Error {
         match error {
             GpuError::Meeting(error) => DistributedError::Meeting(*error).into(),
-            error => Error::Gpu(error),
+            error => Error::Gpu(Box::new(error)),
         }
     }
 }
@@ -215,8 +233,8 @@ impl From<Stopped> for Error {
             Stopped::Because(cause) => cause
                 .downcast::<Error>()
                 .map(|error| *error)
-                .or_else(|cause| cause.downcast::<LayoutError>().map(|error| Error::Layout(*error)))
-                .or_else(|cause| cause.downcast::<GpuError>().map(|error| Error::Gpu(*error)))
+                .or_else(|cause| cause.downcast::<LayoutError>().map(Error::Layout))
+                .or_else(|cause| cause.downcast::<GpuError>().map(Error::Gpu))
                 .unwrap_or_else(Error::custom),
         }
     }
@@ -225,7 +243,9 @@ impl From<Stopped> for Error {
 impl From<Error> for Stopped {
     fn from(error: Error) -> Stopped {
         match error {
-            Error::Gpu(GpuError::OutOfHostMemory { bytes }) => Stopped::OutOfHostMemory { bytes },
+            Error::Gpu(error) if let GpuError::OutOfHostMemory { bytes } = *error => {
+                Stopped::OutOfHostMemory { bytes }
+            }
             other => Stopped::Because(Box::new(other)),
         }
     }

@@ -869,7 +869,7 @@ fn cuda_in_a_worker_is_the_error_pytorch_gives() -> Result<()> {
             "{error}"
         );
         let Some(DataError::Worker { worker: 0, cause, .. }) = error.refusal() else { panic!("{error:?}") };
-        assert!(matches!(**cause, Error::Gpu(GpuError::CudaInWorker)));
+        assert!(matches!(cause.gpu(), Some(GpuError::CudaInWorker)));
         // The program's own thread may, and workers may make what it moves.
         assert!(load(Device::cuda(0), 0)?.iter().all(Tensor::is_cuda));
         let batches = load(Device::Cpu, 2)?;
@@ -900,7 +900,7 @@ fn a_worker_that_enters_its_machine_again_is_still_a_worker() -> Result<()> {
         let error =
             DataLoader::new(Entering(Machine::current()), options)?.iter().next().unwrap().unwrap_err();
         let Some(DataError::Worker { cause, .. }) = error.refusal() else { panic!("{error:?}") };
-        assert!(matches!(**cause, Error::Gpu(GpuError::CudaInWorker)));
+        assert!(matches!(cause.gpu(), Some(GpuError::CudaInWorker)));
         // It has not become the thread that drives the GPU.
         assert_eq!(Tensor::ones(&[2])?.cuda()?.to_vec::<f32>()?, [1.0; 2]);
         Ok(())
@@ -982,7 +982,7 @@ fn a_wrong_index_on_a_gpu_surfaces_at_a_later_synchronization_and_sticks() -> Re
                 assert!(late.starts_with(asserted), "{name}, {i}: {late}");
             }
             let error = cuda::synchronize().unwrap_err();
-            assert!(matches!(error, Error::Gpu(GpuError::Cuda { name: "cudaErrorAssert", .. })));
+            assert!(matches!(error.gpu(), Some(GpuError::Cuda { name: "cudaErrorAssert", .. })));
             assert!(error.to_string().contains("\nFor debugging consider passing CUDA_LAUNCH_BLOCKING=1\n"));
             Machine::current().trace();
             // The program goes on: on the host, and on another machine.
@@ -1023,7 +1023,7 @@ fn out_of_memory_is_an_error_after_which_the_program_goes_on() -> Result<()> {
         let allocated = cuda::memory_allocated();
         let error = Tensor::zeros_with(&[1 << 28], device).unwrap_err();
         let sentence = error.to_string();
-        let Error::Gpu(GpuError::OutOfDeviceMemory(memory)) = error else { panic!("{error:?}") };
+        let Some(GpuError::OutOfDeviceMemory(memory)) = error.gpu() else { panic!("{error:?}") };
         assert_eq!((memory.device, memory.tried), (0, 1 << 30));
         assert!(
             sentence.starts_with(

@@ -56,7 +56,8 @@ fn where_all_are_hidden_there_is_no_gpu() -> Result<()> {
         assert_eq!(text(x.pin_memory()), none);
         assert_eq!(text(cuda::current_device()), none);
         assert_eq!(text(cuda::synchronize()), none);
-        assert!(matches!(cuda::can_device_access_peer(0, 1), Err(Error::Gpu(GpuError::NoGpus))));
+        let refused = cuda::can_device_access_peer(0, 1).unwrap_err();
+        assert!(matches!(refused.gpu(), Some(GpuError::NoGpus)), "{refused}");
         let model = DataParallel::new(nn::Linear::new(2, 1)?)?;
         assert!(!model.forward(&x.reshape(&[1, 2])?)?.is_cuda());
         Ok(())

@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use wasmparser::{
-    DataKind, DefinedDataSymbol, ElementItems, ElementKind, ExternalKind, GlobalType, KnownCustom,
-    Linking, MemoryType, Operator, Parser, Payload, RelocationType, SymbolInfo, TableType, TypeRef,
+    DataKind, DefinedDataSymbol, ElementItems, ElementKind, ExternalKind, GlobalType, KnownCustom, Linking,
+    MemoryType, Operator, Parser, Payload, RelocationType, SymbolInfo, TableType, TypeRef,
 };
 
 /// What a module has. Functions are counted as a module counts them: first those it imports.
@@ -136,9 +136,7 @@ impl<'a> Linked<'a> {
                         };
                         let ends = segment.range.end - start;
                         data_starts.push(ends as usize - segment.data.len());
-                        linked
-                            .segments
-                            .push(Segment { start: constant(&offset_expr)?, bytes: segment.data });
+                        linked.segments.push(Segment { start: constant(&offset_expr)?, bytes: segment.data });
                     }
                 }
                 Payload::CustomSection(custom) => match custom.as_known() {
@@ -182,7 +180,12 @@ impl<'a> Linked<'a> {
                 use RelocationType::*;
                 let is_of_symbol = matches!(
                     entry.ty,
-                    FunctionIndexLeb | TableIndexSleb | TableIndexI32 | MemoryAddrLeb | MemoryAddrSleb | MemoryAddrI32
+                    FunctionIndexLeb
+                        | TableIndexSleb
+                        | TableIndexI32
+                        | MemoryAddrLeb
+                        | MemoryAddrSleb
+                        | MemoryAddrI32
                 );
                 if is_of_symbol {
                     let at = entry.offset as usize;

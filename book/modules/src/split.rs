@@ -7,9 +7,9 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use wasm_encoder::{
-    CodeSection, ConstExpr, DataCountSection, DataSection, ElementSection, Elements, EntityType,
-    ExportKind, ExportSection, FunctionSection, GlobalType, ImportSection, MemorySection, MemoryType,
-    RawSection, RefType, SectionId, TableSection, TableType, ValType,
+    CodeSection, ConstExpr, DataCountSection, DataSection, ElementSection, Elements, EntityType, ExportKind,
+    ExportSection, FunctionSection, GlobalType, ImportSection, MemorySection, MemoryType, RawSection,
+    RefType, SectionId, TableSection, TableType, ValType,
 };
 use wasmparser::ExternalKind;
 

@@ -58,14 +58,15 @@ pub(super) fn up_to_the_limit(
         }
     });
     let refused: Result<Infallible> = refused;
-    let Err(Error::Gpu(GpuError::OutOfDeviceMemory(refused))) = refused else {
-        return Err(refused.unwrap_err().into());
+    let Err(error) = refused;
+    let Some(GpuError::OutOfDeviceMemory(refused)) = error.gpu() else {
+        return Err(error.into());
     };
 
     let filling =
         Filling::of(&trace, device.index(), &OWNERS, (first, reserved), owner_of)
             .limit(limit)
-            .refused(&refused);
+            .refused(refused);
     let peak = |owner| words::bytes(filling.peak(Some(owner)));
     let [smallest, largest] = [0, batches.len() - 1].map(|step| batches[step]);
     let asks = format!(

@@ -468,6 +468,7 @@ mod tests {
         with_memory::<f32>(KEPT / 4 + 1, |memory| memory.fill(1.0)).unwrap();
         assert_eq!(lines(), 0);
         let refused = with_memory::<f64>(usize::MAX, |_| panic!("there is no such memory"));
-        assert!(matches!(refused, Err(crate::Error::Gpu(GpuError::OutOfHostMemory { bytes: usize::MAX }))));
+        let refused = refused.unwrap_err();
+        assert!(matches!(refused.gpu(), Some(GpuError::OutOfHostMemory { bytes: usize::MAX })), "{refused}");
     }
 }
