@@ -15,7 +15,7 @@ pub mod solution {
     use todevice::prelude::*;
 
     /// A rank's training step on its share of a batch. The mean over the whole batch is
-    /// what the ranks learn from, and all shares have as many rows.
+    /// what the ranks learn from, and all shares have the same number of rows.
     pub fn train_step(
         model: &DistributedDataParallel<nn::Linear>,
         optimizer: &mut SGD,
@@ -50,7 +50,7 @@ pub static EXERCISE: Exercise = Exercise {
     title: "An average of averages",
     kind: Kind::Fix,
     task: "A network trains on four GPUs with `DistributedDataParallel`, and learns four times as slowly as on one, with the same batch \
-           and the same learning rate. Fix the step, so that it is the step of the whole batch on one GPU. No rank sends more than that takes.",
+           and the same learning rate. Fix the step, so that it is the step of the whole batch on one GPU. No rank may send more than that needs.",
     hints: [
         "Who divides by the number of ranks? Count.",
         "The gradients that `backward` leaves are averages already: `DistributedDataParallel` has divided.",
@@ -289,7 +289,7 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
             .idea("Gradients add up until somebody clears them."));
     }
     if sent[0] > sent[1] {
-        return Err(Diagnosis::new("averaged-again", "The gradients travel twice.")
+        return Err(Diagnosis::new("averaged-again", "The gradients are sent twice.")
             .seen(format!("{} collectives on all ranks together", sent[0]))
             .expected(format!("{}", sent[1]))
             .idea("They are averages when `backward` returns. To average them again changes nothing, and takes time.")

@@ -117,7 +117,7 @@ pub static EXERCISE: Exercise = Exercise {
         },
         Wrong {
             name: "half_left_out",
-            what: "The sampler reckons with twice as many ranks, and half of the samples belong to nobody.",
+            what: "The sampler assumes twice as many ranks, and half of the samples belong to nobody.",
             edits: &[(SAMPLER, "    let sampler = Arc::new(DistributedSampler::new(&dataset, 2 * ranks, rank, options)?);\n")],
             diagnosis: "left-out",
         },

@@ -43,8 +43,8 @@ pub static EXERCISE: Exercise = Exercise {
     title: "The same work, many times",
     kind: Kind::Fix,
     task: "Four GPUs train with `DistributedDataParallel`, and an epoch takes as long as on one. No wonder: every rank trains on the \
-           whole batch. Give each rank its own share: all of them as many rows, each row to one rank, in any order. Only the share \
-           is to be copied to the GPU, and to the GPU of the rank.",
+           whole batch. Give each rank its own share: the same number of rows for all, and each row to one rank, in any order. Copy only \
+           the share, and copy it to the rank's own GPU.",
     hints: [
         "Two things tell a rank which part is its own: its number, and how many ranks there are.",
         "`dist::get_rank()` and `dist::get_world_size()` say both. `narrow(0, start, length)` is a view of some rows, and copies nothing.",
@@ -267,7 +267,7 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
         return Err(Diagnosis::new("uneven", "The shares are not of one size.")
             .seen(said(&lengths))
             .expected(said(&vec![case.size; count]))
-            .idea("The average of the ranks' gradients is that of the batch only if all have as many rows."));
+            .idea("The average of the ranks' gradients is that of the batch only if all have the same number of rows."));
     }
     let [sent, needed] = [seen, right].map(|seen| seen.bytes(CallKind::ToDevice));
     if sent > needed {

@@ -25,7 +25,7 @@ fn by_hand(lab: &mut Lab) -> crate::Result<()> {
         .or("first", "Either of them is it.", "Each comes from the half that its GPU has seen.")
         .or("sum", "It is their sum.", "Each loss is a mean already. The sum is twice the gradient of the mean over all rows.")
         .or("mean", "It is their mean.", "Compare the last two rows of the table.")
-        .because("The mean over all rows is the mean of the means of two equal halves, and so are their gradients."),
+        .because("The mean over all rows is the mean of the means of two equal halves, and the same holds for the gradients."),
     );
     let seed = lab.seed();
     manual_seed(seed);
@@ -83,7 +83,7 @@ fn by_hand(lab: &mut Lab) -> crate::Result<()> {
 }
 
 // ANCHOR: replica
-/// A network of these numbers on this GPU.
+/// The network that this seed gives, on this GPU.
 fn replica(seed: u64, index: usize) -> Result<nn::Sequential> {
     manual_seed(seed);
     let net = network(32)?;
@@ -129,7 +129,7 @@ fn data_parallel(lab: &mut Lab, options: &Options) -> crate::Result<()> {
 
     lab.think(
         "10-most-memory",
-        "A network trains with `DataParallel`, and each GPU gets as many rows. Which GPU needs the most memory?",
+        "A network trains with `DataParallel`, and each GPU gets the same number of rows. Which GPU needs the most memory?",
     );
     let seed = lab.seed();
     let rows = options.batch_size;
@@ -141,11 +141,11 @@ fn data_parallel(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     let model = DataParallel::new(net)?; // on all GPUs
     model.to(Device::cuda(0))?;
     // ANCHOR_END: data_parallel
-    let on_all = train(&model, &x)?;
+    let on_all = train(&model, &x, count)?;
     drop(model);
     let alone = network(WIDTH)?;
     alone.to(Device::cuda(0))?;
-    let on_one = train(&alone, &x)?;
+    let on_one = train(&alone, &x, 1)?;
 
     let mut table = Table::new(["with DataParallel", "rows", "peak memory"]);
     for (index, part) in x.chunk(count, 0)?.iter().enumerate() {
@@ -193,12 +193,12 @@ struct Taken {
     peaks: Vec<u64>,
 }
 
-/// Trains two steps, and looks at the second: the first asks the driver for memory.
-fn train(net: &dyn Module, x: &Tensor) -> Result<Taken> {
+/// Trains two steps on so many GPUs, and looks at the second: the first asks the driver for memory.
+fn train(net: &dyn Module, x: &Tensor, count: usize) -> Result<Taken> {
     let x = x.to(Device::cuda(0))?;
     let mut optimizer = sgd(net)?;
     step(net, &mut optimizer, &x)?;
-    let gpus = 0..cuda::device_count();
+    let gpus = 0..count;
     gpus.clone().try_for_each(cuda::reset_peak_memory_stats_device)?;
     let ((), time) = time_of(gpus.clone(), || step(net, &mut optimizer, &x))?;
     let peaks = gpus.map(cuda::max_memory_allocated_device).collect::<Result<_>>()?;

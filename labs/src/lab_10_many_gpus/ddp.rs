@@ -16,11 +16,11 @@ use super::{Options, WIDTH, network, sgd, step};
 use crate::{Lab, Prediction, Table, Text, exact, row, timed};
 
 pub(super) fn section(lab: &mut Lab, options: &Options) -> crate::Result<()> {
-    lab.section(6, "Averages beside the backward pass");
+    lab.section(6, "Averaging during the backward pass");
     let guess = lab.predict(
         Prediction::choice(
             "10-leaves",
-            "A backward pass computes the gradients of the last layer first. When can their average be under way?",
+            "A backward pass computes the gradients of the last layer first. When can their averaging begin?",
         )
         .or("beside", "While the gradients of the other layers are computed.", "The second picture has one bucket, which leaves at the end.")
         .or("after", "When the backward pass is done.", "A gradient is complete when the last use of its parameter has been gone through. It need not wait for the rest.")
@@ -34,8 +34,8 @@ pub(super) fn section(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     lab.picture(
         Timeline::of(&several.trace),
         &format!(
-            "One training step of two ranks, in buckets of {SEVERAL} MiB. Each rank has a GPU of its own. Its buckets are averaged in \
-             the row of copies to a peer, and {}.",
+            "One training step of two ranks, in buckets of {SEVERAL} MiB. Each rank has a GPU of its own. The row of copies shows when its \
+             buckets are averaged: {}.",
             match begins {
                 true => "the first begins before the backward pass has ended",
                 false => "none begins before the backward pass has ended",
@@ -74,7 +74,7 @@ pub(super) fn section(lab: &mut Lab, options: &Options) -> crate::Result<()> {
         "Several buckets are faster here: some of the bytes travel while the GPU computes. With one, the GPU has nothing to do until the \
          average is there."
     } else {
-        "Several buckets are no faster here: the messages are so short that each one costs more than it hides."
+        "Several buckets are no faster here: each further one costs more than it hides."
     };
     lab.prose(Text::from(verdict).raced());
     Ok(())

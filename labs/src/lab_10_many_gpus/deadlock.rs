@@ -40,7 +40,7 @@ pub(super) fn section(lab: &mut Lab) -> crate::Result<()> {
     }
     lab.prose(
         "A simulated machine sees at once that nobody can go on, and says who waits for whom, and where. On real GPUs such a program \
-         stands still with all of them at 100 %, until a timeout of ten minutes ends it.",
+         stands still: those that wait show 100 %, and the one that has ended shows nothing. A timeout of ten minutes ends it.",
     );
     Ok(())
 }

@@ -23,7 +23,7 @@ fn where_tensors_live(lab: &mut Lab, asked: &str) -> crate::Result<()> {
             "10-rule",
             "A machine has several GPUs of one kind. `a` is on `cuda:0`, and `b` is on `cuda:1`. Does `a + b` run?",
         )
-        .because("An operation runs on one device, and takes nothing from another, be it a GPU like itself."),
+        .because("An operation runs on one device, and cannot use a tensor of another, even if that is a GPU of the same kind."),
     );
     if !asked.is_empty() {
         let count = cuda::device_count();
@@ -109,7 +109,7 @@ fn from_one_to_another(lab: &mut Lab) -> crate::Result<()> {
     lab.prose(if peers {
         "These two are peers: one reads the other's memory, and the host only asks for the copy."
     } else {
-        "These two are no peers: the driver brings the bytes to the host and on to the other GPU, through memory of its own that is \
+        "These two are not peers: the driver brings the bytes to the host and on to the other GPU, through memory of its own that is \
          pinned. You write the same line."
     });
     let verdict = match detour > direct {
@@ -122,8 +122,7 @@ fn from_one_to_another(lab: &mut Lab) -> crate::Result<()> {
 
     lab.think(
         "10-at-once",
-        "The host asks for two products of 512 × 512: both of `cuda:0`, or one of `cuda:0` and one of `cuda:1`. Is it done sooner with \
-         two GPUs?",
+        "The host asks for two products of 512 × 512: both on `cuda:0`, or one on each of two GPUs. Is it done sooner with two?",
     );
     // ANCHOR: at_once
     let a = Tensor::ones_with(&[512, 512], Device::cuda(0))?;

@@ -70,7 +70,7 @@ fn section(lab: &mut Lab, number: usize, title: &str) {
 }
 
 // ANCHOR: network
-/// Three layers of as many numbers in as out.
+/// Three layers, each with as many outputs as inputs.
 fn network(width: usize) -> Result<nn::Sequential> {
     Ok(nn::Sequential::new((
         nn::Linear::new(width, width)?,
@@ -116,4 +116,8 @@ fn time_of<R>(
 }
 
 /// The runs that are tested. The book shows them.
-pub const RUNS: &[Run] = &[Run::NONE, Run::T4, Run::T4X2];
+pub const RUNS: &[Run] = &[
+    Run { what: "with no GPU: on eight simulated ones", ..Run::NONE },
+    Run::T4,
+    Run::T4X2,
+];

@@ -42,7 +42,7 @@ pub(super) fn section(lab: &mut Lab, options: &Options) -> crate::Result<()> {
         )
         .unit("times")
         .tolerance(0.2)
-        .because("The work of each GPU shrinks, and the average does not: it is of the same gradients, however few the rows.")
+        .because("The work of each GPU shrinks, but there are as many gradients to average, and as many kernels to launch, however few the rows.")
         .raced(),
     );
     let strong = Series::of(lab.seed(), &counts, |count| rows.div_ceil(count))?;
@@ -193,7 +193,7 @@ fn latency(lab: &mut Lab, ranks: usize) -> crate::Result<()> {
         ),
     );
     let mut table =
-        Table::new(["gradients", "all_reduce", "of that, steps", "ruled by"]);
+        Table::new(["gradients", "all_reduce", "of that, latency", "ruled by"]);
     for kibibytes in [4, 64, 1 << 10, 64 << 10] {
         // ANCHOR: collective_time
         let kind = CollectiveKind::AllReduce(ReduceOp::Sum);
