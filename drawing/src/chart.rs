@@ -3,6 +3,7 @@
 use crate::Role;
 use crate::colour::{DEVICE, HOST};
 use crate::svg::{self, element, line, rect, text, titled};
+use crate::words;
 
 /// A line of a chart: what it shows, whether that is a device's and not the host's, and its points.
 pub struct Series<'a> {
@@ -70,7 +71,7 @@ pub fn log_log(x_label: &str, y_label: &str, series: &[Series]) -> String {
     svg::picture((WIDTH, HEIGHT), 13, &lines)
 }
 
-/// A bar of [`stacked`]: its name, and its parts from left to right.
+/// A bar of [`stacked`]: its name, and its parts from left to right, in bytes.
 pub struct Stack<'a> {
     pub name: &'a str,
     pub parts: Vec<u64>,
@@ -87,10 +88,10 @@ const STACK: f64 = 26.0;
 /// use drawing::Role;
 /// use drawing::chart::{Stack, stacked};
 /// let bars = [Stack { name: "model", parts: vec![512, 0] }, Stack { name: "batch", parts: vec![512, 1024] }];
-/// let svg = stacked("bytes", &[("parameters", Role::Parameter), ("batch", Role::Data)], &bars);
-/// assert!(svg.contains("<title>batch, batch: 1024 bytes</title>") && svg.contains(">1536</text>"));
+/// let svg = stacked(&[("parameters", Role::Parameter), ("batch", Role::Data)], &bars);
+/// assert!(svg.contains("<title>batch, batch: 1 KiB</title>") && svg.contains(">1.5 KiB</text>"));
 /// ```
-pub fn stacked(unit: &str, owners: &[(&str, Role)], bars: &[Stack]) -> String {
+pub fn stacked(owners: &[(&str, Role)], bars: &[Stack]) -> String {
     let is_second = |index: usize| owners[..index].iter().any(|(_, role)| *role == owners[index].1);
     let sum = |bar: &Stack| bar.parts.iter().sum::<u64>();
     let longest = bars.iter().map(sum).max().unwrap_or(0).max(1);
@@ -104,13 +105,13 @@ pub fn stacked(unit: &str, owners: &[(&str, Role)], bars: &[Stack]) -> String {
         for (index, (part, (name, role))) in bar.parts.iter().zip(owners).enumerate() {
             let width = *part as f64 * scale;
             if *part > 0 {
-                let title = format!("{}, {name}: {part} {unit}", bar.name);
+                let title = format!("{}, {name}: {}", bar.name, words::bytes(*part));
                 let shape = rect((x, y), (width.max(1.0), STACK));
                 lines.push(titled(&title, &role.look(shape, is_second(index))));
             }
             x += width;
         }
-        lines.push(text((x + 6.0, y + 18.0), "start").around(&sum(bar).to_string()));
+        lines.push(text((x + 6.0, y + 18.0), "start").around(&words::bytes(sum(bar))));
         y += STACK + 8.0;
     }
     let mut x = 2.0;

@@ -13,7 +13,7 @@ pub struct Order {
     pub name: &'static str,
     /// The parameter first, then what is kept of it.
     pub places: Vec<(&'static str, Device)>,
-    /// `runs`, or the error.
+    /// `runs`, or how it fails.
     pub outcome: &'static str,
 }
 
@@ -31,8 +31,8 @@ const CHIP: f64 = 20.0;
 ///
 /// let gpu = Device::cuda(0);
 /// let places = vec![("parameter", gpu), ("exp_avg", Device::Cpu)];
-/// let drawing = picture(&[Order { name: "create, load, move", places, outcome: "error" }], gpu);
-/// assert!(drawing.svg.contains(">next step: error</text>"));
+/// let drawing = picture(&[Order { name: "create, load, move", places, outcome: "fails" }], gpu);
+/// assert!(drawing.svg.contains(">the next training step</text>") && drawing.svg.contains(">fails</text>"));
 /// ```
 pub fn picture(orders: &[Order], device: Device) -> Drawing {
     Drawing::of(|width| drawn(orders, device, width))
@@ -53,9 +53,9 @@ fn drawn(orders: &[Order], device: Device, width: f64) -> String {
     svg::picture((width, 2.0 + rows as f64 * (height + GAP) - GAP), FONT, &lines)
 }
 
-/// A line for the name, the memories, and a line for the step.
+/// A line for the name, the memories, and two lines for the step.
 fn height(orders: &[Order]) -> f64 {
-    PAD + LINE + memory(orders) + LINE + PAD + 4.0
+    PAD + LINE + memory(orders) + 2.0 * LINE + PAD + 4.0
 }
 
 /// A memory has room for all the tensors, and for its name below them.
@@ -77,7 +77,7 @@ fn cell_of(
     lines.push(text((middle, top + PAD + 8.0), "middle").with("font-weight", "bold").around(order.name));
     let half = (width - 3.0 * PAD) / 2.0;
     let top = top + PAD + LINE;
-    let deep = height - 2.0 * (PAD + LINE) - 4.0;
+    let deep = height - 2.0 * PAD - 3.0 * LINE - 4.0;
     for (place, colour, left) in [(Device::Cpu, HOST, left + PAD), (device, DEVICE, left + 2.0 * PAD + half)]
     {
         let frame = rect((left, top), (half, deep)).with("rx", 4).with("fill", "none");
@@ -93,8 +93,10 @@ fn cell_of(
             lines.push(text((left + half / 2.0, corner.1 + 14.5), "middle").around(name));
         }
     }
-    let says = format!("next step: {}", order.outcome);
-    lines.push(text((middle, top + deep + LINE), "middle").around(&says));
+    // "Training", as Adam's counter is called `step` as well.
+    for (line, words) in [(1.0, "the next training step"), (2.0, order.outcome)] {
+        lines.push(text((middle, top + deep + line * LINE), "middle").around(words));
+    }
 }
 
 #[cfg(test)]
@@ -111,7 +113,7 @@ mod tests {
             outcome,
         };
         let orders = [
-            order("create, load, move", Device::Cpu, "error GPU0001"),
+            order("create, load, move", Device::Cpu, "fails: two devices"),
             order("create, move, load", gpu, "runs"),
             order("move, create, load", gpu, "runs"),
         ];
@@ -119,8 +121,8 @@ mod tests {
         assert_drawn(&drawing);
         let texts = all(&drawing.svg, "text");
         let count = |wanted: &str| texts.iter().filter(|text| *text == wanted).count();
-        let expected = ["cpu", "cuda:0", "parameter", "exp_avg", "step", "next step: runs"];
-        assert_eq!(expected.map(count), [3, 3, 3, 3, 3, 2]);
+        let expected = ["cpu", "cuda:0", "parameter", "exp_avg", "step", "the next training step", "runs"];
+        assert_eq!(expected.map(count), [3, 3, 3, 3, 3, 3, 2]);
         assert_drawn(&picture(&[], gpu));
         assert_drawn(&picture(&orders[..1], gpu));
     }

@@ -36,11 +36,11 @@ const BAR: f64 = 10.0;
 ///
 /// let [cpu, gpu] = [Device::Cpu, Device::cuda(0)];
 /// let slow = Placement { model: cpu, data: cpu, outcome: Ok(Duration::from_micros(3322)) };
-/// let wrong = Placement { model: cpu, data: gpu, outcome: Err("error GPU0001".to_owned()) };
+/// let wrong = Placement { model: cpu, data: gpu, outcome: Err("error: two devices".to_owned()) };
 /// let drawing = picture(&[slow, wrong], "modelled");
 /// assert_eq!(drawing.text.unwrap(), "\
 /// a step, modelled  data on cpu      data on cuda:0
-/// model on cpu      trains, 3.32 ms  error GPU0001");
+/// model on cpu      trains, 3.32 ms  error: two devices");
 /// ```
 pub fn picture(placements: &[Placement], kind: &str) -> Drawing {
     Drawing::of(|width| drawn(placements, kind, width)).with_text(as_text(placements, kind))
@@ -163,7 +163,7 @@ mod tests {
     fn four(slow: u64, fast: u64) -> Vec<Placement> {
         let [cpu, gpu] = [Device::Cpu, Device::cuda(0)];
         let placement = |model, data, outcome| Placement { model, data, outcome };
-        let wrong = || Err("error GPU0001".to_owned());
+        let wrong = || Err("error: two devices".to_owned());
         let takes = |nanoseconds| Ok(Duration::from_nanos(nanoseconds));
         vec![
             placement(cpu, cpu, takes(slow)),
@@ -179,11 +179,11 @@ mod tests {
         assert_drawn(&drawing);
         let texts = all(&drawing.svg, "text");
         let count = |wanted: &str| texts.iter().filter(|text| *text == wanted).count();
-        assert_eq!(["cpu", "cuda:0", "model", "data", "error GPU0001"].map(count), [4, 4, 4, 4, 2]);
+        assert_eq!(["cpu", "cuda:0", "model", "data", "error: two devices"].map(count), [4, 4, 4, 4, 2]);
         assert_eq!(all(&drawing.svg, "title"), ["trains: 3.32 ms a step", "trains: 443 µs a step"]);
-        let text = "a step, modelled  data on cpu      data on cuda:0\n\
-                    model on cpu      trains, 3.32 ms  error GPU0001\n\
-                    model on cuda:0   error GPU0001    trains, 443 µs";
+        let text = "a step, modelled  data on cpu         data on cuda:0\n\
+                    model on cpu      trains, 3.32 ms     error: two devices\n\
+                    model on cuda:0   error: two devices  trains, 443 µs";
         assert_eq!(drawing.text.as_deref(), Some(text));
     }
 

@@ -224,7 +224,7 @@ fn four_placements(lab: &mut Lab, options: &Options) -> crate::Result<()> {
                 }
                 Err(error @ Error::DeviceMismatch(_)) => {
                     table = table.row(row![model, data, "error GPU0001"]);
-                    let said = "error GPU0001".to_owned();
+                    let said = "error: two devices".to_owned();
                     placements.push((model_device, data_device, Err(said)));
                     errors.push((model_device, data_device, error));
                 }

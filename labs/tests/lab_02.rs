@@ -143,7 +143,7 @@ fn two_placements_train_to_the_same_loss_and_the_gpu_is_faster() {
 fn the_picture_has_the_outcome_of_each_placement() {
     let events = on("sim:t4").events;
     let [svg] = said::pictures(&events)[..] else { panic!("one picture") };
-    assert_eq!(svg.matches(">error GPU0001</text>").count(), 2, "{svg}");
+    assert_eq!(svg.matches(">error: two devices</text>").count(), 2, "{svg}");
     assert_eq!(svg.matches("<title>trains: ").count(), 2, "{svg}");
     assert!(svg.contains("modelled"), "{svg}");
     assert_eq!(said::pictures(&on("none").events), [""; 0], "with one device there is nothing to place");

@@ -174,8 +174,9 @@ fn whose_bytes(lab: &mut Lab, options: &Options) -> crate::Result<()> {
         .map(|(stage, owned)| Stack { name: stage, parts: owned.by_owner.to_vec() })
         .collect();
     lab.picture(
-        stacked("bytes", &owners, &bars),
-        "Each bar shows who owns the allocated bytes after one part of the step. The moments come last, and stay.",
+        stacked(&owners, &bars),
+        "Each bar shows who owns the allocated memory after one part of the step. Adam's moments, exp_avg and exp_avg_sq, come last, \
+         and stay.",
     );
     let at_its_largest = |(_, owners): &(&str, &[&str])| {
         let of_all = |owned: &Owned| -> u64 {

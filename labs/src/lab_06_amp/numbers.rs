@@ -120,7 +120,8 @@ pub(super) fn a_number(lab: &mut Lab) -> crate::Result<()> {
     let drawn = FORMATS.map(|format| format.drawn(0.1));
     let [.., bfloat16, float16] = &drawn;
     let caption = format!(
-        "The number 0.1 in four types, bit by bit. The exponent decides how large and how small a number can be, and \
+        "The number 0.1 in four types, bit by bit. Each type takes the nearest number that it has, so the last bit may be \
+         rounded up, as it is in bfloat16. The exponent decides how large and how small a number can be, and \
          the fraction how close its neighbours are. bfloat16 has as many bits of exponent as float32, so it reaches {}; \
          but its next number after 1 is {}. In float16 that is {}, at the price of a smaller range. TF32 is float32 rounded to \
          ten bits of fraction, as tensor cores take it.",

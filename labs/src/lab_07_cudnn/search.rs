@@ -45,6 +45,10 @@ pub(super) fn one_convolution(lab: &mut Lab) -> crate::Result<()> {
     let mut tried = trace.kernels(device.index());
     // ANCHOR_END: tried
     let found = tried.last().map(|kernel| kernel.name.clone());
+    // The last run is the call itself.
+    let searched = &tried[..tried.len().saturating_sub(1)];
+    let search_time: Option<Duration> = searched.iter().map(|kernel| kernel.time).sum();
+    let search = (searched.len(), search_time.filter(|time| !time.is_zero()));
     let (_, by_rule) = Machine::current().profile(|| no_grad(|| conv.forward(&x)));
     let by_rule = by_rule.kernels(device.index()).pop().map(|kernel| kernel.name);
     tried.sort_by(|a, b| a.name.cmp(&b.name));
@@ -71,7 +75,7 @@ pub(super) fn one_convolution(lab: &mut Lab) -> crate::Result<()> {
     }
     lab.table(table);
     lab.answer(guess, by_time);
-    draw(lab, &tried, [("the search", found), ("the rule", by_rule)]);
+    draw(lab, &tried, [("the search", found), ("the rule", by_rule)], search);
     lab.prose(
         "The workspace is memory that an algorithm needs besides the images, the weights and the result: GEMM writes its \
          numbers there, and Winograd keeps its transforms there.",
@@ -142,8 +146,13 @@ fn why_the_fastest(name: &str) -> &'static str {
     }
 }
 
-/// The algorithms as a picture, and who takes which.
-fn draw(lab: &mut Lab, tried: &[Kernel], takers: [(&str, Option<String>); 2]) {
+/// The algorithms as a picture, who takes which, and how many runs the search made in how much time.
+fn draw(
+    lab: &mut Lab,
+    tried: &[Kernel],
+    takers: [(&str, Option<String>); 2],
+    (runs, search_time): (usize, Option<Duration>),
+) {
     let taken_by = |kernel: &Kernel| {
         let taken =
             takers.iter().filter(|(_, name)| name.as_ref() == Some(&kernel.name));
@@ -168,9 +177,19 @@ fn draw(lab: &mut Lab, tried: &[Kernel], takers: [(&str, Option<String>); 2]) {
         kernel.map_or("another", algorithm)
     };
     let [(_, found), (_, by_rule)] = &takers;
+    let room = all.iter().map(|algorithm| algorithm.workspace).max().unwrap_or(0);
+    // The clock has not seen a search of cuDNN's own.
+    let price = search_time.map_or_else(String::new, |time| {
+        format!(
+            " in {runs} runs, which keep the GPU busy for {} and need up to {} of workspace",
+            words::time(time),
+            words::bytes(room),
+        )
+    });
     let caption = format!(
         "One convolution and {} algorithms for it, each with the time ({kind}) and the workspace that it needs: {}. \
-         The search tries all of them and takes {}; the rule of thumb tries none and takes {}.",
+         The search tries all of them{price}, and takes the fastest, {}. The rule of thumb tries none: it goes by the sizes of \
+         images and weights, and takes {}.",
         all.len(),
         said.collect::<Vec<_>>().join(", "),
         taken(found),

@@ -274,7 +274,8 @@ fn what_blocks_the_host(lab: &mut Lab) -> crate::Result<()> {
             (false, false) => "all",
         },
     );
-    let mut pictures = Comparison::new().waiting_is("the host is free, and only waits");
+    let mut pictures =
+        Comparison::new().waiting_is("the host is done and waits for the GPU");
     let mut both = Vec::new();
     for (index, (memory, non_blocking, stream, call, all, trace)) in
         rows.iter().enumerate()
@@ -292,7 +293,8 @@ fn what_blocks_the_host(lab: &mut Lab) -> crate::Result<()> {
         pictures,
         &format!(
             "The GPU works on a product, and the host sends it a batch, in eight ways (times {}). In {free} of them \
-             the call does not wait for the copy, and the host is free. In {overlapping} the copy runs beside the product. \
+             the call does not wait for the copy, and the host could do other work; here it has none, and waits for the GPU. \
+             In {overlapping} the copy runs beside the product. \
              {}.",
             microseconds("", Duration::ZERO).kind.name(),
             match &both[..] {

@@ -136,17 +136,17 @@ fn three_orders(lab: &mut Lab, disk: &Disk) -> crate::Result<()> {
         let (net, mut optimizer) = make(disk, device)?;
         let places = places(&net, &optimizer);
         let next = train_step(&net, &mut optimizer, device);
-        let outcome = match next {
-            Ok(()) => "runs",
+        let (said, outcome) = match next {
+            Ok(()) => ("runs", "runs"),
             Err(error @ Error::DeviceMismatch(_)) => {
                 errors.push((name, error));
-                "error GPU0001"
+                ("error GPU0001", "fails: two devices")
             }
             Err(error) => return Err(error.into()),
         };
         let mut cells = row![name];
         cells.extend(places.iter().flat_map(|(_, device)| row![place(*device)]));
-        cells.extend(row![exact("next_step", outcome)]);
+        cells.extend(row![exact("next_step", said)]);
         table = table.row(cells);
         drawn.push(Order { name, places, outcome });
     }
@@ -160,10 +160,14 @@ fn three_orders(lab: &mut Lab, disk: &Disk) -> crate::Result<()> {
     }
     let fails = errors.len();
     let caption = format!(
-        "Where the first parameter is after each order, and what Adam keeps of it. {}",
+        "A program creates an optimizer, loads its state, and moves the model to the GPU, in {} orders. Each box shows where \
+         the first parameter is then, and what Adam keeps of it: its moments exp_avg and exp_avg_sq, and step, which counts \
+         the training steps. The next training step fails after {}, because the moments are not on the device of their \
+         parameter.",
+        drawn.len(),
         match fails {
-            1 => format!("The step fails after one of the orders: {}.", errors[0].0),
-            _ => format!("The step fails after {fails} of the orders."),
+            1 => format!("one of the orders ({})", errors[0].0),
+            _ => format!("{fails} of the orders"),
         }
     );
     lab.picture(orders::picture(&drawn, device), &caption);

@@ -14,6 +14,7 @@ pub const CLAIMS: Claims = Claims {
             says: "here that costs more than it saves",
             holds: |seen| is_fastest(seen, "IMPLICIT_PRECOMP_GEMM"),
         },
+        Claim { says: "and takes the fastest", holds: |seen| is_fastest(seen, &seen.row("benchmark")[1]) },
         Claim {
             says: "you cannot count on two being the same",
             holds: |seen| {
