@@ -21,7 +21,7 @@ pub const CLAIMS: Claims = Claims {
                 seen.texts("peers")[0].ends_with("other GPUs") || seen.texts("peers")[0] == "one other GPU"
             },
         },
-        Claim { says: "These two are no peers", holds: |seen| seen.texts("peers")[0] == "no other GPU" },
+        Claim { says: "These two are not peers", holds: |seen| seen.texts("peers")[0] == "no other GPU" },
         Claim {
             says: "The detour through a tensor on the CPU takes longer",
             holds: |seen| last(seen, "detour_time") > last(seen, "direct_time"),
