@@ -51,14 +51,14 @@ fn in_pages() -> Vec<&'static str> {
 }
 
 /// Puts a module among the files, under a name that changes with it and its pieces, so that a browser may keep it for good. The
-/// pieces lie beside it: that of lab 03 of `labs-1234.wasm` is `labs-1234.lab-03.wasm`.
+/// pieces lie beside it: that of lab 03 of `labs-12345678.wasm` is `lab-03-12345678.wasm`. `start-module.js` knows that.
 fn put(Split { base, pieces }: Split, name: &str, files: &mut BTreeMap<String, Vec<u8>>) -> String {
     let all = base.iter().chain(pieces.iter().flat_map(|(_, bytes)| bytes));
-    let stem = format!("{FOLDER}/{name}-{:08x}", hash(all.copied()) as u32);
+    let hash = hash(all.copied()) as u32;
+    let path = |name: &str| format!("{FOLDER}/{name}-{hash:08x}.wasm");
     for (piece, bytes) in pieces {
-        files.insert(format!("{stem}.{piece}.wasm"), bytes);
+        files.insert(path(&piece), bytes);
     }
-    let path = format!("{stem}.wasm");
-    files.insert(path.clone(), base);
-    path
+    files.insert(path(name), base);
+    path(name)
 }
