@@ -16,7 +16,7 @@ async function compile(name) {
 for (const line of readFileSync(0, "utf8").trim().split("\n")) {
     const [id, ...chosen] = line.split(" ");
     const { exports: wasm } = await WebAssembly.instantiate(await compile("base"), {});
-    await WebAssembly.instantiate(await compile(id), { base: wasm });
+    await WebAssembly.instantiate(await compile(`chapter-${id.split("-")[0]}`), { base: wasm });
     const bytes = new TextEncoder().encode([id, chosen.join(" "), "wide"].join("\0"));
     // The memory may move when it grows, so it is looked up each time.
     const start = wasm.input(bytes.length);

@@ -33,7 +33,8 @@ pub fn build(course: &Course) -> Result<Player, String> {
     let names: Vec<&str> = LABS.iter().map(|lab| lab.name).collect();
     let labs = modules::compile(&modules::LABS, &names, course.root(), &target)?;
     let labs = put(labs, "labs", &mut files);
-    let exercises = modules::compile(&modules::EXERCISES, &in_pages(), course.root(), &target)?;
+    let names: Vec<String> = in_pages().into_iter().map(modules::piece_of_exercise).collect();
+    let exercises = modules::compile(&modules::EXERCISES, &names, course.root(), &target)?;
     let exercises = put(exercises, "exercises", &mut files);
     for worker in WORKERS {
         let file = format!("book/theme/{worker}");

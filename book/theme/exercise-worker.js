@@ -10,7 +10,7 @@ let compiled = {};
 
 onmessage = async ({ data: { url, id, choice, form } }) => {
   try {
-    const modules = await load(url, id, compiled);
+    const modules = await load(url, `chapter-${id.split("-")[0]}`, compiled);
     Object.assign(compiled, modules);
     const wasm = await startModules(modules);
     const input = new TextEncoder().encode([id, choice.join(" "), form].join("\0"));

@@ -1,4 +1,4 @@
-// Starts a module of the book. It is the base of all labs, or of all exercises, and with it goes a piece: what only one of them takes.
+// Starts a module of the book. It is the base of all labs, or of all exercises, and with it goes a piece: what only one chapter takes.
 // A piece imports from the base, and puts its functions in the base's table and its data into memory when it starts. So nothing
 // of it may be called before. See book/modules.
 

@@ -9,9 +9,14 @@ use crate::{Module, Split, split};
 
 const TARGET: &str = "wasm32-unknown-unknown";
 
-/// Compiles a package of the checkout at `root` with the profile of its name, and splits the module into pieces of these
-/// names. What Cargo makes goes to `target`. The error says in one line why that cannot be.
-pub fn compile(module: &Module, names: &[&str], root: &Path, target: &Path) -> Result<Split, String> {
+/// Compiles a package of the checkout at `root` with the profile of its name, and splits the module: for each entry of its table
+/// `names` has the name of its piece. What Cargo makes goes to `target`. The error says in one line why that cannot be.
+pub fn compile(
+    module: &Module,
+    names: &[impl AsRef<str>],
+    root: &Path,
+    target: &Path,
+) -> Result<Split, String> {
     let package = module.package;
     fetch_target()?;
     let output = Command::new(cargo())
@@ -31,7 +36,8 @@ pub fn compile(module: &Module, names: &[&str], root: &Path, target: &Path) -> R
     }
     let made = target.join(TARGET).join(package).join(format!("{}.wasm", package.replace('-', "_")));
     let linked = fs::read(&made).map_err(|error| format!("{}: {error}", made.display()))?;
-    split(&linked, module.table, names).map_err(|error| format!("{}: {error}", made.display()))
+    let names: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
+    split(&linked, module.table, &names).map_err(|error| format!("{}: {error}", made.display()))
 }
 
 /// Fetches Rust's own libraries for WebAssembly where they are missing: not every rustup does for a `rust-toolchain.toml` that

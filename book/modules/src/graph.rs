@@ -1,6 +1,6 @@
-//! Who takes what: each function, and each piece of data, belongs to one entry of a table or to all.
+//! Who takes what: each function, and each piece of data, belongs to one piece or to all.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
 
 use crate::linked::{Linked, Reference, Symbol};
@@ -14,7 +14,7 @@ enum Node {
     Data(usize, usize, usize),
 }
 
-/// For functions and for bytes of data: the entry that alone takes them. All else stays together.
+/// For functions and for bytes of data: the piece that alone takes them. All else stays together.
 pub struct Owners {
     pub functions: Vec<Option<usize>>,
     /// For each segment, for each byte.
@@ -29,8 +29,9 @@ struct Graph<'a> {
     table: Node,
 }
 
-/// Finds the owners, for a table with so many entries.
-pub fn owners(linked: &Linked, table: &str, entries: usize) -> Result<Owners, String> {
+/// Finds the owners, for a table whose entries belong to these pieces.
+pub fn owners(linked: &Linked, table: &str, piece_of: &[usize]) -> Result<Owners, String> {
+    let entries = piece_of.len();
     let graph = Graph::new(linked, table)?;
     let Node::Data(_, _, size) = graph.table else { unreachable!("a table is data") };
     if entries == 0 || size % entries != 0 {
@@ -42,8 +43,8 @@ pub fn owners(linked: &Linked, table: &str, entries: usize) -> Result<Owners, St
     graph.reach(exported.filter_map(|(.., index)| graph.function(*index)), &mut everyones);
     // What it may look at before a piece is there: the data of the entries, but not the functions that they name.
     let mut looked_at = HashSet::new();
-    let mut takes = Vec::new();
-    for entry in 0..entries {
+    let mut takes: BTreeMap<usize, HashSet<Node>> = BTreeMap::new();
+    for (entry, piece) in piece_of.iter().enumerate() {
         let range = entry * size / entries..(entry + 1) * size / entries;
         let mut functions = Vec::new();
         let mut rest = graph.of_table(range);
@@ -58,15 +59,14 @@ pub fn owners(linked: &Linked, table: &str, entries: usize) -> Result<Owners, St
                 }
             }
         }
-        let mut reached = everyones.clone();
-        graph.reach(functions.into_iter(), &mut reached);
-        takes.push(reached);
+        let reached = takes.entry(*piece).or_insert_with(|| everyones.clone());
+        graph.reach(functions.into_iter(), reached);
     }
     let mut owner = HashMap::new();
-    for (entry, reached) in takes.iter().enumerate() {
+    for (piece, reached) in &takes {
         for node in reached.difference(&everyones) {
             // Whoever comes second finds that it is not the only one.
-            owner.entry(*node).and_modify(|owner| *owner = None).or_insert(Some(entry));
+            owner.entry(*node).and_modify(|owner| *owner = None).or_insert(Some(*piece));
         }
     }
     everyones.extend(&looked_at);

@@ -1,7 +1,7 @@
 //! The WebAssembly modules of the book's pages: the labs, and the check of the exercises.
 //!
-//! A package is [compiled](compile()) into one module, and [split](split::split()) into what every lab takes and a piece for each of
-//! them, so that a page loads the code of its own lab and not that of all others.
+//! A package is [compiled](compile()) into one module, and [split](split::split()) into a base and a piece for each chapter, so that a
+//! page loads the code of its own chapter and not that of all others.
 
 mod compile;
 mod graph;
@@ -14,12 +14,18 @@ pub use split::{Split, split};
 /// A module for the pages: a package, and the table in it of what is split off.
 pub struct Module {
     pub package: &'static str,
-    /// A `static` array. Whatever only the functions of one of its entries reach becomes a piece.
+    /// A `static` array. Whatever only the functions of some entries reach becomes the piece of these entries.
     pub table: &'static str,
 }
 
-/// The labs. Their pieces have the names of `labs::LABS`.
+/// The labs: each has a piece.
 pub const LABS: Module = Module { package: "player", table: "LABS" };
 
-/// The check of the exercises. Its pieces have the ids of `exercises_page::EXERCISES`.
+/// The check of the exercises: those of a chapter share a piece.
 pub const EXERCISES: Module = Module { package: "exercises-page", table: "EXERCISES" };
+
+/// The piece of an exercise, by its id. `exercise-worker.js` says the same.
+pub fn piece_of_exercise(id: &str) -> String {
+    let chapter = id.split('-').next().unwrap_or(id);
+    format!("chapter-{chapter}")
+}

@@ -1,10 +1,10 @@
-//! Splits a module into what all entries of a table take, and a piece for each entry.
+//! Splits a module into what several entries of a table take, and pieces that only some of its entries need.
 //!
 //! Functions keep their places in the table, and data its place in memory, so that nothing else that refers to them changes. The
 //! base exports what pieces take from it, and a page that has started the base starts a piece with the base's exports.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use wasm_encoder::{
     CodeSection, ConstExpr, DataCountSection, DataSection, ElementSection, Elements, EntityType, ExportKind,
@@ -20,18 +20,21 @@ use crate::linked::{Linked, Symbol};
 pub struct Split {
     /// It starts by itself.
     pub base: Vec<u8>,
-    /// They import from the base. Each has the name of an entry, in the order of the table.
-    pub pieces: Vec<(String, Vec<u8>)>,
+    /// They import from the base.
+    pub pieces: BTreeMap<String, Vec<u8>>,
 }
 
 /// What pieces import from.
 const BASE: &str = "base";
 
-/// Splits a module that was linked with `--emit-relocs` by a table in it, whose entries have these names. The error says what the
-/// module lacks.
+/// Splits a module that was linked with `--emit-relocs` by a table in it. Each of its entries needs the piece of this name, and entries
+/// may share one. The error says what the module lacks.
 pub fn split(linked: &[u8], table: &str, names: &[&str]) -> Result<Split, String> {
     let linked = Linked::read(linked)?;
-    let owners = owners(&linked, table, names.len())?;
+    let pieces: BTreeSet<&str> = names.iter().copied().collect();
+    let number = |name: &&str| pieces.iter().position(|piece| piece == name).expect("it is one of them");
+    let piece_of: Vec<usize> = names.iter().map(number).collect();
+    let owners = owners(&linked, table, &piece_of)?;
     let imported = linked.imports.len();
 
     // Which functions of the base the pieces call.
@@ -51,9 +54,9 @@ pub fn split(linked: &[u8], table: &str, names: &[&str]) -> Result<Split, String
         *name = format!("{number:x}");
     }
     let base = base(&linked, &owners, &lent)?;
-    let pieces = names.iter().enumerate();
+    let pieces = pieces.iter().enumerate();
     let pieces = pieces
-        .map(|(entry, name)| Ok(((*name).to_owned(), piece(&linked, &owners, entry, &lent)?)))
+        .map(|(number, name)| Ok(((*name).to_owned(), piece(&linked, &owners, number, &lent)?)))
         .collect::<Result<_, String>>()?;
     Ok(Split { base, pieces })
 }
@@ -107,15 +110,15 @@ fn base(linked: &Linked, owners: &Owners, lent: &BTreeMap<u32, String>) -> Resul
     Ok(module.finish())
 }
 
-/// What only one entry takes.
+/// What only one piece has.
 fn piece(
     linked: &Linked,
     owners: &Owners,
-    entry: usize,
+    number: usize,
     lent: &BTreeMap<u32, String>,
 ) -> Result<Vec<u8>, String> {
     let imported = linked.imports.len();
-    let own = |function: &usize| owners.functions[*function] == Some(entry);
+    let own = |function: &usize| owners.functions[*function] == Some(number);
     let called: Vec<u32> = (0..linked.bodies.len())
         .filter(own)
         .flat_map(|function| &linked.in_code[function])
@@ -151,7 +154,7 @@ fn piece(
     module.section(&RawSection { id: SectionId::Type.into(), data: linked.types });
     module.section(&imports);
     module.section(&signatures(linked, (0..linked.bodies.len()).filter(own)));
-    let data = data(linked, owners, Some(entry));
+    let data = data(linked, owners, Some(number));
     module.section(&elements(linked, &numbers, |function| own(&function)));
     module.section(&DataCountSection { count: data.len() });
     module.section(&code(linked, &numbers, (0..linked.bodies.len()).filter(own)));
