@@ -108,8 +108,8 @@ pub struct Key {
     pub number: u64,
 }
 
-/// Reduces what the ranks have brought, in their order.
-pub type Reduce = fn(ReduceOp, DType, inputs: &[Vec<u8>], into: &mut [u8]);
+/// Reduces what the ranks have brought, in their order, in the memory of what the first has brought.
+pub type Reduce = fn(ReduceOp, DType, first: &mut [u8], others: &[&[u8]]);
 
 /// The part of one rank in a collective on the memory of a device.
 #[derive(Clone, Debug)]
@@ -155,17 +155,29 @@ fn result_bytes(fingerprint: &Fingerprint, of: usize) -> usize {
 }
 
 /// What all ranks make of what they have brought.
-pub fn result(fingerprint: &Fingerprint, inputs: &[Vec<u8>], reduce: Reduce) -> Vec<u8> {
+pub fn result(fingerprint: &Fingerprint, mut inputs: Vec<Vec<u8>>, reduce: Reduce) -> Vec<u8> {
     match fingerprint.kind {
         CollectiveKind::AllReduce(op) | CollectiveKind::ReduceScatter(op) => {
-            let mut result = vec![0; fingerprint.bytes()];
-            reduce(op, fingerprint.dtype, inputs, &mut result);
-            result
+            let Some((first, others)) = inputs.split_first_mut() else { return Vec::new() };
+            let others: Vec<&[u8]> = others.iter().map(Vec::as_slice).collect();
+            reduce(op, fingerprint.dtype, first, &others);
+            inputs.swap_remove(0)
         }
-        CollectiveKind::Broadcast { root } => inputs[root].clone(),
-        CollectiveKind::PointToPoint => inputs[0].clone(),
+        CollectiveKind::Broadcast { root } => inputs.swap_remove(root),
+        CollectiveKind::PointToPoint => inputs.swap_remove(0),
         CollectiveKind::AllGather => inputs.concat(),
         CollectiveKind::Barrier => Vec::new(),
+    }
+}
+
+/// How two inputs are reduced to one, if that one and a third give the same as all three at once. An average is divided once,
+/// and halves are rounded once.
+pub fn in_pairs(fingerprint: &Fingerprint) -> Option<ReduceOp> {
+    match fingerprint.kind {
+        CollectiveKind::AllReduce(op) | CollectiveKind::ReduceScatter(op) => {
+            (op != ReduceOp::Avg && !fingerprint.dtype.is_half()).then_some(op)
+        }
+        _ => None,
     }
 }
 

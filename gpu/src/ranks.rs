@@ -12,7 +12,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use crate::collective::{Fingerprint, Key, Reduce, gets, result};
+use crate::collective::{Fingerprint, Key, Reduce, gets, in_pairs, result};
 pub use crate::error::meeting::Ended;
 use crate::error::meeting::{MeetingError, Mismatch, Stuck, Timeout, Wait};
 use crate::scope::Place;
@@ -80,6 +80,8 @@ struct Meeting {
     /// By the place in the group: what was called, on which device, and where.
     calls: Vec<Option<(Fingerprint, Option<usize>, Option<Place>)>>,
     arrivals: Vec<Option<Arrival>>,
+    /// What the first ranks have brought, reduced, and how many these are. The others' is kept until it is their turn.
+    reduced: (Vec<u8>, usize),
     outcome: Option<Result<Outcome, MeetingError>>,
     /// How many ranks have what they get.
     taken: usize,
@@ -89,10 +91,17 @@ struct Meeting {
 pub struct Arrival {
     /// On its clock.
     pub time: u64,
-    pub input: Vec<u8>,
+    /// What it brings, unless that has been reduced.
+    input: Vec<u8>,
     /// How long it takes once all are there.
     pub duration: u64,
     pub reduce: Reduce,
+}
+
+impl Arrival {
+    pub fn new(time: u64, duration: u64, reduce: Reduce) -> Arrival {
+        Arrival { time, input: Vec::new(), duration, reduce }
+    }
 }
 
 /// All have come.
@@ -357,6 +366,7 @@ impl World {
             timeout: call.timeout,
             calls: vec![None; count],
             arrivals: (0..count).map(|_| None).collect(),
+            reduced: (Vec::new(), 0),
             outcome: None,
             taken: 0,
         });
@@ -385,13 +395,13 @@ impl World {
         }
     }
 
-    /// A rank has come to a collective that it called. With the last one the outcome is there.
-    pub fn arrive(&self, rank: usize, key: Key, arrival: Arrival) {
+    /// A rank has come to a collective that it called, with what it brings. With the last one the outcome is there.
+    pub fn arrive(&self, rank: usize, key: Key, arrival: Arrival, input: &[u8]) {
         let mut state = self.state();
         state.arrivals += 1;
         let Some(meeting) = state.meetings.get_mut(&key) else { return };
         let Some(place) = meeting.members.iter().position(|member| *member == rank) else { return };
-        meeting.arrivals[place] = Some(arrival);
+        meeting.bring(place, arrival, input);
         meeting.conclude(key);
     }
 
@@ -417,6 +427,30 @@ impl World {
 }
 
 impl Meeting {
+    /// Whoever comes in its turn need not be copied: what it brings is added to what those before it have brought.
+    fn bring(&mut self, place: usize, mut arrival: Arrival, input: &[u8]) {
+        let reduce = arrival.reduce;
+        let (reduced, count) = &mut self.reduced;
+        let fingerprint = self.calls[place].as_ref().map(|(fingerprint, ..)| fingerprint);
+        match fingerprint.and_then(|fingerprint| Some((in_pairs(fingerprint)?, fingerprint.dtype))) {
+            Some((op, dtype)) if place == *count => {
+                let mut add = |input: &[u8], count: &mut usize| {
+                    match *count {
+                        0 => *reduced = input.to_vec(),
+                        _ => reduce(op, dtype, reduced, &[input]),
+                    }
+                    *count += 1;
+                };
+                add(input, count);
+                while let Some(Some(next)) = self.arrivals.get_mut(*count) {
+                    add(&std::mem::take(&mut next.input), count);
+                }
+            }
+            _ => arrival.input = input.to_vec(),
+        }
+        self.arrivals[place] = Some(arrival);
+    }
+
     fn conclude(&mut self, key: Key) {
         if self.outcome.is_some() || self.arrivals.iter().any(Option::is_none) {
             return;
@@ -442,7 +476,9 @@ impl Meeting {
             reduce = Some(arrival.reduce);
         }
         let Some(reduce) = reduce else { return };
-        let data = Arc::new(result(fingerprint, &inputs, reduce));
+        let (reduced, count) = std::mem::take(&mut self.reduced);
+        let data = if count == inputs.len() { reduced } else { result(fingerprint, inputs, reduce) };
+        let data = Arc::new(data);
         self.outcome = Some(Ok(Outcome { start: last.1, end: last.1 + duration, data }));
     }
 }

@@ -22,11 +22,11 @@ impl State {
         let (Task::Collective(part), Some(member)) = (&op.task, &self.member) else { return };
         let memory = &mut self.devices[device].memory;
         let input = match memory.bytes(part.input.0, part.reads()) {
-            Ok(bytes) => bytes.to_vec(),
+            Ok(bytes) => bytes,
             Err(fault) => return self.kill(device, fault, time),
         };
-        let arrival = Arrival { time, input, duration: op.duration, reduce: part.reduce };
-        member.world.arrive(member.rank, part.key, arrival);
+        let arrival = Arrival::new(time, op.duration, part.reduce);
+        member.world.arrive(member.rank, part.key, arrival, input);
         self.streams[stream].head = Head::Arrived(time);
         self.arrived += 1;
         self.meet();

@@ -6,7 +6,7 @@ use super::in_one::table;
 use super::{Operand, check_in_place, output};
 use crate::autograd::{Context, Function, Saved};
 use crate::cpu::number::Number;
-use crate::dtype::DType;
+use crate::dtype::{DType, Scalar};
 use crate::error::Result;
 use crate::ops::launch::launch;
 use crate::ops::row::{Row, row};
@@ -132,6 +132,19 @@ pub(super) fn binary(op: &'static Binary, a: &Tensor, b: Operand<'_>) -> Result<
             ops::apply(op, [a, &b.to_tensor(dtype)?])
         }
     }
+}
+
+/// `x · number`, written over `out`, which has its sizes and its type (`torch.mul(x, number, out=out)`).
+#[track_caller]
+pub(crate) fn mul_out(out: &Tensor, x: &Tensor, number: f64) -> Result<()> {
+    let number = Operand::Scalar(Scalar::Float(number));
+    ops::update(&MUL.operation, out, ops::NewValues::Instead { source: Some(x) }, || {
+        match ByNumber::of(&MUL, x, number) {
+            Some(by_number) => by_number.compute(out, x),
+            None => MUL.compute(out, x, &number.to_tensor(out.dtype())?),
+        }
+    })?;
+    Ok(())
 }
 
 #[track_caller]

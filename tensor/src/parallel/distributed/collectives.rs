@@ -313,8 +313,7 @@ fn start(group: &ProcessGroup, part: Part, [input, output]: [&Tensor; 2]) -> Res
     let virtual_time = Ambient::lane().is_virtual();
     let profile = crate::machine::Machine::current().ambient().host_profile();
     let duration = if virtual_time { host_time(profile, kind, fingerprint.bytes(), of) } else { 0 };
-    let arrival = Arrival { time: Ambient::now(), input: bytes, duration, reduce };
-    member.world.arrive(member.rank, key, arrival);
+    member.world.arrive(member.rank, key, Arrival::new(Ambient::now(), duration, reduce), &bytes);
     let gets_something = match kind {
         CollectiveKind::Barrier => false,
         CollectiveKind::PointToPoint => place == 1,

@@ -7,41 +7,48 @@ use bytemuck::Pod;
 use half::{bf16, f16};
 
 use crate::collective::ReduceOp;
+use crate::cpu::parallel::for_pieces_on;
+use crate::cpu::simd::threads;
 use crate::dtype::DType;
 
 /// Reduces tensors of a type, each as its bytes.
-pub(super) fn reduce(op: ReduceOp, dtype: DType, inputs: &[Vec<u8>], into: &mut [u8]) {
+pub(super) fn reduce(op: ReduceOp, dtype: DType, first: &mut [u8], others: &[&[u8]]) {
     match dtype {
-        DType::F32 => floats::<f32>(op, inputs, into),
-        DType::F64 => floats::<f64>(op, inputs, into),
+        DType::F32 => floats::<f32>(op, first, others),
+        DType::F64 => floats::<f64>(op, first, others),
         // Their sums are made in f32, and rounded once.
-        DType::F16 => halves(op, inputs, into, f16::to_f32, f16::from_f32),
-        DType::BF16 => halves(op, inputs, into, bf16::to_f32, bf16::from_f32),
-        DType::I64 => integers::<i64>(op, inputs, into, i64::wrapping_add, |sum, count| sum / count as i64),
-        DType::I32 => integers::<i32>(op, inputs, into, i32::wrapping_add, |sum, count| sum / count as i32),
+        DType::F16 => halves(op, first, others, f16::to_f32, f16::from_f32),
+        DType::BF16 => halves(op, first, others, bf16::to_f32, bf16::from_f32),
+        DType::I64 => integers::<i64>(op, first, others, i64::wrapping_add, |sum, count| sum / count as i64),
+        DType::I32 => integers::<i32>(op, first, others, i32::wrapping_add, |sum, count| sum / count as i32),
         DType::U8 => {
-            integers::<u8>(op, inputs, into, u8::wrapping_add, |sum, count| sum / count.max(1) as u8)
+            integers::<u8>(op, first, others, u8::wrapping_add, |sum, count| sum / count.max(1) as u8)
         }
         // A sum of truths is true if one of them is.
-        DType::Bool => fold::<u8>(inputs, into, |a, b| if op == ReduceOp::Min { a & b } else { a | b }),
+        DType::Bool => fold::<u8>(first, others, |a, b| if op == ReduceOp::Min { a & b } else { a | b }),
     }
 }
 
-/// `into` becomes the first input, joined by the others one after the other.
-fn fold<T: Pod>(inputs: &[Vec<u8>], into: &mut [u8], join: impl Fn(T, T) -> T) {
-    let Some((first, others)) = inputs.split_first() else { return };
-    into.copy_from_slice(first);
-    for other in others {
-        for (a, b) in into.chunks_exact_mut(size_of::<T>()).zip(other.chunks_exact(size_of::<T>())) {
-            let joined = join(bytemuck::pod_read_unaligned(a), bytemuck::pod_read_unaligned(b));
-            a.copy_from_slice(bytemuck::bytes_of(&joined));
+/// Bytes of all inputs that are in the cache at a time.
+const BLOCK: usize = 16 << 10;
+
+/// The first input, joined by the others one after the other.
+fn fold<T: Pod>(first: &mut [u8], others: &[&[u8]], join: impl Fn(T, T) -> T + Sync) {
+    let threads = if first.len() < 16 * BLOCK { 1 } else { threads() };
+    for_pieces_on(threads, first, BLOCK, &|block, first| {
+        for other in others {
+            let other = &other[block * BLOCK..];
+            for (a, b) in first.chunks_exact_mut(size_of::<T>()).zip(other.chunks_exact(size_of::<T>())) {
+                let joined = join(bytemuck::pod_read_unaligned(a), bytemuck::pod_read_unaligned(b));
+                a.copy_from_slice(bytemuck::bytes_of(&joined));
+            }
         }
-    }
+    });
 }
 
 /// Changes each element.
-fn map<T: Pod>(into: &mut [u8], change: impl Fn(T) -> T) {
-    for a in into.chunks_exact_mut(size_of::<T>()) {
+fn map<T: Pod>(elements: &mut [u8], change: impl Fn(T) -> T) {
+    for a in elements.chunks_exact_mut(size_of::<T>()) {
         let changed = change(bytemuck::pod_read_unaligned(a));
         a.copy_from_slice(bytemuck::bytes_of(&changed));
     }
@@ -70,36 +77,37 @@ macro_rules! float {
 }
 float!(f32, f64);
 
-fn floats<T: Float>(op: ReduceOp, inputs: &[Vec<u8>], into: &mut [u8]) {
+fn floats<T: Float>(op: ReduceOp, first: &mut [u8], others: &[&[u8]]) {
     match op {
-        ReduceOp::Sum => fold::<T>(inputs, into, |a, b| a + b),
-        ReduceOp::Max => fold::<T>(inputs, into, T::larger),
-        ReduceOp::Min => fold::<T>(inputs, into, T::smaller),
+        ReduceOp::Sum => fold::<T>(first, others, |a, b| a + b),
+        ReduceOp::Max => fold::<T>(first, others, T::larger),
+        ReduceOp::Min => fold::<T>(first, others, T::smaller),
         ReduceOp::Avg => {
-            fold::<T>(inputs, into, |a, b| a + b);
-            let count = T::of_count(inputs.len());
-            map::<T>(into, |sum| sum / count);
+            fold::<T>(first, others, |a, b| a + b);
+            let count = T::of_count(1 + others.len());
+            map::<T>(first, |sum| sum / count);
         }
     }
 }
 
 fn halves<T: Pod>(
     op: ReduceOp,
-    inputs: &[Vec<u8>],
-    into: &mut [u8],
+    first: &mut [u8],
+    others: &[&[u8]],
     wide: impl Fn(T) -> f32,
     narrow: impl Fn(f32) -> T,
 ) {
     let size = size_of::<T>();
-    for (index, out) in into.chunks_exact_mut(size).enumerate() {
-        let values = inputs
+    for (index, out) in first.chunks_exact_mut(size).enumerate() {
+        let own = wide(bytemuck::pod_read_unaligned(out));
+        let values = others
             .iter()
-            .map(|input| wide(bytemuck::pod_read_unaligned(&input[index * size..(index + 1) * size])));
+            .map(|other| wide(bytemuck::pod_read_unaligned(&other[index * size..(index + 1) * size])));
         let reduced = match op {
-            ReduceOp::Sum => values.fold(0.0, |a, b| a + b),
-            ReduceOp::Avg => values.fold(0.0, |a, b| a + b) / inputs.len() as f32,
-            ReduceOp::Max => values.fold(f32::NEG_INFINITY, f32::max),
-            ReduceOp::Min => values.fold(f32::INFINITY, f32::min),
+            ReduceOp::Sum => values.fold(own, |a, b| a + b),
+            ReduceOp::Avg => values.fold(own, |a, b| a + b) / (1 + others.len()) as f32,
+            ReduceOp::Max => values.fold(own, f32::max),
+            ReduceOp::Min => values.fold(own, f32::min),
         };
         out.copy_from_slice(bytemuck::bytes_of(&narrow(reduced)));
     }
@@ -107,18 +115,18 @@ fn halves<T: Pod>(
 
 fn integers<T: Pod + Ord>(
     op: ReduceOp,
-    inputs: &[Vec<u8>],
-    into: &mut [u8],
-    add: impl Fn(T, T) -> T,
+    first: &mut [u8],
+    others: &[&[u8]],
+    add: impl Fn(T, T) -> T + Sync,
     divide: impl Fn(T, usize) -> T,
 ) {
     match op {
-        ReduceOp::Sum => fold(inputs, into, add),
-        ReduceOp::Max => fold(inputs, into, |a: T, b| a.max(b)),
-        ReduceOp::Min => fold(inputs, into, |a: T, b| a.min(b)),
+        ReduceOp::Sum => fold(first, others, add),
+        ReduceOp::Max => fold(first, others, |a: T, b| a.max(b)),
+        ReduceOp::Min => fold(first, others, |a: T, b| a.min(b)),
         ReduceOp::Avg => {
-            fold(inputs, into, add);
-            map(into, |sum: T| divide(sum, inputs.len()));
+            fold(first, others, add);
+            map(first, |sum: T| divide(sum, 1 + others.len()));
         }
     }
 }
@@ -128,10 +136,10 @@ mod tests {
     use super::*;
 
     fn of<T: Pod>(op: ReduceOp, dtype: DType, inputs: &[&[T]]) -> Vec<T> {
-        let bytes: Vec<Vec<u8>> = inputs.iter().map(|input| bytemuck::cast_slice(input).to_vec()).collect();
-        let mut into = vec![0; bytes[0].len()];
-        reduce(op, dtype, &bytes, &mut into);
-        bytemuck::pod_collect_to_vec(&into)
+        let bytes: Vec<&[u8]> = inputs.iter().map(|input| bytemuck::cast_slice(input)).collect();
+        let mut first = bytes[0].to_vec();
+        reduce(op, dtype, &mut first, &bytes[1..]);
+        bytemuck::pod_collect_to_vec(&first)
     }
 
     #[test]
@@ -146,6 +154,9 @@ mod tests {
         let halves: Vec<&[f16]> = halves.chunks(1).collect();
         assert_eq!(of(ReduceOp::Sum, DType::F16, &halves), [f16::from_f32(2050.0)], "rounded once");
         assert_eq!(of(ReduceOp::Sum, DType::Bool, &[&[0u8, 1][..], &[0, 1]]), [0, 1]);
+        let long: Vec<i32> = (0..3 * BLOCK as i32 / 4 + 1).collect();
+        let doubled: Vec<i32> = long.iter().map(|number| 2 * number).collect();
+        assert_eq!(of(ReduceOp::Sum, DType::I32, &[&long[..], &long]), doubled, "in several blocks");
         assert_eq!(of(ReduceOp::Min, DType::Bool, &[&[0u8, 1][..], &[1, 1]]), [0, 1]);
     }
 }

@@ -15,6 +15,7 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::error::distributed::DistributedError;
 use crate::nn::Parameter;
+use crate::ops::elementwise::mul_out;
 use crate::scope;
 use crate::tensor::Tensor;
 
@@ -183,20 +184,18 @@ impl Reducer {
         let (at, place) = places[index];
         let part = buckets[at].part(place)?;
         match gradient {
-            Some(gradient) => part.copy_(&gradient.reshape(&[-1])?)?,
-            None => part.zero_()?,
-        };
+            // As PyTorch does: each rank brings its share, and the sum of shares is the average.
+            Some(gradient) => mul_out(&part, &gradient.reshape(&[-1])?, 1.0 / self.group.size() as f64)?,
+            None => drop(part.zero_()?),
+        }
         step.gradients[index] = gradient.cloned();
         if gradient.is_some() {
             step.arrived.push(index);
         }
         step.missing[at] -= 1;
-        let share = 1.0 / self.group.size() as f64;
         let options = || CollectiveOptions { group: Some(self.group.clone()), async_op: true };
         while step.under_way.len() < buckets.len() && step.missing[step.under_way.len()] == 0 {
             let flat = &buckets[step.under_way.len()].flat;
-            // As PyTorch does: each rank brings its share, and the sum of shares is the average.
-            flat.mul_(share)?;
             step.under_way.push(all_reduce_with(flat, ReduceOp::Sum, options())?);
         }
         if step.under_way.len() < buckets.len() {
