@@ -54,7 +54,7 @@ fn in_pages() -> Vec<&'static str> {
 /// Puts a module among the files, under a name that changes with it and its pieces, so that a browser may keep it for good. The
 /// pieces lie beside it: that of lab 03 of `labs-12345678.wasm` is `lab-03-12345678.wasm`. `start-module.js` knows that.
 fn put(Split { base, pieces }: Split, name: &str, files: &mut BTreeMap<String, Vec<u8>>) -> String {
-    let all = base.iter().chain(pieces.iter().flat_map(|(_, bytes)| bytes));
+    let all = base.iter().chain(pieces.values().flatten());
     let hash = hash(all.copied()) as u32;
     let path = |name: &str| format!("{FOLDER}/{name}-{hash:08x}.wasm");
     for (piece, bytes) in pieces {

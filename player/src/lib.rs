@@ -6,8 +6,8 @@
 //! instead: it is told what the lab says while it runs, as HTML, by a function that it lends the module (`page.tell`).
 //! Each run is in an instance of its own, so that all memory of a run goes with it.
 //!
-//! `cargo build -p player --profile player --target wasm32-unknown-unknown` makes `player.wasm`. What it weighs is beside that
-//! profile, in the `Cargo.toml` of the workspace.
+//! The builder of the book compiles it with the profile `player`, and splits it: see the package `modules`. What that weighs is beside
+//! the profile, in the `Cargo.toml` of the workspace.
 
 use std::cell::RefCell;
 use std::path::Path;

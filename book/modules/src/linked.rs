@@ -225,7 +225,7 @@ impl<'a> Linked<'a> {
 }
 
 fn said(error: wasmparser::Error) -> String {
-    error.to_string()
+    error.message().lines().next().unwrap_or_default().to_owned()
 }
 
 /// Where something begins.

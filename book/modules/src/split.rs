@@ -264,3 +264,22 @@ fn data(linked: &Linked, owners: &Owners, owner: Option<usize>) -> DataSection {
     }
     section
 }
+
+#[cfg(test)]
+mod tests {
+    use super::split;
+
+    /// What is wrong is said in a line, and nothing is split that could call the wrong function. Modules that are right are split and
+    /// run by the tests of the labs in WebAssembly.
+    #[test]
+    fn what_a_module_lacks_is_said() {
+        let said = |bytes: &[u8]| split(bytes, "LABS", &["lab-00"]).err().unwrap();
+        assert_eq!(said(b"a page"), "magic header not detected: bad magic number - expected=[");
+        let header = b"\0asm\x01\0\0\0";
+        assert_eq!(said(header), "it has 0 tables that are called LABS");
+        // One type, one function of it, which calls itself, and nobody says so.
+        let code =
+            [&header[..], &[1, 4, 1, 0x60, 0, 0], &[3, 2, 1, 0], &[10, 6, 1, 4, 0, 0x10, 0, 0x0b]].concat();
+        assert_eq!(said(&code), "it was not linked with --emit-relocs");
+    }
+}
