@@ -429,26 +429,25 @@ impl World {
 impl Meeting {
     /// Whoever comes in its turn need not be copied: what it brings is added to what those before it have brought.
     fn bring(&mut self, place: usize, mut arrival: Arrival, input: &[u8]) {
-        let reduce = arrival.reduce;
-        let (reduced, count) = &mut self.reduced;
-        let fingerprint = self.calls[place].as_ref().map(|(fingerprint, ..)| fingerprint);
-        match fingerprint.and_then(|fingerprint| Some((in_pairs(fingerprint)?, fingerprint.dtype))) {
-            Some((op, dtype)) if place == *count => {
-                let mut add = |input: &[u8], count: &mut usize| {
-                    match *count {
-                        0 => *reduced = input.to_vec(),
-                        _ => reduce(op, dtype, reduced, &[input]),
-                    }
-                    *count += 1;
-                };
-                add(input, count);
-                while let Some(Some(next)) = self.arrivals.get_mut(*count) {
-                    add(&std::mem::take(&mut next.input), count);
-                }
-            }
-            _ => arrival.input = input.to_vec(),
+        let (is_next, reduce) = (place == self.reduced.1, arrival.reduce);
+        let call = self.calls[place].as_ref().filter(|_| is_next);
+        let pairs = call.and_then(|(fingerprint, ..)| Some((in_pairs(fingerprint)?, fingerprint.dtype)));
+        if pairs.is_none() {
+            arrival.input = input.to_vec();
         }
         self.arrivals[place] = Some(arrival);
+        let Some((op, dtype)) = pairs else { return };
+        let (reduced, count) = &mut self.reduced;
+        match place {
+            0 => *reduced = input.to_vec(),
+            _ => reduce(op, dtype, reduced, &[input]),
+        }
+        *count += 1;
+        // Those that had come too early.
+        while let Some(Some(next)) = self.arrivals.get_mut(*count) {
+            reduce(op, dtype, reduced, &[&std::mem::take(&mut next.input)]);
+            *count += 1;
+        }
     }
 
     fn conclude(&mut self, key: Key) {

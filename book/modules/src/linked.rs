@@ -202,6 +202,14 @@ impl<'a> Linked<'a> {
         Ok(linked)
     }
 
+    /// Which functions a function of the module's own calls, and where in its body their numbers stand.
+    pub fn calls(&self, function: usize) -> impl Iterator<Item = (usize, u32)> {
+        self.in_code[function].iter().filter_map(|reference| match self.symbols[reference.symbol] {
+            Symbol::Function(index) if reference.is_index => Some((reference.place, index)),
+            _ => None,
+        })
+    }
+
     /// Whether what is written down of calls is all of them. If not, one would call whatever has its number afterwards.
     fn check(&self) -> Result<(), String> {
         for (body, references) in self.bodies.iter().zip(&self.in_code) {

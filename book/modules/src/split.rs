@@ -14,7 +14,7 @@ use wasm_encoder::{
 use wasmparser::ExternalKind;
 
 use crate::graph::{Owners, owners};
-use crate::linked::{Linked, Symbol};
+use crate::linked::Linked;
 
 /// A module that was split.
 pub struct Split {
@@ -39,12 +39,11 @@ pub fn split(linked: &[u8], table: &str, names: &[&str]) -> Result<Split, String
 
     // Which functions of the base the pieces call.
     let mut lent: BTreeMap<u32, String> = BTreeMap::new();
-    for (function, references) in linked.in_code.iter().enumerate() {
+    for function in 0..linked.bodies.len() {
         if owners.functions[function].is_none() {
             continue;
         }
-        for reference in references.iter().filter(|reference| reference.is_index) {
-            let Symbol::Function(index) = linked.symbols[reference.symbol] else { continue };
+        for (_, index) in linked.calls(function) {
             if index < imported as u32 || owners.functions[index as usize - imported].is_none() {
                 lent.insert(index, String::new());
             }
@@ -119,14 +118,8 @@ fn piece(
 ) -> Result<Vec<u8>, String> {
     let imported = linked.imports.len();
     let own = |function: &usize| owners.functions[*function] == Some(number);
-    let called: Vec<u32> = (0..linked.bodies.len())
-        .filter(own)
-        .flat_map(|function| &linked.in_code[function])
-        .filter_map(|reference| match linked.symbols[reference.symbol] {
-            Symbol::Function(index) if reference.is_index => Some(index),
-            _ => None,
-        })
-        .collect();
+    let called = (0..linked.bodies.len()).filter(own).flat_map(|function| linked.calls(function));
+    let called: BTreeSet<u32> = called.map(|(_, index)| index).collect();
     let mut imports = ImportSection::new();
     let mut numbers = BTreeMap::new();
     for (index, name) in lent.iter().filter(|(index, _)| called.contains(index)) {
@@ -201,11 +194,10 @@ fn code(
     let mut section = CodeSection::new();
     for function in functions {
         let mut body = linked.bodies[function].to_vec();
-        for reference in linked.in_code[function].iter().filter(|reference| reference.is_index) {
-            let Symbol::Function(index) = linked.symbols[reference.symbol] else { continue };
+        for (place, index) in linked.calls(function) {
             // The linker leaves room for five times seven bits.
             let number = numbers[&index];
-            for (at, byte) in body[reference.place..reference.place + 5].iter_mut().enumerate() {
+            for (at, byte) in body[place..place + 5].iter_mut().enumerate() {
                 let more = if at < 4 { 0x80 } else { 0 };
                 *byte = (number >> (7 * at)) as u8 & 0x7f | more;
             }

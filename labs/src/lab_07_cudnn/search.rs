@@ -181,7 +181,7 @@ fn draw(
     // The clock has not seen a search of cuDNN's own.
     let price = search_time.map_or_else(String::new, |time| {
         format!(
-            " in {runs} runs, which keep the GPU busy for {} and need up to {} of workspace",
+            " in {runs} runs, which keep the GPU busy for {} ({kind}) and need up to {} of workspace",
             words::time(time),
             words::bytes(room),
         )

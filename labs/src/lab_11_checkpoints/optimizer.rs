@@ -158,16 +158,20 @@ fn three_orders(lab: &mut Lab, disk: &Disk) -> crate::Result<()> {
         );
         return Ok(());
     }
-    let fails = errors.len();
+    let fails_after = |orders: &str| {
+        format!(
+            "The next training step fails after {orders}, because the moments are not on the device of their parameter."
+        )
+    };
     let caption = format!(
         "A program creates an optimizer, loads its state, and moves the model to the GPU, in {} orders. Each box shows where \
          the first parameter is then, and what Adam keeps of it: its moments exp_avg and exp_avg_sq, and step, which counts \
-         the training steps. The next training step fails after {}, because the moments are not on the device of their \
-         parameter.",
+         the training steps. {}",
         drawn.len(),
-        match fails {
-            1 => format!("one of the orders ({})", errors[0].0),
-            _ => format!("{fails} of the orders"),
+        match &errors[..] {
+            [] => "The next training step runs after each of them.".to_owned(),
+            [(order, _)] => fails_after(&format!("one of the orders ({order})")),
+            several => fails_after(&format!("{} of the orders", several.len())),
         }
     );
     lab.picture(orders::picture(&drawn, device), &caption);

@@ -51,6 +51,24 @@ fn every_rank_gets_the_reduction_of_all() {
     });
 }
 
+/// Rank 0 is the last to come here, and its number is the first of the sum all the same: 1e8 - 1e8 + 1 would be 1.
+#[test]
+fn the_order_of_a_sum_is_that_of_the_ranks_whoever_comes_first() {
+    everywhere(|rank, device| {
+        let x = Tensor::new([[1.0f32, 1e8, -1e8, 0.0][rank]])?.to(device)?;
+        let message = Tensor::zeros_with(&[1], device)?;
+        match rank {
+            0 => dist::recv(&message, 3)?,
+            3 => dist::send(&message, 0)?,
+            _ => {}
+        }
+        let x = (&x + &message)?; // after the message
+        dist::all_reduce(&x, ReduceOp::Sum)?;
+        assert_eq!(x.to_vec::<f32>()?, [0.0]);
+        Ok(())
+    });
+}
+
 #[test]
 fn tensors_go_from_one_to_all_from_all_to_all_and_in_parts() {
     everywhere(|rank, device| {
