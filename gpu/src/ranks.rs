@@ -26,8 +26,8 @@ pub struct World {
     /// Whether each rank has a thread of its own.
     threads: bool,
     state: Mutex<State>,
-    /// The baton has been handed on.
-    handed_on: Condvar,
+    /// The baton has been handed to a rank: each is woken by its own, as to wake a thread takes longer than many a collective.
+    handed_to: Vec<Condvar>,
 }
 
 /// A rank of a world.
@@ -140,7 +140,12 @@ impl World {
             |_| Rank { doing: Doing::Ready, verdict: None, may_go_on: false, drain: None, trouble: None };
         let ranks = (0..size).map(rank).collect();
         let state = State { ranks, running: 0, meetings: BTreeMap::new(), arrivals: 0 };
-        Arc::new(World { size, threads, state: Mutex::new(state), handed_on: Condvar::new() })
+        Arc::new(World {
+            size,
+            threads,
+            state: Mutex::new(state),
+            handed_to: (0..size).map(|_| Condvar::new()).collect(),
+        })
     }
 
     pub fn size(&self) -> usize {
@@ -194,9 +199,9 @@ impl World {
         }
         match state.next_after(rank, self.size, true) {
             Some(next) => state.running = next,
-            None => drop(self.nobody_runs(state, rank)),
+            None => state = self.nobody_runs(state, rank),
         }
-        self.handed_on.notify_all();
+        self.wake(&state);
     }
 
     /// A rank has no thread, and does not begin.
@@ -211,9 +216,14 @@ impl World {
         }
     }
 
+    /// Wakes the rank that has the baton now.
+    fn wake(&self, state: &State) {
+        self.handed_to[state.running].notify_one();
+    }
+
     fn turn<'s>(&'s self, mut state: MutexGuard<'s, State>, rank: usize) -> MutexGuard<'s, State> {
         while state.running != rank {
-            state = self.handed_on.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = self.handed_to[rank].wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         state
     }
@@ -240,13 +250,13 @@ impl World {
                 && let Some(next) = state.next_after(rank, self.size, true)
             {
                 state.running = next;
-                self.handed_on.notify_all();
+                self.wake(&state);
                 state = self.turn(state, rank);
             } else {
                 state = self.nobody_runs(state, rank);
                 // Whoever has become able to go on by that comes first, in the same order.
                 if self.threads && state.running != rank {
-                    self.handed_on.notify_all();
+                    self.wake(&state);
                     state = self.turn(state, rank);
                 }
             }

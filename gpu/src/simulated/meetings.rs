@@ -142,7 +142,7 @@ pub(super) fn take(
     let mut written = Ok(());
     world.take(*rank, part.key, |bytes| {
         if part.writes() > 0 {
-            written = memory.write(part.output.0, bytes);
+            written = memory.bytes_mut(part.output.0, bytes.len()).map(|to| (part.copy)(to, bytes));
         }
     });
     written

@@ -7,7 +7,7 @@
 use bytemuck::{Pod, Zeroable};
 
 use crate::cpu::parallel::for_pieces;
-use crate::cpu::simd::threads;
+use crate::cpu::pool::threads;
 use crate::error::Result;
 use crate::kernel::{Args, Cost, Input, Output, Ran};
 use crate::shape::{Layout, MAX_DIMS};

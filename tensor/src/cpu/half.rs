@@ -17,7 +17,8 @@ use super::blocks::{BLOCK, BlockReader, Runs, Scratch, for_shares, map1, scatter
 use super::float16;
 use super::number::Float;
 use super::parallel::for_pieces;
-use super::simd::{threads, vectorized};
+use super::pool::threads;
+use super::simd::vectorized;
 use crate::cpu::reserve::reserve;
 use crate::dtype::{DType, Element, Memory};
 use crate::error::Result;

@@ -1,6 +1,6 @@
 //! Arithmetic of the CPU, from slices to slices: what operations compute, without tensors.
 //!
-//! - [`simd`]: one code for vectors of every width   - [`parallel`], [`parts`]: work for several threads
+//! - [`simd`]: one code for vectors of every width   - [`pool`], [`parallel`], [`parts`]: threads, and work for several of them
 //! - [`number`], [`math`], [`half`], [`float16`]: arithmetic of each type, its exponentials and the like, halves
 //! - [`blocks`]: element by element   - [`transpose`]: copies of what lies on its side   - [`tree`]: the order in which a reduction combines its elements
 //! - [`gemm`], [`tf32`]: products of matrices   - [`conv`]: convolutions   - [`random`]
@@ -16,6 +16,7 @@ pub(crate) mod math;
 pub(crate) mod number;
 pub(crate) mod parallel;
 pub(crate) mod parts;
+pub(crate) mod pool;
 pub(crate) mod random;
 pub(crate) mod reserve;
 pub(crate) mod simd;

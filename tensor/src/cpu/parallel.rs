@@ -5,7 +5,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use super::simd::threads;
+use super::pool::{on_threads, threads};
 use crate::kernel::Cost;
 
 /// Calls `work(number, piece)` for each piece of `size` elements of `out` (the last may be shorter), on all threads.
@@ -38,17 +38,6 @@ pub(crate) fn for_pieces_on<T: Send>(
         }
     };
     on_threads(threads, &help);
-}
-
-/// Runs `help` on so many threads, this one among them. It is `dyn`, so that rayon below it is compiled once.
-fn on_threads(threads: usize, help: &(dyn Fn() + Sync)) {
-    // Unlike `join`, a scope in place lets a thread from outside the pool begin at once.
-    rayon::in_place_scope(|scope| {
-        for _ in 1..threads {
-            scope.spawn(|_| help());
-        }
-        help();
-    });
 }
 
 /// Calls `run` with the number and the elements of each row of `out`, on several threads if it pays.

@@ -1,7 +1,7 @@
 //! Outputs made in parts, each by itself, on all threads if there is work enough for them.
 
 use super::parallel::for_pieces;
-use super::simd::threads;
+use super::pool::threads;
 use crate::kernel::Cost;
 
 /// Calls `work(number, its part of a, its part of b)` for each of `parts` equal parts. `elements` says how much work

@@ -8,12 +8,6 @@
 //! A page of a browser has one kind of vectors. There such a function is compiled once, and called: it is small that way,
 //! and a browser compiles a function in a hurry and again with care, but goes over to the better code only at a call.
 
-use std::cell::Cell;
-use std::sync::OnceLock;
-use std::{env, thread};
-
-use rayon::ThreadPoolBuilder;
-
 /// A function that calls `$lanes` (which is `#[inline(always)]`) compiled for this computer.
 ///
 /// `vectorized!(lanes, (x: &[f32]) -> f32)`; a generic one is `vectorized!([T: Float] lanes::<T>, …)`.
@@ -95,55 +89,4 @@ pub(crate) fn has_avx512() -> bool {
         && is_x86_feature_detected!("avx512bw")
         && is_x86_feature_detected!("avx512dq")
         && is_x86_feature_detected!("avx512vl")
-}
-
-/// How many threads a loop may use.
-///
-/// A browser's page has one. So has a job of the user's own on a thread pool: it would have to wait for
-/// its parts, and a pool's thread that waits takes up other jobs of the pool meanwhile. Those would then
-/// run in the middle of an operation, under its locks and its grad mode.
-pub(crate) fn threads() -> usize {
-    if cfg!(target_arch = "wasm32") || is_alone() || !pool_runs() {
-        return 1;
-    }
-    rayon::current_num_threads()
-}
-
-thread_local! {
-    static WORKS_FOR_THE_POOL: Cell<bool> = const { Cell::new(false) };
-}
-
-/// Whether this thread has to compute without the pool's: it is one of them, or one of them waits for it.
-pub(crate) fn is_alone() -> bool {
-    rayon::current_thread_index().is_some() || WORKS_FOR_THE_POOL.get()
-}
-
-/// A thread calls this first if another one started it and waits for it; `alone` says whether that one `is_alone`. If all threads
-/// of the pool waited for such threads, and these for the pool, none of them would ever go on.
-pub(crate) fn start_for(alone: bool) {
-    WORKS_FOR_THE_POOL.set(alone);
-}
-
-/// Whether the thread pool could be started: where threads are rationed it may not, and asking it for
-/// their number would panic.
-fn pool_runs() -> bool {
-    static RUNS: OnceLock<bool> = OnceLock::new();
-    *RUNS.get_or_init(|| match pool().build_global() {
-        Ok(()) => true,
-        // That it was started before is no error of the system's, so it has no source.
-        Err(error) => std::error::Error::source(&error).is_none(),
-    })
-}
-
-/// A pool of as many threads as `RAYON_NUM_THREADS` says, or else one for each core, but no more than can be of use.
-/// Rayon alone would start up to 65,535 of them, which takes minutes.
-fn pool() -> ThreadPoolBuilder {
-    const MOST_THREADS: usize = 256;
-    let most = thread::available_parallelism().map_or(MOST_THREADS, |cores| MOST_THREADS.max(cores.get()));
-    let asked = env::var("RAYON_NUM_THREADS").ok().and_then(|number| number.parse::<usize>().ok());
-    match asked {
-        Some(asked) if asked > most => ThreadPoolBuilder::new().num_threads(most),
-        // Of 0, or of what is not a number, rayon makes one for each core.
-        _ => ThreadPoolBuilder::new(),
-    }
 }

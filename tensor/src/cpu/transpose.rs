@@ -4,7 +4,7 @@
 use bytemuck::Pod;
 
 use crate::cpu::parallel::for_pieces_on;
-use crate::cpu::simd::threads;
+use crate::cpu::pool::threads;
 use crate::kernel::{Args, Cost};
 use crate::shape::Layout;
 

@@ -22,7 +22,7 @@ use super::batch::{self, Batch};
 use super::error::DataError;
 use crate::ambient::Ambient;
 use crate::autograd::Mode;
-use crate::cpu::simd;
+use crate::cpu::pool;
 use crate::error::{Error, Result};
 use crate::machine::Machine;
 use crate::random::Generator;
@@ -256,7 +256,7 @@ impl<B: Send + 'static> Worker<B> {
         let thread = thread::Builder::new()
             .name(format!("DataLoader worker {id}"))
             .spawn(move || {
-                simd::start_for(true); // PyTorch's workers compute on one thread each, too.
+                pool::start_for(true); // PyTorch's workers compute on one thread each, too.
                 desk.work(inbox, outbox)
             })
             .map_err(|error| DataError::WorkerStart { worker: id, reason: error.to_string() })?;

@@ -50,7 +50,11 @@ fn main() -> ExitCode {
 }
 
 fn run(options: &Options) -> std::result::Result<(), Box<dyn std::error::Error>> {
-    rayon::ThreadPoolBuilder::new().num_threads(options.threads).build_global()?;
+    #[allow(unsafe_code)]
+    // SAFETY: no other thread has been started that could read the environment meanwhile.
+    unsafe {
+        std::env::set_var("RAYON_NUM_THREADS", options.threads.to_string());
+    }
     to_stdout(&format!(
         "Median time of one step, measured, {} threads, {} rounds.\n",
         options.threads, options.rounds

@@ -25,8 +25,8 @@ use bytemuck::{cast_slice as cast, cast_slice_mut as cast_mut};
 use crate::conv::{ConvPass, ConvShape};
 use crate::cpu::half::{narrow_all, widened};
 use crate::cpu::parallel::for_pieces_on;
+use crate::cpu::pool;
 use crate::cpu::reserve::collect;
-use crate::cpu::simd;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::error::dtype::not_implemented;
@@ -58,7 +58,7 @@ pub(crate) fn run_conv_with_bias(
     out: &mut [u8],
 ) -> Result<()> {
     // What is small does not even ask how many threads there are, which would start them.
-    let threads = if shape.flops() < WORTH_SHARING { 1 } else { simd::threads() };
+    let threads = if shape.flops() < WORTH_SHARING { 1 } else { pool::threads() };
     match dtype {
         DType::F32 => run::<f32>(pass, shape, cast(a), cast(b), bias.map(cast), cast_mut(out), threads)?,
         DType::F64 => run::<f64>(pass, shape, cast(a), cast(b), bias.map(cast), cast_mut(out), threads)?,

@@ -4,8 +4,13 @@
 //! end. The price is that some of A or B is packed by more than one of them; cutting the longer side of C
 //! keeps that small.
 
+use std::sync::{Mutex, PoisonError};
+
+use smallvec::SmallVec;
+
 use super::GemmElement;
 use super::block::{Matrix, Product};
+use crate::cpu::pool::{on_threads, threads};
 
 /// Multiply-adds below which a second thread costs more than it brings: to wake one takes about 15 µs, and
 /// this many take one core about 100 µs.
@@ -20,24 +25,32 @@ unsafe impl<T: Sync> Send for Product<T> {}
 /// Every element that `product` names is in bounds, and nobody else touches its C.
 pub(super) unsafe fn run<T: GemmElement>(product: Product<T>) {
     // A small product does not even ask how many threads there are, which would start them.
-    let threads = if work(&product) < WORTH_SHARING { 1 } else { crate::cpu::simd::threads() };
+    let threads = if work(&product) < WORTH_SHARING { 1 } else { threads() };
     // SAFETY: the caller's promise.
     unsafe { run_on(threads, product) }
 }
 
 pub(super) unsafe fn run_on<T: GemmElement>(threads: usize, product: Product<T>) {
-    if threads == 1 || work(&product) < WORTH_SHARING / 2 {
-        // SAFETY: the caller's promise.
-        return unsafe { T::run(&product) };
-    }
-    let (here, there) = halves(product);
-    // Unlike `join`, a scope in place lets a thread from outside the pool begin with its half at once.
-    rayon::in_place_scope(|scope| {
-        // SAFETY: the caller's promise holds for each half, as they share no element of C.
-        scope.spawn(move |_| unsafe { run_on(threads / 2, there) });
-        // SAFETY: likewise.
-        unsafe { run_on(threads - threads / 2, here) };
+    let mut parts = SmallVec::<[Product<T>; 4]>::new();
+    cut(threads, product, &mut parts);
+    let (count, parts) = (parts.len(), Mutex::new(parts));
+    on_threads(count, &|| {
+        let next = || parts.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        while let Some(part) = next() {
+            // SAFETY: the caller's promise holds for each part, as they share no element of C.
+            unsafe { T::run(&part) }
+        }
     });
+}
+
+/// A part for each thread, if that is not too little.
+fn cut<T>(threads: usize, product: Product<T>, parts: &mut SmallVec<[Product<T>; 4]>) {
+    if threads == 1 || work(&product) < WORTH_SHARING / 2 {
+        return parts.push(product);
+    }
+    let (first, second) = halves(product);
+    cut(threads - threads / 2, first, parts);
+    cut(threads / 2, second, parts);
 }
 
 /// Multiply-adds in a product, with those on the unused lanes of a vector.

@@ -3,7 +3,8 @@
 use super::{AdamStep, SgdStep};
 use crate::cpu::number::Float;
 use crate::cpu::parallel::for_pieces;
-use crate::cpu::simd::{threads, vectorized};
+use crate::cpu::pool::threads;
+use crate::cpu::simd::vectorized;
 use crate::error::{Error, Result};
 use crate::kernel::{Args, Cost};
 use crate::ops::launch::launch;

@@ -8,8 +8,9 @@ use bytemuck::Pod;
 
 use crate::cpu::blocks::Runs;
 use crate::cpu::parallel::for_pieces;
+use crate::cpu::pool::threads;
 use crate::cpu::reserve::reserve;
-use crate::cpu::simd::{threads, vectorized};
+use crate::cpu::simd::vectorized;
 use crate::cpu::tree::{self, CHUNK, LANES};
 use crate::dtype::{DType, Element};
 use crate::error::Result;

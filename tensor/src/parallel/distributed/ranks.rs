@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::ambient::Ambient;
 use crate::autograd::Mode;
-use crate::cpu::simd;
+use crate::cpu::pool;
 use crate::error::distributed::{DistributedError, RankError};
 use crate::error::{Error, Result};
 use crate::machine::Machine;
@@ -152,12 +152,12 @@ impl Ranks {
         let values: Vec<Option<T>> = if self.world.has_threads() {
             std::thread::scope(|scope| {
                 let (one, fail) = (&one, &fail);
-                let alone = simd::is_alone();
+                let alone = pool::is_alone();
                 let mut threads = Vec::new();
                 for (rank, state) in states.iter_mut().enumerate() {
                     let builder = std::thread::Builder::new().name(format!("rank {rank}")).stack_size(STACK);
                     let started = builder.spawn_scoped(scope, move || {
-                        simd::start_for(alone);
+                        pool::start_for(alone);
                         one(rank, state)
                     });
                     threads.push(started.map_err(|error| {

@@ -8,7 +8,7 @@ use half::{bf16, f16};
 
 use crate::collective::ReduceOp;
 use crate::cpu::parallel::for_pieces_on;
-use crate::cpu::simd::threads;
+use crate::cpu::pool::threads;
 use crate::dtype::DType;
 
 /// Reduces tensors of a type, each as its bytes.
@@ -29,13 +29,24 @@ pub(super) fn reduce(op: ReduceOp, dtype: DType, first: &mut [u8], others: &[&[u
     }
 }
 
+/// Copies bytes: from one memory to another, two threads are half as fast again as one.
+pub(super) fn copy(to: &mut [u8], from: &[u8]) {
+    for_pieces_on(threads_for(to.len()), to, BLOCK, &|block, to| {
+        to.copy_from_slice(&from[block * BLOCK..][..to.len()]);
+    });
+}
+
+/// How many threads pay for so many bytes.
+fn threads_for(bytes: usize) -> usize {
+    if bytes < 16 * BLOCK { 1 } else { threads() }
+}
+
 /// Bytes of all inputs that are in the cache at a time.
 const BLOCK: usize = 16 << 10;
 
 /// The first input, joined by the others one after the other.
 fn fold<T: Pod>(first: &mut [u8], others: &[&[u8]], join: impl Fn(T, T) -> T + Sync) {
-    let threads = if first.len() < 16 * BLOCK { 1 } else { threads() };
-    for_pieces_on(threads, first, BLOCK, &|block, first| {
+    for_pieces_on(threads_for(first.len()), first, BLOCK, &|block, first| {
         for other in others {
             let other = &other[block * BLOCK..];
             for (a, b) in first.chunks_exact_mut(size_of::<T>()).zip(other.chunks_exact(size_of::<T>())) {

@@ -1,0 +1,96 @@
+//! The threads that share the work of one operation, and how long they stay awake.
+//!
+//! A thread that has nothing to do sleeps, and waking it takes the system 15 µs on a quiet laptop and 100 µs or more on a virtual
+//! machine, as long as many an operation takes. But the next operation often follows at once. So a helper stays awake for a
+//! moment when it is done, and the thread that it has helped waits awake for it. Both give way to whoever else wants to run.
+
+use std::cell::Cell;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+use std::{env, thread};
+
+use rayon::{ThreadPool, ThreadPoolBuilder, Yield};
+
+/// How long a thread stays awake that has nothing to do.
+const MOMENT: Duration = Duration::from_micros(300);
+
+/// How many threads a loop may use.
+///
+/// A browser's page has one. So has a job of the user's own on a thread pool: it would have to wait for
+/// its parts, and a pool's thread that waits takes up other jobs of the pool meanwhile. Those would then
+/// run in the middle of an operation, under its locks and its grad mode.
+pub(crate) fn threads() -> usize {
+    if cfg!(target_family = "wasm") || is_alone() {
+        return 1;
+    }
+    1 + helpers().map_or(0, ThreadPool::current_num_threads)
+}
+
+thread_local! {
+    static WORKS_FOR_A_POOL: Cell<bool> = const { Cell::new(false) };
+    static STAYS_AWAKE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether this thread has to compute by itself: it belongs to a thread pool, or one that does waits for it.
+pub(crate) fn is_alone() -> bool {
+    rayon::current_thread_index().is_some() || WORKS_FOR_A_POOL.get()
+}
+
+/// A thread calls this first if another one started it and waits for it; `alone` says whether that one `is_alone`.
+pub(crate) fn start_for(alone: bool) {
+    WORKS_FOR_A_POOL.set(alone);
+}
+
+/// Runs `help` on so many threads, this one among them. It is `dyn`, so that rayon below it is compiled once.
+pub(super) fn on_threads(threads: usize, help: &(dyn Fn() + Sync)) {
+    let Some(pool) = helpers().filter(|_| threads > 1) else { return help() };
+    let busy = AtomicUsize::new(threads - 1);
+    // Unlike `join`, a scope in place lets a thread from outside the pool begin at once.
+    pool.in_place_scope(|scope| {
+        for _ in 1..threads {
+            scope.spawn(|_| {
+                help();
+                if !STAYS_AWAKE.get() {
+                    pool.spawn(stay_awake);
+                }
+                busy.fetch_sub(1, Ordering::Release);
+            });
+        }
+        help();
+        let since = Instant::now();
+        while busy.load(Ordering::Acquire) > 0 && since.elapsed() < MOMENT {
+            thread::yield_now();
+        }
+    });
+}
+
+/// A job that keeps its thread awake until no other job has come for a moment.
+fn stay_awake() {
+    if STAYS_AWAKE.replace(true) {
+        return; // It is one of the jobs that came.
+    }
+    let mut since = Instant::now();
+    while since.elapsed() < MOMENT {
+        match rayon::yield_now() {
+            Some(Yield::Executed) => since = Instant::now(),
+            _ => thread::yield_now(),
+        }
+    }
+    STAYS_AWAKE.set(false);
+}
+
+/// The threads that help: one fewer than `RAYON_NUM_THREADS` says, or else than there are cores, and no more than can be of use. They
+/// are no part of rayon's global pool, which is the program's. None where there is one core, or where threads are rationed.
+fn helpers() -> Option<&'static ThreadPool> {
+    static HELPERS: OnceLock<Option<ThreadPool>> = OnceLock::new();
+    let start = || {
+        const MOST_THREADS: usize = 256;
+        let cores = thread::available_parallelism().map_or(1, |cores| cores.get());
+        let asked = env::var("RAYON_NUM_THREADS").ok().and_then(|number| number.parse::<usize>().ok());
+        let threads = asked.filter(|asked| *asked > 0).unwrap_or(cores).min(MOST_THREADS.max(cores));
+        let pool = ThreadPoolBuilder::new().num_threads(threads - 1);
+        (threads > 1).then(|| pool.build().ok()).flatten()
+    };
+    HELPERS.get_or_init(start).as_ref()
+}
