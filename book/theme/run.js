@@ -134,9 +134,16 @@ for (const [place, figure] of runs.isHere ? [...document.querySelectorAll("figur
   const shown = caption.querySelector("code");
   let stop = null, block = null, urls = [];
 
-  const told = () => { if (shown) shown.textContent = command(); };
+  // The machine and the seed of what is printed stand behind its command, and are not those of another.
+  const ofThat = shown?.nextSibling, [printedCommand, printedOf] = [shown?.textContent, ofThat?.textContent];
+  const told = (isPrinted = set.size === 0) => {
+    if (!shown) return;
+    shown.textContent = isPrinted ? printedCommand : command();
+    if (ofThat) ofThat.textContent = isPrinted ? printedOf : "";
+  };
 
   function show(isLive) {
+    told(!isLive || set.size === 0);
     live.hidden = !isLive;
     for (const element of printed) element.hidden = isLive;
     back.hidden = !isLive;

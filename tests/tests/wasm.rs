@@ -194,6 +194,16 @@ fn the_same_text_in_wasm_of_every_other_lab_on_every_card() {
     });
 }
 
+/// What others hold is more than a page could address.
+#[test]
+fn the_same_text_in_wasm_of_a_gpu_that_is_shared() {
+    for gpu in ["sim:t4,others=1GiB", "sim:h200,others=1GiB"] {
+        let [there, here] = both_of("lab-05", &["--gpu", gpu, "--section", "4"]);
+        assert_eq!(there, here);
+        assert!(here.2 == 0 && here.0.contains("CUDA out of memory"), "{}{}", here.0, here.1);
+    }
+}
+
 /// A page sees nothing of the computer, and says so. It can show those that are made up.
 #[test]
 fn a_page_looks_at_no_computer_but_at_made_up_ones() {

@@ -335,21 +335,25 @@ fn who_else(lab: &mut Lab) -> crate::Result<()> {
         return Ok(());
     }
     // ANCHOR: too_much
+    const PART: u64 = 512 << 20; // 512 MiB
     cuda::empty_cache()?;
     let (free, total) = cuda::mem_get_info()?;
-    let too_much = free as usize + (64 << 20);
-    let outcome = Tensor::empty(&[too_much / 4], device);
+    let parts = free / PART + 1; // together more than is free
+    let outcome = (0..parts)
+        .map(|_| Tensor::empty(&[PART as usize / 4], device))
+        .collect::<Result<Vec<_>>>();
     // ANCHOR_END: too_much
+    let too_much = parts * PART;
     lab.table(
         Table::new(["", "MiB"])
             .row(row!["all there is", hardware("total_memory", mebibytes(total))])
             .row(row!["free", hardware("free_memory", mebibytes(free))])
             .row(row!["held by others", hardware("held_by_others", mebibytes(held))])
-            .row(row!["asked for", hardware("asked_for", mebibytes(too_much as u64))]),
+            .row(row!["asked for", hardware("asked_for", mebibytes(too_much))]),
     );
     let error = match outcome {
-        Ok(tensor) => {
-            drop((tensor, guess)); // Which of the others it is, no figure here can tell.
+        Ok(tensors) => {
+            drop((tensors, guess)); // Which of the others it is, no figure here can tell.
             lab.prose(
                 "It fits, although the card has less free. This driver spills memory into the host's, as it does on Windows, and \
                  whatever is spilled is read over the PCI bus: your program does not fail, it crawls. NVIDIA's control panel \
@@ -360,6 +364,7 @@ fn who_else(lab: &mut Lab) -> crate::Result<()> {
         Err(error) if error.code() != Some("GPU0002") => return Err(error.into()),
         Err(error) => error.to_string(),
     };
+    cuda::empty_cache()?; // the parts that fitted
     lab.report(wrap(error.split(" Of the allocated").next().unwrap_or_default()));
     lab.answer(guess, "fails");
     lab.prose(

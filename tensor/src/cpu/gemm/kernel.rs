@@ -65,6 +65,7 @@ pub(super) unsafe fn tile<V: Vector, const ROWS: usize, const VECTORS: usize>(
     // SAFETY: every address below is within what the caller vouches for.
     unsafe {
         let place = |i: usize, v: usize| c.start.add(i * c.stride + v * V::LANES);
+        // C is needed only at the end.
         for i in 0..ROWS {
             for v in 0..VECTORS {
                 prefetch(place(i, v));
@@ -101,9 +102,9 @@ pub(super) unsafe fn tile<V: Vector, const ROWS: usize, const VECTORS: usize>(
     }
 }
 
-/// Asks for a cache line without waiting for it: C is needed only at the end of a tile.
+/// Asks for a cache line without waiting for it. It may be nobody's.
 #[inline(always)]
-unsafe fn prefetch<T>(_line: *const T) {
+pub(super) unsafe fn prefetch<T>(_line: *const T) {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: a prefetch has no effect but on speed.
     unsafe {

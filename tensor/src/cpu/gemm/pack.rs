@@ -4,7 +4,7 @@
 //! made of), and each step over `k` takes one number from every lane.
 
 use super::block::Matrix;
-use super::kernel::Vector;
+use super::kernel::{Vector, prefetch};
 
 /// The measures of a strip: `lanes` by `depth` numbers, with the steps `width` apart in the copy.
 #[derive(Clone, Copy)]
@@ -66,17 +66,5 @@ pub(crate) unsafe fn pack<V: Vector, const ROWS: usize>(
                 }
             }
         }
-    }
-}
-
-/// Asks for what is at an address, which may be in nobody's memory, into the second-level cache.
-#[inline(always)]
-fn prefetch<T>(_address: *const T) {
-    #[cfg(target_arch = "x86_64")]
-    #[allow(unsafe_code)]
-    // SAFETY: every x86-64 has the instruction, and it neither reads nor faults.
-    unsafe {
-        use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
-        _mm_prefetch::<_MM_HINT_T1>(_address.cast());
     }
 }
