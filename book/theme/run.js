@@ -134,7 +134,7 @@ for (const [place, figure] of runs.isHere ? [...document.querySelectorAll("figur
   const shown = caption.querySelector("code");
   let stop = null, block = null, urls = [];
 
-  // The machine and the seed of what is printed stand behind its command, and are not those of another.
+  // Behind the printed command stand the machine and the seed of that run. They are not those of another command.
   const ofThat = shown?.nextSibling, [printedCommand, printedOf] = [shown?.textContent, ofThat?.textContent];
   const told = (isPrinted = set.size === 0) => {
     if (!shown) return;

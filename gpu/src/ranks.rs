@@ -26,7 +26,8 @@ pub struct World {
     /// Whether each rank has a thread of its own.
     threads: bool,
     state: Mutex<State>,
-    /// The baton has been handed to a rank: each is woken by its own, as to wake a thread takes longer than many a collective.
+    /// One for each rank, which wakes it when the baton comes to it. A single one would wake them all, and waking a thread takes
+    /// longer than many a collective.
     handed_to: Vec<Condvar>,
 }
 

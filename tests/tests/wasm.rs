@@ -194,7 +194,7 @@ fn the_same_text_in_wasm_of_every_other_lab_on_every_card() {
     });
 }
 
-/// What others hold is more than a page could address.
+/// The lab fills what is free, which is more than a page can address.
 #[test]
 fn the_same_text_in_wasm_of_a_gpu_that_is_shared() {
     for gpu in ["sim:t4,others=1GiB", "sim:h200,others=1GiB"] {

@@ -343,6 +343,8 @@ fn who_else(lab: &mut Lab) -> crate::Result<()> {
         .map(|_| Tensor::empty(&[PART as usize / 4], device))
         .collect::<Result<Vec<_>>>();
     // ANCHOR_END: too_much
+    let outcome = outcome.map(drop);
+    cuda::empty_cache()?; // of the parts that fitted
     let too_much = parts * PART;
     lab.table(
         Table::new(["", "MiB"])
@@ -352,8 +354,8 @@ fn who_else(lab: &mut Lab) -> crate::Result<()> {
             .row(row!["asked for", hardware("asked_for", mebibytes(too_much))]),
     );
     let error = match outcome {
-        Ok(tensors) => {
-            drop((tensors, guess)); // Which of the others it is, no figure here can tell.
+        Ok(()) => {
+            drop(guess); // Which of the others it is, no figure here can tell.
             lab.prose(
                 "It fits, although the card has less free. This driver spills memory into the host's, as it does on Windows, and \
                  whatever is spilled is read over the PCI bus: your program does not fail, it crawls. NVIDIA's control panel \
@@ -364,7 +366,6 @@ fn who_else(lab: &mut Lab) -> crate::Result<()> {
         Err(error) if error.code() != Some("GPU0002") => return Err(error.into()),
         Err(error) => error.to_string(),
     };
-    cuda::empty_cache()?; // the parts that fitted
     lab.report(wrap(error.split(" Of the allocated").next().unwrap_or_default()));
     lab.answer(guess, "fails");
     lab.prose(

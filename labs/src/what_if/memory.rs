@@ -52,7 +52,7 @@ fn run(setting: &Setting) -> crate::Result<Shown> {
         words::bytes(taken.peak),
         words::bytes(taken.activations),
     );
-    // With another batch and in another type: with few samples, which take little time.
+    // With another batch, and in another type as well. Few samples take little time.
     let few = if setting.of("batch_size") == "64" { "128" } else { "64" };
     let dtype = if setting.of("type") == "float32" { "float16" } else { "float32" };
     let with_few = setting.with("batch_size", few);
@@ -63,7 +63,10 @@ fn run(setting: &Setting) -> crate::Result<Shown> {
             "Parameters and Adam's moments take {}",
             words::bytes(taken.stays)
         ),
-        with: vec![format!("with {few} samples"), format!("with {few} in {dtype}")],
+        with: vec![
+            format!("with {few} samples"),
+            format!("with {few} samples in {dtype}"),
+        ],
         exactly: "byte for byte",
         holds: others.iter().all(|other| other.stays == taken.stays),
     };

@@ -37,7 +37,8 @@ pub(crate) fn is_alone() -> bool {
     rayon::current_thread_index().is_some() || WORKS_FOR_A_POOL.get()
 }
 
-/// A thread calls this first if another one started it and waits for it; `alone` says whether that one `is_alone`.
+/// A thread calls this first if another one started it and waits for it; `alone` says whether that one `is_alone`. A pool's jobs
+/// keep all cores busy, and so do the threads that they start.
 pub(crate) fn start_for(alone: bool) {
     WORKS_FOR_A_POOL.set(alone);
 }
@@ -93,4 +94,48 @@ fn helpers() -> Option<&'static ThreadPool> {
         (threads > 1).then(|| pool.build().ok()).flatten()
     };
     HELPERS.get_or_init(start).as_ref()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    use super::*;
+
+    /// How often `help` is called.
+    fn calls(threads: usize) -> usize {
+        let calls = AtomicUsize::new(0);
+        on_threads(threads, &|| drop(calls.fetch_add(1, Ordering::Relaxed)));
+        calls.into_inner()
+    }
+
+    #[test]
+    fn many_threads_get_help_at_once() {
+        let expected = |threads| if helpers().is_some() { threads } else { 1 };
+        thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| (1..200).for_each(|n| assert_eq!(calls(n % 5 + 1), expected(n % 5 + 1))));
+            }
+        });
+    }
+
+    #[test]
+    fn a_helper_that_panics_is_told_of_and_helps_again() {
+        let main = thread::current().id();
+        let panics = || on_threads(2, &|| assert_eq!(thread::current().id(), main, "a helper"));
+        assert_eq!(catch_unwind(AssertUnwindSafe(panics)).is_err(), helpers().is_some());
+        assert!(calls(2) >= 1);
+    }
+
+    #[test]
+    fn a_helper_with_nothing_to_do_goes_to_sleep() {
+        let Some(pool) = helpers() else { return };
+        // Other tests may keep a helper busy meanwhile.
+        let all_sleep = || {
+            thread::sleep(100 * MOMENT);
+            !pool.broadcast(|_| STAYS_AWAKE.get()).contains(&true)
+        };
+        calls(2);
+        assert!((0..1000).any(|_| all_sleep()));
+    }
 }

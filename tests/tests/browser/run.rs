@@ -150,6 +150,12 @@ fn settings_are_the_flags_of_the_lab() {
     for flag in ["--batch-size", "--gpu", "--seed"] {
         assert!(flags.iter().any(|known| known == flag), "{flags:?}");
     }
+    let caption = || browser.value(&format!("{FIRST}.querySelector('figcaption').textContent"));
+    let of_printed = caption();
+    assert!(
+        of_printed.as_str().is_some_and(|text| text.contains("(machine: Tesla T4 (simulated)")),
+        "{of_printed}"
+    );
     browser.value(&format!(
         "(() => {{ const card = {FIRST}.querySelector('.run-knobs select'); card.value = 'none'; card.dispatchEvent(new Event('change')); }})()"
     ));
@@ -158,6 +164,12 @@ fn settings_are_the_flags_of_the_lab() {
     assert!(run(&browser, FIRST).starts_with("Done in "), "{}", state(&browser, FIRST));
     let [printed, live] = words(&browser, FIRST);
     assert_ne!(printed, live);
+    // The printed run's machine is not that of this one.
+    assert_eq!(caption().as_str().map(str::trim), command.as_str());
+    browser.value(&format!(
+        "[...{FIRST}.querySelectorAll('.run-bar button')].find(button => button.textContent === 'Show what is printed').click()"
+    ));
+    assert_eq!(caption(), of_printed);
 }
 
 /// Whether all that the page has loaded is kept. A page that has loaded nothing is not taken for kept.

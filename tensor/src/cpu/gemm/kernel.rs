@@ -102,7 +102,7 @@ pub(super) unsafe fn tile<V: Vector, const ROWS: usize, const VECTORS: usize>(
     }
 }
 
-/// Asks for a cache line without waiting for it. It may be nobody's.
+/// Asks for a cache line without waiting for it. The address need not be in bounds.
 #[inline(always)]
 pub(super) unsafe fn prefetch<T>(_line: *const T) {
     #[cfg(target_arch = "x86_64")]

@@ -45,8 +45,8 @@ pub(crate) unsafe fn pack<V: Vector, const ROWS: usize>(
                 }
             }
         } else if lane_stride == 1 && lanes == 2 * V::LANES {
-            // Each step is contiguous, as in a row-major B. The next strip is beside this one, and its lines are asked for while
-            // this one is still used: no processor guesses which they are, a row apart from each other.
+            // Each step is contiguous, as in a row-major B. The lines of the next strip, which lies beside this one, are asked for
+            // while this one is used: they are a row apart, so a processor does not foresee them.
             for p in 0..depth {
                 let (from, to) = (from.start.add(p * step), to.add(p * width));
                 V::load(from).store(to);
