@@ -105,7 +105,7 @@ mod tests {
     /// How often `help` is called.
     fn calls(threads: usize) -> usize {
         let calls = AtomicUsize::new(0);
-        on_threads(threads, &|| drop(calls.fetch_add(1, Ordering::Relaxed)));
+        on_threads(threads, &|| _ = calls.fetch_add(1, Ordering::Relaxed));
         calls.into_inner()
     }
 
