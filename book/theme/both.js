@@ -14,13 +14,11 @@
       tab.tabIndex = isShown ? 0 : -1;
     }
   };
-  // All code of the page changes its height: what was pressed stays where it is.
+  // All code of the page changes its height.
   const choose = tab => {
-    const before = tab.getBoundingClientRect().top;
-    show(tab.dataset.code);
+    keepPlace(tab, () => show(tab.dataset.code));
     try { localStorage.setItem("to-device-code", tab.dataset.code); } catch { /* for this page only */ }
     tab.focus({ preventScroll: true });
-    scrollBy({ top: tab.getBoundingClientRect().top - before, behavior: "instant" });
   };
 
   const chosenBy = {

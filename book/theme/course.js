@@ -2,6 +2,16 @@
 
 "use strict";
 
+// What is said where a part that is loaded when it is first used cannot be had.
+const CANNOT_LOAD = "It could not be loaded. Are you offline?";
+
+// Changes the page, and scrolls so that what somebody looks at or has pressed stays where it is.
+function keepPlace(element, change) {
+  const before = element.getBoundingClientRect().top;
+  change();
+  scrollBy({ top: element.getBoundingClientRect().top - before, behavior: "instant" });
+}
+
 // The first thing the Tab key reaches leads past the menu.
 (() => {
   const main = document.querySelector("main");
@@ -69,11 +79,11 @@ document.querySelector(".menu-title").role = "none";
 })();
 
 // mdBook turns the page on the left and right arrow, and has other keys. In a question and among tabs the arrows choose;
-// in what scrolls they scroll; in the list of themes they do nothing, nor where things are put in order: nobody wants to
-// lose those.
+// in what scrolls they scroll; on a button and what else one presses they do nothing, nor where things are put in order: nobody
+// wants to lose those.
 document.body.addEventListener("keydown", event => {
   const arrow = event.key === "ArrowLeft" || event.key === "ArrowRight";
-  if (event.target.closest(".questions, .choose") || (arrow && event.target.closest("pre, .table-wrapper, .picture, .order, .theme-popup, [role=tablist]"))) {
+  if (event.target.closest(".questions, .choose") || (arrow && event.target.closest("pre, .table-wrapper, .picture, .order, .theme-popup, main :is(button, summary)"))) {
     event.stopPropagation();
   }
 });

@@ -17,7 +17,7 @@ onmessage = async ({ data: { url, id, choice, form } }) => {
     const at = wasm.input(input.length);
     new Uint8Array(wasm.memory.buffer, at, input.length).set(input);
     const code = wasm.check();
-    if (code === 2) throw new Error("it knows no such choice");
+    if (code === 2) throw new Error("It knows no such choice.");
     const output = text.decode(new Uint8Array(wasm.memory.buffer, wasm.output(), wasm.output_length()));
     postMessage({ passed: code === 0, parts: output.split("\0") });
   } catch (error) {

@@ -11,10 +11,10 @@
 
   const kept = id => progress.read().exercises?.[id] ?? {};
 
-  // Who has passed once has passed.
-  function checked(id, passed) {
+  // Who has passed once has passed. What was chosen is kept beside what a terminal keeps: the code stands there again after a reload.
+  function checked(id, passed, choice) {
     const entry = kept(id);
-    progress.set("exercises", id, { ...entry, passed: passed || entry.passed === true, checks: (entry.checks ?? 0) + 1 });
+    progress.set("exercises", id, { ...entry, passed: passed || entry.passed === true, checks: (entry.checks ?? 0) + 1, choice });
   }
 
   function states() {
@@ -47,24 +47,35 @@
   }
   // Runs end after so many operations. What takes longer than this is something else.
   const LIMIT = 30_000;
-  let worker = null;
   const url = new URL(address, document.baseURI).href;
-  const start = () => worker ??= new Worker(new URL("exercise-worker.js", url));
+  let worker = null, told = null;
+
+  function end(answer) {
+    worker?.terminate();
+    worker = null;
+    told?.(answer);
+  }
+
+  // A worker that was started early may fail before anybody has asked it anything: the next one is asked then.
+  function start() {
+    if (worker) return;
+    worker = new Worker(new URL("exercise-worker.js", url));
+    worker.onmessage = ({ data }) => data.error ? end(data) : told?.(data);
+    worker.onerror = event => { event.preventDefault(); end({ error: event.message || CANNOT_LOAD }); };
+  }
 
   // What the check says, or an error.
-  function check(id, choice, form) {
-    return new Promise((resolve, reject) => {
-      const stop = error => { clearTimeout(timer); worker?.terminate(); worker = null; reject(error); };
-      const timer = setTimeout(() => stop(new Error("it does not end")), LIMIT);
+  async function check(id, choice, form) {
+    const timer = setTimeout(() => end({ error: "It does not end." }), LIMIT);
+    const answer = await new Promise(resolve => {
+      told = resolve;
       start();
-      worker.onmessage = ({ data }) => {
-        if (data.error) { stop(new Error(data.error)); return; }
-        clearTimeout(timer);
-        resolve(data);
-      };
-      worker.onerror = event => { event.preventDefault(); stop(new Error(event.message || "it cannot be loaded")); };
       worker.postMessage({ url, id, choice, form });
     });
+    clearTimeout(timer);
+    told = null;
+    if (answer.error) throw new Error(answer.error);
+    return answer;
   }
 
   // ---- The code.
@@ -103,7 +114,7 @@
 
   const inline = text => escaped(text).replace(/`([^`]+)`/g, "<code>$1</code>");
 
-  function told(form, passed, parts) {
+  function showVerdict(form, passed, parts) {
     const verdict = form.querySelector(".exercise-verdict");
     verdict.className = `exercise-verdict ${passed ? "is-passed" : "is-not-yet"}`;
     if (passed) {
@@ -122,6 +133,7 @@
     for (const [svg, name] of [...verdict.querySelectorAll("svg")].map((svg, at) => [svg, ["Your code", "The solution"][at]])) {
       svg.setAttribute("aria-label", `${name}: what the GPU did, and when`);
     }
+    timelines.touchAll(verdict);
     form.previousElementSibling.querySelectorAll(".line")[Number(line) - 1]?.classList.add("is-told");
   }
 
@@ -134,18 +146,32 @@
     verdict.innerHTML = "<p>Checking…</p>";
     try {
       const { passed, parts } = await check(id, choice, matchMedia("(max-width: 600px)").matches ? "narrow" : "wide");
-      checked(id, passed);
-      told(form, passed, parts);
+      checked(id, passed, choice);
+      showVerdict(form, passed, parts);
     } catch (error) {
-      verdict.innerHTML = `<p tabindex="-1">The check does not work here: ${escaped(error.message)}. In a terminal, `
-        + `<code>cargo course watch ${escaped(id)}</code> has it.</p>`;
+      verdict.innerHTML = `<p tabindex="-1">The check does not work here. In a terminal, <code>cargo course watch ${escaped(id)}</code> `
+        + `has it.</p><p>${escaped(error.message)}</p>`;
     }
     button.disabled = false;
     verdict.querySelector("[tabindex]").focus();
   }
 
-  for (const form of forms) {
+  // Shows what was chosen when it was checked last, and what stood there at first where nothing was.
+  function restore(form) {
+    form.reset();
+    form.querySelector(".exercise-verdict").replaceChildren();
+    const { choice } = kept(form.dataset.id);
+    for (const [place, field] of form.querySelectorAll("fieldset").entries()) {
+      const option = field.querySelector(`input[value="${Number(choice?.[place])}"]`);
+      if (option) option.checked = true;
+    }
     draw(form);
+  }
+  const restoreAll = () => forms.forEach(restore);
+
+  document.addEventListener("progress-replaced", restoreAll);
+  restoreAll();
+  for (const form of forms) {
     form.addEventListener("change", () => { start(); draw(form); });
     form.addEventListener("submit", event => { event.preventDefault(); submitted(form); });
   }

@@ -18,7 +18,7 @@ const experiments = (() => {
       else reject(new Error(error));
     };
     made.onerror = () => {
-      for (const { reject } of waiting.values()) reject(new Error("This page cannot run experiments here."));
+      for (const { reject } of waiting.values()) reject(new Error(CANNOT_LOAD));
       waiting.clear();
       worker = undefined;
     };

@@ -84,6 +84,13 @@ function fill(form, said) {
   }
 }
 
+// The form as the page has it.
+function clear(form) {
+  form.reset();
+  const things = [...form.querySelectorAll("[data-letter]")].sort((one, other) => one.dataset.letter < other.dataset.letter ? -1 : 1);
+  form.querySelector(".order")?.append(...things);
+}
+
 const folds = form => document.getElementById(`after-${form.dataset.id}`);
 
 // The form after an answer: fixed, with what came of it.
@@ -240,9 +247,8 @@ function control(tag, text, act) {
       for (const part of ["predictions", "questions", "exercises"]) {
         if (brought[part]) kept[part] = { ...kept[part], ...brought[part] };
       }
-      progress.write(kept);
+      progress.replace(kept);
       told.textContent = "Imported.";
-      restore();
     });
     const everything = document.createElement("input");
     everything.type = "checkbox";
@@ -270,22 +276,23 @@ function control(tag, text, act) {
         if (!confirm("Erase all your answers, in every chapter?")) return;
         progress.erase();
         told.textContent = "Erased.";
-        for (const input of document.querySelectorAll("form.predict input[type=radio]")) input.checked = false;
-        for (const input of document.querySelectorAll("form.predict input[type=text]")) input.value = "";
-        restore();
       }),
     );
     if (!label.isConnected) box.append(label);
     box.append(words, buttons, file, told);
   }
-  restore();
-
   // The questions at the end of a chapter are kept too.
-  const questions = progress.read().questions ?? {};
-  for (const input of document.querySelectorAll(".questions input[type=radio]")) {
-    const { name } = input, { place } = input.dataset;
-    if (place !== undefined && questions[name]?.said === place) input.checked = true;
-    input.addEventListener("change", () => progress.set("questions", name, { said: place, right: input.value === "right" }));
+  const options = [...document.querySelectorAll(".questions input[type=radio]")];
+  const restoreAll = () => {
+    restore();
+    const kept = progress.read().questions ?? {};
+    for (const input of options) input.checked = kept[input.name]?.said === input.dataset.place;
+  };
+  document.addEventListener("progress-replaced", () => { forms.forEach(clear); restoreAll(); });
+  restoreAll();
+  for (const input of options) {
+    const { name, value, dataset: { place } } = input;
+    input.addEventListener("change", () => progress.set("questions", name, { said: place, right: value === "right" }));
   }
 
   // On paper everything is open.

@@ -18,9 +18,15 @@ const progress = {
     } catch { /* The answer is compared all the same, and forgotten with the page. */ }
     this.tell();
   },
+  // Takes the place of all that was kept, and of what is filled in on the page.
+  replace(kept) {
+    this.write(kept);
+    document.dispatchEvent(new Event("progress-replaced"));
+  },
   erase() {
     try { localStorage.removeItem(KEPT); } catch { /* There was nothing. */ }
     this.tell();
+    document.dispatchEvent(new Event("progress-replaced"));
   },
   // For whatever else on the page shows what is kept.
   tell() {

@@ -28,7 +28,7 @@ onmessage = async ({ data: { compiled, url, lab, call, words, files } }) => {
     postMessage({ compiled: modules }); // The next run need not compile them again.
     wasm = await startModules(modules, { page });
   } catch (error) {
-    postMessage({ crash: `It cannot be loaded: ${error.message}` });
+    postMessage({ crash: error.message });
     return;
   }
   const put = bytes => {

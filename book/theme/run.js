@@ -20,7 +20,7 @@ const runs = (() => {
     };
     worker.onerror = event => {
       event.preventDefault();
-      told({ crash: event.message || "It cannot be loaded." });
+      told({ crash: event.message || CANNOT_LOAD });
       worker.terminate();
     };
     worker.postMessage({ compiled, url, lab, call, words, files });
@@ -149,6 +149,15 @@ for (const [place, figure] of runs.isHere ? [...document.querySelectorAll("figur
     back.hidden = !isLive;
   }
 
+  // A run begins as high as what stood in its place, so that the bar stays under the pointer, and takes what it needs when it ends.
+  function empty() {
+    const { top } = bar.getBoundingClientRect();
+    live.style.minHeight = "";
+    live.replaceChildren();
+    show(true);
+    live.style.minHeight = `${live.offsetHeight + top - bar.getBoundingClientRect().top}px`;
+  }
+
   function append({ kind, html }) {
     if (kind === "begin" || (kind === "text" && !block)) {
       block = make("code", { className: "language-text nohighlight hljs" });
@@ -172,6 +181,7 @@ for (const [place, figure] of runs.isHere ? [...document.querySelectorAll("figur
     run.textContent = "Run again";
     live.ariaBusy = "false";
     state.textContent = words;
+    keepPlace(bar, () => { live.style.minHeight = ""; });
   }
 
   function trouble(words) {
@@ -181,11 +191,10 @@ for (const [place, figure] of runs.isHere ? [...document.querySelectorAll("figur
   async function begin() {
     if (stop) { stop(); ended("Stopped."); return; }
     for (const url of urls.splice(0)) URL.revokeObjectURL(url);
-    live.replaceChildren();
     files.replaceChildren();
     files.hidden = true;
     block = null;
-    show(true);
+    empty();
     live.ariaBusy = "true";
     run.textContent = "Stop";
     state.textContent = "Running …";
@@ -235,7 +244,7 @@ for (const [place, figure] of runs.isHere ? [...document.querySelectorAll("figur
     try { await navigator.clipboard.writeText(text); state.textContent = `${words} copied.`; }
     catch { state.textContent = text; }
   };
-  const back = button("Show what is printed", () => { if (stop) { stop(); ended("Stopped."); } show(false); state.textContent = ""; });
+  const back = button("Show what is printed", () => { if (stop) { stop(); ended("Stopped."); } keepPlace(bar, () => show(false)); state.textContent = ""; });
   back.hidden = true;
   const bar = make("div", { className: "run-bar" }, run, knob,
     button("Copy the command", () => copied(command(), "The command is")),
@@ -252,7 +261,8 @@ for (const [place, figure] of runs.isHere ? [...document.querySelectorAll("figur
     told();
     for (let fold = figure.closest("details"); fold; fold = fold.parentElement.closest("details")) fold.open = true;
     state.textContent = "These are the settings of the link: press Run.";
-    figure.scrollIntoView();
+    // After the browser has gone to the figure, which may be higher than the window.
+    addEventListener("load", () => bar.scrollIntoView({ block: "nearest" }));
   }
 }
 

@@ -5,8 +5,8 @@
 "use strict";
 
 async function compile(url) {
-  const answer = await fetch(url);
-  if (!answer.ok) throw new Error(`${answer.status} for ${url}`);
+  const answer = await fetch(url).catch(() => { throw new Error("It could not be loaded. Are you offline?"); });
+  if (!answer.ok) throw new Error(`It could not be loaded: ${answer.status} for ${url}.`);
   return WebAssembly.compile(await answer.arrayBuffer());
 }
 

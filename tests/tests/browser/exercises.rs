@@ -3,10 +3,10 @@
 
 use exercises_page::{Form, check};
 use labs::progress::Record;
-use serde_json::json;
+use serde_json::{Value as Json, json};
 
 use crate::driver::{Browser, DOWN, ENTER, TAB};
-use crate::site::BOOK;
+use crate::site::{BOOK, ClosingSite};
 use crate::{at, wait_until};
 
 const ID: &str = "02-batch";
@@ -69,6 +69,8 @@ fn an_exercise_is_done_with_the_keyboard_wrong_and_then_right() {
     }
     assert_eq!(browser.value(&format!("document.querySelectorAll('{verdict} svg').length")), json!(2));
     assert_eq!(text(&browser, &format!("#exercise-{ID} .exercise-state")), "begun");
+    // Both timelines can be touched.
+    assert_eq!(browser.value(&format!("document.querySelectorAll('{verdict} .touch').length")), json!(2));
 
     browser.press(&[TAB]);
     browser.value(&format!("document.querySelector('#exercise-{ID} .choose input').focus()"));
@@ -80,12 +82,35 @@ fn an_exercise_is_done_with_the_keyboard_wrong_and_then_right() {
     record.checked(ID, false);
     record.checked(ID, true);
     let kept = browser.value("localStorage.getItem('to-device-progress')");
-    assert_eq!(Record::parse(kept.as_str().expect("a text")), Ok(record));
+    let mut kept: Json = serde_json::from_str(kept.as_str().expect("a text")).unwrap();
+    let choice = kept["exercises"][ID].as_object_mut().and_then(|entry| entry.remove("choice"));
+    assert_eq!(choice, Some(json!([0, 0, 0])));
+    assert_eq!(Record::parse(&kept.to_string()), Ok(record));
+    // The code that passed is there after a reload, until all is erased.
     browser.open(&BOOK.url("02-golden-rule.html"));
-    assert_eq!(text(&browser, &format!("#exercise-{ID} .exercise-state")), "passed");
-    assert_eq!(browser.complaints(), Vec::<String>::new());
+    let state = || text(&browser, &format!("#exercise-{ID} .exercise-state"));
+    assert_eq!(state(), "passed");
+    assert!(code("let x = x.to(device)?;") && code("let y = y.to(device)?;"));
     browser.open(&BOOK.url("index.html"));
     assert!(text(&browser, ".chapters [data-chapter='02'] .kept").starts_with("1 of "));
+    browser.open(&BOOK.url("02-golden-rule.html"));
+    browser.value("progress.erase()");
+    assert_eq!(state(), "");
+    assert!(!code("let x = x.to(device)?;"));
+    assert_eq!(browser.complaints(), Vec::<String>::new());
+}
+
+/// The page has been read, and the check has never been loaded: that it cannot be is said at once.
+#[test]
+fn without_a_network_the_first_check_says_so() {
+    let site = ClosingSite::serve(BOOK.folder.clone());
+    let browser = Browser::start();
+    browser.open(&site.url("02-golden-rule.html"));
+    site.close();
+    choose(&browser, 1, 0);
+    checked(&browser);
+    let told = text(&browser, &format!("#exercise-{ID} .exercise-verdict"));
+    assert!(told.ends_with("It could not be loaded. Are you offline?"), "{told}");
 }
 
 #[test]

@@ -341,7 +341,11 @@ fn progress_goes_to_the_terminal_and_comes_back() {
     let busy = answer("03-busy");
     record.predicted(&said(&zero, &right));
     record.predicted(&said(&busy, "40 %"));
+    let quiz = reader.browser.value("document.querySelector('.questions input[data-place=\"2\"]').name");
+    let quiz = quiz.as_str().expect("a name");
+    record.answered(quiz, 2, false);
     record.write(&file).unwrap();
+    let quiz = format!("document.querySelector('[name=\"{quiz}\"]:checked')?.dataset.place");
     reader.import(&file);
     assert_eq!(reader.text(".guesses > p:last-child"), "Imported.");
     let restored = || {
@@ -349,6 +353,7 @@ fn progress_goes_to_the_terminal_and_comes_back() {
         assert_eq!(reader.verdict("03-launches"), told(&launches, "2"));
         assert_eq!(reader.verdict("03-busy"), told(&busy, "40 %"));
         assert!(reader.is_open("03-busy") && !reader.is_open("03-clock"));
+        assert_eq!(reader.browser.value(&quiz), json!("2"));
     };
     restored();
     reader.reload();
@@ -377,6 +382,7 @@ fn progress_goes_to_the_terminal_and_comes_back() {
     let is_empty = "[...document.querySelectorAll('form.predict input')].every(input => !input.checked && \
                     !['2', '40'].includes(input.value))";
     assert!(reader.is(is_empty));
+    assert_eq!(reader.browser.value(&quiz), Json::Null);
     assert_eq!(reader.text(".guesses > p:last-child"), "Erased.");
 }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::json;
 
-use crate::driver::{Browser, ENTER};
+use crate::driver::{Browser, ENTER, LEFT, RIGHT};
 use crate::site::{BOOK, ClosingSite};
 use crate::{MODES, at, faults, none, show_as, wait_until};
 
@@ -86,6 +86,34 @@ fn a_section_runs_where_it_is_printed() {
         assert_eq!(shown, json!(true));
         none(&browser.complaints());
     }
+}
+
+/// The bar stays under the finger that pressed Run, while the lab runs and when it is done; an arrow turns no page there.
+#[test]
+fn a_run_moves_nothing() {
+    let browser = at("03-training-loop.html");
+    unfold(&browser);
+    browser.value(&format!("{TRAINING}.querySelector('.run-bar').scrollIntoView({{ block: 'center' }})"));
+    let top = format!("Math.round({TRAINING}.querySelector('.run-bar').getBoundingClientRect().top)");
+    let before = browser.value(&top);
+    let id = browser.value(&format!("{TRAINING}.id"));
+    browser.value(&format!(
+        "window.tops = new Set(), (function look() {{ tops.add({top}); requestAnimationFrame(look); }})()"
+    ));
+    assert!(run(&browser, TRAINING).starts_with("Done in "), "{}", state(&browser, TRAINING));
+    browser.press(&[RIGHT, LEFT]);
+    browser.value(&format!("[...{TRAINING}.querySelectorAll('.run-bar button')].at(-1).click()"));
+    assert_eq!(browser.value(&top), before);
+    assert_eq!(browser.value("[...tops]"), json!([before]));
+
+    // Whoever follows a link to a setting sees the button that it names.
+    browser
+        .open(&BOOK.url(&format!("03-training-loop.html?run={}&epochs=2#{0}", id.as_str().expect("a name"))));
+    let seen = format!(
+        "(({{ top, bottom }}) => top >= 0 && bottom <= innerHeight)({TRAINING}.querySelector('.run-button').getBoundingClientRect())"
+    );
+    wait_until(&browser, &seen);
+    none(&browser.complaints());
 }
 
 /// What the page prints is what the same lab gives in it: the first output of each chapter, and the last, before which the lab
