@@ -7,7 +7,7 @@ from torch import nn
 from torch.profiler import ProfilerActivity, profile
 
 seed = 42
-max_size = 2048
+max_size = 1024
 
 
 def main():

@@ -145,7 +145,7 @@ fn start(
         false => run(),
     });
     result = result.and_then(|()| sections.check(name));
-    warnings.tell(sink);
+    warnings.tell(&mut sections);
     if let Some(file) = &common.trace {
         // Of a lab that failed too: what happened until then may be why.
         let taken = sink.trace(file, Timeline::of(&machine.trace()).to_chrome_json());
@@ -259,7 +259,13 @@ impl<'a> Sections<'a> {
 impl Sink for Sections<'_> {
     fn event(&mut self, event: Event) {
         self.advance(&event);
-        if event.is_trouble() || self.is_there {
+        // A warning before the first section is of the machine, and one in another section is of that.
+        let is_told = match event {
+            Event::Failure { .. } => true,
+            Event::Warning(_) => self.is_there || self.seen.is_empty(),
+            _ => self.is_there,
+        };
+        if is_told {
             self.sink.event(event);
         }
     }

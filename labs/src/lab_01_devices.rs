@@ -25,12 +25,9 @@ pub const LAB: Entry<Options> = Entry { name: "lab-01", title: "Devices", run };
 #[derive(clap::Args)]
 pub struct Options {
     /// Rows and columns of the largest matrices to multiply
-    #[arg(long, value_name = "N", default_value = MAX_SIZE, value_parser = count(16..=8192))]
+    #[arg(long, value_name = "N", default_value = "1024", value_parser = count(16..=8192))]
     pub max_size: usize,
 }
-
-/// The product of a simulated GPU is computed on the CPU. At 2048 that takes a computer half a second, and a web page three.
-const MAX_SIZE: &str = if cfg!(target_family = "wasm") { "1024" } else { "2048" };
 
 pub fn run(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     manual_seed(lab.seed());

@@ -38,6 +38,17 @@ fn the_figures_are_the_same_on_every_machine() {
     assert_eq!(none, figures("sim:h200,seed=7"));
 }
 
+/// The warning that pinned memory needs a GPU comes where the first batch is loaded, and nobody who asks for another section gets it.
+#[test]
+fn a_warning_belongs_to_its_section() {
+    let warnings = |section: &'static str| {
+        let flags = ["--gpu", "none", "--num-workers", "0", "--section", section];
+        let events = labs::run_captured(&LAB, &flags).events;
+        events.iter().filter(|event| matches!(event, Event::Warning(_))).count()
+    };
+    assert_eq!(["3", "4", "5", "6"].map(warnings), [0, 1, 0, 0]);
+}
+
 fn is_section(event: &Event, wanted: &str) -> bool {
     matches!(event, Event::Section { number, .. } if number == wanted)
 }

@@ -69,8 +69,8 @@ fn one_case_of_eight_returns_at_once_and_overlaps() {
         assert_eq!(overlaps, ["no", "yes"].repeat(4), "{gpu}");
         let [svg] = said::pictures(&events)[..] else { panic!("one picture") };
         let cases: Vec<&str> = svg.split(" font-weight=\"bold\"").skip(1).collect();
-        let framed = |case: &&str| case.contains("<title>it copies and computes</title>");
-        assert_eq!(cases.iter().map(framed).collect::<Vec<_>>(), [false, true].repeat(4), "{gpu}");
+        let marked = |case: &&str| case.contains("<title>it copies and computes</title>");
+        assert_eq!(cases.iter().map(marked).collect::<Vec<_>>(), [false, true].repeat(4), "{gpu}");
         let caption = said::captions(&events)[0];
         assert!(
             caption.ends_with("Only one does both: pinned, non_blocking, other stream."),

@@ -7,7 +7,7 @@ use super::kind_of;
 use super::order::{Why, before};
 use super::read::Recorded;
 use super::rows::{Bar, Row, SORTS, Sort, rows};
-use super::svg::{IDLE, LINE, MARGIN, Picture, SIZES, idle};
+use super::svg::{IDLE, LINE, MARGIN, NARROWEST, Picture, SIZES, idle};
 use super::text::{self, filled, unit_of};
 use super::touch::{MOST, Recording, Touch};
 use crate::Drawing;
@@ -24,7 +24,7 @@ const MOST_READ: usize = 20_000;
 const BOTH: &str = "it copies and computes";
 
 /// Recordings of one machine to be compared: each has a lane for the host and one for each engine that worked in any of them, and
-/// all share an axis. Where a device copies while it computes there is a frame around both.
+/// all share an axis. A line below the lanes says where a device copies while it computes.
 ///
 /// ```
 /// use drawing::{Comparison, Drawing};
@@ -151,7 +151,6 @@ impl Comparison {
         for (Case { title, note, modelled, .. }, rows) in self.cases.iter().zip(&cases) {
             picture.heading(title, note);
             picture.kind = kind_of(*modelled);
-            let top = picture.y;
             for (rank, label) in &labels {
                 picture.text((MARGIN, picture.y + LANE.0 - 3.0), "start", &short(label));
                 if let Some(row) = rows.iter().find(|row| row.rank == *rank) {
@@ -166,22 +165,19 @@ impl Comparison {
                 }
                 picture.y += LANE.0 + LANE.1;
             }
-            // Around the lanes of devices, and not that of the host.
-            let lane = LANE.0 + LANE.1;
-            let band = (top + lane - LANE.1 / 2.0, lane * (labels.len() - 1) as f64);
             for (from, to) in overlaps(rows) {
                 let (x, end) = (picture.across(from), picture.across(to));
-                let framed = titled(BOTH, &frame((x, band.0), (end - x, band.1)));
-                picture.lines.push(framed.replacen("<g>", "<g class=\"beside\">", 1));
+                let marked = titled(BOTH, &mark((x, picture.y), (end - x, LANE.0)));
+                picture.lines.push(marked.replacen("<g>", "<g class=\"beside\">", 1));
                 any_both = true;
             }
-            picture.y += 7.0;
+            picture.y += 8.0;
         }
         picture.kind = self.kind();
         picture.axis();
         let idles = drawn.iter().any(|row| row.computes).then(|| (Box::new(idle) as svg::Look, IDLE));
-        let frames = any_both.then(|| (Box::new(frame) as svg::Look, BOTH));
-        picture.legend(&drawn, &self.sorts(), idles.into_iter().chain(frames).collect());
+        let marks = any_both.then(|| (Box::new(|(x, y), size| mark((x, y + 6.0), size)) as svg::Look, BOTH));
+        picture.legend(&drawn, &self.sorts(), idles.into_iter().chain(marks).collect());
         picture.done()
     }
 
@@ -264,7 +260,7 @@ fn overlaps(rows: &[Row]) -> Vec<(u64, u64)> {
     both
 }
 
-fn frame(corner: (f64, f64), size: (f64, f64)) -> String {
-    let frame = rect(corner, size).with("rx", 2).with("fill", "none");
-    frame.with("stroke", CURRENT).with("stroke-width", 2).empty()
+/// A line: a frame around both lanes would cross the names in them.
+fn mark(corner: (f64, f64), (width, _): (f64, f64)) -> String {
+    rect(corner, (width.max(NARROWEST), 3.0)).with("fill", CURRENT).empty()
 }

@@ -20,7 +20,7 @@ const GAP: f64 = 9.0;
 const MOST_LINES: usize = 5;
 pub const IDLE: &str = "the device computes nothing";
 /// A bar is drawn at least this wide; where narrower ones would lie on each other, one stands for all.
-const NARROWEST: f64 = 1.0;
+pub const NARROWEST: f64 = 1.0;
 
 impl Timeline<'_> {
     /// The timeline as a picture in SVG: what `record_function` named, the

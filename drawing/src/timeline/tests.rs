@@ -388,7 +388,7 @@ fn what_is_compared_has_the_same_lanes_one_axis_and_one_legend() {
 }
 
 #[test]
-fn copies_beside_kernels_are_framed_and_a_wait_has_the_words_it_is_given() {
+fn copies_beside_kernels_are_marked_and_a_wait_has_the_words_it_is_given() {
     let beside = |streams: bool| {
         on("sim:t4", |machine| {
             let device = Device::cuda(0);
@@ -412,9 +412,9 @@ fn copies_beside_kernels_are_framed_and_a_wait_has_the_words_it_is_given() {
         assert_drawn(&drawing);
         drawing.svg
     };
-    let framed = "it copies and computes";
-    assert!(!svg(&one).contains(framed));
-    assert_eq!(svg(&two).matches(&format!("<title>{framed}</title>")).count(), 1);
+    let marked = "it copies and computes";
+    assert!(!svg(&one).contains(marked));
+    assert_eq!(svg(&two).matches(&format!("<title>{marked}</title>")).count(), 1);
     assert!(svg(&two).contains(">the host is free</text>") && !svg(&two).contains("the host waits"));
     assert!(all(&svg(&two), "text").contains(&"copies in".to_owned()), "one device needs no name");
 }

@@ -79,6 +79,15 @@ pub(super) fn up_to_the_limit(
         format!(
             "Under a limit of {limit} there is no room to train the larger network from \"Whose bytes?\". The allocator {asks}."
         )
+    } else if smallest == largest {
+        format!(
+            "The larger network from \"Whose bytes?\" is trained under a limit of {limit}, and its first step, with {smallest} \
+             samples, already fails. The workspace ({}) and the parameters ({}) stay. The activations come and go, and \
+             reach {}. The allocator {asks}.",
+            peak("cuBLAS workspace"),
+            peak("parameters"),
+            peak("activations"),
+        )
     } else {
         format!(
             "The larger network from \"Whose bytes?\" is trained under a limit of {limit}. The first step has {smallest} samples. \

@@ -40,7 +40,7 @@ pub(super) const WHAT_IF: WhatIf = WhatIf {
 };
 
 /// Pictures in a step: fewer than in the lab, and still enough to see what keeps the GPU waiting.
-const BATCH: usize = 64;
+const BATCH: usize = 32;
 
 /// Two steps, once the loop has all the memory that it needs.
 struct Looped {
@@ -90,10 +90,7 @@ fn run(setting: &Setting) -> crate::Result<Shown> {
                 ("reads", "if it reads numbers"),
             ],
         ),
-        "loader" => (
-            "num_workers",
-            &[("0", "without workers"), ("1", "with one"), ("4", "with four")],
-        ),
+        "loader" => ("num_workers", &[("0", "without workers"), ("4", "with four")]),
         _ => (
             "gpu",
             &[

@@ -342,9 +342,9 @@ fn widen(dtype: DType, halves: &[u16], floats: &mut [f32]) {
 /// Rounds to the nearest half, of two as near to the even one.
 fn narrow(dtype: DType, floats: &[f32], halves: &mut [u16]) {
     #[inline(always)]
-    fn lanes(floats: &[f32], halves: &mut [bf16]) {
+    fn lanes(floats: &[f32], halves: &mut [u16]) {
         for (half, float) in halves.iter_mut().zip(floats) {
-            *half = bf16::from_f32(*float);
+            *half = bfloat16(*float);
         }
     }
     match dtype {
@@ -352,9 +352,34 @@ fn narrow(dtype: DType, floats: &[f32], halves: &mut [u16]) {
         DType::F16 => halves.iter_mut().zip(floats).for_each(|(half, float)| *half = float16::narrow(*float)),
         #[cfg(not(target_family = "wasm"))]
         DType::F16 => halves.reinterpret_cast_mut::<f16>().convert_from_f32_slice(floats),
-        _ => vectorized!(Costly lanes, (floats: &[f32], halves: &mut [bf16]))(
-            floats,
-            halves.reinterpret_cast_mut(),
-        ),
+        _ => vectorized!(Costly lanes, (floats: &[f32], halves: &mut [u16]))(floats, halves),
+    }
+}
+
+/// The nearest bfloat16. `bf16::from_f32` gives the same, but mixes 16 and 32 bits, which makes vectors of it slow.
+#[inline(always)]
+fn bfloat16(x: f32) -> u16 {
+    let bits = x.to_bits();
+    // Half a step of the result less a bit, and that bit if the result would be odd: what is cut off then rounds.
+    let rounded = bits.wrapping_add(0x7fff + (bits >> 16 & 1));
+    let quiet = bits | 0x40_0000;
+    let bits = if bits & 0x7fff_ffff > 0x7f80_0000 { quiet } else { rounded };
+    (bits >> 16) as u16
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn f32s_round_to_the_same_bfloat16_as_in_software() {
+        let near_every_bfloat16 = (0..=u16::MAX).flat_map(|bits| {
+            let between = u32::from(bits) << 16;
+            [0u32, 1, 0x7fff, 0x8000, 0x8001, 0xffff].map(|more| between + more)
+        });
+        for bits in near_every_bfloat16.chain((0..=u32::MAX).step_by(4999)) {
+            let x = f32::from_bits(bits);
+            assert_eq!(bfloat16(x), bf16::from_f32(x).to_bits(), "{x:e} {bits:#x}");
+        }
     }
 }

@@ -5,6 +5,7 @@
 //! finds these side by side, a row is first split into [`Phases`]. A gradient adds up in the order of the windows,
 //! whoever does it: the host goes from window to window, a thread of a device from its element to the windows over it.
 
+use std::hint::select_unpredictable;
 use std::ops::Range;
 
 use bytemuck::{Pod, Zeroable, cast_slice};
@@ -192,8 +193,9 @@ fn keep_larger<T: Ordered>(x: &[T], first: i32, step: i32, out: &mut [T], index:
         // Only a NaN differs from itself.
         #[allow(clippy::eq_op)]
         let larger = (x > out[i]) | (x != x) | (index[i] < 0);
-        out[i] = if larger { x } else { out[i] };
-        index[i] = if larger { at } else { index[i] };
+        // Both are written whatever comes of it: a store under a condition keeps a loop from using vectors.
+        out[i] = select_unpredictable(larger, x, out[i]);
+        index[i] = select_unpredictable(larger, at, index[i]);
         at = at.wrapping_add(step); // Beyond the last window it may be no place at all.
     }
 }
