@@ -60,7 +60,7 @@ fn drawn(moved: &Moved, width: f64) -> String {
     lines.extend(host.drawn((2.0, 2.0), box_width, &size));
     lines.extend(device_memory.drawn(there, box_width, &size));
 
-    let says = ["the link".to_owned(), words::time(moved.over_link)];
+    let says = ["the link".to_owned(), format!("{} ({})", words::time(moved.over_link), moved.kind)];
     if narrow {
         let x = 40.0;
         lines.push(arrow((x, 2.0 + BOX_HEIGHT), (x, there.1)));
@@ -176,7 +176,8 @@ mod tests {
         assert_drawn(&drawing);
         for svg in [&drawing.svg, drawing.narrow.as_ref().unwrap()] {
             let texts = all(svg, "text");
-            let wanted = ["host", "device", "Tesla T4 (simulated)", "x", "x.to(cuda:0)", "16 MiB", "4 ms"];
+            let wanted =
+                ["host", "device", "Tesla T4 (simulated)", "x", "x.to(cuda:0)", "16 MiB", "4 ms (modelled)"];
             assert!(wanted.iter().all(|wanted| texts.iter().any(|text| text == wanted)), "{texts:?}");
             assert!(texts.contains(&"4 ms, 4.19 GB/s".to_owned()), "{texts:?}");
             assert!(texts.contains(&"500 µs, 67.1 GB/s".to_owned()), "read and written: {texts:?}");

@@ -499,9 +499,9 @@ fn one_move(lab: &mut Lab, device: Device) -> crate::Result<()> {
     };
     let caption = format!(
         "The host and the device each have their own memory, and one link joins the two. Here x is a tensor of {}, and \
-         x.to({device}) copies it over the link, in {link} ({}). x stays in the host's memory, and .to returns a second tensor in \
+         x.to({device}) copies it over the link, in {link}. x stays in the host's memory, and .to returns a second tensor in \
          the device's memory. \
-         {slowest}: a copy of the same size takes {host} inside the host's memory, and {gpu} inside the device's.",
+         {slowest}: a copy of the same size takes {host} inside the host's memory, and {gpu} inside the device's. These times are {}.",
         words::bytes(bytes),
         moved.kind,
     );
