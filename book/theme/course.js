@@ -5,11 +5,12 @@
 // What is said where a part that is loaded when it is first used cannot be had.
 const CANNOT_LOAD = "It could not be loaded. Are you offline?";
 
-// Changes the page, and scrolls so that what somebody looks at or has pressed stays where it is.
+// Changes the page, and scrolls so that what somebody looks at or has pressed stays where it is. What is further down than the window
+// may move.
 function keepPlace(element, change) {
   const before = element.getBoundingClientRect().top;
   change();
-  scrollBy({ top: element.getBoundingClientRect().top - before, behavior: "instant" });
+  if (before < innerHeight) scrollBy({ top: element.getBoundingClientRect().top - before, behavior: "instant" });
 }
 
 // The first thing the Tab key reaches leads past the menu.

@@ -14,8 +14,8 @@
 //!
 //! Everything is kept under ids that never change. A number's `ratio` is what was said over what it was; a choice and a line
 //! are letters; a question's `said` is the place of the choice in its file, from 1. An open question's is what the student
-//! wrote, with the `points` that it made, `of` those that a good answer makes: it is right with all of them. What this
-//! version does not know stays as it is.
+//! wrote, with the `points` that it made, `of` those that a good answer makes: it is right with all of them. A page keeps
+//! what was chosen in an exercise too, as `choice`. What this version does not know stays as it is.
 
 use std::fs;
 use std::io::{self, Write};

@@ -111,13 +111,16 @@ fn fold_line(line: &str) -> String {
     if line.chars().count() <= PAGE_WIDTH {
         return line.to_owned();
     }
+    // What goes on does so a little further to the right than the line began.
+    let indent = line.chars().take_while(|letter| *letter == ' ').count() + 4;
     let mut folded = String::new();
     let mut column = 0;
     for word in line.split_inclusive(' ') {
         let width = word.trim_end().chars().count();
-        if column + width > PAGE_WIDTH {
-            folded = folded.trim_end().to_owned() + "\n    ";
-            column = 4;
+        // A first word that is too long stays where it is.
+        if column + width > PAGE_WIDTH && !folded.trim_start().is_empty() {
+            folded = format!("{}\n{:indent$}", folded.trim_end(), "");
+            column = indent;
         }
         folded += word;
         column += word.chars().count();
@@ -264,6 +267,25 @@ impl Stream {
 mod tests {
     use super::*;
     use crate::{bytes as of_bytes, row, text};
+
+    #[test]
+    fn a_long_line_of_a_report_goes_on_further_in_and_a_long_word_stays_where_it_is() {
+        let address = format!("(https://{})", "long-".repeat(20));
+        assert_eq!(fold_line(&address), address);
+        let words = "word ".repeat(30);
+        let folded = fold_line(&format!("      fix: {words}"));
+        let lines: Vec<&str> = folded.lines().collect();
+        assert!(
+            lines.iter().all(|line| line.chars().count() <= PAGE_WIDTH),
+            "{folded}"
+        );
+        assert!(lines[0].starts_with("      fix: word"), "{folded}");
+        assert!(
+            lines[1..].iter().all(|line| line.starts_with("          word")),
+            "{folded}"
+        );
+        assert_eq!(folded.matches("word").count(), 30);
+    }
 
     #[test]
     fn a_name_may_be_broken_and_a_number_not() {

@@ -106,6 +106,13 @@ fn a_run_moves_nothing() {
     assert_eq!(browser.value(&top), before);
     assert_eq!(browser.value("[...tops]"), json!([before]));
 
+    // Nor does it move whoever has gone on to read what stands above.
+    browser.value("scrollTo(0, 0)");
+    browser.value(&format!("{TRAINING}.querySelector('.run-button').click()"));
+    let is_done = format!("/^Done/.test({TRAINING}.querySelector('.run-state').textContent)");
+    wait_until(&browser, &is_done);
+    assert_eq!(browser.value("scrollY"), json!(0));
+
     // Whoever follows a link to a setting sees the button that it names.
     browser
         .open(&BOOK.url(&format!("03-training-loop.html?run={}&epochs=2#{0}", id.as_str().expect("a name"))));
