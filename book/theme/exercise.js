@@ -65,7 +65,7 @@
   }
 
   // What the check says, or an error.
-  async function check(id, choice, form) {
+  async function ask(id, choice, form) {
     const timer = setTimeout(() => end({ error: "It does not end." }), LIMIT);
     const answer = await new Promise(resolve => {
       told = resolve;
@@ -77,6 +77,10 @@
     if (answer.error) throw new Error(answer.error);
     return answer;
   }
+
+  // One after the other.
+  let last = Promise.resolve();
+  const check = (...asked) => last = last.catch(() => {}).then(() => ask(...asked));
 
   // ---- The code.
 

@@ -100,6 +100,17 @@ fn an_exercise_is_done_with_the_keyboard_wrong_and_then_right() {
     assert_eq!(browser.complaints(), Vec::<String>::new());
 }
 
+#[test]
+fn two_exercises_that_are_checked_at_once_have_a_verdict_each() {
+    let browser = at("02-golden-rule.html");
+    browser.value("document.querySelectorAll('.choose').forEach(form => form.requestSubmit())");
+    wait_until(
+        &browser,
+        "[...document.querySelectorAll('.choose .exercise-verdict')].every(verdict => verdict.querySelector('strong'))",
+    );
+    assert_eq!(browser.value("document.querySelectorAll('.choose').length > 1"), json!(true));
+}
+
 /// The page has been read, and the check has never been loaded: that it cannot be is said at once.
 #[test]
 fn without_a_network_the_first_check_says_so() {
