@@ -2,11 +2,10 @@
 
 "use strict";
 
-// What is said where a part that is loaded when it is first used cannot be had.
+// What is said when a part that is loaded on its first use cannot be had.
 const CANNOT_LOAD = "It could not be loaded. Are you offline?";
 
-// Changes the page, and scrolls so that what somebody looks at or has pressed stays where it is. What is further down than the window
-// may move.
+// Changes the page, and scrolls so that an element stays where it is. One that is below the window may move: nobody sees it.
 function keepPlace(element, change) {
   const before = element.getBoundingClientRect().top;
   change();
@@ -80,8 +79,8 @@ document.querySelector(".menu-title").role = "none";
 })();
 
 // mdBook turns the page on the left and right arrow, and has other keys. In a question and among tabs the arrows choose;
-// in what scrolls they scroll; on a button and what else one presses they do nothing, nor where things are put in order: nobody
-// wants to lose those.
+// in what scrolls they scroll. On buttons and folds, in the list of themes, and where things are put in order, they do nothing: nobody
+// there wants to leave the page.
 document.body.addEventListener("keydown", event => {
   const arrow = event.key === "ArrowLeft" || event.key === "ArrowRight";
   if (event.target.closest(".questions, .choose") || (arrow && event.target.closest("pre, .table-wrapper, .picture, .order, .theme-popup, main :is(button, summary)"))) {

@@ -11,7 +11,7 @@
 
   const kept = id => progress.read().exercises?.[id] ?? {};
 
-  // Who has passed once has passed. What was chosen is kept beside what a terminal keeps: the code stands there again after a reload.
+  // Who has passed once has passed. The choice is kept as well, which a terminal does not have: a reload shows its code again.
   function checked(id, passed, choice) {
     const entry = kept(id);
     progress.set("exercises", id, { ...entry, passed: passed || entry.passed === true, checks: (entry.checks ?? 0) + 1, choice });
@@ -56,7 +56,7 @@
     told?.(answer);
   }
 
-  // A worker that was started early may fail before anybody has asked it anything: the next one is asked then.
+  // A worker is started before it is needed, and may fail before it has been asked anything. Whoever asks then gets a new one.
   function start() {
     if (worker) return;
     worker = new Worker(new URL("exercise-worker.js", url));
@@ -78,7 +78,7 @@
     return answer;
   }
 
-  // One after the other.
+  // One after the other, since they share the worker.
   let last = Promise.resolve();
   const check = (...asked) => last = last.catch(() => {}).then(() => ask(...asked));
 
@@ -160,7 +160,7 @@
     verdict.querySelector("[tabindex]").focus();
   }
 
-  // Shows what was chosen when it was checked last, and what stood there at first where nothing was.
+  // Shows the choice that was checked last; if none was, the code as it was at first.
   function restore(form) {
     form.reset();
     form.querySelector(".exercise-verdict").replaceChildren();

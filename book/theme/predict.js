@@ -84,7 +84,7 @@ function fill(form, said) {
   }
 }
 
-// The form as the page has it.
+// Takes back whatever was said in a form.
 function clear(form) {
   form.reset();
   const things = [...form.querySelectorAll("[data-letter]")].sort((one, other) => one.dataset.letter < other.dataset.letter ? -1 : 1);
@@ -281,6 +281,7 @@ function control(tag, text, act) {
     if (!label.isConnected) box.append(label);
     box.append(words, buttons, file, told);
   }
+
   // The questions at the end of a chapter are kept too.
   const options = [...document.querySelectorAll(".questions input[type=radio]")];
   const restoreAll = () => {

@@ -18,7 +18,7 @@ const progress = {
     } catch { /* The answer is compared all the same, and forgotten with the page. */ }
     this.tell();
   },
-  // Takes the place of all that was kept, and of what is filled in on the page.
+  // Replaces all that was kept. The forms of the page follow.
   replace(kept) {
     this.write(kept);
     document.dispatchEvent(new Event("progress-replaced"));

@@ -149,7 +149,8 @@ for (const [place, figure] of runs.isHere ? [...document.querySelectorAll("figur
     back.hidden = !isLive;
   }
 
-  // A run begins as high as what stood in its place, so that the bar stays under the pointer, and takes what it needs when it ends.
+  // A run begins as high as what stood in its place, so that the bar stays under the pointer. When it ends it keeps only the height
+  // that it needs.
   function empty() {
     const { top } = bar.getBoundingClientRect();
     live.style.minHeight = "";
@@ -261,7 +262,7 @@ for (const [place, figure] of runs.isHere ? [...document.querySelectorAll("figur
     told();
     for (let fold = figure.closest("details"); fold; fold = fold.parentElement.closest("details")) fold.open = true;
     state.textContent = "These are the settings of the link: press Run.";
-    // After the browser has gone to the figure, which may be higher than the window.
+    // After the browser has gone to the top of the figure, which may be taller than the window.
     addEventListener("load", () => bar.scrollIntoView({ block: "nearest" }));
   }
 }

@@ -259,13 +259,7 @@ impl<'a> Sections<'a> {
 impl Sink for Sections<'_> {
     fn event(&mut self, event: Event) {
         self.advance(&event);
-        // A warning before the first section is of the machine, and one in another section is of that.
-        let is_told = match event {
-            Event::Failure { .. } => true,
-            Event::Warning(_) => self.is_there || self.seen.is_empty(),
-            _ => self.is_there,
-        };
-        if is_told {
+        if self.is_there || matches!(event, Event::Failure { .. }) {
             self.sink.event(event);
         }
     }

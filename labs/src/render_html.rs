@@ -111,7 +111,7 @@ fn fold_line(line: &str) -> String {
     if line.chars().count() <= PAGE_WIDTH {
         return line.to_owned();
     }
-    // What goes on does so a little further to the right than the line began.
+    // The rest of a line is indented a little more than its beginning.
     let indent = line.chars().take_while(|letter| *letter == ' ').count() + 4;
     let mut folded = String::new();
     let mut column = 0;
@@ -269,7 +269,7 @@ mod tests {
     use crate::{bytes as of_bytes, row, text};
 
     #[test]
-    fn a_long_line_of_a_report_goes_on_further_in_and_a_long_word_stays_where_it_is() {
+    fn the_rest_of_a_long_line_is_indented_and_a_long_word_stays_where_it_is() {
         let address = format!("(https://{})", "long-".repeat(20));
         assert_eq!(fold_line(&address), address);
         let words = "word ".repeat(30);

@@ -38,7 +38,7 @@ fn the_figures_are_the_same_on_every_machine() {
     assert_eq!(none, figures("sim:h200,seed=7"));
 }
 
-/// The warning that pinned memory needs a GPU comes where the first batch is loaded, and nobody who asks for another section gets it.
+/// The warning that pinned memory needs a GPU comes when the first batch is loaded. Whoever asks for another section does not see it.
 #[test]
 fn a_warning_belongs_to_its_section() {
     let warnings = |section: &'static str| {

@@ -200,6 +200,21 @@ fn a_picture_shows_who_fills_the_memory_up_to_the_limit() {
     }
 }
 
+/// Where the workspace takes more, the first step may be the last one, or not begin.
+#[test]
+fn a_caption_fits_the_steps_that_there_were() {
+    let steps: [(&[&str], _); 3] = [
+        (&["--gpu", "sim:t4"], "Each later step has twice as many as the one before"),
+        (&["--gpu", "sim:h200"], "its first step, with 256 samples, already fails"),
+        (&["--gpu", "sim:h200", "--limit", "48"], "there is no room to train"),
+    ];
+    for (flags, expected) in steps {
+        let captured = on(flags);
+        let caption = said::captions(&captured.events)[1];
+        assert!(caption.contains(expected), "{flags:?}: {caption}");
+    }
+}
+
 #[test]
 fn fragmentation_is_more_than_enough_free_and_no_room() {
     for gpu in ["sim:t4", "sim:h200", "sim:rtx4090"] {

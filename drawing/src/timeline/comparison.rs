@@ -260,7 +260,7 @@ fn overlaps(rows: &[Row]) -> Vec<(u64, u64)> {
     both
 }
 
-/// A line: a frame around both lanes would cross the names in them.
+/// A line below the lanes. A frame around them would cross the names in them.
 fn mark(corner: (f64, f64), (width, _): (f64, f64)) -> String {
     rect(corner, (width.max(NARROWEST), 3.0)).with("fill", CURRENT).empty()
 }

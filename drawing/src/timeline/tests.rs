@@ -414,7 +414,15 @@ fn copies_beside_kernels_are_marked_and_a_wait_has_the_words_it_is_given() {
     };
     let marked = "it copies and computes";
     assert!(!svg(&one).contains(marked));
-    assert_eq!(svg(&two).matches(&format!("<title>{marked}</title>")).count(), 1);
+    let drawn = svg(&two);
+    assert_eq!(drawn.matches(&format!("<title>{marked}</title>")).count(), 1);
+    // The mark is below all bars, so that it crosses no name.
+    let y = |element: &str| {
+        let (_, rest) = element.split_once(" y=\"").expect("a place");
+        rest.split('"').next().unwrap().parse::<f64>().unwrap()
+    };
+    let line_of = |what: &str| drawn.lines().find(|line| line.contains(what)).expect(what);
+    assert!(y(line_of("class=\"beside\"")) > y(line_of(">compute</text>")), "{drawn}");
     assert!(svg(&two).contains(">the host is free</text>") && !svg(&two).contains("the host waits"));
     assert!(all(&svg(&two), "text").contains(&"copies in".to_owned()), "one device needs no name");
 }

@@ -218,7 +218,7 @@ fn step_of(
         };
         // ANCHOR_END: step
         step()?; // not timed: the first takes memory
-        // Modelled time is the same each time.
+        // A modelled step takes as long as the one before.
         let steps = if Machine::current().time_is_modelled() { 1 } else { 3 };
         let times = (0..steps).map(|_| Ok(time_of(device, &mut step)?.1));
         Ok(median(times.collect::<Result<_>>()?))

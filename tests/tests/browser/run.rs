@@ -106,20 +106,34 @@ fn a_run_moves_nothing() {
     assert_eq!(browser.value(&top), before);
     assert_eq!(browser.value("[...tops]"), json!([before]));
 
-    // Nor does it move whoever has gone on to read what stands above.
-    browser.value("scrollTo(0, 0)");
+    // Nor does a shorter one move whoever has gone on to read what stands far above.
+    let id = id.as_str().expect("a name");
+    browser.open(&BOOK.url(&format!("03-training-loop.html?run={id}&epochs=1#{id}")));
+    unfold(&browser);
+    browser.value("scrollTo({ top: 300, behavior: 'instant' })");
+    let height = format!("{TRAINING}.offsetHeight");
+    let printed = browser.value(&height).as_f64();
     browser.value(&format!("{TRAINING}.querySelector('.run-button').click()"));
-    let is_done = format!("/^Done/.test({TRAINING}.querySelector('.run-state').textContent)");
-    wait_until(&browser, &is_done);
-    assert_eq!(browser.value("scrollY"), json!(0));
+    wait_until(&browser, &format!("/^Done/.test({TRAINING}.querySelector('.run-state').textContent)"));
+    assert!(browser.value(&height).as_f64() < printed);
+    assert_eq!(browser.value("scrollY"), json!(300));
+    none(&browser.complaints());
+}
 
-    // Whoever follows a link to a setting sees the button that it names.
-    browser
-        .open(&BOOK.url(&format!("03-training-loop.html?run={}&epochs=2#{0}", id.as_str().expect("a name"))));
-    let seen = format!(
-        "(({{ top, bottom }}) => top >= 0 && bottom <= innerHeight)({TRAINING}.querySelector('.run-button').getBoundingClientRect())"
-    );
-    wait_until(&browser, &seen);
+/// However tall the figure is.
+#[test]
+fn a_link_to_a_setting_shows_the_button_that_it_names() {
+    let browser = at("04-memory.html");
+    unfold(&browser);
+    let tallest = "[...document.querySelectorAll('figure.lab-output')].sort((a, b) => b.offsetHeight - a.offsetHeight)[0]";
+    let id = browser.value(&format!("{tallest}.id"));
+    let id = id.as_str().expect("a name");
+    assert_eq!(browser.value(&format!("{tallest}.offsetHeight > innerHeight")), json!(true));
+    browser.open(&BOOK.url(&format!("04-memory.html?run={id}&seed=7#{id}")));
+    wait_until(&browser, "document.readyState === 'complete'");
+    let seen = "(({ top, bottom }) => top >= 0 && bottom <= innerHeight)";
+    let button = format!("document.getElementById('{id}').querySelector('.run-button')");
+    wait_until(&browser, &format!("{seen}({button}.getBoundingClientRect())"));
     none(&browser.complaints());
 }
 

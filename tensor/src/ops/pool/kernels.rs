@@ -193,7 +193,7 @@ fn keep_larger<T: Ordered>(x: &[T], first: i32, step: i32, out: &mut [T], index:
         // Only a NaN differs from itself.
         #[allow(clippy::eq_op)]
         let larger = (x > out[i]) | (x != x) | (index[i] < 0);
-        // Both are written whatever comes of it: a store under a condition keeps a loop from using vectors.
+        // Both are stored in any case, since a loop that stores under a condition uses no vectors.
         out[i] = select_unpredictable(larger, x, out[i]);
         index[i] = select_unpredictable(larger, at, index[i]);
         at = at.wrapping_add(step); // Beyond the last window it may be no place at all.
