@@ -306,7 +306,7 @@ def copies_set_the_pace():
     pageable, pinned = loader(False), loader(True)
     # Not timed: this takes pinned memory for as many batches as may be under way.
     list(pinned)
-    training = Epochs(128 * 128, 64)
+    training = Epochs(128 * 128, 32)
     training.way("pageable", lambda: moved(pageable, False))
     training.way("pinned", lambda: moved(pinned, False))
     training.way("+ non_blocking", lambda: moved(pinned, True))

@@ -177,7 +177,7 @@ fn a_network_for_images_learns_in_all_types_and_gains_on_a_t4() {
     assert!(time[1] < 0.7 * time[0], "{time:?}");
     assert!(memory[1..].iter().all(|half| *half < 0.7 * memory[0]), "{memory:?}");
     // A faster card is not kept busy by as few.
-    let few = ["--gpu", "sim:rtx4090", "--steps", "1", "--epochs", "1"];
+    let few = ["--gpu", "sim:rtx4090", "--steps", "1", "--images", "8"];
     for (flags, gains) in [(&few[..], false), (&ADA, true)] {
         let time = numbers(&section(flags, "8"), "image_step");
         assert_eq!(time[1] < time[0], gains, "{time:?}");
@@ -192,8 +192,8 @@ fn a_folder_of_files_takes_the_place_of_images_that_are_made() {
     let output = binary(&flags);
     let shown = text(&output.stdout);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-    let set = "Images: Fashion-MNIST, 50 for training, 10 for testing, each of 1 x 8 x 8";
-    assert!(shown.contains(set), "{shown}");
+    let set = "Images: Fashion-MNIST, each 1 x 8 x 8. 50 of 50 are for training, and 10 of 10 for testing.";
+    assert!(shown.replace('\n', " ").contains(set), "{shown}");
     // A file that breaks off is told before anything runs.
     std::fs::write(folder.join("t10k-images-idx3-ubyte"), said::idx_file(0x803, &[10, 8, 8], &[0; 100]))
         .unwrap();
@@ -222,7 +222,7 @@ fn every_time_says_whether_it_is_modelled_or_measured() {
 #[test]
 fn the_binary_prints_what_the_function_does() {
     // A whole run takes four seconds, twice.
-    let short: &[&str] = &["--steps", "3", "--epochs", "1", "--data", said::few_images()];
+    let short: &[&str] = &["--steps", "3", "--data", said::few_images()];
     let runs: &[&[&str]] = &[short, &[short, &["--seed", "-7", "--format", "json"]].concat()];
     said::assert_prints_alike(env!("CARGO_BIN_EXE_lab-06"), "lab-06", &T4, runs);
 }
@@ -234,6 +234,7 @@ fn the_binary_refuses_wrong_flags_in_one_line_with_exit_code_2() {
         (&["--batches", "many"], "from 1 to 1048576"),
         (&["--batch", "64"], "--batches"),
         (&["--batch-size", "0"], "from 1 to 4096"),
+        (&["--images", "0"], "from 1 to 60000"),
         (&["--epochs", "none"], "from 1 to 1000"),
         (&["--data", "nowhere"], "nowhere: there is no such folder"),
         (&["--gpu", "none", "--device", "cuda"], "Found no NVIDIA driver"),
@@ -252,8 +253,8 @@ fn no_printed_number_could_round_the_other_way_on_another_cpu() {
 
 #[test]
 fn a_step_and_a_device_beside_the_gpu_work() {
-    let step = ["--steps", "1", "--batches", "1048576", "--batch-size", "1000", "--epochs", "1"];
-    for flags in [&step[..], &["--device", "cpu", "--epochs", "1"]] {
+    let step = ["--steps", "1", "--batches", "1048576", "--batch-size", "1000", "--images", "1"];
+    for flags in [&step[..], &["--device", "cpu", "--images", "60000", "--steps", "1"]] {
         events(&[&T4, flags].concat());
     }
 }

@@ -30,7 +30,7 @@ fn shorter(lab: &str) -> &'static [&'static str] {
     match lab {
         "lab-01" => &["--max-size", "512"],
         "lab-04" => &["--batch-size", "16"],
-        "lab-06" => &["--steps", "5", "--batches", "64", "--epochs", "1"],
+        "lab-06" => &["--steps", "5", "--batches", "64", "--images", "80"],
         _ => &[],
     }
 }

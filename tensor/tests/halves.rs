@@ -6,8 +6,8 @@ use serde_json::Value;
 use todevice::autograd::BackwardOptions;
 use todevice::optim::{Adam, AdamW, AdamWOptions, Optimizer, SGD, SGDOptions};
 use todevice::{
-    CrossEntropyOptions, DType, Element, Machine, Operand, Reduction, Result, Tensor, bf16, f16, manual_seed,
-    nn,
+    CrossEntropyOptions, DType, Element, Machine, MaxPool2dOptions, Operand, Reduction, Result, Tensor, bf16,
+    f16, manual_seed, nn,
 };
 
 const FORMATS: [(DType, Format); 2] = [(DType::F16, F16), (DType::BF16, BF16)];
@@ -87,6 +87,54 @@ fn moves_keep_the_bits() {
         assert_eq!(back(truth.where_cond(&x, &x.zeros_like().unwrap()).unwrap()), all);
         assert_eq!(back(Tensor::cat(&[&x], 0).unwrap()), all);
     }
+}
+
+/// Bits of halves, those of what is no number all alike.
+fn numbers(x: &Tensor) -> Vec<u16> {
+    let format = if x.dtype() == DType::F16 { F16 } else { BF16 };
+    let one = |bits| if format.value(bits).is_nan() { 0x7fff } else { bits };
+    to_bits(&x.detach().reshape(&[-1]).unwrap()).into_iter().map(one).collect()
+}
+
+/// An operation on halves, and its gradient, against the same on the f32s that they are, rounded.
+fn is_that_of_floats(x: &Tensor, grad: &Tensor, operation: impl Fn(&Tensor) -> Result<Tensor>) -> Result<()> {
+    let dtype = x.dtype();
+    let half = x.detach().requires_grad_(true)?;
+    let float = x.to(DType::F32)?.requires_grad_(true)?;
+    let (y, wanted) = (operation(&half)?, operation(&float)?);
+    assert_eq!(numbers(&y), numbers(&wanted.detach().to(dtype)?));
+    let grad = grad.narrow(0, 0, y.numel())?.reshape(y.sizes())?;
+    y.backward_with(BackwardOptions { gradient: Some(grad.clone()), ..Default::default() })?;
+    let gradient = Some(grad.to(DType::F32)?);
+    wanted.backward_with(BackwardOptions { gradient, ..Default::default() })?;
+    assert_eq!(numbers(&half.grad().unwrap()), numbers(&float.grad().unwrap().to(dtype)?));
+    Ok(())
+}
+
+/// Neither converts a half: each looks at its bits. So all there are, in an order that puts all kinds side by side.
+#[test]
+fn relu_and_max_pooling_tell_halves_by_their_bits_as_floats_by_their_values() -> Result<()> {
+    let mixed: Vec<u16> = (0..=u16::MAX).map(|i| i.wrapping_mul(40503)).collect();
+    for (dtype, _) in FORMATS {
+        let (x, grad) = (from_bits(dtype, &mixed), from_bits(dtype, &mixed[1000..]));
+        let grad = Tensor::cat(&[&grad, &x], 0)?;
+        is_that_of_floats(&x, &grad, |x| x.relu())?;
+        let images = x.reshape(&[16, 64, 64])?;
+        let pad = MaxPool2dOptions { stride: Some(2.into()), padding: 1.into(), ..Default::default() };
+        let holes = MaxPool2dOptions { stride: Some(5.into()), dilation: 2.into(), ..Default::default() };
+        is_that_of_floats(&images, &grad, |x| x.max_pool2d(2, &Default::default()))?;
+        is_that_of_floats(&images, &grad, |x| x.max_pool2d(3, &pad))?; // they overlap
+        is_that_of_floats(&images, &grad, |x| x.max_pool2d((3, 2), &holes))?;
+        is_that_of_floats(&images, &grad, |x| x.max_pool2d(16, &Default::default()))?;
+        is_that_of_floats(&images, &grad, |x| x.max_pool2d((64, 64), &Default::default()))?;
+    }
+    // A zero gradient stays 0 that is not negative, and one below 0 is not lost.
+    let x = Tensor::new([1.0f32, 2.0])?.to(DType::F16)?.view(&[1, 1, 2])?.requires_grad_(true)?;
+    let gradient = Some(Tensor::full(&[1, 1, 1], -0.0, DType::F16)?);
+    let y = x.max_pool2d((1, 2), &Default::default())?;
+    y.backward_with(BackwardOptions { gradient, ..Default::default() })?;
+    assert_eq!(to_bits(&x.grad().unwrap().reshape(&[-1])?), [0, 0]);
+    Ok(())
 }
 
 // --------------------------------------------------------------------------------------------------- PyTorch

@@ -63,7 +63,7 @@ fn utilization_is_the_share_of_the_period_in_which_kernels_ran() {
         x.matmul(&x)?;
         sleep(Duration::from_micros(100));
         let begun = cuda::utilization()?;
-        assert!((1..=2).contains(&begun), "{begun}");
+        assert!((1..=3).contains(&begun), "{begun}");
         cuda::synchronize()?;
         assert!(cuda::utilization()? > begun);
         Ok(())

@@ -157,7 +157,7 @@ fn shorter(lab: &str) -> &'static [&'static str] {
         "lab-01" => &["--max-size", "128"],
         "lab-02" => &["--batch-size", "16"],
         "lab-03" => &["--epochs", "1"],
-        "lab-06" => &["--steps", "5", "--batches", "64", "--epochs", "1"],
+        "lab-06" => &["--steps", "5", "--batches", "64", "--images", "80"],
         _ => &[],
     }
 }

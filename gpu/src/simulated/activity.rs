@@ -13,7 +13,7 @@ use crate::driver::{Engine, Process};
 use crate::reading::{ComputeMode, Gpu, GpuProcess, ProcessKind};
 
 /// The sample period in nanoseconds.
-pub const PERIOD: u64 = 5_000_000;
+pub const PERIOD: u64 = 4_000_000;
 
 /// The registers that a good matrix product takes leave room for so many threads of a multiprocessor.
 const GEMM_THREADS: f64 = 256.0;

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
+use todevice::Machine;
 use todevice::amp::{self, GradScaler};
+use todevice::data::Subset;
 use todevice::data::vision::{self, Sets, Transform};
 use todevice::prelude::*;
 
@@ -38,42 +40,49 @@ fn convolutions(
     device: Device,
 ) -> Result<nn::Sequential> {
     manual_seed(seed);
-    let padded = nn::Conv2dOptions { padding: 1.into(), ..Default::default() };
+    let padded =
+        |by: usize| nn::Conv2dOptions { padding: by.into(), ..Default::default() };
     let model = nn::Sequential::new((
-        nn::Conv2d::with_options(channels, 8, 3, padded)?,
+        nn::Conv2d::with_options(channels, 8, 5, padded(2))?,
         nn::ReLU,
         nn::MaxPool2d::new(2), // half as high and half as wide
-        nn::Conv2d::with_options(8, 16, 3, padded)?,
+        nn::Conv2d::with_options(8, 16, 3, padded(1))?,
         nn::ReLU,
-        nn::MaxPool2d::new(2),
+        nn::MaxPool2d::new((height / 2, width / 2)), // the largest, wherever it is
         nn::Flatten::default(),
-        nn::Linear::new(16 * (height / 4) * (width / 4), 10)?,
+        nn::Linear::new(16, 10)?,
     ));
     model.to(device)?;
     Ok(model)
 }
 // ANCHOR_END: convolutions
 
+/// Images in a batch that the network learns from: few, so that it takes many steps.
+const LEARNED_FROM: usize = 8;
+
+/// Images, and the class of each.
+type Images = (Tensor, Tensor);
+
 /// What a training run came to.
 struct Trained {
     loss: f64,
     skipped: usize,
-    step_time: Duration,
+    times: Vec<Duration>,
 }
 
 fn train(
     model: &nn::Sequential,
     device: Device,
     half: Option<DType>,
-    loader: &DataLoader<vision::Images>,
-    epochs: usize,
+    scale: f64,
+    batches: impl Iterator<Item = Result<Images>>,
     progress: &Progress,
 ) -> crate::Result<Trained> {
     // ANCHOR: train_images
-    let options = AdamOptions { lr: 0.003, ..Default::default() };
+    let options = AdamOptions { lr: 0.01, ..Default::default() };
     let mut optimizer = optim::Adam::new(model.parameters(), options)?;
     let mut scaler =
-        GradScaler::new(scaler_of(device, half == Some(DType::F16), 65536.0))?;
+        GradScaler::new(scaler_of(device, half == Some(DType::F16), scale))?;
     let mut step = |x: &Tensor, y: &Tensor| {
         optimizer.zero_grad();
         let loss = amp::autocast(casting(device, half), || {
@@ -86,19 +95,17 @@ fn train(
     };
     // ANCHOR_END: train_images
     let (mut last, mut skipped, mut times) = (None, 0, Vec::new());
-    for _ in 0..epochs {
-        for batch in loader {
-            let (x, y) = batch?;
-            let (x, y) = (x.to(device)?, y.to(device)?);
-            let ((loss, taken), time) = time_of(device, || step(&x, &y))?;
-            skipped += usize::from(!taken);
-            times.push(time);
-            last = Some(loss);
-            progress.inc(1);
-        }
+    for batch in batches {
+        let (x, y) = batch?;
+        let (x, y) = (x.to(device)?, y.to(device)?);
+        let ((loss, taken), time) = time_of(device, || step(&x, &y))?;
+        skipped += usize::from(!taken);
+        times.push(time);
+        last = Some(loss);
+        progress.inc(1);
     }
     let loss = last.ok_or("there is no batch")?.item()?;
-    Ok(Trained { loss, skipped, step_time: median(times) })
+    Ok(Trained { loss, skipped, times })
 }
 
 /// The share of images whose class the network says.
@@ -106,7 +113,7 @@ fn share_right(
     model: &nn::Sequential,
     device: Device,
     half: Option<DType>,
-    loader: &DataLoader<vision::Images>,
+    loader: &DataLoader<Subset<vision::Images>>,
 ) -> Result<f64> {
     let (mut right, mut images) = (0.0, 0);
     for batch in loader {
@@ -125,72 +132,24 @@ fn share_right(
     Ok(right / images as f64)
 }
 
+/// What the network is trained in.
+const WAYS: [(&str, Option<DType>); 3] = [
+    ("float32", None),
+    ("float16, scaler", Some(DType::F16)),
+    ("bfloat16", Some(DType::BF16)),
+];
+
 pub(super) fn on_images(lab: &mut Lab, options: &Options) -> crate::Result<()> {
-    let (device, seed) = (lab.device(), lab.seed());
+    let device = lab.device();
     lab.think(
         "06-images",
         "A network with two convolutions learns to tell images apart. Which type is faster here, float32 or float16?",
     );
     let sets = images(options.data.as_ref())?;
-    let [channels, height, width] = sets.train.shape();
-    lab.print(text!(
-        "Images: {}, {} for training, {} for testing, each of {}",
-        exact("set", sets.train.name()),
-        exact("train_images", sets.train.len()),
-        exact("test_images", sets.test.len()),
-        exact("image_sizes", format!("{channels} x {height} x {width}"))
-    ));
-    let batches = |of: &vision::Images, shuffle| {
-        let batch_size = options.batch_size;
-        DataLoader::new(
-            of.clone(),
-            DataLoaderOptions { batch_size, shuffle, ..Default::default() },
-        )
-    };
-    let test = batches(&sets.test, false)?;
     let warm = Tensor::ones_with(&[8, 8], device)?;
     warm.matmul(&warm)?; // with its first product the library takes memory of its own
-    let mut learned =
-        Table::new(["trained in", "loss", "share right", "steps skipped"]);
-    let memory = device.is_cuda().then_some("memory");
-    let mut took = Table::new(["trained in", "a step"].into_iter().chain(memory));
-    let ways = [
-        ("float32", None),
-        ("float16, scaler", Some(DType::F16)),
-        ("bfloat16", Some(DType::BF16)),
-    ];
-    let mut times = Vec::new();
-    let steps = options.epochs * sets.train.len().div_ceil(options.batch_size);
-    let progress = lab.progress(ways.len() * steps, "training");
-    for (name, half) in ways {
-        let model = convolutions(seed, sets.train.shape(), device)?;
-        let train_loader = batches(&sets.train, true)?; // the seed was set: each run has the same batches
-        let (trained, peak) = peak_of(device, || {
-            train(&model, device, half, &train_loader, options.epochs, &progress)
-        })?;
-        times.push(trained.step_time);
-        let right = share_right(&model, device, half, &test)?;
-        // On a real GPU it depends on the cuDNN that is there, if any is.
-        let skipped = if device.is_cuda() { observed } else { exact }(
-            "image_skipped",
-            trained.skipped,
-        );
-        learned = learned.row(row![
-            name,
-            exact("image_loss", trained.loss).digits(1),
-            exact("image_accuracy", right).digits(1),
-            skipped
-        ]);
-        let mut cells = row![name, timed("image_step", trained.step_time).digits(2)];
-        if device.is_cuda() {
-            cells
-                .push(observed("image_memory", peak.div_ceil(1024)).unit("KiB").into());
-        }
-        took = took.row(cells);
-    }
-    progress.finish();
-    lab.table(learned);
-    lab.table(took);
+    learn(lab, options, &sets)?;
+    let times = steps(lab, options, &sets.train)?;
     if !device.is_cuda() {
         lab.prose("A CPU has no tensor cores, so it converts. With --gpu sim:t4 the same network gains.");
         return Ok(());
@@ -212,4 +171,92 @@ pub(super) fn on_images(lab: &mut Lab, options: &Options) -> crate::Result<()> {
          pass do not: they are integers.",
     );
     Ok(())
+}
+
+/// Trains the network in each way, and says what it has learned.
+fn learn(lab: &mut Lab, options: &Options, sets: &Sets) -> crate::Result<()> {
+    let (device, seed, shape) = (lab.device(), lab.seed(), sets.train.shape());
+    let count = options.images.min(sets.train.len());
+    let train_images = Subset::new(sets.train.clone(), (0..count).collect());
+    let test_count = count.div_ceil(4).min(sets.test.len());
+    let test_images = Subset::new(sets.test.clone(), (0..test_count).collect());
+    let [channels, height, width] = shape;
+    lab.prose(text!(
+        "Images: {}, each {}. {} of {} are for training, and {} of {} for testing.",
+        exact("set", sets.train.name()),
+        exact("image_sizes", format!("{channels} x {height} x {width}")),
+        exact("train_images", count),
+        exact("all_train_images", sets.train.len()),
+        exact("test_images", test_count),
+        exact("all_test_images", sets.test.len())
+    ));
+    let batches = |of: &Subset<vision::Images>, batch_size, shuffle| {
+        let options = DataLoaderOptions { batch_size, shuffle, ..Default::default() };
+        DataLoader::new(of.clone(), options)
+    };
+    let test_loader = batches(&test_images, 64, false)?;
+    let mut table = Table::new(["trained in", "loss", "share right", "steps skipped"]);
+    let steps = options.epochs * count.div_ceil(LEARNED_FROM);
+    let progress = lab.progress(WAYS.len() * steps, "training");
+    for (name, half) in WAYS {
+        let model = convolutions(seed, shape, device)?;
+        let train_loader = batches(&train_images, LEARNED_FROM, true)?; // the seed was set: each way has the same batches
+        let shown = (0..options.epochs).flat_map(|_| &train_loader);
+        let trained = train(&model, device, half, 65536.0, shown, &progress)?;
+        let right = share_right(&model, device, half, &test_loader)?;
+        // On a real GPU it depends on the cuDNN that is there, if any is.
+        let skipped = if device.is_cuda() { observed } else { exact }(
+            "image_skipped",
+            trained.skipped,
+        );
+        table = table.row(row![
+            name,
+            exact("image_loss", trained.loss).digits(1),
+            exact("image_accuracy", right).digits(1),
+            skipped
+        ]);
+    }
+    progress.finish();
+    lab.table(table);
+    Ok(())
+}
+
+/// What a step takes in each way, with a batch that is large enough to keep a card busy.
+fn steps(
+    lab: &mut Lab,
+    options: &Options,
+    images: &vision::Images,
+) -> crate::Result<Vec<Duration>> {
+    let (device, seed) = (lab.device(), lab.seed());
+    // The same images again, if there are too few.
+    let indices: Vec<usize> =
+        (0..options.batch_size).map(|i| i % images.len()).collect();
+    let batch = images.get_batch(&indices)?;
+    // A modelled step takes as long as the one before.
+    let repeated = if Machine::current().time_is_modelled() { 1 } else { 5 };
+    lab.print(text!(
+        "A step with a batch of {}:",
+        exact("batch_size", options.batch_size)
+    ));
+    let memory = device.is_cuda().then_some("memory");
+    let mut table = Table::new(["trained in", "a step"].into_iter().chain(memory));
+    let mut times = Vec::new();
+    for (name, half) in WAYS {
+        let model = convolutions(seed, images.shape(), device)?;
+        let batches = std::iter::repeat_n(&batch, 1 + repeated).cloned().map(Ok);
+        let (trained, peak) = peak_of(device, || {
+            // With a scale that skips no step.
+            train(&model, device, half, 1024.0, batches, &Progress::hidden())
+        })?;
+        let time = median(trained.times[1..].to_vec()); // the first takes memory
+        let mut cells = row![name, timed("image_step", time).digits(2)];
+        if device.is_cuda() {
+            cells
+                .push(observed("image_memory", peak.div_ceil(1024)).unit("KiB").into());
+        }
+        table = table.row(cells);
+        times.push(time);
+    }
+    lab.table(table);
+    Ok(times)
 }

@@ -29,12 +29,16 @@ pub struct Options {
     #[arg(long, value_name = "N", default_value = "4096", value_parser = count(1..=1_048_576))]
     pub batches: usize,
 
-    /// Images in a batch, in section 8
+    /// Images in the batch whose step is timed, in section 8
     #[arg(long, value_name = "N", default_value = "64", value_parser = count(1..=4096))]
     pub batch_size: usize,
 
-    /// How often all images are shown, in section 8
-    #[arg(long, value_name = "N", default_value = "2", value_parser = count(1..=1000))]
+    /// Images that the networks of section 8 learn from, in batches of 8
+    #[arg(long, value_name = "N", default_value = "640", value_parser = count(1..=60_000))]
+    pub images: usize,
+
+    /// How often these images are shown, in section 8
+    #[arg(long, value_name = "N", default_value = "1", value_parser = count(1..=1000))]
     pub epochs: usize,
 
     /// A folder with the files of CIFAR-10, Fashion-MNIST or MNIST, for section 8 [default: images that are made]
@@ -139,6 +143,6 @@ pub const RUNS: &[Run] = &[
     Run::new(
         "rtx4090",
         &["--gpu", "sim:rtx4090", "--batch-size", "512"],
-        "on a simulated RTX 4090, with larger batches in section 8",
+        "on a simulated RTX 4090, with a larger batch in section 8",
     ),
 ];

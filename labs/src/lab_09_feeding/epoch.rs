@@ -342,7 +342,7 @@ fn copies_set_the_pace(lab: &mut Lab) -> crate::Result<()> {
     let (pageable, pinned) = (loader(false)?, loader(true)?);
     // Not timed: this takes pinned memory for as many batches as may be under way.
     drop(pinned.iter().collect::<Result<Vec<_>>>()?);
-    let mut training = Training::new(128 * 128, 64, device)?;
+    let mut training = Training::new(128 * 128, 32, device)?;
     training.way("pageable", || moved(&pageable, device, false))?;
     training.way("pinned", || moved(&pinned, device, false))?;
     training.way("+ non_blocking", || moved(&pinned, device, true))?;

@@ -12,7 +12,7 @@ use todevice::trace::Trace;
 use todevice::{Machine, cuda};
 
 use super::ranks::{Replica, set_up};
-use super::{Options, WIDTH, network, sgd, step};
+use super::{Options, WIDTH, network, sgd, step, take_memory};
 use crate::{Lab, Prediction, Table, Text, exact, row, timed};
 
 pub(super) fn section(lab: &mut Lab, options: &Options) -> crate::Result<()> {
@@ -125,9 +125,14 @@ fn trained(seed: u64, rows: usize, bucket_cap_mb: f64) -> Result<Run> {
         Ok(Replica { model, optimizer, x })
     })?;
     // ANCHOR_END: buckets
-    // The first step has one bucket, and shows in which order gradients come.
+    // The first step has one bucket, and shows in which order gradients come; the
+    // next one makes new buckets. Few rows will do.
     for _ in 0..2 {
-        ranks.run_each(&mut replicas, one_step)?;
+        ranks.run_each(&mut replicas, |_, replica| {
+            take_memory(&replica.x)?;
+            let few = replica.x.narrow(0, 0, rows.min(8))?;
+            step(&replica.model, &mut replica.optimizer, &few)
+        })?;
     }
     ranks.run(|_| cuda::synchronize())?;
     let (started, trace) = Machine::current().profile(|| {

@@ -2,7 +2,8 @@
 
 use std::ops::{Add, AddAssign, Div, Mul, Neg, Sub};
 
-use bytemuck::Pod;
+use bytemuck::{Pod, Zeroable};
+use half::{bf16, f16};
 
 use crate::dtype::Element;
 
@@ -18,7 +19,6 @@ pub(crate) trait Number: Copy {
     fn absolute(self) -> Self;
     /// Not `signum`: floats have one of their own, which is 1 at 0.
     fn sign(self) -> Self;
-    fn rectified(self) -> Self;
 }
 
 macro_rules! integers {
@@ -42,8 +42,6 @@ macro_rules! integers {
             #[inline(always)]
             #[allow(unused_comparisons)]
             fn sign(self) -> $T { (self > 0) as $T - (self < 0) as $T }
-            #[inline(always)]
-            fn rectified(self) -> $T { self.max(0) }
         }
     )*};
 }
@@ -68,12 +66,52 @@ macro_rules! floats {
             fn absolute(self) -> $T { self.abs() }
             #[inline(always)]
             fn sign(self) -> $T { (self > 0.0) as u8 as $T - (self < 0.0) as u8 as $T }
-            #[inline(always)]
-            fn rectified(self) -> $T { if self < 0.0 { 0.0 } else { self } }
         }
     )*};
 }
 floats!(f32, f64);
+
+/// What `relu` asks of a number. Halves are not converted for it, since their bits tell as much.
+pub(crate) trait Rectified {
+    /// 0 instead of a number below it. A NaN stays.
+    fn rectified(self) -> Self;
+    /// `self`, but 0 where that result is.
+    fn where_rectified(self, result: Self) -> Self;
+}
+
+macro_rules! rectified {
+    ($($T:ty),*) => {$(
+        impl Rectified for $T {
+            #[inline(always)]
+            #[allow(unused_comparisons)] // u8 is one of them.
+            fn rectified(self) -> $T { if self < <$T>::zeroed() { <$T>::zeroed() } else { self } }
+            #[inline(always)]
+            #[allow(unused_comparisons)]
+            fn where_rectified(self, result: $T) -> $T { if result <= <$T>::zeroed() { <$T>::zeroed() } else { self } }
+        }
+    )*};
+}
+rectified!(f32, f64, i64, i32, u8);
+
+macro_rules! rectified_halves {
+    ($($T:ty),*) => {$(
+        impl Rectified for $T {
+            #[inline(always)]
+            fn rectified(self) -> $T {
+                // From the number next to -0 to minus infinity; what follows are NaNs.
+                let is_below = self.to_bits().wrapping_sub(0x8001) < <$T>::INFINITY.to_bits();
+                if is_below { <$T>::ZERO } else { self }
+            }
+            #[inline(always)]
+            fn where_rectified(self, result: $T) -> $T {
+                let bits = result.to_bits();
+                let is_below = bits.wrapping_sub(0x8000) <= <$T>::INFINITY.to_bits();
+                if is_below | (bits == 0) { <$T>::ZERO } else { self }
+            }
+        }
+    )*};
+}
+rectified_halves!(f16, bf16);
 
 /// What only floats can: division, and the transcendental functions of [`math`](super::math). What is generic over them says
 /// arithmetic as arithmetic.

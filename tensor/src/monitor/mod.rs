@@ -108,7 +108,7 @@ pub fn versions() -> Versions {
 }
 
 /// How far back the counters of [`gpu`] look: on a real GPU for up to a second, depending on the card (NVML says
-/// between a sixth of a second and a second). On a simulated one, whose programs are short, for 5 ms.
+/// between a sixth of a second and a second). On a simulated one, whose programs are short, for 4 ms.
 pub fn sample_period() -> Duration {
     match Machine::current().time_is_modelled() {
         true => Duration::from_nanos(activity::PERIOD),

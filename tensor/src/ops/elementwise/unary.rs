@@ -4,7 +4,7 @@ use super::error::ElementwiseError;
 use super::in_one::{InOne, table};
 use crate::autograd::{Context, Function, Saved};
 use crate::cpu::blocks::map1;
-use crate::cpu::number::{Float, Number};
+use crate::cpu::number::{Float, Number, Rectified};
 use crate::dtype::DType;
 use crate::error::dtype::{DTypeError, not_implemented};
 use crate::error::{Error, Result};
@@ -152,7 +152,7 @@ macro_rules! unary {
             // The gradients that networks compute most, in one pass over memory each: from the gradient in the result
             // and the result itself. A NaN result passes its gradient on, so that the trouble stays visible.
             RELU_BACKWARD: InOne = InOne::new(
-                row!("relu_backward", floats, Cheap, |g: T, y: T| -> T { if y <= 0.0 { 0.0 } else { g } })
+                row!("relu_backward", each_float, Cheap, |g: T, y: T| -> T { g.where_rectified(y) })
             ).called("threshold_backward");
             TANH_BACKWARD: InOne = InOne::new(
                 row!("tanh_backward", floats, Cheap, |g: T, y: T| -> T { g * (1.0 - y * y) })
@@ -207,7 +207,7 @@ unary! {
     ).on_truths(Truths::Wholes).in_f32_on_cuda();
     /// `max(x, 0)`; the gradient at 0 is 0.
     relu, relu_: RELU = Unary::of_numbers(
-        row!("relu", numbers, Cheap, |x: T| -> T { x.rectified() }),
+        row!("relu", each, Cheap, |x: T| -> T { x.rectified() }),
         "ReluBackward0",
         Output(|grad, y| RELU_BACKWARD.gradient(grad, y, &[])),
     ).on_truths(Truths::Refused(|| ElementwiseError::ReluBool.into()));

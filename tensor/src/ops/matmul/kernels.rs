@@ -8,6 +8,7 @@ use crate::ambient::Ambient;
 use crate::backends::cuda::matmul;
 use crate::cpu::gemm::GemmElement;
 use crate::cpu::half::{narrow_all, widened};
+use crate::cpu::reserve::collect;
 use crate::cpu::{self, tf32};
 use crate::dtype::{DType, Element};
 use crate::error::Result;
@@ -107,7 +108,10 @@ fn products_of_halves(gemm: &Gemm, a: &[u8], b: &[u8], c: &mut [u8]) -> Result<(
     let a = widened(gemm.dtype, &cast_slice(a)[..a_reach])?;
     let b = widened(gemm.dtype, &cast_slice(b)[..b_reach])?;
     let c = &mut cast_slice_mut(c)[..c_reach];
-    let mut sums = widened(gemm.dtype, c)?;
+    let mut sums = match gemm.accumulate {
+        true => widened(gemm.dtype, c)?,
+        false => collect(std::iter::repeat_n(0.0, c.len()), c.len())?,
+    };
     each(gemm, &a, &b, &mut sums, floats);
     narrow_all(gemm.dtype, &sums, c);
     Ok(())

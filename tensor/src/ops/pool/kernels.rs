@@ -7,10 +7,13 @@
 
 use std::hint::select_unpredictable;
 use std::ops::Range;
+use std::slice::from_mut;
 
 use bytemuck::{Pod, Zeroable, cast_slice};
+use half::{bf16, f16};
 
 use super::window::{Grid, Windows};
+use crate::cpu::half::Stored;
 use crate::cpu::number::Float;
 use crate::cpu::parts::{for_parts, for_parts_of_two, part};
 use crate::cpu::simd::vectorized;
@@ -22,10 +25,10 @@ use crate::tensor::Tensor;
 
 rows! {
     // Windows lie down the planes, and across.
-    MAX_POOL2D: row!("max_pool2d", numbers, [
+    MAX_POOL2D: row!("max_pool2d", each, [
         In(T), Out(T), Out(i32), Block(Windows), Block(Windows),
     ], Indexed, Cheap, max_pool2d_twin::<T>);
-    MAX_POOL2D_BACKWARD: row!("max_pool2d_backward", floats, [
+    MAX_POOL2D_BACKWARD: row!("max_pool2d_backward", each_float, [
         In(T), In(i32), Out(T), Block(Windows), Block(Windows),
     ], Indexed, Cheap, max_pool2d_backward_twin::<T>).refused_as("max_pool2d");
     AVG_POOL2D: row!("avg_pool2d", floats, [
@@ -42,20 +45,39 @@ rows! {
     ], Indexed, Cheap, adaptive_avg_pool2d_backward_twin::<T>).refused_as("adaptive_avg_pool2d");
 }
 
-/// What has a largest: numbers in an order.
-trait Ordered: Pod + PartialOrd + Send + Sync {
+/// What has a largest: numbers in an order. Halves are not converted for it.
+trait Ordered: Pod + Send + Sync {
     /// The largest of nothing.
     const LOWEST: Self;
+    /// Whether it is larger than what was found before, or a NaN.
+    fn displaces(self, found: Self) -> bool;
 }
 
 macro_rules! ordered {
-    ($($T:ty: $lowest:expr),*) => {$(
-        impl Ordered for $T {
+    ($($T:ty: $lowest:expr),*; $($Half:ty),*) => {
+        $(impl Ordered for $T {
             const LOWEST: $T = $lowest;
-        }
-    )*};
+            #[inline(always)]
+            #[allow(clippy::eq_op)] // Only a NaN differs from itself.
+            fn displaces(self, found: $T) -> bool {
+                (self > found) | (self != self)
+            }
+        })*
+        $(impl Ordered for $Half {
+            const LOWEST: $Half = <$Half>::NEG_INFINITY;
+            #[inline(always)]
+            fn displaces(self, found: $Half) -> bool {
+                const INFINITY: u16 = <$Half>::INFINITY.to_bits();
+                let [x, found] = [self, found].map(|half| half.to_bits() as i16);
+                // As whole numbers in the same order: those of negative ones count down from 0.
+                let [place, found_place] = [x, found].map(|bits| ((bits & i16::MAX) ^ (bits >> 15)) - (bits >> 15));
+                let [is_nan, found_nan] = [x, found].map(|bits| (bits & i16::MAX) as u16 > INFINITY);
+                ((place > found_place) & !found_nan) | is_nan
+            }
+        })*
+    };
 }
-ordered!(f32: f32::NEG_INFINITY, f64: f64::NEG_INFINITY, i64: i64::MIN, i32: i32::MIN, u8: u8::MIN);
+ordered!(f32: f32::NEG_INFINITY, f64: f64::NEG_INFINITY, i64: i64::MIN, i32: i32::MIN, u8: u8::MIN; f16, bf16);
 
 /// A row, or several, sorted by the remainder of the position when divided by the stride of the windows: phase `p` has
 /// elements `p`, `p + stride`, `p + 2 · stride`, …. What neighbouring windows have at the same place in them are
@@ -150,7 +172,7 @@ pub(super) fn max_pool2d(x: &Tensor, grid: &Grid, out: &Tensor, index: &Tensor) 
     launch(MAX_POOL2D.of(x.dtype())?, [x], [out, index], cast_slice(&[*grid]), &[])
 }
 
-fn max_pool2d_twin<T: Ordered + Send + Sync>(Args { inputs, outputs, ints, .. }: Args<'_, '_>) -> Ran {
+fn max_pool2d_twin<T: Ordered>(Args { inputs, outputs, ints, .. }: Args<'_, '_>) -> Ran {
     let largest =
         vectorized!([T: Ordered] largest::<T>, (x: &[T], grid: Grid, out: &mut [T], index: &mut [i32]));
     let [out, index] = outputs else { unreachable!("the kernel has two outputs") };
@@ -170,7 +192,23 @@ fn largest<T: Ordered>(x: &[T], Grid { down, across }: Grid, out: &mut [T], inde
     index.fill(-1);
     for (o, (out, index)) in out.chunks_mut(windows).zip(index.chunks_mut(windows)).enumerate() {
         for y in (0..down.kernel).filter_map(|k| down.element(o, k)) {
-            row.split(&x[y * width..(y + 1) * width]);
+            let x = &x[y * width..(y + 1) * width];
+            if across.count < across.kernel {
+                // Too few for a loop over them to pay.
+                for (o, (out, index)) in out.iter_mut().zip(&mut *index).enumerate() {
+                    for column in (0..across.kernel).filter_map(|k| across.element(o, k)) {
+                        keep_larger(
+                            &x[column..=column],
+                            (y * width + column) as i32,
+                            0,
+                            from_mut(out),
+                            from_mut(index),
+                        );
+                    }
+                }
+                continue;
+            }
+            row.split(x);
             for k in 0..across.kernel {
                 let (windows, first) = across.inside(k);
                 let found = row.of(0, first, windows.len());
@@ -190,9 +228,7 @@ fn keep_larger<T: Ordered>(x: &[T], first: i32, step: i32, out: &mut [T], index:
     let mut at = first;
     for i in 0..n {
         let x = x[i];
-        // Only a NaN differs from itself.
-        #[allow(clippy::eq_op)]
-        let larger = (x > out[i]) | (x != x) | (index[i] < 0);
+        let larger = x.displaces(out[i]) | (index[i] < 0);
         // Both are stored in any case, since a loop that stores under a condition uses no vectors.
         out[i] = select_unpredictable(larger, x, out[i]);
         index[i] = select_unpredictable(larger, at, index[i]);
@@ -205,18 +241,27 @@ pub(super) fn max_pool2d_backward(grad: &Tensor, index: &Tensor, grid: &Grid, gr
     launch(MAX_POOL2D_BACKWARD.of(grad.dtype())?, [grad, index], [grad_x], cast_slice(&[*grid]), &[])
 }
 
-fn max_pool2d_backward_twin<T: Float>(Args { inputs, outputs, .. }: Args<'_, '_>) -> Ran {
+fn max_pool2d_backward_twin<T: Stored>(Args { inputs, outputs, ints, .. }: Args<'_, '_>) -> Ran {
     let (grad, index) = (inputs[0].elements::<T>(), inputs[1].elements::<i32>());
-    let planes = inputs[0].layout.sizes()[0];
+    let (planes, grid): (_, Grid) = (inputs[0].layout.sizes()[0], cast_slice(ints)[0]);
     let grad_x = outputs[0].elements::<T>();
     let elements = grad_x.len();
+    let may_share = grid.down.overlap() | grid.across.overlap();
     for_parts(grad_x, planes, elements, |i, grad_x| {
-        grad_x.fill(T::zeroed());
-        for (grad, index) in part(grad, planes, i).iter().zip(part(index, planes, i)) {
-            if *index >= 0 {
-                grad_x[*index as usize] += *grad;
-            }
+        let (grad, index) = (part(grad, planes, i), part(index, planes, i));
+        let found = index.iter().enumerate().filter(|(_, at)| **at >= 0);
+        if !may_share {
+            grad_x.fill(T::zeroed());
+            // A zero stays 0 that is not negative, as in a sum.
+            found.filter(|(i, _)| grad[*i] != T::zeroed()).for_each(|(i, at)| grad_x[*at as usize] = grad[i]);
+            return;
         }
+        let (mut grad_room, mut sums) = (Vec::new(), Vec::new());
+        let grad = T::read(grad, &mut grad_room);
+        T::write(grad_x, &mut sums, |grad_x| {
+            grad_x.fill(T::Math::zero());
+            found.for_each(|(i, at)| grad_x[*at as usize] += grad[i]);
+        });
     });
     Ok(())
 }

@@ -85,6 +85,11 @@ impl Windows {
         start.max(0) as usize..end.min(self.size).max(0) as usize
     }
 
+    /// Whether two windows may have an element in common.
+    pub(in crate::ops) fn overlap(&self) -> bool {
+        self.stride <= (self.kernel - 1) * self.dilation
+    }
+
     /// How many elements window `o` has, those of the padding included. Beyond the padding there are none.
     #[inline(always)]
     pub(in crate::ops) fn padded_elements(&self, o: usize) -> i64 {
