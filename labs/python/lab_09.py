@@ -295,7 +295,7 @@ def one_epoch():
 
 def copies_set_the_pace():
     # ANCHOR: copies (needs a GPU)
-    pictures = torch.rand(SAMPLES, 128 * 128)
+    pictures = torch.rand(384, 128 * 128)
 
     def loader(pin_memory):
         return DataLoader(

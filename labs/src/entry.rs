@@ -264,6 +264,10 @@ impl Sink for Sections<'_> {
         }
     }
 
+    fn wants(&self, number: &str) -> bool {
+        self.wanted.is_none_or(|(wanted, _)| wanted == number)
+    }
+
     fn ask(&mut self, prediction: &Prediction) -> Option<Said> {
         if self.is_there { self.sink.ask(prediction) } else { None }
     }

@@ -22,6 +22,12 @@ pub trait Sink {
         None
     }
 
+    /// Whether anything of the section of that number is passed on, so that a lab whose sections do without one another need
+    /// not run it otherwise.
+    fn wants(&self, _number: &str) -> bool {
+        true
+    }
+
     /// Learns that what `--section` names is over: nothing of it follows, and a page need not wait for the rest.
     fn over(&mut self) {}
 
@@ -85,13 +91,13 @@ impl<'a> Lab<'a> {
         self.sink.event(event);
     }
 
-    /// Starts a section, with the number it has in the chapter.
-    pub fn section(&mut self, number: impl Display, title: &str) {
-        self.tell(Event::Section {
-            number: number.to_string(),
-            title: title.to_owned(),
-            apart: None,
-        });
+    /// Starts a section, with the number it has in the chapter. Says whether anybody wants what follows: a section that
+    /// others build on runs in any case.
+    pub fn section(&mut self, number: impl Display, title: &str) -> bool {
+        let number = number.to_string();
+        let wanted = self.sink.wants(&number);
+        self.tell(Event::Section { number, title: title.to_owned(), apart: None });
+        wanted
     }
 
     /// Starts a section that goes its own way on a real GPU, so that it cannot be compared with a simulated one. `why`

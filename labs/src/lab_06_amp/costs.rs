@@ -10,7 +10,9 @@ use todevice::prelude::*;
 
 use super::scaling::scaler_of;
 use super::training::{casting, loss_of};
-use super::{kibibytes, median, name_of, other_card, peak_of, time_of, wait_for};
+use super::{
+    first_product, kibibytes, median, name_of, other_card, peak_of, time_of, wait_for,
+};
 use crate::{Figure, Lab, Prediction, Table, Text, exact, modelled, row, text, timed};
 
 // ANCHOR: on_gpu
@@ -193,8 +195,7 @@ fn step_of(
 ) -> crate::Result<(Duration, u64)> {
     let x = Tensor::ones_with(&[rows, width], device)?;
     let y = Tensor::zeros_with(&[rows], (device, DType::I64))?;
-    let warm = Tensor::ones_with(&[8, 8], device)?;
-    warm.matmul(&warm)?; // with its first product the library takes memory of its own
+    first_product(device)?;
     peak_of(device, || {
         // ANCHOR: step
         let layer = || nn::Linear::new(width, width);

@@ -146,8 +146,6 @@ pub(super) fn on_images(lab: &mut Lab, options: &Options) -> crate::Result<()> {
         "A network with two convolutions learns to tell images apart. Which type is faster here, float32 or float16?",
     );
     let sets = images(options.data.as_ref())?;
-    let warm = Tensor::ones_with(&[8, 8], device)?;
-    warm.matmul(&warm)?; // with its first product the library takes memory of its own
     learn(lab, options, &sets)?;
     let times = steps(lab, options, &sets.train)?;
     if !device.is_cuda() {

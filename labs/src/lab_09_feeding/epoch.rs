@@ -15,8 +15,10 @@ use super::time_of;
 use crate::lab_05_monitoring::{found, wait_for};
 use crate::{Figure, Lab, Table, Text, Value, row, timed};
 
-/// In each of the data sets of pictures.
+/// In each of the data sets of small pictures.
 pub(super) const SAMPLES: usize = 512;
+/// In that of large ones: six batches.
+const LARGE: usize = 384;
 
 // ANCHOR: pictures
 /// Grey pictures of 32 × 32 pixels, as bytes. Each sample takes the CPU some time:
@@ -328,9 +330,9 @@ fn copies_set_the_pace(lab: &mut Lab) -> crate::Result<()> {
          now: pinned memory, `non_blocking`, or another stream?",
     );
     // ANCHOR: copies
-    let pictures = Tensor::rand(&[SAMPLES, 128 * 128])?;
+    let pictures = Tensor::rand(&[LARGE, 128 * 128])?;
     let loader = |pin_memory| {
-        let classes = (0..SAMPLES as i64).map(|i| i % 10).collect();
+        let classes = (0..LARGE as i64).map(|i| i % 10).collect();
         let dataset = Prepared { pictures: pictures.clone(), classes };
         let four = DataLoaderOptions { num_workers: 4, ..Default::default() };
         DataLoader::new(
