@@ -107,9 +107,11 @@ impl<'a> Lab<'a> {
         number: impl Display,
         title: &str,
         why: &'static str,
-    ) {
+    ) -> bool {
         let (number, title) = (number.to_string(), title.to_owned());
+        let wanted = self.sink.wants(&number);
         self.tell(Event::Section { number, title, apart: Some(why) });
+        wanted
     }
 
     /// Explains something, in a paragraph.

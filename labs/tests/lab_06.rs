@@ -46,16 +46,10 @@ fn no_line_is_too_long() {
     }
 }
 
-/// A section runs alone when it is asked for, and says what it says among the others.
 #[test]
 fn no_section_builds_on_another() {
-    for machine in [&T4[..], &ADA, &["--gpu", "sim:h200"]] {
-        let whole = events(machine);
-        for number in ["1", "2", "3", "4", "5", "6", "7", "8"] {
-            let mut alone = events(&[machine, &["--section", number]].concat());
-            alone.retain(|event| !matches!(event, Event::Header(_)));
-            assert_eq!(shown(&alone), shown(&part(whole.clone(), number)), "{machine:?} {number}");
-        }
+    for flags in [&["--gpu", "none"][..], &T4, &ADA, &["--gpu", "sim:h200"]] {
+        said::assert_no_section_builds_on_another("lab-06", flags);
     }
 }
 

@@ -34,6 +34,13 @@ fn no_line_is_too_long() {
     }
 }
 
+#[test]
+fn no_section_builds_on_another() {
+    for gpu in ["none", "sim:t4", "sim:h200", "sim:t4x2"] {
+        said::assert_no_section_builds_on_another("lab-09", &["--gpu", gpu]);
+    }
+}
+
 /// The events of a section, from its title on.
 fn section(flags: &[&str], number: &str) -> Vec<Event> {
     let is = |event: &Event, wanted: &str| matches!(event, Event::Section { number, .. } if number == wanted);

@@ -18,6 +18,13 @@ fn events(flags: &[&str]) -> Vec<Event> {
 }
 
 #[test]
+fn no_section_builds_on_another() {
+    for gpu in ["none", "sim:t4", "sim:h200x8", "sim:t4x2"] {
+        said::assert_no_section_builds_on_another("lab-10", &["--gpu", gpu]);
+    }
+}
+
+#[test]
 fn every_section_begins_with_a_prediction() {
     for flags in [T4, T4X2, ["--gpu", "none"]] {
         said::assert_predictions(&events(&flags), 8);

@@ -15,14 +15,16 @@ use crate::render_text::wrap;
 use crate::{Figure, Lab, Prediction, Table, Text, exact, raced, row, text, timed};
 
 pub(super) fn sections(lab: &mut Lab) -> crate::Result<()> {
-    lab.section(1, "Pageable and pinned");
-    pageable_and_pinned(lab)?;
-
-    lab.section(2, "What blocks the host");
-    what_blocks_the_host(lab)?;
-
-    lab.section(3, "What the host may not touch yet");
-    stale_and_torn(lab)
+    if lab.section(1, "Pageable and pinned") {
+        pageable_and_pinned(lab)?;
+    }
+    if lab.section(2, "What blocks the host") {
+        what_blocks_the_host(lab)?;
+    }
+    if lab.section(3, "What the host may not touch yet") {
+        stale_and_torn(lab)?;
+    }
+    Ok(())
 }
 
 /// Whether every call waits for the GPU: `CUDA_LAUNCH_BLOCKING=1`.

@@ -17,12 +17,16 @@ use crate::lab_05_monitoring::{
 use crate::{Cell, Figure, Lab, Prediction, Table, Text, row};
 
 pub(super) fn sections(lab: &mut Lab) -> crate::Result<()> {
-    why(lab)?;
-    busy_is_not_full(lab)
+    if lab.section(7, "Why is my GPU not busy?") {
+        why(lab)?;
+    }
+    if lab.section(8, "How full is busy?") {
+        busy_is_not_full(lab)?;
+    }
+    Ok(())
 }
 
 fn why(lab: &mut Lab) -> crate::Result<()> {
-    lab.section(7, "Why is my GPU not busy?");
     lab.think(
         "05-how-busy",
         "A network of two layers trains on 1024 pictures in each step. They are on the GPU already, and nobody reads a \
@@ -297,7 +301,6 @@ fn argmax_of(rows: usize, device: Device) -> Result<(Gpu, f64)> {
 // ANCHOR_END: rows
 
 fn busy_is_not_full(lab: &mut Lab) -> crate::Result<()> {
-    lab.section(8, "How full is busy?");
     let times_as_many = "`argmax` finds the largest of the 65536 numbers in each row, in a tensor of 1, 8 or 80 \
                          rows. Each tensor keeps the GPU busy, launch after launch. A row is one block of threads, and a \
                          multiprocessor can work on several blocks at once. With 80 rows in a launch, how many times \

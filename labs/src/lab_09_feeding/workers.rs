@@ -15,15 +15,14 @@ use crate::render_text::wrap;
 use crate::{Lab, Prediction, Table, Text, exact, row, text, timed};
 
 pub(super) fn sections(lab: &mut Lab, options: &Options) -> crate::Result<()> {
-    lab.section_apart(
-        5,
-        "How many workers?",
-        "fewer workers are tried where time is measured",
-    );
-    more_workers(lab, options)?;
-
-    lab.section(6, "Created on the device or moved");
-    created_or_moved(lab)
+    let why = "fewer workers are tried where time is measured";
+    if lab.section_apart(5, "How many workers?", why) {
+        more_workers(lab, options)?;
+    }
+    if lab.section(6, "Created on the device or moved") {
+        created_or_moved(lab)?;
+    }
+    Ok(())
 }
 
 // ANCHOR: workers

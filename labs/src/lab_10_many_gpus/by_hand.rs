@@ -15,7 +15,9 @@ pub(super) fn sections(lab: &mut Lab, options: &Options) -> crate::Result<()> {
 }
 
 fn by_hand(lab: &mut Lab) -> crate::Result<()> {
-    section(lab, 3, "Data parallelism by hand");
+    if !section(lab, 3, "Data parallelism by hand") {
+        return Ok(());
+    }
     let guess = lab.predict(
         Prediction::choice(
             "10-two-gradients",
@@ -98,7 +100,9 @@ fn first_gradient(net: &nn::Sequential) -> Result<Tensor> {
 }
 
 fn data_parallel(lab: &mut Lab, options: &Options) -> crate::Result<()> {
-    section(lab, 4, "DataParallel");
+    if !section(lab, 4, "DataParallel") {
+        return Ok(());
+    }
     let gpus: Vec<usize> = (0..cuda::device_count()).collect();
     let count = gpus.len();
     lab.think(

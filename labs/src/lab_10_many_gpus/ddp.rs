@@ -16,7 +16,9 @@ use super::{Options, WIDTH, network, sgd, step, take_memory};
 use crate::{Lab, Prediction, Table, Text, exact, row, timed};
 
 pub(super) fn section(lab: &mut Lab, options: &Options) -> crate::Result<()> {
-    lab.section(6, "Averaging during the backward pass");
+    if !lab.section(6, "Averaging during the backward pass") {
+        return Ok(());
+    }
     let guess = lab.predict(
         Prediction::choice(
             "10-leaves",

@@ -17,7 +17,9 @@ pub(super) fn sections(lab: &mut Lab, asked: &str) -> crate::Result<()> {
 }
 
 fn where_tensors_live(lab: &mut Lab, asked: &str) -> crate::Result<()> {
-    section(lab, 1, "Where tensors live");
+    if !section(lab, 1, "Where tensors live") {
+        return Ok(());
+    }
     let guess = lab.predict(
         Prediction::yes_no(
             "10-rule",
@@ -86,7 +88,9 @@ fn peers_of(index: usize) -> Result<Vec<usize>> {
 // ANCHOR_END: peers
 
 fn from_one_to_another(lab: &mut Lab) -> crate::Result<()> {
-    section(lab, 2, "From one GPU to another");
+    if !section(lab, 2, "From one GPU to another") {
+        return Ok(());
+    }
     lab.think(
         "10-detour",
         "A tensor of 16 MiB goes from `cuda:0` to `cuda:1`, with `x.to(cuda:1)`. Somebody writes `x.cpu()?.to(cuda:1)`. How many times \

@@ -27,6 +27,7 @@ pub struct Options {
     pub batch_size: usize,
 }
 
+/// No section builds on another, so one that is asked for runs alone.
 pub fn run(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     let machine = Machine::current();
     let has_several = cuda::device_count() >= 2;
@@ -61,11 +62,12 @@ fn eight_of(machine: &Machine) -> Machine {
 }
 
 /// Starts a section. On several real GPUs it cannot be compared with one on simulated ones.
-fn section(lab: &mut Lab, number: usize, title: &str) {
-    if Machine::current().time_is_modelled() {
-        lab.section(number, title);
-    } else {
-        lab.section_apart(number, title, "there are as many GPUs as there are");
+fn section(lab: &mut Lab, number: usize, title: &str) -> bool {
+    match Machine::current().time_is_modelled() {
+        true => lab.section(number, title),
+        false => {
+            lab.section_apart(number, title, "there are as many GPUs as there are")
+        }
     }
 }
 

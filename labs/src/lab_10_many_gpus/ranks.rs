@@ -11,7 +11,9 @@ use crate::{Lab, Prediction, Table, exact, row, text};
 
 /// `as_before`: whether the sections before this one ran on the same machine.
 pub(super) fn section(lab: &mut Lab, as_before: bool) -> crate::Result<()> {
-    lab.section(5, "A program for each GPU");
+    if !lab.section(5, "A program for each GPU") {
+        return Ok(());
+    }
     if !as_before {
         lab.prose(format!(
             "Programs on several real GPUs talk to each other through NCCL, which this crate does not call yet. So from here on the lab \

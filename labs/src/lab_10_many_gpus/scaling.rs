@@ -15,7 +15,9 @@ use super::{Options, WIDTH, network, sgd, step, take_memory};
 use crate::{Lab, Prediction, Table, Text, bytes, exact, modelled, row, timed};
 
 pub(super) fn section(lab: &mut Lab, options: &Options) -> crate::Result<()> {
-    lab.section(7, "From one GPU to many");
+    if !lab.section(7, "From one GPU to many") {
+        return Ok(());
+    }
     let rows = options.batch_size;
     let counts: Vec<usize> = [1, 2, 4, 8, 16]
         .into_iter()

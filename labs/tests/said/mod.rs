@@ -28,6 +28,21 @@ pub fn clean(lab: &'static str, flags: &[&str]) -> &'static Captured {
     captured
 }
 
+/// Asserts that a section which is asked for runs alone, and says what it says among the others.
+pub fn assert_no_section_builds_on_another(lab: &'static str, flags: &[&'static str]) {
+    let whole = &clean(lab, flags).events;
+    let is_start = |at: &usize| matches!(whole[*at], Event::Section { .. });
+    let bounds: Vec<usize> = (0..whole.len()).filter(is_start).chain([whole.len()]).collect();
+    assert!(bounds.len() > 2, "{lab} has sections");
+    for (number, bounds) in (1..).zip(bounds.windows(2)) {
+        let number: &'static str = number.to_string().leak();
+        let mut alone = clean(lab, &[flags, &["--section", number]].concat()).events.clone();
+        alone.retain(|event| !matches!(event, Event::Header(_)));
+        let among_others = &whole[bounds[0]..bounds[1]];
+        assert_eq!(shown(&alone), shown(among_others), "{lab} {flags:?} --section {number}");
+    }
+}
+
 /// What is printed, with `…` for every figure that a real clock gave.
 pub fn shown(events: &[Event]) -> String {
     render_text::render(&without_measured(events))
