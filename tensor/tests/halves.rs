@@ -103,7 +103,8 @@ fn is_that_of_floats(x: &Tensor, grad: &Tensor, operation: impl Fn(&Tensor) -> R
     let float = x.to(DType::F32)?.requires_grad_(true)?;
     let (y, wanted) = (operation(&half)?, operation(&float)?);
     assert_eq!(numbers(&y), numbers(&wanted.detach().to(dtype)?));
-    let grad = grad.narrow(0, 0, y.numel())?.reshape(y.sizes())?;
+    let sizes: Vec<i64> = y.sizes().iter().map(|size| *size as i64).collect();
+    let grad = grad.narrow(0, 0, y.numel())?.reshape(&sizes)?;
     y.backward_with(BackwardOptions { gradient: Some(grad.clone()), ..Default::default() })?;
     let gradient = Some(grad.to(DType::F32)?);
     wanted.backward_with(BackwardOptions { gradient, ..Default::default() })?;
