@@ -26,7 +26,7 @@ pub struct Common {
     #[arg(long, value_name = "N", default_value = "42", value_parser = seed)]
     pub seed: u64,
 
-    /// Section to show, or part of one, such as 2 or 2.1; the others run unseen
+    /// Section to show, or part of one, such as 2 or 2.1; others that it builds on run unseen
     #[arg(long, value_name = "N")]
     pub section: Option<String>,
 

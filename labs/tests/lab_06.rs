@@ -228,7 +228,7 @@ fn every_time_says_whether_it_is_modelled_or_measured() {
 
 #[test]
 fn the_binary_prints_what_the_function_does() {
-    // A whole run takes four seconds, twice.
+    // A whole run takes two seconds, twice.
     let short: &[&str] = &["--steps", "3", "--data", said::few_images()];
     let runs: &[&[&str]] = &[short, &[short, &["--seed", "-7", "--format", "json"]].concat()];
     said::assert_prints_alike(env!("CARGO_BIN_EXE_lab-06"), "lab-06", &T4, runs);

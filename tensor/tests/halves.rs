@@ -129,12 +129,14 @@ fn relu_and_max_pooling_tell_halves_by_their_bits_as_floats_by_their_values() ->
         is_that_of_floats(&images, &grad, |x| x.max_pool2d(16, &Default::default()))?;
         is_that_of_floats(&images, &grad, |x| x.max_pool2d((64, 64), &Default::default()))?;
     }
-    // A zero gradient stays 0 that is not negative, and one below 0 is not lost.
-    let x = Tensor::new([1.0f32, 2.0])?.to(DType::F16)?.view(&[1, 1, 2])?.requires_grad_(true)?;
-    let gradient = Some(Tensor::full(&[1, 1, 1], -0.0, DType::F16)?);
-    let y = x.max_pool2d((1, 2), &Default::default())?;
-    y.backward_with(BackwardOptions { gradient, ..Default::default() })?;
-    assert_eq!(to_bits(&x.grad().unwrap().reshape(&[-1])?), [0, 0]);
+    // The gradient goes to the element that was found. A zero stays 0 that is not negative.
+    for (gradient, expected) in [(-0.0, [0, 0, 0]), (-1.0, [0, 0xbc00, 0])] {
+        let x = Tensor::new([1.0f32, 2.0, 0.0])?.to(DType::F16)?.view(&[1, 1, 3])?.requires_grad_(true)?;
+        let gradient = Some(Tensor::full(&[1, 1, 1], gradient, DType::F16)?);
+        let y = x.max_pool2d((1, 3), &Default::default())?;
+        y.backward_with(BackwardOptions { gradient, ..Default::default() })?;
+        assert_eq!(to_bits(&x.grad().unwrap().reshape(&[-1])?), expected);
+    }
     Ok(())
 }
 

@@ -7,7 +7,7 @@ pub const CLAIMS: Claims = Claims {
         &["--batches", "1", "--batch-size", "512", "--images", "64"],
         &["--batches", "1048576", "--steps", "12", "--epochs", "2"],
     ],
-    // A run takes four seconds: a CPU, the three cards that the course knows, and one that is slow.
+    // A run takes two seconds: a CPU, the three cards that the course knows, and one that is slow.
     machines: 5,
     claims: &[
         Claim {
