@@ -3,7 +3,7 @@
 use crate::{said, tiny};
 use labs::cli::seed;
 use labs::verify::{Comparison, compare, run};
-use labs::{Event, Sink};
+use labs::{Entry, Event, Lab, Sink};
 use rayon::prelude::*;
 use todevice::{GpuSpec, SimulatedGpus};
 
@@ -230,6 +230,27 @@ fn a_sink_learns_when_its_section_is_over() {
     assert_eq!(first.before, shown);
     // The last one is over when the lab is, and so is all of it.
     assert_eq!((run(&["--section", "3"]).over, run(&[]).over), (0, 0));
+}
+
+/// Which of its sections a lab runs, if none builds on another.
+#[test]
+fn a_lab_learns_which_section_is_wanted() {
+    #[derive(clap::Args)]
+    struct NoOptions {}
+    fn run(lab: &mut Lab, _: &NoOptions) -> labs::Result<()> {
+        let wanted = [lab.section(1, "One"), lab.section(2, "Two"), lab.section_apart(3, "Three", "of it")];
+        Err(format!("{wanted:?}").into())
+    }
+    let lab = Entry { name: "lab-99", title: "Three sections", run };
+    for (flags, wanted) in [
+        (&[][..], [true, true, true]),
+        (&["--section", "2"], [false, true, false]),
+        (&["--section", "3"], [false, false, true]),
+        (&["--section", "1.part"], [true, false, false]),
+    ] {
+        let errors = labs::run_captured(&lab, flags).errors;
+        assert!(errors.contains(&format!("{wanted:?}")), "{flags:?}: {errors}");
+    }
 }
 
 #[test]

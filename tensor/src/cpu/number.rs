@@ -75,7 +75,7 @@ floats!(f32, f64);
 pub(crate) trait Rectified {
     /// 0 instead of a number below it. A NaN stays.
     fn rectified(self) -> Self;
-    /// `self`, but 0 where that result is.
+    /// `self`, but 0 where that result is 0 or below.
     fn where_rectified(self, result: Self) -> Self;
 }
 
